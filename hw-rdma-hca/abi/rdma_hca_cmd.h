@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later OR Linux-OpenIB */
+/*
+ * rdma-hca programming interface: commands and their mailboxes.
+ *
+ * Numbers and names are the interface document's (3.2) and, where it is
+ * silent, those of Linux's mthca. Mailboxes are big-endian words.
+ */
+#ifndef RDMA_HCA_CMD_H
+#define RDMA_HCA_CMD_H
+
+#include "rdma_hca_types.h"
+
+#define RDMA_HCA_CMD_QUERY_DEV_LIM	0x003
+#define RDMA_HCA_CMD_QUERY_FW		0x004
+#define RDMA_HCA_CMD_QUERY_ADAPTER	0x006
+#define RDMA_HCA_CMD_INIT_HCA		0x007
+#define RDMA_HCA_CMD_CLOSE_HCA		0x008
+#define RDMA_HCA_CMD_INIT_IB		0x009
+#define RDMA_HCA_CMD_CLOSE_IB		0x00a
+#define RDMA_HCA_CMD_SW2HW_MPT		0x00d
+#define RDMA_HCA_CMD_QUERY_MPT		0x00e
+#define RDMA_HCA_CMD_HW2SW_MPT		0x00f
+#define RDMA_HCA_CMD_READ_MTT		0x010
+#define RDMA_HCA_CMD_WRITE_MTT		0x011
+#define RDMA_HCA_CMD_MAP_EQ		0x012
+#define RDMA_HCA_CMD_SW2HW_EQ		0x013
+#define RDMA_HCA_CMD_HW2SW_EQ		0x014
+#define RDMA_HCA_CMD_QUERY_EQ		0x015
+#define RDMA_HCA_CMD_SW2HW_CQ		0x016
+#define RDMA_HCA_CMD_HW2SW_CQ		0x017
+#define RDMA_HCA_CMD_QUERY_CQ		0x018
+#define RDMA_HCA_CMD_RST2INIT_QPEE	0x019
+#define RDMA_HCA_CMD_INIT2RTR_QPEE	0x01a
+#define RDMA_HCA_CMD_RTR2RTS_QPEE	0x01b
+#define RDMA_HCA_CMD_RTS2RTS_QPEE	0x01c
+#define RDMA_HCA_CMD_SQERR2RTS_QPEE	0x01d
+#define RDMA_HCA_CMD_2ERR_QPEE		0x01e
+#define RDMA_HCA_CMD_RTS2SQD_QPEE	0x01f
+#define RDMA_HCA_CMD_SQD2RTS_QPEE	0x020
+#define RDMA_HCA_CMD_ERR2RST_QPEE	0x021
+#define RDMA_HCA_CMD_QUERY_QP		0x022
+#define RDMA_HCA_CMD_CONF_SPECIAL_QP	0x023
+#define RDMA_HCA_CMD_MAD_IFC		0x024
+#define RDMA_HCA_CMD_RESIZE_CQ		0x02c
+#define RDMA_HCA_CMD_INIT2INIT_QPEE	0x02d
+#define RDMA_HCA_CMD_SYNC_TPT		0x02f
+#define RDMA_HCA_CMD_DIAG_RPRT		0x030
+#define RDMA_HCA_CMD_NOP		0x031
+#define RDMA_HCA_CMD_SQD2SQD_QPEE	0x038
+/* Ours, at mlx4's number: simpler than PortInfo through MAD_IFC. */
+#define RDMA_HCA_CMD_QUERY_PORT		0x043
+#define RDMA_HCA_CMD_UNMAP_ICM		0xff9
+#define RDMA_HCA_CMD_MAP_ICM		0xffa
+
+/* Status (table 3-1-5; from 0x06 on mthca's). */
+#define RDMA_HCA_STAT_OK		0x00
+#define RDMA_HCA_STAT_INTERNAL_ERR	0x01
+#define RDMA_HCA_STAT_BAD_OP		0x02
+#define RDMA_HCA_STAT_BAD_PARAM		0x03
+#define RDMA_HCA_STAT_BAD_SYS_STATE	0x04
+#define RDMA_HCA_STAT_BAD_NVMEM		0x05
+#define RDMA_HCA_STAT_BAD_RESOURCE	0x06	/* already in that state */
+#define RDMA_HCA_STAT_RESOURCE_BUSY	0x07	/* in use by another */
+#define RDMA_HCA_STAT_EXCEED_LIM	0x08
+#define RDMA_HCA_STAT_BAD_RES_STATE	0x09	/* not owned by hardware */
+#define RDMA_HCA_STAT_BAD_INDEX		0x0a
+#define RDMA_HCA_STAT_BAD_QP_STATE	0x10
+#define RDMA_HCA_STAT_BAD_SEG_PARAM	0x20	/* ICM not mapped */
+#define RDMA_HCA_STAT_REG_BOUND		0x21
+#define RDMA_HCA_STAT_BAD_PKT		0x30
+#define RDMA_HCA_STAT_BAD_SIZE		0x40
+
+/* The token of a command that is polled for. */
+#define RDMA_HCA_CMD_POLL_TOKEN		0xffff
+
+/* QUERY_DEV_LIM (table 3-2-3): outbox. Words 38h and 3ch are ours. */
+struct rdma_hca_dev_lim {
+	__be32 reserved_qp_cq_eq_mtt;
+	__be32 reserved_pd_lkey;
+	__be32 max_qp_cq_sz;
+	__be32 max_qps_cqs_eqs_mpts;
+	__be32 max_pds_gids_pkeys;
+	__be32 mtt_seg_sz;
+	__be32 qpc_cqc_entry_sz;
+	__be32 eqc_mpt_entry_sz;
+	__be32 port;
+	__be32 min_page_sz;
+	__be32 max_sg_desc_sz;
+	__be32 max_sg_desc_sz_rq;
+	__be32 max_icm_sz_h;
+	__be32 max_icm_sz_l;
+	__be32 rd_atomic_inline;
+	__be32 uars_mtts_msg;
+};
+
+/* Counts are logarithms to base 2 unless a comment says otherwise. */
+#define RDMA_HCA_DEV_LIM_RESERVED_QP	RDMA_HCA_MASK(31, 24)
+#define RDMA_HCA_DEV_LIM_RESERVED_CQ	RDMA_HCA_MASK(23, 16)
+#define RDMA_HCA_DEV_LIM_RESERVED_EQ	RDMA_HCA_MASK(15, 8)
+#define RDMA_HCA_DEV_LIM_RESERVED_MTT	RDMA_HCA_MASK(7, 0)
+#define RDMA_HCA_DEV_LIM_RESERVED_PD	RDMA_HCA_MASK(23, 16)
+#define RDMA_HCA_DEV_LIM_RESERVED_LKEY	RDMA_HCA_MASK(7, 0)
+#define RDMA_HCA_DEV_LIM_MAX_QP_SZ	RDMA_HCA_MASK(31, 16)
+#define RDMA_HCA_DEV_LIM_MAX_CQ_SZ	RDMA_HCA_MASK(15, 0)
+#define RDMA_HCA_DEV_LIM_MAX_QPS	RDMA_HCA_MASK(31, 24)
+#define RDMA_HCA_DEV_LIM_MAX_CQS	RDMA_HCA_MASK(23, 16)
+#define RDMA_HCA_DEV_LIM_MAX_EQS	RDMA_HCA_MASK(15, 8)
+#define RDMA_HCA_DEV_LIM_MAX_MPTS	RDMA_HCA_MASK(7, 0)
+#define RDMA_HCA_DEV_LIM_MAX_PDS	RDMA_HCA_MASK(31, 24)
+#define RDMA_HCA_DEV_LIM_MAX_GIDS	RDMA_HCA_MASK(15, 8)
+#define RDMA_HCA_DEV_LIM_MAX_PKEYS	RDMA_HCA_MASK(7, 0)
+#define RDMA_HCA_DEV_LIM_MTT_SEG_SZ	RDMA_HCA_MASK(23, 16)	/* bytes */
+#define RDMA_HCA_DEV_LIM_QPC_SZ		RDMA_HCA_MASK(31, 16)	/* bytes */
+#define RDMA_HCA_DEV_LIM_CQC_SZ		RDMA_HCA_MASK(15, 0)	/* bytes */
+#define RDMA_HCA_DEV_LIM_EQC_SZ		RDMA_HCA_MASK(31, 16)	/* bytes */
+#define RDMA_HCA_DEV_LIM_MPT_SZ		RDMA_HCA_MASK(15, 0)	/* bytes */
+#define RDMA_HCA_DEV_LIM_ACK_DELAY	RDMA_HCA_MASK(27, 24)	/* 4.096 us * 2^n */
+#define RDMA_HCA_DEV_LIM_MAX_MTU	RDMA_HCA_MASK(23, 20)	/* IB MTU code */
+#define RDMA_HCA_DEV_LIM_MAX_WIDTH	RDMA_HCA_MASK(19, 16)	/* IB width code */
+#define RDMA_HCA_DEV_LIM_MAX_VL		RDMA_HCA_MASK(7, 4)	/* count */
+#define RDMA_HCA_DEV_LIM_NUM_PORTS	RDMA_HCA_MASK(3, 0)	/* count */
+#define RDMA_HCA_DEV_LIM_MIN_PAGE_SZ	RDMA_HCA_MASK(23, 16)
+#define RDMA_HCA_DEV_LIM_MAX_SG		RDMA_HCA_MASK(23, 16)	/* count */
+#define RDMA_HCA_DEV_LIM_MAX_DESC_SZ	RDMA_HCA_MASK(15, 0)	/* bytes */
+#define RDMA_HCA_DEV_LIM_SRA		RDMA_HCA_MASK(31, 24)	/* count, as requester */
+#define RDMA_HCA_DEV_LIM_RRA		RDMA_HCA_MASK(23, 16)	/* count, as responder */
+#define RDMA_HCA_DEV_LIM_MAX_INLINE	RDMA_HCA_MASK(15, 0)	/* bytes */
+#define RDMA_HCA_DEV_LIM_UARS		RDMA_HCA_MASK(31, 24)
+#define RDMA_HCA_DEV_LIM_MTTS		RDMA_HCA_MASK(23, 16)
+#define RDMA_HCA_DEV_LIM_MAX_MSG	RDMA_HCA_MASK(7, 0)
+
+/* QUERY_FW (ours): outbox. */
+struct rdma_hca_fw {
+	__be32 magic;			/* RDMA_HCA_FW_MAGIC */
+	__be32 interface_version;	/* RDMA_HCA_INTERFACE_VERSION */
+	__be32 features;		/* RDMA_HCA_FEATURE_* */
+	__be32 fw_version;		/* major 31:16, minor 15:0 */
+	__be32 reserved[12];
+};
+
+#define RDMA_HCA_FW_MAGIC		0x72686361	/* "rhca" */
+#define RDMA_HCA_FEATURE_RQ_DB_RECORD	RDMA_HCA_MASK(0, 0)
+#define RDMA_HCA_FEATURE_CQ_CI_RECORD	RDMA_HCA_MASK(1, 1)
+#define RDMA_HCA_FEATURE_CMD_EVENT	RDMA_HCA_MASK(2, 2)
+
+/* QUERY_ADAPTER (table 3-2-6): outbox. INTA_PIN is absent: MSI-X only. */
+struct rdma_hca_adapter {
+	__be32 reserved[6];
+	__be32 board_id_h;
+	__be32 board_id_l;
+};
+
+/* INIT_HCA (table 3-2-9): inbox. */
+struct rdma_hca_init_hca {
+	__be32 reserved[2];
+	__be32 qpc_base_h;
+	__be32 qpc_base_l;
+	__be32 cqc_base_h;
+	__be32 cqc_base_l;
+	__be32 eqc_base_h;
+	__be32 eqc_base_l;
+	__be32 reserved2[4];
+	__be32 mpt_base_h;
+	__be32 mpt_base_l;
+	__be32 mtt_base_h;
+	__be32 mtt_base_l;
+};
+
+/* In the low words of all bases but MTT's: address 31:8, log of the count. */
+#define RDMA_HCA_INIT_BASE		RDMA_HCA_MASK(31, 8)
+#define RDMA_HCA_INIT_LOG_NUM		RDMA_HCA_MASK(7, 0)
+
+/*
+ * MAP_ICM (table 3-2-13): inbox, IN_MODIFIER entries, OP_MODIFIER the kind.
+ * Entries come in groups of two (32 bytes); in a group the lower-numbered
+ * one is at the higher address.
+ */
+struct rdma_hca_icm_entry {
+	__be32 virt_h;
+	__be32 virt_l;
+	__be32 page_h;
+	__be32 page_l;		/* bus address 31:12, count of 4 KiB pages 11:0 */
+};
+
+#define RDMA_HCA_ICM_PAGE		RDMA_HCA_MASK(31, 12)
+#define RDMA_HCA_ICM_PAGE_NUM		RDMA_HCA_MASK(11, 0)
+#define RDMA_HCA_ICM_SLOT(i)		((i) ^ 1)
+#define RDMA_HCA_ICM_MAX_ENTRIES	256
+/* OP_MODIFIER of MAP_ICM and UNMAP_ICM. */
+#define RDMA_HCA_ICM_CXT		1	/* QPC, CQC, EQC */
+#define RDMA_HCA_ICM_TPT		2	/* MPT, MTT */
+
+/*
+ * WRITE_MTT (table 3-2-22): inbox, IN_MODIFIER entries. Entries come in
+ * groups of four (32 bytes) in descending order. READ_MTT (ours): IN_PARAM
+ * is the first index, the outbox has the same layout.
+ */
+struct rdma_hca_mtt_mailbox {
+	__be32 reserved[6];
+	__be32 start_index_h;
+	__be32 start_index_l;
+	struct {
+		__be32 addr_h;
+		__be32 addr_l;
+	} entry[];
+};
+
+#define RDMA_HCA_MTT_SLOT(i)		((i) ^ 3)
+#define RDMA_HCA_MTT_MAX_ENTRIES	508
+
+/* MAP_EQ (3.2.4.1): IN_PARAM is the 64-bit event mask. */
+#define RDMA_HCA_MAP_EQ_UNMAP		RDMA_HCA_MASK(31, 31)
+#define RDMA_HCA_MAP_EQ_EQN		RDMA_HCA_MASK(30, 0)
+
+/* MODIFY_QP (3.2.6.1): OP_MODIFIER of 2ERR and ERR2RST without an inbox. */
+#define RDMA_HCA_MODIFY_NO_INBOX	3
+/* IN_MODIFIER of RTS2SQD: QPN and whether to send SQ_DRAINED (mthca's). */
+#define RDMA_HCA_RTS2SQD_EVENT		RDMA_HCA_MASK(31, 31)
+#define RDMA_HCA_QPN_MASK		RDMA_HCA_MASK(23, 0)
+
+/* RESIZE_CQ (table 3-2-37): inbox. */
+struct rdma_hca_resize_cq {
+	__be32 logsize;		/* 31:24 */
+	__be32 lkey;
+	__be32 reserved[6];
+};
+
+#define RDMA_HCA_RESIZE_CQ_LOGSIZE	RDMA_HCA_MASK(31, 24)
+
+/* QUERY_PORT (ours): IN_MODIFIER is the port; outbox. */
+struct rdma_hca_port {
+	__be32 state;
+	__be32 mtu_width_speed;
+	__be32 lid;
+	__be32 sm;
+	__be32 cap_mask;
+	__be32 link_layer;
+	__be32 gid_prefix_h;
+	__be32 gid_prefix_l;
+	__be32 guid_h;
+	__be32 guid_l;
+	__be32 mac_h;		/* bytes 0 to 3 of the MAC */
+	__be32 mac_l;		/* bytes 4 and 5 in 31:16 */
+	__be32 reserved[4];
+};
+
+#define RDMA_HCA_PORT_STATE		RDMA_HCA_MASK(3, 0)	/* enum ibv_port_state */
+#define RDMA_HCA_PORT_PHYS_STATE	RDMA_HCA_MASK(7, 4)	/* IB PortPhysicalState */
+#define RDMA_HCA_PORT_MAX_MTU		RDMA_HCA_MASK(3, 0)	/* IB MTU code */
+#define RDMA_HCA_PORT_ACTIVE_MTU	RDMA_HCA_MASK(7, 4)
+#define RDMA_HCA_PORT_WIDTH		RDMA_HCA_MASK(15, 8)	/* IB width code */
+#define RDMA_HCA_PORT_SPEED		RDMA_HCA_MASK(23, 16)	/* IB speed code */
+#define RDMA_HCA_PORT_MAX_VL		RDMA_HCA_MASK(27, 24)
+#define RDMA_HCA_PORT_LID		RDMA_HCA_MASK(15, 0)
+#define RDMA_HCA_PORT_LMC		RDMA_HCA_MASK(18, 16)
+#define RDMA_HCA_PORT_SM_LID		RDMA_HCA_MASK(15, 0)
+#define RDMA_HCA_PORT_SM_SL		RDMA_HCA_MASK(19, 16)
+#define RDMA_HCA_PORT_LINK_LAYER	RDMA_HCA_MASK(0, 0)
+#define RDMA_HCA_LINK_LAYER_IB		0
+#define RDMA_HCA_LINK_LAYER_ROCE	1
+
+#endif /* RDMA_HCA_CMD_H */

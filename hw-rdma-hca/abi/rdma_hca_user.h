@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later OR Linux-OpenIB */
+/*
+ * rdma-hca uverbs ABI: what the kernel driver and the provider exchange.
+ *
+ * Keep structures a multiple of 8 bytes, with no implicit padding.
+ */
+#ifndef RDMA_HCA_USER_H
+#define RDMA_HCA_USER_H
+
+#include "rdma_hca_types.h"
+
+#define RDMA_HCA_UVERBS_ABI_VERSION	1
+
+struct rdma_hca_alloc_ucontext_resp {
+	__aligned_u64 uar_mmap_key;	/* offset to mmap() the UAR page */
+	__u32 uar_index;
+	__u32 num_qps;			/* power of two */
+	__u32 max_send_wqe_size;	/* bytes */
+	__u32 max_inline;		/* bytes */
+	__u32 max_send_sge;
+	__u32 max_recv_sge;
+};
+
+struct rdma_hca_alloc_pd_resp {
+	__u32 pdn;
+	__u32 reserved;
+};
+
+/* Buffers are page aligned; the queue fills the buffer. */
+struct rdma_hca_create_cq_req {
+	__aligned_u64 buf_addr;
+	__aligned_u64 ci_db_addr;	/* 32-bit record, see rdma_hca_cqc */
+};
+
+struct rdma_hca_create_cq_resp {
+	__u32 cqn;
+	__u32 entries;			/* size of the ring, power of two */
+};
+
+struct rdma_hca_resize_cq_req {
+	__aligned_u64 buf_addr;
+};
+
+struct rdma_hca_create_qp_req {
+	__aligned_u64 sq_addr;
+	__aligned_u64 rq_addr;		/* 0 with an empty receive queue */
+	__aligned_u64 rq_db_addr;	/* 32-bit record, posted count in 15:0 */
+	__u32 sq_len;			/* bytes */
+	__u32 rq_len;			/* bytes */
+	__u8 sq_entry_sz_log;
+	__u8 rq_entry_sz_log;
+	__u16 reserved;
+	__u32 reserved2;
+};
+
+struct rdma_hca_create_qp_resp {
+	__u32 qpn;
+	__u32 reserved;
+};
+
+#endif /* RDMA_HCA_USER_H */

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later OR Linux-OpenIB */
+/*
+ * rdma-hca programming interface: work, completion and event queue entries.
+ *
+ * All words are little-endian (interface document, 3.3 and 3.4).
+ */
+#ifndef RDMA_HCA_WQE_H
+#define RDMA_HCA_WQE_H
+
+#include "rdma_hca_types.h"
+
+/* Work request opcodes (table 3-3-3): doorbell, NOP field, send CQE. */
+#define RDMA_HCA_OPCODE_NOP		0x00
+#define RDMA_HCA_OPCODE_RDMA_WRITE	0x08
+#define RDMA_HCA_OPCODE_RDMA_WRITE_IMM	0x09
+#define RDMA_HCA_OPCODE_SEND		0x0a
+#define RDMA_HCA_OPCODE_SEND_IMM	0x0b
+#define RDMA_HCA_OPCODE_RDMA_READ	0x10
+#define RDMA_HCA_OPCODE_ATOMIC_CS	0x11
+#define RDMA_HCA_OPCODE_ATOMIC_FA	0x12
+#define RDMA_HCA_OPCODE_BIND_MW		0x18
+#define RDMA_HCA_OPCODE_INVALID		0xff	/* in a CQE: an error */
+
+/* A WQE is made of 16-byte units and begins at a multiple of 64 bytes. */
+#define RDMA_HCA_WQE_UNIT		16
+#define RDMA_HCA_WQE_ALIGN		64
+/* NDS has 6 bits. */
+#define RDMA_HCA_MAX_SEND_WQE_SIZE	(63 * RDMA_HCA_WQE_UNIT)
+/* One fetch of the RQ WQE manager (engine document, 4.4.2). */
+#define RDMA_HCA_MAX_RECV_WQE_SIZE	512
+/* next_unit, 30 data units, all-zero unit. */
+#define RDMA_HCA_MAX_SGE		30
+
+/* next_unit (3.4.1): the first unit of every WQE. */
+struct rdma_hca_next_unit {
+	__le32 nda_nop;		/* about the next WQE of the chain */
+	__le32 nee_nds;		/* about the next WQE; NDS 0 ends the chain */
+	__le32 flags;		/* about this WQE */
+	__be32 imm_data;	/* carried as it is, in network order */
+};
+
+#define RDMA_HCA_NEXT_NDA		RDMA_HCA_MASK(31, 6)	/* 64-byte units */
+#define RDMA_HCA_NEXT_NOP		RDMA_HCA_MASK(4, 0)
+#define RDMA_HCA_NEXT_DBD		RDMA_HCA_MASK(7, 7)	/* next has a doorbell */
+#define RDMA_HCA_NEXT_FENCE		RDMA_HCA_MASK(6, 6)
+#define RDMA_HCA_NEXT_NDS		RDMA_HCA_MASK(5, 0)	/* 16-byte units */
+#define RDMA_HCA_WQE_CQ_UPDATE		RDMA_HCA_MASK(3, 3)	/* signalled */
+#define RDMA_HCA_WQE_EVENT		RDMA_HCA_MASK(2, 2)
+#define RDMA_HCA_WQE_SOLICITED		RDMA_HCA_MASK(1, 1)
+
+/* raddr_unit (3.4.2): RDMA and atomic operations. */
+struct rdma_hca_raddr_unit {
+	__le32 raddr_l;
+	__le32 raddr_h;
+	__le32 rkey;
+	__le32 reserved;
+};
+
+/* atomic_unit (3.4.3). */
+struct rdma_hca_atomic_unit {
+	__le32 swap_add_l;
+	__le32 swap_add_h;
+	__le32 cmp_l;
+	__le32 cmp_h;
+};
+
+/*
+ * ud_unit (3.4.4): the address vector. The document gives LIDs, MACs and
+ * IPv4 addresses; words 18h, 1ch, 28h and 2ch and the use of PORT are ours.
+ */
+struct rdma_hca_ud_unit {
+	__le32 port;		/* see RDMA_HCA_UD_* */
+	__le32 dlid_slid;	/* or the low 16 bits of the MACs */
+	union {
+		struct {
+			__le32 smac_h;
+			__le32 dmac_h;
+			__le32 sip;
+			__le32 dip;
+		};
+		__u8 dgid[16];	/* ours: InfiniBand with GRH, network order */
+	};
+	__le32 flow;		/* ours: traffic class 27:20, flow label 19:0 */
+	__le32 reserved;
+	__le32 dqpn;
+	__le32 qkey;		/* bit 31 set: use the QP's own Q_Key */
+	__le32 reserved2[2];
+};
+
+#define RDMA_HCA_UD_PORT		RDMA_HCA_MASK(3, 0)
+#define RDMA_HCA_UD_SL			RDMA_HCA_MASK(7, 4)
+#define RDMA_HCA_UD_HOP_LIMIT		RDMA_HCA_MASK(15, 8)
+#define RDMA_HCA_UD_SGID_INDEX		RDMA_HCA_MASK(23, 16)
+#define RDMA_HCA_UD_GRH			RDMA_HCA_MASK(31, 31)
+#define RDMA_HCA_UD_DLID		RDMA_HCA_MASK(31, 16)
+#define RDMA_HCA_UD_SLID		RDMA_HCA_MASK(15, 0)
+
+/* inline_unit (3.4.5): header word, then the data, padded to 16 bytes. */
+#define RDMA_HCA_INLINE			RDMA_HCA_MASK(31, 31)
+#define RDMA_HCA_INLINE_LENGTH		RDMA_HCA_MASK(30, 0)
+
+/* data_unit (3.4.6). In a receive WQE an all-zero unit ends the list. */
+struct rdma_hca_data_unit {
+	__le32 byte_cnt;	/* bit 31 clear */
+	__le32 lkey;
+	__le32 addr_l;
+	__le32 addr_h;
+};
+
+/* Completion queue entry (3.3.1). */
+struct rdma_hca_cqe {
+	__le32 my_qpn;
+	__le32 my_ee;
+	__le32 rqpn;
+	__le32 rlid_path;	/* see RDMA_HCA_CQE_RLID and following */
+	union {
+		__be32 imm;	/* as it came: network order */
+		__le32 err;	/* error CQE: syndrome and vendor_err */
+		__le32 inv_rkey;
+	};
+	__le32 byte_cnt;
+	__le32 wqe;		/* offset of the WQE in its queue, bytes */
+	__le32 ctrl;
+};
+
+#define RDMA_HCA_CQE_RLID		RDMA_HCA_MASK(31, 16)
+#define RDMA_HCA_CQE_GRH		RDMA_HCA_MASK(15, 15)
+#define RDMA_HCA_CQE_MLPATH		RDMA_HCA_MASK(14, 8)
+#define RDMA_HCA_CQE_SL			RDMA_HCA_MASK(7, 0)
+#define RDMA_HCA_CQE_VENDOR_ERR		RDMA_HCA_MASK(15, 8)
+#define RDMA_HCA_CQE_SYNDROME		RDMA_HCA_MASK(7, 0)
+#define RDMA_HCA_CQE_OWNER		RDMA_HCA_MASK(31, 24)
+#define RDMA_HCA_CQE_IS_SEND		RDMA_HCA_MASK(15, 8)
+#define RDMA_HCA_CQE_OPCODE		RDMA_HCA_MASK(7, 0)	/* recv: BTH opcode */
+/* Software writes OWNER_HW before it gives an entry back. */
+#define RDMA_HCA_OWNER_SW		0x00
+#define RDMA_HCA_OWNER_HW		0x80
+
+/* Syndromes (second table 3-3-3). */
+#define RDMA_HCA_SYNDROME_LOCAL_LENGTH_ERR	0x01
+#define RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR	0x02
+#define RDMA_HCA_SYNDROME_LOCAL_EEC_OP_ERR	0x03
+#define RDMA_HCA_SYNDROME_LOCAL_PROT_ERR	0x04
+#define RDMA_HCA_SYNDROME_WR_FLUSH_ERR		0x05
+#define RDMA_HCA_SYNDROME_MW_BIND_ERR		0x06
+#define RDMA_HCA_SYNDROME_BAD_RESP_ERR		0x10
+#define RDMA_HCA_SYNDROME_LOCAL_ACCESS_ERR	0x11
+#define RDMA_HCA_SYNDROME_REMOTE_INVAL_REQ_ERR	0x12
+#define RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR	0x13
+#define RDMA_HCA_SYNDROME_REMOTE_OP_ERR		0x14
+#define RDMA_HCA_SYNDROME_RETRY_EXC_ERR		0x15
+#define RDMA_HCA_SYNDROME_RNR_RETRY_EXC_ERR	0x16
+#define RDMA_HCA_SYNDROME_LOCAL_RDD_VIOL_ERR	0x20
+#define RDMA_HCA_SYNDROME_REMOTE_INVAL_RD_REQ_ERR 0x21
+#define RDMA_HCA_SYNDROME_REMOTE_ABORTED_ERR	0x22
+#define RDMA_HCA_SYNDROME_INVAL_EECN_ERR	0x23
+#define RDMA_HCA_SYNDROME_INVAL_EEC_STATE_ERR	0x24
+
+/* Event types: the bits of MAP_EQ's mask (table 3-2-25) and ours (mthca's). */
+#define RDMA_HCA_EVENT_COMP			0x00
+#define RDMA_HCA_EVENT_COMM_EST			0x02
+#define RDMA_HCA_EVENT_SQ_DRAINED		0x03
+#define RDMA_HCA_EVENT_CQ_ERROR			0x04
+#define RDMA_HCA_EVENT_WQ_CATAS_ERROR		0x05
+#define RDMA_HCA_EVENT_LOCAL_CATAS_ERROR	0x08
+#define RDMA_HCA_EVENT_PORT_CHANGE		0x09
+#define RDMA_HCA_EVENT_CMD			0x0a
+#define RDMA_HCA_EVENT_EQ_OVERFLOW		0x0f
+#define RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR	0x10
+#define RDMA_HCA_EVENT_WQ_ACCESS_ERROR		0x11
+#define RDMA_HCA_EVENT_SRQ_CATAS_ERROR		0x12
+#define RDMA_HCA_EVENT_LAST_WQE_REACHED		0x13
+#define RDMA_HCA_EVENT_SRQ_LIMIT		0x14
+
+/* PORT_CHANGE subtypes. */
+#define RDMA_HCA_PORT_CHANGE_DOWN		1
+#define RDMA_HCA_PORT_CHANGE_ACTIVE		4
+/* CQ_ERROR syndromes. */
+#define RDMA_HCA_CQ_ERROR_OVERRUN		1
+#define RDMA_HCA_CQ_ERROR_ACCESS		2
+
+/* Event queue entry (ours). */
+struct rdma_hca_eqe {
+	__u8 type;
+	__u8 subtype;
+	__le16 reserved;
+	union {
+		__le32 raw[6];
+		struct {
+			__le32 cqn;
+			__le32 syndrome;	/* CQ_ERROR only */
+		} cq;
+		struct {
+			__le32 qpn;
+		} qp;
+		struct {
+			__le32 port;
+		} port;
+		struct {
+			__le32 token;
+			__le32 status;
+			__le32 out_param_h;
+			__le32 out_param_l;
+		} cmd;
+	};
+	__u8 reserved2[3];
+	__u8 owner;		/* as in a CQE */
+};
+
+#define RDMA_HCA_CQE_SIZE	32
+#define RDMA_HCA_EQE_SIZE	32
+
+#endif /* RDMA_HCA_WQE_H */

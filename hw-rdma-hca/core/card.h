@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The inside of a card, for its units: who is there, the run queues, timers,
+ * traces and the counters that belong to no single unit.
+ */
+#ifndef HCA_CARD_H
+#define HCA_CARD_H
+
+#include "../abi/rdma_hca_cmd.h"
+#include "../abi/rdma_hca_cxt.h"
+#include "../abi/rdma_hca_regs.h"
+#include "../abi/rdma_hca_wqe.h"
+#include "cxtmgt/cxtmgt.h"
+#include "hca.h"
+#include "link/link.h"
+#include "v2p/v2p.h"
+#include "wire/wire.h"
+
+typedef struct HcaMultiQueue HcaMultiQueue;
+
+/* One name each; qemu/ turns them into trace events of the same name. */
+#define HCA_TRACE_EVENTS(X)                                                    \
+    X(COMMAND)          /* opcode; in_modifier, op_modifier, status */         \
+    X(DOORBELL)         /* qpn; sq offset, size, opcode */                     \
+    X(DOORBELL_BAD)     /* qpn; uar, reason */                                 \
+    X(QP_STATE)         /* qpn; old, new */                                    \
+    X(WQE)              /* qpn; offset, opcode, length */                      \
+    X(WQE_ERROR)        /* qpn; offset, syndrome, check */                     \
+    X(PACKET_TX)        /* qpn of the peer; opcode, psn, length */             \
+    X(PACKET_RX)        /* qpn; opcode, psn, length */                         \
+    X(PACKET_DROP)      /* qpn; opcode, psn, HcaDropReason */                  \
+    X(NAK_TX)           /* qpn; psn, syndrome, reason */                       \
+    X(NAK_RX)           /* qpn; psn, syndrome */                               \
+    X(RETRANSMIT)       /* qpn; from psn, next psn, retries left */            \
+    X(TIMEOUT)          /* qpn; 0 loss 1 rnr, unacked psn, retries left */     \
+    X(CQE)              /* cqn; qpn, opcode, syndrome */                       \
+    X(CQ_ERROR)         /* cqn; syndrome */                                    \
+    X(EQE)              /* eqn; type, number */                                \
+    X(V2P_ERROR)        /* key; HcaV2pState, va, length */                     \
+    X(LINK)             /* 0; 1 up 0 down */
+
+typedef enum HcaTraceEvent {
+#define HCA_TRACE_ENUM(name) HCA_TRACE_##name,
+    HCA_TRACE_EVENTS(HCA_TRACE_ENUM)
+#undef HCA_TRACE_ENUM
+    HCA_TRACE_NEVENTS
+} HcaTraceEvent;
+
+/* Why a received packet was dropped without an answer. */
+#define HCA_DROP_REASONS(X)                                                    \
+    X(PARSE_SHORT) X(PARSE_LENGTH) X(PARSE_VERSION) X(PARSE_LNH)               \
+    X(PARSE_OPCODE) X(PARSE_VCRC) X(PARSE_ICRC)                                \
+    X(LID)              /* not for us */                                       \
+    X(PORT_DOWN)        /* INIT_IB not done */                                 \
+    X(QPN)              /* no such QP */                                       \
+    X(QP_STATE)         /* its state takes no packets */                       \
+    X(SERVICE)          /* opcode of another service type */                   \
+    X(PKEY) X(QKEY)                                                            \
+    X(SOURCE)           /* not from the connected peer */                      \
+    X(DUPLICATE)        /* nothing to answer */                                \
+    X(PSN)              /* out of sequence, already told or not to be told */  \
+    X(GHOST)            /* a response to nothing that is outstanding */        \
+    X(NO_WQE)           /* UC, UD: no receive WQE */                           \
+    X(LENGTH)           /* UC, UD: does not fit */                             \
+    X(OPCODE_SEQ)       /* UC: out of place in a message */                    \
+    X(ACCESS)           /* UC: memory refused */                               \
+    X(RESOURCES)        /* the response ring is full */                        \
+    X(SEND_DOWN)        /* to send: no peer */
+
+typedef enum HcaDropReason {
+#define HCA_DROP_ENUM(name) HCA_DROP_##name,
+    HCA_DROP_REASONS(HCA_DROP_ENUM)
+#undef HCA_DROP_ENUM
+    HCA_DROP_NREASONS
+} HcaDropReason;
+
+typedef struct HcaCounters {
+    uint64_t doorbells, db_bad_uar, db_bad_qpn, db_bad_state, db_overflow;
+    uint64_t wqes, wqe_errors;
+    uint64_t tx_packets, rx_packets;
+    uint64_t drops[HCA_DROP_NREASONS];
+    uint64_t naks_tx, naks_rx, rnrs_tx, rnrs_rx, acks_tx, acks_rx;
+    uint64_t retransmissions, timeouts, rnr_timeouts, duplicates;
+} HcaCounters;
+
+/* What a QP's turn at sending came to. */
+typedef enum HcaTurn {
+    HCA_TURN_IDLE,      /* nothing to do until it is scheduled again */
+    HCA_TURN_MORE,      /* another turn now */
+    HCA_TURN_BLOCKED,   /* another turn when the cable takes packets */
+} HcaTurn;
+
+/* QPs ordered by timer_at; see hca_timer_set(). */
+typedef struct HcaTimerHeap {
+    HcaQp **slot;
+    unsigned count;
+    unsigned room;
+} HcaTimerHeap;
+
+struct Hca {
+    HcaConfig config;
+    const HcaHostOps *ops;
+    void *opaque;
+
+    struct HcaCeu *ceu;
+    HcaCxtMgt *cm;
+    HcaV2p *v2p;
+    HcaLink *link;
+    HcaMultiQueue *mq;
+
+    GQueue send_queue;          /* QPs with something to send */
+    GQueue resp_queue;          /* QPs with a response to send */
+    HcaTimerHeap timers;
+    int64_t alarm;              /* as last given to timer_mod */
+    uint32_t *uar_low;          /* low halves of split doorbells, by UAR */
+    uint32_t reset;             /* the reset register; atomic */
+    bool port_active;           /* as last told by a PORT_CHANGE event */
+    HcaCounters counters;
+};
+
+/*
+ * Run queues: give @qp a turn at sending requests, or responses. A QP that is
+ * queued already keeps its place. Each turn is bounded; see hca_run().
+ */
+void hca_schedule_send(Hca *hca, HcaQp *qp);
+void hca_schedule_resp(Hca *hca, HcaQp *qp);
+
+/*
+ * (Re)set the time at which @qp is looked at: the earliest of its deadlines.
+ * Call after changing req.loss_deadline, req.rnr_deadline or
+ * resp.flush_deadline.
+ */
+void hca_timer_set(Hca *hca, HcaQp *qp);
+
+static inline int64_t hca_now(Hca *hca)
+{
+    return hca->ops->clock_ns(hca->opaque);
+}
+
+static inline void hca_trace(Hca *hca, HcaTraceEvent event, uint32_t qpn,
+                             uint64_t a, uint64_t b, uint64_t c)
+{
+    if (hca->ops->trace) {
+        HcaTrace trace = { event, qpn, { a, b, c } };
+
+        hca->ops->trace(hca->opaque, &trace);
+    }
+}
+
+/* Count and trace a received packet that is dropped without an answer. */
+void hca_drop(Hca *hca, const HcaPacket *packet, HcaDropReason reason);
+
+/* Whether @lid is the card's own. */
+static inline bool hca_is_own_lid(const Hca *hca, uint16_t lid)
+{
+    return lid == hca->config.lid;
+}
+
+/* GID @index of the port; the only one is made of prefix and GUID. */
+bool hca_gid(const Hca *hca, unsigned index, HcaGid *gid);
+
+/* The port's P_Key table: one entry, the default key, full member. */
+#define HCA_DEFAULT_PKEY 0xffff
+
+#endif /* HCA_CARD_H */

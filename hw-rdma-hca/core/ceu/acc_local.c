@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * acc_local (CEU document 2.2, figure 2-4): commands that need only the
+ * unit's own store: what the card is, what it can do, and its port.
+ */
+#include <string.h>
+
+#include "ceu_int.h"
+
+#define FW_VERSION RDMA_HCA_PREP(RDMA_HCA_MASK(31, 16), 1)
+/* "RDMAHCA1" */
+#define BOARD_ID 0x52444d4148434131ull
+
+/* IB codes: width 4X, speed SDR, one data virtual lane. */
+#define WIDTH_4X 2
+#define SPEED_SDR 1
+#define VL_CAP_VL0 1
+/* PortPhysicalState. */
+#define PHYS_POLLING 2
+#define PHYS_DISABLED 3
+#define PHYS_LINK_UP 5
+/* PortState. */
+#define PORT_DOWN 1
+#define PORT_ACTIVE 4
+
+#define LOG_MAX_MSG 31
+/* 4.096 us * 2^15, what a peer should allow for an answer of ours: 134 ms. */
+#define ACK_DELAY 15
+/* What the smallest send WQE, that of UD, leaves for data. */
+#define MAX_INLINE                                                             \
+    (RDMA_HCA_MAX_SEND_WQE_SIZE - sizeof(struct rdma_hca_next_unit) -          \
+     sizeof(struct rdma_hca_ud_unit) - sizeof(__le32))
+
+#define BE(x) GUINT32_TO_BE(x)
+#define LIM(field, value) RDMA_HCA_PREP(RDMA_HCA_DEV_LIM_##field, value)
+
+/* Logarithms: 2 reserved QPs (QP0, QP1), 1 of everything else. */
+static void reserved_limits(struct rdma_hca_dev_lim *lim)
+{
+    lim->reserved_qp_cq_eq_mtt =
+        BE(LIM(RESERVED_QP, 1) | LIM(RESERVED_CQ, 0) | LIM(RESERVED_EQ, 0) |
+           LIM(RESERVED_MTT, 0));
+    lim->reserved_pd_lkey = BE(LIM(RESERVED_PD, 0) | LIM(RESERVED_LKEY, 0));
+}
+
+static void table_limits(struct rdma_hca_dev_lim *lim, const HcaConfig *config)
+{
+    uint64_t icm = (uint64_t)HCA_ICM_MAX_PAGES << RDMA_HCA_ICM_PAGE_SHIFT;
+
+    lim->max_qp_cq_sz = BE(LIM(MAX_QP_SZ, HCA_MAX_LOG_WQES) |
+                           LIM(MAX_CQ_SZ, HCA_MAX_LOG_CQ_SIZE));
+    lim->max_qps_cqs_eqs_mpts =
+        BE(LIM(MAX_QPS, config->log_qps) | LIM(MAX_CQS, config->log_cqs) |
+           LIM(MAX_EQS, config->log_eqs) | LIM(MAX_MPTS, config->log_mpts));
+    lim->max_pds_gids_pkeys = BE(LIM(MAX_PDS, config->log_pds) |
+                                 LIM(MAX_GIDS, 0) | LIM(MAX_PKEYS, 0));
+    lim->mtt_seg_sz = BE(LIM(MTT_SEG_SZ, RDMA_HCA_MTT_SIZE));
+    lim->qpc_cqc_entry_sz = BE(LIM(QPC_SZ, RDMA_HCA_QPC_SIZE) |
+                               LIM(CQC_SZ, RDMA_HCA_CQC_SIZE));
+    lim->eqc_mpt_entry_sz = BE(LIM(EQC_SZ, RDMA_HCA_EQC_SIZE) |
+                               LIM(MPT_SZ, RDMA_HCA_MPT_SIZE));
+    lim->max_icm_sz_h = BE(RDMA_HCA_HI32(icm));
+    lim->max_icm_sz_l = BE(RDMA_HCA_LO32(icm));
+}
+
+static void work_limits(struct rdma_hca_dev_lim *lim, const HcaConfig *config)
+{
+    lim->port = BE(LIM(ACK_DELAY, ACK_DELAY) |
+                   LIM(MAX_MTU, config->max_mtu) | LIM(MAX_WIDTH, WIDTH_4X) |
+                   LIM(MAX_VL, 1) | LIM(NUM_PORTS, RDMA_HCA_NUM_PORTS));
+    lim->min_page_sz = BE(LIM(MIN_PAGE_SZ, RDMA_HCA_MPT_PAGE_SHIFT_MIN));
+    lim->max_sg_desc_sz = BE(LIM(MAX_SG, RDMA_HCA_MAX_SGE) |
+                             LIM(MAX_DESC_SZ, RDMA_HCA_MAX_SEND_WQE_SIZE));
+    lim->max_sg_desc_sz_rq = BE(LIM(MAX_SG, RDMA_HCA_MAX_SGE) |
+                                LIM(MAX_DESC_SZ, RDMA_HCA_MAX_RECV_WQE_SIZE));
+    lim->rd_atomic_inline =
+        BE(LIM(SRA, HCA_MAX_RD_ATOMIC) | LIM(RRA, HCA_MAX_RD_ATOMIC) |
+           LIM(MAX_INLINE, MAX_INLINE));
+    lim->uars_mtts_msg =
+        BE(LIM(UARS, g_bit_storage(RDMA_HCA_NUM_UARS) - 1) |
+           LIM(MTTS, config->log_mtts) | LIM(MAX_MSG, LOG_MAX_MSG));
+}
+
+uint8_t hca_ceu_query_dev_lim(HcaCeu *ceu, HcaCommand *cmd)
+{
+    struct rdma_hca_dev_lim *lim = (void *)cmd->outbox;
+
+    reserved_limits(lim);
+    table_limits(lim, &ceu->hca->config);
+    work_limits(lim, &ceu->hca->config);
+    return RDMA_HCA_STAT_OK;
+}
+
+uint8_t hca_ceu_query_fw(HcaCeu *ceu, HcaCommand *cmd)
+{
+    struct rdma_hca_fw *fw = (void *)cmd->outbox;
+
+    fw->magic = BE(RDMA_HCA_FW_MAGIC);
+    fw->interface_version = BE(RDMA_HCA_INTERFACE_VERSION);
+    fw->features = BE(RDMA_HCA_FEATURE_RQ_DB_RECORD |
+                      RDMA_HCA_FEATURE_CQ_CI_RECORD |
+                      RDMA_HCA_FEATURE_CMD_EVENT);
+    fw->fw_version = BE(FW_VERSION);
+    return RDMA_HCA_STAT_OK;
+}
+
+uint8_t hca_ceu_query_adapter(HcaCeu *ceu, HcaCommand *cmd)
+{
+    struct rdma_hca_adapter *adapter = (void *)cmd->outbox;
+
+    adapter->board_id_h = BE(RDMA_HCA_HI32(BOARD_ID));
+    adapter->board_id_l = BE(RDMA_HCA_LO32(BOARD_ID));
+    return RDMA_HCA_STAT_OK;
+}
+
+static uint32_t port_state(const HcaCeu *ceu)
+{
+    uint32_t state = PORT_DOWN;
+    uint32_t phys = PHYS_DISABLED;
+
+    if (ceu->port_enabled) {
+        bool up = hca_link_is_up(ceu->hca->link);
+
+        state = up ? PORT_ACTIVE : PORT_DOWN;
+        phys = up ? PHYS_LINK_UP : PHYS_POLLING;
+    }
+    return RDMA_HCA_PREP(RDMA_HCA_PORT_STATE, state) |
+           RDMA_HCA_PREP(RDMA_HCA_PORT_PHYS_STATE, phys);
+}
+
+uint8_t hca_ceu_query_port(HcaCeu *ceu, HcaCommand *cmd)
+{
+    const HcaConfig *config = &ceu->hca->config;
+    struct rdma_hca_port *port = (void *)cmd->outbox;
+    HcaGid gid;
+
+    if (cmd->in_modifier != RDMA_HCA_NUM_PORTS) {
+        return RDMA_HCA_STAT_BAD_INDEX;
+    }
+    hca_gid(ceu->hca, 0, &gid);
+    port->state = BE(port_state(ceu));
+    port->mtu_width_speed =
+        BE(RDMA_HCA_PREP(RDMA_HCA_PORT_MAX_MTU, config->max_mtu) |
+           RDMA_HCA_PREP(RDMA_HCA_PORT_ACTIVE_MTU, config->max_mtu) |
+           RDMA_HCA_PREP(RDMA_HCA_PORT_WIDTH, WIDTH_4X) |
+           RDMA_HCA_PREP(RDMA_HCA_PORT_SPEED, SPEED_SDR) |
+           RDMA_HCA_PREP(RDMA_HCA_PORT_MAX_VL, VL_CAP_VL0));
+    port->lid = BE(RDMA_HCA_PREP(RDMA_HCA_PORT_LID, config->lid));
+    port->link_layer = BE(RDMA_HCA_LINK_LAYER_IB);
+    /* Prefix and GUID are the GID's halves, in the order of the mailbox. */
+    memcpy(&port->gid_prefix_h, gid.raw, sizeof(gid.raw));
+    return RDMA_HCA_STAT_OK;
+}
+
+static uint8_t enable_port(HcaCeu *ceu, const HcaCommand *cmd, bool enable)
+{
+    if (cmd->in_modifier != RDMA_HCA_NUM_PORTS) {
+        return RDMA_HCA_STAT_BAD_INDEX;
+    }
+    ceu->port_enabled = enable;
+    return RDMA_HCA_STAT_OK;
+}
+
+uint8_t hca_ceu_init_ib(HcaCeu *ceu, HcaCommand *cmd)
+{
+    return enable_port(ceu, cmd, true);
+}
+
+uint8_t hca_ceu_close_ib(HcaCeu *ceu, HcaCommand *cmd)
+{
+    return enable_port(ceu, cmd, false);
+}
+
+uint8_t hca_ceu_nop(HcaCeu *ceu, HcaCommand *cmd)
+{
+    return RDMA_HCA_STAT_OK;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * CEU: the command execution unit (CEU document 2).
+ *
+ * hcr.c        the HCR registers (interface document 3.1.1)
+ * ceu_ctrl.c   IDLE, DECODE, GET_INBOX, EXECUTE; the table of commands
+ * acc_local.c  commands answered from the unit's own store
+ * acc_cm.c     commands of the context manager
+ * wr_v2p.c     commands of VirtToPhys
+ * wr_both.c    INIT_HCA and CLOSE_HCA
+ */
+#ifndef HCA_CEU_H
+#define HCA_CEU_H
+
+#include "../card.h"
+
+typedef struct HcaCeu HcaCeu;
+
+HcaCeu *hca_ceu_new(Hca *hca);
+void hca_ceu_free(HcaCeu *ceu);
+/* Reset: a command in progress is forgotten, GO is cleared. */
+void hca_ceu_reset(HcaCeu *ceu);
+
+/*
+ * HCR access, from any thread, one at a time. @offset is in the HCR.
+ * hca_ceu_write() returns true if it started a command.
+ */
+uint32_t hca_ceu_read(const HcaCeu *ceu, uint32_t offset);
+bool hca_ceu_write(HcaCeu *ceu, uint32_t offset, uint32_t value);
+
+/* Execute the command that waits, if any. The card's thread. */
+void hca_ceu_run(HcaCeu *ceu);
+
+/* Whether INIT_HCA has been done. */
+bool hca_ceu_initialised(const HcaCeu *ceu);
+/* Whether INIT_IB has enabled the port. */
+bool hca_ceu_port_enabled(const HcaCeu *ceu);
+
+typedef struct HcaCeuCounters {
+    uint64_t commands;
+    uint64_t opcodes[1u << 12];
+    uint64_t status[256];
+    uint64_t ignored_writes;    /* to a busy HCR */
+} HcaCeuCounters;
+
+const HcaCeuCounters *hca_ceu_counters(HcaCeu *ceu);
+
+/* The name of command @op, or NULL if there is none. */
+const char *hca_ceu_command_name(uint16_t op);
+
+#endif /* HCA_CEU_H */

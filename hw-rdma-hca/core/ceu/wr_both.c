@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * wr_both (CEU document 2.2, figure 2-7): commands of both the context manager
+ * and VirtToPhys.
+ */
+#include "ceu_int.h"
+
+static uint64_t base(__be32 high, __be32 low)
+{
+    return hca_ceu_join(high, low) & ~(uint64_t)RDMA_HCA_INIT_LOG_NUM;
+}
+
+static unsigned log_num(__be32 low)
+{
+    return RDMA_HCA_GET(RDMA_HCA_INIT_LOG_NUM, GUINT32_FROM_BE(low));
+}
+
+/* INIT_HCA: the places and sizes of all tables, or of none. */
+uint8_t hca_ceu_init_hca(HcaCeu *ceu, HcaCommand *cmd)
+{
+    const struct rdma_hca_init_hca *init = (const void *)cmd->inbox;
+    Hca *hca = ceu->hca;
+    uint8_t status =
+        hca_v2p_init(hca->v2p, base(init->mpt_base_h, init->mpt_base_l),
+                     log_num(init->mpt_base_l),
+                     hca_ceu_join(init->mtt_base_h, init->mtt_base_l));
+
+    if (status) {
+        return status;
+    }
+    status = hca_cxtmgt_init(
+        hca->cm, base(init->qpc_base_h, init->qpc_base_l),
+        log_num(init->qpc_base_l), base(init->cqc_base_h, init->cqc_base_l),
+        log_num(init->cqc_base_l), base(init->eqc_base_h, init->eqc_base_l),
+        log_num(init->eqc_base_l));
+    if (status) {
+        hca_v2p_close(hca->v2p);
+        return status;
+    }
+    ceu->initialised = true;
+    return RDMA_HCA_STAT_OK;
+}
+
+/* CLOSE_HCA: contexts and regions are gone; ICM stays until unmapped. */
+uint8_t hca_ceu_close_hca(HcaCeu *ceu, HcaCommand *cmd)
+{
+    hca_cxtmgt_close(ceu->hca->cm);
+    hca_v2p_close(ceu->hca->v2p);
+    ceu->initialised = false;
+    ceu->port_enabled = false;
+    return RDMA_HCA_STAT_OK;
+}

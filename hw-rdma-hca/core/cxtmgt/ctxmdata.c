@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * ctxmdata and writectx (context document 5.3, 5.6): where a context lies in
+ * ICM, and its writing.
+ *
+ * Departures. The store is VirtToPhys's (tptmdata.c), one for the three
+ * tables. There is no readctx (5.5): all that a context holds is in the key
+ * data, so the card never has to believe what the guest could have written
+ * over it. The engines' PSNs are written when the state changes, not with
+ * every packet; QUERY_QP has them live.
+ */
+#include "cxtmgt_int.h"
+
+uint8_t hca_cxtmgt_map_icm(HcaCxtMgt *cm, uint64_t virt, uint64_t page,
+                           uint32_t npages)
+{
+    return hca_mdata_map(cm->ctxmdata, virt, page, npages);
+}
+
+uint8_t hca_cxtmgt_unmap_icm(HcaCxtMgt *cm, uint64_t virt, uint32_t npages)
+{
+    return hca_mdata_unmap(cm->ctxmdata, virt, npages);
+}
+
+bool hca_cxt_write(HcaCxtMgt *cm, const HcaCxtTable *table, uint32_t index,
+                   const void *data, uint32_t size)
+{
+    uint64_t virt = table->base + (uint64_t)index * table->entry_size;
+    uint64_t bus;
+
+    if (!hca_mdata_lookup(cm->ctxmdata, virt, &bus) ||
+        !hca_dma_write(cm->v2p, HCA_V2P_CEU, bus, data, size)) {
+        cm->counters.icm_write_errors++;
+        return false;
+    }
+    cm->counters.icm_writes++;
+    return true;
+}

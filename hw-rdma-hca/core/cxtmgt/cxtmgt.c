@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The context manager (its document 4.3): the unit assembled. The document's
+ * request controller (5.2) gives the command unit, then each engine unit in
+ * turn, access to the key data; here they follow one another in hca_run().
+ */
+#include <string.h>
+
+#include "cxtmgt_int.h"
+
+HcaCxtMgt *hca_cxtmgt_new(const HcaCxtConfig *config, HcaV2p *v2p,
+                          const HcaHostOps *ops, void *opaque,
+                          HcaQpStateFn *state_fn, void *state_opaque)
+{
+    HcaCxtMgt *cm = g_new0(HcaCxtMgt, 1);
+
+    cm->config = *config;
+    cm->v2p = v2p;
+    cm->ops = ops;
+    cm->opaque = opaque;
+    cm->state_fn = state_fn;
+    cm->state_opaque = state_opaque;
+    cm->ctxmdata = hca_mdata_new(HCA_ICM_MAX_PAGES);
+    cm->qps = g_new0(HcaQp *, 1u << config->log_qps);
+    cm->cqs = g_new0(HcaCq *, 1u << config->log_cqs);
+    memset(cm->event_eq, HCA_NO_EQ, sizeof(cm->event_eq));
+    g_queue_init(&cm->qp_events);
+    g_queue_init(&cm->cq_errors);
+    return cm;
+}
+
+void hca_cxtmgt_free(HcaCxtMgt *cm)
+{
+    hca_cxtmgt_close(cm);
+    hca_mdata_free(cm->ctxmdata);
+    g_free(cm->qps);
+    g_free(cm->cqs);
+    g_free(cm);
+}
+
+void hca_cxtmgt_reset(HcaCxtMgt *cm)
+{
+    hca_cxtmgt_close(cm);
+    hca_mdata_clear(cm->ctxmdata);
+}
+
+/* Whether a table of 2^@log_num entries at @base lies in the space. */
+static bool table_ok(uint64_t base, unsigned log_num, unsigned entry_size)
+{
+    uint64_t space = (uint64_t)HCA_ICM_MAX_PAGES << RDMA_HCA_ICM_PAGE_SHIFT;
+
+    return base % entry_size == 0 && base < space &&
+           ((uint64_t)entry_size << log_num) <= space - base;
+}
+
+uint8_t hca_cxtmgt_init(HcaCxtMgt *cm, uint64_t qpc_base, unsigned log_qps,
+                        uint64_t cqc_base, unsigned log_cqs,
+                        uint64_t eqc_base, unsigned log_eqs)
+{
+    if (log_qps > cm->config.log_qps || log_cqs > cm->config.log_cqs ||
+        log_eqs > cm->config.log_eqs) {
+        return RDMA_HCA_STAT_EXCEED_LIM;
+    }
+    if (!table_ok(qpc_base, log_qps, RDMA_HCA_QPC_SIZE) ||
+        !table_ok(cqc_base, log_cqs, RDMA_HCA_CQC_SIZE) ||
+        !table_ok(eqc_base, log_eqs, RDMA_HCA_EQC_SIZE)) {
+        return RDMA_HCA_STAT_BAD_PARAM;
+    }
+    cm->qpc = (HcaCxtTable){ qpc_base, log_qps, RDMA_HCA_QPC_SIZE };
+    cm->cqc = (HcaCxtTable){ cqc_base, log_cqs, RDMA_HCA_CQC_SIZE };
+    cm->eqc = (HcaCxtTable){ eqc_base, log_eqs, RDMA_HCA_EQC_SIZE };
+    cm->ready = true;
+    return RDMA_HCA_STAT_OK;
+}
+
+void hca_cxtmgt_close(HcaCxtMgt *cm)
+{
+    if (!cm->ready) {
+        return;
+    }
+    hca_qp_free_all(cm);
+    hca_cq_free_all(cm);
+    hca_eq_free_all(cm);
+    cm->ready = false;
+}
+
+HcaCxtCounters *hca_cxt_counters(HcaCxtMgt *cm)
+{
+    return &cm->counters;
+}
+
+const HcaCxtLive *hca_cxt_live(const HcaCxtMgt *cm)
+{
+    return &cm->live;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * cxtmgt: QP, CQ and EQ contexts, in ICM in guest memory, and the key data
+ * of them that the card keeps (context document 4.1, 5.4).
+ *
+ * cxtmgt.c        the unit assembled
+ * qp_attr.c       interface document A1-2, A1-3: transitions and attributes
+ * key_qpc_data.c  5.4: QP contexts on the card, MODIFY_QP, QUERY_QP
+ * cq.c            completion queues: CQEs, arming, overrun
+ * eq.c            event queues: EQEs, interrupts, asynchronous events
+ * ctxmdata.c      5.3: where a context lies in ICM; its reading and writing
+ */
+#ifndef HCA_CXTMGT_H
+#define HCA_CXTMGT_H
+
+#include <glib.h>
+
+#include "../../abi/rdma_hca_cmd.h"
+#include "../../abi/rdma_hca_wqe.h"
+#include "../v2p/v2p.h"
+#include "../wire/packet.h"
+#include "qp.h"
+
+/* An arm request of a CQ that has not been answered yet. */
+typedef enum HcaCqArm {
+    HCA_CQ_DISARMED,
+    HCA_CQ_ARMED_SOLICITED,
+    HCA_CQ_ARMED_NEXT,
+    HCA_CQ_FIRED,               /* answered; disarmed until asked again */
+} HcaCqArm;
+
+/* Largest queues, logarithms to base 2 of entries. */
+#define HCA_MAX_LOG_WQES 15     /* half of what a posted count counts */
+#define HCA_MAX_LOG_CQ_SIZE 22
+#define HCA_MAX_LOG_EQ_SIZE 20
+
+struct HcaCq {
+    uint32_t cqn;
+    uint32_t uar;
+    uint32_t eqn;
+    uint32_t pd;
+    uint32_t lkey;
+    uint64_t start;             /* offset of entry 0 in its region */
+    uint8_t log_size;
+    uint8_t status;             /* RDMA_HCA_CQ_STATUS_* */
+    HcaCqArm arm;
+    bool event_pending;         /* waits for room in its EQ */
+    uint32_t producer_index;    /* all indices count without wrapping */
+    uint32_t consumer_index;    /* as last heard */
+    uint32_t solicit_producer_index;
+    uint32_t last_notified_index;
+    uint64_t ci_db;             /* bus address, 0: none */
+
+    /* The context manager's own. */
+    unsigned qps;               /* send and receive queues that use it */
+    bool error_pending;         /* CQ_ERROR waits for room in its EQ */
+    GList comp_link;
+    GList error_link;
+};
+
+/* What happened to whom; asynchronous events (table 3-2-25). */
+typedef struct HcaEvent {
+    uint8_t type;               /* RDMA_HCA_EVENT_* */
+    uint8_t subtype;
+    uint32_t number;            /* QPN, CQN or port */
+    uint32_t syndrome;
+} HcaEvent;
+
+typedef struct HcaCxtCounters {
+    uint64_t cqes, error_cqes, cq_overruns;
+    uint64_t eqes, eq_waits, interrupts;
+    uint64_t cqes_lost;         /* the queue had failed before */
+    uint64_t events_unmapped;   /* no EQ asked for that type */
+    uint64_t events_lost;       /* the EQ could not be written */
+    uint64_t db_bad_uar, db_bad_cqn, db_bad_eqn;
+    uint64_t db_bad_ci;         /* beyond what has been written */
+    uint64_t icm_writes, icm_write_errors;
+    uint64_t transitions;       /* MODIFY_QP done */
+    uint64_t transitions_refused;
+} HcaCxtCounters;
+
+/* Contexts in hardware ownership now. */
+typedef struct HcaCxtLive {
+    uint32_t qps, cqs, eqs;
+} HcaCxtLive;
+
+/*
+ * Called after a QP's state has changed, by MODIFY_QP or hca_qp_set_state().
+ * The engines then flush, drain or forget what they hold of it. After a
+ * change to RST nothing of the QP may remain anywhere.
+ */
+typedef void HcaQpStateFn(void *opaque, HcaQp *qp, uint8_t old_state);
+
+typedef struct HcaCxtConfig {
+    unsigned log_qps, log_cqs, log_eqs, log_pds;
+    uint32_t num_vectors;
+    uint32_t num_uars;
+    uint8_t max_mtu;            /* IB MTU code */
+    uint16_t lid;
+    uint16_t pkey;              /* entry 0 of the port's table, the only one */
+} HcaCxtConfig;
+
+HcaCxtMgt *hca_cxtmgt_new(const HcaCxtConfig *config, HcaV2p *v2p,
+                          const HcaHostOps *ops, void *opaque,
+                          HcaQpStateFn *state_fn, void *state_opaque);
+void hca_cxtmgt_free(HcaCxtMgt *cm);
+/* All contexts gone, nothing mapped. Calls the state function for each QP. */
+void hca_cxtmgt_reset(HcaCxtMgt *cm);
+
+/* The command unit's side (context document 3.1); each returns a status. */
+uint8_t hca_cxtmgt_init(HcaCxtMgt *cm, uint64_t qpc_base, unsigned log_qps,
+                        uint64_t cqc_base, unsigned log_cqs,
+                        uint64_t eqc_base, unsigned log_eqs);
+void hca_cxtmgt_close(HcaCxtMgt *cm);
+uint8_t hca_cxtmgt_map_icm(HcaCxtMgt *cm, uint64_t virt, uint64_t page,
+                           uint32_t npages);
+uint8_t hca_cxtmgt_unmap_icm(HcaCxtMgt *cm, uint64_t virt, uint32_t npages);
+/*
+ * MODIFY_QP (3.2.6.1): @op is one of RDMA_HCA_CMD_*_QPEE; @qpc is NULL when
+ * there is no inbox. Illegal transitions and attributes change nothing.
+ */
+uint8_t hca_cxtmgt_modify_qp(HcaCxtMgt *cm, uint16_t op, uint32_t qpn,
+                             const struct rdma_hca_qpc *qpc,
+                             bool sqd_event);
+uint8_t hca_cxtmgt_query_qp(HcaCxtMgt *cm, uint32_t qpn,
+                            struct rdma_hca_qpc *qpc);
+uint8_t hca_cxtmgt_sw2hw_cq(HcaCxtMgt *cm, uint32_t cqn,
+                            const struct rdma_hca_cqc *cqc);
+uint8_t hca_cxtmgt_hw2sw_cq(HcaCxtMgt *cm, uint32_t cqn);
+uint8_t hca_cxtmgt_query_cq(HcaCxtMgt *cm, uint32_t cqn,
+                            struct rdma_hca_cqc *cqc);
+uint8_t hca_cxtmgt_resize_cq(HcaCxtMgt *cm, uint32_t cqn, unsigned log_size,
+                             uint32_t lkey);
+uint8_t hca_cxtmgt_sw2hw_eq(HcaCxtMgt *cm, uint32_t eqn,
+                            const struct rdma_hca_eqc *eqc);
+uint8_t hca_cxtmgt_hw2sw_eq(HcaCxtMgt *cm, uint32_t eqn);
+uint8_t hca_cxtmgt_query_eq(HcaCxtMgt *cm, uint32_t eqn,
+                            struct rdma_hca_eqc *eqc);
+uint8_t hca_cxtmgt_map_eq(HcaCxtMgt *cm, uint32_t eqn, uint64_t mask,
+                          bool unmap);
+
+/* The QP with this number in a state other than RST, or NULL. */
+HcaQp *hca_qp_find(HcaCxtMgt *cm, uint32_t qpn);
+/* Change the state as the engine does (to ERR or SQE). */
+void hca_qp_set_state(HcaCxtMgt *cm, HcaQp *qp, uint8_t state);
+
+/*
+ * Write a CQE of queue @cqn for @qp: the owner word's owner byte is filled
+ * here. @solicited: fires a solicited-only arm (errors always do). A full or
+ * unwritable queue raises CQ_ERROR once and loses the entry; the QP goes to
+ * ERR.
+ */
+void hca_cq_post(HcaCxtMgt *cm, HcaV2pChannel channel, HcaQp *qp,
+                 uint32_t cqn, const struct rdma_hca_cqe *cqe,
+                 bool solicited);
+/* An asynchronous event, to the EQ that asked for its type. */
+void hca_eq_event(HcaCxtMgt *cm, const HcaEvent *event);
+/* A command's completion by event (E bit). False: no EQ asked for EVENT_CMD. */
+bool hca_eq_command(HcaCxtMgt *cm, uint16_t token, uint8_t status,
+                    uint64_t out_param);
+/*
+ * Whether the last command's event still waits for room in its EQ. There is
+ * one place for it: the next command that ends in an event has to wait.
+ */
+bool hca_eq_command_pending(const HcaCxtMgt *cm);
+
+/* Doorbells. */
+void hca_cq_doorbell(HcaCxtMgt *cm, uint32_t uar, uint32_t low,
+                     uint32_t high);
+void hca_eq_doorbell_write(HcaCxtMgt *cm, uint32_t eqn, uint32_t value);
+
+HcaCxtCounters *hca_cxt_counters(HcaCxtMgt *cm);
+const HcaCxtLive *hca_cxt_live(const HcaCxtMgt *cm);
+
+#endif /* HCA_CXTMGT_H */

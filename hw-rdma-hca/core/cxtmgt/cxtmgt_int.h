@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The inside of the context manager. */
+#ifndef HCA_CXTMGT_INT_H
+#define HCA_CXTMGT_INT_H
+
+#include "../../abi/rdma_hca_regs.h"
+#include "cxtmgt.h"
+
+/* A table of contexts in ICM (INIT_HCA). */
+typedef struct HcaCxtTable {
+    uint64_t base;              /* card-virtual */
+    unsigned log_num;
+    unsigned entry_size;        /* bytes; divides a page */
+} HcaCxtTable;
+
+typedef struct HcaEq {
+    uint32_t eqn;
+    uint32_t pd;
+    uint32_t lkey;
+    uint64_t start;             /* offset of entry 0 in its region */
+    uint8_t log_size;
+    uint8_t status;             /* RDMA_HCA_EQ_STATUS_* */
+    uint8_t state;              /* RDMA_HCA_EQ_STATE_* */
+    uint16_t vector;
+    uint32_t producer_index;    /* count without wrapping */
+    uint32_t consumer_index;
+    unsigned cqs;               /* CQs that report here */
+    GQueue completions;         /* of CQs that wait for room */
+} HcaEq;
+
+/* The card has one port; the last two changes of its state say all. */
+#define HCA_PORT_EVENTS 2
+#define HCA_EVENT_TYPES 64
+#define HCA_NO_EQ 0xff
+
+struct HcaCxtMgt {
+    HcaCxtConfig config;
+    HcaV2p *v2p;
+    const HcaHostOps *ops;
+    void *opaque;
+    HcaQpStateFn *state_fn;
+    void *state_opaque;
+
+    HcaTptMdata *ctxmdata;
+    bool ready;                 /* INIT_HCA gave the tables' places */
+    HcaCxtTable qpc, cqc, eqc;
+    HcaQp **qps;                /* key data, by number; NULL: RST, SW */
+    HcaCq **cqs;
+    HcaEq *eqs[RDMA_HCA_MAX_EQS];
+
+    /* Which EQ asked for events of a type, HCA_NO_EQ: none. */
+    uint8_t event_eq[HCA_EVENT_TYPES];
+    /* Events that wait for room in their EQ, each kind bounded. */
+    GQueue qp_events;
+    GQueue cq_errors;
+    uint8_t port_events[HCA_PORT_EVENTS];
+    unsigned nport_events;
+    uint64_t card_events;       /* bits: types without a number */
+    bool command_pending;
+    struct rdma_hca_eqe command;
+
+    HcaCxtCounters counters;
+    HcaCxtLive live;
+};
+
+static inline bool hca_index_ok(const HcaCxtMgt *cm, const HcaCxtTable *table,
+                                uint32_t index)
+{
+    return cm->ready && index < 1ull << table->log_num;
+}
+
+/*
+ * ctxmdata.c: write @size bytes at the start of a context in ICM. False when
+ * its page is not mapped or not RAM.
+ */
+bool hca_cxt_write(HcaCxtMgt *cm, const HcaCxtTable *table, uint32_t index,
+                   const void *data, uint32_t size);
+
+/* qp_attr.c: beside the RDMA_HCA_QP_ATTR_* what only RST2INIT sets. */
+#define HCA_QP_ATTR_CREATE (1u << 31)
+
+/* A row of table A1-2: a command and what it may and must bring. */
+typedef struct HcaQpTransition {
+    uint16_t op;
+    uint8_t from;               /* bits: states in which it is legal */
+    uint8_t to;
+    bool inbox_optional;
+    /* Any attribute may be left out if the mask names those that are not. */
+    bool masked;
+    struct {
+        uint32_t required;
+        uint32_t optional;
+    } attrs[RDMA_HCA_QP_ST_UD + 1];
+} HcaQpTransition;
+
+/* The row of command @op, or NULL. */
+const HcaQpTransition *hca_qp_transition(uint16_t op);
+/*
+ * The attributes that @row takes from a mailbox with this mask for a QP of
+ * this service type. BAD_PARAM if the mask has one that is not to be there.
+ */
+uint8_t hca_qp_attrs(const HcaQpTransition *row, uint8_t service,
+                     uint32_t mask, uint32_t *attrs);
+/* Copy attributes @attrs from one context to another. */
+void hca_qp_merge(struct rdma_hca_qpc *to, const struct rdma_hca_qpc *from,
+                  uint32_t attrs);
+/* Judge the values of @attrs. */
+uint8_t hca_qp_check(HcaCxtMgt *cm, const struct rdma_hca_qpc *qpc,
+                     uint32_t attrs);
+/* The attributes of @qp from @qpc; not its state, not its PSNs. */
+void hca_qp_decode(const HcaCxtMgt *cm, HcaQp *qp,
+                   const struct rdma_hca_qpc *qpc);
+/* The context with all that has changed since: QUERY_QP. */
+void hca_qp_encode(const HcaQp *qp, struct rdma_hca_qpc *qpc);
+
+/* cq.c */
+HcaCq *hca_cq_find(HcaCxtMgt *cm, uint32_t cqn);
+void hca_cq_free_all(HcaCxtMgt *cm);
+
+/* eq.c */
+HcaEq *hca_eq_find(HcaCxtMgt *cm, uint32_t eqn);
+/* A completion event of @cq, at once or when there is room. */
+void hca_eq_completion(HcaCxtMgt *cm, HcaCq *cq);
+/* @qp or @cq is going: drop its events that wait. */
+void hca_eq_forget_qp(HcaCxtMgt *cm, HcaQp *qp);
+void hca_eq_forget_cq(HcaCxtMgt *cm, HcaCq *cq);
+void hca_eq_free_all(HcaCxtMgt *cm);
+
+/* key_qpc_data.c */
+void hca_qp_free_all(HcaCxtMgt *cm);
+
+#endif /* HCA_CXTMGT_INT_H */

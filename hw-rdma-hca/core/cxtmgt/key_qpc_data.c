@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * key_qpc_data (context document 5.4): the QP contexts on the card; MODIFY_QP
+ * and QUERY_QP (interface document 3.2.6).
+ *
+ * A QP is here while its state is not RST; MODIFY_QP judges everything before
+ * it changes anything.
+ */
+#include "cxtmgt_int.h"
+
+HcaQp *hca_qp_find(HcaCxtMgt *cm, uint32_t qpn)
+{
+    return hca_index_ok(cm, &cm->qpc, qpn) ? cm->qps[qpn] : NULL;
+}
+
+static bool write_qpc(HcaCxtMgt *cm, const HcaQp *qp)
+{
+    struct rdma_hca_qpc qpc;
+
+    hca_qp_encode(qp, &qpc);
+    return hca_cxt_write(cm, &cm->qpc, qp->qpn, &qpc, sizeof(qpc));
+}
+
+/* The CQs of a QP that exists do. */
+static void use_cqs(HcaCxtMgt *cm, const HcaQp *qp, int by)
+{
+    hca_cq_find(cm, qp->sq_cqn)->qps += by;
+    hca_cq_find(cm, qp->rq_cqn)->qps += by;
+}
+
+static void add_qp(HcaCxtMgt *cm, HcaQp *qp)
+{
+    cm->qps[qp->qpn] = qp;
+    cm->live.qps++;
+    use_cqs(cm, qp, 1);
+}
+
+static void remove_qp(HcaCxtMgt *cm, HcaQp *qp)
+{
+    hca_eq_forget_qp(cm, qp);
+    use_cqs(cm, qp, -1);
+    cm->live.qps--;
+    cm->qps[qp->qpn] = NULL;
+    g_free(qp);
+}
+
+/* Change the state and tell the engines. The QP is gone after one to RST. */
+static void change_state(HcaCxtMgt *cm, HcaQp *qp, uint8_t state)
+{
+    uint8_t old_state = qp->state;
+
+    qp->state = state;
+    cm->state_fn(cm->state_opaque, qp, old_state);
+    write_qpc(cm, qp);
+    if (qp->state == RDMA_HCA_QP_STATE_RST) {
+        remove_qp(cm, qp);
+    }
+}
+
+void hca_qp_set_state(HcaCxtMgt *cm, HcaQp *qp, uint8_t state)
+{
+    if (qp->state != state) {
+        change_state(cm, qp, state);
+    }
+}
+
+void hca_qp_free_all(HcaCxtMgt *cm)
+{
+    for (uint32_t qpn = 0; qpn < 1u << cm->qpc.log_num; qpn++) {
+        if (cm->qps[qpn]) {
+            change_state(cm, cm->qps[qpn], RDMA_HCA_QP_STATE_RST);
+        }
+    }
+}
+
+/* What beside its attributes a QP has in its first state. */
+static HcaQp *new_qp(uint32_t qpn)
+{
+    HcaQp *qp = g_new0(HcaQp, 1);
+
+    qp->qpn = qpn;
+    qp->state = RDMA_HCA_QP_STATE_RST;
+    qp->event_link.data = qp;
+    qp->timer_slot = -1;
+    qp->req.loss_deadline = INT64_MAX;
+    qp->req.rnr_deadline = INT64_MAX;
+    qp->resp.flush_deadline = INT64_MAX;
+    return qp;
+}
+
+/* RST2INIT. */
+static uint8_t create_qp(HcaCxtMgt *cm, const HcaQpTransition *row,
+                         uint32_t qpn, const struct rdma_hca_qpc *qpc)
+{
+    uint32_t service = RDMA_HCA_GET(RDMA_HCA_QPC_SERVICE,
+                                    GUINT32_FROM_BE(qpc->flags));
+    uint32_t attrs;
+    uint8_t status;
+    HcaQp *qp;
+
+    if (service > RDMA_HCA_QP_ST_UD || service == RDMA_HCA_QP_ST_RD) {
+        return RDMA_HCA_STAT_BAD_PARAM;
+    }
+    status = hca_qp_attrs(row, service, GUINT32_FROM_BE(qpc->opt_param_mask),
+                          &attrs);
+    if (!status) {
+        status = hca_qp_check(cm, qpc, attrs);
+    }
+    if (status) {
+        return status;
+    }
+    qp = new_qp(qpn);
+    hca_qp_merge(&qp->qpc, qpc, attrs);
+    hca_qp_decode(cm, qp, &qp->qpc);
+    if (!write_qpc(cm, qp)) {
+        g_free(qp);
+        return RDMA_HCA_STAT_BAD_SEG_PARAM;
+    }
+    add_qp(cm, qp);
+    change_state(cm, qp, row->to);
+    return RDMA_HCA_STAT_OK;
+}
+
+/* PSNs and counters that the engines then carry on. */
+static void take_psns(HcaQp *qp, uint32_t attrs)
+{
+    uint32_t send = GUINT32_FROM_BE(qp->qpc.next_send_psn);
+    uint32_t receive = GUINT32_FROM_BE(qp->qpc.rnr_nextrecvpsn);
+
+    if (attrs & RDMA_HCA_QP_ATTR_RQ_PSN) {
+        qp->resp.expected_psn = receive & HCA_PSN_MASK;
+    }
+    if (attrs & RDMA_HCA_QP_ATTR_SQ_PSN) {
+        qp->req.next_psn = send;
+        qp->req.unacked_psn = send;
+    }
+    if (attrs & RDMA_HCA_QP_ATTR_RETRY_CNT) {
+        qp->req.retries_left = qp->retry_count;
+    }
+    if (attrs & RDMA_HCA_QP_ATTR_RNR_RETRY) {
+        qp->req.rnr_retries_left = qp->rnr_retry;
+    }
+}
+
+/* Take the attributes of a mailbox, all or none. */
+static uint8_t take_attrs(HcaCxtMgt *cm, const HcaQpTransition *row, HcaQp *qp,
+                          const struct rdma_hca_qpc *qpc)
+{
+    uint32_t attrs;
+    uint8_t status = hca_qp_attrs(row, qp->service,
+                                  GUINT32_FROM_BE(qpc->opt_param_mask),
+                                  &attrs);
+
+    if (!status) {
+        status = hca_qp_check(cm, qpc, attrs);
+    }
+    if (status) {
+        return status;
+    }
+    hca_qp_merge(&qp->qpc, qpc, attrs);
+    hca_qp_decode(cm, qp, &qp->qpc);
+    take_psns(qp, attrs);
+    return RDMA_HCA_STAT_OK;
+}
+
+static uint8_t modify_qp(HcaCxtMgt *cm, const HcaQpTransition *row,
+                         uint32_t qpn, const struct rdma_hca_qpc *qpc,
+                         bool sqd_event)
+{
+    HcaQp *qp;
+    uint8_t status;
+
+    if (!hca_index_ok(cm, &cm->qpc, qpn)) {
+        return RDMA_HCA_STAT_BAD_INDEX;
+    }
+    qp = cm->qps[qpn];
+    if (!(row->from & 1u << (qp ? qp->state : RDMA_HCA_QP_STATE_RST))) {
+        return RDMA_HCA_STAT_BAD_QP_STATE;
+    }
+    if (!qpc && !row->inbox_optional) {
+        return RDMA_HCA_STAT_BAD_PARAM;
+    }
+    if (!qp) {
+        return row->to == RDMA_HCA_QP_STATE_RST ?
+                   RDMA_HCA_STAT_OK :
+                   create_qp(cm, row, qpn, qpc);
+    }
+    status = qpc ? take_attrs(cm, row, qp, qpc) : RDMA_HCA_STAT_OK;
+    if (status) {
+        return status;
+    }
+    if (row->to == RDMA_HCA_QP_STATE_SQD && row->to != qp->state) {
+        qp->sqd_event = sqd_event;
+    }
+    if (row->to == qp->state) {
+        write_qpc(cm, qp);
+    } else {
+        change_state(cm, qp, row->to);
+    }
+    return RDMA_HCA_STAT_OK;
+}
+
+uint8_t hca_cxtmgt_modify_qp(HcaCxtMgt *cm, uint16_t op, uint32_t qpn,
+                             const struct rdma_hca_qpc *qpc, bool sqd_event)
+{
+    const HcaQpTransition *row = hca_qp_transition(op);
+    uint8_t status = row ? modify_qp(cm, row, qpn, qpc, sqd_event) :
+                           RDMA_HCA_STAT_BAD_OP;
+
+    if (status) {
+        cm->counters.transitions_refused++;
+    } else {
+        cm->counters.transitions++;
+    }
+    return status;
+}
+
+uint8_t hca_cxtmgt_query_qp(HcaCxtMgt *cm, uint32_t qpn,
+                            struct rdma_hca_qpc *qpc)
+{
+    HcaQp *qp;
+
+    if (!hca_index_ok(cm, &cm->qpc, qpn)) {
+        return RDMA_HCA_STAT_BAD_INDEX;
+    }
+    qp = cm->qps[qpn];
+    if (qp) {
+        hca_qp_encode(qp, qpc);
+    } else {
+        *qpc = (struct rdma_hca_qpc){ .local_qpn = GUINT32_TO_BE(qpn) };
+    }
+    return RDMA_HCA_STAT_OK;
+}

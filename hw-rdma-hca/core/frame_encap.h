@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * FrameEncap (context document 3.2): from packet metadata and payload to a
+ * packet on the cable, for the two packet generators; the transmit end of the
+ * engine (engine document 6).
+ */
+#ifndef HCA_FRAME_ENCAP_H
+#define HCA_FRAME_ENCAP_H
+
+#include "card.h"
+
+/* Whether hca_frame_send() may be called for a packet to this LID. */
+bool hca_frame_can_send(Hca *hca, uint16_t dlid);
+
+/*
+ * Send @packet of @qp along @path: fills in the link and network headers, the
+ * P_Key, length and CRCs. The caller fills BTH and what follows. @payload is
+ * referred to until the end of the run.
+ */
+void hca_frame_send(Hca *hca, const HcaQp *qp, const HcaPath *path,
+                    HcaPacket *packet, const struct iovec *payload,
+                    unsigned iovcnt);
+
+#endif /* HCA_FRAME_ENCAP_H */

@@ -1,0 +1,640 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The assembled card: reset, registers, the event loop body.
+ *
+ * hca_run() is one turn of the card's clock. Each source of work gets a
+ * bounded share of it: a command, packets that arrived, timers, QPs with
+ * responses to send, QPs with requests to send.
+ */
+#include <string.h>
+
+#include "card.h"
+#include "ceu/ceu.h"
+#include "requester/requester.h"
+#include "responder/responder.h"
+#include "send/send.h"
+
+/* Shares of one turn. */
+#define RX_BUDGET 128           /* packets received */
+#define QP_BUDGET 16            /* packets of a QP's turn */
+#define TURN_BUDGET 64          /* QPs that have a turn at sending */
+#define TIMER_BUDGET 256        /* QPs whose timer is due */
+
+/* Subnet prefix of a subnet without a manager (IBA 4.1.1). */
+#define DEFAULT_GID_PREFIX 0xfe80000000000000ull
+
+static const char *const trace_names[] = {
+#define TRACE_NAME(name) #name,
+    HCA_TRACE_EVENTS(TRACE_NAME)
+#undef TRACE_NAME
+};
+
+const char *hca_trace_name(unsigned event)
+{
+    return event < G_N_ELEMENTS(trace_names) ? trace_names[event] : NULL;
+}
+
+/* Run queues */
+
+void hca_schedule_send(Hca *hca, HcaQp *qp)
+{
+    if (!qp->send_queued) {
+        qp->send_queued = true;
+        qp->send_link.data = qp;
+        g_queue_push_tail_link(&hca->send_queue, &qp->send_link);
+    }
+}
+
+void hca_schedule_resp(Hca *hca, HcaQp *qp)
+{
+    if (!qp->resp_queued) {
+        qp->resp_queued = true;
+        qp->resp_link.data = qp;
+        g_queue_push_tail_link(&hca->resp_queue, &qp->resp_link);
+    }
+}
+
+static void unschedule(Hca *hca, HcaQp *qp)
+{
+    if (qp->send_queued) {
+        g_queue_unlink(&hca->send_queue, &qp->send_link);
+        qp->send_queued = false;
+    }
+    if (qp->resp_queued) {
+        g_queue_unlink(&hca->resp_queue, &qp->resp_link);
+        qp->resp_queued = false;
+    }
+}
+
+/* Timers: a binary heap of QPs by timer_at; each QP knows its place. */
+
+static void heap_put(HcaTimerHeap *heap, unsigned slot, HcaQp *qp)
+{
+    heap->slot[slot] = qp;
+    qp->timer_slot = slot;
+}
+
+static void heap_up(HcaTimerHeap *heap, unsigned slot, HcaQp *qp)
+{
+    while (slot) {
+        unsigned parent = (slot - 1) / 2;
+
+        if (heap->slot[parent]->timer_at <= qp->timer_at) {
+            break;
+        }
+        heap_put(heap, slot, heap->slot[parent]);
+        slot = parent;
+    }
+    heap_put(heap, slot, qp);
+}
+
+static void heap_down(HcaTimerHeap *heap, unsigned slot, HcaQp *qp)
+{
+    for (;;) {
+        unsigned child = 2 * slot + 1;
+
+        if (child + 1 < heap->count && heap->slot[child + 1]->timer_at <
+                                           heap->slot[child]->timer_at) {
+            child++;
+        }
+        if (child >= heap->count ||
+            heap->slot[child]->timer_at >= qp->timer_at) {
+            break;
+        }
+        heap_put(heap, slot, heap->slot[child]);
+        slot = child;
+    }
+    heap_put(heap, slot, qp);
+}
+
+static void heap_remove(HcaTimerHeap *heap, HcaQp *qp)
+{
+    unsigned slot = qp->timer_slot;
+    HcaQp *last;
+
+    if (qp->timer_slot < 0) {
+        return;
+    }
+    qp->timer_slot = -1;
+    last = heap->slot[--heap->count];
+    if (last != qp) {
+        heap_up(heap, slot, last);
+        heap_down(heap, last->timer_slot, last);
+    }
+}
+
+/* The heap's room is that of the QP table: there is a place for each QP. */
+void hca_timer_set(Hca *hca, HcaQp *qp)
+{
+    HcaTimerHeap *heap = &hca->timers;
+    int64_t at = MIN(MIN(qp->req.loss_deadline, qp->req.rnr_deadline),
+                     qp->resp.flush_deadline);
+
+    if (at == INT64_MAX) {
+        heap_remove(heap, qp);
+    } else if (qp->timer_slot < 0) {
+        qp->timer_at = at;
+        heap_up(heap, heap->count++, qp);
+    } else if (at < qp->timer_at) {
+        qp->timer_at = at;
+        heap_up(heap, qp->timer_slot, qp);
+    } else if (at > qp->timer_at) {
+        qp->timer_at = at;
+        heap_down(heap, qp->timer_slot, qp);
+    }
+}
+
+static bool run_timers(Hca *hca)
+{
+    HcaTimerHeap *heap = &hca->timers;
+    int64_t now;
+
+    if (!heap->count) {
+        return false;
+    }
+    now = hca_now(hca);
+    for (unsigned n = 0; n < TIMER_BUDGET; n++) {
+        HcaQp *qp;
+
+        if (!heap->count || heap->slot[0]->timer_at > now) {
+            return false;
+        }
+        qp = heap->slot[0];
+        hca_requester_timer(hca, qp, now);
+        if (qp->resp.flush_deadline <= now) {
+            hca_responder_timer(hca, qp, now);
+        }
+        hca_timer_set(hca, qp);
+    }
+    return true;
+}
+
+/* QP states */
+
+static void qp_state_changed(void *opaque, HcaQp *qp, uint8_t old_state)
+{
+    Hca *hca = opaque;
+
+    if (old_state == RDMA_HCA_QP_STATE_RST) {
+        qp->timer_slot = -1;
+        qp->resp.flush_deadline = INT64_MAX;
+        qp->req.loss_deadline = INT64_MAX;
+        qp->req.rnr_deadline = INT64_MAX;
+    }
+    hca_trace(hca, HCA_TRACE_QP_STATE, qp->qpn, old_state, qp->state, 0);
+    hca_requester_state(hca, qp, old_state);
+    hca_send_state(hca, qp, old_state);
+    hca_responder_state(hca, qp, old_state);
+    if (qp->state == RDMA_HCA_QP_STATE_RST) {
+        unschedule(hca, qp);
+        heap_remove(&hca->timers, qp);
+    }
+}
+
+/* The port */
+
+bool hca_gid(const Hca *hca, unsigned index, HcaGid *gid)
+{
+    uint64_t prefix = GUINT64_TO_BE(DEFAULT_GID_PREFIX);
+    uint64_t guid = GUINT64_TO_BE(hca->config.guid);
+
+    memcpy(gid->raw, &prefix, sizeof(prefix));
+    memcpy(gid->raw + sizeof(prefix), &guid, sizeof(guid));
+    return index == 0;
+}
+
+/* Tell the driver when the port goes to ACTIVE or DOWN. */
+static void watch_port(Hca *hca)
+{
+    bool active = hca_link_is_up(hca->link) &&
+                  hca_ceu_port_enabled(hca->ceu);
+    HcaEvent event = {
+        .type = RDMA_HCA_EVENT_PORT_CHANGE,
+        .subtype = active ? RDMA_HCA_PORT_CHANGE_ACTIVE
+                          : RDMA_HCA_PORT_CHANGE_DOWN,
+        .number = 1,
+    };
+
+    if (active != hca->port_active) {
+        hca->port_active = active;
+        hca_trace(hca, HCA_TRACE_LINK, 0, active, 0, 0);
+        if (hca_ceu_initialised(hca->ceu)) {
+            hca_eq_event(hca->cm, &event);
+        }
+    }
+}
+
+void hca_link_up(Hca *hca)
+{
+    hca_link_set_up(hca->link, true);
+}
+
+void hca_link_down(Hca *hca)
+{
+    hca_link_set_up(hca->link, false);
+    watch_port(hca);
+}
+
+void hca_link_writable(Hca *hca)
+{
+    hca_link_flush(hca->link);
+}
+
+bool hca_link_failed(const Hca *hca)
+{
+    return hca_link_rx_failed(hca->link);
+}
+
+/* Packets that arrive */
+
+void hca_drop(Hca *hca, const HcaPacket *packet, HcaDropReason reason)
+{
+    hca->counters.drops[reason]++;
+    hca_trace(hca, HCA_TRACE_PACKET_DROP, packet->dest_qp, packet->opcode,
+              packet->psn, reason);
+}
+
+/* Whether the packet answers a request: for the requester. */
+static bool is_response(const HcaPacket *packet)
+{
+    uint8_t operation = HCA_BTH_OPERATION(packet->opcode);
+
+    return operation >= HCA_READ_RESP_FIRST && operation <= HCA_ATOMIC_ACK;
+}
+
+static bool pkey_matches(uint16_t a, uint16_t b)
+{
+    return ((a ^ b) & 0x7fff) == 0 && ((a | b) & 0x8000);
+}
+
+/* The checks of a response that do not depend on what is outstanding. */
+static void dispatch_response(Hca *hca, HcaQp *qp, const HcaPacket *packet)
+{
+    if (qp->state != RDMA_HCA_QP_STATE_RTS &&
+        qp->state != RDMA_HCA_QP_STATE_SQD) {
+        hca_drop(hca, packet, HCA_DROP_QP_STATE);
+    } else if (qp->service != RDMA_HCA_QP_ST_RC) {
+        hca_drop(hca, packet, HCA_DROP_SERVICE);
+    } else if (!pkey_matches(packet->pkey, qp->pkey)) {
+        hca_drop(hca, packet, HCA_DROP_PKEY);
+    } else if (packet->slid != qp->path.dlid) {
+        hca_drop(hca, packet, HCA_DROP_SOURCE);
+    } else {
+        hca_requester_receive(hca, qp, packet);
+    }
+}
+
+static void dispatch_request(Hca *hca, HcaQp *qp, const HcaPacket *packet)
+{
+    if (qp->state < RDMA_HCA_QP_STATE_RTR ||
+        qp->state == RDMA_HCA_QP_STATE_ERR) {
+        hca_drop(hca, packet, HCA_DROP_QP_STATE);           /* figure 4.3 */
+    } else {
+        hca_responder_receive(hca, qp, packet);
+    }
+}
+
+static void dispatch(Hca *hca, const HcaPacket *packet)
+{
+    HcaQp *qp;
+
+    if (!hca_is_own_lid(hca, packet->dlid)) {
+        hca_drop(hca, packet, HCA_DROP_LID);
+        return;
+    }
+    if (!hca_ceu_port_enabled(hca->ceu)) {
+        hca_drop(hca, packet, HCA_DROP_PORT_DOWN);
+        return;
+    }
+    qp = hca_qp_find(hca->cm, packet->dest_qp);
+    if (!qp) {
+        hca_drop(hca, packet, HCA_DROP_QPN);
+        return;
+    }
+    hca_trace(hca, HCA_TRACE_PACKET_RX, qp->qpn, packet->opcode, packet->psn,
+              packet->payload_len);
+    if (HCA_BTH_SERVICE(packet->opcode) != qp->service) {
+        hca_drop(hca, packet, HCA_DROP_SERVICE);
+    } else if (is_response(packet)) {
+        dispatch_response(hca, qp, packet);
+    } else {
+        dispatch_request(hca, qp, packet);
+    }
+}
+
+static bool run_receive(Hca *hca)
+{
+    for (unsigned n = 0; n < RX_BUDGET; n++) {
+        HcaPacket packet = { 0 };
+        HcaParseError error;
+        const uint8_t *frame;
+        bool loopback;
+        size_t len;
+
+        frame = hca_link_receive(hca->link, &len, &loopback);
+        if (!frame) {
+            return false;
+        }
+        hca->counters.rx_packets++;
+        error = hca_ib_parse(&packet, frame, len);
+        if (error != HCA_PARSE_OK) {
+            /* The reasons begin with the parser's, in its order. */
+            hca_drop(hca, &packet,
+                     HCA_DROP_PARSE_SHORT + (error - HCA_PARSE_SHORT));
+        } else {
+            dispatch(hca, &packet);
+        }
+    }
+    return hca_link_rx_pending(hca->link);
+}
+
+/* QPs' turns */
+
+/* Returns true if some QP could go on at once. */
+static bool run_responses(Hca *hca)
+{
+    unsigned turns = MIN(hca->resp_queue.length, TURN_BUDGET);
+    bool more = hca->resp_queue.length > TURN_BUDGET;
+
+    while (turns-- && hca->resp_queue.length) {
+        GList *link = g_queue_pop_head_link(&hca->resp_queue);
+        HcaQp *qp = link->data;
+
+        qp->resp_queued = false;
+        if (hca_responder_send(hca, qp, QP_BUDGET)) {
+            more = true;
+        }
+        if (qp->resp.ring_head != qp->resp.ring_tail) {
+            hca_schedule_resp(hca, qp);
+        }
+    }
+    return more;
+}
+
+static bool run_requests(Hca *hca)
+{
+    unsigned turns = MIN(hca->send_queue.length, TURN_BUDGET);
+    bool more = hca->send_queue.length > TURN_BUDGET;
+
+    while (turns-- && hca->send_queue.length) {
+        GList *link = g_queue_pop_head_link(&hca->send_queue);
+        HcaQp *qp = link->data;
+        HcaTurn turn;
+
+        qp->send_queued = false;
+        turn = hca_send_run(hca, qp, QP_BUDGET);
+        if (turn != HCA_TURN_IDLE) {
+            hca_schedule_send(hca, qp);
+        }
+        more |= turn == HCA_TURN_MORE;
+    }
+    return more;
+}
+
+static void set_alarm(Hca *hca)
+{
+    const HcaTimerHeap *heap = &hca->timers;
+    int64_t at = heap->count ? heap->slot[0]->timer_at : INT64_MAX;
+
+    if (at != hca->alarm) {
+        hca->alarm = at;
+        hca->ops->timer_mod(hca->opaque, at);
+    }
+}
+
+bool hca_run(Hca *hca)
+{
+    bool more;
+
+    if (g_atomic_int_get((gint *)&hca->reset)) {
+        hca_reset(hca);
+        g_atomic_int_set((gint *)&hca->reset, 0);
+    }
+    hca_ceu_run(hca->ceu);
+    more = run_receive(hca);
+    watch_port(hca);
+    more |= run_timers(hca);
+    more |= run_responses(hca);
+    more |= run_requests(hca);
+    hca_link_flush(hca->link);
+    set_alarm(hca);
+    return more || hca_link_rx_pending(hca->link);
+}
+
+/* Registers and doorbells */
+
+uint32_t hca_bar0_read(const Hca *hca, uint32_t offset)
+{
+    if (offset >= RDMA_HCA_HCR &&
+        offset - RDMA_HCA_HCR < RDMA_HCA_HCR_SIZE) {
+        return hca_ceu_read(hca->ceu, offset - RDMA_HCA_HCR);
+    }
+    if (offset == RDMA_HCA_RESET) {
+        return g_atomic_int_get((gint *)&hca->reset);
+    }
+    return 0;
+}
+
+bool hca_bar0_write(Hca *hca, uint32_t offset, uint32_t value)
+{
+    if (offset >= RDMA_HCA_HCR &&
+        offset - RDMA_HCA_HCR < RDMA_HCA_HCR_SIZE) {
+        return hca_ceu_write(hca->ceu, offset - RDMA_HCA_HCR, value);
+    }
+    if (offset == RDMA_HCA_RESET && (value & 1)) {
+        g_atomic_int_set((gint *)&hca->reset, 1);
+        return true;
+    }
+    return false;
+}
+
+void hca_eq_doorbell(Hca *hca, uint32_t offset, uint32_t value)
+{
+    uint32_t eqn = (offset - RDMA_HCA_EQ_DB) / RDMA_HCA_EQ_DB_STRIDE;
+
+    if (offset >= RDMA_HCA_EQ_DB && eqn < RDMA_HCA_MAX_EQS) {
+        hca_eq_doorbell_write(hca->cm, eqn, value);
+    }
+}
+
+/* The two 64-bit doorbells of a UAR page. */
+static void uar_doorbell(Hca *hca, uint32_t uar, uint32_t reg, uint32_t low,
+                         uint32_t high)
+{
+    if (reg == RDMA_HCA_SEND_DB) {
+        hca_send_doorbell(hca, uar, low, high);
+    } else {
+        hca_cq_doorbell(hca->cm, uar, low, high);
+    }
+}
+
+void hca_uar_write(Hca *hca, uint32_t offset, uint64_t value, unsigned size)
+{
+    uint32_t uar = offset / RDMA_HCA_UAR_PAGE_SIZE;
+    uint32_t reg = offset % RDMA_HCA_UAR_PAGE_SIZE;
+    bool high_half = reg % 8;
+    uint32_t *low;
+
+    reg -= reg % 8;
+    if (uar >= RDMA_HCA_NUM_UARS ||
+        (reg != RDMA_HCA_SEND_DB && reg != RDMA_HCA_CQ_DB)) {
+        return;
+    }
+    /* Halves written one by one: each page keeps its own low words. */
+    low = &hca->uar_low[2 * uar + (reg == RDMA_HCA_CQ_DB)];
+    if (size == 8) {
+        uar_doorbell(hca, uar, reg, value, value >> 32);
+    } else if (high_half) {
+        uar_doorbell(hca, uar, reg, *low, value);
+    } else {
+        *low = value;
+    }
+}
+
+/* Life */
+
+void hca_config_init(HcaConfig *config)
+{
+    *config = (HcaConfig) {
+        .log_qps = 14,
+        .log_cqs = 14,
+        .log_eqs = 5,
+        .log_mpts = 15,
+        .log_mtts = 20,
+        .log_pds = 15,
+        .mpt_cache_size = 512 * 1024,
+        .mtt_cache_size = 512 * 1024,
+        .cache_ways = 2,
+        .rpb_elements = 512,
+        .reb_elements = 16384,
+        .swpb_elements = 4096,
+        .lid = 1,
+        .max_mtu = 5,
+        .guid = 0x525400fffe000001ull,
+        .num_vectors = RDMA_HCA_MAX_EQS,
+    };
+}
+
+static bool is_power_of_two(uint32_t n)
+{
+    return n && !(n & (n - 1));
+}
+
+const char *hca_config_check(const HcaConfig *c)
+{
+    if (c->log_qps < 2 || c->log_qps > 16) {
+        return "log-qps must be from 2 to 16";
+    }
+    if (c->log_cqs < 1 || c->log_cqs > 16) {
+        return "log-cqs must be from 1 to 16";
+    }
+    if (c->log_eqs < 1 || c->log_eqs > 5) {
+        return "log-eqs must be from 1 to 5";
+    }
+    if (c->log_mpts < 4 || c->log_mpts > 20) {
+        return "log-mpts must be from 4 to 20";
+    }
+    if (c->log_mtts < 4 || c->log_mtts > 24) {
+        return "log-mtts must be from 4 to 24";
+    }
+    if (c->log_pds < 1 || c->log_pds > 24) {
+        return "log-pds must be from 1 to 24";
+    }
+    if (!is_power_of_two(c->cache_ways) || c->cache_ways > 16) {
+        return "cache-ways must be a power of two from 1 to 16";
+    }
+    if (!is_power_of_two(c->mpt_cache_size) ||
+        c->mpt_cache_size / 64 < c->cache_ways ||
+        c->mpt_cache_size > 64 * 1024 * 1024) {
+        return "mpt-cache-size must be a power of two from 64 bytes a way to "
+               "64 MiB";
+    }
+    if (!is_power_of_two(c->mtt_cache_size) ||
+        c->mtt_cache_size / 64 < c->cache_ways ||
+        c->mtt_cache_size > 64 * 1024 * 1024) {
+        return "mtt-cache-size must be a power of two from 64 bytes a way to "
+               "64 MiB";
+    }
+    if (!is_power_of_two(c->rpb_elements) || c->rpb_elements > 32768) {
+        return "rpb-elements must be a power of two up to 32768";
+    }
+    if (!is_power_of_two(c->reb_elements) || c->reb_elements < 32 ||
+        c->reb_elements > 32768) {
+        return "reb-elements must be a power of two from 32 to 32768";
+    }
+    /* A packet of 4096 bytes takes 130 elements. */
+    if (!is_power_of_two(c->swpb_elements) || c->swpb_elements < 512 ||
+        c->swpb_elements > 32768) {
+        return "swpb-elements must be a power of two from 512 to 32768";
+    }
+    if (c->lid < 1 || c->lid > 0xbfff) {
+        return "lid must be a unicast LID, from 1 to 49151";
+    }
+    if (c->max_mtu < 1 || c->max_mtu > 5) {
+        return "max-mtu must be from 1 (256 bytes) to 5 (4096 bytes)";
+    }
+    if (c->num_vectors < 1 || c->num_vectors > 2048) {
+        return "vectors must be from 1 to 2048";
+    }
+    return NULL;
+}
+
+Hca *hca_new(const HcaConfig *config, const HcaHostOps *ops, void *opaque)
+{
+    Hca *hca = g_new0(Hca, 1);
+    HcaCxtConfig cxt = {
+        .log_qps = config->log_qps,
+        .log_cqs = config->log_cqs,
+        .log_eqs = config->log_eqs,
+        .log_pds = config->log_pds,
+        .num_vectors = config->num_vectors,
+        .num_uars = RDMA_HCA_NUM_UARS,
+        .max_mtu = config->max_mtu,
+        .lid = config->lid,
+        .pkey = HCA_DEFAULT_PKEY,
+    };
+
+    hca->config = *config;
+    hca->ops = ops;
+    hca->opaque = opaque;
+    hca->alarm = INT64_MAX;
+    g_queue_init(&hca->send_queue);
+    g_queue_init(&hca->resp_queue);
+    hca->timers.room = 1u << config->log_qps;
+    hca->timers.slot = g_new(HcaQp *, hca->timers.room);
+    hca->uar_low = g_new0(uint32_t, 2 * RDMA_HCA_NUM_UARS);
+    hca->mq = hca_mq_new(config);
+    hca->link = hca_link_new(ops, opaque);
+    hca->v2p = hca_v2p_new(ops, opaque, config->log_mpts, config->log_mtts,
+                           config->mpt_cache_size, config->mtt_cache_size,
+                           config->cache_ways);
+    hca->cm = hca_cxtmgt_new(&cxt, hca->v2p, ops, opaque, qp_state_changed,
+                             hca);
+    hca->ceu = hca_ceu_new(hca);
+    return hca;
+}
+
+void hca_free(Hca *hca)
+{
+    hca_cxtmgt_reset(hca->cm);
+    hca_ceu_free(hca->ceu);
+    hca_cxtmgt_free(hca->cm);
+    hca_v2p_free(hca->v2p);
+    hca_link_free(hca->link);
+    hca_mq_free(hca->mq);
+    g_free(hca->uar_low);
+    g_free(hca->timers.slot);
+    g_free(hca);
+}
+
+void hca_reset(Hca *hca)
+{
+    hca_cxtmgt_reset(hca->cm);
+    hca_v2p_reset(hca->v2p);
+    hca_ceu_reset(hca->ceu);
+    hca_link_clear(hca->link);
+    memset(hca->uar_low, 0, 2 * RDMA_HCA_NUM_UARS * sizeof(*hca->uar_low));
+    memset(&hca->counters, 0, sizeof(hca->counters));
+    hca->port_active = false;
+    set_alarm(hca);
+}

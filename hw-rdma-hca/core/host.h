@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What a card asks of the machine it sits in.
+ *
+ * The core calls these only from the card's thread: from inside hca_run() and
+ * the other functions of hca.h. @opaque is what hca_new() was given.
+ */
+#ifndef HCA_HOST_H
+#define HCA_HOST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+/* What a unit saw, for whoever traces the card. See hca_trace_name(). */
+typedef struct HcaTrace {
+    unsigned event;     /* HcaTraceEvent */
+    uint32_t qpn;       /* or the number of what it is about */
+    uint64_t arg[3];
+} HcaTrace;
+
+typedef struct HcaHostOps {
+    /*
+     * Find the memory behind bus address @addr. On entry *@len is the number
+     * of bytes wanted (not 0), on return the number that lie together from the
+     * returned pointer on (at least 1, at most what was asked). Returns NULL
+     * when @addr is not RAM (nor, for @is_write, writable RAM): a register of
+     * a device is not. The pointer is valid until hca_run() returns or the
+     * function of hca.h that was called does.
+     */
+    void *(*dma_map)(void *opaque, uint64_t addr, uint64_t *len,
+                     bool is_write);
+    /* Bytes mapped for writing have been written: @addr as given to dma_map. */
+    void (*dma_written)(void *opaque, uint64_t addr, uint64_t len);
+    /* Send MSI-X message @vector; out of range does nothing. */
+    void (*msix_notify)(void *opaque, unsigned vector);
+    /* Nanoseconds of the clock that stops when the machine does. */
+    int64_t (*clock_ns)(void *opaque);
+    /* Call hca_run() at @deadline_ns (clock_ns); INT64_MAX: not at all. */
+    void (*timer_mod)(void *opaque, int64_t deadline_ns);
+    /*
+     * The cable, while it is up: like writev() and readv() on a non-blocking
+     * stream. -EAGAIN: nothing now; the host calls hca_link_writable() or
+     * hca_run() when that changes. Another negative errno or end of stream (0
+     * from link_readv): the host takes the link down soon.
+     */
+    ssize_t (*link_writev)(void *opaque, const struct iovec *iov, int iovcnt);
+    ssize_t (*link_readv)(void *opaque, const struct iovec *iov, int iovcnt);
+    /* One trace event. NULL: nobody listens. */
+    void (*trace)(void *opaque, const HcaTrace *trace);
+    /* One line that the user of the machine should see. */
+    void (*warn)(void *opaque, const char *message);
+} HcaHostOps;
+
+#endif /* HCA_HOST_H */

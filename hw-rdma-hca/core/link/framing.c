@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Framing of the cable (engine document 6).
+ *
+ * The document's link layer takes a packet in words of 72 bits: eight bytes of
+ * data and a control byte that marks the start of a packet (S), its end (T),
+ * an end in error (E), the number of valid bytes and the virtual lane. A
+ * stream has no words to mark, so one control byte serves a whole packet and
+ * a length replaces the valid-byte count:
+ *
+ *     byte 0   S 0x80, T 0x40, E 0x20; the other bits 0
+ *     byte 1   virtual lane, 0 to 15 (the document has 0 to 3; LRH has four
+ *              bits, and management packets use lane 15)
+ *     byte 2   frame type: 1 greeting, 2 packet
+ *     byte 3   0
+ *     byte 4-7 length of the body in bytes, big-endian, 1 to 4352
+ *     body     the packet as on an InfiniBand link, LRH to VCRC
+ *
+ * S and T are always both set: a packet is never split over frames. Each side
+ * begins its stream with one greeting and sends no other:
+ *
+ *     byte 0-7   "rdma-hca"
+ *     byte 8-9   version, big-endian: 1
+ *     byte 10    link layer: 1 InfiniBand
+ *     byte 11-15 0
+ */
+#include <string.h>
+
+#include "framing.h"
+
+#define VERSION 1
+#define MARKS (HCA_FRAME_START | HCA_FRAME_END)
+
+static const uint8_t magic[8] = { 'r', 'd', 'm', 'a', '-', 'h', 'c', 'a' };
+
+void hca_frame_write_header(uint8_t *header, HcaFrameType type, unsigned vl,
+                            size_t len)
+{
+    header[0] = MARKS;
+    header[1] = vl;
+    header[2] = type;
+    header[3] = 0;
+    header[4] = len >> 24;
+    header[5] = len >> 16;
+    header[6] = len >> 8;
+    header[7] = len;
+}
+
+static void write_greeting(uint8_t *body, HcaLinkLayer link_layer)
+{
+    memset(body, 0, HCA_FRAME_GREETING_SIZE);
+    memcpy(body, magic, sizeof(magic));
+    body[8] = VERSION >> 8;
+    body[9] = VERSION & 0xff;
+    body[10] = link_layer;
+}
+
+size_t hca_frame_write_greeting(uint8_t *out, HcaLinkLayer link_layer)
+{
+    hca_frame_write_header(out, HCA_FRAME_GREETING, 0,
+                           HCA_FRAME_GREETING_SIZE);
+    write_greeting(out + HCA_FRAME_HEADER_SIZE, link_layer);
+    return HCA_GREETING_FRAME_SIZE;
+}
+
+bool hca_frame_greeting_matches(const HcaFrame *frame, HcaLinkLayer link_layer)
+{
+    uint8_t expected[HCA_FRAME_GREETING_SIZE];
+
+    write_greeting(expected, link_layer);
+    return frame->type == HCA_FRAME_GREETING && !frame->error &&
+           frame->vl == 0 && frame->len == sizeof(expected) &&
+           memcmp(frame->body, expected, sizeof(expected)) == 0;
+}
+
+static bool header_is_valid(const uint8_t *header, size_t body_len)
+{
+    return (header[0] & ~HCA_FRAME_ERROR) == MARKS &&
+           header[1] <= HCA_FRAME_MAX_VL &&
+           (header[2] == HCA_FRAME_GREETING ||
+            header[2] == HCA_FRAME_PACKET) &&
+           header[3] == 0 &&
+           body_len >= 1 && body_len <= HCA_FRAME_MAX_PACKET;
+}
+
+int hca_frame_read(HcaFrame *frame, const uint8_t *data, size_t len)
+{
+    size_t body_len;
+
+    if (len < HCA_FRAME_HEADER_SIZE) {
+        return 0;
+    }
+    body_len = (size_t)data[4] << 24 | data[5] << 16 | data[6] << 8 | data[7];
+    if (!header_is_valid(data, body_len)) {
+        return -1;
+    }
+    if (len - HCA_FRAME_HEADER_SIZE < body_len) {
+        return 0;
+    }
+    frame->type = data[2];
+    frame->error = data[0] & HCA_FRAME_ERROR;
+    frame->vl = data[1];
+    frame->body = data + HCA_FRAME_HEADER_SIZE;
+    frame->len = body_len;
+    return HCA_FRAME_HEADER_SIZE + body_len;
+}

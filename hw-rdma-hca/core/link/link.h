@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * link: the cable. Packets in, packets out, lossless by back-pressure.
+ *
+ * framing.c   the frame around a packet on the stream: the start, end and
+ *             error marks and the virtual lane of the 72-bit link interface
+ *             (engine document 6), length; the greeting
+ * link.c      the transmit batch (one gathered write for many packets) and
+ *             the receive buffer (one read for many packets)
+ * loopback.c  packets for the card's own LID
+ */
+#ifndef HCA_LINK_H
+#define HCA_LINK_H
+
+#include <sys/uio.h>
+
+#include "../host.h"
+
+typedef struct HcaLink HcaLink;
+
+typedef struct HcaLinkCounters {
+    uint64_t tx_packets, tx_bytes, rx_packets, rx_bytes;
+    uint64_t tx_waits;          /* the cable took no more */
+    uint64_t loopback_packets;
+    uint64_t rx_frame_errors;   /* marks, lengths or greeting that cannot be */
+    uint64_t rx_marked_bad;     /* dropped: marked in error by the sender */
+    uint64_t tx_discarded;      /* no peer */
+} HcaLinkCounters;
+
+HcaLink *hca_link_new(const HcaHostOps *ops, void *opaque);
+void hca_link_free(HcaLink *link);
+
+/* Forget everything in flight, both ways, loopback too. */
+void hca_link_clear(HcaLink *link);
+
+/* The peer is there (its stream begins), or is gone. */
+void hca_link_set_up(HcaLink *link, bool up);
+/*
+ * True once the peer's greeting has arrived: the port is ACTIVE then. False
+ * again when the link went down.
+ */
+bool hca_link_is_up(const HcaLink *link);
+
+/*
+ * Whether one more packet can be sent now, to the peer or by loopback. If
+ * not, it can after hca_link_flush(), or when the cable or the receiver has
+ * taken some (hca_link_tx_blocked() tells).
+ */
+bool hca_link_can_send(const HcaLink *link, bool loopback);
+
+/*
+ * Send one packet. @header and @trailer are copied. A long payload is only
+ * referred to until the next hca_link_flush(), which must come before the
+ * card's thread leaves hca_run(); a short one is copied. Call only after
+ * hca_link_can_send(). Without a peer the packet is lost and counted.
+ * At most HCA_LINK_MAX_IOV pieces.
+ */
+#define HCA_LINK_MAX_IOV 64
+void hca_link_send(HcaLink *link, bool loopback, unsigned vl,
+                   const void *header, size_t header_len,
+                   const struct iovec *payload, unsigned iovcnt,
+                   const void *trailer, size_t trailer_len);
+
+/*
+ * Write the batch to the cable. What the cable does not take is copied, so
+ * that no reference to guest memory remains, and is sent later.
+ */
+void hca_link_flush(HcaLink *link);
+
+/* True while bytes wait for the cable: nothing more can be sent to the peer. */
+bool hca_link_tx_blocked(const HcaLink *link);
+
+/*
+ * The next received packet, of the peer or by loopback (in turn), or NULL.
+ * Reads the cable as needed. The packet (LRH to VCRC) is valid until the next
+ * call. *@len is its length.
+ */
+const uint8_t *hca_link_receive(HcaLink *link, size_t *len, bool *loopback);
+
+/* Whether packets are buffered that hca_link_receive() would return. */
+bool hca_link_rx_pending(const HcaLink *link);
+
+/* The peer broke the framing: the host should drop the stream. */
+bool hca_link_rx_failed(const HcaLink *link);
+
+const HcaLinkCounters *hca_link_counters(const HcaLink *link);
+
+#endif /* HCA_LINK_H */

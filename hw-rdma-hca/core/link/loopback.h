@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* loopback: a bounded queue of packets for the card's own LID. */
+#ifndef HCA_LINK_LOOPBACK_H
+#define HCA_LINK_LOOPBACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+typedef struct HcaLoopback HcaLoopback;
+
+HcaLoopback *hca_loopback_new(void);
+void hca_loopback_free(HcaLoopback *loopback);
+void hca_loopback_clear(HcaLoopback *loopback);
+
+/* Whether the longest packet fits. */
+bool hca_loopback_can_put(const HcaLoopback *loopback);
+
+/* Append a packet of @iovcnt pieces, at most HCA_FRAME_MAX_PACKET bytes. */
+void hca_loopback_put(HcaLoopback *loopback, const struct iovec *iov,
+                      unsigned iovcnt);
+
+/* The oldest packet, valid until the next call or clear; NULL if none. */
+const uint8_t *hca_loopback_get(HcaLoopback *loopback, size_t *len);
+
+bool hca_loopback_is_empty(const HcaLoopback *loopback);
+
+#endif /* HCA_LINK_LOOPBACK_H */

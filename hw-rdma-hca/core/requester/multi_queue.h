@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * MultiQueue (engine document 3.4.3): three pools shared by all QPs, and in
+ * each QP a queue in each pool (HcaMqList).
+ *
+ * SWPB  Send and Write packets that are not acknowledged
+ * RPB   Read and atomic requests that are not answered
+ * REB   the scatter entries of those
+ *
+ * The pools have the document's sizes and count as the document counts, so
+ * that flow control is the card's; but an element refers to guest memory
+ * where the document's holds 32 bytes of it.
+ */
+#ifndef HCA_MULTI_QUEUE_H
+#define HCA_MULTI_QUEUE_H
+
+#include "requester.h"
+
+/* A Send or Write packet as it was sent: the header metadata (7.2.6). */
+typedef struct HcaSentPacket {
+    uint32_t psn;
+    uint8_t bth_opcode;
+    bool last;              /* of its message: completes the WQE */
+    bool signalled;
+    bool solicited;
+    uint8_t wqe_opcode;
+    uint16_t nrefs;
+    uint32_t wqe_offset;
+    uint32_t len;           /* payload */
+    uint32_t imm_be;
+    uint64_t raddr;         /* First and Only of a Write */
+    uint32_t rkey;
+    uint32_t msg_len;
+} HcaSentPacket;
+
+/* A Read or atomic request as it was sent, and how far it is answered. */
+typedef struct HcaSentRead {
+    uint32_t psn;           /* of the first response */
+    uint32_t npsn;          /* responses */
+    uint8_t wqe_opcode;
+    bool signalled;
+    uint32_t wqe_offset;
+    uint64_t raddr;
+    uint32_t rkey;
+    uint32_t len;
+    uint32_t received;      /* bytes */
+    uint32_t answered;      /* responses */
+    uint64_t swap_add;
+    uint64_t compare;
+    uint16_t nentries;      /* in the REB */
+} HcaSentRead;
+
+/* Whether @qp may put a packet of @len bytes in @nrefs pieces (3.4.1.1.3.2.3).
+ * If not, it is given a turn when room is made. */
+bool hca_mq_swpb_room(Hca *hca, HcaQp *qp, uint32_t len, unsigned nrefs);
+/* Whether there is room for one more Read with @nentries scatter entries. */
+bool hca_mq_read_room(Hca *hca, HcaQp *qp, unsigned nentries);
+
+/* Append; only when there is room. */
+void hca_mq_swpb_insert(Hca *hca, HcaQp *qp, const HcaSentPacket *packet,
+                        const HcaSge *refs);
+void hca_mq_read_insert(Hca *hca, HcaQp *qp, const HcaSentRead *read,
+                        const HcaSge *entries);
+
+/* The first of a queue, or NULL. */
+HcaSentPacket *hca_mq_swpb_head(Hca *hca, HcaQp *qp);
+HcaSentRead *hca_mq_rpb_head(Hca *hca, HcaQp *qp);
+HcaSge *hca_mq_reb_head(Hca *hca, HcaQp *qp);
+
+/* Release the first of a queue; a Read takes its scatter entries along. */
+void hca_mq_swpb_release(Hca *hca, HcaQp *qp);
+void hca_mq_rpb_release(Hca *hca, HcaQp *qp);
+void hca_mq_reb_release(Hca *hca, HcaQp *qp);
+
+/* Walking a queue by index (HCA_MQ_NONE: the end). */
+HcaSentPacket *hca_mq_swpb_at(Hca *hca, uint16_t index, uint16_t *next);
+HcaSentRead *hca_mq_rpb_at(Hca *hca, uint16_t index, uint16_t *next);
+/* The pieces of a packet's payload; returns their number. */
+unsigned hca_mq_swpb_refs(Hca *hca, uint16_t index, HcaSge *refs);
+
+#endif /* HCA_MULTI_QUEUE_H */

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * RequesterRecvControl (engine document 3.4.5, figures 3.17 to 3.20).
+ *
+ * Terms of 3.4.5.1.1: UPSN is the oldest PSN not acknowledged (or answered),
+ * RPSN the PSN of the response in hand, NPSN the next one to send.
+ *
+ * Departures, all for the IB specification: NAKs for remote access and
+ * invalid requests break the connection (the document calls them
+ * recoverable); a Read is asked for again from where its answer broke off;
+ * a lost answer is asked for once until the timer says otherwise.
+ */
+#include <string.h>
+
+#include "units.h"
+
+/* Release the packets that RPSN acknowledges, Reads excepted. */
+static bool release_packets(Hca *hca, HcaQp *qp, uint32_t limit)
+{
+    HcaSentPacket *head;
+    bool any = false;
+
+    while ((head = hca_mq_swpb_head(hca, qp)) &&
+           hca_psn_diff(head->psn, limit) < 0) {
+        HcaSentPacket done = *head;
+
+        any = true;
+        hca_mq_swpb_release(hca, qp);
+        if (done.last) {
+            hca_complete(hca, qp, done.wqe_offset, done.wqe_opcode,
+                         done.signalled, done.msg_len, 0, 0);
+        }
+    }
+    return any;
+}
+
+/* UPSN follows from what is still there. */
+static void update_upsn(Hca *hca, HcaQp *qp)
+{
+    HcaSentPacket *packet = hca_mq_swpb_head(hca, qp);
+    HcaSentRead *read = hca_mq_rpb_head(hca, qp);
+    uint32_t upsn = qp->req.next_psn;
+
+    if (packet) {
+        upsn = packet->psn;
+    }
+    if (read && (!packet || hca_psn_diff(read->psn, packet->psn) < 0)) {
+        upsn = hca_psn_add(read->psn, read->answered);
+    }
+    qp->req.unacked_psn = upsn;
+}
+
+/* The peer answered something new: all patience is restored. */
+static void made_progress(Hca *hca, HcaQp *qp)
+{
+    HcaRequester *req = &qp->req;
+
+    update_upsn(hca, qp);
+    req->retries_left = qp->retry_count;
+    req->rnr_retries_left = qp->rnr_retry;
+    req->loss_seen = false;
+    hca_loss_timer_restart(hca, qp);
+    hca_progress(hca, qp);
+    hca_schedule_send(hca, qp);
+}
+
+/*
+ * Release all before @limit up to the first Read not answered
+ * (ACK_RELEASE_*, NAK_IMPLICIT_RELEASE, READ_IMPLICIT_RELEASE). Returns false
+ * if a Read stood in the way: its answer was lost.
+ */
+static bool release_before(Hca *hca, HcaQp *qp, uint32_t limit)
+{
+    HcaSentRead *read = hca_mq_rpb_head(hca, qp);
+    bool lost = false;
+
+    if (read) {
+        uint32_t expected = hca_psn_add(read->psn, read->answered);
+
+        if (hca_psn_diff(expected, limit) < 0) {
+            lost = true;
+            limit = read->psn;
+        }
+    }
+    if (release_packets(hca, qp, limit)) {
+        made_progress(hca, qp);
+    }
+    return !lost;
+}
+
+/* ACK_LOSS_RETRANS, READ_RETRANS: once for each UPSN. */
+static void answer_lost(Hca *hca, HcaQp *qp)
+{
+    HcaRequester *req = &qp->req;
+
+    if (req->loss_seen && req->loss_psn == req->unacked_psn) {
+        return;
+    }
+    if (hca_use_retry(hca, qp)) {
+        req->loss_seen = true;
+        req->loss_psn = req->unacked_psn;
+        hca_retransmit(hca, qp);
+    }
+}
+
+static bool in_error(const HcaQp *qp)
+{
+    return qp->state == RDMA_HCA_QP_STATE_ERR;
+}
+
+static void receive_ack(Hca *hca, HcaQp *qp, const HcaPacket *packet)
+{
+    hca->counters.acks_rx++;
+    if (!release_before(hca, qp, hca_psn_add(packet->psn, 1)) &&
+        !in_error(qp)) {
+        answer_lost(hca, qp);
+    }
+}
+
+/* NAK RNR: wait for as long as the peer asks, then send again (3.4.5.1.3.1). */
+static void receive_rnr(Hca *hca, HcaQp *qp, const HcaPacket *packet)
+{
+    HcaRequester *req = &qp->req;
+
+    hca->counters.rnrs_rx++;
+    if (qp->rnr_retry != 7) {
+        if (!req->rnr_retries_left) {
+            hca_requester_fail(hca, qp, RDMA_HCA_SYNDROME_RNR_RETRY_EXC_ERR,
+                               packet->syndrome);
+            return;
+        }
+        req->rnr_retries_left--;
+    }
+    req->retransmit = false;
+    hca_rnr_timer_start(hca, qp, HCA_AETH_VALUE(packet->syndrome));
+}
+
+/* Codes that no other comes back from. */
+static uint8_t nak_syndrome(uint8_t value)
+{
+    switch (value) {
+    case HCA_NAK_INVALID_REQUEST:
+        return RDMA_HCA_SYNDROME_REMOTE_INVAL_REQ_ERR;
+    case HCA_NAK_REMOTE_ACCESS:
+        return RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR;
+    case HCA_NAK_REMOTE_OP:
+        return RDMA_HCA_SYNDROME_REMOTE_OP_ERR;
+    case HCA_NAK_INVALID_RD:
+        return RDMA_HCA_SYNDROME_REMOTE_INVAL_RD_REQ_ERR;
+    default:
+        return RDMA_HCA_SYNDROME_BAD_RESP_ERR;
+    }
+}
+
+/* Figure 3.19. */
+static void receive_nak(Hca *hca, HcaQp *qp, const HcaPacket *packet)
+{
+    uint8_t kind = HCA_AETH_KIND(packet->syndrome);
+    uint8_t value = HCA_AETH_VALUE(packet->syndrome);
+
+    hca->counters.naks_rx++;
+    hca_trace(hca, HCA_TRACE_NAK_RX, qp->qpn, packet->psn, packet->syndrome,
+              0);
+    if (!release_before(hca, qp, packet->psn)) {
+        if (!in_error(qp)) {
+            answer_lost(hca, qp);
+        }
+        return;
+    }
+    if (in_error(qp)) {
+        return;                         /* a completion queue overran */
+    }
+    if (kind == HCA_AETH_RNR) {
+        receive_rnr(hca, qp, packet);
+    } else if (kind == HCA_AETH_NAK && value == HCA_NAK_PSN_SEQ) {
+        if (hca_use_retry(hca, qp)) {
+            hca_retransmit(hca, qp);                        /* NAK_RETRANS */
+        }
+    } else {
+        hca_requester_fail(hca, qp,
+                           kind == HCA_AETH_NAK
+                               ? nak_syndrome(value)
+                               : RDMA_HCA_SYNDROME_BAD_RESP_ERR,
+                           packet->syndrome);
+    }
+}
+
+static bool is_atomic(const HcaSentRead *read)
+{
+    return read->wqe_opcode != RDMA_HCA_OPCODE_RDMA_READ;
+}
+
+/* Whether this is the response that the oldest Read or atomic expects next. */
+static bool response_fits(const HcaQp *qp, const HcaSentRead *read,
+                          const HcaPacket *packet)
+{
+    uint32_t left = read->len - read->received;
+
+    switch (HCA_BTH_OPERATION(packet->opcode)) {
+    case HCA_ATOMIC_ACK:
+        return is_atomic(read) && !packet->payload_len;
+    case HCA_READ_RESP_FIRST:
+    case HCA_READ_RESP_MIDDLE:
+        return !is_atomic(read) && left > qp->pmtu &&
+               packet->payload_len == qp->pmtu;
+    default:
+        return !is_atomic(read) && left <= qp->pmtu &&
+               packet->payload_len == left;
+    }
+}
+
+/* Write what a response brings; the state of the memory it goes to. */
+static HcaV2pState store_response(Hca *hca, HcaQp *qp, HcaSentRead *read,
+                                  const HcaPacket *packet)
+{
+    uint64_t value;
+
+    if (is_atomic(read)) {
+        value = GUINT64_TO_LE(packet->atomic_ack);
+        return hca_scatter(hca, qp, (const uint8_t *)&value, sizeof(value));
+    }
+    return hca_scatter(hca, qp, packet->payload, packet->payload_len);
+}
+
+/* Figure 3.20, RPSN = UPSN. */
+static void accept_response(Hca *hca, HcaQp *qp, HcaSentRead *read,
+                            const HcaPacket *packet)
+{
+    HcaSentRead done;
+
+    if (!response_fits(qp, read, packet)) {
+        hca_requester_fail(hca, qp, RDMA_HCA_SYNDROME_BAD_RESP_ERR,
+                           packet->opcode);
+        return;
+    }
+    if (store_response(hca, qp, read, packet) != HCA_V2P_SUCCESS) {
+        hca_requester_fail(hca, qp, RDMA_HCA_SYNDROME_LOCAL_PROT_ERR,
+                           packet->opcode);
+        return;
+    }
+    read->received += packet->payload_len;
+    read->answered++;
+    if (read->answered == read->npsn) {
+        done = *read;
+        hca_mq_rpb_release(hca, qp);
+        hca_complete(hca, qp, done.wqe_offset, done.wqe_opcode,
+                     done.signalled, done.len, 0, 0);
+    }
+    if (!in_error(qp)) {
+        made_progress(hca, qp);
+    }
+}
+
+static void receive_response(Hca *hca, HcaQp *qp, const HcaPacket *packet)
+{
+    HcaSentRead *read = hca_mq_rpb_head(hca, qp);
+    uint32_t expected;
+
+    if (!read) {
+        hca_drop(hca, packet, HCA_DROP_GHOST);
+        return;
+    }
+    expected = hca_psn_add(read->psn, read->answered);
+    if (hca_psn_diff(packet->psn, expected) < 0) {
+        hca_drop(hca, packet, HCA_DROP_GHOST);
+        return;
+    }
+    /* An answer acknowledges all before it. */
+    if (!release_before(hca, qp, packet->psn)) {
+        if (!in_error(qp)) {
+            answer_lost(hca, qp);
+        }
+        return;
+    }
+    if (in_error(qp)) {
+        return;
+    }
+    accept_response(hca, qp, read, packet);
+}
+
+/* Responses carry an AETH but for the Middle ones. */
+static bool has_aeth(const HcaPacket *packet)
+{
+    return HCA_BTH_OPERATION(packet->opcode) != HCA_READ_RESP_MIDDLE;
+}
+
+void hca_requester_receive(Hca *hca, HcaQp *qp, const HcaPacket *packet)
+{
+    HcaRequester *req = &qp->req;
+
+    if (hca_psn_diff(packet->psn, req->next_psn) >= 0) {
+        hca_drop(hca, packet, HCA_DROP_GHOST);              /* invalid region */
+        return;
+    }
+    if (hca_psn_diff(packet->psn, req->unacked_psn) < 0) {
+        hca->counters.duplicates++;                         /* SILENT_DROP */
+        hca_drop(hca, packet, HCA_DROP_DUPLICATE);
+        return;
+    }
+    if (has_aeth(packet) &&
+        HCA_AETH_KIND(packet->syndrome) != HCA_AETH_ACK) {
+        receive_nak(hca, qp, packet);
+    } else if (HCA_BTH_OPERATION(packet->opcode) == HCA_ACK) {
+        receive_ack(hca, qp, packet);
+    } else {
+        receive_response(hca, qp, packet);
+    }
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * TimerControl (engine document 3.4.2).
+ *
+ * The document counts each QP's two timers down in a table that is scanned
+ * every 64 us. We keep deadlines and the card's heap of them, with the
+ * granularity that the IB specification asks for: the loss timer is
+ * 4.096 us * 2^timeout (IBA 9.7.6.1.3), the RNR timer table 45 (9.7.5.2.8).
+ */
+#include "units.h"
+
+#define ACK_TIMEOUT_UNIT_NS 4096
+
+/* RNR NAK timer codes in units of 10 us. */
+static const uint32_t rnr_10us[32] = {
+    65536, 1,    2,    3,    4,    6,    8,     12,    16,    24,   32,
+    48,    64,   96,   128,  192,  256,  384,   512,   768,   1024, 1536,
+    2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+};
+
+void hca_loss_timer_restart(Hca *hca, HcaQp *qp)
+{
+    HcaRequester *req = &qp->req;
+
+    req->loss_deadline = INT64_MAX;
+    if (hca_outstanding(qp) && !req->rnr_wait && qp->ack_timeout) {
+        req->loss_deadline =
+            hca_now(hca) +
+            ((int64_t)ACK_TIMEOUT_UNIT_NS << (qp->ack_timeout & 31));
+    }
+    hca_timer_set(hca, qp);
+}
+
+void hca_loss_timer_start(Hca *hca, HcaQp *qp)
+{
+    if (qp->req.loss_deadline == INT64_MAX) {
+        hca_loss_timer_restart(hca, qp);
+    }
+}
+
+void hca_rnr_timer_start(Hca *hca, HcaQp *qp, uint8_t code)
+{
+    qp->req.rnr_wait = true;
+    qp->req.loss_deadline = INT64_MAX;
+    qp->req.rnr_deadline = hca_now(hca) + rnr_10us[code & 31] * 10000ll;
+    hca_timer_set(hca, qp);
+}
+
+void hca_timers_stop(Hca *hca, HcaQp *qp)
+{
+    qp->req.rnr_wait = false;
+    qp->req.loss_deadline = INT64_MAX;
+    qp->req.rnr_deadline = INT64_MAX;
+    hca_timer_set(hca, qp);
+}
+
+bool hca_use_retry(Hca *hca, HcaQp *qp)
+{
+    if (!qp->req.retries_left) {
+        hca_requester_fail(hca, qp, RDMA_HCA_SYNDROME_RETRY_EXC_ERR, 0);
+        return false;
+    }
+    qp->req.retries_left--;
+    return true;
+}
+
+void hca_requester_timer(Hca *hca, HcaQp *qp, int64_t now)
+{
+    HcaRequester *req = &qp->req;
+
+    if (req->rnr_deadline <= now) {
+        hca->counters.rnr_timeouts++;
+        hca_trace(hca, HCA_TRACE_TIMEOUT, qp->qpn, 1, req->unacked_psn,
+                  req->rnr_retries_left);
+        req->rnr_wait = false;
+        req->rnr_deadline = INT64_MAX;
+        hca_retransmit(hca, qp);
+        hca_schedule_send(hca, qp);
+    }
+    if (req->loss_deadline <= now) {                        /* TIMER_RETRANS */
+        hca->counters.timeouts++;
+        hca_trace(hca, HCA_TRACE_TIMEOUT, qp->qpn, 0, req->unacked_psn,
+                  req->retries_left);
+        req->loss_deadline = INT64_MAX;
+        if (hca_use_retry(hca, qp)) {
+            req->loss_seen = false;
+            hca_retransmit(hca, qp);
+        }
+    }
+}

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * RequesterTransControl (engine document 3.4.1, figure 3.3).
+ *
+ * RC keeps each packet until it is acknowledged and sends it again from the
+ * oldest on (Go-Back-N, 3.4.1.1.3.2.1). UC and UD send and complete.
+ */
+#include "../frame_encap.h"
+#include "units.h"
+
+/* So many PSNs may be on their way (IBA 9.7.2: half of the circle). */
+#define PSN_WINDOW (1u << 23)
+
+static bool is_atomic(uint8_t opcode)
+{
+    return opcode == RDMA_HCA_OPCODE_ATOMIC_CS ||
+           opcode == RDMA_HCA_OPCODE_ATOMIC_FA;
+}
+
+static bool is_read(uint8_t opcode)
+{
+    return opcode == RDMA_HCA_OPCODE_RDMA_READ || is_atomic(opcode);
+}
+
+/* PSNs that a Read of @len bytes takes: one for each response (3.4.1.1.3.2.4) */
+static uint32_t responses(const HcaQp *qp, uint32_t len)
+{
+    return len ? len / qp->pmtu + (len % qp->pmtu != 0) : 1;
+}
+
+static uint32_t psns_on_their_way(const HcaQp *qp)
+{
+    return hca_psn_diff(qp->req.next_psn, qp->req.unacked_psn) &
+           HCA_PSN_MASK;
+}
+
+/* RC_BAD_REQ, and a WQE that sends nothing: behind all before it. */
+static HcaJudge put_aside(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
+{
+    qp->req.barrier = (HcaBarrier) {
+        .pending = true,
+        .signalled = wqe->signalled,
+        .syndrome = wqe->syndrome,
+        .vendor_err = wqe->vendor_err,
+        .ref = wqe->ref,
+    };
+    hca_progress(hca, qp);
+    return HCA_JUDGE_TAKEN;
+}
+
+/* RC_JUDGE_MSG (3.4.1.1.3.2.3): room, fence, and what the peer can hold. */
+static bool may_send_read(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
+{
+    return qp->req.rpb.count < qp->sra_max &&
+           responses(qp, wqe->msg_len) <= PSN_WINDOW - psns_on_their_way(qp) &&
+           hca_mq_read_room(hca, qp, wqe->nsge);
+}
+
+static bool may_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
+{
+    return psns_on_their_way(qp) < PSN_WINDOW &&
+           hca_mq_swpb_room(hca, qp, MIN(qp->pmtu, wqe->msg_len - wqe->sent),
+                            wqe->nsge);
+}
+
+static bool rc_judge_msg(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
+{
+    if (wqe->ref.fence && !wqe->sent && qp->req.rpb.count) {
+        return false;
+    }
+    return is_read(wqe->ref.opcode) ? may_send_read(hca, qp, wqe)
+                                    : may_send_packet(hca, qp, wqe);
+}
+
+HcaJudge hca_requester_judge(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
+{
+    HcaRequester *req = &qp->req;
+    bool rc = qp->service == RDMA_HCA_QP_ST_RC;
+
+    if ((qp->state != RDMA_HCA_QP_STATE_RTS &&
+         (qp->state != RDMA_HCA_QP_STATE_SQD || !wqe->sent)) ||
+        req->rnr_wait || req->barrier.pending) {
+        return HCA_JUDGE_WAIT;
+    }
+    if (wqe->syndrome || wqe->ref.opcode == RDMA_HCA_OPCODE_NOP) {
+        return put_aside(hca, qp, wqe);
+    }
+    if (rc && !rc_judge_msg(hca, qp, wqe)) {
+        return HCA_JUDGE_WAIT;
+    }
+    if (!hca_frame_can_send(hca, rc || qp->service == RDMA_HCA_QP_ST_UC
+                                     ? qp->path.dlid
+                                     : wqe->path.dlid)) {
+        return HCA_JUDGE_BLOCKED;
+    }
+    return HCA_JUDGE_SEND;
+}
+
+/* BTH opcode of a packet by its place in the message (3.4.1.1.2.1). */
+static uint8_t bth_opcode(const HcaQp *qp, uint8_t opcode, bool first,
+                          bool last)
+{
+    /* By [Write][last][first]; with immediate one more, if last. */
+    static const uint8_t operation[2][2][2] = {
+        { { HCA_SEND_MIDDLE, HCA_SEND_FIRST },
+          { HCA_SEND_LAST, HCA_SEND_ONLY } },
+        { { HCA_WRITE_MIDDLE, HCA_WRITE_FIRST },
+          { HCA_WRITE_LAST, HCA_WRITE_ONLY } },
+    };
+    bool write = opcode == RDMA_HCA_OPCODE_RDMA_WRITE ||
+                 opcode == RDMA_HCA_OPCODE_RDMA_WRITE_IMM;
+    bool imm = opcode == RDMA_HCA_OPCODE_SEND_IMM ||
+               opcode == RDMA_HCA_OPCODE_RDMA_WRITE_IMM;
+
+    return qp->service << 5 |
+           (operation[write][last][first] + (imm && last));
+}
+
+/* The next packet of a Send or Write. Returns true if it was the last. */
+static bool segment_packet(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
+                           const HcaSge *refs, unsigned nrefs, uint32_t len)
+{
+    HcaRequester *req = &qp->req;
+    bool last = len == wqe->msg_len - wqe->sent;
+    const HcaWqe *ud = qp->service == RDMA_HCA_QP_ST_UD ? wqe : NULL;
+    HcaSentPacket packet = {
+        .psn = req->next_psn,
+        .bth_opcode = bth_opcode(qp, wqe->ref.opcode, !wqe->sent, last),
+        .last = last,
+        .signalled = wqe->signalled,
+        .solicited = wqe->solicited && last,
+        .wqe_opcode = wqe->ref.opcode,
+        .nrefs = nrefs,
+        .wqe_offset = wqe->ref.offset,
+        .len = len,
+        .imm_be = wqe->imm_be,
+        .raddr = wqe->raddr,
+        .rkey = wqe->rkey,
+        .msg_len = wqe->msg_len,
+    };
+    HcaWqe bad;
+
+    if (hca_req_send_packet(hca, qp, ud, &packet, refs) != HCA_V2P_SUCCESS) {
+        /* The region went away since the WQE was parsed. */
+        bad = (HcaWqe) {
+            .ref = wqe->ref,
+            .syndrome = RDMA_HCA_SYNDROME_LOCAL_PROT_ERR,
+        };
+        put_aside(hca, qp, &bad);
+        return true;
+    }
+    req->next_psn = hca_psn_add(req->next_psn, 1);
+    if (qp->service == RDMA_HCA_QP_ST_RC) {
+        hca_mq_swpb_insert(hca, qp, &packet, refs);
+        hca_loss_timer_start(hca, qp);
+    } else {                                                /* UCUD_CPL */
+        req->unacked_psn = req->next_psn;
+        if (last) {
+            hca_complete(hca, qp, wqe->ref.offset, wqe->ref.opcode,
+                         wqe->signalled, wqe->msg_len, 0, 0);
+            hca_progress(hca, qp);
+        }
+    }
+    return last;
+}
+
+/* RC_STORE_ENTRY: a Read or atomic request, kept with its scatter entries. */
+static void segment_read(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
+                         const HcaSge *entries, unsigned n, uint32_t len)
+{
+    HcaSentRead read = {
+        .psn = qp->req.next_psn,
+        .npsn = is_atomic(wqe->ref.opcode) ? 1 : responses(qp, len),
+        .wqe_opcode = wqe->ref.opcode,
+        .signalled = wqe->signalled,
+        .wqe_offset = wqe->ref.offset,
+        .raddr = wqe->raddr,
+        .rkey = wqe->rkey,
+        .len = len,
+        .swap_add = wqe->swap_add,
+        .compare = wqe->compare,
+        .nentries = n,
+    };
+
+    hca_req_send_read(hca, qp, &read);
+    qp->req.next_psn = hca_psn_add(qp->req.next_psn, read.npsn);
+    hca_mq_read_insert(hca, qp, &read, entries);
+    hca_loss_timer_start(hca, qp);
+}
+
+bool hca_requester_segment(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
+                           const HcaSge *refs, unsigned nrefs, uint32_t len)
+{
+    if (is_read(wqe->ref.opcode)) {
+        segment_read(hca, qp, wqe, refs, nrefs, len);
+        return true;
+    }
+    return segment_packet(hca, qp, wqe, refs, nrefs, len);
+}
+
+void hca_retransmit(Hca *hca, HcaQp *qp)
+{
+    HcaRequester *req = &qp->req;
+
+    if (!hca_outstanding(qp)) {
+        return;
+    }
+    req->retransmit = true;
+    req->resend_swpb = req->swpb.count ? req->swpb.head : HCA_MQ_NONE;
+    req->resend_rpb = req->rpb.count ? req->rpb.head : HCA_MQ_NONE;
+    hca_trace(hca, HCA_TRACE_RETRANSMIT, qp->qpn, req->unacked_psn,
+              req->next_psn, req->retries_left);
+    hca_loss_timer_restart(hca, qp);
+    hca_schedule_send(hca, qp);
+}
+
+/*
+ * Send the older of the two packets at the resend cursors again. False if
+ * its memory was refused: the QP has failed.
+ */
+static bool resend_one(Hca *hca, HcaQp *qp)
+{
+    HcaRequester *req = &qp->req;
+    uint16_t index = req->resend_swpb;
+    uint16_t next_packet = HCA_MQ_NONE;
+    uint16_t next_read = HCA_MQ_NONE;
+    HcaSge refs[RDMA_HCA_MAX_SGE];
+    HcaSentPacket *packet = NULL;
+    HcaSentRead *read = NULL;
+
+    if (index != HCA_MQ_NONE) {
+        packet = hca_mq_swpb_at(hca, index, &next_packet);
+    }
+    if (req->resend_rpb != HCA_MQ_NONE) {
+        read = hca_mq_rpb_at(hca, req->resend_rpb, &next_read);
+    }
+    hca->counters.retransmissions++;
+    if (read && (!packet || hca_psn_diff(read->psn, packet->psn) < 0)) {
+        hca_req_send_read(hca, qp, read);
+        req->resend_rpb = next_read;
+        return true;
+    }
+    hca_mq_swpb_refs(hca, index, refs);
+    if (hca_req_send_packet(hca, qp, NULL, packet, refs) != HCA_V2P_SUCCESS) {
+        /* Its WQE fails; those before it are lost with the connection. */
+        hca_requester_fail(hca, qp, RDMA_HCA_SYNDROME_LOCAL_PROT_ERR, 0);
+        return false;
+    }
+    req->resend_swpb = next_packet;
+    return true;
+}
+
+HcaTurn hca_requester_resend(Hca *hca, HcaQp *qp, unsigned *budget)
+{
+    HcaRequester *req = &qp->req;
+
+    while (req->retransmit && !req->rnr_wait) {
+        if (req->resend_swpb == HCA_MQ_NONE &&
+            req->resend_rpb == HCA_MQ_NONE) {
+            req->retransmit = false;
+            break;
+        }
+        if (!*budget) {
+            return HCA_TURN_MORE;
+        }
+        if (!hca_frame_can_send(hca, qp->path.dlid)) {
+            return HCA_TURN_BLOCKED;
+        }
+        (*budget)--;
+        if (!resend_one(hca, qp)) {
+            return HCA_TURN_MORE;
+        }
+    }
+    return HCA_TURN_IDLE;
+}
+
+void hca_complete(Hca *hca, HcaQp *qp, uint32_t wqe_offset, uint8_t opcode,
+                  bool signalled, uint32_t byte_cnt, uint8_t syndrome,
+                  uint8_t vendor_err)
+{
+    struct rdma_hca_cqe cqe = {
+        .my_qpn = GUINT32_TO_LE(qp->qpn),
+        .rqpn = GUINT32_TO_LE(qp->remote_qpn),
+        .byte_cnt = GUINT32_TO_LE(byte_cnt),
+        .wqe = GUINT32_TO_LE(wqe_offset),
+    };
+    uint32_t ctrl = RDMA_HCA_PREP(RDMA_HCA_CQE_IS_SEND, 1);
+
+    if (syndrome) {
+        cqe.err = GUINT32_TO_LE(
+            RDMA_HCA_PREP(RDMA_HCA_CQE_SYNDROME, syndrome) |
+            RDMA_HCA_PREP(RDMA_HCA_CQE_VENDOR_ERR, vendor_err));
+        ctrl |= RDMA_HCA_OPCODE_INVALID;
+    } else if (signalled) {
+        ctrl |= opcode;
+    } else {
+        return;
+    }
+    cqe.ctrl = GUINT32_TO_LE(ctrl);
+    hca_cq_post(hca->cm, HCA_V2P_RTC, qp, qp->sq_cqn, &cqe, false);
+}
+
+/* After an error UC and UD only stop sending; RC breaks (IBA 10.3.1). */
+static void stop_sending(Hca *hca, HcaQp *qp)
+{
+    hca_qp_set_state(hca->cm, qp, qp->service == RDMA_HCA_QP_ST_RC
+                                      ? RDMA_HCA_QP_STATE_ERR
+                                      : RDMA_HCA_QP_STATE_SQE);
+}
+
+void hca_progress(Hca *hca, HcaQp *qp)
+{
+    HcaRequester *req = &qp->req;
+    HcaBarrier barrier = req->barrier;
+
+    if (hca_outstanding(qp)) {
+        return;
+    }
+    if (barrier.pending) {                                  /* BAD_REQ */
+        req->barrier.pending = false;
+        hca_complete(hca, qp, barrier.ref.offset, barrier.ref.opcode,
+                     barrier.signalled, 0, barrier.syndrome,
+                     barrier.vendor_err);
+        if (barrier.syndrome && qp->state != RDMA_HCA_QP_STATE_ERR) {
+            stop_sending(hca, qp);
+            return;
+        }
+    }
+    if (qp->state == RDMA_HCA_QP_STATE_SQD && !req->drained &&
+        !(qp->send.wqe_valid && qp->send.wqe.sent)) {
+        req->drained = true;
+        if (qp->sqd_event) {
+            HcaEvent event = { .type = RDMA_HCA_EVENT_SQ_DRAINED,
+                               .number = qp->qpn };
+
+            hca_eq_event(hca->cm, &event);
+        }
+    }
+}
+
+/* The syndrome of the next WQE to end: the cause first, then flushed. */
+static void flush_one(Hca *hca, HcaQp *qp, uint32_t offset, uint8_t opcode)
+{
+    uint8_t syndrome = qp->req.fail_syndrome;
+    uint8_t vendor_err = qp->req.fail_vendor_err;
+
+    qp->req.fail_syndrome = 0;
+    hca_complete(hca, qp, offset, opcode, true, 0,
+                 syndrome ? syndrome : RDMA_HCA_SYNDROME_WR_FLUSH_ERR,
+                 syndrome ? vendor_err : 0);
+}
+
+/* FLUSH: all that is outstanding, in order of PSN. */
+static void flush_outstanding(Hca *hca, HcaQp *qp)
+{
+    while (hca_outstanding(qp)) {
+        HcaSentPacket *packet = hca_mq_swpb_head(hca, qp);
+        HcaSentRead *read = hca_mq_rpb_head(hca, qp);
+
+        if (read && (!packet || hca_psn_diff(read->psn, packet->psn) < 0)) {
+            HcaSentRead done = *read;
+
+            hca_mq_rpb_release(hca, qp);
+            flush_one(hca, qp, done.wqe_offset, done.wqe_opcode);
+        } else {
+            HcaSentPacket done = *packet;
+
+            hca_mq_swpb_release(hca, qp);
+            if (done.last) {
+                flush_one(hca, qp, done.wqe_offset, done.wqe_opcode);
+            }
+        }
+    }
+    qp->req.unacked_psn = qp->req.next_psn;
+    if (qp->req.barrier.pending) {
+        HcaBarrier barrier = qp->req.barrier;
+
+        qp->req.barrier.pending = false;
+        flush_one(hca, qp, barrier.ref.offset, barrier.ref.opcode);
+    }
+}
+
+void hca_requester_flush(Hca *hca, HcaQp *qp, const HcaWqeRef *ref)
+{
+    flush_one(hca, qp, ref->offset, ref->opcode);
+}
+
+void hca_requester_fail(Hca *hca, HcaQp *qp, uint8_t syndrome,
+                        uint8_t vendor_err)
+{
+    qp->req.fail_syndrome = syndrome;
+    qp->req.fail_vendor_err = vendor_err;
+    hca_qp_set_state(hca->cm, qp, RDMA_HCA_QP_STATE_ERR);
+}
+
+/* RTR to RTS: the send queue begins. */
+static void begin(HcaQp *qp)
+{
+    HcaRequester *req = &qp->req;
+
+    req->retries_left = qp->retry_count;
+    req->rnr_retries_left = qp->rnr_retry;
+}
+
+static void forget(Hca *hca, HcaQp *qp)
+{
+    hca_mq_forget(hca, qp);
+    memset(&qp->req, 0, sizeof(qp->req));
+    qp->req.loss_deadline = INT64_MAX;
+    qp->req.rnr_deadline = INT64_MAX;
+}
+
+void hca_requester_state(Hca *hca, HcaQp *qp, uint8_t old_state)
+{
+    switch (qp->state) {
+    case RDMA_HCA_QP_STATE_RST:
+        forget(hca, qp);
+        break;
+    case RDMA_HCA_QP_STATE_INIT:
+        if (old_state == RDMA_HCA_QP_STATE_RST) {
+            forget(hca, qp);
+        }
+        break;
+    case RDMA_HCA_QP_STATE_RTS:
+        if (old_state == RDMA_HCA_QP_STATE_RTR) {
+            begin(qp);
+        }
+        qp->req.drained = false;
+        break;
+    case RDMA_HCA_QP_STATE_SQD:
+        hca_progress(hca, qp);
+        break;
+    case RDMA_HCA_QP_STATE_SQE:
+    case RDMA_HCA_QP_STATE_ERR:
+        qp->req.retransmit = false;
+        hca_timers_stop(hca, qp);
+        flush_outstanding(hca, qp);
+        break;
+    }
+}

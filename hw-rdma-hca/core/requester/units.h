@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the units of the requester engine offer to one another. */
+#ifndef HCA_REQUESTER_UNITS_H
+#define HCA_REQUESTER_UNITS_H
+
+#include "multi_queue.h"
+
+/* TimerControl (3.4.2, table 7.9). */
+void hca_loss_timer_start(Hca *hca, HcaQp *qp);     /* if it is off */
+void hca_loss_timer_restart(Hca *hca, HcaQp *qp);
+void hca_rnr_timer_start(Hca *hca, HcaQp *qp, uint8_t code);
+void hca_timers_stop(Hca *hca, HcaQp *qp);
+
+/*
+ * ReqPktGen (3.4.4): put a packet on the cable. Memory that is refused sends
+ * nothing and is the result.
+ */
+HcaV2pState hca_req_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *ud,
+                                const HcaSentPacket *packet,
+                                const HcaSge *refs);
+void hca_req_send_read(Hca *hca, HcaQp *qp, const HcaSentRead *read);
+
+/* ScatterEntryManager (3.4.5.4): write response data to where it belongs. */
+HcaV2pState hca_scatter(Hca *hca, HcaQp *qp, const uint8_t *data,
+                        uint32_t len);
+
+/* Whether packets are sent that have not been acknowledged or answered. */
+static inline bool hca_outstanding(const HcaQp *qp)
+{
+    return qp->req.swpb.count || qp->req.rpb.count;
+}
+
+/* Begin to send again from the oldest packet on. */
+void hca_retransmit(Hca *hca, HcaQp *qp);
+
+/*
+ * Write the CQE of a send WQE. @syndrome 0 is success; then @signalled
+ * decides whether there is one.
+ */
+void hca_complete(Hca *hca, HcaQp *qp, uint32_t wqe_offset, uint8_t opcode,
+                  bool signalled, uint32_t byte_cnt, uint8_t syndrome,
+                  uint8_t vendor_err);
+
+/* What a completion leads to: a barrier that falls, SQD that is drained. */
+void hca_progress(Hca *hca, HcaQp *qp);
+
+/* The oldest WQE that is not done fails with @syndrome; the QP goes to ERR. */
+void hca_requester_fail(Hca *hca, HcaQp *qp, uint8_t syndrome,
+                        uint8_t vendor_err);
+
+/* One turn of the loss timer or an implied NAK; false: retries exhausted. */
+bool hca_use_retry(Hca *hca, HcaQp *qp);
+
+#endif /* HCA_REQUESTER_UNITS_H */

@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * ExecutionEngine (engine document 4.4.1, figures 4.2 and 4.4 to 4.7).
+ *
+ * A packet is executed whole before the next one: memory, completion, then
+ * the entry for RespPktGen. Terms: EPSN is the expected PSN.
+ *
+ * Departures, all for the IB specification: a Write with immediate gets its
+ * WQE before its data is written, so that an RNR NAK leaves memory alone
+ * (9.7.4.1.5 before 9.7.4.1.7); after an RNR NAK, too, what follows is dropped
+ * in silence; a packet of an illegal kind is refused by NAK invalid request
+ * and not dropped; the document's "asynchronous error (not implemented)" is an
+ * event. Data is read for a Read when its packet is sent, not when the request
+ * arrives (see resp_pkt_gen.c).
+ */
+#include "responder.h"
+#include "units.h"
+
+#define NAK(value) HCA_AETH(HCA_AETH_NAK, HCA_NAK_##value)
+
+/* What a failed request leads to (IBA 9.9.3, tables 57 and 58). */
+typedef struct Failure {
+    uint8_t nak;                /* AETH syndrome, RC */
+    uint8_t event;              /* and asynchronous event, 0: none */
+    uint8_t syndrome;           /* of the WQE in use, 0: it is flushed */
+    uint8_t drop;               /* HcaDropReason, UC and UD */
+    bool local;                 /* breaks UC and UD, too */
+} Failure;
+
+#define INVALID_REQUEST(reason)                                                \
+    { .nak = NAK(INVALID_REQUEST), .drop = HCA_DROP_##reason,                  \
+      .event = RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR }
+#define LOCAL_ERROR(s)                                                         \
+    { .nak = NAK(REMOTE_OP), .drop = HCA_DROP_ACCESS, .syndrome = (s),         \
+      .local = true }
+
+static const Failure failures[] = {
+    [HCA_EXE_NO_WQE] = { .drop = HCA_DROP_NO_WQE },
+    [HCA_EXE_OPCODE] = INVALID_REQUEST(OPCODE_SEQ),
+    [HCA_EXE_FORBIDDEN] = INVALID_REQUEST(ACCESS),
+    [HCA_EXE_LENGTH] = INVALID_REQUEST(LENGTH),
+    [HCA_EXE_ALIGNMENT] = INVALID_REQUEST(LENGTH),
+    [HCA_EXE_RESOURCES] = INVALID_REQUEST(RESOURCES),
+    [HCA_EXE_TOO_LONG] = { .nak = NAK(INVALID_REQUEST),
+                           .syndrome = RDMA_HCA_SYNDROME_LOCAL_LENGTH_ERR,
+                           .drop = HCA_DROP_LENGTH },
+    [HCA_EXE_ACCESS] = { .nak = NAK(REMOTE_ACCESS),
+                         .event = RDMA_HCA_EVENT_WQ_ACCESS_ERROR,
+                         .drop = HCA_DROP_ACCESS },
+    [HCA_EXE_REMOTE_MEMORY] = { .nak = NAK(REMOTE_OP),
+                                .event = RDMA_HCA_EVENT_WQ_CATAS_ERROR,
+                                .drop = HCA_DROP_ACCESS },
+    [HCA_EXE_LOCAL_PROT] = LOCAL_ERROR(RDMA_HCA_SYNDROME_LOCAL_PROT_ERR),
+    [HCA_EXE_BAD_WQE] = LOCAL_ERROR(RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR),
+    [HCA_EXE_BAD_QUEUE] = { .nak = NAK(REMOTE_OP),
+                            .event = RDMA_HCA_EVENT_WQ_CATAS_ERROR,
+                            .drop = HCA_DROP_NO_WQE,
+                            .local = true },
+    [HCA_EXE_CQ_LOST] = { .nak = NAK(REMOTE_OP),
+                          .drop = HCA_DROP_QP_STATE,
+                          .local = true },
+};
+
+/* Memory */
+
+static void trace_refused(Hca *hca, const HcaMatchInfo *info,
+                          HcaV2pState state)
+{
+    hca_trace(hca, HCA_TRACE_V2P_ERROR, info->key, state, info->va,
+              info->len);
+}
+
+/* VTP_RESP: what the answer to a request with an R_Key means. */
+static HcaOutcome remote_outcome(Hca *hca, const HcaMatchInfo *info,
+                                 HcaV2pState state)
+{
+    if (state == HCA_V2P_SUCCESS) {
+        return HCA_EXE_OK;
+    }
+    trace_refused(hca, info, state);
+    return state == HCA_V2P_DMA_ERR ? HCA_EXE_REMOTE_MEMORY : HCA_EXE_ACCESS;
+}
+
+static HcaMatchInfo remote_info(const HcaQp *qp, const HcaPacket *packet,
+                                uint32_t access, uint32_t len)
+{
+    return (HcaMatchInfo) {
+        .flags = HCA_V2P_ABSOLUTE_ADDR | access,
+        .pd = qp->pd,
+        .key = packet->rkey,
+        .len = len,
+        .va = packet->va,
+    };
+}
+
+/* The whole of what a RETH names is checked before any of it is touched. */
+static HcaOutcome check_region(Hca *hca, const HcaQp *qp,
+                               const HcaPacket *packet, uint32_t access)
+{
+    HcaMatchInfo info = remote_info(qp, packet, access, packet->dma_len);
+
+    if (!packet->dma_len) {
+        return HCA_EXE_OK;                      /* IBA 9.7.4.1.7: no R_Key */
+    }
+    return remote_outcome(hca, &info,
+                          hca_v2p_check(hca->v2p, HCA_V2P_EE, &info));
+}
+
+/* ENTRY_FETCH, ENTRY_RESP, as far as the WQE is concerned */
+static HcaOutcome take_wqe(Hca *hca, HcaQp *qp)
+{
+    switch (hca_rwm_fetch_wqe(hca, qp)) {
+    case HCA_RWM_VALID:
+        return HCA_EXE_OK;
+    case HCA_RWM_EMPTY:
+        return HCA_EXE_NO_WQE;
+    case HCA_RWM_MALFORMED:
+        return HCA_EXE_BAD_WQE;
+    default:
+        return HCA_EXE_BAD_QUEUE;
+    }
+}
+
+/* SEND_SCATTER, ENTRY_RELEASE, ENTRY_UPDATE (figure 4.5) */
+static HcaOutcome scatter(Hca *hca, HcaQp *qp, const uint8_t *data,
+                          uint32_t len)
+{
+    while (len) {
+        const HcaSge *entry;
+        HcaMatchInfo info;
+        HcaV2pState state;
+
+        if (hca_rwm_fetch_entry(qp, &entry) != HCA_RWM_VALID) {
+            return HCA_EXE_TOO_LONG;
+        }
+        info = (HcaMatchInfo) {
+            .flags = HCA_V2P_ABSOLUTE_ADDR | RDMA_HCA_ACCESS_LOCAL_WRITE,
+            .pd = qp->pd,
+            .key = entry->lkey,
+            .len = MIN(len, entry->len),
+            .va = entry->va,
+        };
+        state = hca_v2p_write(hca->v2p, HCA_V2P_EE, &info, data);
+        if (state != HCA_V2P_SUCCESS) {
+            trace_refused(hca, &info, state);
+            return HCA_EXE_LOCAL_PROT;
+        }
+        if (info.len == entry->len) {
+            hca_rwm_release_entry(qp);
+        } else {
+            hca_rwm_update_entry(qp, info.len);
+        }
+        data += info.len;
+        len -= info.len;
+    }
+    return HCA_EXE_OK;
+}
+
+/*
+ * UD: room for a GRH comes before the data, whether there is one or not. The
+ * one that came is written as its parsed fields have it.
+ */
+static HcaOutcome scatter_grh(Hca *hca, HcaQp *qp, const HcaPacket *packet)
+{
+    uint8_t header[HCA_MAX_HEADER_SIZE] = { 0 };
+    HcaPacket copy = *packet;
+
+    if (packet->has_grh) {
+        hca_ib_build(&copy, header);
+    }
+    return scatter(hca, qp, header + HCA_LRH_SIZE, HCA_GRH_SIZE);
+}
+
+/* WQE_RELEASE, COMPLETION. An overrun CQ breaks the QP here and now. */
+static HcaOutcome complete(Hca *hca, HcaQp *qp, const HcaPacket *packet,
+                           uint32_t byte_cnt)
+{
+    hca_recv_complete(hca, qp, packet, byte_cnt);
+    return qp->state == RDMA_HCA_QP_STATE_ERR ? HCA_EXE_CQ_LOST : HCA_EXE_OK;
+}
+
+/* Figure 4.5 */
+static HcaOutcome execute_send(Hca *hca, HcaQp *qp, const HcaPacket *packet,
+                               const HcaOperation *op)
+{
+    bool ud = qp->service == RDMA_HCA_QP_ST_UD;
+    HcaOutcome outcome = HCA_EXE_OK;
+
+    if (op->first) {
+        outcome = take_wqe(hca, qp);
+    }
+    if (outcome == HCA_EXE_OK && ud) {
+        outcome = scatter_grh(hca, qp, packet);
+    }
+    if (outcome == HCA_EXE_OK) {
+        outcome = scatter(hca, qp, packet->payload, packet->payload_len);
+    }
+    if (outcome == HCA_EXE_OK && op->last) {
+        outcome = complete(hca, qp, packet,
+                           qp->resp.message_len + packet->payload_len +
+                               (ud ? HCA_GRH_SIZE : 0));
+    }
+    return outcome;
+}
+
+/* WRITE_DATA, STORE_ADDR */
+static HcaOutcome write_data(Hca *hca, HcaQp *qp, const HcaPacket *packet)
+{
+    HcaMatchInfo info = hca_wat_next(qp, packet->payload_len);
+    HcaV2pState state = HCA_V2P_SUCCESS;
+
+    if (info.len) {
+        state = hca_v2p_write(hca->v2p, HCA_V2P_EE, &info, packet->payload);
+    }
+    if (state == HCA_V2P_SUCCESS) {
+        hca_wat_update(qp, info.len);
+    }
+    return remote_outcome(hca, &info, state);
+}
+
+/* Figure 4.6 */
+static HcaOutcome execute_write(Hca *hca, HcaQp *qp, const HcaPacket *packet,
+                                const HcaOperation *op)
+{
+    HcaOutcome outcome = HCA_EXE_OK;
+
+    if (op->imm) {
+        outcome = take_wqe(hca, qp);
+    }
+    if (outcome == HCA_EXE_OK && op->first) {
+        outcome = check_region(hca, qp, packet,
+                               RDMA_HCA_ACCESS_REMOTE_WRITE);
+        hca_wat_store(qp, packet);
+    }
+    if (outcome == HCA_EXE_OK) {
+        outcome = write_data(hca, qp, packet);
+    }
+    if (outcome == HCA_EXE_OK && op->imm) {
+        outcome = complete(hca, qp, packet,
+                           qp->resp.message_len + packet->payload_len);
+    }
+    return outcome;
+}
+
+/* Keep the answer for a duplicate of the request (IBA 9.4.5). */
+static void store_replay(HcaQp *qp, uint32_t psn, uint64_t old)
+{
+    HcaResponder *resp = &qp->resp;
+
+    resp->replay[resp->replay_next] = (HcaReplay) {
+        .valid = true,
+        .psn = psn,
+        .atomic_ack = old,
+    };
+    resp->replay_next = (resp->replay_next + 1) % HCA_MAX_RD_ATOMIC;
+}
+
+/* The newest with this PSN: an older one is 2^24 packets old. */
+static const HcaReplay *find_replay(const HcaQp *qp, uint32_t psn)
+{
+    const HcaResponder *resp = &qp->resp;
+
+    for (unsigned i = 1; i <= HCA_MAX_RD_ATOMIC; i++) {
+        const HcaReplay *replay =
+            &resp->replay[(resp->replay_next - i) % HCA_MAX_RD_ATOMIC];
+
+        if (replay->valid && replay->psn == psn) {
+            return replay;
+        }
+    }
+    return NULL;
+}
+
+static HcaOutcome execute_atomic(Hca *hca, HcaQp *qp, const HcaPacket *packet)
+{
+    HcaMatchInfo info = remote_info(qp, packet, RDMA_HCA_ACCESS_REMOTE_ATOMIC,
+                                    sizeof(uint64_t));
+    HcaV2pState state;
+    uint64_t old;
+
+    if (HCA_BTH_OPERATION(packet->opcode) == HCA_CMP_SWAP) {
+        state = hca_v2p_cmp_swap(hca->v2p, HCA_V2P_EE, &info,
+                                 packet->compare, packet->swap_add, &old);
+    } else {
+        state = hca_v2p_fetch_add(hca->v2p, HCA_V2P_EE, &info,
+                                  packet->swap_add, &old);
+    }
+    if (state == HCA_V2P_SUCCESS) {
+        store_replay(qp, packet->psn, old);
+    }
+    return remote_outcome(hca, &info, state);
+}
+
+static HcaOutcome execute(Hca *hca, HcaQp *qp, const HcaPacket *packet,
+                          const HcaOperation *op)
+{
+    HcaOutcome outcome = hca_check_request(qp, packet, op);
+
+    if (outcome != HCA_EXE_OK) {
+        return outcome;
+    }
+    switch (op->kind) {
+    case HCA_REQUEST_SEND:
+        return execute_send(hca, qp, packet, op);
+    case HCA_REQUEST_WRITE:
+        return execute_write(hca, qp, packet, op);
+    case HCA_REQUEST_READ:
+        return check_region(hca, qp, packet, RDMA_HCA_ACCESS_REMOTE_READ);
+    default:
+        return execute_atomic(hca, qp, packet);
+    }
+}
+
+/* CXT_WB: the packet is done. */
+static void advance(HcaQp *qp, const HcaPacket *packet,
+                    const HcaOperation *op)
+{
+    HcaResponder *resp = &qp->resp;
+    uint32_t psns = op->kind == HCA_REQUEST_READ ?
+                        hca_read_psns(qp, packet->dma_len) :
+                        1;
+
+    resp->expected_psn = hca_psn_add(packet->psn, psns);
+    resp->message = op->kind;
+    resp->in_message = !op->last;
+    if (op->last) {
+        resp->message_len = 0;
+        resp->msn = (resp->msn + 1) & HCA_PSN_MASK;
+    } else {
+        resp->message_len += packet->payload_len;
+    }
+}
+
+/* GEN_RESP */
+static void respond(Hca *hca, HcaQp *qp, const HcaPacket *packet,
+                    const HcaOperation *op)
+{
+    switch (op->kind) {
+    case HCA_REQUEST_READ:
+        hca_resp_read(hca, qp, packet, false);
+        break;
+    case HCA_REQUEST_ATOMIC:
+        hca_resp_atomic(hca, qp, packet->psn,
+                        find_replay(qp, packet->psn)->atomic_ack, false);
+        break;
+    default:
+        if (packet->ack_req) {
+            hca_resp_ack(hca, qp);
+        }
+    }
+}
+
+/* Reliable connection */
+
+/* The QP breaks: completion in error, event, flush. */
+static void break_qp(Hca *hca, HcaQp *qp, HcaOutcome outcome)
+{
+    const Failure *failure = &failures[outcome];
+
+    if (failure->syndrome) {
+        hca_recv_fail(hca, qp, failure->syndrome, outcome);
+    }
+    if (failure->event) {
+        hca_qp_event(hca, qp, failure->event);
+    }
+    hca_qp_set_state(hca->cm, qp, RDMA_HCA_QP_STATE_ERR);
+}
+
+/* The expected packet waits until the peer sends it again. */
+static void not_ready(Hca *hca, HcaQp *qp)
+{
+    qp->resp.nak_sent = true;
+    hca_resp_nak(hca, qp, qp->resp.expected_psn,
+                 HCA_AETH(HCA_AETH_RNR, qp->min_rnr_timer), HCA_EXE_NO_WQE);
+}
+
+static void expected(Hca *hca, HcaQp *qp, const HcaPacket *packet,
+                     const HcaOperation *op)
+{
+    HcaOutcome outcome;
+
+    qp->resp.nak_sent = false;
+    outcome = execute(hca, qp, packet, op);
+    if (outcome == HCA_EXE_OK) {
+        advance(qp, packet, op);
+        respond(hca, qp, packet, op);
+    } else if (outcome == HCA_EXE_NO_WQE) {
+        not_ready(hca, qp);
+    } else {
+        hca_resp_nak(hca, qp, qp->resp.expected_psn, failures[outcome].nak,
+                     outcome);
+        break_qp(hca, qp, outcome);
+    }
+}
+
+/* Figure 4.4: the invalid region. One NAK, then silence. */
+static void ahead(Hca *hca, HcaQp *qp, const HcaPacket *packet)
+{
+    if (qp->resp.nak_sent) {
+        hca_drop(hca, packet, HCA_DROP_PSN);
+        return;
+    }
+    qp->resp.nak_sent = true;
+    hca_resp_nak(hca, qp, qp->resp.expected_psn, NAK(PSN_SEQ), HCA_EXE_PSN);
+}
+
+/*
+ * A Read asked for again. Nothing that is wrong with it breaks the
+ * connection: it may be a ghost of a Read that was answered long ago.
+ */
+static void repeat_read(Hca *hca, HcaQp *qp, const HcaPacket *packet)
+{
+    uint32_t behind = (qp->resp.expected_psn - packet->psn) & HCA_PSN_MASK;
+
+    if (packet->dma_len > qp->max_msg ||
+        hca_read_psns(qp, packet->dma_len) > behind) {
+        hca_drop(hca, packet, HCA_DROP_DUPLICATE);
+    } else if (!(qp->access & RDMA_HCA_ACCESS_REMOTE_READ) ||
+               check_region(hca, qp, packet, RDMA_HCA_ACCESS_REMOTE_READ) !=
+                   HCA_EXE_OK) {
+        hca_drop(hca, packet, HCA_DROP_ACCESS);
+    } else {
+        hca_resp_read(hca, qp, packet, true);
+    }
+}
+
+static void repeat_atomic(Hca *hca, HcaQp *qp, const HcaPacket *packet)
+{
+    const HcaReplay *replay = find_replay(qp, packet->psn);
+
+    if (replay) {
+        hca_resp_atomic(hca, qp, packet->psn, replay->atomic_ack, true);
+    } else {
+        hca_drop(hca, packet, HCA_DROP_DUPLICATE);
+    }
+}
+
+/* Figure 4.2: the duplicate region. */
+static void duplicate(Hca *hca, HcaQp *qp, const HcaPacket *packet,
+                      const HcaOperation *op)
+{
+    qp->resp.duplicates++;
+    hca->counters.duplicates++;
+    if (op->kind == HCA_REQUEST_SEND || op->kind == HCA_REQUEST_WRITE) {
+        hca_resp_ack(hca, qp);
+    } else if (hca_resp_pending(qp, packet->psn)) {
+        hca_drop(hca, packet, HCA_DROP_DUPLICATE);
+    } else if (hca_resp_duplicates(qp) >= qp->rra_max) {
+        hca_drop(hca, packet, HCA_DROP_RESOURCES);
+    } else if (op->kind == HCA_REQUEST_READ) {
+        repeat_read(hca, qp, packet);
+    } else {
+        repeat_atomic(hca, qp, packet);
+    }
+}
+
+static void receive_rc(Hca *hca, HcaQp *qp, const HcaPacket *packet,
+                       const HcaOperation *op)
+{
+    int32_t distance = hca_psn_diff(packet->psn, qp->resp.expected_psn);
+
+    if (!hca_resp_has_room(qp)) {
+        hca_drop(hca, packet, HCA_DROP_RESOURCES);
+    } else if (distance < 0) {
+        duplicate(hca, qp, packet, op);
+    } else if (distance > 0) {
+        ahead(hca, qp, packet);
+    } else {
+        expected(hca, qp, packet, op);
+    }
+}
+
+/* Unreliable services */
+
+/* A message is given up; the next one uses its receive WQE. */
+static void abandon_message(HcaQp *qp)
+{
+    qp->resp.in_message = false;
+    qp->resp.message_len = 0;
+    hca_rwm_restart_wqe(qp);
+}
+
+static void fail_unreliable(Hca *hca, HcaQp *qp, const HcaPacket *packet,
+                            HcaOutcome outcome)
+{
+    hca_drop(hca, packet, failures[outcome].drop);
+    if (failures[outcome].local) {
+        break_qp(hca, qp, outcome);
+    } else {
+        abandon_message(qp);
+    }
+}
+
+/* IBA 9.8.2.2: packets may be lost; a message of which one is lost is, too. */
+static void receive_uc(Hca *hca, HcaQp *qp, const HcaPacket *packet,
+                       const HcaOperation *op)
+{
+    bool lost = packet->psn != qp->resp.expected_psn;
+    HcaOutcome outcome;
+
+    if (qp->resp.in_message && (lost || op->first)) {
+        abandon_message(qp);
+    }
+    qp->resp.expected_psn = hca_psn_add(packet->psn, 1);
+    if (lost && !op->first) {
+        hca_drop(hca, packet, HCA_DROP_PSN);
+        return;
+    }
+    outcome = execute(hca, qp, packet, op);
+    if (outcome == HCA_EXE_OK) {
+        advance(qp, packet, op);
+    } else {
+        fail_unreliable(hca, qp, packet, outcome);
+    }
+}
+
+static void receive_ud(Hca *hca, HcaQp *qp, const HcaPacket *packet,
+                       const HcaOperation *op)
+{
+    HcaOutcome outcome = execute(hca, qp, packet, op);
+
+    if (outcome != HCA_EXE_OK) {
+        fail_unreliable(hca, qp, packet, outcome);
+    }
+}
+
+/* IBA 11.6.3.1: the first packet tells that the peer is in RTS. */
+static void communication_established(Hca *hca, HcaQp *qp)
+{
+    if (qp->state == RDMA_HCA_QP_STATE_RTR && !qp->resp.comm_est) {
+        qp->resp.comm_est = true;
+        hca_qp_event(hca, qp, RDMA_HCA_EVENT_COMM_EST);
+    }
+}
+
+void hca_responder_receive(Hca *hca, HcaQp *qp, const HcaPacket *packet)
+{
+    const HcaOperation *op = hca_operation(packet->opcode);
+
+    if (!hca_check_headers(hca, qp, packet, op)) {
+        return;
+    }
+    communication_established(hca, qp);
+    switch (qp->service) {
+    case RDMA_HCA_QP_ST_RC:
+        receive_rc(hca, qp, packet, op);
+        break;
+    case RDMA_HCA_QP_ST_UC:
+        receive_uc(hca, qp, packet, op);
+        break;
+    default:
+        receive_ud(hca, qp, packet, op);
+    }
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Header checks of the ExecutionEngine (engine document 4.4.1.1.1, figure
+ * 4.3): what a packet must be before it is executed.
+ *
+ * hca.c has found the QP and judged its state and the service type. Checks
+ * that figure 4.3 lacks (P_Key, source, position in the message, lengths) are
+ * those of IBA 9.6.1, 9.7.4 and 9.8. Where the figure refuses an opcode before
+ * it looks at the PSN, a packet of a reliable connection is judged by its PSN
+ * first: only the expected one may break the connection (IBA 9.7.4.1).
+ */
+#include "units.h"
+
+#define RC (1u << RDMA_HCA_QP_ST_RC)
+#define UC (1u << RDMA_HCA_QP_ST_UC)
+#define UD (1u << RDMA_HCA_QP_ST_UD)
+
+#define SEND(s, ...)                                                           \
+    { .services = (s), .kind = HCA_REQUEST_SEND, __VA_ARGS__ }
+#define WRITE(...)                                                             \
+    { .services = RC | UC, .kind = HCA_REQUEST_WRITE,                          \
+      .access = RDMA_HCA_ACCESS_REMOTE_WRITE, __VA_ARGS__ }
+#define SINGLE(k, a)                                                           \
+    { .services = RC, .kind = (k), .access = (a), .first = true, .last = true }
+
+static const HcaOperation operations[32] = {
+    [HCA_SEND_FIRST] = SEND(RC | UC, .first = true),
+    [HCA_SEND_MIDDLE] = SEND(RC | UC, .first = false),
+    [HCA_SEND_LAST] = SEND(RC | UC, .last = true),
+    [HCA_SEND_LAST_IMM] = SEND(RC | UC, .last = true, .imm = true),
+    [HCA_SEND_ONLY] = SEND(RC | UC | UD, .first = true, .last = true),
+    [HCA_SEND_ONLY_IMM] = SEND(RC | UC | UD, .first = true, .last = true,
+                               .imm = true),
+    [HCA_WRITE_FIRST] = WRITE(.first = true),
+    [HCA_WRITE_MIDDLE] = WRITE(.first = false),
+    [HCA_WRITE_LAST] = WRITE(.last = true),
+    [HCA_WRITE_LAST_IMM] = WRITE(.last = true, .imm = true),
+    [HCA_WRITE_ONLY] = WRITE(.first = true, .last = true),
+    [HCA_WRITE_ONLY_IMM] = WRITE(.first = true, .last = true, .imm = true),
+    [HCA_READ_REQUEST] = SINGLE(HCA_REQUEST_READ,
+                                RDMA_HCA_ACCESS_REMOTE_READ),
+    [HCA_CMP_SWAP] = SINGLE(HCA_REQUEST_ATOMIC,
+                            RDMA_HCA_ACCESS_REMOTE_ATOMIC),
+    [HCA_FETCH_ADD] = SINGLE(HCA_REQUEST_ATOMIC,
+                             RDMA_HCA_ACCESS_REMOTE_ATOMIC),
+    /* There are no memory windows whose keys could be invalidated. */
+    [HCA_SEND_LAST_INV] = SEND(RC, .last = true, .refused = true),
+    [HCA_SEND_ONLY_INV] = SEND(RC, .first = true, .last = true,
+                               .refused = true),
+};
+
+const HcaOperation *hca_operation(uint8_t opcode)
+{
+    return &operations[HCA_BTH_OPERATION(opcode)];
+}
+
+/* IBA 10.9.3: same partition, and not both limited members of it. */
+static bool pkey_matches(uint16_t a, uint16_t b)
+{
+    return ((a ^ b) & 0x7fff) == 0 && ((a | b) & 0x8000);
+}
+
+static bool from_peer(const HcaQp *qp, const HcaPacket *packet)
+{
+    return qp->service == RDMA_HCA_QP_ST_UD ||
+           packet->slid == qp->path.dlid;
+}
+
+bool hca_check_headers(Hca *hca, HcaQp *qp, const HcaPacket *packet,
+                       const HcaOperation *op)
+{
+    if (!pkey_matches(packet->pkey, qp->pkey)) {
+        hca_drop(hca, packet, HCA_DROP_PKEY);
+    } else if (!from_peer(qp, packet)) {
+        hca_drop(hca, packet, HCA_DROP_SOURCE);
+    } else if (qp->service == RDMA_HCA_QP_ST_UD &&
+               packet->qkey != qp->qkey) {
+        hca_drop(hca, packet, HCA_DROP_QKEY);
+    } else if (!(op->services & (1u << qp->service))) {
+        hca_drop(hca, packet, HCA_DROP_SERVICE);
+    } else {
+        return true;
+    }
+    return false;
+}
+
+/* IBA 9.7.4.1.3: Only, or First, Middle and Last of one kind. */
+static bool in_place(const HcaResponder *resp, const HcaOperation *op)
+{
+    return op->first ? !resp->in_message :
+                       resp->in_message && resp->message == op->kind;
+}
+
+/* IBA 9.7.4.1.6: what the packet's place in the message lets it carry. */
+static bool payload_fits(const HcaQp *qp, uint32_t len,
+                         const HcaOperation *op)
+{
+    if (!op->last) {
+        return len == qp->pmtu;
+    }
+    return len <= qp->pmtu && (op->first || len);
+}
+
+/* A Write brings what its first packet said, no more and no less. */
+static bool write_length_ok(const HcaQp *qp, const HcaPacket *packet,
+                            const HcaOperation *op)
+{
+    uint32_t left = op->first ? packet->dma_len : qp->resp.write_left;
+
+    return left <= qp->max_msg &&
+           (op->last ? packet->payload_len == left :
+                       packet->payload_len < left);
+}
+
+static bool length_ok(const HcaQp *qp, const HcaPacket *packet,
+                      const HcaOperation *op)
+{
+    uint32_t len = packet->payload_len;
+
+    switch (op->kind) {
+    case HCA_REQUEST_SEND:
+        return payload_fits(qp, len, op) &&
+               len <= qp->max_msg - qp->resp.message_len;
+    case HCA_REQUEST_WRITE:
+        return payload_fits(qp, len, op) && write_length_ok(qp, packet, op);
+    case HCA_REQUEST_READ:
+        return !len && packet->dma_len <= qp->max_msg;
+    default:
+        return !len;
+    }
+}
+
+HcaOutcome hca_check_request(const HcaQp *qp, const HcaPacket *packet,
+                             const HcaOperation *op)
+{
+    if (!in_place(&qp->resp, op)) {
+        return HCA_EXE_OPCODE;
+    }
+    if (op->refused || (op->access & ~qp->access)) {
+        return HCA_EXE_FORBIDDEN;
+    }
+    if (!length_ok(qp, packet, op)) {
+        return HCA_EXE_LENGTH;
+    }
+    if ((op->kind == HCA_REQUEST_READ || op->kind == HCA_REQUEST_ATOMIC) &&
+        qp->resp.rd_atomic >= qp->rra_max) {
+        return HCA_EXE_RESOURCES;
+    }
+    if (op->kind == HCA_REQUEST_ATOMIC && packet->va % sizeof(uint64_t)) {
+        return HCA_EXE_ALIGNMENT;
+    }
+    return HCA_EXE_OK;
+}

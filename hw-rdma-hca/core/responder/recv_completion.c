@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Completion of receive WQEs (engine document 4.4.1.3, state COMPLETION; CQE:
+ * interface document 3.3.1), and what a change of the QP's state does to the
+ * receive queue.
+ *
+ * In ERR all receive WQEs are flushed, those that are posted later too, as
+ * the verbs promise. There is no receive doorbell, so the card looks for them:
+ * after 2 ms at first, less and less often while nothing comes. Without a
+ * posted-count record new WQEs look like old ones; one lap of the queue is
+ * flushed then.
+ */
+#include <string.h>
+
+#include "responder.h"
+#include "units.h"
+
+#define FLUSH_BATCH 64
+#define FLUSH_DELAY_MIN (2 * 1000 * 1000)       /* ns */
+#define FLUSH_DELAY_MAX (64 * 1000 * 1000)
+
+/* Give the WQE in use back and write its CQE. */
+static void post(Hca *hca, HcaQp *qp, struct rdma_hca_cqe *cqe,
+                 uint8_t opcode, bool solicited)
+{
+    cqe->my_qpn = GUINT32_TO_LE(qp->qpn);
+    cqe->wqe = GUINT32_TO_LE(qp->resp.rq.wqe_offset);
+    cqe->ctrl = GUINT32_TO_LE(RDMA_HCA_PREP(RDMA_HCA_CQE_OPCODE, opcode));
+    hca_rwm_release_wqe(qp);
+    hca_cq_post(hca->cm, HCA_V2P_EE, qp, qp->rq_cqn, cqe, solicited);
+}
+
+/* The port's LMC is 0: no LID has path bits. */
+static uint32_t rlid_path(const HcaPacket *packet)
+{
+    return RDMA_HCA_PREP(RDMA_HCA_CQE_RLID, packet->slid) |
+           RDMA_HCA_PREP(RDMA_HCA_CQE_GRH, packet->has_grh) |
+           RDMA_HCA_PREP(RDMA_HCA_CQE_SL, packet->sl);
+}
+
+void hca_recv_complete(Hca *hca, HcaQp *qp, const HcaPacket *packet,
+                       uint32_t byte_cnt)
+{
+    uint32_t rqpn = qp->service == RDMA_HCA_QP_ST_UD ? packet->src_qp :
+                                                       qp->remote_qpn;
+    struct rdma_hca_cqe cqe = {
+        .rqpn = GUINT32_TO_LE(rqpn),
+        .rlid_path = GUINT32_TO_LE(rlid_path(packet)),
+        .imm = packet->imm_be,
+        .byte_cnt = GUINT32_TO_LE(byte_cnt),
+    };
+
+    post(hca, qp, &cqe, packet->opcode, packet->solicited);
+}
+
+void hca_recv_fail(Hca *hca, HcaQp *qp, uint8_t syndrome,
+                   HcaOutcome vendor_err)
+{
+    struct rdma_hca_cqe cqe = {
+        .err = GUINT32_TO_LE(
+            RDMA_HCA_PREP(RDMA_HCA_CQE_VENDOR_ERR, vendor_err) |
+            RDMA_HCA_PREP(RDMA_HCA_CQE_SYNDROME, syndrome)),
+    };
+
+    hca_trace(hca, HCA_TRACE_WQE_ERROR, qp->qpn, qp->resp.rq.wqe_offset,
+              syndrome, vendor_err);
+    post(hca, qp, &cqe, RDMA_HCA_OPCODE_INVALID, true);
+}
+
+/* Flush up to FLUSH_BATCH WQEs; false if no more can ever come. */
+static bool flush_batch(Hca *hca, HcaQp *qp, unsigned *n)
+{
+    for (*n = 0; *n < FLUSH_BATCH; ++*n) {
+        HcaRwmResp resp;
+
+        if (!qp->rq_db && !qp->resp.rq.wqe_valid &&
+            qp->resp.flushed >= hca_rwm_slots(qp)) {
+            return false;
+        }
+        resp = hca_rwm_fetch_wqe(hca, qp);
+        if (resp == HCA_RWM_REFUSED) {
+            return false;
+        }
+        if (resp == HCA_RWM_EMPTY) {
+            return hca_rwm_slots(qp) != 0;
+        }
+        hca_recv_fail(hca, qp, RDMA_HCA_SYNDROME_WR_FLUSH_ERR, HCA_EXE_OK);
+        qp->resp.flushed++;
+    }
+    return true;
+}
+
+static void flush(Hca *hca, HcaQp *qp, int64_t now)
+{
+    HcaResponder *resp = &qp->resp;
+    unsigned n;
+
+    resp->flush_deadline = INT64_MAX;
+    if (flush_batch(hca, qp, &n)) {
+        if (n) {
+            resp->flush_delay = FLUSH_DELAY_MIN;
+        }
+        resp->flush_deadline = now;
+        if (n < FLUSH_BATCH) {
+            resp->flush_deadline += resp->flush_delay;
+            resp->flush_delay = MIN(2 * resp->flush_delay, FLUSH_DELAY_MAX);
+        }
+    }
+    hca_timer_set(hca, qp);
+}
+
+void hca_responder_timer(Hca *hca, HcaQp *qp, int64_t now)
+{
+    if (qp->state == RDMA_HCA_QP_STATE_ERR) {
+        flush(hca, qp, now);
+    }
+}
+
+static void forget(HcaQp *qp)
+{
+    memset(&qp->resp, 0, sizeof(qp->resp));
+    qp->resp.flush_deadline = INT64_MAX;
+}
+
+void hca_responder_state(Hca *hca, HcaQp *qp, uint8_t old_state)
+{
+    if (qp->state == RDMA_HCA_QP_STATE_RST ||
+        old_state == RDMA_HCA_QP_STATE_RST) {
+        forget(qp);
+    }
+    if (qp->state == RDMA_HCA_QP_STATE_ERR) {
+        qp->resp.in_message = false;
+        qp->resp.flush_delay = FLUSH_DELAY_MIN;
+        hca_resp_abandon(qp);
+        flush(hca, qp, hca_now(hca));
+    }
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the units of the responder engine offer to one another. */
+#ifndef HCA_RESPONDER_UNITS_H
+#define HCA_RESPONDER_UNITS_H
+
+#include "../card.h"
+
+/* What a request asks for. */
+typedef enum HcaRequestKind {
+    HCA_REQUEST_SEND,
+    HCA_REQUEST_WRITE,
+    HCA_REQUEST_READ,
+    HCA_REQUEST_ATOMIC,
+} HcaRequestKind;
+
+/* What a BTH operation is, to the responder. */
+typedef struct HcaOperation {
+    uint8_t services;       /* that have it: 1 << RDMA_HCA_QP_ST_*; 0: none */
+    uint8_t kind;           /* HcaRequestKind */
+    uint8_t access;         /* RDMA_HCA_ACCESS_* that the QP must allow */
+    bool first;             /* begins a message */
+    bool last;              /* ends it */
+    bool imm;               /* takes a receive WQE although it is a Write */
+    bool refused;           /* known, but nothing serves it */
+} HcaOperation;
+
+/*
+ * What became of a request. The number is the vendor_err of a receive
+ * completion and the reason of a NAK_TX trace event.
+ */
+typedef enum HcaOutcome {
+    HCA_EXE_OK,
+    HCA_EXE_PSN,            /* ahead of what is expected */
+    HCA_EXE_NO_WQE,         /* no receive WQE is posted */
+    HCA_EXE_OPCODE,         /* out of place in a message */
+    HCA_EXE_FORBIDDEN,      /* the QP does not serve the operation */
+    HCA_EXE_LENGTH,         /* of the payload, or of the message */
+    HCA_EXE_ALIGNMENT,      /* of an atomic's address */
+    HCA_EXE_RESOURCES,      /* more Reads and atomics than rra_max */
+    HCA_EXE_TOO_LONG,       /* for the receive WQE */
+    HCA_EXE_ACCESS,         /* R_Key, address or length refused */
+    HCA_EXE_REMOTE_MEMORY,  /* allowed by the R_Key, but not RAM */
+    HCA_EXE_LOCAL_PROT,     /* a scatter entry was refused */
+    HCA_EXE_BAD_WQE,        /* a receive WQE that cannot be */
+    HCA_EXE_BAD_QUEUE,      /* receive queue or its record refused */
+    HCA_EXE_CQ_LOST,        /* the completion could not be written */
+} HcaOutcome;
+
+/* Header checks */
+
+/* What the operation of @opcode (a BTH opcode) is. */
+const HcaOperation *hca_operation(uint8_t opcode);
+/* Whether @packet may touch @qp at all (figure 4.3); dropped if not. */
+bool hca_check_headers(Hca *hca, HcaQp *qp, const HcaPacket *packet,
+                       const HcaOperation *op);
+/* The checks of a packet in its turn, before memory is looked at. */
+HcaOutcome hca_check_request(const HcaQp *qp, const HcaPacket *packet,
+                             const HcaOperation *op);
+
+/* RQWQEManager (4.4.2, tables 7.16 to 7.19) */
+
+/* Response codes; the first two are those of table 7.19. */
+typedef enum HcaRwmResp {
+    HCA_RWM_VALID,
+    HCA_RWM_INVALID,        /* the WQE has no (more) entries */
+    HCA_RWM_EMPTY,          /* no WQE is posted */
+    HCA_RWM_MALFORMED,      /* the WQE taken into use is no WQE */
+    HCA_RWM_REFUSED,        /* queue memory or record cannot be used */
+} HcaRwmResp;
+
+/* Take a WQE into use, if none is: VALID, EMPTY, MALFORMED or REFUSED. */
+HcaRwmResp hca_rwm_fetch_wqe(Hca *hca, HcaQp *qp);
+/* Fetch Entry: the head entry of the WQE in use, VALID or INVALID. */
+HcaRwmResp hca_rwm_fetch_entry(HcaQp *qp, const HcaSge **entry);
+/* Update Entry: @used bytes of the head entry are used. */
+void hca_rwm_update_entry(HcaQp *qp, uint32_t used);
+/* Release Entry: the head entry is used up. */
+void hca_rwm_release_entry(HcaQp *qp);
+/* Release WQE. */
+void hca_rwm_release_wqe(HcaQp *qp);
+/* All entries of the WQE in use are as they were: its message was dropped. */
+void hca_rwm_restart_wqe(HcaQp *qp);
+/* WQEs that the receive queue holds. */
+uint32_t hca_rwm_slots(const HcaQp *qp);
+/* The receive WQEs that are left, as a credit count of an AETH. */
+uint8_t hca_rwm_credits(Hca *hca, HcaQp *qp);
+
+/* WriteAddrTable (4.4.3) */
+
+/* A Write begins: its address, R_Key and length. */
+void hca_wat_store(HcaQp *qp, const HcaPacket *packet);
+/* Where its next @len bytes go. */
+HcaMatchInfo hca_wat_next(const HcaQp *qp, uint32_t len);
+/* They have been written. */
+void hca_wat_update(HcaQp *qp, uint32_t len);
+
+/* Receive completions */
+
+/* The WQE in use is done: @packet ended a message of @byte_cnt bytes. */
+void hca_recv_complete(Hca *hca, HcaQp *qp, const HcaPacket *packet,
+                       uint32_t byte_cnt);
+/* The WQE in use fails. */
+void hca_recv_fail(Hca *hca, HcaQp *qp, uint8_t syndrome,
+                   HcaOutcome vendor_err);
+
+/* The queue to RespPktGen (7.2.10), and RespPktGen (4.4.4) */
+
+bool hca_resp_has_room(const HcaQp *qp);
+/* Whether a Read or atomic response with @psn is still to be sent. */
+bool hca_resp_pending(const HcaQp *qp, uint32_t psn);
+/* Reads and atomics that wait to be answered again. */
+unsigned hca_resp_duplicates(const HcaQp *qp);
+/* Acknowledge all before the expected PSN. */
+void hca_resp_ack(Hca *hca, HcaQp *qp);
+/* A NAK or RNR NAK, by @syndrome of its AETH. */
+void hca_resp_nak(Hca *hca, HcaQp *qp, uint32_t psn, uint8_t syndrome,
+                  HcaOutcome reason);
+/* The responses of a Read, and of an atomic that found @old. */
+void hca_resp_read(Hca *hca, HcaQp *qp, const HcaPacket *packet,
+                   bool duplicate);
+void hca_resp_atomic(Hca *hca, HcaQp *qp, uint32_t psn, uint64_t old,
+                     bool duplicate);
+/* The QP has failed: nothing more is answered, but for a NAK that says so. */
+void hca_resp_abandon(HcaQp *qp);
+
+/* PSNs that the answer to a Read of @len bytes takes. */
+static inline uint32_t hca_read_psns(const HcaQp *qp, uint32_t len)
+{
+    return len ? (len - 1) / qp->pmtu + 1 : 1;
+}
+
+/* Raise an asynchronous event of @qp. */
+static inline void hca_qp_event(Hca *hca, const HcaQp *qp, uint8_t type)
+{
+    HcaEvent event = { .type = type, .number = qp->qpn };
+
+    hca_eq_event(hca->cm, &event);
+}
+
+#endif /* HCA_RESPONDER_UNITS_H */

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * DataPack (engine document 2.4.5, figure 2.7).
+ *
+ * The document closes the gaps between the pieces that were read. Here no
+ * data have been read: a packet's payload is the next bytes of the list of
+ * entries, and the pieces lie side by side in the gathered write.
+ */
+#include "send.h"
+
+/* Take the next @len bytes of the message; returns the pieces they are in. */
+static unsigned pack(HcaWqe *wqe, uint32_t len, HcaSge *refs)
+{
+    unsigned n = 0;
+
+    while (len) {
+        const HcaSge *sge = &wqe->sge[wqe->sge_at];
+        uint32_t part = MIN(len, sge->len - wqe->sge_done);
+
+        refs[n] = *sge;
+        refs[n].va += wqe->sge_done;
+        refs[n].len = part;
+        n++;
+        len -= part;
+        wqe->sge_done += part;
+        if (wqe->sge_done == sge->len) {                /* SGL_DATA_NEXT */
+            wqe->sge_at++;
+            wqe->sge_done = 0;
+        }
+    }
+    return n;
+}
+
+static bool carries_payload(const HcaWqe *wqe)
+{
+    return wqe->ref.opcode != RDMA_HCA_OPCODE_RDMA_READ &&
+           wqe->ref.opcode != RDMA_HCA_OPCODE_ATOMIC_CS &&
+           wqe->ref.opcode != RDMA_HCA_OPCODE_ATOMIC_FA;
+}
+
+/* One packet of the WQE in hand. Returns true if it was the last. */
+static bool offer_packet(Hca *hca, HcaQp *qp)
+{
+    HcaWqe *wqe = &qp->send.wqe;
+    HcaSge refs[RDMA_HCA_MAX_SGE];
+    unsigned nrefs;
+    uint32_t len;
+    bool last;
+
+    if (!carries_payload(wqe)) {                        /* ENTRY */
+        return hca_requester_segment(hca, qp, wqe, wqe->sge, wqe->nsge,
+                                     wqe->msg_len);
+    }
+    len = MIN(qp->pmtu, wqe->msg_len - wqe->sent);
+    nrefs = pack(wqe, len, refs);
+    last = hca_requester_segment(hca, qp, wqe, refs, nrefs, len);
+    wqe->sent += len;
+    return last;
+}
+
+HcaTurn hca_data_pack(Hca *hca, HcaQp *qp, unsigned *budget)
+{
+    HcaSendQueue *sq = &qp->send;
+
+    while (*budget) {
+        switch (hca_requester_judge(hca, qp, &sq->wqe)) {
+        case HCA_JUDGE_WAIT:
+            return HCA_TURN_IDLE;
+        case HCA_JUDGE_BLOCKED:
+            return HCA_TURN_BLOCKED;
+        case HCA_JUDGE_TAKEN:                           /* FLUSH_DATA */
+            sq->wqe_valid = false;
+            (*budget)--;
+            return HCA_TURN_IDLE;
+        case HCA_JUDGE_SEND:
+            (*budget)--;
+            if (offer_packet(hca, qp)) {
+                sq->wqe_valid = false;
+                return HCA_TURN_IDLE;
+            }
+            break;
+        }
+    }
+    return HCA_TURN_MORE;
+}

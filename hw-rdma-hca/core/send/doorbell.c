@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * DoorbellProcessing (engine document 2.4.1, table 7.1).
+ *
+ * The document reads the WQE here and queues it (Q1). We queue the reference:
+ * one queue for each QP, so that a QP that has to wait holds up no other. The
+ * queue has a place for each slot of the send queue; more doorbells than that
+ * cannot come from a driver that owns its slots.
+ */
+#include "send.h"
+
+static void bad_doorbell(Hca *hca, uint64_t *counter, uint32_t qpn,
+                         uint32_t uar, HcaDoorbellError error)
+{
+    (*counter)++;
+    hca_trace(hca, HCA_TRACE_DOORBELL_BAD, qpn, uar, error, 0);
+}
+
+void hca_send_doorbell(Hca *hca, uint32_t uar, uint32_t low, uint32_t high)
+{
+    uint32_t qpn = RDMA_HCA_GET(RDMA_HCA_SEND_DB_QPN, high);
+    HcaWqeRef ref = {
+        .offset = RDMA_HCA_GET(RDMA_HCA_SEND_DB_SQ_HEAD, low) *
+                  RDMA_HCA_WQE_UNIT,
+        .size = RDMA_HCA_GET(RDMA_HCA_SEND_DB_SIZE, high) * RDMA_HCA_WQE_UNIT,
+        .opcode = RDMA_HCA_GET(RDMA_HCA_SEND_DB_OPCODE, low),
+        .fence = RDMA_HCA_GET(RDMA_HCA_SEND_DB_FENCE, low),
+    };
+    HcaQp *qp = hca_qp_find(hca->cm, qpn);
+    HcaSendQueue *sq;
+
+    hca->counters.doorbells++;
+    if (!qp) {
+        bad_doorbell(hca, &hca->counters.db_bad_qpn, qpn, uar, HCA_DB_QPN);
+        return;
+    }
+    if (qp->uar != uar) {
+        bad_doorbell(hca, &hca->counters.db_bad_uar, qpn, uar, HCA_DB_UAR);
+        return;
+    }
+    if (qp->state < RDMA_HCA_QP_STATE_RTS) {
+        bad_doorbell(hca, &hca->counters.db_bad_state, qpn, uar,
+                     HCA_DB_STATE);
+        return;
+    }
+    sq = &qp->send;
+    if (sq->doorbell_tail - sq->doorbell_head > sq->doorbell_mask ||
+        !sq->doorbells) {
+        bad_doorbell(hca, &hca->counters.db_overflow, qpn, uar,
+                     HCA_DB_OVERFLOW);
+        if (qp->state != RDMA_HCA_QP_STATE_ERR) {
+            HcaEvent event = { .type = RDMA_HCA_EVENT_WQ_CATAS_ERROR,
+                               .number = qpn };
+
+            hca_eq_event(hca->cm, &event);
+            hca_qp_set_state(hca->cm, qp, RDMA_HCA_QP_STATE_ERR);
+        }
+        return;
+    }
+    hca_trace(hca, HCA_TRACE_DOORBELL, qpn, ref.offset, ref.size, ref.opcode);
+    sq->doorbells[sq->doorbell_tail++ & sq->doorbell_mask] = ref;
+    hca_schedule_send(hca, qp);
+}
+
+static void make_queue(HcaQp *qp)
+{
+    HcaSendQueue *sq = &qp->send;
+    uint32_t slots = qp->sq_len >> qp->sq_entry_log;
+    uint32_t room = 1;
+
+    while (room < slots) {
+        room *= 2;
+    }
+    memset(sq, 0, sizeof(*sq));
+    if (slots) {
+        sq->doorbells = g_new(HcaWqeRef, room);
+        sq->doorbell_mask = room - 1;
+    }
+}
+
+void hca_send_state(Hca *hca, HcaQp *qp, uint8_t old_state)
+{
+    switch (qp->state) {
+    case RDMA_HCA_QP_STATE_RST:
+        g_free(qp->send.doorbells);
+        memset(&qp->send, 0, sizeof(qp->send));
+        break;
+    case RDMA_HCA_QP_STATE_INIT:
+        if (old_state == RDMA_HCA_QP_STATE_RST) {
+            make_queue(qp);
+        }
+        break;
+    default:
+        /* WQEs may be runnable now, or have to be flushed. */
+        hca_schedule_send(hca, qp);
+        break;
+    }
+}

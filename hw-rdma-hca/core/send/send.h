@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Send WQE processing (engine document 2).
+ *
+ * doorbell.c       2.4.1: from doorbell to WQE reference
+ * wqe_scheduler.c  2.4.2: chained before doorbelled
+ * wqe_indicator.c  2.4.4: which QPs follow a chain
+ * wqe_parse.c      2.4.3: units of a WQE, the checks and their outcomes
+ * data_pack.c      2.4.5: payload of a packet gathered from the entries
+ */
+#ifndef HCA_SEND_H
+#define HCA_SEND_H
+
+#include "../card.h"
+#include "../requester/requester.h"
+
+/* Which check of 2.4.3.1.2 a WQE failed; the CQE's vendor_err. */
+typedef enum HcaWqeCheck {
+    HCA_WQE_GOOD,
+    HCA_WQE_BAD_PLACE,      /* reference outside the send queue */
+    HCA_WQE_UNREADABLE,     /* the send queue's memory was refused */
+    HCA_WQE_BAD_OPCODE,     /* of no use with this service type */
+    HCA_WQE_BAD_UNITS,      /* units missing or too many */
+    HCA_WQE_BAD_LENGTH,     /* above the message or packet limit */
+    HCA_WQE_BAD_ENTRY,      /* a gather or scatter entry was refused */
+} HcaWqeCheck;
+
+/* Why a doorbell was ignored. */
+typedef enum HcaDoorbellError {
+    HCA_DB_QPN,             /* no such QP */
+    HCA_DB_UAR,             /* the QP belongs to another UAR page */
+    HCA_DB_STATE,           /* the QP does not send in its state */
+    HCA_DB_OVERFLOW,        /* more doorbells than the send queue has slots */
+} HcaDoorbellError;
+
+/* A send doorbell of UAR page @uar, both words in host byte order. */
+void hca_send_doorbell(Hca *hca, uint32_t uar, uint32_t low, uint32_t high);
+
+/*
+ * Give @qp a turn: resend, then send up to @budget packets of its WQEs; in
+ * ERR and SQE, flush up to @budget WQEs.
+ */
+HcaTurn hca_send_run(Hca *hca, HcaQp *qp, unsigned budget);
+
+/* Units of the documents; used inside the room only. */
+
+/* WQEScheduler: fetch and parse the next WQE into qp->send.wqe, if any. */
+bool hca_wqe_schedule(Hca *hca, HcaQp *qp);
+/* WQEIndicatorTable: the link that the last WQE held. */
+void hca_wqe_indicate(HcaQp *qp, const HcaWqeRef *next);
+void hca_wqe_indicate_end(HcaQp *qp);
+/* WQEParse: @channel tells who found @ref. The next link is indicated. */
+void hca_wqe_parse(Hca *hca, HcaQp *qp, HcaV2pChannel channel,
+                   const HcaWqeRef *ref, HcaWqe *wqe);
+/* DataPack: offer the WQE in hand, packet by packet. */
+HcaTurn hca_data_pack(Hca *hca, HcaQp *qp, unsigned *budget);
+
+/* The QP's state changed: make or free the queue. */
+void hca_send_state(Hca *hca, HcaQp *qp, uint8_t old_state);
+
+#endif /* HCA_SEND_H */

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * WQEScheduler (engine document 2.4.2, figure 2.4).
+ *
+ * A chained WQE (Q2) comes before a doorbelled one (Q1) of the same QP, which
+ * has to wait until the chain ends. Among QPs the turns of hca_run() decide.
+ */
+#include "send.h"
+
+/* The next reference and who found it; false if the queue is empty. */
+static bool next_ref(HcaSendQueue *sq, HcaWqeRef *ref, HcaV2pChannel *channel)
+{
+    if (sq->indicator) {                                    /* FROM_VTP */
+        *ref = sq->chained;
+        *channel = HCA_V2P_WP_WQE;
+        return true;
+    }
+    if (sq->doorbell_head != sq->doorbell_tail) {           /* FROM_DBQ */
+        *ref = sq->doorbells[sq->doorbell_head++ & sq->doorbell_mask];
+        *channel = HCA_V2P_DB;
+        return true;
+    }
+    return false;
+}
+
+bool hca_wqe_schedule(Hca *hca, HcaQp *qp)
+{
+    HcaSendQueue *sq = &qp->send;
+    HcaV2pChannel channel;
+    HcaWqeRef ref;
+
+    if (!next_ref(sq, &ref, &channel)) {
+        return false;
+    }
+    hca_wqe_parse(hca, qp, channel, &ref, &sq->wqe);
+    sq->wqe_valid = true;
+    return true;
+}
+
+/* ERR and SQE: what is in the queue ends unsent (2.4.3.1.2). */
+static HcaTurn flush(Hca *hca, HcaQp *qp, unsigned budget)
+{
+    HcaSendQueue *sq = &qp->send;
+
+    while (budget--) {
+        if (!sq->wqe_valid && !hca_wqe_schedule(hca, qp)) {
+            return HCA_TURN_IDLE;
+        }
+        sq->wqe_valid = false;
+        hca_requester_flush(hca, qp, &sq->wqe.ref);
+    }
+    return HCA_TURN_MORE;
+}
+
+HcaTurn hca_send_run(Hca *hca, HcaQp *qp, unsigned budget)
+{
+    HcaSendQueue *sq = &qp->send;
+    HcaTurn turn;
+
+    if (qp->state == RDMA_HCA_QP_STATE_ERR ||
+        qp->state == RDMA_HCA_QP_STATE_SQE) {
+        return flush(hca, qp, budget);
+    }
+    if (qp->state < RDMA_HCA_QP_STATE_RTS) {
+        return HCA_TURN_IDLE;
+    }
+    turn = hca_requester_resend(hca, qp, &budget);
+    while (turn == HCA_TURN_IDLE && budget) {
+        if (!sq->wqe_valid && (qp->state != RDMA_HCA_QP_STATE_RTS ||
+                               !hca_wqe_schedule(hca, qp))) {
+            return HCA_TURN_IDLE;
+        }
+        turn = hca_data_pack(hca, qp, &budget);
+        if (turn == HCA_TURN_IDLE && sq->wqe_valid) {
+            return HCA_TURN_IDLE;       /* the requester waits */
+        }
+    }
+    return budget ? turn : HCA_TURN_MORE;
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A driver for the cards of a Lab. It uses what a driver in a guest has, and
+ * nothing else: registers, doorbells, and structures in its machine's memory.
+ *
+ * Commands return their status; functions that a sound card cannot refuse
+ * check it themselves. Objects belong to the Driver and go with it.
+ */
+#ifndef LIB_DRIVER_H
+#define LIB_DRIVER_H
+
+#include "../../abi/rdma_hca_cmd.h"
+#include "../../abi/rdma_hca_cxt.h"
+#include "../../abi/rdma_hca_regs.h"
+#include "../../abi/rdma_hca_wqe.h"
+#include "lib-host.h"
+
+typedef struct Driver Driver;
+typedef struct Mr Mr;
+typedef struct Cq Cq;
+typedef struct Qp Qp;
+typedef struct Eq Eq;
+
+/* Access flags of a region for everything. */
+#define ACCESS_ALL (RDMA_HCA_ACCESS_LOCAL_WRITE | \
+                    RDMA_HCA_ACCESS_REMOTE_WRITE | \
+                    RDMA_HCA_ACCESS_REMOTE_READ | \
+                    RDMA_HCA_ACCESS_REMOTE_ATOMIC)
+
+/* Which event queue takes what. */
+enum { EQ_COMP, EQ_ASYNC, EQ_CMD, NUM_EQS };
+
+struct Eq {
+    uint32_t eqn;
+    Mr *mr;
+    unsigned log_size;
+    uint32_t ci;                /* counts without wrapping */
+};
+
+/* A table in the card's virtual ICM space. */
+typedef struct IcmTable {
+    uint64_t base;
+    uint64_t size;
+    uint8_t kind;               /* RDMA_HCA_ICM_* */
+} IcmTable;
+
+enum { ICM_QPC, ICM_CQC, ICM_EQC, ICM_MPT, ICM_MTT, NUM_ICM_TABLES };
+
+struct Driver {
+    Host *host;
+    struct rdma_hca_dev_lim lim;    /* as it came */
+    unsigned log_mpts;
+    uint64_t mbox_in;           /* bus addresses */
+    uint64_t mbox_out;
+    bool cmd_events;            /* complete commands by event */
+    uint16_t token;
+    uint32_t next_pd, next_cqn, next_qpn, next_mtt;
+    uint32_t generation;        /* high bits of the next key */
+    GArray *free_mpts;          /* MPT indices */
+    GArray *free_mtts;          /* MttRange */
+    IcmTable icm[NUM_ICM_TABLES];
+    GArray *icm_pages;          /* bus addresses */
+    uint64_t record_page;       /* of doorbell records */
+    unsigned record_at;
+    uint32_t kernel_pd;         /* of queues and their buffers */
+    Eq eq[NUM_EQS];
+    GHashTable *qps;            /* by number */
+    GPtrArray *mrs, *cqs;
+    GQueue events;              /* EQEs of EQ_ASYNC and EQ_COMP not taken */
+};
+
+/* A registered piece of memory: pages from all over the machine. */
+struct Mr {
+    Driver *drv;
+    uint32_t key;               /* L_Key and R_Key */
+    uint32_t pd;
+    uint64_t va;                /* of its first byte */
+    uint64_t len;
+    unsigned page_shift;
+    unsigned npages;
+    uint64_t *page;             /* bus addresses */
+    uint32_t mtt;
+    bool registered;
+};
+
+struct Cq {
+    Driver *drv;
+    uint32_t cqn;
+    uint32_t uar;
+    Mr *mr;
+    uint64_t start;             /* of the ring in its region */
+    unsigned log_size;
+    uint32_t ci;                /* counts without wrapping */
+    uint64_t ci_record;         /* bus address, 0: by doorbell */
+};
+
+typedef struct Ring {
+    Mr *mr;
+    unsigned log_entry;
+    unsigned entries;           /* power of two, 0: no such queue */
+    uint32_t head, tail;        /* posted, completed; without wrapping */
+    uint64_t *wr_id;
+} Ring;
+
+struct Qp {
+    Driver *drv;
+    uint32_t qpn;
+    uint8_t service;            /* RDMA_HCA_QP_ST_* */
+    uint32_t uar;
+    uint32_t pd;
+    Cq *send_cq, *recv_cq;
+    Ring sq, rq;
+    uint64_t rq_record;         /* posted count: bus address */
+};
+
+typedef struct QpConfig {
+    uint8_t service;
+    uint32_t pd;
+    uint32_t uar;
+    Cq *send_cq, *recv_cq;
+    unsigned sq_entries, rq_entries;
+    unsigned log_sq_entry, log_rq_entry;
+} QpConfig;
+
+/* Attributes of ibv_modify_qp() from INIT to RTS. */
+typedef struct QpAttr {
+    uint8_t access;             /* RDMA_HCA_ACCESS_REMOTE_* */
+    uint8_t mtu;                /* IB MTU code */
+    uint16_t dlid;
+    uint8_t sl;
+    bool grh;
+    uint8_t dgid[16];
+    uint32_t dest_qpn;
+    uint32_t sq_psn, rq_psn;
+    uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
+    uint8_t max_rd_atomic, max_dest_rd_atomic;
+    uint32_t qkey;
+} QpAttr;
+
+typedef struct Sge {
+    uint64_t va;
+    uint32_t len;
+    uint32_t lkey;
+} Sge;
+
+enum {
+    SEND_SIGNALED = 1,
+    SEND_SOLICITED = 2,
+    SEND_FENCE = 4,
+    SEND_INLINE = 8,            /* inline_data, inline_len in place of sge */
+};
+
+typedef struct SendWr {
+    uint64_t wr_id;
+    uint8_t opcode;             /* RDMA_HCA_OPCODE_* */
+    unsigned flags;             /* SEND_* */
+    uint32_t imm_be;
+    uint64_t raddr;
+    uint32_t rkey;
+    uint64_t swap_add, compare;
+    const void *inline_data;
+    uint32_t inline_len;
+    unsigned nsge;
+    const Sge *sge;
+} SendWr;
+
+typedef struct RecvWr {
+    uint64_t wr_id;
+    unsigned nsge;
+    const Sge *sge;
+} RecvWr;
+
+typedef struct Wc {
+    uint64_t wr_id;
+    uint32_t qpn;
+    bool is_send;
+    uint8_t opcode;             /* as in the CQE */
+    uint8_t syndrome;           /* 0: success */
+    uint8_t vendor_err;
+    uint32_t byte_len;
+    uint32_t imm_be;
+    uint32_t rqpn;
+    uint16_t rlid;
+} Wc;
+
+/*
+ * Bring the card up as far as INIT_IB: limits, ICM, EQs, everything a probe
+ * does. Commands are polled for; see driver_cmd_events().
+ */
+Driver *driver_new(Host *host);
+/* Forget everything, without a word to the card. */
+void driver_free(Driver *drv);
+/* Take the card down by commands, all objects first. */
+void driver_close(Driver *drv);
+void driver_cmd_events(Driver *drv, bool on);
+
+/* One command. @out: what it put in OUT_PARAM, or NULL. */
+uint8_t driver_cmd(Driver *drv, uint16_t op, uint64_t in_param,
+                   uint32_t in_modifier, uint8_t op_modifier,
+                   uint64_t out_param, uint64_t *out);
+/* With an inbox of @len bytes; or with an outbox. */
+uint8_t driver_cmd_in(Driver *drv, uint16_t op, const void *inbox, size_t len,
+                      uint32_t in_modifier, uint8_t op_modifier);
+uint8_t driver_cmd_out(Driver *drv, uint16_t op, void *outbox, size_t len,
+                       uint32_t in_modifier, uint8_t op_modifier);
+
+/* QUERY_PORT's state: an enum ibv_port_state. */
+unsigned driver_port_state(Driver *drv);
+
+/* The next asynchronous event of @type not taken yet; false: none. */
+bool driver_event(Driver *drv, uint8_t type, struct rdma_hca_eqe *eqe);
+/* How many of @type there are; takes them all. */
+unsigned driver_count_events(Driver *drv, uint8_t type);
+/* Take new entries of one EQ; arms it again. Returns how many. */
+unsigned driver_poll_eq(Driver *drv, unsigned which);
+
+uint32_t pd_new(Driver *drv);
+
+/* Register @len bytes of new memory at virtual address @va. */
+Mr *mr_new(Driver *drv, uint32_t pd, uint64_t va, uint64_t len,
+           uint32_t access);
+/* The same with pages of 2^@page_shift bytes (12 to 16). */
+Mr *mr_new_pages(Driver *drv, uint32_t pd, uint64_t va, uint64_t len,
+                 uint32_t access, unsigned page_shift);
+/* HW2SW_MPT; the memory stays readable until the Driver goes. */
+uint8_t mr_deregister(Mr *mr);
+void mr_read(Mr *mr, uint64_t offset, void *buf, size_t len);
+void mr_write(Mr *mr, uint64_t offset, const void *buf, size_t len);
+void mr_fill(Mr *mr, uint64_t offset, int byte, size_t len);
+/* Bus address of the byte at @offset. */
+uint64_t mr_bus(const Mr *mr, uint64_t offset);
+/* The region as an Sge: @len bytes at @offset. */
+Sge mr_sge(const Mr *mr, uint64_t offset, uint32_t len);
+
+/* A CQ of 2^@log_size entries of UAR page @uar. */
+Cq *cq_new(Driver *drv, unsigned log_size, uint32_t uar);
+uint8_t cq_destroy(Cq *cq);
+/* Take the oldest completion. False: none. */
+bool cq_poll(Cq *cq, Wc *wc);
+/* Ask for one event: ibv_req_notify_cq(). */
+void cq_arm(Cq *cq, bool solicited_only);
+/* Let the card know how far the queue has been read. */
+void cq_update_ci(Cq *cq);
+/* Run the lab until a completion comes, at most @ns. */
+bool cq_wait(Cq *cq, Wc *wc, int64_t ns);
+
+void qp_config_init(QpConfig *config, uint32_t pd, Cq *cq);
+Qp *qp_new(Driver *drv, const QpConfig *config);
+/* The same with a number that is to be used again. */
+Qp *qp_new_number(Driver *drv, const QpConfig *config, uint32_t qpn);
+/* To RST; entries of it are taken out of its CQs. */
+void qp_destroy(Qp *qp);
+
+void qp_attr_init(QpAttr *attr);
+uint8_t qp_to_init(Qp *qp, const QpAttr *attr);
+uint8_t qp_to_rtr(Qp *qp, const QpAttr *attr);
+uint8_t qp_to_rts(Qp *qp, const QpAttr *attr);
+/* ERR, by 2ERR; RST, by ERR2RST, with the rings emptied. */
+uint8_t qp_to_err(Qp *qp);
+uint8_t qp_to_rst(Qp *qp);
+uint8_t qp_query(Qp *qp, struct rdma_hca_qpc *qpc);
+unsigned qp_state(Qp *qp);
+/* All the way to RTS with each other. @attr: of both, but for QPN and LID. */
+void qp_connect(Qp *a, Qp *b, const QpAttr *attr);
+
+/* One doorbell for a chain of @n. False: no room (ENOMEM), none posted. */
+bool qp_post_send(Qp *qp, const SendWr *wr, unsigned n);
+bool qp_post_recv(Qp *qp, const RecvWr *wr, unsigned n);
+/* Room left. */
+unsigned qp_send_room(const Qp *qp);
+/* Write the WQEs without a doorbell; what the doorbell would be. */
+bool qp_write_send(Qp *qp, const SendWr *wr, unsigned n, uint32_t *low,
+                   uint32_t *high);
+void qp_ring(Qp *qp, uint32_t low, uint32_t high);
+
+#endif /* LIB_DRIVER_H */

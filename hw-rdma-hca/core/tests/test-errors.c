@@ -1,0 +1,943 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What goes wrong on a sound cable: each error ends in the completion that
+ * ibv_poll_cq(3) and the InfiniBand specification (chapters 9.9 and 10.7)
+ * name for it on each side, in order behind the work before it, with the
+ * rest flushed; and nobody else is harmed.
+ */
+#include <string.h>
+
+#include "../card.h"
+#include "lib-pair.h"
+
+#define SEND RDMA_HCA_OPCODE_SEND
+#define WRITE RDMA_HCA_OPCODE_RDMA_WRITE
+#define READ RDMA_HCA_OPCODE_RDMA_READ
+
+/* A pair with one connection that suffers and one that must not. */
+typedef struct Bed {
+    Pair *pair;
+    Qp *qp[2];
+    Qp *bystander[2];
+    Cq *cq[2];                  /* of qp */
+} Bed;
+
+static void bed_init_with(Bed *bed, uint32_t seed, const QpAttr *attr)
+{
+    QpAttr defaults;
+
+    bed->pair = pair_new(seed, 65536);
+    pair_connect(bed->pair, NULL, bed->bystander);
+    for (unsigned i = 0; i < 2; i++) {
+        QpConfig config;
+
+        bed->cq[i] = cq_new(bed->pair->drv[i], 8, 2);
+        qp_config_init(&config, bed->pair->pd[i], bed->cq[i]);
+        bed->qp[i] = qp_new(bed->pair->drv[i], &config);
+    }
+    qp_attr_init(&defaults);
+    qp_connect(bed->qp[0], bed->qp[1], attr ? attr : &defaults);
+}
+
+static void bed_init(Bed *bed, uint32_t seed)
+{
+    bed_init_with(bed, seed, NULL);
+}
+
+static void bed_free(Bed *bed)
+{
+    pair_check_works(bed->pair, bed->bystander, 0);
+    pair_check_works(bed->pair, bed->bystander, 1);
+    pair_free(bed->pair);
+}
+
+static void post(Bed *bed, const SendWr *wr)
+{
+    g_assert_true(qp_post_send(bed->qp[0], wr, 1));
+}
+
+static void post_recvs(Bed *bed, unsigned side, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        pair_post_recv(bed->pair, side, bed->qp[side], 0x1000 + i, 0, 4096);
+    }
+}
+
+static void expect_flush(Cq *cq, uint64_t first, unsigned n)
+{
+    Wc wc;
+
+    for (unsigned i = 0; i < n; i++) {
+        cq_expect(cq, &wc, first + i, RDMA_HCA_SYNDROME_WR_FLUSH_ERR);
+    }
+}
+
+/* Both sides come back to life by RST, INIT, RTR, RTS. */
+static void revive(Bed *bed)
+{
+    QpAttr attr;
+
+    qp_attr_init(&attr);
+    attr.sq_psn = pair_rand(bed->pair, 0, 1 << 24);
+    attr.rq_psn = pair_rand(bed->pair, 0, 1 << 24);
+    g_assert_cmphex(qp_to_rst(bed->qp[0]), ==, 0);
+    g_assert_cmphex(qp_to_rst(bed->qp[1]), ==, 0);
+    qp_connect(bed->qp[0], bed->qp[1], &attr);
+    pair_check_works(bed->pair, bed->qp, 0);
+    pair_check_works(bed->pair, bed->qp, 1);
+}
+
+/*
+ * Work before the bad request, the bad one, and work after it: success, the
+ * syndrome, flush. The work before is Writes, which need no receive.
+ */
+static void run_bad_request(Bed *bed, const SendWr *bad, uint8_t syndrome)
+{
+    SendWr wr[6];
+    Sge sge[6];
+    Wc wc;
+
+    for (unsigned i = 0; i < 6; i++) {
+        wr[i] = pair_send(bed->pair, 0, WRITE, i, &sge[i], 0, 3000, 8192);
+    }
+    wr[3] = *bad;
+    wr[3].wr_id = 3;
+    g_assert_true(qp_post_send(bed->qp[0], wr, 4));
+    g_assert_true(qp_post_send(bed->qp[0], wr + 4, 2));
+    for (unsigned i = 0; i < 3; i++) {
+        cq_expect(bed->cq[0], &wc, i, 0);
+    }
+    cq_expect(bed->cq[0], &wc, 3, syndrome);
+    g_assert_true(wc.is_send);
+    expect_flush(bed->cq[0], 4, 2);
+    cq_expect_none(bed->cq[0]);
+    g_assert_cmpuint(qp_state(bed->qp[0]), ==, RDMA_HCA_QP_STATE_ERR);
+}
+
+/* ---- receiver not ready ---- */
+
+static void test_rnr_then_posted(void)
+{
+    Bed bed;
+    SendWr wr;
+    Sge sge;
+    Wc wc;
+
+    bed_init(&bed, 101);
+    wr = pair_send(bed.pair, 0, SEND, 1, &sge, 0, 3000, 0);
+    post(&bed, &wr);
+    lab_sleep(bed.pair->lab, 50 * NS_PER_MS);
+    g_assert_false(cq_poll(bed.cq[0], &wc));
+    g_assert_false(cq_poll(bed.cq[1], &wc));
+    pair_post_recv(bed.pair, 1, bed.qp[1], 2, 0, 4096);
+    cq_expect(bed.cq[1], &wc, 2, 0);
+    g_assert_cmpuint(wc.byte_len, ==, 3000);
+    cq_expect(bed.cq[0], &wc, 1, 0);
+    bed_free(&bed);
+}
+
+/* The timer that the responder asks for is kept (IBA table 45, code 20). */
+static void test_rnr_timer(void)
+{
+    Bed bed;
+    QpAttr attr;
+    SendWr wr;
+    Sge sge;
+    int64_t start;
+    Wc wc;
+
+    qp_attr_init(&attr);
+    attr.min_rnr_timer = 20;            /* 10.24 ms */
+    attr.rnr_retry = 3;
+    bed_init_with(&bed, 102, &attr);
+    wr = pair_send(bed.pair, 0, SEND, 1, &sge, 0, 100, 0);
+    start = bed.pair->lab->now;
+    post(&bed, &wr);
+    cq_expect(bed.cq[0], &wc, 1, RDMA_HCA_SYNDROME_RNR_RETRY_EXC_ERR);
+    g_assert_cmpint(bed.pair->lab->now - start, >=, 3 * 10240 * NS_PER_US);
+    g_assert_cmpint(bed.pair->lab->now - start, <, 3 * 4 * 10240 * NS_PER_US);
+    bed_free(&bed);
+}
+
+static void test_rnr_exhausted(void)
+{
+    for (unsigned retries = 0; retries < 7; retries += 3) {
+        Bed bed;
+        QpAttr attr;
+        SendWr wr[3];
+        Sge sge[3];
+        Wc wc;
+
+        qp_attr_init(&attr);
+        attr.rnr_retry = retries;
+        bed_init_with(&bed, 103, &attr);
+        for (unsigned i = 0; i < 3; i++) {
+            wr[i] = pair_send(bed.pair, 0, SEND, i, &sge[i], 0, 3000, 0);
+        }
+        g_assert_true(qp_post_send(bed.qp[0], wr, 3));
+        cq_expect(bed.cq[0], &wc, 0, RDMA_HCA_SYNDROME_RNR_RETRY_EXC_ERR);
+        expect_flush(bed.cq[0], 1, 2);
+        cq_expect_none(bed.cq[0]);
+        cq_expect_none(bed.cq[1]);
+        g_assert_cmpuint(bed.pair->lab->host[1].hca->counters.rnrs_tx, ==,
+                         retries + 1);
+        /* The responder did nothing wrong. */
+        g_assert_cmpuint(qp_state(bed.qp[1]), ==, RDMA_HCA_QP_STATE_RTS);
+        revive(&bed);
+        bed_free(&bed);
+    }
+}
+
+/* The count starts again with each message that gets through. */
+static void test_rnr_count_restarts(void)
+{
+    Bed bed;
+    QpAttr attr;
+    SendWr wr;
+    Sge sge;
+    Wc wc;
+
+    qp_attr_init(&attr);
+    attr.rnr_retry = 2;
+    attr.min_rnr_timer = 20;
+    bed_init_with(&bed, 104, &attr);
+    for (unsigned i = 0; i < 6; i++) {
+        wr = pair_send(bed.pair, 0, SEND, i, &sge, 0, 3000, 0);
+        post(&bed, &wr);
+        lab_sleep(bed.pair->lab, 15 * NS_PER_MS);
+        pair_post_recv(bed.pair, 1, bed.qp[1], i, 0, 4096);
+        cq_expect(bed.cq[1], &wc, i, 0);
+        cq_expect(bed.cq[0], &wc, i, 0);
+    }
+    bed_free(&bed);
+}
+
+/* Receives that come one at a time, each just too late. */
+static void test_rnr_trickle(void)
+{
+    Bed bed;
+    SendWr wr[20];
+    Sge sge[20];
+    Wc wc;
+
+    bed_init(&bed, 105);
+    for (unsigned i = 0; i < 20; i++) {
+        wr[i] = pair_send(bed.pair, 0, RDMA_HCA_OPCODE_SEND_IMM, i, &sge[i],
+                          0, 2500, 0);
+        wr[i].imm_be = GUINT32_TO_BE(i);
+    }
+    g_assert_true(qp_post_send(bed.qp[0], wr, 20));
+    for (unsigned i = 0; i < 20; i++) {
+        lab_sleep(bed.pair->lab, 3 * NS_PER_MS);
+        pair_post_recv(bed.pair, 1, bed.qp[1], i, 0, 4096);
+        cq_expect(bed.cq[1], &wc, i, 0);
+        g_assert_cmpuint(GUINT32_FROM_BE(wc.imm_be), ==, i);
+        cq_expect(bed.cq[0], &wc, i, 0);
+    }
+    bed_free(&bed);
+}
+
+/* Write with immediate: the data may be there, the immediate has to wait. */
+static void test_rnr_write_imm(void)
+{
+    Bed bed;
+    SendWr wr;
+    Sge sge;
+    Wc wc;
+
+    bed_init(&bed, 106);
+    wr = pair_send(bed.pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE_IMM, 1, &sge, 0,
+                   5000, 0);
+    post(&bed, &wr);
+    lab_sleep(bed.pair->lab, 20 * NS_PER_MS);
+    g_assert_false(cq_poll(bed.cq[0], &wc));
+    post_recvs(&bed, 1, 1);
+    cq_expect(bed.cq[1], &wc, 0x1000, 0);
+    g_assert_cmpuint(wc.byte_len, ==, 5000);
+    cq_expect(bed.cq[0], &wc, 1, 0);
+    bed_free(&bed);
+}
+
+/* ---- remote access ---- */
+
+typedef enum RemoteFault {
+    BAD_KEY, BAD_GENERATION, OUT_OF_RANGE, LAST_BYTE, WRAP, OTHER_PD,
+    NO_PERMISSION, DEREGISTERED, NUM_REMOTE_FAULTS
+} RemoteFault;
+
+static const char *const remote_fault_name[] = {
+    "bad-key", "bad-generation", "out-of-range", "last-byte", "wrap",
+    "other-pd", "no-permission", "deregistered",
+};
+
+/* Make @wr of @bed go wrong at the far end in this way. */
+static void break_remote(Bed *bed, RemoteFault fault, SendWr *wr)
+{
+    Driver *drv = bed->pair->drv[1];
+    Mr *mr = bed->pair->mr[1];
+    uint32_t len = wr->sge[0].len;
+
+    switch (fault) {
+    case BAD_KEY:
+        wr->rkey = mr->key ^ 0x155;
+        break;
+    case BAD_GENERATION:
+        wr->rkey = mr->key ^ 1u << 31;
+        break;
+    case OUT_OF_RANGE:
+        wr->raddr = mr->va + mr->len + 0x100000;
+        break;
+    case LAST_BYTE:
+        wr->raddr = mr->va + mr->len - len + 1;
+        break;
+    case WRAP:
+        wr->raddr = UINT64_MAX - len / 2;
+        break;
+    case OTHER_PD:
+        wr->rkey = mr_new(drv, pd_new(drv), mr->va, mr->len, ACCESS_ALL)->key;
+        break;
+    case NO_PERMISSION:
+        wr->rkey = mr_new(drv, mr->pd, mr->va, mr->len,
+                          RDMA_HCA_ACCESS_LOCAL_WRITE)->key;
+        break;
+    case DEREGISTERED:
+        wr->rkey = mr->key;
+        g_assert_cmphex(mr_deregister(mr), ==, RDMA_HCA_STAT_OK);
+        bed->pair->mr[1] = mr_new(drv, mr->pd, mr->va, mr->len, ACCESS_ALL);
+        break;
+    default:
+        g_assert_not_reached();
+    }
+}
+
+/* Which byte of memory may a refused request have changed? None. */
+static void check_remote(uint8_t opcode, RemoteFault fault, uint32_t len)
+{
+    struct rdma_hca_eqe eqe;
+    g_autofree uint8_t *image = NULL;
+    SendWr wr;
+    Sge sge;
+    Bed bed;
+
+    bed_init(&bed, 200 + fault);
+    mr_fill(bed.pair->mr[0], 0, 0x77, 65536);
+    post_recvs(&bed, 1, 2);
+    wr = pair_send(bed.pair, 0, opcode, 3, &sge, 20000, len, 0);
+    break_remote(&bed, fault, &wr);
+    image = mr_image(bed.pair->mr[1]);
+    memset(image + 8192, 0x77, 3000);   /* the good Writes before */
+    run_bad_request(&bed, &wr, RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR);
+    mr_check_image(bed.pair->mr[1], image);
+    /* The responder's QP is in error too, and its owner is told. */
+    g_assert_true(driver_event(bed.pair->drv[1],
+                               RDMA_HCA_EVENT_WQ_ACCESS_ERROR, &eqe));
+    g_assert_cmpuint(GUINT32_FROM_LE(eqe.qp.qpn), ==, bed.qp[1]->qpn);
+    expect_flush(bed.cq[1], 0x1000, 2);
+    g_assert_cmpuint(qp_state(bed.qp[1]), ==, RDMA_HCA_QP_STATE_ERR);
+    revive(&bed);
+    bed_free(&bed);
+}
+
+typedef struct RemoteCase {
+    uint8_t opcode;
+    RemoteFault fault;
+    uint32_t len;
+} RemoteCase;
+
+static void test_remote(const void *opaque)
+{
+    const RemoteCase *c = opaque;
+
+    check_remote(c->opcode, c->fault, c->len);
+}
+
+static void add_remote(void)
+{
+    static const uint8_t opcode[] = { WRITE, RDMA_HCA_OPCODE_RDMA_WRITE_IMM,
+                                      READ };
+    static const char *const name[] = { "write", "write-imm", "read" };
+    static const uint32_t len[] = { 8, 5000 };
+
+    for (unsigned op = 0; op < 3; op++) {
+        for (unsigned fault = 0; fault < NUM_REMOTE_FAULTS; fault++) {
+            for (unsigned l = 0; l < 2; l++) {
+                RemoteCase c = { opcode[op], fault, len[l] };
+                g_autofree char *path = g_strdup_printf(
+                    "/errors/remote/%s/%s/%u", name[op],
+                    remote_fault_name[fault], len[l]);
+
+                g_test_add_data_func_full(path, g_memdup2(&c, sizeof(c)),
+                                          test_remote, g_free);
+            }
+        }
+    }
+}
+
+/* An RDMA of no bytes checks neither key nor address (IBA 9.7.4.1.5). */
+static void test_zero_length_bad_key(void)
+{
+    Bed bed;
+    SendWr wr[2];
+    Sge sge[2];
+    Wc wc;
+
+    bed_init(&bed, 220);
+    for (unsigned i = 0; i < 2; i++) {
+        wr[i] = pair_send(bed.pair, 0, i ? READ : WRITE, i, &sge[i], 0, 0, 0);
+        wr[i].rkey = 0x12345;
+        wr[i].raddr = UINT64_MAX;
+    }
+    g_assert_true(qp_post_send(bed.qp[0], wr, 2));
+    cq_expect(bed.cq[0], &wc, 0, 0);
+    cq_expect(bed.cq[0], &wc, 1, 0);
+    bed_free(&bed);
+}
+
+/* The QP itself does not allow it: an invalid request (IBA 9.7.4.1.3). */
+static void test_qp_not_enabled(void)
+{
+    static const uint8_t opcode[] = { WRITE, READ, RDMA_HCA_OPCODE_ATOMIC_FA };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(opcode); i++) {
+        struct rdma_hca_eqe eqe;
+        QpAttr attr;
+        SendWr wr;
+        Sge sge;
+        Bed bed;
+        Wc wc;
+
+        qp_attr_init(&attr);
+        attr.access = 0;
+        bed_init_with(&bed, 221, &attr);
+        wr = pair_send(bed.pair, 0, opcode[i], 1, &sge, 0, 8,
+                       4096 - (bed.pair->mr[1]->va & 4095));
+        post(&bed, &wr);
+        cq_expect(bed.cq[0], &wc, 1, RDMA_HCA_SYNDROME_REMOTE_INVAL_REQ_ERR);
+        g_assert_true(driver_event(bed.pair->drv[1],
+                                   RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR, &eqe));
+        g_assert_cmpuint(GUINT32_FROM_LE(eqe.qp.qpn), ==, bed.qp[1]->qpn);
+        revive(&bed);
+        bed_free(&bed);
+    }
+}
+
+/* Atomics need 8 aligned bytes (IBA 9.4.5); else an invalid request. */
+static void test_atomic_misaligned(void)
+{
+    Bed bed;
+    SendWr wr;
+    Sge sge;
+
+    bed_init(&bed, 222);
+    wr = pair_send(bed.pair, 0, RDMA_HCA_OPCODE_ATOMIC_FA, 3, &sge, 0, 8,
+                   4096 - (bed.pair->mr[1]->va & 4095) + 4);
+    run_bad_request(&bed, &wr, RDMA_HCA_SYNDROME_REMOTE_INVAL_REQ_ERR);
+    revive(&bed);
+    bed_free(&bed);
+}
+
+/* ---- local errors of a send request ---- */
+
+typedef enum LocalFault {
+    LOCAL_BAD_KEY, LOCAL_OUT_OF_RANGE, LOCAL_OTHER_PD, LOCAL_READ_ONLY,
+    LOCAL_SECOND_ENTRY, LOCAL_DEREGISTERED, LOCAL_OPCODE, LOCAL_OPCODE_RAW,
+    LOCAL_TOO_LONG, LOCAL_ATOMIC_LENGTH, NUM_LOCAL_FAULTS
+} LocalFault;
+
+static const struct {
+    const char *name;
+    uint8_t syndrome;
+} local_fault[] = {
+    { "bad-key", RDMA_HCA_SYNDROME_LOCAL_PROT_ERR },
+    { "out-of-range", RDMA_HCA_SYNDROME_LOCAL_PROT_ERR },
+    { "other-pd", RDMA_HCA_SYNDROME_LOCAL_PROT_ERR },
+    { "read-into-read-only", RDMA_HCA_SYNDROME_LOCAL_PROT_ERR },
+    { "second-entry", RDMA_HCA_SYNDROME_LOCAL_PROT_ERR },
+    { "deregistered", RDMA_HCA_SYNDROME_LOCAL_PROT_ERR },
+    { "opcode", RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR },
+    { "opcode-raw", RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR },
+    { "too-long", RDMA_HCA_SYNDROME_LOCAL_LENGTH_ERR },
+    { "atomic-length", RDMA_HCA_SYNDROME_LOCAL_LENGTH_ERR },
+};
+
+static void break_local(Bed *bed, LocalFault fault, SendWr *wr, Sge *sge)
+{
+    Driver *drv = bed->pair->drv[0];
+    Mr *mr = bed->pair->mr[0], *other;
+
+    switch (fault) {
+    case LOCAL_BAD_KEY:
+        sge[0].lkey ^= 0x2aa;
+        break;
+    case LOCAL_OUT_OF_RANGE:
+        sge[0].va = mr->va + mr->len - 1;
+        sge[0].len = 2;
+        break;
+    case LOCAL_OTHER_PD:
+        sge[0].lkey = mr_new(drv, pd_new(drv), mr->va, mr->len,
+                             ACCESS_ALL)->key;
+        break;
+    case LOCAL_READ_ONLY:
+        wr->opcode = READ;
+        sge[0].lkey = mr_new(drv, mr->pd, mr->va, mr->len, 0)->key;
+        break;
+    case LOCAL_SECOND_ENTRY:
+        sge[1] = sge[0];
+        sge[1].lkey = 0;
+        wr->nsge = 2;
+        break;
+    case LOCAL_DEREGISTERED:
+        other = mr_new(drv, mr->pd, mr->va, mr->len, ACCESS_ALL);
+        sge[0].lkey = other->key;
+        g_assert_cmphex(mr_deregister(other), ==, RDMA_HCA_STAT_OK);
+        break;
+    case LOCAL_OPCODE:
+        wr->opcode = RDMA_HCA_OPCODE_BIND_MW;
+        break;
+    case LOCAL_OPCODE_RAW:
+        wr->opcode = 0x1f;
+        break;
+    case LOCAL_TOO_LONG:
+        /* The sum counts, and may not wrap. */
+        for (unsigned i = 0; i < 4; i++) {
+            sge[i] = sge[0];
+            sge[i].len = 0x60000000;
+        }
+        wr->nsge = 4;
+        break;
+    case LOCAL_ATOMIC_LENGTH:
+        wr->opcode = RDMA_HCA_OPCODE_ATOMIC_CS;
+        sge[0].len = 16;
+        break;
+    default:
+        g_assert_not_reached();
+    }
+}
+
+static void test_local(const void *opaque)
+{
+    LocalFault fault = GPOINTER_TO_UINT(opaque);
+    SendWr wr;
+    Sge sge[4];
+    Bed bed;
+
+    bed_init(&bed, 300 + fault);
+    wr = pair_send(bed.pair, 0, WRITE, 3, sge, 0, 5000, 8192);
+    break_local(&bed, fault, &wr, sge);
+    run_bad_request(&bed, &wr, local_fault[fault].syndrome);
+    /* The peer noticed nothing. */
+    g_assert_cmpuint(qp_state(bed.qp[1]), ==, RDMA_HCA_QP_STATE_RTS);
+    revive(&bed);
+    bed_free(&bed);
+}
+
+/* The longest list, and one data unit more than the card takes. */
+static void test_longest_list(void)
+{
+    Bed bed;
+    QpConfig config;
+    QpAttr attr;
+    Sge sge[RDMA_HCA_MAX_SGE + 1];
+    SendWr wr;
+    Wc wc;
+
+    bed_init(&bed, 320);
+    qp_attr_init(&attr);
+    for (unsigned i = 0; i < 2; i++) {
+        qp_config_init(&config, bed.pair->pd[i], bed.cq[i]);
+        config.log_sq_entry = 10;
+        bed.qp[i] = qp_new(bed.pair->drv[i], &config);
+    }
+    qp_connect(bed.qp[0], bed.qp[1], &attr);
+    for (unsigned i = 0; i <= RDMA_HCA_MAX_SGE; i++) {
+        sge[i] = mr_sge(bed.pair->mr[0], i * 100, 100);
+    }
+    wr = pair_send(bed.pair, 0, WRITE, 1, sge, 0, 100, 20000);
+    wr.nsge = RDMA_HCA_MAX_SGE;
+    post(&bed, &wr);
+    cq_expect(bed.cq[0], &wc, 1, 0);
+    wr.nsge = RDMA_HCA_MAX_SGE + 1;
+    post(&bed, &wr);
+    cq_expect(bed.cq[0], &wc, 1, RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR);
+    bed_free(&bed);
+}
+
+/* ---- errors of a receive request ---- */
+
+typedef enum RecvFault {
+    RECV_BAD_KEY, RECV_READ_ONLY, RECV_OTHER_PD, RECV_DEREGISTERED,
+    RECV_TOO_SMALL, RECV_EMPTY, NUM_RECV_FAULTS
+} RecvFault;
+
+static const struct {
+    const char *name;
+    uint8_t receiver, sender;
+} recv_fault[] = {
+    { "bad-key", RDMA_HCA_SYNDROME_LOCAL_PROT_ERR,
+      RDMA_HCA_SYNDROME_REMOTE_OP_ERR },
+    { "read-only", RDMA_HCA_SYNDROME_LOCAL_PROT_ERR,
+      RDMA_HCA_SYNDROME_REMOTE_OP_ERR },
+    { "other-pd", RDMA_HCA_SYNDROME_LOCAL_PROT_ERR,
+      RDMA_HCA_SYNDROME_REMOTE_OP_ERR },
+    { "deregistered", RDMA_HCA_SYNDROME_LOCAL_PROT_ERR,
+      RDMA_HCA_SYNDROME_REMOTE_OP_ERR },
+    { "too-small", RDMA_HCA_SYNDROME_LOCAL_LENGTH_ERR,
+      RDMA_HCA_SYNDROME_REMOTE_INVAL_REQ_ERR },
+    { "empty", RDMA_HCA_SYNDROME_LOCAL_LENGTH_ERR,
+      RDMA_HCA_SYNDROME_REMOTE_INVAL_REQ_ERR },
+};
+
+static void break_recv(Bed *bed, RecvFault fault, RecvWr *wr, Sge *sge)
+{
+    Driver *drv = bed->pair->drv[1];
+    Mr *mr = bed->pair->mr[1], *other;
+
+    switch (fault) {
+    case RECV_BAD_KEY:
+        sge->lkey ^= 0x2aa;
+        break;
+    case RECV_READ_ONLY:
+        sge->lkey = mr_new(drv, mr->pd, mr->va, mr->len, 0)->key;
+        break;
+    case RECV_OTHER_PD:
+        sge->lkey = mr_new(drv, pd_new(drv), mr->va, mr->len,
+                           ACCESS_ALL)->key;
+        break;
+    case RECV_DEREGISTERED:
+        other = mr_new(drv, mr->pd, mr->va, mr->len, ACCESS_ALL);
+        sge->lkey = other->key;
+        g_assert_cmphex(mr_deregister(other), ==, RDMA_HCA_STAT_OK);
+        break;
+    case RECV_TOO_SMALL:
+        sge->len = 2999;
+        break;
+    case RECV_EMPTY:
+        wr->nsge = 0;
+        break;
+    default:
+        g_assert_not_reached();
+    }
+}
+
+static void test_recv(const void *opaque)
+{
+    RecvFault fault = GPOINTER_TO_UINT(opaque);
+    SendWr wr[3];
+    Sge sge[3], to;
+    RecvWr recv = { .wr_id = 1, .nsge = 1, .sge = &to };
+    Bed bed;
+    Wc wc;
+
+    bed_init(&bed, 400 + fault);
+    pair_post_recv(bed.pair, 1, bed.qp[1], 0, 0, 4096);
+    to = mr_sge(bed.pair->mr[1], 8192, 4096);
+    break_recv(&bed, fault, &recv, &to);
+    g_assert_true(qp_post_recv(bed.qp[1], &recv, 1));
+    pair_post_recv(bed.pair, 1, bed.qp[1], 2, 0, 4096);
+    for (unsigned i = 0; i < 3; i++) {
+        wr[i] = pair_send(bed.pair, 0, SEND, i, &sge[i], 0, 3000, 0);
+    }
+    g_assert_true(qp_post_send(bed.qp[0], wr, 3));
+    cq_expect(bed.cq[1], &wc, 0, 0);
+    cq_expect(bed.cq[1], &wc, 1, recv_fault[fault].receiver);
+    g_assert_false(wc.is_send);
+    expect_flush(bed.cq[1], 2, 1);
+    cq_expect(bed.cq[0], &wc, 0, 0);
+    cq_expect(bed.cq[0], &wc, 1, recv_fault[fault].sender);
+    expect_flush(bed.cq[0], 2, 1);
+    cq_expect_none(bed.cq[0]);
+    cq_expect_none(bed.cq[1]);
+    g_assert_cmpuint(qp_state(bed.qp[1]), ==, RDMA_HCA_QP_STATE_ERR);
+    revive(&bed);
+    bed_free(&bed);
+}
+
+/* ---- the life of a QP ---- */
+
+/* ERR: what is in both queues, and what is posted later, is flushed. */
+static void test_flush(void)
+{
+    Bed bed;
+    SendWr wr[10];
+    Sge sge[10];
+    Wc wc;
+
+    bed_init(&bed, 501);
+    post_recvs(&bed, 0, 12);
+    for (unsigned i = 0; i < 10; i++) {
+        wr[i] = pair_send(bed.pair, 0, SEND, i, &sge[i], 0, 3000, 0);
+        wr[i].flags = i % 3 ? 0 : SEND_SIGNALED;
+    }
+    g_assert_true(qp_post_send(bed.qp[0], wr, 7));
+    lab_run(bed.pair->lab);             /* the peer is not ready */
+    g_assert_cmphex(qp_to_err(bed.qp[0]), ==, 0);
+    for (unsigned i = 0, sends = 0, recvs = 0; i < 19; i++) {
+        g_assert_true(cq_wait(bed.cq[0], &wc, PAIR_PATIENCE));
+        g_assert_cmphex(wc.syndrome, ==, RDMA_HCA_SYNDROME_WR_FLUSH_ERR);
+        if (wc.is_send) {
+            g_assert_cmpuint(wc.wr_id, ==, sends++);
+        } else {
+            g_assert_cmpuint(wc.wr_id, ==, 0x1000 + recvs++);
+        }
+    }
+    cq_expect_none(bed.cq[0]);
+    g_assert_true(qp_post_send(bed.qp[0], wr + 7, 3));
+    expect_flush(bed.cq[0], 7, 3);
+    post_recvs(&bed, 0, 3);
+    expect_flush(bed.cq[0], 0x1000, 3);
+    cq_expect_none(bed.cq[0]);
+    /* ERR again is no error and flushes nothing twice. */
+    g_assert_cmphex(qp_to_err(bed.qp[0]), ==, 0);
+    cq_expect_none(bed.cq[0]);
+    g_assert_cmphex(qp_to_err(bed.qp[1]), ==, 0);
+    revive(&bed);
+    bed_free(&bed);
+}
+
+/* From INIT: only receives can be there. */
+static void test_flush_from_init(void)
+{
+    Bed bed;
+    QpAttr attr;
+
+    bed_init(&bed, 502);
+    g_assert_cmphex(qp_to_rst(bed.qp[0]), ==, 0);
+    qp_attr_init(&attr);
+    g_assert_cmphex(qp_to_init(bed.qp[0], &attr), ==, 0);
+    post_recvs(&bed, 0, 5);
+    g_assert_cmphex(qp_to_err(bed.qp[0]), ==, 0);
+    expect_flush(bed.cq[0], 0x1000, 5);
+    revive(&bed);
+    bed_free(&bed);
+}
+
+static void post_big(Bed *bed, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        SendWr wr;
+        Sge sge;
+
+        wr = pair_send(bed->pair, 0, i & 1 ? READ : WRITE, i, &sge, 0, 60000,
+                       0);
+        post(bed, &wr);
+    }
+}
+
+/* RST with packets of the old life everywhere; the new life sees none. */
+static void test_reset_with_work(void)
+{
+    for (unsigned steps = 0; steps < 120; steps += 15) {
+        Bed bed;
+
+        bed_init(&bed, 503 + steps);
+        post_big(&bed, 10);
+        for (unsigned i = 0; i < steps; i++) {
+            lab_step(bed.pair->lab);
+        }
+        revive(&bed);
+        cq_expect_none(bed.cq[0]);
+        cq_expect_none(bed.cq[1]);
+        bed_free(&bed);
+    }
+}
+
+/* The number of a QP destroyed at work is used again at once. */
+static void test_reuse_number(void)
+{
+    for (unsigned steps = 0; steps < 120; steps += 15) {
+        Bed bed;
+        QpAttr attr;
+
+        bed_init(&bed, 650 + steps);
+        post_recvs(&bed, 1, 3);
+        post_big(&bed, 10);
+        for (unsigned i = 0; i < steps; i++) {
+            lab_step(bed.pair->lab);
+        }
+        for (unsigned i = 0; i < 2; i++) {
+            uint32_t qpn = bed.qp[i]->qpn;
+            QpConfig config;
+
+            qp_destroy(bed.qp[i]);
+            qp_config_init(&config, bed.pair->pd[i], bed.cq[i]);
+            bed.qp[i] = qp_new_number(bed.pair->drv[i], &config, qpn);
+        }
+        qp_attr_init(&attr);
+        attr.sq_psn = attr.rq_psn = 0xabcdef;
+        qp_connect(bed.qp[0], bed.qp[1], &attr);
+        pair_check_works(bed.pair, bed.qp, 0);
+        pair_check_works(bed.pair, bed.qp, 1);
+        cq_expect_none(bed.cq[0]);
+        cq_expect_none(bed.cq[1]);
+        bed_free(&bed);
+    }
+}
+
+/* A doorbell of another process's UAR page does nothing and is counted. */
+static void test_foreign_doorbell(void)
+{
+    Bed bed;
+    uint32_t low, high;
+    const HcaCounters *counters;
+    SendWr wr;
+    Sge sge;
+    Wc wc;
+
+    bed_init(&bed, 504);
+    counters = &bed.pair->lab->host[0].hca->counters;
+    wr = pair_send(bed.pair, 0, WRITE, 1, &sge, 0, 100, 0);
+    g_assert_true(qp_write_send(bed.qp[0], &wr, 1, &low, &high));
+    host_uar_write64(&bed.pair->lab->host[0], 3 * RDMA_HCA_UAR_PAGE_SIZE,
+                     (uint64_t)high << 32 | low);
+    cq_expect_none(bed.cq[0]);
+    g_assert_cmpuint(counters->db_bad_uar, ==, 1);
+    qp_ring(bed.qp[0], low, high);
+    cq_expect(bed.cq[0], &wc, 1, 0);
+    bed_free(&bed);
+}
+
+/* A region goes away under a transfer: an error, or its whole data. */
+static void test_deregister_in_flight(void)
+{
+    for (unsigned steps = 5; steps < 100; steps += 10) {
+        Bed bed;
+        Mr *mr;
+        SendWr wr;
+        Sge sge;
+        Wc wc;
+
+        bed_init(&bed, 700 + steps);
+        mr = bed.pair->mr[1];
+        wr = pair_send(bed.pair, 0, WRITE, 1, &sge, 0, 60000, 0);
+        post(&bed, &wr);
+        for (unsigned i = 0; i < steps; i++) {
+            lab_step(bed.pair->lab);
+        }
+        g_assert_cmphex(mr_deregister(mr), ==, RDMA_HCA_STAT_OK);
+        bed.pair->mr[1] = mr_new(bed.pair->drv[1], mr->pd, mr->va, mr->len,
+                                 ACCESS_ALL);
+        g_assert_true(cq_wait(bed.cq[0], &wc, PAIR_PATIENCE));
+        g_assert_true(wc.syndrome == 0 ||
+                      wc.syndrome == RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR);
+        revive(&bed);
+        bed_free(&bed);
+    }
+}
+
+/* Drain: nothing new is sent, what is sent ends, SQ_DRAINED comes once. */
+static void test_drain(void)
+{
+    Bed bed;
+    struct rdma_hca_qpc qpc = { 0 };
+    struct rdma_hca_eqe eqe;
+    unsigned done = 0;
+    Wc wc;
+
+    bed_init(&bed, 505);
+    post_big(&bed, 10);
+    for (unsigned i = 0; i < 30; i++) {
+        lab_step(bed.pair->lab);
+    }
+    g_assert_cmphex(driver_cmd(bed.pair->drv[0], RDMA_HCA_CMD_RTS2SQD_QPEE, 0,
+                               bed.qp[0]->qpn | RDMA_HCA_RTS2SQD_EVENT,
+                               RDMA_HCA_MODIFY_NO_INBOX, 0, NULL),
+                    ==, 0);
+    lab_sleep(bed.pair->lab, NS_PER_S);
+    g_assert_true(driver_event(bed.pair->drv[0], RDMA_HCA_EVENT_SQ_DRAINED,
+                               &eqe));
+    g_assert_cmpuint(GUINT32_FROM_LE(eqe.qp.qpn), ==, bed.qp[0]->qpn);
+    g_assert_cmpuint(driver_count_events(bed.pair->drv[0],
+                                         RDMA_HCA_EVENT_SQ_DRAINED), ==, 0);
+    while (cq_poll(bed.cq[0], &wc)) {
+        g_assert_cmpuint(wc.syndrome, ==, 0);
+        g_assert_cmpuint(wc.wr_id, ==, done++);
+    }
+    g_assert_cmpuint(done, <, 10);
+    qpc.opt_param_mask = GUINT32_TO_BE(RDMA_HCA_QP_ATTR_STATE);
+    qpc.flags = GUINT32_TO_BE(RDMA_HCA_PREP(RDMA_HCA_QPC_STATE,
+                                            RDMA_HCA_QP_STATE_RTS));
+    g_assert_cmphex(driver_cmd_in(bed.pair->drv[0], RDMA_HCA_CMD_SQD2RTS_QPEE,
+                                  &qpc, sizeof(qpc), bed.qp[0]->qpn, 0),
+                    ==, 0);
+    for (; done < 10; done++) {
+        cq_expect(bed.cq[0], &wc, done, 0);
+    }
+    bed_free(&bed);
+}
+
+/* First packet from the peer in RTR: communication established, once. */
+static void test_comm_established(void)
+{
+    Pair *pair = pair_new(506, 65536);
+    struct rdma_hca_eqe eqe;
+    QpConfig config;
+    QpAttr attr;
+    Qp *qp[2];
+    SendWr wr;
+    Sge sge;
+    Wc wc;
+
+    for (unsigned i = 0; i < 2; i++) {
+        qp_config_init(&config, pair->pd[i], pair->cq[i]);
+        qp[i] = qp_new(pair->drv[i], &config);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        qp_attr_init(&attr);
+        attr.dlid = pair->lab->host[!i].config.lid;
+        attr.dest_qpn = qp[!i]->qpn;
+        g_assert_cmphex(qp_to_init(qp[i], &attr), ==, 0);
+        g_assert_cmphex(qp_to_rtr(qp[i], &attr), ==, 0);
+    }
+    g_assert_cmphex(qp_to_rts(qp[0], &attr), ==, 0);
+    for (unsigned i = 0; i < 2; i++) {
+        pair_post_recv(pair, 1, qp[1], i, 0, 100);
+        wr = pair_send(pair, 0, SEND, i, &sge, 0, 100, 0);
+        g_assert_true(qp_post_send(qp[0], &wr, 1));
+        cq_expect(pair->cq[1], &wc, i, 0);
+        cq_expect(pair->cq[0], &wc, i, 0);
+    }
+    g_assert_true(driver_event(pair->drv[1], RDMA_HCA_EVENT_COMM_EST, &eqe));
+    g_assert_cmpuint(GUINT32_FROM_LE(eqe.qp.qpn), ==, qp[1]->qpn);
+    g_assert_cmpuint(driver_count_events(pair->drv[1],
+                                         RDMA_HCA_EVENT_COMM_EST), ==, 0);
+    pair_free(pair);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/errors/rnr/then-posted", test_rnr_then_posted);
+    g_test_add_func("/errors/rnr/timer", test_rnr_timer);
+    g_test_add_func("/errors/rnr/exhausted", test_rnr_exhausted);
+    g_test_add_func("/errors/rnr/count-restarts", test_rnr_count_restarts);
+    g_test_add_func("/errors/rnr/trickle", test_rnr_trickle);
+    g_test_add_func("/errors/rnr/write-imm", test_rnr_write_imm);
+    add_remote();
+    g_test_add_func("/errors/remote/zero-length", test_zero_length_bad_key);
+    g_test_add_func("/errors/remote/qp-not-enabled", test_qp_not_enabled);
+    g_test_add_func("/errors/remote/atomic-misaligned",
+                    test_atomic_misaligned);
+    for (unsigned i = 0; i < NUM_LOCAL_FAULTS; i++) {
+        g_autofree char *path = g_strdup_printf("/errors/local/%s",
+                                                local_fault[i].name);
+
+        g_test_add_data_func(path, GUINT_TO_POINTER(i), test_local);
+    }
+    g_test_add_func("/errors/local/longest-list", test_longest_list);
+    for (unsigned i = 0; i < NUM_RECV_FAULTS; i++) {
+        g_autofree char *path = g_strdup_printf("/errors/recv/%s",
+                                                recv_fault[i].name);
+
+        g_test_add_data_func(path, GUINT_TO_POINTER(i), test_recv);
+    }
+    g_test_add_func("/errors/qp/flush", test_flush);
+    g_test_add_func("/errors/qp/flush-from-init", test_flush_from_init);
+    g_test_add_func("/errors/qp/reset-with-work", test_reset_with_work);
+    g_test_add_func("/errors/qp/reuse-number", test_reuse_number);
+    g_test_add_func("/errors/qp/foreign-doorbell", test_foreign_doorbell);
+    g_test_add_func("/errors/qp/deregister-in-flight",
+                    test_deregister_in_flight);
+    g_test_add_func("/errors/qp/drain", test_drain);
+    g_test_add_func("/errors/qp/comm-established", test_comm_established);
+    return g_test_run();
+}

@@ -1,0 +1,1057 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * VirtToPhys, by the sections of its document: 5.3 metadata, 5.5 cache, 5.6
+ * checks, 5.7 pages, 5.1 commands, 5.4 DMA.
+ */
+#include <string.h>
+
+#include "../../abi/rdma_hca_cmd.h"
+#include "../v2p/mpt_check.h"
+#include "../v2p/tpt_cache.h"
+#include "../v2p/v2p.h"
+#include "lib-ram.h"
+
+#define LOG_MPTS 6
+#define LOG_MTTS 12
+#define MPT_BASE 0x2000
+#define MTT_BASE 0x8000
+#define ALL_ACCESS                                                             \
+    (RDMA_HCA_ACCESS_LOCAL_WRITE | RDMA_HCA_ACCESS_REMOTE_WRITE |              \
+     RDMA_HCA_ACCESS_REMOTE_READ | RDMA_HCA_ACCESS_REMOTE_ATOMIC)
+#define LOCAL_MPT (RDMA_HCA_MPT_REGION | RDMA_HCA_MPT_MIO)
+
+/* 5.5: the cache against a model of its sets */
+
+#define TABLE_LINES 256
+#define WAYS 4
+#define SETS 8
+
+typedef struct Table {
+    uint8_t line[TABLE_LINES][HCA_TPT_LINE];
+    bool gone[TABLE_LINES];
+    unsigned reads, writes;
+} Table;
+
+static bool table_refill(void *opaque, uint64_t line, void *data)
+{
+    Table *table = opaque;
+
+    if (line >= TABLE_LINES || table->gone[line]) {
+        return false;
+    }
+    memcpy(data, table->line[line], HCA_TPT_LINE);
+    table->reads++;
+    return true;
+}
+
+static bool table_write_back(void *opaque, uint64_t line, const void *data)
+{
+    Table *table = opaque;
+
+    if (table->gone[line]) {
+        return false;
+    }
+    memcpy(table->line[line], data, HCA_TPT_LINE);
+    table->writes++;
+    return true;
+}
+
+static const HcaTptBackingOps table_ops = { table_refill, table_write_back };
+
+/* What a set holds, the most recently used line first. */
+typedef struct ModelSet {
+    unsigned used;
+    uint64_t line[WAYS];
+} ModelSet;
+
+static bool model_touch(ModelSet *set, uint64_t line)
+{
+    unsigned i;
+    bool hit;
+
+    for (i = 0; i < set->used && set->line[i] != line; i++) {
+    }
+    hit = i < set->used;
+    if (!hit) {
+        i = set->used < WAYS ? set->used++ : WAYS - 1;
+    }
+    memmove(&set->line[1], &set->line[0], i * sizeof(set->line[0]));
+    set->line[0] = line;
+    return hit;
+}
+
+static void test_cache_model(void)
+{
+    static Table table, truth;
+    ModelSet sets[SETS] = { 0 };
+    HcaTptCacheCounters counters = { 0 };
+    HcaTptCache *cache;
+    uint64_t hits = 0, misses = 0;
+
+    memset(&table, 0, sizeof(table));
+    memset(&truth, 0, sizeof(truth));
+    cache = hca_tpt_cache_new(WAYS * SETS * HCA_TPT_LINE, WAYS, &table_ops,
+                              &table, &counters);
+    for (unsigned i = 0; i < 200000; i++) {
+        uint64_t line = g_test_rand_int_range(0, TABLE_LINES);
+        bool write = g_test_rand_int_range(0, 3) == 0;
+        bool hit = model_touch(&sets[line % SETS], line);
+        uint8_t *data = write ? hca_tpt_cache_write(cache, line) :
+                                (void *)hca_tpt_cache_read(cache, line);
+
+        hits += hit;
+        misses += !hit;
+        g_assert_cmpuint(counters.hits, ==, hits);
+        g_assert_cmpuint(counters.misses, ==, misses);
+        g_assert_cmpmem(data, HCA_TPT_LINE, truth.line[line], HCA_TPT_LINE);
+        if (write) {
+            unsigned at = g_test_rand_int_range(0, HCA_TPT_LINE);
+
+            data[at] = truth.line[line][at] = g_test_rand_int();
+        }
+    }
+    g_assert_cmpuint(counters.refills, ==, table.reads);
+    g_assert_true(hca_tpt_cache_sync(cache));
+    g_assert_cmpuint(counters.write_backs, ==, table.writes);
+    g_assert_cmpmem(table.line, sizeof(table.line), truth.line,
+                    sizeof(truth.line));
+    /* Nothing is dirty any more. */
+    g_assert_true(hca_tpt_cache_sync(cache));
+    g_assert_cmpuint(counters.write_backs, ==, table.writes);
+    hca_tpt_cache_free(cache);
+}
+
+/* A line that cannot be had replaces nothing; one refused stays dirty. */
+static void test_cache_errors(void)
+{
+    static Table table;
+    HcaTptCacheCounters counters = { 0 };
+    HcaTptCache *cache;
+    uint8_t *data;
+
+    memset(&table, 0, sizeof(table));
+    cache = hca_tpt_cache_new(HCA_TPT_LINE, 1, &table_ops, &table, &counters);
+    data = hca_tpt_cache_write(cache, 1);
+    data[0] = 1;
+    table.gone[2] = true;
+    g_assert_null(hca_tpt_cache_read(cache, 2));
+    g_assert_null(hca_tpt_cache_read(cache, TABLE_LINES));
+    g_assert_cmpuint(*(uint8_t *)hca_tpt_cache_read(cache, 1), ==, 1);
+    g_assert_cmpuint(counters.hits, ==, 1);
+    table.gone[1] = true;
+    g_assert_false(hca_tpt_cache_sync(cache));
+    g_assert_cmpuint(counters.write_back_errors, ==, 1);
+    table.gone[1] = false;
+    g_assert_true(hca_tpt_cache_sync(cache));
+    g_assert_cmpuint(table.line[1][0], ==, 1);
+    hca_tpt_cache_free(cache);
+}
+
+/* 5.3: mappings against a flat array */
+
+#define MDATA_PAGES 1500
+
+static void test_mdata_model(void)
+{
+    HcaTptMdata *mdata = hca_mdata_new(MDATA_PAGES);
+    static uint64_t model[MDATA_PAGES];
+    uint64_t bus;
+
+    memset(model, 0, sizeof(model));
+    for (unsigned i = 0; i < 20000; i++) {
+        uint32_t first = g_test_rand_int_range(0, MDATA_PAGES + 4);
+        uint32_t n = g_test_rand_int_range(0, 8);
+        uint64_t page = (uint64_t)g_test_rand_int() << 12;
+        bool map = g_test_rand_int() & 1;
+        bool ok = n && first + n <= MDATA_PAGES;
+        uint8_t status;
+
+        for (uint32_t j = first; ok && j < first + n; j++) {
+            ok = !model[j] == map;
+        }
+        status = map ? hca_mdata_map(mdata, (uint64_t)first << 12, page, n) :
+                       hca_mdata_unmap(mdata, (uint64_t)first << 12, n);
+        g_assert_cmphex(status, ==,
+                        ok ? RDMA_HCA_STAT_OK : RDMA_HCA_STAT_BAD_PARAM);
+        for (uint32_t j = 0; ok && j < n; j++) {
+            model[first + j] = map ? (page + ((uint64_t)j << 12)) | 1 : 0;
+        }
+    }
+    for (uint32_t i = 0; i < MDATA_PAGES; i++) {
+        uint64_t virt = ((uint64_t)i << 12) + 0x123;
+        bool mapped = hca_mdata_lookup(mdata, virt, &bus);
+
+        g_assert_cmpint(mapped, ==, model[i] != 0);
+        if (mapped) {
+            g_assert_cmphex(bus, ==, model[i] - 1 + 0x123);
+        }
+    }
+    hca_mdata_clear(mdata);
+    g_assert_false(hca_mdata_lookup(mdata, 0, &bus));
+    hca_mdata_free(mdata);
+}
+
+static void test_mdata_bad(void)
+{
+    HcaTptMdata *mdata = hca_mdata_new(16);
+    uint64_t bus;
+
+    g_assert_cmphex(hca_mdata_map(mdata, 1, 0x1000, 1), ==, 3);
+    g_assert_cmphex(hca_mdata_map(mdata, 0, 0x1001, 1), ==, 3);
+    g_assert_cmphex(hca_mdata_map(mdata, 0, 0x1000, 0), ==, 3);
+    g_assert_cmphex(hca_mdata_map(mdata, 0, 0x1000, UINT32_MAX), ==, 3);
+    g_assert_cmphex(hca_mdata_map(mdata, 16 << 12, 0x1000, 1), ==, 3);
+    g_assert_cmphex(hca_mdata_map(mdata, ~UINT64_C(0xfff), 0, 2), ==, 3);
+    g_assert_cmphex(hca_mdata_map(mdata, 0, ~UINT64_C(0xfff), 2), ==, 3);
+    g_assert_cmphex(hca_mdata_map(mdata, 0, ~UINT64_C(0xfff), 1), ==, 0);
+    g_assert_false(hca_mdata_lookup(mdata, UINT64_MAX, &bus));
+    g_assert_false(hca_mdata_lookup(mdata, 16 << 12, &bus));
+    g_assert_cmphex(hca_mdata_unmap(mdata, 0, 2), ==, 3);
+    g_assert_true(hca_mdata_lookup(mdata, 0, &bus));
+    hca_mdata_free(mdata);
+}
+
+/* A unit with its tables mapped, scattered over memory */
+
+typedef struct Fix {
+    Ram *ram;
+    HcaV2p *v2p;
+    uint64_t icm[16];           /* bus pages of card-virtual 0 on */
+    uint64_t pool;              /* for the pages of random regions */
+} Fix;
+
+#define POOL_PAGES 512
+
+static void fix_init(Fix *fix, uint32_t cache_size)
+{
+    fix->ram = ram_new();
+    fix->v2p = hca_v2p_new(&fix->ram->ops, fix->ram, LOG_MPTS, LOG_MTTS,
+                           cache_size, cache_size, 2);
+    for (int i = G_N_ELEMENTS(fix->icm) - 1; i >= 0; i--) {
+        fix->icm[i] = ram_alloc(fix->ram, 1);
+        g_assert_cmphex(hca_v2p_map_icm(fix->v2p, (uint64_t)i << 12,
+                                        fix->icm[i], 1), ==, 0);
+    }
+    g_assert_cmphex(hca_v2p_init(fix->v2p, MPT_BASE, LOG_MPTS, MTT_BASE), ==,
+                    0);
+}
+
+static void fix_free(Fix *fix)
+{
+    hca_v2p_free(fix->v2p);
+    ram_free(fix->ram);
+}
+
+static void *icm_at(Fix *fix, uint64_t virt)
+{
+    return ram_at(fix->ram, fix->icm[virt >> 12] + (virt & 0xfff));
+}
+
+static struct rdma_hca_mpt make_mpt(uint32_t key, uint32_t flags, uint32_t pd,
+                                    uint64_t start, uint64_t length,
+                                    unsigned page_shift, uint32_t mtt,
+                                    uint32_t mtt_sz)
+{
+    return (struct rdma_hca_mpt){
+        .flags = GUINT32_TO_BE(flags),
+        .page_size = GUINT32_TO_BE(page_shift - 12),
+        .key = GUINT32_TO_BE(key),
+        .pd = GUINT32_TO_BE(pd),
+        .start_h = GUINT32_TO_BE(start >> 32),
+        .start_l = GUINT32_TO_BE((uint32_t)start),
+        .length_h = GUINT32_TO_BE(length >> 32),
+        .length_l = GUINT32_TO_BE((uint32_t)length),
+        .mtt_seg_l = GUINT32_TO_BE(mtt),
+        .mtt_sz = GUINT32_TO_BE(mtt_sz),
+    };
+}
+
+static uint8_t write_mpt(Fix *fix, uint32_t key, uint32_t flags, uint32_t pd,
+                         uint64_t start, uint64_t length, unsigned page_shift,
+                         uint32_t mtt, uint32_t mtt_sz)
+{
+    struct rdma_hca_mpt mpt = make_mpt(key, flags, pd, start, length,
+                                       page_shift, mtt, mtt_sz);
+
+    return hca_v2p_write_mpt(fix->v2p, key & ((1u << LOG_MPTS) - 1), &mpt);
+}
+
+static HcaMatchInfo match(uint32_t flags, uint32_t pd, uint32_t key,
+                          uint64_t va, uint32_t len)
+{
+    return (HcaMatchInfo){ flags, pd, key, len, va };
+}
+
+static HcaV2pState check(Fix *fix, uint32_t flags, uint32_t pd, uint32_t key,
+                         uint64_t va, uint32_t len)
+{
+    HcaMatchInfo info = match(flags, pd, key, va, len);
+
+    return hca_v2p_check(fix->v2p, HCA_V2P_EE, &info);
+}
+
+/* 5.6: the checks, each alone and in their order */
+
+#define VA HCA_V2P_ABSOLUTE_ADDR
+#define OFF HCA_V2P_RELATIVE_ADDR
+
+static void test_check_order(void)
+{
+    Fix fix;
+    uint32_t key = 0xabc05;
+
+    fix_init(&fix, 4096);
+    g_assert_cmphex(write_mpt(&fix, key, LOCAL_MPT, 7, 0x10000, 0x2000, 12, 8,
+                              2), ==, 0);
+    g_assert_cmpint(check(&fix, VA, 7, key, 0x10000, 1), ==, 0);
+    /* High bits of the key count; so do entries that nobody wrote. */
+    g_assert_cmpint(check(&fix, VA, 7, key ^ 1u << 31, 0x10000, 1), ==,
+                    HCA_V2P_KEY_ERR);
+    g_assert_cmpint(check(&fix, VA, 7, key + 1, 0x10000, 1), ==,
+                    HCA_V2P_KEY_ERR);
+    /* Wrong in every way but one after the other: KEY, PD, FLAGS, LENGTH. */
+    g_assert_cmpint(check(&fix, VA | RDMA_HCA_ACCESS_REMOTE_READ, 6,
+                          key ^ 1u << 31, 0, 1), ==, HCA_V2P_KEY_ERR);
+    g_assert_cmpint(check(&fix, VA | RDMA_HCA_ACCESS_REMOTE_READ, 6, key, 0,
+                          1), ==, HCA_V2P_PD_ERR);
+    g_assert_cmpint(check(&fix, VA | RDMA_HCA_ACCESS_REMOTE_READ, 7, key, 0,
+                          1), ==, HCA_V2P_FLAGS_ERR);
+    g_assert_cmpint(check(&fix, VA, 7, key, 0, 1), ==, HCA_V2P_LENGTH_ERR);
+    /* A request of no bytes succeeds, whatever its key. */
+    g_assert_cmpint(check(&fix, VA, 1, 0xffffffff, 0, 0), ==, 0);
+    g_assert_cmphex(hca_v2p_invalidate_mpt(fix.v2p, key & 63), ==, 0);
+    g_assert_cmpint(check(&fix, VA, 7, key, 0x10000, 1), ==,
+                    HCA_V2P_KEY_ERR);
+    fix_free(&fix);
+}
+
+static void test_check_flags(void)
+{
+    static const uint32_t bits[] = {
+        RDMA_HCA_ACCESS_LOCAL_WRITE, RDMA_HCA_ACCESS_REMOTE_WRITE,
+        RDMA_HCA_ACCESS_REMOTE_READ, RDMA_HCA_ACCESS_REMOTE_ATOMIC,
+    };
+    Fix fix;
+
+    fix_init(&fix, 4096);
+    for (uint32_t have = 0; have < 16; have++) {
+        uint32_t key = 0x100 | have;
+
+        g_assert_cmphex(write_mpt(&fix, key, LOCAL_MPT | have, 1, 0, 0x1000,
+                                  12, 0, 1), ==, 0);
+        g_assert_cmpint(check(&fix, VA, 1, key, 0, 1), ==, 0);
+        for (unsigned i = 0; i < 4; i++) {
+            g_assert_cmpint(check(&fix, VA | bits[i], 1, key, 0, 1), ==,
+                            have & bits[i] ? HCA_V2P_SUCCESS :
+                                             HCA_V2P_FLAGS_ERR);
+        }
+    }
+    /* Without MIO only the peer gets in. */
+    g_assert_cmphex(write_mpt(&fix, 0x120, RDMA_HCA_MPT_REGION | ALL_ACCESS, 1,
+                              0, 0x1000, 12, 0, 1), ==, 0);
+    g_assert_cmpint(check(&fix, VA, 1, 0x120, 0, 1), ==, HCA_V2P_FLAGS_ERR);
+    g_assert_cmpint(check(&fix, VA | RDMA_HCA_ACCESS_LOCAL_WRITE, 1, 0x120,
+                          0, 1), ==, HCA_V2P_FLAGS_ERR);
+    g_assert_cmpint(check(&fix, VA | RDMA_HCA_ACCESS_REMOTE_READ, 1, 0x120,
+                          0, 1), ==, 0);
+    fix_free(&fix);
+}
+
+typedef struct BoundsRow {
+    uint32_t flags;
+    uint64_t start, length, va;
+    uint32_t len;
+    bool ok;
+} BoundsRow;
+
+static void test_check_bounds(void)
+{
+    static const BoundsRow rows[] = {
+        { VA, 0x1234, 0x100, 0x1234, 0x100, true },
+        { VA, 0x1234, 0x100, 0x1233, 1, false },
+        { VA, 0x1234, 0x100, 0x1235, 0x100, false },
+        { VA, 0x1234, 0x100, 0x1333, 1, true },
+        { VA, 0x1234, 0x100, 0x1334, 1, false },
+        { VA, 0x1234, 0x100, UINT64_MAX, 1, false },
+        { VA, 0x1234, 0x100, UINT64_MAX, UINT32_MAX, false },
+        { OFF, 0x1234, 0x100, 0, 0x100, true },
+        { OFF, 0x1234, 0x100, 1, 0x100, false },
+        { OFF, 0x1234, 0x100, 0x1234, 1, false },
+        { OFF, 0x1234, 0x100, UINT64_MAX, 2, false },
+        { VA, 0xfffffffffffff000, 0x1000, UINT64_MAX, 1, true },
+        { VA, 0xfffffffffffff000, 0x1000, UINT64_MAX, 2, false },
+        { VA, 0xfffffffffffff000, 0x1000, 0, 1, false },
+        { VA, 0, 0, 0, 1, false },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++) {
+        const BoundsRow *row = &rows[i];
+        Fix fix;
+
+        fix_init(&fix, 4096);
+        g_assert_cmphex(write_mpt(&fix, 1, LOCAL_MPT, 1, row->start,
+                                  row->length, 12, 0, 0), ==, 0);
+        g_assert_cmpint(check(&fix, row->flags, 1, 1, row->va, row->len), ==,
+                        row->ok ? HCA_V2P_SUCCESS : HCA_V2P_LENGTH_ERR);
+        fix_free(&fix);
+    }
+}
+
+/* Physical regions and lengths up to 2^63 */
+static void test_check_huge(void)
+{
+    HcaMatchInfo info = match(VA, 1, 1, 0, 1);
+    struct rdma_hca_mpt entry;
+    uint64_t offset;
+    HcaMpt mpt;
+
+    entry = make_mpt(1, LOCAL_MPT, 1, 0xfff, UINT64_C(1) << 63, 31, 0, 0);
+    hca_mpt_decode(&mpt, &entry);
+    g_assert_true(hca_mpt_shape_ok(&mpt));
+    g_assert_cmpuint(hca_mpt_pages(&mpt), ==, (UINT64_C(1) << 32) + 1);
+    info.va = 0xfff + (UINT64_C(1) << 63) - 1;
+    g_assert_cmpint(hca_mpt_check(&mpt, &info, &offset), ==, 0);
+    g_assert_cmphex(offset, ==, (UINT64_C(1) << 63) - 1);
+    info.len = 2;
+    g_assert_cmpint(hca_mpt_check(&mpt, &info, &offset), ==,
+                    HCA_V2P_LENGTH_ERR);
+    mpt.length++;
+    info.len = 1;
+    g_assert_cmpint(hca_mpt_check(&mpt, &info, &offset), ==,
+                    HCA_V2P_LENGTH_ERR);
+    mpt.flags |= RDMA_HCA_MPT_PHYSICAL;
+    g_assert_cmpint(hca_mpt_check(&mpt, &info, &offset), ==, 0);
+    mpt.flags &= ~RDMA_HCA_MPT_PHYSICAL;
+    mpt.length = 0x1000;
+    mpt.page_shift = 32;
+    info.va = mpt.start;
+    g_assert_cmpint(hca_mpt_check(&mpt, &info, &offset), ==,
+                    HCA_V2P_LENGTH_ERR);
+}
+
+/* 5.7: pages of every size, regions that begin and end anywhere */
+
+typedef struct Region {
+    uint32_t key;
+    uint32_t flags;
+    uint64_t start, length;
+    unsigned page_shift;
+    unsigned npages;
+    uint64_t page[16];          /* bus */
+} Region;
+
+/* Bus address of byte @offset of a region, the slow way. */
+static uint64_t region_bus(const Region *region, uint64_t offset)
+{
+    uint64_t size = UINT64_C(1) << region->page_shift;
+    uint64_t at = (region->start & (size - 1)) + offset;
+
+    return region->page[at / size] + at % size;
+}
+
+static void region_write_tables(Fix *fix, Region *region, uint32_t mtt)
+{
+    g_assert_cmphex(hca_v2p_write_mtt(fix->v2p, mtt, region->page,
+                                      region->npages), ==, 0);
+    g_assert_cmphex(write_mpt(fix, region->key,
+                              LOCAL_MPT | ALL_ACCESS | region->flags, 5,
+                              region->start, region->length,
+                              region->page_shift, mtt, region->npages), ==, 0);
+}
+
+/* A region of small pages, somewhere in memory, in no order. */
+static void region_random(Fix *fix, Region *region, uint32_t index)
+{
+    uint64_t size;
+
+    region->key = index | (uint32_t)g_test_rand_int() << LOG_MPTS;
+    region->flags = g_test_rand_int() & 1 ? RDMA_HCA_ACCESS_ZERO_BASED : 0;
+    region->page_shift = g_test_rand_int_range(12, 15);
+    size = UINT64_C(1) << region->page_shift;
+    region->npages = g_test_rand_int_range(1, 16);
+    region->start = ((uint64_t)g_test_rand_int() << 32 | g_test_rand_int()) >>
+                    g_test_rand_int_range(2, 40);
+    region->length = region->npages * size - (region->start & (size - 1));
+    region->length -= g_test_rand_int_range(0, MIN(region->length, size));
+    for (unsigned i = 0; i < region->npages; i++) {
+        /* Multiples of 4 KiB, even of larger pages. */
+        region->page[i] =
+            fix->pool + (uint64_t)RAM_PAGE *
+                            g_test_rand_int_range(0, POOL_PAGES -
+                                                         size / RAM_PAGE + 1);
+    }
+    region_write_tables(fix, region, index * 16);
+}
+
+static HcaMatchInfo region_part(const Region *region, uint64_t offset,
+                                uint32_t len, bool relative)
+{
+    uint64_t base = relative ||
+                    (region->flags & RDMA_HCA_ACCESS_ZERO_BASED) ?
+                        0 : region->start;
+
+    return match((relative ? OFF : VA) | RDMA_HCA_ACCESS_LOCAL_WRITE, 5,
+                 region->key, base + offset, len);
+}
+
+static void try_read(Fix *fix, const Region *region, uint64_t offset,
+                     uint32_t len, bool relative)
+{
+    HcaMatchInfo info = region_part(region, offset, len, relative);
+    g_autofree uint8_t *got = g_malloc(len);
+    struct iovec iov[64];
+    unsigned iovcnt = G_N_ELEMENTS(iov);
+    uint32_t at = 0;
+
+    g_assert_cmpint(hca_v2p_read(fix->v2p, HCA_V2P_WP_ND, &info, got), ==, 0);
+    g_assert_cmpint(hca_v2p_map(fix->v2p, HCA_V2P_WP_ND, &info, iov, &iovcnt),
+                    ==, 0);
+    for (unsigned i = 0; i < iovcnt; i++) {
+        g_assert_cmpmem(got + at, iov[i].iov_len, iov[i].iov_base,
+                        iov[i].iov_len);
+        at += iov[i].iov_len;
+    }
+    g_assert_cmpuint(at, ==, len);
+    for (uint32_t i = 0; i < len; i++) {
+        uint64_t bus = region_bus(region, offset + i);
+
+        g_assert_cmphex(got[i], ==, *(uint8_t *)ram_at(fix->ram, bus));
+    }
+}
+
+static void try_write(Fix *fix, const Region *region, uint64_t offset,
+                      uint32_t len, bool relative)
+{
+    HcaMatchInfo info = region_part(region, offset, len, relative);
+    g_autofree uint8_t *put = g_malloc(len);
+    g_autofree uint8_t *want = g_memdup2(ram_at(fix->ram, fix->pool),
+                                         POOL_PAGES * RAM_PAGE);
+
+    for (uint32_t i = 0; i < len; i++) {
+        put[i] = g_test_rand_int();
+        want[region_bus(region, offset + i) - fix->pool] = put[i];
+    }
+    memset(fix->ram->dirty, 0, RAM_SIZE / RAM_PAGE);
+    g_assert_cmpint(hca_v2p_write(fix->v2p, HCA_V2P_EE, &info, put), ==, 0);
+    for (uint32_t i = 0; i < len; i++) {
+        uint64_t at = region_bus(region, offset + i) - RAM_BASE;
+
+        g_assert_cmpint(fix->ram->dirty[at / RAM_PAGE], ==, 1);
+    }
+    g_assert_cmpmem(ram_at(fix->ram, fix->pool), POOL_PAGES * RAM_PAGE, want,
+                    POOL_PAGES * RAM_PAGE);
+}
+
+/* The same data through caches of one set and of many. */
+static void test_pages_random(gconstpointer cache_size)
+{
+    Region regions[1u << LOG_MPTS];
+    Fix fix;
+
+    fix_init(&fix, GPOINTER_TO_UINT(cache_size));
+    fix.pool = ram_alloc(fix.ram, POOL_PAGES);
+    for (unsigned i = 0; i < POOL_PAGES * RAM_PAGE; i++) {
+        *(uint8_t *)ram_at(fix.ram, fix.pool + i) = g_test_rand_int();
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(regions); i++) {
+        region_random(&fix, &regions[i], i);
+    }
+    for (unsigned i = 0; i < 2000; i++) {
+        const Region *r = &regions[g_test_rand_int() % G_N_ELEMENTS(regions)];
+        uint64_t offset = g_test_rand_int_range(0, r->length);
+        uint32_t len = g_test_rand_int_range(1, r->length - offset + 1);
+
+        try_read(&fix, r, offset, len, g_test_rand_int() & 1);
+        if (i % 20 == 0) {
+            try_write(&fix, r, offset, len, g_test_rand_int() & 1);
+        }
+    }
+    fix_free(&fix);
+}
+
+/* Each page size there is, one page whose base is aligned to its size. */
+static void test_pages_sizes(void)
+{
+    for (unsigned shift = 12; shift <= 31; shift++) {
+        uint64_t size = UINT64_C(1) << shift;
+        Region region = {
+            .key = shift, .page_shift = shift, .npages = 2,
+            .start = (UINT64_C(5) << 40) + 0x10800, .length = size,
+        };
+        uint64_t bus, offset;
+        uint32_t word = 0x12345678, got = 0;
+        HcaMatchInfo info;
+        Fix fix;
+
+        fix_init(&fix, 4096);
+        bus = ram_alloc(fix.ram, 64) + 123;
+        /* The second page has the word, the first lies in a hole. */
+        region.page[0] = RAM_HOLE & ~(size - 1);
+        region.page[1] = bus & ~(size - 1);
+        offset = size + (bus & (size - 1)) - (region.start & (size - 1));
+        if (offset >= region.length - 4) {
+            offset -= size;
+            region.page[0] = region.page[1];
+        }
+        region_write_tables(&fix, &region, 0);
+        info = region_part(&region, offset, 4, false);
+        g_assert_cmpint(hca_v2p_write(fix.v2p, HCA_V2P_EE, &info, &word), ==,
+                        0);
+        g_assert_cmpmem(ram_at(fix.ram, bus), 4, &word, 4);
+        g_assert_cmpint(hca_v2p_read(fix.v2p, HCA_V2P_EE, &info, &got), ==, 0);
+        g_assert_cmphex(got, ==, word);
+        fix_free(&fix);
+    }
+}
+
+static void test_pages_physical(void)
+{
+    HcaMatchInfo info;
+    uint64_t bus, got;
+    Fix fix;
+
+    fix_init(&fix, 4096);
+    g_assert_cmphex(write_mpt(&fix, 3, LOCAL_MPT | RDMA_HCA_MPT_PHYSICAL, 5, 0,
+                              UINT64_MAX, 12, 0, 0), ==, 0);
+    bus = ram_alloc(fix.ram, 40) + 0x8001;
+    memset(ram_at(fix.ram, bus), 0x77, 8);
+    info = match(VA, 5, 3, bus, 8);
+    g_assert_cmpint(hca_v2p_read(fix.v2p, HCA_V2P_EE, &info, &got), ==, 0);
+    g_assert_cmphex(got, ==, UINT64_C(0x7777777777777777));
+    /* Across pieces of the machine's memory. */
+    fix.ram->piece = 4;
+    g_assert_cmpint(hca_v2p_read(fix.v2p, HCA_V2P_EE, &info, &got), ==, 0);
+    g_assert_cmphex(got, ==, UINT64_C(0x7777777777777777));
+    info.va = UINT64_MAX - 3;
+    g_assert_cmpint(hca_v2p_read(fix.v2p, HCA_V2P_EE, &info, &got), ==,
+                    HCA_V2P_LENGTH_ERR);
+    info.len = 3;
+    g_assert_cmpint(hca_v2p_read(fix.v2p, HCA_V2P_EE, &info, &got), ==,
+                    HCA_V2P_DMA_ERR);
+    /* Relative to its start. */
+    g_assert_cmphex(write_mpt(&fix, 4, LOCAL_MPT | RDMA_HCA_MPT_PHYSICAL, 5,
+                              bus, 8, 12, 0, 0), ==, 0);
+    info = match(OFF, 5, 4, 0, 8);
+    g_assert_cmpint(hca_v2p_read(fix.v2p, HCA_V2P_EE, &info, &got), ==, 0);
+    info.va = 1;
+    g_assert_cmpint(hca_v2p_read(fix.v2p, HCA_V2P_EE, &info, &got), ==,
+                    HCA_V2P_LENGTH_ERR);
+    fix_free(&fix);
+}
+
+/* Pages together in memory are one piece; too many pieces do not fit. */
+static void test_pages_joined(void)
+{
+    Region region = {
+        .key = 9, .page_shift = 12, .npages = 4, .start = 0x7800,
+        .length = 0x3000,
+    };
+    struct iovec iov[2];
+    unsigned n = 2;
+    HcaMatchInfo info;
+    uint64_t bus;
+    Fix fix;
+
+    fix_init(&fix, 4096);
+    fix.ram->piece = RAM_SIZE;
+    bus = ram_alloc(fix.ram, 6);
+    for (unsigned i = 0; i < 4; i++) {
+        region.page[i] = bus + i * RAM_PAGE;
+    }
+    region_write_tables(&fix, &region, 100);
+    info = region_part(&region, 0, 0x3000, false);
+    g_assert_cmpint(hca_v2p_map(fix.v2p, HCA_V2P_WP_ND, &info, iov, &n), ==,
+                    0);
+    g_assert_cmpuint(n, ==, 1);
+    g_assert_true(iov[0].iov_base == ram_at(fix.ram, bus + 0x800));
+    g_assert_cmpuint(iov[0].iov_len, ==, 0x3000);
+
+    region.page[1] = bus + 5 * RAM_PAGE;
+    region.page[3] = bus;
+    g_assert_cmphex(hca_v2p_write_mtt(fix.v2p, 100, region.page, 4), ==, 0);
+    n = 2;
+    g_assert_cmpint(hca_v2p_map(fix.v2p, HCA_V2P_WP_ND, &info, iov, &n), ==,
+                    HCA_V2P_LENGTH_ERR);
+    g_assert_cmpuint(n, ==, 2);
+    fix_free(&fix);
+}
+
+/* 5.4: what is not RAM is never touched */
+static void test_dma_refused(void)
+{
+    static const uint64_t bad[] = { RAM_HOLE, RAM_BASE + RAM_SIZE, 0,
+                                    ~UINT64_C(0xfff), RAM_BASE - RAM_PAGE };
+    uint8_t buf[64] = { 0 };
+    struct iovec iov[4];
+    Fix fix;
+
+    fix_init(&fix, 4096);
+    for (unsigned i = 0; i < G_N_ELEMENTS(bad); i++) {
+        Region region = { .key = i, .page_shift = 12, .npages = 1,
+                          .length = 0x1000, .page = { bad[i] } };
+        HcaMatchInfo info = region_part(&region, 0, 64, false);
+        unsigned n = 4;
+        uint64_t old;
+
+        region_write_tables(&fix, &region, i);
+        g_assert_cmpint(hca_v2p_read(fix.v2p, HCA_V2P_RRC, &info, buf), ==,
+                        HCA_V2P_DMA_ERR);
+        g_assert_cmpint(hca_v2p_write(fix.v2p, HCA_V2P_RRC, &info, buf), ==,
+                        HCA_V2P_DMA_ERR);
+        g_assert_cmpint(hca_v2p_write_entry(fix.v2p, HCA_V2P_RRC, &info, buf),
+                        ==, HCA_V2P_DMA_ERR);
+        g_assert_cmpint(hca_v2p_map(fix.v2p, HCA_V2P_RRC, &info, iov, &n), ==,
+                        HCA_V2P_DMA_ERR);
+        info.len = 8;
+        g_assert_cmpint(hca_v2p_fetch_add(fix.v2p, HCA_V2P_EE, &info, 1, &old),
+                        ==, HCA_V2P_DMA_ERR);
+        g_assert_false(hca_dma_read(fix.v2p, HCA_V2P_CEU, bad[i], buf, 64));
+        g_assert_false(hca_dma_write(fix.v2p, HCA_V2P_CEU, bad[i], buf, 64));
+    }
+    g_assert_true(hca_dma_read(fix.v2p, HCA_V2P_CEU, RAM_ROM, buf, 64));
+    g_assert_false(hca_dma_write(fix.v2p, HCA_V2P_CEU, RAM_ROM, buf, 64));
+    g_assert_false(hca_dma_read(fix.v2p, HCA_V2P_CEU,
+                                RAM_BASE + RAM_SIZE - 32, buf, 64));
+    fix_free(&fix);
+}
+
+static void test_dma_atomic(void)
+{
+    Region region = { .key = 2, .page_shift = 12, .npages = 2, .start = 0x1004,
+                      .length = 0x1800 };
+    HcaMatchInfo info;
+    uint64_t old, *word;
+    Fix fix;
+
+    fix_init(&fix, 4096);
+    region.page[0] = ram_alloc(fix.ram, 1);
+    region.page[1] = ram_alloc(fix.ram, 1);
+    region_write_tables(&fix, &region, 3);
+    word = ram_at(fix.ram, region.page[0] + 0x10);
+    *word = GUINT64_TO_LE(UINT64_MAX);
+    info = region_part(&region, 0xc, 8, false);
+    g_assert_cmpint(hca_v2p_fetch_add(fix.v2p, HCA_V2P_EE, &info, 5, &old), ==,
+                    0);
+    g_assert_cmphex(old, ==, UINT64_MAX);
+    g_assert_cmphex(GUINT64_FROM_LE(*word), ==, 4);
+    g_assert_cmpint(hca_v2p_cmp_swap(fix.v2p, HCA_V2P_EE, &info, 5, 9, &old),
+                    ==, 0);
+    g_assert_cmphex(old, ==, 4);
+    g_assert_cmphex(GUINT64_FROM_LE(*word), ==, 4);
+    g_assert_cmpint(hca_v2p_cmp_swap(fix.v2p, HCA_V2P_EE, &info, 4, 9, &old),
+                    ==, 0);
+    g_assert_cmphex(GUINT64_FROM_LE(*word), ==, 9);
+    /* Not aligned; not 8 bytes; across pages. */
+    info.va++;
+    g_assert_cmpint(hca_v2p_fetch_add(fix.v2p, HCA_V2P_EE, &info, 5, &old), ==,
+                    HCA_V2P_LENGTH_ERR);
+    info.va--;
+    info.len = 4;
+    g_assert_cmpint(hca_v2p_fetch_add(fix.v2p, HCA_V2P_EE, &info, 5, &old), ==,
+                    HCA_V2P_LENGTH_ERR);
+    info = region_part(&region, 0xff8, 8, false);
+    g_assert_cmpint(hca_v2p_fetch_add(fix.v2p, HCA_V2P_EE, &info, 5, &old), ==,
+                    HCA_V2P_LENGTH_ERR);
+    fix_free(&fix);
+}
+
+static void test_dma_entry(void)
+{
+    Region region = { .key = 2, .page_shift = 12, .npages = 2, .start = 0x1ff0,
+                      .length = 0x1000 };
+    uint8_t entry[32], got[32];
+    Fix fix;
+
+    fix_init(&fix, 4096);
+    region.page[0] = ram_alloc(fix.ram, 1);
+    ram_alloc(fix.ram, 1);
+    region.page[1] = ram_alloc(fix.ram, 1);
+    region_write_tables(&fix, &region, 3);
+    for (unsigned i = 0; i < 16; i++) {
+        HcaMatchInfo info = region_part(&region, i, 32, true);
+
+        memset(entry, 0x80 + i, sizeof(entry));
+        g_assert_cmpint(hca_v2p_write_entry(fix.v2p, HCA_V2P_EE, &info, entry),
+                        ==, 0);
+        g_assert_cmpint(hca_v2p_read(fix.v2p, HCA_V2P_EE, &info, got), ==, 0);
+        g_assert_cmpmem(got, 32, entry, 32);
+        fix.ram->piece = i & 1 ? 65536 : 16;
+    }
+    fix_free(&fix);
+}
+
+/* 5.1: the commands */
+
+static void test_command_init(void)
+{
+    Ram *ram = ram_new();
+    HcaV2p *v2p = hca_v2p_new(&ram->ops, ram, LOG_MPTS, LOG_MTTS, 1024, 1024,
+                              2);
+    struct rdma_hca_mpt mpt = { 0 };
+    HcaMatchInfo info = match(VA, 0, 0, 0, 1);
+    uint64_t addr = 0;
+    uint64_t space = (uint64_t)HCA_ICM_MAX_PAGES << 12;
+
+    /* Nothing before INIT_HCA. */
+    g_assert_cmphex(hca_v2p_write_mpt(v2p, 0, &mpt), ==,
+                    RDMA_HCA_STAT_BAD_INDEX);
+    g_assert_cmphex(hca_v2p_write_mtt(v2p, 0, &addr, 1), ==,
+                    RDMA_HCA_STAT_BAD_INDEX);
+    g_assert_cmpint(hca_v2p_check(v2p, HCA_V2P_EE, &info), ==,
+                    HCA_V2P_KEY_ERR);
+    g_assert_cmphex(hca_v2p_init(v2p, 0, LOG_MPTS + 1, 0), ==,
+                    RDMA_HCA_STAT_EXCEED_LIM);
+    g_assert_cmphex(hca_v2p_init(v2p, space, 0, 0), ==, 3);
+    g_assert_cmphex(hca_v2p_init(v2p, space - 64, 1, 0), ==, 3);
+    g_assert_cmphex(hca_v2p_init(v2p, 0, 0, space), ==, 3);
+    g_assert_cmphex(hca_v2p_init(v2p, 0, 0, 32), ==, 3);
+    g_assert_cmphex(hca_v2p_init(v2p, UINT64_MAX - 63, 0, 0), ==, 3);
+    g_assert_cmphex(hca_v2p_init(v2p, 0, LOG_MPTS, space - 64), ==, 0);
+    /* ICM that is not mapped, or that is not memory. */
+    mpt = make_mpt(0, LOCAL_MPT, 0, 0, 0, 12, 0, 0);
+    g_assert_cmphex(hca_v2p_write_mpt(v2p, 0, &mpt), ==,
+                    RDMA_HCA_STAT_BAD_SEG_PARAM);
+    g_assert_cmphex(hca_v2p_map_icm(v2p, 0, RAM_HOLE, 1), ==, 0);
+    g_assert_cmphex(hca_v2p_write_mpt(v2p, 0, &mpt), ==,
+                    RDMA_HCA_STAT_BAD_SEG_PARAM);
+    g_assert_cmphex(hca_v2p_query_mpt(v2p, 0, &mpt), ==,
+                    RDMA_HCA_STAT_BAD_SEG_PARAM);
+    g_assert_cmphex(hca_v2p_write_mtt(v2p, 0, &addr, 1), ==,
+                    RDMA_HCA_STAT_BAD_SEG_PARAM);
+    g_assert_cmphex(hca_v2p_unmap_icm(v2p, 0, 1), ==, 0);
+    g_assert_cmphex(hca_v2p_unmap_icm(v2p, 0, 1), ==, 3);
+    hca_v2p_free(v2p);
+    ram_free(ram);
+}
+
+static void test_command_mpt(void)
+{
+    const uint32_t last_mtt = (1u << LOG_MTTS) - 1;
+    struct rdma_hca_mpt mpt;
+    Fix fix;
+
+    fix_init(&fix, 4096);
+    g_assert_cmphex(write_mpt(&fix, 5, LOCAL_MPT | RDMA_HCA_MPT_SW_OWNS, 1, 0,
+                              0x3000, 12, last_mtt - 2, 3), ==, 0);
+    g_assert_cmpuint(hca_v2p_live_mpts(fix.v2p), ==, 1);
+    g_assert_cmphex(write_mpt(&fix, 5, LOCAL_MPT, 1, 0, 0, 12, 0, 0), ==,
+                    RDMA_HCA_STAT_BAD_RESOURCE);
+    g_assert_cmphex(hca_v2p_query_mpt(fix.v2p, 5, &mpt), ==, 0);
+    g_assert_cmphex(GUINT32_FROM_BE(mpt.flags), ==, LOCAL_MPT);
+    /* Key against index, pages against length, table, size; no window. */
+    mpt = make_mpt(7, LOCAL_MPT, 1, 0, 0, 12, 0, 0);
+    g_assert_cmphex(hca_v2p_write_mpt(fix.v2p, 6, &mpt), ==, 3);
+    g_assert_cmphex(write_mpt(&fix, 6, LOCAL_MPT, 1, 0, 0x3001, 12, 0, 3), ==,
+                    3);
+    g_assert_cmphex(write_mpt(&fix, 6, LOCAL_MPT, 1, 0xfff, 0x2002, 12, 0, 3),
+                    ==, 3);
+    g_assert_cmphex(write_mpt(&fix, 6, LOCAL_MPT, 1, 0, 0x3000, 12,
+                              last_mtt - 1, 0), ==, 3);
+    g_assert_cmphex(write_mpt(&fix, 6, LOCAL_MPT, 1, 0, 0x1000, 12,
+                              last_mtt + 1, 0), ==, 3);
+    g_assert_cmphex(write_mpt(&fix, 6, LOCAL_MPT, 1, 0, 0x1000, 32, 0, 0), ==,
+                    3);
+    g_assert_cmphex(write_mpt(&fix, 6, LOCAL_MPT, 1, 0,
+                              (UINT64_C(1) << 63) + 1, 31, 0, 0), ==, 3);
+    g_assert_cmphex(write_mpt(&fix, 6, RDMA_HCA_MPT_MIO, 1, 0, 0x1000, 12, 0,
+                              0), ==, 3);
+    g_assert_cmphex(write_mpt(&fix, 6, LOCAL_MPT | RDMA_HCA_ACCESS_ON_DEMAND,
+                              1, 0, 0x1000, 12, 0, 0), ==, 3);
+    mpt = make_mpt(64, LOCAL_MPT, 1, 0, 0, 12, 0, 0);
+    g_assert_cmphex(hca_v2p_write_mpt(fix.v2p, 64, &mpt), ==,
+                    RDMA_HCA_STAT_BAD_INDEX);
+    g_assert_cmphex(hca_v2p_query_mpt(fix.v2p, UINT32_MAX, &mpt), ==,
+                    RDMA_HCA_STAT_BAD_INDEX);
+    /* Back to software; twice is an error. */
+    g_assert_cmphex(hca_v2p_invalidate_mpt(fix.v2p, 5), ==, 0);
+    g_assert_cmphex(hca_v2p_invalidate_mpt(fix.v2p, 5), ==,
+                    RDMA_HCA_STAT_BAD_RES_STATE);
+    g_assert_cmphex(hca_v2p_invalidate_mpt(fix.v2p, 64), ==,
+                    RDMA_HCA_STAT_BAD_INDEX);
+    g_assert_cmpuint(hca_v2p_live_mpts(fix.v2p), ==, 0);
+    g_assert_cmphex(hca_v2p_query_mpt(fix.v2p, 5, &mpt), ==, 0);
+    g_assert_cmphex(GUINT32_FROM_BE(mpt.flags) & RDMA_HCA_MPT_SW_OWNS, ==,
+                    RDMA_HCA_MPT_SW_OWNS);
+    fix_free(&fix);
+}
+
+static void test_command_mtt(void)
+{
+    const uint64_t table = 1u << LOG_MTTS;
+    uint64_t addr[512], got[512];
+    Fix fix;
+
+    fix_init(&fix, 1024);
+    for (unsigned i = 0; i < 512; i++) {
+        addr[i] = (uint64_t)(i + 1) << 12;
+    }
+    for (uint64_t at = 3; at + 508 <= table; at += 501) {
+        g_assert_cmphex(hca_v2p_write_mtt(fix.v2p, at, addr, 508), ==, 0);
+        g_assert_cmphex(hca_v2p_read_mtt(fix.v2p, at, got, 508), ==, 0);
+        g_assert_cmpmem(got, 508 * 8, addr, 508 * 8);
+    }
+    g_assert_cmphex(hca_v2p_write_mtt(fix.v2p, table - 1, addr, 1), ==, 0);
+    g_assert_cmphex(hca_v2p_write_mtt(fix.v2p, table - 1, addr, 2), ==,
+                    RDMA_HCA_STAT_BAD_INDEX);
+    g_assert_cmphex(hca_v2p_write_mtt(fix.v2p, table, addr, 1), ==,
+                    RDMA_HCA_STAT_BAD_INDEX);
+    g_assert_cmphex(hca_v2p_write_mtt(fix.v2p, UINT64_MAX, addr, 2), ==,
+                    RDMA_HCA_STAT_BAD_INDEX);
+    g_assert_cmphex(hca_v2p_read_mtt(fix.v2p, UINT64_MAX, got, 2), ==,
+                    RDMA_HCA_STAT_BAD_INDEX);
+    fix_free(&fix);
+}
+
+/* SYNC_TPT and UNMAP_ICM: tables in memory are whole; big-endian. */
+static void test_command_sync(void)
+{
+    uint64_t addr[9] = { 1, 2, 3, 4, 5, 6, 7, 8, 0x123456789000 };
+    struct rdma_hca_mpt *entry;
+    uint64_t *mtt;
+    Fix fix;
+
+    fix_init(&fix, 65536);
+    entry = icm_at(&fix, MPT_BASE + 33 * 64);
+    mtt = icm_at(&fix, MTT_BASE + 7 * 8);
+    g_assert_cmphex(write_mpt(&fix, 33, LOCAL_MPT, 1, 0, 0x1000, 12, 7, 1), ==,
+                    0);
+    g_assert_cmphex(hca_v2p_write_mtt(fix.v2p, 7, addr, 9), ==, 0);
+    g_assert_cmphex(entry->key, ==, 0);
+    g_assert_cmphex(hca_v2p_sync(fix.v2p), ==, 0);
+    g_assert_cmphex(GUINT32_FROM_BE(entry->key), ==, 33);
+    g_assert_cmphex(GUINT64_FROM_BE(mtt[8]), ==, 0x123456789000);
+    /* Gone from under the region: it has no memory, and is still given back. */
+    g_assert_cmphex(hca_v2p_unmap_icm(fix.v2p, MPT_BASE, 2), ==, 0);
+    g_assert_cmpint(check(&fix, VA, 1, 33, 0, 1), ==, HCA_V2P_KEY_ERR);
+    g_assert_cmphex(hca_v2p_invalidate_mpt(fix.v2p, 33), ==, 0);
+    fix_free(&fix);
+}
+
+/* What was left in memory by the system before is no region. */
+static void test_command_leftovers(void)
+{
+    struct rdma_hca_mpt mpt = make_mpt(4, LOCAL_MPT | ALL_ACCESS, 0, 0, 0x1000,
+                                       12, 0, 1);
+    Fix fix;
+
+    fix_init(&fix, 4096);
+    memcpy(icm_at(&fix, MPT_BASE + 4 * 64), &mpt, sizeof(mpt));
+    g_assert_cmpint(check(&fix, VA, 0, 4, 0, 1), ==, HCA_V2P_KEY_ERR);
+    g_assert_cmphex(write_mpt(&fix, 4, LOCAL_MPT, 0, 0, 0x1000, 12, 0, 1), ==,
+                    0);
+    g_assert_cmpint(check(&fix, VA, 0, 4, 0, 1), ==, 0);
+    hca_v2p_close(fix.v2p);
+    g_assert_cmpint(check(&fix, VA, 0, 4, 0, 1), ==, HCA_V2P_KEY_ERR);
+    g_assert_cmphex(hca_v2p_init(fix.v2p, MPT_BASE, LOG_MPTS, MTT_BASE), ==,
+                    0);
+    g_assert_cmpint(check(&fix, VA, 0, 4, 0, 1), ==, HCA_V2P_KEY_ERR);
+    fix_free(&fix);
+}
+
+/* Tables that the guest scribbles over: errors, and nothing but its RAM. */
+static void test_hostile_icm(void)
+{
+    uint8_t buf[256] = { 0 };
+    struct iovec iov[8];
+    unsigned states[HCA_V2P_NSTATES] = { 0 };
+    Fix fix;
+
+    fix_init(&fix, 128);        /* two lines: everything is read again */
+    for (uint32_t i = 0; i < 1u << LOG_MPTS; i++) {
+        g_assert_cmphex(write_mpt(&fix, i, LOCAL_MPT, 1, 0, 0x1000, 12, i, 0),
+                        ==, 0);
+    }
+    for (unsigned round = 0; round < 20000; round++) {
+        uint32_t i = g_test_rand_int_range(0, 1 << LOG_MPTS);
+        struct rdma_hca_mpt *mpt = icm_at(&fix, MPT_BASE + i * 64);
+        HcaMatchInfo info = match(g_test_rand_int() & 1 ? VA : OFF, 1, i,
+                                  g_test_rand_int_range(0, 0x3000),
+                                  g_test_rand_int_range(1, sizeof(buf)));
+        uint32_t *word = (uint32_t *)mpt + g_test_rand_int_range(4, 14);
+        unsigned n = G_N_ELEMENTS(iov);
+        uint64_t old;
+        HcaV2pState state;
+
+        *mpt = make_mpt(i, LOCAL_MPT | ALL_ACCESS, 1, 0, 0x4000, 12, i, 0);
+        *word = g_test_rand_int() >> (g_test_rand_int() & 31);
+        if (g_test_rand_int() & 1) {
+            mpt->page_size = g_test_rand_int() >> (g_test_rand_int() & 31);
+        }
+        for (unsigned j = 0; j < 16; j++) {
+            uint64_t *mtt = icm_at(&fix, MTT_BASE +
+                                   8 * g_test_rand_int_range(0, 64));
+
+            *mtt = GUINT64_TO_BE(RAM_BASE + (g_test_rand_int() % RAM_SIZE));
+            if (j & 1) {
+                *mtt = (uint64_t)g_test_rand_int() << 32 | g_test_rand_int();
+            }
+        }
+        state = hca_v2p_read(fix.v2p, HCA_V2P_EE, &info, buf);
+        g_assert_cmpint(state, <, HCA_V2P_NSTATES);
+        states[state]++;
+        hca_v2p_map(fix.v2p, HCA_V2P_EE, &info, iov, &n);
+        info.len = 8;
+        hca_v2p_fetch_add(fix.v2p, HCA_V2P_EE, &info, 0, &old);
+    }
+    g_assert_cmpuint(states[HCA_V2P_SUCCESS], >, 0);
+    g_assert_cmpuint(states[HCA_V2P_LENGTH_ERR], >, 0);
+    g_assert_cmpuint(states[HCA_V2P_DMA_ERR], >, 0);
+    fix_free(&fix);
+}
+
+/* 5.2: requests are counted where they came from */
+static void test_channels(void)
+{
+    const HcaV2pCounters *counters;
+    HcaMatchInfo info;
+    uint64_t buf;
+    Fix fix;
+
+    fix_init(&fix, 4096);
+    counters = hca_v2p_counters(fix.v2p);
+    g_assert_cmphex(write_mpt(&fix, 1, LOCAL_MPT | RDMA_HCA_MPT_PHYSICAL, 1,
+                              RAM_BASE, RAM_SIZE, 12, 0, 0), ==, 0);
+    for (HcaV2pChannel c = HCA_V2P_DB; c < HCA_V2P_NCHANNELS; c++) {
+        info = match(VA, 1, 1, RAM_BASE, 8);
+        g_assert_cmpint(hca_v2p_read(fix.v2p, c, &info, &buf), ==, 0);
+        g_assert_cmpuint(counters->requests[c], ==, 1);
+        g_assert_cmpuint(counters->read_bytes[c], ==, 8);
+        g_assert_cmpuint(counters->pended[c], ==, 0);
+    }
+    g_assert_cmpuint(counters->failed[HCA_V2P_KEY_ERR], ==, 0);
+    info.key = 2;
+    hca_v2p_read(fix.v2p, HCA_V2P_DB, &info, &buf);
+    g_assert_cmpuint(counters->failed[HCA_V2P_KEY_ERR], ==, 1);
+    fix_free(&fix);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/v2p/5.2/channels", test_channels);
+    g_test_add_func("/v2p/5.3/model", test_mdata_model);
+    g_test_add_func("/v2p/5.3/bad", test_mdata_bad);
+    g_test_add_func("/v2p/5.5/model", test_cache_model);
+    g_test_add_func("/v2p/5.5/errors", test_cache_errors);
+    g_test_add_func("/v2p/5.6/order", test_check_order);
+    g_test_add_func("/v2p/5.6/flags", test_check_flags);
+    g_test_add_func("/v2p/5.6/bounds", test_check_bounds);
+    g_test_add_func("/v2p/5.6/huge", test_check_huge);
+    g_test_add_data_func("/v2p/5.7/random/small-cache",
+                         GUINT_TO_POINTER(1024), test_pages_random);
+    g_test_add_data_func("/v2p/5.7/random/large-cache",
+                         GUINT_TO_POINTER(524288), test_pages_random);
+    g_test_add_func("/v2p/5.7/sizes", test_pages_sizes);
+    g_test_add_func("/v2p/5.7/physical", test_pages_physical);
+    g_test_add_func("/v2p/5.7/joined", test_pages_joined);
+    g_test_add_func("/v2p/5.4/refused", test_dma_refused);
+    g_test_add_func("/v2p/5.4/atomic", test_dma_atomic);
+    g_test_add_func("/v2p/5.4/entry", test_dma_entry);
+    g_test_add_func("/v2p/5.1/init", test_command_init);
+    g_test_add_func("/v2p/5.1/mpt", test_command_mpt);
+    g_test_add_func("/v2p/5.1/mtt", test_command_mtt);
+    g_test_add_func("/v2p/5.1/sync", test_command_sync);
+    g_test_add_func("/v2p/5.1/leftovers", test_command_leftovers);
+    g_test_add_func("/v2p/hostile-icm", test_hostile_icm);
+    return g_test_run();
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * CEU parser (VirtToPhys document 5.1): what the command unit does to the
+ * TPT's metadata and tables. See table 2.2 for the requests.
+ */
+#include <glib.h>
+#include <string.h>
+
+#include "../../abi/rdma_hca_cmd.h"
+#include "../../abi/rdma_hca_regs.h"
+#include "v2p_int.h"
+
+/* WR_ICMMAP_EN. */
+uint8_t hca_v2p_init(HcaV2p *v2p, uint64_t mpt_base, unsigned log_mpts,
+                     uint64_t mtt_base)
+{
+    uint64_t space = (uint64_t)HCA_ICM_MAX_PAGES << RDMA_HCA_ICM_PAGE_SHIFT;
+
+    if (log_mpts > v2p->max_log_mpts) {
+        return RDMA_HCA_STAT_EXCEED_LIM;
+    }
+    if (mpt_base % HCA_TPT_LINE || mtt_base % HCA_TPT_LINE ||
+        mpt_base >= space || mtt_base >= space ||
+        ((uint64_t)RDMA_HCA_MPT_SIZE << log_mpts) > space - mpt_base) {
+        return RDMA_HCA_STAT_BAD_PARAM;
+    }
+    hca_v2p_forget(v2p);
+    v2p->mpt_base = mpt_base;
+    v2p->log_mpts = log_mpts;
+    v2p->mtt_base = mtt_base;
+    v2p->ready = true;
+    return RDMA_HCA_STAT_OK;
+}
+
+/* WR_ICMMAP_DIS. */
+void hca_v2p_close(HcaV2p *v2p)
+{
+    hca_v2p_forget(v2p);
+}
+
+/* MAP_ICM_EN. */
+uint8_t hca_v2p_map_icm(HcaV2p *v2p, uint64_t virt, uint64_t page,
+                        uint32_t npages)
+{
+    return hca_mdata_map(v2p->mdata, virt, page, npages);
+}
+
+/* MAP_ICM_DIS. What is cached of the pages goes back to them first. */
+uint8_t hca_v2p_unmap_icm(HcaV2p *v2p, uint64_t virt, uint32_t npages)
+{
+    hca_sched_select(&v2p->sched, HCA_V2P_CEU);
+    hca_tpt_cache_sync(v2p->mpt_ram);
+    hca_tpt_cache_sync(v2p->mtt_ram);
+    hca_tpt_cache_clear(v2p->mpt_ram);
+    hca_tpt_cache_clear(v2p->mtt_ram);
+    return hca_mdata_unmap(v2p->mdata, virt, npages);
+}
+
+static bool index_ok(const HcaV2p *v2p, uint32_t index)
+{
+    return v2p->ready && index < UINT64_C(1) << v2p->log_mpts;
+}
+
+static void set_owned(HcaV2p *v2p, uint32_t index, bool owned)
+{
+    uint64_t bit = UINT64_C(1) << index % 64;
+
+    if (owned) {
+        v2p->owned[index / 64] |= bit;
+        v2p->live_mpts++;
+    } else {
+        v2p->owned[index / 64] &= ~bit;
+        v2p->live_mpts--;
+    }
+}
+
+/* Whether a region's pages are in the MTT, and are as many as it says. */
+static bool mtts_ok(const HcaV2p *v2p, const HcaMpt *mpt)
+{
+    uint64_t table = UINT64_C(1) << v2p->log_mtts;
+    uint64_t pages = hca_mpt_pages(mpt);
+
+    return !pages || (mpt->mtt_seg < table && pages <= table - mpt->mtt_seg &&
+                      (!mpt->mtt_sz || pages <= mpt->mtt_sz));
+}
+
+static bool mpt_ok(const HcaV2p *v2p, uint32_t index, const HcaMpt *mpt)
+{
+    uint32_t mask = (1u << v2p->log_mpts) - 1;
+
+    return (mpt->key & mask) == index &&
+           (mpt->flags & RDMA_HCA_MPT_REGION) &&
+           !(mpt->flags & RDMA_HCA_ACCESS_ON_DEMAND) &&
+           hca_mpt_shape_ok(mpt) && mtts_ok(v2p, mpt);
+}
+
+/* WR_MPT_WRITE. */
+uint8_t hca_v2p_write_mpt(HcaV2p *v2p, uint32_t index,
+                          const struct rdma_hca_mpt *entry)
+{
+    struct rdma_hca_mpt *line;
+    HcaMpt mpt;
+
+    hca_sched_select(&v2p->sched, HCA_V2P_CEU);
+    if (!index_ok(v2p, index)) {
+        return RDMA_HCA_STAT_BAD_INDEX;
+    }
+    if (hca_mpt_owned(v2p, index)) {
+        return RDMA_HCA_STAT_BAD_RESOURCE;
+    }
+    hca_mpt_decode(&mpt, entry);
+    if (!mpt_ok(v2p, index, &mpt)) {
+        return RDMA_HCA_STAT_BAD_PARAM;
+    }
+    line = hca_tpt_cache_write(v2p->mpt_ram, index);
+    if (!line) {
+        return RDMA_HCA_STAT_BAD_SEG_PARAM;
+    }
+    *line = *entry;
+    line->flags &= GUINT32_TO_BE(~RDMA_HCA_MPT_SW_OWNS);
+    set_owned(v2p, index, true);
+    return RDMA_HCA_STAT_OK;
+}
+
+/* WR_MPT_INVALID. */
+uint8_t hca_v2p_invalidate_mpt(HcaV2p *v2p, uint32_t index)
+{
+    struct rdma_hca_mpt *line;
+
+    hca_sched_select(&v2p->sched, HCA_V2P_CEU);
+    if (!index_ok(v2p, index)) {
+        return RDMA_HCA_STAT_BAD_INDEX;
+    }
+    if (!hca_mpt_owned(v2p, index)) {
+        return RDMA_HCA_STAT_BAD_RES_STATE;
+    }
+    set_owned(v2p, index, false);
+    /* If the table's page has gone the entry has gone with it. */
+    line = hca_tpt_cache_write(v2p->mpt_ram, index);
+    if (line) {
+        line->flags |= GUINT32_TO_BE(RDMA_HCA_MPT_SW_OWNS);
+    }
+    return RDMA_HCA_STAT_OK;
+}
+
+uint8_t hca_v2p_query_mpt(HcaV2p *v2p, uint32_t index,
+                          struct rdma_hca_mpt *mpt)
+{
+    const struct rdma_hca_mpt *line;
+
+    hca_sched_select(&v2p->sched, HCA_V2P_CEU);
+    if (!index_ok(v2p, index)) {
+        return RDMA_HCA_STAT_BAD_INDEX;
+    }
+    line = hca_tpt_cache_read(v2p->mpt_ram, index);
+    if (!line) {
+        return RDMA_HCA_STAT_BAD_SEG_PARAM;
+    }
+    *mpt = *line;
+    if (!hca_mpt_owned(v2p, index)) {
+        mpt->flags |= GUINT32_TO_BE(RDMA_HCA_MPT_SW_OWNS);
+    }
+    return RDMA_HCA_STAT_OK;
+}
+
+static uint8_t check_mtts(HcaV2p *v2p, uint64_t index, unsigned n)
+{
+    uint64_t table = UINT64_C(1) << v2p->log_mtts;
+
+    hca_sched_select(&v2p->sched, HCA_V2P_CEU);
+    if (!v2p->ready || index >= table || n > table - index) {
+        return RDMA_HCA_STAT_BAD_INDEX;
+    }
+    return RDMA_HCA_STAT_OK;
+}
+
+/* Whether all lines with these entries can be had: all or nothing. */
+static bool mtts_mapped(HcaV2p *v2p, uint64_t index, unsigned n)
+{
+    for (uint64_t line = index / HCA_MTTS_PER_LINE;
+         line <= (index + n - 1) / HCA_MTTS_PER_LINE; line++) {
+        if (!hca_tpt_cache_read(v2p->mtt_ram, line)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* WR_MTT_WRITE. */
+uint8_t hca_v2p_write_mtt(HcaV2p *v2p, uint64_t index, const uint64_t *addr,
+                          unsigned n)
+{
+    uint8_t status = check_mtts(v2p, index, n);
+
+    if (status || !n) {
+        return status;
+    }
+    if (!mtts_mapped(v2p, index, n)) {
+        return RDMA_HCA_STAT_BAD_SEG_PARAM;
+    }
+    for (unsigned i = 0; i < n; i++, index++) {
+        uint64_t *line = hca_tpt_cache_write(v2p->mtt_ram,
+                                             index / HCA_MTTS_PER_LINE);
+
+        if (!line) {
+            return RDMA_HCA_STAT_BAD_SEG_PARAM;
+        }
+        line[index % HCA_MTTS_PER_LINE] = GUINT64_TO_BE(addr[i]);
+    }
+    return RDMA_HCA_STAT_OK;
+}
+
+uint8_t hca_v2p_read_mtt(HcaV2p *v2p, uint64_t index, uint64_t *addr,
+                         unsigned n)
+{
+    uint8_t status = check_mtts(v2p, index, n);
+
+    if (status) {
+        return status;
+    }
+    for (unsigned i = 0; i < n; i++, index++) {
+        const uint64_t *line = hca_tpt_cache_read(v2p->mtt_ram,
+                                                  index / HCA_MTTS_PER_LINE);
+
+        if (!line) {
+            return RDMA_HCA_STAT_BAD_SEG_PARAM;
+        }
+        addr[i] = GUINT64_FROM_BE(line[index % HCA_MTTS_PER_LINE]);
+    }
+    return RDMA_HCA_STAT_OK;
+}
+
+uint8_t hca_v2p_sync(HcaV2p *v2p)
+{
+    bool ok;
+
+    hca_sched_select(&v2p->sched, HCA_V2P_CEU);
+    ok = hca_tpt_cache_sync(v2p->mpt_ram);
+    ok &= hca_tpt_cache_sync(v2p->mtt_ram);
+    return ok ? RDMA_HCA_STAT_OK : RDMA_HCA_STAT_BAD_SEG_PARAM;
+}

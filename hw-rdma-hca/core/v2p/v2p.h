@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * VirtToPhys: from (key, virtual address, length, access) to host memory.
+ *
+ * No other unit reads or writes guest memory that a key protects. Sections
+ * are those of the VirtToPhys document.
+ *
+ * virt_to_phys.c       4: the unit assembled; requests of the engine
+ * ceu_parser.c         5.1: requests of the command unit
+ * tptmdata.c           5.3: ICM mappings and bases of the TPT; also used, as
+ *                      ctxmdata, by the context manager (its document 5.3)
+ * tpt_cache.c          5.5: one set-associative write-back LRU cache, used as
+ *                      mpt_ram and as mtt_ram
+ * mpt_check.c          5.6: the checks of a request against its MPT entry
+ * request_scheduler.c  5.2: the channels and their order
+ * host_op.c            5.4: DMA reads and writes by channel
+ */
+#ifndef HCA_V2P_H
+#define HCA_V2P_H
+
+#include <sys/uio.h>
+
+#include "../../abi/rdma_hca_cxt.h"
+#include "../host.h"
+
+typedef struct HcaV2p HcaV2p;
+typedef struct HcaTptMdata HcaTptMdata;
+
+/* Who asks (3.2): the command unit and the seven channels of the engine. */
+typedef enum HcaV2pChannel {
+    HCA_V2P_CEU,
+    HCA_V2P_DB,         /* Doorbell Processing: SQ WQE */
+    HCA_V2P_WP_WQE,     /* WQE Parser: SQ WQE */
+    HCA_V2P_WP_ND,      /* WQE Parser: network data */
+    HCA_V2P_RTC,        /* Requester Trans Control: CQE */
+    HCA_V2P_RRC,        /* Requester Recv Control: read response, CQE */
+    HCA_V2P_RWM,        /* RQ WQE Manager */
+    HCA_V2P_EE,         /* Execution Engine: data, CQE, EQE */
+    HCA_V2P_NCHANNELS
+} HcaV2pChannel;
+
+/*
+ * Outcome of a request (engine document, table 7.7). Checked in the order
+ * KEY, PD, FLAGS, LENGTH (5.5.3).
+ */
+typedef enum HcaV2pState {
+    HCA_V2P_SUCCESS = 0,
+    HCA_V2P_LENGTH_ERR = 1,     /* outside the region, or of its pages */
+    HCA_V2P_KEY_ERR = 2,        /* no region of the hardware has this key */
+    HCA_V2P_FLAGS_ERR = 3,      /* access not allowed */
+    HCA_V2P_PD_ERR = 4,
+    HCA_V2P_DMA_ERR = 5,        /* ours: the bus address is not RAM */
+    HCA_V2P_NSTATES
+} HcaV2pState;
+
+/* Match-Info flags besides the access bits RDMA_HCA_ACCESS_* (2.1). */
+#define HCA_V2P_ABSOLUTE_ADDR (1u << 27)
+#define HCA_V2P_RELATIVE_ADDR (1u << 26)    /* va counts from the start */
+
+/*
+ * Match-Info (2.1). @flags: one addressing mode, and the access that the
+ * region must allow: none (local read) or RDMA_HCA_ACCESS_LOCAL_WRITE,
+ * REMOTE_WRITE, REMOTE_READ, REMOTE_ATOMIC.
+ */
+typedef struct HcaMatchInfo {
+    uint32_t flags;
+    uint32_t pd;
+    uint32_t key;
+    uint32_t len;
+    uint64_t va;
+} HcaMatchInfo;
+
+/* @log_* and sizes as in HcaConfig. */
+HcaV2p *hca_v2p_new(const HcaHostOps *ops, void *opaque, unsigned log_mpts,
+                    unsigned log_mtts, uint32_t mpt_cache_size,
+                    uint32_t mtt_cache_size, uint32_t ways);
+void hca_v2p_free(HcaV2p *v2p);
+void hca_v2p_reset(HcaV2p *v2p);
+
+/* Only the checks. A request of length 0 succeeds, whatever its key. */
+HcaV2pState hca_v2p_check(HcaV2p *v2p, HcaV2pChannel channel,
+                          const HcaMatchInfo *info);
+
+/*
+ * Find the memory of a request for reading. On entry *@iovcnt is the room in
+ * @iov, on return the pieces used. Pieces that lie together are joined.
+ * Running out of room is HCA_V2P_LENGTH_ERR. Pointers as dma_map's.
+ */
+HcaV2pState hca_v2p_map(HcaV2p *v2p, HcaV2pChannel channel,
+                        const HcaMatchInfo *info, struct iovec *iov,
+                        unsigned *iovcnt);
+
+/* Copy info->len bytes from or to guest memory. Nothing on an error of the
+ * checks; on HCA_V2P_DMA_ERR what lies before the bad page may be done. */
+HcaV2pState hca_v2p_read(HcaV2p *v2p, HcaV2pChannel channel,
+                         const HcaMatchInfo *info, void *buf);
+HcaV2pState hca_v2p_write(HcaV2p *v2p, HcaV2pChannel channel,
+                          const HcaMatchInfo *info, const void *buf);
+
+/*
+ * Write a queue entry, of at least 8 bytes: as hca_v2p_write(), but the last
+ * four, in which its owner is, become visible to the guest after the others.
+ */
+HcaV2pState hca_v2p_write_entry(HcaV2p *v2p, HcaV2pChannel channel,
+                                const HcaMatchInfo *info, const void *entry);
+
+/*
+ * An atomic on 8 naturally aligned bytes (info->len is 8), atomic against
+ * the guest's processors; guest byte order is little-endian. *@old is the
+ * value before.
+ */
+HcaV2pState hca_v2p_fetch_add(HcaV2p *v2p, HcaV2pChannel channel,
+                              const HcaMatchInfo *info, uint64_t add,
+                              uint64_t *old);
+HcaV2pState hca_v2p_cmp_swap(HcaV2p *v2p, HcaV2pChannel channel,
+                             const HcaMatchInfo *info, uint64_t compare,
+                             uint64_t swap, uint64_t *old);
+
+/*
+ * Plain bus addresses, for what the kernel driver vouches for: mailboxes and
+ * doorbell records. False when any byte is not RAM.
+ */
+bool hca_dma_read(HcaV2p *v2p, HcaV2pChannel channel, uint64_t addr,
+                  void *buf, uint32_t len);
+bool hca_dma_write(HcaV2p *v2p, HcaV2pChannel channel, uint64_t addr,
+                   const void *buf, uint32_t len);
+
+/* The command unit's side (3.1); each returns a command status. */
+uint8_t hca_v2p_init(HcaV2p *v2p, uint64_t mpt_base, unsigned log_mpts,
+                     uint64_t mtt_base);
+void hca_v2p_close(HcaV2p *v2p);
+uint8_t hca_v2p_map_icm(HcaV2p *v2p, uint64_t virt, uint64_t page,
+                        uint32_t npages);
+uint8_t hca_v2p_unmap_icm(HcaV2p *v2p, uint64_t virt, uint32_t npages);
+uint8_t hca_v2p_write_mpt(HcaV2p *v2p, uint32_t index,
+                          const struct rdma_hca_mpt *mpt);
+uint8_t hca_v2p_invalidate_mpt(HcaV2p *v2p, uint32_t index);
+uint8_t hca_v2p_query_mpt(HcaV2p *v2p, uint32_t index,
+                          struct rdma_hca_mpt *mpt);
+uint8_t hca_v2p_write_mtt(HcaV2p *v2p, uint64_t index,
+                          const uint64_t *addr, unsigned n);
+uint8_t hca_v2p_read_mtt(HcaV2p *v2p, uint64_t index, uint64_t *addr,
+                         unsigned n);
+/* SYNC_TPT: write back what is dirty. BAD_SEG_PARAM if some could not be. */
+uint8_t hca_v2p_sync(HcaV2p *v2p);
+
+/* Regions in hardware ownership now. */
+uint32_t hca_v2p_live_mpts(const HcaV2p *v2p);
+
+/* Pages in each of the two card-virtual spaces, contexts and TPT. */
+#define HCA_ICM_MAX_PAGES (1u << 20)
+
+/*
+ * ICM mappings (5.3.4; context document 5.3): card-virtual 4 KiB pages to
+ * bus pages. @max_pages bounds the space: virt < max_pages << 12.
+ */
+HcaTptMdata *hca_mdata_new(uint64_t max_pages);
+void hca_mdata_free(HcaTptMdata *mdata);
+void hca_mdata_clear(HcaTptMdata *mdata);
+/* Status as of MAP_ICM and UNMAP_ICM: all or nothing. */
+uint8_t hca_mdata_map(HcaTptMdata *mdata, uint64_t virt, uint64_t page,
+                      uint32_t npages);
+uint8_t hca_mdata_unmap(HcaTptMdata *mdata, uint64_t virt, uint32_t npages);
+/* Bus address of the byte at @virt; false if its page is not mapped. */
+bool hca_mdata_lookup(const HcaTptMdata *mdata, uint64_t virt,
+                      uint64_t *bus);
+
+typedef struct HcaTptCacheCounters {
+    uint64_t hits, misses, refills;
+    uint64_t write_backs;
+    uint64_t write_back_errors; /* the table is not mapped or not RAM */
+} HcaTptCacheCounters;
+
+typedef struct HcaV2pCounters {
+    uint64_t requests[HCA_V2P_NCHANNELS];
+    uint64_t pended[HCA_V2P_NCHANNELS];     /* waited for a refill */
+    uint64_t read_bytes[HCA_V2P_NCHANNELS];
+    uint64_t write_bytes[HCA_V2P_NCHANNELS];
+    uint64_t failed[HCA_V2P_NSTATES];
+    HcaTptCacheCounters mpt, mtt;
+} HcaV2pCounters;
+
+const HcaV2pCounters *hca_v2p_counters(const HcaV2p *v2p);
+
+#endif /* HCA_V2P_H */

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The inside of VirtToPhys. */
+#ifndef HCA_V2P_INT_H
+#define HCA_V2P_INT_H
+
+#include "mpt_check.h"
+#include "request_scheduler.h"
+#include "tpt_cache.h"
+
+struct HcaV2p {
+    const HcaHostOps *ops;
+    void *opaque;
+    unsigned max_log_mpts;
+    unsigned log_mtts;
+
+    bool ready;                 /* INIT_HCA gave the tables' places */
+    unsigned log_mpts;
+    uint64_t mpt_base;          /* card-virtual */
+    uint64_t mtt_base;
+    HcaTptMdata *mdata;
+    HcaTptCache *mpt_ram;
+    HcaTptCache *mtt_ram;
+    /*
+     * One bit for each MPT entry in hardware ownership. What is in ICM is in
+     * the guest's reach, or left over from the system before; an entry counts
+     * only if SW2HW_MPT has put it there.
+     */
+    uint64_t *owned;
+    uint32_t live_mpts;
+    HcaRequestScheduler sched;
+    HcaV2pCounters counters;
+};
+
+#define HCA_MTTS_PER_LINE (HCA_TPT_LINE / RDMA_HCA_MTT_SIZE)
+
+static inline bool hca_mpt_owned(const HcaV2p *v2p, uint32_t index)
+{
+    return v2p->owned[index / 64] >> (index % 64) & 1;
+}
+
+/* Forget all regions and what is cached of the tables. */
+void hca_v2p_forget(HcaV2p *v2p);
+
+/*
+ * host_op.c: DMA of the request in hand. False where the bus address is not
+ * RAM. An entry is written as hca_v2p_write_entry() says.
+ */
+bool hca_host_read(HcaV2p *v2p, uint64_t bus, void *buf, uint64_t len);
+bool hca_host_write(HcaV2p *v2p, uint64_t bus, const void *buf, uint64_t len);
+bool hca_host_write_entry(HcaV2p *v2p, uint64_t bus, const void *entry,
+                          uint32_t len);
+/* 8 bytes of writable RAM at a multiple of 8, or NULL. */
+uint64_t *hca_host_map_atomic(HcaV2p *v2p, uint64_t bus);
+void hca_host_wrote_atomic(HcaV2p *v2p, uint64_t bus);
+
+#endif /* HCA_V2P_INT_H */

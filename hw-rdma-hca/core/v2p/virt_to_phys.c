@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * VirtToPhys (its document 4, 5.5.3, 5.8): the unit assembled, and the way of
+ * a request from key and virtual address to memory: MPT entry, checks, then
+ * page by page through the MTT (the MPT parser's splitting, 5.8).
+ */
+#include <glib.h>
+#include <string.h>
+
+#include "v2p_int.h"
+
+/* Number of a table's line @line at card-virtual @base, from or to ICM. */
+static bool icm_line(HcaV2p *v2p, uint64_t base, uint64_t line, uint64_t *bus)
+{
+    return hca_mdata_lookup(v2p->mdata, base + line * HCA_TPT_LINE, bus);
+}
+
+static bool read_line(HcaV2p *v2p, uint64_t base, uint64_t line, void *data)
+{
+    uint64_t bus;
+    bool ok;
+
+    hca_sched_pend(&v2p->sched);
+    ok = icm_line(v2p, base, line, &bus) &&
+         hca_host_read(v2p, bus, data, HCA_TPT_LINE);
+    hca_sched_resume(&v2p->sched);
+    return ok;
+}
+
+static bool write_line(HcaV2p *v2p, uint64_t base, uint64_t line,
+                       const void *data)
+{
+    uint64_t bus;
+
+    return icm_line(v2p, base, line, &bus) &&
+           hca_host_write(v2p, bus, data, HCA_TPT_LINE);
+}
+
+static bool mpt_refill(void *opaque, uint64_t line, void *data)
+{
+    HcaV2p *v2p = opaque;
+
+    return read_line(v2p, v2p->mpt_base, line, data);
+}
+
+static bool mpt_write_back(void *opaque, uint64_t line, const void *data)
+{
+    HcaV2p *v2p = opaque;
+
+    return write_line(v2p, v2p->mpt_base, line, data);
+}
+
+static bool mtt_refill(void *opaque, uint64_t line, void *data)
+{
+    HcaV2p *v2p = opaque;
+
+    return read_line(v2p, v2p->mtt_base, line, data);
+}
+
+static bool mtt_write_back(void *opaque, uint64_t line, const void *data)
+{
+    HcaV2p *v2p = opaque;
+
+    return write_line(v2p, v2p->mtt_base, line, data);
+}
+
+static const HcaTptBackingOps mpt_backing = { mpt_refill, mpt_write_back };
+static const HcaTptBackingOps mtt_backing = { mtt_refill, mtt_write_back };
+
+static size_t owned_words(const HcaV2p *v2p)
+{
+    return ((UINT64_C(1) << v2p->max_log_mpts) + 63) / 64;
+}
+
+HcaV2p *hca_v2p_new(const HcaHostOps *ops, void *opaque, unsigned log_mpts,
+                    unsigned log_mtts, uint32_t mpt_cache_size,
+                    uint32_t mtt_cache_size, uint32_t ways)
+{
+    HcaV2p *v2p = g_new0(HcaV2p, 1);
+
+    v2p->ops = ops;
+    v2p->opaque = opaque;
+    v2p->max_log_mpts = log_mpts;
+    v2p->log_mtts = log_mtts;
+    v2p->mdata = hca_mdata_new(HCA_ICM_MAX_PAGES);
+    v2p->mpt_ram = hca_tpt_cache_new(mpt_cache_size, ways, &mpt_backing, v2p,
+                                     &v2p->counters.mpt);
+    v2p->mtt_ram = hca_tpt_cache_new(mtt_cache_size, ways, &mtt_backing, v2p,
+                                     &v2p->counters.mtt);
+    v2p->owned = g_new0(uint64_t, owned_words(v2p));
+    v2p->sched.counters = &v2p->counters;
+    return v2p;
+}
+
+void hca_v2p_free(HcaV2p *v2p)
+{
+    hca_tpt_cache_free(v2p->mpt_ram);
+    hca_tpt_cache_free(v2p->mtt_ram);
+    hca_mdata_free(v2p->mdata);
+    g_free(v2p->owned);
+    g_free(v2p);
+}
+
+void hca_v2p_forget(HcaV2p *v2p)
+{
+    hca_tpt_cache_clear(v2p->mpt_ram);
+    hca_tpt_cache_clear(v2p->mtt_ram);
+    memset(v2p->owned, 0, owned_words(v2p) * sizeof(*v2p->owned));
+    v2p->live_mpts = 0;
+    v2p->ready = false;
+}
+
+void hca_v2p_reset(HcaV2p *v2p)
+{
+    hca_v2p_forget(v2p);
+    hca_mdata_clear(v2p->mdata);
+}
+
+uint32_t hca_v2p_live_mpts(const HcaV2p *v2p)
+{
+    return v2p->live_mpts;
+}
+
+const HcaV2pCounters *hca_v2p_counters(const HcaV2p *v2p)
+{
+    return &v2p->counters;
+}
+
+/* A request that has passed its checks, and how far it has come. */
+typedef struct HcaWalk {
+    HcaMpt mpt;
+    uint64_t at;                /* from the region's first page, or bus */
+    uint32_t left;
+} HcaWalk;
+
+static bool is_physical(const HcaWalk *walk)
+{
+    return walk->mpt.flags & RDMA_HCA_MPT_PHYSICAL;
+}
+
+static HcaV2pState find_mpt(HcaV2p *v2p, uint32_t key, HcaMpt *mpt)
+{
+    uint32_t index;
+    const void *entry;
+
+    if (!v2p->ready) {
+        return HCA_V2P_KEY_ERR;
+    }
+    index = key & ((1u << v2p->log_mpts) - 1);
+    if (!hca_mpt_owned(v2p, index)) {
+        return HCA_V2P_KEY_ERR;
+    }
+    entry = hca_tpt_cache_read(v2p->mpt_ram, index);
+    if (!entry) {
+        return HCA_V2P_KEY_ERR;
+    }
+    hca_mpt_decode(mpt, entry);
+    return HCA_V2P_SUCCESS;
+}
+
+/* Judge a request. With @info->len 0 there is nothing to judge. */
+static HcaV2pState begin(HcaV2p *v2p, HcaV2pChannel channel,
+                         const HcaMatchInfo *info, HcaWalk *walk)
+{
+    HcaV2pState state;
+    uint64_t offset;
+
+    hca_sched_select(&v2p->sched, channel);
+    walk->left = info->len;
+    if (!info->len) {
+        return HCA_V2P_SUCCESS;
+    }
+    state = find_mpt(v2p, info->key, &walk->mpt);
+    if (state != HCA_V2P_SUCCESS) {
+        return state;
+    }
+    state = hca_mpt_check(&walk->mpt, info, &offset);
+    if (state != HCA_V2P_SUCCESS) {
+        return state;
+    }
+    if (is_physical(walk)) {
+        walk->at = walk->mpt.start + offset;
+    } else {
+        walk->at = offset +
+                   (walk->mpt.start & ((UINT64_C(1) << walk->mpt.page_shift) - 1));
+    }
+    return HCA_V2P_SUCCESS;
+}
+
+static HcaV2pState end(HcaV2p *v2p, HcaV2pState state)
+{
+    v2p->counters.failed[state]++;
+    return state;
+}
+
+/* Bus address of page @page of a region. */
+static HcaV2pState find_page(HcaV2p *v2p, const HcaMpt *mpt, uint64_t page,
+                             uint64_t *bus)
+{
+    uint64_t table = UINT64_C(1) << v2p->log_mtts;
+    uint64_t index;
+    const uint64_t *line;
+
+    if ((mpt->mtt_sz && page >= mpt->mtt_sz) || mpt->mtt_seg >= table ||
+        page >= table - mpt->mtt_seg) {
+        return HCA_V2P_LENGTH_ERR;
+    }
+    index = mpt->mtt_seg + page;
+    line = hca_tpt_cache_read(v2p->mtt_ram, index / HCA_MTTS_PER_LINE);
+    if (!line) {
+        return HCA_V2P_DMA_ERR;
+    }
+    /* Multiples of 4 KiB for pages of any size; the low bits are flags. */
+    *bus = GUINT64_FROM_BE(line[index % HCA_MTTS_PER_LINE]) &
+           ~((UINT64_C(1) << RDMA_HCA_MPT_PAGE_SHIFT_MIN) - 1);
+    return HCA_V2P_SUCCESS;
+}
+
+/*
+ * The next piece, up to the end of its page: *@bus and *@len. Call while
+ * walk->left is not 0.
+ */
+static HcaV2pState next(HcaV2p *v2p, HcaWalk *walk, uint64_t *bus,
+                        uint32_t *len)
+{
+    uint64_t page_size = UINT64_C(1) << walk->mpt.page_shift;
+    uint64_t offset = walk->at & (page_size - 1);
+    HcaV2pState state;
+
+    if (is_physical(walk)) {
+        *bus = walk->at;
+        *len = walk->left;
+    } else {
+        state = find_page(v2p, &walk->mpt, walk->at >> walk->mpt.page_shift,
+                          bus);
+        if (state != HCA_V2P_SUCCESS) {
+            return state;
+        }
+        *bus += offset;
+        *len = MIN(walk->left, page_size - offset);
+    }
+    if (*len - 1 > UINT64_MAX - *bus) {
+        return HCA_V2P_DMA_ERR;
+    }
+    walk->at += *len;
+    walk->left -= *len;
+    return HCA_V2P_SUCCESS;
+}
+
+HcaV2pState hca_v2p_check(HcaV2p *v2p, HcaV2pChannel channel,
+                          const HcaMatchInfo *info)
+{
+    HcaWalk walk;
+
+    return end(v2p, begin(v2p, channel, info, &walk));
+}
+
+/* Pieces of a list of memory that is being made. */
+typedef struct HcaPieces {
+    struct iovec *iov;
+    unsigned room;
+    unsigned used;
+} HcaPieces;
+
+static bool add_piece(HcaPieces *pieces, void *p, uint64_t len)
+{
+    if (pieces->used) {
+        struct iovec *last = &pieces->iov[pieces->used - 1];
+
+        if ((uint8_t *)last->iov_base + last->iov_len == p) {
+            last->iov_len += len;
+            return true;
+        }
+    }
+    if (pieces->used == pieces->room) {
+        return false;
+    }
+    pieces->iov[pieces->used++] = (struct iovec){ p, len };
+    return true;
+}
+
+static HcaV2pState map_bus(HcaV2p *v2p, uint64_t bus, uint64_t left,
+                           HcaPieces *pieces)
+{
+    while (left) {
+        uint64_t len = left;
+        void *p = v2p->ops->dma_map(v2p->opaque, bus, &len, false);
+
+        if (!p) {
+            return HCA_V2P_DMA_ERR;
+        }
+        if (!add_piece(pieces, p, len)) {
+            return HCA_V2P_LENGTH_ERR;
+        }
+        bus += len;
+        left -= len;
+    }
+    return HCA_V2P_SUCCESS;
+}
+
+HcaV2pState hca_v2p_map(HcaV2p *v2p, HcaV2pChannel channel,
+                        const HcaMatchInfo *info, struct iovec *iov,
+                        unsigned *iovcnt)
+{
+    HcaPieces pieces = { iov, *iovcnt, 0 };
+    HcaWalk walk;
+    HcaV2pState state = begin(v2p, channel, info, &walk);
+    uint64_t bus;
+    uint32_t len;
+
+    while (state == HCA_V2P_SUCCESS && walk.left) {
+        state = next(v2p, &walk, &bus, &len);
+        if (state == HCA_V2P_SUCCESS) {
+            state = map_bus(v2p, bus, len, &pieces);
+        }
+    }
+    if (state == HCA_V2P_SUCCESS) {
+        v2p->counters.read_bytes[channel] += info->len;
+    }
+    *iovcnt = pieces.used;
+    return end(v2p, state);
+}
+
+HcaV2pState hca_v2p_read(HcaV2p *v2p, HcaV2pChannel channel,
+                         const HcaMatchInfo *info, void *buf)
+{
+    uint8_t *to = buf;
+    HcaWalk walk;
+    HcaV2pState state = begin(v2p, channel, info, &walk);
+    uint64_t bus;
+    uint32_t len;
+
+    while (state == HCA_V2P_SUCCESS && walk.left) {
+        state = next(v2p, &walk, &bus, &len);
+        if (state == HCA_V2P_SUCCESS) {
+            if (!hca_host_read(v2p, bus, to, len)) {
+                state = HCA_V2P_DMA_ERR;
+            }
+            to += len;
+        }
+    }
+    return end(v2p, state);
+}
+
+HcaV2pState hca_v2p_write(HcaV2p *v2p, HcaV2pChannel channel,
+                          const HcaMatchInfo *info, const void *buf)
+{
+    const uint8_t *from = buf;
+    HcaWalk walk;
+    HcaV2pState state = begin(v2p, channel, info, &walk);
+    uint64_t bus;
+    uint32_t len;
+
+    while (state == HCA_V2P_SUCCESS && walk.left) {
+        state = next(v2p, &walk, &bus, &len);
+        if (state == HCA_V2P_SUCCESS) {
+            if (!hca_host_write(v2p, bus, from, len)) {
+                state = HCA_V2P_DMA_ERR;
+            }
+            from += len;
+        }
+    }
+    return end(v2p, state);
+}
+
+/* An entry that lies across two pages: in two writes, the owner's last. */
+static HcaV2pState write_split_entry(HcaV2p *v2p, HcaV2pChannel channel,
+                                     const HcaMatchInfo *info,
+                                     const uint8_t *entry)
+{
+    HcaMatchInfo body = *info, last = *info;
+    HcaV2pState state;
+
+    last.len = sizeof(uint32_t);
+    body.len = info->len - last.len;
+    last.va += body.len;
+    state = hca_v2p_write(v2p, channel, &body, entry);
+    if (state != HCA_V2P_SUCCESS) {
+        return state;
+    }
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    return hca_v2p_write(v2p, channel, &last, entry + body.len);
+}
+
+HcaV2pState hca_v2p_write_entry(HcaV2p *v2p, HcaV2pChannel channel,
+                                const HcaMatchInfo *info, const void *entry)
+{
+    HcaWalk walk;
+    HcaV2pState state = begin(v2p, channel, info, &walk);
+    uint64_t bus;
+    uint32_t len;
+
+    if (state == HCA_V2P_SUCCESS) {
+        state = next(v2p, &walk, &bus, &len);
+    }
+    if (state == HCA_V2P_SUCCESS && walk.left) {
+        return write_split_entry(v2p, channel, info, entry);
+    }
+    if (state == HCA_V2P_SUCCESS &&
+        !hca_host_write_entry(v2p, bus, entry, len)) {
+        state = HCA_V2P_DMA_ERR;
+    }
+    return end(v2p, state);
+}
+
+/* Find the target of an atomic; NULL and *@state if there is none. */
+static uint64_t *find_atomic(HcaV2p *v2p, HcaV2pChannel channel,
+                             const HcaMatchInfo *info, uint64_t *bus,
+                             HcaV2pState *state)
+{
+    uint64_t *target = NULL;
+    HcaWalk walk;
+    uint32_t len;
+
+    *state = begin(v2p, channel, info, &walk);
+    if (*state != HCA_V2P_SUCCESS) {
+        return NULL;
+    }
+    if (info->len != sizeof(uint64_t)) {
+        *state = HCA_V2P_LENGTH_ERR;
+        return NULL;
+    }
+    *state = next(v2p, &walk, bus, &len);
+    if (*state != HCA_V2P_SUCCESS) {
+        return NULL;
+    }
+    if (len < sizeof(uint64_t) || *bus % sizeof(uint64_t)) {
+        *state = HCA_V2P_LENGTH_ERR;
+        return NULL;
+    }
+    target = hca_host_map_atomic(v2p, *bus);
+    if (!target) {
+        *state = HCA_V2P_DMA_ERR;
+    }
+    return target;
+}
+
+HcaV2pState hca_v2p_fetch_add(HcaV2p *v2p, HcaV2pChannel channel,
+                              const HcaMatchInfo *info, uint64_t add,
+                              uint64_t *old)
+{
+    HcaV2pState state;
+    uint64_t bus;
+    uint64_t *target = find_atomic(v2p, channel, info, &bus, &state);
+    uint64_t before, after;
+
+    if (!target) {
+        return end(v2p, state);
+    }
+    before = __atomic_load_n(target, __ATOMIC_SEQ_CST);
+    do {
+        after = GUINT64_TO_LE(GUINT64_FROM_LE(before) + add);
+    } while (!__atomic_compare_exchange_n(target, &before, after, false,
+                                          __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+    hca_host_wrote_atomic(v2p, bus);
+    *old = GUINT64_FROM_LE(before);
+    return end(v2p, HCA_V2P_SUCCESS);
+}
+
+HcaV2pState hca_v2p_cmp_swap(HcaV2p *v2p, HcaV2pChannel channel,
+                             const HcaMatchInfo *info, uint64_t compare,
+                             uint64_t swap, uint64_t *old)
+{
+    HcaV2pState state;
+    uint64_t bus;
+    uint64_t *target = find_atomic(v2p, channel, info, &bus, &state);
+    uint64_t before = GUINT64_TO_LE(compare);
+
+    if (!target) {
+        return end(v2p, state);
+    }
+    if (__atomic_compare_exchange_n(target, &before, GUINT64_TO_LE(swap),
+                                    false, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST)) {
+        hca_host_wrote_atomic(v2p, bus);
+    }
+    *old = GUINT64_FROM_LE(before);
+    return end(v2p, HCA_V2P_SUCCESS);
+}

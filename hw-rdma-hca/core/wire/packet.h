@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Packet metadata: what header_parser hands to the engines (engine document
+ * 7.2.8, 7.2.9) and the engines to the packet generators (7.2.6, 7.2.10).
+ *
+ * Numbers are in host byte order, immediate data excepted.
+ */
+#ifndef HCA_WIRE_PACKET_H
+#define HCA_WIRE_PACKET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HCA_PSN_MASK 0xffffffu
+#define HCA_QPN_MULTICAST 0xffffffu
+#define HCA_LID_PERMISSIVE 0xffff
+
+/* BTH opcode: service in 7:5, operation in 4:0 (IBA 9.2). */
+#define HCA_BTH_SERVICE(opcode) ((opcode) >> 5)
+#define HCA_BTH_OPERATION(opcode) ((opcode) & 0x1f)
+#define HCA_BTH_RC 0
+#define HCA_BTH_UC 1
+#define HCA_BTH_RD 2
+#define HCA_BTH_UD 3
+
+enum HcaBthOperation {
+    HCA_SEND_FIRST = 0x00,
+    HCA_SEND_MIDDLE = 0x01,
+    HCA_SEND_LAST = 0x02,
+    HCA_SEND_LAST_IMM = 0x03,
+    HCA_SEND_ONLY = 0x04,
+    HCA_SEND_ONLY_IMM = 0x05,
+    HCA_WRITE_FIRST = 0x06,
+    HCA_WRITE_MIDDLE = 0x07,
+    HCA_WRITE_LAST = 0x08,
+    HCA_WRITE_LAST_IMM = 0x09,
+    HCA_WRITE_ONLY = 0x0a,
+    HCA_WRITE_ONLY_IMM = 0x0b,
+    HCA_READ_REQUEST = 0x0c,
+    HCA_READ_RESP_FIRST = 0x0d,
+    HCA_READ_RESP_MIDDLE = 0x0e,
+    HCA_READ_RESP_LAST = 0x0f,
+    HCA_READ_RESP_ONLY = 0x10,
+    HCA_ACK = 0x11,
+    HCA_ATOMIC_ACK = 0x12,
+    HCA_CMP_SWAP = 0x13,
+    HCA_FETCH_ADD = 0x14,
+    HCA_SEND_LAST_INV = 0x16,
+    HCA_SEND_ONLY_INV = 0x17,
+};
+
+/* AETH syndrome (IBA 9.7.5.1): kind in 6:5, value in 4:0. */
+#define HCA_AETH_KIND(syndrome) (((syndrome) >> 5) & 3)
+#define HCA_AETH_VALUE(syndrome) ((syndrome) & 0x1f)
+#define HCA_AETH_ACK 0
+#define HCA_AETH_RNR 1
+#define HCA_AETH_NAK 3
+#define HCA_AETH(kind, value) ((uint8_t)((kind) << 5 | (value)))
+#define HCA_AETH_CREDITS_INVALID 0x1f
+#define HCA_NAK_PSN_SEQ 0
+#define HCA_NAK_INVALID_REQUEST 1
+#define HCA_NAK_REMOTE_ACCESS 2
+#define HCA_NAK_REMOTE_OP 3
+#define HCA_NAK_INVALID_RD 4
+
+typedef struct HcaGid {
+    uint8_t raw[16];
+} HcaGid;
+
+typedef struct HcaPacket {
+    /* LRH and GRH */
+    uint8_t vl;
+    uint8_t sl;
+    uint16_t dlid;
+    uint16_t slid;
+    bool has_grh;
+    uint8_t tclass;
+    uint8_t hop_limit;
+    uint32_t flow_label;
+    HcaGid sgid;
+    HcaGid dgid;
+    /* BTH */
+    uint8_t opcode;
+    bool solicited;
+    bool mig_req;
+    bool ack_req;
+    uint8_t pad;            /* filled by the builder from payload_len */
+    uint16_t pkey;
+    uint32_t dest_qp;
+    uint32_t psn;
+    /* DETH */
+    uint32_t qkey;
+    uint32_t src_qp;
+    /* RETH, AtomicETH */
+    uint64_t va;
+    uint32_t rkey;
+    uint32_t dma_len;
+    uint64_t swap_add;
+    uint64_t compare;
+    /* AETH, AtomicAckETH */
+    uint8_t syndrome;
+    uint32_t msn;
+    uint64_t atomic_ack;
+    /* ImmDt (as on the wire), IETH */
+    uint32_t imm_be;
+    uint32_t inv_rkey;
+    /* Received: where the payload is; to send: only its length counts. */
+    const uint8_t *payload;
+    uint32_t payload_len;   /* without pad */
+} HcaPacket;
+
+/* b - a as a signed distance on the circle of 2^24 PSNs. */
+static inline int32_t hca_psn_diff(uint32_t b, uint32_t a)
+{
+    return (int32_t)((b - a) << 8) >> 8;
+}
+
+static inline uint32_t hca_psn_add(uint32_t psn, uint32_t n)
+{
+    return (psn + n) & HCA_PSN_MASK;
+}
+
+#endif /* HCA_WIRE_PACKET_H */

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * wire: bytes to headers and back. No state, no memory of its own.
+ *
+ * header_parser.c  engine document 5: the chain of headers from BTH on
+ * headers.c        the same chain written, for the packet generators
+ * ib.c             LRH, GRH and packet length (IBA 7.7, 8.3); frames of an IB link
+ * icrc.c, vcrc.c   IBA 7.8.1, 7.8.2
+ */
+#ifndef HCA_WIRE_H
+#define HCA_WIRE_H
+
+#include <sys/uio.h>
+
+#include "packet.h"
+
+#define HCA_LRH_SIZE 8
+#define HCA_GRH_SIZE 40
+#define HCA_BTH_SIZE 12
+#define HCA_ICRC_SIZE 4
+#define HCA_VCRC_SIZE 2
+/* LRH, GRH, BTH, AtomicETH or RETH, ImmDt: the most a packet has. */
+#define HCA_MAX_HEADER_SIZE (8 + 40 + 12 + 28 + 8)
+/* Pad, ICRC, VCRC. */
+#define HCA_MAX_TRAILER_SIZE (3 + 4 + 2)
+#define HCA_MAX_MTU 4096
+#define HCA_MAX_PACKET_SIZE \
+    (HCA_MAX_HEADER_SIZE + HCA_MAX_MTU + HCA_MAX_TRAILER_SIZE)
+
+/* Why a packet was not taken; each is counted by its kind. */
+typedef enum HcaParseError {
+    HCA_PARSE_OK,
+    HCA_PARSE_SHORT,        /* ends inside a header or its CRCs */
+    /*
+     * PktLen or PayLen against what arrived, pad; a payload longer than any
+     * MTU, or in a packet that can have none.
+     */
+    HCA_PARSE_LENGTH,
+    HCA_PARSE_VERSION,      /* LVer, IPVer or TVer */
+    HCA_PARSE_LNH,          /* LNH, NxtHdr: not an IBA transport packet */
+    HCA_PARSE_OPCODE,       /* reserved, or a service that the card lacks */
+    HCA_PARSE_VCRC,
+    HCA_PARSE_ICRC,
+    HCA_PARSE_NERRORS
+} HcaParseError;
+
+/*
+ * One packet of an IB link: LRH to VCRC, @len bytes. Fills @packet, whose
+ * payload then points into @frame. Does not judge LIDs, keys or PSNs.
+ */
+HcaParseError hca_ib_parse(HcaPacket *packet, const uint8_t *frame,
+                           size_t len);
+
+/*
+ * Write the headers of @packet (LRH to the last extended header) to @header
+ * (HCA_MAX_HEADER_SIZE bytes); returns their length. Sets packet->pad.
+ */
+size_t hca_ib_build(HcaPacket *packet, uint8_t *header);
+
+/*
+ * Write pad, ICRC and VCRC of the packet with these headers and this payload
+ * to @trailer (HCA_MAX_TRAILER_SIZE bytes); returns their length.
+ */
+size_t hca_ib_trailer(const HcaPacket *packet, const uint8_t *header,
+                      size_t header_len, const struct iovec *payload,
+                      unsigned iovcnt, uint8_t *trailer);
+
+/*
+ * How packets lie on a kind of link: the three functions above, by link
+ * layer.
+ */
+typedef struct HcaEncap {
+    const char *name;
+    size_t (*build)(HcaPacket *packet, uint8_t *header);
+    size_t (*trailer)(const HcaPacket *packet, const uint8_t *header,
+                      size_t header_len, const struct iovec *payload,
+                      unsigned iovcnt, uint8_t *trailer);
+    HcaParseError (*parse)(HcaPacket *packet, const uint8_t *frame,
+                           size_t len);
+} HcaEncap;
+
+extern const HcaEncap hca_encap_ib;
+
+#endif /* HCA_WIRE_H */

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The thread of a card. See rdma-hca-thread.h.
+ */
+#include "qemu/osdep.h"
+#include "../abi/rdma_hca_regs.h"
+#include "hw/pci/msix.h"
+#include "qapi/error.h"
+#include "qemu/atomic.h"
+#include "qemu/bitmap.h"
+#include "qemu/error-report.h"
+#include "qemu/main-loop.h"
+#include "qemu/timer.h"
+#include "rdma-hca-thread.h"
+#include "system/runstate.h"
+#include "trace.h"
+
+#define WARN_INTERVAL_NS NANOSECONDS_PER_SECOND
+
+/* ---- calling the core, in the card's thread ---- */
+
+/* What dma_map() returns stays valid from enter to leave. */
+static void core_enter(RdmaHcaThread *thread)
+{
+    rcu_read_lock();
+    thread->map = rdma_hca_ram_map(&thread->ram);
+}
+
+static void core_leave(RdmaHcaThread *thread)
+{
+    thread->map = NULL;
+    rcu_read_unlock();
+}
+
+static void ring_doorbell(Hca *hca, const RdmaHcaDoorbell *doorbell)
+{
+    if (doorbell->bar == RDMA_HCA_BAR0) {
+        hca_eq_doorbell(hca, doorbell->offset, doorbell->value);
+    } else {
+        hca_uar_write(hca, doorbell->offset, doorbell->value, doorbell->size);
+    }
+}
+
+static void drain_doorbells(RdmaHcaThread *thread)
+{
+    RdmaHcaDoorbellRing *ring = &thread->ring;
+    uint32_t consumed = ring->consumed;
+    uint32_t produced = qatomic_load_acquire(&ring->produced);
+
+    if (consumed == produced) {
+        return;
+    }
+    while (consumed != produced) {
+        ring_doorbell(thread->hca,
+                      &ring->slot[consumed++ % RDMA_HCA_DOORBELL_RING]);
+    }
+    qatomic_store_release(&ring->consumed, consumed);
+    qemu_event_set(&ring->room);
+}
+
+/* One turn of the card; another one follows as long as there is work. */
+static void run_card(RdmaHcaThread *thread)
+{
+    bool more;
+
+    if (!thread->running) {
+        return;
+    }
+    core_enter(thread);
+    drain_doorbells(thread);
+    more = hca_run(thread->hca);
+    if (thread->cable && hca_link_failed(thread->hca)) {
+        rdma_hca_cable_drop(thread->cable);
+    }
+    core_leave(thread);
+    if (more) {
+        qemu_bh_schedule(thread->run_bh);
+    }
+}
+
+static void run_bh(void *opaque)
+{
+    run_card(opaque);
+}
+
+static void timer_cb(void *opaque)
+{
+    run_card(opaque);
+}
+
+static void cable_up(void *opaque)
+{
+    RdmaHcaThread *thread = opaque;
+
+    qatomic_set(&thread->link_up, true);
+    core_enter(thread);
+    hca_link_up(thread->hca);
+    core_leave(thread);
+    run_card(thread);
+}
+
+static void cable_down(void *opaque)
+{
+    RdmaHcaThread *thread = opaque;
+
+    qatomic_set(&thread->link_up, false);
+    core_enter(thread);
+    hca_link_down(thread->hca);
+    core_leave(thread);
+    run_card(thread);
+}
+
+static void cable_readable(void *opaque)
+{
+    run_card(opaque);
+}
+
+static void cable_writable(void *opaque)
+{
+    RdmaHcaThread *thread = opaque;
+
+    core_enter(thread);
+    hca_link_writable(thread->hca);
+    core_leave(thread);
+    run_card(thread);
+}
+
+static const RdmaHcaCableOps cable_ops = {
+    .up = cable_up,
+    .down = cable_down,
+    .readable = cable_readable,
+    .writable = cable_writable,
+};
+
+/* ---- core/host.h: what the card asks of its host ---- */
+
+static void *host_dma_map(void *opaque, uint64_t addr, uint64_t *len,
+                          bool is_write)
+{
+    RdmaHcaThread *thread = opaque;
+    const RdmaHcaRamSection *section =
+        rdma_hca_ram_find(thread->map, addr, &thread->map_hint);
+    uint64_t offset;
+
+    if (!section || (is_write && !section->writable)) {
+        return NULL;
+    }
+    offset = addr - section->addr;
+    *len = MIN(*len, section->size - offset);
+    return section->host + offset;
+}
+
+static void host_dma_written(void *opaque, uint64_t addr, uint64_t len)
+{
+    RdmaHcaThread *thread = opaque;
+    const RdmaHcaRamSection *section =
+        rdma_hca_ram_find(thread->map, addr, &thread->map_hint);
+
+    if (section && len && len <= section->size - (addr - section->addr)) {
+        rdma_hca_ram_written(pci_get_address_space(thread->pci), section, addr,
+                             len);
+    }
+}
+
+static void host_msix_notify(void *opaque, unsigned vector)
+{
+    RdmaHcaThread *thread = opaque;
+
+    if (vector < thread->num_vectors) {
+        set_bit_atomic(vector, thread->vectors);
+        qemu_bh_schedule(thread->msix_bh);
+    }
+}
+
+static int64_t host_clock_ns(void *opaque)
+{
+    return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+}
+
+static void host_timer_mod(void *opaque, int64_t deadline_ns)
+{
+    RdmaHcaThread *thread = opaque;
+
+    if (deadline_ns == INT64_MAX) {
+        timer_del(thread->timer);
+    } else {
+        timer_mod_ns(thread->timer, MAX(deadline_ns, 0));
+    }
+}
+
+static ssize_t host_link_writev(void *opaque, const struct iovec *iov,
+                                int iovcnt)
+{
+    RdmaHcaThread *thread = opaque;
+
+    return thread->cable ? rdma_hca_cable_writev(thread->cable, iov, iovcnt)
+                         : -EPIPE;
+}
+
+static ssize_t host_link_readv(void *opaque, const struct iovec *iov,
+                               int iovcnt)
+{
+    RdmaHcaThread *thread = opaque;
+
+    return thread->cable ? rdma_hca_cable_readv(thread->cable, iov, iovcnt)
+                         : -EPIPE;
+}
+
+/* A hostile guest or peer must not fill the user's disk: a line a second. */
+static void host_warn(void *opaque, const char *message)
+{
+    RdmaHcaThread *thread = opaque;
+    int64_t now = qemu_clock_get_ns(QEMU_CLOCK_REALTIME);
+
+    if (now < thread->warn_after_ns) {
+        thread->warnings_held++;
+        return;
+    }
+    if (thread->warnings_held) {
+        warn_report("rdma-hca %s: %u warnings were left out", thread->name,
+                    thread->warnings_held);
+        thread->warnings_held = 0;
+    }
+    warn_report("rdma-hca %s: %s", thread->name, message);
+    thread->warn_after_ns = now + WARN_INTERVAL_NS;
+}
+
+static const HcaHostOps host_ops = {
+    .dma_map = host_dma_map,
+    .dma_written = host_dma_written,
+    .msix_notify = host_msix_notify,
+    .clock_ns = host_clock_ns,
+    .timer_mod = host_timer_mod,
+    .link_writev = host_link_writev,
+    .link_readv = host_link_readv,
+    .trace = rdma_hca_trace,
+    .warn = host_warn,
+};
+
+/* ---- with the BQL: doing things in the card's thread, and waiting ---- */
+
+typedef struct SyncCall {
+    void (*func)(RdmaHcaThread *thread);
+    RdmaHcaThread *thread;
+    QemuEvent done;
+} SyncCall;
+
+static void sync_call_bh(void *opaque)
+{
+    SyncCall *call = opaque;
+
+    call->func(call->thread);
+    qemu_event_set(&call->done);
+}
+
+/*
+ * Not aio_wait_bh_oneshot(): that would run bottom halves of the main loop
+ * inside of whatever a vCPU or the main loop is doing. The card's thread needs
+ * nothing from us, so a plain wait ends.
+ */
+static void sync_call(RdmaHcaThread *thread, void (*func)(RdmaHcaThread *))
+{
+    SyncCall call = { .func = func, .thread = thread };
+
+    qemu_event_init(&call.done, false);
+    aio_bh_schedule_oneshot(thread->ctx, sync_call_bh, &call);
+    qemu_event_wait(&call.done);
+    qemu_event_destroy(&call.done);
+}
+
+static void do_start(RdmaHcaThread *thread)
+{
+    thread->running = true;
+    if (thread->cable) {
+        rdma_hca_cable_start(thread->cable);
+    }
+    qemu_bh_schedule(thread->run_bh);
+}
+
+static void do_stop(RdmaHcaThread *thread)
+{
+    thread->running = false;
+    if (thread->cable) {
+        rdma_hca_cable_stop(thread->cable);
+    }
+}
+
+static void do_reset(RdmaHcaThread *thread)
+{
+    RdmaHcaDoorbellRing *ring = &thread->ring;
+
+    qatomic_set(&ring->consumed, qatomic_read(&ring->produced));
+    core_enter(thread);
+    hca_reset(thread->hca);
+    core_leave(thread);
+    qemu_bh_schedule(thread->run_bh);
+}
+
+static void do_finish(RdmaHcaThread *thread)
+{
+    do_stop(thread);
+    if (thread->cable) {
+        rdma_hca_cable_close(thread->cable);
+    }
+    hca_free(thread->hca);
+    thread->hca = NULL;
+    timer_free(thread->timer);
+    qemu_bh_delete(thread->run_bh);
+}
+
+static void do_nothing(RdmaHcaThread *thread)
+{
+}
+
+/* A change of the map is over when nobody uses the former map any more. */
+static void ram_changed(void *opaque)
+{
+    sync_call(opaque, do_nothing);
+}
+
+static void deliver_interrupts(void *opaque)
+{
+    RdmaHcaThread *thread = opaque;
+
+    unsigned v = 0;
+
+    while ((v = find_next_bit(thread->vectors, thread->num_vectors, v)) <
+           thread->num_vectors) {
+        if (bitmap_test_and_clear_atomic(thread->vectors, v, 1)) {
+            msix_notify(thread->pci, v);
+        }
+        v++;
+    }
+}
+
+void rdma_hca_thread_kick(RdmaHcaThread *thread)
+{
+    qemu_bh_schedule(thread->run_bh);
+}
+
+static bool ring_full(const RdmaHcaDoorbellRing *ring)
+{
+    return ring->produced - qatomic_load_acquire(&ring->consumed) ==
+           RDMA_HCA_DOORBELL_RING;
+}
+
+/*
+ * The thread empties the ring at the beginning of each of its turns, which
+ * are bounded and need no lock, so that a wait here is short. The BQL is kept
+ * meanwhile: another device's DMA may have led here, and that device must not
+ * be entered by a second thread in the middle of what it does.
+ */
+static bool wait_for_room(RdmaHcaThread *thread)
+{
+    RdmaHcaDoorbellRing *ring = &thread->ring;
+
+    while (ring_full(ring)) {
+        if (!thread->running) {
+            return false;
+        }
+        qemu_event_reset(&ring->room);
+        if (ring_full(ring)) {
+            rdma_hca_thread_kick(thread);
+            qemu_event_wait(&ring->room);
+        }
+    }
+    return true;
+}
+
+void rdma_hca_thread_doorbell(RdmaHcaThread *thread,
+                              const RdmaHcaDoorbell *doorbell)
+{
+    RdmaHcaDoorbellRing *ring = &thread->ring;
+
+    /* While the VM is stopped only a debugger writes; its writes get lost. */
+    if (!wait_for_room(thread)) {
+        trace_rdma_hca_doorbell_lost(thread->name, doorbell->bar,
+                                     doorbell->offset);
+        return;
+    }
+    ring->slot[ring->produced % RDMA_HCA_DOORBELL_RING] = *doorbell;
+    qatomic_store_release(&ring->produced, ring->produced + 1);
+    rdma_hca_thread_kick(thread);
+}
+
+void rdma_hca_thread_reset(RdmaHcaThread *thread)
+{
+    sync_call(thread, do_reset);
+    qemu_bh_cancel(thread->msix_bh);
+    bitmap_test_and_clear_atomic(thread->vectors, 0, thread->num_vectors);
+}
+
+void rdma_hca_thread_set_running(RdmaHcaThread *thread, bool running)
+{
+    if (running == thread->running) {
+        return;
+    }
+    sync_call(thread, running ? do_start : do_stop);
+    if (!running) {
+        qemu_bh_cancel(thread->msix_bh);
+        deliver_interrupts(thread);
+    }
+}
+
+static bool take_iothread(RdmaHcaThread *thread, IOThread *iothread,
+                          Error **errp)
+{
+    thread->own_iothread = !iothread;
+    thread->iothread = iothread ? IOTHREAD(object_ref(OBJECT(iothread)))
+                                : iothread_create("rdma-hca[*]", errp);
+    if (!thread->iothread) {
+        return false;
+    }
+    thread->ctx = iothread_get_aio_context(thread->iothread);
+    return true;
+}
+
+static void release_iothread(RdmaHcaThread *thread)
+{
+    if (thread->own_iothread) {
+        iothread_destroy(thread->iothread);
+    } else {
+        object_unref(OBJECT(thread->iothread));
+    }
+    thread->iothread = NULL;
+    thread->ctx = NULL;
+}
+
+bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
+                           const HcaConfig *config, IOThread *iothread,
+                           RdmaHcaCable *cable, Error **errp)
+{
+    if (!take_iothread(thread, iothread, errp)) {
+        return false;
+    }
+    if (cable && !rdma_hca_cable_plug(cable, thread->ctx, &cable_ops, thread,
+                                      errp)) {
+        release_iothread(thread);
+        return false;
+    }
+    thread->pci = pci;
+    thread->name = qdev_get_human_name(DEVICE(pci));
+    thread->cable = cable;
+    thread->running = false;
+    thread->num_vectors = config->num_vectors;
+    thread->vectors = bitmap_new(thread->num_vectors);
+    thread->ring.produced = thread->ring.consumed = 0;
+    qemu_event_init(&thread->ring.room, false);
+    thread->msix_bh = qemu_bh_new_guarded(deliver_interrupts, thread,
+                                          &DEVICE(pci)->mem_reentrancy_guard);
+    thread->run_bh = aio_bh_new(thread->ctx, run_bh, thread);
+    thread->timer = aio_timer_new(thread->ctx, QEMU_CLOCK_VIRTUAL, SCALE_NS,
+                                  timer_cb, thread);
+    thread->hca = hca_new(config, &host_ops, thread);
+    rdma_hca_ram_init(&thread->ram, pci_get_address_space(pci), "rdma-hca",
+                      ram_changed, thread);
+    rdma_hca_thread_set_running(thread, runstate_is_running());
+    return true;
+}
+
+void rdma_hca_thread_finish(RdmaHcaThread *thread)
+{
+    sync_call(thread, do_finish);
+    rdma_hca_ram_cleanup(&thread->ram);
+    qemu_bh_delete(thread->msix_bh);
+    g_free(thread->vectors);
+    g_free(thread->name);
+    qemu_event_destroy(&thread->ring.room);
+    if (thread->cable) {
+        rdma_hca_cable_unplug(thread->cable);
+        thread->cable = NULL;
+    }
+    qatomic_set(&thread->link_up, false);
+    release_iothread(thread);
+}

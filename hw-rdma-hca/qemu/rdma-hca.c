@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * rdma-hca: an RDMA host channel adapter, as a PCI Express function.
+ *
+ * A thin skin: configuration space, BARs, properties and reset. The card
+ * itself is in ../core, its thread in rdma-hca-thread.c.
+ */
+#include "qemu/osdep.h"
+#include "../abi/rdma_hca_regs.h"
+#include "hw/pci/msix.h"
+#include "hw/pci/pci_bus.h"
+#include "hw/pci/pci_device.h"
+#include "hw/pci/pcie.h"
+#include "hw/qdev-properties.h"
+#include "migration/blocker.h"
+#include "qapi/error.h"
+#include "qemu/module.h"
+#include "qemu/uuid.h"
+#include "rdma-hca-thread.h"
+#include "system/runstate.h"
+#include "system/system.h"
+#include "trace.h"
+
+#define TYPE_RDMA_HCA "rdma-hca"
+OBJECT_DECLARE_SIMPLE_TYPE(RdmaHcaState, RDMA_HCA)
+
+/* Network controller, InfiniBand (PCI Code and ID Assignment). */
+#define PCI_CLASS_NETWORK_INFINIBAND 0x0207
+#define EXPRESS_CAP_OFFSET 0x80
+/* An EUI-64 under QEMU's OUI, which is of the local kind. */
+#define GUID_PREFIX 0x5254000000000000ull
+#define GUID_SUFFIX_BITS 40
+
+struct RdmaHcaState {
+    PCIDevice parent_obj;
+
+    /* Properties. */
+    HcaConfig config;
+    uint16_t lid;               /* 0: by the end of the cable */
+    uint64_t guid;              /* 0: made up from the place of the card */
+    uint32_t max_mtu;           /* bytes */
+    RdmaHcaCable *cable;
+    IOThread *iothread;
+
+    MemoryRegion bar0;
+    MemoryRegion bar2;
+    RdmaHcaThread thread;
+    bool alive;                 /* from realize to exit */
+    VMChangeStateEntry *vm_state;
+    Error *migration_blocker;
+};
+
+/* ---- BARs ---- */
+
+static bool is_eq_doorbell(hwaddr offset)
+{
+    return offset >= RDMA_HCA_EQ_DB &&
+           offset - RDMA_HCA_EQ_DB < RDMA_HCA_MAX_EQS * RDMA_HCA_EQ_DB_STRIDE;
+}
+
+static uint64_t bar0_read(void *opaque, hwaddr offset, unsigned size)
+{
+    RdmaHcaState *s = opaque;
+    uint64_t value;
+
+    /* A vCPU may still be on its way here when the card is unplugged. */
+    if (!s->alive) {
+        return UINT32_MAX;
+    }
+    value = hca_bar0_read(s->thread.hca, offset);
+    trace_rdma_hca_bar0_read(s->thread.name, offset, value, size);
+    return value;
+}
+
+static void bar0_write(void *opaque, hwaddr offset, uint64_t value,
+                       unsigned size)
+{
+    RdmaHcaState *s = opaque;
+    RdmaHcaDoorbell doorbell = { .value = value,
+                                 .offset = offset,
+                                 .bar = RDMA_HCA_BAR0,
+                                 .size = size };
+
+    if (!s->alive) {
+        return;
+    }
+    trace_rdma_hca_bar0_write(s->thread.name, offset, value, size);
+    if (is_eq_doorbell(offset)) {
+        rdma_hca_thread_doorbell(&s->thread, &doorbell);
+    } else if (hca_bar0_write(s->thread.hca, offset, value)) {
+        rdma_hca_thread_kick(&s->thread);
+    }
+}
+
+/* UAR pages are for writing only. */
+static uint64_t bar2_read(void *opaque, hwaddr offset, unsigned size)
+{
+    return 0;
+}
+
+static void bar2_write(void *opaque, hwaddr offset, uint64_t value,
+                       unsigned size)
+{
+    RdmaHcaState *s = opaque;
+    RdmaHcaDoorbell doorbell = { .value = value,
+                                 .offset = offset,
+                                 .bar = RDMA_HCA_BAR2,
+                                 .size = size };
+
+    if (s->alive) {
+        rdma_hca_thread_doorbell(&s->thread, &doorbell);
+    }
+}
+
+/* Accesses of another size or alignment read 0 and write nothing. */
+static const MemoryRegionOps bar0_ops = {
+    .read = bar0_read,
+    .write = bar0_write,
+    .endianness = DEVICE_LITTLE_ENDIAN,
+    .valid = { .min_access_size = 4, .max_access_size = 8 },
+    .impl = { .min_access_size = 4, .max_access_size = 4 },
+};
+
+static const MemoryRegionOps bar2_ops = {
+    .read = bar2_read,
+    .write = bar2_write,
+    .endianness = DEVICE_LITTLE_ENDIAN,
+    .valid = { .min_access_size = 4, .max_access_size = 8 },
+    .impl = { .min_access_size = 4, .max_access_size = 8 },
+};
+
+static void register_bars(RdmaHcaState *s)
+{
+    PCIDevice *pci = PCI_DEVICE(s);
+    uint8_t type =
+        PCI_BASE_ADDRESS_SPACE_MEMORY | PCI_BASE_ADDRESS_MEM_TYPE_64;
+
+    memory_region_init_io(&s->bar0, OBJECT(s), &bar0_ops, s, "rdma-hca-regs",
+                          RDMA_HCA_BAR0_SIZE);
+    pci_register_bar(pci, RDMA_HCA_BAR0, type, &s->bar0);
+    memory_region_init_io(&s->bar2, OBJECT(s), &bar2_ops, s, "rdma-hca-uar",
+                          RDMA_HCA_BAR2_SIZE);
+    pci_register_bar(pci, RDMA_HCA_BAR2, type, &s->bar2);
+}
+
+static void config_write(PCIDevice *pci, uint32_t addr, uint32_t value,
+                         int len)
+{
+    pci_default_write_config(pci, addr, value, len);
+    if (pci->exp.exp_cap) {
+        pcie_cap_flr_write_config(pci, addr, value, len);
+    }
+}
+
+/* ---- properties ---- */
+
+static uint64_t fnv1a(uint64_t hash, const void *data, size_t len)
+{
+    const uint8_t *p = data;
+
+    while (len--) {
+        hash = (hash ^ *p++) * 0x100000001b3ull;
+    }
+    return hash;
+}
+
+/*
+ * The same each time that the same machine is started, and another one for
+ * another card of the machine or the card at the other end of the cable.
+ */
+static uint64_t default_guid(RdmaHcaState *s)
+{
+    g_autofree char *path = qdev_get_dev_path(DEVICE(s));
+    uint64_t hash = 0xcbf29ce484222325ull;
+
+    hash = fnv1a(hash, path, strlen(path));
+    hash = fnv1a(hash, &s->config.lid, sizeof(s->config.lid));
+    if (qemu_uuid_set) {
+        hash = fnv1a(hash, &qemu_uuid, sizeof(qemu_uuid));
+    }
+    return GUID_PREFIX | (hash & MAKE_64BIT_MASK(0, GUID_SUFFIX_BITS));
+}
+
+/* Two cards on a cable, with nobody to give them LIDs, get 1 and 2. */
+static uint16_t default_lid(RdmaHcaState *s)
+{
+    return s->cable && !rdma_hca_cable_is_server(s->cable) ? 2 : 1;
+}
+
+static bool check_properties(RdmaHcaState *s, Error **errp)
+{
+    const char *message;
+
+    if (!is_power_of_2(s->max_mtu) || s->max_mtu < 256 || s->max_mtu > 4096) {
+        error_setg(errp, "max-mtu must be 256, 512, 1024, 2048 or 4096");
+        return false;
+    }
+    s->config.max_mtu = ctz32(s->max_mtu) - 7;
+    s->config.lid = s->lid ? s->lid : default_lid(s);
+    s->config.guid = s->guid ? s->guid : default_guid(s);
+    message = hca_config_check(&s->config);
+    if (message) {
+        error_setg(errp, "%s", message);
+    }
+    return !message;
+}
+
+/* Behind a vIOMMU the card would need to follow its translations. */
+static bool check_place(RdmaHcaState *s, Error **errp)
+{
+    if (pci_device_iommu_address_space(PCI_DEVICE(s)) !=
+        &address_space_memory) {
+        error_setg(errp, "rdma-hca does not work behind a vIOMMU");
+        error_append_hint(errp, "Put it on a bus with bypass_iommu=on.\n");
+        return false;
+    }
+    return true;
+}
+
+/* ---- life ---- */
+
+static void vm_state_changed(void *opaque, bool running, RunState state)
+{
+    RdmaHcaState *s = opaque;
+
+    rdma_hca_thread_set_running(&s->thread, running);
+}
+
+static bool init_capabilities(RdmaHcaState *s, Error **errp)
+{
+    PCIDevice *pci = PCI_DEVICE(s);
+
+    if (pci_bus_is_express(pci_get_bus(pci))) {
+        if (pcie_endpoint_cap_init(pci, EXPRESS_CAP_OFFSET) < 0) {
+            error_setg(errp, "no room for the PCI Express capability");
+            return false;
+        }
+        pcie_cap_flr_init(pci);
+    }
+    if (msix_init_exclusive_bar(pci, s->config.num_vectors, RDMA_HCA_BAR4,
+                                errp) < 0) {
+        return false;
+    }
+    for (unsigned v = 0; v < s->config.num_vectors; v++) {
+        msix_vector_use(pci, v);
+    }
+    return true;
+}
+
+static void rdma_hca_realize(PCIDevice *pci, Error **errp)
+{
+    RdmaHcaState *s = RDMA_HCA(pci);
+
+    if (!check_properties(s, errp) || !check_place(s, errp)) {
+        return;
+    }
+    error_setg(&s->migration_blocker,
+               "rdma-hca: the state of the card cannot be moved or saved yet");
+    if (migrate_add_blocker(&s->migration_blocker, errp) < 0) {
+        return;
+    }
+    if (!init_capabilities(s, errp)) {
+        goto del_blocker;
+    }
+    if (!rdma_hca_thread_start(&s->thread, pci, &s->config, s->iothread,
+                               s->cable, errp)) {
+        goto uninit_msix;
+    }
+    register_bars(s);
+    s->vm_state =
+        qdev_add_vm_change_state_handler(DEVICE(s), vm_state_changed, s);
+    s->alive = true;
+    return;
+
+uninit_msix:
+    msix_uninit_exclusive_bar(pci);
+del_blocker:
+    migrate_del_blocker(&s->migration_blocker);
+}
+
+static void rdma_hca_exit(PCIDevice *pci)
+{
+    RdmaHcaState *s = RDMA_HCA(pci);
+
+    s->alive = false;
+    qemu_del_vm_change_state_handler(s->vm_state);
+    rdma_hca_thread_finish(&s->thread);
+    msix_uninit_exclusive_bar(pci);
+    if (pci->exp.exp_cap) {
+        pcie_cap_exit(pci);
+    }
+    migrate_del_blocker(&s->migration_blocker);
+}
+
+static void rdma_hca_reset_hold(Object *obj, ResetType type)
+{
+    RdmaHcaState *s = RDMA_HCA(obj);
+
+    if (s->alive) {
+        trace_rdma_hca_reset(s->thread.name);
+        rdma_hca_thread_reset(&s->thread);
+    }
+}
+
+static bool get_link_up(Object *obj, Error **errp)
+{
+    return qatomic_read(&RDMA_HCA(obj)->thread.link_up);
+}
+
+static void rdma_hca_init(Object *obj)
+{
+    hca_config_init(&RDMA_HCA(obj)->config);
+}
+
+/* The defaults are hca_config_init()'s. */
+#define CONFIG_UINT8(name, field) \
+    DEFINE_PROP_UNSIGNED_NODEFAULT(name, RdmaHcaState, config.field, \
+                                   qdev_prop_uint8, uint8_t)
+#define CONFIG_UINT32(name, field) \
+    DEFINE_PROP_UNSIGNED_NODEFAULT(name, RdmaHcaState, config.field, \
+                                   qdev_prop_uint32, uint32_t)
+#define CONFIG_SIZE32(name, field) \
+    DEFINE_PROP_UNSIGNED_NODEFAULT(name, RdmaHcaState, config.field, \
+                                   qdev_prop_size32, uint32_t)
+
+static const Property rdma_hca_properties[] = {
+    DEFINE_PROP_LINK("cable", RdmaHcaState, cable, TYPE_RDMA_HCA_CABLE,
+                     RdmaHcaCable *),
+    DEFINE_PROP_LINK("iothread", RdmaHcaState, iothread, TYPE_IOTHREAD,
+                     IOThread *),
+    DEFINE_PROP_UINT16("lid", RdmaHcaState, lid, 0),
+    DEFINE_PROP_UINT64("guid", RdmaHcaState, guid, 0),
+    DEFINE_PROP_UINT32("max-mtu", RdmaHcaState, max_mtu, 4096),
+    CONFIG_UINT32("vectors", num_vectors),
+    CONFIG_UINT8("log-qps", log_qps),
+    CONFIG_UINT8("log-cqs", log_cqs),
+    CONFIG_UINT8("log-eqs", log_eqs),
+    CONFIG_UINT8("log-mpts", log_mpts),
+    CONFIG_UINT8("log-mtts", log_mtts),
+    CONFIG_UINT8("log-pds", log_pds),
+    CONFIG_SIZE32("mpt-cache-size", mpt_cache_size),
+    CONFIG_SIZE32("mtt-cache-size", mtt_cache_size),
+    CONFIG_UINT32("cache-ways", cache_ways),
+    CONFIG_UINT32("rpb-elements", rpb_elements),
+    CONFIG_UINT32("reb-elements", reb_elements),
+    CONFIG_UINT32("swpb-elements", swpb_elements),
+};
+
+static const struct {
+    const char *name;
+    const char *text;
+} property_descriptions[] = {
+    { "cable", "The rdma-hca-cable that is plugged in" },
+    { "iothread", "The iothread that the card runs in (default: its own)" },
+    { "lid", "The port's LID, 1 to 49151; 0: 1 at a listening cable, 2 at a "
+             "connecting one" },
+    { "guid", "Node and port GUID; 0: made from the card's address" },
+    { "max-mtu", "Largest path MTU in bytes, 256 to 4096" },
+    { "vectors", "Number of MSI-X vectors" },
+    { "log-qps", "Number of queue pairs, as a power of two" },
+    { "log-cqs", "Number of completion queues, as a power of two" },
+    { "log-eqs", "Number of event queues, as a power of two" },
+    { "log-mpts", "Number of memory keys, as a power of two" },
+    { "log-mtts", "Number of page translations, as a power of two" },
+    { "log-pds", "Number of protection domains, as a power of two" },
+    { "mpt-cache-size", "Cache of memory keys on the card, in bytes" },
+    { "mtt-cache-size", "Cache of page translations on the card, in bytes" },
+    { "cache-ways", "Ways of both caches" },
+    { "rpb-elements", "Elements of the read packet buffer" },
+    { "reb-elements", "Elements of the read entry buffer" },
+    { "swpb-elements", "Elements of the send and write packet buffer" },
+};
+
+static void describe_properties(ObjectClass *klass)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(property_descriptions); i++) {
+        object_class_property_set_description(klass,
+                                              property_descriptions[i].name,
+                                              property_descriptions[i].text);
+    }
+}
+
+static void rdma_hca_class_init(ObjectClass *klass, void *data)
+{
+    DeviceClass *dc = DEVICE_CLASS(klass);
+    PCIDeviceClass *pc = PCI_DEVICE_CLASS(klass);
+
+    pc->realize = rdma_hca_realize;
+    pc->exit = rdma_hca_exit;
+    pc->config_write = config_write;
+    pc->vendor_id = RDMA_HCA_PCI_VENDOR_ID;
+    pc->device_id = RDMA_HCA_PCI_DEVICE_ID;
+    pc->revision = RDMA_HCA_PCI_REVISION;
+    pc->class_id = PCI_CLASS_NETWORK_INFINIBAND;
+    RESETTABLE_CLASS(klass)->phases.hold = rdma_hca_reset_hold;
+
+    dc->desc = "RDMA host channel adapter (InfiniBand)";
+    set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
+    device_class_set_props(dc, rdma_hca_properties);
+    describe_properties(klass);
+    object_class_property_add_bool(klass, "link-up", get_link_up, NULL);
+    object_class_property_set_description(
+        klass, "link-up", "Whether there is a peer at the end of the cable");
+}
+
+static const TypeInfo rdma_hca_types[] = {
+    {
+        .name = TYPE_RDMA_HCA,
+        .parent = TYPE_PCI_DEVICE,
+        .instance_size = sizeof(RdmaHcaState),
+        .instance_init = rdma_hca_init,
+        .class_init = rdma_hca_class_init,
+        .interfaces = (InterfaceInfo[]) { { INTERFACE_PCIE_DEVICE }, {} },
+    },
+};
+
+DEFINE_TYPES(rdma_hca_types)

@@ -1,0 +1,926 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qtest of rdma-hca: the PCI function, its registers, reset, DMA limits, the
+ * cable, stop and continue, unplug.
+ */
+#include "qemu/osdep.h"
+#include "hw/pci/pci_regs.h"
+#include "hw/rdma-hca/abi/rdma_hca_cmd.h"
+#include "hw/rdma-hca/abi/rdma_hca_cxt.h"
+#include "hw/rdma-hca/abi/rdma_hca_regs.h"
+#include "hw/rdma-hca/abi/rdma_hca_wqe.h"
+#include "libqos/pci-pc.h"
+#include "libqtest.h"
+#include "qemu/bswap.h"
+#include "qobject/qdict.h"
+
+#define SLOT 4
+#define DEVICE_ARG "-device rdma-hca,id=hca0,addr=04.0"
+#define MAILBOX 0x200000
+#define DEADLINE_US (20 * G_USEC_PER_SEC)
+
+typedef struct Card {
+    QTestState *qts;
+    QPCIBus *bus;
+    QPCIDevice *dev;
+    QPCIBar bar0;
+    QPCIBar bar2;
+} Card;
+
+typedef struct Command {
+    uint16_t op;
+    bool event;
+    uint8_t op_modifier;
+    uint32_t in_modifier;
+    uint64_t in_param;
+    uint64_t out_param;
+} Command;
+
+static void card_find(Card *card, unsigned slot)
+{
+    card->dev = qpci_device_find(card->bus, QPCI_DEVFN(slot, 0));
+    g_assert_nonnull(card->dev);
+    qpci_device_enable(card->dev);
+    card->bar0 = qpci_iomap(card->dev, RDMA_HCA_BAR0, NULL);
+    card->bar2 = qpci_iomap(card->dev, RDMA_HCA_BAR2, NULL);
+}
+
+static void card_open(Card *card, const char *args)
+{
+    card->qts = qtest_initf("-M q35 -nodefaults %s", args);
+    card->bus = qpci_new_pc(card->qts, NULL);
+    card_find(card, SLOT);
+}
+
+static void card_close(Card *card)
+{
+    g_free(card->dev);
+    qpci_free_pc(card->bus);
+    qtest_quit(card->qts);
+}
+
+static uint32_t hcr_read(Card *card, unsigned reg)
+{
+    return qpci_io_readl(card->dev, card->bar0, RDMA_HCA_HCR + reg);
+}
+
+static void hcr_write(Card *card, unsigned reg, uint32_t value)
+{
+    qpci_io_writel(card->dev, card->bar0, RDMA_HCA_HCR + reg, value);
+}
+
+static void post(Card *card, const Command *cmd)
+{
+    hcr_write(card, RDMA_HCA_HCR_IN_PARAM_H, RDMA_HCA_HI32(cmd->in_param));
+    hcr_write(card, RDMA_HCA_HCR_IN_PARAM_L, RDMA_HCA_LO32(cmd->in_param));
+    hcr_write(card, RDMA_HCA_HCR_IN_MODIFIER, cmd->in_modifier);
+    hcr_write(card, RDMA_HCA_HCR_OUT_PARAM_H, RDMA_HCA_HI32(cmd->out_param));
+    hcr_write(card, RDMA_HCA_HCR_OUT_PARAM_L, RDMA_HCA_LO32(cmd->out_param));
+    hcr_write(card, RDMA_HCA_HCR_TOKEN,
+              RDMA_HCA_PREP(RDMA_HCA_HCR_TOKEN_MASK, RDMA_HCA_CMD_POLL_TOKEN));
+    hcr_write(card, RDMA_HCA_HCR_CTRL,
+              RDMA_HCA_HCR_GO | (cmd->event ? RDMA_HCA_HCR_EVENT : 0) |
+              RDMA_HCA_PREP(RDMA_HCA_HCR_OP_MODIFIER, cmd->op_modifier) |
+              RDMA_HCA_PREP(RDMA_HCA_HCR_OP, cmd->op));
+}
+
+/* Poll @offset of BAR 0 until no bit of @mask is set; the value read last. */
+static uint32_t wait_clear(Card *card, uint32_t offset, uint32_t mask)
+{
+    int64_t deadline = g_get_monotonic_time() + DEADLINE_US;
+    uint32_t value;
+
+    while ((value = qpci_io_readl(card->dev, card->bar0, offset)) & mask) {
+        g_assert_cmpint(g_get_monotonic_time(), <, deadline);
+        g_usleep(100);
+    }
+    return value;
+}
+
+static uint8_t run(Card *card, const Command *cmd)
+{
+    uint32_t ctrl;
+
+    post(card, cmd);
+    ctrl = wait_clear(card, RDMA_HCA_HCR + RDMA_HCA_HCR_CTRL, RDMA_HCA_HCR_GO);
+    return RDMA_HCA_GET(RDMA_HCA_HCR_STATUS, ctrl);
+}
+
+static uint8_t run_nop(Card *card)
+{
+    return run(card, &(Command) { .op = RDMA_HCA_CMD_NOP });
+}
+
+static uint8_t query_fw(Card *card, uint64_t mailbox)
+{
+    return run(card, &(Command) { .op = RDMA_HCA_CMD_QUERY_FW,
+                                  .out_param = mailbox });
+}
+
+static void assert_alive(Card *card)
+{
+    g_assert_cmphex(run_nop(card), ==, RDMA_HCA_STAT_OK);
+}
+
+static void reset_by_register(Card *card)
+{
+    qpci_io_writel(card->dev, card->bar0, RDMA_HCA_RESET, 1);
+    wait_clear(card, RDMA_HCA_RESET, 1);
+}
+
+/* The PCI function. */
+
+static uint32_t bar_size(QPCIDevice *dev, int bar)
+{
+    uint8_t reg = PCI_BASE_ADDRESS_0 + 4 * bar;
+    uint32_t was = qpci_config_readl(dev, reg);
+    uint32_t mask;
+
+    qpci_config_writel(dev, reg, 0xffffffff);
+    mask = qpci_config_readl(dev, reg) & PCI_BASE_ADDRESS_MEM_MASK;
+    qpci_config_writel(dev, reg, was);
+    return -mask;
+}
+
+static void assert_bar(QPCIDevice *dev, int bar, uint32_t size)
+{
+    uint32_t value = qpci_config_readl(dev, PCI_BASE_ADDRESS_0 + 4 * bar);
+
+    g_assert_cmphex(value & ~PCI_BASE_ADDRESS_MEM_MASK, ==,
+                    PCI_BASE_ADDRESS_SPACE_MEMORY |
+                    PCI_BASE_ADDRESS_MEM_TYPE_64);
+    g_assert_cmphex(bar_size(dev, bar), ==, size);
+}
+
+static void test_identity(void)
+{
+    Card card;
+    uint8_t express;
+
+    card_open(&card, DEVICE_ARG);
+    g_assert_cmphex(qpci_config_readw(card.dev, PCI_VENDOR_ID), ==,
+                    RDMA_HCA_PCI_VENDOR_ID);
+    g_assert_cmphex(qpci_config_readw(card.dev, PCI_DEVICE_ID), ==,
+                    RDMA_HCA_PCI_DEVICE_ID);
+    g_assert_cmphex(qpci_config_readb(card.dev, PCI_REVISION_ID), ==,
+                    RDMA_HCA_PCI_REVISION);
+    g_assert_cmphex(qpci_config_readw(card.dev, PCI_CLASS_DEVICE), ==, 0x0207);
+    assert_bar(card.dev, RDMA_HCA_BAR0, RDMA_HCA_BAR0_SIZE);
+    assert_bar(card.dev, RDMA_HCA_BAR2, RDMA_HCA_BAR2_SIZE);
+
+    express = qpci_find_capability(card.dev, PCI_CAP_ID_EXP, 0);
+    g_assert_cmpint(express, !=, 0);
+    g_assert_cmphex(qpci_config_readl(card.dev, express + PCI_EXP_DEVCAP) &
+                    PCI_EXP_DEVCAP_FLR, !=, 0);
+    qpci_msix_enable(card.dev);
+    g_assert_cmpint(qpci_msix_table_size(card.dev), ==, RDMA_HCA_MAX_EQS);
+    qpci_msix_disable(card.dev);
+    card_close(&card);
+}
+
+/* Commands. */
+
+static void test_command(void)
+{
+    struct rdma_hca_fw fw;
+    Card card;
+
+    card_open(&card, DEVICE_ARG);
+    assert_alive(&card);
+    g_assert_cmphex(run(&card, &(Command) { .op = 0xabc }), ==,
+                    RDMA_HCA_STAT_BAD_OP);
+
+    g_assert_cmphex(query_fw(&card, MAILBOX), ==, RDMA_HCA_STAT_OK);
+    qtest_memread(card.qts, MAILBOX, &fw, sizeof(fw));
+    g_assert_cmphex(be32_to_cpu(fw.magic), ==, RDMA_HCA_FW_MAGIC);
+    g_assert_cmpint(be32_to_cpu(fw.interface_version), ==,
+                    RDMA_HCA_INTERFACE_VERSION);
+    card_close(&card);
+}
+
+/* A mailbox may be anywhere, but must not lead to a register. */
+static void test_dma_refused(void)
+{
+    Card card, other = { 0 };
+    uint64_t ram_end = 128 * 1024 * 1024;
+
+    card_open(&card, DEVICE_ARG " -m 128M -device edu,addr=05.0");
+    other.qts = card.qts;
+    other.bus = card.bus;
+    other.dev = qpci_device_find(card.bus, QPCI_DEVFN(5, 0));
+    g_assert_nonnull(other.dev);
+    qpci_device_enable(other.dev);
+    other.bar0 = qpci_iomap(other.dev, 0, NULL);
+
+    g_assert_cmphex(query_fw(&card, card.bar0.addr), ==,
+                    RDMA_HCA_STAT_BAD_PARAM);
+    g_assert_cmphex(query_fw(&card, card.bar0.addr + RDMA_HCA_HCR), ==,
+                    RDMA_HCA_STAT_BAD_PARAM);
+    g_assert_cmphex(query_fw(&card, card.bar2.addr), ==,
+                    RDMA_HCA_STAT_BAD_PARAM);
+    g_assert_cmphex(query_fw(&card, other.bar0.addr), ==,
+                    RDMA_HCA_STAT_BAD_PARAM);
+    g_assert_cmphex(query_fw(&card, 0xfee00000), ==, RDMA_HCA_STAT_BAD_PARAM);
+    g_assert_cmphex(query_fw(&card, ram_end), ==, RDMA_HCA_STAT_BAD_PARAM);
+    g_assert_cmphex(query_fw(&card, ~0xfffull), ==, RDMA_HCA_STAT_BAD_PARAM);
+    g_assert_cmphex(query_fw(&card, ram_end - 0x1000), ==, RDMA_HCA_STAT_OK);
+    g_free(other.dev);
+    card_close(&card);
+}
+
+static void test_bus_master(void)
+{
+    static const uint8_t mark = 0x5a;
+    Card card;
+    uint16_t command;
+    uint8_t byte;
+
+    card_open(&card, DEVICE_ARG);
+    command = qpci_config_readw(card.dev, PCI_COMMAND);
+    qpci_config_writew(card.dev, PCI_COMMAND, command & ~PCI_COMMAND_MASTER);
+    qtest_memwrite(card.qts, MAILBOX, &mark, sizeof(mark));
+    g_assert_cmphex(query_fw(&card, MAILBOX), ==, RDMA_HCA_STAT_BAD_PARAM);
+    qtest_memread(card.qts, MAILBOX, &byte, sizeof(byte));
+    g_assert_cmphex(byte, ==, mark);
+
+    qpci_config_writew(card.dev, PCI_COMMAND, command);
+    g_assert_cmphex(query_fw(&card, MAILBOX), ==, RDMA_HCA_STAT_OK);
+    card_close(&card);
+}
+
+/* Accesses of all sizes and alignments, at each kind of place. */
+
+static void poke(Card *card, QPCIBar bar, uint64_t offset, uint64_t end)
+{
+    QPCIDevice *dev = card->dev;
+
+    for (unsigned fill = 0; fill < 2; fill++) {
+        uint64_t value = fill ? UINT64_MAX : 0x0123456789abcdef;
+
+        qpci_io_readb(dev, bar, offset);
+        qpci_io_writeb(dev, bar, offset, value);
+        if (end - offset >= 2) {
+            qpci_io_readw(dev, bar, offset);
+            qpci_io_writew(dev, bar, offset, value);
+        }
+        if (end - offset >= 4) {
+            qpci_io_readl(dev, bar, offset);
+            qpci_io_writel(dev, bar, offset, value);
+        }
+        if (end - offset >= 8) {
+            qpci_io_readq(dev, bar, offset);
+            qpci_io_writeq(dev, bar, offset, value);
+        }
+    }
+}
+
+static void test_access(void)
+{
+    static const uint32_t bar0[] = {
+        0, RDMA_HCA_HCR - 8, RDMA_HCA_HCR, RDMA_HCA_HCR + 0x10,
+        RDMA_HCA_HCR + RDMA_HCA_HCR_CTRL, RDMA_HCA_EQ_DB - 8, RDMA_HCA_EQ_DB,
+        RDMA_HCA_EQ_DB + 4 * RDMA_HCA_MAX_EQS - 8,
+        RDMA_HCA_EQ_DB + 4 * RDMA_HCA_MAX_EQS, RDMA_HCA_RESET - 8,
+        RDMA_HCA_RESET, RDMA_HCA_BAR0_SIZE - 8,
+    };
+    static const uint32_t bar2[] = {
+        RDMA_HCA_SEND_DB, 0x10, RDMA_HCA_CQ_DB, 0x28,
+        RDMA_HCA_UAR_PAGE_SIZE - 8, RDMA_HCA_UAR_PAGE_SIZE,
+        RDMA_HCA_BAR2_SIZE / 2 + RDMA_HCA_CQ_DB, RDMA_HCA_BAR2_SIZE - 8,
+    };
+    Card card;
+
+    card_open(&card, DEVICE_ARG);
+    for (unsigned shift = 0; shift < 8; shift++) {
+        for (unsigned i = 0; i < ARRAY_SIZE(bar0); i++) {
+            poke(&card, card.bar0, bar0[i] + shift, RDMA_HCA_BAR0_SIZE);
+        }
+        for (unsigned i = 0; i < ARRAY_SIZE(bar2); i++) {
+            poke(&card, card.bar2, bar2[i] + shift, RDMA_HCA_BAR2_SIZE);
+        }
+    }
+    reset_by_register(&card);
+    assert_alive(&card);
+    card_close(&card);
+}
+
+/* More doorbells than the ring holds; while stopped nobody takes them. */
+static void flood(Card *card, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        qpci_io_writeq(card->dev, card->bar2,
+                       (i % 16) * RDMA_HCA_UAR_PAGE_SIZE + RDMA_HCA_SEND_DB,
+                       (uint64_t)i << 40 | i);
+    }
+}
+
+static void test_doorbell_flood(void)
+{
+    Card card;
+
+    card_open(&card, DEVICE_ARG);
+    flood(&card, 10000);
+    assert_alive(&card);
+    qtest_qmp_assert_success(card.qts, "{'execute': 'stop'}");
+    flood(&card, 10000);
+    qtest_qmp_assert_success(card.qts, "{'execute': 'cont'}");
+    assert_alive(&card);
+    card_close(&card);
+}
+
+/*
+ * Interrupts: a card with the smallest tables, one page of ICM each, and an
+ * event queue for command events.
+ */
+
+#define SMALL_CARD \
+    DEVICE_ARG ",log-qps=4,log-cqs=4,log-eqs=5,log-mpts=4,log-mtts=4"
+#define ICM_PAGES 0x400000
+#define EQ_BUFFER 0x500000
+#define EQ_LOG_SIZE 4
+#define EQN 3
+#define EQ_KEY 2
+#define VECTOR 5
+#define MSI_ADDRESS 0x600000
+#define MSI_DATA 0x1234
+
+static void run_in(Card *card, const Command *cmd, const void *inbox,
+                   size_t len)
+{
+    Command with_inbox = *cmd;
+
+    with_inbox.in_param = MAILBOX;
+    qtest_memset(card->qts, MAILBOX, 0, RDMA_HCA_MAILBOX_SIZE);
+    qtest_memwrite(card->qts, MAILBOX, inbox, len);
+    g_assert_cmphex(run(card, &with_inbox), ==, RDMA_HCA_STAT_OK);
+}
+
+/* Card-virtual address 0 of @kind on @pages pages from @page on. */
+static void map_icm(Card *card, uint8_t kind, uint32_t page, unsigned pages)
+{
+    struct rdma_hca_icm_entry entry[2] = { 0 };
+
+    entry[RDMA_HCA_ICM_SLOT(0)].page_l = cpu_to_be32(page | pages);
+    run_in(card,
+           &(Command) { .op = RDMA_HCA_CMD_MAP_ICM,
+                        .op_modifier = kind,
+                        .in_modifier = 1 },
+           entry, sizeof(entry));
+}
+
+static void init_hca(Card *card)
+{
+    struct rdma_hca_init_hca init = {
+        .qpc_base_l = cpu_to_be32(0x0000 | 4),
+        .cqc_base_l = cpu_to_be32(0x1000 | 4),
+        .eqc_base_l = cpu_to_be32(0x2000 | 5),
+        .mpt_base_l = cpu_to_be32(0x0000 | 4),
+        .mtt_base_l = cpu_to_be32(0x1000),
+    };
+
+    map_icm(card, RDMA_HCA_ICM_CXT, ICM_PAGES, 3);
+    map_icm(card, RDMA_HCA_ICM_TPT, ICM_PAGES + 0x3000, 2);
+    run_in(card, &(Command) { .op = RDMA_HCA_CMD_INIT_HCA }, &init,
+           sizeof(init));
+}
+
+static void init_eq(Card *card)
+{
+    struct rdma_hca_mpt mpt = {
+        .flags = cpu_to_be32(RDMA_HCA_MPT_MIO | RDMA_HCA_MPT_REGION |
+                             RDMA_HCA_MPT_PHYSICAL |
+                             RDMA_HCA_ACCESS_LOCAL_WRITE),
+        .key = cpu_to_be32(EQ_KEY),
+        .start_l = cpu_to_be32(EQ_BUFFER),
+        .length_l = cpu_to_be32(RDMA_HCA_EQE_SIZE << EQ_LOG_SIZE),
+    };
+    struct rdma_hca_eqc eqc = {
+        .flags = cpu_to_be32(
+            RDMA_HCA_PREP(RDMA_HCA_EQC_OWNER, RDMA_HCA_EQ_OWNER_HW) |
+            RDMA_HCA_PREP(RDMA_HCA_EQC_STATE, RDMA_HCA_EQ_STATE_FIRED) |
+            RDMA_HCA_EQC_TR),
+        .logsize = cpu_to_be32(RDMA_HCA_PREP(RDMA_HCA_EQC_LOGSIZE,
+                                             EQ_LOG_SIZE)),
+        .msix_vector = cpu_to_be32(VECTOR),
+        .lkey = cpu_to_be32(EQ_KEY),
+    };
+
+    qtest_memset(card->qts, EQ_BUFFER, RDMA_HCA_OWNER_HW,
+                 RDMA_HCA_EQE_SIZE << EQ_LOG_SIZE);
+    run_in(card,
+           &(Command) { .op = RDMA_HCA_CMD_SW2HW_MPT, .in_modifier = EQ_KEY },
+           &mpt, sizeof(mpt));
+    run_in(card, &(Command) { .op = RDMA_HCA_CMD_SW2HW_EQ, .in_modifier = EQN },
+           &eqc, sizeof(eqc));
+    g_assert_cmphex(run(card, &(Command) { .op = RDMA_HCA_CMD_MAP_EQ,
+                                           .in_modifier = EQN,
+                                           .in_param = 1ull <<
+                                                       RDMA_HCA_EVENT_CMD }),
+                    ==, RDMA_HCA_STAT_OK);
+}
+
+static void init_vector(Card *card)
+{
+    QPCIDevice *dev = card->dev;
+    uint64_t entry;
+
+    qpci_msix_enable(dev);
+    entry = dev->msix_table_off + VECTOR * PCI_MSIX_ENTRY_SIZE;
+    qpci_io_writel(dev, dev->msix_table_bar, entry + PCI_MSIX_ENTRY_LOWER_ADDR,
+                   MSI_ADDRESS);
+    qpci_io_writel(dev, dev->msix_table_bar, entry + PCI_MSIX_ENTRY_UPPER_ADDR,
+                   0);
+    qpci_io_writel(dev, dev->msix_table_bar, entry + PCI_MSIX_ENTRY_DATA,
+                   MSI_DATA);
+    qpci_io_writel(dev, dev->msix_table_bar,
+                   entry + PCI_MSIX_ENTRY_VECTOR_CTRL, 0);
+}
+
+/* Wait for the interrupt and take it back. */
+static void take_interrupt(Card *card)
+{
+    int64_t deadline = g_get_monotonic_time() + DEADLINE_US;
+
+    while (qtest_readl(card->qts, MSI_ADDRESS) != MSI_DATA) {
+        g_assert_cmpint(g_get_monotonic_time(), <, deadline);
+        g_usleep(100);
+    }
+    qtest_writel(card->qts, MSI_ADDRESS, 0);
+}
+
+static void test_interrupt(void)
+{
+    struct rdma_hca_eqe eqe;
+    Card card;
+
+    card_open(&card, SMALL_CARD);
+    init_hca(&card);
+    init_eq(&card);
+    init_vector(&card);
+    qtest_writel(card.qts, MSI_ADDRESS, 0);
+    for (uint32_t ci = 0; ci < 3u << EQ_LOG_SIZE; ci++) {
+        uint64_t slot = EQ_BUFFER +
+                        ci % (1 << EQ_LOG_SIZE) * RDMA_HCA_EQE_SIZE;
+
+        qpci_io_writel(card.dev, card.bar0,
+                       RDMA_HCA_EQ_DB + EQN * RDMA_HCA_EQ_DB_STRIDE,
+                       RDMA_HCA_EQ_DB_ARM | ci);
+        post(&card, &(Command) { .op = RDMA_HCA_CMD_NOP, .event = true });
+        take_interrupt(&card);
+        qtest_memread(card.qts, slot, &eqe, sizeof(eqe));
+        g_assert_cmphex(eqe.owner, ==, RDMA_HCA_OWNER_SW);
+        g_assert_cmphex(eqe.type, ==, RDMA_HCA_EVENT_CMD);
+        g_assert_cmphex(le32_to_cpu(eqe.cmd.token), ==,
+                        RDMA_HCA_CMD_POLL_TOKEN);
+        g_assert_cmphex(le32_to_cpu(eqe.cmd.status), ==, RDMA_HCA_STAT_OK);
+        qtest_writeb(card.qts, slot + RDMA_HCA_EQE_SIZE - 1,
+                     RDMA_HCA_OWNER_HW);
+    }
+    card_close(&card);
+}
+
+/* Reset. */
+
+static void test_reset_register(void)
+{
+    Card card;
+
+    card_open(&card, DEVICE_ARG);
+    for (unsigned i = 0; i < 20; i++) {
+        reset_by_register(&card);
+        assert_alive(&card);
+        g_assert_cmphex(query_fw(&card, MAILBOX), ==, RDMA_HCA_STAT_OK);
+    }
+    card_close(&card);
+}
+
+static void test_flr(void)
+{
+    uint32_t saved[6];
+    uint16_t command, control;
+    uint8_t express;
+    Card card;
+
+    card_open(&card, DEVICE_ARG);
+    express = qpci_find_capability(card.dev, PCI_CAP_ID_EXP, 0);
+    command = qpci_config_readw(card.dev, PCI_COMMAND);
+    for (unsigned i = 0; i < ARRAY_SIZE(saved); i++) {
+        saved[i] = qpci_config_readl(card.dev, PCI_BASE_ADDRESS_0 + 4 * i);
+    }
+    for (unsigned n = 0; n < 10; n++) {
+        /* With a command on its way. */
+        post(&card, &(Command) { .op = RDMA_HCA_CMD_QUERY_FW,
+                                 .out_param = MAILBOX });
+        control = qpci_config_readw(card.dev, express + PCI_EXP_DEVCTL);
+        qpci_config_writew(card.dev, express + PCI_EXP_DEVCTL,
+                           control | PCI_EXP_DEVCTL_BCR_FLR);
+        g_assert_cmphex(qpci_config_readw(card.dev, PCI_COMMAND) &
+                        PCI_COMMAND_MASTER, ==, 0);
+        for (unsigned i = 0; i < ARRAY_SIZE(saved); i++) {
+            qpci_config_writel(card.dev, PCI_BASE_ADDRESS_0 + 4 * i, saved[i]);
+        }
+        qpci_config_writew(card.dev, PCI_COMMAND, command);
+        g_assert_cmphex(hcr_read(&card, RDMA_HCA_HCR_CTRL) & RDMA_HCA_HCR_GO,
+                        ==, 0);
+        assert_alive(&card);
+        g_assert_cmphex(query_fw(&card, MAILBOX), ==, RDMA_HCA_STAT_OK);
+    }
+    card_close(&card);
+}
+
+static void test_system_reset(void)
+{
+    Card card;
+
+    card_open(&card, DEVICE_ARG);
+    for (unsigned i = 0; i < 5; i++) {
+        post(&card, &(Command) { .op = RDMA_HCA_CMD_NOP });
+        qtest_system_reset(card.qts);
+        g_free(card.dev);
+        card_find(&card, SLOT);
+        assert_alive(&card);
+    }
+    card_close(&card);
+}
+
+/* A stopped machine's card stands still. */
+static void test_stop(void)
+{
+    Card card;
+
+    card_open(&card, DEVICE_ARG);
+    qtest_qmp_assert_success(card.qts, "{'execute': 'stop'}");
+    post(&card, &(Command) { .op = RDMA_HCA_CMD_NOP });
+    g_usleep(100 * 1000);
+    g_assert_cmphex(hcr_read(&card, RDMA_HCA_HCR_CTRL) & RDMA_HCA_HCR_GO, !=,
+                    0);
+    qtest_qmp_assert_success(card.qts, "{'execute': 'cont'}");
+    wait_clear(&card, RDMA_HCA_HCR + RDMA_HCA_HCR_CTRL, RDMA_HCA_HCR_GO);
+    assert_alive(&card);
+    card_close(&card);
+}
+
+/* The cable. */
+
+static void wait_link(QTestState *qts, const char *id, bool up)
+{
+    int64_t deadline = g_get_monotonic_time() + DEADLINE_US;
+    g_autofree char *path = g_strdup_printf("/machine/peripheral/%s", id);
+
+    while (qtest_qom_get_bool(qts, path, "link-up") != up) {
+        g_assert_cmpint(g_get_monotonic_time(), <, deadline);
+        g_usleep(1000);
+    }
+}
+
+static char *socket_path(char **dir)
+{
+    *dir = g_dir_make_tmp("rdma-hca-XXXXXX", NULL);
+    g_assert_nonnull(*dir);
+    return g_build_filename(*dir, "cable", NULL);
+}
+
+static void two_cards(const char *address)
+{
+    Card card;
+    g_autofree char *args = g_strdup_printf(
+        "-object rdma-hca-cable,id=a,%s,server=on "
+        "-object rdma-hca-cable,id=b,%s,reconnect-ms=20 "
+        "-device rdma-hca,id=hca0,addr=04.0,cable=a "
+        "-device rdma-hca,id=hca1,addr=05.0,cable=b", address, address);
+
+    card_open(&card, args);
+    wait_link(card.qts, "hca0", true);
+    wait_link(card.qts, "hca1", true);
+    assert_alive(&card);
+    reset_by_register(&card);
+    qtest_system_reset(card.qts);
+    wait_link(card.qts, "hca0", true);
+    wait_link(card.qts, "hca1", true);
+    card_close(&card);
+}
+
+static void test_cable_unix(void)
+{
+    g_autofree char *dir = NULL;
+    g_autofree char *path = socket_path(&dir);
+    g_autofree char *address =
+        g_strdup_printf("type=unix,path=%s", path);
+
+    two_cards(address);
+    /* The listener's path went with it. */
+    g_assert_false(g_file_test(path, G_FILE_TEST_EXISTS));
+    g_assert_cmpint(rmdir(dir), ==, 0);
+}
+
+/* A port that was free a moment ago. */
+static uint16_t free_port(void)
+{
+    struct sockaddr_in in = { .sin_family = AF_INET,
+                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t len = sizeof(in);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    g_assert_cmpint(bind(fd, (struct sockaddr *)&in, sizeof(in)), ==, 0);
+    g_assert_cmpint(getsockname(fd, (struct sockaddr *)&in, &len), ==, 0);
+    close(fd);
+    return ntohs(in.sin_port);
+}
+
+static void test_cable_tcp(void)
+{
+    g_autofree char *address = g_strdup_printf(
+        "type=inet,host=127.0.0.1,port=%u", free_port());
+
+    two_cards(address);
+}
+
+static int connect_to(const char *path)
+{
+    struct sockaddr_un un = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    g_strlcpy(un.sun_path, path, sizeof(un.sun_path));
+    g_assert_cmpint(connect(fd, (struct sockaddr *)&un, sizeof(un)), ==, 0);
+    return fd;
+}
+
+/* A stream that the other end closes reads as ended, after what it sent. */
+static void wait_closed(int fd)
+{
+    char buffer[256];
+    ssize_t len;
+
+    while ((len = read(fd, buffer, sizeof(buffer))) > 0) {
+        continue;
+    }
+    close(fd);
+}
+
+static void test_cable_peers(void)
+{
+    g_autofree char *dir = NULL;
+    g_autofree char *path = socket_path(&dir);
+    g_autofree char *args = g_strdup_printf(
+        "-object rdma-hca-cable,id=a,type=unix,path=%s,server=on "
+        DEVICE_ARG ",cable=a", path);
+    Card card;
+    int peer;
+
+    card_open(&card, args);
+    for (unsigned i = 0; i < 10; i++) {
+        wait_link(card.qts, "hca0", false);
+        peer = connect_to(path);
+        wait_link(card.qts, "hca0", true);
+        wait_closed(connect_to(path));          /* one peer at a time */
+        g_assert_true(qtest_qom_get_bool(
+            card.qts, "/machine/peripheral/hca0", "link-up"));
+        if (i % 2) {
+            reset_by_register(&card);
+        }
+        close(peer);
+    }
+    wait_link(card.qts, "hca0", false);
+    assert_alive(&card);
+    card_close(&card);
+    g_assert_cmpint(rmdir(dir), ==, 0);
+}
+
+/* The connecting end comes back by itself. */
+static void test_cable_reconnect(void)
+{
+    g_autofree char *dir = NULL;
+    g_autofree char *path = socket_path(&dir);
+    g_autofree char *args = g_strdup_printf(
+        "-object rdma-hca-cable,id=a,type=unix,path=%s,"
+        "reconnect-ms=10 " DEVICE_ARG ",cable=a", path);
+    struct sockaddr_un un = { .sun_family = AF_UNIX };
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    Card card;
+
+    card_open(&card, args);
+    g_usleep(50 * 1000);                        /* nobody is there yet */
+    g_strlcpy(un.sun_path, path, sizeof(un.sun_path));
+    g_assert_cmpint(bind(listener, (struct sockaddr *)&un, sizeof(un)), ==, 0);
+    g_assert_cmpint(listen(listener, 1), ==, 0);
+    for (unsigned i = 0; i < 5; i++) {
+        int peer = accept(listener, NULL, NULL);
+
+        g_assert_cmpint(peer, >=, 0);
+        wait_link(card.qts, "hca0", true);
+        close(peer);
+    }
+    card_close(&card);
+    close(listener);
+    unlink(path);
+    g_assert_cmpint(rmdir(dir), ==, 0);
+}
+
+static void test_cable_fd(void)
+{
+    g_autofree char *args = NULL;
+    Card card;
+    int pair[2];
+
+    g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), ==, 0);
+    g_assert_cmpint(fcntl(pair[0], F_SETFD, FD_CLOEXEC), ==, 0);
+    args = g_strdup_printf(
+        "-object rdma-hca-cable,id=a,type=fd,str=%d "
+        DEVICE_ARG ",cable=a", pair[1]);
+    card_open(&card, args);
+    close(pair[1]);
+    wait_link(card.qts, "hca0", true);
+    close(pair[0]);
+    wait_link(card.qts, "hca0", false);
+    assert_alive(&card);
+    card_close(&card);
+}
+
+/* A peer that sends anything but frames. */
+static void test_cable_garbage(void)
+{
+    static char garbage[1 << 16];
+    g_autofree char *dir = NULL;
+    g_autofree char *path = socket_path(&dir);
+    g_autofree char *args = g_strdup_printf(
+        "-object rdma-hca-cable,id=a,type=unix,path=%s,server=on "
+        DEVICE_ARG ",cable=a", path);
+    Card card;
+
+    card_open(&card, args);
+    for (unsigned i = 0; i < 8; i++) {
+        int peer;
+
+        for (size_t n = 0; n < sizeof(garbage); n++) {
+            garbage[n] = i ? g_test_rand_int() : 0;
+        }
+        wait_link(card.qts, "hca0", false);
+        peer = connect_to(path);
+        wait_link(card.qts, "hca0", true);
+        /* The card may hang up in the middle, and QEMU ignores SIGPIPE. */
+        send(peer, garbage, sizeof(garbage) >> (2 * i), MSG_NOSIGNAL);
+        assert_alive(&card);
+        close(peer);
+    }
+    assert_alive(&card);
+    card_close(&card);
+    g_assert_cmpint(rmdir(dir), ==, 0);
+}
+
+static void test_stop_with_peer(void)
+{
+    g_autofree char *dir = NULL;
+    g_autofree char *path = socket_path(&dir);
+    g_autofree char *args = g_strdup_printf(
+        "-object rdma-hca-cable,id=a,type=unix,path=%s,server=on "
+        DEVICE_ARG ",cable=a", path);
+    Card card;
+    int peer;
+
+    card_open(&card, args);
+    for (unsigned i = 0; i < 5; i++) {
+        /* It comes while the machine stands still, and goes likewise. */
+        qtest_qmp_assert_success(card.qts, "{'execute': 'stop'}");
+        peer = connect_to(path);
+        g_usleep(10 * 1000);
+        qtest_qmp_assert_success(card.qts, "{'execute': 'cont'}");
+        wait_link(card.qts, "hca0", true);
+        qtest_qmp_assert_success(card.qts, "{'execute': 'stop'}");
+        close(peer);
+        qtest_qmp_assert_success(card.qts, "{'execute': 'cont'}");
+        wait_link(card.qts, "hca0", false);
+    }
+    assert_alive(&card);
+    card_close(&card);
+    g_assert_cmpint(rmdir(dir), ==, 0);
+}
+
+/* Entries of a folder of QEMU's in /proc. */
+static unsigned count_entries(QTestState *qts, const char *folder)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/%s", qtest_pid(qts),
+                                            folder);
+    g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
+    unsigned count = 0;
+
+    g_assert_nonnull(dir);
+    while (g_dir_read_name(dir)) {
+        count++;
+    }
+    return count;
+}
+
+/*
+ * Plug, use, unplug; with a cable in use, and with it free again. What is
+ * unplugged leaves no thread and no file open.
+ */
+static void test_hotplug(void)
+{
+    g_autofree char *dir = NULL;
+    g_autofree char *path = socket_path(&dir);
+    Card card = { .qts = qtest_init("-M pc -nodefaults "
+                                    "-object iothread,id=thread") };
+    unsigned files, threads;
+    QDict *error;
+
+    card.bus = qpci_new_pc(card.qts, NULL);
+    files = count_entries(card.qts, "fd");
+    threads = count_entries(card.qts, "task");
+    qtest_qmp_assert_success(card.qts,
+        "{'execute': 'object-add', 'arguments': {'qom-type': 'rdma-hca-cable',"
+        " 'id': 'a', 'server': true,"
+        " 'addr': {'type': 'unix', 'path': %s}}}", path);
+    for (unsigned i = 0; i < 4; i++) {
+        int peer;
+
+        if (i % 2) {
+            qtest_qmp_device_add(
+                card.qts, "rdma-hca", "hca0",
+                "{'addr': '0x4', 'cable': 'a', 'iothread': 'thread'}");
+        } else {
+            qtest_qmp_device_add(card.qts, "rdma-hca", "hca0",
+                                 "{'addr': '0x4', 'cable': 'a'}");
+        }
+        card_find(&card, SLOT);
+        assert_alive(&card);
+        flood(&card, 100);
+        peer = connect_to(path);
+        wait_link(card.qts, "hca0", true);
+        error = qtest_qmp(card.qts, "{'execute': 'object-del',"
+                                    " 'arguments': {'id': 'a'}}");
+        g_assert_true(qdict_haskey(error, "error"));
+        qobject_unref(error);
+        qpci_unplug_acpi_device_test(card.qts, "hca0", SLOT);
+        wait_closed(peer);
+        g_free(card.dev);
+        /* The cable's listener is left. */
+        g_assert_cmpint(count_entries(card.qts, "fd"), ==, files + 1);
+        g_assert_cmpint(count_entries(card.qts, "task"), ==, threads);
+    }
+    qtest_qmp_assert_success(card.qts, "{'execute': 'object-del',"
+                                       " 'arguments': {'id': 'a'}}");
+    qtest_qmp_assert_success(card.qts, "{'execute': 'object-del',"
+                                       " 'arguments': {'id': 'thread'}}");
+    g_assert_false(g_file_test(path, G_FILE_TEST_EXISTS));
+    qpci_free_pc(card.bus);
+    qtest_quit(card.qts);
+    g_assert_cmpint(rmdir(dir), ==, 0);
+}
+
+/* Properties that cannot be: an error that names them. */
+static void test_properties(void)
+{
+    static const struct {
+        const char *name;
+        uint64_t value;
+    } wrong[] = {
+        { "lid", 0xc000 }, { "max-mtu", 300 }, { "max-mtu", 8192 },
+        { "vectors", 0 }, { "vectors", 4096 }, { "log-qps", 30 },
+        { "log-cqs", 30 }, { "log-eqs", 6 }, { "log-mpts", 40 },
+        { "log-mtts", 40 }, { "log-pds", 40 }, { "mpt-cache-size", 3000 },
+        { "mtt-cache-size", 0 }, { "cache-ways", 3 }, { "rpb-elements", 100 },
+        { "reb-elements", 1 }, { "swpb-elements", 0 },
+    };
+    QTestState *qts = qtest_init("-M pc -nodefaults");
+
+    for (unsigned i = 0; i < ARRAY_SIZE(wrong); i++) {
+        g_autoptr(QDict) args = qdict_new();
+        QDict *reply, *error;
+
+        qdict_put_str(args, "driver", "rdma-hca");
+        qdict_put_int(args, wrong[i].name, wrong[i].value);
+        reply = qtest_qmp(qts, "{'execute': 'device_add', 'arguments': %p}",
+                          qobject_ref(args));
+        error = qdict_get_qdict(reply, "error");
+        g_assert_nonnull(error);
+        g_assert_nonnull(strstr(qdict_get_str(error, "desc"), wrong[i].name));
+        qobject_unref(reply);
+    }
+    qtest_quit(qts);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    qtest_add_func("rdma-hca/identity", test_identity);
+    qtest_add_func("rdma-hca/command", test_command);
+    qtest_add_func("rdma-hca/dma-refused", test_dma_refused);
+    qtest_add_func("rdma-hca/bus-master", test_bus_master);
+    qtest_add_func("rdma-hca/access", test_access);
+    qtest_add_func("rdma-hca/doorbell-flood", test_doorbell_flood);
+    qtest_add_func("rdma-hca/interrupt", test_interrupt);
+    qtest_add_func("rdma-hca/reset/register", test_reset_register);
+    qtest_add_func("rdma-hca/reset/flr", test_flr);
+    qtest_add_func("rdma-hca/reset/system", test_system_reset);
+    qtest_add_func("rdma-hca/stop", test_stop);
+    qtest_add_func("rdma-hca/stop-with-peer", test_stop_with_peer);
+    qtest_add_func("rdma-hca/cable/unix", test_cable_unix);
+    qtest_add_func("rdma-hca/cable/tcp", test_cable_tcp);
+    qtest_add_func("rdma-hca/cable/fd", test_cable_fd);
+    qtest_add_func("rdma-hca/cable/peers", test_cable_peers);
+    qtest_add_func("rdma-hca/cable/reconnect", test_cable_reconnect);
+    qtest_add_func("rdma-hca/cable/garbage", test_cable_garbage);
+    qtest_add_func("rdma-hca/hotplug", test_hotplug);
+    qtest_add_func("rdma-hca/properties", test_properties);
+    return g_test_run();
+}

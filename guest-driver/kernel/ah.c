@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Address handles. The card has no object for them: the address vector goes
+ * into each UD work request (interface document 3.4.4), which for a process
+ * its provider writes.
+ */
+#include "rhca.h"
+
+int rhca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *attr,
+		   struct ib_udata *udata)
+{
+	struct rhca_ah *ah = to_rhca_ah(ibah);
+
+	if (rdma_ah_get_port_num(attr->ah_attr) != RHCA_PORT)
+		return -EINVAL;
+	ah->attr = *attr->ah_attr;
+	/* The core keeps its own reference; ours would outlive it. */
+	ah->attr.grh.sgid_attr = NULL;
+	return 0;
+}
+
+int rhca_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
+{
+	*attr = to_rhca_ah(ibah)->attr;
+	return 0;
+}
+
+int rhca_destroy_ah(struct ib_ah *ibah, u32 flags)
+{
+	return 0;
+}

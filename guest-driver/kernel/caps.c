@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What the card is and has: QUERY_FW, QUERY_ADAPTER, QUERY_DEV_LIM
+ * (interface document 3.2.1). Nothing of it is trusted unseen: a card that
+ * this driver does not know is refused.
+ */
+#include "rhca.h"
+
+#define RHCA_FEATURES_NEEDED \
+	(RDMA_HCA_FEATURE_RQ_DB_RECORD | RDMA_HCA_FEATURE_CQ_CI_RECORD)
+
+static int rhca_check_fw(struct rhca_dev *dev, const struct rdma_hca_fw *fw)
+{
+	u32 version = be32_to_cpu(fw->interface_version);
+	struct rhca_caps *caps = &dev->caps;
+
+	if (be32_to_cpu(fw->magic) != RDMA_HCA_FW_MAGIC) {
+		dev_err(&dev->pdev->dev, "not an rdma-hca: magic %#x\n",
+			be32_to_cpu(fw->magic));
+		return -ENODEV;
+	}
+	if (version != RDMA_HCA_INTERFACE_VERSION) {
+		dev_err(&dev->pdev->dev,
+			"card has interface version %u, driver knows %u\n",
+			version, RDMA_HCA_INTERFACE_VERSION);
+		return -ENODEV;
+	}
+	caps->features = be32_to_cpu(fw->features);
+	caps->fw_version = be32_to_cpu(fw->fw_version);
+	if (~caps->features & RHCA_FEATURES_NEEDED) {
+		dev_err(&dev->pdev->dev,
+			"card has features %#x, driver needs %#x\n",
+			caps->features, RHCA_FEATURES_NEEDED);
+		return -ENODEV;
+	}
+	return 0;
+}
+
+/* Only the low four bits of a reserved count are valid (3.2.1.1). */
+static u32 rhca_reserved(__be32 word, u32 field)
+{
+	return 1u << (rhca_get(word, field) & 15);
+}
+
+static void rhca_decode_reserved(struct rhca_caps *caps,
+				 const struct rdma_hca_dev_lim *lim)
+{
+	__be32 word = lim->reserved_qp_cq_eq_mtt;
+
+	caps->reserved_qps = rhca_reserved(word, RDMA_HCA_DEV_LIM_RESERVED_QP);
+	caps->reserved_cqs = rhca_reserved(word, RDMA_HCA_DEV_LIM_RESERVED_CQ);
+	caps->reserved_eqs = rhca_reserved(word, RDMA_HCA_DEV_LIM_RESERVED_EQ);
+	caps->reserved_mtts = rhca_reserved(word,
+					    RDMA_HCA_DEV_LIM_RESERVED_MTT);
+	word = lim->reserved_pd_lkey;
+	caps->reserved_pds = rhca_reserved(word, RDMA_HCA_DEV_LIM_RESERVED_PD);
+	caps->reserved_mpts = rhca_reserved(word,
+					    RDMA_HCA_DEV_LIM_RESERVED_LKEY);
+	/* QPs 0 and 1 are the special ones. */
+	caps->reserved_qps = max_t(u32, caps->reserved_qps, 2);
+}
+
+static void rhca_decode_counts(struct rhca_caps *caps,
+			       const struct rdma_hca_dev_lim *lim)
+{
+	__be32 word = lim->max_qps_cqs_eqs_mpts;
+	u32 log_uars;
+
+	caps->log_qps = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_QPS);
+	caps->log_cqs = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_CQS);
+	caps->log_eqs = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_EQS);
+	caps->log_mpts = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_MPTS);
+	caps->log_pds = rhca_get(lim->max_pds_gids_pkeys,
+				 RDMA_HCA_DEV_LIM_MAX_PDS);
+	word = lim->max_qp_cq_sz;
+	/* A posted count of 16 bits must tell full from empty. */
+	caps->log_max_wqes = min_t(u32, 15,
+				   rhca_get(word, RDMA_HCA_DEV_LIM_MAX_QP_SZ));
+	caps->log_max_cqes = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_CQ_SZ);
+	word = lim->uars_mtts_msg;
+	caps->log_mtts = rhca_get(word, RDMA_HCA_DEV_LIM_MTTS);
+	caps->log_max_msg = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_MSG);
+	log_uars = rhca_get(word, RDMA_HCA_DEV_LIM_UARS);
+	caps->num_uars = 1u << min_t(u32, log_uars, ilog2(RDMA_HCA_NUM_UARS));
+}
+
+static void rhca_decode_limits(struct rhca_caps *caps,
+			       const struct rdma_hca_dev_lim *lim)
+{
+	__be32 word = lim->max_sg_desc_sz;
+
+	caps->max_send_sge = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_SG);
+	caps->max_send_wqe_size = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_DESC_SZ);
+	word = lim->max_sg_desc_sz_rq;
+	caps->max_recv_sge = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_SG);
+	caps->max_recv_wqe_size = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_DESC_SZ);
+	word = lim->rd_atomic_inline;
+	caps->max_sra = rhca_get(word, RDMA_HCA_DEV_LIM_SRA);
+	caps->max_rra = rhca_get(word, RDMA_HCA_DEV_LIM_RRA);
+	caps->max_inline = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_INLINE);
+	caps->ack_delay = rhca_get(lim->port, RDMA_HCA_DEV_LIM_ACK_DELAY);
+	caps->max_mtu = rhca_get(lim->port, RDMA_HCA_DEV_LIM_MAX_MTU);
+	caps->max_icm = rhca_get64(lim->max_icm_sz_h, lim->max_icm_sz_l);
+}
+
+static bool rhca_entry_sizes_ok(const struct rdma_hca_dev_lim *lim)
+{
+	u32 qpc = rhca_get(lim->qpc_cqc_entry_sz, RDMA_HCA_DEV_LIM_QPC_SZ);
+	u32 cqc = rhca_get(lim->qpc_cqc_entry_sz, RDMA_HCA_DEV_LIM_CQC_SZ);
+	u32 eqc = rhca_get(lim->eqc_mpt_entry_sz, RDMA_HCA_DEV_LIM_EQC_SZ);
+	u32 mpt = rhca_get(lim->eqc_mpt_entry_sz, RDMA_HCA_DEV_LIM_MPT_SZ);
+
+	return qpc == RDMA_HCA_QPC_SIZE && cqc == RDMA_HCA_CQC_SIZE &&
+	       eqc == RDMA_HCA_EQC_SIZE && mpt == RDMA_HCA_MPT_SIZE;
+}
+
+/* The bounds within which all arithmetic of this driver holds. */
+static bool rhca_limits_ok(const struct rhca_caps *caps)
+{
+	return caps->log_qps <= 24 && caps->log_cqs <= 24 &&
+	       caps->log_eqs <= ilog2(RDMA_HCA_MAX_EQS) &&
+	       caps->log_mpts <= 24 && caps->log_mtts <= 30 &&
+	       caps->log_pds <= 24 && caps->log_max_cqes <= 24 &&
+	       caps->log_max_msg <= 31 &&
+	       caps->reserved_qps < 1u << caps->log_qps &&
+	       caps->reserved_cqs < 1u << caps->log_cqs &&
+	       caps->reserved_eqs < 1u << caps->log_eqs &&
+	       caps->reserved_mpts < 1u << caps->log_mpts &&
+	       caps->reserved_mtts < 1u << caps->log_mtts &&
+	       caps->reserved_pds < 1u << caps->log_pds &&
+	       caps->num_uars > 1 &&
+	       caps->max_send_sge && caps->max_recv_sge &&
+	       caps->max_send_wqe_size >= RDMA_HCA_WQE_ALIGN &&
+	       caps->max_send_wqe_size <= RDMA_HCA_MAX_SEND_WQE_SIZE &&
+	       caps->max_recv_wqe_size >= RDMA_HCA_WQE_ALIGN &&
+	       caps->max_recv_wqe_size <= RDMA_HCA_MAX_RECV_WQE_SIZE &&
+	       caps->max_mtu >= IB_MTU_256 && caps->max_mtu <= IB_MTU_4096;
+}
+
+static int rhca_check_dev_lim(struct rhca_dev *dev,
+			      const struct rdma_hca_dev_lim *lim)
+{
+	struct rhca_caps *caps = &dev->caps;
+	u64 uars = pci_resource_len(dev->pdev, RDMA_HCA_BAR2) /
+		   RDMA_HCA_UAR_PAGE_SIZE;
+
+	rhca_decode_reserved(caps, lim);
+	rhca_decode_counts(caps, lim);
+	rhca_decode_limits(caps, lim);
+	caps->num_uars = min_t(u64, caps->num_uars, uars);
+	if (rhca_entry_sizes_ok(lim) && rhca_limits_ok(caps))
+		return 0;
+	dev_err(&dev->pdev->dev, "card's limits make no sense\n");
+	return -ENODEV;
+}
+
+int rhca_query_caps(struct rhca_dev *dev)
+{
+	const struct rdma_hca_adapter *adapter;
+	struct rhca_mailbox box;
+	int err;
+
+	err = rhca_mailbox_alloc(dev, &box);
+	if (err)
+		return err;
+
+	err = rhca_cmd_out(dev, RDMA_HCA_CMD_QUERY_FW, 0, &box);
+	if (!err)
+		err = rhca_check_fw(dev, box.buf);
+	if (!err)
+		err = rhca_cmd_out(dev, RDMA_HCA_CMD_QUERY_ADAPTER, 0, &box);
+	if (!err) {
+		adapter = box.buf;
+		dev->caps.board_id = rhca_get64(adapter->board_id_h,
+						adapter->board_id_l);
+		err = rhca_cmd_out(dev, RDMA_HCA_CMD_QUERY_DEV_LIM, 0, &box);
+	}
+	if (!err)
+		err = rhca_check_dev_lim(dev, box.buf);
+	rhca_mailbox_free(dev, &box);
+	return err;
+}

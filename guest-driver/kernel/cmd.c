@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Commands: the HCR (interface document 3.1.1), by polling its GO bit and,
+ * once there is an event queue, by event.
+ */
+#include <linux/delay.h>
+#include <linux/iopoll.h>
+
+#include "rhca.h"
+
+/* Generous: the card may be emulated on a busy machine. */
+#define RHCA_CMD_TIMEOUT_SECS	30
+#define RHCA_POLL_US		20
+
+static u32 rhca_hcr_read(struct rhca_dev *dev, u32 offset)
+{
+	return readl(dev->pci->bar0 + RDMA_HCA_HCR + offset);
+}
+
+static void rhca_hcr_write(struct rhca_dev *dev, u32 offset, u32 value)
+{
+	writel(value, dev->pci->bar0 + RDMA_HCA_HCR + offset);
+}
+
+static int rhca_status_to_errno(u8 status)
+{
+	static const struct {
+		u8 status;
+		int err;
+	} table[] = {
+		{ RDMA_HCA_STAT_OK,		0 },
+		{ RDMA_HCA_STAT_INTERNAL_ERR,	-EIO },
+		{ RDMA_HCA_STAT_BAD_OP,		-EOPNOTSUPP },
+		{ RDMA_HCA_STAT_BAD_PARAM,	-EINVAL },
+		{ RDMA_HCA_STAT_BAD_SYS_STATE,	-ENXIO },
+		{ RDMA_HCA_STAT_BAD_NVMEM,	-EIO },
+		{ RDMA_HCA_STAT_BAD_RESOURCE,	-EBADF },
+		{ RDMA_HCA_STAT_RESOURCE_BUSY,	-EBUSY },
+		{ RDMA_HCA_STAT_EXCEED_LIM,	-ENOMEM },
+		{ RDMA_HCA_STAT_BAD_RES_STATE,	-EBADF },
+		{ RDMA_HCA_STAT_BAD_INDEX,	-EBADF },
+		{ RDMA_HCA_STAT_BAD_QP_STATE,	-EINVAL },
+		{ RDMA_HCA_STAT_BAD_SEG_PARAM,	-EFAULT },
+		{ RDMA_HCA_STAT_REG_BOUND,	-EBUSY },
+		{ RDMA_HCA_STAT_BAD_PKT,	-EINVAL },
+		{ RDMA_HCA_STAT_BAD_SIZE,	-EINVAL },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(table); i++)
+		if (table[i].status == status)
+			return table[i].err;
+	return -EIO;
+}
+
+/* Wait until the HCR is free; *@ctrl is then its last word. */
+static int rhca_wait_go(struct rhca_dev *dev, u32 *ctrl)
+{
+	int err;
+
+	err = read_poll_timeout(rhca_hcr_read, *ctrl,
+				!(*ctrl & RDMA_HCA_HCR_GO) ||
+					PCI_POSSIBLE_ERROR(*ctrl) ||
+					rhca_failed(dev),
+				RHCA_POLL_US,
+				RHCA_CMD_TIMEOUT_SECS * USEC_PER_SEC, false,
+				dev, RDMA_HCA_HCR_CTRL);
+	if (err)
+		rhca_fail(dev, "no answer to a command");
+	else if (PCI_POSSIBLE_ERROR(*ctrl))
+		rhca_fail(dev, "registers do not answer");
+	return err || rhca_failed(dev) ? -EIO : 0;
+}
+
+static int rhca_wait_event(struct rhca_dev *dev, u8 *status)
+{
+	struct rhca_cmd *cmd = &dev->cmd;
+
+	if (!wait_for_completion_timeout(&cmd->done,
+					 RHCA_CMD_TIMEOUT_SECS * HZ))
+		rhca_fail(dev, "no event for a command");
+	*status = cmd->status;
+	return rhca_failed(dev) ? -EIO : 0;
+}
+
+static void rhca_post(struct rhca_dev *dev, u32 ctrl, u32 in_modifier,
+		      u64 in_param, u64 out_param, u16 token)
+{
+	rhca_hcr_write(dev, RDMA_HCA_HCR_IN_PARAM_H, upper_32_bits(in_param));
+	rhca_hcr_write(dev, RDMA_HCA_HCR_IN_PARAM_L, lower_32_bits(in_param));
+	rhca_hcr_write(dev, RDMA_HCA_HCR_IN_MODIFIER, in_modifier);
+	rhca_hcr_write(dev, RDMA_HCA_HCR_OUT_PARAM_H, upper_32_bits(out_param));
+	rhca_hcr_write(dev, RDMA_HCA_HCR_OUT_PARAM_L, lower_32_bits(out_param));
+	rhca_hcr_write(dev, RDMA_HCA_HCR_TOKEN,
+		       RDMA_HCA_PREP(RDMA_HCA_HCR_TOKEN_MASK, token));
+	rhca_hcr_write(dev, RDMA_HCA_HCR_CTRL, ctrl | RDMA_HCA_HCR_GO);
+}
+
+static int rhca_cmd_poll(struct rhca_dev *dev, u32 ctrl, u32 in_modifier,
+			 u64 in_param, u64 out_param, u8 *status)
+{
+	u32 result;
+	int err;
+
+	rhca_post(dev, ctrl, in_modifier, in_param, out_param,
+		  RDMA_HCA_CMD_POLL_TOKEN);
+	err = rhca_wait_go(dev, &result);
+	*status = RDMA_HCA_GET(RDMA_HCA_HCR_STATUS, result);
+	return err;
+}
+
+static int rhca_cmd_wait(struct rhca_dev *dev, u32 ctrl, u32 in_modifier,
+			 u64 in_param, u64 out_param, u8 *status)
+{
+	struct rhca_cmd *cmd = &dev->cmd;
+	u16 token = cmd->token + 1;
+
+	if (token == RDMA_HCA_CMD_POLL_TOKEN)
+		token = 0;
+	reinit_completion(&cmd->done);
+	WRITE_ONCE(cmd->token, token);
+	rhca_post(dev, ctrl | RDMA_HCA_HCR_EVENT, in_modifier, in_param,
+		  out_param, token);
+	return rhca_wait_event(dev, status);
+}
+
+int rhca_cmd(struct rhca_dev *dev, u16 op, u8 op_modifier, u32 in_modifier,
+	     u64 in_param, u64 out_param)
+{
+	u32 ctrl = RDMA_HCA_PREP(RDMA_HCA_HCR_OP, op) |
+		   RDMA_HCA_PREP(RDMA_HCA_HCR_OP_MODIFIER, op_modifier);
+	struct rhca_cmd *cmd = &dev->cmd;
+	u32 before;
+	u8 status;
+	int err;
+
+	mutex_lock(&cmd->lock);
+	err = rhca_failed(dev) ? -EIO : rhca_wait_go(dev, &before);
+	if (!err)
+		err = (cmd->use_events ? rhca_cmd_wait : rhca_cmd_poll)
+			(dev, ctrl, in_modifier, in_param, out_param, &status);
+	mutex_unlock(&cmd->lock);
+	if (err)
+		return err;
+
+	if (status != RDMA_HCA_STAT_OK)
+		dev_dbg(&dev->pdev->dev,
+			"command %#x modifier %#x: status %#x\n", op,
+			in_modifier, status);
+	return rhca_status_to_errno(status);
+}
+
+void rhca_cmd_event(struct rhca_dev *dev, u16 token, u8 status)
+{
+	struct rhca_cmd *cmd = &dev->cmd;
+
+	if (token != READ_ONCE(cmd->token)) {
+		dev_warn_ratelimited(&dev->pdev->dev,
+				     "event for an unknown command, token %#x\n",
+				     token);
+		return;
+	}
+	cmd->status = status;
+	complete(&cmd->done);
+}
+
+void rhca_cmd_abort(struct rhca_dev *dev)
+{
+	complete(&dev->cmd.done);
+}
+
+int rhca_cmd_use_events(struct rhca_dev *dev)
+{
+	int err;
+
+	mutex_lock(&dev->cmd.lock);
+	dev->cmd.use_events = true;
+	mutex_unlock(&dev->cmd.lock);
+	/* Show that interrupts arrive, before anything depends on them. */
+	err = rhca_cmd_none(dev, RDMA_HCA_CMD_NOP, 0x1f);
+	if (err)
+		rhca_cmd_use_polling(dev);
+	return err;
+}
+
+void rhca_cmd_use_polling(struct rhca_dev *dev)
+{
+	mutex_lock(&dev->cmd.lock);
+	dev->cmd.use_events = false;
+	mutex_unlock(&dev->cmd.lock);
+}
+
+int rhca_mailbox_alloc(struct rhca_dev *dev, struct rhca_mailbox *box)
+{
+	box->buf = dma_pool_zalloc(dev->cmd.pool, GFP_KERNEL, &box->dma);
+	return box->buf ? 0 : -ENOMEM;
+}
+
+void rhca_mailbox_free(struct rhca_dev *dev, struct rhca_mailbox *box)
+{
+	dma_pool_free(dev->cmd.pool, box->buf, box->dma);
+}
+
+int rhca_cmd_init(struct rhca_dev *dev)
+{
+	struct rhca_cmd *cmd = &dev->cmd;
+
+	mutex_init(&cmd->lock);
+	init_completion(&cmd->done);
+	cmd->pool = dma_pool_create(RHCA_NAME "_mailbox", &dev->pdev->dev,
+				    RDMA_HCA_MAILBOX_SIZE,
+				    RDMA_HCA_MAILBOX_SIZE, 0);
+	return cmd->pool ? 0 : -ENOMEM;
+}
+
+void rhca_cmd_cleanup(struct rhca_dev *dev)
+{
+	dma_pool_destroy(dev->cmd.pool);
+}

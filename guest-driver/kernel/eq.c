@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Event queues (interface document 3.2.4) and their interrupts.
+ *
+ * Queue 0 takes asynchronous events. It is served by a thread, since event
+ * handlers of QPs and CQs may sleep, and even execute commands: so the
+ * completions of commands must come by another queue. The other queues take
+ * completions, and queue 1 those of commands too, in the interrupt itself.
+ * With one vector there is only queue 0, and commands are polled for.
+ */
+#include <linux/cpumask.h>
+
+#include "rhca.h"
+
+#define RHCA_EQ_ENTRIES		4096
+/* Tell the card about entries freed after this many. */
+#define RHCA_EQ_BATCH		256
+/* One round of handling; what is left brings another interrupt. */
+#define RHCA_EQ_BUDGET		(2 * RHCA_EQ_ENTRIES)
+
+#define RHCA_ASYNC_EVENTS						\
+	(BIT_ULL(RDMA_HCA_EVENT_COMM_EST) |				\
+	 BIT_ULL(RDMA_HCA_EVENT_SQ_DRAINED) |				\
+	 BIT_ULL(RDMA_HCA_EVENT_CQ_ERROR) |				\
+	 BIT_ULL(RDMA_HCA_EVENT_WQ_CATAS_ERROR) |			\
+	 BIT_ULL(RDMA_HCA_EVENT_LOCAL_CATAS_ERROR) |			\
+	 BIT_ULL(RDMA_HCA_EVENT_PORT_CHANGE) |				\
+	 BIT_ULL(RDMA_HCA_EVENT_EQ_OVERFLOW) |				\
+	 BIT_ULL(RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR) |			\
+	 BIT_ULL(RDMA_HCA_EVENT_WQ_ACCESS_ERROR) |			\
+	 BIT_ULL(RDMA_HCA_EVENT_LAST_WQE_REACHED))
+
+static void rhca_eq_doorbell(struct rhca_eq *eq, u32 arm)
+{
+	writel((eq->ci & RDMA_HCA_EQ_DB_CI) | arm,
+	       eq->dev->pci->bar0 + RDMA_HCA_EQ_DB +
+		       eq->eqn * RDMA_HCA_EQ_DB_STRIDE);
+}
+
+/* The entry at the consumer index, if the card has written it. */
+static struct rdma_hca_eqe *rhca_eq_next(struct rhca_eq *eq)
+{
+	struct rdma_hca_eqe *eqe = eq->buf.va;
+
+	eqe += eq->ci & (eq->entries - 1);
+	if (READ_ONCE(eqe->owner) != RDMA_HCA_OWNER_SW)
+		return NULL;
+	/* Read the rest only after the owner. */
+	dma_rmb();
+	return eqe;
+}
+
+static void rhca_eq_consume(struct rhca_eq *eq, struct rdma_hca_eqe *eqe)
+{
+	WRITE_ONCE(eqe->owner, RDMA_HCA_OWNER_HW);
+	eq->ci++;
+	if (!(eq->ci % RHCA_EQ_BATCH))
+		rhca_eq_doorbell(eq, 0);
+}
+
+static void rhca_port_event(struct rhca_dev *dev,
+			    const struct rdma_hca_eqe *eqe)
+{
+	struct ib_event event = {
+		.device = &dev->ibdev,
+		.element.port_num = RHCA_PORT,
+		.event = eqe->subtype == RDMA_HCA_PORT_CHANGE_ACTIVE ?
+				 IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR,
+	};
+
+	if (READ_ONCE(dev->registered))
+		ib_dispatch_event(&event);
+}
+
+static void rhca_eqe(struct rhca_dev *dev, const struct rdma_hca_eqe *eqe)
+{
+	switch (eqe->type) {
+	case RDMA_HCA_EVENT_COMP:
+		rhca_cq_completion(dev, le32_to_cpu(eqe->cq.cqn));
+		break;
+	case RDMA_HCA_EVENT_CMD:
+		rhca_cmd_event(dev, le32_to_cpu(eqe->cmd.token),
+			       le32_to_cpu(eqe->cmd.status));
+		break;
+	case RDMA_HCA_EVENT_COMM_EST:
+	case RDMA_HCA_EVENT_SQ_DRAINED:
+	case RDMA_HCA_EVENT_LAST_WQE_REACHED:
+	case RDMA_HCA_EVENT_WQ_CATAS_ERROR:
+	case RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR:
+	case RDMA_HCA_EVENT_WQ_ACCESS_ERROR:
+		rhca_qp_event(dev, le32_to_cpu(eqe->qp.qpn), eqe->type);
+		break;
+	case RDMA_HCA_EVENT_CQ_ERROR:
+		rhca_cq_error(dev, le32_to_cpu(eqe->cq.cqn),
+			      le32_to_cpu(eqe->cq.syndrome));
+		break;
+	case RDMA_HCA_EVENT_PORT_CHANGE:
+		rhca_port_event(dev, eqe);
+		break;
+	case RDMA_HCA_EVENT_LOCAL_CATAS_ERROR:
+		rhca_fail(dev, "catastrophic error");
+		break;
+	default:
+		dev_warn_ratelimited(&dev->pdev->dev,
+				     "event %#x subtype %#x not handled\n",
+				     eqe->type, eqe->subtype);
+	}
+}
+
+/* The handler of queue 0 is a thread, that of the others is not. */
+static irqreturn_t rhca_eq_interrupt(int irq, void *data)
+{
+	struct rhca_eq *eq = data;
+	struct rdma_hca_eqe *eqe;
+	u32 budget = RHCA_EQ_BUDGET;
+
+	while (budget-- && (eqe = rhca_eq_next(eq))) {
+		rhca_eqe(eq->dev, eqe);
+		rhca_eq_consume(eq, eqe);
+	}
+	rhca_eq_doorbell(eq, RDMA_HCA_EQ_DB_ARM);
+	return IRQ_HANDLED;
+}
+
+void rhca_eq_synchronize(struct rhca_eq *eq)
+{
+	synchronize_irq(eq->irq);
+}
+
+struct rhca_eq *rhca_eq_of_vector(struct rhca_dev *dev, u32 vector)
+{
+	if (dev->num_eqs == 1)
+		return &dev->eq[0];
+	return &dev->eq[1 + vector % (dev->num_eqs - 1)];
+}
+
+static int rhca_sw2hw_eq(struct rhca_dev *dev, struct rhca_eq *eq, u32 vector)
+{
+	struct rhca_mailbox box;
+	struct rdma_hca_eqc *eqc;
+	int err;
+
+	err = rhca_mailbox_alloc(dev, &box);
+	if (err)
+		return err;
+	eqc = box.buf;
+	rhca_put(&eqc->flags, RDMA_HCA_EQC_STATUS, RDMA_HCA_EQ_STATUS_OK);
+	rhca_put(&eqc->flags, RDMA_HCA_EQC_OWNER, RDMA_HCA_EQ_OWNER_HW);
+	rhca_put(&eqc->flags, RDMA_HCA_EQC_TR, 1);
+	rhca_put(&eqc->flags, RDMA_HCA_EQC_STATE, RDMA_HCA_EQ_STATE_ARMED);
+	rhca_put(&eqc->logsize, RDMA_HCA_EQC_LOGSIZE, ilog2(eq->entries));
+	rhca_put(&eqc->msix_vector, RDMA_HCA_EQC_VECTOR, vector);
+	eqc->pd = cpu_to_be32(dev->pdn);
+	eqc->lkey = cpu_to_be32(eq->region.key);
+	err = rhca_cmd_in(dev, RDMA_HCA_CMD_SW2HW_EQ, eq->eqn, &box);
+	rhca_mailbox_free(dev, &box);
+	return err;
+}
+
+static void rhca_eq_fill(struct rhca_eq *eq)
+{
+	struct rdma_hca_eqe *eqe = eq->buf.va;
+	u32 i;
+
+	for (i = 0; i < eq->entries; i++)
+		eqe[i].owner = RDMA_HCA_OWNER_HW;
+}
+
+static int rhca_eq_request_irq(struct rhca_dev *dev, struct rhca_eq *eq,
+			       u32 vector)
+{
+	int node = dev_to_node(&dev->pdev->dev);
+	int err;
+
+	if (!vector)
+		return request_threaded_irq(eq->irq, NULL, rhca_eq_interrupt,
+					    IRQF_ONESHOT, eq->name, eq);
+	err = request_irq(eq->irq, rhca_eq_interrupt, 0, eq->name, eq);
+	if (err)
+		return err;
+	/* Only a hint: completions work wherever they are delivered. */
+	irq_set_affinity_and_hint(eq->irq,
+				  cpumask_of(cpumask_local_spread(vector - 1,
+								  node)));
+	return 0;
+}
+
+static void rhca_eq_free_irq(struct rhca_eq *eq)
+{
+	irq_update_affinity_hint(eq->irq, NULL);
+	free_irq(eq->irq, eq);
+}
+
+static int rhca_eq_create(struct rhca_dev *dev, struct rhca_eq *eq, u32 vector)
+{
+	int err;
+
+	eq->dev = dev;
+	eq->eqn = dev->caps.reserved_eqs + vector;
+	eq->entries = RHCA_EQ_ENTRIES;
+	eq->irq = pci_irq_vector(dev->pdev, vector);
+	snprintf(eq->name, sizeof(eq->name), RHCA_NAME "-%u@%s", vector,
+		 pci_name(dev->pdev));
+
+	err = rhca_buf_alloc(dev, &eq->buf, eq->entries * RDMA_HCA_EQE_SIZE);
+	if (err)
+		return err;
+	rhca_eq_fill(eq);
+	err = rhca_region_create_buf(dev, &eq->region, dev->pdn,
+				     RDMA_HCA_ACCESS_LOCAL_WRITE, &eq->buf);
+	if (err)
+		goto free;
+	err = rhca_icm_get(dev, &dev->eqc_table, eq->eqn, 1);
+	if (err)
+		goto destroy;
+	err = rhca_eq_request_irq(dev, eq, vector);
+	if (err)
+		goto destroy;
+	err = rhca_sw2hw_eq(dev, eq, vector);
+	if (err)
+		goto irq;
+	return 0;
+
+irq:
+	rhca_eq_free_irq(eq);
+destroy:
+	rhca_region_destroy(dev, &eq->region);
+free:
+	rhca_buf_free(dev, &eq->buf);
+	return err;
+}
+
+static void rhca_eq_destroy(struct rhca_dev *dev, struct rhca_eq *eq)
+{
+	int err;
+
+	err = rhca_cmd_none(dev, RDMA_HCA_CMD_HW2SW_EQ, eq->eqn);
+	if (err && !rhca_failed(dev))
+		dev_warn(&dev->pdev->dev, "HW2SW_EQ %u: %d\n", eq->eqn, err);
+	rhca_eq_free_irq(eq);
+	rhca_region_destroy(dev, &eq->region);
+	rhca_buf_free(dev, &eq->buf);
+}
+
+static int rhca_map_eq(struct rhca_dev *dev, const struct rhca_eq *eq,
+		       u64 events, u32 unmap)
+{
+	return rhca_cmd(dev, RDMA_HCA_CMD_MAP_EQ, 0, eq->eqn | unmap, events,
+			0);
+}
+
+static int rhca_map_events(struct rhca_dev *dev)
+{
+	int err;
+
+	err = rhca_map_eq(dev, &dev->eq[0], RHCA_ASYNC_EVENTS, 0);
+	if (err || dev->num_eqs == 1 ||
+	    !(dev->caps.features & RDMA_HCA_FEATURE_CMD_EVENT))
+		return err;
+	err = rhca_map_eq(dev, &dev->eq[1], BIT_ULL(RDMA_HCA_EVENT_CMD), 0);
+	return err ?: rhca_cmd_use_events(dev);
+}
+
+static void rhca_unmap_events(struct rhca_dev *dev)
+{
+	rhca_cmd_use_polling(dev);
+	if (dev->num_eqs > 1)
+		rhca_map_eq(dev, &dev->eq[1], BIT_ULL(RDMA_HCA_EVENT_CMD),
+			    RDMA_HCA_MAP_EQ_UNMAP);
+	rhca_map_eq(dev, &dev->eq[0], RHCA_ASYNC_EVENTS,
+		    RDMA_HCA_MAP_EQ_UNMAP);
+}
+
+static void rhca_eqs_destroy(struct rhca_dev *dev)
+{
+	while (dev->num_eqs)
+		rhca_eq_destroy(dev, &dev->eq[--dev->num_eqs]);
+	kfree(dev->eq);
+	pci_free_irq_vectors(dev->pdev);
+}
+
+int rhca_eqs_init(struct rhca_dev *dev)
+{
+	u32 usable = (1u << dev->caps.log_eqs) - dev->caps.reserved_eqs;
+	u32 want = min_t(u32, usable, 1 + num_online_cpus());
+	int vectors, err = 0;
+
+	vectors = pci_alloc_irq_vectors(dev->pdev, 1, want, PCI_IRQ_MSIX);
+	if (vectors < 0)
+		return vectors;
+	dev->eq = kcalloc(vectors, sizeof(*dev->eq), GFP_KERNEL);
+	if (!dev->eq) {
+		pci_free_irq_vectors(dev->pdev);
+		return -ENOMEM;
+	}
+	while (!err && dev->num_eqs < vectors) {
+		err = rhca_eq_create(dev, &dev->eq[dev->num_eqs], dev->num_eqs);
+		if (!err)
+			dev->num_eqs++;
+	}
+	if (!err)
+		err = rhca_map_events(dev);
+	if (err)
+		rhca_eqs_destroy(dev);
+	return err;
+}
+
+void rhca_eqs_cleanup(struct rhca_dev *dev)
+{
+	rhca_unmap_events(dev);
+	rhca_eqs_destroy(dev);
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Protection domains: numbers that the card compares, nothing else. */
+#include "rhca.h"
+
+int rhca_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+{
+	struct rhca_dev *dev = to_rhca(ibpd->device);
+	struct rdma_hca_alloc_pd_resp resp = {};
+	struct rhca_pd *pd = to_rhca_pd(ibpd);
+	int err;
+
+	err = rhca_bitmap_alloc(&dev->pd_map, &pd->pdn, NULL);
+	if (err || !udata)
+		return err;
+
+	resp.pdn = pd->pdn;
+	err = ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
+	if (err)
+		rhca_bitmap_free(&dev->pd_map, pd->pdn, 1);
+	return err;
+}
+
+int rhca_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+{
+	rhca_bitmap_free(&to_rhca(ibpd->device)->pd_map, to_rhca_pd(ibpd)->pdn,
+			 1);
+	return 0;
+}

@@ -1,0 +1,782 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Queue pairs (interface document 3.2.6, tables A1-1 to A1-3). A QP is known
+ * to the card from RESET to INIT on, and no more after it has gone back to
+ * RESET.
+ */
+#include "rhca.h"
+
+#define RHCA_QP_ACCESS							\
+	(RDMA_HCA_ACCESS_REMOTE_WRITE | RDMA_HCA_ACCESS_REMOTE_READ |	\
+	 RDMA_HCA_ACCESS_REMOTE_ATOMIC)
+
+static u8 rhca_service(enum ib_qp_type type)
+{
+	switch (type) {
+	case IB_QPT_UC:
+		return RDMA_HCA_QP_ST_UC;
+	case IB_QPT_UD:
+		return RDMA_HCA_QP_ST_UD;
+	default:
+		return RDMA_HCA_QP_ST_RC;
+	}
+}
+
+static u8 rhca_state_to_card(enum ib_qp_state state)
+{
+	static const u8 table[] = {
+		[IB_QPS_RESET]	= RDMA_HCA_QP_STATE_RST,
+		[IB_QPS_INIT]	= RDMA_HCA_QP_STATE_INIT,
+		[IB_QPS_RTR]	= RDMA_HCA_QP_STATE_RTR,
+		[IB_QPS_RTS]	= RDMA_HCA_QP_STATE_RTS,
+		[IB_QPS_SQD]	= RDMA_HCA_QP_STATE_SQD,
+		[IB_QPS_SQE]	= RDMA_HCA_QP_STATE_SQE,
+		[IB_QPS_ERR]	= RDMA_HCA_QP_STATE_ERR,
+	};
+
+	return table[state];
+}
+
+static enum ib_qp_state rhca_state_from_card(u32 state)
+{
+	switch (state) {
+	case RDMA_HCA_QP_STATE_RST:
+		return IB_QPS_RESET;
+	case RDMA_HCA_QP_STATE_INIT:
+		return IB_QPS_INIT;
+	case RDMA_HCA_QP_STATE_RTR:
+		return IB_QPS_RTR;
+	case RDMA_HCA_QP_STATE_RTS:
+		return IB_QPS_RTS;
+	case RDMA_HCA_QP_STATE_SQD:
+		return IB_QPS_SQD;
+	case RDMA_HCA_QP_STATE_SQE:
+		return IB_QPS_SQE;
+	default:
+		return IB_QPS_ERR;
+	}
+}
+
+/* The command of a transition that ib_modify_qp_is_ok() allows. */
+static u16 rhca_transition(enum ib_qp_state from, enum ib_qp_state to)
+{
+	static const u16 table[IB_QPS_ERR + 1][IB_QPS_ERR + 1] = {
+		[IB_QPS_RESET][IB_QPS_INIT] = RDMA_HCA_CMD_RST2INIT_QPEE,
+		[IB_QPS_INIT][IB_QPS_INIT]  = RDMA_HCA_CMD_INIT2INIT_QPEE,
+		[IB_QPS_INIT][IB_QPS_RTR]   = RDMA_HCA_CMD_INIT2RTR_QPEE,
+		[IB_QPS_RTR][IB_QPS_RTS]    = RDMA_HCA_CMD_RTR2RTS_QPEE,
+		[IB_QPS_RTS][IB_QPS_RTS]    = RDMA_HCA_CMD_RTS2RTS_QPEE,
+		[IB_QPS_RTS][IB_QPS_SQD]    = RDMA_HCA_CMD_RTS2SQD_QPEE,
+		[IB_QPS_SQD][IB_QPS_SQD]    = RDMA_HCA_CMD_SQD2SQD_QPEE,
+		[IB_QPS_SQD][IB_QPS_RTS]    = RDMA_HCA_CMD_SQD2RTS_QPEE,
+		[IB_QPS_SQE][IB_QPS_RTS]    = RDMA_HCA_CMD_SQERR2RTS_QPEE,
+	};
+
+	if (to == IB_QPS_ERR)
+		return RDMA_HCA_CMD_2ERR_QPEE;
+	if (to == IB_QPS_RESET)
+		return RDMA_HCA_CMD_ERR2RST_QPEE;
+	return table[from][to];
+}
+
+/* --- queues ------------------------------------------------------------- */
+
+/* @max_size: bytes of the largest WQE, @max_wr: what the caller asked for. */
+static int rhca_check_wq(struct rhca_dev *dev, const struct rhca_wq *wq,
+			 u64 addr, u32 max_size, u32 max_wr)
+{
+	u8 max_shift = order_base_2(max_size);
+
+	if (!PAGE_ALIGNED(addr) ||
+	    wq->shift < ilog2(RDMA_HCA_WQE_ALIGN) || wq->shift > max_shift ||
+	    !IS_ALIGNED(wq->len, 1u << wq->shift))
+		return -EINVAL;
+	if (wq->len >> wq->shift < max_wr ||
+	    wq->len >> wq->shift > 1u << dev->caps.log_max_wqes)
+		return -EINVAL;
+	return 0;
+}
+
+static int rhca_wq_create_user(struct rhca_dev *dev, struct rhca_wq *wq,
+			       u32 pdn, u64 addr, u32 max_size, u32 max_wr)
+{
+	int err;
+
+	if (!wq->len)
+		return max_wr ? -EINVAL : 0;
+	err = rhca_check_wq(dev, wq, addr, max_size, max_wr);
+	if (err)
+		return err;
+	wq->entries = wq->len >> wq->shift;
+	wq->umem = ib_umem_get(&dev->ibdev, addr, wq->len, 0);
+	if (IS_ERR(wq->umem))
+		return PTR_ERR(wq->umem);
+	err = rhca_region_create_umem(dev, &wq->region, pdn, 0, wq->umem);
+	if (err)
+		ib_umem_release(wq->umem);
+	return err;
+}
+
+static int rhca_wq_create_kernel(struct rhca_dev *dev, struct rhca_wq *wq,
+				 u32 pdn)
+{
+	int err;
+
+	spin_lock_init(&wq->lock);
+	if (!wq->len)
+		return 0;
+	wq->wr_id = kvcalloc(wq->entries, sizeof(*wq->wr_id), GFP_KERNEL);
+	wq->opcode = kvcalloc(wq->entries, sizeof(*wq->opcode), GFP_KERNEL);
+	err = -ENOMEM;
+	if (!wq->wr_id || !wq->opcode)
+		goto arrays;
+	err = rhca_buf_alloc(dev, &wq->buf, wq->len);
+	if (err)
+		goto arrays;
+	err = rhca_region_create_buf(dev, &wq->region, pdn, 0, &wq->buf);
+	if (err)
+		goto buf;
+	return 0;
+
+buf:
+	rhca_buf_free(dev, &wq->buf);
+arrays:
+	kvfree(wq->opcode);
+	kvfree(wq->wr_id);
+	return err;
+}
+
+static void rhca_wq_destroy(struct rhca_dev *dev, struct rhca_wq *wq)
+{
+	if (!wq->len)
+		return;
+	rhca_region_destroy(dev, &wq->region);
+	rhca_buf_free(dev, &wq->buf);
+	kvfree(wq->opcode);
+	kvfree(wq->wr_id);
+	if (wq->umem)
+		ib_umem_release(wq->umem);
+}
+
+static int rhca_read_create_req(struct ib_udata *udata,
+				struct rdma_hca_create_qp_req *req)
+{
+	int err;
+
+	if (udata->inlen < sizeof(*req))
+		return -EINVAL;
+	err = ib_copy_from_udata(req, udata, sizeof(*req));
+	if (err)
+		return err;
+	return req->reserved || req->reserved2 ? -EINVAL : 0;
+}
+
+static int rhca_queues_create_user(struct rhca_dev *dev, struct rhca_qp *qp,
+				   u32 pdn, struct rhca_ucontext *ctx,
+				   struct ib_udata *udata)
+{
+	struct rdma_hca_create_qp_req req;
+	int err;
+
+	err = rhca_read_create_req(udata, &req);
+	if (err)
+		return err;
+	qp->uar = ctx->uar;
+	qp->sq.len = req.sq_len;
+	qp->sq.shift = req.sq_entry_sz_log;
+	qp->rq.len = req.rq_len;
+	qp->rq.shift = req.rq_entry_sz_log;
+
+	err = rhca_wq_create_user(dev, &qp->sq, pdn, req.sq_addr,
+				  dev->caps.max_send_wqe_size,
+				  qp->cap.max_send_wr);
+	if (err)
+		return err;
+	err = rhca_wq_create_user(dev, &qp->rq, pdn, req.rq_addr,
+				  dev->caps.max_recv_wqe_size,
+				  qp->cap.max_recv_wr);
+	if (err)
+		goto sq;
+	if (qp->rq.len)
+		err = rhca_db_map_user(ctx, req.rq_db_addr, &qp->rq_db);
+	if (err)
+		goto rq;
+	return 0;
+
+rq:
+	rhca_wq_destroy(dev, &qp->rq);
+sq:
+	rhca_wq_destroy(dev, &qp->sq);
+	return err;
+}
+
+static int rhca_queues_create_kernel(struct rhca_dev *dev, struct rhca_qp *qp,
+				     u32 pdn)
+{
+	int err;
+
+	qp->uar = RDMA_HCA_UAR_KERNEL;
+	err = rhca_wqe_size_queues(dev, qp, &qp->cap);
+	if (err)
+		return err;
+	err = rhca_wq_create_kernel(dev, &qp->sq, pdn);
+	if (err)
+		return err;
+	err = rhca_wq_create_kernel(dev, &qp->rq, pdn);
+	if (err)
+		goto sq;
+	err = qp->rq.len ? rhca_db_alloc(dev, &qp->rq_db) : 0;
+	if (err)
+		goto rq;
+	rhca_wqe_reset_queues(qp);
+	return 0;
+
+rq:
+	rhca_wq_destroy(dev, &qp->rq);
+sq:
+	rhca_wq_destroy(dev, &qp->sq);
+	return err;
+}
+
+static void rhca_queues_destroy(struct rhca_dev *dev, struct rhca_qp *qp,
+				struct rhca_ucontext *ctx)
+{
+	if (qp->rq.len)
+		rhca_db_free(dev, ctx, &qp->rq_db);
+	rhca_wq_destroy(dev, &qp->rq);
+	rhca_wq_destroy(dev, &qp->sq);
+}
+
+/* --- create and destroy ------------------------------------------------- */
+
+static int rhca_check_qp_init(struct rhca_dev *dev,
+			      const struct ib_qp_init_attr *attr)
+{
+	const struct rhca_caps *caps = &dev->caps;
+	const struct ib_qp_cap *cap = &attr->cap;
+
+	if (attr->create_flags || attr->srq || attr->xrcd || attr->rwq_ind_tbl)
+		return -EOPNOTSUPP;
+	if (attr->qp_type != IB_QPT_RC && attr->qp_type != IB_QPT_UC &&
+	    attr->qp_type != IB_QPT_UD)
+		return -EOPNOTSUPP;
+	if (cap->max_send_wr > 1u << caps->log_max_wqes ||
+	    cap->max_recv_wr > 1u << caps->log_max_wqes ||
+	    cap->max_send_sge > caps->max_send_sge ||
+	    cap->max_recv_sge > caps->max_recv_sge ||
+	    cap->max_inline_data > caps->max_inline)
+		return -EINVAL;
+	return 0;
+}
+
+static int rhca_qp_respond(struct rhca_qp *qp, struct ib_udata *udata)
+{
+	struct rdma_hca_create_qp_resp resp = { .qpn = qp->ibqp.qp_num };
+
+	if (!udata)
+		return 0;
+	return ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
+}
+
+int rhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
+		   struct ib_udata *udata)
+{
+	struct rhca_ucontext *ctx = rhca_udata_ucontext(udata);
+	struct rhca_dev *dev = to_rhca(ibqp->device);
+	u32 pdn = to_rhca_pd(ibqp->pd)->pdn;
+	struct rhca_qp *qp = to_rhca_qp(ibqp);
+	int err;
+
+	err = rhca_check_qp_init(dev, attr);
+	if (err)
+		return err;
+	mutex_init(&qp->lock);
+	qp->state = IB_QPS_RESET;
+	qp->sig_type = attr->sq_sig_type;
+	qp->cap = attr->cap;
+
+	err = rhca_bitmap_alloc(&dev->qp_map, &ibqp->qp_num, NULL);
+	if (err)
+		return err;
+	err = rhca_icm_get(dev, &dev->qpc_table, ibqp->qp_num, 1);
+	if (err)
+		goto number;
+	err = ctx ? rhca_queues_create_user(dev, qp, pdn, ctx, udata) :
+		    rhca_queues_create_kernel(dev, qp, pdn);
+	if (err)
+		goto number;
+	qp->cap.max_send_wr = qp->sq.entries;
+	qp->cap.max_recv_wr = qp->rq.entries;
+	err = rhca_qp_respond(qp, udata);
+	if (err)
+		goto queues;
+	err = xa_err(xa_store(&dev->qps, ibqp->qp_num, qp, GFP_KERNEL));
+	if (err)
+		goto queues;
+	attr->cap = qp->cap;
+	return 0;
+
+queues:
+	rhca_queues_destroy(dev, qp, ctx);
+number:
+	rhca_bitmap_free(&dev->qp_map, ibqp->qp_num, 1);
+	return err;
+}
+
+static int rhca_qp_to_reset(struct rhca_dev *dev, struct rhca_qp *qp)
+{
+	return rhca_cmd(dev, RDMA_HCA_CMD_ERR2RST_QPEE,
+			RDMA_HCA_MODIFY_NO_INBOX, qp->ibqp.qp_num, 0, 0);
+}
+
+/* What completions a QP of the kernel has left would name it, or another. */
+static void rhca_qp_clean_cqs(struct rhca_qp *qp)
+{
+	struct ib_qp *ibqp = &qp->ibqp;
+
+	if (ibqp->uobject)
+		return;
+	rhca_cq_clean(to_rhca_cq(ibqp->send_cq), ibqp->qp_num);
+	if (ibqp->recv_cq != ibqp->send_cq)
+		rhca_cq_clean(to_rhca_cq(ibqp->recv_cq), ibqp->qp_num);
+}
+
+int rhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+{
+	struct rhca_dev *dev = to_rhca(ibqp->device);
+	struct rhca_qp *qp = to_rhca_qp(ibqp);
+	int err;
+
+	err = qp->state == IB_QPS_RESET ? 0 : rhca_qp_to_reset(dev, qp);
+	if (err && !rhca_failed(dev))
+		dev_warn(&dev->pdev->dev, "reset of QP %#x: %d\n", ibqp->qp_num,
+			 err);
+	xa_erase(&dev->qps, ibqp->qp_num);
+	rhca_eq_synchronize(&dev->eq[0]);
+	rhca_qp_clean_cqs(qp);
+	rhca_queues_destroy(dev, qp, rhca_udata_ucontext(udata));
+	rhca_bitmap_free(&dev->qp_map, ibqp->qp_num, 1);
+	return 0;
+}
+
+/* --- modify ------------------------------------------------------------- */
+
+/* What does not change while the QP lives: part of RESET to INIT. */
+static void rhca_put_fixed(struct rhca_qp *qp, struct rdma_hca_qpc *qpc)
+{
+	struct ib_qp *ibqp = &qp->ibqp;
+
+	rhca_put(&qpc->usr_page, RDMA_HCA_QPC_UAR, qp->uar);
+	rhca_put(&qpc->mtu_msgmax_sz, RDMA_HCA_QPC_RQ_ENTRY_SZ, qp->rq.shift);
+	rhca_put(&qpc->mtu_msgmax_sz, RDMA_HCA_QPC_SQ_ENTRY_SZ, qp->sq.shift);
+	qpc->pd = cpu_to_be32(to_rhca_pd(ibqp->pd)->pdn);
+	qpc->cqn_snd = cpu_to_be32(to_rhca_cq(ibqp->send_cq)->cqn);
+	qpc->cqn_rcv = cpu_to_be32(to_rhca_cq(ibqp->recv_cq)->cqn);
+	qpc->snd_wqe_base_l = cpu_to_be32(qp->sq.region.key);
+	qpc->snd_wqe_len = cpu_to_be32(qp->sq.len);
+	qpc->rcv_wqe_base_l = cpu_to_be32(qp->rq.region.key);
+	qpc->rcv_wqe_len = cpu_to_be32(qp->rq.len);
+	rhca_put64(&qpc->rq_db_h, &qpc->rq_db_l, qp->rq_db.dma);
+}
+
+static void rhca_put_mtu(struct rhca_dev *dev, struct rhca_qp *qp,
+			 const struct ib_qp_attr *attr,
+			 struct rdma_hca_qpc *qpc)
+{
+	bool ud = qp->ibqp.qp_type == IB_QPT_UD;
+	u8 mtu = ud ? READ_ONCE(dev->active_mtu) : attr->path_mtu;
+	/* A datagram is one packet. */
+	u8 log_msg = ud ? ilog2(ib_mtu_enum_to_int(mtu)) :
+			  dev->caps.log_max_msg;
+
+	rhca_put(&qpc->mtu_msgmax_sz, RDMA_HCA_QPC_MTU, mtu);
+	rhca_put(&qpc->mtu_msgmax_sz, RDMA_HCA_QPC_MSGMAX, log_msg);
+}
+
+static void rhca_put_grh(const struct ib_global_route *grh,
+			 struct rdma_hca_qpc *qpc)
+{
+	rhca_put(&qpc->rnr_retry_path, RDMA_HCA_QPC_GRH, 1);
+	rhca_put(&qpc->ackto_path, RDMA_HCA_QPC_SGID_INDEX, grh->sgid_index);
+	rhca_put(&qpc->ackto_path, RDMA_HCA_QPC_HOP_LIMIT, grh->hop_limit);
+	rhca_put(&qpc->sl_tclass_flowlabel, RDMA_HCA_QPC_TCLASS,
+		 grh->traffic_class);
+	rhca_put(&qpc->sl_tclass_flowlabel, RDMA_HCA_QPC_FLOW_LABEL,
+		 grh->flow_label);
+	memcpy(qpc->rgid, grh->dgid.raw, sizeof(qpc->rgid));
+}
+
+static void rhca_put_av(struct rhca_dev *dev, const struct rdma_ah_attr *ah,
+			struct rdma_hca_qpc *qpc)
+{
+	u8 path_bits = rdma_ah_get_path_bits(ah);
+
+	rhca_put(&qpc->dlid_slid, RDMA_HCA_QPC_DLID, rdma_ah_get_dlid(ah));
+	rhca_put(&qpc->dlid_slid, RDMA_HCA_QPC_SLID,
+		 READ_ONCE(dev->lid) | path_bits);
+	rhca_put(&qpc->rnr_retry_path, RDMA_HCA_QPC_MLPATH, path_bits);
+	rhca_put(&qpc->ackto_path, RDMA_HCA_QPC_STATIC_RATE,
+		 rdma_ah_get_static_rate(ah));
+	rhca_put(&qpc->sl_tclass_flowlabel, RDMA_HCA_QPC_SL,
+		 rdma_ah_get_sl(ah));
+	if (rdma_ah_get_ah_flags(ah) & IB_AH_GRH)
+		rhca_put_grh(rdma_ah_read_grh(ah), qpc);
+}
+
+static void rhca_put_path(struct rhca_dev *dev, const struct ib_qp_attr *attr,
+			  int mask, struct rdma_hca_qpc *qpc)
+{
+	if (mask & IB_QP_PORT)
+		rhca_put(&qpc->port_pkey, RDMA_HCA_QPC_PORT, attr->port_num);
+	if (mask & IB_QP_PKEY_INDEX)
+		rhca_put(&qpc->port_pkey, RDMA_HCA_QPC_PKEY_INDEX,
+			 attr->pkey_index);
+	if (mask & IB_QP_AV)
+		rhca_put_av(dev, &attr->ah_attr, qpc);
+	if (mask & IB_QP_RNR_RETRY)
+		rhca_put(&qpc->rnr_retry_path, RDMA_HCA_QPC_RNR_RETRY,
+			 attr->rnr_retry);
+	if (mask & IB_QP_RETRY_CNT)
+		rhca_put(&qpc->rnr_retry_path, RDMA_HCA_QPC_RETRY_COUNT,
+			 attr->retry_cnt);
+	if (mask & IB_QP_TIMEOUT)
+		rhca_put(&qpc->ackto_path, RDMA_HCA_QPC_ACK_TIMEOUT,
+			 attr->timeout);
+}
+
+static void rhca_put_transport(const struct ib_qp_attr *attr, int mask,
+			       struct rdma_hca_qpc *qpc)
+{
+	if (mask & IB_QP_DEST_QPN)
+		qpc->remote_qpn = cpu_to_be32(attr->dest_qp_num);
+	if (mask & IB_QP_QKEY)
+		qpc->qkey = cpu_to_be32(attr->qkey);
+	if (mask & IB_QP_ACCESS_FLAGS)
+		rhca_put(&qpc->params1, RDMA_HCA_QPC_ACCESS,
+			 attr->qp_access_flags & RHCA_QP_ACCESS);
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
+		rhca_put(&qpc->params1, RDMA_HCA_QPC_SRA_MAX,
+			 attr->max_rd_atomic);
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
+		rhca_put(&qpc->params1, RDMA_HCA_QPC_RRA_MAX,
+			 attr->max_dest_rd_atomic);
+	if (mask & IB_QP_MIN_RNR_TIMER)
+		rhca_put(&qpc->rnr_nextrecvpsn, RDMA_HCA_QPC_MIN_RNR_TIMER,
+			 attr->min_rnr_timer);
+	if (mask & IB_QP_RQ_PSN)
+		rhca_put(&qpc->rnr_nextrecvpsn, RDMA_HCA_QPC_PSN,
+			 attr->rq_psn);
+	if (mask & IB_QP_SQ_PSN) {
+		rhca_put(&qpc->next_send_psn, RDMA_HCA_QPC_PSN, attr->sq_psn);
+		qpc->last_acked_psn = qpc->next_send_psn;
+	}
+}
+
+static void rhca_put_qpc(struct rhca_dev *dev, struct rhca_qp *qp,
+			 const struct ib_qp_attr *attr, int mask,
+			 enum ib_qp_state from, enum ib_qp_state to,
+			 struct rdma_hca_qpc *qpc)
+{
+	bool ud = qp->ibqp.qp_type == IB_QPT_UD;
+
+	qpc->opt_param_mask = cpu_to_be32(mask);
+	rhca_put(&qpc->flags, RDMA_HCA_QPC_STATE, rhca_state_to_card(to));
+	rhca_put(&qpc->flags, RDMA_HCA_QPC_SERVICE,
+		 rhca_service(qp->ibqp.qp_type));
+	qpc->local_qpn = cpu_to_be32(qp->ibqp.qp_num);
+	if (from == IB_QPS_RESET)
+		rhca_put_fixed(qp, qpc);
+	if ((mask & IB_QP_PATH_MTU) || (ud && from == IB_QPS_RESET))
+		rhca_put_mtu(dev, qp, attr, qpc);
+	rhca_put_path(dev, attr, mask, qpc);
+	rhca_put_transport(attr, mask, qpc);
+}
+
+static int rhca_qp_transition(struct rhca_dev *dev, struct rhca_qp *qp,
+			      const struct ib_qp_attr *attr, int mask,
+			      enum ib_qp_state from, enum ib_qp_state to)
+{
+	u32 in_modifier = qp->ibqp.qp_num;
+	u16 op = rhca_transition(from, to);
+	struct rhca_mailbox box;
+	int err;
+
+	if (to == IB_QPS_RESET)
+		return rhca_qp_to_reset(dev, qp);
+	if (to == IB_QPS_ERR)
+		return rhca_cmd(dev, op, RDMA_HCA_MODIFY_NO_INBOX, in_modifier,
+				0, 0);
+
+	err = rhca_mailbox_alloc(dev, &box);
+	if (err)
+		return err;
+	rhca_put_qpc(dev, qp, attr, mask, from, to, box.buf);
+	if (op == RDMA_HCA_CMD_RTS2SQD_QPEE &&
+	    (mask & IB_QP_EN_SQD_ASYNC_NOTIFY) && attr->en_sqd_async_notify)
+		in_modifier |= RDMA_HCA_RTS2SQD_EVENT;
+	err = rhca_cmd_in(dev, op, in_modifier, &box);
+	rhca_mailbox_free(dev, &box);
+	return err;
+}
+
+/* Alternate paths do not exist; a value that asks for none is welcome. */
+static int rhca_check_modify(struct rhca_dev *dev,
+			     const struct ib_qp_attr *attr, int mask)
+{
+	const struct rhca_caps *caps = &dev->caps;
+
+	if ((mask & ~IB_QP_ATTR_STANDARD_BITS) || (mask & IB_QP_ALT_PATH))
+		return -EOPNOTSUPP;
+	if ((mask & IB_QP_PATH_MIG_STATE) &&
+	    attr->path_mig_state != IB_MIG_MIGRATED)
+		return -EINVAL;
+	if ((mask & IB_QP_PORT) && attr->port_num != RHCA_PORT)
+		return -EINVAL;
+	if ((mask & IB_QP_PKEY_INDEX) && attr->pkey_index)
+		return -EINVAL;
+	if ((mask & IB_QP_PATH_MTU) &&
+	    (attr->path_mtu < IB_MTU_256 || attr->path_mtu > caps->max_mtu))
+		return -EINVAL;
+	if (((mask & IB_QP_MAX_QP_RD_ATOMIC) &&
+	     attr->max_rd_atomic > caps->max_sra) ||
+	    ((mask & IB_QP_MAX_DEST_RD_ATOMIC) &&
+	     attr->max_dest_rd_atomic > caps->max_rra))
+		return -EINVAL;
+	if (((mask & IB_QP_RNR_RETRY) && attr->rnr_retry > 7) ||
+	    ((mask & IB_QP_RETRY_CNT) && attr->retry_cnt > 7) ||
+	    ((mask & IB_QP_TIMEOUT) && attr->timeout > 31) ||
+	    ((mask & IB_QP_MIN_RNR_TIMER) && attr->min_rnr_timer > 31))
+		return -EINVAL;
+	if ((mask & IB_QP_DEST_QPN) && (attr->dest_qp_num & ~RDMA_HCA_QPN_MASK))
+		return -EINVAL;
+	return 0;
+}
+
+static int rhca_read_qpc(struct rhca_dev *dev, struct rhca_qp *qp,
+			 struct rhca_mailbox *box)
+{
+	return rhca_cmd_out(dev, RDMA_HCA_CMD_QUERY_QP, qp->ibqp.qp_num, box);
+}
+
+static enum ib_qp_state rhca_qpc_state(const struct rdma_hca_qpc *qpc)
+{
+	return rhca_state_from_card(rhca_get(qpc->flags, RDMA_HCA_QPC_STATE));
+}
+
+/* From RTR on, an error may have changed the state without the driver. */
+static int rhca_refresh_state(struct rhca_dev *dev, struct rhca_qp *qp)
+{
+	struct rhca_mailbox box;
+	int err;
+
+	if (qp->state == IB_QPS_RESET || qp->state == IB_QPS_INIT)
+		return 0;
+	err = rhca_mailbox_alloc(dev, &box);
+	if (err)
+		return err;
+	err = rhca_read_qpc(dev, qp, &box);
+	if (!err)
+		qp->state = rhca_qpc_state(box.buf);
+	rhca_mailbox_free(dev, &box);
+	return err;
+}
+
+static int rhca_modify_locked(struct rhca_dev *dev, struct rhca_qp *qp,
+			      const struct ib_qp_attr *attr, int mask)
+{
+	enum ib_qp_state from, to;
+	int err;
+
+	err = rhca_refresh_state(dev, qp);
+	if (err)
+		return err;
+	from = mask & IB_QP_CUR_STATE ? attr->cur_qp_state : qp->state;
+	to = mask & IB_QP_STATE ? attr->qp_state : from;
+	if (from != qp->state ||
+	    !ib_modify_qp_is_ok(from, to, qp->ibqp.qp_type, mask))
+		return -EINVAL;
+	if (from == IB_QPS_RESET && to == IB_QPS_RESET)
+		return 0;
+	err = rhca_qp_transition(dev, qp, attr, mask, from, to);
+	if (err)
+		return err;
+
+	qp->state = to;
+	if (to == IB_QPS_RESET && !qp->ibqp.uobject) {
+		rhca_qp_clean_cqs(qp);
+		rhca_wqe_reset_queues(qp);
+	}
+	return 0;
+}
+
+int rhca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		   struct ib_udata *udata)
+{
+	struct rhca_dev *dev = to_rhca(ibqp->device);
+	struct rhca_qp *qp = to_rhca_qp(ibqp);
+	int err;
+
+	err = rhca_check_modify(dev, attr, mask);
+	if (err)
+		return err;
+	mutex_lock(&qp->lock);
+	err = rhca_modify_locked(dev, qp, attr, mask);
+	mutex_unlock(&qp->lock);
+	return err;
+}
+
+/* --- query -------------------------------------------------------------- */
+
+static void rhca_get_grh(const struct rdma_hca_qpc *qpc,
+			 struct rdma_ah_attr *ah)
+{
+	union ib_gid dgid;
+
+	memcpy(dgid.raw, qpc->rgid, sizeof(dgid.raw));
+	rdma_ah_set_grh(ah, &dgid,
+			rhca_get(qpc->sl_tclass_flowlabel,
+				 RDMA_HCA_QPC_FLOW_LABEL),
+			rhca_get(qpc->ackto_path, RDMA_HCA_QPC_SGID_INDEX),
+			rhca_get(qpc->ackto_path, RDMA_HCA_QPC_HOP_LIMIT),
+			rhca_get(qpc->sl_tclass_flowlabel,
+				 RDMA_HCA_QPC_TCLASS));
+}
+
+static void rhca_get_av(struct ib_device *ibdev, const struct rdma_hca_qpc *qpc,
+			struct rdma_ah_attr *ah)
+{
+	ah->type = rdma_ah_find_type(ibdev, RHCA_PORT);
+	rdma_ah_set_port_num(ah, RHCA_PORT);
+	rdma_ah_set_dlid(ah, rhca_get(qpc->dlid_slid, RDMA_HCA_QPC_DLID));
+	rdma_ah_set_sl(ah, rhca_get(qpc->sl_tclass_flowlabel,
+				    RDMA_HCA_QPC_SL));
+	rdma_ah_set_path_bits(ah, rhca_get(qpc->rnr_retry_path,
+					   RDMA_HCA_QPC_MLPATH));
+	rdma_ah_set_static_rate(ah, rhca_get(qpc->ackto_path,
+					     RDMA_HCA_QPC_STATIC_RATE));
+	if (rhca_get(qpc->rnr_retry_path, RDMA_HCA_QPC_GRH))
+		rhca_get_grh(qpc, ah);
+}
+
+static void rhca_get_path(const struct rdma_hca_qpc *qpc,
+			  struct ib_qp_attr *attr)
+{
+	attr->path_mtu = rhca_get(qpc->mtu_msgmax_sz, RDMA_HCA_QPC_MTU);
+	attr->path_mig_state = IB_MIG_MIGRATED;
+	attr->pkey_index = rhca_get(qpc->port_pkey, RDMA_HCA_QPC_PKEY_INDEX);
+	attr->port_num = rhca_get(qpc->port_pkey, RDMA_HCA_QPC_PORT);
+	attr->timeout = rhca_get(qpc->ackto_path, RDMA_HCA_QPC_ACK_TIMEOUT);
+	attr->retry_cnt = rhca_get(qpc->rnr_retry_path,
+				   RDMA_HCA_QPC_RETRY_COUNT);
+	attr->rnr_retry = rhca_get(qpc->rnr_retry_path,
+				   RDMA_HCA_QPC_RNR_RETRY);
+}
+
+static void rhca_get_transport(const struct rdma_hca_qpc *qpc,
+			       struct ib_qp_attr *attr)
+{
+	attr->qkey = be32_to_cpu(qpc->qkey);
+	attr->rq_psn = rhca_get(qpc->rnr_nextrecvpsn, RDMA_HCA_QPC_PSN);
+	attr->sq_psn = rhca_get(qpc->next_send_psn, RDMA_HCA_QPC_PSN);
+	attr->dest_qp_num = rhca_get(qpc->remote_qpn, RDMA_HCA_QPN_MASK);
+	attr->qp_access_flags = rhca_get(qpc->params1, RDMA_HCA_QPC_ACCESS);
+	attr->max_rd_atomic = rhca_get(qpc->params1, RDMA_HCA_QPC_SRA_MAX);
+	attr->max_dest_rd_atomic = rhca_get(qpc->params1,
+					    RDMA_HCA_QPC_RRA_MAX);
+	attr->min_rnr_timer = rhca_get(qpc->rnr_nextrecvpsn,
+				       RDMA_HCA_QPC_MIN_RNR_TIMER);
+	attr->sq_draining = attr->qp_state == IB_QPS_SQD &&
+			    rhca_get(qpc->flags, RDMA_HCA_QPC_SQ_DRAINING);
+}
+
+static void rhca_get_qpc(struct rhca_qp *qp, const struct rdma_hca_qpc *qpc,
+			 struct ib_qp_attr *attr)
+{
+	rhca_get_path(qpc, attr);
+	rhca_get_transport(qpc, attr);
+	if (qp->ibqp.qp_type != IB_QPT_UD)
+		rhca_get_av(qp->ibqp.device, qpc, &attr->ah_attr);
+}
+
+static int rhca_query_locked(struct rhca_dev *dev, struct rhca_qp *qp,
+			     struct ib_qp_attr *attr)
+{
+	struct rhca_mailbox box;
+	int err;
+
+	memset(attr, 0, sizeof(*attr));
+	if (qp->state == IB_QPS_RESET) {
+		attr->qp_state = IB_QPS_RESET;
+		return 0;
+	}
+	err = rhca_mailbox_alloc(dev, &box);
+	if (err)
+		return err;
+	err = rhca_read_qpc(dev, qp, &box);
+	if (!err) {
+		qp->state = rhca_qpc_state(box.buf);
+		attr->qp_state = qp->state;
+		rhca_get_qpc(qp, box.buf, attr);
+	}
+	rhca_mailbox_free(dev, &box);
+	return err;
+}
+
+int rhca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		  struct ib_qp_init_attr *init_attr)
+{
+	struct rhca_dev *dev = to_rhca(ibqp->device);
+	struct rhca_qp *qp = to_rhca_qp(ibqp);
+	int err;
+
+	mutex_lock(&qp->lock);
+	err = rhca_query_locked(dev, qp, attr);
+	mutex_unlock(&qp->lock);
+	if (err)
+		return err;
+
+	attr->cur_qp_state = attr->qp_state;
+	attr->cap = qp->cap;
+	memset(init_attr, 0, sizeof(*init_attr));
+	init_attr->event_handler = ibqp->event_handler;
+	init_attr->qp_context = ibqp->qp_context;
+	init_attr->send_cq = ibqp->send_cq;
+	init_attr->recv_cq = ibqp->recv_cq;
+	init_attr->cap = qp->cap;
+	init_attr->sq_sig_type = qp->sig_type;
+	init_attr->qp_type = ibqp->qp_type;
+	return 0;
+}
+
+/* --- events ------------------------------------------------------------- */
+
+static enum ib_event_type rhca_event_type(u8 type)
+{
+	switch (type) {
+	case RDMA_HCA_EVENT_COMM_EST:
+		return IB_EVENT_COMM_EST;
+	case RDMA_HCA_EVENT_SQ_DRAINED:
+		return IB_EVENT_SQ_DRAINED;
+	case RDMA_HCA_EVENT_LAST_WQE_REACHED:
+		return IB_EVENT_QP_LAST_WQE_REACHED;
+	case RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR:
+		return IB_EVENT_QP_REQ_ERR;
+	case RDMA_HCA_EVENT_WQ_ACCESS_ERROR:
+		return IB_EVENT_QP_ACCESS_ERR;
+	default:
+		return IB_EVENT_QP_FATAL;
+	}
+}
+
+/* In the thread of EQ 0: rhca_destroy_qp() keeps the QP until it returns. */
+void rhca_qp_event(struct rhca_dev *dev, u32 qpn, u8 type)
+{
+	struct rhca_qp *qp = xa_load(&dev->qps, qpn);
+	struct ib_event event = { .event = rhca_event_type(type) };
+
+	if (!qp || !qp->ibqp.event_handler)
+		return;
+	event.device = qp->ibqp.device;
+	event.element.qp = &qp->ibqp;
+	qp->ibqp.event_handler(&event, qp->ibqp.qp_context);
+}

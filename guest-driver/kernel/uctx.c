@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What a process has of its own: a UAR page (interface document 3.1.2),
+ * which it maps, and pages with doorbell records, which are pinned once
+ * however many queues have a record in them.
+ */
+#include <rdma/uverbs_ioctl.h>
+
+#include "rhca.h"
+
+struct rhca_mmap_entry {
+	struct rdma_user_mmap_entry rdma_entry;
+	u64 address;		/* in BAR 2 */
+};
+
+/* A pinned page of doorbell records. */
+struct rhca_db_page {
+	struct list_head list;
+	struct ib_umem *umem;
+	u64 addr;
+	u32 refs;
+};
+
+static int rhca_insert_uar(struct rhca_dev *dev, struct rhca_ucontext *ctx)
+{
+	struct rhca_mmap_entry *entry;
+	int err;
+
+	entry = kzalloc(sizeof(*entry), GFP_KERNEL);
+	if (!entry)
+		return -ENOMEM;
+	entry->address = pci_resource_start(dev->pdev, RDMA_HCA_BAR2) +
+			 (u64)ctx->uar * RDMA_HCA_UAR_PAGE_SIZE;
+	err = rdma_user_mmap_entry_insert(&ctx->ibctx, &entry->rdma_entry,
+					  RDMA_HCA_UAR_PAGE_SIZE);
+	if (err) {
+		kfree(entry);
+		return err;
+	}
+	ctx->uar_entry = &entry->rdma_entry;
+	return 0;
+}
+
+static void rhca_fill_ucontext_resp(struct rhca_dev *dev,
+				    struct rhca_ucontext *ctx,
+				    struct rdma_hca_alloc_ucontext_resp *resp)
+{
+	resp->uar_mmap_key = rdma_user_mmap_get_offset(ctx->uar_entry);
+	resp->uar_index = ctx->uar;
+	resp->num_qps = 1u << dev->caps.log_qps;
+	resp->max_send_wqe_size = dev->caps.max_send_wqe_size;
+	resp->max_inline = dev->caps.max_inline;
+	resp->max_send_sge = dev->caps.max_send_sge;
+	resp->max_recv_sge = dev->caps.max_recv_sge;
+}
+
+int rhca_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
+{
+	struct rhca_ucontext *ctx = to_rhca_ucontext(ibctx);
+	struct rdma_hca_alloc_ucontext_resp resp = {};
+	struct rhca_dev *dev = to_rhca(ibctx->device);
+	int uar, err;
+
+	/* One page of the card, one page of the process. */
+	BUILD_BUG_ON(RDMA_HCA_UAR_PAGE_SIZE != PAGE_SIZE);
+	mutex_init(&ctx->db_lock);
+	INIT_LIST_HEAD(&ctx->db_pages);
+
+	uar = ida_alloc_range(&dev->uar_ida, RDMA_HCA_UAR_KERNEL + 1,
+			      dev->caps.num_uars - 1, GFP_KERNEL);
+	if (uar < 0)
+		return uar == -ENOSPC ? -ENOMEM : uar;
+	ctx->uar = uar;
+	err = rhca_insert_uar(dev, ctx);
+	if (err)
+		goto free;
+	rhca_fill_ucontext_resp(dev, ctx, &resp);
+	err = ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
+	if (err)
+		goto remove;
+	return 0;
+
+remove:
+	rdma_user_mmap_entry_remove(ctx->uar_entry);
+free:
+	ida_free(&dev->uar_ida, ctx->uar);
+	return err;
+}
+
+void rhca_dealloc_ucontext(struct ib_ucontext *ibctx)
+{
+	struct rhca_ucontext *ctx = to_rhca_ucontext(ibctx);
+
+	rdma_user_mmap_entry_remove(ctx->uar_entry);
+	ida_free(&to_rhca(ibctx->device)->uar_ida, ctx->uar);
+}
+
+/* The core takes the mappings away itself; being here allows it to. */
+void rhca_disassociate_ucontext(struct ib_ucontext *ibctx)
+{
+}
+
+int rhca_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma)
+{
+	struct rdma_user_mmap_entry *rdma_entry;
+	struct rhca_mmap_entry *entry;
+	int err;
+
+	rdma_entry = rdma_user_mmap_entry_get(ibctx, vma);
+	if (!rdma_entry)
+		return -EINVAL;
+	entry = container_of(rdma_entry, struct rhca_mmap_entry, rdma_entry);
+	err = rdma_user_mmap_io(ibctx, vma, PFN_DOWN(entry->address),
+				RDMA_HCA_UAR_PAGE_SIZE,
+				pgprot_noncached(vma->vm_page_prot),
+				rdma_entry);
+	rdma_user_mmap_entry_put(rdma_entry);
+	return err;
+}
+
+void rhca_mmap_free(struct rdma_user_mmap_entry *entry)
+{
+	kfree(container_of(entry, struct rhca_mmap_entry, rdma_entry));
+}
+
+static struct rhca_db_page *rhca_db_page_pin(struct rhca_ucontext *ctx,
+					     u64 addr)
+{
+	struct rhca_db_page *page;
+
+	page = kzalloc(sizeof(*page), GFP_KERNEL);
+	if (!page)
+		return ERR_PTR(-ENOMEM);
+	page->addr = addr;
+	/* The card only reads records. */
+	page->umem = ib_umem_get(ctx->ibctx.device, addr, PAGE_SIZE, 0);
+	if (IS_ERR(page->umem)) {
+		long err = PTR_ERR(page->umem);
+
+		kfree(page);
+		return ERR_PTR(err);
+	}
+	list_add(&page->list, &ctx->db_pages);
+	return page;
+}
+
+static struct rhca_db_page *rhca_db_page_get(struct rhca_ucontext *ctx,
+					     u64 addr)
+{
+	struct rhca_db_page *page;
+
+	list_for_each_entry(page, &ctx->db_pages, list)
+		if (page->addr == addr)
+			return page;
+	return rhca_db_page_pin(ctx, addr);
+}
+
+int rhca_db_map_user(struct rhca_ucontext *ctx, u64 addr, struct rhca_db *db)
+{
+	struct rhca_db_page *page;
+	int err = 0;
+
+	if (!IS_ALIGNED(addr, sizeof(__le32)))
+		return -EINVAL;
+
+	mutex_lock(&ctx->db_lock);
+	page = rhca_db_page_get(ctx, addr & PAGE_MASK);
+	if (IS_ERR(page)) {
+		err = PTR_ERR(page);
+	} else {
+		page->refs++;
+		db->page = page;
+		db->dma = sg_dma_address(page->umem->sgt_append.sgt.sgl) +
+			  offset_in_page(addr);
+	}
+	mutex_unlock(&ctx->db_lock);
+	return err;
+}
+
+static void rhca_db_unmap_user(struct rhca_ucontext *ctx, struct rhca_db *db)
+{
+	struct rhca_db_page *page = db->page;
+
+	mutex_lock(&ctx->db_lock);
+	if (!--page->refs) {
+		list_del(&page->list);
+		ib_umem_release(page->umem);
+		kfree(page);
+	}
+	mutex_unlock(&ctx->db_lock);
+}
+
+int rhca_db_alloc(struct rhca_dev *dev, struct rhca_db *db)
+{
+	db->va = dma_pool_zalloc(dev->db_pool, GFP_KERNEL, &db->dma);
+	return db->va ? 0 : -ENOMEM;
+}
+
+void rhca_db_free(struct rhca_dev *dev, struct rhca_ucontext *ctx,
+		  struct rhca_db *db)
+{
+	if (ctx)
+		rhca_db_unmap_user(ctx, db);
+	else
+		dma_pool_free(dev->db_pool, db->va, db->dma);
+}

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Work queue entries of the kernel's QPs (interface document 3.4) and the
+ * doorbells that announce them. A process's are its provider's work.
+ */
+#include "rhca.h"
+
+/* A WQE as it is being written: where it ends so far. */
+struct rhca_wqe {
+	struct rdma_hca_next_unit *next;
+	void *end;
+};
+
+static void *rhca_wqe_at(const struct rhca_wq *wq, u32 index)
+{
+	return wq->buf.va + ((size_t)(index & (wq->entries - 1)) << wq->shift);
+}
+
+static u32 rhca_wqe_offset(const struct rhca_wq *wq, u32 index)
+{
+	return (index & (wq->entries - 1)) << wq->shift;
+}
+
+static u32 rhca_wqe_units(const struct rhca_wqe *wqe)
+{
+	return (wqe->end - (void *)wqe->next) / RDMA_HCA_WQE_UNIT;
+}
+
+/* --- sizes -------------------------------------------------------------- */
+
+static int rhca_wq_size(struct rhca_wq *wq, u32 wqe_size, u32 max_size,
+			u32 wrs)
+{
+	if (!wrs)
+		return 0;
+	if (wqe_size > max_size)
+		return -EINVAL;
+	wq->shift = max_t(u8, order_base_2(wqe_size),
+			  ilog2(RDMA_HCA_WQE_ALIGN));
+	wq->entries = roundup_pow_of_two(wrs);
+	wq->len = wq->entries << wq->shift;
+	return 0;
+}
+
+int rhca_wqe_size_queues(struct rhca_dev *dev, struct rhca_qp *qp,
+			 struct ib_qp_cap *cap)
+{
+	u32 inl = ALIGN(sizeof(__le32) + cap->max_inline_data,
+			RDMA_HCA_WQE_UNIT);
+	u32 sges = cap->max_send_sge * sizeof(struct rdma_hca_data_unit);
+	u32 data = max(sges, cap->max_inline_data ? inl : 0);
+	u32 head = qp->ibqp.qp_type == IB_QPT_UD ?
+			   sizeof(struct rdma_hca_ud_unit) :
+			   sizeof(struct rdma_hca_raddr_unit) +
+				   sizeof(struct rdma_hca_atomic_unit);
+	u32 send = sizeof(struct rdma_hca_next_unit) + head + data;
+	/* The unit that ends a receive WQE counts too. */
+	u32 recv = sizeof(struct rdma_hca_next_unit) +
+		   (cap->max_recv_sge + 1) * sizeof(struct rdma_hca_data_unit);
+	int err;
+
+	err = rhca_wq_size(&qp->sq, send, dev->caps.max_send_wqe_size,
+			   cap->max_send_wr);
+	return err ?: rhca_wq_size(&qp->rq, recv, dev->caps.max_recv_wqe_size,
+				   cap->max_recv_wr);
+}
+
+static void rhca_wq_reset(struct rhca_wq *wq)
+{
+	if (!wq->len)
+		return;
+	memset(wq->buf.va, 0, wq->buf.size);
+	wq->head = 0;
+	wq->tail = 0;
+}
+
+void rhca_wqe_reset_queues(struct rhca_qp *qp)
+{
+	rhca_wq_reset(&qp->sq);
+	rhca_wq_reset(&qp->rq);
+	if (qp->rq.len)
+		WRITE_ONCE(*qp->rq_db.va, 0);
+}
+
+/* --- units -------------------------------------------------------------- */
+
+static void rhca_put_raddr(struct rhca_wqe *wqe, u64 raddr, u32 rkey)
+{
+	struct rdma_hca_raddr_unit *unit = wqe->end;
+
+	unit->raddr_l = cpu_to_le32(lower_32_bits(raddr));
+	unit->raddr_h = cpu_to_le32(upper_32_bits(raddr));
+	unit->rkey = cpu_to_le32(rkey);
+	unit->reserved = 0;
+	wqe->end = unit + 1;
+}
+
+static void rhca_put_atomic(struct rhca_wqe *wqe, u64 swap_add, u64 compare)
+{
+	struct rdma_hca_atomic_unit *unit = wqe->end;
+
+	unit->swap_add_l = cpu_to_le32(lower_32_bits(swap_add));
+	unit->swap_add_h = cpu_to_le32(upper_32_bits(swap_add));
+	unit->cmp_l = cpu_to_le32(lower_32_bits(compare));
+	unit->cmp_h = cpu_to_le32(upper_32_bits(compare));
+	wqe->end = unit + 1;
+}
+
+static void rhca_put_ud(struct rhca_dev *dev, struct rhca_wqe *wqe,
+			const struct ib_ud_wr *wr)
+{
+	const struct rdma_ah_attr *ah = &to_rhca_ah(wr->ah)->attr;
+	const struct ib_global_route *grh = rdma_ah_read_grh(ah);
+	u16 slid = READ_ONCE(dev->lid) | rdma_ah_get_path_bits(ah);
+	struct rdma_hca_ud_unit *unit = wqe->end;
+	u32 port, lids, flow = 0;
+
+	port = RDMA_HCA_PREP(RDMA_HCA_UD_PORT, RHCA_PORT) |
+	       RDMA_HCA_PREP(RDMA_HCA_UD_SL, rdma_ah_get_sl(ah));
+	lids = RDMA_HCA_PREP(RDMA_HCA_UD_DLID, rdma_ah_get_dlid(ah)) |
+	       RDMA_HCA_PREP(RDMA_HCA_UD_SLID, slid);
+	if (rdma_ah_get_ah_flags(ah) & IB_AH_GRH) {
+		port |= RDMA_HCA_UD_GRH |
+			RDMA_HCA_PREP(RDMA_HCA_UD_HOP_LIMIT, grh->hop_limit) |
+			RDMA_HCA_PREP(RDMA_HCA_UD_SGID_INDEX, grh->sgid_index);
+		flow = RDMA_HCA_PREP(RDMA_HCA_QPC_TCLASS, grh->traffic_class) |
+		       RDMA_HCA_PREP(RDMA_HCA_QPC_FLOW_LABEL, grh->flow_label);
+	}
+	memset(unit, 0, sizeof(*unit));
+	unit->port = cpu_to_le32(port);
+	unit->dlid_slid = cpu_to_le32(lids);
+	unit->flow = cpu_to_le32(flow);
+	unit->dqpn = cpu_to_le32(wr->remote_qpn & RDMA_HCA_QPN_MASK);
+	unit->qkey = cpu_to_le32(wr->remote_qkey);
+	wqe->end = unit + 1;
+}
+
+/* Elements of length 0 are left out: a unit of zeros would end a list. */
+static void rhca_put_sges(struct rhca_wqe *wqe, const struct ib_sge *sge,
+			  int num_sge)
+{
+	struct rdma_hca_data_unit *unit = wqe->end;
+
+	for (; num_sge; num_sge--, sge++) {
+		if (!sge->length)
+			continue;
+		unit->byte_cnt = cpu_to_le32(sge->length);
+		unit->lkey = cpu_to_le32(sge->lkey);
+		unit->addr_l = cpu_to_le32(lower_32_bits(sge->addr));
+		unit->addr_h = cpu_to_le32(upper_32_bits(sge->addr));
+		unit++;
+	}
+	wqe->end = unit;
+}
+
+static int rhca_put_inline(struct rhca_qp *qp, struct rhca_wqe *wqe,
+			   const struct ib_send_wr *wr)
+{
+	__le32 *header = wqe->end;
+	u8 *data = (u8 *)(header + 1);
+	u32 length = 0;
+	int i;
+
+	for (i = 0; i < wr->num_sge; i++) {
+		if (wr->sg_list[i].length > qp->cap.max_inline_data - length)
+			return -EINVAL;
+		memcpy(data + length, (void *)(uintptr_t)wr->sg_list[i].addr,
+		       wr->sg_list[i].length);
+		length += wr->sg_list[i].length;
+	}
+	if (!length)
+		return 0;
+	*header = cpu_to_le32(RDMA_HCA_INLINE |
+			      RDMA_HCA_PREP(RDMA_HCA_INLINE_LENGTH, length));
+	wqe->end += ALIGN(sizeof(*header) + length, RDMA_HCA_WQE_UNIT);
+	return 0;
+}
+
+/* --- send --------------------------------------------------------------- */
+
+/* What the card and the completion call a work request; false: unknown. */
+static bool rhca_send_opcode(enum ib_wr_opcode wr, u8 *opcode, u8 *wc)
+{
+	switch (wr) {
+	case IB_WR_SEND:
+		*opcode = RDMA_HCA_OPCODE_SEND;
+		*wc = IB_WC_SEND;
+		return true;
+	case IB_WR_SEND_WITH_IMM:
+		*opcode = RDMA_HCA_OPCODE_SEND_IMM;
+		*wc = IB_WC_SEND;
+		return true;
+	case IB_WR_RDMA_WRITE:
+		*opcode = RDMA_HCA_OPCODE_RDMA_WRITE;
+		*wc = IB_WC_RDMA_WRITE;
+		return true;
+	case IB_WR_RDMA_WRITE_WITH_IMM:
+		*opcode = RDMA_HCA_OPCODE_RDMA_WRITE_IMM;
+		*wc = IB_WC_RDMA_WRITE;
+		return true;
+	case IB_WR_RDMA_READ:
+		*opcode = RDMA_HCA_OPCODE_RDMA_READ;
+		*wc = IB_WC_RDMA_READ;
+		return true;
+	case IB_WR_ATOMIC_CMP_AND_SWP:
+		*opcode = RDMA_HCA_OPCODE_ATOMIC_CS;
+		*wc = IB_WC_COMP_SWAP;
+		return true;
+	case IB_WR_ATOMIC_FETCH_AND_ADD:
+		*opcode = RDMA_HCA_OPCODE_ATOMIC_FA;
+		*wc = IB_WC_FETCH_ADD;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool rhca_is_send(enum ib_wr_opcode opcode)
+{
+	return opcode == IB_WR_SEND || opcode == IB_WR_SEND_WITH_IMM;
+}
+
+/* The units between next_unit and the data. */
+static int rhca_put_head(struct rhca_dev *dev, struct rhca_qp *qp,
+			 struct rhca_wqe *wqe, const struct ib_send_wr *wr)
+{
+	const struct ib_atomic_wr *atomic;
+	const struct ib_rdma_wr *rdma;
+
+	if (qp->ibqp.qp_type == IB_QPT_UD) {
+		if (!rhca_is_send(wr->opcode))
+			return -EINVAL;
+		rhca_put_ud(dev, wqe, ud_wr(wr));
+		return 0;
+	}
+	switch (wr->opcode) {
+	case IB_WR_SEND:
+	case IB_WR_SEND_WITH_IMM:
+		return 0;
+	case IB_WR_ATOMIC_CMP_AND_SWP:
+		atomic = atomic_wr(wr);
+		rhca_put_raddr(wqe, atomic->remote_addr, atomic->rkey);
+		rhca_put_atomic(wqe, atomic->swap, atomic->compare_add);
+		return 0;
+	case IB_WR_ATOMIC_FETCH_AND_ADD:
+		atomic = atomic_wr(wr);
+		rhca_put_raddr(wqe, atomic->remote_addr, atomic->rkey);
+		rhca_put_atomic(wqe, atomic->compare_add, 0);
+		return 0;
+	default:
+		rdma = rdma_wr(wr);
+		rhca_put_raddr(wqe, rdma->remote_addr, rdma->rkey);
+		return 0;
+	}
+}
+
+static u32 rhca_send_flags(struct rhca_qp *qp, const struct ib_send_wr *wr)
+{
+	u32 flags = 0;
+
+	if (qp->sig_type == IB_SIGNAL_ALL_WR ||
+	    (wr->send_flags & IB_SEND_SIGNALED))
+		flags |= RDMA_HCA_WQE_CQ_UPDATE;
+	if (wr->send_flags & IB_SEND_SOLICITED)
+		flags |= RDMA_HCA_WQE_SOLICITED;
+	return flags;
+}
+
+static int rhca_build_send(struct rhca_dev *dev, struct rhca_qp *qp,
+			   struct rhca_wqe *wqe, const struct ib_send_wr *wr)
+{
+	int err;
+
+	memset(wqe->next, 0, sizeof(*wqe->next));
+	wqe->next->flags = cpu_to_le32(rhca_send_flags(qp, wr));
+	wqe->next->imm_data = wr->ex.imm_data;
+	wqe->end = wqe->next + 1;
+	err = rhca_put_head(dev, qp, wqe, wr);
+	if (err)
+		return err;
+	if (wr->send_flags & IB_SEND_INLINE)
+		return rhca_put_inline(qp, wqe, wr);
+	rhca_put_sges(wqe, wr->sg_list, wr->num_sge);
+	return 0;
+}
+
+/*
+ * Tell the WQE before about this one. The card may be reading it: the place
+ * comes before the size that makes the link valid.
+ */
+static void rhca_link(struct rhca_wq *sq, u32 index, u8 opcode, u32 units,
+		      bool fence, bool has_doorbell)
+{
+	struct rdma_hca_next_unit *prev = rhca_wqe_at(sq, index - 1);
+	u32 place = rhca_wqe_offset(sq, index) / RDMA_HCA_WQE_ALIGN;
+	u32 nda_nop = RDMA_HCA_PREP(RDMA_HCA_NEXT_NDA, place) |
+		      RDMA_HCA_PREP(RDMA_HCA_NEXT_NOP, opcode);
+	u32 nee_nds = RDMA_HCA_PREP(RDMA_HCA_NEXT_DBD, has_doorbell) |
+		      RDMA_HCA_PREP(RDMA_HCA_NEXT_FENCE, fence) |
+		      RDMA_HCA_PREP(RDMA_HCA_NEXT_NDS, units);
+
+	WRITE_ONCE(prev->nda_nop, cpu_to_le32(nda_nop));
+	dma_wmb();
+	WRITE_ONCE(prev->nee_nds, cpu_to_le32(nee_nds));
+}
+
+static int rhca_check_send(const struct rhca_qp *qp,
+			   const struct ib_send_wr *wr)
+{
+	if (qp->sq.head - READ_ONCE(qp->sq.tail) >= qp->sq.entries)
+		return -ENOMEM;
+	if (wr->num_sge > qp->cap.max_send_sge &&
+	    !(wr->send_flags & IB_SEND_INLINE))
+		return -EINVAL;
+	return 0;
+}
+
+/* The doorbell that will announce the chain, kept from its first WQE. */
+struct rhca_doorbell {
+	u32 low;
+	u32 high;
+};
+
+static void rhca_set_doorbell(const struct rhca_qp *qp,
+			      const struct rhca_wqe *wqe, u8 opcode, bool fence,
+			      struct rhca_doorbell *db)
+{
+	u32 head = rhca_wqe_offset(&qp->sq, qp->sq.head) / RDMA_HCA_WQE_UNIT;
+	u32 units = rhca_wqe_units(wqe);
+
+	db->low = RDMA_HCA_PREP(RDMA_HCA_SEND_DB_SQ_HEAD, head) |
+		  RDMA_HCA_PREP(RDMA_HCA_SEND_DB_FENCE, fence) |
+		  RDMA_HCA_PREP(RDMA_HCA_SEND_DB_OPCODE, opcode);
+	db->high = RDMA_HCA_PREP(RDMA_HCA_SEND_DB_QPN, qp->ibqp.qp_num) |
+		   RDMA_HCA_PREP(RDMA_HCA_SEND_DB_SIZE, units);
+}
+
+static int rhca_post_one(struct rhca_dev *dev, struct rhca_qp *qp,
+			 const struct ib_send_wr *wr, bool first,
+			 struct rhca_doorbell *db)
+{
+	bool fence = wr->send_flags & IB_SEND_FENCE;
+	struct rhca_wq *sq = &qp->sq;
+	u32 index = sq->head & (sq->entries - 1);
+	struct rhca_wqe wqe = { .next = rhca_wqe_at(sq, sq->head) };
+	u8 opcode;
+	int err;
+
+	err = rhca_check_send(qp, wr);
+	if (err)
+		return err;
+	if (!rhca_send_opcode(wr->opcode, &opcode, &sq->opcode[index]))
+		return -EINVAL;
+	err = rhca_build_send(dev, qp, &wqe, wr);
+	if (err)
+		return err;
+	sq->wr_id[index] = wr->wr_id;
+	if (first)
+		rhca_set_doorbell(qp, &wqe, opcode, fence, db);
+	/* A lone WQE has no other before it that is still in the queue. */
+	if (sq->entries > 1) {
+		dma_wmb();
+		rhca_link(sq, sq->head, opcode, rhca_wqe_units(&wqe), fence,
+			  first);
+	}
+	sq->head++;
+	return 0;
+}
+
+int rhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		   const struct ib_send_wr **bad_wr)
+{
+	struct rhca_dev *dev = to_rhca(ibqp->device);
+	struct rhca_qp *qp = to_rhca_qp(ibqp);
+	struct rhca_doorbell db;
+	bool first = true;
+	unsigned long flags;
+	int err = 0;
+
+	spin_lock_irqsave(&qp->sq.lock, flags);
+	for (; wr; wr = wr->next) {
+		err = rhca_post_one(dev, qp, wr, first, &db);
+		if (err) {
+			*bad_wr = wr;
+			break;
+		}
+		first = false;
+	}
+	/* The write of the register comes after those of the WQEs. */
+	if (!first)
+		rhca_ring(dev, RDMA_HCA_SEND_DB, db.low, db.high);
+	spin_unlock_irqrestore(&qp->sq.lock, flags);
+	return err;
+}
+
+/* --- receive ------------------------------------------------------------ */
+
+static int rhca_build_recv(struct rhca_qp *qp, const struct ib_recv_wr *wr)
+{
+	struct rhca_wq *rq = &qp->rq;
+	struct rhca_wqe wqe = { .next = rhca_wqe_at(rq, rq->head) };
+	u32 place = rhca_wqe_offset(rq, rq->head + 1) / RDMA_HCA_WQE_ALIGN;
+	u32 units = (1u << rq->shift) / RDMA_HCA_WQE_UNIT;
+
+	if (rq->head - READ_ONCE(rq->tail) >= rq->entries)
+		return -ENOMEM;
+	if (wr->num_sge > qp->cap.max_recv_sge)
+		return -EINVAL;
+
+	memset(wqe.next, 0, sizeof(*wqe.next));
+	/* All entries are alike: the next one's place and size are known. */
+	wqe.next->nda_nop = cpu_to_le32(RDMA_HCA_PREP(RDMA_HCA_NEXT_NDA,
+						      place));
+	wqe.next->nee_nds = cpu_to_le32(RDMA_HCA_PREP(RDMA_HCA_NEXT_NDS,
+						      units));
+	wqe.end = wqe.next + 1;
+	rhca_put_sges(&wqe, wr->sg_list, wr->num_sge);
+	memset(wqe.end, 0, RDMA_HCA_WQE_UNIT);
+	rq->wr_id[rq->head & (rq->entries - 1)] = wr->wr_id;
+	rq->head++;
+	return 0;
+}
+
+int rhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		   const struct ib_recv_wr **bad_wr)
+{
+	struct rhca_qp *qp = to_rhca_qp(ibqp);
+	unsigned long flags;
+	int err = 0;
+
+	spin_lock_irqsave(&qp->rq.lock, flags);
+	for (; wr; wr = wr->next) {
+		err = rhca_build_recv(qp, wr);
+		if (err) {
+			*bad_wr = wr;
+			break;
+		}
+	}
+	if (qp->rq.len) {
+		/* The card may read entries once it sees the count. */
+		dma_wmb();
+		WRITE_ONCE(*qp->rq_db.va, cpu_to_le32(qp->rq.head & 0xffff));
+	}
+	spin_unlock_irqrestore(&qp->rq.lock, flags);
+	return err;
+}

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Queue pairs: the size of their rings, and their life. What is posted to
+ * them is in wr.c.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <util/util.h>
+
+#include "rhca.h"
+#include "rhca_uverbs.h"
+
+/* --- sizes -------------------------------------------------------------- */
+
+/*
+ * Bytes before the inline or data units. An atomic has an atomic_unit more
+ * and one data unit: that fits the smallest slot.
+ */
+static uint32_t rhca_send_head_size(enum ibv_qp_type type)
+{
+	uint32_t next = sizeof(struct rdma_hca_next_unit);
+
+	return next + (type == IBV_QPT_UD ? sizeof(struct rdma_hca_ud_unit) :
+					    sizeof(struct rdma_hca_raddr_unit));
+}
+
+static uint32_t rhca_inline_size(uint32_t length)
+{
+	return length ? align(sizeof(__le32) + length, RDMA_HCA_WQE_UNIT) : 0;
+}
+
+static void rhca_size_wq(struct rhca_wq *wq, uint32_t wqe_size, uint32_t wrs)
+{
+	uint32_t slot = max_t(uint32_t, roundup_pow_of_two(wqe_size),
+			      RDMA_HCA_WQE_ALIGN);
+
+	wq->shift = ilog32(slot - 1);
+	wq->entries = wrs ? roundup_pow_of_two(wrs) : 0;
+}
+
+/* What is asked for within the limits, so no sum here overflows. */
+static int rhca_size_sq(const struct rhca_context *ctx, struct rhca_qp *qp,
+			enum ibv_qp_type type, struct ibv_qp_cap *cap)
+{
+	uint32_t data = sizeof(struct rdma_hca_data_unit);
+	uint32_t head = rhca_send_head_size(type);
+	uint32_t size = head + max_t(uint32_t, cap->max_send_sge * data,
+				     rhca_inline_size(cap->max_inline_data));
+
+	if (size > ctx->max_send_wqe_size)
+		return EINVAL;
+	rhca_size_wq(&qp->sq, size, cap->max_send_wr);
+	qp->send_limit = min_t(uint32_t, 1u << qp->sq.shift,
+			       ctx->max_send_wqe_size);
+	cap->max_send_wr = qp->sq.entries;
+	cap->max_send_sge = min_t(uint32_t, (qp->send_limit - head) / data,
+				  ctx->max_send_sge);
+	cap->max_inline_data = min_t(uint32_t,
+				     qp->send_limit - head - sizeof(__le32),
+				     ctx->max_inline);
+	return 0;
+}
+
+/* A receive WQE also has the unit of zeros that ends its list. */
+static void rhca_size_rq(const struct rhca_context *ctx, struct rhca_qp *qp,
+			 struct ibv_qp_cap *cap)
+{
+	uint32_t data = sizeof(struct rdma_hca_data_unit);
+	uint32_t head = sizeof(struct rdma_hca_next_unit) + data;
+
+	rhca_size_wq(&qp->rq, head + cap->max_recv_sge * data,
+		     cap->max_recv_wr);
+	cap->max_recv_wr = qp->rq.entries;
+	cap->max_recv_sge = min_t(uint32_t,
+				  ((1u << qp->rq.shift) - head) / data,
+				  ctx->max_recv_sge);
+}
+
+static int rhca_check_cap(const struct rhca_context *ctx,
+			  const struct ibv_qp_cap *cap)
+{
+	if (cap->max_send_wr > ctx->max_wr || cap->max_recv_wr > ctx->max_wr ||
+	    cap->max_send_sge > ctx->max_send_sge ||
+	    cap->max_recv_sge > ctx->max_recv_sge ||
+	    cap->max_inline_data > ctx->max_inline)
+		return EINVAL;
+	return 0;
+}
+
+/* --- rings -------------------------------------------------------------- */
+
+static int rhca_wq_init(struct rhca_wq *wq)
+{
+	int err;
+
+	err = rhca_buf_alloc(&wq->buf, (size_t)wq->entries << wq->shift);
+	if (err)
+		return err;
+	if (wq->entries) {
+		wq->wr_id = calloc(wq->entries, sizeof(*wq->wr_id));
+		if (!wq->wr_id) {
+			rhca_buf_free(&wq->buf);
+			return ENOMEM;
+		}
+	}
+	pthread_spin_init(&wq->lock, PTHREAD_PROCESS_PRIVATE);
+	return 0;
+}
+
+static void rhca_wq_destroy(struct rhca_wq *wq)
+{
+	pthread_spin_destroy(&wq->lock);
+	free(wq->wr_id);
+	rhca_buf_free(&wq->buf);
+}
+
+static void rhca_wq_reset(struct rhca_wq *wq)
+{
+	memset(wq->buf.addr, 0, (size_t)wq->entries << wq->shift);
+	wq->head = 0;
+	atomic_store_explicit(&wq->tail, 0, memory_order_release);
+}
+
+/*
+ * A receive WQE tells the size of the next one (engine document 4.4.2); 0
+ * would say that there is none, whatever is posted later. All have a slot.
+ */
+static void rhca_rq_link(struct rhca_wq *rq)
+{
+	struct rdma_hca_next_unit *next;
+	uint32_t i;
+
+	for (i = 0; i < rq->entries; i++) {
+		next = rhca_wq_slot(rq, i);
+		next->nda_nop = htole32(rhca_wq_offset(rq, i + 1) &
+					RDMA_HCA_NEXT_NDA);
+		next->nee_nds = htole32(
+			RDMA_HCA_PREP(RDMA_HCA_NEXT_NDS,
+				      (1u << rq->shift) / RDMA_HCA_WQE_UNIT));
+		next->flags = htole32(RDMA_HCA_WQE_CQ_UPDATE);
+	}
+}
+
+static void rhca_reset_rings(struct rhca_qp *qp)
+{
+	if (qp->sq.entries)
+		rhca_wq_reset(&qp->sq);
+	if (qp->rq.entries) {
+		rhca_wq_reset(&qp->rq);
+		rhca_rq_link(&qp->rq);
+		rhca_store_record(qp->rq_db, 0);
+	}
+}
+
+static int rhca_alloc_rings(struct rhca_context *ctx, struct rhca_qp *qp)
+{
+	int err;
+
+	err = rhca_wq_init(&qp->sq);
+	if (err)
+		return err;
+	err = rhca_wq_init(&qp->rq);
+	if (err)
+		goto sq;
+	if (qp->rq.entries) {
+		qp->rq_db = rhca_record_alloc(ctx);
+		if (!qp->rq_db) {
+			err = errno;
+			goto rq;
+		}
+	}
+	rhca_reset_rings(qp);
+	return 0;
+
+rq:
+	rhca_wq_destroy(&qp->rq);
+sq:
+	rhca_wq_destroy(&qp->sq);
+	return err;
+}
+
+static void rhca_free_rings(struct rhca_context *ctx, struct rhca_qp *qp)
+{
+	rhca_record_free(ctx, qp->rq_db);
+	rhca_wq_destroy(&qp->rq);
+	rhca_wq_destroy(&qp->sq);
+}
+
+/* --- create ------------------------------------------------------------- */
+
+static int rhca_check_qp_attr(const struct rhca_context *ctx,
+			      const struct ibv_qp_init_attr_ex *attr)
+{
+	if (!check_comp_mask(attr->comp_mask,
+			     IBV_QP_INIT_ATTR_PD |
+				     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+		return EOPNOTSUPP;
+	if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC &&
+	    attr->qp_type != IBV_QPT_UD)
+		return EOPNOTSUPP;
+	if (attr->srq)
+		return EOPNOTSUPP;
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
+	    !check_comp_mask(attr->send_ops_flags,
+			     rhca_send_ops(attr->qp_type)))
+		return EOPNOTSUPP;
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->send_cq ||
+	    !attr->recv_cq)
+		return EINVAL;
+	return rhca_check_cap(ctx, &attr->cap);
+}
+
+static int rhca_qp_command(struct rhca_context *ctx, struct rhca_qp *qp,
+			   struct ibv_qp_init_attr_ex *attr)
+{
+	struct rhca_create_qp_cmd cmd = {
+		.drv.sq_addr = (uintptr_t)qp->sq.buf.addr,
+		.drv.rq_addr = (uintptr_t)qp->rq.buf.addr,
+		.drv.rq_db_addr = (uintptr_t)qp->rq_db,
+		.drv.sq_len = qp->sq.entries << qp->sq.shift,
+		.drv.rq_len = qp->rq.entries << qp->rq.shift,
+		.drv.sq_entry_sz_log = qp->sq.shift,
+		.drv.rq_entry_sz_log = qp->rq.shift,
+	};
+	struct rhca_create_qp_resp resp = {};
+	int err;
+
+	pthread_mutex_lock(&ctx->qp_mutex);
+	err = ibv_cmd_create_qp_ex(&ctx->vctx.context, &qp->vqp, attr,
+				   &cmd.core, sizeof(cmd), &resp.core,
+				   sizeof(resp));
+	if (!err)
+		ctx->qps[qp->vqp.qp.qp_num & ctx->qp_mask] = qp;
+	pthread_mutex_unlock(&ctx->qp_mutex);
+	return err;
+}
+
+static int rhca_qp_init(struct rhca_context *ctx, struct rhca_qp *qp,
+			struct ibv_qp_init_attr_ex *attr)
+{
+	int err;
+
+	err = rhca_size_sq(ctx, qp, attr->qp_type, &attr->cap);
+	if (err)
+		return err;
+	rhca_size_rq(ctx, qp, &attr->cap);
+	qp->cap = attr->cap;
+	qp->sig_all = attr->sq_sig_all;
+	err = rhca_alloc_rings(ctx, qp);
+	if (err)
+		return err;
+	err = rhca_qp_command(ctx, qp, attr);
+	if (err)
+		rhca_free_rings(ctx, qp);
+	return err;
+}
+
+struct ibv_qp *rhca_create_qp_ex(struct ibv_context *context,
+				 struct ibv_qp_init_attr_ex *attr)
+{
+	struct rhca_context *ctx = to_rctx(context);
+	struct ibv_qp_init_attr_ex real = {};
+	struct rhca_qp *qp;
+	int err;
+
+	err = rhca_check_qp_attr(ctx, attr);
+	if (err)
+		goto fail;
+	err = ENOMEM;
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		goto fail;
+	/* The caller's structure need not be whole, nor changes on failure. */
+	memcpy(&real, attr, offsetof(struct ibv_qp_init_attr_ex, create_flags));
+	err = rhca_qp_init(ctx, qp, &real);
+	if (err) {
+		free(qp);
+		goto fail;
+	}
+	attr->cap = qp->cap;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		rhca_init_qp_ex(qp);
+	return &qp->vqp.qp;
+
+fail:
+	errno = err;
+	return NULL;
+}
+
+struct ibv_qp *rhca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex ex = {};
+	struct ibv_qp *ibqp;
+
+	memcpy(&ex, attr, sizeof(*attr));
+	ex.comp_mask = IBV_QP_INIT_ATTR_PD;
+	ex.pd = pd;
+	ibqp = rhca_create_qp_ex(pd->context, &ex);
+	if (ibqp)
+		attr->cap = ex.cap;
+	return ibqp;
+}
+
+/* --- query, modify, destroy --------------------------------------------- */
+
+int rhca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
+		  struct ibv_qp_init_attr *init_attr)
+{
+	struct rhca_qp *qp = to_rqp(ibqp);
+	struct ibv_query_qp cmd;
+	int err;
+
+	err = ibv_cmd_query_qp(ibqp, attr, attr_mask, init_attr, &cmd,
+			       sizeof(cmd));
+	if (err)
+		return err;
+	attr->cap = qp->cap;
+	init_attr->cap = qp->cap;
+	return 0;
+}
+
+/* Completions that are left would name the QP's next life, or another QP. */
+static void rhca_clean_cqs(struct rhca_qp *qp)
+{
+	struct ibv_qp *ibqp = &qp->vqp.qp;
+
+	rhca_clean_cq(to_rcq(ibqp->recv_cq), ibqp->qp_num);
+	if (ibqp->send_cq != ibqp->recv_cq)
+		rhca_clean_cq(to_rcq(ibqp->send_cq), ibqp->qp_num);
+}
+
+static void rhca_qp_lock_cqs(struct rhca_qp *qp)
+{
+	rhca_lock_cqs(to_rcq(qp->vqp.qp.send_cq), to_rcq(qp->vqp.qp.recv_cq));
+}
+
+static void rhca_qp_unlock_cqs(struct rhca_qp *qp)
+{
+	rhca_unlock_cqs(to_rcq(qp->vqp.qp.send_cq), to_rcq(qp->vqp.qp.recv_cq));
+}
+
+int rhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
+		   int attr_mask)
+{
+	struct rhca_qp *qp = to_rqp(ibqp);
+	struct ibv_modify_qp cmd = {};
+	int err;
+
+	err = ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd, sizeof(cmd));
+	if (err)
+		return err;
+	if ((attr_mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET) {
+		rhca_qp_lock_cqs(qp);
+		rhca_clean_cqs(qp);
+		rhca_reset_rings(qp);
+		rhca_qp_unlock_cqs(qp);
+	}
+	return 0;
+}
+
+int rhca_destroy_qp(struct ibv_qp *ibqp)
+{
+	struct rhca_context *ctx = to_rctx(ibqp->context);
+	struct rhca_qp *qp = to_rqp(ibqp);
+	int err;
+
+	pthread_mutex_lock(&ctx->qp_mutex);
+	err = ibv_cmd_destroy_qp(ibqp);
+	if (!err) {
+		rhca_qp_lock_cqs(qp);
+		rhca_clean_cqs(qp);
+		ctx->qps[ibqp->qp_num & ctx->qp_mask] = NULL;
+		rhca_qp_unlock_cqs(qp);
+	}
+	pthread_mutex_unlock(&ctx->qp_mutex);
+	if (err)
+		return err;
+	rhca_free_rings(ctx, qp);
+	free(qp);
+	return 0;
+}

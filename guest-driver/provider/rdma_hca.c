@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The provider for libibverbs: which device it serves, and what a process
+ * has of it (a UAR page, interface document 3.1.2).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include <util/util.h>
+
+#include "rhca.h"
+#include "rhca_uverbs.h"
+
+static void rhca_free_context(struct ibv_context *context)
+{
+	struct rhca_context *ctx = to_rctx(context);
+
+	munmap(ctx->uar, RDMA_HCA_UAR_PAGE_SIZE);
+	pthread_mutex_destroy(&ctx->db_mutex);
+	pthread_mutex_destroy(&ctx->qp_mutex);
+	free(ctx->qps);
+	verbs_uninit_context(&ctx->vctx);
+	free(ctx);
+}
+
+static const struct verbs_context_ops rhca_context_ops = {
+	.alloc_pd = rhca_alloc_pd,
+	.create_ah = rhca_create_ah,
+	.create_cq = rhca_create_cq,
+	.create_cq_ex = rhca_create_cq_ex,
+	.create_qp = rhca_create_qp,
+	.create_qp_ex = rhca_create_qp_ex,
+	.dealloc_pd = rhca_dealloc_pd,
+	.dereg_mr = rhca_dereg_mr,
+	.destroy_ah = rhca_destroy_ah,
+	.destroy_cq = rhca_destroy_cq,
+	.destroy_qp = rhca_destroy_qp,
+	.free_context = rhca_free_context,
+	.modify_qp = rhca_modify_qp,
+	.poll_cq = rhca_poll_cq,
+	.post_recv = rhca_post_recv,
+	.post_send = rhca_post_send,
+	.query_device_ex = rhca_query_device_ex,
+	.query_port = rhca_query_port,
+	.query_qp = rhca_query_qp,
+	.reg_mr = rhca_reg_mr,
+	.req_notify_cq = rhca_req_notify_cq,
+	.rereg_mr = rhca_rereg_mr,
+	.resize_cq = rhca_resize_cq,
+};
+
+static int rhca_query_limits(struct rhca_context *ctx,
+			     const struct rdma_hca_alloc_ucontext_resp *resp)
+{
+	struct ibv_device_attr_ex attr;
+	int err;
+
+	err = ibv_cmd_query_device_any(&ctx->vctx.context, NULL, &attr,
+				       sizeof(attr), NULL, NULL);
+	if (err)
+		return err;
+	ctx->max_cqe = attr.orig_attr.max_cqe;
+	ctx->max_wr = min_t(uint32_t, attr.orig_attr.max_qp_wr, RHCA_MAX_WR);
+	ctx->max_send_wqe_size = min_t(uint32_t, resp->max_send_wqe_size,
+				       RDMA_HCA_MAX_SEND_WQE_SIZE);
+	ctx->max_inline = resp->max_inline;
+	ctx->max_send_sge = resp->max_send_sge;
+	ctx->max_recv_sge = min_t(uint32_t, resp->max_recv_sge,
+				  RDMA_HCA_MAX_SGE);
+	return 0;
+}
+
+static int rhca_init_context(struct rhca_context *ctx, int cmd_fd,
+			     const struct rdma_hca_alloc_ucontext_resp *resp)
+{
+	int err;
+
+	if (!resp->num_qps || resp->num_qps & (resp->num_qps - 1))
+		return EPROTO;
+	err = rhca_query_limits(ctx, resp);
+	if (err)
+		return err;
+	ctx->qp_mask = resp->num_qps - 1;
+	ctx->qps = calloc(resp->num_qps, sizeof(*ctx->qps));
+	if (!ctx->qps)
+		return ENOMEM;
+	ctx->uar = mmap(NULL, RDMA_HCA_UAR_PAGE_SIZE, PROT_WRITE, MAP_SHARED,
+			cmd_fd, resp->uar_mmap_key);
+	if (ctx->uar == MAP_FAILED) {
+		err = errno;
+		free(ctx->qps);
+		return err;
+	}
+	pthread_mutex_init(&ctx->qp_mutex, NULL);
+	pthread_mutex_init(&ctx->db_mutex, NULL);
+	list_head_init(&ctx->db_pages);
+	return 0;
+}
+
+static struct verbs_context *rhca_alloc_context(struct ibv_device *device,
+						int cmd_fd, void *private_data)
+{
+	struct rhca_alloc_context_resp resp = {};
+	struct ibv_get_context cmd = {};
+	struct rhca_context *ctx;
+	int err;
+
+	ctx = verbs_init_and_alloc_context(device, cmd_fd, ctx, vctx,
+					   RDMA_DRIVER_UNKNOWN);
+	if (!ctx)
+		return NULL;
+	err = ibv_cmd_get_context(&ctx->vctx, &cmd, sizeof(cmd), &resp.core,
+				  sizeof(resp));
+	if (err)
+		goto fail;
+	verbs_set_ops(&ctx->vctx, &rhca_context_ops);
+	err = rhca_init_context(ctx, cmd_fd, &resp.drv);
+	if (err)
+		goto fail;
+	return &ctx->vctx;
+
+fail:
+	verbs_uninit_context(&ctx->vctx);
+	free(ctx);
+	errno = err;
+	return NULL;
+}
+
+static struct verbs_device *rhca_alloc_device(struct verbs_sysfs_dev *sysfs_dev)
+{
+	return calloc(1, sizeof(struct verbs_device));
+}
+
+static void rhca_uninit_device(struct verbs_device *device)
+{
+	free(device);
+}
+
+static const struct verbs_match_ent rhca_match_table[] = {
+	VERBS_PCI_MATCH(RDMA_HCA_PCI_VENDOR_ID, RDMA_HCA_PCI_DEVICE_ID, NULL),
+	{},
+};
+
+static const struct verbs_device_ops rhca_device_ops = {
+	.name = "rdma_hca",
+	.match_min_abi_version = RDMA_HCA_UVERBS_ABI_VERSION,
+	.match_max_abi_version = RDMA_HCA_UVERBS_ABI_VERSION,
+	.match_table = rhca_match_table,
+	.alloc_device = rhca_alloc_device,
+	.uninit_device = rhca_uninit_device,
+	.alloc_context = rhca_alloc_context,
+};
+
+PROVIDER_DRIVER(rdma_hca, rhca_device_ops);

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The rdma-hca provider: its objects and what its files offer each other.
+ *
+ * Functions that stand for a verb return what its man page says. The others
+ * return 0 or an errno value, pointers or NULL with errno set.
+ */
+#ifndef RHCA_H
+#define RHCA_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <ccan/array_size.h>
+#include <ccan/list.h>
+#include <ccan/minmax.h>
+#include <infiniband/driver.h>
+#include <util/mmio.h>
+#include <util/udma_barrier.h>
+
+#include <rdma_hca_regs.h>
+#include <rdma_hca_user.h>
+#include <rdma_hca_wqe.h>
+
+/* A posted count of 16 bits must tell a full receive queue from an empty one. */
+#define RHCA_MAX_WR		32768
+
+struct rhca_qp;
+
+struct rhca_context {
+	struct verbs_context vctx;
+	void *uar;			/* this process's doorbell page */
+	/* limits */
+	uint32_t max_cqe;
+	uint32_t max_wr;
+	uint32_t max_send_wqe_size;	/* bytes */
+	uint32_t max_inline;		/* bytes */
+	uint32_t max_send_sge;
+	uint32_t max_recv_sge;
+	/*
+	 * QPs by the low bits of their number. The mutex keeps a number from
+	 * being used again before its old entry is gone; readers hold the
+	 * lock of a CQ of the QP.
+	 */
+	struct rhca_qp **qps;
+	uint32_t qp_mask;
+	pthread_mutex_t qp_mutex;
+	/* pages of doorbell records */
+	struct list_head db_pages;
+	pthread_mutex_t db_mutex;
+};
+
+struct rhca_pd {
+	struct ibv_pd ibv_pd;
+};
+
+struct rhca_ah {
+	struct ibv_ah ibv_ah;
+	struct rdma_hca_ud_unit unit;	/* all but dqpn and qkey */
+};
+
+/* Page-aligned memory that the card reads or writes. */
+struct rhca_buf {
+	void *addr;
+	size_t size;			/* bytes, a multiple of the page size */
+};
+
+struct rhca_cq {
+	struct verbs_cq vcq;
+	pthread_spinlock_t lock;
+	bool single_threaded;		/* the application promised: no lock */
+	struct rhca_buf buf;
+	uint32_t entries;		/* power of two */
+	uint32_t cqn;
+	uint32_t ci;			/* not wrapped; the record lags in a poll */
+	__le32 *ci_db;			/* consumer-index record */
+	/* the entry being read */
+	const struct rdma_hca_cqe *cur;
+	struct rhca_qp *cur_qp;
+};
+
+/* One of a QP's two rings. */
+struct rhca_wq {
+	pthread_spinlock_t lock;
+	struct rhca_buf buf;
+	uint32_t entries;		/* power of two, or 0: no such queue */
+	uint8_t shift;			/* log of a slot's bytes */
+	uint32_t head;			/* WQEs posted, not wrapped */
+	_Atomic(uint32_t) tail;		/* WQEs retired, by whoever polls */
+	uint64_t *wr_id;		/* by slot */
+};
+
+/*
+ * A chain of send WQEs in the making (interface document 3.4.1): what one
+ * call posts. The first is announced by the doorbell, each other one by the
+ * next_unit of the WQE before it.
+ */
+struct rhca_chain {
+	uint32_t head;			/* the queue's head with this chain */
+	struct rdma_hca_next_unit *last; /* last whole WQE; NULL: none */
+	uint32_t db_low;
+	uint32_t db_high;
+	/* the WQE being written; NULL: none */
+	struct rdma_hca_next_unit *wqe;
+	void *data;			/* begin of inline or data units */
+	void *end;
+	uint8_t opcode;
+	bool fence;
+	bool has_ud;			/* address is there, where one is needed */
+	int err;			/* of the first failure; then all is void */
+};
+
+struct rhca_qp {
+	struct verbs_qp vqp;
+	struct rhca_wq sq;
+	struct rhca_wq rq;
+	__le32 *rq_db;			/* posted-count record */
+	struct ibv_qp_cap cap;
+	uint32_t send_limit;		/* bytes that a send WQE may have */
+	bool sig_all;
+	struct rhca_chain chain;	/* under sq.lock */
+};
+
+static inline struct rhca_context *to_rctx(struct ibv_context *ctx)
+{
+	return container_of(ctx, struct rhca_context, vctx.context);
+}
+
+static inline struct rhca_cq *to_rcq(struct ibv_cq *cq)
+{
+	return container_of(cq, struct rhca_cq, vcq.cq);
+}
+
+static inline struct rhca_cq *to_rcq_ex(struct ibv_cq_ex *cq)
+{
+	return container_of(cq, struct rhca_cq, vcq.cq_ex);
+}
+
+static inline struct rhca_qp *to_rqp(struct ibv_qp *qp)
+{
+	return container_of(qp, struct rhca_qp, vqp.qp);
+}
+
+static inline struct rhca_qp *to_rqp_ex(struct ibv_qp_ex *qp)
+{
+	return container_of(qp, struct rhca_qp, vqp.qp_ex);
+}
+
+static inline struct rhca_ah *to_rah(struct ibv_ah *ah)
+{
+	return container_of(ah, struct rhca_ah, ibv_ah);
+}
+
+/* Offset in bytes of the slot of WQE @index, which need not be wrapped. */
+static inline uint32_t rhca_wq_offset(const struct rhca_wq *wq, uint32_t index)
+{
+	return (index & (wq->entries - 1)) << wq->shift;
+}
+
+static inline void *rhca_wq_slot(const struct rhca_wq *wq, uint32_t index)
+{
+	return (uint8_t *)wq->buf.addr + rhca_wq_offset(wq, index);
+}
+
+/* The card sees @value only after all that was written before. */
+static inline void rhca_store_record(__le32 *record, uint32_t value)
+{
+	udma_to_device_barrier();
+	atomic_store_explicit((_Atomic(__le32) *)record, htole32(value),
+			      memory_order_relaxed);
+}
+
+/* Ring a doorbell of the UAR page; the card sees all written before. */
+static inline void rhca_ring(struct rhca_context *ctx, unsigned int offset,
+			     uint32_t low, uint32_t high)
+{
+	udma_to_device_barrier();
+	mmio_write64((uint8_t *)ctx->uar + offset, (uint64_t)high << 32 | low);
+}
+
+/* mem.c */
+
+/* Zeroed memory of at least @size bytes; none, and no error, for @size 0. */
+int rhca_buf_alloc(struct rhca_buf *buf, size_t size);
+void rhca_buf_free(struct rhca_buf *buf);
+
+/* A 32-bit doorbell record with value 0 in a page that holds only such. */
+__le32 *rhca_record_alloc(struct rhca_context *ctx);
+void rhca_record_free(struct rhca_context *ctx, __le32 *record);
+
+/* verbs.c */
+
+int rhca_query_device_ex(struct ibv_context *context,
+			 const struct ibv_query_device_ex_input *input,
+			 struct ibv_device_attr_ex *attr, size_t attr_size);
+int rhca_query_port(struct ibv_context *context, uint8_t port,
+		    struct ibv_port_attr *attr);
+struct ibv_pd *rhca_alloc_pd(struct ibv_context *context);
+int rhca_dealloc_pd(struct ibv_pd *pd);
+struct ibv_mr *rhca_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
+			   uint64_t hca_va, int access);
+int rhca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
+		  void *addr, size_t length, int access);
+int rhca_dereg_mr(struct verbs_mr *vmr);
+struct ibv_ah *rhca_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
+int rhca_destroy_ah(struct ibv_ah *ah);
+
+/* cq.c */
+
+struct ibv_cq *rhca_create_cq(struct ibv_context *context, int cqe,
+			      struct ibv_comp_channel *channel,
+			      int comp_vector);
+struct ibv_cq_ex *rhca_create_cq_ex(struct ibv_context *context,
+				    struct ibv_cq_init_attr_ex *attr);
+int rhca_resize_cq(struct ibv_cq *ibcq, int cqe);
+int rhca_destroy_cq(struct ibv_cq *ibcq);
+int rhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
+int rhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
+
+void rhca_lock_cqs(struct rhca_cq *a, struct rhca_cq *b);
+void rhca_unlock_cqs(struct rhca_cq *a, struct rhca_cq *b);
+/*
+ * Take the entries of @qpn, to which the card adds no more, out of @cq, which
+ * is locked.
+ */
+void rhca_clean_cq(struct rhca_cq *cq, uint32_t qpn);
+
+/* qp.c */
+
+struct ibv_qp *rhca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+struct ibv_qp *rhca_create_qp_ex(struct ibv_context *context,
+				 struct ibv_qp_init_attr_ex *attr);
+int rhca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
+		  struct ibv_qp_init_attr *init_attr);
+int rhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
+		   int attr_mask);
+int rhca_destroy_qp(struct ibv_qp *ibqp);
+
+/* wr.c */
+
+int rhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
+		   struct ibv_send_wr **bad_wr);
+int rhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
+		   struct ibv_recv_wr **bad_wr);
+/* The operations (IBV_QP_EX_WITH_*) that QPs of @type can be asked for. */
+uint64_t rhca_send_ops(enum ibv_qp_type type);
+/* Make @qp one for ibv_wr_*(). */
+void rhca_init_qp_ex(struct rhca_qp *qp);
+
+#endif /* RHCA_H */

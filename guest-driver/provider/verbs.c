@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Device and port queries, protection domains, memory regions and address
+ * handles.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rdma_hca_cxt.h>
+#include <util/util.h>
+
+#include "rhca.h"
+#include "rhca_uverbs.h"
+
+int rhca_query_device_ex(struct ibv_context *context,
+			 const struct ibv_query_device_ex_input *input,
+			 struct ibv_device_attr_ex *attr, size_t attr_size)
+{
+	struct ibv_device_attr *orig = &attr->orig_attr;
+	struct ib_uverbs_ex_query_device_resp resp;
+	size_t resp_size = sizeof(resp);
+	uint64_t fw_ver;
+	int err;
+
+	err = ibv_cmd_query_device_any(context, input, attr, attr_size, &resp,
+				       &resp_size);
+	if (err)
+		return err;
+	orig->max_qp_wr = min_t(int, orig->max_qp_wr, RHCA_MAX_WR);
+	fw_ver = resp.base.fw_ver;
+	snprintf(orig->fw_ver, sizeof(orig->fw_ver), "%" PRIu32 ".%" PRIu32,
+		 (uint32_t)(fw_ver >> 32), (uint32_t)fw_ver);
+	return 0;
+}
+
+int rhca_query_port(struct ibv_context *context, uint8_t port,
+		    struct ibv_port_attr *attr)
+{
+	struct ibv_query_port cmd;
+
+	return ibv_cmd_query_port(context, port, attr, &cmd, sizeof(cmd));
+}
+
+struct ibv_pd *rhca_alloc_pd(struct ibv_context *context)
+{
+	struct rhca_alloc_pd_resp resp;
+	struct ibv_alloc_pd cmd;
+	struct rhca_pd *pd;
+	int err;
+
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return NULL;
+	err = ibv_cmd_alloc_pd(context, &pd->ibv_pd, &cmd, sizeof(cmd),
+			       &resp.core, sizeof(resp));
+	if (err) {
+		free(pd);
+		errno = err;
+		return NULL;
+	}
+	return &pd->ibv_pd;
+}
+
+int rhca_dealloc_pd(struct ibv_pd *ibpd)
+{
+	struct rhca_pd *pd = container_of(ibpd, struct rhca_pd, ibv_pd);
+	int err;
+
+	err = ibv_cmd_dealloc_pd(ibpd);
+	if (err)
+		return err;
+	free(pd);
+	return 0;
+}
+
+struct ibv_mr *rhca_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
+			   uint64_t hca_va, int access)
+{
+	struct ib_uverbs_reg_mr_resp resp;
+	struct ibv_reg_mr cmd;
+	struct verbs_mr *vmr;
+	int err;
+
+	vmr = calloc(1, sizeof(*vmr));
+	if (!vmr)
+		return NULL;
+	err = ibv_cmd_reg_mr(pd, addr, length, hca_va, access, vmr, &cmd,
+			     sizeof(cmd), &resp, sizeof(resp));
+	if (err) {
+		free(vmr);
+		errno = err;
+		return NULL;
+	}
+	return &vmr->ibv_mr;
+}
+
+int rhca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
+		  void *addr, size_t length, int access)
+{
+	struct ib_uverbs_rereg_mr_resp resp;
+	struct ibv_rereg_mr cmd;
+
+	return ibv_cmd_rereg_mr(vmr, flags, addr, length, (uintptr_t)addr,
+				access, pd, &cmd, sizeof(cmd), &resp,
+				sizeof(resp));
+}
+
+int rhca_dereg_mr(struct verbs_mr *vmr)
+{
+	int err;
+
+	err = ibv_cmd_dereg_mr(vmr);
+	if (err)
+		return err;
+	free(vmr);
+	return 0;
+}
+
+static int rhca_check_ah(const struct ibv_ah_attr *attr,
+			 const struct ibv_port_attr *port)
+{
+	if (port->link_layer == IBV_LINK_LAYER_ETHERNET)
+		return EOPNOTSUPP;
+	if (attr->sl > 15 || attr->src_path_bits >> port->lmc)
+		return EINVAL;
+	if (attr->is_global && (attr->grh.sgid_index >= port->gid_tbl_len ||
+				attr->grh.flow_label > 0xfffff))
+		return EINVAL;
+	return 0;
+}
+
+/* The address vector of InfiniBand (interface document 3.4.4). */
+static void rhca_fill_av(const struct ibv_ah_attr *attr, uint32_t lid,
+			 struct rdma_hca_ud_unit *unit)
+{
+	const struct ibv_global_route *grh = &attr->grh;
+	uint32_t port = RDMA_HCA_PREP(RDMA_HCA_UD_PORT, attr->port_num) |
+			RDMA_HCA_PREP(RDMA_HCA_UD_SL, attr->sl);
+
+	unit->dlid_slid = htole32(
+		RDMA_HCA_PREP(RDMA_HCA_UD_DLID, attr->dlid) |
+		RDMA_HCA_PREP(RDMA_HCA_UD_SLID, lid | attr->src_path_bits));
+	if (attr->is_global) {
+		port |= RDMA_HCA_UD_GRH |
+			RDMA_HCA_PREP(RDMA_HCA_UD_HOP_LIMIT, grh->hop_limit) |
+			RDMA_HCA_PREP(RDMA_HCA_UD_SGID_INDEX, grh->sgid_index);
+		unit->flow = htole32(
+			RDMA_HCA_PREP(RDMA_HCA_QPC_TCLASS, grh->traffic_class) |
+			RDMA_HCA_PREP(RDMA_HCA_QPC_FLOW_LABEL,
+				      grh->flow_label));
+		memcpy(unit->dgid, grh->dgid.raw, sizeof(unit->dgid));
+	}
+	unit->port = htole32(port);
+}
+
+/* The card has no object for it: it goes into each WQE. */
+struct ibv_ah *rhca_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	struct ibv_port_attr port = {};
+	struct rhca_ah *ah;
+	int err;
+
+	err = rhca_query_port(pd->context, attr->port_num, &port);
+	if (!err)
+		err = rhca_check_ah(attr, &port);
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	ah = calloc(1, sizeof(*ah));
+	if (!ah)
+		return NULL;
+	rhca_fill_av(attr, port.lid, &ah->unit);
+	return &ah->ibv_ah;
+}
+
+int rhca_destroy_ah(struct ibv_ah *ah)
+{
+	free(to_rah(ah));
+	return 0;
+}

@@ -1,0 +1,723 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Work requests (interface document 3.4). ibv_post_send() and ibv_wr_*() write
+ * WQEs with the same functions: one call, or what is between ibv_wr_start()
+ * and ibv_wr_complete(), is one chain and rings one doorbell.
+ *
+ * A chain is whole before its doorbell rings, and nothing is linked to it
+ * afterwards: the card follows links at its own pace, and a WQE that is both
+ * linked and announced would run twice.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <rdma_hca_cmd.h>
+#include <util/compiler.h>
+#include <util/util.h>
+
+#include "rhca.h"
+
+#define RHCA_SEND_FLAGS							\
+	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED |	\
+	 IBV_SEND_INLINE)
+
+/* --- operations --------------------------------------------------------- */
+
+#define RHCA_UD_OPS	(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
+#define RHCA_UC_OPS	(RHCA_UD_OPS | IBV_QP_EX_WITH_RDMA_WRITE |	\
+			 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
+#define RHCA_RC_OPS	(RHCA_UC_OPS | IBV_QP_EX_WITH_RDMA_READ |	\
+			 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |		\
+			 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+
+uint64_t rhca_send_ops(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_RC:
+		return RHCA_RC_OPS;
+	case IBV_QPT_UC:
+		return RHCA_UC_OPS;
+	case IBV_QPT_UD:
+		return RHCA_UD_OPS;
+	default:
+		return 0;
+	}
+}
+
+/* What the card calls a work request, and which units it has. */
+struct rhca_op {
+	uint64_t qp_ex;			/* IBV_QP_EX_WITH_*; 0: unknown */
+	uint8_t opcode;
+	bool has_imm;
+	bool has_raddr;
+	bool has_atomic;
+	bool is_response;		/* data comes here: not inline */
+};
+
+static const struct rhca_op rhca_ops[] = {
+	[IBV_WR_RDMA_WRITE] = {
+		.qp_ex = IBV_QP_EX_WITH_RDMA_WRITE,
+		.opcode = RDMA_HCA_OPCODE_RDMA_WRITE,
+		.has_raddr = true,
+	},
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = {
+		.qp_ex = IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
+		.opcode = RDMA_HCA_OPCODE_RDMA_WRITE_IMM,
+		.has_imm = true,
+		.has_raddr = true,
+	},
+	[IBV_WR_SEND] = {
+		.qp_ex = IBV_QP_EX_WITH_SEND,
+		.opcode = RDMA_HCA_OPCODE_SEND,
+	},
+	[IBV_WR_SEND_WITH_IMM] = {
+		.qp_ex = IBV_QP_EX_WITH_SEND_WITH_IMM,
+		.opcode = RDMA_HCA_OPCODE_SEND_IMM,
+		.has_imm = true,
+	},
+	[IBV_WR_RDMA_READ] = {
+		.qp_ex = IBV_QP_EX_WITH_RDMA_READ,
+		.opcode = RDMA_HCA_OPCODE_RDMA_READ,
+		.has_raddr = true,
+		.is_response = true,
+	},
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = {
+		.qp_ex = IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP,
+		.opcode = RDMA_HCA_OPCODE_ATOMIC_CS,
+		.has_raddr = true,
+		.has_atomic = true,
+		.is_response = true,
+	},
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {
+		.qp_ex = IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+		.opcode = RDMA_HCA_OPCODE_ATOMIC_FA,
+		.has_raddr = true,
+		.has_atomic = true,
+		.is_response = true,
+	},
+};
+
+/* NULL: this QP has no such operation. */
+static const struct rhca_op *rhca_find_op(const struct rhca_qp *qp,
+					  enum ibv_wr_opcode opcode)
+{
+	const struct rhca_op *op;
+
+	if (unlikely((unsigned int)opcode >= ARRAY_SIZE(rhca_ops)))
+		return NULL;
+	op = &rhca_ops[opcode];
+	if (unlikely(!(op->qp_ex & rhca_send_ops(qp->vqp.qp.qp_type))))
+		return NULL;
+	return op;
+}
+
+/* --- queues ------------------------------------------------------------- */
+
+/* The slot of WQE @head is still in use. */
+static bool rhca_wq_is_full(struct rhca_wq *wq, uint32_t head)
+{
+	uint32_t tail = atomic_load_explicit(&wq->tail, memory_order_acquire);
+
+	return head - tail >= wq->entries;
+}
+
+/* Work for a send queue that does not send yet is an error at once. */
+static bool rhca_can_post_send(const struct rhca_qp *qp)
+{
+	switch (qp->vqp.qp.state) {
+	case IBV_QPS_RESET:
+	case IBV_QPS_INIT:
+	case IBV_QPS_RTR:
+		return false;
+	default:
+		return true;
+	}
+}
+
+/* --- units -------------------------------------------------------------- */
+
+static void rhca_put_raddr(struct rhca_chain *chain, uint64_t raddr,
+			   uint32_t rkey)
+{
+	struct rdma_hca_raddr_unit *unit = chain->end;
+
+	unit->raddr_l = htole32(RDMA_HCA_LO32(raddr));
+	unit->raddr_h = htole32(RDMA_HCA_HI32(raddr));
+	unit->rkey = htole32(rkey);
+	unit->reserved = 0;
+	chain->end = unit + 1;
+}
+
+static void rhca_put_atomic(struct rhca_chain *chain, uint64_t swap_add,
+			    uint64_t compare)
+{
+	struct rdma_hca_atomic_unit *unit = chain->end;
+
+	unit->swap_add_l = htole32(RDMA_HCA_LO32(swap_add));
+	unit->swap_add_h = htole32(RDMA_HCA_HI32(swap_add));
+	unit->cmp_l = htole32(RDMA_HCA_LO32(compare));
+	unit->cmp_h = htole32(RDMA_HCA_HI32(compare));
+	chain->end = unit + 1;
+}
+
+/* The ud_unit has its place behind next_unit already. */
+static void rhca_put_ud(struct rhca_chain *chain, const struct rhca_ah *ah,
+			uint32_t qpn, uint32_t qkey)
+{
+	struct rdma_hca_ud_unit *unit = (void *)(chain->wqe + 1);
+
+	*unit = ah->unit;
+	unit->dqpn = htole32(qpn & RDMA_HCA_QPN_MASK);
+	unit->qkey = htole32(qkey);
+	chain->has_ud = true;
+}
+
+static void rhca_write_data_unit(struct rdma_hca_data_unit *unit,
+				 const struct ibv_sge *sge)
+{
+	unit->byte_cnt = htole32(sge->length);
+	unit->lkey = htole32(sge->lkey);
+	unit->addr_l = htole32(RDMA_HCA_LO32(sge->addr));
+	unit->addr_h = htole32(RDMA_HCA_HI32(sge->addr));
+}
+
+/*
+ * Write data units at @unit. An element of length 0 is left out: a unit of
+ * zeros ends a receive list. Returns the end, or NULL for a length whose
+ * highest bit would mark the unit as another kind.
+ */
+static struct rdma_hca_data_unit *
+rhca_write_sges(struct rdma_hca_data_unit *unit, const struct ibv_sge *sge,
+		size_t num_sge)
+{
+	for (; num_sge; num_sge--, sge++) {
+		if (unlikely(sge->length & RDMA_HCA_INLINE))
+			return NULL;
+		if (sge->length)
+			rhca_write_data_unit(unit++, sge);
+	}
+	return unit;
+}
+
+/* Bytes that the open WQE has left for its data. */
+static uint32_t rhca_room(const struct rhca_qp *qp)
+{
+	const struct rhca_chain *chain = &qp->chain;
+
+	return qp->send_limit -
+	       ((uint8_t *)chain->data - (uint8_t *)chain->wqe);
+}
+
+static int rhca_put_sges(struct rhca_qp *qp, const struct ibv_sge *sge,
+			 size_t num_sge)
+{
+	struct rhca_chain *chain = &qp->chain;
+	struct rdma_hca_data_unit *end;
+
+	if (unlikely(num_sge > qp->cap.max_send_sge ||
+		     num_sge > rhca_room(qp) / sizeof(*end)))
+		return EINVAL;
+	end = rhca_write_sges(chain->data, sge, num_sge);
+	if (unlikely(!end))
+		return EINVAL;
+	chain->end = end;
+	return 0;
+}
+
+/* @length bytes are there already; add @size more from @addr. */
+static int rhca_add_inline(struct rhca_qp *qp, uint32_t *length,
+			   const void *addr, size_t size)
+{
+	uint8_t *data = (uint8_t *)qp->chain.data + sizeof(__le32);
+
+	if (unlikely(size > qp->cap.max_inline_data - *length))
+		return EINVAL;
+	if (size)
+		memcpy(data + *length, addr, size);
+	*length += size;
+	return 0;
+}
+
+/* Put the header before @length bytes of inline data; none has no unit. */
+static void rhca_end_inline(struct rhca_chain *chain, uint32_t length)
+{
+	__le32 *header = chain->data;
+
+	chain->end = chain->data;
+	if (!length)
+		return;
+	*header = htole32(RDMA_HCA_INLINE |
+			  RDMA_HCA_PREP(RDMA_HCA_INLINE_LENGTH, length));
+	chain->end = (uint8_t *)chain->data +
+		     align(sizeof(*header) + length, RDMA_HCA_WQE_UNIT);
+}
+
+static int rhca_put_inline(struct rhca_qp *qp, const struct ibv_sge *sge,
+			   size_t num_sge)
+{
+	uint32_t length = 0;
+	int err;
+
+	for (; num_sge; num_sge--, sge++) {
+		err = rhca_add_inline(qp, &length,
+				      (void *)(uintptr_t)sge->addr,
+				      sge->length);
+		if (unlikely(err))
+			return err;
+	}
+	rhca_end_inline(&qp->chain, length);
+	return 0;
+}
+
+/* --- the chain ---------------------------------------------------------- */
+
+static void rhca_chain_begin(struct rhca_qp *qp)
+{
+	struct rhca_chain *chain = &qp->chain;
+
+	chain->head = qp->sq.head;
+	chain->last = NULL;
+	chain->wqe = NULL;
+	chain->err = 0;
+}
+
+static uint32_t rhca_wqe_flags(const struct rhca_qp *qp, unsigned int flags)
+{
+	return (qp->sig_all || (flags & IBV_SEND_SIGNALED) ?
+			RDMA_HCA_WQE_CQ_UPDATE : 0) |
+	       (flags & IBV_SEND_SOLICITED ? RDMA_HCA_WQE_SOLICITED : 0);
+}
+
+/* Begin a WQE: next_unit, and for UD the place of the address. */
+static int rhca_wqe_open(struct rhca_qp *qp, const struct rhca_op *op,
+			 uint64_t wr_id, unsigned int flags, __be32 imm)
+{
+	bool is_ud = qp->vqp.qp.qp_type == IBV_QPT_UD;
+	struct rhca_chain *chain = &qp->chain;
+	struct rdma_hca_next_unit *wqe;
+
+	if (unlikely(rhca_wq_is_full(&qp->sq, chain->head)))
+		return ENOMEM;
+	wqe = rhca_wq_slot(&qp->sq, chain->head);
+	wqe->nda_nop = 0;
+	wqe->nee_nds = 0;
+	wqe->flags = htole32(rhca_wqe_flags(qp, flags));
+	wqe->imm_data = op->has_imm ? imm : 0;
+	qp->sq.wr_id[chain->head & (qp->sq.entries - 1)] = wr_id;
+
+	chain->wqe = wqe;
+	chain->opcode = op->opcode;
+	chain->fence = flags & IBV_SEND_FENCE;
+	chain->has_ud = !is_ud;
+	chain->end = wqe + 1;
+	if (is_ud)
+		chain->end = (uint8_t *)chain->end +
+			     sizeof(struct rdma_hca_ud_unit);
+	chain->data = chain->end;
+	return 0;
+}
+
+/* The units before the data are there. */
+static void rhca_wqe_begin_data(struct rhca_chain *chain)
+{
+	chain->data = chain->end;
+}
+
+/* The WQE is whole: have its predecessor, or the doorbell, announce it. */
+static void rhca_wqe_close(struct rhca_qp *qp)
+{
+	struct rhca_chain *chain = &qp->chain;
+	uint32_t offset = rhca_wq_offset(&qp->sq, chain->head);
+	uint32_t units = ((uint8_t *)chain->end - (uint8_t *)chain->wqe) /
+			 RDMA_HCA_WQE_UNIT;
+
+	if (chain->last) {
+		chain->last->nda_nop = htole32(
+			(offset & RDMA_HCA_NEXT_NDA) |
+			RDMA_HCA_PREP(RDMA_HCA_NEXT_NOP, chain->opcode));
+		chain->last->nee_nds = htole32(
+			(chain->fence ? RDMA_HCA_NEXT_FENCE : 0) |
+			RDMA_HCA_PREP(RDMA_HCA_NEXT_NDS, units));
+	} else {
+		chain->db_low =
+			RDMA_HCA_PREP(RDMA_HCA_SEND_DB_SQ_HEAD,
+				      offset / RDMA_HCA_WQE_UNIT) |
+			(chain->fence ? RDMA_HCA_SEND_DB_FENCE : 0) |
+			RDMA_HCA_PREP(RDMA_HCA_SEND_DB_OPCODE, chain->opcode);
+		chain->db_high =
+			RDMA_HCA_PREP(RDMA_HCA_SEND_DB_QPN,
+				      qp->vqp.qp.qp_num) |
+			RDMA_HCA_PREP(RDMA_HCA_SEND_DB_SIZE, units);
+	}
+	chain->last = chain->wqe;
+	chain->wqe = NULL;
+	chain->head++;
+}
+
+/* Hand the WQEs that are whole to the card. */
+static void rhca_chain_end(struct rhca_qp *qp)
+{
+	struct rhca_chain *chain = &qp->chain;
+
+	if (!chain->last)
+		return;
+	qp->sq.head = chain->head;
+	rhca_ring(to_rctx(qp->vqp.qp.context), RDMA_HCA_SEND_DB, chain->db_low,
+		  chain->db_high);
+}
+
+/* --- ibv_post_send ------------------------------------------------------ */
+
+static void rhca_put_head(struct rhca_qp *qp, const struct rhca_op *op,
+			  const struct ibv_send_wr *wr)
+{
+	struct rhca_chain *chain = &qp->chain;
+
+	if (qp->vqp.qp.qp_type == IBV_QPT_UD)
+		rhca_put_ud(chain, to_rah(wr->wr.ud.ah), wr->wr.ud.remote_qpn,
+			    wr->wr.ud.remote_qkey);
+	else if (op->opcode == RDMA_HCA_OPCODE_ATOMIC_CS) {
+		rhca_put_raddr(chain, wr->wr.atomic.remote_addr,
+			       wr->wr.atomic.rkey);
+		rhca_put_atomic(chain, wr->wr.atomic.swap,
+				wr->wr.atomic.compare_add);
+	} else if (op->opcode == RDMA_HCA_OPCODE_ATOMIC_FA) {
+		rhca_put_raddr(chain, wr->wr.atomic.remote_addr,
+			       wr->wr.atomic.rkey);
+		rhca_put_atomic(chain, wr->wr.atomic.compare_add, 0);
+	} else if (op->has_raddr) {
+		rhca_put_raddr(chain, wr->wr.rdma.remote_addr,
+			       wr->wr.rdma.rkey);
+	}
+	rhca_wqe_begin_data(chain);
+}
+
+static int rhca_post_one_send(struct rhca_qp *qp, const struct ibv_send_wr *wr)
+{
+	const struct rhca_op *op = rhca_find_op(qp, wr->opcode);
+	bool is_inline = wr->send_flags & IBV_SEND_INLINE;
+	int err;
+
+	if (unlikely(!op || wr->num_sge < 0 ||
+		     (wr->send_flags & ~RHCA_SEND_FLAGS) ||
+		     (is_inline && op->is_response)))
+		return EINVAL;
+	if (unlikely(qp->vqp.qp.qp_type == IBV_QPT_UD && !wr->wr.ud.ah))
+		return EINVAL;
+	err = rhca_wqe_open(qp, op, wr->wr_id, wr->send_flags, wr->imm_data);
+	if (unlikely(err))
+		return err;
+	rhca_put_head(qp, op, wr);
+	err = is_inline ? rhca_put_inline(qp, wr->sg_list, wr->num_sge) :
+			  rhca_put_sges(qp, wr->sg_list, wr->num_sge);
+	if (unlikely(err))
+		return err;
+	rhca_wqe_close(qp);
+	return 0;
+}
+
+int rhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
+		   struct ibv_send_wr **bad_wr)
+{
+	struct rhca_qp *qp = to_rqp(ibqp);
+	int err = 0;
+
+	if (unlikely(!rhca_can_post_send(qp))) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+	pthread_spin_lock(&qp->sq.lock);
+	rhca_chain_begin(qp);
+	for (; wr; wr = wr->next) {
+		err = rhca_post_one_send(qp, wr);
+		if (unlikely(err)) {
+			*bad_wr = wr;
+			break;
+		}
+	}
+	rhca_chain_end(qp);
+	pthread_spin_unlock(&qp->sq.lock);
+	return err;
+}
+
+/* --- ibv_post_recv ------------------------------------------------------ */
+
+static int rhca_post_one_recv(struct rhca_qp *qp, const struct ibv_recv_wr *wr)
+{
+	struct rhca_wq *rq = &qp->rq;
+	struct rdma_hca_next_unit *wqe;
+	struct rdma_hca_data_unit *end;
+
+	if (unlikely(rhca_wq_is_full(rq, rq->head)))
+		return ENOMEM;
+	if (unlikely((uint32_t)wr->num_sge > qp->cap.max_recv_sge))
+		return EINVAL;
+	wqe = rhca_wq_slot(rq, rq->head);
+	end = rhca_write_sges((void *)(wqe + 1), wr->sg_list, wr->num_sge);
+	if (unlikely(!end))
+		return EINVAL;
+	memset(end, 0, sizeof(*end));
+	rq->wr_id[rq->head & (rq->entries - 1)] = wr->wr_id;
+	rq->head++;
+	return 0;
+}
+
+int rhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
+		   struct ibv_recv_wr **bad_wr)
+{
+	struct rhca_qp *qp = to_rqp(ibqp);
+	int err = 0;
+
+	if (unlikely(ibqp->state == IBV_QPS_RESET)) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+	pthread_spin_lock(&qp->rq.lock);
+	for (; wr; wr = wr->next) {
+		err = rhca_post_one_recv(qp, wr);
+		if (unlikely(err)) {
+			*bad_wr = wr;
+			break;
+		}
+	}
+	if (qp->rq.entries)
+		rhca_store_record(qp->rq_db, qp->rq.head & 0xffff);
+	pthread_spin_unlock(&qp->rq.lock);
+	return err;
+}
+
+/* --- ibv_wr_* ----------------------------------------------------------- */
+
+/* The first failure counts; ibv_wr_complete() tells it. */
+static void rhca_wr_fail(struct rhca_chain *chain, int err)
+{
+	if (!chain->err)
+		chain->err = err;
+	chain->wqe = NULL;
+}
+
+static void rhca_wr_close(struct rhca_qp *qp)
+{
+	if (!qp->chain.wqe)
+		return;
+	if (unlikely(!qp->chain.has_ud))
+		rhca_wr_fail(&qp->chain, EINVAL);
+	else
+		rhca_wqe_close(qp);
+}
+
+/* Returns the chain with the new WQE, or NULL after a failure. */
+static struct rhca_chain *rhca_wr_open(struct ibv_qp_ex *ibqp,
+				       enum ibv_wr_opcode opcode, __be32 imm)
+{
+	struct rhca_qp *qp = to_rqp_ex(ibqp);
+	int err;
+
+	rhca_wr_close(qp);
+	if (unlikely(qp->chain.err))
+		return NULL;
+	err = rhca_wqe_open(qp, &rhca_ops[opcode], ibqp->wr_id, ibqp->wr_flags,
+			    imm);
+	if (unlikely(err)) {
+		rhca_wr_fail(&qp->chain, err);
+		return NULL;
+	}
+	return &qp->chain;
+}
+
+static void rhca_wr_open_rdma(struct ibv_qp_ex *ibqp, enum ibv_wr_opcode opcode,
+			      uint32_t rkey, uint64_t raddr, __be32 imm)
+{
+	struct rhca_chain *chain = rhca_wr_open(ibqp, opcode, imm);
+
+	if (unlikely(!chain))
+		return;
+	rhca_put_raddr(chain, raddr, rkey);
+	rhca_wqe_begin_data(chain);
+}
+
+static void rhca_wr_open_atomic(struct ibv_qp_ex *ibqp,
+				enum ibv_wr_opcode opcode, uint32_t rkey,
+				uint64_t raddr, uint64_t swap_add,
+				uint64_t compare)
+{
+	struct rhca_chain *chain = rhca_wr_open(ibqp, opcode, 0);
+
+	if (unlikely(!chain))
+		return;
+	rhca_put_raddr(chain, raddr, rkey);
+	rhca_put_atomic(chain, swap_add, compare);
+	rhca_wqe_begin_data(chain);
+}
+
+static void rhca_wr_start(struct ibv_qp_ex *ibqp)
+{
+	struct rhca_qp *qp = to_rqp_ex(ibqp);
+
+	pthread_spin_lock(&qp->sq.lock);
+	rhca_chain_begin(qp);
+	if (unlikely(!rhca_can_post_send(qp)))
+		qp->chain.err = EINVAL;
+}
+
+static int rhca_wr_complete(struct ibv_qp_ex *ibqp)
+{
+	struct rhca_qp *qp = to_rqp_ex(ibqp);
+	int err;
+
+	rhca_wr_close(qp);
+	err = qp->chain.err;
+	if (likely(!err))
+		rhca_chain_end(qp);
+	pthread_spin_unlock(&qp->sq.lock);
+	return err;
+}
+
+/* The queue's head has not moved: the slots are free as before. */
+static void rhca_wr_abort(struct ibv_qp_ex *ibqp)
+{
+	pthread_spin_unlock(&to_rqp_ex(ibqp)->sq.lock);
+}
+
+static void rhca_wr_send(struct ibv_qp_ex *ibqp)
+{
+	rhca_wr_open(ibqp, IBV_WR_SEND, 0);
+}
+
+static void rhca_wr_send_imm(struct ibv_qp_ex *ibqp, __be32 imm)
+{
+	rhca_wr_open(ibqp, IBV_WR_SEND_WITH_IMM, imm);
+}
+
+static void rhca_wr_rdma_write(struct ibv_qp_ex *ibqp, uint32_t rkey,
+			       uint64_t raddr)
+{
+	rhca_wr_open_rdma(ibqp, IBV_WR_RDMA_WRITE, rkey, raddr, 0);
+}
+
+static void rhca_wr_rdma_write_imm(struct ibv_qp_ex *ibqp, uint32_t rkey,
+				   uint64_t raddr, __be32 imm)
+{
+	rhca_wr_open_rdma(ibqp, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, raddr, imm);
+}
+
+static void rhca_wr_rdma_read(struct ibv_qp_ex *ibqp, uint32_t rkey,
+			      uint64_t raddr)
+{
+	rhca_wr_open_rdma(ibqp, IBV_WR_RDMA_READ, rkey, raddr, 0);
+}
+
+static void rhca_wr_atomic_cmp_swp(struct ibv_qp_ex *ibqp, uint32_t rkey,
+				   uint64_t raddr, uint64_t compare,
+				   uint64_t swap)
+{
+	rhca_wr_open_atomic(ibqp, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, raddr, swap,
+			    compare);
+}
+
+static void rhca_wr_atomic_fetch_add(struct ibv_qp_ex *ibqp, uint32_t rkey,
+				     uint64_t raddr, uint64_t add)
+{
+	rhca_wr_open_atomic(ibqp, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, raddr, add,
+			    0);
+}
+
+static void rhca_wr_set_ud_addr(struct ibv_qp_ex *ibqp, struct ibv_ah *ah,
+				uint32_t qpn, uint32_t qkey)
+{
+	struct rhca_chain *chain = &to_rqp_ex(ibqp)->chain;
+
+	if (unlikely(!chain->wqe))
+		return;
+	if (unlikely(!ah))
+		rhca_wr_fail(chain, EINVAL);
+	else
+		rhca_put_ud(chain, to_rah(ah), qpn, qkey);
+}
+
+static void rhca_wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge,
+				 const struct ibv_sge *sge)
+{
+	struct rhca_qp *qp = to_rqp_ex(ibqp);
+	int err;
+
+	if (unlikely(!qp->chain.wqe))
+		return;
+	err = rhca_put_sges(qp, sge, num_sge);
+	if (unlikely(err))
+		rhca_wr_fail(&qp->chain, err);
+}
+
+static void rhca_wr_set_sge(struct ibv_qp_ex *ibqp, uint32_t lkey,
+			    uint64_t addr, uint32_t length)
+{
+	struct ibv_sge sge = { .addr = addr, .length = length, .lkey = lkey };
+
+	rhca_wr_set_sge_list(ibqp, 1, &sge);
+}
+
+static bool rhca_takes_inline(uint8_t opcode)
+{
+	switch (opcode) {
+	case RDMA_HCA_OPCODE_RDMA_READ:
+	case RDMA_HCA_OPCODE_ATOMIC_CS:
+	case RDMA_HCA_OPCODE_ATOMIC_FA:
+		return false;
+	default:
+		return true;
+	}
+}
+
+static void rhca_wr_set_inline_data_list(struct ibv_qp_ex *ibqp, size_t num_buf,
+					 const struct ibv_data_buf *buf)
+{
+	struct rhca_qp *qp = to_rqp_ex(ibqp);
+	uint32_t length = 0;
+	int err;
+
+	if (unlikely(!qp->chain.wqe))
+		return;
+	err = rhca_takes_inline(qp->chain.opcode) ? 0 : EINVAL;
+	for (; num_buf && !err; num_buf--, buf++)
+		err = rhca_add_inline(qp, &length, buf->addr, buf->length);
+	if (unlikely(err))
+		rhca_wr_fail(&qp->chain, err);
+	else
+		rhca_end_inline(&qp->chain, length);
+}
+
+static void rhca_wr_set_inline_data(struct ibv_qp_ex *ibqp, void *addr,
+				    size_t length)
+{
+	struct ibv_data_buf buf = { .addr = addr, .length = length };
+
+	rhca_wr_set_inline_data_list(ibqp, 1, &buf);
+}
+
+void rhca_init_qp_ex(struct rhca_qp *qp)
+{
+	uint64_t ops = rhca_send_ops(qp->vqp.qp.qp_type);
+	struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
+
+	ex->wr_start = rhca_wr_start;
+	ex->wr_complete = rhca_wr_complete;
+	ex->wr_abort = rhca_wr_abort;
+	ex->wr_send = rhca_wr_send;
+	ex->wr_send_imm = rhca_wr_send_imm;
+	if (ops & IBV_QP_EX_WITH_RDMA_WRITE) {
+		ex->wr_rdma_write = rhca_wr_rdma_write;
+		ex->wr_rdma_write_imm = rhca_wr_rdma_write_imm;
+	}
+	if (ops & IBV_QP_EX_WITH_RDMA_READ) {
+		ex->wr_rdma_read = rhca_wr_rdma_read;
+		ex->wr_atomic_cmp_swp = rhca_wr_atomic_cmp_swp;
+		ex->wr_atomic_fetch_add = rhca_wr_atomic_fetch_add;
+	}
+	if (qp->vqp.qp.qp_type == IBV_QPT_UD)
+		ex->wr_set_ud_addr = rhca_wr_set_ud_addr;
+	ex->wr_set_sge = rhca_wr_set_sge;
+	ex->wr_set_sge_list = rhca_wr_set_sge_list;
+	ex->wr_set_inline_data = rhca_wr_set_inline_data;
+	ex->wr_set_inline_data_list = rhca_wr_set_inline_data_list;
+	qp->vqp.comp_mask |= VERBS_QP_EX;
+}

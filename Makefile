@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# rdma-hca: set up, build, run and test. `make help` says what there is; scripts/ has one script a stage.
+
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help run check shell env build clean distclean
+.DEFAULT_GOAL := help
+
+S := build/stamps
+stage := scripts/stage
+
+# Sources by what is built from them. They are looked up, not listed.
+sources = $(shell find $(1) -type f \( -name '*.[ch]' -o -name '*.json' -o -name '*.build' -o -name '*.txt' \
+	-o -name Kconfig -o -name Kbuild -o -name Makefile -o -name trace-events \) 2>/dev/null)
+abi      := $(call sources,hw-rdma-hca/abi)
+core     := $(call sources,hw-rdma-hca/core)
+device   := $(filter-out hw-rdma-hca/core/tests/%,$(core)) $(abi) $(call sources,hw-rdma-hca/qemu)
+driver   := $(call sources,guest-driver/kernel)
+provider := $(call sources,guest-driver/provider)
+image    := $(wildcard guest-tests/image/*)
+
+help:
+	@echo 'make run             set up and build what is missing, start two guests, run the demonstration'
+	@echo 'make check           the same set-up, then all tests'
+	@echo 'make check T=PATTERN only the tests whose name matches this regular expression; T=list names them'
+	@echo 'make shell           two guests, with their consoles'
+	@echo 'make build           set up and build only'
+	@echo 'make env             where things are, as shell variables: eval "$$(make -s env)"'
+	@echo 'make clean           remove what was built; make distclean: also what was fetched'
+	@echo
+	@echo 'ACCEL=kvm|tcg        what the guests run with (by trial if not given). Logs: build/logs'
+
+run: build
+	@guest-tests/demonstration.py
+
+check: build $S/unit
+	@scripts/run-tests '$(T)'
+
+shell: build
+	@guest-tests/shell.py
+
+env:
+	@scripts/env
+
+build: $S/qemu $S/image
+
+clean:
+	rm -rf build/qemu build/qemu-data build/unit build/rdma-core build/rdma-core-root build/driver build/guest/own* \
+		build/guest/initramfs* build/run build/check build/logs build/accelerator
+	rm -f $S/qemu $S/unit $S/rdma-core $S/driver $S/image
+
+distclean:
+	rm -rf build
+
+# One rule a stage. A stage's script is among what it depends on.
+
+define stage_done
+	@mkdir -p $(@D)
+	@touch $@
+endef
+
+$S/machine: scripts/check-machine
+	@scripts/check-machine
+	$(stage_done)
+
+$S/apt: scripts/configure-apt | $S/machine
+	@$(stage) 'configure apt' scripts/configure-apt
+	$(stage_done)
+
+$S/host: scripts/install-host-packages scripts/host-packages | $S/apt
+	@$(stage) 'install host packages' scripts/install-host-packages
+	$(stage_done)
+
+$S/qemu-source: scripts/fetch-sources $(wildcard patches/qemu/*.patch) | $S/host
+	@$(stage) 'fetch qemu' scripts/fetch-sources qemu
+	$(stage_done)
+
+$S/qemu: $S/qemu-source scripts/build-qemu $(device)
+	@$(stage) 'build qemu' scripts/build-qemu
+	$(stage_done)
+
+$S/rdma-core-source: scripts/fetch-sources $(wildcard patches/rdma-core/*.patch) | $S/host
+	@$(stage) 'fetch rdma-core' scripts/fetch-sources rdma-core
+	$(stage_done)
+
+$S/rdma-core: $S/rdma-core-source scripts/build-rdma-core $(provider) $(abi)
+	@$(stage) 'build rdma-core' scripts/build-rdma-core
+	$(stage_done)
+
+$S/guest-packages: scripts/fetch-guest guest-tests/image/packages | $S/host
+	@$(stage) 'fetch guest packages' scripts/fetch-guest
+	$(stage_done)
+
+$S/guest-unpacked: $S/guest-packages scripts/unpack-guest scripts/extract-vmlinux
+	@$(stage) 'unpack guest packages' scripts/unpack-guest
+	$(stage_done)
+
+$S/driver: $S/guest-unpacked scripts/build-driver $(driver) $(abi)
+	@$(stage) 'build driver' scripts/build-driver
+	$(stage_done)
+
+$S/image: $S/rdma-core $S/driver scripts/build-image $(image)
+	@$(stage) 'build guest image' scripts/build-image
+	$(stage_done)
+
+$S/unit: scripts/unit.mk $(core) $(abi) | $S/host
+	@$(stage) 'build unit tests' $(MAKE) -f scripts/unit.mk -j $(shell nproc)
+	$(stage_done)

@@ -1,0 +1,66 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What `make run` shows: two guests, their cards, and unmodified verbs programs that talk through them."""
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+sys.dont_write_bytecode = True
+
+from harness import verbs  # noqa: E402
+from harness.guest import GuestError  # noqa: E402
+from harness.pair import DEVICE, Pair  # noqa: E402
+
+SIZES = [64, 4096, 65536, 1048576]
+BANDWIDTH = ['ib_send_bw', 'ib_write_bw', 'ib_read_bw']
+
+
+def say(text=''):
+    print(text, flush=True)
+
+
+def iterations(size):
+    return max(20, min(1000, 16 * 1048576 // size))
+
+
+def demonstrate(pair):
+    a, b = pair.a, pair.b
+    say(f'Two guests are up ({a.boot_seconds:.1f} s and {b.boot_seconds:.1f} s after their start, '
+        f'accelerator {a.accelerator}).')
+    for guest in pair.guests:
+        say(f'\n{guest.name}$ ibv_devinfo -d {DEVICE}')
+        say(guest.run(f'ibv_devinfo -d {DEVICE}').output.rstrip())
+
+    say()
+    for how, options in (('polling', ''), ('with events', '-e')):
+        say(f'ibv_rc_pingpong {how:12} {verbs.pingpong(b, a, options):8.1f} us an exchange, data checked')
+
+    say(f'\n{"bytes":>9}' + ''.join(f'{program:>14}' for program in BANDWIDTH) + f'{"ib_send_lat":>14}')
+    say(f'{"":9}' + f'{"MB/s":>14}' * len(BANDWIDTH) + f'{"us, average":>14}')
+    for size in SIZES:
+        row = [verbs.bandwidth(b, a, program, size, iterations(size)) for program in BANDWIDTH]
+        row.append(verbs.latency(b, a, 'ib_send_lat', size, min(500, iterations(size))))
+        say(f'{size:9}' + ''.join(f'{value:14.2f}' for value in row))
+
+    trouble = pair.trouble()
+    if trouble:
+        raise GuestError('a guest complains:\n' + '\n'.join(trouble))
+
+
+def main():
+    start = time.monotonic()
+    pair = Pair(name='demonstration')
+    try:
+        demonstrate(pair.start())
+    except (GuestError, OSError) as error:
+        print(f'rdma-hca: the demonstration failed: {error}', file=sys.stderr)
+        print(f'rdma-hca: the consoles of the guests are in {pair.folder}', file=sys.stderr)
+        sys.exit(1)
+    finally:
+        pair.stop()
+    say(f'\nAll went well: both guests, ping-pong by polling and by events, and every row of the table '
+        f'({time.monotonic() - start:.0f} s).')
+
+
+main()

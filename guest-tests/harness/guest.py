@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One virtual machine: start it, run commands in it, talk QMP to it, read its kernel's log."""
+import ctypes
+import json
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+from . import paths
+
+READY_TIMEOUT = 120
+
+# What no kernel log of ours may have in it.
+KERNEL_TROUBLE = re.compile(
+    r'BUG:|BUG at|WARNING: |Oops|general protection fault|Call Trace:|Kernel panic|INFO: task .* blocked|'
+    r'rcu: INFO:|rcu_\w+ self-detected stall|soft lockup|unable to handle|refcount_t:|UBSAN|KASAN|list_(add|del) corruption|'
+    r'Unknown symbol|disagrees about version|nobody cared|invalid opcode')
+
+
+class GuestError(Exception):
+    """A guest, or a command in it, did not do what it should."""
+
+
+class Result:
+    """How a command ended: its exit status (None: the guest went away under it) and what it printed."""
+
+    def __init__(self, command, status, output):
+        self.command, self.status, self.output = command, status, output
+
+    def __str__(self):
+        return f'{self.command.guest.name}$ {self.command.script}\n{self.output}[status {self.status}]'
+
+
+class Command:
+    """A command that runs in a guest."""
+
+    def __init__(self, guest, number, script):
+        self.guest, self.number, self.script = guest, number, script
+        self._data = bytearray()
+        self._status = None
+        self._ended = False
+        self._changed = threading.Condition()
+
+    # called by the guest's reader
+    def received(self, data):
+        with self._changed:
+            self._data += data
+            self._changed.notify_all()
+
+    def ended(self, status):
+        with self._changed:
+            if not self._ended:
+                self._ended, self._status = True, status
+            self._changed.notify_all()
+
+    # called by tests
+    @property
+    def output(self):
+        with self._changed:
+            return self._data.decode(errors='replace')
+
+    @property
+    def running(self):
+        with self._changed:
+            return not self._ended
+
+    def wait_output(self, pattern, timeout=30):
+        """Wait until the output matches a regular expression; give the match."""
+        deadline = time.monotonic() + timeout
+        with self._changed:
+            while True:
+                match = re.search(pattern, self._data.decode(errors='replace'))
+                if match:
+                    return match
+                left = deadline - time.monotonic()
+                if self._ended or left <= 0:
+                    raise GuestError(f'never printed {pattern!r}:\n{self._describe()}')
+                self._changed.wait(left)
+
+    def wait(self, timeout=60, check=True):
+        """Wait for the end. With check, a status other than 0 is an error."""
+        deadline = time.monotonic() + timeout
+        with self._changed:
+            while not self._ended:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    break
+                self._changed.wait(left)
+            timed_out = not self._ended
+        if timed_out:
+            self.kill()
+            raise GuestError(f'still running after {timeout} s:\n{self._describe()}')
+        if check and self._status != 0:
+            raise GuestError(f'failed:\n{self._describe()}')
+        return Result(self, self._status, self.output)
+
+    def kill(self, number=signal.SIGKILL):
+        self.guest.send(b'kill %d %d\n' % (self.number, number))
+
+    def _describe(self):
+        text = self._data.decode(errors='replace')
+        return f'{self.guest.name}$ {self.script}\n{text}[status {self._status if self._ended else "none yet"}]'
+
+
+class Guest:
+    """A virtual machine that runs the image of the project."""
+
+    def __init__(self, name, folder, number=1, cpus=1, memory=512, accelerator=None, arguments=(), append=''):
+        """folder: its sockets and logs, made here. arguments: more of QEMU's command line; paths of sockets in it are
+        relative to the folder. append: more of the kernel's."""
+        self.name, self.folder, self.number = name, folder, number
+        self.cpus, self.memory, self.append = cpus, memory, append
+        self.accelerator, self.arguments = accelerator, list(arguments)
+        self.console = os.path.join(folder, f'{name}.console')
+        self.process = None
+        self._agent = self._monitor = self._monitor_file = None
+        self._commands = {}
+        self._next = 0
+        self._lock = threading.Lock()
+        self._ready = threading.Event()
+        self._log_seen = 0
+        self.boot_seconds = None
+        os.makedirs(folder, exist_ok=True)
+
+    def command_line(self):
+        accelerator = self.accelerator or 'tcg'
+        kernel = (f'console=ttyS0 rdinit=/init mitigations=off nokaslr no_timer_check cryptomgr.notests '
+                  f'rcupdate.rcu_expedited=1 panic=0 loglevel=6 guest.n={self.number} {self.append}')
+        line = [paths.QEMU, '-L', paths.QEMU_DATA, '-name', self.name, '-nodefaults', '-no-user-config', '-display', 'none',
+                '-machine', 'q35,usb=off,vmport=off,sata=off,smbus=off,hpet=off,i8042=off', '-accel', accelerator,
+                '-cpu', 'host' if accelerator == 'kvm' else 'max', '-smp', str(self.cpus), '-m', f'{self.memory}M',
+                '-kernel', paths.KERNEL, '-initrd', paths.INITRAMFS, '-append', kernel.strip(),
+                '-qmp', f'unix:{self.name}.qmp,server=on,wait=off']
+        for number, disk in enumerate(paths.DISKS):
+            line += ['-drive', f'if=none,id=disk{number},format=raw,readonly=on,file.locking=off,file={disk}',
+                     '-device', f'virtio-blk-pci,drive=disk{number},disable-legacy=on']
+        line += ['-device', 'virtio-serial-pci,disable-legacy=on',
+                 '-chardev', f'socket,id=agent,path={self.name}.agent,server=on,wait=off',
+                 '-device', 'virtserialport,chardev=agent,name=rdma-hca.agent']
+        line += ['-chardev', f'socket,id=console,path={self.name}.tty,server=on,wait=off,'
+                             f'logfile={self.name}.console,logappend=on',
+                 '-serial', 'chardev:console']
+        return line + self.arguments
+
+    def start(self):
+        """Start QEMU; wait_ready() waits for Linux in it."""
+        for kind in ('qmp', 'agent', 'tty'):
+            self._remove(f'{self.name}.{kind}')
+        parent = os.getpid()
+
+        def die_with_us():
+            libc = ctypes.CDLL(None)
+            libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: no guest outlives its harness
+            if os.getppid() != parent:
+                os._exit(1)
+
+        self._ready.clear()
+        self._started = time.monotonic()
+        self._log = os.path.join(self.folder, f'{self.name}.qemu')
+        with open(self._log, 'ab') as log:
+            self.process = subprocess.Popen(
+                self.command_line(), cwd=self.folder, preexec_fn=die_with_us, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self._monitor = self._connect(f'{self.name}.qmp')
+        self._monitor_file = self._monitor.makefile('rb')
+        self._monitor_read()
+        self.qmp('qmp_capabilities')
+        self._agent = self._connect(f'{self.name}.agent')
+        threading.Thread(target=self._read_agent, args=(self._agent,), daemon=True).start()
+        return self
+
+    def wait_ready(self, timeout=READY_TIMEOUT):
+        deadline = time.monotonic() + timeout
+        while not self._ready.wait(0.2):
+            if self.process.poll() is not None:
+                raise GuestError(f'{self.name}: QEMU ended (status {self.process.returncode}): {self.qemu_log()}')
+            if time.monotonic() > deadline:
+                raise GuestError(f'{self.name} is not up after {timeout} s; its console ends\n' + self.kernel_log()[-2000:])
+        return self
+
+    # commands
+
+    def spawn(self, script):
+        """Start a shell script in the guest."""
+        with self._lock:
+            self._next += 1
+            command = self._commands[self._next] = Command(self, self._next, script)
+        data = script.encode()
+        self.send(b'run %d %d\n%s' % (command.number, len(data), data))
+        return command
+
+    def run(self, script, timeout=60, check=True):
+        """Run a shell script in the guest to its end."""
+        return self.spawn(script).wait(timeout, check)
+
+    def send(self, data):
+        try:
+            self._agent.sendall(data)
+        except OSError as error:
+            raise GuestError(f'{self.name} is gone: {error}') from error
+
+    # QMP
+
+    def qmp(self, command, **arguments):
+        """Run a QMP command; '_' in the arguments' names stands for '-'."""
+        request = {'execute': command}
+        if arguments:
+            request['arguments'] = {name.replace('_', '-'): value for name, value in arguments.items()}
+        self._monitor.sendall(json.dumps(request).encode())
+        while True:
+            answer = self._monitor_read()
+            if 'return' in answer:
+                return answer['return']
+            if 'error' in answer:
+                raise GuestError(f'{self.name}: QMP {command}: {answer["error"]["desc"]}')
+
+    def reset(self):
+        """Push the reset button. wait_ready() waits for the new start."""
+        self._ready.clear()
+        self._started = time.monotonic()
+        self.qmp('system_reset')
+
+    # logs
+
+    def kernel_log(self):
+        try:
+            with open(self.console, errors='replace') as log:
+                return log.read()
+        except FileNotFoundError:
+            return ''
+
+    def qemu_log(self):
+        with open(self._log, errors='replace') as log:
+            return log.read()
+
+    def trouble(self):
+        """What the kernel, or QEMU, complained of since the last time of asking."""
+        log = self.kernel_log()
+        new, self._log_seen = log[self._log_seen:], len(log)
+        lines = new.splitlines()
+        found = []
+        for number, line in enumerate(lines):
+            if KERNEL_TROUBLE.search(line):
+                found = [f'{self.name}: {text}' for text in lines[max(0, number - 3):number + 30]]
+                break
+        status = self.process.poll() if self.process else None
+        if status:
+            found.append(f'{self.name}: QEMU ended by itself with status {status}')
+            found += [f'{self.name}: {text}' for text in self.qemu_log().splitlines()[-30:]]
+        return found
+
+    def stop(self):
+        """Switch the machine off."""
+        if not self.process:
+            return
+        if self.process.poll() is None:
+            try:
+                self._monitor.settimeout(5)
+                self.qmp('quit')
+                self.process.wait(10)
+            except (OSError, GuestError, subprocess.TimeoutExpired):
+                self.process.kill()
+        self.process.wait()
+        for kind in ('qmp', 'agent', 'tty'):
+            self._remove(f'{self.name}.{kind}')
+        for connection in (self._monitor_file, self._monitor, self._agent):
+            if connection:
+                connection.close()
+        self.process = None
+
+    # within
+
+    def _path(self, name):
+        return os.path.join(self.folder, name)
+
+    def _remove(self, name):
+        try:
+            os.unlink(self._path(name))
+        except FileNotFoundError:
+            pass
+
+    def _connect(self, name):
+        """Connect to a socket in the folder, whose full path may be too long for a socket address."""
+        folder = os.open(self.folder, os.O_PATH)
+        try:
+            deadline = time.monotonic() + 20
+            while True:
+                connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                try:
+                    connection.connect(f'/proc/self/fd/{folder}/{name}')
+                    return connection
+                except OSError:
+                    connection.close()
+                    if self.process.poll() is not None:
+                        raise GuestError(f'{self.name}: QEMU did not start: {self.qemu_log()}'
+                                         f'\n{shlex.join(self.command_line())}')
+                    if time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.01)
+        finally:
+            os.close(folder)
+
+    def _monitor_read(self):
+        line = self._monitor_file.readline()
+        if not line:
+            raise GuestError(f'{self.name}: QEMU closed its monitor: {self.qemu_log()[-2000:]}')
+        return json.loads(line)
+
+    def _read_agent(self, connection):
+        try:
+            with connection.makefile('rb') as stream:
+                for line in stream:
+                    words = line.split()
+                    if words[:1] == [b'ready']:
+                        self._lose_commands()
+                        self.boot_seconds = time.monotonic() - self._started
+                        self._ready.set()
+                    elif len(words) == 3 and words[0] == b'out':
+                        data = stream.read(int(words[2]))
+                        command = self._commands.get(int(words[1]))
+                        if command:
+                            command.received(data)
+                    elif len(words) == 3 and words[0] == b'exit':
+                        with self._lock:
+                            command = self._commands.pop(int(words[1]), None)
+                        if command:
+                            command.ended(int(words[2]))
+        except (OSError, ValueError):
+            pass
+        self._lose_commands()
+
+    def _lose_commands(self):
+        with self._lock:
+            lost = list(self._commands.values())
+            self._commands.clear()
+        for command in lost:
+            command.ended(None)

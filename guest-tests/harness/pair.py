@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Two guests whose cards are cabled together, with an Ethernet between them for what programs say to each other first."""
+import atexit
+import os
+import shutil
+import socket
+import time
+
+from . import accelerator, paths
+from .guest import Guest, GuestError
+
+DEVICE = 'rdma_hca0'
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
+class Pair:
+    """Two guests, a and b. The cable is 'unix', 'tcp', or None for guests without cards."""
+
+    def __init__(self, cable='unix', name=None, cpus=1, driver=True, append=''):
+        self.cable, self.driver = cable, driver
+        self.folder = os.path.join(paths.RUN, name or f'pair-{os.getpid()}-{len(_pairs)}')
+        shutil.rmtree(self.folder, ignore_errors=True)
+        port = free_port() if cable == 'tcp' else None
+        self.guests = []
+        for number in (1, 2):
+            listens = number == 1
+            arguments = ['-netdev', f'stream,id=net0,addr.type=unix,addr.path=net,server={"on" if listens else "off"}'
+                                    + ('' if listens else ',reconnect-ms=100'),
+                         '-device', f'virtio-net-pci,netdev=net0,mac=52:54:00:00:00:0{number},romfile=,disable-legacy=on']
+            if cable:
+                where = 'type=unix,path=cable' if cable == 'unix' else \
+                    f'type=inet,host=127.0.0.1,port={port}'
+                arguments += ['-object', 'iothread,id=io0',
+                              '-object', f'rdma-hca-cable,id=cable0,{where},server={"on" if listens else "off"},'
+                                         'reconnect-ms=100',
+                              '-device', f'rdma-hca,id=hca0,cable=cable0,iothread=io0,lid={number}']
+            self.guests.append(Guest(f'guest{number}', self.folder, number=number, cpus=cpus, arguments=arguments,
+                                     accelerator=accelerator.choose(),
+                                     append=append if driver else f'{append} guest.driver=0'))
+        self.a, self.b = self.guests
+        _pairs.append(self)
+
+    def start(self):
+        for guest in self.guests:
+            guest.start()
+        for guest in self.guests:
+            guest.wait_ready()
+        if self.cable and self.driver:
+            self.wait_active()
+        return self
+
+    def wait_active(self, timeout=20):
+        for guest in self.guests:
+            wait_port(guest, 'ACTIVE', timeout)
+
+    def stop(self):
+        for guest in self.guests:
+            guest.stop()
+        if self in _pairs:
+            _pairs.remove(self)
+
+    def trouble(self):
+        return [line for guest in self.guests for line in guest.trouble()]
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *exception):
+        self.stop()
+
+
+def wait_port(guest, state, timeout=20):
+    """Wait until the guest's port is in a state (ACTIVE, DOWN, ...)."""
+    path = f'/sys/class/infiniband/{DEVICE}/ports/1/state'
+    deadline = time.monotonic() + timeout
+    while True:
+        found = guest.run(f'cat {path} 2>&1', check=False).output.strip()
+        if found.endswith(': ' + state):
+            return
+        if time.monotonic() > deadline:
+            raise GuestError(f'{guest.name}: after {timeout} s {path} has {found!r}, not {state}')
+        time.sleep(0.1)
+
+
+_pairs = []
+_kept = {}
+
+
+def kept(**options):
+    """A running pair that tests share; it is started when it is first asked for."""
+    key = tuple(sorted(options.items()))
+    if key not in _kept:
+        stop_kept()  # two guests at a time are enough for a small machine
+        _kept[key] = Pair(**options).start()
+    return _kept[key]
+
+
+def stop_kept():
+    for pair in _kept.values():
+        pair.stop()
+    _kept.clear()
+
+
+def running():
+    return list(_pairs)
+
+
+@atexit.register
+def stop_all():
+    for pair in running():
+        pair.stop()

@@ -1,0 +1,51 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The peer at the other end of the cable leaves and comes back; the port follows, with an event each time."""
+from harness import pair, tap, verbs
+
+
+def peer_leaves_and_returns(cable, leaver):
+    with pair.Pair(cable=cable) as both:
+        leaves = both.guests[leaver]
+        stays = both.guests[1 - leaver]
+        watch = stays.spawn(f'exec ibv_asyncwatch -d {pair.DEVICE}')
+        watch.wait_output('async event')
+        for _ in range(2):
+            before = len(watch.output)
+            leaves.stop()
+            pair.wait_port(stays, 'DOWN')
+            watch.wait_output(rf'(?s)^.{{{before}}}.*port error')
+            before = len(watch.output)
+            leaves.start().wait_ready()
+            both.wait_active()
+            watch.wait_output(rf'(?s)^.{{{before}}}.*port active')
+            verbs.pingpong(both.a, both.b, '-e -n 50')
+        watch.kill()
+
+
+def test_unix_connecting_end_leaves():
+    peer_leaves_and_returns('unix', 1)
+
+
+def test_unix_listening_end_leaves():
+    peer_leaves_and_returns('unix', 0)
+
+
+def test_tcp_connecting_end_leaves():
+    peer_leaves_and_returns('tcp', 1)
+
+
+def test_tcp_listening_end_leaves():
+    peer_leaves_and_returns('tcp', 0)
+
+
+def test_pause_is_no_loss():
+    """A guest that is stopped for longer than its peer's time-outs is, at worst, a peer that went away."""
+    both = pair.kept()
+    both.b.qmp('stop')
+    both.b.qmp('cont')
+    verbs.pingpong(both.a, both.b, '-n 50')
+
+
+if __name__ == '__main__':
+    tap.main()

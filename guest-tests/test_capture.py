@@ -1,0 +1,26 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Packets that the card has sent, taken apart by a decoder that shares nothing with it (tshark), their CRCs computed anew."""
+import os
+import subprocess
+
+from harness import paths, tap
+from harness.guest import GuestError
+
+
+def test_exchange_of_every_operation():
+    capture = os.path.join(paths.RUN, 'exchange.pcap')
+    if os.path.exists(capture):
+        os.unlink(capture)
+    os.makedirs(paths.RUN, exist_ok=True)
+    program = os.path.join(paths.BUILD, 'unit', 'test-capture')
+    for command in ([program], [os.path.join(paths.TOP, 'scripts', 'check-capture'), capture]):
+        result = subprocess.run(command, env=dict(os.environ, HCA_CAPTURE=capture), stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True, check=False)
+        if result.returncode != 0:
+            raise GuestError(result.stdout)
+    print('#', result.stdout.strip())
+
+
+if __name__ == '__main__':
+    tap.main()

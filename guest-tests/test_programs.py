@@ -1,0 +1,99 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The demonstration's programs, with their data checked, over a unix and over a TCP cable."""
+import re
+
+from harness import pair, tap, verbs
+from harness.guest import GuestError
+
+MTUS = [256, 512, 1024, 2048, 4096]
+
+
+def devinfo(cable):
+    both = pair.kept(cable=cable)
+    for guest in both.guests:
+        output = guest.run(f'ibv_devinfo -v -d {pair.DEVICE}').output
+        for pattern in (rf'hca_id:\s+{pair.DEVICE}', r'transport:\s+InfiniBand', r'state:\s+PORT_ACTIVE',
+                        r'max_mtu:\s+4096', r'link_layer:\s+InfiniBand', rf'port_lid:\s+{guest.number}\b'):
+            if not re.search(pattern, output):
+                raise GuestError(f'{guest.name}: ibv_devinfo does not say {pattern!r}:\n{output}')
+
+
+def pingpongs(cable, options):
+    both = pair.kept(cable=cable)
+    for size, count in ((1, 200), (4096, 1000), (65536, 100), (1048576, 10)):
+        verbs.pingpong(both.a, both.b, f'-s {size} -n {count} {options}')
+
+
+def all_mtus(cable):
+    both = pair.kept(cable=cable)
+    for mtu in MTUS:
+        for size in (mtu - 1, mtu, mtu + 1, 10 * mtu + 3):
+            verbs.pingpong(both.a, both.b, f'-m {mtu} -s {size} -n 30')
+
+
+def perftests(cable):
+    both = pair.kept(cable=cable)
+    for program in ('ib_send_bw', 'ib_write_bw', 'ib_read_bw'):
+        verbs.bandwidth(both.b, both.a, program, 65536, 200)
+    for program in ('ib_send_lat', 'ib_write_lat', 'ib_read_lat'):
+        verbs.latency(both.b, both.a, program, 64, 200)
+
+
+def test_unix_devinfo():
+    devinfo('unix')
+
+
+def test_unix_pingpong_polling():
+    pingpongs('unix', '')
+
+
+def test_unix_pingpong_events():
+    pingpongs('unix', '-e')
+
+
+@tap.seconds(300)
+def test_unix_pingpong_every_mtu():
+    all_mtus('unix')
+
+
+def test_unix_perftest():
+    perftests('unix')
+
+
+def test_unix_perftest_events():
+    both = pair.kept(cable='unix')
+    verbs.bandwidth(both.b, both.a, 'ib_send_bw', 4096, 200, '-e')
+    verbs.bandwidth(both.b, both.a, 'ib_read_bw', 4096, 200, '-e')
+
+
+def test_unix_perftest_every_mtu():
+    both = pair.kept(cable='unix')
+    for mtu in MTUS:
+        for program in ('ib_send_bw', 'ib_write_bw', 'ib_read_bw'):
+            verbs.bandwidth(both.a, both.b, program, 32768, 30, f'-m {mtu}')
+
+
+def test_tcp_devinfo():
+    devinfo('tcp')
+
+
+def test_tcp_pingpong_polling():
+    pingpongs('tcp', '')
+
+
+def test_tcp_pingpong_events():
+    pingpongs('tcp', '-e')
+
+
+@tap.seconds(300)
+def test_tcp_pingpong_every_mtu():
+    all_mtus('tcp')
+
+
+def test_tcp_perftest():
+    perftests('tcp')
+
+
+if __name__ == '__main__':
+    tap.main()

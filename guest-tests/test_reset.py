@@ -1,0 +1,56 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One guest is reset while the other is busy with it."""
+import re
+import time
+
+from harness import pair, tap, verbs
+from harness.guest import GuestError
+
+
+def reset_under(program, failure):
+    """Reset the server of a program; the client must see errors in its completions, and both connect again."""
+    both = pair.kept()
+    client, server = verbs.start(both.b, both.a, program)
+    time.sleep(2)
+    if not client.running:
+        raise GuestError(f'the program ended before the reset:\n{client.output}')
+    both.b.reset()
+    result = client.wait(90, check=False)
+    if result.status == 0 or not re.search(failure, result.output):
+        raise GuestError(f'no error in a completion is reported:\n{result}')
+    both.b.wait_ready()
+    both.wait_active()
+    verbs.pingpong(both.a, both.b, '-n 100')
+    verbs.pingpong(both.b, both.a, '-n 100 -e')
+
+
+# perftest and ibv_rc_pingpong print the status and its name; 12 is IBV_WC_RETRY_EXC_ERR.
+def test_reset_under_writes():
+    reset_under(f'ib_write_bw -d {pair.DEVICE} -F -s 65536 -n 1000000', r'(?i)status:? *12\b|\(12\)')
+
+
+def test_reset_under_sends():
+    reset_under(f'ib_send_bw -d {pair.DEVICE} -F -s 65536 -n 1000000', r'(?i)status:? *12\b|\(12\)')
+
+
+def test_reset_under_reads():
+    reset_under(f'ib_read_bw -d {pair.DEVICE} -F -s 65536 -n 1000000', r'(?i)status:? *12\b|\(12\)')
+
+
+def test_reset_under_pingpong():
+    reset_under(f'ibv_rc_pingpong -d {pair.DEVICE} -c -s 65536 -n 1000000', r'(?i)status .*\(12\)')
+
+
+def test_both_reset():
+    both = pair.kept()
+    for guest in both.guests:
+        guest.reset()
+    for guest in both.guests:
+        guest.wait_ready()
+    both.wait_active()
+    verbs.pingpong(both.a, both.b, '-n 100')
+
+
+if __name__ == '__main__':
+    tap.main()

@@ -48,18 +48,18 @@ static int rhca_size_sq(const struct rhca_context *ctx, struct rhca_qp *qp,
 	uint32_t head = rhca_send_head_size(type);
 	uint32_t size = head + max_t(uint32_t, cap->max_send_sge * data,
 				     rhca_inline_size(cap->max_inline_data));
+	uint32_t room;
 
 	if (size > ctx->max_send_wqe_size)
 		return EINVAL;
 	rhca_size_wq(&qp->sq, size, cap->max_send_wr);
 	qp->send_limit = min_t(uint32_t, 1u << qp->sq.shift,
 			       ctx->max_send_wqe_size);
+	room = qp->send_limit - head;
 	cap->max_send_wr = qp->sq.entries;
-	cap->max_send_sge = min_t(uint32_t, (qp->send_limit - head) / data,
-				  ctx->max_send_sge);
-	cap->max_inline_data = min_t(uint32_t,
-				     qp->send_limit - head - sizeof(__le32),
-				     ctx->max_inline);
+	cap->max_send_sge = min_t(uint32_t, room / data, ctx->max_send_sge);
+	cap->max_inline_data = room ? min_t(uint32_t, room - sizeof(__le32),
+					    ctx->max_inline) : 0;
 	return 0;
 }
 
@@ -195,7 +195,11 @@ static int rhca_check_qp_attr(const struct rhca_context *ctx,
 {
 	if (!check_comp_mask(attr->comp_mask,
 			     IBV_QP_INIT_ATTR_PD |
+				     IBV_QP_INIT_ATTR_CREATE_FLAGS |
 				     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+		return EOPNOTSUPP;
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
+	    attr->create_flags)
 		return EOPNOTSUPP;
 	if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC &&
 	    attr->qp_type != IBV_QPT_UD)

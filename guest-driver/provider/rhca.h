@@ -28,6 +28,7 @@
 /* A posted count of 16 bits must tell a full receive queue from an empty one. */
 #define RHCA_MAX_WR		32768
 
+struct rhca_op;
 struct rhca_qp;
 
 struct rhca_context {
@@ -51,10 +52,6 @@ struct rhca_context {
 	/* pages of doorbell records */
 	struct list_head db_pages;
 	pthread_mutex_t db_mutex;
-};
-
-struct rhca_pd {
-	struct ibv_pd ibv_pd;
 };
 
 struct rhca_ah {
@@ -107,7 +104,7 @@ struct rhca_chain {
 	struct rdma_hca_next_unit *wqe;
 	void *data;			/* begin of inline or data units */
 	void *end;
-	uint8_t opcode;
+	const struct rhca_op *op;
 	bool fence;
 	bool has_ud;			/* address is there, where one is needed */
 	int err;			/* of the first failure; then all is void */

@@ -48,28 +48,27 @@ struct ibv_pd *rhca_alloc_pd(struct ibv_context *context)
 {
 	struct rhca_alloc_pd_resp resp;
 	struct ibv_alloc_pd cmd;
-	struct rhca_pd *pd;
+	struct ibv_pd *pd;
 	int err;
 
 	pd = calloc(1, sizeof(*pd));
 	if (!pd)
 		return NULL;
-	err = ibv_cmd_alloc_pd(context, &pd->ibv_pd, &cmd, sizeof(cmd),
-			       &resp.core, sizeof(resp));
+	err = ibv_cmd_alloc_pd(context, pd, &cmd, sizeof(cmd), &resp.core,
+			       sizeof(resp));
 	if (err) {
 		free(pd);
 		errno = err;
 		return NULL;
 	}
-	return &pd->ibv_pd;
+	return pd;
 }
 
-int rhca_dealloc_pd(struct ibv_pd *ibpd)
+int rhca_dealloc_pd(struct ibv_pd *pd)
 {
-	struct rhca_pd *pd = container_of(ibpd, struct rhca_pd, ibv_pd);
 	int err;
 
-	err = ibv_cmd_dealloc_pd(ibpd);
+	err = ibv_cmd_dealloc_pd(pd);
 	if (err)
 		return err;
 	free(pd);

@@ -306,7 +306,7 @@ static int rhca_wqe_open(struct rhca_qp *qp, const struct rhca_op *op,
 	qp->sq.wr_id[chain->head & (qp->sq.entries - 1)] = wr_id;
 
 	chain->wqe = wqe;
-	chain->opcode = op->opcode;
+	chain->op = op;
 	chain->fence = flags & IBV_SEND_FENCE;
 	chain->has_ud = !is_ud;
 	chain->end = wqe + 1;
@@ -334,7 +334,7 @@ static void rhca_wqe_close(struct rhca_qp *qp)
 	if (chain->last) {
 		chain->last->nda_nop = htole32(
 			(offset & RDMA_HCA_NEXT_NDA) |
-			RDMA_HCA_PREP(RDMA_HCA_NEXT_NOP, chain->opcode));
+			RDMA_HCA_PREP(RDMA_HCA_NEXT_NOP, chain->op->opcode));
 		chain->last->nee_nds = htole32(
 			(chain->fence ? RDMA_HCA_NEXT_FENCE : 0) |
 			RDMA_HCA_PREP(RDMA_HCA_NEXT_NDS, units));
@@ -343,7 +343,8 @@ static void rhca_wqe_close(struct rhca_qp *qp)
 			RDMA_HCA_PREP(RDMA_HCA_SEND_DB_SQ_HEAD,
 				      offset / RDMA_HCA_WQE_UNIT) |
 			(chain->fence ? RDMA_HCA_SEND_DB_FENCE : 0) |
-			RDMA_HCA_PREP(RDMA_HCA_SEND_DB_OPCODE, chain->opcode);
+			RDMA_HCA_PREP(RDMA_HCA_SEND_DB_OPCODE,
+				      chain->op->opcode);
 		chain->db_high =
 			RDMA_HCA_PREP(RDMA_HCA_SEND_DB_QPN,
 				      qp->vqp.qp.qp_num) |
@@ -368,27 +369,29 @@ static void rhca_chain_end(struct rhca_qp *qp)
 
 /* --- ibv_post_send ------------------------------------------------------ */
 
-static void rhca_put_head(struct rhca_qp *qp, const struct rhca_op *op,
-			  const struct ibv_send_wr *wr)
+static void rhca_put_atomic_head(struct rhca_chain *chain,
+				 const struct ibv_send_wr *wr)
+{
+	rhca_put_raddr(chain, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey);
+	if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP)
+		rhca_put_atomic(chain, wr->wr.atomic.swap,
+				wr->wr.atomic.compare_add);
+	else
+		rhca_put_atomic(chain, wr->wr.atomic.compare_add, 0);
+}
+
+static void rhca_put_head(struct rhca_qp *qp, const struct ibv_send_wr *wr)
 {
 	struct rhca_chain *chain = &qp->chain;
 
 	if (qp->vqp.qp.qp_type == IBV_QPT_UD)
 		rhca_put_ud(chain, to_rah(wr->wr.ud.ah), wr->wr.ud.remote_qpn,
 			    wr->wr.ud.remote_qkey);
-	else if (op->opcode == RDMA_HCA_OPCODE_ATOMIC_CS) {
-		rhca_put_raddr(chain, wr->wr.atomic.remote_addr,
-			       wr->wr.atomic.rkey);
-		rhca_put_atomic(chain, wr->wr.atomic.swap,
-				wr->wr.atomic.compare_add);
-	} else if (op->opcode == RDMA_HCA_OPCODE_ATOMIC_FA) {
-		rhca_put_raddr(chain, wr->wr.atomic.remote_addr,
-			       wr->wr.atomic.rkey);
-		rhca_put_atomic(chain, wr->wr.atomic.compare_add, 0);
-	} else if (op->has_raddr) {
+	else if (chain->op->has_atomic)
+		rhca_put_atomic_head(chain, wr);
+	else if (chain->op->has_raddr)
 		rhca_put_raddr(chain, wr->wr.rdma.remote_addr,
 			       wr->wr.rdma.rkey);
-	}
 	rhca_wqe_begin_data(chain);
 }
 
@@ -407,7 +410,7 @@ static int rhca_post_one_send(struct rhca_qp *qp, const struct ibv_send_wr *wr)
 	err = rhca_wqe_open(qp, op, wr->wr_id, wr->send_flags, wr->imm_data);
 	if (unlikely(err))
 		return err;
-	rhca_put_head(qp, op, wr);
+	rhca_put_head(qp, wr);
 	err = is_inline ? rhca_put_inline(qp, wr->sg_list, wr->num_sge) :
 			  rhca_put_sges(qp, wr->sg_list, wr->num_sge);
 	if (unlikely(err))
@@ -656,18 +659,6 @@ static void rhca_wr_set_sge(struct ibv_qp_ex *ibqp, uint32_t lkey,
 	rhca_wr_set_sge_list(ibqp, 1, &sge);
 }
 
-static bool rhca_takes_inline(uint8_t opcode)
-{
-	switch (opcode) {
-	case RDMA_HCA_OPCODE_RDMA_READ:
-	case RDMA_HCA_OPCODE_ATOMIC_CS:
-	case RDMA_HCA_OPCODE_ATOMIC_FA:
-		return false;
-	default:
-		return true;
-	}
-}
-
 static void rhca_wr_set_inline_data_list(struct ibv_qp_ex *ibqp, size_t num_buf,
 					 const struct ibv_data_buf *buf)
 {
@@ -677,7 +668,7 @@ static void rhca_wr_set_inline_data_list(struct ibv_qp_ex *ibqp, size_t num_buf,
 
 	if (unlikely(!qp->chain.wqe))
 		return;
-	err = rhca_takes_inline(qp->chain.opcode) ? 0 : EINVAL;
+	err = qp->chain.op->is_response ? EINVAL : 0;
 	for (; num_buf && !err; num_buf--, buf++)
 		err = rhca_add_inline(qp, &length, buf->addr, buf->length);
 	if (unlikely(err))

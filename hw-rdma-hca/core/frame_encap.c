@@ -2,7 +2,13 @@
 /*
  * FrameEncap (context document 3.2; sources of the fields: table A2-1 of the
  * interface document). Every packet leaves the card here.
+ *
+ * The payload is copied out of guest memory once, before the CRCs are made:
+ * the guest may change it at any time (a peer may read a live counter), and
+ * the packet must agree with its CRCs.
  */
+#include <string.h>
+
 #include "frame_encap.h"
 
 bool hca_frame_can_send(Hca *hca, uint16_t dlid)
@@ -31,17 +37,19 @@ void hca_frame_send(Hca *hca, const HcaQp *qp, const HcaPath *path,
                     HcaPacket *packet, const struct iovec *payload,
                     unsigned iovcnt)
 {
-    uint8_t header[HCA_MAX_HEADER_SIZE];
-    uint8_t trailer[HCA_MAX_TRAILER_SIZE];
-    size_t header_len, trailer_len;
+    bool loopback = hca_is_own_lid(hca, path->dlid);
+    uint8_t *frame = hca_link_open(hca->link, loopback);
+    size_t len;
 
     fill_network_headers(hca, path, packet);
     packet->pkey = qp->pkey;
-    header_len = hca_ib_build(packet, header);
-    trailer_len = hca_ib_trailer(packet, header, header_len, payload, iovcnt,
-                                 trailer);
-    hca_link_send(hca->link, hca_is_own_lid(hca, path->dlid), packet->vl,
-                  header, header_len, payload, iovcnt, trailer, trailer_len);
+    len = hca_ib_build(packet, frame);
+    for (unsigned i = 0; i < iovcnt; i++) {
+        memcpy(frame + len, payload[i].iov_base, payload[i].iov_len);
+        len += payload[i].iov_len;
+    }
+    len = hca_ib_seal(packet, frame, len);
+    hca_link_close(hca->link, loopback, packet->vl, len);
     hca->counters.tx_packets++;
     hca_trace(hca, HCA_TRACE_PACKET_TX, packet->dest_qp, packet->opcode,
               packet->psn, packet->payload_len);

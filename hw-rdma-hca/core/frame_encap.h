@@ -14,9 +14,10 @@ bool hca_frame_can_send(Hca *hca, uint16_t dlid);
 
 /*
  * Send @packet of @qp along @path: fills in the link and network headers, the
- * P_Key, length and CRCs. The caller fills BTH and what follows. @payload is
- * referred to until the end of the run.
+ * P_Key, length and CRCs. The caller fills BTH and what follows. @payload lies
+ * in at most HCA_MAX_PIECES pieces and is copied.
  */
+#define HCA_MAX_PIECES 64       /* entries of a WQE, each over two pages */
 void hca_frame_send(Hca *hca, const HcaQp *qp, const HcaPath *path,
                     HcaPacket *packet, const struct iovec *payload,
                     unsigned iovcnt);

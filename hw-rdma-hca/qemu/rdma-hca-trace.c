@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The card's trace events (core/card.h) as QEMU's, of the same names.
+ * The card's trace events (core/trace_events.h) as QEMU's, of the same names.
  */
 #include "qemu/osdep.h"
 #include "../core/card.h"

@@ -282,6 +282,8 @@ void hca_ceu_reset(HcaCeu *ceu)
     ceu->state = HCA_CEU_IDLE;
     ceu->initialised = false;
     ceu->port_enabled = false;
+    memset(&ceu->counters, 0, sizeof(ceu->counters));
+    __atomic_store_n(&ceu->ignored_writes, 0, __ATOMIC_RELAXED);
 }
 
 bool hca_ceu_initialised(const HcaCeu *ceu)

@@ -278,10 +278,25 @@ static HcaV2pState write_cqe(HcaCxtMgt *cm, HcaV2pChannel channel,
     return hca_v2p_write_entry(cm->v2p, channel, &info, &entry);
 }
 
+static uint8_t cqe_opcode(const struct rdma_hca_cqe *cqe)
+{
+    return RDMA_HCA_GET(RDMA_HCA_CQE_OPCODE, GUINT32_FROM_LE(cqe->ctrl));
+}
+
 static bool is_error(const struct rdma_hca_cqe *cqe)
 {
-    return RDMA_HCA_GET(RDMA_HCA_CQE_OPCODE, GUINT32_FROM_LE(cqe->ctrl)) ==
-           RDMA_HCA_OPCODE_INVALID;
+    return cqe_opcode(cqe) == RDMA_HCA_OPCODE_INVALID;
+}
+
+static void trace_cqe(HcaCxtMgt *cm, const HcaCq *cq, const HcaQp *qp,
+                      const struct rdma_hca_cqe *cqe)
+{
+    uint32_t syndrome = is_error(cqe) ?
+                            RDMA_HCA_GET(RDMA_HCA_CQE_SYNDROME,
+                                         GUINT32_FROM_LE(cqe->err)) : 0;
+
+    hca_cxt_trace(cm, HCA_TRACE_CQE, cq->cqn, qp->qpn, cqe_opcode(cqe),
+                  syndrome);
 }
 
 /* The queue has failed: one event, and it takes no more entries. */
@@ -295,6 +310,7 @@ static void fail(HcaCxtMgt *cm, HcaCq *cq, uint8_t status, uint32_t syndrome)
 
     cq->status = status;
     write_cqc(cm, cq);
+    hca_cxt_trace(cm, HCA_TRACE_CQ_ERROR, cq->cqn, syndrome, 0, 0);
     hca_eq_event(cm, &event);
 }
 
@@ -339,6 +355,7 @@ void hca_cq_post(HcaCxtMgt *cm, HcaV2pChannel channel, HcaQp *qp, uint32_t cqn,
         return;
     }
     cm->counters.cqes++;
+    trace_cqe(cm, cq, qp, cqe);
     if (is_error(cqe)) {
         cm->counters.error_cqes++;
         solicited = true;

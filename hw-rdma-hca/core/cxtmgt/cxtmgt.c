@@ -42,6 +42,7 @@ void hca_cxtmgt_reset(HcaCxtMgt *cm)
 {
     hca_cxtmgt_close(cm);
     hca_mdata_clear(cm->ctxmdata);
+    memset(&cm->counters, 0, sizeof(cm->counters));
 }
 
 /* Whether a table of 2^@log_num entries at @base lies in the space. */

@@ -4,6 +4,7 @@
 #define HCA_CXTMGT_INT_H
 
 #include "../../abi/rdma_hca_regs.h"
+#include "../trace_events.h"
 #include "cxtmgt.h"
 
 /* A table of contexts in ICM (INIT_HCA). */
@@ -67,6 +68,17 @@ static inline bool hca_index_ok(const HcaCxtMgt *cm, const HcaCxtTable *table,
                                 uint32_t index)
 {
     return cm->ready && index < 1ull << table->log_num;
+}
+
+static inline void hca_cxt_trace(HcaCxtMgt *cm, HcaTraceEvent event,
+                                 uint32_t number, uint64_t a, uint64_t b,
+                                 uint64_t c)
+{
+    if (cm->ops->trace) {
+        HcaTrace trace = { event, number, { a, b, c } };
+
+        cm->ops->trace(cm->opaque, &trace);
+    }
 }
 
 /*

@@ -233,6 +233,8 @@ static HcaEqPost post_eqe(HcaCxtMgt *cm, HcaEq *eq,
     }
     eq->producer_index++;
     cm->counters.eqes++;
+    hca_cxt_trace(cm, HCA_TRACE_EQE, eq->eqn, eqe->type,
+                  GUINT32_FROM_LE(eqe->raw[0]), 0);
     interrupt(cm, eq);
     return HCA_EQ_DONE;
 }

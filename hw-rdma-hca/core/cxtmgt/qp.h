@@ -92,12 +92,12 @@ typedef struct HcaSendQueue {
 } HcaSendQueue;
 
 /* Indices into a pool of multi_queue.c; this one is none. */
-#define HCA_MQ_NONE 0xffffu
+#define HCA_MQ_NONE UINT32_MAX
 
-/* List table entry (3.4.3.2): head, tail; empty if head is HCA_MQ_NONE. */
+/* List table entry (3.4.3.2): head, tail; empty if count is 0. */
 typedef struct HcaMqList {
-    uint16_t head;
-    uint16_t tail;
+    uint32_t head;
+    uint32_t tail;
     uint32_t count;             /* entries in the list */
 } HcaMqList;
 
@@ -123,8 +123,8 @@ typedef struct HcaRequester {
     uint32_t swpb_elements;     /* 256-bit elements in use */
     /* Retransmission: the next packet of each list to send again. */
     bool retransmit;
-    uint16_t resend_swpb;
-    uint16_t resend_rpb;
+    uint32_t resend_swpb;
+    uint32_t resend_rpb;
     bool loss_seen;             /* a lost response was asked for again at... */
     uint32_t loss_psn;          /* ...this UPSN: once is enough */
     uint8_t retries_left;

@@ -212,8 +212,9 @@ uint8_t hca_qp_attrs(const HcaQpTransition *row, uint8_t service,
     uint32_t optional = row->attrs[service].optional;
     /* The command says both states; the sizes are in its mailbox. */
     uint32_t tolerated = ATTR(STATE) | ATTR(CUR_STATE) | ATTR(CAP);
+    uint32_t known = (required | optional | tolerated) & ~HCA_QP_ATTR_CREATE;
 
-    if (mask & ~(required | optional | tolerated)) {
+    if (mask & ~known) {
         return RDMA_HCA_STAT_BAD_PARAM;
     }
     if (row->masked && mask) {

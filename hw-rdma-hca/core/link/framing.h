@@ -10,9 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "link.h"
+
 #define HCA_FRAME_HEADER_SIZE 8
 /* No packet of a link is longer: an MTU of 4096 and its headers fit well. */
-#define HCA_FRAME_MAX_PACKET 4352
+#define HCA_FRAME_MAX_PACKET HCA_LINK_MAX_PACKET
 #define HCA_FRAME_MAX_SIZE (HCA_FRAME_HEADER_SIZE + HCA_FRAME_MAX_PACKET)
 #define HCA_FRAME_MAX_VL 15
 #define HCA_FRAME_GREETING_SIZE 16

@@ -3,11 +3,10 @@
  * The card's end of the cable, in place of the LinkLayer that the engine
  * document (section 6) connects to by FIFOs of 72-bit words.
  *
- * Transmit. Packets are collected in a batch that one gathered write puts on
- * the cable: what is short lies in an arena, what is long stays where it is.
- * The part of a batch that the cable does not take moves to the stash, and
- * nothing more is sent to the peer until the stash is empty: back-pressure
- * instead of loss, as with the prog_full signals of the FIFOs.
+ * Transmit. Packets are written one behind the other into one buffer, which
+ * is put on the cable by as few writes as it takes. While it does not take
+ * all, nothing more is sent to the peer: back-pressure instead of loss, as
+ * with the prog_full signals of the FIFOs.
  *
  * Receive. One read fills a buffer with as many packets as there are; they are
  * handed out where they lie.
@@ -23,11 +22,8 @@
 #include "link.h"
 #include "loopback.h"
 
-#define BATCH_SIZE (256 * 1024)
-#define BATCH_IOV 1024          /* IOV_MAX */
+#define TX_SIZE (256 * 1024)
 #define RX_SIZE (256 * 1024)
-/* Pieces of payload up to this size are cheaper to copy than to gather. */
-#define COPY_MAX 512
 /* Reads for one packet: a peer that sends nothing useful gets no more. */
 #define RX_READS 16
 /* While the cable is silent it is asked once in so many loopback packets. */
@@ -49,15 +45,11 @@ struct HcaLink {
 
     size_t rx_at;               /* first byte not handed out */
     size_t rx_end;              /* after the last byte received */
-    size_t batch_bytes;
-    size_t arena_used;
-    int batch_iovcnt;
-    size_t stash_at;            /* first byte not taken by the cable */
-    size_t stash_end;
+    bool tx_blocked;            /* the cable did not take all */
+    size_t tx_at;               /* first byte that the cable did not take */
+    size_t tx_end;              /* after the last byte of a whole packet */
 
-    struct iovec batch[BATCH_IOV];
-    uint8_t arena[BATCH_SIZE];
-    uint8_t stash[BATCH_SIZE];
+    uint8_t tx[TX_SIZE];
     uint8_t rx[RX_SIZE];
 };
 
@@ -81,77 +73,28 @@ void hca_link_free(HcaLink *link)
 
 /* Transmit */
 
-static void batch_clear(HcaLink *link)
+static void tx_clear(HcaLink *link)
 {
-    link->batch_bytes = 0;
-    link->batch_iovcnt = 0;
-    link->arena_used = 0;
-}
-
-static void stash_clear(HcaLink *link)
-{
-    link->stash_at = 0;
-    link->stash_end = 0;
+    link->tx_blocked = false;
+    link->tx_at = 0;
+    link->tx_end = 0;
 }
 
 /* The stream is broken; the host takes the link down soon. */
 static void tx_fail(HcaLink *link)
 {
     link->tx_failed = true;
-    batch_clear(link);
-    stash_clear(link);
-}
-
-/* Whether @len bytes at @data continue the last piece of the batch. */
-static bool batch_continues(const HcaLink *link, const uint8_t *data)
-{
-    const struct iovec *last;
-
-    if (!link->batch_iovcnt) {
-        return false;
-    }
-    last = &link->batch[link->batch_iovcnt - 1];
-    return (const uint8_t *)last->iov_base + last->iov_len == data;
-}
-
-static void batch_refer(HcaLink *link, const void *data, size_t len)
-{
-    if (batch_continues(link, data)) {
-        link->batch[link->batch_iovcnt - 1].iov_len += len;
-    } else {
-        link->batch[link->batch_iovcnt].iov_base = (void *)data;
-        link->batch[link->batch_iovcnt++].iov_len = len;
-    }
-    link->batch_bytes += len;
-}
-
-static void batch_copy(HcaLink *link, const void *data, size_t len)
-{
-    uint8_t *copy = link->arena + link->arena_used;
-
-    if (len) {
-        memcpy(copy, data, len);
-        link->arena_used += len;
-        batch_refer(link, copy, len);
-    }
-}
-
-static void batch_add(HcaLink *link, const struct iovec *piece)
-{
-    if (piece->iov_len <= COPY_MAX) {
-        batch_copy(link, piece->iov_base, piece->iov_len);
-    } else {
-        batch_refer(link, piece->iov_base, piece->iov_len);
-    }
+    tx_clear(link);
 }
 
 /* As link_writev of the host; 0 when the cable takes nothing, now or ever. */
-static size_t cable_write(HcaLink *link, const struct iovec *iov, int iovcnt)
+static size_t cable_write(HcaLink *link, uint8_t *data, size_t len)
 {
+    struct iovec iov = { data, len };
     ssize_t n;
 
     do {
-        n = link->ops->link_writev(link->opaque, iov, iovcnt);
+        n = link->ops->link_writev(link->opaque, &iov, 1);
     } while (n == -EINTR);
     if (n > 0) {
         return n;
@@ -164,77 +107,27 @@ static size_t cable_write(HcaLink *link, const struct iovec *iov, int iovcnt)
     return 0;
 }
 
-static void stash_drain(HcaLink *link)
-{
-    while (link->stash_at < link->stash_end) {
-        struct iovec iov = {
-            .iov_base = link->stash + link->stash_at,
-            .iov_len = link->stash_end - link->stash_at,
-        };
-        size_t n = cable_write(link, &iov, 1);
-
-        if (!n) {
-            return;
-        }
-        link->stash_at += n;
-    }
-    stash_clear(link);
-}
-
-/* Skip @n bytes of the batch from piece @first on; the piece then first. */
-static int batch_skip(HcaLink *link, int first, size_t n)
-{
-    while (first < link->batch_iovcnt && n >= link->batch[first].iov_len) {
-        n -= link->batch[first++].iov_len;
-    }
-    if (n) {
-        link->batch[first].iov_base =
-            (uint8_t *)link->batch[first].iov_base + n;
-        link->batch[first].iov_len -= n;
-    }
-    return first;
-}
-
-static void batch_stash(HcaLink *link, int first)
-{
-    for (int i = first; i < link->batch_iovcnt; i++) {
-        memcpy(link->stash + link->stash_end, link->batch[i].iov_base,
-               link->batch[i].iov_len);
-        link->stash_end += link->batch[i].iov_len;
-    }
-}
-
-static void batch_write(HcaLink *link)
-{
-    int first = 0;
-
-    while (first < link->batch_iovcnt) {
-        size_t n = cable_write(link, link->batch + first,
-                               link->batch_iovcnt - first);
-
-        if (!n) {
-            break;
-        }
-        first = batch_skip(link, first, n);
-    }
-    batch_stash(link, first);
-    batch_clear(link);
-}
-
 void hca_link_flush(HcaLink *link)
 {
     if (!link->up || link->tx_failed) {
         return;
     }
-    stash_drain(link);
-    if (!hca_link_tx_blocked(link)) {
-        batch_write(link);
+    while (link->tx_at < link->tx_end) {
+        size_t n = cable_write(link, link->tx + link->tx_at,
+                               link->tx_end - link->tx_at);
+
+        if (!n) {
+            link->tx_blocked = !link->tx_failed;
+            return;
+        }
+        link->tx_at += n;
     }
+    tx_clear(link);
 }
 
 bool hca_link_tx_blocked(const HcaLink *link)
 {
-    return link->stash_end > 0;
+    return link->tx_blocked;
 }
 
 static bool has_peer(const HcaLink *link)
@@ -250,58 +143,35 @@ bool hca_link_can_send(const HcaLink *link, bool loopback)
     if (!has_peer(link)) {
         return true;            /* and lost */
     }
-    /* Copied pieces that meet are one, so header and trailer add two. */
     return !hca_link_tx_blocked(link) &&
-           BATCH_SIZE - link->batch_bytes >= HCA_FRAME_MAX_SIZE &&
-           BATCH_IOV - link->batch_iovcnt >= HCA_LINK_MAX_IOV + 2;
+           TX_SIZE - link->tx_end >= HCA_FRAME_MAX_SIZE;
 }
 
-static void send_to_peer(HcaLink *link, unsigned vl, const struct iovec *piece,
-                         unsigned count, size_t len)
+uint8_t *hca_link_open(HcaLink *link, bool loopback)
 {
-    uint8_t frame_header[HCA_FRAME_HEADER_SIZE];
+    return loopback ? hca_loopback_open(link->loopback)
+                    : link->tx + link->tx_end + HCA_FRAME_HEADER_SIZE;
+}
 
+static void close_to_peer(HcaLink *link, unsigned vl, size_t len)
+{
     if (!has_peer(link)) {
         link->counters.tx_discarded++;
         return;
     }
-    hca_frame_write_header(frame_header, HCA_FRAME_PACKET, vl, len);
-    batch_copy(link, frame_header, sizeof(frame_header));
-    for (unsigned i = 0; i < count; i++) {
-        batch_add(link, &piece[i]);
-    }
+    hca_frame_write_header(link->tx + link->tx_end, HCA_FRAME_PACKET, vl, len);
+    link->tx_end += HCA_FRAME_HEADER_SIZE + len;
     link->counters.tx_packets++;
     link->counters.tx_bytes += len;
 }
 
-void hca_link_send(HcaLink *link, bool loopback, unsigned vl,
-                   const void *header, size_t header_len,
-                   const struct iovec *payload, unsigned iovcnt,
-                   const void *trailer, size_t trailer_len)
+void hca_link_close(HcaLink *link, bool loopback, unsigned vl, size_t len)
 {
-    struct iovec piece[HCA_LINK_MAX_IOV + 2];
-    unsigned count = iovcnt + 2;
-    size_t len = 0;
-
-    g_return_if_fail(iovcnt <= HCA_LINK_MAX_IOV && vl <= HCA_FRAME_MAX_VL);
-    g_return_if_fail(hca_link_can_send(link, loopback));
-    piece[0].iov_base = (void *)header;
-    piece[0].iov_len = header_len;
-    if (iovcnt) {
-        memcpy(piece + 1, payload, iovcnt * sizeof(*payload));
-    }
-    piece[count - 1].iov_base = (void *)trailer;
-    piece[count - 1].iov_len = trailer_len;
-    for (unsigned i = 0; i < count; i++) {
-        len += piece[i].iov_len;
-    }
-    g_return_if_fail(len >= 1 && len <= HCA_FRAME_MAX_PACKET);
-
     if (loopback) {
-        hca_loopback_put(link->loopback, piece, count);
+        hca_loopback_close(link->loopback, len);
         link->counters.loopback_packets++;
     } else {
-        send_to_peer(link, vl, piece, count, len);
+        close_to_peer(link, vl, len);
     }
 }
 
@@ -458,13 +328,16 @@ bool hca_link_rx_failed(const HcaLink *link)
 
 /*
  * Bytes of the stream are left alone, but for the whole packets that have
- * arrived: the peer must still find every frame where it expects it.
+ * arrived or that no write has touched: each side must still find every frame
+ * where it expects it.
  */
 void hca_link_clear(HcaLink *link)
 {
     size_t len;
 
-    batch_clear(link);
+    if (!link->tx_blocked) {
+        tx_clear(link);
+    }
     hca_loopback_clear(link->loopback);
     while (rx_packet(link, &len)) {
         /* forgotten */
@@ -481,13 +354,9 @@ void hca_link_set_up(HcaLink *link, bool up)
     link->rx_rest = 0;
     link->rx_at = 0;
     link->rx_end = 0;
-    batch_clear(link);
-    stash_clear(link);
+    tx_clear(link);
     if (up) {
-        uint8_t greeting[HCA_GREETING_FRAME_SIZE];
-
-        batch_copy(link, greeting,
-                   hca_frame_write_greeting(greeting, HCA_LINK_LAYER_IB));
+        link->tx_end = hca_frame_write_greeting(link->tx, HCA_LINK_LAYER_IB);
         hca_link_flush(link);
     }
 }

@@ -5,8 +5,8 @@
  * framing.c   the frame around a packet on the stream: the start, end and
  *             error marks and the virtual lane of the 72-bit link interface
  *             (engine document 6), length; the greeting
- * link.c      the transmit batch (one gathered write for many packets) and
- *             the receive buffer (one read for many packets)
+ * link.c      the transmit buffer (one write for many packets) and the receive
+ *             buffer (one read for many packets)
  * loopback.c  packets for the card's own LID
  */
 #ifndef HCA_LINK_H
@@ -49,22 +49,16 @@ bool hca_link_is_up(const HcaLink *link);
 bool hca_link_can_send(const HcaLink *link, bool loopback);
 
 /*
- * Send one packet. @header and @trailer are copied. A long payload is only
- * referred to until the next hca_link_flush(), which must come before the
- * card's thread leaves hca_run(); a short one is copied. Call only after
- * hca_link_can_send(). Without a peer the packet is lost and counted.
- * At most HCA_LINK_MAX_IOV pieces.
+ * Send one packet: hca_link_open() gives room for HCA_LINK_MAX_PACKET bytes,
+ * hca_link_close() says how many have been written there, LRH to VCRC. Call
+ * only after hca_link_can_send(). Without a peer the packet is lost and
+ * counted. A packet that is not closed is not sent.
  */
-#define HCA_LINK_MAX_IOV 64
-void hca_link_send(HcaLink *link, bool loopback, unsigned vl,
-                   const void *header, size_t header_len,
-                   const struct iovec *payload, unsigned iovcnt,
-                   const void *trailer, size_t trailer_len);
+#define HCA_LINK_MAX_PACKET 4352
+uint8_t *hca_link_open(HcaLink *link, bool loopback);
+void hca_link_close(HcaLink *link, bool loopback, unsigned vl, size_t len);
 
-/*
- * Write the batch to the cable. What the cable does not take is copied, so
- * that no reference to guest memory remains, and is sent later.
- */
+/* Write what was sent to the cable, as much as it takes now. */
 void hca_link_flush(HcaLink *link);
 
 /* True while bytes wait for the cable: nothing more can be sent to the peer. */

@@ -77,26 +77,29 @@ static uint32_t get_length(const HcaLoopback *loopback, size_t at)
     return len;
 }
 
-void hca_loopback_put(HcaLoopback *loopback, const struct iovec *iov,
-                      unsigned iovcnt)
+/* Where the next record begins, if it may be of any length. */
+static size_t next_record(const HcaLoopback *loopback)
+{
+    size_t tail = tail_of(loopback);
+
+    return gap_at(tail, RECORD_SIZE(HCA_FRAME_MAX_PACKET)) ? 0 : tail;
+}
+
+uint8_t *hca_loopback_open(HcaLoopback *loopback)
+{
+    return loopback->ring + next_record(loopback) + LENGTH_SIZE;
+}
+
+void hca_loopback_close(HcaLoopback *loopback, size_t len)
 {
     size_t tail = tail_of(loopback);
     size_t gap = gap_at(tail, RECORD_SIZE(HCA_FRAME_MAX_PACKET));
-    size_t len = 0;
 
     if (gap) {
         put_length(loopback, tail, 0);
         loopback->used += gap;
-        tail = 0;
     }
-    for (unsigned i = 0; i < iovcnt; i++) {
-        if (iov[i].iov_len) {
-            memcpy(loopback->ring + tail + LENGTH_SIZE + len, iov[i].iov_base,
-                   iov[i].iov_len);
-            len += iov[i].iov_len;
-        }
-    }
-    put_length(loopback, tail, len);
+    put_length(loopback, gap ? 0 : tail, len);
     loopback->used += RECORD_SIZE(len);
 }
 

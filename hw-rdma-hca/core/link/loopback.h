@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/uio.h>
 
 typedef struct HcaLoopback HcaLoopback;
 
@@ -17,9 +16,12 @@ void hca_loopback_clear(HcaLoopback *loopback);
 /* Whether the longest packet fits. */
 bool hca_loopback_can_put(const HcaLoopback *loopback);
 
-/* Append a packet of @iovcnt pieces, at most HCA_FRAME_MAX_PACKET bytes. */
-void hca_loopback_put(HcaLoopback *loopback, const struct iovec *iov,
-                      unsigned iovcnt);
+/*
+ * Append a packet: room for HCA_FRAME_MAX_PACKET bytes, then how many were
+ * written there.
+ */
+uint8_t *hca_loopback_open(HcaLoopback *loopback);
+void hca_loopback_close(HcaLoopback *loopback, size_t len);
 
 /* The oldest packet, valid until the next call or clear; NULL if none. */
 const uint8_t *hca_loopback_get(HcaLoopback *loopback, size_t *len);

@@ -11,10 +11,12 @@
 #define ELEMENT_SIZE 32
 #define HEADER_ELEMENTS 2
 #define REFS_PER_ELEMENT 2
+/* What a packet takes of the memory of the pool at the most. */
+#define OWN_SWPB_ELEMENTS (1 + RDMA_HCA_MAX_SGE / REFS_PER_ELEMENT)
 
 typedef struct SwpbElement {
-    uint16_t next;              /* packet of the QP, or more references */
-    uint16_t refs;              /* header: the first element of references */
+    uint32_t next;              /* packet of the QP, or more references */
+    uint32_t refs;              /* header: the first element of references */
     union {
         HcaSentPacket packet;
         HcaSge ref[REFS_PER_ELEMENT];
@@ -22,19 +24,24 @@ typedef struct SwpbElement {
 } SwpbElement;
 
 typedef struct RpbElement {
-    uint16_t next;
+    uint32_t next;
     HcaSentRead read;
 } RpbElement;
 
 typedef struct RebElement {
-    uint16_t next;
+    uint32_t next;
     HcaSge entry;
 } RebElement;
 
-/* A free list: a stack of indices (the document's Free FIFO). */
+/*
+ * A free list (the document's Free FIFO): a stack of indices that came back,
+ * and the first that was never out. Memory of elements beyond that has never
+ * been touched.
+ */
 typedef struct FreeList {
-    uint16_t *index;
+    uint32_t *index;
     uint32_t count;
+    uint32_t fresh;
 } FreeList;
 
 struct HcaMultiQueue {
@@ -44,26 +51,21 @@ struct HcaMultiQueue {
     FreeList swpb_free;
     FreeList rpb_free;
     FreeList reb_free;
-    uint32_t swpb_size;
-    uint32_t swpb_used;         /* as the document counts */
+    uint32_t swpb_size;         /* sizes and use as the document counts */
+    uint32_t swpb_used;
+    uint32_t rpb_size;
+    uint32_t rpb_used;
+    uint32_t reb_size;
+    uint32_t reb_used;
     GQueue waiting;             /* QPs that found no room, by pool_link */
 };
 
-static void free_list_init(FreeList *list, uint32_t size)
+static uint32_t free_list_pop(FreeList *list)
 {
-    list->index = g_new(uint16_t, size);
-    list->count = 0;
-    while (size) {
-        list->index[list->count++] = --size;
-    }
+    return list->count ? list->index[--list->count] : list->fresh++;
 }
 
-static uint16_t free_list_pop(FreeList *list)
-{
-    return list->index[--list->count];
-}
-
-static void free_list_push(FreeList *list, uint16_t index)
+static void free_list_push(FreeList *list, uint32_t index)
 {
     list->index[list->count++] = index;
 }
@@ -71,14 +73,20 @@ static void free_list_push(FreeList *list, uint16_t index)
 HcaMultiQueue *hca_mq_new(const HcaConfig *config)
 {
     HcaMultiQueue *mq = g_new0(HcaMultiQueue, 1);
+    size_t qps = (size_t)1 << config->log_qps;
+    size_t swpb = config->swpb_elements + qps * OWN_SWPB_ELEMENTS;
+    size_t rpb = config->rpb_elements + qps;
+    size_t reb = config->reb_elements + qps * RDMA_HCA_MAX_SGE;
 
-    mq->swpb = g_new0(SwpbElement, config->swpb_elements);
-    mq->rpb = g_new0(RpbElement, config->rpb_elements);
-    mq->reb = g_new0(RebElement, config->reb_elements);
     mq->swpb_size = config->swpb_elements;
-    free_list_init(&mq->swpb_free, config->swpb_elements);
-    free_list_init(&mq->rpb_free, config->rpb_elements);
-    free_list_init(&mq->reb_free, config->reb_elements);
+    mq->rpb_size = config->rpb_elements;
+    mq->reb_size = config->reb_elements;
+    mq->swpb = g_new0(SwpbElement, swpb);
+    mq->rpb = g_new0(RpbElement, rpb);
+    mq->reb = g_new0(RebElement, reb);
+    mq->swpb_free.index = g_new0(uint32_t, swpb);
+    mq->rpb_free.index = g_new0(uint32_t, rpb);
+    mq->reb_free.index = g_new0(uint32_t, reb);
     return mq;
 }
 
@@ -125,18 +133,25 @@ static uint32_t elements_of(uint32_t len, unsigned nrefs)
 }
 
 /*
- * QPs share the pool by a dynamic threshold: one that holds elements gets
- * more only while that leaves it at most twice what is free. A busy QP alone
- * has two thirds of the pool, and a newcomer always finds room soon.
+ * QPs share a pool by a dynamic threshold: one that holds elements gets more
+ * only while that leaves it at most twice what is free. A busy QP alone has
+ * two thirds of the pool, and a newcomer soon finds room. One that holds
+ * nothing always has room for one.
  */
+static bool within_share(uint32_t held, uint32_t need, uint32_t size,
+                         uint32_t used)
+{
+    uint32_t left = used < size ? size - used : 0;
+
+    return !held || (need <= left && held + need <= 2 * (left - need));
+}
+
 bool hca_mq_swpb_room(Hca *hca, HcaQp *qp, uint32_t len, unsigned nrefs)
 {
     HcaMultiQueue *mq = hca->mq;
-    uint32_t need = elements_of(len, nrefs);
-    uint32_t left = mq->swpb_size - mq->swpb_used;
 
-    if (need <= left && (!qp->req.swpb_elements ||
-                         qp->req.swpb_elements + need <= 2 * (left - need))) {
+    if (within_share(qp->req.swpb_elements, elements_of(len, nrefs),
+                     mq->swpb_size, mq->swpb_used)) {
         return true;
     }
     wait_for_room(mq, qp);
@@ -147,7 +162,10 @@ bool hca_mq_read_room(Hca *hca, HcaQp *qp, unsigned nentries)
 {
     HcaMultiQueue *mq = hca->mq;
 
-    if (mq->rpb_free.count && mq->reb_free.count >= nentries) {
+    if (within_share(qp->req.rpb.count, 1, mq->rpb_size, mq->rpb_used) &&
+        (!qp->req.rpb.count ||
+         within_share(qp->req.reb.count + 1, nentries, mq->reb_size,
+                      mq->reb_used))) {
         return true;
     }
     wait_for_room(mq, qp);
@@ -155,7 +173,7 @@ bool hca_mq_read_room(Hca *hca, HcaQp *qp, unsigned nentries)
 }
 
 /* @index, whose next is none, becomes the last; @tail_next links the old one */
-static void list_append(HcaMqList *list, uint16_t index, uint16_t *tail_next)
+static void list_append(HcaMqList *list, uint32_t index, uint32_t *tail_next)
 {
     if (list->count) {
         *tail_next = index;
@@ -166,9 +184,9 @@ static void list_append(HcaMqList *list, uint16_t index, uint16_t *tail_next)
     list->count++;
 }
 
-static uint16_t list_remove(HcaMqList *list, uint16_t next)
+static uint32_t list_remove(HcaMqList *list, uint32_t next)
 {
-    uint16_t index = list->head;
+    uint32_t index = list->head;
 
     list->head = next;
     list->count--;
@@ -181,8 +199,8 @@ void hca_mq_swpb_insert(Hca *hca, HcaQp *qp, const HcaSentPacket *packet,
     HcaMultiQueue *mq = hca->mq;
     HcaMqList *list = &qp->req.swpb;
     uint32_t used = elements_of(packet->len, packet->nrefs);
-    uint16_t index = free_list_pop(&mq->swpb_free);
-    uint16_t *link = &mq->swpb[index].refs;
+    uint32_t index = free_list_pop(&mq->swpb_free);
+    uint32_t *link = &mq->swpb[index].refs;
 
     mq->swpb[index].next = HCA_MQ_NONE;
     mq->swpb[index].packet = *packet;
@@ -208,15 +226,15 @@ void hca_mq_swpb_insert(Hca *hca, HcaQp *qp, const HcaSentPacket *packet,
 void hca_mq_swpb_release(Hca *hca, HcaQp *qp)
 {
     HcaMultiQueue *mq = hca->mq;
-    uint16_t head = qp->req.swpb.head;
+    uint32_t head = qp->req.swpb.head;
     SwpbElement *element = &mq->swpb[head];
     uint32_t used = elements_of(element->packet.len, element->packet.nrefs);
 
     if (qp->req.resend_swpb == head) {
         qp->req.resend_swpb = element->next;
     }
-    for (uint16_t ref = element->refs; ref != HCA_MQ_NONE;) {
-        uint16_t next = mq->swpb[ref].next;
+    for (uint32_t ref = element->refs; ref != HCA_MQ_NONE;) {
+        uint32_t next = mq->swpb[ref].next;
 
         free_list_push(&mq->swpb_free, ref);
         ref = next;
@@ -233,11 +251,13 @@ void hca_mq_read_insert(Hca *hca, HcaQp *qp, const HcaSentRead *read,
 {
     HcaMultiQueue *mq = hca->mq;
     HcaMqList *list = &qp->req.rpb;
-    uint16_t index = free_list_pop(&mq->rpb_free);
+    uint32_t index = free_list_pop(&mq->rpb_free);
 
     mq->rpb[index].next = HCA_MQ_NONE;
     mq->rpb[index].read = *read;
     list_append(list, index, &mq->rpb[list->tail].next);
+    mq->rpb_used++;
+    mq->reb_used += read->nentries;
 
     list = &qp->req.reb;
     for (unsigned i = 0; i < read->nentries; i++) {
@@ -251,9 +271,10 @@ void hca_mq_read_insert(Hca *hca, HcaQp *qp, const HcaSentRead *read,
 void hca_mq_reb_release(Hca *hca, HcaQp *qp)
 {
     HcaMultiQueue *mq = hca->mq;
-    uint16_t head = qp->req.reb.head;
+    uint32_t head = qp->req.reb.head;
 
     mq->rpb[qp->req.rpb.head].read.nentries--;
+    mq->reb_used--;
     free_list_push(&mq->reb_free,
                    list_remove(&qp->req.reb, mq->reb[head].next));
     room_made(hca);
@@ -262,7 +283,7 @@ void hca_mq_reb_release(Hca *hca, HcaQp *qp)
 void hca_mq_rpb_release(Hca *hca, HcaQp *qp)
 {
     HcaMultiQueue *mq = hca->mq;
-    uint16_t head = qp->req.rpb.head;
+    uint32_t head = qp->req.rpb.head;
 
     while (mq->rpb[head].read.nentries) {
         hca_mq_reb_release(hca, qp);
@@ -272,6 +293,7 @@ void hca_mq_rpb_release(Hca *hca, HcaQp *qp)
     }
     free_list_push(&mq->rpb_free,
                    list_remove(&qp->req.rpb, mq->rpb[head].next));
+    mq->rpb_used--;
     room_made(hca);
 }
 
@@ -295,22 +317,22 @@ HcaSge *hca_mq_reb_head(Hca *hca, HcaQp *qp)
                                   : NULL;
 }
 
-HcaSentPacket *hca_mq_swpb_at(Hca *hca, uint16_t index, uint16_t *next)
+HcaSentPacket *hca_mq_swpb_at(Hca *hca, uint32_t index, uint32_t *next)
 {
     *next = hca->mq->swpb[index].next;
     return &hca->mq->swpb[index].packet;
 }
 
-HcaSentRead *hca_mq_rpb_at(Hca *hca, uint16_t index, uint16_t *next)
+HcaSentRead *hca_mq_rpb_at(Hca *hca, uint32_t index, uint32_t *next)
 {
     *next = hca->mq->rpb[index].next;
     return &hca->mq->rpb[index].read;
 }
 
-unsigned hca_mq_swpb_refs(Hca *hca, uint16_t index, HcaSge *refs)
+unsigned hca_mq_swpb_refs(Hca *hca, uint32_t index, HcaSge *refs)
 {
     const SwpbElement *header = &hca->mq->swpb[index];
-    uint16_t at = header->refs;
+    uint32_t at = header->refs;
 
     for (unsigned i = 0; i < header->packet.nrefs; i++) {
         refs[i] = hca->mq->swpb[at].ref[i % REFS_PER_ELEMENT];

@@ -9,7 +9,9 @@
  *
  * The pools have the document's sizes and count as the document counts, so
  * that flow control is the card's; but an element refers to guest memory
- * where the document's holds 32 bytes of it.
+ * where the document's holds 32 bytes of it. Beyond them there is room for
+ * one packet and one Read of each QP: QPs whose peers do not answer may hold
+ * all of a pool, and must not hold up the others.
  */
 #ifndef HCA_MULTI_QUEUE_H
 #define HCA_MULTI_QUEUE_H
@@ -73,9 +75,9 @@ void hca_mq_rpb_release(Hca *hca, HcaQp *qp);
 void hca_mq_reb_release(Hca *hca, HcaQp *qp);
 
 /* Walking a queue by index (HCA_MQ_NONE: the end). */
-HcaSentPacket *hca_mq_swpb_at(Hca *hca, uint16_t index, uint16_t *next);
-HcaSentRead *hca_mq_rpb_at(Hca *hca, uint16_t index, uint16_t *next);
+HcaSentPacket *hca_mq_swpb_at(Hca *hca, uint32_t index, uint32_t *next);
+HcaSentRead *hca_mq_rpb_at(Hca *hca, uint32_t index, uint32_t *next);
 /* The pieces of a packet's payload; returns their number. */
-unsigned hca_mq_swpb_refs(Hca *hca, uint16_t index, HcaSge *refs);
+unsigned hca_mq_swpb_refs(Hca *hca, uint32_t index, HcaSge *refs);
 
 #endif /* HCA_MULTI_QUEUE_H */

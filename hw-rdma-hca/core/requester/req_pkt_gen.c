@@ -52,7 +52,7 @@ static HcaV2pState map_refs(Hca *hca, const HcaQp *qp, const HcaSge *refs,
 HcaV2pState hca_req_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *ud,
                                 const HcaSentPacket *sent, const HcaSge *refs)
 {
-    struct iovec iov[HCA_LINK_MAX_IOV];
+    struct iovec iov[HCA_MAX_PIECES];
     unsigned iovcnt = G_N_ELEMENTS(iov);
     HcaPacket packet = request(qp, sent->bth_opcode, sent->psn);
     HcaV2pState state;

@@ -221,9 +221,9 @@ void hca_retransmit(Hca *hca, HcaQp *qp)
 static bool resend_one(Hca *hca, HcaQp *qp)
 {
     HcaRequester *req = &qp->req;
-    uint16_t index = req->resend_swpb;
-    uint16_t next_packet = HCA_MQ_NONE;
-    uint16_t next_read = HCA_MQ_NONE;
+    uint32_t index = req->resend_swpb;
+    uint32_t next_packet = HCA_MQ_NONE;
+    uint32_t next_read = HCA_MQ_NONE;
     HcaSge refs[RDMA_HCA_MAX_SGE];
     HcaSentPacket *packet = NULL;
     HcaSentRead *read = NULL;

@@ -524,10 +524,11 @@ static void receive_ud(Hca *hca, HcaQp *qp, const HcaPacket *packet,
     }
 }
 
-/* IBA 11.6.3.1: the first packet tells that the peer is in RTS. */
+/* IBA 11.6.3.1: the first packet tells that the connected peer is in RTS. */
 static void communication_established(Hca *hca, HcaQp *qp)
 {
-    if (qp->state == RDMA_HCA_QP_STATE_RTR && !qp->resp.comm_est) {
+    if (qp->state == RDMA_HCA_QP_STATE_RTR &&
+        qp->service != RDMA_HCA_QP_ST_UD && !qp->resp.comm_est) {
         qp->resp.comm_est = true;
         hca_qp_event(hca, qp, RDMA_HCA_EVENT_COMM_EST);
     }

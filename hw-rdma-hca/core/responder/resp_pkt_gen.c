@@ -251,7 +251,7 @@ static uint8_t read_operation(const HcaResp *resp, bool last)
 static void send_read(Hca *hca, HcaQp *qp, HcaResp *resp)
 {
     bool last = resp->len <= qp->pmtu;
-    struct iovec iov[HCA_LINK_MAX_IOV];
+    struct iovec iov[HCA_MAX_PIECES];
     unsigned iovcnt = G_N_ELEMENTS(iov);
     HcaMatchInfo info = {
         .flags = HCA_V2P_ABSOLUTE_ADDR | RDMA_HCA_ACCESS_REMOTE_READ,

@@ -47,6 +47,8 @@ static bool read_record(Hca *hca, HcaQp *qp)
                       sizeof(record))) {
         return false;
     }
+    /* The WQEs that it counts were written before it. */
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
     left = GUINT32_FROM_LE(record) - rq->consumed;
     if (left < rq->prefetched || left > hca_rwm_slots(qp)) {
         return false;
@@ -163,7 +165,7 @@ static bool decode_wqe(HcaQp *qp)
 HcaRwmResp hca_rwm_fetch_wqe(Hca *hca, HcaQp *qp)
 {
     HcaRecvQueue *rq = &qp->resp.rq;
-    uint32_t slot = 1u << qp->rq_entry_log;
+    uint32_t slot;
 
     if (rq->wqe_valid) {
         return HCA_RWM_VALID;
@@ -175,6 +177,7 @@ HcaRwmResp hca_rwm_fetch_wqe(Hca *hca, HcaQp *qp)
             return resp;
         }
     }
+    slot = 1u << qp->rq_entry_log;
     rq->wqe_offset = rq->buffer_offset + rq->buffer_at;
     rq->wqe_valid = true;
     rq->buffer_at += slot;

@@ -156,6 +156,7 @@ static void parse_ud(const HcaQp *qp, Parser *parser, HcaWqe *wqe)
         .tclass = RDMA_HCA_GET(RDMA_HCA_QPC_TCLASS, flow),
         .flow_label = RDMA_HCA_GET(RDMA_HCA_QPC_FLOW_LABEL, flow),
     };
+    memcpy(wqe->path.dgid.raw, unit.dgid, sizeof(wqe->path.dgid.raw));
     wqe->dqpn = GUINT32_FROM_LE(unit.dqpn) & RDMA_HCA_QPN_MASK;
     /* The high bit asks for the QP's own (IBA 10.2.5). */
     wqe->qkey = qkey >> 31 ? qp->qkey : qkey;

@@ -279,6 +279,9 @@ static ssize_t op_link_writev(void *opaque, const struct iovec *iov,
 {
     Host *host = opaque;
 
+    if (host->before_write) {
+        host->before_write(host->before_write_opaque);
+    }
     return cable_writev(host->lab, host->side, iov, iovcnt);
 }
 

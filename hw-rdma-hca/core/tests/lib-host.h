@@ -45,6 +45,9 @@ struct Host {
     uint64_t mmio_hits;         /* DMA refused because it met MMIO */
     int64_t deadline;
     bool kicked;                /* hca_run() has to be called */
+    /* Stands for a processor that writes memory just before a link_writev. */
+    void (*before_write)(void *opaque);
+    void *before_write_opaque;
     GPtrArray *warnings;
 };
 

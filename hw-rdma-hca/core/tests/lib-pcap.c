@@ -1,14 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The classic pcap format, with times in nanoseconds. */
+/*
+ * The classic pcap format, with times in nanoseconds. Packets are records of
+ * the Extensible Record Format, type 21 (InfiniBand): Wireshark decodes those
+ * as they are, and knows no link type for an InfiniBand packet alone.
+ */
 #include <glib.h>
 #include <stdio.h>
 
 #include "lib-pcap.h"
 
 #define MAGIC_NANOSECONDS 0xa1b23c4d
-#define LINKTYPE_INFINIBAND 247
+#define LINKTYPE_ERF 197
+#define ERF_TYPE_INFINIBAND 21
+#define ERF_VARYING_LENGTH 0x04
 #define SNAPLEN 65535
 #define NS_PER_SECOND 1000000000
+
+/* Lengths are big-endian, the time (seconds, 2^-32 seconds) is not. */
+typedef struct ErfHeader {
+    uint32_t fraction;
+    uint32_t seconds;
+    uint8_t type;
+    uint8_t flags;
+    uint16_t record_len;
+    uint16_t losses;
+    uint16_t wire_len;
+} ErfHeader;
 
 struct Pcap {
     FILE *file;
@@ -31,7 +48,7 @@ Pcap *pcap_create(const char *path)
         .major = 2,
         .minor = 4,
         .snaplen = SNAPLEN,
-        .linktype = LINKTYPE_INFINIBAND,
+        .linktype = LINKTYPE_ERF,
     };
     Pcap *pcap = g_new(Pcap, 1);
 
@@ -43,11 +60,22 @@ Pcap *pcap_create(const char *path)
 
 void pcap_add(Pcap *pcap, int64_t time_ns, const void *packet, size_t len)
 {
+    uint32_t seconds = time_ns / NS_PER_SECOND;
+    uint64_t ns = time_ns % NS_PER_SECOND;
+    ErfHeader erf = {
+        .fraction = GUINT32_TO_LE((ns << 32) / NS_PER_SECOND),
+        .seconds = GUINT32_TO_LE(seconds),
+        .type = ERF_TYPE_INFINIBAND,
+        .flags = ERF_VARYING_LENGTH,
+        .record_len = GUINT16_TO_BE(sizeof(erf) + len),
+        .wire_len = GUINT16_TO_BE(len),
+    };
     uint32_t header[4] = {
-        time_ns / NS_PER_SECOND, time_ns % NS_PER_SECOND, len, len,
+        seconds, ns, sizeof(erf) + len, sizeof(erf) + len,
     };
 
     put(pcap, header, sizeof(header));
+    put(pcap, &erf, sizeof(erf));
     put(pcap, packet, len);
 }
 

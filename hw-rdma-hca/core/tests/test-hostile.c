@@ -604,7 +604,6 @@ static size_t forge(Scene *s, uint8_t *out)
     uint8_t payload[4096] = { 0 };
     uint32_t len = pair_rand(s->pair, 0, 3) ? rand32(s) % 1100
                                             : rand32(s) % 4097;
-    struct iovec iov = { payload, len };
     HcaPacket packet;
     size_t n;
 
@@ -637,7 +636,7 @@ static size_t forge(Scene *s, uint8_t *out)
     packet.payload_len = len;
     n = hca_ib_build(&packet, out);
     memcpy(out + n, payload, len);
-    return n + len + hca_ib_trailer(&packet, out, n, &iov, 1, out + n + len);
+    return hca_ib_seal(&packet, out, n + len);
 }
 
 static void test_forged_packets(void)
@@ -672,6 +671,39 @@ static void test_forged_packets(void)
         }
         revive_victim(&s);
     }
+    scene_free(&s);
+}
+
+/* All is right with it, but it does not come from the connected peer. */
+static void test_wrong_source(void)
+{
+    uint8_t bytes[HCA_MAX_PACKET_SIZE] = { 0 };
+    const uint64_t *drops;
+    Scene s;
+    Wc wc;
+
+    scene_init(&s, 1304);
+    drops = s.pair->lab->host[0].hca->counters.drops;
+    pair_post_recv(s.pair, 0, s.victim[0], 1, 0, 4096);
+    for (unsigned wrong = 0; wrong < 3; wrong++) {
+        HcaPacket packet = {
+            .opcode = HCA_SEND_ONLY,
+            .dlid = s.pair->lab->host[0].config.lid,
+            .slid = s.pair->lab->host[1].config.lid + (wrong == 0),
+            .pkey = wrong == 1 ? 0x8001 : HCA_DEFAULT_PKEY,
+            .dest_qp = s.victim[0]->qpn,
+            .psn = 0x123456,
+            .payload_len = 4,
+        };
+        size_t len = hca_ib_build(&packet, bytes) + packet.payload_len;
+
+        inject_packet(&s, bytes, hca_ib_seal(&packet, bytes, len));
+        lab_run(s.pair->lab);
+        g_assert_cmpint(cq_poll(s.victim_cq[0], &wc), ==, wrong == 2);
+    }
+    g_assert_cmpuint(drops[HCA_DROP_SOURCE], ==, 1);
+    g_assert_cmpuint(drops[HCA_DROP_PKEY], ==, 1);
+    revive_victim(&s);
     scene_free(&s);
 }
 
@@ -714,6 +746,7 @@ int main(int argc, char **argv)
     g_test_add_func("/hostile/kernel/icm", test_icm);
     g_test_add_func("/hostile/peer/stream-noise", test_stream_noise);
     g_test_add_func("/hostile/peer/forged-packets", test_forged_packets);
+    g_test_add_func("/hostile/peer/wrong-source", test_wrong_source);
     g_test_add_func("/hostile/peer/cut-packets", test_cut_packets);
     return g_test_run();
 }

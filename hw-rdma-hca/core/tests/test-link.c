@@ -210,9 +210,7 @@ static void cable_set_up(Cable *cable, bool up)
 
 typedef struct Packet {
     unsigned vl;
-    size_t len, header_len, trailer_len;
-    unsigned iovcnt;
-    struct iovec iov[HCA_LINK_MAX_IOV];
+    size_t len;
     uint8_t data[MAX_PACKET];
 } Packet;
 
@@ -226,70 +224,36 @@ static void packet_fill(Packet *packet, uint32_t seed)
     }
 }
 
-/* The payload of @packet in @count pieces, cut at random. */
-static void packet_cut(Packet *packet, GRand *rand, unsigned count)
+static void packet_sized(Packet *packet, uint32_t seed, size_t len)
 {
-    uint8_t *at = packet->data + packet->header_len;
-    size_t left = packet->len - packet->header_len - packet->trailer_len;
-
-    packet->iovcnt = count;
-    for (unsigned i = 0; i < count; i++) {
-        size_t n = left;
-
-        if (i + 1 < count) {
-            n = g_rand_int_range(rand, 0, left + 1);
-        }
-        packet->iov[i].iov_base = n ? at : NULL;
-        packet->iov[i].iov_len = n;
-        at += n;
-        left -= n;
-    }
-}
-
-static void packet_sized(Packet *packet, uint32_t seed, size_t header_len,
-                         size_t payload_len, size_t trailer_len,
-                         unsigned pieces)
-{
-    g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
-
     packet->vl = seed % 16;
-    packet->header_len = header_len;
-    packet->trailer_len = trailer_len;
-    packet->len = header_len + payload_len + trailer_len;
+    packet->len = len;
     packet_fill(packet, seed);
-    packet_cut(packet, rand, pieces);
 }
 
 /* Most are short, as acknowledgements are; some are as long as can be. */
 static void packet_random(Packet *packet, uint32_t seed)
 {
     g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
-    size_t header_len = g_rand_int_range(rand, 1, 97);
-    size_t trailer_len = g_rand_int_range(rand, 0, 10);
-    size_t most = MAX_PACKET - header_len - trailer_len;
-    unsigned pieces = g_rand_int_range(rand, 0, 4) ?
-                      1 : g_rand_int_range(rand, 1, HCA_LINK_MAX_IOV + 1);
-    size_t payload_len;
+    size_t len;
 
     switch (g_rand_int_range(rand, 0, 8)) {
     case 0:
-        payload_len = most;
+        len = MAX_PACKET;
         break;
     case 1:
-        payload_len = g_rand_int_range(rand, 0, most + 1);
+        len = g_rand_int_range(rand, 1, MAX_PACKET + 1);
         break;
     default:
-        payload_len = g_rand_int_range(rand, 0, 100);
+        len = g_rand_int_range(rand, 1, 200);
     }
-    packet_sized(packet, seed, header_len, payload_len, trailer_len, pieces);
+    packet_sized(packet, seed, len);
 }
 
 static void packet_send(HcaLink *link, bool loopback, const Packet *packet)
 {
-    hca_link_send(link, loopback, packet->vl, packet->data, packet->header_len,
-                  packet->iov, packet->iovcnt,
-                  packet->data + packet->len - packet->trailer_len,
-                  packet->trailer_len);
+    memcpy(hca_link_open(link, loopback), packet->data, packet->len);
+    hca_link_close(link, loopback, packet->vl, packet->len);
 }
 
 static void packet_check(const Packet *packet, const uint8_t *got, size_t len)
@@ -401,13 +365,10 @@ static void test_every_size(void)
 
     cable_init(&cable);
     cable_set_up(&cable, true);
-    for (size_t len = 0; len <= HCA_MAX_MTU; len++) {
+    for (size_t len = 1; len <= MAX_PACKET; len++) {
         Packet packet;
 
-        packet_sized(&packet, len, 96, len, 9, len % 3);
-        if (!packet.iovcnt) {
-            packet_sized(&packet, len, 96, 0, 9, 0);
-        }
+        packet_sized(&packet, len, len);
         packet_send(cable.end[0].link, false, &packet);
         hca_link_flush(cable.end[0].link);
         packet_expect(&cable.end[1], &packet);
@@ -426,7 +387,7 @@ static void test_format(void)
     };
     static const uint8_t frame[] = { 0xc0, 15, 2, 0, 0, 0, 0, 3, 'a', 'b',
                                      'c' };
-    struct iovec piece = { (void *)"b", 1 };
+    Packet packet = { .vl = 15, .len = 3, .data = "abc" };
     Cable cable;
 
     cable_init(&cable);
@@ -434,7 +395,7 @@ static void test_format(void)
     g_assert_cmpmem(cable.pipe[0].bytes->data, cable.pipe[0].bytes->len,
                     greeting, sizeof(greeting));
     cable_set_up(&cable, true);
-    hca_link_send(cable.end[0].link, false, 15, "a", 1, &piece, 1, "c", 1);
+    packet_send(cable.end[0].link, false, &packet);
     hca_link_flush(cable.end[0].link);
     g_assert_cmpmem(cable.pipe[0].bytes->data, cable.pipe[0].bytes->len,
                     frame, sizeof(frame));
@@ -456,12 +417,11 @@ static void test_batch(void)
 
     pipe->writes = 0;
     for (n = 0; n < 500; n++) {
-        packet_sized(&packets[n], n, 20, n, 9, 1);
+        packet_sized(&packets[n], n, n + 1);
         packet_send(cable.end[0].link, false, &packets[n]);
     }
     hca_link_flush(cable.end[0].link);
     g_assert_cmpuint(pipe->writes, ==, 1);
-    g_assert_cmpint(pipe->iovcnt, ==, 1);       /* all copied */
     for (n = 0; n < 500; n++) {
         packet_expect(&cable.end[1], &packets[n]);
     }
@@ -469,7 +429,7 @@ static void test_batch(void)
     cable_destroy(&cable);
 }
 
-/* Long payloads are not copied; a batch ends where it has no room. */
+/* A batch ends where it has no room for the longest packet. */
 static void test_batch_full(void)
 {
     g_autofree Packet *packets = g_new(Packet, 2000);
@@ -482,38 +442,15 @@ static void test_batch_full(void)
     cable.pipe[0].writes = 0;
     while (hca_link_can_send(cable.end[0].link, false)) {
         g_assert_cmpuint(n, <, 2000);
-        packet_sized(&packets[n], n, 20, 4096, 9, 1);
+        packet_sized(&packets[n], n, MAX_PACKET);
         packet_send(cable.end[0].link, false, &packets[n++]);
     }
     g_assert_cmpuint(n, >=, 32);
     hca_link_flush(cable.end[0].link);
     g_assert_true(hca_link_can_send(cable.end[0].link, false));
     g_assert_cmpuint(cable.pipe[0].writes, ==, 1);
-    g_assert_cmpint(cable.pipe[0].iovcnt, ==, 2 * n + 1);
     for (k = 0; k < n; k++) {
         packet_expect(&cable.end[1], &packets[k]);
-    }
-
-    /* The limit on pieces, by pieces just too long to copy. */
-    for (n = 0; hca_link_can_send(cable.end[0].link, false); n++) {
-        packet_sized(&packets[n], n, 20, 8 * 520, 9, 8);
-        for (unsigned i = 0; i < 8; i++) {
-            packets[n].iov[i].iov_base = packets[n].data + 20 + (7 - i) * 520;
-            packets[n].iov[i].iov_len = 520;
-        }
-        packet_send(cable.end[0].link, false, &packets[n]);
-    }
-    hca_link_flush(cable.end[0].link);
-    g_assert_cmpuint(n, >=, 50);
-    for (k = 0; k < n; k++) {
-        size_t len;
-        const uint8_t *got = receive(&cable.end[1], &len);
-
-        g_assert_cmpuint(len, ==, packets[k].len);
-        for (unsigned i = 0; i < 8; i++) {
-            g_assert_cmpmem(got + 20 + i * 520, 520,
-                            packets[k].iov[i].iov_base, 520);
-        }
     }
     cable_destroy(&cable);
 }
@@ -530,7 +467,7 @@ static void test_back_pressure(void)
     cable_set_up(&cable, true);
     link = cable.end[0].link;
     cable.pipe[0].capacity = 100;
-    packet_sized(&a, 1, 20, 4096, 9, 1);
+    packet_sized(&a, 1, 4125);
     packet_send(link, false, &a);
     hca_link_flush(link);
     g_assert_true(hca_link_tx_blocked(link));
@@ -538,8 +475,7 @@ static void test_back_pressure(void)
     g_assert_true(hca_link_can_send(link, true));
     g_assert_cmpuint(hca_link_counters(link)->tx_waits, ==, 1);
 
-    /* What waits is a copy. */
-    packet_sized(&b, 1, 20, 4096, 9, 1);
+    packet_sized(&b, 1, 4125);
     memset(a.data, 0, sizeof(a.data));
     do {
         got = receive(&cable.end[1], &len);
@@ -562,7 +498,7 @@ static void test_interrupted(void)
 
     cable_init(&cable);
     cable_set_up(&cable, true);
-    packet_sized(&packet, 1, 20, 100, 9, 1);
+    packet_sized(&packet, 1, 129);
     packet_send(cable.end[0].link, false, &packet);
     cable.pipe[0].error = EINTR;
     hca_link_flush(cable.end[0].link);
@@ -580,7 +516,7 @@ static void test_no_peer(void)
     cable_init(&cable);
     link = cable.end[0].link;
     counters = hca_link_counters(link);
-    packet_sized(&packet, 1, 20, 4000, 9, 1);
+    packet_sized(&packet, 1, 4029);
 
     packet_send(link, false, &packet);          /* no stream */
     hca_link_flush(link);
@@ -631,7 +567,7 @@ static void test_down_in_frame(void)
             g_assert_false(hca_link_rx_pending(cable.end[i].link));
             receive_nothing(&cable.end[i]);
         }
-        packet_sized(&packet, round, 20, 100, 9, 1);
+        packet_sized(&packet, round, 129);
         packet_send(cable.end[0].link, true, &packet);
         packet_expect(&cable.end[0], &packet);
     }
@@ -654,7 +590,7 @@ static void test_clear_in_frame(void)
             cable.pipe[i].chunk = g_rand_int_range(rand, 1, 6000);
             cable.pipe[i].capacity = g_rand_int_range(rand, 100, 9000);
         }
-        packet_sized(&last, round, 20, 4000, 9, 1);
+        packet_sized(&last, round, 4029);
         send_some(&cable.end[0], 0, 0, 20, 20);
         packet_send(cable.end[0].link, true, &last);
         receive_some(&cable.end[1], 0, 0);
@@ -902,7 +838,7 @@ static void test_loopback_full(void)
             packet_send(end->link, true, &packet);
             g_assert_true(hca_link_rx_pending(end->link));
         }
-        for (int n = g_rand_int_range(rand, 1, 400); n > 0; n--) {
+        for (int n = g_rand_int_range(rand, 1, sent & 1 ? 400 : 4); n; n--) {
             got = receive(end, &len);
             if (!got) {
                 break;
@@ -935,7 +871,7 @@ static void test_fair(void)
 
     cable_init(&cable);
     cable_set_up(&cable, true);
-    packet_sized(&packet, 1, 20, 100, 9, 1);
+    packet_sized(&packet, 1, 129);
     for (unsigned i = 0; i < 100; i++) {
         packet_send(cable.end[0].link, true, &packet);
         packet_send(cable.end[1].link, false, &packet);
@@ -961,7 +897,7 @@ static void test_loopback_and_silent_cable(void)
 
     cable_init(&cable);
     cable_set_up(&cable, true);
-    packet_sized(&packet, 1, 20, 100, 9, 1);
+    packet_sized(&packet, 1, 129);
     packet_send(cable.end[0].link, true, &packet);
     cable.pipe[1].empty_reads = 0;
     for (unsigned i = 0; i < 1000; i++) {

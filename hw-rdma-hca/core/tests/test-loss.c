@@ -11,7 +11,7 @@
 
 #define SLOT 8192
 #define SLOTS 32
-#define NUM_OPS 5
+#define NUM_OPS 6
 
 /* Of 10000 packets, how many suffer. */
 typedef struct Weather {
@@ -65,17 +65,21 @@ static CableFate inject(void *opaque, unsigned from, uint8_t *packet,
 /* ---- the traffic, and a model of what it does to memory ---- */
 
 /*
- * A connection in one direction. Slot n of a region belongs to message n,
- * modulo SLOTS: it is not used again until that message is complete on both
- * sides. Each connection has two regions a side: what it sends from or reads
- * from, and where data arrive; only the latter changes while it runs.
+ * What a QP sends to its peer; each connection has a flow in both directions.
+ * [0] is the requester's side here, whichever machine that is. Slot n of a
+ * region belongs to message n, modulo SLOTS: it is not used again until that
+ * message is complete on both sides. There are two regions a side: what is
+ * sent or read, and where data arrive; only the latter changes. Besides there
+ * is a number that atomics count up.
  */
 typedef struct Flow {
+    unsigned from;              /* the requester's machine */
     Qp *qp[2];
-    Mr *source[2], *target[2];
+    Mr *source[2], *target[2], *counter;
     uint8_t *expected[2];       /* what target[i] has to be in the end */
     uint8_t *content[2];        /* of source[i] */
     unsigned posted, sent, received, recv_posted;
+    uint64_t count;             /* atomics so far */
     GArray *recv_expected;      /* RecvExpected, in order */
 } Flow;
 
@@ -89,8 +93,14 @@ typedef struct Storm {
     const Weather *weather;
     Pair *pair;
     Flow *flow;
-    GHashTable *by_qpn[2];
+    unsigned num_flows;
+    GHashTable *by_completion;  /* Flow, by completion_key() */
 } Storm;
+
+static gpointer completion_key(unsigned side, uint32_t qpn, bool is_send)
+{
+    return GUINT_TO_POINTER(qpn << 2 | side << 1 | is_send);
+}
 
 /* What message @n is: all of it follows from the seed. */
 typedef struct Message {
@@ -104,20 +114,30 @@ static Message message(const Storm *s, const Flow *f, unsigned n)
     static const uint8_t opcode[NUM_OPS] = {
         RDMA_HCA_OPCODE_SEND, RDMA_HCA_OPCODE_SEND_IMM,
         RDMA_HCA_OPCODE_RDMA_WRITE, RDMA_HCA_OPCODE_RDMA_WRITE_IMM,
-        RDMA_HCA_OPCODE_RDMA_READ,
+        RDMA_HCA_OPCODE_RDMA_READ, RDMA_HCA_OPCODE_ATOMIC_FA,
     };
+    Message m;
     uint32_t x = s->pair->lab->seed * 2654435761u + n * 40503u +
-                 f->qp[0]->qpn;
+                 f->qp[0]->qpn * 2 + f->from;
 
     x ^= x >> 15;
     x *= 2246822519u;
     x ^= x >> 13;
-    return (Message) {
+    m = (Message) {
         .opcode = opcode[x % NUM_OPS],
         .len = x / 64 % 4 ? x / 1024 % 300 : x / 1024 % SLOT,
         .signalled = x / 8 % 4 == 0 || n % 16 == 15 ||
                      n + 1 == s->weather->messages,
     };
+    if (m.opcode == RDMA_HCA_OPCODE_ATOMIC_FA) {
+        m.len = sizeof(uint64_t);
+    }
+    return m;
+}
+
+static bool is_atomic(const Message *m)
+{
+    return m->opcode == RDMA_HCA_OPCODE_ATOMIC_FA;
 }
 
 static bool is_read(const Message *m)
@@ -144,24 +164,33 @@ static uint64_t recv_slot(unsigned n)
     return (SLOTS + n % SLOTS) * (uint64_t)SLOT;
 }
 
-static void flow_init(Storm *s, Flow *f, const QpAttr *attr)
+static void flow_init(Storm *s, Flow *f, Qp *const qp[2], unsigned from)
 {
-    pair_connect(s->pair, attr, f->qp);
+    f->from = from;
     f->recv_expected = g_array_new(FALSE, FALSE, sizeof(RecvExpected));
     for (unsigned i = 0; i < 2; i++) {
-        Driver *drv = s->pair->drv[i];
-        uint64_t va = UINT64_C(0x10000000) * f->qp[i]->qpn;
+        unsigned side = i ^ from;
+        Driver *drv = s->pair->drv[side];
+        uint32_t pd = s->pair->pd[side];
+        uint64_t va;
 
-        f->source[i] = mr_new(drv, s->pair->pd[i], va, SLOTS * SLOT,
+        f->qp[i] = qp[side];
+        va = UINT64_C(0x10000000) * f->qp[i]->qpn;
+        f->source[i] = mr_new(drv, pd, va, SLOTS * SLOT,
                               RDMA_HCA_ACCESS_REMOTE_READ);
-        f->target[i] = mr_new(drv, s->pair->pd[i], va + 0x8000100,
-                              2 * SLOTS * SLOT,
+        f->target[i] = mr_new(drv, pd, va + 0x8000100, 2 * SLOTS * SLOT,
                               RDMA_HCA_ACCESS_LOCAL_WRITE |
                                   RDMA_HCA_ACCESS_REMOTE_WRITE);
         f->content[i] = pair_data(s->pair, SLOTS * SLOT);
         mr_write(f->source[i], 0, f->content[i], SLOTS * SLOT);
         f->expected[i] = mr_image(f->target[i]);
-        g_hash_table_insert(s->by_qpn[i], GUINT_TO_POINTER(f->qp[i]->qpn), f);
+        if (i) {
+            f->counter = mr_new(drv, pd, va + 0x7000000, sizeof(f->count),
+                                RDMA_HCA_ACCESS_LOCAL_WRITE |
+                                    RDMA_HCA_ACCESS_REMOTE_ATOMIC);
+        }
+        g_hash_table_insert(s->by_completion,
+                            completion_key(side, f->qp[i]->qpn, i == 0), f);
     }
 }
 
@@ -183,6 +212,12 @@ static void flow_model(Flow *f, const Message *m, unsigned n)
         memcpy(f->expected[0] + slot, f->content[1] + slot, m->len);
         return;
     }
+    if (is_atomic(m)) {
+        uint64_t before = GUINT64_TO_LE(f->count++);
+
+        memcpy(f->expected[0] + slot, &before, sizeof(before));
+        return;
+    }
     if (takes_receive(m)) {
         RecvExpected recv = { n, m->len, has_imm(m) };
 
@@ -198,7 +233,7 @@ static void flow_model(Flow *f, const Message *m, unsigned n)
     }
 }
 
-static void flow_post_recvs(Storm *s, Flow *f)
+static void flow_post_recvs(Flow *f)
 {
     while (f->recv_posted - f->received < SLOTS) {
         Sge sge = { f->target[1]->va + recv_slot(f->recv_posted), SLOT,
@@ -208,6 +243,27 @@ static void flow_post_recvs(Storm *s, Flow *f)
         g_assert_true(qp_post_recv(f->qp[1], &wr, 1));
         f->recv_posted++;
     }
+}
+
+static SendWr flow_send(Flow *f, const Message *m, unsigned n, Sge *sge)
+{
+    uint64_t slot = n % SLOTS * (uint64_t)SLOT;
+    bool reads = is_read(m) || is_atomic(m);
+    Mr *near = reads ? f->target[0] : f->source[0];
+    Mr *far = is_read(m) ? f->source[1] : f->target[1];
+
+    *sge = mr_sge(near, slot, m->len);
+    return (SendWr) {
+        .wr_id = n,
+        .opcode = m->opcode,
+        .flags = m->signalled ? SEND_SIGNALED : 0,
+        .imm_be = GUINT32_TO_BE(n),
+        .raddr = is_atomic(m) ? f->counter->va : far->va + slot,
+        .rkey = is_atomic(m) ? f->counter->key : far->key,
+        .swap_add = 1,
+        .nsge = 1,
+        .sge = sge,
+    };
 }
 
 /* One chain of up to four messages; false: no room or none left. */
@@ -224,21 +280,8 @@ static bool flow_post_sends(Storm *s, Flow *f)
     for (unsigned i = 0; i < count; i++) {
         unsigned n = f->posted++;
         Message m = message(s, f, n);
-        uint64_t slot = n % SLOTS * (uint64_t)SLOT;
-        Mr *near = is_read(&m) ? f->target[0] : f->source[0];
-        Mr *far = is_read(&m) ? f->source[1] : f->target[1];
 
-        sge[i] = mr_sge(near, slot, m.len);
-        wr[i] = (SendWr) {
-            .wr_id = n,
-            .opcode = m.opcode,
-            .flags = m.signalled ? SEND_SIGNALED : 0,
-            .imm_be = GUINT32_TO_BE(n),
-            .raddr = far->va + slot,
-            .rkey = far->key,
-            .nsge = 1,
-            .sge = &sge[i],
-        };
+        wr[i] = flow_send(f, &m, n, &sge[i]);
         flow_model(f, &m, n);
     }
     g_assert_true(qp_post_send(f->qp[0], wr, count));
@@ -273,28 +316,34 @@ static void flow_check_recv(Flow *f, const Wc *wc)
     f->received++;
 }
 
+static void storm_poll(Storm *s, unsigned side)
+{
+    Wc wc;
+
+    while (cq_poll(s->pair->cq[side], &wc)) {
+        Flow *f = g_hash_table_lookup(
+            s->by_completion, completion_key(side, wc.qpn, wc.is_send));
+
+        g_assert_nonnull(f);
+        if (wc.is_send) {
+            flow_check_send(s, f, &wc);
+        } else {
+            flow_check_recv(f, &wc);
+        }
+    }
+}
+
 static bool storm_turn(void *opaque)
 {
     Storm *s = opaque;
     bool done = true;
-    Wc wc;
 
-    for (unsigned side = 0; side < 2; side++) {
-        while (cq_poll(s->pair->cq[side], &wc)) {
-            Flow *f = g_hash_table_lookup(s->by_qpn[side],
-                                          GUINT_TO_POINTER(wc.qpn));
-
-            if (side) {
-                flow_check_recv(f, &wc);
-            } else {
-                flow_check_send(s, f, &wc);
-            }
-        }
-    }
-    for (unsigned i = 0; i < s->weather->num_qps; i++) {
+    storm_poll(s, 0);
+    storm_poll(s, 1);
+    for (unsigned i = 0; i < s->num_flows; i++) {
         Flow *f = &s->flow[i];
 
-        flow_post_recvs(s, f);
+        flow_post_recvs(f);
         while (flow_post_sends(s, f)) {
         }
         done &= f->sent == s->weather->messages &&
@@ -303,51 +352,76 @@ static bool storm_turn(void *opaque)
     return done;
 }
 
-static void test_storm(const void *opaque)
+static void storm_begin(Storm *s, const Weather *weather, Injector *injector)
 {
-    const Weather *weather = opaque;
-    Injector injector = { .weather = weather };
-    Storm s = { .weather = weather };
     QpAttr attr;
+    Qp *qp[2];
 
-    injector.rand = g_rand_new_with_seed(lab_seed(weather->seed));
-    s.pair = pair_new_with(weather->seed, 4096, NULL, inject, &injector);
-    s.flow = g_new0(Flow, weather->num_qps);
-    s.by_qpn[0] = g_hash_table_new(NULL, NULL);
-    s.by_qpn[1] = g_hash_table_new(NULL, NULL);
+    s->weather = weather;
+    s->pair = pair_new_with(weather->seed, 4096, NULL, inject, injector);
+    s->num_flows = 2 * weather->num_qps;
+    s->flow = g_new0(Flow, s->num_flows);
+    s->by_completion = g_hash_table_new(NULL, NULL);
     qp_attr_init(&attr);
     attr.mtu = weather->mtu;
     attr.timeout = 8;                   /* about a millisecond */
     attr.min_rnr_timer = 1;
     attr.sq_psn = 0xffff00;
-    for (unsigned i = 0; i < weather->num_qps; i++) {
-        flow_init(&s, &s.flow[i], &attr);
+    for (unsigned i = 0; i < s->num_flows; i++) {
+        if (i % 2 == 0) {
+            pair_connect(s->pair, &attr, qp);
+        }
+        flow_init(s, &s->flow[i], qp, i % 2);
     }
+}
+
+static void storm_end(Storm *s)
+{
+    cq_expect_none(s->pair->cq[0]);
+    cq_expect_none(s->pair->cq[1]);
+    for (unsigned i = 0; i < s->num_flows; i++) {
+        Flow *f = &s->flow[i];
+        uint64_t count;
+
+        mr_check_image(f->target[0], f->expected[0]);
+        mr_check_image(f->target[1], f->expected[1]);
+        mr_check_image(f->source[0], f->content[0]);
+        mr_check_image(f->source[1], f->content[1]);
+        mr_read(f->counter, 0, &count, sizeof(count));
+        g_assert_cmpuint(GUINT64_FROM_LE(count), ==, f->count);
+        flow_free(f);
+    }
+    g_hash_table_destroy(s->by_completion);
+    g_free(s->flow);
+    pair_free(s->pair);
+}
+
+static void test_storm(const void *opaque)
+{
+    const Weather *weather = opaque;
+    Injector injector = {
+        .weather = weather,
+        .rand = g_rand_new_with_seed(lab_seed(weather->seed)),
+    };
+    const HcaCounters *counters;
+    Storm s;
+
+    storm_begin(&s, weather, &injector);
     injector.on = true;
     g_assert_true(lab_wait(s.pair->lab, storm_turn, &s, 10000 * NS_PER_S));
     injector.on = false;
-    cq_expect_none(s.pair->cq[0]);
-    cq_expect_none(s.pair->cq[1]);
-    for (unsigned i = 0; i < weather->num_qps; i++) {
-        mr_check_image(s.flow[i].target[0], s.flow[i].expected[0]);
-        mr_check_image(s.flow[i].target[1], s.flow[i].expected[1]);
-        mr_check_image(s.flow[i].source[0], s.flow[i].content[0]);
-        mr_check_image(s.flow[i].source[1], s.flow[i].content[1]);
-        flow_free(&s.flow[i]);
-    }
+    counters = &s.pair->lab->host[0].hca->counters;
     g_test_message("%u lost, %u doubled, %u delayed, %u corrupted; "
-                   "%" G_GUINT64_FORMAT " sent again, %" G_GINT64_FORMAT
-                   " ms", injector.dropped, injector.duplicated,
-                   injector.delayed, injector.corrupted,
-                   s.pair->lab->host[0].hca->counters.retransmissions,
-                   s.pair->lab->now / NS_PER_MS);
+                   "%" G_GUINT64_FORMAT " sent again, %" G_GUINT64_FORMAT
+                   " time-outs, %" G_GINT64_FORMAT " ms",
+                   injector.dropped, injector.duplicated, injector.delayed,
+                   injector.corrupted, counters->retransmissions,
+                   counters->timeouts,
+                   (s.pair->lab->now - NS_PER_S) / NS_PER_MS);
     g_assert_true(!weather->drop || injector.dropped);
     g_assert_true(!weather->corrupt || injector.corrupted);
-    g_hash_table_destroy(s.by_qpn[0]);
-    g_hash_table_destroy(s.by_qpn[1]);
-    g_free(s.flow);
+    storm_end(&s);
     g_rand_free(injector.rand);
-    pair_free(s.pair);
 }
 
 /* ---- single faults, each at every place of a short exchange ---- */
@@ -451,6 +525,53 @@ static void test_one_fault(const void *opaque)
     g_test_message("%u places", packets);
 }
 
+/* ---- a loss that a NAK tells of ---- */
+
+/* Loses three packets of machine 0, each once. */
+static CableFate lose_three(void *opaque, unsigned from, uint8_t *packet,
+                            size_t len)
+{
+    static const unsigned lost[] = { 20, 90, 150 };
+    unsigned *seen = opaque;
+
+    if (from == 0) {
+        ++*seen;
+        for (unsigned i = 0; i < G_N_ELEMENTS(lost); i++) {
+            if (*seen == lost[i]) {
+                return CABLE_DROP;
+            }
+        }
+    }
+    return CABLE_DELIVER;
+}
+
+/* One NAK for each, and no time-out: IBA 9.7.5.2.8. */
+static void test_nak_recovers(void)
+{
+    unsigned seen = 0;
+    Pair *pair = pair_new_with(950, 512 * 1024, NULL, lose_three, &seen);
+    const HcaCounters *counters[2] = {
+        &pair->lab->host[0].hca->counters, &pair->lab->host[1].hca->counters,
+    };
+    QpAttr attr;
+    SendWr wr;
+    Sge sge;
+    Qp *qp[2];
+    Wc wc;
+
+    qp_attr_init(&attr);
+    attr.timeout = 20;
+    pair_connect(pair, &attr, qp);
+    wr = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 1, &sge, 0, 400000,
+                   0);
+    g_assert_true(qp_post_send(qp[0], &wr, 1));
+    cq_expect(pair->cq[0], &wc, 1, 0);
+    g_assert_cmpuint(counters[0]->timeouts, ==, 0);
+    g_assert_cmpuint(counters[0]->naks_rx, ==, 3);
+    g_assert_cmpuint(counters[1]->naks_tx, ==, 3);
+    pair_free(pair);
+}
+
 static const Weather weathers[] = {
     { "fine", 1, 0, 0, 0, 0, 1500, 2, 3 },
     { "loss-0.1", 2, 10, 0, 0, 0, 1500, 4, 3 },
@@ -482,6 +603,7 @@ int main(int argc, char **argv)
 
         g_test_add_data_func(path, &faults[i].fault, test_one_fault);
     }
+    g_test_add_func("/loss/nak-recovers", test_nak_recovers);
     for (unsigned i = 0; i < G_N_ELEMENTS(weathers); i++) {
         g_autofree char *path = g_strdup_printf("/loss/storm/%s",
                                                 weathers[i].name);

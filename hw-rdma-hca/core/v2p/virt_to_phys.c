@@ -114,6 +114,7 @@ void hca_v2p_reset(HcaV2p *v2p)
 {
     hca_v2p_forget(v2p);
     hca_mdata_clear(v2p->mdata);
+    memset(&v2p->counters, 0, sizeof(v2p->counters));
 }
 
 uint32_t hca_v2p_live_mpts(const HcaV2p *v2p)

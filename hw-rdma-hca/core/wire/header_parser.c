@@ -54,7 +54,8 @@ static void parse_ieth(HcaPacket *packet, const uint8_t *p)
     packet->inv_rkey = get_be32(p);
 }
 
-static void (*const parse_ext[HCA_EXT_HEADERS])(HcaPacket *, const uint8_t *) = {
+static void (*const parse_ext[HCA_EXT_HEADERS])(HcaPacket *,
+                                                const uint8_t *) = {
     [HCA_DETH] = parse_deth,
     [HCA_RETH] = parse_reth,
     [HCA_ATOMIC_ETH] = parse_atomic_eth,

@@ -81,28 +81,23 @@ static void put_vcrc(uint8_t *p, uint16_t crc)
     p[1] = crc >> 8;
 }
 
-size_t hca_ib_trailer(const HcaPacket *packet, const uint8_t *header,
-                      size_t header_len, const struct iovec *payload,
-                      unsigned iovcnt, uint8_t *trailer)
+/* The ICRC of @len bytes from LRH on (IBA 7.8.1). */
+static uint32_t icrc_of(const uint8_t *frame, size_t len, bool has_grh)
 {
-    size_t masked = HCA_LRH_SIZE + HCA_BTH_SIZE +
-                    (packet->has_grh ? HCA_GRH_SIZE : 0);
-    uint32_t icrc = hca_icrc_masked_headers(header, packet->has_grh);
-    uint16_t vcrc = hca_vcrc_update(HCA_VCRC_INIT, header, header_len);
-    uint8_t *p = trailer;
+    size_t masked = HCA_LRH_SIZE + HCA_BTH_SIZE + (has_grh ? HCA_GRH_SIZE : 0);
 
-    icrc = hca_icrc_update(icrc, header + masked, header_len - masked);
-    for (unsigned i = 0; i < iovcnt; i++) {
-        icrc = hca_icrc_update(icrc, payload[i].iov_base, payload[i].iov_len);
-        vcrc = hca_vcrc_update(vcrc, payload[i].iov_base, payload[i].iov_len);
-    }
-    memset(p, 0, packet->pad);
-    icrc = hca_icrc_update(icrc, p, packet->pad);
-    p += packet->pad;
-    put_icrc(p, icrc);
-    p += HCA_ICRC_SIZE;
-    put_vcrc(p, hca_vcrc_update(vcrc, trailer, p - trailer));
-    return p + HCA_VCRC_SIZE - trailer;
+    return hca_icrc_update(hca_icrc_masked_headers(frame, has_grh),
+                           frame + masked, len - masked);
+}
+
+size_t hca_ib_seal(const HcaPacket *packet, uint8_t *frame, size_t len)
+{
+    memset(frame + len, 0, packet->pad);
+    len += packet->pad;
+    put_icrc(frame + len, icrc_of(frame, len, packet->has_grh));
+    len += HCA_ICRC_SIZE;
+    put_vcrc(frame + len, hca_vcrc_update(HCA_VCRC_INIT, frame, len));
+    return len + HCA_VCRC_SIZE;
 }
 
 /* Parsing */
@@ -117,11 +112,9 @@ static bool vcrc_is_good(const uint8_t *frame, size_t len)
 
 static bool icrc_is_good(const uint8_t *frame, size_t len, bool has_grh)
 {
-    size_t masked = HCA_LRH_SIZE + HCA_BTH_SIZE + (has_grh ? HCA_GRH_SIZE : 0);
-    uint32_t crc = hca_icrc_masked_headers(frame, has_grh);
     uint8_t icrc[HCA_ICRC_SIZE];
 
-    put_icrc(icrc, hca_icrc_update(crc, frame + masked, len - masked));
+    put_icrc(icrc, icrc_of(frame, len, has_grh));
     return memcmp(icrc, frame + len, sizeof(icrc)) == 0;
 }
 
@@ -223,6 +216,6 @@ HcaParseError hca_ib_parse(HcaPacket *packet, const uint8_t *frame, size_t len)
 const HcaEncap hca_encap_ib = {
     .name = "ib",
     .build = hca_ib_build,
-    .trailer = hca_ib_trailer,
+    .seal = hca_ib_seal,
     .parse = hca_ib_parse,
 };

@@ -4,13 +4,12 @@
  *
  * header_parser.c  engine document 5: the chain of headers from BTH on
  * headers.c        the same chain written, for the packet generators
- * ib.c             LRH, GRH and packet length (IBA 7.7, 8.3); frames of an IB link
+ * ib.c             LRH, GRH and packet length (IBA 7.7, 8.3); packets of an IB
+ *                  link
  * icrc.c, vcrc.c   IBA 7.8.1, 7.8.2
  */
 #ifndef HCA_WIRE_H
 #define HCA_WIRE_H
-
-#include <sys/uio.h>
 
 #include "packet.h"
 
@@ -58,12 +57,11 @@ HcaParseError hca_ib_parse(HcaPacket *packet, const uint8_t *frame,
 size_t hca_ib_build(HcaPacket *packet, uint8_t *header);
 
 /*
- * Write pad, ICRC and VCRC of the packet with these headers and this payload
- * to @trailer (HCA_MAX_TRAILER_SIZE bytes); returns their length.
+ * Finish a packet: @frame holds its headers and payload, @len bytes in all,
+ * and has room for HCA_MAX_TRAILER_SIZE more. Appends pad, ICRC and VCRC;
+ * returns the whole length.
  */
-size_t hca_ib_trailer(const HcaPacket *packet, const uint8_t *header,
-                      size_t header_len, const struct iovec *payload,
-                      unsigned iovcnt, uint8_t *trailer);
+size_t hca_ib_seal(const HcaPacket *packet, uint8_t *frame, size_t len);
 
 /*
  * How packets lie on a kind of link: the three functions above, by link
@@ -72,9 +70,7 @@ size_t hca_ib_trailer(const HcaPacket *packet, const uint8_t *header,
 typedef struct HcaEncap {
     const char *name;
     size_t (*build)(HcaPacket *packet, uint8_t *header);
-    size_t (*trailer)(const HcaPacket *packet, const uint8_t *header,
-                      size_t header_len, const struct iovec *payload,
-                      unsigned iovcnt, uint8_t *trailer);
+    size_t (*seal)(const HcaPacket *packet, uint8_t *frame, size_t len);
     HcaParseError (*parse)(HcaPacket *packet, const uint8_t *frame,
                            size_t len);
 } HcaEncap;

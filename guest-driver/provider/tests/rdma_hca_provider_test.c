@@ -1,0 +1,1230 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The provider without a kernel and a card: this program answers uverbs
+ * commands, reads WQEs as the card would, and writes CQEs.
+ *
+ * usage: rdma_hca_provider_test [-l] [-p CASE]...
+ * Prints TAP; -l lists the cases, -p chooses one.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <rdma_hca_cxt.h>
+#include <util/util.h>
+
+#include "../rhca.h"
+#include "../rhca_uverbs.h"
+
+/* --- checks ------------------------------------------------------------- */
+
+static int failures;
+
+#define CHECK(cond)                                                            \
+	do {                                                                   \
+		if (!(cond)) {                                                 \
+			failures++;                                            \
+			printf("# %s:%d: %s\n", __func__, __LINE__, #cond);    \
+		}                                                              \
+	} while (0)
+
+#define CHECK_EQ(a, b)                                                         \
+	do {                                                                   \
+		unsigned long long _a = (a), _b = (b);                         \
+                                                                               \
+		if (_a != _b) {                                                \
+			failures++;                                            \
+			printf("# %s:%d: %s is %#llx, not %#llx\n", __func__,  \
+			       __LINE__, #a, _a, _b);                          \
+		}                                                              \
+	} while (0)
+
+/* --- the kernel --------------------------------------------------------- */
+
+static struct {
+	uint32_t next_qpn;
+	uint32_t next_cqn;
+	struct rdma_hca_create_qp_req qp_req;
+	struct rdma_hca_create_cq_req cq_req;
+	uint64_t resize_addr;
+	/* called in the middle of RESIZE_CQ, as the card works on */
+	void (*on_resize)(void);
+} kernel = { .next_qpn = 0x40, .next_cqn = 7 };
+
+int ibv_dontfork_range(void *base, size_t size)
+{
+	return 0;
+}
+
+int ibv_dofork_range(void *base, size_t size)
+{
+	return 0;
+}
+
+int ibv_cmd_create_cq_ex(struct ibv_context *context,
+			 const struct ibv_cq_init_attr_ex *attr,
+			 struct verbs_cq *cq, struct ibv_create_cq_ex *cmd,
+			 size_t cmd_size,
+			 struct ib_uverbs_ex_create_cq_resp *resp,
+			 size_t resp_size, uint32_t cmd_flags)
+{
+	struct rhca_create_cq_cmd *whole =
+		container_of(cmd, struct rhca_create_cq_cmd, core);
+	struct rhca_create_cq_resp *answer =
+		container_of(resp, struct rhca_create_cq_resp, core);
+
+	CHECK_EQ(attr->cqe & (attr->cqe - 1), 0);
+	kernel.cq_req = whole->drv;
+	answer->drv.cqn = kernel.next_cqn++;
+	answer->drv.entries = attr->cqe;
+	cq->cq.context = context;
+	cq->cq.cqe = attr->cqe;
+	return 0;
+}
+
+int ibv_cmd_resize_cq(struct ibv_cq *cq, int cqe, struct ibv_resize_cq *cmd,
+		      size_t cmd_size, struct ib_uverbs_resize_cq_resp *resp,
+		      size_t resp_size)
+{
+	kernel.resize_addr =
+		container_of(cmd, struct rhca_resize_cq_cmd, core)->drv.buf_addr;
+	if (kernel.on_resize)
+		kernel.on_resize();
+	cq->cqe = cqe;
+	return 0;
+}
+
+int ibv_cmd_destroy_cq(struct ibv_cq *cq)
+{
+	return 0;
+}
+
+int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,
+			 struct ibv_qp_init_attr_ex *attr,
+			 struct ibv_create_qp *cmd, size_t cmd_size,
+			 struct ib_uverbs_create_qp_resp *resp,
+			 size_t resp_size)
+{
+	kernel.qp_req =
+		container_of(cmd, struct rhca_create_qp_cmd, core)->drv;
+	qp->qp.context = context;
+	qp->qp.qp_num = kernel.next_qpn++;
+	qp->qp.qp_type = attr->qp_type;
+	qp->qp.send_cq = attr->send_cq;
+	qp->qp.recv_cq = attr->recv_cq;
+	qp->qp.state = IBV_QPS_RESET;
+	qp->comp_mask = 0;
+	return 0;
+}
+
+int ibv_cmd_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+		     struct ibv_qp_init_attr *init, struct ibv_query_qp *cmd,
+		     size_t cmd_size)
+{
+	return 0;
+}
+
+int ibv_cmd_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+		      struct ibv_modify_qp *cmd, size_t cmd_size)
+{
+	return 0;
+}
+
+int ibv_cmd_destroy_qp(struct ibv_qp *qp)
+{
+	return 0;
+}
+
+int ibv_cmd_query_port(struct ibv_context *context, uint8_t port,
+		       struct ibv_port_attr *attr, struct ibv_query_port *cmd,
+		       size_t cmd_size)
+{
+	if (port != 1)
+		return EINVAL;
+	attr->lid = 0x20;
+	attr->lmc = 1;
+	attr->gid_tbl_len = 1;
+	attr->link_layer = IBV_LINK_LAYER_INFINIBAND;
+	return 0;
+}
+
+int ibv_cmd_query_device_any(struct ibv_context *context,
+			     const struct ibv_query_device_ex_input *input,
+			     struct ibv_device_attr_ex *attr, size_t attr_size,
+			     struct ib_uverbs_ex_query_device_resp *resp,
+			     size_t *resp_size)
+{
+	attr->orig_attr.max_qp_wr = 65536;
+	resp->base.fw_ver = 1ULL << 32 | 5;
+	return 0;
+}
+
+int ibv_cmd_alloc_pd(struct ibv_context *context, struct ibv_pd *pd,
+		     struct ibv_alloc_pd *cmd, size_t cmd_size,
+		     struct ib_uverbs_alloc_pd_resp *resp, size_t resp_size)
+{
+	pd->context = context;
+	return 0;
+}
+
+int ibv_cmd_dealloc_pd(struct ibv_pd *pd)
+{
+	return 0;
+}
+
+int ibv_cmd_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
+		   uint64_t hca_va, int access, struct verbs_mr *vmr,
+		   struct ibv_reg_mr *cmd, size_t cmd_size,
+		   struct ib_uverbs_reg_mr_resp *resp, size_t resp_size)
+{
+	return ENOMEM;
+}
+
+int ibv_cmd_rereg_mr(struct verbs_mr *vmr, uint32_t flags, void *addr,
+		     size_t length, uint64_t hca_va, int access,
+		     struct ibv_pd *pd, struct ibv_rereg_mr *cmd,
+		     size_t cmd_size, struct ib_uverbs_rereg_mr_resp *resp,
+		     size_t resp_size)
+{
+	return EINVAL;
+}
+
+int ibv_cmd_dereg_mr(struct verbs_mr *vmr)
+{
+	return 0;
+}
+
+/* --- the card ----------------------------------------------------------- */
+
+static uint8_t uar[RDMA_HCA_UAR_PAGE_SIZE] __attribute__((aligned(4096)));
+
+static struct rhca_context ctx;
+static struct ibv_pd *pd;
+
+static void setup(void)
+{
+	memset(uar, 0, sizeof(uar));
+	memset(&ctx, 0, sizeof(ctx));
+	ctx.uar = uar;
+	ctx.max_cqe = 1 << 16;
+	ctx.max_wr = RHCA_MAX_WR;
+	ctx.max_send_wqe_size = RDMA_HCA_MAX_SEND_WQE_SIZE;
+	ctx.max_inline = 512;
+	ctx.max_send_sge = RDMA_HCA_MAX_SGE;
+	ctx.max_recv_sge = RDMA_HCA_MAX_SGE;
+	ctx.qp_mask = 0xff;
+	ctx.qps = calloc(ctx.qp_mask + 1, sizeof(*ctx.qps));
+	pthread_mutex_init(&ctx.qp_mutex, NULL);
+	pthread_mutex_init(&ctx.db_mutex, NULL);
+	list_head_init(&ctx.db_pages);
+	pd = rhca_alloc_pd(&ctx.vctx.context);
+}
+
+/* What was allocated is gone: no page of records is left. */
+static void teardown(void)
+{
+	rhca_dealloc_pd(pd);
+	CHECK(list_empty(&ctx.db_pages));
+	free(ctx.qps);
+}
+
+static uint32_t doorbell(unsigned int offset)
+{
+	__le32 word;
+
+	memcpy(&word, uar + offset, sizeof(word));
+	return le32toh(word);
+}
+
+/* A WQE as the card knows it: from the doorbell, or from the one before. */
+struct seen {
+	const struct rdma_hca_next_unit *next;
+	uint8_t opcode;
+	bool fence;
+	uint32_t units;
+};
+
+static struct seen first_wqe(struct rhca_qp *qp)
+{
+	uint32_t low = doorbell(RDMA_HCA_SEND_DB);
+	uint32_t high = doorbell(RDMA_HCA_SEND_DB + 4);
+
+	CHECK_EQ(RDMA_HCA_GET(RDMA_HCA_SEND_DB_QPN, high), qp->vqp.qp.qp_num);
+	return (struct seen) {
+		.next = (void *)((uint8_t *)qp->sq.buf.addr +
+				 RDMA_HCA_GET(RDMA_HCA_SEND_DB_SQ_HEAD, low) *
+					 RDMA_HCA_WQE_UNIT),
+		.opcode = RDMA_HCA_GET(RDMA_HCA_SEND_DB_OPCODE, low),
+		.fence = low & RDMA_HCA_SEND_DB_FENCE,
+		.units = RDMA_HCA_GET(RDMA_HCA_SEND_DB_SIZE, high),
+	};
+}
+
+static struct seen next_wqe(struct rhca_qp *qp, struct seen wqe)
+{
+	uint32_t nda_nop = le32toh(wqe.next->nda_nop);
+	uint32_t nee_nds = le32toh(wqe.next->nee_nds);
+
+	return (struct seen) {
+		.next = (void *)((uint8_t *)qp->sq.buf.addr +
+				 (nda_nop & RDMA_HCA_NEXT_NDA)),
+		.opcode = RDMA_HCA_GET(RDMA_HCA_NEXT_NOP, nda_nop),
+		.fence = nee_nds & RDMA_HCA_NEXT_FENCE,
+		.units = RDMA_HCA_GET(RDMA_HCA_NEXT_NDS, nee_nds),
+	};
+}
+
+static void check_data(const struct rdma_hca_data_unit *unit, uint64_t addr,
+		       uint32_t length, uint32_t lkey)
+{
+	CHECK_EQ(le32toh(unit->byte_cnt), length);
+	CHECK_EQ(le32toh(unit->lkey), lkey);
+	CHECK_EQ((uint64_t)le32toh(unit->addr_h) << 32 | le32toh(unit->addr_l),
+		 addr);
+}
+
+static void check_raddr(const struct rdma_hca_raddr_unit *unit, uint64_t addr,
+			uint32_t rkey)
+{
+	CHECK_EQ((uint64_t)le32toh(unit->raddr_h) << 32 |
+			 le32toh(unit->raddr_l),
+		 addr);
+	CHECK_EQ(le32toh(unit->rkey), rkey);
+}
+
+/* Write @cqe as the card does, owner last, at producer index @pi. */
+static void produce(struct rhca_cq *cq, uint32_t pi, struct rdma_hca_cqe cqe)
+{
+	struct rdma_hca_cqe *slot =
+		(struct rdma_hca_cqe *)cq->buf.addr + (pi & (cq->entries - 1));
+
+	CHECK_EQ(RDMA_HCA_GET(RDMA_HCA_CQE_OWNER, le32toh(slot->ctrl)),
+		 RDMA_HCA_OWNER_HW);
+	*slot = cqe;
+}
+
+static struct rdma_hca_cqe make_cqe(struct rhca_qp *qp, bool is_send,
+				    uint32_t index, uint8_t opcode)
+{
+	struct rhca_wq *wq = is_send ? &qp->sq : &qp->rq;
+
+	return (struct rdma_hca_cqe) {
+		.my_qpn = htole32(qp->vqp.qp.qp_num),
+		.wqe = htole32(rhca_wq_offset(wq, index)),
+		.ctrl = htole32(RDMA_HCA_PREP(RDMA_HCA_CQE_IS_SEND, is_send) |
+				RDMA_HCA_PREP(RDMA_HCA_CQE_OPCODE, opcode)),
+	};
+}
+
+/* --- helpers ------------------------------------------------------------ */
+
+static struct rhca_cq *new_cq(int cqe)
+{
+	return to_rcq(rhca_create_cq(&ctx.vctx.context, cqe, NULL, 0));
+}
+
+static struct rhca_qp *new_qp(struct rhca_cq *cq, enum ibv_qp_type type,
+			      const struct ibv_qp_cap *cap)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = &cq->vcq.cq,
+		.recv_cq = &cq->vcq.cq,
+		.cap = *cap,
+		.qp_type = type,
+		.comp_mask = IBV_QP_INIT_ATTR_PD |
+			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = pd,
+		.send_ops_flags = rhca_send_ops(type),
+	};
+	struct ibv_qp *qp = rhca_create_qp_ex(&ctx.vctx.context, &attr);
+
+	if (!qp) {
+		printf("# no QP: %s\n", strerror(errno));
+		exit(1);
+	}
+	qp->state = IBV_QPS_RTS;
+	return to_rqp(qp);
+}
+
+static const struct ibv_qp_cap small_cap = {
+	.max_send_wr = 4,
+	.max_recv_wr = 4,
+	.max_send_sge = 2,
+	.max_recv_sge = 2,
+	.max_inline_data = 32,
+};
+
+static int post_nop_sends(struct rhca_qp *qp, int n, uint64_t wr_id)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND };
+	struct ibv_send_wr *bad;
+	int err = 0;
+
+	for (; n && !err; n--) {
+		wr.wr_id = wr_id++;
+		err = rhca_post_send(&qp->vqp.qp, &wr, &bad);
+	}
+	return err;
+}
+
+/* --- cases -------------------------------------------------------------- */
+
+static void test_caps(void)
+{
+	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC,
+						  IBV_QPT_UD };
+	struct rhca_cq *cq = new_cq(1);
+	struct ibv_qp_cap cap = {};
+	struct rhca_qp *qp;
+	uint32_t head;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(types); i++) {
+		head = types[i] == IBV_QPT_UD ? 64 : 32;
+		for (cap.max_send_sge = 0; cap.max_send_sge <= 30;
+		     cap.max_send_sge++) {
+			cap.max_recv_sge = cap.max_send_sge;
+			cap.max_inline_data = cap.max_send_sge * 17;
+			cap.max_send_wr = cap.max_recv_wr = 5;
+			qp = new_qp(cq, types[i], &cap);
+			CHECK_EQ(qp->cap.max_send_wr, 8);
+			CHECK_EQ(qp->cap.max_recv_wr, 8);
+			CHECK(qp->cap.max_send_sge >= cap.max_send_sge &&
+			      qp->cap.max_recv_sge >= cap.max_recv_sge &&
+			      qp->cap.max_inline_data >= cap.max_inline_data);
+			CHECK(head + 16 * qp->cap.max_send_sge <=
+			      qp->send_limit);
+			CHECK(!qp->cap.max_inline_data ||
+			      head + 4 + qp->cap.max_inline_data <=
+				      qp->send_limit);
+			CHECK(32 + 16 * qp->cap.max_recv_sge <=
+			      1u << qp->rq.shift);
+			CHECK(qp->sq.shift >= 6 && qp->sq.shift <= 10);
+			CHECK(qp->rq.shift >= 6 && qp->rq.shift <= 9);
+			CHECK(qp->send_limit <= RDMA_HCA_MAX_SEND_WQE_SIZE);
+			CHECK_EQ(kernel.qp_req.sq_len, 8u << qp->sq.shift);
+			CHECK_EQ(kernel.qp_req.rq_len, 8u << qp->rq.shift);
+			CHECK_EQ(kernel.qp_req.sq_addr % 4096, 0);
+			rhca_destroy_qp(&qp->vqp.qp);
+		}
+	}
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+static void check_refused(struct rhca_cq *cq, struct ibv_qp_cap cap,
+			  enum ibv_qp_type type, int err)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = &cq->vcq.cq,
+		.recv_cq = &cq->vcq.cq,
+		.cap = cap,
+		.qp_type = type,
+	};
+
+	errno = 0;
+	CHECK(!rhca_create_qp(pd, &attr));
+	CHECK_EQ(errno, err);
+	CHECK(!memcmp(&attr.cap, &cap, sizeof(cap)));
+}
+
+static void test_bad_caps(void)
+{
+	struct rhca_cq *cq = new_cq(1);
+
+	check_refused(cq, (struct ibv_qp_cap) { .max_send_wr = 32769 },
+		      IBV_QPT_RC, EINVAL);
+	check_refused(cq, (struct ibv_qp_cap) { .max_recv_wr = UINT32_MAX },
+		      IBV_QPT_RC, EINVAL);
+	check_refused(cq, (struct ibv_qp_cap) { .max_send_sge = 31 },
+		      IBV_QPT_RC, EINVAL);
+	check_refused(cq, (struct ibv_qp_cap) { .max_recv_sge = UINT32_MAX },
+		      IBV_QPT_RC, EINVAL);
+	check_refused(cq, (struct ibv_qp_cap) { .max_inline_data = UINT32_MAX },
+		      IBV_QPT_RC, EINVAL);
+	check_refused(cq, small_cap, IBV_QPT_RAW_PACKET, EOPNOTSUPP);
+	CHECK(!rhca_create_cq(&ctx.vctx.context, 0, NULL, 0));
+	CHECK_EQ(errno, EINVAL);
+	CHECK(!rhca_create_cq(&ctx.vctx.context, -1, NULL, 0));
+	CHECK(!rhca_create_cq(&ctx.vctx.context, 65537, NULL, 0));
+	CHECK_EQ(errno, EINVAL);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+/* Three operations in one call: one doorbell, two links, one end. */
+static void test_chain(void)
+{
+	struct rhca_cq *cq = new_cq(8);
+	struct rhca_qp *qp = new_qp(cq, IBV_QPT_RC, &small_cap);
+	char text[] = "seventeen bytes..";
+	struct ibv_sge sge[] = {
+		{ .addr = 0x1122334455667788, .length = 100, .lkey = 0xabc },
+		{ .addr = 0x99, .length = 0, .lkey = 0xdef },
+		{ .addr = (uintptr_t)text, .length = 17 },
+	};
+	struct ibv_send_wr wr[3] = {
+		{
+			.next = &wr[1],
+			.opcode = IBV_WR_SEND,
+			.sg_list = sge,
+			.num_sge = 2,
+			.send_flags = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED,
+		}, {
+			.next = &wr[2],
+			.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+			.imm_data = htobe32(0x01020304),
+			.sg_list = &sge[2],
+			.num_sge = 1,
+			.send_flags = IBV_SEND_INLINE,
+			.wr.rdma = { 0xa1a2a3a4a5a6a7a8, 0xbeef },
+		}, {
+			.opcode = IBV_WR_RDMA_READ,
+			.sg_list = sge,
+			.num_sge = 1,
+			.send_flags = IBV_SEND_FENCE,
+			.wr.rdma = { 0x5000, 0xcafe },
+		},
+	};
+	struct ibv_send_wr *bad;
+	const __le32 *inl;
+	struct seen wqe;
+
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, wr, &bad), 0);
+
+	wqe = first_wqe(qp);
+	CHECK_EQ(wqe.opcode, RDMA_HCA_OPCODE_SEND);
+	CHECK_EQ(wqe.units, 2);
+	CHECK(!wqe.fence);
+	CHECK_EQ(le32toh(wqe.next->flags),
+		 RDMA_HCA_WQE_CQ_UPDATE | RDMA_HCA_WQE_SOLICITED);
+	check_data((void *)(wqe.next + 1), sge[0].addr, 100, 0xabc);
+
+	wqe = next_wqe(qp, wqe);
+	CHECK_EQ(wqe.opcode, RDMA_HCA_OPCODE_RDMA_WRITE_IMM);
+	CHECK_EQ(wqe.units, 4);
+	CHECK_EQ(wqe.next->flags, 0);
+	CHECK_EQ(wqe.next->imm_data, htobe32(0x01020304));
+	check_raddr((void *)(wqe.next + 1), 0xa1a2a3a4a5a6a7a8, 0xbeef);
+	inl = (void *)(wqe.next + 2);
+	CHECK_EQ(le32toh(*inl), RDMA_HCA_INLINE | 17);
+	CHECK(!memcmp(inl + 1, text, 17));
+
+	wqe = next_wqe(qp, wqe);
+	CHECK_EQ(wqe.opcode, RDMA_HCA_OPCODE_RDMA_READ);
+	CHECK_EQ(wqe.units, 3);
+	CHECK(wqe.fence);
+	CHECK_EQ(wqe.next->nee_nds, 0);
+
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+static void test_atomics(void)
+{
+	static const struct ibv_qp_cap cap = { .max_send_wr = 4,
+					       .max_send_sge = 2 };
+	struct rhca_cq *cq = new_cq(8);
+	struct rhca_qp *qp = new_qp(cq, IBV_QPT_RC, &cap);
+	struct ibv_sge sge[2] = { { 0x1000, 8, 1 }, { 0x2000, 8, 1 } };
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_ATOMIC_CMP_AND_SWP,
+		.sg_list = sge,
+		.num_sge = 1,
+		.wr.atomic = { .remote_addr = 0x3000,
+			       .compare_add = 0x1111111122222222,
+			       .swap = 0x3333333344444444,
+			       .rkey = 5 },
+	};
+	const struct rdma_hca_atomic_unit *unit;
+	struct ibv_send_wr *bad;
+	struct seen wqe;
+
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad), 0);
+	wqe = first_wqe(qp);
+	CHECK_EQ(wqe.opcode, RDMA_HCA_OPCODE_ATOMIC_CS);
+	CHECK_EQ(wqe.units, 4);
+	check_raddr((void *)(wqe.next + 1), 0x3000, 5);
+	unit = (void *)(wqe.next + 2);
+	CHECK_EQ(le32toh(unit->swap_add_h), 0x33333333);
+	CHECK_EQ(le32toh(unit->swap_add_l), 0x44444444);
+	CHECK_EQ(le32toh(unit->cmp_h), 0x11111111);
+	CHECK_EQ(le32toh(unit->cmp_l), 0x22222222);
+	check_data((void *)(wqe.next + 3), 0x1000, 8, 1);
+
+	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad), 0);
+	wqe = first_wqe(qp);
+	unit = (void *)(wqe.next + 2);
+	CHECK_EQ(wqe.opcode, RDMA_HCA_OPCODE_ATOMIC_FA);
+	CHECK_EQ(le32toh(unit->swap_add_l), 0x22222222);
+	CHECK_EQ(unit->cmp_l, 0);
+
+	/* Two entries fit a Send's slot but not an atomic's. */
+	wr.num_sge = 2;
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad), EINVAL);
+	wr.num_sge = 1;
+	wr.send_flags = IBV_SEND_INLINE;
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad), EINVAL);
+
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+static void test_ud(void)
+{
+	struct ibv_ah_attr attr = {
+		.is_global = 1,
+		.dlid = 0x1234,
+		.sl = 3,
+		.src_path_bits = 1,
+		.port_num = 1,
+		.grh = { .flow_label = 0xabcde,
+			 .hop_limit = 9,
+			 .traffic_class = 0x55 },
+	};
+	struct rhca_cq *cq = new_cq(8);
+	struct rhca_qp *qp = new_qp(cq, IBV_QPT_UD, &small_cap);
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_IMM };
+	const struct rdma_hca_ud_unit *unit;
+	struct ibv_send_wr *bad;
+	struct ibv_ah *ah;
+	struct seen wqe;
+
+	memset(attr.grh.dgid.raw, 0xfe, 16);
+	ah = rhca_create_ah(pd, &attr);
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = 0x77;
+	wr.wr.ud.remote_qkey = 0x80000001;
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad), 0);
+	wqe = first_wqe(qp);
+	CHECK_EQ(wqe.units, 4);
+	unit = (void *)(wqe.next + 1);
+	CHECK_EQ(le32toh(unit->port), 0x80000931);
+	CHECK_EQ(le32toh(unit->dlid_slid), 0x12340021);
+	CHECK_EQ(le32toh(unit->flow), 0x055abcde);
+	CHECK(!memcmp(unit->dgid, attr.grh.dgid.raw, 16));
+	CHECK_EQ(le32toh(unit->dqpn), 0x77);
+	CHECK_EQ(le32toh(unit->qkey), 0x80000001);
+
+	wr.opcode = IBV_WR_RDMA_WRITE;
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad), EINVAL);
+	wr.opcode = IBV_WR_SEND;
+	wr.wr.ud.ah = NULL;
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad), EINVAL);
+	rhca_destroy_ah(ah);
+
+	attr.port_num = 2;
+	CHECK(!rhca_create_ah(pd, &attr));
+	attr.port_num = 1;
+	attr.src_path_bits = 2;
+	CHECK(!rhca_create_ah(pd, &attr));
+	attr.src_path_bits = 0;
+	attr.grh.sgid_index = 1;
+	CHECK(!rhca_create_ah(pd, &attr));
+
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+static void test_bad_sends(void)
+{
+	struct rhca_cq *cq = new_cq(8);
+	struct rhca_qp *qp = new_qp(cq, IBV_QPT_UC, &small_cap);
+	char data[4096] = {};
+	struct ibv_sge sge[40] = { { (uintptr_t)data, 4096, 1 } };
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_READ };
+	struct ibv_send_wr *bad = NULL;
+
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad), EINVAL);
+	CHECK(bad == &wr);
+	wr.opcode = IBV_WR_TSO;
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad), EINVAL);
+	wr.opcode = -1;
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad), EINVAL);
+	wr.opcode = IBV_WR_SEND;
+	wr.sg_list = sge;
+	wr.num_sge = 40;
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad), EINVAL);
+	wr.num_sge = -1;
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad), EINVAL);
+	wr.num_sge = 1;
+	wr.send_flags = IBV_SEND_INLINE;
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad), EINVAL);
+	sge[0].length = UINT32_MAX;
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad), EINVAL);
+	wr.send_flags = 0;
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad), EINVAL);
+	wr.num_sge = 0;
+	wr.send_flags = IBV_SEND_IP_CSUM;
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad), EINVAL);
+	wr.send_flags = 0;
+	qp->vqp.qp.state = IBV_QPS_RTR;
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad), EINVAL);
+	qp->vqp.qp.state = IBV_QPS_ERR;
+	CHECK_EQ(doorbell(RDMA_HCA_SEND_DB + 4), 0);
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad), 0);
+	CHECK_EQ(first_wqe(qp).units, 1);
+
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+/* A bad request in the middle: those before it go out. */
+static void test_bad_wr(void)
+{
+	struct rhca_cq *cq = new_cq(8);
+	struct rhca_qp *qp = new_qp(cq, IBV_QPT_RC, &small_cap);
+	struct ibv_send_wr wr[3] = {
+		{ .next = &wr[1], .opcode = IBV_WR_SEND },
+		{ .next = &wr[2], .opcode = IBV_WR_BIND_MW },
+		{ .opcode = IBV_WR_SEND },
+	};
+	struct ibv_send_wr *bad = NULL;
+	struct seen wqe;
+
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, wr, &bad), EINVAL);
+	CHECK(bad == &wr[1]);
+	wqe = first_wqe(qp);
+	CHECK_EQ(wqe.units, 1);
+	CHECK_EQ(wqe.next->nee_nds, 0);
+	CHECK_EQ(qp->sq.head, 1);
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+static void test_full(void)
+{
+	struct rhca_cq *cq = new_cq(8);
+	struct rhca_qp *qp = new_qp(cq, IBV_QPT_RC, &small_cap);
+	struct ibv_wc wc[4];
+	uint32_t pi = 0;
+	int lap;
+
+	CHECK_EQ(post_nop_sends(qp, 4, 0), 0);
+	CHECK_EQ(post_nop_sends(qp, 1, 4), ENOMEM);
+	/* One completion retires the unsignalled ones before it. */
+	produce(cq, pi++, make_cqe(qp, true, 2, RDMA_HCA_OPCODE_SEND));
+	CHECK_EQ(rhca_poll_cq(&cq->vcq.cq, 4, wc), 1);
+	CHECK_EQ(wc[0].wr_id, 2);
+	CHECK_EQ(post_nop_sends(qp, 3, 4), 0);
+	CHECK_EQ(post_nop_sends(qp, 1, 7), ENOMEM);
+	for (lap = 3; lap < 1000; lap++) {
+		produce(cq, pi++,
+			make_cqe(qp, true, lap, RDMA_HCA_OPCODE_SEND));
+		CHECK_EQ(rhca_poll_cq(&cq->vcq.cq, 4, wc), 1);
+		CHECK_EQ(wc[0].wr_id, lap);
+		CHECK_EQ(post_nop_sends(qp, 1, lap + 4), 0);
+		CHECK_EQ(post_nop_sends(qp, 1, 0), ENOMEM);
+	}
+	CHECK_EQ(le32toh(*cq->ci_db), pi);
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+static void check_recv_wqe(const struct rdma_hca_next_unit *wqe,
+			   const struct ibv_recv_wr *wr)
+{
+	static const struct rdma_hca_data_unit zero;
+	const struct rdma_hca_data_unit *unit = (void *)(wqe + 1);
+	int i;
+
+	CHECK(RDMA_HCA_GET(RDMA_HCA_NEXT_NDS, le32toh(wqe->nee_nds)));
+	for (i = 0; i < wr->num_sge; i++)
+		if (wr->sg_list[i].length)
+			check_data(unit++, wr->sg_list[i].addr,
+				   wr->sg_list[i].length, wr->sg_list[i].lkey);
+	CHECK(!memcmp(unit, &zero, sizeof(zero)));
+}
+
+static void test_recv(void)
+{
+	struct ibv_qp_cap cap = { .max_recv_wr = 32768, .max_recv_sge = 30 };
+	struct rhca_cq *cq = new_cq(8);
+	struct rhca_qp *qp = new_qp(cq, IBV_QPT_RC, &cap);
+	struct ibv_sge sge[31];
+	struct ibv_recv_wr wr = { .sg_list = sge };
+	struct ibv_recv_wr *bad;
+	struct ibv_wc wc;
+	uint32_t i;
+
+	for (i = 0; i < 31; i++)
+		sge[i] = (struct ibv_sge) { 0x1000 + i, i % 5, i };
+	for (i = 0; i < 70000; i++) {
+		wr.wr_id = i;
+		wr.num_sge = i % 31;
+		CHECK_EQ(rhca_post_recv(&qp->vqp.qp, &wr, &bad), 0);
+		CHECK_EQ(le32toh(*qp->rq_db), (i + 1) & 0xffff);
+		check_recv_wqe(rhca_wq_slot(&qp->rq, i), &wr);
+		if (i < 32767)
+			continue;
+		CHECK_EQ(rhca_post_recv(&qp->vqp.qp, &wr, &bad), ENOMEM);
+		produce(cq, i - 32767, make_cqe(qp, false, i - 32767, 0x04));
+		CHECK_EQ(rhca_poll_cq(&cq->vcq.cq, 1, &wc), 1);
+		CHECK_EQ(wc.wr_id, i - 32767);
+	}
+	wr.num_sge = 31;
+	CHECK_EQ(rhca_post_recv(&qp->vqp.qp, &wr, &bad), EINVAL);
+	wr.num_sge = -1;
+	CHECK_EQ(rhca_post_recv(&qp->vqp.qp, &wr, &bad), EINVAL);
+	CHECK(bad == &wr);
+	rhca_destroy_qp(&qp->vqp.qp);
+
+	cap = (struct ibv_qp_cap) { .max_send_wr = 1 };
+	qp = new_qp(cq, IBV_QPT_RC, &cap);
+	CHECK_EQ(kernel.qp_req.rq_addr, 0);
+	CHECK_EQ(kernel.qp_req.rq_len, 0);
+	wr.num_sge = 0;
+	CHECK_EQ(rhca_post_recv(&qp->vqp.qp, &wr, &bad), ENOMEM);
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+static void test_recv_completions(void)
+{
+	static const struct {
+		uint8_t bth;
+		enum ibv_wc_opcode opcode;
+		unsigned int flags;
+	} rows[] = {
+		{ 0x02, IBV_WC_RECV, 0 },
+		{ 0x03, IBV_WC_RECV, IBV_WC_WITH_IMM },
+		{ 0x04, IBV_WC_RECV, 0 },
+		{ 0x05, IBV_WC_RECV, IBV_WC_WITH_IMM },
+		{ 0x09, IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_WITH_IMM },
+		{ 0x0b, IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_WITH_IMM },
+		{ 0x23, IBV_WC_RECV, IBV_WC_WITH_IMM },
+		{ 0x2b, IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_WITH_IMM },
+		{ 0x64, IBV_WC_RECV, 0 },
+		{ 0x65, IBV_WC_RECV, IBV_WC_WITH_IMM },
+	};
+	struct rhca_cq *cq = new_cq(16);
+	struct rhca_qp *qp = new_qp(cq, IBV_QPT_UD, &small_cap);
+	struct rdma_hca_cqe cqe;
+	struct ibv_wc wc;
+	uint32_t i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		cqe = make_cqe(qp, false, 0, rows[i].bth);
+		cqe.rqpn = htole32(0x123456);
+		cqe.rlid_path = htole32(0xbeef8103);
+		cqe.imm = htobe32(0xdeadbeef);
+		cqe.byte_cnt = htole32(140);
+		produce(cq, i, cqe);
+		memset(&wc, 0xff, sizeof(wc));
+		CHECK_EQ(rhca_poll_cq(&cq->vcq.cq, 1, &wc), 1);
+		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+		CHECK_EQ(wc.opcode, rows[i].opcode);
+		CHECK_EQ(wc.wc_flags, rows[i].flags | IBV_WC_GRH);
+		CHECK_EQ(wc.src_qp, 0x123456);
+		CHECK_EQ(wc.slid, 0xbeef);
+		CHECK_EQ(wc.sl, 3);
+		CHECK_EQ(wc.dlid_path_bits, 1);
+		CHECK_EQ(wc.byte_len, 140);
+		CHECK_EQ(wc.qp_num, qp->vqp.qp.qp_num);
+		CHECK_EQ(wc.vendor_err, 0);
+		if (rows[i].flags)
+			CHECK_EQ(wc.imm_data, htobe32(0xdeadbeef));
+	}
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+static void test_send_completions(void)
+{
+	static const struct {
+		uint8_t card;
+		enum ibv_wc_opcode opcode;
+	} rows[] = {
+		{ RDMA_HCA_OPCODE_SEND, IBV_WC_SEND },
+		{ RDMA_HCA_OPCODE_SEND_IMM, IBV_WC_SEND },
+		{ RDMA_HCA_OPCODE_RDMA_WRITE, IBV_WC_RDMA_WRITE },
+		{ RDMA_HCA_OPCODE_RDMA_WRITE_IMM, IBV_WC_RDMA_WRITE },
+		{ RDMA_HCA_OPCODE_RDMA_READ, IBV_WC_RDMA_READ },
+		{ RDMA_HCA_OPCODE_ATOMIC_CS, IBV_WC_COMP_SWAP },
+		{ RDMA_HCA_OPCODE_ATOMIC_FA, IBV_WC_FETCH_ADD },
+	};
+	struct rhca_cq *cq = new_cq(16);
+	struct rhca_qp *qp = new_qp(cq, IBV_QPT_RC, &small_cap);
+	struct ibv_wc wc;
+	uint32_t i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		produce(cq, i, make_cqe(qp, true, i, rows[i].card));
+		CHECK_EQ(rhca_poll_cq(&cq->vcq.cq, 1, &wc), 1);
+		CHECK_EQ(wc.opcode, rows[i].opcode);
+		CHECK_EQ(wc.wc_flags, 0);
+	}
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+static void test_errors(void)
+{
+	static const struct {
+		uint8_t syndrome;
+		enum ibv_wc_status status;
+	} rows[] = {
+		{ 0x00, IBV_WC_GENERAL_ERR },
+		{ 0x01, IBV_WC_LOC_LEN_ERR },
+		{ 0x02, IBV_WC_LOC_QP_OP_ERR },
+		{ 0x04, IBV_WC_LOC_PROT_ERR },
+		{ 0x05, IBV_WC_WR_FLUSH_ERR },
+		{ 0x06, IBV_WC_MW_BIND_ERR },
+		{ 0x10, IBV_WC_BAD_RESP_ERR },
+		{ 0x11, IBV_WC_LOC_ACCESS_ERR },
+		{ 0x12, IBV_WC_REM_INV_REQ_ERR },
+		{ 0x13, IBV_WC_REM_ACCESS_ERR },
+		{ 0x14, IBV_WC_REM_OP_ERR },
+		{ 0x15, IBV_WC_RETRY_EXC_ERR },
+		{ 0x16, IBV_WC_RNR_RETRY_EXC_ERR },
+		{ 0x20, IBV_WC_LOC_RDD_VIOL_ERR },
+		{ 0x21, IBV_WC_REM_INV_RD_REQ_ERR },
+		{ 0x22, IBV_WC_REM_ABORT_ERR },
+		{ 0x23, IBV_WC_INV_EECN_ERR },
+		{ 0x24, IBV_WC_INV_EEC_STATE_ERR },
+		{ 0x07, IBV_WC_GENERAL_ERR },
+		{ 0x25, IBV_WC_GENERAL_ERR },
+		{ 0xff, IBV_WC_GENERAL_ERR },
+	};
+	struct rhca_cq *cq = new_cq(8);
+	struct rhca_qp *qp = new_qp(cq, IBV_QPT_RC, &small_cap);
+	struct rdma_hca_cqe cqe;
+	struct ibv_wc wc;
+	uint32_t i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		qp->sq.wr_id[i % 4] = i;
+		cqe = make_cqe(qp, true, i, RDMA_HCA_OPCODE_INVALID);
+		cqe.err = htole32(0x0300 | rows[i].syndrome);
+		produce(cq, i, cqe);
+		CHECK_EQ(rhca_poll_cq(&cq->vcq.cq, 1, &wc), 1);
+		CHECK_EQ(wc.status, rows[i].status);
+		CHECK_EQ(wc.vendor_err, 3);
+		CHECK_EQ(wc.wr_id, i);
+		CHECK_EQ(wc.qp_num, qp->vqp.qp.qp_num);
+	}
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+/* The entries of a QP that goes are gone; the others stay in order. */
+static void test_clean(void)
+{
+	struct rhca_cq *cq = new_cq(8);
+	struct rhca_qp *a = new_qp(cq, IBV_QPT_RC, &small_cap);
+	struct rhca_qp *b = new_qp(cq, IBV_QPT_RC, &small_cap);
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+	struct ibv_recv_wr recv = {}, *bad;
+	struct ibv_wc wc[8];
+	uint32_t pi = 0;
+	int i;
+
+	/* Begin in the middle of the ring, so that it wraps. */
+	for (i = 0; i < 5; i++) {
+		CHECK_EQ(post_nop_sends(a, 1, 0), 0);
+		produce(cq, pi++, make_cqe(a, true, i, RDMA_HCA_OPCODE_SEND));
+		CHECK_EQ(rhca_poll_cq(&cq->vcq.cq, 8, wc), 1);
+	}
+	CHECK_EQ(post_nop_sends(b, 4, 100), 0);
+	CHECK_EQ(rhca_post_recv(&a->vqp.qp, &recv, &bad), 0);
+	for (i = 0; i < 8; i++)
+		produce(cq, pi++,
+			i % 2 ? make_cqe(b, true, i / 2, RDMA_HCA_OPCODE_SEND) :
+				make_cqe(a, true, 5 + i / 2,
+					 RDMA_HCA_OPCODE_SEND));
+	CHECK_EQ(rhca_modify_qp(&a->vqp.qp, &attr, IBV_QP_STATE), 0);
+	CHECK_EQ(le32toh(*cq->ci_db), pi - 4);
+	CHECK_EQ(a->sq.head + a->sq.tail + a->rq.head, 0);
+	CHECK_EQ(*a->rq_db, 0);
+	/* The freed places can be written again. */
+	produce(cq, pi++, make_cqe(a, true, 0, RDMA_HCA_OPCODE_SEND));
+	rhca_destroy_qp(&a->vqp.qp);
+	CHECK_EQ(rhca_poll_cq(&cq->vcq.cq, 8, wc), 4);
+	for (i = 0; i < 4; i++)
+		CHECK_EQ(wc[i].wr_id, 100 + i);
+	CHECK_EQ(le32toh(*cq->ci_db), pi);
+	rhca_destroy_qp(&b->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+static struct {
+	struct rhca_cq *cq;
+	struct rhca_qp *qp;
+	uint32_t pi;
+} resizing;
+
+static void produce_while_resizing(void)
+{
+	produce(resizing.cq, resizing.pi++,
+		make_cqe(resizing.qp, true, 3, RDMA_HCA_OPCODE_SEND));
+}
+
+static void test_resize(void)
+{
+	struct rhca_cq *cq = new_cq(4);
+	struct rhca_qp *qp = new_qp(cq, IBV_QPT_RC, &small_cap);
+	struct ibv_wc wc[8];
+	uint32_t i;
+
+	CHECK_EQ(post_nop_sends(qp, 4, 10), 0);
+	for (i = 0; i < 3; i++)
+		produce(cq, i, make_cqe(qp, true, i, RDMA_HCA_OPCODE_SEND));
+	CHECK_EQ(rhca_poll_cq(&cq->vcq.cq, 1, wc), 1);
+	CHECK_EQ(rhca_resize_cq(&cq->vcq.cq, 1), EINVAL);
+	CHECK_EQ(rhca_resize_cq(&cq->vcq.cq, 0), EINVAL);
+	CHECK_EQ(rhca_resize_cq(&cq->vcq.cq, 65537), EINVAL);
+
+	resizing.cq = cq;
+	resizing.qp = qp;
+	resizing.pi = 3;
+	kernel.on_resize = produce_while_resizing;
+	CHECK_EQ(rhca_resize_cq(&cq->vcq.cq, 60), 0);
+	kernel.on_resize = NULL;
+	CHECK_EQ(kernel.resize_addr, (uintptr_t)cq->buf.addr);
+	CHECK_EQ(cq->vcq.cq.cqe, 64);
+	CHECK_EQ(rhca_poll_cq(&cq->vcq.cq, 8, wc), 3);
+	for (i = 0; i < 3; i++)
+		CHECK_EQ(wc[i].wr_id, 11 + i);
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+static void test_arm(void)
+{
+	struct rhca_cq *cq = new_cq(4);
+
+	CHECK_EQ(rhca_req_notify_cq(&cq->vcq.cq, 0), 0);
+	CHECK_EQ(doorbell(RDMA_HCA_CQ_DB), 2u << 24 | cq->cqn);
+	CHECK_EQ(doorbell(RDMA_HCA_CQ_DB + 4), 0);
+	cq->ci = 0x12345;
+	rhca_store_record(cq->ci_db, cq->ci);
+	CHECK_EQ(rhca_req_notify_cq(&cq->vcq.cq, 1), 0);
+	CHECK_EQ(doorbell(RDMA_HCA_CQ_DB), 1u << 24 | cq->cqn);
+	CHECK_EQ(doorbell(RDMA_HCA_CQ_DB + 4), 0x12345);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+static void test_start_poll(void)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 4,
+		.wc_flags = IBV_WC_STANDARD_FLAGS,
+		.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+		.flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED,
+	};
+	struct ibv_cq_ex *ex = rhca_create_cq_ex(&ctx.vctx.context, &attr);
+	struct rhca_cq *cq = to_rcq_ex(ex);
+	struct rhca_qp *qp = new_qp(cq, IBV_QPT_RC, &small_cap);
+	struct ibv_poll_cq_attr poll = {};
+	struct rdma_hca_cqe stray;
+
+	CHECK_EQ(ibv_start_poll(ex, &poll), ENOENT);
+	CHECK_EQ(post_nop_sends(qp, 2, 20), 0);
+	produce(cq, 0, make_cqe(qp, true, 0, RDMA_HCA_OPCODE_SEND));
+	/* An entry of no QP is passed by. */
+	stray = make_cqe(qp, true, 0, RDMA_HCA_OPCODE_SEND);
+	stray.my_qpn = htole32(0xfe);
+	produce(cq, 1, stray);
+	produce(cq, 2, make_cqe(qp, true, 1, RDMA_HCA_OPCODE_RDMA_READ));
+	CHECK_EQ(ibv_start_poll(ex, &poll), 0);
+	CHECK_EQ(ex->wr_id, 20);
+	CHECK_EQ(ex->status, IBV_WC_SUCCESS);
+	CHECK_EQ(ibv_wc_read_opcode(ex), IBV_WC_SEND);
+	CHECK_EQ(ibv_next_poll(ex), 0);
+	CHECK_EQ(ex->wr_id, 21);
+	CHECK_EQ(ibv_wc_read_opcode(ex), IBV_WC_RDMA_READ);
+	CHECK_EQ(ibv_wc_read_qp_num(ex), qp->vqp.qp.qp_num);
+	/* What is being read is not given back yet. */
+	CHECK_EQ(le32toh(*cq->ci_db), 0);
+	CHECK_EQ(ibv_next_poll(ex), ENOENT);
+	ibv_end_poll(ex);
+	CHECK_EQ(le32toh(*cq->ci_db), 3);
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+static void test_wr_api(void)
+{
+	struct rhca_cq *cq = new_cq(4);
+	struct rhca_qp *qp = new_qp(cq, IBV_QPT_RC, &small_cap);
+	struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
+	struct ibv_sge sge[3] = { { 0x10, 1, 2 }, { 0x20, 2, 3 } };
+	char text[64] = "inline";
+	struct seen wqe;
+	int i;
+
+	ibv_wr_start(ex);
+	ex->wr_id = 1;
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_rdma_write(ex, 7, 0x8000);
+	ibv_wr_set_sge_list(ex, 2, sge);
+	ex->wr_flags = IBV_SEND_FENCE;
+	ibv_wr_send_imm(ex, htobe32(5));
+	ibv_wr_set_inline_data(ex, text, 6);
+	ibv_wr_atomic_cmp_swp(ex, 7, 0x8000, 1, 2);
+	ibv_wr_set_sge(ex, 1, 0x1000, 8);
+	CHECK_EQ(ibv_wr_complete(ex), 0);
+
+	wqe = first_wqe(qp);
+	CHECK_EQ(wqe.opcode, RDMA_HCA_OPCODE_RDMA_WRITE);
+	CHECK_EQ(wqe.units, 4);
+	check_raddr((void *)(wqe.next + 1), 0x8000, 7);
+	check_data((void *)(wqe.next + 3), 0x20, 2, 3);
+	wqe = next_wqe(qp, wqe);
+	CHECK_EQ(wqe.opcode, RDMA_HCA_OPCODE_SEND_IMM);
+	CHECK_EQ(wqe.units, 2);
+	CHECK(wqe.fence);
+	CHECK(!memcmp((char *)(wqe.next + 1) + 4, "inline", 6));
+	wqe = next_wqe(qp, wqe);
+	CHECK_EQ(wqe.opcode, RDMA_HCA_OPCODE_ATOMIC_CS);
+	CHECK_EQ(wqe.units, 4);
+	CHECK_EQ(wqe.next->nee_nds, 0);
+
+	/* Whatever fails or is aborted leaves nothing behind. */
+	memset(uar, 0, sizeof(uar));
+	ibv_wr_start(ex);
+	for (i = 0; i < 3; i++) {
+		ibv_wr_send(ex);
+		ibv_wr_set_sge(ex, 1, 2, 3);
+	}
+	CHECK_EQ(ibv_wr_complete(ex), ENOMEM);
+	ibv_wr_start(ex);
+	ibv_wr_send(ex);
+	ibv_wr_set_inline_data(ex, text, SIZE_MAX);
+	ibv_wr_send(ex);
+	CHECK_EQ(ibv_wr_complete(ex), EINVAL);
+	ibv_wr_start(ex);
+	ibv_wr_send(ex);
+	ibv_wr_abort(ex);
+	CHECK_EQ(doorbell(RDMA_HCA_SEND_DB + 4), 0);
+	CHECK_EQ(qp->sq.head, 3);
+
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+static void test_wr_api_ud(void)
+{
+	struct ibv_ah_attr attr = { .dlid = 1, .port_num = 1 };
+	struct rhca_cq *cq = new_cq(4);
+	struct rhca_qp *qp = new_qp(cq, IBV_QPT_UD, &small_cap);
+	struct ibv_ah *ah = rhca_create_ah(pd, &attr);
+	struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
+	struct seen wqe;
+
+	ibv_wr_start(ex);
+	ibv_wr_send(ex);
+	ibv_wr_set_sge(ex, 1, 0x1000, 8);
+	ibv_wr_set_ud_addr(ex, ah, 9, 10);
+	CHECK_EQ(ibv_wr_complete(ex), 0);
+	wqe = first_wqe(qp);
+	CHECK_EQ(wqe.units, 5);
+	check_data((void *)(wqe.next + 4), 0x1000, 8, 1);
+	ibv_wr_start(ex);
+	ibv_wr_send(ex);
+	CHECK_EQ(ibv_wr_complete(ex), EINVAL);
+	rhca_destroy_ah(ah);
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+static void test_records(void)
+{
+	__le32 *record[200];
+	size_t i, j;
+
+	for (i = 0; i < 200; i++) {
+		record[i] = rhca_record_alloc(&ctx);
+		CHECK_EQ(*record[i], 0);
+		*record[i] = htole32(~0u);
+		for (j = 0; j < i; j++)
+			CHECK(record[i] != record[j]);
+	}
+	for (i = 0; i < 200; i += 2)
+		rhca_record_free(&ctx, record[i]);
+	for (i = 0; i < 200; i += 2) {
+		record[i] = rhca_record_alloc(&ctx);
+		CHECK_EQ(*record[i], 0);
+	}
+	for (i = 0; i < 200; i++)
+		rhca_record_free(&ctx, record[i]);
+}
+
+static void test_query_device(void)
+{
+	struct ibv_device_attr_ex attr = {};
+
+	CHECK_EQ(rhca_query_device_ex(&ctx.vctx.context, NULL, &attr,
+				      sizeof(attr)), 0);
+	CHECK_EQ(attr.orig_attr.max_qp_wr, RHCA_MAX_WR);
+	CHECK(!strcmp(attr.orig_attr.fw_ver, "1.5"));
+}
+
+/* --- main --------------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} cases[] = {
+	{ "caps", test_caps },
+	{ "bad-caps", test_bad_caps },
+	{ "chain", test_chain },
+	{ "atomics", test_atomics },
+	{ "ud", test_ud },
+	{ "bad-sends", test_bad_sends },
+	{ "bad-wr", test_bad_wr },
+	{ "full", test_full },
+	{ "recv", test_recv },
+	{ "recv-completions", test_recv_completions },
+	{ "send-completions", test_send_completions },
+	{ "errors", test_errors },
+	{ "clean", test_clean },
+	{ "resize", test_resize },
+	{ "arm", test_arm },
+	{ "start-poll", test_start_poll },
+	{ "wr-api", test_wr_api },
+	{ "wr-api-ud", test_wr_api_ud },
+	{ "records", test_records },
+	{ "query-device", test_query_device },
+};
+
+static bool is_chosen(const char *name, int argc, char **argv)
+{
+	bool any = false;
+	int i;
+
+	for (i = 1; i + 1 < argc; i++) {
+		if (strcmp(argv[i], "-p"))
+			continue;
+		any = true;
+		if (!strcmp(argv[i + 1], name))
+			return true;
+	}
+	return !any;
+}
+
+int main(int argc, char **argv)
+{
+	int before, bad = 0, n = 0;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		if (argc > 1 && !strcmp(argv[1], "-l")) {
+			puts(cases[i].name);
+			continue;
+		}
+		if (!is_chosen(cases[i].name, argc, argv))
+			continue;
+		before = failures;
+		setup();
+		cases[i].run();
+		teardown();
+		bad += failures != before;
+		printf("%sok %d %s\n", failures == before ? "" : "not ", ++n,
+		       cases[i].name);
+	}
+	if (n)
+		printf("1..%d\n", n);
+	return bad != 0;
+}

@@ -1,0 +1,1406 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The context manager: QP transitions and attributes (interface document
+ * tables A1-2, A1-3), completion queues (3.2.5), event queues (3.2.4).
+ */
+#include <string.h>
+
+#include "../../abi/rdma_hca_regs.h"
+#include "../cxtmgt/cxtmgt.h"
+#include "lib-ram.h"
+
+#define LOG_QPS 6
+#define LOG_CQS 5
+#define LOG_EQS 3
+#define LOG_PDS 8
+#define QPC_BASE 0x10000
+#define CQC_BASE 0x20000
+#define EQC_BASE 0x30000
+#define ICM_PAGES 64
+#define PD 3
+#define KEY 1
+#define UAR 9
+#define CQN 2
+#define EQN 1
+#define QPN 5
+#define LOG_CQ 3
+#define LOG_EQ 2
+
+#define RC RDMA_HCA_QP_ST_RC
+#define UC RDMA_HCA_QP_ST_UC
+#define UD RDMA_HCA_QP_ST_UD
+
+typedef struct Fix {
+    Ram *ram;
+    HcaV2p *v2p;
+    HcaCxtMgt *cm;
+    uint64_t icm;               /* bus address of card-virtual 0 */
+    uint64_t queues;            /* all queues: region KEY begins here */
+    uint64_t next_queue;        /* offset in the region */
+    unsigned changes;           /* calls of the state function */
+    uint8_t from, to;           /* the last one */
+} Fix;
+
+static void state_changed(void *opaque, HcaQp *qp, uint8_t old_state)
+{
+    Fix *fix = opaque;
+
+    fix->changes++;
+    fix->from = old_state;
+    fix->to = qp->state;
+}
+
+static const HcaCxtConfig cxt_config = {
+    .log_qps = LOG_QPS, .log_cqs = LOG_CQS, .log_eqs = LOG_EQS,
+    .log_pds = LOG_PDS, .num_vectors = RAM_VECTORS, .num_uars = 16,
+    .max_mtu = 4, .lid = 77, .pkey = 0xffff,
+};
+
+/* One region over all queues: physical, so it needs no MTT. */
+static void make_region(Fix *fix, unsigned npages)
+{
+    struct rdma_hca_mpt mpt = {
+        .flags = GUINT32_TO_BE(RDMA_HCA_MPT_REGION | RDMA_HCA_MPT_MIO |
+                               RDMA_HCA_MPT_PHYSICAL |
+                               RDMA_HCA_ACCESS_LOCAL_WRITE),
+        .key = GUINT32_TO_BE(KEY),
+        .pd = GUINT32_TO_BE(PD),
+    };
+
+    fix->queues = ram_alloc(fix->ram, npages);
+    mpt.start_h = GUINT32_TO_BE(fix->queues >> 32);
+    mpt.start_l = GUINT32_TO_BE((uint32_t)fix->queues);
+    mpt.length_l = GUINT32_TO_BE(npages * RAM_PAGE);
+    g_assert_cmphex(hca_v2p_map_icm(fix->v2p, 0, ram_alloc(fix->ram, 1), 1),
+                    ==, 0);
+    g_assert_cmphex(hca_v2p_init(fix->v2p, 0, 6, 0), ==, 0);
+    g_assert_cmphex(hca_v2p_write_mpt(fix->v2p, KEY, &mpt), ==, 0);
+}
+
+static void fix_init_bare(Fix *fix)
+{
+    *fix = (Fix){ .ram = ram_new() };
+    fix->v2p = hca_v2p_new(&fix->ram->ops, fix->ram, 6, 6, 4096, 4096, 2);
+    make_region(fix, 64);
+    fix->cm = hca_cxtmgt_new(&cxt_config, fix->v2p, &fix->ram->ops, fix->ram,
+                             state_changed, fix);
+    fix->icm = ram_alloc(fix->ram, ICM_PAGES);
+    g_assert_cmphex(hca_cxtmgt_map_icm(fix->cm, 0, fix->icm, ICM_PAGES), ==,
+                    0);
+    g_assert_cmphex(hca_cxtmgt_init(fix->cm, QPC_BASE, LOG_QPS, CQC_BASE,
+                                    LOG_CQS, EQC_BASE, LOG_EQS), ==, 0);
+}
+
+/* Event queues. */
+
+static struct rdma_hca_eqc make_eqc(Fix *fix, unsigned log_size,
+                                    unsigned vector, unsigned state)
+{
+    uint64_t start = fix->next_queue;
+
+    fix->next_queue += (uint64_t)RDMA_HCA_EQE_SIZE << log_size;
+    memset(ram_at(fix->ram, fix->queues + start), RDMA_HCA_OWNER_HW,
+           (size_t)RDMA_HCA_EQE_SIZE << log_size);
+    return (struct rdma_hca_eqc){
+        .flags = GUINT32_TO_BE(RDMA_HCA_EQC_TR |
+                               RDMA_HCA_PREP(RDMA_HCA_EQC_OWNER, 1) |
+                               RDMA_HCA_PREP(RDMA_HCA_EQC_STATE, state)),
+        .start_l = GUINT32_TO_BE(start),
+        .logsize = GUINT32_TO_BE(
+            RDMA_HCA_PREP(RDMA_HCA_EQC_LOGSIZE, log_size)),
+        .msix_vector = GUINT32_TO_BE(vector),
+        .pd = GUINT32_TO_BE(PD),
+        .lkey = GUINT32_TO_BE(KEY),
+    };
+}
+
+/* An EQ armed once; its vector is its number. Returns the queue's offset. */
+static uint64_t new_eq(Fix *fix, uint32_t eqn, unsigned log_size)
+{
+    struct rdma_hca_eqc eqc = make_eqc(fix, log_size, eqn,
+                                       RDMA_HCA_EQ_STATE_ARMED);
+
+    g_assert_cmphex(hca_cxtmgt_sw2hw_eq(fix->cm, eqn, &eqc), ==, 0);
+    return GUINT32_FROM_BE(eqc.start_l);
+}
+
+static const struct rdma_hca_eqe *eqe_at(Fix *fix, uint64_t queue,
+                                         unsigned log_size, uint32_t index)
+{
+    const struct rdma_hca_eqe *first = ram_at(fix->ram, fix->queues + queue);
+
+    return &first[index & ((1u << log_size) - 1)];
+}
+
+static void expect_eqe(Fix *fix, uint64_t queue, unsigned log_size,
+                       uint32_t index, uint8_t type, uint32_t number)
+{
+    const struct rdma_hca_eqe *eqe = eqe_at(fix, queue, log_size, index);
+
+    g_assert_cmphex(eqe->owner, ==, RDMA_HCA_OWNER_SW);
+    g_assert_cmphex(eqe->type, ==, type);
+    g_assert_cmpuint(GUINT32_FROM_LE(eqe->raw[0]), ==, number);
+}
+
+static uint32_t eq_producer(Fix *fix, uint32_t eqn)
+{
+    struct rdma_hca_eqc eqc;
+
+    g_assert_cmphex(hca_cxtmgt_query_eq(fix->cm, eqn, &eqc), ==, 0);
+    return GUINT32_FROM_BE(eqc.producer_index);
+}
+
+/* Completion queues. */
+
+static struct rdma_hca_cqc make_cqc(Fix *fix, uint32_t eqn, unsigned log_size,
+                                    uint64_t ci_db)
+{
+    uint64_t start = fix->next_queue;
+
+    fix->next_queue += (uint64_t)RDMA_HCA_CQE_SIZE << log_size;
+    memset(ram_at(fix->ram, fix->queues + start), RDMA_HCA_OWNER_HW,
+           (size_t)RDMA_HCA_CQE_SIZE << log_size);
+    return (struct rdma_hca_cqc){
+        .flags = GUINT32_TO_BE(RDMA_HCA_CQC_TR),
+        .start_l = GUINT32_TO_BE(start),
+        .logsize_usrpage = GUINT32_TO_BE(
+            RDMA_HCA_PREP(RDMA_HCA_CQC_LOGSIZE, log_size) | UAR),
+        .comp_eqn = GUINT32_TO_BE(eqn),
+        .pd = GUINT32_TO_BE(PD),
+        .lkey = GUINT32_TO_BE(KEY),
+        .ci_db_h = GUINT32_TO_BE(ci_db >> 32),
+        .ci_db_l = GUINT32_TO_BE((uint32_t)ci_db),
+    };
+}
+
+static uint64_t new_cq(Fix *fix, uint32_t cqn, uint32_t eqn, uint64_t ci_db)
+{
+    struct rdma_hca_cqc cqc = make_cqc(fix, eqn, LOG_CQ, ci_db);
+
+    g_assert_cmphex(hca_cxtmgt_sw2hw_cq(fix->cm, cqn, &cqc), ==, 0);
+    return GUINT32_FROM_BE(cqc.start_l);
+}
+
+static const struct rdma_hca_cqe *cqe_at(Fix *fix, uint64_t queue,
+                                         uint32_t index)
+{
+    const struct rdma_hca_cqe *first = ram_at(fix->ram, fix->queues + queue);
+
+    return &first[index & ((1u << LOG_CQ) - 1)];
+}
+
+static void cq_doorbell(Fix *fix, uint32_t cqn, uint32_t cmd, uint32_t ci)
+{
+    hca_cq_doorbell(fix->cm, UAR,
+                    RDMA_HCA_PREP(RDMA_HCA_CQ_DB_CMD, cmd) | cqn, ci);
+}
+
+/* Queue pairs. */
+
+/* Values that are all good, for each attribute there is. */
+static struct rdma_hca_qpc make_qpc(unsigned service, uint32_t mask)
+{
+    return (struct rdma_hca_qpc){
+        .opt_param_mask = GUINT32_TO_BE(mask),
+        .flags = GUINT32_TO_BE(RDMA_HCA_PREP(RDMA_HCA_QPC_SERVICE, service)),
+        .mtu_msgmax_sz = GUINT32_TO_BE(
+            RDMA_HCA_PREP(RDMA_HCA_QPC_MTU, 3) |
+            RDMA_HCA_PREP(RDMA_HCA_QPC_MSGMAX, 30) |
+            RDMA_HCA_PREP(RDMA_HCA_QPC_SQ_ENTRY_SZ, 7) |
+            RDMA_HCA_PREP(RDMA_HCA_QPC_RQ_ENTRY_SZ, 6)),
+        .usr_page = GUINT32_TO_BE(UAR),
+        .remote_qpn = GUINT32_TO_BE(0xabcdef),
+        .port_pkey = GUINT32_TO_BE(RDMA_HCA_PREP(RDMA_HCA_QPC_PORT, 1)),
+        .rnr_retry_path = GUINT32_TO_BE(
+            RDMA_HCA_PREP(RDMA_HCA_QPC_RNR_RETRY, 6) | RDMA_HCA_QPC_GRH |
+            RDMA_HCA_PREP(RDMA_HCA_QPC_RETRY_COUNT, 5)),
+        .ackto_path = GUINT32_TO_BE(
+            RDMA_HCA_PREP(RDMA_HCA_QPC_ACK_TIMEOUT, 14) |
+            RDMA_HCA_PREP(RDMA_HCA_QPC_HOP_LIMIT, 64)),
+        .sl_tclass_flowlabel = GUINT32_TO_BE(
+            RDMA_HCA_PREP(RDMA_HCA_QPC_SL, 2) |
+            RDMA_HCA_PREP(RDMA_HCA_QPC_TCLASS, 0x5a) |
+            RDMA_HCA_PREP(RDMA_HCA_QPC_FLOW_LABEL, 0x12345)),
+        .rgid = { 1, 2, 3, 4 },
+        .dlid_slid = GUINT32_TO_BE(RDMA_HCA_PREP(RDMA_HCA_QPC_DLID, 0x321)),
+        .pd = GUINT32_TO_BE(PD),
+        .params1 = GUINT32_TO_BE(
+            RDMA_HCA_PREP(RDMA_HCA_QPC_SRA_MAX, 4) |
+            RDMA_HCA_PREP(RDMA_HCA_QPC_RRA_MAX, 16) |
+            RDMA_HCA_PREP(RDMA_HCA_QPC_ACCESS, 0xe)),
+        .next_send_psn = GUINT32_TO_BE(0x123456),
+        .cqn_snd = GUINT32_TO_BE(CQN),
+        .snd_wqe_base_l = GUINT32_TO_BE(0x111),
+        .snd_wqe_len = GUINT32_TO_BE(0x1000),
+        .rnr_nextrecvpsn = GUINT32_TO_BE(
+            RDMA_HCA_PREP(RDMA_HCA_QPC_MIN_RNR_TIMER, 12) | 0x654321),
+        .cqn_rcv = GUINT32_TO_BE(CQN),
+        .rcv_wqe_base_l = GUINT32_TO_BE(0x222),
+        .rcv_wqe_len = GUINT32_TO_BE(0x800),
+        .qkey = GUINT32_TO_BE(0x80010000),
+        .rq_db_l = GUINT32_TO_BE(0x1000),
+    };
+}
+
+static uint8_t modify(Fix *fix, uint16_t op, uint32_t qpn, unsigned service,
+                      uint32_t mask)
+{
+    struct rdma_hca_qpc qpc = make_qpc(service, mask);
+
+    return hca_cxtmgt_modify_qp(fix->cm, op, qpn, &qpc, false);
+}
+
+static unsigned qp_state(Fix *fix, uint32_t qpn)
+{
+    struct rdma_hca_qpc qpc;
+
+    g_assert_cmphex(hca_cxtmgt_query_qp(fix->cm, qpn, &qpc), ==, 0);
+    return RDMA_HCA_GET(RDMA_HCA_QPC_STATE, GUINT32_FROM_BE(qpc.flags));
+}
+
+/* Bring a QP from RST to @state by the commands of a driver. */
+static void qp_to(Fix *fix, uint32_t qpn, unsigned service, unsigned state)
+{
+    static const uint16_t way[] = { RDMA_HCA_CMD_RST2INIT_QPEE,
+                                    RDMA_HCA_CMD_INIT2RTR_QPEE,
+                                    RDMA_HCA_CMD_RTR2RTS_QPEE };
+    unsigned steps = MIN(state, RDMA_HCA_QP_STATE_RTS);
+
+    if (state == RDMA_HCA_QP_STATE_ERR) {
+        steps = RDMA_HCA_QP_STATE_INIT;
+    }
+    for (unsigned i = 0; i < steps; i++) {
+        g_assert_cmphex(modify(fix, way[i], qpn, service, 0), ==, 0);
+    }
+    if (state == RDMA_HCA_QP_STATE_SQE) {
+        hca_qp_set_state(fix->cm, hca_qp_find(fix->cm, qpn), state);
+    } else if (state == RDMA_HCA_QP_STATE_SQD) {
+        g_assert_cmphex(modify(fix, RDMA_HCA_CMD_RTS2SQD_QPEE, qpn, service,
+                               0), ==, 0);
+    } else if (state == RDMA_HCA_QP_STATE_ERR) {
+        g_assert_cmphex(modify(fix, RDMA_HCA_CMD_2ERR_QPEE, qpn, service, 0),
+                        ==, 0);
+    }
+    g_assert_cmpuint(qp_state(fix, qpn), ==, state);
+}
+
+static void qp_reset(Fix *fix, uint32_t qpn)
+{
+    g_assert_cmphex(hca_cxtmgt_modify_qp(fix->cm, RDMA_HCA_CMD_ERR2RST_QPEE,
+                                         qpn, NULL, false), ==, 0);
+    g_assert_null(hca_qp_find(fix->cm, qpn));
+}
+
+typedef struct Queues {
+    uint64_t eq, cq;
+} Queues;
+
+/* One EQ for everything, one CQ. */
+static Queues fix_init(Fix *fix)
+{
+    Queues q;
+
+    fix_init_bare(fix);
+    q.eq = new_eq(fix, EQN, LOG_EQ);
+    g_assert_cmphex(hca_cxtmgt_map_eq(fix->cm, EQN, UINT64_MAX, false), ==, 0);
+    q.cq = new_cq(fix, CQN, EQN, 0);
+    return q;
+}
+
+static void fix_free(Fix *fix)
+{
+    const HcaCxtLive *live = hca_cxt_live(fix->cm);
+
+    hca_cxtmgt_close(fix->cm);
+    g_assert_cmpuint(live->qps + live->cqs + live->eqs, ==, 0);
+    hca_cxtmgt_free(fix->cm);
+    hca_v2p_free(fix->v2p);
+    ram_free(fix->ram);
+}
+
+/* A1-2: who may go where */
+
+typedef struct Arrow {
+    uint16_t op;
+    const char *from;           /* digits: states */
+    unsigned to;
+} Arrow;
+
+static const Arrow arrows[] = {
+    { RDMA_HCA_CMD_RST2INIT_QPEE, "0", 1 },
+    { RDMA_HCA_CMD_INIT2INIT_QPEE, "1", 1 },
+    { RDMA_HCA_CMD_INIT2RTR_QPEE, "1", 2 },
+    { RDMA_HCA_CMD_RTR2RTS_QPEE, "2", 3 },
+    { RDMA_HCA_CMD_RTS2RTS_QPEE, "3", 3 },
+    { RDMA_HCA_CMD_SQERR2RTS_QPEE, "4", 3 },
+    { RDMA_HCA_CMD_RTS2SQD_QPEE, "3", 5 },
+    { RDMA_HCA_CMD_SQD2SQD_QPEE, "5", 5 },
+    { RDMA_HCA_CMD_SQD2RTS_QPEE, "5", 3 },
+    { RDMA_HCA_CMD_2ERR_QPEE, "123456", 6 },
+    { RDMA_HCA_CMD_ERR2RST_QPEE, "0123456", 0 },
+};
+
+static void try_arrow(Fix *fix, const Arrow *arrow, unsigned service,
+                      unsigned state)
+{
+    bool legal = strchr(arrow->from, '0' + state) != NULL;
+    struct rdma_hca_qpc before, after;
+    unsigned changes;
+
+    qp_to(fix, QPN, service, state);
+    hca_cxtmgt_query_qp(fix->cm, QPN, &before);
+    changes = fix->changes;
+    g_assert_cmphex(modify(fix, arrow->op, QPN, service, 0), ==,
+                    legal ? RDMA_HCA_STAT_OK : RDMA_HCA_STAT_BAD_QP_STATE);
+    hca_cxtmgt_query_qp(fix->cm, QPN, &after);
+    if (legal) {
+        g_assert_cmpuint(qp_state(fix, QPN), ==, arrow->to);
+        g_assert_cmpuint(fix->changes - changes, ==, arrow->to != state);
+        if (arrow->to != state) {
+            g_assert_cmpuint(fix->from, ==, state);
+            g_assert_cmpuint(fix->to, ==, arrow->to);
+        }
+    } else {
+        g_assert_cmpmem(&before, sizeof(before), &after, sizeof(after));
+        g_assert_cmpuint(fix->changes, ==, changes);
+    }
+    qp_reset(fix, QPN);
+}
+
+static void test_qp_transitions(void)
+{
+    static const unsigned services[] = { RC, UC, UD };
+    Fix fix;
+
+    fix_init(&fix);
+    for (unsigned i = 0; i < G_N_ELEMENTS(arrows); i++) {
+        for (unsigned s = 0; s < G_N_ELEMENTS(services); s++) {
+            for (unsigned state = 0; state <= RDMA_HCA_QP_STATE_ERR; state++) {
+                try_arrow(&fix, &arrows[i], services[s], state);
+            }
+        }
+    }
+    g_assert_cmphex(modify(&fix, RDMA_HCA_CMD_NOP, QPN, RC, 0), ==,
+                    RDMA_HCA_STAT_BAD_OP);
+    fix_free(&fix);
+}
+
+/* A1-2, third and fourth column, by the numbers of the bits in A1-3 */
+
+typedef struct AttrRow {
+    uint16_t op;
+    unsigned from;
+    const char *allowed[UD + 1];        /* bits, by service type */
+} AttrRow;
+
+static const AttrRow attr_rows[] = {
+    { RDMA_HCA_CMD_RST2INIT_QPEE, 0,
+      { [RC] = "3 4 5", [UC] = "3 4 5", [UD] = "4 5 6" } },
+    { RDMA_HCA_CMD_INIT2INIT_QPEE, 1,
+      { [RC] = "3 4 5", [UC] = "3 4 5", [UD] = "4 5 6" } },
+    { RDMA_HCA_CMD_INIT2RTR_QPEE, 1,
+      { [RC] = "3 4 7 8 12 14 15 17 20", [UC] = "3 4 7 8 12 14 20",
+        [UD] = "4 6" } },
+    { RDMA_HCA_CMD_RTR2RTS_QPEE, 2,
+      { [RC] = "3 9 10 11 13 14 15 16 18", [UC] = "3 14 16 18",
+        [UD] = "6 16" } },
+    { RDMA_HCA_CMD_RTS2RTS_QPEE, 3,
+      { [RC] = "3 14 15 18", [UC] = "3 14 18", [UD] = "6" } },
+    { RDMA_HCA_CMD_SQERR2RTS_QPEE, 4,
+      { [RC] = "", [UC] = "3", [UD] = "6" } },
+    { RDMA_HCA_CMD_RTS2SQD_QPEE, 3, { [RC] = "2", [UC] = "2", [UD] = "2" } },
+    { RDMA_HCA_CMD_SQD2SQD_QPEE, 5,
+      { [RC] = "3 4 5 7 9 10 11 13 14 15 17 18", [UC] = "3 4 7 14 18",
+        [UD] = "4 6" } },
+    { RDMA_HCA_CMD_SQD2RTS_QPEE, 5,
+      { [RC] = "3 14 15 18", [UC] = "3 14 18", [UD] = "6" } },
+    { RDMA_HCA_CMD_2ERR_QPEE, 3, { [RC] = "", [UC] = "", [UD] = "" } },
+    { RDMA_HCA_CMD_ERR2RST_QPEE, 6, { [RC] = "", [UC] = "", [UD] = "" } },
+};
+
+static bool attr_allowed(const char *list, unsigned bit)
+{
+    g_auto(GStrv) bits = g_strsplit(list, " ", -1);
+    g_autofree char *name = g_strdup_printf("%u", bit);
+
+    /* STATE, CUR_STATE and CAP say nothing that the card needs. */
+    return bit == 0 || bit == 1 || bit == 19 ||
+           g_strv_contains((const char *const *)bits, name);
+}
+
+static void test_qp_attributes(void)
+{
+    static const unsigned services[] = { RC, UC, UD };
+    Fix fix;
+
+    fix_init(&fix);
+    for (unsigned i = 0; i < G_N_ELEMENTS(attr_rows) * 3; i++) {
+        const AttrRow *row = &attr_rows[i / 3];
+        unsigned service = services[i % 3];
+
+        for (unsigned bit = 0; bit < 32; bit++) {
+            bool ok = attr_allowed(row->allowed[service], bit);
+            uint8_t status;
+
+            qp_to(&fix, QPN, service, row->from);
+            status = modify(&fix, row->op, QPN, service, 1u << bit);
+            g_assert_cmphex(status, ==,
+                            ok ? RDMA_HCA_STAT_OK : RDMA_HCA_STAT_BAD_PARAM);
+            if (!ok) {
+                g_assert_cmpuint(qp_state(&fix, QPN), ==, row->from);
+            }
+            qp_reset(&fix, QPN);
+        }
+    }
+    fix_free(&fix);
+}
+
+/* Without an inbox: only where no attribute is needed. */
+static void test_qp_no_inbox(void)
+{
+    Fix fix;
+
+    fix_init(&fix);
+    for (unsigned i = 0; i < G_N_ELEMENTS(attr_rows); i++) {
+        const AttrRow *row = &attr_rows[i];
+        bool ok = row->op == RDMA_HCA_CMD_2ERR_QPEE ||
+                  row->op == RDMA_HCA_CMD_ERR2RST_QPEE ||
+                  row->op == RDMA_HCA_CMD_RTS2SQD_QPEE;
+
+        qp_to(&fix, QPN, RC, row->from);
+        g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, row->op, QPN, NULL,
+                                             false), ==,
+                        ok ? RDMA_HCA_STAT_OK : RDMA_HCA_STAT_BAD_PARAM);
+        qp_reset(&fix, QPN);
+    }
+    fix_free(&fix);
+}
+
+/* What RST2INIT and the others do with values that are no good */
+
+typedef struct BadValue {
+    uint16_t op;
+    unsigned service;
+    size_t word;
+    uint32_t value;
+} BadValue;
+
+#define WORD_OF(field) offsetof(struct rdma_hca_qpc, field)
+#define CREATE(field, value)                                                   \
+    { RDMA_HCA_CMD_RST2INIT_QPEE, RC, WORD_OF(field), value }
+
+static const BadValue bad_values[] = {
+    CREATE(flags, RDMA_HCA_PREP(RDMA_HCA_QPC_SERVICE, RDMA_HCA_QP_ST_RD)),
+    CREATE(flags, RDMA_HCA_PREP(RDMA_HCA_QPC_SERVICE, 4)),
+    CREATE(flags, RDMA_HCA_PREP(RDMA_HCA_QPC_SERVICE, 255)),
+    CREATE(pd, 1u << LOG_PDS),
+    CREATE(pd, UINT32_MAX),
+    CREATE(usr_page, 16),
+    CREATE(cqn_snd, CQN + 1),
+    CREATE(cqn_rcv, 1u << LOG_CQS),
+    CREATE(cqn_rcv, UINT32_MAX),
+    CREATE(snd_wqe_len, 0x1001),
+    CREATE(snd_wqe_len, 1u << 31),
+    CREATE(rcv_wqe_len, 0x820),
+    CREATE(rcv_wqe_len, 1u << 31),
+    CREATE(mtu_msgmax_sz, 0x00060500),
+    CREATE(mtu_msgmax_sz, 0x00060b00),
+    CREATE(mtu_msgmax_sz, 0x00040700),
+    CREATE(mtu_msgmax_sz, 0x000a0700),
+    CREATE(mtu_msgmax_sz, 0x00ffff00),
+    CREATE(rq_db_l, 0x1002),
+    CREATE(port_pkey, 0),
+    CREATE(port_pkey, RDMA_HCA_PREP(RDMA_HCA_QPC_PORT, 2)),
+    CREATE(port_pkey, RDMA_HCA_PREP(RDMA_HCA_QPC_PORT, 1) | 1),
+    { RDMA_HCA_CMD_INIT2RTR_QPEE, RC, WORD_OF(mtu_msgmax_sz), 0 },
+    { RDMA_HCA_CMD_INIT2RTR_QPEE, RC, WORD_OF(mtu_msgmax_sz), 5u << 29 },
+    { RDMA_HCA_CMD_INIT2RTR_QPEE, UC, WORD_OF(mtu_msgmax_sz), 7u << 29 },
+    { RDMA_HCA_CMD_INIT2RTR_QPEE, UC, WORD_OF(remote_qpn), 1u << 24 },
+    { RDMA_HCA_CMD_INIT2RTR_QPEE, RC, WORD_OF(params1), 17u << 16 },
+    { RDMA_HCA_CMD_INIT2RTR_QPEE, RC, WORD_OF(ackto_path), 1u << 16 },
+    { RDMA_HCA_CMD_RTR2RTS_QPEE, RC, WORD_OF(params1), 17u << 24 },
+    { RDMA_HCA_CMD_RTR2RTS_QPEE, UD, WORD_OF(next_send_psn), 1u << 24 },
+};
+
+static void test_qp_values(void)
+{
+    Fix fix;
+
+    fix_init(&fix);
+    for (unsigned i = 0; i < G_N_ELEMENTS(bad_values); i++) {
+        const BadValue *bad = &bad_values[i];
+        struct rdma_hca_qpc qpc = make_qpc(bad->service, 0);
+        struct rdma_hca_qpc before, after;
+        unsigned state = bad->op - RDMA_HCA_CMD_RST2INIT_QPEE;
+
+        qp_to(&fix, QPN, bad->service, state);
+        ((__be32 *)&qpc)[bad->word / 4] = GUINT32_TO_BE(bad->value);
+        hca_cxtmgt_query_qp(fix.cm, QPN, &before);
+        g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, bad->op, QPN, &qpc,
+                                             false), ==,
+                        RDMA_HCA_STAT_BAD_PARAM);
+        hca_cxtmgt_query_qp(fix.cm, QPN, &after);
+        g_assert_cmpmem(&before, sizeof(before), &after, sizeof(after));
+        qp_reset(&fix, QPN);
+    }
+    fix_free(&fix);
+}
+
+/* Mailboxes of random words: a status, and nothing worse. */
+static void test_qp_random(void)
+{
+    Fix fix;
+
+    fix_init(&fix);
+    for (unsigned i = 0; i < 100000; i++) {
+        const Arrow *arrow = &arrows[g_test_rand_int_range(
+            0, G_N_ELEMENTS(arrows))];
+        struct rdma_hca_qpc qpc = make_qpc(g_test_rand_int_range(0, 5), 0);
+        unsigned n = g_test_rand_int_range(0, 4);
+
+        while (n--) {
+            ((__be32 *)&qpc)[g_test_rand_int_range(0, 64)] =
+                g_test_rand_int() & 1 ? g_test_rand_int() :
+                                        -(g_test_rand_int() & 1);
+        }
+        hca_cxtmgt_modify_qp(fix.cm, arrow->op, g_test_rand_int_range(0, 70),
+                             &qpc, false);
+    }
+    fix_free(&fix);
+}
+
+static void test_qp_index(void)
+{
+    struct rdma_hca_qpc qpc;
+    Fix fix;
+
+    fix_init(&fix);
+    g_assert_cmphex(modify(&fix, RDMA_HCA_CMD_RST2INIT_QPEE, 1u << LOG_QPS, RC,
+                           0), ==, RDMA_HCA_STAT_BAD_INDEX);
+    g_assert_cmphex(modify(&fix, RDMA_HCA_CMD_ERR2RST_QPEE, UINT32_MAX, RC, 0),
+                    ==, RDMA_HCA_STAT_BAD_INDEX);
+    g_assert_cmphex(hca_cxtmgt_query_qp(fix.cm, 1u << LOG_QPS, &qpc), ==,
+                    RDMA_HCA_STAT_BAD_INDEX);
+    g_assert_null(hca_qp_find(fix.cm, QPN + (1u << LOG_QPS)));
+    /* All there are, and not one more. */
+    for (uint32_t qpn = 0; qpn < 1u << LOG_QPS; qpn++) {
+        qp_to(&fix, qpn, RC, RDMA_HCA_QP_STATE_INIT);
+    }
+    g_assert_cmpuint(hca_cxt_live(fix.cm)->qps, ==, 1u << LOG_QPS);
+    /* CLOSE_HCA tells the engines of each. */
+    fix.changes = 0;
+    hca_cxtmgt_close(fix.cm);
+    g_assert_cmpuint(fix.changes, ==, 1u << LOG_QPS);
+    g_assert_cmpuint(fix.to, ==, RDMA_HCA_QP_STATE_RST);
+    g_assert_null(hca_qp_find(fix.cm, 3));
+    fix_free(&fix);
+}
+
+/* The fields of HcaQp, and QUERY_QP with what the engines have done. */
+static void test_qp_fields(void)
+{
+    struct rdma_hca_qpc qpc;
+    HcaQp *qp;
+    Fix fix;
+
+    fix_init(&fix);
+    qp_to(&fix, QPN, RC, RDMA_HCA_QP_STATE_RTS);
+    qp = hca_qp_find(fix.cm, QPN);
+    g_assert_cmpuint(qp->qpn, ==, QPN);
+    g_assert_cmpuint(qp->pmtu, ==, 1024);
+    g_assert_cmpuint(qp->max_msg, ==, 1u << 30);
+    g_assert_cmphex(qp->remote_qpn, ==, 0xabcdef);
+    g_assert_cmphex(qp->pkey, ==, 0xffff);
+    g_assert_cmpuint(qp->path.dlid, ==, 0x321);
+    g_assert_cmpuint(qp->path.slid, ==, 77);
+    g_assert_cmpuint(qp->path.sl, ==, 2);
+    g_assert_true(qp->path.grh);
+    g_assert_cmphex(qp->path.tclass, ==, 0x5a);
+    g_assert_cmphex(qp->path.flow_label, ==, 0x12345);
+    g_assert_cmpuint(qp->path.hop_limit, ==, 64);
+    g_assert_cmphex(qp->access, ==, 0xe);
+    g_assert_cmpuint(qp->sra_max, ==, 4);
+    g_assert_cmpuint(qp->rra_max, ==, 16);
+    g_assert_cmpuint(qp->retry_count, ==, 5);
+    g_assert_cmpuint(qp->rnr_retry, ==, 6);
+    g_assert_cmpuint(qp->req.retries_left, ==, 5);
+    g_assert_cmpuint(qp->req.rnr_retries_left, ==, 6);
+    g_assert_cmpuint(qp->ack_timeout, ==, 14);
+    g_assert_cmpuint(qp->min_rnr_timer, ==, 12);
+    g_assert_cmphex(qp->req.next_psn, ==, 0x123456);
+    g_assert_cmphex(qp->req.unacked_psn, ==, 0x123456);
+    g_assert_cmphex(qp->resp.expected_psn, ==, 0x654321);
+    g_assert_cmphex(qp->rq_db, ==, 0x1000);
+    qp->req.next_psn = 0x123460;
+    qp->req.unacked_psn = 0x12345a;
+    qp->resp.expected_psn = 0xffffff;
+    qp->resp.msn = 42;
+    hca_cxtmgt_query_qp(fix.cm, QPN, &qpc);
+    g_assert_cmphex(GUINT32_FROM_BE(qpc.next_send_psn), ==, 0x123460);
+    g_assert_cmphex(GUINT32_FROM_BE(qpc.last_acked_psn), ==, 0x12345a);
+    g_assert_cmphex(GUINT32_FROM_BE(qpc.rnr_nextrecvpsn), ==, 0x0cffffff);
+    g_assert_cmphex(GUINT32_FROM_BE(qpc.rmsn), ==, 42);
+    g_assert_cmphex(GUINT32_FROM_BE(qpc.snd_wqe_len), ==, 0x1000);
+    /* RTS2RTS leaves PSNs and what its mask does not name. */
+    qpc = make_qpc(RC, RDMA_HCA_QP_ATTR_MIN_RNR_TIMER);
+    qpc.rnr_nextrecvpsn = GUINT32_TO_BE(0x1e000000);
+    qpc.params1 = 0;
+    g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, RDMA_HCA_CMD_RTS2RTS_QPEE,
+                                         QPN, &qpc, false), ==, 0);
+    g_assert_cmpuint(qp->min_rnr_timer, ==, 30);
+    g_assert_cmphex(qp->resp.expected_psn, ==, 0xffffff);
+    g_assert_cmphex(qp->access, ==, 0xe);
+    /* The context in ICM has the state. */
+    hca_qp_set_state(fix.cm, qp, RDMA_HCA_QP_STATE_ERR);
+    memcpy(&qpc, ram_at(fix.ram, fix.icm + QPC_BASE + QPN * 256),
+           sizeof(qpc));
+    g_assert_cmpuint(RDMA_HCA_GET(RDMA_HCA_QPC_STATE,
+                                  GUINT32_FROM_BE(qpc.flags)), ==, 6);
+    /* UD: datagrams of the port's MTU. */
+    qp_to(&fix, 6, UD, RDMA_HCA_QP_STATE_RTS);
+    qp = hca_qp_find(fix.cm, 6);
+    g_assert_cmpuint(qp->pmtu, ==, 2048);
+    g_assert_cmpuint(qp->max_msg, ==, 2048);
+    g_assert_cmphex(qp->qkey, ==, 0x80010000);
+    fix_free(&fix);
+}
+
+static void test_qp_drain(void)
+{
+    struct rdma_hca_qpc qpc;
+    HcaQp *qp;
+    Fix fix;
+
+    fix_init(&fix);
+    qp_to(&fix, QPN, RC, RDMA_HCA_QP_STATE_RTS);
+    qp = hca_qp_find(fix.cm, QPN);
+    g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, RDMA_HCA_CMD_RTS2SQD_QPEE,
+                                         QPN, NULL, true), ==, 0);
+    g_assert_true(qp->sqd_event);
+    hca_cxtmgt_query_qp(fix.cm, QPN, &qpc);
+    g_assert_true(GUINT32_FROM_BE(qpc.flags) & RDMA_HCA_QPC_SQ_DRAINING);
+    qp->req.drained = true;
+    hca_cxtmgt_query_qp(fix.cm, QPN, &qpc);
+    g_assert_false(GUINT32_FROM_BE(qpc.flags) & RDMA_HCA_QPC_SQ_DRAINING);
+    fix_free(&fix);
+}
+
+/* INIT2INIT takes what the mask names; all if it names nothing. */
+static void test_qp_init2init(void)
+{
+    struct rdma_hca_qpc qpc = make_qpc(RC, RDMA_HCA_QP_ATTR_ACCESS_FLAGS);
+    HcaQp *qp;
+    Fix fix;
+
+    fix_init(&fix);
+    qp_to(&fix, QPN, RC, RDMA_HCA_QP_STATE_INIT);
+    qp = hca_qp_find(fix.cm, QPN);
+    qpc.params1 = 0;
+    qpc.port_pkey = 0;
+    g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, RDMA_HCA_CMD_INIT2INIT_QPEE,
+                                         QPN, &qpc, false), ==, 0);
+    g_assert_cmphex(qp->access, ==, 0);
+    g_assert_cmpuint(qp->port, ==, 1);
+    qpc.opt_param_mask = 0;
+    g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, RDMA_HCA_CMD_INIT2INIT_QPEE,
+                                         QPN, &qpc, false), ==,
+                    RDMA_HCA_STAT_BAD_PARAM);
+    qpc.opt_param_mask = GUINT32_TO_BE(RDMA_HCA_QP_ATTR_STATE);
+    g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, RDMA_HCA_CMD_INIT2INIT_QPEE,
+                                         QPN, &qpc, false), ==, 0);
+    fix_free(&fix);
+}
+
+/* ICM that is not there */
+static void test_icm_missing(void)
+{
+    struct rdma_hca_eqc eqc;
+    struct rdma_hca_cqc cqc;
+    Fix fix;
+
+    fix_init(&fix);
+    g_assert_cmphex(hca_cxtmgt_unmap_icm(fix.cm, QPC_BASE, 33), ==, 0);
+    g_assert_cmphex(hca_cxtmgt_unmap_icm(fix.cm, QPC_BASE, 1), ==,
+                    RDMA_HCA_STAT_BAD_PARAM);
+    g_assert_cmphex(modify(&fix, RDMA_HCA_CMD_RST2INIT_QPEE, QPN, RC, 0), ==,
+                    RDMA_HCA_STAT_BAD_SEG_PARAM);
+    g_assert_null(hca_qp_find(fix.cm, QPN));
+    cqc = make_cqc(&fix, EQN, LOG_CQ, 0);
+    g_assert_cmphex(hca_cxtmgt_sw2hw_cq(fix.cm, 3, &cqc), ==,
+                    RDMA_HCA_STAT_BAD_SEG_PARAM);
+    eqc = make_eqc(&fix, LOG_EQ, 2, RDMA_HCA_EQ_STATE_ARMED);
+    g_assert_cmphex(hca_cxtmgt_sw2hw_eq(fix.cm, 2, &eqc), ==,
+                    RDMA_HCA_STAT_BAD_SEG_PARAM);
+    /* Mapped, but onto registers of a device. */
+    g_assert_cmphex(hca_cxtmgt_map_icm(fix.cm, QPC_BASE, RAM_HOLE, 33), ==, 0);
+    g_assert_cmphex(modify(&fix, RDMA_HCA_CMD_RST2INIT_QPEE, QPN, RC, 0), ==,
+                    RDMA_HCA_STAT_BAD_SEG_PARAM);
+    g_assert_cmpuint(hca_cxt_live(fix.cm)->qps, ==, 0);
+    fix_free(&fix);
+}
+
+static void test_init_limits(void)
+{
+    uint64_t space = (uint64_t)HCA_ICM_MAX_PAGES << 12;
+    struct rdma_hca_qpc qpc = make_qpc(RC, 0);
+    Fix fix;
+
+    fix_init(&fix);
+    hca_cxtmgt_close(fix.cm);
+    /* Nothing answers before INIT_HCA. */
+    g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, RDMA_HCA_CMD_RST2INIT_QPEE,
+                                         0, &qpc, false), ==,
+                    RDMA_HCA_STAT_BAD_INDEX);
+    g_assert_cmphex(hca_cxtmgt_hw2sw_cq(fix.cm, 0), ==,
+                    RDMA_HCA_STAT_BAD_INDEX);
+    hca_eq_doorbell_write(fix.cm, EQN, 0);
+    cq_doorbell(&fix, CQN, 0, 0);
+    g_assert_cmphex(hca_cxtmgt_init(fix.cm, 0, LOG_QPS + 1, 0, 0, 0, 0), ==,
+                    RDMA_HCA_STAT_EXCEED_LIM);
+    g_assert_cmphex(hca_cxtmgt_init(fix.cm, 0, 0, 0, 255, 0, 0), ==,
+                    RDMA_HCA_STAT_EXCEED_LIM);
+    g_assert_cmphex(hca_cxtmgt_init(fix.cm, space, 0, 0, 0, 0, 0), ==,
+                    RDMA_HCA_STAT_BAD_PARAM);
+    g_assert_cmphex(hca_cxtmgt_init(fix.cm, 0, 0, space - 64, 1, 0, 0), ==,
+                    RDMA_HCA_STAT_BAD_PARAM);
+    g_assert_cmphex(hca_cxtmgt_init(fix.cm, 0, 0, 0, 0, UINT64_MAX - 63, 0),
+                    ==, RDMA_HCA_STAT_BAD_PARAM);
+    fix_free(&fix);
+}
+
+/* 3.2.5: completion queues */
+
+static const struct rdma_hca_cqe good_cqe = { .my_qpn = 0x12345678 };
+
+static void post(Fix *fix, HcaQp *qp, bool solicited)
+{
+    struct rdma_hca_cqe cqe = good_cqe;
+
+    cqe.byte_cnt = GUINT32_TO_LE(7);
+    cqe.ctrl = GUINT32_TO_LE(RDMA_HCA_PREP(RDMA_HCA_CQE_OWNER, 0xff) |
+                             RDMA_HCA_PREP(RDMA_HCA_CQE_OPCODE, 0x0a));
+    hca_cq_post(fix->cm, HCA_V2P_RTC, qp, CQN, &cqe, solicited);
+}
+
+static HcaQp *fix_qp(Fix *fix)
+{
+    qp_to(fix, QPN, RC, RDMA_HCA_QP_STATE_RTS);
+    return hca_qp_find(fix->cm, QPN);
+}
+
+static void test_cq_entries(void)
+{
+    Fix fix;
+    Queues q = fix_init(&fix);
+    HcaQp *qp = fix_qp(&fix);
+
+    for (uint32_t i = 0; i < 40; i++) {
+        const struct rdma_hca_cqe *cqe = cqe_at(&fix, q.cq, i);
+
+        memset((void *)cqe, RDMA_HCA_OWNER_HW, sizeof(*cqe));
+        post(&fix, qp, false);
+        g_assert_cmphex(cqe->my_qpn, ==, good_cqe.my_qpn);
+        g_assert_cmphex(GUINT32_FROM_LE(cqe->ctrl), ==, 0x0000000a);
+        cq_doorbell(&fix, CQN, RDMA_HCA_CQ_DB_CMD_SET_CI, i + 1);
+    }
+    g_assert_cmpuint(hca_cxt_counters(fix.cm)->cqes, ==, 40);
+    g_assert_cmpuint(hca_cxt_counters(fix.cm)->eqes, ==, 0);
+    fix_free(&fix);
+}
+
+/* Arming: one event for each, at once if there is something already. */
+static void test_cq_arm(void)
+{
+    Fix fix;
+    Queues q = fix_init(&fix);
+    HcaQp *qp = fix_qp(&fix);
+    uint32_t ci = 0;
+
+    post(&fix, qp, true);
+    g_assert_cmpuint(eq_producer(&fix, EQN), ==, 0);
+    cq_doorbell(&fix, CQN, RDMA_HCA_CQ_DB_CMD_ARM_NEXT, ci);
+    g_assert_cmpuint(eq_producer(&fix, EQN), ==, 1);
+    expect_eqe(&fix, q.eq, LOG_EQ, 0, RDMA_HCA_EVENT_COMP, CQN);
+    g_assert_cmpuint(fix.ram->msix[EQN], ==, 1);
+    /* Fired: no more until armed again. */
+    post(&fix, qp, true);
+    g_assert_cmpuint(eq_producer(&fix, EQN), ==, 1);
+    ci = 2;
+    cq_doorbell(&fix, CQN, RDMA_HCA_CQ_DB_CMD_ARM_NEXT, ci);
+    g_assert_cmpuint(eq_producer(&fix, EQN), ==, 1);
+    post(&fix, qp, false);
+    post(&fix, qp, false);
+    g_assert_cmpuint(eq_producer(&fix, EQN), ==, 2);
+    ci = 4;
+    hca_eq_doorbell_write(fix.cm, EQN, 2);
+    /* Solicited only: not for others, at once for one before. */
+    cq_doorbell(&fix, CQN, RDMA_HCA_CQ_DB_CMD_ARM_SOLICITED, ci);
+    post(&fix, qp, false);
+    g_assert_cmpuint(eq_producer(&fix, EQN), ==, 2);
+    post(&fix, qp, true);
+    g_assert_cmpuint(eq_producer(&fix, EQN), ==, 3);
+    cq_doorbell(&fix, CQN, RDMA_HCA_CQ_DB_CMD_ARM_SOLICITED, ci);
+    g_assert_cmpuint(eq_producer(&fix, EQN), ==, 4);
+    ci = 6;
+    cq_doorbell(&fix, CQN, RDMA_HCA_CQ_DB_CMD_ARM_SOLICITED, ci);
+    g_assert_cmpuint(eq_producer(&fix, EQN), ==, 4);
+    /* ARM_NEXT is not weakened by ARM_SOLICITED. */
+    cq_doorbell(&fix, CQN, RDMA_HCA_CQ_DB_CMD_ARM_NEXT, ci);
+    cq_doorbell(&fix, CQN, RDMA_HCA_CQ_DB_CMD_ARM_SOLICITED, ci);
+    post(&fix, qp, false);
+    g_assert_cmpuint(eq_producer(&fix, EQN), ==, 5);
+    g_assert_cmpuint(fix.ram->msix[EQN], ==, 1);
+    fix_free(&fix);
+}
+
+/* An error is solicited; a CQ may be armed when it is made. */
+static void test_cq_arm_error(void)
+{
+    struct rdma_hca_cqe cqe = { 0 };
+    struct rdma_hca_cqc cqc;
+    HcaQp *qp;
+    Fix fix;
+
+    fix_init(&fix);
+    qp = fix_qp(&fix);
+    cqc = make_cqc(&fix, EQN, LOG_CQ, 0);
+    cqc.flags |= GUINT32_TO_BE(RDMA_HCA_PREP(
+        RDMA_HCA_CQC_STATE, RDMA_HCA_CQ_STATE_ARMED_SOLICITED));
+    g_assert_cmphex(hca_cxtmgt_sw2hw_cq(fix.cm, 7, &cqc), ==, 0);
+    hca_cq_post(fix.cm, HCA_V2P_RRC, qp, 7, &cqe, false);
+    g_assert_cmpuint(eq_producer(&fix, EQN), ==, 0);
+    cqe.ctrl = GUINT32_TO_LE(RDMA_HCA_OPCODE_INVALID);
+    hca_cq_post(fix.cm, HCA_V2P_RRC, qp, 7, &cqe, false);
+    g_assert_cmpuint(eq_producer(&fix, EQN), ==, 1);
+    g_assert_cmphex(hca_cxtmgt_query_cq(fix.cm, 7, &cqc), ==, 0);
+    g_assert_cmpuint(RDMA_HCA_GET(RDMA_HCA_CQC_STATE,
+                                  GUINT32_FROM_BE(cqc.flags)), ==,
+                     RDMA_HCA_CQ_STATE_FIRED);
+    g_assert_cmpuint(GUINT32_FROM_BE(cqc.last_notified_index), ==, 2);
+    g_assert_cmpuint(hca_cxt_counters(fix.cm)->error_cqes, ==, 1);
+    fix_free(&fix);
+}
+
+static void test_cq_doorbell_bad(void)
+{
+    HcaCxtCounters *counters;
+    HcaQp *qp;
+    Fix fix;
+
+    fix_init(&fix);
+    counters = hca_cxt_counters(fix.cm);
+    qp = fix_qp(&fix);
+    for (unsigned i = 0; i < 3; i++) {
+        post(&fix, qp, false);
+    }
+    hca_cq_doorbell(fix.cm, UAR + 1, CQN | 2u << 24, 0);
+    g_assert_cmpuint(counters->db_bad_uar, ==, 1);
+    cq_doorbell(&fix, CQN + 1, RDMA_HCA_CQ_DB_CMD_ARM_NEXT, 0);
+    cq_doorbell(&fix, 0xffffff, RDMA_HCA_CQ_DB_CMD_ARM_NEXT, 0);
+    g_assert_cmpuint(counters->db_bad_cqn, ==, 2);
+    cq_doorbell(&fix, CQN, RDMA_HCA_CQ_DB_CMD_ARM_NEXT, 4);
+    cq_doorbell(&fix, CQN, RDMA_HCA_CQ_DB_CMD_ARM_NEXT, 0x7fffffff);
+    g_assert_cmpuint(counters->db_bad_ci, ==, 2);
+    cq_doorbell(&fix, CQN, 0xff, 3);
+    g_assert_cmpuint(eq_producer(&fix, EQN), ==, 0);
+    /* An old index does not take room away that was given. */
+    cq_doorbell(&fix, CQN, RDMA_HCA_CQ_DB_CMD_SET_CI, 1);
+    for (unsigned i = 0; i < 8; i++) {
+        post(&fix, qp, false);
+    }
+    g_assert_cmpuint(counters->cq_overruns, ==, 0);
+    fix_free(&fix);
+}
+
+/* Overrun: one event, the QP in ERR, entries lost and counted. */
+static void test_cq_overrun(void)
+{
+    struct rdma_hca_cqc cqc;
+    Fix fix;
+    Queues q = fix_init(&fix);
+    HcaQp *qp = fix_qp(&fix);
+
+    for (unsigned i = 0; i < 8; i++) {
+        post(&fix, qp, false);
+    }
+    g_assert_cmpuint(qp->state, ==, RDMA_HCA_QP_STATE_RTS);
+    for (unsigned i = 0; i < 5; i++) {
+        post(&fix, qp, false);
+    }
+    g_assert_cmpuint(qp->state, ==, RDMA_HCA_QP_STATE_ERR);
+    g_assert_cmpuint(eq_producer(&fix, EQN), ==, 1);
+    expect_eqe(&fix, q.eq, LOG_EQ, 0, RDMA_HCA_EVENT_CQ_ERROR, CQN);
+    g_assert_cmpuint(GUINT32_FROM_LE(
+                         eqe_at(&fix, q.eq, LOG_EQ, 0)->cq.syndrome), ==,
+                     RDMA_HCA_CQ_ERROR_OVERRUN);
+    g_assert_cmpuint(hca_cxt_counters(fix.cm)->cq_overruns, ==, 1);
+    g_assert_cmpuint(hca_cxt_counters(fix.cm)->cqes_lost, ==, 5);
+    hca_cxtmgt_query_cq(fix.cm, CQN, &cqc);
+    g_assert_cmpuint(RDMA_HCA_GET(RDMA_HCA_CQC_STATUS,
+                                  GUINT32_FROM_BE(cqc.flags)), ==,
+                     RDMA_HCA_CQ_STATUS_OVERFLOW);
+    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, CQN, 5, KEY), ==,
+                    RDMA_HCA_STAT_BAD_RES_STATE);
+    fix_free(&fix);
+}
+
+/* The consumer index in memory is read before that is said. */
+static void test_cq_ci_record(void)
+{
+    uint64_t record;
+    uint32_t *ci;
+    struct rdma_hca_cqc cqc;
+    HcaQp *qp;
+    Fix fix;
+
+    fix_init(&fix);
+    qp_to(&fix, QPN, RC, RDMA_HCA_QP_STATE_RTS);
+    qp = hca_qp_find(fix.cm, QPN);
+    g_assert_cmphex(hca_cxtmgt_hw2sw_cq(fix.cm, CQN), ==,
+                    RDMA_HCA_STAT_RESOURCE_BUSY);
+    qp_reset(&fix, QPN);
+    g_assert_cmphex(hca_cxtmgt_hw2sw_cq(fix.cm, CQN), ==, 0);
+    record = ram_alloc(fix.ram, 1) + 64;
+    ci = ram_at(fix.ram, record);
+    new_cq(&fix, CQN, EQN, record);
+    qp = fix_qp(&fix);
+    for (uint32_t i = 0; i < 100; i++) {
+        post(&fix, qp, false);
+        *ci = GUINT32_TO_LE(i);
+    }
+    g_assert_cmpuint(hca_cxt_counters(fix.cm)->cq_overruns, ==, 0);
+    /* Nonsense in it makes no room. */
+    *ci = GUINT32_TO_LE(1000);
+    for (uint32_t i = 0; i < 9; i++) {
+        post(&fix, qp, false);
+    }
+    g_assert_cmpuint(hca_cxt_counters(fix.cm)->cq_overruns, ==, 1);
+    hca_cxtmgt_query_cq(fix.cm, CQN, &cqc);
+    g_assert_cmpuint(GUINT32_FROM_BE(cqc.producer_index) -
+                         GUINT32_FROM_BE(cqc.consumer_index), ==, 8);
+    fix_free(&fix);
+}
+
+static void test_cq_unwritable(void)
+{
+    struct rdma_hca_cqe cqe = good_cqe;
+    struct rdma_hca_cqc cqc;
+    Fix fix;
+    Queues q = fix_init(&fix);
+    HcaQp *qp = fix_qp(&fix);
+
+    cqc = make_cqc(&fix, EQN, LOG_CQ, 0);
+    cqc.lkey = GUINT32_TO_BE(KEY + 1);
+    g_assert_cmphex(hca_cxtmgt_sw2hw_cq(fix.cm, 3, &cqc), ==, 0);
+    hca_cq_post(fix.cm, HCA_V2P_EE, qp, 3, &cqe, false);
+    hca_cq_post(fix.cm, HCA_V2P_EE, qp, 3, &cqe, false);
+    g_assert_cmpuint(eq_producer(&fix, EQN), ==, 1);
+    g_assert_cmpuint(GUINT32_FROM_LE(
+                         eqe_at(&fix, q.eq, LOG_EQ, 0)->cq.syndrome), ==,
+                     RDMA_HCA_CQ_ERROR_ACCESS);
+    g_assert_cmpuint(qp->state, ==, RDMA_HCA_QP_STATE_ERR);
+    fix_free(&fix);
+}
+
+/* RESIZE_CQ: entries outstanding stay where they are, new ones go on. */
+static void test_cq_resize(void)
+{
+    struct rdma_hca_mpt mpt;
+    uint64_t other;
+    struct rdma_hca_cqe *cqe;
+    HcaQp *qp;
+    Fix fix;
+    Queues q = fix_init(&fix);
+
+    qp = fix_qp(&fix);
+    other = ram_alloc(fix.ram, 2);
+    hca_v2p_query_mpt(fix.v2p, KEY, &mpt);
+    mpt.key = GUINT32_TO_BE(KEY + 1);
+    mpt.start_l = GUINT32_TO_BE((uint32_t)other);
+    mpt.length_l = GUINT32_TO_BE(2 * RAM_PAGE);
+    g_assert_cmphex(hca_v2p_write_mpt(fix.v2p, KEY + 1, &mpt), ==, 0);
+    for (unsigned i = 0; i < 5; i++) {
+        post(&fix, qp, false);
+    }
+    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, CQN, 2, KEY + 1), ==,
+                    RDMA_HCA_STAT_BAD_SIZE);
+    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, CQN, 23, KEY + 1), ==,
+                    RDMA_HCA_STAT_BAD_PARAM);
+    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, CQN + 1, 4, KEY + 1), ==,
+                    RDMA_HCA_STAT_BAD_RES_STATE);
+    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, 99, 4, KEY + 1), ==,
+                    RDMA_HCA_STAT_BAD_INDEX);
+    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, CQN, 4, KEY + 1), ==, 0);
+    for (unsigned i = 5; i < 16; i++) {
+        post(&fix, qp, false);
+        cqe = (struct rdma_hca_cqe *)ram_at(fix.ram, other + q.cq) + i;
+        g_assert_cmphex(cqe->my_qpn, ==, good_cqe.my_qpn);
+    }
+    g_assert_cmphex(GUINT32_FROM_LE(cqe_at(&fix, q.cq, 5)->ctrl) >> 24, ==,
+                    RDMA_HCA_OWNER_HW);
+    g_assert_cmpuint(hca_cxt_counters(fix.cm)->cq_overruns, ==, 0);
+    post(&fix, qp, false);
+    g_assert_cmpuint(hca_cxt_counters(fix.cm)->cq_overruns, ==, 1);
+    fix_free(&fix);
+}
+
+typedef struct BadCq {
+    size_t word;
+    uint32_t value;
+} BadCq;
+
+static void test_cq_values(void)
+{
+#define CQ_WORD(field) offsetof(struct rdma_hca_cqc, field)
+    static const BadCq bad[] = {
+        { CQ_WORD(flags), 0 },
+        { CQ_WORD(flags), RDMA_HCA_CQC_TR | 9u << 28 },
+        { CQ_WORD(flags), RDMA_HCA_CQC_TR | 2u << 8 },
+        { CQ_WORD(flags), RDMA_HCA_CQC_TR | 10u << 8 },
+        { CQ_WORD(start_l), 8 },
+        { CQ_WORD(logsize_usrpage), 23u << 24 },
+        { CQ_WORD(logsize_usrpage), 255u << 24 },
+        { CQ_WORD(logsize_usrpage), 16 },
+        { CQ_WORD(comp_eqn), EQN + 1 },
+        { CQ_WORD(comp_eqn), UINT32_MAX },
+        { CQ_WORD(pd), 1u << LOG_PDS },
+        { CQ_WORD(ci_db_l), 2 },
+    };
+    struct rdma_hca_cqc cqc;
+    Fix fix;
+
+    fix_init(&fix);
+    for (unsigned i = 0; i < G_N_ELEMENTS(bad); i++) {
+        cqc = make_cqc(&fix, EQN, 0, 0);
+        ((__be32 *)&cqc)[bad[i].word / 4] = GUINT32_TO_BE(bad[i].value);
+        g_assert_cmphex(hca_cxtmgt_sw2hw_cq(fix.cm, 1, &cqc), ==,
+                        RDMA_HCA_STAT_BAD_PARAM);
+    }
+    cqc = make_cqc(&fix, EQN, 0, 0);
+    g_assert_cmphex(hca_cxtmgt_sw2hw_cq(fix.cm, CQN, &cqc), ==,
+                    RDMA_HCA_STAT_BAD_RESOURCE);
+    g_assert_cmphex(hca_cxtmgt_sw2hw_cq(fix.cm, 1u << LOG_CQS, &cqc), ==,
+                    RDMA_HCA_STAT_BAD_INDEX);
+    g_assert_cmphex(hca_cxtmgt_hw2sw_cq(fix.cm, 1), ==,
+                    RDMA_HCA_STAT_BAD_RES_STATE);
+    g_assert_cmphex(hca_cxtmgt_query_cq(fix.cm, UINT32_MAX, &cqc), ==,
+                    RDMA_HCA_STAT_BAD_INDEX);
+    g_assert_cmpuint(hca_cxt_live(fix.cm)->cqs, ==, 1);
+    fix_free(&fix);
+}
+
+/* 3.2.4: event queues */
+
+/* Every CQ fires into an EQ of four entries; none is lost. */
+static void test_eq_full_completions(void)
+{
+    struct rdma_hca_cqe cqe = good_cqe;
+    bool seen[1u << LOG_CQS] = { 0 };
+    uint32_t ci = 0;
+    Fix fix;
+    Queues q = fix_init(&fix);
+    HcaQp *qp = fix_qp(&fix);
+
+    for (uint32_t cqn = 3; cqn < 1u << LOG_CQS; cqn++) {
+        new_cq(&fix, cqn, EQN, 0);
+        cq_doorbell(&fix, cqn, RDMA_HCA_CQ_DB_CMD_ARM_NEXT, 0);
+        hca_cq_post(fix.cm, HCA_V2P_EE, qp, cqn, &cqe, false);
+    }
+    g_assert_cmpuint(eq_producer(&fix, EQN), ==, 4);
+    /* One of those that wait goes away before its turn. */
+    g_assert_cmphex(hca_cxtmgt_hw2sw_cq(fix.cm, 20), ==, 0);
+    while (ci < eq_producer(&fix, EQN)) {
+        const struct rdma_hca_eqe *eqe = eqe_at(&fix, q.eq, LOG_EQ, ci++);
+
+        g_assert_cmphex(eqe->type, ==, RDMA_HCA_EVENT_COMP);
+        seen[GUINT32_FROM_LE(eqe->cq.cqn)] = true;
+        hca_eq_doorbell_write(fix.cm, EQN, ci);
+    }
+    for (uint32_t cqn = 3; cqn < 1u << LOG_CQS; cqn++) {
+        g_assert_cmpint(seen[cqn], ==, cqn != 20);
+    }
+    fix_free(&fix);
+}
+
+static void qp_event(Fix *fix, uint8_t type, uint32_t qpn)
+{
+    HcaEvent event = { .type = type, .number = qpn };
+
+    hca_eq_event(fix->cm, &event);
+}
+
+static void port_event(Fix *fix, uint8_t subtype)
+{
+    HcaEvent event = { .type = RDMA_HCA_EVENT_PORT_CHANGE, .number = 1,
+                       .subtype = subtype };
+
+    hca_eq_event(fix->cm, &event);
+}
+
+/* Take all entries; how many there were of each type and number. */
+static void drain_eq(Fix *fix, uint64_t queue, unsigned count[64])
+{
+    struct rdma_hca_eqc eqc;
+    uint32_t ci;
+
+    hca_cxtmgt_query_eq(fix->cm, EQN, &eqc);
+    ci = GUINT32_FROM_BE(eqc.consumer_index);
+    while (ci < eq_producer(fix, EQN)) {
+        count[eqe_at(fix, queue, LOG_EQ, ci++)->type]++;
+        hca_eq_doorbell_write(fix->cm, EQN, ci);
+    }
+}
+
+static void test_eq_full_async(void)
+{
+    unsigned count[64] = { 0 };
+    Fix fix;
+    Queues q = fix_init(&fix);
+
+    for (uint32_t qpn = 0; qpn < 32; qpn++) {
+        qp_to(&fix, qpn, RC, RDMA_HCA_QP_STATE_RTS);
+        qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, qpn);
+        qp_event(&fix, RDMA_HCA_EVENT_SQ_DRAINED, qpn);
+        qp_event(&fix, RDMA_HCA_EVENT_WQ_ACCESS_ERROR, qpn);
+    }
+    for (unsigned i = 0; i < 5; i++) {
+        port_event(&fix, RDMA_HCA_PORT_CHANGE_DOWN);
+        port_event(&fix, RDMA_HCA_PORT_CHANGE_ACTIVE);
+    }
+    qp_event(&fix, RDMA_HCA_EVENT_LOCAL_CATAS_ERROR, 0);
+    g_assert_true(hca_eq_command(fix.cm, 0x55, 3, UINT64_MAX));
+    g_assert_true(hca_eq_command_pending(fix.cm));
+    /* A QP that is gone has no events any more. */
+    qp_reset(&fix, 31);
+    g_assert_cmpuint(eq_producer(&fix, EQN), ==, 4);
+    drain_eq(&fix, q.eq, count);
+    g_assert_false(hca_eq_command_pending(fix.cm));
+    g_assert_cmpuint(count[RDMA_HCA_EVENT_COMM_EST], ==, 31);
+    g_assert_cmpuint(count[RDMA_HCA_EVENT_SQ_DRAINED], ==, 31);
+    g_assert_cmpuint(count[RDMA_HCA_EVENT_WQ_ACCESS_ERROR], ==, 31);
+    g_assert_cmpuint(count[RDMA_HCA_EVENT_PORT_CHANGE], ==, 2);
+    g_assert_cmpuint(count[RDMA_HCA_EVENT_LOCAL_CATAS_ERROR], ==, 1);
+    g_assert_cmpuint(count[RDMA_HCA_EVENT_CMD], ==, 1);
+    fix_free(&fix);
+}
+
+/* CQ_ERROR waits like the others; the CQ may go first. */
+static void test_eq_full_cq_error(void)
+{
+    unsigned count[64] = { 0 };
+    HcaQp *qp;
+    Fix fix;
+    Queues q = fix_init(&fix);
+
+    qp_to(&fix, 9, RC, RDMA_HCA_QP_STATE_RTS);
+    for (unsigned i = 0; i < 4; i++) {
+        qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, 9);
+    }
+    qp = fix_qp(&fix);
+    for (unsigned i = 0; i < 9; i++) {
+        post(&fix, qp, false);
+    }
+    drain_eq(&fix, q.eq, count);
+    g_assert_cmpuint(count[RDMA_HCA_EVENT_CQ_ERROR], ==, 1);
+    g_assert_cmpuint(count[RDMA_HCA_EVENT_COMM_EST], ==, 4);
+    fix_free(&fix);
+}
+
+/* Interrupts: one for each arm; at once if there is an entry. */
+static void test_eq_interrupts(void)
+{
+    struct rdma_hca_eqc eqc;
+    Fix fix;
+
+    fix_init(&fix);
+    qp_to(&fix, QPN, RC, RDMA_HCA_QP_STATE_RTS);
+    qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, QPN);
+    qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, QPN);
+    g_assert_cmpuint(fix.ram->msix[EQN], ==, 1);
+    hca_eq_doorbell_write(fix.cm, EQN, 1);
+    g_assert_cmpuint(fix.ram->msix[EQN], ==, 1);
+    hca_eq_doorbell_write(fix.cm, EQN, RDMA_HCA_EQ_DB_ARM | 1);
+    g_assert_cmpuint(fix.ram->msix[EQN], ==, 2);
+    hca_eq_doorbell_write(fix.cm, EQN, RDMA_HCA_EQ_DB_ARM | 2);
+    g_assert_cmpuint(fix.ram->msix[EQN], ==, 2);
+    qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, QPN);
+    g_assert_cmpuint(fix.ram->msix[EQN], ==, 3);
+    /* Beyond what there is, or back. */
+    hca_eq_doorbell_write(fix.cm, EQN, RDMA_HCA_EQ_DB_ARM | 4);
+    hca_eq_doorbell_write(fix.cm, EQN, RDMA_HCA_EQ_DB_ARM | 1);
+    hca_eq_doorbell_write(fix.cm, 7, RDMA_HCA_EQ_DB_ARM);
+    hca_eq_doorbell_write(fix.cm, UINT32_MAX, RDMA_HCA_EQ_DB_ARM);
+    g_assert_cmpuint(hca_cxt_counters(fix.cm)->db_bad_ci, ==, 2);
+    g_assert_cmpuint(hca_cxt_counters(fix.cm)->db_bad_eqn, ==, 2);
+    g_assert_cmpuint(fix.ram->msix[EQN], ==, 3);
+    /* ALWAYS_ARMED: one for each entry. */
+    eqc = make_eqc(&fix, LOG_EQ, 5, RDMA_HCA_EQ_STATE_ALWAYS_ARMED);
+    g_assert_cmphex(hca_cxtmgt_sw2hw_eq(fix.cm, 4, &eqc), ==, 0);
+    g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 4, UINT64_MAX, false), ==, 0);
+    qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, QPN);
+    qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, QPN);
+    g_assert_cmpuint(fix.ram->msix[5], ==, 2);
+    g_assert_cmpuint(fix.ram->msix_bad, ==, 0);
+    fix_free(&fix);
+}
+
+/* The consumer index has 24 bits; the producer goes past them. */
+static void test_eq_wrap(void)
+{
+    struct rdma_hca_eqc eqc;
+    uint32_t ci = 0xfffffe;
+    Fix fix;
+
+    fix_init(&fix);
+    eqc = make_eqc(&fix, LOG_EQ, 2, RDMA_HCA_EQ_STATE_ARMED);
+    eqc.consumer_index = eqc.producer_index = GUINT32_TO_BE(ci);
+    g_assert_cmphex(hca_cxtmgt_sw2hw_eq(fix.cm, 2, &eqc), ==, 0);
+    g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 2, UINT64_MAX, false), ==, 0);
+    qp_to(&fix, QPN, RC, RDMA_HCA_QP_STATE_RTS);
+    for (unsigned i = 0; i < 20; i++) {
+        qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, QPN);
+        hca_eq_doorbell_write(fix.cm, 2, ++ci & RDMA_HCA_EQ_DB_CI);
+    }
+    g_assert_cmphex(eq_producer(&fix, 2), ==, ci);
+    g_assert_cmpuint(hca_cxt_counters(fix.cm)->db_bad_ci, ==, 0);
+    g_assert_cmpuint(hca_cxt_counters(fix.cm)->eq_waits, ==, 0);
+    fix_free(&fix);
+}
+
+/* MAP_EQ: each type goes to the EQ that asked last, or nowhere. */
+static void test_eq_map(void)
+{
+    HcaCxtCounters *counters;
+    struct rdma_hca_eqc eqc;
+    Fix fix;
+
+    fix_init(&fix);
+    counters = hca_cxt_counters(fix.cm);
+    new_eq(&fix, 2, LOG_EQ);
+    qp_to(&fix, QPN, RC, RDMA_HCA_QP_STATE_RTS);
+    for (unsigned type = 1; type < 0x15; type++) {
+        uint32_t before = eq_producer(&fix, 2);
+
+        g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 2, UINT64_C(1) << type,
+                                          false), ==, 0);
+        qp_event(&fix, type, QPN);
+        g_assert_cmpuint(eq_producer(&fix, 2), ==, before + 1);
+        hca_eq_doorbell_write(fix.cm, 2, before + 1);
+        hca_cxtmgt_query_eq(fix.cm, 2, &eqc);
+        g_assert_cmphex(GUINT32_FROM_BE(eqc.event_mask_l), ==, 1u << type);
+        /* Unmapped by another it stays; by itself it goes. */
+        g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, EQN, UINT64_MAX, true), ==,
+                        0);
+        qp_event(&fix, type, QPN);
+        g_assert_cmpuint(eq_producer(&fix, 2), ==, before + 2);
+        hca_eq_doorbell_write(fix.cm, 2, before + 2);
+        g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 2, UINT64_MAX, true), ==, 0);
+        counters->events_unmapped = 0;
+        qp_event(&fix, type, QPN);
+        g_assert_cmpuint(counters->events_unmapped, ==, 1);
+    }
+    g_assert_false(hca_eq_command(fix.cm, 1, 0, 0));
+    g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 3, 1, false), ==,
+                    RDMA_HCA_STAT_BAD_RES_STATE);
+    g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 0x7fffffff, 1, false), ==,
+                    RDMA_HCA_STAT_BAD_INDEX);
+    fix_free(&fix);
+}
+
+static void test_eq_life(void)
+{
+    struct rdma_hca_eqc eqc;
+    Fix fix;
+
+    fix_init(&fix);
+    g_assert_cmphex(hca_cxtmgt_hw2sw_eq(fix.cm, EQN), ==,
+                    RDMA_HCA_STAT_RESOURCE_BUSY);
+    g_assert_cmphex(hca_cxtmgt_hw2sw_cq(fix.cm, CQN), ==, 0);
+    g_assert_cmphex(hca_cxtmgt_hw2sw_eq(fix.cm, EQN), ==, 0);
+    g_assert_cmphex(hca_cxtmgt_hw2sw_eq(fix.cm, EQN), ==,
+                    RDMA_HCA_STAT_BAD_RES_STATE);
+    g_assert_cmphex(hca_cxtmgt_hw2sw_eq(fix.cm, 1u << LOG_EQS), ==,
+                    RDMA_HCA_STAT_BAD_INDEX);
+    g_assert_cmphex(hca_cxtmgt_query_eq(fix.cm, EQN, &eqc), ==,
+                    RDMA_HCA_STAT_BAD_RES_STATE);
+    port_event(&fix, RDMA_HCA_PORT_CHANGE_DOWN);
+    g_assert_cmpuint(hca_cxt_counters(fix.cm)->events_unmapped, ==, 1);
+    /* Bad values. */
+    eqc = make_eqc(&fix, LOG_EQ, RAM_VECTORS, RDMA_HCA_EQ_STATE_ARMED);
+    g_assert_cmphex(hca_cxtmgt_sw2hw_eq(fix.cm, 0, &eqc), ==, 3);
+    eqc = make_eqc(&fix, LOG_EQ, 0, 0);
+    g_assert_cmphex(hca_cxtmgt_sw2hw_eq(fix.cm, 0, &eqc), ==, 3);
+    eqc = make_eqc(&fix, LOG_EQ, 0, 4);
+    g_assert_cmphex(hca_cxtmgt_sw2hw_eq(fix.cm, 0, &eqc), ==, 3);
+    eqc = make_eqc(&fix, LOG_EQ, 0, RDMA_HCA_EQ_STATE_ARMED);
+    eqc.logsize = GUINT32_TO_BE(21u << 24);
+    g_assert_cmphex(hca_cxtmgt_sw2hw_eq(fix.cm, 0, &eqc), ==, 3);
+    eqc = make_eqc(&fix, LOG_EQ, 0, RDMA_HCA_EQ_STATE_ARMED);
+    eqc.start_l = GUINT32_TO_BE(16);
+    g_assert_cmphex(hca_cxtmgt_sw2hw_eq(fix.cm, 0, &eqc), ==, 3);
+    eqc = make_eqc(&fix, LOG_EQ, 0, RDMA_HCA_EQ_STATE_ARMED);
+    eqc.consumer_index = GUINT32_TO_BE(1);
+    g_assert_cmphex(hca_cxtmgt_sw2hw_eq(fix.cm, 0, &eqc), ==, 3);
+    eqc = make_eqc(&fix, LOG_EQ, 0, RDMA_HCA_EQ_STATE_ARMED);
+    eqc.pd = GUINT32_TO_BE(1u << LOG_PDS);
+    g_assert_cmphex(hca_cxtmgt_sw2hw_eq(fix.cm, 0, &eqc), ==, 3);
+    g_assert_cmpuint(hca_cxt_live(fix.cm)->eqs, ==, 0);
+    fix_free(&fix);
+}
+
+/* An EQ whose memory is refused: its status says so, and it is not tried. */
+static void test_eq_unwritable(void)
+{
+    struct rdma_hca_eqc eqc;
+    Fix fix;
+
+    fix_init(&fix);
+    eqc = make_eqc(&fix, LOG_EQ, 0, RDMA_HCA_EQ_STATE_ARMED);
+    eqc.lkey = GUINT32_TO_BE(KEY + 1);
+    g_assert_cmphex(hca_cxtmgt_sw2hw_eq(fix.cm, 2, &eqc), ==, 0);
+    g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 2, UINT64_MAX, false), ==, 0);
+    for (unsigned i = 0; i < 9; i++) {
+        port_event(&fix, RDMA_HCA_PORT_CHANGE_DOWN);
+    }
+    g_assert_cmpuint(hca_cxt_counters(fix.cm)->events_lost, ==, 9);
+    hca_cxtmgt_query_eq(fix.cm, 2, &eqc);
+    g_assert_cmpuint(RDMA_HCA_GET(RDMA_HCA_EQC_STATUS,
+                                  GUINT32_FROM_BE(eqc.flags)), ==,
+                     RDMA_HCA_EQ_STATUS_WRITE_FAIL);
+    g_assert_cmpuint(fix.ram->msix[0], ==, 0);
+    fix_free(&fix);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/cxtmgt/qp/transitions", test_qp_transitions);
+    g_test_add_func("/cxtmgt/qp/attributes", test_qp_attributes);
+    g_test_add_func("/cxtmgt/qp/no-inbox", test_qp_no_inbox);
+    g_test_add_func("/cxtmgt/qp/values", test_qp_values);
+    g_test_add_func("/cxtmgt/qp/random", test_qp_random);
+    g_test_add_func("/cxtmgt/qp/index", test_qp_index);
+    g_test_add_func("/cxtmgt/qp/fields", test_qp_fields);
+    g_test_add_func("/cxtmgt/qp/drain", test_qp_drain);
+    g_test_add_func("/cxtmgt/qp/init2init", test_qp_init2init);
+    g_test_add_func("/cxtmgt/icm/missing", test_icm_missing);
+    g_test_add_func("/cxtmgt/icm/limits", test_init_limits);
+    g_test_add_func("/cxtmgt/cq/entries", test_cq_entries);
+    g_test_add_func("/cxtmgt/cq/arm", test_cq_arm);
+    g_test_add_func("/cxtmgt/cq/arm-error", test_cq_arm_error);
+    g_test_add_func("/cxtmgt/cq/doorbell-bad", test_cq_doorbell_bad);
+    g_test_add_func("/cxtmgt/cq/overrun", test_cq_overrun);
+    g_test_add_func("/cxtmgt/cq/ci-record", test_cq_ci_record);
+    g_test_add_func("/cxtmgt/cq/unwritable", test_cq_unwritable);
+    g_test_add_func("/cxtmgt/cq/resize", test_cq_resize);
+    g_test_add_func("/cxtmgt/cq/values", test_cq_values);
+    g_test_add_func("/cxtmgt/eq/full-completions", test_eq_full_completions);
+    g_test_add_func("/cxtmgt/eq/full-async", test_eq_full_async);
+    g_test_add_func("/cxtmgt/eq/full-cq-error", test_eq_full_cq_error);
+    g_test_add_func("/cxtmgt/eq/interrupts", test_eq_interrupts);
+    g_test_add_func("/cxtmgt/eq/wrap", test_eq_wrap);
+    g_test_add_func("/cxtmgt/eq/map", test_eq_map);
+    g_test_add_func("/cxtmgt/eq/life", test_eq_life);
+    g_test_add_func("/cxtmgt/eq/unwritable", test_eq_unwritable);
+    return g_test_run();
+}

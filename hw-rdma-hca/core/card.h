@@ -47,14 +47,62 @@ typedef enum HcaDropReason {
     HCA_DROP_NREASONS
 } HcaDropReason;
 
+/* Why the WQE in hand waits (engine document 3.4.1.1.3.2.3). */
+typedef enum HcaWait {
+    HCA_WAIT_STATE,     /* the QP does not send in its state */
+    HCA_WAIT_RNR,       /* the peer's receive queue was empty */
+    HCA_WAIT_BARRIER,   /* for the WQEs before one that was put aside */
+    HCA_WAIT_FENCE,     /* for the Reads before it */
+    HCA_WAIT_READS,     /* as many Reads as the peer takes are outstanding */
+    HCA_WAIT_PSNS,      /* half of all PSNs are on their way */
+    HCA_WAIT_SWPB,      /* for room in the pools of the multi-queue */
+    HCA_WAIT_RPB,
+    HCA_WAIT_CABLE,     /* the cable takes no packet */
+    HCA_WAIT_NREASONS
+} HcaWait;
+
+/* Sizes of what the rooms number: HcaWqeCheck, HcaRequestKind, HcaOutcome. */
+#define HCA_NWQE_CHECKS 7
+#define HCA_NREQUEST_KINDS 4
+#define HCA_NOUTCOMES 15
+/* NAKs by AETH code; those that the specification reserves are one. */
+#define HCA_NNAKS 6
+
+/*
+ * Counters of the units below hca.c, each written by its unit alone in the
+ * card's thread. Every field is in the table of counters.c.
+ */
 typedef struct HcaCounters {
+    /* send: doorbell to WQE */
     uint64_t doorbells, db_bad_uar, db_bad_qpn, db_bad_state, db_overflow;
-    uint64_t wqes, wqe_errors;
+    uint64_t wqes, wqes_chained;
+    uint64_t wqe_opcodes[32];
+    uint64_t wqe_checks[HCA_NWQE_CHECKS];
+    /* requester */
+    uint64_t packets_sent, reads_sent, retransmissions;
+    uint64_t waits[HCA_WAIT_NREASONS];
+    uint64_t acks_rx, naks_rx, nak_codes_rx[HCA_NNAKS], rnrs_rx;
+    uint64_t responses_rx, answers_lost;
+    uint64_t timeouts, rnr_timeouts, retries_exhausted, rnr_retries_exhausted;
+    uint64_t wqes_completed, wqes_failed, wqes_flushed;
+    /* responder */
+    uint64_t requests[HCA_NREQUEST_KINDS];
+    uint64_t outcomes[HCA_NOUTCOMES];
+    uint64_t duplicates;
+    uint64_t acks_tx, naks_tx, nak_codes_tx[HCA_NNAKS], rnrs_tx;
+    uint64_t read_responses_tx, atomic_responses_tx;
+    uint64_t rq_fetches, rq_record_reads;
+    uint64_t receives_completed, receives_failed, receives_flushed;
+    /* port */
     uint64_t tx_packets, rx_packets;
     uint64_t drops[HCA_DROP_NREASONS];
-    uint64_t naks_tx, naks_rx, rnrs_tx, rnrs_rx, acks_tx, acks_rx;
-    uint64_t retransmissions, timeouts, rnr_timeouts, duplicates;
 } HcaCounters;
+
+/* Place of an AETH's NAK code in nak_codes_rx and nak_codes_tx. */
+static inline unsigned hca_nak_index(uint8_t syndrome)
+{
+    return MIN(HCA_AETH_VALUE(syndrome), HCA_NNAKS - 1);
+}
 
 /* What a QP's turn at sending came to. */
 typedef enum HcaTurn {

@@ -82,7 +82,7 @@ bool hca_link_failed(const Hca *hca);
  */
 bool hca_run(Hca *hca);
 
-/* The name of an HcaTraceEvent; counters, see hca_counters.h. */
+/* The name of an HcaTraceEvent; counters: see counters.h. */
 const char *hca_trace_name(unsigned event);
 
 #endif /* HCA_H */

@@ -18,6 +18,7 @@
     X(NAK_RX)           /* qpn; psn, syndrome */                               \
     X(RETRANSMIT)       /* qpn; from psn, next psn, retries left */            \
     X(TIMEOUT)          /* qpn; 0 loss 1 rnr, unacked psn, retries left */     \
+    X(REQ_TRANS)        /* qpn; from, to HcaReqTransState, cqn or result */    \
     X(CQE)              /* cqn; qpn, opcode, syndrome */                       \
     X(CQ_ERROR)         /* cqn; syndrome */                                    \
     X(EQE)              /* eqn; type, number */                                \

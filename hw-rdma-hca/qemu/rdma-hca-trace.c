@@ -42,6 +42,7 @@ void rdma_hca_trace(void *opaque, const HcaTrace *trace)
     FORWARD2(NAK_RX, nak_rx);
     FORWARD3(RETRANSMIT, retransmit);
     FORWARD3(TIMEOUT, timeout);
+    FORWARD3(REQ_TRANS, req_trans);
     FORWARD3(CQE, cqe);
     FORWARD1(CQ_ERROR, cq_error);
     FORWARD2(EQE, eqe);

@@ -258,18 +258,25 @@ static bool is_full(HcaCxtMgt *cm, HcaV2pChannel channel, HcaCq *cq)
     return entries(cq) >= cq_size(cq);
 }
 
-/* Hand the entry to software: the owner byte is in the last word. */
-static HcaV2pState write_cqe(HcaCxtMgt *cm, HcaV2pChannel channel,
-                             const HcaCq *cq, const struct rdma_hca_cqe *cqe)
+uint64_t hca_cq_next_addr(const HcaCq *cq)
 {
     uint32_t slot = cq->producer_index & (cq_size(cq) - 1);
+
+    return cq->start + (uint64_t)slot * RDMA_HCA_CQE_SIZE;
+}
+
+/* Hand the entry to software: the owner byte is in the last word. */
+static HcaV2pState write_cqe(HcaCxtMgt *cm, HcaV2pChannel channel,
+                             const HcaCq *cq, uint64_t addr,
+                             const struct rdma_hca_cqe *cqe)
+{
     struct rdma_hca_cqe entry = *cqe;
     HcaMatchInfo info = {
         .flags = HCA_V2P_RELATIVE_ADDR | RDMA_HCA_ACCESS_LOCAL_WRITE,
         .pd = cq->pd,
         .key = cq->lkey,
         .len = sizeof(entry),
-        .va = cq->start + (uint64_t)slot * RDMA_HCA_CQE_SIZE,
+        .va = addr,
     };
 
     entry.ctrl &= GUINT32_TO_LE(~RDMA_HCA_CQE_OWNER);
@@ -288,14 +295,15 @@ static bool is_error(const struct rdma_hca_cqe *cqe)
     return cqe_opcode(cqe) == RDMA_HCA_OPCODE_INVALID;
 }
 
-static void trace_cqe(HcaCxtMgt *cm, const HcaCq *cq, const HcaQp *qp,
+static void trace_cqe(HcaCxtMgt *cm, const HcaCq *cq,
                       const struct rdma_hca_cqe *cqe)
 {
     uint32_t syndrome = is_error(cqe) ?
                             RDMA_HCA_GET(RDMA_HCA_CQE_SYNDROME,
                                          GUINT32_FROM_LE(cqe->err)) : 0;
 
-    hca_cxt_trace(cm, HCA_TRACE_CQE, cq->cqn, qp->qpn, cqe_opcode(cqe),
+    hca_cxt_trace(cm, HCA_TRACE_CQE, cq->cqn,
+                  GUINT32_FROM_LE(cqe->my_qpn), cqe_opcode(cqe),
                   syndrome);
 }
 
@@ -314,48 +322,38 @@ static void fail(HcaCxtMgt *cm, HcaCq *cq, uint8_t status, uint32_t syndrome)
     hca_eq_event(cm, &event);
 }
 
-/* Try to add an entry; false if the queue has failed, now or before. */
-static bool add_entry(HcaCxtMgt *cm, HcaV2pChannel channel, HcaCq *cq,
-                      const struct rdma_hca_cqe *cqe)
+HcaCq *hca_cq_request(HcaCxtMgt *cm, HcaV2pChannel channel, uint32_t cqn)
 {
-    if (cq->status != RDMA_HCA_CQ_STATUS_OK) {
-        return false;
+    HcaCq *cq = hca_cq_find(cm, cqn);
+
+    if (!cq || cq->status != RDMA_HCA_CQ_STATUS_OK) {
+        return NULL;
     }
     if (is_full(cm, channel, cq)) {
         cm->counters.cq_overruns++;
         fail(cm, cq, RDMA_HCA_CQ_STATUS_OVERFLOW, RDMA_HCA_CQ_ERROR_OVERRUN);
-        return false;
+        return NULL;
     }
-    if (write_cqe(cm, channel, cq, cqe) != HCA_V2P_SUCCESS) {
+    return cq;
+}
+
+bool hca_cq_write(HcaCxtMgt *cm, HcaV2pChannel channel, HcaCq *cq,
+                  uint64_t addr, const struct rdma_hca_cqe *cqe)
+{
+    if (write_cqe(cm, channel, cq, addr, cqe) != HCA_V2P_SUCCESS) {
         fail(cm, cq, RDMA_HCA_CQ_STATUS_WRITE_FAIL,
              RDMA_HCA_CQ_ERROR_ACCESS);
         return false;
     }
     cq->producer_index++;
+    cm->counters.cqes++;
+    trace_cqe(cm, cq, cqe);
     return true;
 }
 
-static void fire(HcaCxtMgt *cm, HcaCq *cq)
+bool hca_cq_take_arm(HcaCxtMgt *cm, HcaCq *cq, const struct rdma_hca_cqe *cqe,
+                     bool solicited)
 {
-    cq->arm = HCA_CQ_FIRED;
-    cq->last_notified_index = cq->producer_index;
-    hca_eq_completion(cm, cq);
-}
-
-void hca_cq_post(HcaCxtMgt *cm, HcaV2pChannel channel, HcaQp *qp, uint32_t cqn,
-                 const struct rdma_hca_cqe *cqe, bool solicited)
-{
-    HcaCq *cq = hca_cq_find(cm, cqn);
-
-    if (!cq || !add_entry(cm, channel, cq, cqe)) {
-        cm->counters.cqes_lost++;
-        if (qp->state != RDMA_HCA_QP_STATE_RST) {
-            hca_qp_set_state(cm, qp, RDMA_HCA_QP_STATE_ERR);
-        }
-        return;
-    }
-    cm->counters.cqes++;
-    trace_cqe(cm, cq, qp, cqe);
     if (is_error(cqe)) {
         cm->counters.error_cqes++;
         solicited = true;
@@ -365,8 +363,11 @@ void hca_cq_post(HcaCxtMgt *cm, HcaV2pChannel channel, HcaQp *qp, uint32_t cqn,
     }
     if (cq->arm == HCA_CQ_ARMED_NEXT ||
         (cq->arm == HCA_CQ_ARMED_SOLICITED && solicited)) {
-        fire(cm, cq);
+        cq->arm = HCA_CQ_FIRED;
+        cq->last_notified_index = cq->producer_index;
+        return true;
     }
+    return false;
 }
 
 /* Arm @cq for entries at or after @ci. */
@@ -376,7 +377,9 @@ static void arm(HcaCxtMgt *cm, HcaCq *cq, HcaCqArm how, uint32_t ci)
                                               cq->solicit_producer_index;
 
     if ((int32_t)(end - ci) > 0) {
-        fire(cm, cq);
+        cq->arm = HCA_CQ_FIRED;
+        cq->last_notified_index = cq->producer_index;
+        hca_eq_completion(cm, cq);
     } else {
         cq->arm = how;
     }

@@ -128,9 +128,23 @@ void hca_qp_encode(const HcaQp *qp, struct rdma_hca_qpc *qpc);
 /* cq.c */
 HcaCq *hca_cq_find(HcaCxtMgt *cm, uint32_t cqn);
 void hca_cq_free_all(HcaCxtMgt *cm);
+/* The completion chain's steps (completion.c). A CQ that can take an entry: */
+HcaCq *hca_cq_request(HcaCxtMgt *cm, HcaV2pChannel channel, uint32_t cqn);
+/* where it goes, an offset in the CQ's region; */
+uint64_t hca_cq_next_addr(const HcaCq *cq);
+/* its writing (false: refused, the CQ has failed); */
+bool hca_cq_write(HcaCxtMgt *cm, HcaV2pChannel channel, HcaCq *cq,
+                  uint64_t addr, const struct rdma_hca_cqe *cqe);
+/* and whether it calls for an event. */
+bool hca_cq_take_arm(HcaCxtMgt *cm, HcaCq *cq, const struct rdma_hca_cqe *cqe,
+                     bool solicited);
 
 /* eq.c */
 HcaEq *hca_eq_find(HcaCxtMgt *cm, uint32_t eqn);
+/* The CQ's EQ, if it takes an entry now; else the event waits in the CQ. */
+HcaEq *hca_eq_request(HcaCxtMgt *cm, HcaCq *cq);
+/* Write the completion event of @cq, after hca_eq_request(). */
+void hca_eq_write_completion(HcaCxtMgt *cm, HcaEq *eq, const HcaCq *cq);
 /* A completion event of @cq, at once or when there is room. */
 void hca_eq_completion(HcaCxtMgt *cm, HcaCq *cq);
 /* @qp or @cq is going: drop its events that wait. */

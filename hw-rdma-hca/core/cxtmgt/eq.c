@@ -196,17 +196,23 @@ static void interrupt(HcaCxtMgt *cm, HcaEq *eq)
     cm->ops->msix_notify(cm->opaque, eq->vector);
 }
 
+static uint64_t next_addr(const HcaEq *eq)
+{
+    uint32_t slot = eq->producer_index & (eq_size(eq) - 1);
+
+    return eq->start + (uint64_t)slot * RDMA_HCA_EQE_SIZE;
+}
+
 static bool write_eqe(HcaCxtMgt *cm, const HcaEq *eq,
                       const struct rdma_hca_eqe *eqe)
 {
-    uint32_t slot = eq->producer_index & (eq_size(eq) - 1);
     struct rdma_hca_eqe entry = *eqe;
     HcaMatchInfo info = {
         .flags = HCA_V2P_RELATIVE_ADDR | RDMA_HCA_ACCESS_LOCAL_WRITE,
         .pd = eq->pd,
         .key = eq->lkey,
         .len = sizeof(entry),
-        .va = eq->start + (uint64_t)slot * RDMA_HCA_EQE_SIZE,
+        .va = next_addr(eq),
     };
 
     entry.owner = RDMA_HCA_OWNER_SW;
@@ -350,17 +356,33 @@ void hca_eq_event(HcaCxtMgt *cm, const HcaEvent *event)
     }
 }
 
-void hca_eq_completion(HcaCxtMgt *cm, HcaCq *cq)
+HcaEq *hca_eq_request(HcaCxtMgt *cm, HcaCq *cq)
 {
     HcaEq *eq = cm->eqs[cq->eqn];
 
     if (cq->event_pending) {
-        return;
+        return NULL;
     }
-    if (post_completion(cm, eq, cq) == HCA_EQ_FULL) {
+    if (eq->status == RDMA_HCA_EQ_STATUS_OK && eq_is_full(eq)) {
         cm->counters.eq_waits++;
         cq->event_pending = true;
         g_queue_push_tail_link(&eq->completions, &cq->comp_link);
+        return NULL;
+    }
+    return eq;
+}
+
+void hca_eq_write_completion(HcaCxtMgt *cm, HcaEq *eq, const HcaCq *cq)
+{
+    post_completion(cm, eq, cq);
+}
+
+void hca_eq_completion(HcaCxtMgt *cm, HcaCq *cq)
+{
+    HcaEq *eq = hca_eq_request(cm, cq);
+
+    if (eq) {
+        post_completion(cm, eq, cq);
     }
 }
 

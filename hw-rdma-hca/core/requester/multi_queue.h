@@ -17,22 +17,14 @@
 #define HCA_MULTI_QUEUE_H
 
 #include "requester.h"
+#include "wqe_meta.h"
 
-/* A Send or Write packet as it was sent: the header metadata (7.2.6). */
+/* A Send or Write packet as it was sent. */
 typedef struct HcaSentPacket {
+    HcaWqeMeta meta;
     uint32_t psn;
-    uint8_t bth_opcode;
-    bool last;              /* of its message: completes the WQE */
     bool signalled;
-    bool solicited;
-    uint8_t wqe_opcode;
-    uint16_t nrefs;
-    uint32_t wqe_offset;
-    uint32_t len;           /* payload */
-    uint32_t imm_be;
-    uint64_t raddr;         /* First and Only of a Write */
-    uint32_t rkey;
-    uint32_t msg_len;
+    uint16_t nrefs;         /* pieces of the payload */
 } HcaSentPacket;
 
 /* A Read or atomic request as it was sent, and how far it is answered. */

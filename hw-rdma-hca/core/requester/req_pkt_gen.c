@@ -9,10 +9,10 @@
 #include "../frame_encap.h"
 #include "units.h"
 
-static HcaPacket request(const HcaQp *qp, uint8_t bth_opcode, uint32_t psn)
+static HcaPacket request(const HcaQp *qp, uint8_t operation, uint32_t psn)
 {
     return (HcaPacket) {
-        .opcode = bth_opcode,
+        .opcode = qp->service << 5 | operation,
         .mig_req = true,        /* the path state is always MIGRATED */
         .ack_req = qp->service == RDMA_HCA_QP_ST_RC,
         .dest_qp = qp->remote_qpn,
@@ -20,55 +20,29 @@ static HcaPacket request(const HcaQp *qp, uint8_t bth_opcode, uint32_t psn)
     };
 }
 
-/* The memory that the pieces of a payload are in. */
-static HcaV2pState map_refs(Hca *hca, const HcaQp *qp, const HcaSge *refs,
-                            unsigned nrefs, struct iovec *iov,
-                            unsigned *iovcnt)
-{
-    unsigned used = 0;
-
-    for (unsigned i = 0; i < nrefs; i++) {
-        HcaMatchInfo info = {
-            .flags = refs[i].relative ? HCA_V2P_RELATIVE_ADDR
-                                      : HCA_V2P_ABSOLUTE_ADDR,
-            .pd = qp->pd,
-            .key = refs[i].lkey,
-            .len = refs[i].len,
-            .va = refs[i].va,
-        };
-        unsigned room = *iovcnt - used;
-        HcaV2pState state = hca_v2p_map(hca->v2p, HCA_V2P_WP_ND, &info,
-                                        iov + used, &room);
-
-        if (state != HCA_V2P_SUCCESS) {
-            return state;
-        }
-        used += room;
-    }
-    *iovcnt = used;
-    return HCA_V2P_SUCCESS;
-}
-
 HcaV2pState hca_req_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *ud,
                                 const HcaSentPacket *sent, const HcaSge *refs)
 {
     struct iovec iov[HCA_MAX_PIECES];
     unsigned iovcnt = G_N_ELEMENTS(iov);
-    HcaPacket packet = request(qp, sent->bth_opcode, sent->psn);
+    const HcaWqeMeta *meta = &sent->meta;
+    HcaPacket packet =
+        request(qp, RDMA_HCA_GET(HCA_META_NET_OPCODE, meta->remote),
+                sent->psn);
     HcaV2pState state;
 
-    packet.solicited = sent->solicited;
-    packet.va = sent->raddr;
-    packet.rkey = sent->rkey;
-    packet.dma_len = sent->msg_len;
-    packet.imm_be = sent->imm_be;
-    packet.payload_len = sent->len;
+    packet.dest_qp = RDMA_HCA_GET(HCA_META_REMOTE_QPN, meta->remote);
+    packet.solicited = meta->flags & HCA_META_SOLICITED;
+    packet.va = hca_meta_raddr(meta);
+    packet.rkey = meta->rkey;
+    packet.dma_len = meta->msg_length;
+    packet.imm_be = meta->immediate;
+    packet.payload_len = meta->packet_length;
     if (ud) {
-        packet.dest_qp = ud->dqpn;
         packet.qkey = ud->qkey;
         packet.src_qp = qp->qpn;
     }
-    state = map_refs(hca, qp, refs, sent->nrefs, iov, &iovcnt);
+    state = hca_req_trans_core(hca, qp, meta, refs, sent->nrefs, iov, &iovcnt);
     if (state == HCA_V2P_SUCCESS) {
         hca_frame_send(hca, qp, ud ? &ud->path : &qp->path, &packet, iov,
                        iovcnt);

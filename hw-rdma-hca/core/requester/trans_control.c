@@ -96,9 +96,8 @@ HcaJudge hca_requester_judge(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
     return HCA_JUDGE_SEND;
 }
 
-/* BTH opcode of a packet by its place in the message (3.4.1.1.2.1). */
-static uint8_t bth_opcode(const HcaQp *qp, uint8_t opcode, bool first,
-                          bool last)
+/* BTH operation of a packet by its place in the message (3.4.1.1.2.1). */
+static uint8_t net_opcode(uint8_t opcode, bool first, bool last)
 {
     /* By [Write][last][first]; with immediate one more, if last. */
     static const uint8_t operation[2][2][2] = {
@@ -112,8 +111,49 @@ static uint8_t bth_opcode(const HcaQp *qp, uint8_t opcode, bool first,
     bool imm = opcode == RDMA_HCA_OPCODE_SEND_IMM ||
                opcode == RDMA_HCA_OPCODE_RDMA_WRITE_IMM;
 
-    return qp->service << 5 |
-           (operation[write][last][first] + (imm && last));
+    return operation[write][last][first] + (imm && last);
+}
+
+static uint32_t meta_flags(const HcaWqe *wqe, bool first, bool last)
+{
+    return (wqe->ref.fence ? HCA_META_FENCE : 0) |
+           (wqe->solicited && last ? HCA_META_SOLICITED : 0) |
+           (first ? HCA_META_WQE_HEAD : 0) | (last ? HCA_META_WQE_TAIL : 0) |
+           (wqe->nsge && wqe->sge[0].relative ? HCA_META_INLINE : 0) |
+           RDMA_HCA_PREP(HCA_META_WQE_OFFSET, wqe->ref.offset / 16);
+}
+
+/* Metadata of the next packet of a Send or Write (3.4.1.1.2.2). */
+static HcaWqeMeta packet_meta(const HcaQp *qp, const HcaWqe *wqe,
+                              const HcaSge *refs, unsigned nrefs, uint32_t len)
+{
+    bool first = !wqe->sent;
+    bool last = len == wqe->msg_len - wqe->sent;
+    bool ud = qp->service == RDMA_HCA_QP_ST_UD;
+    uint8_t opcode = wqe->ref.opcode;
+    HcaWqeMeta meta = {
+        .local = RDMA_HCA_PREP(HCA_META_LOCAL_QPN, qp->qpn) |
+                 RDMA_HCA_PREP(HCA_META_VERBS_OPCODE, opcode),
+        .remote = RDMA_HCA_PREP(HCA_META_REMOTE_QPN,
+                                ud ? wqe->dqpn : qp->remote_qpn) |
+                  RDMA_HCA_PREP(HCA_META_NET_OPCODE,
+                                net_opcode(opcode, first, last)) |
+                  RDMA_HCA_PREP(HCA_META_SERVICE_TYPE, qp->service),
+        .flags = meta_flags(wqe, first, last),
+        .immediate = wqe->imm_be,
+        .rkey = wqe->rkey,
+        .raddr_l = RDMA_HCA_LO32(wqe->raddr),
+        .raddr_h = RDMA_HCA_HI32(wqe->raddr),
+        .msg_length = wqe->msg_len,
+        .packet_length = len,
+    };
+
+    if (nrefs) {
+        meta.lkey = refs[0].lkey;
+        meta.laddr_l = RDMA_HCA_LO32(refs[0].va);
+        meta.laddr_h = RDMA_HCA_HI32(refs[0].va);
+    }
+    return meta;
 }
 
 /* The next packet of a Send or Write. Returns true if it was the last. */
@@ -121,23 +161,14 @@ static bool segment_packet(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
                            const HcaSge *refs, unsigned nrefs, uint32_t len)
 {
     HcaRequester *req = &qp->req;
-    bool last = len == wqe->msg_len - wqe->sent;
     const HcaWqe *ud = qp->service == RDMA_HCA_QP_ST_UD ? wqe : NULL;
     HcaSentPacket packet = {
+        .meta = packet_meta(qp, wqe, refs, nrefs, len),
         .psn = req->next_psn,
-        .bth_opcode = bth_opcode(qp, wqe->ref.opcode, !wqe->sent, last),
-        .last = last,
         .signalled = wqe->signalled,
-        .solicited = wqe->solicited && last,
-        .wqe_opcode = wqe->ref.opcode,
         .nrefs = nrefs,
-        .wqe_offset = wqe->ref.offset,
-        .len = len,
-        .imm_be = wqe->imm_be,
-        .raddr = wqe->raddr,
-        .rkey = wqe->rkey,
-        .msg_len = wqe->msg_len,
     };
+    bool last = hca_meta_is_tail(&packet.meta);
     HcaWqe bad;
 
     if (hca_req_send_packet(hca, qp, ud, &packet, refs) != HCA_V2P_SUCCESS) {
@@ -366,8 +397,9 @@ static void flush_outstanding(Hca *hca, HcaQp *qp)
             HcaSentPacket done = *packet;
 
             hca_mq_swpb_release(hca, qp);
-            if (done.last) {
-                flush_one(hca, qp, done.wqe_offset, done.wqe_opcode);
+            if (hca_meta_is_tail(&done.meta)) {
+                flush_one(hca, qp, hca_meta_wqe_offset(&done.meta),
+                          hca_meta_opcode(&done.meta));
             }
         }
     }

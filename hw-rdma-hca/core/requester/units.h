@@ -12,6 +12,14 @@ void hca_rnr_timer_start(Hca *hca, HcaQp *qp, uint8_t code);
 void hca_timers_stop(Hca *hca, HcaQp *qp);
 
 /*
+ * ReqTransCore: the memory of the payload of a packet (its pieces are @refs).
+ * As hca_v2p_map().
+ */
+HcaV2pState hca_req_trans_core(Hca *hca, HcaQp *qp, const HcaWqeMeta *meta,
+                               const HcaSge *refs, unsigned nrefs,
+                               struct iovec *iov, unsigned *iovcnt);
+
+/*
  * ReqPktGen (3.4.4): put a packet on the cable. Memory that is refused sends
  * nothing and is the result.
  */

@@ -12,6 +12,7 @@ typedef enum HcaRequestKind {
     HCA_REQUEST_READ,
     HCA_REQUEST_ATOMIC,
 } HcaRequestKind;
+G_STATIC_ASSERT(HCA_REQUEST_ATOMIC + 1 == HCA_NREQUEST_KINDS);
 
 /* What a BTH operation is, to the responder. */
 typedef struct HcaOperation {
@@ -45,6 +46,7 @@ typedef enum HcaOutcome {
     HCA_EXE_BAD_QUEUE,      /* receive queue or its record refused */
     HCA_EXE_CQ_LOST,        /* the completion could not be written */
 } HcaOutcome;
+G_STATIC_ASSERT(HCA_EXE_CQ_LOST + 1 == HCA_NOUTCOMES);
 
 /* Header checks */
 

@@ -24,6 +24,7 @@ typedef enum HcaWqeCheck {
     HCA_WQE_BAD_LENGTH,     /* above the message or packet limit */
     HCA_WQE_BAD_ENTRY,      /* a gather or scatter entry was refused */
 } HcaWqeCheck;
+G_STATIC_ASSERT(HCA_WQE_BAD_ENTRY + 1 == HCA_NWQE_CHECKS);
 
 /* Why a doorbell was ignored. */
 typedef enum HcaDoorbellError {

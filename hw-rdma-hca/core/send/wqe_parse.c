@@ -350,8 +350,9 @@ void hca_wqe_parse(Hca *hca, HcaQp *qp, HcaV2pChannel channel,
     wqe->ref = *ref;
     parse(hca, qp, channel, wqe);
     hca->counters.wqes++;
+    hca->counters.wqe_opcodes[ref->opcode]++;
+    hca->counters.wqe_checks[wqe->vendor_err]++;
     if (wqe->syndrome) {
-        hca->counters.wqe_errors++;
         hca_trace(hca, HCA_TRACE_WQE_ERROR, qp->qpn, ref->offset,
                   wqe->syndrome, wqe->vendor_err);
     } else {

@@ -32,6 +32,7 @@ bool hca_wqe_schedule(Hca *hca, HcaQp *qp)
     if (!next_ref(sq, &ref, &channel)) {
         return false;
     }
+    hca->counters.wqes_chained += channel == HCA_V2P_WP_WQE;
     hca_wqe_parse(hca, qp, channel, &ref, &sq->wqe);
     sq->wqe_valid = true;
     return true;

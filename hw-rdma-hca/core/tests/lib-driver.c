@@ -328,6 +328,7 @@ Driver *driver_new(Host *host)
     Driver *drv = g_new0(Driver, 1);
 
     drv->host = host;
+    drv->free_cqns = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     drv->free_mpts = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     drv->free_mtts = g_array_new(FALSE, FALSE, sizeof(MttRange));
     drv->icm_pages = g_array_new(FALSE, FALSE, sizeof(uint64_t));
@@ -371,6 +372,7 @@ void driver_free(Driver *drv)
     g_ptr_array_free(drv->mrs, TRUE);
     g_ptr_array_free(drv->cqs, TRUE);
     g_array_free(drv->icm_pages, TRUE);
+    g_array_free(drv->free_cqns, TRUE);
     g_array_free(drv->free_mpts, TRUE);
     g_array_free(drv->free_mtts, TRUE);
     g_queue_clear_full(&drv->events, g_free);
@@ -695,13 +697,27 @@ static Mr *cq_buffer(Driver *drv, uint32_t cqn, uint64_t start,
                   RDMA_HCA_ACCESS_LOCAL_WRITE);
 }
 
+/* The number freed last is used first. */
+static uint32_t cqn_alloc(Driver *drv)
+{
+    GArray *free = drv->free_cqns;
+    uint32_t cqn;
+
+    if (!free->len) {
+        return drv->next_cqn++;
+    }
+    cqn = g_array_index(free, uint32_t, free->len - 1);
+    g_array_set_size(free, free->len - 1);
+    return cqn;
+}
+
 Cq *cq_new(Driver *drv, unsigned log_size, uint32_t uar)
 {
     Cq *cq = g_new0(Cq, 1);
     struct rdma_hca_cqc cqc = { 0 };
 
     cq->drv = drv;
-    cq->cqn = drv->next_cqn++;
+    cq->cqn = cqn_alloc(drv);
     cq->uar = uar;
     cq->log_size = log_size;
     cq->start = cq->cqn & 1 ? HOST_PAGE_SIZE : 0;
@@ -732,6 +748,7 @@ uint8_t cq_destroy(Cq *cq)
 
     if (status == RDMA_HCA_STAT_OK) {
         must(mr_deregister(cq->mr));
+        g_array_append_val(cq->drv->free_cqns, cq->cqn);
         g_ptr_array_remove(cq->drv->cqs, cq);
     }
     return status;

@@ -56,6 +56,7 @@ struct Driver {
     uint16_t token;
     uint32_t next_pd, next_cqn, next_qpn, next_mtt;
     uint32_t generation;        /* high bits of the next key */
+    GArray *free_cqns;
     GArray *free_mpts;          /* MPT indices */
     GArray *free_mtts;          /* MttRange */
     IcmTable icm[NUM_ICM_TABLES];

@@ -183,7 +183,7 @@ static void test_work_queues(void)
     Scene s;
 
     scene_init(&s, 1002);
-    for (unsigned round = 0; round < 60; round++) {
+    for (unsigned round = 0; round < 300; round++) {
         random_ring(&s, s.victim[0]->sq.mr);
         random_ring(&s, s.victim[1]->rq.mr);
         host_write_le32(&s.pair->lab->host[1], s.victim[1]->rq_record,
@@ -209,7 +209,7 @@ static void test_changed_wqes(void)
     Scene s;
 
     scene_init(&s, 1003);
-    for (unsigned round = 0; round < 150; round++) {
+    for (unsigned round = 0; round < 600; round++) {
         uint32_t low, high, word;
         SendWr wr[4];
         Sge sge[4];
@@ -433,7 +433,7 @@ static void test_commands(void)
     Scene s;
 
     scene_init(&s, 1101);
-    for (unsigned round = 0; round < 8; round++) {
+    for (unsigned round = 0; round < 20; round++) {
         for (unsigned i = 0; i < 400; i++) {
             random_command(&s, commands[rand32(&s) % G_N_ELEMENTS(commands)]);
         }
@@ -570,7 +570,7 @@ static void test_stream_noise(void)
     Scene s;
 
     scene_init(&s, 1301);
-    for (unsigned round = 0; round < 200; round++) {
+    for (unsigned round = 0; round < 600; round++) {
         uint8_t noise[600];
         size_t len = pair_rand(s.pair, 1, sizeof(noise) / 4) * 4;
 
@@ -644,7 +644,7 @@ static void test_forged_packets(void)
     Scene s;
 
     scene_init(&s, 1302);
-    for (unsigned round = 0; round < 60; round++) {
+    for (unsigned round = 0; round < 300; round++) {
         SendWr wr[2];
         Sge sge[2];
 

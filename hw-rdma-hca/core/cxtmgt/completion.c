@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The completion chain (ReqTransCore_Thread_2 document): a place in the CQ,
+ * its address, the entry through the CQ's key; then, if the CQ is armed, the
+ * same for the EQ.
+ *
+ * The document completes UC and UD here and RC when it is acknowledged; all of
+ * them, and receives, take this chain.
+ */
+#include "completion.h"
+#include "cxtmgt_int.h"
+
+typedef struct Chain {
+    HcaCxtMgt *cm;
+    HcaV2pChannel channel;
+    uint32_t cqn;
+    const struct rdma_hca_cqe *cqe;
+    bool solicited;
+    HcaCq *cq;
+    uint64_t cq_addr;           /* offset in the CQ's region */
+    HcaEq *eq;
+    bool lost;                  /* the CQ took no entry */
+} Chain;
+
+static HcaReqTransState cq_req(Chain *chain)
+{
+    chain->cq = hca_cq_request(chain->cm, chain->channel, chain->cqn);
+    chain->lost = !chain->cq;
+    return chain->cq ? HCA_RT_CQ_RESP : HCA_RT_IDLE;
+}
+
+static HcaReqTransState cq_resp(Chain *chain)
+{
+    chain->cq_addr = hca_cq_next_addr(chain->cq);
+    return HCA_RT_FETCH_CQ_MR;
+}
+
+static HcaReqTransState fetch_cq_mr(Chain *chain)
+{
+    if (!hca_cq_write(chain->cm, chain->channel, chain->cq, chain->cq_addr,
+                      chain->cqe)) {
+        chain->lost = true;
+        return HCA_RT_IDLE;
+    }
+    return hca_cq_take_arm(chain->cm, chain->cq, chain->cqe,
+                           chain->solicited) ?
+               HCA_RT_EQ_REQ :
+               HCA_RT_IDLE;
+}
+
+/* A full EQ: the event waits in its CQ. */
+static HcaReqTransState eq_req(Chain *chain)
+{
+    chain->eq = hca_eq_request(chain->cm, chain->cq);
+    return chain->eq ? HCA_RT_EQ_RESP : HCA_RT_IDLE;
+}
+
+/* The EQ's address is found where the entry is written. */
+static HcaReqTransState eq_resp(Chain *chain)
+{
+    return HCA_RT_FETCH_EQ_MR;
+}
+
+static HcaReqTransState fetch_eq_mr(Chain *chain)
+{
+    hca_eq_write_completion(chain->cm, chain->eq, chain->cq);
+    return HCA_RT_IDLE;
+}
+
+static HcaReqTransState step(Chain *chain, HcaReqTransState state)
+{
+    switch (state) {
+    case HCA_RT_CQ_REQ:
+        return cq_req(chain);
+    case HCA_RT_CQ_RESP:
+        return cq_resp(chain);
+    case HCA_RT_FETCH_CQ_MR:
+        return fetch_cq_mr(chain);
+    case HCA_RT_EQ_REQ:
+        return eq_req(chain);
+    case HCA_RT_EQ_RESP:
+        return eq_resp(chain);
+    case HCA_RT_FETCH_EQ_MR:
+        return fetch_eq_mr(chain);
+    default:
+        return HCA_RT_IDLE;
+    }
+}
+
+void hca_cq_post(HcaCxtMgt *cm, HcaV2pChannel channel, HcaQp *qp, uint32_t cqn,
+                 const struct rdma_hca_cqe *cqe, bool solicited)
+{
+    HcaReqTransState state = HCA_RT_CQ_REQ;
+    Chain chain = {
+        .cm = cm,
+        .channel = channel,
+        .cqn = cqn,
+        .cqe = cqe,
+        .solicited = solicited,
+    };
+
+    while (state != HCA_RT_IDLE) {
+        HcaReqTransState next = step(&chain, state);
+
+        hca_cxt_trace(cm, HCA_TRACE_REQ_TRANS, qp->qpn, state, next, cqn);
+        state = next;
+    }
+    if (chain.lost) {
+        cm->counters.cqes_lost++;
+        if (qp->state != RDMA_HCA_QP_STATE_RST) {
+            hca_qp_set_state(cm, qp, RDMA_HCA_QP_STATE_ERR);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * ReqTransCore_Thread_2 (its document, state table): judges a packet by its
+ * WQE metadata and finds the memory of its payload, if it has any.
+ *
+ * Inline data and RDMA Reads bypass the memory regions of data: inline data
+ * are part of the WQE, a Read carries none. Departure: the document completes
+ * an inline request when it has passed; here a reliable one completes when it
+ * is acknowledged. The rest of the chain is cxtmgt/completion.c.
+ */
+#include "../cxtmgt/completion.h"
+#include "../frame_encap.h"
+#include "units.h"
+
+typedef struct Request {
+    Hca *hca;
+    HcaQp *qp;
+    const HcaWqeMeta *meta;
+    const HcaSge *refs;
+    unsigned nrefs;
+    struct iovec *iov;
+    unsigned room;
+    unsigned used;
+    HcaV2pState result;
+} Request;
+
+/* Find the memory of each piece of the payload. */
+static void map_pieces(Request *request, HcaV2pChannel channel)
+{
+    for (unsigned i = 0; i < request->nrefs; i++) {
+        const HcaSge *ref = &request->refs[i];
+        HcaMatchInfo info = {
+            .flags = ref->relative ? HCA_V2P_RELATIVE_ADDR :
+                                     HCA_V2P_ABSOLUTE_ADDR,
+            .pd = request->qp->pd,
+            .key = ref->lkey,
+            .len = ref->len,
+            .va = ref->va,
+        };
+        unsigned n = request->room - request->used;
+
+        request->result = hca_v2p_map(request->hca->v2p, channel, &info,
+                                      request->iov + request->used, &n);
+        if (request->result != HCA_V2P_SUCCESS) {
+            return;
+        }
+        request->used += n;
+    }
+}
+
+static HcaReqTransState judge(const Request *request)
+{
+    uint8_t opcode = hca_meta_opcode(request->meta);
+
+    return (request->meta->flags & HCA_META_INLINE) ||
+                   opcode == RDMA_HCA_OPCODE_RDMA_READ ||
+                   opcode == RDMA_HCA_OPCODE_ATOMIC_CS ||
+                   opcode == RDMA_HCA_OPCODE_ATOMIC_FA ?
+               HCA_RT_BYPASS :
+               HCA_RT_FETCH_DATA_MR;
+}
+
+static HcaReqTransState step(Request *request, HcaReqTransState state)
+{
+    switch (state) {
+    case HCA_RT_JUDGE:
+        return judge(request);
+    case HCA_RT_BYPASS:
+        map_pieces(request, HCA_V2P_WP_WQE);
+        return HCA_RT_IDLE;
+    case HCA_RT_FETCH_DATA_MR:
+        map_pieces(request, HCA_V2P_WP_ND);
+        return HCA_RT_IDLE;
+    default:
+        return HCA_RT_IDLE;
+    }
+}
+
+HcaV2pState hca_req_trans_core(Hca *hca, HcaQp *qp, const HcaWqeMeta *meta,
+                               const HcaSge *refs, unsigned nrefs,
+                               struct iovec *iov, unsigned *iovcnt)
+{
+    HcaReqTransState state = HCA_RT_JUDGE;
+    Request request = {
+        .hca = hca,
+        .qp = qp,
+        .meta = meta,
+        .refs = refs,
+        .nrefs = nrefs,
+        .iov = iov,
+        .room = *iovcnt,
+        .result = HCA_V2P_SUCCESS,
+    };
+
+    while (state != HCA_RT_IDLE) {
+        HcaReqTransState next = step(&request, state);
+
+        hca_trace(hca, HCA_TRACE_REQ_TRANS, qp->qpn, state, next,
+                  request.result);
+        state = next;
+    }
+    *iovcnt = request.used;
+    return request.result;
+}

@@ -43,22 +43,20 @@ def demonstrate(pair):
         row.append(verbs.latency(b, a, 'ib_send_lat', size, min(500, iterations(size))))
         say(f'{size:9}' + ''.join(f'{value:14.2f}' for value in row))
 
-    trouble = pair.trouble()
-    if trouble:
-        raise GuestError('a guest complains:\n' + '\n'.join(trouble))
+    pair.check()
 
 
 def main():
     start = time.monotonic()
-    pair = Pair(name='demonstration')
+    pair = Pair()
     try:
         demonstrate(pair.start())
     except (GuestError, OSError) as error:
+        pair.stop(keep=True)
         print(f'rdma-hca: the demonstration failed: {error}', file=sys.stderr)
         print(f'rdma-hca: the consoles of the guests are in {pair.folder}', file=sys.stderr)
         sys.exit(1)
-    finally:
-        pair.stop()
+    pair.stop()
     say(f'\nAll went well: both guests, ping-pong by polling and by events, and every row of the table '
         f'({time.monotonic() - start:.0f} s).')
 

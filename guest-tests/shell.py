@@ -69,7 +69,7 @@ def main():
         return
     if not sys.stdin.isatty():
         sys.exit('rdma-hca: make shell needs a terminal')
-    with Pair(name='shell', append='guest.console=1') as pair:
+    with Pair(append='guest.console=1') as pair:
         consoles = [os.path.join(pair.folder, f'{guest.name}.tty') for guest in pair.guests]
         if shutil.which('tmux'):
             command = [[sys.executable, os.path.realpath(__file__), console] for console in consoles]

@@ -9,9 +9,7 @@ from harness.guest import GuestError
 
 
 def test_exchange_of_every_operation():
-    capture = os.path.join(paths.RUN, 'exchange.pcap')
-    if os.path.exists(capture):
-        os.unlink(capture)
+    capture = os.path.join(paths.RUN, f'exchange-{os.getpid()}.pcap')
     os.makedirs(paths.RUN, exist_ok=True)
     program = os.path.join(paths.BUILD, 'unit', 'test-capture')
     for command in ([program], [os.path.join(paths.TOP, 'scripts', 'check-capture'), capture]):
@@ -20,6 +18,7 @@ def test_exchange_of_every_operation():
         if result.returncode != 0:
             raise GuestError(result.stdout)
     print('#', result.stdout.strip())
+    os.unlink(capture)
 
 
 if __name__ == '__main__':

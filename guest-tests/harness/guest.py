@@ -110,13 +110,15 @@ class Command:
 class Guest:
     """A virtual machine that runs the image of the project."""
 
-    def __init__(self, name, folder, number=1, cpus=1, memory=512, accelerator=None, arguments=(), append=''):
+    def __init__(self, name, folder, number=1, cpus=1, memory=512, accelerator=None, arguments=(), append='',
+                 disks=()):
         """folder: its sockets and logs, made here. arguments: more of QEMU's command line; paths of sockets in it are
-        relative to the folder. append: more of the kernel's."""
+        relative to the folder. append: more of the kernel's. disks: images that it sees, read-only, from /dev/vdc on."""
         self.name, self.folder, self.number = name, folder, number
         self.cpus, self.memory, self.append = cpus, memory, append
-        self.accelerator, self.arguments = accelerator, list(arguments)
+        self.accelerator, self.arguments, self.disks = accelerator, list(arguments), list(disks)
         self.console = os.path.join(folder, f'{name}.console')
+        self._log = os.path.join(folder, f'{name}.qemu')
         self.process = None
         self._agent = self._monitor = self._monitor_file = None
         self._commands = {}
@@ -124,6 +126,7 @@ class Guest:
         self._lock = threading.Lock()
         self._ready = threading.Event()
         self._log_seen = 0
+        self._found = []
         self.boot_seconds = None
         os.makedirs(folder, exist_ok=True)
 
@@ -136,7 +139,7 @@ class Guest:
                 '-cpu', 'host' if accelerator == 'kvm' else 'max', '-smp', str(self.cpus), '-m', f'{self.memory}M',
                 '-kernel', paths.KERNEL, '-initrd', paths.INITRAMFS, '-append', kernel.strip(),
                 '-qmp', f'unix:{self.name}.qmp,server=on,wait=off']
-        for number, disk in enumerate(paths.DISKS):
+        for number, disk in enumerate(paths.DISKS + self.disks):
             line += ['-drive', f'if=none,id=disk{number},format=raw,readonly=on,file.locking=off,file={disk}',
                      '-device', f'virtio-blk-pci,drive=disk{number},disable-legacy=on']
         line += ['-device', 'virtio-serial-pci,disable-legacy=on',
@@ -161,7 +164,6 @@ class Guest:
 
         self._ready.clear()
         self._started = time.monotonic()
-        self._log = os.path.join(self.folder, f'{self.name}.qemu')
         with open(self._log, 'ab') as log:
             self.process = subprocess.Popen(
                 self.command_line(), cwd=self.folder, preexec_fn=die_with_us, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -227,25 +229,20 @@ class Guest:
     # logs
 
     def kernel_log(self):
-        try:
-            with open(self.console, errors='replace') as log:
-                return log.read()
-        except FileNotFoundError:
-            return ''
+        return self._read(self.console)
 
     def qemu_log(self):
-        with open(self._log, errors='replace') as log:
-            return log.read()
+        return self._read(self._log)
 
     def trouble(self):
         """What the kernel, or QEMU, complained of since the last time of asking."""
+        found, self._found = self._found, []
         log = self.kernel_log()
         new, self._log_seen = log[self._log_seen:], len(log)
         lines = new.splitlines()
-        found = []
         for number, line in enumerate(lines):
             if KERNEL_TROUBLE.search(line):
-                found = [f'{self.name}: {text}' for text in lines[max(0, number - 3):number + 30]]
+                found += [f'{self.name}: {text}' for text in lines[max(0, number - 3):number + 30]]
                 break
         status = self.process.poll() if self.process else None
         if status:
@@ -257,6 +254,7 @@ class Guest:
         """Switch the machine off."""
         if not self.process:
             return
+        self._found = self.trouble()
         if self.process.poll() is None:
             try:
                 self._monitor.settimeout(5)
@@ -276,6 +274,14 @@ class Guest:
 
     def _path(self, name):
         return os.path.join(self.folder, name)
+
+    @staticmethod
+    def _read(path):
+        try:
+            with open(path, errors='replace') as log:
+                return log.read()
+        except FileNotFoundError:
+            return ''
 
     def _remove(self, name):
         try:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Two guests whose cards are cabled together, with an Ethernet between them for what programs say to each other first."""
 import atexit
+import itertools
 import os
 import shutil
 import socket
@@ -19,12 +20,11 @@ def free_port():
 
 
 class Pair:
-    """Two guests, a and b. The cable is 'unix', 'tcp', or None for guests without cards."""
+    """Two guests, a and b. The cable is 'unix', 'tcp', or None for guests without cards. disks: as a Guest's."""
 
-    def __init__(self, cable='unix', name=None, cpus=1, driver=True, append=''):
+    def __init__(self, cable='unix', cpus=1, driver=True, append='', disks=()):
         self.cable, self.driver = cable, driver
-        self.folder = os.path.join(paths.RUN, name or f'pair-{os.getpid()}-{len(_pairs)}')
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder = os.path.join(paths.RUN, f'pair-{os.getpid()}-{next(_numbers)}')
         port = free_port() if cable == 'tcp' else None
         self.guests = []
         for number in (1, 2):
@@ -40,7 +40,7 @@ class Pair:
                                          'reconnect-ms=100',
                               '-device', f'rdma-hca,id=hca0,cable=cable0,iothread=io0,lid={number}']
             self.guests.append(Guest(f'guest{number}', self.folder, number=number, cpus=cpus, arguments=arguments,
-                                     accelerator=accelerator.choose(),
+                                     accelerator=accelerator.choose(), disks=disks,
                                      append=append if driver else f'{append} guest.driver=0'))
         self.a, self.b = self.guests
         _pairs.append(self)
@@ -58,11 +58,20 @@ class Pair:
         for guest in self.guests:
             wait_port(guest, 'ACTIVE', timeout)
 
-    def stop(self):
+    def stop(self, keep=False):
+        """Switch both off. keep: leave their consoles and logs in the folder."""
         for guest in self.guests:
             guest.stop()
+        if not keep:
+            shutil.rmtree(self.folder, ignore_errors=True)
         if self in _pairs:
             _pairs.remove(self)
+
+    def check(self):
+        """Raise what a guest's kernel, or a QEMU, complained of."""
+        trouble = self.trouble()
+        if trouble:
+            raise GuestError('a guest complains:\n' + '\n'.join(trouble))
 
     def trouble(self):
         return [line for guest in self.guests for line in guest.trouble()]
@@ -71,7 +80,9 @@ class Pair:
         return self.start()
 
     def __exit__(self, *exception):
-        self.stop()
+        if not any(exception):
+            self.check()
+            self.stop()
 
 
 def wait_port(guest, state, timeout=20):
@@ -87,7 +98,8 @@ def wait_port(guest, state, timeout=20):
         time.sleep(0.1)
 
 
-_pairs = []
+_pairs = []  # those that run
+_numbers = itertools.count(1)
 _kept = {}
 
 
@@ -100,9 +112,9 @@ def kept(**options):
     return _kept[key]
 
 
-def stop_kept():
+def stop_kept(keep=False):
     for pair in _kept.values():
-        pair.stop()
+        pair.stop(keep)
     _kept.clear()
 
 
@@ -111,6 +123,6 @@ def running():
 
 
 @atexit.register
-def stop_all():
+def stop_all(keep=False):
     for pair in running():
-        pair.stop()
+        pair.stop(keep)

@@ -10,4 +10,5 @@ GUEST = os.path.join(BUILD, 'guest')
 KERNEL = os.path.join(GUEST, 'vmlinux')
 INITRAMFS = os.path.join(GUEST, 'initramfs')
 DISKS = [os.path.join(GUEST, 'base.squashfs'), os.path.join(GUEST, 'own.squashfs')]
+PYTHON_DISK = os.path.join(GUEST, 'python.squashfs')
 RUN = os.path.join(BUILD, 'run')

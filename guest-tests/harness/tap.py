@@ -80,8 +80,8 @@ def run(number, name, function):
                 trouble += [f'{guest.name} QEMU: {line}' for line in guest.qemu_log().splitlines()[-15:]]
     if trouble:
         # The next test is not to inherit what this one has broken.
-        pair.stop_kept()
-        pair.stop_all()
+        pair.stop_kept(keep=True)
+        pair.stop_all(keep=True)
     for line in trouble:
         print(f'# {line}')
     print(f'{"not " if trouble else ""}ok {number} - {name}{skip}', flush=True)

@@ -1,0 +1,74 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The harness itself: a test that cannot fail is no test."""
+import time
+
+from harness import pair, tap
+from harness.guest import GuestError
+
+
+def fails(function, *arguments, **options):
+    try:
+        function(*arguments, **options)
+    except GuestError:
+        return
+    raise GuestError('this should have failed')
+
+
+def expect(truth, what):
+    if not truth:
+        raise GuestError(what)
+
+
+def test_commands():
+    guest = pair.kept(cable=None).a
+    expect(guest.run('echo out; echo err >&2; exit 3', check=False).output == 'out\nerr\n', 'output of both kinds')
+    expect(guest.run('exit 3', check=False).status == 3, 'exit status')
+    fails(guest.run, 'exit 3')
+    text = guest.run('seq 1 20000').output
+    expect(text == ''.join(f'{number}\n' for number in range(1, 20001)), 'long output')
+
+
+def test_commands_at_once():
+    guest = pair.kept(cable=None).a
+    commands = [guest.spawn(f'sleep 0.{9 - number}; echo {number}') for number in range(8)]
+    for number, command in enumerate(commands):
+        expect(command.wait().output == f'{number}\n', 'each command has its own output')
+
+
+def test_output_as_it_comes():
+    guest = pair.kept(cable=None).a
+    command = guest.spawn('echo first; sleep 100')
+    command.wait_output('first', 5)
+    fails(command.wait_output, 'second', 0.2)
+    fails(command.wait, 0.2)
+    expect(command.wait(check=False).status == 128 + 9, 'a command that takes too long is killed')
+
+
+def test_kernel_trouble_is_seen():
+    both = pair.kept(cable=None)
+    expect(both.trouble() == [], 'a quiet kernel')
+    both.b.run("echo '<1>WARNING: CPU: 0 PID: 1 at test' >/dev/kmsg")
+    time.sleep(0.5)
+    expect(both.trouble() != [], 'a warning')
+    expect(both.trouble() == [], 'a warning is told once')
+
+
+def test_reset_ends_commands():
+    guest = pair.kept(cable=None).a
+    command = guest.spawn('sleep 100')
+    guest.reset()
+    guest.wait_ready()
+    expect(command.wait(check=False).status is None, 'a command that was lost')
+    guest.run('true')
+
+
+def test_stop_and_start():
+    guest = pair.kept(cable=None).a
+    guest.stop()
+    guest.start().wait_ready()
+    guest.run('true')
+
+
+if __name__ == '__main__':
+    tap.main()

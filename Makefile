@@ -3,7 +3,7 @@
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run check shell env build clean distclean
+.PHONY: help run check ledger shell env build clean distclean
 .DEFAULT_GOAL := help
 
 S := build/stamps
@@ -17,12 +17,13 @@ core     := $(call sources,hw-rdma-hca/core)
 device   := $(filter-out hw-rdma-hca/core/tests/%,$(core)) $(abi) $(call sources,hw-rdma-hca/qemu)
 driver   := $(call sources,guest-driver/kernel)
 provider := $(call sources,guest-driver/provider)
-image    := $(wildcard guest-tests/image/*)
+image    := $(filter-out %packages,$(wildcard guest-tests/image/*)) $(call sources,guest-tests/programs)
 
 help:
 	@echo 'make run             set up and build what is missing, start two guests, run the demonstration'
 	@echo 'make check           the same set-up, then all tests'
 	@echo 'make check T=PATTERN only the tests whose name matches this regular expression; T=list names them'
+	@echo 'make ledger          write guest-tests/pyverbs/ledger anew: how rdma-core'\''s own tests go'
 	@echo 'make shell           two guests, with their consoles'
 	@echo 'make build           set up and build only'
 	@echo 'make env             where things are, as shell variables: eval "$$(make -s env)"'
@@ -33,8 +34,11 @@ help:
 run: build
 	@guest-tests/demonstration.py
 
-check: build $S/unit
+check: build $S/unit $S/python-disk
 	@scripts/run-tests '$(T)'
+
+ledger: build $S/python-disk
+	@guest-tests/test_pyverbs.py --ledger
 
 shell: build
 	@guest-tests/shell.py
@@ -46,8 +50,9 @@ build: $S/qemu $S/image
 
 clean:
 	rm -rf build/qemu build/qemu-data build/unit build/rdma-core build/rdma-core-root build/driver build/guest/own* \
-		build/guest/initramfs* build/run build/check build/logs build/accelerator
-	rm -f $S/qemu $S/unit $S/rdma-core $S/driver $S/image
+		build/guest/initramfs* build/pyverbs build/guest/python build/guest/python.squashfs build/run build/logs \
+		build/accelerator
+	rm -f $S/qemu $S/unit $S/rdma-core $S/driver $S/image $S/pyverbs $S/python-disk
 
 distclean:
 	rm -rf build
@@ -101,6 +106,20 @@ $S/driver: $S/guest-unpacked scripts/build-driver $(driver) $(abi)
 
 $S/image: $S/rdma-core $S/driver scripts/build-image $(image)
 	@$(stage) 'build guest image' scripts/build-image
+	$(stage_done)
+
+# What only the tests written in Python need.
+
+$S/pyverbs: $S/rdma-core-source scripts/build-pyverbs
+	@$(stage) 'build pyverbs' scripts/build-pyverbs
+	$(stage_done)
+
+$S/python-packages: $S/guest-packages scripts/fetch-python guest-tests/image/python-packages
+	@$(stage) 'fetch python packages' scripts/fetch-python
+	$(stage_done)
+
+$S/python-disk: $S/pyverbs $S/python-packages scripts/build-python-disk
+	@$(stage) 'build python disk' scripts/build-python-disk
 	$(stage_done)
 
 $S/unit: scripts/unit.mk $(core) $(abi) | $S/host

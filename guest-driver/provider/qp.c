@@ -278,6 +278,8 @@ struct ibv_qp *rhca_create_qp_ex(struct ibv_context *context,
 		goto fail;
 	/* The caller's structure need not be whole, nor changes on failure. */
 	memcpy(&real, attr, offsetof(struct ibv_qp_init_attr_ex, create_flags));
+	/* There are none, and this call of uverbs has no place for them. */
+	real.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	err = rhca_qp_init(ctx, qp, &real);
 	if (err) {
 		free(qp);

@@ -10,12 +10,12 @@ S := build/stamps
 stage := scripts/stage
 
 # Sources by what is built from them. They are looked up, not listed.
-sources = $(shell find $(1) -type f \( -name '*.[ch]' -o -name '*.json' -o -name '*.build' -o -name '*.txt' \
+sources = $(shell find $(1) -type f \( -name '*.[ch]' -o -name '*.c.inc' -o -name '*.json' -o -name '*.build' -o -name '*.txt' \
 	-o -name Kconfig -o -name Kbuild -o -name Makefile -o -name trace-events \) 2>/dev/null)
 abi      := $(call sources,hw-rdma-hca/abi)
 core     := $(call sources,hw-rdma-hca/core)
 device   := $(filter-out hw-rdma-hca/core/tests/%,$(core)) $(abi) $(call sources,hw-rdma-hca/qemu)
-driver   := $(call sources,guest-driver/kernel)
+driver   := $(call sources,guest-driver/kernel) $(call sources,guest-tests/kernel)
 provider := $(call sources,guest-driver/provider)
 image    := $(filter-out %packages,$(wildcard guest-tests/image/*)) $(call sources,guest-tests/programs)
 
@@ -49,9 +49,9 @@ env:
 build: $S/qemu $S/image
 
 clean:
-	rm -rf build/qemu build/qemu-data build/unit build/rdma-core build/rdma-core-root build/driver build/guest/own* \
-		build/guest/initramfs* build/pyverbs build/guest/python build/guest/python.squashfs build/run build/logs \
-		build/accelerator
+	rm -rf build/qemu build/qemu-data build/unit build/rdma-core build/rdma-core-root build/driver build/kernel-test \
+		build/guest/own* build/guest/initramfs* build/pyverbs build/guest/python build/guest/python.squashfs \
+		build/run build/logs build/accelerator
 	rm -f $S/qemu $S/unit $S/rdma-core $S/driver $S/image $S/pyverbs $S/python-disk
 
 distclean:

@@ -81,6 +81,16 @@ void rhca_bitmap_free(struct rhca_bitmap *bitmap, u32 first, u32 count)
 	spin_unlock(&bitmap->lock);
 }
 
+u32 rhca_bitmap_used(struct rhca_bitmap *bitmap)
+{
+	u32 used;
+
+	spin_lock(&bitmap->lock);
+	used = bitmap_weight(bitmap->map, bitmap->num);
+	spin_unlock(&bitmap->lock);
+	return used;
+}
+
 /* The DMA API aligns such a buffer to its size: one MTT entry maps it. */
 int rhca_buf_alloc(struct rhca_dev *dev, struct rhca_buf *buf, size_t size)
 {

@@ -1,16 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Commands: the HCR (interface document 3.1.1), by polling its GO bit and,
- * once there is an event queue, by event.
+ * Commands: the HCR (interface document 3.1.1), by polling its GO bit or, if
+ * the user wants it and once there is an event queue, by event.
  */
 #include <linux/delay.h>
 #include <linux/iopoll.h>
+#include <linux/module.h>
 
 #include "rhca.h"
 
 /* Generous: the card may be emulated on a busy machine. */
-#define RHCA_CMD_TIMEOUT_SECS	30
+#define RHCA_CMD_TIMEOUT_SECS	10
+/*
+ * A card answers within microseconds, sooner than an interrupt would: first
+ * look without a pause, then with pauses.
+ */
+#define RHCA_SPIN_US		100
 #define RHCA_POLL_US		20
+
+static bool command_events;
+module_param(command_events, bool, 0444);
+MODULE_PARM_DESC(command_events,
+		 "wait for the end of commands by interrupt, not by polling");
 
 static u32 rhca_hcr_read(struct rhca_dev *dev, u32 offset)
 {
@@ -53,18 +64,27 @@ static int rhca_status_to_errno(u8 status)
 	return -EIO;
 }
 
-/* Wait until the HCR is free; *@ctrl is then its last word. */
+/* @ctrl: what the HCR's last word reads now. */
+static bool rhca_is_over(const struct rhca_dev *dev, u32 ctrl)
+{
+	return !(ctrl & RDMA_HCA_HCR_GO) || PCI_POSSIBLE_ERROR(ctrl) ||
+	       rhca_failed(dev);
+}
+
+/* Wait until the command is over; *@ctrl is then the HCR's last word. */
 static int rhca_wait_go(struct rhca_dev *dev, u32 *ctrl)
 {
 	int err;
 
-	err = read_poll_timeout(rhca_hcr_read, *ctrl,
-				!(*ctrl & RDMA_HCA_HCR_GO) ||
-					PCI_POSSIBLE_ERROR(*ctrl) ||
-					rhca_failed(dev),
-				RHCA_POLL_US,
-				RHCA_CMD_TIMEOUT_SECS * USEC_PER_SEC, false,
-				dev, RDMA_HCA_HCR_CTRL);
+	err = read_poll_timeout_atomic(rhca_hcr_read, *ctrl,
+				       rhca_is_over(dev, *ctrl), 0,
+				       RHCA_SPIN_US, false, dev,
+				       RDMA_HCA_HCR_CTRL);
+	if (err)
+		err = read_poll_timeout(rhca_hcr_read, *ctrl,
+					rhca_is_over(dev, *ctrl), RHCA_POLL_US,
+					RHCA_CMD_TIMEOUT_SECS * USEC_PER_SEC,
+					false, dev, RDMA_HCA_HCR_CTRL);
 	if (err)
 		rhca_fail(dev, "no answer to a command");
 	else if (PCI_POSSIBLE_ERROR(*ctrl))
@@ -130,13 +150,12 @@ int rhca_cmd(struct rhca_dev *dev, u16 op, u8 op_modifier, u32 in_modifier,
 	u32 ctrl = RDMA_HCA_PREP(RDMA_HCA_HCR_OP, op) |
 		   RDMA_HCA_PREP(RDMA_HCA_HCR_OP_MODIFIER, op_modifier);
 	struct rhca_cmd *cmd = &dev->cmd;
-	u32 before;
+	int err = -EIO;
 	u8 status;
-	int err;
 
+	/* The HCR is free: the command before is over, or the card failed. */
 	mutex_lock(&cmd->lock);
-	err = rhca_failed(dev) ? -EIO : rhca_wait_go(dev, &before);
-	if (!err)
+	if (!rhca_failed(dev))
 		err = (cmd->use_events ? rhca_cmd_wait : rhca_cmd_poll)
 			(dev, ctrl, in_modifier, in_param, out_param, &status);
 	mutex_unlock(&cmd->lock);
@@ -167,6 +186,12 @@ void rhca_cmd_event(struct rhca_dev *dev, u16 token, u8 status)
 void rhca_cmd_abort(struct rhca_dev *dev)
 {
 	complete(&dev->cmd.done);
+}
+
+bool rhca_cmd_wants_events(const struct rhca_dev *dev)
+{
+	return command_events &&
+	       (dev->caps.features & RDMA_HCA_FEATURE_CMD_EVENT);
 }
 
 int rhca_cmd_use_events(struct rhca_dev *dev)

@@ -197,6 +197,7 @@ int rhca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	if (!attr->cqe || attr->cqe > 1u << dev->caps.log_max_cqes)
 		return -EINVAL;
 	spin_lock_init(&cq->lock);
+	mutex_init(&cq->resize_lock);
 	cq->entries = roundup_pow_of_two(attr->cqe);
 	cq->eq = rhca_eq_of_vector(dev, attr->comp_vector);
 	err = rhca_cq_create(dev, cq, rhca_cq_udata(arg));
@@ -261,6 +262,8 @@ int rhca_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 	err = rhca_cq_map_user(dev, req.buf_addr, entries, &umem, &region);
 	if (err)
 		return err;
+	/* Which ring is the old one is settled before anybody else resizes. */
+	mutex_lock(&cq->resize_lock);
 	err = rhca_cmd_resize(dev, cq, entries, region.key);
 	if (!err) {
 		swap(cq->umem, umem);
@@ -268,6 +271,7 @@ int rhca_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 		cq->entries = entries;
 		ibcq->cqe = entries;
 	}
+	mutex_unlock(&cq->resize_lock);
 	rhca_region_destroy(dev, &region);
 	ib_umem_release(umem);
 	return err;

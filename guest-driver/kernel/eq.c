@@ -4,9 +4,10 @@
  *
  * Queue 0 takes asynchronous events. It is served by a thread, since event
  * handlers of QPs and CQs may sleep, and even execute commands: so the
- * completions of commands must come by another queue. The other queues take
- * completions, and queue 1 those of commands too, in the interrupt itself.
- * With one vector there is only queue 0, and commands are polled for.
+ * completions of commands, if they come by event, must come by another queue.
+ * The other queues take completions, and queue 1 those of commands too, in the
+ * interrupt itself. With one vector there is only queue 0, and commands are
+ * polled for.
  */
 #include <linux/cpumask.h>
 
@@ -254,8 +255,7 @@ static int rhca_map_events(struct rhca_dev *dev)
 	int err;
 
 	err = rhca_map_eq(dev, &dev->eq[0], RHCA_ASYNC_EVENTS, 0);
-	if (err || dev->num_eqs == 1 ||
-	    !(dev->caps.features & RDMA_HCA_FEATURE_CMD_EVENT))
+	if (err || dev->num_eqs == 1 || !rhca_cmd_wants_events(dev))
 		return err;
 	err = rhca_map_eq(dev, &dev->eq[1], BIT_ULL(RDMA_HCA_EVENT_CMD), 0);
 	return err ?: rhca_cmd_use_events(dev);

@@ -48,9 +48,12 @@ static int rhca_reset(struct rhca_pci *pci)
 	int err;
 
 	writel(1, reset);
-	err = read_poll_timeout(readl, value, !value, 1000,
-				RHCA_RESET_TIMEOUT_SECS * USEC_PER_SEC, true,
+	err = read_poll_timeout(readl, value,
+				!value || PCI_POSSIBLE_ERROR(value), 1000,
+				RHCA_RESET_TIMEOUT_SECS * USEC_PER_SEC, false,
 				reset);
+	if (!err && PCI_POSSIBLE_ERROR(value))
+		err = -ENODEV;
 	if (err)
 		dev_err(&pci->pdev->dev, "card does not leave reset\n");
 	return err;
@@ -58,13 +61,13 @@ static int rhca_reset(struct rhca_pci *pci)
 
 static void rhca_maps_cleanup(struct rhca_dev *dev)
 {
+	rhca_bitmap_cleanup(&dev->uar_map);
 	rhca_bitmap_cleanup(&dev->pd_map);
 	rhca_bitmap_cleanup(&dev->mtt_map);
 	rhca_bitmap_cleanup(&dev->mpt_map);
 	rhca_bitmap_cleanup(&dev->cq_map);
 	rhca_bitmap_cleanup(&dev->qp_map);
 	dma_pool_destroy(dev->db_pool);
-	ida_destroy(&dev->uar_ida);
 	xa_destroy(&dev->cqs);
 	xa_destroy(&dev->qps);
 }
@@ -76,7 +79,6 @@ static int rhca_maps_init(struct rhca_dev *dev)
 
 	xa_init(&dev->qps);
 	xa_init(&dev->cqs);
-	ida_init(&dev->uar_ida);
 	dev->db_pool = dma_pool_create(RHCA_NAME "_db", &dev->pdev->dev,
 				       SMP_CACHE_BYTES, SMP_CACHE_BYTES, 0);
 	err = dev->db_pool ? 0 : -ENOMEM;
@@ -95,6 +97,9 @@ static int rhca_maps_init(struct rhca_dev *dev)
 	if (!err)
 		err = rhca_bitmap_init(&dev->pd_map, 1u << caps->log_pds,
 				       caps->reserved_pds);
+	if (!err)
+		err = rhca_bitmap_init(&dev->uar_map, caps->num_uars,
+				       RDMA_HCA_UAR_KERNEL + 1);
 	if (!err)
 		err = rhca_bitmap_alloc(&dev->pd_map, &dev->pdn, NULL);
 	if (err)
@@ -168,13 +173,17 @@ static int rhca_publish(struct rhca_dev *dev)
 	if (err)
 		goto close;
 	rhca_describe(dev);
+	rhca_diag_init(dev);
 	err = ib_register_device(&dev->ibdev, RHCA_NAME "%d", &dev->pdev->dev);
 	if (err)
-		goto close;
+		goto diag;
+	rhca_debugfs_add(dev);
 	dev_info(&dev->pdev->dev, "%s: board %016llx, %u event queues\n",
 		 dev_name(&dev->ibdev.dev), dev->caps.board_id, dev->num_eqs);
 	return 0;
 
+diag:
+	rhca_diag_cleanup(dev);
 close:
 	WRITE_ONCE(dev->registered, false);
 	rhca_cmd_none(dev, RDMA_HCA_CMD_CLOSE_IB, RHCA_PORT);
@@ -183,7 +192,9 @@ close:
 
 static void rhca_unpublish(struct rhca_dev *dev)
 {
+	rhca_debugfs_remove(dev);
 	ib_unregister_device(&dev->ibdev);
+	rhca_diag_cleanup(dev);
 	WRITE_ONCE(dev->registered, false);
 	rhca_cmd_none(dev, RDMA_HCA_CMD_CLOSE_IB, RHCA_PORT);
 }
@@ -249,6 +260,9 @@ static void rhca_restart(struct work_struct *work)
 	if (!pci->removing && pci->dev && rhca_failed(pci->dev)) {
 		dev_warn(&pci->pdev->dev, "restarting\n");
 		rhca_stop(pci);
+		/* Lost configuration is one reason why a card fails. */
+		pci_restore_state(pci->pdev);
+		pci_save_state(pci->pdev);
 		err = rhca_start(pci);
 		if (err)
 			dev_err(&pci->pdev->dev, "restart failed: %d\n", err);
@@ -309,6 +323,7 @@ static int rhca_enable(struct rhca_pci *pci)
 	err = rhca_map_bars(pci);
 	if (err)
 		goto release;
+	pci_save_state(pdev);
 	return 0;
 
 release:
@@ -425,4 +440,22 @@ static struct pci_driver rhca_pci_driver = {
 	.shutdown = rhca_shutdown,
 	.err_handler = &rhca_err_handlers,
 };
-module_pci_driver(rhca_pci_driver);
+
+static int __init rhca_module_init(void)
+{
+	int err;
+
+	rhca_debugfs_init();
+	err = pci_register_driver(&rhca_pci_driver);
+	if (err)
+		rhca_debugfs_exit();
+	return err;
+}
+module_init(rhca_module_init);
+
+static void __exit rhca_module_exit(void)
+{
+	pci_unregister_driver(&rhca_pci_driver);
+	rhca_debugfs_exit();
+}
+module_exit(rhca_module_exit);

@@ -10,8 +10,8 @@
 
 #include <linux/bitmap.h>
 #include <linux/completion.h>
+#include <linux/debugfs.h>
 #include <linux/dmapool.h>
-#include <linux/idr.h>
 #include <linux/interrupt.h>
 #include <linux/io.h>
 #include <linux/mutex.h>
@@ -170,6 +170,15 @@ struct rhca_pci {
 	struct rhca_dev *dev;	/* NULL: stopped */
 };
 
+/* What the card counts; no counters: @num is 0. */
+struct rhca_diag {
+	u32 num;
+	char (*names)[RDMA_HCA_DIAG_NAME_SIZE];
+	struct rdma_stat_desc *descs;	/* priv: the counter's number */
+	u32 num_port;			/* of them, those of the port */
+	struct rdma_stat_desc *port_descs;
+};
+
 struct rhca_dev {
 	struct ib_device ibdev;
 	struct rhca_pci *pci;
@@ -190,7 +199,7 @@ struct rhca_dev {
 	struct rhca_bitmap mpt_map;
 	struct rhca_bitmap mtt_map;
 	struct rhca_bitmap pd_map;
-	struct ida uar_ida;
+	struct rhca_bitmap uar_map;
 	u32 pdn;		/* PD of the driver's own regions */
 
 	struct xarray qps;	/* by QPN */
@@ -200,6 +209,8 @@ struct rhca_dev {
 	u32 num_eqs;
 
 	struct dma_pool *db_pool;
+	struct dentry *debugfs;
+	struct rhca_diag diag;
 	u16 lid;		/* as QUERY_PORT last said */
 	u8 active_mtu;		/* IB MTU code, likewise */
 };
@@ -242,6 +253,7 @@ struct rhca_cq {
 	struct rhca_region region;
 	struct rhca_db db;
 	struct rhca_eq *eq;
+	struct mutex resize_lock;	/* one resize at a time */
 };
 
 /* A send or receive queue. */
@@ -381,6 +393,8 @@ int rhca_cmd(struct rhca_dev *dev, u16 op, u8 op_modifier, u32 in_modifier,
 void rhca_cmd_event(struct rhca_dev *dev, u16 token, u8 status);
 /* Release whoever waits for the command in progress: the card has failed. */
 void rhca_cmd_abort(struct rhca_dev *dev);
+/* Whether the user wants commands to complete by event. */
+bool rhca_cmd_wants_events(const struct rhca_dev *dev);
 /* Complete commands by event from now on, or by polling again. */
 int rhca_cmd_use_events(struct rhca_dev *dev);
 void rhca_cmd_use_polling(struct rhca_dev *dev);
@@ -425,6 +439,8 @@ void rhca_bitmap_cleanup(struct rhca_bitmap *bitmap);
 int rhca_bitmap_alloc(struct rhca_bitmap *bitmap, u32 *number, u32 *lap);
 int rhca_bitmap_alloc_range(struct rhca_bitmap *bitmap, u32 count, u32 *first);
 void rhca_bitmap_free(struct rhca_bitmap *bitmap, u32 first, u32 count);
+/* How many are taken, those reserved among them. */
+u32 rhca_bitmap_used(struct rhca_bitmap *bitmap);
 int rhca_buf_alloc(struct rhca_dev *dev, struct rhca_buf *buf, size_t size);
 void rhca_buf_free(struct rhca_dev *dev, struct rhca_buf *buf);
 
@@ -510,6 +526,18 @@ int rhca_db_map_user(struct rhca_ucontext *ctx, u64 addr, struct rhca_db *db);
 void rhca_db_free(struct rhca_dev *dev, struct rhca_ucontext *ctx,
 		  struct rhca_db *db);
 int rhca_db_alloc(struct rhca_dev *dev, struct rhca_db *db);
+
+/* debugfs.c */
+void rhca_debugfs_init(void);
+void rhca_debugfs_exit(void);
+/* A folder with what @dev has in use; that there is none is no error. */
+void rhca_debugfs_add(struct rhca_dev *dev);
+void rhca_debugfs_remove(struct rhca_dev *dev);
+
+/* diag.c */
+/* Find out what the card counts, before the device is registered. */
+void rhca_diag_init(struct rhca_dev *dev);
+void rhca_diag_cleanup(struct rhca_dev *dev);
 
 /* verbs.c */
 extern const struct ib_device_ops rhca_dev_ops;

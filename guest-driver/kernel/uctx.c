@@ -59,18 +59,16 @@ int rhca_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
 	struct rhca_ucontext *ctx = to_rhca_ucontext(ibctx);
 	struct rdma_hca_alloc_ucontext_resp resp = {};
 	struct rhca_dev *dev = to_rhca(ibctx->device);
-	int uar, err;
+	int err;
 
 	/* One page of the card, one page of the process. */
 	BUILD_BUG_ON(RDMA_HCA_UAR_PAGE_SIZE != PAGE_SIZE);
 	mutex_init(&ctx->db_lock);
 	INIT_LIST_HEAD(&ctx->db_pages);
 
-	uar = ida_alloc_range(&dev->uar_ida, RDMA_HCA_UAR_KERNEL + 1,
-			      dev->caps.num_uars - 1, GFP_KERNEL);
-	if (uar < 0)
-		return uar == -ENOSPC ? -ENOMEM : uar;
-	ctx->uar = uar;
+	err = rhca_bitmap_alloc(&dev->uar_map, &ctx->uar, NULL);
+	if (err)
+		return err;
 	err = rhca_insert_uar(dev, ctx);
 	if (err)
 		goto free;
@@ -83,7 +81,7 @@ int rhca_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
 remove:
 	rdma_user_mmap_entry_remove(ctx->uar_entry);
 free:
-	ida_free(&dev->uar_ida, ctx->uar);
+	rhca_bitmap_free(&dev->uar_map, ctx->uar, 1);
 	return err;
 }
 
@@ -92,7 +90,7 @@ void rhca_dealloc_ucontext(struct ib_ucontext *ibctx)
 	struct rhca_ucontext *ctx = to_rhca_ucontext(ibctx);
 
 	rdma_user_mmap_entry_remove(ctx->uar_entry);
-	ida_free(&to_rhca(ibctx->device)->uar_ida, ctx->uar);
+	rhca_bitmap_free(&to_rhca(ibctx->device)->uar_map, ctx->uar, 1);
 }
 
 /* The core takes the mappings away itself; being here allows it to. */

@@ -43,8 +43,9 @@ static int rhca_query_device(struct ib_device *ibdev,
 	/* What all MTT entries together can span. */
 	attr->max_mr_size = (u64)(dev->mtt_map.num - caps->reserved_mtts)
 			    << RDMA_HCA_MPT_PAGE_SHIFT_MAX;
-	attr->max_mr = dev->mpt_map.num - caps->reserved_mpts;
-	attr->max_pd = dev->pd_map.num - caps->reserved_pds;
+	/* Each event queue is a region, and the driver has a PD for them. */
+	attr->max_mr = dev->mpt_map.num - caps->reserved_mpts - dev->num_eqs;
+	attr->max_pd = dev->pd_map.num - caps->reserved_pds - 1;
 	attr->max_qp = dev->qp_map.num - caps->reserved_qps;
 	attr->max_qp_wr = 1 << caps->log_max_wqes;
 	attr->max_send_sge = caps->max_send_sge;
@@ -55,7 +56,7 @@ static int rhca_query_device(struct ib_device *ibdev,
 	attr->max_qp_init_rd_atom = caps->max_sra;
 	attr->max_qp_rd_atom = caps->max_rra;
 	attr->max_res_rd_atom = caps->max_rra * attr->max_qp;
-	attr->atomic_cap = IB_ATOMIC_NONE;
+	attr->atomic_cap = IB_ATOMIC_HCA;
 	attr->max_ah = INT_MAX;
 	attr->max_pkeys = RHCA_NUM_PKEYS;
 	attr->local_ca_ack_delay = caps->ack_delay;

@@ -115,6 +115,7 @@ static void rhca_put_ud(struct rhca_dev *dev, struct rhca_wqe *wqe,
 	struct rdma_hca_ud_unit *unit = wqe->end;
 	u32 port, lids, flow = 0;
 
+	memset(unit, 0, sizeof(*unit));
 	port = RDMA_HCA_PREP(RDMA_HCA_UD_PORT, RHCA_PORT) |
 	       RDMA_HCA_PREP(RDMA_HCA_UD_SL, rdma_ah_get_sl(ah));
 	lids = RDMA_HCA_PREP(RDMA_HCA_UD_DLID, rdma_ah_get_dlid(ah)) |
@@ -125,8 +126,8 @@ static void rhca_put_ud(struct rhca_dev *dev, struct rhca_wqe *wqe,
 			RDMA_HCA_PREP(RDMA_HCA_UD_SGID_INDEX, grh->sgid_index);
 		flow = RDMA_HCA_PREP(RDMA_HCA_QPC_TCLASS, grh->traffic_class) |
 		       RDMA_HCA_PREP(RDMA_HCA_QPC_FLOW_LABEL, grh->flow_label);
+		memcpy(unit->dgid, grh->dgid.raw, sizeof(unit->dgid));
 	}
-	memset(unit, 0, sizeof(*unit));
 	unit->port = cpu_to_le32(port);
 	unit->dlid_slid = cpu_to_le32(lids);
 	unit->flow = cpu_to_le32(flow);

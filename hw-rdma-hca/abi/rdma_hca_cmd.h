@@ -142,6 +142,7 @@ struct rdma_hca_fw {
 #define RDMA_HCA_FEATURE_RQ_DB_RECORD	RDMA_HCA_MASK(0, 0)
 #define RDMA_HCA_FEATURE_CQ_CI_RECORD	RDMA_HCA_MASK(1, 1)
 #define RDMA_HCA_FEATURE_CMD_EVENT	RDMA_HCA_MASK(2, 2)
+#define RDMA_HCA_FEATURE_DIAG		RDMA_HCA_MASK(3, 3)
 
 /* QUERY_ADAPTER (table 3-2-6): outbox. INTA_PIN is absent: MSI-X only. */
 struct rdma_hca_adapter {
@@ -226,6 +227,32 @@ struct rdma_hca_resize_cq {
 };
 
 #define RDMA_HCA_RESIZE_CQ_LOGSIZE	RDMA_HCA_MASK(31, 24)
+
+/*
+ * DIAG_RPRT (ours): outbox. IN_MODIFIER is the number of the first counter
+ * wanted, OP_MODIFIER whether values or names are. A counter keeps its number
+ * and its name; new ones get the next numbers.
+ */
+#define RDMA_HCA_DIAG_VALUES		0
+#define RDMA_HCA_DIAG_NAMES		1
+#define RDMA_HCA_DIAG_MAX_VALUES	510
+#define RDMA_HCA_DIAG_MAX_NAMES		127
+#define RDMA_HCA_DIAG_NAME_SIZE		32
+
+struct rdma_hca_diag {
+	__be32 total;		/* counters that the card has */
+	__be32 first;		/* IN_MODIFIER */
+	__be32 count;		/* entries that follow */
+	__be32 reserved;
+	union {
+		struct {
+			__be32 h;
+			__be32 l;
+		} value[RDMA_HCA_DIAG_MAX_VALUES];
+		/* ASCII, ended by a zero */
+		char name[RDMA_HCA_DIAG_MAX_NAMES][RDMA_HCA_DIAG_NAME_SIZE];
+	};
+};
 
 /* QUERY_PORT (ours): IN_MODIFIER is the port; outbox. */
 struct rdma_hca_port {

@@ -37,8 +37,7 @@ typedef struct HcaMultiQueue HcaMultiQueue;
     X(LENGTH)           /* UC, UD: does not fit */                             \
     X(OPCODE_SEQ)       /* UC: out of place in a message */                    \
     X(ACCESS)           /* UC: memory refused */                               \
-    X(RESOURCES)        /* the response ring is full */                        \
-    X(SEND_DOWN)        /* to send: no peer */
+    X(RESOURCES)        /* the response ring is full */
 
 typedef enum HcaDropReason {
 #define HCA_DROP_ENUM(name) HCA_DROP_##name,

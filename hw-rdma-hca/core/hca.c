@@ -633,6 +633,8 @@ void hca_reset(Hca *hca)
     hca_v2p_reset(hca->v2p);
     hca_ceu_reset(hca->ceu);
     hca_link_clear(hca->link);
+    hca_link_reset_counters(hca->link);
+    hca_mq_reset_peaks(hca->mq);
     memset(hca->uar_low, 0, 2 * RDMA_HCA_NUM_UARS * sizeof(*hca->uar_low));
     memset(&hca->counters, 0, sizeof(hca->counters));
     hca->port_active = false;

@@ -239,9 +239,12 @@ static const HcaHostOps host_ops = {
 
 /* ---- with the BQL: doing things in the card's thread, and waiting ---- */
 
+typedef void SyncFn(RdmaHcaThread *thread, void *opaque);
+
 typedef struct SyncCall {
-    void (*func)(RdmaHcaThread *thread);
+    SyncFn *func;
     RdmaHcaThread *thread;
+    void *opaque;
     QemuEvent done;
 } SyncCall;
 
@@ -249,7 +252,7 @@ static void sync_call_bh(void *opaque)
 {
     SyncCall *call = opaque;
 
-    call->func(call->thread);
+    call->func(call->thread, call->opaque);
     qemu_event_set(&call->done);
 }
 
@@ -258,9 +261,9 @@ static void sync_call_bh(void *opaque)
  * inside of whatever a vCPU or the main loop is doing. The card's thread needs
  * nothing from us, so a plain wait ends.
  */
-static void sync_call(RdmaHcaThread *thread, void (*func)(RdmaHcaThread *))
+static void sync_call(RdmaHcaThread *thread, SyncFn *func, void *opaque)
 {
-    SyncCall call = { .func = func, .thread = thread };
+    SyncCall call = { .func = func, .thread = thread, .opaque = opaque };
 
     qemu_event_init(&call.done, false);
     aio_bh_schedule_oneshot(thread->ctx, sync_call_bh, &call);
@@ -268,7 +271,7 @@ static void sync_call(RdmaHcaThread *thread, void (*func)(RdmaHcaThread *))
     qemu_event_destroy(&call.done);
 }
 
-static void do_start(RdmaHcaThread *thread)
+static void do_start(RdmaHcaThread *thread, void *opaque)
 {
     thread->running = true;
     if (thread->cable) {
@@ -277,7 +280,7 @@ static void do_start(RdmaHcaThread *thread)
     qemu_bh_schedule(thread->run_bh);
 }
 
-static void do_stop(RdmaHcaThread *thread)
+static void do_stop(RdmaHcaThread *thread, void *opaque)
 {
     thread->running = false;
     if (thread->cable) {
@@ -285,7 +288,7 @@ static void do_stop(RdmaHcaThread *thread)
     }
 }
 
-static void do_reset(RdmaHcaThread *thread)
+static void do_reset(RdmaHcaThread *thread, void *opaque)
 {
     RdmaHcaDoorbellRing *ring = &thread->ring;
 
@@ -296,26 +299,28 @@ static void do_reset(RdmaHcaThread *thread)
     qemu_bh_schedule(thread->run_bh);
 }
 
-static void do_finish(RdmaHcaThread *thread)
+static void do_finish(RdmaHcaThread *thread, void *opaque)
 {
-    do_stop(thread);
+    do_stop(thread, NULL);
     if (thread->cable) {
         rdma_hca_cable_close(thread->cable);
     }
+    core_enter(thread);
     hca_free(thread->hca);
+    core_leave(thread);
     thread->hca = NULL;
     timer_free(thread->timer);
     qemu_bh_delete(thread->run_bh);
 }
 
-static void do_nothing(RdmaHcaThread *thread)
+static void do_nothing(RdmaHcaThread *thread, void *opaque)
 {
 }
 
 /* A change of the map is over when nobody uses the former map any more. */
 static void ram_changed(void *opaque)
 {
-    sync_call(opaque, do_nothing);
+    sync_call(opaque, do_nothing, NULL);
 }
 
 static void deliver_interrupts(void *opaque)
@@ -385,9 +390,29 @@ void rdma_hca_thread_doorbell(RdmaHcaThread *thread,
 
 void rdma_hca_thread_reset(RdmaHcaThread *thread)
 {
-    sync_call(thread, do_reset);
+    sync_call(thread, do_reset, NULL);
     qemu_bh_cancel(thread->msix_bh);
     bitmap_test_and_clear_atomic(thread->vectors, 0, thread->num_vectors);
+}
+
+typedef struct CountersCall {
+    HcaCounterFn *fn;
+    void *opaque;
+} CountersCall;
+
+static void do_counters(RdmaHcaThread *thread, void *opaque)
+{
+    CountersCall *call = opaque;
+
+    hca_counters_visit(thread->hca, call->fn, call->opaque);
+}
+
+void rdma_hca_thread_counters(RdmaHcaThread *thread, HcaCounterFn *fn,
+                              void *opaque)
+{
+    CountersCall call = { .fn = fn, .opaque = opaque };
+
+    sync_call(thread, do_counters, &call);
 }
 
 void rdma_hca_thread_set_running(RdmaHcaThread *thread, bool running)
@@ -395,7 +420,7 @@ void rdma_hca_thread_set_running(RdmaHcaThread *thread, bool running)
     if (running == thread->running) {
         return;
     }
-    sync_call(thread, running ? do_start : do_stop);
+    sync_call(thread, running ? do_start : do_stop, NULL);
     if (!running) {
         qemu_bh_cancel(thread->msix_bh);
         deliver_interrupts(thread);
@@ -460,9 +485,11 @@ bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
 
 void rdma_hca_thread_finish(RdmaHcaThread *thread)
 {
-    sync_call(thread, do_finish);
+    sync_call(thread, do_finish, NULL);
     rdma_hca_ram_cleanup(&thread->ram);
     qemu_bh_delete(thread->msix_bh);
+    /* An interrupt being delivered may have led here. */
+    thread->num_vectors = 0;
     g_free(thread->vectors);
     g_free(thread->name);
     qemu_event_destroy(&thread->ring.room);

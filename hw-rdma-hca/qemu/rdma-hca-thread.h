@@ -11,6 +11,7 @@
 #ifndef RDMA_HCA_THREAD_H
 #define RDMA_HCA_THREAD_H
 
+#include "../core/counters.h"
 #include "../core/hca.h"
 #include "hw/pci/pci_device.h"
 #include "qemu/thread.h"
@@ -86,6 +87,10 @@ void rdma_hca_thread_set_running(RdmaHcaThread *thread, bool running);
 /* Ring a doorbell, in the order of calls. May wait for room in the ring. */
 void rdma_hca_thread_doorbell(RdmaHcaThread *thread,
                               const RdmaHcaDoorbell *doorbell);
+
+/* Call @fn for each counter, in the card's thread, all at one moment. */
+void rdma_hca_thread_counters(RdmaHcaThread *thread, HcaCounterFn *fn,
+                              void *opaque);
 
 /* Have hca_run() called. */
 void rdma_hca_thread_kick(RdmaHcaThread *thread);

@@ -16,13 +16,10 @@
 #include "qapi/error.h"
 #include "qemu/module.h"
 #include "qemu/uuid.h"
-#include "rdma-hca-thread.h"
+#include "rdma-hca.h"
 #include "system/runstate.h"
 #include "system/system.h"
 #include "trace.h"
-
-#define TYPE_RDMA_HCA "rdma-hca"
-OBJECT_DECLARE_SIMPLE_TYPE(RdmaHcaState, RDMA_HCA)
 
 /* Network controller, InfiniBand (PCI Code and ID Assignment). */
 #define PCI_CLASS_NETWORK_INFINIBAND 0x0207
@@ -300,6 +297,11 @@ static void rdma_hca_reset_hold(Object *obj, ResetType type)
         trace_rdma_hca_reset(s->thread.name);
         rdma_hca_thread_reset(&s->thread);
     }
+}
+
+RdmaHcaThread *rdma_hca_thread(RdmaHcaState *s)
+{
+    return s->alive ? &s->thread : NULL;
 }
 
 static bool get_link_up(Object *obj, Error **errp)

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "../counters.h"
 #include "ceu_int.h"
 
 #define FW_VERSION RDMA_HCA_PREP(RDMA_HCA_MASK(31, 16), 1)
@@ -99,7 +100,8 @@ uint8_t hca_ceu_query_fw(HcaCeu *ceu, HcaCommand *cmd)
     fw->interface_version = BE(RDMA_HCA_INTERFACE_VERSION);
     fw->features = BE(RDMA_HCA_FEATURE_RQ_DB_RECORD |
                       RDMA_HCA_FEATURE_CQ_CI_RECORD |
-                      RDMA_HCA_FEATURE_CMD_EVENT);
+                      RDMA_HCA_FEATURE_CMD_EVENT |
+                      RDMA_HCA_FEATURE_DIAG);
     fw->fw_version = BE(FW_VERSION);
     return RDMA_HCA_STAT_OK;
 }
@@ -173,5 +175,56 @@ uint8_t hca_ceu_close_ib(HcaCeu *ceu, HcaCommand *cmd)
 
 uint8_t hca_ceu_nop(HcaCeu *ceu, HcaCommand *cmd)
 {
+    return RDMA_HCA_STAT_OK;
+}
+
+/* A name is cut off rather than not ended by a zero. */
+static void diag_name(struct rdma_hca_diag *diag, unsigned slot,
+                      const HcaCounter *counter)
+{
+    char *name = diag->name[slot];
+
+    g_strlcpy(name, counter->unit, RDMA_HCA_DIAG_NAME_SIZE);
+    g_strlcat(name, "_", RDMA_HCA_DIAG_NAME_SIZE);
+    g_strlcat(name, counter->name, RDMA_HCA_DIAG_NAME_SIZE);
+}
+
+static void diag_value(struct rdma_hca_diag *diag, unsigned slot,
+                       const HcaCounter *counter)
+{
+    diag->value[slot].h = BE(RDMA_HCA_HI32(counter->value));
+    diag->value[slot].l = BE(RDMA_HCA_LO32(counter->value));
+}
+
+/*
+ * Counters are only read: more than one may read them, and who wants to know
+ * what happened in a while takes the difference.
+ */
+uint8_t hca_ceu_diag_rprt(HcaCeu *ceu, HcaCommand *cmd)
+{
+    struct rdma_hca_diag *diag = (void *)cmd->outbox;
+    bool names = cmd->op_modifier == RDMA_HCA_DIAG_NAMES;
+    unsigned room = names ? G_N_ELEMENTS(diag->name) :
+                            G_N_ELEMENTS(diag->value);
+    unsigned total = hca_counters_number();
+    uint32_t first = cmd->in_modifier;
+    unsigned count;
+
+    if (!names && cmd->op_modifier != RDMA_HCA_DIAG_VALUES) {
+        return RDMA_HCA_STAT_BAD_PARAM;
+    }
+    if (first >= total) {
+        return RDMA_HCA_STAT_BAD_INDEX;
+    }
+    count = MIN(total - first, room);
+    diag->total = BE(total);
+    diag->first = BE(first);
+    diag->count = BE(count);
+    for (unsigned slot = 0; slot < count; slot++) {
+        HcaCounter counter;
+
+        hca_counter_get(ceu->hca, first + slot, &counter);
+        (names ? diag_name : diag_value)(diag, slot, &counter);
+    }
     return RDMA_HCA_STAT_OK;
 }

@@ -40,6 +40,8 @@ typedef struct HcaCeuCounters {
     uint64_t commands;
     uint64_t opcodes[1u << 12];
     uint64_t status[256];
+    uint64_t unknown;           /* opcode, or op_modifier, of no command */
+    uint64_t mailboxes_refused; /* misaligned, of no length, or not RAM */
     uint64_t ignored_writes;    /* to a busy HCR */
 } HcaCeuCounters;
 

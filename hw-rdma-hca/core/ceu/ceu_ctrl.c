@@ -57,6 +57,8 @@ static const HcaCommandRow commands[] = {
     ROW(QUERY_PORT, ACC_LOCAL, ANY, query_port,
         .outbox = sizeof(struct rdma_hca_port)),
     ROW(NOP, ACC_LOCAL, ANY, nop),
+    ROW(DIAG_RPRT, ACC_LOCAL, ANY, diag_rprt,
+        .outbox = sizeof(struct rdma_hca_diag)),
     ROW(INIT_IB, ACC_LOCAL, AFTER_INIT, init_ib),
     ROW(CLOSE_IB, ACC_LOCAL, AFTER_INIT, close_ib),
     ROW(INIT_HCA, WR_BOTH, BEFORE_INIT, init_hca,
@@ -159,6 +161,12 @@ static void finish(HcaCeu *ceu, uint8_t status)
     ceu->state = HCA_CEU_IDLE;
 }
 
+static void refuse_mailbox(HcaCeu *ceu)
+{
+    ceu->counters.mailboxes_refused++;
+    finish(ceu, RDMA_HCA_STAT_BAD_PARAM);
+}
+
 static void decode(HcaCeu *ceu)
 {
     HcaCommand *cmd = &ceu->cmd;
@@ -168,12 +176,13 @@ static void decode(HcaCeu *ceu)
 
     cmd->row = find_row(cmd, &status);
     if (!cmd->row) {
+        ceu->counters.unknown++;
         finish(ceu, status);
     } else if (!(cmd->row->legal & now)) {
         finish(ceu, RDMA_HCA_STAT_BAD_SYS_STATE);
     } else if (wants_outbox(cmd) &&
                (!outbox_len(cmd) || cmd->out_param % MAILBOX_ALIGN)) {
-        finish(ceu, RDMA_HCA_STAT_BAD_PARAM);
+        refuse_mailbox(ceu);
     } else {
         cmd->has_inbox = wants_inbox(cmd);
         ceu->state = cmd->has_inbox ? HCA_CEU_GET_INBOX : HCA_CEU_EXECUTE;
@@ -188,7 +197,7 @@ static void get_inbox(HcaCeu *ceu)
     if (!len || cmd->in_param % MAILBOX_ALIGN ||
         !hca_dma_read(ceu->hca->v2p, HCA_V2P_CEU, cmd->in_param, cmd->inbox,
                       len)) {
-        finish(ceu, RDMA_HCA_STAT_BAD_PARAM);
+        refuse_mailbox(ceu);
     } else {
         ceu->state = HCA_CEU_EXECUTE;
     }
@@ -205,9 +214,10 @@ static void execute(HcaCeu *ceu)
     if (!status && len &&
         !hca_dma_write(ceu->hca->v2p, HCA_V2P_CEU, cmd->out_param,
                        cmd->outbox, len)) {
-        status = RDMA_HCA_STAT_BAD_PARAM;
+        refuse_mailbox(ceu);
+    } else {
+        finish(ceu, status);
     }
-    finish(ceu, status);
 }
 
 /* One step of the machine. */

@@ -87,7 +87,8 @@ bool hca_hcr_wants_event(const HcaCeu *ceu);
 
 /* acc_local.c */
 HcaCommandFn hca_ceu_query_dev_lim, hca_ceu_query_fw, hca_ceu_query_adapter,
-    hca_ceu_query_port, hca_ceu_init_ib, hca_ceu_close_ib, hca_ceu_nop;
+    hca_ceu_query_port, hca_ceu_init_ib, hca_ceu_close_ib, hca_ceu_nop,
+    hca_ceu_diag_rprt;
 /* acc_cm.c */
 HcaCommandFn hca_ceu_map_icm_cm, hca_ceu_unmap_icm_cm, hca_ceu_sw2hw_cq,
     hca_ceu_hw2sw_cq, hca_ceu_query_cq, hca_ceu_resize_cq, hca_ceu_sw2hw_eq,

@@ -16,6 +16,7 @@ static uint32_t cq_size(const HcaCq *cq)
 
 HcaCq *hca_cq_find(HcaCxtMgt *cm, uint32_t cqn)
 {
+    cm->counters.cqc_lookups++;
     return hca_index_ok(cm, &cm->cqc, cqn) ? cm->cqs[cqn] : NULL;
 }
 
@@ -214,6 +215,7 @@ static void refresh_consumer(HcaCxtMgt *cm, HcaV2pChannel channel, HcaCq *cq)
 {
     uint32_t ci;
 
+    cm->counters.cq_ci_reads += cq->ci_db != 0;
     if (cq->ci_db && hca_dma_read(cm->v2p, channel, cq->ci_db, &ci,
                                   sizeof(ci))) {
         consumed(cq, GUINT32_FROM_LE(ci));
@@ -389,6 +391,7 @@ void hca_cq_doorbell(HcaCxtMgt *cm, uint32_t uar, uint32_t low, uint32_t high)
 {
     HcaCq *cq = hca_cq_find(cm, RDMA_HCA_GET(RDMA_HCA_CQ_DB_CQN, low));
 
+    cm->counters.cq_doorbells++;
     if (!cq) {
         cm->counters.db_bad_cqn++;
         return;

@@ -94,3 +94,20 @@ const HcaCxtLive *hca_cxt_live(const HcaCxtMgt *cm)
 {
     return &cm->live;
 }
+
+uint64_t hca_cxt_live_pages(const HcaCxtMgt *cm)
+{
+    return hca_mdata_pages(cm->ctxmdata);
+}
+
+unsigned hca_cxt_waiting_events(const HcaCxtMgt *cm)
+{
+    unsigned n = cm->qp_events.length + cm->cq_errors.length +
+                 cm->nport_events + cm->command_pending +
+                 __builtin_popcountll(cm->card_events);
+
+    for (unsigned eqn = 0; eqn < G_N_ELEMENTS(cm->eqs); eqn++) {
+        n += cm->eqs[eqn] ? cm->eqs[eqn]->completions.length : 0;
+    }
+    return n;
+}

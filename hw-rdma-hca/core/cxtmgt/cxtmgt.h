@@ -67,9 +67,12 @@ typedef struct HcaEvent {
 } HcaEvent;
 
 typedef struct HcaCxtCounters {
+    uint64_t qpc_lookups, cqc_lookups, eqc_lookups;     /* by number */
     uint64_t cqes, error_cqes, cq_overruns;
     uint64_t eqes, eq_waits, interrupts;
-    uint64_t cqes_lost;         /* the queue had failed before */
+    uint64_t cqes_lost;         /* the queue took none */
+    uint64_t cq_doorbells, cq_ci_reads, eq_doorbells;
+    uint64_t eqe_types[64];     /* by RDMA_HCA_EVENT_* */
     uint64_t events_unmapped;   /* no EQ asked for that type */
     uint64_t events_lost;       /* the EQ could not be written */
     uint64_t db_bad_uar, db_bad_cqn, db_bad_eqn;
@@ -171,5 +174,9 @@ void hca_eq_doorbell_write(HcaCxtMgt *cm, uint32_t eqn, uint32_t value);
 
 HcaCxtCounters *hca_cxt_counters(HcaCxtMgt *cm);
 const HcaCxtLive *hca_cxt_live(const HcaCxtMgt *cm);
+/* Pages mapped for contexts now. */
+uint64_t hca_cxt_live_pages(const HcaCxtMgt *cm);
+/* Events that wait for room in their EQ; those of a QP are one. */
+unsigned hca_cxt_waiting_events(const HcaCxtMgt *cm);
 
 #endif /* HCA_CXTMGT_H */

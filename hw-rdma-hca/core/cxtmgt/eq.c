@@ -18,6 +18,7 @@ static uint32_t eq_size(const HcaEq *eq)
 
 HcaEq *hca_eq_find(HcaCxtMgt *cm, uint32_t eqn)
 {
+    cm->counters.eqc_lookups++;
     return hca_index_ok(cm, &cm->eqc, eqn) ? cm->eqs[eqn] : NULL;
 }
 
@@ -239,6 +240,7 @@ static HcaEqPost post_eqe(HcaCxtMgt *cm, HcaEq *eq,
     }
     eq->producer_index++;
     cm->counters.eqes++;
+    cm->counters.eqe_types[eqe->type]++;
     hca_cxt_trace(cm, HCA_TRACE_EQE, eq->eqn, eqe->type,
                   GUINT32_FROM_LE(eqe->raw[0]), 0);
     interrupt(cm, eq);
@@ -596,6 +598,7 @@ void hca_eq_doorbell_write(HcaCxtMgt *cm, uint32_t eqn, uint32_t value)
     HcaEq *eq = hca_eq_find(cm, eqn);
     uint32_t ci;
 
+    cm->counters.eq_doorbells++;
     if (!eq) {
         cm->counters.db_bad_eqn++;
         return;

@@ -10,6 +10,7 @@
 
 HcaQp *hca_qp_find(HcaCxtMgt *cm, uint32_t qpn)
 {
+    cm->counters.qpc_lookups++;
     return hca_index_ok(cm, &cm->qpc, qpn) ? cm->qps[qpn] : NULL;
 }
 
@@ -44,13 +45,18 @@ static void remove_qp(HcaCxtMgt *cm, HcaQp *qp)
     g_free(qp);
 }
 
-/* Change the state and tell the engines. The QP is gone after one to RST. */
-static void change_state(HcaCxtMgt *cm, HcaQp *qp, uint8_t state)
+static void enter_state(HcaCxtMgt *cm, HcaQp *qp, uint8_t state)
 {
     uint8_t old_state = qp->state;
 
     qp->state = state;
     cm->state_fn(cm->state_opaque, qp, old_state);
+}
+
+/* Change the state and tell the engines. The QP is gone after one to RST. */
+static void change_state(HcaCxtMgt *cm, HcaQp *qp, uint8_t state)
+{
+    enter_state(cm, qp, state);
     write_qpc(cm, qp);
     if (qp->state == RDMA_HCA_QP_STATE_RST) {
         remove_qp(cm, qp);
@@ -64,11 +70,13 @@ void hca_qp_set_state(HcaCxtMgt *cm, HcaQp *qp, uint8_t state)
     }
 }
 
+/* Not written: after a reset what was ICM may be somebody else's memory. */
 void hca_qp_free_all(HcaCxtMgt *cm)
 {
     for (uint32_t qpn = 0; qpn < 1u << cm->qpc.log_num; qpn++) {
         if (cm->qps[qpn]) {
-            change_state(cm, cm->qps[qpn], RDMA_HCA_QP_STATE_RST);
+            enter_state(cm, cm->qps[qpn], RDMA_HCA_QP_STATE_RST);
+            remove_qp(cm, cm->qps[qpn]);
         }
     }
 }

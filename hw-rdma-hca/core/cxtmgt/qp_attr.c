@@ -269,7 +269,7 @@ static bool create_ok(HcaCxtMgt *cm, const struct rdma_hca_qpc *qpc)
 
     return (service == RC || service == UC || service == UD) &&
            be(qpc->pd) < 1ull << cm->config.log_pds &&
-           be(qpc->usr_page) < cm->config.num_uars &&
+           GET(UAR, be(qpc->usr_page)) < cm->config.num_uars &&
            hca_cq_find(cm, be(qpc->cqn_snd)) &&
            hca_cq_find(cm, be(qpc->cqn_rcv)) &&
            queue_ok(be(qpc->snd_wqe_len), GET(SQ_ENTRY_SZ, sizes), 6, 10) &&
@@ -369,7 +369,7 @@ void hca_qp_decode(const HcaCxtMgt *cm, HcaQp *qp,
     decode_sizes(cm, qp, qpc);
     decode_path(cm, &qp->path, qpc);
     qp->pd = be(qpc->pd);
-    qp->uar = be(qpc->usr_page);
+    qp->uar = GET(UAR, be(qpc->usr_page));
     qp->remote_qpn = be(qpc->remote_qpn);
     qp->pkey = cm->config.pkey;
     qp->pkey_index = GET(PKEY_INDEX, port);

@@ -97,6 +97,7 @@ static size_t cable_write(HcaLink *link, uint8_t *data, size_t len)
         n = link->ops->link_writev(link->opaque, &iov, 1);
     } while (n == -EINTR);
     if (n > 0) {
+        link->counters.tx_writes++;
         return n;
     }
     if (n == -EAGAIN) {
@@ -188,7 +189,9 @@ static const uint8_t *rx_frame(HcaLink *link, const HcaFrame *frame)
 {
     if (!link->greeted) {
         link->greeted = hca_frame_greeting_matches(frame, HCA_LINK_LAYER_IB);
-        if (!link->greeted) {
+        if (link->greeted) {
+            link->counters.peers++;
+        } else {
             rx_fail(link);
         }
         return NULL;
@@ -247,6 +250,7 @@ static bool rx_fill(HcaLink *link)
     if (n <= 0) {
         return false;
     }
+    link->counters.rx_reads++;
     link->rx_end += n;
     return true;
 }
@@ -369,4 +373,9 @@ bool hca_link_is_up(const HcaLink *link)
 const HcaLinkCounters *hca_link_counters(const HcaLink *link)
 {
     return &link->counters;
+}
+
+void hca_link_reset_counters(HcaLink *link)
+{
+    memset(&link->counters, 0, sizeof(link->counters));
 }

@@ -20,11 +20,13 @@ typedef struct HcaLink HcaLink;
 
 typedef struct HcaLinkCounters {
     uint64_t tx_packets, tx_bytes, rx_packets, rx_bytes;
+    uint64_t tx_writes, rx_reads;   /* that the cable took part in */
     uint64_t tx_waits;          /* the cable took no more */
     uint64_t loopback_packets;
     uint64_t rx_frame_errors;   /* marks, lengths or greeting that cannot be */
     uint64_t rx_marked_bad;     /* dropped: marked in error by the sender */
     uint64_t tx_discarded;      /* no peer */
+    uint64_t peers;             /* whose greeting was good */
 } HcaLinkCounters;
 
 HcaLink *hca_link_new(const HcaHostOps *ops, void *opaque);
@@ -78,5 +80,6 @@ bool hca_link_rx_pending(const HcaLink *link);
 bool hca_link_rx_failed(const HcaLink *link);
 
 const HcaLinkCounters *hca_link_counters(const HcaLink *link);
+void hca_link_reset_counters(HcaLink *link);
 
 #endif /* HCA_LINK_H */

@@ -52,11 +52,11 @@ struct HcaMultiQueue {
     FreeList rpb_free;
     FreeList reb_free;
     uint32_t swpb_size;         /* sizes and use as the document counts */
-    uint32_t swpb_used;
     uint32_t rpb_size;
-    uint32_t rpb_used;
     uint32_t reb_size;
-    uint32_t reb_used;
+    HcaMqUse swpb_use;
+    HcaMqUse rpb_use;
+    HcaMqUse reb_use;
     GQueue waiting;             /* QPs that found no room, by pool_link */
 };
 
@@ -151,7 +151,7 @@ bool hca_mq_swpb_room(Hca *hca, HcaQp *qp, uint32_t len, unsigned nrefs)
     HcaMultiQueue *mq = hca->mq;
 
     if (within_share(qp->req.swpb_elements, elements_of(len, nrefs),
-                     mq->swpb_size, mq->swpb_used)) {
+                     mq->swpb_size, mq->swpb_use.used)) {
         return true;
     }
     wait_for_room(mq, qp);
@@ -162,14 +162,21 @@ bool hca_mq_read_room(Hca *hca, HcaQp *qp, unsigned nentries)
 {
     HcaMultiQueue *mq = hca->mq;
 
-    if (within_share(qp->req.rpb.count, 1, mq->rpb_size, mq->rpb_used) &&
+    if (within_share(qp->req.rpb.count, 1, mq->rpb_size,
+                     mq->rpb_use.used) &&
         (!qp->req.rpb.count ||
          within_share(qp->req.reb.count + 1, nentries, mq->reb_size,
-                      mq->reb_used))) {
+                      mq->reb_use.used))) {
         return true;
     }
     wait_for_room(mq, qp);
     return false;
+}
+
+static void use_more(HcaMqUse *use, uint32_t n)
+{
+    use->used += n;
+    use->peak = MAX(use->peak, use->used);
 }
 
 /* @index, whose next is none, becomes the last; @tail_next links the old one */
@@ -221,7 +228,7 @@ void hca_mq_swpb_insert(Hca *hca, HcaQp *qp, const HcaSentPacket *packet,
     }
     list_append(list, index, &mq->swpb[list->tail].next);
     qp->req.swpb_elements += used;
-    mq->swpb_used += used;
+    use_more(&mq->swpb_use, used);
 }
 
 void hca_mq_swpb_release(Hca *hca, HcaQp *qp)
@@ -244,7 +251,7 @@ void hca_mq_swpb_release(Hca *hca, HcaQp *qp)
     free_list_push(&mq->swpb_free,
                    list_remove(&qp->req.swpb, element->next));
     qp->req.swpb_elements -= used;
-    mq->swpb_used -= used;
+    mq->swpb_use.used -= used;
     room_made(hca);
 }
 
@@ -258,8 +265,8 @@ void hca_mq_read_insert(Hca *hca, HcaQp *qp, const HcaSentRead *read,
     mq->rpb[index].next = HCA_MQ_NONE;
     mq->rpb[index].read = *read;
     list_append(list, index, &mq->rpb[list->tail].next);
-    mq->rpb_used++;
-    mq->reb_used += read->nentries;
+    use_more(&mq->rpb_use, 1);
+    use_more(&mq->reb_use, read->nentries);
 
     list = &qp->req.reb;
     for (unsigned i = 0; i < read->nentries; i++) {
@@ -276,7 +283,7 @@ void hca_mq_reb_release(Hca *hca, HcaQp *qp)
     uint32_t head = qp->req.reb.head;
 
     mq->rpb[qp->req.rpb.head].read.nentries--;
-    mq->reb_used--;
+    mq->reb_use.used--;
     free_list_push(&mq->reb_free,
                    list_remove(&qp->req.reb, mq->reb[head].next));
     room_made(hca);
@@ -295,7 +302,7 @@ void hca_mq_rpb_release(Hca *hca, HcaQp *qp)
     }
     free_list_push(&mq->rpb_free,
                    list_remove(&qp->req.rpb, mq->rpb[head].next));
-    mq->rpb_used--;
+    mq->rpb_use.used--;
     room_made(hca);
 }
 
@@ -357,4 +364,21 @@ void hca_mq_forget(Hca *hca, HcaQp *qp)
     while (qp->req.rpb.count) {
         hca_mq_rpb_release(hca, qp);
     }
+}
+
+void hca_mq_gauges(const HcaMultiQueue *mq, HcaMqGauges *gauges)
+{
+    *gauges = (HcaMqGauges) {
+        .swpb = mq->swpb_use,
+        .rpb = mq->rpb_use,
+        .reb = mq->reb_use,
+        .waiting = mq->waiting.length,
+    };
+}
+
+void hca_mq_reset_peaks(HcaMultiQueue *mq)
+{
+    mq->swpb_use.peak = mq->swpb_use.used;
+    mq->rpb_use.peak = mq->rpb_use.used;
+    mq->reb_use.peak = mq->reb_use.used;
 }

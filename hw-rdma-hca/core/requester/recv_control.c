@@ -8,7 +8,8 @@
  * Departures, all for the IB specification: NAKs for remote access and
  * invalid requests break the connection (the document calls them
  * recoverable); a Read is asked for again from where its answer broke off;
- * a lost answer is asked for once until the timer says otherwise.
+ * what is lost is sent again once until the timer says otherwise; an RNR NAK
+ * restores the retries, and one that comes while the card waits is a double.
  */
 #include <string.h>
 
@@ -89,8 +90,8 @@ static bool release_before(Hca *hca, HcaQp *qp, uint32_t limit)
     return !lost;
 }
 
-/* ACK_LOSS_RETRANS, READ_RETRANS: once for each UPSN. */
-static void answer_lost(Hca *hca, HcaQp *qp)
+/* Once for each UPSN: the cable may double what tells of a loss. */
+static void send_again(Hca *hca, HcaQp *qp)
 {
     HcaRequester *req = &qp->req;
 
@@ -102,6 +103,13 @@ static void answer_lost(Hca *hca, HcaQp *qp)
         req->loss_psn = req->unacked_psn;
         hca_retransmit(hca, qp);
     }
+}
+
+/* ACK_LOSS_RETRANS, READ_RETRANS */
+static void answer_lost(Hca *hca, HcaQp *qp)
+{
+    hca->counters.answers_lost++;
+    send_again(hca, qp);
 }
 
 static bool in_error(const HcaQp *qp)
@@ -118,14 +126,22 @@ static void receive_ack(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     }
 }
 
-/* NAK RNR: wait for as long as the peer asks, then send again (3.4.5.1.3.1). */
+/*
+ * NAK RNR: wait for as long as the peer asks, then send again (3.4.5.1.3.1).
+ * The peer answers: what time-outs have used up of its retries is restored.
+ */
 static void receive_rnr(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 {
     HcaRequester *req = &qp->req;
 
-    hca->counters.rnrs_rx++;
+    if (req->rnr_wait) {
+        hca_drop(hca, packet, HCA_DROP_DUPLICATE);
+        return;
+    }
+    req->retries_left = qp->retry_count;
     if (qp->rnr_retry != 7) {
         if (!req->rnr_retries_left) {
+            hca->counters.rnr_retries_exhausted++;
             hca_requester_fail(hca, qp, RDMA_HCA_SYNDROME_RNR_RETRY_EXC_ERR,
                                packet->syndrome);
             return;
@@ -153,13 +169,23 @@ static uint8_t nak_syndrome(uint8_t value)
     }
 }
 
+static void count_nak(Hca *hca, uint8_t syndrome)
+{
+    if (HCA_AETH_KIND(syndrome) == HCA_AETH_RNR) {
+        hca->counters.rnrs_rx++;
+    } else {
+        hca->counters.naks_rx++;
+        hca->counters.nak_codes_rx[hca_nak_index(syndrome)]++;
+    }
+}
+
 /* Figure 3.19. */
 static void receive_nak(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 {
     uint8_t kind = HCA_AETH_KIND(packet->syndrome);
     uint8_t value = HCA_AETH_VALUE(packet->syndrome);
 
-    hca->counters.naks_rx++;
+    count_nak(hca, packet->syndrome);
     hca_trace(hca, HCA_TRACE_NAK_RX, qp->qpn, packet->psn, packet->syndrome,
               0);
     if (!release_before(hca, qp, packet->psn)) {
@@ -174,9 +200,7 @@ static void receive_nak(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     if (kind == HCA_AETH_RNR) {
         receive_rnr(hca, qp, packet);
     } else if (kind == HCA_AETH_NAK && value == HCA_NAK_PSN_SEQ) {
-        if (hca_use_retry(hca, qp)) {
-            hca_retransmit(hca, qp);                        /* NAK_RETRANS */
-        }
+        send_again(hca, qp);                                /* NAK_RETRANS */
     } else {
         hca_requester_fail(hca, qp,
                            kind == HCA_AETH_NAK
@@ -239,6 +263,7 @@ static void accept_response(Hca *hca, HcaQp *qp, HcaSentRead *read,
                            packet->opcode);
         return;
     }
+    hca->counters.responses_rx++;
     read->received += packet->payload_len;
     read->answered++;
     if (read->answered == read->npsn) {
@@ -294,8 +319,7 @@ void hca_requester_receive(Hca *hca, HcaQp *qp, const HcaPacket *packet)
         return;
     }
     if (hca_psn_diff(packet->psn, req->unacked_psn) < 0) {
-        hca->counters.duplicates++;                         /* SILENT_DROP */
-        hca_drop(hca, packet, HCA_DROP_DUPLICATE);
+        hca_drop(hca, packet, HCA_DROP_DUPLICATE);          /* SILENT_DROP */
         return;
     }
     if (has_aeth(packet) &&

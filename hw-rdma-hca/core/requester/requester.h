@@ -44,10 +44,25 @@ HcaTurn hca_requester_resend(Hca *hca, HcaQp *qp, unsigned *budget);
 /* In ERR or SQE: complete @ref unsent, as the first in error or flushed. */
 void hca_requester_flush(Hca *hca, HcaQp *qp, const HcaWqeRef *ref);
 
+/* Elements of a pool in use (may exceed its size by what each QP has of its
+ * own), and the most that were since the last reset. */
+typedef struct HcaMqUse {
+    uint32_t used;
+    uint32_t peak;
+} HcaMqUse;
+
+typedef struct HcaMqGauges {
+    HcaMqUse swpb, rpb, reb;
+    unsigned waiting;       /* QPs that wait for room */
+} HcaMqGauges;
+
 HcaMultiQueue *hca_mq_new(const HcaConfig *config);
 void hca_mq_free(HcaMultiQueue *mq);
 /* Forget @qp: all its elements are free again. */
 void hca_mq_forget(Hca *hca, HcaQp *qp);
+void hca_mq_gauges(const HcaMultiQueue *mq, HcaMqGauges *gauges);
+/* The peaks begin again. */
+void hca_mq_reset_peaks(HcaMultiQueue *mq);
 
 /* A deadline of @qp may have come. */
 void hca_requester_timer(Hca *hca, HcaQp *qp, int64_t now);

@@ -57,6 +57,7 @@ void hca_timers_stop(Hca *hca, HcaQp *qp)
 bool hca_use_retry(Hca *hca, HcaQp *qp)
 {
     if (!qp->req.retries_left) {
+        hca->counters.retries_exhausted++;
         hca_requester_fail(hca, qp, RDMA_HCA_SYNDROME_RETRY_EXC_ERR, 0);
         return false;
     }

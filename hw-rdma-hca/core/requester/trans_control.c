@@ -48,38 +48,63 @@ static HcaJudge put_aside(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
     return HCA_JUDGE_TAKEN;
 }
 
+/* Count what a WQE waits for. Returns false: it may not be sent. */
+static bool waits_for(Hca *hca, HcaWait reason)
+{
+    hca->counters.waits[reason]++;
+    return false;
+}
+
 /* RC_JUDGE_MSG (3.4.1.1.3.2.3): room, fence, and what the peer can hold. */
 static bool may_send_read(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
 {
-    return qp->req.rpb.count < qp->sra_max &&
-           responses(qp, wqe->msg_len) <= PSN_WINDOW - psns_on_their_way(qp) &&
-           hca_mq_read_room(hca, qp, wqe->nsge);
+    if (qp->req.rpb.count >= qp->sra_max) {
+        return waits_for(hca, HCA_WAIT_READS);
+    }
+    if (responses(qp, wqe->msg_len) > PSN_WINDOW - psns_on_their_way(qp)) {
+        return waits_for(hca, HCA_WAIT_PSNS);
+    }
+    return hca_mq_read_room(hca, qp, wqe->nsge) ||
+           waits_for(hca, HCA_WAIT_RPB);
 }
 
 static bool may_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
 {
-    return psns_on_their_way(qp) < PSN_WINDOW &&
-           hca_mq_swpb_room(hca, qp, MIN(qp->pmtu, wqe->msg_len - wqe->sent),
-                            wqe->nsge);
+    if (psns_on_their_way(qp) >= PSN_WINDOW) {
+        return waits_for(hca, HCA_WAIT_PSNS);
+    }
+    return hca_mq_swpb_room(hca, qp, MIN(qp->pmtu, wqe->msg_len - wqe->sent),
+                            wqe->nsge) ||
+           waits_for(hca, HCA_WAIT_SWPB);
 }
 
 static bool rc_judge_msg(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
 {
     if (wqe->ref.fence && !wqe->sent && qp->req.rpb.count) {
-        return false;
+        return waits_for(hca, HCA_WAIT_FENCE);
     }
     return is_read(wqe->ref.opcode) ? may_send_read(hca, qp, wqe)
                                     : may_send_packet(hca, qp, wqe);
 }
 
+/* Whether the QP sends at all now. */
+static bool may_send(Hca *hca, const HcaQp *qp, const HcaWqe *wqe)
+{
+    if (qp->state != RDMA_HCA_QP_STATE_RTS &&
+        (qp->state != RDMA_HCA_QP_STATE_SQD || !wqe->sent)) {
+        return waits_for(hca, HCA_WAIT_STATE);
+    }
+    if (qp->req.rnr_wait) {
+        return waits_for(hca, HCA_WAIT_RNR);
+    }
+    return !qp->req.barrier.pending || waits_for(hca, HCA_WAIT_BARRIER);
+}
+
 HcaJudge hca_requester_judge(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
 {
-    HcaRequester *req = &qp->req;
     bool rc = qp->service == RDMA_HCA_QP_ST_RC;
 
-    if ((qp->state != RDMA_HCA_QP_STATE_RTS &&
-         (qp->state != RDMA_HCA_QP_STATE_SQD || !wqe->sent)) ||
-        req->rnr_wait || req->barrier.pending) {
+    if (!may_send(hca, qp, wqe)) {
         return HCA_JUDGE_WAIT;
     }
     if (wqe->syndrome || wqe->ref.opcode == RDMA_HCA_OPCODE_NOP) {
@@ -91,6 +116,7 @@ HcaJudge hca_requester_judge(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
     if (!hca_frame_can_send(hca, rc || qp->service == RDMA_HCA_QP_ST_UC
                                      ? qp->path.dlid
                                      : wqe->path.dlid)) {
+        waits_for(hca, HCA_WAIT_CABLE);
         return HCA_JUDGE_BLOCKED;
     }
     return HCA_JUDGE_SEND;
@@ -180,6 +206,7 @@ static bool segment_packet(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
         put_aside(hca, qp, &bad);
         return true;
     }
+    hca->counters.packets_sent++;
     req->next_psn = hca_psn_add(req->next_psn, 1);
     if (qp->service == RDMA_HCA_QP_ST_RC) {
         hca_mq_swpb_insert(hca, qp, &packet, refs);
@@ -214,6 +241,7 @@ static void segment_read(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
     };
 
     hca_req_send_read(hca, qp, &read);
+    hca->counters.reads_sent++;
     qp->req.next_psn = hca_psn_add(qp->req.next_psn, read.npsn);
     hca_mq_read_insert(hca, qp, &read, entries);
     hca_loss_timer_start(hca, qp);
@@ -305,6 +333,17 @@ HcaTurn hca_requester_resend(Hca *hca, HcaQp *qp, unsigned *budget)
     return HCA_TURN_IDLE;
 }
 
+static void count_ended(Hca *hca, uint8_t syndrome)
+{
+    if (!syndrome) {
+        hca->counters.wqes_completed++;
+    } else if (syndrome == RDMA_HCA_SYNDROME_WR_FLUSH_ERR) {
+        hca->counters.wqes_flushed++;
+    } else {
+        hca->counters.wqes_failed++;
+    }
+}
+
 void hca_complete(Hca *hca, HcaQp *qp, uint32_t wqe_offset, uint8_t opcode,
                   bool signalled, uint32_t byte_cnt, uint8_t syndrome,
                   uint8_t vendor_err)
@@ -317,6 +356,7 @@ void hca_complete(Hca *hca, HcaQp *qp, uint32_t wqe_offset, uint8_t opcode,
     };
     uint32_t ctrl = RDMA_HCA_PREP(RDMA_HCA_CQE_IS_SEND, 1);
 
+    count_ended(hca, syndrome);
     if (syndrome) {
         cqe.err = GUINT32_TO_LE(
             RDMA_HCA_PREP(RDMA_HCA_CQE_SYNDROME, syndrome) |

@@ -291,14 +291,9 @@ static HcaOutcome execute_atomic(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     return remote_outcome(hca, &info, state);
 }
 
-static HcaOutcome execute(Hca *hca, HcaQp *qp, const HcaPacket *packet,
-                          const HcaOperation *op)
+static HcaOutcome execute_kind(Hca *hca, HcaQp *qp, const HcaPacket *packet,
+                               const HcaOperation *op)
 {
-    HcaOutcome outcome = hca_check_request(qp, packet, op);
-
-    if (outcome != HCA_EXE_OK) {
-        return outcome;
-    }
     switch (op->kind) {
     case HCA_REQUEST_SEND:
         return execute_send(hca, qp, packet, op);
@@ -309,6 +304,19 @@ static HcaOutcome execute(Hca *hca, HcaQp *qp, const HcaPacket *packet,
     default:
         return execute_atomic(hca, qp, packet);
     }
+}
+
+static HcaOutcome execute(Hca *hca, HcaQp *qp, const HcaPacket *packet,
+                          const HcaOperation *op)
+{
+    HcaOutcome outcome = hca_check_request(qp, packet, op);
+
+    if (outcome == HCA_EXE_OK) {
+        outcome = execute_kind(hca, qp, packet, op);
+    }
+    hca->counters.requests[op->kind] += outcome == HCA_EXE_OK;
+    hca->counters.outcomes[outcome]++;
+    return outcome;
 }
 
 /* CXT_WB: the packet is done. */
@@ -401,6 +409,7 @@ static void ahead(Hca *hca, HcaQp *qp, const HcaPacket *packet)
         return;
     }
     qp->resp.nak_sent = true;
+    hca->counters.outcomes[HCA_EXE_PSN]++;
     hca_resp_nak(hca, qp, qp->resp.expected_psn, NAK(PSN_SEQ), HCA_EXE_PSN);
 }
 

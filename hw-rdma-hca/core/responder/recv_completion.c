@@ -50,6 +50,7 @@ void hca_recv_complete(Hca *hca, HcaQp *qp, const HcaPacket *packet,
         .byte_cnt = GUINT32_TO_LE(byte_cnt),
     };
 
+    hca->counters.receives_completed++;
     post(hca, qp, &cqe, packet->opcode, packet->solicited);
 }
 
@@ -64,6 +65,11 @@ void hca_recv_fail(Hca *hca, HcaQp *qp, uint8_t syndrome,
 
     hca_trace(hca, HCA_TRACE_WQE_ERROR, qp->qpn, qp->resp.rq.wqe_offset,
               syndrome, vendor_err);
+    if (syndrome == RDMA_HCA_SYNDROME_WR_FLUSH_ERR) {
+        hca->counters.receives_flushed++;
+    } else {
+        hca->counters.receives_failed++;
+    }
     post(hca, qp, &cqe, RDMA_HCA_OPCODE_INVALID, true);
 }
 

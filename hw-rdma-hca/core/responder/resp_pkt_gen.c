@@ -201,6 +201,7 @@ static void send_ack(Hca *hca, HcaQp *qp, const HcaResp *resp)
         break;
     default:
         hca->counters.naks_tx++;
+        hca->counters.nak_codes_tx[hca_nak_index(resp->syndrome)]++;
     }
     take(qp);
 }
@@ -223,15 +224,17 @@ static void read_failed(Hca *hca, HcaQp *qp, const HcaMatchInfo *info,
                         HcaV2pState state)
 {
     bool refused = state != HCA_V2P_DMA_ERR;
+    HcaOutcome outcome = refused ? HCA_EXE_ACCESS : HCA_EXE_REMOTE_MEMORY;
     uint32_t psn = at(qp, qp->resp.ring_head)->psn;
 
+    hca->counters.outcomes[outcome]++;
     hca_trace(hca, HCA_TRACE_V2P_ERROR, info->key, state, info->va,
               info->len);
     clear(qp);
     hca_resp_nak(hca, qp, psn,
                  HCA_AETH(HCA_AETH_NAK, refused ? HCA_NAK_REMOTE_ACCESS :
                                                   HCA_NAK_REMOTE_OP),
-                 refused ? HCA_EXE_ACCESS : HCA_EXE_REMOTE_MEMORY);
+                 outcome);
     if (qp->state != RDMA_HCA_QP_STATE_ERR) {
         hca_qp_event(hca, qp, refused ? RDMA_HCA_EVENT_WQ_ACCESS_ERROR :
                                         RDMA_HCA_EVENT_WQ_CATAS_ERROR);
@@ -274,6 +277,7 @@ static void send_read(Hca *hca, HcaQp *qp, HcaResp *resp)
     } else {
         send(hca, qp, resp, read_operation(resp, last), info.len, iov,
              iovcnt);
+        hca->counters.read_responses_tx++;
         resp->started = true;
         resp->psn = hca_psn_add(resp->psn, 1);
         resp->va += info.len;
@@ -287,6 +291,7 @@ static void send_read(Hca *hca, HcaQp *qp, HcaResp *resp)
 static void send_atomic(Hca *hca, HcaQp *qp, const HcaResp *resp)
 {
     send(hca, qp, resp, HCA_ATOMIC_ACK, 0, NULL, 0);
+    hca->counters.atomic_responses_tx++;
     take(qp);
 }
 

@@ -43,6 +43,7 @@ static bool read_record(Hca *hca, HcaQp *qp)
     uint32_t record;
     uint16_t left;
 
+    hca->counters.rq_record_reads++;
     if (!hca_dma_read(hca->v2p, HCA_V2P_RWM, qp->rq_db, &record,
                       sizeof(record))) {
         return false;
@@ -88,6 +89,7 @@ static HcaV2pState read_slots(Hca *hca, HcaQp *qp, uint32_t n)
 
     rq->buffer_offset = rq->offset;
     rq->buffer_at = 0;
+    hca->counters.rq_fetches++;
     return hca_v2p_read(hca->v2p, HCA_V2P_RWM, &info, rq->buffer);
 }
 
@@ -141,13 +143,16 @@ static bool decode_wqe(HcaQp *qp)
 
     rq->nsge = 0;
     rq->sge_at = 0;
-    for (unsigned i = 1; i < units && rq->nsge < RDMA_HCA_MAX_SGE; i++) {
+    for (unsigned i = 1; i < units; i++) {
         struct rdma_hca_data_unit unit;
         HcaSge *sge = &rq->sge[rq->nsge];
 
         memcpy(&unit, slot + i * UNIT, UNIT);
         if (!memcmp(&unit, zero_unit, UNIT)) {
             return true;
+        }
+        if (rq->nsge == RDMA_HCA_MAX_SGE) {
+            return false;
         }
         sge->len = GUINT32_FROM_LE(unit.byte_cnt);
         sge->lkey = GUINT32_FROM_LE(unit.lkey);

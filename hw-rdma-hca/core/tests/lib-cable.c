@@ -84,6 +84,14 @@ static size_t cut(Lab *lab, size_t len)
 
 /* ---- packets in the stream ---- */
 
+/* Those that are due at the same time keep their order. */
+static gint compare_due(gconstpointer a, gconstpointer b, gpointer opaque)
+{
+    const CableDelayed *first = a, *second = b;
+
+    return first->due <= second->due ? -1 : 1;
+}
+
 static void cable_delay(Lab *lab, unsigned from, const uint8_t *frame,
                         size_t len)
 {
@@ -93,7 +101,7 @@ static void cable_delay(Lab *lab, unsigned from, const uint8_t *frame,
     delayed->from = from;
     delayed->frame = g_byte_array_new();
     g_byte_array_append(delayed->frame, frame, len);
-    g_queue_push_tail(&lab->delayed, delayed);
+    g_queue_insert_sorted(&lab->delayed, delayed, compare_due, NULL);
 }
 
 void cable_release_delayed(Lab *lab)

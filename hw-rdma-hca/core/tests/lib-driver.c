@@ -1107,6 +1107,31 @@ uint8_t qp_to_rst(Qp *qp)
     return status;
 }
 
+uint8_t qp_to_sqd(Qp *qp, bool event)
+{
+    return driver_cmd(qp->drv, RDMA_HCA_CMD_RTS2SQD_QPEE, 0,
+                      qp->qpn | (event ? RDMA_HCA_RTS2SQD_EVENT : 0),
+                      RDMA_HCA_MODIFY_NO_INBOX, 0, NULL);
+}
+
+static uint8_t back_to_rts(Qp *qp, uint16_t op)
+{
+    struct rdma_hca_qpc qpc;
+
+    qpc_init(qp, &qpc, RDMA_HCA_QP_STATE_RTS, 0);
+    return qp_modify(qp, op, &qpc);
+}
+
+uint8_t qp_sqd_to_rts(Qp *qp)
+{
+    return back_to_rts(qp, RDMA_HCA_CMD_SQD2RTS_QPEE);
+}
+
+uint8_t qp_sqe_to_rts(Qp *qp)
+{
+    return back_to_rts(qp, RDMA_HCA_CMD_SQERR2RTS_QPEE);
+}
+
 uint8_t qp_query(Qp *qp, struct rdma_hca_qpc *qpc)
 {
     return driver_cmd_out(qp->drv, RDMA_HCA_CMD_QUERY_QP, qpc, sizeof(*qpc),
@@ -1178,6 +1203,23 @@ static void put_sge(GByteArray *wqe, const Sge *sge)
     g_byte_array_append(wqe, (void *)&unit, sizeof(unit));
 }
 
+static void put_ud(GByteArray *wqe, const UdAddress *ud)
+{
+    struct rdma_hca_ud_unit unit = {
+        .port = GUINT32_TO_LE(RDMA_HCA_PREP(RDMA_HCA_UD_PORT, 1) |
+                              RDMA_HCA_PREP(RDMA_HCA_UD_SL, ud->sl) |
+                              RDMA_HCA_PREP(RDMA_HCA_UD_HOP_LIMIT, 64) |
+                              RDMA_HCA_PREP(RDMA_HCA_UD_GRH, ud->grh)),
+        .dlid_slid = GUINT32_TO_LE(
+            RDMA_HCA_PREP(RDMA_HCA_UD_DLID, ud->dlid)),
+        .dqpn = GUINT32_TO_LE(ud->dqpn),
+        .qkey = GUINT32_TO_LE(ud->qkey),
+    };
+
+    memcpy(unit.dgid, ud->dgid, sizeof(unit.dgid));
+    g_byte_array_append(wqe, (void *)&unit, sizeof(unit));
+}
+
 static void put_inline(GByteArray *wqe, const SendWr *wr)
 {
     uint32_t header = GUINT32_TO_LE(RDMA_HCA_INLINE | wr->inline_len);
@@ -1202,6 +1244,9 @@ static GByteArray *build_send(const SendWr *wr)
     flags |= wr->flags & SEND_SOLICITED ? RDMA_HCA_WQE_SOLICITED : 0;
     next.flags = GUINT32_TO_LE(flags);
     g_byte_array_append(wqe, (void *)&next, sizeof(next));
+    if (wr->ud) {
+        put_ud(wqe, wr->ud);
+    }
     if (has_raddr(wr->opcode)) {
         struct rdma_hca_raddr_unit raddr = {
             .raddr_l = GUINT32_TO_LE(RDMA_HCA_LO32(wr->raddr)),

@@ -151,6 +151,16 @@ enum {
     SEND_INLINE = 8,            /* inline_data, inline_len in place of sge */
 };
 
+/* Where a UD message goes: an address handle, QP number and Q_Key. */
+typedef struct UdAddress {
+    uint16_t dlid;
+    uint8_t sl;
+    bool grh;
+    uint8_t dgid[16];
+    uint32_t dqpn;
+    uint32_t qkey;
+} UdAddress;
+
 typedef struct SendWr {
     uint64_t wr_id;
     uint8_t opcode;             /* RDMA_HCA_OPCODE_* */
@@ -159,6 +169,7 @@ typedef struct SendWr {
     uint64_t raddr;
     uint32_t rkey;
     uint64_t swap_add, compare;
+    const UdAddress *ud;        /* UD only */
     const void *inline_data;
     uint32_t inline_len;
     unsigned nsge;
@@ -259,6 +270,10 @@ uint8_t qp_to_rts(Qp *qp, const QpAttr *attr);
 /* ERR, by 2ERR; RST, by ERR2RST, with the rings emptied. */
 uint8_t qp_to_err(Qp *qp);
 uint8_t qp_to_rst(Qp *qp);
+/* SQD, with an SQ_DRAINED event if asked for; and back to RTS; from SQE. */
+uint8_t qp_to_sqd(Qp *qp, bool event);
+uint8_t qp_sqd_to_rts(Qp *qp);
+uint8_t qp_sqe_to_rts(Qp *qp);
 uint8_t qp_query(Qp *qp, struct rdma_hca_qpc *qpc);
 unsigned qp_state(Qp *qp);
 /* All the way to RTS with each other. @attr: of both, but for QPN and LID. */

@@ -293,14 +293,24 @@ static ssize_t op_link_readv(void *opaque, const struct iovec *iov,
     return cable_readv(host->lab, host->side, iov, iovcnt);
 }
 
-static void op_trace(void *opaque, const HcaTrace *trace)
+static void print_trace(const Host *host, const HcaTrace *trace)
 {
-    Host *host = opaque;
-
     fprintf(stderr, "# %" G_GINT64_FORMAT " card %u %s %#x %#" G_GINT64_MODIFIER
             "x %#" G_GINT64_MODIFIER "x %#" G_GINT64_MODIFIER "x\n",
             host->lab->now, host->side, hca_trace_name(trace->event),
             trace->qpn, trace->arg[0], trace->arg[1], trace->arg[2]);
+}
+
+static void op_trace(void *opaque, const HcaTrace *trace)
+{
+    Host *host = opaque;
+
+    if (g_getenv("HCA_TRACE")) {
+        print_trace(host, trace);
+    }
+    if (host->lab->listener) {
+        host->lab->listener(host->lab->listener_opaque, host->side, trace);
+    }
 }
 
 static void op_warn(void *opaque, const char *message)
@@ -322,18 +332,6 @@ static const HcaHostOps host_ops = {
     .warn = op_warn,
 };
 
-static const HcaHostOps host_ops_traced = {
-    .dma_map = op_dma_map,
-    .dma_written = op_dma_written,
-    .msix_notify = op_msix_notify,
-    .clock_ns = op_clock_ns,
-    .timer_mod = op_timer_mod,
-    .link_writev = op_link_writev,
-    .link_readv = op_link_readv,
-    .trace = op_trace,
-    .warn = op_warn,
-};
-
 static void host_init(Host *host, Lab *lab, unsigned side,
                       const HcaConfig *config)
 {
@@ -346,9 +344,9 @@ static void host_init(Host *host, Lab *lab, unsigned side,
     host->deadline = INT64_MAX;
     host->warnings = g_ptr_array_new_with_free_func(g_free);
     g_assert_null(hca_config_check(config));
-    host->hca = hca_new(config,
-                        g_getenv("HCA_TRACE") ? &host_ops_traced : &host_ops,
-                        host);
+    host->ops = host_ops;
+    host->ops.trace = g_getenv("HCA_TRACE") ? op_trace : NULL;
+    host->hca = hca_new(config, &host->ops, host);
 }
 
 static void host_destroy(Host *host)
@@ -358,6 +356,14 @@ static void host_destroy(Host *host)
     g_ptr_array_free(host->high_blocks, TRUE);
     g_array_free(host->free_pages, TRUE);
     g_ptr_array_free(host->warnings, TRUE);
+}
+
+void lab_listen(Lab *lab, LabListener *listener, void *opaque)
+{
+    lab->listener = listener;
+    lab->listener_opaque = opaque;
+    lab->host[0].ops.trace = op_trace;
+    lab->host[1].ops.trace = op_trace;
 }
 
 void host_reset(Host *host)

@@ -33,6 +33,7 @@ struct Host {
     Lab *lab;
     unsigned side;              /* 0 or 1 */
     HcaConfig config;
+    HcaHostOps ops;
     Hca *hca;
     GPtrArray *low_blocks;      /* HostBlock below 4 GiB, by number */
     GPtrArray *high_blocks;
@@ -66,6 +67,9 @@ typedef enum CableFate {
 typedef CableFate CableTap(void *opaque, unsigned from, uint8_t *packet,
                            size_t len);
 
+/* Hears what the card of machine @side traces. */
+typedef void LabListener(void *opaque, unsigned side, const HcaTrace *trace);
+
 struct Lab {
     uint32_t seed;
     GRand *rand;
@@ -86,6 +90,8 @@ struct Lab {
     GByteArray *unparsed[2];
     GQueue delayed;             /* CableDelayed, in order of time */
     uint64_t steps;             /* calls of hca_run() so far */
+    LabListener *listener;      /* see lab_listen() */
+    void *listener_opaque;
 };
 
 /* Seed of a test: HCA_SEED, or @seed. Printed for the one who repeats it. */
@@ -121,6 +127,9 @@ void lab_sleep(Lab *lab, int64_t ns);
  */
 typedef bool LabDone(void *opaque);
 bool lab_wait(Lab *lab, LabDone *done, void *opaque, int64_t ns);
+
+/* Hear what the cards trace, from now on. */
+void lab_listen(Lab *lab, LabListener *listener, void *opaque);
 
 /* Power the machine's card off and on: hca_reset() behind the driver's back. */
 void host_reset(Host *host);

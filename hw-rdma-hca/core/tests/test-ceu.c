@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../ceu/ceu.h"
+#include "../requester/requester.h"
 #include "lib-ram.h"
 
 #define CTRL (RDMA_HCA_HCR_CTRL)
@@ -44,6 +45,7 @@ static void fix_init(Fix *fix)
     hca->config.guid = UINT64_C(0x1122334455667788);
     hca->ops = &fix->ram->ops;
     hca->opaque = fix->ram;
+    hca->mq = hca_mq_new(&hca->config);
     hca->link = hca_link_new(hca->ops, hca->opaque);
     hca->v2p = hca_v2p_new(hca->ops, hca->opaque, 4, 8, 1024, 1024, 2);
     hca->cm = hca_cxtmgt_new(&cxt, hca->v2p, hca->ops, hca->opaque,
@@ -60,6 +62,7 @@ static void fix_free(Fix *fix)
     hca_cxtmgt_free(fix->hca.cm);
     hca_v2p_free(fix->hca.v2p);
     hca_link_free(fix->hca.link);
+    hca_mq_free(fix->hca.mq);
     ram_free(fix->ram);
 }
 
@@ -306,6 +309,7 @@ static const Legal legal[] = {
     { RDMA_HCA_CMD_SQD2SQD_QPEE, false, true },
     { RDMA_HCA_CMD_SQD2RTS_QPEE, false, true },
     { RDMA_HCA_CMD_ERR2RST_QPEE, false, true },
+    { RDMA_HCA_CMD_DIAG_RPRT, true, true },
 };
 
 static const Legal *find_legal(uint16_t op)

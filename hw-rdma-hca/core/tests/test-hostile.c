@@ -674,10 +674,18 @@ static void test_forged_packets(void)
     scene_free(&s);
 }
 
+static void inject_built(Scene *s, HcaPacket *packet)
+{
+    uint8_t bytes[HCA_MAX_PACKET_SIZE] = { 0 };
+    size_t len = hca_ib_build(packet, bytes) + packet->payload_len;
+
+    inject_packet(s, bytes, hca_ib_seal(packet, bytes, len));
+    lab_run(s->pair->lab);
+}
+
 /* All is right with it, but it does not come from the connected peer. */
 static void test_wrong_source(void)
 {
-    uint8_t bytes[HCA_MAX_PACKET_SIZE] = { 0 };
     const uint64_t *drops;
     Scene s;
     Wc wc;
@@ -695,14 +703,43 @@ static void test_wrong_source(void)
             .psn = 0x123456,
             .payload_len = 4,
         };
-        size_t len = hca_ib_build(&packet, bytes) + packet.payload_len;
 
-        inject_packet(&s, bytes, hca_ib_seal(&packet, bytes, len));
-        lab_run(s.pair->lab);
+        inject_built(&s, &packet);
         g_assert_cmpint(cq_poll(s.victim_cq[0], &wc), ==, wrong == 2);
     }
     g_assert_cmpuint(drops[HCA_DROP_SOURCE], ==, 1);
     g_assert_cmpuint(drops[HCA_DROP_PKEY], ==, 1);
+    revive_victim(&s);
+    scene_free(&s);
+}
+
+/* The peer is not ready, but somebody else says that all has arrived. */
+static void test_wrong_acknowledger(void)
+{
+    SendWr wr;
+    Sge sge;
+    Scene s;
+    Wc wc;
+
+    scene_init(&s, 1305);
+    wr = pair_send(s.pair, 0, RDMA_HCA_OPCODE_SEND, 1, &sge, 0, 100, 0);
+    g_assert_true(qp_post_send(s.victim[0], &wr, 1));
+    lab_run(s.pair->lab);
+    for (unsigned wrong = 0; wrong < 3; wrong++) {
+        HcaPacket packet = {
+            .opcode = HCA_ACK,
+            .dlid = s.pair->lab->host[0].config.lid,
+            .slid = s.pair->lab->host[1].config.lid + (wrong == 0),
+            .pkey = wrong == 1 ? 0x8001 : HCA_DEFAULT_PKEY,
+            .dest_qp = s.victim[0]->qpn,
+            .psn = 0x123456,
+            .syndrome = HCA_AETH(HCA_AETH_ACK, HCA_AETH_CREDITS_INVALID),
+            .msn = 1,
+        };
+
+        inject_built(&s, &packet);
+        g_assert_cmpint(cq_poll(s.victim_cq[0], &wc), ==, wrong == 2);
+    }
     revive_victim(&s);
     scene_free(&s);
 }
@@ -747,6 +784,8 @@ int main(int argc, char **argv)
     g_test_add_func("/hostile/peer/stream-noise", test_stream_noise);
     g_test_add_func("/hostile/peer/forged-packets", test_forged_packets);
     g_test_add_func("/hostile/peer/wrong-source", test_wrong_source);
+    g_test_add_func("/hostile/peer/wrong-acknowledger",
+                    test_wrong_acknowledger);
     g_test_add_func("/hostile/peer/cut-packets", test_cut_packets);
     return g_test_run();
 }

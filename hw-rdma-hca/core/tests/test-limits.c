@@ -455,7 +455,10 @@ static Qp *self_connected(Pair *pair, Cq *cq)
     return qp;
 }
 
-/* More events than the EQ holds while nobody reads it: all come in the end. */
+/*
+ * More events than the EQ holds while nobody reads it: all come in the end,
+ * but for that of a CQ that is gone by then.
+ */
 static void test_event_queue_full(void)
 {
     enum { CQS = 200 };
@@ -463,20 +466,23 @@ static void test_event_queue_full(void)
     Driver *drv = pair->drv[0];
     unsigned events[1 << 8] = { 0 };
     struct rdma_hca_eqe eqe;
-    Cq *cq[CQS];
+    uint32_t cqn[CQS];
+    Qp *qp = NULL;
+    Cq *cq = NULL;
 
     for (unsigned i = 0; i < CQS; i++) {
-        Qp *qp;
-
-        cq[i] = cq_new(drv, 2, 1);
-        qp = self_connected(pair, cq[i]);
-        cq_arm(cq[i], false);
+        cq = cq_new(drv, 2, 1);
+        cqn[i] = cq->cqn;
+        qp = self_connected(pair, cq);
+        cq_arm(cq, false);
         g_assert_true(qp_post_send(
             qp, &(SendWr) { .opcode = RDMA_HCA_OPCODE_NOP,
                             .flags = SEND_SIGNALED }, 1));
     }
     lab_run(pair->lab);
-    for (unsigned i = 0; i < CQS; i++) {
+    qp_destroy(qp);
+    g_assert_cmphex(cq_destroy(cq), ==, 0);
+    for (unsigned i = 0; i < CQS - 1; i++) {
         lab_run(pair->lab);
         if (!driver_event(drv, RDMA_HCA_EVENT_COMP, &eqe)) {
             g_error("event %u is lost", i);
@@ -485,8 +491,8 @@ static void test_event_queue_full(void)
     }
     lab_run(pair->lab);
     g_assert_false(driver_event(drv, RDMA_HCA_EVENT_COMP, NULL));
-    for (unsigned i = 0; i < CQS; i++) {
-        g_assert_cmpuint(events[cq[i]->cqn], ==, 1);
+    for (unsigned i = 0; i < CQS - 1; i++) {
+        g_assert_cmpuint(events[cqn[i]], ==, 1);
     }
     pair_free(pair);
 }

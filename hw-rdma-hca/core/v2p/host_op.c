@@ -19,6 +19,7 @@ static void *map(HcaV2p *v2p, uint64_t bus, uint64_t *len, bool is_write)
 static void wrote(HcaV2p *v2p, uint64_t bus, uint64_t len)
 {
     v2p->ops->dma_written(v2p->opaque, bus, len);
+    v2p->counters.writes[v2p->sched.selected]++;
     v2p->counters.write_bytes[v2p->sched.selected] += len;
 }
 
@@ -40,6 +41,7 @@ bool hca_host_read(HcaV2p *v2p, uint64_t bus, void *buf, uint64_t len)
             return false;
         }
         memcpy(to, from, piece);
+        v2p->counters.reads[v2p->sched.selected]++;
         v2p->counters.read_bytes[v2p->sched.selected] += piece;
         to += piece;
         bus += piece;

@@ -33,11 +33,20 @@ void hca_mpt_decode(HcaMpt *mpt, const struct rdma_hca_mpt *entry)
     mpt->mtt_sz = GUINT32_FROM_BE(entry->mtt_sz);
 }
 
+/* Whether the region ends before the last address does. */
+static bool ends(const HcaMpt *mpt)
+{
+    return !mpt->length || mpt->length - 1 <= UINT64_MAX - mpt->start;
+}
+
 bool hca_mpt_shape_ok(const HcaMpt *mpt)
 {
-    return (mpt->flags & RDMA_HCA_MPT_PHYSICAL) ||
-           (mpt->page_shift <= RDMA_HCA_MPT_PAGE_SHIFT_MAX &&
-            mpt->length <= HCA_MPT_MAX_LENGTH);
+    if (mpt->flags & RDMA_HCA_MPT_PHYSICAL) {
+        return ends(mpt);
+    }
+    return mpt->page_shift <= RDMA_HCA_MPT_PAGE_SHIFT_MAX &&
+           mpt->length <= HCA_MPT_MAX_LENGTH &&
+           ((mpt->flags & RDMA_HCA_ACCESS_ZERO_BASED) || ends(mpt));
 }
 
 uint64_t hca_mpt_pages(const HcaMpt *mpt)

@@ -23,6 +23,7 @@
 struct HcaTptMdata {
     uint64_t max_pages;
     uint64_t nleaves;
+    uint64_t mapped;            /* pages */
     uint64_t **leaves;
 };
 
@@ -48,6 +49,7 @@ void hca_mdata_clear(HcaTptMdata *mdata)
     for (uint64_t i = 0; i < mdata->nleaves; i++) {
         g_clear_pointer(&mdata->leaves[i], g_free);
     }
+    mdata->mapped = 0;
 }
 
 static uint64_t get_entry(const HcaTptMdata *mdata, uint64_t index)
@@ -101,6 +103,7 @@ uint8_t hca_mdata_map(HcaTptMdata *mdata, uint64_t virt, uint64_t page,
         set_entry(mdata, (virt >> PAGE_SHIFT) + i,
                   (page + ((uint64_t)i << PAGE_SHIFT)) | ENTRY_VALID);
     }
+    mdata->mapped += npages;
     return RDMA_HCA_STAT_OK;
 }
 
@@ -113,6 +116,7 @@ uint8_t hca_mdata_unmap(HcaTptMdata *mdata, uint64_t virt, uint32_t npages)
     for (uint32_t i = 0; i < npages; i++) {
         set_entry(mdata, (virt >> PAGE_SHIFT) + i, 0);
     }
+    mdata->mapped -= npages;
     return RDMA_HCA_STAT_OK;
 }
 
@@ -126,4 +130,9 @@ bool hca_mdata_lookup(const HcaTptMdata *mdata, uint64_t virt, uint64_t *bus)
     }
     *bus = (entry & ~(uint64_t)PAGE_OFFSET) | (virt & PAGE_OFFSET);
     return true;
+}
+
+uint64_t hca_mdata_pages(const HcaTptMdata *mdata)
+{
+    return mdata->mapped;
 }

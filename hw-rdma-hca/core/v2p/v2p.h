@@ -146,6 +146,8 @@ uint8_t hca_v2p_sync(HcaV2p *v2p);
 
 /* Regions in hardware ownership now. */
 uint32_t hca_v2p_live_mpts(const HcaV2p *v2p);
+/* Pages mapped for the TPT now. */
+uint64_t hca_v2p_live_pages(const HcaV2p *v2p);
 
 /* Pages in each of the two card-virtual spaces, contexts and TPT. */
 #define HCA_ICM_MAX_PAGES (1u << 20)
@@ -164,6 +166,8 @@ uint8_t hca_mdata_unmap(HcaTptMdata *mdata, uint64_t virt, uint32_t npages);
 /* Bus address of the byte at @virt; false if its page is not mapped. */
 bool hca_mdata_lookup(const HcaTptMdata *mdata, uint64_t virt,
                       uint64_t *bus);
+/* Pages mapped now. */
+uint64_t hca_mdata_pages(const HcaTptMdata *mdata);
 
 typedef struct HcaTptCacheCounters {
     uint64_t hits, misses, refills;
@@ -174,6 +178,8 @@ typedef struct HcaTptCacheCounters {
 typedef struct HcaV2pCounters {
     uint64_t requests[HCA_V2P_NCHANNELS];
     uint64_t pended[HCA_V2P_NCHANNELS];     /* waited for a refill */
+    uint64_t reads[HCA_V2P_NCHANNELS];      /* pieces of memory read */
+    uint64_t writes[HCA_V2P_NCHANNELS];
     uint64_t read_bytes[HCA_V2P_NCHANNELS];
     uint64_t write_bytes[HCA_V2P_NCHANNELS];
     uint64_t failed[HCA_V2P_NSTATES];

@@ -122,6 +122,11 @@ uint32_t hca_v2p_live_mpts(const HcaV2p *v2p)
     return v2p->live_mpts;
 }
 
+uint64_t hca_v2p_live_pages(const HcaV2p *v2p)
+{
+    return hca_mdata_pages(v2p->mdata);
+}
+
 const HcaV2pCounters *hca_v2p_counters(const HcaV2p *v2p)
 {
     return &v2p->counters;
@@ -316,6 +321,7 @@ HcaV2pState hca_v2p_map(HcaV2p *v2p, HcaV2pChannel channel,
         }
     }
     if (state == HCA_V2P_SUCCESS) {
+        v2p->counters.reads[channel] += pieces.used;
         v2p->counters.read_bytes[channel] += info->len;
     }
     *iovcnt = pieces.used;

@@ -12,7 +12,10 @@
 #include "libqos/pci-pc.h"
 #include "libqtest.h"
 #include "qemu/bswap.h"
+#include "qemu/cutils.h"
+#include "qemu/units.h"
 #include "qobject/qdict.h"
+#include "qobject/qlist.h"
 
 #define SLOT 4
 #define DEVICE_ARG "-device rdma-hca,id=hca0,addr=04.0"
@@ -560,6 +563,134 @@ static void test_stop(void)
     card_close(&card);
 }
 
+/* Counters at the monitor. */
+
+/* query-rdma-hca-counters of card @id, which there is once. */
+static QDict *query_counters(QTestState *qts, const char *id)
+{
+    QDict *reply = qtest_qmp(qts, "{'execute': 'query-rdma-hca-counters',"
+                                  " 'arguments': {'id': %s}}", id);
+    QList *cards = qdict_get_qlist(reply, "return");
+    QDict *card;
+
+    g_assert_nonnull(cards);
+    g_assert_cmpint(qlist_size(cards), ==, 1);
+    card = qobject_ref(qobject_to(QDict, qlist_peek(cards)));
+    qobject_unref(reply);
+    return card;
+}
+
+/* The dictionary in @list whose "name" is @name. */
+static QDict *find_name(QList *list, const char *name)
+{
+    const QListEntry *entry;
+
+    QLIST_FOREACH_ENTRY(list, entry) {
+        QDict *dict = qobject_to(QDict, qlist_entry_obj(entry));
+
+        if (g_str_equal(qdict_get_str(dict, "name"), name)) {
+            return dict;
+        }
+    }
+    g_assert_not_reached();
+}
+
+static uint64_t counter(QTestState *qts, const char *unit, const char *name)
+{
+    QDict *card = query_counters(qts, "hca0");
+    QDict *u = find_name(qdict_get_qlist(card, "units"), unit);
+    QDict *c = find_name(qdict_get_qlist(u, "counters"), name);
+    uint64_t value = qdict_get_int(c, "value");
+
+    qobject_unref(card);
+    return value;
+}
+
+static void test_counters(void)
+{
+    QDict *card_counters, *reply;
+    g_autofree char *text = NULL;
+    Card card;
+
+    card_open(&card, DEVICE_ARG " -device rdma-hca,addr=05.0");
+    for (unsigned i = 0; i < 3; i++) {
+        assert_alive(&card);
+    }
+    g_assert_cmphex(run(&card, &(Command) { .op = 0xabc }), ==,
+                    RDMA_HCA_STAT_BAD_OP);
+    g_assert_cmpuint(counter(card.qts, "ceu", "commands"), ==, 4);
+    g_assert_cmpuint(counter(card.qts, "ceu", "cmd_nop"), ==, 3);
+    g_assert_cmpuint(counter(card.qts, "ceu", "status_bad_op"), ==, 1);
+    g_assert_cmpuint(counter(card.qts, "v2p", "mpts"), ==, 0);
+
+    card_counters = query_counters(card.qts, "hca0");
+    g_assert_cmpstr(qdict_get_str(card_counters, "id"), ==, "hca0");
+    qobject_unref(card_counters);
+    card_counters = query_counters(card.qts,
+                                   "/machine/peripheral-anon/device[0]");
+    g_assert_false(qdict_haskey(card_counters, "id"));
+    qobject_unref(card_counters);
+    reply = qtest_qmp(card.qts, "{'execute': 'query-rdma-hca-counters'}");
+    g_assert_cmpint(qlist_size(qdict_get_qlist(reply, "return")), ==, 2);
+    qobject_unref(reply);
+    reply = qtest_qmp(card.qts, "{'execute': 'query-rdma-hca-counters',"
+                                " 'arguments': {'id': 'none'}}");
+    qmp_expect_error_and_unref(reply, "DeviceNotFound");
+
+    text = qtest_hmp(card.qts, "info rdma-hca hca0");
+    g_assert_nonnull(strstr(text, "cmd_nop"));
+    g_assert_null(strstr(text, "cmd_query_fw"));
+    g_free(text);
+    text = qtest_hmp(card.qts, "info rdma-hca -a");
+    g_assert_nonnull(strstr(text, "cmd_query_fw"));
+
+    /* While the card works, and while it stands still. */
+    post(&card, &(Command) { .op = RDMA_HCA_CMD_NOP });
+    counter(card.qts, "ceu", "commands");
+    wait_clear(&card, RDMA_HCA_HCR + RDMA_HCA_HCR_CTRL, RDMA_HCA_HCR_GO);
+    qtest_qmp_assert_success(card.qts, "{'execute': 'stop'}");
+    g_assert_cmpuint(counter(card.qts, "ceu", "commands"), ==, 5);
+    qtest_qmp_assert_success(card.qts, "{'execute': 'cont'}");
+    reset_by_register(&card);
+    g_assert_cmpuint(counter(card.qts, "ceu", "commands"), ==, 0);
+    card_close(&card);
+}
+
+/* What QMP says and what DIAG_RPRT says is the same. */
+static void test_counters_diag(void)
+{
+    static struct rdma_hca_diag names, values;
+    Command cmd = {
+        .op = RDMA_HCA_CMD_DIAG_RPRT,
+        .op_modifier = RDMA_HCA_DIAG_NAMES,
+        .out_param = MAILBOX,
+    };
+    Card card;
+
+    card_open(&card, DEVICE_ARG);
+    g_assert_cmphex(run(&card, &cmd), ==, RDMA_HCA_STAT_OK);
+    qtest_memread(card.qts, MAILBOX, &names, sizeof(names));
+    cmd.op_modifier = RDMA_HCA_DIAG_VALUES;
+    g_assert_cmphex(run(&card, &cmd), ==, RDMA_HCA_STAT_OK);
+    qtest_memread(card.qts, MAILBOX, &values, sizeof(values));
+
+    g_assert_cmpuint(be32_to_cpu(names.count), >, 50);
+    for (unsigned i = 0; i < 50; i++) {
+        char **name = g_strsplit(names.name[i], "_", 2);
+        uint64_t now = counter(card.qts, name[0], name[1]);
+        uint64_t then = (uint64_t)be32_to_cpu(values.value[i].h) << 32 |
+                        be32_to_cpu(values.value[i].l);
+
+        /* The command that asked counts itself afterwards. */
+        g_assert_cmpuint(now - then, ==,
+                         g_str_equal(names.name[i], "ceu_commands") ||
+                         g_str_equal(names.name[i], "ceu_status_ok") ||
+                         g_str_equal(names.name[i], "ceu_cmd_diag_rprt"));
+        g_strfreev(name);
+    }
+    card_close(&card);
+}
+
 /* The cable. */
 
 static void wait_link(QTestState *qts, const char *id, bool up)
@@ -899,6 +1030,8 @@ static void test_properties(void)
     qtest_quit(qts);
 }
 
+#include "hw/rdma-hca/qemu/tests/rdma-hca-bad-input.c.inc"
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -914,6 +1047,8 @@ int main(int argc, char **argv)
     qtest_add_func("rdma-hca/reset/system", test_system_reset);
     qtest_add_func("rdma-hca/stop", test_stop);
     qtest_add_func("rdma-hca/stop-with-peer", test_stop_with_peer);
+    qtest_add_func("rdma-hca/counters/monitor", test_counters);
+    qtest_add_func("rdma-hca/counters/diag", test_counters_diag);
     qtest_add_func("rdma-hca/cable/unix", test_cable_unix);
     qtest_add_func("rdma-hca/cable/tcp", test_cable_tcp);
     qtest_add_func("rdma-hca/cable/fd", test_cable_fd);
@@ -922,5 +1057,6 @@ int main(int argc, char **argv)
     qtest_add_func("rdma-hca/cable/garbage", test_cable_garbage);
     qtest_add_func("rdma-hca/hotplug", test_hotplug);
     qtest_add_func("rdma-hca/properties", test_properties);
+    add_bad_input_tests();
     return g_test_run();
 }

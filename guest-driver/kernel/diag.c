@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The card's counters (DIAG_RPRT) as hardware counters of the device, in
+ * /sys/class/infiniband/<device>/hw_counters, and those that the card's port
+ * and link count, also of the port (ports/1/hw_counters, `rdma statistic`):
+ * netlink has room for so many. The names come from the card.
+ */
+#include <linux/ctype.h>
+
+#include "rhca.h"
+
+#define RHCA_DIAG_MAX_COUNTERS	4096
+/* Of the port; a netlink message of one page holds about 70. */
+#define RHCA_DIAG_MAX_PORT	60
+
+/*
+ * Ask for values or names (@what) from number @first on. Returns how many
+ * came, at least one, or an errno; *@total: how many there are.
+ */
+static int rhca_diag_query(struct rhca_dev *dev,
+			   const struct rhca_mailbox *box, u8 what, u32 first,
+			   u32 *total)
+{
+	const struct rdma_hca_diag *diag = box->buf;
+	u32 room = what == RDMA_HCA_DIAG_NAMES ? RDMA_HCA_DIAG_MAX_NAMES :
+						 RDMA_HCA_DIAG_MAX_VALUES;
+	u32 count;
+	int err;
+
+	err = rhca_cmd(dev, RDMA_HCA_CMD_DIAG_RPRT, what, first, 0, box->dma);
+	if (err)
+		return err;
+	*total = be32_to_cpu(diag->total);
+	count = be32_to_cpu(diag->count);
+	if (*total > RHCA_DIAG_MAX_COUNTERS || first >= *total || !count ||
+	    count > room || count > *total - first)
+		return -EPROTO;
+	return count;
+}
+
+/* A name that sysfs can have. */
+static bool rhca_diag_name_ok(const char *name)
+{
+	const char *p;
+
+	for (p = name; p < name + RDMA_HCA_DIAG_NAME_SIZE; p++) {
+		if (!*p)
+			return p > name;
+		if (!isalnum(*p) && *p != '_')
+			return false;
+	}
+	return false;
+}
+
+static bool rhca_diag_of_port(const char *name)
+{
+	return strstarts(name, "port_") || strstarts(name, "link_");
+}
+
+static int rhca_diag_alloc(struct rhca_diag *diag, u32 num)
+{
+	diag->num = num;
+	diag->names = kvcalloc(num, sizeof(*diag->names), GFP_KERNEL);
+	diag->descs = kvcalloc(num, sizeof(*diag->descs), GFP_KERNEL);
+	diag->port_descs = kcalloc(RHCA_DIAG_MAX_PORT,
+				   sizeof(*diag->port_descs), GFP_KERNEL);
+	return diag->names && diag->descs && diag->port_descs ? 0 : -ENOMEM;
+}
+
+/* Take @count names that came; the first is that of counter @first. */
+static int rhca_diag_take_names(struct rhca_diag *diag,
+				const struct rdma_hca_diag *from, u32 first,
+				u32 count)
+{
+	u32 i;
+
+	for (i = 0; i < count; i++) {
+		char *name = diag->names[first + i];
+		struct rdma_stat_desc *desc = &diag->descs[first + i];
+
+		memcpy(name, from->name[i], RDMA_HCA_DIAG_NAME_SIZE);
+		if (!rhca_diag_name_ok(name))
+			return -EPROTO;
+		desc->name = name;
+		desc->priv = (void *)(uintptr_t)(first + i);
+		if (rhca_diag_of_port(name) &&
+		    diag->num_port < RHCA_DIAG_MAX_PORT)
+			diag->port_descs[diag->num_port++] = *desc;
+	}
+	return 0;
+}
+
+static int rhca_diag_get_names(struct rhca_dev *dev,
+			       const struct rhca_mailbox *box)
+{
+	struct rhca_diag *diag = &dev->diag;
+	u32 first = 0, total;
+	int count, err;
+
+	do {
+		count = rhca_diag_query(dev, box, RDMA_HCA_DIAG_NAMES, first,
+					&total);
+		if (count < 0)
+			return count;
+		err = first ? 0 : rhca_diag_alloc(diag, total);
+		if (!err && total != diag->num)
+			err = -EPROTO;
+		if (!err)
+			err = rhca_diag_take_names(diag, box->buf, first,
+						   count);
+		if (err)
+			return err;
+		first += count;
+	} while (first < total);
+	return 0;
+}
+
+static struct rdma_hw_stats *
+rhca_alloc_hw_device_stats(struct ib_device *ibdev)
+{
+	const struct rhca_diag *diag = &to_rhca(ibdev)->diag;
+
+	return rdma_alloc_hw_stats_struct(diag->descs, diag->num,
+					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
+}
+
+static struct rdma_hw_stats *rhca_alloc_hw_port_stats(struct ib_device *ibdev,
+						      u32 port)
+{
+	const struct rhca_diag *diag = &to_rhca(ibdev)->diag;
+
+	return rdma_alloc_hw_stats_struct(diag->port_descs, diag->num_port,
+					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
+}
+
+/* Take counter @number for @stats, whose next one is *@slot. */
+static void rhca_diag_take_value(struct rdma_hw_stats *stats, int *slot,
+				 u32 number, u64 value)
+{
+	if (*slot < stats->num_counters &&
+	    (uintptr_t)stats->descs[*slot].priv == number)
+		stats->value[(*slot)++] = value;
+}
+
+static int rhca_diag_get_values(struct rhca_dev *dev,
+				const struct rhca_mailbox *box,
+				struct rdma_hw_stats *stats)
+{
+	const struct rdma_hca_diag *diag = box->buf;
+	u32 first = 0, total;
+	int count, i, slot = 0;
+
+	do {
+		count = rhca_diag_query(dev, box, RDMA_HCA_DIAG_VALUES, first,
+					&total);
+		if (count < 0)
+			return count;
+		if (total != dev->diag.num)
+			return -EPROTO;
+		for (i = 0; i < count; i++)
+			rhca_diag_take_value(stats, &slot, first + i,
+					     (u64)be32_to_cpu(diag->value[i].h)
+						     << 32 |
+					     be32_to_cpu(diag->value[i].l));
+		first += count;
+	} while (first < total);
+	return 0;
+}
+
+/*
+ * @port 0: those of the device. One command brings all, so that @index, the
+ * one that is wanted, is of no use.
+ */
+static int rhca_get_hw_stats(struct ib_device *ibdev,
+			     struct rdma_hw_stats *stats, u32 port, int index)
+{
+	struct rhca_dev *dev = to_rhca(ibdev);
+	struct rhca_mailbox box;
+	int err;
+
+	err = rhca_mailbox_alloc(dev, &box);
+	if (err)
+		return err;
+	err = rhca_diag_get_values(dev, &box, stats);
+	rhca_mailbox_free(dev, &box);
+	return err ? err : stats->num_counters;
+}
+
+static const struct ib_device_ops rhca_diag_ops = {
+	.alloc_hw_device_stats = rhca_alloc_hw_device_stats,
+	.alloc_hw_port_stats = rhca_alloc_hw_port_stats,
+	.get_hw_stats = rhca_get_hw_stats,
+};
+
+void rhca_diag_cleanup(struct rhca_dev *dev)
+{
+	kfree(dev->diag.port_descs);
+	kvfree(dev->diag.descs);
+	kvfree(dev->diag.names);
+	memset(&dev->diag, 0, sizeof(dev->diag));
+}
+
+/* A device without counters is a device: they are left out with a word. */
+void rhca_diag_init(struct rhca_dev *dev)
+{
+	struct rhca_mailbox box;
+	int err;
+
+	if (!(dev->caps.features & RDMA_HCA_FEATURE_DIAG))
+		return;
+	err = rhca_mailbox_alloc(dev, &box);
+	if (!err) {
+		err = rhca_diag_get_names(dev, &box);
+		rhca_mailbox_free(dev, &box);
+	}
+	/* The RDMA core refuses an empty list. */
+	if (!err && !dev->diag.num_port)
+		err = -EPROTO;
+	if (err) {
+		dev_warn(&dev->pdev->dev, "no counters: %d\n", err);
+		rhca_diag_cleanup(dev);
+		return;
+	}
+	ib_set_device_ops(&dev->ibdev, &rhca_diag_ops);
+}

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a guest has in use: as the RDMA core counts it (`rdma resource`), the driver (debugfs) and the card (QMP)."""
+import re
+import time
+
+from .guest import GuestError
+from .pair import DEVICE
+
+DEBUGFS = '/sys/kernel/debug'
+
+
+def counters(guest, kind):
+    """The card's counters of a kind ('cumulative', 'instant', 'peak') by "unit name"."""
+    card, = guest.qmp('query-rdma-hca-counters')
+    return {f'{unit["name"]} {counter["name"]}': counter['value']
+            for unit in card['units'] for counter in unit['counters'] if counter['type'] == kind}
+
+
+def in_use(guest):
+    """Counts by name, "core mr", "driver mpt", "card v2p mpts" and so on."""
+    counts = {}
+    output = guest.run(f'rdma resource show {DEVICE}').output
+    for name, value in re.findall(r'(\w+) (\d+)', output.split(':', 2)[2]):
+        counts[f'core {name}'] = int(value)
+    output = guest.run(f'[ -d {DEBUGFS}/rdma_hca ] || mount -t debugfs debugfs {DEBUGFS}; '
+                       f'cat {DEBUGFS}/rdma_hca/*/resources').output
+    for name, value in re.findall(r'(\w+) (\d+)', output):
+        counts[f'driver {name}'] = int(value)
+    for name, value in counters(guest, 'instant').items():
+        # Memory for the card's tables is added as it is needed, and stays.
+        if not name.endswith(' icm_pages'):
+            counts[f'card {name}'] = value
+    return counts
+
+
+def wait_for(guest, counts, timeout=10):
+    """Wait until the counts are these again: what a process has goes a moment after it."""
+    deadline = time.monotonic() + timeout
+    while True:
+        now = in_use(guest)
+        if now == counts:
+            return
+        if time.monotonic() > deadline:
+            wrong = [f'{name}: {now.get(name)}, not {counts.get(name)}' for name in sorted({*now, *counts})
+                     if now.get(name) != counts.get(name)]
+            raise GuestError(f'{guest.name} has still in use\n' + '\n'.join(wrong))
+        time.sleep(0.2)

@@ -1,0 +1,572 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The verbs of the kernel on an rdma_hca device: what a storage protocol or
+ * IP over InfiniBand does in there. Loading the module runs the tests, with
+ * QPs of the device that talk to each other, and succeeds if they do.
+ */
+#include <linux/delay.h>
+#include <linux/dma-mapping.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <rdma/ib_cache.h>
+#include <rdma/ib_verbs.h>
+
+MODULE_AUTHOR("The rdma-hca project");
+MODULE_DESCRIPTION("Tests of the kernel's verbs on an rdma_hca device");
+MODULE_LICENSE("Dual BSD/GPL");
+
+#define PREFIX		"rdma_hca_test: "
+#define PORT		1
+#define QKEY		0x1234567
+#define WRS		8
+#define BUF_SIZE	SZ_64K
+#define GRH_SIZE	sizeof(struct ib_grh)
+#define PATIENCE	(20 * HZ)
+
+/* Leave the function with an error, and say where. */
+#define CHECK(condition)						\
+	do {								\
+		if (!(condition)) {					\
+			pr_err(PREFIX "line %d: not so: %s\n",		\
+			       __LINE__, #condition);			\
+			return -EIO;					\
+		}							\
+	} while (0)
+
+struct bench {
+	struct ib_device *dev;
+	struct ib_port_attr port;
+	union ib_gid gid;
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+	struct ib_qp *qp[2];
+	u8 *buf;
+	u64 dma;
+	atomic_t events;
+};
+
+/* --- set-up ------------------------------------------------------------- */
+
+static void completion_event(struct ib_cq *cq, void *context)
+{
+	struct bench *b = context;
+
+	atomic_inc(&b->events);
+}
+
+static int create_qp(struct bench *b, enum ib_qp_type type, u32 inline_data,
+		     struct ib_qp **qp)
+{
+	struct ib_qp_init_attr attr = {
+		.send_cq = b->cq,
+		.recv_cq = b->cq,
+		.cap = {
+			.max_send_wr = WRS,
+			.max_recv_wr = WRS,
+			.max_send_sge = 2,
+			.max_recv_sge = 2,
+			.max_inline_data = inline_data,
+		},
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.qp_type = type,
+	};
+
+	*qp = ib_create_qp(b->pd, &attr);
+	CHECK(!IS_ERR(*qp));
+	return 0;
+}
+
+static int to_init(struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_INIT,
+		.port_num = PORT,
+		.qkey = QKEY,
+		.qp_access_flags = IB_ACCESS_REMOTE_READ |
+				   IB_ACCESS_REMOTE_WRITE |
+				   IB_ACCESS_REMOTE_ATOMIC,
+	};
+	int mask = IB_QP_STATE | IB_QP_PORT | IB_QP_PKEY_INDEX;
+
+	mask |= qp->qp_type == IB_QPT_UD ? IB_QP_QKEY : IB_QP_ACCESS_FLAGS;
+	return ib_modify_qp(qp, &attr, mask);
+}
+
+static int to_rtr(struct bench *b, struct ib_qp *qp, u32 peer)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_RTR,
+		.path_mtu = IB_MTU_1024,
+		.dest_qp_num = peer,
+		.max_dest_rd_atomic = 4,
+		.min_rnr_timer = 1,
+		.ah_attr.type = RDMA_AH_ATTR_TYPE_IB,
+	};
+	int mask = IB_QP_STATE;
+
+	rdma_ah_set_dlid(&attr.ah_attr, b->port.lid);
+	rdma_ah_set_port_num(&attr.ah_attr, PORT);
+	if (qp->qp_type == IB_QPT_RC)
+		mask |= IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN |
+			IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
+			IB_QP_MIN_RNR_TIMER;
+	return ib_modify_qp(qp, &attr, mask);
+}
+
+static int to_rts(struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_RTS,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.max_rd_atomic = 4,
+	};
+	int mask = IB_QP_STATE | IB_QP_SQ_PSN;
+
+	if (qp->qp_type == IB_QPT_RC)
+		mask |= IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY |
+			IB_QP_MAX_QP_RD_ATOMIC;
+	return ib_modify_qp(qp, &attr, mask);
+}
+
+static int connect(struct bench *b)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		CHECK(!to_init(b->qp[i]));
+		CHECK(!to_rtr(b, b->qp[i], b->qp[1 - i]->qp_num));
+		CHECK(!to_rts(b->qp[i]));
+	}
+	return 0;
+}
+
+static int create_qps(struct bench *b, enum ib_qp_type type, u32 inline_data)
+{
+	int i, err = 0;
+
+	for (i = 0; i < 2 && !err; i++)
+		err = create_qp(b, type, inline_data, &b->qp[i]);
+	return err ?: connect(b);
+}
+
+static int destroy_qps(struct bench *b)
+{
+	CHECK(!ib_destroy_qp(b->qp[0]));
+	CHECK(!ib_destroy_qp(b->qp[1]));
+	return 0;
+}
+
+/* --- work requests and completions -------------------------------------- */
+
+static struct ib_sge sge_at(struct bench *b, u32 at, u32 length)
+{
+	return (struct ib_sge) {
+		.addr = b->dma + at,
+		.length = length,
+		.lkey = b->pd->local_dma_lkey,
+	};
+}
+
+static int post_recv(struct bench *b, struct ib_qp *qp, u64 wr_id, u32 at,
+		     u32 length)
+{
+	struct ib_sge sge = sge_at(b, at, length);
+	struct ib_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge,
+				 .num_sge = 1 };
+
+	return ib_post_recv(qp, &wr, NULL);
+}
+
+/* An RDMA work request to @to, without a completion if @silent. */
+static int post_rdma(struct bench *b, enum ib_wr_opcode opcode, u64 wr_id,
+		     u32 at, u32 length, u32 to, bool silent)
+{
+	struct ib_sge sge = sge_at(b, at, length);
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_id = wr_id,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = opcode,
+			.send_flags = silent ? 0 : IB_SEND_SIGNALED,
+		},
+		.remote_addr = b->dma + to,
+		.rkey = b->pd->unsafe_global_rkey,
+	};
+
+	return ib_post_send(b->qp[0], &wr.wr, NULL);
+}
+
+static int next_wc(struct bench *b, struct ib_wc *wc)
+{
+	unsigned long end = jiffies + PATIENCE;
+	int n;
+
+	while (!(n = ib_poll_cq(b->cq, 1, wc)) && time_before(jiffies, end))
+		usleep_range(10, 50);
+	CHECK(n == 1);
+	return 0;
+}
+
+static int expect(struct bench *b, u64 wr_id, enum ib_wc_opcode opcode,
+		  enum ib_wc_status status)
+{
+	struct ib_wc wc;
+
+	CHECK(!next_wc(b, &wc));
+	if (wc.wr_id == wr_id && wc.status == status &&
+	    (status || wc.opcode == opcode))
+		return 0;
+	pr_err(PREFIX "%llu has status %d and opcode %d, not %llu %d %d\n",
+	       wc.wr_id, wc.status, wc.opcode, wr_id, status, opcode);
+	return -EIO;
+}
+
+static void fill(struct bench *b, u32 at, u32 length)
+{
+	get_random_bytes(b->buf + at, length);
+}
+
+static bool equal(struct bench *b, u32 one, u32 other, u32 length)
+{
+	return !memcmp(b->buf + one, b->buf + other, length);
+}
+
+/* --- tests -------------------------------------------------------------- */
+
+/* Laps of the queues, with work requests that only the next one completes. */
+static int test_writes(struct bench *b)
+{
+	int lap, n;
+
+	CHECK(!create_qps(b, IB_QPT_RC, 0));
+	for (lap = 0; lap < 200; lap++) {
+		fill(b, 0, 8000);
+		for (n = 0; n < WRS; n++)
+			CHECK(!post_rdma(b, IB_WR_RDMA_WRITE, n, n * 1000, 1000,
+					 SZ_32K + n * 1000, n < WRS - 1));
+		CHECK(post_rdma(b, IB_WR_RDMA_WRITE, n, 0, 8, 0, false) ==
+		      -ENOMEM);
+		CHECK(!expect(b, WRS - 1, IB_WC_RDMA_WRITE, IB_WC_SUCCESS));
+		CHECK(equal(b, 0, SZ_32K, 8000));
+	}
+	return destroy_qps(b);
+}
+
+static int test_reads(struct bench *b)
+{
+	int n;
+
+	CHECK(!create_qps(b, IB_QPT_RC, 0));
+	for (n = 0; n < 100; n++) {
+		fill(b, SZ_32K, 20000);
+		CHECK(!post_rdma(b, IB_WR_RDMA_READ, n, 0, 20000, SZ_32K,
+				 false));
+		CHECK(!expect(b, n, IB_WC_RDMA_READ, IB_WC_SUCCESS));
+		CHECK(equal(b, 0, SZ_32K, 20000));
+	}
+	return destroy_qps(b);
+}
+
+/* One atomic on the first word; what was there comes to the ninth. */
+static int do_atomic(struct bench *b, u32 rkey, enum ib_wr_opcode opcode,
+		     u64 compare_add, u64 swap)
+{
+	struct ib_sge sge = sge_at(b, 64, 8);
+	struct ib_atomic_wr wr = {
+		.wr = {
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = opcode,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+		.remote_addr = b->dma,
+		.rkey = rkey,
+		.compare_add = compare_add,
+		.swap = swap,
+	};
+
+	return ib_post_send(b->qp[0], &wr.wr, NULL);
+}
+
+/* The PD's own key does not allow atomics. */
+static int test_atomics(struct bench *b)
+{
+	struct ib_mr *mr = b->dev->ops.get_dma_mr(b->pd,
+						  IB_ACCESS_LOCAL_WRITE |
+						  IB_ACCESS_REMOTE_ATOMIC);
+	u64 *word = (u64 *)b->buf;
+
+	CHECK(!IS_ERR(mr));
+	mr->device = b->dev;	/* as the core would */
+	CHECK(!create_qps(b, IB_QPT_RC, 0));
+	word[0] = 5;
+	CHECK(!do_atomic(b, mr->rkey, IB_WR_ATOMIC_FETCH_AND_ADD, 7, 0));
+	CHECK(!expect(b, 0, IB_WC_FETCH_ADD, IB_WC_SUCCESS));
+	CHECK(word[0] == 12 && word[8] == 5);
+	CHECK(!do_atomic(b, mr->rkey, IB_WR_ATOMIC_CMP_AND_SWP, 12, 100));
+	CHECK(!expect(b, 0, IB_WC_COMP_SWAP, IB_WC_SUCCESS));
+	CHECK(word[0] == 100 && word[8] == 12);
+	CHECK(!do_atomic(b, b->pd->unsafe_global_rkey,
+			 IB_WR_ATOMIC_FETCH_AND_ADD, 7, 0));
+	CHECK(!expect(b, 0, 0, IB_WC_REM_ACCESS_ERR));
+	CHECK(word[0] == 100);
+	CHECK(!destroy_qps(b));
+	CHECK(!b->dev->ops.dereg_mr(mr, NULL));
+	return 0;
+}
+
+/* Inline data in a Send with immediate data. */
+static int test_sends(struct bench *b)
+{
+	static const char text[] = "hello, kernel";
+	struct ib_sge sge = { .addr = (uintptr_t)text,
+			      .length = sizeof(text) };
+	struct ib_send_wr wr = {
+		.wr_id = 1,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IB_WR_SEND_WITH_IMM,
+		.send_flags = IB_SEND_SIGNALED | IB_SEND_INLINE,
+		.ex.imm_data = cpu_to_be32(4711),
+	};
+	bool sent = false, received = false;
+	struct ib_wc wc;
+
+	CHECK(!create_qps(b, IB_QPT_RC, 64));
+	memset(b->buf, 0, 100);
+	CHECK(!post_recv(b, b->qp[1], 2, 0, 100));
+	CHECK(!ib_post_send(b->qp[0], &wr, NULL));
+	while (!sent || !received) {
+		CHECK(!next_wc(b, &wc));
+		CHECK(wc.status == IB_WC_SUCCESS);
+		if (wc.wr_id == 1) {
+			CHECK(!sent && wc.opcode == IB_WC_SEND &&
+			      wc.qp == b->qp[0]);
+			sent = true;
+		} else {
+			CHECK(!received && wc.opcode == IB_WC_RECV &&
+			      wc.qp == b->qp[1]);
+			CHECK(wc.byte_len == sizeof(text));
+			CHECK(wc.wc_flags & IB_WC_WITH_IMM);
+			CHECK(wc.ex.imm_data == cpu_to_be32(4711));
+			received = true;
+		}
+	}
+	CHECK(!memcmp(b->buf, text, sizeof(text)));
+	return destroy_qps(b);
+}
+
+static struct ib_ah *create_ah(struct bench *b, bool global)
+{
+	struct rdma_ah_attr attr = { .type = RDMA_AH_ATTR_TYPE_IB };
+
+	rdma_ah_set_dlid(&attr, b->port.lid);
+	rdma_ah_set_port_num(&attr, PORT);
+	if (global)
+		rdma_ah_set_grh(&attr, &b->gid, 0x54321, 0, 7, 0xa5);
+	return rdma_create_ah(b->pd, &attr, RDMA_CREATE_AH_SLEEPABLE);
+}
+
+/* A datagram to the other QP; with GRH if @ah has one. */
+static int send_datagram(struct bench *b, struct ib_ah *ah)
+{
+	struct ib_sge sge = sge_at(b, SZ_32K, 150);
+	struct ib_ud_wr wr = {
+		.wr = {
+			.wr_id = 1,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = IB_WR_SEND,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+		.ah = ah,
+		.remote_qpn = b->qp[1]->qp_num,
+		.remote_qkey = QKEY,
+	};
+
+	return ib_post_send(b->qp[0], &wr.wr, NULL);
+}
+
+static int check_datagram(struct bench *b, const struct ib_wc *wc, bool global)
+{
+	const struct ib_grh *grh = (const struct ib_grh *)b->buf;
+
+	CHECK(wc->byte_len == GRH_SIZE + 150 && wc->slid == b->port.lid);
+	CHECK(wc->src_qp == b->qp[0]->qp_num);
+	CHECK(!(wc->wc_flags & IB_WC_GRH) == !global);
+	CHECK(equal(b, GRH_SIZE, SZ_32K, 150));
+	if (!global)
+		return 0;
+	CHECK(grh->version_tclass_flow == cpu_to_be32(0x6a554321));
+	CHECK(grh->hop_limit == 7);
+	CHECK(!memcmp(&grh->sgid, &b->gid, sizeof(b->gid)));
+	CHECK(!memcmp(&grh->dgid, &b->gid, sizeof(b->gid)));
+	return 0;
+}
+
+static int datagram(struct bench *b, bool global)
+{
+	struct ib_ah *ah = create_ah(b, global);
+	struct ib_wc wc;
+	int i;
+
+	CHECK(!IS_ERR(ah));
+	CHECK(!create_qps(b, IB_QPT_UD, 0));
+	fill(b, SZ_32K, 150);
+	CHECK(!post_recv(b, b->qp[1], 2, 0, 1000));
+	CHECK(!send_datagram(b, ah));
+	for (i = 0; i < 2; i++) {
+		CHECK(!next_wc(b, &wc));
+		CHECK(wc.status == IB_WC_SUCCESS);
+		if (wc.wr_id == 2)
+			CHECK(!check_datagram(b, &wc, global));
+	}
+	rdma_destroy_ah(ah, RDMA_DESTROY_AH_SLEEPABLE);
+	return destroy_qps(b);
+}
+
+static int test_datagrams(struct bench *b)
+{
+	int err = datagram(b, false);
+
+	return err ?: datagram(b, true);
+}
+
+/* One event for each time that it was asked for. */
+static int test_events(struct bench *b)
+{
+	unsigned long end = jiffies + PATIENCE;
+	int n;
+
+	CHECK(!create_qps(b, IB_QPT_RC, 0));
+	atomic_set(&b->events, 0);
+	for (n = 0; n < 20; n++) {
+		CHECK(!ib_req_notify_cq(b->cq, IB_CQ_NEXT_COMP));
+		CHECK(!post_rdma(b, IB_WR_RDMA_WRITE, n, 0, 8, 64, false));
+		CHECK(!expect(b, n, IB_WC_RDMA_WRITE, IB_WC_SUCCESS));
+		while (atomic_read(&b->events) <= n && time_before(jiffies, end))
+			usleep_range(10, 50);
+		CHECK(atomic_read(&b->events) == n + 1);
+	}
+	return destroy_qps(b);
+}
+
+/* What is posted is flushed; what is left of a QP in its CQ goes with it. */
+static int test_flush_and_clean(struct bench *b)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	struct ib_wc wc;
+	int n;
+
+	CHECK(!create_qps(b, IB_QPT_RC, 0));
+	for (n = 0; n < WRS; n++)
+		CHECK(!post_recv(b, b->qp[0], n, 0, 8));
+	CHECK(!ib_modify_qp(b->qp[0], &attr, IB_QP_STATE));
+	for (n = 0; n < WRS / 2; n++)
+		CHECK(!expect(b, n, IB_WC_RECV, IB_WC_WR_FLUSH_ERR));
+	attr.qp_state = IB_QPS_RESET;
+	CHECK(!ib_modify_qp(b->qp[0], &attr, IB_QP_STATE));
+	CHECK(!ib_poll_cq(b->cq, 1, &wc));
+	CHECK(!ib_modify_qp(b->qp[1], &attr, IB_QP_STATE));
+	CHECK(!connect(b));
+	for (n = 0; n < WRS; n++)
+		CHECK(!post_rdma(b, IB_WR_RDMA_WRITE, n, 0, 8, 64, false));
+	CHECK(!expect(b, 0, IB_WC_RDMA_WRITE, IB_WC_SUCCESS));
+	CHECK(!destroy_qps(b));
+	CHECK(!ib_poll_cq(b->cq, 1, &wc));
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(struct bench *b);
+} tests[] = {
+	{ "writes", test_writes },
+	{ "reads", test_reads },
+	{ "atomics", test_atomics },
+	{ "sends", test_sends },
+	{ "datagrams", test_datagrams },
+	{ "events", test_events },
+	{ "flush and clean", test_flush_and_clean },
+};
+
+/* --- module ------------------------------------------------------------- */
+
+static int bench_init(struct bench *b, struct ib_device *dev)
+{
+	struct ib_cq_init_attr attr = { .cqe = 4 * WRS };
+
+	b->dev = dev;
+	CHECK(!ib_query_port(dev, PORT, &b->port));
+	CHECK(!rdma_query_gid(dev, PORT, 0, &b->gid));
+	b->pd = ib_alloc_pd(dev, IB_PD_UNSAFE_GLOBAL_RKEY);
+	CHECK(!IS_ERR(b->pd));
+	b->cq = ib_create_cq(dev, completion_event, NULL, b, &attr);
+	CHECK(!IS_ERR(b->cq));
+	b->buf = kzalloc(BUF_SIZE, GFP_KERNEL);
+	CHECK(b->buf);
+	b->dma = ib_dma_map_single(dev, b->buf, BUF_SIZE, DMA_BIDIRECTIONAL);
+	CHECK(!ib_dma_mapping_error(dev, b->dma));
+	return 0;
+}
+
+static void bench_cleanup(struct bench *b)
+{
+	ib_dma_unmap_single(b->dev, b->dma, BUF_SIZE, DMA_BIDIRECTIONAL);
+	kfree(b->buf);
+	ib_destroy_cq(b->cq);
+	ib_dealloc_pd(b->pd);
+}
+
+static int tested = -ENODEV;
+
+/* A test that fails leaves what it has made: the guest is of no more use. */
+static int test_device(struct ib_device *dev)
+{
+	struct bench b = {};
+	int i, err;
+
+	err = bench_init(&b, dev);
+	for (i = 0; i < ARRAY_SIZE(tests) && !err; i++) {
+		err = tests[i].run(&b);
+		pr_info(PREFIX "%s: %s\n", tests[i].name,
+			err ? "failed" : "passed");
+	}
+	if (!err)
+		bench_cleanup(&b);
+	return err;
+}
+
+static int add_device(struct ib_device *dev)
+{
+	if (strstarts(dev_name(&dev->dev), "rdma_hca"))
+		tested = test_device(dev);
+	return -EOPNOTSUPP;	/* not to be told when it goes */
+}
+
+static struct ib_client client = {
+	.name = "rdma_hca_test",
+	.add = add_device,
+};
+
+static int __init rdma_hca_test_init(void)
+{
+	int err;
+
+	err = ib_register_client(&client);
+	if (err)
+		return err;
+	if (tested)
+		ib_unregister_client(&client);
+	return tested;
+}
+module_init(rdma_hca_test_init);
+
+static void __exit rdma_hca_test_exit(void)
+{
+	ib_unregister_client(&client);
+}
+module_exit(rdma_hca_test_exit);

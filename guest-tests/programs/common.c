@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* See common.h. */
+#include "common.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#define PATIENCE 20.0 /* seconds; far more than any retry takes */
+
+_Noreturn void fail(const char *file, int line, const char *what)
+{
+    printf("%s:%d: not so: %s (errno %d, %s)\n", file, line, what, errno, strerror(errno));
+    exit(1);
+}
+
+double seconds_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec + now.tv_nsec / 1e9;
+}
+
+/* --- device and memory ------------------------------------------------------------------------------------------- */
+
+void open_device(struct device *device)
+{
+    struct ibv_device **list = ibv_get_device_list(NULL);
+
+    check(list && list[0]);
+    device->context = ibv_open_device(list[0]);
+    check(device->context);
+    ibv_free_device_list(list);
+    device->pd = ibv_alloc_pd(device->context);
+    check(device->pd);
+    check(!ibv_query_device(device->context, &device->attr));
+    check(!ibv_query_port(device->context, 1, &device->port));
+    check(!ibv_query_gid(device->context, 1, 0, &device->gid));
+}
+
+void close_device(struct device *device)
+{
+    check(!ibv_dealloc_pd(device->pd));
+    check(!ibv_close_device(device->context));
+}
+
+void create_region(struct device *device, struct region *region, size_t length)
+{
+    region->length = length;
+    region->addr = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    check(region->addr != MAP_FAILED);
+    region->mr = ibv_reg_mr(device->pd, region->addr, length, ACCESS_ALL);
+    check(region->mr);
+}
+
+void destroy_region(struct region *region)
+{
+    check(!ibv_dereg_mr(region->mr));
+    munmap(region->addr, region->length);
+}
+
+struct ibv_sge sge_of(const struct region *region, size_t offset, uint32_t length)
+{
+    return (struct ibv_sge) {
+        .addr = (uintptr_t)region->addr + offset,
+        .length = length,
+        .lkey = region->mr->lkey,
+    };
+}
+
+/* --- queues ------------------------------------------------------------------------------------------------------- */
+
+struct ibv_cq_ex *create_cq(struct device *device, unsigned int entries)
+{
+    struct ibv_cq_init_attr_ex attr = { .cqe = entries, .wc_flags = IBV_WC_STANDARD_FLAGS };
+    struct ibv_cq_ex *cq = ibv_create_cq_ex(device->context, &attr);
+
+    check(cq);
+    return cq;
+}
+
+void destroy_cq(struct ibv_cq_ex *cq)
+{
+    check(!ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
+}
+
+static uint64_t send_ops(enum ibv_qp_type type)
+{
+    uint64_t ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+
+    if (type != IBV_QPT_UD) {
+        ops |= IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
+    }
+    if (type == IBV_QPT_RC) {
+        ops |= IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+    }
+    return ops;
+}
+
+struct ibv_qp *create_qp(struct device *device, struct ibv_cq_ex *cq, enum ibv_qp_type type, unsigned int work_requests,
+                         unsigned int inline_data)
+{
+    struct ibv_qp_init_attr_ex attr = {
+        .send_cq = ibv_cq_ex_to_cq(cq),
+        .recv_cq = ibv_cq_ex_to_cq(cq),
+        .cap = {
+            .max_send_wr = work_requests,
+            .max_recv_wr = work_requests,
+            .max_send_sge = 4,
+            .max_recv_sge = 4,
+            .max_inline_data = inline_data,
+        },
+        .qp_type = type,
+        .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+        .pd = device->pd,
+        .send_ops_flags = send_ops(type),
+    };
+    struct ibv_qp *qp = ibv_create_qp_ex(device->context, &attr);
+
+    check(qp);
+    return qp;
+}
+
+static void to_init(struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_INIT,
+        .port_num = 1,
+        .qkey = QKEY,
+        .qp_access_flags = ACCESS_ALL & ~IBV_ACCESS_LOCAL_WRITE,
+    };
+    int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+
+    mask |= qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
+    check(!ibv_modify_qp(qp, &attr, mask));
+}
+
+static void to_rtr(struct device *device, struct ibv_qp *qp, uint32_t peer)
+{
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu = IBV_MTU_1024,
+        .dest_qp_num = peer,
+        .max_dest_rd_atomic = 4,
+        .min_rnr_timer = 1,
+        .ah_attr = { .dlid = device->port.lid, .port_num = 1 },
+    };
+    int mask = IBV_QP_STATE;
+
+    if (qp->qp_type != IBV_QPT_UD) {
+        mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+    }
+    if (qp->qp_type == IBV_QPT_RC) {
+        mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+    }
+    check(!ibv_modify_qp(qp, &attr, mask));
+}
+
+static void to_rts(struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_RTS,
+        .timeout = 14,
+        .retry_cnt = 7,
+        .rnr_retry = 7,
+        .max_rd_atomic = 4,
+    };
+    int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+
+    if (qp->qp_type == IBV_QPT_RC) {
+        mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+    }
+    check(!ibv_modify_qp(qp, &attr, mask));
+}
+
+void prepare_qp(struct device *device, struct ibv_qp *qp, uint32_t peer)
+{
+    to_init(qp);
+    to_rtr(device, qp, peer);
+}
+
+void connect_qp(struct device *device, struct ibv_qp *qp, uint32_t peer)
+{
+    prepare_qp(device, qp, peer);
+    to_rts(qp);
+}
+
+void create_connection(struct device *device, struct ibv_cq_ex *cq, unsigned int work_requests, struct ibv_qp *qp[2])
+{
+    for (int i = 0; i < 2; i++) {
+        qp[i] = create_qp(device, cq, IBV_QPT_RC, work_requests, 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        connect_qp(device, qp[i], qp[1 - i]->qp_num);
+    }
+}
+
+void to_state(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+    struct ibv_qp_attr attr = { .qp_state = state };
+
+    check(!ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+}
+
+enum ibv_qp_state state_of(struct ibv_qp *qp)
+{
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+
+    check(!ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
+    return attr.qp_state;
+}
+
+/* --- work and completions ----------------------------------------------------------------------------------------- */
+
+void post_recv(struct ibv_qp *qp, uint64_t wr_id, struct ibv_sge sge)
+{
+    struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 };
+    struct ibv_recv_wr *bad;
+
+    check(!ibv_post_recv(qp, &wr, &bad));
+}
+
+void post(struct ibv_qp *qp, enum ibv_wr_opcode opcode, uint64_t wr_id, struct ibv_sge sge, uint64_t remote_addr,
+          uint32_t rkey)
+{
+    struct ibv_send_wr wr = {
+        .wr_id = wr_id,
+        .sg_list = &sge,
+        .num_sge = 1,
+        .opcode = opcode,
+        .send_flags = IBV_SEND_SIGNALED,
+        .wr.rdma = { .remote_addr = remote_addr, .rkey = rkey },
+    };
+    struct ibv_send_wr *bad;
+
+    check(!ibv_post_send(qp, &wr, &bad));
+}
+
+struct ibv_wc next_completion(struct ibv_cq_ex *cq)
+{
+    double end = seconds_now() + PATIENCE;
+    struct ibv_wc wc;
+    int n;
+
+    do {
+        n = ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc);
+        check(n >= 0);
+    } while (!n && seconds_now() < end);
+    check(n == 1);
+    return wc;
+}
+
+void expect_completion(struct ibv_cq_ex *cq, uint64_t wr_id, enum ibv_wc_status status)
+{
+    struct ibv_wc wc = next_completion(cq);
+
+    if (wc.wr_id != wr_id || wc.status != status) {
+        printf("completion of %ju has status %d (vendor %#x); expected is %ju with %d\n", (uintmax_t)wc.wr_id, wc.status,
+               wc.vendor_err, (uintmax_t)wr_id, status);
+        exit(1);
+    }
+}

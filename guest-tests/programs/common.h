@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the test programs have in common: the device, queue pairs of one process that talk to each other, and checks that
+ * end the program.
+ */
+#ifndef COMMON_H
+#define COMMON_H
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ACCESS_ALL \
+    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define QKEY 0x11111111u
+
+/* What does not hold, or did not do what it should, ends the program with a line that says where. */
+#define check(condition) ((condition) ? (void)0 : fail(__FILE__, __LINE__, #condition))
+_Noreturn void fail(const char *file, int line, const char *what);
+
+/* A device, its only port and a protection domain. */
+struct device {
+    struct ibv_context *context;
+    struct ibv_pd *pd;
+    struct ibv_device_attr attr;
+    struct ibv_port_attr port;
+    union ibv_gid gid;
+};
+
+void open_device(struct device *device);
+void close_device(struct device *device);
+
+/* Memory of its own pages, zeroed, registered with ACCESS_ALL. */
+struct region {
+    uint8_t *addr;
+    size_t length;
+    struct ibv_mr *mr;
+};
+
+void create_region(struct device *device, struct region *region, size_t length);
+void destroy_region(struct region *region);
+/* An entry for length bytes at an offset. */
+struct ibv_sge sge_of(const struct region *region, size_t offset, uint32_t length);
+
+struct ibv_cq_ex *create_cq(struct device *device, unsigned int entries);
+void destroy_cq(struct ibv_cq_ex *cq);
+/* A QP for ibv_wr_*() with work_requests in each queue and 4 elements a list. */
+struct ibv_qp *create_qp(struct device *device, struct ibv_cq_ex *cq, enum ibv_qp_type type, unsigned int work_requests,
+                         unsigned int inline_data);
+/* From RESET to RTR, and on to RTS, with the QP of that number on the same port. */
+void prepare_qp(struct device *device, struct ibv_qp *qp, uint32_t peer);
+void connect_qp(struct device *device, struct ibv_qp *qp, uint32_t peer);
+/* Two RC QPs with each other. */
+void create_connection(struct device *device, struct ibv_cq_ex *cq, unsigned int work_requests, struct ibv_qp *qp[2]);
+void to_state(struct ibv_qp *qp, enum ibv_qp_state state);
+enum ibv_qp_state state_of(struct ibv_qp *qp);
+
+void post_recv(struct ibv_qp *qp, uint64_t wr_id, struct ibv_sge sge);
+/* One signalled work request of a connected QP. */
+void post(struct ibv_qp *qp, enum ibv_wr_opcode opcode, uint64_t wr_id, struct ibv_sge sge, uint64_t remote_addr,
+          uint32_t rkey);
+/* The next completion, which has to come within seconds. */
+struct ibv_wc next_completion(struct ibv_cq_ex *cq);
+void expect_completion(struct ibv_cq_ex *cq, uint64_t wr_id, enum ibv_wc_status status);
+
+double seconds_now(void);
+
+#endif /* COMMON_H */

@@ -1,0 +1,111 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Verbs that the common programs do not use (programs/verbs-test.c), and that each leaves the driver with nothing in use."""
+from harness import pair, resources, tap
+
+
+def run(case, prepare='true', cpus=1):
+    guest = pair.kept(cpus=cpus).a
+    before = resources.in_use(guest)
+    for line in guest.run(f'{prepare} && ulimit -n 8192 && exec verbs-test {case}', timeout=120).output.splitlines():
+        print(f'# {line}')
+    resources.wait_for(guest, before)
+
+
+def test_chain_of_work_requests():
+    run('chain')
+
+
+def test_datagrams():
+    run('datagrams')
+
+
+def test_datagrams_with_grh():
+    run('datagrams_grh')
+
+
+def test_resize_cq_with_entries():
+    run('resize_cq')
+
+
+def test_resize_cq_under_traffic():
+    run('resize_cq_busy')
+
+
+def test_two_posters_two_pollers():
+    run('threads')
+
+
+def test_reset_and_reuse():
+    run('reset')
+
+
+def test_remote_access_error():
+    run('access_error')
+
+
+def test_cq_overrun():
+    run('cq_overrun')
+
+
+def test_sq_drained():
+    run('sq_drained')
+
+
+def test_communication_established():
+    run('comm_established')
+
+
+def test_reregistration():
+    run('rereg')
+
+
+def test_huge_pages():
+    run('huge_pages', prepare='echo 8 >/proc/sys/vm/nr_hugepages')
+    pair.kept(cpus=1).a.run('echo 0 >/proc/sys/vm/nr_hugepages')
+
+
+def test_last_qp():
+    run('all_qps')
+
+
+def test_last_cq():
+    run('all_cqs')
+
+
+def test_last_pd():
+    run('all_pds')
+
+
+def test_last_region():
+    run('all_regions')
+
+
+def test_last_translation():
+    run('all_translations')
+
+
+def test_last_doorbell_page():
+    run('all_contexts')
+
+
+def test_kernel_verbs():
+    """What a kernel user has: the tests are in a module (kernel/rdma_hca_test.c), which loads if they pass."""
+    guest = pair.kept(cpus=1).a
+    before = resources.in_use(guest)
+    guest.run('modprobe rdma_hca_test && modprobe -r rdma_hca_test')
+    resources.wait_for(guest, before)
+
+
+# Two processors: what only seems to be locked shows there.
+
+def test_two_cpus_posters_pollers():
+    run('threads', cpus=2)
+
+
+def test_two_cpus_resize_cq_under_traffic():
+    run('resize_cq_busy', cpus=2)
+
+
+if __name__ == '__main__':
+    tap.main()

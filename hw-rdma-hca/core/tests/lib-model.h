@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A reference model of the verbs: what work requests make of memory and how
+ * they complete. It knows neither cards nor time.
+ *
+ * A request of a reliable connection takes effect once and in order, as soon
+ * as the peer has a receive for it. Messages of UC and UD take effect packet
+ * by packet: who owns the cable says which packets leave and which arrive.
+ *
+ * All functions fail the test when the card does not do as the model does.
+ */
+#ifndef LIB_MODEL_H
+#define LIB_MODEL_H
+
+#include "../wire/packet.h"
+#include "lib-driver.h"
+
+#define MODEL_MAX_SGE 6
+
+typedef struct ModelQp ModelQp;
+
+/* A region and what has to be in it. */
+typedef struct ModelRegion {
+    Mr *mr;
+    uint8_t *image;
+} ModelRegion;
+
+/* Pieces of a region: a gather or scatter list. */
+typedef struct ModelList {
+    ModelRegion *region;
+    unsigned nsge;
+    Sge sge[MODEL_MAX_SGE];
+} ModelList;
+
+typedef struct ModelSend {
+    uint64_t wr_id;
+    uint8_t opcode;             /* RDMA_HCA_OPCODE_* */
+    bool signalled;
+    bool solicited;
+    uint32_t imm_be;
+    uint32_t len;
+    ModelList local;
+    const uint8_t *inline_data; /* in place of @local, or NULL */
+    ModelRegion *remote;        /* RDMA and atomics */
+    uint64_t remote_at;
+    uint64_t swap_add, compare;
+    ModelQp *to;                /* UD */
+} ModelSend;
+
+typedef struct ModelRecv {
+    uint64_t wr_id;
+    ModelList local;
+} ModelRecv;
+
+struct ModelQp {
+    Qp *qp;
+    uint32_t mtu;
+    ModelQp *peer;              /* RC, UC */
+    GQueue sends;               /* Message: not executed, or not all sent */
+    GQueue recvs;               /* ModelRecv: not used yet */
+    GQueue send_done, recv_done;    /* Done: completions still to come */
+    uint64_t posted, executed;  /* sends */
+    /* UC, UD: the message whose packets leave. */
+    uint32_t next_psn;
+    uint32_t left;              /* bytes of it that have */
+    /* UC: the message that arrives. */
+    uint32_t expected_psn;
+    bool in_message;
+};
+
+/* A packet of UC or UD on its way. */
+typedef struct ModelPacket {
+    ModelQp *from, *to;
+    uint32_t psn;
+    uint8_t opcode;             /* RDMA_HCA_OPCODE_* of its message */
+    uint8_t bth_opcode;
+    bool first, last;
+    bool solicited;
+    uint32_t imm_be;
+    ModelRegion *remote;        /* Write: where its payload goes */
+    uint64_t remote_at;
+    uint32_t offset;            /* of its payload in the message */
+    const uint8_t *payload;
+    uint32_t len;
+    const uint8_t *grh;         /* 40 bytes, or NULL */
+} ModelPacket;
+
+/* Numbers at random, quickly. */
+void model_random(GRand *rand, uint8_t *data, size_t len);
+
+/* @mr filled with random bytes. */
+void model_region_init(ModelRegion *region, Mr *mr, GRand *rand);
+void model_region_destroy(ModelRegion *region);
+/* Every byte of it. */
+void model_region_check(const ModelRegion *region);
+/* Write @data to the pieces, in the model and in the machine. */
+void model_list_fill(const ModelList *list, const uint8_t *data,
+                     uint32_t len);
+
+void model_qp_init(ModelQp *qp, Qp *own, uint32_t mtu, uint32_t sq_psn,
+                   uint32_t rq_psn);
+void model_qp_destroy(ModelQp *qp);
+/* Whether every completion that is to come has come. */
+bool model_qp_idle(const ModelQp *qp);
+
+void model_post_send(ModelQp *qp, const ModelSend *send);
+void model_post_recv(ModelQp *qp, const ModelRecv *recv);
+/* The next completion of @qp. @solicited: it wakes who waits for such. */
+void model_complete(ModelQp *qp, const Wc *wc, bool *solicited);
+
+/* A UC or UD packet of @from leaves the card, as the next one has to be. */
+ModelPacket model_packet_leaves(ModelQp *from, const HcaPacket *packet);
+/*
+ * It arrives. False: there is no receive for it; it has not arrived, and must
+ * not.
+ */
+bool model_packet_arrives(const ModelPacket *packet);
+
+#endif /* LIB_MODEL_H */

@@ -1,0 +1,845 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Two cards and a bad cable against the reference model of the verbs: all
+ * services, all operations, 64 QPs on each side whose PSNs wrap. Every
+ * completion and, in the end, every byte has to be as the model has it.
+ *
+ * A run is repeated by its seed (HCA_SEED). HCA_MESSAGES: so many messages in
+ * each case, in place of its own number.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../card.h"
+#include "../link/framing.h"
+#include "lib-model.h"
+#include "lib-pair.h"
+
+#define NUM_QPS 64              /* on each side */
+#define NUM_SERVICES (RDMA_HCA_QP_ST_UD + 1)
+#define NUM_CQS 8
+#define WINDOW 16               /* messages of a QP that are not complete */
+#define NUM_COUNTERS 4
+#define MAX_INLINE 150
+#define MAX_HELD 64
+#define ROUND 5000              /* messages between two looks at the clock */
+#define EVENT_TURNS 61          /* turns between two looks at the events */
+#define UD_SLOT 2048u
+#define PATIENCE (100 * NS_PER_S)
+
+/* Of 10000 packets, how many suffer. */
+typedef struct Weather {
+    const char *name;
+    uint32_t seed;
+    unsigned messages;
+    unsigned drop, duplicate, overtaken, delay, corrupt;
+    bool small_card;            /* buffers and caches are always full */
+} Weather;
+
+/*
+ * A QP and its memory: what it sends and what it reads into, where it
+ * receives, and what its peer reaches. Slot n belongs to message n modulo
+ * WINDOW: it is used again when that message is complete.
+ */
+typedef struct Station {
+    ModelQp model;
+    struct Station *peer;       /* the same place on the other side */
+    unsigned side;
+    uint8_t service;
+    uint32_t slot;
+    ModelRegion near, recv, target;
+    bool lazy;                  /* often has no receive posted */
+    unsigned posted, sent, recv_posted, received;
+    ModelList last_read;        /* of the message before, if it was one */
+    uint32_t last_read_len;
+    bool queued;                /* in Storm.ready */
+} Station;
+
+/* A completion queue, and what its events have to be. */
+typedef struct Watch {
+    Cq *cq;
+    enum { UNARMED, ARMED_ANY, ARMED_SOLICITED } arm;
+    unsigned completions, solicited;    /* since it was armed */
+    unsigned events;
+} Watch;
+
+/* A packet that others overtake. */
+typedef struct Held {
+    unsigned overtakers;        /* still to pass it */
+    bool modelled;
+    ModelPacket packet;
+    uint8_t *frame;             /* with its header */
+    size_t len;                 /* of the packet */
+} Held;
+
+typedef struct Storm {
+    const Weather *weather;
+    unsigned messages;
+    Pair *pair;
+    GRand *rand;                /* the traffic's */
+    GRand *dice;                /* the cable's */
+    Station station[2][NUM_QPS];
+    Watch watch[2][NUM_CQS];
+    GHashTable *by_qpn[2];      /* Station */
+    GQueue ready;               /* Stations that may have room */
+    unsigned left[NUM_SERVICES];    /* messages to post in this round */
+    bool last_round;
+    unsigned turns;
+    bool bad;                   /* the cable, now */
+    GQueue held[2];
+    unsigned dropped, duplicated, overtaken, delayed, corrupted, refused;
+} Storm;
+
+static uint32_t pick(Storm *s, uint32_t begin, uint32_t end)
+{
+    return begin + g_rand_int(s->rand) % (end - begin);
+}
+
+/* ---- the cable ---- */
+
+static void held_free(gpointer data)
+{
+    Held *held = data;
+
+    g_free(held->frame);
+    g_free(held);
+}
+
+/* Whether the model lets the packet arrive; RC it does not ask about. */
+static bool arrives(Storm *s, bool modelled, const ModelPacket *p)
+{
+    bool taken = !modelled || model_packet_arrives(p);
+
+    s->refused += !taken;
+    return taken;
+}
+
+static void hold(Storm *s, unsigned from, bool modelled, const ModelPacket *p,
+                 const uint8_t *packet, size_t len)
+{
+    Held *held = g_new(Held, 1);
+
+    *held = (Held) {
+        .overtakers = g_rand_int_range(s->dice, 1, 40),
+        .modelled = modelled,
+        .packet = *p,
+        .frame = g_malloc(HCA_FRAME_HEADER_SIZE + len),
+        .len = len,
+    };
+    hca_frame_write_header(held->frame, HCA_FRAME_PACKET, 0, len);
+    memcpy(held->frame + HCA_FRAME_HEADER_SIZE, packet, len);
+    if (modelled) {
+        const uint8_t *copy = held->frame + HCA_FRAME_HEADER_SIZE;
+
+        held->packet.payload = copy + (p->payload - packet);
+        held->packet.grh = p->grh ? copy + (p->grh - packet) : NULL;
+    }
+    g_queue_push_tail(&s->held[from], held);
+}
+
+/* One more packet passes those that are held back. */
+static void overtake(Storm *s, unsigned from)
+{
+    for (GList *item = s->held[from].head, *next; item; item = next) {
+        Held *held = item->data;
+
+        next = item->next;
+        if (--held->overtakers) {
+            continue;
+        }
+        if (arrives(s, held->modelled, &held->packet)) {
+            lab_cable_inject(s->pair->lab, from, held->frame,
+                             HCA_FRAME_HEADER_SIZE + held->len);
+        }
+        g_queue_delete_link(&s->held[from], item);
+        held_free(held);
+    }
+}
+
+/* A few bits, or a burst that both CRCs detect for sure. */
+static void corrupt(Storm *s, uint8_t *packet, size_t len)
+{
+    unsigned bit = g_rand_int_range(s->dice, 0, len * 8);
+    unsigned bits = g_rand_int_range(s->dice, 1, 17);
+
+    packet[bit / 8] ^= 1u << bit % 8;
+    for (unsigned i = 1; i < bits && ++bit < len * 8; i++) {
+        packet[bit / 8] ^= g_rand_boolean(s->dice) << bit % 8;
+    }
+    s->corrupted++;
+}
+
+/* The model's view of a packet of UC or UD; false: of RC. */
+static bool leaves(Storm *s, unsigned from, const uint8_t *frame, size_t len,
+                   ModelPacket *p)
+{
+    HcaPacket packet = { 0 };
+    Station *to;
+    ModelQp *sender;
+
+    g_assert_cmpint(hca_ib_parse(&packet, frame, len), ==, HCA_PARSE_OK);
+    to = g_hash_table_lookup(s->by_qpn[!from],
+                             GUINT_TO_POINTER(packet.dest_qp));
+    g_assert_nonnull(to);
+    if (to->service == RDMA_HCA_QP_ST_RC) {
+        return false;
+    }
+    sender = to->model.peer;
+    if (to->service == RDMA_HCA_QP_ST_UD) {
+        Station *station = g_hash_table_lookup(
+            s->by_qpn[from], GUINT_TO_POINTER(packet.src_qp));
+
+        g_assert_nonnull(station);
+        sender = &station->model;
+    }
+    *p = model_packet_leaves(sender, &packet);
+    p->grh = packet.has_grh ? frame + HCA_LRH_SIZE : NULL;
+    return true;
+}
+
+static CableFate fate(Storm *s, unsigned from, uint8_t *packet, size_t len,
+                      bool modelled, const ModelPacket *p)
+{
+    const Weather *w = s->weather;
+    int dice = g_rand_int_range(s->dice, 0, 10000);
+    bool once, twice;
+
+    if ((dice -= w->drop) < 0) {
+        s->dropped++;
+        return CABLE_DROP;
+    }
+    if (s->held[from].length < MAX_HELD && (dice -= w->overtaken) < 0) {
+        s->overtaken++;
+        hold(s, from, modelled, p, packet, len);
+        return CABLE_DROP;
+    }
+    if ((dice -= w->corrupt) < 0) {
+        corrupt(s, packet, len);
+        return CABLE_DELIVER;
+    }
+    if (!modelled && (dice -= w->delay) < 0) {
+        s->delayed++;
+        s->pair->lab->delay_ns = g_rand_int_range(s->dice, 1, 1000) *
+                                 NS_PER_US;
+        return CABLE_DELAY;
+    }
+    once = arrives(s, modelled, p);
+    twice = (dice -= w->duplicate) < 0 && arrives(s, modelled, p);
+    s->duplicated += once && twice;
+    return once && twice ? CABLE_DUPLICATE
+                         : once || twice ? CABLE_DELIVER : CABLE_DROP;
+}
+
+static CableFate tap(void *opaque, unsigned from, uint8_t *packet, size_t len)
+{
+    Storm *s = opaque;
+    ModelPacket p = { 0 };
+    bool modelled = leaves(s, from, packet, len, &p);
+
+    overtake(s, from);
+    if (!s->bad) {
+        return arrives(s, modelled, &p) ? CABLE_DELIVER : CABLE_DROP;
+    }
+    return fate(s, from, packet, len, modelled, &p);
+}
+
+/* ---- the traffic ---- */
+
+/* Split @len bytes of slot @n into pieces with gaps between them. */
+static ModelList split(Storm *s, ModelRegion *region, const Station *st,
+                       unsigned n, uint32_t len)
+{
+    ModelList list = { .region = region, .nsge = pick(s, 1, MODEL_MAX_SGE) };
+    uint64_t at = n % WINDOW * (uint64_t)st->slot;
+    uint32_t room = st->slot - len;
+
+    for (unsigned i = 0; i < list.nsge; i++) {
+        uint32_t gap = pick(s, 0, MIN(room, 64) + 1);
+        uint32_t take = i + 1 == list.nsge ? len : pick(s, 0, len + 1);
+
+        list.sge[i] = mr_sge(region->mr, at + gap, take);
+        at += gap + take;
+        room -= gap;
+        len -= take;
+    }
+    return list;
+}
+
+static bool carries(uint8_t opcode)
+{
+    return opcode != RDMA_HCA_OPCODE_RDMA_READ &&
+           opcode != RDMA_HCA_OPCODE_ATOMIC_CS &&
+           opcode != RDMA_HCA_OPCODE_ATOMIC_FA;
+}
+
+static bool is_atomic(uint8_t opcode)
+{
+    return opcode == RDMA_HCA_OPCODE_ATOMIC_CS ||
+           opcode == RDMA_HCA_OPCODE_ATOMIC_FA;
+}
+
+static uint8_t pick_opcode(Storm *s, uint8_t service)
+{
+    static const uint8_t opcode[] = {
+        RDMA_HCA_OPCODE_SEND, RDMA_HCA_OPCODE_SEND_IMM,
+        RDMA_HCA_OPCODE_RDMA_WRITE, RDMA_HCA_OPCODE_RDMA_WRITE_IMM,
+        RDMA_HCA_OPCODE_RDMA_READ, RDMA_HCA_OPCODE_ATOMIC_FA,
+        RDMA_HCA_OPCODE_ATOMIC_CS,
+    };
+    static const unsigned n[] = {
+        [RDMA_HCA_QP_ST_RC] = 7, [RDMA_HCA_QP_ST_UC] = 4,
+        [RDMA_HCA_QP_ST_UD] = 2,
+    };
+
+    return opcode[pick(s, 0, n[service])];
+}
+
+/* Mostly short ones. */
+static uint32_t pick_len(Storm *s, const Station *st, uint8_t opcode)
+{
+    uint32_t dice = pick(s, 0, 32), max = st->slot - 64;
+
+    if (is_atomic(opcode)) {
+        return sizeof(uint64_t);
+    }
+    if (dice < 2) {
+        return 0;
+    }
+    if (dice < 22) {
+        return pick(s, 1, 65);
+    }
+    if (dice < 30) {
+        return pick(s, 1, 513);
+    }
+    return pick(s, 1, max + 1);
+}
+
+static void pick_atomic(Storm *s, Station *st, ModelSend *wr)
+{
+    uint64_t now;
+
+    wr->remote_at = WINDOW * (uint64_t)st->slot +
+                    pick(s, 0, NUM_COUNTERS) * sizeof(uint64_t);
+    memcpy(&now, wr->remote->image + wr->remote_at, sizeof(now));
+    /* Half of the swaps may come true. */
+    wr->compare = GUINT64_FROM_LE(now) + pick(s, 0, 2);
+    wr->swap_add = (uint64_t)g_rand_int(s->rand) << 32 | g_rand_int(s->rand);
+}
+
+/*
+ * What a Read brings is sent on by the next message, which is fenced: it has
+ * to wait for the Read.
+ */
+static bool sends_on(Storm *s, const Station *st, const ModelSend *wr)
+{
+    return st->service == RDMA_HCA_QP_ST_RC && carries(wr->opcode) &&
+           st->last_read.nsge && pick(s, 0, 2);
+}
+
+/* The other QP that a UD message goes to. */
+static Station *pick_peer(Storm *s, const Station *st)
+{
+    return &s->station[!st->side][pick(s, 3 * NUM_QPS / 4, NUM_QPS)];
+}
+
+/* The station's next message; @data is room for inline data. */
+static SendWr next_message(Storm *s, Station *st, ModelSend *wr,
+                           uint8_t *data)
+{
+    unsigned n = st->posted++;
+    Station *peer;
+    SendWr post;
+
+    *wr = (ModelSend) {
+        .wr_id = n,
+        .opcode = pick_opcode(s, st->service),
+        .signalled = pick(s, 0, 4) == 0 || n % (WINDOW / 2) == 0,
+        .solicited = pick(s, 0, 4) == 0,
+        .imm_be = g_rand_int(s->rand),
+    };
+    wr->len = pick_len(s, st, wr->opcode);
+    if (st->service == RDMA_HCA_QP_ST_UD) {
+        peer = pick_peer(s, st);
+        wr->to = &peer->model;
+    } else {
+        peer = st->peer;
+        wr->remote = &peer->target;
+        wr->remote_at = n % WINDOW * (uint64_t)st->slot + pick(s, 0, 64);
+    }
+    post = (SendWr) {
+        .wr_id = n,
+        .opcode = wr->opcode,
+        .flags = (wr->signalled ? SEND_SIGNALED : 0) |
+                 (wr->solicited ? SEND_SOLICITED : 0) |
+                 (pick(s, 0, 8) ? 0 : SEND_FENCE),
+        .imm_be = wr->imm_be,
+    };
+    if (is_atomic(wr->opcode)) {
+        pick_atomic(s, st, wr);
+        post.swap_add = wr->swap_add;
+        post.compare = wr->compare;
+    }
+    if (wr->remote) {
+        post.raddr = wr->remote->mr->va + wr->remote_at;
+        post.rkey = wr->remote->mr->key;
+    }
+    if (sends_on(s, st, wr)) {
+        wr->local = st->last_read;
+        wr->len = st->last_read_len;
+        post.flags |= SEND_FENCE;
+    } else if (carries(wr->opcode)) {
+        model_random(s->rand, data, wr->len);
+        if (wr->len <= MAX_INLINE && pick(s, 0, 3) == 0) {
+            wr->inline_data = data;
+            post.flags |= SEND_INLINE;
+            post.inline_data = data;
+            post.inline_len = wr->len;
+        } else {
+            wr->local = split(s, &st->near, st, n, wr->len);
+            model_list_fill(&wr->local, data, wr->len);
+        }
+    } else {
+        wr->local = split(s, &st->near, st, n, wr->len);
+    }
+    st->last_read.nsge = 0;
+    if (!carries(wr->opcode)) {
+        st->last_read = wr->local;
+        st->last_read_len = wr->len;
+    }
+    post.nsge = wr->local.nsge;
+    post.sge = wr->local.sge;
+    return post;
+}
+
+/*
+ * How many messages may be posted. Senders of UC and UD, which wait for nobody,
+ * are held back while many of their messages would find no receive.
+ */
+static unsigned send_room(const Station *st)
+{
+    if (st->service != RDMA_HCA_QP_ST_RC &&
+        st->peer->model.recvs.length < WINDOW / 2) {
+        return 0;
+    }
+    return WINDOW - 1 - (st->posted - st->sent);
+}
+
+/* A chain of up to four messages. Returns false if there was no room. */
+static bool post_sends(Storm *s, Station *st)
+{
+    static uint8_t data[4][32768];
+    unsigned room = send_room(st);
+    unsigned n = pick(s, 1, 5);
+    ModelSend wr[4];
+    UdAddress ud[4];
+    SendWr post[4];
+
+    n = MIN(MIN(n, room), s->left[st->service]);
+    for (unsigned i = 0; i < n; i++) {
+        post[i] = next_message(s, st, &wr[i], data[i]);
+        model_post_send(&st->model, &wr[i]);
+        if (wr[i].to) {
+            ud[i] = (UdAddress) {
+                .dlid = wr[i].to->qp->drv->host->config.lid,
+                .grh = pick(s, 0, 2),
+                .dgid = { 0xfe, 0x80, [15] = i },
+                .dqpn = wr[i].to->qp->qpn,
+                /* The QP's own, or spelt out. */
+                .qkey = pick(s, 0, 2) ? 0x11111111 : 0x80000000,
+            };
+            post[i].ud = &ud[i];
+        }
+    }
+    if (n) {
+        s->left[st->service] -= n;
+        g_assert_true(qp_post_send(st->model.qp, post, n));
+    }
+    return n;
+}
+
+static void post_recvs(Storm *s, Station *st)
+{
+    unsigned room = WINDOW - (st->recv_posted - st->received);
+    uint32_t len = st->slot - 8;
+    RecvWr post[WINDOW];
+    ModelRecv wr[WINDOW];
+
+    if (st->lazy && pick(s, 0, 4)) {
+        return;
+    }
+    for (unsigned i = 0; i < room; i++) {
+        unsigned n = st->recv_posted++;
+
+        wr[i].wr_id = n;
+        wr[i].local = split(s, &st->recv, st, n, len);
+        post[i] = (RecvWr) {
+            .wr_id = n,
+            .nsge = wr[i].local.nsge,
+            .sge = wr[i].local.sge,
+        };
+        model_post_recv(&st->model, &wr[i]);
+    }
+    g_assert_true(qp_post_recv(st->model.qp, post, room));
+}
+
+static void serve(Storm *s, Station *st)
+{
+    post_recvs(s, st);
+    for (unsigned n = 0; n < 3 && post_sends(s, st); n++) {
+    }
+}
+
+/* ---- completions and events ---- */
+
+static void take_completion(Storm *s, unsigned side, Watch *watch,
+                            const Wc *wc)
+{
+    Station *st = g_hash_table_lookup(s->by_qpn[side],
+                                      GUINT_TO_POINTER(wc->qpn));
+    bool solicited;
+
+    model_complete(&st->model, wc, &solicited);
+    watch->completions++;
+    watch->solicited += solicited;
+    if (wc->is_send) {
+        st->sent = wc->wr_id + 1;
+    } else {
+        st->received++;
+    }
+    if (!st->queued) {
+        st->queued = true;
+        g_queue_push_tail(&s->ready, st);
+    }
+}
+
+static void take_completions(Storm *s)
+{
+    Wc wc;
+
+    for (unsigned i = 0; i < 2 * NUM_CQS; i++) {
+        Watch *watch = &s->watch[i % 2][i / 2];
+
+        while (cq_poll(watch->cq, &wc)) {
+            take_completion(s, i % 2, watch, &wc);
+        }
+    }
+}
+
+static void take_events(Storm *s, unsigned side)
+{
+    struct rdma_hca_eqe eqe;
+
+    while (driver_event(s->pair->drv[side], RDMA_HCA_EVENT_COMP, &eqe)) {
+        Watch *watch = NULL;
+
+        for (unsigned i = 0; i < NUM_CQS; i++) {
+            if (s->watch[side][i].cq->cqn == GUINT32_FROM_LE(eqe.cq.cqn)) {
+                watch = &s->watch[side][i];
+            }
+        }
+        g_assert_nonnull(watch);
+        watch->events++;
+    }
+}
+
+/* One event for each arm that was answered, and none else. */
+static void check_events(Storm *s)
+{
+    take_events(s, 0);
+    take_events(s, 1);
+    take_completions(s);
+    for (unsigned i = 0; i < 2 * NUM_CQS; i++) {
+        Watch *watch = &s->watch[i % 2][i / 2];
+        bool fired = (watch->arm == ARMED_ANY && watch->completions) ||
+                     (watch->arm == ARMED_SOLICITED && watch->solicited);
+
+        g_assert_cmpuint(watch->events, ==, fired);
+        if (fired || watch->arm == UNARMED) {
+            watch->arm = pick(s, UNARMED, ARMED_SOLICITED + 1);
+            watch->completions = watch->solicited = watch->events = 0;
+            if (watch->arm != UNARMED) {
+                cq_arm(watch->cq, watch->arm == ARMED_SOLICITED);
+            }
+        }
+    }
+}
+
+static bool all_idle(const Storm *s)
+{
+    for (unsigned i = 0; i < 2 * NUM_QPS; i++) {
+        if (!model_qp_idle(&s->station[i % 2][i / 2].model)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool turn(void *opaque)
+{
+    Storm *s = opaque;
+    Station *st;
+
+    take_completions(s);
+    if (s->turns++ % EVENT_TURNS == 0) {
+        check_events(s);
+    }
+    while ((st = g_queue_pop_head(&s->ready))) {
+        st->queued = false;
+        serve(s, st);
+    }
+    serve(s, &s->station[pick(s, 0, 2)][pick(s, 0, NUM_QPS)]);
+    return !s->left[RDMA_HCA_QP_ST_RC] && !s->left[RDMA_HCA_QP_ST_UC] &&
+           !s->left[RDMA_HCA_QP_ST_UD] && (!s->last_round || all_idle(s));
+}
+
+/* @n more messages, half of them of RC; the last: until all is complete. */
+static void run_round(Storm *s, unsigned n, bool last)
+{
+    s->left[RDMA_HCA_QP_ST_UC] = n / 4;
+    s->left[RDMA_HCA_QP_ST_UD] = n / 4;
+    s->left[RDMA_HCA_QP_ST_RC] = n - 2 * (n / 4);
+    s->last_round = last;
+    for (unsigned at_rest = 0; !lab_wait(s->pair->lab, turn, s, PATIENCE);
+         at_rest++) {
+        /* Nothing moves, as everybody waits for somebody lazy. */
+        g_assert_cmpuint(at_rest, <, 1000);
+        for (unsigned i = 0; i < 2 * NUM_QPS; i++) {
+            serve(s, &s->station[i % 2][i / 2]);
+        }
+    }
+}
+
+/* ---- beginning and end ---- */
+
+static uint8_t service_of(unsigned i)
+{
+    return i < NUM_QPS / 2 ? RDMA_HCA_QP_ST_RC
+                           : i < 3 * NUM_QPS / 4 ? RDMA_HCA_QP_ST_UC
+                                                 : RDMA_HCA_QP_ST_UD;
+}
+
+static void make_qp(Storm *s, unsigned side, unsigned i, uint8_t service,
+                    Qp **qp)
+{
+    QpConfig config;
+
+    qp_config_init(&config, s->pair->pd[side],
+                   s->watch[side][i % NUM_CQS].cq);
+    config.service = service;
+    config.sq_entries = 2 * WINDOW;
+    config.rq_entries = WINDOW;
+    *qp = qp_new(s->pair->drv[side], &config);
+}
+
+static ModelRegion make_region(Storm *s, const Station *st, Qp *qp,
+                               unsigned n, uint32_t access)
+{
+    ModelRegion region;
+    uint64_t va = UINT64_C(0x100000000) * (qp->qpn * 4 + n) + 0x128 * n;
+
+    model_region_init(&region,
+                      mr_new(qp->drv, s->pair->pd[st->side], va,
+                             WINDOW * st->slot +
+                                 NUM_COUNTERS * sizeof(uint64_t),
+                             access),
+                      s->rand);
+    return region;
+}
+
+static void make_station(Storm *s, unsigned side, unsigned i, Qp *qp,
+                         const QpAttr *attr)
+{
+    Station *st = &s->station[side][i];
+    uint32_t mtu = 128u << attr->mtu;
+
+    st->side = side;
+    st->service = qp->service;
+    st->slot = st->service == RDMA_HCA_QP_ST_UD ? UD_SLOT : 1024u << i % 5;
+    st->lazy = st->service == RDMA_HCA_QP_ST_RC && i % 4 == 1;
+    model_qp_init(&st->model, qp, mtu,
+                  side ? attr->rq_psn : attr->sq_psn,
+                  side ? attr->sq_psn : attr->rq_psn);
+    st->near = make_region(s, st, qp, 0, RDMA_HCA_ACCESS_LOCAL_WRITE);
+    st->recv = make_region(s, st, qp, 1, RDMA_HCA_ACCESS_LOCAL_WRITE);
+    st->target = make_region(s, st, qp, 2, ACCESS_ALL);
+    g_hash_table_insert(s->by_qpn[side], GUINT_TO_POINTER(qp->qpn), st);
+}
+
+/* QP @i of each side; those of RC and UC are connected with each other. */
+static void make_pair(Storm *s, unsigned i)
+{
+    uint8_t service = service_of(i);
+    QpAttr attr;
+    Qp *qp[2];
+
+    make_qp(s, 0, i, service, &qp[0]);
+    make_qp(s, 1, i, service, &qp[1]);
+    qp_attr_init(&attr);
+    attr.mtu = service == RDMA_HCA_QP_ST_UD ? 5 : 1 + i % 5;
+    attr.timeout = 8;                   /* about a millisecond */
+    attr.min_rnr_timer = 1;
+    attr.max_rd_atomic = attr.max_dest_rd_atomic = 1 + i % HCA_MAX_RD_ATOMIC;
+    attr.sq_psn = HCA_PSN_MASK - pick(s, 0, 500);
+    attr.rq_psn = HCA_PSN_MASK - pick(s, 0, 500);
+    qp_connect(qp[0], qp[1], &attr);
+    make_station(s, 0, i, qp[0], &attr);
+    make_station(s, 1, i, qp[1], &attr);
+    for (unsigned side = 0; side < 2; side++) {
+        Station *st = &s->station[side][i];
+
+        st->peer = &s->station[!side][i];
+        st->model.peer = &st->peer->model;
+    }
+}
+
+static Storm *storm_new(const Weather *weather)
+{
+    uint32_t seed = lab_seed(weather->seed);
+    const char *messages = g_getenv("HCA_MESSAGES");
+    Storm *s = g_new0(Storm, 1);
+    HcaConfig config[2];
+
+    s->weather = weather;
+    s->messages = messages ? strtoul(messages, NULL, 0) : weather->messages;
+    s->rand = g_rand_new_with_seed(seed);
+    s->dice = g_rand_new_with_seed(seed + 1);
+    for (unsigned side = 0; side < 2; side++) {
+        lab_config(&config[side], side);
+        config[side].log_mtts = 16;
+        if (weather->small_card) {
+            config[side].swpb_elements = 512;
+            config[side].rpb_elements = 16;
+            config[side].reb_elements = 64;
+            config[side].mpt_cache_size = 4096;
+            config[side].mtt_cache_size = 4096;
+        }
+        s->by_qpn[side] = g_hash_table_new(NULL, NULL);
+    }
+    s->pair = pair_new_with(weather->seed, 4096, config, tap, s);
+    for (unsigned i = 0; i < 2 * NUM_CQS; i++) {
+        s->watch[i % 2][i / 2].cq = cq_new(s->pair->drv[i % 2], 9, 1 + i / 8);
+    }
+    for (unsigned i = 0; i < NUM_QPS; i++) {
+        make_pair(s, i);
+    }
+    return s;
+}
+
+static void storm_free(Storm *s)
+{
+    for (unsigned i = 0; i < 2 * NUM_QPS; i++) {
+        Station *st = &s->station[i % 2][i / 2];
+
+        model_region_destroy(&st->near);
+        model_region_destroy(&st->recv);
+        model_region_destroy(&st->target);
+        model_qp_destroy(&st->model);
+    }
+    for (unsigned side = 0; side < 2; side++) {
+        g_queue_clear_full(&s->held[side], held_free);
+        g_hash_table_destroy(s->by_qpn[side]);
+    }
+    pair_free(s->pair);
+    g_rand_free(s->rand);
+    g_rand_free(s->dice);
+    g_free(s);
+}
+
+static uint64_t drops(const Storm *s, HcaDropReason first, HcaDropReason last)
+{
+    uint64_t n = 0;
+
+    for (unsigned i = 0; i < 2; i++) {
+        const HcaCounters *c = &s->pair->lab->host[i].hca->counters;
+
+        for (unsigned reason = first; reason <= last; reason++) {
+            n += c->drops[reason];
+        }
+    }
+    return n;
+}
+
+/* Nothing comes any more, and all memory is as it has to be. */
+static void check_end(Storm *s)
+{
+    Wc wc;
+
+    lab_sleep(s->pair->lab, NS_PER_S);
+    check_events(s);
+    for (unsigned i = 0; i < 2 * NUM_CQS; i++) {
+        g_assert_false(cq_poll(s->watch[i % 2][i / 2].cq, &wc));
+    }
+    for (unsigned i = 0; i < 2 * NUM_QPS; i++) {
+        const Station *st = &s->station[i % 2][i / 2];
+
+        g_assert_true(model_qp_idle(&st->model));
+        model_region_check(&st->near);
+        model_region_check(&st->recv);
+        model_region_check(&st->target);
+        g_assert_cmpuint(qp_state(st->model.qp), ==, RDMA_HCA_QP_STATE_RTS);
+    }
+    /* The CRCs find each corrupted packet, and no other is dropped for it. */
+    g_assert_cmpuint(drops(s, HCA_DROP_PARSE_SHORT, HCA_DROP_PARSE_ICRC), ==,
+                     s->corrupted);
+    g_assert_cmpuint(drops(s, HCA_DROP_LID, HCA_DROP_SOURCE), ==, 0);
+    g_assert_cmpuint(drops(s, HCA_DROP_NO_WQE, HCA_DROP_LENGTH), ==, 0);
+    g_assert_cmpuint(drops(s, HCA_DROP_ACCESS, HCA_DROP_ACCESS), ==, 0);
+}
+
+static void report(const Storm *s, gint64 began)
+{
+    double seconds = (g_get_monotonic_time() - began) / 1e6;
+    uint64_t again = 0, timeouts = 0;
+
+    for (unsigned i = 0; i < 2; i++) {
+        again += s->pair->lab->host[i].hca->counters.retransmissions;
+        timeouts += s->pair->lab->host[i].hca->counters.timeouts;
+    }
+    g_test_message("%u messages in %.1f s, %" G_GINT64_FORMAT " ms of the "
+                   "cards: %u lost, %u doubled, %u overtaken, %u delayed, "
+                   "%u corrupted, %u not received; %" G_GUINT64_FORMAT
+                   " sent again, %" G_GUINT64_FORMAT " time-outs",
+                   s->messages, seconds,
+                   (s->pair->lab->now - NS_PER_S) / NS_PER_MS, s->dropped,
+                   s->duplicated, s->overtaken, s->delayed, s->corrupted,
+                   s->refused, again, timeouts);
+}
+
+static void test_storm(const void *opaque)
+{
+    const Weather *weather = opaque;
+    gint64 began = g_get_monotonic_time();
+    Storm *s = storm_new(weather);
+
+    s->bad = true;
+    for (unsigned left = s->messages; left; left -= MIN(left, ROUND)) {
+        run_round(s, MIN(left, ROUND), left <= ROUND);
+    }
+    s->bad = false;
+    check_end(s);
+    report(s, began);
+    storm_free(s);
+}
+
+static const Weather weathers[] = {
+    { "fine", 1, 250000, 0, 0, 0, 0, 0, false },
+    { "loss", 2, 250000, 100, 0, 0, 0, 0, false },
+    { "order", 3, 250000, 0, 0, 100, 100, 0, false },
+    { "doubles", 4, 150000, 0, 300, 50, 50, 0, false },
+    { "corruption", 5, 150000, 0, 0, 0, 0, 200, false },
+    { "everything", 6, 250000, 100, 100, 50, 50, 100, false },
+    { "tempest", 7, 100000, 400, 200, 200, 200, 400, false },
+    { "small-card", 8, 100000, 50, 50, 50, 50, 50, true },
+};
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    for (unsigned i = 0; i < G_N_ELEMENTS(weathers); i++) {
+        g_autofree char *path = g_strdup_printf("/model/%s",
+                                                weathers[i].name);
+
+        g_test_add_data_func(path, &weathers[i], test_storm);
+    }
+    return g_test_run();
+}

@@ -414,6 +414,8 @@ static void rhca_reset_done(struct pci_dev *pdev)
 	struct rhca_pci *pci = pci_get_drvdata(pdev);
 	int err;
 
+	/* What was saved has been used up by the reset. */
+	pci_save_state(pdev);
 	mutex_lock(&pci->lock);
 	err = rhca_start(pci);
 	mutex_unlock(&pci->lock);

@@ -108,20 +108,22 @@ GAUGE_FN(tpt_pages, hca_v2p_live_pages(hca->v2p))
 GAUGE_FN(link_up, hca_link_is_up(hca->link))
 
 #define COUNTER(u, get, type, n, field, t)                                     \
-    { .unit = UNIT_##u, .name = (n), .text = (t), .structure = (get),          \
-      .offset = offsetof(type, field) }
+    {                                                                          \
+        .unit = UNIT_##u, .name = (n), .text = (t), .structure = (get),        \
+        .offset = offsetof(type, field)                                        \
+    }
 #define GAUGE(u, n, k, fn, t)                                                  \
-    { .unit = UNIT_##u, .name = (n), .text = (t),                              \
-      .kind = HCA_COUNTER_##k, .gauge = (fn) }
+    {                                                                          \
+        .unit = UNIT_##u, .name = (n), .text = (t), .kind = HCA_COUNTER_##k,   \
+        .gauge = (fn)                                                          \
+    }
 
-#define CEU(n, field, t)                                                       \
-    COUNTER(CEU, ceu_counters, HcaCeuCounters, n, field, t)
+#define CEU(n, field, t) COUNTER(CEU, ceu_counters, HcaCeuCounters, n, field, t)
 #define COMMAND(n, op)                                                         \
     CEU("cmd_" n, opcodes[RDMA_HCA_CMD_##op], #op " commands")
 #define STATUS(n, s)                                                           \
     CEU("status_" n, status[RDMA_HCA_STAT_##s], "commands answered " #s)
-#define CARD(u, n, field, t)                                                   \
-    COUNTER(u, card_counters, HcaCounters, n, field, t)
+#define CARD(u, n, field, t) COUNTER(u, card_counters, HcaCounters, n, field, t)
 #define SEND(n, field, t) CARD(SEND, n, field, t)
 #define REQ(n, field, t) CARD(REQUESTER, n, field, t)
 #define WAIT(n, w, t) REQ("wait_" n, waits[HCA_WAIT_##w], "waits: " t)
@@ -134,23 +136,23 @@ GAUGE_FN(link_up, hca_link_is_up(hca->link))
     COUNTER(CXTMGT, cxt_counters, HcaCxtCounters, n, field, t)
 #define EVENT(n, e)                                                            \
     CXT("event_" n, eqe_types[RDMA_HCA_EVENT_##e], #e " events written")
-#define V2P(n, field, t)                                                       \
-    COUNTER(V2P, v2p_counters, HcaV2pCounters, n, field, t)
+#define V2P(n, field, t) COUNTER(V2P, v2p_counters, HcaV2pCounters, n, field, t)
 #define CHANNEL(n, c)                                                          \
     V2P("requests_" n, requests[HCA_V2P_##c], "requests of channel " #c),      \
-    V2P("pended_" n, pended[HCA_V2P_##c], "waits of " #c " for a refill"),     \
-    V2P("reads_" n, reads[HCA_V2P_##c], "DMA reads of " #c),                   \
-    V2P("read_bytes_" n, read_bytes[HCA_V2P_##c], "bytes that " #c " read"),   \
-    V2P("writes_" n, writes[HCA_V2P_##c], "DMA writes of " #c),                \
-    V2P("write_bytes_" n, write_bytes[HCA_V2P_##c],                            \
-        "bytes that " #c " wrote")
+        V2P("pended_" n, pended[HCA_V2P_##c], "waits of " #c " for a refill"), \
+        V2P("reads_" n, reads[HCA_V2P_##c], "DMA reads of " #c),               \
+        V2P("read_bytes_" n, read_bytes[HCA_V2P_##c],                          \
+            "bytes that " #c " read"),                                         \
+        V2P("writes_" n, writes[HCA_V2P_##c], "DMA writes of " #c),            \
+        V2P("write_bytes_" n, write_bytes[HCA_V2P_##c],                        \
+            "bytes that " #c " wrote")
 #define CACHE(c, C)                                                            \
     V2P(#c "_hits", c.hits, C " cache hits"),                                  \
-    V2P(#c "_misses", c.misses, C " cache misses"),                            \
-    V2P(#c "_refills", c.refills, C " lines read from ICM"),                   \
-    V2P(#c "_write_backs", c.write_backs, C " lines written to ICM"),          \
-    V2P(#c "_write_back_errors", c.write_back_errors,                          \
-        C " lines that ICM did not take")
+        V2P(#c "_misses", c.misses, C " cache misses"),                        \
+        V2P(#c "_refills", c.refills, C " lines read from ICM"),               \
+        V2P(#c "_write_backs", c.write_backs, C " lines written to ICM"),      \
+        V2P(#c "_write_back_errors", c.write_back_errors,                      \
+            C " lines that ICM did not take")
 #define LINK(n, field, t)                                                      \
     COUNTER(LINK, link_counters, HcaLinkCounters, n, field, t)
 
@@ -227,8 +229,7 @@ static const Row table[] = {
     SEND("wqe_send", wqe_opcodes[RDMA_HCA_OPCODE_SEND], "Send WQEs"),
     SEND("wqe_send_imm", wqe_opcodes[RDMA_HCA_OPCODE_SEND_IMM],
          "Send with immediate WQEs"),
-    SEND("wqe_read", wqe_opcodes[RDMA_HCA_OPCODE_RDMA_READ],
-         "RDMA Read WQEs"),
+    SEND("wqe_read", wqe_opcodes[RDMA_HCA_OPCODE_RDMA_READ], "RDMA Read WQEs"),
     SEND("wqe_cmp_swap", wqe_opcodes[RDMA_HCA_OPCODE_ATOMIC_CS],
          "Compare and Swap WQEs"),
     SEND("wqe_fetch_add", wqe_opcodes[RDMA_HCA_OPCODE_ATOMIC_FA],
@@ -334,8 +335,7 @@ static const Row table[] = {
     RESP("nak_tx_operation", nak_codes_tx[HCA_NAK_REMOTE_OP],
          "NAKs sent: remote operation"),
     RESP("read_responses_tx", read_responses_tx, "Read responses sent"),
-    RESP("atomic_responses_tx", atomic_responses_tx,
-         "atomic responses sent"),
+    RESP("atomic_responses_tx", atomic_responses_tx, "atomic responses sent"),
     RESP("rq_fetches", rq_fetches, "fetches of receive WQEs"),
     RESP("rq_record_reads", rq_record_reads, "reads of a posted count"),
     RESP("receives_completed", receives_completed, "receive WQEs done"),
@@ -354,11 +354,9 @@ static const Row table[] = {
     CXT("cqc_lookups", cqc_lookups, "CQ contexts fetched by number"),
     CXT("eqc_lookups", eqc_lookups, "EQ contexts fetched by number"),
     CXT("icm_writes", icm_writes, "contexts written to ICM"),
-    CXT("icm_write_errors", icm_write_errors,
-        "contexts that ICM did not take"),
+    CXT("icm_write_errors", icm_write_errors, "contexts that ICM did not take"),
     CXT("transitions", transitions, "QP transitions commanded"),
-    CXT("transitions_refused", transitions_refused,
-        "QP transitions refused"),
+    CXT("transitions_refused", transitions_refused, "QP transitions refused"),
     CXT("cqes", cqes, "CQEs written"),
     CXT("error_cqes", error_cqes, "of them, in error"),
     CXT("cq_overruns", cq_overruns, "CQs that overran"),

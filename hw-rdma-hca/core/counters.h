@@ -12,16 +12,16 @@
 #include "hca.h"
 
 typedef enum HcaCounterKind {
-    HCA_COUNTER_CUMULATIVE,     /* events since the last reset */
-    HCA_COUNTER_INSTANT,        /* held now */
-    HCA_COUNTER_PEAK,           /* the most held at a time since the reset */
+    HCA_COUNTER_CUMULATIVE, /* events since the last reset */
+    HCA_COUNTER_INSTANT,    /* held now */
+    HCA_COUNTER_PEAK,       /* the most held at a time since the reset */
 } HcaCounterKind;
 
 /* A row of the table with its value. Strings are in static storage. */
 typedef struct HcaCounter {
-    const char *unit;           /* the room in core/ that counts */
-    const char *name;           /* one of its kind in the unit */
-    const char *text;           /* what it counts */
+    const char *unit; /* the room in core/ that counts */
+    const char *name; /* one of its kind in the unit */
+    const char *text; /* what it counts */
     HcaCounterKind kind;
     uint64_t value;
 } HcaCounter;

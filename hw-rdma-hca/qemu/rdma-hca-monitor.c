@@ -17,8 +17,8 @@
 typedef struct UnitList {
     RdmaHcaUnitList *head;
     RdmaHcaUnitList **tail;
-    RdmaHcaCounterList **counters_tail;     /* of the last unit */
-    RdmaHcaUnit *unit;                      /* the last one */
+    RdmaHcaCounterList **counters_tail; /* of the last unit */
+    RdmaHcaUnit *unit;                  /* the last one */
 } UnitList;
 
 static StatsType counter_type(HcaCounterKind kind)
@@ -70,7 +70,7 @@ static RdmaHcaCounters *query_card(Object *obj, RdmaHcaThread *thread)
 }
 
 typedef struct Query {
-    const char *id;                         /* NULL: all cards */
+    const char *id; /* NULL: all cards */
     RdmaHcaCountersList *head;
     RdmaHcaCountersList **tail;
 } Query;
@@ -86,8 +86,7 @@ static bool is_wanted(const Query *query, Object *obj)
 static int visit_object(Object *obj, void *opaque)
 {
     Query *query = opaque;
-    RdmaHcaState *s =
-        (RdmaHcaState *)object_dynamic_cast(obj, TYPE_RDMA_HCA);
+    RdmaHcaState *s = (RdmaHcaState *)object_dynamic_cast(obj, TYPE_RDMA_HCA);
     RdmaHcaThread *thread = s ? rdma_hca_thread(s) : NULL;
 
     if (thread && is_wanted(query, obj)) {
@@ -96,8 +95,7 @@ static int visit_object(Object *obj, void *opaque)
     return 0;
 }
 
-RdmaHcaCountersList *qmp_query_rdma_hca_counters(const char *id,
-                                                 Error **errp)
+RdmaHcaCountersList *qmp_query_rdma_hca_counters(const char *id, Error **errp)
 {
     Query query = { .id = id, .tail = &query.head };
 
@@ -123,8 +121,8 @@ static void print_unit(Monitor *mon, const RdmaHcaUnit *unit, bool all)
             monitor_printf(mon, "  %s\n", unit->name);
             named = true;
         }
-        monitor_printf(mon, "    %-24s %16" PRIu64 "  %s\n", c->name,
-                       c->value, c->description);
+        monitor_printf(mon, "    %-24s %16" PRIu64 "  %s\n", c->name, c->value,
+                       c->description);
     }
 }
 

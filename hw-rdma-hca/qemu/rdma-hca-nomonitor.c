@@ -4,8 +4,7 @@
 #include "qapi/error.h"
 #include "qapi/qapi-commands-rdma-hca.h"
 
-RdmaHcaCountersList *qmp_query_rdma_hca_counters(const char *id,
-                                                 Error **errp)
+RdmaHcaCountersList *qmp_query_rdma_hca_counters(const char *id, Error **errp)
 {
     if (id) {
         error_set(errp, ERROR_CLASS_DEVICE_NOT_FOUND,

@@ -87,6 +87,8 @@ typedef struct HcaSendQueue {
     bool indicator;
     HcaWqeRef chained;
     uint32_t chain_len;         /* WQEs followed since the doorbell */
+    bool flushing;              /* back from SQE: what came before... */
+    uint32_t flush_end;         /* ...this doorbell is flushed still */
     bool wqe_valid;             /* @wqe is being sent */
     HcaWqe wqe;
 } HcaSendQueue;

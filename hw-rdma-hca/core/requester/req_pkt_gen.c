@@ -50,6 +50,18 @@ HcaV2pState hca_req_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *ud,
     return state;
 }
 
+/* A Read carries no payload: it takes the bypass of ReqTransCore. */
+static void bypass(Hca *hca, HcaQp *qp, const HcaSentRead *read)
+{
+    unsigned iovcnt = 0;
+    HcaWqeMeta meta = {
+        .local = RDMA_HCA_PREP(HCA_META_LOCAL_QPN, qp->qpn) |
+                 RDMA_HCA_PREP(HCA_META_VERBS_OPCODE, read->wqe_opcode),
+    };
+
+    hca_req_trans_core(hca, qp, &meta, NULL, 0, NULL, &iovcnt);
+}
+
 /* A Read goes on from what has been answered (partial retry, IBA 9.7.3.1). */
 void hca_req_send_read(Hca *hca, HcaQp *qp, const HcaSentRead *read)
 {
@@ -69,5 +81,6 @@ void hca_req_send_read(Hca *hca, HcaQp *qp, const HcaSentRead *read)
     packet.dma_len = read->len - read->received;
     packet.swap_add = read->swap_add;
     packet.compare = read->compare;
+    bypass(hca, qp, read);
     hca_frame_send(hca, qp, &qp->path, &packet, NULL, 0);
 }

@@ -35,9 +35,12 @@ HcaJudge hca_requester_judge(Hca *hca, HcaQp *qp, const HcaWqe *wqe);
 bool hca_requester_segment(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
                            const HcaSge *refs, unsigned nrefs, uint32_t len);
 
+/* The last packet of the WQE in hand has been sent, and it is in hand no more */
+void hca_requester_wqe_sent(Hca *hca, HcaQp *qp);
+
 /*
  * Send again what is due, up to *@budget packets, which is lowered. Idle when
- * nothing is left of it: new packets may follow.
+ * nothing is left of it, or has to wait: hca_requester_judge() knows.
  */
 HcaTurn hca_requester_resend(Hca *hca, HcaQp *qp, unsigned *budget);
 

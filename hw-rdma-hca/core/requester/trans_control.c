@@ -97,7 +97,8 @@ static bool may_send(Hca *hca, const HcaQp *qp, const HcaWqe *wqe)
     if (qp->req.rnr_wait) {
         return waits_for(hca, HCA_WAIT_RNR);
     }
-    return !qp->req.barrier.pending || waits_for(hca, HCA_WAIT_BARRIER);
+    return !(qp->req.barrier.pending || qp->req.retransmit) ||
+           waits_for(hca, HCA_WAIT_BARRIER);
 }
 
 HcaJudge hca_requester_judge(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
@@ -216,7 +217,6 @@ static bool segment_packet(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
         if (last) {
             hca_complete(hca, qp, wqe->ref.offset, wqe->ref.opcode,
                          wqe->signalled, wqe->msg_len, 0, 0);
-            hca_progress(hca, qp);
         }
     }
     return last;
@@ -257,6 +257,11 @@ bool hca_requester_segment(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
     return segment_packet(hca, qp, wqe, refs, nrefs, len);
 }
 
+void hca_requester_wqe_sent(Hca *hca, HcaQp *qp)
+{
+    hca_progress(hca, qp);
+}
+
 void hca_retransmit(Hca *hca, HcaQp *qp)
 {
     HcaRequester *req = &qp->req;
@@ -275,7 +280,7 @@ void hca_retransmit(Hca *hca, HcaQp *qp)
 
 /*
  * Send the older of the two packets at the resend cursors again. False if
- * its memory was refused: the QP has failed.
+ * its memory is refused: the region went away.
  */
 static bool resend_one(Hca *hca, HcaQp *qp)
 {
@@ -293,20 +298,35 @@ static bool resend_one(Hca *hca, HcaQp *qp)
     if (req->resend_rpb != HCA_MQ_NONE) {
         read = hca_mq_rpb_at(hca, req->resend_rpb, &next_read);
     }
-    hca->counters.retransmissions++;
     if (read && (!packet || hca_psn_diff(read->psn, packet->psn) < 0)) {
         hca_req_send_read(hca, qp, read);
+        hca->counters.retransmissions++;
         req->resend_rpb = next_read;
         return true;
     }
     hca_mq_swpb_refs(hca, index, refs);
     if (hca_req_send_packet(hca, qp, NULL, packet, refs) != HCA_V2P_SUCCESS) {
-        /* Its WQE fails; those before it are lost with the connection. */
-        hca_requester_fail(hca, qp, RDMA_HCA_SYNDROME_LOCAL_PROT_ERR, 0);
         return false;
     }
+    hca->counters.retransmissions++;
     req->resend_swpb = next_packet;
     return true;
+}
+
+/*
+ * A packet cannot be sent again. Its WQE fails when all before it are done;
+ * until then each response gives the QP a turn, and nothing new is sent.
+ */
+static HcaTurn resend_refused(Hca *hca, HcaQp *qp)
+{
+    uint32_t next;
+
+    if (hca_mq_swpb_at(hca, qp->req.resend_swpb, &next)->psn !=
+        qp->req.unacked_psn) {
+        return HCA_TURN_IDLE;
+    }
+    hca_requester_fail(hca, qp, RDMA_HCA_SYNDROME_LOCAL_PROT_ERR, 0);
+    return HCA_TURN_MORE;
 }
 
 HcaTurn hca_requester_resend(Hca *hca, HcaQp *qp, unsigned *budget)
@@ -327,7 +347,7 @@ HcaTurn hca_requester_resend(Hca *hca, HcaQp *qp, unsigned *budget)
         }
         (*budget)--;
         if (!resend_one(hca, qp)) {
-            return HCA_TURN_MORE;
+            return resend_refused(hca, qp);
         }
     }
     return HCA_TURN_IDLE;

@@ -76,6 +76,7 @@ HcaTurn hca_data_pack(Hca *hca, HcaQp *qp, unsigned *budget)
             (*budget)--;
             if (offer_packet(hca, qp)) {
                 sq->wqe_valid = false;
+                hca_requester_wqe_sent(hca, qp);
                 return HCA_TURN_IDLE;
             }
             break;

@@ -91,6 +91,10 @@ void hca_send_state(Hca *hca, HcaQp *qp, uint8_t old_state)
         }
         break;
     default:
+        if (old_state == RDMA_HCA_QP_STATE_SQE) {
+            qp->send.flushing = true;
+            qp->send.flush_end = qp->send.doorbell_tail;
+        }
         /* WQEs may be runnable now, or have to be flushed. */
         hca_schedule_send(hca, qp);
         break;

@@ -45,6 +45,13 @@ HcaTurn hca_send_run(Hca *hca, HcaQp *qp, unsigned budget);
 
 /* Units of the documents; used inside the room only. */
 
+/* Whether the next WQE ends unsent. */
+static inline bool hca_send_flushes(const HcaQp *qp)
+{
+    return qp->state == RDMA_HCA_QP_STATE_ERR ||
+           qp->state == RDMA_HCA_QP_STATE_SQE || qp->send.flushing;
+}
+
 /* WQEScheduler: fetch and parse the next WQE into qp->send.wqe, if any. */
 bool hca_wqe_schedule(Hca *hca, HcaQp *qp);
 /* WQEIndicatorTable: the link that the last WQE held. */

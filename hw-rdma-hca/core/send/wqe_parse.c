@@ -326,8 +326,7 @@ static void parse(Hca *hca, HcaQp *qp, HcaV2pChannel channel, HcaWqe *wqe)
     }
     take(&parser, wqe, &next, sizeof(next));
     parse_next(qp, &next, wqe);
-    if (qp->state == RDMA_HCA_QP_STATE_ERR ||
-        qp->state == RDMA_HCA_QP_STATE_SQE) {
+    if (hca_send_flushes(qp)) {
         return;                         /* to be flushed: only the link counts */
     }
     if (!opcode_allowed(qp, wqe->ref.opcode)) {

@@ -38,12 +38,25 @@ bool hca_wqe_schedule(Hca *hca, HcaQp *qp)
     return true;
 }
 
+/* A QP that came back from SQE has flushed all that was posted before. */
+static bool flushed_enough(const HcaQp *qp)
+{
+    const HcaSendQueue *sq = &qp->send;
+
+    return qp->state == RDMA_HCA_QP_STATE_RTS && !sq->wqe_valid &&
+           !sq->indicator && sq->doorbell_head == sq->flush_end;
+}
+
 /* ERR and SQE: what is in the queue ends unsent (2.4.3.1.2). */
 static HcaTurn flush(Hca *hca, HcaQp *qp, unsigned budget)
 {
     HcaSendQueue *sq = &qp->send;
 
     while (budget--) {
+        if (flushed_enough(qp)) {
+            sq->flushing = false;
+            return HCA_TURN_MORE;
+        }
         if (!sq->wqe_valid && !hca_wqe_schedule(hca, qp)) {
             return HCA_TURN_IDLE;
         }
@@ -58,8 +71,7 @@ HcaTurn hca_send_run(Hca *hca, HcaQp *qp, unsigned budget)
     HcaSendQueue *sq = &qp->send;
     HcaTurn turn;
 
-    if (qp->state == RDMA_HCA_QP_STATE_ERR ||
-        qp->state == RDMA_HCA_QP_STATE_SQE) {
+    if (hca_send_flushes(qp)) {
         return flush(hca, qp, budget);
     }
     if (qp->state < RDMA_HCA_QP_STATE_RTS) {

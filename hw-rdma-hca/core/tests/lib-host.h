@@ -128,7 +128,7 @@ void lab_sleep(Lab *lab, int64_t ns);
 typedef bool LabDone(void *opaque);
 bool lab_wait(Lab *lab, LabDone *done, void *opaque, int64_t ns);
 
-/* Hear what the cards trace, from now on. */
+/* Hear what the cards trace, from now on; NULL: no more. */
 void lab_listen(Lab *lab, LabListener *listener, void *opaque);
 
 /* Power the machine's card off and on: hca_reset() behind the driver's back. */

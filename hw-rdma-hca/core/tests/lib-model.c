@@ -8,23 +8,23 @@
 /* A send that was posted. */
 typedef struct Message {
     ModelSend wr;
-    uint8_t *data;              /* copied when it was posted, or NULL */
+    uint8_t *data; /* copied when it was posted, or NULL */
 } Message;
 
 /* A completion that is to come. */
 typedef struct Done {
     uint64_t wr_id;
-    uint8_t opcode;             /* of the CQE */
+    uint8_t opcode; /* of the CQE */
     uint32_t byte_len;
     uint32_t imm_be;
     bool has_imm;
     bool solicited;
     uint32_t rqpn;
     uint16_t rlid;
-    uint64_t number;            /* RC send: it was executed before */
-    ModelList touched;          /* what the request wrote, */
-    uint32_t len;               /* so many bytes of it */
-    uint32_t unknown;           /* of which the first may be anything */
+    uint64_t number;   /* RC send: it was executed before */
+    ModelList touched; /* what the request wrote, */
+    uint32_t len;      /* so many bytes of it */
+    uint32_t unknown;  /* of which the first may be anything */
 } Done;
 
 static bool has_imm(uint8_t opcode)
@@ -35,8 +35,7 @@ static bool has_imm(uint8_t opcode)
 
 static bool is_send(uint8_t opcode)
 {
-    return opcode == RDMA_HCA_OPCODE_SEND ||
-           opcode == RDMA_HCA_OPCODE_SEND_IMM;
+    return opcode == RDMA_HCA_OPCODE_SEND || opcode == RDMA_HCA_OPCODE_SEND_IMM;
 }
 
 static bool is_write(uint8_t opcode)
@@ -103,12 +102,11 @@ static void check_bytes(const ModelRegion *region, uint64_t at, uint32_t len)
     for (uint32_t n; len; at += n, len -= n) {
         n = MIN(len, sizeof(now));
         mr_read(region->mr, at, now, n);
-        for (uint32_t i = 0; memcmp(now, region->image + at, n) && i < n;
-             i++) {
+        for (uint32_t i = 0; memcmp(now, region->image + at, n) && i < n; i++) {
             if (now[i] != region->image[at + i]) {
                 g_error("byte %#" G_GINT64_MODIFIER "x of region %#x is %#x, "
-                        "not %#x", at + i, region->mr->key, now[i],
-                        region->image[at + i]);
+                        "not %#x",
+                        at + i, region->mr->key, now[i], region->image[at + i]);
             }
         }
     }
@@ -140,20 +138,20 @@ static void for_pieces(const ModelList *list, uint32_t from, uint32_t len,
     g_assert_cmpuint(len, ==, 0);
 }
 
-static void image_to_data(const ModelRegion *region, uint64_t at,
-                          uint8_t *data, uint32_t len)
+static void image_to_data(const ModelRegion *region, uint64_t at, uint8_t *data,
+                          uint32_t len)
 {
     memcpy(data, region->image + at, len);
 }
 
-static void data_to_image(const ModelRegion *region, uint64_t at,
-                          uint8_t *data, uint32_t len)
+static void data_to_image(const ModelRegion *region, uint64_t at, uint8_t *data,
+                          uint32_t len)
 {
     memcpy(region->image + at, data, len);
 }
 
-static void data_to_both(const ModelRegion *region, uint64_t at,
-                         uint8_t *data, uint32_t len)
+static void data_to_both(const ModelRegion *region, uint64_t at, uint8_t *data,
+                         uint32_t len)
 {
     memcpy(region->image + at, data, len);
     mr_write(region->mr, at, data, len);
@@ -165,8 +163,8 @@ static void memory_to_image(const ModelRegion *region, uint64_t at,
     mr_read(region->mr, at, region->image + at, len);
 }
 
-static void check_piece(const ModelRegion *region, uint64_t at,
-                        uint8_t *data, uint32_t len)
+static void check_piece(const ModelRegion *region, uint64_t at, uint8_t *data,
+                        uint32_t len)
 {
     check_bytes(region, at, len);
 }
@@ -322,8 +320,8 @@ static void execute_message(ModelQp *qp, const Message *message)
         memcpy(wr->remote->image + wr->remote_at, data, wr->len);
         break;
     case RDMA_HCA_OPCODE_RDMA_READ:
-        for_pieces(&wr->local, 0, wr->len,
-                   wr->remote->image + wr->remote_at, data_to_image);
+        for_pieces(&wr->local, 0, wr->len, wr->remote->image + wr->remote_at,
+                   data_to_image);
         break;
     case RDMA_HCA_OPCODE_ATOMIC_CS:
     case RDMA_HCA_OPCODE_ATOMIC_FA:
@@ -400,8 +398,7 @@ static void scatter(const ModelPacket *p, uint32_t at)
 {
     const ModelRecv *recv = g_queue_peek_head(&p->to->recvs);
 
-    for_pieces(&recv->local, at, p->len, (uint8_t *)p->payload,
-               data_to_image);
+    for_pieces(&recv->local, at, p->len, (uint8_t *)p->payload, data_to_image);
 }
 
 /* IBA 9.8.2.2: a message of which a packet is missing is lost. */
@@ -441,8 +438,7 @@ static void ud_arrives(const ModelPacket *p)
     const ModelRecv *recv = g_queue_peek_head(&p->to->recvs);
 
     if (p->grh) {
-        for_pieces(&recv->local, 0, GRH_SIZE, (uint8_t *)p->grh,
-                   data_to_image);
+        for_pieces(&recv->local, 0, GRH_SIZE, (uint8_t *)p->grh, data_to_image);
     }
     scatter(p, GRH_SIZE);
     expect_recv(p->to, p->from, p->opcode, p->bth_opcode, p->imm_be,
@@ -489,8 +485,7 @@ void model_qp_destroy(ModelQp *qp)
 
 bool model_qp_idle(const ModelQp *qp)
 {
-    return !qp->sends.length && !qp->send_done.length &&
-           !qp->recv_done.length;
+    return !qp->sends.length && !qp->send_done.length && !qp->recv_done.length;
 }
 
 void model_post_send(ModelQp *qp, const ModelSend *send)

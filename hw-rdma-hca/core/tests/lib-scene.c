@@ -82,18 +82,19 @@ uint8_t scene_map_icm(Scene *s, uint8_t kind, uint64_t virt, uint64_t page,
                          kind);
 }
 
-uint8_t scene_unmap_icm(Scene *s, uint8_t kind, uint64_t virt,
-                        uint32_t npages)
+uint8_t scene_unmap_icm(Scene *s, uint8_t kind, uint64_t virt, uint32_t npages)
 {
     return scene_command(s, RDMA_HCA_CMD_UNMAP_ICM, virt, npages, kind);
 }
 
 void scene_small_map(Scene *s)
 {
-    g_assert_cmphex(scene_map_icm(s, RDMA_HCA_ICM_CXT, 0,
-                                  host_alloc(s->host, 3), 3), ==, 0);
-    g_assert_cmphex(scene_map_icm(s, RDMA_HCA_ICM_TPT, 0,
-                                  host_alloc(s->host, 2), 2), ==, 0);
+    g_assert_cmphex(
+        scene_map_icm(s, RDMA_HCA_ICM_CXT, 0, host_alloc(s->host, 3), 3), ==,
+        0);
+    g_assert_cmphex(
+        scene_map_icm(s, RDMA_HCA_ICM_TPT, 0, host_alloc(s->host, 2), 2), ==,
+        0);
 }
 
 uint8_t scene_small_init(Scene *s)

@@ -26,7 +26,7 @@
 
 typedef struct Scene {
     Pair *pair;
-    Driver *drv;                /* of the card that gets the bad input */
+    Driver *drv; /* of the card that gets the bad input */
     Host *host;
     Qp *bystander[2];
 } Scene;
@@ -49,8 +49,7 @@ uint8_t scene_command_in(Scene *s, uint16_t op, const void *inbox, size_t len,
                          uint32_t in_modifier);
 uint8_t scene_map_icm(Scene *s, uint8_t kind, uint64_t virt, uint64_t page,
                       uint32_t npages);
-uint8_t scene_unmap_icm(Scene *s, uint8_t kind, uint64_t virt,
-                        uint32_t npages);
+uint8_t scene_unmap_icm(Scene *s, uint8_t kind, uint64_t virt, uint32_t npages);
 
 /*
  * After a reset: one page of ICM for each table; INIT_HCA of 16 entries of

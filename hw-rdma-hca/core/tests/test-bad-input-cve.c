@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "../card.h"
-#include "../ceu/ceu.h"
 #include "lib-scene.h"
 
 #define SPARE_QPN 200
@@ -70,11 +69,10 @@ static uint8_t hw2sw_mpt(Scene *s)
 static struct rdma_hca_eqc make_eqc(const Scene *s, unsigned log_size)
 {
     return (struct rdma_hca_eqc) {
-        .flags = GUINT32_TO_BE(RDMA_HCA_EQC_TR |
-                               RDMA_HCA_PREP(RDMA_HCA_EQC_STATE,
-                                             RDMA_HCA_EQ_STATE_ARMED)),
-        .logsize = GUINT32_TO_BE(RDMA_HCA_PREP(RDMA_HCA_EQC_LOGSIZE,
-                                               log_size)),
+        .flags = GUINT32_TO_BE(
+            RDMA_HCA_EQC_TR |
+            RDMA_HCA_PREP(RDMA_HCA_EQC_STATE, RDMA_HCA_EQ_STATE_ARMED)),
+        .logsize = GUINT32_TO_BE(RDMA_HCA_PREP(RDMA_HCA_EQC_LOGSIZE, log_size)),
         .pd = GUINT32_TO_BE(s->pair->pd[0]),
         .lkey = GUINT32_TO_BE(s->pair->mr[0]->key),
     };
@@ -249,7 +247,7 @@ static void test_no_dma_on_reset(void)
 static void test_sge_count(void)
 {
     static const struct {
-        unsigned entries, units;    /* there are, and in the doorbell */
+        unsigned entries, units; /* there are, and in the doorbell */
         uint8_t syndrome;
     } wqes[] = {
         { 1, 2, 0 },
@@ -271,8 +269,7 @@ static void test_sge_count(void)
 
         connect_long(&s, qp);
         pair_post_recv(s.pair, 1, qp[1], 1, 0, 4096);
-        post_entries(qp[0], s.pair->mr[0], wqes[i].entries, 4,
-                     wqes[i].units);
+        post_entries(qp[0], s.pair->mr[0], wqes[i].entries, 4, wqes[i].units);
         cq_expect(s.pair->cq[0], &wc, wqes[i].entries, wqes[i].syndrome);
         disconnect(qp);
         scene_check(&s);
@@ -297,8 +294,7 @@ static void test_sge_count_receive(void)
         connect_long(&s, qp);
         pair_post_recv(s.pair, 0, qp[0], 1, 0, 1);
         for (unsigned i = 1; i <= n; i++) {
-            mr_write(qp[0]->rq.mr, i * RDMA_HCA_WQE_UNIT, &unit,
-                     sizeof(unit));
+            mr_write(qp[0]->rq.mr, i * RDMA_HCA_WQE_UNIT, &unit, sizeof(unit));
         }
         wr = pair_send(s.pair, 1, RDMA_HCA_OPCODE_SEND, 2, &sge, 0,
                        RDMA_HCA_MAX_SGE, 0);
@@ -330,13 +326,15 @@ static void test_page_counts(void)
         struct rdma_hca_eqc eqc = make_eqc(&s, log);
 
         g_assert_cmphex(scene_command_in(&s, RDMA_HCA_CMD_SW2HW_CQ, &cqc,
-                                         sizeof(cqc), SPARE_CQN), ==,
-                        log <= HCA_MAX_LOG_CQ_SIZE ?
-                            RDMA_HCA_STAT_OK : RDMA_HCA_STAT_BAD_PARAM);
+                                         sizeof(cqc), SPARE_CQN),
+                        ==,
+                        log <= HCA_MAX_LOG_CQ_SIZE ? RDMA_HCA_STAT_OK
+                                                   : RDMA_HCA_STAT_BAD_PARAM);
         g_assert_cmphex(scene_command_in(&s, RDMA_HCA_CMD_SW2HW_EQ, &eqc,
-                                         sizeof(eqc), SPARE_EQN), ==,
-                        log <= HCA_MAX_LOG_EQ_SIZE ?
-                            RDMA_HCA_STAT_OK : RDMA_HCA_STAT_BAD_PARAM);
+                                         sizeof(eqc), SPARE_EQN),
+                        ==,
+                        log <= HCA_MAX_LOG_EQ_SIZE ? RDMA_HCA_STAT_OK
+                                                   : RDMA_HCA_STAT_BAD_PARAM);
         scene_command(&s, RDMA_HCA_CMD_HW2SW_CQ, 0, SPARE_CQN, 0);
         scene_command(&s, RDMA_HCA_CMD_HW2SW_EQ, 0, SPARE_EQN, 0);
     }
@@ -345,13 +343,15 @@ static void test_page_counts(void)
         struct rdma_hca_qpc qpc = make_qpc(&s, len, 0);
 
         g_assert_cmphex(rst2init(&s, &qpc), ==,
-                        bit >= 6 && bit <= 6 + HCA_MAX_LOG_WQES ?
-                            RDMA_HCA_STAT_OK : RDMA_HCA_STAT_BAD_PARAM);
+                        bit >= 6 && bit <= 6 + HCA_MAX_LOG_WQES
+                            ? RDMA_HCA_STAT_OK
+                            : RDMA_HCA_STAT_BAD_PARAM);
         EXPECT(to_rst(&s, SPARE_QPN), OK);
         qpc = make_qpc(&s, 0, len);
         g_assert_cmphex(rst2init(&s, &qpc), ==,
-                        bit >= 5 && bit <= 5 + HCA_MAX_LOG_WQES ?
-                            RDMA_HCA_STAT_OK : RDMA_HCA_STAT_BAD_PARAM);
+                        bit >= 5 && bit <= 5 + HCA_MAX_LOG_WQES
+                            ? RDMA_HCA_STAT_OK
+                            : RDMA_HCA_STAT_BAD_PARAM);
         EXPECT(to_rst(&s, SPARE_QPN), OK);
         qpc = make_qpc(&s, -len, -len);
         if (bit < 31) {
@@ -426,23 +426,23 @@ static void test_leak_on_error(void)
             cqc.comp_eqn = GUINT32_TO_BE(SPARE_EQN);
             qpc.rq_db_l = GUINT32_TO_BE(1);
         }
-        g_assert_cmphex(scene_command_in(&s, RDMA_HCA_CMD_SW2HW_EQ, &eqc,
-                                         sizeof(eqc), SPARE_EQN), ==,
-                        last ? RDMA_HCA_STAT_BAD_SEG_PARAM :
-                               RDMA_HCA_STAT_BAD_PARAM);
-        g_assert_cmphex(scene_command_in(&s, RDMA_HCA_CMD_SW2HW_CQ, &cqc,
-                                         sizeof(cqc), SPARE_CQN), ==,
-                        last ? RDMA_HCA_STAT_BAD_SEG_PARAM :
-                               RDMA_HCA_STAT_BAD_PARAM);
+        g_assert_cmphex(
+            scene_command_in(&s, RDMA_HCA_CMD_SW2HW_EQ, &eqc, sizeof(eqc),
+                             SPARE_EQN),
+            ==, last ? RDMA_HCA_STAT_BAD_SEG_PARAM : RDMA_HCA_STAT_BAD_PARAM);
+        g_assert_cmphex(
+            scene_command_in(&s, RDMA_HCA_CMD_SW2HW_CQ, &cqc, sizeof(cqc),
+                             SPARE_CQN),
+            ==, last ? RDMA_HCA_STAT_BAD_SEG_PARAM : RDMA_HCA_STAT_BAD_PARAM);
         g_assert_cmphex(rst2init(&s, &qpc), ==,
-                        last ? RDMA_HCA_STAT_BAD_SEG_PARAM :
-                               RDMA_HCA_STAT_BAD_PARAM);
+                        last ? RDMA_HCA_STAT_BAD_SEG_PARAM
+                             : RDMA_HCA_STAT_BAD_PARAM);
     }
     expect_live(&s, &was);
     /* MAP_ICM that fails with its last entry; INIT_HCA with its last table. */
     for (unsigned n = 2; n <= RDMA_HCA_ICM_MAX_ENTRIES; n += 6) {
-        g_autofree struct rdma_hca_icm_entry *entry =
-            g_malloc0(RDMA_HCA_MAILBOX_SIZE);
+        g_autofree struct rdma_hca_icm_entry *entry = g_malloc0(
+            RDMA_HCA_MAILBOX_SIZE);
 
         for (unsigned i = 0; i < n; i++) {
             entry[RDMA_HCA_ICM_SLOT(i)] = (struct rdma_hca_icm_entry) {
@@ -451,8 +451,8 @@ static void test_leak_on_error(void)
             };
         }
         EXPECT(driver_cmd_in(s.drv, RDMA_HCA_CMD_MAP_ICM, entry,
-                             RDMA_HCA_MAILBOX_SIZE, n,
-                             1 + n / 6 % 2), BAD_PARAM);
+                             RDMA_HCA_MAILBOX_SIZE, n, 1 + n / 6 % 2),
+               BAD_PARAM);
     }
     scene_check(&s);
     scene_reset_card(&s);
@@ -462,10 +462,9 @@ static void test_leak_on_error(void)
             .eqc_base_l = GUINT32_TO_BE(i & 1 ? 0 : LOG_EQS + 1),
         };
 
-        g_assert_cmphex(scene_command_in(&s, RDMA_HCA_CMD_INIT_HCA, &init,
-                                         sizeof(init), 0), ==,
-                        i & 1 ? RDMA_HCA_STAT_BAD_PARAM :
-                                RDMA_HCA_STAT_EXCEED_LIM);
+        g_assert_cmphex(
+            scene_command_in(&s, RDMA_HCA_CMD_INIT_HCA, &init, sizeof(init), 0),
+            ==, i & 1 ? RDMA_HCA_STAT_BAD_PARAM : RDMA_HCA_STAT_EXCEED_LIM);
     }
     scene_recover(&s);
     scene_free(&s);
@@ -504,7 +503,8 @@ static void test_register_read(void)
  * links from one WQE to the next. (lib-host fails a card that does not rest.)
  */
 static const uint32_t corrupt[] = {
-    0, 1, 63, 64, 65, 127, 0x7fff, 0x8000, 0x8001, 0xffff, 0x10000, 0x7fffffff,
+    0,          1,          63,       64,         65,         127,
+    0x7fff,     0x8000,     0x8001,   0xffff,     0x10000,    0x7fffffff,
     0x80000000, 0x80000001, 0xffffff, 0xfffffffe, 0xffffffff,
 };
 
@@ -527,15 +527,15 @@ static void test_index_receive(void)
             g_assert_true(qp_post_send(qp[1], &wr, 1));
             lab_sleep(s.pair->lab, 10 * NS_PER_MS);
             if (err) {
-                EXPECT(qp_to_err(qp[0]), OK);   /* all are flushed */
+                EXPECT(qp_to_err(qp[0]), OK); /* all are flushed */
                 lab_sleep(s.pair->lab, NS_PER_S);
             }
             disconnect(qp);
             /* The flush may have filled the queue: a new one for the next. */
             EXPECT(driver_cmd_out(s.drv, RDMA_HCA_CMD_QUERY_CQ, &cqc,
-                                  sizeof(cqc), s.pair->cq[0]->cqn, 0), OK);
-            if (RDMA_HCA_GET(RDMA_HCA_CQC_STATUS,
-                             GUINT32_FROM_BE(cqc.flags))) {
+                                  sizeof(cqc), s.pair->cq[0]->cqn, 0),
+                   OK);
+            if (RDMA_HCA_GET(RDMA_HCA_CQC_STATUS, GUINT32_FROM_BE(cqc.flags))) {
                 scene_recover(&s);
             } else {
                 scene_check(&s);
@@ -595,11 +595,13 @@ static void test_index_events(void)
         uint32_t uar = CARD_UAR * RDMA_HCA_UAR_PAGE_SIZE + RDMA_HCA_CQ_DB;
         uint64_t record = host_alloc(s.host, 1);
         struct rdma_hca_cqc cqc = make_cqc(&s, 2);
+        struct rdma_hca_eqc eqc;
 
         cqc.ci_db_h = GUINT32_TO_BE(RDMA_HCA_HI32(record));
         cqc.ci_db_l = GUINT32_TO_BE(RDMA_HCA_LO32(record));
         EXPECT(scene_command_in(&s, RDMA_HCA_CMD_SW2HW_CQ, &cqc, sizeof(cqc),
-                                SPARE_CQN), OK);
+                                SPARE_CQN),
+               OK);
         host_write_le32(s.host, record, corrupt[i]);
         for (uint32_t cmd = 0; cmd < 4; cmd++) {
             host_uar_write64(s.host, uar,
@@ -607,11 +609,17 @@ static void test_index_events(void)
                                  RDMA_HCA_PREP(RDMA_HCA_CQ_DB_CMD, cmd) |
                                  SPARE_CQN);
         }
-        host_bar0_write(s.host, RDMA_HCA_EQ_DB +
-                                    eq->eqn * RDMA_HCA_EQ_DB_STRIDE,
+        host_bar0_write(s.host,
+                        RDMA_HCA_EQ_DB + eq->eqn * RDMA_HCA_EQ_DB_STRIDE,
                         corrupt[i]);
         lab_run(s.pair->lab);
         EXPECT(scene_command(&s, RDMA_HCA_CMD_HW2SW_CQ, 0, SPARE_CQN, 0), OK);
+        EXPECT(driver_cmd_out(s.drv, RDMA_HCA_CMD_QUERY_EQ, &eqc, sizeof(eqc),
+                              eq->eqn, 0),
+               OK);
+        g_assert_cmpuint(GUINT32_FROM_BE(eqc.producer_index) -
+                             GUINT32_FROM_BE(eqc.consumer_index),
+                         <=, 1u << eq->log_size);
         scene_check(&s);
         driver_poll_eq(s.drv, EQ_COMP);
     }
@@ -636,13 +644,14 @@ static void test_remap_length(void)
     for (unsigned i = 0; i < 3; i++) {
         page[i] = host_alloc(s.host, 1);
         host_fill(s.host, page[i], 0x11, HOST_PAGE_SIZE);
-        box->entry[RDMA_HCA_MTT_SLOT(i)].addr_h =
-            GUINT32_TO_BE(RDMA_HCA_HI32(page[i]));
-        box->entry[RDMA_HCA_MTT_SLOT(i)].addr_l =
-            GUINT32_TO_BE(RDMA_HCA_LO32(page[i]));
+        box->entry[RDMA_HCA_MTT_SLOT(i)].addr_h = GUINT32_TO_BE(
+            RDMA_HCA_HI32(page[i]));
+        box->entry[RDMA_HCA_MTT_SLOT(i)].addr_l = GUINT32_TO_BE(
+            RDMA_HCA_LO32(page[i]));
     }
     EXPECT(scene_command_in(&s, RDMA_HCA_CMD_WRITE_MTT, box,
-                            RDMA_HCA_MAILBOX_SIZE, 3), OK);
+                            RDMA_HCA_MAILBOX_SIZE, 3),
+           OK);
     g_free(box);
     /* Of the three pages behind each other it has the first, and a part. */
     for (uint64_t len = 4095; len <= 4098; len++) {
@@ -666,8 +675,8 @@ static void test_remap_length(void)
                       more ? RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR : 0);
             disconnect(qp);
             host_read(s.host, page[1], after, sizeof(after));
-            for (unsigned at = len > 4096 ? len - 4096 : 0;
-                 at < sizeof(after); at++) {
+            for (unsigned at = len > 4096 ? len - 4096 : 0; at < sizeof(after);
+                 at++) {
                 g_assert_cmphex(after[at], ==, 0x11);
             }
             g_free(data);
@@ -730,39 +739,41 @@ static void test_size_overflow(void)
     scene_init(&s, 2201);
     for (unsigned i = 0; i < G_N_ELEMENTS(regions); i++) {
         struct rdma_hca_mpt mpt = make_mpt(&s, regions[i].start,
-                                           regions[i].length,
-                                           regions[i].flags);
+                                           regions[i].length, regions[i].flags);
 
         g_assert_cmphex(sw2hw_mpt(&s, &mpt), ==,
-                        regions[i].good ? RDMA_HCA_STAT_OK :
-                                          RDMA_HCA_STAT_BAD_PARAM);
+                        regions[i].good ? RDMA_HCA_STAT_OK
+                                        : RDMA_HCA_STAT_BAD_PARAM);
         g_assert_cmphex(hw2sw_mpt(&s), ==,
-                        regions[i].good ? RDMA_HCA_STAT_OK :
-                                          RDMA_HCA_STAT_BAD_RES_STATE);
+                        regions[i].good ? RDMA_HCA_STAT_OK
+                                        : RDMA_HCA_STAT_BAD_RES_STATE);
     }
     /* ICM: an address and a number of pages. */
     EXPECT(scene_map_icm(&s, RDMA_HCA_ICM_TPT, 0xfffff000, 0x100000, 2),
            BAD_PARAM);
     EXPECT(scene_map_icm(&s, RDMA_HCA_ICM_TPT, UINT64_C(0xfffffffffffff000),
-                         0x100000, 2), BAD_PARAM);
+                         0x100000, 2),
+           BAD_PARAM);
     EXPECT(scene_map_icm(&s, RDMA_HCA_ICM_TPT, 0x80000000,
-                         UINT64_C(0xfffffffffffff000), 2), BAD_PARAM);
+                         UINT64_C(0xfffffffffffff000), 2),
+           BAD_PARAM);
     EXPECT(scene_unmap_icm(&s, RDMA_HCA_ICM_TPT, 0xfffff000, UINT32_MAX),
            BAD_PARAM);
     /* INIT_HCA: every number of entries as a power of two. */
     scene_reset_card(&s);
     for (unsigned log = 0; log < 256; log++) {
         struct rdma_hca_init_hca init = { 0 };
-        __be32 *low[] = { &init.qpc_base_l, &init.cqc_base_l,
-                          &init.eqc_base_l, &init.mpt_base_l };
+        __be32 *low[] = { &init.qpc_base_l, &init.cqc_base_l, &init.eqc_base_l,
+                          &init.mpt_base_l };
         const unsigned most[] = { LOG_QPS, LOG_CQS, LOG_EQS, LOG_MPTS };
 
         for (unsigned i = 0; i < G_N_ELEMENTS(low); i++) {
             *low[i] = GUINT32_TO_BE(log);
-            g_assert_cmphex(scene_command_in(&s, RDMA_HCA_CMD_INIT_HCA,
-                                             &init, sizeof(init), 0), ==,
-                            log <= most[i] ? RDMA_HCA_STAT_OK :
-                                             RDMA_HCA_STAT_EXCEED_LIM);
+            g_assert_cmphex(scene_command_in(&s, RDMA_HCA_CMD_INIT_HCA, &init,
+                                             sizeof(init), 0),
+                            ==,
+                            log <= most[i] ? RDMA_HCA_STAT_OK
+                                           : RDMA_HCA_STAT_EXCEED_LIM);
             if (log <= most[i]) {
                 EXPECT(scene_command(&s, RDMA_HCA_CMD_CLOSE_HCA, 0, 0, 0), OK);
             }
@@ -780,8 +791,8 @@ static void test_length_overflow(void)
         0x7fffffff, 0x40000000, 0x08888889, 0x10000000, 0x7ffff000,
     };
     static const uint64_t ends[] = {
-        UINT64_MAX, UINT64_MAX - 98, UINT64_MAX - 99, UINT64_C(1) << 63,
-        UINT64_MAX - 0x7fffffff,
+        UINT64_MAX,        UINT64_MAX - 98,         UINT64_MAX - 99,
+        UINT64_C(1) << 63, UINT64_MAX - 0x7fffffff,
     };
     Scene s;
     Wc wc;
@@ -789,9 +800,9 @@ static void test_length_overflow(void)
     scene_init(&s, 2202);
     for (unsigned i = 0; i < G_N_ELEMENTS(lengths); i++) {
         for (unsigned n = 1; n <= RDMA_HCA_MAX_SGE; n++) {
-            uint8_t syndrome = (uint64_t)n * lengths[i] > 0x7fffffff ?
-                                   RDMA_HCA_SYNDROME_LOCAL_LENGTH_ERR :
-                                   RDMA_HCA_SYNDROME_LOCAL_PROT_ERR;
+            uint8_t syndrome = (uint64_t)n * lengths[i] > 0x7fffffff
+                                   ? RDMA_HCA_SYNDROME_LOCAL_LENGTH_ERR
+                                   : RDMA_HCA_SYNDROME_LOCAL_PROT_ERR;
             Qp *qp[2];
 
             connect_long(&s, qp);
@@ -807,14 +818,15 @@ static void test_length_overflow(void)
         Sge sge;
 
         pair_connect(s.pair, NULL, qp);
-        wr = pair_send(s.pair, 0, i & 2 ? RDMA_HCA_OPCODE_RDMA_READ
-                                        : RDMA_HCA_OPCODE_RDMA_WRITE,
+        wr = pair_send(s.pair, 0,
+                       i & 2 ? RDMA_HCA_OPCODE_RDMA_READ
+                             : RDMA_HCA_OPCODE_RDMA_WRITE,
                        i, &sge, 0, 100, 0);
         *(remote ? &wr.raddr : &sge.va) = ends[i / 4];
         g_assert_true(qp_post_send(qp[0], &wr, 1));
         cq_expect(s.pair->cq[0], &wc, i,
-                  remote ? RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR :
-                           RDMA_HCA_SYNDROME_LOCAL_PROT_ERR);
+                  remote ? RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR
+                         : RDMA_HCA_SYNDROME_LOCAL_PROT_ERR);
         disconnect(qp);
     }
     scene_free(&s);
@@ -839,17 +851,17 @@ static void test_never_mapped(void)
         EXPECT(scene_command(&s, RDMA_HCA_CMD_HW2SW_CQ, 0, SPARE_CQN, 0),
                BAD_RES_STATE);
         EXPECT(scene_command(&s, RDMA_HCA_CMD_RESIZE_CQ, s.drv->mbox_in,
-                             SPARE_CQN, 0), BAD_RES_STATE);
+                             SPARE_CQN, 0),
+               BAD_RES_STATE);
         EXPECT(scene_command(&s, RDMA_HCA_CMD_MAP_EQ, UINT64_MAX,
                              RDMA_HCA_MAP_EQ_UNMAP | SPARE_EQN, 0),
                BAD_RES_STATE);
         EXPECT(scene_command(&s, RDMA_HCA_CMD_2ERR_QPEE, 0, SPARE_QPN,
-                             RDMA_HCA_MODIFY_NO_INBOX), BAD_QP_STATE);
-        EXPECT(to_rst(&s, SPARE_QPN), OK);      /* RST to RST is legal */
-        EXPECT(scene_unmap_icm(&s, RDMA_HCA_ICM_CXT, 0x80000000, 1),
-               BAD_PARAM);
-        EXPECT(scene_unmap_icm(&s, RDMA_HCA_ICM_TPT, 0x80000000, 1),
-               BAD_PARAM);
+                             RDMA_HCA_MODIFY_NO_INBOX),
+               BAD_QP_STATE);
+        EXPECT(to_rst(&s, SPARE_QPN), OK); /* RST to RST is legal */
+        EXPECT(scene_unmap_icm(&s, RDMA_HCA_ICM_CXT, 0x80000000, 1), BAD_PARAM);
+        EXPECT(scene_unmap_icm(&s, RDMA_HCA_ICM_TPT, 0x80000000, 1), BAD_PARAM);
     }
     expect_live(&s, &was);
     scene_check(&s);
@@ -866,10 +878,12 @@ static void test_never_mapped(void)
         EXPECT(cq_destroy(cq), OK);
         EXPECT(scene_command(&s, RDMA_HCA_CMD_HW2SW_CQ, 0, cqn, 0),
                BAD_RES_STATE);
-        EXPECT(scene_command(&s, RDMA_HCA_CMD_HW2SW_CQ, 0,
-                             s.pair->cq[0]->cqn, 0), RESOURCE_BUSY);
+        EXPECT(
+            scene_command(&s, RDMA_HCA_CMD_HW2SW_CQ, 0, s.pair->cq[0]->cqn, 0),
+            RESOURCE_BUSY);
         EXPECT(scene_command(&s, RDMA_HCA_CMD_HW2SW_EQ, 0,
-                             s.drv->eq[EQ_COMP].eqn, 0), RESOURCE_BUSY);
+                             s.drv->eq[EQ_COMP].eqn, 0),
+               RESOURCE_BUSY);
     }
     expect_live(&s, &was);
     scene_check(&s);
@@ -894,7 +908,7 @@ static void test_before_buffers(void)
     for (unsigned stage = 0; stage < 3; stage++) {
         scene_reset_card(&s);
         if (stage > 0) {
-            EXPECT(scene_small_init(&s), OK);   /* tables, but no ICM */
+            EXPECT(scene_small_init(&s), OK); /* tables, but no ICM */
         }
         if (stage > 1) {
             scene_small_map(&s);
@@ -910,9 +924,10 @@ static void test_before_buffers(void)
             host_bar0_write(s.host, RDMA_HCA_HCR + RDMA_HCA_HCR_CTRL,
                             RDMA_HCA_HCR_GO | RDMA_HCA_HCR_EVENT | op);
             lab_run(s.pair->lab);
-            g_assert_cmphex(host_bar0_read(s.host, RDMA_HCA_HCR +
-                                                       RDMA_HCA_HCR_CTRL) &
-                            RDMA_HCA_HCR_GO, ==, 0);
+            g_assert_cmphex(
+                host_bar0_read(s.host, RDMA_HCA_HCR + RDMA_HCA_HCR_CTRL) &
+                    RDMA_HCA_HCR_GO,
+                ==, 0);
         }
         for (uint32_t number = 0; number < 300; number++) {
             uint64_t send = RDMA_HCA_PREP(RDMA_HCA_SEND_DB_QPN, number) | 1;
@@ -928,8 +943,8 @@ static void test_before_buffers(void)
             SendWr wr;
             Sge sge;
 
-            wr = pair_send(s.pair, 1, RDMA_HCA_OPCODE_RDMA_READ, stage, &sge,
-                           0, 100, 0);
+            wr = pair_send(s.pair, 1, RDMA_HCA_OPCODE_RDMA_READ, stage, &sge, 0,
+                           100, 0);
             g_assert_true(qp_post_send(s.bystander[1], &wr, 1));
             lab_sleep(s.pair->lab, NS_PER_MS);
         }
@@ -965,7 +980,8 @@ static void test_beyond_one_table(void)
         cqc.pd = GUINT32_TO_BE(s.drv->kernel_pd);
         cqc.lkey = GUINT32_TO_BE(mr->key);
         EXPECT(scene_command_in(&s, RDMA_HCA_CMD_SW2HW_CQ, &cqc, sizeof(cqc),
-                                SPARE_CQN), OK);
+                                SPARE_CQN),
+               OK);
         cq.cqn = SPARE_CQN;
         qp_attr_init(&attr);
         for (unsigned i = 0; i < 2; i++) {
@@ -979,8 +995,8 @@ static void test_beyond_one_table(void)
             Sge sge;
 
             g_assert_cmpuint(qp_state(qp[0]), ==, RDMA_HCA_QP_STATE_RTS);
-            wr = pair_send(s.pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, i, &sge, 0,
-                           8, 0);
+            wr = pair_send(s.pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, i, &sge, 0, 8,
+                           0);
             g_assert_true(qp_post_send(qp[0], &wr, 1));
             lab_run(s.pair->lab);
         }
@@ -1007,7 +1023,8 @@ static void test_beyond_one_table(void)
 
         eqc.lkey = GUINT32_TO_BE(mr->key);
         EXPECT(scene_command_in(&s, RDMA_HCA_CMD_SW2HW_EQ, &eqc, sizeof(eqc),
-                                SPARE_EQN), OK);
+                                SPARE_EQN),
+               OK);
         EXPECT(scene_command(&s, RDMA_HCA_CMD_MAP_EQ, mask, SPARE_EQN, 0), OK);
         for (unsigned i = 0; i < 6; i++) {
             g_assert_cmpuint(cxt->events_lost, ==, lost + (i > 4));
@@ -1017,12 +1034,14 @@ static void test_beyond_one_table(void)
             lab_run(s.pair->lab);
         }
         EXPECT(driver_cmd_out(s.drv, RDMA_HCA_CMD_QUERY_EQ, &eqc, sizeof(eqc),
-                              SPARE_EQN, 0), OK);
-        g_assert_cmpuint(RDMA_HCA_GET(RDMA_HCA_EQC_STATUS,
-                                      GUINT32_FROM_BE(eqc.flags)), ==,
-                         RDMA_HCA_EQ_STATUS_WRITE_FAIL);
+                              SPARE_EQN, 0),
+               OK);
+        g_assert_cmpuint(
+            RDMA_HCA_GET(RDMA_HCA_EQC_STATUS, GUINT32_FROM_BE(eqc.flags)), ==,
+            RDMA_HCA_EQ_STATUS_WRITE_FAIL);
         EXPECT(scene_command(&s, RDMA_HCA_CMD_MAP_EQ, mask,
-                             s.drv->eq[EQ_CMD].eqn, 0), OK);
+                             s.drv->eq[EQ_CMD].eqn, 0),
+               OK);
         EXPECT(scene_command(&s, RDMA_HCA_CMD_HW2SW_EQ, 0, SPARE_EQN, 0), OK);
         EXPECT(mr_deregister(mr), OK);
         scene_check(&s);
@@ -1067,9 +1086,9 @@ static void test_beyond_one_table(void)
                            0);
             g_assert_true(qp_post_send(qp[from], &wr, 1));
             cq_expect(s.pair->cq[from], &wc, i,
-                      i < 4 ? 0 :
-                      receive ? RDMA_HCA_SYNDROME_REMOTE_OP_ERR :
-                                RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR);
+                      i < 4     ? 0
+                      : receive ? RDMA_HCA_SYNDROME_REMOTE_OP_ERR
+                                : RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR);
             if (i < 4) {
                 cq_expect(s.pair->cq[!from], &wc, i, 0);
             }
@@ -1077,6 +1096,47 @@ static void test_beyond_one_table(void)
         disconnect(qp);
         EXPECT(hw2sw_mpt(&s), OK);
         scene_check(&s);
+    }
+    scene_free(&s);
+}
+
+/* And mailboxes that say that they are longer than a mailbox is. */
+static void test_beyond_one_mailbox(void)
+{
+    static const uint32_t counts[] = {
+        257, 258, 512, 4096, 65536, 1u << 28, 1u << 31, UINT32_MAX,
+    };
+    g_autofree struct rdma_hca_icm_entry *entry = g_malloc0(
+        RDMA_HCA_MAILBOX_SIZE);
+    const uint64_t far = UINT64_C(0x80000000);
+    Scene s;
+
+    scene_init(&s, 2232);
+    for (unsigned i = 0; i < RDMA_HCA_ICM_MAX_ENTRIES; i++) {
+        entry[RDMA_HCA_ICM_SLOT(i)] = (struct rdma_hca_icm_entry) {
+            .virt_l = GUINT32_TO_BE(far + i * HOST_PAGE_SIZE),
+            .page_l = GUINT32_TO_BE(0x100000 | 1),
+        };
+    }
+    for (uint8_t kind = RDMA_HCA_ICM_CXT; kind <= RDMA_HCA_ICM_TPT; kind++) {
+        for (unsigned i = 0; i < G_N_ELEMENTS(counts); i++) {
+            EXPECT(driver_cmd_in(s.drv, RDMA_HCA_CMD_MAP_ICM, entry,
+                                 RDMA_HCA_MAILBOX_SIZE, counts[i], kind),
+                   BAD_PARAM);
+        }
+        EXPECT(driver_cmd_in(s.drv, RDMA_HCA_CMD_MAP_ICM, entry,
+                             RDMA_HCA_MAILBOX_SIZE, RDMA_HCA_ICM_MAX_ENTRIES,
+                             kind),
+               OK);
+        EXPECT(scene_unmap_icm(&s, kind, far, RDMA_HCA_ICM_MAX_ENTRIES), OK);
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(counts); i++) {
+        uint32_t n = counts[i] < 512 ? 509 : counts[i];
+
+        EXPECT(driver_cmd_in(s.drv, RDMA_HCA_CMD_WRITE_MTT, entry,
+                             RDMA_HCA_MAILBOX_SIZE, n, 0),
+               BAD_PARAM);
+        EXPECT(scene_command(&s, RDMA_HCA_CMD_READ_MTT, 0, n, 0), BAD_PARAM);
     }
     scene_free(&s);
 }
@@ -1102,6 +1162,7 @@ int main(int argc, char **argv)
     ADD("size-overflow/lengths", test_length_overflow);
     ADD("never-mapped", test_never_mapped);
     ADD("before-buffers", test_before_buffers);
-    ADD("beyond-one-table", test_beyond_one_table);
+    ADD("beyond-one-table/rings", test_beyond_one_table);
+    ADD("beyond-one-table/mailboxes", test_beyond_one_mailbox);
     return g_test_run();
 }

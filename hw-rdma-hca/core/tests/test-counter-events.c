@@ -17,13 +17,13 @@
 #define WRITE RDMA_HCA_OPCODE_RDMA_WRITE
 #define READ RDMA_HCA_OPCODE_RDMA_READ
 #define ADD RDMA_HCA_OPCODE_ATOMIC_FA
-#define FIRST_PSN 0x123456      /* qp_attr_init()'s */
+#define FIRST_PSN 0x123456 /* qp_attr_init()'s */
 #define MR_LEN 65536
 
 /* What happens to packets on their way. */
 typedef struct Weather {
-    bool lost[2];               /* all packets of this machine */
-    unsigned nth[2];            /* what happens to its nth, from 1 on */
+    bool lost[2];    /* all packets of this machine */
+    unsigned nth[2]; /* what happens to its nth, from 1 on */
     CableFate fate;
     unsigned seen[2];
 } Weather;
@@ -42,16 +42,15 @@ typedef struct Bed {
 /* Counters that were not 0 in some test. */
 static bool *moved;
 
-static CableFate treat(void *opaque, unsigned from, uint8_t *packet,
-                       size_t len)
+static CableFate treat(void *opaque, unsigned from, uint8_t *packet, size_t len)
 {
     Weather *w = opaque;
 
     if (w->lost[from]) {
         return CABLE_DROP;
     }
-    return w->nth[from] && ++w->seen[from] == w->nth[from] ? w->fate :
-                                                             CABLE_DELIVER;
+    return w->nth[from] && ++w->seen[from] == w->nth[from] ? w->fate
+                                                           : CABLE_DELIVER;
 }
 
 /* The @n-th packet from now on of machine @from. */
@@ -77,8 +76,8 @@ static void bed_connect(Bed *bed, const QpAttr *attr, uint8_t service)
     qp_connect(bed->qp[0], bed->qp[1], attr ? attr : &defaults);
 }
 
-static void bed_init_with(Bed *bed, const HcaConfig *config,
-                          const QpAttr *attr, uint8_t service)
+static void bed_init_with(Bed *bed, const HcaConfig *config, const QpAttr *attr,
+                          uint8_t service)
 {
     memset(bed, 0, sizeof(*bed));
     bed->pair = pair_new_with(77, MR_LEN, config, treat, &bed->weather);
@@ -135,8 +134,9 @@ static uint64_t value(Bed *bed, unsigned side, const char *name)
 static void expect(Bed *bed, unsigned side, const char *name, uint64_t n)
 {
     if (value(bed, side, name) != n) {
-        g_error("%s of side %u is %" G_GUINT64_FORMAT " and not %"
-                G_GUINT64_FORMAT, name, side, value(bed, side, name), n);
+        g_error("%s of side %u is %" G_GUINT64_FORMAT
+                " and not %" G_GUINT64_FORMAT,
+                name, side, value(bed, side, name), n);
     }
 }
 
@@ -202,7 +202,7 @@ static void test_commands(void)
             before = value(&bed, 0, "ceu_unknown");
             g_assert_cmphex(cmd(&bed, op, 0), ==, RDMA_HCA_STAT_BAD_OP);
             expect(&bed, 0, "ceu_unknown", before + 1);
-            op |= 0x3f;                 /* not all of them: it takes long */
+            op |= 0x3f; /* not all of them: it takes long */
             continue;
         }
         lower = g_ascii_strdown(name, -1);
@@ -244,11 +244,11 @@ static void test_statuses(void)
     expect(&bed, 0, "ceu_status_bad_res_state", 1);
     cmd(&bed, RDMA_HCA_CMD_HW2SW_MPT, UINT32_MAX);
     expect(&bed, 0, "ceu_status_bad_index", 1);
-    driver_cmd_in(drv, RDMA_HCA_CMD_SW2HW_EQ, &eqc, sizeof(eqc),
-                  drv->eq[0].eqn, 0);
+    driver_cmd_in(drv, RDMA_HCA_CMD_SW2HW_EQ, &eqc, sizeof(eqc), drv->eq[0].eqn,
+                  0);
     expect(&bed, 0, "ceu_status_bad_resource", 1);
-    driver_cmd(drv, RDMA_HCA_CMD_RTS2SQD_QPEE, 0, 99,
-               RDMA_HCA_MODIFY_NO_INBOX, 0, NULL);
+    driver_cmd(drv, RDMA_HCA_CMD_RTS2SQD_QPEE, 0, 99, RDMA_HCA_MODIFY_NO_INBOX,
+               0, NULL);
     expect(&bed, 0, "ceu_status_bad_qp_state", 1);
     expect(&bed, 0, "cxtmgt_transitions_refused", 1);
     for (unsigned i = 0; i < 2; i++) {
@@ -383,7 +383,12 @@ static void test_wqe_opcodes(void)
 }
 
 typedef enum BadWqe {
-    BAD_PLACE, UNREADABLE, BAD_OPCODE, BAD_UNITS, BAD_LENGTH, BAD_ENTRY,
+    BAD_PLACE,
+    UNREADABLE,
+    BAD_OPCODE,
+    BAD_UNITS,
+    BAD_LENGTH,
+    BAD_ENTRY,
     NUM_BAD_WQES
 } BadWqe;
 
@@ -450,8 +455,9 @@ static uint32_t physical_region(Driver *drv, uint32_t pd)
         .length_h = GUINT32_TO_BE(1u << 8),
     };
 
-    g_assert_cmphex(driver_cmd_in(drv, RDMA_HCA_CMD_SW2HW_MPT, &mpt,
-                                  sizeof(mpt), key, 0), ==, 0);
+    g_assert_cmphex(
+        driver_cmd_in(drv, RDMA_HCA_CMD_SW2HW_MPT, &mpt, sizeof(mpt), key, 0),
+        ==, 0);
     return key;
 }
 
@@ -473,7 +479,8 @@ static void test_wait_fence_and_state(void)
     expect(&bed, 0, "cxtmgt_event_sq_drained", 0);
     g_assert_cmphex(driver_cmd(bed.drv[0], RDMA_HCA_CMD_RTS2SQD_QPEE, 0,
                                bed.qp[0]->qpn | RDMA_HCA_RTS2SQD_EVENT,
-                               RDMA_HCA_MODIFY_NO_INBOX, 0, NULL), ==, 0);
+                               RDMA_HCA_MODIFY_NO_INBOX, 0, NULL),
+                    ==, 0);
     run(&bed);
     expect_some(&bed, 0, "requester_wait_state");
     bed.weather.lost[1] = false;
@@ -563,8 +570,8 @@ static void test_wait_psns(void)
     for (unsigned i = 0; i < 2; i++) {
         request(&bed, i, READ, INT32_MAX);
         bed.sge[i].va = 0;
-        bed.sge[i].lkey = i ? bed.sge[0].lkey :
-                              physical_region(bed.drv[0], bed.pair->pd[0]);
+        bed.sge[i].lkey = i ? bed.sge[0].lkey
+                            : physical_region(bed.drv[0], bed.pair->pd[0]);
     }
     post(&bed, 2);
     run(&bed);
@@ -671,14 +678,24 @@ static void test_losses(void)
 /* ---- responder ---- */
 
 typedef enum Refusal {
-    FORBIDDEN, ALIGNMENT, RESOURCES, TOO_LONG, ACCESS, REMOTE_MEMORY,
-    LOCAL_PROT, BAD_RECV_WQE, BAD_QUEUE, CQ_LOST, OPCODE, LENGTH,
+    FORBIDDEN,
+    ALIGNMENT,
+    RESOURCES,
+    TOO_LONG,
+    ACCESS,
+    REMOTE_MEMORY,
+    LOCAL_PROT,
+    BAD_RECV_WQE,
+    BAD_QUEUE,
+    CQ_LOST,
+    OPCODE,
+    LENGTH,
     NUM_REFUSALS
 } Refusal;
 
 static const struct {
     const char *counter;
-    const char *nak;            /* _tx_ and _rx_ */
+    const char *nak; /* _tx_ and _rx_ */
 } refusal_name[] = {
     [FORBIDDEN] = { "responder_refused_forbidden", "invalid" },
     [ALIGNMENT] = { "responder_refused_alignment", "invalid" },
@@ -796,9 +813,8 @@ static void break_receiver(Bed *bed, Refusal refusal)
 
 static void inject_refused(Bed *bed, Refusal refusal)
 {
-    HcaPacket packet = forge(bed, refusal == OPCODE ? HCA_WRITE_MIDDLE :
-                                                      HCA_WRITE_ONLY,
-                             FIRST_PSN);
+    HcaPacket packet = forge(
+        bed, refusal == OPCODE ? HCA_WRITE_MIDDLE : HCA_WRITE_ONLY, FIRST_PSN);
 
     packet.dma_len = 50;
     packet.payload_len = 60;
@@ -859,9 +875,10 @@ static void test_foreign_naks(void)
         nak.syndrome = HCA_AETH(HCA_AETH_NAK, code);
         inject(&bed, &nak);
         run(&bed);
-        expect(&bed, 1, code == HCA_NAK_INVALID_RD ?
-                            "requester_nak_rx_rd" :
-                            "requester_nak_rx_reserved", 1);
+        expect(&bed, 1,
+               code == HCA_NAK_INVALID_RD ? "requester_nak_rx_rd"
+                                          : "requester_nak_rx_reserved",
+               1);
         bed_free(&bed);
     }
 }
@@ -960,8 +977,8 @@ static void test_queue_doorbells(void)
     host_uar_write64(host, 9 * RDMA_HCA_UAR_PAGE_SIZE + RDMA_HCA_CQ_DB,
                      bed.cq[0]->cqn);
     expect(&bed, 0, "cxtmgt_db_bad_uar", 1);
-    host_uar_write64(host, bed.cq[0]->uar * RDMA_HCA_UAR_PAGE_SIZE +
-                               RDMA_HCA_CQ_DB,
+    host_uar_write64(host,
+                     bed.cq[0]->uar * RDMA_HCA_UAR_PAGE_SIZE + RDMA_HCA_CQ_DB,
                      UINT64_C(5) << 32 | bed.cq[0]->cqn);
     expect(&bed, 0, "cxtmgt_db_bad_ci", 1);
     host_bar0_write(host, RDMA_HCA_EQ_DB + 31 * RDMA_HCA_EQ_DB_STRIDE, 0);
@@ -1006,8 +1023,9 @@ static void test_events(void)
     expect(&bed, 0, "cxtmgt_events_lost", 1);
     g_assert_cmphex(driver_cmd(drv, RDMA_HCA_CMD_MAP_EQ,
                                UINT64_C(1) << RDMA_HCA_EVENT_PORT_CHANGE,
-                               RDMA_HCA_MAP_EQ_UNMAP | drv->eq[EQ_ASYNC].eqn,
-                               0, 0, NULL), ==, 0);
+                               RDMA_HCA_MAP_EQ_UNMAP | drv->eq[EQ_ASYNC].eqn, 0,
+                               0, NULL),
+                    ==, 0);
     n = value(&bed, 0, "cxtmgt_events_unmapped");
     lab_cable(lab(&bed), true);
     run(&bed);
@@ -1046,7 +1064,7 @@ static void test_comm_est(void)
 static void test_v2p_checks(void)
 {
     static const char *const name[] = {
-        "v2p_failed_key", "v2p_failed_flags", "v2p_failed_pd",
+        "v2p_failed_key",    "v2p_failed_flags", "v2p_failed_pd",
         "v2p_failed_length", "v2p_failed_dma",
     };
 
@@ -1062,12 +1080,13 @@ static void test_v2p_checks(void)
             bed.wr[0].rkey ^= 0x155;
             break;
         case 1:
-            bed.wr[0].rkey = mr_new(bed.drv[1], mr->pd, mr->va, mr->len,
-                                    0)->key;
+            bed.wr[0].rkey =
+                mr_new(bed.drv[1], mr->pd, mr->va, mr->len, 0)->key;
             break;
         case 2:
             bed.wr[0].rkey = mr_new(bed.drv[1], pd_new(bed.drv[1]), mr->va,
-                                    mr->len, ACCESS_ALL)->key;
+                                    mr->len, ACCESS_ALL)
+                                 ->key;
             break;
         case 3:
             bed.wr[0].raddr = mr->va + mr->len - 99;
@@ -1137,8 +1156,7 @@ static void test_v2p_write_back_errors(void)
 /* Put the right VCRC on @len bytes that were changed. */
 static void fix_vcrc(uint8_t *bytes, size_t len)
 {
-    uint16_t vcrc = hca_vcrc_update(HCA_VCRC_INIT, bytes,
-                                    len - HCA_VCRC_SIZE);
+    uint16_t vcrc = hca_vcrc_update(HCA_VCRC_INIT, bytes, len - HCA_VCRC_SIZE);
 
     bytes[len - 2] = vcrc;
     bytes[len - 1] = vcrc >> 8;
@@ -1147,8 +1165,8 @@ static void fix_vcrc(uint8_t *bytes, size_t len)
 static void test_drop_malformed(void)
 {
     static const char *const name[] = {
-        "port_drop_short", "port_drop_parse_length", "port_drop_version",
-        "port_drop_lnh", "port_drop_vcrc", "port_drop_icrc",
+        "port_drop_short",  "port_drop_parse_length", "port_drop_version",
+        "port_drop_lnh",    "port_drop_vcrc",         "port_drop_icrc",
         "port_drop_opcode",
     };
     Bed bed;
@@ -1180,8 +1198,8 @@ static void test_drop_malformed(void)
             break;
         default:
             bytes[HCA_LRH_SIZE] = 0x40; /* RD */
-            len = hca_ib_seal(&packet, bytes, len - HCA_VCRC_SIZE -
-                                                  HCA_ICRC_SIZE);
+            len = hca_ib_seal(&packet, bytes,
+                              len - HCA_VCRC_SIZE - HCA_ICRC_SIZE);
         }
         if (i != 0 && i != 4) {
             fix_vcrc(bytes, len);
@@ -1198,8 +1216,8 @@ static void test_drop_malformed(void)
 static void test_drop_headers(void)
 {
     static const char *const name[] = {
-        "port_drop_lid", "port_drop_qpn", "port_drop_service",
-        "port_drop_pkey", "port_drop_source", "port_drop_ghost",
+        "port_drop_lid",      "port_drop_qpn",       "port_drop_service",
+        "port_drop_pkey",     "port_drop_source",    "port_drop_ghost",
         "port_drop_qp_state", "port_drop_port_down",
     };
     Bed bed;
@@ -1231,8 +1249,9 @@ static void test_drop_headers(void)
             g_assert_cmphex(qp_to_err(bed.qp[1]), ==, 0);
             break;
         default:
-            g_assert_cmphex(driver_cmd(bed.drv[1], RDMA_HCA_CMD_CLOSE_IB, 0,
-                                       1, 0, 0, NULL), ==, 0);
+            g_assert_cmphex(
+                driver_cmd(bed.drv[1], RDMA_HCA_CMD_CLOSE_IB, 0, 1, 0, 0, NULL),
+                ==, 0);
         }
         expect(&bed, 1, name[i], 0);
         inject(&bed, &packet);
@@ -1246,7 +1265,9 @@ static void test_drop_headers(void)
 static void test_drop_uc(void)
 {
     static const char *const name[] = {
-        "port_drop_no_wqe", "port_drop_length", "port_drop_opcode_seq",
+        "port_drop_no_wqe",
+        "port_drop_length",
+        "port_drop_opcode_seq",
         "port_drop_access",
     };
     Bed bed;
@@ -1254,8 +1275,7 @@ static void test_drop_uc(void)
     bed_init_with(&bed, NULL, NULL, RDMA_HCA_QP_ST_UC);
     for (unsigned i = 0; i < G_N_ELEMENTS(name); i++) {
         static const uint8_t operation[] = { HCA_SEND_ONLY, HCA_WRITE_ONLY,
-                                             HCA_SEND_MIDDLE,
-                                             HCA_WRITE_ONLY };
+                                             HCA_SEND_MIDDLE, HCA_WRITE_ONLY };
         HcaPacket packet = forge(&bed, HCA_BTH_UC << 5 | operation[i],
                                  FIRST_PSN + i);
 
@@ -1369,8 +1389,7 @@ static bool may_rest(const HcaCounter *counter)
 
     for (unsigned i = 0; i < G_N_ELEMENTS(readers); i++) {
         g_autofree char *writes = g_strdup_printf("writes_%s", readers[i]);
-        g_autofree char *bytes = g_strdup_printf("write_bytes_%s",
-                                                 readers[i]);
+        g_autofree char *bytes = g_strdup_printf("write_bytes_%s", readers[i]);
 
         if (g_str_equal(counter->name, writes) ||
             g_str_equal(counter->name, bytes)) {

@@ -73,7 +73,7 @@ static void test_names(void)
 
 typedef struct Visit {
     const char *unit;
-    GHashTable *units;          /* left behind */
+    GHashTable *units; /* left behind */
     unsigned n;
 } Visit;
 
@@ -143,9 +143,8 @@ static unsigned rows_of(const Hca *hca, uint64_t *at)
     return n;
 }
 
-static void check_structure(const Hca *hca, const void *structure,
-                            size_t size, const void *sparse,
-                            size_t sparse_size)
+static void check_structure(const Hca *hca, const void *structure, size_t size,
+                            const void *sparse, size_t sparse_size)
 {
     uint64_t *word = (uint64_t *)structure;
 
@@ -157,8 +156,7 @@ static void check_structure(const Hca *hca, const void *structure,
 
         g_assert_cmpuint(n, <=, 1);
         if (!in_sparse && n != 1) {
-            g_error("no row for word %zu of a structure of %zu bytes", i,
-                    size);
+            g_error("no row for word %zu of a structure of %zu bytes", i, size);
         }
     }
 }
@@ -177,17 +175,17 @@ static void test_whole(void)
     /* Codes that the card itself never sends. */
     uint64_t *unsent = &c->nak_codes_tx[HCA_NAK_INVALID_RD];
 
-    check_structure(hca, c, offsetof(HcaCounters, nak_codes_tx),
-                    c->wqe_opcodes, sizeof(c->wqe_opcodes));
-    check_structure(hca, c->nak_codes_tx, (char *)(c + 1) -
-                        (char *)c->nak_codes_tx,
-                    unsent, 2 * sizeof(*unsent));
+    check_structure(hca, c, offsetof(HcaCounters, nak_codes_tx), c->wqe_opcodes,
+                    sizeof(c->wqe_opcodes));
+    check_structure(hca, c->nak_codes_tx,
+                    (char *)(c + 1) - (char *)c->nak_codes_tx, unsent,
+                    2 * sizeof(*unsent));
     check_structure(hca, cxt, sizeof(*cxt), cxt->eqe_types,
                     sizeof(cxt->eqe_types));
     check_structure(hca, hca_v2p_counters(hca->v2p), sizeof(HcaV2pCounters),
                     NULL, 0);
-    check_structure(hca, hca_link_counters(hca->link),
-                    sizeof(HcaLinkCounters), NULL, 0);
+    check_structure(hca, hca_link_counters(hca->link), sizeof(HcaLinkCounters),
+                    NULL, 0);
     for (unsigned op = 0; op < G_N_ELEMENTS(ceu->opcodes); op++) {
         g_assert_cmpuint(rows_of(hca, (uint64_t *)&ceu->opcodes[op]), ==,
                          hca_ceu_command_name(op) != NULL);
@@ -293,12 +291,11 @@ static void test_diag_refused(void)
                         RDMA_HCA_STAT_BAD_INDEX);
     }
     for (unsigned what = 2; what < 256; what++) {
-        g_assert_cmphex(diag(pair, out, 0, what), ==,
-                        RDMA_HCA_STAT_BAD_PARAM);
+        g_assert_cmphex(diag(pair, out, 0, what), ==, RDMA_HCA_STAT_BAD_PARAM);
     }
     g_assert_cmphex(driver_cmd(pair->drv[0], RDMA_HCA_CMD_DIAG_RPRT, 0, 0, 0,
-                               HOST_MMIO_BASE, NULL), ==,
-                    RDMA_HCA_STAT_BAD_PARAM);
+                               HOST_MMIO_BASE, NULL),
+                    ==, RDMA_HCA_STAT_BAD_PARAM);
     g_free(out);
     pair_free(pair);
 }
@@ -307,7 +304,7 @@ static void test_diag_refused(void)
 
 typedef struct Expected {
     const char *name;
-    uint64_t change[2];         /* of the side that asks, of the other */
+    uint64_t change[2]; /* of the side that asks, of the other */
 } Expected;
 
 static void check_changes(Pair *pair, uint64_t *before[2],
@@ -337,9 +334,9 @@ static void check_changes(Pair *pair, uint64_t *before[2],
                 continue;
             }
             if (counter.value - before[side][i] != change) {
-                g_error("side %u: %s moved by %" G_GUINT64_FORMAT " and not %"
-                        G_GUINT64_FORMAT, side, name,
-                        counter.value - before[side][i], change);
+                g_error("side %u: %s moved by %" G_GUINT64_FORMAT
+                        " and not %" G_GUINT64_FORMAT,
+                        side, name, counter.value - before[side][i], change);
             }
         }
         g_free(before[side]);
@@ -397,8 +394,8 @@ static void test_run(void)
         wr[i] = pair_send(pair, 0, RDMA_HCA_OPCODE_SEND, i, &sge[i], 0, 3000,
                           0);
     }
-    wr[3] = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 3, &sge[3], 0,
-                      2000, 16384);
+    wr[3] = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 3, &sge[3], 0, 2000,
+                      16384);
     wr[4] = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_READ, 4, &sge[4], 0, 2000,
                       16384);
     wr[5] = pair_send(pair, 0, RDMA_HCA_OPCODE_ATOMIC_FA, 5, &sge[5], 0, 8,
@@ -430,10 +427,19 @@ static void test_run(void)
 /* ---- live resources ---- */
 
 static const char *const gauges[] = {
-    "send_qps_scheduled", "requester_swpb_used", "requester_rpb_used",
-    "requester_reb_used", "requester_qps_waiting", "requester_timers",
-    "responder_qps_scheduled", "cxtmgt_qps", "cxtmgt_cqs", "cxtmgt_eqs",
-    "cxtmgt_icm_pages", "cxtmgt_events_waiting", "v2p_mpts",
+    "send_qps_scheduled",
+    "requester_swpb_used",
+    "requester_rpb_used",
+    "requester_reb_used",
+    "requester_qps_waiting",
+    "requester_timers",
+    "responder_qps_scheduled",
+    "cxtmgt_qps",
+    "cxtmgt_cqs",
+    "cxtmgt_eqs",
+    "cxtmgt_icm_pages",
+    "cxtmgt_events_waiting",
+    "v2p_mpts",
     "v2p_icm_pages",
 };
 
@@ -457,8 +463,9 @@ static void test_gauges(void)
 
         pair_connect(pair, NULL, qp[i]);
         for (unsigned n = 0; n < 3; n++) {
-            wr[n] = pair_send(pair, 0, n & 1 ? RDMA_HCA_OPCODE_RDMA_READ
-                                             : RDMA_HCA_OPCODE_RDMA_WRITE,
+            wr[n] = pair_send(pair, 0,
+                              n & 1 ? RDMA_HCA_OPCODE_RDMA_READ
+                                    : RDMA_HCA_OPCODE_RDMA_WRITE,
                               n, &sge[n], 0, 30000, 0);
         }
         g_assert_true(qp_post_send(qp[i][0], wr, 3));

@@ -15,15 +15,15 @@
 #include "lib-model.h"
 #include "lib-pair.h"
 
-#define NUM_QPS 64              /* on each side */
+#define NUM_QPS 64 /* on each side */
 #define NUM_SERVICES (RDMA_HCA_QP_ST_UD + 1)
 #define NUM_CQS 8
-#define WINDOW 16               /* messages of a QP that are not complete */
+#define WINDOW 16 /* messages of a QP that are not complete */
 #define NUM_COUNTERS 4
 #define MAX_INLINE 150
 #define MAX_HELD 64
-#define ROUND 5000              /* messages between two looks at the clock */
-#define EVENT_TURNS 61          /* turns between two looks at the events */
+#define ROUND 5000     /* messages between two looks at the clock */
+#define EVENT_TURNS 61 /* turns between two looks at the events */
 #define UD_SLOT 2048u
 #define PATIENCE (100 * NS_PER_S)
 
@@ -33,7 +33,7 @@ typedef struct Weather {
     uint32_t seed;
     unsigned messages;
     unsigned drop, duplicate, overtaken, delay, corrupt;
-    bool small_card;            /* buffers and caches are always full */
+    bool small_card; /* buffers and caches are always full */
 } Weather;
 
 /*
@@ -43,49 +43,53 @@ typedef struct Weather {
  */
 typedef struct Station {
     ModelQp model;
-    struct Station *peer;       /* the same place on the other side */
+    struct Station *peer; /* the same place on the other side */
     unsigned side;
     uint8_t service;
     uint32_t slot;
     ModelRegion near, recv, target;
-    bool lazy;                  /* often has no receive posted */
+    bool lazy; /* often has no receive posted */
     unsigned posted, sent, recv_posted, received;
-    ModelList last_read;        /* of the message before, if it was one */
+    ModelList last_read; /* of the message before, if it was one */
     uint32_t last_read_len;
-    bool queued;                /* in Storm.ready */
+    bool queued; /* in Storm.ready */
 } Station;
 
 /* A completion queue, and what its events have to be. */
 typedef struct Watch {
     Cq *cq;
-    enum { UNARMED, ARMED_ANY, ARMED_SOLICITED } arm;
-    unsigned completions, solicited;    /* since it was armed */
+    enum {
+        UNARMED,
+        ARMED_ANY,
+        ARMED_SOLICITED
+    } arm;
+    unsigned completions, solicited; /* since it was armed */
     unsigned events;
 } Watch;
 
 /* A packet that others overtake. */
 typedef struct Held {
-    unsigned overtakers;        /* still to pass it */
+    unsigned overtakers; /* still to pass it */
     bool modelled;
     ModelPacket packet;
-    uint8_t *frame;             /* with its header */
-    size_t len;                 /* of the packet */
+    uint8_t *frame; /* with its header */
+    size_t len;     /* of the packet */
 } Held;
 
 typedef struct Storm {
     const Weather *weather;
     unsigned messages;
     Pair *pair;
-    GRand *rand;                /* the traffic's */
-    GRand *dice;                /* the cable's */
+    GRand *rand; /* the traffic's */
+    GRand *dice; /* the cable's */
     Station station[2][NUM_QPS];
     Watch watch[2][NUM_CQS];
-    GHashTable *by_qpn[2];      /* Station */
-    GQueue ready;               /* Stations that may have room */
-    unsigned left[NUM_SERVICES];    /* messages to post in this round */
+    GHashTable *by_qpn[2];       /* Station */
+    GQueue ready;                /* Stations that may have room */
+    unsigned left[NUM_SERVICES]; /* messages to post in this round */
     bool last_round;
     unsigned turns;
-    bool bad;                   /* the cable, now */
+    bool bad; /* the cable, now */
     GQueue held[2];
     unsigned dropped, duplicated, overtaken, delayed, corrupted, refused;
 } Storm;
@@ -186,8 +190,8 @@ static bool leaves(Storm *s, unsigned from, const uint8_t *frame, size_t len,
     }
     sender = to->model.peer;
     if (to->service == RDMA_HCA_QP_ST_UD) {
-        Station *station = g_hash_table_lookup(
-            s->by_qpn[from], GUINT_TO_POINTER(packet.src_qp));
+        Station *station = g_hash_table_lookup(s->by_qpn[from],
+                                               GUINT_TO_POINTER(packet.src_qp));
 
         g_assert_nonnull(station);
         sender = &station->model;
@@ -219,15 +223,15 @@ static CableFate fate(Storm *s, unsigned from, uint8_t *packet, size_t len,
     }
     if (!modelled && (dice -= w->delay) < 0) {
         s->delayed++;
-        s->pair->lab->delay_ns = g_rand_int_range(s->dice, 1, 1000) *
-                                 NS_PER_US;
+        s->pair->lab->delay_ns = g_rand_int_range(s->dice, 1, 1000) * NS_PER_US;
         return CABLE_DELAY;
     }
     once = arrives(s, modelled, p);
     twice = (dice -= w->duplicate) < 0 && arrives(s, modelled, p);
     s->duplicated += once && twice;
-    return once && twice ? CABLE_DUPLICATE
-                         : once || twice ? CABLE_DELIVER : CABLE_DROP;
+    return once && twice   ? CABLE_DUPLICATE
+           : once || twice ? CABLE_DELIVER
+                           : CABLE_DROP;
 }
 
 static CableFate tap(void *opaque, unsigned from, uint8_t *packet, size_t len)
@@ -281,13 +285,14 @@ static bool is_atomic(uint8_t opcode)
 static uint8_t pick_opcode(Storm *s, uint8_t service)
 {
     static const uint8_t opcode[] = {
-        RDMA_HCA_OPCODE_SEND, RDMA_HCA_OPCODE_SEND_IMM,
+        RDMA_HCA_OPCODE_SEND,       RDMA_HCA_OPCODE_SEND_IMM,
         RDMA_HCA_OPCODE_RDMA_WRITE, RDMA_HCA_OPCODE_RDMA_WRITE_IMM,
-        RDMA_HCA_OPCODE_RDMA_READ, RDMA_HCA_OPCODE_ATOMIC_FA,
+        RDMA_HCA_OPCODE_RDMA_READ,  RDMA_HCA_OPCODE_ATOMIC_FA,
         RDMA_HCA_OPCODE_ATOMIC_CS,
     };
     static const unsigned n[] = {
-        [RDMA_HCA_QP_ST_RC] = 7, [RDMA_HCA_QP_ST_UC] = 4,
+        [RDMA_HCA_QP_ST_RC] = 7,
+        [RDMA_HCA_QP_ST_UC] = 4,
         [RDMA_HCA_QP_ST_UD] = 2,
     };
 
@@ -343,8 +348,7 @@ static Station *pick_peer(Storm *s, const Station *st)
 }
 
 /* The station's next message; @data is room for inline data. */
-static SendWr next_message(Storm *s, Station *st, ModelSend *wr,
-                           uint8_t *data)
+static SendWr next_message(Storm *s, Station *st, ModelSend *wr, uint8_t *data)
 {
     unsigned n = st->posted++;
     Station *peer;
@@ -491,8 +495,7 @@ static void serve(Storm *s, Station *st)
 
 /* ---- completions and events ---- */
 
-static void take_completion(Storm *s, unsigned side, Watch *watch,
-                            const Wc *wc)
+static void take_completion(Storm *s, unsigned side, Watch *watch, const Wc *wc)
 {
     Station *st = g_hash_table_lookup(s->by_qpn[side],
                                       GUINT_TO_POINTER(wc->qpn));
@@ -613,9 +616,9 @@ static void run_round(Storm *s, unsigned n, bool last)
 
 static uint8_t service_of(unsigned i)
 {
-    return i < NUM_QPS / 2 ? RDMA_HCA_QP_ST_RC
-                           : i < 3 * NUM_QPS / 4 ? RDMA_HCA_QP_ST_UC
-                                                 : RDMA_HCA_QP_ST_UD;
+    return i < NUM_QPS / 2       ? RDMA_HCA_QP_ST_RC
+           : i < 3 * NUM_QPS / 4 ? RDMA_HCA_QP_ST_UC
+                                 : RDMA_HCA_QP_ST_UD;
 }
 
 static void make_qp(Storm *s, unsigned side, unsigned i, uint8_t service,
@@ -623,26 +626,24 @@ static void make_qp(Storm *s, unsigned side, unsigned i, uint8_t service,
 {
     QpConfig config;
 
-    qp_config_init(&config, s->pair->pd[side],
-                   s->watch[side][i % NUM_CQS].cq);
+    qp_config_init(&config, s->pair->pd[side], s->watch[side][i % NUM_CQS].cq);
     config.service = service;
     config.sq_entries = 2 * WINDOW;
     config.rq_entries = WINDOW;
     *qp = qp_new(s->pair->drv[side], &config);
 }
 
-static ModelRegion make_region(Storm *s, const Station *st, Qp *qp,
-                               unsigned n, uint32_t access)
+static ModelRegion make_region(Storm *s, const Station *st, Qp *qp, unsigned n,
+                               uint32_t access)
 {
     ModelRegion region;
     uint64_t va = UINT64_C(0x100000000) * (qp->qpn * 4 + n) + 0x128 * n;
 
-    model_region_init(&region,
-                      mr_new(qp->drv, s->pair->pd[st->side], va,
-                             WINDOW * st->slot +
-                                 NUM_COUNTERS * sizeof(uint64_t),
-                             access),
-                      s->rand);
+    model_region_init(
+        &region,
+        mr_new(qp->drv, s->pair->pd[st->side], va,
+               WINDOW * st->slot + NUM_COUNTERS * sizeof(uint64_t), access),
+        s->rand);
     return region;
 }
 
@@ -656,8 +657,7 @@ static void make_station(Storm *s, unsigned side, unsigned i, Qp *qp,
     st->service = qp->service;
     st->slot = st->service == RDMA_HCA_QP_ST_UD ? UD_SLOT : 1024u << i % 5;
     st->lazy = st->service == RDMA_HCA_QP_ST_RC && i % 4 == 1;
-    model_qp_init(&st->model, qp, mtu,
-                  side ? attr->rq_psn : attr->sq_psn,
+    model_qp_init(&st->model, qp, mtu, side ? attr->rq_psn : attr->sq_psn,
                   side ? attr->sq_psn : attr->rq_psn);
     st->near = make_region(s, st, qp, 0, RDMA_HCA_ACCESS_LOCAL_WRITE);
     st->recv = make_region(s, st, qp, 1, RDMA_HCA_ACCESS_LOCAL_WRITE);
@@ -676,7 +676,7 @@ static void make_pair(Storm *s, unsigned i)
     make_qp(s, 1, i, service, &qp[1]);
     qp_attr_init(&attr);
     attr.mtu = service == RDMA_HCA_QP_ST_UD ? 5 : 1 + i % 5;
-    attr.timeout = 8;                   /* about a millisecond */
+    attr.timeout = 8; /* about a millisecond */
     attr.min_rnr_timer = 1;
     attr.max_rd_atomic = attr.max_dest_rd_atomic = 1 + i % HCA_MAX_RD_ATOMIC;
     attr.sq_psn = HCA_PSN_MASK - pick(s, 0, 500);
@@ -836,8 +836,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     for (unsigned i = 0; i < G_N_ELEMENTS(weathers); i++) {
-        g_autofree char *path = g_strdup_printf("/model/%s",
-                                                weathers[i].name);
+        g_autofree char *path = g_strdup_printf("/model/%s", weathers[i].name);
 
         g_test_add_data_func(path, &weathers[i], test_storm);
     }

@@ -9,6 +9,7 @@
 #define HCA_H
 
 #include "host.h"
+#include "link/fault.h"
 
 typedef struct Hca Hca;
 
@@ -69,6 +70,16 @@ void hca_uar_write(Hca *hca, uint32_t offset, uint64_t value, unsigned size);
 void hca_link_up(Hca *hca);
 void hca_link_down(Hca *hca);
 void hca_link_writable(Hca *hca);
+
+/*
+ * Put @plan, which must have passed hca_fault_check(), in the place of the
+ * last one. Its counts and its chance begin anew; packets that are held back
+ * leave. The plan outlives hca_reset().
+ */
+void hca_set_faults(Hca *hca, const HcaFaultPlan *plan);
+
+/* Capture what passes the cable from now on, by the host's capture_write. */
+void hca_start_capture(Hca *hca);
 
 /*
  * Whether the peer broke the framing, so that nothing more can be read. Look

@@ -47,6 +47,11 @@ typedef struct HcaHostOps {
      */
     ssize_t (*link_writev)(void *opaque, const struct iovec *iov, int iovcnt);
     ssize_t (*link_readv)(void *opaque, const struct iovec *iov, int iovcnt);
+    /*
+     * Append to the capture file. False: it takes no more, and the capture
+     * ends. NULL: there is none.
+     */
+    bool (*capture_write)(void *opaque, const void *data, size_t len);
     /* One trace event. NULL: nobody listens. */
     void (*trace)(void *opaque, const HcaTrace *trace);
     /* One line that the user of the machine should see. */

@@ -3,7 +3,7 @@
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run check ledger shell env build clean distclean
+.PHONY: help run check ledger loss shell env build clean distclean
 .DEFAULT_GOAL := help
 
 S := build/stamps
@@ -24,6 +24,7 @@ help:
 	@echo 'make check           the same set-up, then all tests'
 	@echo 'make check T=PATTERN only the tests whose name matches this regular expression; T=list names them'
 	@echo 'make ledger          write guest-tests/pyverbs/ledger anew: how rdma-core'\''s own tests go'
+	@echo 'make loss            goodput and retransmissions on a cable that loses packets'
 	@echo 'make shell           two guests, with their consoles'
 	@echo 'make build           set up and build only'
 	@echo 'make env             where things are, as shell variables: eval "$$(make -s env)"'
@@ -39,6 +40,9 @@ check: build $S/unit $S/python-disk
 
 ledger: build $S/python-disk
 	@guest-tests/test_pyverbs.py --ledger
+
+loss: build
+	@guest-tests/loss_figures.py
 
 shell: build
 	@guest-tests/shell.py

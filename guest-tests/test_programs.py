@@ -52,6 +52,34 @@ def test_unix_pingpong_events():
     pingpongs('unix', '-e')
 
 
+def test_unix_pingpong_uc():
+    both = pair.kept(cable='unix')
+    for options in '-s 1', '-s 4096 -n 1000', '-s 65536 -n 100', '-s 20000 -n 100 -m 256', '-e -s 4096':
+        verbs.pingpong(both.a, both.b, options, service='uc')
+
+
+def test_unix_pingpong_ud():
+    both = pair.kept(cable='unix')
+    for options in '-s 1', '-s 1024 -n 1000', '-s 2048 -n 100', '-e -s 1024':
+        verbs.pingpong(both.a, both.b, options, service='ud')
+
+
+def test_unix_perftest_uc_ud():
+    both = pair.kept(cable='unix')
+    for size, options in (65536, '-c UC'), (4096, '-c UD'):
+        verbs.bandwidth(both.b, both.a, 'ib_send_bw', size, 200, options)
+        verbs.latency(both.b, both.a, 'ib_send_lat', 64, 200, options)
+    verbs.bandwidth(both.b, both.a, 'ib_write_bw', 65536, 200, '-c UC')
+    verbs.latency(both.b, both.a, 'ib_write_lat', 64, 200, '-c UC')
+
+
+def test_unix_perftest_atomic():
+    both = pair.kept(cable='unix')
+    for operation in 'FETCH_AND_ADD', 'CMP_AND_SWAP':
+        verbs.perftest(both.b, both.a, 'ib_atomic_bw', f'-n 500 -A {operation}')
+        verbs.perftest(both.b, both.a, 'ib_atomic_lat', f'-n 500 -A {operation}')
+
+
 @tap.seconds(300)
 def test_unix_pingpong_every_mtu():
     all_mtus('unix')

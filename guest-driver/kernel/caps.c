@@ -64,14 +64,17 @@ static void rhca_decode_counts(struct rhca_caps *caps,
 			       const struct rdma_hca_dev_lim *lim)
 {
 	__be32 word = lim->max_qps_cqs_eqs_mpts;
-	u32 log_uars;
+	u32 log_pkeys, log_uars;
 
 	caps->log_qps = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_QPS);
 	caps->log_cqs = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_CQS);
 	caps->log_eqs = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_EQS);
 	caps->log_mpts = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_MPTS);
-	caps->log_pds = rhca_get(lim->max_pds_gids_pkeys,
-				 RDMA_HCA_DEV_LIM_MAX_PDS);
+	word = lim->max_pds_gids_pkeys;
+	caps->log_pds = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_PDS);
+	log_pkeys = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_PKEYS);
+	caps->num_pkeys = 1u << min_t(u32, log_pkeys,
+				      ilog2(RDMA_HCA_MAX_PKEYS));
 	word = lim->max_qp_cq_sz;
 	/* A posted count of 16 bits must tell full from empty. */
 	caps->log_max_wqes = min_t(u32, 15,

@@ -532,7 +532,7 @@ static int rhca_check_modify(struct rhca_dev *dev,
 		return -EINVAL;
 	if ((mask & IB_QP_PORT) && attr->port_num != RHCA_PORT)
 		return -EINVAL;
-	if ((mask & IB_QP_PKEY_INDEX) && attr->pkey_index)
+	if ((mask & IB_QP_PKEY_INDEX) && attr->pkey_index >= caps->num_pkeys)
 		return -EINVAL;
 	if ((mask & IB_QP_PATH_MTU) &&
 	    (attr->path_mtu < IB_MTU_256 || attr->path_mtu > caps->max_mtu))

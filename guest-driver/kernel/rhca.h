@@ -58,6 +58,7 @@ struct rhca_caps {
 	u32 reserved_pds;
 
 	u32 num_uars;
+	u32 num_pkeys;		/* places in the port's table */
 	u32 max_send_sge;
 	u32 max_recv_sge;
 	u32 max_send_wqe_size;	/* bytes */

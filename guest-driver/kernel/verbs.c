@@ -5,10 +5,8 @@
  */
 #include "rhca.h"
 
-/* The port has one P_Key and one GID until management arrives. */
-#define RHCA_NUM_PKEYS	1
+/* The port has one GID until management arrives. */
 #define RHCA_NUM_GIDS	1
-#define RHCA_PKEY	0xffff
 
 /* The core is ready for events, and for users. */
 static int rhca_enable_driver(struct ib_device *ibdev)
@@ -58,7 +56,7 @@ static int rhca_query_device(struct ib_device *ibdev,
 	attr->max_res_rd_atom = caps->max_rra * attr->max_qp;
 	attr->atomic_cap = IB_ATOMIC_HCA;
 	attr->max_ah = INT_MAX;
-	attr->max_pkeys = RHCA_NUM_PKEYS;
+	attr->max_pkeys = caps->num_pkeys;
 	attr->local_ca_ack_delay = caps->ack_delay;
 	return 0;
 }
@@ -80,6 +78,10 @@ static void rhca_decode_port(const struct rdma_hca_port *port,
 	attr->sm_lid = rhca_get(port->sm, RDMA_HCA_PORT_SM_LID);
 	attr->sm_sl = rhca_get(port->sm, RDMA_HCA_PORT_SM_SL);
 	attr->port_cap_flags = be32_to_cpu(port->cap_mask);
+	attr->bad_pkey_cntr = rhca_get(port->violations,
+				       RDMA_HCA_PORT_PKEY_VIOLATIONS);
+	attr->qkey_viol_cntr = rhca_get(port->violations,
+					RDMA_HCA_PORT_QKEY_VIOLATIONS);
 }
 
 static __be64 rhca_port_guid(const struct rdma_hca_port *port)
@@ -132,7 +134,7 @@ int rhca_query_port(struct ib_device *ibdev, u32 port,
 	if (attr->active_mtu < IB_MTU_256 || attr->active_mtu > IB_MTU_4096)
 		return -EIO;
 	attr->gid_tbl_len = RHCA_NUM_GIDS;
-	attr->pkey_tbl_len = RHCA_NUM_PKEYS;
+	attr->pkey_tbl_len = dev->caps.num_pkeys;
 	attr->max_msg_sz = 1u << dev->caps.log_max_msg;
 	rhca_keep_port(dev, attr);
 	return 0;
@@ -167,10 +169,15 @@ static int rhca_query_gid(struct ib_device *ibdev, u32 port, int index,
 static int rhca_query_pkey(struct ib_device *ibdev, u32 port, u16 index,
 			   u16 *pkey)
 {
-	if (index >= RHCA_NUM_PKEYS)
+	struct rhca_dev *dev = to_rhca(ibdev);
+	struct rdma_hca_port answer;
+	int err;
+
+	if (index >= dev->caps.num_pkeys)
 		return -EINVAL;
-	*pkey = RHCA_PKEY;
-	return 0;
+	err = rhca_read_port(dev, &answer);
+	*pkey = rhca_get(answer.pkeys[index / 2], RDMA_HCA_PORT_PKEY(index));
+	return err;
 }
 
 static int rhca_get_port_immutable(struct ib_device *ibdev, u32 port,
@@ -178,7 +185,7 @@ static int rhca_get_port_immutable(struct ib_device *ibdev, u32 port,
 {
 	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_IB;
 	immutable->gid_tbl_len = RHCA_NUM_GIDS;
-	immutable->pkey_tbl_len = RHCA_NUM_PKEYS;
+	immutable->pkey_tbl_len = to_rhca(ibdev)->caps.num_pkeys;
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 """Two guests whose cards are cabled together, with an Ethernet between them for what programs say to each other first."""
 import atexit
 import itertools
+import json
 import os
 import shutil
 import socket
@@ -20,9 +21,10 @@ def free_port():
 
 
 class Pair:
-    """Two guests, a and b. The cable is 'unix', 'tcp', or None for guests without cards. disks: as a Guest's."""
+    """Two guests, a and b. The cable is 'unix', 'tcp', or None for guests without cards. disks: as a Guest's.
+    properties: more of the cards' properties. capture: write what passes the cable, see captured()."""
 
-    def __init__(self, cable='unix', cpus=1, driver=True, append='', disks=()):
+    def __init__(self, cable='unix', cpus=1, driver=True, append='', disks=(), properties=None, capture=False):
         self.cable, self.driver = cable, driver
         self.folder = os.path.join(paths.RUN, f'pair-{os.getpid()}-{next(_numbers)}')
         port = free_port() if cable == 'tcp' else None
@@ -35,10 +37,15 @@ class Pair:
             if cable:
                 where = 'type=unix,path=cable' if cable == 'unix' else \
                     f'type=inet,host=127.0.0.1,port={port}'
+                # Two cards with the same faults are not to have the same chances.
+                device = {'driver': 'rdma-hca', 'id': 'hca0', 'cable': 'cable0', 'iothread': 'io0', 'lid': number,
+                          'fault-seed': number, **(properties or {})}
+                if capture:
+                    device['capture'] = f'guest{number}.pcapng'
                 arguments += ['-object', 'iothread,id=io0',
                               '-object', f'rdma-hca-cable,id=cable0,{where},server={"on" if listens else "off"},'
                                          'reconnect-ms=100',
-                              '-device', f'rdma-hca,id=hca0,cable=cable0,iothread=io0,lid={number}']
+                              '-device', json.dumps(device)]
             self.guests.append(Guest(f'guest{number}', self.folder, number=number, cpus=cpus, arguments=arguments,
                                      accelerator=accelerator.choose(), disks=disks,
                                      append=append if driver else f'{append} guest.driver=0'))
@@ -57,6 +64,10 @@ class Pair:
     def wait_active(self, timeout=20):
         for guest in self.guests:
             wait_port(guest, 'ACTIVE', timeout)
+
+    def captured(self, guest):
+        """The path of what the guest's card has captured."""
+        return os.path.join(self.folder, f'{guest.name}.pcapng')
 
     def stop(self, keep=False):
         """Switch both off. keep: leave their consoles and logs in the folder."""
@@ -105,7 +116,7 @@ _kept = {}
 
 def kept(**options):
     """A running pair that tests share; it is started when it is first asked for."""
-    key = tuple(sorted(options.items()))
+    key = repr(sorted(options.items()))
     if key not in _kept:
         stop_kept()  # two guests at a time are enough for a small machine
         _kept[key] = Pair(**options).start()

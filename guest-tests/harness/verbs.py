@@ -46,22 +46,23 @@ def finish(commands, timeout=90):
     return [command.wait(timeout).output for command in commands]
 
 
-def pingpong(server, client, options='', timeout=90):
-    """ibv_rc_pingpong, each side checking what it received; gives the client's microseconds an exchange."""
-    outputs = finish(start(server, client, f'ibv_rc_pingpong -d {DEVICE} -c {options}'), timeout)
+def pingpong(server, client, options='', timeout=90, service='rc'):
+    """ibv_rc_pingpong (or uc, ud), each side checking what it received; gives the client's microseconds an exchange."""
+    program = f'ibv_{service}_pingpong'
+    outputs = finish(start(server, client, f'{program} -d {DEVICE} -c {options}'), timeout)
     for output in outputs:
         if re.search('invalid data', output):
-            raise GuestError(f'ibv_rc_pingpong received wrong data:\n{output}')
+            raise GuestError(f'{program} received wrong data:\n{output}')
     match = re.search(r'iters in .* seconds = ([0-9.]+) usec/iter', outputs[0])
     if not match:
-        raise GuestError(f'ibv_rc_pingpong did not report:\n{outputs[0]}')
+        raise GuestError(f'{program} did not report:\n{outputs[0]}')
     return float(match.group(1))
 
 
 def perftest_rows(output):
-    """The rows of numbers of a perftest program's table."""
+    """The rows of numbers of a perftest program's table. Where times differ much, its standard deviation is "-nan"."""
     return [[float(word) for word in line.split()] for line in output.splitlines()
-            if re.fullmatch(r'\s*\d+\s+\d+(\s+[0-9.]+)+\s*', line)]
+            if re.fullmatch(r'\s*\d+\s+\d+(\s+([0-9.]+|-nan))+\s*', line)]
 
 
 def perftest(server, client, program, options='', timeout=90):

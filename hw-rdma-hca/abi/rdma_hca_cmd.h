@@ -254,6 +254,9 @@ struct rdma_hca_diag {
 	};
 };
 
+/* Room for P_Keys; MAX_PKEYS of QUERY_DEV_LIM says how many there are. */
+#define RDMA_HCA_MAX_PKEYS		32
+
 /* QUERY_PORT (ours): IN_MODIFIER is the port; outbox. */
 struct rdma_hca_port {
 	__be32 state;
@@ -268,8 +271,16 @@ struct rdma_hca_port {
 	__be32 guid_l;
 	__be32 mac_h;		/* bytes 0 to 3 of the MAC */
 	__be32 mac_l;		/* bytes 4 and 5 in 31:16 */
-	__be32 reserved[4];
+	__be32 violations;	/* packets with a wrong key, up to 65535 */
+	__be32 reserved[3];
+	__be32 pkeys[RDMA_HCA_MAX_PKEYS / 2];
 };
+
+/* Key @i is in word @i / 2, the even ones in the high half; 0: no key. */
+#define RDMA_HCA_PORT_PKEY(i)		((i) % 2 ? RDMA_HCA_MASK(15, 0) : \
+					RDMA_HCA_MASK(31, 16))
+#define RDMA_HCA_PORT_PKEY_VIOLATIONS	RDMA_HCA_MASK(31, 16)
+#define RDMA_HCA_PORT_QKEY_VIOLATIONS	RDMA_HCA_MASK(15, 0)
 
 #define RDMA_HCA_PORT_STATE		RDMA_HCA_MASK(3, 0)	/* enum ibv_port_state */
 #define RDMA_HCA_PORT_PHYS_STATE	RDMA_HCA_MASK(7, 4)	/* IB PortPhysicalState */

@@ -179,7 +179,7 @@ static inline bool hca_is_own_lid(const Hca *hca, uint16_t lid)
 /* GID @index of the port; the only one is made of prefix and GUID. */
 bool hca_gid(const Hca *hca, unsigned index, HcaGid *gid);
 
-/* The port's P_Key table: one entry, the default key, full member. */
+/* The P_Key table unless something else is asked for: full member. */
 #define HCA_DEFAULT_PKEY 0xffff
 
 #endif /* HCA_CARD_H */

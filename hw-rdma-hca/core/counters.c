@@ -24,6 +24,8 @@ typedef enum HcaUnit {
     UNIT_V2P,
     UNIT_PORT,
     UNIT_LINK,
+    UNIT_FAULT,
+    UNIT_CAPTURE,
     NUNITS
 } HcaUnit;
 
@@ -36,6 +38,8 @@ static const char *const unit_names[] = {
     [UNIT_V2P] = "v2p",
     [UNIT_PORT] = "port",
     [UNIT_LINK] = "link",
+    [UNIT_FAULT] = "fault",
+    [UNIT_CAPTURE] = "capture",
 };
 
 /* A counter is a uint64_t of its unit's structure; a gauge is a function. */
@@ -74,6 +78,16 @@ static const void *link_counters(const Hca *hca)
     return hca_link_counters(hca->link);
 }
 
+static const void *fault_counters(const Hca *hca)
+{
+    return hca_link_fault_counters(hca->link);
+}
+
+static const void *capture_counters(const Hca *hca)
+{
+    return hca_link_capture_counters(hca->link);
+}
+
 static HcaMqGauges mq_gauges(const Hca *hca)
 {
     HcaMqGauges gauges;
@@ -106,6 +120,8 @@ GAUGE_FN(waiting_events, hca_cxt_waiting_events(hca->cm))
 GAUGE_FN(mpts, hca_v2p_live_mpts(hca->v2p))
 GAUGE_FN(tpt_pages, hca_v2p_live_pages(hca->v2p))
 GAUGE_FN(link_up, hca_link_is_up(hca->link))
+GAUGE_FN(held, hca_link_held(hca->link))
+GAUGE_FN(captured, hca_link_is_captured(hca->link))
 
 #define COUNTER(u, get, type, n, field, t)                                     \
     {                                                                          \
@@ -155,6 +171,21 @@ GAUGE_FN(link_up, hca_link_is_up(hca->link))
             C " lines that ICM did not take")
 #define LINK(n, field, t)                                                      \
     COUNTER(LINK, link_counters, HcaLinkCounters, n, field, t)
+#define FAULT(n, field, t)                                                     \
+    COUNTER(FAULT, fault_counters, HcaFaultCounters, n, field, t)
+#define FAULTS(d, D, what)                                                     \
+    FAULT(d "_drop", injected[HCA_FAULT_##D][HCA_FAULT_DROP],                  \
+          what " packets dropped by a plan of faults"),                        \
+        FAULT(d "_duplicate", injected[HCA_FAULT_##D][HCA_FAULT_DUPLICATE],    \
+              what " packets doubled"),                                        \
+        FAULT(d "_reorder", injected[HCA_FAULT_##D][HCA_FAULT_REORDER],        \
+              what " packets held back for others to pass"),                   \
+        FAULT(d "_delay", injected[HCA_FAULT_##D][HCA_FAULT_DELAY],            \
+              what " packets held back for a time"),                           \
+        FAULT(d "_corrupt", injected[HCA_FAULT_##D][HCA_FAULT_CORRUPT],        \
+              what " packets with bits inverted")
+#define CAPTURE(n, field, t)                                                   \
+    COUNTER(CAPTURE, capture_counters, HcaCaptureCounters, n, field, t)
 
 /* Append only: a row's number is DIAG_RPRT's. */
 static const Row table[] = {
@@ -448,6 +479,14 @@ static const Row table[] = {
     LINK("rx_frame_errors", rx_frame_errors, "breaks of the framing"),
     LINK("rx_marked_bad", rx_marked_bad, "packets marked bad by the peer"),
     LINK("loopback_packets", loopback_packets, "packets to the own LID"),
+
+    FAULTS("tx", TX, "sent"),
+    FAULTS("rx", RX, "received"),
+    FAULT("held_full", held_full, "packets not held back for want of room"),
+    GAUGE(FAULT, "held", INSTANT, held, "packets held back"),
+    GAUGE(CAPTURE, "on", INSTANT, captured, "1 while packets are captured"),
+    CAPTURE("packets", packets, "packets captured"),
+    CAPTURE("bytes", bytes, "bytes of the capture's file"),
 };
 
 unsigned hca_counters_number(void)

@@ -238,6 +238,7 @@ void hca_link_down(Hca *hca)
 void hca_link_writable(Hca *hca)
 {
     hca_link_flush(hca->link);
+    hca_link_flush_capture(hca->link);
 }
 
 bool hca_link_failed(const Hca *hca)
@@ -262,9 +263,17 @@ static bool is_response(const HcaPacket *packet)
     return operation >= HCA_READ_RESP_FIRST && operation <= HCA_ATOMIC_ACK;
 }
 
-static bool pkey_matches(uint16_t a, uint16_t b)
+/* By LID, and if there is a GRH by GID (IBA 9.6.1). */
+static bool is_for_us(const Hca *hca, const HcaPacket *packet)
 {
-    return ((a ^ b) & 0x7fff) == 0 && ((a | b) & 0x8000);
+    HcaGid gid;
+
+    if (!packet->has_grh) {
+        return hca_is_own_lid(hca, packet->dlid);
+    }
+    hca_gid(hca, 0, &gid);
+    return hca_is_own_lid(hca, packet->dlid) &&
+           !memcmp(&packet->dgid, &gid, sizeof(gid));
 }
 
 /* The checks of a response that do not depend on what is outstanding. */
@@ -275,9 +284,9 @@ static void dispatch_response(Hca *hca, HcaQp *qp, const HcaPacket *packet)
         hca_drop(hca, packet, HCA_DROP_QP_STATE);
     } else if (qp->service != RDMA_HCA_QP_ST_RC) {
         hca_drop(hca, packet, HCA_DROP_SERVICE);
-    } else if (!pkey_matches(packet->pkey, qp->pkey)) {
+    } else if (!hca_pkey_match(packet->pkey, qp->pkey)) {
         hca_drop(hca, packet, HCA_DROP_PKEY);
-    } else if (packet->slid != qp->path.dlid) {
+    } else if (!hca_qp_is_peer(qp, packet)) {
         hca_drop(hca, packet, HCA_DROP_SOURCE);
     } else {
         hca_requester_receive(hca, qp, packet);
@@ -298,7 +307,7 @@ static void dispatch(Hca *hca, const HcaPacket *packet)
 {
     HcaQp *qp;
 
-    if (!hca_is_own_lid(hca, packet->dlid)) {
+    if (!is_for_us(hca, packet)) {
         hca_drop(hca, packet, HCA_DROP_LID);
         return;
     }
@@ -409,12 +418,22 @@ static bool run_requests(Hca *hca)
 static void set_alarm(Hca *hca)
 {
     const HcaTimerHeap *heap = &hca->timers;
-    int64_t at = heap->count ? heap->slot[0]->timer_at : INT64_MAX;
+    int64_t at = hca_link_deadline(hca->link);
 
+    if (heap->count) {
+        at = MIN(at, heap->slot[0]->timer_at);
+    }
     if (at != hca->alarm) {
         hca->alarm = at;
         hca->ops->timer_mod(hca->opaque, at);
     }
+}
+
+/* Whether QPs that found the link's buffer full can go on: it was emptied. */
+static bool may_go_on(const Hca *hca)
+{
+    return (hca->send_queue.length || hca->resp_queue.length) &&
+           hca_link_can_send(hca->link, false);
 }
 
 bool hca_run(Hca *hca)
@@ -426,14 +445,29 @@ bool hca_run(Hca *hca)
         g_atomic_int_set((gint *)&hca->reset, 0);
     }
     hca_ceu_run(hca->ceu);
+    hca_link_tick(hca->link);
     more = run_receive(hca);
     watch_port(hca);
     more |= run_timers(hca);
     more |= run_responses(hca);
     more |= run_requests(hca);
     hca_link_flush(hca->link);
+    hca_link_flush_capture(hca->link);
     set_alarm(hca);
-    return more || hca_link_rx_pending(hca->link);
+    return more || hca_link_rx_pending(hca->link) || may_go_on(hca);
+}
+
+/* Faults and capture */
+
+void hca_set_faults(Hca *hca, const HcaFaultPlan *plan)
+{
+    hca_link_set_faults(hca->link, plan);
+    set_alarm(hca);             /* what was held back leaves now */
+}
+
+void hca_start_capture(Hca *hca)
+{
+    hca_link_start_capture(hca->link);
 }
 
 /* Registers and doorbells */
@@ -525,9 +559,55 @@ void hca_config_init(HcaConfig *config)
         .swpb_elements = 4096,
         .lid = 1,
         .max_mtu = 5,
+        .num_pkeys = 1,
+        .pkeys = { HCA_DEFAULT_PKEY },
         .guid = 0x525400fffe000001ull,
         .num_vectors = RDMA_HCA_MAX_EQS,
     };
+}
+
+/* Whether each entry of the P_Key table is of a partition (IBA 10.9.1.2). */
+static const char *pkeys_check(const HcaConfig *c)
+{
+    if (c->num_pkeys < 1 || c->num_pkeys > RDMA_HCA_MAX_PKEYS) {
+        return "pkeys must be from 1 to 32 keys";
+    }
+    for (unsigned i = 0; i < c->num_pkeys; i++) {
+        if (!(c->pkeys[i] & 0x7fff)) {
+            return "pkeys must be 16-bit P_Keys, other than 0 and 0x8000, "
+                   "separated by colons";
+        }
+    }
+    return NULL;
+}
+
+/* A P_Key in the way that C writes numbers; 0: it is none. */
+static uint16_t parse_pkey(const char *text)
+{
+    guint64 value;
+    char *end;
+
+    if (!g_ascii_isdigit(text[0])) {
+        return 0;
+    }
+    value = g_ascii_strtoull(text, &end, 0);
+    return !*end && value <= UINT16_MAX ? value : 0;
+}
+
+const char *hca_config_set_pkeys(HcaConfig *config, const char *list)
+{
+    g_auto(GStrv) text = g_strsplit(list, ":", RDMA_HCA_MAX_PKEYS + 1);
+    unsigned n = g_strv_length(text);
+
+    if (n > RDMA_HCA_MAX_PKEYS) {
+        return "pkeys takes no more than 32 keys";
+    }
+    config->num_pkeys = n;
+    memset(config->pkeys, 0, sizeof(config->pkeys));
+    for (unsigned i = 0; i < n; i++) {
+        config->pkeys[i] = parse_pkey(text[i]);
+    }
+    return pkeys_check(config);
 }
 
 static bool is_power_of_two(uint32_t n)
@@ -591,7 +671,7 @@ const char *hca_config_check(const HcaConfig *c)
     if (c->num_vectors < 1 || c->num_vectors > 2048) {
         return "vectors must be from 1 to 2048";
     }
-    return NULL;
+    return pkeys_check(c);
 }
 
 Hca *hca_new(const HcaConfig *config, const HcaHostOps *ops, void *opaque)
@@ -606,9 +686,10 @@ Hca *hca_new(const HcaConfig *config, const HcaHostOps *ops, void *opaque)
         .num_uars = RDMA_HCA_NUM_UARS,
         .max_mtu = config->max_mtu,
         .lid = config->lid,
-        .pkey = HCA_DEFAULT_PKEY,
+        .num_pkeys = config->num_pkeys,
     };
 
+    memcpy(cxt.pkeys, config->pkeys, sizeof(cxt.pkeys));
     hca->config = *config;
     hca->ops = ops;
     hca->opaque = opaque;

@@ -8,6 +8,7 @@
 #ifndef HCA_H
 #define HCA_H
 
+#include "../abi/rdma_hca_cmd.h"
 #include "host.h"
 #include "link/fault.h"
 
@@ -29,12 +30,20 @@ typedef struct HcaConfig {
     uint32_t swpb_elements;     /* 4096, send/write packet buffer, 256 bits */
     uint16_t lid;               /* 1..0xbfff */
     uint8_t max_mtu;            /* IB MTU code 1..5 (256..4096) */
+    uint32_t num_pkeys;         /* entries of the P_Key table, 1 */
+    uint16_t pkeys[RDMA_HCA_MAX_PKEYS]; /* 0xffff; top bit: full member */
     uint64_t guid;              /* node and port GUID, EUI-64 */
     uint32_t num_vectors;       /* MSI-X messages of the function */
 } HcaConfig;
 
 /* The documents' sizes. */
 void hca_config_init(HcaConfig *config);
+
+/*
+ * Take the P_Key table from @list: keys separated by colons, as in
+ * "0xffff:0x8001". What is wrong with it, as by hca_config_check().
+ */
+const char *hca_config_set_pkeys(HcaConfig *config, const char *list);
 
 /*
  * What is wrong with @config: a sentence naming the field and its limits, in
@@ -78,7 +87,10 @@ void hca_link_writable(Hca *hca);
  */
 void hca_set_faults(Hca *hca, const HcaFaultPlan *plan);
 
-/* Capture what passes the cable from now on, by the host's capture_write. */
+/*
+ * Capture what passes the cable from now on, by the host's capture_write,
+ * until that takes no more. hca_reset() does not end it.
+ */
 void hca_start_capture(Hca *hca);
 
 /*

@@ -23,7 +23,8 @@
     X(CQ_ERROR)         /* cqn; syndrome */                                    \
     X(EQE)              /* eqn; type, number */                                \
     X(V2P_ERROR)        /* key; HcaV2pState, va, length */                     \
-    X(LINK)             /* 0; 1 up 0 down */
+    X(LINK)             /* 0; 1 up 0 down */                                   \
+    X(FAULT)            /* qpn of BTH or 0; HcaFaultDirection, -Action, rule */
 
 typedef enum HcaTraceEvent {
 #define HCA_TRACE_ENUM(name) HCA_TRACE_##name,

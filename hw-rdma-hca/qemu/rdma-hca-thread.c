@@ -12,7 +12,6 @@
 #include "qemu/main-loop.h"
 #include "qemu/timer.h"
 #include "rdma-hca-thread.h"
-#include "system/runstate.h"
 #include "trace.h"
 
 #define WARN_INTERVAL_NS NANOSECONDS_PER_SECOND
@@ -206,6 +205,18 @@ static ssize_t host_link_readv(void *opaque, const struct iovec *iov,
                          : -EPIPE;
 }
 
+static bool host_capture_write(void *opaque, const void *data, size_t len)
+{
+    RdmaHcaThread *thread = opaque;
+
+    if (qemu_write_full(thread->capture_fd, data, len) == len) {
+        return true;
+    }
+    warn_report("rdma-hca %s: cannot write the capture: %s", thread->name,
+                strerror(errno));
+    return false;
+}
+
 /* A hostile guest or peer must not fill the user's disk: a line a second. */
 static void host_warn(void *opaque, const char *message)
 {
@@ -233,6 +244,7 @@ static const HcaHostOps host_ops = {
     .timer_mod = host_timer_mod,
     .link_writev = host_link_writev,
     .link_readv = host_link_readv,
+    .capture_write = host_capture_write,
     .trace = rdma_hca_trace,
     .warn = host_warn,
 };
@@ -415,6 +427,40 @@ void rdma_hca_thread_counters(RdmaHcaThread *thread, HcaCounterFn *fn,
     sync_call(thread, do_counters, &call);
 }
 
+static void do_set_faults(RdmaHcaThread *thread, void *opaque)
+{
+    core_enter(thread);
+    hca_set_faults(thread->hca, opaque);
+    core_leave(thread);
+    qemu_bh_schedule(thread->run_bh);
+}
+
+void rdma_hca_thread_set_faults(RdmaHcaThread *thread, const HcaFaultPlan *plan)
+{
+    HcaFaultPlan copy = *plan;
+
+    sync_call(thread, do_set_faults, &copy);
+}
+
+static void do_capture(RdmaHcaThread *thread, void *opaque)
+{
+    core_enter(thread);
+    hca_start_capture(thread->hca);
+    core_leave(thread);
+}
+
+bool rdma_hca_thread_capture(RdmaHcaThread *thread, const char *path,
+                             Error **errp)
+{
+    thread->capture_fd = qemu_create(path, O_WRONLY | O_TRUNC | O_BINARY, 0644,
+                                     errp);
+    if (thread->capture_fd < 0) {
+        return false;
+    }
+    sync_call(thread, do_capture, NULL);
+    return true;
+}
+
 void rdma_hca_thread_set_running(RdmaHcaThread *thread, bool running)
 {
     if (running == thread->running) {
@@ -467,6 +513,7 @@ bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
     thread->name = qdev_get_human_name(DEVICE(pci));
     thread->cable = cable;
     thread->running = false;
+    thread->capture_fd = -1;
     thread->num_vectors = config->num_vectors;
     thread->vectors = bitmap_new(thread->num_vectors);
     thread->ring.produced = thread->ring.consumed = 0;
@@ -479,13 +526,15 @@ bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
     thread->hca = hca_new(config, &host_ops, thread);
     rdma_hca_ram_init(&thread->ram, pci_get_address_space(pci), "rdma-hca",
                       ram_changed, thread);
-    rdma_hca_thread_set_running(thread, runstate_is_running());
     return true;
 }
 
 void rdma_hca_thread_finish(RdmaHcaThread *thread)
 {
     sync_call(thread, do_finish, NULL);
+    if (thread->capture_fd >= 0) {
+        close(thread->capture_fd);
+    }
     rdma_hca_ram_cleanup(&thread->ram);
     qemu_bh_delete(thread->msix_bh);
     /* An interrupt being delivered may have led here. */

@@ -54,6 +54,7 @@ typedef struct RdmaHcaThread {
     QEMUBH *run_bh;         /* in the card's thread */
     bool running;           /* changed with the BQL, in the card's thread */
     bool link_up;           /* atomic */
+    int capture_fd;         /* -1: there is none */
 
     /* The thread's own. */
     QEMUTimer *timer;
@@ -67,7 +68,8 @@ typedef struct RdmaHcaThread {
  * All of these are called with the BQL held, from outside the card's thread.
  *
  * rdma_hca_thread_start(): make a card with @config in the thread of
- * @iothread (NULL: one of its own), plugged into @cable (or NULL).
+ * @iothread (NULL: one of its own), plugged into @cable (or NULL). It stands
+ * still until rdma_hca_thread_set_running().
  * rdma_hca_thread_finish(): free it all; only after a successful start.
  */
 bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
@@ -91,6 +93,17 @@ void rdma_hca_thread_doorbell(RdmaHcaThread *thread,
 /* Call @fn for each counter, in the card's thread, all at one moment. */
 void rdma_hca_thread_counters(RdmaHcaThread *thread, HcaCounterFn *fn,
                               void *opaque);
+
+/* Have faults happen on the cable as @plan says, which has been checked. */
+void rdma_hca_thread_set_faults(RdmaHcaThread *thread,
+                                const HcaFaultPlan *plan);
+
+/*
+ * Write what passes the cable to a new file @path, until
+ * rdma_hca_thread_finish(). Once at most.
+ */
+bool rdma_hca_thread_capture(RdmaHcaThread *thread, const char *path,
+                             Error **errp);
 
 /* Have hca_run() called. */
 void rdma_hca_thread_kick(RdmaHcaThread *thread);

@@ -48,6 +48,7 @@ void rdma_hca_trace(void *opaque, const HcaTrace *trace)
     FORWARD2(EQE, eqe);
     FORWARD3(V2P_ERROR, v2p_error);
     FORWARD1(LINK, link);
+    FORWARD3(FAULT, fault);
     case HCA_TRACE_NEVENTS:
         break;
     }

@@ -14,8 +14,11 @@
 #include "hw/qdev-properties.h"
 #include "migration/blocker.h"
 #include "qapi/error.h"
+#include "qapi/qapi-visit-rdma-hca.h"
+#include "qapi/visitor-impl.h"
 #include "qemu/module.h"
 #include "qemu/uuid.h"
+#include "rdma-hca-faults.h"
 #include "rdma-hca.h"
 #include "system/runstate.h"
 #include "system/system.h"
@@ -38,6 +41,10 @@ struct RdmaHcaState {
     uint32_t max_mtu;           /* bytes */
     RdmaHcaCable *cable;
     IOThread *iothread;
+    RdmaHcaFaultList *faults;
+    uint32_t fault_seed;
+    char *capture;
+    char *pkeys;
 
     MemoryRegion bar0;
     MemoryRegion bar2;
@@ -195,7 +202,10 @@ static bool check_properties(RdmaHcaState *s, Error **errp)
     s->config.max_mtu = ctz32(s->max_mtu) - 7;
     s->config.lid = s->lid ? s->lid : default_lid(s);
     s->config.guid = s->guid ? s->guid : default_guid(s);
-    message = hca_config_check(&s->config);
+    message = s->pkeys ? hca_config_set_pkeys(&s->config, s->pkeys) : NULL;
+    if (!message) {
+        message = hca_config_check(&s->config);
+    }
     if (message) {
         error_setg(errp, "%s", message);
     }
@@ -212,6 +222,73 @@ static bool check_place(RdmaHcaState *s, Error **errp)
         return false;
     }
     return true;
+}
+
+/* Take over @faults and @seed, at once if the card is there, or fail. */
+static bool change_faults(RdmaHcaState *s, const RdmaHcaFaultList *faults,
+                          uint32_t seed, Error **errp)
+{
+    HcaFaultPlan plan;
+
+    if (!rdma_hca_fault_plan(faults, seed, &plan, errp)) {
+        return false;
+    }
+    if (s->alive) {
+        rdma_hca_thread_set_faults(&s->thread, &plan);
+    }
+    return true;
+}
+
+static void get_faults(Object *obj, Visitor *v, const char *name, void *opaque,
+                       Error **errp)
+{
+    visit_type_RdmaHcaFaultList(v, name, &RDMA_HCA(obj)->faults, errp);
+}
+
+static void set_faults(Object *obj, Visitor *v, const char *name, void *opaque,
+                       Error **errp)
+{
+    RdmaHcaState *s = RDMA_HCA(obj);
+    RdmaHcaFaultList *faults;
+
+    /* QEMU's visitor of a plain string has no function for structures. */
+    if (!v->start_struct) {
+        error_setg(errp, "faults needs JSON");
+        return;
+    }
+    if (!visit_type_RdmaHcaFaultList(v, name, &faults, errp)) {
+        return;
+    }
+    if (!change_faults(s, faults, s->fault_seed, errp)) {
+        qapi_free_RdmaHcaFaultList(faults);
+        return;
+    }
+    qapi_free_RdmaHcaFaultList(s->faults);
+    s->faults = faults;
+}
+
+static void release_faults(Object *obj, const char *name, void *opaque)
+{
+    qapi_free_RdmaHcaFaultList(RDMA_HCA(obj)->faults);
+    RDMA_HCA(obj)->faults = NULL;
+}
+
+static void get_fault_seed(Object *obj, Visitor *v, const char *name,
+                           void *opaque, Error **errp)
+{
+    visit_type_uint32(v, name, &RDMA_HCA(obj)->fault_seed, errp);
+}
+
+static void set_fault_seed(Object *obj, Visitor *v, const char *name,
+                           void *opaque, Error **errp)
+{
+    RdmaHcaState *s = RDMA_HCA(obj);
+    uint32_t seed;
+
+    if (visit_type_uint32(v, name, &seed, errp) &&
+        change_faults(s, s->faults, seed, errp)) {
+        s->fault_seed = seed;
+    }
 }
 
 /* ---- life ---- */
@@ -244,6 +321,25 @@ static bool init_capabilities(RdmaHcaState *s, Error **errp)
     return true;
 }
 
+/* The card with all that it has before the guest may use it. */
+static bool start_thread(RdmaHcaState *s, Error **errp)
+{
+    HcaFaultPlan plan;
+
+    if (!rdma_hca_thread_start(&s->thread, PCI_DEVICE(s), &s->config,
+                               s->iothread, s->cable, errp)) {
+        return false;
+    }
+    if (s->capture && !rdma_hca_thread_capture(&s->thread, s->capture, errp)) {
+        rdma_hca_thread_finish(&s->thread);
+        return false;
+    }
+    rdma_hca_fault_plan(s->faults, s->fault_seed, &plan, &error_abort);
+    rdma_hca_thread_set_faults(&s->thread, &plan);
+    rdma_hca_thread_set_running(&s->thread, runstate_is_running());
+    return true;
+}
+
 static void rdma_hca_realize(PCIDevice *pci, Error **errp)
 {
     RdmaHcaState *s = RDMA_HCA(pci);
@@ -259,8 +355,7 @@ static void rdma_hca_realize(PCIDevice *pci, Error **errp)
     if (!init_capabilities(s, errp)) {
         goto del_blocker;
     }
-    if (!rdma_hca_thread_start(&s->thread, pci, &s->config, s->iothread,
-                               s->cable, errp)) {
+    if (!start_thread(s, errp)) {
         goto uninit_msix;
     }
     register_bars(s);
@@ -346,7 +441,18 @@ static const Property rdma_hca_properties[] = {
     CONFIG_UINT32("rpb-elements", rpb_elements),
     CONFIG_UINT32("reb-elements", reb_elements),
     CONFIG_UINT32("swpb-elements", swpb_elements),
+    DEFINE_PROP_STRING("capture", RdmaHcaState, capture),
+    DEFINE_PROP_STRING("pkeys", RdmaHcaState, pkeys),
 };
+
+/* Unlike the others, these may be written while the machine runs. */
+static void add_fault_properties(ObjectClass *klass)
+{
+    object_class_property_add(klass, "faults", "RdmaHcaFaultList", get_faults,
+                              set_faults, release_faults, NULL);
+    object_class_property_add(klass, "fault-seed", "uint32", get_fault_seed,
+                              set_fault_seed, NULL, NULL);
+}
 
 static const struct {
     const char *name;
@@ -371,6 +477,10 @@ static const struct {
     { "rpb-elements", "Elements of the read packet buffer" },
     { "reb-elements", "Elements of the read entry buffer" },
     { "swpb-elements", "Elements of the send and write packet buffer" },
+    { "capture", "File for what passes the cable (pcapng)" },
+    { "pkeys", "The port's P_Key table, as in 0xffff:0x8001" },
+    { "faults", "What goes wrong on the cable: [{\"action\":...},...]" },
+    { "fault-seed", "What the chances of the faults begin with" },
 };
 
 static void describe_properties(ObjectClass *klass)
@@ -399,6 +509,7 @@ static void rdma_hca_class_init(ObjectClass *klass, void *data)
     dc->desc = "RDMA host channel adapter (InfiniBand)";
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
     device_class_set_props(dc, rdma_hca_properties);
+    add_fault_properties(klass);
     describe_properties(klass);
     object_class_property_add_bool(klass, "link-up", get_link_up, NULL);
     object_class_property_set_description(

@@ -44,6 +44,12 @@ static void reserved_limits(struct rdma_hca_dev_lim *lim)
     lim->reserved_pd_lkey = BE(LIM(RESERVED_PD, 0) | LIM(RESERVED_LKEY, 0));
 }
 
+/* The table has room for a power of two of keys; the rest of it is empty. */
+static unsigned log_pkeys(const HcaConfig *config)
+{
+    return config->num_pkeys > 1 ? g_bit_storage(config->num_pkeys - 1) : 0;
+}
+
 static void table_limits(struct rdma_hca_dev_lim *lim, const HcaConfig *config)
 {
     uint64_t icm = (uint64_t)HCA_ICM_MAX_PAGES << RDMA_HCA_ICM_PAGE_SHIFT;
@@ -54,7 +60,8 @@ static void table_limits(struct rdma_hca_dev_lim *lim, const HcaConfig *config)
         BE(LIM(MAX_QPS, config->log_qps) | LIM(MAX_CQS, config->log_cqs) |
            LIM(MAX_EQS, config->log_eqs) | LIM(MAX_MPTS, config->log_mpts));
     lim->max_pds_gids_pkeys = BE(LIM(MAX_PDS, config->log_pds) |
-                                 LIM(MAX_GIDS, 0) | LIM(MAX_PKEYS, 0));
+                                 LIM(MAX_GIDS, 0) |
+                                 LIM(MAX_PKEYS, log_pkeys(config)));
     lim->mtt_seg_sz = BE(LIM(MTT_SEG_SZ, RDMA_HCA_MTT_SIZE));
     lim->qpc_cqc_entry_sz = BE(LIM(QPC_SZ, RDMA_HCA_QPC_SIZE) |
                                LIM(CQC_SZ, RDMA_HCA_CQC_SIZE));
@@ -130,6 +137,24 @@ static uint32_t port_state(const HcaCeu *ceu)
            RDMA_HCA_PREP(RDMA_HCA_PORT_PHYS_STATE, phys);
 }
 
+/* IBA 14.2.5.6: these counters stay at their greatest value. */
+static uint32_t violations(const HcaCounters *counters)
+{
+    uint64_t pkey = MIN(counters->drops[HCA_DROP_PKEY], UINT16_MAX);
+    uint64_t qkey = MIN(counters->drops[HCA_DROP_QKEY], UINT16_MAX);
+
+    return RDMA_HCA_PREP(RDMA_HCA_PORT_PKEY_VIOLATIONS, pkey) |
+           RDMA_HCA_PREP(RDMA_HCA_PORT_QKEY_VIOLATIONS, qkey);
+}
+
+static void port_pkeys(struct rdma_hca_port *port, const HcaConfig *config)
+{
+    for (unsigned i = 0; i < config->num_pkeys; i++) {
+        port->pkeys[i / 2] |=
+            BE(RDMA_HCA_PREP(RDMA_HCA_PORT_PKEY(i), config->pkeys[i]));
+    }
+}
+
 uint8_t hca_ceu_query_port(HcaCeu *ceu, HcaCommand *cmd)
 {
     const HcaConfig *config = &ceu->hca->config;
@@ -149,6 +174,8 @@ uint8_t hca_ceu_query_port(HcaCeu *ceu, HcaCommand *cmd)
            RDMA_HCA_PREP(RDMA_HCA_PORT_MAX_VL, VL_CAP_VL0));
     port->lid = BE(RDMA_HCA_PREP(RDMA_HCA_PORT_LID, config->lid));
     port->link_layer = BE(RDMA_HCA_LINK_LAYER_IB);
+    port->violations = BE(violations(&ceu->hca->counters));
+    port_pkeys(port, config);
     /* Prefix and GUID are the GID's halves, in the order of the mailbox. */
     memcpy(&port->gid_prefix_h, gid.raw, sizeof(gid.raw));
     return RDMA_HCA_STAT_OK;

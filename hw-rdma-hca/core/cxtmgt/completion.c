@@ -87,6 +87,25 @@ static HcaReqTransState step(Chain *chain, HcaReqTransState state)
     }
 }
 
+/*
+ * Completions of @qp cannot be told any more: beside the CQ's error an error
+ * of its work queue, once (IBA 11.6.3.2).
+ */
+static void cq_lost(HcaCxtMgt *cm, HcaQp *qp)
+{
+    HcaEvent event = {
+        .type = RDMA_HCA_EVENT_WQ_CATAS_ERROR,
+        .number = qp->qpn,
+    };
+
+    cm->counters.cqes_lost++;
+    if (qp->state != RDMA_HCA_QP_STATE_RST &&
+        qp->state != RDMA_HCA_QP_STATE_ERR) {
+        hca_eq_event(cm, &event);
+        hca_qp_set_state(cm, qp, RDMA_HCA_QP_STATE_ERR);
+    }
+}
+
 void hca_cq_post(HcaCxtMgt *cm, HcaV2pChannel channel, HcaQp *qp, uint32_t cqn,
                  const struct rdma_hca_cqe *cqe, bool solicited)
 {
@@ -106,9 +125,6 @@ void hca_cq_post(HcaCxtMgt *cm, HcaV2pChannel channel, HcaQp *qp, uint32_t cqn,
         state = next;
     }
     if (chain.lost) {
-        cm->counters.cqes_lost++;
-        if (qp->state != RDMA_HCA_QP_STATE_RST) {
-            hca_qp_set_state(cm, qp, RDMA_HCA_QP_STATE_ERR);
-        }
+        cq_lost(cm, qp);
     }
 }

@@ -100,7 +100,8 @@ typedef struct HcaCxtConfig {
     uint32_t num_uars;
     uint8_t max_mtu;            /* IB MTU code */
     uint16_t lid;
-    uint16_t pkey;              /* entry 0 of the port's table, the only one */
+    unsigned num_pkeys;         /* entries of the port's P_Key table */
+    uint16_t pkeys[RDMA_HCA_MAX_PKEYS];
 } HcaCxtConfig;
 
 HcaCxtMgt *hca_cxtmgt_new(const HcaCxtConfig *config, HcaV2p *v2p,

@@ -7,6 +7,8 @@
 #ifndef HCA_QP_H
 #define HCA_QP_H
 
+#include <string.h>
+
 #include <glib.h>
 
 #include "../../abi/rdma_hca_cxt.h"
@@ -264,5 +266,21 @@ struct HcaQp {
     int timer_slot;             /* place in the timer heap, -1: none */
     int64_t timer_at;
 };
+
+/*
+ * Whether a packet comes from the peer that @qp is connected to (IBA 9.6.1).
+ * A datagram comes from anybody.
+ */
+static inline bool hca_qp_is_peer(const HcaQp *qp, const HcaPacket *packet)
+{
+    const HcaPath *path = &qp->path;
+
+    if (qp->service == RDMA_HCA_QP_ST_UD) {
+        return true;
+    }
+    return packet->slid == path->dlid &&
+           (!packet->has_grh || !path->grh ||
+            !memcmp(&packet->sgid, &path->dgid, sizeof(path->dgid)));
+}
 
 #endif /* HCA_QP_H */

@@ -294,7 +294,7 @@ uint8_t hca_qp_check(HcaCxtMgt *cm, const struct rdma_hca_qpc *qpc,
         ok &= create_ok(cm, qpc);
     }
     if (attrs & ATTR(PKEY_INDEX)) {
-        ok &= GET(PKEY_INDEX, port) == 0;
+        ok &= GET(PKEY_INDEX, port) < cm->config.num_pkeys;
     }
     if (attrs & ATTR(PORT)) {
         ok &= GET(PORT, port) == RDMA_HCA_NUM_PORTS;
@@ -371,8 +371,8 @@ void hca_qp_decode(const HcaCxtMgt *cm, HcaQp *qp,
     qp->pd = be(qpc->pd);
     qp->uar = GET(UAR, be(qpc->usr_page));
     qp->remote_qpn = be(qpc->remote_qpn);
-    qp->pkey = cm->config.pkey;
     qp->pkey_index = GET(PKEY_INDEX, port);
+    qp->pkey = cm->config.pkeys[qp->pkey_index];
     qp->port = GET(PORT, port);
     qp->qkey = be(qpc->qkey);
     qp->access = GET(ACCESS, params);

@@ -15,10 +15,22 @@
 
 typedef struct HcaCapture HcaCapture;
 
+/* How packets lie in the file: link types of pcap. */
+typedef enum HcaCaptureLinkType {
+    HCA_CAPTURE_ETHERNET = 1,
+    HCA_CAPTURE_IB = 197, /* ERF, records of type 21 (InfiniBand) */
+} HcaCaptureLinkType;
+
+typedef struct HcaCaptureCounters {
+    uint64_t packets;
+    uint64_t bytes; /* of the file */
+} HcaCaptureCounters;
+
 /* Nothing is captured until hca_capture_start(), which writes the header. */
 HcaCapture *hca_capture_new(const HcaHostOps *ops, void *opaque);
+/* Hands over what is buffered. */
 void hca_capture_free(HcaCapture *capture);
-void hca_capture_start(HcaCapture *capture);
+void hca_capture_start(HcaCapture *capture, HcaCaptureLinkType link_type);
 bool hca_capture_is_on(const HcaCapture *capture);
 
 /* @comment: NULL if there is nothing to say. */
@@ -27,5 +39,8 @@ void hca_capture_packet(HcaCapture *capture, bool sent, const uint8_t *packet,
 
 /* Hand what is buffered to the host. */
 void hca_capture_flush(HcaCapture *capture);
+
+const HcaCaptureCounters *hca_capture_counters(const HcaCapture *capture);
+void hca_capture_reset_counters(HcaCapture *capture);
 
 #endif /* HCA_LINK_CAPTURE_H */

@@ -11,13 +11,15 @@
  * Receive. One read fills a buffer with as many packets as there are; they are
  * handed out where they lie.
  *
- * All memory is allocated by hca_link_new(). The virtual lane is carried, but
- * all lanes share one queue.
+ * All memory is allocated by hca_link_new(), but for that of a plan of faults
+ * and a capture. The virtual lane is carried, but all lanes share one queue.
  */
 #include <errno.h>
 #include <glib.h>
 #include <string.h>
 
+#include "capture.h"
+#include "fault_int.h"
 #include "framing.h"
 #include "link.h"
 #include "loopback.h"
@@ -28,26 +30,35 @@
 #define RX_READS 16
 /* While the cable is silent it is asked once in so many loopback packets. */
 #define RX_REST 64
+/* Packets that faults may swallow while one is looked for. */
+#define RX_SWALLOW 128
 
 struct HcaLink {
     const HcaHostOps *ops;
     void *opaque;
     HcaLoopback *loopback;
+    HcaInjector *faults;
+    HcaCapture *capture;
     HcaLinkCounters counters;
 
-    bool up;                    /* there is a stream */
-    bool greeted;               /* the peer's greeting has arrived */
-    bool rx_failed;             /* the peer broke the framing */
-    bool tx_failed;             /* the stream takes nothing, for good */
-    bool rx_unfinished;         /* stopped reading before the cable was empty */
-    bool loopback_turn;         /* who was asked first last time */
-    unsigned rx_rest;           /* loopback packets before the next read */
+    bool up;                 /* there is a stream */
+    bool greeted;            /* the peer's greeting has arrived */
+    bool rx_failed;          /* the peer broke the framing */
+    bool tx_failed;          /* the stream takes nothing, for good */
+    bool rx_unfinished;      /* stopped reading before the cable was empty */
+    bool loopback_turn;      /* who was asked first last time */
+    unsigned rx_rest;        /* loopback packets before the next read */
+    unsigned rx_swallowed;   /* by faults, since a packet was asked for */
+    const uint8_t *rx_again; /* handed out, to be so once more */
+    size_t rx_again_len;
+    HcaFault rx_again_fault;
+    HcaHeld *rx_lent; /* where the packet handed out last lies */
 
-    size_t rx_at;               /* first byte not handed out */
-    size_t rx_end;              /* after the last byte received */
-    bool tx_blocked;            /* the cable did not take all */
-    size_t tx_at;               /* first byte that the cable did not take */
-    size_t tx_end;              /* after the last byte of a whole packet */
+    size_t rx_at;    /* first byte not handed out */
+    size_t rx_end;   /* after the last byte received */
+    bool tx_blocked; /* the cable did not take all */
+    size_t tx_at;    /* first byte that the cable did not take */
+    size_t tx_end;   /* after the last byte of a whole packet */
 
     uint8_t tx[TX_SIZE];
     uint8_t rx[RX_SIZE];
@@ -60,6 +71,8 @@ HcaLink *hca_link_new(const HcaHostOps *ops, void *opaque)
     link->ops = ops;
     link->opaque = opaque;
     link->loopback = hca_loopback_new();
+    link->faults = hca_injector_new(ops, opaque, &hca_encap_ib);
+    link->capture = hca_capture_new(ops, opaque);
     return link;
 }
 
@@ -67,8 +80,25 @@ void hca_link_free(HcaLink *link)
 {
     if (link) {
         hca_loopback_free(link->loopback);
+        hca_injector_free(link->faults);
+        hca_capture_free(link->capture);
         g_free(link);
     }
+}
+
+/* @fault: what was done to the packet, or NULL. */
+static void record(HcaLink *link, bool sent, const uint8_t *packet, size_t len,
+                   const HcaFault *fault)
+{
+    char text[HCA_FAULT_TEXT_SIZE];
+
+    if (!hca_capture_is_on(link->capture)) {
+        return;
+    }
+    if (fault) {
+        hca_fault_describe(fault, text);
+    }
+    hca_capture_packet(link->capture, sent, packet, len, fault ? text : NULL);
 }
 
 /* Transmit */
@@ -85,6 +115,7 @@ static void tx_fail(HcaLink *link)
 {
     link->tx_failed = true;
     tx_clear(link);
+    hca_injector_forget(link->faults, HCA_FAULT_TX);
 }
 
 /* As link_writev of the host; 0 when the cable takes nothing, now or ever. */
@@ -108,22 +139,21 @@ static size_t cable_write(HcaLink *link, uint8_t *data, size_t len)
     return 0;
 }
 
-void hca_link_flush(HcaLink *link)
+/* False when the cable did not take all. */
+static bool tx_write(HcaLink *link)
 {
-    if (!link->up || link->tx_failed) {
-        return;
-    }
     while (link->tx_at < link->tx_end) {
         size_t n = cable_write(link, link->tx + link->tx_at,
                                link->tx_end - link->tx_at);
 
         if (!n) {
             link->tx_blocked = !link->tx_failed;
-            return;
+            return false;
         }
         link->tx_at += n;
     }
     tx_clear(link);
+    return true;
 }
 
 bool hca_link_tx_blocked(const HcaLink *link)
@@ -136,34 +166,116 @@ static bool has_peer(const HcaLink *link)
     return hca_link_is_up(link) && !link->tx_failed;
 }
 
+static uint8_t *tx_place(HcaLink *link)
+{
+    return link->tx + link->tx_end + HCA_FRAME_HEADER_SIZE;
+}
+
+/* The packet at tx_place() goes. */
+static void tx_put(HcaLink *link, unsigned vl, size_t len,
+                   const HcaFault *fault)
+{
+    record(link, true, tx_place(link), len, fault);
+    hca_frame_write_header(link->tx + link->tx_end, HCA_FRAME_PACKET, vl, len);
+    link->tx_end += HCA_FRAME_HEADER_SIZE + len;
+    link->counters.tx_packets++;
+    link->counters.tx_bytes += len;
+}
+
+static void tx_put_copy(HcaLink *link, unsigned vl, const uint8_t *packet,
+                        size_t len, const HcaFault *fault)
+{
+    memcpy(tx_place(link), packet, len);
+    tx_put(link, vl, len, fault);
+}
+
+static bool tx_takes(const HcaLink *link, size_t size)
+{
+    return !link->tx_blocked && TX_SIZE - link->tx_end >= size;
+}
+
+/* Packets that were held back and are due, as far as there is room. */
+static void tx_put_due(HcaLink *link)
+{
+    HcaHeld *held;
+
+    if (!has_peer(link)) {
+        return;
+    }
+    while (tx_takes(link, HCA_FRAME_MAX_SIZE) &&
+           (held = hca_injector_take_due(link->faults, HCA_FAULT_TX))) {
+        tx_put_copy(link, held->vl, held->packet, held->len, &held->fault);
+        hca_injector_give_back(link->faults, HCA_FAULT_TX, held);
+    }
+}
+
+void hca_link_flush(HcaLink *link)
+{
+    if (!link->up || link->tx_failed) {
+        return;
+    }
+    while (tx_write(link) && link->faults->on) {
+        tx_put_due(link);
+        if (link->tx_at == link->tx_end) {
+            return;
+        }
+    }
+}
+
 bool hca_link_can_send(const HcaLink *link, bool loopback)
 {
     if (loopback) {
         return hca_loopback_can_put(link->loopback);
     }
     if (!has_peer(link)) {
-        return true;            /* and lost */
+        return true; /* and lost */
     }
-    return !hca_link_tx_blocked(link) &&
-           TX_SIZE - link->tx_end >= HCA_FRAME_MAX_SIZE;
+    /* With its second copy. Those held back that find no room wait. */
+    return tx_takes(link, (link->faults->on ? 2 : 1) * HCA_FRAME_MAX_SIZE);
 }
 
 uint8_t *hca_link_open(HcaLink *link, bool loopback)
 {
-    return loopback ? hca_loopback_open(link->loopback)
-                    : link->tx + link->tx_end + HCA_FRAME_HEADER_SIZE;
+    return loopback ? hca_loopback_open(link->loopback) : tx_place(link);
+}
+
+/* The packet at tx_place() meets the plan of faults. */
+static void tx_faulty(HcaLink *link, unsigned vl, size_t len)
+{
+    uint8_t *packet = tx_place(link);
+    HcaFault fault = hca_injector_treat(link->faults, HCA_FAULT_TX, packet, len,
+                                        vl);
+
+    switch (fault.action) {
+    case HCA_FAULT_DROP:
+        record(link, true, packet, len, &fault);
+        return;
+    case HCA_FAULT_REORDER:
+    case HCA_FAULT_DELAY:
+        return;
+    case HCA_FAULT_DUPLICATE:
+        tx_put(link, vl, len, NULL);
+        tx_put_copy(link, vl, packet, len, &fault);
+        break;
+    case HCA_FAULT_CORRUPT:
+        tx_put(link, vl, len, &fault);
+        break;
+    case HCA_FAULT_NACTIONS:
+        tx_put(link, vl, len, NULL);
+        break;
+    }
+    tx_put_due(link);
 }
 
 static void close_to_peer(HcaLink *link, unsigned vl, size_t len)
 {
     if (!has_peer(link)) {
         link->counters.tx_discarded++;
-        return;
+    } else if (link->faults->on) {
+        tx_faulty(link, vl, len);
+    } else {
+        tx_put(link, vl, len, NULL);
     }
-    hca_frame_write_header(link->tx + link->tx_end, HCA_FRAME_PACKET, vl, len);
-    link->tx_end += HCA_FRAME_HEADER_SIZE + len;
-    link->counters.tx_packets++;
-    link->counters.tx_bytes += len;
 }
 
 void hca_link_close(HcaLink *link, bool loopback, unsigned vl, size_t len)
@@ -184,8 +296,8 @@ static void rx_fail(HcaLink *link)
     link->counters.rx_frame_errors++;
 }
 
-/* What to do with a frame: the packet in it, or NULL if there is none. */
-static const uint8_t *rx_frame(HcaLink *link, const HcaFrame *frame)
+/* Whether there is a packet in a frame, to be handed out. */
+static bool rx_frame(HcaLink *link, const HcaFrame *frame)
 {
     if (!link->greeted) {
         link->greeted = hca_frame_greeting_matches(frame, HCA_LINK_LAYER_IB);
@@ -194,23 +306,23 @@ static const uint8_t *rx_frame(HcaLink *link, const HcaFrame *frame)
         } else {
             rx_fail(link);
         }
-        return NULL;
+        return false;
     }
     if (frame->type != HCA_FRAME_PACKET) {
         rx_fail(link);
-        return NULL;
+        return false;
     }
     if (frame->error) {
         link->counters.rx_marked_bad++;
-        return NULL;
+        return false;
     }
-    return frame->body;
+    return true;
 }
 
 /* The next packet that has arrived whole. */
-static const uint8_t *rx_packet(HcaLink *link, size_t *len)
+static uint8_t *rx_packet(HcaLink *link, size_t *len)
 {
-    const uint8_t *packet = NULL;
+    uint8_t *packet = NULL;
 
     while (!packet && !link->rx_failed) {
         HcaFrame frame;
@@ -223,9 +335,109 @@ static const uint8_t *rx_packet(HcaLink *link, size_t *len)
             break;
         } else {
             link->rx_at += size;
-            packet = rx_frame(link, &frame);
             *len = frame.len;
+            if (rx_frame(link, &frame)) {
+                packet = link->rx + link->rx_at - frame.len;
+            }
         }
+    }
+    return packet;
+}
+
+/* The same, counted. */
+static uint8_t *rx_arrived(HcaLink *link, size_t *len)
+{
+    uint8_t *packet = rx_packet(link, len);
+
+    if (packet) {
+        link->counters.rx_packets++;
+        link->counters.rx_bytes += *len;
+    }
+    return packet;
+}
+
+/* A packet that came earlier and is to be handed out now. */
+static const uint8_t *rx_kept(HcaLink *link, size_t *len)
+{
+    const uint8_t *packet = link->rx_again;
+    HcaHeld *held;
+
+    if (packet) {
+        link->rx_again = NULL;
+        *len = link->rx_again_len;
+        record(link, false, packet, *len, &link->rx_again_fault);
+        return packet;
+    }
+    held = hca_injector_take_due(link->faults, HCA_FAULT_RX);
+    if (!held) {
+        return NULL;
+    }
+    link->rx_lent = held;
+    *len = held->len;
+    record(link, false, held->packet, *len, &held->fault);
+    return held->packet;
+}
+
+/* A packet that arrived meets the plan of faults; NULL if it goes no further. */
+static const uint8_t *rx_treat(HcaLink *link, uint8_t *packet, size_t len)
+{
+    HcaFault fault = hca_injector_treat(link->faults, HCA_FAULT_RX, packet, len,
+                                        0);
+
+    switch (fault.action) {
+    case HCA_FAULT_DROP:
+        record(link, false, packet, len, &fault);
+        return NULL;
+    case HCA_FAULT_REORDER:
+    case HCA_FAULT_DELAY:
+        return NULL;
+    case HCA_FAULT_DUPLICATE:
+        link->rx_again = packet;
+        link->rx_again_len = len;
+        link->rx_again_fault = fault;
+        break;
+    case HCA_FAULT_CORRUPT:
+        record(link, false, packet, len, &fault);
+        return packet;
+    case HCA_FAULT_NACTIONS:
+        break;
+    }
+    record(link, false, packet, len, NULL);
+    return packet;
+}
+
+static const uint8_t *rx_faulty(HcaLink *link, size_t *len)
+{
+    const uint8_t *packet;
+
+    if (link->rx_lent) {
+        hca_injector_give_back(link->faults, HCA_FAULT_RX, link->rx_lent);
+        link->rx_lent = NULL;
+    }
+    packet = rx_kept(link, len);
+    while (!packet && link->rx_swallowed < RX_SWALLOW) {
+        uint8_t *arrived = rx_arrived(link, len);
+
+        if (!arrived) {
+            break;
+        }
+        packet = rx_treat(link, arrived, *len);
+        link->rx_swallowed += !packet;
+    }
+    return packet;
+}
+
+/* The next packet for the card, of those that the cable has given. */
+static const uint8_t *rx_next(HcaLink *link, size_t *len)
+{
+    const uint8_t *packet;
+
+    if (link->faults->on || link->rx_again) {
+        return rx_faulty(link, len);
+    }
+    packet = rx_arrived(link, len);
+    if (packet) {
+        record(link, false, packet, *len, NULL);
     }
     return packet;
 }
@@ -259,13 +471,17 @@ static const uint8_t *receive_from_peer(HcaLink *link, size_t *len)
 {
     const uint8_t *packet;
 
+    if (link->rx_failed) {
+        return NULL;
+    }
     link->rx_unfinished = false;
-    packet = rx_packet(link, len);
+    link->rx_swallowed = 0;
+    packet = rx_next(link, len);
     for (unsigned reads = 0; !packet && !link->rx_failed; reads++) {
         if (link->rx_rest) {
             return NULL;
         }
-        if (reads == RX_READS) {
+        if (reads == RX_READS || link->rx_swallowed == RX_SWALLOW) {
             link->rx_unfinished = true;
             return NULL;
         }
@@ -273,11 +489,7 @@ static const uint8_t *receive_from_peer(HcaLink *link, size_t *len)
             link->rx_rest = RX_REST;
             return NULL;
         }
-        packet = rx_packet(link, len);
-    }
-    if (packet) {
-        link->counters.rx_packets++;
-        link->counters.rx_bytes += *len;
+        packet = rx_next(link, len);
     }
     return packet;
 }
@@ -318,7 +530,8 @@ bool hca_link_rx_pending(const HcaLink *link)
         return true;
     }
     return link->up && !link->rx_failed &&
-           (link->rx_unfinished ||
+           (link->rx_unfinished || link->rx_again ||
+            hca_injector_is_due(link->faults, HCA_FAULT_RX) ||
             hca_frame_read(&frame, link->rx + link->rx_at,
                            link->rx_end - link->rx_at) != 0);
 }
@@ -328,7 +541,65 @@ bool hca_link_rx_failed(const HcaLink *link)
     return link->rx_failed;
 }
 
+/* Faults and capture */
+
+void hca_link_set_faults(HcaLink *link, const HcaFaultPlan *plan)
+{
+    hca_injector_set_plan(link->faults, plan);
+}
+
+void hca_link_tick(HcaLink *link)
+{
+    if (link->faults->held) {
+        hca_injector_tick(link->faults);
+        tx_put_due(link);
+    }
+}
+
+int64_t hca_link_deadline(const HcaLink *link)
+{
+    return link->faults->held ? hca_injector_deadline(link->faults) : INT64_MAX;
+}
+
+void hca_link_start_capture(HcaLink *link)
+{
+    hca_capture_start(link->capture, HCA_CAPTURE_IB);
+}
+
+void hca_link_flush_capture(HcaLink *link)
+{
+    hca_capture_flush(link->capture);
+}
+
+bool hca_link_is_captured(const HcaLink *link)
+{
+    return hca_capture_is_on(link->capture);
+}
+
+const HcaFaultCounters *hca_link_fault_counters(const HcaLink *link)
+{
+    return &link->faults->counters;
+}
+
+const HcaCaptureCounters *hca_link_capture_counters(const HcaLink *link)
+{
+    return hca_capture_counters(link->capture);
+}
+
+unsigned hca_link_held(const HcaLink *link)
+{
+    return link->faults->held;
+}
+
 /* State */
+
+/* Forget what faults hold back. */
+static void clear_faults(HcaLink *link)
+{
+    hca_injector_forget(link->faults, HCA_FAULT_TX);
+    hca_injector_forget(link->faults, HCA_FAULT_RX);
+    link->rx_again = NULL;
+}
 
 /*
  * Bytes of the stream are left alone, but for the whole packets that have
@@ -343,6 +614,7 @@ void hca_link_clear(HcaLink *link)
         tx_clear(link);
     }
     hca_loopback_clear(link->loopback);
+    clear_faults(link);
     while (rx_packet(link, &len)) {
         /* forgotten */
     }
@@ -359,6 +631,7 @@ void hca_link_set_up(HcaLink *link, bool up)
     link->rx_at = 0;
     link->rx_end = 0;
     tx_clear(link);
+    clear_faults(link);
     if (up) {
         link->tx_end = hca_frame_write_greeting(link->tx, HCA_LINK_LAYER_IB);
         hca_link_flush(link);
@@ -378,4 +651,6 @@ const HcaLinkCounters *hca_link_counters(const HcaLink *link)
 void hca_link_reset_counters(HcaLink *link)
 {
     memset(&link->counters, 0, sizeof(link->counters));
+    memset(&link->faults->counters, 0, sizeof(link->faults->counters));
+    hca_capture_reset_counters(link->capture);
 }

@@ -8,6 +8,8 @@
  * link.c      the transmit buffer (one write for many packets) and the receive
  *             buffer (one read for many packets)
  * loopback.c  packets for the card's own LID
+ * fault.c     what a plan of faults does to the packets of the cable
+ * capture.c   the same packets as a file
  */
 #ifndef HCA_LINK_H
 #define HCA_LINK_H
@@ -15,24 +17,27 @@
 #include <sys/uio.h>
 
 #include "../host.h"
+#include "capture.h"
+#include "fault.h"
 
 typedef struct HcaLink HcaLink;
 
+/* On the cable: sent behind the fault injector, received in front of it. */
 typedef struct HcaLinkCounters {
     uint64_t tx_packets, tx_bytes, rx_packets, rx_bytes;
-    uint64_t tx_writes, rx_reads;   /* that the cable took part in */
-    uint64_t tx_waits;          /* the cable took no more */
+    uint64_t tx_writes, rx_reads; /* that the cable took part in */
+    uint64_t tx_waits;            /* the cable took no more */
     uint64_t loopback_packets;
-    uint64_t rx_frame_errors;   /* marks, lengths or greeting that cannot be */
-    uint64_t rx_marked_bad;     /* dropped: marked in error by the sender */
-    uint64_t tx_discarded;      /* no peer */
-    uint64_t peers;             /* whose greeting was good */
+    uint64_t rx_frame_errors; /* marks, lengths or greeting that cannot be */
+    uint64_t rx_marked_bad;   /* dropped: marked in error by the sender */
+    uint64_t tx_discarded;    /* no peer */
+    uint64_t peers;           /* whose greeting was good */
 } HcaLinkCounters;
 
 HcaLink *hca_link_new(const HcaHostOps *ops, void *opaque);
 void hca_link_free(HcaLink *link);
 
-/* Forget everything in flight, both ways, loopback too. */
+/* Forget everything in flight or held back, both ways, loopback too. */
 void hca_link_clear(HcaLink *link);
 
 /* The peer is there (its stream begins), or is gone. */
@@ -79,7 +84,26 @@ bool hca_link_rx_pending(const HcaLink *link);
 /* The peer broke the framing: the host should drop the stream. */
 bool hca_link_rx_failed(const HcaLink *link);
 
+/*
+ * The plan of faults; packets that are held back leave with the next
+ * hca_link_tick().
+ */
+void hca_link_set_faults(HcaLink *link, const HcaFaultPlan *plan);
+
+/* Packets whose time has come leave; when the next one's does, or INT64_MAX. */
+void hca_link_tick(HcaLink *link);
+int64_t hca_link_deadline(const HcaLink *link);
+
+/* Capture what passes the cable; what is buffered goes to the file. */
+void hca_link_start_capture(HcaLink *link);
+void hca_link_flush_capture(HcaLink *link);
+bool hca_link_is_captured(const HcaLink *link);
+
 const HcaLinkCounters *hca_link_counters(const HcaLink *link);
+const HcaFaultCounters *hca_link_fault_counters(const HcaLink *link);
+const HcaCaptureCounters *hca_link_capture_counters(const HcaLink *link);
+/* Packets that are held back, of both directions. */
+unsigned hca_link_held(const HcaLink *link);
 void hca_link_reset_counters(HcaLink *link);
 
 #endif /* HCA_LINK_H */

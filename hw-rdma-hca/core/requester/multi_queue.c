@@ -15,8 +15,8 @@
 #define OWN_SWPB_ELEMENTS (1 + RDMA_HCA_MAX_SGE / REFS_PER_ELEMENT)
 
 typedef struct SwpbElement {
-    uint32_t next;              /* packet of the QP, or more references */
-    uint32_t refs;              /* header: the first element of references */
+    uint32_t next; /* packet of the QP, or more references */
+    uint32_t refs; /* header: the first element of references */
     union {
         HcaSentPacket packet;
         HcaSge ref[REFS_PER_ELEMENT];
@@ -51,13 +51,13 @@ struct HcaMultiQueue {
     FreeList swpb_free;
     FreeList rpb_free;
     FreeList reb_free;
-    uint32_t swpb_size;         /* sizes and use as the document counts */
+    uint32_t swpb_size; /* sizes and use as the document counts */
     uint32_t rpb_size;
     uint32_t reb_size;
     HcaMqUse swpb_use;
     HcaMqUse rpb_use;
     HcaMqUse reb_use;
-    GQueue waiting;             /* QPs that found no room, by pool_link */
+    GQueue waiting; /* QPs that found no room, by pool_link */
 };
 
 static uint32_t free_list_pop(FreeList *list)
@@ -162,11 +162,9 @@ bool hca_mq_read_room(Hca *hca, HcaQp *qp, unsigned nentries)
 {
     HcaMultiQueue *mq = hca->mq;
 
-    if (within_share(qp->req.rpb.count, 1, mq->rpb_size,
-                     mq->rpb_use.used) &&
-        (!qp->req.rpb.count ||
-         within_share(qp->req.reb.count + 1, nentries, mq->reb_size,
-                      mq->reb_use.used))) {
+    if (within_share(qp->req.rpb.count, 1, mq->rpb_size, mq->rpb_use.used) &&
+        (!qp->req.rpb.count || within_share(qp->req.reb.count + 1, nentries,
+                                            mq->reb_size, mq->reb_use.used))) {
         return true;
     }
     wait_for_room(mq, qp);
@@ -248,8 +246,7 @@ void hca_mq_swpb_release(Hca *hca, HcaQp *qp)
         free_list_push(&mq->swpb_free, ref);
         ref = next;
     }
-    free_list_push(&mq->swpb_free,
-                   list_remove(&qp->req.swpb, element->next));
+    free_list_push(&mq->swpb_free, list_remove(&qp->req.swpb, element->next));
     qp->req.swpb_elements -= used;
     mq->swpb_use.used -= used;
     room_made(hca);
@@ -308,8 +305,7 @@ void hca_mq_rpb_release(Hca *hca, HcaQp *qp)
 
 HcaSentPacket *hca_mq_swpb_head(Hca *hca, HcaQp *qp)
 {
-    return qp->req.swpb.count ? &hca->mq->swpb[qp->req.swpb.head].packet
-                              : NULL;
+    return qp->req.swpb.count ? &hca->mq->swpb[qp->req.swpb.head].packet : NULL;
 }
 
 HcaSentRead *hca_mq_rpb_head(Hca *hca, HcaQp *qp)

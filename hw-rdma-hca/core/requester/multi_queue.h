@@ -24,24 +24,24 @@ typedef struct HcaSentPacket {
     HcaWqeMeta meta;
     uint32_t psn;
     bool signalled;
-    uint16_t nrefs;         /* pieces of the payload */
+    uint16_t nrefs; /* pieces of the payload */
 } HcaSentPacket;
 
 /* A Read or atomic request as it was sent, and how far it is answered. */
 typedef struct HcaSentRead {
-    uint32_t psn;           /* of the first response */
-    uint32_t npsn;          /* responses */
+    uint32_t psn;  /* of the first response */
+    uint32_t npsn; /* responses */
     uint8_t wqe_opcode;
     bool signalled;
     uint32_t wqe_offset;
     uint64_t raddr;
     uint32_t rkey;
     uint32_t len;
-    uint32_t received;      /* bytes */
-    uint32_t answered;      /* responses */
+    uint32_t received; /* bytes */
+    uint32_t answered; /* responses */
     uint64_t swap_add;
     uint64_t compare;
-    uint16_t nentries;      /* in the REB */
+    uint16_t nentries; /* in the REB */
 } HcaSentRead;
 
 /* Whether @qp may put a packet of @len bytes in @nrefs pieces (3.4.1.1.3.2.3).

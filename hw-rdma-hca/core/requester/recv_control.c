@@ -43,11 +43,10 @@ static void update_upsn(Hca *hca, HcaQp *qp)
     HcaSentRead *read = hca_mq_rpb_head(hca, qp);
     uint32_t upsn = qp->req.next_psn;
 
-    if (packet) {
+    if (hca_read_is_older(read, packet)) {
+        upsn = hca_read_expects(read);
+    } else if (packet) {
         upsn = packet->psn;
-    }
-    if (read && (!packet || hca_psn_diff(read->psn, packet->psn) < 0)) {
-        upsn = hca_psn_add(read->psn, read->answered);
     }
     qp->req.unacked_psn = upsn;
 }
@@ -76,13 +75,9 @@ static bool release_before(Hca *hca, HcaQp *qp, uint32_t limit)
     HcaSentRead *read = hca_mq_rpb_head(hca, qp);
     bool lost = false;
 
-    if (read) {
-        uint32_t expected = hca_psn_add(read->psn, read->answered);
-
-        if (hca_psn_diff(expected, limit) < 0) {
-            lost = true;
-            limit = read->psn;
-        }
+    if (read && hca_psn_diff(hca_read_expects(read), limit) < 0) {
+        lost = true;
+        limit = hca_read_expects(read);
     }
     if (release_packets(hca, qp, limit)) {
         made_progress(hca, qp);
@@ -186,8 +181,7 @@ static void receive_nak(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     uint8_t value = HCA_AETH_VALUE(packet->syndrome);
 
     count_nak(hca, packet->syndrome);
-    hca_trace(hca, HCA_TRACE_NAK_RX, qp->qpn, packet->psn, packet->syndrome,
-              0);
+    hca_trace(hca, HCA_TRACE_NAK_RX, qp->qpn, packet->psn, packet->syndrome, 0);
     if (!release_before(hca, qp, packet->psn)) {
         if (!in_error(qp)) {
             answer_lost(hca, qp);
@@ -195,12 +189,12 @@ static void receive_nak(Hca *hca, HcaQp *qp, const HcaPacket *packet)
         return;
     }
     if (in_error(qp)) {
-        return;                         /* a completion queue overran */
+        return; /* a completion queue overran */
     }
     if (kind == HCA_AETH_RNR) {
         receive_rnr(hca, qp, packet);
     } else if (kind == HCA_AETH_NAK && value == HCA_NAK_PSN_SEQ) {
-        send_again(hca, qp);                                /* NAK_RETRANS */
+        send_again(hca, qp); /* NAK_RETRANS */
     } else {
         hca_requester_fail(hca, qp,
                            kind == HCA_AETH_NAK
@@ -269,8 +263,8 @@ static void accept_response(Hca *hca, HcaQp *qp, HcaSentRead *read,
     if (read->answered == read->npsn) {
         done = *read;
         hca_mq_rpb_release(hca, qp);
-        hca_complete(hca, qp, done.wqe_offset, done.wqe_opcode,
-                     done.signalled, done.len, 0, 0);
+        hca_complete(hca, qp, done.wqe_offset, done.wqe_opcode, done.signalled,
+                     done.len, 0, 0);
     }
     if (!in_error(qp)) {
         made_progress(hca, qp);
@@ -280,14 +274,8 @@ static void accept_response(Hca *hca, HcaQp *qp, HcaSentRead *read,
 static void receive_response(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 {
     HcaSentRead *read = hca_mq_rpb_head(hca, qp);
-    uint32_t expected;
 
-    if (!read) {
-        hca_drop(hca, packet, HCA_DROP_GHOST);
-        return;
-    }
-    expected = hca_psn_add(read->psn, read->answered);
-    if (hca_psn_diff(packet->psn, expected) < 0) {
+    if (!read || hca_psn_diff(packet->psn, hca_read_expects(read)) < 0) {
         hca_drop(hca, packet, HCA_DROP_GHOST);
         return;
     }
@@ -315,15 +303,14 @@ void hca_requester_receive(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     HcaRequester *req = &qp->req;
 
     if (hca_psn_diff(packet->psn, req->next_psn) >= 0) {
-        hca_drop(hca, packet, HCA_DROP_GHOST);              /* invalid region */
+        hca_drop(hca, packet, HCA_DROP_GHOST); /* invalid region */
         return;
     }
     if (hca_psn_diff(packet->psn, req->unacked_psn) < 0) {
-        hca_drop(hca, packet, HCA_DROP_DUPLICATE);          /* SILENT_DROP */
+        hca_drop(hca, packet, HCA_DROP_DUPLICATE); /* SILENT_DROP */
         return;
     }
-    if (has_aeth(packet) &&
-        HCA_AETH_KIND(packet->syndrome) != HCA_AETH_ACK) {
+    if (has_aeth(packet) && HCA_AETH_KIND(packet->syndrome) != HCA_AETH_ACK) {
         receive_nak(hca, qp, packet);
     } else if (HCA_BTH_OPERATION(packet->opcode) == HCA_ACK) {
         receive_ack(hca, qp, packet);

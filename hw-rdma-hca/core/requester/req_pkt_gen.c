@@ -13,7 +13,7 @@ static HcaPacket request(const HcaQp *qp, uint8_t operation, uint32_t psn)
 {
     return (HcaPacket) {
         .opcode = qp->service << 5 | operation,
-        .mig_req = true,        /* the path state is always MIGRATED */
+        .mig_req = true, /* the path state is always MIGRATED */
         .ack_req = qp->service == RDMA_HCA_QP_ST_RC,
         .dest_qp = qp->remote_qpn,
         .psn = psn,
@@ -26,9 +26,8 @@ HcaV2pState hca_req_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *ud,
     struct iovec iov[HCA_MAX_PIECES];
     unsigned iovcnt = G_N_ELEMENTS(iov);
     const HcaWqeMeta *meta = &sent->meta;
-    HcaPacket packet =
-        request(qp, RDMA_HCA_GET(HCA_META_NET_OPCODE, meta->remote),
-                sent->psn);
+    HcaPacket packet = request(
+        qp, RDMA_HCA_GET(HCA_META_NET_OPCODE, meta->remote), sent->psn);
     HcaV2pState state;
 
     packet.dest_qp = RDMA_HCA_GET(HCA_META_REMOTE_QPN, meta->remote);
@@ -65,8 +64,7 @@ static void bypass(Hca *hca, HcaQp *qp, const HcaSentRead *read)
 /* A Read goes on from what has been answered (partial retry, IBA 9.7.3.1). */
 void hca_req_send_read(Hca *hca, HcaQp *qp, const HcaSentRead *read)
 {
-    HcaPacket packet = request(qp, HCA_READ_REQUEST,
-                               hca_psn_add(read->psn, read->answered));
+    HcaPacket packet = request(qp, HCA_READ_REQUEST, hca_read_expects(read));
 
     switch (read->wqe_opcode) {
     case RDMA_HCA_OPCODE_ATOMIC_CS:

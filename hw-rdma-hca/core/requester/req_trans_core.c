@@ -30,8 +30,8 @@ static void map_pieces(Request *request, HcaV2pChannel channel)
     for (unsigned i = 0; i < request->nrefs; i++) {
         const HcaSge *ref = &request->refs[i];
         HcaMatchInfo info = {
-            .flags = ref->relative ? HCA_V2P_RELATIVE_ADDR :
-                                     HCA_V2P_ABSOLUTE_ADDR,
+            .flags = ref->relative ? HCA_V2P_RELATIVE_ADDR
+                                   : HCA_V2P_ABSOLUTE_ADDR,
             .pd = request->qp->pd,
             .key = ref->lkey,
             .len = ref->len,
@@ -55,9 +55,9 @@ static HcaReqTransState judge(const Request *request)
     return (request->meta->flags & HCA_META_INLINE) ||
                    opcode == RDMA_HCA_OPCODE_RDMA_READ ||
                    opcode == RDMA_HCA_OPCODE_ATOMIC_CS ||
-                   opcode == RDMA_HCA_OPCODE_ATOMIC_FA ?
-               HCA_RT_BYPASS :
-               HCA_RT_FETCH_DATA_MR;
+                   opcode == RDMA_HCA_OPCODE_ATOMIC_FA
+               ? HCA_RT_BYPASS
+               : HCA_RT_FETCH_DATA_MR;
 }
 
 static HcaReqTransState step(Request *request, HcaReqTransState state)

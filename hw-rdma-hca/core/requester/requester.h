@@ -19,10 +19,10 @@ void hca_requester_receive(Hca *hca, HcaQp *qp, const HcaPacket *packet);
 
 /* What the requester says to the WQE that DataPack offers (3.4.1.1.3). */
 typedef enum HcaJudge {
-    HCA_JUDGE_SEND,         /* one more packet may be sent */
-    HCA_JUDGE_WAIT,         /* not now; the QP is scheduled when that changes */
-    HCA_JUDGE_BLOCKED,      /* the cable takes no packet now */
-    HCA_JUDGE_TAKEN,        /* a bad request: put aside, it is the requester's */
+    HCA_JUDGE_SEND,    /* one more packet may be sent */
+    HCA_JUDGE_WAIT,    /* not now; the QP is scheduled when that changes */
+    HCA_JUDGE_BLOCKED, /* the cable takes no packet now */
+    HCA_JUDGE_TAKEN,   /* a bad request: put aside, it is the requester's */
 } HcaJudge;
 
 HcaJudge hca_requester_judge(Hca *hca, HcaQp *qp, const HcaWqe *wqe);
@@ -56,7 +56,7 @@ typedef struct HcaMqUse {
 
 typedef struct HcaMqGauges {
     HcaMqUse swpb, rpb, reb;
-    unsigned waiting;       /* QPs that wait for room */
+    unsigned waiting; /* QPs that wait for room */
 } HcaMqGauges;
 
 HcaMultiQueue *hca_mq_new(const HcaConfig *config);

@@ -8,7 +8,7 @@
 HcaV2pState hca_scatter(Hca *hca, HcaQp *qp, const uint8_t *data, uint32_t len)
 {
     while (len) {
-        HcaSge *entry = hca_mq_reb_head(hca, qp);           /* FETCH_ENTRY */
+        HcaSge *entry = hca_mq_reb_head(hca, qp); /* FETCH_ENTRY */
         HcaMatchInfo info;
         HcaV2pState state;
 
@@ -29,9 +29,9 @@ HcaV2pState hca_scatter(Hca *hca, HcaQp *qp, const uint8_t *data, uint32_t len)
         data += info.len;
         len -= info.len;
         if (info.len == entry->len) {
-            hca_mq_reb_release(hca, qp);                    /* RELEASE_ENTRY */
+            hca_mq_reb_release(hca, qp); /* RELEASE_ENTRY */
         } else {
-            entry->va += info.len;                          /* UPDATE_ENTRY */
+            entry->va += info.len; /* UPDATE_ENTRY */
             entry->len -= info.len;
         }
     }

@@ -13,8 +13,8 @@
 
 /* RNR NAK timer codes in units of 10 us. */
 static const uint32_t rnr_10us[32] = {
-    65536, 1,    2,    3,    4,    6,    8,     12,    16,    24,   32,
-    48,    64,   96,   128,  192,  256,  384,   512,   768,   1024, 1536,
+    65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,    32,
+    48,    64,   96,   128,  192,  256,   384,   512,   768,   1024,  1536,
     2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 };
 
@@ -24,9 +24,8 @@ void hca_loss_timer_restart(Hca *hca, HcaQp *qp)
 
     req->loss_deadline = INT64_MAX;
     if (hca_outstanding(qp) && !req->rnr_wait && qp->ack_timeout) {
-        req->loss_deadline =
-            hca_now(hca) +
-            ((int64_t)ACK_TIMEOUT_UNIT_NS << (qp->ack_timeout & 31));
+        req->loss_deadline = hca_now(hca) + ((int64_t)ACK_TIMEOUT_UNIT_NS
+                                             << (qp->ack_timeout & 31));
     }
     hca_timer_set(hca, qp);
 }
@@ -75,10 +74,11 @@ void hca_requester_timer(Hca *hca, HcaQp *qp, int64_t now)
                   req->rnr_retries_left);
         req->rnr_wait = false;
         req->rnr_deadline = INT64_MAX;
+        req->loss_seen = false; /* what is sent now may be lost, too */
         hca_retransmit(hca, qp);
         hca_schedule_send(hca, qp);
     }
-    if (req->loss_deadline <= now) {                        /* TIMER_RETRANS */
+    if (req->loss_deadline <= now) { /* TIMER_RETRANS */
         hca->counters.timeouts++;
         hca_trace(hca, HCA_TRACE_TIMEOUT, qp->qpn, 0, req->unacked_psn,
                   req->retries_left);

@@ -30,8 +30,7 @@ static uint32_t responses(const HcaQp *qp, uint32_t len)
 
 static uint32_t psns_on_their_way(const HcaQp *qp)
 {
-    return hca_psn_diff(qp->req.next_psn, qp->req.unacked_psn) &
-           HCA_PSN_MASK;
+    return hca_psn_diff(qp->req.next_psn, qp->req.unacked_psn) & HCA_PSN_MASK;
 }
 
 /* RC_BAD_REQ, and a WQE that sends nothing: behind all before it. */
@@ -64,8 +63,7 @@ static bool may_send_read(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
     if (responses(qp, wqe->msg_len) > PSN_WINDOW - psns_on_their_way(qp)) {
         return waits_for(hca, HCA_WAIT_PSNS);
     }
-    return hca_mq_read_room(hca, qp, wqe->nsge) ||
-           waits_for(hca, HCA_WAIT_RPB);
+    return hca_mq_read_room(hca, qp, wqe->nsge) || waits_for(hca, HCA_WAIT_RPB);
 }
 
 static bool may_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
@@ -141,10 +139,18 @@ static uint8_t net_opcode(uint8_t opcode, bool first, bool last)
     return operation[write][last][first] + (imm && last);
 }
 
+/* A Write without immediate ends no receive: it has no event (IBA 9.2.3). */
+static bool ends_receive(uint8_t opcode)
+{
+    return opcode != RDMA_HCA_OPCODE_RDMA_WRITE;
+}
+
 static uint32_t meta_flags(const HcaWqe *wqe, bool first, bool last)
 {
+    bool solicited = wqe->solicited && last && ends_receive(wqe->ref.opcode);
+
     return (wqe->ref.fence ? HCA_META_FENCE : 0) |
-           (wqe->solicited && last ? HCA_META_SOLICITED : 0) |
+           (solicited ? HCA_META_SOLICITED : 0) |
            (first ? HCA_META_WQE_HEAD : 0) | (last ? HCA_META_WQE_TAIL : 0) |
            (wqe->nsge && wqe->sge[0].relative ? HCA_META_INLINE : 0) |
            RDMA_HCA_PREP(HCA_META_WQE_OFFSET, wqe->ref.offset / 16);
@@ -212,7 +218,7 @@ static bool segment_packet(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
     if (qp->service == RDMA_HCA_QP_ST_RC) {
         hca_mq_swpb_insert(hca, qp, &packet, refs);
         hca_loss_timer_start(hca, qp);
-    } else {                                                /* UCUD_CPL */
+    } else { /* UCUD_CPL */
         req->unacked_psn = req->next_psn;
         if (last) {
             hca_complete(hca, qp, wqe->ref.offset, wqe->ref.opcode,
@@ -298,7 +304,7 @@ static bool resend_one(Hca *hca, HcaQp *qp)
     if (req->resend_rpb != HCA_MQ_NONE) {
         read = hca_mq_rpb_at(hca, req->resend_rpb, &next_read);
     }
-    if (read && (!packet || hca_psn_diff(read->psn, packet->psn) < 0)) {
+    if (hca_read_is_older(read, packet)) {
         hca_req_send_read(hca, qp, read);
         hca->counters.retransmissions++;
         req->resend_rpb = next_read;
@@ -334,8 +340,7 @@ HcaTurn hca_requester_resend(Hca *hca, HcaQp *qp, unsigned *budget)
     HcaRequester *req = &qp->req;
 
     while (req->retransmit && !req->rnr_wait) {
-        if (req->resend_swpb == HCA_MQ_NONE &&
-            req->resend_rpb == HCA_MQ_NONE) {
+        if (req->resend_swpb == HCA_MQ_NONE && req->resend_rpb == HCA_MQ_NONE) {
             req->retransmit = false;
             break;
         }
@@ -394,9 +399,9 @@ void hca_complete(Hca *hca, HcaQp *qp, uint32_t wqe_offset, uint8_t opcode,
 /* After an error UC and UD only stop sending; RC breaks (IBA 10.3.1). */
 static void stop_sending(Hca *hca, HcaQp *qp)
 {
-    hca_qp_set_state(hca->cm, qp, qp->service == RDMA_HCA_QP_ST_RC
-                                      ? RDMA_HCA_QP_STATE_ERR
-                                      : RDMA_HCA_QP_STATE_SQE);
+    hca_qp_set_state(hca->cm, qp,
+                     qp->service == RDMA_HCA_QP_ST_RC ? RDMA_HCA_QP_STATE_ERR
+                                                      : RDMA_HCA_QP_STATE_SQE);
 }
 
 void hca_progress(Hca *hca, HcaQp *qp)
@@ -407,7 +412,7 @@ void hca_progress(Hca *hca, HcaQp *qp)
     if (hca_outstanding(qp)) {
         return;
     }
-    if (barrier.pending) {                                  /* BAD_REQ */
+    if (barrier.pending) { /* BAD_REQ */
         req->barrier.pending = false;
         hca_complete(hca, qp, barrier.ref.offset, barrier.ref.opcode,
                      barrier.signalled, 0, barrier.syndrome,
@@ -448,7 +453,7 @@ static void flush_outstanding(Hca *hca, HcaQp *qp)
         HcaSentPacket *packet = hca_mq_swpb_head(hca, qp);
         HcaSentRead *read = hca_mq_rpb_head(hca, qp);
 
-        if (read && (!packet || hca_psn_diff(read->psn, packet->psn) < 0)) {
+        if (hca_read_is_older(read, packet)) {
             HcaSentRead done = *read;
 
             hca_mq_rpb_release(hca, qp);

@@ -6,7 +6,7 @@
 #include "multi_queue.h"
 
 /* TimerControl (3.4.2, table 7.9). */
-void hca_loss_timer_start(Hca *hca, HcaQp *qp);     /* if it is off */
+void hca_loss_timer_start(Hca *hca, HcaQp *qp); /* if it is off */
 void hca_loss_timer_restart(Hca *hca, HcaQp *qp);
 void hca_rnr_timer_start(Hca *hca, HcaQp *qp, uint8_t code);
 void hca_timers_stop(Hca *hca, HcaQp *qp);
@@ -29,13 +29,29 @@ HcaV2pState hca_req_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *ud,
 void hca_req_send_read(Hca *hca, HcaQp *qp, const HcaSentRead *read);
 
 /* ScatterEntryManager (3.4.5.4): write response data to where it belongs. */
-HcaV2pState hca_scatter(Hca *hca, HcaQp *qp, const uint8_t *data,
-                        uint32_t len);
+HcaV2pState hca_scatter(Hca *hca, HcaQp *qp, const uint8_t *data, uint32_t len);
 
 /* Whether packets are sent that have not been acknowledged or answered. */
 static inline bool hca_outstanding(const HcaQp *qp)
 {
     return qp->req.swpb.count || qp->req.rpb.count;
+}
+
+/* PSN of the next response to @read. */
+static inline uint32_t hca_read_expects(const HcaSentRead *read)
+{
+    return hca_psn_add(read->psn, read->answered);
+}
+
+/*
+ * Whether @read is the older of the two, either of which may be NULL. Its
+ * answered part may be so long that its own PSN is half of the circle away.
+ */
+static inline bool hca_read_is_older(const HcaSentRead *read,
+                                     const HcaSentPacket *packet)
+{
+    return read &&
+           (!packet || hca_psn_diff(hca_read_expects(read), packet->psn) < 0);
 }
 
 /* Begin to send again from the oldest packet on. */

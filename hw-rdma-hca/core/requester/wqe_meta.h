@@ -12,42 +12,42 @@
 #include "../../abi/rdma_hca_types.h"
 
 typedef struct HcaWqeMeta {
-    uint32_t local;             /* HCA_META_LOCAL_QPN, VERBS_OPCODE */
-    uint32_t remote;            /* REMOTE_QPN, NET_OPCODE, SERVICE_TYPE */
-    uint32_t flags;             /* FENCE and following */
-    uint8_t dmac[6];            /* Ethernet only */
+    uint32_t local;  /* HCA_META_LOCAL_QPN, VERBS_OPCODE */
+    uint32_t remote; /* REMOTE_QPN, NET_OPCODE, SERVICE_TYPE */
+    uint32_t flags;  /* FENCE and following */
+    uint8_t dmac[6]; /* Ethernet only */
     uint8_t smac[6];
     uint32_t dip;
     uint32_t sip;
-    uint32_t immediate;         /* as on the wire */
-    uint32_t lkey;              /* of the packet's first entry, */
-    uint32_t laddr_l;           /* and its address */
+    uint32_t immediate; /* as on the wire */
+    uint32_t lkey;      /* of the packet's first entry, */
+    uint32_t laddr_l;   /* and its address */
     uint32_t laddr_h;
     uint32_t rkey;
     uint32_t raddr_l;
     uint32_t raddr_h;
-    uint32_t msg_length;        /* bytes */
-    uint16_t packet_length;     /* bytes of payload */
+    uint32_t msg_length;    /* bytes */
+    uint16_t packet_length; /* bytes of payload */
     uint16_t reserved;
-    uint32_t payload_buffer_addr;   /* index in the SWPB, once it is there */
+    uint32_t payload_buffer_addr; /* index in the SWPB, once it is there */
 } HcaWqeMeta;
 
-#define HCA_META_LOCAL_QPN      RDMA_HCA_MASK(23, 0)
-#define HCA_META_VERBS_OPCODE   RDMA_HCA_MASK(28, 24)   /* RDMA_HCA_OPCODE_* */
-#define HCA_META_REMOTE_QPN     RDMA_HCA_MASK(23, 0)
-#define HCA_META_NET_OPCODE     RDMA_HCA_MASK(28, 24)   /* HcaBthOperation */
-#define HCA_META_SERVICE_TYPE   RDMA_HCA_MASK(31, 29)   /* RDMA_HCA_QP_ST_* */
-#define HCA_META_FENCE          RDMA_HCA_MASK(0, 0)
-#define HCA_META_SOLICITED      RDMA_HCA_MASK(1, 1)
-#define HCA_META_WQE_HEAD       RDMA_HCA_MASK(2, 2)     /* first packet */
-#define HCA_META_WQE_TAIL       RDMA_HCA_MASK(3, 3)     /* last packet */
-#define HCA_META_INLINE         RDMA_HCA_MASK(4, 4)
-#define HCA_META_WQE_OFFSET     RDMA_HCA_MASK(31, 8)    /* 16-byte units */
+#define HCA_META_LOCAL_QPN RDMA_HCA_MASK(23, 0)
+#define HCA_META_VERBS_OPCODE RDMA_HCA_MASK(28, 24) /* RDMA_HCA_OPCODE_* */
+#define HCA_META_REMOTE_QPN RDMA_HCA_MASK(23, 0)
+#define HCA_META_NET_OPCODE RDMA_HCA_MASK(28, 24)   /* HcaBthOperation */
+#define HCA_META_SERVICE_TYPE RDMA_HCA_MASK(31, 29) /* RDMA_HCA_QP_ST_* */
+#define HCA_META_FENCE RDMA_HCA_MASK(0, 0)
+#define HCA_META_SOLICITED RDMA_HCA_MASK(1, 1)
+#define HCA_META_WQE_HEAD RDMA_HCA_MASK(2, 2) /* first packet */
+#define HCA_META_WQE_TAIL RDMA_HCA_MASK(3, 3) /* last packet */
+#define HCA_META_INLINE RDMA_HCA_MASK(4, 4)
+#define HCA_META_WQE_OFFSET RDMA_HCA_MASK(31, 8) /* 16-byte units */
 
 /* The document's bit ranges. */
 #define HCA_META_ASSERT(member, mask, first, last)                             \
-    G_STATIC_ASSERT(offsetof(HcaWqeMeta, member) * 8 +                         \
-                            __builtin_ctz(mask) == (first) &&                  \
+    G_STATIC_ASSERT(offsetof(HcaWqeMeta, member) * 8 + __builtin_ctz(mask) ==  \
+                        (first) &&                                             \
                     __builtin_popcount(mask) == (last) - (first) + 1)
 #define HCA_META_ASSERT_WHOLE(member, first, last)                             \
     G_STATIC_ASSERT(offsetof(HcaWqeMeta, member) * 8 == (first) &&             \

@@ -255,12 +255,15 @@ static void store_replay(HcaQp *qp, uint32_t psn, uint64_t old)
     resp->replay_next = (resp->replay_next + 1) % HCA_MAX_RD_ATOMIC;
 }
 
-/* The newest with this PSN: an older one is 2^24 packets old. */
+/*
+ * Among the last rra_max: the peer has no older one outstanding. The newest
+ * with this PSN: an older one is 2^24 packets old.
+ */
 static const HcaReplay *find_replay(const HcaQp *qp, uint32_t psn)
 {
     const HcaResponder *resp = &qp->resp;
 
-    for (unsigned i = 1; i <= HCA_MAX_RD_ATOMIC; i++) {
+    for (unsigned i = 1; i <= qp->rra_max; i++) {
         const HcaReplay *replay =
             &resp->replay[(resp->replay_next - i) % HCA_MAX_RD_ATOMIC];
 

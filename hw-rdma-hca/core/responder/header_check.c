@@ -49,29 +49,23 @@ static const HcaOperation operations[32] = {
                                .refused = true),
 };
 
+/* Unknown to RC, and refused like what it knows and does not serve (9.9.3). */
+static const HcaOperation reserved = SEND(RC, .first = true, .last = true,
+                                          .refused = true);
+
 const HcaOperation *hca_operation(uint8_t opcode)
 {
-    return &operations[HCA_BTH_OPERATION(opcode)];
-}
+    const HcaOperation *op = &operations[HCA_BTH_OPERATION(opcode)];
 
-/* IBA 10.9.3: same partition, and not both limited members of it. */
-static bool pkey_matches(uint16_t a, uint16_t b)
-{
-    return ((a ^ b) & 0x7fff) == 0 && ((a | b) & 0x8000);
-}
-
-static bool from_peer(const HcaQp *qp, const HcaPacket *packet)
-{
-    return qp->service == RDMA_HCA_QP_ST_UD ||
-           packet->slid == qp->path.dlid;
+    return op->services ? op : &reserved;
 }
 
 bool hca_check_headers(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                        const HcaOperation *op)
 {
-    if (!pkey_matches(packet->pkey, qp->pkey)) {
+    if (!hca_pkey_match(packet->pkey, qp->pkey)) {
         hca_drop(hca, packet, HCA_DROP_PKEY);
-    } else if (!from_peer(qp, packet)) {
+    } else if (!hca_qp_is_peer(qp, packet)) {
         hca_drop(hca, packet, HCA_DROP_SOURCE);
     } else if (qp->service == RDMA_HCA_QP_ST_UD &&
                packet->qkey != qp->qkey) {

@@ -23,7 +23,7 @@ static unsigned pack(HcaWqe *wqe, uint32_t len, HcaSge *refs)
         n++;
         len -= part;
         wqe->sge_done += part;
-        if (wqe->sge_done == sge->len) {                /* SGL_DATA_NEXT */
+        if (wqe->sge_done == sge->len) { /* SGL_DATA_NEXT */
             wqe->sge_at++;
             wqe->sge_done = 0;
         }
@@ -47,7 +47,7 @@ static bool offer_packet(Hca *hca, HcaQp *qp)
     uint32_t len;
     bool last;
 
-    if (!carries_payload(wqe)) {                        /* ENTRY */
+    if (!carries_payload(wqe)) { /* ENTRY */
         return hca_requester_segment(hca, qp, wqe, wqe->sge, wqe->nsge,
                                      wqe->msg_len);
     }
@@ -68,7 +68,7 @@ HcaTurn hca_data_pack(Hca *hca, HcaQp *qp, unsigned *budget)
             return HCA_TURN_IDLE;
         case HCA_JUDGE_BLOCKED:
             return HCA_TURN_BLOCKED;
-        case HCA_JUDGE_TAKEN:                           /* FLUSH_DATA */
+        case HCA_JUDGE_TAKEN: /* FLUSH_DATA */
             sq->wqe_valid = false;
             (*budget)--;
             return HCA_TURN_IDLE;

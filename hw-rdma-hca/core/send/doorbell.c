@@ -39,8 +39,7 @@ void hca_send_doorbell(Hca *hca, uint32_t uar, uint32_t low, uint32_t high)
         return;
     }
     if (qp->state < RDMA_HCA_QP_STATE_RTS) {
-        bad_doorbell(hca, &hca->counters.db_bad_state, qpn, uar,
-                     HCA_DB_STATE);
+        bad_doorbell(hca, &hca->counters.db_bad_state, qpn, uar, HCA_DB_STATE);
         return;
     }
     sq = &qp->send;
@@ -94,6 +93,8 @@ void hca_send_state(Hca *hca, HcaQp *qp, uint8_t old_state)
         if (old_state == RDMA_HCA_QP_STATE_SQE) {
             qp->send.flushing = true;
             qp->send.flush_end = qp->send.doorbell_tail;
+        } else if (qp->state == RDMA_HCA_QP_STATE_RTS) {
+            hca_wqe_parse_again(hca, qp);
         }
         /* WQEs may be runnable now, or have to be flushed. */
         hca_schedule_send(hca, qp);

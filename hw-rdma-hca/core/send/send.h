@@ -17,21 +17,21 @@
 /* Which check of 2.4.3.1.2 a WQE failed; the CQE's vendor_err. */
 typedef enum HcaWqeCheck {
     HCA_WQE_GOOD,
-    HCA_WQE_BAD_PLACE,      /* reference outside the send queue */
-    HCA_WQE_UNREADABLE,     /* the send queue's memory was refused */
-    HCA_WQE_BAD_OPCODE,     /* of no use with this service type */
-    HCA_WQE_BAD_UNITS,      /* units missing or too many */
-    HCA_WQE_BAD_LENGTH,     /* above the message or packet limit */
-    HCA_WQE_BAD_ENTRY,      /* a gather or scatter entry was refused */
+    HCA_WQE_BAD_PLACE,  /* reference outside the send queue */
+    HCA_WQE_UNREADABLE, /* the send queue's memory was refused */
+    HCA_WQE_BAD_OPCODE, /* of no use with this service type */
+    HCA_WQE_BAD_UNITS,  /* units missing, too many or senseless */
+    HCA_WQE_BAD_LENGTH, /* above the message or packet limit */
+    HCA_WQE_BAD_ENTRY,  /* a gather or scatter entry was refused */
 } HcaWqeCheck;
 G_STATIC_ASSERT(HCA_WQE_BAD_ENTRY + 1 == HCA_NWQE_CHECKS);
 
 /* Why a doorbell was ignored. */
 typedef enum HcaDoorbellError {
-    HCA_DB_QPN,             /* no such QP */
-    HCA_DB_UAR,             /* the QP belongs to another UAR page */
-    HCA_DB_STATE,           /* the QP does not send in its state */
-    HCA_DB_OVERFLOW,        /* more doorbells than the send queue has slots */
+    HCA_DB_QPN,      /* no such QP */
+    HCA_DB_UAR,      /* the QP belongs to another UAR page */
+    HCA_DB_STATE,    /* the QP does not send in its state */
+    HCA_DB_OVERFLOW, /* more doorbells than the send queue has slots */
 } HcaDoorbellError;
 
 /* A send doorbell of UAR page @uar, both words in host byte order. */
@@ -60,6 +60,8 @@ void hca_wqe_indicate_end(HcaQp *qp);
 /* WQEParse: @channel tells who found @ref. The next link is indicated. */
 void hca_wqe_parse(Hca *hca, HcaQp *qp, HcaV2pChannel channel,
                    const HcaWqeRef *ref, HcaWqe *wqe);
+/* The QP may send again: look anew at the WQE in hand, if it is not begun. */
+void hca_wqe_parse_again(Hca *hca, HcaQp *qp);
 /* DataPack: offer the WQE in hand, packet by packet. */
 HcaTurn hca_data_pack(Hca *hca, HcaQp *qp, unsigned *budget);
 

@@ -17,7 +17,7 @@
 typedef struct Parser {
     const uint8_t *at;
     uint32_t left;
-    uint32_t offset;            /* of @at in the send queue */
+    uint32_t offset; /* of @at in the send queue */
 } Parser;
 
 static void fail(HcaWqe *wqe, uint8_t syndrome, HcaWqeCheck check)
@@ -88,8 +88,7 @@ static void parse_next(HcaQp *qp, const struct rdma_hca_next_unit *unit,
     uint32_t nee_nds = GUINT32_FROM_LE(unit->nee_nds);
     uint32_t flags = GUINT32_FROM_LE(unit->flags);
     HcaWqeRef next = {
-        .offset = RDMA_HCA_GET(RDMA_HCA_NEXT_NDA, nda_nop) *
-                  RDMA_HCA_WQE_ALIGN,
+        .offset = RDMA_HCA_GET(RDMA_HCA_NEXT_NDA, nda_nop) * RDMA_HCA_WQE_ALIGN,
         .size = RDMA_HCA_GET(RDMA_HCA_NEXT_NDS, nee_nds) * RDMA_HCA_WQE_UNIT,
         .opcode = RDMA_HCA_GET(RDMA_HCA_NEXT_NOP, nda_nop),
         .fence = RDMA_HCA_GET(RDMA_HCA_NEXT_FENCE, nee_nds),
@@ -133,8 +132,19 @@ static void parse_atomic(Parser *parser, HcaWqe *wqe)
     }
 }
 
+/* Whether an address vector is of this port, and its source GID there. */
+static bool address_ok(const Hca *hca, uint32_t port)
+{
+    HcaGid gid;
+
+    return RDMA_HCA_GET(RDMA_HCA_UD_PORT, port) == RDMA_HCA_NUM_PORTS &&
+           (!RDMA_HCA_GET(RDMA_HCA_UD_GRH, port) ||
+            hca_gid(hca, RDMA_HCA_GET(RDMA_HCA_UD_SGID_INDEX, port), &gid));
+}
+
 /* UD_SEG */
-static void parse_ud(const HcaQp *qp, Parser *parser, HcaWqe *wqe)
+static void parse_ud(const Hca *hca, const HcaQp *qp, Parser *parser,
+                     HcaWqe *wqe)
 {
     struct rdma_hca_ud_unit unit;
     uint32_t port, lids, flow, qkey;
@@ -146,6 +156,10 @@ static void parse_ud(const HcaQp *qp, Parser *parser, HcaWqe *wqe)
     lids = GUINT32_FROM_LE(unit.dlid_slid);
     flow = GUINT32_FROM_LE(unit.flow);
     qkey = GUINT32_FROM_LE(unit.qkey);
+    if (!address_ok(hca, port)) {
+        fail(wqe, RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_UNITS);
+        return;
+    }
     wqe->path = (HcaPath) {
         .dlid = RDMA_HCA_GET(RDMA_HCA_UD_DLID, lids),
         .slid = RDMA_HCA_GET(RDMA_HCA_UD_SLID, lids),
@@ -216,10 +230,14 @@ static void parse_data(Parser *parser, HcaWqe *wqe)
     wqe->msg_len = MIN(total, UINT32_MAX);
 }
 
-/* Request length check: 2 GiB, the QP's own limit, a packet for UD. */
+/*
+ * Request length check: a packet for UD, else the QP's limit. 2 GiB at the
+ * most, as QUERY_DEV_LIM says; a Read of that takes half of all PSNs at the
+ * least MTU.
+ */
 static void check_length(const HcaQp *qp, HcaWqe *wqe)
 {
-    uint32_t limit = MIN(qp->max_msg, INT32_MAX);
+    uint32_t limit = qp->max_msg;
 
     if (qp->service == RDMA_HCA_QP_ST_UD) {
         limit = MIN(limit, qp->pmtu);
@@ -247,8 +265,7 @@ static void check_entries(Hca *hca, const HcaQp *qp, HcaWqe *wqe)
             .va = sge->va,
         };
 
-        if (hca_v2p_check(hca->v2p, HCA_V2P_WP_ND, &info) !=
-            HCA_V2P_SUCCESS) {
+        if (hca_v2p_check(hca->v2p, HCA_V2P_WP_ND, &info) != HCA_V2P_SUCCESS) {
             fail(wqe, RDMA_HCA_SYNDROME_LOCAL_PROT_ERR, HCA_WQE_BAD_ENTRY);
             return;
         }
@@ -256,7 +273,8 @@ static void check_entries(Hca *hca, const HcaQp *qp, HcaWqe *wqe)
 }
 
 /* The units after next_unit, in the order of figures 3-4-1 and 3-4-2. */
-static void parse_units(const HcaQp *qp, Parser *parser, HcaWqe *wqe)
+static void parse_units(const Hca *hca, const HcaQp *qp, Parser *parser,
+                        HcaWqe *wqe)
 {
     uint8_t opcode = wqe->ref.opcode;
     uint32_t first;
@@ -265,7 +283,7 @@ static void parse_units(const HcaQp *qp, Parser *parser, HcaWqe *wqe)
         return;
     }
     if (qp->service == RDMA_HCA_QP_ST_UD) {
-        parse_ud(qp, parser, wqe);
+        parse_ud(hca, qp, parser, wqe);
     }
     if (is_rdma(opcode) || is_atomic(opcode)) {
         parse_raddr(parser, wqe);
@@ -276,7 +294,7 @@ static void parse_units(const HcaQp *qp, Parser *parser, HcaWqe *wqe)
     if (wqe->syndrome || parser->left < RDMA_HCA_WQE_UNIT) {
         return;
     }
-    memcpy(&first, parser->at, sizeof(first));              /* JUDGE */
+    memcpy(&first, parser->at, sizeof(first)); /* JUDGE */
     if (GUINT32_FROM_LE(first) & RDMA_HCA_INLINE) {
         parse_inline(qp, parser, wqe);
     } else {
@@ -285,8 +303,8 @@ static void parse_units(const HcaQp *qp, Parser *parser, HcaWqe *wqe)
 }
 
 /* Read the WQE; false (and failed) if it is not in the queue's memory. */
-static bool fetch(Hca *hca, const HcaQp *qp, HcaV2pChannel channel,
-                  HcaWqe *wqe, uint8_t *buffer)
+static bool fetch(Hca *hca, const HcaQp *qp, HcaV2pChannel channel, HcaWqe *wqe,
+                  uint8_t *buffer)
 {
     const HcaWqeRef *ref = &wqe->ref;
     HcaMatchInfo info = {
@@ -327,13 +345,13 @@ static void parse(Hca *hca, HcaQp *qp, HcaV2pChannel channel, HcaWqe *wqe)
     take(&parser, wqe, &next, sizeof(next));
     parse_next(qp, &next, wqe);
     if (hca_send_flushes(qp)) {
-        return;                         /* to be flushed: only the link counts */
+        return; /* to be flushed: only the link counts */
     }
     if (!opcode_allowed(qp, wqe->ref.opcode)) {
         fail(wqe, RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_OPCODE);
         return;
     }
-    parse_units(qp, &parser, wqe);
+    parse_units(hca, qp, &parser, wqe);
     if (!wqe->syndrome) {
         check_length(qp, wqe);
     }
@@ -352,10 +370,28 @@ void hca_wqe_parse(Hca *hca, HcaQp *qp, HcaV2pChannel channel,
     hca->counters.wqe_opcodes[ref->opcode]++;
     hca->counters.wqe_checks[wqe->vendor_err]++;
     if (wqe->syndrome) {
-        hca_trace(hca, HCA_TRACE_WQE_ERROR, qp->qpn, ref->offset,
-                  wqe->syndrome, wqe->vendor_err);
+        hca_trace(hca, HCA_TRACE_WQE_ERROR, qp->qpn, ref->offset, wqe->syndrome,
+                  wqe->vendor_err);
     } else {
         hca_trace(hca, HCA_TRACE_WQE, qp->qpn, ref->offset, ref->opcode,
                   wqe->msg_len);
     }
+}
+
+/*
+ * Attributes may have changed in SQD: those that it was parsed by count no
+ * more. Its link, if it has one, has not been followed yet.
+ */
+void hca_wqe_parse_again(Hca *hca, HcaQp *qp)
+{
+    HcaSendQueue *sq = &qp->send;
+    HcaWqeRef ref = sq->wqe.ref;
+
+    if (!sq->wqe_valid || sq->wqe.sent) {
+        return;
+    }
+    if (sq->indicator) {
+        sq->chain_len--;
+    }
+    hca_wqe_parse(hca, qp, HCA_V2P_WP_WQE, &ref, &sq->wqe);
 }

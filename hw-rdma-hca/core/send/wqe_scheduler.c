@@ -10,12 +10,12 @@
 /* The next reference and who found it; false if the queue is empty. */
 static bool next_ref(HcaSendQueue *sq, HcaWqeRef *ref, HcaV2pChannel *channel)
 {
-    if (sq->indicator) {                                    /* FROM_VTP */
+    if (sq->indicator) { /* FROM_VTP */
         *ref = sq->chained;
         *channel = HCA_V2P_WP_WQE;
         return true;
     }
-    if (sq->doorbell_head != sq->doorbell_tail) {           /* FROM_DBQ */
+    if (sq->doorbell_head != sq->doorbell_tail) { /* FROM_DBQ */
         *ref = sq->doorbells[sq->doorbell_head++ & sq->doorbell_mask];
         *channel = HCA_V2P_DB;
         return true;
@@ -85,7 +85,7 @@ HcaTurn hca_send_run(Hca *hca, HcaQp *qp, unsigned budget)
         }
         turn = hca_data_pack(hca, qp, &budget);
         if (turn == HCA_TURN_IDLE && sq->wqe_valid) {
-            return HCA_TURN_IDLE;       /* the requester waits */
+            return HCA_TURN_IDLE; /* the requester waits */
         }
     }
     return budget ? turn : HCA_TURN_MORE;

@@ -10,14 +10,14 @@
 #include "../card.h"
 #include "lib-pair.h"
 
-#define BED_MTU 256u            /* of RC and UC */
-#define BED_PSN 0xfffffcu       /* the first; wraps in most tests */
+#define BED_MTU 256u      /* of RC and UC */
+#define BED_PSN 0xfffffcu /* the first; wraps in most tests */
 #define BED_PEER_QPN 0xabcdeu
 #define BED_AREA 131072u
 #define BED_RADDR UINT64_C(0x123456789a00)
 #define BED_RKEY 0xfeedu
 #define BED_QKEY 0x11111111u
-#define BED_TIMEOUT 14          /* ack timeout code: 67 ms */
+#define BED_TIMEOUT 14 /* ack timeout code: 67 ms */
 
 /* A request, as the tap saw it. */
 typedef struct BedRequest {
@@ -28,24 +28,23 @@ typedef struct BedRequest {
 
 typedef struct Bed {
     Pair *pair;
-    Hca *hca;                   /* card 0 */
-    Hca *peer_hca;              /* card 1 */
-    HcaQp peer;                 /* what FrameEncap wants of the sender */
+    Hca *hca;      /* card 0 */
+    Hca *peer_hca; /* card 1 */
+    HcaQp peer;    /* what FrameEncap wants of the sender */
     Qp *qp;
     HcaQp *hqp;
     Cq *cq;
     Mr *mr;
     uint8_t service;
     uint32_t msn;
-    GQueue requests;            /* BedRequest */
-    uint8_t data[BED_AREA];     /* what responses carry */
+    GQueue requests;        /* BedRequest */
+    uint8_t data[BED_AREA]; /* what responses carry */
 } Bed;
 
 /* BED_TIMEOUT, three retries of each kind. */
 void bed_attr_init(QpAttr *attr);
 /* A requester of @service in RTS. @config: of both cards, or NULL. */
-Bed *bed_new_with(uint8_t service, const QpAttr *attr,
-                  const HcaConfig *config);
+Bed *bed_new_with(uint8_t service, const QpAttr *attr, const HcaConfig *config);
 Bed *bed_new(void);
 Bed *bed_new_service(uint8_t service);
 /* Nothing more may have been requested or completed. */
@@ -54,8 +53,7 @@ void bed_free(Bed *bed);
 void bed_run(Bed *bed);
 
 /* Message @wr_id of @len bytes, from or to 4096 * @wr_id of the region. */
-SendWr bed_wr(Bed *bed, Sge *sge, uint8_t opcode, uint64_t wr_id,
-              uint32_t len);
+SendWr bed_wr(Bed *bed, Sge *sge, uint8_t opcode, uint64_t wr_id, uint32_t len);
 void bed_post_wr(Bed *bed, const SendWr *wr);
 void bed_post_flags(Bed *bed, uint8_t opcode, uint64_t wr_id, uint32_t len,
                     unsigned flags);
@@ -81,8 +79,7 @@ void bed_say(Bed *bed, uint8_t op, uint32_t psn, uint8_t syndrome);
 void bed_ack(Bed *bed, uint32_t psn);
 void bed_nak(Bed *bed, uint32_t psn, uint8_t syndrome);
 /* A Read response with @len bytes from @at of bed->data on. */
-void bed_respond(Bed *bed, uint8_t op, uint32_t psn, uint32_t at,
-                 uint32_t len);
+void bed_respond(Bed *bed, uint8_t op, uint32_t psn, uint32_t at, uint32_t len);
 void bed_atomic_ack(Bed *bed, uint32_t psn, uint64_t value);
 
 /* The next completion, which has to be there. */
@@ -91,8 +88,7 @@ void bed_expect_done(Bed *bed, uint64_t wr_id);
 void bed_expect_none(Bed *bed);
 void bed_expect_state(Bed *bed, unsigned state);
 /* Message @wr_id fails, the @n after it are flushed, and the QP is broken. */
-void bed_expect_broken(Bed *bed, uint64_t wr_id, uint8_t syndrome,
-                       unsigned n);
+void bed_expect_broken(Bed *bed, uint64_t wr_id, uint8_t syndrome, unsigned n);
 void bed_expect_drops(Bed *bed, HcaDropReason reason, uint64_t n);
 
 #endif /* LIB_BED_H */

@@ -574,8 +574,9 @@ static void write_mpt(Mr *mr, uint32_t access)
                        mr->key & ((1u << mr->drv->log_mpts) - 1), 0));
 }
 
-Mr *mr_new_pages(Driver *drv, uint32_t pd, uint64_t va, uint64_t len,
-                 uint32_t access, unsigned page_shift)
+/* @repeated: all pages are the same one. */
+static Mr *mr_make(Driver *drv, uint32_t pd, uint64_t va, uint64_t len,
+                   uint32_t access, unsigned page_shift, bool repeated)
 {
     uint64_t page_size = UINT64_C(1) << page_shift;
     Mr *mr = g_new0(Mr, 1);
@@ -594,7 +595,9 @@ Mr *mr_new_pages(Driver *drv, uint32_t pd, uint64_t va, uint64_t len,
     mr->npages = MAX(mr->npages, 1);
     mr->page = g_new(uint64_t, mr->npages);
     for (unsigned i = 0; i < mr->npages; i++) {
-        mr->page[i] = host_alloc(drv->host, page_size / HOST_PAGE_SIZE);
+        mr->page[i] = repeated && i
+                          ? mr->page[0]
+                          : host_alloc(drv->host, page_size / HOST_PAGE_SIZE);
     }
     mr->mtt = mtt_alloc(drv, mr->npages);
     mr->registered = true;
@@ -602,6 +605,18 @@ Mr *mr_new_pages(Driver *drv, uint32_t pd, uint64_t va, uint64_t len,
     write_mtt(mr);
     write_mpt(mr, access);
     return mr;
+}
+
+Mr *mr_new_pages(Driver *drv, uint32_t pd, uint64_t va, uint64_t len,
+                 uint32_t access, unsigned page_shift)
+{
+    return mr_make(drv, pd, va, len, access, page_shift, false);
+}
+
+Mr *mr_new_repeated(Driver *drv, uint32_t pd, uint64_t va, uint64_t len,
+                    uint32_t access)
+{
+    return mr_make(drv, pd, va, len, access, 16, true);
 }
 
 Mr *mr_new(Driver *drv, uint32_t pd, uint64_t va, uint64_t len,
@@ -797,6 +812,46 @@ static bool cqe_read(Cq *cq, uint32_t index, struct rdma_hca_cqe *cqe)
              RDMA_HCA_OWNER_HW);
 }
 
+/* An entry keeps its index, and with it its place in each ring. */
+static void move_cqes(Cq *cq, const Cq *old)
+{
+    for (uint32_t i = cq->ci; i != cq->ci + (1u << old->log_size); i++) {
+        struct rdma_hca_cqe cqe;
+
+        mr_read(old->mr, cqe_at(old, i), &cqe, sizeof(cqe));
+        if (RDMA_HCA_GET(RDMA_HCA_CQE_OWNER, GUINT32_FROM_LE(cqe.ctrl)) &
+            RDMA_HCA_OWNER_HW) {
+            break;
+        }
+        mr_write(cq->mr, cqe_at(cq, i), &cqe, sizeof(cqe));
+    }
+}
+
+uint8_t cq_resize(Cq *cq, unsigned log_size)
+{
+    Cq old = *cq;
+    Mr *mr = cq_buffer(cq->drv, cq->cqn, cq->start, log_size);
+    struct rdma_hca_resize_cq resize = {
+        .logsize = PREP_BE(RDMA_HCA_RESIZE_CQ_LOGSIZE, log_size),
+        .lkey = GUINT32_TO_BE(mr->key),
+    };
+    uint8_t status;
+
+    give_entries(mr, cq->start, log_size, RDMA_HCA_CQE_SIZE);
+    cq_update_ci(cq);
+    status = driver_cmd_in(cq->drv, RDMA_HCA_CMD_RESIZE_CQ, &resize,
+                           sizeof(resize), cq->cqn, 0);
+    if (status == RDMA_HCA_STAT_OK) {
+        cq->mr = mr;
+        cq->log_size = log_size;
+        move_cqes(cq, &old);
+        must(mr_deregister(old.mr));
+    } else {
+        must(mr_deregister(mr));
+    }
+    return status;
+}
+
 static void cqe_give_back(Cq *cq, uint32_t index)
 {
     const uint8_t owner = RDMA_HCA_OWNER_HW;
@@ -839,6 +894,7 @@ bool cq_poll(Cq *cq, Wc *wc)
         .rqpn = GUINT32_FROM_LE(cqe.rqpn),
         .rlid = RDMA_HCA_GET(RDMA_HCA_CQE_RLID,
                              GUINT32_FROM_LE(cqe.rlid_path)),
+        .grh = RDMA_HCA_GET(RDMA_HCA_CQE_GRH, GUINT32_FROM_LE(cqe.rlid_path)),
     };
     if (wc->opcode == RDMA_HCA_OPCODE_INVALID) {
         uint32_t err = GUINT32_FROM_LE(cqe.err);
@@ -1015,7 +1071,8 @@ uint8_t qp_to_init(Qp *qp, const QpAttr *attr)
                         PREP_BE(RDMA_HCA_QPC_SQ_ENTRY_SZ, qp->sq.log_entry) |
                         PREP_BE(RDMA_HCA_QPC_RQ_ENTRY_SZ, qp->rq.log_entry);
     qpc.usr_page = PREP_BE(RDMA_HCA_QPC_UAR, qp->uar);
-    qpc.port_pkey = PREP_BE(RDMA_HCA_QPC_PORT, 1);
+    qpc.port_pkey = PREP_BE(RDMA_HCA_QPC_PORT, 1) |
+                    PREP_BE(RDMA_HCA_QPC_PKEY_INDEX, attr->pkey_index);
     qpc.pd = GUINT32_TO_BE(qp->pd);
     qpc.params1 = PREP_BE(RDMA_HCA_QPC_ACCESS, attr->access);
     qpc.cqn_snd = GUINT32_TO_BE(qp->send_cq->cqn);
@@ -1201,6 +1258,16 @@ static void put_sge(GByteArray *wqe, const Sge *sge)
     };
 
     g_byte_array_append(wqe, (void *)&unit, sizeof(unit));
+}
+
+void driver_gid(const Driver *drv, uint8_t gid[16])
+{
+    const uint64_t half[2] = {
+        GUINT64_TO_BE(UINT64_C(0xfe80000000000000)),
+        GUINT64_TO_BE(drv->host->config.guid),
+    };
+
+    memcpy(gid, half, sizeof(half));
 }
 
 static void put_ud(GByteArray *wqe, const UdAddress *ud)

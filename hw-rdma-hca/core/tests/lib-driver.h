@@ -136,6 +136,7 @@ typedef struct QpAttr {
     uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
     uint8_t max_rd_atomic, max_dest_rd_atomic;
     uint32_t qkey;
+    uint8_t pkey_index;
 } QpAttr;
 
 typedef struct Sge {
@@ -150,6 +151,9 @@ enum {
     SEND_FENCE = 4,
     SEND_INLINE = 8,            /* inline_data, inline_len in place of sge */
 };
+
+/* The only GID of the card of @drv. */
+void driver_gid(const Driver *drv, uint8_t gid[16]);
 
 /* Where a UD message goes: an address handle, QP number and Q_Key. */
 typedef struct UdAddress {
@@ -193,6 +197,7 @@ typedef struct Wc {
     uint32_t imm_be;
     uint32_t rqpn;
     uint16_t rlid;
+    bool grh;
 } Wc;
 
 /*
@@ -234,6 +239,9 @@ Mr *mr_new(Driver *drv, uint32_t pd, uint64_t va, uint64_t len,
 /* The same with pages of 2^@page_shift bytes (12 to 16). */
 Mr *mr_new_pages(Driver *drv, uint32_t pd, uint64_t va, uint64_t len,
                  uint32_t access, unsigned page_shift);
+/* The same 64 KiB of memory over and over: a region longer than memory. */
+Mr *mr_new_repeated(Driver *drv, uint32_t pd, uint64_t va, uint64_t len,
+                    uint32_t access);
 /* HW2SW_MPT; the memory stays readable until the Driver goes. */
 uint8_t mr_deregister(Mr *mr);
 void mr_read(Mr *mr, uint64_t offset, void *buf, size_t len);
@@ -247,6 +255,8 @@ Sge mr_sge(const Mr *mr, uint64_t offset, uint32_t len);
 /* A CQ of 2^@log_size entries of UAR page @uar. */
 Cq *cq_new(Driver *drv, unsigned log_size, uint32_t uar);
 uint8_t cq_destroy(Cq *cq);
+/* RESIZE_CQ to 2^@log_size entries; those not polled yet move along. */
+uint8_t cq_resize(Cq *cq, unsigned log_size);
 /* Take the oldest completion. False: none. */
 bool cq_poll(Cq *cq, Wc *wc);
 /* Ask for one event: ibv_req_notify_cq(). */

@@ -293,6 +293,18 @@ static ssize_t op_link_readv(void *opaque, const struct iovec *iov,
     return cable_readv(host->lab, host->side, iov, iovcnt);
 }
 
+static bool op_capture_write(void *opaque, const void *data, size_t len)
+{
+    Host *host = opaque;
+
+    g_assert_cmpuint(len, >, 0);
+    if (host->capture_limit - host->capture->len < len) {
+        return false;
+    }
+    g_byte_array_append(host->capture, data, len);
+    return true;
+}
+
 static void print_trace(const Host *host, const HcaTrace *trace)
 {
     fprintf(stderr, "# %" G_GINT64_FORMAT " card %u %s %#x %#" G_GINT64_MODIFIER
@@ -329,6 +341,7 @@ static const HcaHostOps host_ops = {
     .timer_mod = op_timer_mod,
     .link_writev = op_link_writev,
     .link_readv = op_link_readv,
+    .capture_write = op_capture_write,
     .warn = op_warn,
 };
 
@@ -343,6 +356,8 @@ static void host_init(Host *host, Lab *lab, unsigned side,
     host->free_pages = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     host->deadline = INT64_MAX;
     host->warnings = g_ptr_array_new_with_free_func(g_free);
+    host->capture = g_byte_array_new();
+    host->capture_limit = SIZE_MAX;
     g_assert_null(hca_config_check(config));
     host->ops = host_ops;
     host->ops.trace = g_getenv("HCA_TRACE") ? op_trace : NULL;
@@ -356,6 +371,7 @@ static void host_destroy(Host *host)
     g_ptr_array_free(host->high_blocks, TRUE);
     g_array_free(host->free_pages, TRUE);
     g_ptr_array_free(host->warnings, TRUE);
+    g_byte_array_unref(host->capture);
 }
 
 void lab_listen(Lab *lab, LabListener *listener, void *opaque)

@@ -50,6 +50,8 @@ struct Host {
     void (*before_write)(void *opaque);
     void *before_write_opaque;
     GPtrArray *warnings;
+    GByteArray *capture;        /* what the card captured */
+    size_t capture_limit;       /* bytes that it may have: no limit */
 };
 
 /* What becomes of a packet on the cable. */

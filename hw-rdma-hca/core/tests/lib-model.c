@@ -95,6 +95,11 @@ void model_region_destroy(ModelRegion *region)
     g_free(region->image);
 }
 
+void model_region_sync(ModelRegion *region)
+{
+    mr_read(region->mr, 0, region->image, region->mr->len);
+}
+
 static void check_bytes(const ModelRegion *region, uint64_t at, uint32_t len)
 {
     uint8_t now[4096];
@@ -376,7 +381,7 @@ ModelPacket model_packet_leaves(ModelQp *from, const HcaPacket *packet)
     };
     from->left += p.len;
     p.last = from->left == wr->len;
-    p.solicited = wr->solicited && p.last;
+    p.solicited = wr->solicited && p.last && takes_recv(wr->opcode);
     p.bth_opcode = bth_opcode(service, wr->opcode, p.first, p.last);
     from->next_psn = hca_psn_add(from->next_psn, 1);
 
@@ -481,6 +486,15 @@ void model_qp_destroy(ModelQp *qp)
     g_queue_clear_full(&qp->recvs, g_free);
     g_queue_clear_full(&qp->send_done, g_free);
     g_queue_clear_full(&qp->recv_done, g_free);
+}
+
+void model_qp_reset(ModelQp *qp, uint32_t sq_psn, uint32_t rq_psn)
+{
+    ModelQp *peer = qp->peer;
+
+    model_qp_destroy(qp);
+    model_qp_init(qp, qp->qp, qp->mtu, sq_psn, rq_psn);
+    qp->peer = peer;
 }
 
 bool model_qp_idle(const ModelQp *qp)

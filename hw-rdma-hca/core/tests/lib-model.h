@@ -34,7 +34,7 @@ typedef struct ModelList {
 
 typedef struct ModelSend {
     uint64_t wr_id;
-    uint8_t opcode;             /* RDMA_HCA_OPCODE_* */
+    uint8_t opcode; /* RDMA_HCA_OPCODE_* */
     bool signalled;
     bool solicited;
     uint32_t imm_be;
@@ -44,7 +44,7 @@ typedef struct ModelSend {
     ModelRegion *remote;        /* RDMA and atomics */
     uint64_t remote_at;
     uint64_t swap_add, compare;
-    ModelQp *to;                /* UD */
+    ModelQp *to; /* UD */
 } ModelSend;
 
 typedef struct ModelRecv {
@@ -55,14 +55,14 @@ typedef struct ModelRecv {
 struct ModelQp {
     Qp *qp;
     uint32_t mtu;
-    ModelQp *peer;              /* RC, UC */
-    GQueue sends;               /* Message: not executed, or not all sent */
-    GQueue recvs;               /* ModelRecv: not used yet */
-    GQueue send_done, recv_done;    /* Done: completions still to come */
-    uint64_t posted, executed;  /* sends */
+    ModelQp *peer;               /* RC, UC */
+    GQueue sends;                /* Message: not executed, or not all sent */
+    GQueue recvs;                /* ModelRecv: not used yet */
+    GQueue send_done, recv_done; /* Done: completions still to come */
+    uint64_t posted, executed;   /* sends */
     /* UC, UD: the message whose packets leave. */
     uint32_t next_psn;
-    uint32_t left;              /* bytes of it that have */
+    uint32_t left; /* bytes of it that have */
     /* UC: the message that arrives. */
     uint32_t expected_psn;
     bool in_message;
@@ -72,17 +72,17 @@ struct ModelQp {
 typedef struct ModelPacket {
     ModelQp *from, *to;
     uint32_t psn;
-    uint8_t opcode;             /* RDMA_HCA_OPCODE_* of its message */
+    uint8_t opcode; /* RDMA_HCA_OPCODE_* of its message */
     uint8_t bth_opcode;
     bool first, last;
     bool solicited;
     uint32_t imm_be;
-    ModelRegion *remote;        /* Write: where its payload goes */
+    ModelRegion *remote; /* Write: where its payload goes */
     uint64_t remote_at;
-    uint32_t offset;            /* of its payload in the message */
+    uint32_t offset; /* of its payload in the message */
     const uint8_t *payload;
     uint32_t len;
-    const uint8_t *grh;         /* 40 bytes, or NULL */
+    const uint8_t *grh; /* 40 bytes, or NULL */
 } ModelPacket;
 
 /* Numbers at random, quickly. */
@@ -91,15 +91,18 @@ void model_random(GRand *rand, uint8_t *data, size_t len);
 /* @mr filled with random bytes. */
 void model_region_init(ModelRegion *region, Mr *mr, GRand *rand);
 void model_region_destroy(ModelRegion *region);
+/* Whatever is there now has to be there. */
+void model_region_sync(ModelRegion *region);
 /* Every byte of it. */
 void model_region_check(const ModelRegion *region);
 /* Write @data to the pieces, in the model and in the machine. */
-void model_list_fill(const ModelList *list, const uint8_t *data,
-                     uint32_t len);
+void model_list_fill(const ModelList *list, const uint8_t *data, uint32_t len);
 
 void model_qp_init(ModelQp *qp, Qp *own, uint32_t mtu, uint32_t sq_psn,
                    uint32_t rq_psn);
 void model_qp_destroy(ModelQp *qp);
+/* Its number begins anew: all that was posted is gone. */
+void model_qp_reset(ModelQp *qp, uint32_t sq_psn, uint32_t rq_psn);
 /* Whether every completion that is to come has come. */
 bool model_qp_idle(const ModelQp *qp);
 

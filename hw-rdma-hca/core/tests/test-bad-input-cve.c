@@ -800,7 +800,7 @@ static void test_length_overflow(void)
     scene_init(&s, 2202);
     for (unsigned i = 0; i < G_N_ELEMENTS(lengths); i++) {
         for (unsigned n = 1; n <= RDMA_HCA_MAX_SGE; n++) {
-            uint8_t syndrome = (uint64_t)n * lengths[i] > 0x7fffffff
+            uint8_t syndrome = (uint64_t)n * lengths[i] > (UINT64_C(1) << 31)
                                    ? RDMA_HCA_SYNDROME_LOCAL_LENGTH_ERR
                                    : RDMA_HCA_SYNDROME_LOCAL_PROT_ERR;
             Qp *qp[2];

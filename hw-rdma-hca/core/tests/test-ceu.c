@@ -35,7 +35,8 @@ static void fix_init(Fix *fix)
     static const HcaCxtConfig cxt = {
         .log_qps = LOG_QPS, .log_cqs = 4, .log_eqs = 3, .log_pds = 4,
         .num_vectors = RAM_VECTORS, .num_uars = RDMA_HCA_NUM_UARS,
-        .max_mtu = 5, .lid = 9, .pkey = HCA_DEFAULT_PKEY,
+        .max_mtu = 5, .lid = 9, .num_pkeys = 1,
+        .pkeys = { HCA_DEFAULT_PKEY },
     };
     Hca *hca = &fix->hca;
 

@@ -1380,6 +1380,94 @@ static void test_link(void)
     bed_free(&bed);
 }
 
+/* ---- faults and the capture ---- */
+
+static void set_fault(Bed *bed, HcaFaultAction action,
+                      HcaFaultDirection direction)
+{
+    HcaFaultPlan plan = {
+        .nrules = 1,
+        .rule[0] = { .action = action,
+                     .directions = 1u << direction,
+                     .probability = HCA_FAULT_ALWAYS,
+                     .count = 1,
+                     .delay_ns = NS_PER_MS,
+                     .offset = -1 },
+    };
+
+    hca_set_faults(lab(bed)->host[0].hca, &plan);
+}
+
+/* One fault of each kind and direction, of a request or of its answer. */
+static void test_faults(void)
+{
+    static const char *const names[HCA_FAULT_NACTIONS] = {
+        "drop", "duplicate", "reorder", "delay", "corrupt",
+    };
+    Bed bed;
+
+    bed_init(&bed, NULL);
+    for (unsigned i = 0; i < 2 * HCA_FAULT_NACTIONS; i++) {
+        g_autofree char *name = g_strdup_printf(
+            "fault_%s_%s", i % 2 ? "rx" : "tx", names[i / 2]);
+
+        expect(&bed, 0, name, 0);
+        set_fault(&bed, i / 2, i % 2);
+        request(&bed, 0, WRITE, 100);
+        post(&bed, 1);
+        lab_sleep(lab(&bed), NS_PER_S);
+        expect(&bed, 0, name, 1);
+        expect(&bed, 0, "requester_wqes_completed", i + 1);
+    }
+    expect(&bed, 0, "fault_held", 0);
+    bed_free(&bed);
+}
+
+/* More packets at a time than are held back. */
+static void test_faults_held(void)
+{
+    HcaFaultPlan plan = {
+        .nrules = 1,
+        .rule[0] = { .action = HCA_FAULT_DELAY,
+                     .directions = 1u << HCA_FAULT_TX,
+                     .probability = HCA_FAULT_ALWAYS,
+                     .delay_ns = NS_PER_S },
+    };
+    const unsigned packets = HCA_FAULT_MAX_HELD + 5;
+    QpAttr attr;
+    Bed bed;
+
+    qp_attr_init(&attr);
+    attr.mtu = 1; /* 256 bytes */
+    bed_init(&bed, &attr);
+    hca_set_faults(lab(&bed)->host[0].hca, &plan);
+    request(&bed, 0, WRITE, packets * 256);
+    post(&bed, 1);
+    run(&bed);
+    expect(&bed, 0, "fault_held", HCA_FAULT_MAX_HELD);
+    expect_some(&bed, 0, "fault_held_full");
+    bed_free(&bed);
+}
+
+static void test_capture(void)
+{
+    Bed bed;
+
+    bed_init(&bed, NULL);
+    expect(&bed, 0, "capture_on", 0);
+    request(&bed, 0, WRITE, 100);
+    post(&bed, 1);
+    run(&bed);
+    expect(&bed, 0, "capture_packets", 0);
+    hca_start_capture(lab(&bed)->host[0].hca);
+    expect(&bed, 0, "capture_on", 1);
+    post(&bed, 1);
+    run(&bed);
+    expect(&bed, 0, "capture_packets", 2);
+    expect(&bed, 0, "capture_bytes", lab(&bed)->host[0].capture->len);
+    bed_free(&bed);
+}
+
 /* ---- all of them ---- */
 
 /* Channels that only read; they write when a refill displaces a line. */
@@ -1453,6 +1541,9 @@ static const struct {
     { "port/qkey", test_drop_qkey },
     { "port/resources", test_drop_resources },
     { "link", test_link },
+    { "faults/each", test_faults },
+    { "faults/held", test_faults_held },
+    { "capture", test_capture },
 };
 
 /* All tests in one: which counters have moved is known at their end. */

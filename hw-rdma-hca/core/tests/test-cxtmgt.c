@@ -53,7 +53,8 @@ static void state_changed(void *opaque, HcaQp *qp, uint8_t old_state)
 static const HcaCxtConfig cxt_config = {
     .log_qps = LOG_QPS, .log_cqs = LOG_CQS, .log_eqs = LOG_EQS,
     .log_pds = LOG_PDS, .num_vectors = RAM_VECTORS, .num_uars = 16,
-    .max_mtu = 4, .lid = 77, .pkey = 0xffff,
+    .max_mtu = 4, .lid = 77, .num_pkeys = 3,
+    .pkeys = { 0xffff, 0x8001, 0x7ffe },
 };
 
 /* One region over all queues: physical, so it needs no MTT. */
@@ -511,7 +512,8 @@ static const BadValue bad_values[] = {
     CREATE(rq_db_l, 0x1002),
     CREATE(port_pkey, 0),
     CREATE(port_pkey, RDMA_HCA_PREP(RDMA_HCA_QPC_PORT, 2)),
-    CREATE(port_pkey, RDMA_HCA_PREP(RDMA_HCA_QPC_PORT, 1) | 1),
+    CREATE(port_pkey, RDMA_HCA_PREP(RDMA_HCA_QPC_PORT, 1) | 3),
+    CREATE(port_pkey, RDMA_HCA_PREP(RDMA_HCA_QPC_PORT, 1) | 127),
     { RDMA_HCA_CMD_INIT2RTR_QPEE, RC, WORD_OF(mtu_msgmax_sz), 0 },
     { RDMA_HCA_CMD_INIT2RTR_QPEE, RC, WORD_OF(mtu_msgmax_sz), 5u << 29 },
     { RDMA_HCA_CMD_INIT2RTR_QPEE, UC, WORD_OF(mtu_msgmax_sz), 7u << 29 },
@@ -662,6 +664,52 @@ static void test_qp_fields(void)
     g_assert_cmpuint(qp->pmtu, ==, 2048);
     g_assert_cmpuint(qp->max_msg, ==, 2048);
     g_assert_cmphex(qp->qkey, ==, 0x80010000);
+    fix_free(&fix);
+}
+
+/* The P_Key that its index says, and another one by INIT2RTR and in SQD. */
+static void test_qp_pkey(void)
+{
+    static const struct {
+        uint16_t op;
+        uint8_t from;
+        uint8_t service;
+    } c[] = {
+        { RDMA_HCA_CMD_INIT2INIT_QPEE, RDMA_HCA_QP_STATE_INIT, RC },
+        { RDMA_HCA_CMD_INIT2RTR_QPEE, RDMA_HCA_QP_STATE_INIT, RC },
+        { RDMA_HCA_CMD_INIT2RTR_QPEE, RDMA_HCA_QP_STATE_INIT, UC },
+        { RDMA_HCA_CMD_INIT2RTR_QPEE, RDMA_HCA_QP_STATE_INIT, UD },
+        { RDMA_HCA_CMD_SQD2SQD_QPEE, RDMA_HCA_QP_STATE_SQD, RC },
+        { RDMA_HCA_CMD_SQD2SQD_QPEE, RDMA_HCA_QP_STATE_SQD, UC },
+        { RDMA_HCA_CMD_SQD2SQD_QPEE, RDMA_HCA_QP_STATE_SQD, UD },
+    };
+    static const uint16_t pkey[] = { 0xffff, 0x8001, 0x7ffe };
+    Fix fix;
+
+    fix_init(&fix);
+    for (unsigned i = 0; i < G_N_ELEMENTS(c); i++) {
+        for (unsigned index = 1; index <= 3; index++) {
+            struct rdma_hca_qpc qpc =
+                make_qpc(c[i].service, RDMA_HCA_QP_ATTR_PKEY_INDEX);
+            bool ok = index < G_N_ELEMENTS(pkey);
+            HcaQp *qp;
+
+            qp_to(&fix, QPN, c[i].service, c[i].from);
+            qp = hca_qp_find(fix.cm, QPN);
+            g_assert_cmphex(qp->pkey, ==, pkey[0]);
+            qpc.port_pkey |= GUINT32_TO_BE(
+                RDMA_HCA_PREP(RDMA_HCA_QPC_PKEY_INDEX, index));
+            g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, c[i].op, QPN, &qpc,
+                                                 false), ==,
+                            ok ? RDMA_HCA_STAT_OK : RDMA_HCA_STAT_BAD_PARAM);
+            g_assert_cmphex(qp->pkey, ==, pkey[ok ? index : 0]);
+            hca_cxtmgt_query_qp(fix.cm, QPN, &qpc);
+            g_assert_cmpuint(RDMA_HCA_GET(RDMA_HCA_QPC_PKEY_INDEX,
+                                          GUINT32_FROM_BE(qpc.port_pkey)), ==,
+                             ok ? index : 0);
+            qp_reset(&fix, QPN);
+        }
+    }
     fix_free(&fix);
 }
 
@@ -912,7 +960,7 @@ static void test_cq_doorbell_bad(void)
     fix_free(&fix);
 }
 
-/* Overrun: one event, the QP in ERR, entries lost and counted. */
+/* Overrun: an event of CQ and QP each; entries lost and counted. */
 static void test_cq_overrun(void)
 {
     struct rdma_hca_cqc cqc;
@@ -928,8 +976,10 @@ static void test_cq_overrun(void)
         post(&fix, qp, false);
     }
     g_assert_cmpuint(qp->state, ==, RDMA_HCA_QP_STATE_ERR);
-    g_assert_cmpuint(eq_producer(&fix, EQN), ==, 1);
+    g_assert_cmpuint(eq_producer(&fix, EQN), ==, 2);
     expect_eqe(&fix, q.eq, LOG_EQ, 0, RDMA_HCA_EVENT_CQ_ERROR, CQN);
+    expect_eqe(&fix, q.eq, LOG_EQ, 1, RDMA_HCA_EVENT_WQ_CATAS_ERROR,
+               qp->qpn);
     g_assert_cmpuint(GUINT32_FROM_LE(
                          eqe_at(&fix, q.eq, LOG_EQ, 0)->cq.syndrome), ==,
                      RDMA_HCA_CQ_ERROR_OVERRUN);
@@ -994,7 +1044,7 @@ static void test_cq_unwritable(void)
     g_assert_cmphex(hca_cxtmgt_sw2hw_cq(fix.cm, 3, &cqc), ==, 0);
     hca_cq_post(fix.cm, HCA_V2P_EE, qp, 3, &cqe, false);
     hca_cq_post(fix.cm, HCA_V2P_EE, qp, 3, &cqe, false);
-    g_assert_cmpuint(eq_producer(&fix, EQN), ==, 1);
+    g_assert_cmpuint(eq_producer(&fix, EQN), ==, 2);
     g_assert_cmpuint(GUINT32_FROM_LE(
                          eqe_at(&fix, q.eq, LOG_EQ, 0)->cq.syndrome), ==,
                      RDMA_HCA_CQ_ERROR_ACCESS);
@@ -1381,6 +1431,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cxtmgt/qp/random", test_qp_random);
     g_test_add_func("/cxtmgt/qp/index", test_qp_index);
     g_test_add_func("/cxtmgt/qp/fields", test_qp_fields);
+    g_test_add_func("/cxtmgt/qp/pkey", test_qp_pkey);
     g_test_add_func("/cxtmgt/qp/drain", test_qp_drain);
     g_test_add_func("/cxtmgt/qp/init2init", test_qp_init2init);
     g_test_add_func("/cxtmgt/icm/missing", test_icm_missing);

@@ -742,7 +742,8 @@ static void test_fatal_implicit_release(const void *opaque)
  */
 static void test_nak_read_in_way(void)
 {
-    static const uint8_t aeth[] = { NAK(REMOTE_ACCESS), RNR(RNR_CODE),
+    static const uint8_t aeth[] = { NAK(REMOTE_ACCESS), NAK(REMOTE_OP),
+                                    NAK(INVALID_REQUEST), RNR(RNR_CODE),
                                     NAK(PSN_SEQ) };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(aeth); i++) {
@@ -1291,6 +1292,37 @@ static void test_retry_restored(void)
     bed_free(bed);
 }
 
+/*
+ * A packet is lost, comes late, is not taken, and is lost once more: the peer
+ * tells each time, and no timer is needed.
+ */
+static void test_lost_after_rnr(void)
+{
+    QpAttr attr;
+    Bed *bed;
+
+    bed_attr_init(&attr);
+    attr.timeout = 0;
+    bed = bed_new_with(RDMA_HCA_QP_ST_RC, &attr, NULL);
+    bed_post(bed, SEND, 1, 100);
+    bed_post(bed, SEND, 2, 100);
+    bed_forget_requests(bed);
+    for (unsigned round = 0; round < 2; round++) {
+        bed_nak(bed, PSN, NAK(PSN_SEQ));
+        bed_expect_request(bed, HCA_SEND_ONLY, PSN);
+        bed_expect_request(bed, HCA_SEND_ONLY, PSN + 1);
+        bed_nak(bed, PSN, RNR(RNR_CODE));
+        bed_expect_quiet(bed);
+        lab_sleep(bed->pair->lab, RNR_NS + NS_PER_MS);
+        bed_expect_request(bed, HCA_SEND_ONLY, PSN);
+        bed_expect_request(bed, HCA_SEND_ONLY, PSN + 1);
+    }
+    bed_ack(bed, PSN + 1);
+    bed_expect_done(bed, 1);
+    bed_expect_done(bed, 2);
+    bed_free(bed);
+}
+
 /* The peer answers, though it is not ready: no time-out is counted on. */
 static void test_rnr_restores_retries(void)
 {
@@ -1654,6 +1686,178 @@ static void test_reuse_number(void)
     }
 }
 
+/* A Read waited for others when SQD took away the right to Reads. */
+static void test_drain_no_reads(void)
+{
+    struct rdma_hca_qpc qpc = {
+        .opt_param_mask = GUINT32_TO_BE(RDMA_HCA_QP_ATTR_MAX_QP_RD_ATOMIC),
+    };
+    QpAttr attr;
+    Bed *bed;
+
+    bed_attr_init(&attr);
+    attr.max_rd_atomic = 1;
+    bed = bed_new_with(RDMA_HCA_QP_ST_RC, &attr, NULL);
+    bed_post(bed, READ, 1, 8);
+    bed_post(bed, READ, 2, 8);
+    bed_post(bed, WRITE, 3, 8);
+    bed_expect_read(bed, PSN, 0, 8);
+    g_assert_cmphex(qp_to_sqd(bed->qp, true), ==, 0);
+    bed_respond(bed, HCA_READ_RESP_ONLY, PSN, 0, 8);
+    bed_expect_done(bed, 1);
+    g_assert_cmpuint(count_drained(bed), ==, 1);
+    g_assert_cmphex(driver_cmd_in(bed->qp->drv, RDMA_HCA_CMD_SQD2SQD_QPEE, &qpc,
+                                  sizeof(qpc), bed->qp->qpn, 0),
+                    ==, RDMA_HCA_STAT_OK);
+    g_assert_cmphex(qp_sqd_to_rts(bed->qp), ==, 0);
+    bed_expect_broken(bed, 2, SYNDROME(LOCAL_QP_OP_ERR), 1);
+    bed_free(bed);
+}
+
+/* What is in hand when the queue is drained is sent once, and its chain too. */
+static void test_drain_in_hand(void)
+{
+    QpAttr attr;
+    Bed *bed;
+    SendWr wr[64];
+    Sge sge[64];
+
+    bed_attr_init(&attr);
+    attr.max_rd_atomic = 1;
+    bed = bed_new_with(RDMA_HCA_QP_ST_RC, &attr, NULL);
+    /* As long a chain as the queue takes: no link may count twice. */
+    for (unsigned n = 0; n < G_N_ELEMENTS(wr); n++) {
+        wr[n] = bed_wr(bed, &sge[n], n < 2 ? READ : WRITE, n, 8);
+        sge[n] = mr_sge(bed->mr, 0, 8);
+    }
+    g_assert_cmpuint(qp_send_room(bed->qp), ==, G_N_ELEMENTS(wr));
+    g_assert_true(qp_post_send(bed->qp, wr, G_N_ELEMENTS(wr)));
+    bed_run(bed);
+    bed_expect_read(bed, PSN, 0, 8);
+    for (unsigned n = 0; n < 3; n++) {
+        g_assert_cmphex(qp_to_sqd(bed->qp, false), ==, 0);
+        g_assert_cmphex(qp_sqd_to_rts(bed->qp), ==, 0);
+    }
+    bed_respond(bed, HCA_READ_RESP_ONLY, PSN, 0, 8);
+    bed_expect_read(bed, PSN + 1, 0, 8);
+    for (unsigned n = 2; n < G_N_ELEMENTS(wr); n++) {
+        bed_expect_request(bed, HCA_WRITE_ONLY, PSN + n);
+    }
+    bed_respond(bed, HCA_READ_RESP_ONLY, PSN + 1, 0, 8);
+    bed_ack(bed, PSN + G_N_ELEMENTS(wr) - 1);
+    for (unsigned n = 0; n < G_N_ELEMENTS(wr); n++) {
+        bed_expect_done(bed, n);
+    }
+    bed_free(bed);
+}
+
+/* ---- half of the circle ---- */
+
+/* A Read into 2 GiB that are 64 KiB again and again. */
+static void post_long_read(Bed *bed, const Mr *mr, uint64_t wr_id, uint32_t len)
+{
+    Sge sge[2] = { mr_sge(mr, 0, len / 2), mr_sge(mr, len / 2, len - len / 2) };
+    SendWr wr = bed_wr(bed, &(Sge) { 0 }, READ, wr_id, len);
+
+    wr.nsge = 2;
+    wr.sge = sge;
+    bed_post_wr(bed, &wr);
+}
+
+/* As if all responses but the last had come. */
+static void answer_all_but_last(Bed *bed)
+{
+    HcaSentRead *read = hca_mq_rpb_head(bed->hca, bed->hqp);
+    uint32_t rest = read->len % MTU ? read->len % MTU : MTU;
+    HcaSge *entry;
+
+    hca_mq_reb_release(bed->hca, bed->hqp);
+    entry = hca_mq_reb_head(bed->hca, bed->hqp);
+    entry->va += entry->len - rest;
+    entry->len = rest;
+    read->answered = read->npsn - 1;
+    read->received = read->len - rest;
+    bed->hqp->req.unacked_psn = hca_psn_add(read->psn, read->answered);
+}
+
+static Bed *long_bed(Mr **mr)
+{
+    HcaConfig config[2];
+    QpAttr attr;
+    Bed *bed;
+
+    lab_config(&config[0], 0);
+    lab_config(&config[1], 1);
+    config[0].log_mtts = 17;
+    bed_attr_init(&attr);
+    bed = bed_new_with(RDMA_HCA_QP_ST_RC, &attr, config);
+    *mr = mr_new_repeated(bed->pair->drv[0], bed->pair->pd[0], 0x10000,
+                          UINT64_C(1) << 31, RDMA_HCA_ACCESS_LOCAL_WRITE);
+    return bed;
+}
+
+/* No more than half of all PSNs are on their way, and no less. */
+static void test_window(void)
+{
+    const uint32_t half = 1u << 23;
+    Bed *bed;
+    Mr *mr;
+
+    bed = long_bed(&mr);
+    post_long_read(bed, mr, 1, half * MTU);
+    bed_expect_read(bed, PSN, 0, half * MTU);
+    bed_post(bed, WRITE, 2, 100);
+    bed_post(bed, WRITE, 3, 100);
+    bed_expect_quiet(bed);
+    g_assert_cmpuint(bed->hca->counters.waits[HCA_WAIT_PSNS], >, 0);
+    bed_respond(bed, HCA_READ_RESP_FIRST, PSN, 0, MTU);
+    bed_expect_request(bed, HCA_WRITE_ONLY, PSN + half);
+    bed_expect_quiet(bed);
+    answer_all_but_last(bed);
+    bed_respond(bed, HCA_READ_RESP_LAST, PSN + half - 1, 0, MTU);
+    bed_expect_done(bed, 1);
+    bed_expect_request(bed, HCA_WRITE_ONLY, PSN + half + 1);
+    bed_ack(bed, PSN + half + 1);
+    bed_expect_done(bed, 2);
+    bed_expect_done(bed, 3);
+    bed_free(bed);
+}
+
+/*
+ * The first Read's own PSN is more than half of the circle behind the Write.
+ * All the same it comes first: when it is sent again, when the Write is
+ * acknowledged, and when the queue is flushed.
+ */
+static void test_long_reads(void)
+{
+    const uint32_t first = 1u << 22, second = (1u << 23) - 2;
+    const uint32_t write = PSN + first + second;
+    Bed *bed;
+    Mr *mr;
+
+    bed = long_bed(&mr);
+    post_long_read(bed, mr, 1, first * MTU);
+    bed_expect_read(bed, PSN, 0, first * MTU);
+    answer_all_but_last(bed);
+    post_long_read(bed, mr, 2, second * MTU);
+    bed_expect_read(bed, PSN + first, 0, second * MTU);
+    bed_post(bed, WRITE, 3, 100);
+    bed_expect_payload(bed, HCA_WRITE_ONLY, write, 3 * 4096, 100);
+    lab_sleep(bed->pair->lab, TIMEOUT_NS + NS_PER_MS);
+    bed_expect_read(bed, PSN + first - 1, (first - 1) * MTU, MTU);
+    bed_expect_read(bed, PSN + first, 0, second * MTU);
+    bed_expect_payload(bed, HCA_WRITE_ONLY, write, 3 * 4096, 100);
+    bed_ack(bed, write);
+    bed_expect_none(bed);
+    expect_upsn(bed, PSN + first - 1);
+    bed_forget_requests(bed);
+    g_assert_cmphex(qp_to_err(bed->qp), ==, 0);
+    for (unsigned n = 1; n <= 3; n++) {
+        bed_expect_wc(bed, n, SYNDROME(WR_FLUSH_ERR));
+    }
+    bed_free(bed);
+}
+
 /* ---- anything at all ---- */
 
 /* The fields that a peer may fill, mostly nearly right. */
@@ -1797,12 +2001,17 @@ int main(int argc, char **argv)
         { "timer/rnr-restores-retries", test_rnr_restores_retries },
         { "timer/rnr-retry", test_rnr_retry },
         { "timer/rnr-doubled", test_rnr_doubled },
+        { "timer/lost-after-rnr", test_lost_after_rnr },
+        { "psn/window", test_window },
+        { "psn/long-reads", test_long_reads },
         { "life/flush-order", test_flush_order },
         { "life/flush-in-hand", test_flush_in_hand },
         { "life/flush-at-once", test_flush_at_once },
         { "life/drain", test_drain },
         { "life/drain-idle", test_drain_idle },
         { "life/drain-in-message", test_drain_in_message },
+        { "life/drain-in-hand", test_drain_in_hand },
+        { "life/drain-no-reads", test_drain_no_reads },
         { "life/sqe", test_sqe },
         { "life/sqe-then-rts", test_sqe_then_rts },
         { "life/reuse-number", test_reuse_number },

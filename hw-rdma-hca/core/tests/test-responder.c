@@ -320,8 +320,14 @@ static void expect_broken(Bed *bed, uint8_t event)
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(events); i++) {
+        struct rdma_hca_eqe eqe;
+
+        if (events[i] == event) {
+            g_assert_true(driver_event(bed->pair->drv[1], event, &eqe));
+            g_assert_cmphex(GUINT32_FROM_LE(eqe.qp.qpn), ==, bed->qp->qpn);
+        }
         g_assert_cmpuint(driver_count_events(bed->pair->drv[1], events[i]),
-                         ==, events[i] == event);
+                         ==, 0);
     }
     g_assert_cmpuint(bed->hqp->state, ==, RDMA_HCA_QP_STATE_ERR);
 }
@@ -420,9 +426,14 @@ static void test_pkey(void)
         { 0x7fff, 0x7fff, false },
         { 0xfffe, 0xffff, false },
         { 0x8000, 0xffff, false },
+        { 0x8001, 0x0001, true },
+        { 0x0001, 0x0001, false },
+        { 0x8000, 0x8000, false },      /* no partition */
+        { 0x8000, 0x0000, false },
     };
     Bed *bed = bed_new_rc();
     uint64_t dropped = 0;
+    unsigned matches = 0;
 
     for (unsigned i = 0; i < G_N_ELEMENTS(c); i++) {
         uint32_t psn = bed->psn;
@@ -431,7 +442,7 @@ static void test_pkey(void)
         bed->hqp->pkey = c[i].qp;
         send_op(bed, HCA_WRITE_ONLY, 0);
         if (c[i].match) {
-            expect_ack(bed, psn, i + 1);
+            expect_ack(bed, psn, ++matches);
         } else {
             bed->psn = psn;
             expect_drops(bed, HCA_DROP_PKEY, ++dropped);
@@ -449,6 +460,29 @@ static void test_source(void)
     send_op(bed, HCA_WRITE_ONLY, 0);
     bed->peer_hca->config.lid = lid;
     expect_drops(bed, HCA_DROP_SOURCE, 1);
+    bed_free(bed);
+}
+
+/* A GRH has to be for the port and, if the QP knows, from its peer. */
+static void test_gid(void)
+{
+    Bed *bed = bed_new_rc();
+    HcaPath *path = &bed->peer.path;
+
+    path->grh = true;
+    send_op(bed, HCA_WRITE_ONLY, 0);
+    expect_drops(bed, HCA_DROP_LID, 1);
+    bed->psn = PSN;
+    hca_gid(bed->hca, 0, &path->dgid);
+    send_op(bed, HCA_WRITE_ONLY, 0);        /* the QP's path has none */
+    expect_ack(bed, PSN, 1);
+    bed->hqp->path.grh = true;
+    send_op(bed, HCA_WRITE_ONLY, 0);
+    expect_drops(bed, HCA_DROP_SOURCE, 1);
+    bed->psn = PSN + 1;
+    hca_gid(bed->peer_hca, 0, &bed->hqp->path.dgid);
+    send_op(bed, HCA_WRITE_ONLY, 0);
+    expect_ack(bed, PSN + 1, 2);
     bed_free(bed);
 }
 
@@ -481,6 +515,112 @@ static void test_opcode_rc(void)
     expect_nak(bed, PSN, NAK(INVALID_REQUEST));
     expect_broken(bed, RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR);
     bed_free(bed);
+}
+
+/* Operations that RC does not have: the same, wherever in a message. */
+static void test_opcode_reserved(void)
+{
+    static const uint8_t op[] = { 0x15, 0x18, 0x1f };
+
+    for (unsigned i = 0; i < 2 * G_N_ELEMENTS(op); i++) {
+        Bed *bed = bed_new_rc();
+
+        if (i % 2) {
+            HcaPacket packet = make(bed, HCA_WRITE_FIRST, MTU);
+
+            packet.dma_len = 2 * MTU;
+            put_and_run(bed, &packet, 0);
+            expect_ack(bed, PSN, 0);
+        }
+        bed->psn = PSN + 5;
+        send_op(bed, op[i / 2], 60);
+        expect_nak(bed, PSN + i % 2, NAK(PSN_SEQ));
+        bed->psn = PSN + i % 2;
+        send_op(bed, op[i / 2], 60);
+        expect_nak(bed, PSN + i % 2, NAK(INVALID_REQUEST));
+        expect_broken(bed, RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR);
+        bed_free(bed);
+    }
+}
+
+/* Send with Invalidate on the cable: its last packet is refused. */
+static void test_send_invalidate(void)
+{
+    Bed *bed = bed_new_rc();
+
+    post_recv(bed, 1, 0, 4096);
+    send_op(bed, HCA_SEND_FIRST, MTU);
+    expect_ack(bed, PSN, 0);
+    send_op(bed, HCA_SEND_LAST_INV, 8);
+    expect_nak(bed, PSN + 1, NAK(INVALID_REQUEST));
+    expect_recv_error(bed, 1, RDMA_HCA_SYNDROME_WR_FLUSH_ERR);
+    expect_broken(bed, RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR);
+    bed_free(bed);
+}
+
+/* Table A1-1: INIT and ERR take no packet; SQD and SQE receive like RTS. */
+static void test_states(void)
+{
+    static const struct {
+        uint8_t state;
+        bool receives;
+    } c[] = {
+        { RDMA_HCA_QP_STATE_INIT, false }, { RDMA_HCA_QP_STATE_RTR, true },
+        { RDMA_HCA_QP_STATE_RTS, true },   { RDMA_HCA_QP_STATE_SQD, true },
+        { RDMA_HCA_QP_STATE_SQE, true },   { RDMA_HCA_QP_STATE_ERR, false },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(c); i++) {
+        Bed *bed = bed_new_service(RDMA_HCA_QP_ST_UC);
+
+        post_recv(bed, 1, 0, 64);
+        bed->hqp->state = c[i].state;
+        send_op(bed, HCA_SEND_ONLY, 8);
+        expect_drops(bed, HCA_DROP_QP_STATE, !c[i].receives);
+        if (c[i].receives) {
+            expect_recv(bed, 1, UC_OP(HCA_SEND_ONLY), 8);
+        } else {
+            expect_no_cqe(bed);
+        }
+        bed->hqp->state = RDMA_HCA_QP_STATE_RTS;
+        bed_free(bed);
+    }
+}
+
+/* COMM_EST: once, of a connected QP in RTR, for a packet that it takes. */
+static void test_comm_est(void)
+{
+    for (unsigned service = 0; service <= RDMA_HCA_QP_ST_UD; service++) {
+        BedConfig config = rc_config;
+        struct rdma_hca_eqe eqe;
+        Bed *bed;
+
+        if (service == RDMA_HCA_QP_ST_RD) {
+            continue;
+        }
+        config.service = service;
+        config.stay_in_rtr = true;
+        bed = bed_new(&config);
+        bed->peer.pkey = 0x8001;
+        send_op(bed, HCA_SEND_ONLY, 1);
+        bed->peer.pkey = HCA_DEFAULT_PKEY;
+        bed->psn = PSN;
+        g_assert_false(driver_event(bed->pair->drv[1],
+                                    RDMA_HCA_EVENT_COMM_EST, &eqe));
+        for (unsigned i = 0; i < 3; i++) {
+            post_recv(bed, i, 0, 64);
+            send_op(bed, HCA_SEND_ONLY, 1);
+        }
+        if (service != RDMA_HCA_QP_ST_UD) {
+            g_assert_true(driver_event(bed->pair->drv[1],
+                                       RDMA_HCA_EVENT_COMM_EST, &eqe));
+            g_assert_cmphex(GUINT32_FROM_LE(eqe.qp.qpn), ==, bed->qp->qpn);
+        }
+        g_assert_false(driver_event(bed->pair->drv[1],
+                                    RDMA_HCA_EVENT_COMM_EST, &eqe));
+        g_queue_clear_full(&bed->answers, g_free);
+        bed_free(bed);
+    }
 }
 
 /* ---- figure 4.2: PSN regions ---- */
@@ -591,11 +731,14 @@ static void expect_atomic(Bed *bed, uint32_t psn, uint64_t old, uint32_t msn)
     g_assert_cmphex(answer->packet.msn, ==, msn);
 }
 
-static void test_duplicate_atomic(void)
+static void repeat_atomics(unsigned n)
 {
-    Bed *bed = bed_new_rc();
+    BedConfig config = rc_config;
     HcaPacket packet;
+    Bed *bed;
 
+    config.rd_atomic = n;
+    bed = bed_new(&config);
     for (unsigned i = 0; i < 20; i++) {
         packet = make_atomic(bed, HCA_FETCH_ADD);
         packet.swap_add = 10;
@@ -608,12 +751,44 @@ static void test_duplicate_atomic(void)
         packet = make_atomic(bed, HCA_FETCH_ADD);
         packet.swap_add = 10;
         put_and_run(bed, &packet, 0);
-        if (i >= 20 - HCA_MAX_RD_ATOMIC) {
+        if (i >= 20 - n) {
             expect_atomic(bed, bed->psn, 10 * i, 20);
         }
     }
-    expect_drops(bed, HCA_DROP_DUPLICATE, 20 - HCA_MAX_RD_ATOMIC);
+    expect_drops(bed, HCA_DROP_DUPLICATE, 20 - n);
     g_assert_cmpuint(counter(bed), ==, 200);
+    bed_free(bed);
+}
+
+/* The replay store has a slot for each that the peer may have outstanding. */
+static void test_duplicate_atomic(void)
+{
+    repeat_atomics(1);
+    repeat_atomics(4);
+    repeat_atomics(HCA_MAX_RD_ATOMIC);
+}
+
+/* A Read, a Write or nothing had this PSN: there is nothing to replay. */
+static void test_duplicate_no_atomic(void)
+{
+    Bed *bed = bed_new_rc();
+    HcaPacket packet = make_atomic(bed, HCA_FETCH_ADD);
+
+    packet.swap_add = 1;
+    put_and_run(bed, &packet, 0);
+    expect_atomic(bed, PSN, 0, 1);
+    bed->psn = PSN + 1;
+    send_op(bed, HCA_WRITE_ONLY, 0);
+    expect_ack(bed, PSN + 1, 2);
+    for (int i = -1; i <= 1; i += 2) {
+        packet = make_atomic(bed, HCA_FETCH_ADD);
+        packet.psn = PSN + i;
+        packet.swap_add = 1;
+        put_and_run(bed, &packet, 0);
+        expect_silence(bed);
+    }
+    expect_drops(bed, HCA_DROP_DUPLICATE, 2);
+    g_assert_cmpuint(counter(bed), ==, 1);
     bed_free(bed);
 }
 
@@ -671,6 +846,51 @@ static void test_scatter(void)
         done += entry[i].len;
     }
     g_assert_cmpuint(done, ==, 2 * MTU + 245);
+    bed_free(bed);
+}
+
+/* First and Middle: ENTRY_UPDATE when room is left in the entry... */
+static void test_entry_update(void)
+{
+    Bed *bed = bed_new_rc();
+    const HcaRecvQueue *rq = &bed->hqp->resp.rq;
+
+    post_recv(bed, 1, 0, 3 * MTU);
+    send_at(bed, HCA_SEND_FIRST, 0, MTU);
+    expect_ack(bed, PSN, 0);
+    g_assert_cmpuint(rq->sge_at, ==, 0);
+    g_assert_cmpuint(rq->sge[0].len, ==, 2 * MTU);
+    g_assert_cmphex(rq->sge[0].va, ==, bed->mr->va + MTU);
+    send_at(bed, HCA_SEND_LAST, MTU, 10);
+    expect_ack(bed, PSN + 1, 1);
+    expect_recv(bed, 1, RC_OP(HCA_SEND_LAST), MTU + 10);
+    expect_region(bed, 0, 0, MTU + 10);
+    bed_free(bed);
+}
+
+/* ...and ENTRY_RELEASE when there is none. */
+static void test_entry_release(void)
+{
+    Bed *bed = bed_new_rc();
+    const HcaRecvQueue *rq = &bed->hqp->resp.rq;
+    Sge sge[3] = { mr_sge(bed->mr, 0, MTU), mr_sge(bed->mr, 4000, MTU),
+                   mr_sge(bed->mr, 8000, 5) };
+    RecvWr wr = { .wr_id = 1, .nsge = 3, .sge = sge };
+
+    g_assert_true(qp_post_recv(bed->qp, &wr, 1));
+    send_at(bed, HCA_SEND_FIRST, 0, MTU);
+    expect_ack(bed, PSN, 0);
+    g_assert_cmpuint(rq->sge_at, ==, 1);
+    send_at(bed, HCA_SEND_MIDDLE, MTU, MTU);
+    expect_ack(bed, PSN + 1, 0);
+    g_assert_cmpuint(rq->sge_at, ==, 2);
+    g_assert_true(rq->wqe_valid);
+    send_at(bed, HCA_SEND_LAST, 2 * MTU, 5);
+    expect_ack(bed, PSN + 2, 1);
+    g_assert_false(rq->wqe_valid);          /* WQE_RELEASE */
+    expect_recv(bed, 1, RC_OP(HCA_SEND_LAST), 2 * MTU + 5);
+    expect_region(bed, 4000, MTU, MTU);
+    expect_region(bed, 8000, 2 * MTU, 5);
     bed_free(bed);
 }
 
@@ -755,7 +975,7 @@ static void test_cq_overrun(void)
     expect_nak(bed, PSN + 1, NAK(REMOTE_OP));
     g_assert_cmpuint(driver_count_events(bed->pair->drv[1],
                                          RDMA_HCA_EVENT_CQ_ERROR), ==, 1);
-    expect_broken(bed, 0);
+    expect_broken(bed, RDMA_HCA_EVENT_WQ_CATAS_ERROR);
     bed_free(bed);
 }
 
@@ -1061,6 +1281,32 @@ static void test_duplicate_deregistered(void)
     expect_drops(bed, HCA_DROP_ACCESS, 1);
     send_op(bed, HCA_WRITE_ONLY, 0);
     expect_ack(bed, PSN + 1, 2);
+    bed_free(bed);
+}
+
+/* 24 bits, counted by messages of every kind when their last packet is done. */
+static void test_msn(void)
+{
+    Bed *bed = bed_new_rc();
+    HcaPacket packet;
+
+    bed->hqp->resp.msn = HCA_PSN_MASK - 1;
+    post_recv(bed, 1, 0, 4096);
+    send_op(bed, HCA_SEND_FIRST, MTU);
+    expect_ack(bed, PSN, HCA_PSN_MASK - 1);
+    send_op(bed, HCA_SEND_LAST, 1);
+    expect_ack(bed, PSN + 1, HCA_PSN_MASK);
+    bed->psn = PSN + 2;
+    packet = make_read(bed, 0, 3 * MTU);
+    put_and_run(bed, &packet, 0);
+    expect_read(bed, PSN + 2, 0, 3 * MTU, 0);
+    bed->psn = PSN + 5;
+    packet = make_atomic(bed, HCA_FETCH_ADD);
+    put_and_run(bed, &packet, 0);
+    g_assert_cmpuint(bed->answers.length, ==, 1);
+    g_assert_cmphex(((Answer *)g_queue_peek_head(&bed->answers))->packet.msn,
+                    ==, 1);
+    g_free(expect_answer(bed, RC_OP(HCA_ATOMIC_ACK), PSN + 5));
     bed_free(bed);
 }
 
@@ -1686,6 +1932,24 @@ static void test_uc_loss(void)
     bed_free(bed);
 }
 
+/* Operations that UC does not have, Send with Invalidate among them. */
+static void test_uc_opcodes(void)
+{
+    static const uint8_t op[] = { HCA_SEND_ONLY_INV, HCA_SEND_LAST_INV,
+                                  HCA_READ_REQUEST, HCA_FETCH_ADD, 0x1f };
+    Bed *bed = bed_new_service(RDMA_HCA_QP_ST_UC);
+
+    post_recv(bed, 1, 0, 64);
+    for (unsigned i = 0; i < G_N_ELEMENTS(op); i++) {
+        send_op(bed, op[i], 0);
+    }
+    expect_drops(bed, HCA_DROP_PARSE_OPCODE, G_N_ELEMENTS(op));
+    bed->psn = PSN;
+    send_op(bed, HCA_SEND_ONLY, 8);
+    expect_recv(bed, 1, UC_OP(HCA_SEND_ONLY), 8);
+    bed_free(bed);
+}
+
 /* Remote faults are nobody's business; local ones break the QP. */
 static void test_uc_errors(void)
 {
@@ -1718,6 +1982,7 @@ static void test_ud(void)
     static const uint8_t zero[HCA_GRH_SIZE];
     Bed *bed = bed_new_service(RDMA_HCA_QP_ST_UD);
     uint8_t grh[HCA_GRH_SIZE];
+    HcaGid gid;
     Wc wc;
 
     mr_fill(bed->mr, 0, 0xee, 4096);
@@ -1737,12 +2002,14 @@ static void test_ud(void)
     bed->peer.path.flow_label = 0x12345;
     bed->peer.path.tclass = 0x67;
     bed->peer.path.hop_limit = 9;
-    memset(bed->peer.path.dgid.raw, 0xd5, 16);
+    hca_gid(bed->hca, 0, &bed->peer.path.dgid);
     send_op(bed, HCA_SEND_ONLY, 101);
     expect_recv(bed, 2, UD_OP(HCA_SEND_ONLY), 141);
     mr_read(bed->mr, 0, grh, sizeof(grh));
     g_assert_cmpmem(grh, 8, "\x66\x71\x23\x45\x00\x80\x1b\x09", 8);
-    g_assert_cmphex(grh[39], ==, 0xd5);
+    hca_gid(bed->peer_hca, 0, &gid);
+    g_assert_cmpmem(grh + 8, 16, &gid, 16);
+    g_assert_cmpmem(grh + 24, 16, &bed->peer.path.dgid, 16);
     expect_region(bed, 40, 0, 101);
     bed_free(bed);
 }
@@ -1863,15 +2130,24 @@ int main(int argc, char **argv)
     g_test_add_func("/responder/4.3/service", test_service);
     g_test_add_func("/responder/4.3/pkey", test_pkey);
     g_test_add_func("/responder/4.3/source", test_source);
+    g_test_add_func("/responder/4.3/gid", test_gid);
     g_test_add_func("/responder/4.3/qkey", test_qkey);
     g_test_add_func("/responder/4.3/opcode-rc", test_opcode_rc);
+    g_test_add_func("/responder/4.3/opcode-reserved", test_opcode_reserved);
+    g_test_add_func("/responder/4.3/send-invalidate", test_send_invalidate);
+    g_test_add_func("/responder/4.3/states", test_states);
+    g_test_add_func("/responder/comm-est", test_comm_est);
     g_test_add_func("/responder/4.2/ahead", test_ahead);
     g_test_add_func("/responder/4.2/regions", test_regions);
     g_test_add_func("/responder/4.2/send-again", test_duplicate_send);
     g_test_add_func("/responder/4.2/read-again", test_duplicate_read);
     g_test_add_func("/responder/4.2/atomic-again", test_duplicate_atomic);
+    g_test_add_func("/responder/4.2/no-atomic-again",
+                    test_duplicate_no_atomic);
     g_test_add_func("/responder/4.2/pending", test_duplicate_pending);
     g_test_add_func("/responder/4.5/scatter", test_scatter);
+    g_test_add_func("/responder/4.5/entry-update", test_entry_update);
+    g_test_add_func("/responder/4.5/entry-release", test_entry_release);
     g_test_add_func("/responder/4.5/zero", test_send_zero);
     g_test_add_func("/responder/4.5/rnr", test_rnr);
     g_test_add_func("/responder/4.5/too-long", test_send_too_long);
@@ -1896,6 +2172,7 @@ int main(int argc, char **argv)
     g_test_add_func("/responder/4.7/duplicates", test_duplicates_limit);
     g_test_add_func("/responder/4.7/duplicate-deregistered",
                     test_duplicate_deregistered);
+    g_test_add_func("/responder/rules/msn", test_msn);
     g_test_add_func("/responder/rules/sequences", test_sequences);
     g_test_add_func("/responder/rules/sequence-nak", test_sequence_nak);
     g_test_add_func("/responder/rules/lengths", test_lengths);
@@ -1916,6 +2193,7 @@ int main(int argc, char **argv)
     g_test_add_func("/responder/flush/silence", test_error_silences);
     g_test_add_func("/responder/uc/all", test_uc);
     g_test_add_func("/responder/uc/loss", test_uc_loss);
+    g_test_add_func("/responder/uc/opcodes", test_uc_opcodes);
     g_test_add_func("/responder/uc/errors", test_uc_errors);
     g_test_add_func("/responder/ud/all", test_ud);
     g_test_add_func("/responder/ud/drops", test_ud_drops);

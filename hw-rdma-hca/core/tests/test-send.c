@@ -562,6 +562,68 @@ static void test_bad_length(void)
     bed_free(bed);
 }
 
+/* An address vector of another port, or with a source GID that is not there. */
+static void test_bad_address(void)
+{
+    static const struct {
+        uint32_t port;
+        bool good;
+    } c[] = {
+        { RDMA_HCA_PREP(RDMA_HCA_UD_PORT, 0), false },
+        { RDMA_HCA_PREP(RDMA_HCA_UD_PORT, 2), false },
+        { RDMA_HCA_PREP(RDMA_HCA_UD_PORT, 1) | RDMA_HCA_UD_GRH |
+              RDMA_HCA_PREP(RDMA_HCA_UD_SGID_INDEX, 1),
+          false },
+        { RDMA_HCA_PREP(RDMA_HCA_UD_PORT, 1) |
+              RDMA_HCA_PREP(RDMA_HCA_UD_SGID_INDEX, 255),
+          true },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(c); i++) {
+        Bed *bed = bed_new_service(UD);
+        uint32_t word = GUINT32_TO_LE(c[i].port), low, high;
+        UdAddress ud = { .dlid = bed->peer_hca->config.lid,
+                         .dqpn = BED_PEER_QPN };
+        Sge sge;
+        SendWr wr = bed_wr(bed, &sge, SEND, 1, 100);
+
+        wr.ud = &ud;
+        g_assert_true(qp_write_send(bed->qp, &wr, 1, &low, &high));
+        mr_write(bed->qp->sq.mr, sizeof(struct rdma_hca_next_unit), &word,
+                 sizeof(word));
+        qp_ring(bed->qp, low, high);
+        bed_run(bed);
+        if (c[i].good) {
+            bed_expect_request(bed, HCA_SEND_ONLY, PSN);
+            bed_expect_done(bed, 1);
+        } else {
+            expect_failed(bed, 1, SYNDROME(LOCAL_QP_OP_ERR), HCA_WQE_BAD_UNITS);
+        }
+        bed_free(bed);
+    }
+}
+
+/* The event is asked for by the last packet of what ends a receive. */
+static void test_solicited(const void *opaque)
+{
+    static const uint8_t opcode[] = { SEND, SEND_IMM, WRITE, WRITE_IMM };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(opcode); i++) {
+        Bed *bed = bed_new_service(GPOINTER_TO_UINT(opaque));
+
+        bed_post_flags(bed, opcode[i], 1, 3 * MTU,
+                       SEND_SIGNALED | SEND_SOLICITED);
+        g_assert_cmpuint(bed->requests.length, ==, 3);
+        for (unsigned n = 0; n < 3; n++) {
+            g_autofree BedRequest *request = g_queue_pop_head(&bed->requests);
+
+            g_assert_cmpint(request->packet.solicited, ==,
+                            n == 2 && opcode[i] != WRITE);
+        }
+        finish(bed, PSN + 2);
+    }
+}
+
 /* A doorbell for what lies outside the send queue, or for too little. */
 static void test_bad_place(void)
 {
@@ -650,5 +712,7 @@ int main(int argc, char **argv)
     add("fig-2.7/entry", test_read);
     add("checks/length", test_bad_length);
     add("checks/place", test_bad_place);
+    add("checks/address", test_bad_address);
+    add_each("solicited", test_solicited, CONNECTED);
     return g_test_run();
 }

@@ -406,6 +406,7 @@ static void test_round_trip(void)
     }
 }
 
+/* RC's reserved operations are for its responder to refuse. */
 static void test_every_opcode(void)
 {
     for (unsigned opcode = 0; opcode < 256; opcode++) {
@@ -416,12 +417,78 @@ static void test_every_opcode(void)
 
         g_assert_cmpuint(hca_header_size(opcode), ==, len);
         g_assert_cmpint(hca_header_parse(&packet, bth, len), ==,
-                        format ? HCA_PARSE_OK : HCA_PARSE_OPCODE);
+                        format || HCA_BTH_SERVICE(opcode) == HCA_BTH_RC ?
+                            HCA_PARSE_OK :
+                            HCA_PARSE_OPCODE);
         for (size_t n = 0; format && n < len; n++) {
             g_assert_cmpint(hca_header_parse(&packet, bth, n), ==,
                             HCA_PARSE_SHORT);
         }
     }
+}
+
+/*
+ * A path of figure 5.2, and the opcodes that take it. The figure lacks Send
+ * Middle and the services beside RC; UD's DETH is the first after its BTH.
+ */
+typedef struct ParsePath {
+    const char *name;
+    uint8_t headers;            /* bit n: HcaExtHeader n */
+    bool payload;
+    uint8_t opcode[9];          /* ends at one that repeats the first */
+} ParsePath;
+
+#define EXT(name) (1u << HCA_##name)
+#define UC(op) (HCA_BTH_UC << 5 | (op))
+#define UD(op) (HCA_BTH_UD << 5 | (op))
+
+static const ParsePath parse_paths[] = {
+    { "bth-reth-payload", EXT(RETH), true,
+      { HCA_WRITE_FIRST, HCA_WRITE_ONLY, UC(HCA_WRITE_FIRST),
+        UC(HCA_WRITE_ONLY), HCA_WRITE_FIRST } },
+    { "bth-reth-immdt", EXT(RETH) | EXT(IMMDT), true,
+      { HCA_WRITE_ONLY_IMM, UC(HCA_WRITE_ONLY_IMM), HCA_WRITE_ONLY_IMM } },
+    { "bth-reth", EXT(RETH), false, { HCA_READ_REQUEST, HCA_READ_REQUEST } },
+    { "bth-immdt", EXT(IMMDT), true,
+      { HCA_SEND_LAST_IMM, HCA_SEND_ONLY_IMM, HCA_WRITE_LAST_IMM,
+        UC(HCA_SEND_LAST_IMM), UC(HCA_SEND_ONLY_IMM), UC(HCA_WRITE_LAST_IMM),
+        HCA_SEND_LAST_IMM } },
+    { "bth-ieth", EXT(IETH), true,
+      { HCA_SEND_LAST_INV, HCA_SEND_ONLY_INV, HCA_SEND_LAST_INV } },
+    { "bth-payload", 0, true,
+      { HCA_SEND_FIRST, HCA_SEND_MIDDLE, HCA_SEND_LAST, HCA_SEND_ONLY,
+        HCA_WRITE_MIDDLE, HCA_WRITE_LAST, HCA_READ_RESP_MIDDLE,
+        UC(HCA_SEND_MIDDLE), HCA_SEND_FIRST } },
+    { "bth-aeth-payload", EXT(AETH_HEADER), true,
+      { HCA_READ_RESP_FIRST, HCA_READ_RESP_LAST, HCA_READ_RESP_ONLY,
+        HCA_READ_RESP_FIRST } },
+    { "bth-aeth", EXT(AETH_HEADER), false, { HCA_ACK, HCA_ACK } },
+    { "bth-aeth-atomic-ack-eth", EXT(AETH_HEADER) | EXT(ATOMIC_ACK_ETH),
+      false, { HCA_ATOMIC_ACK, HCA_ATOMIC_ACK } },
+    { "bth-atomic-eth", EXT(ATOMIC_ETH), false,
+      { HCA_CMP_SWAP, HCA_FETCH_ADD, HCA_CMP_SWAP } },
+    { "bth-deth", EXT(DETH), true,
+      { UD(HCA_SEND_ONLY), UD(HCA_SEND_ONLY) } },
+    { "bth-deth-immdt", EXT(DETH) | EXT(IMMDT), true,
+      { UD(HCA_SEND_ONLY_IMM), UD(HCA_SEND_ONLY_IMM) } },
+};
+
+static void test_parse_path(const void *opaque)
+{
+    const ParsePath *path = opaque;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(4);
+    unsigned i = 0;
+
+    do {
+        uint8_t opcode = path->opcode[i];
+        HcaOpcodeFormat format;
+
+        g_assert_true(hca_opcode_format(opcode, &format));
+        g_assert_cmphex(format.headers, ==, path->headers);
+        g_assert_cmpint(format.has_payload, ==, path->payload);
+        check_round_trip(rand, find_expected(opcode), i & 1,
+                         path->payload ? 777 : 0);
+    } while (path->opcode[++i] != path->opcode[0]);
 }
 
 /* Each header cut after each byte; as it comes, and made consistent again. */
@@ -493,7 +560,7 @@ static void test_damaged_fields(void)
         { 0, 0x01, HCA_PARSE_VERSION }, { 0, 0x08, HCA_PARSE_VERSION },
         { 1, 0x02, HCA_PARSE_LNH },     { 1, 0x03, HCA_PARSE_LNH },
         { 5, 0x01, HCA_PARSE_LENGTH },  { 4, 0x04, HCA_PARSE_LENGTH },
-        { 8, 0x08, HCA_PARSE_OPCODE },  { 8, 0x40, HCA_PARSE_OPCODE },
+        { 8, 0x20, HCA_PARSE_OPCODE },  { 8, 0x40, HCA_PARSE_OPCODE },
         { 8, 0x80, HCA_PARSE_OPCODE },  { 9, 0x01, HCA_PARSE_VERSION },
         { 9, 0x08, HCA_PARSE_VERSION },
     };
@@ -695,6 +762,12 @@ int main(int argc, char **argv)
     g_test_add_func("/wire/vcrc/pieces", test_vcrc_pieces);
     g_test_add_func("/wire/round-trip", test_round_trip);
     g_test_add_func("/wire/every-opcode", test_every_opcode);
+    for (unsigned i = 0; i < G_N_ELEMENTS(parse_paths); i++) {
+        g_autofree char *path =
+            g_strdup_printf("/wire/fig-5.2/%s", parse_paths[i].name);
+
+        g_test_add_data_func(path, &parse_paths[i], test_parse_path);
+    }
     g_test_add_func("/wire/truncated", test_truncated);
     g_test_add_func("/wire/damaged-fields", test_damaged_fields);
     g_test_add_func("/wire/payload-rules", test_payload_rules);

@@ -76,13 +76,18 @@ static const struct {
                      BIT(HCA_DETH) },
 };
 
+/*
+ * What is reserved is no packet, but to RC: its responder has to say that it
+ * does not know the operation (figure 4.3; IBA 9.7.5.2.4).
+ */
 bool hca_opcode_format(uint8_t opcode, HcaOpcodeFormat *format)
 {
     unsigned service = HCA_BTH_SERVICE(opcode);
     unsigned operation = HCA_BTH_OPERATION(opcode);
 
     if (!(service_format[service].operations & BIT(operation))) {
-        return false;
+        *format = (HcaOpcodeFormat) { .has_payload = true };
+        return service == HCA_BTH_RC;
     }
     *format = operation_format[operation];
     format->headers |= service_format[service].headers;

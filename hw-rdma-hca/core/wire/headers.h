@@ -26,7 +26,7 @@ typedef struct HcaOpcodeFormat {
     bool has_payload;       /* may have some */
 } HcaOpcodeFormat;
 
-/* False if @opcode is reserved, or of a service that the card lacks. */
+/* False if @opcode is nothing that a QP of the card could answer. */
 bool hca_opcode_format(uint8_t opcode, HcaOpcodeFormat *format);
 
 /*

@@ -213,9 +213,29 @@ HcaParseError hca_ib_parse(HcaPacket *packet, const uint8_t *frame, size_t len)
                             len - before_bth - HCA_ICRC_SIZE);
 }
 
+const uint8_t *hca_ib_bth(const uint8_t *frame, size_t len)
+{
+    size_t before_bth = HCA_LRH_SIZE;
+
+    if (len < HCA_LRH_SIZE) {
+        return NULL;
+    }
+    switch (frame[1] & 3) {
+    case LNH_IBA_GLOBAL:
+        before_bth += HCA_GRH_SIZE;
+        break;
+    case LNH_IBA_LOCAL:
+        break;
+    default:
+        return NULL;
+    }
+    return len < before_bth + HCA_BTH_SIZE ? NULL : frame + before_bth;
+}
+
 const HcaEncap hca_encap_ib = {
     .name = "ib",
     .build = hca_ib_build,
     .seal = hca_ib_seal,
     .parse = hca_ib_parse,
+    .bth = hca_ib_bth,
 };

@@ -116,6 +116,15 @@ static inline int32_t hca_psn_diff(uint32_t b, uint32_t a)
     return (int32_t)((b - a) << 8) >> 8;
 }
 
+/*
+ * Whether members of a partition with these P_Keys may talk (IBA 10.9.3): it
+ * is the same one, not both are limited members, and 0 is no partition.
+ */
+static inline bool hca_pkey_match(uint16_t a, uint16_t b)
+{
+    return ((a ^ b) & 0x7fff) == 0 && (a & 0x7fff) && ((a | b) & 0x8000);
+}
+
 static inline uint32_t hca_psn_add(uint32_t psn, uint32_t n)
 {
     return (psn + n) & HCA_PSN_MASK;

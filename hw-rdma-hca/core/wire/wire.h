@@ -37,7 +37,7 @@ typedef enum HcaParseError {
     HCA_PARSE_LENGTH,
     HCA_PARSE_VERSION,      /* LVer, IPVer or TVer */
     HCA_PARSE_LNH,          /* LNH, NxtHdr: not an IBA transport packet */
-    HCA_PARSE_OPCODE,       /* reserved, or a service that the card lacks */
+    HCA_PARSE_OPCODE,       /* reserved (but for RC), or a service that the card lacks */
     HCA_PARSE_VCRC,
     HCA_PARSE_ICRC,
     HCA_PARSE_NERRORS
@@ -64,7 +64,13 @@ size_t hca_ib_build(HcaPacket *packet, uint8_t *header);
 size_t hca_ib_seal(const HcaPacket *packet, uint8_t *frame, size_t len);
 
 /*
- * How packets lie on a kind of link: the three functions above, by link
+ * Where BTH, whole, is in @frame, whatever else is wrong with it; NULL if
+ * there is none.
+ */
+const uint8_t *hca_ib_bth(const uint8_t *frame, size_t len);
+
+/*
+ * How packets lie on a kind of link: the four functions above, by link
  * layer.
  */
 typedef struct HcaEncap {
@@ -73,6 +79,7 @@ typedef struct HcaEncap {
     size_t (*seal)(const HcaPacket *packet, uint8_t *frame, size_t len);
     HcaParseError (*parse)(HcaPacket *packet, const uint8_t *frame,
                            size_t len);
+    const uint8_t *(*bth)(const uint8_t *frame, size_t len);
 } HcaEncap;
 
 extern const HcaEncap hca_encap_ib;

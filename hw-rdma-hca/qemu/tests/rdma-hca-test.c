@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qtest of rdma-hca: the PCI function, its registers, reset, DMA limits, the
- * cable, stop and continue, unplug.
+ * cable, its faults and its capture, stop and continue, unplug.
  */
 #include "qemu/osdep.h"
 #include "hw/pci/pci_regs.h"
@@ -11,10 +11,12 @@
 #include "hw/rdma-hca/abi/rdma_hca_wqe.h"
 #include "libqos/pci-pc.h"
 #include "libqtest.h"
+#include "qapi/error.h"
 #include "qemu/bswap.h"
 #include "qemu/cutils.h"
 #include "qemu/units.h"
 #include "qobject/qdict.h"
+#include "qobject/qjson.h"
 #include "qobject/qlist.h"
 
 #define SLOT 4
@@ -998,9 +1000,22 @@ static void test_hotplug(void)
     g_assert_cmpint(rmdir(dir), ==, 0);
 }
 
+static void expect_refused(QTestState *qts, QDict *args, const char *name)
+{
+    QDict *reply, *error;
+
+    qdict_put_str(args, "driver", "rdma-hca");
+    reply = qtest_qmp(qts, "{'execute': 'device_add', 'arguments': %p}", args);
+    error = qdict_get_qdict(reply, "error");
+    g_assert_nonnull(error);
+    g_assert_nonnull(strstr(qdict_get_str(error, "desc"), name));
+    qobject_unref(reply);
+}
+
 /* Properties that cannot be: an error that names them. */
 static void test_properties(void)
 {
+    static const char *const wrong_pkeys[] = { "0x8000", "0xffff:", "key" };
     static const struct {
         const char *name;
         uint64_t value;
@@ -1015,22 +1030,22 @@ static void test_properties(void)
     QTestState *qts = qtest_init("-M pc -nodefaults");
 
     for (unsigned i = 0; i < ARRAY_SIZE(wrong); i++) {
-        g_autoptr(QDict) args = qdict_new();
-        QDict *reply, *error;
+        QDict *args = qdict_new();
 
-        qdict_put_str(args, "driver", "rdma-hca");
         qdict_put_int(args, wrong[i].name, wrong[i].value);
-        reply = qtest_qmp(qts, "{'execute': 'device_add', 'arguments': %p}",
-                          qobject_ref(args));
-        error = qdict_get_qdict(reply, "error");
-        g_assert_nonnull(error);
-        g_assert_nonnull(strstr(qdict_get_str(error, "desc"), wrong[i].name));
-        qobject_unref(reply);
+        expect_refused(qts, args, wrong[i].name);
+    }
+    for (unsigned i = 0; i < ARRAY_SIZE(wrong_pkeys); i++) {
+        QDict *args = qdict_new();
+
+        qdict_put_str(args, "pkeys", wrong_pkeys[i]);
+        expect_refused(qts, args, "pkeys");
     }
     qtest_quit(qts);
 }
 
 #include "hw/rdma-hca/qemu/tests/rdma-hca-bad-input.c.inc"
+#include "hw/rdma-hca/qemu/tests/rdma-hca-faults.c.inc"
 
 int main(int argc, char **argv)
 {
@@ -1058,5 +1073,6 @@ int main(int argc, char **argv)
     qtest_add_func("rdma-hca/hotplug", test_hotplug);
     qtest_add_func("rdma-hca/properties", test_properties);
     add_bad_input_tests();
+    add_fault_tests();
     return g_test_run();
 }

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Faults on the cable of a pair, and what the cards have counted of them."""
+from . import resources
+
+CARD = '/machine/peripheral/hca0'
+
+
+def loss(probability):
+    """The faults of a cable that loses packets; both cards have them, each for what it sends."""
+    return [{'action': 'drop', 'direction': 'tx', 'probability': probability}]
+
+
+def set_faults(both, faults):
+    """From now on, while the machines run."""
+    for guest in both.guests:
+        guest.qmp('qom-set', path=CARD, property='faults', value=faults)
+
+
+def counted(both):
+    """The counters of events of both cards, added up, by "unit name"."""
+    total = {}
+    for guest in both.guests:
+        for name, value in resources.counters(guest, 'cumulative').items():
+            total[name] = total.get(name, 0) + value
+    return total
+
+
+def moved(both, before):
+    """By how much they have moved since."""
+    return {name: value - before[name] for name, value in counted(both).items()}

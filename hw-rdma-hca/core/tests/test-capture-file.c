@@ -1,0 +1,744 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The capture file: its blocks taken apart one by one, and what is in it held
+ * against what passed the cable.
+ *
+ * The packets of two cards on a cable with all faults are left in $HCA_CAPTURE,
+ * or in rdma-hca.pcapng in the build folder of the tests or the system's
+ * temporary folder, for scripts/check-capture.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "../counters.h"
+#include "../link/capture.h"
+#include "../link/link.h"
+#include "../wire/bytes.h"
+#include "../wire/wire.h"
+#include "lib-pair.h"
+
+#define SECTION 0x0a0d0d0a
+#define INTERFACE 1
+#define PACKET 6
+#define INBOUND 1
+#define OUTBOUND 2
+#define ERF_SIZE 16
+
+/* ---- reading ---- */
+
+typedef struct Block {
+    uint32_t type;
+    const uint8_t *body;
+    size_t len; /* of the body */
+} Block;
+
+typedef struct Record {
+    uint64_t time;
+    const uint8_t *data;
+    size_t len;
+    uint32_t direction;
+    char *comment; /* NULL: none */
+} Record;
+
+static uint32_t get_le16(const uint8_t *p)
+{
+    return p[0] | p[1] << 8;
+}
+
+static uint32_t get_le32(const uint8_t *p)
+{
+    return get_le16(p) | get_le16(p + 2) << 16;
+}
+
+/* The block at *@at, behind which *@at is then; false at the end. */
+static bool next_block(const GByteArray *file, size_t *at, Block *block)
+{
+    const uint8_t *p = file->data + *at;
+    size_t left = file->len - *at;
+    uint32_t len;
+
+    if (!left) {
+        return false;
+    }
+    g_assert_cmpuint(left, >=, 12);
+    len = get_le32(p + 4);
+    g_assert_cmpuint(len, >=, 12);
+    g_assert_cmpuint(len, <=, left);
+    g_assert_cmpuint(len % 4, ==, 0);
+    g_assert_cmpuint(get_le32(p + len - 4), ==, len);
+    *block = (Block) { get_le32(p), p + 8, len - 12 };
+    *at += len;
+    return true;
+}
+
+static void check_zero(const uint8_t *p, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        g_assert_cmpuint(p[i], ==, 0);
+    }
+}
+
+/* The option of @code in the options at @p, which end as they have to. */
+static const uint8_t *option(const uint8_t *p, size_t len, unsigned code,
+                             size_t *option_len)
+{
+    const uint8_t *found = NULL;
+
+    for (;;) {
+        size_t n, padded;
+
+        g_assert_cmpuint(len, >=, 4);
+        n = get_le16(p + 2);
+        padded = (n + 3) & ~(size_t)3;
+        if (get_le16(p) == 0) {
+            g_assert_cmpuint(n, ==, 0);
+            g_assert_cmpuint(len, ==, 4);
+            return found;
+        }
+        g_assert_cmpuint(len - 4, >=, padded);
+        check_zero(p + 4 + n, padded - n);
+        if (get_le16(p) == code) {
+            g_assert_null(found);
+            found = p + 4;
+            *option_len = n;
+        }
+        p += 4 + padded;
+        len -= 4 + padded;
+    }
+}
+
+static void check_header(const GByteArray *file, size_t *at, unsigned link_type)
+{
+    const uint8_t *value;
+    Block b;
+    size_t n = 0;
+
+    g_assert_true(next_block(file, at, &b));
+    g_assert_cmphex(b.type, ==, SECTION);
+    g_assert_cmpuint(b.len, >, 16);
+    g_assert_cmphex(get_le32(b.body), ==, 0x1a2b3c4d);
+    g_assert_cmpuint(get_le16(b.body + 4), ==, 1);
+    g_assert_cmpuint(get_le16(b.body + 6), ==, 0);
+    g_assert_cmphex(get_le32(b.body + 8), ==, UINT32_MAX);
+    g_assert_cmphex(get_le32(b.body + 12), ==, UINT32_MAX);
+    value = option(b.body + 16, b.len - 16, 4, &n);
+    g_assert_cmpmem(value, n, "rdma-hca", 8);
+
+    g_assert_true(next_block(file, at, &b));
+    g_assert_cmphex(b.type, ==, INTERFACE);
+    g_assert_cmpuint(b.len, >, 8);
+    g_assert_cmpuint(get_le16(b.body), ==, link_type);
+    g_assert_cmpuint(get_le32(b.body + 4), ==, 0);
+    value = option(b.body + 8, b.len - 8, 2, &n);
+    g_assert_cmpmem(value, n, "cable", 5);
+    value = option(b.body + 8, b.len - 8, 9, &n);
+    g_assert_cmpmem(value, n, "\x09", 1);
+}
+
+static void read_record(const Block *b, Record *record)
+{
+    const uint8_t *value, *options;
+    size_t len, padded, n = 0;
+
+    g_assert_cmphex(b->type, ==, PACKET);
+    g_assert_cmpuint(b->len, >=, 20);
+    g_assert_cmpuint(get_le32(b->body), ==, 0);
+    len = get_le32(b->body + 12);
+    padded = (len + 3) & ~(size_t)3;
+    g_assert_cmpuint(len, ==, get_le32(b->body + 16));
+    g_assert_cmpuint(padded, <=, b->len - 20);
+    check_zero(b->body + 20 + len, padded - len);
+    options = b->body + 20 + padded;
+    record->time = (uint64_t)get_le32(b->body + 4) << 32 |
+                   get_le32(b->body + 8);
+    record->data = b->body + 20;
+    record->len = len;
+    value = option(options, b->len - 20 - padded, 2, &n);
+    g_assert_nonnull(value);
+    g_assert_cmpuint(n, ==, 4);
+    record->direction = get_le32(value);
+    value = option(options, b->len - 20 - padded, 1, &n);
+    record->comment = value ? g_strndup((const char *)value, n) : NULL;
+}
+
+/* Take the header of Endace's off. */
+static void unwrap_erf(Record *record)
+{
+    const uint8_t *erf = record->data;
+    uint64_t ns;
+
+    g_assert_cmpuint(record->len, >, ERF_SIZE);
+    record->data += ERF_SIZE;
+    record->len -= ERF_SIZE;
+    ns = ((uint64_t)get_le32(erf) * NS_PER_S) >> 32;
+    ns += (uint64_t)get_le32(erf + 4) * NS_PER_S;
+    g_assert_cmpuint(record->time - ns, <=, 1);
+    g_assert_cmpuint(erf[8], ==, 21);
+    g_assert_cmphex(erf[9], ==, 4);
+    g_assert_cmpuint(get_be16(erf + 10), ==, ERF_SIZE + record->len);
+    g_assert_cmpuint(get_be16(erf + 12), ==, 0);
+    g_assert_cmpuint(get_be16(erf + 14), ==, record->len);
+}
+
+static void record_clear(gpointer record)
+{
+    g_free(((Record *)record)->comment);
+}
+
+/* All records of a file of one section. */
+static GArray *read_file(const GByteArray *file, unsigned link_type)
+{
+    GArray *records = g_array_new(FALSE, FALSE, sizeof(Record));
+    uint64_t time = 0;
+    size_t at = 0;
+    Block b;
+
+    g_array_set_clear_func(records, record_clear);
+    check_header(file, &at, link_type);
+    while (next_block(file, &at, &b)) {
+        Record record;
+
+        read_record(&b, &record);
+        if (link_type == HCA_CAPTURE_IB) {
+            unwrap_erf(&record);
+        }
+        g_assert_cmpuint(record.time, >=, time);
+        time = record.time;
+        g_array_append_val(records, record);
+    }
+    return records;
+}
+
+static Record *record_at(GArray *records, unsigned i)
+{
+    return &g_array_index(records, Record, i);
+}
+
+/* ---- the format ---- */
+
+typedef struct Machine {
+    HcaHostOps ops;
+    HcaCapture *capture;
+    GByteArray *file;
+    size_t limit;
+    int64_t now;
+    unsigned writes, warnings;
+} Machine;
+
+static bool op_capture_write(void *opaque, const void *data, size_t len)
+{
+    Machine *m = opaque;
+
+    m->writes++;
+    if (m->limit - m->file->len < len) {
+        return false;
+    }
+    g_byte_array_append(m->file, data, len);
+    return true;
+}
+
+static int64_t op_clock(void *opaque)
+{
+    return ((Machine *)opaque)->now;
+}
+
+static void op_warn(void *opaque, const char *message)
+{
+    ((Machine *)opaque)->warnings++;
+}
+
+static void machine_init(Machine *m)
+{
+    *m = (Machine) {
+        .ops = { .capture_write = op_capture_write,
+                 .clock_ns = op_clock,
+                 .warn = op_warn },
+        .file = g_byte_array_new(),
+        .limit = SIZE_MAX,
+        .now = INT64_C(0x123456789abcdef),
+    };
+    m->capture = hca_capture_new(&m->ops, m);
+}
+
+static void machine_free(Machine *m)
+{
+    hca_capture_free(m->capture);
+    g_byte_array_unref(m->file);
+}
+
+/* Every length up to the longest, with and without a comment of any length. */
+static void check_lengths(HcaCaptureLinkType link_type)
+{
+    uint8_t packet[HCA_LINK_MAX_PACKET];
+    const unsigned step = 61;
+    unsigned n = 0;
+    GArray *records;
+    char text[64];
+    Machine m;
+
+    for (size_t i = 0; i < sizeof(packet); i++) {
+        packet[i] = i * 7 + 1;
+    }
+    machine_init(&m);
+    hca_capture_start(m.capture, link_type);
+    g_assert_true(hca_capture_is_on(m.capture));
+    for (size_t len = 1; len <= sizeof(packet); len += step, n++) {
+        memset(text, 'a' + n % 26, sizeof(text));
+        text[n % sizeof(text)] = '\0';
+        hca_capture_packet(m.capture, n % 2, packet, len, n % 3 ? text : NULL);
+        m.now += 1 + n * NS_PER_S;
+    }
+    hca_capture_flush(m.capture);
+    records = read_file(m.file, link_type);
+    g_assert_cmpuint(records->len, ==, n);
+    m.now = INT64_C(0x123456789abcdef);
+    for (unsigned i = 0; i < n; i++) {
+        Record *record = record_at(records, i);
+
+        g_assert_cmpuint(record->time, ==, m.now);
+        g_assert_cmpmem(record->data, record->len, packet, 1 + i * step);
+        g_assert_cmpuint(record->direction, ==, i % 2 ? OUTBOUND : INBOUND);
+        if (i % 3) {
+            g_assert_cmpuint(strlen(record->comment), ==, i % sizeof(text));
+        } else {
+            g_assert_null(record->comment);
+        }
+        m.now += 1 + i * NS_PER_S;
+    }
+    g_assert_cmpuint(hca_capture_counters(m.capture)->packets, ==, n);
+    g_assert_cmpuint(hca_capture_counters(m.capture)->bytes, ==, m.file->len);
+    g_array_unref(records);
+    machine_free(&m);
+}
+
+static void test_lengths_ib(void)
+{
+    check_lengths(HCA_CAPTURE_IB);
+}
+
+static void test_lengths_ethernet(void)
+{
+    check_lengths(HCA_CAPTURE_ETHERNET);
+}
+
+/* The host is asked seldom; what is buffered is not lost. */
+static void test_buffer(void)
+{
+    uint8_t packet[HCA_LINK_MAX_PACKET] = { 0 };
+    const unsigned n = 1000;
+    GArray *records;
+    Machine m;
+
+    machine_init(&m);
+    hca_capture_packet(m.capture, true, packet, sizeof(packet), NULL);
+    g_assert_cmpuint(m.writes, ==, 0); /* not started */
+    hca_capture_start(m.capture, HCA_CAPTURE_IB);
+    for (unsigned i = 0; i < n; i++) {
+        put_be16(packet, i);
+        hca_capture_packet(m.capture, true, packet, sizeof(packet), NULL);
+    }
+    g_assert_cmpuint(m.writes, <, n / 20);
+    hca_capture_flush(m.capture);
+    m.writes = 0;
+    hca_capture_flush(m.capture);
+    g_assert_cmpuint(m.writes, ==, 0);
+    records = read_file(m.file, HCA_CAPTURE_IB);
+    g_assert_cmpuint(records->len, ==, n);
+    for (unsigned i = 0; i < n; i++) {
+        g_assert_cmpuint(get_be16(record_at(records, i)->data), ==, i);
+    }
+    g_array_unref(records);
+    machine_free(&m);
+}
+
+/* A host that takes no more: one warning, and that is the end. */
+static void test_full(void)
+{
+    uint8_t packet[HCA_LINK_MAX_PACKET] = { 0 };
+    size_t at = 0;
+    Machine m;
+
+    machine_init(&m);
+    m.limit = 600 * 1024;
+    hca_capture_start(m.capture, HCA_CAPTURE_IB);
+    for (unsigned i = 0; i < 1000; i++) {
+        hca_capture_packet(m.capture, true, packet, sizeof(packet), NULL);
+        if (!hca_capture_is_on(m.capture)) {
+            unsigned writes = m.writes;
+
+            hca_capture_flush(m.capture);
+            g_assert_cmpuint(m.writes, ==, writes);
+        }
+    }
+    g_assert_false(hca_capture_is_on(m.capture));
+    g_assert_cmpuint(m.warnings, ==, 1);
+    g_assert_cmpuint(hca_capture_counters(m.capture)->bytes, ==, m.file->len);
+    /* What it took is whole. */
+    g_array_unref(read_file(m.file, HCA_CAPTURE_IB));
+
+    /* A new one begins with a header; a host without room ends it at once. */
+    g_byte_array_set_size(m.file, 0);
+    hca_capture_start(m.capture, HCA_CAPTURE_IB);
+    g_assert_true(hca_capture_is_on(m.capture));
+    check_header(m.file, &at, HCA_CAPTURE_IB);
+    m.limit = m.file->len;
+    hca_capture_start(m.capture, HCA_CAPTURE_IB);
+    g_assert_false(hca_capture_is_on(m.capture));
+    g_assert_cmpuint(m.warnings, ==, 2);
+    machine_free(&m);
+}
+
+static void test_no_host(void)
+{
+    uint8_t packet[4] = { 0 };
+    Machine m;
+
+    machine_init(&m);
+    m.ops.capture_write = NULL;
+    hca_capture_start(m.capture, HCA_CAPTURE_IB);
+    g_assert_false(hca_capture_is_on(m.capture));
+    hca_capture_packet(m.capture, true, packet, sizeof(packet), NULL);
+    hca_capture_flush(m.capture);
+    g_assert_cmpuint(hca_capture_counters(m.capture)->packets, ==, 0);
+    machine_free(&m);
+}
+
+/* ---- cards ---- */
+
+static uint64_t counter(Pair *pair, unsigned side, const char *unit,
+                        const char *name)
+{
+    for (unsigned i = 0; i < hca_counters_number(); i++) {
+        HcaCounter c;
+
+        hca_counter_get(pair->lab->host[side].hca, i, &c);
+        if (!strcmp(c.unit, unit) && !strcmp(c.name, name)) {
+            return c.value;
+        }
+    }
+    g_error("no counter %s %s", unit, name);
+}
+
+/* What the cable carried from each side. */
+static CableFate keep(void *opaque, unsigned from, uint8_t *bytes, size_t len)
+{
+    GPtrArray **seen = opaque;
+
+    g_ptr_array_add(seen[from], g_bytes_new(bytes, len));
+    return CABLE_DELIVER;
+}
+
+static void check_same(const Record *record, GPtrArray *seen, unsigned i)
+{
+    gsize len;
+    const void *data;
+
+    g_assert_cmpuint(i, <, seen->len);
+    data = g_bytes_get_data(g_ptr_array_index(seen, i), &len);
+    g_assert_cmpmem(record->data, record->len, data, len);
+}
+
+static void exchange(Pair *pair, Qp *qp[2], unsigned rounds)
+{
+    g_autofree uint8_t *data = pair_data(pair, pair->mr[1]->len);
+
+    mr_write(pair->mr[1], 0, data, pair->mr[1]->len);
+    for (unsigned i = 0; i < rounds; i++) {
+        SendWr wr;
+        Sge sge;
+        Wc wc;
+
+        wr = pair_send(pair, 0,
+                       i % 2 ? RDMA_HCA_OPCODE_RDMA_READ
+                             : RDMA_HCA_OPCODE_RDMA_WRITE,
+                       i, &sge, 0, 8000, i % 2 ? 0 : 16384);
+        g_assert_true(qp_post_send(qp[0], &wr, 1));
+        cq_expect(pair->cq[0], &wc, i, 0);
+        pair_check_works(pair, qp, i % 2);
+    }
+    lab_sleep(pair->lab, NS_PER_S);
+}
+
+typedef struct Cable {
+    Pair *pair;
+    GPtrArray *seen[2];
+    Qp *qp[2];
+} Cable;
+
+static void cable_init(Cable *c, uint32_t seed)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        c->seen[i] = g_ptr_array_new_with_free_func(
+            (GDestroyNotify)g_bytes_unref);
+    }
+    c->pair = pair_new_with(seed, 32768, NULL, keep, c->seen);
+    pair_connect(c->pair, NULL, c->qp);
+}
+
+static void cable_free(Cable *c)
+{
+    pair_free(c->pair);
+    g_ptr_array_unref(c->seen[0]);
+    g_ptr_array_unref(c->seen[1]);
+}
+
+/* On a good cable: both ends have the same, which is what passed it. */
+static void test_cards(void)
+{
+    Cable c;
+
+    cable_init(&c, 5001);
+    for (unsigned i = 0; i < 2; i++) {
+        hca_start_capture(c.pair->lab->host[i].hca);
+    }
+    exchange(c.pair, c.qp, 10);
+    for (unsigned i = 0; i < 2; i++) {
+        GArray *records = read_file(c.pair->lab->host[i].capture,
+                                    HCA_CAPTURE_IB);
+        unsigned n[2] = { 0 };
+
+        for (unsigned r = 0; r < records->len; r++) {
+            Record *record = record_at(records, r);
+            unsigned from = record->direction == OUTBOUND ? i : !i;
+
+            g_assert_null(record->comment);
+            g_assert_cmpuint(record->time, <=, c.pair->lab->now);
+            check_same(record, c.seen[from], n[from]++);
+        }
+        g_assert_cmpuint(n[0], ==, c.seen[0]->len);
+        g_assert_cmpuint(n[1], ==, c.seen[1]->len);
+        g_assert_cmpuint(counter(c.pair, i, "capture", "packets"), ==,
+                         records->len);
+        g_assert_cmpuint(counter(c.pair, i, "capture", "bytes"), ==,
+                         c.pair->lab->host[i].capture->len);
+        g_assert_cmpuint(counter(c.pair, i, "capture", "on"), ==, 1);
+        g_array_unref(records);
+    }
+    cable_free(&c);
+}
+
+static const char *const actions[HCA_FAULT_NACTIONS] = {
+    "drop", "duplicate", "reorder", "delay", "corrupt",
+};
+static const char *const comments[HCA_FAULT_NACTIONS] = {
+    "fault: dropped (rule 0)",   "fault: duplicate (rule 1)",
+    "fault: reordered (rule 2)", "fault: delayed (rule 3)",
+    "fault: corrupted byte ",
+};
+
+static HcaFaultAction action_of(const Record *record)
+{
+    unsigned action = 0;
+
+    while (action < HCA_FAULT_NACTIONS &&
+           (!record->comment ||
+            !g_str_has_prefix(record->comment, comments[action]))) {
+        action++;
+    }
+    g_assert_true(!record->comment || action < HCA_FAULT_NACTIONS);
+    return action;
+}
+
+static void check_corrupt(const Record *record)
+{
+    unsigned at, mask, rule;
+    uint8_t bytes[HCA_LINK_MAX_PACKET];
+    HcaPacket packet;
+
+    g_assert_cmpint(sscanf(record->comment,
+                           "fault: corrupted byte %u, bits 0x%2x (rule %u)",
+                           &at, &mask, &rule),
+                    ==, 3);
+    g_assert_cmpuint(rule, ==, 4);
+    g_assert_cmpuint(at, <, record->len);
+    memcpy(bytes, record->data, record->len);
+    g_assert_cmpint(hca_ib_parse(&packet, bytes, record->len), !=,
+                    HCA_PARSE_OK);
+    bytes[at] ^= mask;
+    g_assert_cmpint(hca_ib_parse(&packet, bytes, record->len), ==,
+                    HCA_PARSE_OK);
+}
+
+static char *capture_path(void)
+{
+    const char *path = g_getenv("HCA_CAPTURE");
+    const char *folder = g_getenv("G_TEST_BUILDDIR");
+
+    return path ? g_strdup(path)
+                : g_build_filename(folder ? folder : g_get_tmp_dir(),
+                                   "rdma-hca.pcapng", NULL);
+}
+
+static void leave_file(const GByteArray *file)
+{
+    g_autofree char *path = capture_path();
+    g_autoptr(GError) error = NULL;
+
+    g_file_set_contents(path, (const char *)file->data, file->len, &error);
+    g_assert_no_error(error);
+}
+
+static HcaFaultPlan all_faults(uint32_t seed)
+{
+    HcaFaultPlan plan = { .seed = seed, .nrules = HCA_FAULT_NACTIONS };
+
+    for (unsigned i = 0; i < HCA_FAULT_NACTIONS; i++) {
+        plan.rule[i] = (HcaFaultRule) {
+            .action = i,
+            .directions = 1u << HCA_FAULT_TX | 1u << HCA_FAULT_RX,
+            .probability = HCA_FAULT_ALWAYS / 20,
+            .offset = -1,
+            .delay_ns = i == HCA_FAULT_DELAY ? 20 * NS_PER_US : 0,
+        };
+    }
+    return plan;
+}
+
+/*
+ * With all faults: each is in the file where the counters say that it was, and
+ * what was sent is in the file as it was on the cable.
+ */
+static void test_faults(void)
+{
+    HcaFaultPlan plan = all_faults(lab_seed(6)), none = { 0 };
+    uint64_t n[2][HCA_FAULT_NACTIONS + 1] = { 0 };
+    Cable c;
+    GArray *records;
+    Host *host;
+    unsigned on_cable = 0;
+
+    cable_init(&c, 5002);
+    host = &c.pair->lab->host[0];
+    hca_start_capture(host->hca);
+    hca_set_faults(host->hca, &plan);
+    exchange(c.pair, c.qp, 60);
+    hca_set_faults(host->hca, &none);
+    lab_run(c.pair->lab);
+    records = read_file(host->capture, HCA_CAPTURE_IB);
+    for (unsigned i = 0; i < records->len; i++) {
+        Record *record = record_at(records, i);
+        bool rx = record->direction == INBOUND;
+        HcaFaultAction action = action_of(record);
+
+        n[rx][action]++;
+        if (action == HCA_FAULT_CORRUPT) {
+            check_corrupt(record);
+        } else if (action != HCA_FAULT_NACTIONS) {
+            g_assert_cmpstr(record->comment, ==, comments[action]);
+        }
+        if (!rx && action != HCA_FAULT_DROP) {
+            check_same(record, c.seen[0], on_cable++);
+        }
+    }
+    g_assert_cmpuint(on_cable, ==, c.seen[0]->len);
+    for (unsigned i = 0; i < HCA_FAULT_NACTIONS; i++) {
+        g_autofree char *tx = g_strdup_printf("tx_%s", actions[i]);
+        g_autofree char *rx = g_strdup_printf("rx_%s", actions[i]);
+
+        g_assert_cmpuint(n[0][i], >, 0);
+        g_assert_cmpuint(n[0][i], ==, counter(c.pair, 0, "fault", tx));
+        g_assert_cmpuint(n[1][i], >, 0);
+        g_assert_cmpuint(n[1][i], ==, counter(c.pair, 0, "fault", rx));
+    }
+    leave_file(host->capture);
+    g_array_unref(records);
+    cable_free(&c);
+}
+
+/* A Write of @side to its peer, or to itself if the QP is its own. */
+static void post_write(Cable *c, unsigned side, Qp *qp, bool own)
+{
+    const Mr *to = c->pair->mr[own ? side : !side];
+    SendWr wr;
+    Sge sge;
+
+    wr = pair_send(c->pair, side, RDMA_HCA_OPCODE_RDMA_WRITE, 1, &sge, 0, 100,
+                   0);
+    wr.rkey = to->key;
+    wr.raddr = to->va;
+    g_assert_true(qp_post_send(qp, &wr, 1));
+    lab_run(c->pair->lab);
+}
+
+/* A packet to the card itself does not pass the cable. */
+static void test_loopback(void)
+{
+    QpConfig config;
+    QpAttr attr;
+    size_t before;
+    Host *host;
+    Cable c;
+    Qp *self;
+    Wc wc;
+
+    cable_init(&c, 5003);
+    host = &c.pair->lab->host[0];
+    hca_start_capture(host->hca);
+    before = host->capture->len;
+    qp_config_init(&config, c.pair->pd[0], c.pair->cq[0]);
+    self = qp_new(c.pair->drv[0], &config);
+    qp_attr_init(&attr);
+    qp_connect(self, self, &attr);
+    post_write(&c, 0, self, true);
+    cq_expect(c.pair->cq[0], &wc, 1, 0);
+    g_assert_cmpuint(host->capture->len, ==, before);
+    pair_check_works(c.pair, c.qp, 0);
+    g_assert_cmpuint(host->capture->len, >, before);
+    cable_free(&c);
+}
+
+static void test_reset(void)
+{
+    GArray *records;
+    Host *host;
+    Cable c;
+
+    cable_init(&c, 5005);
+    host = &c.pair->lab->host[0];
+    hca_start_capture(host->hca);
+    pair_check_works(c.pair, c.qp, 0);
+    host_reset(host);
+    lab_run(c.pair->lab);
+    g_assert_cmpuint(counter(c.pair, 0, "capture", "packets"), ==, 0);
+    g_assert_cmpuint(counter(c.pair, 0, "capture", "on"), ==, 1);
+    post_write(&c, 1, c.qp[1], false);
+    g_assert_cmpuint(counter(c.pair, 0, "capture", "packets"), ==, 1);
+    records = read_file(host->capture, HCA_CAPTURE_IB);
+    g_assert_cmpuint(records->len, ==, 3);
+    g_assert_cmpuint(record_at(records, 2)->direction, ==, INBOUND);
+    g_array_unref(records);
+    cable_free(&c);
+}
+
+/* The card goes on when the host takes no more. */
+static void test_card_full(void)
+{
+    Cable c;
+    Host *host;
+
+    cable_init(&c, 5004);
+    host = &c.pair->lab->host[0];
+    host->capture_limit = 20000;
+    hca_start_capture(host->hca);
+    exchange(c.pair, c.qp, 10);
+    g_assert_cmpuint(host->warnings->len, ==, 1);
+    g_assert_cmpuint(counter(c.pair, 0, "capture", "on"), ==, 0);
+    g_array_unref(read_file(host->capture, HCA_CAPTURE_IB));
+    cable_free(&c);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/capture-file/format/infiniband", test_lengths_ib);
+    g_test_add_func("/capture-file/format/ethernet", test_lengths_ethernet);
+    g_test_add_func("/capture-file/buffer", test_buffer);
+    g_test_add_func("/capture-file/full", test_full);
+    g_test_add_func("/capture-file/no-host", test_no_host);
+    g_test_add_func("/capture-file/cards/good-cable", test_cards);
+    g_test_add_func("/capture-file/cards/faults", test_faults);
+    g_test_add_func("/capture-file/cards/loopback", test_loopback);
+    g_test_add_func("/capture-file/cards/reset", test_reset);
+    g_test_add_func("/capture-file/cards/full", test_card_full);
+    return g_test_run();
+}

@@ -1,0 +1,1002 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Unreliable services between two whole cards, driven as a driver does it:
+ * every operation at the sizes where segmentation changes, data compared with
+ * all of the memory around them; datagrams with and without a GRH, to the
+ * card itself, by Q_Key and P_Key; lost packets; solicited events; completion
+ * queues that change their size under traffic; what each state of a QP permits
+ * (interface document, table A1-1). The last two also of RC.
+ */
+#include <string.h>
+
+#include "../card.h"
+#include "lib-pair.h"
+
+#define MIB (1024 * 1024)
+#define GRH 40u
+#define UC RDMA_HCA_QP_ST_UC
+#define UD RDMA_HCA_QP_ST_UD
+
+static bool has_imm(uint8_t opcode)
+{
+    return opcode == RDMA_HCA_OPCODE_SEND_IMM ||
+           opcode == RDMA_HCA_OPCODE_RDMA_WRITE_IMM;
+}
+
+static bool is_send(uint8_t opcode)
+{
+    return opcode == RDMA_HCA_OPCODE_SEND || opcode == RDMA_HCA_OPCODE_SEND_IMM;
+}
+
+static Qp *make_qp(Pair *pair, unsigned side, uint8_t service)
+{
+    QpConfig config;
+
+    qp_config_init(&config, pair->pd[side], pair->cq[side]);
+    config.service = service;
+    return qp_new(pair->drv[side], &config);
+}
+
+static void connect_uc(Pair *pair, const QpAttr *attr, Qp *qp[2])
+{
+    QpAttr defaults;
+
+    qp_attr_init(&defaults);
+    qp[0] = make_qp(pair, 0, UC);
+    qp[1] = make_qp(pair, 1, UC);
+    qp_connect(qp[0], qp[1], attr ? attr : &defaults);
+}
+
+static void to_rts(Qp *qp, const QpAttr *attr)
+{
+    g_assert_cmphex(qp_to_init(qp, attr), ==, 0);
+    g_assert_cmphex(qp_to_rtr(qp, attr), ==, 0);
+    g_assert_cmphex(qp_to_rts(qp, attr), ==, 0);
+}
+
+static Qp *make_ud(Pair *pair, unsigned side)
+{
+    Qp *qp = make_qp(pair, side, UD);
+    QpAttr attr;
+
+    qp_attr_init(&attr);
+    to_rts(qp, &attr);
+    return qp;
+}
+
+static UdAddress address(const Qp *to, bool grh)
+{
+    UdAddress ud = {
+        .dlid = to->drv->host->config.lid,
+        .grh = grh,
+        .dqpn = to->qpn,
+        .qkey = 0x11111111,
+    };
+
+    driver_gid(to->drv, ud.dgid);
+    return ud;
+}
+
+static uint64_t *drops(Pair *pair, unsigned side)
+{
+    return pair->lab->host[side].hca->counters.drops;
+}
+
+/* ---- one operation, one MTU, one size ---- */
+
+typedef struct Case {
+    uint8_t service;
+    uint8_t opcode;
+    uint8_t mtu;
+    uint32_t size;
+    bool inlined;
+    bool grh; /* UD */
+} Case;
+
+typedef struct Transfer {
+    const Case *c;
+    Pair *pair;
+    Qp *qp[2];
+    Sge local[PAIR_MAX_SGE], remote[5], body[6];
+    unsigned nlocal, nremote, nbody;
+    uint8_t *data;
+    uint8_t *image[2];
+} Transfer;
+
+/*
+ * Where the data lie. UD receives behind a GRH in an entry of its own; its
+ * address takes the room of three entries from a send WQE.
+ */
+static void place(Transfer *t)
+{
+    const Case *c = t->c;
+    Pair *pair = t->pair;
+    uint64_t at[2] = { pair_rand(pair, 0, 5000), pair_rand(pair, 0, 5000) };
+    unsigned grh = c->service == UD;
+
+    t->nlocal = c->inlined ? 0
+                           : pair_split(pair, pair->mr[0], at[0], c->size,
+                                        t->local, PAIR_MAX_SGE - 3 * grh);
+    t->body[0] = mr_sge(pair->mr[1], at[1], GRH);
+    t->remote[0] = mr_sge(pair->mr[1], at[1] + 64, c->size);
+    t->nremote = 1;
+    if (is_send(c->opcode)) {
+        t->nremote = pair_split(pair, pair->mr[1], at[1] + 64, c->size,
+                                t->remote, G_N_ELEMENTS(t->remote));
+    }
+    memcpy(t->body + grh, t->remote, t->nremote * sizeof(Sge));
+    t->nbody = t->nremote + grh;
+}
+
+/* The 40 bytes before a datagram: its GRH (IBA 8.3), or nothing. */
+static void grh_of(const Transfer *t, uint8_t grh[GRH])
+{
+    uint32_t pad = -t->c->size & 3;
+    /* BTH, DETH, immediate, ICRC. */
+    uint32_t len = 12 + 8 + 4 * has_imm(t->c->opcode) + t->c->size + pad + 4;
+
+    memset(grh, 0, GRH);
+    if (t->c->grh) {
+        grh[0] = 0x60;
+        grh[4] = len >> 8;
+        grh[5] = len;
+        grh[6] = 0x1b;
+        grh[7] = 64;
+        driver_gid(t->pair->drv[0], grh + 8);
+        driver_gid(t->pair->drv[1], grh + 24);
+    }
+}
+
+static void fill(Transfer *t)
+{
+    Pair *pair = t->pair;
+    uint8_t grh[GRH];
+
+    t->data = pair_data(pair, t->c->size);
+    mr_fill(pair->mr[1], 0, 0xee, pair->mr[1]->len);
+    sges_write(pair->mr[0], t->local, t->nlocal, t->data);
+    t->image[0] = mr_image(pair->mr[0]);
+    t->image[1] = mr_image(pair->mr[1]);
+    image_write(t->image[1], pair->mr[1], t->remote, t->nremote, t->data);
+    if (t->c->service == UD) {
+        grh_of(t, grh);
+        image_write(t->image[1], pair->mr[1], t->body, 1, grh);
+    }
+}
+
+static void post(Transfer *t, uint64_t wr_id, uint32_t imm_be)
+{
+    const Case *c = t->c;
+    UdAddress ud = address(t->qp[1], c->grh);
+    RecvWr recv = { .wr_id = ~wr_id,
+                    .nsge = is_send(c->opcode) ? t->nbody : 0,
+                    .sge = t->body };
+    SendWr send = {
+        .wr_id = wr_id,
+        .opcode = c->opcode,
+        .flags = SEND_SIGNALED | (c->inlined ? SEND_INLINE : 0),
+        .imm_be = imm_be,
+        .raddr = t->remote[0].va,
+        .rkey = t->remote[0].lkey,
+        .ud = c->service == UD ? &ud : NULL,
+        .inline_data = t->data,
+        .inline_len = c->size,
+        .nsge = t->nlocal,
+        .sge = t->local,
+    };
+
+    if (is_send(c->opcode) || has_imm(c->opcode)) {
+        g_assert_true(qp_post_recv(t->qp[1], &recv, 1));
+    }
+    g_assert_true(qp_post_send(t->qp[0], &send, 1));
+}
+
+/* The BTH opcode of the message's last packet. */
+static uint8_t last_opcode(const Case *c)
+{
+    static const uint8_t op[2][2][2] = {
+        /* Send, only, immediate */
+        { { HCA_WRITE_LAST, HCA_WRITE_LAST_IMM },
+          { HCA_WRITE_ONLY, HCA_WRITE_ONLY_IMM } },
+        { { HCA_SEND_LAST, HCA_SEND_LAST_IMM },
+          { HCA_SEND_ONLY, HCA_SEND_ONLY_IMM } },
+    };
+
+    return (c->service == UD ? HCA_BTH_UD : HCA_BTH_UC) << 5 |
+           op[is_send(c->opcode)][c->size <= 128u << c->mtu]
+             [has_imm(c->opcode)];
+}
+
+static void check(Transfer *t, uint64_t wr_id, uint32_t imm_be)
+{
+    const Case *c = t->c;
+    Wc wc;
+
+    cq_expect(t->pair->cq[0], &wc, wr_id, 0);
+    g_assert_true(wc.is_send);
+    g_assert_cmphex(wc.opcode, ==, c->opcode);
+    if (is_send(c->opcode) || has_imm(c->opcode)) {
+        cq_expect(t->pair->cq[1], &wc, ~wr_id, 0);
+        g_assert_cmphex(wc.opcode, ==, last_opcode(c));
+        g_assert_cmpuint(wc.byte_len, ==,
+                         c->size + (c->service == UD ? GRH : 0));
+        g_assert_cmphex(wc.rqpn, ==, t->qp[0]->qpn);
+        g_assert_cmphex(wc.rlid, ==, t->pair->lab->host[0].config.lid);
+        g_assert_cmpint(wc.grh, ==, c->grh);
+        if (has_imm(c->opcode)) {
+            g_assert_cmphex(wc.imm_be, ==, imm_be);
+        }
+    }
+    lab_run(t->pair->lab);
+    mr_check_image(t->pair->mr[0], t->image[0]);
+    mr_check_image(t->pair->mr[1], t->image[1]);
+}
+
+static Pair *pair_of_mtu(const Case *c)
+{
+    HcaConfig config[2];
+
+    for (unsigned i = 0; i < 2; i++) {
+        lab_config(&config[i], i);
+        config[i].max_mtu = c->mtu;
+    }
+    return pair_new_with(c->size * 31 + c->mtu * 7 + c->opcode, c->size + 8192,
+                         config, NULL, NULL);
+}
+
+static void test_transfer(const void *opaque)
+{
+    const Case *c = opaque;
+    Transfer t = { .c = c, .pair = pair_of_mtu(c) };
+    QpAttr attr;
+
+    qp_attr_init(&attr);
+    attr.mtu = c->mtu;
+    attr.sq_psn = 0xfffffe; /* PSNs wrap at once */
+    attr.rq_psn = 0x7fffff;
+    if (c->service == UC) {
+        connect_uc(t.pair, &attr, t.qp);
+    } else {
+        t.qp[0] = make_ud(t.pair, 0);
+        t.qp[1] = make_ud(t.pair, 1);
+    }
+    for (unsigned i = 0; i < (c->size > 65536 ? 1 : 4); i++) {
+        uint32_t imm_be = g_rand_int(t.pair->lab->rand);
+
+        place(&t);
+        fill(&t);
+        post(&t, 1000 + i, imm_be);
+        check(&t, 1000 + i, imm_be);
+        g_free(t.data);
+        g_free(t.image[0]);
+        g_free(t.image[1]);
+    }
+    cq_expect_none(t.pair->cq[0]);
+    cq_expect_none(t.pair->cq[1]);
+    pair_free(t.pair);
+}
+
+static const struct {
+    uint8_t opcode;
+    const char *name;
+} operations[] = {
+    { RDMA_HCA_OPCODE_SEND, "send" },
+    { RDMA_HCA_OPCODE_SEND_IMM, "send-imm" },
+    { RDMA_HCA_OPCODE_RDMA_WRITE, "write" },
+    { RDMA_HCA_OPCODE_RDMA_WRITE_IMM, "write-imm" },
+};
+
+static void add_case(const char *name, Case c)
+{
+    g_autofree char *path = g_strdup_printf(
+        "/%s/%s%s%s/mtu%u/%u", c.service == UC ? "uc" : "ud", name,
+        c.inlined ? "-inline" : "", c.grh ? "-grh" : "", 128u << c.mtu, c.size);
+
+    g_test_add_data_func_full(path, g_memdup2(&c, sizeof(c)), test_transfer,
+                              g_free);
+}
+
+static void add_transfers(unsigned op)
+{
+    uint8_t opcode = operations[op].opcode;
+    const char *name = operations[op].name;
+
+    for (unsigned m = 1; m <= 5; m++) {
+        uint32_t mtu = 128u << m;
+        const uint32_t size[] = {
+            0, 1, mtu - 1, mtu, mtu + 1, 3 * mtu + 5, MIB
+        };
+
+        for (unsigned i = 0; i < G_N_ELEMENTS(size); i++) {
+            add_case(name, (Case) { UC, opcode, m, size[i], false, false });
+        }
+        for (unsigned i = 0; is_send(opcode) && i < 8; i++) {
+            add_case(name, (Case) { UD, opcode, m, size[i / 2], .grh = i % 2 });
+        }
+    }
+    for (unsigned i = 0; i < 5; i++) {
+        static const uint32_t size[] = { 0, 1, 3, 64, 128 };
+
+        add_case(name, (Case) { UC, opcode, 3, size[i], .inlined = true });
+        if (is_send(opcode)) {
+            add_case(name, (Case) { UD, opcode, 3, size[i], .inlined = true });
+        }
+    }
+}
+
+/* ---- what they do not do ---- */
+
+/* A datagram is one packet; the queue waits in SQE and can go on. */
+static void test_ud_too_long(void)
+{
+    Pair *pair = pair_new(301, 65536);
+    Qp *qp[2] = { make_ud(pair, 0), make_ud(pair, 1) };
+    UdAddress ud = address(qp[1], false);
+    uint32_t mtu = 128u << pair->lab->host[0].config.max_mtu;
+
+    for (unsigned over = 0; over < 3; over++) {
+        SendWr wr;
+        Sge sge;
+        Wc wc;
+
+        pair_post_recv(pair, 1, qp[1], over, 0, mtu + GRH);
+        wr = pair_send(pair, 0, RDMA_HCA_OPCODE_SEND, over, &sge, 0,
+                       mtu + over % 2, 0);
+        wr.ud = &ud;
+        g_assert_true(qp_post_send(qp[0], &wr, 1));
+        if (over == 1) {
+            cq_expect(pair->cq[0], &wc, 1, RDMA_HCA_SYNDROME_LOCAL_LENGTH_ERR);
+            g_assert_cmpuint(qp_state(qp[0]), ==, RDMA_HCA_QP_STATE_SQE);
+            g_assert_cmphex(qp_sqe_to_rts(qp[0]), ==, 0);
+        } else {
+            cq_expect(pair->cq[0], &wc, over, 0);
+            /* The receive that found nothing serves the next. */
+            cq_expect(pair->cq[1], &wc, over ? 1 : 0, 0);
+        }
+    }
+    pair_free(pair);
+}
+
+/* What a service lacks, Send with Invalidate among it, is a bad opcode. */
+static void test_bad_opcodes(const void *opaque)
+{
+    static const uint8_t opcode[] = {
+        RDMA_HCA_OPCODE_BIND_MW,
+        RDMA_HCA_OPCODE_ATOMIC_CS,
+        RDMA_HCA_OPCODE_ATOMIC_FA,
+        RDMA_HCA_OPCODE_RDMA_READ,
+        0x0c /* mthca's Send with Invalidate */,
+    };
+    uint8_t service = GPOINTER_TO_UINT(opaque);
+    bool rc = service == RDMA_HCA_QP_ST_RC;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(opcode); i++) {
+        Pair *pair;
+        UdAddress ud;
+        Qp *qp[2];
+        QpAttr attr;
+        SendWr wr;
+        Sge sge;
+        Wc wc;
+
+        if (rc && opcode[i] != RDMA_HCA_OPCODE_BIND_MW && opcode[i] != 0x0c) {
+            continue;
+        }
+        pair = pair_new(302, 4096);
+        qp_attr_init(&attr);
+        qp[0] = make_qp(pair, 0, service);
+        qp[1] = make_qp(pair, 1, service);
+        qp_connect(qp[0], qp[1], &attr);
+        ud = address(qp[1], false);
+        pair_post_recv(pair, 1, qp[1], 1, 0, 4096);
+        wr = pair_send(pair, 0, opcode[i], 1, &sge, 0, 8, 0);
+        wr.ud = service == UD ? &ud : NULL;
+        g_assert_true(qp_post_send(qp[0], &wr, 1));
+        cq_expect(pair->cq[0], &wc, 1, RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR);
+        cq_expect_none(pair->cq[1]);
+        g_assert_cmpuint(qp_state(qp[0]), ==,
+                         rc ? RDMA_HCA_QP_STATE_ERR : RDMA_HCA_QP_STATE_SQE);
+        pair_free(pair);
+    }
+}
+
+/* ---- datagrams find their way ---- */
+
+/* Each of several QPs of both sides to each, itself included. */
+static void test_ud_everybody(void)
+{
+    enum {
+        N = 6
+    };
+    Pair *pair = pair_new(303, 65536);
+    Qp *qp[N];
+
+    for (unsigned i = 0; i < N; i++) {
+        qp[i] = make_ud(pair, i % 2);
+    }
+    for (unsigned n = 0; n < 2 * N * N; n++) {
+        Qp *from = qp[n % N], *to = qp[n / N % N];
+        unsigned a = n % N % 2, b = n / N % N % 2;
+        bool grh = n >= N * N;
+        UdAddress ud = address(to, grh);
+        uint8_t got[100], want[100];
+        SendWr wr;
+        Sge sge;
+        Wc wc;
+
+        mr_fill(pair->mr[a], 0, n, sizeof(want));
+        mr_read(pair->mr[a], 0, want, sizeof(want));
+        pair_post_recv(pair, b, to, 100 + n, 4096, 4096);
+        wr = pair_send(pair, a, RDMA_HCA_OPCODE_SEND, n, &sge, 0, 100, 0);
+        wr.ud = &ud;
+        /* An even one asks for the QP's own Q_Key by the high bit. */
+        ud.qkey = n % 4 ? ud.qkey : 0x80000000;
+        g_assert_true(qp_post_send(from, &wr, 1));
+        if (a == b) {
+            lab_run(pair->lab);
+            g_assert_true(cq_poll(pair->cq[a], &wc));
+            if (wc.is_send) {
+                cq_expect(pair->cq[b], &wc, 100 + n, 0);
+            } else {
+                Wc sent;
+
+                cq_expect(pair->cq[a], &sent, n, 0);
+            }
+        } else {
+            cq_expect(pair->cq[a], &wc, n, 0);
+            cq_expect(pair->cq[b], &wc, 100 + n, 0);
+        }
+        g_assert_false(wc.is_send);
+        g_assert_cmphex(wc.qpn, ==, to->qpn);
+        g_assert_cmphex(wc.rqpn, ==, from->qpn);
+        g_assert_cmphex(wc.rlid, ==, pair->lab->host[a].config.lid);
+        g_assert_cmpint(wc.grh, ==, grh);
+        mr_read(pair->mr[b], 4096 + GRH, got, sizeof(got));
+        g_assert_cmpmem(got, sizeof(got), want, sizeof(want));
+    }
+    pair_free(pair);
+}
+
+/* To nobody: wrong Q_Key, QP, GID. The sender cannot know. */
+static void test_ud_lost(void)
+{
+    static const HcaDropReason reason[] = { HCA_DROP_QKEY, HCA_DROP_QPN,
+                                            HCA_DROP_LID, HCA_DROP_NO_WQE };
+    Pair *pair = pair_new(304, 4096);
+    Qp *qp[2] = { make_ud(pair, 0), make_ud(pair, 1) };
+    Wc wc;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(reason); i++) {
+        UdAddress ud = address(qp[1], true);
+        SendWr wr;
+        Sge sge;
+
+        ud.qkey += i == 0;
+        ud.dqpn += 77 * (i == 1);
+        ud.dgid[15] ^= i == 2;
+        wr = pair_send(pair, 0, RDMA_HCA_OPCODE_SEND, i, &sge, 0, 8, 0);
+        wr.ud = &ud;
+        g_assert_true(qp_post_send(qp[0], &wr, 1));
+        cq_expect(pair->cq[0], &wc, i, 0);
+        lab_run(pair->lab);
+        g_assert_cmpuint(drops(pair, 1)[reason[i]], ==, 1);
+    }
+    cq_expect_none(pair->cq[1]);
+    pair_free(pair);
+}
+
+/* ---- P_Keys ---- */
+
+static const char pkeys[] = "0xffff:0x8001:1:0x8002:0x0002";
+
+static Pair *pair_with_pkeys(void)
+{
+    HcaConfig config[2];
+
+    for (unsigned i = 0; i < 2; i++) {
+        lab_config(&config[i], i);
+        g_assert_null(hca_config_set_pkeys(&config[i], pkeys));
+        g_assert_null(hca_config_check(&config[i]));
+    }
+    return pair_new_with(305, 4096, config, NULL, NULL);
+}
+
+static void check_port(Pair *pair, unsigned violations)
+{
+    static const uint16_t want[] = { 0xffff, 0x8001, 0x0001, 0x8002,
+                                     0x0002, 0,      0,      0 };
+    struct rdma_hca_port port;
+
+    g_assert_cmphex(driver_cmd_out(pair->drv[1], RDMA_HCA_CMD_QUERY_PORT, &port,
+                                   sizeof(port), 1, 0),
+                    ==, 0);
+    g_assert_cmpuint(RDMA_HCA_GET(RDMA_HCA_PORT_PKEY_VIOLATIONS,
+                                  GUINT32_FROM_BE(port.violations)),
+                     ==, violations);
+    g_assert_cmpuint(1u << RDMA_HCA_GET(
+                         RDMA_HCA_DEV_LIM_MAX_PKEYS,
+                         GUINT32_FROM_BE(pair->drv[1]->lim.max_pds_gids_pkeys)),
+                     ==, G_N_ELEMENTS(want));
+    for (unsigned i = 0; i < RDMA_HCA_MAX_PKEYS; i++) {
+        g_assert_cmphex(RDMA_HCA_GET(RDMA_HCA_PORT_PKEY(i),
+                                     GUINT32_FROM_BE(port.pkeys[i / 2])),
+                        ==, i < G_N_ELEMENTS(want) ? want[i] : 0);
+    }
+}
+
+/* A QP with each key to a QP with each: both services. */
+static void test_pkeys(const void *opaque)
+{
+    static const char *const match[] = { "10000", "01100", "01000", "00011",
+                                         "00010" };
+    uint8_t service = GPOINTER_TO_UINT(opaque);
+    Pair *pair = pair_with_pkeys();
+    unsigned violations = 0;
+
+    check_port(pair, 0);
+    for (unsigned n = 0; n < 25; n++) {
+        Qp *qp[2] = { make_qp(pair, 0, service), make_qp(pair, 1, service) };
+        UdAddress ud = address(qp[1], false);
+        bool matches = match[n / 5][n % 5] == '1';
+        SendWr wr;
+        Sge sge;
+        Wc wc;
+
+        for (unsigned i = 0; i < 2; i++) {
+            QpAttr attr;
+
+            qp_attr_init(&attr);
+            attr.pkey_index = i ? n % 5 : n / 5;
+            attr.dlid = pair->lab->host[!i].config.lid;
+            attr.dest_qpn = qp[!i]->qpn;
+            to_rts(qp[i], &attr);
+        }
+        pair_post_recv(pair, 1, qp[1], n, 0, 100);
+        wr = pair_send(pair, 0, RDMA_HCA_OPCODE_SEND, n, &sge, 0, 8, 0);
+        wr.ud = service == UD ? &ud : NULL;
+        g_assert_true(qp_post_send(qp[0], &wr, 1));
+        cq_expect(pair->cq[0], &wc, n, 0);
+        lab_run(pair->lab);
+        g_assert_cmpint(cq_poll(pair->cq[1], &wc), ==, matches);
+        violations += !matches;
+        g_assert_cmpuint(drops(pair, 1)[HCA_DROP_PKEY], ==, violations);
+        qp_destroy(qp[0]);
+        qp_destroy(qp[1]);
+    }
+    check_port(pair, violations);
+    pair_free(pair);
+}
+
+/* An index that names no key; a list that is no table. */
+static void test_pkeys_bad(void)
+{
+    static const char *const bad[] = {
+        "",
+        ":",
+        "0xffff:",
+        "0",
+        "0x8000",
+        "0x10000",
+        "-1",
+        "0xffff,1",
+        "key",
+        "1:2:3:4:5:6:7:8:9:10:11:12:13:14:15:16:17:18:19:20:21:22:23:24:25:26:"
+        "27:28:29:30:31:32:33",
+    };
+    Pair *pair = pair_with_pkeys();
+    HcaConfig config;
+
+    for (unsigned index = 5; index < 128; index += 41) {
+        Qp *qp = make_qp(pair, 0, UC);
+        QpAttr attr;
+
+        qp_attr_init(&attr);
+        attr.pkey_index = index;
+        g_assert_cmphex(qp_to_init(qp, &attr), ==, RDMA_HCA_STAT_BAD_PARAM);
+    }
+    pair_free(pair);
+    lab_config(&config, 0);
+    g_assert_null(hca_config_check(&config));
+    for (unsigned i = 0; i < G_N_ELEMENTS(bad); i++) {
+        HcaConfig c = config;
+
+        g_test_message("%s", bad[i]);
+        g_assert_nonnull(hca_config_set_pkeys(&c, bad[i]));
+    }
+    config.num_pkeys = 0;
+    g_assert_nonnull(hca_config_check(&config));
+    config.num_pkeys = RDMA_HCA_MAX_PKEYS + 1;
+    g_assert_nonnull(hca_config_check(&config));
+}
+
+/* ---- a cable that loses packets ---- */
+
+static CableFate lose_some(void *opaque, unsigned from, uint8_t *packet,
+                           size_t len)
+{
+    unsigned *n = opaque;
+
+    return ++*n % 11 ? CABLE_DELIVER : CABLE_DROP;
+}
+
+/* UC: a message arrives whole or not at all; they keep their order. */
+static void test_uc_loss(void)
+{
+    enum {
+        MESSAGES = 200,
+        LEN = 2500,
+        SLOT = 4096
+    };
+    unsigned packets = 0, arrived = 0, posted = 0, last = 0;
+    Pair *pair = pair_new_with(306, 16 * SLOT, NULL, lose_some, &packets);
+    Qp *qp[2];
+
+    connect_uc(pair, NULL, qp);
+    for (unsigned i = 1; i <= MESSAGES; i++) {
+        SendWr wr;
+        Sge sge;
+        Wc wc;
+
+        for (; posted < arrived + 4; posted++) {
+            pair_post_recv(pair, 1, qp[1], posted, posted % 16 * SLOT, LEN);
+        }
+        mr_fill(pair->mr[0], 0, i, LEN);
+        wr = pair_send(pair, 0, RDMA_HCA_OPCODE_SEND_IMM, i, &sge, 0, LEN, 0);
+        wr.imm_be = i;
+        g_assert_true(qp_post_send(qp[0], &wr, 1));
+        cq_expect(pair->cq[0], &wc, i, 0);
+        lab_run(pair->lab);
+        while (cq_poll(pair->cq[1], &wc)) {
+            uint8_t got[LEN], want[LEN];
+
+            g_assert_cmpuint(wc.wr_id, ==, arrived);
+            g_assert_cmpuint(wc.imm_be, ==, i);
+            g_assert_cmpuint(wc.imm_be, >, last);
+            g_assert_cmpuint(wc.byte_len, ==, LEN);
+            memset(want, i, LEN);
+            mr_read(pair->mr[1], wc.wr_id % 16 * SLOT, got, LEN);
+            g_assert_cmpmem(got, LEN, want, LEN);
+            last = wc.imm_be;
+            arrived++;
+        }
+    }
+    /* A packet of eleven, three of a message: 8 of 11 messages are whole. */
+    g_assert_cmpuint(arrived, >=, MESSAGES * 8 / 11 - 1);
+    g_assert_cmpuint(arrived, <=, MESSAGES * 8 / 11 + 1);
+    g_assert_cmpuint(qp_state(qp[1]), ==, RDMA_HCA_QP_STATE_RTS);
+    pair_free(pair);
+}
+
+/* ---- completion queues ---- */
+
+/* Armed for solicited ones: a message with the mark alone makes an event. */
+static void test_solicited(const void *opaque)
+{
+    uint8_t service = GPOINTER_TO_UINT(opaque);
+    Pair *pair = pair_new(307, 65536);
+    UdAddress ud;
+    Qp *qp[2];
+    Wc wc;
+
+    if (service == UC) {
+        connect_uc(pair, NULL, qp);
+    } else {
+        qp[0] = make_ud(pair, 0);
+        qp[1] = make_ud(pair, 1);
+    }
+    ud = address(qp[1], true);
+    driver_count_events(pair->drv[1], RDMA_HCA_EVENT_COMP);
+    for (unsigned i = 0; i < 12; i++) {
+        bool mark = i % 3 == 2;
+        SendWr wr;
+        Sge sge;
+
+        cq_arm(pair->cq[1], true);
+        pair_post_recv(pair, 1, qp[1], i, 0, 8192);
+        /* UC: two packets, of which the last has the mark. */
+        wr = pair_send(pair, 0, RDMA_HCA_OPCODE_SEND_IMM, i, &sge, 0,
+                       service == UC ? 2000 : 100, 0);
+        wr.flags |= mark ? SEND_SOLICITED : 0;
+        wr.ud = service == UD ? &ud : NULL;
+        g_assert_true(qp_post_send(qp[0], &wr, 1));
+        cq_expect(pair->cq[0], &wc, i, 0);
+        cq_expect(pair->cq[1], &wc, i, 0);
+        g_assert_cmpuint(driver_count_events(pair->drv[1], RDMA_HCA_EVENT_COMP),
+                         ==, mark);
+    }
+    pair_free(pair);
+}
+
+typedef struct Resize {
+    Pair *pair;
+    Qp *qp[2];
+    UdAddress ud;
+    unsigned posted, received, sent;
+} Resize;
+
+/* @n messages more, none of them polled for. */
+static void post_messages(Resize *r, unsigned n)
+{
+    for (; n; n--, r->posted++) {
+        SendWr wr;
+        Sge sge;
+
+        pair_post_recv(r->pair, 1, r->qp[1], r->posted, 0, 4096);
+        wr = pair_send(r->pair, 0, RDMA_HCA_OPCODE_SEND_IMM, r->posted, &sge, 0,
+                       100, 0);
+        wr.imm_be = r->posted;
+        wr.ud = r->qp[0]->service == UD ? &r->ud : NULL;
+        g_assert_true(qp_post_send(r->qp[0], &wr, 1));
+    }
+}
+
+static void poll_received(Resize *r, unsigned n)
+{
+    for (; n; n--, r->received++) {
+        Wc wc;
+
+        cq_expect(r->pair->cq[1], &wc, r->received, 0);
+        g_assert_cmpuint(wc.imm_be, ==, r->received);
+    }
+}
+
+static void poll_sent(Resize *r)
+{
+    for (; r->sent < r->posted; r->sent++) {
+        Wc wc;
+
+        cq_expect(r->pair->cq[0], &wc, r->sent, 0);
+    }
+}
+
+/*
+ * Larger and smaller, with entries that nobody has polled yet and messages on
+ * their way: none is lost, doubled or overtaken.
+ */
+static void test_resize(const void *opaque)
+{
+    static const unsigned log[] = { 6, 4, 5, 7, 4, 4, 8 };
+    uint8_t service = GPOINTER_TO_UINT(opaque);
+    Resize r = { .pair = pair_new(308, 4096) };
+    QpAttr attr;
+
+    qp_attr_init(&attr);
+    r.qp[0] = make_qp(r.pair, 0, service);
+    r.qp[1] = make_qp(r.pair, 1, service);
+    qp_connect(r.qp[0], r.qp[1], &attr);
+    r.ud = address(r.qp[1], false);
+    for (unsigned round = 0; round < 5 * G_N_ELEMENTS(log); round++) {
+        unsigned outstanding = pair_rand(r.pair, 1, 13);
+        Cq *cq = r.pair->cq[1];
+
+        post_messages(&r, outstanding);
+        for (unsigned i = pair_rand(r.pair, 0, 30); i; i--) {
+            lab_step(r.pair->lab); /* some are there, some are not */
+        }
+        g_assert_cmphex(cq_resize(cq, log[round % G_N_ELEMENTS(log)]), ==, 0);
+        poll_received(&r, outstanding / 2);
+        post_messages(&r, 3);
+        poll_received(&r, r.posted - r.received);
+        poll_sent(&r);
+    }
+    /* Not below what is outstanding; the queue goes on as it was. */
+    post_messages(&r, 9);
+    lab_run(r.pair->lab);
+    g_assert_cmphex(cq_resize(r.pair->cq[1], 3), ==, RDMA_HCA_STAT_BAD_SIZE);
+    poll_received(&r, 9);
+    poll_sent(&r);
+    g_assert_cmphex(cq_resize(r.pair->cq[1], 3), ==, 0);
+    post_messages(&r, 8);
+    poll_received(&r, 8);
+    poll_sent(&r);
+    g_assert_cmpuint(
+        driver_count_events(r.pair->drv[1], RDMA_HCA_EVENT_CQ_ERROR), ==, 0);
+    pair_free(r.pair);
+}
+
+/* ---- the life of a QP ---- */
+
+/* QP 1 goes through its life; QP 0 is in RTS all the time. */
+typedef struct Life {
+    Pair *pair;
+    Qp *qp[2];
+    QpAttr attr;
+    UdAddress to[2];
+    unsigned posted, received; /* receives of QP 1 */
+    unsigned sent;             /* messages of QP 1 */
+} Life;
+
+typedef enum Fate {
+    IGNORED,
+    WAITS,
+    DONE,
+    FLUSHED
+} Fate;
+
+static void life_send(Life *l, unsigned from, uint64_t wr_id, uint32_t key_xor)
+{
+    SendWr wr;
+    Sge sge;
+
+    wr = pair_send(l->pair, from, RDMA_HCA_OPCODE_SEND, wr_id, &sge, 0, 8, 0);
+    wr.ud = l->qp[from]->service == UD ? &l->to[!from] : NULL;
+    sge.lkey ^= key_xor;
+    g_assert_true(qp_post_send(l->qp[from], &wr, 1));
+    lab_run(l->pair->lab);
+}
+
+/* A message to QP 1, which has a receive posted: taken, or dropped. */
+static void life_receives(Life *l, bool receives)
+{
+    uint64_t before = drops(l->pair, 1)[HCA_DROP_QP_STATE];
+    Wc wc;
+
+    pair_post_recv(l->pair, 1, l->qp[1], l->posted++, 0, 100);
+    life_send(l, 0, 1, 0);
+    g_assert_cmpuint(drops(l->pair, 1)[HCA_DROP_QP_STATE] - before, ==,
+                     !receives);
+    g_assert_cmpint(cq_poll(l->pair->cq[1], &wc), ==, receives);
+    if (receives) {
+        g_assert_cmpuint(wc.syndrome, ==, 0);
+        g_assert_cmpuint(wc.wr_id, ==, l->received++);
+    }
+    cq_expect(l->pair->cq[0], &wc, 1, 0);
+}
+
+/* What becomes of a message that QP 1 is told to send. */
+static void life_sends(Life *l, Fate fate)
+{
+    HcaCounters *counters = &l->pair->lab->host[1].hca->counters;
+    uint64_t ignored = counters->db_bad_state;
+    uint64_t id = 1000 + l->sent++;
+    Wc wc;
+
+    life_send(l, 1, id, 0);
+    g_assert_cmpuint(counters->db_bad_state - ignored, ==, fate == IGNORED);
+    g_assert_cmpint(cq_poll(l->pair->cq[1], &wc), ==, fate >= DONE);
+    if (fate >= DONE) {
+        g_assert_cmpuint(wc.wr_id, ==, id);
+        g_assert_cmphex(wc.syndrome, ==,
+                        fate == DONE ? 0 : RDMA_HCA_SYNDROME_WR_FLUSH_ERR);
+    }
+    g_assert_cmpint(cq_poll(l->pair->cq[0], &wc), ==, fate == DONE);
+}
+
+static void life_begin(Life *l, uint8_t service)
+{
+    l->pair = pair_new(309, 4096);
+    qp_attr_init(&l->attr);
+    for (unsigned i = 0; i < 2; i++) {
+        l->qp[i] = make_qp(l->pair, i, service);
+        l->to[i] = address(l->qp[i], false);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        QpAttr attr = l->attr;
+
+        attr.dlid = l->to[!i].dlid;
+        attr.dest_qpn = l->to[!i].dqpn;
+        if (!i) {
+            to_rts(l->qp[0], &attr);
+        }
+        l->attr = attr;
+    }
+    for (unsigned i = 0; i < 16; i++) {
+        pair_post_recv(l->pair, 0, l->qp[0], i, 0, 100);
+    }
+}
+
+/* SQD: what is posted waits, and goes out in RTS. */
+static void life_drain(Life *l)
+{
+    Wc wc;
+
+    g_assert_cmphex(qp_to_sqd(l->qp[1], false), ==, 0);
+    life_receives(l, true);
+    life_sends(l, WAITS);
+    g_assert_cmphex(qp_sqd_to_rts(l->qp[1]), ==, 0);
+    cq_expect(l->pair->cq[1], &wc, 1000 + l->sent - 1, 0);
+    g_assert_true(cq_wait(l->pair->cq[0], &wc, PAIR_PATIENCE));
+    g_assert_false(wc.is_send);
+}
+
+/* SQE: the send queue alone has failed. */
+static void life_sqe(Life *l)
+{
+    Wc wc;
+
+    life_send(l, 1, 999, 0x100);
+    cq_expect(l->pair->cq[1], &wc, 999, RDMA_HCA_SYNDROME_LOCAL_PROT_ERR);
+    g_assert_cmpuint(qp_state(l->qp[1]), ==, RDMA_HCA_QP_STATE_SQE);
+    life_receives(l, true);
+    life_sends(l, FLUSHED);
+    g_assert_cmphex(qp_sqe_to_rts(l->qp[1]), ==, 0);
+    life_sends(l, DONE);
+}
+
+static void life_end(Life *l)
+{
+    bool rc = l->qp[1]->service == RDMA_HCA_QP_ST_RC;
+    Wc wc;
+
+    g_assert_cmphex(qp_to_err(l->qp[1]), ==, 0);
+    for (; l->received < l->posted; l->received++) {
+        cq_expect(l->pair->cq[1], &wc, l->received,
+                  RDMA_HCA_SYNDROME_WR_FLUSH_ERR);
+    }
+    life_sends(l, FLUSHED);
+    if (!rc) {
+        life_receives(l, false);
+        cq_expect(l->pair->cq[1], &wc, l->received,
+                  RDMA_HCA_SYNDROME_WR_FLUSH_ERR);
+    }
+    g_assert_cmphex(qp_to_rst(l->qp[1]), ==, 0);
+    if (!rc) {
+        life_send(l, 0, 1, 0);
+        g_assert_cmpuint(drops(l->pair, 1)[HCA_DROP_QPN], ==, 1);
+    }
+}
+
+/*
+ * Each state of table A1-1, with messages to the QP and from it. (A message
+ * that RC loses comes again: /responder/4.3/states has the states that take
+ * none.)
+ */
+static void test_life(const void *opaque)
+{
+    uint8_t service = GPOINTER_TO_UINT(opaque);
+    bool rc = service == RDMA_HCA_QP_ST_RC;
+    Life l = { 0 };
+
+    life_begin(&l, service);
+    g_assert_cmphex(qp_to_init(l.qp[1], &l.attr), ==, 0);
+    if (!rc) {
+        life_receives(&l, false);
+    }
+    life_sends(&l, IGNORED);
+    g_assert_cmphex(qp_to_rtr(l.qp[1], &l.attr), ==, 0);
+    life_receives(&l, true);
+    life_sends(&l, IGNORED);
+    g_assert_cmphex(qp_to_rts(l.qp[1], &l.attr), ==, 0);
+    life_receives(&l, true);
+    life_sends(&l, DONE);
+    life_drain(&l);
+    if (!rc) {
+        life_sqe(&l);
+    }
+    life_end(&l);
+    pair_free(l.pair);
+}
+
+static void add_services(const char *name, GTestDataFunc test, bool rc)
+{
+    static const struct {
+        uint8_t service;
+        const char *name;
+    } services[] = { { UC, "uc" }, { UD, "ud" }, { RDMA_HCA_QP_ST_RC, "rc" } };
+
+    for (unsigned i = 0; i < 2u + rc; i++) {
+        g_autofree char *path = g_strdup_printf("/%s/%s", services[i].name,
+                                                name);
+
+        g_test_add_data_func(path, GUINT_TO_POINTER(services[i].service), test);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    for (unsigned op = 0; op < G_N_ELEMENTS(operations); op++) {
+        add_transfers(op);
+    }
+    g_test_add_func("/ud/too-long", test_ud_too_long);
+    add_services("bad-opcodes", test_bad_opcodes, true);
+    g_test_add_func("/ud/everybody", test_ud_everybody);
+    g_test_add_func("/ud/lost", test_ud_lost);
+    add_services("pkeys", test_pkeys, false);
+    g_test_add_func("/pkeys/bad", test_pkeys_bad);
+    g_test_add_func("/uc/loss", test_uc_loss);
+    add_services("solicited", test_solicited, false);
+    add_services("resize-cq", test_resize, true);
+    add_services("life", test_life, true);
+    return g_test_run();
+}

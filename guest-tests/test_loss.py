@@ -37,11 +37,22 @@ def losses(both, repeated=True):
         raise GuestError(f'retransmissions: {again}')
 
 
+@contextlib.contextmanager
+def plan_of(both, plan):
+    faults.set_faults(both, plan)
+    try:
+        yield
+    finally:
+        faults.set_faults(both, LOSS)
+
+
 def test_pingpong():
     both = lossy()
-    with losses(both):
-        verbs.pingpong(both.a, both.b, '-s 16384 -n 200 -m 1024')
-        verbs.pingpong(both.b, both.a, '-s 65536 -n 20 -e')
+    for options in '-s 16384 -n 200 -m 1024', '-s 16384 -n 200 -m 1024 -e':
+        with plan_of(both, faults.ending(LOSS, 16)), losses(both):
+            verbs.pingpong(both.a, both.b, options)
+        with plan_of(both, faults.ending(LOSS, 16)), losses(both):
+            verbs.pingpong(both.b, both.a, options)
 
 
 def test_bandwidth():
@@ -95,11 +106,8 @@ def test_every_kind_of_fault():
     plan[kinds.index('reorder')]['distance'] = 3
     plan[kinds.index('delay')]['delay-ns'] = 5000000
     before = faults.counted(both)
-    faults.set_faults(both, plan)
-    try:
+    with plan_of(both, faults.ending(plan, 20)):
         verbs.pingpong(both.a, both.b, '-s 65536 -n 60 -m 1024')
-    finally:
-        faults.set_faults(both, LOSS)
     change = faults.moved(both, before)
     for kind in kinds:
         if not change[f'fault tx_{kind}'] or not change[f'fault rx_{kind}']:

@@ -4,17 +4,19 @@
 import re
 import time
 
-from harness import pair, tap, verbs
+from harness import faults, pair, tap, verbs
 from harness.guest import GuestError
 
 
 def reset_under(program, failure):
     """Reset the server of a program; the client must see errors in its completions, and both connect again."""
     both = pair.kept()
-    client, server = verbs.start(both.b, both.a, program)
-    time.sleep(2)
-    if not client.running:
-        raise GuestError(f'the program ended before the reset:\n{client.output}')
+    before = faults.counted(both)
+    client, _ = verbs.start(both.b, both.a, program)
+    while faults.moved(both, before)['requester wqes_completed'] < 200:
+        if not client.running:
+            raise GuestError(f'the program ended before the reset:\n{client.output}')
+        time.sleep(0.05)
     both.b.reset()
     result = client.wait(90, check=False)
     if result.status == 0 or not re.search(failure, result.output):
@@ -28,19 +30,19 @@ def reset_under(program, failure):
 # perftest prints the status; 12 is IBV_WC_RETRY_EXC_ERR. These programs always have something outstanding: one that
 # merely waits for a message, as a ping-pong does half of the time, is told nothing when its peer is gone.
 def test_reset_under_writes():
-    reset_under(f'ib_write_bw -d {pair.DEVICE} -F -s 65536 -n 1000000', r'(?i)status:? *12\b|\(12\)')
+    reset_under(f'ib_write_bw -d {pair.DEVICE} -F -s 65536 -D 100', r'(?i)status:? *12\b|\(12\)')
 
 
 def test_reset_under_sends():
-    reset_under(f'ib_send_bw -d {pair.DEVICE} -F -s 65536 -n 1000000', r'(?i)status:? *12\b|\(12\)')
+    reset_under(f'ib_send_bw -d {pair.DEVICE} -F -s 65536 -D 100', r'(?i)status:? *12\b|\(12\)')
 
 
 def test_reset_under_reads():
-    reset_under(f'ib_read_bw -d {pair.DEVICE} -F -s 65536 -n 1000000', r'(?i)status:? *12\b|\(12\)')
+    reset_under(f'ib_read_bw -d {pair.DEVICE} -F -s 65536 -D 100', r'(?i)status:? *12\b|\(12\)')
 
 
 def test_reset_under_atomics():
-    reset_under(f'ib_atomic_bw -d {pair.DEVICE} -F -n 1000000', r'(?i)status:? *12\b|\(12\)')
+    reset_under(f'ib_atomic_bw -d {pair.DEVICE} -F -D 100', r'(?i)status:? *12\b|\(12\)')
 
 
 def test_both_reset():

@@ -10,6 +10,12 @@ def loss(probability):
     return [{'action': 'drop', 'direction': 'tx', 'probability': probability}]
 
 
+def ending(plan, count):
+    """The same plan, each of its rules for so many packets only. A ping-pong leaves as soon as it has its last message: if
+    the acknowledgement of that one is lost, nobody is there to repeat it, and its peer is right to complain."""
+    return [{**rule, 'count': count} for rule in plan]
+
+
 def set_faults(both, faults):
     """From now on, while the machines run."""
     for guest in both.guests:

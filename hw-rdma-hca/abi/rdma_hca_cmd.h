@@ -41,6 +41,8 @@
 #define RDMA_HCA_CMD_QUERY_QP		0x022
 #define RDMA_HCA_CMD_CONF_SPECIAL_QP	0x023
 #define RDMA_HCA_CMD_MAD_IFC		0x024
+#define RDMA_HCA_CMD_READ_MGM		0x025
+#define RDMA_HCA_CMD_WRITE_MGM		0x026
 #define RDMA_HCA_CMD_RESIZE_CQ		0x02c
 #define RDMA_HCA_CMD_INIT2INIT_QPEE	0x02d
 #define RDMA_HCA_CMD_SYNC_TPT		0x02f
@@ -49,6 +51,10 @@
 #define RDMA_HCA_CMD_SQD2SQD_QPEE	0x038
 /* Ours, at mlx4's number: simpler than PortInfo through MAD_IFC. */
 #define RDMA_HCA_CMD_QUERY_PORT		0x043
+/* Ours: the GID table and the Ethernet function of a RoCE card. */
+#define RDMA_HCA_CMD_SET_GID		0x050
+#define RDMA_HCA_CMD_SETUP_ETH		0x051
+#define RDMA_HCA_CMD_SET_RX_MODE	0x052
 #define RDMA_HCA_CMD_UNMAP_ICM		0xff9
 #define RDMA_HCA_CMD_MAP_ICM		0xffa
 
@@ -143,6 +149,8 @@ struct rdma_hca_fw {
 #define RDMA_HCA_FEATURE_CQ_CI_RECORD	RDMA_HCA_MASK(1, 1)
 #define RDMA_HCA_FEATURE_CMD_EVENT	RDMA_HCA_MASK(2, 2)
 #define RDMA_HCA_FEATURE_DIAG		RDMA_HCA_MASK(3, 3)
+#define RDMA_HCA_FEATURE_ETH		RDMA_HCA_MASK(4, 4)	/* link layer RoCE */
+#define RDMA_HCA_FEATURE_MCAST		RDMA_HCA_MASK(5, 5)
 
 /* QUERY_ADAPTER (table 3-2-6): outbox. INTA_PIN is absent: MSI-X only. */
 struct rdma_hca_adapter {
@@ -272,7 +280,8 @@ struct rdma_hca_port {
 	__be32 mac_h;		/* bytes 0 to 3 of the MAC */
 	__be32 mac_l;		/* bytes 4 and 5 in 31:16 */
 	__be32 violations;	/* packets with a wrong key, up to 65535 */
-	__be32 reserved[3];
+	__be32 eth;		/* the interface */
+	__be32 reserved[2];
 	__be32 pkeys[RDMA_HCA_MAX_PKEYS / 2];
 };
 
@@ -294,7 +303,78 @@ struct rdma_hca_port {
 #define RDMA_HCA_PORT_SM_LID		RDMA_HCA_MASK(15, 0)
 #define RDMA_HCA_PORT_SM_SL		RDMA_HCA_MASK(19, 16)
 #define RDMA_HCA_PORT_LINK_LAYER	RDMA_HCA_MASK(0, 0)
+#define RDMA_HCA_PORT_ETH_MAX_MTU	RDMA_HCA_MASK(15, 0)	/* bytes behind the header */
 #define RDMA_HCA_LINK_LAYER_IB		0
 #define RDMA_HCA_LINK_LAYER_ROCE	1
+
+/*
+ * SET_GID (ours): IN_MODIFIER is the index; inbox. The table of a RoCE card
+ * is empty after a reset. An entry that is in use may change: packets that
+ * are made later have the new addresses.
+ */
+struct rdma_hca_gid_entry {
+	__u8 gid[16];		/* network order; IPv4 as ::ffff:a.b.c.d */
+	__be32 type_vlan;
+	__be32 mac_h;		/* source MAC: bytes 0 to 3 */
+	__be32 mac_l;		/* bytes 4 and 5 in 31:16 */
+	__be32 reserved[9];
+};
+
+#define RDMA_HCA_GID_TYPE		RDMA_HCA_MASK(31, 28)
+#define RDMA_HCA_GID_HAS_VLAN		RDMA_HCA_MASK(16, 16)
+#define RDMA_HCA_GID_VLAN		RDMA_HCA_MASK(11, 0)
+#define RDMA_HCA_GID_TYPE_NONE		0	/* the entry is empty */
+#define RDMA_HCA_GID_TYPE_ROCE_V2	2
+
+/*
+ * WRITE_MGM, READ_MGM (mthca's numbers, our layout): IN_MODIFIER is the index
+ * of a multicast group; inbox, outbox. A group whose count is 0 is free. A
+ * packet to the group is delivered to each of its QPs that is a datagram QP.
+ */
+struct rdma_hca_mgm {
+	__u8 mgid[16];		/* network order */
+	__be32 count;
+	__be32 reserved[3];
+	__be32 qpn[];		/* RDMA_HCA_MGM_MAX_QPS */
+};
+
+#define RDMA_HCA_MGM_NUM		64
+#define RDMA_HCA_MGM_MAX_QPS		56
+#define RDMA_HCA_MGM_SIZE		256
+
+/* SETUP_ETH (ours): inbox to start the rings, none to stop them. */
+struct rdma_hca_setup_eth {
+	__be32 tx_ring_h;	/* bus addresses, aligned to 64 bytes */
+	__be32 tx_ring_l;
+	__be32 rx_ring_h;
+	__be32 rx_ring_l;
+	__be32 log_sizes;
+	__be32 vectors;		/* MSI-X: transmit 31:16, receive 15:0 */
+	__be32 reserved[10];
+};
+
+#define RDMA_HCA_SETUP_ETH_STOP		0	/* op_modifier */
+#define RDMA_HCA_SETUP_ETH_START	1
+#define RDMA_HCA_SETUP_ETH_LOG_TX	RDMA_HCA_MASK(31, 16)	/* descriptors */
+#define RDMA_HCA_SETUP_ETH_LOG_RX	RDMA_HCA_MASK(15, 0)
+#define RDMA_HCA_SETUP_ETH_TX_VECTOR	RDMA_HCA_MASK(31, 16)
+#define RDMA_HCA_SETUP_ETH_RX_VECTOR	RDMA_HCA_MASK(15, 0)
+
+/*
+ * SET_RX_MODE (ours): inbox. What the Ethernet function receives besides
+ * broadcasts. RDMA packets do not depend on it.
+ */
+struct rdma_hca_rx_mode {
+	__be32 flags;
+	__be32 count;		/* of multicast addresses that follow */
+	__be32 mac_h;		/* own unicast address: bytes 0 to 3 */
+	__be32 mac_l;		/* bytes 4 and 5 in 31:16 */
+	__u8 multicast[][8];	/* address in the first six bytes */
+};
+
+#define RDMA_HCA_RX_MODE_PROMISC	RDMA_HCA_MASK(0, 0)
+#define RDMA_HCA_RX_MODE_ALLMULTI	RDMA_HCA_MASK(1, 1)
+#define RDMA_HCA_RX_MODE_MAX_MULTICAST	128
+#define RDMA_HCA_RX_MODE_SIZE		1040	/* read by the card in any case */
 
 #endif /* RDMA_HCA_CMD_H */

@@ -20,6 +20,10 @@
 /*
  * QP context (table 3-2-40). What the document leaves open is ours: the
  * unused bits of words 10h, 20h and 28h, words 68h, a0h to b8h and c0h to fch.
+ *
+ * On a RoCE card the path is, without GRH, the document's: both MACs, SIP and
+ * DIP (IPv4). With GRH (ours) it is DMAC, RGID (IPv4 as ::ffff:a.b.c.d) and the
+ * source of entry SGID_INDEX of the GID table.
  */
 struct rdma_hca_qpc {
 	__be32 opt_param_mask;		/* 00: RDMA_HCA_QP_ATTR_* */

@@ -58,6 +58,19 @@
 #define RDMA_HCA_EQ_DB_ARM		RDMA_HCA_MASK(31, 31)
 #define RDMA_HCA_EQ_DB_CI		RDMA_HCA_MASK(23, 0)
 
+/*
+ * Ethernet doorbells (ours), for the rings of SETUP_ETH. TAIL: the ring's
+ * producer index. ARM: the index of the next descriptor that software will
+ * look at; one interrupt is sent when that one is done, at once if it is
+ * already. Indices are 16 bits and count without wrapping at the ring's size.
+ */
+#define RDMA_HCA_ETH_DB			0x91000
+#define RDMA_HCA_ETH_DB_TX_TAIL		0x00
+#define RDMA_HCA_ETH_DB_RX_TAIL		0x04
+#define RDMA_HCA_ETH_DB_TX_ARM		0x08
+#define RDMA_HCA_ETH_DB_RX_ARM		0x0c
+#define RDMA_HCA_ETH_DB_SIZE		0x10
+
 /* Reset (3.1.1, table 3-1-2). Write 1; reads 1 until the reset is over. */
 #define RDMA_HCA_RESET			0xf0010
 

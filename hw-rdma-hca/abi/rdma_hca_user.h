@@ -58,4 +58,11 @@ struct rdma_hca_create_qp_resp {
 	__u32 reserved;
 };
 
+/* What the kernel has found out about the address; RoCE only. */
+struct rdma_hca_create_ah_resp {
+	__u8 dmac[6];
+	__u8 hop_limit;
+	__u8 reserved;
+};
+
 #endif /* RDMA_HCA_USER_H */

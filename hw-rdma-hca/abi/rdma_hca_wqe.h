@@ -67,6 +67,9 @@ struct rdma_hca_atomic_unit {
 /*
  * ud_unit (3.4.4): the address vector. The document gives LIDs, MACs and
  * IPv4 addresses; words 18h, 1ch, 28h and 2ch and the use of PORT are ours.
+ * On a RoCE card without GRH the MACs and IPv4 addresses are used; with it
+ * DGID, DMAC_H2 with bits 31:16 of word 04h, and the source of entry
+ * SGID_INDEX.
  */
 struct rdma_hca_ud_unit {
 	__le32 port;		/* see RDMA_HCA_UD_* */
@@ -78,10 +81,10 @@ struct rdma_hca_ud_unit {
 			__le32 sip;
 			__le32 dip;
 		};
-		__u8 dgid[16];	/* ours: InfiniBand with GRH, network order */
+		__u8 dgid[16];	/* ours: with GRH, network order */
 	};
 	__le32 flow;		/* ours: traffic class 27:20, flow label 19:0 */
-	__le32 reserved;
+	__le32 dmac_h2;		/* ours: RoCE with GRH */
 	__le32 dqpn;
 	__le32 qkey;		/* bit 31 set: use the QP's own Q_Key */
 	__le32 reserved2[2];
@@ -126,6 +129,10 @@ struct rdma_hca_cqe {
 #define RDMA_HCA_CQE_RLID		RDMA_HCA_MASK(31, 16)
 #define RDMA_HCA_CQE_GRH		RDMA_HCA_MASK(15, 15)
 #define RDMA_HCA_CQE_MLPATH		RDMA_HCA_MASK(14, 8)
+/* RoCE, in their places. */
+#define RDMA_HCA_CQE_HAS_VLAN		RDMA_HCA_MASK(31, 31)
+#define RDMA_HCA_CQE_VLAN		RDMA_HCA_MASK(27, 16)
+#define RDMA_HCA_CQE_IPV4		RDMA_HCA_MASK(8, 8)
 #define RDMA_HCA_CQE_SL			RDMA_HCA_MASK(7, 0)
 #define RDMA_HCA_CQE_VENDOR_ERR		RDMA_HCA_MASK(15, 8)
 #define RDMA_HCA_CQE_SYNDROME		RDMA_HCA_MASK(7, 0)
@@ -171,6 +178,7 @@ struct rdma_hca_cqe {
 #define RDMA_HCA_EVENT_SRQ_CATAS_ERROR		0x12
 #define RDMA_HCA_EVENT_LAST_WQE_REACHED		0x13
 #define RDMA_HCA_EVENT_SRQ_LIMIT		0x14
+#define RDMA_HCA_EVENT_CONGESTION		0x15	/* ours: a QP got a CNP */
 
 /* PORT_CHANGE subtypes. */
 #define RDMA_HCA_PORT_CHANGE_DOWN		1

@@ -10,6 +10,7 @@
 
 #include "card.h"
 #include "ceu/ceu.h"
+#include "eth/eth.h"
 #include "requester/requester.h"
 #include "responder/units.h"
 #include "send/send.h"
@@ -26,6 +27,7 @@ typedef enum HcaUnit {
     UNIT_LINK,
     UNIT_FAULT,
     UNIT_CAPTURE,
+    UNIT_ETHERNET,
     NUNITS
 } HcaUnit;
 
@@ -40,6 +42,7 @@ static const char *const unit_names[] = {
     [UNIT_LINK] = "link",
     [UNIT_FAULT] = "fault",
     [UNIT_CAPTURE] = "capture",
+    [UNIT_ETHERNET] = "ethernet",
 };
 
 /* A counter is a uint64_t of its unit's structure; a gauge is a function. */
@@ -88,6 +91,14 @@ static const void *capture_counters(const Hca *hca)
     return hca_link_capture_counters(hca->link);
 }
 
+/* Zeros on a card that has no Ethernet function. */
+static const void *eth_counters(const Hca *hca)
+{
+    static const HcaEthCounters none;
+
+    return hca->eth ? hca_eth_counters(hca->eth) : &none;
+}
+
 static HcaMqGauges mq_gauges(const Hca *hca)
 {
     HcaMqGauges gauges;
@@ -122,6 +133,7 @@ GAUGE_FN(tpt_pages, hca_v2p_live_pages(hca->v2p))
 GAUGE_FN(link_up, hca_link_is_up(hca->link))
 GAUGE_FN(held, hca_link_held(hca->link))
 GAUGE_FN(captured, hca_link_is_captured(hca->link))
+GAUGE_FN(eth_running, hca->eth ? hca_eth_running(hca->eth) : 0)
 
 #define COUNTER(u, get, type, n, field, t)                                     \
     {                                                                          \
@@ -186,6 +198,8 @@ GAUGE_FN(captured, hca_link_is_captured(hca->link))
               what " packets with bits inverted")
 #define CAPTURE(n, field, t)                                                   \
     COUNTER(CAPTURE, capture_counters, HcaCaptureCounters, n, field, t)
+#define ETH(n, field, t)                                                       \
+    COUNTER(ETHERNET, eth_counters, HcaEthCounters, n, field, t)
 
 /* Append only: a row's number is DIAG_RPRT's. */
 static const Row table[] = {
@@ -449,7 +463,7 @@ static const Row table[] = {
     DROP("opcode", PARSE_OPCODE, "opcode unknown"),
     DROP("vcrc", PARSE_VCRC, "wrong VCRC"),
     DROP("icrc", PARSE_ICRC, "wrong ICRC"),
-    DROP("lid", LID, "not for this LID"),
+    DROP("lid", LID, "not for this LID or address"),
     DROP("port_down", PORT_DOWN, "port not enabled"),
     DROP("qpn", QPN, "no such QP"),
     DROP("qp_state", QP_STATE, "QP state takes no packets"),
@@ -467,7 +481,7 @@ static const Row table[] = {
     DROP("resources", RESOURCES, "no room to answer"),
 
     GAUGE(LINK, "up", INSTANT, link_up, "1 while the peer is there"),
-    LINK("peers", peers, "times that a peer came"),
+    LINK("peers", peers, "times that a peer came, or the link"),
     LINK("tx_packets", tx_packets, "packets sent to the peer"),
     LINK("tx_bytes", tx_bytes, "bytes of them"),
     LINK("tx_writes", tx_writes, "writes to the cable"),
@@ -478,7 +492,7 @@ static const Row table[] = {
     LINK("rx_reads", rx_reads, "reads from the cable"),
     LINK("rx_frame_errors", rx_frame_errors, "breaks of the framing"),
     LINK("rx_marked_bad", rx_marked_bad, "packets marked bad by the peer"),
-    LINK("loopback_packets", loopback_packets, "packets to the own LID"),
+    LINK("loopback_packets", loopback_packets, "packets to the own address"),
 
     FAULTS("tx", TX, "sent"),
     FAULTS("rx", RX, "received"),
@@ -487,6 +501,48 @@ static const Row table[] = {
     GAUGE(CAPTURE, "on", INSTANT, captured, "1 while packets are captured"),
     CAPTURE("packets", packets, "packets captured"),
     CAPTURE("bytes", bytes, "bytes of the capture's file"),
+
+    COMMAND("set_gid", SET_GID),
+    COMMAND("write_mgm", WRITE_MGM),
+    COMMAND("read_mgm", READ_MGM),
+    SEND("wqe_bad_address", wqe_checks[HCA_WQE_BAD_ADDRESS],
+         "datagrams without a source address"),
+    CARD(PORT, "tx_unreachable", tx_unreachable,
+         "packets lost for want of a source address"),
+    CARD(PORT, "rx_multicast", rx_multicast, "packets to groups of the card"),
+    DROP("group", GROUP, "multicast to no group of the card"),
+    DROP("fragment", PARSE_FRAGMENT, "RoCEv2 in IP fragments"),
+    DROP("ip_header", PARSE_IP_HEADER, "IP options or checksum"),
+    DROP("udp", PARSE_UDP, "UDP length or checksum"),
+
+    COMMAND("setup_eth", SETUP_ETH),
+    COMMAND("set_rx_mode", SET_RX_MODE),
+    GAUGE(ETHERNET, "running", INSTANT, eth_running,
+          "1 while the rings are set up"),
+    ETH("tx_frames", tx_frames, "frames sent"),
+    ETH("tx_bytes", tx_bytes, "bytes of them"),
+    ETH("tx_errors", tx_errors, "frames that could not be sent"),
+    ETH("rx_frames", rx_frames, "frames received"),
+    ETH("rx_bytes", rx_bytes, "bytes of them"),
+    ETH("rx_checksum_ok", rx_checksum_ok, "of them, TCP and UDP verified"),
+    ETH("rx_filtered", rx_filtered, "frames not for this interface"),
+    ETH("rx_no_buffer", rx_no_buffer,
+        "frames lost: no buffer, or one too small"),
+    ETH("rx_errors", rx_errors, "frames lost: no header, or memory refused"),
+    ETH("interrupts", interrupts, "interrupts sent"),
+    ETH("bad_doorbells", bad_doorbells, "doorbells of no meaning"),
+
+    WAIT("outstanding", OUTSTANDING, "as many requests out as the limit says"),
+    REQ("cnp_rx", cnp_rx, "congestion notifications received"),
+    REQ("limit_halved", limit_halved, "outstanding limits halved"),
+    REQ("limit_restored", limit_restored, "outstanding limits restored"),
+    RESP("ecn_marked_rx", ecn_marked_rx, "packets received with a CE mark"),
+    RESP("cnp_tx", cnp_tx, "congestion notifications sent"),
+    EVENT("congestion", CONGESTION),
+    FAULT("tx_mark", injected[HCA_FAULT_TX][HCA_FAULT_MARK],
+          "sent packets marked as having met congestion"),
+    FAULT("rx_mark", injected[HCA_FAULT_RX][HCA_FAULT_MARK],
+          "received packets marked as having met congestion"),
 };
 
 unsigned hca_counters_number(void)

@@ -11,44 +11,65 @@
 
 #include "frame_encap.h"
 
-bool hca_frame_can_send(Hca *hca, uint16_t dlid)
+/* Where a packet goes: bits. */
+#define TO_PEER 1u
+#define TO_SELF 2u
+
+static unsigned destinations(const Hca *hca, const HcaPath *path)
 {
-    return hca_link_can_send(hca->link, hca_is_own_lid(hca, dlid));
+    if (hca->addressing->is_multicast(path)) {
+        return TO_PEER | (hca_mcast_find(hca, &path->dgid) ? TO_SELF : 0);
+    }
+    return hca->addressing->is_own(hca, path) ? TO_SELF : TO_PEER;
 }
 
-static void fill_network_headers(Hca *hca, const HcaPath *path,
-                                 HcaPacket *packet)
+bool hca_frame_can_send(Hca *hca, const HcaPath *path)
 {
-    packet->sl = path->sl;
-    packet->vl = 0;             /* SL to VL: one data VL */
-    packet->dlid = path->dlid;
-    packet->slid = hca->config.lid;
-    packet->has_grh = path->grh;
-    if (path->grh) {
-        packet->tclass = path->tclass;
-        packet->flow_label = path->flow_label;
-        packet->hop_limit = path->hop_limit;
-        packet->dgid = path->dgid;
-        hca_gid(hca, path->sgid_index, &packet->sgid);
+    unsigned to = destinations(hca, path);
+
+    return (!(to & TO_PEER) || hca_link_can_send(hca->link, false)) &&
+           (!(to & TO_SELF) || hca_link_can_send(hca->link, true));
+}
+
+/* The same bytes for the card's own QPs of a group. */
+static void copy_to_self(Hca *hca, const uint8_t *frame, size_t len)
+{
+    memcpy(hca_link_open(hca->link, true), frame, len);
+    hca_link_close(hca->link, true, 0, len);
+}
+
+static size_t build(Hca *hca, HcaPacket *packet, const struct iovec *payload,
+                    unsigned iovcnt, uint8_t *frame)
+{
+    const HcaEncap *encap = hca->addressing->encap;
+    size_t len = encap->build(packet, frame);
+
+    for (unsigned i = 0; i < iovcnt; i++) {
+        memcpy(frame + len, payload[i].iov_base, payload[i].iov_len);
+        len += payload[i].iov_len;
     }
+    return encap->seal(packet, frame, len);
 }
 
 void hca_frame_send(Hca *hca, const HcaQp *qp, const HcaPath *path,
                     HcaPacket *packet, const struct iovec *payload,
                     unsigned iovcnt)
 {
-    bool loopback = hca_is_own_lid(hca, path->dlid);
-    uint8_t *frame = hca_link_open(hca->link, loopback);
+    unsigned to = destinations(hca, path);
+    bool loopback = !(to & TO_PEER);
+    uint8_t *frame;
     size_t len;
 
-    fill_network_headers(hca, path, packet);
     packet->pkey = qp->pkey;
-    len = hca_ib_build(packet, frame);
-    for (unsigned i = 0; i < iovcnt; i++) {
-        memcpy(frame + len, payload[i].iov_base, payload[i].iov_len);
-        len += payload[i].iov_len;
+    if (!hca->addressing->fill(hca, qp, path, packet)) {
+        hca->counters.tx_unreachable++;
+        return;
     }
-    len = hca_ib_seal(packet, frame, len);
+    frame = hca_link_open(hca->link, loopback);
+    len = build(hca, packet, payload, iovcnt, frame);
+    if (to == (TO_PEER | TO_SELF)) {
+        copy_to_self(hca, frame, len);
+    }
     hca_link_close(hca->link, loopback, packet->vl, len);
     hca->counters.tx_packets++;
     hca_trace(hca, HCA_TRACE_PACKET_TX, packet->dest_qp, packet->opcode,

@@ -9,15 +9,17 @@
 
 #include "card.h"
 
-/* Whether hca_frame_send() may be called for a packet to this LID. */
-bool hca_frame_can_send(Hca *hca, uint16_t dlid);
+/* Whether hca_frame_send() may be called for a packet along this path. */
+bool hca_frame_can_send(Hca *hca, const HcaPath *path);
 
 /*
  * Send @packet of @qp along @path: fills in the link and network headers, the
  * P_Key, length and CRCs. The caller fills BTH and what follows. @payload lies
- * in at most HCA_MAX_PIECES pieces and is copied.
+ * in at most HCA_MAX_PIECES pieces and is copied. A packet to a multicast group
+ * of the card's goes to both the cable and, by loopback, the card (IBA 10.5.2).
+ * One that has no source address is lost and counted.
  */
-#define HCA_MAX_PIECES 64       /* entries of a WQE, each over two pages */
+#define HCA_MAX_PIECES 64 /* entries of a WQE, each over two pages */
 void hca_frame_send(Hca *hca, const HcaQp *qp, const HcaPath *path,
                     HcaPacket *packet, const struct iovec *payload,
                     unsigned iovcnt);

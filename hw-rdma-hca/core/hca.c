@@ -4,24 +4,25 @@
  *
  * hca_run() is one turn of the card's clock. Each source of work gets a
  * bounded share of it: a command, packets that arrived, timers, QPs with
- * responses to send, QPs with requests to send.
+ * responses to send, QPs with requests to send, frames of the Ethernet
+ * function.
  */
 #include <string.h>
 
 #include "card.h"
 #include "ceu/ceu.h"
+#include "eth/eth.h"
+#include "requester/congestion.h"
 #include "requester/requester.h"
 #include "responder/responder.h"
 #include "send/send.h"
 
 /* Shares of one turn. */
-#define RX_BUDGET 128           /* packets received */
-#define QP_BUDGET 16            /* packets of a QP's turn */
-#define TURN_BUDGET 64          /* QPs that have a turn at sending */
-#define TIMER_BUDGET 256        /* QPs whose timer is due */
-
-/* Subnet prefix of a subnet without a manager (IBA 4.1.1). */
-#define DEFAULT_GID_PREFIX 0xfe80000000000000ull
+#define RX_BUDGET 128    /* packets received */
+#define QP_BUDGET 16     /* packets of a QP's turn */
+#define TURN_BUDGET 64   /* QPs that have a turn at sending */
+#define TIMER_BUDGET 256 /* QPs whose timer is due */
+#define ETH_BUDGET 64    /* frames of the Ethernet function */
 
 static const char *const trace_names[] = {
 #define TRACE_NAME(name) #name,
@@ -93,8 +94,8 @@ static void heap_down(HcaTimerHeap *heap, unsigned slot, HcaQp *qp)
     for (;;) {
         unsigned child = 2 * slot + 1;
 
-        if (child + 1 < heap->count && heap->slot[child + 1]->timer_at <
-                                           heap->slot[child]->timer_at) {
+        if (child + 1 < heap->count &&
+            heap->slot[child + 1]->timer_at < heap->slot[child]->timer_at) {
             child++;
         }
         if (child >= heap->count ||
@@ -128,7 +129,7 @@ void hca_timer_set(Hca *hca, HcaQp *qp)
 {
     HcaTimerHeap *heap = &hca->timers;
     int64_t at = MIN(MIN(qp->req.loss_deadline, qp->req.rnr_deadline),
-                     qp->resp.flush_deadline);
+                     MIN(qp->resp.flush_deadline, qp->req.congestion_deadline));
 
     if (at == INT64_MAX) {
         heap_remove(heap, qp);
@@ -180,6 +181,7 @@ static void qp_state_changed(void *opaque, HcaQp *qp, uint8_t old_state)
         qp->resp.flush_deadline = INT64_MAX;
         qp->req.loss_deadline = INT64_MAX;
         qp->req.rnr_deadline = INT64_MAX;
+        qp->req.congestion_deadline = INT64_MAX;
     }
     hca_trace(hca, HCA_TRACE_QP_STATE, qp->qpn, old_state, qp->state, 0);
     hca_requester_state(hca, qp, old_state);
@@ -193,21 +195,10 @@ static void qp_state_changed(void *opaque, HcaQp *qp, uint8_t old_state)
 
 /* The port */
 
-bool hca_gid(const Hca *hca, unsigned index, HcaGid *gid)
-{
-    uint64_t prefix = GUINT64_TO_BE(DEFAULT_GID_PREFIX);
-    uint64_t guid = GUINT64_TO_BE(hca->config.guid);
-
-    memcpy(gid->raw, &prefix, sizeof(prefix));
-    memcpy(gid->raw + sizeof(prefix), &guid, sizeof(guid));
-    return index == 0;
-}
-
 /* Tell the driver when the port goes to ACTIVE or DOWN. */
 static void watch_port(Hca *hca)
 {
-    bool active = hca_link_is_up(hca->link) &&
-                  hca_ceu_port_enabled(hca->ceu);
+    bool active = hca_link_is_up(hca->link) && hca_ceu_port_enabled(hca->ceu);
     HcaEvent event = {
         .type = RDMA_HCA_EVENT_PORT_CHANGE,
         .subtype = active ? RDMA_HCA_PORT_CHANGE_ACTIVE
@@ -263,19 +254,6 @@ static bool is_response(const HcaPacket *packet)
     return operation >= HCA_READ_RESP_FIRST && operation <= HCA_ATOMIC_ACK;
 }
 
-/* By LID, and if there is a GRH by GID (IBA 9.6.1). */
-static bool is_for_us(const Hca *hca, const HcaPacket *packet)
-{
-    HcaGid gid;
-
-    if (!packet->has_grh) {
-        return hca_is_own_lid(hca, packet->dlid);
-    }
-    hca_gid(hca, 0, &gid);
-    return hca_is_own_lid(hca, packet->dlid) &&
-           !memcmp(&packet->dgid, &gid, sizeof(gid));
-}
-
 /* The checks of a response that do not depend on what is outstanding. */
 static void dispatch_response(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 {
@@ -286,9 +264,10 @@ static void dispatch_response(Hca *hca, HcaQp *qp, const HcaPacket *packet)
         hca_drop(hca, packet, HCA_DROP_SERVICE);
     } else if (!hca_pkey_match(packet->pkey, qp->pkey)) {
         hca_drop(hca, packet, HCA_DROP_PKEY);
-    } else if (!hca_qp_is_peer(qp, packet)) {
+    } else if (!hca->addressing->came_along(hca, &qp->path, packet)) {
         hca_drop(hca, packet, HCA_DROP_SOURCE);
     } else {
+        hca_cnp_note(hca, qp, packet);
         hca_requester_receive(hca, qp, packet);
     }
 }
@@ -297,32 +276,36 @@ static void dispatch_request(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 {
     if (qp->state < RDMA_HCA_QP_STATE_RTR ||
         qp->state == RDMA_HCA_QP_STATE_ERR) {
-        hca_drop(hca, packet, HCA_DROP_QP_STATE);           /* figure 4.3 */
+        hca_drop(hca, packet, HCA_DROP_QP_STATE); /* figure 4.3 */
     } else {
         hca_responder_receive(hca, qp, packet);
     }
 }
 
-static void dispatch(Hca *hca, const HcaPacket *packet)
+/* A congestion notification, which each service has (annex A17.9.3). */
+static void dispatch_cnp(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 {
-    HcaQp *qp;
+    if (qp->state != RDMA_HCA_QP_STATE_RTS &&
+        qp->state != RDMA_HCA_QP_STATE_SQD) {
+        hca_drop(hca, packet, HCA_DROP_QP_STATE);
+    } else if (!hca_pkey_match(packet->pkey, qp->pkey)) {
+        hca_drop(hca, packet, HCA_DROP_PKEY);
+    } else if (qp->service != RDMA_HCA_QP_ST_UD &&
+               !hca->addressing->came_along(hca, &qp->path, packet)) {
+        hca_drop(hca, packet, HCA_DROP_SOURCE);
+    } else {
+        hca_congestion_receive(hca, qp);
+    }
+}
 
-    if (!is_for_us(hca, packet)) {
-        hca_drop(hca, packet, HCA_DROP_LID);
-        return;
-    }
-    if (!hca_ceu_port_enabled(hca->ceu)) {
-        hca_drop(hca, packet, HCA_DROP_PORT_DOWN);
-        return;
-    }
-    qp = hca_qp_find(hca->cm, packet->dest_qp);
-    if (!qp) {
-        hca_drop(hca, packet, HCA_DROP_QPN);
-        return;
-    }
+/* To one QP. */
+static void dispatch_to(Hca *hca, HcaQp *qp, const HcaPacket *packet)
+{
     hca_trace(hca, HCA_TRACE_PACKET_RX, qp->qpn, packet->opcode, packet->psn,
               packet->payload_len);
-    if (HCA_BTH_SERVICE(packet->opcode) != qp->service) {
+    if (packet->opcode == HCA_BTH_CNP) {
+        dispatch_cnp(hca, qp, packet);
+    } else if (HCA_BTH_SERVICE(packet->opcode) != qp->service) {
         hca_drop(hca, packet, HCA_DROP_SERVICE);
     } else if (is_response(packet)) {
         dispatch_response(hca, qp, packet);
@@ -331,11 +314,90 @@ static void dispatch(Hca *hca, const HcaPacket *packet)
     }
 }
 
+/*
+ * To each QP of a group (IBA 10.5.2): one that takes no packets, or is gone,
+ * does not keep it from the others.
+ */
+static void dispatch_group(Hca *hca, const HcaPacket *packet)
+{
+    const HcaMcastGroup *group = hca_mcast_find(hca, &packet->dgid);
+
+    if (!group) {
+        hca_drop(hca, packet, HCA_DROP_GROUP);
+        return;
+    }
+    if (packet->dest_qp != HCA_QPN_MULTICAST) {
+        hca_drop(hca, packet, HCA_DROP_QPN);
+        return;
+    }
+    if (HCA_BTH_SERVICE(packet->opcode) != HCA_BTH_UD) {
+        hca_drop(hca, packet, HCA_DROP_SERVICE);
+        return;
+    }
+    hca->counters.rx_multicast++;
+    for (unsigned i = 0; i < group->count; i++) {
+        HcaQp *qp = hca_qp_find(hca->cm, group->qpn[i]);
+
+        if (qp) {
+            dispatch_to(hca, qp, packet);
+        }
+    }
+}
+
+static void dispatch(Hca *hca, const HcaPacket *packet, HcaArrival arrival)
+{
+    HcaQp *qp;
+
+    if (arrival == HCA_ARRIVAL_OTHER) {
+        hca_drop(hca, packet, HCA_DROP_LID);
+        return;
+    }
+    if (!hca_ceu_port_enabled(hca->ceu)) {
+        hca_drop(hca, packet, HCA_DROP_PORT_DOWN);
+        return;
+    }
+    if (arrival == HCA_ARRIVAL_GROUP) {
+        dispatch_group(hca, packet);
+        return;
+    }
+    qp = hca_qp_find(hca->cm, packet->dest_qp);
+    if (qp) {
+        dispatch_to(hca, qp, packet);
+    } else {
+        hca_drop(hca, packet, HCA_DROP_QPN);
+    }
+}
+
+/*
+ * Sort a frame by its headers: what is not RoCEv2, or not to the card's
+ * addresses, belongs to the Ethernet function.
+ */
+static void receive_frame(Hca *hca, const uint8_t *frame, size_t len,
+                          bool loopback)
+{
+    HcaPacket packet = { 0 };
+    HcaParseError error = hca->addressing->encap->parse(&packet, frame, len);
+    HcaArrival arrival = error == HCA_PARSE_NOT_ROCE
+                             ? HCA_ARRIVAL_OTHER
+                             : hca->addressing->arrival(hca, &packet, loopback);
+
+    if (hca->eth && arrival == HCA_ARRIVAL_OTHER && !loopback) {
+        hca_eth_receive(hca->eth, frame, len);
+        return;
+    }
+    hca->counters.rx_packets++;
+    if (error == HCA_PARSE_OK || error == HCA_PARSE_NOT_ROCE) {
+        dispatch(hca, &packet, arrival);
+    } else {
+        /* The reasons begin with the parser's, in its order. */
+        hca_drop(hca, &packet,
+                 HCA_DROP_PARSE_SHORT + (error - HCA_PARSE_SHORT));
+    }
+}
+
 static bool run_receive(Hca *hca)
 {
     for (unsigned n = 0; n < RX_BUDGET; n++) {
-        HcaPacket packet = { 0 };
-        HcaParseError error;
         const uint8_t *frame;
         bool loopback;
         size_t len;
@@ -344,15 +406,7 @@ static bool run_receive(Hca *hca)
         if (!frame) {
             return false;
         }
-        hca->counters.rx_packets++;
-        error = hca_ib_parse(&packet, frame, len);
-        if (error != HCA_PARSE_OK) {
-            /* The reasons begin with the parser's, in its order. */
-            hca_drop(hca, &packet,
-                     HCA_DROP_PARSE_SHORT + (error - HCA_PARSE_SHORT));
-        } else {
-            dispatch(hca, &packet);
-        }
+        receive_frame(hca, frame, len, loopback);
     }
     return hca_link_rx_pending(hca->link);
 }
@@ -377,7 +431,7 @@ static bool run_responses(Hca *hca)
 
         qp->resp_queued = false;
         more = hca_responder_send(hca, qp, QP_BUDGET);
-        if (qp->resp.ring_head == qp->resp.ring_tail) {
+        if (!hca_responder_owes(qp)) {
             turns++;
             continue;
         }
@@ -415,6 +469,26 @@ static bool run_requests(Hca *hca)
     return hca->send_queue.length > blocked;
 }
 
+/*
+ * Packets and frames of the interface share the cable: who comes first may
+ * fill it, so they take turns at that.
+ */
+static bool run_senders(Hca *hca)
+{
+    bool more = false;
+
+    hca->eth_first = !hca->eth_first;
+    if (hca->eth && hca->eth_first) {
+        more |= hca_eth_run(hca->eth, ETH_BUDGET);
+    }
+    more |= run_responses(hca);
+    more |= run_requests(hca);
+    if (hca->eth && !hca->eth_first) {
+        more |= hca_eth_run(hca->eth, ETH_BUDGET);
+    }
+    return more;
+}
+
 static void set_alarm(Hca *hca)
 {
     const HcaTimerHeap *heap = &hca->timers;
@@ -449,8 +523,7 @@ bool hca_run(Hca *hca)
     more = run_receive(hca);
     watch_port(hca);
     more |= run_timers(hca);
-    more |= run_responses(hca);
-    more |= run_requests(hca);
+    more |= run_senders(hca);
     hca_link_flush(hca->link);
     hca_link_flush_capture(hca->link);
     set_alarm(hca);
@@ -462,7 +535,7 @@ bool hca_run(Hca *hca)
 void hca_set_faults(Hca *hca, const HcaFaultPlan *plan)
 {
     hca_link_set_faults(hca->link, plan);
-    set_alarm(hca);             /* what was held back leaves now */
+    set_alarm(hca); /* what was held back leaves now */
 }
 
 void hca_start_capture(Hca *hca)
@@ -474,8 +547,7 @@ void hca_start_capture(Hca *hca)
 
 uint32_t hca_bar0_read(const Hca *hca, uint32_t offset)
 {
-    if (offset >= RDMA_HCA_HCR &&
-        offset - RDMA_HCA_HCR < RDMA_HCA_HCR_SIZE) {
+    if (offset >= RDMA_HCA_HCR && offset - RDMA_HCA_HCR < RDMA_HCA_HCR_SIZE) {
         return hca_ceu_read(hca->ceu, offset - RDMA_HCA_HCR);
     }
     if (offset == RDMA_HCA_RESET) {
@@ -486,8 +558,7 @@ uint32_t hca_bar0_read(const Hca *hca, uint32_t offset)
 
 bool hca_bar0_write(Hca *hca, uint32_t offset, uint32_t value)
 {
-    if (offset >= RDMA_HCA_HCR &&
-        offset - RDMA_HCA_HCR < RDMA_HCA_HCR_SIZE) {
+    if (offset >= RDMA_HCA_HCR && offset - RDMA_HCA_HCR < RDMA_HCA_HCR_SIZE) {
         return hca_ceu_write(hca->ceu, offset - RDMA_HCA_HCR, value);
     }
     if (offset == RDMA_HCA_RESET && (value & 1)) {
@@ -503,6 +574,14 @@ void hca_eq_doorbell(Hca *hca, uint32_t offset, uint32_t value)
 
     if (offset >= RDMA_HCA_EQ_DB && eqn < RDMA_HCA_MAX_EQS) {
         hca_eq_doorbell_write(hca->cm, eqn, value);
+    }
+}
+
+void hca_eth_doorbell(Hca *hca, uint32_t offset, uint32_t value)
+{
+    if (hca->eth && offset >= RDMA_HCA_ETH_DB &&
+        offset - RDMA_HCA_ETH_DB < RDMA_HCA_ETH_DB_SIZE) {
+        hca_eth_db(hca->eth, offset - RDMA_HCA_ETH_DB, value);
     }
 }
 
@@ -557,7 +636,14 @@ void hca_config_init(HcaConfig *config)
         .rpb_elements = 512,
         .reb_elements = 16384,
         .swpb_elements = 4096,
+        .link_layer = HCA_LINK_LAYER_IB,
         .lid = 1,
+        .mac = { 0x52, 0x54, 0x00, 0x12, 0x34, 0x56 },
+        .log_gids = 6,
+        .osq_per_qp = 16,
+        .cnp_timer_us = 1000,
+        .cnp_interval_us = 50,
+        .ack_policy = HCA_ACK_COALESCED,
         .max_mtu = 5,
         .num_pkeys = 1,
         .pkeys = { HCA_DEFAULT_PKEY },
@@ -615,8 +701,47 @@ static bool is_power_of_two(uint32_t n)
     return n && !(n & (n - 1));
 }
 
+/* What only a RoCE card has. */
+static const char *check_roce(const HcaConfig *c)
+{
+    static const uint8_t zero[6];
+
+    if ((c->mac[0] & 1) || !memcmp(c->mac, zero, sizeof(zero))) {
+        return "mac must be a unicast address, and not zero";
+    }
+    if (c->log_gids > HCA_MAX_LOG_GIDS) {
+        return "log-gids must be from 0 to 8";
+    }
+    if (c->osq_per_qp < 1 || c->osq_per_qp > 32768) {
+        return "osq-per-qp must be from 1 to 32768";
+    }
+    if (c->cnp_timer_us < 1 || c->cnp_timer_us > 1000 * 1000) {
+        return "cnp-timer-us must be from 1 to 1000000";
+    }
+    if (c->cnp_interval_us > 1000 * 1000) {
+        return "cnp-interval-us must be from 0 to 1000000";
+    }
+    return NULL;
+}
+
+static const char *check_link(const HcaConfig *c)
+{
+    switch (c->link_layer) {
+    case HCA_LINK_LAYER_ROCE:
+        return check_roce(c);
+    case HCA_LINK_LAYER_IB:
+        return c->lid < 1 || c->lid > 0xbfff
+                   ? "lid must be a unicast LID, from 1 to 49151"
+                   : NULL;
+    default:
+        return "link-layer must be ib or roce";
+    }
+}
+
 const char *hca_config_check(const HcaConfig *c)
 {
+    const char *message;
+
     if (c->log_qps < 2 || c->log_qps > 16) {
         return "log-qps must be from 2 to 16";
     }
@@ -662,8 +787,8 @@ const char *hca_config_check(const HcaConfig *c)
         c->swpb_elements > 32768) {
         return "swpb-elements must be a power of two from 512 to 32768";
     }
-    if (c->lid < 1 || c->lid > 0xbfff) {
-        return "lid must be a unicast LID, from 1 to 49151";
+    if (c->ack_policy >= HCA_ACK_NPOLICIES) {
+        return "ack-policy must be coalesced, requested or each";
     }
     if (c->max_mtu < 1 || c->max_mtu > 5) {
         return "max-mtu must be from 1 (256 bytes) to 5 (4096 bytes)";
@@ -671,11 +796,13 @@ const char *hca_config_check(const HcaConfig *c)
     if (c->num_vectors < 1 || c->num_vectors > 2048) {
         return "vectors must be from 1 to 2048";
     }
-    return pkeys_check(c);
+    message = pkeys_check(c);
+    return message ? message : check_link(c);
 }
 
 Hca *hca_new(const HcaConfig *config, const HcaHostOps *ops, void *opaque)
 {
+    bool roce = config->link_layer == HCA_LINK_LAYER_ROCE;
     Hca *hca = g_new0(Hca, 1);
     HcaCxtConfig cxt = {
         .log_qps = config->log_qps,
@@ -685,6 +812,8 @@ Hca *hca_new(const HcaConfig *config, const HcaHostOps *ops, void *opaque)
         .num_vectors = config->num_vectors,
         .num_uars = RDMA_HCA_NUM_UARS,
         .max_mtu = config->max_mtu,
+        .roce = roce,
+        .log_gids = roce ? config->log_gids : 0,
         .lid = config->lid,
         .num_pkeys = config->num_pkeys,
     };
@@ -693,6 +822,7 @@ Hca *hca_new(const HcaConfig *config, const HcaHostOps *ops, void *opaque)
     hca->config = *config;
     hca->ops = ops;
     hca->opaque = opaque;
+    hca->addressing = roce ? &hca_addressing_roce : &hca_addressing_ib;
     hca->alarm = INT64_MAX;
     g_queue_init(&hca->send_queue);
     g_queue_init(&hca->resp_queue);
@@ -700,19 +830,24 @@ Hca *hca_new(const HcaConfig *config, const HcaHostOps *ops, void *opaque)
     hca->timers.slot = g_new(HcaQp *, hca->timers.room);
     hca->uar_low = g_new0(uint32_t, 2 * RDMA_HCA_NUM_UARS);
     hca->mq = hca_mq_new(config);
-    hca->link = hca_link_new(ops, opaque);
+    hca->link = hca_link_new(config->link_layer, ops, opaque);
     hca->v2p = hca_v2p_new(ops, opaque, config->log_mpts, config->log_mtts,
                            config->mpt_cache_size, config->mtt_cache_size,
                            config->cache_ways);
     hca->cm = hca_cxtmgt_new(&cxt, hca->v2p, ops, opaque, qp_state_changed,
                              hca);
     hca->ceu = hca_ceu_new(hca);
+    hca->eth = roce ? hca_eth_new(hca) : NULL;
+    hca_gid_reset(hca);
     return hca;
 }
 
 void hca_free(Hca *hca)
 {
     hca_cxtmgt_reset(hca->cm);
+    if (hca->eth) {
+        hca_eth_free(hca->eth);
+    }
     hca_ceu_free(hca->ceu);
     hca_cxtmgt_free(hca->cm);
     hca_v2p_free(hca->v2p);
@@ -728,6 +863,11 @@ void hca_reset(Hca *hca)
     hca_cxtmgt_reset(hca->cm);
     hca_v2p_reset(hca->v2p);
     hca_ceu_reset(hca->ceu);
+    hca_gid_reset(hca);
+    hca_mcast_reset(hca);
+    if (hca->eth) {
+        hca_eth_reset(hca->eth);
+    }
     hca_link_clear(hca->link);
     hca_link_reset_counters(hca->link);
     hca_mq_reset_peaks(hca->mq);

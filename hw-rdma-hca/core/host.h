@@ -15,8 +15,8 @@
 
 /* What a unit saw, for whoever traces the card. See hca_trace_name(). */
 typedef struct HcaTrace {
-    unsigned event;     /* HcaTraceEvent */
-    uint32_t qpn;       /* or the number of what it is about */
+    unsigned event; /* HcaTraceEvent */
+    uint32_t qpn;   /* or the number of what it is about */
     uint64_t arg[3];
 } HcaTrace;
 
@@ -29,8 +29,7 @@ typedef struct HcaHostOps {
      * a device is not. The pointer is valid until hca_run() returns or the
      * function of hca.h that was called does.
      */
-    void *(*dma_map)(void *opaque, uint64_t addr, uint64_t *len,
-                     bool is_write);
+    void *(*dma_map)(void *opaque, uint64_t addr, uint64_t *len, bool is_write);
     /* Bytes mapped for writing have been written: @addr as given to dma_map. */
     void (*dma_written)(void *opaque, uint64_t addr, uint64_t len);
     /* Send MSI-X message @vector; out of range does nothing. */

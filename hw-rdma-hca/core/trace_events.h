@@ -4,6 +4,7 @@
 #define HCA_TRACE_EVENTS_H
 
 /* One name each; qemu/ turns them into trace events of the same name. */
+/* clang-format off */
 #define HCA_TRACE_EVENTS(X)                                                    \
     X(COMMAND)          /* opcode; in_modifier, op_modifier, status */         \
     X(DOORBELL)         /* qpn; sq offset, size, opcode */                     \
@@ -24,7 +25,10 @@
     X(EQE)              /* eqn; type, number */                                \
     X(V2P_ERROR)        /* key; HcaV2pState, va, length */                     \
     X(LINK)             /* 0; 1 up 0 down */                                   \
-    X(FAULT)            /* qpn of BTH or 0; HcaFaultDirection, -Action, rule */
+    X(FAULT)            /* qpn or 0; HcaFaultDirection, -Action, rule */       \
+    X(CNP_TX)           /* qpn; qpn of the peer */                             \
+    X(CONGESTION)       /* qpn; old limit, new limit, requests on their way */
+/* clang-format on */
 
 typedef enum HcaTraceEvent {
 #define HCA_TRACE_ENUM(name) HCA_TRACE_##name,

@@ -36,18 +36,18 @@ struct RdmaHcaCable {
     bool complete;
 
     /* The main loop's. */
-    QIONetListener *listener;       /* server */
-    QIOChannelSocket *passed;       /* client on a passed fd, until plugged */
+    QIONetListener *listener; /* server */
+    QIOChannelSocket *passed; /* client on a passed fd, until plugged */
     guint reconnect_tag;
     bool plugged;
     bool connecting;
-    bool taken;                     /* the card has a stream */
+    bool taken; /* the card has a stream */
     QEMUBH *ended_bh;
 
     /* Hand-over between the two. */
     QemuMutex lock;
-    QIOChannel *arrived;            /* to the card */
-    QIOChannel *ended;              /* to the main loop */
+    QIOChannel *arrived; /* to the card */
+    QIOChannel *ended;   /* to the main loop */
 
     /* The card's. */
     AioContext *ctx;
@@ -57,10 +57,10 @@ struct RdmaHcaCable {
     QEMUBH *broken_bh;
     QIOChannel *stream;
     bool running;
-    bool broken;                    /* to be ended by broken_bh */
-    bool read_wanted;               /* the card reads until -EAGAIN */
+    bool broken;      /* to be ended by broken_bh */
+    bool read_wanted; /* the card reads until -EAGAIN */
     bool read_watched;
-    bool write_watched;             /* the card was told -EAGAIN */
+    bool write_watched; /* the card was told -EAGAIN */
 };
 
 static const char *cable_id(const RdmaHcaCable *cable)
@@ -82,9 +82,9 @@ static void cable_watch(RdmaHcaCable *cable, bool read, bool write)
     }
     cable->read_watched = read;
     cable->write_watched = write;
-    qio_channel_set_aio_fd_handler(
-        cable->stream, cable->ctx, read ? cable_on_readable : NULL,
-        cable->ctx, write ? cable_on_writable : NULL, cable);
+    qio_channel_set_aio_fd_handler(cable->stream, cable->ctx,
+                                   read ? cable_on_readable : NULL, cable->ctx,
+                                   write ? cable_on_writable : NULL, cable);
 }
 
 /*
@@ -295,8 +295,8 @@ static void cable_connect_later(RdmaHcaCable *cable)
 {
     if (cable->plugged && !cable->server && cable->reconnect_ms &&
         cable->addr->type != SOCKET_ADDRESS_TYPE_FD && !cable->reconnect_tag) {
-        cable->reconnect_tag =
-            g_timeout_add(cable->reconnect_ms, cable_reconnect, cable);
+        cable->reconnect_tag = g_timeout_add(cable->reconnect_ms,
+                                             cable_reconnect, cable);
     }
 }
 
@@ -375,8 +375,7 @@ static void cable_ended_bh(void *opaque)
 }
 
 bool rdma_hca_cable_plug(RdmaHcaCable *cable, AioContext *ctx,
-                         const RdmaHcaCableOps *ops, void *opaque,
-                         Error **errp)
+                         const RdmaHcaCableOps *ops, void *opaque, Error **errp)
 {
     if (cable->plugged) {
         error_setg(errp, "rdma-hca-cable %s is in another card already",
@@ -428,8 +427,7 @@ static bool cable_open_listener(RdmaHcaCable *cable, Error **errp)
 {
     cable->listener = qio_net_listener_new();
     qio_net_listener_set_name(cable->listener, "rdma-hca-cable");
-    if (qio_net_listener_open_sync(cable->listener, cable->addr, 1, errp) <
-        0) {
+    if (qio_net_listener_open_sync(cable->listener, cable->addr, 1, errp) < 0) {
         object_unref(OBJECT(g_steal_pointer(&cable->listener)));
         return false;
     }
@@ -594,8 +592,8 @@ static void cable_class_init(ObjectClass *klass, void *data)
         "0: never");
     object_class_property_add_bool(klass, "connected", cable_get_connected,
                                    NULL);
-    object_class_property_set_description(
-        klass, "connected", "Whether the other end is there");
+    object_class_property_set_description(klass, "connected",
+                                          "Whether the other end is there");
 }
 
 static const TypeInfo cable_types[] = {

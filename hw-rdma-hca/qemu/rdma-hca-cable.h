@@ -20,10 +20,10 @@ OBJECT_DECLARE_SIMPLE_TYPE(RdmaHcaCable, RDMA_HCA_CABLE)
 
 /* What happens at the cable; called in the card's thread, while started. */
 typedef struct RdmaHcaCableOps {
-    void (*up)(void *opaque);           /* a new stream begins */
-    void (*down)(void *opaque);         /* it has ended */
-    void (*readable)(void *opaque);     /* after readv gave -EAGAIN */
-    void (*writable)(void *opaque);     /* after writev gave -EAGAIN */
+    void (*up)(void *opaque);       /* a new stream begins */
+    void (*down)(void *opaque);     /* it has ended */
+    void (*readable)(void *opaque); /* after readv gave -EAGAIN */
+    void (*writable)(void *opaque); /* after writev gave -EAGAIN */
 } RdmaHcaCableOps;
 
 /* True for the end that waits for its peer. */

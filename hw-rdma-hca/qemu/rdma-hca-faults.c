@@ -15,6 +15,7 @@ static HcaFaultAction action(const RdmaHcaFault *fault)
         [RDMA_HCA_FAULT_ACTION_REORDER] = HCA_FAULT_REORDER,
         [RDMA_HCA_FAULT_ACTION_DELAY] = HCA_FAULT_DELAY,
         [RDMA_HCA_FAULT_ACTION_CORRUPT] = HCA_FAULT_CORRUPT,
+        [RDMA_HCA_FAULT_ACTION_MARK] = HCA_FAULT_MARK,
     };
 
     return actions[fault->action];

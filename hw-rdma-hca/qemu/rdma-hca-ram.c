@@ -77,8 +77,8 @@ static bool map_holds(const RdmaHcaRamMap *map, const GArray *sections)
 
 static RdmaHcaRamMap *map_new(const GArray *sections)
 {
-    RdmaHcaRamMap *map = g_malloc0(
-        sizeof(*map) + sections->len * sizeof(map->section[0]));
+    RdmaHcaRamMap *map = g_malloc0(sizeof(*map) +
+                                   sections->len * sizeof(map->section[0]));
 
     map->count = sections->len;
     for (unsigned i = 0; i < map->count; i++) {

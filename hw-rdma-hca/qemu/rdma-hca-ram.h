@@ -14,10 +14,10 @@
 #include "qemu/rcu.h"
 
 typedef struct RdmaHcaRamSection {
-    hwaddr addr;            /* bus address */
-    uint64_t size;          /* bytes, not 0 */
+    hwaddr addr;   /* bus address */
+    uint64_t size; /* bytes, not 0 */
     uint8_t *host;
-    MemoryRegion *mr;       /* referenced */
+    MemoryRegion *mr; /* referenced */
     hwaddr mr_offset;
     bool writable;
 } RdmaHcaRamSection;
@@ -25,13 +25,13 @@ typedef struct RdmaHcaRamSection {
 typedef struct RdmaHcaRamMap {
     struct rcu_head rcu;
     unsigned count;
-    RdmaHcaRamSection section[];    /* by ascending address, disjoint */
+    RdmaHcaRamSection section[]; /* by ascending address, disjoint */
 } RdmaHcaRamMap;
 
 typedef struct RdmaHcaRam {
     MemoryListener listener;
-    GArray *sections;               /* being collected by the listener */
-    RdmaHcaRamMap *map;             /* RCU */
+    GArray *sections;   /* being collected by the listener */
+    RdmaHcaRamMap *map; /* RCU */
     void (*changed)(void *opaque);
     void *opaque;
 } RdmaHcaRam;

@@ -34,7 +34,11 @@ static void core_leave(RdmaHcaThread *thread)
 static void ring_doorbell(Hca *hca, const RdmaHcaDoorbell *doorbell)
 {
     if (doorbell->bar == RDMA_HCA_BAR0) {
-        hca_eq_doorbell(hca, doorbell->offset, doorbell->value);
+        if (doorbell->offset >= RDMA_HCA_ETH_DB) {
+            hca_eth_doorbell(hca, doorbell->offset, doorbell->value);
+        } else {
+            hca_eq_doorbell(hca, doorbell->offset, doorbell->value);
+        }
     } else {
         hca_uar_write(hca, doorbell->offset, doorbell->value, doorbell->size);
     }
@@ -87,6 +91,8 @@ static void timer_cb(void *opaque)
     run_card(opaque);
 }
 
+/* The cable's or the netdev's. */
+
 static void cable_up(void *opaque)
 {
     RdmaHcaThread *thread = opaque;
@@ -137,8 +143,8 @@ static void *host_dma_map(void *opaque, uint64_t addr, uint64_t *len,
                           bool is_write)
 {
     RdmaHcaThread *thread = opaque;
-    const RdmaHcaRamSection *section =
-        rdma_hca_ram_find(thread->map, addr, &thread->map_hint);
+    const RdmaHcaRamSection *section = rdma_hca_ram_find(thread->map, addr,
+                                                         &thread->map_hint);
     uint64_t offset;
 
     if (!section || (is_write && !section->writable)) {
@@ -152,8 +158,8 @@ static void *host_dma_map(void *opaque, uint64_t addr, uint64_t *len,
 static void host_dma_written(void *opaque, uint64_t addr, uint64_t len)
 {
     RdmaHcaThread *thread = opaque;
-    const RdmaHcaRamSection *section =
-        rdma_hca_ram_find(thread->map, addr, &thread->map_hint);
+    const RdmaHcaRamSection *section = rdma_hca_ram_find(thread->map, addr,
+                                                         &thread->map_hint);
 
     if (section && len && len <= section->size - (addr - section->addr)) {
         rdma_hca_ram_written(pci_get_address_space(thread->pci), section, addr,
@@ -192,6 +198,9 @@ static ssize_t host_link_writev(void *opaque, const struct iovec *iov,
 {
     RdmaHcaThread *thread = opaque;
 
+    if (thread->net) {
+        return rdma_hca_net_writev(thread->net, iov, iovcnt);
+    }
     return thread->cable ? rdma_hca_cable_writev(thread->cable, iov, iovcnt)
                          : -EPIPE;
 }
@@ -201,6 +210,9 @@ static ssize_t host_link_readv(void *opaque, const struct iovec *iov,
 {
     RdmaHcaThread *thread = opaque;
 
+    if (thread->net) {
+        return rdma_hca_net_readv(thread->net, iov, iovcnt);
+    }
     return thread->cable ? rdma_hca_cable_readv(thread->cable, iov, iovcnt)
                          : -EPIPE;
 }
@@ -289,6 +301,9 @@ static void do_start(RdmaHcaThread *thread, void *opaque)
     if (thread->cable) {
         rdma_hca_cable_start(thread->cable);
     }
+    if (thread->net) {
+        rdma_hca_net_start(thread->net);
+    }
     qemu_bh_schedule(thread->run_bh);
 }
 
@@ -297,6 +312,9 @@ static void do_stop(RdmaHcaThread *thread, void *opaque)
     thread->running = false;
     if (thread->cable) {
         rdma_hca_cable_stop(thread->cable);
+    }
+    if (thread->net) {
+        rdma_hca_net_stop(thread->net);
     }
 }
 
@@ -316,6 +334,9 @@ static void do_finish(RdmaHcaThread *thread, void *opaque)
     do_stop(thread, NULL);
     if (thread->cable) {
         rdma_hca_cable_close(thread->cable);
+    }
+    if (thread->net) {
+        rdma_hca_net_close(thread->net);
     }
     core_enter(thread);
     hca_free(thread->hca);
@@ -466,7 +487,13 @@ void rdma_hca_thread_set_running(RdmaHcaThread *thread, bool running)
     if (running == thread->running) {
         return;
     }
+    if (thread->net && !running) {
+        rdma_hca_net_set_running(thread->net, false);
+    }
     sync_call(thread, running ? do_start : do_stop, NULL);
+    if (thread->net && running) {
+        rdma_hca_net_set_running(thread->net, true);
+    }
     if (!running) {
         qemu_bh_cancel(thread->msix_bh);
         deliver_interrupts(thread);
@@ -499,19 +526,23 @@ static void release_iothread(RdmaHcaThread *thread)
 
 bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
                            const HcaConfig *config, IOThread *iothread,
-                           RdmaHcaCable *cable, Error **errp)
+                           RdmaHcaCable *cable, RdmaHcaNet *net, Error **errp)
 {
     if (!take_iothread(thread, iothread, errp)) {
         return false;
     }
-    if (cable && !rdma_hca_cable_plug(cable, thread->ctx, &cable_ops, thread,
-                                      errp)) {
+    if (cable &&
+        !rdma_hca_cable_plug(cable, thread->ctx, &cable_ops, thread, errp)) {
         release_iothread(thread);
         return false;
     }
     thread->pci = pci;
     thread->name = qdev_get_human_name(DEVICE(pci));
     thread->cable = cable;
+    thread->net = net;
+    if (net) {
+        rdma_hca_net_plug(net, thread->ctx, &cable_ops, thread);
+    }
     thread->running = false;
     thread->capture_fd = -1;
     thread->num_vectors = config->num_vectors;
@@ -545,6 +576,10 @@ void rdma_hca_thread_finish(RdmaHcaThread *thread)
     if (thread->cable) {
         rdma_hca_cable_unplug(thread->cable);
         thread->cable = NULL;
+    }
+    if (thread->net) {
+        rdma_hca_net_unplug(thread->net);
+        thread->net = NULL;
     }
     qatomic_set(&thread->link_up, false);
     release_iothread(thread);

@@ -16,31 +16,33 @@
 #include "hw/pci/pci_device.h"
 #include "qemu/thread.h"
 #include "rdma-hca-cable.h"
+#include "rdma-hca-net.h"
 #include "rdma-hca-ram.h"
 #include "system/iothread.h"
 
-#define RDMA_HCA_DOORBELL_RING 4096     /* a power of two */
+#define RDMA_HCA_DOORBELL_RING 4096 /* a power of two */
 
 typedef struct RdmaHcaDoorbell {
     uint64_t value;
     uint32_t offset;
     uint8_t bar;
-    uint8_t size;           /* bytes */
+    uint8_t size; /* bytes */
 } RdmaHcaDoorbell;
 
 /* One producer, whoever holds the BQL; one consumer, the card's thread. */
 typedef struct RdmaHcaDoorbellRing {
     RdmaHcaDoorbell slot[RDMA_HCA_DOORBELL_RING];
-    uint32_t produced;      /* counted without wrapping at the ring's size */
+    uint32_t produced; /* counted without wrapping at the ring's size */
     uint32_t consumed;
-    QemuEvent room;         /* set each time that some were consumed */
+    QemuEvent room; /* set each time that some were consumed */
 } RdmaHcaDoorbellRing;
 
 typedef struct RdmaHcaThread {
     PCIDevice *pci;
-    char *name;             /* for messages and traces */
+    char *name; /* for messages and traces */
     Hca *hca;
-    RdmaHcaCable *cable;    /* or NULL */
+    RdmaHcaCable *cable; /* InfiniBand, or NULL */
+    RdmaHcaNet *net;     /* RoCE */
     IOThread *iothread;
     bool own_iothread;
     AioContext *ctx;
@@ -50,15 +52,15 @@ typedef struct RdmaHcaThread {
     RdmaHcaRam ram;
     unsigned long *vectors; /* MSI-X messages to send; atomic */
     unsigned num_vectors;
-    QEMUBH *msix_bh;        /* in the main loop */
-    QEMUBH *run_bh;         /* in the card's thread */
-    bool running;           /* changed with the BQL, in the card's thread */
-    bool link_up;           /* atomic */
-    int capture_fd;         /* -1: there is none */
+    QEMUBH *msix_bh; /* in the main loop */
+    QEMUBH *run_bh;  /* in the card's thread */
+    bool running;    /* changed with the BQL, in the card's thread */
+    bool link_up;    /* atomic */
+    int capture_fd;  /* -1: there is none */
 
     /* The thread's own. */
     QEMUTimer *timer;
-    const RdmaHcaRamMap *map;   /* while in a core function */
+    const RdmaHcaRamMap *map; /* while in a core function */
     unsigned map_hint;
     int64_t warn_after_ns;
     unsigned warnings_held;
@@ -68,13 +70,13 @@ typedef struct RdmaHcaThread {
  * All of these are called with the BQL held, from outside the card's thread.
  *
  * rdma_hca_thread_start(): make a card with @config in the thread of
- * @iothread (NULL: one of its own), plugged into @cable (or NULL). It stands
- * still until rdma_hca_thread_set_running().
+ * @iothread (NULL: one of its own), plugged into @cable or @net (or NULL). It
+ * stands still until rdma_hca_thread_set_running().
  * rdma_hca_thread_finish(): free it all; only after a successful start.
  */
 bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
                            const HcaConfig *config, IOThread *iothread,
-                           RdmaHcaCable *cable, Error **errp);
+                           RdmaHcaCable *cable, RdmaHcaNet *net, Error **errp);
 void rdma_hca_thread_finish(RdmaHcaThread *thread);
 
 /* Reset the card; it is done on return. */

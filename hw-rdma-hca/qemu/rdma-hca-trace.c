@@ -14,41 +14,43 @@ void rdma_hca_trace(void *opaque, const HcaTrace *trace)
     const uint64_t *arg = trace->arg;
 
 /* FORWARD and the number of arguments; there is always the number. */
-#define FORWARD1(event, function) \
-    case HCA_TRACE_##event: \
-        trace_rdma_hca_##function(name, number, arg[0]); \
+#define FORWARD1(event, function)                                              \
+    case HCA_TRACE_##event:                                                    \
+        trace_rdma_hca_##function(name, number, arg[0]);                       \
         break
-#define FORWARD2(event, function) \
-    case HCA_TRACE_##event: \
-        trace_rdma_hca_##function(name, number, arg[0], arg[1]); \
+#define FORWARD2(event, function)                                              \
+    case HCA_TRACE_##event:                                                    \
+        trace_rdma_hca_##function(name, number, arg[0], arg[1]);               \
         break
-#define FORWARD3(event, function) \
-    case HCA_TRACE_##event: \
-        trace_rdma_hca_##function(name, number, arg[0], arg[1], arg[2]); \
+#define FORWARD3(event, function)                                              \
+    case HCA_TRACE_##event:                                                    \
+        trace_rdma_hca_##function(name, number, arg[0], arg[1], arg[2]);       \
         break
 
     /* Without a default, the compiler tells of an event that is missing. */
     switch ((HcaTraceEvent)trace->event) {
-    FORWARD3(COMMAND, command);
-    FORWARD3(DOORBELL, doorbell);
-    FORWARD2(DOORBELL_BAD, doorbell_bad);
-    FORWARD2(QP_STATE, qp_state);
-    FORWARD3(WQE, wqe);
-    FORWARD3(WQE_ERROR, wqe_error);
-    FORWARD3(PACKET_TX, packet_tx);
-    FORWARD3(PACKET_RX, packet_rx);
-    FORWARD3(PACKET_DROP, packet_drop);
-    FORWARD3(NAK_TX, nak_tx);
-    FORWARD2(NAK_RX, nak_rx);
-    FORWARD3(RETRANSMIT, retransmit);
-    FORWARD3(TIMEOUT, timeout);
-    FORWARD3(REQ_TRANS, req_trans);
-    FORWARD3(CQE, cqe);
-    FORWARD1(CQ_ERROR, cq_error);
-    FORWARD2(EQE, eqe);
-    FORWARD3(V2P_ERROR, v2p_error);
-    FORWARD1(LINK, link);
-    FORWARD3(FAULT, fault);
+        FORWARD3(COMMAND, command);
+        FORWARD3(DOORBELL, doorbell);
+        FORWARD2(DOORBELL_BAD, doorbell_bad);
+        FORWARD2(QP_STATE, qp_state);
+        FORWARD3(WQE, wqe);
+        FORWARD3(WQE_ERROR, wqe_error);
+        FORWARD3(PACKET_TX, packet_tx);
+        FORWARD3(PACKET_RX, packet_rx);
+        FORWARD3(PACKET_DROP, packet_drop);
+        FORWARD3(NAK_TX, nak_tx);
+        FORWARD2(NAK_RX, nak_rx);
+        FORWARD3(RETRANSMIT, retransmit);
+        FORWARD3(TIMEOUT, timeout);
+        FORWARD3(REQ_TRANS, req_trans);
+        FORWARD3(CQE, cqe);
+        FORWARD1(CQ_ERROR, cq_error);
+        FORWARD2(EQE, eqe);
+        FORWARD3(V2P_ERROR, v2p_error);
+        FORWARD1(LINK, link);
+        FORWARD3(FAULT, fault);
+        FORWARD1(CNP_TX, cnp_tx);
+        FORWARD3(CONGESTION, congestion);
     case HCA_TRACE_NEVENTS:
         break;
     }

@@ -26,6 +26,9 @@
 
 /* Network controller, InfiniBand (PCI Code and ID Assignment). */
 #define PCI_CLASS_NETWORK_INFINIBAND 0x0207
+/* MSI-X messages of the Ethernet function, behind those of event queues. */
+#define ETH_VECTORS 2
+#define MAX_VECTORS 2048
 #define EXPRESS_CAP_OFFSET 0x80
 /* An EUI-64 under QEMU's OUI, which is of the local kind. */
 #define GUID_PREFIX 0x5254000000000000ull
@@ -36,30 +39,36 @@ struct RdmaHcaState {
 
     /* Properties. */
     HcaConfig config;
-    uint16_t lid;               /* 0: by the end of the cable */
-    uint64_t guid;              /* 0: made up from the place of the card */
-    uint32_t max_mtu;           /* bytes */
+    uint16_t lid;     /* 0: by the end of the cable */
+    uint64_t guid;    /* 0: made up from the place of the card */
+    uint32_t max_mtu; /* bytes */
+    uint32_t vectors; /* of event queues */
     RdmaHcaCable *cable;
+    NICConf nic;
     IOThread *iothread;
     RdmaHcaFaultList *faults;
     uint32_t fault_seed;
     char *capture;
     char *pkeys;
 
+    RdmaHcaNet *net; /* RoCE */
     MemoryRegion bar0;
     MemoryRegion bar2;
     RdmaHcaThread thread;
-    bool alive;                 /* from realize to exit */
+    bool alive; /* from realize to exit */
     VMChangeStateEntry *vm_state;
     Error *migration_blocker;
 };
 
 /* ---- BARs ---- */
 
-static bool is_eq_doorbell(hwaddr offset)
+static bool is_doorbell(hwaddr offset)
 {
-    return offset >= RDMA_HCA_EQ_DB &&
-           offset - RDMA_HCA_EQ_DB < RDMA_HCA_MAX_EQS * RDMA_HCA_EQ_DB_STRIDE;
+    return (offset >= RDMA_HCA_EQ_DB &&
+            offset - RDMA_HCA_EQ_DB <
+                RDMA_HCA_MAX_EQS * RDMA_HCA_EQ_DB_STRIDE) ||
+           (offset >= RDMA_HCA_ETH_DB &&
+            offset - RDMA_HCA_ETH_DB < RDMA_HCA_ETH_DB_SIZE);
 }
 
 static uint64_t bar0_read(void *opaque, hwaddr offset, unsigned size)
@@ -80,16 +89,15 @@ static void bar0_write(void *opaque, hwaddr offset, uint64_t value,
                        unsigned size)
 {
     RdmaHcaState *s = opaque;
-    RdmaHcaDoorbell doorbell = { .value = value,
-                                 .offset = offset,
-                                 .bar = RDMA_HCA_BAR0,
-                                 .size = size };
+    RdmaHcaDoorbell doorbell = {
+        .value = value, .offset = offset, .bar = RDMA_HCA_BAR0, .size = size
+    };
 
     if (!s->alive) {
         return;
     }
     trace_rdma_hca_bar0_write(s->thread.name, offset, value, size);
-    if (is_eq_doorbell(offset)) {
+    if (is_doorbell(offset)) {
         rdma_hca_thread_doorbell(&s->thread, &doorbell);
     } else if (hca_bar0_write(s->thread.hca, offset, value)) {
         rdma_hca_thread_kick(&s->thread);
@@ -106,10 +114,9 @@ static void bar2_write(void *opaque, hwaddr offset, uint64_t value,
                        unsigned size)
 {
     RdmaHcaState *s = opaque;
-    RdmaHcaDoorbell doorbell = { .value = value,
-                                 .offset = offset,
-                                 .bar = RDMA_HCA_BAR2,
-                                 .size = size };
+    RdmaHcaDoorbell doorbell = {
+        .value = value, .offset = offset, .bar = RDMA_HCA_BAR2, .size = size
+    };
 
     if (s->alive) {
         rdma_hca_thread_doorbell(&s->thread, &doorbell);
@@ -136,8 +143,7 @@ static const MemoryRegionOps bar2_ops = {
 static void register_bars(RdmaHcaState *s)
 {
     PCIDevice *pci = PCI_DEVICE(s);
-    uint8_t type =
-        PCI_BASE_ADDRESS_SPACE_MEMORY | PCI_BASE_ADDRESS_MEM_TYPE_64;
+    uint8_t type = PCI_BASE_ADDRESS_SPACE_MEMORY | PCI_BASE_ADDRESS_MEM_TYPE_64;
 
     memory_region_init_io(&s->bar0, OBJECT(s), &bar0_ops, s, "rdma-hca-regs",
                           RDMA_HCA_BAR0_SIZE);
@@ -147,8 +153,7 @@ static void register_bars(RdmaHcaState *s)
     pci_register_bar(pci, RDMA_HCA_BAR2, type, &s->bar2);
 }
 
-static void config_write(PCIDevice *pci, uint32_t addr, uint32_t value,
-                         int len)
+static void config_write(PCIDevice *pci, uint32_t addr, uint32_t value, int len)
 {
     pci_default_write_config(pci, addr, value, len);
     if (pci->exp.exp_cap) {
@@ -185,23 +190,101 @@ static uint64_t default_guid(RdmaHcaState *s)
     return GUID_PREFIX | (hash & MAKE_64BIT_MASK(0, GUID_SUFFIX_BITS));
 }
 
+/* The interface's MAC as a modified EUI-64 (RFC 4291, appendix A). */
+static uint64_t guid_of_mac(const uint8_t *mac)
+{
+    uint8_t eui[8] = { mac[0] ^ 2, mac[1], mac[2], 0xff,
+                       0xfe,       mac[3], mac[4], mac[5] };
+
+    return ldq_be_p(eui);
+}
+
 /* Two cards on a cable, with nobody to give them LIDs, get 1 and 2. */
 static uint16_t default_lid(RdmaHcaState *s)
 {
     return s->cable && !rdma_hca_cable_is_server(s->cable) ? 2 : 1;
 }
 
+static bool is_roce(const RdmaHcaState *s)
+{
+    return s->config.link_layer == HCA_LINK_LAYER_ROCE;
+}
+
+/* Each link layer has its way to the outside; these are of the other one. */
+static bool check_roce(RdmaHcaState *s, Error **errp)
+{
+    if (s->cable) {
+        error_setg(errp, "'cable' is of InfiniBand cards: with link-layer=roce "
+                         "use 'netdev'");
+        return false;
+    }
+    if (s->lid) {
+        error_setg(errp, "'lid' is of InfiniBand cards: with link-layer=roce "
+                         "there are no LIDs");
+        return false;
+    }
+    if (s->nic.peers.queues > 1) {
+        error_setg(errp, "'netdev' must be one with a single queue");
+        return false;
+    }
+    if (s->nic.macaddr.a[0] & 1) {
+        error_setg(errp, "'mac' must be a unicast address");
+        return false;
+    }
+    return true;
+}
+
+static bool check_ib(RdmaHcaState *s, Error **errp)
+{
+    static const MACAddr none;
+
+    if (s->nic.peers.ncs[0]) {
+        error_setg(errp, "'netdev' needs link-layer=roce: an InfiniBand card "
+                         "has a 'cable'");
+        return false;
+    }
+    if (memcmp(&s->nic.macaddr, &none, sizeof(none))) {
+        error_setg(errp, "'mac' needs link-layer=roce");
+        return false;
+    }
+    return true;
+}
+
+static void set_ib_addresses(RdmaHcaState *s)
+{
+    s->config.lid = s->lid ? s->lid : default_lid(s);
+    s->config.guid = s->guid ? s->guid : default_guid(s);
+}
+
+/* By default QEMU's next one, which a card that is refused must not use up. */
+static void take_mac(RdmaHcaState *s)
+{
+    qemu_macaddr_default_if_unset(&s->nic.macaddr);
+    memcpy(s->config.mac, s->nic.macaddr.a, sizeof(s->config.mac));
+    s->config.guid = s->guid ? s->guid : guid_of_mac(s->config.mac);
+}
+
 static bool check_properties(RdmaHcaState *s, Error **errp)
 {
+    unsigned extra = is_roce(s) ? ETH_VECTORS : 0;
     const char *message;
 
+    if (!(is_roce(s) ? check_roce(s, errp) : check_ib(s, errp))) {
+        return false;
+    }
     if (!is_power_of_2(s->max_mtu) || s->max_mtu < 256 || s->max_mtu > 4096) {
         error_setg(errp, "max-mtu must be 256, 512, 1024, 2048 or 4096");
         return false;
     }
+    if (s->vectors < 1 || s->vectors > MAX_VECTORS - extra) {
+        error_setg(errp, "vectors must be from 1 to %u", MAX_VECTORS - extra);
+        return false;
+    }
     s->config.max_mtu = ctz32(s->max_mtu) - 7;
-    s->config.lid = s->lid ? s->lid : default_lid(s);
-    s->config.guid = s->guid ? s->guid : default_guid(s);
+    s->config.num_vectors = s->vectors + extra;
+    if (!is_roce(s)) {
+        set_ib_addresses(s);
+    }
     message = s->pkeys ? hca_config_set_pkeys(&s->config, s->pkeys) : NULL;
     if (!message) {
         message = hca_config_check(&s->config);
@@ -304,6 +387,9 @@ static bool init_capabilities(RdmaHcaState *s, Error **errp)
 {
     PCIDevice *pci = PCI_DEVICE(s);
 
+    if (is_roce(s)) {
+        pci_config_set_class(pci->config, PCI_CLASS_NETWORK_ETHERNET);
+    }
     if (pci_bus_is_express(pci_get_bus(pci))) {
         if (pcie_endpoint_cap_init(pci, EXPRESS_CAP_OFFSET) < 0) {
             error_setg(errp, "no room for the PCI Express capability");
@@ -327,7 +413,7 @@ static bool start_thread(RdmaHcaState *s, Error **errp)
     HcaFaultPlan plan;
 
     if (!rdma_hca_thread_start(&s->thread, PCI_DEVICE(s), &s->config,
-                               s->iothread, s->cable, errp)) {
+                               s->iothread, s->cable, s->net, errp)) {
         return false;
     }
     if (s->capture && !rdma_hca_thread_capture(&s->thread, s->capture, errp)) {
@@ -355,16 +441,21 @@ static void rdma_hca_realize(PCIDevice *pci, Error **errp)
     if (!init_capabilities(s, errp)) {
         goto del_blocker;
     }
+    if (is_roce(s)) {
+        take_mac(s);
+        s->net = rdma_hca_net_new(DEVICE(s), &s->nic);
+    }
     if (!start_thread(s, errp)) {
-        goto uninit_msix;
+        goto free_net;
     }
     register_bars(s);
-    s->vm_state =
-        qdev_add_vm_change_state_handler(DEVICE(s), vm_state_changed, s);
+    s->vm_state = qdev_add_vm_change_state_handler(DEVICE(s), vm_state_changed,
+                                                   s);
     s->alive = true;
     return;
 
-uninit_msix:
+free_net:
+    g_clear_pointer(&s->net, rdma_hca_net_free);
     msix_uninit_exclusive_bar(pci);
 del_blocker:
     migrate_del_blocker(&s->migration_blocker);
@@ -377,6 +468,7 @@ static void rdma_hca_exit(PCIDevice *pci)
     s->alive = false;
     qemu_del_vm_change_state_handler(s->vm_state);
     rdma_hca_thread_finish(&s->thread);
+    g_clear_pointer(&s->net, rdma_hca_net_free);
     msix_uninit_exclusive_bar(pci);
     if (pci->exp.exp_cap) {
         pcie_cap_exit(pci);
@@ -404,37 +496,94 @@ static bool get_link_up(Object *obj, Error **errp)
     return qatomic_read(&RDMA_HCA(obj)->thread.link_up);
 }
 
+/* The values of HcaLinkLayer, less one. */
+static const char *const link_layer_names[] = { "ib", "roce" };
+
+static const QEnumLookup link_layer_lookup = {
+    .array = link_layer_names,
+    .size = ARRAY_SIZE(link_layer_names),
+};
+
+static const char *const ack_policy_names[] = {
+    [HCA_ACK_COALESCED] = "coalesced",
+    [HCA_ACK_REQUESTED] = "requested",
+    [HCA_ACK_EACH] = "each",
+};
+
+static const QEnumLookup ack_policy_lookup = {
+    .array = ack_policy_names,
+    .size = ARRAY_SIZE(ack_policy_names),
+};
+
+/* Whether it is too late to set @name. */
+static bool is_made(Object *obj, const char *name, Error **errp)
+{
+    if (DEVICE(obj)->realized) {
+        error_setg(errp, "'%s' can only be set when the card is made", name);
+    }
+    return DEVICE(obj)->realized;
+}
+
+static int get_link_layer(Object *obj, Error **errp)
+{
+    return RDMA_HCA(obj)->config.link_layer - 1;
+}
+
+static void set_link_layer(Object *obj, int value, Error **errp)
+{
+    if (!is_made(obj, "link-layer", errp)) {
+        RDMA_HCA(obj)->config.link_layer = value + 1;
+    }
+}
+
+static int get_ack_policy(Object *obj, Error **errp)
+{
+    return RDMA_HCA(obj)->config.ack_policy;
+}
+
+static void set_ack_policy(Object *obj, int value, Error **errp)
+{
+    if (!is_made(obj, "ack-policy", errp)) {
+        RDMA_HCA(obj)->config.ack_policy = value;
+    }
+}
+
 static void rdma_hca_init(Object *obj)
 {
     hca_config_init(&RDMA_HCA(obj)->config);
 }
 
 /* The defaults are hca_config_init()'s. */
-#define CONFIG_UINT8(name, field) \
-    DEFINE_PROP_UNSIGNED_NODEFAULT(name, RdmaHcaState, config.field, \
+#define CONFIG_UINT8(name, field)                                              \
+    DEFINE_PROP_UNSIGNED_NODEFAULT(name, RdmaHcaState, config.field,           \
                                    qdev_prop_uint8, uint8_t)
-#define CONFIG_UINT32(name, field) \
-    DEFINE_PROP_UNSIGNED_NODEFAULT(name, RdmaHcaState, config.field, \
+#define CONFIG_UINT32(name, field)                                             \
+    DEFINE_PROP_UNSIGNED_NODEFAULT(name, RdmaHcaState, config.field,           \
                                    qdev_prop_uint32, uint32_t)
-#define CONFIG_SIZE32(name, field) \
-    DEFINE_PROP_UNSIGNED_NODEFAULT(name, RdmaHcaState, config.field, \
+#define CONFIG_SIZE32(name, field)                                             \
+    DEFINE_PROP_UNSIGNED_NODEFAULT(name, RdmaHcaState, config.field,           \
                                    qdev_prop_size32, uint32_t)
 
 static const Property rdma_hca_properties[] = {
     DEFINE_PROP_LINK("cable", RdmaHcaState, cable, TYPE_RDMA_HCA_CABLE,
                      RdmaHcaCable *),
+    DEFINE_NIC_PROPERTIES(RdmaHcaState, nic),
     DEFINE_PROP_LINK("iothread", RdmaHcaState, iothread, TYPE_IOTHREAD,
                      IOThread *),
     DEFINE_PROP_UINT16("lid", RdmaHcaState, lid, 0),
     DEFINE_PROP_UINT64("guid", RdmaHcaState, guid, 0),
     DEFINE_PROP_UINT32("max-mtu", RdmaHcaState, max_mtu, 4096),
-    CONFIG_UINT32("vectors", num_vectors),
+    DEFINE_PROP_UINT32("vectors", RdmaHcaState, vectors, RDMA_HCA_MAX_EQS),
     CONFIG_UINT8("log-qps", log_qps),
     CONFIG_UINT8("log-cqs", log_cqs),
     CONFIG_UINT8("log-eqs", log_eqs),
     CONFIG_UINT8("log-mpts", log_mpts),
     CONFIG_UINT8("log-mtts", log_mtts),
     CONFIG_UINT8("log-pds", log_pds),
+    CONFIG_UINT8("log-gids", log_gids),
+    CONFIG_UINT32("osq-per-qp", osq_per_qp),
+    CONFIG_UINT32("cnp-timer-us", cnp_timer_us),
+    CONFIG_UINT32("cnp-interval-us", cnp_interval_us),
     CONFIG_SIZE32("mpt-cache-size", mpt_cache_size),
     CONFIG_SIZE32("mtt-cache-size", mtt_cache_size),
     CONFIG_UINT32("cache-ways", cache_ways),
@@ -458,19 +607,31 @@ static const struct {
     const char *name;
     const char *text;
 } property_descriptions[] = {
-    { "cable", "The rdma-hca-cable that is plugged in" },
+    { "cable", "InfiniBand: the rdma-hca-cable that is plugged in" },
+    { "netdev", "RoCE: the netdev that is plugged in" },
+    { "mac", "RoCE: MAC address of the interface" },
     { "iothread", "The iothread that the card runs in (default: its own)" },
+    { "link-layer", "ib: InfiniBand (default); roce: RoCEv2 and Ethernet" },
+    { "ack-policy", "coalesced, requested or each: when a reliable connection "
+                    "is acknowledged" },
     { "lid", "The port's LID, 1 to 49151; 0: 1 at a listening cable, 2 at a "
              "connecting one" },
-    { "guid", "Node and port GUID; 0: made from the card's address" },
+    { "guid", "Node and port GUID; 0: made from the card's address (RoCE: "
+              "from its MAC)" },
     { "max-mtu", "Largest path MTU in bytes, 256 to 4096" },
-    { "vectors", "Number of MSI-X vectors" },
+    { "vectors", "Number of MSI-X vectors, but for two more of RoCE" },
     { "log-qps", "Number of queue pairs, as a power of two" },
     { "log-cqs", "Number of completion queues, as a power of two" },
     { "log-eqs", "Number of event queues, as a power of two" },
     { "log-mpts", "Number of memory keys, as a power of two" },
     { "log-mtts", "Number of page translations, as a power of two" },
     { "log-pds", "Number of protection domains, as a power of two" },
+    { "log-gids", "RoCE: number of GIDs, as a power of two" },
+    { "osq-per-qp", "RoCE: packets of a queue pair on their way" },
+    { "cnp-timer-us", "RoCE: microseconds until a rate that a CNP has halved "
+                      "recovers" },
+    { "cnp-interval-us", "RoCE: microseconds between two CNPs for a queue "
+                         "pair" },
     { "mpt-cache-size", "Cache of memory keys on the card, in bytes" },
     { "mtt-cache-size", "Cache of page translations on the card, in bytes" },
     { "cache-ways", "Ways of both caches" },
@@ -506,9 +667,15 @@ static void rdma_hca_class_init(ObjectClass *klass, void *data)
     pc->class_id = PCI_CLASS_NETWORK_INFINIBAND;
     RESETTABLE_CLASS(klass)->phases.hold = rdma_hca_reset_hold;
 
-    dc->desc = "RDMA host channel adapter (InfiniBand)";
+    dc->desc = "RDMA host channel adapter (InfiniBand, RoCE)";
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
     device_class_set_props(dc, rdma_hca_properties);
+    object_class_property_add_enum(klass, "link-layer", "RdmaHcaLinkLayer",
+                                   &link_layer_lookup, get_link_layer,
+                                   set_link_layer);
+    object_class_property_add_enum(klass, "ack-policy", "RdmaHcaAckPolicy",
+                                   &ack_policy_lookup, get_ack_policy,
+                                   set_ack_policy);
     add_fault_properties(klass);
     describe_properties(klass);
     object_class_property_add_bool(klass, "link-up", get_link_up, NULL);

@@ -85,11 +85,10 @@ uint8_t hca_ceu_resize_cq(HcaCeu *ceu, HcaCommand *cmd)
 {
     const struct rdma_hca_resize_cq *resize = (const void *)cmd->inbox;
 
-    return hca_cxtmgt_resize_cq(
-        ceu->hca->cm, cmd->in_modifier,
-        RDMA_HCA_GET(RDMA_HCA_RESIZE_CQ_LOGSIZE,
-                     GUINT32_FROM_BE(resize->logsize)),
-        GUINT32_FROM_BE(resize->lkey));
+    return hca_cxtmgt_resize_cq(ceu->hca->cm, cmd->in_modifier,
+                                RDMA_HCA_GET(RDMA_HCA_RESIZE_CQ_LOGSIZE,
+                                             GUINT32_FROM_BE(resize->logsize)),
+                                GUINT32_FROM_BE(resize->lkey));
 }
 
 uint8_t hca_ceu_sw2hw_eq(HcaCeu *ceu, HcaCommand *cmd)
@@ -128,10 +127,9 @@ uint8_t hca_ceu_modify_qp(HcaCeu *ceu, HcaCommand *cmd)
         sqd_event = qpn & RDMA_HCA_RTS2SQD_EVENT;
         qpn &= ~RDMA_HCA_RTS2SQD_EVENT;
     }
-    return hca_cxtmgt_modify_qp(ceu->hca->cm, cmd->op, qpn,
-                                cmd->has_inbox ? (const void *)cmd->inbox :
-                                                 NULL,
-                                sqd_event);
+    return hca_cxtmgt_modify_qp(
+        ceu->hca->cm, cmd->op, qpn,
+        cmd->has_inbox ? (const void *)cmd->inbox : NULL, sqd_event);
 }
 
 uint8_t hca_ceu_query_qp(HcaCeu *ceu, HcaCommand *cmd)

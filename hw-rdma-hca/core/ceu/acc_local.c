@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "../../abi/rdma_hca_eth.h"
 #include "../counters.h"
 #include "ceu_int.h"
 
@@ -38,10 +39,14 @@
 /* Logarithms: 2 reserved QPs (QP0, QP1), 1 of everything else. */
 static void reserved_limits(struct rdma_hca_dev_lim *lim)
 {
-    lim->reserved_qp_cq_eq_mtt =
-        BE(LIM(RESERVED_QP, 1) | LIM(RESERVED_CQ, 0) | LIM(RESERVED_EQ, 0) |
-           LIM(RESERVED_MTT, 0));
+    lim->reserved_qp_cq_eq_mtt = BE(LIM(RESERVED_QP, 1) | LIM(RESERVED_CQ, 0) |
+                                    LIM(RESERVED_EQ, 0) | LIM(RESERVED_MTT, 0));
     lim->reserved_pd_lkey = BE(LIM(RESERVED_PD, 0) | LIM(RESERVED_LKEY, 0));
+}
+
+static bool is_roce(const HcaConfig *config)
+{
+    return config->link_layer == HCA_LINK_LAYER_ROCE;
 }
 
 /* The table has room for a power of two of keys; the rest of it is empty. */
@@ -52,15 +57,16 @@ static unsigned log_pkeys(const HcaConfig *config)
 
 static void table_limits(struct rdma_hca_dev_lim *lim, const HcaConfig *config)
 {
+    unsigned log_gids = is_roce(config) ? config->log_gids : 0;
     uint64_t icm = (uint64_t)HCA_ICM_MAX_PAGES << RDMA_HCA_ICM_PAGE_SHIFT;
 
     lim->max_qp_cq_sz = BE(LIM(MAX_QP_SZ, HCA_MAX_LOG_WQES) |
                            LIM(MAX_CQ_SZ, HCA_MAX_LOG_CQ_SIZE));
-    lim->max_qps_cqs_eqs_mpts =
-        BE(LIM(MAX_QPS, config->log_qps) | LIM(MAX_CQS, config->log_cqs) |
-           LIM(MAX_EQS, config->log_eqs) | LIM(MAX_MPTS, config->log_mpts));
+    lim->max_qps_cqs_eqs_mpts = BE(
+        LIM(MAX_QPS, config->log_qps) | LIM(MAX_CQS, config->log_cqs) |
+        LIM(MAX_EQS, config->log_eqs) | LIM(MAX_MPTS, config->log_mpts));
     lim->max_pds_gids_pkeys = BE(LIM(MAX_PDS, config->log_pds) |
-                                 LIM(MAX_GIDS, 0) |
+                                 LIM(MAX_GIDS, log_gids) |
                                  LIM(MAX_PKEYS, log_pkeys(config)));
     lim->mtt_seg_sz = BE(LIM(MTT_SEG_SZ, RDMA_HCA_MTT_SIZE));
     lim->qpc_cqc_entry_sz = BE(LIM(QPC_SZ, RDMA_HCA_QPC_SIZE) |
@@ -73,20 +79,20 @@ static void table_limits(struct rdma_hca_dev_lim *lim, const HcaConfig *config)
 
 static void work_limits(struct rdma_hca_dev_lim *lim, const HcaConfig *config)
 {
-    lim->port = BE(LIM(ACK_DELAY, ACK_DELAY) |
-                   LIM(MAX_MTU, config->max_mtu) | LIM(MAX_WIDTH, WIDTH_4X) |
-                   LIM(MAX_VL, 1) | LIM(NUM_PORTS, RDMA_HCA_NUM_PORTS));
+    lim->port = BE(LIM(ACK_DELAY, ACK_DELAY) | LIM(MAX_MTU, config->max_mtu) |
+                   LIM(MAX_WIDTH, WIDTH_4X) | LIM(MAX_VL, 1) |
+                   LIM(NUM_PORTS, RDMA_HCA_NUM_PORTS));
     lim->min_page_sz = BE(LIM(MIN_PAGE_SZ, RDMA_HCA_MPT_PAGE_SHIFT_MIN));
     lim->max_sg_desc_sz = BE(LIM(MAX_SG, RDMA_HCA_MAX_SGE) |
                              LIM(MAX_DESC_SZ, RDMA_HCA_MAX_SEND_WQE_SIZE));
     lim->max_sg_desc_sz_rq = BE(LIM(MAX_SG, RDMA_HCA_MAX_SGE) |
                                 LIM(MAX_DESC_SZ, RDMA_HCA_MAX_RECV_WQE_SIZE));
-    lim->rd_atomic_inline =
-        BE(LIM(SRA, HCA_MAX_RD_ATOMIC) | LIM(RRA, HCA_MAX_RD_ATOMIC) |
-           LIM(MAX_INLINE, MAX_INLINE));
-    lim->uars_mtts_msg =
-        BE(LIM(UARS, g_bit_storage(RDMA_HCA_NUM_UARS) - 1) |
-           LIM(MTTS, config->log_mtts) | LIM(MAX_MSG, LOG_MAX_MSG));
+    lim->rd_atomic_inline = BE(LIM(SRA, HCA_MAX_RD_ATOMIC) |
+                               LIM(RRA, HCA_MAX_RD_ATOMIC) |
+                               LIM(MAX_INLINE, MAX_INLINE));
+    lim->uars_mtts_msg = BE(LIM(UARS, g_bit_storage(RDMA_HCA_NUM_UARS) - 1) |
+                            LIM(MTTS, config->log_mtts) |
+                            LIM(MAX_MSG, LOG_MAX_MSG));
 }
 
 uint8_t hca_ceu_query_dev_lim(HcaCeu *ceu, HcaCommand *cmd)
@@ -102,13 +108,14 @@ uint8_t hca_ceu_query_dev_lim(HcaCeu *ceu, HcaCommand *cmd)
 uint8_t hca_ceu_query_fw(HcaCeu *ceu, HcaCommand *cmd)
 {
     struct rdma_hca_fw *fw = (void *)cmd->outbox;
+    uint32_t eth = is_roce(&ceu->hca->config) ? RDMA_HCA_FEATURE_ETH : 0;
 
     fw->magic = BE(RDMA_HCA_FW_MAGIC);
     fw->interface_version = BE(RDMA_HCA_INTERFACE_VERSION);
     fw->features = BE(RDMA_HCA_FEATURE_RQ_DB_RECORD |
                       RDMA_HCA_FEATURE_CQ_CI_RECORD |
-                      RDMA_HCA_FEATURE_CMD_EVENT |
-                      RDMA_HCA_FEATURE_DIAG);
+                      RDMA_HCA_FEATURE_CMD_EVENT | RDMA_HCA_FEATURE_DIAG |
+                      RDMA_HCA_FEATURE_MCAST | eth);
     fw->fw_version = BE(FW_VERSION);
     return RDMA_HCA_STAT_OK;
 }
@@ -137,6 +144,21 @@ static uint32_t port_state(const HcaCeu *ceu)
            RDMA_HCA_PREP(RDMA_HCA_PORT_PHYS_STATE, phys);
 }
 
+/* What the two link layers do not have in common. */
+static void port_link(struct rdma_hca_port *port, const HcaConfig *config)
+{
+    if (!is_roce(config)) {
+        port->lid = BE(RDMA_HCA_PREP(RDMA_HCA_PORT_LID, config->lid));
+        port->link_layer = BE(RDMA_HCA_LINK_LAYER_IB);
+        return;
+    }
+    port->link_layer = BE(RDMA_HCA_LINK_LAYER_ROCE);
+    /* Six bytes in the order of the mailbox. */
+    memcpy(&port->mac_h, config->mac, sizeof(config->mac));
+    port->eth = BE(
+        RDMA_HCA_PREP(RDMA_HCA_PORT_ETH_MAX_MTU, RDMA_HCA_ETH_MAX_MTU));
+}
+
 /* IBA 14.2.5.6: these counters stay at their greatest value. */
 static uint32_t violations(const HcaCounters *counters)
 {
@@ -150,8 +172,8 @@ static uint32_t violations(const HcaCounters *counters)
 static void port_pkeys(struct rdma_hca_port *port, const HcaConfig *config)
 {
     for (unsigned i = 0; i < config->num_pkeys; i++) {
-        port->pkeys[i / 2] |=
-            BE(RDMA_HCA_PREP(RDMA_HCA_PORT_PKEY(i), config->pkeys[i]));
+        port->pkeys[i / 2] |= BE(
+            RDMA_HCA_PREP(RDMA_HCA_PORT_PKEY(i), config->pkeys[i]));
     }
 }
 
@@ -159,21 +181,19 @@ uint8_t hca_ceu_query_port(HcaCeu *ceu, HcaCommand *cmd)
 {
     const HcaConfig *config = &ceu->hca->config;
     struct rdma_hca_port *port = (void *)cmd->outbox;
-    HcaGid gid;
+    HcaGid gid = hca_gid_default(ceu->hca);
 
     if (cmd->in_modifier != RDMA_HCA_NUM_PORTS) {
         return RDMA_HCA_STAT_BAD_INDEX;
     }
-    hca_gid(ceu->hca, 0, &gid);
     port->state = BE(port_state(ceu));
-    port->mtu_width_speed =
-        BE(RDMA_HCA_PREP(RDMA_HCA_PORT_MAX_MTU, config->max_mtu) |
-           RDMA_HCA_PREP(RDMA_HCA_PORT_ACTIVE_MTU, config->max_mtu) |
-           RDMA_HCA_PREP(RDMA_HCA_PORT_WIDTH, WIDTH_4X) |
-           RDMA_HCA_PREP(RDMA_HCA_PORT_SPEED, SPEED_SDR) |
-           RDMA_HCA_PREP(RDMA_HCA_PORT_MAX_VL, VL_CAP_VL0));
-    port->lid = BE(RDMA_HCA_PREP(RDMA_HCA_PORT_LID, config->lid));
-    port->link_layer = BE(RDMA_HCA_LINK_LAYER_IB);
+    port->mtu_width_speed = BE(
+        RDMA_HCA_PREP(RDMA_HCA_PORT_MAX_MTU, config->max_mtu) |
+        RDMA_HCA_PREP(RDMA_HCA_PORT_ACTIVE_MTU, config->max_mtu) |
+        RDMA_HCA_PREP(RDMA_HCA_PORT_WIDTH, WIDTH_4X) |
+        RDMA_HCA_PREP(RDMA_HCA_PORT_SPEED, SPEED_SDR) |
+        RDMA_HCA_PREP(RDMA_HCA_PORT_MAX_VL, VL_CAP_VL0));
+    port_link(port, config);
     port->violations = BE(violations(&ceu->hca->counters));
     port_pkeys(port, config);
     /* Prefix and GUID are the GID's halves, in the order of the mailbox. */
@@ -231,8 +251,8 @@ uint8_t hca_ceu_diag_rprt(HcaCeu *ceu, HcaCommand *cmd)
 {
     struct rdma_hca_diag *diag = (void *)cmd->outbox;
     bool names = cmd->op_modifier == RDMA_HCA_DIAG_NAMES;
-    unsigned room = names ? G_N_ELEMENTS(diag->name) :
-                            G_N_ELEMENTS(diag->value);
+    unsigned room = names ? G_N_ELEMENTS(diag->name)
+                          : G_N_ELEMENTS(diag->value);
     unsigned total = hca_counters_number();
     uint32_t first = cmd->in_modifier;
     unsigned count;

@@ -5,7 +5,9 @@
  * hcr.c        the HCR registers (interface document 3.1.1)
  * ceu_ctrl.c   IDLE, DECODE, GET_INBOX, EXECUTE; the table of commands
  * acc_local.c  commands answered from the unit's own store
+ * acc_addr.c   commands of the port's address tables
  * acc_cm.c     commands of the context manager
+ * acc_eth.c    commands of the Ethernet function
  * wr_v2p.c     commands of VirtToPhys
  * wr_both.c    INIT_HCA and CLOSE_HCA
  */

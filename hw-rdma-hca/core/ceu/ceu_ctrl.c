@@ -41,8 +41,10 @@ static uint32_t mtt_mailbox_len(const HcaCommand *cmd)
 }
 
 #define ROW(cmd, exe, when, fn, ...)                                           \
-    { .op = RDMA_HCA_CMD_##cmd, .name = #cmd, .executor = HCA_CEU_##exe,       \
-      .legal = HCA_CEU_##when, .execute = hca_ceu_##fn, __VA_ARGS__ }
+    {                                                                          \
+        .op = RDMA_HCA_CMD_##cmd, .name = #cmd, .executor = HCA_CEU_##exe,     \
+        .legal = HCA_CEU_##when, .execute = hca_ceu_##fn, __VA_ARGS__          \
+    }
 #define MODIFY_QP(cmd)                                                         \
     ROW(cmd, ACC_CM, AFTER_INIT, modify_qp,                                    \
         .inbox = sizeof(struct rdma_hca_qpc), .no_inbox_modifier = true)
@@ -61,26 +63,33 @@ static const HcaCommandRow commands[] = {
         .outbox = sizeof(struct rdma_hca_diag)),
     ROW(INIT_IB, ACC_LOCAL, AFTER_INIT, init_ib),
     ROW(CLOSE_IB, ACC_LOCAL, AFTER_INIT, close_ib),
+    ROW(SET_GID, ACC_LOCAL, AFTER_INIT, set_gid, .roce = true,
+        .inbox = sizeof(struct rdma_hca_gid_entry)),
+    ROW(SETUP_ETH, ACC_ETH, AFTER_INIT, setup_eth, .roce = true,
+        .op_modifier = RDMA_HCA_SETUP_ETH_START,
+        .inbox = sizeof(struct rdma_hca_setup_eth)),
+    ROW(SETUP_ETH, ACC_ETH, AFTER_INIT, stop_eth, .roce = true),
+    ROW(SET_RX_MODE, ACC_ETH, AFTER_INIT, set_rx_mode, .roce = true,
+        .inbox = RDMA_HCA_RX_MODE_SIZE),
+    ROW(WRITE_MGM, ACC_LOCAL, AFTER_INIT, write_mgm,
+        .inbox = RDMA_HCA_MGM_SIZE),
+    ROW(READ_MGM, ACC_LOCAL, AFTER_INIT, read_mgm, .outbox = RDMA_HCA_MGM_SIZE),
     ROW(INIT_HCA, WR_BOTH, BEFORE_INIT, init_hca,
         .inbox = sizeof(struct rdma_hca_init_hca)),
     ROW(CLOSE_HCA, WR_BOTH, AFTER_INIT, close_hca),
-    ROW(MAP_ICM, ACC_CM, ANY, map_icm_cm,
-        .op_modifier = RDMA_HCA_ICM_CXT, .inbox_len = icm_inbox_len),
-    ROW(MAP_ICM, WR_V2P, ANY, map_icm_v2p,
-        .op_modifier = RDMA_HCA_ICM_TPT, .inbox_len = icm_inbox_len),
-    ROW(UNMAP_ICM, ACC_CM, ANY, unmap_icm_cm,
-        .op_modifier = RDMA_HCA_ICM_CXT),
-    ROW(UNMAP_ICM, WR_V2P, ANY, unmap_icm_v2p,
-        .op_modifier = RDMA_HCA_ICM_TPT),
+    ROW(MAP_ICM, ACC_CM, ANY, map_icm_cm, .op_modifier = RDMA_HCA_ICM_CXT,
+        .inbox_len = icm_inbox_len),
+    ROW(MAP_ICM, WR_V2P, ANY, map_icm_v2p, .op_modifier = RDMA_HCA_ICM_TPT,
+        .inbox_len = icm_inbox_len),
+    ROW(UNMAP_ICM, ACC_CM, ANY, unmap_icm_cm, .op_modifier = RDMA_HCA_ICM_CXT),
+    ROW(UNMAP_ICM, WR_V2P, ANY, unmap_icm_v2p, .op_modifier = RDMA_HCA_ICM_TPT),
     ROW(SW2HW_MPT, WR_V2P, AFTER_INIT, sw2hw_mpt,
         .inbox = sizeof(struct rdma_hca_mpt)),
     ROW(QUERY_MPT, WR_V2P, AFTER_INIT, query_mpt,
         .outbox = sizeof(struct rdma_hca_mpt)),
     ROW(HW2SW_MPT, WR_V2P, AFTER_INIT, hw2sw_mpt),
-    ROW(READ_MTT, WR_V2P, AFTER_INIT, read_mtt,
-        .outbox_len = mtt_mailbox_len),
-    ROW(WRITE_MTT, WR_V2P, AFTER_INIT, write_mtt,
-        .inbox_len = mtt_mailbox_len),
+    ROW(READ_MTT, WR_V2P, AFTER_INIT, read_mtt, .outbox_len = mtt_mailbox_len),
+    ROW(WRITE_MTT, WR_V2P, AFTER_INIT, write_mtt, .inbox_len = mtt_mailbox_len),
     ROW(SYNC_TPT, WR_V2P, AFTER_INIT, sync_tpt),
     ROW(MAP_EQ, ACC_CM, AFTER_INIT, map_eq),
     ROW(SW2HW_EQ, ACC_CM, AFTER_INIT, sw2hw_eq,
@@ -110,14 +119,17 @@ static const HcaCommandRow commands[] = {
         .outbox = sizeof(struct rdma_hca_qpc)),
 };
 
-/* The command's row; NULL and a status if there is none. */
-static const HcaCommandRow *find_row(const HcaCommand *cmd, uint8_t *status)
+/* The command's row; NULL and a status if the card has none. */
+static const HcaCommandRow *find_row(const HcaCeu *ceu, const HcaCommand *cmd,
+                                     uint8_t *status)
 {
+    bool roce = ceu->hca->config.link_layer == HCA_LINK_LAYER_ROCE;
+
     *status = RDMA_HCA_STAT_BAD_OP;
     for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
         const HcaCommandRow *row = &commands[i];
 
-        if (row->op != cmd->op) {
+        if (row->op != cmd->op || (row->roce && !roce)) {
             continue;
         }
         if (!row->op_modifier || row->op_modifier == cmd->op_modifier) {
@@ -136,8 +148,7 @@ static uint32_t inbox_len(const HcaCommand *cmd)
 
 static uint32_t outbox_len(const HcaCommand *cmd)
 {
-    return cmd->row->outbox_len ? cmd->row->outbox_len(cmd) :
-                                  cmd->row->outbox;
+    return cmd->row->outbox_len ? cmd->row->outbox_len(cmd) : cmd->row->outbox;
 }
 
 static bool wants_inbox(const HcaCommand *cmd)
@@ -170,11 +181,10 @@ static void refuse_mailbox(HcaCeu *ceu)
 static void decode(HcaCeu *ceu)
 {
     HcaCommand *cmd = &ceu->cmd;
-    uint8_t now = ceu->initialised ? HCA_CEU_AFTER_INIT :
-                                     HCA_CEU_BEFORE_INIT;
+    uint8_t now = ceu->initialised ? HCA_CEU_AFTER_INIT : HCA_CEU_BEFORE_INIT;
     uint8_t status;
 
-    cmd->row = find_row(cmd, &status);
+    cmd->row = find_row(ceu, cmd, &status);
     if (!cmd->row) {
         ceu->counters.unknown++;
         finish(ceu, status);
@@ -212,8 +222,8 @@ static void execute(HcaCeu *ceu)
     memset(cmd->outbox, 0, len);
     status = cmd->row->execute(ceu, cmd);
     if (!status && len &&
-        !hca_dma_write(ceu->hca->v2p, HCA_V2P_CEU, cmd->out_param,
-                       cmd->outbox, len)) {
+        !hca_dma_write(ceu->hca->v2p, HCA_V2P_CEU, cmd->out_param, cmd->outbox,
+                       len)) {
         refuse_mailbox(ceu);
     } else {
         finish(ceu, status);
@@ -250,8 +260,7 @@ static void complete(HcaCeu *ceu)
     /* First the registers: who gets the event may use them at once. */
     hca_hcr_complete(ceu, cmd);
     if (cmd->event) {
-        hca_eq_command(ceu->hca->cm, cmd->token, cmd->status,
-                       cmd->out_param);
+        hca_eq_command(ceu->hca->cm, cmd->token, cmd->status, cmd->out_param);
     }
 }
 
@@ -318,7 +327,7 @@ const char *hca_ceu_command_name(uint16_t op)
 
 const HcaCeuCounters *hca_ceu_counters(HcaCeu *ceu)
 {
-    ceu->counters.ignored_writes =
-        __atomic_load_n(&ceu->ignored_writes, __ATOMIC_RELAXED);
+    ceu->counters.ignored_writes = __atomic_load_n(&ceu->ignored_writes,
+                                                   __ATOMIC_RELAXED);
     return &ceu->counters;
 }

@@ -17,6 +17,7 @@ typedef enum HcaCeuState {
 typedef enum HcaCeuExecutor {
     HCA_CEU_ACC_LOCAL,
     HCA_CEU_ACC_CM,
+    HCA_CEU_ACC_ETH, /* ours */
     HCA_CEU_WR_V2P,
     HCA_CEU_WR_BOTH,
 } HcaCeuExecutor;
@@ -32,7 +33,7 @@ typedef struct HcaCommand {
     uint16_t token;
     uint16_t op;
     uint8_t op_modifier;
-    bool event;                 /* complete by an event */
+    bool event; /* complete by an event */
     bool has_inbox;
     uint8_t status;
     uint32_t inbox[RDMA_HCA_MAILBOX_SIZE / 4];
@@ -55,27 +56,28 @@ typedef uint32_t HcaMailboxLenFn(const HcaCommand *cmd);
 
 struct HcaCommandRow {
     uint16_t op;
-    uint8_t op_modifier;        /* 0: any */
+    uint8_t op_modifier; /* 0: any */
     const char *name;
     HcaCeuExecutor executor;
     uint8_t legal;
-    uint16_t inbox;             /* bytes, 0: none */
+    uint16_t inbox; /* bytes, 0: none */
     uint16_t outbox;
-    HcaMailboxLenFn *inbox_len;     /* in place of the above */
+    HcaMailboxLenFn *inbox_len; /* in place of the above */
     HcaMailboxLenFn *outbox_len;
-    bool no_inbox_modifier;     /* RDMA_HCA_MODIFY_NO_INBOX: no inbox */
+    bool no_inbox_modifier; /* RDMA_HCA_MODIFY_NO_INBOX: no inbox */
+    bool roce;              /* BAD_OP on an InfiniBand card */
     HcaCommandFn *execute;
 };
 
 struct HcaCeu {
     Hca *hca;
-    uint32_t hcr[RDMA_HCA_HCR_SIZE / 4];    /* atomic */
+    uint32_t hcr[RDMA_HCA_HCR_SIZE / 4]; /* atomic */
     HcaCeuState state;
     HcaCommand cmd;
-    bool initialised;           /* INIT_HCA done */
-    bool port_enabled;          /* INIT_IB done */
+    bool initialised;  /* INIT_HCA done */
+    bool port_enabled; /* INIT_IB done */
     HcaCeuCounters counters;
-    uint64_t ignored_writes;    /* atomic */
+    uint64_t ignored_writes; /* atomic */
 };
 
 /* hcr.c: the card's side. False if no command waits. */
@@ -89,6 +91,10 @@ bool hca_hcr_wants_event(const HcaCeu *ceu);
 HcaCommandFn hca_ceu_query_dev_lim, hca_ceu_query_fw, hca_ceu_query_adapter,
     hca_ceu_query_port, hca_ceu_init_ib, hca_ceu_close_ib, hca_ceu_nop,
     hca_ceu_diag_rprt;
+/* acc_addr.c */
+HcaCommandFn hca_ceu_set_gid, hca_ceu_write_mgm, hca_ceu_read_mgm;
+/* acc_eth.c */
+HcaCommandFn hca_ceu_setup_eth, hca_ceu_stop_eth, hca_ceu_set_rx_mode;
 /* acc_cm.c */
 HcaCommandFn hca_ceu_map_icm_cm, hca_ceu_unmap_icm_cm, hca_ceu_sw2hw_cq,
     hca_ceu_hw2sw_cq, hca_ceu_query_cq, hca_ceu_resize_cq, hca_ceu_sw2hw_eq,
@@ -96,8 +102,8 @@ HcaCommandFn hca_ceu_map_icm_cm, hca_ceu_unmap_icm_cm, hca_ceu_sw2hw_cq,
     hca_ceu_query_qp;
 /* wr_v2p.c */
 HcaCommandFn hca_ceu_map_icm_v2p, hca_ceu_unmap_icm_v2p, hca_ceu_sw2hw_mpt,
-    hca_ceu_hw2sw_mpt, hca_ceu_query_mpt, hca_ceu_write_mtt,
-    hca_ceu_read_mtt, hca_ceu_sync_tpt;
+    hca_ceu_hw2sw_mpt, hca_ceu_query_mpt, hca_ceu_write_mtt, hca_ceu_read_mtt,
+    hca_ceu_sync_tpt;
 /* wr_both.c */
 HcaCommandFn hca_ceu_init_hca, hca_ceu_close_hca;
 

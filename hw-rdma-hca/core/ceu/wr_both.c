@@ -3,6 +3,7 @@
  * wr_both (CEU document 2.2, figure 2-7): commands of both the context manager
  * and VirtToPhys.
  */
+#include "../eth/eth.h"
 #include "ceu_int.h"
 
 static uint64_t base(__be32 high, __be32 low)
@@ -20,10 +21,10 @@ uint8_t hca_ceu_init_hca(HcaCeu *ceu, HcaCommand *cmd)
 {
     const struct rdma_hca_init_hca *init = (const void *)cmd->inbox;
     Hca *hca = ceu->hca;
-    uint8_t status =
-        hca_v2p_init(hca->v2p, base(init->mpt_base_h, init->mpt_base_l),
-                     log_num(init->mpt_base_l),
-                     hca_ceu_join(init->mtt_base_h, init->mtt_base_l));
+    uint8_t status = hca_v2p_init(
+        hca->v2p, base(init->mpt_base_h, init->mpt_base_l),
+        log_num(init->mpt_base_l),
+        hca_ceu_join(init->mtt_base_h, init->mtt_base_l));
 
     if (status) {
         return status;
@@ -41,11 +42,21 @@ uint8_t hca_ceu_init_hca(HcaCeu *ceu, HcaCommand *cmd)
     return RDMA_HCA_STAT_OK;
 }
 
-/* CLOSE_HCA: contexts and regions are gone; ICM stays until unmapped. */
+/*
+ * CLOSE_HCA: contexts, regions, addresses and rings are gone; ICM stays until
+ * unmapped.
+ */
 uint8_t hca_ceu_close_hca(HcaCeu *ceu, HcaCommand *cmd)
 {
-    hca_cxtmgt_close(ceu->hca->cm);
-    hca_v2p_close(ceu->hca->v2p);
+    Hca *hca = ceu->hca;
+
+    hca_cxtmgt_close(hca->cm);
+    hca_v2p_close(hca->v2p);
+    hca_gid_reset(hca);
+    hca_mcast_reset(hca);
+    if (hca->eth) {
+        hca_eth_close(hca->eth);
+    }
     ceu->initialised = false;
     ceu->port_enabled = false;
     return RDMA_HCA_STAT_OK;

@@ -67,10 +67,10 @@ uint8_t hca_ceu_read_mtt(HcaCeu *ceu, HcaCommand *cmd)
     box->start_index_h = GUINT32_TO_BE(RDMA_HCA_HI32(cmd->in_param));
     box->start_index_l = GUINT32_TO_BE(RDMA_HCA_LO32(cmd->in_param));
     for (uint32_t i = 0; i < cmd->in_modifier; i++) {
-        box->entry[RDMA_HCA_MTT_SLOT(i)].addr_h =
-            GUINT32_TO_BE(RDMA_HCA_HI32(addr[i]));
-        box->entry[RDMA_HCA_MTT_SLOT(i)].addr_l =
-            GUINT32_TO_BE(RDMA_HCA_LO32(addr[i]));
+        box->entry[RDMA_HCA_MTT_SLOT(i)].addr_h = GUINT32_TO_BE(
+            RDMA_HCA_HI32(addr[i]));
+        box->entry[RDMA_HCA_MTT_SLOT(i)].addr_l = GUINT32_TO_BE(
+            RDMA_HCA_LO32(addr[i]));
     }
     return RDMA_HCA_STAT_OK;
 }

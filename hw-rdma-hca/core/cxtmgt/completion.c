@@ -17,9 +17,9 @@ typedef struct Chain {
     const struct rdma_hca_cqe *cqe;
     bool solicited;
     HcaCq *cq;
-    uint64_t cq_addr;           /* offset in the CQ's region */
+    uint64_t cq_addr; /* offset in the CQ's region */
     HcaEq *eq;
-    bool lost;                  /* the CQ took no entry */
+    bool lost; /* the CQ took no entry */
 } Chain;
 
 static HcaReqTransState cq_req(Chain *chain)
@@ -42,10 +42,9 @@ static HcaReqTransState fetch_cq_mr(Chain *chain)
         chain->lost = true;
         return HCA_RT_IDLE;
     }
-    return hca_cq_take_arm(chain->cm, chain->cq, chain->cqe,
-                           chain->solicited) ?
-               HCA_RT_EQ_REQ :
-               HCA_RT_IDLE;
+    return hca_cq_take_arm(chain->cm, chain->cq, chain->cqe, chain->solicited)
+               ? HCA_RT_EQ_REQ
+               : HCA_RT_IDLE;
 }
 
 /* A full EQ: the event waits in its CQ. */

@@ -51,10 +51,9 @@ static bool state_to_arm(uint32_t state, HcaCqArm *arm)
 
 static void encode(const HcaCq *cq, struct rdma_hca_cqc *cqc)
 {
-    *cqc = (struct rdma_hca_cqc){
+    *cqc = (struct rdma_hca_cqc) {
         .flags = GUINT32_TO_BE(
-            RDMA_HCA_PREP(RDMA_HCA_CQC_STATUS, cq->status) |
-            RDMA_HCA_CQC_TR |
+            RDMA_HCA_PREP(RDMA_HCA_CQC_STATUS, cq->status) | RDMA_HCA_CQC_TR |
             RDMA_HCA_PREP(RDMA_HCA_CQC_STATE, arm_to_state(cq->arm))),
         .start_h = GUINT32_TO_BE(RDMA_HCA_HI32(cq->start)),
         .start_l = GUINT32_TO_BE(RDMA_HCA_LO32(cq->start)),
@@ -98,10 +97,8 @@ static void decode(HcaCq *cq, const struct rdma_hca_cqc *cqc)
 
 static bool check(HcaCxtMgt *cm, const HcaCq *cq, uint32_t flags)
 {
-    return RDMA_HCA_GET(RDMA_HCA_CQC_STATUS, flags) ==
-               RDMA_HCA_CQ_STATUS_OK &&
-           (flags & RDMA_HCA_CQC_TR) &&
-           cq->start % RDMA_HCA_CQE_SIZE == 0 &&
+    return RDMA_HCA_GET(RDMA_HCA_CQC_STATUS, flags) == RDMA_HCA_CQ_STATUS_OK &&
+           (flags & RDMA_HCA_CQC_TR) && cq->start % RDMA_HCA_CQE_SIZE == 0 &&
            cq->log_size <= HCA_MAX_LOG_CQ_SIZE &&
            cq->uar < cm->config.num_uars && hca_eq_find(cm, cq->eqn) &&
            cq->pd < 1ull << cm->config.log_pds &&
@@ -196,8 +193,7 @@ uint8_t hca_cxtmgt_query_cq(HcaCxtMgt *cm, uint32_t cqn,
 /* The consumer moved to @ci, if that can be; it does not move back. */
 static void consumed(HcaCq *cq, uint32_t ci)
 {
-    if (ci - cq->consumer_index <=
-        cq->producer_index - cq->consumer_index) {
+    if (ci - cq->consumer_index <= cq->producer_index - cq->consumer_index) {
         cq->consumer_index = ci;
     }
     if ((int32_t)(cq->consumer_index - cq->solicit_producer_index) > 0) {
@@ -216,8 +212,8 @@ static void refresh_consumer(HcaCxtMgt *cm, HcaV2pChannel channel, HcaCq *cq)
     uint32_t ci;
 
     cm->counters.cq_ci_reads += cq->ci_db != 0;
-    if (cq->ci_db && hca_dma_read(cm->v2p, channel, cq->ci_db, &ci,
-                                  sizeof(ci))) {
+    if (cq->ci_db &&
+        hca_dma_read(cm->v2p, channel, cq->ci_db, &ci, sizeof(ci))) {
         consumed(cq, GUINT32_FROM_LE(ci));
     }
 }
@@ -300,13 +296,12 @@ static bool is_error(const struct rdma_hca_cqe *cqe)
 static void trace_cqe(HcaCxtMgt *cm, const HcaCq *cq,
                       const struct rdma_hca_cqe *cqe)
 {
-    uint32_t syndrome = is_error(cqe) ?
-                            RDMA_HCA_GET(RDMA_HCA_CQE_SYNDROME,
-                                         GUINT32_FROM_LE(cqe->err)) : 0;
+    uint32_t syndrome = is_error(cqe) ? RDMA_HCA_GET(RDMA_HCA_CQE_SYNDROME,
+                                                     GUINT32_FROM_LE(cqe->err))
+                                      : 0;
 
-    hca_cxt_trace(cm, HCA_TRACE_CQE, cq->cqn,
-                  GUINT32_FROM_LE(cqe->my_qpn), cqe_opcode(cqe),
-                  syndrome);
+    hca_cxt_trace(cm, HCA_TRACE_CQE, cq->cqn, GUINT32_FROM_LE(cqe->my_qpn),
+                  cqe_opcode(cqe), syndrome);
 }
 
 /* The queue has failed: one event, and it takes no more entries. */
@@ -343,8 +338,7 @@ bool hca_cq_write(HcaCxtMgt *cm, HcaV2pChannel channel, HcaCq *cq,
                   uint64_t addr, const struct rdma_hca_cqe *cqe)
 {
     if (write_cqe(cm, channel, cq, addr, cqe) != HCA_V2P_SUCCESS) {
-        fail(cm, cq, RDMA_HCA_CQ_STATUS_WRITE_FAIL,
-             RDMA_HCA_CQ_ERROR_ACCESS);
+        fail(cm, cq, RDMA_HCA_CQ_STATUS_WRITE_FAIL, RDMA_HCA_CQ_ERROR_ACCESS);
         return false;
     }
     cq->producer_index++;
@@ -375,8 +369,8 @@ bool hca_cq_take_arm(HcaCxtMgt *cm, HcaCq *cq, const struct rdma_hca_cqe *cqe,
 /* Arm @cq for entries at or after @ci. */
 static void arm(HcaCxtMgt *cm, HcaCq *cq, HcaCqArm how, uint32_t ci)
 {
-    uint32_t end = how == HCA_CQ_ARMED_NEXT ? cq->producer_index :
-                                              cq->solicit_producer_index;
+    uint32_t end = how == HCA_CQ_ARMED_NEXT ? cq->producer_index
+                                            : cq->solicit_producer_index;
 
     if ((int32_t)(end - ci) > 0) {
         cq->arm = HCA_CQ_FIRED;

@@ -55,8 +55,8 @@ static bool table_ok(uint64_t base, unsigned log_num, unsigned entry_size)
 }
 
 uint8_t hca_cxtmgt_init(HcaCxtMgt *cm, uint64_t qpc_base, unsigned log_qps,
-                        uint64_t cqc_base, unsigned log_cqs,
-                        uint64_t eqc_base, unsigned log_eqs)
+                        uint64_t cqc_base, unsigned log_cqs, uint64_t eqc_base,
+                        unsigned log_eqs)
 {
     if (log_qps > cm->config.log_qps || log_cqs > cm->config.log_cqs ||
         log_eqs > cm->config.log_eqs) {
@@ -67,9 +67,9 @@ uint8_t hca_cxtmgt_init(HcaCxtMgt *cm, uint64_t qpc_base, unsigned log_qps,
         !table_ok(eqc_base, log_eqs, RDMA_HCA_EQC_SIZE)) {
         return RDMA_HCA_STAT_BAD_PARAM;
     }
-    cm->qpc = (HcaCxtTable){ qpc_base, log_qps, RDMA_HCA_QPC_SIZE };
-    cm->cqc = (HcaCxtTable){ cqc_base, log_cqs, RDMA_HCA_CQC_SIZE };
-    cm->eqc = (HcaCxtTable){ eqc_base, log_eqs, RDMA_HCA_EQC_SIZE };
+    cm->qpc = (HcaCxtTable) { qpc_base, log_qps, RDMA_HCA_QPC_SIZE };
+    cm->cqc = (HcaCxtTable) { cqc_base, log_cqs, RDMA_HCA_CQC_SIZE };
+    cm->eqc = (HcaCxtTable) { eqc_base, log_eqs, RDMA_HCA_EQC_SIZE };
     cm->ready = true;
     return RDMA_HCA_STAT_OK;
 }

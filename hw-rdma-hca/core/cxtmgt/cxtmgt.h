@@ -26,11 +26,11 @@ typedef enum HcaCqArm {
     HCA_CQ_DISARMED,
     HCA_CQ_ARMED_SOLICITED,
     HCA_CQ_ARMED_NEXT,
-    HCA_CQ_FIRED,               /* answered; disarmed until asked again */
+    HCA_CQ_FIRED, /* answered; disarmed until asked again */
 } HcaCqArm;
 
 /* Largest queues, logarithms to base 2 of entries. */
-#define HCA_MAX_LOG_WQES 15     /* half of what a posted count counts */
+#define HCA_MAX_LOG_WQES 15 /* half of what a posted count counts */
 #define HCA_MAX_LOG_CQ_SIZE 22
 #define HCA_MAX_LOG_EQ_SIZE 20
 
@@ -40,45 +40,45 @@ struct HcaCq {
     uint32_t eqn;
     uint32_t pd;
     uint32_t lkey;
-    uint64_t start;             /* offset of entry 0 in its region */
+    uint64_t start; /* offset of entry 0 in its region */
     uint8_t log_size;
-    uint8_t status;             /* RDMA_HCA_CQ_STATUS_* */
+    uint8_t status; /* RDMA_HCA_CQ_STATUS_* */
     HcaCqArm arm;
-    bool event_pending;         /* waits for room in its EQ */
-    uint32_t producer_index;    /* all indices count without wrapping */
-    uint32_t consumer_index;    /* as last heard */
+    bool event_pending;      /* waits for room in its EQ */
+    uint32_t producer_index; /* all indices count without wrapping */
+    uint32_t consumer_index; /* as last heard */
     uint32_t solicit_producer_index;
     uint32_t last_notified_index;
-    uint64_t ci_db;             /* bus address, 0: none */
+    uint64_t ci_db; /* bus address, 0: none */
 
     /* The context manager's own. */
-    unsigned qps;               /* send and receive queues that use it */
-    bool error_pending;         /* CQ_ERROR waits for room in its EQ */
+    unsigned qps;       /* send and receive queues that use it */
+    bool error_pending; /* CQ_ERROR waits for room in its EQ */
     GList comp_link;
     GList error_link;
 };
 
 /* What happened to whom; asynchronous events (table 3-2-25). */
 typedef struct HcaEvent {
-    uint8_t type;               /* RDMA_HCA_EVENT_* */
+    uint8_t type; /* RDMA_HCA_EVENT_* */
     uint8_t subtype;
-    uint32_t number;            /* QPN, CQN or port */
+    uint32_t number; /* QPN, CQN or port */
     uint32_t syndrome;
 } HcaEvent;
 
 typedef struct HcaCxtCounters {
-    uint64_t qpc_lookups, cqc_lookups, eqc_lookups;     /* by number */
+    uint64_t qpc_lookups, cqc_lookups, eqc_lookups; /* by number */
     uint64_t cqes, error_cqes, cq_overruns;
     uint64_t eqes, eq_waits, interrupts;
-    uint64_t cqes_lost;         /* the queue took none */
+    uint64_t cqes_lost; /* the queue took none */
     uint64_t cq_doorbells, cq_ci_reads, eq_doorbells;
-    uint64_t eqe_types[64];     /* by RDMA_HCA_EVENT_* */
-    uint64_t events_unmapped;   /* no EQ asked for that type */
-    uint64_t events_lost;       /* the EQ could not be written */
+    uint64_t eqe_types[64];   /* by RDMA_HCA_EVENT_* */
+    uint64_t events_unmapped; /* no EQ asked for that type */
+    uint64_t events_lost;     /* the EQ could not be written */
     uint64_t db_bad_uar, db_bad_cqn, db_bad_eqn;
-    uint64_t db_bad_ci;         /* beyond what has been written */
+    uint64_t db_bad_ci; /* beyond what has been written */
     uint64_t icm_writes, icm_write_errors;
-    uint64_t transitions;       /* MODIFY_QP done */
+    uint64_t transitions; /* MODIFY_QP done */
     uint64_t transitions_refused;
 } HcaCxtCounters;
 
@@ -98,9 +98,11 @@ typedef struct HcaCxtConfig {
     unsigned log_qps, log_cqs, log_eqs, log_pds;
     uint32_t num_vectors;
     uint32_t num_uars;
-    uint8_t max_mtu;            /* IB MTU code */
+    uint8_t max_mtu; /* IB MTU code */
+    bool roce;       /* paths are those of Ethernet */
+    unsigned log_gids;
     uint16_t lid;
-    unsigned num_pkeys;         /* entries of the port's P_Key table */
+    unsigned num_pkeys; /* entries of the port's P_Key table */
     uint16_t pkeys[RDMA_HCA_MAX_PKEYS];
 } HcaCxtConfig;
 
@@ -113,8 +115,8 @@ void hca_cxtmgt_reset(HcaCxtMgt *cm);
 
 /* The command unit's side (context document 3.1); each returns a status. */
 uint8_t hca_cxtmgt_init(HcaCxtMgt *cm, uint64_t qpc_base, unsigned log_qps,
-                        uint64_t cqc_base, unsigned log_cqs,
-                        uint64_t eqc_base, unsigned log_eqs);
+                        uint64_t cqc_base, unsigned log_cqs, uint64_t eqc_base,
+                        unsigned log_eqs);
 void hca_cxtmgt_close(HcaCxtMgt *cm);
 uint8_t hca_cxtmgt_map_icm(HcaCxtMgt *cm, uint64_t virt, uint64_t page,
                            uint32_t npages);
@@ -124,8 +126,7 @@ uint8_t hca_cxtmgt_unmap_icm(HcaCxtMgt *cm, uint64_t virt, uint32_t npages);
  * there is no inbox. Illegal transitions and attributes change nothing.
  */
 uint8_t hca_cxtmgt_modify_qp(HcaCxtMgt *cm, uint16_t op, uint32_t qpn,
-                             const struct rdma_hca_qpc *qpc,
-                             bool sqd_event);
+                             const struct rdma_hca_qpc *qpc, bool sqd_event);
 uint8_t hca_cxtmgt_query_qp(HcaCxtMgt *cm, uint32_t qpn,
                             struct rdma_hca_qpc *qpc);
 uint8_t hca_cxtmgt_sw2hw_cq(HcaCxtMgt *cm, uint32_t cqn,
@@ -154,9 +155,8 @@ void hca_qp_set_state(HcaCxtMgt *cm, HcaQp *qp, uint8_t state);
  * unwritable queue raises CQ_ERROR once and loses the entry; the QP goes to
  * ERR.
  */
-void hca_cq_post(HcaCxtMgt *cm, HcaV2pChannel channel, HcaQp *qp,
-                 uint32_t cqn, const struct rdma_hca_cqe *cqe,
-                 bool solicited);
+void hca_cq_post(HcaCxtMgt *cm, HcaV2pChannel channel, HcaQp *qp, uint32_t cqn,
+                 const struct rdma_hca_cqe *cqe, bool solicited);
 /* An asynchronous event, to the EQ that asked for its type. */
 void hca_eq_event(HcaCxtMgt *cm, const HcaEvent *event);
 /* A command's completion by event (E bit). False: no EQ asked for EVENT_CMD. */
@@ -169,8 +169,7 @@ bool hca_eq_command(HcaCxtMgt *cm, uint16_t token, uint8_t status,
 bool hca_eq_command_pending(const HcaCxtMgt *cm);
 
 /* Doorbells. */
-void hca_cq_doorbell(HcaCxtMgt *cm, uint32_t uar, uint32_t low,
-                     uint32_t high);
+void hca_cq_doorbell(HcaCxtMgt *cm, uint32_t uar, uint32_t low, uint32_t high);
 void hca_eq_doorbell_write(HcaCxtMgt *cm, uint32_t eqn, uint32_t value);
 
 HcaCxtCounters *hca_cxt_counters(HcaCxtMgt *cm);

@@ -9,24 +9,24 @@
 
 /* A table of contexts in ICM (INIT_HCA). */
 typedef struct HcaCxtTable {
-    uint64_t base;              /* card-virtual */
+    uint64_t base; /* card-virtual */
     unsigned log_num;
-    unsigned entry_size;        /* bytes; divides a page */
+    unsigned entry_size; /* bytes; divides a page */
 } HcaCxtTable;
 
 typedef struct HcaEq {
     uint32_t eqn;
     uint32_t pd;
     uint32_t lkey;
-    uint64_t start;             /* offset of entry 0 in its region */
+    uint64_t start; /* offset of entry 0 in its region */
     uint8_t log_size;
-    uint8_t status;             /* RDMA_HCA_EQ_STATUS_* */
-    uint8_t state;              /* RDMA_HCA_EQ_STATE_* */
+    uint8_t status; /* RDMA_HCA_EQ_STATUS_* */
+    uint8_t state;  /* RDMA_HCA_EQ_STATE_* */
     uint16_t vector;
-    uint32_t producer_index;    /* count without wrapping */
+    uint32_t producer_index; /* count without wrapping */
     uint32_t consumer_index;
-    unsigned cqs;               /* CQs that report here */
-    GQueue completions;         /* of CQs that wait for room */
+    unsigned cqs;       /* CQs that report here */
+    GQueue completions; /* of CQs that wait for room */
 } HcaEq;
 
 /* The card has one port; the last two changes of its state say all. */
@@ -43,9 +43,9 @@ struct HcaCxtMgt {
     void *state_opaque;
 
     HcaTptMdata *ctxmdata;
-    bool ready;                 /* INIT_HCA gave the tables' places */
+    bool ready; /* INIT_HCA gave the tables' places */
     HcaCxtTable qpc, cqc, eqc;
-    HcaQp **qps;                /* key data, by number; NULL: RST, SW */
+    HcaQp **qps; /* key data, by number; NULL: RST, SW */
     HcaCq **cqs;
     HcaEq *eqs[RDMA_HCA_MAX_EQS];
 
@@ -56,7 +56,7 @@ struct HcaCxtMgt {
     GQueue cq_errors;
     uint8_t port_events[HCA_PORT_EVENTS];
     unsigned nport_events;
-    uint64_t card_events;       /* bits: types without a number */
+    uint64_t card_events; /* bits: types without a number */
     bool command_pending;
     struct rdma_hca_eqe command;
 
@@ -94,7 +94,7 @@ bool hca_cxt_write(HcaCxtMgt *cm, const HcaCxtTable *table, uint32_t index,
 /* A row of table A1-2: a command and what it may and must bring. */
 typedef struct HcaQpTransition {
     uint16_t op;
-    uint8_t from;               /* bits: states in which it is legal */
+    uint8_t from; /* bits: states in which it is legal */
     uint8_t to;
     bool inbox_optional;
     /* Any attribute may be left out if the mask names those that are not. */
@@ -111,8 +111,8 @@ const HcaQpTransition *hca_qp_transition(uint16_t op);
  * The attributes that @row takes from a mailbox with this mask for a QP of
  * this service type. BAD_PARAM if the mask has one that is not to be there.
  */
-uint8_t hca_qp_attrs(const HcaQpTransition *row, uint8_t service,
-                     uint32_t mask, uint32_t *attrs);
+uint8_t hca_qp_attrs(const HcaQpTransition *row, uint8_t service, uint32_t mask,
+                     uint32_t *attrs);
 /* Copy attributes @attrs from one context to another. */
 void hca_qp_merge(struct rdma_hca_qpc *to, const struct rdma_hca_qpc *from,
                   uint32_t attrs);

@@ -41,7 +41,7 @@ static void encode(const HcaCxtMgt *cm, const HcaEq *eq,
 {
     uint64_t mask = event_mask(cm, eq->eqn);
 
-    *eqc = (struct rdma_hca_eqc){
+    *eqc = (struct rdma_hca_eqc) {
         .flags = GUINT32_TO_BE(
             RDMA_HCA_PREP(RDMA_HCA_EQC_STATUS, eq->status) |
             RDMA_HCA_PREP(RDMA_HCA_EQC_OWNER, RDMA_HCA_EQ_OWNER_HW) |
@@ -85,8 +85,7 @@ static void decode(HcaEq *eq, const struct rdma_hca_eqc *eqc)
 
 static bool check(const HcaCxtMgt *cm, const HcaEq *eq, uint32_t flags)
 {
-    return RDMA_HCA_GET(RDMA_HCA_EQC_STATUS, flags) ==
-               RDMA_HCA_EQ_STATUS_OK &&
+    return RDMA_HCA_GET(RDMA_HCA_EQC_STATUS, flags) == RDMA_HCA_EQ_STATUS_OK &&
            (flags & RDMA_HCA_EQC_TR) &&
            (eq->state == RDMA_HCA_EQ_STATE_ARMED ||
             eq->state == RDMA_HCA_EQ_STATE_FIRED ||
@@ -250,8 +249,8 @@ static HcaEqPost post_eqe(HcaCxtMgt *cm, HcaEq *eq,
 /* To the EQ that asked for this type. */
 static HcaEqPost post_by_type(HcaCxtMgt *cm, const struct rdma_hca_eqe *eqe)
 {
-    uint8_t eqn = eqe->type < HCA_EVENT_TYPES ? cm->event_eq[eqe->type] :
-                                                HCA_NO_EQ;
+    uint8_t eqn = eqe->type < HCA_EVENT_TYPES ? cm->event_eq[eqe->type]
+                                              : HCA_NO_EQ;
     if (eqn == HCA_NO_EQ) {
         cm->counters.events_unmapped++;
         return HCA_EQ_DONE;
@@ -295,6 +294,7 @@ static bool is_qp_event(uint8_t type)
     case RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR:
     case RDMA_HCA_EVENT_WQ_ACCESS_ERROR:
     case RDMA_HCA_EVENT_LAST_WQE_REACHED:
+    case RDMA_HCA_EVENT_CONGESTION:
         return true;
     default:
         return false;
@@ -327,8 +327,7 @@ static void wait_cq(HcaCxtMgt *cm, const HcaEvent *event)
 /* Keep the last changes that leave the port in the state it is in. */
 static void wait_port(HcaCxtMgt *cm, uint8_t subtype)
 {
-    if (cm->nport_events &&
-        cm->port_events[cm->nport_events - 1] == subtype) {
+    if (cm->nport_events && cm->port_events[cm->nport_events - 1] == subtype) {
         return;
     }
     if (cm->nport_events == HCA_PORT_EVENTS) {
@@ -473,9 +472,9 @@ static void deliver_cqs(HcaCxtMgt *cm)
         HcaEvent event = {
             .type = RDMA_HCA_EVENT_CQ_ERROR,
             .number = cq->cqn,
-            .syndrome = cq->status == RDMA_HCA_CQ_STATUS_OVERFLOW ?
-                            RDMA_HCA_CQ_ERROR_OVERRUN :
-                            RDMA_HCA_CQ_ERROR_ACCESS,
+            .syndrome = cq->status == RDMA_HCA_CQ_STATUS_OVERFLOW
+                            ? RDMA_HCA_CQ_ERROR_OVERRUN
+                            : RDMA_HCA_CQ_ERROR_ACCESS,
         };
 
         if (post_event(cm, &event) == HCA_EQ_FULL) {
@@ -530,8 +529,7 @@ static void deliver_completions(HcaCxtMgt *cm, HcaEq *eq)
 
 static void deliver(HcaCxtMgt *cm)
 {
-    if (cm->command_pending &&
-        post_by_type(cm, &cm->command) == HCA_EQ_DONE) {
+    if (cm->command_pending && post_by_type(cm, &cm->command) == HCA_EQ_DONE) {
         cm->command_pending = false;
     }
     deliver_port(cm);
@@ -610,8 +608,7 @@ void hca_eq_doorbell_write(HcaCxtMgt *cm, uint32_t eqn, uint32_t value)
     eq->consumer_index = ci;
     deliver_completions(cm, eq);
     deliver(cm);
-    if ((value & RDMA_HCA_EQ_DB_ARM) &&
-        eq->state == RDMA_HCA_EQ_STATE_FIRED) {
+    if ((value & RDMA_HCA_EQ_DB_ARM) && eq->state == RDMA_HCA_EQ_STATE_FIRED) {
         eq->state = RDMA_HCA_EQ_STATE_ARMED;
     }
     if ((value & RDMA_HCA_EQ_DB_ARM) && eq->producer_index != ci) {

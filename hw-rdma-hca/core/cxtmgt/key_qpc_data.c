@@ -96,6 +96,23 @@ static HcaQp *new_qp(uint32_t qpn)
     return qp;
 }
 
+/*
+ * QP0 and QP1 of a RoCE port (RoCEv2 annex A17.7): there is no subnet manager,
+ * and management datagrams are datagrams.
+ */
+static uint8_t check_special(const HcaCxtMgt *cm, uint32_t qpn,
+                             uint32_t service)
+{
+    if (!cm->config.roce || qpn > 1) {
+        return RDMA_HCA_STAT_OK;
+    }
+    if (qpn == 0) {
+        return RDMA_HCA_STAT_BAD_INDEX;
+    }
+    return service == RDMA_HCA_QP_ST_UD ? RDMA_HCA_STAT_OK
+                                        : RDMA_HCA_STAT_BAD_PARAM;
+}
+
 /* RST2INIT. */
 static uint8_t create_qp(HcaCxtMgt *cm, const HcaQpTransition *row,
                          uint32_t qpn, const struct rdma_hca_qpc *qpc)
@@ -109,8 +126,11 @@ static uint8_t create_qp(HcaCxtMgt *cm, const HcaQpTransition *row,
     if (service > RDMA_HCA_QP_ST_UD || service == RDMA_HCA_QP_ST_RD) {
         return RDMA_HCA_STAT_BAD_PARAM;
     }
-    status = hca_qp_attrs(row, service, GUINT32_FROM_BE(qpc->opt_param_mask),
-                          &attrs);
+    status = check_special(cm, qpn, service);
+    if (!status) {
+        status = hca_qp_attrs(row, service,
+                              GUINT32_FROM_BE(qpc->opt_param_mask), &attrs);
+    }
     if (!status) {
         status = hca_qp_check(cm, qpc, attrs);
     }
@@ -156,8 +176,7 @@ static uint8_t take_attrs(HcaCxtMgt *cm, const HcaQpTransition *row, HcaQp *qp,
 {
     uint32_t attrs;
     uint8_t status = hca_qp_attrs(row, qp->service,
-                                  GUINT32_FROM_BE(qpc->opt_param_mask),
-                                  &attrs);
+                                  GUINT32_FROM_BE(qpc->opt_param_mask), &attrs);
 
     if (!status) {
         status = hca_qp_check(cm, qpc, attrs);
@@ -189,9 +208,8 @@ static uint8_t modify_qp(HcaCxtMgt *cm, const HcaQpTransition *row,
         return RDMA_HCA_STAT_BAD_PARAM;
     }
     if (!qp) {
-        return row->to == RDMA_HCA_QP_STATE_RST ?
-                   RDMA_HCA_STAT_OK :
-                   create_qp(cm, row, qpn, qpc);
+        return row->to == RDMA_HCA_QP_STATE_RST ? RDMA_HCA_STAT_OK
+                                                : create_qp(cm, row, qpn, qpc);
     }
     status = qpc ? take_attrs(cm, row, qp, qpc) : RDMA_HCA_STAT_OK;
     if (status) {
@@ -212,8 +230,8 @@ uint8_t hca_cxtmgt_modify_qp(HcaCxtMgt *cm, uint16_t op, uint32_t qpn,
                              const struct rdma_hca_qpc *qpc, bool sqd_event)
 {
     const HcaQpTransition *row = hca_qp_transition(op);
-    uint8_t status = row ? modify_qp(cm, row, qpn, qpc, sqd_event) :
-                           RDMA_HCA_STAT_BAD_OP;
+    uint8_t status = row ? modify_qp(cm, row, qpn, qpc, sqd_event)
+                         : RDMA_HCA_STAT_BAD_OP;
 
     if (status) {
         cm->counters.transitions_refused++;
@@ -235,7 +253,7 @@ uint8_t hca_cxtmgt_query_qp(HcaCxtMgt *cm, uint32_t qpn,
     if (qp) {
         hca_qp_encode(qp, qpc);
     } else {
-        *qpc = (struct rdma_hca_qpc){ .local_qpn = GUINT32_TO_BE(qpn) };
+        *qpc = (struct rdma_hca_qpc) { .local_qpn = GUINT32_TO_BE(qpn) };
     }
     return RDMA_HCA_STAT_OK;
 }

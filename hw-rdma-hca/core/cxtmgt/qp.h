@@ -13,6 +13,7 @@
 
 #include "../../abi/rdma_hca_cxt.h"
 #include "../../abi/rdma_hca_wqe.h"
+#include "../wire/bytes.h"
 #include "../wire/packet.h"
 
 typedef struct HcaCxtMgt HcaCxtMgt;
@@ -26,7 +27,7 @@ typedef struct HcaSge {
     uint64_t va;
     uint32_t lkey;
     uint32_t len;
-    bool relative;              /* va counts from the start of the region */
+    bool relative; /* va counts from the start of the region */
 } HcaSge;
 
 /* Where to send a packet. From the QP context, or for UD from the WQE. */
@@ -39,14 +40,25 @@ typedef struct HcaPath {
     uint8_t tclass;
     uint8_t hop_limit;
     uint32_t flow_label;
-    HcaGid dgid;
+    HcaGid dgid;     /* RoCE: the peer's address */
+    uint8_t dmac[6]; /* RoCE */
+    /* RoCE, not @grh: the source as the document's driver has put it. */
+    uint8_t smac[6];
+    uint32_t sip; /* host byte order */
 } HcaPath;
+
+/* A MAC of a context or WQE: bytes 0 to 3 in one word, 4 and 5 in another. */
+static inline void hca_path_mac(uint8_t *mac, uint32_t high, uint16_t low)
+{
+    put_be32(mac, high);
+    put_be16(mac + 4, low);
+}
 
 /* A send doorbell or a link of a chain: where the next WQE is (7.1.1). */
 typedef struct HcaWqeRef {
-    uint32_t offset;            /* bytes in the send queue */
-    uint16_t size;              /* bytes */
-    uint8_t opcode;             /* RDMA_HCA_OPCODE_* */
+    uint32_t offset; /* bytes in the send queue */
+    uint16_t size;   /* bytes */
+    uint8_t opcode;  /* RDMA_HCA_OPCODE_* */
     bool fence;
 } HcaWqeRef;
 
@@ -58,22 +70,22 @@ typedef struct HcaWqe {
     HcaWqeRef ref;
     bool signalled;
     bool solicited;
-    uint8_t syndrome;           /* RDMA_HCA_SYNDROME_*, 0: good */
-    uint8_t vendor_err;         /* which check, HcaWqeCheck */
+    uint8_t syndrome;   /* RDMA_HCA_SYNDROME_*, 0: good */
+    uint8_t vendor_err; /* which check, HcaWqeCheck */
     uint8_t nsge;
-    uint8_t sge_at;             /* DataPack: the entry in hand */
-    uint32_t sge_done;          /* and how much of it has been sent */
-    uint32_t sent;              /* bytes of the message sent so far */
+    uint8_t sge_at;    /* DataPack: the entry in hand */
+    uint32_t sge_done; /* and how much of it has been sent */
+    uint32_t sent;     /* bytes of the message sent so far */
     uint32_t msg_len;
     uint32_t imm_be;
     uint64_t raddr;
     uint32_t rkey;
     uint64_t swap_add;
     uint64_t compare;
-    HcaPath path;               /* UD */
+    HcaPath path; /* UD */
     uint32_t dqpn;
     uint32_t qkey;
-    HcaSge sge[RDMA_HCA_MAX_SGE];   /* inline data: one, in the send queue */
+    HcaSge sge[RDMA_HCA_MAX_SGE]; /* inline data: one, in the send queue */
 } HcaWqe;
 
 /*
@@ -82,16 +94,16 @@ typedef struct HcaWqe {
  * flag in the WQE indicator table), and the WQE in hand.
  */
 typedef struct HcaSendQueue {
-    HcaWqeRef *doorbells;       /* ring of doorbell_mask + 1 */
+    HcaWqeRef *doorbells; /* ring of doorbell_mask + 1 */
     uint32_t doorbell_mask;
-    uint32_t doorbell_head;     /* indices count without wrapping */
+    uint32_t doorbell_head; /* indices count without wrapping */
     uint32_t doorbell_tail;
     bool indicator;
     HcaWqeRef chained;
-    uint32_t chain_len;         /* WQEs followed since the doorbell */
-    bool flushing;              /* back from SQE: what came before... */
-    uint32_t flush_end;         /* ...this doorbell is flushed still */
-    bool wqe_valid;             /* @wqe is being sent */
+    uint32_t chain_len; /* WQEs followed since the doorbell */
+    bool flushing;      /* back from SQE: what came before... */
+    uint32_t flush_end; /* ...this doorbell is flushed still */
+    bool wqe_valid;     /* @wqe is being sent */
     HcaWqe wqe;
 } HcaSendQueue;
 
@@ -102,7 +114,7 @@ typedef struct HcaSendQueue {
 typedef struct HcaMqList {
     uint32_t head;
     uint32_t tail;
-    uint32_t count;             /* entries in the list */
+    uint32_t count; /* entries in the list */
 } HcaMqList;
 
 /*
@@ -112,32 +124,34 @@ typedef struct HcaMqList {
 typedef struct HcaBarrier {
     bool pending;
     bool signalled;
-    uint8_t syndrome;           /* 0: completes well */
+    uint8_t syndrome; /* 0: completes well */
     uint8_t vendor_err;
     HcaWqeRef ref;
 } HcaBarrier;
 
 /* Requester part (engine document 3). */
 typedef struct HcaRequester {
-    uint32_t next_psn;          /* NPSN */
-    uint32_t unacked_psn;       /* UPSN */
-    HcaMqList swpb;             /* Send and Write packets not acknowledged */
-    HcaMqList rpb;              /* Read and atomic requests not answered */
-    HcaMqList reb;              /* scatter entries of the latter */
-    uint32_t swpb_elements;     /* 256-bit elements in use */
+    uint32_t next_psn;      /* NPSN */
+    uint32_t unacked_psn;   /* UPSN */
+    HcaMqList swpb;         /* Send and Write packets not acknowledged */
+    HcaMqList rpb;          /* Read and atomic requests not answered */
+    HcaMqList reb;          /* scatter entries of the latter */
+    uint32_t swpb_elements; /* 256-bit elements in use */
     /* Retransmission: the next packet of each list to send again. */
     bool retransmit;
     uint32_t resend_swpb;
     uint32_t resend_rpb;
-    bool loss_seen;             /* a lost response was asked for again at... */
-    uint32_t loss_psn;          /* ...this UPSN: once is enough */
+    bool loss_seen;    /* a lost response was asked for again at... */
+    uint32_t loss_psn; /* ...this UPSN: once is enough */
     uint8_t retries_left;
     uint8_t rnr_retries_left;
     bool rnr_wait;
     HcaBarrier barrier;
-    uint8_t fail_syndrome;      /* of the next WQE to be flushed, 0: none */
+    uint8_t fail_syndrome; /* of the next WQE to be flushed, 0: none */
     uint8_t fail_vendor_err;
-    bool drained;               /* SQD: nothing is outstanding any more */
+    bool drained;                /* SQD: nothing is outstanding any more */
+    bool congested;              /* RoCE: the outstanding limit is halved... */
+    int64_t congestion_deadline; /* ...until then; INT64_MAX: it is not */
     /* Timers (3.4.2): when; INT64_MAX: off. */
     int64_t loss_deadline;
     int64_t rnr_deadline;
@@ -145,7 +159,7 @@ typedef struct HcaRequester {
 
 /* What the responder still has to send, in order (engine document 4.4.4). */
 typedef enum HcaRespKind {
-    HCA_RESP_ACK,               /* or NAK, by syndrome; coalesced */
+    HCA_RESP_ACK, /* or NAK, by syndrome; coalesced */
     HCA_RESP_READ,
     HCA_RESP_ATOMIC,
 } HcaRespKind;
@@ -153,17 +167,17 @@ typedef enum HcaRespKind {
 typedef struct HcaResp {
     HcaRespKind kind;
     uint8_t syndrome;
-    uint32_t psn;               /* of the next packet to send */
+    uint32_t psn; /* of the next packet to send */
     uint32_t msn;
-    uint32_t rkey;              /* READ: what is left to read */
+    uint32_t rkey; /* READ: what is left to read */
     uint64_t va;
     uint32_t len;
-    bool started;               /* READ: First has been sent */
-    bool duplicate;             /* READ, ATOMIC: answered again */
+    bool started;   /* READ: First has been sent */
+    bool duplicate; /* READ, ATOMIC: answered again */
     uint64_t atomic_ack;
 } HcaResp;
 
-#define HCA_RESP_RING 64        /* at least 2 * HCA_MAX_RD_ATOMIC + 2 */
+#define HCA_RESP_RING 64 /* at least 2 * HCA_MAX_RD_ATOMIC + 2 */
 
 /* An atomic executed, for its duplicate (the replay store). */
 typedef struct HcaReplay {
@@ -174,14 +188,14 @@ typedef struct HcaReplay {
 
 /* RQ WQE manager (4.4.2): what one fetch brought, and the WQE in use. */
 typedef struct HcaRecvQueue {
-    uint32_t offset;            /* of the next WQE to fetch, bytes */
-    uint16_t consumed;          /* WQEs taken into use, modulo 2^16 */
-    uint16_t posted;            /* the posted-count record, as last read */
-    uint16_t prefetched;        /* WQEs in @buffer not used yet */
-    uint16_t buffer_at;         /* byte of @buffer of the next one */
-    uint32_t buffer_offset;     /* place of @buffer in the receive queue */
-    bool wqe_valid;             /* a message is using a WQE */
-    uint32_t wqe_offset;        /* its place in the receive queue */
+    uint32_t offset;        /* of the next WQE to fetch, bytes */
+    uint16_t consumed;      /* WQEs taken into use, modulo 2^16 */
+    uint16_t posted;        /* the posted-count record, as last read */
+    uint16_t prefetched;    /* WQEs in @buffer not used yet */
+    uint16_t buffer_at;     /* byte of @buffer of the next one */
+    uint32_t buffer_offset; /* place of @buffer in the receive queue */
+    bool wqe_valid;         /* a message is using a WQE */
+    uint32_t wqe_offset;    /* its place in the receive queue */
     uint8_t nsge;
     uint8_t sge_at;
     HcaSge sge[RDMA_HCA_MAX_SGE];
@@ -190,37 +204,42 @@ typedef struct HcaRecvQueue {
 
 /* Responder part (engine document 4). */
 typedef struct HcaResponder {
-    uint32_t expected_psn;      /* EPSN */
+    uint32_t expected_psn; /* EPSN */
     uint32_t msn;
-    bool nak_sent;              /* silent until the sequence is right again */
-    bool comm_est;              /* the event has been sent */
-    bool in_message;            /* a First has come, its Last has not */
-    uint8_t message;            /* the kind of that message */
-    uint32_t message_len;       /* bytes received of it */
+    bool nak_sent;        /* silent until the sequence is right again */
+    bool comm_est;        /* the event has been sent */
+    bool in_message;      /* a First has come, its Last has not */
+    uint8_t message;      /* the kind of that message */
+    uint32_t message_len; /* bytes received of it */
     /* Write address table entry (4.4.3). */
     uint64_t write_va;
     uint32_t write_rkey;
     uint32_t write_left;
     HcaRecvQueue rq;
     HcaResp ring[HCA_RESP_RING];
-    uint32_t ring_head;         /* indices count without wrapping */
+    uint32_t ring_head; /* indices count without wrapping */
     uint32_t ring_tail;
-    uint32_t rd_atomic;         /* READ and ATOMIC in it, no duplicates */
+    /* RoCE: the CNP that is owed, to whom, and the earliest time of one. */
+    bool cnp_owed;
+    uint32_t cnp_qpn;
+    HcaPath cnp_path;
+    int64_t cnp_next;
+    uint32_t rd_atomic; /* READ and ATOMIC in it, no duplicates */
     HcaReplay replay[HCA_MAX_RD_ATOMIC];
     uint32_t replay_next;
-    int64_t flush_deadline;     /* ERR: when to look for new receive WQEs */
-    int64_t flush_delay;        /* ERR: ns from one look to the next */
-    uint32_t flushed;           /* ERR: WQEs flushed */
+    int64_t flush_deadline; /* ERR: when to look for new receive WQEs */
+    int64_t flush_delay;    /* ERR: ns from one look to the next */
+    uint32_t flushed;       /* ERR: WQEs flushed */
     uint64_t duplicates;
 } HcaResponder;
 
 struct HcaQp {
     uint32_t qpn;
-    uint8_t state;              /* RDMA_HCA_QP_STATE_* */
-    uint8_t service;            /* RDMA_HCA_QP_ST_* */
-    uint8_t mtu;                /* IB MTU code */
-    uint32_t pmtu;              /* bytes */
-    uint32_t max_msg;           /* bytes */
+    uint8_t state;    /* RDMA_HCA_QP_STATE_* */
+    uint8_t service;  /* RDMA_HCA_QP_ST_* */
+    uint8_t mtu;      /* IB MTU code */
+    uint32_t pmtu;    /* bytes */
+    uint32_t max_msg; /* bytes */
     uint32_t pd;
     uint32_t uar;
     uint32_t remote_qpn;
@@ -229,58 +248,42 @@ struct HcaQp {
     uint8_t port;
     uint32_t qkey;
     HcaPath path;
-    uint8_t access;             /* RDMA_HCA_ACCESS_* allowed to the peer */
+    uint8_t access; /* RDMA_HCA_ACCESS_* allowed to the peer */
     uint32_t sq_cqn;
     uint32_t rq_cqn;
     uint32_t sq_lkey;
-    uint32_t sq_len;            /* bytes */
+    uint32_t sq_len; /* bytes */
     uint8_t sq_entry_log;
     uint32_t rq_lkey;
-    uint32_t rq_len;            /* bytes, 0: no receive queue */
+    uint32_t rq_len; /* bytes, 0: no receive queue */
     uint8_t rq_entry_log;
-    uint64_t rq_db;             /* posted-count record, bus address, 0: none */
-    uint8_t sra_max;            /* max_rd_atomic */
-    uint8_t rra_max;            /* max_dest_rd_atomic */
+    uint64_t rq_db;  /* posted-count record, bus address, 0: none */
+    uint8_t sra_max; /* max_rd_atomic */
+    uint8_t rra_max; /* max_dest_rd_atomic */
     uint8_t retry_count;
     uint8_t rnr_retry;
     uint8_t ack_timeout;
     uint8_t min_rnr_timer;
-    bool sqd_event;             /* RTS2SQD asked for SQ_DRAINED */
-    struct rdma_hca_qpc qpc;    /* the last mailbox, merged: for QUERY_QP */
+    bool sqd_event;          /* RTS2SQD asked for SQ_DRAINED */
+    struct rdma_hca_qpc qpc; /* the last mailbox, merged: for QUERY_QP */
 
     HcaSendQueue send;
     HcaRequester req;
     HcaResponder resp;
 
     /* Asynchronous events that wait for room: the context manager's own. */
-    uint32_t events;            /* bits: RDMA_HCA_EVENT_* */
+    uint32_t events; /* bits: RDMA_HCA_EVENT_* */
     GList event_link;
 
     /* Links of the card's run queues (card.h), not for the units. */
     GList send_link;
     GList resp_link;
-    GList pool_link;            /* waits for room in the multi-queue */
+    GList pool_link; /* waits for room in the multi-queue */
     bool send_queued;
     bool resp_queued;
     bool pool_queued;
-    int timer_slot;             /* place in the timer heap, -1: none */
+    int timer_slot; /* place in the timer heap, -1: none */
     int64_t timer_at;
 };
-
-/*
- * Whether a packet comes from the peer that @qp is connected to (IBA 9.6.1).
- * A datagram comes from anybody.
- */
-static inline bool hca_qp_is_peer(const HcaQp *qp, const HcaPacket *packet)
-{
-    const HcaPath *path = &qp->path;
-
-    if (qp->service == RDMA_HCA_QP_ST_UD) {
-        return true;
-    }
-    return packet->slid == path->dlid &&
-           (!packet->has_grh || !path->grh ||
-            !memcmp(&packet->sgid, &path->dgid, sizeof(path->dgid)));
-}
 
 #endif /* HCA_QP_H */

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "../gid_table.h"
 #include "cxtmgt_int.h"
 
 #define IN(state) (1u << RDMA_HCA_QP_STATE_##state)
@@ -143,9 +144,13 @@ typedef struct HcaQpField {
 } HcaQpField;
 
 #define FIELD(attr, word, mask)                                                \
-    { ATTR(attr), offsetof(struct rdma_hca_qpc, word), mask }
+    {                                                                          \
+        ATTR(attr), offsetof(struct rdma_hca_qpc, word), mask                  \
+    }
 #define CREATE(word, mask)                                                     \
-    { HCA_QP_ATTR_CREATE, offsetof(struct rdma_hca_qpc, word), mask }
+    {                                                                          \
+        HCA_QP_ATTR_CREATE, offsetof(struct rdma_hca_qpc, word), mask          \
+    }
 #define WORD 0xffffffffu
 
 static const HcaQpField fields[] = {
@@ -205,8 +210,8 @@ const HcaQpTransition *hca_qp_transition(uint16_t op)
     return NULL;
 }
 
-uint8_t hca_qp_attrs(const HcaQpTransition *row, uint8_t service,
-                     uint32_t mask, uint32_t *attrs)
+uint8_t hca_qp_attrs(const HcaQpTransition *row, uint8_t service, uint32_t mask,
+                     uint32_t *attrs)
 {
     uint32_t required = row->attrs[service].required;
     uint32_t optional = row->attrs[service].optional;
@@ -256,9 +261,9 @@ static uint32_t be(__be32 word)
 static bool queue_ok(uint32_t len, uint32_t log, uint32_t min_log,
                      uint32_t max_log)
 {
-    return !len || (log >= min_log && log <= max_log &&
-                    len % (1u << log) == 0 &&
-                    len >> log <= 1u << HCA_MAX_LOG_WQES);
+    return !len ||
+           (log >= min_log && log <= max_log && len % (1u << log) == 0 &&
+            len >> log <= 1u << HCA_MAX_LOG_WQES);
 }
 
 /* What RST2INIT settles for the QP's life. */
@@ -282,10 +287,23 @@ static bool mtu_ok(const HcaCxtMgt *cm, uint32_t mtu)
     return mtu >= 1 && mtu <= cm->config.max_mtu;
 }
 
+/* A connection leads to one peer, from an entry of the GID table. */
+static bool path_ok(const HcaCxtMgt *cm, const struct rdma_hca_qpc *qpc)
+{
+    bool grh = GET(GRH, be(qpc->rnr_retry_path));
+    HcaGid dgid = hca_gid_of_ipv4(be(qpc->dip));
+
+    if (grh) {
+        memcpy(dgid.raw, qpc->rgid, sizeof(dgid.raw));
+    }
+    return (!grh ||
+            GET(SGID_INDEX, be(qpc->ackto_path)) < 1u << cm->config.log_gids) &&
+           !(cm->config.roce && hca_gid_is_multicast(&dgid));
+}
+
 uint8_t hca_qp_check(HcaCxtMgt *cm, const struct rdma_hca_qpc *qpc,
                      uint32_t attrs)
 {
-    uint32_t path = be(qpc->rnr_retry_path);
     uint32_t port = be(qpc->port_pkey);
     uint32_t params = be(qpc->params1);
     bool ok = true;
@@ -300,7 +318,7 @@ uint8_t hca_qp_check(HcaCxtMgt *cm, const struct rdma_hca_qpc *qpc,
         ok &= GET(PORT, port) == RDMA_HCA_NUM_PORTS;
     }
     if (attrs & ATTR(AV)) {
-        ok &= !GET(GRH, path) || GET(SGID_INDEX, be(qpc->ackto_path)) == 0;
+        ok &= path_ok(cm, qpc);
     }
     if (attrs & ATTR(PATH_MTU)) {
         ok &= mtu_ok(cm, GET(MTU, be(qpc->mtu_msgmax_sz)));
@@ -320,6 +338,27 @@ uint8_t hca_qp_check(HcaCxtMgt *cm, const struct rdma_hca_qpc *qpc,
     return ok ? RDMA_HCA_STAT_OK : RDMA_HCA_STAT_BAD_PARAM;
 }
 
+/* The words that differ by link layer. @path->grh is known. */
+static void decode_addresses(const HcaCxtMgt *cm, HcaPath *path,
+                             const struct rdma_hca_qpc *qpc)
+{
+    uint32_t lids = be(qpc->dlid_slid);
+
+    memcpy(path->dgid.raw, qpc->rgid, sizeof(path->dgid.raw));
+    if (!cm->config.roce) {
+        path->dlid = GET(DLID, lids);
+        /* From the port's attributes (table A2-1); its LMC is 0. */
+        path->slid = cm->config.lid;
+        return;
+    }
+    hca_path_mac(path->dmac, be(qpc->dmac_h), GET(DLID, lids));
+    if (!path->grh) {
+        hca_path_mac(path->smac, be(qpc->smac_h), GET(SLID, lids));
+        path->sip = be(qpc->sip);
+        path->dgid = hca_gid_of_ipv4(be(qpc->dip));
+    }
+}
+
 static void decode_path(const HcaCxtMgt *cm, HcaPath *path,
                         const struct rdma_hca_qpc *qpc)
 {
@@ -327,16 +366,13 @@ static void decode_path(const HcaCxtMgt *cm, HcaPath *path,
     uint32_t ackto = be(qpc->ackto_path);
     uint32_t flow = be(qpc->sl_tclass_flowlabel);
 
-    path->dlid = GET(DLID, be(qpc->dlid_slid));
-    /* From the port's attributes (table A2-1); its LMC is 0. */
-    path->slid = cm->config.lid;
     path->sl = GET(SL, flow);
     path->grh = GET(GRH, retry);
     path->sgid_index = GET(SGID_INDEX, ackto);
     path->tclass = GET(TCLASS, flow);
     path->hop_limit = GET(HOP_LIMIT, ackto);
     path->flow_label = GET(FLOW_LABEL, flow);
-    memcpy(path->dgid.raw, qpc->rgid, sizeof(path->dgid.raw));
+    decode_addresses(cm, path, qpc);
 }
 
 static void decode_sizes(const HcaCxtMgt *cm, HcaQp *qp,
@@ -386,8 +422,7 @@ void hca_qp_decode(const HcaCxtMgt *cm, HcaQp *qp,
     qp->retry_count = GET(RETRY_COUNT, retry);
     qp->rnr_retry = GET(RNR_RETRY, retry);
     qp->ack_timeout = GET(ACK_TIMEOUT, be(qpc->ackto_path));
-    qp->min_rnr_timer =
-        GET(MIN_RNR_TIMER, be(qpc->rnr_nextrecvpsn));
+    qp->min_rnr_timer = GET(MIN_RNR_TIMER, be(qpc->rnr_nextrecvpsn));
 }
 
 void hca_qp_encode(const HcaQp *qp, struct rdma_hca_qpc *qpc)
@@ -395,10 +430,10 @@ void hca_qp_encode(const HcaQp *qp, struct rdma_hca_qpc *qpc)
     bool draining = qp->state == RDMA_HCA_QP_STATE_SQD && !qp->req.drained;
 
     *qpc = qp->qpc;
-    qpc->flags =
-        GUINT32_TO_BE(RDMA_HCA_PREP(RDMA_HCA_QPC_STATE, qp->state) |
-                      RDMA_HCA_PREP(RDMA_HCA_QPC_SERVICE, qp->service) |
-                      RDMA_HCA_PREP(RDMA_HCA_QPC_SQ_DRAINING, draining));
+    qpc->flags = GUINT32_TO_BE(
+        RDMA_HCA_PREP(RDMA_HCA_QPC_STATE, qp->state) |
+        RDMA_HCA_PREP(RDMA_HCA_QPC_SERVICE, qp->service) |
+        RDMA_HCA_PREP(RDMA_HCA_QPC_SQ_DRAINING, draining));
     qpc->local_qpn = GUINT32_TO_BE(qp->qpn);
     qpc->next_send_psn = GUINT32_TO_BE(qp->req.next_psn);
     qpc->last_acked_psn = GUINT32_TO_BE(qp->req.unacked_psn);

@@ -43,7 +43,8 @@ static const char *check_match(const HcaFaultRule *rule)
 static const char *check_rule(const HcaFaultRule *rule)
 {
     if ((unsigned)rule->action >= HCA_FAULT_NACTIONS) {
-        return "action must be drop, duplicate, reorder, delay or corrupt";
+        return "action must be drop, duplicate, reorder, delay, corrupt or "
+               "mark";
     }
     if (rule->probability > HCA_FAULT_ALWAYS) {
         return "probability must be from 0 to 1";
@@ -56,14 +57,14 @@ static const char *check_rule(const HcaFaultRule *rule)
     }
     if (rule->action == HCA_FAULT_CORRUPT &&
         rule->offset >= HCA_LINK_MAX_PACKET) {
-        return "offset must be less than 4352, the longest packet";
+        return "offset must be less than 9216, the longest packet";
     }
     return check_match(rule);
 }
 
 const char *hca_fault_check(const HcaFaultPlan *plan)
 {
-    G_STATIC_ASSERT(HCA_FAULT_MAX_RULES == 32 && HCA_LINK_MAX_PACKET == 4352 &&
+    G_STATIC_ASSERT(HCA_FAULT_MAX_RULES == 32 && HCA_LINK_MAX_PACKET == 9216 &&
                     HCA_FAULT_MAX_DELAY_NS == UINT64_C(3600000000000));
 
     if (plan->nrules > HCA_FAULT_MAX_RULES) {
@@ -161,6 +162,7 @@ void hca_injector_free(HcaInjector *injector)
 typedef struct Subject {
     size_t len;
     bool has_bth;
+    bool has_ecn;
     HcaFaultKind kind;
     uint8_t opcode;
     uint32_t qpn, psn;
@@ -222,6 +224,7 @@ static Subject subject_of(const HcaInjector *injector, const uint8_t *packet,
     return (Subject) {
         .len = len,
         .has_bth = true,
+        .has_ecn = injector->encap->mark,
         .kind = kind_of(bth, len - (bth - packet)),
         .opcode = bth[0],
         .qpn = get_be24(bth + 5),
@@ -249,7 +252,8 @@ static bool matches(const HcaFaultRule *rule, HcaFaultDirection direction,
            (!rule->match_qpn || rule->qpn == s->qpn) &&
            (!rule->match_psn || psn_in_range(rule, s->psn)) &&
            (rule->action != HCA_FAULT_CORRUPT || rule->offset < 0 ||
-            (size_t)rule->offset < s->len);
+            (size_t)rule->offset < s->len) &&
+           (rule->action != HCA_FAULT_MARK || s->has_ecn);
 }
 
 /* Whether rule @i takes a packet that it matches. */
@@ -369,6 +373,8 @@ static HcaFault inject(HcaInjector *injector, HcaFaultDirection direction,
         hold(injector, side, &fault, packet, len, vl);
     } else if (rule->action == HCA_FAULT_CORRUPT) {
         corrupt(rule, side->rand, &fault, packet, len);
+    } else if (rule->action == HCA_FAULT_MARK) {
+        injector->encap->mark(packet, len);
     }
     count(injector, direction, &fault, subject.qpn);
     return fault;
@@ -391,10 +397,9 @@ HcaFault hca_injector_treat(HcaInjector *injector, HcaFaultDirection direction,
 void hca_fault_describe(const HcaFault *fault, char text[HCA_FAULT_TEXT_SIZE])
 {
     static const char *const what[HCA_FAULT_NACTIONS] = {
-        [HCA_FAULT_DROP] = "dropped",
-        [HCA_FAULT_DUPLICATE] = "duplicate",
-        [HCA_FAULT_REORDER] = "reordered",
-        [HCA_FAULT_DELAY] = "delayed",
+        [HCA_FAULT_DROP] = "dropped",      [HCA_FAULT_DUPLICATE] = "duplicate",
+        [HCA_FAULT_REORDER] = "reordered", [HCA_FAULT_DELAY] = "delayed",
+        [HCA_FAULT_MARK] = "marked",
     };
 
     if (fault->action == HCA_FAULT_CORRUPT) {

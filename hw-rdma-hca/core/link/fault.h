@@ -28,6 +28,7 @@ typedef enum HcaFaultAction {
     HCA_FAULT_REORDER,   /* held until @distance later packets have passed */
     HCA_FAULT_DELAY,     /* held for @delay_ns; later packets overtake it */
     HCA_FAULT_CORRUPT,   /* bits inverted, CRCs left as they were */
+    HCA_FAULT_MARK,      /* RoCEv2: ECN says that congestion was met */
     HCA_FAULT_NACTIONS
 } HcaFaultAction;
 
@@ -72,7 +73,7 @@ typedef struct HcaFaultRule {
     /* Of the action. */
     uint32_t distance; /* REORDER: 0 as 1 */
     uint64_t delay_ns; /* DELAY; REORDER: the longest, 0 as a millisecond */
-    /* CORRUPT: byte of the packet, and no shorter one matches; < 0: by chance */
+    /* CORRUPT: byte of the packet; no shorter one matches; < 0: by chance */
     int32_t offset;
     uint8_t mask; /* CORRUPT: bits to invert; 0: one by chance */
 } HcaFaultRule;

@@ -13,11 +13,13 @@
  *              bits, and management packets use lane 15)
  *     byte 2   frame type: 1 greeting, 2 packet
  *     byte 3   0
- *     byte 4-7 length of the body in bytes, big-endian, 1 to 4352
- *     body     the packet as on an InfiniBand link, LRH to VCRC
+ *     byte 4-7 length of the body in bytes, big-endian, 1 to 9216
+ *     body     the packet as on an InfiniBand link, LRH to VCRC; or an
+ *              Ethernet frame without FCS
  *
  * S and T are always both set: a packet is never split over frames. Each side
- * begins its stream with one greeting and sends no other:
+ * of an InfiniBand link begins its stream with one greeting and sends no other
+ * (Ethernet has none: many may be on the segment):
  *
  *     byte 0-7   "rdma-hca"
  *     byte 8-9   version, big-endian: 1
@@ -57,8 +59,7 @@ static void write_greeting(uint8_t *body, HcaLinkLayer link_layer)
 
 size_t hca_frame_write_greeting(uint8_t *out, HcaLinkLayer link_layer)
 {
-    hca_frame_write_header(out, HCA_FRAME_GREETING, 0,
-                           HCA_FRAME_GREETING_SIZE);
+    hca_frame_write_header(out, HCA_FRAME_GREETING, 0, HCA_FRAME_GREETING_SIZE);
     write_greeting(out + HCA_FRAME_HEADER_SIZE, link_layer);
     return HCA_GREETING_FRAME_SIZE;
 }
@@ -77,10 +78,8 @@ static bool header_is_valid(const uint8_t *header, size_t body_len)
 {
     return (header[0] & ~HCA_FRAME_ERROR) == MARKS &&
            header[1] <= HCA_FRAME_MAX_VL &&
-           (header[2] == HCA_FRAME_GREETING ||
-            header[2] == HCA_FRAME_PACKET) &&
-           header[3] == 0 &&
-           body_len >= 1 && body_len <= HCA_FRAME_MAX_PACKET;
+           (header[2] == HCA_FRAME_GREETING || header[2] == HCA_FRAME_PACKET) &&
+           header[3] == 0 && body_len >= 1 && body_len <= HCA_FRAME_MAX_PACKET;
 }
 
 int hca_frame_read(HcaFrame *frame, const uint8_t *data, size_t len)

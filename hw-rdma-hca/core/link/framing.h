@@ -13,31 +13,27 @@
 #include "link.h"
 
 #define HCA_FRAME_HEADER_SIZE 8
-/* No packet of a link is longer: an MTU of 4096 and its headers fit well. */
+/* No packet of a link is longer: an interface MTU of 9000 fits well. */
 #define HCA_FRAME_MAX_PACKET HCA_LINK_MAX_PACKET
 #define HCA_FRAME_MAX_SIZE (HCA_FRAME_HEADER_SIZE + HCA_FRAME_MAX_PACKET)
 #define HCA_FRAME_MAX_VL 15
 #define HCA_FRAME_GREETING_SIZE 16
 
 /* Marks: the control bits of the 72-bit link interface, at its places. */
-#define HCA_FRAME_START 0x80    /* S */
-#define HCA_FRAME_END   0x40    /* T */
-#define HCA_FRAME_ERROR 0x20    /* E: ends, but must not be used */
+#define HCA_FRAME_START 0x80 /* S */
+#define HCA_FRAME_END 0x40   /* T */
+#define HCA_FRAME_ERROR 0x20 /* E: ends, but must not be used */
 
 typedef enum HcaFrameType {
     HCA_FRAME_GREETING = 1,
     HCA_FRAME_PACKET = 2,
 } HcaFrameType;
 
-typedef enum HcaLinkLayer {
-    HCA_LINK_LAYER_IB = 1,
-} HcaLinkLayer;
-
 typedef struct HcaFrame {
     HcaFrameType type;
-    bool error;             /* marked so by the sender */
+    bool error; /* marked so by the sender */
     uint8_t vl;
-    const uint8_t *body;    /* the packet or greeting, in the stream */
+    const uint8_t *body; /* the packet or greeting, in the stream */
     size_t len;
 } HcaFrame;
 
@@ -46,13 +42,12 @@ void hca_frame_write_header(uint8_t *header, HcaFrameType type, unsigned vl,
                             size_t len);
 
 /* Write a whole greeting frame; returns its size. */
-#define HCA_GREETING_FRAME_SIZE \
+#define HCA_GREETING_FRAME_SIZE                                                \
     (HCA_FRAME_HEADER_SIZE + HCA_FRAME_GREETING_SIZE)
 size_t hca_frame_write_greeting(uint8_t *out, HcaLinkLayer link_layer);
 
 /* Whether @frame is the greeting of a peer that we can talk to. */
-bool hca_frame_greeting_matches(const HcaFrame *frame,
-                                HcaLinkLayer link_layer);
+bool hca_frame_greeting_matches(const HcaFrame *frame, HcaLinkLayer link_layer);
 
 /*
  * The frame at @data, of which @len bytes have arrived. Returns its size in

@@ -34,6 +34,7 @@
 #define RX_SWALLOW 128
 
 struct HcaLink {
+    HcaLinkLayer link_layer;
     const HcaHostOps *ops;
     void *opaque;
     HcaLoopback *loopback;
@@ -42,7 +43,7 @@ struct HcaLink {
     HcaLinkCounters counters;
 
     bool up;                 /* there is a stream */
-    bool greeted;            /* the peer's greeting has arrived */
+    bool greeted;            /* the peer's greeting has arrived, if any */
     bool rx_failed;          /* the peer broke the framing */
     bool tx_failed;          /* the stream takes nothing, for good */
     bool rx_unfinished;      /* stopped reading before the cable was empty */
@@ -64,14 +65,21 @@ struct HcaLink {
     uint8_t rx[RX_SIZE];
 };
 
-HcaLink *hca_link_new(const HcaHostOps *ops, void *opaque)
+static const HcaEncap *encap_of(HcaLinkLayer link_layer)
+{
+    return link_layer == HCA_LINK_LAYER_ROCE ? &hca_encap_roce : &hca_encap_ib;
+}
+
+HcaLink *hca_link_new(HcaLinkLayer link_layer, const HcaHostOps *ops,
+                      void *opaque)
 {
     HcaLink *link = g_new0(HcaLink, 1);
 
+    link->link_layer = link_layer;
     link->ops = ops;
     link->opaque = opaque;
     link->loopback = hca_loopback_new();
-    link->faults = hca_injector_new(ops, opaque, &hca_encap_ib);
+    link->faults = hca_injector_new(ops, opaque, encap_of(link_layer));
     link->capture = hca_capture_new(ops, opaque);
     return link;
 }
@@ -258,6 +266,7 @@ static void tx_faulty(HcaLink *link, unsigned vl, size_t len)
         tx_put_copy(link, vl, packet, len, &fault);
         break;
     case HCA_FAULT_CORRUPT:
+    case HCA_FAULT_MARK:
         tx_put(link, vl, len, &fault);
         break;
     case HCA_FAULT_NACTIONS:
@@ -300,7 +309,7 @@ static void rx_fail(HcaLink *link)
 static bool rx_frame(HcaLink *link, const HcaFrame *frame)
 {
     if (!link->greeted) {
-        link->greeted = hca_frame_greeting_matches(frame, HCA_LINK_LAYER_IB);
+        link->greeted = hca_frame_greeting_matches(frame, link->link_layer);
         if (link->greeted) {
             link->counters.peers++;
         } else {
@@ -397,6 +406,7 @@ static const uint8_t *rx_treat(HcaLink *link, uint8_t *packet, size_t len)
         link->rx_again_fault = fault;
         break;
     case HCA_FAULT_CORRUPT:
+    case HCA_FAULT_MARK:
         record(link, false, packet, len, &fault);
         return packet;
     case HCA_FAULT_NACTIONS:
@@ -563,7 +573,9 @@ int64_t hca_link_deadline(const HcaLink *link)
 
 void hca_link_start_capture(HcaLink *link)
 {
-    hca_capture_start(link->capture, HCA_CAPTURE_IB);
+    hca_capture_start(link->capture, link->link_layer == HCA_LINK_LAYER_ROCE
+                                         ? HCA_CAPTURE_ETHERNET
+                                         : HCA_CAPTURE_IB);
 }
 
 void hca_link_flush_capture(HcaLink *link)
@@ -632,8 +644,14 @@ void hca_link_set_up(HcaLink *link, bool up)
     link->rx_end = 0;
     tx_clear(link);
     clear_faults(link);
-    if (up) {
-        link->tx_end = hca_frame_write_greeting(link->tx, HCA_LINK_LAYER_IB);
+    if (!up) {
+        return;
+    }
+    if (link->link_layer == HCA_LINK_LAYER_ROCE) {
+        link->greeted = true;
+        link->counters.peers++;
+    } else {
+        link->tx_end = hca_frame_write_greeting(link->tx, link->link_layer);
         hca_link_flush(link);
     }
 }

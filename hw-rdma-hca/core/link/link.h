@@ -7,7 +7,7 @@
  *             (engine document 6), length; the greeting
  * link.c      the transmit buffer (one write for many packets) and the receive
  *             buffer (one read for many packets)
- * loopback.c  packets for the card's own LID
+ * loopback.c  packets for the card's own address
  * fault.c     what a plan of faults does to the packets of the cable
  * capture.c   the same packets as a file
  */
@@ -16,7 +16,7 @@
 
 #include <sys/uio.h>
 
-#include "../host.h"
+#include "../hca.h"
 #include "capture.h"
 #include "fault.h"
 
@@ -31,10 +31,11 @@ typedef struct HcaLinkCounters {
     uint64_t rx_frame_errors; /* marks, lengths or greeting that cannot be */
     uint64_t rx_marked_bad;   /* dropped: marked in error by the sender */
     uint64_t tx_discarded;    /* no peer */
-    uint64_t peers;           /* whose greeting was good */
+    uint64_t peers;           /* whose greeting was good; RoCE: link up */
 } HcaLinkCounters;
 
-HcaLink *hca_link_new(const HcaHostOps *ops, void *opaque);
+HcaLink *hca_link_new(HcaLinkLayer link_layer, const HcaHostOps *ops,
+                      void *opaque);
 void hca_link_free(HcaLink *link);
 
 /* Forget everything in flight or held back, both ways, loopback too. */
@@ -43,8 +44,8 @@ void hca_link_clear(HcaLink *link);
 /* The peer is there (its stream begins), or is gone. */
 void hca_link_set_up(HcaLink *link, bool up);
 /*
- * True once the peer's greeting has arrived: the port is ACTIVE then. False
- * again when the link went down.
+ * True once the peer's greeting has arrived (RoCE: at once, there is none): the
+ * port is ACTIVE then. False again when the link went down.
  */
 bool hca_link_is_up(const HcaLink *link);
 
@@ -57,11 +58,12 @@ bool hca_link_can_send(const HcaLink *link, bool loopback);
 
 /*
  * Send one packet: hca_link_open() gives room for HCA_LINK_MAX_PACKET bytes,
- * hca_link_close() says how many have been written there, LRH to VCRC. Call
- * only after hca_link_can_send(). Without a peer the packet is lost and
- * counted. A packet that is not closed is not sent.
+ * hca_link_close() says how many have been written there: LRH to VCRC, or an
+ * Ethernet frame without FCS, at least its 14 bytes of header. Call only after
+ * hca_link_can_send(). Without a peer the packet is lost and counted. A packet
+ * that is not closed is not sent.
  */
-#define HCA_LINK_MAX_PACKET 4352
+#define HCA_LINK_MAX_PACKET 9216
 uint8_t *hca_link_open(HcaLink *link, bool loopback);
 void hca_link_close(HcaLink *link, bool loopback, unsigned vl, size_t len);
 
@@ -73,8 +75,8 @@ bool hca_link_tx_blocked(const HcaLink *link);
 
 /*
  * The next received packet, of the peer or by loopback (in turn), or NULL.
- * Reads the cable as needed. The packet (LRH to VCRC) is valid until the next
- * call. *@len is its length.
+ * Reads the cable as needed. The packet is valid until the next call. *@len is
+ * its length.
  */
 const uint8_t *hca_link_receive(HcaLink *link, size_t *len, bool *loopback);
 

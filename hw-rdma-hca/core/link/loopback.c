@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Loopback: packets for the card's own LID turn round in front of the cable,
+ * Loopback: packets for the card's own address turn round in front of the cable,
  * with the same headers and CRCs as any other, so that nothing behind the link
  * can tell them apart. (The documents do not say how a card talks to itself;
  * the verbs require that it can.)
@@ -18,13 +18,13 @@
 #define RING_SIZE (256 * 1024)
 #define LENGTH_SIZE sizeof(uint32_t)
 /* Aligned, so that a length never runs over the end of the ring. */
-#define RECORD_SIZE(len) \
+#define RECORD_SIZE(len)                                                       \
     ((LENGTH_SIZE + (len) + LENGTH_SIZE - 1) & ~(LENGTH_SIZE - 1))
 
 struct HcaLoopback {
-    size_t head;            /* where the oldest record begins */
-    size_t used;            /* bytes of records and gaps from head on */
-    size_t lent;            /* size of the record that get() returned */
+    size_t head; /* where the oldest record begins */
+    size_t used; /* bytes of records and gaps from head on */
+    size_t lent; /* size of the record that get() returned */
     _Alignas(uint32_t) uint8_t ring[RING_SIZE];
 };
 
@@ -60,8 +60,7 @@ bool hca_loopback_can_put(const HcaLoopback *loopback)
 {
     size_t size = RECORD_SIZE(HCA_FRAME_MAX_PACKET);
 
-    return RING_SIZE - loopback->used >=
-           size + gap_at(tail_of(loopback), size);
+    return RING_SIZE - loopback->used >= size + gap_at(tail_of(loopback), size);
 }
 
 static void put_length(HcaLoopback *loopback, size_t at, uint32_t len)
@@ -114,7 +113,7 @@ const uint8_t *hca_loopback_get(HcaLoopback *loopback, size_t *len)
     drop_head(loopback, loopback->lent);
     loopback->lent = 0;
     if (!loopback->used) {
-        loopback->head = 0;     /* memory that is still in the caches */
+        loopback->head = 0; /* memory that is still in the caches */
         return NULL;
     }
     if (get_length(loopback, loopback->head) == 0) {

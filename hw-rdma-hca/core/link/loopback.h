@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* loopback: a bounded queue of packets for the card's own LID. */
+/* loopback: a bounded queue of packets for the card's own address. */
 #ifndef HCA_LINK_LOOPBACK_H
 #define HCA_LINK_LOOPBACK_H
 

@@ -8,6 +8,7 @@
  * req_pkt_gen.c    3.4.4: request packets
  * recv_control.c   3.4.5: ACK, NAK, Read and atomic responses
  * scatter_entry.c  3.4.5.4: scatter entries of Reads
+ * congestion.c     RoCE engine document 7.4: outstanding limit, CNPs received
  */
 #ifndef HCA_REQUESTER_H
 #define HCA_REQUESTER_H

@@ -7,6 +7,7 @@
  * granularity that the IB specification asks for: the loss timer is
  * 4.096 us * 2^timeout (IBA 9.7.6.1.3), the RNR timer table 45 (9.7.5.2.8).
  */
+#include "congestion.h"
 #include "units.h"
 
 #define ACK_TIMEOUT_UNIT_NS 4096
@@ -68,6 +69,7 @@ void hca_requester_timer(Hca *hca, HcaQp *qp, int64_t now)
 {
     HcaRequester *req = &qp->req;
 
+    hca_congestion_timer(hca, qp, now);
     if (req->rnr_deadline <= now) {
         hca->counters.rnr_timeouts++;
         hca_trace(hca, HCA_TRACE_TIMEOUT, qp->qpn, 1, req->unacked_psn,

@@ -6,6 +6,7 @@
  * oldest on (Go-Back-N, 3.4.1.1.3.2.1). UC and UD send and complete.
  */
 #include "../frame_encap.h"
+#include "congestion.h"
 #include "units.h"
 
 /* So many PSNs may be on their way (IBA 9.7.2: half of the circle). */
@@ -81,6 +82,9 @@ static bool rc_judge_msg(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
     if (wqe->ref.fence && !wqe->sent && qp->req.rpb.count) {
         return waits_for(hca, HCA_WAIT_FENCE);
     }
+    if (hca_on_their_way(qp) >= hca_congestion_limit(hca, qp)) {
+        return waits_for(hca, HCA_WAIT_OUTSTANDING);
+    }
     return is_read(wqe->ref.opcode) ? may_send_read(hca, qp, wqe)
                                     : may_send_packet(hca, qp, wqe);
 }
@@ -112,9 +116,8 @@ HcaJudge hca_requester_judge(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
     if (rc && !rc_judge_msg(hca, qp, wqe)) {
         return HCA_JUDGE_WAIT;
     }
-    if (!hca_frame_can_send(hca, rc || qp->service == RDMA_HCA_QP_ST_UC
-                                     ? qp->path.dlid
-                                     : wqe->path.dlid)) {
+    if (!hca_frame_can_send(
+            hca, qp->service == RDMA_HCA_QP_ST_UD ? &wqe->path : &qp->path)) {
         waits_for(hca, HCA_WAIT_CABLE);
         return HCA_JUDGE_BLOCKED;
     }
@@ -347,7 +350,7 @@ HcaTurn hca_requester_resend(Hca *hca, HcaQp *qp, unsigned *budget)
         if (!*budget) {
             return HCA_TURN_MORE;
         }
-        if (!hca_frame_can_send(hca, qp->path.dlid)) {
+        if (!hca_frame_can_send(hca, &qp->path)) {
             return HCA_TURN_BLOCKED;
         }
         (*budget)--;
@@ -505,6 +508,7 @@ static void forget(Hca *hca, HcaQp *qp)
     memset(&qp->req, 0, sizeof(qp->req));
     qp->req.loss_deadline = INT64_MAX;
     qp->req.rnr_deadline = INT64_MAX;
+    qp->req.congestion_deadline = INT64_MAX;
 }
 
 void hca_requester_state(Hca *hca, HcaQp *qp, uint8_t old_state)

@@ -37,6 +37,12 @@ static inline bool hca_outstanding(const HcaQp *qp)
     return qp->req.swpb.count || qp->req.rpb.count;
 }
 
+/* Packets of either kind: what the outstanding limit counts. */
+static inline uint32_t hca_on_their_way(const HcaQp *qp)
+{
+    return qp->req.swpb.count + qp->req.rpb.count;
+}
+
 /* PSN of the next response to @read. */
 static inline uint32_t hca_read_expects(const HcaSentRead *read)
 {

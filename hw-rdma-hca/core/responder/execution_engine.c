@@ -20,19 +20,23 @@
 
 /* What a failed request leads to (IBA 9.9.3, tables 57 and 58). */
 typedef struct Failure {
-    uint8_t nak;                /* AETH syndrome, RC */
-    uint8_t event;              /* and asynchronous event, 0: none */
-    uint8_t syndrome;           /* of the WQE in use, 0: it is flushed */
-    uint8_t drop;               /* HcaDropReason, UC and UD */
-    bool local;                 /* breaks UC and UD, too */
+    uint8_t nak;      /* AETH syndrome, RC */
+    uint8_t event;    /* and asynchronous event, 0: none */
+    uint8_t syndrome; /* of the WQE in use, 0: it is flushed */
+    uint8_t drop;     /* HcaDropReason, UC and UD */
+    bool local;       /* breaks UC and UD, too */
 } Failure;
 
 #define INVALID_REQUEST(reason)                                                \
-    { .nak = NAK(INVALID_REQUEST), .drop = HCA_DROP_##reason,                  \
-      .event = RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR }
+    {                                                                          \
+        .nak = NAK(INVALID_REQUEST), .drop = HCA_DROP_##reason,                \
+        .event = RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR                             \
+    }
 #define LOCAL_ERROR(s)                                                         \
-    { .nak = NAK(REMOTE_OP), .drop = HCA_DROP_ACCESS, .syndrome = (s),         \
-      .local = true }
+    {                                                                          \
+        .nak = NAK(REMOTE_OP), .drop = HCA_DROP_ACCESS, .syndrome = (s),       \
+        .local = true                                                          \
+    }
 
 static const Failure failures[] = {
     [HCA_EXE_NO_WQE] = { .drop = HCA_DROP_NO_WQE },
@@ -63,11 +67,9 @@ static const Failure failures[] = {
 
 /* Memory */
 
-static void trace_refused(Hca *hca, const HcaMatchInfo *info,
-                          HcaV2pState state)
+static void trace_refused(Hca *hca, const HcaMatchInfo *info, HcaV2pState state)
 {
-    hca_trace(hca, HCA_TRACE_V2P_ERROR, info->key, state, info->va,
-              info->len);
+    hca_trace(hca, HCA_TRACE_V2P_ERROR, info->key, state, info->va, info->len);
 }
 
 /* VTP_RESP: what the answer to a request with an R_Key means. */
@@ -100,7 +102,7 @@ static HcaOutcome check_region(Hca *hca, const HcaQp *qp,
     HcaMatchInfo info = remote_info(qp, packet, access, packet->dma_len);
 
     if (!packet->dma_len) {
-        return HCA_EXE_OK;                      /* IBA 9.7.4.1.7: no R_Key */
+        return HCA_EXE_OK; /* IBA 9.7.4.1.7: no R_Key */
     }
     return remote_outcome(hca, &info,
                           hca_v2p_check(hca->v2p, HCA_V2P_EE, &info));
@@ -157,18 +159,15 @@ static HcaOutcome scatter(Hca *hca, HcaQp *qp, const uint8_t *data,
 }
 
 /*
- * UD: room for a GRH comes before the data, whether there is one or not. The
- * one that came is written as its parsed fields have it.
+ * UD: room for a GRH comes before the data, whether there is one or not; on
+ * RoCE the IP header lies there.
  */
 static HcaOutcome scatter_grh(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 {
-    uint8_t header[HCA_MAX_HEADER_SIZE] = { 0 };
-    HcaPacket copy = *packet;
+    uint8_t header[HCA_GRH_SIZE];
 
-    if (packet->has_grh) {
-        hca_ib_build(&copy, header);
-    }
-    return scatter(hca, qp, header + HCA_LRH_SIZE, HCA_GRH_SIZE);
+    hca->addressing->datagram_header(packet, header);
+    return scatter(hca, qp, header, sizeof(header));
 }
 
 /* WQE_RELEASE, COMPLETION. An overrun CQ breaks the QP here and now. */
@@ -228,8 +227,7 @@ static HcaOutcome execute_write(Hca *hca, HcaQp *qp, const HcaPacket *packet,
         outcome = take_wqe(hca, qp);
     }
     if (outcome == HCA_EXE_OK && op->first) {
-        outcome = check_region(hca, qp, packet,
-                               RDMA_HCA_ACCESS_REMOTE_WRITE);
+        outcome = check_region(hca, qp, packet, RDMA_HCA_ACCESS_REMOTE_WRITE);
         hca_wat_store(qp, packet);
     }
     if (outcome == HCA_EXE_OK) {
@@ -282,11 +280,11 @@ static HcaOutcome execute_atomic(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     uint64_t old;
 
     if (HCA_BTH_OPERATION(packet->opcode) == HCA_CMP_SWAP) {
-        state = hca_v2p_cmp_swap(hca->v2p, HCA_V2P_EE, &info,
-                                 packet->compare, packet->swap_add, &old);
+        state = hca_v2p_cmp_swap(hca->v2p, HCA_V2P_EE, &info, packet->compare,
+                                 packet->swap_add, &old);
     } else {
-        state = hca_v2p_fetch_add(hca->v2p, HCA_V2P_EE, &info,
-                                  packet->swap_add, &old);
+        state = hca_v2p_fetch_add(hca->v2p, HCA_V2P_EE, &info, packet->swap_add,
+                                  &old);
     }
     if (state == HCA_V2P_SUCCESS) {
         store_replay(qp, packet->psn, old);
@@ -323,13 +321,12 @@ static HcaOutcome execute(Hca *hca, HcaQp *qp, const HcaPacket *packet,
 }
 
 /* CXT_WB: the packet is done. */
-static void advance(HcaQp *qp, const HcaPacket *packet,
-                    const HcaOperation *op)
+static void advance(HcaQp *qp, const HcaPacket *packet, const HcaOperation *op)
 {
     HcaResponder *resp = &qp->resp;
-    uint32_t psns = op->kind == HCA_REQUEST_READ ?
-                        hca_read_psns(qp, packet->dma_len) :
-                        1;
+    uint32_t psns = op->kind == HCA_REQUEST_READ
+                        ? hca_read_psns(qp, packet->dma_len)
+                        : 1;
 
     resp->expected_psn = hca_psn_add(packet->psn, psns);
     resp->message = op->kind;
@@ -355,7 +352,7 @@ static void respond(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                         find_replay(qp, packet->psn)->atomic_ack, false);
         break;
     default:
-        if (packet->ack_req) {
+        if (packet->ack_req || hca->config.ack_policy == HCA_ACK_EACH) {
             hca_resp_ack(hca, qp);
         }
     }
@@ -553,6 +550,7 @@ void hca_responder_receive(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     if (!hca_check_headers(hca, qp, packet, op)) {
         return;
     }
+    hca_cnp_note(hca, qp, packet);
     communication_established(hca, qp);
     switch (qp->service) {
     case RDMA_HCA_QP_ST_RC:

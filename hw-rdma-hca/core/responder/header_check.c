@@ -16,12 +16,19 @@
 #define UD (1u << RDMA_HCA_QP_ST_UD)
 
 #define SEND(s, ...)                                                           \
-    { .services = (s), .kind = HCA_REQUEST_SEND, __VA_ARGS__ }
+    {                                                                          \
+        .services = (s), .kind = HCA_REQUEST_SEND, __VA_ARGS__                 \
+    }
 #define WRITE(...)                                                             \
-    { .services = RC | UC, .kind = HCA_REQUEST_WRITE,                          \
-      .access = RDMA_HCA_ACCESS_REMOTE_WRITE, __VA_ARGS__ }
+    {                                                                          \
+        .services = RC | UC, .kind = HCA_REQUEST_WRITE,                        \
+        .access = RDMA_HCA_ACCESS_REMOTE_WRITE, __VA_ARGS__                    \
+    }
 #define SINGLE(k, a)                                                           \
-    { .services = RC, .kind = (k), .access = (a), .first = true, .last = true }
+    {                                                                          \
+        .services = RC, .kind = (k), .access = (a), .first = true,             \
+        .last = true                                                           \
+    }
 
 static const HcaOperation operations[32] = {
     [HCA_SEND_FIRST] = SEND(RC | UC, .first = true),
@@ -37,12 +44,9 @@ static const HcaOperation operations[32] = {
     [HCA_WRITE_LAST_IMM] = WRITE(.last = true, .imm = true),
     [HCA_WRITE_ONLY] = WRITE(.first = true, .last = true),
     [HCA_WRITE_ONLY_IMM] = WRITE(.first = true, .last = true, .imm = true),
-    [HCA_READ_REQUEST] = SINGLE(HCA_REQUEST_READ,
-                                RDMA_HCA_ACCESS_REMOTE_READ),
-    [HCA_CMP_SWAP] = SINGLE(HCA_REQUEST_ATOMIC,
-                            RDMA_HCA_ACCESS_REMOTE_ATOMIC),
-    [HCA_FETCH_ADD] = SINGLE(HCA_REQUEST_ATOMIC,
-                             RDMA_HCA_ACCESS_REMOTE_ATOMIC),
+    [HCA_READ_REQUEST] = SINGLE(HCA_REQUEST_READ, RDMA_HCA_ACCESS_REMOTE_READ),
+    [HCA_CMP_SWAP] = SINGLE(HCA_REQUEST_ATOMIC, RDMA_HCA_ACCESS_REMOTE_ATOMIC),
+    [HCA_FETCH_ADD] = SINGLE(HCA_REQUEST_ATOMIC, RDMA_HCA_ACCESS_REMOTE_ATOMIC),
     /* There are no memory windows whose keys could be invalidated. */
     [HCA_SEND_LAST_INV] = SEND(RC, .last = true, .refused = true),
     [HCA_SEND_ONLY_INV] = SEND(RC, .first = true, .last = true,
@@ -60,15 +64,20 @@ const HcaOperation *hca_operation(uint8_t opcode)
     return op->services ? op : &reserved;
 }
 
+static bool from_peer(const Hca *hca, const HcaQp *qp, const HcaPacket *packet)
+{
+    return qp->service == RDMA_HCA_QP_ST_UD ||
+           hca->addressing->came_along(hca, &qp->path, packet);
+}
+
 bool hca_check_headers(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                        const HcaOperation *op)
 {
     if (!hca_pkey_match(packet->pkey, qp->pkey)) {
         hca_drop(hca, packet, HCA_DROP_PKEY);
-    } else if (!hca_qp_is_peer(qp, packet)) {
+    } else if (!from_peer(hca, qp, packet)) {
         hca_drop(hca, packet, HCA_DROP_SOURCE);
-    } else if (qp->service == RDMA_HCA_QP_ST_UD &&
-               packet->qkey != qp->qkey) {
+    } else if (qp->service == RDMA_HCA_QP_ST_UD && packet->qkey != qp->qkey) {
         hca_drop(hca, packet, HCA_DROP_QKEY);
     } else if (!(op->services & (1u << qp->service))) {
         hca_drop(hca, packet, HCA_DROP_SERVICE);
@@ -81,13 +90,12 @@ bool hca_check_headers(Hca *hca, HcaQp *qp, const HcaPacket *packet,
 /* IBA 9.7.4.1.3: Only, or First, Middle and Last of one kind. */
 static bool in_place(const HcaResponder *resp, const HcaOperation *op)
 {
-    return op->first ? !resp->in_message :
-                       resp->in_message && resp->message == op->kind;
+    return op->first ? !resp->in_message
+                     : resp->in_message && resp->message == op->kind;
 }
 
 /* IBA 9.7.4.1.6: what the packet's place in the message lets it carry. */
-static bool payload_fits(const HcaQp *qp, uint32_t len,
-                         const HcaOperation *op)
+static bool payload_fits(const HcaQp *qp, uint32_t len, const HcaOperation *op)
 {
     if (!op->last) {
         return len == qp->pmtu;
@@ -101,9 +109,8 @@ static bool write_length_ok(const HcaQp *qp, const HcaPacket *packet,
 {
     uint32_t left = op->first ? packet->dma_len : qp->resp.write_left;
 
-    return left <= qp->max_msg &&
-           (op->last ? packet->payload_len == left :
-                       packet->payload_len < left);
+    return left <= qp->max_msg && (op->last ? packet->payload_len == left
+                                            : packet->payload_len < left);
 }
 
 static bool length_ok(const HcaQp *qp, const HcaPacket *packet,

@@ -16,12 +16,12 @@
 #include "units.h"
 
 #define FLUSH_BATCH 64
-#define FLUSH_DELAY_MIN (2 * 1000 * 1000)       /* ns */
+#define FLUSH_DELAY_MIN (2 * 1000 * 1000) /* ns */
 #define FLUSH_DELAY_MAX (64 * 1000 * 1000)
 
 /* Give the WQE in use back and write its CQE. */
-static void post(Hca *hca, HcaQp *qp, struct rdma_hca_cqe *cqe,
-                 uint8_t opcode, bool solicited)
+static void post(Hca *hca, HcaQp *qp, struct rdma_hca_cqe *cqe, uint8_t opcode,
+                 bool solicited)
 {
     cqe->my_qpn = GUINT32_TO_LE(qp->qpn);
     cqe->wqe = GUINT32_TO_LE(qp->resp.rq.wqe_offset);
@@ -30,22 +30,14 @@ static void post(Hca *hca, HcaQp *qp, struct rdma_hca_cqe *cqe,
     hca_cq_post(hca->cm, HCA_V2P_EE, qp, qp->rq_cqn, cqe, solicited);
 }
 
-/* The port's LMC is 0: no LID has path bits. */
-static uint32_t rlid_path(const HcaPacket *packet)
-{
-    return RDMA_HCA_PREP(RDMA_HCA_CQE_RLID, packet->slid) |
-           RDMA_HCA_PREP(RDMA_HCA_CQE_GRH, packet->has_grh) |
-           RDMA_HCA_PREP(RDMA_HCA_CQE_SL, packet->sl);
-}
-
 void hca_recv_complete(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                        uint32_t byte_cnt)
 {
-    uint32_t rqpn = qp->service == RDMA_HCA_QP_ST_UD ? packet->src_qp :
-                                                       qp->remote_qpn;
+    uint32_t rqpn = qp->service == RDMA_HCA_QP_ST_UD ? packet->src_qp
+                                                     : qp->remote_qpn;
     struct rdma_hca_cqe cqe = {
         .rqpn = GUINT32_TO_LE(rqpn),
-        .rlid_path = GUINT32_TO_LE(rlid_path(packet)),
+        .rlid_path = GUINT32_TO_LE(hca->addressing->cqe_path(packet)),
         .imm = packet->imm_be,
         .byte_cnt = GUINT32_TO_LE(byte_cnt),
     };
@@ -54,8 +46,7 @@ void hca_recv_complete(Hca *hca, HcaQp *qp, const HcaPacket *packet,
     post(hca, qp, &cqe, packet->opcode, packet->solicited);
 }
 
-void hca_recv_fail(Hca *hca, HcaQp *qp, uint8_t syndrome,
-                   HcaOutcome vendor_err)
+void hca_recv_fail(Hca *hca, HcaQp *qp, uint8_t syndrome, HcaOutcome vendor_err)
 {
     struct rdma_hca_cqe cqe = {
         .err = GUINT32_TO_LE(

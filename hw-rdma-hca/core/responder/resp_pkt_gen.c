@@ -78,6 +78,16 @@ static bool is_fatal(const HcaResp *resp)
 }
 
 /*
+ * Whether an acknowledgement takes the place of one that waits. Also against
+ * the policy when half of the ring is used: the rest is for Reads.
+ */
+static bool joins(const Hca *hca, const HcaQp *qp, const HcaResp *last)
+{
+    return hca->config.ack_policy == HCA_ACK_COALESCED || is_nak(last) ||
+           qp->resp.ring_tail - qp->resp.ring_head >= HCA_RESP_RING / 2;
+}
+
+/*
  * An ACK or NAK for @psn, in place of one that waits as the last entry and
  * says less.
  */
@@ -85,7 +95,7 @@ static HcaResp *put_ack(Hca *hca, HcaQp *qp, uint32_t psn)
 {
     HcaResp *last = newest(qp);
 
-    if (last && last->kind == HCA_RESP_ACK &&
+    if (last && last->kind == HCA_RESP_ACK && joins(hca, qp, last) &&
         hca_psn_diff(psn, last->psn) >= 0) {
         qp->resp.ring_tail--;
     }
@@ -109,8 +119,7 @@ void hca_resp_nak(Hca *hca, HcaQp *qp, uint32_t psn, uint8_t syndrome,
     put_ack(hca, qp, psn)->syndrome = syndrome;
 }
 
-void hca_resp_read(Hca *hca, HcaQp *qp, const HcaPacket *packet,
-                   bool duplicate)
+void hca_resp_read(Hca *hca, HcaQp *qp, const HcaPacket *packet, bool duplicate)
 {
     HcaResp *resp = put(hca, qp, HCA_RESP_READ, packet->psn);
 
@@ -135,9 +144,9 @@ bool hca_resp_pending(const HcaQp *qp, uint32_t psn)
 {
     for (uint32_t i = qp->resp.ring_head; i != qp->resp.ring_tail; i++) {
         const HcaResp *resp = &qp->resp.ring[i % HCA_RESP_RING];
-        uint32_t psns = resp->kind == HCA_RESP_READ ?
-                            hca_read_psns(qp, resp->len) :
-                            1;
+        uint32_t psns = resp->kind == HCA_RESP_READ
+                            ? hca_read_psns(qp, resp->len)
+                            : 1;
 
         if (resp->kind != HCA_RESP_ACK &&
             ((psn - resp->psn) & HCA_PSN_MASK) < psns) {
@@ -162,19 +171,19 @@ void hca_resp_abandon(HcaQp *qp)
 {
     const HcaResp *last = newest(qp);
 
+    qp->resp.cnp_owed = false;
     if (!last || !is_fatal(last)) {
         clear(qp);
     }
 }
 
 /* HEADER */
-static void send(Hca *hca, HcaQp *qp, const HcaResp *resp,
-                 uint8_t operation, uint32_t payload_len,
-                 const struct iovec *iov, unsigned iovcnt)
+static void send(Hca *hca, HcaQp *qp, const HcaResp *resp, uint8_t operation,
+                 uint32_t payload_len, const struct iovec *iov, unsigned iovcnt)
 {
     HcaPacket packet = {
         .opcode = operation,
-        .mig_req = true,        /* the path state is always MIGRATED */
+        .mig_req = true, /* the path state is always MIGRATED */
         .dest_qp = qp->remote_qpn,
         .psn = resp->psn,
         .syndrome = resp->syndrome,
@@ -228,16 +237,16 @@ static void read_failed(Hca *hca, HcaQp *qp, const HcaMatchInfo *info,
     uint32_t psn = at(qp, qp->resp.ring_head)->psn;
 
     hca->counters.outcomes[outcome]++;
-    hca_trace(hca, HCA_TRACE_V2P_ERROR, info->key, state, info->va,
-              info->len);
+    hca_trace(hca, HCA_TRACE_V2P_ERROR, info->key, state, info->va, info->len);
     clear(qp);
     hca_resp_nak(hca, qp, psn,
-                 HCA_AETH(HCA_AETH_NAK, refused ? HCA_NAK_REMOTE_ACCESS :
-                                                  HCA_NAK_REMOTE_OP),
+                 HCA_AETH(HCA_AETH_NAK,
+                          refused ? HCA_NAK_REMOTE_ACCESS : HCA_NAK_REMOTE_OP),
                  outcome);
     if (qp->state != RDMA_HCA_QP_STATE_ERR) {
-        hca_qp_event(hca, qp, refused ? RDMA_HCA_EVENT_WQ_ACCESS_ERROR :
-                                        RDMA_HCA_EVENT_WQ_CATAS_ERROR);
+        hca_qp_event(hca, qp,
+                     refused ? RDMA_HCA_EVENT_WQ_ACCESS_ERROR
+                             : RDMA_HCA_EVENT_WQ_CATAS_ERROR);
         hca_qp_set_state(hca->cm, qp, RDMA_HCA_QP_STATE_ERR);
     }
 }
@@ -275,8 +284,7 @@ static void send_read(Hca *hca, HcaQp *qp, HcaResp *resp)
     } else if (state != HCA_V2P_SUCCESS) {
         read_failed(hca, qp, &info, state);
     } else {
-        send(hca, qp, resp, read_operation(resp, last), info.len, iov,
-             iovcnt);
+        send(hca, qp, resp, read_operation(resp, last), info.len, iov, iovcnt);
         hca->counters.read_responses_tx++;
         resp->started = true;
         resp->psn = hca_psn_add(resp->psn, 1);
@@ -313,8 +321,11 @@ static void send_next(Hca *hca, HcaQp *qp)
 
 bool hca_responder_send(Hca *hca, HcaQp *qp, unsigned budget)
 {
+    if (!hca_cnp_send(hca, qp)) {
+        return false;
+    }
     for (; !is_empty(qp); budget--) {
-        if (!hca_frame_can_send(hca, qp->path.dlid)) {
+        if (!hca_frame_can_send(hca, &qp->path)) {
             return false;
         }
         if (!budget) {

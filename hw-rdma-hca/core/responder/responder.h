@@ -8,6 +8,7 @@
  * rq_wqe_manager.c    4.4.2: receive WQEs, prefetched 512 bytes at a time
  * write_addr_table.c  4.4.3: where the next packet of a Write goes
  * resp_pkt_gen.c      4.4.4: ACK, NAK, Read response, atomic response packets
+ * notification.c      RoCE engine document 7.4: CE marks received, CNPs sent
  */
 #ifndef HCA_RESPONDER_H
 #define HCA_RESPONDER_H
@@ -22,6 +23,15 @@ void hca_responder_receive(Hca *hca, HcaQp *qp, const HcaPacket *packet);
  * and the cable took all it was given.
  */
 bool hca_responder_send(Hca *hca, HcaQp *qp, unsigned budget);
+
+/* Whether anything is left to send. */
+static inline bool hca_responder_owes(const HcaQp *qp)
+{
+    return qp->resp.cnp_owed || qp->resp.ring_head != qp->resp.ring_tail;
+}
+
+/* A sound packet for @qp, request or response: owe a CNP if it is marked. */
+void hca_cnp_note(Hca *hca, HcaQp *qp, const HcaPacket *packet);
 
 /* resp.flush_deadline has come. */
 void hca_responder_timer(Hca *hca, HcaQp *qp, int64_t now);

@@ -103,11 +103,11 @@ static uint32_t split(const HcaQp *qp, uint32_t n)
         struct rdma_hca_next_unit next;
 
         if (!memcmp(slot, zero_unit, UNIT)) {
-            return i;                                       /* FLUSH_DATA 1 */
+            return i; /* FLUSH_DATA 1 */
         }
         memcpy(&next, slot, sizeof(next));
         if (!RDMA_HCA_GET(RDMA_HCA_NEXT_NDS, GUINT32_FROM_LE(next.nee_nds))) {
-            return i + 1;                                   /* FLUSH_DATA 3 */
+            return i + 1; /* FLUSH_DATA 3 */
         }
     }
     return n;

@@ -16,13 +16,13 @@ G_STATIC_ASSERT(HCA_REQUEST_ATOMIC + 1 == HCA_NREQUEST_KINDS);
 
 /* What a BTH operation is, to the responder. */
 typedef struct HcaOperation {
-    uint8_t services;       /* that have it: 1 << RDMA_HCA_QP_ST_*; 0: none */
-    uint8_t kind;           /* HcaRequestKind */
-    uint8_t access;         /* RDMA_HCA_ACCESS_* that the QP must allow */
-    bool first;             /* begins a message */
-    bool last;              /* ends it */
-    bool imm;               /* takes a receive WQE although it is a Write */
-    bool refused;           /* known, but nothing serves it */
+    uint8_t services; /* that have it: 1 << RDMA_HCA_QP_ST_*; 0: none */
+    uint8_t kind;     /* HcaRequestKind */
+    uint8_t access;   /* RDMA_HCA_ACCESS_* that the QP must allow */
+    bool first;       /* begins a message */
+    bool last;        /* ends it */
+    bool imm;         /* takes a receive WQE although it is a Write */
+    bool refused;     /* known, but nothing serves it */
 } HcaOperation;
 
 /*
@@ -31,20 +31,20 @@ typedef struct HcaOperation {
  */
 typedef enum HcaOutcome {
     HCA_EXE_OK,
-    HCA_EXE_PSN,            /* ahead of what is expected */
-    HCA_EXE_NO_WQE,         /* no receive WQE is posted */
-    HCA_EXE_OPCODE,         /* out of place in a message */
-    HCA_EXE_FORBIDDEN,      /* the QP does not serve the operation */
-    HCA_EXE_LENGTH,         /* of the payload, or of the message */
-    HCA_EXE_ALIGNMENT,      /* of an atomic's address */
-    HCA_EXE_RESOURCES,      /* more Reads and atomics than rra_max */
-    HCA_EXE_TOO_LONG,       /* for the receive WQE */
-    HCA_EXE_ACCESS,         /* R_Key, address or length refused */
-    HCA_EXE_REMOTE_MEMORY,  /* allowed by the R_Key, but not RAM */
-    HCA_EXE_LOCAL_PROT,     /* a scatter entry was refused */
-    HCA_EXE_BAD_WQE,        /* a receive WQE that cannot be */
-    HCA_EXE_BAD_QUEUE,      /* receive queue or its record refused */
-    HCA_EXE_CQ_LOST,        /* the completion could not be written */
+    HCA_EXE_PSN,           /* ahead of what is expected */
+    HCA_EXE_NO_WQE,        /* no receive WQE is posted */
+    HCA_EXE_OPCODE,        /* out of place in a message */
+    HCA_EXE_FORBIDDEN,     /* the QP does not serve the operation */
+    HCA_EXE_LENGTH,        /* of the payload, or of the message */
+    HCA_EXE_ALIGNMENT,     /* of an atomic's address */
+    HCA_EXE_RESOURCES,     /* more Reads and atomics than rra_max */
+    HCA_EXE_TOO_LONG,      /* for the receive WQE */
+    HCA_EXE_ACCESS,        /* R_Key, address or length refused */
+    HCA_EXE_REMOTE_MEMORY, /* allowed by the R_Key, but not RAM */
+    HCA_EXE_LOCAL_PROT,    /* a scatter entry was refused */
+    HCA_EXE_BAD_WQE,       /* a receive WQE that cannot be */
+    HCA_EXE_BAD_QUEUE,     /* receive queue or its record refused */
+    HCA_EXE_CQ_LOST,       /* the completion could not be written */
 } HcaOutcome;
 G_STATIC_ASSERT(HCA_EXE_CQ_LOST + 1 == HCA_NOUTCOMES);
 
@@ -64,10 +64,10 @@ HcaOutcome hca_check_request(const HcaQp *qp, const HcaPacket *packet,
 /* Response codes; the first two are those of table 7.19. */
 typedef enum HcaRwmResp {
     HCA_RWM_VALID,
-    HCA_RWM_INVALID,        /* the WQE has no (more) entries */
-    HCA_RWM_EMPTY,          /* no WQE is posted */
-    HCA_RWM_MALFORMED,      /* the WQE taken into use is no WQE */
-    HCA_RWM_REFUSED,        /* queue memory or record cannot be used */
+    HCA_RWM_INVALID,   /* the WQE has no (more) entries */
+    HCA_RWM_EMPTY,     /* no WQE is posted */
+    HCA_RWM_MALFORMED, /* the WQE taken into use is no WQE */
+    HCA_RWM_REFUSED,   /* queue memory or record cannot be used */
 } HcaRwmResp;
 
 /* Take a WQE into use, if none is: VALID, EMPTY, MALFORMED or REFUSED. */
@@ -122,6 +122,8 @@ void hca_resp_read(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                    bool duplicate);
 void hca_resp_atomic(Hca *hca, HcaQp *qp, uint32_t psn, uint64_t old,
                      bool duplicate);
+/* Send the CNP that is owed, if one is. False: the cable takes none now. */
+bool hca_cnp_send(Hca *hca, HcaQp *qp);
 /* The QP has failed: nothing more is answered, but for a NAK that says so. */
 void hca_resp_abandon(HcaQp *qp);
 

@@ -17,14 +17,15 @@
 /* Which check of 2.4.3.1.2 a WQE failed; the CQE's vendor_err. */
 typedef enum HcaWqeCheck {
     HCA_WQE_GOOD,
-    HCA_WQE_BAD_PLACE,  /* reference outside the send queue */
-    HCA_WQE_UNREADABLE, /* the send queue's memory was refused */
-    HCA_WQE_BAD_OPCODE, /* of no use with this service type */
-    HCA_WQE_BAD_UNITS,  /* units missing, too many or senseless */
-    HCA_WQE_BAD_LENGTH, /* above the message or packet limit */
-    HCA_WQE_BAD_ENTRY,  /* a gather or scatter entry was refused */
+    HCA_WQE_BAD_PLACE,   /* reference outside the send queue */
+    HCA_WQE_UNREADABLE,  /* the send queue's memory was refused */
+    HCA_WQE_BAD_OPCODE,  /* of no use with this service type */
+    HCA_WQE_BAD_UNITS,   /* units missing, too many or senseless */
+    HCA_WQE_BAD_LENGTH,  /* above the message or packet limit */
+    HCA_WQE_BAD_ENTRY,   /* a gather or scatter entry was refused */
+    HCA_WQE_BAD_ADDRESS, /* UD: no source for the address vector */
 } HcaWqeCheck;
-G_STATIC_ASSERT(HCA_WQE_BAD_ENTRY + 1 == HCA_NWQE_CHECKS);
+G_STATIC_ASSERT(HCA_WQE_BAD_ADDRESS + 1 == HCA_NWQE_CHECKS);
 
 /* Why a doorbell was ignored. */
 typedef enum HcaDoorbellError {

@@ -132,14 +132,26 @@ static void parse_atomic(Parser *parser, HcaWqe *wqe)
     }
 }
 
-/* Whether an address vector is of this port, and its source GID there. */
-static bool address_ok(const Hca *hca, uint32_t port)
+/* Where an address vector leads, by link layer. @path->grh is known. */
+static void parse_addresses(const Hca *hca, const struct rdma_hca_ud_unit *unit,
+                            HcaPath *path)
 {
-    HcaGid gid;
+    uint32_t lids = GUINT32_FROM_LE(unit->dlid_slid);
+    uint16_t high = RDMA_HCA_GET(RDMA_HCA_UD_DLID, lids);
+    uint16_t low = RDMA_HCA_GET(RDMA_HCA_UD_SLID, lids);
 
-    return RDMA_HCA_GET(RDMA_HCA_UD_PORT, port) == RDMA_HCA_NUM_PORTS &&
-           (!RDMA_HCA_GET(RDMA_HCA_UD_GRH, port) ||
-            hca_gid(hca, RDMA_HCA_GET(RDMA_HCA_UD_SGID_INDEX, port), &gid));
+    memcpy(path->dgid.raw, unit->dgid, sizeof(path->dgid.raw));
+    if (hca->config.link_layer != HCA_LINK_LAYER_ROCE) {
+        path->dlid = high;
+        path->slid = low;
+    } else if (path->grh) {
+        hca_path_mac(path->dmac, GUINT32_FROM_LE(unit->dmac_h2), high);
+    } else {
+        hca_path_mac(path->dmac, GUINT32_FROM_LE(unit->dmac_h), high);
+        hca_path_mac(path->smac, GUINT32_FROM_LE(unit->smac_h), low);
+        path->sip = GUINT32_FROM_LE(unit->sip);
+        path->dgid = hca_gid_of_ipv4(GUINT32_FROM_LE(unit->dip));
+    }
 }
 
 /* UD_SEG */
@@ -147,22 +159,19 @@ static void parse_ud(const Hca *hca, const HcaQp *qp, Parser *parser,
                      HcaWqe *wqe)
 {
     struct rdma_hca_ud_unit unit;
-    uint32_t port, lids, flow, qkey;
+    uint32_t port, flow, qkey;
 
     if (!take(parser, wqe, &unit, sizeof(unit))) {
         return;
     }
     port = GUINT32_FROM_LE(unit.port);
-    lids = GUINT32_FROM_LE(unit.dlid_slid);
     flow = GUINT32_FROM_LE(unit.flow);
     qkey = GUINT32_FROM_LE(unit.qkey);
-    if (!address_ok(hca, port)) {
+    if (RDMA_HCA_GET(RDMA_HCA_UD_PORT, port) != RDMA_HCA_NUM_PORTS) {
         fail(wqe, RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_UNITS);
         return;
     }
     wqe->path = (HcaPath) {
-        .dlid = RDMA_HCA_GET(RDMA_HCA_UD_DLID, lids),
-        .slid = RDMA_HCA_GET(RDMA_HCA_UD_SLID, lids),
         .sl = RDMA_HCA_GET(RDMA_HCA_UD_SL, port),
         .grh = RDMA_HCA_GET(RDMA_HCA_UD_GRH, port),
         .sgid_index = RDMA_HCA_GET(RDMA_HCA_UD_SGID_INDEX, port),
@@ -170,7 +179,11 @@ static void parse_ud(const Hca *hca, const HcaQp *qp, Parser *parser,
         .tclass = RDMA_HCA_GET(RDMA_HCA_QPC_TCLASS, flow),
         .flow_label = RDMA_HCA_GET(RDMA_HCA_QPC_FLOW_LABEL, flow),
     };
-    memcpy(wqe->path.dgid.raw, unit.dgid, sizeof(wqe->path.dgid.raw));
+    parse_addresses(hca, &unit, &wqe->path);
+    if (!hca->addressing->can_reach(hca, &wqe->path)) {
+        fail(wqe, RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_ADDRESS);
+        return;
+    }
     wqe->dqpn = GUINT32_FROM_LE(unit.dqpn) & RDMA_HCA_QPN_MASK;
     /* The high bit asks for the QP's own (IBA 10.2.5). */
     wqe->qkey = qkey >> 31 ? qp->qkey : qkey;

@@ -6,7 +6,7 @@
 #define CMD_TIME_NS (10 * NS_PER_S)
 #define LOG_EQ_SIZE 7
 #define ICM_CHUNK_PAGES 16
-#define ROUND_UP_PAGES(size) \
+#define ROUND_UP_PAGES(size)                                                   \
     (((size) + HOST_PAGE_SIZE - 1) / HOST_PAGE_SIZE * HOST_PAGE_SIZE)
 
 #define GET_BE(mask, word) RDMA_HCA_GET(mask, GUINT32_FROM_BE(word))
@@ -54,8 +54,7 @@ static uint8_t cmd_wait_event(Driver *drv, uint64_t *out)
 {
     CmdWait wait = { .drv = drv };
 
-    g_assert_true(lab_wait(drv->host->lab, cmd_event_came, &wait,
-                           CMD_TIME_NS));
+    g_assert_true(lab_wait(drv->host->lab, cmd_event_came, &wait, CMD_TIME_NS));
     g_assert_cmphex(GUINT32_FROM_LE(wait.eqe.cmd.token), ==, drv->token);
     g_assert_true(hcr_ready(drv));
     if (out) {
@@ -72,8 +71,7 @@ static uint8_t cmd_wait_go(Driver *drv, uint64_t *out)
         *out = (uint64_t)hcr_read(drv, RDMA_HCA_HCR_OUT_PARAM_H) << 32 |
                hcr_read(drv, RDMA_HCA_HCR_OUT_PARAM_L);
     }
-    return RDMA_HCA_GET(RDMA_HCA_HCR_STATUS,
-                        hcr_read(drv, RDMA_HCA_HCR_CTRL));
+    return RDMA_HCA_GET(RDMA_HCA_HCR_STATUS, hcr_read(drv, RDMA_HCA_HCR_CTRL));
 }
 
 uint8_t driver_cmd(Driver *drv, uint16_t op, uint64_t in_param,
@@ -105,8 +103,7 @@ uint8_t driver_cmd_in(Driver *drv, uint16_t op, const void *inbox, size_t len,
     g_assert_cmpuint(len, <=, RDMA_HCA_MAILBOX_SIZE);
     host_fill(drv->host, drv->mbox_in, 0, RDMA_HCA_MAILBOX_SIZE);
     host_write(drv->host, drv->mbox_in, inbox, len);
-    return driver_cmd(drv, op, drv->mbox_in, in_modifier, op_modifier, 0,
-                      NULL);
+    return driver_cmd(drv, op, drv->mbox_in, in_modifier, op_modifier, 0, NULL);
 }
 
 uint8_t driver_cmd_out(Driver *drv, uint16_t op, void *outbox, size_t len,
@@ -216,11 +213,9 @@ static void init_hca(Driver *drv)
     init_base(&init.qpc_base_h, &init.qpc_base_l, &icm[ICM_QPC], log_qps);
     init_base(&init.cqc_base_h, &init.cqc_base_l, &icm[ICM_CQC], log_cqs);
     init_base(&init.eqc_base_h, &init.eqc_base_l, &icm[ICM_EQC], log_eqs);
-    init_base(&init.mpt_base_h, &init.mpt_base_l, &icm[ICM_MPT],
-              drv->log_mpts);
+    init_base(&init.mpt_base_h, &init.mpt_base_l, &icm[ICM_MPT], drv->log_mpts);
     init_base(&init.mtt_base_h, &init.mtt_base_l, &icm[ICM_MTT], 0);
-    must(driver_cmd_in(drv, RDMA_HCA_CMD_INIT_HCA, &init, sizeof(init), 0,
-                       0));
+    must(driver_cmd_in(drv, RDMA_HCA_CMD_INIT_HCA, &init, sizeof(init), 0, 0));
 }
 
 /* The numbers that are free: all MPTs but the reserved, all MTTs. */
@@ -259,7 +254,8 @@ static const uint64_t eq_mask[NUM_EQS] = {
                  UINT64_C(1) << RDMA_HCA_EVENT_EQ_OVERFLOW |
                  UINT64_C(1) << RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR |
                  UINT64_C(1) << RDMA_HCA_EVENT_WQ_ACCESS_ERROR |
-                 UINT64_C(1) << RDMA_HCA_EVENT_LAST_WQE_REACHED,
+                 UINT64_C(1) << RDMA_HCA_EVENT_LAST_WQE_REACHED |
+                 UINT64_C(1) << RDMA_HCA_EVENT_CONGESTION,
     [EQ_CMD] = UINT64_C(1) << RDMA_HCA_EVENT_CMD,
 };
 
@@ -313,6 +309,70 @@ static void check_interface(Driver *drv)
     g_assert_cmphex(GUINT32_FROM_BE(fw.magic), ==, RDMA_HCA_FW_MAGIC);
     g_assert_cmpuint(GUINT32_FROM_BE(fw.interface_version), ==,
                      RDMA_HCA_INTERFACE_VERSION);
+    drv->roce = GUINT32_FROM_BE(fw.features) & RDMA_HCA_FEATURE_ETH;
+}
+
+uint8_t driver_set_gid(Driver *drv, unsigned index, const Gid *gid)
+{
+    struct rdma_hca_gid_entry entry = { 0 };
+
+    if (index < NUM_GIDS) {
+        drv->gid[index] = gid ? *gid : (Gid) { 0 };
+    }
+    if (gid) {
+        memcpy(entry.gid, gid->gid, sizeof(entry.gid));
+        entry.type_vlan = PREP_BE(RDMA_HCA_GID_TYPE,
+                                  RDMA_HCA_GID_TYPE_ROCE_V2) |
+                          PREP_BE(RDMA_HCA_GID_HAS_VLAN, gid->vlan != 0) |
+                          PREP_BE(RDMA_HCA_GID_VLAN, gid->vlan);
+        memcpy(&entry.mac_h, gid->mac, sizeof(gid->mac));
+    }
+    return driver_cmd_in(drv, RDMA_HCA_CMD_SET_GID, &entry, sizeof(entry),
+                         index, 0);
+}
+
+/* What interfaces of a machine would have, by the port's GUID and MAC. */
+static void set_default_gids(Driver *drv)
+{
+    static const uint8_t address[NUM_GIDS][16] = {
+        [GID_IPV4] = { [10] = 0xff, [11] = 0xff, [12] = 10 },
+        [GID_IPV6] = { 0xfd },
+        [GID_VLAN_IPV4] = { [10] = 0xff, [11] = 0xff, [12] = 10, [13] = 5 },
+        [GID_VLAN_IPV6] = { 0xfd, 5 },
+    };
+    struct rdma_hca_port port;
+
+    must(driver_cmd_out(drv, RDMA_HCA_CMD_QUERY_PORT, &port, sizeof(port), 1,
+                        0));
+    for (unsigned i = 0; i < NUM_GIDS; i++) {
+        Gid gid = { .vlan = i >= GID_VLAN_IPV4 ? VLAN_ID : 0 };
+
+        memcpy(gid.mac, &port.mac_h, sizeof(gid.mac));
+        memcpy(gid.gid, address[i], sizeof(gid.gid));
+        gid.gid[15] = 1 + drv->host->side;
+        if (i == GID_LINK_LOCAL) {
+            memcpy(gid.gid, &port.gid_prefix_h, sizeof(gid.gid));
+        }
+        must(driver_set_gid(drv, i, &gid));
+    }
+}
+
+uint8_t driver_write_mgm(Driver *drv, unsigned index, const uint8_t *mgid,
+                         const Qp *const *qp, unsigned n)
+{
+    union {
+        struct rdma_hca_mgm mgm;
+        uint8_t bytes[RDMA_HCA_MGM_SIZE];
+    } box = { .bytes = { 0 } };
+
+    g_assert_cmpuint(n, <=, RDMA_HCA_MGM_MAX_QPS);
+    memcpy(box.mgm.mgid, mgid, sizeof(box.mgm.mgid));
+    box.mgm.count = GUINT32_TO_BE(n);
+    for (unsigned i = 0; i < n; i++) {
+        box.mgm.qpn[i] = GUINT32_TO_BE(qp[i]->qpn);
+    }
+    return driver_cmd_in(drv, RDMA_HCA_CMD_WRITE_MGM, &box, sizeof(box), index,
+                         0);
 }
 
 static void mr_free(gpointer data)
@@ -349,6 +409,9 @@ Driver *driver_new(Host *host)
         eq_init(drv, i);
     }
     must(driver_cmd(drv, RDMA_HCA_CMD_INIT_IB, 0, 1, 0, 0, NULL));
+    if (drv->roce) {
+        set_default_gids(drv);
+    }
     return drv;
 }
 
@@ -446,8 +509,7 @@ static bool take_eqe(Driver *drv, Eq *eq, struct rdma_hca_eqe *eqe)
 
 static void eq_doorbell(Driver *drv, const Eq *eq)
 {
-    host_bar0_write(drv->host,
-                    RDMA_HCA_EQ_DB + eq->eqn * RDMA_HCA_EQ_DB_STRIDE,
+    host_bar0_write(drv->host, RDMA_HCA_EQ_DB + eq->eqn * RDMA_HCA_EQ_DB_STRIDE,
                     RDMA_HCA_EQ_DB_ARM | (eq->ci & RDMA_HCA_EQ_DB_CI));
 }
 
@@ -541,10 +603,10 @@ static void write_mtt(Mr *mr)
         for (unsigned i = 0; i < n; i++) {
             uint64_t bus = mr->page[done + i];
 
-            mbox->entry[RDMA_HCA_MTT_SLOT(i)].addr_h =
-                GUINT32_TO_BE(RDMA_HCA_HI32(bus));
-            mbox->entry[RDMA_HCA_MTT_SLOT(i)].addr_l =
-                GUINT32_TO_BE(RDMA_HCA_LO32(bus));
+            mbox->entry[RDMA_HCA_MTT_SLOT(i)].addr_h = GUINT32_TO_BE(
+                RDMA_HCA_HI32(bus));
+            mbox->entry[RDMA_HCA_MTT_SLOT(i)].addr_l = GUINT32_TO_BE(
+                RDMA_HCA_LO32(bus));
         }
         must(driver_cmd_in(mr->drv, RDMA_HCA_CMD_WRITE_MTT, mbox,
                            RDMA_HCA_MAILBOX_SIZE, n, 0));
@@ -556,8 +618,7 @@ static void write_mtt(Mr *mr)
 static void write_mpt(Mr *mr, uint32_t access)
 {
     struct rdma_hca_mpt mpt = {
-        .flags = GUINT32_TO_BE(RDMA_HCA_MPT_MIO | RDMA_HCA_MPT_REGION |
-                               access),
+        .flags = GUINT32_TO_BE(RDMA_HCA_MPT_MIO | RDMA_HCA_MPT_REGION | access),
         .page_size = GUINT32_TO_BE(mr->page_shift -
                                    RDMA_HCA_MPT_PAGE_SHIFT_MIN),
         .key = GUINT32_TO_BE(mr->key),
@@ -619,8 +680,7 @@ Mr *mr_new_repeated(Driver *drv, uint32_t pd, uint64_t va, uint64_t len,
     return mr_make(drv, pd, va, len, access, 16, true);
 }
 
-Mr *mr_new(Driver *drv, uint32_t pd, uint64_t va, uint64_t len,
-           uint32_t access)
+Mr *mr_new(Driver *drv, uint32_t pd, uint64_t va, uint64_t len, uint32_t access)
 {
     return mr_new_pages(drv, pd, va, len, access, 12);
 }
@@ -629,8 +689,8 @@ uint8_t mr_deregister(Mr *mr)
 {
     MttRange range = { mr->mtt, mr->npages };
     uint32_t index = mr->key & ((1u << mr->drv->log_mpts) - 1);
-    uint8_t status = driver_cmd(mr->drv, RDMA_HCA_CMD_HW2SW_MPT, 0, index, 0,
-                                0, NULL);
+    uint8_t status = driver_cmd(mr->drv, RDMA_HCA_CMD_HW2SW_MPT, 0, index, 0, 0,
+                                NULL);
 
     if (status == RDMA_HCA_STAT_OK) {
         mr->registered = false;
@@ -669,8 +729,7 @@ void mr_read(Mr *mr, uint64_t offset, void *buf, size_t len)
 void mr_write(Mr *mr, uint64_t offset, const void *buf, size_t len)
 {
     g_assert_cmpuint(len, <=, mr->len - offset);
-    for (size_t n; len; offset += n, buf = (const uint8_t *)buf + n,
-                        len -= n) {
+    for (size_t n; len; offset += n, buf = (const uint8_t *)buf + n, len -= n) {
         n = in_page(mr, offset, len);
         host_write(mr->drv->host, mr_bus(mr, offset), buf, n);
     }
@@ -801,8 +860,8 @@ void cq_update_ci(Cq *cq)
 
 static uint64_t cqe_at(const Cq *cq, uint32_t index)
 {
-    return cq->start + ring_slot(cq->mr, cq->log_size, index,
-                                 RDMA_HCA_CQE_SIZE);
+    return cq->start +
+           ring_slot(cq->mr, cq->log_size, index, RDMA_HCA_CQE_SIZE);
 }
 
 static bool cqe_read(Cq *cq, uint32_t index, struct rdma_hca_cqe *cqe)
@@ -876,7 +935,7 @@ static uint64_t ring_complete(Ring *ring, uint32_t offset)
 bool cq_poll(Cq *cq, Wc *wc)
 {
     struct rdma_hca_cqe cqe;
-    uint32_t ctrl;
+    uint32_t ctrl, path;
     Qp *qp;
 
     if (!cqe_read(cq, cq->ci, &cqe)) {
@@ -887,15 +946,22 @@ bool cq_poll(Cq *cq, Wc *wc)
     cq_update_ci(cq);
 
     ctrl = GUINT32_FROM_LE(cqe.ctrl);
+    path = GUINT32_FROM_LE(cqe.rlid_path);
     *wc = (Wc) {
         .qpn = GUINT32_FROM_LE(cqe.my_qpn),
         .is_send = RDMA_HCA_GET(RDMA_HCA_CQE_IS_SEND, ctrl),
         .opcode = RDMA_HCA_GET(RDMA_HCA_CQE_OPCODE, ctrl),
         .rqpn = GUINT32_FROM_LE(cqe.rqpn),
-        .rlid = RDMA_HCA_GET(RDMA_HCA_CQE_RLID,
-                             GUINT32_FROM_LE(cqe.rlid_path)),
-        .grh = RDMA_HCA_GET(RDMA_HCA_CQE_GRH, GUINT32_FROM_LE(cqe.rlid_path)),
+        .grh = RDMA_HCA_GET(RDMA_HCA_CQE_GRH, path),
+        .sl = RDMA_HCA_GET(RDMA_HCA_CQE_SL, path),
     };
+    if (cq->drv->roce) {
+        wc->has_vlan = RDMA_HCA_GET(RDMA_HCA_CQE_HAS_VLAN, path);
+        wc->vlan = RDMA_HCA_GET(RDMA_HCA_CQE_VLAN, path);
+        wc->ipv4 = RDMA_HCA_GET(RDMA_HCA_CQE_IPV4, path);
+    } else {
+        wc->rlid = RDMA_HCA_GET(RDMA_HCA_CQE_RLID, path);
+    }
     if (wc->opcode == RDMA_HCA_OPCODE_INVALID) {
         uint32_t err = GUINT32_FROM_LE(cqe.err);
 
@@ -1091,12 +1157,49 @@ uint8_t qp_to_init(Qp *qp, const QpAttr *attr)
     return qp_modify(qp, RDMA_HCA_CMD_RST2INIT_QPEE, &qpc);
 }
 
-static void put_path(struct rdma_hca_qpc *qpc, const QpAttr *attr)
+/* A MAC's first four bytes and its last two. */
+static uint32_t mac_high(const uint8_t *mac)
 {
-    qpc->dlid_slid = PREP_BE(RDMA_HCA_QPC_DLID, attr->dlid);
-    qpc->sl_tclass_flowlabel = PREP_BE(RDMA_HCA_QPC_SL, attr->sl);
+    return (uint32_t)mac[0] << 24 | mac[1] << 16 | mac[2] << 8 | mac[3];
+}
+
+static uint16_t mac_low(const uint8_t *mac)
+{
+    return mac[4] << 8 | mac[5];
+}
+
+static void put_roce_path(struct rdma_hca_qpc *qpc, const RocePath *path)
+{
+    qpc->dlid_slid = PREP_BE(RDMA_HCA_QPC_DLID, mac_low(path->dmac));
+    qpc->dmac_h = GUINT32_TO_BE(mac_high(path->dmac));
+    if (path->document) {
+        qpc->dlid_slid |= PREP_BE(RDMA_HCA_QPC_SLID, mac_low(path->smac));
+        qpc->smac_h = GUINT32_TO_BE(mac_high(path->smac));
+        qpc->sip = GUINT32_TO_BE(path->sip);
+        qpc->dip = GUINT32_TO_BE(path->dip);
+    }
+    qpc->ackto_path |= PREP_BE(RDMA_HCA_QPC_SGID_INDEX, path->sgid_index);
+}
+
+static uint8_t hop_limit(const RocePath *path)
+{
+    return path->hop_limit ? path->hop_limit : 64;
+}
+
+static void put_path(const Driver *drv, struct rdma_hca_qpc *qpc,
+                     const QpAttr *attr)
+{
+    if (drv->roce) {
+        put_roce_path(qpc, &attr->roce);
+    } else {
+        qpc->dlid_slid = PREP_BE(RDMA_HCA_QPC_DLID, attr->dlid);
+    }
+    qpc->sl_tclass_flowlabel = PREP_BE(RDMA_HCA_QPC_SL, attr->sl) |
+                               PREP_BE(RDMA_HCA_QPC_TCLASS, attr->tclass) |
+                               PREP_BE(RDMA_HCA_QPC_FLOW_LABEL,
+                                       attr->roce.flow_label);
     qpc->rnr_retry_path |= PREP_BE(RDMA_HCA_QPC_GRH, attr->grh);
-    qpc->ackto_path |= PREP_BE(RDMA_HCA_QPC_HOP_LIMIT, 64);
+    qpc->ackto_path |= PREP_BE(RDMA_HCA_QPC_HOP_LIMIT, hop_limit(&attr->roce));
     memcpy(qpc->rgid, attr->dgid, sizeof(attr->dgid));
 }
 
@@ -1117,7 +1220,7 @@ uint8_t qp_to_rtr(Qp *qp, const QpAttr *attr)
     qpc.mtu_msgmax_sz = PREP_BE(RDMA_HCA_QPC_MTU, attr->mtu) |
                         PREP_BE(RDMA_HCA_QPC_MSGMAX, 31);
     qpc.remote_qpn = GUINT32_TO_BE(attr->dest_qpn);
-    put_path(&qpc, attr);
+    put_path(qp->drv, &qpc, attr);
     qpc.params1 = PREP_BE(RDMA_HCA_QPC_RRA_MAX, attr->max_dest_rd_atomic);
     qpc.rnr_nextrecvpsn = PREP_BE(RDMA_HCA_QPC_PSN, attr->rq_psn) |
                           PREP_BE(RDMA_HCA_QPC_MIN_RNR_TIMER,
@@ -1203,6 +1306,63 @@ unsigned qp_state(Qp *qp)
     return GET_BE(RDMA_HCA_QPC_STATE, qpc.flags);
 }
 
+/* The addresses of the peer's table entry. */
+static void roce_path_to(RocePath *path, bool *grh, uint8_t *dgid,
+                         const Driver *from, const Driver *to)
+{
+    const Gid *source, *dest;
+
+    *grh = !path->document;
+    if (path->document) {
+        path->sgid_index = GID_IPV4;
+    }
+    source = &from->gid[path->sgid_index];
+    dest = &to->gid[path->sgid_index];
+    memcpy(dgid, dest->gid, sizeof(dest->gid));
+    memcpy(path->dmac, dest->mac, sizeof(path->dmac));
+    memcpy(path->smac, source->mac, sizeof(path->smac));
+    path->sip = mac_high(source->gid + 12);
+    path->dip = mac_high(dest->gid + 12);
+}
+
+void qp_attr_to(QpAttr *attr, const Driver *from, const Driver *to)
+{
+    if (from->roce) {
+        roce_path_to(&attr->roce, &attr->grh, attr->dgid, from, to);
+    } else {
+        attr->dlid = to->host->config.lid;
+    }
+}
+
+void ud_address_to(UdAddress *ud, const Driver *from, const Driver *to)
+{
+    if (from->roce) {
+        roce_path_to(&ud->roce, &ud->grh, ud->dgid, from, to);
+    } else {
+        ud->dlid = to->host->config.lid;
+    }
+}
+
+/* RFC 1112, 6.4; RFC 2464, 7. */
+void ud_address_to_group(UdAddress *ud, const uint8_t *mgid)
+{
+    uint8_t *mac = ud->roce.dmac;
+
+    ud->grh = true;
+    ud->dqpn = 0xffffff;
+    memcpy(ud->dgid, mgid, sizeof(ud->dgid));
+    if (mgid[0] == 0xff) {
+        mac[0] = mac[1] = 0x33;
+        memcpy(mac + 2, mgid + 12, 4);
+    } else {
+        mac[0] = 0x01;
+        mac[1] = 0x00;
+        mac[2] = 0x5e;
+        mac[3] = mgid[13] & 0x7f;
+        memcpy(mac + 4, mgid + 14, 2);
+    }
+}
+
 void qp_connect(Qp *a, Qp *b, const QpAttr *attr)
 {
     Qp *qp[2] = { a, b };
@@ -1215,7 +1375,7 @@ void qp_connect(Qp *a, Qp *b, const QpAttr *attr)
             break;
         }
         own.dest_qpn = peer->qpn;
-        own.dlid = peer->drv->host->config.lid;
+        qp_attr_to(&own, qp[i]->drv, peer->drv);
         if (i) {
             own.sq_psn = attr->rq_psn;
             own.rq_psn = attr->sq_psn;
@@ -1270,20 +1430,47 @@ void driver_gid(const Driver *drv, uint8_t gid[16])
     memcpy(gid, half, sizeof(half));
 }
 
-static void put_ud(GByteArray *wqe, const UdAddress *ud)
+static void put_roce_ud(struct rdma_hca_ud_unit *unit, const UdAddress *ud)
+{
+    const RocePath *path = &ud->roce;
+    uint32_t low = RDMA_HCA_PREP(RDMA_HCA_UD_DLID, mac_low(path->dmac));
+
+    if (path->document) {
+        low |= RDMA_HCA_PREP(RDMA_HCA_UD_SLID, mac_low(path->smac));
+        unit->smac_h = GUINT32_TO_LE(mac_high(path->smac));
+        unit->dmac_h = GUINT32_TO_LE(mac_high(path->dmac));
+        unit->sip = GUINT32_TO_LE(path->sip);
+        unit->dip = GUINT32_TO_LE(path->dip);
+    } else {
+        memcpy(unit->dgid, ud->dgid, sizeof(unit->dgid));
+        unit->dmac_h2 = GUINT32_TO_LE(mac_high(path->dmac));
+    }
+    unit->dlid_slid = GUINT32_TO_LE(low);
+}
+
+static void put_ud(const Driver *drv, GByteArray *wqe, const UdAddress *ud)
 {
     struct rdma_hca_ud_unit unit = {
-        .port = GUINT32_TO_LE(RDMA_HCA_PREP(RDMA_HCA_UD_PORT, 1) |
-                              RDMA_HCA_PREP(RDMA_HCA_UD_SL, ud->sl) |
-                              RDMA_HCA_PREP(RDMA_HCA_UD_HOP_LIMIT, 64) |
-                              RDMA_HCA_PREP(RDMA_HCA_UD_GRH, ud->grh)),
-        .dlid_slid = GUINT32_TO_LE(
-            RDMA_HCA_PREP(RDMA_HCA_UD_DLID, ud->dlid)),
+        .port = GUINT32_TO_LE(
+            RDMA_HCA_PREP(RDMA_HCA_UD_PORT, 1) |
+            RDMA_HCA_PREP(RDMA_HCA_UD_SL, ud->sl) |
+            RDMA_HCA_PREP(RDMA_HCA_UD_HOP_LIMIT, hop_limit(&ud->roce)) |
+            RDMA_HCA_PREP(RDMA_HCA_UD_SGID_INDEX, ud->roce.sgid_index) |
+            RDMA_HCA_PREP(RDMA_HCA_UD_GRH, ud->grh)),
+        .flow = GUINT32_TO_LE(
+            RDMA_HCA_PREP(RDMA_HCA_QPC_TCLASS, ud->tclass) |
+            RDMA_HCA_PREP(RDMA_HCA_QPC_FLOW_LABEL, ud->roce.flow_label)),
         .dqpn = GUINT32_TO_LE(ud->dqpn),
         .qkey = GUINT32_TO_LE(ud->qkey),
     };
 
-    memcpy(unit.dgid, ud->dgid, sizeof(unit.dgid));
+    if (drv->roce) {
+        put_roce_ud(&unit, ud);
+    } else {
+        unit.dlid_slid = GUINT32_TO_LE(
+            RDMA_HCA_PREP(RDMA_HCA_UD_DLID, ud->dlid));
+        memcpy(unit.dgid, ud->dgid, sizeof(unit.dgid));
+    }
     g_byte_array_append(wqe, (void *)&unit, sizeof(unit));
 }
 
@@ -1301,7 +1488,7 @@ static void put_inline(GByteArray *wqe, const SendWr *wr)
 }
 
 /* All units of a send WQE; its next_unit has no link yet. */
-static GByteArray *build_send(const SendWr *wr)
+static GByteArray *build_send(const Driver *drv, const SendWr *wr)
 {
     GByteArray *wqe = g_byte_array_new();
     struct rdma_hca_next_unit next = { .imm_data = wr->imm_be };
@@ -1312,7 +1499,7 @@ static GByteArray *build_send(const SendWr *wr)
     next.flags = GUINT32_TO_LE(flags);
     g_byte_array_append(wqe, (void *)&next, sizeof(next));
     if (wr->ud) {
-        put_ud(wqe, wr->ud);
+        put_ud(drv, wqe, wr->ud);
     }
     if (has_raddr(wr->opcode)) {
         struct rdma_hca_raddr_unit raddr = {
@@ -1371,18 +1558,17 @@ bool qp_write_send(Qp *qp, const SendWr *wr, unsigned n, uint32_t *low,
     if (n == 0 || n > qp_send_room(qp)) {
         return false;
     }
-    wqe = build_send(wr);
+    wqe = build_send(qp->drv, wr);
     *low = RDMA_HCA_PREP(RDMA_HCA_SEND_DB_SQ_HEAD,
                          slot_offset(ring, ring->head) / RDMA_HCA_WQE_UNIT) |
            (wr->flags & SEND_FENCE ? RDMA_HCA_SEND_DB_FENCE : 0) |
            RDMA_HCA_PREP(RDMA_HCA_SEND_DB_OPCODE, wr->opcode);
     *high = RDMA_HCA_PREP(RDMA_HCA_SEND_DB_QPN, qp->qpn) |
-            RDMA_HCA_PREP(RDMA_HCA_SEND_DB_SIZE,
-                          wqe->len / RDMA_HCA_WQE_UNIT);
+            RDMA_HCA_PREP(RDMA_HCA_SEND_DB_SIZE, wqe->len / RDMA_HCA_WQE_UNIT);
     for (unsigned i = 0; i < n; i++, wqe = next) {
         uint32_t index = ring->head++;
 
-        next = i + 1 < n ? build_send(&wr[i + 1]) : NULL;
+        next = i + 1 < n ? build_send(qp->drv, &wr[i + 1]) : NULL;
         if (next) {
             link_next(wqe, slot_offset(ring, ring->head), &wr[i + 1],
                       next->len);
@@ -1428,11 +1614,10 @@ static void write_recv(Qp *qp, const RecvWr *wr)
     uint32_t index = ring->head++;
     struct rdma_hca_next_unit next = {
         .nda_nop = GUINT32_TO_LE(
-            RDMA_HCA_PREP(RDMA_HCA_NEXT_NDA, slot_offset(ring, ring->head) /
-                                                 RDMA_HCA_WQE_ALIGN)),
-        .nee_nds = GUINT32_TO_LE(
-            RDMA_HCA_PREP(RDMA_HCA_NEXT_NDS,
-                          (1u << ring->log_entry) / RDMA_HCA_WQE_UNIT)),
+            RDMA_HCA_PREP(RDMA_HCA_NEXT_NDA,
+                          slot_offset(ring, ring->head) / RDMA_HCA_WQE_ALIGN)),
+        .nee_nds = GUINT32_TO_LE(RDMA_HCA_PREP(
+            RDMA_HCA_NEXT_NDS, (1u << ring->log_entry) / RDMA_HCA_WQE_UNIT)),
         .flags = GUINT32_TO_LE(RDMA_HCA_WQE_CQ_UPDATE),
     };
 

@@ -22,64 +22,95 @@ typedef struct Qp Qp;
 typedef struct Eq Eq;
 
 /* Access flags of a region for everything. */
-#define ACCESS_ALL (RDMA_HCA_ACCESS_LOCAL_WRITE | \
-                    RDMA_HCA_ACCESS_REMOTE_WRITE | \
-                    RDMA_HCA_ACCESS_REMOTE_READ | \
-                    RDMA_HCA_ACCESS_REMOTE_ATOMIC)
+#define ACCESS_ALL                                                             \
+    (RDMA_HCA_ACCESS_LOCAL_WRITE | RDMA_HCA_ACCESS_REMOTE_WRITE |              \
+     RDMA_HCA_ACCESS_REMOTE_READ | RDMA_HCA_ACCESS_REMOTE_ATOMIC)
 
 /* Which event queue takes what. */
-enum { EQ_COMP, EQ_ASYNC, EQ_CMD, NUM_EQS };
+enum {
+    EQ_COMP,
+    EQ_ASYNC,
+    EQ_CMD,
+    NUM_EQS
+};
 
 struct Eq {
     uint32_t eqn;
     Mr *mr;
     unsigned log_size;
-    uint32_t ci;                /* counts without wrapping */
+    uint32_t ci; /* counts without wrapping */
 };
 
 /* A table in the card's virtual ICM space. */
 typedef struct IcmTable {
     uint64_t base;
     uint64_t size;
-    uint8_t kind;               /* RDMA_HCA_ICM_* */
+    uint8_t kind; /* RDMA_HCA_ICM_* */
 } IcmTable;
 
-enum { ICM_QPC, ICM_CQC, ICM_EQC, ICM_MPT, ICM_MTT, NUM_ICM_TABLES };
+enum {
+    ICM_QPC,
+    ICM_CQC,
+    ICM_EQC,
+    ICM_MPT,
+    ICM_MTT,
+    NUM_ICM_TABLES
+};
+
+/* An entry of a RoCE card's GID table. */
+typedef struct Gid {
+    uint8_t gid[16]; /* IPv4 as ::ffff:a.b.c.d */
+    uint8_t mac[6];
+    uint16_t vlan; /* 0: none */
+} Gid;
+
+/* The entries that driver_new() makes. IPv4 ends in 1 + side. */
+enum {
+    GID_LINK_LOCAL, /* fe80::, of the MAC */
+    GID_IPV4,       /* 10.0.0.x */
+    GID_IPV6,       /* fd00::x */
+    GID_VLAN_IPV4,  /* 10.5.0.x in VLAN_ID */
+    GID_VLAN_IPV6,  /* fd05::x in VLAN_ID */
+    NUM_GIDS
+};
+#define VLAN_ID 5
 
 struct Driver {
     Host *host;
-    struct rdma_hca_dev_lim lim;    /* as it came */
+    bool roce;
+    Gid gid[NUM_GIDS];           /* as written last */
+    struct rdma_hca_dev_lim lim; /* as it came */
     unsigned log_mpts;
-    uint64_t mbox_in;           /* bus addresses */
+    uint64_t mbox_in; /* bus addresses */
     uint64_t mbox_out;
-    bool cmd_events;            /* complete commands by event */
+    bool cmd_events; /* complete commands by event */
     uint16_t token;
     uint32_t next_pd, next_cqn, next_qpn, next_mtt;
-    uint32_t generation;        /* high bits of the next key */
+    uint32_t generation; /* high bits of the next key */
     GArray *free_cqns;
-    GArray *free_mpts;          /* MPT indices */
-    GArray *free_mtts;          /* MttRange */
+    GArray *free_mpts; /* MPT indices */
+    GArray *free_mtts; /* MttRange */
     IcmTable icm[NUM_ICM_TABLES];
-    GArray *icm_pages;          /* bus addresses */
-    uint64_t record_page;       /* of doorbell records */
+    GArray *icm_pages;    /* bus addresses */
+    uint64_t record_page; /* of doorbell records */
     unsigned record_at;
-    uint32_t kernel_pd;         /* of queues and their buffers */
+    uint32_t kernel_pd; /* of queues and their buffers */
     Eq eq[NUM_EQS];
-    GHashTable *qps;            /* by number */
+    GHashTable *qps; /* by number */
     GPtrArray *mrs, *cqs;
-    GQueue events;              /* EQEs of EQ_ASYNC and EQ_COMP not taken */
+    GQueue events; /* EQEs of EQ_ASYNC and EQ_COMP not taken */
 };
 
 /* A registered piece of memory: pages from all over the machine. */
 struct Mr {
     Driver *drv;
-    uint32_t key;               /* L_Key and R_Key */
+    uint32_t key; /* L_Key and R_Key */
     uint32_t pd;
-    uint64_t va;                /* of its first byte */
+    uint64_t va; /* of its first byte */
     uint64_t len;
     unsigned page_shift;
     unsigned npages;
-    uint64_t *page;             /* bus addresses */
+    uint64_t *page; /* bus addresses */
     uint32_t mtt;
     bool registered;
 };
@@ -89,29 +120,29 @@ struct Cq {
     uint32_t cqn;
     uint32_t uar;
     Mr *mr;
-    uint64_t start;             /* of the ring in its region */
+    uint64_t start; /* of the ring in its region */
     unsigned log_size;
-    uint32_t ci;                /* counts without wrapping */
-    uint64_t ci_record;         /* bus address, 0: by doorbell */
+    uint32_t ci;        /* counts without wrapping */
+    uint64_t ci_record; /* bus address, 0: by doorbell */
 };
 
 typedef struct Ring {
     Mr *mr;
     unsigned log_entry;
-    unsigned entries;           /* power of two, 0: no such queue */
-    uint32_t head, tail;        /* posted, completed; without wrapping */
+    unsigned entries;    /* power of two, 0: no such queue */
+    uint32_t head, tail; /* posted, completed; without wrapping */
     uint64_t *wr_id;
 } Ring;
 
 struct Qp {
     Driver *drv;
     uint32_t qpn;
-    uint8_t service;            /* RDMA_HCA_QP_ST_* */
+    uint8_t service; /* RDMA_HCA_QP_ST_* */
     uint32_t uar;
     uint32_t pd;
     Cq *send_cq, *recv_cq;
     Ring sq, rq;
-    uint64_t rq_record;         /* posted count: bus address */
+    uint64_t rq_record; /* posted count: bus address */
 };
 
 typedef struct QpConfig {
@@ -123,14 +154,26 @@ typedef struct QpConfig {
     unsigned log_sq_entry, log_rq_entry;
 } QpConfig;
 
+/* The part of a path that only RoCE has. */
+typedef struct RocePath {
+    bool document; /* the document's addresses, no GRH */
+    uint8_t sgid_index;
+    uint8_t hop_limit; /* 0: 64 */
+    uint32_t flow_label;
+    uint8_t dmac[6], smac[6];
+    uint32_t dip, sip;
+} RocePath;
+
 /* Attributes of ibv_modify_qp() from INIT to RTS. */
 typedef struct QpAttr {
-    uint8_t access;             /* RDMA_HCA_ACCESS_REMOTE_* */
-    uint8_t mtu;                /* IB MTU code */
+    uint8_t access; /* RDMA_HCA_ACCESS_REMOTE_* */
+    uint8_t mtu;    /* IB MTU code */
     uint16_t dlid;
     uint8_t sl;
     bool grh;
     uint8_t dgid[16];
+    uint8_t tclass;
+    RocePath roce;
     uint32_t dest_qpn;
     uint32_t sq_psn, rq_psn;
     uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
@@ -149,7 +192,7 @@ enum {
     SEND_SIGNALED = 1,
     SEND_SOLICITED = 2,
     SEND_FENCE = 4,
-    SEND_INLINE = 8,            /* inline_data, inline_len in place of sge */
+    SEND_INLINE = 8, /* inline_data, inline_len in place of sge */
 };
 
 /* The only GID of the card of @drv. */
@@ -161,19 +204,21 @@ typedef struct UdAddress {
     uint8_t sl;
     bool grh;
     uint8_t dgid[16];
+    uint8_t tclass;
+    RocePath roce;
     uint32_t dqpn;
     uint32_t qkey;
 } UdAddress;
 
 typedef struct SendWr {
     uint64_t wr_id;
-    uint8_t opcode;             /* RDMA_HCA_OPCODE_* */
-    unsigned flags;             /* SEND_* */
+    uint8_t opcode; /* RDMA_HCA_OPCODE_* */
+    unsigned flags; /* SEND_* */
     uint32_t imm_be;
     uint64_t raddr;
     uint32_t rkey;
     uint64_t swap_add, compare;
-    const UdAddress *ud;        /* UD only */
+    const UdAddress *ud; /* UD only */
     const void *inline_data;
     uint32_t inline_len;
     unsigned nsge;
@@ -190,14 +235,17 @@ typedef struct Wc {
     uint64_t wr_id;
     uint32_t qpn;
     bool is_send;
-    uint8_t opcode;             /* as in the CQE */
-    uint8_t syndrome;           /* 0: success */
+    uint8_t opcode;   /* as in the CQE */
+    uint8_t syndrome; /* 0: success */
     uint8_t vendor_err;
     uint32_t byte_len;
     uint32_t imm_be;
     uint32_t rqpn;
-    uint16_t rlid;
+    uint16_t rlid; /* InfiniBand */
     bool grh;
+    uint8_t sl;
+    bool has_vlan, ipv4; /* RoCE */
+    uint16_t vlan;
 } Wc;
 
 /*
@@ -223,6 +271,12 @@ uint8_t driver_cmd_out(Driver *drv, uint16_t op, void *outbox, size_t len,
 
 /* QUERY_PORT's state: an enum ibv_port_state. */
 unsigned driver_port_state(Driver *drv);
+
+/* SET_GID; @gid NULL: empty the entry. */
+uint8_t driver_set_gid(Driver *drv, unsigned index, const Gid *gid);
+/* WRITE_MGM: group @index is @mgid with @n QPs. */
+uint8_t driver_write_mgm(Driver *drv, unsigned index, const uint8_t *mgid,
+                         const Qp *const *qp, unsigned n);
 
 /* The next asynchronous event of @type not taken yet; false: none. */
 bool driver_event(Driver *drv, uint8_t type, struct rdma_hca_eqe *eqe);
@@ -286,8 +340,16 @@ uint8_t qp_sqd_to_rts(Qp *qp);
 uint8_t qp_sqe_to_rts(Qp *qp);
 uint8_t qp_query(Qp *qp, struct rdma_hca_qpc *qpc);
 unsigned qp_state(Qp *qp);
-/* All the way to RTS with each other. @attr: of both, but for QPN and LID. */
+/* All the way to RTS with each other. @attr: of both, but for the peer. */
 void qp_connect(Qp *a, Qp *b, const QpAttr *attr);
+/*
+ * The path from @from to the same entry of the GID table, or LID, of @to; with
+ * roce.document set, from GID_IPV4 to GID_IPV4 the document's way.
+ */
+void qp_attr_to(QpAttr *attr, const Driver *from, const Driver *to);
+void ud_address_to(UdAddress *ud, const Driver *from, const Driver *to);
+/* RoCE: the path to a multicast group. */
+void ud_address_to_group(UdAddress *ud, const uint8_t *mgid);
 
 /* One doorbell for a chain of @n. False: no room (ENOMEM), none posted. */
 bool qp_post_send(Qp *qp, const SendWr *wr, unsigned n);

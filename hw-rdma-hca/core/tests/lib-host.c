@@ -8,8 +8,8 @@
 #include "../../abi/rdma_hca_regs.h"
 #include "lib-cable.h"
 
-#define STEP_NS 100             /* a call of hca_run() takes this long */
-#define MAX_STEPS 500000        /* without coming to rest */
+#define STEP_NS 100      /* a call of hca_run() takes this long */
+#define MAX_STEPS 500000 /* without coming to rest */
 #define PAGES_PER_BLOCK (HOST_BLOCK_SIZE / HOST_PAGE_SIZE)
 
 /* RAM in pieces that are apart for the sanitizer too. */
@@ -17,7 +17,7 @@ typedef struct HostBlock {
     uint8_t *ram;
     uint64_t bus;
     bool rom;
-    uint16_t dirty;             /* one bit a page */
+    uint16_t dirty; /* one bit a page */
 } HostBlock;
 
 uint32_t lab_seed(uint32_t seed)
@@ -31,7 +31,10 @@ uint32_t lab_seed(uint32_t seed)
     return seed;
 }
 
-void lab_config(HcaConfig *config, unsigned side)
+/* Of lab_config(). */
+static HcaLinkLayer link_layer = HCA_LINK_LAYER_IB;
+
+static void small_config(HcaConfig *config, unsigned side)
 {
     hca_config_init(config);
     config->log_qps = 8;
@@ -43,6 +46,88 @@ void lab_config(HcaConfig *config, unsigned side)
     config->lid = 0x10 + side;
     config->guid = UINT64_C(0x0200c0fffe000000) + side;
     config->num_vectors = 8;
+}
+
+void lab_config_roce(HcaConfig *config, unsigned side)
+{
+    static const uint8_t mac[6] = { 0x02, 0x00, 0xc0, 0xff, 0xee };
+
+    small_config(config, side);
+    config->link_layer = HCA_LINK_LAYER_ROCE;
+    memcpy(config->mac, mac, sizeof(mac));
+    config->mac[5] = 0x10 + side;
+    config->log_gids = 4;
+}
+
+void lab_config(HcaConfig *config, unsigned side)
+{
+    if (link_layer == HCA_LINK_LAYER_ROCE) {
+        lab_config_roce(config, side);
+    } else {
+        small_config(config, side);
+    }
+}
+
+typedef struct RoceTest {
+    GTestFunc test;
+    GTestDataFunc data_test; /* or this one, with... */
+    gconstpointer data;
+    gpointer copy; /* of @data, to be freed */
+} RoceTest;
+
+static void roce_test_free(gpointer opaque)
+{
+    RoceTest *test = opaque;
+
+    g_free(test->copy);
+    g_free(test);
+}
+
+static void run_on_roce(gconstpointer opaque)
+{
+    const RoceTest *test = opaque;
+
+    link_layer = HCA_LINK_LAYER_ROCE;
+    if (test->data_test) {
+        test->data_test(test->data);
+    } else {
+        test->test();
+    }
+    link_layer = HCA_LINK_LAYER_IB;
+}
+
+static void add_on_roce(const char *path, const RoceTest *test)
+{
+    g_autofree char *full = g_strconcat("/roce", path, NULL);
+
+    g_test_add_data_func_full(full, g_memdup2(test, sizeof(*test)), run_on_roce,
+                              roce_test_free);
+}
+
+void lab_add_test(const char *path, GTestFunc test)
+{
+    RoceTest roce = { .test = test };
+
+    g_test_add_func(path, test);
+    add_on_roce(path, &roce);
+}
+
+void lab_add_data_test(const char *path, gconstpointer data, GTestDataFunc test)
+{
+    RoceTest roce = { .data_test = test, .data = data };
+
+    g_test_add_data_func(path, data, test);
+    add_on_roce(path, &roce);
+}
+
+void lab_add_case(const char *path, gconstpointer data, size_t size,
+                  GTestDataFunc test)
+{
+    RoceTest roce = { .data_test = test, .copy = g_memdup2(data, size) };
+
+    roce.data = roce.copy;
+    g_test_add_data_func_full(path, g_memdup2(data, size), test, g_free);
+    add_on_roce(path, &roce);
 }
 
 /* ---- memory ---- */
@@ -274,8 +359,7 @@ static void op_timer_mod(void *opaque, int64_t deadline_ns)
     host->deadline = deadline_ns;
 }
 
-static ssize_t op_link_writev(void *opaque, const struct iovec *iov,
-                              int iovcnt)
+static ssize_t op_link_writev(void *opaque, const struct iovec *iov, int iovcnt)
 {
     Host *host = opaque;
 
@@ -285,8 +369,7 @@ static ssize_t op_link_writev(void *opaque, const struct iovec *iov,
     return cable_writev(host->lab, host->side, iov, iovcnt);
 }
 
-static ssize_t op_link_readv(void *opaque, const struct iovec *iov,
-                             int iovcnt)
+static ssize_t op_link_readv(void *opaque, const struct iovec *iov, int iovcnt)
 {
     Host *host = opaque;
 
@@ -307,7 +390,8 @@ static bool op_capture_write(void *opaque, const void *data, size_t len)
 
 static void print_trace(const Host *host, const HcaTrace *trace)
 {
-    fprintf(stderr, "# %" G_GINT64_FORMAT " card %u %s %#x %#" G_GINT64_MODIFIER
+    fprintf(stderr,
+            "# %" G_GINT64_FORMAT " card %u %s %#x %#" G_GINT64_MODIFIER
             "x %#" G_GINT64_MODIFIER "x %#" G_GINT64_MODIFIER "x\n",
             host->lab->now, host->side, hca_trace_name(trace->event),
             trace->qpn, trace->arg[0], trace->arg[1], trace->arg[2]);
@@ -398,6 +482,10 @@ void host_bar0_write(Host *host, uint32_t offset, uint32_t value)
     if (offset >= RDMA_HCA_EQ_DB &&
         offset - RDMA_HCA_EQ_DB < RDMA_HCA_MAX_EQS * RDMA_HCA_EQ_DB_STRIDE) {
         hca_eq_doorbell(host->hca, offset, value);
+        host->kicked = true;
+    } else if (offset >= RDMA_HCA_ETH_DB &&
+               offset - RDMA_HCA_ETH_DB < RDMA_HCA_ETH_DB_SIZE) {
+        hca_eth_doorbell(host->hca, offset, value);
         host->kicked = true;
     } else if (hca_bar0_write(host->hca, offset, value)) {
         host->kicked = true;

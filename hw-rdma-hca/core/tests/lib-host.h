@@ -15,8 +15,8 @@
 #include "../hca.h"
 
 #define HOST_PAGE_SIZE 4096u
-#define HOST_BLOCK_SIZE 65536u      /* RAM lies together only within one */
-#define HOST_MMIO_BASE 0xfe000000u  /* another device's registers */
+#define HOST_BLOCK_SIZE 65536u     /* RAM lies together only within one */
+#define HOST_MMIO_BASE 0xfe000000u /* another device's registers */
 #define HOST_MMIO_SIZE 0x01000000u
 #define HOST_HIGH_BASE (UINT64_C(1) << 32)
 #define HOST_MAX_VECTORS 64
@@ -31,27 +31,27 @@ typedef struct Host Host;
 /* A machine. Bus addresses begin above 0 and have holes; see host_alloc(). */
 struct Host {
     Lab *lab;
-    unsigned side;              /* 0 or 1 */
+    unsigned side; /* 0 or 1 */
     HcaConfig config;
     HcaHostOps ops;
     Hca *hca;
-    GPtrArray *low_blocks;      /* HostBlock below 4 GiB, by number */
+    GPtrArray *low_blocks; /* HostBlock below 4 GiB, by number */
     GPtrArray *high_blocks;
-    GArray *free_pages;         /* bus addresses of single pages */
-    uint64_t bump;              /* next page of the block in use */
+    GArray *free_pages; /* bus addresses of single pages */
+    uint64_t bump;      /* next page of the block in use */
     uint64_t bump_end;
-    bool bump_high;             /* the next block comes from high memory */
-    uint64_t msix[HOST_MAX_VECTORS];    /* messages sent, by vector */
+    bool bump_high;                  /* the next block comes from high memory */
+    uint64_t msix[HOST_MAX_VECTORS]; /* messages sent, by vector */
     uint64_t msix_bad;
-    uint64_t mmio_hits;         /* DMA refused because it met MMIO */
+    uint64_t mmio_hits; /* DMA refused because it met MMIO */
     int64_t deadline;
-    bool kicked;                /* hca_run() has to be called */
+    bool kicked; /* hca_run() has to be called */
     /* Stands for a processor that writes memory just before a link_writev. */
     void (*before_write)(void *opaque);
     void *before_write_opaque;
     GPtrArray *warnings;
-    GByteArray *capture;        /* what the card captured */
-    size_t capture_limit;       /* bytes that it may have: no limit */
+    GByteArray *capture;  /* what the card captured */
+    size_t capture_limit; /* bytes that it may have: no limit */
 };
 
 /* What becomes of a packet on the cable. */
@@ -59,12 +59,12 @@ typedef enum CableFate {
     CABLE_DELIVER,
     CABLE_DROP,
     CABLE_DUPLICATE,
-    CABLE_DELAY,                /* until delay_ns later; others overtake */
+    CABLE_DELAY, /* until delay_ns later; others overtake */
 } CableFate;
 
 /*
- * Sees each packet (LRH to VCRC) that machine @from sends, may change its
- * bytes in place, and decides on its fate.
+ * Sees each packet (LRH to VCRC, or an Ethernet frame) that machine @from
+ * sends, may change its bytes in place, and decides on its fate.
  */
 typedef CableFate CableTap(void *opaque, unsigned from, uint8_t *packet,
                            size_t len);
@@ -75,32 +75,45 @@ typedef void LabListener(void *opaque, unsigned side, const HcaTrace *trace);
 struct Lab {
     uint32_t seed;
     GRand *rand;
-    int64_t now;                /* the clock of both machines, ns */
+    int64_t now; /* the clock of both machines, ns */
     Host host[2];
     /* The cable. */
     bool up;
-    size_t capacity;            /* bytes in flight in each direction */
-    bool short_io;              /* reads and writes are cut at random */
-    GByteArray *pipe[2];        /* written by machine [i], not read yet */
+    size_t capacity;     /* bytes in flight in each direction */
+    bool short_io;       /* reads and writes are cut at random */
+    GByteArray *pipe[2]; /* written by machine [i], not read yet */
     size_t pipe_at[2];
-    bool want_write[2];         /* machine [i] met a full pipe */
-    unsigned reads[2];          /* of machine [i] in this run */
+    bool want_write[2]; /* machine [i] met a full pipe */
+    unsigned reads[2];  /* of machine [i] in this run */
     /* Cutting the stream into packets, when somebody wants to see them. */
     CableTap *tap;
     void *tap_opaque;
-    int64_t delay_ns;           /* of CABLE_DELAY */
+    int64_t delay_ns; /* of CABLE_DELAY */
     GByteArray *unparsed[2];
-    GQueue delayed;             /* CableDelayed, in order of time */
-    uint64_t steps;             /* calls of hca_run() so far */
-    LabListener *listener;      /* see lab_listen() */
+    GQueue delayed;        /* CableDelayed, in order of time */
+    uint64_t steps;        /* calls of hca_run() so far */
+    LabListener *listener; /* see lab_listen() */
     void *listener_opaque;
 };
 
 /* Seed of a test: HCA_SEED, or @seed. Printed for the one who repeats it. */
 uint32_t lab_seed(uint32_t seed);
 
-/* A small card that is quick to set up: every size a few hundred entries. */
+/*
+ * A small card that is quick to set up: every size a few hundred entries. A
+ * RoCE card while a test runs that lab_add_test() has put under /roce.
+ */
 void lab_config(HcaConfig *config, unsigned side);
+/* The same, always as a RoCE card. */
+void lab_config_roce(HcaConfig *config, unsigned side);
+
+/* A test for InfiniBand cards at @path, and for RoCE cards at /roce@path. */
+void lab_add_test(const char *path, GTestFunc test);
+void lab_add_data_test(const char *path, gconstpointer data,
+                       GTestDataFunc test);
+/* The same with a copy of @size bytes of @data. */
+void lab_add_case(const char *path, gconstpointer data, size_t size,
+                  GTestDataFunc test);
 
 /* Two machines with cards after @config[0] and [1] (NULL: lab_config()). */
 Lab *lab_new(uint32_t seed, const HcaConfig *config);

@@ -200,7 +200,7 @@ static void expect_recv(ModelQp *to, const ModelQp *from, uint8_t opcode,
         .has_imm = has_imm(opcode),
         .solicited = solicited,
         .rqpn = from->qp->qpn,
-        .rlid = from->qp->drv->host->config.lid,
+        .rlid = from->qp->drv->roce ? 0 : from->qp->drv->host->config.lid,
         .touched = recv->local,
         .len = written,
         .unknown = unknown,
@@ -442,13 +442,13 @@ static void ud_arrives(const ModelPacket *p)
 {
     const ModelRecv *recv = g_queue_peek_head(&p->to->recvs);
 
-    if (p->grh) {
+    if (p->has_grh) {
         for_pieces(&recv->local, 0, GRH_SIZE, (uint8_t *)p->grh, data_to_image);
     }
     scatter(p, GRH_SIZE);
     expect_recv(p->to, p->from, p->opcode, p->bth_opcode, p->imm_be,
                 p->solicited, GRH_SIZE + p->len, GRH_SIZE + p->len,
-                p->grh ? 0 : GRH_SIZE);
+                p->has_grh ? 0 : GRH_SIZE);
 }
 
 bool model_packet_arrives(const ModelPacket *p)

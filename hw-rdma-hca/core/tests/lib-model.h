@@ -82,7 +82,8 @@ typedef struct ModelPacket {
     uint32_t offset; /* of its payload in the message */
     const uint8_t *payload;
     uint32_t len;
-    const uint8_t *grh; /* 40 bytes, or NULL */
+    bool has_grh; /* UD: 40 bytes come before the payload */
+    uint8_t grh[40];
 } ModelPacket;
 
 /* Numbers at random, quickly. */

@@ -28,8 +28,8 @@ Pair *pair_new_with(uint32_t seed, uint64_t mr_len, const HcaConfig *config,
         pair->pd[i] = pd_new(drv);
         pair->cq[i] = cq_new(drv, LOG_CQ_SIZE, RDMA_HCA_UAR_KERNEL + 1);
         pair->mr[i] = mr_new(drv, pair->pd[i],
-                             UINT64_C(0x7f0000001000) + 0x123 * (i + 1),
-                             mr_len, ACCESS_ALL);
+                             UINT64_C(0x7f0000001000) + 0x123 * (i + 1), mr_len,
+                             ACCESS_ALL);
     }
     lab_run(pair->lab);
     g_assert_true(ports_active(pair));
@@ -39,6 +39,15 @@ Pair *pair_new_with(uint32_t seed, uint64_t mr_len, const HcaConfig *config,
 Pair *pair_new(uint32_t seed, uint64_t mr_len)
 {
     return pair_new_with(seed, mr_len, NULL, NULL, NULL);
+}
+
+Pair *pair_new_roce(uint32_t seed, uint64_t mr_len, CableTap *tap, void *opaque)
+{
+    HcaConfig config[2];
+
+    lab_config_roce(&config[0], 0);
+    lab_config_roce(&config[1], 1);
+    return pair_new_with(seed, mr_len, config, tap, opaque);
 }
 
 void pair_free(Pair *pair)
@@ -142,7 +151,8 @@ void mr_check_image(Mr *mr, const uint8_t *image)
     for (uint64_t i = 0; memcmp(now, image, mr->len) && i < mr->len; i++) {
         if (now[i] != image[i]) {
             g_error("byte %#" G_GINT64_MODIFIER "x of region %#x is %#x, "
-                    "not %#x", i, mr->key, now[i], image[i]);
+                    "not %#x",
+                    i, mr->key, now[i], image[i]);
         }
     }
     g_free(now);

@@ -17,11 +17,14 @@ typedef struct Pair {
     Driver *drv[2];
     uint32_t pd[2];
     Cq *cq[2];
-    Mr *mr[2];                  /* ACCESS_ALL, mr_len bytes */
+    Mr *mr[2]; /* ACCESS_ALL, mr_len bytes */
 } Pair;
 
 /* Everything up, both ports ACTIVE. */
 Pair *pair_new(uint32_t seed, uint64_t mr_len);
+/* The same of RoCE cards. */
+Pair *pair_new_roce(uint32_t seed, uint64_t mr_len, CableTap *tap,
+                    void *opaque);
 /* The same of cards after @config, and with a tap from the start. */
 Pair *pair_new_with(uint32_t seed, uint64_t mr_len, const HcaConfig *config,
                     CableTap *tap, void *opaque);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The classic pcap format, with times in nanoseconds. Packets are records of
- * the Extensible Record Format, type 21 (InfiniBand): Wireshark decodes those
- * as they are, and knows no link type for an InfiniBand packet alone.
+ * The classic pcap format, with times in nanoseconds. InfiniBand packets are
+ * records of the Extensible Record Format, type 21: Wireshark decodes those as
+ * they are, and knows no link type for an InfiniBand packet alone.
  */
 #include <glib.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 #include "lib-pcap.h"
 
 #define MAGIC_NANOSECONDS 0xa1b23c4d
+#define LINKTYPE_ETHERNET 1
 #define LINKTYPE_ERF 197
 #define ERF_TYPE_INFINIBAND 21
 #define ERF_VARYING_LENGTH 0x04
@@ -29,6 +30,7 @@ typedef struct ErfHeader {
 
 struct Pcap {
     FILE *file;
+    uint32_t linktype;
 };
 
 static void put(Pcap *pcap, const void *data, size_t len)
@@ -36,7 +38,7 @@ static void put(Pcap *pcap, const void *data, size_t len)
     g_assert_cmpuint(fwrite(data, 1, len, pcap->file), ==, len);
 }
 
-Pcap *pcap_create(const char *path)
+static Pcap *create(const char *path, uint32_t linktype)
 {
     struct {
         uint32_t magic;
@@ -48,14 +50,25 @@ Pcap *pcap_create(const char *path)
         .major = 2,
         .minor = 4,
         .snaplen = SNAPLEN,
-        .linktype = LINKTYPE_ERF,
+        .linktype = linktype,
     };
     Pcap *pcap = g_new(Pcap, 1);
 
+    pcap->linktype = linktype;
     pcap->file = fopen(path, "wb");
     g_assert_nonnull(pcap->file);
     put(pcap, &header, sizeof(header));
     return pcap;
+}
+
+Pcap *pcap_create(const char *path)
+{
+    return create(path, LINKTYPE_ERF);
+}
+
+Pcap *pcap_create_ethernet(const char *path)
+{
+    return create(path, LINKTYPE_ETHERNET);
 }
 
 void pcap_add(Pcap *pcap, int64_t time_ns, const void *packet, size_t len)
@@ -70,12 +83,11 @@ void pcap_add(Pcap *pcap, int64_t time_ns, const void *packet, size_t len)
         .record_len = GUINT16_TO_BE(sizeof(erf) + len),
         .wire_len = GUINT16_TO_BE(len),
     };
-    uint32_t header[4] = {
-        seconds, ns, sizeof(erf) + len, sizeof(erf) + len,
-    };
+    size_t erf_len = pcap->linktype == LINKTYPE_ERF ? sizeof(erf) : 0;
+    uint32_t header[4] = { seconds, ns, erf_len + len, erf_len + len };
 
     put(pcap, header, sizeof(header));
-    put(pcap, &erf, sizeof(erf));
+    put(pcap, &erf, erf_len);
     put(pcap, packet, len);
 }
 

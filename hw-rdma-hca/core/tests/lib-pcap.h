@@ -12,7 +12,10 @@ typedef struct Pcap Pcap;
 /* Create @path for packets of an IB link. Aborts the test if it cannot. */
 Pcap *pcap_create(const char *path);
 
-/* Add a packet, LRH to VCRC, seen at @time_ns. */
+/* The same for Ethernet frames without FCS. */
+Pcap *pcap_create_ethernet(const char *path);
+
+/* Add a packet, LRH to VCRC, or a frame, seen at @time_ns. */
 void pcap_add(Pcap *pcap, int64_t time_ns, const void *packet, size_t len);
 
 /* Close the file. Aborts the test if not all could be written. */

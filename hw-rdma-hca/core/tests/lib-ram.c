@@ -72,7 +72,7 @@ Ram *ram_new(void)
 {
     Ram *ram = g_new0(Ram, 1);
 
-    ram->ops = (HcaHostOps){
+    ram->ops = (HcaHostOps) {
         .dma_map = dma_map,
         .dma_written = dma_written,
         .msix_notify = msix_notify,

@@ -22,11 +22,11 @@
 #define RAM_VECTORS 32
 
 typedef struct Ram {
-    HcaHostOps ops;             /* opaque is the Ram */
+    HcaHostOps ops; /* opaque is the Ram */
     uint8_t *bytes;
-    uint8_t *dirty;             /* one for each page */
-    uint64_t piece;             /* 64 KiB */
-    uint64_t bump;              /* next page of ram_alloc() */
+    uint8_t *dirty; /* one for each page */
+    uint64_t piece; /* 64 KiB */
+    uint64_t bump;  /* next page of ram_alloc() */
     int64_t now;
     unsigned msix[RAM_VECTORS];
     unsigned msix_bad;

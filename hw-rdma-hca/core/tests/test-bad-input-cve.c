@@ -1144,7 +1144,7 @@ static void test_beyond_one_mailbox(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-#define ADD(path, test) g_test_add_func("/bad-input/cve/" path, test)
+#define ADD(path, test) lab_add_test("/bad-input/cve/" path, test)
     ADD("leak-on-unplug", test_leak_on_unplug);
     ADD("leak-on-unplug/no-dma", test_no_dma_on_reset);
     ADD("sge-count/send", test_sge_count);

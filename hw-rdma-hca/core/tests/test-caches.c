@@ -17,14 +17,14 @@ enum {
     REGIONS = 3000,
     MAX_LEN = 10000,
     ROUNDS = 1500,
-    BATCH = 8,                  /* work requests of a round */
+    BATCH = 8, /* work requests of a round */
 };
 
 typedef struct Work {
     Pair *pair;
-    GRand *rand;                /* of the test alone: alike in both runs */
+    GRand *rand; /* of the test alone: alike in both runs */
     Mr *mr[2][REGIONS];
-    uint64_t serial;            /* of the last region made */
+    uint64_t serial; /* of the last region made */
     Qp *qp[2];
 } Work;
 
@@ -115,7 +115,8 @@ static void check_equal(const Part *a, const Part *b, uint32_t len)
 static void do_round(Work *work)
 {
     static const uint8_t opcode[] = {
-        RDMA_HCA_OPCODE_RDMA_WRITE, RDMA_HCA_OPCODE_RDMA_READ,
+        RDMA_HCA_OPCODE_RDMA_WRITE,
+        RDMA_HCA_OPCODE_RDMA_READ,
         RDMA_HCA_OPCODE_SEND,
     };
     Part near[BATCH], far[BATCH];
@@ -133,15 +134,19 @@ static void do_round(Work *work)
         fill_part(work, op == RDMA_HCA_OPCODE_RDMA_READ ? &far[n] : &near[n],
                   len[n]);
         sge[n] = mr_sge(near[n].mr, near[n].at, len[n]);
-        wr[n] = (SendWr) { .wr_id = n, .opcode = op, .flags = SEND_SIGNALED,
+        wr[n] = (SendWr) { .wr_id = n,
+                           .opcode = op,
+                           .flags = SEND_SIGNALED,
                            .raddr = far[n].mr->va + far[n].at,
                            .rkey = far[n].mr->key,
-                           .nsge = 1, .sge = &sge[n] };
+                           .nsge = 1,
+                           .sge = &sge[n] };
         if (op == RDMA_HCA_OPCODE_SEND) {
             Sge to = mr_sge(far[n].mr, far[n].at, len[n]);
 
-            g_assert_true(qp_post_recv(work->qp[1], &(RecvWr) {
-                .wr_id = n, .nsge = 1, .sge = &to }, 1));
+            g_assert_true(qp_post_recv(
+                work->qp[1], &(RecvWr) { .wr_id = n, .nsge = 1, .sge = &to },
+                1));
         }
     }
     g_assert_true(qp_post_send(work->qp[0], wr, BATCH));
@@ -167,9 +172,9 @@ static void report(const char *cache, const HcaTptCacheCounters *counters)
 {
     uint64_t all = counters->hits + counters->misses;
 
-    g_test_message("%s: %" PRIu64 " look-ups, %.2f %% hit, %" PRIu64
-                   " written back", cache, all, 100.0 * counters->hits / all,
-                   counters->write_backs);
+    g_test_message(
+        "%s: %" PRIu64 " look-ups, %.2f %% hit, %" PRIu64 " written back",
+        cache, all, 100.0 * counters->hits / all, counters->write_backs);
 }
 
 /* All the work with caches of this size; what the memory is afterwards. */
@@ -219,6 +224,6 @@ static void test_same_data(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/caches/5.5/same-data", test_same_data);
+    lab_add_test("/caches/5.5/same-data", test_same_data);
     return g_test_run();
 }

@@ -4,8 +4,9 @@
  * against what passed the cable.
  *
  * The packets of two cards on a cable with all faults are left in $HCA_CAPTURE,
- * or in rdma-hca.pcapng in the build folder of the tests or the system's
- * temporary folder, for scripts/check-capture.
+ * or in rdma-hca.pcapng (of RoCE cards: rdma-hca-roce.pcapng) in the build
+ * folder of the tests or the system's temporary folder, for
+ * scripts/check-capture. With $HCA_CAPTURE, name one of the two by -p.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "../link/link.h"
 #include "../wire/bytes.h"
 #include "../wire/wire.h"
+#include "lib-nic.h"
 #include "lib-pair.h"
 
 #define SECTION 0x0a0d0d0a
@@ -461,6 +463,7 @@ static void exchange(Pair *pair, Qp *qp[2], unsigned rounds)
 
 typedef struct Cable {
     Pair *pair;
+    HcaCaptureLinkType link_type;
     GPtrArray *seen[2];
     Qp *qp[2];
 } Cable;
@@ -472,6 +475,8 @@ static void cable_init(Cable *c, uint32_t seed)
             (GDestroyNotify)g_bytes_unref);
     }
     c->pair = pair_new_with(seed, 32768, NULL, keep, c->seen);
+    c->link_type = c->pair->drv[0]->roce ? HCA_CAPTURE_ETHERNET
+                                         : HCA_CAPTURE_IB;
     pair_connect(c->pair, NULL, c->qp);
 }
 
@@ -493,8 +498,7 @@ static void test_cards(void)
     }
     exchange(c.pair, c.qp, 10);
     for (unsigned i = 0; i < 2; i++) {
-        GArray *records = read_file(c.pair->lab->host[i].capture,
-                                    HCA_CAPTURE_IB);
+        GArray *records = read_file(c.pair->lab->host[i].capture, c.link_type);
         unsigned n[2] = { 0 };
 
         for (unsigned r = 0; r < records->len; r++) {
@@ -518,12 +522,12 @@ static void test_cards(void)
 }
 
 static const char *const actions[HCA_FAULT_NACTIONS] = {
-    "drop", "duplicate", "reorder", "delay", "corrupt",
+    "drop", "duplicate", "reorder", "delay", "corrupt", "mark",
 };
 static const char *const comments[HCA_FAULT_NACTIONS] = {
     "fault: dropped (rule 0)",   "fault: duplicate (rule 1)",
     "fault: reordered (rule 2)", "fault: delayed (rule 3)",
-    "fault: corrupted byte ",
+    "fault: corrupted byte ",    "fault: marked (rule 5)",
 };
 
 static HcaFaultAction action_of(const Record *record)
@@ -539,8 +543,11 @@ static HcaFaultAction action_of(const Record *record)
     return action;
 }
 
-static void check_corrupt(const Record *record)
+/* Nothing covers a frame's MACs and pad, and what routers may change. */
+static void check_corrupt(const Record *record, HcaCaptureLinkType link_type)
 {
+    const HcaEncap *encap = link_type == HCA_CAPTURE_IB ? &hca_encap_ib
+                                                        : &hca_encap_roce;
     unsigned at, mask, rule;
     uint8_t bytes[HCA_LINK_MAX_PACKET];
     HcaPacket packet;
@@ -552,26 +559,37 @@ static void check_corrupt(const Record *record)
     g_assert_cmpuint(rule, ==, 4);
     g_assert_cmpuint(at, <, record->len);
     memcpy(bytes, record->data, record->len);
-    g_assert_cmpint(hca_ib_parse(&packet, bytes, record->len), !=,
-                    HCA_PARSE_OK);
+    if (link_type == HCA_CAPTURE_IB) {
+        g_assert_cmpint(encap->parse(&packet, bytes, record->len), !=,
+                        HCA_PARSE_OK);
+    }
     bytes[at] ^= mask;
-    g_assert_cmpint(hca_ib_parse(&packet, bytes, record->len), ==,
+    g_assert_cmpint(encap->parse(&packet, bytes, record->len), ==,
                     HCA_PARSE_OK);
 }
 
-static char *capture_path(void)
+static void check_marked(const Record *record)
+{
+    HcaPacket packet;
+
+    g_assert_cmpint(hca_roce_parse(&packet, record->data, record->len), ==,
+                    HCA_PARSE_OK);
+    g_assert_cmphex(packet.tclass & HCA_ECN_MASK, ==, HCA_ECN_CE);
+}
+
+static char *capture_path(const char *name)
 {
     const char *path = g_getenv("HCA_CAPTURE");
     const char *folder = g_getenv("G_TEST_BUILDDIR");
 
     return path ? g_strdup(path)
-                : g_build_filename(folder ? folder : g_get_tmp_dir(),
-                                   "rdma-hca.pcapng", NULL);
+                : g_build_filename(folder ? folder : g_get_tmp_dir(), name,
+                                   NULL);
 }
 
-static void leave_file(const GByteArray *file)
+static void leave_file(const GByteArray *file, const char *name)
 {
-    g_autofree char *path = capture_path();
+    g_autofree char *path = capture_path(name);
     g_autoptr(GError) error = NULL;
 
     g_file_set_contents(path, (const char *)file->data, file->len, &error);
@@ -602,19 +620,21 @@ static void test_faults(void)
 {
     HcaFaultPlan plan = all_faults(lab_seed(6)), none = { 0 };
     uint64_t n[2][HCA_FAULT_NACTIONS + 1] = { 0 };
-    Cable c;
+    unsigned on_cable = 0, end;
     GArray *records;
     Host *host;
-    unsigned on_cable = 0;
+    Cable c;
 
     cable_init(&c, 5002);
+    /* An InfiniBand packet has no place for a mark. */
+    end = c.link_type == HCA_CAPTURE_IB ? HCA_FAULT_MARK : HCA_FAULT_NACTIONS;
     host = &c.pair->lab->host[0];
     hca_start_capture(host->hca);
     hca_set_faults(host->hca, &plan);
     exchange(c.pair, c.qp, 60);
     hca_set_faults(host->hca, &none);
     lab_run(c.pair->lab);
-    records = read_file(host->capture, HCA_CAPTURE_IB);
+    records = read_file(host->capture, c.link_type);
     for (unsigned i = 0; i < records->len; i++) {
         Record *record = record_at(records, i);
         bool rx = record->direction == INBOUND;
@@ -622,16 +642,19 @@ static void test_faults(void)
 
         n[rx][action]++;
         if (action == HCA_FAULT_CORRUPT) {
-            check_corrupt(record);
+            check_corrupt(record, c.link_type);
         } else if (action != HCA_FAULT_NACTIONS) {
             g_assert_cmpstr(record->comment, ==, comments[action]);
+        }
+        if (action == HCA_FAULT_MARK) {
+            check_marked(record);
         }
         if (!rx && action != HCA_FAULT_DROP) {
             check_same(record, c.seen[0], on_cable++);
         }
     }
     g_assert_cmpuint(on_cable, ==, c.seen[0]->len);
-    for (unsigned i = 0; i < HCA_FAULT_NACTIONS; i++) {
+    for (unsigned i = 0; i < end; i++) {
         g_autofree char *tx = g_strdup_printf("tx_%s", actions[i]);
         g_autofree char *rx = g_strdup_printf("rx_%s", actions[i]);
 
@@ -640,7 +663,9 @@ static void test_faults(void)
         g_assert_cmpuint(n[1][i], >, 0);
         g_assert_cmpuint(n[1][i], ==, counter(c.pair, 0, "fault", rx));
     }
-    leave_file(host->capture);
+    leave_file(host->capture, c.link_type == HCA_CAPTURE_IB
+                                  ? "rdma-hca.pcapng"
+                                  : "rdma-hca-roce.pcapng");
     g_array_unref(records);
     cable_free(&c);
 }
@@ -703,7 +728,7 @@ static void test_reset(void)
     g_assert_cmpuint(counter(c.pair, 0, "capture", "on"), ==, 1);
     post_write(&c, 1, c.qp[1], false);
     g_assert_cmpuint(counter(c.pair, 0, "capture", "packets"), ==, 1);
-    records = read_file(host->capture, HCA_CAPTURE_IB);
+    records = read_file(host->capture, c.link_type);
     g_assert_cmpuint(records->len, ==, 3);
     g_assert_cmpuint(record_at(records, 2)->direction, ==, INBOUND);
     g_array_unref(records);
@@ -723,8 +748,42 @@ static void test_card_full(void)
     exchange(c.pair, c.qp, 10);
     g_assert_cmpuint(host->warnings->len, ==, 1);
     g_assert_cmpuint(counter(c.pair, 0, "capture", "on"), ==, 0);
-    g_array_unref(read_file(host->capture, HCA_CAPTURE_IB));
+    g_array_unref(read_file(host->capture, c.link_type));
     cable_free(&c);
+}
+
+/* Frames of the network interface are in the file like the engine's. */
+static void test_interface(void)
+{
+    uint8_t frame[60] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, [12] = 8, 6 };
+    g_autoptr(GByteArray) got = NULL;
+    HcaConfig config[2];
+    Nic *nic[2];
+    Pair *pair;
+
+    lab_config_roce(&config[0], 0);
+    lab_config_roce(&config[1], 1);
+    pair = pair_new_with(5006, 4096, config, NULL, NULL);
+    for (unsigned i = 0; i < 2; i++) {
+        nic[i] = nic_new(pair->drv[i], 4);
+        hca_start_capture(pair->lab->host[i].hca);
+    }
+    nic_send(nic[0], frame, sizeof(frame));
+    lab_run(pair->lab);
+    got = nic_receive(nic[1], NULL);
+    g_assert_cmpmem(got->data, got->len, frame, sizeof(frame));
+    for (unsigned i = 0; i < 2; i++) {
+        GArray *records = read_file(pair->lab->host[i].capture,
+                                    HCA_CAPTURE_ETHERNET);
+        const Record *record = record_at(records, 0);
+
+        g_assert_cmpuint(records->len, ==, 1);
+        g_assert_cmpmem(record->data, record->len, frame, sizeof(frame));
+        g_assert_cmpuint(record->direction, ==, i ? INBOUND : OUTBOUND);
+        g_array_unref(records);
+        nic_free(nic[i]);
+    }
+    pair_free(pair);
 }
 
 int main(int argc, char **argv)
@@ -735,10 +794,11 @@ int main(int argc, char **argv)
     g_test_add_func("/capture-file/buffer", test_buffer);
     g_test_add_func("/capture-file/full", test_full);
     g_test_add_func("/capture-file/no-host", test_no_host);
-    g_test_add_func("/capture-file/cards/good-cable", test_cards);
-    g_test_add_func("/capture-file/cards/faults", test_faults);
-    g_test_add_func("/capture-file/cards/loopback", test_loopback);
-    g_test_add_func("/capture-file/cards/reset", test_reset);
-    g_test_add_func("/capture-file/cards/full", test_card_full);
+    lab_add_test("/capture-file/cards/good-cable", test_cards);
+    lab_add_test("/capture-file/cards/faults", test_faults);
+    lab_add_test("/capture-file/cards/loopback", test_loopback);
+    lab_add_test("/capture-file/cards/reset", test_reset);
+    lab_add_test("/capture-file/cards/full", test_card_full);
+    g_test_add_func("/roce/capture-file/cards/interface", test_interface);
     return g_test_run();
 }

@@ -27,9 +27,8 @@ typedef struct Capture {
 static bool has_aeth(uint8_t operation)
 {
     return operation == HCA_READ_RESP_FIRST ||
-           operation == HCA_READ_RESP_LAST ||
-           operation == HCA_READ_RESP_ONLY || operation == HCA_ACK ||
-           operation == HCA_ATOMIC_ACK;
+           operation == HCA_READ_RESP_LAST || operation == HCA_READ_RESP_ONLY ||
+           operation == HCA_ACK || operation == HCA_ATOMIC_ACK;
 }
 
 static CableFate capture(void *opaque, unsigned from, uint8_t *bytes,
@@ -76,9 +75,9 @@ static CableFate capture_and_lose(void *opaque, unsigned from, uint8_t *bytes,
 }
 
 static const uint8_t operations[] = {
-    RDMA_HCA_OPCODE_SEND, RDMA_HCA_OPCODE_SEND_IMM,
+    RDMA_HCA_OPCODE_SEND,       RDMA_HCA_OPCODE_SEND_IMM,
     RDMA_HCA_OPCODE_RDMA_WRITE, RDMA_HCA_OPCODE_RDMA_WRITE_IMM,
-    RDMA_HCA_OPCODE_RDMA_READ, RDMA_HCA_OPCODE_ATOMIC_FA,
+    RDMA_HCA_OPCODE_RDMA_READ,  RDMA_HCA_OPCODE_ATOMIC_FA,
     RDMA_HCA_OPCODE_ATOMIC_CS,
 };
 
@@ -152,7 +151,7 @@ static void exchange_naks(Pair *pair)
     lab_sleep(pair->lab, NS_PER_S);
     g_assert_cmpuint(qp_state(qp[0]), ==, RDMA_HCA_QP_STATE_ERR);
 
-    pair_connect(pair, NULL, qp);       /* not ready, then ready */
+    pair_connect(pair, NULL, qp); /* not ready, then ready */
     g_assert_true(qp_post_send(qp[0], &wr, 1));
     lab_sleep(pair->lab, 20 * NS_PER_MS);
     pair_post_recv(pair, 1, qp[1], 0, 0, 4096);

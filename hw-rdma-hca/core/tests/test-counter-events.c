@@ -11,7 +11,9 @@
 #include "../counters.h"
 #include "../link/framing.h"
 #include "../wire/crc.h"
+#include "lib-nic.h"
 #include "lib-pair.h"
+#include "lib-roce.h"
 
 #define SEND RDMA_HCA_OPCODE_SEND
 #define WRITE RDMA_HCA_OPCODE_RDMA_WRITE
@@ -93,16 +95,21 @@ static void bed_init(Bed *bed, const QpAttr *attr)
     bed_init_with(bed, NULL, attr, RDMA_HCA_QP_ST_RC);
 }
 
-static void look(Bed *bed)
+static void look_lab(Lab *lab)
 {
     for (unsigned side = 0; side < 2; side++) {
         for (unsigned i = 0; i < hca_counters_number(); i++) {
             HcaCounter counter;
 
-            hca_counter_get(bed->pair->lab->host[side].hca, i, &counter);
+            hca_counter_get(lab->host[side].hca, i, &counter);
             moved[i] |= counter.value != 0;
         }
     }
+}
+
+static void look(Bed *bed)
+{
+    look_lab(bed->pair->lab);
 }
 
 static void bed_free(Bed *bed)
@@ -1304,6 +1311,24 @@ static void test_drop_qkey(void)
     bed_free(&bed);
 }
 
+/* To a multicast group that nobody has joined. */
+static void test_drop_group(void)
+{
+    HcaPacket packet;
+    Bed bed;
+
+    bed_init_with(&bed, NULL, NULL, RDMA_HCA_QP_ST_UD);
+    packet = forge(&bed, HCA_BTH_UD << 5 | HCA_SEND_ONLY, 0);
+    packet.dlid = 0xc001;
+    packet.has_grh = true;
+    packet.dgid.raw[0] = 0xff;
+    packet.dest_qp = HCA_QPN_MULTICAST;
+    inject(&bed, &packet);
+    run(&bed);
+    expect(&bed, 1, "port_drop_group", 1);
+    bed_free(&bed);
+}
+
 /* Reads asked for again, more at a time than the peer may have. */
 static void test_drop_resources(void)
 {
@@ -1380,6 +1405,172 @@ static void test_link(void)
     bed_free(&bed);
 }
 
+/* ---- RoCE ---- */
+
+/* A good frame over IPv4 with one byte changed. */
+static void test_roce_malformed(void)
+{
+    static const struct {
+        const char *name;
+        size_t at; /* from IP on */
+        uint8_t mask;
+        uint8_t checksum_mask; /* what makes up for it */
+    } cases[] = {
+        { "port_drop_fragment", 6, 0x20, 0x20 },
+        { "port_drop_ip_header", 8, 0x01, 0 },
+        { "port_drop_udp", 25, 0x04, 0 },
+    };
+    RoceBed bed;
+
+    roce_init(&bed, NULL, RDMA_HCA_QP_ST_RC, NULL);
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        HcaPacket packet = { .opcode = HCA_ACK };
+        uint8_t frame[256];
+        size_t len;
+
+        roce_headers_along(&bed, 1, GID_IPV4, &packet);
+        len = hca_roce_seal(&packet, frame, hca_roce_build(&packet, frame));
+        frame[14 + cases[i].at] ^= cases[i].mask;
+        frame[14 + 10] ^= cases[i].checksum_mask;
+        roce_inject_frame(&bed, 1, frame, len);
+        roce_counted(&bed, 0, cases[i].name, 1);
+    }
+    look_lab(bed.lab);
+    roce_free(&bed);
+}
+
+/* Datagrams that lead nowhere, to a group, and one whose source has gone. */
+static void test_roce_addresses(void)
+{
+    static const uint8_t mgid[16] = { 0xff, 0x0e, [15] = 1 };
+    UdAddress ud = { .qkey = 0x11111111 };
+    Gid gid;
+    RoceBed bed;
+    Qp *to;
+
+    roce_init(&bed, NULL, RDMA_HCA_QP_ST_UD, NULL);
+    to = bed.qp[1];
+    ud_address_to_group(&ud, mgid);
+    g_assert_cmphex(
+        driver_write_mgm(bed.drv[1], 0, mgid, (const Qp *const *)&to, 1), ==,
+        0);
+    roce_request(&bed, 0, SEND, 64)->ud = &ud;
+    roce_post(&bed, 1);
+    roce_run(&bed, 0);
+    roce_counted(&bed, 1, "port_rx_multicast", 1);
+    ud.roce.sgid_index = 15;
+    roce_request(&bed, 0, SEND, 64)->ud = &ud;
+    roce_post(&bed, 1);
+    roce_run(&bed, 0);
+    roce_counted(&bed, 0, "send_wqe_bad_address", 1);
+    look_lab(bed.lab);
+    roce_free(&bed);
+
+    roce_init(&bed, NULL, RDMA_HCA_QP_ST_RC, NULL);
+    gid = bed.drv[0]->gid[0];
+    g_assert_cmphex(driver_set_gid(bed.drv[0], 0, NULL), ==, 0);
+    roce_request(&bed, 0, WRITE, 64);
+    roce_post(&bed, 1);
+    roce_run(&bed, 0);
+    roce_counted(&bed, 0, "port_tx_unreachable", 1);
+    g_assert_cmphex(driver_set_gid(bed.drv[0], 0, &gid), ==, 0);
+    look_lab(bed.lab);
+    roce_free(&bed);
+}
+
+static void test_roce_congestion(void)
+{
+    RoceBed bed;
+
+    roce_init(&bed, NULL, RDMA_HCA_QP_ST_RC, NULL);
+    roce_weather(&bed, 0, (RoceWeather) { .mark = true });
+    for (unsigned i = 0; i < 20; i++) {
+        roce_request(&bed, i, WRITE, 64);
+    }
+    roce_post(&bed, 20);
+    roce_run(&bed, 0);
+    lab_sleep(bed.lab, NS_PER_MS);
+    roce_counted(&bed, 1, "responder_ecn_marked_rx", 20);
+    roce_counted(&bed, 1, "responder_cnp_tx", 1);
+    roce_counted(&bed, 0, "requester_cnp_rx", 1);
+    roce_counted(&bed, 0, "requester_limit_halved", 1);
+    roce_counted(&bed, 0, "requester_limit_restored", 1);
+    roce_counted(&bed, 0, "cxtmgt_event_congestion", 1);
+    g_assert_cmpuint(roce_counter(&bed, 0, "requester_wait_outstanding"), >, 0);
+    look_lab(bed.lab);
+    roce_free(&bed);
+}
+
+/* ---- the Ethernet function ---- */
+
+/* A UDP datagram over IPv6 to all, with its checksum still to be made. */
+static size_t udp_frame(uint8_t *frame)
+{
+    static const uint8_t headers[] = {
+        0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0,  0,  0,
+        9,    0x86, 0xdd, 0x60, 0,    0,    0, 0, 16, 17, 64,
+    };
+
+    memset(frame, 0, 70);
+    memcpy(frame, headers, sizeof(headers));
+    frame[59] = 16;      /* UDP length */
+    frame[61] = 16 + 17; /* sum of the pseudo-header */
+    return 70;
+}
+
+static void test_ethernet(void)
+{
+    uint8_t frame[70];
+    size_t len = udp_frame(frame);
+    Nic *nic[2];
+    RoceBed bed;
+
+    roce_init(&bed, NULL, RDMA_HCA_QP_ST_RC, NULL);
+    for (unsigned i = 0; i < 2; i++) {
+        nic[i] = nic_new(bed.drv[i], 4);
+        g_assert_cmphex(nic_set_rx_mode(nic[i], 0, NULL, 0), ==, 0);
+    }
+    host_write(nic[0]->host, nic[0]->buffer, frame, len);
+    for (unsigned i = 0; i < 17; i++) { /* the peer has 15 buffers */
+        nic_put_tx(nic[0], nic[0]->buffer, len, RDMA_HCA_ETH_TX_LAST);
+        nic_want_checksum(nic[0], 54, 6);
+        nic_ring_tx(nic[0]);
+        lab_run(bed.lab);
+    }
+    nic_doorbell(nic[0], RDMA_HCA_ETH_DB_TX_ARM, 16); /* it is done */
+    nic_doorbell(nic[0], RDMA_HCA_ETH_DB_TX_TAIL, 0);
+    nic_put_tx(nic[0], nic[0]->buffer, 3, RDMA_HCA_ETH_TX_LAST);
+    nic_ring_tx(nic[0]);
+    lab_run(bed.lab);
+    roce_counted(&bed, 0, "ethernet_running", 1);
+    roce_counted(&bed, 0, "ethernet_tx_frames", 17);
+    roce_counted(&bed, 0, "ethernet_tx_bytes", 17 * len);
+    roce_counted(&bed, 0, "ethernet_tx_errors", 1);
+    roce_counted(&bed, 0, "ethernet_interrupts", 1);
+    roce_counted(&bed, 0, "ethernet_bad_doorbells", 1);
+    roce_counted(&bed, 1, "ethernet_rx_frames", 15);
+    roce_counted(&bed, 1, "ethernet_rx_bytes", 15 * len);
+    roce_counted(&bed, 1, "ethernet_rx_checksum_ok", 15);
+    roce_counted(&bed, 1, "ethernet_rx_no_buffer", 2);
+    look_lab(bed.lab);
+
+    frame[5] = 0xfe; /* a group of others */
+    nic_send(nic[0], frame, len);
+    lab_run(bed.lab);
+    roce_counted(&bed, 1, "ethernet_rx_filtered", 1);
+    frame[5] = 0xff;
+    nic[1]->rx_next = nic[1]->rx_tail;
+    nic_put_rx(nic[1], HOST_MMIO_BASE, 100);
+    nic_ring_rx(nic[1]);
+    nic_send(nic[0], frame, len);
+    lab_run(bed.lab);
+    roce_counted(&bed, 1, "ethernet_rx_errors", 1);
+    look_lab(bed.lab);
+    nic_free(nic[0]);
+    nic_free(nic[1]);
+    roce_free(&bed);
+}
+
 /* ---- faults and the capture ---- */
 
 static void set_fault(Bed *bed, HcaFaultAction action,
@@ -1399,27 +1590,46 @@ static void set_fault(Bed *bed, HcaFaultAction action,
 }
 
 /* One fault of each kind and direction, of a request or of its answer. */
-static void test_faults(void)
+static void check_faults(Bed *bed, HcaFaultAction end)
 {
     static const char *const names[HCA_FAULT_NACTIONS] = {
-        "drop", "duplicate", "reorder", "delay", "corrupt",
+        "drop", "duplicate", "reorder", "delay", "corrupt", "mark",
     };
-    Bed bed;
 
-    bed_init(&bed, NULL);
-    for (unsigned i = 0; i < 2 * HCA_FAULT_NACTIONS; i++) {
+    for (unsigned i = 0; i < 2 * end; i++) {
         g_autofree char *name = g_strdup_printf(
             "fault_%s_%s", i % 2 ? "rx" : "tx", names[i / 2]);
 
-        expect(&bed, 0, name, 0);
-        set_fault(&bed, i / 2, i % 2);
-        request(&bed, 0, WRITE, 100);
-        post(&bed, 1);
-        lab_sleep(lab(&bed), NS_PER_S);
-        expect(&bed, 0, name, 1);
-        expect(&bed, 0, "requester_wqes_completed", i + 1);
+        expect(bed, 0, name, 0);
+        set_fault(bed, i / 2, i % 2);
+        request(bed, 0, WRITE, 100);
+        post(bed, 1);
+        lab_sleep(lab(bed), NS_PER_S);
+        expect(bed, 0, name, 1);
+        expect(bed, 0, "requester_wqes_completed", i + 1);
     }
-    expect(&bed, 0, "fault_held", 0);
+    expect(bed, 0, "fault_held", 0);
+}
+
+/* An InfiniBand packet has no place for a mark. */
+static void test_faults(void)
+{
+    Bed bed;
+
+    bed_init(&bed, NULL);
+    check_faults(&bed, HCA_FAULT_MARK);
+    bed_free(&bed);
+}
+
+static void test_faults_roce(void)
+{
+    HcaConfig config[2];
+    Bed bed;
+
+    lab_config_roce(&config[0], 0);
+    lab_config_roce(&config[1], 1);
+    bed_init_with(&bed, config, NULL, RDMA_HCA_QP_ST_RC);
+    check_faults(&bed, HCA_FAULT_NACTIONS);
     bed_free(&bed);
 }
 
@@ -1541,7 +1751,13 @@ static const struct {
     { "port/qkey", test_drop_qkey },
     { "port/resources", test_drop_resources },
     { "link", test_link },
+    { "port/group", test_drop_group },
+    { "roce/malformed", test_roce_malformed },
+    { "roce/addresses", test_roce_addresses },
+    { "roce/congestion", test_roce_congestion },
+    { "ethernet", test_ethernet },
     { "faults/each", test_faults },
+    { "faults/each-roce", test_faults_roce },
     { "faults/held", test_faults_held },
     { "capture", test_capture },
 };

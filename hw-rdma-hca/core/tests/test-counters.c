@@ -104,8 +104,8 @@ static void test_visit(void)
  * Numbers are for ever. When this fails a row was put elsewhere than at the
  * end. After adding rows at the end, raise both constants.
  */
-#define FROZEN 306
-#define FROZEN_SUM "2ed15a3b7dfe8e4e93d8422ac7a8d503"
+#define FROZEN 339
+#define FROZEN_SUM "525f66fcbcf15997ccc42f0e5ad47e6d"
 
 static void test_numbers(void)
 {

@@ -34,11 +34,11 @@ typedef struct Fix {
     Ram *ram;
     HcaV2p *v2p;
     HcaCxtMgt *cm;
-    uint64_t icm;               /* bus address of card-virtual 0 */
-    uint64_t queues;            /* all queues: region KEY begins here */
-    uint64_t next_queue;        /* offset in the region */
-    unsigned changes;           /* calls of the state function */
-    uint8_t from, to;           /* the last one */
+    uint64_t icm;        /* bus address of card-virtual 0 */
+    uint64_t queues;     /* all queues: region KEY begins here */
+    uint64_t next_queue; /* offset in the region */
+    unsigned changes;    /* calls of the state function */
+    uint8_t from, to;    /* the last one */
 } Fix;
 
 static void state_changed(void *opaque, HcaQp *qp, uint8_t old_state)
@@ -51,9 +51,15 @@ static void state_changed(void *opaque, HcaQp *qp, uint8_t old_state)
 }
 
 static const HcaCxtConfig cxt_config = {
-    .log_qps = LOG_QPS, .log_cqs = LOG_CQS, .log_eqs = LOG_EQS,
-    .log_pds = LOG_PDS, .num_vectors = RAM_VECTORS, .num_uars = 16,
-    .max_mtu = 4, .lid = 77, .num_pkeys = 3,
+    .log_qps = LOG_QPS,
+    .log_cqs = LOG_CQS,
+    .log_eqs = LOG_EQS,
+    .log_pds = LOG_PDS,
+    .num_vectors = RAM_VECTORS,
+    .num_uars = 16,
+    .max_mtu = 4,
+    .lid = 77,
+    .num_pkeys = 3,
     .pkeys = { 0xffff, 0x8001, 0x7ffe },
 };
 
@@ -72,24 +78,24 @@ static void make_region(Fix *fix, unsigned npages)
     mpt.start_h = GUINT32_TO_BE(fix->queues >> 32);
     mpt.start_l = GUINT32_TO_BE((uint32_t)fix->queues);
     mpt.length_l = GUINT32_TO_BE(npages * RAM_PAGE);
-    g_assert_cmphex(hca_v2p_map_icm(fix->v2p, 0, ram_alloc(fix->ram, 1), 1),
-                    ==, 0);
+    g_assert_cmphex(hca_v2p_map_icm(fix->v2p, 0, ram_alloc(fix->ram, 1), 1), ==,
+                    0);
     g_assert_cmphex(hca_v2p_init(fix->v2p, 0, 6, 0), ==, 0);
     g_assert_cmphex(hca_v2p_write_mpt(fix->v2p, KEY, &mpt), ==, 0);
 }
 
 static void fix_init_bare(Fix *fix)
 {
-    *fix = (Fix){ .ram = ram_new() };
+    *fix = (Fix) { .ram = ram_new() };
     fix->v2p = hca_v2p_new(&fix->ram->ops, fix->ram, 6, 6, 4096, 4096, 2);
     make_region(fix, 64);
     fix->cm = hca_cxtmgt_new(&cxt_config, fix->v2p, &fix->ram->ops, fix->ram,
                              state_changed, fix);
     fix->icm = ram_alloc(fix->ram, ICM_PAGES);
-    g_assert_cmphex(hca_cxtmgt_map_icm(fix->cm, 0, fix->icm, ICM_PAGES), ==,
-                    0);
+    g_assert_cmphex(hca_cxtmgt_map_icm(fix->cm, 0, fix->icm, ICM_PAGES), ==, 0);
     g_assert_cmphex(hca_cxtmgt_init(fix->cm, QPC_BASE, LOG_QPS, CQC_BASE,
-                                    LOG_CQS, EQC_BASE, LOG_EQS), ==, 0);
+                                    LOG_CQS, EQC_BASE, LOG_EQS),
+                    ==, 0);
 }
 
 /* Event queues. */
@@ -102,13 +108,12 @@ static struct rdma_hca_eqc make_eqc(Fix *fix, unsigned log_size,
     fix->next_queue += (uint64_t)RDMA_HCA_EQE_SIZE << log_size;
     memset(ram_at(fix->ram, fix->queues + start), RDMA_HCA_OWNER_HW,
            (size_t)RDMA_HCA_EQE_SIZE << log_size);
-    return (struct rdma_hca_eqc){
+    return (struct rdma_hca_eqc) {
         .flags = GUINT32_TO_BE(RDMA_HCA_EQC_TR |
                                RDMA_HCA_PREP(RDMA_HCA_EQC_OWNER, 1) |
                                RDMA_HCA_PREP(RDMA_HCA_EQC_STATE, state)),
         .start_l = GUINT32_TO_BE(start),
-        .logsize = GUINT32_TO_BE(
-            RDMA_HCA_PREP(RDMA_HCA_EQC_LOGSIZE, log_size)),
+        .logsize = GUINT32_TO_BE(RDMA_HCA_PREP(RDMA_HCA_EQC_LOGSIZE, log_size)),
         .msix_vector = GUINT32_TO_BE(vector),
         .pd = GUINT32_TO_BE(PD),
         .lkey = GUINT32_TO_BE(KEY),
@@ -161,7 +166,7 @@ static struct rdma_hca_cqc make_cqc(Fix *fix, uint32_t eqn, unsigned log_size,
     fix->next_queue += (uint64_t)RDMA_HCA_CQE_SIZE << log_size;
     memset(ram_at(fix->ram, fix->queues + start), RDMA_HCA_OWNER_HW,
            (size_t)RDMA_HCA_CQE_SIZE << log_size);
-    return (struct rdma_hca_cqc){
+    return (struct rdma_hca_cqc) {
         .flags = GUINT32_TO_BE(RDMA_HCA_CQC_TR),
         .start_l = GUINT32_TO_BE(start),
         .logsize_usrpage = GUINT32_TO_BE(
@@ -192,8 +197,8 @@ static const struct rdma_hca_cqe *cqe_at(Fix *fix, uint64_t queue,
 
 static void cq_doorbell(Fix *fix, uint32_t cqn, uint32_t cmd, uint32_t ci)
 {
-    hca_cq_doorbell(fix->cm, UAR,
-                    RDMA_HCA_PREP(RDMA_HCA_CQ_DB_CMD, cmd) | cqn, ci);
+    hca_cq_doorbell(fix->cm, UAR, RDMA_HCA_PREP(RDMA_HCA_CQ_DB_CMD, cmd) | cqn,
+                    ci);
 }
 
 /* Queue pairs. */
@@ -201,7 +206,7 @@ static void cq_doorbell(Fix *fix, uint32_t cqn, uint32_t cmd, uint32_t ci)
 /* Values that are all good, for each attribute there is. */
 static struct rdma_hca_qpc make_qpc(unsigned service, uint32_t mask)
 {
-    return (struct rdma_hca_qpc){
+    return (struct rdma_hca_qpc) {
         .opt_param_mask = GUINT32_TO_BE(mask),
         .flags = GUINT32_TO_BE(RDMA_HCA_PREP(RDMA_HCA_QPC_SERVICE, service)),
         .mtu_msgmax_sz = GUINT32_TO_BE(
@@ -225,10 +230,9 @@ static struct rdma_hca_qpc make_qpc(unsigned service, uint32_t mask)
         .rgid = { 1, 2, 3, 4 },
         .dlid_slid = GUINT32_TO_BE(RDMA_HCA_PREP(RDMA_HCA_QPC_DLID, 0x321)),
         .pd = GUINT32_TO_BE(PD),
-        .params1 = GUINT32_TO_BE(
-            RDMA_HCA_PREP(RDMA_HCA_QPC_SRA_MAX, 4) |
-            RDMA_HCA_PREP(RDMA_HCA_QPC_RRA_MAX, 16) |
-            RDMA_HCA_PREP(RDMA_HCA_QPC_ACCESS, 0xe)),
+        .params1 = GUINT32_TO_BE(RDMA_HCA_PREP(RDMA_HCA_QPC_SRA_MAX, 4) |
+                                 RDMA_HCA_PREP(RDMA_HCA_QPC_RRA_MAX, 16) |
+                                 RDMA_HCA_PREP(RDMA_HCA_QPC_ACCESS, 0xe)),
         .next_send_psn = GUINT32_TO_BE(0x123456),
         .cqn_snd = GUINT32_TO_BE(CQN),
         .snd_wqe_base_l = GUINT32_TO_BE(0x111),
@@ -276,8 +280,8 @@ static void qp_to(Fix *fix, uint32_t qpn, unsigned service, unsigned state)
     if (state == RDMA_HCA_QP_STATE_SQE) {
         hca_qp_set_state(fix->cm, hca_qp_find(fix->cm, qpn), state);
     } else if (state == RDMA_HCA_QP_STATE_SQD) {
-        g_assert_cmphex(modify(fix, RDMA_HCA_CMD_RTS2SQD_QPEE, qpn, service,
-                               0), ==, 0);
+        g_assert_cmphex(modify(fix, RDMA_HCA_CMD_RTS2SQD_QPEE, qpn, service, 0),
+                        ==, 0);
     } else if (state == RDMA_HCA_QP_STATE_ERR) {
         g_assert_cmphex(modify(fix, RDMA_HCA_CMD_2ERR_QPEE, qpn, service, 0),
                         ==, 0);
@@ -288,7 +292,8 @@ static void qp_to(Fix *fix, uint32_t qpn, unsigned service, unsigned state)
 static void qp_reset(Fix *fix, uint32_t qpn)
 {
     g_assert_cmphex(hca_cxtmgt_modify_qp(fix->cm, RDMA_HCA_CMD_ERR2RST_QPEE,
-                                         qpn, NULL, false), ==, 0);
+                                         qpn, NULL, false),
+                    ==, 0);
     g_assert_null(hca_qp_find(fix->cm, qpn));
 }
 
@@ -323,7 +328,7 @@ static void fix_free(Fix *fix)
 
 typedef struct Arrow {
     uint16_t op;
-    const char *from;           /* digits: states */
+    const char *from; /* digits: states */
     unsigned to;
 } Arrow;
 
@@ -391,29 +396,38 @@ static void test_qp_transitions(void)
 typedef struct AttrRow {
     uint16_t op;
     unsigned from;
-    const char *allowed[UD + 1];        /* bits, by service type */
+    const char *allowed[UD + 1]; /* bits, by service type */
 } AttrRow;
 
 static const AttrRow attr_rows[] = {
-    { RDMA_HCA_CMD_RST2INIT_QPEE, 0,
+    { RDMA_HCA_CMD_RST2INIT_QPEE,
+      0,
       { [RC] = "3 4 5", [UC] = "3 4 5", [UD] = "4 5 6" } },
-    { RDMA_HCA_CMD_INIT2INIT_QPEE, 1,
+    { RDMA_HCA_CMD_INIT2INIT_QPEE,
+      1,
       { [RC] = "3 4 5", [UC] = "3 4 5", [UD] = "4 5 6" } },
-    { RDMA_HCA_CMD_INIT2RTR_QPEE, 1,
-      { [RC] = "3 4 7 8 12 14 15 17 20", [UC] = "3 4 7 8 12 14 20",
+    { RDMA_HCA_CMD_INIT2RTR_QPEE,
+      1,
+      { [RC] = "3 4 7 8 12 14 15 17 20",
+        [UC] = "3 4 7 8 12 14 20",
         [UD] = "4 6" } },
-    { RDMA_HCA_CMD_RTR2RTS_QPEE, 2,
-      { [RC] = "3 9 10 11 13 14 15 16 18", [UC] = "3 14 16 18",
+    { RDMA_HCA_CMD_RTR2RTS_QPEE,
+      2,
+      { [RC] = "3 9 10 11 13 14 15 16 18",
+        [UC] = "3 14 16 18",
         [UD] = "6 16" } },
-    { RDMA_HCA_CMD_RTS2RTS_QPEE, 3,
+    { RDMA_HCA_CMD_RTS2RTS_QPEE,
+      3,
       { [RC] = "3 14 15 18", [UC] = "3 14 18", [UD] = "6" } },
-    { RDMA_HCA_CMD_SQERR2RTS_QPEE, 4,
-      { [RC] = "", [UC] = "3", [UD] = "6" } },
+    { RDMA_HCA_CMD_SQERR2RTS_QPEE, 4, { [RC] = "", [UC] = "3", [UD] = "6" } },
     { RDMA_HCA_CMD_RTS2SQD_QPEE, 3, { [RC] = "2", [UC] = "2", [UD] = "2" } },
-    { RDMA_HCA_CMD_SQD2SQD_QPEE, 5,
-      { [RC] = "3 4 5 7 9 10 11 13 14 15 17 18", [UC] = "3 4 7 14 18",
+    { RDMA_HCA_CMD_SQD2SQD_QPEE,
+      5,
+      { [RC] = "3 4 5 7 9 10 11 13 14 15 17 18",
+        [UC] = "3 4 7 14 18",
         [UD] = "4 6" } },
-    { RDMA_HCA_CMD_SQD2RTS_QPEE, 5,
+    { RDMA_HCA_CMD_SQD2RTS_QPEE,
+      5,
       { [RC] = "3 14 15 18", [UC] = "3 14 18", [UD] = "6" } },
     { RDMA_HCA_CMD_2ERR_QPEE, 3, { [RC] = "", [UC] = "", [UD] = "" } },
     { RDMA_HCA_CMD_ERR2RST_QPEE, 6, { [RC] = "", [UC] = "", [UD] = "" } },
@@ -469,9 +483,8 @@ static void test_qp_no_inbox(void)
                   row->op == RDMA_HCA_CMD_RTS2SQD_QPEE;
 
         qp_to(&fix, QPN, RC, row->from);
-        g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, row->op, QPN, NULL,
-                                             false), ==,
-                        ok ? RDMA_HCA_STAT_OK : RDMA_HCA_STAT_BAD_PARAM);
+        g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, row->op, QPN, NULL, false),
+                        ==, ok ? RDMA_HCA_STAT_OK : RDMA_HCA_STAT_BAD_PARAM);
         qp_reset(&fix, QPN);
     }
     fix_free(&fix);
@@ -488,7 +501,9 @@ typedef struct BadValue {
 
 #define WORD_OF(field) offsetof(struct rdma_hca_qpc, field)
 #define CREATE(field, value)                                                   \
-    { RDMA_HCA_CMD_RST2INIT_QPEE, RC, WORD_OF(field), value }
+    {                                                                          \
+        RDMA_HCA_CMD_RST2INIT_QPEE, RC, WORD_OF(field), value                  \
+    }
 
 static const BadValue bad_values[] = {
     CREATE(flags, RDMA_HCA_PREP(RDMA_HCA_QPC_SERVICE, RDMA_HCA_QP_ST_RD)),
@@ -538,9 +553,8 @@ static void test_qp_values(void)
         qp_to(&fix, QPN, bad->service, state);
         ((__be32 *)&qpc)[bad->word / 4] = GUINT32_TO_BE(bad->value);
         hca_cxtmgt_query_qp(fix.cm, QPN, &before);
-        g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, bad->op, QPN, &qpc,
-                                             false), ==,
-                        RDMA_HCA_STAT_BAD_PARAM);
+        g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, bad->op, QPN, &qpc, false),
+                        ==, RDMA_HCA_STAT_BAD_PARAM);
         hca_cxtmgt_query_qp(fix.cm, QPN, &after);
         g_assert_cmpmem(&before, sizeof(before), &after, sizeof(after));
         qp_reset(&fix, QPN);
@@ -555,15 +569,15 @@ static void test_qp_random(void)
 
     fix_init(&fix);
     for (unsigned i = 0; i < 100000; i++) {
-        const Arrow *arrow = &arrows[g_test_rand_int_range(
-            0, G_N_ELEMENTS(arrows))];
+        const Arrow *arrow =
+            &arrows[g_test_rand_int_range(0, G_N_ELEMENTS(arrows))];
         struct rdma_hca_qpc qpc = make_qpc(g_test_rand_int_range(0, 5), 0);
         unsigned n = g_test_rand_int_range(0, 4);
 
         while (n--) {
             ((__be32 *)&qpc)[g_test_rand_int_range(0, 64)] =
-                g_test_rand_int() & 1 ? g_test_rand_int() :
-                                        -(g_test_rand_int() & 1);
+                g_test_rand_int() & 1 ? g_test_rand_int()
+                                      : -(g_test_rand_int() & 1);
         }
         hca_cxtmgt_modify_qp(fix.cm, arrow->op, g_test_rand_int_range(0, 70),
                              &qpc, false);
@@ -577,8 +591,9 @@ static void test_qp_index(void)
     Fix fix;
 
     fix_init(&fix);
-    g_assert_cmphex(modify(&fix, RDMA_HCA_CMD_RST2INIT_QPEE, 1u << LOG_QPS, RC,
-                           0), ==, RDMA_HCA_STAT_BAD_INDEX);
+    g_assert_cmphex(
+        modify(&fix, RDMA_HCA_CMD_RST2INIT_QPEE, 1u << LOG_QPS, RC, 0), ==,
+        RDMA_HCA_STAT_BAD_INDEX);
     g_assert_cmphex(modify(&fix, RDMA_HCA_CMD_ERR2RST_QPEE, UINT32_MAX, RC, 0),
                     ==, RDMA_HCA_STAT_BAD_INDEX);
     g_assert_cmphex(hca_cxtmgt_query_qp(fix.cm, 1u << LOG_QPS, &qpc), ==,
@@ -647,17 +662,17 @@ static void test_qp_fields(void)
     qpc = make_qpc(RC, RDMA_HCA_QP_ATTR_MIN_RNR_TIMER);
     qpc.rnr_nextrecvpsn = GUINT32_TO_BE(0x1e000000);
     qpc.params1 = 0;
-    g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, RDMA_HCA_CMD_RTS2RTS_QPEE,
-                                         QPN, &qpc, false), ==, 0);
+    g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, RDMA_HCA_CMD_RTS2RTS_QPEE, QPN,
+                                         &qpc, false),
+                    ==, 0);
     g_assert_cmpuint(qp->min_rnr_timer, ==, 30);
     g_assert_cmphex(qp->resp.expected_psn, ==, 0xffffff);
     g_assert_cmphex(qp->access, ==, 0xe);
     /* The context in ICM has the state. */
     hca_qp_set_state(fix.cm, qp, RDMA_HCA_QP_STATE_ERR);
-    memcpy(&qpc, ram_at(fix.ram, fix.icm + QPC_BASE + QPN * 256),
-           sizeof(qpc));
-    g_assert_cmpuint(RDMA_HCA_GET(RDMA_HCA_QPC_STATE,
-                                  GUINT32_FROM_BE(qpc.flags)), ==, 6);
+    memcpy(&qpc, ram_at(fix.ram, fix.icm + QPC_BASE + QPN * 256), sizeof(qpc));
+    g_assert_cmpuint(
+        RDMA_HCA_GET(RDMA_HCA_QPC_STATE, GUINT32_FROM_BE(qpc.flags)), ==, 6);
     /* UD: datagrams of the port's MTU. */
     qp_to(&fix, 6, UD, RDMA_HCA_QP_STATE_RTS);
     qp = hca_qp_find(fix.cm, 6);
@@ -689,8 +704,8 @@ static void test_qp_pkey(void)
     fix_init(&fix);
     for (unsigned i = 0; i < G_N_ELEMENTS(c); i++) {
         for (unsigned index = 1; index <= 3; index++) {
-            struct rdma_hca_qpc qpc =
-                make_qpc(c[i].service, RDMA_HCA_QP_ATTR_PKEY_INDEX);
+            struct rdma_hca_qpc qpc = make_qpc(c[i].service,
+                                               RDMA_HCA_QP_ATTR_PKEY_INDEX);
             bool ok = index < G_N_ELEMENTS(pkey);
             HcaQp *qp;
 
@@ -699,14 +714,14 @@ static void test_qp_pkey(void)
             g_assert_cmphex(qp->pkey, ==, pkey[0]);
             qpc.port_pkey |= GUINT32_TO_BE(
                 RDMA_HCA_PREP(RDMA_HCA_QPC_PKEY_INDEX, index));
-            g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, c[i].op, QPN, &qpc,
-                                                 false), ==,
-                            ok ? RDMA_HCA_STAT_OK : RDMA_HCA_STAT_BAD_PARAM);
+            g_assert_cmphex(
+                hca_cxtmgt_modify_qp(fix.cm, c[i].op, QPN, &qpc, false), ==,
+                ok ? RDMA_HCA_STAT_OK : RDMA_HCA_STAT_BAD_PARAM);
             g_assert_cmphex(qp->pkey, ==, pkey[ok ? index : 0]);
             hca_cxtmgt_query_qp(fix.cm, QPN, &qpc);
             g_assert_cmpuint(RDMA_HCA_GET(RDMA_HCA_QPC_PKEY_INDEX,
-                                          GUINT32_FROM_BE(qpc.port_pkey)), ==,
-                             ok ? index : 0);
+                                          GUINT32_FROM_BE(qpc.port_pkey)),
+                             ==, ok ? index : 0);
             qp_reset(&fix, QPN);
         }
     }
@@ -722,8 +737,9 @@ static void test_qp_drain(void)
     fix_init(&fix);
     qp_to(&fix, QPN, RC, RDMA_HCA_QP_STATE_RTS);
     qp = hca_qp_find(fix.cm, QPN);
-    g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, RDMA_HCA_CMD_RTS2SQD_QPEE,
-                                         QPN, NULL, true), ==, 0);
+    g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, RDMA_HCA_CMD_RTS2SQD_QPEE, QPN,
+                                         NULL, true),
+                    ==, 0);
     g_assert_true(qp->sqd_event);
     hca_cxtmgt_query_qp(fix.cm, QPN, &qpc);
     g_assert_true(GUINT32_FROM_BE(qpc.flags) & RDMA_HCA_QPC_SQ_DRAINING);
@@ -746,16 +762,18 @@ static void test_qp_init2init(void)
     qpc.params1 = 0;
     qpc.port_pkey = 0;
     g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, RDMA_HCA_CMD_INIT2INIT_QPEE,
-                                         QPN, &qpc, false), ==, 0);
+                                         QPN, &qpc, false),
+                    ==, 0);
     g_assert_cmphex(qp->access, ==, 0);
     g_assert_cmpuint(qp->port, ==, 1);
     qpc.opt_param_mask = 0;
     g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, RDMA_HCA_CMD_INIT2INIT_QPEE,
-                                         QPN, &qpc, false), ==,
-                    RDMA_HCA_STAT_BAD_PARAM);
+                                         QPN, &qpc, false),
+                    ==, RDMA_HCA_STAT_BAD_PARAM);
     qpc.opt_param_mask = GUINT32_TO_BE(RDMA_HCA_QP_ATTR_STATE);
     g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, RDMA_HCA_CMD_INIT2INIT_QPEE,
-                                         QPN, &qpc, false), ==, 0);
+                                         QPN, &qpc, false),
+                    ==, 0);
     fix_free(&fix);
 }
 
@@ -796,9 +814,9 @@ static void test_init_limits(void)
     fix_init(&fix);
     hca_cxtmgt_close(fix.cm);
     /* Nothing answers before INIT_HCA. */
-    g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, RDMA_HCA_CMD_RST2INIT_QPEE,
-                                         0, &qpc, false), ==,
-                    RDMA_HCA_STAT_BAD_INDEX);
+    g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, RDMA_HCA_CMD_RST2INIT_QPEE, 0,
+                                         &qpc, false),
+                    ==, RDMA_HCA_STAT_BAD_INDEX);
     g_assert_cmphex(hca_cxtmgt_hw2sw_cq(fix.cm, 0), ==,
                     RDMA_HCA_STAT_BAD_INDEX);
     hca_eq_doorbell_write(fix.cm, EQN, 0);
@@ -811,8 +829,8 @@ static void test_init_limits(void)
                     RDMA_HCA_STAT_BAD_PARAM);
     g_assert_cmphex(hca_cxtmgt_init(fix.cm, 0, 0, space - 64, 1, 0, 0), ==,
                     RDMA_HCA_STAT_BAD_PARAM);
-    g_assert_cmphex(hca_cxtmgt_init(fix.cm, 0, 0, 0, 0, UINT64_MAX - 63, 0),
-                    ==, RDMA_HCA_STAT_BAD_PARAM);
+    g_assert_cmphex(hca_cxtmgt_init(fix.cm, 0, 0, 0, 0, UINT64_MAX - 63, 0), ==,
+                    RDMA_HCA_STAT_BAD_PARAM);
     fix_free(&fix);
 }
 
@@ -912,8 +930,8 @@ static void test_cq_arm_error(void)
     fix_init(&fix);
     qp = fix_qp(&fix);
     cqc = make_cqc(&fix, EQN, LOG_CQ, 0);
-    cqc.flags |= GUINT32_TO_BE(RDMA_HCA_PREP(
-        RDMA_HCA_CQC_STATE, RDMA_HCA_CQ_STATE_ARMED_SOLICITED));
+    cqc.flags |= GUINT32_TO_BE(
+        RDMA_HCA_PREP(RDMA_HCA_CQC_STATE, RDMA_HCA_CQ_STATE_ARMED_SOLICITED));
     g_assert_cmphex(hca_cxtmgt_sw2hw_cq(fix.cm, 7, &cqc), ==, 0);
     hca_cq_post(fix.cm, HCA_V2P_RRC, qp, 7, &cqe, false);
     g_assert_cmpuint(eq_producer(&fix, EQN), ==, 0);
@@ -921,9 +939,9 @@ static void test_cq_arm_error(void)
     hca_cq_post(fix.cm, HCA_V2P_RRC, qp, 7, &cqe, false);
     g_assert_cmpuint(eq_producer(&fix, EQN), ==, 1);
     g_assert_cmphex(hca_cxtmgt_query_cq(fix.cm, 7, &cqc), ==, 0);
-    g_assert_cmpuint(RDMA_HCA_GET(RDMA_HCA_CQC_STATE,
-                                  GUINT32_FROM_BE(cqc.flags)), ==,
-                     RDMA_HCA_CQ_STATE_FIRED);
+    g_assert_cmpuint(
+        RDMA_HCA_GET(RDMA_HCA_CQC_STATE, GUINT32_FROM_BE(cqc.flags)), ==,
+        RDMA_HCA_CQ_STATE_FIRED);
     g_assert_cmpuint(GUINT32_FROM_BE(cqc.last_notified_index), ==, 2);
     g_assert_cmpuint(hca_cxt_counters(fix.cm)->error_cqes, ==, 1);
     fix_free(&fix);
@@ -978,17 +996,16 @@ static void test_cq_overrun(void)
     g_assert_cmpuint(qp->state, ==, RDMA_HCA_QP_STATE_ERR);
     g_assert_cmpuint(eq_producer(&fix, EQN), ==, 2);
     expect_eqe(&fix, q.eq, LOG_EQ, 0, RDMA_HCA_EVENT_CQ_ERROR, CQN);
-    expect_eqe(&fix, q.eq, LOG_EQ, 1, RDMA_HCA_EVENT_WQ_CATAS_ERROR,
-               qp->qpn);
-    g_assert_cmpuint(GUINT32_FROM_LE(
-                         eqe_at(&fix, q.eq, LOG_EQ, 0)->cq.syndrome), ==,
-                     RDMA_HCA_CQ_ERROR_OVERRUN);
+    expect_eqe(&fix, q.eq, LOG_EQ, 1, RDMA_HCA_EVENT_WQ_CATAS_ERROR, qp->qpn);
+    g_assert_cmpuint(
+        GUINT32_FROM_LE(eqe_at(&fix, q.eq, LOG_EQ, 0)->cq.syndrome), ==,
+        RDMA_HCA_CQ_ERROR_OVERRUN);
     g_assert_cmpuint(hca_cxt_counters(fix.cm)->cq_overruns, ==, 1);
     g_assert_cmpuint(hca_cxt_counters(fix.cm)->cqes_lost, ==, 5);
     hca_cxtmgt_query_cq(fix.cm, CQN, &cqc);
-    g_assert_cmpuint(RDMA_HCA_GET(RDMA_HCA_CQC_STATUS,
-                                  GUINT32_FROM_BE(cqc.flags)), ==,
-                     RDMA_HCA_CQ_STATUS_OVERFLOW);
+    g_assert_cmpuint(
+        RDMA_HCA_GET(RDMA_HCA_CQC_STATUS, GUINT32_FROM_BE(cqc.flags)), ==,
+        RDMA_HCA_CQ_STATUS_OVERFLOW);
     g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, CQN, 5, KEY), ==,
                     RDMA_HCA_STAT_BAD_RES_STATE);
     fix_free(&fix);
@@ -1027,7 +1044,8 @@ static void test_cq_ci_record(void)
     g_assert_cmpuint(hca_cxt_counters(fix.cm)->cq_overruns, ==, 1);
     hca_cxtmgt_query_cq(fix.cm, CQN, &cqc);
     g_assert_cmpuint(GUINT32_FROM_BE(cqc.producer_index) -
-                         GUINT32_FROM_BE(cqc.consumer_index), ==, 8);
+                         GUINT32_FROM_BE(cqc.consumer_index),
+                     ==, 8);
     fix_free(&fix);
 }
 
@@ -1045,9 +1063,9 @@ static void test_cq_unwritable(void)
     hca_cq_post(fix.cm, HCA_V2P_EE, qp, 3, &cqe, false);
     hca_cq_post(fix.cm, HCA_V2P_EE, qp, 3, &cqe, false);
     g_assert_cmpuint(eq_producer(&fix, EQN), ==, 2);
-    g_assert_cmpuint(GUINT32_FROM_LE(
-                         eqe_at(&fix, q.eq, LOG_EQ, 0)->cq.syndrome), ==,
-                     RDMA_HCA_CQ_ERROR_ACCESS);
+    g_assert_cmpuint(
+        GUINT32_FROM_LE(eqe_at(&fix, q.eq, LOG_EQ, 0)->cq.syndrome), ==,
+        RDMA_HCA_CQ_ERROR_ACCESS);
     g_assert_cmpuint(qp->state, ==, RDMA_HCA_QP_STATE_ERR);
     fix_free(&fix);
 }
@@ -1181,7 +1199,8 @@ static void qp_event(Fix *fix, uint8_t type, uint32_t qpn)
 
 static void port_event(Fix *fix, uint8_t subtype)
 {
-    HcaEvent event = { .type = RDMA_HCA_EVENT_PORT_CHANGE, .number = 1,
+    HcaEvent event = { .type = RDMA_HCA_EVENT_PORT_CHANGE,
+                       .number = 1,
                        .subtype = subtype };
 
     hca_eq_event(fix->cm, &event);
@@ -1331,8 +1350,8 @@ static void test_eq_map(void)
     for (unsigned type = 1; type < 0x15; type++) {
         uint32_t before = eq_producer(&fix, 2);
 
-        g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 2, UINT64_C(1) << type,
-                                          false), ==, 0);
+        g_assert_cmphex(
+            hca_cxtmgt_map_eq(fix.cm, 2, UINT64_C(1) << type, false), ==, 0);
         qp_event(&fix, type, QPN);
         g_assert_cmpuint(eq_producer(&fix, 2), ==, before + 1);
         hca_eq_doorbell_write(fix.cm, 2, before + 1);
@@ -1414,9 +1433,9 @@ static void test_eq_unwritable(void)
     }
     g_assert_cmpuint(hca_cxt_counters(fix.cm)->events_lost, ==, 9);
     hca_cxtmgt_query_eq(fix.cm, 2, &eqc);
-    g_assert_cmpuint(RDMA_HCA_GET(RDMA_HCA_EQC_STATUS,
-                                  GUINT32_FROM_BE(eqc.flags)), ==,
-                     RDMA_HCA_EQ_STATUS_WRITE_FAIL);
+    g_assert_cmpuint(
+        RDMA_HCA_GET(RDMA_HCA_EQC_STATUS, GUINT32_FROM_BE(eqc.flags)), ==,
+        RDMA_HCA_EQ_STATUS_WRITE_FAIL);
     g_assert_cmpuint(fix.ram->msix[0], ==, 0);
     fix_free(&fix);
 }

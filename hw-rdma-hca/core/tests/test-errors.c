@@ -19,7 +19,7 @@ typedef struct Bed {
     Pair *pair;
     Qp *qp[2];
     Qp *bystander[2];
-    Cq *cq[2];                  /* of qp */
+    Cq *cq[2]; /* of qp */
 } Bed;
 
 static void bed_init_with(Bed *bed, uint32_t seed, const QpAttr *attr)
@@ -147,7 +147,7 @@ static void test_rnr_timer(void)
     Wc wc;
 
     qp_attr_init(&attr);
-    attr.min_rnr_timer = 20;            /* 10.24 ms */
+    attr.min_rnr_timer = 20; /* 10.24 ms */
     attr.rnr_retry = 3;
     bed_init_with(&bed, 102, &attr);
     wr = pair_send(bed.pair, 0, SEND, 1, &sge, 0, 100, 0);
@@ -222,8 +222,8 @@ static void test_rnr_trickle(void)
 
     bed_init(&bed, 105);
     for (unsigned i = 0; i < 20; i++) {
-        wr[i] = pair_send(bed.pair, 0, RDMA_HCA_OPCODE_SEND_IMM, i, &sge[i],
-                          0, 2500, 0);
+        wr[i] = pair_send(bed.pair, 0, RDMA_HCA_OPCODE_SEND_IMM, i, &sge[i], 0,
+                          2500, 0);
         wr[i].imm_be = GUINT32_TO_BE(i);
     }
     g_assert_true(qp_post_send(bed.qp[0], wr, 20));
@@ -261,13 +261,20 @@ static void test_rnr_write_imm(void)
 /* ---- remote access ---- */
 
 typedef enum RemoteFault {
-    BAD_KEY, BAD_GENERATION, OUT_OF_RANGE, LAST_BYTE, WRAP, OTHER_PD,
-    NO_PERMISSION, DEREGISTERED, NUM_REMOTE_FAULTS
+    BAD_KEY,
+    BAD_GENERATION,
+    OUT_OF_RANGE,
+    LAST_BYTE,
+    WRAP,
+    OTHER_PD,
+    NO_PERMISSION,
+    DEREGISTERED,
+    NUM_REMOTE_FAULTS
 } RemoteFault;
 
 static const char *const remote_fault_name[] = {
-    "bad-key", "bad-generation", "out-of-range", "last-byte", "wrap",
-    "other-pd", "no-permission", "deregistered",
+    "bad-key", "bad-generation", "out-of-range",  "last-byte",
+    "wrap",    "other-pd",       "no-permission", "deregistered",
 };
 
 /* Make @wr of @bed go wrong at the far end in this way. */
@@ -298,7 +305,8 @@ static void break_remote(Bed *bed, RemoteFault fault, SendWr *wr)
         break;
     case NO_PERMISSION:
         wr->rkey = mr_new(drv, mr->pd, mr->va, mr->len,
-                          RDMA_HCA_ACCESS_LOCAL_WRITE)->key;
+                          RDMA_HCA_ACCESS_LOCAL_WRITE)
+                       ->key;
         break;
     case DEREGISTERED:
         wr->rkey = mr->key;
@@ -325,12 +333,12 @@ static void check_remote(uint8_t opcode, RemoteFault fault, uint32_t len)
     wr = pair_send(bed.pair, 0, opcode, 3, &sge, 20000, len, 0);
     break_remote(&bed, fault, &wr);
     image = mr_image(bed.pair->mr[1]);
-    memset(image + 8192, 0x77, 3000);   /* the good Writes before */
+    memset(image + 8192, 0x77, 3000); /* the good Writes before */
     run_bad_request(&bed, &wr, RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR);
     mr_check_image(bed.pair->mr[1], image);
     /* The responder's QP is in error too, and its owner is told. */
-    g_assert_true(driver_event(bed.pair->drv[1],
-                               RDMA_HCA_EVENT_WQ_ACCESS_ERROR, &eqe));
+    g_assert_true(
+        driver_event(bed.pair->drv[1], RDMA_HCA_EVENT_WQ_ACCESS_ERROR, &eqe));
     g_assert_cmpuint(GUINT32_FROM_LE(eqe.qp.qpn), ==, bed.qp[1]->qpn);
     expect_flush(bed.cq[1], 0x1000, 2);
     g_assert_cmpuint(qp_state(bed.qp[1]), ==, RDMA_HCA_QP_STATE_ERR);
@@ -366,8 +374,7 @@ static void add_remote(void)
                     "/errors/remote/%s/%s/%u", name[op],
                     remote_fault_name[fault], len[l]);
 
-                g_test_add_data_func_full(path, g_memdup2(&c, sizeof(c)),
-                                          test_remote, g_free);
+                lab_add_case(path, &c, sizeof(c), test_remote);
             }
         }
     }
@@ -439,9 +446,17 @@ static void test_atomic_misaligned(void)
 /* ---- local errors of a send request ---- */
 
 typedef enum LocalFault {
-    LOCAL_BAD_KEY, LOCAL_OUT_OF_RANGE, LOCAL_OTHER_PD, LOCAL_READ_ONLY,
-    LOCAL_SECOND_ENTRY, LOCAL_DEREGISTERED, LOCAL_OPCODE, LOCAL_OPCODE_RAW,
-    LOCAL_TOO_LONG, LOCAL_ATOMIC_LENGTH, NUM_LOCAL_FAULTS
+    LOCAL_BAD_KEY,
+    LOCAL_OUT_OF_RANGE,
+    LOCAL_OTHER_PD,
+    LOCAL_READ_ONLY,
+    LOCAL_SECOND_ENTRY,
+    LOCAL_DEREGISTERED,
+    LOCAL_OPCODE,
+    LOCAL_OPCODE_RAW,
+    LOCAL_TOO_LONG,
+    LOCAL_ATOMIC_LENGTH,
+    NUM_LOCAL_FAULTS
 } LocalFault;
 
 static const struct {
@@ -474,8 +489,8 @@ static void break_local(Bed *bed, LocalFault fault, SendWr *wr, Sge *sge)
         sge[0].len = 2;
         break;
     case LOCAL_OTHER_PD:
-        sge[0].lkey = mr_new(drv, pd_new(drv), mr->va, mr->len,
-                             ACCESS_ALL)->key;
+        sge[0].lkey =
+            mr_new(drv, pd_new(drv), mr->va, mr->len, ACCESS_ALL)->key;
         break;
     case LOCAL_READ_ONLY:
         wr->opcode = READ;
@@ -565,8 +580,13 @@ static void test_longest_list(void)
 /* ---- errors of a receive request ---- */
 
 typedef enum RecvFault {
-    RECV_BAD_KEY, RECV_READ_ONLY, RECV_OTHER_PD, RECV_DEREGISTERED,
-    RECV_TOO_SMALL, RECV_EMPTY, NUM_RECV_FAULTS
+    RECV_BAD_KEY,
+    RECV_READ_ONLY,
+    RECV_OTHER_PD,
+    RECV_DEREGISTERED,
+    RECV_TOO_SMALL,
+    RECV_EMPTY,
+    NUM_RECV_FAULTS
 } RecvFault;
 
 static const struct {
@@ -600,8 +620,7 @@ static void break_recv(Bed *bed, RecvFault fault, RecvWr *wr, Sge *sge)
         sge->lkey = mr_new(drv, mr->pd, mr->va, mr->len, 0)->key;
         break;
     case RECV_OTHER_PD:
-        sge->lkey = mr_new(drv, pd_new(drv), mr->va, mr->len,
-                           ACCESS_ALL)->key;
+        sge->lkey = mr_new(drv, pd_new(drv), mr->va, mr->len, ACCESS_ALL)->key;
         break;
     case RECV_DEREGISTERED:
         other = mr_new(drv, mr->pd, mr->va, mr->len, ACCESS_ALL);
@@ -669,7 +688,7 @@ static void test_flush(void)
         wr[i].flags = i % 3 ? 0 : SEND_SIGNALED;
     }
     g_assert_true(qp_post_send(bed.qp[0], wr, 7));
-    lab_run(bed.pair->lab);             /* the peer is not ready */
+    lab_run(bed.pair->lab); /* the peer is not ready */
     g_assert_cmphex(qp_to_err(bed.qp[0]), ==, 0);
     for (unsigned i = 0, sends = 0, recvs = 0; i < 19; i++) {
         g_assert_true(cq_wait(bed.cq[0], &wc, PAIR_PATIENCE));
@@ -843,19 +862,20 @@ static void test_drain(void)
                                RDMA_HCA_MODIFY_NO_INBOX, 0, NULL),
                     ==, 0);
     lab_sleep(bed.pair->lab, NS_PER_S);
-    g_assert_true(driver_event(bed.pair->drv[0], RDMA_HCA_EVENT_SQ_DRAINED,
-                               &eqe));
+    g_assert_true(
+        driver_event(bed.pair->drv[0], RDMA_HCA_EVENT_SQ_DRAINED, &eqe));
     g_assert_cmpuint(GUINT32_FROM_LE(eqe.qp.qpn), ==, bed.qp[0]->qpn);
-    g_assert_cmpuint(driver_count_events(bed.pair->drv[0],
-                                         RDMA_HCA_EVENT_SQ_DRAINED), ==, 0);
+    g_assert_cmpuint(
+        driver_count_events(bed.pair->drv[0], RDMA_HCA_EVENT_SQ_DRAINED), ==,
+        0);
     while (cq_poll(bed.cq[0], &wc)) {
         g_assert_cmpuint(wc.syndrome, ==, 0);
         g_assert_cmpuint(wc.wr_id, ==, done++);
     }
     g_assert_cmpuint(done, <, 10);
     qpc.opt_param_mask = GUINT32_TO_BE(RDMA_HCA_QP_ATTR_STATE);
-    qpc.flags = GUINT32_TO_BE(RDMA_HCA_PREP(RDMA_HCA_QPC_STATE,
-                                            RDMA_HCA_QP_STATE_RTS));
+    qpc.flags = GUINT32_TO_BE(
+        RDMA_HCA_PREP(RDMA_HCA_QPC_STATE, RDMA_HCA_QP_STATE_RTS));
     g_assert_cmphex(driver_cmd_in(bed.pair->drv[0], RDMA_HCA_CMD_SQD2RTS_QPEE,
                                   &qpc, sizeof(qpc), bed.qp[0]->qpn, 0),
                     ==, 0);
@@ -883,7 +903,7 @@ static void test_comm_established(void)
     }
     for (unsigned i = 0; i < 2; i++) {
         qp_attr_init(&attr);
-        attr.dlid = pair->lab->host[!i].config.lid;
+        qp_attr_to(&attr, pair->drv[i], pair->drv[!i]);
         attr.dest_qpn = qp[!i]->qpn;
         g_assert_cmphex(qp_to_init(qp[i], &attr), ==, 0);
         g_assert_cmphex(qp_to_rtr(qp[i], &attr), ==, 0);
@@ -898,46 +918,44 @@ static void test_comm_established(void)
     }
     g_assert_true(driver_event(pair->drv[1], RDMA_HCA_EVENT_COMM_EST, &eqe));
     g_assert_cmpuint(GUINT32_FROM_LE(eqe.qp.qpn), ==, qp[1]->qpn);
-    g_assert_cmpuint(driver_count_events(pair->drv[1],
-                                         RDMA_HCA_EVENT_COMM_EST), ==, 0);
+    g_assert_cmpuint(driver_count_events(pair->drv[1], RDMA_HCA_EVENT_COMM_EST),
+                     ==, 0);
     pair_free(pair);
 }
 
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/errors/rnr/then-posted", test_rnr_then_posted);
-    g_test_add_func("/errors/rnr/timer", test_rnr_timer);
-    g_test_add_func("/errors/rnr/exhausted", test_rnr_exhausted);
-    g_test_add_func("/errors/rnr/count-restarts", test_rnr_count_restarts);
-    g_test_add_func("/errors/rnr/trickle", test_rnr_trickle);
-    g_test_add_func("/errors/rnr/write-imm", test_rnr_write_imm);
+    lab_add_test("/errors/rnr/then-posted", test_rnr_then_posted);
+    lab_add_test("/errors/rnr/timer", test_rnr_timer);
+    lab_add_test("/errors/rnr/exhausted", test_rnr_exhausted);
+    lab_add_test("/errors/rnr/count-restarts", test_rnr_count_restarts);
+    lab_add_test("/errors/rnr/trickle", test_rnr_trickle);
+    lab_add_test("/errors/rnr/write-imm", test_rnr_write_imm);
     add_remote();
-    g_test_add_func("/errors/remote/zero-length", test_zero_length_bad_key);
-    g_test_add_func("/errors/remote/qp-not-enabled", test_qp_not_enabled);
-    g_test_add_func("/errors/remote/atomic-misaligned",
-                    test_atomic_misaligned);
+    lab_add_test("/errors/remote/zero-length", test_zero_length_bad_key);
+    lab_add_test("/errors/remote/qp-not-enabled", test_qp_not_enabled);
+    lab_add_test("/errors/remote/atomic-misaligned", test_atomic_misaligned);
     for (unsigned i = 0; i < NUM_LOCAL_FAULTS; i++) {
         g_autofree char *path = g_strdup_printf("/errors/local/%s",
                                                 local_fault[i].name);
 
-        g_test_add_data_func(path, GUINT_TO_POINTER(i), test_local);
+        lab_add_data_test(path, GUINT_TO_POINTER(i), test_local);
     }
-    g_test_add_func("/errors/local/longest-list", test_longest_list);
+    lab_add_test("/errors/local/longest-list", test_longest_list);
     for (unsigned i = 0; i < NUM_RECV_FAULTS; i++) {
         g_autofree char *path = g_strdup_printf("/errors/recv/%s",
                                                 recv_fault[i].name);
 
-        g_test_add_data_func(path, GUINT_TO_POINTER(i), test_recv);
+        lab_add_data_test(path, GUINT_TO_POINTER(i), test_recv);
     }
-    g_test_add_func("/errors/qp/flush", test_flush);
-    g_test_add_func("/errors/qp/flush-from-init", test_flush_from_init);
-    g_test_add_func("/errors/qp/reset-with-work", test_reset_with_work);
-    g_test_add_func("/errors/qp/reuse-number", test_reuse_number);
-    g_test_add_func("/errors/qp/foreign-doorbell", test_foreign_doorbell);
-    g_test_add_func("/errors/qp/deregister-in-flight",
-                    test_deregister_in_flight);
-    g_test_add_func("/errors/qp/drain", test_drain);
-    g_test_add_func("/errors/qp/comm-established", test_comm_established);
+    lab_add_test("/errors/qp/flush", test_flush);
+    lab_add_test("/errors/qp/flush-from-init", test_flush_from_init);
+    lab_add_test("/errors/qp/reset-with-work", test_reset_with_work);
+    lab_add_test("/errors/qp/reuse-number", test_reuse_number);
+    lab_add_test("/errors/qp/foreign-doorbell", test_foreign_doorbell);
+    lab_add_test("/errors/qp/deregister-in-flight", test_deregister_in_flight);
+    lab_add_test("/errors/qp/drain", test_drain);
+    lab_add_test("/errors/qp/comm-established", test_comm_established);
     return g_test_run();
 }

@@ -126,9 +126,8 @@ static void random_send_doorbell(Scene *s)
 
     if (pair_rand(s->pair, 0, 8)) {
         high = RDMA_HCA_PREP(RDMA_HCA_SEND_DB_QPN, qp->qpn) | (high & 0x3f);
-        low = (low & 0x3f) |
-              RDMA_HCA_PREP(RDMA_HCA_SEND_DB_SQ_HEAD,
-                            pair_rand(s->pair, 0, 300) * 4);
+        low = (low & 0x3f) | RDMA_HCA_PREP(RDMA_HCA_SEND_DB_SQ_HEAD,
+                                           pair_rand(s->pair, 0, 300) * 4);
     }
     host_uar_write64(qp->drv->host, uar * RDMA_HCA_UAR_PAGE_SIZE,
                      (uint64_t)high << 32 | low);
@@ -137,8 +136,8 @@ static void random_send_doorbell(Scene *s)
 static void random_uar_write(Scene *s)
 {
     Host *host = &s->pair->lab->host[0];
-    uint32_t page = pair_rand(s->pair, 0, 4) ? 3 : rand32(s) %
-                                                   RDMA_HCA_NUM_UARS;
+    uint32_t page = pair_rand(s->pair, 0, 4) ? 3
+                                             : rand32(s) % RDMA_HCA_NUM_UARS;
     uint32_t at = pair_rand(s->pair, 0, 2) ? pair_rand(s->pair, 0, 12) * 4
                                            : rand32(s) % 1024 * 4;
 
@@ -202,9 +201,9 @@ static void test_work_queues(void)
 static void test_changed_wqes(void)
 {
     static const uint8_t opcode[] = {
-        RDMA_HCA_OPCODE_SEND, RDMA_HCA_OPCODE_SEND_IMM,
+        RDMA_HCA_OPCODE_SEND,       RDMA_HCA_OPCODE_SEND_IMM,
         RDMA_HCA_OPCODE_RDMA_WRITE, RDMA_HCA_OPCODE_RDMA_WRITE_IMM,
-        RDMA_HCA_OPCODE_RDMA_READ, RDMA_HCA_OPCODE_ATOMIC_CS,
+        RDMA_HCA_OPCODE_RDMA_READ,  RDMA_HCA_OPCODE_ATOMIC_CS,
     };
     Scene s;
 
@@ -290,8 +289,8 @@ static void test_cq_abuse(void)
         Cq *cq = s.victim_cq[0];
 
         for (unsigned i = 0; i < 20; i++) {
-            uint32_t low = RDMA_HCA_PREP(RDMA_HCA_CQ_DB_CMD,
-                                         rand32(&s) % 4) | cq->cqn;
+            uint32_t low = RDMA_HCA_PREP(RDMA_HCA_CQ_DB_CMD, rand32(&s) % 4) |
+                           cq->cqn;
 
             host_uar_write64(&s.pair->lab->host[0],
                              cq->uar * RDMA_HCA_UAR_PAGE_SIZE + RDMA_HCA_CQ_DB,
@@ -302,8 +301,8 @@ static void test_cq_abuse(void)
             }
             for (unsigned n = 0; n < 10; n++) {
                 qp_ring(s.victim[0], RDMA_HCA_OPCODE_NOP,
-                        RDMA_HCA_PREP(RDMA_HCA_SEND_DB_QPN,
-                                      s.victim[0]->qpn) | 1);
+                        RDMA_HCA_PREP(RDMA_HCA_SEND_DB_QPN, s.victim[0]->qpn) |
+                            1);
             }
             lab_run(s.pair->lab);
         }
@@ -317,14 +316,18 @@ static void test_cq_abuse(void)
 static void test_bad_pages(void)
 {
     static const uint64_t bad[] = {
-        HOST_MMIO_BASE, HOST_MMIO_BASE + HOST_MMIO_SIZE - 4096, 0,
-        UINT64_C(0xfffffffffffff000), UINT64_C(1) << 52, 0x7ffff000,
+        HOST_MMIO_BASE,
+        HOST_MMIO_BASE + HOST_MMIO_SIZE - 4096,
+        0,
+        UINT64_C(0xfffffffffffff000),
+        UINT64_C(1) << 52,
+        0x7ffff000,
     };
 
     for (unsigned b = 0; b < G_N_ELEMENTS(bad); b++) {
         for (unsigned what = 0; what < 5; what++) {
-            static const char *const where[] = { "source", "target", "sq",
-                                                 "rq", "cq" };
+            static const char *const where[] = { "source", "target", "sq", "rq",
+                                                 "cq" };
             struct rdma_hca_mtt_mailbox *mbox;
             Scene s;
             Mr *mr;
@@ -332,10 +335,10 @@ static void test_bad_pages(void)
             Sge sge;
 
             scene_init(&s, 1007);
-            mr = (Mr *[]) { mr_new(s.pair->drv[0], s.pair->pd[0], 0x10000,
-                                   4096, ACCESS_ALL),
-                            mr_new(s.pair->drv[1], s.pair->pd[1], 0x10000,
-                                   4096, ACCESS_ALL),
+            mr = (Mr *[]) { mr_new(s.pair->drv[0], s.pair->pd[0], 0x10000, 4096,
+                                   ACCESS_ALL),
+                            mr_new(s.pair->drv[1], s.pair->pd[1], 0x10000, 4096,
+                                   ACCESS_ALL),
                             s.victim[0]->sq.mr, s.victim[1]->rq.mr,
                             s.victim_cq[0]->mr }[what];
             g_test_message("%s at %#" G_GINT64_MODIFIER "x", where[what],
@@ -348,8 +351,7 @@ static void test_bad_pages(void)
                           sizeof(*mbox) + 4 * 8, 1, 0);
             g_free(mbox);
             pair_post_recv(s.pair, 1, s.victim[1], 1, 0, 4096);
-            wr = pair_send(s.pair, 0, RDMA_HCA_OPCODE_SEND, 1, &sge, 0, 100,
-                           0);
+            wr = pair_send(s.pair, 0, RDMA_HCA_OPCODE_SEND, 1, &sge, 0, 100, 0);
             if (what == 0) {
                 sge = mr_sge(mr, 0, 100);
             } else if (what == 1) {
@@ -408,7 +410,12 @@ static void random_command(Scene *s, uint16_t op)
     uint64_t out = pair_rand(s->pair, 0, 4) ? s->pair->drv[0]->mbox_out
                                             : odd32(s);
     const uint32_t reg[] = {
-        in >> 32, in, odd32(s), out >> 32, out, odd32(s),
+        in >> 32,
+        in,
+        odd32(s),
+        out >> 32,
+        out,
+        odd32(s),
         RDMA_HCA_HCR_GO | (odd32(s) & RDMA_HCA_HCR_OP_MODIFIER) |
             (odd32(s) & RDMA_HCA_HCR_EVENT) | op,
     };
@@ -468,8 +475,9 @@ static void keep_busy(Scene *s)
             SendWr wr;
             Sge sge;
 
-            wr = pair_send(s->pair, side, i & 1 ? RDMA_HCA_OPCODE_RDMA_READ
-                                                : RDMA_HCA_OPCODE_RDMA_WRITE,
+            wr = pair_send(s->pair, side,
+                           i & 1 ? RDMA_HCA_OPCODE_RDMA_READ
+                                 : RDMA_HCA_OPCODE_RDMA_WRITE,
                            i, &sge, 0, 20000, 20000);
             qp_post_send(s->victim[side], &wr, 1);
         }
@@ -580,7 +588,7 @@ static void test_stream_noise(void)
                                    odd32(&s));
         }
         if (round & 2) {
-            lab_cable(s.pair->lab, true);   /* before the greeting */
+            lab_cable(s.pair->lab, true); /* before the greeting */
         }
         lab_cable_inject(s.pair->lab, round >> 2 & 1, noise, len);
         lab_run(s.pair->lab);
@@ -617,6 +625,7 @@ static size_t forge(Scene *s, uint8_t *out)
     packet.opcode = rand32(s) % (pair_rand(s->pair, 0, 4) ? 0x18 : 0x100);
     packet.solicited = rand32(s) & 1;
     packet.mig_req = rand32(s) & 1;
+    packet.fecn = packet.becn = false;
     packet.ack_req = rand32(s) & 1;
     packet.pkey = pair_rand(s->pair, 0, 8) ? 0xffff : odd32(s);
     packet.dest_qp = pair_rand(s->pair, 0, 8) ? s->victim[0]->qpn
@@ -628,9 +637,9 @@ static size_t forge(Scene *s, uint8_t *out)
     packet.msn &= HCA_PSN_MASK;
     packet.src_qp &= 0xffffff;
     packet.rkey = pair_rand(s->pair, 0, 2) ? s->pair->mr[0]->key : odd32(s);
-    packet.va = pair_rand(s->pair, 0, 2) ? s->pair->mr[0]->va + rand32(s) %
-                                                                    70000
-                                         : odd32(s);
+    packet.va = pair_rand(s->pair, 0, 2)
+                    ? s->pair->mr[0]->va + rand32(s) % 70000
+                    : odd32(s);
     packet.dma_len = pair_rand(s->pair, 0, 2) ? len : odd32(s);
     packet.payload = payload;
     packet.payload_len = len;
@@ -653,8 +662,8 @@ static void test_forged_packets(void)
         }
         wr[0] = pair_send(s.pair, 0, RDMA_HCA_OPCODE_RDMA_READ, 0, &sge[0], 0,
                           5000, 0);
-        wr[1] = pair_send(s.pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 1, &sge[1],
-                          0, 5000, 0);
+        wr[1] = pair_send(s.pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 1, &sge[1], 0,
+                          5000, 0);
         g_assert_true(qp_post_send(s.victim[0], wr, 2));
         for (unsigned i = 0; i < 60; i++) {
             uint8_t packet[HCA_MAX_PACKET_SIZE];
@@ -768,19 +777,19 @@ static void test_cut_packets(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/hostile/process/doorbells", test_doorbells);
-    g_test_add_func("/hostile/process/work-queues", test_work_queues);
-    g_test_add_func("/hostile/process/changed-wqes", test_changed_wqes);
-    g_test_add_func("/hostile/process/chain-loop", test_chain_loop);
-    g_test_add_func("/hostile/process/doorbell-flood", test_doorbell_flood);
-    g_test_add_func("/hostile/process/cq-abuse", test_cq_abuse);
-    g_test_add_func("/hostile/kernel/bad-pages", test_bad_pages);
-    g_test_add_func("/hostile/kernel/commands", test_commands);
-    g_test_add_func("/hostile/kernel/all-opcodes", test_all_opcodes);
-    g_test_add_func("/hostile/kernel/commands-under-traffic",
-                    test_commands_under_traffic);
-    g_test_add_func("/hostile/kernel/registers", test_registers);
-    g_test_add_func("/hostile/kernel/icm", test_icm);
+    lab_add_test("/hostile/process/doorbells", test_doorbells);
+    lab_add_test("/hostile/process/work-queues", test_work_queues);
+    lab_add_test("/hostile/process/changed-wqes", test_changed_wqes);
+    lab_add_test("/hostile/process/chain-loop", test_chain_loop);
+    lab_add_test("/hostile/process/doorbell-flood", test_doorbell_flood);
+    lab_add_test("/hostile/process/cq-abuse", test_cq_abuse);
+    lab_add_test("/hostile/kernel/bad-pages", test_bad_pages);
+    lab_add_test("/hostile/kernel/commands", test_commands);
+    lab_add_test("/hostile/kernel/all-opcodes", test_all_opcodes);
+    lab_add_test("/hostile/kernel/commands-under-traffic",
+                 test_commands_under_traffic);
+    lab_add_test("/hostile/kernel/registers", test_registers);
+    lab_add_test("/hostile/kernel/icm", test_icm);
     g_test_add_func("/hostile/peer/stream-noise", test_stream_noise);
     g_test_add_func("/hostile/peer/forged-packets", test_forged_packets);
     g_test_add_func("/hostile/peer/wrong-source", test_wrong_source);

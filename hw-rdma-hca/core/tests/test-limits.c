@@ -43,11 +43,15 @@ static void smallest_config(HcaConfig config[2])
 static void test_smallest_card(void)
 {
     static const uint8_t opcode[] = {
-        RDMA_HCA_OPCODE_SEND, RDMA_HCA_OPCODE_RDMA_WRITE,
+        RDMA_HCA_OPCODE_SEND,      RDMA_HCA_OPCODE_RDMA_WRITE,
         RDMA_HCA_OPCODE_RDMA_READ, RDMA_HCA_OPCODE_RDMA_WRITE_IMM,
         RDMA_HCA_OPCODE_RDMA_READ,
     };
-    enum { QPS = 6, N = G_N_ELEMENTS(opcode), LEN = 40000 };
+    enum {
+        QPS = 6,
+        N = G_N_ELEMENTS(opcode),
+        LEN = 40000
+    };
     HcaConfig config[2];
     unsigned next[QPS] = { 0 };
     Qp *qp[QPS][2];
@@ -88,7 +92,9 @@ static void test_smallest_card(void)
 /* Far more regions than the caches hold, used in turn, each with its data. */
 static void test_many_regions(void)
 {
-    enum { REGIONS = 300 };
+    enum {
+        REGIONS = 300
+    };
     HcaConfig config[2];
     Mr *mr[REGIONS];
     Qp *qp[2];
@@ -171,8 +177,8 @@ static void test_full_queues(void)
 
         for (unsigned i = 0; i < 16; i++) {
             pair_post_recv(pair, 1, qp[1], i, 0, 100);
-            wr[i] = pair_send(pair, 0, RDMA_HCA_OPCODE_SEND, i, &sge[i], 0,
-                              100, 0);
+            wr[i] = pair_send(pair, 0, RDMA_HCA_OPCODE_SEND, i, &sge[i], 0, 100,
+                              0);
         }
         g_assert_false(qp_post_recv(qp[1], &(RecvWr) { 0 }, 1));
         g_assert_true(qp_post_send(qp[0], wr, 16));
@@ -222,7 +228,9 @@ static void test_no_receive_queue(void)
 /* The longest lists that QUERY_DEV_LIM promises, in both directions. */
 static void test_longest_lists(void)
 {
-    enum { PIECE = 133 };
+    enum {
+        PIECE = 133
+    };
     Pair *pair = pair_new(3104, 65536);
     const struct rdma_hca_dev_lim *lim = &pair->drv[0]->lim;
     unsigned max = RDMA_HCA_GET(RDMA_HCA_DEV_LIM_MAX_SG,
@@ -237,7 +245,8 @@ static void test_longest_lists(void)
         .log_rq_entry = 9,
     };
     static const uint8_t opcode[] = {
-        RDMA_HCA_OPCODE_SEND, RDMA_HCA_OPCODE_RDMA_WRITE,
+        RDMA_HCA_OPCODE_SEND,
+        RDMA_HCA_OPCODE_RDMA_WRITE,
         RDMA_HCA_OPCODE_RDMA_READ,
     };
     Sge sge[RDMA_HCA_MAX_SGE], to[RDMA_HCA_MAX_SGE];
@@ -401,7 +410,8 @@ static void test_posted_count_wraps(void)
 static void test_psn_wraps(void)
 {
     static const uint8_t opcode[] = {
-        RDMA_HCA_OPCODE_SEND, RDMA_HCA_OPCODE_RDMA_WRITE,
+        RDMA_HCA_OPCODE_SEND,
+        RDMA_HCA_OPCODE_RDMA_WRITE,
         RDMA_HCA_OPCODE_RDMA_READ,
     };
 
@@ -461,7 +471,9 @@ static Qp *self_connected(Pair *pair, Cq *cq)
  */
 static void test_event_queue_full(void)
 {
-    enum { CQS = 200 };
+    enum {
+        CQS = 200
+    };
     Pair *pair = pair_new(3301, 4096);
     Driver *drv = pair->drv[0];
     unsigned events[1 << 8] = { 0 };
@@ -476,8 +488,9 @@ static void test_event_queue_full(void)
         qp = self_connected(pair, cq);
         cq_arm(cq, false);
         g_assert_true(qp_post_send(
-            qp, &(SendWr) { .opcode = RDMA_HCA_OPCODE_NOP,
-                            .flags = SEND_SIGNALED }, 1));
+            qp,
+            &(SendWr) { .opcode = RDMA_HCA_OPCODE_NOP, .flags = SEND_SIGNALED },
+            1));
     }
     lab_run(pair->lab);
     qp_destroy(qp);
@@ -512,9 +525,11 @@ static void test_all_qps(void)
         Qp *qp = g_ptr_array_index(qps, i);
         Wc wc;
 
-        g_assert_true(qp_post_send(
-            qp, &(SendWr) { .wr_id = i, .opcode = RDMA_HCA_OPCODE_SEND,
-                            .flags = SEND_SIGNALED }, 1));
+        g_assert_true(qp_post_send(qp,
+                                   &(SendWr) { .wr_id = i,
+                                               .opcode = RDMA_HCA_OPCODE_SEND,
+                                               .flags = SEND_SIGNALED },
+                                   1));
         g_assert_true(qp_post_recv(qp, &(RecvWr) { .wr_id = i }, 1));
         cq_expect(pair->cq[0], &wc, i, 0);
         cq_expect(pair->cq[0], &wc, i, 0);
@@ -529,7 +544,9 @@ static void test_all_qps(void)
  */
 static void test_stuck_crowd(void)
 {
-    enum { STUCK = 40 };
+    enum {
+        STUCK = 40
+    };
     Pair *pair = pair_new(3303, 65536);
     Qp *qp[2];
     SendWr wr;
@@ -539,15 +556,13 @@ static void test_stuck_crowd(void)
     for (unsigned i = 0; i < STUCK; i++) {
         pair_connect(pair, NULL, qp);
         for (unsigned n = 0; n < 4; n++) {
-            wr = pair_send(pair, 0, RDMA_HCA_OPCODE_SEND, n, &sge, 0, 60000,
-                           0);
+            wr = pair_send(pair, 0, RDMA_HCA_OPCODE_SEND, n, &sge, 0, 60000, 0);
             g_assert_true(qp_post_send(qp[0], &wr, 1));
         }
     }
     lab_sleep(pair->lab, 10 * NS_PER_MS);
     pair_connect(pair, NULL, qp);
-    wr = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 99, &sge, 0, 60000,
-                   0);
+    wr = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 99, &sge, 0, 60000, 0);
     g_assert_true(qp_post_send(qp[0], &wr, 1));
     cq_expect(pair->cq[0], &wc, 99, 0);
     pair_check_works(pair, qp, 0);
@@ -572,8 +587,9 @@ static void test_nothing_left(void)
 
             pair_connect(pair, NULL, qp[i]);
             for (unsigned n = 0; n < 3; n++) {
-                wr[n] = pair_send(pair, 0, n & 1 ? RDMA_HCA_OPCODE_RDMA_READ
-                                                 : RDMA_HCA_OPCODE_RDMA_WRITE,
+                wr[n] = pair_send(pair, 0,
+                                  n & 1 ? RDMA_HCA_OPCODE_RDMA_READ
+                                        : RDMA_HCA_OPCODE_RDMA_WRITE,
                                   n, &sge[n], 0, 30000, 0);
             }
             g_assert_true(qp_post_send(qp[i][0], wr, 3));
@@ -586,8 +602,7 @@ static void test_nothing_left(void)
                 uint32_t qpn = qp[i][side]->qpn;
 
                 qp_destroy(qp[i][side]);
-                pair->drv[side]->next_qpn = MIN(pair->drv[side]->next_qpn,
-                                                qpn);
+                pair->drv[side]->next_qpn = MIN(pair->drv[side]->next_qpn, qpn);
             }
         }
     }
@@ -632,10 +647,10 @@ static void test_live_memory(void)
                       0);
     g_assert_true(qp_post_send(qp[0], wr, 1));
     cq_expect(pair->cq[0], &wc, 1, 0);
-    g_assert_cmpuint(pair->lab->host[0].hca->counters.
-                         drops[HCA_DROP_PARSE_ICRC], ==, 0);
-    g_assert_cmpuint(pair->lab->host[0].hca->counters.
-                         drops[HCA_DROP_PARSE_VCRC], ==, 0);
+    g_assert_cmpuint(
+        pair->lab->host[0].hca->counters.drops[HCA_DROP_PARSE_ICRC], ==, 0);
+    g_assert_cmpuint(
+        pair->lab->host[0].hca->counters.drops[HCA_DROP_PARSE_VCRC], ==, 0);
     pair_free(pair);
 }
 
@@ -655,7 +670,7 @@ static void test_queue_memory_gone(void)
         pair_post_recv(pair, 1, qp[1], 1, 0, 100);
         wr = pair_send(pair, 0, RDMA_HCA_OPCODE_SEND, 1, &sge, 0, 100, 0);
         switch (which) {
-        case 0:                         /* receive queue */
+        case 0: /* receive queue */
             g_assert_cmphex(mr_deregister(qp[1]->rq.mr), ==, 0);
             g_assert_true(qp_post_send(qp[0], &wr, 1));
             cq_expect(pair->cq[0], &wc, 1, RDMA_HCA_SYNDROME_REMOTE_OP_ERR);
@@ -664,20 +679,19 @@ static void test_queue_memory_gone(void)
             g_assert_cmpuint(GUINT32_FROM_LE(eqe.qp.qpn), ==, qp[1]->qpn);
             g_assert_cmpuint(qp_state(qp[1]), ==, RDMA_HCA_QP_STATE_ERR);
             break;
-        case 1:                         /* send queue */
+        case 1: /* send queue */
             g_assert_cmphex(mr_deregister(qp[0]->sq.mr), ==, 0);
             g_assert_true(qp_post_send(qp[0], &wr, 1));
             cq_expect(pair->cq[0], &wc, 1, RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR);
             g_assert_cmpuint(qp_state(qp[0]), ==, RDMA_HCA_QP_STATE_ERR);
             break;
-        default:                        /* completion queue */
+        default: /* completion queue */
             g_assert_cmphex(mr_deregister(pair->cq[1]->mr), ==, 0);
             g_assert_true(qp_post_send(qp[0], &wr, 1));
             lab_sleep(pair->lab, NS_PER_S);
-            g_assert_true(driver_event(pair->drv[1],
-                                       RDMA_HCA_EVENT_CQ_ERROR, &eqe));
-            g_assert_cmpuint(GUINT32_FROM_LE(eqe.cq.cqn), ==,
-                             pair->cq[1]->cqn);
+            g_assert_true(
+                driver_event(pair->drv[1], RDMA_HCA_EVENT_CQ_ERROR, &eqe));
+            g_assert_cmpuint(GUINT32_FROM_LE(eqe.cq.cqn), ==, pair->cq[1]->cqn);
             g_assert_cmpuint(GUINT32_FROM_LE(eqe.cq.syndrome), ==,
                              RDMA_HCA_CQ_ERROR_ACCESS);
             g_assert_cmpuint(qp_state(qp[1]), ==, RDMA_HCA_QP_STATE_ERR);
@@ -689,20 +703,20 @@ static void test_queue_memory_gone(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/limits/smallest-card", test_smallest_card);
-    g_test_add_func("/limits/many-regions", test_many_regions);
-    g_test_add_func("/limits/queue-shapes", test_queue_shapes);
-    g_test_add_func("/limits/full-queues", test_full_queues);
-    g_test_add_func("/limits/no-receive-queue", test_no_receive_queue);
-    g_test_add_func("/limits/longest-lists", test_longest_lists);
-    g_test_add_func("/limits/longest-inline", test_longest_inline);
-    g_test_add_func("/limits/posted-count-wraps", test_posted_count_wraps);
-    g_test_add_func("/limits/psn-wraps", test_psn_wraps);
-    g_test_add_func("/limits/event-queue-full", test_event_queue_full);
-    g_test_add_func("/limits/all-qps", test_all_qps);
-    g_test_add_func("/limits/stuck-crowd", test_stuck_crowd);
-    g_test_add_func("/limits/nothing-left", test_nothing_left);
-    g_test_add_func("/limits/live-memory", test_live_memory);
-    g_test_add_func("/limits/queue-memory-gone", test_queue_memory_gone);
+    lab_add_test("/limits/smallest-card", test_smallest_card);
+    lab_add_test("/limits/many-regions", test_many_regions);
+    lab_add_test("/limits/queue-shapes", test_queue_shapes);
+    lab_add_test("/limits/full-queues", test_full_queues);
+    lab_add_test("/limits/no-receive-queue", test_no_receive_queue);
+    lab_add_test("/limits/longest-lists", test_longest_lists);
+    lab_add_test("/limits/longest-inline", test_longest_inline);
+    lab_add_test("/limits/posted-count-wraps", test_posted_count_wraps);
+    lab_add_test("/limits/psn-wraps", test_psn_wraps);
+    lab_add_test("/limits/event-queue-full", test_event_queue_full);
+    lab_add_test("/limits/all-qps", test_all_qps);
+    lab_add_test("/limits/stuck-crowd", test_stuck_crowd);
+    lab_add_test("/limits/nothing-left", test_nothing_left);
+    lab_add_test("/limits/live-memory", test_live_memory);
+    lab_add_test("/limits/queue-memory-gone", test_queue_memory_gone);
     return g_test_run();
 }

@@ -6,7 +6,10 @@
 #include "../card.h"
 #include "lib-pair.h"
 
-enum { PORT_DOWN = 1, PORT_ACTIVE = 4 };    /* enum ibv_port_state */
+enum {
+    PORT_DOWN = 1,
+    PORT_ACTIVE = 4
+}; /* enum ibv_port_state */
 
 /* Takes all port events; the subtype of the last one, 0: there was none. */
 static unsigned last_port_event(Driver *drv, unsigned *count)
@@ -65,12 +68,14 @@ static void test_port_enable(void)
     unsigned n;
 
     last_port_event(pair->drv[0], &n);
-    g_assert_cmphex(driver_cmd(pair->drv[0], RDMA_HCA_CMD_CLOSE_IB, 0, 1, 0,
-                               0, NULL), ==, RDMA_HCA_STAT_OK);
+    g_assert_cmphex(
+        driver_cmd(pair->drv[0], RDMA_HCA_CMD_CLOSE_IB, 0, 1, 0, 0, NULL), ==,
+        RDMA_HCA_STAT_OK);
     lab_run(pair->lab);
     g_assert_cmpuint(driver_port_state(pair->drv[0]), ==, PORT_DOWN);
-    g_assert_cmphex(driver_cmd(pair->drv[0], RDMA_HCA_CMD_INIT_IB, 0, 1, 0, 0,
-                               NULL), ==, RDMA_HCA_STAT_OK);
+    g_assert_cmphex(
+        driver_cmd(pair->drv[0], RDMA_HCA_CMD_INIT_IB, 0, 1, 0, 0, NULL), ==,
+        RDMA_HCA_STAT_OK);
     lab_run(pair->lab);
     g_assert_cmpuint(driver_port_state(pair->drv[0]), ==, PORT_ACTIVE);
     g_assert_cmpuint(last_port_event(pair->drv[0], &n), ==,
@@ -114,8 +119,7 @@ static void post_writes(Pair *pair, Qp *qp, unsigned n, uint32_t len)
         SendWr wr;
         Sge sge;
 
-        wr = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, i, &sge, 0, len,
-                       0);
+        wr = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, i, &sge, 0, len, 0);
         /* Flushed requests complete whether they asked for it or not. */
         wr.flags = i & 1 ? SEND_SIGNALED : 0;
         g_assert_true(qp_post_send(qp, &wr, 1));
@@ -247,8 +251,7 @@ static void test_short_interruption(void)
 
     pair_connect(pair, NULL, qp);
     mr_write(pair->mr[0], 0, data, 900000);
-    wr = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 1, &sge, 0, 900000,
-                   0);
+    wr = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 1, &sge, 0, 900000, 0);
     g_assert_true(qp_post_send(qp[0], &wr, 1));
     for (unsigned i = 0; i < 5; i++) {
         Some some = { pair, pair->lab->host[1].hca->counters.rx_packets + 99 };
@@ -316,8 +319,7 @@ static void test_peer_reset(void)
     pair->drv[1] = driver_new(&pair->lab->host[1]);
     pair->pd[1] = pd_new(pair->drv[1]);
     pair->cq[1] = cq_new(pair->drv[1], 8, 1);
-    pair->mr[1] = mr_new(pair->drv[1], pair->pd[1], 0x10000, 65536,
-                         ACCESS_ALL);
+    pair->mr[1] = mr_new(pair->drv[1], pair->pd[1], 0x10000, 65536, ACCESS_ALL);
     qp_config_init(&config, pair->pd[1], pair->cq[1]);
     qp[1] = qp_new(pair->drv[1], &config);
     g_assert_cmphex(qp_to_rst(qp[0]), ==, 0);
@@ -343,10 +345,10 @@ static void test_narrow_cable(void)
     pair_connect(pair, NULL, qp);
     pair->lab->capacity = 37;
     mr_write(pair->mr[0], 0, data, 50000);
-    wr[0] = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 1, &sge[0], 0,
-                      50000, 0);
-    wr[1] = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_READ, 2, &sge[1], 0,
-                      50000, 0);
+    wr[0] = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 1, &sge[0], 0, 50000,
+                      0);
+    wr[1] = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_READ, 2, &sge[1], 0, 50000,
+                      0);
     g_assert_true(qp_post_send(qp[0], wr, 2));
     cq_expect(pair->cq[0], &wc, 1, 0);
     cq_expect(pair->cq[0], &wc, 2, 0);
@@ -371,8 +373,8 @@ static void test_both_ways(void)
 
             wr[0] = pair_send(pair, side, RDMA_HCA_OPCODE_RDMA_WRITE, n * 2,
                               &sge[0], 0, 200000, 0);
-            wr[1] = pair_send(pair, side, RDMA_HCA_OPCODE_RDMA_READ,
-                              n * 2 + 1, &sge[1], 300000, 200000, 200000);
+            wr[1] = pair_send(pair, side, RDMA_HCA_OPCODE_RDMA_READ, n * 2 + 1,
+                              &sge[1], 300000, 200000, 200000);
             g_assert_true(qp_post_send(qp[side], wr, 2));
         }
     }
@@ -386,17 +388,16 @@ static void test_both_ways(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/link-state/port-events", test_port_events);
-    g_test_add_func("/link-state/port-enable", test_port_enable);
+    lab_add_test("/link-state/port-events", test_port_events);
+    lab_add_test("/link-state/port-enable", test_port_enable);
     g_test_add_func("/link-state/wrong-lid", test_wrong_lid);
-    g_test_add_func("/link-state/vanish/mid-message", test_vanish_mid_message);
-    g_test_add_func("/link-state/vanish/before", test_vanish_before);
-    g_test_add_func("/link-state/vanish/no-retry", test_vanish_no_retry);
-    g_test_add_func("/link-state/vanish/read", test_vanish_read);
-    g_test_add_func("/link-state/short-interruption",
-                    test_short_interruption);
-    g_test_add_func("/link-state/peer-reset", test_peer_reset);
-    g_test_add_func("/link-state/narrow-cable", test_narrow_cable);
-    g_test_add_func("/link-state/both-ways", test_both_ways);
+    lab_add_test("/link-state/vanish/mid-message", test_vanish_mid_message);
+    lab_add_test("/link-state/vanish/before", test_vanish_before);
+    lab_add_test("/link-state/vanish/no-retry", test_vanish_no_retry);
+    lab_add_test("/link-state/vanish/read", test_vanish_read);
+    lab_add_test("/link-state/short-interruption", test_short_interruption);
+    lab_add_test("/link-state/peer-reset", test_peer_reset);
+    lab_add_test("/link-state/narrow-cable", test_narrow_cable);
+    lab_add_test("/link-state/both-ways", test_both_ways);
     return g_test_run();
 }

@@ -19,13 +19,13 @@ G_STATIC_ASSERT(HCA_MAX_PACKET_SIZE <= HCA_FRAME_MAX_PACKET);
 
 typedef struct Pipe {
     GByteArray *bytes;
-    size_t at;              /* first byte not read */
+    size_t at; /* first byte not read */
     size_t capacity;
     size_t chunk;           /* one call moves at most this, at random; 0 all */
     int error;              /* what writes return instead, once if EINTR */
     unsigned writes, reads; /* calls that moved bytes */
     unsigned empty_reads;
-    int iovcnt;             /* of the last write */
+    int iovcnt; /* of the last write */
     GRand *rand;
 } Pipe;
 
@@ -173,7 +173,8 @@ static void cable_init(Cable *cable)
     for (unsigned i = 0; i < 2; i++) {
         cable->end[i].out = &cable->pipe[i];
         cable->end[i].in = &cable->pipe[!i];
-        cable->end[i].link = hca_link_new(&ops, &cable->end[i]);
+        cable->end[i].link = hca_link_new(HCA_LINK_LAYER_IB, &ops,
+                                          &cable->end[i]);
     }
 }
 
@@ -280,8 +281,7 @@ static unsigned send_some(End *end, uint32_t stream, unsigned sent,
     Packet *packets = g_new(Packet, batch);
     unsigned n = 0;
 
-    while (n < batch && sent < total &&
-           hca_link_can_send(end->link, false)) {
+    while (n < batch && sent < total && hca_link_can_send(end->link, false)) {
         packet_random(&packets[n], stream + sent++);
         packet_send(end->link, false, &packets[n++]);
     }
@@ -382,11 +382,12 @@ static void test_every_size(void)
 static void test_format(void)
 {
     static const uint8_t greeting[] = {
-        0xc0, 0, 1, 0, 0, 0, 0, 16, 'r', 'd', 'm', 'a', '-', 'h', 'c', 'a',
-        0, 1, 1, 0, 0, 0, 0, 0,
+        0xc0, 0,   1,   0,   0, 0, 0, 16, 'r', 'd', 'm', 'a',
+        '-',  'h', 'c', 'a', 0, 1, 1, 0,  0,   0,   0,   0,
     };
-    static const uint8_t frame[] = { 0xc0, 15, 2, 0, 0, 0, 0, 3, 'a', 'b',
-                                     'c' };
+    static const uint8_t frame[] = {
+        0xc0, 15, 2, 0, 0, 0, 0, 3, 'a', 'b', 'c'
+    };
     Packet packet = { .vl = 15, .len = 3, .data = "abc" };
     Cable cable;
 
@@ -397,8 +398,8 @@ static void test_format(void)
     cable_set_up(&cable, true);
     packet_send(cable.end[0].link, false, &packet);
     hca_link_flush(cable.end[0].link);
-    g_assert_cmpmem(cable.pipe[0].bytes->data, cable.pipe[0].bytes->len,
-                    frame, sizeof(frame));
+    g_assert_cmpmem(cable.pipe[0].bytes->data, cable.pipe[0].bytes->len, frame,
+                    sizeof(frame));
     cable_destroy(&cable);
 }
 
@@ -425,7 +426,7 @@ static void test_batch(void)
     for (n = 0; n < 500; n++) {
         packet_expect(&cable.end[1], &packets[n]);
     }
-    g_assert_cmpuint(cable.pipe[0].reads, ==, 2);   /* a greeting, packets */
+    g_assert_cmpuint(cable.pipe[0].reads, ==, 2); /* a greeting, packets */
     cable_destroy(&cable);
 }
 
@@ -445,7 +446,7 @@ static void test_batch_full(void)
         packet_sized(&packets[n], n, MAX_PACKET);
         packet_send(cable.end[0].link, false, &packets[n++]);
     }
-    g_assert_cmpuint(n, >=, 32);
+    g_assert_cmpuint(n, >=, 16);
     hca_link_flush(cable.end[0].link);
     g_assert_true(hca_link_can_send(cable.end[0].link, false));
     g_assert_cmpuint(cable.pipe[0].writes, ==, 1);
@@ -518,13 +519,13 @@ static void test_no_peer(void)
     counters = hca_link_counters(link);
     packet_sized(&packet, 1, 4029);
 
-    packet_send(link, false, &packet);          /* no stream */
+    packet_send(link, false, &packet); /* no stream */
     hca_link_flush(link);
-    hca_link_set_up(link, true);                /* no greeting */
+    hca_link_set_up(link, true); /* no greeting */
     packet_send(link, false, &packet);
     g_assert_cmpuint(counters->tx_discarded, ==, 2);
 
-    cable_set_up(&cable, true);                 /* a stream that breaks */
+    cable_set_up(&cable, true); /* a stream that breaks */
     cable.pipe[0].error = EPIPE;
     packet_send(link, false, &packet);
     hca_link_flush(link);
@@ -534,7 +535,7 @@ static void test_no_peer(void)
     hca_link_flush(link);
     g_assert_cmpuint(counters->tx_discarded, ==, 3);
 
-    cable.pipe[0].error = 0;                    /* and is made again */
+    cable.pipe[0].error = 0; /* and is made again */
     cable_set_up(&cable, true);
     packet_send(link, false, &packet);
     hca_link_flush(link);
@@ -635,8 +636,8 @@ static void put(Cable *cable, const void *data, size_t len)
 static void put_frame(Cable *cable, uint8_t marks, uint8_t vl, uint8_t type,
                       uint8_t zero, uint32_t len)
 {
-    uint8_t header[8] = { marks, vl, type, zero, len >> 24, len >> 16,
-                          len >> 8, len };
+    uint8_t header[8] = { marks,     vl,        type,     zero,
+                          len >> 24, len >> 16, len >> 8, len };
     g_autofree uint8_t *body = g_malloc0(8192);
 
     put(cable, header, sizeof(header));
@@ -666,14 +667,14 @@ static void test_broken_frames(void)
         uint8_t marks, vl, type, zero;
         uint32_t len;
     } bad[] = {
-        { 0x00, 0, 2, 0, 64 },      { 0x80, 0, 2, 0, 64 },
-        { 0x40, 0, 2, 0, 64 },      { 0xc1, 0, 2, 0, 64 },
-        { 0xd0, 0, 2, 0, 64 },      { 0xff, 0, 2, 0, 64 },
-        { 0xc0, 16, 2, 0, 64 },     { 0xc0, 255, 2, 0, 64 },
-        { 0xc0, 0, 0, 0, 64 },      { 0xc0, 0, 3, 0, 64 },
-        { 0xc0, 0, 2, 1, 64 },      { 0xc0, 0, 2, 0, 0 },
-        { 0xc0, 0, 2, 0, 4353 },    { 0xc0, 0, 2, 0, 0x10000 },
-        { 0xc0, 0, 2, 0, 0x1000040 }, { 0xc0, 0, 2, 0, 0x80000000 },
+        { 0x00, 0, 2, 0, 64 },         { 0x80, 0, 2, 0, 64 },
+        { 0x40, 0, 2, 0, 64 },         { 0xc1, 0, 2, 0, 64 },
+        { 0xd0, 0, 2, 0, 64 },         { 0xff, 0, 2, 0, 64 },
+        { 0xc0, 16, 2, 0, 64 },        { 0xc0, 255, 2, 0, 64 },
+        { 0xc0, 0, 0, 0, 64 },         { 0xc0, 0, 3, 0, 64 },
+        { 0xc0, 0, 2, 1, 64 },         { 0xc0, 0, 2, 0, 0 },
+        { 0xc0, 0, 2, 0, 9217 },       { 0xc0, 0, 2, 0, 0x10000 },
+        { 0xc0, 0, 2, 0, 0x1000040 },  { 0xc0, 0, 2, 0, 0x80000000 },
         { 0xc0, 0, 2, 0, 0xffffffff }, { 0xc0, 0, 1, 0, 16 },
     };
     Cable cable;
@@ -707,7 +708,7 @@ static void test_bad_greeting(void)
         hca_link_set_up(cable.end[0].link, true);
         pipe_empty(&cable.pipe[1]);
         put(&cable, bad, sizeof(bad));
-        put_frame(&cable, 0xc0, 0, 2, 0, MAX_PACKET);   /* for long lengths */
+        put_frame(&cable, 0xc0, 0, 2, 0, MAX_PACKET); /* for long lengths */
         expect_failure(&cable);
     }
 

@@ -73,14 +73,14 @@ static CableFate inject(void *opaque, unsigned from, uint8_t *packet,
  * is a number that atomics count up.
  */
 typedef struct Flow {
-    unsigned from;              /* the requester's machine */
+    unsigned from; /* the requester's machine */
     Qp *qp[2];
     Mr *source[2], *target[2], *counter;
-    uint8_t *expected[2];       /* what target[i] has to be in the end */
-    uint8_t *content[2];        /* of source[i] */
+    uint8_t *expected[2]; /* what target[i] has to be in the end */
+    uint8_t *content[2];  /* of source[i] */
     unsigned posted, sent, received, recv_posted;
-    uint64_t count;             /* atomics so far */
-    GArray *recv_expected;      /* RecvExpected, in order */
+    uint64_t count;        /* atomics so far */
+    GArray *recv_expected; /* RecvExpected, in order */
 } Flow;
 
 typedef struct RecvExpected {
@@ -94,7 +94,7 @@ typedef struct Storm {
     Pair *pair;
     Flow *flow;
     unsigned num_flows;
-    GHashTable *by_completion;  /* Flow, by completion_key() */
+    GHashTable *by_completion; /* Flow, by completion_key() */
 } Storm;
 
 static gpointer completion_key(unsigned side, uint32_t qpn, bool is_send)
@@ -112,9 +112,9 @@ typedef struct Message {
 static Message message(const Storm *s, const Flow *f, unsigned n)
 {
     static const uint8_t opcode[NUM_OPS] = {
-        RDMA_HCA_OPCODE_SEND, RDMA_HCA_OPCODE_SEND_IMM,
+        RDMA_HCA_OPCODE_SEND,       RDMA_HCA_OPCODE_SEND_IMM,
         RDMA_HCA_OPCODE_RDMA_WRITE, RDMA_HCA_OPCODE_RDMA_WRITE_IMM,
-        RDMA_HCA_OPCODE_RDMA_READ, RDMA_HCA_OPCODE_ATOMIC_FA,
+        RDMA_HCA_OPCODE_RDMA_READ,  RDMA_HCA_OPCODE_ATOMIC_FA,
     };
     Message m;
     uint32_t x = s->pair->lab->seed * 2654435761u + n * 40503u +
@@ -321,8 +321,8 @@ static void storm_poll(Storm *s, unsigned side)
     Wc wc;
 
     while (cq_poll(s->pair->cq[side], &wc)) {
-        Flow *f = g_hash_table_lookup(
-            s->by_completion, completion_key(side, wc.qpn, wc.is_send));
+        Flow *f = g_hash_table_lookup(s->by_completion,
+                                      completion_key(side, wc.qpn, wc.is_send));
 
         g_assert_nonnull(f);
         if (wc.is_send) {
@@ -364,7 +364,7 @@ static void storm_begin(Storm *s, const Weather *weather, Injector *injector)
     s->by_completion = g_hash_table_new(NULL, NULL);
     qp_attr_init(&attr);
     attr.mtu = weather->mtu;
-    attr.timeout = 8;                   /* about a millisecond */
+    attr.timeout = 8; /* about a millisecond */
     attr.min_rnr_timer = 1;
     attr.sq_psn = 0xffff00;
     for (unsigned i = 0; i < s->num_flows; i++) {
@@ -429,7 +429,7 @@ static void test_storm(const void *opaque)
 typedef struct OneFault {
     CableFate fate;
     bool corrupt;
-    unsigned at;                /* which packet, both directions counted */
+    unsigned at; /* which packet, both directions counted */
     unsigned seen;
 } OneFault;
 
@@ -452,10 +452,12 @@ static void exchange(Pair *pair, Qp *qp[2])
 {
     static const uint8_t opcode[] = {
         RDMA_HCA_OPCODE_RDMA_WRITE, RDMA_HCA_OPCODE_RDMA_READ,
-        RDMA_HCA_OPCODE_SEND, RDMA_HCA_OPCODE_ATOMIC_FA,
-        RDMA_HCA_OPCODE_RDMA_READ, RDMA_HCA_OPCODE_RDMA_WRITE_IMM,
+        RDMA_HCA_OPCODE_SEND,       RDMA_HCA_OPCODE_ATOMIC_FA,
+        RDMA_HCA_OPCODE_RDMA_READ,  RDMA_HCA_OPCODE_RDMA_WRITE_IMM,
     };
-    enum { N = G_N_ELEMENTS(opcode) };
+    enum {
+        N = G_N_ELEMENTS(opcode)
+    };
     g_autofree uint8_t *data = pair_data(pair, N * SLOT);
     g_autofree uint8_t *image = NULL, *near = NULL;
     uint64_t aligned = 40 * SLOT - (pair->mr[1]->va & 7), counter = 5;
@@ -551,7 +553,8 @@ static void test_nak_recovers(void)
     unsigned seen = 0;
     Pair *pair = pair_new_with(950, 512 * 1024, NULL, lose_three, &seen);
     const HcaCounters *counters[2] = {
-        &pair->lab->host[0].hca->counters, &pair->lab->host[1].hca->counters,
+        &pair->lab->host[0].hca->counters,
+        &pair->lab->host[1].hca->counters,
     };
     QpAttr attr;
     SendWr wr;
@@ -562,8 +565,7 @@ static void test_nak_recovers(void)
     qp_attr_init(&attr);
     attr.timeout = 20;
     pair_connect(pair, &attr, qp);
-    wr = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 1, &sge, 0, 400000,
-                   0);
+    wr = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 1, &sge, 0, 400000, 0);
     g_assert_true(qp_post_send(qp[0], &wr, 1));
     cq_expect(pair->cq[0], &wc, 1, 0);
     g_assert_cmpuint(counters[0]->timeouts, ==, 0);
@@ -598,17 +600,16 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     for (unsigned i = 0; i < G_N_ELEMENTS(faults); i++) {
-        g_autofree char *path = g_strdup_printf("/loss/one/%s",
-                                                faults[i].name);
+        g_autofree char *path = g_strdup_printf("/loss/one/%s", faults[i].name);
 
-        g_test_add_data_func(path, &faults[i].fault, test_one_fault);
+        lab_add_data_test(path, &faults[i].fault, test_one_fault);
     }
-    g_test_add_func("/loss/nak-recovers", test_nak_recovers);
+    lab_add_test("/loss/nak-recovers", test_nak_recovers);
     for (unsigned i = 0; i < G_N_ELEMENTS(weathers); i++) {
         g_autofree char *path = g_strdup_printf("/loss/storm/%s",
                                                 weathers[i].name);
 
-        g_test_add_data_func(path, &weathers[i], test_storm);
+        lab_add_data_test(path, &weathers[i], test_storm);
     }
     return g_test_run();
 }

@@ -36,6 +36,7 @@ typedef struct Weather {
     unsigned drop, duplicate, overtaken, delay, corrupt;
     unsigned deaths; /* of connections, in 10000 turns */
     bool small_card; /* buffers and caches are always full */
+    bool roce;
 } Weather;
 
 /*
@@ -143,7 +144,6 @@ static void hold(Storm *s, unsigned from, bool modelled, const ModelPacket *p,
         const uint8_t *copy = held->frame + HCA_FRAME_HEADER_SIZE;
 
         held->packet.payload = copy + (p->payload - packet);
-        held->packet.grh = p->grh ? copy + (p->grh - packet) : NULL;
     }
     g_queue_push_tail(&s->held[from], held);
 }
@@ -167,17 +167,37 @@ static void overtake(Storm *s, unsigned from)
     }
 }
 
-/* A few bits, or a burst that both CRCs detect for sure. */
+/*
+ * A few bits, or a burst that both CRCs detect for sure. A RoCE frame has no CRC
+ * of its own here: only what the ICRC covers, and not what fills the frame up.
+ */
 static void corrupt(Storm *s, uint8_t *packet, size_t len)
 {
-    unsigned bit = g_rand_int_range(s->dice, 0, len * 8);
+    bool roce = s->weather->roce;
+    size_t begin = roce ? hca_roce_bth(packet, len) + 8 - packet : 0;
+    size_t end = len - (roce && len == 60 ? 2 : 0);
+    unsigned bit = g_rand_int_range(s->dice, begin * 8, end * 8);
     unsigned bits = g_rand_int_range(s->dice, 1, 17);
 
     packet[bit / 8] ^= 1u << bit % 8;
-    for (unsigned i = 1; i < bits && ++bit < len * 8; i++) {
+    for (unsigned i = 1; i < bits && ++bit < end * 8; i++) {
         packet[bit / 8] ^= g_rand_boolean(s->dice) << bit % 8;
     }
     s->corrupted++;
+}
+
+/* What comes before a datagram's payload in the receive buffer. */
+static void grh_of(ModelPacket *p, const HcaPacket *packet,
+                   const uint8_t *frame)
+{
+    p->has_grh = packet->has_grh;
+    if (packet->ip_header && packet->is_ipv4) {
+        memcpy(p->grh + 20, packet->ip_header, 20);
+    } else if (packet->ip_header) {
+        memcpy(p->grh, packet->ip_header, 40);
+    } else if (packet->has_grh) {
+        memcpy(p->grh, frame + HCA_LRH_SIZE, 40);
+    }
 }
 
 /* The model's view of a packet of UC or UD; false: of RC. */
@@ -188,7 +208,9 @@ static bool leaves(Storm *s, unsigned from, const uint8_t *frame, size_t len,
     Station *to;
     ModelQp *sender;
 
-    g_assert_cmpint(hca_ib_parse(&packet, frame, len), ==, HCA_PARSE_OK);
+    g_assert_cmpint(s->pair->lab->host[0].hca->addressing->encap->parse(
+                        &packet, frame, len),
+                    ==, HCA_PARSE_OK);
     to = g_hash_table_lookup(s->by_qpn[!from],
                              GUINT_TO_POINTER(packet.dest_qp));
     g_assert_nonnull(to);
@@ -204,7 +226,7 @@ static bool leaves(Storm *s, unsigned from, const uint8_t *frame, size_t len,
         sender = &station->model;
     }
     *p = model_packet_leaves(sender, &packet);
-    p->grh = packet.has_grh ? frame + HCA_LRH_SIZE : NULL;
+    grh_of(p, &packet, frame);
     return true;
 }
 
@@ -435,20 +457,22 @@ static unsigned send_room(const Station *st)
     return WINDOW - 1 - (st->posted - st->sent);
 }
 
-static UdAddress address_of(Storm *s, const Qp *qp)
+static UdAddress address_of(Storm *s, const Station *st, const Qp *qp)
 {
-    Host *host = qp->drv->host;
     UdAddress ud = {
-        .dlid = host->config.lid,
         .grh = pick(s, 0, 2),
         .dqpn = qp->qpn,
         /* The QP's own, or spelt out. */
         .qkey = pick(s, 0, 2) ? 0x11111111 : 0x80000000,
     };
-    HcaGid gid;
 
-    hca_gid(host->hca, 0, &gid);
-    memcpy(ud.dgid, gid.raw, sizeof(gid.raw));
+    if (s->weather->roce) {
+        ud.roce.sgid_index = pick(s, 0, NUM_GIDS);
+        ud.roce.document = pick(s, 0, 4) == 0;
+    } else {
+        driver_gid(qp->drv, ud.dgid);
+    }
+    ud_address_to(&ud, st->model.qp->drv, qp->drv);
     return ud;
 }
 
@@ -467,7 +491,7 @@ static bool post_sends(Storm *s, Station *st)
         post[i] = next_message(s, st, &wr[i], data[i]);
         model_post_send(&st->model, &wr[i]);
         if (wr[i].to) {
-            ud[i] = address_of(s, wr[i].to->qp);
+            ud[i] = address_of(s, st, wr[i].to->qp);
             post[i].ud = &ud[i];
         }
     }
@@ -635,6 +659,8 @@ static void pick_attr(Storm *s, unsigned i, QpAttr *attr)
     attr->min_rnr_timer = 1;
     attr->max_rd_atomic = 1 + i % HCA_MAX_RD_ATOMIC;
     attr->max_dest_rd_atomic = attr->max_rd_atomic;
+    attr->roce.sgid_index = i % NUM_GIDS;
+    attr->roce.document = i % (NUM_GIDS + 1) == NUM_GIDS;
     attr->sq_psn = g_rand_int(s->rand) & HCA_PSN_MASK;
     attr->rq_psn = g_rand_int(s->rand) & HCA_PSN_MASK;
 }
@@ -889,7 +915,7 @@ static Storm *storm_new(const Weather *weather)
     s->rand = g_rand_new_with_seed(seed);
     s->dice = g_rand_new_with_seed(seed + 1);
     for (unsigned side = 0; side < 2; side++) {
-        lab_config(&config[side], side);
+        (weather->roce ? lab_config_roce : lab_config)(&config[side], side);
         config[side].log_mtts = 16;
         if (weather->small_card) {
             config[side].swpb_elements = 512;
@@ -964,7 +990,7 @@ static void check_end(Storm *s)
         g_assert_cmpuint(qp_state(st->model.qp), ==, RDMA_HCA_QP_STATE_RTS);
     }
     /* The CRCs find each corrupted packet, and no other is dropped for it. */
-    g_assert_cmpuint(drops(s, HCA_DROP_PARSE_SHORT, HCA_DROP_PARSE_ICRC), ==,
+    g_assert_cmpuint(drops(s, HCA_DROP_PARSE_SHORT, HCA_DROP_PARSE_UDP), ==,
                      s->corrupted);
     g_assert_cmpuint(drops(s, HCA_DROP_SERVICE, HCA_DROP_SOURCE), ==, 0);
     /* A bad Read that is late may look like an old one of the next QP. */
@@ -1011,15 +1037,19 @@ static void test_storm(const void *opaque)
 }
 
 static const Weather weathers[] = {
-    { "fine", 1, 250000, 0, 0, 0, 0, 0, 0, false },
-    { "loss", 2, 200000, 100, 0, 0, 0, 0, 0, false },
-    { "order", 3, 200000, 0, 0, 100, 100, 0, 0, false },
-    { "doubles", 4, 100000, 0, 300, 50, 50, 0, 0, false },
-    { "corruption", 5, 100000, 0, 0, 0, 0, 200, 0, false },
-    { "everything", 6, 200000, 100, 100, 50, 50, 100, 0, false },
-    { "tempest", 7, 100000, 400, 200, 200, 200, 400, 0, false },
-    { "small-card", 8, 100000, 50, 50, 50, 50, 50, 0, true },
-    { "deaths", 9, 100000, 100, 100, 100, 100, 100, 100, false },
+    { "fine", 1, 250000, 0, 0, 0, 0, 0, 0, false, false },
+    { "loss", 2, 200000, 100, 0, 0, 0, 0, 0, false, false },
+    { "order", 3, 200000, 0, 0, 100, 100, 0, 0, false, false },
+    { "doubles", 4, 100000, 0, 300, 50, 50, 0, 0, false, false },
+    { "corruption", 5, 100000, 0, 0, 0, 0, 200, 0, false, false },
+    { "everything", 6, 200000, 100, 100, 50, 50, 100, 0, false, false },
+    { "tempest", 7, 100000, 400, 200, 200, 200, 400, 0, false, false },
+    { "small-card", 8, 100000, 50, 50, 50, 50, 50, 0, true, false },
+    { "deaths", 9, 100000, 100, 100, 100, 100, 100, 100, false, false },
+    { "roce/fine", 10, 50000, 0, 0, 0, 0, 0, 0, false, true },
+    { "roce/everything", 11, 100000, 100, 100, 50, 50, 100, 0, false, true },
+    { "roce/small-card", 12, 50000, 50, 50, 50, 50, 50, 0, true, true },
+    { "roce/deaths", 13, 50000, 100, 100, 100, 100, 100, 100, false, true },
 };
 
 int main(int argc, char **argv)

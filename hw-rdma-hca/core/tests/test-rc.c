@@ -72,8 +72,8 @@ static void transfer_place(Transfer *t)
     if (t->c->opcode == RDMA_HCA_OPCODE_SEND ||
         t->c->opcode == RDMA_HCA_OPCODE_SEND_IMM) {
         /* A receive list has no empty entries, and no more than it takes. */
-        t->nremote = pair_split(pair, pair->mr[1], at[1], t->c->size,
-                                t->remote, 6);
+        t->nremote = pair_split(pair, pair->mr[1], at[1], t->c->size, t->remote,
+                                6);
     } else {
         t->remote[0] = mr_sge(pair->mr[1], at[1], t->c->size);
         t->nremote = 1;
@@ -116,7 +116,7 @@ static void transfer_post(Transfer *t, uint64_t wr_id, uint32_t imm_be)
     };
 
     if (c->opcode == RDMA_HCA_OPCODE_RDMA_WRITE_IMM) {
-        recv.nsge = 0;      /* the immediate takes a WQE, not its memory */
+        recv.nsge = 0; /* the immediate takes a WQE, not its memory */
     }
     if (takes_receive(c->opcode)) {
         g_assert_true(qp_post_recv(t->qp[1], &recv, 1));
@@ -144,7 +144,9 @@ static void transfer_check(Transfer *t, uint64_t wr_id, uint32_t imm_be)
                         last_bth_opcode(c->opcode, c->size <= mtu));
         g_assert_cmpuint(wc.byte_len, ==, c->size);
         g_assert_cmphex(wc.rqpn, ==, t->qp[0]->qpn);
-        g_assert_cmphex(wc.rlid, ==, t->pair->lab->host[0].config.lid);
+        g_assert_cmphex(
+            wc.rlid, ==,
+            t->pair->drv[0]->roce ? 0 : t->pair->lab->host[0].config.lid);
         if (has_imm(c->opcode)) {
             g_assert_cmphex(wc.imm_be, ==, imm_be);
         }
@@ -163,7 +165,7 @@ static void test_transfer(const void *opaque)
     t.pair = pair_new(c->size * 31 + c->mtu * 7 + c->opcode, c->size + 8192);
     qp_attr_init(&attr);
     attr.mtu = c->mtu;
-    attr.sq_psn = 0xfffffe;             /* PSNs wrap at once */
+    attr.sq_psn = 0xfffffe; /* PSNs wrap at once */
     attr.rq_psn = 0x7fffff;
     pair_connect(t.pair, &attr, t.qp);
     for (unsigned i = 0; i < repeat; i++) {
@@ -199,8 +201,7 @@ static void add_case(const char *name, Case c)
                                             c.inlined ? "-inline" : "",
                                             128u << c.mtu, c.size);
 
-    g_test_add_data_func_full(path, g_memdup2(&c, sizeof(c)), test_transfer,
-                              g_free);
+    lab_add_case(path, &c, sizeof(c), test_transfer);
 }
 
 static void add_transfers(void)
@@ -208,8 +209,8 @@ static void add_transfers(void)
     for (unsigned op = 0; op < G_N_ELEMENTS(operations); op++) {
         for (unsigned m = 1; m <= 5; m++) {
             uint32_t mtu = 128u << m;
-            const uint32_t size[] = { 0, 1, mtu - 1, mtu, mtu + 1,
-                                      3 * mtu + 5, MIB };
+            const uint32_t size[] = { 0,       1,           mtu - 1, mtu,
+                                      mtu + 1, 3 * mtu + 5, MIB };
 
             for (unsigned i = 0; i < G_N_ELEMENTS(size); i++) {
                 add_case(operations[op].name,
@@ -343,13 +344,15 @@ static void test_mixed_order(void)
 {
     static const uint8_t opcode[] = {
         RDMA_HCA_OPCODE_RDMA_READ, RDMA_HCA_OPCODE_RDMA_WRITE,
-        RDMA_HCA_OPCODE_SEND, RDMA_HCA_OPCODE_RDMA_READ,
+        RDMA_HCA_OPCODE_SEND,      RDMA_HCA_OPCODE_RDMA_READ,
         RDMA_HCA_OPCODE_RDMA_READ, RDMA_HCA_OPCODE_RDMA_READ,
         RDMA_HCA_OPCODE_RDMA_READ, RDMA_HCA_OPCODE_RDMA_READ,
-        RDMA_HCA_OPCODE_SEND_IMM, RDMA_HCA_OPCODE_RDMA_WRITE_IMM,
+        RDMA_HCA_OPCODE_SEND_IMM,  RDMA_HCA_OPCODE_RDMA_WRITE_IMM,
         RDMA_HCA_OPCODE_RDMA_READ, RDMA_HCA_OPCODE_RDMA_WRITE,
     };
-    enum { N = G_N_ELEMENTS(opcode) };
+    enum {
+        N = G_N_ELEMENTS(opcode)
+    };
     Pair *pair = pair_new(12, 32 * 8192);
     SendWr wr[N];
     Sge sge[N];
@@ -395,8 +398,8 @@ static void test_read_after_write(void)
     pair_connect(pair, NULL, qp);
     mr_write(pair->mr[0], 0, data, 10000);
     pair_post_recv(pair, 1, qp[1], 7, 40000, 10000);
-    wr[0] = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 1, &sge[0], 0,
-                      10000, 20000);
+    wr[0] = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 1, &sge[0], 0, 10000,
+                      20000);
     wr[1] = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_READ, 2, &sge[1], 30000,
                       10000, 20000);
     wr[2] = pair_send(pair, 0, RDMA_HCA_OPCODE_SEND, 3, &sge[2], 30000, 10000,
@@ -417,7 +420,7 @@ static void test_atomics(void)
 {
     Pair *pair = pair_new(14, 65536);
     uint64_t value = GUINT64_TO_LE(UINT64_C(0x1122334455667788));
-    uint64_t at = 4096 - (pair->mr[1]->va & 4095);  /* aligned */
+    uint64_t at = 4096 - (pair->mr[1]->va & 4095); /* aligned */
     SendWr wr[3];
     Sge sge[3];
     Qp *qp[2];
@@ -427,14 +430,14 @@ static void test_atomics(void)
     pair_connect(pair, NULL, qp);
     mr_write(pair->mr[1], at, &value, 8);
     for (unsigned i = 0; i < 3; i++) {
-        wr[i] = pair_send(pair, 0, i ? RDMA_HCA_OPCODE_ATOMIC_CS
-                                     : RDMA_HCA_OPCODE_ATOMIC_FA,
-                          i, &sge[i], 64 * i, 8, at);
+        wr[i] = pair_send(
+            pair, 0, i ? RDMA_HCA_OPCODE_ATOMIC_CS : RDMA_HCA_OPCODE_ATOMIC_FA,
+            i, &sge[i], 64 * i, 8, at);
     }
     wr[0].swap_add = 0x10;
     wr[1].compare = UINT64_C(0x1122334455667798);
     wr[1].swap_add = 42;
-    wr[2].compare = 43;                 /* does not match */
+    wr[2].compare = 43; /* does not match */
     wr[2].swap_add = 44;
     g_assert_true(qp_post_send(qp[0], wr, 3));
     for (unsigned i = 0; i < 3; i++) {
@@ -442,10 +445,8 @@ static void test_atomics(void)
         g_assert_cmpuint(wc.byte_len, ==, 8);
         mr_read(pair->mr[0], 64 * i, &got[i], 8);
     }
-    g_assert_cmphex(GUINT64_FROM_LE(got[0]), ==,
-                    UINT64_C(0x1122334455667788));
-    g_assert_cmphex(GUINT64_FROM_LE(got[1]), ==,
-                    UINT64_C(0x1122334455667798));
+    g_assert_cmphex(GUINT64_FROM_LE(got[0]), ==, UINT64_C(0x1122334455667788));
+    g_assert_cmphex(GUINT64_FROM_LE(got[1]), ==, UINT64_C(0x1122334455667798));
     g_assert_cmphex(GUINT64_FROM_LE(got[2]), ==, 42);
     mr_read(pair->mr[1], at, &value, 8);
     g_assert_cmphex(GUINT64_FROM_LE(value), ==, 42);
@@ -519,9 +520,13 @@ static void test_page_sizes(void)
         g_autofree uint8_t *data = pair_data(pair, 200001);
         g_autofree uint8_t *got = g_malloc(200001);
         Sge sge = mr_sge(small, 0, 200001);
-        SendWr wr = { .wr_id = 1, .opcode = RDMA_HCA_OPCODE_RDMA_WRITE,
-                      .flags = SEND_SIGNALED, .raddr = va, .rkey = big->key,
-                      .nsge = 1, .sge = &sge };
+        SendWr wr = { .wr_id = 1,
+                      .opcode = RDMA_HCA_OPCODE_RDMA_WRITE,
+                      .flags = SEND_SIGNALED,
+                      .raddr = va,
+                      .rkey = big->key,
+                      .nsge = 1,
+                      .sge = &sge };
         Qp *qp[2];
         Wc wc;
 
@@ -803,8 +808,11 @@ static void test_loopback(void)
     QpConfig config;
     QpAttr attr;
     Sge sge = mr_sge(mr, 0, 30000), to = mr_sge(mr, 32768, 30000);
-    SendWr send = { .wr_id = 1, .opcode = RDMA_HCA_OPCODE_SEND,
-                    .flags = SEND_SIGNALED, .nsge = 1, .sge = &sge };
+    SendWr send = { .wr_id = 1,
+                    .opcode = RDMA_HCA_OPCODE_SEND,
+                    .flags = SEND_SIGNALED,
+                    .nsge = 1,
+                    .sge = &sge };
     RecvWr recv = { .wr_id = 2, .nsge = 1, .sge = &to };
     unsigned seen = 0;
     Wc wc;
@@ -851,9 +859,13 @@ static void test_loopback_self(void)
         uint8_t opcode = operations[op].opcode;
         bool read = opcode == RDMA_HCA_OPCODE_RDMA_READ;
         Sge near = mr_sge(mr, 0, 7000), far = mr_sge(mr, 20000, 7000);
-        SendWr send = { .wr_id = 1, .opcode = opcode, .flags = SEND_SIGNALED,
-                        .raddr = read ? near.va : far.va, .rkey = mr->key,
-                        .nsge = 1, .sge = read ? &far : &near };
+        SendWr send = { .wr_id = 1,
+                        .opcode = opcode,
+                        .flags = SEND_SIGNALED,
+                        .raddr = read ? near.va : far.va,
+                        .rkey = mr->key,
+                        .nsge = 1,
+                        .sge = read ? &far : &near };
         RecvWr recv = { .wr_id = 2, .nsge = 1, .sge = &far };
         Wc wc;
 
@@ -891,16 +903,16 @@ static void test_query_after_traffic(void)
     g_assert_true(qp_post_send(qp[0], &wr, 1));
     cq_expect(pair->cq[0], &wc, 1, 0);
     g_assert_cmphex(qp_query(qp[0], &qpc), ==, RDMA_HCA_STAT_OK);
-    g_assert_cmphex(RDMA_HCA_GET(RDMA_HCA_QPC_PSN,
-                                 GUINT32_FROM_BE(qpc.next_send_psn)),
-                    ==, 2);
-    g_assert_cmphex(RDMA_HCA_GET(RDMA_HCA_QPC_STATE,
-                                 GUINT32_FROM_BE(qpc.flags)),
-                    ==, RDMA_HCA_QP_STATE_RTS);
+    g_assert_cmphex(
+        RDMA_HCA_GET(RDMA_HCA_QPC_PSN, GUINT32_FROM_BE(qpc.next_send_psn)), ==,
+        2);
+    g_assert_cmphex(
+        RDMA_HCA_GET(RDMA_HCA_QPC_STATE, GUINT32_FROM_BE(qpc.flags)), ==,
+        RDMA_HCA_QP_STATE_RTS);
     g_assert_cmphex(qp_query(qp[1], &qpc), ==, RDMA_HCA_STAT_OK);
-    g_assert_cmphex(RDMA_HCA_GET(RDMA_HCA_QPC_PSN,
-                                 GUINT32_FROM_BE(qpc.rnr_nextrecvpsn)),
-                    ==, 2);
+    g_assert_cmphex(
+        RDMA_HCA_GET(RDMA_HCA_QPC_PSN, GUINT32_FROM_BE(qpc.rnr_nextrecvpsn)),
+        ==, 2);
     pair_free(pair);
 }
 
@@ -942,24 +954,24 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     add_transfers();
-    g_test_add_func("/rc/stream", test_stream);
-    g_test_add_func("/rc/mixed-order", test_mixed_order);
-    g_test_add_func("/rc/read-after-write", test_read_after_write);
-    g_test_add_func("/rc/atomics", test_atomics);
-    g_test_add_func("/rc/short-message", test_short_message);
-    g_test_add_func("/rc/dirty-pages", test_dirty_pages);
-    g_test_add_func("/rc/page-sizes", test_page_sizes);
-    g_test_add_func("/rc/event/armed", test_armed);
-    g_test_add_func("/rc/event/solicited", test_armed_solicited);
-    g_test_add_func("/rc/event/late-arm", test_arm_late);
-    g_test_add_func("/rc/event/pingpong", test_event_pingpong);
-    g_test_add_func("/rc/event/commands", test_command_events);
-    g_test_add_func("/rc/event/cq-overrun", test_cq_overrun);
-    g_test_add_func("/rc/fairness", test_fairness);
-    g_test_add_func("/rc/stuck-neighbour", test_stuck_neighbour);
-    g_test_add_func("/rc/loopback", test_loopback);
-    g_test_add_func("/rc/loopback-self", test_loopback_self);
-    g_test_add_func("/rc/query", test_query_after_traffic);
-    g_test_add_func("/rc/restart", test_restart);
+    lab_add_test("/rc/stream", test_stream);
+    lab_add_test("/rc/mixed-order", test_mixed_order);
+    lab_add_test("/rc/read-after-write", test_read_after_write);
+    lab_add_test("/rc/atomics", test_atomics);
+    lab_add_test("/rc/short-message", test_short_message);
+    lab_add_test("/rc/dirty-pages", test_dirty_pages);
+    lab_add_test("/rc/page-sizes", test_page_sizes);
+    lab_add_test("/rc/event/armed", test_armed);
+    lab_add_test("/rc/event/solicited", test_armed_solicited);
+    lab_add_test("/rc/event/late-arm", test_arm_late);
+    lab_add_test("/rc/event/pingpong", test_event_pingpong);
+    lab_add_test("/rc/event/commands", test_command_events);
+    lab_add_test("/rc/event/cq-overrun", test_cq_overrun);
+    lab_add_test("/rc/fairness", test_fairness);
+    lab_add_test("/rc/stuck-neighbour", test_stuck_neighbour);
+    lab_add_test("/rc/loopback", test_loopback);
+    lab_add_test("/rc/loopback-self", test_loopback_self);
+    lab_add_test("/rc/query", test_query_after_traffic);
+    lab_add_test("/rc/restart", test_restart);
     return g_test_run();
 }

@@ -17,7 +17,7 @@
 #include "lib-pair.h"
 
 #define MTU 256u
-#define PSN 0xfffff0u           /* wraps in most tests */
+#define PSN 0xfffff0u /* wraps in most tests */
 #define PEER_QPN 0xabcdeu
 #define AREA 65536u
 
@@ -36,21 +36,20 @@ typedef struct Answer {
 
 typedef struct Bed {
     Pair *pair;
-    Hca *hca;                   /* card 1 */
-    Hca *peer_hca;              /* card 0 */
-    HcaQp peer;                 /* what FrameEncap wants of the sender */
+    Hca *hca;      /* card 1 */
+    Hca *peer_hca; /* card 0 */
+    HcaQp peer;    /* what FrameEncap wants of the sender */
     Qp *qp;
     HcaQp *hqp;
     Cq *cq;
     Mr *mr;
-    uint32_t psn;               /* of the next request */
+    uint32_t psn; /* of the next request */
     uint8_t service;
     GQueue answers;
-    uint8_t data[AREA];         /* what requests carry */
+    uint8_t data[AREA]; /* what requests carry */
 } Bed;
 
-static CableFate listen(void *opaque, unsigned from, uint8_t *frame,
-                        size_t len)
+static CableFate listen(void *opaque, unsigned from, uint8_t *frame, size_t len)
 {
     Bed *bed = opaque;
 
@@ -265,8 +264,7 @@ static void expect_ack(Bed *bed, uint32_t psn, uint32_t msn)
 {
     g_autofree Answer *answer = expect_answer(bed, RC_OP(HCA_ACK), psn);
 
-    g_assert_cmphex(HCA_AETH_KIND(answer->packet.syndrome), ==,
-                    HCA_AETH_ACK);
+    g_assert_cmphex(HCA_AETH_KIND(answer->packet.syndrome), ==, HCA_AETH_ACK);
     g_assert_cmphex(answer->packet.msn, ==, msn);
 }
 
@@ -278,8 +276,8 @@ static void expect_nak(Bed *bed, uint32_t psn, uint8_t syndrome)
 }
 
 /* The responses to a Read of @len bytes at @offset, from @psn on. */
-static void expect_read(Bed *bed, uint32_t psn, uint32_t offset,
-                        uint32_t len, uint32_t msn)
+static void expect_read(Bed *bed, uint32_t psn, uint32_t offset, uint32_t len,
+                        uint32_t msn)
 {
     g_autofree uint8_t *want = g_malloc(len + 1);
     uint32_t done = 0;
@@ -295,8 +293,8 @@ static void expect_read(Bed *bed, uint32_t psn, uint32_t offset,
             op = last ? HCA_READ_RESP_ONLY : HCA_READ_RESP_FIRST;
         }
         answer = expect_answer(bed, RC_OP(op), psn);
-        g_assert_cmpmem(answer->data, answer->packet.payload_len,
-                        want + done, n);
+        g_assert_cmpmem(answer->data, answer->packet.payload_len, want + done,
+                        n);
         if (op != HCA_READ_RESP_MIDDLE) {
             g_assert_cmphex(answer->packet.msn, ==, msn);
         }
@@ -326,14 +324,13 @@ static void expect_broken(Bed *bed, uint8_t event)
             g_assert_true(driver_event(bed->pair->drv[1], event, &eqe));
             g_assert_cmphex(GUINT32_FROM_LE(eqe.qp.qpn), ==, bed->qp->qpn);
         }
-        g_assert_cmpuint(driver_count_events(bed->pair->drv[1], events[i]),
-                         ==, 0);
+        g_assert_cmpuint(driver_count_events(bed->pair->drv[1], events[i]), ==,
+                         0);
     }
     g_assert_cmpuint(bed->hqp->state, ==, RDMA_HCA_QP_STATE_ERR);
 }
 
-static void expect_region(Bed *bed, uint32_t offset, uint32_t at,
-                          uint32_t len)
+static void expect_region(Bed *bed, uint32_t offset, uint32_t at, uint32_t len)
 {
     g_autofree uint8_t *got = g_malloc(len + 1);
 
@@ -389,8 +386,8 @@ static void test_state(void)
     send_op(bed, HCA_SEND_ONLY, 10);
     expect_ack(bed, PSN, 1);
     expect_recv(bed, 1, RC_OP(HCA_SEND_ONLY), 10);
-    g_assert_cmpuint(driver_count_events(bed->pair->drv[1],
-                                         RDMA_HCA_EVENT_COMM_EST), ==, 1);
+    g_assert_cmpuint(
+        driver_count_events(bed->pair->drv[1], RDMA_HCA_EVENT_COMM_EST), ==, 1);
     g_assert_cmphex(qp_to_err(bed->qp), ==, 0);
     expect_recv_error(bed, 2, RDMA_HCA_SYNDROME_WR_FLUSH_ERR);
     send_op(bed, HCA_SEND_ONLY, 10);
@@ -420,15 +417,11 @@ static void test_pkey(void)
         uint16_t packet, qp;
         bool match;
     } c[] = {
-        { 0xffff, 0xffff, true },
-        { 0x7fff, 0xffff, true },
-        { 0xffff, 0x7fff, true },
-        { 0x7fff, 0x7fff, false },
-        { 0xfffe, 0xffff, false },
-        { 0x8000, 0xffff, false },
-        { 0x8001, 0x0001, true },
-        { 0x0001, 0x0001, false },
-        { 0x8000, 0x8000, false },      /* no partition */
+        { 0xffff, 0xffff, true },  { 0x7fff, 0xffff, true },
+        { 0xffff, 0x7fff, true },  { 0x7fff, 0x7fff, false },
+        { 0xfffe, 0xffff, false }, { 0x8000, 0xffff, false },
+        { 0x8001, 0x0001, true },  { 0x0001, 0x0001, false },
+        { 0x8000, 0x8000, false }, /* no partition */
         { 0x8000, 0x0000, false },
     };
     Bed *bed = bed_new_rc();
@@ -473,14 +466,14 @@ static void test_gid(void)
     send_op(bed, HCA_WRITE_ONLY, 0);
     expect_drops(bed, HCA_DROP_LID, 1);
     bed->psn = PSN;
-    hca_gid(bed->hca, 0, &path->dgid);
-    send_op(bed, HCA_WRITE_ONLY, 0);        /* the QP's path has none */
+    path->dgid = hca_gid_default(bed->hca);
+    send_op(bed, HCA_WRITE_ONLY, 0); /* the QP's path has none */
     expect_ack(bed, PSN, 1);
     bed->hqp->path.grh = true;
     send_op(bed, HCA_WRITE_ONLY, 0);
     expect_drops(bed, HCA_DROP_SOURCE, 1);
     bed->psn = PSN + 1;
-    hca_gid(bed->peer_hca, 0, &bed->hqp->path.dgid);
+    bed->hqp->path.dgid = hca_gid_default(bed->peer_hca);
     send_op(bed, HCA_WRITE_ONLY, 0);
     expect_ack(bed, PSN + 1, 2);
     bed_free(bed);
@@ -605,19 +598,19 @@ static void test_comm_est(void)
         send_op(bed, HCA_SEND_ONLY, 1);
         bed->peer.pkey = HCA_DEFAULT_PKEY;
         bed->psn = PSN;
-        g_assert_false(driver_event(bed->pair->drv[1],
-                                    RDMA_HCA_EVENT_COMM_EST, &eqe));
+        g_assert_false(
+            driver_event(bed->pair->drv[1], RDMA_HCA_EVENT_COMM_EST, &eqe));
         for (unsigned i = 0; i < 3; i++) {
             post_recv(bed, i, 0, 64);
             send_op(bed, HCA_SEND_ONLY, 1);
         }
         if (service != RDMA_HCA_QP_ST_UD) {
-            g_assert_true(driver_event(bed->pair->drv[1],
-                                       RDMA_HCA_EVENT_COMM_EST, &eqe));
+            g_assert_true(
+                driver_event(bed->pair->drv[1], RDMA_HCA_EVENT_COMM_EST, &eqe));
             g_assert_cmphex(GUINT32_FROM_LE(eqe.qp.qpn), ==, bed->qp->qpn);
         }
-        g_assert_false(driver_event(bed->pair->drv[1],
-                                    RDMA_HCA_EVENT_COMM_EST, &eqe));
+        g_assert_false(
+            driver_event(bed->pair->drv[1], RDMA_HCA_EVENT_COMM_EST, &eqe));
         g_queue_clear_full(&bed->answers, g_free);
         bed_free(bed);
     }
@@ -724,8 +717,7 @@ static uint64_t counter(Bed *bed)
 
 static void expect_atomic(Bed *bed, uint32_t psn, uint64_t old, uint32_t msn)
 {
-    g_autofree Answer *answer = expect_answer(bed, RC_OP(HCA_ATOMIC_ACK),
-                                              psn);
+    g_autofree Answer *answer = expect_answer(bed, RC_OP(HCA_ATOMIC_ACK), psn);
 
     g_assert_cmphex(answer->packet.atomic_ack, ==, old);
     g_assert_cmphex(answer->packet.msn, ==, msn);
@@ -887,7 +879,7 @@ static void test_entry_release(void)
     g_assert_true(rq->wqe_valid);
     send_at(bed, HCA_SEND_LAST, 2 * MTU, 5);
     expect_ack(bed, PSN + 2, 1);
-    g_assert_false(rq->wqe_valid);          /* WQE_RELEASE */
+    g_assert_false(rq->wqe_valid); /* WQE_RELEASE */
     expect_recv(bed, 1, RC_OP(HCA_SEND_LAST), 2 * MTU + 5);
     expect_region(bed, 4000, MTU, MTU);
     expect_region(bed, 8000, 2 * MTU, 5);
@@ -973,8 +965,8 @@ static void test_cq_overrun(void)
     expect_ack(bed, PSN, 1);
     send_op(bed, HCA_SEND_ONLY, 1);
     expect_nak(bed, PSN + 1, NAK(REMOTE_OP));
-    g_assert_cmpuint(driver_count_events(bed->pair->drv[1],
-                                         RDMA_HCA_EVENT_CQ_ERROR), ==, 1);
+    g_assert_cmpuint(
+        driver_count_events(bed->pair->drv[1], RDMA_HCA_EVENT_CQ_ERROR), ==, 1);
     expect_broken(bed, RDMA_HCA_EVENT_WQ_CATAS_ERROR);
     bed_free(bed);
 }
@@ -995,8 +987,7 @@ static void test_solicited(void)
         put_and_run(bed, &packet, 0);
         expect_ack(bed, bed->psn, i + 1);
         bed->psn++;
-        g_assert_cmpuint(driver_count_events(drv, RDMA_HCA_EVENT_COMP), ==,
-                         i);
+        g_assert_cmpuint(driver_count_events(drv, RDMA_HCA_EVENT_COMP), ==, i);
     }
     bed_free(bed);
 }
@@ -1158,8 +1149,8 @@ static void test_zero_length(void)
 
 static void test_read(void)
 {
-    static const uint32_t len[] = { 1, MTU - 1, MTU, MTU + 1, 2 * MTU,
-                                    3 * MTU, 5 * MTU + 77 };
+    static const uint32_t len[] = { 1,       MTU - 1, MTU,         MTU + 1,
+                                    2 * MTU, 3 * MTU, 5 * MTU + 77 };
     Bed *bed = bed_new_rc();
 
     mr_write(bed->mr, 0, bed->data, AREA);
@@ -1171,8 +1162,7 @@ static void test_read(void)
         bed->psn = hca_psn_add(bed->psn, (len[i] + MTU - 1) / MTU);
     }
     send_op(bed, HCA_WRITE_ONLY, 0);
-    expect_ack(bed, hca_psn_add(bed->psn, HCA_PSN_MASK),
-               G_N_ELEMENTS(len) + 1);
+    expect_ack(bed, hca_psn_add(bed->psn, HCA_PSN_MASK), G_N_ELEMENTS(len) + 1);
     bed_free(bed);
 }
 
@@ -1207,8 +1197,8 @@ static void test_rd_atomic_limit(void)
     HcaPacket packet;
 
     for (unsigned i = 0; i < 5; i++) {
-        packet = i % 2 ? make_atomic(bed, HCA_FETCH_ADD) :
-                         make_read(bed, 0, 10);
+        packet = i % 2 ? make_atomic(bed, HCA_FETCH_ADD)
+                       : make_read(bed, 0, 10);
         give(bed, &packet, 0);
     }
     run(bed);
@@ -1315,12 +1305,17 @@ static void test_msn(void)
 /* What may follow what: each operation in each state of a message. */
 static void test_sequences(void)
 {
-    enum { NONE, IN_SEND, IN_WRITE };
+    enum {
+        NONE,
+        IN_SEND,
+        IN_WRITE
+    };
     static const uint8_t ops[] = {
-        HCA_SEND_FIRST, HCA_SEND_MIDDLE, HCA_SEND_LAST, HCA_SEND_LAST_IMM,
-        HCA_SEND_ONLY, HCA_SEND_ONLY_IMM, HCA_WRITE_FIRST, HCA_WRITE_MIDDLE,
-        HCA_WRITE_LAST, HCA_WRITE_LAST_IMM, HCA_WRITE_ONLY,
-        HCA_WRITE_ONLY_IMM, HCA_READ_REQUEST, HCA_CMP_SWAP, HCA_FETCH_ADD,
+        HCA_SEND_FIRST,     HCA_SEND_MIDDLE,  HCA_SEND_LAST,
+        HCA_SEND_LAST_IMM,  HCA_SEND_ONLY,    HCA_SEND_ONLY_IMM,
+        HCA_WRITE_FIRST,    HCA_WRITE_MIDDLE, HCA_WRITE_LAST,
+        HCA_WRITE_LAST_IMM, HCA_WRITE_ONLY,   HCA_WRITE_ONLY_IMM,
+        HCA_READ_REQUEST,   HCA_CMP_SWAP,     HCA_FETCH_ADD,
     };
     static const char *const legal[] = {
         [NONE] = "100011100011111",
@@ -1342,12 +1337,12 @@ static void test_sequences(void)
                 packet.dma_len = 3 * MTU;
             }
             qp.resp.in_message = state != NONE;
-            qp.resp.message = state == IN_WRITE ? HCA_REQUEST_WRITE :
-                                                  HCA_REQUEST_SEND;
+            qp.resp.message = state == IN_WRITE ? HCA_REQUEST_WRITE
+                                                : HCA_REQUEST_SEND;
             qp.resp.write_left = op->last ? 10 : 2 * MTU;
             g_assert_cmpint(hca_check_request(&qp, &packet, op), ==,
-                            legal[state][i] == '1' ? HCA_EXE_OK :
-                                                     HCA_EXE_OPCODE);
+                            legal[state][i] == '1' ? HCA_EXE_OK
+                                                   : HCA_EXE_OPCODE);
         }
     }
     bed_free(bed);
@@ -1431,9 +1426,9 @@ static void test_lengths(void)
         HcaPacket packet = make(bed, HCA_SEND_LAST, 128 + i);
 
         qp.resp.message_len = 1024 - 128;
-        g_assert_cmpint(hca_check_request(&qp, &packet,
-                                          hca_operation(HCA_SEND_LAST)),
-                        ==, i ? HCA_EXE_LENGTH : HCA_EXE_OK);
+        g_assert_cmpint(
+            hca_check_request(&qp, &packet, hca_operation(HCA_SEND_LAST)), ==,
+            i ? HCA_EXE_LENGTH : HCA_EXE_OK);
     }
     bed_free(bed);
 }
@@ -1617,9 +1612,9 @@ static void test_no_record(void)
     HcaRecvQueue *rq = &bed->hqp->resp.rq;
 
     bed->hqp->rq_db = 0;
-    receive_none(bed);                      /* FLUSH_DATA 1 */
+    receive_none(bed); /* FLUSH_DATA 1 */
     write_slot(bed, 0, 8, 64);
-    write_slot(bed, 1, 0, 64);              /* FLUSH_DATA 3: no next size */
+    write_slot(bed, 1, 0, 64); /* FLUSH_DATA 3: no next size */
     write_slot(bed, 2, 8, 64);
     send_op(bed, HCA_SEND_ONLY, 8);
     expect_ack(bed, PSN, 1);
@@ -1627,11 +1622,11 @@ static void test_no_record(void)
     send_op(bed, HCA_SEND_ONLY, 8);
     expect_ack(bed, PSN + 1, 2);
     g_assert_cmpuint(rq->prefetched, ==, 0);
-    send_op(bed, HCA_SEND_ONLY, 8);         /* slot 2; slot 3 is empty */
+    send_op(bed, HCA_SEND_ONLY, 8); /* slot 2; slot 3 is empty */
     expect_ack(bed, PSN + 2, 3);
     g_assert_cmpuint(rq->prefetched, ==, 0);
     receive_none(bed);
-    for (unsigned i = 3; i < 16; i++) {     /* four of 128 fill a fetch */
+    for (unsigned i = 3; i < 16; i++) { /* four of 128 fill a fetch */
         write_slot(bed, i, 8, 64);
     }
     send_op(bed, HCA_SEND_ONLY, 8);
@@ -1666,7 +1661,7 @@ static void test_odd_wqes(void)
     expect_ack(bed, PSN, 1);
     expect_recv(bed, 1, RC_OP(HCA_SEND_ONLY), 7);
     g_assert_cmpuint(bed->hqp->resp.rq.nsge, ==, 7);
-    bed->hqp->resp.rq.prefetched = 0;       /* fetch slot 1 again */
+    bed->hqp->resp.rq.prefetched = 0; /* fetch slot 1 again */
     unit.byte_cnt = GUINT32_TO_LE(RDMA_HCA_INLINE | 4);
     mr_write(bed->qp->rq.mr, 128 + 16, &unit, sizeof(unit));
     send_op(bed, HCA_SEND_ONLY, 1);
@@ -1681,9 +1676,9 @@ static void test_credits(void)
 {
     static const struct {
         unsigned posted, code;
-    } c[] = { { 0, 0 }, { 1, 1 }, { 2, 2 }, { 3, 3 }, { 4, 4 }, { 5, 4 },
-              { 6, 5 }, { 7, 5 }, { 8, 6 }, { 11, 6 }, { 12, 7 }, { 15, 7 },
-              { 16, 8 } };
+    } c[] = { { 0, 0 },  { 1, 1 },  { 2, 2 }, { 3, 3 }, { 4, 4 },
+              { 5, 4 },  { 6, 5 },  { 7, 5 }, { 8, 6 }, { 11, 6 },
+              { 12, 7 }, { 15, 7 }, { 16, 8 } };
     Bed *bed = bed_new_rc();
     Host *host = &bed->pair->lab->host[1];
 
@@ -1700,10 +1695,11 @@ static void test_credits(void)
                     HCA_AETH_CREDITS_INVALID);
     bed->hqp->rq_len = 16384 * 128;
     for (unsigned code = 0; code < 29; code++) {
-        static const uint32_t value[] = {
-            0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256,
-            384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288,
-            16384 };
+        static const uint32_t value[] = { 0,    1,    2,    3,     4,    6,
+                                          8,    12,   16,   24,    32,   48,
+                                          64,   96,   128,  192,   256,  384,
+                                          512,  768,  1024, 1536,  2048, 3072,
+                                          4096, 6144, 8192, 12288, 16384 };
 
         host_write_le32(host, bed->qp->rq_record, value[code]);
         g_assert_cmpuint(hca_rwm_credits(bed->hca, bed->hqp), ==, code);
@@ -1746,12 +1742,13 @@ static void test_coalesce(void)
     bed->psn = hca_psn_add(bed->psn, 1);
     give_op(bed, HCA_WRITE_ONLY, 4);
     g_assert_cmpuint(waiting(bed), ==, 3);
-    bed->psn = PSN;                         /* duplicate: nothing to add */
+    bed->psn = PSN; /* duplicate: nothing to add */
     give_op(bed, HCA_WRITE_ONLY, 4);
     g_assert_cmpuint(waiting(bed), ==, 3);
-    g_assert_cmphex(bed->hqp->resp.ring[(bed->hqp->resp.ring_tail - 1) %
-                                        HCA_RESP_RING].syndrome,
-                    ==, NAK(PSN_SEQ));
+    g_assert_cmphex(
+        bed->hqp->resp.ring[(bed->hqp->resp.ring_tail - 1) % HCA_RESP_RING]
+            .syndrome,
+        ==, NAK(PSN_SEQ));
     bed->psn = hca_psn_add(PSN, 103);
     give_op(bed, HCA_WRITE_ONLY, 4);
     g_assert_cmpuint(waiting(bed), ==, 3);
@@ -2002,12 +1999,12 @@ static void test_ud(void)
     bed->peer.path.flow_label = 0x12345;
     bed->peer.path.tclass = 0x67;
     bed->peer.path.hop_limit = 9;
-    hca_gid(bed->hca, 0, &bed->peer.path.dgid);
+    bed->peer.path.dgid = hca_gid_default(bed->hca);
     send_op(bed, HCA_SEND_ONLY, 101);
     expect_recv(bed, 2, UD_OP(HCA_SEND_ONLY), 141);
     mr_read(bed->mr, 0, grh, sizeof(grh));
     g_assert_cmpmem(grh, 8, "\x66\x71\x23\x45\x00\x80\x1b\x09", 8);
-    hca_gid(bed->peer_hca, 0, &gid);
+    gid = hca_gid_default(bed->peer_hca);
     g_assert_cmpmem(grh + 8, 16, &gid, 16);
     g_assert_cmpmem(grh + 24, 16, &bed->peer.path.dgid, 16);
     expect_region(bed, 40, 0, 101);
@@ -2039,8 +2036,9 @@ static uint32_t pick(Bed *bed, uint32_t end)
 /* Nearly right in most fields, wrong in some. */
 static HcaPacket make_random(Bed *bed)
 {
-    static const uint32_t len[] = { 0, 1, 8, MTU - 1, MTU, MTU + 1, 4 * MTU,
-                                    AREA, 0x7fffffff, 0xffffffff };
+    static const uint32_t len[] = { 0,          1,         8,       MTU - 1,
+                                    MTU,        MTU + 1,   4 * MTU, AREA,
+                                    0x7fffffff, 0xffffffff };
     HcaPacket packet = make(bed, pick(bed, 0x18), 0);
 
     packet.psn = bed->hqp->resp.expected_psn;
@@ -2049,8 +2047,8 @@ static HcaPacket make_random(Bed *bed)
     }
     packet.ack_req = pick(bed, 2);
     packet.payload_len = len[pick(bed, 6)];
-    packet.dma_len = pick(bed, 2) ? packet.payload_len :
-                                    len[pick(bed, G_N_ELEMENTS(len))];
+    packet.dma_len = pick(bed, 2) ? packet.payload_len
+                                  : len[pick(bed, G_N_ELEMENTS(len))];
     packet.va = (packet.va + 7) & ~UINT64_C(7);
     if (!pick(bed, 40)) {
         packet.va += pick(bed, UINT32_MAX);
@@ -2083,8 +2081,7 @@ static void random_packets(Bed *bed)
         HcaPacket packet = make_random(bed);
         uint8_t operation = HCA_BTH_OPERATION(packet.opcode);
 
-        if ((operation >= HCA_READ_RESP_FIRST &&
-             operation <= HCA_ATOMIC_ACK) ||
+        if ((operation >= HCA_READ_RESP_FIRST && operation <= HCA_ATOMIC_ACK) ||
             bed->hqp->state == RDMA_HCA_QP_STATE_ERR) {
             continue;
         }
@@ -2142,8 +2139,7 @@ int main(int argc, char **argv)
     g_test_add_func("/responder/4.2/send-again", test_duplicate_send);
     g_test_add_func("/responder/4.2/read-again", test_duplicate_read);
     g_test_add_func("/responder/4.2/atomic-again", test_duplicate_atomic);
-    g_test_add_func("/responder/4.2/no-atomic-again",
-                    test_duplicate_no_atomic);
+    g_test_add_func("/responder/4.2/no-atomic-again", test_duplicate_no_atomic);
     g_test_add_func("/responder/4.2/pending", test_duplicate_pending);
     g_test_add_func("/responder/4.5/scatter", test_scatter);
     g_test_add_func("/responder/4.5/entry-update", test_entry_update);

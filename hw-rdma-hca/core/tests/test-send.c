@@ -567,16 +567,16 @@ static void test_bad_address(void)
 {
     static const struct {
         uint32_t port;
-        bool good;
+        HcaWqeCheck check;
     } c[] = {
-        { RDMA_HCA_PREP(RDMA_HCA_UD_PORT, 0), false },
-        { RDMA_HCA_PREP(RDMA_HCA_UD_PORT, 2), false },
+        { RDMA_HCA_PREP(RDMA_HCA_UD_PORT, 0), HCA_WQE_BAD_UNITS },
+        { RDMA_HCA_PREP(RDMA_HCA_UD_PORT, 2), HCA_WQE_BAD_UNITS },
         { RDMA_HCA_PREP(RDMA_HCA_UD_PORT, 1) | RDMA_HCA_UD_GRH |
               RDMA_HCA_PREP(RDMA_HCA_UD_SGID_INDEX, 1),
-          false },
+          HCA_WQE_BAD_ADDRESS },
         { RDMA_HCA_PREP(RDMA_HCA_UD_PORT, 1) |
               RDMA_HCA_PREP(RDMA_HCA_UD_SGID_INDEX, 255),
-          true },
+          HCA_WQE_GOOD },
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(c); i++) {
@@ -593,11 +593,11 @@ static void test_bad_address(void)
                  sizeof(word));
         qp_ring(bed->qp, low, high);
         bed_run(bed);
-        if (c[i].good) {
+        if (c[i].check == HCA_WQE_GOOD) {
             bed_expect_request(bed, HCA_SEND_ONLY, PSN);
             bed_expect_done(bed, 1);
         } else {
-            expect_failed(bed, 1, SYNDROME(LOCAL_QP_OP_ERR), HCA_WQE_BAD_UNITS);
+            expect_failed(bed, 1, SYNDROME(LOCAL_QP_OP_ERR), c[i].check);
         }
         bed_free(bed);
     }

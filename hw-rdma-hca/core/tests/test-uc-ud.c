@@ -994,7 +994,7 @@ int main(int argc, char **argv)
     g_test_add_func("/ud/lost", test_ud_lost);
     add_services("pkeys", test_pkeys, false);
     g_test_add_func("/pkeys/bad", test_pkeys_bad);
-    g_test_add_func("/uc/loss", test_uc_loss);
+    lab_add_test("/uc/loss", test_uc_loss);
     add_services("solicited", test_solicited, false);
     add_services("resize-cq", test_resize, true);
     add_services("life", test_life, true);

@@ -96,8 +96,8 @@ static void test_cache_model(void)
         uint64_t line = g_test_rand_int_range(0, TABLE_LINES);
         bool write = g_test_rand_int_range(0, 3) == 0;
         bool hit = model_touch(&sets[line % SETS], line);
-        uint8_t *data = write ? hca_tpt_cache_write(cache, line) :
-                                (void *)hca_tpt_cache_read(cache, line);
+        uint8_t *data = write ? hca_tpt_cache_write(cache, line)
+                              : (void *)hca_tpt_cache_read(cache, line);
 
         hits += hit;
         misses += !hit;
@@ -169,8 +169,8 @@ static void test_mdata_model(void)
         for (uint32_t j = first; ok && j < first + n; j++) {
             ok = !model[j] == map;
         }
-        status = map ? hca_mdata_map(mdata, (uint64_t)first << 12, page, n) :
-                       hca_mdata_unmap(mdata, (uint64_t)first << 12, n);
+        status = map ? hca_mdata_map(mdata, (uint64_t)first << 12, page, n)
+                     : hca_mdata_unmap(mdata, (uint64_t)first << 12, n);
         g_assert_cmphex(status, ==,
                         ok ? RDMA_HCA_STAT_OK : RDMA_HCA_STAT_BAD_PARAM);
         for (uint32_t j = 0; ok && j < n; j++) {
@@ -216,8 +216,8 @@ static void test_mdata_bad(void)
 typedef struct Fix {
     Ram *ram;
     HcaV2p *v2p;
-    uint64_t icm[16];           /* bus pages of card-virtual 0 on */
-    uint64_t pool;              /* for the pages of random regions */
+    uint64_t icm[16]; /* bus pages of card-virtual 0 on */
+    uint64_t pool;    /* for the pages of random regions */
 } Fix;
 
 #define POOL_PAGES 512
@@ -229,8 +229,9 @@ static void fix_init(Fix *fix, uint32_t cache_size)
                            cache_size, cache_size, 2);
     for (int i = G_N_ELEMENTS(fix->icm) - 1; i >= 0; i--) {
         fix->icm[i] = ram_alloc(fix->ram, 1);
-        g_assert_cmphex(hca_v2p_map_icm(fix->v2p, (uint64_t)i << 12,
-                                        fix->icm[i], 1), ==, 0);
+        g_assert_cmphex(
+            hca_v2p_map_icm(fix->v2p, (uint64_t)i << 12, fix->icm[i], 1), ==,
+            0);
     }
     g_assert_cmphex(hca_v2p_init(fix->v2p, MPT_BASE, LOG_MPTS, MTT_BASE), ==,
                     0);
@@ -252,7 +253,7 @@ static struct rdma_hca_mpt make_mpt(uint32_t key, uint32_t flags, uint32_t pd,
                                     unsigned page_shift, uint32_t mtt,
                                     uint32_t mtt_sz)
 {
-    return (struct rdma_hca_mpt){
+    return (struct rdma_hca_mpt) {
         .flags = GUINT32_TO_BE(flags),
         .page_size = GUINT32_TO_BE(page_shift - 12),
         .key = GUINT32_TO_BE(key),
@@ -279,7 +280,7 @@ static uint8_t write_mpt(Fix *fix, uint32_t key, uint32_t flags, uint32_t pd,
 static HcaMatchInfo match(uint32_t flags, uint32_t pd, uint32_t key,
                           uint64_t va, uint32_t len)
 {
-    return (HcaMatchInfo){ flags, pd, key, len, va };
+    return (HcaMatchInfo) { flags, pd, key, len, va };
 }
 
 static HcaV2pState check(Fix *fix, uint32_t flags, uint32_t pd, uint32_t key,
@@ -301,8 +302,8 @@ static void test_check_order(void)
     uint32_t key = 0xabc05;
 
     fix_init(&fix, 4096);
-    g_assert_cmphex(write_mpt(&fix, key, LOCAL_MPT, 7, 0x10000, 0x2000, 12, 8,
-                              2), ==, 0);
+    g_assert_cmphex(
+        write_mpt(&fix, key, LOCAL_MPT, 7, 0x10000, 0x2000, 12, 8, 2), ==, 0);
     g_assert_cmpint(check(&fix, VA, 7, key, 0x10000, 1), ==, 0);
     /* High bits of the key count; so do entries that nobody wrote. */
     g_assert_cmpint(check(&fix, VA, 7, key ^ 1u << 31, 0x10000, 1), ==,
@@ -310,26 +311,28 @@ static void test_check_order(void)
     g_assert_cmpint(check(&fix, VA, 7, key + 1, 0x10000, 1), ==,
                     HCA_V2P_KEY_ERR);
     /* Wrong in every way but one after the other: KEY, PD, FLAGS, LENGTH. */
-    g_assert_cmpint(check(&fix, VA | RDMA_HCA_ACCESS_REMOTE_READ, 6,
-                          key ^ 1u << 31, 0, 1), ==, HCA_V2P_KEY_ERR);
-    g_assert_cmpint(check(&fix, VA | RDMA_HCA_ACCESS_REMOTE_READ, 6, key, 0,
-                          1), ==, HCA_V2P_PD_ERR);
-    g_assert_cmpint(check(&fix, VA | RDMA_HCA_ACCESS_REMOTE_READ, 7, key, 0,
-                          1), ==, HCA_V2P_FLAGS_ERR);
+    g_assert_cmpint(
+        check(&fix, VA | RDMA_HCA_ACCESS_REMOTE_READ, 6, key ^ 1u << 31, 0, 1),
+        ==, HCA_V2P_KEY_ERR);
+    g_assert_cmpint(check(&fix, VA | RDMA_HCA_ACCESS_REMOTE_READ, 6, key, 0, 1),
+                    ==, HCA_V2P_PD_ERR);
+    g_assert_cmpint(check(&fix, VA | RDMA_HCA_ACCESS_REMOTE_READ, 7, key, 0, 1),
+                    ==, HCA_V2P_FLAGS_ERR);
     g_assert_cmpint(check(&fix, VA, 7, key, 0, 1), ==, HCA_V2P_LENGTH_ERR);
     /* A request of no bytes succeeds, whatever its key. */
     g_assert_cmpint(check(&fix, VA, 1, 0xffffffff, 0, 0), ==, 0);
     g_assert_cmphex(hca_v2p_invalidate_mpt(fix.v2p, key & 63), ==, 0);
-    g_assert_cmpint(check(&fix, VA, 7, key, 0x10000, 1), ==,
-                    HCA_V2P_KEY_ERR);
+    g_assert_cmpint(check(&fix, VA, 7, key, 0x10000, 1), ==, HCA_V2P_KEY_ERR);
     fix_free(&fix);
 }
 
 static void test_check_flags(void)
 {
     static const uint32_t bits[] = {
-        RDMA_HCA_ACCESS_LOCAL_WRITE, RDMA_HCA_ACCESS_REMOTE_WRITE,
-        RDMA_HCA_ACCESS_REMOTE_READ, RDMA_HCA_ACCESS_REMOTE_ATOMIC,
+        RDMA_HCA_ACCESS_LOCAL_WRITE,
+        RDMA_HCA_ACCESS_REMOTE_WRITE,
+        RDMA_HCA_ACCESS_REMOTE_READ,
+        RDMA_HCA_ACCESS_REMOTE_ATOMIC,
     };
     Fix fix;
 
@@ -337,23 +340,26 @@ static void test_check_flags(void)
     for (uint32_t have = 0; have < 16; have++) {
         uint32_t key = 0x100 | have;
 
-        g_assert_cmphex(write_mpt(&fix, key, LOCAL_MPT | have, 1, 0, 0x1000,
-                                  12, 0, 1), ==, 0);
+        g_assert_cmphex(
+            write_mpt(&fix, key, LOCAL_MPT | have, 1, 0, 0x1000, 12, 0, 1), ==,
+            0);
         g_assert_cmpint(check(&fix, VA, 1, key, 0, 1), ==, 0);
         for (unsigned i = 0; i < 4; i++) {
             g_assert_cmpint(check(&fix, VA | bits[i], 1, key, 0, 1), ==,
-                            have & bits[i] ? HCA_V2P_SUCCESS :
-                                             HCA_V2P_FLAGS_ERR);
+                            have & bits[i] ? HCA_V2P_SUCCESS
+                                           : HCA_V2P_FLAGS_ERR);
         }
     }
     /* Without MIO only the peer gets in. */
     g_assert_cmphex(write_mpt(&fix, 0x120, RDMA_HCA_MPT_REGION | ALL_ACCESS, 1,
-                              0, 0x1000, 12, 0, 1), ==, 0);
+                              0, 0x1000, 12, 0, 1),
+                    ==, 0);
     g_assert_cmpint(check(&fix, VA, 1, 0x120, 0, 1), ==, HCA_V2P_FLAGS_ERR);
-    g_assert_cmpint(check(&fix, VA | RDMA_HCA_ACCESS_LOCAL_WRITE, 1, 0x120,
-                          0, 1), ==, HCA_V2P_FLAGS_ERR);
-    g_assert_cmpint(check(&fix, VA | RDMA_HCA_ACCESS_REMOTE_READ, 1, 0x120,
-                          0, 1), ==, 0);
+    g_assert_cmpint(
+        check(&fix, VA | RDMA_HCA_ACCESS_LOCAL_WRITE, 1, 0x120, 0, 1), ==,
+        HCA_V2P_FLAGS_ERR);
+    g_assert_cmpint(
+        check(&fix, VA | RDMA_HCA_ACCESS_REMOTE_READ, 1, 0x120, 0, 1), ==, 0);
     fix_free(&fix);
 }
 
@@ -389,8 +395,9 @@ static void test_check_bounds(void)
         Fix fix;
 
         fix_init(&fix, 4096);
-        g_assert_cmphex(write_mpt(&fix, 1, LOCAL_MPT, 1, row->start,
-                                  row->length, 12, 0, 0), ==, 0);
+        g_assert_cmphex(
+            write_mpt(&fix, 1, LOCAL_MPT, 1, row->start, row->length, 12, 0, 0),
+            ==, 0);
         g_assert_cmpint(check(&fix, row->flags, 1, 1, row->va, row->len), ==,
                         row->ok ? HCA_V2P_SUCCESS : HCA_V2P_LENGTH_ERR);
         fix_free(&fix);
@@ -437,7 +444,7 @@ typedef struct Region {
     uint64_t start, length;
     unsigned page_shift;
     unsigned npages;
-    uint64_t page[16];          /* bus */
+    uint64_t page[16]; /* bus */
 } Region;
 
 /* Bus address of byte @offset of a region, the slow way. */
@@ -451,12 +458,13 @@ static uint64_t region_bus(const Region *region, uint64_t offset)
 
 static void region_write_tables(Fix *fix, Region *region, uint32_t mtt)
 {
-    g_assert_cmphex(hca_v2p_write_mtt(fix->v2p, mtt, region->page,
-                                      region->npages), ==, 0);
+    g_assert_cmphex(
+        hca_v2p_write_mtt(fix->v2p, mtt, region->page, region->npages), ==, 0);
     g_assert_cmphex(write_mpt(fix, region->key,
                               LOCAL_MPT | ALL_ACCESS | region->flags, 5,
-                              region->start, region->length,
-                              region->page_shift, mtt, region->npages), ==, 0);
+                              region->start, region->length, region->page_shift,
+                              mtt, region->npages),
+                    ==, 0);
 }
 
 /* A region of small pages, somewhere in memory, in no order. */
@@ -475,10 +483,10 @@ static void region_random(Fix *fix, Region *region, uint32_t index)
     region->length -= g_test_rand_int_range(0, MIN(region->length, size));
     for (unsigned i = 0; i < region->npages; i++) {
         /* Multiples of 4 KiB, even of larger pages. */
-        region->page[i] =
-            fix->pool + (uint64_t)RAM_PAGE *
-                            g_test_rand_int_range(0, POOL_PAGES -
-                                                         size / RAM_PAGE + 1);
+        region->page[i] = fix->pool +
+                          (uint64_t)RAM_PAGE *
+                              g_test_rand_int_range(0, POOL_PAGES -
+                                                           size / RAM_PAGE + 1);
     }
     region_write_tables(fix, region, index * 16);
 }
@@ -486,9 +494,9 @@ static void region_random(Fix *fix, Region *region, uint32_t index)
 static HcaMatchInfo region_part(const Region *region, uint64_t offset,
                                 uint32_t len, bool relative)
 {
-    uint64_t base = relative ||
-                    (region->flags & RDMA_HCA_ACCESS_ZERO_BASED) ?
-                        0 : region->start;
+    uint64_t base = relative || (region->flags & RDMA_HCA_ACCESS_ZERO_BASED)
+                        ? 0
+                        : region->start;
 
     return match((relative ? OFF : VA) | RDMA_HCA_ACCESS_LOCAL_WRITE, 5,
                  region->key, base + offset, len);
@@ -575,8 +583,11 @@ static void test_pages_sizes(void)
     for (unsigned shift = 12; shift <= 31; shift++) {
         uint64_t size = UINT64_C(1) << shift;
         Region region = {
-            .key = shift, .page_shift = shift, .npages = 2,
-            .start = (UINT64_C(5) << 40) + 0x10800, .length = size,
+            .key = shift,
+            .page_shift = shift,
+            .npages = 2,
+            .start = (UINT64_C(5) << 40) + 0x10800,
+            .length = size,
         };
         uint64_t bus, offset;
         uint32_t word = 0x12345678, got = 0;
@@ -612,7 +623,8 @@ static void test_pages_physical(void)
 
     fix_init(&fix, 4096);
     g_assert_cmphex(write_mpt(&fix, 3, LOCAL_MPT | RDMA_HCA_MPT_PHYSICAL, 5, 0,
-                              UINT64_MAX, 12, 0, 0), ==, 0);
+                              UINT64_MAX, 12, 0, 0),
+                    ==, 0);
     bus = ram_alloc(fix.ram, 40) + 0x8001;
     memset(ram_at(fix.ram, bus), 0x77, 8);
     info = match(VA, 5, 3, bus, 8);
@@ -630,7 +642,8 @@ static void test_pages_physical(void)
                     HCA_V2P_DMA_ERR);
     /* Relative to its start. */
     g_assert_cmphex(write_mpt(&fix, 4, LOCAL_MPT | RDMA_HCA_MPT_PHYSICAL, 5,
-                              bus, 8, 12, 0, 0), ==, 0);
+                              bus, 8, 12, 0, 0),
+                    ==, 0);
     info = match(OFF, 5, 4, 0, 8);
     g_assert_cmpint(hca_v2p_read(fix.v2p, HCA_V2P_EE, &info, &got), ==, 0);
     info.va = 1;
@@ -643,7 +656,10 @@ static void test_pages_physical(void)
 static void test_pages_joined(void)
 {
     Region region = {
-        .key = 9, .page_shift = 12, .npages = 4, .start = 0x7800,
+        .key = 9,
+        .page_shift = 12,
+        .npages = 4,
+        .start = 0x7800,
         .length = 0x3000,
     };
     struct iovec iov[2];
@@ -660,8 +676,7 @@ static void test_pages_joined(void)
     }
     region_write_tables(&fix, &region, 100);
     info = region_part(&region, 0, 0x3000, false);
-    g_assert_cmpint(hca_v2p_map(fix.v2p, HCA_V2P_WP_ND, &info, iov, &n), ==,
-                    0);
+    g_assert_cmpint(hca_v2p_map(fix.v2p, HCA_V2P_WP_ND, &info, iov, &n), ==, 0);
     g_assert_cmpuint(n, ==, 1);
     g_assert_true(iov[0].iov_base == ram_at(fix.ram, bus + 0x800));
     g_assert_cmpuint(iov[0].iov_len, ==, 0x3000);
@@ -687,8 +702,11 @@ static void test_dma_refused(void)
 
     fix_init(&fix, 4096);
     for (unsigned i = 0; i < G_N_ELEMENTS(bad); i++) {
-        Region region = { .key = i, .page_shift = 12, .npages = 1,
-                          .length = 0x1000, .page = { bad[i] } };
+        Region region = { .key = i,
+                          .page_shift = 12,
+                          .npages = 1,
+                          .length = 0x1000,
+                          .page = { bad[i] } };
         HcaMatchInfo info = region_part(&region, 0, 64, false);
         unsigned n = 4;
         uint64_t old;
@@ -710,14 +728,17 @@ static void test_dma_refused(void)
     }
     g_assert_true(hca_dma_read(fix.v2p, HCA_V2P_CEU, RAM_ROM, buf, 64));
     g_assert_false(hca_dma_write(fix.v2p, HCA_V2P_CEU, RAM_ROM, buf, 64));
-    g_assert_false(hca_dma_read(fix.v2p, HCA_V2P_CEU,
-                                RAM_BASE + RAM_SIZE - 32, buf, 64));
+    g_assert_false(
+        hca_dma_read(fix.v2p, HCA_V2P_CEU, RAM_BASE + RAM_SIZE - 32, buf, 64));
     fix_free(&fix);
 }
 
 static void test_dma_atomic(void)
 {
-    Region region = { .key = 2, .page_shift = 12, .npages = 2, .start = 0x1004,
+    Region region = { .key = 2,
+                      .page_shift = 12,
+                      .npages = 2,
+                      .start = 0x1004,
                       .length = 0x1800 };
     HcaMatchInfo info;
     uint64_t old, *word;
@@ -757,7 +778,10 @@ static void test_dma_atomic(void)
 
 static void test_dma_entry(void)
 {
-    Region region = { .key = 2, .page_shift = 12, .npages = 2, .start = 0x1ff0,
+    Region region = { .key = 2,
+                      .page_shift = 12,
+                      .npages = 2,
+                      .start = 0x1ff0,
                       .length = 0x1000 };
     uint8_t entry[32], got[32];
     Fix fix;
@@ -797,8 +821,7 @@ static void test_command_init(void)
                     RDMA_HCA_STAT_BAD_INDEX);
     g_assert_cmphex(hca_v2p_write_mtt(v2p, 0, &addr, 1), ==,
                     RDMA_HCA_STAT_BAD_INDEX);
-    g_assert_cmpint(hca_v2p_check(v2p, HCA_V2P_EE, &info), ==,
-                    HCA_V2P_KEY_ERR);
+    g_assert_cmpint(hca_v2p_check(v2p, HCA_V2P_EE, &info), ==, HCA_V2P_KEY_ERR);
     g_assert_cmphex(hca_v2p_init(v2p, 0, LOG_MPTS + 1, 0), ==,
                     RDMA_HCA_STAT_EXCEED_LIM);
     g_assert_cmphex(hca_v2p_init(v2p, space, 0, 0), ==, 3);
@@ -832,7 +855,8 @@ static void test_command_mpt(void)
 
     fix_init(&fix, 4096);
     g_assert_cmphex(write_mpt(&fix, 5, LOCAL_MPT | RDMA_HCA_MPT_SW_OWNS, 1, 0,
-                              0x3000, 12, last_mtt - 2, 3), ==, 0);
+                              0x3000, 12, last_mtt - 2, 3),
+                    ==, 0);
     g_assert_cmpuint(hca_v2p_live_mpts(fix.v2p), ==, 1);
     g_assert_cmphex(write_mpt(&fix, 5, LOCAL_MPT, 1, 0, 0, 12, 0, 0), ==,
                     RDMA_HCA_STAT_BAD_RESOURCE);
@@ -845,18 +869,22 @@ static void test_command_mpt(void)
                     3);
     g_assert_cmphex(write_mpt(&fix, 6, LOCAL_MPT, 1, 0xfff, 0x2002, 12, 0, 3),
                     ==, 3);
-    g_assert_cmphex(write_mpt(&fix, 6, LOCAL_MPT, 1, 0, 0x3000, 12,
-                              last_mtt - 1, 0), ==, 3);
-    g_assert_cmphex(write_mpt(&fix, 6, LOCAL_MPT, 1, 0, 0x1000, 12,
-                              last_mtt + 1, 0), ==, 3);
+    g_assert_cmphex(
+        write_mpt(&fix, 6, LOCAL_MPT, 1, 0, 0x3000, 12, last_mtt - 1, 0), ==,
+        3);
+    g_assert_cmphex(
+        write_mpt(&fix, 6, LOCAL_MPT, 1, 0, 0x1000, 12, last_mtt + 1, 0), ==,
+        3);
     g_assert_cmphex(write_mpt(&fix, 6, LOCAL_MPT, 1, 0, 0x1000, 32, 0, 0), ==,
                     3);
-    g_assert_cmphex(write_mpt(&fix, 6, LOCAL_MPT, 1, 0,
-                              (UINT64_C(1) << 63) + 1, 31, 0, 0), ==, 3);
-    g_assert_cmphex(write_mpt(&fix, 6, RDMA_HCA_MPT_MIO, 1, 0, 0x1000, 12, 0,
-                              0), ==, 3);
-    g_assert_cmphex(write_mpt(&fix, 6, LOCAL_MPT | RDMA_HCA_ACCESS_ON_DEMAND,
-                              1, 0, 0x1000, 12, 0, 0), ==, 3);
+    g_assert_cmphex(
+        write_mpt(&fix, 6, LOCAL_MPT, 1, 0, (UINT64_C(1) << 63) + 1, 31, 0, 0),
+        ==, 3);
+    g_assert_cmphex(
+        write_mpt(&fix, 6, RDMA_HCA_MPT_MIO, 1, 0, 0x1000, 12, 0, 0), ==, 3);
+    g_assert_cmphex(write_mpt(&fix, 6, LOCAL_MPT | RDMA_HCA_ACCESS_ON_DEMAND, 1,
+                              0, 0x1000, 12, 0, 0),
+                    ==, 3);
     mpt = make_mpt(64, LOCAL_MPT, 1, 0, 0, 12, 0, 0);
     g_assert_cmphex(hca_v2p_write_mpt(fix.v2p, 64, &mpt), ==,
                     RDMA_HCA_STAT_BAD_INDEX);
@@ -942,8 +970,7 @@ static void test_command_leftovers(void)
     g_assert_cmpint(check(&fix, VA, 0, 4, 0, 1), ==, 0);
     hca_v2p_close(fix.v2p);
     g_assert_cmpint(check(&fix, VA, 0, 4, 0, 1), ==, HCA_V2P_KEY_ERR);
-    g_assert_cmphex(hca_v2p_init(fix.v2p, MPT_BASE, LOG_MPTS, MTT_BASE), ==,
-                    0);
+    g_assert_cmphex(hca_v2p_init(fix.v2p, MPT_BASE, LOG_MPTS, MTT_BASE), ==, 0);
     g_assert_cmpint(check(&fix, VA, 0, 4, 0, 1), ==, HCA_V2P_KEY_ERR);
     fix_free(&fix);
 }
@@ -956,7 +983,7 @@ static void test_hostile_icm(void)
     unsigned states[HCA_V2P_NSTATES] = { 0 };
     Fix fix;
 
-    fix_init(&fix, 128);        /* two lines: everything is read again */
+    fix_init(&fix, 128); /* two lines: everything is read again */
     for (uint32_t i = 0; i < 1u << LOG_MPTS; i++) {
         g_assert_cmphex(write_mpt(&fix, i, LOCAL_MPT, 1, 0, 0x1000, 12, i, 0),
                         ==, 0);
@@ -978,8 +1005,8 @@ static void test_hostile_icm(void)
             mpt->page_size = g_test_rand_int() >> (g_test_rand_int() & 31);
         }
         for (unsigned j = 0; j < 16; j++) {
-            uint64_t *mtt = icm_at(&fix, MTT_BASE +
-                                   8 * g_test_rand_int_range(0, 64));
+            uint64_t *mtt = icm_at(&fix,
+                                   MTT_BASE + 8 * g_test_rand_int_range(0, 64));
 
             *mtt = GUINT64_TO_BE(RAM_BASE + (g_test_rand_int() % RAM_SIZE));
             if (j & 1) {
@@ -1010,7 +1037,8 @@ static void test_channels(void)
     fix_init(&fix, 4096);
     counters = hca_v2p_counters(fix.v2p);
     g_assert_cmphex(write_mpt(&fix, 1, LOCAL_MPT | RDMA_HCA_MPT_PHYSICAL, 1,
-                              RAM_BASE, RAM_SIZE, 12, 0, 0), ==, 0);
+                              RAM_BASE, RAM_SIZE, 12, 0, 0),
+                    ==, 0);
     for (HcaV2pChannel c = HCA_V2P_DB; c < HCA_V2P_NCHANNELS; c++) {
         info = match(VA, 1, 1, RAM_BASE, 8);
         g_assert_cmpint(hca_v2p_read(fix.v2p, c, &info, &buf), ==, 0);
@@ -1037,8 +1065,8 @@ int main(int argc, char **argv)
     g_test_add_func("/v2p/5.6/flags", test_check_flags);
     g_test_add_func("/v2p/5.6/bounds", test_check_bounds);
     g_test_add_func("/v2p/5.6/huge", test_check_huge);
-    g_test_add_data_func("/v2p/5.7/random/small-cache",
-                         GUINT_TO_POINTER(1024), test_pages_random);
+    g_test_add_data_func("/v2p/5.7/random/small-cache", GUINT_TO_POINTER(1024),
+                         test_pages_random);
     g_test_add_data_func("/v2p/5.7/random/large-cache",
                          GUINT_TO_POINTER(524288), test_pages_random);
     g_test_add_func("/v2p/5.7/sizes", test_pages_sizes);

@@ -88,10 +88,9 @@ static bool mpt_ok(const HcaV2p *v2p, uint32_t index, const HcaMpt *mpt)
 {
     uint32_t mask = (1u << v2p->log_mpts) - 1;
 
-    return (mpt->key & mask) == index &&
-           (mpt->flags & RDMA_HCA_MPT_REGION) &&
-           !(mpt->flags & RDMA_HCA_ACCESS_ON_DEMAND) &&
-           hca_mpt_shape_ok(mpt) && mtts_ok(v2p, mpt);
+    return (mpt->key & mask) == index && (mpt->flags & RDMA_HCA_MPT_REGION) &&
+           !(mpt->flags & RDMA_HCA_ACCESS_ON_DEMAND) && hca_mpt_shape_ok(mpt) &&
+           mtts_ok(v2p, mpt);
 }
 
 /* WR_MPT_WRITE. */
@@ -143,8 +142,7 @@ uint8_t hca_v2p_invalidate_mpt(HcaV2p *v2p, uint32_t index)
     return RDMA_HCA_STAT_OK;
 }
 
-uint8_t hca_v2p_query_mpt(HcaV2p *v2p, uint32_t index,
-                          struct rdma_hca_mpt *mpt)
+uint8_t hca_v2p_query_mpt(HcaV2p *v2p, uint32_t index, struct rdma_hca_mpt *mpt)
 {
     const struct rdma_hca_mpt *line;
 

@@ -113,8 +113,8 @@ void hca_host_wrote_atomic(HcaV2p *v2p, uint64_t bus)
     wrote(v2p, bus, sizeof(uint64_t));
 }
 
-bool hca_dma_read(HcaV2p *v2p, HcaV2pChannel channel, uint64_t addr,
-                  void *buf, uint32_t len)
+bool hca_dma_read(HcaV2p *v2p, HcaV2pChannel channel, uint64_t addr, void *buf,
+                  uint32_t len)
 {
     hca_sched_select(&v2p->sched, channel);
     return fits(addr, len) && hca_host_read(v2p, addr, buf, len);

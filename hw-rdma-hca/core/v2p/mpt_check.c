@@ -68,8 +68,8 @@ static bool key_ok(const HcaMpt *mpt, const HcaMatchInfo *info)
 
 static bool flags_ok(const HcaMpt *mpt, const HcaMatchInfo *info)
 {
-    uint32_t wanted =
-        info->flags & (REMOTE_ACCESS | RDMA_HCA_ACCESS_LOCAL_WRITE);
+    uint32_t wanted = info->flags &
+                      (REMOTE_ACCESS | RDMA_HCA_ACCESS_LOCAL_WRITE);
 
     if (wanted & ~mpt->flags) {
         return false;

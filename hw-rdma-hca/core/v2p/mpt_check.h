@@ -10,13 +10,13 @@
 
 typedef struct HcaMpt {
     uint32_t flags;
-    uint32_t page_shift;        /* log of bytes; any value: not checked */
+    uint32_t page_shift; /* log of bytes; any value: not checked */
     uint32_t key;
     uint32_t pd;
     uint64_t start;
     uint64_t length;
     uint64_t mtt_seg;
-    uint32_t mtt_sz;            /* 0: not given */
+    uint32_t mtt_sz; /* 0: not given */
 } HcaMpt;
 
 /* More than this only with RDMA_HCA_MPT_PHYSICAL. */

@@ -16,7 +16,7 @@
 
 typedef struct HcaTptTag {
     uint64_t line;
-    uint64_t used;              /* when, by the cache's clock: LRU order */
+    uint64_t used; /* when, by the cache's clock: LRU order */
     bool valid;
     bool dirty;
 } HcaTptTag;
@@ -25,7 +25,7 @@ struct HcaTptCache {
     uint32_t ways;
     uint32_t set_mask;
     uint64_t clock;
-    HcaTptTag *tags;            /* sets of @ways */
+    HcaTptTag *tags; /* sets of @ways */
     uint8_t (*data)[HCA_TPT_LINE];
     const HcaTptBackingOps *ops;
     void *opaque;

@@ -23,7 +23,7 @@
 struct HcaTptMdata {
     uint64_t max_pages;
     uint64_t nleaves;
-    uint64_t mapped;            /* pages */
+    uint64_t mapped; /* pages */
     uint64_t **leaves;
 };
 

@@ -29,13 +29,13 @@ typedef struct HcaTptMdata HcaTptMdata;
 /* Who asks (3.2): the command unit and the seven channels of the engine. */
 typedef enum HcaV2pChannel {
     HCA_V2P_CEU,
-    HCA_V2P_DB,         /* Doorbell Processing: SQ WQE */
-    HCA_V2P_WP_WQE,     /* WQE Parser: SQ WQE */
-    HCA_V2P_WP_ND,      /* WQE Parser: network data */
-    HCA_V2P_RTC,        /* Requester Trans Control: CQE */
-    HCA_V2P_RRC,        /* Requester Recv Control: read response, CQE */
-    HCA_V2P_RWM,        /* RQ WQE Manager */
-    HCA_V2P_EE,         /* Execution Engine: data, CQE, EQE */
+    HCA_V2P_DB,     /* Doorbell Processing: SQ WQE */
+    HCA_V2P_WP_WQE, /* WQE Parser: SQ WQE */
+    HCA_V2P_WP_ND,  /* WQE Parser: network data */
+    HCA_V2P_RTC,    /* Requester Trans Control: CQE */
+    HCA_V2P_RRC,    /* Requester Recv Control: read response, CQE */
+    HCA_V2P_RWM,    /* RQ WQE Manager */
+    HCA_V2P_EE,     /* Execution Engine: data, CQE, EQE */
     HCA_V2P_NCHANNELS
 } HcaV2pChannel;
 
@@ -45,17 +45,17 @@ typedef enum HcaV2pChannel {
  */
 typedef enum HcaV2pState {
     HCA_V2P_SUCCESS = 0,
-    HCA_V2P_LENGTH_ERR = 1,     /* outside the region, or of its pages */
-    HCA_V2P_KEY_ERR = 2,        /* no region of the hardware has this key */
-    HCA_V2P_FLAGS_ERR = 3,      /* access not allowed */
+    HCA_V2P_LENGTH_ERR = 1, /* outside the region, or of its pages */
+    HCA_V2P_KEY_ERR = 2,    /* no region of the hardware has this key */
+    HCA_V2P_FLAGS_ERR = 3,  /* access not allowed */
     HCA_V2P_PD_ERR = 4,
-    HCA_V2P_DMA_ERR = 5,        /* ours: the bus address is not RAM */
+    HCA_V2P_DMA_ERR = 5, /* ours: the bus address is not RAM */
     HCA_V2P_NSTATES
 } HcaV2pState;
 
 /* Match-Info flags besides the access bits RDMA_HCA_ACCESS_* (2.1). */
 #define HCA_V2P_ABSOLUTE_ADDR (1u << 27)
-#define HCA_V2P_RELATIVE_ADDR (1u << 26)    /* va counts from the start */
+#define HCA_V2P_RELATIVE_ADDR (1u << 26) /* va counts from the start */
 
 /*
  * Match-Info (2.1). @flags: one addressing mode, and the access that the
@@ -120,8 +120,8 @@ HcaV2pState hca_v2p_cmp_swap(HcaV2p *v2p, HcaV2pChannel channel,
  * Plain bus addresses, for what the kernel driver vouches for: mailboxes and
  * doorbell records. False when any byte is not RAM.
  */
-bool hca_dma_read(HcaV2p *v2p, HcaV2pChannel channel, uint64_t addr,
-                  void *buf, uint32_t len);
+bool hca_dma_read(HcaV2p *v2p, HcaV2pChannel channel, uint64_t addr, void *buf,
+                  uint32_t len);
 bool hca_dma_write(HcaV2p *v2p, HcaV2pChannel channel, uint64_t addr,
                    const void *buf, uint32_t len);
 
@@ -137,8 +137,8 @@ uint8_t hca_v2p_write_mpt(HcaV2p *v2p, uint32_t index,
 uint8_t hca_v2p_invalidate_mpt(HcaV2p *v2p, uint32_t index);
 uint8_t hca_v2p_query_mpt(HcaV2p *v2p, uint32_t index,
                           struct rdma_hca_mpt *mpt);
-uint8_t hca_v2p_write_mtt(HcaV2p *v2p, uint64_t index,
-                          const uint64_t *addr, unsigned n);
+uint8_t hca_v2p_write_mtt(HcaV2p *v2p, uint64_t index, const uint64_t *addr,
+                          unsigned n);
 uint8_t hca_v2p_read_mtt(HcaV2p *v2p, uint64_t index, uint64_t *addr,
                          unsigned n);
 /* SYNC_TPT: write back what is dirty. BAD_SEG_PARAM if some could not be. */
@@ -164,8 +164,7 @@ uint8_t hca_mdata_map(HcaTptMdata *mdata, uint64_t virt, uint64_t page,
                       uint32_t npages);
 uint8_t hca_mdata_unmap(HcaTptMdata *mdata, uint64_t virt, uint32_t npages);
 /* Bus address of the byte at @virt; false if its page is not mapped. */
-bool hca_mdata_lookup(const HcaTptMdata *mdata, uint64_t virt,
-                      uint64_t *bus);
+bool hca_mdata_lookup(const HcaTptMdata *mdata, uint64_t virt, uint64_t *bus);
 /* Pages mapped now. */
 uint64_t hca_mdata_pages(const HcaTptMdata *mdata);
 
@@ -177,8 +176,8 @@ typedef struct HcaTptCacheCounters {
 
 typedef struct HcaV2pCounters {
     uint64_t requests[HCA_V2P_NCHANNELS];
-    uint64_t pended[HCA_V2P_NCHANNELS];     /* waited for a refill */
-    uint64_t reads[HCA_V2P_NCHANNELS];      /* pieces of memory read */
+    uint64_t pended[HCA_V2P_NCHANNELS]; /* waited for a refill */
+    uint64_t reads[HCA_V2P_NCHANNELS];  /* pieces of memory read */
     uint64_t writes[HCA_V2P_NCHANNELS];
     uint64_t read_bytes[HCA_V2P_NCHANNELS];
     uint64_t write_bytes[HCA_V2P_NCHANNELS];

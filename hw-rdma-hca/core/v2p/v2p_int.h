@@ -13,9 +13,9 @@ struct HcaV2p {
     unsigned max_log_mpts;
     unsigned log_mtts;
 
-    bool ready;                 /* INIT_HCA gave the tables' places */
+    bool ready; /* INIT_HCA gave the tables' places */
     unsigned log_mpts;
-    uint64_t mpt_base;          /* card-virtual */
+    uint64_t mpt_base; /* card-virtual */
     uint64_t mtt_base;
     HcaTptMdata *mdata;
     HcaTptCache *mpt_ram;

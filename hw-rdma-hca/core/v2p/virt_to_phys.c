@@ -135,7 +135,7 @@ const HcaV2pCounters *hca_v2p_counters(const HcaV2p *v2p)
 /* A request that has passed its checks, and how far it has come. */
 typedef struct HcaWalk {
     HcaMpt mpt;
-    uint64_t at;                /* from the region's first page, or bus */
+    uint64_t at; /* from the region's first page, or bus */
     uint32_t left;
 } HcaWalk;
 
@@ -187,8 +187,8 @@ static HcaV2pState begin(HcaV2p *v2p, HcaV2pChannel channel,
     if (is_physical(walk)) {
         walk->at = walk->mpt.start + offset;
     } else {
-        walk->at = offset +
-                   (walk->mpt.start & ((UINT64_C(1) << walk->mpt.page_shift) - 1));
+        walk->at = offset + (walk->mpt.start &
+                             ((UINT64_C(1) << walk->mpt.page_shift) - 1));
     }
     return HCA_V2P_SUCCESS;
 }
@@ -281,7 +281,7 @@ static bool add_piece(HcaPieces *pieces, void *p, uint64_t len)
     if (pieces->used == pieces->room) {
         return false;
     }
-    pieces->iov[pieces->used++] = (struct iovec){ p, len };
+    pieces->iov[pieces->used++] = (struct iovec) { p, len };
     return true;
 }
 
@@ -476,9 +476,8 @@ HcaV2pState hca_v2p_cmp_swap(HcaV2p *v2p, HcaV2pChannel channel,
     if (!target) {
         return end(v2p, state);
     }
-    if (__atomic_compare_exchange_n(target, &before, GUINT64_TO_LE(swap),
-                                    false, __ATOMIC_SEQ_CST,
-                                    __ATOMIC_SEQ_CST)) {
+    if (__atomic_compare_exchange_n(target, &before, GUINT64_TO_LE(swap), false,
+                                    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
         hca_host_wrote_atomic(v2p, bus);
     }
     *old = GUINT64_FROM_LE(before);

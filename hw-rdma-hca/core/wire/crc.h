@@ -23,4 +23,7 @@ uint16_t hca_vcrc_update(uint16_t crc, const void *data, size_t len);
  */
 uint32_t hca_icrc_masked_headers(const uint8_t *lrh, bool has_grh);
 
+/* The same of a RoCEv2 packet: IP (@is_ipv4: without options), UDP, BTH. */
+uint32_t hca_icrc_masked_ip_headers(const uint8_t *ip, bool is_ipv4);
+
 #endif /* HCA_WIRE_CRC_H */

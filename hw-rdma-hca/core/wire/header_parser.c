@@ -66,13 +66,15 @@ static void (*const parse_ext[HCA_EXT_HEADERS])(HcaPacket *,
 };
 
 /* BTH (IBA 9.2). */
-static HcaParseError parse_bth(HcaPacket *packet, const uint8_t *p)
+HcaParseError hca_bth_parse(HcaPacket *packet, const uint8_t *p)
 {
     packet->opcode = p[0];
     packet->solicited = p[1] & 0x80;
     packet->mig_req = p[1] & 0x40;
     packet->pad = (p[1] >> 4) & 3;
     packet->pkey = get_be16(p + 2);
+    packet->fecn = p[4] & 0x80;
+    packet->becn = p[4] & 0x40;
     packet->dest_qp = get_be24(p + 5);
     packet->ack_req = p[8] & 0x80;
     packet->psn = get_be24(p + 9);
@@ -85,7 +87,7 @@ static HcaParseError parse_payload(HcaPacket *packet, const uint8_t *p,
     if (len < packet->pad || len - packet->pad > HCA_MAX_MTU) {
         return HCA_PARSE_LENGTH;
     }
-    if (len && !allowed) {      /* figure 5.2: straight to IDLE */
+    if (len && !allowed) { /* figure 5.2: straight to IDLE */
         return HCA_PARSE_LENGTH;
     }
     packet->payload = p;
@@ -103,7 +105,7 @@ HcaParseError hca_header_parse(HcaPacket *packet, const uint8_t *bth,
     if (len < HCA_BTH_SIZE) {
         return HCA_PARSE_SHORT;
     }
-    error = parse_bth(packet, p);
+    error = hca_bth_parse(packet, p);
     if (error != HCA_PARSE_OK) {
         return error;
     }

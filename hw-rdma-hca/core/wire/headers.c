@@ -15,12 +15,8 @@
 #define BIT(n) (1u << (n))
 
 const uint8_t hca_ext_header_size[HCA_EXT_HEADERS] = {
-    [HCA_DETH] = 8,
-    [HCA_RETH] = 16,
-    [HCA_ATOMIC_ETH] = 28,
-    [HCA_AETH_HEADER] = 4,
-    [HCA_ATOMIC_ACK_ETH] = 8,
-    [HCA_IMMDT] = 4,
+    [HCA_DETH] = 8,        [HCA_RETH] = 16,          [HCA_ATOMIC_ETH] = 28,
+    [HCA_AETH_HEADER] = 4, [HCA_ATOMIC_ACK_ETH] = 8, [HCA_IMMDT] = 4,
     [HCA_IETH] = 4,
 };
 
@@ -51,12 +47,12 @@ static const HcaOpcodeFormat operation_format[] = {
     [HCA_SEND_ONLY_INV] = { BIT(HCA_IETH), true },
 };
 
-#define SENDS (BIT(HCA_SEND_FIRST) | BIT(HCA_SEND_MIDDLE) |                    \
-               BIT(HCA_SEND_LAST) | BIT(HCA_SEND_LAST_IMM) |                   \
-               BIT(HCA_SEND_ONLY) | BIT(HCA_SEND_ONLY_IMM))
-#define WRITES (BIT(HCA_WRITE_FIRST) | BIT(HCA_WRITE_MIDDLE) |                 \
-                BIT(HCA_WRITE_LAST) | BIT(HCA_WRITE_LAST_IMM) |                \
-                BIT(HCA_WRITE_ONLY) | BIT(HCA_WRITE_ONLY_IMM))
+#define SENDS                                                                  \
+    (BIT(HCA_SEND_FIRST) | BIT(HCA_SEND_MIDDLE) | BIT(HCA_SEND_LAST) |         \
+     BIT(HCA_SEND_LAST_IMM) | BIT(HCA_SEND_ONLY) | BIT(HCA_SEND_ONLY_IMM))
+#define WRITES                                                                 \
+    (BIT(HCA_WRITE_FIRST) | BIT(HCA_WRITE_MIDDLE) | BIT(HCA_WRITE_LAST) |      \
+     BIT(HCA_WRITE_LAST_IMM) | BIT(HCA_WRITE_ONLY) | BIT(HCA_WRITE_ONLY_IMM))
 #define READS_AND_ATOMICS                                                      \
     (BIT(HCA_READ_REQUEST) | BIT(HCA_READ_RESP_FIRST) |                        \
      BIT(HCA_READ_RESP_MIDDLE) | BIT(HCA_READ_RESP_LAST) |                     \
@@ -69,8 +65,8 @@ static const struct {
     uint32_t operations;
     uint8_t headers;
 } service_format[8] = {
-    [HCA_BTH_RC] = { SENDS | WRITES | READS_AND_ATOMICS |
-                     SENDS_WITH_INVALIDATE, 0 },
+    [HCA_BTH_RC] = { SENDS | WRITES | READS_AND_ATOMICS | SENDS_WITH_INVALIDATE,
+                     0 },
     [HCA_BTH_UC] = { SENDS | WRITES, 0 },
     [HCA_BTH_UD] = { BIT(HCA_SEND_ONLY) | BIT(HCA_SEND_ONLY_IMM),
                      BIT(HCA_DETH) },
@@ -162,12 +158,12 @@ static void (*const build_ext[HCA_EXT_HEADERS])(const HcaPacket *,
     [HCA_IETH] = build_ieth,
 };
 
-static void build_bth(const HcaPacket *packet, uint8_t *p)
+void hca_bth_build(const HcaPacket *packet, uint8_t *p)
 {
     p[0] = packet->opcode;
     p[1] = packet->solicited << 7 | packet->mig_req << 6 | packet->pad << 4;
     put_be16(p + 2, packet->pkey);
-    p[4] = 0;
+    p[4] = packet->fecn << 7 | packet->becn << 6;
     put_be24(p + 5, packet->dest_qp);
     p[8] = packet->ack_req << 7;
     put_be24(p + 9, packet->psn);
@@ -179,7 +175,7 @@ void hca_header_build(const HcaPacket *packet, uint8_t *bth)
     uint8_t *p = bth + HCA_BTH_SIZE;
 
     hca_opcode_format(packet->opcode, &format);
-    build_bth(packet, bth);
+    hca_bth_build(packet, bth);
     for (unsigned i = 0; i < HCA_EXT_HEADERS; i++) {
         if (format.headers & BIT(i)) {
             build_ext[i](packet, p);

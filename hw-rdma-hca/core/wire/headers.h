@@ -22,8 +22,8 @@ extern const uint8_t hca_ext_header_size[HCA_EXT_HEADERS];
 
 /* What a BTH opcode says of the rest of its packet. */
 typedef struct HcaOpcodeFormat {
-    uint8_t headers;        /* bit n: HcaExtHeader n follows */
-    bool has_payload;       /* may have some */
+    uint8_t headers;  /* bit n: HcaExtHeader n follows */
+    bool has_payload; /* may have some */
 } HcaOpcodeFormat;
 
 /* False if @opcode is nothing that a QP of the card could answer. */
@@ -36,6 +36,9 @@ bool hca_opcode_format(uint8_t opcode, HcaOpcodeFormat *format);
 HcaParseError hca_header_parse(HcaPacket *packet, const uint8_t *bth,
                                size_t len);
 
+/* BTH alone, which is all there: fills in @packet, checks the version. */
+HcaParseError hca_bth_parse(HcaPacket *packet, const uint8_t *bth);
+
 /* Bytes from BTH to the last extended header of a packet of @opcode. */
 size_t hca_header_size(uint8_t opcode);
 
@@ -44,5 +47,8 @@ size_t hca_header_size(uint8_t opcode);
  * packet->pad must have been set.
  */
 void hca_header_build(const HcaPacket *packet, uint8_t *bth);
+
+/* BTH alone. */
+void hca_bth_build(const HcaPacket *packet, uint8_t *bth);
 
 #endif /* HCA_WIRE_HEADERS_H */

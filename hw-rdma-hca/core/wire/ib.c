@@ -25,15 +25,14 @@
 /* BTH to ICRC. */
 static size_t transport_len(const HcaPacket *packet)
 {
-    return hca_header_size(packet->opcode) + packet->payload_len +
-           packet->pad + HCA_ICRC_SIZE;
+    return hca_header_size(packet->opcode) + packet->payload_len + packet->pad +
+           HCA_ICRC_SIZE;
 }
 
 static void build_lrh(const HcaPacket *packet, uint8_t *p, size_t len)
 {
     p[0] = packet->vl << 4;
-    p[1] = packet->sl << 4 |
-           (packet->has_grh ? LNH_IBA_GLOBAL : LNH_IBA_LOCAL);
+    p[1] = packet->sl << 4 | (packet->has_grh ? LNH_IBA_GLOBAL : LNH_IBA_LOCAL);
     put_be16(p + 2, packet->dlid);
     put_be16(p + 4, (len / 4) & PKT_LEN_MASK);
     put_be16(p + 6, packet->slid);
@@ -42,7 +41,7 @@ static void build_lrh(const HcaPacket *packet, uint8_t *p, size_t len)
 static void build_grh(const HcaPacket *packet, uint8_t *p, size_t len)
 {
     put_be32(p, (uint32_t)IP_VERSION << 28 | (uint32_t)packet->tclass << 20 |
-                (packet->flow_label & 0xfffff));
+                    (packet->flow_label & 0xfffff));
     put_be16(p + 4, len);
     p[6] = NEXT_HEADER_IBA;
     p[7] = packet->hop_limit;

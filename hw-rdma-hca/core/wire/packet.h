@@ -18,7 +18,7 @@
 
 /* BTH opcode: service in 7:5, operation in 4:0 (IBA 9.2). */
 #define HCA_BTH_SERVICE(opcode) ((opcode) >> 5)
-#define HCA_BTH_OPERATION(opcode) ((opcode) & 0x1f)
+#define HCA_BTH_OPERATION(opcode) ((opcode)&0x1f)
 #define HCA_BTH_RC 0
 #define HCA_BTH_UC 1
 #define HCA_BTH_RD 2
@@ -50,9 +50,17 @@ enum HcaBthOperation {
     HCA_SEND_ONLY_INV = 0x17,
 };
 
+/* Congestion notification packet (RoCEv2 annex A17.9.3). */
+#define HCA_BTH_CNP 0x81
+
+/* ECN, the low bits of tclass (RFC 3168). */
+#define HCA_ECN_MASK 3
+#define HCA_ECN_ECT0 2
+#define HCA_ECN_CE 3
+
 /* AETH syndrome (IBA 9.7.5.1): kind in 6:5, value in 4:0. */
 #define HCA_AETH_KIND(syndrome) (((syndrome) >> 5) & 3)
-#define HCA_AETH_VALUE(syndrome) ((syndrome) & 0x1f)
+#define HCA_AETH_VALUE(syndrome) ((syndrome)&0x1f)
 #define HCA_AETH_ACK 0
 #define HCA_AETH_RNR 1
 #define HCA_AETH_NAK 3
@@ -80,12 +88,25 @@ typedef struct HcaPacket {
     uint32_t flow_label;
     HcaGid sgid;
     HcaGid dgid;
+    /*
+     * RoCEv2: Ethernet, IP and UDP. The network fields above are the IP
+     * header's: tclass is TOS or Traffic Class with the ECN bits, hop_limit TTL,
+     * GIDs of IPv4 are ::ffff:a.b.c.d. has_grh is set in what was received.
+     */
+    const uint8_t *ip_header; /* received: in the frame */
+    bool is_ipv4;
+    bool has_vlan;
+    uint16_t vlan_tci; /* priority, VLAN identifier */
+    uint16_t udp_sport;
+    uint8_t dmac[6];
+    uint8_t smac[6];
     /* BTH */
     uint8_t opcode;
     bool solicited;
+    bool fecn, becn; /* RoCEv2: becn in a CNP */
     bool mig_req;
     bool ack_req;
-    uint8_t pad;            /* filled by the builder from payload_len */
+    uint8_t pad; /* filled by the builder from payload_len */
     uint16_t pkey;
     uint32_t dest_qp;
     uint32_t psn;
@@ -107,7 +128,7 @@ typedef struct HcaPacket {
     uint32_t inv_rkey;
     /* Received: where the payload is; to send: only its length counts. */
     const uint8_t *payload;
-    uint32_t payload_len;   /* without pad */
+    uint32_t payload_len; /* without pad */
 } HcaPacket;
 
 /* b - a as a signed distance on the circle of 2^24 PSNs. */

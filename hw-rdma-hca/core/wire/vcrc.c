@@ -69,13 +69,13 @@ static uint16_t update_slices(uint16_t crc, const uint8_t *p, size_t len)
 #define TARGET_FOLD __attribute__((target("pclmul,sse4.1")))
 
 static bool can_fold;
-static uint64_t fold_1[2];      /* one block further; low and high half */
-static uint64_t fold_lanes[2];  /* LANES blocks further */
+static uint64_t fold_1[2];     /* one block further; low and high half */
+static uint64_t fold_lanes[2]; /* LANES blocks further */
 
 /* x^n modulo the polynomial, bits reversed, as the high end of 64 bits. */
 static uint64_t power(unsigned n)
 {
-    uint16_t crc = 0x8000;      /* x^0 */
+    uint16_t crc = 0x8000; /* x^0 */
 
     while (n--) {
         crc = crc >> 1 ^ (crc & 1 ? POLYNOMIAL_REVERSED : 0);

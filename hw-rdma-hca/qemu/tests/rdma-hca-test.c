@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qtest of rdma-hca: the PCI function, its registers, reset, DMA limits, the
- * cable, its faults and its capture, stop and continue, unplug.
+ * cable, its faults and its capture, stop and continue, unplug; the same with
+ * a netdev in place of the cable.
  */
 #include "qemu/osdep.h"
 #include "hw/pci/pci_regs.h"
@@ -85,8 +86,8 @@ static void post(Card *card, const Command *cmd)
               RDMA_HCA_PREP(RDMA_HCA_HCR_TOKEN_MASK, RDMA_HCA_CMD_POLL_TOKEN));
     hcr_write(card, RDMA_HCA_HCR_CTRL,
               RDMA_HCA_HCR_GO | (cmd->event ? RDMA_HCA_HCR_EVENT : 0) |
-              RDMA_HCA_PREP(RDMA_HCA_HCR_OP_MODIFIER, cmd->op_modifier) |
-              RDMA_HCA_PREP(RDMA_HCA_HCR_OP, cmd->op));
+                  RDMA_HCA_PREP(RDMA_HCA_HCR_OP_MODIFIER, cmd->op_modifier) |
+                  RDMA_HCA_PREP(RDMA_HCA_HCR_OP, cmd->op));
 }
 
 /* Poll @offset of BAR 0 until no bit of @mask is set; the value read last. */
@@ -118,8 +119,8 @@ static uint8_t run_nop(Card *card)
 
 static uint8_t query_fw(Card *card, uint64_t mailbox)
 {
-    return run(card, &(Command) { .op = RDMA_HCA_CMD_QUERY_FW,
-                                  .out_param = mailbox });
+    return run(
+        card, &(Command) { .op = RDMA_HCA_CMD_QUERY_FW, .out_param = mailbox });
 }
 
 static void assert_alive(Card *card)
@@ -131,6 +132,19 @@ static void reset_by_register(Card *card)
 {
     qpci_io_writel(card->dev, card->bar0, RDMA_HCA_RESET, 1);
     wait_clear(card, RDMA_HCA_RESET, 1);
+}
+
+/* An error whose text has @reason in it. */
+static void assert_refused(QDict *reply, const char *reason)
+{
+    QDict *error = qdict_get_qdict(reply, "error");
+
+    g_assert_nonnull(error);
+    if (!strstr(qdict_get_str(error, "desc"), reason)) {
+        g_test_message("%s", qdict_get_str(error, "desc"));
+        g_test_fail();
+    }
+    qobject_unref(reply);
 }
 
 /* The PCI function. */
@@ -153,7 +167,7 @@ static void assert_bar(QPCIDevice *dev, int bar, uint32_t size)
 
     g_assert_cmphex(value & ~PCI_BASE_ADDRESS_MEM_MASK, ==,
                     PCI_BASE_ADDRESS_SPACE_MEMORY |
-                    PCI_BASE_ADDRESS_MEM_TYPE_64);
+                        PCI_BASE_ADDRESS_MEM_TYPE_64);
     g_assert_cmphex(bar_size(dev, bar), ==, size);
 }
 
@@ -176,7 +190,8 @@ static void test_identity(void)
     express = qpci_find_capability(card.dev, PCI_CAP_ID_EXP, 0);
     g_assert_cmpint(express, !=, 0);
     g_assert_cmphex(qpci_config_readl(card.dev, express + PCI_EXP_DEVCAP) &
-                    PCI_EXP_DEVCAP_FLR, !=, 0);
+                        PCI_EXP_DEVCAP_FLR,
+                    !=, 0);
     qpci_msix_enable(card.dev);
     g_assert_cmpint(qpci_msix_table_size(card.dev), ==, RDMA_HCA_MAX_EQS);
     qpci_msix_disable(card.dev);
@@ -282,16 +297,28 @@ static void poke(Card *card, QPCIBar bar, uint64_t offset, uint64_t end)
 static void test_access(void)
 {
     static const uint32_t bar0[] = {
-        0, RDMA_HCA_HCR - 8, RDMA_HCA_HCR, RDMA_HCA_HCR + 0x10,
-        RDMA_HCA_HCR + RDMA_HCA_HCR_CTRL, RDMA_HCA_EQ_DB - 8, RDMA_HCA_EQ_DB,
+        0,
+        RDMA_HCA_HCR - 8,
+        RDMA_HCA_HCR,
+        RDMA_HCA_HCR + 0x10,
+        RDMA_HCA_HCR + RDMA_HCA_HCR_CTRL,
+        RDMA_HCA_EQ_DB - 8,
+        RDMA_HCA_EQ_DB,
         RDMA_HCA_EQ_DB + 4 * RDMA_HCA_MAX_EQS - 8,
-        RDMA_HCA_EQ_DB + 4 * RDMA_HCA_MAX_EQS, RDMA_HCA_RESET - 8,
-        RDMA_HCA_RESET, RDMA_HCA_BAR0_SIZE - 8,
+        RDMA_HCA_EQ_DB + 4 * RDMA_HCA_MAX_EQS,
+        RDMA_HCA_RESET - 8,
+        RDMA_HCA_RESET,
+        RDMA_HCA_BAR0_SIZE - 8,
     };
     static const uint32_t bar2[] = {
-        RDMA_HCA_SEND_DB, 0x10, RDMA_HCA_CQ_DB, 0x28,
-        RDMA_HCA_UAR_PAGE_SIZE - 8, RDMA_HCA_UAR_PAGE_SIZE,
-        RDMA_HCA_BAR2_SIZE / 2 + RDMA_HCA_CQ_DB, RDMA_HCA_BAR2_SIZE - 8,
+        RDMA_HCA_SEND_DB,
+        0x10,
+        RDMA_HCA_CQ_DB,
+        0x28,
+        RDMA_HCA_UAR_PAGE_SIZE - 8,
+        RDMA_HCA_UAR_PAGE_SIZE,
+        RDMA_HCA_BAR2_SIZE / 2 + RDMA_HCA_CQ_DB,
+        RDMA_HCA_BAR2_SIZE - 8,
     };
     Card card;
 
@@ -338,7 +365,7 @@ static void test_doorbell_flood(void)
  * event queue for command events.
  */
 
-#define SMALL_CARD \
+#define SMALL_CARD                                                             \
     DEVICE_ARG ",log-qps=4,log-cqs=4,log-eqs=5,log-mpts=4,log-mtts=4"
 #define ICM_PAGES 0x400000
 #define EQ_BUFFER 0x500000
@@ -404,8 +431,8 @@ static void init_eq(Card *card)
             RDMA_HCA_PREP(RDMA_HCA_EQC_OWNER, RDMA_HCA_EQ_OWNER_HW) |
             RDMA_HCA_PREP(RDMA_HCA_EQC_STATE, RDMA_HCA_EQ_STATE_FIRED) |
             RDMA_HCA_EQC_TR),
-        .logsize = cpu_to_be32(RDMA_HCA_PREP(RDMA_HCA_EQC_LOGSIZE,
-                                             EQ_LOG_SIZE)),
+        .logsize = cpu_to_be32(
+            RDMA_HCA_PREP(RDMA_HCA_EQC_LOGSIZE, EQ_LOG_SIZE)),
         .msix_vector = cpu_to_be32(VECTOR),
         .lkey = cpu_to_be32(EQ_KEY),
     };
@@ -417,40 +444,40 @@ static void init_eq(Card *card)
            &mpt, sizeof(mpt));
     run_in(card, &(Command) { .op = RDMA_HCA_CMD_SW2HW_EQ, .in_modifier = EQN },
            &eqc, sizeof(eqc));
-    g_assert_cmphex(run(card, &(Command) { .op = RDMA_HCA_CMD_MAP_EQ,
-                                           .in_modifier = EQN,
-                                           .in_param = 1ull <<
-                                                       RDMA_HCA_EVENT_CMD }),
-                    ==, RDMA_HCA_STAT_OK);
+    g_assert_cmphex(
+        run(card, &(Command) { .op = RDMA_HCA_CMD_MAP_EQ,
+                               .in_modifier = EQN,
+                               .in_param = 1ull << RDMA_HCA_EVENT_CMD }),
+        ==, RDMA_HCA_STAT_OK);
 }
 
-static void init_vector(Card *card)
+/* MSI-X has to be enabled. */
+static void init_vector(Card *card, unsigned vector, uint32_t address)
 {
     QPCIDevice *dev = card->dev;
-    uint64_t entry;
+    uint64_t entry = dev->msix_table_off + vector * PCI_MSIX_ENTRY_SIZE;
 
-    qpci_msix_enable(dev);
-    entry = dev->msix_table_off + VECTOR * PCI_MSIX_ENTRY_SIZE;
+    qtest_writel(card->qts, address, 0);
     qpci_io_writel(dev, dev->msix_table_bar, entry + PCI_MSIX_ENTRY_LOWER_ADDR,
-                   MSI_ADDRESS);
+                   address);
     qpci_io_writel(dev, dev->msix_table_bar, entry + PCI_MSIX_ENTRY_UPPER_ADDR,
                    0);
     qpci_io_writel(dev, dev->msix_table_bar, entry + PCI_MSIX_ENTRY_DATA,
                    MSI_DATA);
-    qpci_io_writel(dev, dev->msix_table_bar,
-                   entry + PCI_MSIX_ENTRY_VECTOR_CTRL, 0);
+    qpci_io_writel(dev, dev->msix_table_bar, entry + PCI_MSIX_ENTRY_VECTOR_CTRL,
+                   0);
 }
 
 /* Wait for the interrupt and take it back. */
-static void take_interrupt(Card *card)
+static void take_interrupt(Card *card, uint32_t address)
 {
     int64_t deadline = g_get_monotonic_time() + DEADLINE_US;
 
-    while (qtest_readl(card->qts, MSI_ADDRESS) != MSI_DATA) {
+    while (qtest_readl(card->qts, address) != MSI_DATA) {
         g_assert_cmpint(g_get_monotonic_time(), <, deadline);
         g_usleep(100);
     }
-    qtest_writel(card->qts, MSI_ADDRESS, 0);
+    qtest_writel(card->qts, address, 0);
 }
 
 static void test_interrupt(void)
@@ -461,25 +488,23 @@ static void test_interrupt(void)
     card_open(&card, SMALL_CARD);
     init_hca(&card);
     init_eq(&card);
-    init_vector(&card);
-    qtest_writel(card.qts, MSI_ADDRESS, 0);
+    qpci_msix_enable(card.dev);
+    init_vector(&card, VECTOR, MSI_ADDRESS);
     for (uint32_t ci = 0; ci < 3u << EQ_LOG_SIZE; ci++) {
-        uint64_t slot = EQ_BUFFER +
-                        ci % (1 << EQ_LOG_SIZE) * RDMA_HCA_EQE_SIZE;
+        uint64_t slot = EQ_BUFFER + ci % (1 << EQ_LOG_SIZE) * RDMA_HCA_EQE_SIZE;
 
         qpci_io_writel(card.dev, card.bar0,
                        RDMA_HCA_EQ_DB + EQN * RDMA_HCA_EQ_DB_STRIDE,
                        RDMA_HCA_EQ_DB_ARM | ci);
         post(&card, &(Command) { .op = RDMA_HCA_CMD_NOP, .event = true });
-        take_interrupt(&card);
+        take_interrupt(&card, MSI_ADDRESS);
         qtest_memread(card.qts, slot, &eqe, sizeof(eqe));
         g_assert_cmphex(eqe.owner, ==, RDMA_HCA_OWNER_SW);
         g_assert_cmphex(eqe.type, ==, RDMA_HCA_EVENT_CMD);
         g_assert_cmphex(le32_to_cpu(eqe.cmd.token), ==,
                         RDMA_HCA_CMD_POLL_TOKEN);
         g_assert_cmphex(le32_to_cpu(eqe.cmd.status), ==, RDMA_HCA_STAT_OK);
-        qtest_writeb(card.qts, slot + RDMA_HCA_EQE_SIZE - 1,
-                     RDMA_HCA_OWNER_HW);
+        qtest_writeb(card.qts, slot + RDMA_HCA_EQE_SIZE - 1, RDMA_HCA_OWNER_HW);
     }
     card_close(&card);
 }
@@ -499,32 +524,37 @@ static void test_reset_register(void)
     card_close(&card);
 }
 
+/* Function level reset; the configuration is put back as it was. */
+static void reset_by_flr(Card *card)
+{
+    uint8_t express = qpci_find_capability(card->dev, PCI_CAP_ID_EXP, 0);
+    uint16_t command = qpci_config_readw(card->dev, PCI_COMMAND);
+    uint16_t control = qpci_config_readw(card->dev, express + PCI_EXP_DEVCTL);
+    uint32_t saved[6];
+
+    for (unsigned i = 0; i < ARRAY_SIZE(saved); i++) {
+        saved[i] = qpci_config_readl(card->dev, PCI_BASE_ADDRESS_0 + 4 * i);
+    }
+    qpci_config_writew(card->dev, express + PCI_EXP_DEVCTL,
+                       control | PCI_EXP_DEVCTL_BCR_FLR);
+    g_assert_cmphex(
+        qpci_config_readw(card->dev, PCI_COMMAND) & PCI_COMMAND_MASTER, ==, 0);
+    for (unsigned i = 0; i < ARRAY_SIZE(saved); i++) {
+        qpci_config_writel(card->dev, PCI_BASE_ADDRESS_0 + 4 * i, saved[i]);
+    }
+    qpci_config_writew(card->dev, PCI_COMMAND, command);
+}
+
 static void test_flr(void)
 {
-    uint32_t saved[6];
-    uint16_t command, control;
-    uint8_t express;
     Card card;
 
     card_open(&card, DEVICE_ARG);
-    express = qpci_find_capability(card.dev, PCI_CAP_ID_EXP, 0);
-    command = qpci_config_readw(card.dev, PCI_COMMAND);
-    for (unsigned i = 0; i < ARRAY_SIZE(saved); i++) {
-        saved[i] = qpci_config_readl(card.dev, PCI_BASE_ADDRESS_0 + 4 * i);
-    }
     for (unsigned n = 0; n < 10; n++) {
         /* With a command on its way. */
-        post(&card, &(Command) { .op = RDMA_HCA_CMD_QUERY_FW,
-                                 .out_param = MAILBOX });
-        control = qpci_config_readw(card.dev, express + PCI_EXP_DEVCTL);
-        qpci_config_writew(card.dev, express + PCI_EXP_DEVCTL,
-                           control | PCI_EXP_DEVCTL_BCR_FLR);
-        g_assert_cmphex(qpci_config_readw(card.dev, PCI_COMMAND) &
-                        PCI_COMMAND_MASTER, ==, 0);
-        for (unsigned i = 0; i < ARRAY_SIZE(saved); i++) {
-            qpci_config_writel(card.dev, PCI_BASE_ADDRESS_0 + 4 * i, saved[i]);
-        }
-        qpci_config_writew(card.dev, PCI_COMMAND, command);
+        post(&card,
+             &(Command) { .op = RDMA_HCA_CMD_QUERY_FW, .out_param = MAILBOX });
+        reset_by_flr(&card);
         g_assert_cmphex(hcr_read(&card, RDMA_HCA_HCR_CTRL) & RDMA_HCA_HCR_GO,
                         ==, 0);
         assert_alive(&card);
@@ -570,8 +600,10 @@ static void test_stop(void)
 /* query-rdma-hca-counters of card @id, which there is once. */
 static QDict *query_counters(QTestState *qts, const char *id)
 {
-    QDict *reply = qtest_qmp(qts, "{'execute': 'query-rdma-hca-counters',"
-                                  " 'arguments': {'id': %s}}", id);
+    QDict *reply = qtest_qmp(qts,
+                             "{'execute': 'query-rdma-hca-counters',"
+                             " 'arguments': {'id': %s}}",
+                             id);
     QList *cards = qdict_get_qlist(reply, "return");
     QDict *card;
 
@@ -686,8 +718,8 @@ static void test_counters_diag(void)
         /* The command that asked counts itself afterwards. */
         g_assert_cmpuint(now - then, ==,
                          g_str_equal(names.name[i], "ceu_commands") ||
-                         g_str_equal(names.name[i], "ceu_status_ok") ||
-                         g_str_equal(names.name[i], "ceu_cmd_diag_rprt"));
+                             g_str_equal(names.name[i], "ceu_status_ok") ||
+                             g_str_equal(names.name[i], "ceu_cmd_diag_rprt"));
         g_strfreev(name);
     }
     card_close(&card);
@@ -720,7 +752,8 @@ static void two_cards(const char *address)
         "-object rdma-hca-cable,id=a,%s,server=on "
         "-object rdma-hca-cable,id=b,%s,reconnect-ms=20 "
         "-device rdma-hca,id=hca0,addr=04.0,cable=a "
-        "-device rdma-hca,id=hca1,addr=05.0,cable=b", address, address);
+        "-device rdma-hca,id=hca1,addr=05.0,cable=b",
+        address, address);
 
     card_open(&card, args);
     wait_link(card.qts, "hca0", true);
@@ -737,8 +770,7 @@ static void test_cable_unix(void)
 {
     g_autofree char *dir = NULL;
     g_autofree char *path = socket_path(&dir);
-    g_autofree char *address =
-        g_strdup_printf("type=unix,path=%s", path);
+    g_autofree char *address = g_strdup_printf("type=unix,path=%s", path);
 
     two_cards(address);
     /* The listener's path went with it. */
@@ -795,8 +827,9 @@ static void test_cable_peers(void)
     g_autofree char *dir = NULL;
     g_autofree char *path = socket_path(&dir);
     g_autofree char *args = g_strdup_printf(
-        "-object rdma-hca-cable,id=a,type=unix,path=%s,server=on "
-        DEVICE_ARG ",cable=a", path);
+        "-object rdma-hca-cable,id=a,type=unix,path=%s,server=on " DEVICE_ARG
+        ",cable=a",
+        path);
     Card card;
     int peer;
 
@@ -805,9 +838,9 @@ static void test_cable_peers(void)
         wait_link(card.qts, "hca0", false);
         peer = connect_to(path);
         wait_link(card.qts, "hca0", true);
-        wait_closed(connect_to(path));          /* one peer at a time */
-        g_assert_true(qtest_qom_get_bool(
-            card.qts, "/machine/peripheral/hca0", "link-up"));
+        wait_closed(connect_to(path)); /* one peer at a time */
+        g_assert_true(qtest_qom_get_bool(card.qts, "/machine/peripheral/hca0",
+                                         "link-up"));
         if (i % 2) {
             reset_by_register(&card);
         }
@@ -826,13 +859,14 @@ static void test_cable_reconnect(void)
     g_autofree char *path = socket_path(&dir);
     g_autofree char *args = g_strdup_printf(
         "-object rdma-hca-cable,id=a,type=unix,path=%s,"
-        "reconnect-ms=10 " DEVICE_ARG ",cable=a", path);
+        "reconnect-ms=10 " DEVICE_ARG ",cable=a",
+        path);
     struct sockaddr_un un = { .sun_family = AF_UNIX };
     int listener = socket(AF_UNIX, SOCK_STREAM, 0);
     Card card;
 
     card_open(&card, args);
-    g_usleep(50 * 1000);                        /* nobody is there yet */
+    g_usleep(50 * 1000); /* nobody is there yet */
     g_strlcpy(un.sun_path, path, sizeof(un.sun_path));
     g_assert_cmpint(bind(listener, (struct sockaddr *)&un, sizeof(un)), ==, 0);
     g_assert_cmpint(listen(listener, 1), ==, 0);
@@ -858,8 +892,8 @@ static void test_cable_fd(void)
     g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), ==, 0);
     g_assert_cmpint(fcntl(pair[0], F_SETFD, FD_CLOEXEC), ==, 0);
     args = g_strdup_printf(
-        "-object rdma-hca-cable,id=a,type=fd,str=%d "
-        DEVICE_ARG ",cable=a", pair[1]);
+        "-object rdma-hca-cable,id=a,type=fd,str=%d " DEVICE_ARG ",cable=a",
+        pair[1]);
     card_open(&card, args);
     close(pair[1]);
     wait_link(card.qts, "hca0", true);
@@ -876,8 +910,9 @@ static void test_cable_garbage(void)
     g_autofree char *dir = NULL;
     g_autofree char *path = socket_path(&dir);
     g_autofree char *args = g_strdup_printf(
-        "-object rdma-hca-cable,id=a,type=unix,path=%s,server=on "
-        DEVICE_ARG ",cable=a", path);
+        "-object rdma-hca-cable,id=a,type=unix,path=%s,server=on " DEVICE_ARG
+        ",cable=a",
+        path);
     Card card;
 
     card_open(&card, args);
@@ -905,8 +940,9 @@ static void test_stop_with_peer(void)
     g_autofree char *dir = NULL;
     g_autofree char *path = socket_path(&dir);
     g_autofree char *args = g_strdup_printf(
-        "-object rdma-hca-cable,id=a,type=unix,path=%s,server=on "
-        DEVICE_ARG ",cable=a", path);
+        "-object rdma-hca-cable,id=a,type=unix,path=%s,server=on " DEVICE_ARG
+        ",cable=a",
+        path);
     Card card;
     int peer;
 
@@ -959,10 +995,12 @@ static void test_hotplug(void)
     card.bus = qpci_new_pc(card.qts, NULL);
     files = count_entries(card.qts, "fd");
     threads = count_entries(card.qts, "task");
-    qtest_qmp_assert_success(card.qts,
+    qtest_qmp_assert_success(
+        card.qts,
         "{'execute': 'object-add', 'arguments': {'qom-type': 'rdma-hca-cable',"
         " 'id': 'a', 'server': true,"
-        " 'addr': {'type': 'unix', 'path': %s}}}", path);
+        " 'addr': {'type': 'unix', 'path': %s}}}",
+        path);
     for (unsigned i = 0; i < 4; i++) {
         int peer;
 
@@ -1000,16 +1038,45 @@ static void test_hotplug(void)
     g_assert_cmpint(rmdir(dir), ==, 0);
 }
 
+static bool migration_is_blocked(QTestState *qts)
+{
+    QDict *reply = qtest_qmp(qts, "{'execute': 'query-migrate'}");
+    bool blocked = qdict_haskey(qdict_get_qdict(reply, "return"),
+                                "blocked-reasons");
+
+    qobject_unref(reply);
+    return blocked;
+}
+
+/* The state of a card cannot be moved, whatever its link layer. */
+static void test_migration(void)
+{
+    static const char *const link_layers[] = { "ib", "roce" };
+    QTestState *qts = qtest_init("-M pc -nodefaults");
+
+    for (unsigned i = 0; i < ARRAY_SIZE(link_layers); i++) {
+        g_assert_false(migration_is_blocked(qts));
+        qtest_qmp_device_add(qts, "rdma-hca", "hca0",
+                             "{'addr': '0x4', 'link-layer': %s}",
+                             link_layers[i]);
+        assert_refused(qtest_qmp(qts, "{'execute': 'migrate', 'arguments':"
+                                      " {'uri': 'unix:/nonexistent/socket'}}"),
+                       "rdma-hca");
+        g_assert_true(migration_is_blocked(qts));
+        qpci_unplug_acpi_device_test(qts, "hca0", SLOT);
+    }
+    g_assert_false(migration_is_blocked(qts));
+    qtest_quit(qts);
+}
+
 static void expect_refused(QTestState *qts, QDict *args, const char *name)
 {
-    QDict *reply, *error;
-
     qdict_put_str(args, "driver", "rdma-hca");
-    reply = qtest_qmp(qts, "{'execute': 'device_add', 'arguments': %p}", args);
-    error = qdict_get_qdict(reply, "error");
-    g_assert_nonnull(error);
-    g_assert_nonnull(strstr(qdict_get_str(error, "desc"), name));
-    qobject_unref(reply);
+    assert_refused(qtest_qmp(qts,
+                             "{'execute': 'device_add',"
+                             " 'arguments': %p}",
+                             args),
+                   name);
 }
 
 /* Properties that cannot be: an error that names them. */
@@ -1020,12 +1087,15 @@ static void test_properties(void)
         const char *name;
         uint64_t value;
     } wrong[] = {
-        { "lid", 0xc000 }, { "max-mtu", 300 }, { "max-mtu", 8192 },
-        { "vectors", 0 }, { "vectors", 4096 }, { "log-qps", 30 },
-        { "log-cqs", 30 }, { "log-eqs", 6 }, { "log-mpts", 40 },
-        { "log-mtts", 40 }, { "log-pds", 40 }, { "mpt-cache-size", 3000 },
-        { "mtt-cache-size", 0 }, { "cache-ways", 3 }, { "rpb-elements", 100 },
-        { "reb-elements", 1 }, { "swpb-elements", 0 },
+        { "lid", 0xc000 },       { "max-mtu", 300 },
+        { "max-mtu", 8192 },     { "vectors", 0 },
+        { "vectors", 4096 },     { "log-qps", 30 },
+        { "log-cqs", 30 },       { "log-eqs", 6 },
+        { "log-mpts", 40 },      { "log-mtts", 40 },
+        { "log-pds", 40 },       { "mpt-cache-size", 3000 },
+        { "mtt-cache-size", 0 }, { "cache-ways", 3 },
+        { "rpb-elements", 100 }, { "reb-elements", 1 },
+        { "swpb-elements", 0 },
     };
     QTestState *qts = qtest_init("-M pc -nodefaults");
 
@@ -1046,6 +1116,7 @@ static void test_properties(void)
 
 #include "hw/rdma-hca/qemu/tests/rdma-hca-bad-input.c.inc"
 #include "hw/rdma-hca/qemu/tests/rdma-hca-faults.c.inc"
+#include "hw/rdma-hca/qemu/tests/rdma-hca-roce.c.inc"
 
 int main(int argc, char **argv)
 {
@@ -1071,8 +1142,10 @@ int main(int argc, char **argv)
     qtest_add_func("rdma-hca/cable/reconnect", test_cable_reconnect);
     qtest_add_func("rdma-hca/cable/garbage", test_cable_garbage);
     qtest_add_func("rdma-hca/hotplug", test_hotplug);
+    qtest_add_func("rdma-hca/migration", test_migration);
     qtest_add_func("rdma-hca/properties", test_properties);
     add_bad_input_tests();
     add_fault_tests();
+    add_roce_tests();
     return g_test_run();
 }

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Addressing on Ethernet (RoCEv2 annex A17; paths: interface document, tables
+ * 3-2-40 and 3-4-4). A path without GRH is the document's: it brings both MACs
+ * and IPv4 addresses along, and knows no VLAN. One with GRH (ours) takes its
+ * source from the GID table, at the time when a packet is made.
+ */
+#include "addressing.h"
+#include "card.h"
+
+#define VLAN_ID 0xfff
+#define VLAN_PRIORITY_SHIFT 13
+#define DEFAULT_HOP_LIMIT 64
+/* Source ports are dynamic ones (A17.9.2): 0xc000 on, 14 bits of hash. */
+#define SPORT_BASE 0xc000
+#define SPORT_BITS 14
+#define FLOW_LABEL_MASK 0xfffff
+
+/* The near end of a path; false if its table entry is empty. */
+static bool source_of(const Hca *hca, const HcaPath *path, HcaGidEntry *source)
+{
+    const HcaGidEntry *entry;
+
+    if (!path->grh) {
+        *source = (HcaGidEntry) { .gid = hca_gid_of_ipv4(path->sip) };
+        memcpy(source->mac, path->smac, sizeof(source->mac));
+        return true;
+    }
+    entry = hca_gid_get(hca, path->sgid_index);
+    if (entry) {
+        *source = *entry;
+    }
+    return entry;
+}
+
+/* The near end of a path that packets can be sent along. */
+static bool usable_source(const Hca *hca, const HcaPath *path,
+                          HcaGidEntry *source)
+{
+    return source_of(hca, path, source) &&
+           hca_gid_is_ipv4(&source->gid) == hca_gid_is_ipv4(&path->dgid);
+}
+
+static bool can_reach(const Hca *hca, const HcaPath *path)
+{
+    HcaGidEntry source;
+
+    return usable_source(hca, path, &source);
+}
+
+static bool is_own(const Hca *hca, const HcaPath *path)
+{
+    HcaGidEntry source;
+
+    return source_of(hca, path, &source) &&
+           hca_gid_find(hca, &path->dgid, source.vlan, NULL);
+}
+
+static bool is_multicast(const HcaPath *path)
+{
+    return hca_gid_is_multicast(&path->dgid);
+}
+
+/* A flow's packets have one source port, so that they keep their order. */
+static uint16_t source_port(uint32_t flow_label, uint32_t qpn, uint32_t dqpn)
+{
+    uint64_t mix = (uint64_t)qpn * dqpn;
+
+    if (!flow_label) {
+        mix ^= mix >> 20;
+        mix ^= mix >> 40;
+        flow_label = mix & FLOW_LABEL_MASK;
+    }
+    flow_label ^= flow_label >> SPORT_BITS;
+    return SPORT_BASE | (flow_label & ((1u << SPORT_BITS) - 1));
+}
+
+static bool fill(const Hca *hca, const HcaQp *qp, const HcaPath *path,
+                 HcaPacket *packet)
+{
+    HcaGidEntry source;
+
+    if (!usable_source(hca, path, &source)) {
+        return false;
+    }
+    memcpy(packet->dmac, path->dmac, sizeof(packet->dmac));
+    memcpy(packet->smac, source.mac, sizeof(packet->smac));
+    packet->has_vlan = source.has_vlan;
+    packet->vlan_tci = (path->sl & 7) << VLAN_PRIORITY_SHIFT | source.vlan;
+    packet->is_ipv4 = hca_gid_is_ipv4(&path->dgid);
+    packet->sgid = source.gid;
+    packet->dgid = path->dgid;
+    packet->tclass = path->tclass;
+    if (!(packet->tclass & HCA_ECN_MASK)) {
+        packet->tclass |= HCA_ECN_ECT0;
+    }
+    packet->flow_label = path->flow_label;
+    packet->hop_limit = path->hop_limit ? path->hop_limit : DEFAULT_HOP_LIMIT;
+    packet->udp_sport = source_port(path->flow_label, qp->qpn, packet->dest_qp);
+    return true;
+}
+
+/* A priority tag (VLAN 0) is no VLAN (IEEE 802.1Q 6.9). */
+static uint16_t vlan_of(const HcaPacket *packet)
+{
+    return packet->has_vlan ? packet->vlan_tci & VLAN_ID : 0;
+}
+
+static bool came_along(const Hca *hca, const HcaPath *path,
+                       const HcaPacket *packet)
+{
+    HcaGidEntry source;
+
+    return source_of(hca, path, &source) &&
+           hca_gid_equal(&packet->sgid, &path->dgid) &&
+           hca_gid_equal(&packet->dgid, &source.gid) &&
+           vlan_of(packet) == source.vlan;
+}
+
+/*
+ * Some network backends give a card its own multicast frames back; the QPs of
+ * a group have had their copy by loopback.
+ */
+static bool is_group(const Hca *hca, const HcaPacket *packet, bool loopback)
+{
+    return hca_mcast_find(hca, &packet->dgid) &&
+           hca_gid_has_vlan(hca, vlan_of(packet)) &&
+           (loopback || !hca_gid_has_mac(hca, packet->smac));
+}
+
+/* An IPv4 address inside IPv6 does not go over a wire (RFC 4038 4.2). */
+static HcaArrival arrival(const Hca *hca, const HcaPacket *packet,
+                          bool loopback)
+{
+    if (packet->is_ipv4 != hca_gid_is_ipv4(&packet->dgid)) {
+        return HCA_ARRIVAL_OTHER;
+    }
+    if (hca_gid_is_multicast(&packet->dgid)) {
+        return is_group(hca, packet, loopback) ? HCA_ARRIVAL_GROUP
+                                               : HCA_ARRIVAL_OTHER;
+    }
+    return hca_gid_find(hca, &packet->dgid, vlan_of(packet),
+                        loopback ? NULL : packet->dmac)
+               ? HCA_ARRIVAL_OWN
+               : HCA_ARRIVAL_OTHER;
+}
+
+static uint32_t cqe_path(const HcaPacket *packet)
+{
+    uint16_t vlan = vlan_of(packet);
+    unsigned priority = packet->has_vlan
+                            ? packet->vlan_tci >> VLAN_PRIORITY_SHIFT
+                            : 0;
+
+    return RDMA_HCA_PREP(RDMA_HCA_CQE_HAS_VLAN, vlan != 0) |
+           RDMA_HCA_PREP(RDMA_HCA_CQE_VLAN, vlan) |
+           RDMA_HCA_PREP(RDMA_HCA_CQE_GRH, 1) |
+           RDMA_HCA_PREP(RDMA_HCA_CQE_IPV4, packet->is_ipv4) |
+           RDMA_HCA_PREP(RDMA_HCA_CQE_SL, priority);
+}
+
+/* The IP header that came, at the end (A17.4.5.2). */
+static void datagram_header(const HcaPacket *packet, uint8_t *header)
+{
+    size_t size = packet->is_ipv4 ? HCA_IPV4_HEADER_SIZE : HCA_IPV6_HEADER_SIZE;
+
+    memset(header, 0, HCA_GRH_SIZE);
+    memcpy(header + HCA_GRH_SIZE - size, packet->ip_header, size);
+}
+
+const HcaAddressing hca_addressing_roce = {
+    .encap = &hca_encap_roce,
+    .can_reach = can_reach,
+    .is_own = is_own,
+    .is_multicast = is_multicast,
+    .fill = fill,
+    .came_along = came_along,
+    .arrival = arrival,
+    .cqe_path = cqe_path,
+    .datagram_header = datagram_header,
+};

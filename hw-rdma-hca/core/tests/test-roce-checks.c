@@ -1,0 +1,880 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The receive checks of the RoCE engine document (its table 2.5.2, RC_CHK), row
+ * by row, on whole cards: what a packet that fails one leads to, and that a
+ * fault on one QP leaves the others alone (roce_free() asks the bystanders).
+ */
+#include <string.h>
+
+#include "../card.h"
+#include "../wire/bytes.h"
+#include "../wire/headers.h"
+#include "lib-roce.h"
+
+#define SEND RDMA_HCA_OPCODE_SEND
+#define WRITE RDMA_HCA_OPCODE_RDMA_WRITE
+#define RC RDMA_HCA_QP_ST_RC
+#define UD RDMA_HCA_QP_ST_UD
+/* qp_attr_init()'s */
+#define QKEY 0x11111111
+#define FIRST_PSN 0x123456
+
+static void bed_init(RoceBed *bed)
+{
+    roce_init(bed, NULL, RC, NULL);
+}
+
+/*
+ * The request fails on side 0 so, and on side 1 the QP with this event, which
+ * an interrupt announces.
+ */
+static void expect_fatal(RoceBed *bed, uint8_t syndrome, const char *nak,
+                         uint8_t event)
+{
+    struct rdma_hca_eqe eqe;
+
+    roce_expect(bed, 0, syndrome);
+    roce_counted(bed, 1, nak, 1);
+    g_assert_cmpuint(qp_state(bed->qp[0]), ==, RDMA_HCA_QP_STATE_ERR);
+    g_assert_cmpuint(qp_state(bed->qp[1]), ==, RDMA_HCA_QP_STATE_ERR);
+    if (event) {
+        g_assert_cmpuint(bed->lab->host[1].msix[EQ_ASYNC], ==,
+                         bed->interrupts + 1);
+        g_assert_true(driver_event(bed->drv[1], event, &eqe));
+        g_assert_cmphex(GUINT32_FROM_LE(eqe.qp.qpn), ==, bed->qp[1]->qpn);
+        g_assert_false(driver_event(bed->drv[1], event, NULL));
+    }
+}
+
+static void expect_invalid(RoceBed *bed)
+{
+    expect_fatal(bed, RDMA_HCA_SYNDROME_REMOTE_INVAL_REQ_ERR,
+                 "responder_nak_tx_invalid", RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR);
+}
+
+/* Dropped without a word once; the retry gets through. */
+static void check_drop(RoceEdit *edit, const char *reason)
+{
+    RoceBed bed;
+
+    bed_init(&bed);
+    roce_weather(&bed, 0, (RoceWeather) { .nth = 1, .edit = edit });
+    roce_request(&bed, 0, WRITE, 64);
+    roce_post(&bed, 1);
+    roce_run(&bed, 0);
+    roce_counted(&bed, 1, reason, 1);
+    g_assert_cmpuint(bed.seen[1], ==, 0);
+    roce_expect(&bed, 0, 0);
+    roce_counted(&bed, 0, "requester_timeouts", 1);
+    roce_free(&bed);
+}
+
+/* ---- OPCODE ---- */
+
+static void make_middle(HcaPacket *packet)
+{
+    packet->opcode = HCA_SEND_MIDDLE;
+}
+
+static void make_write_last(HcaPacket *packet)
+{
+    packet->opcode = HCA_WRITE_LAST;
+}
+
+static void test_opcode(void)
+{
+    static RoceEdit *const edits[] = { make_middle, make_write_last };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(edits); i++) {
+        RoceBed bed;
+
+        bed_init(&bed);
+        roce_post_recv(&bed, 1, 4096);
+        roce_weather(&bed, 0, (RoceWeather) { .nth = 1, .edit = edits[i] });
+        roce_request(&bed, 0, SEND, 1024);
+        roce_post(&bed, 1);
+        roce_run(&bed, 0);
+        expect_invalid(&bed);
+        roce_free(&bed);
+    }
+}
+
+static void make_uc(HcaPacket *packet)
+{
+    packet->opcode = HCA_BTH_UC << 5 | HCA_SEND_MIDDLE;
+}
+
+/* Of another service: not for this QP at all. */
+static void test_opcode_service(void)
+{
+    RoceBed bed;
+
+    bed_init(&bed);
+    roce_post_recv(&bed, 1, 4096);
+    roce_weather(&bed, 0, (RoceWeather) { .nth = 1, .edit = make_uc });
+    roce_request(&bed, 0, SEND, 1024);
+    roce_post(&bed, 1);
+    roce_run(&bed, 0);
+    roce_counted(&bed, 1, "port_drop_service", 1);
+    roce_expect(&bed, 0, 0);
+    roce_free(&bed);
+}
+
+/* Of RC, but unknown to it (IBA 9.9.3). */
+static void test_opcode_reserved(void)
+{
+    for (unsigned opcode = HCA_SEND_ONLY_INV + 1; opcode < 32; opcode++) {
+        HcaPacket packet = { .opcode = HCA_SEND_ONLY, .ack_req = true };
+        uint8_t frame[HCA_MAX_ROCE_HEADER_SIZE + HCA_MAX_TRAILER_SIZE];
+        struct rdma_hca_eqe eqe;
+        RoceBed bed;
+        size_t len;
+
+        bed_init(&bed);
+        roce_headers(&bed, 0, &packet);
+        packet.psn = FIRST_PSN;
+        len = hca_roce_build(&packet, frame);
+        frame[len - HCA_BTH_SIZE] = opcode;
+        roce_inject_frame(&bed, 0, frame, hca_roce_seal(&packet, frame, len));
+        roce_counted(&bed, 1, "responder_nak_tx_invalid", 1);
+        g_assert_cmpuint(qp_state(bed.qp[1]), ==, RDMA_HCA_QP_STATE_ERR);
+        g_assert_true(
+            driver_event(bed.drv[1], RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR, &eqe));
+        roce_free(&bed);
+    }
+}
+
+/* ---- Length ---- */
+
+/* Send: no more than the receive buffer. */
+static void test_length_receive_buffer(void)
+{
+    RoceBed bed;
+
+    bed_init(&bed);
+    roce_post_recv(&bed, 1, 63);
+    roce_request(&bed, 0, SEND, 64);
+    roce_post(&bed, 1);
+    roce_run(&bed, 0);
+    roce_expect(&bed, 1, RDMA_HCA_SYNDROME_LOCAL_LENGTH_ERR);
+    expect_fatal(&bed, RDMA_HCA_SYNDROME_REMOTE_INVAL_REQ_ERR,
+                 "responder_nak_tx_invalid", 0);
+    roce_free(&bed);
+}
+
+static void make_first(HcaPacket *packet)
+{
+    packet->opcode = HCA_SEND_FIRST;
+}
+
+/* First and Middle: the MTU, which 1023 and 1000 bytes are not. */
+static void test_length_first(void)
+{
+    RoceBed bed;
+
+    bed_init(&bed);
+    roce_post_recv(&bed, 1, 4096);
+    roce_weather(&bed, 0, (RoceWeather) { .nth = 1, .edit = make_first });
+    roce_request(&bed, 0, SEND, 1023);
+    roce_post(&bed, 1);
+    roce_run(&bed, 0);
+    expect_invalid(&bed);
+    roce_free(&bed);
+}
+
+static void test_length_middle(void)
+{
+    RoceBed bed;
+
+    bed_init(&bed);
+    roce_post_recv(&bed, 1, 4096);
+    roce_weather(&bed, 0, (RoceWeather) { .nth = 2, .edit = make_middle });
+    roce_request(&bed, 0, SEND, 2024);
+    roce_post(&bed, 1);
+    roce_run(&bed, 0);
+    expect_invalid(&bed);
+    roce_free(&bed);
+}
+
+/* Connect anew: the requester's MTU is 1024, the responder's 256. */
+static void shrink_mtu(RoceBed *bed)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        QpAttr attr;
+
+        g_assert_cmphex(qp_to_err(bed->qp[i]), ==, 0);
+        g_assert_cmphex(qp_to_rst(bed->qp[i]), ==, 0);
+        qp_attr_init(&attr);
+        attr.mtu = i ? 1 : 3;
+        attr.dest_qpn = bed->qp[!i]->qpn;
+        qp_attr_to(&attr, bed->drv[i], bed->drv[!i]);
+        g_assert_cmphex(qp_to_init(bed->qp[i], &attr), ==, 0);
+        g_assert_cmphex(qp_to_rtr(bed->qp[i], &attr), ==, 0);
+        g_assert_cmphex(qp_to_rts(bed->qp[i], &attr), ==, 0);
+    }
+}
+
+static void make_last(HcaPacket *packet)
+{
+    packet->opcode = HCA_SEND_LAST;
+}
+
+/* A First of 256 bytes, and a Last of @len, of two messages. */
+static void send_first_and_last(RoceBed *bed, uint32_t len)
+{
+    shrink_mtu(bed);
+    roce_post_recv(bed, 1, 4096);
+    roce_weather(bed, 0, (RoceWeather) { .nth = 1, .edit = make_first });
+    roce_request(bed, 0, SEND, 256);
+    roce_post(bed, 1);
+    roce_run(bed, 0);
+    roce_expect(bed, 0, 0);
+    roce_weather(bed, 0, (RoceWeather) { .nth = 1, .edit = make_last });
+    roce_request(bed, 0, SEND, len);
+    roce_post(bed, 1);
+    roce_run(bed, 0);
+}
+
+/* Last: no more than the MTU, and not nothing (IBA 9.7.4.1.6). */
+static void test_length_last(void)
+{
+    static const struct {
+        uint32_t len;
+        bool good;
+    } c[] = { { 257, false }, { 0, false }, { 256, true }, { 1, true } };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(c); i++) {
+        RoceBed bed;
+
+        bed_init(&bed);
+        send_first_and_last(&bed, c[i].len);
+        if (c[i].good) {
+            roce_expect(&bed, 0, 0);
+            roce_expect(&bed, 1, 0);
+        } else {
+            expect_invalid(&bed);
+        }
+        roce_free(&bed);
+    }
+}
+
+static void longer(HcaPacket *packet)
+{
+    packet->dma_len++;
+}
+
+static void shorter(HcaPacket *packet)
+{
+    packet->dma_len--;
+}
+
+/* A Write brings what its RETH says. */
+static void test_length_write(void)
+{
+    static RoceEdit *const edits[] = { longer, shorter };
+
+    for (unsigned i = 0; i < 2 * G_N_ELEMENTS(edits); i++) {
+        RoceBed bed;
+
+        bed_init(&bed);
+        roce_weather(&bed, 0, (RoceWeather) { .nth = 1, .edit = edits[i / 2] });
+        roce_request(&bed, 0, WRITE, i % 2 ? 64 : 1024 + 64);
+        roce_post(&bed, 1);
+        roce_run(&bed, 0);
+        expect_invalid(&bed);
+        roce_free(&bed);
+    }
+}
+
+/* Last and Only: no more than the MTU, which here the peer has smaller. */
+static void test_length_only(void)
+{
+    RoceBed bed;
+
+    bed_init(&bed);
+    shrink_mtu(&bed);
+    roce_post_recv(&bed, 2, 4096);
+    roce_request(&bed, 0, SEND, 256);
+    roce_post(&bed, 1);
+    roce_run(&bed, 0);
+    roce_expect(&bed, 0, 0);
+    roce_expect(&bed, 1, 0);
+    roce_request(&bed, 0, SEND, 257);
+    roce_post(&bed, 1);
+    roce_run(&bed, 0);
+    expect_invalid(&bed);
+    roce_free(&bed);
+}
+
+/* ---- PKEY ---- */
+
+static void other_pkey(HcaPacket *packet)
+{
+    packet->pkey = 0xfffe;
+}
+
+static void limited_pkey(HcaPacket *packet)
+{
+    packet->pkey = 0x7fff;
+}
+
+static void test_pkey(void)
+{
+    RoceBed bed;
+
+    check_drop(other_pkey, "port_drop_pkey");
+    /* A limited member and a full one may talk. */
+    bed_init(&bed);
+    roce_weather(&bed, 0, (RoceWeather) { .nth = 1, .edit = limited_pkey });
+    roce_request(&bed, 0, WRITE, 64);
+    roce_post(&bed, 1);
+    roce_run(&bed, 0);
+    roce_expect(&bed, 0, 0);
+    roce_counted(&bed, 0, "requester_timeouts", 0);
+    roce_free(&bed);
+}
+
+/* Limited members may talk to full ones, and not to each other. */
+static void test_pkey_limited(void)
+{
+    static const uint16_t members[][2] = {
+        { 0x8001, 0x8001 },
+        { 0x8001, 1 },
+        { 1, 0x8001 },
+        { 1, 1 },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(members); i++) {
+        HcaConfig config[2];
+        QpAttr attr;
+        RoceBed bed;
+
+        for (unsigned side = 0; side < 2; side++) {
+            lab_config_roce(&config[side], side);
+            config[side].num_pkeys = 2;
+            config[side].pkeys[1] = members[i][side];
+        }
+        qp_attr_init(&attr);
+        attr.pkey_index = 1;
+        roce_init(&bed, config, RC, &attr);
+        roce_request(&bed, 0, WRITE, 64);
+        roce_post(&bed, 1);
+        roce_run(&bed, 0);
+        roce_counted(&bed, 1, "port_drop_pkey", i == 3);
+        roce_counted(&bed, 1, "responder_writes", i != 3);
+        roce_free(&bed);
+    }
+}
+
+/* ---- DestQP ---- */
+
+static void to_nobody(HcaPacket *packet)
+{
+    packet->dest_qp = 0xabcdef;
+}
+
+static void to_qp0(HcaPacket *packet)
+{
+    packet->dest_qp = 0;
+}
+
+static void to_qp1(HcaPacket *packet)
+{
+    packet->dest_qp = 1;
+}
+
+static void test_dest_qp(void)
+{
+    check_drop(to_nobody, "port_drop_qpn");
+    check_drop(to_qp0, "port_drop_qpn");
+    check_drop(to_qp1, "port_drop_qpn");
+}
+
+/* Known, but not enabled. */
+static void test_dest_qp_state(void)
+{
+    RoceBed bed;
+
+    bed_init(&bed);
+    g_assert_cmphex(qp_to_err(bed.qp[1]), ==, 0);
+    roce_request(&bed, 0, WRITE, 64);
+    roce_post(&bed, 1);
+    roce_run(&bed, 0);
+    roce_counted(&bed, 1, "port_drop_qp_state", 1);
+    g_assert_cmpuint(roce_counter(&bed, 1, "responder_naks_tx"), ==, 0);
+    roce_free(&bed);
+}
+
+/* ---- RQ almost full ---- */
+
+static void test_rnr(void)
+{
+    RoceBed bed;
+
+    bed_init(&bed);
+    roce_request(&bed, 0, SEND, 64);
+    roce_post(&bed, 1);
+    roce_run(&bed, 0);
+    roce_counted(&bed, 1, "responder_rnrs_tx", 1);
+    roce_counted(&bed, 0, "requester_rnrs_rx", 1);
+    roce_post_recv(&bed, 1, 64);
+    roce_expect(&bed, 0, 0);
+    roce_expect(&bed, 1, 0);
+    roce_free(&bed);
+}
+
+/* ---- WRITE MRT: R_Key, protection domain, range, right ---- */
+
+static void no_key(RoceBed *bed, SendWr *wr)
+{
+    wr->rkey ^= 0x155;
+}
+
+static void other_pd(RoceBed *bed, SendWr *wr)
+{
+    const Mr *mr = bed->pair->mr[1];
+
+    wr->rkey = mr_new(bed->drv[1], pd_new(bed->drv[1]), mr->va, mr->len,
+                      ACCESS_ALL)
+                   ->key;
+}
+
+static void beyond_end(RoceBed *bed, SendWr *wr)
+{
+    wr->raddr = bed->pair->mr[1]->va + bed->pair->mr[1]->len - 63;
+}
+
+static void before_start(RoceBed *bed, SendWr *wr)
+{
+    wr->raddr = bed->pair->mr[1]->va - 1;
+}
+
+static void read_only(RoceBed *bed, SendWr *wr)
+{
+    const Mr *mr = mr_new(bed->drv[1], bed->pair->pd[1], 0x1000, 4096,
+                          RDMA_HCA_ACCESS_REMOTE_READ);
+
+    wr->rkey = mr->key;
+    wr->raddr = mr->va;
+}
+
+static void test_write_mrt(void)
+{
+    static void (*const spoil[])(RoceBed *, SendWr *) = {
+        no_key, other_pd, beyond_end, before_start, read_only,
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(spoil); i++) {
+        g_autofree uint8_t *image = NULL;
+        RoceBed bed;
+
+        bed_init(&bed);
+        mr_fill(bed.pair->mr[0], 0, 0x5a, 64);
+        image = mr_image(bed.pair->mr[1]);
+        spoil[i](&bed, roce_request(&bed, 0, WRITE, 64));
+        roce_post(&bed, 1);
+        roce_run(&bed, 0);
+        expect_fatal(&bed, RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR,
+                     "responder_nak_tx_access", RDMA_HCA_EVENT_WQ_ACCESS_ERROR);
+        mr_check_image(bed.pair->mr[1], image);
+        roce_free(&bed);
+    }
+}
+
+/* ---- CQ: overflow is fatal to its queue pairs and tells software ---- */
+
+static void test_cq_overflow(void)
+{
+    struct rdma_hca_eqe eqe;
+    QpConfig config;
+    QpAttr attr;
+    RoceBed bed;
+    Cq *tiny;
+
+    bed_init(&bed);
+    tiny = cq_new(bed.drv[1], 2, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        qp_config_init(&config, bed.pair->pd[i], i ? tiny : bed.cq[0]);
+        bed.qp[i] = qp_new(bed.drv[i], &config);
+    }
+    qp_attr_init(&attr);
+    qp_connect(bed.qp[0], bed.qp[1], &attr);
+    roce_post_recv(&bed, 5, 64);
+    for (unsigned i = 0; i < 5; i++) {
+        roce_request(&bed, i, SEND, 64);
+    }
+    roce_post(&bed, 5);
+    roce_run(&bed, 0);
+    g_assert_cmpuint(bed.lab->host[1].msix[EQ_ASYNC], >, bed.interrupts);
+    g_assert_true(driver_event(bed.drv[1], RDMA_HCA_EVENT_CQ_ERROR, &eqe));
+    g_assert_cmphex(GUINT32_FROM_LE(eqe.cq.cqn), ==, tiny->cqn);
+    g_assert_cmpuint(qp_state(bed.qp[1]), ==, RDMA_HCA_QP_STATE_ERR);
+    roce_counted(&bed, 1, "responder_nak_tx_operation", 1);
+    roce_counted(&bed, 1, "cxtmgt_cq_overruns", 1);
+    roce_free(&bed);
+}
+
+/* ---- RX Push Bresp: a write that memory refuses ---- */
+
+/* Addresses are bus addresses, all of them allowed. */
+static uint32_t physical_region(Driver *drv, uint32_t pd)
+{
+    uint32_t key = g_array_index(drv->free_mpts, uint32_t, 0);
+    struct rdma_hca_mpt mpt = {
+        .flags = GUINT32_TO_BE(RDMA_HCA_MPT_MIO | RDMA_HCA_MPT_REGION |
+                               RDMA_HCA_MPT_PHYSICAL | ACCESS_ALL),
+        .key = GUINT32_TO_BE(key),
+        .pd = GUINT32_TO_BE(pd),
+        .length_h = GUINT32_TO_BE(1u << 8),
+    };
+
+    g_assert_cmphex(
+        driver_cmd_in(drv, RDMA_HCA_CMD_SW2HW_MPT, &mpt, sizeof(mpt), key, 0),
+        ==, 0);
+    return key;
+}
+
+static void test_write_error(void)
+{
+    SendWr *wr;
+    RoceBed bed;
+
+    bed_init(&bed);
+    wr = roce_request(&bed, 0, WRITE, 64);
+    wr->rkey = physical_region(bed.drv[1], bed.pair->pd[1]);
+    wr->raddr = HOST_MMIO_BASE;
+    roce_post(&bed, 1);
+    roce_run(&bed, 0);
+    expect_fatal(&bed, RDMA_HCA_SYNDROME_REMOTE_OP_ERR,
+                 "responder_nak_tx_operation", RDMA_HCA_EVENT_WQ_CATAS_ERROR);
+    roce_free(&bed);
+}
+
+/* ---- PSN ---- */
+
+/* Ahead: one NAK, and the requester goes back. */
+static void test_psn_retry(void)
+{
+    RoceBed bed;
+
+    bed_init(&bed);
+    roce_weather(&bed, 0, (RoceWeather) { .nth = 2, .fate = CABLE_DROP });
+    roce_request(&bed, 0, WRITE, 5000);
+    roce_post(&bed, 1);
+    roce_run(&bed, 0);
+    roce_expect(&bed, 0, 0);
+    roce_counted(&bed, 1, "responder_nak_tx_psn", 1);
+    roce_counted(&bed, 0, "requester_retransmissions", 4);
+    roce_counted(&bed, 0, "requester_timeouts", 0);
+    roce_free(&bed);
+}
+
+/* Behind: acknowledged again, executed once. */
+static void test_psn_duplicate(void)
+{
+    RoceBed bed;
+    Wc wc;
+
+    bed_init(&bed);
+    roce_post_recv(&bed, 2, 64);
+    roce_weather(&bed, 0, (RoceWeather) { .nth = 1, .fate = CABLE_DUPLICATE });
+    roce_request(&bed, 0, SEND, 64);
+    roce_post(&bed, 1);
+    roce_run(&bed, 0);
+    roce_expect(&bed, 0, 0);
+    roce_expect(&bed, 1, 0);
+    roce_counted(&bed, 1, "responder_duplicates", 1);
+    g_assert_false(cq_poll(bed.cq[1], &wc));
+    roce_free(&bed);
+}
+
+/* ---- UD: the same checks lead to silence (IBA 9.8.3) ---- */
+
+static void other_qkey(HcaPacket *packet)
+{
+    packet->qkey++;
+}
+
+static void test_datagram(void)
+{
+    static const struct {
+        const char *reason;
+        uint32_t receive; /* bytes, 0: none posted */
+        RoceEdit *edit;
+    } c[] = {
+        { "port_drop_no_wqe", 0, NULL },
+        { "port_drop_length", 40 + 63, NULL },
+        { "port_drop_qkey", 256, other_qkey },
+        { "port_drop_pkey", 256, other_pkey },
+        { "port_drop_qpn", 256, to_nobody },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(c); i++) {
+        UdAddress ud = { .qkey = QKEY };
+        RoceBed bed;
+
+        roce_init(&bed, NULL, UD, NULL);
+        ud_address_to(&ud, bed.drv[0], bed.drv[1]);
+        ud.dqpn = bed.qp[1]->qpn;
+        if (c[i].receive) {
+            roce_post_recv(&bed, 1, c[i].receive);
+        }
+        roce_weather(&bed, 0, (RoceWeather) { .nth = 1, .edit = c[i].edit });
+        roce_request(&bed, 0, SEND, 64)->ud = &ud;
+        roce_post(&bed, 1);
+        roce_run(&bed, 0);
+        roce_counted(&bed, 1, c[i].reason, 1);
+        roce_expect(&bed, 0, 0);
+        g_assert_cmpuint(bed.seen[1], ==, 0);
+        g_assert_cmpuint(qp_state(bed.qp[0]), ==, RDMA_HCA_QP_STATE_RTS);
+        roce_free(&bed);
+    }
+}
+
+/* ---- ICRC and headers: RX_PKT_PROC ---- */
+
+typedef struct Malformed {
+    const char *reason;
+    size_t at; /* from IP on */
+    uint8_t mask;
+} Malformed;
+
+static const Malformed malformed_ipv4[] = {
+    { "port_drop_version", 0, 0x20 },
+    { "port_drop_ip_header", 0, 0x01 },
+    { "port_drop_fragment", 6, 0x20 },
+    { "port_drop_parse_length", 2, 0x80 },
+    { "port_drop_parse_length", 3, 0x80 },
+    { "port_drop_udp", 25, 0x04 },
+    { "port_drop_udp", 26, 0x01 },
+    { "port_drop_icrc", 20, 0x01 },
+    { "port_drop_icrc", 40, 0x01 },
+    { "port_drop_icrc", 60, 0x80 },
+};
+
+static const Malformed malformed_ipv6[] = {
+    { "port_drop_version", 0, 0x10 }, { "port_drop_parse_length", 4, 0x80 },
+    { "port_drop_udp", 45, 0x04 },    { "port_drop_udp", 46, 0x01 },
+    { "port_drop_icrc", 40, 0x01 },   { "port_drop_icrc", 60, 0x01 },
+    { "port_drop_icrc", 80, 0x80 },
+};
+
+/* Not repaired, unlike that of the others. */
+static const Malformed wrong_checksum = { "port_drop_ip_header", 10, 0xff };
+
+static const Malformed *damage;
+
+static size_t ip_at(const uint8_t *frame)
+{
+    return get_be16(frame + 12) == 0x8100 ? 18 : 14;
+}
+
+static void set_ip_checksum(uint8_t *ip)
+{
+    uint32_t sum = 0;
+
+    put_be16(ip + 10, 0);
+    for (unsigned i = 0; i < HCA_IPV4_HEADER_SIZE; i += 2) {
+        sum += get_be16(ip + i);
+    }
+    sum = (sum & 0xffff) + (sum >> 16);
+    put_be16(ip + 10, ~(sum + (sum >> 16)));
+}
+
+static CableFate damage_first(void *opaque, unsigned from, uint8_t *frame,
+                              size_t len)
+{
+    uint8_t *ip = frame + ip_at(frame);
+
+    if (from == 0 && damage) {
+        ip[damage->at] ^= damage->mask;
+        if (get_be16(ip - 2) == 0x0800 && damage != &wrong_checksum) {
+            set_ip_checksum(ip);
+        }
+        damage = NULL;
+    }
+    return CABLE_DELIVER;
+}
+
+static void init_along(RoceBed *bed, unsigned gid)
+{
+    QpAttr attr;
+
+    qp_attr_init(&attr);
+    attr.roce.sgid_index = gid;
+    roce_init(bed, NULL, RC, &attr);
+}
+
+/* Counted by its kind and dropped; the connection gets over it. */
+static void check_malformed(unsigned gid, const Malformed *malformed)
+{
+    RoceBed bed;
+
+    init_along(&bed, gid);
+    damage = malformed;
+    lab_tap(bed.lab, damage_first, NULL);
+    roce_request(&bed, 0, WRITE, 64);
+    roce_post(&bed, 1);
+    roce_run(&bed, 0);
+    roce_counted(&bed, 1, malformed->reason, 1);
+    roce_expect(&bed, 0, 0);
+    roce_counted(&bed, 1, "responder_writes", 1);
+    roce_free(&bed);
+}
+
+static void test_malformed_ipv4(void)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(malformed_ipv4); i++) {
+        check_malformed(GID_IPV4, &malformed_ipv4[i]);
+        check_malformed(GID_VLAN_IPV4, &malformed_ipv4[i]);
+    }
+    check_malformed(GID_IPV4, &wrong_checksum);
+    check_malformed(GID_VLAN_IPV4, &wrong_checksum);
+}
+
+static void test_malformed_ipv6(void)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(malformed_ipv6); i++) {
+        check_malformed(GID_LINK_LOCAL, &malformed_ipv6[i]);
+        check_malformed(GID_VLAN_IPV6, &malformed_ipv6[i]);
+    }
+}
+
+/* A Write with immediate data that the responder waits for. */
+static size_t make_write(RoceBed *bed, unsigned gid, HcaPacket *packet,
+                         uint8_t *frame)
+{
+    const Mr *mr = bed->pair->mr[1];
+    size_t len;
+
+    *packet = (HcaPacket) {
+        .opcode = HCA_WRITE_ONLY_IMM,
+        .psn = FIRST_PSN,
+        .va = mr->va,
+        .rkey = mr->key,
+        .dma_len = 24,
+        .payload_len = 24,
+    };
+    roce_headers_along(bed, 0, gid, packet);
+    len = hca_roce_build(packet, frame);
+    memset(frame + len, 0, packet->payload_len);
+    return hca_roce_seal(packet, frame, len + packet->payload_len);
+}
+
+/* IP, UDP and ICRC say that the frame is whole with @len bytes. */
+static void repair(uint8_t *frame, const HcaPacket *packet, size_t len)
+{
+    uint8_t *ip = frame + ip_at(frame);
+    size_t header = packet->is_ipv4 ? HCA_IPV4_HEADER_SIZE
+                                    : HCA_IPV6_HEADER_SIZE;
+    uint8_t *bth = ip + header + HCA_UDP_HEADER_SIZE;
+    HcaPacket whole = *packet;
+
+    if (packet->is_ipv4) {
+        put_be16(ip + 2, len - (ip - frame));
+        set_ip_checksum(ip);
+    } else {
+        put_be16(ip + 4, len - (ip - frame) - header);
+    }
+    put_be16(ip + header + 4, len - (ip - frame) - header);
+    if (len >= (size_t)(bth - frame) + HCA_BTH_SIZE + HCA_ICRC_SIZE) {
+        whole.pad = 0;
+        hca_roce_seal(&whole, frame, len - HCA_ICRC_SIZE);
+    }
+}
+
+/* What drops a frame that ends at @n; NULL: it is not taken for RoCEv2. */
+static const char *reason_of_cut(const HcaPacket *packet, size_t n,
+                                 bool repaired)
+{
+    size_t udp = (packet->has_vlan ? 18 : 14) + (packet->is_ipv4
+                                                     ? HCA_IPV4_HEADER_SIZE
+                                                     : HCA_IPV6_HEADER_SIZE);
+    size_t bth = udp + HCA_UDP_HEADER_SIZE;
+
+    if (n < udp + 4) {
+        return NULL;
+    }
+    if (!repaired) {
+        return "port_drop_parse_length";
+    }
+    return n < bth + HCA_BTH_SIZE + HCA_ICRC_SIZE || (n - bth) % 4 == 0
+               ? "port_drop_short"
+               : "port_drop_parse_length";
+}
+
+/* Cut at each byte: as it is, and with lengths and ICRC that fit the cut. */
+static void check_truncated(unsigned gid, bool repaired)
+{
+    g_autofree uint8_t *image = NULL;
+    uint8_t frame[256], cut[256];
+    HcaPacket packet;
+    RoceBed bed;
+    size_t len, end;
+
+    init_along(&bed, gid);
+    mr_fill(bed.pair->mr[1], 0, 0x5a, 64);
+    image = mr_image(bed.pair->mr[1]);
+    len = make_write(&bed, gid, &packet, frame);
+    /* Cut in its payload, a repaired packet would be another good one. */
+    end = repaired ? len - packet.payload_len : len;
+    for (size_t n = 1; n < end; n++) {
+        const char *reason = reason_of_cut(&packet, n, repaired);
+        uint64_t before = reason ? roce_counter(&bed, 1, reason) : 0;
+        uint64_t rx = roce_counter(&bed, 1, "port_rx_packets");
+
+        memcpy(cut, frame, len);
+        if (repaired && reason) {
+            repair(cut, &packet, n);
+        }
+        roce_inject_frame(&bed, 0, cut, n);
+        roce_counted(&bed, 1, "port_rx_packets", rx + !!reason);
+        if (reason) {
+            roce_counted(&bed, 1, reason, before + 1);
+        }
+    }
+    roce_counted(&bed, 1, "responder_executed", 0);
+    mr_check_image(bed.pair->mr[1], image);
+    roce_post_recv(&bed, 1, 0);
+    roce_inject_frame(&bed, 0, frame, len);
+    roce_counted(&bed, 1, "responder_writes", 1);
+    roce_free(&bed);
+}
+
+static void test_truncated(void)
+{
+    for (unsigned gid = 0; gid < NUM_GIDS; gid++) {
+        check_truncated(gid, false);
+        check_truncated(gid, true);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/roce-checks/opcode", test_opcode);
+    g_test_add_func("/roce-checks/opcode-service", test_opcode_service);
+    g_test_add_func("/roce-checks/opcode-reserved", test_opcode_reserved);
+    g_test_add_func("/roce-checks/length/receive-buffer",
+                    test_length_receive_buffer);
+    g_test_add_func("/roce-checks/length/first", test_length_first);
+    g_test_add_func("/roce-checks/length/middle", test_length_middle);
+    g_test_add_func("/roce-checks/length/only", test_length_only);
+    g_test_add_func("/roce-checks/length/last", test_length_last);
+    g_test_add_func("/roce-checks/length/write", test_length_write);
+    g_test_add_func("/roce-checks/pkey", test_pkey);
+    g_test_add_func("/roce-checks/pkey-limited", test_pkey_limited);
+    g_test_add_func("/roce-checks/dest-qp", test_dest_qp);
+    g_test_add_func("/roce-checks/dest-qp-state", test_dest_qp_state);
+    g_test_add_func("/roce-checks/rq-full-rnr", test_rnr);
+    g_test_add_func("/roce-checks/write-mrt", test_write_mrt);
+    g_test_add_func("/roce-checks/cq-overflow", test_cq_overflow);
+    g_test_add_func("/roce-checks/write-error", test_write_error);
+    g_test_add_func("/roce-checks/psn/retry", test_psn_retry);
+    g_test_add_func("/roce-checks/psn/duplicate", test_psn_duplicate);
+    g_test_add_func("/roce-checks/datagram", test_datagram);
+    g_test_add_func("/roce-checks/malformed/ipv4", test_malformed_ipv4);
+    g_test_add_func("/roce-checks/malformed/ipv6", test_malformed_ipv6);
+    g_test_add_func("/roce-checks/malformed/truncated", test_truncated);
+    return g_test_run();
+}

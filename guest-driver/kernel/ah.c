@@ -2,9 +2,22 @@
 /*
  * Address handles. The card has no object for them: the address vector goes
  * into each UD work request (interface document 3.4.4), which for a process
- * its provider writes.
+ * its provider writes. What the core has found out about a RoCE address, the
+ * provider gets in the response.
  */
 #include "rhca.h"
+
+static int rhca_ah_respond(const struct rdma_ah_attr *attr,
+			   struct ib_udata *udata)
+{
+	struct rdma_hca_create_ah_resp resp = {};
+
+	if (!udata || attr->type != RDMA_AH_ATTR_TYPE_ROCE)
+		return 0;
+	memcpy(resp.dmac, attr->roce.dmac, sizeof(resp.dmac));
+	resp.hop_limit = rdma_ah_read_grh(attr)->hop_limit;
+	return ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
+}
 
 int rhca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *attr,
 		   struct ib_udata *udata)
@@ -16,7 +29,7 @@ int rhca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *attr,
 	ah->attr = *attr->ah_attr;
 	/* The core keeps its own reference; ours would outlive it. */
 	ah->attr.grh.sgid_attr = NULL;
-	return 0;
+	return rhca_ah_respond(attr->ah_attr, udata);
 }
 
 int rhca_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)

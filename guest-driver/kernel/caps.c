@@ -64,7 +64,7 @@ static void rhca_decode_counts(struct rhca_caps *caps,
 			       const struct rdma_hca_dev_lim *lim)
 {
 	__be32 word = lim->max_qps_cqs_eqs_mpts;
-	u32 log_pkeys, log_uars;
+	u32 log_gids, log_pkeys, log_uars;
 
 	caps->log_qps = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_QPS);
 	caps->log_cqs = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_CQS);
@@ -72,6 +72,9 @@ static void rhca_decode_counts(struct rhca_caps *caps,
 	caps->log_mpts = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_MPTS);
 	word = lim->max_pds_gids_pkeys;
 	caps->log_pds = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_PDS);
+	log_gids = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_GIDS);
+	/* An index has 8 bits. */
+	caps->num_gids = 1u << min_t(u32, log_gids, 8);
 	log_pkeys = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_PKEYS);
 	caps->num_pkeys = 1u << min_t(u32, log_pkeys,
 				      ilog2(RDMA_HCA_MAX_PKEYS));

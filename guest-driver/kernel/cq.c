@@ -145,6 +145,7 @@ static void rhca_cq_hide(struct rhca_dev *dev, struct rhca_cq *cq)
 	xa_erase(&dev->cqs, cq->cqn);
 	rhca_eq_synchronize(cq->eq);
 	rhca_eq_synchronize(&dev->eq[0]);
+	rhca_flush_synchronize(dev);
 }
 
 static int rhca_cq_create(struct rhca_dev *dev, struct rhca_cq *cq,
@@ -410,23 +411,38 @@ static bool rhca_bth_has_imm(u8 opcode)
 	}
 }
 
+/* The path of a datagram; of other messages nobody asks. */
+static void rhca_wc_path(struct rhca_dev *dev, u32 path, struct ib_wc *wc)
+{
+	wc->sl = RDMA_HCA_GET(RDMA_HCA_CQE_SL, path);
+	wc->port_num = RHCA_PORT;
+	if (path & RDMA_HCA_CQE_GRH)
+		wc->wc_flags |= IB_WC_GRH;
+	if (!rhca_is_roce(dev)) {
+		wc->slid = RDMA_HCA_GET(RDMA_HCA_CQE_RLID, path);
+		wc->dlid_path_bits = RDMA_HCA_GET(RDMA_HCA_CQE_MLPATH, path);
+		return;
+	}
+	wc->wc_flags |= IB_WC_WITH_NETWORK_HDR_TYPE;
+	wc->network_hdr_type = path & RDMA_HCA_CQE_IPV4 ? RDMA_NETWORK_IPV4 :
+							  RDMA_NETWORK_IPV6;
+	if (path & RDMA_HCA_CQE_HAS_VLAN) {
+		wc->wc_flags |= IB_WC_WITH_VLAN;
+		wc->vlan_id = RDMA_HCA_GET(RDMA_HCA_CQE_VLAN, path);
+	}
+}
+
 static void rhca_wc_recv(struct rhca_qp *qp, const struct rdma_hca_cqe *cqe,
 			 u8 opcode, struct ib_wc *wc)
 {
 	u32 index = rhca_wq_retire(&qp->rq, le32_to_cpu(cqe->wqe));
-	u32 path = le32_to_cpu(cqe->rlid_path);
 
 	wc->wr_id = qp->rq.wr_id[index];
 	wc->opcode = (opcode & 0x1f) >= 0x06 ? IB_WC_RECV_RDMA_WITH_IMM :
 					       IB_WC_RECV;
 	wc->byte_len = le32_to_cpu(cqe->byte_cnt);
 	wc->src_qp = le32_to_cpu(cqe->rqpn) & RDMA_HCA_QPN_MASK;
-	wc->slid = RDMA_HCA_GET(RDMA_HCA_CQE_RLID, path);
-	wc->sl = RDMA_HCA_GET(RDMA_HCA_CQE_SL, path);
-	wc->dlid_path_bits = RDMA_HCA_GET(RDMA_HCA_CQE_MLPATH, path);
-	wc->port_num = RHCA_PORT;
-	if (path & RDMA_HCA_CQE_GRH)
-		wc->wc_flags |= IB_WC_GRH;
+	rhca_wc_path(to_rhca(qp->ibqp.device), le32_to_cpu(cqe->rlid_path), wc);
 	if (rhca_bth_has_imm(opcode)) {
 		wc->wc_flags |= IB_WC_WITH_IMM;
 		wc->ex.imm_data = cqe->imm;
@@ -466,6 +482,77 @@ static bool rhca_cqe_to_wc(struct rhca_dev *dev, const struct rdma_hca_cqe *cqe,
 	return true;
 }
 
+/* --- a card that has failed ---------------------------------------------- */
+
+/* What is still in @wq ends: the card will not do it. */
+static int rhca_wq_flush(struct rhca_qp *qp, struct rhca_wq *wq, bool is_send,
+			 int num_entries, struct ib_wc *wc)
+{
+	u32 index;
+	int n;
+
+	for (n = 0; n < num_entries && wq->tail != READ_ONCE(wq->head); n++) {
+		index = wq->tail++ & (wq->entries - 1);
+		memset(&wc[n], 0, sizeof(*wc));
+		wc[n].wr_id = wq->wr_id[index];
+		wc[n].status = IB_WC_WR_FLUSH_ERR;
+		wc[n].opcode = is_send ? wq->opcode[index] : IB_WC_RECV;
+		wc[n].qp = &qp->ibqp;
+		wc[n].port_num = RHCA_PORT;
+	}
+	return n;
+}
+
+/* Under @cq's lock, which keeps the QPs found from being destroyed. */
+static int rhca_cq_flush(struct rhca_dev *dev, struct rhca_cq *cq,
+			 int num_entries, struct ib_wc *wc)
+{
+	struct rhca_qp *qp;
+	unsigned long qpn;
+	int n = 0;
+
+	xa_for_each(&dev->qps, qpn, qp) {
+		if (qp->ibqp.uobject)
+			continue;
+		if (qp->ibqp.send_cq == &cq->ibcq)
+			n += rhca_wq_flush(qp, &qp->sq, true, num_entries - n,
+					   &wc[n]);
+		if (qp->ibqp.recv_cq == &cq->ibcq)
+			n += rhca_wq_flush(qp, &qp->rq, false, num_entries - n,
+					   &wc[n]);
+	}
+	return n;
+}
+
+void rhca_flush_kernel(struct rhca_dev *dev)
+{
+	unsigned long flags, number;
+	struct rhca_qp *qp;
+	struct rhca_cq *cq;
+
+	spin_lock_irqsave(&dev->flush_lock, flags);
+	/* Who still posts without having seen the failure, is done. */
+	xa_for_each(&dev->qps, number, qp) {
+		if (qp->ibqp.uobject)
+			continue;
+		spin_lock(&qp->sq.lock);
+		spin_unlock(&qp->sq.lock);
+		spin_lock(&qp->rq.lock);
+		spin_unlock(&qp->rq.lock);
+	}
+	xa_for_each(&dev->cqs, number, cq)
+		if (!cq->ibcq.uobject && cq->ibcq.comp_handler &&
+		    cq->ibcq.poll_ctx != IB_POLL_DIRECT)
+			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+	spin_unlock_irqrestore(&dev->flush_lock, flags);
+}
+
+void rhca_flush_synchronize(struct rhca_dev *dev)
+{
+	spin_lock_irq(&dev->flush_lock);
+	spin_unlock_irq(&dev->flush_lock);
+}
+
 int rhca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 {
 	struct rhca_dev *dev = to_rhca(ibcq->device);
@@ -489,6 +576,8 @@ int rhca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 	}
 	if (cq->ci != before)
 		rhca_cq_update_ci(cq);
+	if (unlikely(rhca_failed(dev)))
+		n += rhca_cq_flush(dev, cq, num_entries - n, &wc[n]);
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return n;
 }

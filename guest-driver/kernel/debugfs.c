@@ -2,7 +2,8 @@
 /*
  * For whoever debugs the driver, rdma_hca/<PCI address>/resources in debugfs:
  * how many numbers and table entries of each kind are in use. What is there
- * while nobody uses the card is there again when the last user has gone.
+ * while nobody uses the card is there again when the last user has gone. And
+ * congestion: how many notifications QPs have got (RoCE).
  */
 #include <linux/seq_file.h>
 
@@ -30,6 +31,9 @@ void rhca_debugfs_add(struct rhca_dev *dev)
 					  rhca_debugfs_root);
 	debugfs_create_file("resources", 0444, dev->debugfs, dev,
 			    &resources_fops);
+	if (rhca_is_roce(dev))
+		debugfs_create_atomic_t("congestion", 0444, dev->debugfs,
+					&dev->congestion);
 }
 
 void rhca_debugfs_remove(struct rhca_dev *dev)

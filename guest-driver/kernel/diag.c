@@ -3,7 +3,8 @@
  * The card's counters (DIAG_RPRT) as hardware counters of the device, in
  * /sys/class/infiniband/<device>/hw_counters, and those that the card's port
  * and link count, also of the port (ports/1/hw_counters, `rdma statistic`):
- * netlink has room for so many. The names come from the card.
+ * netlink has room for so many. Those of the Ethernet function are also the
+ * interface's (`ethtool -S`). The names come from the card.
  */
 #include <linux/ctype.h>
 
@@ -12,6 +13,8 @@
 #define RHCA_DIAG_MAX_COUNTERS	4096
 /* Of the port; a netlink message of one page holds about 70. */
 #define RHCA_DIAG_MAX_PORT	60
+#define RHCA_DIAG_MAX_ETH	60
+#define RHCA_DIAG_ETH_PREFIX	"ethernet_"
 
 /*
  * Ask for values or names (@what) from number @first on. Returns how many
@@ -64,7 +67,10 @@ static int rhca_diag_alloc(struct rhca_diag *diag, u32 num)
 	diag->descs = kvcalloc(num, sizeof(*diag->descs), GFP_KERNEL);
 	diag->port_descs = kcalloc(RHCA_DIAG_MAX_PORT,
 				   sizeof(*diag->port_descs), GFP_KERNEL);
-	return diag->names && diag->descs && diag->port_descs ? 0 : -ENOMEM;
+	diag->eth_descs = kcalloc(RHCA_DIAG_MAX_ETH, sizeof(*diag->eth_descs),
+				  GFP_KERNEL);
+	return diag->names && diag->descs && diag->port_descs &&
+	       diag->eth_descs ? 0 : -ENOMEM;
 }
 
 /* Take @count names that came; the first is that of counter @first. */
@@ -86,6 +92,9 @@ static int rhca_diag_take_names(struct rhca_diag *diag,
 		if (rhca_diag_of_port(name) &&
 		    diag->num_port < RHCA_DIAG_MAX_PORT)
 			diag->port_descs[diag->num_port++] = *desc;
+		if (strstarts(name, RHCA_DIAG_ETH_PREFIX) &&
+		    diag->num_eth < RHCA_DIAG_MAX_ETH)
+			diag->eth_descs[diag->num_eth++] = *desc;
 	}
 	return 0;
 }
@@ -186,6 +195,28 @@ static int rhca_get_hw_stats(struct ib_device *ibdev,
 	return err ? err : stats->num_counters;
 }
 
+const char *rhca_diag_eth_name(const struct rhca_dev *dev, u32 i)
+{
+	return dev->diag.eth_descs[i].name + strlen(RHCA_DIAG_ETH_PREFIX);
+}
+
+int rhca_diag_read_eth(struct rhca_dev *dev, u64 *value)
+{
+	const struct rhca_diag *diag = &dev->diag;
+	struct rdma_hw_stats *stats;
+	int count;
+
+	stats = rdma_alloc_hw_stats_struct(diag->eth_descs, diag->num_eth,
+					   RDMA_HW_STATS_DEFAULT_LIFESPAN);
+	if (!stats)
+		return -ENOMEM;
+	count = rhca_get_hw_stats(&dev->ibdev, stats, 0, 0);
+	if (count > 0)
+		memcpy(value, stats->value, count * sizeof(*value));
+	rdma_free_hw_stats_struct(stats);
+	return min(count, 0);
+}
+
 static const struct ib_device_ops rhca_diag_ops = {
 	.alloc_hw_device_stats = rhca_alloc_hw_device_stats,
 	.alloc_hw_port_stats = rhca_alloc_hw_port_stats,
@@ -194,6 +225,7 @@ static const struct ib_device_ops rhca_diag_ops = {
 
 void rhca_diag_cleanup(struct rhca_dev *dev)
 {
+	kfree(dev->diag.eth_descs);
 	kfree(dev->diag.port_descs);
 	kvfree(dev->diag.descs);
 	kvfree(dev->diag.names);

@@ -31,6 +31,12 @@
 	 BIT_ULL(RDMA_HCA_EVENT_WQ_ACCESS_ERROR) |			\
 	 BIT_ULL(RDMA_HCA_EVENT_LAST_WQE_REACHED))
 
+static u64 rhca_async_events(const struct rhca_dev *dev)
+{
+	return RHCA_ASYNC_EVENTS |
+	       (rhca_is_roce(dev) ? BIT_ULL(RDMA_HCA_EVENT_CONGESTION) : 0);
+}
+
 static void rhca_eq_doorbell(struct rhca_eq *eq, u32 arm)
 {
 	writel((eq->ci & RDMA_HCA_EQ_DB_CI) | arm,
@@ -69,7 +75,10 @@ static void rhca_port_event(struct rhca_dev *dev,
 				 IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR,
 	};
 
-	if (READ_ONCE(dev->registered))
+	/* There the port is what the interface makes of the link. */
+	if (rhca_is_roce(dev))
+		rhca_eth_update_link(dev);
+	else if (READ_ONCE(dev->registered))
 		ib_dispatch_event(&event);
 }
 
@@ -97,6 +106,11 @@ static void rhca_eqe(struct rhca_dev *dev, const struct rdma_hca_eqe *eqe)
 		break;
 	case RDMA_HCA_EVENT_PORT_CHANGE:
 		rhca_port_event(dev, eqe);
+		break;
+	case RDMA_HCA_EVENT_CONGESTION:
+		atomic_inc(&dev->congestion);
+		dev_dbg(&dev->pdev->dev, "congestion on the path of QP %#x\n",
+			le32_to_cpu(eqe->qp.qpn));
 		break;
 	case RDMA_HCA_EVENT_LOCAL_CATAS_ERROR:
 		rhca_fail(dev, "catastrophic error");
@@ -254,7 +268,7 @@ static int rhca_map_events(struct rhca_dev *dev)
 {
 	int err;
 
-	err = rhca_map_eq(dev, &dev->eq[0], RHCA_ASYNC_EVENTS, 0);
+	err = rhca_map_eq(dev, &dev->eq[0], rhca_async_events(dev), 0);
 	if (err || dev->num_eqs == 1 || !rhca_cmd_wants_events(dev))
 		return err;
 	err = rhca_map_eq(dev, &dev->eq[1], BIT_ULL(RDMA_HCA_EVENT_CMD), 0);
@@ -267,7 +281,7 @@ static void rhca_unmap_events(struct rhca_dev *dev)
 	if (dev->num_eqs > 1)
 		rhca_map_eq(dev, &dev->eq[1], BIT_ULL(RDMA_HCA_EVENT_CMD),
 			    RDMA_HCA_MAP_EQ_UNMAP);
-	rhca_map_eq(dev, &dev->eq[0], RHCA_ASYNC_EVENTS,
+	rhca_map_eq(dev, &dev->eq[0], rhca_async_events(dev),
 		    RDMA_HCA_MAP_EQ_UNMAP);
 }
 
@@ -283,11 +297,15 @@ int rhca_eqs_init(struct rhca_dev *dev)
 {
 	u32 usable = (1u << dev->caps.log_eqs) - dev->caps.reserved_eqs;
 	u32 want = min_t(u32, usable, 1 + num_online_cpus());
+	u32 eth = rhca_is_roce(dev) ? RHCA_ETH_VECTORS : 0;
 	int vectors, err = 0;
 
-	vectors = pci_alloc_irq_vectors(dev->pdev, 1, want, PCI_IRQ_MSIX);
+	vectors = pci_alloc_irq_vectors(dev->pdev, 1 + eth, want + eth,
+					PCI_IRQ_MSIX);
 	if (vectors < 0)
 		return vectors;
+	vectors -= eth;
+	dev->eth_vector = vectors;
 	dev->eq = kcalloc(vectors, sizeof(*dev->eq), GFP_KERNEL);
 	if (!dev->eq) {
 		pci_free_irq_vectors(dev->pdev);

@@ -6,6 +6,7 @@
 #include <linux/delay.h>
 #include <linux/iopoll.h>
 #include <linux/module.h>
+#include <linux/rtnetlink.h>
 
 #include "rhca.h"
 
@@ -31,8 +32,11 @@ void rhca_fail(struct rhca_dev *dev, const char *why)
 	/* What is freed from now on must not be written by the card. */
 	pci_clear_master(dev->pdev);
 	rhca_cmd_abort(dev);
+	rhca_flush_kernel(dev);
 	if (!READ_ONCE(dev->registered))
 		return;
+	if (rhca_is_roce(dev))
+		rhca_eth_fail(dev);
 	ib_dispatch_event(&event);
 	if (!READ_ONCE(dev->pci->removing))
 		queue_work(system_long_wq, &dev->pci->restart);
@@ -70,6 +74,7 @@ static void rhca_maps_cleanup(struct rhca_dev *dev)
 	dma_pool_destroy(dev->db_pool);
 	xa_destroy(&dev->cqs);
 	xa_destroy(&dev->qps);
+	rhca_mcast_cleanup(dev);
 }
 
 static int rhca_maps_init(struct rhca_dev *dev)
@@ -77,8 +82,6 @@ static int rhca_maps_init(struct rhca_dev *dev)
 	const struct rhca_caps *caps = &dev->caps;
 	int err;
 
-	xa_init(&dev->qps);
-	xa_init(&dev->cqs);
 	dev->db_pool = dma_pool_create(RHCA_NAME "_db", &dev->pdev->dev,
 				       SMP_CACHE_BYTES, SMP_CACHE_BYTES, 0);
 	err = dev->db_pool ? 0 : -ENOMEM;
@@ -102,6 +105,8 @@ static int rhca_maps_init(struct rhca_dev *dev)
 				       RDMA_HCA_UAR_KERNEL + 1);
 	if (!err)
 		err = rhca_bitmap_alloc(&dev->pd_map, &dev->pdn, NULL);
+	if (!err)
+		err = rhca_mcast_init(dev);
 	if (err)
 		rhca_maps_cleanup(dev);
 	return err;
@@ -156,36 +161,66 @@ static void rhca_describe(struct rhca_dev *dev)
 	ibdev->dev.parent = &dev->pdev->dev;
 	strscpy(ibdev->node_desc, RHCA_NAME, sizeof(ibdev->node_desc));
 	ib_set_device_ops(ibdev, &rhca_dev_ops);
+	if (rhca_is_roce(dev))
+		ib_set_device_ops(ibdev, &rhca_roce_ops);
+	if (dev->caps.features & RDMA_HCA_FEATURE_MCAST)
+		ib_set_device_ops(ibdev, &rhca_mcast_ops);
+}
+
+/* From here on nothing of the port is told to users any more. */
+static void rhca_silence(struct rhca_dev *dev)
+{
+	WRITE_ONCE(dev->registered, false);
+	/* Those who tell it: the event thread, and the interface. */
+	rhca_eq_synchronize(&dev->eq[0]);
+	rtnl_lock();
+	rtnl_unlock();
+}
+
+static int rhca_register(struct rhca_dev *dev)
+{
+	struct ib_port_attr port = {};
+	int err;
+
+	err = rhca_query_port(&dev->ibdev, RHCA_PORT, &port);
+	if (!err)
+		err = rhca_query_guid(dev, &dev->ibdev.node_guid);
+	if (err)
+		return err;
+	err = ib_register_device(&dev->ibdev, RHCA_NAME "%d", &dev->pdev->dev);
+	if (err)
+		rhca_silence(dev);
+	return err;
 }
 
 /* Bring the port up and offer the device to the world. */
 static int rhca_publish(struct rhca_dev *dev)
 {
-	struct ib_port_attr port = {};
 	int err;
 
+	rhca_describe(dev);
 	err = rhca_cmd_none(dev, RDMA_HCA_CMD_INIT_IB, RHCA_PORT);
 	if (err)
 		return err;
-	err = rhca_query_port(&dev->ibdev, RHCA_PORT, &port);
-	if (!err)
-		err = rhca_query_guid(dev, &dev->ibdev.node_guid);
-	if (err)
-		goto close;
-	rhca_describe(dev);
 	rhca_diag_init(dev);
-	err = ib_register_device(&dev->ibdev, RHCA_NAME "%d", &dev->pdev->dev);
+	err = rhca_is_roce(dev) ? rhca_eth_start(dev) : 0;
 	if (err)
 		goto diag;
+	err = rhca_register(dev);
+	if (err)
+		goto eth;
+	if (rhca_is_roce(dev))
+		rhca_eth_tell_port(dev);
 	rhca_debugfs_add(dev);
 	dev_info(&dev->pdev->dev, "%s: board %016llx, %u event queues\n",
 		 dev_name(&dev->ibdev.dev), dev->caps.board_id, dev->num_eqs);
 	return 0;
 
+eth:
+	if (rhca_is_roce(dev))
+		rhca_eth_stop(dev);
 diag:
 	rhca_diag_cleanup(dev);
-close:
-	WRITE_ONCE(dev->registered, false);
 	rhca_cmd_none(dev, RDMA_HCA_CMD_CLOSE_IB, RHCA_PORT);
 	return err;
 }
@@ -193,9 +228,12 @@ close:
 static void rhca_unpublish(struct rhca_dev *dev)
 {
 	rhca_debugfs_remove(dev);
+	rhca_silence(dev);
 	ib_unregister_device(&dev->ibdev);
+	if (rhca_is_roce(dev))
+		rhca_eth_stop(dev);
+	/* The interface shows some of them as long as it is there. */
 	rhca_diag_cleanup(dev);
-	WRITE_ONCE(dev->registered, false);
 	rhca_cmd_none(dev, RDMA_HCA_CMD_CLOSE_IB, RHCA_PORT);
 }
 
@@ -213,6 +251,10 @@ static int rhca_start(struct rhca_pci *pci)
 		return -ENOMEM;
 	dev->pci = pci;
 	dev->pdev = pci->pdev;
+	xa_init(&dev->qps);
+	xa_init(&dev->cqs);
+	spin_lock_init(&dev->flush_lock);
+	mutex_init(&dev->link_lock);
 	pci_set_master(pci->pdev);
 	err = rhca_cmd_init(dev);
 	if (err)
@@ -236,6 +278,16 @@ master:
 	return err;
 }
 
+/* Whether work that the card has may still end: else nobody may wait for it. */
+static bool rhca_is_there(struct rhca_pci *pci)
+{
+	u16 needed = PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER;
+	u16 command;
+
+	pci_read_config_word(pci->pdev, PCI_COMMAND, &command);
+	return !PCI_POSSIBLE_ERROR(command) && (command & needed) == needed;
+}
+
 /* Caller holds pci->lock. Does nothing if the card is stopped. */
 static void rhca_stop(struct rhca_pci *pci)
 {
@@ -244,6 +296,8 @@ static void rhca_stop(struct rhca_pci *pci)
 	if (!dev)
 		return;
 	pci->dev = NULL;
+	if (!rhca_is_there(pci))
+		rhca_fail(dev, "it is gone, or its configuration is lost");
 	rhca_unpublish(dev);
 	rhca_stop_card(dev);
 	rhca_cmd_cleanup(dev);
@@ -359,11 +413,12 @@ static int rhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	err = rhca_start(pci);
 	mutex_unlock(&pci->lock);
 	if (err)
-		goto disable;
+		goto eth;
 	pci_set_drvdata(pdev, pci);
 	return 0;
 
-disable:
+eth:
+	rhca_eth_destroy(pci);
 	rhca_disable(pci);
 free:
 	kfree(pci);
@@ -379,6 +434,7 @@ static void rhca_remove(struct pci_dev *pdev)
 	rhca_stop(pci);
 	mutex_unlock(&pci->lock);
 	cancel_work_sync(&pci->restart);
+	rhca_eth_destroy(pci);
 	/* Nothing of the card's may be left running, whatever failed above. */
 	rhca_reset(pci);
 	rhca_disable(pci);

@@ -10,12 +10,15 @@
 	(RDMA_HCA_ACCESS_REMOTE_WRITE | RDMA_HCA_ACCESS_REMOTE_READ |	\
 	 RDMA_HCA_ACCESS_REMOTE_ATOMIC)
 
+#define RHCA_QPN_GSI	1
+
 static u8 rhca_service(enum ib_qp_type type)
 {
 	switch (type) {
 	case IB_QPT_UC:
 		return RDMA_HCA_QP_ST_UC;
 	case IB_QPT_UD:
+	case IB_QPT_GSI:
 		return RDMA_HCA_QP_ST_UD;
 	default:
 		return RDMA_HCA_QP_ST_RC;
@@ -257,9 +260,18 @@ static int rhca_check_qp_init(struct rhca_dev *dev,
 
 	if (attr->create_flags || attr->srq || attr->xrcd || attr->rwq_ind_tbl)
 		return -EOPNOTSUPP;
-	if (attr->qp_type != IB_QPT_RC && attr->qp_type != IB_QPT_UC &&
-	    attr->qp_type != IB_QPT_UD)
+	switch (attr->qp_type) {
+	case IB_QPT_RC:
+	case IB_QPT_UC:
+	case IB_QPT_UD:
+		break;
+	case IB_QPT_GSI:
+		if (rhca_is_roce(dev))
+			break;
+		fallthrough;
+	default:
 		return -EOPNOTSUPP;
+	}
 	if (cap->max_send_wr > 1u << caps->log_max_wqes ||
 	    cap->max_recv_wr > 1u << caps->log_max_wqes ||
 	    cap->max_send_sge > caps->max_send_sge ||
@@ -267,6 +279,21 @@ static int rhca_check_qp_init(struct rhca_dev *dev,
 	    cap->max_inline_data > caps->max_inline)
 		return -EINVAL;
 	return 0;
+}
+
+/* QP 1 is the general services interface, if the kernel asks for it. */
+static int rhca_qpn_alloc(struct rhca_dev *dev, struct ib_qp *ibqp)
+{
+	if (ibqp->qp_type != IB_QPT_GSI)
+		return rhca_bitmap_alloc(&dev->qp_map, &ibqp->qp_num, NULL);
+	ibqp->qp_num = RHCA_QPN_GSI;
+	return xa_load(&dev->qps, RHCA_QPN_GSI) ? -EBUSY : 0;
+}
+
+static void rhca_qpn_free(struct rhca_dev *dev, struct ib_qp *ibqp)
+{
+	if (ibqp->qp_type != IB_QPT_GSI)
+		rhca_bitmap_free(&dev->qp_map, ibqp->qp_num, 1);
 }
 
 static int rhca_qp_respond(struct rhca_qp *qp, struct ib_udata *udata)
@@ -295,7 +322,7 @@ int rhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	qp->sig_type = attr->sq_sig_type;
 	qp->cap = attr->cap;
 
-	err = rhca_bitmap_alloc(&dev->qp_map, &ibqp->qp_num, NULL);
+	err = rhca_qpn_alloc(dev, ibqp);
 	if (err)
 		return err;
 	err = rhca_icm_get(dev, &dev->qpc_table, ibqp->qp_num, 1);
@@ -310,7 +337,7 @@ int rhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	err = rhca_qp_respond(qp, udata);
 	if (err)
 		goto queues;
-	err = xa_err(xa_store(&dev->qps, ibqp->qp_num, qp, GFP_KERNEL));
+	err = xa_insert(&dev->qps, ibqp->qp_num, qp, GFP_KERNEL);
 	if (err)
 		goto queues;
 	attr->cap = qp->cap;
@@ -319,7 +346,7 @@ int rhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 queues:
 	rhca_queues_destroy(dev, qp, ctx);
 number:
-	rhca_bitmap_free(&dev->qp_map, ibqp->qp_num, 1);
+	rhca_qpn_free(dev, ibqp);
 	return err;
 }
 
@@ -353,9 +380,10 @@ int rhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 			 err);
 	xa_erase(&dev->qps, ibqp->qp_num);
 	rhca_eq_synchronize(&dev->eq[0]);
+	rhca_flush_synchronize(dev);
 	rhca_qp_clean_cqs(qp);
 	rhca_queues_destroy(dev, qp, rhca_udata_ucontext(udata));
-	rhca_bitmap_free(&dev->qp_map, ibqp->qp_num, 1);
+	rhca_qpn_free(dev, ibqp);
 	return 0;
 }
 
@@ -377,14 +405,17 @@ static void rhca_put_fixed(struct rhca_qp *qp, struct rdma_hca_qpc *qpc)
 	qpc->rcv_wqe_base_l = cpu_to_be32(qp->rq.region.key);
 	qpc->rcv_wqe_len = cpu_to_be32(qp->rq.len);
 	rhca_put64(&qpc->rq_db_h, &qpc->rq_db_l, qp->rq_db.dma);
+	/* For any other QP the port is an attribute. */
+	if (ibqp->qp_type == IB_QPT_GSI)
+		rhca_put(&qpc->port_pkey, RDMA_HCA_QPC_PORT, RHCA_PORT);
 }
 
 static void rhca_put_mtu(struct rhca_dev *dev, struct rhca_qp *qp,
 			 const struct ib_qp_attr *attr,
 			 struct rdma_hca_qpc *qpc)
 {
-	bool ud = qp->ibqp.qp_type == IB_QPT_UD;
-	u8 mtu = ud ? READ_ONCE(dev->active_mtu) : attr->path_mtu;
+	bool ud = rhca_is_datagram(qp);
+	u8 mtu = ud ? rhca_active_mtu(dev) : attr->path_mtu;
 	/* A datagram is one packet. */
 	u8 log_msg = ud ? ilog2(ib_mtu_enum_to_int(mtu)) :
 			  dev->caps.log_max_msg;
@@ -406,8 +437,8 @@ static void rhca_put_grh(const struct ib_global_route *grh,
 	memcpy(qpc->rgid, grh->dgid.raw, sizeof(qpc->rgid));
 }
 
-static void rhca_put_av(struct rhca_dev *dev, const struct rdma_ah_attr *ah,
-			struct rdma_hca_qpc *qpc)
+static void rhca_put_lids(struct rhca_dev *dev, const struct rdma_ah_attr *ah,
+			  struct rdma_hca_qpc *qpc)
 {
 	u8 path_bits = rdma_ah_get_path_bits(ah);
 
@@ -415,6 +446,22 @@ static void rhca_put_av(struct rhca_dev *dev, const struct rdma_ah_attr *ah,
 	rhca_put(&qpc->dlid_slid, RDMA_HCA_QPC_SLID,
 		 READ_ONCE(dev->lid) | path_bits);
 	rhca_put(&qpc->rnr_retry_path, RDMA_HCA_QPC_MLPATH, path_bits);
+}
+
+/* The source is that of the GID table's entry. */
+static void rhca_put_dmac(const u8 *dmac, struct rdma_hca_qpc *qpc)
+{
+	rhca_put(&qpc->dlid_slid, RDMA_HCA_QPC_DLID, rhca_mac_low(dmac));
+	qpc->dmac_h = cpu_to_be32(rhca_mac_high(dmac));
+}
+
+static void rhca_put_av(struct rhca_dev *dev, const struct rdma_ah_attr *ah,
+			struct rdma_hca_qpc *qpc)
+{
+	if (ah->type == RDMA_AH_ATTR_TYPE_ROCE)
+		rhca_put_dmac(ah->roce.dmac, qpc);
+	else
+		rhca_put_lids(dev, ah, qpc);
 	rhca_put(&qpc->ackto_path, RDMA_HCA_QPC_STATIC_RATE,
 		 rdma_ah_get_static_rate(ah));
 	rhca_put(&qpc->sl_tclass_flowlabel, RDMA_HCA_QPC_SL,
@@ -477,7 +524,7 @@ static void rhca_put_qpc(struct rhca_dev *dev, struct rhca_qp *qp,
 			 enum ib_qp_state from, enum ib_qp_state to,
 			 struct rdma_hca_qpc *qpc)
 {
-	bool ud = qp->ibqp.qp_type == IB_QPT_UD;
+	bool ud = rhca_is_datagram(qp);
 
 	qpc->opt_param_mask = cpu_to_be32(mask);
 	rhca_put(&qpc->flags, RDMA_HCA_QPC_STATE, rhca_state_to_card(to));
@@ -536,6 +583,10 @@ static int rhca_check_modify(struct rhca_dev *dev,
 		return -EINVAL;
 	if ((mask & IB_QP_PATH_MTU) &&
 	    (attr->path_mtu < IB_MTU_256 || attr->path_mtu > caps->max_mtu))
+		return -EINVAL;
+	/* The card does not know what frames the interface may have. */
+	if ((mask & IB_QP_PATH_MTU) && rhca_is_roce(dev) &&
+	    attr->path_mtu > rhca_eth_mtu(dev))
 		return -EINVAL;
 	if (((mask & IB_QP_MAX_QP_RD_ATOMIC) &&
 	     attr->max_rd_atomic > caps->max_sra) ||
@@ -642,12 +693,24 @@ static void rhca_get_grh(const struct rdma_hca_qpc *qpc,
 				 RDMA_HCA_QPC_TCLASS));
 }
 
+static void rhca_get_dmac(const struct rdma_hca_qpc *qpc, u8 *dmac)
+{
+	__be16 low = cpu_to_be16(rhca_get(qpc->dlid_slid, RDMA_HCA_QPC_DLID));
+
+	memcpy(dmac, &qpc->dmac_h, sizeof(qpc->dmac_h));
+	memcpy(dmac + sizeof(qpc->dmac_h), &low, sizeof(low));
+}
+
 static void rhca_get_av(struct ib_device *ibdev, const struct rdma_hca_qpc *qpc,
 			struct rdma_ah_attr *ah)
 {
 	ah->type = rdma_ah_find_type(ibdev, RHCA_PORT);
 	rdma_ah_set_port_num(ah, RHCA_PORT);
-	rdma_ah_set_dlid(ah, rhca_get(qpc->dlid_slid, RDMA_HCA_QPC_DLID));
+	if (ah->type == RDMA_AH_ATTR_TYPE_ROCE)
+		rhca_get_dmac(qpc, ah->roce.dmac);
+	else
+		rdma_ah_set_dlid(ah,
+				 rhca_get(qpc->dlid_slid, RDMA_HCA_QPC_DLID));
 	rdma_ah_set_sl(ah, rhca_get(qpc->sl_tclass_flowlabel,
 				    RDMA_HCA_QPC_SL));
 	rdma_ah_set_path_bits(ah, rhca_get(qpc->rnr_retry_path,
@@ -694,7 +757,7 @@ static void rhca_get_qpc(struct rhca_qp *qp, const struct rdma_hca_qpc *qpc,
 {
 	rhca_get_path(qpc, attr);
 	rhca_get_transport(qpc, attr);
-	if (qp->ibqp.qp_type != IB_QPT_UD)
+	if (!rhca_is_datagram(qp))
 		rhca_get_av(qp->ibqp.device, qpc, &attr->ah_attr);
 }
 

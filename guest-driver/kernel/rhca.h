@@ -31,6 +31,8 @@
 
 #define RHCA_NAME	"rdma_hca"
 #define RHCA_PORT	1
+/* Interrupts of the Ethernet function: transmit and receive. */
+#define RHCA_ETH_VECTORS	2
 
 /* What the card has: QUERY_FW, QUERY_ADAPTER and QUERY_DEV_LIM decoded. */
 struct rhca_caps {
@@ -68,6 +70,7 @@ struct rhca_caps {
 	u8 max_rra;
 	u8 ack_delay;
 	u8 max_mtu;		/* IB MTU code */
+	u32 num_gids;
 	u64 max_icm;		/* bytes */
 };
 
@@ -169,6 +172,14 @@ struct rhca_pci {
 	struct work_struct restart;
 	bool removing;
 	struct rhca_dev *dev;	/* NULL: stopped */
+	struct rhca_eth *eth;	/* RoCE: since the first start */
+};
+
+/* A multicast group as the card has it; free: @count is 0. */
+struct rhca_mgm {
+	union ib_gid mgid;
+	u32 count;
+	u32 qpn[RDMA_HCA_MGM_MAX_QPS];
 };
 
 /* What the card counts; no counters: @num is 0. */
@@ -178,6 +189,8 @@ struct rhca_diag {
 	struct rdma_stat_desc *descs;	/* priv: the counter's number */
 	u32 num_port;			/* of them, those of the port */
 	struct rdma_stat_desc *port_descs;
+	u32 num_eth;			/* and of the Ethernet function */
+	struct rdma_stat_desc *eth_descs;
 };
 
 struct rhca_dev {
@@ -206,8 +219,19 @@ struct rhca_dev {
 	struct xarray qps;	/* by QPN */
 	struct xarray cqs;	/* by CQN */
 
+	spinlock_t flush_lock;	/* keeps QPs and CQs while the card fails */
+
 	struct rhca_eq *eq;	/* see eq.c for what each is for */
 	u32 num_eqs;
+
+	struct rhca_eth *eth;	/* RoCE: the interface */
+	struct mutex link_lock;	/* protects setting @eth, orders link changes */
+	u32 eth_vector;		/* transmit; receive has the next one */
+	u32 port_up;		/* RoCE: as users were last told */
+
+	struct mutex mgm_lock;	/* protects @mgm */
+	struct rhca_mgm *mgm;	/* RDMA_HCA_MGM_NUM */
+	atomic_t congestion;	/* events */
 
 	struct dma_pool *db_pool;
 	struct dentry *debugfs;
@@ -319,6 +343,28 @@ static inline struct rhca_cq *to_rhca_cq(struct ib_cq *ibcq)
 static inline struct rhca_qp *to_rhca_qp(struct ib_qp *ibqp)
 {
 	return container_of(ibqp, struct rhca_qp, ibqp);
+}
+
+/* A RoCE card has an Ethernet function, an InfiniBand card has none. */
+static inline bool rhca_is_roce(const struct rhca_dev *dev)
+{
+	return dev->caps.features & RDMA_HCA_FEATURE_ETH;
+}
+
+static inline bool rhca_is_datagram(const struct rhca_qp *qp)
+{
+	return qp->ibqp.qp_type == IB_QPT_UD || qp->ibqp.qp_type == IB_QPT_GSI;
+}
+
+/* A MAC as the words of the interface have it: bytes 0 to 3, and 4 and 5. */
+static inline u32 rhca_mac_high(const u8 *mac)
+{
+	return (u32)mac[0] << 24 | mac[1] << 16 | mac[2] << 8 | mac[3];
+}
+
+static inline u16 rhca_mac_low(const u8 *mac)
+{
+	return mac[4] << 8 | mac[5];
 }
 
 static inline struct rhca_ucontext *rhca_udata_ucontext(struct ib_udata *udata)
@@ -480,6 +526,13 @@ int rhca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc);
 int rhca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 /* Remove what a QP of the kernel has left in a CQ of the kernel. */
 void rhca_cq_clean(struct rhca_cq *cq, u32 qpn);
+/*
+ * The card has failed: have users in the kernel poll, whose requests all end
+ * with a flush. What is posted from now on is refused.
+ */
+void rhca_flush_kernel(struct rhca_dev *dev);
+/* Wait until that no longer uses a QP or CQ that it has found. */
+void rhca_flush_synchronize(struct rhca_dev *dev);
 void rhca_cq_completion(struct rhca_dev *dev, u32 cqn);
 void rhca_cq_error(struct rhca_dev *dev, u32 cqn, u32 syndrome);
 
@@ -511,6 +564,32 @@ int rhca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *attr,
 int rhca_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
 int rhca_destroy_ah(struct ib_ah *ibah, u32 flags);
 
+/* gid.c */
+int rhca_add_gid(const struct ib_gid_attr *attr, void **context);
+int rhca_del_gid(const struct ib_gid_attr *attr, void **context);
+
+/* mcast.c */
+int rhca_mcast_init(struct rhca_dev *dev);
+void rhca_mcast_cleanup(struct rhca_dev *dev);
+int rhca_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
+int rhca_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
+
+/* netdev.c: the interface of a RoCE card. */
+/* Offer it or, after a restart of the card, continue it. */
+int rhca_eth_start(struct rhca_dev *dev);
+/* Nothing of the card is used any more. */
+void rhca_eth_stop(struct rhca_dev *dev);
+/* The card has failed: nobody should wait for frames to go. */
+void rhca_eth_fail(struct rhca_dev *dev);
+/* Remove the interface, if there is one. */
+void rhca_eth_destroy(struct rhca_pci *pci);
+/* Ask the card about its link; tell users of the port what has changed. */
+void rhca_eth_update_link(struct rhca_dev *dev);
+void rhca_eth_tell_port(struct rhca_dev *dev);
+/* As the RDMA port has it: the link is there and the interface is up. */
+bool rhca_eth_is_up(const struct rhca_dev *dev);
+enum ib_mtu rhca_eth_mtu(const struct rhca_dev *dev);
+
 /* pd.c */
 int rhca_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 int rhca_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
@@ -539,9 +618,19 @@ void rhca_debugfs_remove(struct rhca_dev *dev);
 /* Find out what the card counts, before the device is registered. */
 void rhca_diag_init(struct rhca_dev *dev);
 void rhca_diag_cleanup(struct rhca_dev *dev);
+/* Those of the Ethernet function: name of the @i-th, and all values. */
+const char *rhca_diag_eth_name(const struct rhca_dev *dev, u32 i);
+int rhca_diag_read_eth(struct rhca_dev *dev, u64 *value);
 
 /* verbs.c */
 extern const struct ib_device_ops rhca_dev_ops;
+/* Of a RoCE card, and of one that knows multicast, besides. */
+extern const struct ib_device_ops rhca_roce_ops;
+extern const struct ib_device_ops rhca_mcast_ops;
+/* The card's answer to QUERY_PORT. */
+int rhca_read_port(struct rhca_dev *dev, struct rdma_hca_port *port);
+/* What the port's packets hold at most. */
+enum ib_mtu rhca_active_mtu(const struct rhca_dev *dev);
 /* QUERY_PORT, and what the driver keeps of it. */
 int rhca_query_port(struct ib_device *ibdev, u32 port,
 		    struct ib_port_attr *attr);

@@ -3,9 +3,11 @@
  * The verbs that ask about the device and its port, and the table of all
  * verbs that the driver has.
  */
+#include <rdma/ib_mad.h>
+
 #include "rhca.h"
 
-/* The port has one GID until management arrives. */
+/* An InfiniBand port has one GID until management arrives. */
 #define RHCA_NUM_GIDS	1
 
 /* The core is ready for events, and for users. */
@@ -58,6 +60,12 @@ static int rhca_query_device(struct ib_device *ibdev,
 	attr->max_ah = INT_MAX;
 	attr->max_pkeys = caps->num_pkeys;
 	attr->local_ca_ack_delay = caps->ack_delay;
+	if (caps->features & RDMA_HCA_FEATURE_MCAST) {
+		attr->max_mcast_grp = RDMA_HCA_MGM_NUM;
+		attr->max_mcast_qp_attach = RDMA_HCA_MGM_MAX_QPS;
+		attr->max_total_mcast_qp_attach = RDMA_HCA_MGM_NUM *
+						  RDMA_HCA_MGM_MAX_QPS;
+	}
 	return 0;
 }
 
@@ -89,8 +97,7 @@ static __be64 rhca_port_guid(const struct rdma_hca_port *port)
 	return cpu_to_be64(rhca_get64(port->guid_h, port->guid_l));
 }
 
-/* The card's answer to QUERY_PORT. */
-static int rhca_read_port(struct rhca_dev *dev, struct rdma_hca_port *port)
+int rhca_read_port(struct rhca_dev *dev, struct rdma_hca_port *port)
 {
 	struct rhca_mailbox box;
 	int err;
@@ -120,6 +127,32 @@ static void rhca_keep_port(struct rhca_dev *dev,
 		ib_dispatch_event(&event);
 }
 
+/* The RDMA port follows the interface: what it is, what it can carry. */
+static void rhca_put_roce_port(const struct rhca_dev *dev,
+			       struct ib_port_attr *attr)
+{
+	bool up = rhca_eth_is_up(dev);
+
+	attr->state = up ? IB_PORT_ACTIVE : IB_PORT_DOWN;
+	attr->phys_state = up ? IB_PORT_PHYS_STATE_LINK_UP :
+				IB_PORT_PHYS_STATE_DISABLED;
+	attr->max_mtu = dev->caps.max_mtu;
+	attr->active_mtu = rhca_eth_mtu(dev);
+	attr->port_cap_flags |= IB_PORT_CM_SUP;
+	attr->ip_gids = true;
+}
+
+enum ib_mtu rhca_active_mtu(const struct rhca_dev *dev)
+{
+	return rhca_is_roce(dev) ? rhca_eth_mtu(dev) :
+				   READ_ONCE(dev->active_mtu);
+}
+
+static u32 rhca_num_gids(const struct rhca_dev *dev)
+{
+	return rhca_is_roce(dev) ? dev->caps.num_gids : RHCA_NUM_GIDS;
+}
+
 int rhca_query_port(struct ib_device *ibdev, u32 port,
 		    struct ib_port_attr *attr)
 {
@@ -131,9 +164,11 @@ int rhca_query_port(struct ib_device *ibdev, u32 port,
 	if (err)
 		return err;
 	rhca_decode_port(&answer, attr);
+	if (rhca_is_roce(dev))
+		rhca_put_roce_port(dev, attr);
 	if (attr->active_mtu < IB_MTU_256 || attr->active_mtu > IB_MTU_4096)
 		return -EIO;
-	attr->gid_tbl_len = RHCA_NUM_GIDS;
+	attr->gid_tbl_len = rhca_num_gids(dev);
 	attr->pkey_tbl_len = dev->caps.num_pkeys;
 	attr->max_msg_sz = 1u << dev->caps.log_max_msg;
 	rhca_keep_port(dev, attr);
@@ -183,16 +218,23 @@ static int rhca_query_pkey(struct ib_device *ibdev, u32 port, u16 index,
 static int rhca_get_port_immutable(struct ib_device *ibdev, u32 port,
 				   struct ib_port_immutable *immutable)
 {
+	const struct rhca_dev *dev = to_rhca(ibdev);
+
 	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_IB;
-	immutable->gid_tbl_len = RHCA_NUM_GIDS;
-	immutable->pkey_tbl_len = to_rhca(ibdev)->caps.num_pkeys;
+	if (rhca_is_roce(dev)) {
+		immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+		immutable->max_mad_size = IB_MGMT_MAD_SIZE;
+	}
+	immutable->gid_tbl_len = rhca_num_gids(dev);
+	immutable->pkey_tbl_len = dev->caps.num_pkeys;
 	return 0;
 }
 
 static enum rdma_link_layer rhca_get_link_layer(struct ib_device *ibdev,
 						u32 port)
 {
-	return IB_LINK_LAYER_INFINIBAND;
+	return rhca_is_roce(to_rhca(ibdev)) ? IB_LINK_LAYER_ETHERNET :
+					      IB_LINK_LAYER_INFINIBAND;
 }
 
 static void rhca_get_fw_str(struct ib_device *ibdev, char *str)
@@ -213,6 +255,7 @@ const struct ib_device_ops rhca_dev_ops = {
 	.create_ah = rhca_create_ah,
 	.create_cq = rhca_create_cq,
 	.create_qp = rhca_create_qp,
+	.create_user_ah = rhca_create_ah,
 	.dealloc_pd = rhca_dealloc_pd,
 	.dealloc_ucontext = rhca_dealloc_ucontext,
 	.dereg_mr = rhca_dereg_mr,
@@ -247,4 +290,14 @@ const struct ib_device_ops rhca_dev_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_pd, rhca_pd, ibpd),
 	INIT_RDMA_OBJ_SIZE(ib_qp, rhca_qp, ibqp),
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, rhca_ucontext, ibctx),
+};
+
+const struct ib_device_ops rhca_roce_ops = {
+	.add_gid = rhca_add_gid,
+	.del_gid = rhca_del_gid,
+};
+
+const struct ib_device_ops rhca_mcast_ops = {
+	.attach_mcast = rhca_attach_mcast,
+	.detach_mcast = rhca_detach_mcast,
 };

@@ -49,7 +49,7 @@ int rhca_wqe_size_queues(struct rhca_dev *dev, struct rhca_qp *qp,
 			RDMA_HCA_WQE_UNIT);
 	u32 sges = cap->max_send_sge * sizeof(struct rdma_hca_data_unit);
 	u32 data = max(sges, cap->max_inline_data ? inl : 0);
-	u32 head = qp->ibqp.qp_type == IB_QPT_UD ?
+	u32 head = rhca_is_datagram(qp) ?
 			   sizeof(struct rdma_hca_ud_unit) :
 			   sizeof(struct rdma_hca_raddr_unit) +
 				   sizeof(struct rdma_hca_atomic_unit);
@@ -106,20 +106,32 @@ static void rhca_put_atomic(struct rhca_wqe *wqe, u64 swap_add, u64 compare)
 	wqe->end = unit + 1;
 }
 
+/* Where the LIDs are on InfiniBand, there is a part of the MAC on RoCE. */
+static u32 rhca_put_dest(struct rhca_dev *dev, const struct rdma_ah_attr *ah,
+			 struct rdma_hca_ud_unit *unit)
+{
+	const u8 *dmac = ah->roce.dmac;
+
+	if (ah->type != RDMA_AH_ATTR_TYPE_ROCE)
+		return RDMA_HCA_PREP(RDMA_HCA_UD_DLID, rdma_ah_get_dlid(ah)) |
+		       RDMA_HCA_PREP(RDMA_HCA_UD_SLID,
+				     READ_ONCE(dev->lid) |
+					     rdma_ah_get_path_bits(ah));
+	unit->dmac_h2 = cpu_to_le32(rhca_mac_high(dmac));
+	return RDMA_HCA_PREP(RDMA_HCA_UD_DLID, rhca_mac_low(dmac));
+}
+
 static void rhca_put_ud(struct rhca_dev *dev, struct rhca_wqe *wqe,
 			const struct ib_ud_wr *wr)
 {
 	const struct rdma_ah_attr *ah = &to_rhca_ah(wr->ah)->attr;
 	const struct ib_global_route *grh = rdma_ah_read_grh(ah);
-	u16 slid = READ_ONCE(dev->lid) | rdma_ah_get_path_bits(ah);
 	struct rdma_hca_ud_unit *unit = wqe->end;
-	u32 port, lids, flow = 0;
+	u32 port, flow = 0;
 
 	memset(unit, 0, sizeof(*unit));
 	port = RDMA_HCA_PREP(RDMA_HCA_UD_PORT, RHCA_PORT) |
 	       RDMA_HCA_PREP(RDMA_HCA_UD_SL, rdma_ah_get_sl(ah));
-	lids = RDMA_HCA_PREP(RDMA_HCA_UD_DLID, rdma_ah_get_dlid(ah)) |
-	       RDMA_HCA_PREP(RDMA_HCA_UD_SLID, slid);
 	if (rdma_ah_get_ah_flags(ah) & IB_AH_GRH) {
 		port |= RDMA_HCA_UD_GRH |
 			RDMA_HCA_PREP(RDMA_HCA_UD_HOP_LIMIT, grh->hop_limit) |
@@ -129,7 +141,7 @@ static void rhca_put_ud(struct rhca_dev *dev, struct rhca_wqe *wqe,
 		memcpy(unit->dgid, grh->dgid.raw, sizeof(unit->dgid));
 	}
 	unit->port = cpu_to_le32(port);
-	unit->dlid_slid = cpu_to_le32(lids);
+	unit->dlid_slid = cpu_to_le32(rhca_put_dest(dev, ah, unit));
 	unit->flow = cpu_to_le32(flow);
 	unit->dqpn = cpu_to_le32(wr->remote_qpn & RDMA_HCA_QPN_MASK);
 	unit->qkey = cpu_to_le32(wr->remote_qkey);
@@ -228,7 +240,7 @@ static int rhca_put_head(struct rhca_dev *dev, struct rhca_qp *qp,
 	const struct ib_atomic_wr *atomic;
 	const struct ib_rdma_wr *rdma;
 
-	if (qp->ibqp.qp_type == IB_QPT_UD) {
+	if (rhca_is_datagram(qp)) {
 		if (!rhca_is_send(wr->opcode))
 			return -EINVAL;
 		rhca_put_ud(dev, wqe, ud_wr(wr));
@@ -380,7 +392,8 @@ int rhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 
 	spin_lock_irqsave(&qp->sq.lock, flags);
 	for (; wr; wr = wr->next) {
-		err = rhca_post_one(dev, qp, wr, first, &db);
+		err = rhca_failed(dev) ? -EIO :
+					 rhca_post_one(dev, qp, wr, first, &db);
 		if (err) {
 			*bad_wr = wr;
 			break;
@@ -425,13 +438,14 @@ static int rhca_build_recv(struct rhca_qp *qp, const struct ib_recv_wr *wr)
 int rhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		   const struct ib_recv_wr **bad_wr)
 {
+	struct rhca_dev *dev = to_rhca(ibqp->device);
 	struct rhca_qp *qp = to_rhca_qp(ibqp);
 	unsigned long flags;
 	int err = 0;
 
 	spin_lock_irqsave(&qp->rq.lock, flags);
 	for (; wr; wr = wr->next) {
-		err = rhca_build_recv(qp, wr);
+		err = rhca_failed(dev) ? -EIO : rhca_build_recv(qp, wr);
 		if (err) {
 			*bad_wr = wr;
 			break;

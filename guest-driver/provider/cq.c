@@ -254,10 +254,19 @@ static unsigned int rhca_read_wc_flags(struct ibv_cq_ex *ibcq)
 	return flags;
 }
 
+static bool rhca_cq_is_roce(const struct rhca_cq *cq)
+{
+	return to_rctx(cq->vcq.cq.context)->is_roce;
+}
+
+/* RoCE has no LIDs: other things are in their places. */
 static uint32_t rhca_read_slid(struct ibv_cq_ex *ibcq)
 {
-	return RDMA_HCA_GET(RDMA_HCA_CQE_RLID,
-			    le32toh(to_rcq_ex(ibcq)->cur->rlid_path));
+	struct rhca_cq *cq = to_rcq_ex(ibcq);
+
+	return rhca_cq_is_roce(cq) ? 0 :
+				     RDMA_HCA_GET(RDMA_HCA_CQE_RLID,
+						  le32toh(cq->cur->rlid_path));
 }
 
 static uint8_t rhca_read_sl(struct ibv_cq_ex *ibcq)
@@ -268,8 +277,11 @@ static uint8_t rhca_read_sl(struct ibv_cq_ex *ibcq)
 
 static uint8_t rhca_read_dlid_path_bits(struct ibv_cq_ex *ibcq)
 {
-	return RDMA_HCA_GET(RDMA_HCA_CQE_MLPATH,
-			    le32toh(to_rcq_ex(ibcq)->cur->rlid_path));
+	struct rhca_cq *cq = to_rcq_ex(ibcq);
+
+	return rhca_cq_is_roce(cq) ? 0 :
+				     RDMA_HCA_GET(RDMA_HCA_CQE_MLPATH,
+						  le32toh(cq->cur->rlid_path));
 }
 
 /* --- poll --------------------------------------------------------------- */

@@ -26,6 +26,7 @@ static void rhca_free_context(struct ibv_context *context)
 
 static const struct verbs_context_ops rhca_context_ops = {
 	.alloc_pd = rhca_alloc_pd,
+	.attach_mcast = ibv_cmd_attach_mcast,
 	.create_ah = rhca_create_ah,
 	.create_cq = rhca_create_cq,
 	.create_cq_ex = rhca_create_cq_ex,
@@ -36,6 +37,7 @@ static const struct verbs_context_ops rhca_context_ops = {
 	.destroy_ah = rhca_destroy_ah,
 	.destroy_cq = rhca_destroy_cq,
 	.destroy_qp = rhca_destroy_qp,
+	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = rhca_free_context,
 	.modify_qp = rhca_modify_qp,
 	.poll_cq = rhca_poll_cq,
@@ -49,6 +51,16 @@ static const struct verbs_context_ops rhca_context_ops = {
 	.rereg_mr = rhca_rereg_mr,
 	.resize_cq = rhca_resize_cq,
 };
+
+static int rhca_query_link_layer(struct rhca_context *ctx)
+{
+	struct ibv_port_attr port = {};
+	int err;
+
+	err = rhca_query_port(&ctx->vctx.context, 1, &port);
+	ctx->is_roce = port.link_layer == IBV_LINK_LAYER_ETHERNET;
+	return err;
+}
 
 static int rhca_query_limits(struct rhca_context *ctx,
 			     const struct rdma_hca_alloc_ucontext_resp *resp)
@@ -78,7 +90,9 @@ static int rhca_init_context(struct rhca_context *ctx, int cmd_fd,
 
 	if (!resp->num_qps || resp->num_qps & (resp->num_qps - 1))
 		return EPROTO;
-	err = rhca_query_limits(ctx, resp);
+	err = rhca_query_link_layer(ctx);
+	if (!err)
+		err = rhca_query_limits(ctx, resp);
 	if (err)
 		return err;
 	ctx->qp_mask = resp->num_qps - 1;

@@ -34,6 +34,7 @@ struct rhca_qp;
 struct rhca_context {
 	struct verbs_context vctx;
 	void *uar;			/* this process's doorbell page */
+	bool is_roce;
 	/* limits */
 	uint32_t max_cqe;
 	uint32_t max_wr;
@@ -57,6 +58,7 @@ struct rhca_context {
 struct rhca_ah {
 	struct ibv_ah ibv_ah;
 	struct rdma_hca_ud_unit unit;	/* all but dqpn and qkey */
+	bool in_kernel;			/* the kernel has it, too */
 };
 
 /* Page-aligned memory that the card reads or writes. */

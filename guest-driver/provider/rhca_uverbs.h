@@ -33,6 +33,8 @@ RHCA_DECLARE(rhca_create_cq_resp, struct ib_uverbs_ex_create_cq_resp,
 	     struct rdma_hca_create_cq_resp);
 RHCA_DECLARE(rhca_resize_cq_cmd, struct ibv_resize_cq,
 	     struct rdma_hca_resize_cq_req);
+RHCA_DECLARE(rhca_create_ah_resp, struct ib_uverbs_create_ah_resp,
+	     struct rdma_hca_create_ah_resp);
 RHCA_DECLARE(rhca_create_qp_cmd, struct ibv_create_qp,
 	     struct rdma_hca_create_qp_req);
 RHCA_DECLARE(rhca_create_qp_resp, struct ib_uverbs_create_qp_resp,

@@ -118,11 +118,11 @@ int rhca_dereg_mr(struct verbs_mr *vmr)
 	return 0;
 }
 
+/* --- address handles ---------------------------------------------------- */
+
 static int rhca_check_ah(const struct ibv_ah_attr *attr,
 			 const struct ibv_port_attr *port)
 {
-	if (port->link_layer == IBV_LINK_LAYER_ETHERNET)
-		return EOPNOTSUPP;
 	if (attr->sl > 15 || attr->src_path_bits >> port->lmc)
 		return EINVAL;
 	if (attr->is_global && (attr->grh.sgid_index >= port->gid_tbl_len ||
@@ -131,53 +131,98 @@ static int rhca_check_ah(const struct ibv_ah_attr *attr,
 	return 0;
 }
 
-/* The address vector of InfiniBand (interface document 3.4.4). */
-static void rhca_fill_av(const struct ibv_ah_attr *attr, uint32_t lid,
-			 struct rdma_hca_ud_unit *unit)
+static uint32_t rhca_av_port(const struct ibv_ah_attr *attr)
 {
-	const struct ibv_global_route *grh = &attr->grh;
-	uint32_t port = RDMA_HCA_PREP(RDMA_HCA_UD_PORT, attr->port_num) |
-			RDMA_HCA_PREP(RDMA_HCA_UD_SL, attr->sl);
-
-	unit->dlid_slid = htole32(
-		RDMA_HCA_PREP(RDMA_HCA_UD_DLID, attr->dlid) |
-		RDMA_HCA_PREP(RDMA_HCA_UD_SLID, lid | attr->src_path_bits));
-	if (attr->is_global) {
-		port |= RDMA_HCA_UD_GRH |
-			RDMA_HCA_PREP(RDMA_HCA_UD_HOP_LIMIT, grh->hop_limit) |
-			RDMA_HCA_PREP(RDMA_HCA_UD_SGID_INDEX, grh->sgid_index);
-		unit->flow = htole32(
-			RDMA_HCA_PREP(RDMA_HCA_QPC_TCLASS, grh->traffic_class) |
-			RDMA_HCA_PREP(RDMA_HCA_QPC_FLOW_LABEL,
-				      grh->flow_label));
-		memcpy(unit->dgid, grh->dgid.raw, sizeof(unit->dgid));
-	}
-	unit->port = htole32(port);
+	return RDMA_HCA_PREP(RDMA_HCA_UD_PORT, attr->port_num) |
+	       RDMA_HCA_PREP(RDMA_HCA_UD_SL, attr->sl);
 }
 
-/* The card has no object for it: it goes into each WQE. */
-struct ibv_ah *rhca_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+static void rhca_fill_grh(const struct ibv_global_route *grh, uint8_t hop_limit,
+			  struct rdma_hca_ud_unit *unit)
 {
+	unit->port |= htole32(
+		RDMA_HCA_UD_GRH |
+		RDMA_HCA_PREP(RDMA_HCA_UD_HOP_LIMIT, hop_limit) |
+		RDMA_HCA_PREP(RDMA_HCA_UD_SGID_INDEX, grh->sgid_index));
+	unit->flow = htole32(
+		RDMA_HCA_PREP(RDMA_HCA_QPC_TCLASS, grh->traffic_class) |
+		RDMA_HCA_PREP(RDMA_HCA_QPC_FLOW_LABEL, grh->flow_label));
+	memcpy(unit->dgid, grh->dgid.raw, sizeof(unit->dgid));
+}
+
+/* The address vector (interface document 3.4.4) is all that there is. */
+static int rhca_init_ib_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr,
+			   struct rhca_ah *ah)
+{
+	struct rdma_hca_ud_unit *unit = &ah->unit;
 	struct ibv_port_attr port = {};
-	struct rhca_ah *ah;
 	int err;
 
 	err = rhca_query_port(pd->context, attr->port_num, &port);
 	if (!err)
 		err = rhca_check_ah(attr, &port);
-	if (err) {
-		errno = err;
-		return NULL;
-	}
+	if (err)
+		return err;
+	unit->port = htole32(rhca_av_port(attr));
+	unit->dlid_slid = htole32(
+		RDMA_HCA_PREP(RDMA_HCA_UD_DLID, attr->dlid) |
+		RDMA_HCA_PREP(RDMA_HCA_UD_SLID,
+			      port.lid | attr->src_path_bits));
+	if (attr->is_global)
+		rhca_fill_grh(&attr->grh, attr->grh.hop_limit, unit);
+	return 0;
+}
+
+/* The kernel asks the network for the MAC, and the routes for the hop limit. */
+static int rhca_init_roce_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr,
+			     struct rhca_ah *ah)
+{
+	struct rdma_hca_ud_unit *unit = &ah->unit;
+	struct rhca_create_ah_resp resp = {};
+	const uint8_t *mac = resp.drv.dmac;
+	int err;
+
+	if (!attr->is_global || attr->sl > 15 || attr->grh.flow_label > 0xfffff)
+		return EINVAL;
+	err = ibv_cmd_create_ah(pd, &ah->ibv_ah, attr, &resp.core,
+				sizeof(resp));
+	if (err)
+		return err;
+	ah->in_kernel = true;
+	unit->port = htole32(rhca_av_port(attr));
+	unit->dlid_slid = htole32(
+		RDMA_HCA_PREP(RDMA_HCA_UD_DLID, mac[4] << 8 | mac[5]));
+	unit->dmac_h2 = htole32((uint32_t)mac[0] << 24 | mac[1] << 16 |
+				mac[2] << 8 | mac[3]);
+	rhca_fill_grh(&attr->grh, resp.drv.hop_limit, unit);
+	return 0;
+}
+
+/* The card has no object for it: it goes into each WQE. */
+struct ibv_ah *rhca_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	struct rhca_ah *ah;
+	int err;
+
 	ah = calloc(1, sizeof(*ah));
 	if (!ah)
 		return NULL;
-	rhca_fill_av(attr, port.lid, &ah->unit);
+	err = to_rctx(pd->context)->is_roce ? rhca_init_roce_ah(pd, attr, ah) :
+					      rhca_init_ib_ah(pd, attr, ah);
+	if (err) {
+		free(ah);
+		errno = err;
+		return NULL;
+	}
 	return &ah->ibv_ah;
 }
 
-int rhca_destroy_ah(struct ibv_ah *ah)
+int rhca_destroy_ah(struct ibv_ah *ibah)
 {
-	free(to_rah(ah));
-	return 0;
+	struct rhca_ah *ah = to_rah(ibah);
+	int err = ah->in_kernel ? ibv_cmd_destroy_ah(ibah) : 0;
+
+	if (!err)
+		free(ah);
+	return err;
 }

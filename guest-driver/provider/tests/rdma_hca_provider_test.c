@@ -49,6 +49,8 @@ static struct {
 	struct rdma_hca_create_qp_req qp_req;
 	struct rdma_hca_create_cq_req cq_req;
 	uint64_t resize_addr;
+	int create_ah_err;
+	int ahs;
 	/* called in the middle of RESIZE_CQ, as the card works on */
 	void (*on_resize)(void);
 } kernel = { .next_qpn = 0x40, .next_cqn = 7 };
@@ -134,6 +136,30 @@ int ibv_cmd_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 
 int ibv_cmd_destroy_qp(struct ibv_qp *qp)
 {
+	return 0;
+}
+
+/* The address is resolved as that of a gateway would be. */
+int ibv_cmd_create_ah(struct ibv_pd *ibpd, struct ibv_ah *ah,
+		      struct ibv_ah_attr *attr,
+		      struct ib_uverbs_create_ah_resp *resp, size_t resp_size)
+{
+	static const uint8_t mac[] = { 0x52, 0x54, 0x00, 0xaa, 0xbb, 0xcc };
+	struct rhca_create_ah_resp *answer =
+		container_of(resp, struct rhca_create_ah_resp, core);
+
+	if (kernel.create_ah_err)
+		return kernel.create_ah_err;
+	CHECK_EQ(resp_size, sizeof(*answer));
+	memcpy(answer->drv.dmac, mac, sizeof(mac));
+	answer->drv.hop_limit = 64;
+	kernel.ahs++;
+	return 0;
+}
+
+int ibv_cmd_destroy_ah(struct ibv_ah *ah)
+{
+	kernel.ahs--;
 	return 0;
 }
 
@@ -613,6 +639,8 @@ static void test_ud(void)
 	wr.wr.ud.ah = NULL;
 	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad), EINVAL);
 	rhca_destroy_ah(ah);
+	/* InfiniBand needs no kernel for it. */
+	CHECK_EQ(kernel.ahs, 0);
 
 	attr.port_num = 2;
 	CHECK(!rhca_create_ah(pd, &attr));
@@ -622,6 +650,77 @@ static void test_ud(void)
 	attr.src_path_bits = 0;
 	attr.grh.sgid_index = 1;
 	CHECK(!rhca_create_ah(pd, &attr));
+
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+static void check_roce_unit(const struct seen *wqe, const uint8_t *dgid)
+{
+	const struct rdma_hca_ud_unit *unit = (void *)(wqe->next + 1);
+
+	CHECK_EQ(le32toh(unit->port), 0x80054021);
+	CHECK_EQ(le32toh(unit->dlid_slid), 0xbbcc0000);
+	CHECK_EQ(le32toh(unit->dmac_h2), 0x525400aa);
+	CHECK_EQ(le32toh(unit->flow), 0x06812345);
+	CHECK(!memcmp(unit->dgid, dgid, 16));
+	CHECK_EQ(le32toh(unit->dqpn), 0x77);
+	CHECK_EQ(le32toh(unit->qkey), 0x11111111);
+}
+
+/* The MAC and the hop limit come from the kernel, the rest from the user. */
+static void test_roce_ud(void)
+{
+	struct ibv_ah_attr attr = {
+		.is_global = 1,
+		.dlid = 0x1234,
+		.sl = 2,
+		.port_num = 1,
+		.grh = { .flow_label = 0x12345,
+			 .hop_limit = 1,
+			 .sgid_index = 5,
+			 .traffic_class = 0x68 },
+	};
+	struct rhca_cq *cq = new_cq(8);
+	struct rhca_qp *qp = new_qp(cq, IBV_QPT_UD, &small_cap);
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND };
+	struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
+	struct ibv_send_wr *bad;
+	struct ibv_ah *ah;
+	struct seen wqe;
+
+	ctx.is_roce = true;
+	memset(attr.grh.dgid.raw, 0x3c, 16);
+	ah = rhca_create_ah(pd, &attr);
+	CHECK_EQ(kernel.ahs, 1);
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = 0x77;
+	wr.wr.ud.remote_qkey = 0x11111111;
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad), 0);
+	wqe = first_wqe(qp);
+	check_roce_unit(&wqe, attr.grh.dgid.raw);
+	ibv_wr_start(ex);
+	ibv_wr_send(ex);
+	ibv_wr_set_ud_addr(ex, ah, 0x77, 0x11111111);
+	CHECK_EQ(ibv_wr_complete(ex), 0);
+	wqe = first_wqe(qp);
+	check_roce_unit(&wqe, attr.grh.dgid.raw);
+	CHECK_EQ(rhca_destroy_ah(ah), 0);
+	CHECK_EQ(kernel.ahs, 0);
+
+	attr.grh.flow_label = 0x100000;
+	CHECK(!rhca_create_ah(pd, &attr));
+	CHECK_EQ(errno, EINVAL);
+	attr.grh.flow_label = 0;
+	attr.is_global = 0;
+	CHECK(!rhca_create_ah(pd, &attr));
+	CHECK_EQ(errno, EINVAL);
+	attr.is_global = 1;
+	kernel.create_ah_err = EHOSTUNREACH;
+	CHECK(!rhca_create_ah(pd, &attr));
+	CHECK_EQ(errno, EHOSTUNREACH);
+	kernel.create_ah_err = 0;
+	CHECK_EQ(kernel.ahs, 0);
 
 	rhca_destroy_qp(&qp->vqp.qp);
 	rhca_destroy_cq(&cq->vcq.cq);
@@ -826,6 +925,32 @@ static void test_recv_completions(void)
 		if (rows[i].flags)
 			CHECK_EQ(wc.imm_data, htobe32(0xdeadbeef));
 	}
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+/* With a VLAN and an IPv4 header, which are where InfiniBand has LIDs. */
+static void test_roce_completions(void)
+{
+	struct rhca_cq *cq = new_cq(4);
+	struct rhca_qp *qp = new_qp(cq, IBV_QPT_UD, &small_cap);
+	struct rdma_hca_cqe cqe = make_cqe(qp, false, 0, 0x64);
+	struct ibv_wc wc;
+
+	ctx.is_roce = true;
+	cqe.rqpn = htole32(0x42);
+	cqe.rlid_path = htole32(RDMA_HCA_CQE_HAS_VLAN | RDMA_HCA_CQE_GRH |
+				RDMA_HCA_CQE_IPV4 |
+				RDMA_HCA_PREP(RDMA_HCA_CQE_VLAN, 0x123) |
+				RDMA_HCA_PREP(RDMA_HCA_CQE_SL, 5));
+	produce(cq, 0, cqe);
+	memset(&wc, 0xff, sizeof(wc));
+	CHECK_EQ(rhca_poll_cq(&cq->vcq.cq, 1, &wc), 1);
+	CHECK_EQ(wc.wc_flags, IBV_WC_GRH);
+	CHECK_EQ(wc.src_qp, 0x42);
+	CHECK_EQ(wc.slid, 0);
+	CHECK_EQ(wc.dlid_path_bits, 0);
+	CHECK_EQ(wc.sl, 5);
 	rhca_destroy_qp(&qp->vqp.qp);
 	rhca_destroy_cq(&cq->vcq.cq);
 }
@@ -1172,11 +1297,13 @@ static const struct {
 	{ "chain", test_chain },
 	{ "atomics", test_atomics },
 	{ "ud", test_ud },
+	{ "roce-ud", test_roce_ud },
 	{ "bad-sends", test_bad_sends },
 	{ "bad-wr", test_bad_wr },
 	{ "full", test_full },
 	{ "recv", test_recv },
 	{ "recv-completions", test_recv_completions },
+	{ "roce-completions", test_roce_completions },
 	{ "send-completions", test_send_completions },
 	{ "errors", test_errors },
 	{ "clean", test_clean },

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The GID table of a RoCE card (SET_GID): the core fills it with the addresses
+ * of the interface and of those on it (VLANs).
+ */
+#include <linux/if_vlan.h>
+#include <rdma/ib_cache.h>
+
+#include "rhca.h"
+
+static int rhca_set_gid(struct rhca_dev *dev, u32 index,
+			const struct rdma_hca_gid_entry *entry)
+{
+	struct rhca_mailbox box;
+	int err;
+
+	err = rhca_mailbox_alloc(dev, &box);
+	if (err)
+		return err;
+	if (entry)
+		*(struct rdma_hca_gid_entry *)box.buf = *entry;
+	err = rhca_cmd_in(dev, RDMA_HCA_CMD_SET_GID, index, &box);
+	rhca_mailbox_free(dev, &box);
+	return err;
+}
+
+int rhca_add_gid(const struct ib_gid_attr *attr, void **context)
+{
+	struct rdma_hca_gid_entry entry = {};
+	u8 mac[ETH_ALEN];
+	u16 vlan;
+	int err;
+
+	/* The port has announced no other type. */
+	if (attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
+		return -EOPNOTSUPP;
+	err = rdma_read_gid_l2_fields(attr, &vlan, mac);
+	if (err)
+		return err;
+	memcpy(entry.gid, attr->gid.raw, sizeof(entry.gid));
+	rhca_put(&entry.type_vlan, RDMA_HCA_GID_TYPE,
+		 RDMA_HCA_GID_TYPE_ROCE_V2);
+	if (vlan < VLAN_N_VID) {
+		rhca_put(&entry.type_vlan, RDMA_HCA_GID_HAS_VLAN, 1);
+		rhca_put(&entry.type_vlan, RDMA_HCA_GID_VLAN, vlan);
+	}
+	entry.mac_h = cpu_to_be32(rhca_mac_high(mac));
+	entry.mac_l = cpu_to_be32((u32)rhca_mac_low(mac) << 16);
+	return rhca_set_gid(to_rhca(attr->device), attr->index, &entry);
+}
+
+int rhca_del_gid(const struct ib_gid_attr *attr, void **context)
+{
+	return rhca_set_gid(to_rhca(attr->device), attr->index, NULL);
+}

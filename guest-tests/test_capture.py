@@ -8,12 +8,12 @@ from harness import paths, tap
 from harness.guest import GuestError
 
 
-def run_and_check(name, suffix):
-    """Run the unit test that leaves a capture, then check what it left."""
-    capture = os.path.join(paths.RUN, f'{name}-{os.getpid()}.{suffix}')
+def capture_and_check(program, suffix, *arguments):
+    """Have a unit test write its capture, and check that."""
+    capture = os.path.join(paths.RUN, f'{program}-{os.getpid()}.{suffix}')
     os.makedirs(paths.RUN, exist_ok=True)
-    program = os.path.join(paths.BUILD, 'unit', name)
-    for command in ([program], [os.path.join(paths.TOP, 'scripts', 'check-capture'), capture]):
+    program = os.path.join(paths.BUILD, 'unit', program)
+    for command in ([program, *arguments], [os.path.join(paths.TOP, 'scripts', 'check-capture'), capture]):
         result = subprocess.run(command, env=dict(os.environ, HCA_CAPTURE=capture), stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, text=True, check=False)
         if result.returncode != 0:
@@ -23,11 +23,21 @@ def run_and_check(name, suffix):
 
 
 def test_exchange_of_every_operation():
-    run_and_check('test-capture', 'pcap')
+    capture_and_check('test-capture', 'pcap')
+
+
+def test_roce_frames_of_every_kind():
+    """RoCEv2 over IPv4 and IPv6, with and without VLAN: also what scapy makes of the same headers, byte for byte."""
+    capture_and_check('test-roce-wire', 'pcap', '-p', '/roce-wire/capture')
 
 
 def test_file_of_a_card_with_faults():
-    run_and_check('test-capture-file', 'pcapng')
+    capture_and_check('test-capture-file', 'pcapng', '-p', '/capture-file/cards/faults')
+
+
+def test_file_of_a_roce_card_with_faults():
+    """Marks of congestion, too."""
+    capture_and_check('test-capture-file', 'pcapng', '-p', '/roce/capture-file/cards/faults')
 
 
 if __name__ == '__main__':

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """rdma-core's own tests (pyverbs) on the card, in one guest of a pair: both ends of their traffic are queue pairs of its card.
+Those of the connection manager find a card by its IP address, and so they have a RoCE card.
 
 How each test goes is written in pyverbs/ledger: passed, or skipped and why. Anything else than what is written there
 fails, for the better too, so that the ledger is always true. `make ledger` (this program with --ledger) writes it
@@ -13,12 +14,13 @@ import os
 import random
 import sys
 
-from harness import pair, paths, tap
+from harness import lan, pair, paths, tap
 from harness.guest import GuestError
 
 # The modules of rdma-core's tests that the card is to pass, and the seconds that one may take.
 MODULES = ['test_device', 'test_pd', 'test_mr', 'test_cq', 'test_cq_events', 'test_addr',
-           'test_qp', 'test_qpex', 'test_cqex', 'test_atomic', 'test_relaxed_ordering']
+           'test_qp', 'test_qpex', 'test_cqex', 'test_atomic', 'test_relaxed_ordering', 'test_rdmacm']
+ROCE = ['test_rdmacm']
 LIMIT = 240
 
 FOLDER = os.path.join(paths.TOP, 'guest-tests', 'pyverbs')
@@ -62,10 +64,19 @@ def write_ledger(outcomes):
     os.replace(LEDGER + '.new', LEDGER)
 
 
+def guest_for(module):
+    disks = (paths.PYTHON_DISK,)
+    if module not in ROCE:
+        lan.stop_kept()
+        return pair.kept(disks=disks).a
+    pair.stop_kept()
+    return lan.kept(disks=disks).a
+
+
 @functools.lru_cache(maxsize=None)
 def run(module):
     """Run a module of tests; give the outcomes by name."""
-    guest = pair.kept(disks=(paths.PYTHON_DISK,)).a
+    guest = guest_for(module)
     with open(os.path.join(FOLDER, 'runner.py')) as file:
         runner = file.read()
     guest.run(MOUNT)

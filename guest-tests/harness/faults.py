@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Faults on the cable of a pair, and what the cards have counted of them."""
-from . import resources
+from . import pair, resources
 
 CARD = '/machine/peripheral/hca0'
+
+
+def cards(both):
+    """The guests that have our card."""
+    return [guest for guest in both.guests if guest.device == pair.DEVICE]
 
 
 def loss(probability):
@@ -18,14 +23,14 @@ def ending(plan, count):
 
 def set_faults(both, faults):
     """From now on, while the machines run."""
-    for guest in both.guests:
+    for guest in cards(both):
         guest.qmp('qom-set', path=CARD, property='faults', value=faults)
 
 
 def counted(both):
     """The counters of events of both cards, added up, by "unit name"."""
     total = {}
-    for guest in both.guests:
+    for guest in cards(both):
         for name, value in resources.counters(guest, 'cumulative').items():
             total[name] = total.get(name, 0) + value
     return total

@@ -49,6 +49,7 @@ class Pair:
             self.guests.append(Guest(f'guest{number}', self.folder, number=number, cpus=cpus, arguments=arguments,
                                      accelerator=accelerator.choose(), disks=disks,
                                      append=append if driver else f'{append} guest.driver=0'))
+            self.guests[-1].device = DEVICE
         self.a, self.b = self.guests
         _pairs.append(self)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The verbs programs that tests run: a server in one guest, its client in the other."""
+import math
 import re
 import time
 
@@ -43,7 +44,12 @@ def start(server, client, program, port=None, server_only='', client_only=''):
 
 def finish(commands, timeout=90):
     """Wait for the end of commands; give their outputs."""
-    return [command.wait(timeout).output for command in commands]
+    try:
+        return [command.wait(timeout).output for command in commands]
+    except GuestError as error:
+        # It may be the other side that says why.
+        others = '\n'.join(f'{each.guest.name}$ {each.script}\n{each.output}' for each in commands)
+        raise GuestError(f'{error}\nof\n{others}') from error
 
 
 def pingpong(server, client, options='', timeout=90, service='rc'):
@@ -60,22 +66,28 @@ def pingpong(server, client, options='', timeout=90, service='rc'):
 
 
 def perftest_rows(output):
-    """The rows of numbers of a perftest program's table. Where times differ much, its standard deviation is "-nan"."""
+    """The rows of numbers of a perftest program's table. Where its calibration of the cycle counter failed, rates are 0 and
+    times "inf"; where times differ much, their standard deviation is "-nan"."""
     return [[float(word) for word in line.split()] for line in output.splitlines()
-            if re.fullmatch(r'\s*\d+\s+\d+(\s+([0-9.]+|-nan))+\s*', line)]
+            if re.fullmatch(r'\s*\d+\s+\d+(\s+([0-9.]+|inf|-nan))+\s*', line)]
+
+
+def calibrated(run):
+    """Run a perftest program until it knows its clock; give the rows of its table."""
+    for _ in range(10):
+        output = run()
+        rows = perftest_rows(output)
+        if not rows:
+            raise GuestError(f'nothing was reported:\n{output}')
+        # 0.00 and inf say that perftest's calibration of the cycle counter failed, not that nothing was moved.
+        if all(0 < value < math.inf for value in rows[0][2:4]):
+            return rows
+    raise GuestError(f'the clock was not calibrated ten times in a row:\n{output}')
 
 
 def perftest(server, client, program, options='', timeout=90):
     """Run a perftest program; give the first row of the client's table."""
-    for _ in range(10):
-        output = finish(start(server, client, f'{program} -d {DEVICE} -F {options}'), timeout)[0]
-        rows = perftest_rows(output)
-        if not rows:
-            raise GuestError(f'{program} reported nothing:\n{output}')
-        # 0.00 says that perftest's calibration of the cycle counter failed, not that nothing was moved.
-        if all(value > 0 for value in rows[0][2:4]):
-            return rows[0]
-    raise GuestError(f'{program} could not calibrate its clock ten times in a row:\n{output}')
+    return calibrated(lambda: finish(start(server, client, f'{program} -d {DEVICE} -F {options}'), timeout)[0])[0]
 
 
 def bandwidth(server, client, program, size, iterations, options=''):

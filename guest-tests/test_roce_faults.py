@@ -1,0 +1,133 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Two RoCE cards whose segment loses and spoils packets, or marks them as having met congestion."""
+import time
+
+from harness import captures, faults, lan, resources, tap
+from harness.guest import GuestError
+
+LOSS = faults.loss(0.01)
+# Of the card that receives; the other one's capture has all packets whole.
+FAULTS = [{'action': action, 'probability': 0.01, **more} for action, more in (
+    ('drop', {}), ('duplicate', {}), ('reorder', {'distance': 2}), ('delay', {'delay-ns': 3000000}), ('mark', {}),
+    ('corrupt', {'direction': 'rx'}))]
+
+
+def test_loss():
+    """A packet in a hundred each way, for the services that repeat it."""
+    both = lan.kept()
+    before = faults.counted(both)
+    try:
+        for server, client, version in (both.a, both.b, 4), (both.b, both.a, 6):
+            faults.set_faults(both, faults.ending(LOSS, 16))
+            lan.pingpong(server, client, 'rc', version, '-s 16384 -n 150 -m 1024')
+            faults.set_faults(both, LOSS)
+            for program in ('ib_send_bw', 'ib_write_bw', 'ib_read_bw'):
+                lan.perftest(server, client, program, version, '-s 65536 -n 50')
+            lan.perftest(server, client, 'ib_write_lat', version, '-s 20000 -n 100')
+            lan.perftest(server, client, 'ib_atomic_bw', version, '-n 300')
+    finally:
+        faults.set_faults(both, [])
+    change = faults.moved(both, before)
+    print(f'# {change["link tx_packets"]} packets sent, {change["fault tx_drop"]} lost, '
+          f'{change["requester retransmissions"]} sent again')
+    if not change['fault tx_drop'] or not change['requester retransmissions']:
+        raise GuestError('nothing was lost, or sent again')
+
+
+def test_faults_in_a_capture():
+    with lan.Lan(options=(',fault-seed=1,capture=guest1.pcapng', ',capture=guest2.pcapng')) as both:
+        def set_faults(plan):
+            both.a.qmp('qom-set', path=faults.CARD, property='faults', value=plan)
+
+        for server, client, version in (both.a, both.b, 4), (both.b, both.a, 6):
+            set_faults(faults.ending(FAULTS, 6))
+            lan.pingpong(server, client, 'rc', version, '-s 8192 -n 60 -m 1024')
+            set_faults(FAULTS)
+            lan.perftest(server, client, 'ib_read_bw', version, '-s 8192 -n 30 -m 1024 -t 2')
+        # All that is held back leaves, so that what is counted has passed.
+        set_faults([])
+        counters = resources.counters(both.a, 'cumulative')
+        for guest in both.guests:
+            guest.stop()
+            captures.check(both.captured(guest))
+        captures.check_comments(both.captured(both.a), counters, [rule['action'] for rule in FAULTS])
+
+
+def wait_equal(guest, first, second, timeout=30):
+    """Wait until two of a card's counters are the same; give the value."""
+    deadline = time.monotonic() + timeout
+    while True:
+        counters = resources.counters(guest, 'cumulative')
+        if counters[first] == counters[second]:
+            return counters[first]
+        if time.monotonic() > deadline:
+            raise GuestError(f'{guest.name}: {first} is {counters[first]}, {second} is {counters[second]}')
+        time.sleep(0.1)
+
+
+def since(guest, before):
+    return {name: value - before[name] for name, value in resources.counters(guest, 'cumulative').items()}
+
+
+def congested(both, server, client, version, plan):
+    """Write from client to server with faults of the server's card; what both cards have counted of it."""
+    before = [resources.counters(guest, 'cumulative') for guest in (server, client)]
+    server.qmp('qom-set', path=faults.CARD, property='faults', value=plan)
+    try:
+        lan.perftest(server, client, 'ib_write_bw', version, '-s 65536 -n 50 -m 1024')
+    finally:
+        server.qmp('qom-set', path=faults.CARD, property='faults', value=[])
+    # The limit is restored some time after the last notification.
+    wait_equal(client, 'requester limit_halved', 'requester limit_restored')
+    return [since(guest, old) for guest, old in zip((server, client), before)]
+
+
+def expect(what, condition, *counters):
+    if not condition:
+        moved = [{name: value for name, value in each.items() if value} for each in counters]
+        raise GuestError(f'{what}:\n' + '\n'.join(map(str, moved)))
+
+
+def test_congestion():
+    """Marks make the responder notify the requester, which halves what it has on its way, and recovers."""
+    both = lan.kept()
+    for server, client, version in (both.a, both.b, 4), (both.b, both.a, 6):
+        responder, requester = congested(both, server, client, version,
+                                         [{'action': 'mark', 'direction': 'rx', 'kinds': ['write'], 'every': 20}])
+        counters = responder, requester
+        marked = responder['responder ecn_marked_rx']
+        print(f'# {marked} marked, {responder["responder cnp_tx"]} notifications, limit halved '
+              f'{requester["requester limit_halved"]} times')
+        expect('marks', marked > 0 and marked == responder['fault rx_mark'], *counters)
+        expect('notifications sent', 0 < responder['responder cnp_tx'] <= marked, *counters)
+        expect('notifications received', requester['requester cnp_rx'] == responder['responder cnp_tx'], *counters)
+        expect('back-off', 0 < requester['requester limit_halved'] <= requester['requester cnp_rx'], *counters)
+        expect('recovery', requester['requester limit_restored'] == requester['requester limit_halved'], *counters)
+        expect('events', requester['cxtmgt event_congestion'] == requester['requester limit_halved'], *counters)
+        expect('waiting for the limit', requester['requester wait_outstanding'] > 0, *counters)
+
+
+def test_no_congestion():
+    """Without marks there are no notifications, and nothing is halved."""
+    both = lan.kept()
+    responder, requester = congested(both, both.a, both.b, 4, [])
+    for name in 'ecn_marked_rx', 'cnp_tx':
+        expect(name, responder[f'responder {name}'] == 0, responder, requester)
+    for name in 'cnp_rx', 'limit_halved', 'limit_restored':
+        expect(name, requester[f'requester {name}'] == 0, responder, requester)
+
+
+def test_congestion_while_packets_are_lost():
+    """A lost notification is none; what is sent again is within the limit, too."""
+    both = lan.kept()
+    plan = [{'action': 'mark', 'direction': 'rx', 'kinds': ['write'], 'probability': 0.05}, *faults.loss(0.02)]
+    responder, requester = congested(both, both.a, both.b, 6, plan)
+    counters = responder, requester
+    expect('notifications', 0 < requester['requester cnp_rx'] <= responder['responder cnp_tx'], *counters)
+    expect('back-off and recovery',
+           0 < requester['requester limit_halved'] == requester['requester limit_restored'], *counters)
+
+
+if __name__ == '__main__':
+    tap.main()

@@ -3,7 +3,7 @@
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run check ledger loss shell env build clean distclean
+.PHONY: help run check bench ledger loss shell env build clean distclean
 .DEFAULT_GOAL := help
 
 S := build/stamps
@@ -24,6 +24,7 @@ help:
 	@echo 'make check           the same set-up, then all tests'
 	@echo 'make check T=PATTERN only the tests whose name matches this regular expression; T=list names them'
 	@echo 'make ledger          write guest-tests/pyverbs/ledger anew: how rdma-core'\''s own tests go'
+	@echo 'make bench           our card and Soft-RoCE side by side: a table and a plot in build/bench'
 	@echo 'make loss            goodput and retransmissions on a cable that loses packets'
 	@echo 'make shell           two guests, with their consoles'
 	@echo 'make build           set up and build only'
@@ -37,6 +38,9 @@ run: build
 
 check: build $S/unit $S/python-disk
 	@scripts/run-tests '$(T)'
+
+bench: build $S/bench-packages
+	@guest-tests/bench/bench.py
 
 ledger: build $S/python-disk
 	@guest-tests/test_pyverbs.py --ledger
@@ -124,6 +128,12 @@ $S/python-packages: $S/guest-packages scripts/fetch-python guest-tests/image/pyt
 
 $S/python-disk: $S/pyverbs $S/python-packages scripts/build-python-disk
 	@$(stage) 'build python disk' scripts/build-python-disk
+	$(stage_done)
+
+# What only the benchmark needs.
+
+$S/bench-packages: scripts/install-host-packages scripts/bench-packages | $S/host
+	@$(stage) 'install benchmark packages' scripts/install-host-packages scripts/bench-packages
 	$(stage_done)
 
 $S/unit: scripts/unit.mk $(core) $(abi) | $S/host

@@ -36,14 +36,10 @@ class Segment(pair.Pair):
             self.guests.append(guest)
         pair._pairs.append(self)
 
-    def start(self):
+    def configure(self):
         for guest in self.guests:
-            guest.start()
-        for guest in self.guests:
-            guest.wait_ready()
             lan.set_up_interface(guest)
-            lan.wait_port(guest)
-        return self
+            pair.wait_port(guest, 'ACTIVE')
 
 
 def talk(server, client):

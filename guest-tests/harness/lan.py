@@ -45,14 +45,6 @@ class Lan(pair.Pair):
         self.a, self.b = self.guests
         pair._pairs.append(self)
 
-    def start(self):
-        for guest in self.guests:
-            guest.start()
-        for guest in self.guests:
-            guest.wait_ready()
-        self.configure()
-        return self
-
     def configure(self):
         """After a start: interfaces, addresses, Soft-RoCE."""
         for guest in self.guests:
@@ -65,7 +57,7 @@ class Lan(pair.Pair):
 
     def wait_active(self, timeout=20):
         for guest in self.guests:
-            wait_port(guest, timeout)
+            pair.wait_port(guest, 'ACTIVE', timeout)
             for version in (4, 6):
                 gid_index(guest, version, timeout)
 
@@ -84,15 +76,6 @@ def interface(guest):
     """The network interface whose MAC is that of the segment."""
     script = f'grep -l 52:54:00:00:01:0{guest.number} /sys/class/net/*/address'
     return guest.run(script).output.split('/')[4]
-
-
-def wait_port(guest, timeout=20):
-    path = f'/sys/class/infiniband/{guest.device}/ports/1/state'
-    deadline = time.monotonic() + timeout
-    while not guest.run(f'cat {path} 2>&1', check=False).output.strip().endswith(': ACTIVE'):
-        if time.monotonic() > deadline:
-            raise GuestError(f'{guest.name}: the RDMA port is not ACTIVE after {timeout} s')
-        time.sleep(0.1)
 
 
 def add_rxe(guest, interface):

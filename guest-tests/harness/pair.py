@@ -58,9 +58,13 @@ class Pair:
             guest.start()
         for guest in self.guests:
             guest.wait_ready()
+        self.configure()
+        return self
+
+    def configure(self):
+        """After a start: until the cards can be used."""
         if self.cable and self.driver:
             self.wait_active()
-        return self
 
     def wait_active(self, timeout=20):
         for guest in self.guests:
@@ -99,7 +103,7 @@ class Pair:
 
 def wait_port(guest, state, timeout=20):
     """Wait until the guest's port is in a state (ACTIVE, DOWN, ...)."""
-    path = f'/sys/class/infiniband/{DEVICE}/ports/1/state'
+    path = f'/sys/class/infiniband/{guest.device}/ports/1/state'
     deadline = time.monotonic() + timeout
     while True:
         found = guest.run(f'cat {path} 2>&1', check=False).output.strip()

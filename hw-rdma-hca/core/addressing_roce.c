@@ -8,8 +8,6 @@
 #include "addressing.h"
 #include "card.h"
 
-#define VLAN_ID 0xfff
-#define VLAN_PRIORITY_SHIFT 13
 #define DEFAULT_HOP_LIMIT 64
 /* Source ports are dynamic ones (A17.9.2): 0xc000 on, 14 bits of hash. */
 #define SPORT_BASE 0xc000
@@ -86,7 +84,7 @@ static bool fill(const Hca *hca, const HcaQp *qp, const HcaPath *path,
     memcpy(packet->dmac, path->dmac, sizeof(packet->dmac));
     memcpy(packet->smac, source.mac, sizeof(packet->smac));
     packet->has_vlan = source.has_vlan;
-    packet->vlan_tci = (path->sl & 7) << VLAN_PRIORITY_SHIFT | source.vlan;
+    packet->vlan_tci = (path->sl & 7) << HCA_VLAN_PRIORITY_SHIFT | source.vlan;
     packet->is_ipv4 = hca_gid_is_ipv4(&path->dgid);
     packet->sgid = source.gid;
     packet->dgid = path->dgid;
@@ -100,12 +98,6 @@ static bool fill(const Hca *hca, const HcaQp *qp, const HcaPath *path,
     return true;
 }
 
-/* A priority tag (VLAN 0) is no VLAN (IEEE 802.1Q 6.9). */
-static uint16_t vlan_of(const HcaPacket *packet)
-{
-    return packet->has_vlan ? packet->vlan_tci & VLAN_ID : 0;
-}
-
 static bool came_along(const Hca *hca, const HcaPath *path,
                        const HcaPacket *packet)
 {
@@ -114,7 +106,7 @@ static bool came_along(const Hca *hca, const HcaPath *path,
     return source_of(hca, path, &source) &&
            hca_gid_equal(&packet->sgid, &path->dgid) &&
            hca_gid_equal(&packet->dgid, &source.gid) &&
-           vlan_of(packet) == source.vlan;
+           hca_packet_vlan(packet) == source.vlan;
 }
 
 /*
@@ -124,7 +116,7 @@ static bool came_along(const Hca *hca, const HcaPath *path,
 static bool is_group(const Hca *hca, const HcaPacket *packet, bool loopback)
 {
     return hca_mcast_find(hca, &packet->dgid) &&
-           hca_gid_has_vlan(hca, vlan_of(packet)) &&
+           hca_gid_has_vlan(hca, hca_packet_vlan(packet)) &&
            (loopback || !hca_gid_has_mac(hca, packet->smac));
 }
 
@@ -139,7 +131,7 @@ static HcaArrival arrival(const Hca *hca, const HcaPacket *packet,
         return is_group(hca, packet, loopback) ? HCA_ARRIVAL_GROUP
                                                : HCA_ARRIVAL_OTHER;
     }
-    return hca_gid_find(hca, &packet->dgid, vlan_of(packet),
+    return hca_gid_find(hca, &packet->dgid, hca_packet_vlan(packet),
                         loopback ? NULL : packet->dmac)
                ? HCA_ARRIVAL_OWN
                : HCA_ARRIVAL_OTHER;
@@ -147,16 +139,13 @@ static HcaArrival arrival(const Hca *hca, const HcaPacket *packet,
 
 static uint32_t cqe_path(const HcaPacket *packet)
 {
-    uint16_t vlan = vlan_of(packet);
-    unsigned priority = packet->has_vlan
-                            ? packet->vlan_tci >> VLAN_PRIORITY_SHIFT
-                            : 0;
+    uint16_t vlan = hca_packet_vlan(packet);
 
     return RDMA_HCA_PREP(RDMA_HCA_CQE_HAS_VLAN, vlan != 0) |
            RDMA_HCA_PREP(RDMA_HCA_CQE_VLAN, vlan) |
            RDMA_HCA_PREP(RDMA_HCA_CQE_GRH, 1) |
            RDMA_HCA_PREP(RDMA_HCA_CQE_IPV4, packet->is_ipv4) |
-           RDMA_HCA_PREP(RDMA_HCA_CQE_SL, priority);
+           RDMA_HCA_PREP(RDMA_HCA_CQE_SL, hca_packet_priority(packet));
 }
 
 /* The IP header that came, at the end (A17.4.5.2). */

@@ -9,16 +9,10 @@
 
 /* Subnet prefix of a subnet without a manager (IBA 4.1.1): link-local. */
 static const uint8_t default_prefix[8] = { 0xfe, 0x80 };
-static const uint8_t ipv4_prefix[12] = { [10] = 0xff, [11] = 0xff };
-
-static bool is_roce(const Hca *hca)
-{
-    return hca->config.link_layer == HCA_LINK_LAYER_ROCE;
-}
 
 static unsigned size_of_table(const Hca *hca)
 {
-    return is_roce(hca) ? 1u << hca->config.log_gids : 1;
+    return hca_config_is_roce(&hca->config) ? 1u << hca->config.log_gids : 1;
 }
 
 /* EUI-64 of a MAC, its universal/local bit inverted (RFC 4291, A). */
@@ -37,7 +31,7 @@ HcaGid hca_gid_default(const Hca *hca)
     HcaGid gid;
 
     memcpy(gid.raw, default_prefix, sizeof(default_prefix));
-    if (is_roce(hca)) {
+    if (hca_config_is_roce(&hca->config)) {
         eui64_of_mac(gid.raw + sizeof(default_prefix), hca->config.mac);
     } else {
         memcpy(gid.raw + sizeof(default_prefix), &guid, sizeof(guid));
@@ -48,7 +42,7 @@ HcaGid hca_gid_default(const Hca *hca)
 void hca_gid_reset(Hca *hca)
 {
     memset(&hca->gids, 0, sizeof(hca->gids));
-    if (!is_roce(hca)) {
+    if (!hca_config_is_roce(&hca->config)) {
         HcaGidEntry entry = { .gid = hca_gid_default(hca), .valid = true };
 
         hca_gid_set(hca, 0, &entry);
@@ -122,7 +116,7 @@ bool hca_gid_has_mac(const Hca *hca, const uint8_t *mac)
 
 bool hca_gid_is_ipv4(const HcaGid *gid)
 {
-    return memcmp(gid->raw, ipv4_prefix, sizeof(ipv4_prefix)) == 0;
+    return memcmp(gid->raw, hca_ipv4_mapped, sizeof(hca_ipv4_mapped)) == 0;
 }
 
 /* IPv6: ff00::/8, which is IBA's as well; IPv4: 224.0.0.0/4. */
@@ -143,8 +137,8 @@ HcaGid hca_gid_of_ipv4(uint32_t address)
 {
     HcaGid gid;
 
-    memcpy(gid.raw, ipv4_prefix, sizeof(ipv4_prefix));
+    memcpy(gid.raw, hca_ipv4_mapped, sizeof(hca_ipv4_mapped));
     address = GUINT32_TO_BE(address);
-    memcpy(gid.raw + sizeof(ipv4_prefix), &address, sizeof(address));
+    memcpy(gid.raw + sizeof(hca_ipv4_mapped), &address, sizeof(address));
     return gid;
 }

@@ -802,7 +802,7 @@ const char *hca_config_check(const HcaConfig *c)
 
 Hca *hca_new(const HcaConfig *config, const HcaHostOps *ops, void *opaque)
 {
-    bool roce = config->link_layer == HCA_LINK_LAYER_ROCE;
+    bool roce = hca_config_is_roce(config);
     Hca *hca = g_new0(Hca, 1);
     HcaCxtConfig cxt = {
         .log_qps = config->log_qps,

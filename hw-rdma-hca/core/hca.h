@@ -56,6 +56,11 @@ typedef struct HcaConfig {
     uint32_t num_vectors;               /* MSI-X messages of the function */
 } HcaConfig;
 
+static inline bool hca_config_is_roce(const HcaConfig *config)
+{
+    return config->link_layer == HCA_LINK_LAYER_ROCE;
+}
+
 /* The documents' sizes. */
 void hca_config_init(HcaConfig *config);
 

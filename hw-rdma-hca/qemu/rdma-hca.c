@@ -205,11 +205,6 @@ static uint16_t default_lid(RdmaHcaState *s)
     return s->cable && !rdma_hca_cable_is_server(s->cable) ? 2 : 1;
 }
 
-static bool is_roce(const RdmaHcaState *s)
-{
-    return s->config.link_layer == HCA_LINK_LAYER_ROCE;
-}
-
 /* Each link layer has its way to the outside; these are of the other one. */
 static bool check_roce(RdmaHcaState *s, Error **errp)
 {
@@ -266,10 +261,11 @@ static void take_mac(RdmaHcaState *s)
 
 static bool check_properties(RdmaHcaState *s, Error **errp)
 {
-    unsigned extra = is_roce(s) ? ETH_VECTORS : 0;
+    unsigned extra = hca_config_is_roce(&s->config) ? ETH_VECTORS : 0;
     const char *message;
 
-    if (!(is_roce(s) ? check_roce(s, errp) : check_ib(s, errp))) {
+    if (!(hca_config_is_roce(&s->config) ? check_roce(s, errp)
+                                         : check_ib(s, errp))) {
         return false;
     }
     if (!is_power_of_2(s->max_mtu) || s->max_mtu < 256 || s->max_mtu > 4096) {
@@ -282,7 +278,7 @@ static bool check_properties(RdmaHcaState *s, Error **errp)
     }
     s->config.max_mtu = ctz32(s->max_mtu) - 7;
     s->config.num_vectors = s->vectors + extra;
-    if (!is_roce(s)) {
+    if (!hca_config_is_roce(&s->config)) {
         set_ib_addresses(s);
     }
     message = s->pkeys ? hca_config_set_pkeys(&s->config, s->pkeys) : NULL;
@@ -387,7 +383,7 @@ static bool init_capabilities(RdmaHcaState *s, Error **errp)
 {
     PCIDevice *pci = PCI_DEVICE(s);
 
-    if (is_roce(s)) {
+    if (hca_config_is_roce(&s->config)) {
         pci_config_set_class(pci->config, PCI_CLASS_NETWORK_ETHERNET);
     }
     if (pci_bus_is_express(pci_get_bus(pci))) {
@@ -441,7 +437,7 @@ static void rdma_hca_realize(PCIDevice *pci, Error **errp)
     if (!init_capabilities(s, errp)) {
         goto del_blocker;
     }
-    if (is_roce(s)) {
+    if (hca_config_is_roce(&s->config)) {
         take_mac(s);
         s->net = rdma_hca_net_new(DEVICE(s), &s->nic);
     }

@@ -44,11 +44,6 @@ static void reserved_limits(struct rdma_hca_dev_lim *lim)
     lim->reserved_pd_lkey = BE(LIM(RESERVED_PD, 0) | LIM(RESERVED_LKEY, 0));
 }
 
-static bool is_roce(const HcaConfig *config)
-{
-    return config->link_layer == HCA_LINK_LAYER_ROCE;
-}
-
 /* The table has room for a power of two of keys; the rest of it is empty. */
 static unsigned log_pkeys(const HcaConfig *config)
 {
@@ -57,7 +52,7 @@ static unsigned log_pkeys(const HcaConfig *config)
 
 static void table_limits(struct rdma_hca_dev_lim *lim, const HcaConfig *config)
 {
-    unsigned log_gids = is_roce(config) ? config->log_gids : 0;
+    unsigned log_gids = hca_config_is_roce(config) ? config->log_gids : 0;
     uint64_t icm = (uint64_t)HCA_ICM_MAX_PAGES << RDMA_HCA_ICM_PAGE_SHIFT;
 
     lim->max_qp_cq_sz = BE(LIM(MAX_QP_SZ, HCA_MAX_LOG_WQES) |
@@ -108,7 +103,8 @@ uint8_t hca_ceu_query_dev_lim(HcaCeu *ceu, HcaCommand *cmd)
 uint8_t hca_ceu_query_fw(HcaCeu *ceu, HcaCommand *cmd)
 {
     struct rdma_hca_fw *fw = (void *)cmd->outbox;
-    uint32_t eth = is_roce(&ceu->hca->config) ? RDMA_HCA_FEATURE_ETH : 0;
+    uint32_t eth = hca_config_is_roce(&ceu->hca->config) ? RDMA_HCA_FEATURE_ETH
+                                                         : 0;
 
     fw->magic = BE(RDMA_HCA_FW_MAGIC);
     fw->interface_version = BE(RDMA_HCA_INTERFACE_VERSION);
@@ -147,7 +143,7 @@ static uint32_t port_state(const HcaCeu *ceu)
 /* What the two link layers do not have in common. */
 static void port_link(struct rdma_hca_port *port, const HcaConfig *config)
 {
-    if (!is_roce(config)) {
+    if (!hca_config_is_roce(config)) {
         port->lid = BE(RDMA_HCA_PREP(RDMA_HCA_PORT_LID, config->lid));
         port->link_layer = BE(RDMA_HCA_LINK_LAYER_IB);
         return;

@@ -123,7 +123,7 @@ static const HcaCommandRow commands[] = {
 static const HcaCommandRow *find_row(const HcaCeu *ceu, const HcaCommand *cmd,
                                      uint8_t *status)
 {
-    bool roce = ceu->hca->config.link_layer == HCA_LINK_LAYER_ROCE;
+    bool roce = hca_config_is_roce(&ceu->hca->config);
 
     *status = RDMA_HCA_STAT_BAD_OP;
     for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {

@@ -14,9 +14,8 @@
 
 static uint32_t full_limit(const Hca *hca)
 {
-    return hca->config.link_layer == HCA_LINK_LAYER_ROCE
-               ? hca->config.osq_per_qp
-               : UINT32_MAX;
+    return hca_config_is_roce(&hca->config) ? hca->config.osq_per_qp
+                                            : UINT32_MAX;
 }
 
 uint32_t hca_congestion_limit(const Hca *hca, const HcaQp *qp)

@@ -16,15 +16,12 @@
 #include "units.h"
 
 #define NS_PER_US 1000ll
-#define VLAN_ID 0xfff
-#define VLAN_PRIORITY_SHIFT 13
 
 /* The way back to who sent @packet; false if there is none. */
 static bool path_back(const Hca *hca, const HcaPacket *packet, HcaPath *path)
 {
-    uint16_t tci = packet->has_vlan ? packet->vlan_tci : 0;
-    const HcaGidEntry *own = hca_gid_find(hca, &packet->dgid, tci & VLAN_ID,
-                                          NULL);
+    const HcaGidEntry *own = hca_gid_find(hca, &packet->dgid,
+                                          hca_packet_vlan(packet), NULL);
 
     if (!own || hca_gid_is_multicast(&packet->sgid)) {
         return false;
@@ -32,7 +29,7 @@ static bool path_back(const Hca *hca, const HcaPacket *packet, HcaPath *path)
     *path = (HcaPath) {
         .grh = true,
         .sgid_index = own - hca->gids.entry,
-        .sl = tci >> VLAN_PRIORITY_SHIFT,
+        .sl = hca_packet_priority(packet),
         .dgid = packet->sgid,
     };
     memcpy(path->dmac, packet->smac, sizeof(path->dmac));

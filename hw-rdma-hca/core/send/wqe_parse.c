@@ -141,7 +141,7 @@ static void parse_addresses(const Hca *hca, const struct rdma_hca_ud_unit *unit,
     uint16_t low = RDMA_HCA_GET(RDMA_HCA_UD_SLID, lids);
 
     memcpy(path->dgid.raw, unit->dgid, sizeof(path->dgid.raw));
-    if (hca->config.link_layer != HCA_LINK_LAYER_ROCE) {
+    if (!hca_config_is_roce(&hca->config)) {
         path->dlid = high;
         path->slid = low;
     } else if (path->grh) {

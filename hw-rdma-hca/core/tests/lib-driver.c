@@ -106,6 +106,23 @@ uint8_t driver_cmd_in(Driver *drv, uint16_t op, const void *inbox, size_t len,
     return driver_cmd(drv, op, drv->mbox_in, in_modifier, op_modifier, 0, NULL);
 }
 
+uint32_t driver_physical_region(Driver *drv, uint32_t pd)
+{
+    uint32_t key = g_array_index(drv->free_mpts, uint32_t, 0);
+    struct rdma_hca_mpt mpt = {
+        .flags = GUINT32_TO_BE(RDMA_HCA_MPT_MIO | RDMA_HCA_MPT_REGION |
+                               RDMA_HCA_MPT_PHYSICAL | ACCESS_ALL),
+        .key = GUINT32_TO_BE(key),
+        .pd = GUINT32_TO_BE(pd),
+        .length_h = GUINT32_TO_BE(1u << 8),
+    };
+
+    g_assert_cmphex(
+        driver_cmd_in(drv, RDMA_HCA_CMD_SW2HW_MPT, &mpt, sizeof(mpt), key, 0),
+        ==, 0);
+    return key;
+}
+
 uint8_t driver_cmd_out(Driver *drv, uint16_t op, void *outbox, size_t len,
                        uint32_t in_modifier, uint8_t op_modifier)
 {

@@ -266,6 +266,8 @@ uint8_t driver_cmd(Driver *drv, uint16_t op, uint64_t in_param,
 /* With an inbox of @len bytes; or with an outbox. */
 uint8_t driver_cmd_in(Driver *drv, uint16_t op, const void *inbox, size_t len,
                       uint32_t in_modifier, uint8_t op_modifier);
+/* The key of a new region of all bus addresses. */
+uint32_t driver_physical_region(Driver *drv, uint32_t pd);
 uint8_t driver_cmd_out(Driver *drv, uint16_t op, void *outbox, size_t len,
                        uint32_t in_modifier, uint8_t op_modifier);
 

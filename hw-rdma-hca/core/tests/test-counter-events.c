@@ -450,24 +450,6 @@ static void test_wqe_checks(void)
 
 /* ---- requester ---- */
 
-/* A region of all bus addresses. */
-static uint32_t physical_region(Driver *drv, uint32_t pd)
-{
-    uint32_t key = g_array_index(drv->free_mpts, uint32_t, 0);
-    struct rdma_hca_mpt mpt = {
-        .flags = GUINT32_TO_BE(RDMA_HCA_MPT_MIO | RDMA_HCA_MPT_REGION |
-                               RDMA_HCA_MPT_PHYSICAL | ACCESS_ALL),
-        .key = GUINT32_TO_BE(key),
-        .pd = GUINT32_TO_BE(pd),
-        .length_h = GUINT32_TO_BE(1u << 8),
-    };
-
-    g_assert_cmphex(
-        driver_cmd_in(drv, RDMA_HCA_CMD_SW2HW_MPT, &mpt, sizeof(mpt), key, 0),
-        ==, 0);
-    return key;
-}
-
 static void test_wait_fence_and_state(void)
 {
     Bed bed;
@@ -578,7 +560,8 @@ static void test_wait_psns(void)
         request(&bed, i, READ, INT32_MAX);
         bed.sge[i].va = 0;
         bed.sge[i].lkey = i ? bed.sge[0].lkey
-                            : physical_region(bed.drv[0], bed.pair->pd[0]);
+                            : driver_physical_region(bed.drv[0],
+                                                     bed.pair->pd[0]);
     }
     post(&bed, 2);
     run(&bed);
@@ -780,7 +763,7 @@ static void break_request(Bed *bed, Refusal refusal)
         wr->rkey ^= 0x155;
         break;
     case REMOTE_MEMORY:
-        wr->rkey = physical_region(bed->drv[1], bed->pair->pd[1]);
+        wr->rkey = driver_physical_region(bed->drv[1], bed->pair->pd[1]);
         wr->raddr = HOST_MMIO_BASE;
         break;
     case FORBIDDEN:
@@ -1099,7 +1082,7 @@ static void test_v2p_checks(void)
             bed.wr[0].raddr = mr->va + mr->len - 99;
             break;
         default:
-            bed.wr[0].rkey = physical_region(bed.drv[1], mr->pd);
+            bed.wr[0].rkey = driver_physical_region(bed.drv[1], mr->pd);
             bed.wr[0].raddr = HOST_MMIO_BASE;
         }
         post(&bed, 1);

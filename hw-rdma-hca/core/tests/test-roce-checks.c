@@ -516,24 +516,6 @@ static void test_cq_overflow(void)
 
 /* ---- RX Push Bresp: a write that memory refuses ---- */
 
-/* Addresses are bus addresses, all of them allowed. */
-static uint32_t physical_region(Driver *drv, uint32_t pd)
-{
-    uint32_t key = g_array_index(drv->free_mpts, uint32_t, 0);
-    struct rdma_hca_mpt mpt = {
-        .flags = GUINT32_TO_BE(RDMA_HCA_MPT_MIO | RDMA_HCA_MPT_REGION |
-                               RDMA_HCA_MPT_PHYSICAL | ACCESS_ALL),
-        .key = GUINT32_TO_BE(key),
-        .pd = GUINT32_TO_BE(pd),
-        .length_h = GUINT32_TO_BE(1u << 8),
-    };
-
-    g_assert_cmphex(
-        driver_cmd_in(drv, RDMA_HCA_CMD_SW2HW_MPT, &mpt, sizeof(mpt), key, 0),
-        ==, 0);
-    return key;
-}
-
 static void test_write_error(void)
 {
     SendWr *wr;
@@ -541,7 +523,7 @@ static void test_write_error(void)
 
     bed_init(&bed);
     wr = roce_request(&bed, 0, WRITE, 64);
-    wr->rkey = physical_region(bed.drv[1], bed.pair->pd[1]);
+    wr->rkey = driver_physical_region(bed.drv[1], bed.pair->pd[1]);
     wr->raddr = HOST_MMIO_BASE;
     roce_post(&bed, 1);
     roce_run(&bed, 0);

@@ -685,6 +685,28 @@ static void check_damage(const uint8_t *frame, size_t len, const Damage *damage)
     g_assert_cmpint(parse(copy, len), ==, damage->error);
 }
 
+/*
+ * Of two frames, without and with VLAN, whose IP header has @length at
+ * @length_at.
+ */
+static void check_damages(guint32 seed, const Shape *two, size_t length_at,
+                          unsigned length, const Damage *damages, unsigned n)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
+
+    for (unsigned s = 0; s < 2; s++) {
+        uint8_t frame[MAX_FRAME];
+        HcaPacket packet;
+        size_t len = build_random(rand, &packet, HCA_SEND_ONLY, &two[s], 128,
+                                  frame);
+
+        g_assert_cmphex(get_be16(frame + ip_at(frame) + length_at), ==, length);
+        for (unsigned i = 0; i < n; i++) {
+            check_damage(frame, len, &damages[i]);
+        }
+    }
+}
+
 static void test_damaged_ipv4(void)
 {
     static const Damage damages[] = {
@@ -716,20 +738,9 @@ static void test_damaged_ipv4(void)
         { 29, 0x01, HCA_PARSE_VERSION, false }, /* TVer */
         { 29, 0x08, HCA_PARSE_VERSION, false },
     };
-    g_autoptr(GRand) rand = g_rand_new_with_seed(5);
 
-    for (unsigned s = 0; s < 2; s++) {
-        uint8_t frame[MAX_FRAME];
-        HcaPacket packet;
-        size_t len = build_random(rand, &packet, HCA_SEND_ONLY, &shapes[s], 128,
-                                  frame);
-
-        /* 172 bytes from IP on: the lengths above are changes of that. */
-        g_assert_cmphex(get_be16(frame + ip_at(frame) + 2), ==, 0xac);
-        for (unsigned i = 0; i < G_N_ELEMENTS(damages); i++) {
-            check_damage(frame, len, &damages[i]);
-        }
-    }
+    /* 172 bytes from IP on: the lengths above are changes of that. */
+    check_damages(5, &shapes[0], 2, 0xac, damages, G_N_ELEMENTS(damages));
 }
 
 static void test_damaged_ipv6(void)
@@ -750,19 +761,8 @@ static void test_damaged_ipv6(void)
         { 48, 0x40, HCA_PARSE_OPCODE, false },
         { 49, 0x04, HCA_PARSE_VERSION, false },
     };
-    g_autoptr(GRand) rand = g_rand_new_with_seed(6);
 
-    for (unsigned s = 2; s < 4; s++) {
-        uint8_t frame[MAX_FRAME];
-        HcaPacket packet;
-        size_t len = build_random(rand, &packet, HCA_SEND_ONLY, &shapes[s], 128,
-                                  frame);
-
-        g_assert_cmphex(get_be16(frame + ip_at(frame) + 4), ==, 0x98);
-        for (unsigned i = 0; i < G_N_ELEMENTS(damages); i++) {
-            check_damage(frame, len, &damages[i]);
-        }
-    }
+    check_damages(6, &shapes[2], 4, 0x98, damages, G_N_ELEMENTS(damages));
 }
 
 /* A header of six words, as it would be with options. */

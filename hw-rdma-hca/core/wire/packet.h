@@ -76,6 +76,9 @@ typedef struct HcaGid {
     uint8_t raw[16];
 } HcaGid;
 
+/* How the GID of an IPv4 address begins (RFC 4291 2.5.5.2). */
+extern const uint8_t hca_ipv4_mapped[12];
+
 typedef struct HcaPacket {
     /* LRH and GRH */
     uint8_t vl;
@@ -144,6 +147,21 @@ static inline int32_t hca_psn_diff(uint32_t b, uint32_t a)
 static inline bool hca_pkey_match(uint16_t a, uint16_t b)
 {
     return ((a ^ b) & 0x7fff) == 0 && (a & 0x7fff) && ((a | b) & 0x8000);
+}
+
+/*
+ * Of a frame's 802.1Q tag; 0 without one. A priority tag (VLAN 0) is no VLAN
+ * (IEEE 802.1Q 6.9).
+ */
+#define HCA_VLAN_PRIORITY_SHIFT 13
+static inline uint16_t hca_packet_vlan(const HcaPacket *packet)
+{
+    return packet->has_vlan ? packet->vlan_tci & 0xfff : 0;
+}
+
+static inline uint8_t hca_packet_priority(const HcaPacket *packet)
+{
+    return packet->has_vlan ? packet->vlan_tci >> HCA_VLAN_PRIORITY_SHIFT : 0;
 }
 
 static inline uint32_t hca_psn_add(uint32_t psn, uint32_t n)

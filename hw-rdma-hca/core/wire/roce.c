@@ -34,7 +34,7 @@
 
 #define CNP_RESERVED_SIZE 16 /* A17.9.3: behind BTH, zero */
 
-static const uint8_t ipv4_mapped[12] = { [10] = 0xff, [11] = 0xff };
+const uint8_t hca_ipv4_mapped[12] = { [10] = 0xff, [11] = 0xff };
 
 /* Sums of 16 bits (RFC 1071) of a few headers and a packet: no overflow. */
 static uint32_t add_words(uint32_t sum, const uint8_t *p, size_t len)
@@ -94,8 +94,8 @@ static void build_ipv4(const HcaPacket *packet, uint8_t *p, size_t len)
     p[8] = packet->hop_limit;
     p[9] = IP_PROTOCOL_UDP;
     put_be16(p + 10, 0);
-    memcpy(p + 12, packet->sgid.raw + sizeof(ipv4_mapped), 4);
-    memcpy(p + 16, packet->dgid.raw + sizeof(ipv4_mapped), 4);
+    memcpy(p + 12, packet->sgid.raw + sizeof(hca_ipv4_mapped), 4);
+    memcpy(p + 16, packet->dgid.raw + sizeof(hca_ipv4_mapped), 4);
     put_be16(p + 10, ~fold(add_words(0, p, HCA_IPV4_HEADER_SIZE)));
 }
 
@@ -262,10 +262,10 @@ static HcaParseError parse_ipv4(HcaPacket *packet, const uint8_t *ip,
 
     packet->tclass = ip[1];
     packet->hop_limit = ip[8];
-    memcpy(packet->sgid.raw, ipv4_mapped, sizeof(ipv4_mapped));
-    memcpy(packet->sgid.raw + sizeof(ipv4_mapped), ip + 12, 4);
-    memcpy(packet->dgid.raw, ipv4_mapped, sizeof(ipv4_mapped));
-    memcpy(packet->dgid.raw + sizeof(ipv4_mapped), ip + 16, 4);
+    memcpy(packet->sgid.raw, hca_ipv4_mapped, sizeof(hca_ipv4_mapped));
+    memcpy(packet->sgid.raw + sizeof(hca_ipv4_mapped), ip + 12, 4);
+    memcpy(packet->dgid.raw, hca_ipv4_mapped, sizeof(hca_ipv4_mapped));
+    memcpy(packet->dgid.raw + sizeof(hca_ipv4_mapped), ip + 16, 4);
     if (ip[0] >> 4 != 4) {
         return HCA_PARSE_VERSION;
     }

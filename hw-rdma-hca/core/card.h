@@ -1,119 +1,47 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The inside of a card, for its units: who is there, the run queues, timers,
- * traces and the counters that belong to no single unit.
+ * The floor that all engines of a card stand on: who is there, QPs' turns,
+ * their timers, traces.
  */
 #ifndef HCA_CARD_H
 #define HCA_CARD_H
 
-#include "../abi/rdma_hca_cmd.h"
-#include "../abi/rdma_hca_cxt.h"
-#include "../abi/rdma_hca_regs.h"
-#include "../abi/rdma_hca_wqe.h"
-#include "addressing.h"
-#include "cxtmgt/cxtmgt.h"
-#include "gid_table.h"
-#include "hca.h"
-#include "link/link.h"
-#include "mcast_table.h"
+#include <glib.h>
+
+#include "config.h"
+#include "host.h"
+#include "qp.h"
 #include "trace_events.h"
-#include "v2p/v2p.h"
-#include "wire/wire.h"
 
-typedef struct HcaMultiQueue HcaMultiQueue;
+/* QPs ordered by timer_at. */
+typedef struct HcaTimerHeap {
+    HcaQp **slot;
+    unsigned count;
+} HcaTimerHeap;
 
-/* Why a received packet was dropped without an answer. */
-/* clang-format off */
-#define HCA_DROP_REASONS(X)                                                    \
-    X(PARSE_SHORT) X(PARSE_LENGTH) X(PARSE_VERSION) X(PARSE_LNH)               \
-    X(PARSE_OPCODE) X(PARSE_VCRC) X(PARSE_ICRC)                                \
-    X(PARSE_FRAGMENT) X(PARSE_IP_HEADER) X(PARSE_UDP)                          \
-    X(LID)              /* not for us */                                       \
-    X(PORT_DOWN)        /* INIT_IB not done */                                 \
-    X(QPN)              /* no such QP */                                       \
-    X(QP_STATE)         /* its state takes no packets */                       \
-    X(SERVICE)          /* opcode of another service type */                   \
-    X(PKEY) X(QKEY)                                                            \
-    X(SOURCE)           /* not from the connected peer */                      \
-    X(DUPLICATE)        /* nothing to answer */                                \
-    X(PSN)              /* out of sequence, already told or not to be told */  \
-    X(GHOST)            /* a response to nothing that is outstanding */        \
-    X(NO_WQE)           /* UC, UD: no receive WQE */                           \
-    X(LENGTH)           /* UC, UD: does not fit */                             \
-    X(OPCODE_SEQ)       /* UC: out of place in a message */                    \
-    X(ACCESS)           /* UC: memory refused */                               \
-    X(RESOURCES)        /* the response ring is full */                        \
-    X(GROUP)            /* multicast, to no group of ours */
-/* clang-format on */
+typedef struct Hca {
+    HcaConfig config;
+    const HcaHostOps *ops;
+    void *opaque;
 
-typedef enum HcaDropReason {
-#define HCA_DROP_ENUM(name) HCA_DROP_##name,
-    HCA_DROP_REASONS(HCA_DROP_ENUM)
-#undef HCA_DROP_ENUM
-    HCA_DROP_NREASONS
-} HcaDropReason;
+    /* The rooms, from top to bottom. */
+    struct HcaBars *bars;
+    struct HcaCeu *ceu;
+    struct HcaEth *eth; /* NULL on an InfiniBand card */
+    struct HcaSender *send;
+    struct HcaRequesterUnit *requester;
+    struct HcaResponderUnit *responder;
+    struct HcaCxtMgt *cm;
+    struct HcaPort *port;
+    struct HcaV2p *v2p;
+    struct HcaLink *link;
 
-/* Why the WQE in hand waits (engine document 3.4.1.1.3.2.3). */
-typedef enum HcaWait {
-    HCA_WAIT_STATE,   /* the QP does not send in its state */
-    HCA_WAIT_RNR,     /* the peer's receive queue was empty */
-    HCA_WAIT_BARRIER, /* for the WQEs before one that was put aside */
-    HCA_WAIT_FENCE,   /* for the Reads before it */
-    HCA_WAIT_READS,   /* as many Reads as the peer takes are outstanding */
-    HCA_WAIT_PSNS,    /* half of all PSNs are on their way */
-    HCA_WAIT_SWPB,    /* for room in the pools of the multi-queue */
-    HCA_WAIT_RPB,
-    HCA_WAIT_CABLE,       /* the cable takes no packet */
-    HCA_WAIT_OUTSTANDING, /* RoCE: as many requests out as the limit says */
-    HCA_WAIT_NREASONS
-} HcaWait;
-
-/* Sizes of what the rooms number: HcaWqeCheck, HcaRequestKind, HcaOutcome. */
-#define HCA_NWQE_CHECKS 8
-#define HCA_NREQUEST_KINDS 4
-#define HCA_NOUTCOMES 15
-/* NAKs by AETH code; those that the specification reserves are one. */
-#define HCA_NNAKS 6
-
-/*
- * Counters of the units below hca.c, each written by its unit alone in the
- * card's thread. Every field is in the table of counters.c.
- */
-typedef struct HcaCounters {
-    /* send: doorbell to WQE */
-    uint64_t doorbells, db_bad_uar, db_bad_qpn, db_bad_state, db_overflow;
-    uint64_t wqes, wqes_chained;
-    uint64_t wqe_opcodes[32];
-    uint64_t wqe_checks[HCA_NWQE_CHECKS];
-    /* requester */
-    uint64_t packets_sent, reads_sent, retransmissions;
-    uint64_t waits[HCA_WAIT_NREASONS];
-    uint64_t acks_rx, naks_rx, nak_codes_rx[HCA_NNAKS], rnrs_rx;
-    uint64_t responses_rx, answers_lost;
-    uint64_t timeouts, rnr_timeouts, retries_exhausted, rnr_retries_exhausted;
-    uint64_t wqes_completed, wqes_failed, wqes_flushed;
-    uint64_t cnp_rx, limit_halved, limit_restored;
-    /* responder */
-    uint64_t requests[HCA_NREQUEST_KINDS];
-    uint64_t outcomes[HCA_NOUTCOMES];
-    uint64_t duplicates;
-    uint64_t acks_tx, naks_tx, nak_codes_tx[HCA_NNAKS], rnrs_tx;
-    uint64_t read_responses_tx, atomic_responses_tx;
-    uint64_t rq_fetches, rq_record_reads;
-    uint64_t ecn_marked_rx, cnp_tx;
-    uint64_t receives_completed, receives_failed, receives_flushed;
-    /* port */
-    uint64_t tx_packets, rx_packets;
-    uint64_t tx_unreachable; /* lost: no source address for the path */
-    uint64_t rx_multicast;   /* to a group, counted once */
-    uint64_t drops[HCA_DROP_NREASONS];
-} HcaCounters;
-
-/* Place of an AETH's NAK code in nak_codes_rx and nak_codes_tx. */
-static inline unsigned hca_nak_index(uint8_t syndrome)
-{
-    return MIN(HCA_AETH_VALUE(syndrome), HCA_NNAKS - 1);
-}
+    GQueue send_queue; /* QPs with something to send */
+    GQueue resp_queue; /* QPs with a response to send */
+    HcaTimerHeap timers;
+    int64_t alarm;  /* as last given to timer_mod */
+    bool eth_first; /* at the cable in this turn */
+} Hca;
 
 /* What a QP's turn at sending came to. */
 typedef enum HcaTurn {
@@ -122,38 +50,13 @@ typedef enum HcaTurn {
     HCA_TURN_BLOCKED, /* another turn when the cable takes packets */
 } HcaTurn;
 
-/* QPs ordered by timer_at; see hca_timer_set(). */
-typedef struct HcaTimerHeap {
-    HcaQp **slot;
-    unsigned count;
-    unsigned room;
-} HcaTimerHeap;
+/* The queues and timers of @hca, whose config is set. */
+void hca_card_init(Hca *hca);
+void hca_card_cleanup(Hca *hca);
 
-struct Hca {
-    HcaConfig config;
-    const HcaHostOps *ops;
-    void *opaque;
-
-    const HcaAddressing *addressing; /* of the link layer */
-    struct HcaCeu *ceu;
-    HcaCxtMgt *cm;
-    HcaV2p *v2p;
-    HcaLink *link;
-    HcaMultiQueue *mq;
-    struct HcaEth *eth; /* NULL on an InfiniBand card */
-    bool eth_first;     /* at the cable in this turn */
-    HcaGidTable gids;
-    HcaMcastTable mcast;
-
-    GQueue send_queue; /* QPs with something to send */
-    GQueue resp_queue; /* QPs with a response to send */
-    HcaTimerHeap timers;
-    int64_t alarm;     /* as last given to timer_mod */
-    uint32_t *uar_low; /* low halves of split doorbells, by UAR */
-    uint32_t reset;    /* the reset register; atomic */
-    bool port_active;  /* as last told by a PORT_CHANGE event */
-    HcaCounters counters;
-};
+/* A new QP: in no queue, no timer runs. One that is going: the same again. */
+void hca_card_add_qp(HcaQp *qp);
+void hca_card_forget_qp(Hca *hca, HcaQp *qp);
 
 /*
  * Run queues: give @qp a turn at sending requests, or responses. A QP that is
@@ -162,12 +65,17 @@ struct Hca {
 void hca_schedule_send(Hca *hca, HcaQp *qp);
 void hca_schedule_resp(Hca *hca, HcaQp *qp);
 
-/*
- * (Re)set the time at which @qp is looked at: the earliest of its deadlines.
- * Call after changing req.loss_deadline, req.rnr_deadline,
- * req.congestion_deadline or resp.flush_deadline.
- */
-void hca_timer_set(Hca *hca, HcaQp *qp);
+/* Have @timer of @qp end at @deadline; INT64_MAX: stop it. */
+void hca_timer_set(Hca *hca, HcaQp *qp, HcaQpTimer timer, int64_t deadline);
+void hca_timer_stop(Hca *hca, HcaQp *qp, HcaQpTimer timer);
+static inline bool hca_timer_runs(const HcaQp *qp, HcaQpTimer timer)
+{
+    return qp->deadline[timer] != INT64_MAX;
+}
+/* Whether @timer of @qp has ended; it is stopped then. */
+bool hca_timer_take(Hca *hca, HcaQp *qp, HcaQpTimer timer, int64_t now);
+/* The QP whose timer ends first, or NULL. */
+HcaQp *hca_timer_first(const Hca *hca);
 
 static inline int64_t hca_now(Hca *hca)
 {
@@ -177,23 +85,7 @@ static inline int64_t hca_now(Hca *hca)
 static inline void hca_trace(Hca *hca, HcaTraceEvent event, uint32_t qpn,
                              uint64_t a, uint64_t b, uint64_t c)
 {
-    if (hca->ops->trace) {
-        HcaTrace trace = { event, qpn, { a, b, c } };
-
-        hca->ops->trace(hca->opaque, &trace);
-    }
+    hca_host_trace(hca->ops, hca->opaque, event, qpn, a, b, c);
 }
-
-/* Count and trace a received packet that is dropped without an answer. */
-void hca_drop(Hca *hca, const HcaPacket *packet, HcaDropReason reason);
-
-/* Whether @lid is the card's own. */
-static inline bool hca_is_own_lid(const Hca *hca, uint16_t lid)
-{
-    return lid == hca->config.lid;
-}
-
-/* The P_Key table unless something else is asked for: full member. */
-#define HCA_DEFAULT_PKEY 0xffff
 
 #endif /* HCA_CARD_H */

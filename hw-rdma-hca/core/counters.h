@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a card has counted since it was reset, and what it holds now. One
- * table, in counters.c, names all of it; who shows counters walks the table:
+ * What a card has counted since it was reset, and what it holds now. Each room
+ * has a table of it (counter_table.h); who shows counters walks them all:
  * DIAG_RPRT, QEMU's monitor, tests.
  *
  * Call these in the card's thread, or while it stands still.
@@ -9,15 +9,10 @@
 #ifndef HCA_COUNTERS_H
 #define HCA_COUNTERS_H
 
+#include "counter_table.h"
 #include "hca.h"
 
-typedef enum HcaCounterKind {
-    HCA_COUNTER_CUMULATIVE, /* events since the last reset */
-    HCA_COUNTER_INSTANT,    /* held now */
-    HCA_COUNTER_PEAK,       /* the most held at a time since the reset */
-} HcaCounterKind;
-
-/* A row of the table with its value. Strings are in static storage. */
+/* A row of a table with its value. Strings are in static storage. */
 typedef struct HcaCounter {
     const char *unit; /* the room in core/ that counts */
     const char *name; /* one of its kind in the unit */

@@ -57,4 +57,16 @@ typedef struct HcaHostOps {
     void (*warn)(void *opaque, const char *message);
 } HcaHostOps;
 
+/* Trace, if somebody listens. */
+static inline void hca_host_trace(const HcaHostOps *ops, void *opaque,
+                                  unsigned event, uint32_t qpn, uint64_t a,
+                                  uint64_t b, uint64_t c)
+{
+    if (ops->trace) {
+        HcaTrace trace = { event, qpn, { a, b, c } };
+
+        ops->trace(opaque, &trace);
+    }
+}
+
 #endif /* HCA_HOST_H */

@@ -31,19 +31,6 @@ static void core_leave(RdmaHcaThread *thread)
     rcu_read_unlock();
 }
 
-static void ring_doorbell(Hca *hca, const RdmaHcaDoorbell *doorbell)
-{
-    if (doorbell->bar == RDMA_HCA_BAR0) {
-        if (doorbell->offset >= RDMA_HCA_ETH_DB) {
-            hca_eth_doorbell(hca, doorbell->offset, doorbell->value);
-        } else {
-            hca_eq_doorbell(hca, doorbell->offset, doorbell->value);
-        }
-    } else {
-        hca_uar_write(hca, doorbell->offset, doorbell->value, doorbell->size);
-    }
-}
-
 static void drain_doorbells(RdmaHcaThread *thread)
 {
     RdmaHcaDoorbellRing *ring = &thread->ring;
@@ -54,8 +41,10 @@ static void drain_doorbells(RdmaHcaThread *thread)
         return;
     }
     while (consumed != produced) {
-        ring_doorbell(thread->hca,
-                      &ring->slot[consumed++ % RDMA_HCA_DOORBELL_RING]);
+        const RdmaHcaDoorbell *db =
+            &ring->slot[consumed++ % RDMA_HCA_DOORBELL_RING];
+
+        hca_doorbell(thread->hca, db->bar, db->offset, db->value, db->size);
     }
     qatomic_store_release(&ring->consumed, consumed);
     qemu_event_set(&ring->room);

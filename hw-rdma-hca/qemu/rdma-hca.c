@@ -62,15 +62,6 @@ struct RdmaHcaState {
 
 /* ---- BARs ---- */
 
-static bool is_doorbell(hwaddr offset)
-{
-    return (offset >= RDMA_HCA_EQ_DB &&
-            offset - RDMA_HCA_EQ_DB <
-                RDMA_HCA_MAX_EQS * RDMA_HCA_EQ_DB_STRIDE) ||
-           (offset >= RDMA_HCA_ETH_DB &&
-            offset - RDMA_HCA_ETH_DB < RDMA_HCA_ETH_DB_SIZE);
-}
-
 static uint64_t bar0_read(void *opaque, hwaddr offset, unsigned size)
 {
     RdmaHcaState *s = opaque;
@@ -97,7 +88,7 @@ static void bar0_write(void *opaque, hwaddr offset, uint64_t value,
         return;
     }
     trace_rdma_hca_bar0_write(s->thread.name, offset, value, size);
-    if (is_doorbell(offset)) {
+    if (hca_bar0_is_doorbell(offset)) {
         rdma_hca_thread_doorbell(&s->thread, &doorbell);
     } else if (hca_bar0_write(s->thread.hca, offset, value)) {
         rdma_hca_thread_kick(&s->thread);

@@ -93,15 +93,14 @@ static HcaReqTransState step(Chain *chain, HcaReqTransState state)
 static void cq_lost(HcaCxtMgt *cm, HcaQp *qp)
 {
     HcaEvent event = {
-        .type = RDMA_HCA_EVENT_WQ_CATAS_ERROR,
+        .type = HCA_EVENT_WQ_CATAS_ERROR,
         .number = qp->qpn,
     };
 
     cm->counters.cqes_lost++;
-    if (qp->state != RDMA_HCA_QP_STATE_RST &&
-        qp->state != RDMA_HCA_QP_STATE_ERR) {
+    if (qp->state != HCA_QP_RST && qp->state != HCA_QP_ERR) {
         hca_eq_event(cm, &event);
-        hca_qp_set_state(cm, qp, RDMA_HCA_QP_STATE_ERR);
+        hca_qp_set_state(cm, qp, HCA_QP_ERR);
     }
 }
 

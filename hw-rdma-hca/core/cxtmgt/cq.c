@@ -99,9 +99,8 @@ static bool check(HcaCxtMgt *cm, const HcaCq *cq, uint32_t flags)
 {
     return RDMA_HCA_GET(RDMA_HCA_CQC_STATUS, flags) == RDMA_HCA_CQ_STATUS_OK &&
            (flags & RDMA_HCA_CQC_TR) && cq->start % RDMA_HCA_CQE_SIZE == 0 &&
-           cq->log_size <= HCA_MAX_LOG_CQ_SIZE &&
-           cq->uar < cm->config.num_uars && hca_eq_find(cm, cq->eqn) &&
-           cq->pd < 1ull << cm->config.log_pds &&
+           cq->log_size <= HCA_MAX_LOG_CQ_SIZE && cq->uar < RDMA_HCA_NUM_UARS &&
+           hca_eq_find(cm, cq->eqn) && cq->pd < 1ull << cm->config->log_pds &&
            cq->ci_db % sizeof(uint32_t) == 0;
 }
 
@@ -112,25 +111,25 @@ uint8_t hca_cxtmgt_sw2hw_cq(HcaCxtMgt *cm, uint32_t cqn,
     HcaCq cq = { .cqn = cqn };
 
     if (!hca_index_ok(cm, &cm->cqc, cqn)) {
-        return RDMA_HCA_STAT_BAD_INDEX;
+        return HCA_STAT_BAD_INDEX;
     }
     if (cm->cqs[cqn]) {
-        return RDMA_HCA_STAT_BAD_RESOURCE;
+        return HCA_STAT_BAD_RESOURCE;
     }
     decode(&cq, cqc);
     if (!check(cm, &cq, flags) ||
         !state_to_arm(RDMA_HCA_GET(RDMA_HCA_CQC_STATE, flags), &cq.arm)) {
-        return RDMA_HCA_STAT_BAD_PARAM;
+        return HCA_STAT_BAD_PARAM;
     }
     if (!write_cqc(cm, &cq)) {
-        return RDMA_HCA_STAT_BAD_SEG_PARAM;
+        return HCA_STAT_BAD_SEG_PARAM;
     }
     cm->cqs[cqn] = g_memdup2(&cq, sizeof(cq));
     cm->cqs[cqn]->comp_link.data = cm->cqs[cqn];
     cm->cqs[cqn]->error_link.data = cm->cqs[cqn];
     hca_eq_find(cm, cq.eqn)->cqs++;
     cm->live.cqs++;
-    return RDMA_HCA_STAT_OK;
+    return HCA_STAT_OK;
 }
 
 static void free_cq(HcaCxtMgt *cm, HcaCq *cq)
@@ -155,10 +154,10 @@ void hca_cq_free_all(HcaCxtMgt *cm)
 static uint8_t find(HcaCxtMgt *cm, uint32_t cqn, HcaCq **cq)
 {
     if (!hca_index_ok(cm, &cm->cqc, cqn)) {
-        return RDMA_HCA_STAT_BAD_INDEX;
+        return HCA_STAT_BAD_INDEX;
     }
     *cq = cm->cqs[cqn];
-    return *cq ? RDMA_HCA_STAT_OK : RDMA_HCA_STAT_BAD_RES_STATE;
+    return *cq ? HCA_STAT_OK : HCA_STAT_BAD_RES_STATE;
 }
 
 uint8_t hca_cxtmgt_hw2sw_cq(HcaCxtMgt *cm, uint32_t cqn)
@@ -171,11 +170,11 @@ uint8_t hca_cxtmgt_hw2sw_cq(HcaCxtMgt *cm, uint32_t cqn)
         return status;
     }
     if (cq->qps) {
-        return RDMA_HCA_STAT_RESOURCE_BUSY;
+        return HCA_STAT_RESOURCE_BUSY;
     }
     hca_cxt_write(cm, &cm->cqc, cqn, &invalid, sizeof(invalid));
     free_cq(cm, cq);
-    return RDMA_HCA_STAT_OK;
+    return HCA_STAT_OK;
 }
 
 uint8_t hca_cxtmgt_query_cq(HcaCxtMgt *cm, uint32_t cqn,
@@ -232,19 +231,19 @@ uint8_t hca_cxtmgt_resize_cq(HcaCxtMgt *cm, uint32_t cqn, unsigned log_size,
         return status;
     }
     if (log_size > HCA_MAX_LOG_CQ_SIZE) {
-        return RDMA_HCA_STAT_BAD_PARAM;
+        return HCA_STAT_BAD_PARAM;
     }
     if (cq->status != RDMA_HCA_CQ_STATUS_OK) {
-        return RDMA_HCA_STAT_BAD_RES_STATE;
+        return HCA_STAT_BAD_RES_STATE;
     }
     refresh_consumer(cm, HCA_V2P_CEU, cq);
     if (entries(cq) > 1u << log_size) {
-        return RDMA_HCA_STAT_BAD_SIZE;
+        return HCA_STAT_BAD_SIZE;
     }
     cq->log_size = log_size;
     cq->lkey = lkey;
     write_cqc(cm, cq);
-    return RDMA_HCA_STAT_OK;
+    return HCA_STAT_OK;
 }
 
 static bool is_full(HcaCxtMgt *cm, HcaV2pChannel channel, HcaCq *cq)
@@ -270,7 +269,7 @@ static HcaV2pState write_cqe(HcaCxtMgt *cm, HcaV2pChannel channel,
 {
     struct rdma_hca_cqe entry = *cqe;
     HcaMatchInfo info = {
-        .flags = HCA_V2P_RELATIVE_ADDR | RDMA_HCA_ACCESS_LOCAL_WRITE,
+        .flags = HCA_V2P_RELATIVE_ADDR | HCA_ACCESS_LOCAL_WRITE,
         .pd = cq->pd,
         .key = cq->lkey,
         .len = sizeof(entry),
@@ -308,7 +307,7 @@ static void trace_cqe(HcaCxtMgt *cm, const HcaCq *cq,
 static void fail(HcaCxtMgt *cm, HcaCq *cq, uint8_t status, uint32_t syndrome)
 {
     HcaEvent event = {
-        .type = RDMA_HCA_EVENT_CQ_ERROR,
+        .type = HCA_EVENT_CQ_ERROR,
         .number = cq->cqn,
         .syndrome = syndrome,
     };
@@ -328,7 +327,7 @@ HcaCq *hca_cq_request(HcaCxtMgt *cm, HcaV2pChannel channel, uint32_t cqn)
     }
     if (is_full(cm, channel, cq)) {
         cm->counters.cq_overruns++;
-        fail(cm, cq, RDMA_HCA_CQ_STATUS_OVERFLOW, RDMA_HCA_CQ_ERROR_OVERRUN);
+        fail(cm, cq, RDMA_HCA_CQ_STATUS_OVERFLOW, HCA_CQ_ERROR_OVERRUN);
         return NULL;
     }
     return cq;
@@ -338,7 +337,7 @@ bool hca_cq_write(HcaCxtMgt *cm, HcaV2pChannel channel, HcaCq *cq,
                   uint64_t addr, const struct rdma_hca_cqe *cqe)
 {
     if (write_cqe(cm, channel, cq, addr, cqe) != HCA_V2P_SUCCESS) {
-        fail(cm, cq, RDMA_HCA_CQ_STATUS_WRITE_FAIL, RDMA_HCA_CQ_ERROR_ACCESS);
+        fail(cm, cq, RDMA_HCA_CQ_STATUS_WRITE_FAIL, HCA_CQ_ERROR_ACCESS);
         return false;
     }
     cq->producer_index++;

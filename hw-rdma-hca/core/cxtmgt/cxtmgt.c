@@ -8,14 +8,15 @@
 
 #include "cxtmgt_int.h"
 
-HcaCxtMgt *hca_cxtmgt_new(const HcaCxtConfig *config, HcaV2p *v2p,
+HcaCxtMgt *hca_cxtmgt_new(const HcaConfig *config, HcaV2p *v2p, HcaPort *port,
                           const HcaHostOps *ops, void *opaque,
                           HcaQpStateFn *state_fn, void *state_opaque)
 {
     HcaCxtMgt *cm = g_new0(HcaCxtMgt, 1);
 
-    cm->config = *config;
+    cm->config = config;
     cm->v2p = v2p;
+    cm->port = port;
     cm->ops = ops;
     cm->opaque = opaque;
     cm->state_fn = state_fn;
@@ -58,20 +59,20 @@ uint8_t hca_cxtmgt_init(HcaCxtMgt *cm, uint64_t qpc_base, unsigned log_qps,
                         uint64_t cqc_base, unsigned log_cqs, uint64_t eqc_base,
                         unsigned log_eqs)
 {
-    if (log_qps > cm->config.log_qps || log_cqs > cm->config.log_cqs ||
-        log_eqs > cm->config.log_eqs) {
-        return RDMA_HCA_STAT_EXCEED_LIM;
+    if (log_qps > cm->config->log_qps || log_cqs > cm->config->log_cqs ||
+        log_eqs > cm->config->log_eqs) {
+        return HCA_STAT_EXCEED_LIM;
     }
     if (!table_ok(qpc_base, log_qps, RDMA_HCA_QPC_SIZE) ||
         !table_ok(cqc_base, log_cqs, RDMA_HCA_CQC_SIZE) ||
         !table_ok(eqc_base, log_eqs, RDMA_HCA_EQC_SIZE)) {
-        return RDMA_HCA_STAT_BAD_PARAM;
+        return HCA_STAT_BAD_PARAM;
     }
     cm->qpc = (HcaCxtTable) { qpc_base, log_qps, RDMA_HCA_QPC_SIZE };
     cm->cqc = (HcaCxtTable) { cqc_base, log_cqs, RDMA_HCA_CQC_SIZE };
     cm->eqc = (HcaCxtTable) { eqc_base, log_eqs, RDMA_HCA_EQC_SIZE };
     cm->ready = true;
-    return RDMA_HCA_STAT_OK;
+    return HCA_STAT_OK;
 }
 
 void hca_cxtmgt_close(HcaCxtMgt *cm)

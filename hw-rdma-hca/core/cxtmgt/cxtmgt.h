@@ -16,10 +16,12 @@
 #include <glib.h>
 
 #include "../../abi/rdma_hca_cmd.h"
+#include "../../abi/rdma_hca_regs.h"
 #include "../../abi/rdma_hca_wqe.h"
+#include "../config.h"
+#include "../port/port.h"
+#include "../qp.h"
 #include "../v2p/v2p.h"
-#include "../wire/packet.h"
-#include "qp.h"
 
 /* An arm request of a CQ that has not been answered yet. */
 typedef enum HcaCqArm {
@@ -94,19 +96,8 @@ typedef struct HcaCxtLive {
  */
 typedef void HcaQpStateFn(void *opaque, HcaQp *qp, uint8_t old_state);
 
-typedef struct HcaCxtConfig {
-    unsigned log_qps, log_cqs, log_eqs, log_pds;
-    uint32_t num_vectors;
-    uint32_t num_uars;
-    uint8_t max_mtu; /* IB MTU code */
-    bool roce;       /* paths are those of Ethernet */
-    unsigned log_gids;
-    uint16_t lid;
-    unsigned num_pkeys; /* entries of the port's P_Key table */
-    uint16_t pkeys[RDMA_HCA_MAX_PKEYS];
-} HcaCxtConfig;
-
-HcaCxtMgt *hca_cxtmgt_new(const HcaCxtConfig *config, HcaV2p *v2p,
+/* @config, @v2p and @port outlive it. */
+HcaCxtMgt *hca_cxtmgt_new(const HcaConfig *config, HcaV2p *v2p, HcaPort *port,
                           const HcaHostOps *ops, void *opaque,
                           HcaQpStateFn *state_fn, void *state_opaque);
 void hca_cxtmgt_free(HcaCxtMgt *cm);
@@ -170,7 +161,7 @@ bool hca_eq_command_pending(const HcaCxtMgt *cm);
 
 /* Doorbells. */
 void hca_cq_doorbell(HcaCxtMgt *cm, uint32_t uar, uint32_t low, uint32_t high);
-void hca_eq_doorbell_write(HcaCxtMgt *cm, uint32_t eqn, uint32_t value);
+void hca_eq_doorbell(HcaCxtMgt *cm, uint32_t eqn, uint32_t value);
 
 HcaCxtCounters *hca_cxt_counters(HcaCxtMgt *cm);
 const HcaCxtLive *hca_cxt_live(const HcaCxtMgt *cm);

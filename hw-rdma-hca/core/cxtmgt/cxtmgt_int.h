@@ -35,8 +35,9 @@ typedef struct HcaEq {
 #define HCA_NO_EQ 0xff
 
 struct HcaCxtMgt {
-    HcaCxtConfig config;
+    const HcaConfig *config;
     HcaV2p *v2p;
+    HcaPort *port;
     const HcaHostOps *ops;
     void *opaque;
     HcaQpStateFn *state_fn;
@@ -74,11 +75,7 @@ static inline void hca_cxt_trace(HcaCxtMgt *cm, HcaTraceEvent event,
                                  uint32_t number, uint64_t a, uint64_t b,
                                  uint64_t c)
 {
-    if (cm->ops->trace) {
-        HcaTrace trace = { event, number, { a, b, c } };
-
-        cm->ops->trace(cm->opaque, &trace);
-    }
+    hca_host_trace(cm->ops, cm->opaque, event, number, a, b, c);
 }
 
 /*
@@ -102,7 +99,7 @@ typedef struct HcaQpTransition {
     struct {
         uint32_t required;
         uint32_t optional;
-    } attrs[RDMA_HCA_QP_ST_UD + 1];
+    } attrs[HCA_SERVICE_UD + 1];
 } HcaQpTransition;
 
 /* The row of command @op, or NULL. */

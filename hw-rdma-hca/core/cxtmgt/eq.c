@@ -92,8 +92,8 @@ static bool check(const HcaCxtMgt *cm, const HcaEq *eq, uint32_t flags)
             eq->state == RDMA_HCA_EQ_STATE_ALWAYS_ARMED) &&
            eq->start % RDMA_HCA_EQE_SIZE == 0 &&
            eq->log_size <= HCA_MAX_LOG_EQ_SIZE &&
-           eq->vector < cm->config.num_vectors &&
-           eq->pd < 1ull << cm->config.log_pds &&
+           eq->vector < cm->config->num_vectors &&
+           eq->pd < 1ull << cm->config->log_pds &&
            eq->producer_index == eq->consumer_index;
 }
 
@@ -103,22 +103,22 @@ uint8_t hca_cxtmgt_sw2hw_eq(HcaCxtMgt *cm, uint32_t eqn,
     HcaEq eq = { .eqn = eqn };
 
     if (!hca_index_ok(cm, &cm->eqc, eqn)) {
-        return RDMA_HCA_STAT_BAD_INDEX;
+        return HCA_STAT_BAD_INDEX;
     }
     if (cm->eqs[eqn]) {
-        return RDMA_HCA_STAT_BAD_RESOURCE;
+        return HCA_STAT_BAD_RESOURCE;
     }
     decode(&eq, eqc);
     if (!check(cm, &eq, GUINT32_FROM_BE(eqc->flags))) {
-        return RDMA_HCA_STAT_BAD_PARAM;
+        return HCA_STAT_BAD_PARAM;
     }
     if (!write_eqc(cm, &eq)) {
-        return RDMA_HCA_STAT_BAD_SEG_PARAM;
+        return HCA_STAT_BAD_SEG_PARAM;
     }
     cm->eqs[eqn] = g_memdup2(&eq, sizeof(eq));
     g_queue_init(&cm->eqs[eqn]->completions);
     cm->live.eqs++;
-    return RDMA_HCA_STAT_OK;
+    return HCA_STAT_OK;
 }
 
 static void unmap_events(HcaCxtMgt *cm, uint32_t eqn, uint64_t mask)
@@ -154,10 +154,10 @@ void hca_eq_free_all(HcaCxtMgt *cm)
 static uint8_t find(HcaCxtMgt *cm, uint32_t eqn, HcaEq **eq)
 {
     if (!hca_index_ok(cm, &cm->eqc, eqn)) {
-        return RDMA_HCA_STAT_BAD_INDEX;
+        return HCA_STAT_BAD_INDEX;
     }
     *eq = cm->eqs[eqn];
-    return *eq ? RDMA_HCA_STAT_OK : RDMA_HCA_STAT_BAD_RES_STATE;
+    return *eq ? HCA_STAT_OK : HCA_STAT_BAD_RES_STATE;
 }
 
 uint8_t hca_cxtmgt_query_eq(HcaCxtMgt *cm, uint32_t eqn,
@@ -208,7 +208,7 @@ static bool write_eqe(HcaCxtMgt *cm, const HcaEq *eq,
 {
     struct rdma_hca_eqe entry = *eqe;
     HcaMatchInfo info = {
-        .flags = HCA_V2P_RELATIVE_ADDR | RDMA_HCA_ACCESS_LOCAL_WRITE,
+        .flags = HCA_V2P_RELATIVE_ADDR | HCA_ACCESS_LOCAL_WRITE,
         .pd = eq->pd,
         .key = eq->lkey,
         .len = sizeof(entry),
@@ -267,7 +267,7 @@ static HcaEqPost post_event(HcaCxtMgt *cm, const HcaEvent *event)
 
     /* QPN, CQN and port have the same place. */
     eqe.raw[0] = GUINT32_TO_LE(event->number);
-    if (event->type == RDMA_HCA_EVENT_CQ_ERROR) {
+    if (event->type == HCA_EVENT_CQ_ERROR) {
         eqe.cq.syndrome = GUINT32_TO_LE(event->syndrome);
     }
     return post_by_type(cm, &eqe);
@@ -276,7 +276,7 @@ static HcaEqPost post_event(HcaCxtMgt *cm, const HcaEvent *event)
 static HcaEqPost post_completion(HcaCxtMgt *cm, HcaEq *eq, const HcaCq *cq)
 {
     struct rdma_hca_eqe eqe = {
-        .type = RDMA_HCA_EVENT_COMP,
+        .type = HCA_EVENT_COMP,
         .cq.cqn = GUINT32_TO_LE(cq->cqn),
     };
 
@@ -288,13 +288,13 @@ static HcaEqPost post_completion(HcaCxtMgt *cm, HcaEq *eq, const HcaCq *cq)
 static bool is_qp_event(uint8_t type)
 {
     switch (type) {
-    case RDMA_HCA_EVENT_COMM_EST:
-    case RDMA_HCA_EVENT_SQ_DRAINED:
-    case RDMA_HCA_EVENT_WQ_CATAS_ERROR:
-    case RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR:
-    case RDMA_HCA_EVENT_WQ_ACCESS_ERROR:
-    case RDMA_HCA_EVENT_LAST_WQE_REACHED:
-    case RDMA_HCA_EVENT_CONGESTION:
+    case HCA_EVENT_COMM_EST:
+    case HCA_EVENT_SQ_DRAINED:
+    case HCA_EVENT_WQ_CATAS_ERROR:
+    case HCA_EVENT_WQ_INVAL_REQ_ERROR:
+    case HCA_EVENT_WQ_ACCESS_ERROR:
+    case HCA_EVENT_LAST_WQE_REACHED:
+    case HCA_EVENT_CONGESTION:
         return true;
     default:
         return false;
@@ -341,9 +341,9 @@ static void wait_event(HcaCxtMgt *cm, const HcaEvent *event)
     cm->counters.eq_waits++;
     if (is_qp_event(event->type)) {
         wait_qp(cm, event);
-    } else if (event->type == RDMA_HCA_EVENT_CQ_ERROR) {
+    } else if (event->type == HCA_EVENT_CQ_ERROR) {
         wait_cq(cm, event);
-    } else if (event->type == RDMA_HCA_EVENT_PORT_CHANGE) {
+    } else if (event->type == HCA_EVENT_PORT_CHANGE) {
         wait_port(cm, event->subtype);
     } else {
         cm->card_events |= 1ull << event->type;
@@ -396,7 +396,7 @@ bool hca_eq_command(HcaCxtMgt *cm, uint16_t token, uint8_t status,
                     uint64_t out_param)
 {
     struct rdma_hca_eqe eqe = {
-        .type = RDMA_HCA_EVENT_CMD,
+        .type = HCA_EVENT_CMD,
         .cmd = {
             .token = GUINT32_TO_LE(token),
             .status = GUINT32_TO_LE(status),
@@ -405,7 +405,7 @@ bool hca_eq_command(HcaCxtMgt *cm, uint16_t token, uint8_t status,
         },
     };
 
-    if (cm->event_eq[RDMA_HCA_EVENT_CMD] == HCA_NO_EQ) {
+    if (cm->event_eq[HCA_EVENT_CMD] == HCA_NO_EQ) {
         cm->counters.events_unmapped++;
         return false;
     }
@@ -470,11 +470,11 @@ static void deliver_cqs(HcaCxtMgt *cm)
     while (cm->cq_errors.head) {
         HcaCq *cq = cm->cq_errors.head->data;
         HcaEvent event = {
-            .type = RDMA_HCA_EVENT_CQ_ERROR,
+            .type = HCA_EVENT_CQ_ERROR,
             .number = cq->cqn,
             .syndrome = cq->status == RDMA_HCA_CQ_STATUS_OVERFLOW
-                            ? RDMA_HCA_CQ_ERROR_OVERRUN
-                            : RDMA_HCA_CQ_ERROR_ACCESS,
+                            ? HCA_CQ_ERROR_OVERRUN
+                            : HCA_CQ_ERROR_ACCESS,
         };
 
         if (post_event(cm, &event) == HCA_EQ_FULL) {
@@ -489,7 +489,7 @@ static void deliver_port(HcaCxtMgt *cm)
 {
     while (cm->nport_events) {
         HcaEvent event = {
-            .type = RDMA_HCA_EVENT_PORT_CHANGE,
+            .type = HCA_EVENT_PORT_CHANGE,
             .subtype = cm->port_events[0],
             .number = RDMA_HCA_NUM_PORTS,
         };
@@ -550,13 +550,13 @@ uint8_t hca_cxtmgt_hw2sw_eq(HcaCxtMgt *cm, uint32_t eqn)
         return status;
     }
     if (eq->cqs) {
-        return RDMA_HCA_STAT_RESOURCE_BUSY;
+        return HCA_STAT_RESOURCE_BUSY;
     }
     hca_cxt_write(cm, &cm->eqc, eqn, &invalid, sizeof(invalid));
     free_eq(cm, eq);
     /* What waited for its room goes to whom asks now, or to nobody. */
     deliver(cm);
-    return RDMA_HCA_STAT_OK;
+    return HCA_STAT_OK;
 }
 
 uint8_t hca_cxtmgt_map_eq(HcaCxtMgt *cm, uint32_t eqn, uint64_t mask,
@@ -579,7 +579,7 @@ uint8_t hca_cxtmgt_map_eq(HcaCxtMgt *cm, uint32_t eqn, uint64_t mask,
     }
     write_eqc(cm, eq);
     deliver(cm);
-    return RDMA_HCA_STAT_OK;
+    return HCA_STAT_OK;
 }
 
 /* Consumer index of 24 bits in a doorbell to all its bits. */
@@ -591,7 +591,7 @@ static bool widen_index(const HcaEq *eq, uint32_t ci, uint32_t *wide)
     return behind <= eq->producer_index - eq->consumer_index;
 }
 
-void hca_eq_doorbell_write(HcaCxtMgt *cm, uint32_t eqn, uint32_t value)
+void hca_eq_doorbell(HcaCxtMgt *cm, uint32_t eqn, uint32_t value)
 {
     HcaEq *eq = hca_eq_find(cm, eqn);
     uint32_t ci;

@@ -58,7 +58,7 @@ static void change_state(HcaCxtMgt *cm, HcaQp *qp, uint8_t state)
 {
     enter_state(cm, qp, state);
     write_qpc(cm, qp);
-    if (qp->state == RDMA_HCA_QP_STATE_RST) {
+    if (qp->state == HCA_QP_RST) {
         remove_qp(cm, qp);
     }
 }
@@ -75,7 +75,7 @@ void hca_qp_free_all(HcaCxtMgt *cm)
 {
     for (uint32_t qpn = 0; qpn < 1u << cm->qpc.log_num; qpn++) {
         if (cm->qps[qpn]) {
-            enter_state(cm, cm->qps[qpn], RDMA_HCA_QP_STATE_RST);
+            enter_state(cm, cm->qps[qpn], HCA_QP_RST);
             remove_qp(cm, cm->qps[qpn]);
         }
     }
@@ -87,12 +87,8 @@ static HcaQp *new_qp(uint32_t qpn)
     HcaQp *qp = g_new0(HcaQp, 1);
 
     qp->qpn = qpn;
-    qp->state = RDMA_HCA_QP_STATE_RST;
+    qp->state = HCA_QP_RST;
     qp->event_link.data = qp;
-    qp->timer_slot = -1;
-    qp->req.loss_deadline = INT64_MAX;
-    qp->req.rnr_deadline = INT64_MAX;
-    qp->resp.flush_deadline = INT64_MAX;
     return qp;
 }
 
@@ -103,14 +99,13 @@ static HcaQp *new_qp(uint32_t qpn)
 static uint8_t check_special(const HcaCxtMgt *cm, uint32_t qpn,
                              uint32_t service)
 {
-    if (!cm->config.roce || qpn > 1) {
-        return RDMA_HCA_STAT_OK;
+    if (!hca_port_is_roce(cm->port) || qpn > 1) {
+        return HCA_STAT_OK;
     }
     if (qpn == 0) {
-        return RDMA_HCA_STAT_BAD_INDEX;
+        return HCA_STAT_BAD_INDEX;
     }
-    return service == RDMA_HCA_QP_ST_UD ? RDMA_HCA_STAT_OK
-                                        : RDMA_HCA_STAT_BAD_PARAM;
+    return service == HCA_SERVICE_UD ? HCA_STAT_OK : HCA_STAT_BAD_PARAM;
 }
 
 /* RST2INIT. */
@@ -123,8 +118,8 @@ static uint8_t create_qp(HcaCxtMgt *cm, const HcaQpTransition *row,
     uint8_t status;
     HcaQp *qp;
 
-    if (service > RDMA_HCA_QP_ST_UD || service == RDMA_HCA_QP_ST_RD) {
-        return RDMA_HCA_STAT_BAD_PARAM;
+    if (service > HCA_SERVICE_UD || service == HCA_SERVICE_RD) {
+        return HCA_STAT_BAD_PARAM;
     }
     status = check_special(cm, qpn, service);
     if (!status) {
@@ -142,11 +137,11 @@ static uint8_t create_qp(HcaCxtMgt *cm, const HcaQpTransition *row,
     hca_qp_decode(cm, qp, &qp->qpc);
     if (!write_qpc(cm, qp)) {
         g_free(qp);
-        return RDMA_HCA_STAT_BAD_SEG_PARAM;
+        return HCA_STAT_BAD_SEG_PARAM;
     }
     add_qp(cm, qp);
     change_state(cm, qp, row->to);
-    return RDMA_HCA_STAT_OK;
+    return HCA_STAT_OK;
 }
 
 /* PSNs and counters that the engines then carry on. */
@@ -187,7 +182,7 @@ static uint8_t take_attrs(HcaCxtMgt *cm, const HcaQpTransition *row, HcaQp *qp,
     hca_qp_merge(&qp->qpc, qpc, attrs);
     hca_qp_decode(cm, qp, &qp->qpc);
     take_psns(qp, attrs);
-    return RDMA_HCA_STAT_OK;
+    return HCA_STAT_OK;
 }
 
 static uint8_t modify_qp(HcaCxtMgt *cm, const HcaQpTransition *row,
@@ -198,24 +193,24 @@ static uint8_t modify_qp(HcaCxtMgt *cm, const HcaQpTransition *row,
     uint8_t status;
 
     if (!hca_index_ok(cm, &cm->qpc, qpn)) {
-        return RDMA_HCA_STAT_BAD_INDEX;
+        return HCA_STAT_BAD_INDEX;
     }
     qp = cm->qps[qpn];
-    if (!(row->from & 1u << (qp ? qp->state : RDMA_HCA_QP_STATE_RST))) {
-        return RDMA_HCA_STAT_BAD_QP_STATE;
+    if (!(row->from & 1u << (qp ? qp->state : HCA_QP_RST))) {
+        return HCA_STAT_BAD_QP_STATE;
     }
     if (!qpc && !row->inbox_optional) {
-        return RDMA_HCA_STAT_BAD_PARAM;
+        return HCA_STAT_BAD_PARAM;
     }
     if (!qp) {
-        return row->to == RDMA_HCA_QP_STATE_RST ? RDMA_HCA_STAT_OK
-                                                : create_qp(cm, row, qpn, qpc);
+        return row->to == HCA_QP_RST ? HCA_STAT_OK
+                                     : create_qp(cm, row, qpn, qpc);
     }
-    status = qpc ? take_attrs(cm, row, qp, qpc) : RDMA_HCA_STAT_OK;
+    status = qpc ? take_attrs(cm, row, qp, qpc) : HCA_STAT_OK;
     if (status) {
         return status;
     }
-    if (row->to == RDMA_HCA_QP_STATE_SQD && row->to != qp->state) {
+    if (row->to == HCA_QP_SQD && row->to != qp->state) {
         qp->sqd_event = sqd_event;
     }
     if (row->to == qp->state) {
@@ -223,7 +218,7 @@ static uint8_t modify_qp(HcaCxtMgt *cm, const HcaQpTransition *row,
     } else {
         change_state(cm, qp, row->to);
     }
-    return RDMA_HCA_STAT_OK;
+    return HCA_STAT_OK;
 }
 
 uint8_t hca_cxtmgt_modify_qp(HcaCxtMgt *cm, uint16_t op, uint32_t qpn,
@@ -231,7 +226,7 @@ uint8_t hca_cxtmgt_modify_qp(HcaCxtMgt *cm, uint16_t op, uint32_t qpn,
 {
     const HcaQpTransition *row = hca_qp_transition(op);
     uint8_t status = row ? modify_qp(cm, row, qpn, qpc, sqd_event)
-                         : RDMA_HCA_STAT_BAD_OP;
+                         : HCA_STAT_BAD_OP;
 
     if (status) {
         cm->counters.transitions_refused++;
@@ -247,7 +242,7 @@ uint8_t hca_cxtmgt_query_qp(HcaCxtMgt *cm, uint32_t qpn,
     HcaQp *qp;
 
     if (!hca_index_ok(cm, &cm->qpc, qpn)) {
-        return RDMA_HCA_STAT_BAD_INDEX;
+        return HCA_STAT_BAD_INDEX;
     }
     qp = cm->qps[qpn];
     if (qp) {
@@ -255,5 +250,5 @@ uint8_t hca_cxtmgt_query_qp(HcaCxtMgt *cm, uint32_t qpn,
     } else {
         *qpc = (struct rdma_hca_qpc) { .local_qpn = GUINT32_TO_BE(qpn) };
     }
-    return RDMA_HCA_STAT_OK;
+    return HCA_STAT_OK;
 }

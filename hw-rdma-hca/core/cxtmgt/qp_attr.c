@@ -13,15 +13,15 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "../gid_table.h"
+#include "../wire/gid.h"
 #include "cxtmgt_int.h"
 
-#define IN(state) (1u << RDMA_HCA_QP_STATE_##state)
+#define IN(state) (1u << HCA_QP_##state)
 #define ATTR(name) RDMA_HCA_QP_ATTR_##name
 
-#define RC RDMA_HCA_QP_ST_RC
-#define UC RDMA_HCA_QP_ST_UC
-#define UD RDMA_HCA_QP_ST_UD
+#define RC HCA_SERVICE_RC
+#define UC HCA_SERVICE_UC
+#define UD HCA_SERVICE_UD
 
 #define CONNECTED_INIT (ATTR(PKEY_INDEX) | ATTR(PORT) | ATTR(ACCESS_FLAGS))
 #define DATAGRAM_INIT (ATTR(PKEY_INDEX) | ATTR(PORT) | ATTR(QKEY))
@@ -33,7 +33,7 @@ static const HcaQpTransition transitions[] = {
     {
         .op = RDMA_HCA_CMD_RST2INIT_QPEE,
         .from = IN(RST),
-        .to = RDMA_HCA_QP_STATE_INIT,
+        .to = HCA_QP_INIT,
         .attrs = {
             [RC] = { CONNECTED_INIT | HCA_QP_ATTR_CREATE, 0 },
             [UC] = { CONNECTED_INIT | HCA_QP_ATTR_CREATE, 0 },
@@ -42,7 +42,7 @@ static const HcaQpTransition transitions[] = {
     }, {
         .op = RDMA_HCA_CMD_INIT2INIT_QPEE,
         .from = IN(INIT),
-        .to = RDMA_HCA_QP_STATE_INIT,
+        .to = HCA_QP_INIT,
         .masked = true,
         .attrs = {
             [RC] = { CONNECTED_INIT, 0 },
@@ -52,7 +52,7 @@ static const HcaQpTransition transitions[] = {
     }, {
         .op = RDMA_HCA_CMD_INIT2RTR_QPEE,
         .from = IN(INIT),
-        .to = RDMA_HCA_QP_STATE_RTR,
+        .to = HCA_QP_RTR,
         .attrs = {
             [RC] = { CONNECTED_RTR | ATTR(MAX_DEST_RD_ATOMIC) |
                          ATTR(MIN_RNR_TIMER),
@@ -64,7 +64,7 @@ static const HcaQpTransition transitions[] = {
     }, {
         .op = RDMA_HCA_CMD_RTR2RTS_QPEE,
         .from = IN(RTR),
-        .to = RDMA_HCA_QP_STATE_RTS,
+        .to = HCA_QP_RTS,
         .attrs = {
             [RC] = { ATTR(TIMEOUT) | ATTR(RETRY_CNT) | ATTR(RNR_RETRY) |
                          ATTR(SQ_PSN) | ATTR(MAX_QP_RD_ATOMIC),
@@ -75,7 +75,7 @@ static const HcaQpTransition transitions[] = {
     }, {
         .op = RDMA_HCA_CMD_RTS2RTS_QPEE,
         .from = IN(RTS),
-        .to = RDMA_HCA_QP_STATE_RTS,
+        .to = HCA_QP_RTS,
         .attrs = {
             [RC] = { 0, MIGRATION | ATTR(ACCESS_FLAGS) | ATTR(MIN_RNR_TIMER) },
             [UC] = { 0, MIGRATION | ATTR(ACCESS_FLAGS) },
@@ -84,7 +84,7 @@ static const HcaQpTransition transitions[] = {
     }, {
         .op = RDMA_HCA_CMD_SQERR2RTS_QPEE,
         .from = IN(SQE),
-        .to = RDMA_HCA_QP_STATE_RTS,
+        .to = HCA_QP_RTS,
         .attrs = {
             [UC] = { 0, ATTR(ACCESS_FLAGS) },
             [UD] = { 0, ATTR(QKEY) },
@@ -92,7 +92,7 @@ static const HcaQpTransition transitions[] = {
     }, {
         .op = RDMA_HCA_CMD_RTS2SQD_QPEE,
         .from = IN(RTS),
-        .to = RDMA_HCA_QP_STATE_SQD,
+        .to = HCA_QP_SQD,
         .inbox_optional = true,
         .attrs = {
             [RC] = { 0, ATTR(EN_SQD_ASYNC_NOTIFY) },
@@ -102,7 +102,7 @@ static const HcaQpTransition transitions[] = {
     }, {
         .op = RDMA_HCA_CMD_SQD2SQD_QPEE,
         .from = IN(SQD),
-        .to = RDMA_HCA_QP_STATE_SQD,
+        .to = HCA_QP_SQD,
         .attrs = {
             [RC] = { 0, MIGRATION | ATTR(PORT) | ATTR(AV) | ATTR(TIMEOUT) |
                             ATTR(RETRY_CNT) | ATTR(RNR_RETRY) |
@@ -116,7 +116,7 @@ static const HcaQpTransition transitions[] = {
     }, {
         .op = RDMA_HCA_CMD_SQD2RTS_QPEE,
         .from = IN(SQD),
-        .to = RDMA_HCA_QP_STATE_RTS,
+        .to = HCA_QP_RTS,
         .attrs = {
             [RC] = { 0, MIGRATION | ATTR(ACCESS_FLAGS) | ATTR(MIN_RNR_TIMER) },
             [UC] = { 0, MIGRATION | ATTR(ACCESS_FLAGS) },
@@ -125,13 +125,13 @@ static const HcaQpTransition transitions[] = {
     }, {
         .op = RDMA_HCA_CMD_2ERR_QPEE,
         .from = IN(INIT) | IN(RTR) | IN(RTS) | IN(SQE) | IN(SQD) | IN(ERR),
-        .to = RDMA_HCA_QP_STATE_ERR,
+        .to = HCA_QP_ERR,
         .inbox_optional = true,
     }, {
         .op = RDMA_HCA_CMD_ERR2RST_QPEE,
         .from = IN(RST) | IN(INIT) | IN(RTR) | IN(RTS) | IN(SQE) | IN(SQD) |
                 IN(ERR),
-        .to = RDMA_HCA_QP_STATE_RST,
+        .to = HCA_QP_RST,
         .inbox_optional = true,
     },
 };
@@ -220,14 +220,14 @@ uint8_t hca_qp_attrs(const HcaQpTransition *row, uint8_t service, uint32_t mask,
     uint32_t known = (required | optional | tolerated) & ~HCA_QP_ATTR_CREATE;
 
     if (mask & ~known) {
-        return RDMA_HCA_STAT_BAD_PARAM;
+        return HCA_STAT_BAD_PARAM;
     }
     if (row->masked && mask) {
         *attrs = mask & required;
     } else {
         *attrs = required | (mask & optional);
     }
-    return RDMA_HCA_STAT_OK;
+    return HCA_STAT_OK;
 }
 
 static __be32 *word_at(struct rdma_hca_qpc *qpc, uint16_t offset)
@@ -273,8 +273,8 @@ static bool create_ok(HcaCxtMgt *cm, const struct rdma_hca_qpc *qpc)
     uint32_t service = GET(SERVICE, be(qpc->flags));
 
     return (service == RC || service == UC || service == UD) &&
-           be(qpc->pd) < 1ull << cm->config.log_pds &&
-           GET(UAR, be(qpc->usr_page)) < cm->config.num_uars &&
+           be(qpc->pd) < 1ull << cm->config->log_pds &&
+           GET(UAR, be(qpc->usr_page)) < RDMA_HCA_NUM_UARS &&
            hca_cq_find(cm, be(qpc->cqn_snd)) &&
            hca_cq_find(cm, be(qpc->cqn_rcv)) &&
            queue_ok(be(qpc->snd_wqe_len), GET(SQ_ENTRY_SZ, sizes), 6, 10) &&
@@ -284,7 +284,7 @@ static bool create_ok(HcaCxtMgt *cm, const struct rdma_hca_qpc *qpc)
 
 static bool mtu_ok(const HcaCxtMgt *cm, uint32_t mtu)
 {
-    return mtu >= 1 && mtu <= cm->config.max_mtu;
+    return mtu >= 1 && mtu <= hca_port_mtu(cm->port);
 }
 
 /* A connection leads to one peer, from an entry of the GID table. */
@@ -296,9 +296,9 @@ static bool path_ok(const HcaCxtMgt *cm, const struct rdma_hca_qpc *qpc)
     if (grh) {
         memcpy(dgid.raw, qpc->rgid, sizeof(dgid.raw));
     }
-    return (!grh ||
-            GET(SGID_INDEX, be(qpc->ackto_path)) < 1u << cm->config.log_gids) &&
-           !(cm->config.roce && hca_gid_is_multicast(&dgid));
+    return (!grh || GET(SGID_INDEX, be(qpc->ackto_path)) <
+                        1u << hca_gid_log_size(cm->port)) &&
+           !(hca_port_is_roce(cm->port) && hca_gid_is_multicast(&dgid));
 }
 
 uint8_t hca_qp_check(HcaCxtMgt *cm, const struct rdma_hca_qpc *qpc,
@@ -312,7 +312,7 @@ uint8_t hca_qp_check(HcaCxtMgt *cm, const struct rdma_hca_qpc *qpc,
         ok &= create_ok(cm, qpc);
     }
     if (attrs & ATTR(PKEY_INDEX)) {
-        ok &= GET(PKEY_INDEX, port) < cm->config.num_pkeys;
+        ok &= GET(PKEY_INDEX, port) < hca_port_num_pkeys(cm->port);
     }
     if (attrs & ATTR(PORT)) {
         ok &= GET(PORT, port) == RDMA_HCA_NUM_PORTS;
@@ -333,9 +333,9 @@ uint8_t hca_qp_check(HcaCxtMgt *cm, const struct rdma_hca_qpc *qpc,
         ok &= be(qpc->next_send_psn) <= HCA_PSN_MASK;
     }
     if (attrs & ATTR(DEST_QPN)) {
-        ok &= be(qpc->remote_qpn) <= RDMA_HCA_QPN_MASK;
+        ok &= be(qpc->remote_qpn) <= HCA_QPN_MASK;
     }
-    return ok ? RDMA_HCA_STAT_OK : RDMA_HCA_STAT_BAD_PARAM;
+    return ok ? HCA_STAT_OK : HCA_STAT_BAD_PARAM;
 }
 
 /* The words that differ by link layer. @path->grh is known. */
@@ -345,10 +345,10 @@ static void decode_addresses(const HcaCxtMgt *cm, HcaPath *path,
     uint32_t lids = be(qpc->dlid_slid);
 
     memcpy(path->dgid.raw, qpc->rgid, sizeof(path->dgid.raw));
-    if (!cm->config.roce) {
+    if (!hca_port_is_roce(cm->port)) {
         path->dlid = GET(DLID, lids);
         /* From the port's attributes (table A2-1); its LMC is 0. */
-        path->slid = cm->config.lid;
+        path->slid = hca_port_lid(cm->port);
         return;
     }
     hca_path_mac(path->dmac, be(qpc->dmac_h), GET(DLID, lids));
@@ -381,7 +381,7 @@ static void decode_sizes(const HcaCxtMgt *cm, HcaQp *qp,
     uint32_t sizes = be(qpc->mtu_msgmax_sz);
     uint32_t log_max = GET(MSGMAX, sizes);
 
-    qp->mtu = qp->service == UD ? cm->config.max_mtu : GET(MTU, sizes);
+    qp->mtu = qp->service == UD ? hca_port_mtu(cm->port) : GET(MTU, sizes);
     qp->pmtu = qp->mtu ? 128u << qp->mtu : 0;
     /* 0: no limit but that of the wire. */
     qp->max_msg = log_max ? 1u << log_max : 1u << 31;
@@ -408,7 +408,6 @@ void hca_qp_decode(const HcaCxtMgt *cm, HcaQp *qp,
     qp->uar = GET(UAR, be(qpc->usr_page));
     qp->remote_qpn = be(qpc->remote_qpn);
     qp->pkey_index = GET(PKEY_INDEX, port);
-    qp->pkey = cm->config.pkeys[qp->pkey_index];
     qp->port = GET(PORT, port);
     qp->qkey = be(qpc->qkey);
     qp->access = GET(ACCESS, params);
@@ -427,7 +426,7 @@ void hca_qp_decode(const HcaCxtMgt *cm, HcaQp *qp,
 
 void hca_qp_encode(const HcaQp *qp, struct rdma_hca_qpc *qpc)
 {
-    bool draining = qp->state == RDMA_HCA_QP_STATE_SQD && !qp->req.drained;
+    bool draining = qp->state == HCA_QP_SQD && !qp->req.drained;
 
     *qpc = qp->qpc;
     qpc->flags = GUINT32_TO_BE(

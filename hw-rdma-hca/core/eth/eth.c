@@ -32,10 +32,10 @@ uint8_t hca_eth_setup(HcaEth *eth, const struct rdma_hca_setup_eth *setup)
 
     if (!setup) {
         stop(eth);
-        return RDMA_HCA_STAT_OK;
+        return HCA_STAT_OK;
     }
     if (hca_eth_running(eth)) {
-        return RDMA_HCA_STAT_BAD_RESOURCE;
+        return HCA_STAT_BAD_RESOURCE;
     }
     sizes = GUINT32_FROM_BE(setup->log_sizes);
     vectors = GUINT32_FROM_BE(setup->vectors);
@@ -48,13 +48,13 @@ uint8_t hca_eth_setup(HcaEth *eth, const struct rdma_hca_setup_eth *setup)
     tx.vector = RDMA_HCA_GET(RDMA_HCA_SETUP_ETH_TX_VECTOR, vectors);
     rx.vector = RDMA_HCA_GET(RDMA_HCA_SETUP_ETH_RX_VECTOR, vectors);
     if (!ring_is_valid(eth, &tx, log_tx) || !ring_is_valid(eth, &rx, log_rx)) {
-        return RDMA_HCA_STAT_BAD_PARAM;
+        return HCA_STAT_BAD_PARAM;
     }
     tx.log_size = log_tx;
     rx.log_size = log_rx;
     eth->tx = tx;
     eth->rx = rx;
-    return RDMA_HCA_STAT_OK;
+    return HCA_STAT_OK;
 }
 
 static void get_mac(uint8_t *mac, const struct rdma_hca_rx_mode *mode)
@@ -82,21 +82,21 @@ uint8_t hca_eth_set_rx_mode(HcaEth *eth, const struct rdma_hca_rx_mode *mode)
     get_mac(filter.mac, mode);
     if (filter.count > RDMA_HCA_RX_MODE_MAX_MULTICAST ||
         !is_station_address(filter.mac)) {
-        return RDMA_HCA_STAT_BAD_PARAM;
+        return HCA_STAT_BAD_PARAM;
     }
     for (unsigned i = 0; i < filter.count; i++) {
         if (!(mode->multicast[i][0] & 1)) {
-            return RDMA_HCA_STAT_BAD_PARAM;
+            return HCA_STAT_BAD_PARAM;
         }
         memcpy(filter.multicast[i], mode->multicast[i], HCA_ETH_MAC_SIZE);
     }
     eth->filter = filter;
-    return RDMA_HCA_STAT_OK;
+    return HCA_STAT_OK;
 }
 
 /* Doorbells */
 
-void hca_eth_db(HcaEth *eth, uint32_t offset, uint32_t value)
+void hca_eth_doorbell(HcaEth *eth, uint32_t offset, uint32_t value)
 {
     bool tx = offset == RDMA_HCA_ETH_DB_TX_TAIL ||
               offset == RDMA_HCA_ETH_DB_TX_ARM;

@@ -17,7 +17,7 @@
 
 #include "../../abi/rdma_hca_cmd.h"
 #include "../../abi/rdma_hca_eth.h"
-#include "../hca.h"
+#include "../card.h"
 
 typedef struct HcaEth HcaEth;
 
@@ -43,7 +43,7 @@ uint8_t hca_eth_setup(HcaEth *eth, const struct rdma_hca_setup_eth *setup);
 uint8_t hca_eth_set_rx_mode(HcaEth *eth, const struct rdma_hca_rx_mode *mode);
 
 /* @offset: in RDMA_HCA_ETH_DB. */
-void hca_eth_db(HcaEth *eth, uint32_t offset, uint32_t value);
+void hca_eth_doorbell(HcaEth *eth, uint32_t offset, uint32_t value);
 
 /*
  * Send what is in the transmit ring, @budget frames at most, as long as the

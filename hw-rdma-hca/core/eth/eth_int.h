@@ -3,7 +3,10 @@
 #ifndef HCA_ETH_INT_H
 #define HCA_ETH_INT_H
 
+#include "../../abi/rdma_hca_regs.h"
 #include "../card.h"
+#include "../link/link.h"
+#include "../v2p/v2p.h"
 #include "eth.h"
 
 #define HCA_ETH_MAC_SIZE 6

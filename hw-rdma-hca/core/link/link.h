@@ -16,7 +16,8 @@
 
 #include <sys/uio.h>
 
-#include "../hca.h"
+#include "../config.h"
+#include "../host.h"
 #include "capture.h"
 #include "fault.h"
 

@@ -14,8 +14,7 @@
 
 static uint32_t full_limit(const Hca *hca)
 {
-    return hca_config_is_roce(&hca->config) ? hca->config.osq_per_qp
-                                            : UINT32_MAX;
+    return hca_port_is_roce(hca->port) ? hca->config.osq_per_qp : UINT32_MAX;
 }
 
 uint32_t hca_congestion_limit(const Hca *hca, const HcaQp *qp)
@@ -36,26 +35,24 @@ static void set_congested(Hca *hca, HcaQp *qp, bool congested)
 
 void hca_congestion_receive(Hca *hca, HcaQp *qp)
 {
-    HcaEvent event = { .type = RDMA_HCA_EVENT_CONGESTION, .number = qp->qpn };
+    HcaEvent event = { .type = HCA_EVENT_CONGESTION, .number = qp->qpn };
 
-    hca->counters.cnp_rx++;
-    qp->req.congestion_deadline = hca_now(hca) +
-                                  hca->config.cnp_timer_us * NS_PER_US;
-    hca_timer_set(hca, qp);
+    hca->requester->counters.cnp_rx++;
+    hca_timer_set(hca, qp, HCA_TIMER_CONGESTION,
+                  hca_now(hca) + hca->config.cnp_timer_us * NS_PER_US);
     if (!qp->req.congested) {
         set_congested(hca, qp, true);
-        hca->counters.limit_halved++;
+        hca->requester->counters.limit_halved++;
         hca_eq_event(hca->cm, &event);
     }
 }
 
 void hca_congestion_timer(Hca *hca, HcaQp *qp, int64_t now)
 {
-    if (qp->req.congestion_deadline > now) {
+    if (!hca_timer_take(hca, qp, HCA_TIMER_CONGESTION, now)) {
         return;
     }
-    qp->req.congestion_deadline = INT64_MAX;
     set_congested(hca, qp, false);
-    hca->counters.limit_restored++;
+    hca->requester->counters.limit_restored++;
     hca_schedule_send(hca, qp);
 }

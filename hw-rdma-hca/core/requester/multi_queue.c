@@ -105,7 +105,6 @@ static void wait_for_room(HcaMultiQueue *mq, HcaQp *qp)
 {
     if (!qp->pool_queued) {
         qp->pool_queued = true;
-        qp->pool_link.data = qp;
         g_queue_push_tail_link(&mq->waiting, &qp->pool_link);
     }
 }
@@ -113,7 +112,7 @@ static void wait_for_room(HcaMultiQueue *mq, HcaQp *qp)
 /* Room was made: whoever waits may look again, the longest waiting first. */
 static void room_made(Hca *hca)
 {
-    HcaMultiQueue *mq = hca->mq;
+    HcaMultiQueue *mq = hca->requester->mq;
     GList *link;
 
     while ((link = g_queue_pop_head_link(&mq->waiting))) {
@@ -148,7 +147,7 @@ static bool within_share(uint32_t held, uint32_t need, uint32_t size,
 
 bool hca_mq_swpb_room(Hca *hca, HcaQp *qp, uint32_t len, unsigned nrefs)
 {
-    HcaMultiQueue *mq = hca->mq;
+    HcaMultiQueue *mq = hca->requester->mq;
 
     if (within_share(qp->req.swpb_elements, elements_of(len, nrefs),
                      mq->swpb_size, mq->swpb_use.used)) {
@@ -160,7 +159,7 @@ bool hca_mq_swpb_room(Hca *hca, HcaQp *qp, uint32_t len, unsigned nrefs)
 
 bool hca_mq_read_room(Hca *hca, HcaQp *qp, unsigned nentries)
 {
-    HcaMultiQueue *mq = hca->mq;
+    HcaMultiQueue *mq = hca->requester->mq;
 
     if (within_share(qp->req.rpb.count, 1, mq->rpb_size, mq->rpb_use.used) &&
         (!qp->req.rpb.count || within_share(qp->req.reb.count + 1, nentries,
@@ -201,7 +200,7 @@ static uint32_t list_remove(HcaMqList *list, uint32_t next)
 void hca_mq_swpb_insert(Hca *hca, HcaQp *qp, const HcaSentPacket *packet,
                         const HcaSge *refs)
 {
-    HcaMultiQueue *mq = hca->mq;
+    HcaMultiQueue *mq = hca->requester->mq;
     HcaMqList *list = &qp->req.swpb;
     uint32_t used = elements_of(packet->meta.packet_length, packet->nrefs);
     uint32_t index = free_list_pop(&mq->swpb_free);
@@ -231,7 +230,7 @@ void hca_mq_swpb_insert(Hca *hca, HcaQp *qp, const HcaSentPacket *packet,
 
 void hca_mq_swpb_release(Hca *hca, HcaQp *qp)
 {
-    HcaMultiQueue *mq = hca->mq;
+    HcaMultiQueue *mq = hca->requester->mq;
     uint32_t head = qp->req.swpb.head;
     SwpbElement *element = &mq->swpb[head];
     uint32_t used = elements_of(element->packet.meta.packet_length,
@@ -255,7 +254,7 @@ void hca_mq_swpb_release(Hca *hca, HcaQp *qp)
 void hca_mq_read_insert(Hca *hca, HcaQp *qp, const HcaSentRead *read,
                         const HcaSge *entries)
 {
-    HcaMultiQueue *mq = hca->mq;
+    HcaMultiQueue *mq = hca->requester->mq;
     HcaMqList *list = &qp->req.rpb;
     uint32_t index = free_list_pop(&mq->rpb_free);
 
@@ -276,7 +275,7 @@ void hca_mq_read_insert(Hca *hca, HcaQp *qp, const HcaSentRead *read,
 
 void hca_mq_reb_release(Hca *hca, HcaQp *qp)
 {
-    HcaMultiQueue *mq = hca->mq;
+    HcaMultiQueue *mq = hca->requester->mq;
     uint32_t head = qp->req.reb.head;
 
     mq->rpb[qp->req.rpb.head].read.nentries--;
@@ -288,7 +287,7 @@ void hca_mq_reb_release(Hca *hca, HcaQp *qp)
 
 void hca_mq_rpb_release(Hca *hca, HcaQp *qp)
 {
-    HcaMultiQueue *mq = hca->mq;
+    HcaMultiQueue *mq = hca->requester->mq;
     uint32_t head = qp->req.rpb.head;
 
     while (mq->rpb[head].read.nentries) {
@@ -305,12 +304,15 @@ void hca_mq_rpb_release(Hca *hca, HcaQp *qp)
 
 HcaSentPacket *hca_mq_swpb_head(Hca *hca, HcaQp *qp)
 {
-    return qp->req.swpb.count ? &hca->mq->swpb[qp->req.swpb.head].packet : NULL;
+    return qp->req.swpb.count
+               ? &hca->requester->mq->swpb[qp->req.swpb.head].packet
+               : NULL;
 }
 
 HcaSentRead *hca_mq_rpb_head(Hca *hca, HcaQp *qp)
 {
-    return qp->req.rpb.count ? &hca->mq->rpb[qp->req.rpb.head].read : NULL;
+    return qp->req.rpb.count ? &hca->requester->mq->rpb[qp->req.rpb.head].read
+                             : NULL;
 }
 
 /* The first entry that the first Read still needs. */
@@ -318,31 +320,32 @@ HcaSge *hca_mq_reb_head(Hca *hca, HcaQp *qp)
 {
     HcaSentRead *read = hca_mq_rpb_head(hca, qp);
 
-    return read && read->nentries ? &hca->mq->reb[qp->req.reb.head].entry
-                                  : NULL;
+    return read && read->nentries
+               ? &hca->requester->mq->reb[qp->req.reb.head].entry
+               : NULL;
 }
 
 HcaSentPacket *hca_mq_swpb_at(Hca *hca, uint32_t index, uint32_t *next)
 {
-    *next = hca->mq->swpb[index].next;
-    return &hca->mq->swpb[index].packet;
+    *next = hca->requester->mq->swpb[index].next;
+    return &hca->requester->mq->swpb[index].packet;
 }
 
 HcaSentRead *hca_mq_rpb_at(Hca *hca, uint32_t index, uint32_t *next)
 {
-    *next = hca->mq->rpb[index].next;
-    return &hca->mq->rpb[index].read;
+    *next = hca->requester->mq->rpb[index].next;
+    return &hca->requester->mq->rpb[index].read;
 }
 
 unsigned hca_mq_swpb_refs(Hca *hca, uint32_t index, HcaSge *refs)
 {
-    const SwpbElement *header = &hca->mq->swpb[index];
+    const SwpbElement *header = &hca->requester->mq->swpb[index];
     uint32_t at = header->refs;
 
     for (unsigned i = 0; i < header->packet.nrefs; i++) {
-        refs[i] = hca->mq->swpb[at].ref[i % REFS_PER_ELEMENT];
+        refs[i] = hca->requester->mq->swpb[at].ref[i % REFS_PER_ELEMENT];
         if (i % REFS_PER_ELEMENT == REFS_PER_ELEMENT - 1) {
-            at = hca->mq->swpb[at].next;
+            at = hca->requester->mq->swpb[at].next;
         }
     }
     return header->packet.nrefs;
@@ -351,7 +354,7 @@ unsigned hca_mq_swpb_refs(Hca *hca, uint32_t index, HcaSge *refs)
 void hca_mq_forget(Hca *hca, HcaQp *qp)
 {
     if (qp->pool_queued) {
-        g_queue_unlink(&hca->mq->waiting, &qp->pool_link);
+        g_queue_unlink(&hca->requester->mq->waiting, &qp->pool_link);
         qp->pool_queued = false;
     }
     while (qp->req.swpb.count) {

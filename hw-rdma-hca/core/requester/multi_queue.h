@@ -44,6 +44,13 @@ typedef struct HcaSentRead {
     uint16_t nentries; /* in the REB */
 } HcaSentRead;
 
+HcaMultiQueue *hca_mq_new(const HcaConfig *config);
+void hca_mq_free(HcaMultiQueue *mq);
+/* The peaks begin again. */
+void hca_mq_reset_peaks(HcaMultiQueue *mq);
+/* Forget @qp: all its elements are free again. */
+void hca_mq_forget(Hca *hca, HcaQp *qp);
+
 /* Whether @qp may put a packet of @len bytes in @nrefs pieces (3.4.1.1.3.2.3).
  * If not, it is given a turn when room is made. */
 bool hca_mq_swpb_room(Hca *hca, HcaQp *qp, uint32_t len, unsigned nrefs);

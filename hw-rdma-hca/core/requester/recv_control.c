@@ -103,18 +103,18 @@ static void send_again(Hca *hca, HcaQp *qp)
 /* ACK_LOSS_RETRANS, READ_RETRANS */
 static void answer_lost(Hca *hca, HcaQp *qp)
 {
-    hca->counters.answers_lost++;
+    hca->requester->counters.answers_lost++;
     send_again(hca, qp);
 }
 
 static bool in_error(const HcaQp *qp)
 {
-    return qp->state == RDMA_HCA_QP_STATE_ERR;
+    return qp->state == HCA_QP_ERR;
 }
 
 static void receive_ack(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 {
-    hca->counters.acks_rx++;
+    hca->requester->counters.acks_rx++;
     if (!release_before(hca, qp, hca_psn_add(packet->psn, 1)) &&
         !in_error(qp)) {
         answer_lost(hca, qp);
@@ -130,14 +130,14 @@ static void receive_rnr(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     HcaRequester *req = &qp->req;
 
     if (req->rnr_wait) {
-        hca_drop(hca, packet, HCA_DROP_DUPLICATE);
+        hca_drop(hca->port, packet, HCA_DROP_DUPLICATE);
         return;
     }
     req->retries_left = qp->retry_count;
     if (qp->rnr_retry != 7) {
         if (!req->rnr_retries_left) {
-            hca->counters.rnr_retries_exhausted++;
-            hca_requester_fail(hca, qp, RDMA_HCA_SYNDROME_RNR_RETRY_EXC_ERR,
+            hca->requester->counters.rnr_retries_exhausted++;
+            hca_requester_fail(hca, qp, HCA_SYNDROME_RNR_RETRY_EXC_ERR,
                                packet->syndrome);
             return;
         }
@@ -152,25 +152,25 @@ static uint8_t nak_syndrome(uint8_t value)
 {
     switch (value) {
     case HCA_NAK_INVALID_REQUEST:
-        return RDMA_HCA_SYNDROME_REMOTE_INVAL_REQ_ERR;
+        return HCA_SYNDROME_REMOTE_INVAL_REQ_ERR;
     case HCA_NAK_REMOTE_ACCESS:
-        return RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR;
+        return HCA_SYNDROME_REMOTE_ACCESS_ERR;
     case HCA_NAK_REMOTE_OP:
-        return RDMA_HCA_SYNDROME_REMOTE_OP_ERR;
+        return HCA_SYNDROME_REMOTE_OP_ERR;
     case HCA_NAK_INVALID_RD:
-        return RDMA_HCA_SYNDROME_REMOTE_INVAL_RD_REQ_ERR;
+        return HCA_SYNDROME_REMOTE_INVAL_RD_REQ_ERR;
     default:
-        return RDMA_HCA_SYNDROME_BAD_RESP_ERR;
+        return HCA_SYNDROME_BAD_RESP_ERR;
     }
 }
 
 static void count_nak(Hca *hca, uint8_t syndrome)
 {
     if (HCA_AETH_KIND(syndrome) == HCA_AETH_RNR) {
-        hca->counters.rnrs_rx++;
+        hca->requester->counters.rnrs_rx++;
     } else {
-        hca->counters.naks_rx++;
-        hca->counters.nak_codes_rx[hca_nak_index(syndrome)]++;
+        hca->requester->counters.naks_rx++;
+        hca->requester->counters.nak_codes_rx[hca_nak_index(syndrome)]++;
     }
 }
 
@@ -197,16 +197,15 @@ static void receive_nak(Hca *hca, HcaQp *qp, const HcaPacket *packet)
         send_again(hca, qp); /* NAK_RETRANS */
     } else {
         hca_requester_fail(hca, qp,
-                           kind == HCA_AETH_NAK
-                               ? nak_syndrome(value)
-                               : RDMA_HCA_SYNDROME_BAD_RESP_ERR,
+                           kind == HCA_AETH_NAK ? nak_syndrome(value)
+                                                : HCA_SYNDROME_BAD_RESP_ERR,
                            packet->syndrome);
     }
 }
 
 static bool is_atomic(const HcaSentRead *read)
 {
-    return read->wqe_opcode != RDMA_HCA_OPCODE_RDMA_READ;
+    return read->wqe_opcode != HCA_OP_RDMA_READ;
 }
 
 /* Whether this is the response that the oldest Read or atomic expects next. */
@@ -248,16 +247,15 @@ static void accept_response(Hca *hca, HcaQp *qp, HcaSentRead *read,
     HcaSentRead done;
 
     if (!response_fits(qp, read, packet)) {
-        hca_requester_fail(hca, qp, RDMA_HCA_SYNDROME_BAD_RESP_ERR,
-                           packet->opcode);
+        hca_requester_fail(hca, qp, HCA_SYNDROME_BAD_RESP_ERR, packet->opcode);
         return;
     }
     if (store_response(hca, qp, read, packet) != HCA_V2P_SUCCESS) {
-        hca_requester_fail(hca, qp, RDMA_HCA_SYNDROME_LOCAL_PROT_ERR,
+        hca_requester_fail(hca, qp, HCA_SYNDROME_LOCAL_PROT_ERR,
                            packet->opcode);
         return;
     }
-    hca->counters.responses_rx++;
+    hca->requester->counters.responses_rx++;
     read->received += packet->payload_len;
     read->answered++;
     if (read->answered == read->npsn) {
@@ -276,7 +274,7 @@ static void receive_response(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     HcaSentRead *read = hca_mq_rpb_head(hca, qp);
 
     if (!read || hca_psn_diff(packet->psn, hca_read_expects(read)) < 0) {
-        hca_drop(hca, packet, HCA_DROP_GHOST);
+        hca_drop(hca->port, packet, HCA_DROP_GHOST);
         return;
     }
     /* An answer acknowledges all before it. */
@@ -303,11 +301,11 @@ void hca_requester_receive(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     HcaRequester *req = &qp->req;
 
     if (hca_psn_diff(packet->psn, req->next_psn) >= 0) {
-        hca_drop(hca, packet, HCA_DROP_GHOST); /* invalid region */
+        hca_drop(hca->port, packet, HCA_DROP_GHOST); /* invalid region */
         return;
     }
     if (hca_psn_diff(packet->psn, req->unacked_psn) < 0) {
-        hca_drop(hca, packet, HCA_DROP_DUPLICATE); /* SILENT_DROP */
+        hca_drop(hca->port, packet, HCA_DROP_DUPLICATE); /* SILENT_DROP */
         return;
     }
     if (has_aeth(packet) && HCA_AETH_KIND(packet->syndrome) != HCA_AETH_ACK) {

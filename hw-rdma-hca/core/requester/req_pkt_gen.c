@@ -6,7 +6,7 @@
  * First transmission and retransmission come from the same record, so both
  * packets are the same. Every packet asks for an acknowledgement (3.4.1.1.3).
  */
-#include "../frame_encap.h"
+#include "../port/frame_encap.h"
 #include "units.h"
 
 static HcaPacket request(const HcaQp *qp, uint8_t operation, uint32_t psn)
@@ -14,7 +14,7 @@ static HcaPacket request(const HcaQp *qp, uint8_t operation, uint32_t psn)
     return (HcaPacket) {
         .opcode = qp->service << 5 | operation,
         .mig_req = true, /* the path state is always MIGRATED */
-        .ack_req = qp->service == RDMA_HCA_QP_ST_RC,
+        .ack_req = qp->service == HCA_SERVICE_RC,
         .dest_qp = qp->remote_qpn,
         .psn = psn,
     };
@@ -43,7 +43,7 @@ HcaV2pState hca_req_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *ud,
     }
     state = hca_req_trans_core(hca, qp, meta, refs, sent->nrefs, iov, &iovcnt);
     if (state == HCA_V2P_SUCCESS) {
-        hca_frame_send(hca, qp, ud ? &ud->path : &qp->path, &packet, iov,
+        hca_frame_send(hca->port, qp, ud ? &ud->path : &qp->path, &packet, iov,
                        iovcnt);
     }
     return state;
@@ -67,10 +67,10 @@ void hca_req_send_read(Hca *hca, HcaQp *qp, const HcaSentRead *read)
     HcaPacket packet = request(qp, HCA_READ_REQUEST, hca_read_expects(read));
 
     switch (read->wqe_opcode) {
-    case RDMA_HCA_OPCODE_ATOMIC_CS:
+    case HCA_OP_ATOMIC_CS:
         packet.opcode = HCA_CMP_SWAP;
         break;
-    case RDMA_HCA_OPCODE_ATOMIC_FA:
+    case HCA_OP_ATOMIC_FA:
         packet.opcode = HCA_FETCH_ADD;
         break;
     }
@@ -80,5 +80,5 @@ void hca_req_send_read(Hca *hca, HcaQp *qp, const HcaSentRead *read)
     packet.swap_add = read->swap_add;
     packet.compare = read->compare;
     bypass(hca, qp, read);
-    hca_frame_send(hca, qp, &qp->path, &packet, NULL, 0);
+    hca_frame_send(hca->port, qp, &qp->path, &packet, NULL, 0);
 }

@@ -9,7 +9,7 @@
  * is acknowledged. The rest of the chain is cxtmgt/completion.c.
  */
 #include "../cxtmgt/completion.h"
-#include "../frame_encap.h"
+#include "../port/frame_encap.h"
 #include "units.h"
 
 typedef struct Request {
@@ -53,9 +53,8 @@ static HcaReqTransState judge(const Request *request)
     uint8_t opcode = hca_meta_opcode(request->meta);
 
     return (request->meta->flags & HCA_META_INLINE) ||
-                   opcode == RDMA_HCA_OPCODE_RDMA_READ ||
-                   opcode == RDMA_HCA_OPCODE_ATOMIC_CS ||
-                   opcode == RDMA_HCA_OPCODE_ATOMIC_FA
+                   opcode == HCA_OP_RDMA_READ || opcode == HCA_OP_ATOMIC_CS ||
+                   opcode == HCA_OP_ATOMIC_FA
                ? HCA_RT_BYPASS
                : HCA_RT_FETCH_DATA_MR;
 }

@@ -14,6 +14,47 @@
 #define HCA_REQUESTER_H
 
 #include "../card.h"
+#include "../cxtmgt/cxtmgt.h"
+#include "../port/port.h"
+#include "../v2p/v2p.h"
+
+typedef struct HcaMultiQueue HcaMultiQueue;
+
+/* Why the WQE in hand waits (engine document 3.4.1.1.3.2.3). */
+typedef enum HcaWait {
+    HCA_WAIT_STATE,   /* the QP does not send in its state */
+    HCA_WAIT_RNR,     /* the peer's receive queue was empty */
+    HCA_WAIT_BARRIER, /* for the WQEs before one that was put aside */
+    HCA_WAIT_FENCE,   /* for the Reads before it */
+    HCA_WAIT_READS,   /* as many Reads as the peer takes are outstanding */
+    HCA_WAIT_PSNS,    /* half of all PSNs are on their way */
+    HCA_WAIT_SWPB,    /* for room in the pools of the multi-queue */
+    HCA_WAIT_RPB,
+    HCA_WAIT_CABLE,       /* the cable takes no packet */
+    HCA_WAIT_OUTSTANDING, /* RoCE: as many requests out as the limit says */
+    HCA_WAIT_NREASONS
+} HcaWait;
+
+typedef struct HcaRequesterCounters {
+    uint64_t packets_sent, reads_sent, retransmissions;
+    uint64_t waits[HCA_WAIT_NREASONS];
+    uint64_t acks_rx, naks_rx, nak_codes_rx[HCA_NNAKS], rnrs_rx;
+    uint64_t responses_rx, answers_lost;
+    uint64_t timeouts, rnr_timeouts, retries_exhausted, rnr_retries_exhausted;
+    uint64_t wqes_completed, wqes_failed, wqes_flushed;
+    uint64_t cnp_rx, limit_halved, limit_restored;
+} HcaRequesterCounters;
+
+/* What is not a single QP's. */
+typedef struct HcaRequesterUnit {
+    HcaMultiQueue *mq;
+    HcaRequesterCounters counters;
+} HcaRequesterUnit;
+
+HcaRequesterUnit *hca_requester_new(const HcaConfig *config);
+void hca_requester_free(HcaRequesterUnit *requester);
+/* The counters begin again; QPs are gone. */
+void hca_requester_reset(HcaRequesterUnit *requester);
 
 /* A response packet for @qp, RC, in RTS, SQD or SQE. */
 void hca_requester_receive(Hca *hca, HcaQp *qp, const HcaPacket *packet);
@@ -60,13 +101,7 @@ typedef struct HcaMqGauges {
     unsigned waiting; /* QPs that wait for room */
 } HcaMqGauges;
 
-HcaMultiQueue *hca_mq_new(const HcaConfig *config);
-void hca_mq_free(HcaMultiQueue *mq);
-/* Forget @qp: all its elements are free again. */
-void hca_mq_forget(Hca *hca, HcaQp *qp);
 void hca_mq_gauges(const HcaMultiQueue *mq, HcaMqGauges *gauges);
-/* The peaks begin again. */
-void hca_mq_reset_peaks(HcaMultiQueue *mq);
 
 /* A deadline of @qp may have come. */
 void hca_requester_timer(Hca *hca, HcaQp *qp, int64_t now);

@@ -16,7 +16,7 @@ HcaV2pState hca_scatter(Hca *hca, HcaQp *qp, const uint8_t *data, uint32_t len)
             return HCA_V2P_LENGTH_ERR;
         }
         info = (HcaMatchInfo) {
-            .flags = HCA_V2P_ABSOLUTE_ADDR | RDMA_HCA_ACCESS_LOCAL_WRITE,
+            .flags = HCA_V2P_ABSOLUTE_ADDR | HCA_ACCESS_LOCAL_WRITE,
             .pd = qp->pd,
             .key = entry->lkey,
             .len = MIN(len, entry->len),

@@ -21,19 +21,18 @@ static const uint32_t rnr_10us[32] = {
 
 void hca_loss_timer_restart(Hca *hca, HcaQp *qp)
 {
-    HcaRequester *req = &qp->req;
-
-    req->loss_deadline = INT64_MAX;
-    if (hca_outstanding(qp) && !req->rnr_wait && qp->ack_timeout) {
-        req->loss_deadline = hca_now(hca) + ((int64_t)ACK_TIMEOUT_UNIT_NS
-                                             << (qp->ack_timeout & 31));
+    if (hca_outstanding(qp) && !qp->req.rnr_wait && qp->ack_timeout) {
+        hca_timer_set(hca, qp, HCA_TIMER_LOSS,
+                      hca_now(hca) + ((int64_t)ACK_TIMEOUT_UNIT_NS
+                                      << (qp->ack_timeout & 31)));
+    } else {
+        hca_timer_stop(hca, qp, HCA_TIMER_LOSS);
     }
-    hca_timer_set(hca, qp);
 }
 
 void hca_loss_timer_start(Hca *hca, HcaQp *qp)
 {
-    if (qp->req.loss_deadline == INT64_MAX) {
+    if (!hca_timer_runs(qp, HCA_TIMER_LOSS)) {
         hca_loss_timer_restart(hca, qp);
     }
 }
@@ -41,24 +40,23 @@ void hca_loss_timer_start(Hca *hca, HcaQp *qp)
 void hca_rnr_timer_start(Hca *hca, HcaQp *qp, uint8_t code)
 {
     qp->req.rnr_wait = true;
-    qp->req.loss_deadline = INT64_MAX;
-    qp->req.rnr_deadline = hca_now(hca) + rnr_10us[code & 31] * 10000ll;
-    hca_timer_set(hca, qp);
+    hca_timer_stop(hca, qp, HCA_TIMER_LOSS);
+    hca_timer_set(hca, qp, HCA_TIMER_RNR,
+                  hca_now(hca) + rnr_10us[code & 31] * 10000ll);
 }
 
 void hca_timers_stop(Hca *hca, HcaQp *qp)
 {
     qp->req.rnr_wait = false;
-    qp->req.loss_deadline = INT64_MAX;
-    qp->req.rnr_deadline = INT64_MAX;
-    hca_timer_set(hca, qp);
+    hca_timer_stop(hca, qp, HCA_TIMER_LOSS);
+    hca_timer_stop(hca, qp, HCA_TIMER_RNR);
 }
 
 bool hca_use_retry(Hca *hca, HcaQp *qp)
 {
     if (!qp->req.retries_left) {
-        hca->counters.retries_exhausted++;
-        hca_requester_fail(hca, qp, RDMA_HCA_SYNDROME_RETRY_EXC_ERR, 0);
+        hca->requester->counters.retries_exhausted++;
+        hca_requester_fail(hca, qp, HCA_SYNDROME_RETRY_EXC_ERR, 0);
         return false;
     }
     qp->req.retries_left--;
@@ -70,21 +68,19 @@ void hca_requester_timer(Hca *hca, HcaQp *qp, int64_t now)
     HcaRequester *req = &qp->req;
 
     hca_congestion_timer(hca, qp, now);
-    if (req->rnr_deadline <= now) {
-        hca->counters.rnr_timeouts++;
+    if (hca_timer_take(hca, qp, HCA_TIMER_RNR, now)) {
+        hca->requester->counters.rnr_timeouts++;
         hca_trace(hca, HCA_TRACE_TIMEOUT, qp->qpn, 1, req->unacked_psn,
                   req->rnr_retries_left);
         req->rnr_wait = false;
-        req->rnr_deadline = INT64_MAX;
         req->loss_seen = false; /* what is sent now may be lost, too */
         hca_retransmit(hca, qp);
         hca_schedule_send(hca, qp);
     }
-    if (req->loss_deadline <= now) { /* TIMER_RETRANS */
-        hca->counters.timeouts++;
+    if (hca_timer_take(hca, qp, HCA_TIMER_LOSS, now)) { /* TIMER_RETRANS */
+        hca->requester->counters.timeouts++;
         hca_trace(hca, HCA_TRACE_TIMEOUT, qp->qpn, 0, req->unacked_psn,
                   req->retries_left);
-        req->loss_deadline = INT64_MAX;
         if (hca_use_retry(hca, qp)) {
             req->loss_seen = false;
             hca_retransmit(hca, qp);

@@ -5,7 +5,7 @@
  * RC keeps each packet until it is acknowledged and sends it again from the
  * oldest on (Go-Back-N, 3.4.1.1.3.2.1). UC and UD send and complete.
  */
-#include "../frame_encap.h"
+#include "../port/frame_encap.h"
 #include "congestion.h"
 #include "units.h"
 
@@ -14,13 +14,12 @@
 
 static bool is_atomic(uint8_t opcode)
 {
-    return opcode == RDMA_HCA_OPCODE_ATOMIC_CS ||
-           opcode == RDMA_HCA_OPCODE_ATOMIC_FA;
+    return opcode == HCA_OP_ATOMIC_CS || opcode == HCA_OP_ATOMIC_FA;
 }
 
 static bool is_read(uint8_t opcode)
 {
-    return opcode == RDMA_HCA_OPCODE_RDMA_READ || is_atomic(opcode);
+    return opcode == HCA_OP_RDMA_READ || is_atomic(opcode);
 }
 
 /* PSNs that a Read of @len bytes takes: one for each response (3.4.1.1.3.2.4) */
@@ -51,7 +50,7 @@ static HcaJudge put_aside(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
 /* Count what a WQE waits for. Returns false: it may not be sent. */
 static bool waits_for(Hca *hca, HcaWait reason)
 {
-    hca->counters.waits[reason]++;
+    hca->requester->counters.waits[reason]++;
     return false;
 }
 
@@ -92,8 +91,7 @@ static bool rc_judge_msg(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
 /* Whether the QP sends at all now. */
 static bool may_send(Hca *hca, const HcaQp *qp, const HcaWqe *wqe)
 {
-    if (qp->state != RDMA_HCA_QP_STATE_RTS &&
-        (qp->state != RDMA_HCA_QP_STATE_SQD || !wqe->sent)) {
+    if (qp->state != HCA_QP_RTS && (qp->state != HCA_QP_SQD || !wqe->sent)) {
         return waits_for(hca, HCA_WAIT_STATE);
     }
     if (qp->req.rnr_wait) {
@@ -105,19 +103,20 @@ static bool may_send(Hca *hca, const HcaQp *qp, const HcaWqe *wqe)
 
 HcaJudge hca_requester_judge(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
 {
-    bool rc = qp->service == RDMA_HCA_QP_ST_RC;
+    bool rc = qp->service == HCA_SERVICE_RC;
 
     if (!may_send(hca, qp, wqe)) {
         return HCA_JUDGE_WAIT;
     }
-    if (wqe->syndrome || wqe->ref.opcode == RDMA_HCA_OPCODE_NOP) {
+    if (wqe->syndrome || wqe->ref.opcode == HCA_OP_NOP) {
         return put_aside(hca, qp, wqe);
     }
     if (rc && !rc_judge_msg(hca, qp, wqe)) {
         return HCA_JUDGE_WAIT;
     }
-    if (!hca_frame_can_send(
-            hca, qp->service == RDMA_HCA_QP_ST_UD ? &wqe->path : &qp->path)) {
+    if (!hca_frame_can_send(hca->port, qp->service == HCA_SERVICE_UD
+                                           ? &wqe->path
+                                           : &qp->path)) {
         waits_for(hca, HCA_WAIT_CABLE);
         return HCA_JUDGE_BLOCKED;
     }
@@ -134,10 +133,8 @@ static uint8_t net_opcode(uint8_t opcode, bool first, bool last)
         { { HCA_WRITE_MIDDLE, HCA_WRITE_FIRST },
           { HCA_WRITE_LAST, HCA_WRITE_ONLY } },
     };
-    bool write = opcode == RDMA_HCA_OPCODE_RDMA_WRITE ||
-                 opcode == RDMA_HCA_OPCODE_RDMA_WRITE_IMM;
-    bool imm = opcode == RDMA_HCA_OPCODE_SEND_IMM ||
-               opcode == RDMA_HCA_OPCODE_RDMA_WRITE_IMM;
+    bool write = opcode == HCA_OP_RDMA_WRITE || opcode == HCA_OP_RDMA_WRITE_IMM;
+    bool imm = opcode == HCA_OP_SEND_IMM || opcode == HCA_OP_RDMA_WRITE_IMM;
 
     return operation[write][last][first] + (imm && last);
 }
@@ -145,7 +142,7 @@ static uint8_t net_opcode(uint8_t opcode, bool first, bool last)
 /* A Write without immediate ends no receive: it has no event (IBA 9.2.3). */
 static bool ends_receive(uint8_t opcode)
 {
-    return opcode != RDMA_HCA_OPCODE_RDMA_WRITE;
+    return opcode != HCA_OP_RDMA_WRITE;
 }
 
 static uint32_t meta_flags(const HcaWqe *wqe, bool first, bool last)
@@ -165,7 +162,7 @@ static HcaWqeMeta packet_meta(const HcaQp *qp, const HcaWqe *wqe,
 {
     bool first = !wqe->sent;
     bool last = len == wqe->msg_len - wqe->sent;
-    bool ud = qp->service == RDMA_HCA_QP_ST_UD;
+    bool ud = qp->service == HCA_SERVICE_UD;
     uint8_t opcode = wqe->ref.opcode;
     HcaWqeMeta meta = {
         .local = RDMA_HCA_PREP(HCA_META_LOCAL_QPN, qp->qpn) |
@@ -197,7 +194,7 @@ static bool segment_packet(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
                            const HcaSge *refs, unsigned nrefs, uint32_t len)
 {
     HcaRequester *req = &qp->req;
-    const HcaWqe *ud = qp->service == RDMA_HCA_QP_ST_UD ? wqe : NULL;
+    const HcaWqe *ud = qp->service == HCA_SERVICE_UD ? wqe : NULL;
     HcaSentPacket packet = {
         .meta = packet_meta(qp, wqe, refs, nrefs, len),
         .psn = req->next_psn,
@@ -211,14 +208,14 @@ static bool segment_packet(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
         /* The region went away since the WQE was parsed. */
         bad = (HcaWqe) {
             .ref = wqe->ref,
-            .syndrome = RDMA_HCA_SYNDROME_LOCAL_PROT_ERR,
+            .syndrome = HCA_SYNDROME_LOCAL_PROT_ERR,
         };
         put_aside(hca, qp, &bad);
         return true;
     }
-    hca->counters.packets_sent++;
+    hca->requester->counters.packets_sent++;
     req->next_psn = hca_psn_add(req->next_psn, 1);
-    if (qp->service == RDMA_HCA_QP_ST_RC) {
+    if (qp->service == HCA_SERVICE_RC) {
         hca_mq_swpb_insert(hca, qp, &packet, refs);
         hca_loss_timer_start(hca, qp);
     } else { /* UCUD_CPL */
@@ -250,7 +247,7 @@ static void segment_read(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
     };
 
     hca_req_send_read(hca, qp, &read);
-    hca->counters.reads_sent++;
+    hca->requester->counters.reads_sent++;
     qp->req.next_psn = hca_psn_add(qp->req.next_psn, read.npsn);
     hca_mq_read_insert(hca, qp, &read, entries);
     hca_loss_timer_start(hca, qp);
@@ -309,7 +306,7 @@ static bool resend_one(Hca *hca, HcaQp *qp)
     }
     if (hca_read_is_older(read, packet)) {
         hca_req_send_read(hca, qp, read);
-        hca->counters.retransmissions++;
+        hca->requester->counters.retransmissions++;
         req->resend_rpb = next_read;
         return true;
     }
@@ -317,7 +314,7 @@ static bool resend_one(Hca *hca, HcaQp *qp)
     if (hca_req_send_packet(hca, qp, NULL, packet, refs) != HCA_V2P_SUCCESS) {
         return false;
     }
-    hca->counters.retransmissions++;
+    hca->requester->counters.retransmissions++;
     req->resend_swpb = next_packet;
     return true;
 }
@@ -334,7 +331,7 @@ static HcaTurn resend_refused(Hca *hca, HcaQp *qp)
         qp->req.unacked_psn) {
         return HCA_TURN_IDLE;
     }
-    hca_requester_fail(hca, qp, RDMA_HCA_SYNDROME_LOCAL_PROT_ERR, 0);
+    hca_requester_fail(hca, qp, HCA_SYNDROME_LOCAL_PROT_ERR, 0);
     return HCA_TURN_MORE;
 }
 
@@ -350,7 +347,7 @@ HcaTurn hca_requester_resend(Hca *hca, HcaQp *qp, unsigned *budget)
         if (!*budget) {
             return HCA_TURN_MORE;
         }
-        if (!hca_frame_can_send(hca, &qp->path)) {
+        if (!hca_frame_can_send(hca->port, &qp->path)) {
             return HCA_TURN_BLOCKED;
         }
         (*budget)--;
@@ -364,11 +361,11 @@ HcaTurn hca_requester_resend(Hca *hca, HcaQp *qp, unsigned *budget)
 static void count_ended(Hca *hca, uint8_t syndrome)
 {
     if (!syndrome) {
-        hca->counters.wqes_completed++;
-    } else if (syndrome == RDMA_HCA_SYNDROME_WR_FLUSH_ERR) {
-        hca->counters.wqes_flushed++;
+        hca->requester->counters.wqes_completed++;
+    } else if (syndrome == HCA_SYNDROME_WR_FLUSH_ERR) {
+        hca->requester->counters.wqes_flushed++;
     } else {
-        hca->counters.wqes_failed++;
+        hca->requester->counters.wqes_failed++;
     }
 }
 
@@ -403,8 +400,7 @@ void hca_complete(Hca *hca, HcaQp *qp, uint32_t wqe_offset, uint8_t opcode,
 static void stop_sending(Hca *hca, HcaQp *qp)
 {
     hca_qp_set_state(hca->cm, qp,
-                     qp->service == RDMA_HCA_QP_ST_RC ? RDMA_HCA_QP_STATE_ERR
-                                                      : RDMA_HCA_QP_STATE_SQE);
+                     qp->service == HCA_SERVICE_RC ? HCA_QP_ERR : HCA_QP_SQE);
 }
 
 void hca_progress(Hca *hca, HcaQp *qp)
@@ -420,16 +416,16 @@ void hca_progress(Hca *hca, HcaQp *qp)
         hca_complete(hca, qp, barrier.ref.offset, barrier.ref.opcode,
                      barrier.signalled, 0, barrier.syndrome,
                      barrier.vendor_err);
-        if (barrier.syndrome && qp->state != RDMA_HCA_QP_STATE_ERR) {
+        if (barrier.syndrome && qp->state != HCA_QP_ERR) {
             stop_sending(hca, qp);
             return;
         }
     }
-    if (qp->state == RDMA_HCA_QP_STATE_SQD && !req->drained &&
+    if (qp->state == HCA_QP_SQD && !req->drained &&
         !(qp->send.wqe_valid && qp->send.wqe.sent)) {
         req->drained = true;
         if (qp->sqd_event) {
-            HcaEvent event = { .type = RDMA_HCA_EVENT_SQ_DRAINED,
+            HcaEvent event = { .type = HCA_EVENT_SQ_DRAINED,
                                .number = qp->qpn };
 
             hca_eq_event(hca->cm, &event);
@@ -445,7 +441,7 @@ static void flush_one(Hca *hca, HcaQp *qp, uint32_t offset, uint8_t opcode)
 
     qp->req.fail_syndrome = 0;
     hca_complete(hca, qp, offset, opcode, true, 0,
-                 syndrome ? syndrome : RDMA_HCA_SYNDROME_WR_FLUSH_ERR,
+                 syndrome ? syndrome : HCA_SYNDROME_WR_FLUSH_ERR,
                  syndrome ? vendor_err : 0);
 }
 
@@ -490,7 +486,27 @@ void hca_requester_fail(Hca *hca, HcaQp *qp, uint8_t syndrome,
 {
     qp->req.fail_syndrome = syndrome;
     qp->req.fail_vendor_err = vendor_err;
-    hca_qp_set_state(hca->cm, qp, RDMA_HCA_QP_STATE_ERR);
+    hca_qp_set_state(hca->cm, qp, HCA_QP_ERR);
+}
+
+HcaRequesterUnit *hca_requester_new(const HcaConfig *config)
+{
+    HcaRequesterUnit *requester = g_new0(HcaRequesterUnit, 1);
+
+    requester->mq = hca_mq_new(config);
+    return requester;
+}
+
+void hca_requester_free(HcaRequesterUnit *requester)
+{
+    hca_mq_free(requester->mq);
+    g_free(requester);
+}
+
+void hca_requester_reset(HcaRequesterUnit *requester)
+{
+    hca_mq_reset_peaks(requester->mq);
+    memset(&requester->counters, 0, sizeof(requester->counters));
 }
 
 /* RTR to RTS: the send queue begins. */
@@ -506,33 +522,32 @@ static void forget(Hca *hca, HcaQp *qp)
 {
     hca_mq_forget(hca, qp);
     memset(&qp->req, 0, sizeof(qp->req));
-    qp->req.loss_deadline = INT64_MAX;
-    qp->req.rnr_deadline = INT64_MAX;
-    qp->req.congestion_deadline = INT64_MAX;
+    hca_timers_stop(hca, qp);
+    hca_timer_stop(hca, qp, HCA_TIMER_CONGESTION);
 }
 
 void hca_requester_state(Hca *hca, HcaQp *qp, uint8_t old_state)
 {
     switch (qp->state) {
-    case RDMA_HCA_QP_STATE_RST:
+    case HCA_QP_RST:
         forget(hca, qp);
         break;
-    case RDMA_HCA_QP_STATE_INIT:
-        if (old_state == RDMA_HCA_QP_STATE_RST) {
+    case HCA_QP_INIT:
+        if (old_state == HCA_QP_RST) {
             forget(hca, qp);
         }
         break;
-    case RDMA_HCA_QP_STATE_RTS:
-        if (old_state == RDMA_HCA_QP_STATE_RTR) {
+    case HCA_QP_RTS:
+        if (old_state == HCA_QP_RTR) {
             begin(qp);
         }
         qp->req.drained = false;
         break;
-    case RDMA_HCA_QP_STATE_SQD:
+    case HCA_QP_SQD:
         hca_progress(hca, qp);
         break;
-    case RDMA_HCA_QP_STATE_SQE:
-    case RDMA_HCA_QP_STATE_ERR:
+    case HCA_QP_SQE:
+    case HCA_QP_ERR:
         qp->req.retransmit = false;
         hca_timers_stop(hca, qp);
         flush_outstanding(hca, qp);

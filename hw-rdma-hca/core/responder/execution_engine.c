@@ -30,7 +30,7 @@ typedef struct Failure {
 #define INVALID_REQUEST(reason)                                                \
     {                                                                          \
         .nak = NAK(INVALID_REQUEST), .drop = HCA_DROP_##reason,                \
-        .event = RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR                             \
+        .event = HCA_EVENT_WQ_INVAL_REQ_ERROR                                  \
     }
 #define LOCAL_ERROR(s)                                                         \
     {                                                                          \
@@ -46,18 +46,18 @@ static const Failure failures[] = {
     [HCA_EXE_ALIGNMENT] = INVALID_REQUEST(LENGTH),
     [HCA_EXE_RESOURCES] = INVALID_REQUEST(RESOURCES),
     [HCA_EXE_TOO_LONG] = { .nak = NAK(INVALID_REQUEST),
-                           .syndrome = RDMA_HCA_SYNDROME_LOCAL_LENGTH_ERR,
+                           .syndrome = HCA_SYNDROME_LOCAL_LENGTH_ERR,
                            .drop = HCA_DROP_LENGTH },
     [HCA_EXE_ACCESS] = { .nak = NAK(REMOTE_ACCESS),
-                         .event = RDMA_HCA_EVENT_WQ_ACCESS_ERROR,
+                         .event = HCA_EVENT_WQ_ACCESS_ERROR,
                          .drop = HCA_DROP_ACCESS },
     [HCA_EXE_REMOTE_MEMORY] = { .nak = NAK(REMOTE_OP),
-                                .event = RDMA_HCA_EVENT_WQ_CATAS_ERROR,
+                                .event = HCA_EVENT_WQ_CATAS_ERROR,
                                 .drop = HCA_DROP_ACCESS },
-    [HCA_EXE_LOCAL_PROT] = LOCAL_ERROR(RDMA_HCA_SYNDROME_LOCAL_PROT_ERR),
-    [HCA_EXE_BAD_WQE] = LOCAL_ERROR(RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR),
+    [HCA_EXE_LOCAL_PROT] = LOCAL_ERROR(HCA_SYNDROME_LOCAL_PROT_ERR),
+    [HCA_EXE_BAD_WQE] = LOCAL_ERROR(HCA_SYNDROME_LOCAL_QP_OP_ERR),
     [HCA_EXE_BAD_QUEUE] = { .nak = NAK(REMOTE_OP),
-                            .event = RDMA_HCA_EVENT_WQ_CATAS_ERROR,
+                            .event = HCA_EVENT_WQ_CATAS_ERROR,
                             .drop = HCA_DROP_NO_WQE,
                             .local = true },
     [HCA_EXE_CQ_LOST] = { .nak = NAK(REMOTE_OP),
@@ -136,7 +136,7 @@ static HcaOutcome scatter(Hca *hca, HcaQp *qp, const uint8_t *data,
             return HCA_EXE_TOO_LONG;
         }
         info = (HcaMatchInfo) {
-            .flags = HCA_V2P_ABSOLUTE_ADDR | RDMA_HCA_ACCESS_LOCAL_WRITE,
+            .flags = HCA_V2P_ABSOLUTE_ADDR | HCA_ACCESS_LOCAL_WRITE,
             .pd = qp->pd,
             .key = entry->lkey,
             .len = MIN(len, entry->len),
@@ -166,7 +166,7 @@ static HcaOutcome scatter_grh(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 {
     uint8_t header[HCA_GRH_SIZE];
 
-    hca->addressing->datagram_header(packet, header);
+    hca_port_datagram_header(hca->port, packet, header);
     return scatter(hca, qp, header, sizeof(header));
 }
 
@@ -175,14 +175,14 @@ static HcaOutcome complete(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                            uint32_t byte_cnt)
 {
     hca_recv_complete(hca, qp, packet, byte_cnt);
-    return qp->state == RDMA_HCA_QP_STATE_ERR ? HCA_EXE_CQ_LOST : HCA_EXE_OK;
+    return qp->state == HCA_QP_ERR ? HCA_EXE_CQ_LOST : HCA_EXE_OK;
 }
 
 /* Figure 4.5 */
 static HcaOutcome execute_send(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                                const HcaOperation *op)
 {
-    bool ud = qp->service == RDMA_HCA_QP_ST_UD;
+    bool ud = qp->service == HCA_SERVICE_UD;
     HcaOutcome outcome = HCA_EXE_OK;
 
     if (op->first) {
@@ -227,7 +227,7 @@ static HcaOutcome execute_write(Hca *hca, HcaQp *qp, const HcaPacket *packet,
         outcome = take_wqe(hca, qp);
     }
     if (outcome == HCA_EXE_OK && op->first) {
-        outcome = check_region(hca, qp, packet, RDMA_HCA_ACCESS_REMOTE_WRITE);
+        outcome = check_region(hca, qp, packet, HCA_ACCESS_REMOTE_WRITE);
         hca_wat_store(qp, packet);
     }
     if (outcome == HCA_EXE_OK) {
@@ -274,7 +274,7 @@ static const HcaReplay *find_replay(const HcaQp *qp, uint32_t psn)
 
 static HcaOutcome execute_atomic(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 {
-    HcaMatchInfo info = remote_info(qp, packet, RDMA_HCA_ACCESS_REMOTE_ATOMIC,
+    HcaMatchInfo info = remote_info(qp, packet, HCA_ACCESS_REMOTE_ATOMIC,
                                     sizeof(uint64_t));
     HcaV2pState state;
     uint64_t old;
@@ -301,7 +301,7 @@ static HcaOutcome execute_kind(Hca *hca, HcaQp *qp, const HcaPacket *packet,
     case HCA_REQUEST_WRITE:
         return execute_write(hca, qp, packet, op);
     case HCA_REQUEST_READ:
-        return check_region(hca, qp, packet, RDMA_HCA_ACCESS_REMOTE_READ);
+        return check_region(hca, qp, packet, HCA_ACCESS_REMOTE_READ);
     default:
         return execute_atomic(hca, qp, packet);
     }
@@ -315,8 +315,8 @@ static HcaOutcome execute(Hca *hca, HcaQp *qp, const HcaPacket *packet,
     if (outcome == HCA_EXE_OK) {
         outcome = execute_kind(hca, qp, packet, op);
     }
-    hca->counters.requests[op->kind] += outcome == HCA_EXE_OK;
-    hca->counters.outcomes[outcome]++;
+    hca->responder->counters.requests[op->kind] += outcome == HCA_EXE_OK;
+    hca->responder->counters.outcomes[outcome]++;
     return outcome;
 }
 
@@ -371,7 +371,7 @@ static void break_qp(Hca *hca, HcaQp *qp, HcaOutcome outcome)
     if (failure->event) {
         hca_qp_event(hca, qp, failure->event);
     }
-    hca_qp_set_state(hca->cm, qp, RDMA_HCA_QP_STATE_ERR);
+    hca_qp_set_state(hca->cm, qp, HCA_QP_ERR);
 }
 
 /* The expected packet waits until the peer sends it again. */
@@ -405,11 +405,11 @@ static void expected(Hca *hca, HcaQp *qp, const HcaPacket *packet,
 static void ahead(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 {
     if (qp->resp.nak_sent) {
-        hca_drop(hca, packet, HCA_DROP_PSN);
+        hca_drop(hca->port, packet, HCA_DROP_PSN);
         return;
     }
     qp->resp.nak_sent = true;
-    hca->counters.outcomes[HCA_EXE_PSN]++;
+    hca->responder->counters.outcomes[HCA_EXE_PSN]++;
     hca_resp_nak(hca, qp, qp->resp.expected_psn, NAK(PSN_SEQ), HCA_EXE_PSN);
 }
 
@@ -423,11 +423,11 @@ static void repeat_read(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 
     if (packet->dma_len > qp->max_msg ||
         hca_read_psns(qp, packet->dma_len) > behind) {
-        hca_drop(hca, packet, HCA_DROP_DUPLICATE);
-    } else if (!(qp->access & RDMA_HCA_ACCESS_REMOTE_READ) ||
-               check_region(hca, qp, packet, RDMA_HCA_ACCESS_REMOTE_READ) !=
+        hca_drop(hca->port, packet, HCA_DROP_DUPLICATE);
+    } else if (!(qp->access & HCA_ACCESS_REMOTE_READ) ||
+               check_region(hca, qp, packet, HCA_ACCESS_REMOTE_READ) !=
                    HCA_EXE_OK) {
-        hca_drop(hca, packet, HCA_DROP_ACCESS);
+        hca_drop(hca->port, packet, HCA_DROP_ACCESS);
     } else {
         hca_resp_read(hca, qp, packet, true);
     }
@@ -440,7 +440,7 @@ static void repeat_atomic(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     if (replay) {
         hca_resp_atomic(hca, qp, packet->psn, replay->atomic_ack, true);
     } else {
-        hca_drop(hca, packet, HCA_DROP_DUPLICATE);
+        hca_drop(hca->port, packet, HCA_DROP_DUPLICATE);
     }
 }
 
@@ -449,13 +449,13 @@ static void duplicate(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                       const HcaOperation *op)
 {
     qp->resp.duplicates++;
-    hca->counters.duplicates++;
+    hca->responder->counters.duplicates++;
     if (op->kind == HCA_REQUEST_SEND || op->kind == HCA_REQUEST_WRITE) {
         hca_resp_ack(hca, qp);
     } else if (hca_resp_pending(qp, packet->psn)) {
-        hca_drop(hca, packet, HCA_DROP_DUPLICATE);
+        hca_drop(hca->port, packet, HCA_DROP_DUPLICATE);
     } else if (hca_resp_duplicates(qp) >= qp->rra_max) {
-        hca_drop(hca, packet, HCA_DROP_RESOURCES);
+        hca_drop(hca->port, packet, HCA_DROP_RESOURCES);
     } else if (op->kind == HCA_REQUEST_READ) {
         repeat_read(hca, qp, packet);
     } else {
@@ -469,7 +469,7 @@ static void receive_rc(Hca *hca, HcaQp *qp, const HcaPacket *packet,
     int32_t distance = hca_psn_diff(packet->psn, qp->resp.expected_psn);
 
     if (!hca_resp_has_room(qp)) {
-        hca_drop(hca, packet, HCA_DROP_RESOURCES);
+        hca_drop(hca->port, packet, HCA_DROP_RESOURCES);
     } else if (distance < 0) {
         duplicate(hca, qp, packet, op);
     } else if (distance > 0) {
@@ -492,7 +492,7 @@ static void abandon_message(HcaQp *qp)
 static void fail_unreliable(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                             HcaOutcome outcome)
 {
-    hca_drop(hca, packet, failures[outcome].drop);
+    hca_drop(hca->port, packet, failures[outcome].drop);
     if (failures[outcome].local) {
         break_qp(hca, qp, outcome);
     } else {
@@ -512,7 +512,7 @@ static void receive_uc(Hca *hca, HcaQp *qp, const HcaPacket *packet,
     }
     qp->resp.expected_psn = hca_psn_add(packet->psn, 1);
     if (lost && !op->first) {
-        hca_drop(hca, packet, HCA_DROP_PSN);
+        hca_drop(hca->port, packet, HCA_DROP_PSN);
         return;
     }
     outcome = execute(hca, qp, packet, op);
@@ -536,10 +536,10 @@ static void receive_ud(Hca *hca, HcaQp *qp, const HcaPacket *packet,
 /* IBA 11.6.3.1: the first packet tells that the connected peer is in RTS. */
 static void communication_established(Hca *hca, HcaQp *qp)
 {
-    if (qp->state == RDMA_HCA_QP_STATE_RTR &&
-        qp->service != RDMA_HCA_QP_ST_UD && !qp->resp.comm_est) {
+    if (qp->state == HCA_QP_RTR && qp->service != HCA_SERVICE_UD &&
+        !qp->resp.comm_est) {
         qp->resp.comm_est = true;
-        hca_qp_event(hca, qp, RDMA_HCA_EVENT_COMM_EST);
+        hca_qp_event(hca, qp, HCA_EVENT_COMM_EST);
     }
 }
 
@@ -553,10 +553,10 @@ void hca_responder_receive(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     hca_cnp_note(hca, qp, packet);
     communication_established(hca, qp);
     switch (qp->service) {
-    case RDMA_HCA_QP_ST_RC:
+    case HCA_SERVICE_RC:
         receive_rc(hca, qp, packet, op);
         break;
-    case RDMA_HCA_QP_ST_UC:
+    case HCA_SERVICE_UC:
         receive_uc(hca, qp, packet, op);
         break;
     default:

@@ -11,9 +11,9 @@
  */
 #include "units.h"
 
-#define RC (1u << RDMA_HCA_QP_ST_RC)
-#define UC (1u << RDMA_HCA_QP_ST_UC)
-#define UD (1u << RDMA_HCA_QP_ST_UD)
+#define RC (1u << HCA_SERVICE_RC)
+#define UC (1u << HCA_SERVICE_UC)
+#define UD (1u << HCA_SERVICE_UD)
 
 #define SEND(s, ...)                                                           \
     {                                                                          \
@@ -22,7 +22,7 @@
 #define WRITE(...)                                                             \
     {                                                                          \
         .services = RC | UC, .kind = HCA_REQUEST_WRITE,                        \
-        .access = RDMA_HCA_ACCESS_REMOTE_WRITE, __VA_ARGS__                    \
+        .access = HCA_ACCESS_REMOTE_WRITE, __VA_ARGS__                         \
     }
 #define SINGLE(k, a)                                                           \
     {                                                                          \
@@ -44,9 +44,9 @@ static const HcaOperation operations[32] = {
     [HCA_WRITE_LAST_IMM] = WRITE(.last = true, .imm = true),
     [HCA_WRITE_ONLY] = WRITE(.first = true, .last = true),
     [HCA_WRITE_ONLY_IMM] = WRITE(.first = true, .last = true, .imm = true),
-    [HCA_READ_REQUEST] = SINGLE(HCA_REQUEST_READ, RDMA_HCA_ACCESS_REMOTE_READ),
-    [HCA_CMP_SWAP] = SINGLE(HCA_REQUEST_ATOMIC, RDMA_HCA_ACCESS_REMOTE_ATOMIC),
-    [HCA_FETCH_ADD] = SINGLE(HCA_REQUEST_ATOMIC, RDMA_HCA_ACCESS_REMOTE_ATOMIC),
+    [HCA_READ_REQUEST] = SINGLE(HCA_REQUEST_READ, HCA_ACCESS_REMOTE_READ),
+    [HCA_CMP_SWAP] = SINGLE(HCA_REQUEST_ATOMIC, HCA_ACCESS_REMOTE_ATOMIC),
+    [HCA_FETCH_ADD] = SINGLE(HCA_REQUEST_ATOMIC, HCA_ACCESS_REMOTE_ATOMIC),
     /* There are no memory windows whose keys could be invalidated. */
     [HCA_SEND_LAST_INV] = SEND(RC, .last = true, .refused = true),
     [HCA_SEND_ONLY_INV] = SEND(RC, .first = true, .last = true,
@@ -66,21 +66,21 @@ const HcaOperation *hca_operation(uint8_t opcode)
 
 static bool from_peer(const Hca *hca, const HcaQp *qp, const HcaPacket *packet)
 {
-    return qp->service == RDMA_HCA_QP_ST_UD ||
-           hca->addressing->came_along(hca, &qp->path, packet);
+    return qp->service == HCA_SERVICE_UD ||
+           hca_port_came_along(hca->port, &qp->path, packet);
 }
 
 bool hca_check_headers(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                        const HcaOperation *op)
 {
-    if (!hca_pkey_match(packet->pkey, qp->pkey)) {
-        hca_drop(hca, packet, HCA_DROP_PKEY);
+    if (!hca_port_takes_pkey(hca->port, qp->pkey_index, packet->pkey)) {
+        hca_drop(hca->port, packet, HCA_DROP_PKEY);
     } else if (!from_peer(hca, qp, packet)) {
-        hca_drop(hca, packet, HCA_DROP_SOURCE);
-    } else if (qp->service == RDMA_HCA_QP_ST_UD && packet->qkey != qp->qkey) {
-        hca_drop(hca, packet, HCA_DROP_QKEY);
+        hca_drop(hca->port, packet, HCA_DROP_SOURCE);
+    } else if (qp->service == HCA_SERVICE_UD && packet->qkey != qp->qkey) {
+        hca_drop(hca->port, packet, HCA_DROP_QKEY);
     } else if (!(op->services & (1u << qp->service))) {
-        hca_drop(hca, packet, HCA_DROP_SERVICE);
+        hca_drop(hca->port, packet, HCA_DROP_SERVICE);
     } else {
         return true;
     }

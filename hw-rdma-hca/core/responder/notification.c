@@ -11,7 +11,7 @@
  */
 #include <string.h>
 
-#include "../frame_encap.h"
+#include "../port/frame_encap.h"
 #include "responder.h"
 #include "units.h"
 
@@ -20,7 +20,7 @@
 /* The way back to who sent @packet; false if there is none. */
 static bool path_back(const Hca *hca, const HcaPacket *packet, HcaPath *path)
 {
-    const HcaGidEntry *own = hca_gid_find(hca, &packet->dgid,
+    const HcaGidEntry *own = hca_gid_find(hca->port, &packet->dgid,
                                           hca_packet_vlan(packet), NULL);
 
     if (!own || hca_gid_is_multicast(&packet->sgid)) {
@@ -28,7 +28,7 @@ static bool path_back(const Hca *hca, const HcaPacket *packet, HcaPath *path)
     }
     *path = (HcaPath) {
         .grh = true,
-        .sgid_index = own - hca->gids.entry,
+        .sgid_index = hca_gid_index(hca->port, own),
         .sl = hca_packet_priority(packet),
         .dgid = packet->sgid,
     };
@@ -44,11 +44,11 @@ void hca_cnp_note(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     if (!packet->ip_header || (packet->tclass & HCA_ECN_MASK) != HCA_ECN_CE) {
         return;
     }
-    hca->counters.ecn_marked_rx++;
+    hca->responder->counters.ecn_marked_rx++;
     if (hca_now(hca) < resp->cnp_next) {
         return;
     }
-    if (qp->service == RDMA_HCA_QP_ST_UD) {
+    if (qp->service == HCA_SERVICE_UD) {
         if (!path_back(hca, packet, &resp->cnp_path)) {
             return;
         }
@@ -73,13 +73,13 @@ bool hca_cnp_send(Hca *hca, HcaQp *qp)
     if (!resp->cnp_owed) {
         return true;
     }
-    if (!hca_frame_can_send(hca, &resp->cnp_path)) {
+    if (!hca_frame_can_send(hca->port, &resp->cnp_path)) {
         return false;
     }
     resp->cnp_owed = false;
     resp->cnp_next = hca_now(hca) + hca->config.cnp_interval_us * NS_PER_US;
-    hca->counters.cnp_tx++;
+    hca->responder->counters.cnp_tx++;
     hca_trace(hca, HCA_TRACE_CNP_TX, qp->qpn, resp->cnp_qpn, 0, 0);
-    hca_frame_send(hca, qp, &resp->cnp_path, &packet, NULL, 0);
+    hca_frame_send(hca->port, qp, &resp->cnp_path, &packet, NULL, 0);
     return true;
 }

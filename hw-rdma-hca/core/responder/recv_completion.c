@@ -33,16 +33,16 @@ static void post(Hca *hca, HcaQp *qp, struct rdma_hca_cqe *cqe, uint8_t opcode,
 void hca_recv_complete(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                        uint32_t byte_cnt)
 {
-    uint32_t rqpn = qp->service == RDMA_HCA_QP_ST_UD ? packet->src_qp
-                                                     : qp->remote_qpn;
+    uint32_t rqpn = qp->service == HCA_SERVICE_UD ? packet->src_qp
+                                                  : qp->remote_qpn;
     struct rdma_hca_cqe cqe = {
         .rqpn = GUINT32_TO_LE(rqpn),
-        .rlid_path = GUINT32_TO_LE(hca->addressing->cqe_path(packet)),
+        .rlid_path = GUINT32_TO_LE(hca_port_cqe_path(hca->port, packet)),
         .imm = packet->imm_be,
         .byte_cnt = GUINT32_TO_LE(byte_cnt),
     };
 
-    hca->counters.receives_completed++;
+    hca->responder->counters.receives_completed++;
     post(hca, qp, &cqe, packet->opcode, packet->solicited);
 }
 
@@ -56,10 +56,10 @@ void hca_recv_fail(Hca *hca, HcaQp *qp, uint8_t syndrome, HcaOutcome vendor_err)
 
     hca_trace(hca, HCA_TRACE_WQE_ERROR, qp->qpn, qp->resp.rq.wqe_offset,
               syndrome, vendor_err);
-    if (syndrome == RDMA_HCA_SYNDROME_WR_FLUSH_ERR) {
-        hca->counters.receives_flushed++;
+    if (syndrome == HCA_SYNDROME_WR_FLUSH_ERR) {
+        hca->responder->counters.receives_flushed++;
     } else {
-        hca->counters.receives_failed++;
+        hca->responder->counters.receives_failed++;
     }
     post(hca, qp, &cqe, RDMA_HCA_OPCODE_INVALID, true);
 }
@@ -81,7 +81,7 @@ static bool flush_batch(Hca *hca, HcaQp *qp, unsigned *n)
         if (resp == HCA_RWM_EMPTY) {
             return hca_rwm_slots(qp) != 0;
         }
-        hca_recv_fail(hca, qp, RDMA_HCA_SYNDROME_WR_FLUSH_ERR, HCA_EXE_OK);
+        hca_recv_fail(hca, qp, HCA_SYNDROME_WR_FLUSH_ERR, HCA_EXE_OK);
         qp->resp.flushed++;
     }
     return true;
@@ -90,42 +90,58 @@ static bool flush_batch(Hca *hca, HcaQp *qp, unsigned *n)
 static void flush(Hca *hca, HcaQp *qp, int64_t now)
 {
     HcaResponder *resp = &qp->resp;
+    int64_t again = now;
     unsigned n;
 
-    resp->flush_deadline = INT64_MAX;
-    if (flush_batch(hca, qp, &n)) {
-        if (n) {
-            resp->flush_delay = FLUSH_DELAY_MIN;
-        }
-        resp->flush_deadline = now;
-        if (n < FLUSH_BATCH) {
-            resp->flush_deadline += resp->flush_delay;
-            resp->flush_delay = MIN(2 * resp->flush_delay, FLUSH_DELAY_MAX);
-        }
+    if (!flush_batch(hca, qp, &n)) {
+        hca_timer_stop(hca, qp, HCA_TIMER_FLUSH);
+        return;
     }
-    hca_timer_set(hca, qp);
+    if (n) {
+        resp->flush_delay = FLUSH_DELAY_MIN;
+    }
+    if (n < FLUSH_BATCH) {
+        again += resp->flush_delay;
+        resp->flush_delay = MIN(2 * resp->flush_delay, FLUSH_DELAY_MAX);
+    }
+    hca_timer_set(hca, qp, HCA_TIMER_FLUSH, again);
 }
 
 void hca_responder_timer(Hca *hca, HcaQp *qp, int64_t now)
 {
-    if (qp->state == RDMA_HCA_QP_STATE_ERR) {
+    if (hca_timer_take(hca, qp, HCA_TIMER_FLUSH, now) &&
+        qp->state == HCA_QP_ERR) {
         flush(hca, qp, now);
     }
 }
 
-static void forget(HcaQp *qp)
+static void forget(Hca *hca, HcaQp *qp)
 {
     memset(&qp->resp, 0, sizeof(qp->resp));
-    qp->resp.flush_deadline = INT64_MAX;
+    hca_timer_stop(hca, qp, HCA_TIMER_FLUSH);
+}
+
+HcaResponderUnit *hca_responder_new(void)
+{
+    return g_new0(HcaResponderUnit, 1);
+}
+
+void hca_responder_free(HcaResponderUnit *responder)
+{
+    g_free(responder);
+}
+
+void hca_responder_reset(HcaResponderUnit *responder)
+{
+    memset(&responder->counters, 0, sizeof(responder->counters));
 }
 
 void hca_responder_state(Hca *hca, HcaQp *qp, uint8_t old_state)
 {
-    if (qp->state == RDMA_HCA_QP_STATE_RST ||
-        old_state == RDMA_HCA_QP_STATE_RST) {
-        forget(qp);
+    if (qp->state == HCA_QP_RST || old_state == HCA_QP_RST) {
+        forget(hca, qp);
     }
-    if (qp->state == RDMA_HCA_QP_STATE_ERR) {
+    if (qp->state == HCA_QP_ERR) {
         qp->resp.in_message = false;
         qp->resp.flush_delay = FLUSH_DELAY_MIN;
         hca_resp_abandon(qp);

@@ -9,7 +9,7 @@
  * packet by packet when it is sent, so that nothing is kept for it; a region
  * that went meanwhile ends the Read in a NAK.
  */
-#include "../frame_encap.h"
+#include "../port/frame_encap.h"
 #include "responder.h"
 #include "units.h"
 
@@ -195,7 +195,7 @@ static void send(Hca *hca, HcaQp *qp, const HcaResp *resp, uint8_t operation,
     if (HCA_AETH_KIND(resp->syndrome) == HCA_AETH_ACK) {
         packet.syndrome = HCA_AETH(HCA_AETH_ACK, hca_rwm_credits(hca, qp));
     }
-    hca_frame_send(hca, qp, &qp->path, &packet, iov, iovcnt);
+    hca_frame_send(hca->port, qp, &qp->path, &packet, iov, iovcnt);
 }
 
 static void send_ack(Hca *hca, HcaQp *qp, const HcaResp *resp)
@@ -203,14 +203,14 @@ static void send_ack(Hca *hca, HcaQp *qp, const HcaResp *resp)
     send(hca, qp, resp, HCA_ACK, 0, NULL, 0);
     switch (HCA_AETH_KIND(resp->syndrome)) {
     case HCA_AETH_ACK:
-        hca->counters.acks_tx++;
+        hca->responder->counters.acks_tx++;
         break;
     case HCA_AETH_RNR:
-        hca->counters.rnrs_tx++;
+        hca->responder->counters.rnrs_tx++;
         break;
     default:
-        hca->counters.naks_tx++;
-        hca->counters.nak_codes_tx[hca_nak_index(resp->syndrome)]++;
+        hca->responder->counters.naks_tx++;
+        hca->responder->counters.nak_codes_tx[hca_nak_index(resp->syndrome)]++;
     }
     take(qp);
 }
@@ -224,7 +224,7 @@ static void drop_duplicate(Hca *hca, HcaQp *qp, const HcaResp *resp)
         .psn = resp->psn,
     };
 
-    hca_drop(hca, &packet, HCA_DROP_ACCESS);
+    hca_drop(hca->port, &packet, HCA_DROP_ACCESS);
     take(qp);
 }
 
@@ -236,18 +236,18 @@ static void read_failed(Hca *hca, HcaQp *qp, const HcaMatchInfo *info,
     HcaOutcome outcome = refused ? HCA_EXE_ACCESS : HCA_EXE_REMOTE_MEMORY;
     uint32_t psn = at(qp, qp->resp.ring_head)->psn;
 
-    hca->counters.outcomes[outcome]++;
+    hca->responder->counters.outcomes[outcome]++;
     hca_trace(hca, HCA_TRACE_V2P_ERROR, info->key, state, info->va, info->len);
     clear(qp);
     hca_resp_nak(hca, qp, psn,
                  HCA_AETH(HCA_AETH_NAK,
                           refused ? HCA_NAK_REMOTE_ACCESS : HCA_NAK_REMOTE_OP),
                  outcome);
-    if (qp->state != RDMA_HCA_QP_STATE_ERR) {
+    if (qp->state != HCA_QP_ERR) {
         hca_qp_event(hca, qp,
-                     refused ? RDMA_HCA_EVENT_WQ_ACCESS_ERROR
-                             : RDMA_HCA_EVENT_WQ_CATAS_ERROR);
-        hca_qp_set_state(hca->cm, qp, RDMA_HCA_QP_STATE_ERR);
+                     refused ? HCA_EVENT_WQ_ACCESS_ERROR
+                             : HCA_EVENT_WQ_CATAS_ERROR);
+        hca_qp_set_state(hca->cm, qp, HCA_QP_ERR);
     }
 }
 
@@ -266,7 +266,7 @@ static void send_read(Hca *hca, HcaQp *qp, HcaResp *resp)
     struct iovec iov[HCA_MAX_PIECES];
     unsigned iovcnt = G_N_ELEMENTS(iov);
     HcaMatchInfo info = {
-        .flags = HCA_V2P_ABSOLUTE_ADDR | RDMA_HCA_ACCESS_REMOTE_READ,
+        .flags = HCA_V2P_ABSOLUTE_ADDR | HCA_ACCESS_REMOTE_READ,
         .pd = qp->pd,
         .key = resp->rkey,
         .len = MIN(resp->len, qp->pmtu),
@@ -285,7 +285,7 @@ static void send_read(Hca *hca, HcaQp *qp, HcaResp *resp)
         read_failed(hca, qp, &info, state);
     } else {
         send(hca, qp, resp, read_operation(resp, last), info.len, iov, iovcnt);
-        hca->counters.read_responses_tx++;
+        hca->responder->counters.read_responses_tx++;
         resp->started = true;
         resp->psn = hca_psn_add(resp->psn, 1);
         resp->va += info.len;
@@ -299,7 +299,7 @@ static void send_read(Hca *hca, HcaQp *qp, HcaResp *resp)
 static void send_atomic(Hca *hca, HcaQp *qp, const HcaResp *resp)
 {
     send(hca, qp, resp, HCA_ATOMIC_ACK, 0, NULL, 0);
-    hca->counters.atomic_responses_tx++;
+    hca->responder->counters.atomic_responses_tx++;
     take(qp);
 }
 
@@ -325,7 +325,7 @@ bool hca_responder_send(Hca *hca, HcaQp *qp, unsigned budget)
         return false;
     }
     for (; !is_empty(qp); budget--) {
-        if (!hca_frame_can_send(hca, &qp->path)) {
+        if (!hca_frame_can_send(hca->port, &qp->path)) {
             return false;
         }
         if (!budget) {

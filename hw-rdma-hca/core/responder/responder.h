@@ -14,6 +14,61 @@
 #define HCA_RESPONDER_H
 
 #include "../card.h"
+#include "../cxtmgt/cxtmgt.h"
+#include "../port/port.h"
+#include "../v2p/v2p.h"
+
+/* What a request asks for. */
+typedef enum HcaRequestKind {
+    HCA_REQUEST_SEND,
+    HCA_REQUEST_WRITE,
+    HCA_REQUEST_READ,
+    HCA_REQUEST_ATOMIC,
+    HCA_NREQUEST_KINDS
+} HcaRequestKind;
+
+/*
+ * What became of a request. The number is the vendor_err of a receive
+ * completion and the reason of a NAK_TX trace event.
+ */
+typedef enum HcaOutcome {
+    HCA_EXE_OK,
+    HCA_EXE_PSN,           /* ahead of what is expected */
+    HCA_EXE_NO_WQE,        /* no receive WQE is posted */
+    HCA_EXE_OPCODE,        /* out of place in a message */
+    HCA_EXE_FORBIDDEN,     /* the QP does not serve the operation */
+    HCA_EXE_LENGTH,        /* of the payload, or of the message */
+    HCA_EXE_ALIGNMENT,     /* of an atomic's address */
+    HCA_EXE_RESOURCES,     /* more Reads and atomics than rra_max */
+    HCA_EXE_TOO_LONG,      /* for the receive WQE */
+    HCA_EXE_ACCESS,        /* R_Key, address or length refused */
+    HCA_EXE_REMOTE_MEMORY, /* allowed by the R_Key, but not RAM */
+    HCA_EXE_LOCAL_PROT,    /* a scatter entry was refused */
+    HCA_EXE_BAD_WQE,       /* a receive WQE that cannot be */
+    HCA_EXE_BAD_QUEUE,     /* receive queue or its record refused */
+    HCA_EXE_CQ_LOST,       /* the completion could not be written */
+    HCA_NOUTCOMES
+} HcaOutcome;
+
+typedef struct HcaResponderCounters {
+    uint64_t requests[HCA_NREQUEST_KINDS];
+    uint64_t outcomes[HCA_NOUTCOMES];
+    uint64_t duplicates;
+    uint64_t acks_tx, naks_tx, nak_codes_tx[HCA_NNAKS], rnrs_tx;
+    uint64_t read_responses_tx, atomic_responses_tx;
+    uint64_t rq_fetches, rq_record_reads;
+    uint64_t ecn_marked_rx, cnp_tx;
+    uint64_t receives_completed, receives_failed, receives_flushed;
+} HcaResponderCounters;
+
+/* What is not a single QP's. */
+typedef struct HcaResponderUnit {
+    HcaResponderCounters counters;
+} HcaResponderUnit;
+
+HcaResponderUnit *hca_responder_new(void);
+void hca_responder_free(HcaResponderUnit *responder);
+void hca_responder_reset(HcaResponderUnit *responder);
 
 /* A request packet for @qp, which is in RTR, RTS, SQE or SQD. */
 void hca_responder_receive(Hca *hca, HcaQp *qp, const HcaPacket *packet);
@@ -33,7 +88,7 @@ static inline bool hca_responder_owes(const HcaQp *qp)
 /* A sound packet for @qp, request or response: owe a CNP if it is marked. */
 void hca_cnp_note(Hca *hca, HcaQp *qp, const HcaPacket *packet);
 
-/* resp.flush_deadline has come. */
+/* A timer of @qp may have ended. */
 void hca_responder_timer(Hca *hca, HcaQp *qp, int64_t now);
 
 /* The QP's state changed (HcaQpStateFn): begin, flush or forget. */

@@ -43,7 +43,7 @@ static bool read_record(Hca *hca, HcaQp *qp)
     uint32_t record;
     uint16_t left;
 
-    hca->counters.rq_record_reads++;
+    hca->responder->counters.rq_record_reads++;
     if (!hca_dma_read(hca->v2p, HCA_V2P_RWM, qp->rq_db, &record,
                       sizeof(record))) {
         return false;
@@ -89,7 +89,7 @@ static HcaV2pState read_slots(Hca *hca, HcaQp *qp, uint32_t n)
 
     rq->buffer_offset = rq->offset;
     rq->buffer_at = 0;
-    hca->counters.rq_fetches++;
+    hca->responder->counters.rq_fetches++;
     return hca_v2p_read(hca->v2p, HCA_V2P_RWM, &info, rq->buffer);
 }
 

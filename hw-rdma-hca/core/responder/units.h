@@ -3,16 +3,7 @@
 #ifndef HCA_RESPONDER_UNITS_H
 #define HCA_RESPONDER_UNITS_H
 
-#include "../card.h"
-
-/* What a request asks for. */
-typedef enum HcaRequestKind {
-    HCA_REQUEST_SEND,
-    HCA_REQUEST_WRITE,
-    HCA_REQUEST_READ,
-    HCA_REQUEST_ATOMIC,
-} HcaRequestKind;
-G_STATIC_ASSERT(HCA_REQUEST_ATOMIC + 1 == HCA_NREQUEST_KINDS);
+#include "responder.h"
 
 /* What a BTH operation is, to the responder. */
 typedef struct HcaOperation {
@@ -24,29 +15,6 @@ typedef struct HcaOperation {
     bool imm;         /* takes a receive WQE although it is a Write */
     bool refused;     /* known, but nothing serves it */
 } HcaOperation;
-
-/*
- * What became of a request. The number is the vendor_err of a receive
- * completion and the reason of a NAK_TX trace event.
- */
-typedef enum HcaOutcome {
-    HCA_EXE_OK,
-    HCA_EXE_PSN,           /* ahead of what is expected */
-    HCA_EXE_NO_WQE,        /* no receive WQE is posted */
-    HCA_EXE_OPCODE,        /* out of place in a message */
-    HCA_EXE_FORBIDDEN,     /* the QP does not serve the operation */
-    HCA_EXE_LENGTH,        /* of the payload, or of the message */
-    HCA_EXE_ALIGNMENT,     /* of an atomic's address */
-    HCA_EXE_RESOURCES,     /* more Reads and atomics than rra_max */
-    HCA_EXE_TOO_LONG,      /* for the receive WQE */
-    HCA_EXE_ACCESS,        /* R_Key, address or length refused */
-    HCA_EXE_REMOTE_MEMORY, /* allowed by the R_Key, but not RAM */
-    HCA_EXE_LOCAL_PROT,    /* a scatter entry was refused */
-    HCA_EXE_BAD_WQE,       /* a receive WQE that cannot be */
-    HCA_EXE_BAD_QUEUE,     /* receive queue or its record refused */
-    HCA_EXE_CQ_LOST,       /* the completion could not be written */
-} HcaOutcome;
-G_STATIC_ASSERT(HCA_EXE_CQ_LOST + 1 == HCA_NOUTCOMES);
 
 /* Header checks */
 

@@ -19,7 +19,7 @@ void hca_wat_store(HcaQp *qp, const HcaPacket *packet)
 HcaMatchInfo hca_wat_next(const HcaQp *qp, uint32_t len)
 {
     return (HcaMatchInfo) {
-        .flags = HCA_V2P_ABSOLUTE_ADDR | RDMA_HCA_ACCESS_REMOTE_WRITE,
+        .flags = HCA_V2P_ABSOLUTE_ADDR | HCA_ACCESS_REMOTE_WRITE,
         .pd = qp->pd,
         .key = qp->resp.write_rkey,
         .len = len,

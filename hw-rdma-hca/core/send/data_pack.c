@@ -33,9 +33,9 @@ static unsigned pack(HcaWqe *wqe, uint32_t len, HcaSge *refs)
 
 static bool carries_payload(const HcaWqe *wqe)
 {
-    return wqe->ref.opcode != RDMA_HCA_OPCODE_RDMA_READ &&
-           wqe->ref.opcode != RDMA_HCA_OPCODE_ATOMIC_CS &&
-           wqe->ref.opcode != RDMA_HCA_OPCODE_ATOMIC_FA;
+    return wqe->ref.opcode != HCA_OP_RDMA_READ &&
+           wqe->ref.opcode != HCA_OP_ATOMIC_CS &&
+           wqe->ref.opcode != HCA_OP_ATOMIC_FA;
 }
 
 /* One packet of the WQE in hand. Returns true if it was the last. */

@@ -29,36 +29,54 @@ void hca_send_doorbell(Hca *hca, uint32_t uar, uint32_t low, uint32_t high)
     HcaQp *qp = hca_qp_find(hca->cm, qpn);
     HcaSendQueue *sq;
 
-    hca->counters.doorbells++;
+    hca->send->counters.doorbells++;
     if (!qp) {
-        bad_doorbell(hca, &hca->counters.db_bad_qpn, qpn, uar, HCA_DB_QPN);
+        bad_doorbell(hca, &hca->send->counters.db_bad_qpn, qpn, uar,
+                     HCA_DB_QPN);
         return;
     }
     if (qp->uar != uar) {
-        bad_doorbell(hca, &hca->counters.db_bad_uar, qpn, uar, HCA_DB_UAR);
+        bad_doorbell(hca, &hca->send->counters.db_bad_uar, qpn, uar,
+                     HCA_DB_UAR);
         return;
     }
-    if (qp->state < RDMA_HCA_QP_STATE_RTS) {
-        bad_doorbell(hca, &hca->counters.db_bad_state, qpn, uar, HCA_DB_STATE);
+    if (qp->state < HCA_QP_RTS) {
+        bad_doorbell(hca, &hca->send->counters.db_bad_state, qpn, uar,
+                     HCA_DB_STATE);
         return;
     }
     sq = &qp->send;
     if (sq->doorbell_tail - sq->doorbell_head > sq->doorbell_mask ||
         !sq->doorbells) {
-        bad_doorbell(hca, &hca->counters.db_overflow, qpn, uar,
+        bad_doorbell(hca, &hca->send->counters.db_overflow, qpn, uar,
                      HCA_DB_OVERFLOW);
-        if (qp->state != RDMA_HCA_QP_STATE_ERR) {
-            HcaEvent event = { .type = RDMA_HCA_EVENT_WQ_CATAS_ERROR,
+        if (qp->state != HCA_QP_ERR) {
+            HcaEvent event = { .type = HCA_EVENT_WQ_CATAS_ERROR,
                                .number = qpn };
 
             hca_eq_event(hca->cm, &event);
-            hca_qp_set_state(hca->cm, qp, RDMA_HCA_QP_STATE_ERR);
+            hca_qp_set_state(hca->cm, qp, HCA_QP_ERR);
         }
         return;
     }
     hca_trace(hca, HCA_TRACE_DOORBELL, qpn, ref.offset, ref.size, ref.opcode);
     sq->doorbells[sq->doorbell_tail++ & sq->doorbell_mask] = ref;
     hca_schedule_send(hca, qp);
+}
+
+HcaSender *hca_send_new(void)
+{
+    return g_new0(HcaSender, 1);
+}
+
+void hca_send_free(HcaSender *send)
+{
+    g_free(send);
+}
+
+void hca_send_reset(HcaSender *send)
+{
+    memset(&send->counters, 0, sizeof(send->counters));
 }
 
 static void make_queue(HcaQp *qp)
@@ -80,20 +98,20 @@ static void make_queue(HcaQp *qp)
 void hca_send_state(Hca *hca, HcaQp *qp, uint8_t old_state)
 {
     switch (qp->state) {
-    case RDMA_HCA_QP_STATE_RST:
+    case HCA_QP_RST:
         g_free(qp->send.doorbells);
         memset(&qp->send, 0, sizeof(qp->send));
         break;
-    case RDMA_HCA_QP_STATE_INIT:
-        if (old_state == RDMA_HCA_QP_STATE_RST) {
+    case HCA_QP_INIT:
+        if (old_state == HCA_QP_RST) {
             make_queue(qp);
         }
         break;
     default:
-        if (old_state == RDMA_HCA_QP_STATE_SQE) {
+        if (old_state == HCA_QP_SQE) {
             qp->send.flushing = true;
             qp->send.flush_end = qp->send.doorbell_tail;
-        } else if (qp->state == RDMA_HCA_QP_STATE_RTS) {
+        } else if (qp->state == HCA_QP_RTS) {
             hca_wqe_parse_again(hca, qp);
         }
         /* WQEs may be runnable now, or have to be flushed. */

@@ -11,8 +11,12 @@
 #ifndef HCA_SEND_H
 #define HCA_SEND_H
 
+#include "../../abi/rdma_hca_regs.h"
 #include "../card.h"
+#include "../cxtmgt/cxtmgt.h"
+#include "../port/port.h"
 #include "../requester/requester.h"
+#include "../v2p/v2p.h"
 
 /* Which check of 2.4.3.1.2 a WQE failed; the CQE's vendor_err. */
 typedef enum HcaWqeCheck {
@@ -24,8 +28,8 @@ typedef enum HcaWqeCheck {
     HCA_WQE_BAD_LENGTH,  /* above the message or packet limit */
     HCA_WQE_BAD_ENTRY,   /* a gather or scatter entry was refused */
     HCA_WQE_BAD_ADDRESS, /* UD: no source for the address vector */
+    HCA_NWQE_CHECKS
 } HcaWqeCheck;
-G_STATIC_ASSERT(HCA_WQE_BAD_ADDRESS + 1 == HCA_NWQE_CHECKS);
 
 /* Why a doorbell was ignored. */
 typedef enum HcaDoorbellError {
@@ -34,6 +38,22 @@ typedef enum HcaDoorbellError {
     HCA_DB_STATE,    /* the QP does not send in its state */
     HCA_DB_OVERFLOW, /* more doorbells than the send queue has slots */
 } HcaDoorbellError;
+
+typedef struct HcaSendCounters {
+    uint64_t doorbells, db_bad_uar, db_bad_qpn, db_bad_state, db_overflow;
+    uint64_t wqes, wqes_chained;
+    uint64_t wqe_opcodes[HCA_NOPCODES];
+    uint64_t wqe_checks[HCA_NWQE_CHECKS];
+} HcaSendCounters;
+
+/* What is not a single QP's. */
+typedef struct HcaSender {
+    HcaSendCounters counters;
+} HcaSender;
+
+HcaSender *hca_send_new(void);
+void hca_send_free(HcaSender *send);
+void hca_send_reset(HcaSender *send);
 
 /* A send doorbell of UAR page @uar, both words in host byte order. */
 void hca_send_doorbell(Hca *hca, uint32_t uar, uint32_t low, uint32_t high);
@@ -49,8 +69,8 @@ HcaTurn hca_send_run(Hca *hca, HcaQp *qp, unsigned budget);
 /* Whether the next WQE ends unsent. */
 static inline bool hca_send_flushes(const HcaQp *qp)
 {
-    return qp->state == RDMA_HCA_QP_STATE_ERR ||
-           qp->state == RDMA_HCA_QP_STATE_SQE || qp->send.flushing;
+    return qp->state == HCA_QP_ERR || qp->state == HCA_QP_SQE ||
+           qp->send.flushing;
 }
 
 /* WQEScheduler: fetch and parse the next WQE into qp->send.wqe, if any. */

@@ -32,7 +32,7 @@ static void fail(HcaWqe *wqe, uint8_t syndrome, HcaWqeCheck check)
 static bool take(Parser *parser, HcaWqe *wqe, void *unit, uint32_t size)
 {
     if (parser->left < size) {
-        fail(wqe, RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_UNITS);
+        fail(wqe, HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_UNITS);
         return false;
     }
     memcpy(unit, parser->at, size);
@@ -44,37 +44,35 @@ static bool take(Parser *parser, HcaWqe *wqe, void *unit, uint32_t size)
 
 static bool is_rdma(uint8_t opcode)
 {
-    return opcode == RDMA_HCA_OPCODE_RDMA_WRITE ||
-           opcode == RDMA_HCA_OPCODE_RDMA_WRITE_IMM ||
-           opcode == RDMA_HCA_OPCODE_RDMA_READ;
+    return opcode == HCA_OP_RDMA_WRITE || opcode == HCA_OP_RDMA_WRITE_IMM ||
+           opcode == HCA_OP_RDMA_READ;
 }
 
 static bool is_atomic(uint8_t opcode)
 {
-    return opcode == RDMA_HCA_OPCODE_ATOMIC_CS ||
-           opcode == RDMA_HCA_OPCODE_ATOMIC_FA;
+    return opcode == HCA_OP_ATOMIC_CS || opcode == HCA_OP_ATOMIC_FA;
 }
 
 static bool is_read(uint8_t opcode)
 {
-    return opcode == RDMA_HCA_OPCODE_RDMA_READ || is_atomic(opcode);
+    return opcode == HCA_OP_RDMA_READ || is_atomic(opcode);
 }
 
 /* Table 1.1: what each service type can do. */
 static bool opcode_allowed(const HcaQp *qp, uint8_t opcode)
 {
     switch (opcode) {
-    case RDMA_HCA_OPCODE_NOP:
-    case RDMA_HCA_OPCODE_SEND:
-    case RDMA_HCA_OPCODE_SEND_IMM:
+    case HCA_OP_NOP:
+    case HCA_OP_SEND:
+    case HCA_OP_SEND_IMM:
         return true;
-    case RDMA_HCA_OPCODE_RDMA_WRITE:
-    case RDMA_HCA_OPCODE_RDMA_WRITE_IMM:
-        return qp->service != RDMA_HCA_QP_ST_UD;
-    case RDMA_HCA_OPCODE_RDMA_READ:
-    case RDMA_HCA_OPCODE_ATOMIC_CS:
-    case RDMA_HCA_OPCODE_ATOMIC_FA:
-        return qp->service == RDMA_HCA_QP_ST_RC && qp->sra_max > 0;
+    case HCA_OP_RDMA_WRITE:
+    case HCA_OP_RDMA_WRITE_IMM:
+        return qp->service != HCA_SERVICE_UD;
+    case HCA_OP_RDMA_READ:
+    case HCA_OP_ATOMIC_CS:
+    case HCA_OP_ATOMIC_FA:
+        return qp->service == HCA_SERVICE_RC && qp->sra_max > 0;
     default:
         return false;
     }
@@ -141,7 +139,7 @@ static void parse_addresses(const Hca *hca, const struct rdma_hca_ud_unit *unit,
     uint16_t low = RDMA_HCA_GET(RDMA_HCA_UD_SLID, lids);
 
     memcpy(path->dgid.raw, unit->dgid, sizeof(path->dgid.raw));
-    if (!hca_config_is_roce(&hca->config)) {
+    if (!hca_port_is_roce(hca->port)) {
         path->dlid = high;
         path->slid = low;
     } else if (path->grh) {
@@ -168,7 +166,7 @@ static void parse_ud(const Hca *hca, const HcaQp *qp, Parser *parser,
     flow = GUINT32_FROM_LE(unit.flow);
     qkey = GUINT32_FROM_LE(unit.qkey);
     if (RDMA_HCA_GET(RDMA_HCA_UD_PORT, port) != RDMA_HCA_NUM_PORTS) {
-        fail(wqe, RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_UNITS);
+        fail(wqe, HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_UNITS);
         return;
     }
     wqe->path = (HcaPath) {
@@ -180,11 +178,11 @@ static void parse_ud(const Hca *hca, const HcaQp *qp, Parser *parser,
         .flow_label = RDMA_HCA_GET(RDMA_HCA_QPC_FLOW_LABEL, flow),
     };
     parse_addresses(hca, &unit, &wqe->path);
-    if (!hca->addressing->can_reach(hca, &wqe->path)) {
-        fail(wqe, RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_ADDRESS);
+    if (!hca_port_can_reach(hca->port, &wqe->path)) {
+        fail(wqe, HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_ADDRESS);
         return;
     }
-    wqe->dqpn = GUINT32_FROM_LE(unit.dqpn) & RDMA_HCA_QPN_MASK;
+    wqe->dqpn = GUINT32_FROM_LE(unit.dqpn) & HCA_QPN_MASK;
     /* The high bit asks for the QP's own (IBA 10.2.5). */
     wqe->qkey = qkey >> 31 ? qp->qkey : qkey;
 }
@@ -198,7 +196,7 @@ static void parse_inline(const HcaQp *qp, Parser *parser, HcaWqe *wqe)
     wqe->msg_len = RDMA_HCA_GET(RDMA_HCA_INLINE_LENGTH,
                                 GUINT32_FROM_LE(header));
     if (is_read(wqe->ref.opcode) || wqe->msg_len > parser->left) {
-        fail(wqe, RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_UNITS);
+        fail(wqe, HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_UNITS);
         return;
     }
     if (wqe->msg_len) {
@@ -222,14 +220,14 @@ static void parse_data(Parser *parser, HcaWqe *wqe)
         take(parser, wqe, &unit, sizeof(unit));
         len = GUINT32_FROM_LE(unit.byte_cnt);
         if (len & RDMA_HCA_INLINE) {
-            fail(wqe, RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_UNITS);
+            fail(wqe, HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_UNITS);
             return;
         }
         if (!len) {
             continue;
         }
         if (wqe->nsge == RDMA_HCA_MAX_SGE) {
-            fail(wqe, RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_UNITS);
+            fail(wqe, HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_UNITS);
             return;
         }
         total += len;
@@ -252,20 +250,19 @@ static void check_length(const HcaQp *qp, HcaWqe *wqe)
 {
     uint32_t limit = qp->max_msg;
 
-    if (qp->service == RDMA_HCA_QP_ST_UD) {
+    if (qp->service == HCA_SERVICE_UD) {
         limit = MIN(limit, qp->pmtu);
     }
     if (wqe->msg_len > limit ||
         (is_atomic(wqe->ref.opcode) && wqe->msg_len != sizeof(uint64_t))) {
-        fail(wqe, RDMA_HCA_SYNDROME_LOCAL_LENGTH_ERR, HCA_WQE_BAD_LENGTH);
+        fail(wqe, HCA_SYNDROME_LOCAL_LENGTH_ERR, HCA_WQE_BAD_LENGTH);
     }
 }
 
 /* Local memory access check of each entry. */
 static void check_entries(Hca *hca, const HcaQp *qp, HcaWqe *wqe)
 {
-    uint32_t access = is_read(wqe->ref.opcode) ? RDMA_HCA_ACCESS_LOCAL_WRITE
-                                               : 0;
+    uint32_t access = is_read(wqe->ref.opcode) ? HCA_ACCESS_LOCAL_WRITE : 0;
 
     for (unsigned i = 0; i < wqe->nsge; i++) {
         const HcaSge *sge = &wqe->sge[i];
@@ -279,7 +276,7 @@ static void check_entries(Hca *hca, const HcaQp *qp, HcaWqe *wqe)
         };
 
         if (hca_v2p_check(hca->v2p, HCA_V2P_WP_ND, &info) != HCA_V2P_SUCCESS) {
-            fail(wqe, RDMA_HCA_SYNDROME_LOCAL_PROT_ERR, HCA_WQE_BAD_ENTRY);
+            fail(wqe, HCA_SYNDROME_LOCAL_PROT_ERR, HCA_WQE_BAD_ENTRY);
             return;
         }
     }
@@ -292,10 +289,10 @@ static void parse_units(const Hca *hca, const HcaQp *qp, Parser *parser,
     uint8_t opcode = wqe->ref.opcode;
     uint32_t first;
 
-    if (opcode == RDMA_HCA_OPCODE_NOP) {
+    if (opcode == HCA_OP_NOP) {
         return;
     }
-    if (qp->service == RDMA_HCA_QP_ST_UD) {
+    if (qp->service == HCA_SERVICE_UD) {
         parse_ud(hca, qp, parser, wqe);
     }
     if (is_rdma(opcode) || is_atomic(opcode)) {
@@ -331,11 +328,11 @@ static bool fetch(Hca *hca, const HcaQp *qp, HcaV2pChannel channel, HcaWqe *wqe,
     if (ref->size < sizeof(struct rdma_hca_next_unit) ||
         ref->size > RDMA_HCA_MAX_SEND_WQE_SIZE || ref->size > qp->sq_len ||
         ref->offset > qp->sq_len - ref->size) {
-        fail(wqe, RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_PLACE);
+        fail(wqe, HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_PLACE);
         return false;
     }
     if (hca_v2p_read(hca->v2p, channel, &info, buffer) != HCA_V2P_SUCCESS) {
-        fail(wqe, RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_UNREADABLE);
+        fail(wqe, HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_UNREADABLE);
         return false;
     }
     return true;
@@ -361,7 +358,7 @@ static void parse(Hca *hca, HcaQp *qp, HcaV2pChannel channel, HcaWqe *wqe)
         return; /* to be flushed: only the link counts */
     }
     if (!opcode_allowed(qp, wqe->ref.opcode)) {
-        fail(wqe, RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_OPCODE);
+        fail(wqe, HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_OPCODE);
         return;
     }
     parse_units(hca, qp, &parser, wqe);
@@ -379,9 +376,9 @@ void hca_wqe_parse(Hca *hca, HcaQp *qp, HcaV2pChannel channel,
     memset(wqe, 0, offsetof(HcaWqe, sge));
     wqe->ref = *ref;
     parse(hca, qp, channel, wqe);
-    hca->counters.wqes++;
-    hca->counters.wqe_opcodes[ref->opcode]++;
-    hca->counters.wqe_checks[wqe->vendor_err]++;
+    hca->send->counters.wqes++;
+    hca->send->counters.wqe_opcodes[ref->opcode]++;
+    hca->send->counters.wqe_checks[wqe->vendor_err]++;
     if (wqe->syndrome) {
         hca_trace(hca, HCA_TRACE_WQE_ERROR, qp->qpn, ref->offset, wqe->syndrome,
                   wqe->vendor_err);

@@ -32,7 +32,7 @@ bool hca_wqe_schedule(Hca *hca, HcaQp *qp)
     if (!next_ref(sq, &ref, &channel)) {
         return false;
     }
-    hca->counters.wqes_chained += channel == HCA_V2P_WP_WQE;
+    hca->send->counters.wqes_chained += channel == HCA_V2P_WP_WQE;
     hca_wqe_parse(hca, qp, channel, &ref, &sq->wqe);
     sq->wqe_valid = true;
     return true;
@@ -43,8 +43,8 @@ static bool flushed_enough(const HcaQp *qp)
 {
     const HcaSendQueue *sq = &qp->send;
 
-    return qp->state == RDMA_HCA_QP_STATE_RTS && !sq->wqe_valid &&
-           !sq->indicator && sq->doorbell_head == sq->flush_end;
+    return qp->state == HCA_QP_RTS && !sq->wqe_valid && !sq->indicator &&
+           sq->doorbell_head == sq->flush_end;
 }
 
 /* ERR and SQE: what is in the queue ends unsent (2.4.3.1.2). */
@@ -74,13 +74,13 @@ HcaTurn hca_send_run(Hca *hca, HcaQp *qp, unsigned budget)
     if (hca_send_flushes(qp)) {
         return flush(hca, qp, budget);
     }
-    if (qp->state < RDMA_HCA_QP_STATE_RTS) {
+    if (qp->state < HCA_QP_RTS) {
         return HCA_TURN_IDLE;
     }
     turn = hca_requester_resend(hca, qp, &budget);
     while (turn == HCA_TURN_IDLE && budget) {
-        if (!sq->wqe_valid && (qp->state != RDMA_HCA_QP_STATE_RTS ||
-                               !hca_wqe_schedule(hca, qp))) {
+        if (!sq->wqe_valid &&
+            (qp->state != HCA_QP_RTS || !hca_wqe_schedule(hca, qp))) {
             return HCA_TURN_IDLE;
         }
         turn = hca_data_pack(hca, qp, &budget);

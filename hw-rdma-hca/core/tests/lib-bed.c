@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "../frame_encap.h"
+#include "../port/frame_encap.h"
 
 static CableFate listen(void *opaque, unsigned from, uint8_t *frame, size_t len)
 {
@@ -59,7 +59,7 @@ Bed *bed_new_with(uint8_t service, const QpAttr *attr, const HcaConfig *config)
     bed->mr = bed->pair->mr[0];
     bed->cq = bed->pair->cq[0];
     bed->service = service;
-    bed->peer.pkey = HCA_DEFAULT_PKEY;
+    bed->peer_hca->port->pkeys[0] = HCA_DEFAULT_PKEY;
     bed->peer.path.dlid = bed->hca->config.lid;
     for (unsigned i = 0; i < BED_AREA; i++) {
         uint8_t byte = g_rand_int(bed->pair->lab->rand);
@@ -237,8 +237,8 @@ void bed_say_packet(Bed *bed, HcaPacket *packet, uint32_t at)
 
     packet->dest_qp = bed->qp->qpn;
     packet->psn &= HCA_PSN_MASK;
-    hca_frame_send(bed->peer_hca, &bed->peer, &bed->peer.path, packet, &iov,
-                   packet->payload_len ? 1 : 0);
+    hca_frame_send(bed->peer_hca->port, &bed->peer, &bed->peer.path, packet,
+                   &iov, packet->payload_len ? 1 : 0);
     bed->pair->lab->host[1].kicked = true;
     bed_run(bed);
 }
@@ -329,11 +329,11 @@ void bed_expect_broken(Bed *bed, uint64_t wr_id, uint8_t syndrome, unsigned n)
     }
     bed_expect_none(bed);
     bed_expect_state(bed, RDMA_HCA_QP_STATE_ERR);
-    g_assert_cmpint(bed->hqp->req.loss_deadline, ==, INT64_MAX);
-    g_assert_cmpint(bed->hqp->req.rnr_deadline, ==, INT64_MAX);
+    g_assert_cmpint(bed->hqp->deadline[HCA_TIMER_LOSS], ==, INT64_MAX);
+    g_assert_cmpint(bed->hqp->deadline[HCA_TIMER_RNR], ==, INT64_MAX);
 }
 
 void bed_expect_drops(Bed *bed, HcaDropReason reason, uint64_t n)
 {
-    g_assert_cmpuint(bed->hca->counters.drops[reason], ==, n);
+    g_assert_cmpuint(hca_port_counters(bed->hca->port)->drops[reason], ==, n);
 }

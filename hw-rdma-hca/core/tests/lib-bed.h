@@ -7,7 +7,7 @@
 #ifndef LIB_BED_H
 #define LIB_BED_H
 
-#include "../card.h"
+#include "lib-inside.h"
 #include "lib-pair.h"
 
 #define BED_MTU 256u      /* of RC and UC */

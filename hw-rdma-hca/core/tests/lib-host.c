@@ -479,13 +479,8 @@ uint32_t host_bar0_read(Host *host, uint32_t offset)
 
 void host_bar0_write(Host *host, uint32_t offset, uint32_t value)
 {
-    if (offset >= RDMA_HCA_EQ_DB &&
-        offset - RDMA_HCA_EQ_DB < RDMA_HCA_MAX_EQS * RDMA_HCA_EQ_DB_STRIDE) {
-        hca_eq_doorbell(host->hca, offset, value);
-        host->kicked = true;
-    } else if (offset >= RDMA_HCA_ETH_DB &&
-               offset - RDMA_HCA_ETH_DB < RDMA_HCA_ETH_DB_SIZE) {
-        hca_eth_doorbell(host->hca, offset, value);
+    if (hca_bar0_is_doorbell(offset)) {
+        hca_doorbell(host->hca, RDMA_HCA_BAR0, offset, value, 4);
         host->kicked = true;
     } else if (hca_bar0_write(host->hca, offset, value)) {
         host->kicked = true;
@@ -494,13 +489,13 @@ void host_bar0_write(Host *host, uint32_t offset, uint32_t value)
 
 void host_uar_write32(Host *host, uint32_t offset, uint32_t value)
 {
-    hca_uar_write(host->hca, offset, value, 4);
+    hca_doorbell(host->hca, RDMA_HCA_BAR2, offset, value, 4);
     host->kicked = true;
 }
 
 void host_uar_write64(Host *host, uint32_t offset, uint64_t value)
 {
-    hca_uar_write(host->hca, offset, value, 8);
+    hca_doorbell(host->hca, RDMA_HCA_BAR2, offset, value, 8);
     host->kicked = true;
 }
 

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "../card.h"
+#include "lib-inside.h"
 #include "lib-scene.h"
 
 #define SPARE_QPN 200

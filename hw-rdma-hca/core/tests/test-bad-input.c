@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "../card.h"
+#include "lib-inside.h"
 #include "lib-scene.h"
 
 /* Numbers that the driver does not get to in these tests. */
@@ -1375,13 +1375,13 @@ static const uint32_t wild[] = {
 
 static void test_doorbells(void)
 {
-    HcaCounters *counters;
+    HcaSendCounters *counters;
     HcaCxtCounters *cxt;
     uint64_t qpns, cqns, eqns;
     Scene s;
 
     scene_init(&s, 2014);
-    counters = &s.host->hca->counters;
+    counters = &s.host->hca->send->counters;
     cxt = hca_cxt_counters(s.host->hca->cm);
     qpns = counters->db_bad_qpn;
     cqns = cxt->db_bad_cqn;
@@ -1440,7 +1440,7 @@ static void test_foreign_pages(void)
                 cq->cqn);
     }
     lab_run(s.pair->lab);
-    g_assert_cmpuint(s.host->hca->counters.db_bad_uar, ==,
+    g_assert_cmpuint(s.host->hca->send->counters.db_bad_uar, ==,
                      RDMA_HCA_NUM_UARS - 1);
     g_assert_cmpuint(cxt->db_bad_uar, ==, RDMA_HCA_NUM_UARS - 1);
     scene_check(&s);
@@ -1473,10 +1473,10 @@ static void test_bars(void)
             }
         }
         for (uint32_t at = 0; at < RDMA_HCA_BAR2_SIZE; at += 4) {
-            hca_uar_write(s.host->hca, at, patterns[i], 4);
+            hca_doorbell(s.host->hca, RDMA_HCA_BAR2, at, patterns[i], 4);
             if (at % 8 == 0) {
-                hca_uar_write(s.host->hca, at,
-                              (uint64_t)patterns[i] << 32 | ~patterns[i], 8);
+                hca_doorbell(s.host->hca, RDMA_HCA_BAR2, at,
+                             (uint64_t)patterns[i] << 32 | ~patterns[i], 8);
             }
         }
         lab_run(s.pair->lab);

@@ -7,7 +7,7 @@
  */
 #include <inttypes.h>
 
-#include "../card.h"
+#include "lib-inside.h"
 #include "lib-pair.h"
 
 #define CACHE_LINE 64

@@ -5,8 +5,7 @@
  */
 #include <string.h>
 
-#include "../ceu/ceu.h"
-#include "../requester/requester.h"
+#include "lib-inside.h"
 #include "lib-ram.h"
 
 #define CTRL (RDMA_HCA_HCR_CTRL)
@@ -22,6 +21,7 @@
 typedef struct Fix {
     Ram *ram;
     Hca hca;
+    HcaConfig small;  /* what the context manager is told */
     uint64_t in, out; /* mailboxes */
     uint64_t queues;  /* region KEY: the EQ, then the CQ */
 } Fix;
@@ -32,18 +32,6 @@ static void state_changed(void *opaque, HcaQp *qp, uint8_t old_state)
 
 static void fix_init(Fix *fix)
 {
-    static const HcaCxtConfig cxt = {
-        .log_qps = LOG_QPS,
-        .log_cqs = 4,
-        .log_eqs = 3,
-        .log_pds = 4,
-        .num_vectors = RAM_VECTORS,
-        .num_uars = RDMA_HCA_NUM_UARS,
-        .max_mtu = 5,
-        .lid = 9,
-        .num_pkeys = 1,
-        .pkeys = { HCA_DEFAULT_PKEY },
-    };
     Hca *hca = &fix->hca;
 
     *fix = (Fix) { .ram = ram_new() };
@@ -52,11 +40,21 @@ static void fix_init(Fix *fix)
     hca->config.guid = UINT64_C(0x1122334455667788);
     hca->ops = &fix->ram->ops;
     hca->opaque = fix->ram;
-    hca->mq = hca_mq_new(&hca->config);
+    fix->small = hca->config;
+    fix->small.log_qps = LOG_QPS;
+    fix->small.log_cqs = 4;
+    fix->small.log_eqs = 3;
+    fix->small.log_pds = 4;
+    fix->small.num_vectors = RAM_VECTORS;
+    hca_card_init(hca);
+    hca->requester = hca_requester_new(&hca->config);
+    hca->responder = hca_responder_new();
+    hca->send = hca_send_new();
     hca->link = hca_link_new(HCA_LINK_LAYER_IB, hca->ops, hca->opaque);
     hca->v2p = hca_v2p_new(hca->ops, hca->opaque, 4, 8, 1024, 1024, 2);
-    hca->cm = hca_cxtmgt_new(&cxt, hca->v2p, hca->ops, hca->opaque,
-                             state_changed, fix);
+    hca->port = hca_port_new(&hca->config, hca->link, hca->ops, hca->opaque);
+    hca->cm = hca_cxtmgt_new(&fix->small, hca->v2p, hca->port, hca->ops,
+                             hca->opaque, state_changed, fix);
     hca->ceu = hca_ceu_new(hca);
     fix->in = ram_alloc(fix->ram, 1);
     fix->out = ram_alloc(fix->ram, 1);
@@ -69,7 +67,11 @@ static void fix_free(Fix *fix)
     hca_cxtmgt_free(fix->hca.cm);
     hca_v2p_free(fix->hca.v2p);
     hca_link_free(fix->hca.link);
-    hca_mq_free(fix->hca.mq);
+    hca_port_free(fix->hca.port);
+    hca_send_free(fix->hca.send);
+    hca_responder_free(fix->hca.responder);
+    hca_requester_free(fix->hca.requester);
+    hca_card_cleanup(&fix->hca);
     ram_free(fix->ram);
 }
 
@@ -556,9 +558,9 @@ static void test_query_port(void)
     g_assert_cmpuint(port_word(&fix, RDMA_HCA_PORT_PHYS_STATE), ==, 3);
     g_assert_cmphex(run(&fix, RDMA_HCA_CMD_INIT_IB, 0, 2, 0, 0), ==,
                     RDMA_HCA_STAT_BAD_INDEX);
-    g_assert_false(hca_ceu_port_enabled(fix.hca.ceu));
+    g_assert_false(hca_port_is_enabled(fix.hca.port));
     g_assert_cmphex(run(&fix, RDMA_HCA_CMD_INIT_IB, 0, 1, 0, 0), ==, 0);
-    g_assert_true(hca_ceu_port_enabled(fix.hca.ceu));
+    g_assert_true(hca_port_is_enabled(fix.hca.port));
     /* Enabled, and nobody at the other end. */
     g_assert_cmpuint(port_word(&fix, RDMA_HCA_PORT_STATE), ==, 1);
     g_assert_cmpuint(port_word(&fix, RDMA_HCA_PORT_PHYS_STATE), ==, 2);
@@ -568,7 +570,7 @@ static void test_query_port(void)
     g_assert_cmphex(GUINT32_FROM_BE(port->guid_h), ==, 0x11223344);
     g_assert_cmphex(GUINT32_FROM_BE(port->guid_l), ==, 0x55667788);
     g_assert_cmphex(run(&fix, RDMA_HCA_CMD_CLOSE_IB, 0, 1, 0, 0), ==, 0);
-    g_assert_false(hca_ceu_port_enabled(fix.hca.ceu));
+    g_assert_false(hca_port_is_enabled(fix.hca.port));
     fix_free(&fix);
 }
 
@@ -809,7 +811,7 @@ static void test_events(void)
     hca_ceu_run(ceu);
     hca_ceu_run(ceu);
     g_assert_true(ctrl(&fix) & RDMA_HCA_HCR_GO);
-    hca_eq_doorbell_write(fix.hca.cm, EQN, 2);
+    hca_eq_doorbell(fix.hca.cm, EQN, 2);
     hca_ceu_run(ceu);
     g_assert_false(ctrl(&fix) & RDMA_HCA_HCR_GO);
     eqe = ram_at(fix.ram, fix.queues);

@@ -6,8 +6,8 @@
  */
 #include <string.h>
 
-#include "../card.h"
-#include "../ceu/ceu.h"
+#include "lib-inside.h"
+#include "../front/ceu/ceu.h"
 #include "../counters.h"
 #include "../link/framing.h"
 #include "../wire/crc.h"

@@ -6,8 +6,8 @@
  */
 #include <string.h>
 
-#include "../card.h"
-#include "../ceu/ceu.h"
+#include "lib-inside.h"
+#include "../front/ceu/ceu.h"
 #include "../counters.h"
 #include "lib-pair.h"
 
@@ -169,17 +169,20 @@ static void test_whole(void)
 {
     Pair *pair = pair_new(4, 4096);
     Hca *hca = pair->lab->host[0].hca;
-    HcaCounters *c = &hca->counters;
+    HcaSendCounters *send = &hca->send->counters;
+    HcaResponderCounters *resp = &hca->responder->counters;
     const HcaCxtCounters *cxt = hca_cxt_counters(hca->cm);
     const HcaCeuCounters *ceu = hca_ceu_counters(hca->ceu);
     /* Codes that the card itself never sends. */
-    uint64_t *unsent = &c->nak_codes_tx[HCA_NAK_INVALID_RD];
+    uint64_t *unsent = &resp->nak_codes_tx[HCA_NAK_INVALID_RD];
 
-    check_structure(hca, c, offsetof(HcaCounters, nak_codes_tx), c->wqe_opcodes,
-                    sizeof(c->wqe_opcodes));
-    check_structure(hca, c->nak_codes_tx,
-                    (char *)(c + 1) - (char *)c->nak_codes_tx, unsent,
-                    2 * sizeof(*unsent));
+    check_structure(hca, send, sizeof(*send), send->wqe_opcodes,
+                    sizeof(send->wqe_opcodes));
+    check_structure(hca, &hca->requester->counters,
+                    sizeof(HcaRequesterCounters), NULL, 0);
+    check_structure(hca, resp, sizeof(*resp), unsent, 2 * sizeof(*unsent));
+    check_structure(hca, hca_port_counters(hca->port), sizeof(HcaPortCounters),
+                    NULL, 0);
     check_structure(hca, cxt, sizeof(*cxt), cxt->eqe_types,
                     sizeof(cxt->eqe_types));
     check_structure(hca, hca_v2p_counters(hca->v2p), sizeof(HcaV2pCounters),

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../../abi/rdma_hca_regs.h"
-#include "../cxtmgt/cxtmgt.h"
+#include "lib-inside.h"
 #include "lib-ram.h"
 
 #define LOG_QPS 6
@@ -32,6 +32,9 @@
 
 typedef struct Fix {
     Ram *ram;
+    HcaConfig config;
+    HcaLink *link;
+    HcaPort *port;
     HcaV2p *v2p;
     HcaCxtMgt *cm;
     uint64_t icm;        /* bus address of card-virtual 0 */
@@ -50,13 +53,13 @@ static void state_changed(void *opaque, HcaQp *qp, uint8_t old_state)
     fix->to = qp->state;
 }
 
-static const HcaCxtConfig cxt_config = {
+static const HcaConfig config = {
     .log_qps = LOG_QPS,
     .log_cqs = LOG_CQS,
     .log_eqs = LOG_EQS,
     .log_pds = LOG_PDS,
     .num_vectors = RAM_VECTORS,
-    .num_uars = 16,
+    .link_layer = HCA_LINK_LAYER_IB,
     .max_mtu = 4,
     .lid = 77,
     .num_pkeys = 3,
@@ -86,11 +89,13 @@ static void make_region(Fix *fix, unsigned npages)
 
 static void fix_init_bare(Fix *fix)
 {
-    *fix = (Fix) { .ram = ram_new() };
+    *fix = (Fix) { .ram = ram_new(), .config = config };
     fix->v2p = hca_v2p_new(&fix->ram->ops, fix->ram, 6, 6, 4096, 4096, 2);
     make_region(fix, 64);
-    fix->cm = hca_cxtmgt_new(&cxt_config, fix->v2p, &fix->ram->ops, fix->ram,
-                             state_changed, fix);
+    fix->link = hca_link_new(HCA_LINK_LAYER_IB, &fix->ram->ops, fix->ram);
+    fix->port = hca_port_new(&fix->config, fix->link, &fix->ram->ops, fix->ram);
+    fix->cm = hca_cxtmgt_new(&fix->config, fix->v2p, fix->port, &fix->ram->ops,
+                             fix->ram, state_changed, fix);
     fix->icm = ram_alloc(fix->ram, ICM_PAGES);
     g_assert_cmphex(hca_cxtmgt_map_icm(fix->cm, 0, fix->icm, ICM_PAGES), ==, 0);
     g_assert_cmphex(hca_cxtmgt_init(fix->cm, QPC_BASE, LOG_QPS, CQC_BASE,
@@ -320,6 +325,8 @@ static void fix_free(Fix *fix)
     hca_cxtmgt_close(fix->cm);
     g_assert_cmpuint(live->qps + live->cqs + live->eqs, ==, 0);
     hca_cxtmgt_free(fix->cm);
+    hca_port_free(fix->port);
+    hca_link_free(fix->link);
     hca_v2p_free(fix->v2p);
     ram_free(fix->ram);
 }
@@ -511,7 +518,7 @@ static const BadValue bad_values[] = {
     CREATE(flags, RDMA_HCA_PREP(RDMA_HCA_QPC_SERVICE, 255)),
     CREATE(pd, 1u << LOG_PDS),
     CREATE(pd, UINT32_MAX),
-    CREATE(usr_page, 16),
+    CREATE(usr_page, RDMA_HCA_NUM_UARS),
     CREATE(cqn_snd, CQN + 1),
     CREATE(cqn_rcv, 1u << LOG_CQS),
     CREATE(cqn_rcv, UINT32_MAX),
@@ -627,7 +634,7 @@ static void test_qp_fields(void)
     g_assert_cmpuint(qp->pmtu, ==, 1024);
     g_assert_cmpuint(qp->max_msg, ==, 1u << 30);
     g_assert_cmphex(qp->remote_qpn, ==, 0xabcdef);
-    g_assert_cmphex(qp->pkey, ==, 0xffff);
+    g_assert_cmphex(hca_port_pkey(fix.port, qp->pkey_index), ==, 0xffff);
     g_assert_cmpuint(qp->path.dlid, ==, 0x321);
     g_assert_cmpuint(qp->path.slid, ==, 77);
     g_assert_cmpuint(qp->path.sl, ==, 2);
@@ -711,13 +718,15 @@ static void test_qp_pkey(void)
 
             qp_to(&fix, QPN, c[i].service, c[i].from);
             qp = hca_qp_find(fix.cm, QPN);
-            g_assert_cmphex(qp->pkey, ==, pkey[0]);
+            g_assert_cmphex(hca_port_pkey(fix.port, qp->pkey_index), ==,
+                            pkey[0]);
             qpc.port_pkey |= GUINT32_TO_BE(
                 RDMA_HCA_PREP(RDMA_HCA_QPC_PKEY_INDEX, index));
             g_assert_cmphex(
                 hca_cxtmgt_modify_qp(fix.cm, c[i].op, QPN, &qpc, false), ==,
                 ok ? RDMA_HCA_STAT_OK : RDMA_HCA_STAT_BAD_PARAM);
-            g_assert_cmphex(qp->pkey, ==, pkey[ok ? index : 0]);
+            g_assert_cmphex(hca_port_pkey(fix.port, qp->pkey_index), ==,
+                            pkey[ok ? index : 0]);
             hca_cxtmgt_query_qp(fix.cm, QPN, &qpc);
             g_assert_cmpuint(RDMA_HCA_GET(RDMA_HCA_QPC_PKEY_INDEX,
                                           GUINT32_FROM_BE(qpc.port_pkey)),
@@ -819,7 +828,7 @@ static void test_init_limits(void)
                     ==, RDMA_HCA_STAT_BAD_INDEX);
     g_assert_cmphex(hca_cxtmgt_hw2sw_cq(fix.cm, 0), ==,
                     RDMA_HCA_STAT_BAD_INDEX);
-    hca_eq_doorbell_write(fix.cm, EQN, 0);
+    hca_eq_doorbell(fix.cm, EQN, 0);
     cq_doorbell(&fix, CQN, 0, 0);
     g_assert_cmphex(hca_cxtmgt_init(fix.cm, 0, LOG_QPS + 1, 0, 0, 0, 0), ==,
                     RDMA_HCA_STAT_EXCEED_LIM);
@@ -898,7 +907,7 @@ static void test_cq_arm(void)
     post(&fix, qp, false);
     g_assert_cmpuint(eq_producer(&fix, EQN), ==, 2);
     ci = 4;
-    hca_eq_doorbell_write(fix.cm, EQN, 2);
+    hca_eq_doorbell(fix.cm, EQN, 2);
     /* Solicited only: not for others, at once for one before. */
     cq_doorbell(&fix, CQN, RDMA_HCA_CQ_DB_CMD_ARM_SOLICITED, ci);
     post(&fix, qp, false);
@@ -1128,7 +1137,7 @@ static void test_cq_values(void)
         { CQ_WORD(start_l), 8 },
         { CQ_WORD(logsize_usrpage), 23u << 24 },
         { CQ_WORD(logsize_usrpage), 255u << 24 },
-        { CQ_WORD(logsize_usrpage), 16 },
+        { CQ_WORD(logsize_usrpage), RDMA_HCA_NUM_UARS },
         { CQ_WORD(comp_eqn), EQN + 1 },
         { CQ_WORD(comp_eqn), UINT32_MAX },
         { CQ_WORD(pd), 1u << LOG_PDS },
@@ -1182,7 +1191,7 @@ static void test_eq_full_completions(void)
 
         g_assert_cmphex(eqe->type, ==, RDMA_HCA_EVENT_COMP);
         seen[GUINT32_FROM_LE(eqe->cq.cqn)] = true;
-        hca_eq_doorbell_write(fix.cm, EQN, ci);
+        hca_eq_doorbell(fix.cm, EQN, ci);
     }
     for (uint32_t cqn = 3; cqn < 1u << LOG_CQS; cqn++) {
         g_assert_cmpint(seen[cqn], ==, cqn != 20);
@@ -1216,7 +1225,7 @@ static void drain_eq(Fix *fix, uint64_t queue, unsigned count[64])
     ci = GUINT32_FROM_BE(eqc.consumer_index);
     while (ci < eq_producer(fix, EQN)) {
         count[eqe_at(fix, queue, LOG_EQ, ci++)->type]++;
-        hca_eq_doorbell_write(fix->cm, EQN, ci);
+        hca_eq_doorbell(fix->cm, EQN, ci);
     }
 }
 
@@ -1286,19 +1295,19 @@ static void test_eq_interrupts(void)
     qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, QPN);
     qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, QPN);
     g_assert_cmpuint(fix.ram->msix[EQN], ==, 1);
-    hca_eq_doorbell_write(fix.cm, EQN, 1);
+    hca_eq_doorbell(fix.cm, EQN, 1);
     g_assert_cmpuint(fix.ram->msix[EQN], ==, 1);
-    hca_eq_doorbell_write(fix.cm, EQN, RDMA_HCA_EQ_DB_ARM | 1);
+    hca_eq_doorbell(fix.cm, EQN, RDMA_HCA_EQ_DB_ARM | 1);
     g_assert_cmpuint(fix.ram->msix[EQN], ==, 2);
-    hca_eq_doorbell_write(fix.cm, EQN, RDMA_HCA_EQ_DB_ARM | 2);
+    hca_eq_doorbell(fix.cm, EQN, RDMA_HCA_EQ_DB_ARM | 2);
     g_assert_cmpuint(fix.ram->msix[EQN], ==, 2);
     qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, QPN);
     g_assert_cmpuint(fix.ram->msix[EQN], ==, 3);
     /* Beyond what there is, or back. */
-    hca_eq_doorbell_write(fix.cm, EQN, RDMA_HCA_EQ_DB_ARM | 4);
-    hca_eq_doorbell_write(fix.cm, EQN, RDMA_HCA_EQ_DB_ARM | 1);
-    hca_eq_doorbell_write(fix.cm, 7, RDMA_HCA_EQ_DB_ARM);
-    hca_eq_doorbell_write(fix.cm, UINT32_MAX, RDMA_HCA_EQ_DB_ARM);
+    hca_eq_doorbell(fix.cm, EQN, RDMA_HCA_EQ_DB_ARM | 4);
+    hca_eq_doorbell(fix.cm, EQN, RDMA_HCA_EQ_DB_ARM | 1);
+    hca_eq_doorbell(fix.cm, 7, RDMA_HCA_EQ_DB_ARM);
+    hca_eq_doorbell(fix.cm, UINT32_MAX, RDMA_HCA_EQ_DB_ARM);
     g_assert_cmpuint(hca_cxt_counters(fix.cm)->db_bad_ci, ==, 2);
     g_assert_cmpuint(hca_cxt_counters(fix.cm)->db_bad_eqn, ==, 2);
     g_assert_cmpuint(fix.ram->msix[EQN], ==, 3);
@@ -1328,7 +1337,7 @@ static void test_eq_wrap(void)
     qp_to(&fix, QPN, RC, RDMA_HCA_QP_STATE_RTS);
     for (unsigned i = 0; i < 20; i++) {
         qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, QPN);
-        hca_eq_doorbell_write(fix.cm, 2, ++ci & RDMA_HCA_EQ_DB_CI);
+        hca_eq_doorbell(fix.cm, 2, ++ci & RDMA_HCA_EQ_DB_CI);
     }
     g_assert_cmphex(eq_producer(&fix, 2), ==, ci);
     g_assert_cmpuint(hca_cxt_counters(fix.cm)->db_bad_ci, ==, 0);
@@ -1354,7 +1363,7 @@ static void test_eq_map(void)
             hca_cxtmgt_map_eq(fix.cm, 2, UINT64_C(1) << type, false), ==, 0);
         qp_event(&fix, type, QPN);
         g_assert_cmpuint(eq_producer(&fix, 2), ==, before + 1);
-        hca_eq_doorbell_write(fix.cm, 2, before + 1);
+        hca_eq_doorbell(fix.cm, 2, before + 1);
         hca_cxtmgt_query_eq(fix.cm, 2, &eqc);
         g_assert_cmphex(GUINT32_FROM_BE(eqc.event_mask_l), ==, 1u << type);
         /* Unmapped by another it stays; by itself it goes. */
@@ -1362,7 +1371,7 @@ static void test_eq_map(void)
                         0);
         qp_event(&fix, type, QPN);
         g_assert_cmpuint(eq_producer(&fix, 2), ==, before + 2);
-        hca_eq_doorbell_write(fix.cm, 2, before + 2);
+        hca_eq_doorbell(fix.cm, 2, before + 2);
         g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 2, UINT64_MAX, true), ==, 0);
         counters->events_unmapped = 0;
         qp_event(&fix, type, QPN);

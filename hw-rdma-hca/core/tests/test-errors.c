@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "../card.h"
+#include "lib-inside.h"
 #include "lib-pair.h"
 
 #define SEND RDMA_HCA_OPCODE_SEND
@@ -179,8 +179,9 @@ static void test_rnr_exhausted(void)
         expect_flush(bed.cq[0], 1, 2);
         cq_expect_none(bed.cq[0]);
         cq_expect_none(bed.cq[1]);
-        g_assert_cmpuint(bed.pair->lab->host[1].hca->counters.rnrs_tx, ==,
-                         retries + 1);
+        g_assert_cmpuint(
+            bed.pair->lab->host[1].hca->responder->counters.rnrs_tx, ==,
+            retries + 1);
         /* The responder did nothing wrong. */
         g_assert_cmpuint(qp_state(bed.qp[1]), ==, RDMA_HCA_QP_STATE_RTS);
         revive(&bed);
@@ -797,13 +798,13 @@ static void test_foreign_doorbell(void)
 {
     Bed bed;
     uint32_t low, high;
-    const HcaCounters *counters;
+    const HcaSendCounters *counters;
     SendWr wr;
     Sge sge;
     Wc wc;
 
     bed_init(&bed, 504);
-    counters = &bed.pair->lab->host[0].hca->counters;
+    counters = &bed.pair->lab->host[0].hca->send->counters;
     wr = pair_send(bed.pair, 0, WRITE, 1, &sge, 0, 100, 0);
     g_assert_true(qp_write_send(bed.qp[0], &wr, 1, &low, &high));
     host_uar_write64(&bed.pair->lab->host[0], 3 * RDMA_HCA_UAR_PAGE_SIZE,

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "../card.h"
+#include "lib-inside.h"
 #include "../link/framing.h"
 #include "lib-pair.h"
 
@@ -700,7 +700,7 @@ static void test_wrong_source(void)
     Wc wc;
 
     scene_init(&s, 1304);
-    drops = s.pair->lab->host[0].hca->counters.drops;
+    drops = hca_port_counters(s.pair->lab->host[0].hca->port)->drops;
     pair_post_recv(s.pair, 0, s.victim[0], 1, 0, 4096);
     for (unsigned wrong = 0; wrong < 3; wrong++) {
         HcaPacket packet = {

@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "../card.h"
+#include "lib-inside.h"
 #include "lib-pair.h"
 
 /* A connection of QPs of this shape. */
@@ -647,10 +647,12 @@ static void test_live_memory(void)
                       0);
     g_assert_true(qp_post_send(qp[0], wr, 1));
     cq_expect(pair->cq[0], &wc, 1, 0);
-    g_assert_cmpuint(
-        pair->lab->host[0].hca->counters.drops[HCA_DROP_PARSE_ICRC], ==, 0);
-    g_assert_cmpuint(
-        pair->lab->host[0].hca->counters.drops[HCA_DROP_PARSE_VCRC], ==, 0);
+    g_assert_cmpuint(hca_port_counters(pair->lab->host[0].hca->port)
+                         ->drops[HCA_DROP_PARSE_ICRC],
+                     ==, 0);
+    g_assert_cmpuint(hca_port_counters(pair->lab->host[0].hca->port)
+                         ->drops[HCA_DROP_PARSE_VCRC],
+                     ==, 0);
     pair_free(pair);
 }
 

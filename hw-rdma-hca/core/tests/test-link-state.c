@@ -3,7 +3,7 @@
  * The cable comes and goes: port states and events, LIDs, what becomes of
  * work when the peer is gone, and that everything can be connected again.
  */
-#include "../card.h"
+#include "lib-inside.h"
 #include "lib-pair.h"
 
 enum {
@@ -87,7 +87,7 @@ static void test_port_enable(void)
 static void test_wrong_lid(void)
 {
     Pair *pair = pair_new(53, 4096);
-    uint64_t *drops = pair->lab->host[1].hca->counters.drops;
+    uint64_t *drops = hca_port_counters(pair->lab->host[1].hca->port)->drops;
     QpConfig config;
     QpAttr attr;
     SendWr wr;
@@ -235,7 +235,8 @@ static bool some_arrived(void *opaque)
 {
     Some *some = opaque;
 
-    return some->pair->lab->host[1].hca->counters.rx_packets >= some->packets;
+    return hca_port_counters(some->pair->lab->host[1].hca->port)->rx_packets >=
+           some->packets;
 }
 
 /* Pulled out and put back before the patience ends: nothing is lost. */
@@ -254,7 +255,10 @@ static void test_short_interruption(void)
     wr = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 1, &sge, 0, 900000, 0);
     g_assert_true(qp_post_send(qp[0], &wr, 1));
     for (unsigned i = 0; i < 5; i++) {
-        Some some = { pair, pair->lab->host[1].hca->counters.rx_packets + 99 };
+        Some some = {
+            pair,
+            hca_port_counters(pair->lab->host[1].hca->port)->rx_packets + 99
+        };
 
         g_assert_true(lab_wait(pair->lab, some_arrived, &some, NS_PER_S));
         lab_cable(pair->lab, false);

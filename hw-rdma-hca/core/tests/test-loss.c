@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "../card.h"
+#include "lib-inside.h"
 #include "lib-pair.h"
 
 #define SLOT 8192
@@ -403,14 +403,14 @@ static void test_storm(const void *opaque)
         .weather = weather,
         .rand = g_rand_new_with_seed(lab_seed(weather->seed)),
     };
-    const HcaCounters *counters;
+    const HcaRequesterCounters *counters;
     Storm s;
 
     storm_begin(&s, weather, &injector);
     injector.on = true;
     g_assert_true(lab_wait(s.pair->lab, storm_turn, &s, 10000 * NS_PER_S));
     injector.on = false;
-    counters = &s.pair->lab->host[0].hca->counters;
+    counters = &s.pair->lab->host[0].hca->requester->counters;
     g_test_message("%u lost, %u doubled, %u delayed, %u corrupted; "
                    "%" G_GUINT64_FORMAT " sent again, %" G_GUINT64_FORMAT
                    " time-outs, %" G_GINT64_FORMAT " ms",
@@ -552,10 +552,10 @@ static void test_nak_recovers(void)
 {
     unsigned seen = 0;
     Pair *pair = pair_new_with(950, 512 * 1024, NULL, lose_three, &seen);
-    const HcaCounters *counters[2] = {
-        &pair->lab->host[0].hca->counters,
-        &pair->lab->host[1].hca->counters,
-    };
+    const HcaRequesterCounters *req =
+        &pair->lab->host[0].hca->requester->counters;
+    const HcaResponderCounters *resp =
+        &pair->lab->host[1].hca->responder->counters;
     QpAttr attr;
     SendWr wr;
     Sge sge;
@@ -568,9 +568,9 @@ static void test_nak_recovers(void)
     wr = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 1, &sge, 0, 400000, 0);
     g_assert_true(qp_post_send(qp[0], &wr, 1));
     cq_expect(pair->cq[0], &wc, 1, 0);
-    g_assert_cmpuint(counters[0]->timeouts, ==, 0);
-    g_assert_cmpuint(counters[0]->naks_rx, ==, 3);
-    g_assert_cmpuint(counters[1]->naks_tx, ==, 3);
+    g_assert_cmpuint(req->timeouts, ==, 0);
+    g_assert_cmpuint(req->naks_rx, ==, 3);
+    g_assert_cmpuint(resp->naks_tx, ==, 3);
     pair_free(pair);
 }
 

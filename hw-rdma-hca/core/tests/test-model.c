@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../card.h"
+#include "lib-inside.h"
 #include "../link/framing.h"
 #include "lib-model.h"
 #include "lib-pair.h"
@@ -208,9 +208,9 @@ static bool leaves(Storm *s, unsigned from, const uint8_t *frame, size_t len,
     Station *to;
     ModelQp *sender;
 
-    g_assert_cmpint(s->pair->lab->host[0].hca->addressing->encap->parse(
-                        &packet, frame, len),
-                    ==, HCA_PARSE_OK);
+    g_assert_cmpint(
+        hca_port_parse(s->pair->lab->host[0].hca->port, &packet, frame, len),
+        ==, HCA_PARSE_OK);
     to = g_hash_table_lookup(s->by_qpn[!from],
                              GUINT_TO_POINTER(packet.dest_qp));
     g_assert_nonnull(to);
@@ -961,7 +961,8 @@ static uint64_t drops(const Storm *s, HcaDropReason first, HcaDropReason last)
     uint64_t n = 0;
 
     for (unsigned i = 0; i < 2; i++) {
-        const HcaCounters *c = &s->pair->lab->host[i].hca->counters;
+        const HcaPortCounters *c = hca_port_counters(
+            s->pair->lab->host[i].hca->port);
 
         for (unsigned reason = first; reason <= last; reason++) {
             n += c->drops[reason];
@@ -1007,8 +1008,8 @@ static void report(const Storm *s, gint64 began)
     uint64_t again = 0, timeouts = 0;
 
     for (unsigned i = 0; i < 2; i++) {
-        again += s->pair->lab->host[i].hca->counters.retransmissions;
-        timeouts += s->pair->lab->host[i].hca->counters.timeouts;
+        again += s->pair->lab->host[i].hca->requester->counters.retransmissions;
+        timeouts += s->pair->lab->host[i].hca->requester->counters.timeouts;
     }
     g_test_message(
         "%u messages in %.1f s, %" G_GINT64_FORMAT " ms of the "

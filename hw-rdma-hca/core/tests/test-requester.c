@@ -42,14 +42,14 @@ static void expect_region(Bed *bed, uint32_t to, uint32_t at, uint32_t len)
 
 static void expect_timer_off(Bed *bed)
 {
-    g_assert_cmpint(bed->hqp->req.loss_deadline, ==, INT64_MAX);
-    g_assert_cmpint(bed->hqp->req.rnr_deadline, ==, INT64_MAX);
+    g_assert_cmpint(bed->hqp->deadline[HCA_TIMER_LOSS], ==, INT64_MAX);
+    g_assert_cmpint(bed->hqp->deadline[HCA_TIMER_RNR], ==, INT64_MAX);
 }
 
 /* The loss timer was set again in the last microseconds. */
 static void expect_timer_reset(Bed *bed)
 {
-    int64_t left = bed->hqp->req.loss_deadline - bed->pair->lab->now;
+    int64_t left = bed->hqp->deadline[HCA_TIMER_LOSS] - bed->pair->lab->now;
 
     g_assert_cmpint(left, <=, TIMEOUT_NS);
     g_assert_cmpint(left, >, TIMEOUT_NS - 100 * NS_PER_US);
@@ -160,14 +160,15 @@ static void test_judge_fence(void)
 
     for (unsigned i = 0; i < G_N_ELEMENTS(before); i++) {
         Bed *bed = bed_new();
-        uint64_t waits = bed->hca->counters.waits[HCA_WAIT_FENCE];
+        uint64_t waits = bed->hca->requester->counters.waits[HCA_WAIT_FENCE];
 
         bed_post(bed, before[i], 1, 8);
         bed_post_flags(bed, WRITE, 2, 100, SEND_SIGNALED | SEND_FENCE);
         bed_post(bed, WRITE, 3, 100);
         g_free(g_queue_pop_head(&bed->requests));
         bed_expect_quiet(bed);
-        g_assert_cmpuint(bed->hca->counters.waits[HCA_WAIT_FENCE], >, waits);
+        g_assert_cmpuint(bed->hca->requester->counters.waits[HCA_WAIT_FENCE], >,
+                         waits);
         if (before[i] == READ) {
             bed_respond(bed, HCA_READ_RESP_ONLY, PSN, 0, 8);
         } else {
@@ -447,7 +448,7 @@ static void test_timer_retrans(void)
     int64_t began;
 
     bed_post(bed, SEND, 1, 100);
-    began = bed->hqp->req.loss_deadline - TIMEOUT_NS;
+    began = bed->hqp->deadline[HCA_TIMER_LOSS] - TIMEOUT_NS;
     bed_post(bed, WRITE, 2, 100);
     bed_forget_requests(bed);
     lab_sleep(bed->pair->lab, TIMEOUT_NS - NS_PER_MS);
@@ -508,7 +509,7 @@ static void test_silent_drop(void)
     bed_expect_done(bed, 1);
     bed_expect_none(bed);
     expect_upsn(bed, PSN + 1);
-    g_assert_cmpint(bed->hqp->req.loss_deadline - bed->pair->lab->now, <,
+    g_assert_cmpint(bed->hqp->deadline[HCA_TIMER_LOSS] - bed->pair->lab->now, <,
                     TIMEOUT_NS - NS_PER_MS);
     bed_ack(bed, PSN + 1);
     bed_expect_done(bed, 2);
@@ -634,8 +635,8 @@ static void test_rnr_at_upsn(void)
     bed_forget_requests(bed);
     told = bed->pair->lab->now;
     bed_nak(bed, PSN, RNR(RNR_CODE));
-    g_assert_cmpint(bed->hqp->req.loss_deadline, ==, INT64_MAX);
-    g_assert_cmpint(bed->hqp->req.rnr_deadline, <, INT64_MAX);
+    g_assert_cmpint(bed->hqp->deadline[HCA_TIMER_LOSS], ==, INT64_MAX);
+    g_assert_cmpint(bed->hqp->deadline[HCA_TIMER_RNR], <, INT64_MAX);
     /* Nothing new is sent meanwhile. */
     bed_post(bed, WRITE, 3, 100);
     lab_sleep(bed->pair->lab, RNR_NS - NS_PER_MS);
@@ -798,7 +799,7 @@ static void test_rnr_implicit_release(void)
     bed_forget_requests(bed);
     bed_nak(bed, PSN + 2, RNR(RNR_CODE));
     bed_expect_done(bed, 1);
-    g_assert_cmpint(bed->hqp->req.loss_deadline, ==, INT64_MAX);
+    g_assert_cmpint(bed->hqp->deadline[HCA_TIMER_LOSS], ==, INT64_MAX);
     lab_sleep(bed->pair->lab, RNR_NS - NS_PER_MS);
     bed_expect_quiet(bed);
     lab_sleep(bed->pair->lab, 2 * NS_PER_MS);
@@ -1564,7 +1565,7 @@ static void test_sqe(void)
         sge[2].lkey = 0xbad;
         g_assert_true(qp_post_send(bed->qp, wr, G_N_ELEMENTS(wr)));
         bed_run(bed);
-        g_assert_cmpuint(bed->hca->counters.wqes_flushed, ==, 37);
+        g_assert_cmpuint(bed->hca->requester->counters.wqes_flushed, ==, 37);
         bed_expect_request(bed, HCA_SEND_ONLY, PSN);
         bed_expect_request(bed, HCA_SEND_ONLY, PSN + 1);
         bed_expect_done(bed, 1);
@@ -1637,7 +1638,7 @@ static void test_flush_at_once(void)
     sge[0].lkey = 0xbad;
     g_assert_true(qp_post_send(bed->qp, wr, G_N_ELEMENTS(wr)));
     bed_run(bed);
-    g_assert_cmpuint(bed->hca->counters.wqes_flushed, ==, 39);
+    g_assert_cmpuint(bed->hca->requester->counters.wqes_flushed, ==, 39);
     bed_expect_broken(bed, 0, SYNDROME(LOCAL_PROT_ERR), 39);
     bed_free(bed);
 }
@@ -1809,7 +1810,7 @@ static void test_window(void)
     bed_post(bed, WRITE, 2, 100);
     bed_post(bed, WRITE, 3, 100);
     bed_expect_quiet(bed);
-    g_assert_cmpuint(bed->hca->counters.waits[HCA_WAIT_PSNS], >, 0);
+    g_assert_cmpuint(bed->hca->requester->counters.waits[HCA_WAIT_PSNS], >, 0);
     bed_respond(bed, HCA_READ_RESP_FIRST, PSN, 0, MTU);
     bed_expect_request(bed, HCA_WRITE_ONLY, PSN + half);
     bed_expect_quiet(bed);

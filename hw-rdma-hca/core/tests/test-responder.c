@@ -10,8 +10,8 @@
  */
 #include <string.h>
 
-#include "../card.h"
-#include "../frame_encap.h"
+#include "lib-inside.h"
+#include "../port/frame_encap.h"
 #include "../responder/responder.h"
 #include "../responder/units.h"
 #include "lib-pair.h"
@@ -122,7 +122,7 @@ static Bed *bed_new(const BedConfig *config)
     bed->mr = bed->pair->mr[1];
     bed->service = config->service;
     bed->psn = PSN;
-    bed->peer.pkey = HCA_DEFAULT_PKEY;
+    bed->peer_hca->port->pkeys[0] = HCA_DEFAULT_PKEY;
     bed->peer.path.dlid = bed->hca->config.lid;
     for (unsigned i = 0; i < AREA; i++) {
         bed->data[i] = g_rand_int(bed->pair->lab->rand);
@@ -201,8 +201,8 @@ static void put(Bed *bed, HcaPacket *packet, uint32_t at)
 {
     struct iovec iov = { bed->data + at, packet->payload_len };
 
-    hca_frame_send(bed->peer_hca, &bed->peer, &bed->peer.path, packet, &iov,
-                   packet->payload_len ? 1 : 0);
+    hca_frame_send(bed->peer_hca->port, &bed->peer, &bed->peer.path, packet,
+                   &iov, packet->payload_len ? 1 : 0);
     bed->pair->lab->host[0].kicked = true;
 }
 
@@ -305,7 +305,7 @@ static void expect_read(Bed *bed, uint32_t psn, uint32_t offset, uint32_t len,
 
 static void expect_drops(Bed *bed, HcaDropReason reason, uint64_t n)
 {
-    g_assert_cmpuint(bed->hca->counters.drops[reason], ==, n);
+    g_assert_cmpuint(hca_port_counters(bed->hca->port)->drops[reason], ==, n);
 }
 
 /* The QP has broken, with this event (0: none of its own). */
@@ -431,8 +431,8 @@ static void test_pkey(void)
     for (unsigned i = 0; i < G_N_ELEMENTS(c); i++) {
         uint32_t psn = bed->psn;
 
-        bed->peer.pkey = c[i].packet;
-        bed->hqp->pkey = c[i].qp;
+        bed->peer_hca->port->pkeys[0] = c[i].packet;
+        bed->hca->port->pkeys[0] = c[i].qp;
         send_op(bed, HCA_WRITE_ONLY, 0);
         if (c[i].match) {
             expect_ack(bed, psn, ++matches);
@@ -449,9 +449,9 @@ static void test_source(void)
     Bed *bed = bed_new_rc();
     uint16_t lid = bed->peer_hca->config.lid;
 
-    bed->peer_hca->config.lid = 0x77;
+    bed->peer_hca->port->lid = 0x77;
     send_op(bed, HCA_WRITE_ONLY, 0);
-    bed->peer_hca->config.lid = lid;
+    bed->peer_hca->port->lid = lid;
     expect_drops(bed, HCA_DROP_SOURCE, 1);
     bed_free(bed);
 }
@@ -466,14 +466,14 @@ static void test_gid(void)
     send_op(bed, HCA_WRITE_ONLY, 0);
     expect_drops(bed, HCA_DROP_LID, 1);
     bed->psn = PSN;
-    path->dgid = hca_gid_default(bed->hca);
+    path->dgid = hca_gid_default(bed->hca->port);
     send_op(bed, HCA_WRITE_ONLY, 0); /* the QP's path has none */
     expect_ack(bed, PSN, 1);
     bed->hqp->path.grh = true;
     send_op(bed, HCA_WRITE_ONLY, 0);
     expect_drops(bed, HCA_DROP_SOURCE, 1);
     bed->psn = PSN + 1;
-    bed->hqp->path.dgid = hca_gid_default(bed->peer_hca);
+    bed->hqp->path.dgid = hca_gid_default(bed->peer_hca->port);
     send_op(bed, HCA_WRITE_ONLY, 0);
     expect_ack(bed, PSN + 1, 2);
     bed_free(bed);
@@ -594,9 +594,9 @@ static void test_comm_est(void)
         config.service = service;
         config.stay_in_rtr = true;
         bed = bed_new(&config);
-        bed->peer.pkey = 0x8001;
+        bed->peer_hca->port->pkeys[0] = 0x8001;
         send_op(bed, HCA_SEND_ONLY, 1);
-        bed->peer.pkey = HCA_DEFAULT_PKEY;
+        bed->peer_hca->port->pkeys[0] = HCA_DEFAULT_PKEY;
         bed->psn = PSN;
         g_assert_false(
             driver_event(bed->pair->drv[1], RDMA_HCA_EVENT_COMM_EST, &eqe));
@@ -916,7 +916,7 @@ static void test_rnr(void)
     send_op(bed, HCA_SEND_ONLY, 4);
     expect_ack(bed, PSN, 1);
     expect_recv(bed, 1, RC_OP(HCA_SEND_ONLY), 4);
-    g_assert_cmpuint(bed->hca->counters.rnrs_tx, ==, 2);
+    g_assert_cmpuint(bed->hca->responder->counters.rnrs_tx, ==, 2);
     bed_free(bed);
 }
 
@@ -1999,12 +1999,12 @@ static void test_ud(void)
     bed->peer.path.flow_label = 0x12345;
     bed->peer.path.tclass = 0x67;
     bed->peer.path.hop_limit = 9;
-    bed->peer.path.dgid = hca_gid_default(bed->hca);
+    bed->peer.path.dgid = hca_gid_default(bed->hca->port);
     send_op(bed, HCA_SEND_ONLY, 101);
     expect_recv(bed, 2, UD_OP(HCA_SEND_ONLY), 141);
     mr_read(bed->mr, 0, grh, sizeof(grh));
     g_assert_cmpmem(grh, 8, "\x66\x71\x23\x45\x00\x80\x1b\x09", 8);
-    gid = hca_gid_default(bed->peer_hca);
+    gid = hca_gid_default(bed->peer_hca->port);
     g_assert_cmpmem(grh + 8, 16, &gid, 16);
     g_assert_cmpmem(grh + 24, 16, &bed->peer.path.dgid, 16);
     expect_region(bed, 40, 0, 101);

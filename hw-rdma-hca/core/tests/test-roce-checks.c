@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "../card.h"
+#include "lib-inside.h"
 #include "../wire/bytes.h"
 #include "../wire/headers.h"
 #include "lib-roce.h"

@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "../card.h"
+#include "lib-inside.h"
 #include "lib-roce.h"
 
 #define SEND RDMA_HCA_OPCODE_SEND

@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "../card.h"
+#include "lib-inside.h"
 #include "../eth/eth.h"
 #include "../link/framing.h"
 #include "../wire/headers.h"
@@ -141,7 +141,7 @@ static void inject_packet(Bed *bed, HcaPacket *packet)
 
 static uint64_t drops(const Bed *bed, unsigned side, HcaDropReason reason)
 {
-    return bed->hca[side]->counters.drops[reason];
+    return hca_port_counters(bed->hca[side]->port)->drops[reason];
 }
 
 /* Frames that the engine of side 1 left to the Ethernet function. */
@@ -587,9 +587,9 @@ static void test_set_gid(void)
     g_assert_cmphex(set_raw(&bed, 14, &entry), ==, RDMA_HCA_STAT_BAD_PARAM);
     /* What is refused changes nothing. */
     g_assert_cmphex(set_raw(&bed, 15, &entry), ==, RDMA_HCA_STAT_BAD_PARAM);
-    g_assert_nonnull(hca_gid_get(bed.hca[0], 15));
+    g_assert_nonnull(hca_gid_get(bed.hca[0]->port, 15));
     g_assert_cmphex(set_raw(&bed, 15, &empty), ==, RDMA_HCA_STAT_OK);
-    g_assert_null(hca_gid_get(bed.hca[0], 15));
+    g_assert_null(hca_gid_get(bed.hca[0]->port, 15));
     bed_free(&bed);
 }
 
@@ -662,7 +662,8 @@ static void test_source_index(void)
     g_assert_true(qp_post_send(qp[0], &wr, 1));
     cq_expect(bed.pair->cq[0], &wc, 1, RDMA_HCA_SYNDROME_RETRY_EXC_ERR);
     g_assert_cmpuint(bed.frames[0], ==, 0);
-    g_assert_cmpuint(bed.hca[0]->counters.tx_unreachable, ==, 3);
+    g_assert_cmpuint(hca_port_counters(bed.hca[0]->port)->tx_unreachable, ==,
+                     3);
     bed_free(&bed);
 }
 
@@ -858,7 +859,7 @@ static void check_multicast(const uint8_t *mgid, uint8_t index)
     post_datagram(&bed, near[0], 0, SEND, &ud, 100);
     g_assert_cmpuint(take_receives(&bed, 0), ==, 2);
     g_assert_cmpuint(take_receives(&bed, 1), ==, 2);
-    g_assert_cmpuint(bed.hca[1]->counters.rx_multicast, ==, 1);
+    g_assert_cmpuint(hca_port_counters(bed.hca[1]->port)->rx_multicast, ==, 1);
 
     /* Another Q_Key; one member has left; one has no receive. */
     post_receives(&bed, 1, far, 1);
@@ -1071,7 +1072,7 @@ static void test_foreign_addresses(void)
     attr_of(&attr, &kinds[1]);
     connect_qps(&bed, RDMA_HCA_QP_ST_RC, &attr, qp);
     good = good_write(&bed, qp);
-    received = bed.hca[1]->counters.rx_packets;
+    received = hca_port_counters(bed.hca[1]->port)->rx_packets;
     for (unsigned i = 0; i < 5; i++) {
         packet = good;
         switch (i) {
@@ -1093,14 +1094,15 @@ static void test_foreign_addresses(void)
         }
         inject_packet(&bed, &packet);
         g_assert_cmpuint(left_alone(&bed), ==, i + 1);
-        g_assert_cmpuint(bed.hca[1]->counters.rx_packets, ==, received);
+        g_assert_cmpuint(hca_port_counters(bed.hca[1]->port)->rx_packets, ==,
+                         received);
     }
     /* A priority tag is none: a duplicate, which is acknowledged. */
     packet = good;
     packet.has_vlan = true;
     packet.vlan_tci = 3 << 13;
     inject_packet(&bed, &packet);
-    g_assert_cmpuint(bed.hca[1]->counters.duplicates, ==, 1);
+    g_assert_cmpuint(bed.hca[1]->responder->counters.duplicates, ==, 1);
     bed_free(&bed);
 }
 
@@ -1155,7 +1157,7 @@ static void test_ethernet(void)
         inject(&bed, frame, len);
         g_assert_cmpuint(left_alone(&bed), ==, len);
     }
-    g_assert_cmpuint(bed.hca[1]->counters.rx_packets, ==, 0);
+    g_assert_cmpuint(hca_port_counters(bed.hca[1]->port)->rx_packets, ==, 0);
     bed_free(&bed);
 }
 
@@ -1269,8 +1271,8 @@ static void test_noise(void)
             inject(&bed, frame, len);
         }
     }
-    g_assert_cmpuint(bed.hca[1]->counters.cnp_rx, >, 0);
-    g_assert_cmpuint(bed.hca[1]->counters.ecn_marked_rx, >, 0);
+    g_assert_cmpuint(bed.hca[1]->requester->counters.cnp_rx, >, 0);
+    g_assert_cmpuint(bed.hca[1]->responder->counters.ecn_marked_rx, >, 0);
     mr_check_image(aside, image);
     bed.kind = NULL;
     pair_check_works(bed.pair, bystander, 0);
@@ -1349,8 +1351,8 @@ static void check_forgotten(bool by_reset)
         } else {
             driver_close(bed.drv[i]);
         }
-        g_assert_cmpuint(bed.hca[i]->gids.end, ==, 0);
-        g_assert_cmpuint(bed.hca[i]->mcast.end, ==, 0);
+        g_assert_cmpuint(bed.hca[i]->port->gids.end, ==, 0);
+        g_assert_cmpuint(bed.hca[i]->port->mcast.end, ==, 0);
     }
     inject(&bed, bed.last[0], bed.last_len[0]);
     g_assert_cmpuint(left_alone(&bed), ==, 1);

@@ -89,8 +89,8 @@ static void test_doorbell(void)
     }
     bed_run(bed);
     expect_order(&order, bed->qp, 5);
-    g_assert_cmpuint(bed->hca->counters.wqes_chained, ==, 0);
-    g_assert_cmpuint(bed->hca->counters.doorbells, ==, 5);
+    g_assert_cmpuint(bed->hca->send->counters.wqes_chained, ==, 0);
+    g_assert_cmpuint(bed->hca->send->counters.doorbells, ==, 5);
     finish_order(bed, 5);
 }
 
@@ -104,8 +104,8 @@ static void test_chained(void)
     ring_chain(bed->qp, 8);
     bed_run(bed);
     expect_order(&order, bed->qp, 8);
-    g_assert_cmpuint(bed->hca->counters.wqes_chained, ==, 7);
-    g_assert_cmpuint(bed->hca->counters.doorbells, ==, 1);
+    g_assert_cmpuint(bed->hca->send->counters.wqes_chained, ==, 7);
+    g_assert_cmpuint(bed->hca->send->counters.doorbells, ==, 1);
     g_assert_false(bed->hqp->send.indicator);
     finish_order(bed, 8);
 }
@@ -126,7 +126,7 @@ static void test_doorbell_waits(void)
     ring_chain(bed->qp, 1);
     bed_run(bed);
     expect_order(&order, bed->qp, 9);
-    g_assert_cmpuint(bed->hca->counters.wqes_chained, ==, 5);
+    g_assert_cmpuint(bed->hca->send->counters.wqes_chained, ==, 5);
     finish_order(bed, 9);
 }
 
@@ -210,7 +210,7 @@ static void test_qp_in_error(void)
     g_assert_cmphex(qp_to_err(bed->qp), ==, 0);
     g_assert_true(qp_post_send(bed->qp, wr, 4));
     bed_run(bed);
-    g_assert_cmpuint(bed->hca->counters.wqe_checks[HCA_WQE_GOOD], ==, 4);
+    g_assert_cmpuint(bed->hca->send->counters.wqe_checks[HCA_WQE_GOOD], ==, 4);
     for (unsigned i = 0; i < 4; i++) {
         bed_expect_wc(bed, i, SYNDROME(WR_FLUSH_ERR));
     }
@@ -228,7 +228,7 @@ static void expect_failed(Bed *bed, uint64_t wr_id, uint8_t syndrome,
     g_assert_cmpuint(wc.wr_id, ==, wr_id);
     g_assert_cmphex(wc.syndrome, ==, syndrome);
     g_assert_cmpuint(wc.vendor_err, ==, check);
-    g_assert_cmpuint(bed->hca->counters.wqe_checks[check], ==, 1);
+    g_assert_cmpuint(bed->hca->send->counters.wqe_checks[check], ==, 1);
     bed_expect_state(bed, bed->service == RC ? RDMA_HCA_QP_STATE_ERR
                                              : RDMA_HCA_QP_STATE_SQE);
     bed_expect_quiet(bed);
@@ -640,9 +640,9 @@ static void test_bad_place(void)
 
         qp_ring(bed->qp, low, high);
         bed_run(bed);
-        g_assert_cmpuint(bed->hca->counters.wqe_checks[HCA_WQE_BAD_PLACE], ==,
-                         1);
-        g_assert_cmpuint(bed->hca->counters.wqes_failed, ==, 1);
+        g_assert_cmpuint(bed->hca->send->counters.wqe_checks[HCA_WQE_BAD_PLACE],
+                         ==, 1);
+        g_assert_cmpuint(bed->hca->requester->counters.wqes_failed, ==, 1);
         bed_expect_quiet(bed);
         bed_expect_state(bed, RDMA_HCA_QP_STATE_ERR);
         /* No request was posted there: the entry means nothing to a driver. */

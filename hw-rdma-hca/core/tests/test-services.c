@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "../card.h"
+#include "lib-inside.h"
 #include "lib-pair.h"
 
 #define SEND RDMA_HCA_OPCODE_SEND
@@ -40,7 +40,7 @@ static Hca *card_of(const Scene *s, unsigned i)
 
 static void gid_of(const Scene *s, unsigned i, uint8_t *raw)
 {
-    HcaGid gid = hca_gid_default(card_of(s, i));
+    HcaGid gid = hca_gid_default(card_of(s, i)->port);
 
     memcpy(raw, gid.raw, sizeof(gid.raw));
 }
@@ -226,7 +226,8 @@ static void test_nobody(const void *opaque)
         g_assert_cmpuint(qp_state(s->qp[0]), ==, RDMA_HCA_QP_STATE_RTS);
     }
     cq_expect_none(s->qp[1]->recv_cq);
-    g_assert_cmpuint(card_of(s, 1)->counters.drops[HCA_DROP_LID], >, 0);
+    g_assert_cmpuint(
+        hca_port_counters(card_of(s, 1)->port)->drops[HCA_DROP_LID], >, 0);
     scene_free(s);
 }
 

@@ -9,7 +9,7 @@
  */
 #include <string.h>
 
-#include "../card.h"
+#include "lib-inside.h"
 #include "lib-pair.h"
 
 #define MIB (1024 * 1024)
@@ -79,7 +79,7 @@ static UdAddress address(const Qp *to, bool grh)
 
 static uint64_t *drops(Pair *pair, unsigned side)
 {
-    return pair->lab->host[side].hca->counters.drops;
+    return hca_port_counters(pair->lab->host[side].hca->port)->drops;
 }
 
 /* ---- one operation, one MTU, one size ---- */
@@ -846,7 +846,7 @@ static void life_receives(Life *l, bool receives)
 /* What becomes of a message that QP 1 is told to send. */
 static void life_sends(Life *l, Fate fate)
 {
-    HcaCounters *counters = &l->pair->lab->host[1].hca->counters;
+    HcaSendCounters *counters = &l->pair->lab->host[1].hca->send->counters;
     uint64_t ignored = counters->db_bad_state;
     uint64_t id = 1000 + l->sent++;
     Wc wc;

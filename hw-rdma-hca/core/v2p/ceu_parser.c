@@ -17,19 +17,19 @@ uint8_t hca_v2p_init(HcaV2p *v2p, uint64_t mpt_base, unsigned log_mpts,
     uint64_t space = (uint64_t)HCA_ICM_MAX_PAGES << RDMA_HCA_ICM_PAGE_SHIFT;
 
     if (log_mpts > v2p->max_log_mpts) {
-        return RDMA_HCA_STAT_EXCEED_LIM;
+        return HCA_STAT_EXCEED_LIM;
     }
     if (mpt_base % HCA_TPT_LINE || mtt_base % HCA_TPT_LINE ||
         mpt_base >= space || mtt_base >= space ||
         ((uint64_t)RDMA_HCA_MPT_SIZE << log_mpts) > space - mpt_base) {
-        return RDMA_HCA_STAT_BAD_PARAM;
+        return HCA_STAT_BAD_PARAM;
     }
     hca_v2p_forget(v2p);
     v2p->mpt_base = mpt_base;
     v2p->log_mpts = log_mpts;
     v2p->mtt_base = mtt_base;
     v2p->ready = true;
-    return RDMA_HCA_STAT_OK;
+    return HCA_STAT_OK;
 }
 
 /* WR_ICMMAP_DIS. */
@@ -89,7 +89,7 @@ static bool mpt_ok(const HcaV2p *v2p, uint32_t index, const HcaMpt *mpt)
     uint32_t mask = (1u << v2p->log_mpts) - 1;
 
     return (mpt->key & mask) == index && (mpt->flags & RDMA_HCA_MPT_REGION) &&
-           !(mpt->flags & RDMA_HCA_ACCESS_ON_DEMAND) && hca_mpt_shape_ok(mpt) &&
+           !(mpt->flags & HCA_ACCESS_ON_DEMAND) && hca_mpt_shape_ok(mpt) &&
            mtts_ok(v2p, mpt);
 }
 
@@ -102,23 +102,23 @@ uint8_t hca_v2p_write_mpt(HcaV2p *v2p, uint32_t index,
 
     hca_sched_select(&v2p->sched, HCA_V2P_CEU);
     if (!index_ok(v2p, index)) {
-        return RDMA_HCA_STAT_BAD_INDEX;
+        return HCA_STAT_BAD_INDEX;
     }
     if (hca_mpt_owned(v2p, index)) {
-        return RDMA_HCA_STAT_BAD_RESOURCE;
+        return HCA_STAT_BAD_RESOURCE;
     }
     hca_mpt_decode(&mpt, entry);
     if (!mpt_ok(v2p, index, &mpt)) {
-        return RDMA_HCA_STAT_BAD_PARAM;
+        return HCA_STAT_BAD_PARAM;
     }
     line = hca_tpt_cache_write(v2p->mpt_ram, index);
     if (!line) {
-        return RDMA_HCA_STAT_BAD_SEG_PARAM;
+        return HCA_STAT_BAD_SEG_PARAM;
     }
     *line = *entry;
     line->flags &= GUINT32_TO_BE(~RDMA_HCA_MPT_SW_OWNS);
     set_owned(v2p, index, true);
-    return RDMA_HCA_STAT_OK;
+    return HCA_STAT_OK;
 }
 
 /* WR_MPT_INVALID. */
@@ -128,10 +128,10 @@ uint8_t hca_v2p_invalidate_mpt(HcaV2p *v2p, uint32_t index)
 
     hca_sched_select(&v2p->sched, HCA_V2P_CEU);
     if (!index_ok(v2p, index)) {
-        return RDMA_HCA_STAT_BAD_INDEX;
+        return HCA_STAT_BAD_INDEX;
     }
     if (!hca_mpt_owned(v2p, index)) {
-        return RDMA_HCA_STAT_BAD_RES_STATE;
+        return HCA_STAT_BAD_RES_STATE;
     }
     set_owned(v2p, index, false);
     /* If the table's page has gone the entry has gone with it. */
@@ -139,7 +139,7 @@ uint8_t hca_v2p_invalidate_mpt(HcaV2p *v2p, uint32_t index)
     if (line) {
         line->flags |= GUINT32_TO_BE(RDMA_HCA_MPT_SW_OWNS);
     }
-    return RDMA_HCA_STAT_OK;
+    return HCA_STAT_OK;
 }
 
 uint8_t hca_v2p_query_mpt(HcaV2p *v2p, uint32_t index, struct rdma_hca_mpt *mpt)
@@ -148,17 +148,17 @@ uint8_t hca_v2p_query_mpt(HcaV2p *v2p, uint32_t index, struct rdma_hca_mpt *mpt)
 
     hca_sched_select(&v2p->sched, HCA_V2P_CEU);
     if (!index_ok(v2p, index)) {
-        return RDMA_HCA_STAT_BAD_INDEX;
+        return HCA_STAT_BAD_INDEX;
     }
     line = hca_tpt_cache_read(v2p->mpt_ram, index);
     if (!line) {
-        return RDMA_HCA_STAT_BAD_SEG_PARAM;
+        return HCA_STAT_BAD_SEG_PARAM;
     }
     *mpt = *line;
     if (!hca_mpt_owned(v2p, index)) {
         mpt->flags |= GUINT32_TO_BE(RDMA_HCA_MPT_SW_OWNS);
     }
-    return RDMA_HCA_STAT_OK;
+    return HCA_STAT_OK;
 }
 
 static uint8_t check_mtts(HcaV2p *v2p, uint64_t index, unsigned n)
@@ -167,9 +167,9 @@ static uint8_t check_mtts(HcaV2p *v2p, uint64_t index, unsigned n)
 
     hca_sched_select(&v2p->sched, HCA_V2P_CEU);
     if (!v2p->ready || index >= table || n > table - index) {
-        return RDMA_HCA_STAT_BAD_INDEX;
+        return HCA_STAT_BAD_INDEX;
     }
-    return RDMA_HCA_STAT_OK;
+    return HCA_STAT_OK;
 }
 
 /* Whether all lines with these entries can be had: all or nothing. */
@@ -194,18 +194,18 @@ uint8_t hca_v2p_write_mtt(HcaV2p *v2p, uint64_t index, const uint64_t *addr,
         return status;
     }
     if (!mtts_mapped(v2p, index, n)) {
-        return RDMA_HCA_STAT_BAD_SEG_PARAM;
+        return HCA_STAT_BAD_SEG_PARAM;
     }
     for (unsigned i = 0; i < n; i++, index++) {
         uint64_t *line = hca_tpt_cache_write(v2p->mtt_ram,
                                              index / HCA_MTTS_PER_LINE);
 
         if (!line) {
-            return RDMA_HCA_STAT_BAD_SEG_PARAM;
+            return HCA_STAT_BAD_SEG_PARAM;
         }
         line[index % HCA_MTTS_PER_LINE] = GUINT64_TO_BE(addr[i]);
     }
-    return RDMA_HCA_STAT_OK;
+    return HCA_STAT_OK;
 }
 
 uint8_t hca_v2p_read_mtt(HcaV2p *v2p, uint64_t index, uint64_t *addr,
@@ -221,11 +221,11 @@ uint8_t hca_v2p_read_mtt(HcaV2p *v2p, uint64_t index, uint64_t *addr,
                                                   index / HCA_MTTS_PER_LINE);
 
         if (!line) {
-            return RDMA_HCA_STAT_BAD_SEG_PARAM;
+            return HCA_STAT_BAD_SEG_PARAM;
         }
         addr[i] = GUINT64_FROM_BE(line[index % HCA_MTTS_PER_LINE]);
     }
-    return RDMA_HCA_STAT_OK;
+    return HCA_STAT_OK;
 }
 
 uint8_t hca_v2p_sync(HcaV2p *v2p)
@@ -235,5 +235,5 @@ uint8_t hca_v2p_sync(HcaV2p *v2p)
     hca_sched_select(&v2p->sched, HCA_V2P_CEU);
     ok = hca_tpt_cache_sync(v2p->mpt_ram);
     ok &= hca_tpt_cache_sync(v2p->mtt_ram);
-    return ok ? RDMA_HCA_STAT_OK : RDMA_HCA_STAT_BAD_SEG_PARAM;
+    return ok ? HCA_STAT_OK : HCA_STAT_BAD_SEG_PARAM;
 }

@@ -11,8 +11,8 @@
 #include "mpt_check.h"
 
 #define REMOTE_ACCESS                                                          \
-    (RDMA_HCA_ACCESS_REMOTE_WRITE | RDMA_HCA_ACCESS_REMOTE_READ |              \
-     RDMA_HCA_ACCESS_REMOTE_ATOMIC)
+    (HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_READ |                        \
+     HCA_ACCESS_REMOTE_ATOMIC)
 
 static uint64_t join(__be32 high, __be32 low)
 {
@@ -46,7 +46,7 @@ bool hca_mpt_shape_ok(const HcaMpt *mpt)
     }
     return mpt->page_shift <= RDMA_HCA_MPT_PAGE_SHIFT_MAX &&
            mpt->length <= HCA_MPT_MAX_LENGTH &&
-           ((mpt->flags & RDMA_HCA_ACCESS_ZERO_BASED) || ends(mpt));
+           ((mpt->flags & HCA_ACCESS_ZERO_BASED) || ends(mpt));
 }
 
 uint64_t hca_mpt_pages(const HcaMpt *mpt)
@@ -68,8 +68,7 @@ static bool key_ok(const HcaMpt *mpt, const HcaMatchInfo *info)
 
 static bool flags_ok(const HcaMpt *mpt, const HcaMatchInfo *info)
 {
-    uint32_t wanted = info->flags &
-                      (REMOTE_ACCESS | RDMA_HCA_ACCESS_LOCAL_WRITE);
+    uint32_t wanted = info->flags & (REMOTE_ACCESS | HCA_ACCESS_LOCAL_WRITE);
 
     if (wanted & ~mpt->flags) {
         return false;
@@ -82,7 +81,7 @@ static bool find_offset(const HcaMpt *mpt, const HcaMatchInfo *info,
                         uint64_t *offset)
 {
     if ((info->flags & HCA_V2P_RELATIVE_ADDR) ||
-        (mpt->flags & RDMA_HCA_ACCESS_ZERO_BASED)) {
+        (mpt->flags & HCA_ACCESS_ZERO_BASED)) {
         *offset = info->va;
         return true;
     }

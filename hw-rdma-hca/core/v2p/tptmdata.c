@@ -97,27 +97,27 @@ uint8_t hca_mdata_map(HcaTptMdata *mdata, uint64_t virt, uint64_t page,
     if (!range_ok(mdata, virt, npages) || (page & PAGE_OFFSET) ||
         npages - 1 > (UINT64_MAX >> PAGE_SHIFT) - (page >> PAGE_SHIFT) ||
         !range_is(mdata, virt, npages, false)) {
-        return RDMA_HCA_STAT_BAD_PARAM;
+        return HCA_STAT_BAD_PARAM;
     }
     for (uint32_t i = 0; i < npages; i++) {
         set_entry(mdata, (virt >> PAGE_SHIFT) + i,
                   (page + ((uint64_t)i << PAGE_SHIFT)) | ENTRY_VALID);
     }
     mdata->mapped += npages;
-    return RDMA_HCA_STAT_OK;
+    return HCA_STAT_OK;
 }
 
 uint8_t hca_mdata_unmap(HcaTptMdata *mdata, uint64_t virt, uint32_t npages)
 {
     if (!range_ok(mdata, virt, npages) ||
         !range_is(mdata, virt, npages, true)) {
-        return RDMA_HCA_STAT_BAD_PARAM;
+        return HCA_STAT_BAD_PARAM;
     }
     for (uint32_t i = 0; i < npages; i++) {
         set_entry(mdata, (virt >> PAGE_SHIFT) + i, 0);
     }
     mdata->mapped -= npages;
-    return RDMA_HCA_STAT_OK;
+    return HCA_STAT_OK;
 }
 
 bool hca_mdata_lookup(const HcaTptMdata *mdata, uint64_t virt, uint64_t *bus)

@@ -22,6 +22,7 @@
 
 #include "../../abi/rdma_hca_cxt.h"
 #include "../host.h"
+#include "../verbs.h"
 
 typedef struct HcaV2p HcaV2p;
 typedef struct HcaTptMdata HcaTptMdata;
@@ -59,7 +60,7 @@ typedef enum HcaV2pState {
 
 /*
  * Match-Info (2.1). @flags: one addressing mode, and the access that the
- * region must allow: none (local read) or RDMA_HCA_ACCESS_LOCAL_WRITE,
+ * region must allow: none (local read) or HCA_ACCESS_LOCAL_WRITE,
  * REMOTE_WRITE, REMOTE_READ, REMOTE_ATOMIC.
  */
 typedef struct HcaMatchInfo {

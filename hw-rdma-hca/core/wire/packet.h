@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #define HCA_PSN_MASK 0xffffffu
+#define HCA_QPN_MASK 0xffffffu
 #define HCA_QPN_MULTICAST 0xffffffu
 #define HCA_LID_PERMISSIVE 0xffff
 
@@ -71,6 +72,15 @@ enum HcaBthOperation {
 #define HCA_NAK_REMOTE_ACCESS 2
 #define HCA_NAK_REMOTE_OP 3
 #define HCA_NAK_INVALID_RD 4
+/* NAK codes to count: those that the specification reserves are one. */
+#define HCA_NNAKS 6
+
+static inline unsigned hca_nak_index(uint8_t syndrome)
+{
+    unsigned code = HCA_AETH_VALUE(syndrome);
+
+    return code < HCA_NNAKS ? code : HCA_NNAKS - 1;
+}
 
 typedef struct HcaGid {
     uint8_t raw[16];

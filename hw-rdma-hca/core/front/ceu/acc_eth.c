@@ -3,7 +3,7 @@
  * acc_eth: commands of the Ethernet function, which the CEU document has not:
  * SETUP_ETH, SET_RX_MODE.
  */
-#include "../eth/eth.h"
+#include "../../eth/eth.h"
 #include "ceu_int.h"
 
 uint8_t hca_ceu_setup_eth(HcaCeu *ceu, HcaCommand *cmd)

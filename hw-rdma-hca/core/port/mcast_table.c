@@ -3,11 +3,15 @@
  * Multicast groups (IBA 10.5.2). The driver chooses a group's index and keeps
  * each MGID and, in a group, each QP once.
  */
-#include "card.h"
+#include <glib.h>
+#include <string.h>
 
-void hca_mcast_reset(Hca *hca)
+#include "../verbs.h"
+#include "port_int.h"
+
+void hca_mcast_reset(HcaPort *port)
 {
-    memset(&hca->mcast, 0, sizeof(hca->mcast));
+    memset(&port->mcast, 0, sizeof(port->mcast));
 }
 
 static bool has_qpn_before(const HcaMcastGroup *group, unsigned end,
@@ -21,10 +25,10 @@ static bool has_qpn_before(const HcaMcastGroup *group, unsigned end,
     return false;
 }
 
-static bool group_ok(const Hca *hca, const HcaMcastGroup *group)
+static bool group_ok(const HcaPort *port, const HcaMcastGroup *group)
 {
     for (unsigned i = 0; i < group->count; i++) {
-        if (group->qpn[i] >= 1u << hca->config.log_qps ||
+        if (group->qpn[i] >= 1u << port->config->log_qps ||
             has_qpn_before(group, i, group->qpn[i])) {
             return false;
         }
@@ -32,37 +36,37 @@ static bool group_ok(const Hca *hca, const HcaMcastGroup *group)
     return !group->count || hca_gid_is_multicast(&group->mgid);
 }
 
-uint8_t hca_mcast_set(Hca *hca, unsigned index, const HcaMcastGroup *group)
+uint8_t hca_mcast_set(HcaPort *port, unsigned index, const HcaMcastGroup *group)
 {
-    HcaMcastTable *table = &hca->mcast;
-    const HcaMcastGroup *same = hca_mcast_find(hca, &group->mgid);
+    HcaMcastTable *table = &port->mcast;
+    const HcaMcastGroup *same = hca_mcast_find(port, &group->mgid);
 
     if (index >= RDMA_HCA_MGM_NUM) {
-        return RDMA_HCA_STAT_BAD_INDEX;
+        return HCA_STAT_BAD_INDEX;
     }
-    if (!group_ok(hca, group)) {
-        return RDMA_HCA_STAT_BAD_PARAM;
+    if (!group_ok(port, group)) {
+        return HCA_STAT_BAD_PARAM;
     }
     if (group->count && same && same != &table->group[index]) {
-        return RDMA_HCA_STAT_BAD_RESOURCE;
+        return HCA_STAT_BAD_RESOURCE;
     }
     table->group[index] = *group;
     table->end = MAX(table->end, index + 1);
     while (table->end && !table->group[table->end - 1].count) {
         table->end--;
     }
-    return RDMA_HCA_STAT_OK;
+    return HCA_STAT_OK;
 }
 
-const HcaMcastGroup *hca_mcast_get(const Hca *hca, unsigned index)
+const HcaMcastGroup *hca_mcast_get(const HcaPort *port, unsigned index)
 {
-    return index < RDMA_HCA_MGM_NUM ? &hca->mcast.group[index] : NULL;
+    return index < RDMA_HCA_MGM_NUM ? &port->mcast.group[index] : NULL;
 }
 
-const HcaMcastGroup *hca_mcast_find(const Hca *hca, const HcaGid *mgid)
+const HcaMcastGroup *hca_mcast_find(const HcaPort *port, const HcaGid *mgid)
 {
-    for (unsigned i = 0; i < hca->mcast.end; i++) {
-        const HcaMcastGroup *group = &hca->mcast.group[i];
+    for (unsigned i = 0; i < port->mcast.end; i++) {
+        const HcaMcastGroup *group = &port->mcast.group[i];
 
         if (group->count && hca_gid_equal(&group->mgid, mgid)) {
             return group;

@@ -48,7 +48,7 @@ uint8_t hca_ceu_set_gid(HcaCeu *ceu, HcaCommand *cmd)
     } else if (type != RDMA_HCA_GID_TYPE_NONE) {
         return RDMA_HCA_STAT_BAD_PARAM;
     }
-    return hca_gid_set(ceu->hca, cmd->in_modifier, &entry)
+    return hca_gid_set(ceu->hca->port, cmd->in_modifier, &entry)
                ? RDMA_HCA_STAT_OK
                : RDMA_HCA_STAT_BAD_INDEX;
 }
@@ -65,12 +65,13 @@ uint8_t hca_ceu_write_mgm(HcaCeu *ceu, HcaCommand *cmd)
     for (unsigned i = 0; i < group.count; i++) {
         group.qpn[i] = GUINT32_FROM_BE(mgm->qpn[i]);
     }
-    return hca_mcast_set(ceu->hca, cmd->in_modifier, &group);
+    return hca_mcast_set(ceu->hca->port, cmd->in_modifier, &group);
 }
 
 uint8_t hca_ceu_read_mgm(HcaCeu *ceu, HcaCommand *cmd)
 {
-    const HcaMcastGroup *group = hca_mcast_get(ceu->hca, cmd->in_modifier);
+    const HcaMcastGroup *group = hca_mcast_get(ceu->hca->port,
+                                               cmd->in_modifier);
     struct rdma_hca_mgm *mgm = (void *)cmd->outbox;
 
     if (!group) {

@@ -300,7 +300,6 @@ void hca_ceu_reset(HcaCeu *ceu)
     }
     ceu->state = HCA_CEU_IDLE;
     ceu->initialised = false;
-    ceu->port_enabled = false;
     memset(&ceu->counters, 0, sizeof(ceu->counters));
     __atomic_store_n(&ceu->ignored_writes, 0, __ATOMIC_RELAXED);
 }
@@ -308,11 +307,6 @@ void hca_ceu_reset(HcaCeu *ceu)
 bool hca_ceu_initialised(const HcaCeu *ceu)
 {
     return ceu->initialised;
-}
-
-bool hca_ceu_port_enabled(const HcaCeu *ceu)
-{
-    return ceu->port_enabled;
 }
 
 const char *hca_ceu_command_name(uint16_t op)

@@ -14,7 +14,12 @@
 #ifndef HCA_CEU_H
 #define HCA_CEU_H
 
-#include "../card.h"
+#include "../../card.h"
+#include "../../cxtmgt/cxtmgt.h"
+#include "../../port/port.h"
+#include "../../v2p/v2p.h"
+#include "../../../abi/rdma_hca_cmd.h"
+#include "../../../abi/rdma_hca_regs.h"
 
 typedef struct HcaCeu HcaCeu;
 
@@ -35,8 +40,6 @@ void hca_ceu_run(HcaCeu *ceu);
 
 /* Whether INIT_HCA has been done. */
 bool hca_ceu_initialised(const HcaCeu *ceu);
-/* Whether INIT_IB has enabled the port. */
-bool hca_ceu_port_enabled(const HcaCeu *ceu);
 
 typedef struct HcaCeuCounters {
     uint64_t commands;

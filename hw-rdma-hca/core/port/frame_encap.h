@@ -7,10 +7,11 @@
 #ifndef HCA_FRAME_ENCAP_H
 #define HCA_FRAME_ENCAP_H
 
-#include "card.h"
+#include "../qp.h"
+#include "port.h"
 
 /* Whether hca_frame_send() may be called for a packet along this path. */
-bool hca_frame_can_send(Hca *hca, const HcaPath *path);
+bool hca_frame_can_send(HcaPort *port, const HcaPath *path);
 
 /*
  * Send @packet of @qp along @path: fills in the link and network headers, the
@@ -20,7 +21,7 @@ bool hca_frame_can_send(Hca *hca, const HcaPath *path);
  * One that has no source address is lost and counted.
  */
 #define HCA_MAX_PIECES 64 /* entries of a WQE, each over two pages */
-void hca_frame_send(Hca *hca, const HcaQp *qp, const HcaPath *path,
+void hca_frame_send(HcaPort *port, const HcaQp *qp, const HcaPath *path,
                     HcaPacket *packet, const struct iovec *payload,
                     unsigned iovcnt);
 

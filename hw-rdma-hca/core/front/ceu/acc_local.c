@@ -5,8 +5,8 @@
  */
 #include <string.h>
 
-#include "../../abi/rdma_hca_eth.h"
-#include "../counters.h"
+#include "../../../abi/rdma_hca_eth.h"
+#include "../../counters.h"
 #include "ceu_int.h"
 
 #define FW_VERSION RDMA_HCA_PREP(RDMA_HCA_MASK(31, 16), 1)
@@ -17,14 +17,6 @@
 #define WIDTH_4X 2
 #define SPEED_SDR 1
 #define VL_CAP_VL0 1
-/* PortPhysicalState. */
-#define PHYS_POLLING 2
-#define PHYS_DISABLED 3
-#define PHYS_LINK_UP 5
-/* PortState. */
-#define PORT_DOWN 1
-#define PORT_ACTIVE 4
-
 #define LOG_MAX_MSG 31
 /* 4.096 us * 2^15, what a peer should allow for an answer of ours: 134 ms. */
 #define ACK_DELAY 15
@@ -125,38 +117,30 @@ uint8_t hca_ceu_query_adapter(HcaCeu *ceu, HcaCommand *cmd)
     return RDMA_HCA_STAT_OK;
 }
 
-static uint32_t port_state(const HcaCeu *ceu)
+static uint32_t port_state(const HcaPort *port)
 {
-    uint32_t state = PORT_DOWN;
-    uint32_t phys = PHYS_DISABLED;
-
-    if (ceu->port_enabled) {
-        bool up = hca_link_is_up(ceu->hca->link);
-
-        state = up ? PORT_ACTIVE : PORT_DOWN;
-        phys = up ? PHYS_LINK_UP : PHYS_POLLING;
-    }
-    return RDMA_HCA_PREP(RDMA_HCA_PORT_STATE, state) |
-           RDMA_HCA_PREP(RDMA_HCA_PORT_PHYS_STATE, phys);
+    return RDMA_HCA_PREP(RDMA_HCA_PORT_STATE, hca_port_state(port)) |
+           RDMA_HCA_PREP(RDMA_HCA_PORT_PHYS_STATE, hca_port_phys_state(port));
 }
 
 /* What the two link layers do not have in common. */
-static void port_link(struct rdma_hca_port *port, const HcaConfig *config)
+static void port_link(struct rdma_hca_port *port, const Hca *hca)
 {
-    if (!hca_config_is_roce(config)) {
-        port->lid = BE(RDMA_HCA_PREP(RDMA_HCA_PORT_LID, config->lid));
+    if (!hca_port_is_roce(hca->port)) {
+        port->lid = BE(
+            RDMA_HCA_PREP(RDMA_HCA_PORT_LID, hca_port_lid(hca->port)));
         port->link_layer = BE(RDMA_HCA_LINK_LAYER_IB);
         return;
     }
     port->link_layer = BE(RDMA_HCA_LINK_LAYER_ROCE);
     /* Six bytes in the order of the mailbox. */
-    memcpy(&port->mac_h, config->mac, sizeof(config->mac));
+    memcpy(&port->mac_h, hca->config.mac, sizeof(hca->config.mac));
     port->eth = BE(
         RDMA_HCA_PREP(RDMA_HCA_PORT_ETH_MAX_MTU, RDMA_HCA_ETH_MAX_MTU));
 }
 
 /* IBA 14.2.5.6: these counters stay at their greatest value. */
-static uint32_t violations(const HcaCounters *counters)
+static uint32_t violations(const HcaPortCounters *counters)
 {
     uint64_t pkey = MIN(counters->drops[HCA_DROP_PKEY], UINT16_MAX);
     uint64_t qkey = MIN(counters->drops[HCA_DROP_QKEY], UINT16_MAX);
@@ -165,33 +149,33 @@ static uint32_t violations(const HcaCounters *counters)
            RDMA_HCA_PREP(RDMA_HCA_PORT_QKEY_VIOLATIONS, qkey);
 }
 
-static void port_pkeys(struct rdma_hca_port *port, const HcaConfig *config)
+static void port_pkeys(struct rdma_hca_port *port, const HcaPort *from)
 {
-    for (unsigned i = 0; i < config->num_pkeys; i++) {
+    for (unsigned i = 0; i < hca_port_num_pkeys(from); i++) {
         port->pkeys[i / 2] |= BE(
-            RDMA_HCA_PREP(RDMA_HCA_PORT_PKEY(i), config->pkeys[i]));
+            RDMA_HCA_PREP(RDMA_HCA_PORT_PKEY(i), hca_port_pkey(from, i)));
     }
 }
 
 uint8_t hca_ceu_query_port(HcaCeu *ceu, HcaCommand *cmd)
 {
-    const HcaConfig *config = &ceu->hca->config;
+    const Hca *hca = ceu->hca;
     struct rdma_hca_port *port = (void *)cmd->outbox;
-    HcaGid gid = hca_gid_default(ceu->hca);
+    HcaGid gid = hca_gid_default(hca->port);
+    uint8_t mtu = hca_port_mtu(hca->port);
 
     if (cmd->in_modifier != RDMA_HCA_NUM_PORTS) {
         return RDMA_HCA_STAT_BAD_INDEX;
     }
-    port->state = BE(port_state(ceu));
-    port->mtu_width_speed = BE(
-        RDMA_HCA_PREP(RDMA_HCA_PORT_MAX_MTU, config->max_mtu) |
-        RDMA_HCA_PREP(RDMA_HCA_PORT_ACTIVE_MTU, config->max_mtu) |
-        RDMA_HCA_PREP(RDMA_HCA_PORT_WIDTH, WIDTH_4X) |
-        RDMA_HCA_PREP(RDMA_HCA_PORT_SPEED, SPEED_SDR) |
-        RDMA_HCA_PREP(RDMA_HCA_PORT_MAX_VL, VL_CAP_VL0));
-    port_link(port, config);
-    port->violations = BE(violations(&ceu->hca->counters));
-    port_pkeys(port, config);
+    port->state = BE(port_state(hca->port));
+    port->mtu_width_speed = BE(RDMA_HCA_PREP(RDMA_HCA_PORT_MAX_MTU, mtu) |
+                               RDMA_HCA_PREP(RDMA_HCA_PORT_ACTIVE_MTU, mtu) |
+                               RDMA_HCA_PREP(RDMA_HCA_PORT_WIDTH, WIDTH_4X) |
+                               RDMA_HCA_PREP(RDMA_HCA_PORT_SPEED, SPEED_SDR) |
+                               RDMA_HCA_PREP(RDMA_HCA_PORT_MAX_VL, VL_CAP_VL0));
+    port_link(port, hca);
+    port->violations = BE(violations(hca_port_counters(hca->port)));
+    port_pkeys(port, hca->port);
     /* Prefix and GUID are the GID's halves, in the order of the mailbox. */
     memcpy(&port->gid_prefix_h, gid.raw, sizeof(gid.raw));
     return RDMA_HCA_STAT_OK;
@@ -202,7 +186,7 @@ static uint8_t enable_port(HcaCeu *ceu, const HcaCommand *cmd, bool enable)
     if (cmd->in_modifier != RDMA_HCA_NUM_PORTS) {
         return RDMA_HCA_STAT_BAD_INDEX;
     }
-    ceu->port_enabled = enable;
+    hca_port_enable(ceu->hca->port, enable);
     return RDMA_HCA_STAT_OK;
 }
 

@@ -5,9 +5,8 @@
 #ifndef HCA_MCAST_TABLE_H
 #define HCA_MCAST_TABLE_H
 
-#include "../abi/rdma_hca_cmd.h"
-#include "hca.h"
-#include "wire/packet.h"
+#include "../../abi/rdma_hca_cmd.h"
+#include "../wire/packet.h"
 
 typedef struct HcaMcastGroup {
     HcaGid mgid;
@@ -15,17 +14,14 @@ typedef struct HcaMcastGroup {
     uint32_t qpn[RDMA_HCA_MGM_MAX_QPS];
 } HcaMcastGroup;
 
-typedef struct HcaMcastTable {
-    unsigned end; /* behind the last group in use */
-    HcaMcastGroup group[RDMA_HCA_MGM_NUM];
-} HcaMcastTable;
+typedef struct HcaPort HcaPort;
 
-void hca_mcast_reset(Hca *hca);
 /* WRITE_MGM; returns a status. */
-uint8_t hca_mcast_set(Hca *hca, unsigned index, const HcaMcastGroup *group);
+uint8_t hca_mcast_set(HcaPort *port, unsigned index,
+                      const HcaMcastGroup *group);
 /* READ_MGM: NULL if there is no such index. */
-const HcaMcastGroup *hca_mcast_get(const Hca *hca, unsigned index);
+const HcaMcastGroup *hca_mcast_get(const HcaPort *port, unsigned index);
 /* The group with this MGID, or NULL. */
-const HcaMcastGroup *hca_mcast_find(const Hca *hca, const HcaGid *mgid);
+const HcaMcastGroup *hca_mcast_find(const HcaPort *port, const HcaGid *mgid);
 
 #endif /* HCA_MCAST_TABLE_H */

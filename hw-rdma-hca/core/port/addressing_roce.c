@@ -5,8 +5,9 @@
  * and IPv4 addresses along, and knows no VLAN. One with GRH (ours) takes its
  * source from the GID table, at the time when a packet is made.
  */
-#include "addressing.h"
-#include "card.h"
+#include <string.h>
+
+#include "port_int.h"
 
 #define DEFAULT_HOP_LIMIT 64
 /* Source ports are dynamic ones (A17.9.2): 0xc000 on, 14 bits of hash. */
@@ -15,7 +16,8 @@
 #define FLOW_LABEL_MASK 0xfffff
 
 /* The near end of a path; false if its table entry is empty. */
-static bool source_of(const Hca *hca, const HcaPath *path, HcaGidEntry *source)
+static bool source_of(const HcaPort *port, const HcaPath *path,
+                      HcaGidEntry *source)
 {
     const HcaGidEntry *entry;
 
@@ -24,7 +26,7 @@ static bool source_of(const Hca *hca, const HcaPath *path, HcaGidEntry *source)
         memcpy(source->mac, path->smac, sizeof(source->mac));
         return true;
     }
-    entry = hca_gid_get(hca, path->sgid_index);
+    entry = hca_gid_get(port, path->sgid_index);
     if (entry) {
         *source = *entry;
     }
@@ -32,26 +34,26 @@ static bool source_of(const Hca *hca, const HcaPath *path, HcaGidEntry *source)
 }
 
 /* The near end of a path that packets can be sent along. */
-static bool usable_source(const Hca *hca, const HcaPath *path,
+static bool usable_source(const HcaPort *port, const HcaPath *path,
                           HcaGidEntry *source)
 {
-    return source_of(hca, path, source) &&
+    return source_of(port, path, source) &&
            hca_gid_is_ipv4(&source->gid) == hca_gid_is_ipv4(&path->dgid);
 }
 
-static bool can_reach(const Hca *hca, const HcaPath *path)
+static bool can_reach(const HcaPort *port, const HcaPath *path)
 {
     HcaGidEntry source;
 
-    return usable_source(hca, path, &source);
+    return usable_source(port, path, &source);
 }
 
-static bool is_own(const Hca *hca, const HcaPath *path)
+static bool is_own(const HcaPort *port, const HcaPath *path)
 {
     HcaGidEntry source;
 
-    return source_of(hca, path, &source) &&
-           hca_gid_find(hca, &path->dgid, source.vlan, NULL);
+    return source_of(port, path, &source) &&
+           hca_gid_find(port, &path->dgid, source.vlan, NULL);
 }
 
 static bool is_multicast(const HcaPath *path)
@@ -73,12 +75,12 @@ static uint16_t source_port(uint32_t flow_label, uint32_t qpn, uint32_t dqpn)
     return SPORT_BASE | (flow_label & ((1u << SPORT_BITS) - 1));
 }
 
-static bool fill(const Hca *hca, const HcaQp *qp, const HcaPath *path,
+static bool fill(const HcaPort *port, uint32_t qpn, const HcaPath *path,
                  HcaPacket *packet)
 {
     HcaGidEntry source;
 
-    if (!usable_source(hca, path, &source)) {
+    if (!usable_source(port, path, &source)) {
         return false;
     }
     memcpy(packet->dmac, path->dmac, sizeof(packet->dmac));
@@ -94,16 +96,16 @@ static bool fill(const Hca *hca, const HcaQp *qp, const HcaPath *path,
     }
     packet->flow_label = path->flow_label;
     packet->hop_limit = path->hop_limit ? path->hop_limit : DEFAULT_HOP_LIMIT;
-    packet->udp_sport = source_port(path->flow_label, qp->qpn, packet->dest_qp);
+    packet->udp_sport = source_port(path->flow_label, qpn, packet->dest_qp);
     return true;
 }
 
-static bool came_along(const Hca *hca, const HcaPath *path,
+static bool came_along(const HcaPort *port, const HcaPath *path,
                        const HcaPacket *packet)
 {
     HcaGidEntry source;
 
-    return source_of(hca, path, &source) &&
+    return source_of(port, path, &source) &&
            hca_gid_equal(&packet->sgid, &path->dgid) &&
            hca_gid_equal(&packet->dgid, &source.gid) &&
            hca_packet_vlan(packet) == source.vlan;
@@ -113,25 +115,26 @@ static bool came_along(const Hca *hca, const HcaPath *path,
  * Some network backends give a card its own multicast frames back; the QPs of
  * a group have had their copy by loopback.
  */
-static bool is_group(const Hca *hca, const HcaPacket *packet, bool loopback)
+static bool is_group(const HcaPort *port, const HcaPacket *packet,
+                     bool loopback)
 {
-    return hca_mcast_find(hca, &packet->dgid) &&
-           hca_gid_has_vlan(hca, hca_packet_vlan(packet)) &&
-           (loopback || !hca_gid_has_mac(hca, packet->smac));
+    return hca_mcast_find(port, &packet->dgid) &&
+           hca_gid_has_vlan(port, hca_packet_vlan(packet)) &&
+           (loopback || !hca_gid_has_mac(port, packet->smac));
 }
 
 /* An IPv4 address inside IPv6 does not go over a wire (RFC 4038 4.2). */
-static HcaArrival arrival(const Hca *hca, const HcaPacket *packet,
+static HcaArrival arrival(const HcaPort *port, const HcaPacket *packet,
                           bool loopback)
 {
     if (packet->is_ipv4 != hca_gid_is_ipv4(&packet->dgid)) {
         return HCA_ARRIVAL_OTHER;
     }
     if (hca_gid_is_multicast(&packet->dgid)) {
-        return is_group(hca, packet, loopback) ? HCA_ARRIVAL_GROUP
-                                               : HCA_ARRIVAL_OTHER;
+        return is_group(port, packet, loopback) ? HCA_ARRIVAL_GROUP
+                                                : HCA_ARRIVAL_OTHER;
     }
-    return hca_gid_find(hca, &packet->dgid, hca_packet_vlan(packet),
+    return hca_gid_find(port, &packet->dgid, hca_packet_vlan(packet),
                         loopback ? NULL : packet->dmac)
                ? HCA_ARRIVAL_OWN
                : HCA_ARRIVAL_OTHER;

@@ -3,7 +3,7 @@
  * wr_both (CEU document 2.2, figure 2-7): commands of both the context manager
  * and VirtToPhys.
  */
-#include "../eth/eth.h"
+#include "../../eth/eth.h"
 #include "ceu_int.h"
 
 static uint64_t base(__be32 high, __be32 low)
@@ -52,12 +52,10 @@ uint8_t hca_ceu_close_hca(HcaCeu *ceu, HcaCommand *cmd)
 
     hca_cxtmgt_close(hca->cm);
     hca_v2p_close(hca->v2p);
-    hca_gid_reset(hca);
-    hca_mcast_reset(hca);
+    hca_port_close(hca->port);
     if (hca->eth) {
         hca_eth_close(hca->eth);
     }
     ceu->initialised = false;
-    ceu->port_enabled = false;
     return RDMA_HCA_STAT_OK;
 }

@@ -3,19 +3,20 @@
  * Addressing on an InfiniBand link (IBA 4.1; fields: table A2-1 of the
  * interface document). The port's LMC is 0 and its GID table has one entry.
  */
-#include "addressing.h"
-#include "card.h"
+#include <string.h>
+
+#include "port_int.h"
 
 #define LID_FIRST_MULTICAST 0xc000
 
-static bool can_reach(const Hca *hca, const HcaPath *path)
+static bool can_reach(const HcaPort *port, const HcaPath *path)
 {
-    return !path->grh || hca_gid_get(hca, path->sgid_index);
+    return !path->grh || hca_gid_get(port, path->sgid_index);
 }
 
-static bool is_own(const Hca *hca, const HcaPath *path)
+static bool is_own(const HcaPort *port, const HcaPath *path)
 {
-    return hca_is_own_lid(hca, path->dlid);
+    return path->dlid == port->lid;
 }
 
 static bool is_multicast_lid(uint16_t lid)
@@ -28,25 +29,25 @@ static bool is_multicast(const HcaPath *path)
     return is_multicast_lid(path->dlid);
 }
 
-static bool fill(const Hca *hca, const HcaQp *qp, const HcaPath *path,
+static bool fill(const HcaPort *port, uint32_t qpn, const HcaPath *path,
                  HcaPacket *packet)
 {
     packet->sl = path->sl;
     packet->vl = 0; /* SL to VL: one data VL */
     packet->dlid = path->dlid;
-    packet->slid = hca->config.lid;
+    packet->slid = port->lid;
     packet->has_grh = path->grh;
     if (path->grh) {
         packet->tclass = path->tclass;
         packet->flow_label = path->flow_label;
         packet->hop_limit = path->hop_limit;
         packet->dgid = path->dgid;
-        packet->sgid = hca_gid_default(hca);
+        packet->sgid = hca_gid_default(port);
     }
     return true;
 }
 
-static bool came_along(const Hca *hca, const HcaPath *path,
+static bool came_along(const HcaPort *port, const HcaPath *path,
                        const HcaPacket *packet)
 {
     return packet->slid == path->dlid &&
@@ -54,9 +55,9 @@ static bool came_along(const Hca *hca, const HcaPath *path,
             hca_gid_equal(&packet->sgid, &path->dgid));
 }
 
-static bool is_to_own_gid(const Hca *hca, const HcaPacket *packet)
+static bool is_to_own_gid(const HcaPort *port, const HcaPacket *packet)
 {
-    HcaGid gid = hca_gid_default(hca);
+    HcaGid gid = hca_gid_default(port);
 
     return !packet->has_grh || hca_gid_equal(&packet->dgid, &gid);
 }
@@ -65,11 +66,12 @@ static bool is_to_own_gid(const Hca *hca, const HcaPacket *packet)
  * By LID, and if there is a GRH by GID (IBA 9.6.1). A multicast packet has a
  * GRH, which names the group (IBA 10.5.2).
  */
-static HcaArrival arrival(const Hca *hca, const HcaPacket *packet,
+static HcaArrival arrival(const HcaPort *port, const HcaPacket *packet,
                           bool loopback)
 {
-    if (hca_is_own_lid(hca, packet->dlid)) {
-        return is_to_own_gid(hca, packet) ? HCA_ARRIVAL_OWN : HCA_ARRIVAL_OTHER;
+    if (packet->dlid == port->lid) {
+        return is_to_own_gid(port, packet) ? HCA_ARRIVAL_OWN
+                                           : HCA_ARRIVAL_OTHER;
     }
     return is_multicast_lid(packet->dlid) && packet->has_grh
                ? HCA_ARRIVAL_GROUP

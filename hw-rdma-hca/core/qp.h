@@ -11,10 +11,10 @@
 
 #include <glib.h>
 
-#include "../../abi/rdma_hca_cxt.h"
-#include "../../abi/rdma_hca_wqe.h"
-#include "../wire/bytes.h"
-#include "../wire/packet.h"
+#include "../abi/rdma_hca_cxt.h"
+#include "../abi/rdma_hca_wqe.h"
+#include "path.h"
+#include "verbs.h"
 
 typedef struct HcaCxtMgt HcaCxtMgt;
 typedef struct HcaCq HcaCq;
@@ -29,30 +29,6 @@ typedef struct HcaSge {
     uint32_t len;
     bool relative; /* va counts from the start of the region */
 } HcaSge;
-
-/* Where to send a packet. From the QP context, or for UD from the WQE. */
-typedef struct HcaPath {
-    uint16_t dlid;
-    uint16_t slid;
-    uint8_t sl;
-    bool grh;
-    uint8_t sgid_index;
-    uint8_t tclass;
-    uint8_t hop_limit;
-    uint32_t flow_label;
-    HcaGid dgid;     /* RoCE: the peer's address */
-    uint8_t dmac[6]; /* RoCE */
-    /* RoCE, not @grh: the source as the document's driver has put it. */
-    uint8_t smac[6];
-    uint32_t sip; /* host byte order */
-} HcaPath;
-
-/* A MAC of a context or WQE: bytes 0 to 3 in one word, 4 and 5 in another. */
-static inline void hca_path_mac(uint8_t *mac, uint32_t high, uint16_t low)
-{
-    put_be32(mac, high);
-    put_be16(mac + 4, low);
-}
 
 /* A send doorbell or a link of a chain: where the next WQE is (7.1.1). */
 typedef struct HcaWqeRef {
@@ -149,12 +125,8 @@ typedef struct HcaRequester {
     HcaBarrier barrier;
     uint8_t fail_syndrome; /* of the next WQE to be flushed, 0: none */
     uint8_t fail_vendor_err;
-    bool drained;                /* SQD: nothing is outstanding any more */
-    bool congested;              /* RoCE: the outstanding limit is halved... */
-    int64_t congestion_deadline; /* ...until then; INT64_MAX: it is not */
-    /* Timers (3.4.2): when; INT64_MAX: off. */
-    int64_t loss_deadline;
-    int64_t rnr_deadline;
+    bool drained;   /* SQD: nothing is outstanding any more */
+    bool congested; /* RoCE: the outstanding limit is halved */
 } HcaRequester;
 
 /* What the responder still has to send, in order (engine document 4.4.4). */
@@ -227,11 +199,20 @@ typedef struct HcaResponder {
     uint32_t rd_atomic; /* READ and ATOMIC in it, no duplicates */
     HcaReplay replay[HCA_MAX_RD_ATOMIC];
     uint32_t replay_next;
-    int64_t flush_deadline; /* ERR: when to look for new receive WQEs */
-    int64_t flush_delay;    /* ERR: ns from one look to the next */
-    uint32_t flushed;       /* ERR: WQEs flushed */
+    int64_t
+        flush_delay;  /* ERR: ns from one look for receive WQEs to the next */
+    uint32_t flushed; /* ERR: WQEs flushed */
     uint64_t duplicates;
 } HcaResponder;
+
+/* What a QP waits for; see hca_timer_set(). */
+typedef enum HcaQpTimer {
+    HCA_TIMER_LOSS,       /* an answer (engine document 3.4.2) */
+    HCA_TIMER_RNR,        /* the peer's receive queue (3.4.2) */
+    HCA_TIMER_CONGESTION, /* RoCE: the end of a halved limit */
+    HCA_TIMER_FLUSH,      /* ERR: a look for new receive WQEs */
+    HCA_NTIMERS
+} HcaQpTimer;
 
 struct HcaQp {
     uint32_t qpn;
@@ -243,7 +224,6 @@ struct HcaQp {
     uint32_t pd;
     uint32_t uar;
     uint32_t remote_qpn;
-    uint16_t pkey;
     uint8_t pkey_index;
     uint8_t port;
     uint32_t qkey;
@@ -275,15 +255,16 @@ struct HcaQp {
     uint32_t events; /* bits: RDMA_HCA_EVENT_* */
     GList event_link;
 
-    /* Links of the card's run queues (card.h), not for the units. */
+    /* The card's run queues and timers (card.h), not for the units. */
     GList send_link;
     GList resp_link;
     GList pool_link; /* waits for room in the multi-queue */
     bool send_queued;
     bool resp_queued;
     bool pool_queued;
-    int timer_slot; /* place in the timer heap, -1: none */
-    int64_t timer_at;
+    int64_t deadline[HCA_NTIMERS]; /* ns; INT64_MAX: off */
+    int64_t timer_at;              /* the earliest of them */
+    int timer_slot;                /* place in the timer heap, -1: none */
 };
 
 #endif /* HCA_QP_H */

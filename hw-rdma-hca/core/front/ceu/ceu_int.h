@@ -74,8 +74,7 @@ struct HcaCeu {
     uint32_t hcr[RDMA_HCA_HCR_SIZE / 4]; /* atomic */
     HcaCeuState state;
     HcaCommand cmd;
-    bool initialised;  /* INIT_HCA done */
-    bool port_enabled; /* INIT_IB done */
+    bool initialised; /* INIT_HCA done */
     HcaCeuCounters counters;
     uint64_t ignored_writes; /* atomic */
 };

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * One turn of the card's clock. Each source of work gets a bounded share of
+ * it: a command, packets that arrived, timers, QPs with responses to send, QPs
+ * with requests to send, frames of the Ethernet function.
+ */
+#include "dispatch.h"
+
+#include "cxtmgt/cxtmgt.h"
+#include "eth/eth.h"
+#include "front/ceu/ceu.h"
+#include "link/link.h"
+#include "port/port.h"
+#include "requester/congestion.h"
+#include "requester/requester.h"
+#include "responder/responder.h"
+#include "send/send.h"
+
+/* Shares of one turn. */
+#define RX_BUDGET 128    /* packets received */
+#define QP_BUDGET 16     /* packets of a QP's turn */
+#define TURN_BUDGET 64   /* QPs that have a turn at sending */
+#define TIMER_BUDGET 256 /* QPs whose timer is due */
+#define ETH_BUDGET 64    /* frames of the Ethernet function */
+
+static bool run_timers(Hca *hca)
+{
+    int64_t now;
+
+    if (!hca_timer_first(hca)) {
+        return false;
+    }
+    now = hca_now(hca);
+    for (unsigned n = 0; n < TIMER_BUDGET; n++) {
+        HcaQp *qp = hca_timer_first(hca);
+
+        if (!qp || qp->timer_at > now) {
+            return false;
+        }
+        hca_requester_timer(hca, qp, now);
+        hca_responder_timer(hca, qp, now);
+    }
+    return true;
+}
+
+void hca_dispatch_qp_state(void *opaque, HcaQp *qp, uint8_t old_state)
+{
+    Hca *hca = opaque;
+
+    if (old_state == HCA_QP_RST) {
+        hca_card_add_qp(qp);
+    }
+    hca_trace(hca, HCA_TRACE_QP_STATE, qp->qpn, old_state, qp->state, 0);
+    hca_requester_state(hca, qp, old_state);
+    hca_send_state(hca, qp, old_state);
+    hca_responder_state(hca, qp, old_state);
+    if (qp->state == HCA_QP_RST) {
+        hca_card_forget_qp(hca, qp);
+    }
+}
+
+void hca_dispatch_watch_port(Hca *hca)
+{
+    bool active = hca_port_state(hca->port) == HCA_PORT_ACTIVE;
+    HcaEvent event = {
+        .type = HCA_EVENT_PORT_CHANGE,
+        .subtype = active ? HCA_PORT_CHANGE_ACTIVE : HCA_PORT_CHANGE_DOWN,
+        .number = 1,
+    };
+
+    if (hca_port_state_changed(hca->port)) {
+        hca_trace(hca, HCA_TRACE_LINK, 0, active, 0, 0);
+        if (hca_ceu_initialised(hca->ceu)) {
+            hca_eq_event(hca->cm, &event);
+        }
+    }
+}
+
+/* Packets that arrive */
+
+/* Whether the packet answers a request: for the requester. */
+static bool is_response(const HcaPacket *packet)
+{
+    uint8_t operation = HCA_BTH_OPERATION(packet->opcode);
+
+    return operation >= HCA_READ_RESP_FIRST && operation <= HCA_ATOMIC_ACK;
+}
+
+/* The checks of a response that do not depend on what is outstanding. */
+static void dispatch_response(Hca *hca, HcaQp *qp, const HcaPacket *packet)
+{
+    if (qp->state != HCA_QP_RTS && qp->state != HCA_QP_SQD) {
+        hca_drop(hca->port, packet, HCA_DROP_QP_STATE);
+    } else if (qp->service != HCA_SERVICE_RC) {
+        hca_drop(hca->port, packet, HCA_DROP_SERVICE);
+    } else if (!hca_port_takes_pkey(hca->port, qp->pkey_index, packet->pkey)) {
+        hca_drop(hca->port, packet, HCA_DROP_PKEY);
+    } else if (!hca_port_came_along(hca->port, &qp->path, packet)) {
+        hca_drop(hca->port, packet, HCA_DROP_SOURCE);
+    } else {
+        hca_cnp_note(hca, qp, packet);
+        hca_requester_receive(hca, qp, packet);
+    }
+}
+
+static void dispatch_request(Hca *hca, HcaQp *qp, const HcaPacket *packet)
+{
+    if (qp->state < HCA_QP_RTR || qp->state == HCA_QP_ERR) {
+        hca_drop(hca->port, packet, HCA_DROP_QP_STATE); /* figure 4.3 */
+    } else {
+        hca_responder_receive(hca, qp, packet);
+    }
+}
+
+/* A congestion notification, which each service has (annex A17.9.3). */
+static void dispatch_cnp(Hca *hca, HcaQp *qp, const HcaPacket *packet)
+{
+    if (qp->state != HCA_QP_RTS && qp->state != HCA_QP_SQD) {
+        hca_drop(hca->port, packet, HCA_DROP_QP_STATE);
+    } else if (!hca_port_takes_pkey(hca->port, qp->pkey_index, packet->pkey)) {
+        hca_drop(hca->port, packet, HCA_DROP_PKEY);
+    } else if (qp->service != HCA_SERVICE_UD &&
+               !hca_port_came_along(hca->port, &qp->path, packet)) {
+        hca_drop(hca->port, packet, HCA_DROP_SOURCE);
+    } else {
+        hca_congestion_receive(hca, qp);
+    }
+}
+
+/* To one QP. */
+static void dispatch_to(Hca *hca, HcaQp *qp, const HcaPacket *packet)
+{
+    hca_trace(hca, HCA_TRACE_PACKET_RX, qp->qpn, packet->opcode, packet->psn,
+              packet->payload_len);
+    if (packet->opcode == HCA_BTH_CNP) {
+        dispatch_cnp(hca, qp, packet);
+    } else if (HCA_BTH_SERVICE(packet->opcode) != qp->service) {
+        hca_drop(hca->port, packet, HCA_DROP_SERVICE);
+    } else if (is_response(packet)) {
+        dispatch_response(hca, qp, packet);
+    } else {
+        dispatch_request(hca, qp, packet);
+    }
+}
+
+/*
+ * To each QP of a group (IBA 10.5.2): one that takes no packets, or is gone,
+ * does not keep it from the others.
+ */
+static void dispatch_group(Hca *hca, const HcaPacket *packet)
+{
+    const HcaMcastGroup *group = hca_mcast_find(hca->port, &packet->dgid);
+
+    if (!group) {
+        hca_drop(hca->port, packet, HCA_DROP_GROUP);
+        return;
+    }
+    if (packet->dest_qp != HCA_QPN_MULTICAST) {
+        hca_drop(hca->port, packet, HCA_DROP_QPN);
+        return;
+    }
+    if (HCA_BTH_SERVICE(packet->opcode) != HCA_BTH_UD) {
+        hca_drop(hca->port, packet, HCA_DROP_SERVICE);
+        return;
+    }
+    hca_port_counters(hca->port)->rx_multicast++;
+    for (unsigned i = 0; i < group->count; i++) {
+        HcaQp *qp = hca_qp_find(hca->cm, group->qpn[i]);
+
+        if (qp) {
+            dispatch_to(hca, qp, packet);
+        }
+    }
+}
+
+static void dispatch(Hca *hca, const HcaPacket *packet, HcaArrival arrival)
+{
+    HcaQp *qp;
+
+    if (arrival == HCA_ARRIVAL_OTHER) {
+        hca_drop(hca->port, packet, HCA_DROP_LID);
+        return;
+    }
+    if (!hca_port_is_enabled(hca->port)) {
+        hca_drop(hca->port, packet, HCA_DROP_PORT_DOWN);
+        return;
+    }
+    if (arrival == HCA_ARRIVAL_GROUP) {
+        dispatch_group(hca, packet);
+        return;
+    }
+    qp = hca_qp_find(hca->cm, packet->dest_qp);
+    if (qp) {
+        dispatch_to(hca, qp, packet);
+    } else {
+        hca_drop(hca->port, packet, HCA_DROP_QPN);
+    }
+}
+
+/*
+ * Sort a frame by its headers: what is not RoCEv2, or not to the card's
+ * addresses, belongs to the Ethernet function.
+ */
+static void receive_frame(Hca *hca, const uint8_t *frame, size_t len,
+                          bool loopback)
+{
+    HcaPacket packet = { 0 };
+    HcaParseError error = hca_port_parse(hca->port, &packet, frame, len);
+    HcaArrival arrival = error == HCA_PARSE_NOT_ROCE
+                             ? HCA_ARRIVAL_OTHER
+                             : hca_port_arrival(hca->port, &packet, loopback);
+
+    if (hca->eth && arrival == HCA_ARRIVAL_OTHER && !loopback) {
+        hca_eth_receive(hca->eth, frame, len);
+        return;
+    }
+    hca_port_counters(hca->port)->rx_packets++;
+    if (error == HCA_PARSE_OK || error == HCA_PARSE_NOT_ROCE) {
+        dispatch(hca, &packet, arrival);
+    } else {
+        /* The reasons begin with the parser's, in its order. */
+        hca_drop(hca->port, &packet,
+                 HCA_DROP_PARSE_SHORT + (error - HCA_PARSE_SHORT));
+    }
+}
+
+static bool run_receive(Hca *hca)
+{
+    for (unsigned n = 0; n < RX_BUDGET; n++) {
+        const uint8_t *frame;
+        bool loopback;
+        size_t len;
+
+        frame = hca_link_receive(hca->link, &len, &loopback);
+        if (!frame) {
+            return false;
+        }
+        receive_frame(hca, frame, len, loopback);
+    }
+    return hca_link_rx_pending(hca->link);
+}
+
+/* QPs' turns */
+
+/*
+ * Each QP that is queued has one turn, as far as the budget goes; a turn of a
+ * QP that the cable blocks costs next to nothing. Returns true if a QP could
+ * go on at once: one whose turn has not come, one that is not finished, and
+ * one that was scheduled meanwhile, be it by its own turn.
+ */
+static bool run_responses(Hca *hca)
+{
+    unsigned visits = hca->resp_queue.length;
+    unsigned blocked = 0;
+
+    for (unsigned turns = 0; visits && turns < TURN_BUDGET; visits--) {
+        GList *link = g_queue_pop_head_link(&hca->resp_queue);
+        HcaQp *qp = link->data;
+        bool more;
+
+        qp->resp_queued = false;
+        more = hca_responder_send(hca, qp, QP_BUDGET);
+        if (!hca_responder_owes(qp)) {
+            turns++;
+            continue;
+        }
+        hca_schedule_resp(hca, qp);
+        if (more) {
+            turns++;
+        } else {
+            blocked++;
+        }
+    }
+    return hca->resp_queue.length > blocked;
+}
+
+static bool run_requests(Hca *hca)
+{
+    unsigned visits = hca->send_queue.length;
+    unsigned blocked = 0;
+
+    for (unsigned turns = 0; visits && turns < TURN_BUDGET; visits--) {
+        GList *link = g_queue_pop_head_link(&hca->send_queue);
+        HcaQp *qp = link->data;
+        HcaTurn turn;
+
+        qp->send_queued = false;
+        turn = hca_send_run(hca, qp, QP_BUDGET);
+        if (turn != HCA_TURN_IDLE) {
+            hca_schedule_send(hca, qp);
+        }
+        if (turn == HCA_TURN_BLOCKED) {
+            blocked++;
+        } else {
+            turns++;
+        }
+    }
+    return hca->send_queue.length > blocked;
+}
+
+/*
+ * Packets and frames of the interface share the cable: who comes first may
+ * fill it, so they take turns at that.
+ */
+static bool run_senders(Hca *hca)
+{
+    bool more = false;
+
+    hca->eth_first = !hca->eth_first;
+    if (hca->eth && hca->eth_first) {
+        more |= hca_eth_run(hca->eth, ETH_BUDGET);
+    }
+    more |= run_responses(hca);
+    more |= run_requests(hca);
+    if (hca->eth && !hca->eth_first) {
+        more |= hca_eth_run(hca->eth, ETH_BUDGET);
+    }
+    return more;
+}
+
+void hca_dispatch_set_alarm(Hca *hca)
+{
+    const HcaQp *first = hca_timer_first(hca);
+    int64_t at = hca_link_deadline(hca->link);
+
+    if (first) {
+        at = MIN(at, first->timer_at);
+    }
+    if (at != hca->alarm) {
+        hca->alarm = at;
+        hca->ops->timer_mod(hca->opaque, at);
+    }
+}
+
+/* Whether QPs that found the link's buffer full can go on: it was emptied. */
+static bool may_go_on(const Hca *hca)
+{
+    return (hca->send_queue.length || hca->resp_queue.length) &&
+           hca_link_can_send(hca->link, false);
+}
+
+bool hca_dispatch_run(Hca *hca)
+{
+    bool more;
+
+    hca_ceu_run(hca->ceu);
+    hca_link_tick(hca->link);
+    more = run_receive(hca);
+    hca_dispatch_watch_port(hca);
+    more |= run_timers(hca);
+    more |= run_senders(hca);
+    hca_link_flush(hca->link);
+    hca_link_flush_capture(hca->link);
+    hca_dispatch_set_alarm(hca);
+    return more || hca_link_rx_pending(hca->link) || may_go_on(hca);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The BARs; see bars.h. */
+#include "bars.h"
+
+#include <glib.h>
+#include <string.h>
+
+#include "../../abi/rdma_hca_regs.h"
+#include "../card.h"
+#include "../cxtmgt/cxtmgt.h"
+#include "../eth/eth.h"
+#include "../hca.h"
+#include "../send/send.h"
+#include "ceu/ceu.h"
+
+/* The two 64-bit doorbells of a UAR page. */
+enum {
+    UAR_SEND,
+    UAR_CQ,
+    NUAR_DOORBELLS
+};
+
+struct HcaBars {
+    int reset; /* the reset register; atomic */
+    /* Low words of doorbells written in halves: each page keeps its own. */
+    uint32_t uar_low[RDMA_HCA_NUM_UARS][NUAR_DOORBELLS];
+};
+
+HcaBars *hca_bars_new(void)
+{
+    return g_new0(HcaBars, 1);
+}
+
+void hca_bars_free(HcaBars *bars)
+{
+    g_free(bars);
+}
+
+void hca_bars_reset(HcaBars *bars)
+{
+    memset(bars->uar_low, 0, sizeof(bars->uar_low));
+}
+
+bool hca_bars_reset_wanted(const HcaBars *bars)
+{
+    return g_atomic_int_get(&bars->reset);
+}
+
+void hca_bars_reset_done(HcaBars *bars)
+{
+    g_atomic_int_set(&bars->reset, 0);
+}
+
+/* BAR 0 */
+
+/* Whether @offset is in the @size bytes from @begin on, and where. */
+static bool is_in(uint32_t offset, uint32_t begin, uint32_t size, uint32_t *at)
+{
+    *at = offset - begin;
+    return offset >= begin && *at < size;
+}
+
+uint32_t hca_bar0_read(const Hca *hca, uint32_t offset)
+{
+    uint32_t at;
+
+    if (is_in(offset, RDMA_HCA_HCR, RDMA_HCA_HCR_SIZE, &at)) {
+        return hca_ceu_read(hca->ceu, at);
+    }
+    return offset == RDMA_HCA_RESET && hca_bars_reset_wanted(hca->bars);
+}
+
+bool hca_bar0_write(Hca *hca, uint32_t offset, uint32_t value)
+{
+    uint32_t at;
+
+    if (is_in(offset, RDMA_HCA_HCR, RDMA_HCA_HCR_SIZE, &at)) {
+        return hca_ceu_write(hca->ceu, at, value);
+    }
+    if (offset == RDMA_HCA_RESET && (value & 1)) {
+        g_atomic_int_set(&hca->bars->reset, 1);
+        return true;
+    }
+    return false;
+}
+
+/* Doorbells */
+
+static bool is_eq_doorbell(uint32_t offset, uint32_t *at)
+{
+    return is_in(offset, RDMA_HCA_EQ_DB,
+                 RDMA_HCA_MAX_EQS * RDMA_HCA_EQ_DB_STRIDE, at);
+}
+
+static bool is_eth_doorbell(uint32_t offset, uint32_t *at)
+{
+    return is_in(offset, RDMA_HCA_ETH_DB, RDMA_HCA_ETH_DB_SIZE, at);
+}
+
+bool hca_bar0_is_doorbell(uint32_t offset)
+{
+    uint32_t at;
+
+    return is_eq_doorbell(offset, &at) || is_eth_doorbell(offset, &at);
+}
+
+static void bar0_doorbell(Hca *hca, uint32_t offset, uint32_t value)
+{
+    uint32_t at;
+
+    if (is_eq_doorbell(offset, &at)) {
+        hca_eq_doorbell(hca->cm, at / RDMA_HCA_EQ_DB_STRIDE, value);
+    } else if (hca->eth && is_eth_doorbell(offset, &at)) {
+        hca_eth_doorbell(hca->eth, at, value);
+    }
+}
+
+static void uar_doorbell(Hca *hca, uint32_t uar, unsigned doorbell,
+                         uint32_t low, uint32_t high)
+{
+    if (doorbell == UAR_SEND) {
+        hca_send_doorbell(hca, uar, low, high);
+    } else {
+        hca_cq_doorbell(hca->cm, uar, low, high);
+    }
+}
+
+static void uar_write(Hca *hca, uint32_t offset, uint64_t value, unsigned size)
+{
+    uint32_t uar = offset / RDMA_HCA_UAR_PAGE_SIZE;
+    uint32_t at = offset % RDMA_HCA_UAR_PAGE_SIZE;
+    uint32_t reg = at - at % 8;
+    unsigned doorbell = reg == RDMA_HCA_CQ_DB ? UAR_CQ : UAR_SEND;
+    uint32_t *low;
+
+    if (uar >= RDMA_HCA_NUM_UARS ||
+        (reg != RDMA_HCA_SEND_DB && reg != RDMA_HCA_CQ_DB)) {
+        return;
+    }
+    low = &hca->bars->uar_low[uar][doorbell];
+    if (size == 8) {
+        uar_doorbell(hca, uar, doorbell, value, value >> 32);
+    } else if (at != reg) {
+        uar_doorbell(hca, uar, doorbell, *low, value);
+    } else {
+        *low = value;
+    }
+}
+
+void hca_doorbell(Hca *hca, unsigned bar, uint32_t offset, uint64_t value,
+                  unsigned size)
+{
+    if (bar == RDMA_HCA_BAR0) {
+        bar0_doorbell(hca, offset, value);
+    } else {
+        uar_write(hca, offset, value, size);
+    }
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Paths: what a QP or an address vector says of the way to a peer. */
+#ifndef HCA_PATH_H
+#define HCA_PATH_H
+
+#include "wire/bytes.h"
+#include "wire/packet.h"
+
+/* Where to send a packet. From the QP context, or for UD from the WQE. */
+typedef struct HcaPath {
+    uint16_t dlid;
+    uint16_t slid;
+    uint8_t sl;
+    bool grh;
+    uint8_t sgid_index;
+    uint8_t tclass;
+    uint8_t hop_limit;
+    uint32_t flow_label;
+    HcaGid dgid;     /* RoCE: the peer's address */
+    uint8_t dmac[6]; /* RoCE */
+    /* RoCE, not @grh: the source as the document's driver has put it. */
+    uint8_t smac[6];
+    uint32_t sip; /* host byte order */
+} HcaPath;
+
+/* A MAC of a context or WQE: bytes 0 to 3 in one word, 4 and 5 in another. */
+static inline void hca_path_mac(uint8_t *mac, uint32_t high, uint16_t low)
+{
+    put_be32(mac, high);
+    put_be16(mac + 4, low);
+}
+
+#endif /* HCA_PATH_H */

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The port: what it counts. */
+#include "../counter_table.h"
+#include "port.h"
+
+#define COUNTER(number, name, field, text)                                     \
+    HCA_COUNTER(number, name, HcaPortCounters, field, text)
+#define DROP(number, name, d, t)                                               \
+    COUNTER(number, "drop_" name, drops[HCA_DROP_##d], "packets dropped: " t)
+
+static const void *counters(const void *room)
+{
+    return hca_port_counters((HcaPort *)room);
+}
+
+static const HcaCounterRow rows[] = {
+    COUNTER(253, "tx_packets", tx_packets, "packets made"),
+    COUNTER(254, "rx_packets", rx_packets, "packets received"),
+    DROP(255, "short", PARSE_SHORT, "too short"),
+    DROP(256, "parse_length", PARSE_LENGTH, "lengths that disagree"),
+    DROP(257, "version", PARSE_VERSION, "header version"),
+    DROP(258, "lnh", PARSE_LNH, "not an InfiniBand transport"),
+    DROP(259, "opcode", PARSE_OPCODE, "opcode unknown"),
+    DROP(260, "vcrc", PARSE_VCRC, "wrong VCRC"),
+    DROP(261, "icrc", PARSE_ICRC, "wrong ICRC"),
+    DROP(262, "lid", LID, "not for this LID or address"),
+    DROP(263, "port_down", PORT_DOWN, "port not enabled"),
+    DROP(264, "qpn", QPN, "no such QP"),
+    DROP(265, "qp_state", QP_STATE, "QP state takes no packets"),
+    DROP(266, "service", SERVICE, "opcode of another service"),
+    DROP(267, "pkey", PKEY, "P_Key"),
+    DROP(268, "qkey", QKEY, "Q_Key"),
+    DROP(269, "source", SOURCE, "not from the connected peer"),
+    DROP(270, "duplicate", DUPLICATE, "received before, nothing to answer"),
+    DROP(271, "psn", PSN, "out of sequence"),
+    DROP(272, "ghost", GHOST, "answer to nothing outstanding"),
+    DROP(273, "no_wqe", NO_WQE, "no receive WQE (UC, UD)"),
+    DROP(274, "length", LENGTH, "does not fit (UC, UD)"),
+    DROP(275, "opcode_seq", OPCODE_SEQ, "out of place in a message (UC)"),
+    DROP(276, "access", ACCESS, "memory refused"),
+    DROP(277, "resources", RESOURCES, "no room to answer"),
+    COUNTER(310, "tx_unreachable", tx_unreachable,
+            "packets lost for want of a source address"),
+    COUNTER(311, "rx_multicast", rx_multicast, "packets to groups of the card"),
+    DROP(312, "group", GROUP, "multicast to no group of the card"),
+    DROP(313, "fragment", PARSE_FRAGMENT, "RoCEv2 in IP fragments"),
+    DROP(314, "ip_header", PARSE_IP_HEADER, "IP options or checksum"),
+    DROP(315, "udp", PARSE_UDP, "UDP length or checksum"),
+};
+
+const HcaCounterTable hca_port_counter_table = {
+    .unit = "port",
+    .counters = counters,
+    .rows = rows,
+    .nrows = G_N_ELEMENTS(rows),
+};

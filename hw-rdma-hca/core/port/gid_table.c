@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The GID table (IBA 4.1.1; on RoCE, RoCEv2 annex A17.4: IP addresses).
+ *
+ * It is searched from the front, for each packet: a port has a handful of
+ * addresses.
+ */
+#include <glib.h>
+#include <string.h>
+
+#include "port_int.h"
+
+/* Subnet prefix of a subnet without a manager (IBA 4.1.1): link-local. */
+static const uint8_t default_prefix[8] = { 0xfe, 0x80 };
+
+unsigned hca_gid_log_size(const HcaPort *port)
+{
+    return hca_port_is_roce(port) ? port->config->log_gids : 0;
+}
+
+/* EUI-64 of a MAC, its universal/local bit inverted (RFC 4291, A). */
+static void eui64_of_mac(uint8_t *eui, const uint8_t *mac)
+{
+    memcpy(eui, mac, 3);
+    eui[0] ^= 2;
+    eui[3] = 0xff;
+    eui[4] = 0xfe;
+    memcpy(eui + 5, mac + 3, 3);
+}
+
+HcaGid hca_gid_default(const HcaPort *port)
+{
+    uint64_t guid = GUINT64_TO_BE(port->config->guid);
+    HcaGid gid;
+
+    memcpy(gid.raw, default_prefix, sizeof(default_prefix));
+    if (hca_port_is_roce(port)) {
+        eui64_of_mac(gid.raw + sizeof(default_prefix), port->config->mac);
+    } else {
+        memcpy(gid.raw + sizeof(default_prefix), &guid, sizeof(guid));
+    }
+    return gid;
+}
+
+void hca_gid_reset(HcaPort *port)
+{
+    memset(&port->gids, 0, sizeof(port->gids));
+    if (!hca_port_is_roce(port)) {
+        HcaGidEntry entry = { .gid = hca_gid_default(port), .valid = true };
+
+        hca_gid_set(port, 0, &entry);
+    }
+}
+
+const HcaGidEntry *hca_gid_get(const HcaPort *port, unsigned index)
+{
+    const HcaGidTable *table = &port->gids;
+
+    return index < table->end && table->entry[index].valid
+               ? &table->entry[index]
+               : NULL;
+}
+
+bool hca_gid_set(HcaPort *port, unsigned index, const HcaGidEntry *entry)
+{
+    HcaGidTable *table = &port->gids;
+
+    if (index >= 1u << hca_gid_log_size(port)) {
+        return false;
+    }
+    table->entry[index] = *entry;
+    table->end = MAX(table->end, index + 1);
+    while (table->end && !table->entry[table->end - 1].valid) {
+        table->end--;
+    }
+    return true;
+}
+
+const HcaGidEntry *hca_gid_find(const HcaPort *port, const HcaGid *gid,
+                                uint16_t vlan, const uint8_t *mac)
+{
+    const HcaGidTable *table = &port->gids;
+
+    for (unsigned i = 0; i < table->end; i++) {
+        const HcaGidEntry *entry = &table->entry[i];
+
+        if (entry->valid && entry->vlan == vlan &&
+            hca_gid_equal(&entry->gid, gid) &&
+            (!mac || !memcmp(entry->mac, mac, sizeof(entry->mac)))) {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+unsigned hca_gid_index(const HcaPort *port, const HcaGidEntry *entry)
+{
+    return entry - port->gids.entry;
+}
+
+bool hca_gid_has_vlan(const HcaPort *port, uint16_t vlan)
+{
+    for (unsigned i = 0; i < port->gids.end; i++) {
+        const HcaGidEntry *entry = &port->gids.entry[i];
+
+        if (entry->valid && entry->vlan == vlan) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool hca_gid_has_mac(const HcaPort *port, const uint8_t *mac)
+{
+    for (unsigned i = 0; i < port->gids.end; i++) {
+        const HcaGidEntry *entry = &port->gids.entry[i];
+
+        if (entry->valid && !memcmp(entry->mac, mac, sizeof(entry->mac))) {
+            return true;
+        }
+    }
+    return false;
+}

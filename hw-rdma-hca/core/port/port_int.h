@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The inside of the port. */
+#ifndef HCA_PORT_INT_H
+#define HCA_PORT_INT_H
+
+#include "../../abi/rdma_hca_wqe.h"
+#include "addressing.h"
+#include "port.h"
+
+typedef struct HcaGidTable {
+    unsigned end; /* behind the last valid entry */
+    HcaGidEntry entry[1u << HCA_MAX_LOG_GIDS];
+} HcaGidTable;
+
+typedef struct HcaMcastTable {
+    unsigned end; /* behind the last group in use */
+    HcaMcastGroup group[RDMA_HCA_MGM_NUM];
+} HcaMcastTable;
+
+struct HcaPort {
+    const HcaConfig *config;
+    HcaLink *link;
+    const HcaHostOps *ops;
+    void *opaque;
+    const HcaAddressing *addressing; /* of the link layer */
+
+    bool enabled;      /* INIT_IB done */
+    HcaPortState told; /* the state as last looked at */
+    uint16_t lid;
+    unsigned num_pkeys;
+    uint16_t pkeys[RDMA_HCA_MAX_PKEYS];
+    HcaGidTable gids;
+    HcaMcastTable mcast;
+    HcaPortCounters counters;
+};
+
+/* As after a reset: the default GID on InfiniBand, nothing on RoCE. */
+void hca_gid_reset(HcaPort *port);
+void hca_mcast_reset(HcaPort *port);
+
+#endif /* HCA_PORT_INT_H */

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the engine calls states, services, operations and their outcomes.
+ *
+ * Numbers are those that the documents give; front/ knows what a programming
+ * interface calls them.
+ */
+#ifndef HCA_VERBS_H
+#define HCA_VERBS_H
+
+/* QP states (interface document, table 3-2-42). */
+typedef enum HcaQpState {
+    HCA_QP_RST = 0,
+    HCA_QP_INIT = 1,
+    HCA_QP_RTR = 2,
+    HCA_QP_RTS = 3,
+    HCA_QP_SQE = 4,
+    HCA_QP_SQD = 5,
+    HCA_QP_ERR = 6,
+} HcaQpState;
+
+/* Services, as in a BTH opcode (IBA 9.2). */
+typedef enum HcaService {
+    HCA_SERVICE_RC = 0,
+    HCA_SERVICE_UC = 1,
+    HCA_SERVICE_RD = 2, /* none of ours */
+    HCA_SERVICE_UD = 3,
+    HCA_NSERVICES
+} HcaService;
+
+/* Operations of send WQEs (table 3-3-3). */
+typedef enum HcaOpcode {
+    HCA_OP_NOP = 0x00,
+    HCA_OP_RDMA_WRITE = 0x08,
+    HCA_OP_RDMA_WRITE_IMM = 0x09,
+    HCA_OP_SEND = 0x0a,
+    HCA_OP_SEND_IMM = 0x0b,
+    HCA_OP_RDMA_READ = 0x10,
+    HCA_OP_ATOMIC_CS = 0x11,
+    HCA_OP_ATOMIC_FA = 0x12,
+    HCA_NOPCODES = 0x20
+} HcaOpcode;
+
+/* How a WQE ends; 0: well (second table 3-3-3). */
+typedef enum HcaSyndrome {
+    HCA_SYNDROME_LOCAL_LENGTH_ERR = 0x01,
+    HCA_SYNDROME_LOCAL_QP_OP_ERR = 0x02,
+    HCA_SYNDROME_LOCAL_PROT_ERR = 0x04,
+    HCA_SYNDROME_WR_FLUSH_ERR = 0x05,
+    HCA_SYNDROME_BAD_RESP_ERR = 0x10,
+    HCA_SYNDROME_REMOTE_INVAL_REQ_ERR = 0x12,
+    HCA_SYNDROME_REMOTE_ACCESS_ERR = 0x13,
+    HCA_SYNDROME_REMOTE_OP_ERR = 0x14,
+    HCA_SYNDROME_RETRY_EXC_ERR = 0x15,
+    HCA_SYNDROME_RNR_RETRY_EXC_ERR = 0x16,
+    HCA_SYNDROME_REMOTE_INVAL_RD_REQ_ERR = 0x21,
+} HcaSyndrome;
+
+/* Events (table 3-2-25). */
+typedef enum HcaEventType {
+    HCA_EVENT_COMP = 0x00,
+    HCA_EVENT_COMM_EST = 0x02,
+    HCA_EVENT_SQ_DRAINED = 0x03,
+    HCA_EVENT_CQ_ERROR = 0x04,
+    HCA_EVENT_WQ_CATAS_ERROR = 0x05,
+    HCA_EVENT_PORT_CHANGE = 0x09,
+    HCA_EVENT_CMD = 0x0a,
+    HCA_EVENT_WQ_INVAL_REQ_ERROR = 0x10,
+    HCA_EVENT_WQ_ACCESS_ERROR = 0x11,
+    HCA_EVENT_LAST_WQE_REACHED = 0x13,
+    HCA_EVENT_CONGESTION = 0x15, /* ours: a QP got a CNP */
+} HcaEventType;
+
+/* Subtypes of PORT_CHANGE, syndromes of CQ_ERROR. */
+#define HCA_PORT_CHANGE_DOWN 1
+#define HCA_PORT_CHANGE_ACTIVE 4
+#define HCA_CQ_ERROR_OVERRUN 1
+#define HCA_CQ_ERROR_ACCESS 2
+
+/* Access rights of a region, and those that a QP gives its peer. */
+#define HCA_ACCESS_LOCAL_WRITE (1u << 0)
+#define HCA_ACCESS_REMOTE_WRITE (1u << 1)
+#define HCA_ACCESS_REMOTE_READ (1u << 2)
+#define HCA_ACCESS_REMOTE_ATOMIC (1u << 3)
+#define HCA_ACCESS_MW_BIND (1u << 4)
+#define HCA_ACCESS_ZERO_BASED (1u << 5)
+#define HCA_ACCESS_ON_DEMAND (1u << 6)
+
+/* What a command is answered (table 3-1-5). */
+typedef enum HcaStatus {
+    HCA_STAT_OK = 0x00,
+    HCA_STAT_BAD_OP = 0x02,
+    HCA_STAT_BAD_PARAM = 0x03,
+    HCA_STAT_BAD_SYS_STATE = 0x04,
+    HCA_STAT_BAD_RESOURCE = 0x06,
+    HCA_STAT_RESOURCE_BUSY = 0x07,
+    HCA_STAT_EXCEED_LIM = 0x08,
+    HCA_STAT_BAD_RES_STATE = 0x09,
+    HCA_STAT_BAD_INDEX = 0x0a,
+    HCA_STAT_BAD_QP_STATE = 0x10,
+    HCA_STAT_BAD_SEG_PARAM = 0x20,
+    HCA_STAT_BAD_SIZE = 0x40,
+} HcaStatus;
+
+#endif /* HCA_VERBS_H */

@@ -9,6 +9,7 @@
 #include <glib.h>
 
 #include "config.h"
+#include "format.h"
 #include "host.h"
 #include "qp.h"
 #include "trace_events.h"
@@ -23,6 +24,7 @@ typedef struct Hca {
     HcaConfig config;
     const HcaHostOps *ops;
     void *opaque;
+    const HcaFormat *format; /* of the programming interface */
 
     /* The rooms, from top to bottom. */
     struct HcaBars *bars;

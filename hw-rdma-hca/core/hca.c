@@ -7,6 +7,7 @@
 #include "eth/eth.h"
 #include "front/bars.h"
 #include "front/ceu/ceu.h"
+#include "front/format.h"
 #include "link/link.h"
 #include "port/port.h"
 #include "requester/requester.h"
@@ -67,6 +68,7 @@ Hca *hca_new(const HcaConfig *config, const HcaHostOps *ops, void *opaque)
     hca->config = *config;
     hca->ops = ops;
     hca->opaque = opaque;
+    hca->format = &hca_format;
     hca_card_init(hca);
     hca->link = hca_link_new(config->link_layer, ops, opaque);
     hca->v2p = hca_v2p_new(ops, opaque, config->log_mpts, config->log_mtts,

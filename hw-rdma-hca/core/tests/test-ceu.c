@@ -40,6 +40,7 @@ static void fix_init(Fix *fix)
     hca->config.guid = UINT64_C(0x1122334455667788);
     hca->ops = &fix->ram->ops;
     hca->opaque = fix->ram;
+    hca->format = &hca_format;
     fix->small = hca->config;
     fix->small.log_qps = LOG_QPS;
     fix->small.log_cqs = 4;

@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The card's own programming interface, as one table. */
+#include "format.h"
+
+const HcaFormat hca_format = { 0 };

@@ -10,7 +10,8 @@
 #define HCA_COUNTERS_H
 
 #include "counter_table.h"
-#include "hca.h"
+
+typedef struct Hca Hca;
 
 /* A row of a table with its value. Strings are in static storage. */
 typedef struct HcaCounter {

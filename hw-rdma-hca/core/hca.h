@@ -9,6 +9,7 @@
 #define HCA_H
 
 #include "config.h"
+#include "front/bars.h"
 #include "host.h"
 #include "link/fault.h"
 
@@ -21,23 +22,7 @@ void hca_free(Hca *hca);
 /* Back to the state after hca_new(). The cable stays as it is. */
 void hca_reset(Hca *hca);
 
-/*
- * BAR 0. @offset is aligned to 4 and less than RDMA_HCA_BAR0_SIZE; registers
- * are in host byte order. From any thread, one at a time (the machine's I/O
- * lock). A write may leave work for the card's thread, which then has to call
- * hca_run(): returns true if so.
- */
-uint32_t hca_bar0_read(const Hca *hca, uint32_t offset);
-bool hca_bar0_write(Hca *hca, uint32_t offset, uint32_t value);
-
-/*
- * A doorbell: a write of @size (4 or 8) bytes at @offset, aligned to @size, of
- * BAR 2, or of BAR 0 where hca_bar0_is_doorbell() says so; hca_bar0_write()
- * does not take those. The caller calls hca_run() after one or more.
- */
-bool hca_bar0_is_doorbell(uint32_t offset);
-void hca_doorbell(Hca *hca, unsigned bar, uint32_t offset, uint64_t value,
-                  unsigned size);
+/* Registers and doorbells: front/bars.h. */
 
 /* The cable: the peer is there, is gone, takes bytes again. */
 void hca_link_up(Hca *hca);

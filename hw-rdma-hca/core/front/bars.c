@@ -9,7 +9,6 @@
 #include "../card.h"
 #include "../cxtmgt/cxtmgt.h"
 #include "../eth/eth.h"
-#include "../hca.h"
 #include "../send/send.h"
 #include "ceu/ceu.h"
 

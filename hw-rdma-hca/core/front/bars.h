@@ -1,14 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The BARs (interface document 3.1): where an access goes. Accesses themselves
- * are in hca.h.
- */
+/* The BARs (interface document 3.1): registers and doorbells. */
 #ifndef HCA_FRONT_BARS_H
 #define HCA_FRONT_BARS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
+typedef struct Hca Hca;
 typedef struct HcaBars HcaBars;
+
+/*
+ * BAR 0. @offset is aligned to 4 and less than RDMA_HCA_BAR0_SIZE; registers
+ * are in host byte order. From any thread, one at a time (the machine's I/O
+ * lock). A write may leave work for the card's thread, which then has to call
+ * hca_run(): returns true if so.
+ */
+uint32_t hca_bar0_read(const Hca *hca, uint32_t offset);
+bool hca_bar0_write(Hca *hca, uint32_t offset, uint32_t value);
+
+/*
+ * A doorbell: a write of @size (4 or 8) bytes at @offset, aligned to @size, of
+ * BAR 2, or of BAR 0 where hca_bar0_is_doorbell() says so; hca_bar0_write()
+ * does not take those. The caller calls hca_run() after one or more.
+ */
+bool hca_bar0_is_doorbell(uint32_t offset);
+void hca_doorbell(Hca *hca, unsigned bar, uint32_t offset, uint64_t value,
+                  unsigned size);
+
+/* The card's side. */
 
 HcaBars *hca_bars_new(void);
 void hca_bars_free(HcaBars *bars);

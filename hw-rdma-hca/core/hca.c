@@ -71,9 +71,9 @@ Hca *hca_new(const HcaConfig *config, const HcaHostOps *ops, void *opaque)
     hca->format = &hca_format;
     hca_card_init(hca);
     hca->link = hca_link_new(config->link_layer, ops, opaque);
-    hca->v2p = hca_v2p_new(ops, opaque, config->log_mpts, config->log_mtts,
-                           config->mpt_cache_size, config->mtt_cache_size,
-                           config->cache_ways);
+    hca->v2p = hca_v2p_new(hca->format->mpt, ops, opaque, config->log_mpts,
+                           config->log_mtts, config->mpt_cache_size,
+                           config->mtt_cache_size, config->cache_ways);
     hca->port = hca_port_new(&hca->config, hca->link, ops, opaque);
     hca->cm = hca_cxtmgt_new(&hca->config, hca->v2p, hca->port, ops, opaque,
                              hca_dispatch_qp_state, hca);

@@ -49,7 +49,7 @@ void hca_cxtmgt_reset(HcaCxtMgt *cm)
 /* Whether a table of 2^@log_num entries at @base lies in the space. */
 static bool table_ok(uint64_t base, unsigned log_num, unsigned entry_size)
 {
-    uint64_t space = (uint64_t)HCA_ICM_MAX_PAGES << RDMA_HCA_ICM_PAGE_SHIFT;
+    uint64_t space = (uint64_t)HCA_ICM_MAX_PAGES << HCA_ICM_PAGE_SHIFT;
 
     return base % entry_size == 0 && base < space &&
            ((uint64_t)entry_size << log_num) <= space - base;

@@ -111,3 +111,23 @@ void *ram_at(Ram *ram, uint64_t bus)
     g_assert_true(in_ram(bus));
     return ram->bytes + (bus - RAM_BASE);
 }
+
+uint8_t ram_write_mpt(HcaV2p *v2p, uint32_t index,
+                      const struct rdma_hca_mpt *mailbox)
+{
+    HcaMpt mpt;
+
+    hca_mpt_format.decode(&mpt, mailbox);
+    return hca_v2p_write_mpt(v2p, index, &mpt);
+}
+
+uint8_t ram_query_mpt(HcaV2p *v2p, uint32_t index, struct rdma_hca_mpt *mailbox)
+{
+    HcaMpt mpt;
+    uint8_t status = hca_v2p_query_mpt(v2p, index, &mpt);
+
+    if (!status) {
+        hca_mpt_format.encode(&mpt, mailbox);
+    }
+    return status;
+}

@@ -12,7 +12,10 @@
 
 #include <glib.h>
 
+#include "../../abi/rdma_hca_cxt.h"
+#include "../front/format.h"
 #include "../host.h"
+#include "../v2p/v2p.h"
 
 #define RAM_PAGE 4096u
 #define RAM_BASE UINT64_C(0x40000000)
@@ -36,6 +39,12 @@ Ram *ram_new(void);
 void ram_free(Ram *ram);
 /* @npages zeroed pages that lie together: the bus address. */
 uint64_t ram_alloc(Ram *ram, unsigned npages);
+/* SW2HW_MPT and QUERY_MPT of a mailbox; return a status. */
+uint8_t ram_write_mpt(HcaV2p *v2p, uint32_t index,
+                      const struct rdma_hca_mpt *mailbox);
+uint8_t ram_query_mpt(HcaV2p *v2p, uint32_t index,
+                      struct rdma_hca_mpt *mailbox);
+
 /* The byte at @bus, which is RAM. */
 void *ram_at(Ram *ram, uint64_t bus);
 

@@ -52,7 +52,8 @@ static void fix_init(Fix *fix)
     hca->responder = hca_responder_new();
     hca->send = hca_send_new();
     hca->link = hca_link_new(HCA_LINK_LAYER_IB, hca->ops, hca->opaque);
-    hca->v2p = hca_v2p_new(hca->ops, hca->opaque, 4, 8, 1024, 1024, 2);
+    hca->v2p = hca_v2p_new(&hca_mpt_format, hca->ops, hca->opaque, 4, 8, 1024,
+                           1024, 2);
     hca->port = hca_port_new(&hca->config, hca->link, hca->ops, hca->opaque);
     hca->cm = hca_cxtmgt_new(&fix->small, hca->v2p, hca->port, hca->ops,
                              hca->opaque, state_changed, fix);

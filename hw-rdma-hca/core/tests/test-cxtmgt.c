@@ -84,13 +84,14 @@ static void make_region(Fix *fix, unsigned npages)
     g_assert_cmphex(hca_v2p_map_icm(fix->v2p, 0, ram_alloc(fix->ram, 1), 1), ==,
                     0);
     g_assert_cmphex(hca_v2p_init(fix->v2p, 0, 6, 0), ==, 0);
-    g_assert_cmphex(hca_v2p_write_mpt(fix->v2p, KEY, &mpt), ==, 0);
+    g_assert_cmphex(ram_write_mpt(fix->v2p, KEY, &mpt), ==, 0);
 }
 
 static void fix_init_bare(Fix *fix)
 {
     *fix = (Fix) { .ram = ram_new(), .config = config };
-    fix->v2p = hca_v2p_new(&fix->ram->ops, fix->ram, 6, 6, 4096, 4096, 2);
+    fix->v2p = hca_v2p_new(&hca_mpt_format, &fix->ram->ops, fix->ram, 6, 6,
+                           4096, 4096, 2);
     make_region(fix, 64);
     fix->link = hca_link_new(HCA_LINK_LAYER_IB, &fix->ram->ops, fix->ram);
     fix->port = hca_port_new(&fix->config, fix->link, &fix->ram->ops, fix->ram);
@@ -1091,11 +1092,11 @@ static void test_cq_resize(void)
 
     qp = fix_qp(&fix);
     other = ram_alloc(fix.ram, 2);
-    hca_v2p_query_mpt(fix.v2p, KEY, &mpt);
+    ram_query_mpt(fix.v2p, KEY, &mpt);
     mpt.key = GUINT32_TO_BE(KEY + 1);
     mpt.start_l = GUINT32_TO_BE((uint32_t)other);
     mpt.length_l = GUINT32_TO_BE(2 * RAM_PAGE);
-    g_assert_cmphex(hca_v2p_write_mpt(fix.v2p, KEY + 1, &mpt), ==, 0);
+    g_assert_cmphex(ram_write_mpt(fix.v2p, KEY + 1, &mpt), ==, 0);
     for (unsigned i = 0; i < 5; i++) {
         post(&fix, qp, false);
     }

@@ -225,8 +225,8 @@ typedef struct Fix {
 static void fix_init(Fix *fix, uint32_t cache_size)
 {
     fix->ram = ram_new();
-    fix->v2p = hca_v2p_new(&fix->ram->ops, fix->ram, LOG_MPTS, LOG_MTTS,
-                           cache_size, cache_size, 2);
+    fix->v2p = hca_v2p_new(&hca_mpt_format, &fix->ram->ops, fix->ram, LOG_MPTS,
+                           LOG_MTTS, cache_size, cache_size, 2);
     for (int i = G_N_ELEMENTS(fix->icm) - 1; i >= 0; i--) {
         fix->icm[i] = ram_alloc(fix->ram, 1);
         g_assert_cmphex(
@@ -274,7 +274,7 @@ static uint8_t write_mpt(Fix *fix, uint32_t key, uint32_t flags, uint32_t pd,
     struct rdma_hca_mpt mpt = make_mpt(key, flags, pd, start, length,
                                        page_shift, mtt, mtt_sz);
 
-    return hca_v2p_write_mpt(fix->v2p, key & ((1u << LOG_MPTS) - 1), &mpt);
+    return ram_write_mpt(fix->v2p, key & ((1u << LOG_MPTS) - 1), &mpt);
 }
 
 static HcaMatchInfo match(uint32_t flags, uint32_t pd, uint32_t key,
@@ -413,7 +413,7 @@ static void test_check_huge(void)
     HcaMpt mpt;
 
     entry = make_mpt(1, LOCAL_MPT, 1, 0xfff, UINT64_C(1) << 63, 31, 0, 0);
-    hca_mpt_decode(&mpt, &entry);
+    hca_mpt_format.decode(&mpt, &entry);
     g_assert_true(hca_mpt_shape_ok(&mpt));
     g_assert_cmpuint(hca_mpt_pages(&mpt), ==, (UINT64_C(1) << 32) + 1);
     info.va = 0xfff + (UINT64_C(1) << 63) - 1;
@@ -426,9 +426,9 @@ static void test_check_huge(void)
     info.len = 1;
     g_assert_cmpint(hca_mpt_check(&mpt, &info, &offset), ==,
                     HCA_V2P_LENGTH_ERR);
-    mpt.flags |= RDMA_HCA_MPT_PHYSICAL;
+    mpt.physical = true;
     g_assert_cmpint(hca_mpt_check(&mpt, &info, &offset), ==, 0);
-    mpt.flags &= ~RDMA_HCA_MPT_PHYSICAL;
+    mpt.physical = false;
     mpt.length = 0x1000;
     mpt.page_shift = 32;
     info.va = mpt.start;
@@ -809,16 +809,15 @@ static void test_dma_entry(void)
 static void test_command_init(void)
 {
     Ram *ram = ram_new();
-    HcaV2p *v2p = hca_v2p_new(&ram->ops, ram, LOG_MPTS, LOG_MTTS, 1024, 1024,
-                              2);
+    HcaV2p *v2p = hca_v2p_new(&hca_mpt_format, &ram->ops, ram, LOG_MPTS,
+                              LOG_MTTS, 1024, 1024, 2);
     struct rdma_hca_mpt mpt = { 0 };
     HcaMatchInfo info = match(VA, 0, 0, 0, 1);
     uint64_t addr = 0;
     uint64_t space = (uint64_t)HCA_ICM_MAX_PAGES << 12;
 
     /* Nothing before INIT_HCA. */
-    g_assert_cmphex(hca_v2p_write_mpt(v2p, 0, &mpt), ==,
-                    RDMA_HCA_STAT_BAD_INDEX);
+    g_assert_cmphex(ram_write_mpt(v2p, 0, &mpt), ==, RDMA_HCA_STAT_BAD_INDEX);
     g_assert_cmphex(hca_v2p_write_mtt(v2p, 0, &addr, 1), ==,
                     RDMA_HCA_STAT_BAD_INDEX);
     g_assert_cmpint(hca_v2p_check(v2p, HCA_V2P_EE, &info), ==, HCA_V2P_KEY_ERR);
@@ -832,12 +831,12 @@ static void test_command_init(void)
     g_assert_cmphex(hca_v2p_init(v2p, 0, LOG_MPTS, space - 64), ==, 0);
     /* ICM that is not mapped, or that is not memory. */
     mpt = make_mpt(0, LOCAL_MPT, 0, 0, 0, 12, 0, 0);
-    g_assert_cmphex(hca_v2p_write_mpt(v2p, 0, &mpt), ==,
+    g_assert_cmphex(ram_write_mpt(v2p, 0, &mpt), ==,
                     RDMA_HCA_STAT_BAD_SEG_PARAM);
     g_assert_cmphex(hca_v2p_map_icm(v2p, 0, RAM_HOLE, 1), ==, 0);
-    g_assert_cmphex(hca_v2p_write_mpt(v2p, 0, &mpt), ==,
+    g_assert_cmphex(ram_write_mpt(v2p, 0, &mpt), ==,
                     RDMA_HCA_STAT_BAD_SEG_PARAM);
-    g_assert_cmphex(hca_v2p_query_mpt(v2p, 0, &mpt), ==,
+    g_assert_cmphex(ram_query_mpt(v2p, 0, &mpt), ==,
                     RDMA_HCA_STAT_BAD_SEG_PARAM);
     g_assert_cmphex(hca_v2p_write_mtt(v2p, 0, &addr, 1), ==,
                     RDMA_HCA_STAT_BAD_SEG_PARAM);
@@ -860,11 +859,11 @@ static void test_command_mpt(void)
     g_assert_cmpuint(hca_v2p_live_mpts(fix.v2p), ==, 1);
     g_assert_cmphex(write_mpt(&fix, 5, LOCAL_MPT, 1, 0, 0, 12, 0, 0), ==,
                     RDMA_HCA_STAT_BAD_RESOURCE);
-    g_assert_cmphex(hca_v2p_query_mpt(fix.v2p, 5, &mpt), ==, 0);
+    g_assert_cmphex(ram_query_mpt(fix.v2p, 5, &mpt), ==, 0);
     g_assert_cmphex(GUINT32_FROM_BE(mpt.flags), ==, LOCAL_MPT);
     /* Key against index, pages against length, table, size; no window. */
     mpt = make_mpt(7, LOCAL_MPT, 1, 0, 0, 12, 0, 0);
-    g_assert_cmphex(hca_v2p_write_mpt(fix.v2p, 6, &mpt), ==, 3);
+    g_assert_cmphex(ram_write_mpt(fix.v2p, 6, &mpt), ==, 3);
     g_assert_cmphex(write_mpt(&fix, 6, LOCAL_MPT, 1, 0, 0x3001, 12, 0, 3), ==,
                     3);
     g_assert_cmphex(write_mpt(&fix, 6, LOCAL_MPT, 1, 0xfff, 0x2002, 12, 0, 3),
@@ -886,9 +885,9 @@ static void test_command_mpt(void)
                               0, 0x1000, 12, 0, 0),
                     ==, 3);
     mpt = make_mpt(64, LOCAL_MPT, 1, 0, 0, 12, 0, 0);
-    g_assert_cmphex(hca_v2p_write_mpt(fix.v2p, 64, &mpt), ==,
+    g_assert_cmphex(ram_write_mpt(fix.v2p, 64, &mpt), ==,
                     RDMA_HCA_STAT_BAD_INDEX);
-    g_assert_cmphex(hca_v2p_query_mpt(fix.v2p, UINT32_MAX, &mpt), ==,
+    g_assert_cmphex(ram_query_mpt(fix.v2p, UINT32_MAX, &mpt), ==,
                     RDMA_HCA_STAT_BAD_INDEX);
     /* Back to software; twice is an error. */
     g_assert_cmphex(hca_v2p_invalidate_mpt(fix.v2p, 5), ==, 0);
@@ -897,7 +896,7 @@ static void test_command_mpt(void)
     g_assert_cmphex(hca_v2p_invalidate_mpt(fix.v2p, 64), ==,
                     RDMA_HCA_STAT_BAD_INDEX);
     g_assert_cmpuint(hca_v2p_live_mpts(fix.v2p), ==, 0);
-    g_assert_cmphex(hca_v2p_query_mpt(fix.v2p, 5, &mpt), ==, 0);
+    g_assert_cmphex(ram_query_mpt(fix.v2p, 5, &mpt), ==, 0);
     g_assert_cmphex(GUINT32_FROM_BE(mpt.flags) & RDMA_HCA_MPT_SW_OWNS, ==,
                     RDMA_HCA_MPT_SW_OWNS);
     fix_free(&fix);

@@ -6,22 +6,20 @@
 #include <glib.h>
 #include <string.h>
 
-#include "../../abi/rdma_hca_cmd.h"
-#include "../../abi/rdma_hca_regs.h"
 #include "v2p_int.h"
 
 /* WR_ICMMAP_EN. */
 uint8_t hca_v2p_init(HcaV2p *v2p, uint64_t mpt_base, unsigned log_mpts,
                      uint64_t mtt_base)
 {
-    uint64_t space = (uint64_t)HCA_ICM_MAX_PAGES << RDMA_HCA_ICM_PAGE_SHIFT;
+    uint64_t space = (uint64_t)HCA_ICM_MAX_PAGES << HCA_ICM_PAGE_SHIFT;
 
     if (log_mpts > v2p->max_log_mpts) {
         return HCA_STAT_EXCEED_LIM;
     }
     if (mpt_base % HCA_TPT_LINE || mtt_base % HCA_TPT_LINE ||
         mpt_base >= space || mtt_base >= space ||
-        ((uint64_t)RDMA_HCA_MPT_SIZE << log_mpts) > space - mpt_base) {
+        ((uint64_t)HCA_MPT_SIZE << log_mpts) > space - mpt_base) {
         return HCA_STAT_BAD_PARAM;
     }
     hca_v2p_forget(v2p);
@@ -48,7 +46,7 @@ uint8_t hca_v2p_map_icm(HcaV2p *v2p, uint64_t virt, uint64_t page,
 /* MAP_ICM_DIS. What is cached of the pages goes back to them first. */
 uint8_t hca_v2p_unmap_icm(HcaV2p *v2p, uint64_t virt, uint32_t npages)
 {
-    hca_sched_select(&v2p->sched, HCA_V2P_CEU);
+    hca_v2p_select(v2p, HCA_V2P_CEU);
     hca_tpt_cache_sync(v2p->mpt_ram);
     hca_tpt_cache_sync(v2p->mtt_ram);
     hca_tpt_cache_clear(v2p->mpt_ram);
@@ -88,35 +86,33 @@ static bool mpt_ok(const HcaV2p *v2p, uint32_t index, const HcaMpt *mpt)
 {
     uint32_t mask = (1u << v2p->log_mpts) - 1;
 
-    return (mpt->key & mask) == index && (mpt->flags & RDMA_HCA_MPT_REGION) &&
-           !(mpt->flags & HCA_ACCESS_ON_DEMAND) && hca_mpt_shape_ok(mpt) &&
+    return (mpt->key & mask) == index && mpt->region &&
+           !(mpt->access & HCA_ACCESS_ON_DEMAND) && hca_mpt_shape_ok(mpt) &&
            mtts_ok(v2p, mpt);
 }
 
 /* WR_MPT_WRITE. */
-uint8_t hca_v2p_write_mpt(HcaV2p *v2p, uint32_t index,
-                          const struct rdma_hca_mpt *entry)
+uint8_t hca_v2p_write_mpt(HcaV2p *v2p, uint32_t index, const HcaMpt *mpt)
 {
-    struct rdma_hca_mpt *line;
-    HcaMpt mpt;
+    HcaMpt entry = *mpt;
+    void *line;
 
-    hca_sched_select(&v2p->sched, HCA_V2P_CEU);
+    hca_v2p_select(v2p, HCA_V2P_CEU);
     if (!index_ok(v2p, index)) {
         return HCA_STAT_BAD_INDEX;
     }
     if (hca_mpt_owned(v2p, index)) {
         return HCA_STAT_BAD_RESOURCE;
     }
-    hca_mpt_decode(&mpt, entry);
-    if (!mpt_ok(v2p, index, &mpt)) {
+    if (!mpt_ok(v2p, index, mpt)) {
         return HCA_STAT_BAD_PARAM;
     }
     line = hca_tpt_cache_write(v2p->mpt_ram, index);
     if (!line) {
         return HCA_STAT_BAD_SEG_PARAM;
     }
-    *line = *entry;
-    line->flags &= GUINT32_TO_BE(~RDMA_HCA_MPT_SW_OWNS);
+    entry.sw_owns = false;
+    v2p->format->encode(&entry, line);
     set_owned(v2p, index, true);
     return HCA_STAT_OK;
 }
@@ -124,9 +120,10 @@ uint8_t hca_v2p_write_mpt(HcaV2p *v2p, uint32_t index,
 /* WR_MPT_INVALID. */
 uint8_t hca_v2p_invalidate_mpt(HcaV2p *v2p, uint32_t index)
 {
-    struct rdma_hca_mpt *line;
+    void *line;
+    HcaMpt mpt;
 
-    hca_sched_select(&v2p->sched, HCA_V2P_CEU);
+    hca_v2p_select(v2p, HCA_V2P_CEU);
     if (!index_ok(v2p, index)) {
         return HCA_STAT_BAD_INDEX;
     }
@@ -137,16 +134,18 @@ uint8_t hca_v2p_invalidate_mpt(HcaV2p *v2p, uint32_t index)
     /* If the table's page has gone the entry has gone with it. */
     line = hca_tpt_cache_write(v2p->mpt_ram, index);
     if (line) {
-        line->flags |= GUINT32_TO_BE(RDMA_HCA_MPT_SW_OWNS);
+        v2p->format->decode(&mpt, line);
+        mpt.sw_owns = true;
+        v2p->format->encode(&mpt, line);
     }
     return HCA_STAT_OK;
 }
 
-uint8_t hca_v2p_query_mpt(HcaV2p *v2p, uint32_t index, struct rdma_hca_mpt *mpt)
+uint8_t hca_v2p_query_mpt(HcaV2p *v2p, uint32_t index, HcaMpt *mpt)
 {
-    const struct rdma_hca_mpt *line;
+    const void *line;
 
-    hca_sched_select(&v2p->sched, HCA_V2P_CEU);
+    hca_v2p_select(v2p, HCA_V2P_CEU);
     if (!index_ok(v2p, index)) {
         return HCA_STAT_BAD_INDEX;
     }
@@ -154,9 +153,9 @@ uint8_t hca_v2p_query_mpt(HcaV2p *v2p, uint32_t index, struct rdma_hca_mpt *mpt)
     if (!line) {
         return HCA_STAT_BAD_SEG_PARAM;
     }
-    *mpt = *line;
+    v2p->format->decode(mpt, line);
     if (!hca_mpt_owned(v2p, index)) {
-        mpt->flags |= GUINT32_TO_BE(RDMA_HCA_MPT_SW_OWNS);
+        mpt->sw_owns = true;
     }
     return HCA_STAT_OK;
 }
@@ -165,7 +164,7 @@ static uint8_t check_mtts(HcaV2p *v2p, uint64_t index, unsigned n)
 {
     uint64_t table = UINT64_C(1) << v2p->log_mtts;
 
-    hca_sched_select(&v2p->sched, HCA_V2P_CEU);
+    hca_v2p_select(v2p, HCA_V2P_CEU);
     if (!v2p->ready || index >= table || n > table - index) {
         return HCA_STAT_BAD_INDEX;
     }
@@ -232,7 +231,7 @@ uint8_t hca_v2p_sync(HcaV2p *v2p)
 {
     bool ok;
 
-    hca_sched_select(&v2p->sched, HCA_V2P_CEU);
+    hca_v2p_select(v2p, HCA_V2P_CEU);
     ok = hca_tpt_cache_sync(v2p->mpt_ram);
     ok &= hca_tpt_cache_sync(v2p->mtt_ram);
     return ok ? HCA_STAT_OK : HCA_STAT_BAD_SEG_PARAM;

@@ -19,8 +19,8 @@ static void *map(HcaV2p *v2p, uint64_t bus, uint64_t *len, bool is_write)
 static void wrote(HcaV2p *v2p, uint64_t bus, uint64_t len)
 {
     v2p->ops->dma_written(v2p->opaque, bus, len);
-    v2p->counters.writes[v2p->sched.selected]++;
-    v2p->counters.write_bytes[v2p->sched.selected] += len;
+    v2p->counters.writes[v2p->channel]++;
+    v2p->counters.write_bytes[v2p->channel] += len;
 }
 
 /* Whether @len bytes at @bus end before the last bus address does. */
@@ -41,8 +41,8 @@ bool hca_host_read(HcaV2p *v2p, uint64_t bus, void *buf, uint64_t len)
             return false;
         }
         memcpy(to, from, piece);
-        v2p->counters.reads[v2p->sched.selected]++;
-        v2p->counters.read_bytes[v2p->sched.selected] += piece;
+        v2p->counters.reads[v2p->channel]++;
+        v2p->counters.read_bytes[v2p->channel] += piece;
         to += piece;
         bus += piece;
         len -= piece;
@@ -116,13 +116,13 @@ void hca_host_wrote_atomic(HcaV2p *v2p, uint64_t bus)
 bool hca_dma_read(HcaV2p *v2p, HcaV2pChannel channel, uint64_t addr, void *buf,
                   uint32_t len)
 {
-    hca_sched_select(&v2p->sched, channel);
+    hca_v2p_select(v2p, channel);
     return fits(addr, len) && hca_host_read(v2p, addr, buf, len);
 }
 
 bool hca_dma_write(HcaV2p *v2p, HcaV2pChannel channel, uint64_t addr,
                    const void *buf, uint32_t len)
 {
-    hca_sched_select(&v2p->sched, channel);
+    hca_v2p_select(v2p, channel);
     return fits(addr, len) && hca_host_write(v2p, addr, buf, len);
 }

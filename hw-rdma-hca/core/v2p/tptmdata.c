@@ -9,11 +9,9 @@
  */
 #include <glib.h>
 
-#include "../../abi/rdma_hca_cmd.h"
-#include "../../abi/rdma_hca_regs.h"
 #include "v2p.h"
 
-#define PAGE_SHIFT RDMA_HCA_ICM_PAGE_SHIFT
+#define PAGE_SHIFT HCA_ICM_PAGE_SHIFT
 #define PAGE_OFFSET ((1u << PAGE_SHIFT) - 1)
 #define LEAF_SHIFT 9
 #define LEAF_SIZE (1u << LEAF_SHIFT)

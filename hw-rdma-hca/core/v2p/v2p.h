@@ -12,15 +12,21 @@
  * tpt_cache.c          5.5: one set-associative write-back LRU cache, used as
  *                      mpt_ram and as mtt_ram
  * mpt_check.c          5.6: the checks of a request against its MPT entry
- * request_scheduler.c  5.2: the channels and their order
  * host_op.c            5.4: DMA reads and writes by channel
+ *
+ * Departure from 5.2. The hardware polls one request FIFO for each channel, the
+ * command unit first and the engine's in turn, and passes over a channel whose
+ * last request waits for a refill. Here a unit asks when its turn in hca_run()
+ * comes and has its answer before the next one asks: no channel can overtake or
+ * block another, and there is no request scheduler.
  */
 #ifndef HCA_V2P_H
 #define HCA_V2P_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/uio.h>
 
-#include "../../abi/rdma_hca_cxt.h"
 #include "../host.h"
 #include "../verbs.h"
 
@@ -71,10 +77,44 @@ typedef struct HcaMatchInfo {
     uint64_t va;
 } HcaMatchInfo;
 
+/* Pages of ICM; pages of a region are these or larger, up to 2^31 bytes. */
+#define HCA_ICM_PAGE_SHIFT 12
+#define HCA_MPT_PAGE_SHIFT_MIN 12
+#define HCA_MPT_PAGE_SHIFT_MAX 31
+/* More than this only if physical. */
+#define HCA_MPT_MAX_LENGTH (UINT64_C(1) << 63)
+/* Bytes in ICM. */
+#define HCA_MPT_SIZE 64
+#define HCA_MTT_SIZE 8
+
+/* A region: an MPT entry (5.6.2). Its key's low bits are its index. */
+typedef struct HcaMpt {
+    bool sw_owns; /* no region: the entry is software's */
+    bool region;
+    bool physical; /* its addresses are bus addresses */
+    bool local;    /* local access is allowed */
+    bool bind_enable;
+    uint8_t access;      /* HCA_ACCESS_* */
+    uint32_t page_shift; /* log of bytes; any value: not checked */
+    uint32_t key;
+    uint32_t pd;
+    uint64_t start;
+    uint64_t length;
+    uint64_t mtt_seg; /* index of the first MTT entry */
+    uint32_t mtt_sz;  /* their number, 0: not given */
+} HcaMpt;
+
+/* How an entry lies in ICM: HCA_MPT_SIZE bytes. */
+typedef struct HcaMptFormat {
+    void (*decode)(HcaMpt *mpt, const void *entry);
+    void (*encode)(const HcaMpt *mpt, void *entry);
+} HcaMptFormat;
+
 /* @log_* and sizes as in HcaConfig. */
-HcaV2p *hca_v2p_new(const HcaHostOps *ops, void *opaque, unsigned log_mpts,
-                    unsigned log_mtts, uint32_t mpt_cache_size,
-                    uint32_t mtt_cache_size, uint32_t ways);
+HcaV2p *hca_v2p_new(const HcaMptFormat *format, const HcaHostOps *ops,
+                    void *opaque, unsigned log_mpts, unsigned log_mtts,
+                    uint32_t mpt_cache_size, uint32_t mtt_cache_size,
+                    uint32_t ways);
 void hca_v2p_free(HcaV2p *v2p);
 void hca_v2p_reset(HcaV2p *v2p);
 
@@ -133,11 +173,9 @@ void hca_v2p_close(HcaV2p *v2p);
 uint8_t hca_v2p_map_icm(HcaV2p *v2p, uint64_t virt, uint64_t page,
                         uint32_t npages);
 uint8_t hca_v2p_unmap_icm(HcaV2p *v2p, uint64_t virt, uint32_t npages);
-uint8_t hca_v2p_write_mpt(HcaV2p *v2p, uint32_t index,
-                          const struct rdma_hca_mpt *mpt);
+uint8_t hca_v2p_write_mpt(HcaV2p *v2p, uint32_t index, const HcaMpt *mpt);
 uint8_t hca_v2p_invalidate_mpt(HcaV2p *v2p, uint32_t index);
-uint8_t hca_v2p_query_mpt(HcaV2p *v2p, uint32_t index,
-                          struct rdma_hca_mpt *mpt);
+uint8_t hca_v2p_query_mpt(HcaV2p *v2p, uint32_t index, HcaMpt *mpt);
 uint8_t hca_v2p_write_mtt(HcaV2p *v2p, uint64_t index, const uint64_t *addr,
                           unsigned n);
 uint8_t hca_v2p_read_mtt(HcaV2p *v2p, uint64_t index, uint64_t *addr,

@@ -4,10 +4,10 @@
 #define HCA_V2P_INT_H
 
 #include "mpt_check.h"
-#include "request_scheduler.h"
 #include "tpt_cache.h"
 
 struct HcaV2p {
+    const HcaMptFormat *format;
     const HcaHostOps *ops;
     void *opaque;
     unsigned max_log_mpts;
@@ -27,11 +27,18 @@ struct HcaV2p {
      */
     uint64_t *owned;
     uint32_t live_mpts;
-    HcaRequestScheduler sched;
+    HcaV2pChannel channel; /* of the request in hand (5.2.2.1) */
     HcaV2pCounters counters;
 };
 
-#define HCA_MTTS_PER_LINE (HCA_TPT_LINE / RDMA_HCA_MTT_SIZE)
+#define HCA_MTTS_PER_LINE (HCA_TPT_LINE / HCA_MTT_SIZE)
+
+/* Take a request of @channel in hand. */
+static inline void hca_v2p_select(HcaV2p *v2p, HcaV2pChannel channel)
+{
+    v2p->channel = channel;
+    v2p->counters.requests[channel]++;
+}
 
 static inline bool hca_mpt_owned(const HcaV2p *v2p, uint32_t index)
 {

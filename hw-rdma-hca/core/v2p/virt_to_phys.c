@@ -18,13 +18,10 @@ static bool icm_line(HcaV2p *v2p, uint64_t base, uint64_t line, uint64_t *bus)
 static bool read_line(HcaV2p *v2p, uint64_t base, uint64_t line, void *data)
 {
     uint64_t bus;
-    bool ok;
 
-    hca_sched_pend(&v2p->sched);
-    ok = icm_line(v2p, base, line, &bus) &&
-         hca_host_read(v2p, bus, data, HCA_TPT_LINE);
-    hca_sched_resume(&v2p->sched);
-    return ok;
+    v2p->counters.pended[v2p->channel]++;
+    return icm_line(v2p, base, line, &bus) &&
+           hca_host_read(v2p, bus, data, HCA_TPT_LINE);
 }
 
 static bool write_line(HcaV2p *v2p, uint64_t base, uint64_t line,
@@ -72,12 +69,14 @@ static size_t owned_words(const HcaV2p *v2p)
     return ((UINT64_C(1) << v2p->max_log_mpts) + 63) / 64;
 }
 
-HcaV2p *hca_v2p_new(const HcaHostOps *ops, void *opaque, unsigned log_mpts,
-                    unsigned log_mtts, uint32_t mpt_cache_size,
-                    uint32_t mtt_cache_size, uint32_t ways)
+HcaV2p *hca_v2p_new(const HcaMptFormat *format, const HcaHostOps *ops,
+                    void *opaque, unsigned log_mpts, unsigned log_mtts,
+                    uint32_t mpt_cache_size, uint32_t mtt_cache_size,
+                    uint32_t ways)
 {
     HcaV2p *v2p = g_new0(HcaV2p, 1);
 
+    v2p->format = format;
     v2p->ops = ops;
     v2p->opaque = opaque;
     v2p->max_log_mpts = log_mpts;
@@ -88,7 +87,6 @@ HcaV2p *hca_v2p_new(const HcaHostOps *ops, void *opaque, unsigned log_mpts,
     v2p->mtt_ram = hca_tpt_cache_new(mtt_cache_size, ways, &mtt_backing, v2p,
                                      &v2p->counters.mtt);
     v2p->owned = g_new0(uint64_t, owned_words(v2p));
-    v2p->sched.counters = &v2p->counters;
     return v2p;
 }
 
@@ -141,7 +139,7 @@ typedef struct HcaWalk {
 
 static bool is_physical(const HcaWalk *walk)
 {
-    return walk->mpt.flags & RDMA_HCA_MPT_PHYSICAL;
+    return walk->mpt.physical;
 }
 
 static HcaV2pState find_mpt(HcaV2p *v2p, uint32_t key, HcaMpt *mpt)
@@ -160,7 +158,7 @@ static HcaV2pState find_mpt(HcaV2p *v2p, uint32_t key, HcaMpt *mpt)
     if (!entry) {
         return HCA_V2P_KEY_ERR;
     }
-    hca_mpt_decode(mpt, entry);
+    v2p->format->decode(mpt, entry);
     return HCA_V2P_SUCCESS;
 }
 
@@ -171,7 +169,7 @@ static HcaV2pState begin(HcaV2p *v2p, HcaV2pChannel channel,
     HcaV2pState state;
     uint64_t offset;
 
-    hca_sched_select(&v2p->sched, channel);
+    hca_v2p_select(v2p, channel);
     walk->left = info->len;
     if (!info->len) {
         return HCA_V2P_SUCCESS;
@@ -218,7 +216,7 @@ static HcaV2pState find_page(HcaV2p *v2p, const HcaMpt *mpt, uint64_t page,
     }
     /* Multiples of 4 KiB for pages of any size; the low bits are flags. */
     *bus = GUINT64_FROM_BE(line[index % HCA_MTTS_PER_LINE]) &
-           ~((UINT64_C(1) << RDMA_HCA_MPT_PAGE_SHIFT_MIN) - 1);
+           ~((UINT64_C(1) << HCA_MPT_PAGE_SHIFT_MIN) - 1);
     return HCA_V2P_SUCCESS;
 }
 

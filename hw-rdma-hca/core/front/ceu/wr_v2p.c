@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* wr_v2p (CEU document 2.2, figure 2-6): commands of VirtToPhys. */
+#include "../format.h"
 #include "ceu_int.h"
 
 static uint8_t map_tpt(Hca *hca, uint64_t virt, uint64_t page, uint32_t npages)
@@ -24,8 +25,10 @@ uint8_t hca_ceu_unmap_icm_v2p(HcaCeu *ceu, HcaCommand *cmd)
 
 uint8_t hca_ceu_sw2hw_mpt(HcaCeu *ceu, HcaCommand *cmd)
 {
-    return hca_v2p_write_mpt(ceu->hca->v2p, cmd->in_modifier,
-                             (const void *)cmd->inbox);
+    HcaMpt mpt;
+
+    hca_mpt_format.decode(&mpt, cmd->inbox);
+    return hca_v2p_write_mpt(ceu->hca->v2p, cmd->in_modifier, &mpt);
 }
 
 uint8_t hca_ceu_hw2sw_mpt(HcaCeu *ceu, HcaCommand *cmd)
@@ -35,8 +38,13 @@ uint8_t hca_ceu_hw2sw_mpt(HcaCeu *ceu, HcaCommand *cmd)
 
 uint8_t hca_ceu_query_mpt(HcaCeu *ceu, HcaCommand *cmd)
 {
-    return hca_v2p_query_mpt(ceu->hca->v2p, cmd->in_modifier,
-                             (void *)cmd->outbox);
+    HcaMpt mpt;
+    uint8_t status = hca_v2p_query_mpt(ceu->hca->v2p, cmd->in_modifier, &mpt);
+
+    if (!status) {
+        hca_mpt_format.encode(&mpt, cmd->outbox);
+    }
+    return status;
 }
 
 /* The number of entries was checked with the length of the mailbox. */

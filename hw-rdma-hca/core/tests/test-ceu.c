@@ -822,6 +822,113 @@ static void test_events(void)
     fix_free(&fix);
 }
 
+/* Figure 2-3: CEU_ctrl, arc by arc */
+
+static uint64_t mailboxes_refused(Fix *fix)
+{
+    return hca_ceu_counters(fix->hca.ceu)->mailboxes_refused;
+}
+
+/* DECODE, EXECUTE, IDLE: what a command does not use is not looked at. */
+static void test_ctrl_no_inbox(void)
+{
+    Fix fix;
+
+    fix_init(&fix);
+    init_hca(&fix);
+    make_objects(&fix);
+    g_assert_cmphex(run(&fix, RDMA_HCA_CMD_NOP, RAM_HOLE, 0, 0, RAM_HOLE + 1),
+                    ==, 0);
+    g_assert_cmphex(
+        run(&fix, RDMA_HCA_CMD_HW2SW_CQ, RAM_HOLE, CQN, 0, RAM_HOLE + 1), ==,
+        0);
+    g_assert_cmpuint(mailboxes_refused(&fix), ==, 0);
+    fix_free(&fix);
+}
+
+/* DECODE, GET_INBOX, EXECUTE, IDLE: as many bytes are read as there are. */
+static void test_ctrl_inbox(void)
+{
+    const uint64_t last = RAM_BASE + RAM_SIZE -
+                          2 * sizeof(struct rdma_hca_icm_entry);
+    struct rdma_hca_icm_entry *entry;
+    Fix fix;
+
+    fix_init(&fix);
+    entry = ram_at(fix.ram, last);
+    entry[RDMA_HCA_ICM_SLOT(0)] = icm_entry(0, ram_alloc(fix.ram, 1), 1);
+    g_assert_cmphex(
+        run(&fix, RDMA_HCA_CMD_MAP_ICM, last, 1, RDMA_HCA_ICM_CXT, 0), ==, 0);
+    g_assert_cmpuint(hca_cxt_live_pages(fix.hca.cm), ==, 1);
+    g_assert_cmpuint(hca_v2p_live_pages(fix.hca.v2p), ==, 0);
+    /* A third entry would lie behind the end of memory. */
+    g_assert_cmphex(
+        run(&fix, RDMA_HCA_CMD_MAP_ICM, last, 3, RDMA_HCA_ICM_TPT, 0), ==,
+        RDMA_HCA_STAT_BAD_PARAM);
+    g_assert_cmpuint(mailboxes_refused(&fix), ==, 1);
+    fix_free(&fix);
+}
+
+/* GET_INBOX, IDLE: without its inbox nothing is executed. */
+static void test_ctrl_inbox_refused(void)
+{
+    Fix fix;
+
+    fix_init(&fix);
+    init_hca(&fix);
+    make_objects(&fix);
+    g_assert_cmphex(run(&fix, RDMA_HCA_CMD_SW2HW_CQ, RAM_HOLE, CQN + 1, 0, 0),
+                    ==, RDMA_HCA_STAT_BAD_PARAM);
+    g_assert_cmpuint(mailboxes_refused(&fix), ==, 1);
+    g_assert_cmphex(run(&fix, RDMA_HCA_CMD_QUERY_CQ, 0, CQN + 1, 0, fix.out),
+                    ==, RDMA_HCA_STAT_BAD_RES_STATE);
+    fix_free(&fix);
+}
+
+/* DECODE, IDLE: a command that cannot be has no mailboxes. */
+static void test_ctrl_decode_refused(void)
+{
+    const uint8_t *out;
+    Fix fix;
+
+    fix_init(&fix);
+    g_assert_cmphex(run(&fix, 0xfff, RAM_HOLE, 0, 0, RAM_HOLE), ==,
+                    RDMA_HCA_STAT_BAD_OP);
+    g_assert_cmphex(
+        run(&fix, RDMA_HCA_CMD_SW2HW_CQ, RAM_HOLE, CQN, 0, RAM_HOLE), ==,
+        RDMA_HCA_STAT_BAD_SYS_STATE);
+    g_assert_cmphex(run(&fix, RDMA_HCA_CMD_MAP_ICM, RAM_HOLE, 1, 3, RAM_HOLE),
+                    ==, RDMA_HCA_STAT_BAD_PARAM);
+    g_assert_cmpuint(mailboxes_refused(&fix), ==, 0);
+    /* An outbox out of place is found here, too. */
+    out = ram_at(fix.ram, fix.out);
+    g_assert_cmphex(run(&fix, RDMA_HCA_CMD_QUERY_FW, 0, 0, 0, fix.out + 8), ==,
+                    RDMA_HCA_STAT_BAD_PARAM);
+    g_assert_cmpuint(mailboxes_refused(&fix), ==, 1);
+    g_assert_cmphex(out[8], ==, 0);
+    fix_free(&fix);
+}
+
+/* EXECUTE, IDLE: a command that fails writes no outbox. */
+static void test_ctrl_execute_refused(void)
+{
+    uint8_t *out;
+    Fix fix;
+
+    fix_init(&fix);
+    init_hca(&fix);
+    make_objects(&fix);
+    out = ram_at(fix.ram, fix.out);
+    memset(out, 0xee, sizeof(struct rdma_hca_cqc));
+    g_assert_cmphex(run(&fix, RDMA_HCA_CMD_QUERY_CQ, 0, CQN + 1, 0, fix.out),
+                    ==, RDMA_HCA_STAT_BAD_RES_STATE);
+    for (unsigned i = 0; i < sizeof(struct rdma_hca_cqc); i++) {
+        g_assert_cmphex(out[i], ==, 0xee);
+    }
+    g_assert_cmpuint(mailboxes_refused(&fix), ==, 0);
+    fix_free(&fix);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -838,5 +945,10 @@ int main(int argc, char **argv)
     g_test_add_func("/ceu/objects", test_objects);
     g_test_add_func("/ceu/modify-qp", test_modify_qp);
     g_test_add_func("/ceu/events", test_events);
+    g_test_add_func("/ceu/fig-2.3/no-inbox", test_ctrl_no_inbox);
+    g_test_add_func("/ceu/fig-2.3/inbox", test_ctrl_inbox);
+    g_test_add_func("/ceu/fig-2.3/inbox-refused", test_ctrl_inbox_refused);
+    g_test_add_func("/ceu/fig-2.3/decode-refused", test_ctrl_decode_refused);
+    g_test_add_func("/ceu/fig-2.3/execute-refused", test_ctrl_execute_refused);
     return g_test_run();
 }

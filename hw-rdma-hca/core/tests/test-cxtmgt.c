@@ -1450,6 +1450,127 @@ static void test_eq_unwritable(void)
     fix_free(&fix);
 }
 
+/* Context document 5.3 to 5.6: what is in ICM, and what is on the card */
+
+static const void *context_at(Fix *fix, uint64_t base, uint32_t index,
+                              size_t size)
+{
+    return ram_at(fix->ram, fix->icm + base + index * size);
+}
+
+static void expect_zeros(const void *context, size_t size)
+{
+    const uint8_t *byte = context;
+
+    for (size_t i = 0; i < size; i++) {
+        g_assert_cmphex(byte[i], ==, 0);
+    }
+}
+
+/* DMA_PROC, and writectx: whole contexts; parts; zeros when they go */
+static void test_icm_written(void)
+{
+    const struct rdma_hca_cqc *cqc;
+    const struct rdma_hca_eqc *eqc;
+    const struct rdma_hca_qpc *qpc;
+    Fix fix;
+    Queues q = fix_init(&fix);
+
+    qpc = context_at(&fix, QPC_BASE, QPN, RDMA_HCA_QPC_SIZE);
+    cqc = context_at(&fix, CQC_BASE, CQN, RDMA_HCA_CQC_SIZE);
+    eqc = context_at(&fix, EQC_BASE, EQN, RDMA_HCA_EQC_SIZE);
+    g_assert_cmpuint(GUINT32_FROM_BE(cqc->start_l), ==, q.cq);
+    g_assert_cmpuint(GUINT32_FROM_BE(cqc->cqn), ==, CQN);
+    g_assert_cmpuint(GUINT32_FROM_BE(eqc->start_l), ==, q.eq);
+    g_assert_cmphex(GUINT32_FROM_BE(eqc->event_mask_l), ==, UINT32_MAX);
+    qp_to(&fix, QPN, RC, RDMA_HCA_QP_STATE_INIT);
+    g_assert_cmpuint(GUINT32_FROM_BE(qpc->local_qpn), ==, QPN);
+    g_assert_cmpuint(GUINT32_FROM_BE(qpc->snd_wqe_len), ==, 0x1000);
+
+    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, CQN, LOG_CQ + 1, KEY), ==, 0);
+    g_assert_cmpuint(RDMA_HCA_GET(RDMA_HCA_CQC_LOGSIZE,
+                                  GUINT32_FROM_BE(cqc->logsize_usrpage)),
+                     ==, LOG_CQ + 1);
+    g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, EQN, 0xf0, true), ==, 0);
+    g_assert_cmphex(GUINT32_FROM_BE(eqc->event_mask_l), ==, 0xffffff0f);
+
+    qp_reset(&fix, QPN);
+    g_assert_cmpuint(
+        RDMA_HCA_GET(RDMA_HCA_QPC_STATE, GUINT32_FROM_BE(qpc->flags)), ==,
+        RDMA_HCA_QP_STATE_RST);
+    g_assert_cmphex(hca_cxtmgt_hw2sw_cq(fix.cm, CQN), ==, 0);
+    expect_zeros(cqc, sizeof(*cqc));
+    g_assert_cmphex(hca_cxtmgt_hw2sw_eq(fix.cm, EQN), ==, 0);
+    expect_zeros(eqc, sizeof(*eqc));
+    fix_free(&fix);
+}
+
+/* RD_REQ, DATA_WR, RESP_OUT: an engine's write of the state goes to ICM. */
+static void test_key_engine_write(void)
+{
+    const struct rdma_hca_qpc *qpc;
+    HcaQp *qp;
+    Fix fix;
+
+    fix_init(&fix);
+    qpc = context_at(&fix, QPC_BASE, QPN, RDMA_HCA_QPC_SIZE);
+    qp_to(&fix, QPN, RC, RDMA_HCA_QP_STATE_RTS);
+    qp = hca_qp_find(fix.cm, QPN);
+    qp->req.next_psn = 0x111111;
+    qp->req.unacked_psn = 0x101010;
+    qp->resp.expected_psn = 0x222222;
+    hca_qp_set_state(fix.cm, qp, RDMA_HCA_QP_STATE_ERR);
+    g_assert_cmpuint(
+        RDMA_HCA_GET(RDMA_HCA_QPC_STATE, GUINT32_FROM_BE(qpc->flags)), ==,
+        RDMA_HCA_QP_STATE_ERR);
+    g_assert_cmphex(GUINT32_FROM_BE(qpc->next_send_psn), ==, 0x111111);
+    g_assert_cmphex(GUINT32_FROM_BE(qpc->last_acked_psn), ==, 0x101010);
+    g_assert_cmphex(
+        RDMA_HCA_GET(RDMA_HCA_QPC_PSN, GUINT32_FROM_BE(qpc->rnr_nextrecvpsn)),
+        ==, 0x222222);
+    fix_free(&fix);
+}
+
+/* RD_REQ, RESP_OUT: PSNs are read live; to ICM they go with the state. */
+static void test_key_engine_read(void)
+{
+    struct rdma_hca_qpc got;
+    const struct rdma_hca_qpc *qpc;
+    Fix fix;
+
+    fix_init(&fix);
+    qpc = context_at(&fix, QPC_BASE, QPN, RDMA_HCA_QPC_SIZE);
+    qp_to(&fix, QPN, RC, RDMA_HCA_QP_STATE_RTS);
+    g_assert_cmphex(GUINT32_FROM_BE(qpc->next_send_psn), ==, 0x123456);
+    hca_qp_find(fix.cm, QPN)->req.next_psn = 0x111111;
+    g_assert_cmphex(hca_cxtmgt_query_qp(fix.cm, QPN, &got), ==, 0);
+    g_assert_cmphex(GUINT32_FROM_BE(got.next_send_psn), ==, 0x111111);
+    g_assert_cmphex(GUINT32_FROM_BE(qpc->next_send_psn), ==, 0x123456);
+    fix_free(&fix);
+}
+
+/* No readctx: what the guest writes over its contexts changes nothing. */
+static void test_icm_not_believed(void)
+{
+    struct rdma_hca_qpc qpc[2];
+    struct rdma_hca_cqc cqc[2];
+    struct rdma_hca_eqc eqc[2];
+    Fix fix;
+
+    fix_init(&fix);
+    qp_to(&fix, QPN, RC, RDMA_HCA_QP_STATE_RTS);
+    for (unsigned i = 0; i < 2; i++) {
+        g_assert_cmphex(hca_cxtmgt_query_qp(fix.cm, QPN, &qpc[i]), ==, 0);
+        g_assert_cmphex(hca_cxtmgt_query_cq(fix.cm, CQN, &cqc[i]), ==, 0);
+        g_assert_cmphex(hca_cxtmgt_query_eq(fix.cm, EQN, &eqc[i]), ==, 0);
+        memset(ram_at(fix.ram, fix.icm), 0xff, ICM_PAGES * RAM_PAGE);
+    }
+    g_assert_cmpmem(&qpc[0], sizeof(qpc[0]), &qpc[1], sizeof(qpc[1]));
+    g_assert_cmpmem(&cqc[0], sizeof(cqc[0]), &cqc[1], sizeof(cqc[1]));
+    g_assert_cmpmem(&eqc[0], sizeof(eqc[0]), &eqc[1], sizeof(eqc[1]));
+    fix_free(&fix);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -1482,5 +1603,9 @@ int main(int argc, char **argv)
     g_test_add_func("/cxtmgt/eq/map", test_eq_map);
     g_test_add_func("/cxtmgt/eq/life", test_eq_life);
     g_test_add_func("/cxtmgt/eq/unwritable", test_eq_unwritable);
+    g_test_add_func("/cxtmgt/5.3/written", test_icm_written);
+    g_test_add_func("/cxtmgt/5.4/engine-write", test_key_engine_write);
+    g_test_add_func("/cxtmgt/5.4/engine-read", test_key_engine_read);
+    g_test_add_func("/cxtmgt/5.5/not-believed", test_icm_not_believed);
     return g_test_run();
 }

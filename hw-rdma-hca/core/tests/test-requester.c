@@ -117,8 +117,85 @@ static void test_store_entry(void)
     bed_free(bed);
 }
 
-/* RC_STORE_ENTRY waits for room: RC_JUDGE_MSG does it in its place. */
+/* More QPs of the bed's kind: they hold what of a pool they are let have. */
+static void post_from_others(Bed *bed, const QpAttr *attr, Qp **other,
+                             unsigned n, const SendWr *wr)
+{
+    for (unsigned i = 0; i < n; i++) {
+        QpConfig config;
+        QpAttr own = *attr;
+
+        own.dlid = bed->peer_hca->config.lid;
+        own.dest_qpn = BED_PEER_QPN;
+        qp_config_init(&config, bed->pair->pd[0], bed->cq);
+        other[i] = qp_new(bed->pair->drv[0], &config);
+        g_assert_cmphex(qp_to_init(other[i], &own), ==, 0);
+        g_assert_cmphex(qp_to_rtr(other[i], &own), ==, 0);
+        g_assert_cmphex(qp_to_rts(other[i], &own), ==, 0);
+        g_assert_true(qp_post_send(other[i], wr, 1));
+        bed_run(bed);
+        bed_expect_request(
+            bed, wr->opcode == READ ? HCA_READ_REQUEST : HCA_WRITE_ONLY, PSN);
+    }
+}
+
+/* The peer answers @op to another QP than the bed's. */
+static void respond_to(Bed *bed, Qp *other, uint8_t op, uint32_t len)
+{
+    Qp *own = bed->qp;
+
+    bed->qp = other;
+    bed_respond(bed, op, PSN, 0, len);
+    bed->qp = own;
+}
+
+/*
+ * RC_STORE_ENTRY waits for room: RC_JUDGE_MSG does it in its place. Others
+ * hold all of the entry buffer; the QP itself is far from its share.
+ */
 static void test_store_entry_waits(void)
+{
+    HcaConfig config[2];
+    Qp *other[2];
+    QpAttr attr;
+    Bed *bed;
+    SendWr wr;
+    Sge sge[14]; /* what a WQE of 256 bytes has room for */
+
+    lab_config(&config[0], 0);
+    lab_config(&config[1], 1);
+    config[0].reb_elements = 32;
+    bed_attr_init(&attr);
+    bed = bed_new_with(RDMA_HCA_QP_ST_RC, &attr, config);
+    bed_post(bed, READ, 1, 1);
+    bed_expect_read(bed, PSN, 0, 1);
+    wr = bed_wr(bed, sge, READ, 2, 1);
+    for (unsigned i = 1; i < G_N_ELEMENTS(sge); i++) {
+        sge[i] = mr_sge(bed->mr, 2 * 4096 + i, 1);
+    }
+    wr.nsge = G_N_ELEMENTS(sge);
+    post_from_others(bed, &attr, other, G_N_ELEMENTS(other), &wr);
+    /* Three places are left, and four entries are wanted. */
+    wr = bed_wr(bed, sge, READ, 3, 1);
+    wr.nsge = 4;
+    bed_post_wr(bed, &wr);
+    bed_expect_quiet(bed);
+    g_assert_cmpuint(bed->hqp->req.reb.count, ==, 1);
+    respond_to(bed, other[0], HCA_READ_RESP_ONLY, 14);
+    bed_expect_done(bed, 2);
+    bed_expect_read(bed, PSN + 1, 0, 4);
+    g_assert_cmpuint(bed->hqp->req.reb.count, ==, 5);
+    bed_respond(bed, HCA_READ_RESP_ONLY, PSN, 0, 1);
+    bed_respond(bed, HCA_READ_RESP_ONLY, PSN + 1, 0, 4);
+    respond_to(bed, other[1], HCA_READ_RESP_ONLY, 14);
+    bed_expect_done(bed, 1);
+    bed_expect_done(bed, 3);
+    bed_expect_done(bed, 2);
+    bed_free(bed);
+}
+
+/* RC_JUDGE_MSG, FETCH_CXT: the QP has its share of the entry buffer. */
+static void test_judge_entries(void)
 {
     HcaConfig config[2];
     QpAttr attr;
@@ -245,7 +322,7 @@ static void test_judge_reads(void)
     }
 }
 
-/* RC_JUDGE_MSG, FETCH_CXT: the packet buffer is full; figure 3.9, "no". */
+/* RC_JUDGE_MSG, FETCH_CXT: the QP has its share of the packet buffer. */
 static void test_judge_room(void)
 {
     HcaConfig config[2];
@@ -274,6 +351,51 @@ static void test_judge_room(void)
     bed_ack(bed, PSN + 59);
     bed_expect_done(bed, 1);
     g_assert_cmpuint(bed->hqp->req.swpb_elements, ==, 0);
+    bed_free(bed);
+}
+
+/*
+ * Figure 3.9, "no": the others hold the whole packet buffer. What the QP has
+ * is little, so its share is not what it waits for.
+ */
+static void test_no_room(void)
+{
+    HcaConfig config[2];
+    Qp *other[4];
+    HcaMqGauges gauges;
+    QpAttr attr;
+    Bed *bed;
+    SendWr wr;
+    Sge sge;
+
+    lab_config(&config[0], 0);
+    lab_config(&config[1], 1);
+    config[0].swpb_elements = 512;
+    bed_attr_init(&attr);
+    attr.mtu = 5;
+    bed = bed_new_with(RDMA_HCA_QP_ST_RC, &attr, config);
+    bed_post(bed, WRITE, 1, 100);
+    bed_expect_payload(bed, HCA_WRITE_ONLY, PSN, 4096, 100);
+    wr = bed_wr(bed, &sge, WRITE, 2, 4096);
+    post_from_others(bed, &attr, other, G_N_ELEMENTS(other), &wr);
+    hca_mq_gauges(bed->hca->mq, &gauges);
+    g_assert_cmpuint(gauges.swpb.used, >=, 512);
+    bed_post(bed, WRITE, 3, 100);
+    bed_expect_quiet(bed);
+    hca_mq_gauges(bed->hca->mq, &gauges);
+    g_assert_cmpuint(gauges.waiting, ==, 1);
+    respond_to(bed, other[0], HCA_ACK, 0);
+    bed_expect_done(bed, 2);
+    bed_expect_payload(bed, HCA_WRITE_ONLY, PSN + 1, 3 * 4096, 100);
+    bed_ack(bed, PSN + 1);
+    bed_expect_done(bed, 1);
+    bed_expect_done(bed, 3);
+    for (unsigned i = 1; i < G_N_ELEMENTS(other); i++) {
+        respond_to(bed, other[i], HCA_ACK, 0);
+        bed_expect_done(bed, 2);
+    }
+    hca_mq_gauges(bed->hca->mq, &gauges);
+    g_assert_cmpuint(gauges.swpb.used, ==, 0);
     bed_free(bed);
 }
 
@@ -916,8 +1038,11 @@ static void test_last_resets_timer(void)
     bed_free(bed);
 }
 
-/* READ_RESP_ENTRY, READ_FLUSH, COMPLETION: it is not what was asked for. */
-static void test_no_entry(void)
+/*
+ * It is not what was asked for. This is found before an entry is looked for, so
+ * none is ever missing.
+ */
+static void test_wrong_length(void)
 {
     static const struct {
         uint32_t want;
@@ -1948,6 +2073,7 @@ int main(int argc, char **argv)
         { "fig-3.3/judge-fails/fence", test_judge_fence },
         { "fig-3.3/judge-fails/reads", test_judge_reads },
         { "fig-3.3/judge-fails/room", test_judge_room },
+        { "fig-3.3/judge-fails/entries", test_judge_entries },
         { "fig-3.3/judge-passes/fence", test_fence_passes },
         { "fig-3.3/bad-request", test_bad_request },
         { "fig-3.3/uc", test_uc },
@@ -1958,7 +2084,7 @@ int main(int argc, char **argv)
         { "fig-3.3/flush-rc", test_flush_rc },
         { "fig-3.3/flush-ucud", test_flush_ucud },
         { "fig-3.9/insert-and-release", test_multi_queue },
-        { "fig-3.9/no-room", test_judge_room },
+        { "fig-3.9/no-room", test_no_room },
         { "fig-3.10/release", test_multi_queue },
         { "fig-3.17/timer-retrans", test_timer_retrans },
         { "fig-3.17/timer-flush", test_timer_flush },
@@ -1980,7 +2106,6 @@ int main(int argc, char **argv)
         { "fig-3.20/entry-fits-middle", test_entry_fits_middle },
         { "fig-3.20/entry-fits-last", test_entry_fits_last },
         { "fig-3.20/last-resets-timer", test_last_resets_timer },
-        { "fig-3.20/no-entry", test_no_entry },
         { "fig-3.20/wrong-kind", test_wrong_kind },
         { "fig-3.20/entry-refused", test_entry_refused },
         { "fig-3.20/implicit-release", test_read_implicit_release },
@@ -1990,7 +2115,7 @@ int main(int argc, char **argv)
         { "fig-3.20/retrans-middle", test_middle_lost },
         { "fig-3.22/fetch-and-release", test_next_entry },
         { "fig-3.22/update", test_update_entry },
-        { "fig-3.22/none-left", test_no_entry },
+        { "read/wrong-length", test_wrong_length },
         { "read/partial-retry", test_partial_retry },
         { "read/ghosts", test_ghosts },
         { "read/ack-is-no-answer", test_ack_for_read },

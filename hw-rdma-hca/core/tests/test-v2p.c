@@ -1052,18 +1052,131 @@ static void test_channels(void)
     fix_free(&fix);
 }
 
+/* 5.3: MTT_DMA_REQ, entries in two pages of ICM, which lie apart */
+static void test_mdata_mtt_pages(void)
+{
+    const uint64_t first = RAM_PAGE / RDMA_HCA_MTT_SIZE - 8;
+    uint64_t addr[16], *low, *high;
+    Fix fix;
+
+    fix_init(&fix, 4096);
+    low = icm_at(&fix, MTT_BASE + RAM_PAGE - 8 * RDMA_HCA_MTT_SIZE);
+    high = icm_at(&fix, MTT_BASE + RAM_PAGE);
+    g_assert_true(high != low + 8);
+    for (unsigned i = 0; i < G_N_ELEMENTS(addr); i++) {
+        addr[i] = (uint64_t)(i + 1) << 12;
+    }
+    g_assert_cmphex(hca_v2p_write_mtt(fix.v2p, first, addr, G_N_ELEMENTS(addr)),
+                    ==, 0);
+    g_assert_cmphex(hca_v2p_sync(fix.v2p), ==, 0);
+    for (unsigned i = 0; i < 8; i++) {
+        g_assert_cmphex(GUINT64_FROM_BE(low[i]), ==, addr[i]);
+        g_assert_cmphex(GUINT64_FROM_BE(high[i]), ==, addr[8 + i]);
+    }
+    fix_free(&fix);
+}
+
+/* 5.6.3.2: mpt_miss_proc and mpt_rsp_proc judge as mpt_hit_proc does. */
+static void test_check_miss(void)
+{
+    const HcaV2pCounters *counters;
+    uint64_t pended, hits;
+    Fix fix;
+
+    fix_init(&fix, 2 * HCA_TPT_LINE);
+    counters = hca_v2p_counters(fix.v2p);
+    for (uint32_t key = 1; key <= 3; key++) {
+        g_assert_cmphex(
+            write_mpt(&fix, key, LOCAL_MPT, 7, 0x10000, 0x1000, 12, 0, 1), ==,
+            0);
+    }
+    /* The first has had to go. */
+    pended = counters->pended[HCA_V2P_EE];
+    hits = counters->mpt.hits;
+    g_assert_cmpint(check(&fix, VA, 6, 1, 0x10000, 1), ==, HCA_V2P_PD_ERR);
+    g_assert_cmpuint(counters->pended[HCA_V2P_EE], ==, pended + 1);
+    g_assert_cmpuint(counters->mpt.hits, ==, hits);
+    g_assert_cmpint(check(&fix, VA, 6, 1, 0x10000, 1), ==, HCA_V2P_PD_ERR);
+    g_assert_cmpint(check(&fix, VA, 7, 1, 0x10000, 1), ==, 0);
+    g_assert_cmpuint(counters->pended[HCA_V2P_EE], ==, pended + 1);
+    g_assert_cmpuint(counters->mpt.hits, ==, hits + 2);
+    /* And one that is there no more is a key of nothing. */
+    g_assert_cmphex(hca_v2p_unmap_icm(fix.v2p, MPT_BASE, 1), ==, 0);
+    g_assert_cmpint(check(&fix, VA, 7, 1, 0x10000, 1), ==, HCA_V2P_KEY_ERR);
+    fix_free(&fix);
+}
+
+/* 5.7.3.1, 5: a line that is missing is read before one entry is written. */
+static void test_mtt_write_miss(void)
+{
+    const uint64_t page = 0x9000;
+    uint64_t *table;
+    Fix fix;
+
+    fix_init(&fix, 2 * HCA_TPT_LINE);
+    table = icm_at(&fix, MTT_BASE);
+    for (unsigned i = 0; i < 8; i++) {
+        table[i] = GUINT64_TO_BE((uint64_t)(i + 1) << 12);
+    }
+    g_assert_cmphex(hca_v2p_write_mtt(fix.v2p, 3, &page, 1), ==, 0);
+    g_assert_cmphex(GUINT64_FROM_BE(table[3]), ==, 0x4000);
+    /* Two others take its place: it goes back to memory, whole. */
+    g_assert_cmphex(hca_v2p_write_mtt(fix.v2p, 8, &page, 1), ==, 0);
+    g_assert_cmphex(hca_v2p_write_mtt(fix.v2p, 16, &page, 1), ==, 0);
+    for (unsigned i = 0; i < 8; i++) {
+        g_assert_cmphex(GUINT64_FROM_BE(table[i]), ==,
+                        i == 3 ? page : (uint64_t)(i + 1) << 12);
+    }
+    fix_free(&fix);
+}
+
+/* 5.8: a request whose MTT entries are in two lines looks for both. */
+static void test_parser_lines(void)
+{
+    Region region = { .key = 1,
+                      .page_shift = 12,
+                      .npages = 2,
+                      .start = 0x7800,
+                      .length = 0x1000 };
+    const HcaV2pCounters *counters;
+    HcaMatchInfo info;
+    uint8_t data[16], got[16];
+    uint64_t hits;
+    Fix fix;
+
+    fix_init(&fix, 4096);
+    counters = hca_v2p_counters(fix.v2p);
+    region.page[1] = ram_alloc(fix.ram, 1);
+    region.page[0] = ram_alloc(fix.ram, 1);
+    region_write_tables(&fix, &region, 7); /* the last of a line */
+    for (unsigned i = 0; i < sizeof(data); i++) {
+        data[i] = i + 1;
+    }
+    info = region_part(&region, 0x7f8, sizeof(data), false);
+    hits = counters->mtt.hits;
+    g_assert_cmpint(hca_v2p_write(fix.v2p, HCA_V2P_EE, &info, data), ==, 0);
+    g_assert_cmpuint(counters->mtt.hits, ==, hits + 2);
+    g_assert_cmpmem(ram_at(fix.ram, region.page[0] + 0xff8), 8, data, 8);
+    g_assert_cmpmem(ram_at(fix.ram, region.page[1]), 8, data + 8, 8);
+    g_assert_cmpint(hca_v2p_read(fix.v2p, HCA_V2P_EE, &info, got), ==, 0);
+    g_assert_cmpmem(got, sizeof(got), data, sizeof(data));
+    fix_free(&fix);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/v2p/5.2/channels", test_channels);
     g_test_add_func("/v2p/5.3/model", test_mdata_model);
     g_test_add_func("/v2p/5.3/bad", test_mdata_bad);
+    g_test_add_func("/v2p/5.3/mtt-pages", test_mdata_mtt_pages);
     g_test_add_func("/v2p/5.5/model", test_cache_model);
     g_test_add_func("/v2p/5.5/errors", test_cache_errors);
     g_test_add_func("/v2p/5.6/order", test_check_order);
     g_test_add_func("/v2p/5.6/flags", test_check_flags);
     g_test_add_func("/v2p/5.6/bounds", test_check_bounds);
     g_test_add_func("/v2p/5.6/huge", test_check_huge);
+    g_test_add_func("/v2p/5.6/miss", test_check_miss);
     g_test_add_data_func("/v2p/5.7/random/small-cache", GUINT_TO_POINTER(1024),
                          test_pages_random);
     g_test_add_data_func("/v2p/5.7/random/large-cache",
@@ -1071,6 +1184,8 @@ int main(int argc, char **argv)
     g_test_add_func("/v2p/5.7/sizes", test_pages_sizes);
     g_test_add_func("/v2p/5.7/physical", test_pages_physical);
     g_test_add_func("/v2p/5.7/joined", test_pages_joined);
+    g_test_add_func("/v2p/5.7/write-miss", test_mtt_write_miss);
+    g_test_add_func("/v2p/5.8/lines", test_parser_lines);
     g_test_add_func("/v2p/5.4/refused", test_dma_refused);
     g_test_add_func("/v2p/5.4/atomic", test_dma_atomic);
     g_test_add_func("/v2p/5.4/entry", test_dma_entry);

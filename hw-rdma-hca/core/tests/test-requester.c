@@ -378,11 +378,11 @@ static void test_no_room(void)
     bed_expect_payload(bed, HCA_WRITE_ONLY, PSN, 4096, 100);
     wr = bed_wr(bed, &sge, WRITE, 2, 4096);
     post_from_others(bed, &attr, other, G_N_ELEMENTS(other), &wr);
-    hca_mq_gauges(bed->hca->mq, &gauges);
+    hca_mq_gauges(bed->hca->requester->mq, &gauges);
     g_assert_cmpuint(gauges.swpb.used, >=, 512);
     bed_post(bed, WRITE, 3, 100);
     bed_expect_quiet(bed);
-    hca_mq_gauges(bed->hca->mq, &gauges);
+    hca_mq_gauges(bed->hca->requester->mq, &gauges);
     g_assert_cmpuint(gauges.waiting, ==, 1);
     respond_to(bed, other[0], HCA_ACK, 0);
     bed_expect_done(bed, 2);
@@ -394,7 +394,7 @@ static void test_no_room(void)
         respond_to(bed, other[i], HCA_ACK, 0);
         bed_expect_done(bed, 2);
     }
-    hca_mq_gauges(bed->hca->mq, &gauges);
+    hca_mq_gauges(bed->hca->requester->mq, &gauges);
     g_assert_cmpuint(gauges.swpb.used, ==, 0);
     bed_free(bed);
 }

@@ -232,7 +232,6 @@ const uint8_t *hca_ib_bth(const uint8_t *frame, size_t len)
 }
 
 const HcaEncap hca_encap_ib = {
-    .name = "ib",
     .build = hca_ib_build,
     .seal = hca_ib_seal,
     .parse = hca_ib_parse,

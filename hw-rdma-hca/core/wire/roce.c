@@ -457,7 +457,6 @@ bool hca_roce_mark(uint8_t *frame, size_t len)
 }
 
 const HcaEncap hca_encap_roce = {
-    .name = "roce",
     .build = hca_roce_build,
     .seal = hca_roce_seal,
     .parse = hca_roce_parse,

@@ -100,7 +100,6 @@ const uint8_t *hca_roce_bth(const uint8_t *frame, size_t len);
  * How packets lie on a kind of link: the functions above, by link layer.
  */
 typedef struct HcaEncap {
-    const char *name;
     size_t (*build)(HcaPacket *packet, uint8_t *header);
     size_t (*seal)(const HcaPacket *packet, uint8_t *frame, size_t len);
     HcaParseError (*parse)(HcaPacket *packet, const uint8_t *frame, size_t len);

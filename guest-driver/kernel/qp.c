@@ -586,7 +586,7 @@ static int rhca_check_modify(struct rhca_dev *dev,
 		return -EINVAL;
 	/* The card does not know what frames the interface may have. */
 	if ((mask & IB_QP_PATH_MTU) && rhca_is_roce(dev) &&
-	    attr->path_mtu > rhca_eth_mtu(dev))
+	    attr->path_mtu > rhca_active_mtu(dev))
 		return -EINVAL;
 	if (((mask & IB_QP_MAX_QP_RD_ATOMIC) &&
 	     attr->max_rd_atomic > caps->max_sra) ||

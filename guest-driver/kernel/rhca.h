@@ -31,8 +31,6 @@
 
 #define RHCA_NAME	"rdma_hca"
 #define RHCA_PORT	1
-/* Interrupts of the Ethernet function: transmit and receive. */
-#define RHCA_ETH_VECTORS	2
 
 /* What the card has: QUERY_FW, QUERY_ADAPTER and QUERY_DEV_LIM decoded. */
 struct rhca_caps {
@@ -172,7 +170,7 @@ struct rhca_pci {
 	struct work_struct restart;
 	bool removing;
 	struct rhca_dev *dev;	/* NULL: stopped */
-	struct rhca_eth *eth;	/* RoCE: since the first start */
+	struct net_device *ndev;	/* RoCE: since the first start */
 };
 
 /* A multicast group as the card has it; free: @count is 0. */
@@ -200,6 +198,10 @@ struct rhca_dev {
 	struct rhca_caps caps;
 	struct rhca_cmd cmd;
 	unsigned long failed;	/* bit 0 */
+	/* What device.c has those below it call: the card has failed, .. */
+	void (*on_failure)(struct rhca_dev *dev);
+	/* .. and it has written an event. */
+	void (*on_event)(struct rhca_dev *dev, const struct rdma_hca_eqe *eqe);
 	bool registered;	/* the core takes events */
 
 	struct rhca_icm_table qpc_table;
@@ -224,8 +226,8 @@ struct rhca_dev {
 	struct rhca_eq *eq;	/* see eq.c for what each is for */
 	u32 num_eqs;
 
-	struct rhca_eth *eth;	/* RoCE: the interface */
-	struct mutex link_lock;	/* protects setting @eth, orders link changes */
+	struct net_device *ndev;	/* RoCE: the interface */
+	struct mutex link_lock;	/* protects setting @ndev, orders link changes */
 	u32 eth_vector;		/* transmit; receive has the next one */
 	u32 port_up;		/* RoCE: as users were last told */
 
@@ -423,7 +425,10 @@ static inline bool rhca_failed(const struct rhca_dev *dev)
 	return test_bit(0, &dev->failed);
 }
 
-/* main.c */
+/* card.c */
+int rhca_reset(struct rhca_pci *pci);
+/* Whether work that the card has may still end: else nobody may wait for it. */
+bool rhca_is_there(struct rhca_pci *pci);
 /* Give the card up: no more commands or DMA, users are told, it restarts. */
 void rhca_fail(struct rhca_dev *dev, const char *why);
 
@@ -585,10 +590,6 @@ void rhca_eth_fail(struct rhca_dev *dev);
 void rhca_eth_destroy(struct rhca_pci *pci);
 /* Ask the card about its link; tell users of the port what has changed. */
 void rhca_eth_update_link(struct rhca_dev *dev);
-void rhca_eth_tell_port(struct rhca_dev *dev);
-/* As the RDMA port has it: the link is there and the interface is up. */
-bool rhca_eth_is_up(const struct rhca_dev *dev);
-enum ib_mtu rhca_eth_mtu(const struct rhca_dev *dev);
 
 /* pd.c */
 int rhca_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
@@ -622,19 +623,37 @@ void rhca_diag_cleanup(struct rhca_dev *dev);
 const char *rhca_diag_eth_name(const struct rhca_dev *dev, u32 i);
 int rhca_diag_read_eth(struct rhca_dev *dev, u64 *value);
 
-/* verbs.c */
-extern const struct ib_device_ops rhca_dev_ops;
-/* Of a RoCE card, and of one that knows multicast, besides. */
-extern const struct ib_device_ops rhca_roce_ops;
-extern const struct ib_device_ops rhca_mcast_ops;
+/* port.c */
 /* The card's answer to QUERY_PORT. */
 int rhca_read_port(struct rhca_dev *dev, struct rdma_hca_port *port);
+/* RoCE: tell users of the port if it has come up or gone down. */
+void rhca_tell_port(struct rhca_dev *dev);
 /* What the port's packets hold at most. */
 enum ib_mtu rhca_active_mtu(const struct rhca_dev *dev);
+/* The port's GUID: the node's too. */
+int rhca_query_guid(struct rhca_dev *dev, __be64 *guid);
 /* QUERY_PORT, and what the driver keeps of it. */
 int rhca_query_port(struct ib_device *ibdev, u32 port,
 		    struct ib_port_attr *attr);
-/* The port's GUID: the node's too. */
-int rhca_query_guid(struct rhca_dev *dev, __be64 *guid);
+int rhca_query_gid(struct ib_device *ibdev, u32 port, int index,
+		   union ib_gid *gid);
+int rhca_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey);
+int rhca_get_port_immutable(struct ib_device *ibdev, u32 port,
+			    struct ib_port_immutable *immutable);
+enum rdma_link_layer rhca_get_link_layer(struct ib_device *ibdev, u32 port);
+
+/* verbs.c */
+/* Tell the RDMA core what verbs @dev has. */
+void rhca_set_verbs(struct rhca_dev *dev);
+
+/* event.c */
+/* What the card has written to an event queue. */
+void rhca_event(struct rhca_dev *dev, const struct rdma_hca_eqe *eqe);
+
+/* device.c */
+/* The card offers its device, or no more; caller holds pci->lock. */
+int rhca_start(struct rhca_pci *pci);
+/* Does nothing if the card is stopped. */
+void rhca_stop(struct rhca_pci *pci);
 
 #endif /* RHCA_H */

@@ -5,11 +5,11 @@
  */
 #include <linux/iopoll.h>
 
-#include "rhca.h"
+#include "card.h"
 
 #define RHCA_RESET_TIMEOUT_SECS	10
 
-/* The card forgets everything and leaves host memory alone (table 3-1-2). */
+/* Table 3-1-2. */
 int rhca_reset(struct rhca_pci *pci)
 {
 	void __iomem *reset = pci->bar0 + RDMA_HCA_RESET;

@@ -5,7 +5,12 @@
  */
 #include <linux/rtnetlink.h>
 
-#include "rhca.h"
+#include "cq.h"
+#include "device.h"
+#include "eq.h"
+#include "netdev.h"
+#include "port.h"
+#include "qp.h"
 
 /* --- failure ------------------------------------------------------------ */
 

@@ -10,8 +10,9 @@
  * polled for.
  */
 #include <linux/cpumask.h>
+#include <linux/interrupt.h>
 
-#include "rhca.h"
+#include "eq.h"
 
 /* Interrupts of the Ethernet function: transmit and receive. */
 #define RHCA_ETH_VECTORS	2

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What the card's events (interface document 3.2.4) mean, and who is told. In
- * the thread of event queue 0; completions, and the end of commands, in the
- * interrupt of the queue that has them (eq.c).
+ * What the card's events (interface document 3.2.4) mean, and who is told:
+ * in the thread of event queue 0, but for completions and the end of commands,
+ * which come in the interrupt of another (eq.c).
  */
-#include "rhca.h"
+#include "cq.h"
+#include "device.h"
+#include "netdev.h"
+#include "qp.h"
 
 static void rhca_port_event(struct rhca_dev *dev,
 			    const struct rdma_hca_eqe *eqe)

@@ -8,6 +8,8 @@
 #include <linux/rtnetlink.h>
 
 #include "eth.h"
+#include "netdev.h"
+#include "port.h"
 
 #define RHCA_ETH_FEATURES \
 	(NETIF_F_SG | NETIF_F_HW_CSUM | NETIF_F_HIGHDMA)

@@ -5,7 +5,8 @@
  */
 #include <linux/module.h>
 
-#include "rhca.h"
+#include "device.h"
+#include "netdev.h"
 
 MODULE_AUTHOR("The rdma-hca project");
 MODULE_DESCRIPTION("rdma-hca RDMA host channel adapter");

@@ -8,7 +8,7 @@
 #include <rdma/ib_addr.h>
 #include <rdma/ib_mad.h>
 
-#include "rhca.h"
+#include "port.h"
 
 /* An InfiniBand port has one GID until management arrives. */
 #define RHCA_NUM_GIDS	1

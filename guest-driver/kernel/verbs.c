@@ -3,7 +3,14 @@
  * The verbs that ask about the device, and the table of all verbs that the
  * driver has.
  */
-#include "rhca.h"
+#include "rdma_hca_user.h"
+
+#include "cq.h"
+#include "device.h"
+#include "mr.h"
+#include "port.h"
+#include "qp.h"
+#include "uctx.h"
 
 /* The core is ready for events, and for users. */
 static int rhca_enable_driver(struct ib_device *ibdev)

@@ -3,7 +3,7 @@
  * Work queue entries of the kernel's QPs (interface document 3.4) and the
  * doorbells that announce them. A process's are its provider's work.
  */
-#include "rhca.h"
+#include "qp.h"
 
 /* A WQE as it is being written: where it ends so far. */
 struct rhca_wqe {
@@ -24,62 +24,6 @@ static u32 rhca_wqe_offset(const struct rhca_wq *wq, u32 index)
 static u32 rhca_wqe_units(const struct rhca_wqe *wqe)
 {
 	return (wqe->end - (void *)wqe->next) / RDMA_HCA_WQE_UNIT;
-}
-
-/* --- sizes -------------------------------------------------------------- */
-
-static int rhca_wq_size(struct rhca_wq *wq, u32 wqe_size, u32 max_size,
-			u32 wrs)
-{
-	if (!wrs)
-		return 0;
-	if (wqe_size > max_size)
-		return -EINVAL;
-	wq->shift = max_t(u8, order_base_2(wqe_size),
-			  ilog2(RDMA_HCA_WQE_ALIGN));
-	wq->entries = roundup_pow_of_two(wrs);
-	wq->len = wq->entries << wq->shift;
-	return 0;
-}
-
-int rhca_wqe_size_queues(struct rhca_dev *dev, struct rhca_qp *qp,
-			 struct ib_qp_cap *cap)
-{
-	u32 inl = ALIGN(sizeof(__le32) + cap->max_inline_data,
-			RDMA_HCA_WQE_UNIT);
-	u32 sges = cap->max_send_sge * sizeof(struct rdma_hca_data_unit);
-	u32 data = max(sges, cap->max_inline_data ? inl : 0);
-	u32 head = rhca_is_datagram(qp) ?
-			   sizeof(struct rdma_hca_ud_unit) :
-			   sizeof(struct rdma_hca_raddr_unit) +
-				   sizeof(struct rdma_hca_atomic_unit);
-	u32 send = sizeof(struct rdma_hca_next_unit) + head + data;
-	/* The unit that ends a receive WQE counts too. */
-	u32 recv = sizeof(struct rdma_hca_next_unit) +
-		   (cap->max_recv_sge + 1) * sizeof(struct rdma_hca_data_unit);
-	int err;
-
-	err = rhca_wq_size(&qp->sq, send, dev->caps.max_send_wqe_size,
-			   cap->max_send_wr);
-	return err ?: rhca_wq_size(&qp->rq, recv, dev->caps.max_recv_wqe_size,
-				   cap->max_recv_wr);
-}
-
-static void rhca_wq_reset(struct rhca_wq *wq)
-{
-	if (!wq->len)
-		return;
-	memset(wq->buf.va, 0, wq->buf.size);
-	wq->head = 0;
-	wq->tail = 0;
-}
-
-void rhca_wqe_reset_queues(struct rhca_qp *qp)
-{
-	rhca_wq_reset(&qp->sq);
-	rhca_wq_reset(&qp->rq);
-	if (qp->rq.len)
-		WRITE_ONCE(*qp->rq_db.va, 0);
 }
 
 /* --- units -------------------------------------------------------------- */

@@ -94,7 +94,7 @@ struct rhca_dev {
 	u8 active_mtu;		/* IB MTU code, likewise */
 	u32 port_up;		/* RoCE: as users were last told */
 	struct net_device *ndev;	/* RoCE: the interface */
-	struct mutex link_lock;	/* protects setting @ndev, orders link changes */
+	struct mutex link_lock;	/* setting @ndev; orders link changes */
 
 	struct mutex mgm_lock;	/* protects @mgm */
 	struct rhca_mgm *mgm;	/* RDMA_HCA_MGM_NUM */

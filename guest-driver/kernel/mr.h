@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Memory that the card may use: protection domains (pd.c) and regions (mr.c). */
+/* Memory that the card may use: protection domains (pd.c), regions (mr.c). */
 #ifndef RHCA_MR_H
 #define RHCA_MR_H
 

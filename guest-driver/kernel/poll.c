@@ -70,7 +70,7 @@ static void rhca_wc_send(struct rhca_qp *qp, const struct rdma_hca_cqe *cqe,
 	u32 index = rhca_wq_retire(&qp->sq, le32_to_cpu(cqe->wqe));
 
 	wc->wr_id = qp->sq.wr_id[index];
-	wc->opcode = qp->sq.opcode[index];
+	wc->opcode = qp->sq.wc_opcode[index];
 	wc->byte_len = le32_to_cpu(cqe->byte_cnt);
 }
 
@@ -172,7 +172,7 @@ static int rhca_wq_flush(struct rhca_qp *qp, struct rhca_wq *wq, bool is_send,
 		memset(&wc[n], 0, sizeof(*wc));
 		wc[n].wr_id = wq->wr_id[index];
 		wc[n].status = IB_WC_WR_FLUSH_ERR;
-		wc[n].opcode = is_send ? wq->opcode[index] : IB_WC_RECV;
+		wc[n].opcode = is_send ? wq->wc_opcode[index] : IB_WC_RECV;
 		wc[n].qp = &qp->ibqp;
 		wc[n].port_num = RHCA_PORT;
 	}

@@ -30,7 +30,7 @@ struct rhca_wq {
 	u32 head;
 	u32 tail;
 	u64 *wr_id;
-	u8 *opcode;		/* send: enum ib_wc_opcode */
+	u8 *wc_opcode;		/* send: enum ib_wc_opcode */
 };
 
 struct rhca_qp {
@@ -69,7 +69,7 @@ int rhca_queues_create_kernel(struct rhca_dev *dev, struct rhca_qp *qp,
 /* @ctx: whose they are, NULL: the kernel's. */
 void rhca_queues_destroy(struct rhca_dev *dev, struct rhca_qp *qp,
 			 struct rhca_ucontext *ctx);
-/* The kernel's: both empty, as the card expects them after a reset of the QP. */
+/* The kernel's: both empty, as the card expects after a reset of the QP. */
 void rhca_queues_reset(struct rhca_qp *qp);
 
 /* qp.c */

@@ -13,7 +13,7 @@ static void rhca_wq_destroy(struct rhca_dev *dev, struct rhca_wq *wq)
 		return;
 	rhca_region_destroy(dev, &wq->region);
 	rhca_buf_free(dev, &wq->buf);
-	kvfree(wq->opcode);
+	kvfree(wq->wc_opcode);
 	kvfree(wq->wr_id);
 	if (wq->umem)
 		ib_umem_release(wq->umem);
@@ -157,9 +157,10 @@ static int rhca_wq_create_kernel(struct rhca_dev *dev, struct rhca_wq *wq,
 	if (!wq->len)
 		return 0;
 	wq->wr_id = kvcalloc(wq->entries, sizeof(*wq->wr_id), GFP_KERNEL);
-	wq->opcode = kvcalloc(wq->entries, sizeof(*wq->opcode), GFP_KERNEL);
+	wq->wc_opcode = kvcalloc(wq->entries, sizeof(*wq->wc_opcode),
+				 GFP_KERNEL);
 	err = -ENOMEM;
-	if (!wq->wr_id || !wq->opcode)
+	if (!wq->wr_id || !wq->wc_opcode)
 		goto arrays;
 	err = rhca_buf_alloc(dev, &wq->buf, wq->len);
 	if (err)
@@ -172,7 +173,7 @@ static int rhca_wq_create_kernel(struct rhca_dev *dev, struct rhca_wq *wq,
 buf:
 	rhca_buf_free(dev, &wq->buf);
 arrays:
-	kvfree(wq->opcode);
+	kvfree(wq->wc_opcode);
 	kvfree(wq->wr_id);
 	return err;
 }

@@ -5,7 +5,9 @@
  * its provider writes. What the core has found out about a RoCE address, the
  * provider gets in the response.
  */
-#include "rhca.h"
+#include "rdma_hca_user.h"
+
+#include "qp.h"
 
 static int rhca_ah_respond(const struct rdma_ah_attr *attr,
 			   struct ib_udata *udata)

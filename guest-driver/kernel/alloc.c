@@ -3,7 +3,11 @@
  * Allocation of numbers, of ranges of numbers, and of memory for the queues
  * of the kernel.
  */
-#include "rhca.h"
+#include <linux/bitmap.h>
+#include <linux/dma-mapping.h>
+#include <linux/slab.h>
+
+#include "card.h"
 
 int rhca_bitmap_init(struct rhca_bitmap *bitmap, u32 num, u32 reserved)
 {

@@ -4,7 +4,9 @@
  * (interface document 3.2.1). Nothing of it is trusted unseen: a card that
  * this driver does not know is refused.
  */
-#include "rhca.h"
+#include "rdma_hca_wqe.h"
+
+#include "card.h"
 
 #define RHCA_FEATURES_NEEDED \
 	(RDMA_HCA_FEATURE_RQ_DB_RECORD | RDMA_HCA_FEATURE_CQ_CI_RECORD)

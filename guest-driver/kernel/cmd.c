@@ -7,7 +7,7 @@
 #include <linux/iopoll.h>
 #include <linux/module.h>
 
-#include "rhca.h"
+#include "card.h"
 
 /* Generous: the card may be emulated on a busy machine. */
 #define RHCA_CMD_TIMEOUT_SECS	10

@@ -5,9 +5,10 @@
  * while nobody uses the card is there again when the last user has gone. And
  * congestion: how many notifications QPs have got (RoCE).
  */
+#include <linux/debugfs.h>
 #include <linux/seq_file.h>
 
-#include "rhca.h"
+#include "device.h"
 
 static struct dentry *rhca_debugfs_root;
 

@@ -8,7 +8,7 @@
  */
 #include <linux/ctype.h>
 
-#include "rhca.h"
+#include "card.h"
 
 #define RHCA_DIAG_MAX_COUNTERS	4096
 /* Of the port; a netlink message of one page holds about 70. */

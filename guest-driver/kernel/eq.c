@@ -10,8 +10,12 @@
  * polled for.
  */
 #include <linux/cpumask.h>
+#include <linux/interrupt.h>
 
-#include "rhca.h"
+#include "eq.h"
+
+/* Interrupts of the Ethernet function: transmit and receive. */
+#define RHCA_ETH_VECTORS	2
 
 #define RHCA_EQ_ENTRIES		4096
 /* Tell the card about entries freed after this many. */
@@ -65,63 +69,6 @@ static void rhca_eq_consume(struct rhca_eq *eq, struct rdma_hca_eqe *eqe)
 		rhca_eq_doorbell(eq, 0);
 }
 
-static void rhca_port_event(struct rhca_dev *dev,
-			    const struct rdma_hca_eqe *eqe)
-{
-	struct ib_event event = {
-		.device = &dev->ibdev,
-		.element.port_num = RHCA_PORT,
-		.event = eqe->subtype == RDMA_HCA_PORT_CHANGE_ACTIVE ?
-				 IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR,
-	};
-
-	/* There the port is what the interface makes of the link. */
-	if (rhca_is_roce(dev))
-		rhca_eth_update_link(dev);
-	else if (READ_ONCE(dev->registered))
-		ib_dispatch_event(&event);
-}
-
-static void rhca_eqe(struct rhca_dev *dev, const struct rdma_hca_eqe *eqe)
-{
-	switch (eqe->type) {
-	case RDMA_HCA_EVENT_COMP:
-		rhca_cq_completion(dev, le32_to_cpu(eqe->cq.cqn));
-		break;
-	case RDMA_HCA_EVENT_CMD:
-		rhca_cmd_event(dev, le32_to_cpu(eqe->cmd.token),
-			       le32_to_cpu(eqe->cmd.status));
-		break;
-	case RDMA_HCA_EVENT_COMM_EST:
-	case RDMA_HCA_EVENT_SQ_DRAINED:
-	case RDMA_HCA_EVENT_LAST_WQE_REACHED:
-	case RDMA_HCA_EVENT_WQ_CATAS_ERROR:
-	case RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR:
-	case RDMA_HCA_EVENT_WQ_ACCESS_ERROR:
-		rhca_qp_event(dev, le32_to_cpu(eqe->qp.qpn), eqe->type);
-		break;
-	case RDMA_HCA_EVENT_CQ_ERROR:
-		rhca_cq_error(dev, le32_to_cpu(eqe->cq.cqn),
-			      le32_to_cpu(eqe->cq.syndrome));
-		break;
-	case RDMA_HCA_EVENT_PORT_CHANGE:
-		rhca_port_event(dev, eqe);
-		break;
-	case RDMA_HCA_EVENT_CONGESTION:
-		atomic_inc(&dev->congestion);
-		dev_dbg(&dev->pdev->dev, "congestion on the path of QP %#x\n",
-			le32_to_cpu(eqe->qp.qpn));
-		break;
-	case RDMA_HCA_EVENT_LOCAL_CATAS_ERROR:
-		rhca_fail(dev, "catastrophic error");
-		break;
-	default:
-		dev_warn_ratelimited(&dev->pdev->dev,
-				     "event %#x subtype %#x not handled\n",
-				     eqe->type, eqe->subtype);
-	}
-}
-
 /* The handler of queue 0 is a thread, that of the others is not. */
 static irqreturn_t rhca_eq_interrupt(int irq, void *data)
 {
@@ -130,7 +77,7 @@ static irqreturn_t rhca_eq_interrupt(int irq, void *data)
 	u32 budget = RHCA_EQ_BUDGET;
 
 	while (budget-- && (eqe = rhca_eq_next(eq))) {
-		rhca_eqe(eq->dev, eqe);
+		eq->dev->on_event(eq->dev, eqe);
 		rhca_eq_consume(eq, eqe);
 	}
 	rhca_eq_doorbell(eq, RDMA_HCA_EQ_DB_ARM);

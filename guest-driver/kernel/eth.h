@@ -11,7 +11,8 @@
 #include <linux/timer.h>
 
 #include "rdma_hca_eth.h"
-#include "rhca.h"
+
+#include "card.h"
 
 #define RHCA_ETH_DEFAULT_LOG_RING	8
 /* A ring must have room for all pieces of a frame. */

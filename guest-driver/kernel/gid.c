@@ -6,7 +6,7 @@
 #include <linux/if_vlan.h>
 #include <rdma/ib_cache.h>
 
-#include "rhca.h"
+#include "port.h"
 
 static int rhca_set_gid(struct rhca_dev *dev, u32 index,
 			const struct rdma_hca_gid_entry *entry)

@@ -6,7 +6,7 @@
  * MAP_ICM, a chunk when the first entry in it is used. The chunks stay until
  * the card is closed.
  */
-#include "rhca.h"
+#include "card.h"
 
 /* Memory of a chunk, in as few contiguous pieces as there were. */
 struct rhca_icm_chunk {

@@ -3,7 +3,14 @@
  * Multicast groups (WRITE_MGM): the driver has the table, and writes a group
  * to the card whole when it has changed.
  */
-#include "rhca.h"
+#include "qp.h"
+
+/* A multicast group as the card has it; free: @count is 0. */
+struct rhca_mgm {
+	union ib_gid mgid;
+	u32 count;
+	u32 qpn[RDMA_HCA_MGM_MAX_QPS];
+};
 
 int rhca_mcast_init(struct rhca_dev *dev)
 {

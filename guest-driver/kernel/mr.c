@@ -6,7 +6,7 @@
  */
 #include <rdma/iter.h>
 
-#include "rhca.h"
+#include "mr.h"
 
 #define RHCA_PAGE_SIZES \
 	GENMASK(RDMA_HCA_MPT_PAGE_SHIFT_MAX, RDMA_HCA_MPT_PAGE_SHIFT_MIN)

@@ -6,9 +6,10 @@
  */
 #include <linux/ethtool.h>
 #include <linux/rtnetlink.h>
-#include <rdma/ib_addr.h>
 
 #include "eth.h"
+#include "netdev.h"
+#include "port.h"
 
 #define RHCA_ETH_FEATURES \
 	(NETIF_F_SG | NETIF_F_HW_CSUM | NETIF_F_HIGHDMA)
@@ -18,40 +19,7 @@ static struct rhca_eth *rhca_eth_of(struct net_device *ndev)
 	return netdev_priv(ndev);
 }
 
-/* --- the RDMA port ------------------------------------------------------ */
-
-bool rhca_eth_is_up(const struct rhca_dev *dev)
-{
-	const struct net_device *ndev = dev->eth->ndev;
-
-	return netif_running(ndev) && netif_carrier_ok(ndev);
-}
-
-enum ib_mtu rhca_eth_mtu(const struct rhca_dev *dev)
-{
-	enum ib_mtu mtu = iboe_get_mtu(READ_ONCE(dev->eth->ndev->mtu));
-
-	/* Less than the least is not fit for RDMA, but for the rest. */
-	return clamp_t(u8, mtu, IB_MTU_256, dev->caps.max_mtu);
-}
-
-/* Tell users of the RDMA port if it has come up or gone down. */
-void rhca_eth_tell_port(struct rhca_dev *dev)
-{
-	struct ib_event event = {
-		.device = &dev->ibdev,
-		.element.port_num = RHCA_PORT,
-	};
-	bool up;
-
-	if (!READ_ONCE(dev->registered))
-		return;
-	up = rhca_eth_is_up(dev);
-	if (xchg(&dev->port_up, up) == up)
-		return;
-	event.event = up ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR;
-	ib_dispatch_event(&event);
-}
+/* --- the link ----------------------------------------------------------- */
 
 /* Mbit/s of one lane, by the InfiniBand code of its speed. */
 static u32 rhca_lane_speed(u32 code)
@@ -93,10 +61,10 @@ void rhca_eth_update_link(struct rhca_dev *dev)
 	struct rdma_hca_port port;
 
 	mutex_lock(&dev->link_lock);
-	if (dev->eth && !rhca_read_port(dev, &port))
-		rhca_eth_take_port(dev->eth, &port);
+	if (dev->ndev && !rhca_read_port(dev, &port))
+		rhca_eth_take_port(rhca_eth_of(dev->ndev), &port);
 	mutex_unlock(&dev->link_lock);
-	rhca_eth_tell_port(dev);
+	rhca_tell_port(dev);
 }
 
 /* --- what is received --------------------------------------------------- */
@@ -191,7 +159,7 @@ static int rhca_open(struct net_device *ndev)
 
 	err = rhca_rings_open(eth);
 	if (!err)
-		rhca_eth_tell_port(eth->dev);
+		rhca_tell_port(eth->dev);
 	return err;
 }
 
@@ -202,7 +170,7 @@ static int rhca_close(struct net_device *ndev)
 
 	rhca_rings_close(eth);
 	if (eth->dev)
-		rhca_eth_tell_port(eth->dev);
+		rhca_tell_port(eth->dev);
 	return 0;
 }
 
@@ -450,7 +418,7 @@ static void rhca_eth_bind(struct rhca_dev *dev, struct rhca_eth *eth,
 	eth->dev = bind ? dev : NULL;
 	/* Link events come at any time. */
 	mutex_lock(&dev->link_lock);
-	dev->eth = bind ? eth : NULL;
+	dev->ndev = bind ? eth->ndev : NULL;
 	mutex_unlock(&dev->link_lock);
 }
 
@@ -473,7 +441,7 @@ static int rhca_eth_create(struct rhca_dev *dev,
 	err = register_netdev(eth->ndev);
 	if (err)
 		goto unbind;
-	dev->pci->eth = eth;
+	dev->pci->ndev = eth->ndev;
 	schedule_work(&eth->rx_mode);
 	return 0;
 
@@ -504,6 +472,7 @@ static int rhca_eth_attach(struct rhca_dev *dev, struct rhca_eth *eth)
 
 int rhca_eth_start(struct rhca_dev *dev)
 {
+	struct net_device *ndev = dev->pci->ndev;
 	struct rdma_hca_port port;
 	int err;
 
@@ -515,12 +484,12 @@ int rhca_eth_start(struct rhca_dev *dev)
 		dev_err(&dev->pdev->dev, "Ethernet, but not its link layer\n");
 		return -ENODEV;
 	}
-	err = dev->pci->eth ? rhca_eth_attach(dev, dev->pci->eth) :
-			      rhca_eth_create(dev, &port);
+	err = ndev ? rhca_eth_attach(dev, rhca_eth_of(ndev)) :
+		     rhca_eth_create(dev, &port);
 	if (err)
 		return err;
 	rhca_eth_update_link(dev);
-	err = ib_device_set_netdev(&dev->ibdev, dev->eth->ndev, RHCA_PORT);
+	err = ib_device_set_netdev(&dev->ibdev, dev->ndev, RHCA_PORT);
 	if (err)
 		rhca_eth_stop(dev);
 	return err;
@@ -528,7 +497,7 @@ int rhca_eth_start(struct rhca_dev *dev)
 
 void rhca_eth_stop(struct rhca_dev *dev)
 {
-	struct rhca_eth *eth = dev->eth;
+	struct rhca_eth *eth = rhca_eth_of(dev->ndev);
 
 	rtnl_lock();
 	netif_device_detach(eth->ndev);
@@ -541,16 +510,16 @@ void rhca_eth_stop(struct rhca_dev *dev)
 /* Until users of the RDMA device are gone, it is there without a link. */
 void rhca_eth_fail(struct rhca_dev *dev)
 {
-	netif_carrier_off(dev->eth->ndev);
+	netif_carrier_off(dev->ndev);
 }
 
 void rhca_eth_destroy(struct rhca_pci *pci)
 {
-	struct rhca_eth *eth = pci->eth;
+	struct net_device *ndev = pci->ndev;
 
-	if (!eth)
+	if (!ndev)
 		return;
-	pci->eth = NULL;
-	unregister_netdev(eth->ndev);
-	rhca_eth_free(eth);
+	pci->ndev = NULL;
+	unregister_netdev(ndev);
+	rhca_eth_free(rhca_eth_of(ndev));
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* Protection domains: numbers that the card compares, nothing else. */
-#include "rhca.h"
+#include "rdma_hca_user.h"
+
+#include "mr.h"
 
 int rhca_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {

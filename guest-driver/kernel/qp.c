@@ -4,7 +4,12 @@
  * to the card from RESET to INIT on, and no more after it has gone back to
  * RESET.
  */
-#include "rhca.h"
+#include "rdma_hca_user.h"
+
+#include "cq.h"
+#include "eq.h"
+#include "port.h"
+#include "qp.h"
 
 #define RHCA_QP_ACCESS							\
 	(RDMA_HCA_ACCESS_REMOTE_WRITE | RDMA_HCA_ACCESS_REMOTE_READ |	\
@@ -80,174 +85,6 @@ static u16 rhca_transition(enum ib_qp_state from, enum ib_qp_state to)
 	if (to == IB_QPS_RESET)
 		return RDMA_HCA_CMD_ERR2RST_QPEE;
 	return table[from][to];
-}
-
-/* --- queues ------------------------------------------------------------- */
-
-/* @max_size: bytes of the largest WQE, @max_wr: what the caller asked for. */
-static int rhca_check_wq(struct rhca_dev *dev, const struct rhca_wq *wq,
-			 u64 addr, u32 max_size, u32 max_wr)
-{
-	u8 max_shift = order_base_2(max_size);
-
-	if (!PAGE_ALIGNED(addr) ||
-	    wq->shift < ilog2(RDMA_HCA_WQE_ALIGN) || wq->shift > max_shift ||
-	    !IS_ALIGNED(wq->len, 1u << wq->shift))
-		return -EINVAL;
-	if (wq->len >> wq->shift < max_wr ||
-	    wq->len >> wq->shift > 1u << dev->caps.log_max_wqes)
-		return -EINVAL;
-	return 0;
-}
-
-static int rhca_wq_create_user(struct rhca_dev *dev, struct rhca_wq *wq,
-			       u32 pdn, u64 addr, u32 max_size, u32 max_wr)
-{
-	int err;
-
-	if (!wq->len)
-		return max_wr ? -EINVAL : 0;
-	err = rhca_check_wq(dev, wq, addr, max_size, max_wr);
-	if (err)
-		return err;
-	wq->entries = wq->len >> wq->shift;
-	wq->umem = ib_umem_get(&dev->ibdev, addr, wq->len, 0);
-	if (IS_ERR(wq->umem))
-		return PTR_ERR(wq->umem);
-	err = rhca_region_create_umem(dev, &wq->region, pdn, 0, wq->umem);
-	if (err)
-		ib_umem_release(wq->umem);
-	return err;
-}
-
-static int rhca_wq_create_kernel(struct rhca_dev *dev, struct rhca_wq *wq,
-				 u32 pdn)
-{
-	int err;
-
-	spin_lock_init(&wq->lock);
-	if (!wq->len)
-		return 0;
-	wq->wr_id = kvcalloc(wq->entries, sizeof(*wq->wr_id), GFP_KERNEL);
-	wq->opcode = kvcalloc(wq->entries, sizeof(*wq->opcode), GFP_KERNEL);
-	err = -ENOMEM;
-	if (!wq->wr_id || !wq->opcode)
-		goto arrays;
-	err = rhca_buf_alloc(dev, &wq->buf, wq->len);
-	if (err)
-		goto arrays;
-	err = rhca_region_create_buf(dev, &wq->region, pdn, 0, &wq->buf);
-	if (err)
-		goto buf;
-	return 0;
-
-buf:
-	rhca_buf_free(dev, &wq->buf);
-arrays:
-	kvfree(wq->opcode);
-	kvfree(wq->wr_id);
-	return err;
-}
-
-static void rhca_wq_destroy(struct rhca_dev *dev, struct rhca_wq *wq)
-{
-	if (!wq->len)
-		return;
-	rhca_region_destroy(dev, &wq->region);
-	rhca_buf_free(dev, &wq->buf);
-	kvfree(wq->opcode);
-	kvfree(wq->wr_id);
-	if (wq->umem)
-		ib_umem_release(wq->umem);
-}
-
-static int rhca_read_create_req(struct ib_udata *udata,
-				struct rdma_hca_create_qp_req *req)
-{
-	int err;
-
-	if (udata->inlen < sizeof(*req))
-		return -EINVAL;
-	err = ib_copy_from_udata(req, udata, sizeof(*req));
-	if (err)
-		return err;
-	return req->reserved || req->reserved2 ? -EINVAL : 0;
-}
-
-static int rhca_queues_create_user(struct rhca_dev *dev, struct rhca_qp *qp,
-				   u32 pdn, struct rhca_ucontext *ctx,
-				   struct ib_udata *udata)
-{
-	struct rdma_hca_create_qp_req req;
-	int err;
-
-	err = rhca_read_create_req(udata, &req);
-	if (err)
-		return err;
-	qp->uar = ctx->uar;
-	qp->sq.len = req.sq_len;
-	qp->sq.shift = req.sq_entry_sz_log;
-	qp->rq.len = req.rq_len;
-	qp->rq.shift = req.rq_entry_sz_log;
-
-	err = rhca_wq_create_user(dev, &qp->sq, pdn, req.sq_addr,
-				  dev->caps.max_send_wqe_size,
-				  qp->cap.max_send_wr);
-	if (err)
-		return err;
-	err = rhca_wq_create_user(dev, &qp->rq, pdn, req.rq_addr,
-				  dev->caps.max_recv_wqe_size,
-				  qp->cap.max_recv_wr);
-	if (err)
-		goto sq;
-	if (qp->rq.len)
-		err = rhca_db_map_user(ctx, req.rq_db_addr, &qp->rq_db);
-	if (err)
-		goto rq;
-	return 0;
-
-rq:
-	rhca_wq_destroy(dev, &qp->rq);
-sq:
-	rhca_wq_destroy(dev, &qp->sq);
-	return err;
-}
-
-static int rhca_queues_create_kernel(struct rhca_dev *dev, struct rhca_qp *qp,
-				     u32 pdn)
-{
-	int err;
-
-	qp->uar = RDMA_HCA_UAR_KERNEL;
-	err = rhca_wqe_size_queues(dev, qp, &qp->cap);
-	if (err)
-		return err;
-	err = rhca_wq_create_kernel(dev, &qp->sq, pdn);
-	if (err)
-		return err;
-	err = rhca_wq_create_kernel(dev, &qp->rq, pdn);
-	if (err)
-		goto sq;
-	err = qp->rq.len ? rhca_db_alloc(dev, &qp->rq_db) : 0;
-	if (err)
-		goto rq;
-	rhca_wqe_reset_queues(qp);
-	return 0;
-
-rq:
-	rhca_wq_destroy(dev, &qp->rq);
-sq:
-	rhca_wq_destroy(dev, &qp->sq);
-	return err;
-}
-
-static void rhca_queues_destroy(struct rhca_dev *dev, struct rhca_qp *qp,
-				struct rhca_ucontext *ctx)
-{
-	if (qp->rq.len)
-		rhca_db_free(dev, ctx, &qp->rq_db);
-	rhca_wq_destroy(dev, &qp->rq);
-	rhca_wq_destroy(dev, &qp->sq);
 }
 
 /* --- create and destroy ------------------------------------------------- */
@@ -586,7 +423,7 @@ static int rhca_check_modify(struct rhca_dev *dev,
 		return -EINVAL;
 	/* The card does not know what frames the interface may have. */
 	if ((mask & IB_QP_PATH_MTU) && rhca_is_roce(dev) &&
-	    attr->path_mtu > rhca_eth_mtu(dev))
+	    attr->path_mtu > rhca_active_mtu(dev))
 		return -EINVAL;
 	if (((mask & IB_QP_MAX_QP_RD_ATOMIC) &&
 	     attr->max_rd_atomic > caps->max_sra) ||
@@ -655,7 +492,7 @@ static int rhca_modify_locked(struct rhca_dev *dev, struct rhca_qp *qp,
 	qp->state = to;
 	if (to == IB_QPS_RESET && !qp->ibqp.uobject) {
 		rhca_qp_clean_cqs(qp);
-		rhca_wqe_reset_queues(qp);
+		rhca_queues_reset(qp);
 	}
 	return 0;
 }

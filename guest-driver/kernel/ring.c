@@ -4,6 +4,8 @@
  * and receive, each with a NAPI context and an MSI-X vector of its own. A
  * vector fires once for each time that its ring is armed.
  */
+#include <linux/interrupt.h>
+
 #include "eth.h"
 
 /* A ring's index that could be 16 bits further would look the same. */

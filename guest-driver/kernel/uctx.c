@@ -1,24 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * What a process has of its own: a UAR page (interface document 3.1.2),
- * which it maps, and pages with doorbell records, which are pinned once
- * however many queues have a record in them.
+ * which it maps. Its doorbell records are in db.c.
  */
-#include <rdma/uverbs_ioctl.h>
+#include "rdma_hca_user.h"
 
-#include "rhca.h"
+#include "uctx.h"
 
 struct rhca_mmap_entry {
 	struct rdma_user_mmap_entry rdma_entry;
 	u64 address;		/* in BAR 2 */
-};
-
-/* A pinned page of doorbell records. */
-struct rhca_db_page {
-	struct list_head list;
-	struct ib_umem *umem;
-	u64 addr;
-	u32 refs;
 };
 
 static int rhca_insert_uar(struct rhca_dev *dev, struct rhca_ucontext *ctx)
@@ -119,86 +110,4 @@ int rhca_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma)
 void rhca_mmap_free(struct rdma_user_mmap_entry *entry)
 {
 	kfree(container_of(entry, struct rhca_mmap_entry, rdma_entry));
-}
-
-static struct rhca_db_page *rhca_db_page_pin(struct rhca_ucontext *ctx,
-					     u64 addr)
-{
-	struct rhca_db_page *page;
-
-	page = kzalloc(sizeof(*page), GFP_KERNEL);
-	if (!page)
-		return ERR_PTR(-ENOMEM);
-	page->addr = addr;
-	/* The card only reads records. */
-	page->umem = ib_umem_get(ctx->ibctx.device, addr, PAGE_SIZE, 0);
-	if (IS_ERR(page->umem)) {
-		long err = PTR_ERR(page->umem);
-
-		kfree(page);
-		return ERR_PTR(err);
-	}
-	list_add(&page->list, &ctx->db_pages);
-	return page;
-}
-
-static struct rhca_db_page *rhca_db_page_get(struct rhca_ucontext *ctx,
-					     u64 addr)
-{
-	struct rhca_db_page *page;
-
-	list_for_each_entry(page, &ctx->db_pages, list)
-		if (page->addr == addr)
-			return page;
-	return rhca_db_page_pin(ctx, addr);
-}
-
-int rhca_db_map_user(struct rhca_ucontext *ctx, u64 addr, struct rhca_db *db)
-{
-	struct rhca_db_page *page;
-	int err = 0;
-
-	if (!IS_ALIGNED(addr, sizeof(__le32)))
-		return -EINVAL;
-
-	mutex_lock(&ctx->db_lock);
-	page = rhca_db_page_get(ctx, addr & PAGE_MASK);
-	if (IS_ERR(page)) {
-		err = PTR_ERR(page);
-	} else {
-		page->refs++;
-		db->page = page;
-		db->dma = sg_dma_address(page->umem->sgt_append.sgt.sgl) +
-			  offset_in_page(addr);
-	}
-	mutex_unlock(&ctx->db_lock);
-	return err;
-}
-
-static void rhca_db_unmap_user(struct rhca_ucontext *ctx, struct rhca_db *db)
-{
-	struct rhca_db_page *page = db->page;
-
-	mutex_lock(&ctx->db_lock);
-	if (!--page->refs) {
-		list_del(&page->list);
-		ib_umem_release(page->umem);
-		kfree(page);
-	}
-	mutex_unlock(&ctx->db_lock);
-}
-
-int rhca_db_alloc(struct rhca_dev *dev, struct rhca_db *db)
-{
-	db->va = dma_pool_zalloc(dev->db_pool, GFP_KERNEL, &db->dma);
-	return db->va ? 0 : -ENOMEM;
-}
-
-void rhca_db_free(struct rhca_dev *dev, struct rhca_ucontext *ctx,
-		  struct rhca_db *db)
-{
-	if (ctx)
-		rhca_db_unmap_user(ctx, db);
-	else
-		dma_pool_free(dev->db_pool, db->va, db->dma);
 }

@@ -155,25 +155,6 @@ static enum ibv_wc_status rhca_wc_status(uint32_t syndrome)
 	return table[syndrome];
 }
 
-static enum ibv_wc_opcode rhca_send_wc_opcode(uint8_t opcode)
-{
-	switch (opcode) {
-	case RDMA_HCA_OPCODE_RDMA_WRITE:
-	case RDMA_HCA_OPCODE_RDMA_WRITE_IMM:
-		return IBV_WC_RDMA_WRITE;
-	case RDMA_HCA_OPCODE_RDMA_READ:
-		return IBV_WC_RDMA_READ;
-	case RDMA_HCA_OPCODE_ATOMIC_CS:
-		return IBV_WC_COMP_SWAP;
-	case RDMA_HCA_OPCODE_ATOMIC_FA:
-		return IBV_WC_FETCH_ADD;
-	case RDMA_HCA_OPCODE_BIND_MW:
-		return IBV_WC_BIND_MW;
-	default:
-		return IBV_WC_SEND;
-	}
-}
-
 /*
  * Operations of the BTH (IBA 9.2.1) that end a message with immediate data:
  * the low five bits of its opcode, whatever the service type in the others.

@@ -244,6 +244,8 @@ int rhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		   struct ibv_send_wr **bad_wr);
 int rhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		   struct ibv_recv_wr **bad_wr);
+/* What a completion calls the card's @opcode of a send; an error has none. */
+enum ibv_wc_opcode rhca_send_wc_opcode(uint8_t opcode);
 /* The operations (IBV_QP_EX_WITH_*) that QPs of @type can be asked for. */
 uint64_t rhca_send_ops(enum ibv_qp_type type);
 /* Make @qp one for ibv_wr_*(). */

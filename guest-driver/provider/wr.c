@@ -23,79 +23,107 @@
 
 /* --- operations --------------------------------------------------------- */
 
-#define RHCA_UD_OPS	(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
-#define RHCA_UC_OPS	(RHCA_UD_OPS | IBV_QP_EX_WITH_RDMA_WRITE |	\
-			 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
-#define RHCA_RC_OPS	(RHCA_UC_OPS | IBV_QP_EX_WITH_RDMA_READ |	\
-			 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |		\
-			 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+/* Types of QP. */
+#define RHCA_RC	(1u << IBV_QPT_RC)
+#define RHCA_UC	(1u << IBV_QPT_UC)
+#define RHCA_UD	(1u << IBV_QPT_UD)
 
-uint64_t rhca_send_ops(enum ibv_qp_type type)
-{
-	switch (type) {
-	case IBV_QPT_RC:
-		return RHCA_RC_OPS;
-	case IBV_QPT_UC:
-		return RHCA_UC_OPS;
-	case IBV_QPT_UD:
-		return RHCA_UD_OPS;
-	default:
-		return 0;
-	}
-}
-
-/* What the card calls a work request, and which units it has. */
+/* What a send is: to the card, in its WQE, in its completion. */
 struct rhca_op {
-	uint64_t qp_ex;			/* IBV_QP_EX_WITH_*; 0: unknown */
-	uint8_t opcode;
+	uint64_t qp_ex;			/* IBV_QP_EX_WITH_* */
+	uint8_t qp_types;		/* that have it; 0: unknown */
+	uint8_t opcode;			/* RDMA_HCA_OPCODE_* */
+	uint8_t wc_opcode;		/* enum ibv_wc_opcode */
 	bool has_imm;
 	bool has_raddr;
 	bool has_atomic;
+	bool has_compare;		/* of an atomic */
 	bool is_response;		/* data comes here: not inline */
 };
 
 static const struct rhca_op rhca_ops[] = {
 	[IBV_WR_RDMA_WRITE] = {
 		.qp_ex = IBV_QP_EX_WITH_RDMA_WRITE,
+		.qp_types = RHCA_RC | RHCA_UC,
 		.opcode = RDMA_HCA_OPCODE_RDMA_WRITE,
+		.wc_opcode = IBV_WC_RDMA_WRITE,
 		.has_raddr = true,
 	},
 	[IBV_WR_RDMA_WRITE_WITH_IMM] = {
 		.qp_ex = IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
+		.qp_types = RHCA_RC | RHCA_UC,
 		.opcode = RDMA_HCA_OPCODE_RDMA_WRITE_IMM,
+		.wc_opcode = IBV_WC_RDMA_WRITE,
 		.has_imm = true,
 		.has_raddr = true,
 	},
 	[IBV_WR_SEND] = {
 		.qp_ex = IBV_QP_EX_WITH_SEND,
+		.qp_types = RHCA_RC | RHCA_UC | RHCA_UD,
 		.opcode = RDMA_HCA_OPCODE_SEND,
+		.wc_opcode = IBV_WC_SEND,
 	},
 	[IBV_WR_SEND_WITH_IMM] = {
 		.qp_ex = IBV_QP_EX_WITH_SEND_WITH_IMM,
+		.qp_types = RHCA_RC | RHCA_UC | RHCA_UD,
 		.opcode = RDMA_HCA_OPCODE_SEND_IMM,
+		.wc_opcode = IBV_WC_SEND,
 		.has_imm = true,
 	},
 	[IBV_WR_RDMA_READ] = {
 		.qp_ex = IBV_QP_EX_WITH_RDMA_READ,
+		.qp_types = RHCA_RC,
 		.opcode = RDMA_HCA_OPCODE_RDMA_READ,
+		.wc_opcode = IBV_WC_RDMA_READ,
 		.has_raddr = true,
 		.is_response = true,
 	},
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = {
 		.qp_ex = IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP,
+		.qp_types = RHCA_RC,
 		.opcode = RDMA_HCA_OPCODE_ATOMIC_CS,
+		.wc_opcode = IBV_WC_COMP_SWAP,
 		.has_raddr = true,
 		.has_atomic = true,
+		.has_compare = true,
 		.is_response = true,
 	},
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {
 		.qp_ex = IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+		.qp_types = RHCA_RC,
 		.opcode = RDMA_HCA_OPCODE_ATOMIC_FA,
+		.wc_opcode = IBV_WC_FETCH_ADD,
 		.has_raddr = true,
 		.has_atomic = true,
 		.is_response = true,
 	},
 };
+
+static bool rhca_has_op(enum ibv_qp_type type, const struct rhca_op *op)
+{
+	return type <= IBV_QPT_UD && (op->qp_types & 1u << type);
+}
+
+uint64_t rhca_send_ops(enum ibv_qp_type type)
+{
+	uint64_t ops = 0;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(rhca_ops); i++)
+		if (rhca_has_op(type, &rhca_ops[i]))
+			ops |= rhca_ops[i].qp_ex;
+	return ops;
+}
+
+enum ibv_wc_opcode rhca_send_wc_opcode(uint8_t opcode)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(rhca_ops); i++)
+		if (rhca_ops[i].opcode == opcode)
+			return rhca_ops[i].wc_opcode;
+	return IBV_WC_SEND;
+}
 
 /* NULL: this QP has no such operation. */
 static const struct rhca_op *rhca_find_op(const struct rhca_qp *qp,
@@ -106,9 +134,7 @@ static const struct rhca_op *rhca_find_op(const struct rhca_qp *qp,
 	if (unlikely((unsigned int)opcode >= ARRAY_SIZE(rhca_ops)))
 		return NULL;
 	op = &rhca_ops[opcode];
-	if (unlikely(!(op->qp_ex & rhca_send_ops(qp->vqp.qp.qp_type))))
-		return NULL;
-	return op;
+	return likely(rhca_has_op(qp->vqp.qp.qp_type, op)) ? op : NULL;
 }
 
 /* --- queues ------------------------------------------------------------- */
@@ -369,11 +395,12 @@ static void rhca_chain_end(struct rhca_qp *qp)
 
 /* --- ibv_post_send ------------------------------------------------------ */
 
+/* The card has one place for what is swapped in and what is added. */
 static void rhca_put_atomic_head(struct rhca_chain *chain,
 				 const struct ibv_send_wr *wr)
 {
 	rhca_put_raddr(chain, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey);
-	if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP)
+	if (chain->op->has_compare)
 		rhca_put_atomic(chain, wr->wr.atomic.swap,
 				wr->wr.atomic.compare_add);
 	else

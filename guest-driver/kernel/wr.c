@@ -1,9 +1,81 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Work queue entries of the kernel's QPs (interface document 3.4) and the
- * doorbells that announce them. A process's are its provider's work.
+ * Work requests of the kernel's QPs (interface document 3.4): their WQEs, and
+ * the doorbells that announce them. A process's are its provider's work.
  */
-#include "rhca.h"
+#include "qp.h"
+
+/* --- operations --------------------------------------------------------- */
+
+/* What a send is: to the card, in its WQE, in its completion. */
+struct rhca_op {
+	u8 opcode;		/* RDMA_HCA_OPCODE_*; 0: unknown */
+	u8 wc_opcode;		/* enum ib_wc_opcode */
+	bool is_datagram;	/* QPs of datagrams have it, too */
+	bool has_imm;
+	bool has_raddr;
+	bool has_atomic;
+	bool has_compare;	/* of an atomic */
+};
+
+static const struct rhca_op rhca_ops[] = {
+	[IB_WR_RDMA_WRITE] = {
+		.opcode = RDMA_HCA_OPCODE_RDMA_WRITE,
+		.wc_opcode = IB_WC_RDMA_WRITE,
+		.has_raddr = true,
+	},
+	[IB_WR_RDMA_WRITE_WITH_IMM] = {
+		.opcode = RDMA_HCA_OPCODE_RDMA_WRITE_IMM,
+		.wc_opcode = IB_WC_RDMA_WRITE,
+		.has_imm = true,
+		.has_raddr = true,
+	},
+	[IB_WR_SEND] = {
+		.opcode = RDMA_HCA_OPCODE_SEND,
+		.wc_opcode = IB_WC_SEND,
+		.is_datagram = true,
+	},
+	[IB_WR_SEND_WITH_IMM] = {
+		.opcode = RDMA_HCA_OPCODE_SEND_IMM,
+		.wc_opcode = IB_WC_SEND,
+		.is_datagram = true,
+		.has_imm = true,
+	},
+	[IB_WR_RDMA_READ] = {
+		.opcode = RDMA_HCA_OPCODE_RDMA_READ,
+		.wc_opcode = IB_WC_RDMA_READ,
+		.has_raddr = true,
+	},
+	[IB_WR_ATOMIC_CMP_AND_SWP] = {
+		.opcode = RDMA_HCA_OPCODE_ATOMIC_CS,
+		.wc_opcode = IB_WC_COMP_SWAP,
+		.has_raddr = true,
+		.has_atomic = true,
+		.has_compare = true,
+	},
+	[IB_WR_ATOMIC_FETCH_AND_ADD] = {
+		.opcode = RDMA_HCA_OPCODE_ATOMIC_FA,
+		.wc_opcode = IB_WC_FETCH_ADD,
+		.has_raddr = true,
+		.has_atomic = true,
+	},
+};
+
+/* NULL: this QP has no such operation. */
+static const struct rhca_op *rhca_find_op(const struct rhca_qp *qp,
+					  enum ib_wr_opcode opcode)
+{
+	const struct rhca_op *op;
+
+	if (opcode >= ARRAY_SIZE(rhca_ops))
+		return NULL;
+	op = &rhca_ops[opcode];
+	if (!op->opcode || (rhca_is_datagram(qp) && !op->is_datagram))
+		return NULL;
+	return op;
+}
+
+/* --- units -------------------------------------------------------------- */
 
 /* A WQE as it is being written: where it ends so far. */
 struct rhca_wqe {
@@ -26,64 +98,6 @@ static u32 rhca_wqe_units(const struct rhca_wqe *wqe)
 	return (wqe->end - (void *)wqe->next) / RDMA_HCA_WQE_UNIT;
 }
 
-/* --- sizes -------------------------------------------------------------- */
-
-static int rhca_wq_size(struct rhca_wq *wq, u32 wqe_size, u32 max_size,
-			u32 wrs)
-{
-	if (!wrs)
-		return 0;
-	if (wqe_size > max_size)
-		return -EINVAL;
-	wq->shift = max_t(u8, order_base_2(wqe_size),
-			  ilog2(RDMA_HCA_WQE_ALIGN));
-	wq->entries = roundup_pow_of_two(wrs);
-	wq->len = wq->entries << wq->shift;
-	return 0;
-}
-
-int rhca_wqe_size_queues(struct rhca_dev *dev, struct rhca_qp *qp,
-			 struct ib_qp_cap *cap)
-{
-	u32 inl = ALIGN(sizeof(__le32) + cap->max_inline_data,
-			RDMA_HCA_WQE_UNIT);
-	u32 sges = cap->max_send_sge * sizeof(struct rdma_hca_data_unit);
-	u32 data = max(sges, cap->max_inline_data ? inl : 0);
-	u32 head = rhca_is_datagram(qp) ?
-			   sizeof(struct rdma_hca_ud_unit) :
-			   sizeof(struct rdma_hca_raddr_unit) +
-				   sizeof(struct rdma_hca_atomic_unit);
-	u32 send = sizeof(struct rdma_hca_next_unit) + head + data;
-	/* The unit that ends a receive WQE counts too. */
-	u32 recv = sizeof(struct rdma_hca_next_unit) +
-		   (cap->max_recv_sge + 1) * sizeof(struct rdma_hca_data_unit);
-	int err;
-
-	err = rhca_wq_size(&qp->sq, send, dev->caps.max_send_wqe_size,
-			   cap->max_send_wr);
-	return err ?: rhca_wq_size(&qp->rq, recv, dev->caps.max_recv_wqe_size,
-				   cap->max_recv_wr);
-}
-
-static void rhca_wq_reset(struct rhca_wq *wq)
-{
-	if (!wq->len)
-		return;
-	memset(wq->buf.va, 0, wq->buf.size);
-	wq->head = 0;
-	wq->tail = 0;
-}
-
-void rhca_wqe_reset_queues(struct rhca_qp *qp)
-{
-	rhca_wq_reset(&qp->sq);
-	rhca_wq_reset(&qp->rq);
-	if (qp->rq.len)
-		WRITE_ONCE(*qp->rq_db.va, 0);
-}
-
-/* --- units -------------------------------------------------------------- */
-
 static void rhca_put_raddr(struct rhca_wqe *wqe, u64 raddr, u32 rkey)
 {
 	struct rdma_hca_raddr_unit *unit = wqe->end;
@@ -104,6 +118,18 @@ static void rhca_put_atomic(struct rhca_wqe *wqe, u64 swap_add, u64 compare)
 	unit->cmp_l = cpu_to_le32(lower_32_bits(compare));
 	unit->cmp_h = cpu_to_le32(upper_32_bits(compare));
 	wqe->end = unit + 1;
+}
+
+/* The card has one place for what is swapped in and what is added. */
+static void rhca_put_atomic_head(const struct rhca_op *op,
+				 struct rhca_wqe *wqe,
+				 const struct ib_atomic_wr *wr)
+{
+	rhca_put_raddr(wqe, wr->remote_addr, wr->rkey);
+	if (op->has_compare)
+		rhca_put_atomic(wqe, wr->swap, wr->compare_add);
+	else
+		rhca_put_atomic(wqe, wr->compare_add, 0);
 }
 
 /* Where the LIDs are on InfiniBand, there is a part of the MAC on RoCE. */
@@ -191,80 +217,18 @@ static int rhca_put_inline(struct rhca_qp *qp, struct rhca_wqe *wqe,
 
 /* --- send --------------------------------------------------------------- */
 
-/* What the card and the completion call a work request; false: unknown. */
-static bool rhca_send_opcode(enum ib_wr_opcode wr, u8 *opcode, u8 *wc)
-{
-	switch (wr) {
-	case IB_WR_SEND:
-		*opcode = RDMA_HCA_OPCODE_SEND;
-		*wc = IB_WC_SEND;
-		return true;
-	case IB_WR_SEND_WITH_IMM:
-		*opcode = RDMA_HCA_OPCODE_SEND_IMM;
-		*wc = IB_WC_SEND;
-		return true;
-	case IB_WR_RDMA_WRITE:
-		*opcode = RDMA_HCA_OPCODE_RDMA_WRITE;
-		*wc = IB_WC_RDMA_WRITE;
-		return true;
-	case IB_WR_RDMA_WRITE_WITH_IMM:
-		*opcode = RDMA_HCA_OPCODE_RDMA_WRITE_IMM;
-		*wc = IB_WC_RDMA_WRITE;
-		return true;
-	case IB_WR_RDMA_READ:
-		*opcode = RDMA_HCA_OPCODE_RDMA_READ;
-		*wc = IB_WC_RDMA_READ;
-		return true;
-	case IB_WR_ATOMIC_CMP_AND_SWP:
-		*opcode = RDMA_HCA_OPCODE_ATOMIC_CS;
-		*wc = IB_WC_COMP_SWAP;
-		return true;
-	case IB_WR_ATOMIC_FETCH_AND_ADD:
-		*opcode = RDMA_HCA_OPCODE_ATOMIC_FA;
-		*wc = IB_WC_FETCH_ADD;
-		return true;
-	default:
-		return false;
-	}
-}
-
-static bool rhca_is_send(enum ib_wr_opcode opcode)
-{
-	return opcode == IB_WR_SEND || opcode == IB_WR_SEND_WITH_IMM;
-}
-
 /* The units between next_unit and the data. */
-static int rhca_put_head(struct rhca_dev *dev, struct rhca_qp *qp,
-			 struct rhca_wqe *wqe, const struct ib_send_wr *wr)
+static void rhca_put_head(struct rhca_dev *dev, struct rhca_qp *qp,
+			  const struct rhca_op *op, struct rhca_wqe *wqe,
+			  const struct ib_send_wr *wr)
 {
-	const struct ib_atomic_wr *atomic;
-	const struct ib_rdma_wr *rdma;
-
-	if (rhca_is_datagram(qp)) {
-		if (!rhca_is_send(wr->opcode))
-			return -EINVAL;
+	if (rhca_is_datagram(qp))
 		rhca_put_ud(dev, wqe, ud_wr(wr));
-		return 0;
-	}
-	switch (wr->opcode) {
-	case IB_WR_SEND:
-	case IB_WR_SEND_WITH_IMM:
-		return 0;
-	case IB_WR_ATOMIC_CMP_AND_SWP:
-		atomic = atomic_wr(wr);
-		rhca_put_raddr(wqe, atomic->remote_addr, atomic->rkey);
-		rhca_put_atomic(wqe, atomic->swap, atomic->compare_add);
-		return 0;
-	case IB_WR_ATOMIC_FETCH_AND_ADD:
-		atomic = atomic_wr(wr);
-		rhca_put_raddr(wqe, atomic->remote_addr, atomic->rkey);
-		rhca_put_atomic(wqe, atomic->compare_add, 0);
-		return 0;
-	default:
-		rdma = rdma_wr(wr);
-		rhca_put_raddr(wqe, rdma->remote_addr, rdma->rkey);
-		return 0;
-	}
+	else if (op->has_atomic)
+		rhca_put_atomic_head(op, wqe, atomic_wr(wr));
+	else if (op->has_raddr)
+		rhca_put_raddr(wqe, rdma_wr(wr)->remote_addr,
+			       rdma_wr(wr)->rkey);
 }
 
 static u32 rhca_send_flags(struct rhca_qp *qp, const struct ib_send_wr *wr)
@@ -280,17 +244,14 @@ static u32 rhca_send_flags(struct rhca_qp *qp, const struct ib_send_wr *wr)
 }
 
 static int rhca_build_send(struct rhca_dev *dev, struct rhca_qp *qp,
-			   struct rhca_wqe *wqe, const struct ib_send_wr *wr)
+			   const struct rhca_op *op, struct rhca_wqe *wqe,
+			   const struct ib_send_wr *wr)
 {
-	int err;
-
 	memset(wqe->next, 0, sizeof(*wqe->next));
 	wqe->next->flags = cpu_to_le32(rhca_send_flags(qp, wr));
-	wqe->next->imm_data = wr->ex.imm_data;
+	wqe->next->imm_data = op->has_imm ? wr->ex.imm_data : 0;
 	wqe->end = wqe->next + 1;
-	err = rhca_put_head(dev, qp, wqe, wr);
-	if (err)
-		return err;
+	rhca_put_head(dev, qp, op, wqe, wr);
 	if (wr->send_flags & IB_SEND_INLINE)
 		return rhca_put_inline(qp, wqe, wr);
 	rhca_put_sges(wqe, wr->sg_list, wr->num_sge);
@@ -352,28 +313,29 @@ static int rhca_post_one(struct rhca_dev *dev, struct rhca_qp *qp,
 			 const struct ib_send_wr *wr, bool first,
 			 struct rhca_doorbell *db)
 {
+	const struct rhca_op *op = rhca_find_op(qp, wr->opcode);
 	bool fence = wr->send_flags & IB_SEND_FENCE;
 	struct rhca_wq *sq = &qp->sq;
 	u32 index = sq->head & (sq->entries - 1);
 	struct rhca_wqe wqe = { .next = rhca_wqe_at(sq, sq->head) };
-	u8 opcode;
 	int err;
 
 	err = rhca_check_send(qp, wr);
 	if (err)
 		return err;
-	if (!rhca_send_opcode(wr->opcode, &opcode, &sq->opcode[index]))
+	if (!op)
 		return -EINVAL;
-	err = rhca_build_send(dev, qp, &wqe, wr);
+	err = rhca_build_send(dev, qp, op, &wqe, wr);
 	if (err)
 		return err;
 	sq->wr_id[index] = wr->wr_id;
+	sq->wc_opcode[index] = op->wc_opcode;
 	if (first)
-		rhca_set_doorbell(qp, &wqe, opcode, fence, db);
+		rhca_set_doorbell(qp, &wqe, op->opcode, fence, db);
 	/* A lone WQE has no other before it that is still in the queue. */
 	if (sq->entries > 1) {
 		dma_wmb();
-		rhca_link(sq, sq->head, opcode, rhca_wqe_units(&wqe), fence,
+		rhca_link(sq, sq->head, op->opcode, rhca_wqe_units(&wqe), fence,
 			  first);
 	}
 	sq->head++;

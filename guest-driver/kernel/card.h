@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The PCI function and the card behind it, which all files know; and card.c,
+ * the lowest of them: whether the card is there and answers.
+ *
+ * The card's programming interface is in the rdma_hca_*.h headers; names
+ * there begin with rdma_hca_, the driver's own with rhca_.
+ */
+#ifndef RHCA_CARD_H
+#define RHCA_CARD_H
+
+#include <linux/io.h>
+#include <linux/pci.h>
+#include <linux/xarray.h>
+#include <rdma/ib_verbs.h>
+
+#include "rdma_hca_regs.h"
+
+#include "alloc.h"
+#include "caps.h"
+#include "cmd.h"
+#include "diag.h"
+#include "icm.h"
+
+#define RHCA_NAME	"rdma_hca"
+#define RHCA_PORT	1
+
+struct rdma_hca_eqe;
+struct rhca_eq;
+struct rhca_mgm;
+
+/*
+ * What outlives a restart of the card: the PCI function. @lock serialises
+ * start and stop.
+ */
+struct rhca_pci {
+	struct pci_dev *pdev;
+	void __iomem *bar0;
+	void __iomem *uar;	/* page RDMA_HCA_UAR_KERNEL */
+	struct mutex lock;
+	struct work_struct restart;
+	bool removing;
+	struct rhca_dev *dev;		/* NULL: stopped */
+	struct net_device *ndev;	/* RoCE: since the first start */
+};
+
+struct rhca_dev {
+	struct ib_device ibdev;
+	struct rhca_pci *pci;
+	struct pci_dev *pdev;
+	struct rhca_caps caps;
+	struct rhca_cmd cmd;
+	struct rhca_diag diag;
+	struct dentry *debugfs;
+	bool registered;	/* the core takes events */
+
+	unsigned long failed;	/* bit 0 */
+	/*
+	 * What device.c has the files below it call: the card has failed, and
+	 * it has written an event.
+	 */
+	void (*on_failure)(struct rhca_dev *dev);
+	void (*on_event)(struct rhca_dev *dev, const struct rdma_hca_eqe *eqe);
+
+	/* what the card keeps in host memory */
+	struct rhca_icm_table qpc_table;
+	struct rhca_icm_table cqc_table;
+	struct rhca_icm_table eqc_table;
+	struct rhca_icm_table mpt_table;
+	struct rhca_icm_table mtt_table;
+
+	/* numbers in use */
+	struct rhca_bitmap qp_map;
+	struct rhca_bitmap cq_map;
+	struct rhca_bitmap mpt_map;
+	struct rhca_bitmap mtt_map;
+	struct rhca_bitmap pd_map;
+	struct rhca_bitmap uar_map;
+	u32 pdn;		/* PD of the driver's own regions */
+	struct dma_pool *db_pool;
+
+	/* what events and completions name */
+	struct xarray qps;	/* by QPN */
+	struct xarray cqs;	/* by CQN */
+	spinlock_t flush_lock;	/* keeps QPs and CQs while the card fails */
+
+	struct rhca_eq *eq;	/* see eq.c for what each is for */
+	u32 num_eqs;
+	u32 eth_vector;		/* transmit; receive has the next one */
+	atomic_t congestion;	/* events */
+
+	/* the port */
+	u16 lid;		/* as QUERY_PORT last said */
+	u8 active_mtu;		/* IB MTU code, likewise */
+	u32 port_up;		/* RoCE: as users were last told */
+	struct net_device *ndev;	/* RoCE: the interface */
+	struct mutex link_lock;	/* setting @ndev; orders link changes */
+
+	struct mutex mgm_lock;	/* protects @mgm */
+	struct rhca_mgm *mgm;	/* RDMA_HCA_MGM_NUM */
+};
+
+static inline struct rhca_dev *to_rhca(struct ib_device *ibdev)
+{
+	return container_of(ibdev, struct rhca_dev, ibdev);
+}
+
+/* A RoCE card has an Ethernet function, an InfiniBand card has none. */
+static inline bool rhca_is_roce(const struct rhca_dev *dev)
+{
+	return dev->caps.features & RDMA_HCA_FEATURE_ETH;
+}
+
+/* A doorbell of the kernel's UAR page: one 64-bit write, @low first. */
+static inline void rhca_ring(struct rhca_dev *dev, u32 offset, u32 low,
+			     u32 high)
+{
+	BUILD_BUG_ON(BITS_PER_LONG != 64);
+	writeq((u64)high << 32 | low, dev->pci->uar + offset);
+}
+
+/* Whether the card has stopped answering; commands fail at once then. */
+static inline bool rhca_failed(const struct rhca_dev *dev)
+{
+	return test_bit(0, &dev->failed);
+}
+
+/* Wait until a failure no longer uses a QP or CQ that it has found. */
+static inline void rhca_flush_synchronize(struct rhca_dev *dev)
+{
+	spin_lock_irq(&dev->flush_lock);
+	spin_unlock_irq(&dev->flush_lock);
+}
+
+/* The card forgets everything and leaves host memory alone. */
+int rhca_reset(struct rhca_pci *pci);
+/* Whether work that the card has may still end: else nobody may wait for it. */
+bool rhca_is_there(struct rhca_pci *pci);
+/* Give the card up: no more commands or DMA, users are told, it restarts. */
+void rhca_fail(struct rhca_dev *dev, const char *why);
+
+#endif /* RHCA_CARD_H */

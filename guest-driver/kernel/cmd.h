@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* cmd.c: commands and their mailboxes. */
+#ifndef RHCA_CMD_H
+#define RHCA_CMD_H
+
+#include <linux/completion.h>
+#include <linux/dmapool.h>
+#include <linux/mutex.h>
+
+#include "rdma_hca_cmd.h"
+#include "rdma_hca_cxt.h"
+#include "rdma_hca_regs.h"
+
+struct rhca_dev;
+
+/* A mailbox: RDMA_HCA_MAILBOX_SIZE bytes, zeroed. */
+struct rhca_mailbox {
+	void *buf;
+	dma_addr_t dma;
+};
+
+struct rhca_cmd {
+	struct mutex lock;	/* one command at a time */
+	struct dma_pool *pool;
+	bool use_events;
+	u16 token;		/* of the command in progress */
+	u8 status;
+	struct completion done;
+};
+
+int rhca_cmd_init(struct rhca_dev *dev);
+void rhca_cmd_cleanup(struct rhca_dev *dev);
+/*
+ * Execute a command; may sleep. Returns 0, the errno for the card's status,
+ * or -EIO once the card has failed.
+ */
+int rhca_cmd(struct rhca_dev *dev, u16 op, u8 op_modifier, u32 in_modifier,
+	     u64 in_param, u64 out_param);
+/* The asynchronous event queue had the completion of a command. */
+void rhca_cmd_event(struct rhca_dev *dev, u16 token, u8 status);
+/* Release whoever waits for the command in progress: the card has failed. */
+void rhca_cmd_abort(struct rhca_dev *dev);
+/* Whether the user wants commands to complete by event. */
+bool rhca_cmd_wants_events(const struct rhca_dev *dev);
+/* Complete commands by event from now on, or by polling again. */
+int rhca_cmd_use_events(struct rhca_dev *dev);
+void rhca_cmd_use_polling(struct rhca_dev *dev);
+int rhca_mailbox_alloc(struct rhca_dev *dev, struct rhca_mailbox *box);
+void rhca_mailbox_free(struct rhca_dev *dev, struct rhca_mailbox *box);
+
+/* A command that has an inbox, an outbox, or neither. */
+static inline int rhca_cmd_in(struct rhca_dev *dev, u16 op, u32 in_modifier,
+			      const struct rhca_mailbox *box)
+{
+	return rhca_cmd(dev, op, 0, in_modifier, box->dma, 0);
+}
+
+static inline int rhca_cmd_out(struct rhca_dev *dev, u16 op, u32 in_modifier,
+			       const struct rhca_mailbox *box)
+{
+	return rhca_cmd(dev, op, 0, in_modifier, 0, box->dma);
+}
+
+static inline int rhca_cmd_none(struct rhca_dev *dev, u16 op, u32 in_modifier)
+{
+	return rhca_cmd(dev, op, 0, in_modifier, 0, 0);
+}
+
+/* Set a field of a word of a mailbox, which was zero. */
+static inline void rhca_put(__be32 *word, u32 field, u32 value)
+{
+	*word |= cpu_to_be32(RDMA_HCA_PREP(field, value));
+}
+
+static inline u32 rhca_get(__be32 word, u32 field)
+{
+	return RDMA_HCA_GET(field, be32_to_cpu(word));
+}
+
+static inline void rhca_put64(__be32 *high, __be32 *low, u64 value)
+{
+	*high = cpu_to_be32(upper_32_bits(value));
+	*low = cpu_to_be32(lower_32_bits(value));
+}
+
+static inline u64 rhca_get64(__be32 high, __be32 low)
+{
+	return (u64)be32_to_cpu(high) << 32 | be32_to_cpu(low);
+}
+
+/* A MAC as the words of the interface have it: bytes 0 to 3, and 4 and 5. */
+static inline u32 rhca_mac_high(const u8 *mac)
+{
+	return (u32)mac[0] << 24 | mac[1] << 16 | mac[2] << 8 | mac[3];
+}
+
+static inline u16 rhca_mac_low(const u8 *mac)
+{
+	return mac[4] << 8 | mac[5];
+}
+
+#endif /* RHCA_CMD_H */

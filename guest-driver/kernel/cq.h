@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* Completion queues: cq.c, and poll.c, which reads those of the kernel. */
+#ifndef RHCA_CQ_H
+#define RHCA_CQ_H
+
+#include <linux/version.h>
+#include <rdma/uverbs_ioctl.h>
+
+#include "rdma_hca_wqe.h"
+
+#include "mr.h"
+#include "uctx.h"
+
+struct rhca_eq;
+
+struct rhca_cq {
+	struct ib_cq ibcq;
+	u32 cqn;
+	u32 entries;		/* power of two */
+	u32 ci;			/* kernel: counts without wrapping */
+	spinlock_t lock;	/* kernel: protects the ring and @ci */
+	struct rhca_buf buf;	/* kernel */
+	struct ib_umem *umem;	/* process */
+	struct rhca_region region;
+	struct rhca_db db;
+	struct rhca_eq *eq;
+	struct mutex resize_lock;	/* one resize at a time */
+};
+
+static inline struct rhca_cq *to_rhca_cq(struct ib_cq *ibcq)
+{
+	return container_of(ibcq, struct rhca_cq, ibcq);
+}
+
+/* What create_cq() gets besides its attributes has changed in 6.11. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
+#define rhca_cq_arg uverbs_attr_bundle
+static inline struct ib_udata *rhca_cq_udata(struct uverbs_attr_bundle *attrs)
+{
+	return attrs ? &attrs->driver_udata : NULL;
+}
+#else
+#define rhca_cq_arg ib_udata
+static inline struct ib_udata *rhca_cq_udata(struct ib_udata *udata)
+{
+	return udata;
+}
+#endif
+
+/* An entry of the kernel's ring; @index need not be wrapped. */
+static inline struct rdma_hca_cqe *rhca_cqe(struct rhca_cq *cq, u32 index)
+{
+	struct rdma_hca_cqe *cqe = cq->buf.va;
+
+	return cqe + (index & (cq->entries - 1));
+}
+
+static inline bool rhca_cqe_is_hw(const struct rdma_hca_cqe *cqe)
+{
+	return RDMA_HCA_GET(RDMA_HCA_CQE_OWNER,
+			    le32_to_cpu(READ_ONCE(cqe->ctrl))) ==
+	       RDMA_HCA_OWNER_HW;
+}
+
+static inline void rhca_cqe_give_back(struct rdma_hca_cqe *cqe)
+{
+	WRITE_ONCE(cqe->ctrl, cpu_to_le32(RDMA_HCA_PREP(RDMA_HCA_CQE_OWNER,
+							RDMA_HCA_OWNER_HW)));
+}
+
+static inline u32 rhca_cqe_qpn(const struct rdma_hca_cqe *cqe)
+{
+	return le32_to_cpu(cqe->my_qpn) & RDMA_HCA_QPN_MASK;
+}
+
+static inline void rhca_cq_update_ci(struct rhca_cq *cq)
+{
+	/* The card may overwrite entries once it sees the index. */
+	dma_wmb();
+	WRITE_ONCE(*cq->db.va, cpu_to_le32(cq->ci));
+}
+
+/* cq.c */
+int rhca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		   struct rhca_cq_arg *arg);
+int rhca_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+int rhca_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
+/* Remove what a QP of the kernel has left in a CQ of the kernel. */
+void rhca_cq_clean(struct rhca_cq *cq, u32 qpn);
+void rhca_cq_completion(struct rhca_dev *dev, u32 cqn);
+void rhca_cq_error(struct rhca_dev *dev, u32 cqn, u32 syndrome);
+
+/* poll.c */
+int rhca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc);
+int rhca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+/*
+ * The card has failed: have users in the kernel poll, whose requests all end
+ * with a flush. What is posted from now on is refused.
+ */
+void rhca_flush_kernel(struct rhca_dev *dev);
+
+#endif /* RHCA_CQ_H */

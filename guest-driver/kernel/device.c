@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The life of a card: from its reset to a device that the RDMA core offers,
+ * and back. What a start does, a stop undoes in reverse.
+ */
+#include <linux/rtnetlink.h>
+
+#include "cq.h"
+#include "device.h"
+#include "eq.h"
+#include "netdev.h"
+#include "port.h"
+#include "qp.h"
+
+/* --- failure ------------------------------------------------------------ */
+
+/* dev->on_failure: users are told, and the card restarts. */
+static void rhca_end_all(struct rhca_dev *dev)
+{
+	struct ib_event event = {
+		.device = &dev->ibdev,
+		.element.port_num = RHCA_PORT,
+		.event = IB_EVENT_DEVICE_FATAL,
+	};
+
+	rhca_cmd_abort(dev);
+	rhca_flush_kernel(dev);
+	if (!READ_ONCE(dev->registered))
+		return;
+	if (rhca_is_roce(dev))
+		rhca_eth_fail(dev);
+	ib_dispatch_event(&event);
+	if (!READ_ONCE(dev->pci->removing))
+		queue_work(system_long_wq, &dev->pci->restart);
+}
+
+/* --- start and stop ----------------------------------------------------- */
+
+static void rhca_maps_cleanup(struct rhca_dev *dev)
+{
+	rhca_bitmap_cleanup(&dev->uar_map);
+	rhca_bitmap_cleanup(&dev->pd_map);
+	rhca_bitmap_cleanup(&dev->mtt_map);
+	rhca_bitmap_cleanup(&dev->mpt_map);
+	rhca_bitmap_cleanup(&dev->cq_map);
+	rhca_bitmap_cleanup(&dev->qp_map);
+	dma_pool_destroy(dev->db_pool);
+	xa_destroy(&dev->cqs);
+	xa_destroy(&dev->qps);
+	rhca_mcast_cleanup(dev);
+}
+
+static int rhca_maps_init(struct rhca_dev *dev)
+{
+	const struct rhca_caps *caps = &dev->caps;
+	int err;
+
+	dev->db_pool = dma_pool_create(RHCA_NAME "_db", &dev->pdev->dev,
+				       SMP_CACHE_BYTES, SMP_CACHE_BYTES, 0);
+	err = dev->db_pool ? 0 : -ENOMEM;
+	if (!err)
+		err = rhca_bitmap_init(&dev->qp_map, 1u << caps->log_qps,
+				       caps->reserved_qps);
+	if (!err)
+		err = rhca_bitmap_init(&dev->cq_map, 1u << caps->log_cqs,
+				       caps->reserved_cqs);
+	if (!err)
+		err = rhca_bitmap_init(&dev->mpt_map, 1u << caps->log_mpts,
+				       caps->reserved_mpts);
+	if (!err)
+		err = rhca_bitmap_init(&dev->mtt_map, 1u << caps->log_mtts,
+				       caps->reserved_mtts);
+	if (!err)
+		err = rhca_bitmap_init(&dev->pd_map, 1u << caps->log_pds,
+				       caps->reserved_pds);
+	if (!err)
+		err = rhca_bitmap_init(&dev->uar_map, caps->num_uars,
+				       RDMA_HCA_UAR_KERNEL + 1);
+	if (!err)
+		err = rhca_bitmap_alloc(&dev->pd_map, &dev->pdn, NULL);
+	if (!err)
+		err = rhca_mcast_init(dev);
+	if (err)
+		rhca_maps_cleanup(dev);
+	return err;
+}
+
+/* From reset to a card that has its tables and event queues. */
+static int rhca_start_card(struct rhca_dev *dev)
+{
+	int err;
+
+	err = rhca_query_caps(dev);
+	if (err)
+		return err;
+	err = rhca_maps_init(dev);
+	if (err)
+		return err;
+	err = rhca_icm_init(dev);
+	if (err)
+		goto maps;
+	err = rhca_init_hca(dev);
+	if (err)
+		goto icm;
+	err = rhca_eqs_init(dev);
+	if (err)
+		goto close;
+	return 0;
+
+close:
+	rhca_cmd_none(dev, RDMA_HCA_CMD_CLOSE_HCA, 0);
+icm:
+	rhca_icm_cleanup(dev);
+maps:
+	rhca_maps_cleanup(dev);
+	return err;
+}
+
+static void rhca_stop_card(struct rhca_dev *dev)
+{
+	rhca_eqs_cleanup(dev);
+	rhca_cmd_none(dev, RDMA_HCA_CMD_CLOSE_HCA, 0);
+	rhca_icm_cleanup(dev);
+	rhca_maps_cleanup(dev);
+}
+
+static void rhca_describe(struct rhca_dev *dev)
+{
+	struct ib_device *ibdev = &dev->ibdev;
+
+	ibdev->node_type = RDMA_NODE_IB_CA;
+	ibdev->phys_port_cnt = RDMA_HCA_NUM_PORTS;
+	ibdev->num_comp_vectors = max_t(u32, dev->num_eqs - 1, 1);
+	ibdev->dev.parent = &dev->pdev->dev;
+	strscpy(ibdev->node_desc, RHCA_NAME, sizeof(ibdev->node_desc));
+	rhca_set_verbs(dev);
+}
+
+/* From here on nothing of the port is told to users any more. */
+static void rhca_silence(struct rhca_dev *dev)
+{
+	WRITE_ONCE(dev->registered, false);
+	/* Those who tell it: the event thread, and the interface. */
+	rhca_eq_synchronize(&dev->eq[0]);
+	rtnl_lock();
+	rtnl_unlock();
+}
+
+static int rhca_register(struct rhca_dev *dev)
+{
+	struct ib_port_attr port = {};
+	int err;
+
+	err = rhca_query_port(&dev->ibdev, RHCA_PORT, &port);
+	if (!err)
+		err = rhca_query_guid(dev, &dev->ibdev.node_guid);
+	if (err)
+		return err;
+	err = ib_register_device(&dev->ibdev, RHCA_NAME "%d", &dev->pdev->dev);
+	if (err)
+		rhca_silence(dev);
+	return err;
+}
+
+/* Bring the port up and offer the device to the world. */
+static int rhca_publish(struct rhca_dev *dev)
+{
+	int err;
+
+	rhca_describe(dev);
+	err = rhca_cmd_none(dev, RDMA_HCA_CMD_INIT_IB, RHCA_PORT);
+	if (err)
+		return err;
+	rhca_diag_init(dev);
+	err = rhca_is_roce(dev) ? rhca_eth_start(dev) : 0;
+	if (err)
+		goto diag;
+	err = rhca_register(dev);
+	if (err)
+		goto eth;
+	if (rhca_is_roce(dev))
+		rhca_tell_port(dev);
+	rhca_debugfs_add(dev);
+	dev_info(&dev->pdev->dev, "%s: board %016llx, %u event queues\n",
+		 dev_name(&dev->ibdev.dev), dev->caps.board_id, dev->num_eqs);
+	return 0;
+
+eth:
+	if (rhca_is_roce(dev))
+		rhca_eth_stop(dev);
+diag:
+	rhca_diag_cleanup(dev);
+	rhca_cmd_none(dev, RDMA_HCA_CMD_CLOSE_IB, RHCA_PORT);
+	return err;
+}
+
+static void rhca_unpublish(struct rhca_dev *dev)
+{
+	rhca_debugfs_remove(dev);
+	rhca_silence(dev);
+	ib_unregister_device(&dev->ibdev);
+	if (rhca_is_roce(dev))
+		rhca_eth_stop(dev);
+	/* The interface shows some of them as long as it is there. */
+	rhca_diag_cleanup(dev);
+	rhca_cmd_none(dev, RDMA_HCA_CMD_CLOSE_IB, RHCA_PORT);
+}
+
+int rhca_start(struct rhca_pci *pci)
+{
+	struct rhca_dev *dev;
+	int err;
+
+	err = rhca_reset(pci);
+	if (err)
+		return err;
+	dev = ib_alloc_device(rhca_dev, ibdev);
+	if (!dev)
+		return -ENOMEM;
+	dev->pci = pci;
+	dev->pdev = pci->pdev;
+	dev->on_failure = rhca_end_all;
+	dev->on_event = rhca_event;
+	xa_init(&dev->qps);
+	xa_init(&dev->cqs);
+	spin_lock_init(&dev->flush_lock);
+	mutex_init(&dev->link_lock);
+	pci_set_master(pci->pdev);
+	err = rhca_cmd_init(dev);
+	if (err)
+		goto master;
+	err = rhca_start_card(dev);
+	if (err)
+		goto cmd;
+	err = rhca_publish(dev);
+	if (err)
+		goto card;
+	pci->dev = dev;
+	return 0;
+
+card:
+	rhca_stop_card(dev);
+cmd:
+	rhca_cmd_cleanup(dev);
+master:
+	pci_clear_master(pci->pdev);
+	ib_dealloc_device(&dev->ibdev);
+	return err;
+}
+
+void rhca_stop(struct rhca_pci *pci)
+{
+	struct rhca_dev *dev = pci->dev;
+
+	if (!dev)
+		return;
+	pci->dev = NULL;
+	if (!rhca_is_there(pci))
+		rhca_fail(dev, "it is gone, or its configuration is lost");
+	rhca_unpublish(dev);
+	rhca_stop_card(dev);
+	rhca_cmd_cleanup(dev);
+	pci_clear_master(pci->pdev);
+	ib_dealloc_device(&dev->ibdev);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* eq.c: event queues and their interrupts. */
+#ifndef RHCA_EQ_H
+#define RHCA_EQ_H
+
+#include "rdma_hca_wqe.h"
+
+#include "mr.h"
+
+struct rhca_eq {
+	struct rhca_dev *dev;
+	u32 eqn;
+	u32 entries;
+	u32 ci;
+	int irq;
+	struct rhca_buf buf;
+	struct rhca_region region;
+	char name[32];
+};
+
+int rhca_eqs_init(struct rhca_dev *dev);
+void rhca_eqs_cleanup(struct rhca_dev *dev);
+/* Wait until no handler that runs now uses an object that was looked up. */
+void rhca_eq_synchronize(struct rhca_eq *eq);
+/* The event queue of a completion vector. */
+struct rhca_eq *rhca_eq_of_vector(struct rhca_dev *dev, u32 vector);
+
+#endif /* RHCA_EQ_H */

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What the card's events (interface document 3.2.4) mean, and who is told:
+ * in the thread of event queue 0, but for completions and the end of commands,
+ * which come in the interrupt of another (eq.c).
+ */
+#include "cq.h"
+#include "device.h"
+#include "netdev.h"
+#include "qp.h"
+
+static void rhca_port_event(struct rhca_dev *dev,
+			    const struct rdma_hca_eqe *eqe)
+{
+	struct ib_event event = {
+		.device = &dev->ibdev,
+		.element.port_num = RHCA_PORT,
+		.event = eqe->subtype == RDMA_HCA_PORT_CHANGE_ACTIVE ?
+				 IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR,
+	};
+
+	/* There the port is what the interface makes of the link. */
+	if (rhca_is_roce(dev))
+		rhca_eth_update_link(dev);
+	else if (READ_ONCE(dev->registered))
+		ib_dispatch_event(&event);
+}
+
+void rhca_event(struct rhca_dev *dev, const struct rdma_hca_eqe *eqe)
+{
+	switch (eqe->type) {
+	case RDMA_HCA_EVENT_COMP:
+		rhca_cq_completion(dev, le32_to_cpu(eqe->cq.cqn));
+		break;
+	case RDMA_HCA_EVENT_CMD:
+		rhca_cmd_event(dev, le32_to_cpu(eqe->cmd.token),
+			       le32_to_cpu(eqe->cmd.status));
+		break;
+	case RDMA_HCA_EVENT_COMM_EST:
+	case RDMA_HCA_EVENT_SQ_DRAINED:
+	case RDMA_HCA_EVENT_LAST_WQE_REACHED:
+	case RDMA_HCA_EVENT_WQ_CATAS_ERROR:
+	case RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR:
+	case RDMA_HCA_EVENT_WQ_ACCESS_ERROR:
+		rhca_qp_event(dev, le32_to_cpu(eqe->qp.qpn), eqe->type);
+		break;
+	case RDMA_HCA_EVENT_CQ_ERROR:
+		rhca_cq_error(dev, le32_to_cpu(eqe->cq.cqn),
+			      le32_to_cpu(eqe->cq.syndrome));
+		break;
+	case RDMA_HCA_EVENT_PORT_CHANGE:
+		rhca_port_event(dev, eqe);
+		break;
+	case RDMA_HCA_EVENT_CONGESTION:
+		atomic_inc(&dev->congestion);
+		dev_dbg(&dev->pdev->dev, "congestion on the path of QP %#x\n",
+			le32_to_cpu(eqe->qp.qpn));
+		break;
+	case RDMA_HCA_EVENT_LOCAL_CATAS_ERROR:
+		rhca_fail(dev, "catastrophic error");
+		break;
+	default:
+		dev_warn_ratelimited(&dev->pdev->dev,
+				     "event %#x subtype %#x not handled\n",
+				     eqe->type, eqe->subtype);
+	}
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The PCI function: probe and remove, and what starts, stops and restarts the
+ * card behind it.
+ */
+#include <linux/module.h>
+
+#include "device.h"
+#include "netdev.h"
+
+MODULE_AUTHOR("The rdma-hca project");
+MODULE_DESCRIPTION("rdma-hca RDMA host channel adapter");
+MODULE_LICENSE("Dual BSD/GPL");
+
+static int rhca_check_bars(struct pci_dev *pdev)
+{
+	if ((pci_resource_flags(pdev, RDMA_HCA_BAR0) & IORESOURCE_MEM) &&
+	    (pci_resource_flags(pdev, RDMA_HCA_BAR2) & IORESOURCE_MEM) &&
+	    pci_resource_len(pdev, RDMA_HCA_BAR0) >= RDMA_HCA_BAR0_SIZE &&
+	    pci_resource_len(pdev, RDMA_HCA_BAR2) >= 2 * RDMA_HCA_UAR_PAGE_SIZE)
+		return 0;
+	dev_err(&pdev->dev, "BARs are missing or too small\n");
+	return -ENODEV;
+}
+
+static int rhca_map_bars(struct rhca_pci *pci)
+{
+	pci->bar0 = pci_iomap(pci->pdev, RDMA_HCA_BAR0, RDMA_HCA_BAR0_SIZE);
+	if (!pci->bar0)
+		return -ENOMEM;
+	pci->uar = pci_iomap(pci->pdev, RDMA_HCA_BAR2, RDMA_HCA_UAR_PAGE_SIZE);
+	if (!pci->uar) {
+		pci_iounmap(pci->pdev, pci->bar0);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static void rhca_unmap_bars(struct rhca_pci *pci)
+{
+	pci_iounmap(pci->pdev, pci->uar);
+	pci_iounmap(pci->pdev, pci->bar0);
+}
+
+static int rhca_enable(struct rhca_pci *pci)
+{
+	struct pci_dev *pdev = pci->pdev;
+	int err;
+
+	err = pci_enable_device_mem(pdev);
+	if (err)
+		return err;
+	err = rhca_check_bars(pdev);
+	if (err)
+		goto disable;
+	err = pci_request_regions(pdev, RHCA_NAME);
+	if (err)
+		goto disable;
+	err = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
+	if (err)
+		goto release;
+	dma_set_max_seg_size(&pdev->dev, UINT_MAX);
+	err = rhca_map_bars(pci);
+	if (err)
+		goto release;
+	pci_save_state(pdev);
+	return 0;
+
+release:
+	pci_release_regions(pdev);
+disable:
+	pci_disable_device(pdev);
+	return err;
+}
+
+static void rhca_disable(struct rhca_pci *pci)
+{
+	rhca_unmap_bars(pci);
+	pci_release_regions(pci->pdev);
+	pci_disable_device(pci->pdev);
+}
+
+static void rhca_restart(struct work_struct *work)
+{
+	struct rhca_pci *pci = container_of(work, struct rhca_pci, restart);
+	int err;
+
+	mutex_lock(&pci->lock);
+	if (!pci->removing && pci->dev && rhca_failed(pci->dev)) {
+		dev_warn(&pci->pdev->dev, "restarting\n");
+		rhca_stop(pci);
+		/* Lost configuration is one reason why a card fails. */
+		pci_restore_state(pci->pdev);
+		pci_save_state(pci->pdev);
+		err = rhca_start(pci);
+		if (err)
+			dev_err(&pci->pdev->dev, "restart failed: %d\n", err);
+	}
+	mutex_unlock(&pci->lock);
+}
+
+static int rhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	struct rhca_pci *pci;
+	int err;
+
+	pci = kzalloc(sizeof(*pci), GFP_KERNEL);
+	if (!pci)
+		return -ENOMEM;
+	pci->pdev = pdev;
+	mutex_init(&pci->lock);
+	INIT_WORK(&pci->restart, rhca_restart);
+
+	err = rhca_enable(pci);
+	if (err)
+		goto free;
+	mutex_lock(&pci->lock);
+	err = rhca_start(pci);
+	mutex_unlock(&pci->lock);
+	if (err)
+		goto eth;
+	pci_set_drvdata(pdev, pci);
+	return 0;
+
+eth:
+	rhca_eth_destroy(pci);
+	rhca_disable(pci);
+free:
+	kfree(pci);
+	return err;
+}
+
+static void rhca_remove(struct pci_dev *pdev)
+{
+	struct rhca_pci *pci = pci_get_drvdata(pdev);
+
+	mutex_lock(&pci->lock);
+	WRITE_ONCE(pci->removing, true);
+	rhca_stop(pci);
+	mutex_unlock(&pci->lock);
+	cancel_work_sync(&pci->restart);
+	rhca_eth_destroy(pci);
+	/* Nothing of the card's may be left running, whatever failed above. */
+	rhca_reset(pci);
+	rhca_disable(pci);
+	kfree(pci);
+}
+
+/* The machine goes down or boots another kernel: only stop all DMA. */
+static void rhca_shutdown(struct pci_dev *pdev)
+{
+	struct rhca_pci *pci = pci_get_drvdata(pdev);
+
+	mutex_lock(&pci->lock);
+	WRITE_ONCE(pci->removing, true);
+	if (pci->dev)
+		set_bit(0, &pci->dev->failed);
+	rhca_reset(pci);
+	pci_clear_master(pdev);
+	mutex_unlock(&pci->lock);
+}
+
+/* A function-level reset that somebody asks for while the driver is bound. */
+static void rhca_reset_prepare(struct pci_dev *pdev)
+{
+	struct rhca_pci *pci = pci_get_drvdata(pdev);
+
+	mutex_lock(&pci->lock);
+	rhca_stop(pci);
+	mutex_unlock(&pci->lock);
+}
+
+static void rhca_reset_done(struct pci_dev *pdev)
+{
+	struct rhca_pci *pci = pci_get_drvdata(pdev);
+	int err;
+
+	/* What was saved has been used up by the reset. */
+	pci_save_state(pdev);
+	mutex_lock(&pci->lock);
+	err = rhca_start(pci);
+	mutex_unlock(&pci->lock);
+	if (err)
+		dev_err(&pdev->dev, "start after a reset failed: %d\n", err);
+}
+
+static const struct pci_error_handlers rhca_err_handlers = {
+	.reset_prepare = rhca_reset_prepare,
+	.reset_done = rhca_reset_done,
+};
+
+static const struct pci_device_id rhca_pci_ids[] = {
+	{ PCI_DEVICE(RDMA_HCA_PCI_VENDOR_ID, RDMA_HCA_PCI_DEVICE_ID) },
+	{}
+};
+MODULE_DEVICE_TABLE(pci, rhca_pci_ids);
+
+static struct pci_driver rhca_pci_driver = {
+	.name = RHCA_NAME,
+	.id_table = rhca_pci_ids,
+	.probe = rhca_probe,
+	.remove = rhca_remove,
+	.shutdown = rhca_shutdown,
+	.err_handler = &rhca_err_handlers,
+};
+
+static int __init rhca_module_init(void)
+{
+	int err;
+
+	rhca_debugfs_init();
+	err = pci_register_driver(&rhca_pci_driver);
+	if (err)
+		rhca_debugfs_exit();
+	return err;
+}
+module_init(rhca_module_init);
+
+static void __exit rhca_module_exit(void)
+{
+	pci_unregister_driver(&rhca_pci_driver);
+	rhca_debugfs_exit();
+}
+module_exit(rhca_module_exit);

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The RDMA port, of which there is one: what the card says of it (QUERY_PORT,
+ * interface document 3.2.1) and, of a RoCE card, what its interface makes of
+ * it.
+ */
+#include <linux/netdevice.h>
+#include <rdma/ib_addr.h>
+#include <rdma/ib_mad.h>
+
+#include "port.h"
+
+/* An InfiniBand port has one GID until management arrives. */
+#define RHCA_NUM_GIDS	1
+
+/* --- the card's answer -------------------------------------------------- */
+
+static void rhca_decode_port(const struct rdma_hca_port *port,
+			     struct ib_port_attr *attr)
+{
+	__be32 link = port->mtu_width_speed;
+
+	attr->state = rhca_get(port->state, RDMA_HCA_PORT_STATE);
+	attr->phys_state = rhca_get(port->state, RDMA_HCA_PORT_PHYS_STATE);
+	attr->max_mtu = rhca_get(link, RDMA_HCA_PORT_MAX_MTU);
+	attr->active_mtu = rhca_get(link, RDMA_HCA_PORT_ACTIVE_MTU);
+	attr->active_width = rhca_get(link, RDMA_HCA_PORT_WIDTH);
+	attr->active_speed = rhca_get(link, RDMA_HCA_PORT_SPEED);
+	attr->max_vl_num = rhca_get(link, RDMA_HCA_PORT_MAX_VL);
+	attr->lid = rhca_get(port->lid, RDMA_HCA_PORT_LID);
+	attr->lmc = rhca_get(port->lid, RDMA_HCA_PORT_LMC);
+	attr->sm_lid = rhca_get(port->sm, RDMA_HCA_PORT_SM_LID);
+	attr->sm_sl = rhca_get(port->sm, RDMA_HCA_PORT_SM_SL);
+	attr->port_cap_flags = be32_to_cpu(port->cap_mask);
+	attr->bad_pkey_cntr = rhca_get(port->violations,
+				       RDMA_HCA_PORT_PKEY_VIOLATIONS);
+	attr->qkey_viol_cntr = rhca_get(port->violations,
+					RDMA_HCA_PORT_QKEY_VIOLATIONS);
+}
+
+static __be64 rhca_port_guid(const struct rdma_hca_port *port)
+{
+	return cpu_to_be64(rhca_get64(port->guid_h, port->guid_l));
+}
+
+int rhca_read_port(struct rhca_dev *dev, struct rdma_hca_port *port)
+{
+	struct rhca_mailbox box;
+	int err;
+
+	err = rhca_mailbox_alloc(dev, &box);
+	if (err)
+		return err;
+	err = rhca_cmd_out(dev, RDMA_HCA_CMD_QUERY_PORT, RHCA_PORT, &box);
+	*port = *(struct rdma_hca_port *)box.buf;
+	rhca_mailbox_free(dev, &box);
+	return err;
+}
+
+/* --- the interface of a RoCE card --------------------------------------- */
+
+/* As the RDMA port has it: the link is there and the interface is up. */
+static bool rhca_ndev_is_up(const struct rhca_dev *dev)
+{
+	const struct net_device *ndev = dev->ndev;
+
+	return netif_running(ndev) && netif_carrier_ok(ndev);
+}
+
+static enum ib_mtu rhca_ndev_mtu(const struct rhca_dev *dev)
+{
+	enum ib_mtu mtu = iboe_get_mtu(READ_ONCE(dev->ndev->mtu));
+
+	/* Less than the least is not fit for RDMA, but for the rest. */
+	return clamp_t(u8, mtu, IB_MTU_256, dev->caps.max_mtu);
+}
+
+/* The RDMA port follows the interface: what it is, what it can carry. */
+static void rhca_put_roce_port(const struct rhca_dev *dev,
+			       struct ib_port_attr *attr)
+{
+	bool up = rhca_ndev_is_up(dev);
+
+	attr->state = up ? IB_PORT_ACTIVE : IB_PORT_DOWN;
+	attr->phys_state = up ? IB_PORT_PHYS_STATE_LINK_UP :
+				IB_PORT_PHYS_STATE_DISABLED;
+	attr->max_mtu = dev->caps.max_mtu;
+	attr->active_mtu = rhca_ndev_mtu(dev);
+	attr->port_cap_flags |= IB_PORT_CM_SUP;
+	attr->ip_gids = true;
+}
+
+void rhca_tell_port(struct rhca_dev *dev)
+{
+	struct ib_event event = {
+		.device = &dev->ibdev,
+		.element.port_num = RHCA_PORT,
+	};
+	bool up;
+
+	if (!READ_ONCE(dev->registered))
+		return;
+	up = rhca_ndev_is_up(dev);
+	if (xchg(&dev->port_up, up) == up)
+		return;
+	event.event = up ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR;
+	ib_dispatch_event(&event);
+}
+
+/* --- what users get ----------------------------------------------------- */
+
+enum ib_mtu rhca_active_mtu(const struct rhca_dev *dev)
+{
+	return rhca_is_roce(dev) ? rhca_ndev_mtu(dev) :
+				   READ_ONCE(dev->active_mtu);
+}
+
+/* The core asks after each port event: this is where a new LID is noticed. */
+static void rhca_keep_port(struct rhca_dev *dev,
+			   const struct ib_port_attr *attr)
+{
+	struct ib_event event = {
+		.device = &dev->ibdev,
+		.element.port_num = RHCA_PORT,
+		.event = IB_EVENT_LID_CHANGE,
+	};
+	u16 old = xchg(&dev->lid, attr->lid);
+
+	WRITE_ONCE(dev->active_mtu, attr->active_mtu);
+	if (old != attr->lid && READ_ONCE(dev->registered))
+		ib_dispatch_event(&event);
+}
+
+static u32 rhca_num_gids(const struct rhca_dev *dev)
+{
+	return rhca_is_roce(dev) ? dev->caps.num_gids : RHCA_NUM_GIDS;
+}
+
+int rhca_query_port(struct ib_device *ibdev, u32 port,
+		    struct ib_port_attr *attr)
+{
+	struct rhca_dev *dev = to_rhca(ibdev);
+	struct rdma_hca_port answer;
+	int err;
+
+	err = rhca_read_port(dev, &answer);
+	if (err)
+		return err;
+	rhca_decode_port(&answer, attr);
+	if (rhca_is_roce(dev))
+		rhca_put_roce_port(dev, attr);
+	if (attr->active_mtu < IB_MTU_256 || attr->active_mtu > IB_MTU_4096)
+		return -EIO;
+	attr->gid_tbl_len = rhca_num_gids(dev);
+	attr->pkey_tbl_len = dev->caps.num_pkeys;
+	attr->max_msg_sz = 1u << dev->caps.log_max_msg;
+	rhca_keep_port(dev, attr);
+	return 0;
+}
+
+int rhca_query_guid(struct rhca_dev *dev, __be64 *guid)
+{
+	struct rdma_hca_port port;
+	int err;
+
+	err = rhca_read_port(dev, &port);
+	*guid = rhca_port_guid(&port);
+	return err;
+}
+
+int rhca_query_gid(struct ib_device *ibdev, u32 port, int index,
+		   union ib_gid *gid)
+{
+	struct rdma_hca_port answer;
+	u64 prefix;
+	int err;
+
+	if (index >= RHCA_NUM_GIDS)
+		return -EINVAL;
+	err = rhca_read_port(to_rhca(ibdev), &answer);
+	prefix = rhca_get64(answer.gid_prefix_h, answer.gid_prefix_l);
+	gid->global.subnet_prefix = cpu_to_be64(prefix);
+	gid->global.interface_id = rhca_port_guid(&answer);
+	return err;
+}
+
+int rhca_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
+{
+	struct rhca_dev *dev = to_rhca(ibdev);
+	struct rdma_hca_port answer;
+	int err;
+
+	if (index >= dev->caps.num_pkeys)
+		return -EINVAL;
+	err = rhca_read_port(dev, &answer);
+	*pkey = rhca_get(answer.pkeys[index / 2], RDMA_HCA_PORT_PKEY(index));
+	return err;
+}
+
+int rhca_get_port_immutable(struct ib_device *ibdev, u32 port,
+			    struct ib_port_immutable *immutable)
+{
+	const struct rhca_dev *dev = to_rhca(ibdev);
+
+	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_IB;
+	if (rhca_is_roce(dev)) {
+		immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+		immutable->max_mad_size = IB_MGMT_MAD_SIZE;
+	}
+	immutable->gid_tbl_len = rhca_num_gids(dev);
+	immutable->pkey_tbl_len = dev->caps.num_pkeys;
+	return 0;
+}
+
+enum rdma_link_layer rhca_get_link_layer(struct ib_device *ibdev, u32 port)
+{
+	return rhca_is_roce(to_rhca(ibdev)) ? IB_LINK_LAYER_ETHERNET :
+					      IB_LINK_LAYER_INFINIBAND;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* The RDMA port: port.c, and gid.c, the GID table of a RoCE card. */
+#ifndef RHCA_PORT_H
+#define RHCA_PORT_H
+
+#include "card.h"
+
+/* The card's answer to QUERY_PORT. */
+int rhca_read_port(struct rhca_dev *dev, struct rdma_hca_port *port);
+/* RoCE: tell users of the port if it has come up or gone down. */
+void rhca_tell_port(struct rhca_dev *dev);
+/* What the port's packets hold at most. */
+enum ib_mtu rhca_active_mtu(const struct rhca_dev *dev);
+/* The port's GUID: the node's too. */
+int rhca_query_guid(struct rhca_dev *dev, __be64 *guid);
+/* QUERY_PORT, and what the driver keeps of it. */
+int rhca_query_port(struct ib_device *ibdev, u32 port,
+		    struct ib_port_attr *attr);
+int rhca_query_gid(struct ib_device *ibdev, u32 port, int index,
+		   union ib_gid *gid);
+int rhca_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey);
+int rhca_get_port_immutable(struct ib_device *ibdev, u32 port,
+			    struct ib_port_immutable *immutable);
+enum rdma_link_layer rhca_get_link_layer(struct ib_device *ibdev, u32 port);
+
+/* gid.c */
+int rhca_add_gid(const struct ib_gid_attr *attr, void **context);
+int rhca_del_gid(const struct ib_gid_attr *attr, void **context);
+
+#endif /* RHCA_PORT_H */

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Queue pairs: qp.c, their queues in wq.c, what is posted to them in wr.c; and
+ * where datagrams go: address handles (ah.c), multicast groups (mcast.c).
+ */
+#ifndef RHCA_QP_H
+#define RHCA_QP_H
+
+#include "rdma_hca_wqe.h"
+
+#include "mr.h"
+#include "uctx.h"
+
+struct rhca_ah {
+	struct ib_ah ibah;
+	struct rdma_ah_attr attr;
+};
+
+/* A send or receive queue. */
+struct rhca_wq {
+	u32 len;		/* bytes */
+	u32 entries;
+	u8 shift;		/* log of an entry's bytes */
+	struct ib_umem *umem;	/* process */
+	struct rhca_region region;
+
+	/* kernel: @entries is a power of two, indices do not wrap */
+	spinlock_t lock;	/* one post at a time */
+	struct rhca_buf buf;
+	u32 head;
+	u32 tail;
+	u64 *wr_id;
+	u8 *wc_opcode;		/* send: enum ib_wc_opcode */
+};
+
+struct rhca_qp {
+	struct ib_qp ibqp;
+	struct mutex lock;	/* one state change at a time */
+	enum ib_qp_state state;	/* as far as the driver knows */
+	enum ib_sig_type sig_type;
+	struct ib_qp_cap cap;
+	u32 uar;
+	struct rhca_wq sq;
+	struct rhca_wq rq;
+	struct rhca_db rq_db;
+};
+
+static inline struct rhca_ah *to_rhca_ah(struct ib_ah *ibah)
+{
+	return container_of(ibah, struct rhca_ah, ibah);
+}
+
+static inline struct rhca_qp *to_rhca_qp(struct ib_qp *ibqp)
+{
+	return container_of(ibqp, struct rhca_qp, ibqp);
+}
+
+static inline bool rhca_is_datagram(const struct rhca_qp *qp)
+{
+	return qp->ibqp.qp_type == IB_QPT_UD || qp->ibqp.qp_type == IB_QPT_GSI;
+}
+
+/* wq.c */
+/* The sizes are in @udata, or follow from qp->cap. */
+int rhca_queues_create_user(struct rhca_dev *dev, struct rhca_qp *qp, u32 pdn,
+			    struct rhca_ucontext *ctx, struct ib_udata *udata);
+int rhca_queues_create_kernel(struct rhca_dev *dev, struct rhca_qp *qp,
+			      u32 pdn);
+/* @ctx: whose they are, NULL: the kernel's. */
+void rhca_queues_destroy(struct rhca_dev *dev, struct rhca_qp *qp,
+			 struct rhca_ucontext *ctx);
+/* The kernel's: both empty, as the card expects after a reset of the QP. */
+void rhca_queues_reset(struct rhca_qp *qp);
+
+/* qp.c */
+int rhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
+		   struct ib_udata *udata);
+int rhca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		   struct ib_udata *udata);
+int rhca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		  struct ib_qp_init_attr *init_attr);
+int rhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+/* @type: RDMA_HCA_EVENT_* of a QP. */
+void rhca_qp_event(struct rhca_dev *dev, u32 qpn, u8 type);
+
+/* wr.c */
+int rhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		   const struct ib_send_wr **bad_wr);
+int rhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		   const struct ib_recv_wr **bad_wr);
+
+/* ah.c */
+int rhca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *attr,
+		   struct ib_udata *udata);
+int rhca_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
+int rhca_destroy_ah(struct ib_ah *ibah, u32 flags);
+
+/* mcast.c */
+int rhca_mcast_init(struct rhca_dev *dev);
+void rhca_mcast_cleanup(struct rhca_dev *dev);
+int rhca_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
+int rhca_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
+
+#endif /* RHCA_QP_H */

@@ -193,7 +193,4 @@ static inline bool hca_is_own_lid(const Hca *hca, uint16_t lid)
     return lid == hca->config.lid;
 }
 
-/* The P_Key table unless something else is asked for: full member. */
-#define HCA_DEFAULT_PKEY 0xffff
-
 #endif /* HCA_CARD_H */

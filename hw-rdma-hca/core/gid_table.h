@@ -12,8 +12,6 @@
 #include "hca.h"
 #include "wire/packet.h"
 
-#define HCA_MAX_LOG_GIDS 8
-
 typedef struct HcaGidEntry {
     HcaGid gid;
     bool valid;

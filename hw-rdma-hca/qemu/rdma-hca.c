@@ -19,6 +19,7 @@
 #include "qemu/module.h"
 #include "qemu/uuid.h"
 #include "rdma-hca-faults.h"
+#include "rdma-hca-net.h"
 #include "rdma-hca.h"
 #include "system/runstate.h"
 #include "system/system.h"
@@ -51,7 +52,7 @@ struct RdmaHcaState {
     char *capture;
     char *pkeys;
 
-    RdmaHcaNet *net; /* RoCE */
+    RdmaHcaNet *net; /* the cable of a RoCE card */
     MemoryRegion bar0;
     MemoryRegion bar2;
     RdmaHcaThread thread;
@@ -202,7 +203,7 @@ static uint64_t guid_of_mac(const uint8_t *mac)
 /* Two cards on a cable, with nobody to give them LIDs, get 1 and 2. */
 static uint16_t default_lid(RdmaHcaState *s)
 {
-    return s->cable && !rdma_hca_cable_is_server(s->cable) ? 2 : 1;
+    return rdma_hca_cable_is_server(s->cable) ? 1 : 2;
 }
 
 /* Each link layer has its way to the outside; these are of the other one. */
@@ -406,10 +407,11 @@ static bool init_capabilities(RdmaHcaState *s, Error **errp)
 /* The card with all that it has before the guest may use it. */
 static bool start_thread(RdmaHcaState *s, Error **errp)
 {
+    RdmaHcaCable *cable = s->net ? RDMA_HCA_CABLE(s->net) : s->cable;
     HcaFaultPlan plan;
 
     if (!rdma_hca_thread_start(&s->thread, PCI_DEVICE(s), &s->config,
-                               s->iothread, s->cable, s->net, errp)) {
+                               s->iothread, cable, errp)) {
         return false;
     }
     if (s->capture && !rdma_hca_thread_capture(&s->thread, s->capture, errp)) {

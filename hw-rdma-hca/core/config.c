@@ -1,34 +1,60 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The options of a card: defaults and checks. */
+/*
+ * What a card is made with: defaults, checks, and the table of options.
+ */
+#include "config.h"
+
 #include <glib.h>
 #include <string.h>
 
 #include "../abi/rdma_hca_regs.h"
-#include "config.h"
-#include "port/gid_table.h"
+
+/* Bytes of a line of both caches. */
+#define CACHE_LINE 64
+
+#define SHAPE_ANY ""
+#define SHAPE_POWER "a power of two "
+#define SUFFIX_NONE ""
+#define SUFFIX_BYTES " bytes"
+#define SUFFIX_US " microseconds"
+#define IS_POWER_ANY false
+#define IS_POWER_POWER true
+#define IS_ROCE_BOTH false
+#define IS_ROCE_ROCE true
+
+#define LIMITS(least, most, shape, unit)                                       \
+    SHAPE_##shape "from " G_STRINGIFY(least) " to " G_STRINGIFY(most)          \
+        SUFFIX_##unit
+
+#define OPTION(field, option, value, low, high, shape, of_unit, layer, what)   \
+    {                                                                          \
+        .name = option,                                                        \
+        .text = what,                                                          \
+        .limits = LIMITS(low, high, shape, of_unit),                           \
+        .message = option " must be " LIMITS(low, high, shape, of_unit),       \
+        .offset = offsetof(HcaConfig, field),                                  \
+        .initial = value,                                                      \
+        .least = low,                                                          \
+        .most = high,                                                          \
+        .power_of_two = IS_POWER_##shape,                                      \
+        .roce = IS_ROCE_##layer,                                               \
+        .unit = HCA_UNIT_##of_unit,                                            \
+    },
+
+static const HcaOption options[] = { HCA_OPTIONS(OPTION) };
+
+const HcaOption *hca_config_options(unsigned *number)
+{
+    *number = G_N_ELEMENTS(options);
+    return options;
+}
 
 void hca_config_init(HcaConfig *config)
 {
     *config = (HcaConfig) {
-        .log_qps = 14,
-        .log_cqs = 14,
-        .log_eqs = 5,
-        .log_mpts = 15,
-        .log_mtts = 20,
-        .log_pds = 15,
-        .mpt_cache_size = 512 * 1024,
-        .mtt_cache_size = 512 * 1024,
-        .cache_ways = 2,
-        .rpb_elements = 512,
-        .reb_elements = 16384,
-        .swpb_elements = 4096,
         .link_layer = HCA_LINK_LAYER_IB,
         .lid = 1,
         .mac = { 0x52, 0x54, 0x00, 0x12, 0x34, 0x56 },
-        .log_gids = 6,
-        .osq_per_qp = 16,
-        .cnp_timer_us = 1000,
-        .cnp_interval_us = 50,
         .ack_policy = HCA_ACK_COALESCED,
         .max_mtu = 5,
         .num_pkeys = 1,
@@ -36,6 +62,11 @@ void hca_config_init(HcaConfig *config)
         .guid = 0x525400fffe000001ull,
         .num_vectors = RDMA_HCA_MAX_EQS,
     };
+    for (unsigned i = 0; i < G_N_ELEMENTS(options); i++) {
+        const HcaOption *option = &options[i];
+
+        G_STRUCT_MEMBER(uint32_t, config, option->offset) = option->initial;
+    }
 }
 
 /* Whether each entry of the P_Key table is of a partition (IBA 10.9.1.2). */
@@ -87,34 +118,44 @@ static bool is_power_of_two(uint32_t n)
     return n && !(n & (n - 1));
 }
 
-/* What only a RoCE card has. */
-static const char *check_roce(const HcaConfig *c)
+static const char *check_options(const HcaConfig *c)
 {
-    static const uint8_t zero[6];
+    for (unsigned i = 0; i < G_N_ELEMENTS(options); i++) {
+        const HcaOption *option = &options[i];
+        uint32_t value = G_STRUCT_MEMBER(uint32_t, c, option->offset);
 
-    if ((c->mac[0] & 1) || !memcmp(c->mac, zero, sizeof(zero))) {
-        return "mac must be a unicast address, and not zero";
+        if (option->roce && !hca_config_is_roce(c)) {
+            continue;
+        }
+        if (value < option->least || value > option->most ||
+            (option->power_of_two && !is_power_of_two(value))) {
+            return option->message;
+        }
     }
-    if (c->log_gids > HCA_MAX_LOG_GIDS) {
-        return "log-gids must be from 0 to 8";
+    return NULL;
+}
+
+/* Each way of a cache has a line at least. */
+static const char *check_caches(const HcaConfig *c)
+{
+    if (c->mpt_cache_size / CACHE_LINE < c->cache_ways) {
+        return "mpt-cache-size must be 64 bytes a way at least";
     }
-    if (c->osq_per_qp < 1 || c->osq_per_qp > 32768) {
-        return "osq-per-qp must be from 1 to 32768";
-    }
-    if (c->cnp_timer_us < 1 || c->cnp_timer_us > 1000 * 1000) {
-        return "cnp-timer-us must be from 1 to 1000000";
-    }
-    if (c->cnp_interval_us > 1000 * 1000) {
-        return "cnp-interval-us must be from 0 to 1000000";
+    if (c->mtt_cache_size / CACHE_LINE < c->cache_ways) {
+        return "mtt-cache-size must be 64 bytes a way at least";
     }
     return NULL;
 }
 
 static const char *check_link(const HcaConfig *c)
 {
+    static const uint8_t zero[6];
+
     switch (c->link_layer) {
     case HCA_LINK_LAYER_ROCE:
-        return check_roce(c);
+        return (c->mac[0] & 1) || !memcmp(c->mac, zero, sizeof(zero))
+                   ? "mac must be a unicast address, and not zero"
+                   : NULL;
     case HCA_LINK_LAYER_IB:
         return c->lid < 1 || c->lid > 0xbfff
                    ? "lid must be a unicast LID, from 1 to 49151"
@@ -124,55 +165,9 @@ static const char *check_link(const HcaConfig *c)
     }
 }
 
-const char *hca_config_check(const HcaConfig *c)
+/* What is not a plain number, or is given in another way. */
+static const char *check_others(const HcaConfig *c)
 {
-    const char *message;
-
-    if (c->log_qps < 2 || c->log_qps > 16) {
-        return "log-qps must be from 2 to 16";
-    }
-    if (c->log_cqs < 1 || c->log_cqs > 16) {
-        return "log-cqs must be from 1 to 16";
-    }
-    if (c->log_eqs < 1 || c->log_eqs > 5) {
-        return "log-eqs must be from 1 to 5";
-    }
-    if (c->log_mpts < 4 || c->log_mpts > 20) {
-        return "log-mpts must be from 4 to 20";
-    }
-    if (c->log_mtts < 4 || c->log_mtts > 24) {
-        return "log-mtts must be from 4 to 24";
-    }
-    if (c->log_pds < 1 || c->log_pds > 24) {
-        return "log-pds must be from 1 to 24";
-    }
-    if (!is_power_of_two(c->cache_ways) || c->cache_ways > 16) {
-        return "cache-ways must be a power of two from 1 to 16";
-    }
-    if (!is_power_of_two(c->mpt_cache_size) ||
-        c->mpt_cache_size / 64 < c->cache_ways ||
-        c->mpt_cache_size > 64 * 1024 * 1024) {
-        return "mpt-cache-size must be a power of two from 64 bytes a way to "
-               "64 MiB";
-    }
-    if (!is_power_of_two(c->mtt_cache_size) ||
-        c->mtt_cache_size / 64 < c->cache_ways ||
-        c->mtt_cache_size > 64 * 1024 * 1024) {
-        return "mtt-cache-size must be a power of two from 64 bytes a way to "
-               "64 MiB";
-    }
-    if (!is_power_of_two(c->rpb_elements) || c->rpb_elements > 32768) {
-        return "rpb-elements must be a power of two up to 32768";
-    }
-    if (!is_power_of_two(c->reb_elements) || c->reb_elements < 32 ||
-        c->reb_elements > 32768) {
-        return "reb-elements must be a power of two from 32 to 32768";
-    }
-    /* A packet of 4096 bytes takes 130 elements. */
-    if (!is_power_of_two(c->swpb_elements) || c->swpb_elements < 512 ||
-        c->swpb_elements > 32768) {
-        return "swpb-elements must be a power of two from 512 to 32768";
-    }
     if (c->ack_policy >= HCA_ACK_NPOLICIES) {
         return "ack-policy must be coalesced, requested or each";
     }
@@ -182,6 +177,18 @@ const char *hca_config_check(const HcaConfig *c)
     if (c->num_vectors < 1 || c->num_vectors > 2048) {
         return "vectors must be from 1 to 2048";
     }
-    message = pkeys_check(c);
-    return message ? message : check_link(c);
+    return NULL;
+}
+
+const char *hca_config_check(const HcaConfig *config)
+{
+    static const char *(*const checks[])(const HcaConfig *) = {
+        check_options, check_caches, check_others, pkeys_check, check_link,
+    };
+    const char *message = NULL;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(checks) && !message; i++) {
+        message = checks[i](config);
+    }
+    return message;
 }

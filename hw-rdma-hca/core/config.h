@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a card is made after. */
+/*
+ * What a card is made with.
+ *
+ * An option that is a number is one row of HCA_OPTIONS, from which its field,
+ * its default, its check and, in the machine, its property are made.
+ */
 #ifndef HCA_CONFIG_H
 #define HCA_CONFIG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "../abi/rdma_hca_cmd.h"
@@ -21,30 +27,60 @@ typedef enum HcaAckPolicy {
     HCA_ACK_NPOLICIES
 } HcaAckPolicy;
 
-/* Sizes are logarithms to base 2 where the name begins with log. */
+/* The P_Key table unless something else is asked for: full member. */
+#define HCA_DEFAULT_PKEY 0xffff
+#define HCA_MAX_LOG_GIDS 8
+
+/*
+ * field, name, default, least, most (numbers as they stand in messages),
+ * ANY or POWER of two, unit (HcaOptionUnit), BOTH link layers or ROCE, text.
+ *
+ * swpb-elements: a packet of 4096 bytes takes 130 elements.
+ */
+#define HCA_OPTIONS(X)                                                         \
+    X(log_qps, "log-qps", 14, 2, 16, ANY, NONE, BOTH,                          \
+      "Number of queue pairs, as a power of two")                              \
+    X(log_cqs, "log-cqs", 14, 1, 16, ANY, NONE, BOTH,                          \
+      "Number of completion queues, as a power of two")                        \
+    X(log_eqs, "log-eqs", 5, 1, 5, ANY, NONE, BOTH,                            \
+      "Number of event queues, as a power of two")                             \
+    X(log_mpts, "log-mpts", 15, 4, 20, ANY, NONE, BOTH,                        \
+      "Number of memory keys, as a power of two")                              \
+    X(log_mtts, "log-mtts", 20, 4, 24, ANY, NONE, BOTH,                        \
+      "Number of page translations, as a power of two")                        \
+    X(log_pds, "log-pds", 15, 1, 24, ANY, NONE, BOTH,                          \
+      "Number of protection domains, as a power of two")                       \
+    X(cache_ways, "cache-ways", 2, 1, 16, POWER, NONE, BOTH,                   \
+      "Ways of both caches")                                                   \
+    X(mpt_cache_size, "mpt-cache-size", 524288, 64, 67108864, POWER, BYTES,    \
+      BOTH, "Cache of memory keys on the card")                                \
+    X(mtt_cache_size, "mtt-cache-size", 524288, 64, 67108864, POWER, BYTES,    \
+      BOTH, "Cache of page translations on the card")                          \
+    X(rpb_elements, "rpb-elements", 512, 1, 32768, POWER, NONE, BOTH,          \
+      "Elements of the read packet buffer")                                    \
+    X(reb_elements, "reb-elements", 16384, 32, 32768, POWER, NONE, BOTH,       \
+      "Elements of the read entry buffer")                                     \
+    X(swpb_elements, "swpb-elements", 4096, 512, 32768, POWER, NONE, BOTH,     \
+      "Elements of the send and write packet buffer, of 256 bits each")        \
+    X(log_gids, "log-gids", 6, 0, HCA_MAX_LOG_GIDS, ANY, NONE, ROCE,           \
+      "Number of GIDs, as a power of two")                                     \
+    X(osq_per_qp, "osq-per-qp", 16, 1, 32768, ANY, NONE, ROCE,                 \
+      "Packets of a queue pair that may be on their way")                      \
+    X(cnp_timer_us, "cnp-timer-us", 1000, 1, 1000000, ANY, US, ROCE,           \
+      "Time until a limit that a CNP has halved recovers")                     \
+    X(cnp_interval_us, "cnp-interval-us", 50, 0, 1000000, ANY, US, ROCE,       \
+      "Least time between two CNPs for a queue pair")
+
 typedef struct HcaConfig {
-    uint8_t log_qps;         /* 14 */
-    uint8_t log_cqs;         /* 14 */
-    uint8_t log_eqs;         /* 5 */
-    uint8_t log_mpts;        /* 15 */
-    uint8_t log_mtts;        /* 20: 4 GiB of 4 KiB pages */
-    uint8_t log_pds;         /* 15 */
-    uint32_t mpt_cache_size; /* bytes, power of two: 512 KiB */
-    uint32_t mtt_cache_size; /* bytes, power of two: 512 KiB */
-    uint32_t cache_ways;     /* 2 */
-    uint32_t rpb_elements;   /* 512, read packet buffer */
-    uint32_t reb_elements;   /* 16384, read entry buffer */
-    uint32_t swpb_elements;  /* 4096, send/write packet buffer, 256 bits */
+#define HCA_OPTION_FIELD(field, ...) uint32_t field;
+    HCA_OPTIONS(HCA_OPTION_FIELD)
+#undef HCA_OPTION_FIELD
     HcaLinkLayer link_layer;
-    uint16_t lid;             /* 1..0xbfff; InfiniBand only */
-    uint8_t mac[6];           /* RoCE only, as all that follows to... */
-    uint8_t log_gids;         /* 6 */
-    uint32_t osq_per_qp;      /* 16: packets of a QP on their way */
-    uint32_t cnp_timer_us;    /* 1000: until a halved limit recovers */
-    uint32_t cnp_interval_us; /* 50: between two CNPs of a QP; ...here */
-    HcaAckPolicy ack_policy;  /* HCA_ACK_COALESCED */
-    uint8_t max_mtu;          /* IB MTU code 1..5 (256..4096) */
-    uint32_t num_pkeys;       /* entries of the P_Key table, 1 */
+    uint16_t lid;                       /* 1..0xbfff; InfiniBand only */
+    uint8_t mac[6];                     /* RoCE only */
+    HcaAckPolicy ack_policy;            /* HCA_ACK_COALESCED */
+    uint8_t max_mtu;                    /* IB MTU code 1..5 (256..4096) */
+    uint32_t num_pkeys;                 /* entries of the P_Key table, 1 */
     uint16_t pkeys[RDMA_HCA_MAX_PKEYS]; /* 0xffff; top bit: full member */
     uint64_t guid;                      /* node and port GUID, EUI-64 */
     uint32_t num_vectors;               /* MSI-X messages of the function */
@@ -58,9 +94,6 @@ static inline bool hca_config_is_roce(const HcaConfig *config)
 /* The documents' sizes. */
 void hca_config_init(HcaConfig *config);
 
-/* The P_Key table unless something else is asked for: full member. */
-#define HCA_DEFAULT_PKEY 0xffff
-
 /*
  * Take the P_Key table from @list: keys separated by colons, as in
  * "0xffff:0x8001". What is wrong with it, as by hca_config_check().
@@ -72,5 +105,29 @@ const char *hca_config_set_pkeys(HcaConfig *config, const char *list);
  * static storage; NULL if nothing is.
  */
 const char *hca_config_check(const HcaConfig *config);
+
+typedef enum HcaOptionUnit {
+    HCA_UNIT_NONE,
+    HCA_UNIT_BYTES,
+    HCA_UNIT_US, /* microseconds */
+} HcaOptionUnit;
+
+/* A row of HCA_OPTIONS. Strings are in static storage. */
+typedef struct HcaOption {
+    const char *name;
+    const char *text;    /* what it is */
+    const char *limits;  /* as in "from 2 to 16" */
+    const char *message; /* for a value beyond them */
+    size_t offset;       /* of its uint32_t in HcaConfig */
+    uint32_t initial;
+    uint32_t least;
+    uint32_t most;
+    bool power_of_two;
+    bool roce; /* not looked at on an InfiniBand card */
+    HcaOptionUnit unit;
+} HcaOption;
+
+/* All rows; @number: how many. */
+const HcaOption *hca_config_options(unsigned *number);
 
 #endif /* HCA_CONFIG_H */

@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The cable of an rdma-hca: a stream socket with a peer at its other end.
+ * A cable: what joins a card to whoever is at the other end.
  *
- * The object listens, accepts, connects and reconnects in the main loop; the
- * bytes flow in the thread of the card that it is plugged into. A stream is
- * handed from the one to the other when the peer comes, and back when it
- * goes. One cable takes one card, and one peer at a time.
+ * To the card it is a stream of bytes each way, the frames of
+ * core/link/framing.h, that begins anew whenever a peer comes. Each kind of
+ * cable is a subclass in a file of its own: rdma-hca-stream.c, a stream
+ * socket; rdma-hca-net.c, a netdev.
+ *
+ * A cable is in one card at a time:
+ *
+ *   plug, any number of [start, stop], stop, close, unplug
+ *
+ * plug and unplug are called with the BQL, from outside the card's thread. All
+ * else between a card and its cable, in both directions, happens in the card's
+ * thread. That never takes the BQL, but at start, stop and close a holder of
+ * the BQL waits for it: what they write may be read with the BQL.
  */
 #ifndef RDMA_HCA_CABLE_H
 #define RDMA_HCA_CABLE_H
@@ -15,49 +24,80 @@
 #include "block/aio.h"
 #include "qom/object.h"
 
-#define TYPE_RDMA_HCA_CABLE "rdma-hca-cable"
-OBJECT_DECLARE_SIMPLE_TYPE(RdmaHcaCable, RDMA_HCA_CABLE)
+#define TYPE_RDMA_HCA_CABLE "rdma-hca-cable-base"
+OBJECT_DECLARE_TYPE(RdmaHcaCable, RdmaHcaCableClass, RDMA_HCA_CABLE)
 
-/* What happens at the cable; called in the card's thread, while started. */
-typedef struct RdmaHcaCableOps {
-    void (*up)(void *opaque);       /* a new stream begins */
-    void (*down)(void *opaque);     /* it has ended */
+/*
+ * What a cable tells the card, in the card's thread, from start to stop and
+ * never from inside of a method.
+ */
+typedef struct RdmaHcaCableEvents {
+    void (*up)(void *opaque);       /* a peer is there */
+    void (*down)(void *opaque);     /* it is gone */
     void (*readable)(void *opaque); /* after readv gave -EAGAIN */
     void (*writable)(void *opaque); /* after writev gave -EAGAIN */
-} RdmaHcaCableOps;
+} RdmaHcaCableEvents;
 
-/* True for the end that waits for its peer. */
-bool rdma_hca_cable_is_server(const RdmaHcaCable *cable);
+struct RdmaHcaCable {
+    Object parent_obj;
+
+    /* The card, from plug to unplug; otherwise NULL. */
+    const RdmaHcaCableEvents *events;
+    void *opaque;    /* of @events */
+    AioContext *ctx; /* of the card's thread */
+};
+
+struct RdmaHcaCableClass {
+    ObjectClass parent_class;
+
+    /* With the BQL. @unplug and @is_server may be NULL. */
+    void (*plug)(RdmaHcaCable *cable);
+    void (*unplug)(RdmaHcaCable *cable);
+    bool (*is_server)(const RdmaHcaCable *cable);
+
+    /*
+     * In the card's thread. Between stop and start nothing is told and nothing
+     * flows: a peer that comes or goes meanwhile is told of afterwards. After
+     * start both sides look for what they have waited for. close ends what is
+     * left of a peer, without @down.
+     */
+    void (*start)(RdmaHcaCable *cable);
+    void (*stop)(RdmaHcaCable *cable);
+    void (*close)(RdmaHcaCable *cable);
+
+    /*
+     * In the card's thread, between start and stop: as HcaHostOps.link_writev
+     * and link_readv. When the stream has ended or failed, @down follows.
+     */
+    ssize_t (*writev)(RdmaHcaCable *cable, const struct iovec *iov, int iovcnt);
+    ssize_t (*readv)(RdmaHcaCable *cable, const struct iovec *iov, int iovcnt);
+    /*
+     * The same: end a stream whose frames are broken; @down follows. NULL:
+     * they cannot be.
+     */
+    void (*drop)(RdmaHcaCable *cable);
+};
 
 /*
- * Plug the cable into a card whose thread runs @ctx. With the BQL, from
- * outside that thread. Fails when the cable is in another card.
+ * The methods. @cable may be NULL: nothing is plugged in, and nobody comes.
+ * Plugging fails when the cable is in another card.
  */
 bool rdma_hca_cable_plug(RdmaHcaCable *cable, AioContext *ctx,
-                         const RdmaHcaCableOps *ops, void *opaque,
+                         const RdmaHcaCableEvents *events, void *opaque,
                          Error **errp);
-/* The reverse; rdma_hca_cable_close() must have been called before. */
 void rdma_hca_cable_unplug(RdmaHcaCable *cable);
+bool rdma_hca_cable_is_plugged(const RdmaHcaCable *cable);
 
-/*
- * In the card's thread: let bytes flow, or stand still (a peer that comes or
- * goes meanwhile is told of at the next start). A cable starts out still.
- */
+/* The end that waits for the other; of two that are alike, each is one. */
+bool rdma_hca_cable_is_server(const RdmaHcaCable *cable);
+
 void rdma_hca_cable_start(RdmaHcaCable *cable);
 void rdma_hca_cable_stop(RdmaHcaCable *cable);
-/* In the card's thread: the last call before rdma_hca_cable_unplug(). */
 void rdma_hca_cable_close(RdmaHcaCable *cable);
-
-/*
- * In the card's thread, while the cable is started: as HcaHostOps.link_writev
- * and link_readv. When the stream has ended or failed, @down follows.
- */
 ssize_t rdma_hca_cable_writev(RdmaHcaCable *cable, const struct iovec *iov,
                               int iovcnt);
 ssize_t rdma_hca_cable_readv(RdmaHcaCable *cable, const struct iovec *iov,
                              int iovcnt);
-
-/* In the card's thread: end the stream, if there is one; @down follows. */
 void rdma_hca_cable_drop(RdmaHcaCable *cable);
 
 #endif /* RDMA_HCA_CABLE_H */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The port of a RoCE card. See rdma-hca-net.h for who calls what in which
- * thread.
+ * A cable that is a netdev. See rdma-hca-net.h.
  */
 #include "qemu/osdep.h"
 #include "../core/link/framing.h"
 #include "qemu/iov.h"
 #include "qemu/main-loop.h"
 #include "qemu/rcu.h"
+#include "rdma-hca-cable.h"
 #include "rdma-hca-net.h"
 #include "rdma-hca-ring.h"
 #include "trace.h"
@@ -18,11 +18,11 @@
 #define STUMP_SIZE 14
 
 struct RdmaHcaNet {
+    RdmaHcaCable cable; /* what it is a kind of */
     struct rcu_head rcu;
 
     /* The main loop's. */
     NICState *nic;
-    bool running;
     bool queued; /* a frame waits in the netdev's queue */
     QEMUBH *send_bh;
     QEMUBH *room_bh;
@@ -35,13 +35,11 @@ struct RdmaHcaNet {
     bool carrier;   /* atomic; set in the main loop */
 
     /* The card's. */
-    const RdmaHcaCableOps *ops;
-    void *opaque;
     QEMUBH *readable_bh;
     QEMUBH *writable_bh;
     QEMUBH *carrier_bh;
-    bool started;
-    bool up; /* as last told */
+    bool started; /* the main loop reads it, with the BQL */
+    bool up;      /* as last told */
 };
 
 /*
@@ -69,7 +67,7 @@ static void net_readable_bh(void *opaque)
 
     net_kicked(&net->rx_kicked);
     if (net->started && net->up) {
-        net->ops->readable(net->opaque);
+        net->cable.events->readable(net->cable.opaque);
     }
 }
 
@@ -78,7 +76,7 @@ static void net_writable_bh(void *opaque)
     RdmaHcaNet *net = opaque;
 
     if (net->started && net->up) {
-        net->ops->writable(net->opaque);
+        net->cable.events->writable(net->cable.opaque);
     }
 }
 
@@ -99,31 +97,36 @@ static void net_carrier_bh(void *opaque)
     }
     net->up = carrier;
     if (carrier) {
-        net->ops->up(net->opaque);
+        net->cable.events->up(net->cable.opaque);
     } else {
         rdma_hca_ring_discard(&net->rx);
         net_make_room(net);
-        net->ops->down(net->opaque);
+        net->cable.events->down(net->cable.opaque);
     }
 }
 
-void rdma_hca_net_start(RdmaHcaNet *net)
+static void net_start(RdmaHcaCable *cable)
 {
+    RdmaHcaNet *net = RDMA_HCA_NET(cable);
+
     net->started = true;
     qemu_bh_schedule(net->carrier_bh);
-    /* What was waited for may have come: let both sides look. */
+    /* What was waited for may have come: let all sides look. */
     net_kick(&net->rx_kicked, net->readable_bh);
     qemu_bh_schedule(net->writable_bh);
+    qemu_bh_schedule(net->send_bh);
+    qemu_bh_schedule(net->room_bh);
 }
 
-void rdma_hca_net_stop(RdmaHcaNet *net)
+static void net_stop(RdmaHcaCable *cable)
 {
-    net->started = false;
+    RDMA_HCA_NET(cable)->started = false;
 }
 
-void rdma_hca_net_close(RdmaHcaNet *net)
+static void net_close(RdmaHcaCable *cable)
 {
-    net->started = false;
+    RdmaHcaNet *net = RDMA_HCA_NET(cable);
+
     net->up = false;
     qemu_bh_delete(g_steal_pointer(&net->readable_bh));
     qemu_bh_delete(g_steal_pointer(&net->writable_bh));
@@ -149,9 +152,10 @@ static bool net_put_frame(RdmaHcaNet *net, const struct iovec *iov, int iovcnt,
 }
 
 /* The card writes whole frames, of lengths that a link has. */
-ssize_t rdma_hca_net_writev(RdmaHcaNet *net, const struct iovec *iov,
-                            int iovcnt)
+static ssize_t net_writev(RdmaHcaCable *cable, const struct iovec *iov,
+                          int iovcnt)
 {
+    RdmaHcaNet *net = RDMA_HCA_NET(cable);
     size_t total = iov_size(iov, iovcnt);
     size_t done = 0, len;
 
@@ -168,8 +172,10 @@ ssize_t rdma_hca_net_writev(RdmaHcaNet *net, const struct iovec *iov,
     return done;
 }
 
-ssize_t rdma_hca_net_readv(RdmaHcaNet *net, const struct iovec *iov, int iovcnt)
+static ssize_t net_readv(RdmaHcaCable *cable, const struct iovec *iov,
+                         int iovcnt)
 {
+    RdmaHcaNet *net = RDMA_HCA_NET(cable);
     size_t room = iov_size(iov, iovcnt);
     size_t done = 0;
     const uint8_t *record;
@@ -221,7 +227,7 @@ static bool net_send_frame(RdmaHcaNet *net)
     const uint8_t *record;
     uint32_t len;
 
-    if (!net->running || net->queued) {
+    if (!net->started || net->queued) {
         return false;
     }
     record = rdma_hca_ring_peek(&net->tx, &len);
@@ -233,7 +239,7 @@ static bool net_send_frame(RdmaHcaNet *net)
         qemu_get_queue(net->nic), record + HCA_FRAME_HEADER_SIZE,
         len - HCA_FRAME_HEADER_SIZE, net_sent);
     rdma_hca_ring_release(&net->tx);
-    if (net->queued && net->running) {
+    if (net->queued && net->started) {
         trace_rdma_hca_net_tx_full(qemu_get_queue(net->nic)->name);
     }
     return true;
@@ -269,7 +275,7 @@ static bool net_can_receive(NetClientState *nc)
 {
     RdmaHcaNet *net = qemu_get_nic_opaque(nc);
 
-    return net->running;
+    return net->started;
 }
 
 /*
@@ -305,7 +311,7 @@ static ssize_t net_receive(NetClientState *nc, const uint8_t *frame,
         return -1;
     }
     /* A card that is not there, or does not listen, hears nothing. */
-    if (!net->running || !qatomic_read(&net->carrier)) {
+    if (!net->started || !qatomic_read(&net->carrier)) {
         return size;
     }
     if (!net_store(net, frame, size)) {
@@ -327,15 +333,6 @@ static void net_link_status_changed(NetClientState *nc)
     net_schedule(net->carrier_bh);
 }
 
-void rdma_hca_net_set_running(RdmaHcaNet *net, bool running)
-{
-    net->running = running;
-    if (running) {
-        qemu_bh_schedule(net->send_bh);
-        qemu_flush_queued_packets(qemu_get_queue(net->nic));
-    }
-}
-
 static NetClientInfo net_info = {
     .type = NET_CLIENT_DRIVER_NIC,
     .size = sizeof(NICState),
@@ -346,11 +343,9 @@ static NetClientInfo net_info = {
 
 RdmaHcaNet *rdma_hca_net_new(DeviceState *dev, NICConf *conf)
 {
-    RdmaHcaNet *net = g_new0(RdmaHcaNet, 1);
+    RdmaHcaNet *net = RDMA_HCA_NET(object_new(TYPE_RDMA_HCA_NET));
     NetClientState *nc;
 
-    rdma_hca_ring_init(&net->tx);
-    rdma_hca_ring_init(&net->rx);
     net->send_bh = qemu_bh_new_guarded(net_send_bh, net,
                                        &dev->mem_reentrancy_guard);
     net->room_bh = qemu_bh_new(net_room_bh, net);
@@ -362,11 +357,9 @@ RdmaHcaNet *rdma_hca_net_new(DeviceState *dev, NICConf *conf)
     return net;
 }
 
-static void net_reclaim(RdmaHcaNet *net)
+static void net_reclaim(struct rcu_head *rcu)
 {
-    rdma_hca_ring_destroy(&net->tx);
-    rdma_hca_ring_destroy(&net->rx);
-    g_free(net);
+    object_unref(OBJECT(container_of(rcu, RdmaHcaNet, rcu)));
 }
 
 void rdma_hca_net_free(RdmaHcaNet *net)
@@ -377,20 +370,57 @@ void rdma_hca_net_free(RdmaHcaNet *net)
     qemu_purge_queued_packets(qemu_get_queue(net->nic));
     qemu_del_nic(net->nic);
     /* Not before whoever holds the BQL now, maybe net_send_bh(), is done. */
-    call_rcu(net, net_reclaim, rcu);
+    call_rcu1(&net->rcu, net_reclaim);
 }
 
-void rdma_hca_net_plug(RdmaHcaNet *net, AioContext *ctx,
-                       const RdmaHcaCableOps *ops, void *opaque)
+static void net_plug(RdmaHcaCable *cable)
 {
-    net->ops = ops;
-    net->opaque = opaque;
-    net->readable_bh = aio_bh_new(ctx, net_readable_bh, net);
-    net->writable_bh = aio_bh_new(ctx, net_writable_bh, net);
-    net->carrier_bh = aio_bh_new(ctx, net_carrier_bh, net);
+    RdmaHcaNet *net = RDMA_HCA_NET(cable);
+
+    net->readable_bh = aio_bh_new(cable->ctx, net_readable_bh, net);
+    net->writable_bh = aio_bh_new(cable->ctx, net_writable_bh, net);
+    net->carrier_bh = aio_bh_new(cable->ctx, net_carrier_bh, net);
 }
 
-void rdma_hca_net_unplug(RdmaHcaNet *net)
+/* ---- the object ---- */
+
+static void net_init(Object *obj)
 {
-    net->running = false;
+    RdmaHcaNet *net = RDMA_HCA_NET(obj);
+
+    rdma_hca_ring_init(&net->tx);
+    rdma_hca_ring_init(&net->rx);
 }
+
+static void net_finalize(Object *obj)
+{
+    RdmaHcaNet *net = RDMA_HCA_NET(obj);
+
+    rdma_hca_ring_destroy(&net->tx);
+    rdma_hca_ring_destroy(&net->rx);
+}
+
+static void net_class_init(ObjectClass *klass, void *data)
+{
+    RdmaHcaCableClass *cc = RDMA_HCA_CABLE_CLASS(klass);
+
+    cc->plug = net_plug;
+    cc->start = net_start;
+    cc->stop = net_stop;
+    cc->close = net_close;
+    cc->writev = net_writev;
+    cc->readv = net_readv;
+}
+
+static const TypeInfo net_types[] = {
+    {
+        .name = TYPE_RDMA_HCA_NET,
+        .parent = TYPE_RDMA_HCA_CABLE,
+        .instance_size = sizeof(RdmaHcaNet),
+        .instance_init = net_init,
+        .instance_finalize = net_finalize,
+        .class_init = net_class_init,
+    },
+};
+
+DEFINE_TYPES(net_types)

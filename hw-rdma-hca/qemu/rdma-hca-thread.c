@@ -61,7 +61,7 @@ static void run_card(RdmaHcaThread *thread)
     core_enter(thread);
     drain_doorbells(thread);
     more = hca_run(thread->hca);
-    if (thread->cable && hca_link_failed(thread->hca)) {
+    if (hca_link_failed(thread->hca)) {
         rdma_hca_cable_drop(thread->cable);
     }
     core_leave(thread);
@@ -80,7 +80,7 @@ static void timer_cb(void *opaque)
     run_card(opaque);
 }
 
-/* The cable's or the netdev's. */
+/* What the cable tells. */
 
 static void cable_up(void *opaque)
 {
@@ -119,7 +119,7 @@ static void cable_writable(void *opaque)
     run_card(thread);
 }
 
-static const RdmaHcaCableOps cable_ops = {
+static const RdmaHcaCableEvents cable_events = {
     .up = cable_up,
     .down = cable_down,
     .readable = cable_readable,
@@ -187,11 +187,7 @@ static ssize_t host_link_writev(void *opaque, const struct iovec *iov,
 {
     RdmaHcaThread *thread = opaque;
 
-    if (thread->net) {
-        return rdma_hca_net_writev(thread->net, iov, iovcnt);
-    }
-    return thread->cable ? rdma_hca_cable_writev(thread->cable, iov, iovcnt)
-                         : -EPIPE;
+    return rdma_hca_cable_writev(thread->cable, iov, iovcnt);
 }
 
 static ssize_t host_link_readv(void *opaque, const struct iovec *iov,
@@ -199,11 +195,7 @@ static ssize_t host_link_readv(void *opaque, const struct iovec *iov,
 {
     RdmaHcaThread *thread = opaque;
 
-    if (thread->net) {
-        return rdma_hca_net_readv(thread->net, iov, iovcnt);
-    }
-    return thread->cable ? rdma_hca_cable_readv(thread->cable, iov, iovcnt)
-                         : -EPIPE;
+    return rdma_hca_cable_readv(thread->cable, iov, iovcnt);
 }
 
 static bool host_capture_write(void *opaque, const void *data, size_t len)
@@ -287,24 +279,14 @@ static void sync_call(RdmaHcaThread *thread, SyncFn *func, void *opaque)
 static void do_start(RdmaHcaThread *thread, void *opaque)
 {
     thread->running = true;
-    if (thread->cable) {
-        rdma_hca_cable_start(thread->cable);
-    }
-    if (thread->net) {
-        rdma_hca_net_start(thread->net);
-    }
+    rdma_hca_cable_start(thread->cable);
     qemu_bh_schedule(thread->run_bh);
 }
 
 static void do_stop(RdmaHcaThread *thread, void *opaque)
 {
     thread->running = false;
-    if (thread->cable) {
-        rdma_hca_cable_stop(thread->cable);
-    }
-    if (thread->net) {
-        rdma_hca_net_stop(thread->net);
-    }
+    rdma_hca_cable_stop(thread->cable);
 }
 
 static void do_reset(RdmaHcaThread *thread, void *opaque)
@@ -321,12 +303,7 @@ static void do_reset(RdmaHcaThread *thread, void *opaque)
 static void do_finish(RdmaHcaThread *thread, void *opaque)
 {
     do_stop(thread, NULL);
-    if (thread->cable) {
-        rdma_hca_cable_close(thread->cable);
-    }
-    if (thread->net) {
-        rdma_hca_net_close(thread->net);
-    }
+    rdma_hca_cable_close(thread->cable);
     core_enter(thread);
     hca_free(thread->hca);
     core_leave(thread);
@@ -476,13 +453,7 @@ void rdma_hca_thread_set_running(RdmaHcaThread *thread, bool running)
     if (running == thread->running) {
         return;
     }
-    if (thread->net && !running) {
-        rdma_hca_net_set_running(thread->net, false);
-    }
     sync_call(thread, running ? do_start : do_stop, NULL);
-    if (thread->net && running) {
-        rdma_hca_net_set_running(thread->net, true);
-    }
     if (!running) {
         qemu_bh_cancel(thread->msix_bh);
         deliver_interrupts(thread);
@@ -515,23 +486,18 @@ static void release_iothread(RdmaHcaThread *thread)
 
 bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
                            const HcaConfig *config, IOThread *iothread,
-                           RdmaHcaCable *cable, RdmaHcaNet *net, Error **errp)
+                           RdmaHcaCable *cable, Error **errp)
 {
     if (!take_iothread(thread, iothread, errp)) {
         return false;
     }
-    if (cable &&
-        !rdma_hca_cable_plug(cable, thread->ctx, &cable_ops, thread, errp)) {
+    if (!rdma_hca_cable_plug(cable, thread->ctx, &cable_events, thread, errp)) {
         release_iothread(thread);
         return false;
     }
     thread->pci = pci;
     thread->name = qdev_get_human_name(DEVICE(pci));
     thread->cable = cable;
-    thread->net = net;
-    if (net) {
-        rdma_hca_net_plug(net, thread->ctx, &cable_ops, thread);
-    }
     thread->running = false;
     thread->capture_fd = -1;
     thread->num_vectors = config->num_vectors;
@@ -562,14 +528,8 @@ void rdma_hca_thread_finish(RdmaHcaThread *thread)
     g_free(thread->vectors);
     g_free(thread->name);
     qemu_event_destroy(&thread->ring.room);
-    if (thread->cable) {
-        rdma_hca_cable_unplug(thread->cable);
-        thread->cable = NULL;
-    }
-    if (thread->net) {
-        rdma_hca_net_unplug(thread->net);
-        thread->net = NULL;
-    }
+    rdma_hca_cable_unplug(thread->cable);
+    thread->cable = NULL;
     qatomic_set(&thread->link_up, false);
     release_iothread(thread);
 }

@@ -16,7 +16,6 @@
 #include "hw/pci/pci_device.h"
 #include "qemu/thread.h"
 #include "rdma-hca-cable.h"
-#include "rdma-hca-net.h"
 #include "rdma-hca-ram.h"
 #include "system/iothread.h"
 
@@ -41,8 +40,7 @@ typedef struct RdmaHcaThread {
     PCIDevice *pci;
     char *name; /* for messages and traces */
     Hca *hca;
-    RdmaHcaCable *cable; /* InfiniBand, or NULL */
-    RdmaHcaNet *net;     /* RoCE */
+    RdmaHcaCable *cable; /* or NULL */
     IOThread *iothread;
     bool own_iothread;
     AioContext *ctx;
@@ -70,13 +68,13 @@ typedef struct RdmaHcaThread {
  * All of these are called with the BQL held, from outside the card's thread.
  *
  * rdma_hca_thread_start(): make a card with @config in the thread of
- * @iothread (NULL: one of its own), plugged into @cable or @net (or NULL). It
+ * @iothread (NULL: one of its own), with @cable plugged in (NULL: none). It
  * stands still until rdma_hca_thread_set_running().
  * rdma_hca_thread_finish(): free it all; only after a successful start.
  */
 bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
                            const HcaConfig *config, IOThread *iothread,
-                           RdmaHcaCable *cable, RdmaHcaNet *net, Error **errp);
+                           RdmaHcaCable *cable, Error **errp);
 void rdma_hca_thread_finish(RdmaHcaThread *thread);
 
 /* Reset the card; it is done on return. */

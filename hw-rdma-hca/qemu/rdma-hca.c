@@ -19,6 +19,7 @@
 #include "qemu/module.h"
 #include "qemu/uuid.h"
 #include "rdma-hca-faults.h"
+#include "rdma-hca-net.h"
 #include "rdma-hca.h"
 #include "system/runstate.h"
 #include "system/system.h"
@@ -51,7 +52,7 @@ struct RdmaHcaState {
     char *capture;
     char *pkeys;
 
-    RdmaHcaNet *net; /* RoCE */
+    RdmaHcaNet *net; /* the cable of a RoCE card */
     MemoryRegion bar0;
     MemoryRegion bar2;
     RdmaHcaThread thread;
@@ -193,7 +194,7 @@ static uint64_t guid_of_mac(const uint8_t *mac)
 /* Two cards on a cable, with nobody to give them LIDs, get 1 and 2. */
 static uint16_t default_lid(RdmaHcaState *s)
 {
-    return s->cable && !rdma_hca_cable_is_server(s->cable) ? 2 : 1;
+    return rdma_hca_cable_is_server(s->cable) ? 1 : 2;
 }
 
 /* Each link layer has its way to the outside; these are of the other one. */
@@ -397,10 +398,11 @@ static bool init_capabilities(RdmaHcaState *s, Error **errp)
 /* The card with all that it has before the guest may use it. */
 static bool start_thread(RdmaHcaState *s, Error **errp)
 {
+    RdmaHcaCable *cable = s->net ? RDMA_HCA_CABLE(s->net) : s->cable;
     HcaFaultPlan plan;
 
     if (!rdma_hca_thread_start(&s->thread, PCI_DEVICE(s), &s->config,
-                               s->iothread, s->cable, s->net, errp)) {
+                               s->iothread, cable, errp)) {
         return false;
     }
     if (s->capture && !rdma_hca_thread_capture(&s->thread, s->capture, errp)) {
@@ -535,109 +537,123 @@ static void set_ack_policy(Object *obj, int value, Error **errp)
     }
 }
 
-static void rdma_hca_init(Object *obj)
+static void add_enum_properties(ObjectClass *klass)
 {
-    hca_config_init(&RDMA_HCA(obj)->config);
+    ObjectProperty *p;
+
+    p = object_class_property_add_enum(klass, "link-layer", "RdmaHcaLinkLayer",
+                                       &link_layer_lookup, get_link_layer,
+                                       set_link_layer);
+    object_property_set_default_str(p, "ib");
+    object_class_property_set_description(
+        klass, p->name, "ib: InfiniBand; roce: RoCEv2 and Ethernet");
+    p = object_class_property_add_enum(klass, "ack-policy", "RdmaHcaAckPolicy",
+                                       &ack_policy_lookup, get_ack_policy,
+                                       set_ack_policy);
+    object_property_set_default_str(p, "coalesced");
+    object_class_property_set_description(
+        klass, p->name,
+        "coalesced, requested or each: when a reliable connection is "
+        "acknowledged");
 }
 
-/* The defaults are hca_config_init()'s. */
-#define CONFIG_UINT8(name, field)                                              \
-    DEFINE_PROP_UNSIGNED_NODEFAULT(name, RdmaHcaState, config.field,           \
-                                   qdev_prop_uint8, uint8_t)
-#define CONFIG_UINT32(name, field)                                             \
-    DEFINE_PROP_UNSIGNED_NODEFAULT(name, RdmaHcaState, config.field,           \
-                                   qdev_prop_uint32, uint32_t)
-#define CONFIG_SIZE32(name, field)                                             \
-    DEFINE_PROP_UNSIGNED_NODEFAULT(name, RdmaHcaState, config.field,           \
-                                   qdev_prop_size32, uint32_t)
-
-static const Property rdma_hca_properties[] = {
-    DEFINE_PROP_LINK("cable", RdmaHcaState, cable, TYPE_RDMA_HCA_CABLE,
-                     RdmaHcaCable *),
-    DEFINE_NIC_PROPERTIES(RdmaHcaState, nic),
-    DEFINE_PROP_LINK("iothread", RdmaHcaState, iothread, TYPE_IOTHREAD,
-                     IOThread *),
-    DEFINE_PROP_UINT16("lid", RdmaHcaState, lid, 0),
-    DEFINE_PROP_UINT64("guid", RdmaHcaState, guid, 0),
-    DEFINE_PROP_UINT32("max-mtu", RdmaHcaState, max_mtu, 4096),
-    DEFINE_PROP_UINT32("vectors", RdmaHcaState, vectors, RDMA_HCA_MAX_EQS),
-    CONFIG_UINT8("log-qps", log_qps),
-    CONFIG_UINT8("log-cqs", log_cqs),
-    CONFIG_UINT8("log-eqs", log_eqs),
-    CONFIG_UINT8("log-mpts", log_mpts),
-    CONFIG_UINT8("log-mtts", log_mtts),
-    CONFIG_UINT8("log-pds", log_pds),
-    CONFIG_UINT8("log-gids", log_gids),
-    CONFIG_UINT32("osq-per-qp", osq_per_qp),
-    CONFIG_UINT32("cnp-timer-us", cnp_timer_us),
-    CONFIG_UINT32("cnp-interval-us", cnp_interval_us),
-    CONFIG_SIZE32("mpt-cache-size", mpt_cache_size),
-    CONFIG_SIZE32("mtt-cache-size", mtt_cache_size),
-    CONFIG_UINT32("cache-ways", cache_ways),
-    CONFIG_UINT32("rpb-elements", rpb_elements),
-    CONFIG_UINT32("reb-elements", reb_elements),
-    CONFIG_UINT32("swpb-elements", swpb_elements),
-    DEFINE_PROP_STRING("capture", RdmaHcaState, capture),
-    DEFINE_PROP_STRING("pkeys", RdmaHcaState, pkeys),
+/* What the skin adds to the card's table of options. */
+static const struct {
+    Property property;
+    const char *text;
+} own_properties[] = {
+    { DEFINE_PROP_LINK("cable", RdmaHcaState, cable, TYPE_RDMA_HCA_CABLE,
+                       RdmaHcaCable *),
+      "The rdma-hca-cable that is plugged in (InfiniBand)" },
+    { DEFINE_PROP_UINT16("lid", RdmaHcaState, lid, 0),
+      "The port's LID, 1 to 49151; 0: 1 at a listening cable, 2 at a "
+      "connecting one (InfiniBand)" },
+    { DEFINE_PROP_NETDEV("netdev", RdmaHcaState, nic.peers),
+      "The netdev that is plugged in (RoCE)" },
+    { DEFINE_PROP_MACADDR("mac", RdmaHcaState, nic.macaddr),
+      "MAC address of the interface (RoCE)" },
+    { DEFINE_PROP_UINT64("guid", RdmaHcaState, guid, 0),
+      "Node and port GUID; 0: made from the card's address (RoCE: from its "
+      "MAC)" },
+    { DEFINE_PROP_STRING("pkeys", RdmaHcaState, pkeys),
+      "The port's P_Key table, as in 0xffff:0x8001" },
+    { DEFINE_PROP_LINK("iothread", RdmaHcaState, iothread, TYPE_IOTHREAD,
+                       IOThread *),
+      "The iothread that the card runs in; otherwise one of its own" },
+    { DEFINE_PROP_UINT32("max-mtu", RdmaHcaState, max_mtu, 4096),
+      "Largest path MTU in bytes, 256 to 4096" },
+    { DEFINE_PROP_UINT32("vectors", RdmaHcaState, vectors, RDMA_HCA_MAX_EQS),
+      "Number of MSI-X vectors, but for two more of RoCE" },
+    { DEFINE_PROP_STRING("capture", RdmaHcaState, capture),
+      "File for what passes the cable (pcapng)" },
 };
 
-/* Unlike the others, these may be written while the machine runs. */
-static void add_fault_properties(ObjectClass *klass)
+static Property option_property(const HcaOption *option)
+{
+    return (Property) {
+        .name = option->name,
+        .info = option->unit == HCA_UNIT_BYTES ? &qdev_prop_size32
+                                               : &qdev_prop_uint32,
+        .offset = offsetof(RdmaHcaState, config) + option->offset,
+        .set_default = true,
+        .defval.u = option->initial,
+    };
+}
+
+static void describe_option(ObjectClass *klass, const HcaOption *option)
+{
+    g_autofree char *text = g_strdup_printf("%s, %s%s", option->text,
+                                            option->limits,
+                                            option->roce ? " (RoCE)" : "");
+
+    object_class_property_set_description(klass, option->name, text);
+}
+
+/* What is set before the card is made. */
+static void add_properties(ObjectClass *klass)
+{
+    const unsigned nown = ARRAY_SIZE(own_properties);
+    unsigned noptions;
+    const HcaOption *options = hca_config_options(&noptions);
+    Property *properties = g_new(Property, nown + noptions);
+
+    for (unsigned i = 0; i < nown; i++) {
+        properties[i] = own_properties[i].property;
+    }
+    for (unsigned i = 0; i < noptions; i++) {
+        properties[nown + i] = option_property(&options[i]);
+    }
+    /* The class keeps them for ever. */
+    device_class_set_props_n(DEVICE_CLASS(klass), properties, nown + noptions);
+    for (unsigned i = 0; i < nown; i++) {
+        object_class_property_set_description(
+            klass, own_properties[i].property.name, own_properties[i].text);
+    }
+    for (unsigned i = 0; i < noptions; i++) {
+        describe_option(klass, &options[i]);
+    }
+}
+
+/* What may be written, or is there to be read, while the machine runs. */
+static void add_live_properties(ObjectClass *klass)
 {
     object_class_property_add(klass, "faults", "RdmaHcaFaultList", get_faults,
                               set_faults, release_faults, NULL);
+    object_class_property_set_description(
+        klass, "faults",
+        "What goes wrong on the cable: [{\"action\":...},...]");
     object_class_property_add(klass, "fault-seed", "uint32", get_fault_seed,
                               set_fault_seed, NULL, NULL);
+    object_class_property_set_description(
+        klass, "fault-seed", "What the chances of the faults begin with");
+    object_class_property_add_bool(klass, "link-up", get_link_up, NULL);
+    object_class_property_set_description(
+        klass, "link-up", "Whether there is a peer at the end of the cable");
 }
 
-static const struct {
-    const char *name;
-    const char *text;
-} property_descriptions[] = {
-    { "cable", "InfiniBand: the rdma-hca-cable that is plugged in" },
-    { "netdev", "RoCE: the netdev that is plugged in" },
-    { "mac", "RoCE: MAC address of the interface" },
-    { "iothread", "The iothread that the card runs in (default: its own)" },
-    { "link-layer", "ib: InfiniBand (default); roce: RoCEv2 and Ethernet" },
-    { "ack-policy", "coalesced, requested or each: when a reliable connection "
-                    "is acknowledged" },
-    { "lid", "The port's LID, 1 to 49151; 0: 1 at a listening cable, 2 at a "
-             "connecting one" },
-    { "guid", "Node and port GUID; 0: made from the card's address (RoCE: "
-              "from its MAC)" },
-    { "max-mtu", "Largest path MTU in bytes, 256 to 4096" },
-    { "vectors", "Number of MSI-X vectors, but for two more of RoCE" },
-    { "log-qps", "Number of queue pairs, as a power of two" },
-    { "log-cqs", "Number of completion queues, as a power of two" },
-    { "log-eqs", "Number of event queues, as a power of two" },
-    { "log-mpts", "Number of memory keys, as a power of two" },
-    { "log-mtts", "Number of page translations, as a power of two" },
-    { "log-pds", "Number of protection domains, as a power of two" },
-    { "log-gids", "RoCE: number of GIDs, as a power of two" },
-    { "osq-per-qp", "RoCE: packets of a queue pair on their way" },
-    { "cnp-timer-us", "RoCE: microseconds until a rate that a CNP has halved "
-                      "recovers" },
-    { "cnp-interval-us", "RoCE: microseconds between two CNPs for a queue "
-                         "pair" },
-    { "mpt-cache-size", "Cache of memory keys on the card, in bytes" },
-    { "mtt-cache-size", "Cache of page translations on the card, in bytes" },
-    { "cache-ways", "Ways of both caches" },
-    { "rpb-elements", "Elements of the read packet buffer" },
-    { "reb-elements", "Elements of the read entry buffer" },
-    { "swpb-elements", "Elements of the send and write packet buffer" },
-    { "capture", "File for what passes the cable (pcapng)" },
-    { "pkeys", "The port's P_Key table, as in 0xffff:0x8001" },
-    { "faults", "What goes wrong on the cable: [{\"action\":...},...]" },
-    { "fault-seed", "What the chances of the faults begin with" },
-};
-
-static void describe_properties(ObjectClass *klass)
+static void rdma_hca_init(Object *obj)
 {
-    for (unsigned i = 0; i < ARRAY_SIZE(property_descriptions); i++) {
-        object_class_property_set_description(klass,
-                                              property_descriptions[i].name,
-                                              property_descriptions[i].text);
-    }
+    hca_config_init(&RDMA_HCA(obj)->config);
 }
 
 static void rdma_hca_class_init(ObjectClass *klass, void *data)
@@ -656,18 +672,9 @@ static void rdma_hca_class_init(ObjectClass *klass, void *data)
 
     dc->desc = "RDMA host channel adapter (InfiniBand, RoCE)";
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
-    device_class_set_props(dc, rdma_hca_properties);
-    object_class_property_add_enum(klass, "link-layer", "RdmaHcaLinkLayer",
-                                   &link_layer_lookup, get_link_layer,
-                                   set_link_layer);
-    object_class_property_add_enum(klass, "ack-policy", "RdmaHcaAckPolicy",
-                                   &ack_policy_lookup, get_ack_policy,
-                                   set_ack_policy);
-    add_fault_properties(klass);
-    describe_properties(klass);
-    object_class_property_add_bool(klass, "link-up", get_link_up, NULL);
-    object_class_property_set_description(
-        klass, "link-up", "Whether there is a peer at the end of the cable");
+    add_properties(klass);
+    add_enum_properties(klass);
+    add_live_properties(klass);
 }
 
 static const TypeInfo rdma_hca_types[] = {

@@ -12,7 +12,6 @@
 
 #include "../wire/packet.h"
 
-#define HCA_MAX_LOG_GIDS 8
 
 typedef struct HcaGidEntry {
     HcaGid gid;

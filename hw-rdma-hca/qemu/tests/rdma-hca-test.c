@@ -1116,6 +1116,7 @@ static void test_properties(void)
 
 #include "hw/rdma-hca/qemu/tests/rdma-hca-bad-input.c.inc"
 #include "hw/rdma-hca/qemu/tests/rdma-hca-faults.c.inc"
+#include "hw/rdma-hca/qemu/tests/rdma-hca-options.c.inc"
 #include "hw/rdma-hca/qemu/tests/rdma-hca-roce.c.inc"
 
 int main(int argc, char **argv)
@@ -1144,6 +1145,7 @@ int main(int argc, char **argv)
     qtest_add_func("rdma-hca/hotplug", test_hotplug);
     qtest_add_func("rdma-hca/migration", test_migration);
     qtest_add_func("rdma-hca/properties", test_properties);
+    qtest_add_func("rdma-hca/properties-described", test_options_described);
     add_bad_input_tests();
     add_fault_tests();
     add_roce_tests();

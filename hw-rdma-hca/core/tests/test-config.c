@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The table of options: what hca_config_init() sets and hca_config_check()
+ * lets pass.
+ */
+#include <string.h>
+
+#include "../config.h"
+#include <glib.h>
+
+static uint32_t *field(HcaConfig *config, const HcaOption *option)
+{
+    return &G_STRUCT_MEMBER(uint32_t, config, option->offset);
+}
+
+/* A RoCE card, which has all options, and room below for any cache. */
+static void config_init(HcaConfig *config)
+{
+    hca_config_init(config);
+    config->link_layer = HCA_LINK_LAYER_ROCE;
+    config->cache_ways = 1;
+}
+
+static const char *check_with(const HcaOption *option, uint32_t value)
+{
+    HcaConfig config;
+
+    config_init(&config);
+    *field(&config, option) = value;
+    return hca_config_check(&config);
+}
+
+static void test_defaults(void)
+{
+    HcaConfig config;
+    unsigned number;
+    const HcaOption *options = hca_config_options(&number);
+
+    hca_config_init(&config);
+    g_assert_null(hca_config_check(&config));
+    for (unsigned i = 0; i < number; i++) {
+        g_assert_cmpuint(*field(&config, &options[i]), ==, options[i].initial);
+    }
+    config.link_layer = HCA_LINK_LAYER_ROCE;
+    g_assert_null(hca_config_check(&config));
+}
+
+/* Each limit, and what is next to it. */
+static void test_limits(void)
+{
+    unsigned number;
+    const HcaOption *options = hca_config_options(&number);
+
+    for (unsigned i = 0; i < number; i++) {
+        const HcaOption *o = &options[i];
+        g_autofree char *start = g_strdup_printf("%s must be ", o->name);
+        g_autofree char *range = g_strdup_printf("from %u to %u", o->least,
+                                                 o->most);
+
+        g_test_message("%s", o->message);
+        g_assert_true(g_str_has_prefix(o->message, start));
+        g_assert_true(g_str_has_suffix(o->message, o->limits));
+        g_assert_nonnull(strstr(o->limits, range));
+        g_assert_null(check_with(o, o->least));
+        g_assert_null(check_with(o, o->most));
+        g_assert_cmpstr(check_with(o, o->most + 1), ==, o->message);
+        if (o->least) {
+            g_assert_cmpstr(check_with(o, o->least - 1), ==, o->message);
+        }
+        g_assert_cmpstr(check_with(o, o->most - 1), ==,
+                        o->power_of_two ? o->message : NULL);
+    }
+}
+
+/* An InfiniBand card has no use for some of them, whatever their value. */
+static void test_link_layer(void)
+{
+    unsigned number, roce = 0;
+    const HcaOption *options = hca_config_options(&number);
+
+    for (unsigned i = 0; i < number; i++) {
+        HcaConfig config;
+
+        config_init(&config);
+        config.link_layer = HCA_LINK_LAYER_IB;
+        *field(&config, &options[i]) = options[i].most + 1;
+        g_assert_cmpstr(hca_config_check(&config), ==,
+                        options[i].roce ? NULL : options[i].message);
+        roce += options[i].roce;
+    }
+    g_assert_cmpuint(roce, >, 0);
+    g_assert_cmpuint(roce, <, number);
+}
+
+/* A cache with more ways than lines. */
+static void test_caches(void)
+{
+    HcaConfig config;
+
+    hca_config_init(&config);
+    config.cache_ways = 16;
+    config.mpt_cache_size = config.mtt_cache_size = 16 * 64;
+    g_assert_null(hca_config_check(&config));
+    config.mpt_cache_size /= 2;
+    g_assert_true(
+        g_str_has_prefix(hca_config_check(&config), "mpt-cache-size must be "));
+    config.mpt_cache_size *= 2;
+    config.mtt_cache_size /= 2;
+    g_assert_true(
+        g_str_has_prefix(hca_config_check(&config), "mtt-cache-size must be "));
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/config/defaults", test_defaults);
+    g_test_add_func("/config/limits", test_limits);
+    g_test_add_func("/config/link-layer", test_link_layer);
+    g_test_add_func("/config/caches", test_caches);
+    return g_test_run();
+}

@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A cable that is a stream socket with a peer at its other end: the
+ * user-creatable object rdma-hca-cable.
+ *
+ * The object listens, accepts, connects and reconnects in the main loop; the
+ * bytes flow in the card's thread. A stream is handed from the one to the
+ * other when the peer comes, and back when it goes. One peer at a time.
+ */
+#include "qemu/osdep.h"
+#include <netinet/tcp.h>
+#include "io/channel-socket.h"
+#include "io/net-listener.h"
+#include "qapi/error.h"
+#include "qapi/qapi-visit-sockets.h"
+#include "qemu/error-report.h"
+#include "qemu/lockable.h"
+#include "qemu/main-loop.h"
+#include "qemu/units.h"
+#include "qom/object_interfaces.h"
+#include "rdma-hca-cable.h"
+#include "trace.h"
+
+#define CABLE_RECONNECT_MS 1000
+/* A few hundred packets; what the kernel grants may be less. */
+#define CABLE_BUFFER_SIZE (2 * MiB)
+/* A peer whose host fell silent is given up after this time. */
+#define CABLE_SILENCE_S 10
+#define CABLE_PROBE_S 5
+#define CABLE_PROBES 4
+
+#define TYPE_RDMA_HCA_STREAM "rdma-hca-cable"
+OBJECT_DECLARE_SIMPLE_TYPE(RdmaHcaStream, RDMA_HCA_STREAM)
+
+struct RdmaHcaStream {
+    RdmaHcaCable cable; /* what it is a kind of */
+
+    /* Properties. */
+    SocketAddress *addr;
+    bool server;
+    uint32_t reconnect_ms;
+    bool reconnect_given;
+    bool complete;
+
+    /* The main loop's. */
+    QIONetListener *listener; /* server */
+    QIOChannelSocket *passed; /* client on a passed fd, until plugged */
+    guint reconnect_tag;
+    bool connecting;
+    bool taken; /* the card has a stream */
+    QEMUBH *ended_bh;
+
+    /* Hand-over between the two. */
+    QemuMutex lock;
+    QIOChannel *arrived; /* to the card */
+    QIOChannel *ended;   /* to the main loop */
+
+    /* The card's. */
+    QEMUBH *arrived_bh;
+    QEMUBH *broken_bh;
+    QIOChannel *ioc; /* while a peer is there */
+    bool running;
+    bool broken;      /* to be ended by broken_bh */
+    bool read_wanted; /* the card reads until -EAGAIN */
+    bool read_watched;
+    bool write_watched; /* the card was told -EAGAIN */
+};
+
+static bool stream_is_plugged(const RdmaHcaStream *stream)
+{
+    return rdma_hca_cable_is_plugged(&stream->cable);
+}
+
+static const char *stream_id(const RdmaHcaStream *stream)
+{
+    const char *id = object_get_canonical_path_component(OBJECT(stream));
+
+    return id ? id : "";
+}
+
+/* ---- the card's thread ---- */
+
+static void stream_on_readable(void *opaque);
+static void stream_on_writable(void *opaque);
+
+static void stream_watch(RdmaHcaStream *stream, bool read, bool write)
+{
+    if (stream->read_watched == read && stream->write_watched == write) {
+        return;
+    }
+    stream->read_watched = read;
+    stream->write_watched = write;
+    qio_channel_set_aio_fd_handler(
+        stream->ioc, stream->cable.ctx, read ? stream_on_readable : NULL,
+        stream->cable.ctx, write ? stream_on_writable : NULL, stream);
+}
+
+/*
+ * The socket stays readable while the card has no room for more. Stop
+ * watching then; the next stream_readv() watches again.
+ */
+static void stream_on_readable(void *opaque)
+{
+    RdmaHcaStream *stream = opaque;
+
+    stream->read_wanted = false;
+    stream->cable.events->readable(stream->cable.opaque);
+    if (stream->ioc && stream->running && !stream->read_wanted) {
+        stream_watch(stream, false, stream->write_watched);
+    }
+}
+
+static void stream_on_writable(void *opaque)
+{
+    RdmaHcaStream *stream = opaque;
+
+    stream_watch(stream, stream->read_watched, false);
+    stream->cable.events->writable(stream->cable.opaque);
+}
+
+static void stream_break(RdmaHcaStream *stream)
+{
+    if (stream->ioc && !stream->broken) {
+        stream->broken = true;
+        qemu_bh_schedule(stream->broken_bh);
+    }
+}
+
+static void stream_drop(RdmaHcaCable *cable)
+{
+    stream_break(RDMA_HCA_STREAM(cable));
+}
+
+static ssize_t stream_writev(RdmaHcaCable *cable, const struct iovec *iov,
+                             int iovcnt)
+{
+    RdmaHcaStream *stream = RDMA_HCA_STREAM(cable);
+    ssize_t ret;
+
+    if (!stream->ioc || stream->broken) {
+        return -EPIPE;
+    }
+    ret = qio_channel_writev(stream->ioc, iov, MIN(iovcnt, IOV_MAX), NULL);
+    if (ret == QIO_CHANNEL_ERR_BLOCK) {
+        stream_watch(stream, stream->read_watched, true);
+        return -EAGAIN;
+    }
+    if (ret < 0) {
+        stream_break(stream);
+        return -EPIPE;
+    }
+    return ret;
+}
+
+static ssize_t stream_readv(RdmaHcaCable *cable, const struct iovec *iov,
+                            int iovcnt)
+{
+    RdmaHcaStream *stream = RDMA_HCA_STREAM(cable);
+    ssize_t ret;
+
+    if (!stream->ioc || stream->broken) {
+        return -EPIPE;
+    }
+    stream->read_wanted = true;
+    stream_watch(stream, true, stream->write_watched);
+    ret = qio_channel_readv(stream->ioc, iov, MIN(iovcnt, IOV_MAX), NULL);
+    if (ret == QIO_CHANNEL_ERR_BLOCK) {
+        return -EAGAIN;
+    }
+    if (ret <= 0) {
+        stream_break(stream);
+        return ret < 0 ? -EPIPE : 0;
+    }
+    return ret;
+}
+
+/* Give the stream back to the main loop. */
+static void stream_end(RdmaHcaStream *stream)
+{
+    stream_watch(stream, false, false);
+    WITH_QEMU_LOCK_GUARD(&stream->lock) {
+        stream->ended = stream->ioc;
+    }
+    stream->ioc = NULL;
+    stream->broken = false;
+    qemu_bh_schedule(stream->ended_bh);
+}
+
+static void stream_broken_bh(void *opaque)
+{
+    RdmaHcaStream *stream = opaque;
+
+    if (!stream->running || !stream->broken) {
+        return;
+    }
+    stream_end(stream);
+    stream->cable.events->down(stream->cable.opaque);
+}
+
+static void stream_arrived_bh(void *opaque)
+{
+    RdmaHcaStream *stream = opaque;
+
+    if (!stream->running || stream->ioc) {
+        return;
+    }
+    WITH_QEMU_LOCK_GUARD(&stream->lock) {
+        stream->ioc = g_steal_pointer(&stream->arrived);
+    }
+    if (stream->ioc) {
+        stream_watch(stream, true, false);
+        stream->cable.events->up(stream->cable.opaque);
+    }
+}
+
+static void stream_start(RdmaHcaCable *cable)
+{
+    RdmaHcaStream *stream = RDMA_HCA_STREAM(cable);
+
+    stream->running = true;
+    if (stream->ioc) {
+        /* What was waited for may have come: let both sides look. */
+        stream_watch(stream, true, true);
+    }
+    qemu_bh_schedule(stream->broken_bh);
+    qemu_bh_schedule(stream->arrived_bh);
+}
+
+static void stream_stop(RdmaHcaCable *cable)
+{
+    RdmaHcaStream *stream = RDMA_HCA_STREAM(cable);
+
+    if (stream->ioc) {
+        stream_watch(stream, false, false);
+    }
+    stream->running = false;
+}
+
+static void stream_close(RdmaHcaCable *cable)
+{
+    RdmaHcaStream *stream = RDMA_HCA_STREAM(cable);
+
+    if (stream->ioc) {
+        stream_end(stream);
+    }
+    qemu_bh_delete(g_steal_pointer(&stream->arrived_bh));
+    qemu_bh_delete(g_steal_pointer(&stream->broken_bh));
+}
+
+/* ---- the main loop ---- */
+
+static void stream_connect(RdmaHcaStream *stream);
+
+static bool stream_is_server(const RdmaHcaCable *cable)
+{
+    return RDMA_HCA_STREAM(cable)->server;
+}
+
+static bool set_option(QIOChannelSocket *sioc, int level, int name, int value)
+{
+    return setsockopt(sioc->fd, level, name, &value, sizeof(value)) == 0;
+}
+
+/* All of these only help: a socket that lacks one will do. */
+static void stream_tune(QIOChannelSocket *sioc)
+{
+    switch (sioc->localAddr.ss_family) {
+    case AF_UNIX:
+        if (!set_option(sioc, SOL_SOCKET, SO_SNDBUFFORCE, CABLE_BUFFER_SIZE)) {
+            set_option(sioc, SOL_SOCKET, SO_SNDBUF, CABLE_BUFFER_SIZE);
+        }
+        break;
+    case AF_INET:
+    case AF_INET6:
+        /* TCP sizes its own buffers, and better so. */
+        qio_channel_set_delay(QIO_CHANNEL(sioc), false);
+        set_option(sioc, SOL_SOCKET, SO_KEEPALIVE, 1);
+        set_option(sioc, IPPROTO_TCP, TCP_KEEPIDLE, CABLE_SILENCE_S);
+        set_option(sioc, IPPROTO_TCP, TCP_KEEPINTVL, CABLE_PROBE_S);
+        set_option(sioc, IPPROTO_TCP, TCP_KEEPCNT, CABLE_PROBES);
+        break;
+    }
+}
+
+/* The peer is there: hand the stream to the card. */
+static void stream_take(RdmaHcaStream *stream, QIOChannelSocket *sioc)
+{
+    QIOChannel *ioc = QIO_CHANNEL(sioc);
+
+    if (qio_channel_set_blocking(ioc, false, NULL) < 0) {
+        return;
+    }
+    stream_tune(sioc);
+    object_ref(OBJECT(ioc));
+    stream->taken = true;
+    trace_rdma_hca_cable_up(stream_id(stream));
+    WITH_QEMU_LOCK_GUARD(&stream->lock) {
+        stream->arrived = ioc;
+    }
+    qemu_bh_schedule(stream->arrived_bh);
+}
+
+static gboolean stream_reconnect(gpointer opaque)
+{
+    RdmaHcaStream *stream = opaque;
+
+    stream->reconnect_tag = 0;
+    stream_connect(stream);
+    return G_SOURCE_REMOVE;
+}
+
+static void stream_connect_later(RdmaHcaStream *stream)
+{
+    if (stream_is_plugged(stream) && !stream->server && stream->reconnect_ms &&
+        stream->addr->type != SOCKET_ADDRESS_TYPE_FD &&
+        !stream->reconnect_tag) {
+        stream->reconnect_tag = g_timeout_add(stream->reconnect_ms,
+                                              stream_reconnect, stream);
+    }
+}
+
+static void stream_connected(QIOTask *task, gpointer opaque)
+{
+    RdmaHcaStream *stream = opaque;
+    Error *err = NULL;
+
+    stream->connecting = false;
+    if (qio_task_propagate_error(task, &err)) {
+        trace_rdma_hca_cable_failed(stream_id(stream), error_get_pretty(err));
+        if (stream_is_plugged(stream) && !stream->reconnect_ms) {
+            warn_report("rdma-hca-cable %s: %s", stream_id(stream),
+                        error_get_pretty(err));
+        }
+        error_free(err);
+    } else if (stream_is_plugged(stream) && !stream->taken) {
+        stream_take(stream, QIO_CHANNEL_SOCKET(qio_task_get_source(task)));
+    }
+    if (!stream->taken) {
+        stream_connect_later(stream);
+    }
+}
+
+static void stream_connect(RdmaHcaStream *stream)
+{
+    QIOChannelSocket *sioc;
+
+    if (stream->connecting || stream->taken) {
+        return;
+    }
+    stream->connecting = true;
+    sioc = qio_channel_socket_new();
+    qio_channel_set_name(QIO_CHANNEL(sioc), "rdma-hca-cable");
+    qio_channel_socket_connect_async(sioc, stream->addr, stream_connected,
+                                     object_ref(OBJECT(stream)), object_unref,
+                                     NULL);
+    object_unref(OBJECT(sioc));
+}
+
+/* One peer at a time: another one finds its connection closed. */
+static void stream_accept(QIONetListener *listener, QIOChannelSocket *sioc,
+                          gpointer opaque)
+{
+    RdmaHcaStream *stream = opaque;
+
+    if (stream->taken) {
+        trace_rdma_hca_cable_refused(stream_id(stream));
+        return;
+    }
+    stream_take(stream, sioc);
+}
+
+static void stream_drop_ended(RdmaHcaStream *stream)
+{
+    QIOChannel *ioc;
+
+    WITH_QEMU_LOCK_GUARD(&stream->lock) {
+        ioc = g_steal_pointer(&stream->ended);
+    }
+    if (ioc) {
+        object_unref(OBJECT(ioc));
+        stream->taken = false;
+        trace_rdma_hca_cable_down(stream_id(stream));
+    }
+}
+
+static void stream_ended_bh(void *opaque)
+{
+    RdmaHcaStream *stream = opaque;
+
+    stream_drop_ended(stream);
+    if (!stream->taken) {
+        stream_connect_later(stream);
+    }
+}
+
+static void stream_plug(RdmaHcaCable *cable)
+{
+    RdmaHcaStream *stream = RDMA_HCA_STREAM(cable);
+
+    stream->ended_bh = qemu_bh_new(stream_ended_bh, stream);
+    stream->arrived_bh = aio_bh_new(cable->ctx, stream_arrived_bh, stream);
+    stream->broken_bh = aio_bh_new(cable->ctx, stream_broken_bh, stream);
+
+    if (stream->listener) {
+        qio_net_listener_set_client_func(stream->listener, stream_accept,
+                                         stream, NULL);
+    } else if (stream->passed) {
+        stream_take(stream, stream->passed);
+        object_unref(OBJECT(g_steal_pointer(&stream->passed)));
+    } else if (stream->addr->type != SOCKET_ADDRESS_TYPE_FD) {
+        stream_connect(stream);
+    }
+}
+
+static void stream_unplug(RdmaHcaCable *cable)
+{
+    RdmaHcaStream *stream = RDMA_HCA_STREAM(cable);
+
+    if (stream->listener) {
+        qio_net_listener_set_client_func(stream->listener, NULL, NULL, NULL);
+    }
+    if (stream->reconnect_tag) {
+        g_source_remove(stream->reconnect_tag);
+        stream->reconnect_tag = 0;
+    }
+    /* The card's thread is done with the cable: no lock is needed. */
+    if (!stream->ended) {
+        stream->ended = g_steal_pointer(&stream->arrived);
+    }
+    stream_drop_ended(stream);
+    qemu_bh_delete(g_steal_pointer(&stream->ended_bh));
+}
+
+/* ---- the object ---- */
+
+static bool stream_open_listener(RdmaHcaStream *stream, Error **errp)
+{
+    stream->listener = qio_net_listener_new();
+    qio_net_listener_set_name(stream->listener, "rdma-hca-cable");
+    if (qio_net_listener_open_sync(stream->listener, stream->addr, 1, errp) <
+        0) {
+        object_unref(OBJECT(g_steal_pointer(&stream->listener)));
+        return false;
+    }
+    return true;
+}
+
+static bool stream_open_passed(RdmaHcaStream *stream, Error **errp)
+{
+    if (stream->reconnect_given && stream->reconnect_ms) {
+        error_setg(errp, "a passed file descriptor cannot be connected again: "
+                         "reconnect-ms must be 0");
+        return false;
+    }
+    stream->reconnect_ms = 0;
+    stream->passed = qio_channel_socket_new();
+    return qio_channel_socket_connect_sync(stream->passed, stream->addr,
+                                           errp) == 0;
+}
+
+static void stream_complete(UserCreatable *uc, Error **errp)
+{
+    RdmaHcaStream *stream = RDMA_HCA_STREAM(uc);
+
+    if (!stream->addr) {
+        error_setg(errp, "rdma-hca-cable needs 'addr'");
+        return;
+    }
+    if (socket_address_parse_named_fd(stream->addr, errp) < 0) {
+        return;
+    }
+    stream->complete = true;
+    if (stream->server) {
+        stream_open_listener(stream, errp);
+    } else if (stream->addr->type == SOCKET_ADDRESS_TYPE_FD) {
+        stream_open_passed(stream, errp);
+    }
+}
+
+static bool stream_can_be_deleted(UserCreatable *uc)
+{
+    return !rdma_hca_cable_is_plugged(RDMA_HCA_CABLE(uc));
+}
+
+/* At object-del and at the end of QEMU: a socket's path goes now. */
+static void stream_unparent(Object *obj)
+{
+    RdmaHcaStream *stream = RDMA_HCA_STREAM(obj);
+
+    if (stream->listener) {
+        qio_net_listener_disconnect(stream->listener);
+        object_unref(OBJECT(g_steal_pointer(&stream->listener)));
+    }
+}
+
+static void stream_get_addr(Object *obj, Visitor *v, const char *name,
+                            void *opaque, Error **errp)
+{
+    RdmaHcaStream *stream = RDMA_HCA_STREAM(obj);
+
+    if (!stream->addr) {
+        error_setg(errp, "'addr' is not set");
+        return;
+    }
+    visit_type_SocketAddress(v, name, &stream->addr, errp);
+}
+
+static void stream_set_addr(Object *obj, Visitor *v, const char *name,
+                            void *opaque, Error **errp)
+{
+    RdmaHcaStream *stream = RDMA_HCA_STREAM(obj);
+    SocketAddress *addr = NULL;
+
+    if (stream->addr) {
+        error_setg(errp, "'addr' can only be set once");
+        return;
+    }
+    if (visit_type_SocketAddress(v, name, &addr, errp)) {
+        stream->addr = addr;
+    }
+}
+
+static bool stream_get_server(Object *obj, Error **errp)
+{
+    return RDMA_HCA_STREAM(obj)->server;
+}
+
+static void stream_set_server(Object *obj, bool value, Error **errp)
+{
+    RdmaHcaStream *stream = RDMA_HCA_STREAM(obj);
+
+    if (stream->complete) {
+        error_setg(errp, "'server' can only be set when the cable is made");
+        return;
+    }
+    stream->server = value;
+}
+
+static void stream_get_reconnect(Object *obj, Visitor *v, const char *name,
+                                 void *opaque, Error **errp)
+{
+    visit_type_uint32(v, name, &RDMA_HCA_STREAM(obj)->reconnect_ms, errp);
+}
+
+static void stream_set_reconnect(Object *obj, Visitor *v, const char *name,
+                                 void *opaque, Error **errp)
+{
+    RdmaHcaStream *stream = RDMA_HCA_STREAM(obj);
+    uint32_t value;
+
+    if (visit_type_uint32(v, name, &value, errp)) {
+        stream->reconnect_ms = value;
+        stream->reconnect_given = true;
+    }
+}
+
+static bool stream_get_connected(Object *obj, Error **errp)
+{
+    return RDMA_HCA_STREAM(obj)->taken;
+}
+
+static void stream_init(Object *obj)
+{
+    RdmaHcaStream *stream = RDMA_HCA_STREAM(obj);
+
+    stream->reconnect_ms = CABLE_RECONNECT_MS;
+    qemu_mutex_init(&stream->lock);
+}
+
+static void stream_finalize(Object *obj)
+{
+    RdmaHcaStream *stream = RDMA_HCA_STREAM(obj);
+
+    if (stream->passed) {
+        object_unref(OBJECT(stream->passed));
+    }
+    qapi_free_SocketAddress(stream->addr);
+    qemu_mutex_destroy(&stream->lock);
+}
+
+static void stream_class_init(ObjectClass *klass, void *data)
+{
+    UserCreatableClass *ucc = USER_CREATABLE_CLASS(klass);
+    RdmaHcaCableClass *cc = RDMA_HCA_CABLE_CLASS(klass);
+
+    ucc->complete = stream_complete;
+    ucc->can_be_deleted = stream_can_be_deleted;
+    klass->unparent = stream_unparent;
+
+    cc->plug = stream_plug;
+    cc->unplug = stream_unplug;
+    cc->is_server = stream_is_server;
+    cc->start = stream_start;
+    cc->stop = stream_stop;
+    cc->close = stream_close;
+    cc->writev = stream_writev;
+    cc->readv = stream_readv;
+    cc->drop = stream_drop;
+
+    object_class_property_add(klass, "addr", "SocketAddress", stream_get_addr,
+                              stream_set_addr, NULL, NULL);
+    object_class_property_set_description(
+        klass, "addr", "Where the peer is reached, or is waited for");
+    object_class_property_add_bool(klass, "server", stream_get_server,
+                                   stream_set_server);
+    object_class_property_set_description(
+        klass, "server", "Listen at addr instead of connecting to it");
+    object_class_property_add(klass, "reconnect-ms", "uint32",
+                              stream_get_reconnect, stream_set_reconnect, NULL,
+                              NULL);
+    object_class_property_set_description(
+        klass, "reconnect-ms",
+        "Milliseconds until a connection that failed or ended is tried again; "
+        "0: never");
+    object_class_property_add_bool(klass, "connected", stream_get_connected,
+                                   NULL);
+    object_class_property_set_description(klass, "connected",
+                                          "Whether the other end is there");
+}
+
+static const TypeInfo stream_types[] = {
+    {
+        .name = TYPE_RDMA_HCA_STREAM,
+        .parent = TYPE_RDMA_HCA_CABLE,
+        .instance_size = sizeof(RdmaHcaStream),
+        .instance_init = stream_init,
+        .instance_finalize = stream_finalize,
+        .class_init = stream_class_init,
+        .interfaces = (InterfaceInfo[]) { { TYPE_USER_CREATABLE }, {} },
+    },
+};
+
+DEFINE_TYPES(stream_types)

@@ -10,7 +10,7 @@ sys.dont_write_bytecode = True
 
 from harness import verbs  # noqa: E402
 from harness.guest import GuestError  # noqa: E402
-from harness.pair import DEVICE, Pair  # noqa: E402
+from harness.labs import infiniband  # noqa: E402
 
 SIZES = [64, 4096, 65536, 1048576]
 BANDWIDTH = ['ib_send_bw', 'ib_write_bw', 'ib_read_bw']
@@ -24,13 +24,14 @@ def iterations(size):
     return max(20, min(1000, 16 * 1048576 // size))
 
 
-def demonstrate(pair):
-    a, b = pair.a, pair.b
+def demonstrate(lab):
+    a, b = lab.guests
     say(f'Two guests are up ({a.boot_seconds:.1f} s and {b.boot_seconds:.1f} s after their start, '
         f'accelerator {a.accelerator}).')
-    for guest in pair.guests:
-        say(f'\n{guest.name}$ ibv_devinfo -d {DEVICE}')
-        say(guest.run(f'ibv_devinfo -d {DEVICE}').output.rstrip())
+    for guest in lab.guests:
+        show = f'ibv_devinfo -d {guest.card.name}'
+        say(f'\n{guest.name}$ {show}')
+        say(guest.run(show).output.rstrip())
 
     say()
     for how, options in (('polling', ''), ('with events', '-e')):
@@ -43,20 +44,20 @@ def demonstrate(pair):
         row.append(verbs.latency(b, a, 'ib_send_lat', size, min(500, iterations(size))))
         say(f'{size:9}' + ''.join(f'{value:14.2f}' for value in row))
 
-    pair.check()
+    lab.check()
 
 
 def main():
     start = time.monotonic()
-    pair = Pair()
+    lab = infiniband()
     try:
-        demonstrate(pair.start())
+        demonstrate(lab.start())
     except (GuestError, OSError) as error:
-        pair.stop(keep=True)
+        lab.stop(keep=True)
         print(f'rdma-hca: the demonstration failed: {error}', file=sys.stderr)
-        print(f'rdma-hca: the consoles of the guests are in {pair.folder}', file=sys.stderr)
+        print(f'rdma-hca: the consoles of the guests are in {lab.folder}', file=sys.stderr)
         sys.exit(1)
-    pair.stop()
+    lab.stop()
     say(f'\nAll went well: both guests, ping-pong by polling and by events, and every row of the table '
         f'({time.monotonic() - start:.0f} s).')
 

@@ -9,7 +9,7 @@ sys.dont_write_bytecode = True
 
 from harness import faults, verbs  # noqa: E402
 from harness.guest import GuestError  # noqa: E402
-from harness.pair import Pair  # noqa: E402
+from harness.labs import infiniband  # noqa: E402
 
 SIZE = 65536
 ITERATIONS = 2000
@@ -21,7 +21,7 @@ COLUMNS = [('sent', 'port tx_packets'), ('lost', 'fault tx_drop'), ('sent again'
 
 
 def row(both, program, loss):
-    faults.set_faults(both, faults.loss(loss) if loss else [])
+    faults.set_faults(both.guests, faults.loss(loss) if loss else [])
     before = faults.counted(both)
     goodput = verbs.bandwidth(both.a, both.b, program, SIZE, ITERATIONS, '-c RC')
     change = faults.moved(both, before)
@@ -29,7 +29,7 @@ def row(both, program, loss):
 
 
 def main():
-    both = Pair()
+    both = infiniband()
     print(f'{ITERATIONS} messages of {SIZE} bytes, RC, MTU 4096; packets of both directions\n')
     print(f'{"":12} {"loss":>6} {"MB/s":>9}' + ''.join(f'{title:>12}' for title, _ in COLUMNS), flush=True)
     try:

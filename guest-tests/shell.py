@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 sys.dont_write_bytecode = True
 
 from harness.guest import GuestError  # noqa: E402
-from harness.pair import Pair  # noqa: E402
+from harness.labs import infiniband  # noqa: E402
 
 ESCAPE = b'\x1d'  # Ctrl-]
 
@@ -69,8 +69,8 @@ def main():
         return
     if not sys.stdin.isatty():
         sys.exit('rdma-hca: make shell needs a terminal')
-    with Pair(append='guest.console=1') as pair:
-        consoles = [os.path.join(pair.folder, f'{guest.name}.tty') for guest in pair.guests]
+    with infiniband(append='guest.console=1') as lab:
+        consoles = [os.path.join(lab.folder, f'{guest.name}.tty') for guest in lab.guests]
         if shutil.which('tmux'):
             command = [[sys.executable, os.path.realpath(__file__), console] for console in consoles]
             tmux = ['tmux', '-L', f'rdma-hca-{os.getpid()}', '-f', '/dev/null']

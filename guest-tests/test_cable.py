@@ -3,19 +3,21 @@
 """The peer at the other end of the cable leaves and comes back; the port follows, with an event each time."""
 import time
 
-from harness import pair, tap, verbs
+from harness import tap, verbs
+from harness.labs import infiniband, kept
+from harness.links import tcp_cable, unix_cable
 
 
 def peer_leaves_and_returns(cable, leaver):
-    with pair.Pair(cable=cable) as both:
+    with infiniband(cable) as both:
         leaves = both.guests[leaver]
         stays = both.guests[1 - leaver]
-        watch = stays.spawn(f'exec ibv_asyncwatch -d {pair.DEVICE}')
+        watch = stays.spawn(f'exec ibv_asyncwatch -d {stays.card.name}')
         watch.wait_output('async event')
         for _ in range(2):
             before = len(watch.output)
             leaves.stop()
-            pair.wait_port(stays, 'DOWN')
+            stays.card.wait_port('DOWN')
             watch.wait_output(rf'(?s)^.{{{before}}}.*IBV_EVENT_PORT_ERR')
             before = len(watch.output)
             leaves.start().wait_ready()
@@ -26,25 +28,25 @@ def peer_leaves_and_returns(cable, leaver):
 
 
 def test_unix_connecting_end_leaves():
-    peer_leaves_and_returns('unix', 1)
+    peer_leaves_and_returns(unix_cable, 1)
 
 
 def test_unix_listening_end_leaves():
-    peer_leaves_and_returns('unix', 0)
+    peer_leaves_and_returns(unix_cable, 0)
 
 
 def test_tcp_connecting_end_leaves():
-    peer_leaves_and_returns('tcp', 1)
+    peer_leaves_and_returns(tcp_cable, 1)
 
 
 def test_tcp_listening_end_leaves():
-    peer_leaves_and_returns('tcp', 0)
+    peer_leaves_and_returns(tcp_cable, 0)
 
 
 def test_pause_of_both_guests():
     """The cards' timers follow their guests' clocks: a pause longer than every time-out loses nothing."""
-    both = pair.kept()
-    commands = verbs.start(both.a, both.b, f'ibv_rc_pingpong -d {pair.DEVICE} -c -e -n 3000')
+    both = kept(infiniband)
+    commands = verbs.start(both.a, both.b, 'ibv_rc_pingpong -c -e -n 3000')
     time.sleep(0.5)
     for guest in both.guests:
         guest.qmp('stop')

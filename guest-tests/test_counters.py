@@ -3,11 +3,9 @@
 """The card's counters as a guest sees them (hw_counters, `rdma statistic`) and as the monitor does."""
 import re
 
-from harness import pair, tap, verbs
+from harness import tap, verbs
 from harness.guest import GuestError
-
-DEVICE_FOLDER = f'/sys/class/infiniband/{pair.DEVICE}'
-PORT_FOLDER = f'{DEVICE_FOLDER}/ports/1'
+from harness.labs import infiniband, kept
 
 
 def at_monitor(guest):
@@ -17,18 +15,19 @@ def at_monitor(guest):
             for unit in card['units'] for counter in unit['counters']}
 
 
-def in_sysfs(guest, folder=DEVICE_FOLDER):
-    output = guest.run(f'cd {folder}/hw_counters && grep . *').output
+def in_sysfs(guest, folder='.'):
+    output = guest.run(f'cd /sys/class/infiniband/{guest.card.name}/{folder}/hw_counters && grep . *').output
     return {name: int(value) for name, value in re.findall(r'^(\w+):(\d+)$', output, re.M) if name != 'lifespan'}
 
 
 def of_port(guest):
-    return in_sysfs(guest, PORT_FOLDER)
+    return in_sysfs(guest, 'ports/1')
 
 
 def in_statistic(guest):
-    output = guest.run(f'rdma statistic show link {pair.DEVICE}/1').output
-    return {name: int(value) for name, value in re.findall(r'(\w+) (\d+)', output.split(f'{pair.DEVICE}/1', 1)[1])}
+    link = f'{guest.card.name}/1'
+    output = guest.run(f'rdma statistic show link {link}').output
+    return {name: int(value) for name, value in re.findall(r'(\w+) (\d+)', output.split(link, 1)[1])}
 
 
 def compare(guest, view, names):
@@ -46,7 +45,7 @@ def compare(guest, view, names):
 
 
 def test_guest_and_monitor_agree():
-    both = pair.kept()
+    both = kept(infiniband)
     verbs.pingpong(both.a, both.b, '-n 100')
     for guest in both.guests:
         compare(guest, in_sysfs, '')
@@ -56,7 +55,7 @@ def test_guest_and_monitor_agree():
 
 def test_pingpong_is_counted():
     """100 exchanges are 100 Sends each way, and nothing went wrong."""
-    both = pair.kept()
+    both = kept(infiniband)
     before = [in_sysfs(guest) for guest in both.guests]
     verbs.pingpong(both.a, both.b, '-n 100')
     for guest, old in zip(both.guests, before):
@@ -68,7 +67,7 @@ def test_pingpong_is_counted():
 
 
 def test_human_readable():
-    guest = pair.kept().a
+    guest = kept(infiniband).a
     text = guest.qmp('human-monitor-command', **{'command-line': 'info rdma-hca hca0'})
     for unit in 'ceu', 'send', 'requester', 'responder', 'cxtmgt', 'v2p', 'port', 'link':
         if not re.search(rf'^  {unit}\s*$', text, re.M):

@@ -1,20 +1,21 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The driver comes and goes."""
-from harness import pair, tap, verbs
+from harness import tap, verbs
 from harness.guest import GuestError
+from harness.labs import infiniband, kept
 
 
 def test_bound_by_its_alias():
     # Nothing in the guest names the driver: it is loaded for the PCI identity of the card.
-    for guest in pair.kept().guests:
+    for guest in kept(infiniband).guests:
         guest.run('ls -d /sys/bus/pci/drivers/rdma_hca/0000:*')
-        guest.run(f'modprobe -R $(cat /sys/class/infiniband/{pair.DEVICE}/device/modalias) | grep -x rdma_hca')
+        guest.run(f'modprobe -R $(cat /sys/class/infiniband/{guest.card.name}/device/modalias) | grep -x rdma_hca')
 
 
 @tap.seconds(300)
 def test_reload():
-    both = pair.kept()
+    both = kept(infiniband)
     for _ in range(4):
         for guest in both.guests:
             guest.run('modprobe -r rdma_hca')
@@ -26,7 +27,7 @@ def test_reload():
 
 
 def test_reload_of_one_side():
-    both = pair.kept()
+    both = kept(infiniband)
     for guest in both.guests:
         guest.run('modprobe -r rdma_hca && modprobe rdma_hca')
         both.wait_active()
@@ -35,8 +36,8 @@ def test_reload_of_one_side():
 
 def test_unload_under_a_program():
     """The driver goes away under a program that has the device open; the program ends, and all is well afterwards."""
-    both = pair.kept()
-    watch = both.a.spawn(f'exec ibv_asyncwatch -d {pair.DEVICE}')
+    both = kept(infiniband)
+    watch = both.a.spawn(f'exec ibv_asyncwatch -d {both.a.card.name}')
     watch.wait_output('async event')
     result = both.a.run('modprobe -r rdma_hca', check=False)
     if result.status != 0 and 'in use' not in result.output:
@@ -49,7 +50,7 @@ def test_unload_under_a_program():
 
 
 def test_unbind_and_bind():
-    both = pair.kept()
+    both = kept(infiniband)
     both.a.run('cd /sys/bus/pci/drivers/rdma_hca; card=$(ls -d 0000:*); echo $card >unbind; echo $card >bind')
     both.wait_active()
     verbs.pingpong(both.a, both.b, '-n 50')
@@ -57,7 +58,7 @@ def test_unbind_and_bind():
 
 def test_function_level_reset():
     """A function level reset while no driver is bound leaves a card that a driver can start."""
-    both = pair.kept()
+    both = kept(infiniband)
     both.a.run('cd /sys/bus/pci/drivers/rdma_hca; card=$(ls -d 0000:*); echo $card >unbind; '
                'echo 1 >/sys/bus/pci/devices/$card/reset; echo $card >bind')
     both.wait_active()

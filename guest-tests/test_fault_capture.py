@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What two cards capture of the cable between them while one of them spoils packets, taken apart by tshark."""
-from harness import captures, faults, pair, resources, tap, verbs
+from harness import captures, faults, resources, tap, verbs
 from harness.guest import GuestError
+from harness.labs import infiniband
 
 # Packets that are corrupted are so where they are received: the capture of the other card has them whole.
 FAULTS = [
@@ -24,21 +25,20 @@ def check_times(path, low, high):
 
 
 def test_faults_in_a_capture():
-    with pair.Pair(capture=True) as both:
+    with infiniband(capture=True) as both:
         for server, client in (both.a, both.b), (both.b, both.a):
-            both.a.qmp('qom-set', path=faults.CARD, property='faults', value=faults.ending(FAULTS, 6))
-            verbs.pingpong(server, client, '-s 8192 -n 100 -m 1024')
-        both.a.qmp('qom-set', path=faults.CARD, property='faults', value=FAULTS)
-        verbs.bandwidth(both.a, both.b, 'ib_read_bw', 8192, 50, '-m 1024 -t 2')
-        # All that is held back leaves, so that what is counted has passed.
-        both.a.qmp('qom-set', path=faults.CARD, property='faults', value=[])
+            with faults.planned([both.a], faults.ending(FAULTS, 6)):
+                verbs.pingpong(server, client, '-s 8192 -n 100 -m 1024')
+        # All that is held back leaves at the end of a plan, so that what is counted has passed.
+        with faults.planned([both.a], FAULTS):
+            verbs.bandwidth(both.a, both.b, 'ib_read_bw', 8192, 50, '-m 1024 -t 2')
         counters = resources.counters(both.a, 'cumulative')
         for guest in both.guests:
-            captures.check(both.captured(guest))
+            captures.check(guest.card.captured)
             # The virtual clock starts with the machine, before the guest's own.
             uptime = float(guest.run('cat /proc/uptime').output.split()[0])
-            check_times(both.captured(guest), 0, uptime + guest.boot_seconds)
-        captures.check_comments(both.captured(both.a), counters, [rule['action'] for rule in FAULTS])
+            check_times(guest.card.captured, 0, uptime + guest.boot_seconds)
+        captures.check_comments(both.a.card.captured, counters, [rule['action'] for rule in FAULTS])
 
 
 if __name__ == '__main__':

@@ -3,8 +3,11 @@
 """The harness itself: a test that cannot fail is no test."""
 import time
 
-from harness import pair, tap
+from harness import links, tap
+from harness.devices import Nic
 from harness.guest import GuestError
+from harness.lab import Lab, Machine
+from harness.labs import kept
 
 
 def fails(function, *arguments, **options):
@@ -20,8 +23,13 @@ def expect(truth, what):
         raise GuestError(what)
 
 
+def bare():
+    """Two guests without cards."""
+    return Lab([Machine(Nic('net'))] * 2, {'net': links.stream()})
+
+
 def test_commands():
-    guest = pair.kept(cable=None).a
+    guest = kept(bare).a
     expect(guest.run('echo out; echo err >&2; exit 3', check=False).output == 'out\nerr\n', 'output of both kinds')
     expect(guest.run('exit 3', check=False).status == 3, 'exit status')
     fails(guest.run, 'exit 3')
@@ -30,14 +38,14 @@ def test_commands():
 
 
 def test_commands_at_once():
-    guest = pair.kept(cable=None).a
+    guest = kept(bare).a
     commands = [guest.spawn(f'sleep 0.{9 - number}; echo {number}') for number in range(8)]
     for number, command in enumerate(commands):
         expect(command.wait().output == f'{number}\n', 'each command has its own output')
 
 
 def test_output_as_it_comes():
-    guest = pair.kept(cable=None).a
+    guest = kept(bare).a
     command = guest.spawn('echo first; sleep 100')
     command.wait_output('first', 5)
     fails(command.wait_output, 'second', 0.2)
@@ -46,7 +54,7 @@ def test_output_as_it_comes():
 
 
 def test_kernel_trouble_is_seen():
-    both = pair.kept(cable=None)
+    both = kept(bare)
     expect(both.trouble() == [], 'a quiet kernel')
     both.b.run("echo '<1>WARNING: CPU: 0 PID: 1 at test' >/dev/kmsg")
     time.sleep(0.5)
@@ -55,7 +63,7 @@ def test_kernel_trouble_is_seen():
 
 
 def test_reset_ends_commands():
-    guest = pair.kept(cable=None).a
+    guest = kept(bare).a
     command = guest.spawn('sleep 100')
     guest.reset()
     guest.wait_ready()
@@ -64,7 +72,7 @@ def test_reset_ends_commands():
 
 
 def test_stop_and_start():
-    guest = pair.kept(cable=None).a
+    guest = kept(bare).a
     guest.stop()
     guest.start().wait_ready()
     guest.run('true')

@@ -9,10 +9,10 @@ receiver: ib_write_bw, and ib_send_bw for a time (-D) instead of a number of mes
 """
 import contextlib
 import re
-import time
 
-from harness import faults, pair, tap, verbs
+from harness import faults, tap, verbs, wait
 from harness.guest import GuestError
+from harness.labs import infiniband, kept
 
 LOSS = faults.loss(0.01)
 # What repeats what was lost: programs that say that all went well, have seen all of it come.
@@ -20,7 +20,7 @@ RELIABLE = '-c RC'
 
 
 def lossy():
-    return pair.kept(properties={'faults': LOSS})
+    return kept(infiniband, properties={'faults': LOSS})
 
 
 @contextlib.contextmanager
@@ -37,21 +37,12 @@ def losses(both, repeated=True):
         raise GuestError(f'retransmissions: {again}')
 
 
-@contextlib.contextmanager
-def plan_of(both, plan):
-    faults.set_faults(both, plan)
-    try:
-        yield
-    finally:
-        faults.set_faults(both, LOSS)
-
-
 def test_pingpong():
     both = lossy()
     for options in '-s 16384 -n 200 -m 1024', '-s 16384 -n 200 -m 1024 -e':
-        with plan_of(both, faults.ending(LOSS, 16)), losses(both):
+        with faults.planned(both.guests, faults.ending(LOSS, 16), LOSS), losses(both):
             verbs.pingpong(both.a, both.b, options)
-        with plan_of(both, faults.ending(LOSS, 16)), losses(both):
+        with faults.planned(both.guests, faults.ending(LOSS, 16), LOSS), losses(both):
             verbs.pingpong(both.b, both.a, options)
 
 
@@ -91,7 +82,7 @@ def test_unreliable():
         verbs.bandwidth(both.a, both.b, 'ib_write_bw', 65536, 100, '-c UC')
     for options in '-c UC -s 16384', '-c UD -s 4096':
         with losses(both, repeated=False):
-            outputs = verbs.finish(verbs.start(both.a, both.b, f'ib_send_bw -d {pair.DEVICE} -F {options} -D 3 -f 1'))
+            outputs = verbs.finish(verbs.start(both.a, both.b, f'ib_send_bw -F {options} -D 3 -f 1'))
             for output in outputs:
                 rows = verbs.perftest_rows(output)
                 if not rows or not rows[0][1] > 0:
@@ -106,7 +97,7 @@ def test_every_kind_of_fault():
     plan[kinds.index('reorder')]['distance'] = 3
     plan[kinds.index('delay')]['delay-ns'] = 5000000
     before = faults.counted(both)
-    with plan_of(both, faults.ending(plan, 20)):
+    with faults.planned(both.guests, faults.ending(plan, 20), LOSS):
         verbs.pingpong(both.a, both.b, '-s 65536 -n 60 -m 1024')
     change = faults.moved(both, before)
     for kind in kinds:
@@ -116,17 +107,16 @@ def test_every_kind_of_fault():
 
 def test_changed_while_traffic_flows():
     """A good cable, bad, good: losses are counted while it is bad, and the program comes to its end."""
-    both = pair.kept(properties={'faults': LOSS})
-    faults.set_faults(both, [])
-    try:
+    both = lossy()
+    with faults.planned(both.guests, [], LOSS):
         start = faults.counted(both)
-        commands = verbs.start(both.a, both.b, f'ibv_rc_pingpong -d {pair.DEVICE} -c -s 4096 -n 100000000')
+        commands = verbs.start(both.a, both.b, 'ibv_rc_pingpong -c -s 4096 -n 100000000')
         wait_moved(both, start, 'link tx_packets', 1000)
         if faults.moved(both, start)['fault tx_drop']:
             raise GuestError('a good cable loses packets')
-        faults.set_faults(both, LOSS)
+        faults.set_faults(both.guests, LOSS)
         wait_moved(both, start, 'requester retransmissions', 3)
-        faults.set_faults(both, [])
+        faults.set_faults(both.guests, [])
         good = faults.counted(both)
         wait_moved(both, good, 'link tx_packets', 1000)
         if faults.moved(both, good)['fault tx_drop']:
@@ -137,17 +127,12 @@ def test_changed_while_traffic_flows():
             command.kill()
             if re.search('Failed status|invalid data', command.wait(check=False).output):
                 raise GuestError(command.output)
-    finally:
-        faults.set_faults(both, LOSS)
 
 
-def wait_moved(both, before, name, by, timeout=60):
+def wait_moved(both, before, name, by):
     """Wait until a counter has moved by so much."""
-    deadline = time.monotonic() + timeout
-    while faults.moved(both, before)[name] < by:
-        if time.monotonic() > deadline:
-            raise GuestError(f'after {timeout} s {name} has moved by {faults.moved(both, before)[name]}, not {by}')
-        time.sleep(0.05)
+    wait.until(lambda: faults.moved(both, before)[name] >= by,
+               lambda: f'moved by {by}: {name} has by {faults.moved(both, before)[name]}', timeout=60, pause=0.05)
 
 
 # IBA 9.7.6.1.3: a time-out is from 4.096 us * 2^code to four times that. It is waited for after the first sending and
@@ -164,7 +149,7 @@ def uptime(guest):
 
 def peer_dies(both, die):
     """Guest b, or its program, dies while guest a writes to it: the time that a takes to tell, by a's clock."""
-    program = f'ib_write_bw -d {pair.DEVICE} -F -s 65536 -n 2000000 -u {CODE}'
+    program = f'ib_write_bw -d {both.a.card.name} -F -s 65536 -n 2000000 -u {CODE}'
     port = verbs.new_port()
     server = both.b.spawn(f'exec {program} -p {port}')
     verbs.wait_listening(server, port)
@@ -185,13 +170,13 @@ def peer_dies(both, die):
 
 
 def test_peer_killed():
-    both = pair.kept()
+    both = kept(infiniband)
     peer_dies(both, lambda server: server.kill())
     verbs.pingpong(both.a, both.b, '-n 50')
 
 
 def test_peer_switched_off():
-    with pair.Pair() as both:
+    with infiniband() as both:
         peer_dies(both, lambda server: both.b.stop())
         both.b.start().wait_ready()
         both.wait_active()

@@ -14,8 +14,9 @@ import os
 import random
 import sys
 
-from harness import lan, pair, paths, tap
+from harness import lab, paths, tap
 from harness.guest import GuestError
+from harness.labs import infiniband, kept, roce
 
 # The modules of rdma-core's tests that the card is to pass, and the seconds that one may take.
 MODULES = ['test_device', 'test_pd', 'test_mr', 'test_cq', 'test_cq_events', 'test_addr',
@@ -64,23 +65,15 @@ def write_ledger(outcomes):
     os.replace(LEDGER + '.new', LEDGER)
 
 
-def guest_for(module):
-    disks = (paths.PYTHON_DISK,)
-    if module not in ROCE:
-        lan.stop_kept()
-        return pair.kept(disks=disks).a
-    pair.stop_kept()
-    return lan.kept(disks=disks).a
-
-
 @functools.lru_cache(maxsize=None)
 def run(module):
     """Run a module of tests; give the outcomes by name."""
-    guest = guest_for(module)
+    guest = kept(roce if module in ROCE else infiniband, disks=(paths.PYTHON_DISK,)).a
     with open(os.path.join(FOLDER, 'runner.py')) as file:
         runner = file.read()
     guest.run(MOUNT)
-    command = guest.spawn(f"{PYTHON} - /mnt/tests {pair.DEVICE} {SEED} {module} <<'END_OF_RUNNER'\n{runner}\nEND_OF_RUNNER\n")
+    arguments = f'/mnt/tests {guest.card.name} {SEED} {module}'
+    command = guest.spawn(f"{PYTHON} - {arguments} <<'END_OF_RUNNER'\n{runner}\nEND_OF_RUNNER\n")
     try:
         output = command.wait(LIMIT, check=False).output
     except GuestError:
@@ -137,7 +130,7 @@ def update():
     """Write the ledger anew and say what changed; not while a test fails."""
     old = read_ledger() if os.path.exists(LEDGER) else {}
     new = {name: outcome for module in MODULES for name, outcome in run(module).items()}
-    pair.stop_all()
+    lab.stop_all()
     failed = [f'{name} failed\n{outcome.reason}' for name, outcome in new.items() if outcome.outcome == 'failed']
     failed += [f'{module} broke off' for module in cut_short]
     if failed:

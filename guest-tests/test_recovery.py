@@ -1,37 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A card that does not answer any more is given up and reset; programs are told, and then all works again."""
-import time
-
-from harness import pair, tap, verbs
-from harness.guest import GuestError
-
-CARD = f'card=$(basename $(readlink /sys/class/infiniband/{pair.DEVICE}/device))'
-# Bits of the command register of PCI configuration space: answer to accesses, do DMA.
-MEMORY, MASTER = 2, 4
-
-
-def clear(guest, bits):
-    guest.run(f'{CARD}; setpci -s $card COMMAND=0:{bits:x}')
-
-
-def reset(guest):
-    guest.run(f'{CARD}; echo 1 >/sys/bus/pci/devices/$card/reset')
-
-
-def wait_log(guest, text, timeout=30):
-    """Wait until the guest's kernel has said this."""
-    deadline = time.monotonic() + timeout
-    while text not in guest.kernel_log():
-        if time.monotonic() > deadline:
-            raise GuestError(f'{guest.name}: the kernel did not say {text!r}')
-        time.sleep(0.1)
+from harness import pci, tap, verbs, wait
+from harness.labs import infiniband
 
 
 def recovers(both, *log):
     """The driver of guest a says this in its log, starts the card anew, and traffic flows."""
     for text in log:
-        wait_log(both.a, text)
+        wait.until(lambda: text in both.a.kernel_log(), f'in the log of {both.a.name}: {text}')
     both.wait_active()
     verbs.pingpong(both.a, both.b, '-n 50')
     verbs.pingpong(both.b, both.a, '-e -n 50')
@@ -39,19 +16,19 @@ def recovers(both, *log):
 
 def ask(guest):
     """A verb that is a command of the card."""
-    return guest.run(f'ibv_devinfo -d {pair.DEVICE}', check=False)
+    return guest.run(f'ibv_devinfo -d {guest.card.name}', check=False)
 
 
 def no_answer(bits):
     """Commands end by event, and the card cannot write events any more: a command must not wait for ever."""
-    with pair.Pair() as both:
+    with infiniband() as both:
         both.a.run('modprobe -r rdma_hca; modprobe rdma_hca command_events=1')
         both.wait_active()
-        reset(both.a)  # the state of the function that the driver keeps outlives it
+        pci.reset(both.a.card)  # the state of the function that the driver keeps outlives it
         both.wait_active()
-        watch = both.a.spawn(f'exec ibv_asyncwatch -d {pair.DEVICE}')
+        watch = both.a.spawn(f'exec ibv_asyncwatch -d {both.a.card.name}')
         watch.wait_output('async event')
-        clear(both.a, bits)
+        pci.clear(both.a.card, bits)
         ask(both.a)
         watch.wait_output('IBV_EVENT_DEVICE_FATAL')
         watch.kill()
@@ -59,19 +36,19 @@ def no_answer(bits):
 
 
 def test_no_answer():
-    no_answer(MASTER)
+    no_answer(pci.MASTER)
 
 
 def test_configuration_lost():
-    no_answer(MASTER | MEMORY)
+    no_answer(pci.MASTER | pci.MEMORY)
 
 
 def test_reset_under_traffic():
     """Somebody resets the function while a program uses it: the program ends, others work afterwards."""
-    with pair.Pair() as both:
-        client, server = verbs.start(both.a, both.b, f'ibv_rc_pingpong -d {pair.DEVICE} -c -e -n 1000000')
+    with infiniband() as both:
+        client, server = verbs.start(both.a, both.b, 'ibv_rc_pingpong -c -e -n 1000000')
         client.wait_output('remote address')
-        reset(both.a)
+        pci.reset(both.a.card)
         for command in (client, server):
             command.kill()
             command.wait(check=False)
@@ -79,16 +56,16 @@ def test_reset_under_traffic():
 
 
 def test_many_resets():
-    with pair.Pair() as both:
+    with infiniband() as both:
         for _ in range(10):
-            reset(both.a)
+            pci.reset(both.a.card)
             both.wait_active()
         recovers(both)
 
 
 def test_commands_by_event():
     """What the driver can do with commands that end by interrupt: the same."""
-    with pair.Pair() as both:
+    with infiniband() as both:
         for guest in both.guests:
             guest.run('modprobe -r rdma_hca; modprobe rdma_hca command_events=1')
         both.wait_active()

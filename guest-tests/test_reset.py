@@ -4,13 +4,14 @@
 import re
 import time
 
-from harness import faults, pair, tap, verbs
+from harness import faults, tap, verbs
 from harness.guest import GuestError
+from harness.labs import infiniband, kept
 
 
 def reset_under(program, failure):
     """Reset the server of a program; the client must see errors in its completions, and both connect again."""
-    both = pair.kept()
+    both = kept(infiniband)
     before = faults.counted(both)
     client, _ = verbs.start(both.b, both.a, program)
     while faults.moved(both, before)['requester wqes_completed'] < 200:
@@ -30,23 +31,23 @@ def reset_under(program, failure):
 # perftest prints the status; 12 is IBV_WC_RETRY_EXC_ERR. These programs always have something outstanding: one that
 # merely waits for a message, as a ping-pong does half of the time, is told nothing when its peer is gone.
 def test_reset_under_writes():
-    reset_under(f'ib_write_bw -d {pair.DEVICE} -F -s 65536 -D 100', r'(?i)status:? *12\b|\(12\)')
+    reset_under('ib_write_bw -F -s 65536 -D 100', r'(?i)status:? *12\b|\(12\)')
 
 
 def test_reset_under_sends():
-    reset_under(f'ib_send_bw -d {pair.DEVICE} -F -s 65536 -D 100', r'(?i)status:? *12\b|\(12\)')
+    reset_under('ib_send_bw -F -s 65536 -D 100', r'(?i)status:? *12\b|\(12\)')
 
 
 def test_reset_under_reads():
-    reset_under(f'ib_read_bw -d {pair.DEVICE} -F -s 65536 -D 100', r'(?i)status:? *12\b|\(12\)')
+    reset_under('ib_read_bw -F -s 65536 -D 100', r'(?i)status:? *12\b|\(12\)')
 
 
 def test_reset_under_atomics():
-    reset_under(f'ib_atomic_bw -d {pair.DEVICE} -F -D 100', r'(?i)status:? *12\b|\(12\)')
+    reset_under('ib_atomic_bw -F -D 100', r'(?i)status:? *12\b|\(12\)')
 
 
 def test_both_reset():
-    both = pair.kept()
+    both = kept(infiniband)
     for guest in both.guests:
         guest.reset()
     for guest in both.guests:

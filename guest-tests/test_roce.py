@@ -1,20 +1,21 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """RoCEv2 between two of our cards, by IPv4 and IPv6, and beside what goes through the interface."""
-from harness import lan, tap, verbs
+from harness import cm, tap, verbs
 from harness.guest import GuestError
+from harness.labs import kept, roce
 
 MTUS = (1024, 4096)
 
 
 def pingpongs(version):
     """Each side checks what it received; in both directions."""
-    both = lan.kept()
+    both = kept(roce)
     for mtu in MTUS:
         for service in ('rc', 'uc'):
-            lan.pingpong(both.a, both.b, service, version, f'-m {mtu} -s {3 * mtu + 1} -n 50')
-        lan.pingpong(both.a, both.b, 'ud', version, f'-s {mtu} -n 50')
-    lan.pingpong(both.b, both.a, 'rc', version, '-s 1000 -n 50 -e')
+            verbs.pingpong(both.a, both.b, f'-m {mtu} -s {3 * mtu + 1} -n 50', service, version)
+        verbs.pingpong(both.a, both.b, f'-s {mtu} -n 50', 'ud', version)
+    verbs.pingpong(both.b, both.a, '-s 1000 -n 50 -e', version=version)
 
 
 def test_pingpongs_ipv4():
@@ -27,10 +28,10 @@ def test_pingpongs_ipv6():
 
 def perftests(programs, options):
     """At the smaller MTU by IPv4, at the larger one by IPv6."""
-    both = lan.kept()
+    both = kept(roce)
     for version, mtu in zip((4, 6), MTUS):
         for program in programs:
-            lan.perftest(both.a, both.b, program, version, f'-m {mtu} {options}')
+            verbs.perftest(both.a, both.b, program, f'-m {mtu} {options}', version)
 
 
 def test_bandwidth():
@@ -51,30 +52,30 @@ def test_unconnected_and_unreliable():
 
 def test_connection_manager():
     """By IPv4 only: the programs know no other address of the peer."""
-    both = lan.kept()
+    both = kept(roce)
     for program in ('ib_send_bw', 'ib_write_bw', 'ib_read_lat', 'ib_send_lat -c UD'):
-        lan.connected(both.a, both.b, f'{program} -F -R -s 1000 -n 50 -p {verbs.new_port()}', '', '{server}')
+        cm.connected(both.a, both.b, f'{program} -F -R -s 1000 -n 50 -p {verbs.new_port()}', '', '{server}')
 
 
 def test_ethernet_beside_rdma():
     """TCP in each direction, with offloads and without, and a flood of pings while RDMA runs: nothing is lost, or stuck."""
-    both = lan.kept()
+    both = kept(roce)
     for guest in both.guests:
         # There is room for all that TCP may have on the way.
-        guest.run(f'ethtool -G {guest.interface} rx 4096')
-    before = [lan.counters(guest) for guest in both.guests]
+        guest.run(f'ethtool -G {guest.card.interface} rx 4096')
+    before = [guest.card.interface_counters() for guest in both.guests]
     for state in ('on', 'off'):
         for guest in both.guests:
-            guest.run(f'ethtool -K {guest.interface} tx {state} rx {state} sg {state}')
-        rdma = lan.start(both.a, both.b, 'ibv_rc_pingpong -c', gid_option='-g', options='-s 65536 -n 100')
-        flood = both.a.spawn(f'exec ping -f -q -c 300 -s 4000 -W 20 {lan.address(both.b)}')
+            guest.run(f'ethtool -K {guest.card.interface} tx {state} rx {state} sg {state}')
+        rdma = verbs.start(both.a, both.b, 'ibv_rc_pingpong -c -s 65536 -n 100')
+        flood = both.a.spawn(f'exec ping -f -q -c 300 -s 4000 -W 20 {both.b.card.address()}')
         for direction in ('', '-R'):
             iperf(both, f'-n 3M {direction}')
         output = verbs.finish([flood, *rdma])[0]
         if ' 0% packet loss' not in output:
             raise GuestError(f'ping -f:\n{output}')
     for guest, old in zip(both.guests, before):
-        new = lan.counters(guest)
+        new = guest.card.interface_counters()
         wrong = {name: new[name] - old[name] for name in ('tx_errors', 'rx_errors', 'rx_no_buffer', 'bad_doorbells')}
         if any(wrong.values()):
             raise GuestError(f'{guest.name}: {wrong}')
@@ -83,7 +84,7 @@ def test_ethernet_beside_rdma():
 def iperf(both, options):
     server = both.a.spawn('exec iperf3 -s -1')
     verbs.wait_listening(server, 5201)
-    verbs.finish([both.b.spawn(f'exec iperf3 -c {lan.address(both.a)} {options}'), server])
+    verbs.finish([both.b.spawn(f'exec iperf3 -c {both.a.card.address()} {options}'), server])
 
 
 if __name__ == '__main__':

@@ -6,18 +6,19 @@ All but one: udpong (datagrams by rsockets) addresses its peer without a GRH, wh
 Soft-RoCE in the same way. rdma_xclient and rdma_xserver run in their reliable mode; the other is XRC, which the card does
 not have. The kernel's connection manager has no groups of RoCEv2 by IPv6 (mckey).
 """
-from harness import lan, tap, verbs
+from harness import cm, tap, verbs
+from harness.labs import kept, roce
 
 
 def each_way():
     """Both versions of IP, with a server in either guest."""
-    both = lan.kept()
+    both = kept(roce)
     return (both.a, both.b, 4), (both.b, both.a, 6)
 
 
 def run(program, listening='-b {server}', connecting='-s {server}'):
     for server, client, version in each_way():
-        lan.connected(server, client, program, listening, connecting, version)
+        cm.connected(server, client, program, listening, connecting, version)
 
 
 def test_rping():
@@ -27,10 +28,10 @@ def test_rping():
 
 
 def test_connections_in_turn():
-    both = lan.kept()
-    server = lan.listen(both.a, 'rping -s -P')
+    both = kept(roce)
+    server = cm.listen(both.a, 'rping -s -P')
     for _ in range(5):
-        both.b.run(f'exec rping -c -V -C 3 -a {lan.address(both.a)}')
+        both.b.run(f'exec rping -c -V -C 3 -a {both.a.card.address()}')
     server.kill()
     server.wait(check=False)
 
@@ -43,21 +44,21 @@ def test_connections_at_once():
 
 
 def test_connection_rate():
-    both = lan.kept()
+    both = kept(roce)
     port = verbs.new_port()
-    server = lan.listen(both.a, f'cmtime -c 20 -p {port} -b {lan.address(both.a)}')
+    server = cm.listen(both.a, f'cmtime -c 20 -p {port} -b {both.a.card.address()}')
     # It is told by TCP how far its client is.
     verbs.wait_listening(server, port)
-    both.b.run(f'exec cmtime -c 20 -p {port} -s {lan.address(both.a)}')
+    both.b.run(f'exec cmtime -c 20 -p {port} -s {both.a.card.address()}')
     server.wait()
 
 
 def test_simple_programs():
     for server, client, version in each_way():
-        lan.connected(server, client, 'rdma_server', '-s {server}', '-s {server}', version, client_program='rdma_client')
-    both = lan.kept()
+        cm.connected(server, client, 'rdma_server', '-s {server}', '-s {server}', version, client_program='rdma_client')
+    both = kept(roce)
     # The server listens on any IPv4 address, and on no other.
-    lan.connected(both.a, both.b, 'rdma_xserver', '-c r', '-c r -s {server}', client_program='rdma_xclient')
+    cm.connected(both.a, both.b, 'rdma_xserver', '-c r', '-c r -s {server}', client_program='rdma_xclient')
 
 
 def test_streams():
@@ -69,9 +70,9 @@ def test_streams():
 
 def test_file_copy():
     # What follows the first colon of its argument is a name of a file: there is no IPv6 address.
-    both = lan.kept()
-    server = lan.listen(both.a, 'rcopy')
-    both.b.run(f'exec rcopy /usr/bin/busybox {lan.address(both.a)}:/tmp/copy')
+    both = kept(roce)
+    server = cm.listen(both.a, 'rcopy')
+    both.b.run(f'exec rcopy /usr/bin/busybox {both.a.card.address()}:/tmp/copy')
     server.kill()
     server.wait(check=False)
     both.a.run('cmp /usr/bin/busybox /tmp/copy')
@@ -79,12 +80,12 @@ def test_file_copy():
 
 def test_multicast():
     """Each member of a group has every message: one that does not would wait for ever."""
-    both = lan.kept()
+    both = kept(roce)
     for receiver, sender, group in ((both.a, both.b, '239.1.2.3'), (both.b, both.a, '239.130.2.3')):
         options = f'-m {group} -C 10 -S 1000'
-        receiving = receiver.spawn(f'exec mckey {options} -c 2 -b {lan.address(receiver)}')
+        receiving = receiver.spawn(f'exec mckey {options} -c 2 -b {receiver.card.address()}')
         receiving.wait_output('(joined.*\n.*){2}')
-        sender.run(f'exec mckey -s {options} -c 1 -b {lan.address(sender)}')
+        sender.run(f'exec mckey -s {options} -c 1 -b {sender.card.address()}')
         receiving.wait()
 
 

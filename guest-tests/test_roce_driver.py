@@ -1,33 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The driver of a RoCE card: the interface and its settings, the port's state, and what becomes of both when the card fails."""
+"""The driver of a RoCE card: the interface, its settings, the port's state, and what becomes of them when the card fails."""
 import json
-import time
 
-from harness import lan, tap, verbs
+from harness import cm, pci, tap, verbs, wait
+from harness.devices import MTU
 from harness.guest import GuestError
-
-CARD = 'card=$(basename $(readlink /sys/class/infiniband/rdma_hca0/device))'
-# Bits of the command register of PCI configuration space: answer to accesses, do DMA.
-MEMORY, MASTER = 2, 4
-
-
-def wait_until(condition, what, timeout=30):
-    deadline = time.monotonic() + timeout
-    while not condition():
-        if time.monotonic() > deadline:
-            raise GuestError(f'after {timeout} s: not {what}')
-        time.sleep(0.1)
-
-
-def up(guest):
-    """What had gone down is up again; IPv6 addresses go when it does."""
-    guest.run(f'ip link set {guest.interface} mtu {lan.MTU} up; '
-              f'ip address replace {lan.address(guest, 6)}/64 dev {guest.interface}')
+from harness.labs import kept, roce
 
 
 def ping(both, version=4, size=1000, count=2):
-    both.a.run(f'ping -{version} -c {count} -i 0.01 -W 10 -M do -s {size} {lan.address(both.b, version)}')
+    both.a.run(f'ping -{version} -c {count} -i 0.01 -W 10 -M do -s {size} {both.b.card.address(version)}')
 
 
 def works(both):
@@ -35,23 +18,23 @@ def works(both):
     both.wait_active()
     for version in (4, 6):
         ping(both, version)
-    lan.pingpong(both.a, both.b, 'rc', 4, '-n 50 -e')
-    lan.pingpong(both.b, both.a, 'ud', 6, '-n 50 -s 1000')
+    verbs.pingpong(both.a, both.b, '-n 50 -e')
+    verbs.pingpong(both.b, both.a, '-n 50 -s 1000', 'ud', version=6)
     connect(both)
 
 
 def connect(both):
-    lan.connected(both.a, both.b, 'rping', '-s -a {server} -V -C 3', '-c -a {server} -V -C 3')
+    cm.connected(both.a, both.b, 'rping', '-s -a {server} -V -C 3', '-c -a {server} -V -C 3')
 
 
 def gids(guest):
-    port = '/sys/class/infiniband/rdma_hca0/ports/1'
+    port = f'/sys/class/infiniband/{guest.card.name}/ports/1'
     return guest.run(f'cat {port}/gids/* | grep -v ^0000:0000:0000:0000:0000:0000', check=False).output.split()
 
 
 def kernel_counts(guest):
     """What Linux has counted: (direction, name)."""
-    link, = json.loads(guest.run(f'ip -s -j link show dev {guest.interface}').output)
+    link, = json.loads(guest.run(f'ip -s -j link show dev {guest.card.interface}').output)
     return {(direction, name): value for direction, counts in link['stats64'].items() for name, value in counts.items()}
 
 
@@ -60,10 +43,10 @@ def kernel_counts(guest):
 
 def test_every_size():
     """Ping by both protocols, with the smallest MTU that IPv6 has, and the largest."""
-    both = lan.kept()
-    for mtu in (1280, 1500, 9000, lan.MTU):
+    both = kept(roce)
+    for mtu in (1280, 1500, 9000, MTU):
         for guest in both.guests:
-            guest.run(f'ip link set {guest.interface} mtu {mtu}')
+            guest.run(f'ip link set {guest.card.interface} mtu {mtu}')
         for version in (4, 6):
             for size in (0, 1, 18, 1000, mtu - 48):
                 ping(both, version, size)
@@ -71,10 +54,10 @@ def test_every_size():
 
 def test_statistics():
     """The card has counted what Linux has, and RDMA is not among it."""
-    both = lan.kept()
+    both = kept(roce)
     before = [counts(guest) for guest in both.guests]
-    both.a.run(f'ping -c 30 -i 0.005 -s 1000 {lan.address(both.b)}')
-    lan.pingpong(both.a, both.b, 'rc', 4, '-s 1000 -n 100')
+    both.a.run(f'ping -c 30 -i 0.005 -s 1000 {both.b.card.address()}')
+    verbs.pingpong(both.a, both.b, '-s 1000 -n 100')
     for guest, old in zip(both.guests, before):
         def agree():
             new = counts(guest)
@@ -86,11 +69,11 @@ def test_statistics():
                 all(each >= 30 * 1042 for each in byte_count)
 
         # A frame may come between the counts of the one and of the other.
-        wait_until(agree, f'{guest.name}: the card and Linux have counted the same, since {old}')
+        wait.until(agree, f'{guest.name}: the card and Linux have counted the same, since {old}')
 
 
 def counts(guest):
-    return {**kernel_counts(guest), **lan.counters(guest)}
+    return {**kernel_counts(guest), **guest.card.interface_counters()}
 
 
 def passes(both, to, wanted):
@@ -99,19 +82,19 @@ def passes(both, to, wanted):
     count = 20
 
     def as_wanted():
-        old = lan.counters(both.a)
-        both.b.run(f'ping -c {count} -i 0.002 -W 0.1 -I {both.b.interface} {to}', check=False)
-        new = lan.counters(both.a)
+        old = both.a.card.interface_counters()
+        both.b.run(f'ping -c {count} -i 0.002 -W 0.1 -I {both.b.card.interface} {to}', check=False)
+        new = both.a.card.interface_counters()
         return [new[name] - old[name] >= count for name in ('rx_frames', 'rx_filtered')] == [wanted, not wanted]
 
-    wait_until(as_wanted, f'{"" if wanted else "not "}receiving {to}')
+    wait.until(as_wanted, f'{"" if wanted else "not "}receiving {to}')
 
 
 def test_receive_filter():
-    both = lan.kept()
-    name = both.a.interface
+    both = kept(roce)
+    name = both.a.card.interface
     stranger, group, mac = '10.0.1.99', '239.1.1.1', '01:00:5e:01:01:01'
-    both.b.run(f'ip neighbour replace {stranger} lladdr 02:00:00:00:00:99 dev {both.b.interface}')
+    both.b.run(f'ip neighbour replace {stranger} lladdr 02:00:00:00:00:99 dev {both.b.card.interface}')
     for to, on, off in ((stranger, f'link set {name} promisc on', f'link set {name} promisc off'),
                         (group, f'maddress add {mac} dev {name}', f'maddress del {mac} dev {name}'),
                         (group, f'link set {name} allmulticast on', f'link set {name} allmulticast off')):
@@ -125,16 +108,16 @@ def test_receive_filter():
         both.a.run(f'for n in $(seq 130); do ip maddress {word} $(printf 01:00:5e:02:00:%02x $n) dev {name}; done')
         passes(both, group, wanted)
     before = kernel_counts(both.a)['rx', 'multicast']
-    both.b.run(f'ping -c 3 -i 0.01 -W 0.1 -I {both.b.interface} 224.0.0.1', check=False)
-    wait_until(lambda: kernel_counts(both.a)['rx', 'multicast'] >= before + 3, 'counted multicast frames')
+    both.b.run(f'ping -c 3 -i 0.01 -W 0.1 -I {both.b.card.interface} 224.0.0.1', check=False)
+    wait.until(lambda: kernel_counts(both.a)['rx', 'multicast'] >= before + 3, 'counted multicast frames')
 
 
 def test_vlan():
     """An interface on the interface has GIDs of its own; they go with it."""
-    both = lan.kept()
+    both = kept(roce)
     before = [sorted(gids(guest)) for guest in both.guests]
     for guest in both.guests:
-        guest.run(f'ip link add link {guest.interface} name vlan7 type vlan id 7 && '
+        guest.run(f'ip link add link {guest.card.interface} name vlan7 type vlan id 7 && '
                   'ip link set vlan7 up && '
                   f'ip address add 10.0.7.{guest.number}/24 dev vlan7 && ip address add fd00:7::{guest.number}/64 dev vlan7')
     for where in ('10.0.7', 'fd00:7:'):
@@ -142,47 +125,47 @@ def test_vlan():
         both.a.run(f'ping -c 2 -i 0.01 -W 10 {addresses[1]}')
         for service in ('rc', 'ud'):
             port = verbs.new_port()
-            script = [f'exec ibv_{service}_pingpong -c -s 3000 -n 50 -d {guest.device} -p {port} '
-                      f'-g {lan.gid_index_of(guest, guest.device, ip)}' for guest, ip in zip(both.guests, addresses)]
+            script = [f'exec ibv_{service}_pingpong -c -s 3000 -n 50 -d {guest.card.name} -p {port} '
+                      f'-g {guest.card.gid_index_of(ip)}' for guest, ip in zip(both.guests, addresses)]
             server = both.b.spawn(script[1])
             verbs.wait_listening(server, port)
             verbs.finish([both.a.spawn(f'{script[0]} {verbs.address(both.b)}'), server])
-        server = lan.listen(both.b, f'rping -s -a {addresses[1]} -V -C 3')
+        server = cm.listen(both.b, f'rping -s -a {addresses[1]} -V -C 3')
         verbs.finish([both.a.spawn(f'exec rping -c -a {addresses[1]} -V -C 3'), server])
     for guest, old in zip(both.guests, before):
         guest.run('ip link delete vlan7')
-        wait_until(lambda: sorted(gids(guest)) == old, f'the GIDs without the VLAN: {old}')
+        wait.until(lambda: sorted(gids(guest)) == old, f'the GIDs without the VLAN: {old}')
 
 
 def test_address_changes():
     """A new MAC is that of the GIDs, too."""
-    both = lan.kept()
-    old = both.a.run(f'cat /sys/class/net/{both.a.interface}/address').output.strip()
+    both = kept(roce)
+    old = both.a.run(f'cat /sys/class/net/{both.a.card.interface}/address').output.strip()
     for mac in ('02:00:00:00:00:77', old):
-        both.a.run(f'ip link set {both.a.interface} address {mac}')
-        both.b.run(f'ip neighbour flush dev {both.b.interface}')
+        both.a.run(f'ip link set {both.a.card.interface} address {mac}')
+        both.b.run(f'ip neighbour flush dev {both.b.card.interface}')
         works(both)
-    if both.a.run(f'ip link set {both.a.interface} address 01:00:00:00:00:01', check=False).status == 0:
+    if both.a.run(f'ip link set {both.a.card.interface} address 01:00:00:00:00:01', check=False).status == 0:
         raise GuestError('a multicast address was taken')
 
 
 def test_settings_under_load():
     """Rings, offloads and the MTU change while frames fly in both directions: some are lost, none is wrong."""
-    both = lan.kept()
+    both = kept(roce)
     server = both.b.spawn('exec iperf3 -s -1')
     verbs.wait_listening(server, 5201)
-    client = both.a.spawn(f'exec iperf3 -c {lan.address(both.b)} --bidir -t 600')
-    flood = both.b.spawn(f'exec ping -q -f {lan.address(both.a)}')
+    client = both.a.spawn(f'exec iperf3 -c {both.b.card.address()} --bidir -t 600')
+    flood = both.b.spawn(f'exec ping -q -f {both.a.card.address()}')
     client.wait_output('connected')
-    name = both.a.interface
+    name = both.a.card.interface
     for command in (f'ethtool -G {name} rx 16 tx 32', f'ethtool -K {name} tx off rx off sg off',
                     f'ip link set {name} mtu 1500', f'ethtool -G {name} rx 4096 tx 4096',
                     f'ip link set {name} promisc on', f'ethtool -K {name} tx on rx on sg on',
                     f'ip link set {name} mtu 9000', f'ip link set {name} promisc off',
-                    f'ethtool -G {name} rx 256 tx 256', f'ip link set {name} mtu {lan.MTU}'):
-        before = lan.counters(both.a)
+                    f'ethtool -G {name} rx 256 tx 256', f'ip link set {name} mtu {MTU}'):
+        before = both.a.card.interface_counters()
         both.a.run(command)
-        wait_until(lambda: all(lan.counters(both.a)[each] > before[each] for each in ('rx_frames', 'tx_frames')),
+        wait.until(lambda: all(both.a.card.interface_counters()[each] > before[each] for each in ('rx_frames', 'tx_frames')),
                    f'receiving and sending after {command}')
     for command in (flood, client, server):
         command.kill()
@@ -198,19 +181,19 @@ def test_settings_under_load():
 
 def test_port_follows_interface():
     """Down and up, with its events; and what the interface can carry bounds the path's MTU."""
-    both = lan.kept()
-    with_events(both.a, lambda: both.a.run(f'ip link set {both.a.interface} down'), lambda: up(both.a))
+    both = kept(roce)
+    with_events(both.a, lambda: both.a.run(f'ip link set {both.a.card.interface} down'), both.a.card.up)
     works(both)
 
 
 def with_events(guest, down, again):
     """The port goes down and comes up: programs are told, and see it."""
-    watch = guest.spawn(f'exec ibv_asyncwatch -d {guest.device}')
+    watch = guest.spawn(f'exec ibv_asyncwatch -d {guest.card.name}')
     watch.wait_output('async event')
     for change, event, state in ((down, 'PORT_ERR', 'PORT_DOWN'), (again, 'PORT_ACTIVE', 'PORT_ACTIVE')):
         change()
         watch.wait_output(f'IBV_EVENT_{event}')
-        port = guest.run(f'ibv_devinfo -d {guest.device}').output
+        port = guest.run(f'ibv_devinfo -d {guest.card.name}').output
         if state not in port:
             raise GuestError(port)
     watch.kill()
@@ -219,29 +202,29 @@ def with_events(guest, down, again):
 
 def test_mtu_bounds():
     """What the interface can carry bounds the MTU of a path."""
-    both = lan.kept()
+    both = kept(roce)
     for mtu, active in ((68, 256), (1500, 1024), (2200, 2048), (4500, 4096), (9000, 4096)):
-        both.a.run(f'ip link set {both.a.interface} mtu {mtu}')
-        port = both.a.run('ibv_devinfo -d rdma_hca0').output
+        both.a.run(f'ip link set {both.a.card.interface} mtu {mtu}')
+        port = both.a.run(f'ibv_devinfo -d {both.a.card.name}').output
         if f'active_mtu:\t\t{active} ' not in port:
             raise GuestError(f'with an MTU of {mtu}:\n{port}')
     for mtu in (67, 9001):
-        if both.a.run(f'ip link set {both.a.interface} mtu {mtu}', check=False).status == 0:
+        if both.a.run(f'ip link set {both.a.card.interface} mtu {mtu}', check=False).status == 0:
             raise GuestError(f'an MTU of {mtu} was taken')
-    up(both.a)  # below 1280 there is no IPv6
+    both.a.card.up()  # below 1280 there is no IPv6
     works(both)
 
 
 def test_carrier_follows_link():
     """The link of the card in the machine is the carrier of the interface, and the state of the port."""
-    both = lan.kept()
+    both = kept(roce)
 
     def set_link(name, is_up):
         both.a.qmp('set_link', name=name, up=is_up)
-        wait_until(lambda: f'Link detected: {"yes" if is_up else "no"}' in both.a.run(f'ethtool {both.a.interface}').output,
-                   f'a link that is {"up" if is_up else "down"}')
+        detected = f'Link detected: {"yes" if is_up else "no"}'
+        wait.until(lambda: detected in both.a.run(f'ethtool {both.a.card.interface}').output, detected)
 
-    for name in ('hca0', 'lan'):
+    for name in ('hca0', 'lan0'):
         with_events(both.a, lambda: set_link(name, False), lambda: set_link(name, True))
     works(both)
 
@@ -251,8 +234,8 @@ def test_carrier_follows_link():
 
 def traffic(both):
     """What runs until the card goes: commands to end()."""
-    flood = both.b.spawn(f'exec ping -q -f {lan.address(both.a)}')
-    rdma = lan.start(both.a, both.b, 'ibv_rc_pingpong -e', gid_option='-g', options='-n 10000000')
+    flood = both.b.spawn(f'exec ping -q -f {both.a.card.address()}')
+    rdma = verbs.start(both.a, both.b, 'ibv_rc_pingpong -e -n 10000000')
     rdma[0].wait_output('remote address')
     return [flood, *rdma]
 
@@ -264,37 +247,32 @@ def end(commands):
 
 
 def test_reload_under_traffic():
-    both = lan.kept()
+    both = kept(roce)
     commands = traffic(both)
     both.a.run('modprobe -r rdma_hca && ! ls -d /sys/class/infiniband/*')
     end(commands)
     both.a.run('modprobe rdma_hca')
-    lan.set_up_interface(both.a)
+    both.a.card.configure()
     works(both)
 
 
 def test_reset_under_traffic():
     """A function level reset: the interface, and its addresses, are there as before."""
-    both = lan.kept()
+    both = kept(roce)
     before = sorted(gids(both.a))
     for _ in range(3):
         commands = traffic(both)
-        both.a.run(f'{CARD}; echo 1 >/sys/bus/pci/devices/$card/reset')
+        pci.reset(both.a.card)
         end(commands)
         both.wait_active()
     works(both)
-    wait_until(lambda: sorted(gids(both.a)) == before, f'the GIDs as before: {before}')
-
-
-def unplug(guest):
-    """As if the card were gone: its registers do not answer, and it reaches no memory."""
-    guest.run(f'{CARD}; setpci -s $card COMMAND=0:{MEMORY | MASTER:x}')
+    wait.until(lambda: sorted(gids(both.a)) == before, f'the GIDs as before: {before}')
 
 
 def strand_datagram(both):
     """A request of the connection manager is given to a card that does not answer any more."""
     connect(both)  # the peers know each other's addresses
-    both.b.run(f'ip link set {both.b.interface} down')
+    both.b.run(f'ip link set {both.b.card.interface} down')
     trace = '/sys/kernel/tracing'
     both.a.run(f'[ -e {trace}/trace ] || mount -t tracefs tracefs {trace}; '
                f'echo 1 >{trace}/events/ib_mad/ib_mad_ib_send_mad/enable; echo >{trace}/trace')
@@ -302,53 +280,54 @@ def strand_datagram(both):
     def sent():
         return int(both.a.run(f'grep -c ib_mad_ib_send_mad: {trace}/trace', check=False).output)
 
-    client = both.a.spawn(f'exec rping -c -a {lan.address(both.b)} -C 1')
-    wait_until(lambda: sent() == 1, 'requested')
-    unplug(both.a)
+    client = both.a.spawn(f'exec rping -c -a {both.b.card.address()} -C 1')
+    wait.until(lambda: sent() == 1, 'requested')
+    # As if the card were gone: its registers do not answer, and it reaches no memory.
+    pci.clear(both.a.card, pci.MEMORY | pci.MASTER)
     # After some seconds it is repeated.
-    wait_until(lambda: sent() == 2, 'requested again')
+    wait.until(lambda: sent() == 2, 'requested again')
     return client
 
 
 def test_restart_with_stranded_datagram():
     """The card fails: the driver restarts it, and the interface and its addresses are there as before."""
-    both = lan.kept()
+    both = kept(roce)
     # A command that does not end is noticed if the driver waits for its event.
     both.a.run('modprobe -r rdma_hca && modprobe rdma_hca command_events=1')
-    lan.set_up_interface(both.a)
+    both.a.card.configure()
     both.wait_active()
     before = sorted(gids(both.a))
     client = strand_datagram(both)
-    both.a.run(f'ethtool -S {both.a.interface}', check=False)
+    both.a.run(f'ethtool -S {both.a.card.interface}', check=False)
     for text in ('no event for a command', 'restarting'):
-        wait_until(lambda: text in both.a.kernel_log(), f'in the log: {text}')
+        wait.until(lambda: text in both.a.kernel_log(), f'in the log: {text}')
     end([client])
-    up(both.b)
+    both.b.card.up()
     works(both)
-    wait_until(lambda: sorted(gids(both.a)) == before, f'the GIDs as before: {before}')
+    wait.until(lambda: sorted(gids(both.a)) == before, f'the GIDs as before: {before}')
 
 
 def test_removal():
     """The function goes away, in order and while frames fly, or without a word, a datagram with it; and comes back."""
-    both = lan.kept()
+    both = kept(roce)
     commands = traffic(both)
     remove(both.a)
     end(commands)
-    lan.set_up_interface(both.a)
+    both.a.card.configure()
     works(both)
     client = strand_datagram(both)
     remove(both.a)
     end([client])
-    up(both.b)
-    lan.set_up_interface(both.a)
+    both.b.card.up()
+    both.a.card.configure()
     works(both)
 
 
 def remove(guest):
-    guest.run(f'{CARD}; echo 1 >/sys/bus/pci/devices/$card/remove')
-    if guest.run(f'ls /sys/class/net/{guest.interface}', check=False).status == 0:
+    pci.remove(guest.card)
+    if guest.run(f'ls /sys/class/net/{guest.card.interface}', check=False).status == 0:
         raise GuestError('the interface is still there')
-    guest.run('echo 1 >/sys/bus/pci/rescan')
+    pci.rescan(guest)
 
 
 if __name__ == '__main__':

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Two RoCE cards whose segment loses and spoils packets, or marks them as having met congestion."""
-import time
-
-from harness import captures, faults, lan, resources, tap
+from harness import captures, faults, resources, tap, verbs, wait
+from harness.devices import RoceCard
 from harness.guest import GuestError
+from harness.labs import kept, roce
 
 LOSS = faults.loss(0.01)
 # Of the card that receives; the other one's capture has all packets whole.
@@ -15,19 +15,16 @@ FAULTS = [{'action': action, 'probability': 0.01, **more} for action, more in (
 
 def test_loss():
     """A packet in a hundred each way, for the services that repeat it."""
-    both = lan.kept()
+    both = kept(roce)
     before = faults.counted(both)
-    try:
-        for server, client, version in (both.a, both.b, 4), (both.b, both.a, 6):
-            faults.set_faults(both, faults.ending(LOSS, 16))
-            lan.pingpong(server, client, 'rc', version, '-s 16384 -n 150 -m 1024')
-            faults.set_faults(both, LOSS)
+    for server, client, version in (both.a, both.b, 4), (both.b, both.a, 6):
+        with faults.planned(both.guests, faults.ending(LOSS, 16)):
+            verbs.pingpong(server, client, '-s 16384 -n 150 -m 1024', version=version)
+        with faults.planned(both.guests, LOSS):
             for program in ('ib_send_bw', 'ib_write_bw', 'ib_read_bw'):
-                lan.perftest(server, client, program, version, '-s 65536 -n 50')
-            lan.perftest(server, client, 'ib_write_lat', version, '-s 20000 -n 100')
-            lan.perftest(server, client, 'ib_atomic_bw', version, '-n 300')
-    finally:
-        faults.set_faults(both, [])
+                verbs.perftest(server, client, program, '-s 65536 -n 50', version)
+            verbs.perftest(server, client, 'ib_write_lat', '-s 20000 -n 100', version)
+            verbs.perftest(server, client, 'ib_atomic_bw', '-n 300', version)
     change = faults.moved(both, before)
     print(f'# {change["link tx_packets"]} packets sent, {change["fault tx_drop"]} lost, '
           f'{change["requester retransmissions"]} sent again')
@@ -36,34 +33,19 @@ def test_loss():
 
 
 def test_faults_in_a_capture():
-    with lan.Lan(options=(',fault-seed=1,capture=guest1.pcapng', ',capture=guest2.pcapng')) as both:
-        def set_faults(plan):
-            both.a.qmp('qom-set', path=faults.CARD, property='faults', value=plan)
-
+    cards = RoceCard('lan', properties={'fault-seed': 1}, capture=True), RoceCard('lan', capture=True)
+    with roce(*cards) as both:
         for server, client, version in (both.a, both.b, 4), (both.b, both.a, 6):
-            set_faults(faults.ending(FAULTS, 6))
-            lan.pingpong(server, client, 'rc', version, '-s 8192 -n 60 -m 1024')
-            set_faults(FAULTS)
-            lan.perftest(server, client, 'ib_read_bw', version, '-s 8192 -n 30 -m 1024 -t 2')
-        # All that is held back leaves, so that what is counted has passed.
-        set_faults([])
+            # All that is held back leaves at the end of each plan, so that what is counted has passed.
+            with faults.planned([both.a], faults.ending(FAULTS, 6)):
+                verbs.pingpong(server, client, '-s 8192 -n 60 -m 1024', version=version)
+            with faults.planned([both.a], FAULTS):
+                verbs.perftest(server, client, 'ib_read_bw', '-s 8192 -n 30 -m 1024 -t 2', version)
         counters = resources.counters(both.a, 'cumulative')
         for guest in both.guests:
             guest.stop()
-            captures.check(both.captured(guest))
-        captures.check_comments(both.captured(both.a), counters, [rule['action'] for rule in FAULTS])
-
-
-def wait_equal(guest, first, second, timeout=30):
-    """Wait until two of a card's counters are the same; give the value."""
-    deadline = time.monotonic() + timeout
-    while True:
-        counters = resources.counters(guest, 'cumulative')
-        if counters[first] == counters[second]:
-            return counters[first]
-        if time.monotonic() > deadline:
-            raise GuestError(f'{guest.name}: {first} is {counters[first]}, {second} is {counters[second]}')
-        time.sleep(0.1)
+            captures.check(guest.card.captured)
+        captures.check_comments(both.a.card.captured, counters, [rule['action'] for rule in FAULTS])
 
 
 def since(guest, before):
@@ -73,13 +55,14 @@ def since(guest, before):
 def congested(both, server, client, version, plan):
     """Write from client to server with faults of the server's card; what both cards have counted of it."""
     before = [resources.counters(guest, 'cumulative') for guest in (server, client)]
-    server.qmp('qom-set', path=faults.CARD, property='faults', value=plan)
-    try:
-        lan.perftest(server, client, 'ib_write_bw', version, '-s 65536 -n 50 -m 1024')
-    finally:
-        server.qmp('qom-set', path=faults.CARD, property='faults', value=[])
+    with faults.planned([server], plan):
+        verbs.perftest(server, client, 'ib_write_bw', '-s 65536 -n 50 -m 1024', version)
     # The limit is restored some time after the last notification.
-    wait_equal(client, 'requester limit_halved', 'requester limit_restored')
+    def limits():
+        counters = resources.counters(client, 'cumulative')
+        return [counters[f'requester limit_{what}'] for what in ('halved', 'restored')]
+
+    wait.until(lambda: len(set(limits())) == 1, lambda: f'restored: {client.name}: {limits()}')
     return [since(guest, old) for guest, old in zip((server, client), before)]
 
 
@@ -91,7 +74,7 @@ def expect(what, condition, *counters):
 
 def test_congestion():
     """Marks make the responder notify the requester, which halves what it has on its way, and recovers."""
-    both = lan.kept()
+    both = kept(roce)
     for server, client, version in (both.a, both.b, 4), (both.b, both.a, 6):
         responder, requester = congested(both, server, client, version,
                                          [{'action': 'mark', 'direction': 'rx', 'kinds': ['write'], 'every': 20}])
@@ -110,7 +93,7 @@ def test_congestion():
 
 def test_no_congestion():
     """Without marks there are no notifications, and nothing is halved."""
-    both = lan.kept()
+    both = kept(roce)
     responder, requester = congested(both, both.a, both.b, 4, [])
     for name in 'ecn_marked_rx', 'cnp_tx':
         expect(name, responder[f'responder {name}'] == 0, responder, requester)
@@ -120,7 +103,7 @@ def test_no_congestion():
 
 def test_congestion_while_packets_are_lost():
     """A lost notification is none; what is sent again is within the limit, too."""
-    both = lan.kept()
+    both = kept(roce)
     plan = [{'action': 'mark', 'direction': 'rx', 'kinds': ['write'], 'probability': 0.05}, *faults.loss(0.02)]
     responder, requester = congested(both, both.a, both.b, 6, plan)
     counters = responder, requester

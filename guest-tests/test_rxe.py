@@ -4,10 +4,11 @@
 a good cable and over one that loses packets."""
 import contextlib
 
-from harness import captures, faults, lan, resources, tap
+from harness import captures, cm, faults, resources, tap, verbs
+from harness.devices import RoceCard, SoftRoce
 from harness.guest import GuestError
+from harness.labs import kept, roce
 
-MIXED = ('hca', 'rxe')
 # RDMA Reads and atomics that a QP may have on their way: perftest asks for what its own device can, which is 128 with
 # Soft-RoCE, and the peer cannot.
 DEPTH = '-o 16'
@@ -18,9 +19,14 @@ ATOMIC = [f'ib_atomic_{what} -A {how} {DEPTH}' for what in ('bw', 'lat') for how
 LOSS = [{'action': 'drop', 'direction': 'both', 'probability': 0.01}]
 
 
+def mixed(**options):
+    """Our card, with these options, and Soft-RoCE."""
+    return roce(RoceCard('lan', **options), SoftRoce('lan'))
+
+
 def directions():
-    segment = lan.kept(MIXED)
-    return (segment.a, segment.b), (segment.b, segment.a)
+    both = kept(mixed)
+    return (both.a, both.b), (both.b, both.a)
 
 
 def pingpongs(version):
@@ -28,8 +34,8 @@ def pingpongs(version):
     for server, client in directions():
         for mtu in (1024, 4096):
             for service in ('rc', 'uc'):
-                lan.pingpong(server, client, service, version, f'-s {3 * mtu + 1} -n 50 -m {mtu}')
-            lan.pingpong(server, client, 'ud', version, f'-s {mtu} -n 50')
+                verbs.pingpong(server, client, f'-s {3 * mtu + 1} -n 50 -m {mtu}', service, version)
+            verbs.pingpong(server, client, f'-s {mtu} -n 50', 'ud', version)
 
 
 # The program's path MTU by version of IP; the ping-pongs have them all.
@@ -39,19 +45,16 @@ MTUS = {4: 1024, 6: 4096}
 def programs(version, names, options):
     for server, client in directions():
         for name in names:
-            lan.perftest(server, client, name, version, f'-m {MTUS[version]} {options}')
+            verbs.perftest(server, client, name, f'-m {MTUS[version]} {options}', version)
 
 
 @contextlib.contextmanager
 def losses(plan):
     """What goes on inside loses packets in both directions, and some are sent again by each side."""
-    both = lan.kept(MIXED)
+    both = kept(mixed)
     before = faults.counted(both)
-    faults.set_faults(both, plan)
-    try:
+    with faults.planned(both.guests, plan):
         yield
-    finally:
-        faults.set_faults(both, [])
     change = faults.moved(both, before)
     for name in 'fault tx_drop', 'fault rx_drop', 'requester retransmissions', 'responder duplicates':
         print(f'# {name}: {change[name]}')
@@ -95,7 +98,7 @@ def test_unreliable_latency():
 
 def rping(server, client, version):
     options = '-V -C 20 -S 4096 -v'
-    for output in lan.connected(server, client, 'rping', f'-s -a {{server}} {options}', f'-c -a {{server}} {options}', version):
+    for output in cm.connected(server, client, 'rping', f'-s -a {{server}} {options}', f'-c -a {{server}} {options}', version):
         if 'mismatch' in output or 'error' in output.lower():
             raise GuestError(f'rping:\n{output}')
 
@@ -110,8 +113,8 @@ def test_pingpongs_over_loss():
     with losses(LOSS):
         for server, client in directions():
             for version, mtu in MTUS.items():
-                faults.set_faults(lan.kept(MIXED), faults.ending(LOSS, 12))
-                lan.pingpong(server, client, 'rc', version, f'-s 16384 -n 150 -m {mtu}')
+                faults.set_faults(kept(mixed).guests, faults.ending(LOSS, 12))
+                verbs.pingpong(server, client, f'-s 16384 -n 150 -m {mtu}', version=version)
 
 
 def test_bandwidth_over_loss():
@@ -132,28 +135,22 @@ def test_atomics_over_loss():
 
 def test_rping_over_loss():
     """The messages of the connection manager are lost as well."""
-    both = lan.kept(MIXED)
+    both = kept(mixed)
     before = faults.counted(both)
-    try:
-        for server, client in directions():
-            for version in (4, 6):
-                faults.set_faults(both, faults.ending([{**LOSS[0], 'probability': 0.03}], 3))
+    for server, client in directions():
+        for version in (4, 6):
+            with faults.planned(both.guests, faults.ending([{**LOSS[0], 'probability': 0.03}], 3)):
                 rping(server, client, version)
-    finally:
-        faults.set_faults(both, [])
     if not faults.moved(both, before)['fault rx_drop']:
         raise GuestError('nothing was lost')
 
 
 def test_unreliable_over_loss():
     """What does not count messages at the receiver: UC and UD do not repeat what was lost."""
-    both = lan.kept(MIXED)
+    both = kept(mixed)
     before = faults.counted(both)
-    faults.set_faults(both, LOSS)
-    try:
+    with faults.planned(both.guests, LOSS):
         programs(4, ['ib_write_bw -c UC'], '-s 65536 -n 50')
-    finally:
-        faults.set_faults(both, [])
     change = faults.moved(both, before)
     if not change['fault tx_drop'] or not change['fault rx_drop']:
         raise GuestError('nothing was lost')
@@ -161,35 +158,34 @@ def test_unreliable_over_loss():
 
 def test_capture():
     """What the card captures of all this is as the standards have it, also what the stranger sent."""
-    with lan.Lan(MIXED, options=(',fault-seed=1,capture=guest1.pcapng', '')) as both:
+    with mixed(properties={'fault-seed': 1}, capture=True) as both:
         for version, mtu in MTUS.items():
             for server, client in (both.a, both.b), (both.b, both.a):
                 for service in ('uc', 'ud'):
-                    lan.pingpong(server, client, service, version, '-s 1000 -n 10')
-                faults.set_faults(both, faults.ending(LOSS, 3))
-                lan.pingpong(server, client, 'rc', version, f'-s 8191 -n 30 -m {mtu}')
-                faults.set_faults(both, LOSS)
-                for name in f'ib_read_bw -s 8191 {DEPTH}', ATOMIC[1]:
-                    lan.perftest(server, client, name, version, f'-m {mtu} -n 10')
-                faults.set_faults(both, [])
+                    verbs.pingpong(server, client, '-s 1000 -n 10', service, version)
+                with faults.planned(both.guests, faults.ending(LOSS, 3)):
+                    verbs.pingpong(server, client, f'-s 8191 -n 30 -m {mtu}', version=version)
+                with faults.planned(both.guests, LOSS):
+                    for name in f'ib_read_bw -s 8191 {DEPTH}', ATOMIC[1]:
+                        verbs.perftest(server, client, name, f'-m {mtu} -n 10', version)
                 rping(server, client, version)
         counters = resources.counters(both.a, 'cumulative')
         both.a.stop()
-        captures.check(both.captured(both.a))
-        captures.check_comments(both.captured(both.a), counters, ['drop'])
+        captures.check(both.a.card.captured)
+        captures.check_comments(both.a.card.captured, counters, ['drop'])
 
 
 def test_marked_by_a_queue():
     """The queue of the stranger's interface finds that some of its packets meet congestion: the card notifies it."""
-    both = lan.kept(MIXED)
+    both = kept(mixed)
     for version in (4, 6):
         before = faults.counted(both)
-        both.b.run(f'tc qdisc replace dev {both.b.interface} root netem loss 5% ecn')
+        both.b.run(f'tc qdisc replace dev {both.b.card.interface} root netem loss 5% ecn')
         try:
             # Soft-RoCE leaves the ECN bits as the traffic class has them, and 2 is what may be marked.
-            lan.perftest(both.a, both.b, 'ib_write_bw', version, '-s 65536 -n 50 -m 1024 --tclass=2')
+            verbs.perftest(both.a, both.b, 'ib_write_bw', '-s 65536 -n 50 -m 1024 --tclass=2', version)
         finally:
-            both.b.run(f'tc qdisc delete dev {both.b.interface} root')
+            both.b.run(f'tc qdisc delete dev {both.b.card.interface} root')
         change = faults.moved(both, before)
         marked, notified = change['responder ecn_marked_rx'], change['responder cnp_tx']
         print(f'# {marked} marked, {notified} notifications')

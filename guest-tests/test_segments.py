@@ -1,97 +1,71 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""RoCE cards joined in the ways that rdma-hca.rst shows: two and three guests by streams, datagrams, sockets and a hub, and
+"""RoCE cards joined as the examples of rdma-hca.rst show: two and three guests by streams, datagrams, sockets and a hub, and
 by taps on a bridge, in a network of this program's own."""
 import ctypes
 import os
+import re
 import subprocess
 
-from harness import accelerator, lan, pair, paths, tap, verbs
-from harness.guest import Guest, GuestError
+from harness import cm, examples, links, tap
+from harness.examples import ExampleRoceCard
+from harness.lab import Lab
 
-STREAM = 'stream,id=lan,server={end},addr.type=unix,addr.path=segment'
-TCP = 'stream,id=lan,server={end},addr.type=inet,addr.host=127.0.0.1,addr.port={port}'
-AGAIN = ',reconnect-ms=100'
-DATAGRAM = 'dgram,id=lan,local.type=unix,local.path={near},remote.type=unix,remote.path={far}'
-UDP = 'dgram,id=lan,local.type=inet,local.host=127.0.0.1,local.port={near},' \
-      'remote.type=inet,remote.host=127.0.0.1,remote.port={far}'
-HUB = ['stream,id=c1,server=on,addr.type=unix,addr.path=port1', 'stream,id=c2,server=on,addr.type=unix,addr.path=port2',
-       'hubport,id=p1,hubid=0,netdev=c1', 'hubport,id=p2,hubid=0,netdev=c2', 'hubport,id=lan,hubid=0']
-TAP = 'tap,id=lan,ifname=tap{number},script=no,downscript=no'
-BRIDGE = '10.0.1.100'
+PAGE = examples.Document('hw-rdma-hca/qemu/rdma-hca.rst')
+STREAMS = PAGE.examples('-netdev stream,id=lan', '-device rdma-hca')
 
 
-class Segment(pair.Pair):
-    """Guests with nothing but a RoCE card each. netdevs: the -netdev options of each guest."""
-
-    def __init__(self, *netdevs):
-        self.folder = os.path.join(paths.RUN, f'segment-{os.getpid()}-{next(pair._numbers)}')
-        self.guests = []
-        for number, options in enumerate(netdevs, 1):
-            arguments = [word for option in options for word in ('-netdev', option)]
-            arguments += ['-device', f'rdma-hca,id=hca0,link-layer=roce,netdev=lan,mac=52:54:00:00:01:0{number}']
-            guest = Guest(f'guest{number}', self.folder, number=number, cpus=1, arguments=arguments,
-                          accelerator=accelerator.choose())
-            guest.device = pair.DEVICE
-            self.guests.append(guest)
-        pair._pairs.append(self)
-
-    def configure(self):
-        for guest in self.guests:
-            lan.set_up_interface(guest)
-            pair.wait_port(guest, 'ACTIVE')
+def with_netdev(netdev, number):
+    """The number-th machine of a segment whose example says no more than the -netdev."""
+    text = re.sub(r'-netdev \S+', lambda _: netdev, STREAMS[0])
+    return re.sub(r'(mac=\S+:)\d+', rf'\g<1>{number:02}', text)
 
 
-def talk(server, client):
-    """The interface, the connection manager, and validated messages."""
-    where = lan.address(server)
-    client.run(f'ping -c 3 -i 0.2 {where}')
-    lan.connected(server, client, 'rping', '-s -a {server} -C 20 -V', '-c -a {server} -C 20 -V')
-    port = verbs.new_port()
-    serving, asking = [f'exec ibv_rc_pingpong -d {pair.DEVICE} -c -n 50 -p {port} -g {lan.gid_index(guest)}'
-                       for guest in (server, client)]
-    command = server.spawn(serving)
-    verbs.wait_listening(command, port)
-    for output in verbs.finish([client.spawn(f'{asking} {where}'), command]):
-        if 'invalid data' in output or 'iters in' not in output:
-            raise GuestError(f'ibv_rc_pingpong went wrong:\n{output}')
+def lab(commands, **more):
+    """commands: of each machine, as in an example."""
+    return Lab([examples.machine(text, ExampleRoceCard()) for text in examples.apart(*commands)], more)
 
 
-def try_out(*netdevs):
+def try_out(*commands):
     """Each speaks to the next, and the last to the first."""
-    with Segment(*netdevs) as segment:
+    with lab(commands) as segment:
         guests = segment.guests
         for number in range(1, len(guests)):
-            talk(guests[number - 1], guests[number])
+            cm.talk(guests[number - 1], guests[number])
         if len(guests) > 2:
-            talk(guests[-1], guests[0])
+            cm.talk(guests[-1], guests[0])
+
+
+def try_netdevs(text):
+    """text: a line for each machine."""
+    try_out(*[with_netdev(line, number) for number, line in enumerate(text.splitlines(), 1)])
 
 
 def test_stream():
-    try_out([STREAM.format(end='on')], [STREAM.format(end='off') + AGAIN])
+    try_out(*STREAMS)
 
 
 def test_stream_over_tcp():
-    port = pair.free_port()
-    try_out([TCP.format(end='on', port=port)], [TCP.format(end='off', port=port) + AGAIN])
+    tcp = PAGE.inline('addr.type=inet,[^`]+')
+    try_out(*[text.replace('addr.type=unix,addr.path=/tmp/segment', tcp) for text in STREAMS])
 
 
 def test_datagrams():
-    try_out([DATAGRAM.format(near='a', far='b')], [DATAGRAM.format(near='b', far='a')])
+    try_out(*PAGE.examples('-netdev dgram,id=lan,local.type=unix', '-device rdma-hca'))
 
 
 def test_datagrams_over_udp():
-    near, far = pair.free_port(), pair.free_port()
-    try_out([UDP.format(near=near, far=far)], [UDP.format(near=far, far=near)])
+    try_netdevs(PAGE.example('-netdev dgram,id=lan,local.type=inet'))
 
 
 def test_socket():
-    port = pair.free_port()
-    try_out([f'socket,id=lan,listen=127.0.0.1:{port}'], [f'socket,id=lan,connect=127.0.0.1:{port}'])
+    try_netdevs(PAGE.example('-netdev socket,id=lan,listen='))
 
 
 def test_three_on_a_hub():
-    try_out(HUB, *[[f'stream,id=lan,server=off,addr.type=unix,addr.path=port{number}{AGAIN}'] for number in (1, 2)])
+    hub = PAGE.example('-netdev hubport', '-device rdma-hca')
+    ports = PAGE.example('-netdev stream,id=lan,server=off,', 'addr.path=/tmp/port1').splitlines()
+    try_out(hub, *[with_netdev(line, number) for number, line in enumerate(ports, 2)])
 
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
@@ -109,19 +83,33 @@ def leave_the_network():
                 file.write(text)
 
 
+class Bridge(links.Link):
+    """A bridge of the host with a tap for each machine; script: what makes it."""
+
+    def __init__(self, script):
+        super().__init__()
+        self.script = script
+
+    def start(self):
+        subprocess.run(['bash', '-e', '-c', self.script], check=True)
+
+    def stop(self):
+        subprocess.run('ip -br link show master br0 | while read -r tap rest; do ip link delete $tap; done; '
+                       'ip link delete br0', shell=True, check=False)
+
+
 # The last one: those above need the host's own loopback.
 def test_taps_on_a_bridge():
     if not os.path.exists('/dev/net/tun'):
         raise tap.Skip('there is no /dev/net/tun')
     leave_the_network()
-    script = f'ip link add br0 type bridge && ip address add {BRIDGE}/24 dev br0 && ip link set br0 up'
-    for number in (1, 2):
-        script += f' && ip tuntap add tap{number} mode tap && ip link set tap{number} master br0 up'
-    subprocess.run(script, shell=True, check=True)
-    with Segment(*[[TAP.format(number=number)] for number in (1, 2)]) as segment:
+    script, first = PAGE.example('ip link add br0'), PAGE.example('-netdev tap', '-device rdma-hca')
+    host = re.search(r'ip addr add ([0-9.]+)/24 dev br0', script)[1]
+    with lab([first, with_netdev(re.search(r'-netdev \S+', first)[0].replace('tap1', 'tap2'), 2)],
+             bridge=Bridge(script)) as segment:
         for guest in segment.guests:
-            guest.run(f'ping -c 3 -i 0.2 {BRIDGE}')  # the host
-        talk(*segment.guests)
+            guest.run(f'ping -c 3 -i 0.2 {host}')
+        cm.talk(*segment.guests)
 
 
 if __name__ == '__main__':

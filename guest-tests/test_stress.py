@@ -5,7 +5,8 @@ import os
 import random
 import re
 
-from harness import pair, resources, tap, verbs
+from harness import resources, tap, verbs
+from harness.labs import infiniband, kept
 
 REGIONS = 100000
 PROCESSES = 4
@@ -16,7 +17,7 @@ def traffic(both):
     """A moment of traffic in both directions, with its data checked."""
     verbs.pingpong(both.a, both.b, '-e -s 20000 -n 200', timeout=120)
     # Its figures are of no interest here, and busy guests often spoil its calibration.
-    verbs.finish(verbs.start(both.b, both.a, f'ib_write_bw -d {pair.DEVICE} -F -s 65536 -n 200'), timeout=120)
+    verbs.finish(verbs.start(both.b, both.a, 'ib_write_bw -F -s 65536 -n 200'), timeout=120)
 
 
 def hit_rates(before, after):
@@ -30,7 +31,7 @@ def hit_rates(before, after):
 
 @tap.seconds(420)
 def test_register_and_free():
-    both = pair.kept(cpus=1)
+    both = kept(infiniband, cpus=1)
     before = resources.in_use(both.a)
     counted = resources.counters(both.a, 'cumulative')
     stress = both.a.spawn(f'exec mr-stress {PROCESSES} {REGIONS} {SEED}')
@@ -46,7 +47,7 @@ def test_register_and_free():
 
 def test_command_rate():
     """Not a matter of right or wrong; but less than this means that something waits that should not."""
-    output = pair.kept(cpus=1).a.run('command-rate 20000').output
+    output = kept(infiniband, cpus=1).a.run('command-rate 20000').output
     for line in output.splitlines():
         print(f'# {line}')
     for what, least in (('commands', 1000), ('registrations', 300)):

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Verbs that the common programs do not use (programs/verbs-test.c), and that each leaves the driver with nothing in use."""
-from harness import pair, resources, tap
+from harness import resources, tap
+from harness.labs import infiniband, kept
 
 
 def run(case, prepare='true', cpus=1):
-    guest = pair.kept(cpus=cpus).a
+    guest = kept(infiniband, cpus=cpus).a
     before = resources.in_use(guest)
     for line in guest.run(f'{prepare} && ulimit -n 8192 && exec verbs-test {case}', timeout=120).output.splitlines():
         print(f'# {line}')
@@ -62,7 +63,7 @@ def test_reregistration():
 
 def test_huge_pages():
     run('huge_pages', prepare='echo 8 >/proc/sys/vm/nr_hugepages')
-    pair.kept(cpus=1).a.run('echo 0 >/proc/sys/vm/nr_hugepages')
+    kept(infiniband, cpus=1).a.run('echo 0 >/proc/sys/vm/nr_hugepages')
 
 
 def test_last_qp():
@@ -91,7 +92,7 @@ def test_last_doorbell_page():
 
 def test_kernel_verbs():
     """What a kernel user has: the tests are in a module (kernel/rdma_hca_test.c), which loads if they pass."""
-    guest = pair.kept(cpus=1).a
+    guest = kept(infiniband, cpus=1).a
     before = resources.in_use(guest)
     guest.run('modprobe rdma_hca_test && modprobe -r rdma_hca_test')
     resources.wait_for(guest, before)

@@ -14,8 +14,10 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), '..'))
 sys.dont_write_bytecode = True
 
-from harness import lan, paths, verbs  # noqa: E402
+from harness import links, paths, verbs  # noqa: E402
+from harness.devices import RoceCard, SoftRoce  # noqa: E402
 from harness.guest import GuestError  # noqa: E402
+from harness.lab import Lab, Machine  # noqa: E402
 
 OUT = os.path.join(paths.BUILD, 'bench')
 SIZES = [64, 512, 4096, 32768, 262144, 1048576]
@@ -26,6 +28,8 @@ REPEATS = 3
 LATENCY_REPEATS = 5
 # Columns of perftest's tables: average bandwidth and message rate; the median of the latencies.
 AVERAGE, RATE, TYPICAL = 3, 4, 4
+# The contenders' slots in both machines.
+RXE, HCA = 0, 1
 
 
 class Row:
@@ -41,25 +45,10 @@ class Row:
         return self.hca / self.rxe if self.more_is_better else self.rxe / self.hca
 
 
-class Contender:
-    """An RDMA device that both guests have: its name, and the GID of each guest."""
-
-    def __init__(self, name, gids):
-        self.name, self.gids = name, gids
-
-    def script(self, guest, program, port, options):
-        return f'exec {program} -d {self.name} -x {self.gids[guest]} -F -p {port} {options}'
-
-    def run(self, both, program, options):
-        """The row of figures that the client prints."""
-        return verbs.calibrated(lambda: self.run_once(both, program, options))[0]
-
-    def run_once(self, both, program, options):
-        port = verbs.new_port()
-        server = both.a.spawn(self.script(both.a, program, port, options))
-        verbs.wait_listening(server, port)
-        client = both.b.spawn(f'{self.script(both.b, program, port, options)} {verbs.address(both.a)}')
-        return verbs.finish([client, server], 300)[0]
+def lab():
+    """Two guests that have both contenders, each on a segment of its own."""
+    machine = Machine(SoftRoce('net', subnet=0, mtu=9000), RoceCard('lan'))
+    return Lab([machine, machine], {'net': links.stream(), 'lan': links.stream()})
 
 
 def say(text=''):
@@ -74,13 +63,13 @@ def median(values):
     return sorted(values)[len(values) // 2]
 
 
-def in_turn(both, hca, rxe, program, options, column, repeats=REPEATS, choose=median):
+def in_turn(both, program, options, column, repeats=REPEATS, choose=median):
     """Of each contender one of its figures, measured in turn, so that both meet the same machine."""
-    found = {hca: [], rxe: []}
+    found = {slot: [] for slot in (HCA, RXE)}
     for _ in range(repeats):
-        for contender in (hca, rxe):
-            found[contender].append(contender.run(both, program, options)[column])
-    return choose(found[hca]), choose(found[rxe])
+        for slot, figures in found.items():
+            figures.append(verbs.perftest(both.a, both.b, program, options, timeout=300, slot=slot)[column])
+    return [choose(figures) for figures in found.values()]
 
 
 @functools.cache
@@ -89,20 +78,19 @@ def ceiling(program, kind, size, count, choose=median):
                                         text=True).stdout) for _ in range(REPEATS)])
 
 
-def measure(both, hca, rxe, socket):
+def measure(both, socket):
     for kind in BANDWIDTH:
         for size in SIZES:
             yield Row(f'{kind} bandwidth', size, 'MB/s', True,
-                      *in_turn(both, hca, rxe, f'ib_{kind}_bw', f'-s {size} -n {count_for(size)}', AVERAGE),
+                      *in_turn(both, f'ib_{kind}_bw', f'-s {size} -n {count_for(size)}', AVERAGE),
                       ceiling(socket, 'bandwidth', size, max(1000, min(200000, 268435456 // size))))
     for kind in BANDWIDTH:
         for size in LATENCY_SIZES:
             yield Row(f'{kind} latency', size, 'us', False,
-                      *in_turn(both, hca, rxe, f'ib_{kind}_lat', f'-s {size} -n 500', TYPICAL,
-                               LATENCY_REPEATS, min),
+                      *in_turn(both, f'ib_{kind}_lat', f'-s {size} -n 500', TYPICAL, LATENCY_REPEATS, min),
                       ceiling(socket, 'latency', size, 20000, min))
     for qps in QPS:
-        hca_rate, rxe_rate = in_turn(both, hca, rxe, 'ib_write_bw', f'-s 64 -q {qps} -n 2000', RATE)
+        hca_rate, rxe_rate = in_turn(both, 'ib_write_bw', f'-s 64 -q {qps} -n 2000', RATE)
         yield Row(f'message rate, {qps} QP{"s" if qps > 1 else ""}', 64, 'k/s', True, hca_rate * 1000, rxe_rate * 1000)
 
 
@@ -156,15 +144,13 @@ def main():
     socket = os.path.join(OUT, 'socket-ceiling')
     source = os.path.join(os.path.dirname(os.path.realpath(__file__)), 'socket-ceiling.c')
     subprocess.run(['gcc', '-std=gnu11', '-O2', '-Wall', '-Wextra', '-Werror', '-o', socket, source], check=True)
-    both = lan.Lan(rxe_beside=True)
+    both = lab()
     try:
         both.start()
-        hca = Contender('rdma_hca0', {guest: lan.gid_index(guest) for guest in both.guests})
-        rxe = Contender('rxe0', {guest: lan.gid_index_of(guest, 'rxe0', verbs.address(guest)) for guest in both.guests})
         text = [f'{machine()}, guests with {both.a.accelerator}', head()]
         say('\n'.join(text))
         rows = []
-        for row in measure(both, hca, rxe, socket):
+        for row in measure(both, socket):
             rows.append(row)
             text.append(line(row))
             say(text[-1])

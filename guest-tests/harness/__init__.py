@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Two guests, a cable between their cards, and tests that print TAP."""
+"""Guests, links between their devices, and tests that print TAP."""

@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Faults on the cable of a pair, and what the cards have counted of them."""
-from . import pair, resources
+"""Faults between cards and their links, and what the cards have counted of them."""
+import contextlib
 
-CARD = '/machine/peripheral/hca0'
-
-
-def cards(both):
-    """The guests that have our card."""
-    return [guest for guest in both.guests if guest.device == pair.DEVICE]
+from . import resources
+from .devices import Hca
 
 
 def loss(probability):
-    """The faults of a cable that loses packets; both cards have them, each for what it sends."""
+    """The faults of a link that loses packets; all cards have them, each for what it sends."""
     return [{'action': 'drop', 'direction': 'tx', 'probability': probability}]
 
 
@@ -21,21 +17,34 @@ def ending(plan, count):
     return [{**rule, 'count': count} for rule in plan]
 
 
-def set_faults(both, faults):
-    """From now on, while the machines run."""
-    for guest in cards(both):
-        guest.qmp('qom-set', path=CARD, property='faults', value=faults)
+def set_faults(guests, plan):
+    """The faults of our cards in these guests from now on, while the machines run."""
+    for guest in guests:
+        for card in guest.devices:
+            if isinstance(card, Hca):
+                guest.qmp('qom-set', path=f'/machine/peripheral/{card.id}', property='faults', value=plan)
 
 
-def counted(both):
-    """The counters of events of both cards, added up, by "unit name"."""
+@contextlib.contextmanager
+def planned(guests, plan, afterwards=()):
+    """The cards have these faults inside, and others afterwards."""
+    set_faults(guests, plan)
+    try:
+        yield
+    finally:
+        set_faults(guests, list(afterwards))
+
+
+def counted(lab):
+    """The counters of events of all guests that speak by our card, added up, by "unit name"."""
     total = {}
-    for guest in cards(both):
-        for name, value in resources.counters(guest, 'cumulative').items():
-            total[name] = total.get(name, 0) + value
+    for guest in lab.guests:
+        if isinstance(guest.card, Hca):
+            for name, value in resources.counters(guest, 'cumulative').items():
+                total[name] = total.get(name, 0) + value
     return total
 
 
-def moved(both, before):
+def moved(lab, before):
     """By how much they have moved since."""
-    return {name: value - before[name] for name, value in counted(both).items()}
+    return {name: value - before[name] for name, value in counted(lab).items()}

@@ -111,14 +111,16 @@ class Guest:
     """A virtual machine that runs the image of the project."""
 
     def __init__(self, name, folder, number=1, cpus=1, memory=512, accelerator=None, arguments=(), append='',
-                 disks=()):
+                 disks=(), launch=(paths.QEMU, '-L', paths.QEMU_DATA)):
         """folder: its sockets and logs, made here. arguments: more of QEMU's command line; paths of sockets in it are
-        relative to the folder. append: more of the kernel's. disks: images that it sees, read-only, from /dev/vdc on."""
+        relative to the folder. append: more of the kernel's. disks: images that it sees, read-only, from /dev/vdc on.
+        launch: the command that has QEMU's options behind it."""
         self.name, self.folder, self.number = name, folder, number
-        self.cpus, self.memory, self.append = cpus, memory, append
+        self.cpus, self.memory, self.append, self.launch = cpus, memory, append, list(launch)
         self.accelerator, self.arguments, self.disks = accelerator, list(arguments), list(disks)
         self.console = os.path.join(folder, f'{name}.console')
         self._log = os.path.join(folder, f'{name}.qemu')
+        self.devices = []  # a lab puts them in
         self.process = None
         self._agent = self._monitor = self._monitor_file = None
         self._commands = {}
@@ -130,11 +132,16 @@ class Guest:
         self.boot_seconds = None
         os.makedirs(folder, exist_ok=True)
 
+    @property
+    def card(self):
+        """The device that programs use."""
+        return self.devices[-1]
+
     def command_line(self):
         accelerator = self.accelerator or 'tcg'
         kernel = (f'console=ttyS0 rdinit=/init mitigations=off nokaslr no_timer_check cryptomgr.notests '
                   f'rcupdate.rcu_expedited=1 panic=0 loglevel=6 guest.n={self.number} {self.append}')
-        line = [paths.QEMU, '-L', paths.QEMU_DATA, '-name', self.name, '-nodefaults', '-no-user-config', '-display', 'none',
+        line = [*self.launch, '-name', self.name, '-nodefaults', '-no-user-config', '-display', 'none',
                 '-machine', 'q35,usb=off,vmport=off,sata=off,smbus=off,hpet=off,i8042=off', '-accel', accelerator,
                 '-cpu', 'host' if accelerator == 'kvm' else 'max', '-smp', str(self.cpus), '-m', f'{self.memory}M',
                 '-kernel', paths.KERNEL, '-initrd', paths.INITRAMFS, '-append', kernel.strip(),

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a guest has in use: as the RDMA core counts it (`rdma resource`), the driver (debugfs) and the card (QMP)."""
 import re
-import time
 
-from .guest import GuestError
-from .pair import DEVICE
+from . import wait
 
 DEBUGFS = '/sys/kernel/debug'
 
@@ -19,7 +17,7 @@ def counters(guest, kind):
 def in_use(guest):
     """Counts by name, "core mr", "driver mpt", "card v2p mpts" and so on."""
     counts = {}
-    output = guest.run(f'rdma resource show {DEVICE}').output
+    output = guest.run(f'rdma resource show {guest.card.name}').output
     for name, value in re.findall(r'(\w+) (\d+)', output.split(':', 2)[2]):
         counts[f'core {name}'] = int(value)
     output = guest.run(f'[ -d {DEBUGFS}/rdma_hca ] || mount -t debugfs debugfs {DEBUGFS}; '
@@ -33,15 +31,12 @@ def in_use(guest):
     return counts
 
 
-def wait_for(guest, counts, timeout=10):
+def wait_for(guest, counts):
     """Wait until the counts are these again: what a process has goes a moment after it."""
-    deadline = time.monotonic() + timeout
-    while True:
+    def trouble():
         now = in_use(guest)
-        if now == counts:
-            return
-        if time.monotonic() > deadline:
-            wrong = [f'{name}: {now.get(name)}, not {counts.get(name)}' for name in sorted({*now, *counts})
-                     if now.get(name) != counts.get(name)]
-            raise GuestError(f'{guest.name} has still in use\n' + '\n'.join(wrong))
-        time.sleep(0.2)
+        wrong = [f'{name}: {now.get(name)}, not {counts.get(name)}' for name in sorted({*now, *counts})
+                 if now.get(name) != counts.get(name)]
+        return f'free: {guest.name} has still in use\n' + '\n'.join(wrong)
+
+    wait.until(lambda: in_use(guest) == counts, trouble, timeout=10)

@@ -7,7 +7,7 @@ import sys
 import time
 import traceback
 
-from . import pair
+from . import lab
 
 DEFAULT_SECONDS = 180
 
@@ -55,7 +55,7 @@ def main(module=None):
     failed = 0
     for number, (name, function) in enumerate(tests, 1):
         failed += not run(number, name, function)
-    pair.stop_all()
+    lab.stop_all()
     sys.exit(1 if failed else 0)
 
 
@@ -71,17 +71,16 @@ def run(number, name, function):
         trouble += traceback.format_exc().splitlines()
     finally:
         signal.alarm(0)
-    for each in pair.running():
+    for each in lab.running():
         found = each.trouble()
         if found or trouble:
-            trouble += found
+            trouble += [*found, f'consoles and logs: {each.folder}']
             for guest in each.guests:
                 trouble += [f'{guest.name} console: {line}' for line in guest.kernel_log().splitlines()[-15:]]
                 trouble += [f'{guest.name} QEMU: {line}' for line in guest.qemu_log().splitlines()[-15:]]
     if trouble:
         # The next test is not to inherit what this one has broken.
-        pair.stop_kept(keep=True)
-        pair.stop_all(keep=True)
+        lab.stop_all(keep=True)
     for line in trouble:
         print(f'# {line}')
     print(f'{"not " if trouble else ""}ok {number} - {name}{skip}', flush=True)

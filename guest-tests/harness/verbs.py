@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The verbs programs that tests run: a server in one guest, its client in the other."""
+"""The verbs programs that tests run: a server in one guest, its client in the other. Both use their guest's card, or the RDMA
+device in the same slot of both guests; version, of IP, chooses among the addresses of one that speaks RoCE."""
 import math
 import re
-import time
 
+from . import wait
 from .guest import GuestError
-from .pair import DEVICE
 
 PORT = 18515
 _next_port = [PORT]
@@ -18,28 +18,40 @@ def new_port():
 
 
 def address(guest):
-    return f'10.0.0.{guest.number}'
+    """Where the programs of others find the guest: at its first network card."""
+    return guest.devices[0].address()
 
 
-def wait_listening(command, port, timeout=30):
-    """Wait until a server in a guest listens on a TCP port."""
-    deadline = time.monotonic() + timeout
-    while command.running:
-        # state 0A is LISTEN
-        if command.guest.run(f"grep -qi ':{port:04x} 0*:0000 0A ' /proc/net/tcp /proc/net/tcp6", check=False).status == 0:
-            return
-        if time.monotonic() > deadline:
-            break
-        time.sleep(0.05)
-    raise GuestError(f'{command.guest.name}: the server does not listen on port {port}: {command.script}\n{command.output}')
+def wait_server(serving, listens):
+    """Wait until listens() says that a server does."""
+    def ready():
+        return 'listens' if listens() else None if serving.running else 'ended'
+
+    def trouble():
+        return f'listening: {serving.guest.name}$ {serving.script}\n{serving.output}'
+
+    if wait.until(ready, trouble, pause=0.05) == 'ended':
+        raise GuestError(f'ended instead of {trouble()}')
 
 
-def start(server, client, program, port=None, server_only='', client_only=''):
+def wait_listening(serving, port):
+    """Wait until a server listens on a TCP port."""
+    # state 0A is LISTEN
+    script = f"grep -qi ':{port:04x} 0*:0000 0A ' /proc/net/tcp /proc/net/tcp6"
+    wait_server(serving, lambda: serving.guest.run(script, check=False).status == 0)
+
+
+def start(server, client, program, version=4, slot=None):
     """Start a program as server and as client; give both commands, the client's first."""
-    port = port or new_port()
-    serving = server.spawn(f'exec {program} -p {port} {server_only}')
+    port = new_port()
+
+    def script(guest):
+        device = guest.card if slot is None else guest.devices[slot]
+        return f'exec {program} {device.options(program, version)} -p {port}'
+
+    serving = server.spawn(script(server))
     wait_listening(serving, port)
-    return client.spawn(f'exec {program} -p {port} {client_only} {address(server)}'), serving
+    return client.spawn(f'{script(client)} {address(server)}'), serving
 
 
 def finish(commands, timeout=90):
@@ -52,17 +64,14 @@ def finish(commands, timeout=90):
         raise GuestError(f'{error}\nof\n{others}') from error
 
 
-def pingpong(server, client, options='', timeout=90, service='rc'):
+def pingpong(server, client, options='', service='rc', version=4, timeout=90):
     """ibv_rc_pingpong (or uc, ud), each side checking what it received; gives the client's microseconds an exchange."""
-    program = f'ibv_{service}_pingpong'
-    outputs = finish(start(server, client, f'{program} -d {DEVICE} -c {options}'), timeout)
-    for output in outputs:
-        if re.search('invalid data', output):
-            raise GuestError(f'{program} received wrong data:\n{output}')
-    match = re.search(r'iters in .* seconds = ([0-9.]+) usec/iter', outputs[0])
-    if not match:
-        raise GuestError(f'{program} did not report:\n{outputs[0]}')
-    return float(match.group(1))
+    outputs = finish(start(server, client, f'ibv_{service}_pingpong -c {options}', version), timeout)
+    found = [re.search(r'iters in .* seconds = ([0-9.]+) usec/iter', output) for output in outputs]
+    for output, match in zip(outputs, found):
+        if 'invalid data' in output or not match:
+            raise GuestError(f'ibv_{service}_pingpong received wrong data, or did not come to its end:\n{output}')
+    return float(found[0].group(1))
 
 
 def perftest_rows(output):
@@ -72,22 +81,17 @@ def perftest_rows(output):
             if re.fullmatch(r'\s*\d+\s+\d+(\s+([0-9.]+|inf|-nan))+\s*', line)]
 
 
-def calibrated(run):
-    """Run a perftest program until it knows its clock; give the rows of its table."""
+def perftest(server, client, program, options='', version=4, timeout=120, slot=None):
+    """Run a perftest program until it knows its clock; give the first row of the client's table."""
     for _ in range(10):
-        output = run()
+        output = finish(start(server, client, f'{program} -F {options}', version, slot), timeout)[0]
         rows = perftest_rows(output)
         if not rows:
             raise GuestError(f'nothing was reported:\n{output}')
         # 0.00 and inf say that perftest's calibration of the cycle counter failed, not that nothing was moved.
         if all(0 < value < math.inf for value in rows[0][2:4]):
-            return rows
+            return rows[0]
     raise GuestError(f'the clock was not calibrated ten times in a row:\n{output}')
-
-
-def perftest(server, client, program, options='', timeout=90):
-    """Run a perftest program; give the first row of the client's table."""
-    return calibrated(lambda: finish(start(server, client, f'{program} -d {DEVICE} -F {options}'), timeout)[0])[0]
 
 
 def bandwidth(server, client, program, size, iterations, options=''):

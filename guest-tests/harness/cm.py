@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs that use the connection manager: they find their peer, and the device, by IP addresses."""
+from . import verbs
+from .guest import GuestError
+
+
+def listeners(guest):
+    """What listens in the guest by the connection manager."""
+    return {line for line in guest.run('rdma resource show cm_id').output.splitlines() if 'state LISTEN' in line}
+
+
+def listen(server, script):
+    """Start a server that listens by the connection manager, and wait until it does."""
+    before = listeners(server)
+    serving = server.spawn(f'exec {script}')
+    verbs.wait_server(serving, lambda: listeners(server) - before)
+    return serving
+
+
+def connected(server, client, program, listening, connecting, version=4, timeout=90, client_program=None):
+    """Start a program of librdmacm on both sides; give the outputs, the client's first. listening, connecting: its options,
+    with {server} for the server's address; client_program: if the client's is another one."""
+    where = server.card.address(version)
+    serving = listen(server, f'{program} {listening.format(server=where)}')
+    result = client.run(f'exec {client_program or program} {connecting.format(server=where)}', timeout, check=False)
+    if result.status != 0:
+        raise GuestError(f'{result}\n{server.name}: {serving.output}')
+    return result.output, serving.wait(timeout).output
+
+
+def talk(server, client):
+    """The interface, the connection manager, and validated messages."""
+    client.run(f'ping -c 3 -i 0.2 {server.card.address()}')
+    connected(server, client, 'rping', '-s -a {server} -C 20 -V', '-c -a {server} -C 20 -V')
+    verbs.pingpong(server, client, '-n 50')

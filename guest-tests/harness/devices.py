@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is in a machine. A device knows its part of QEMU's command line, what is to be set up in the guest, and when programs
+can use it. A new one is a class here."""
+import copy
+import ipaddress
+import json
+import os
+
+from . import wait
+
+MTU = 4500  # of an interface, so that an RDMA MTU of 4096 fits
+ACTIVE_TIMEOUT = 20
+
+
+class Device:
+    """A device as a Machine describes it. link: the name of the link that it is plugged into."""
+
+    def __init__(self, link=None):
+        self.link = link
+
+    def put_into(self, guest, slot, backend):
+        """The device of a guest that is made after this; slot: its place in the guest's list; backend: the ID of its end of
+        the link."""
+        device = copy.copy(self)
+        device.guest, device.slot, device.backend = guest, slot, backend
+        guest.devices.append(device)
+        return device
+
+    def arguments(self):
+        """Of QEMU, behind those of the backend."""
+        raise NotImplementedError
+
+    def configure(self):
+        """Set it up in the guest, which has just started, or has just found the device."""
+
+    def wait_active(self, timeout=ACTIVE_TIMEOUT):
+        """Wait until programs can use it."""
+
+
+class Interface(Device):
+    """A device with an Ethernet interface in the guest, which has addresses in a subnet of its segment's."""
+    subnet = 0
+
+    @property
+    def mac(self):
+        return f'52:54:00:00:{self.slot:02x}:{self.guest.number:02x}'
+
+    def address(self, version=4):
+        number = self.guest.number
+        return f'10.0.{self.subnet}.{number}' if version == 4 else f'fd00:{self.subnet}::{number}'
+
+
+class Nic(Interface):
+    """A virtio network card, for what programs say to each other first. The image sets up a machine's first one."""
+
+    def arguments(self):
+        return ['-device', f'virtio-net-pci,netdev={self.backend},mac={self.mac},romfile=,disable-legacy=on,host_mtu=9000']
+
+
+class RdmaDevice(Device):
+    """A device with a name among the guest's RDMA devices. Port 1 is all that there is."""
+    prefix = None  # of the name
+
+    @property
+    def number(self):
+        """Among those of the guest whose names begin so."""
+        return [device for device in self.guest.devices if getattr(device, 'prefix', None) == self.prefix].index(self)
+
+    @property
+    def name(self):
+        return f'{self.prefix}{self.number}'
+
+    def options(self, program, version):
+        """How a verbs program is told to use it; version: of IP, where its addresses are the interface's."""
+        raise NotImplementedError
+
+    def wait_port(self, state, timeout=ACTIVE_TIMEOUT):
+        """Wait until the port is in a state (ACTIVE, DOWN, ...)."""
+        path = f'/sys/class/infiniband/{self.name}/ports/1/state'
+
+        def found():
+            return self.guest.run(f'cat {path} 2>&1', check=False).output.strip()
+
+        wait.until(lambda: found().endswith(f': {state}'), lambda: f'{state}: {self.guest.name}: {path}: {found()}', timeout)
+
+    def wait_active(self, timeout=ACTIVE_TIMEOUT):
+        self.wait_port('ACTIVE', timeout)
+
+
+class Hca(RdmaDevice):
+    """Our card. properties: more of the device's; capture: write all that passes the link to a file, see captured."""
+    prefix = 'rdma_hca'
+    backend_property = None
+
+    def __init__(self, link=None, properties=None, capture=False):
+        super().__init__(link)
+        self.properties, self.capture = properties or {}, capture
+
+    @property
+    def id(self):
+        return f'hca{self.number}'
+
+    @property
+    def captured(self):
+        return os.path.join(self.guest.folder, f'{self.guest.name}-{self.id}.pcapng')
+
+    def arguments(self):
+        device = {'driver': 'rdma-hca', 'id': self.id, 'iothread': f'io{self.number}', **self.kind(), **self.properties}
+        if self.backend:
+            device[self.backend_property] = self.backend
+        if self.capture:
+            device['capture'] = os.path.basename(self.captured)
+        return ['-object', f'iothread,id=io{self.number}', '-device', json.dumps(device)]
+
+    def kind(self):
+        """Properties of this kind of card."""
+        raise NotImplementedError
+
+
+class InfinibandCard(Hca):
+    backend_property = 'cable'
+
+    def kind(self):
+        # Two cards with the same faults are not to have the same chances.
+        return {'lid': self.guest.number, 'fault-seed': self.guest.number}
+
+    def options(self, program, version):
+        return f'-d {self.name}'
+
+
+class RoceDevice(RdmaDevice, Interface):
+    """Speaks RoCEv2 by its interface, whose addresses are its GIDs."""
+
+    def __init__(self, link=None, subnet=1, mtu=MTU, **options):
+        super().__init__(link, **options)
+        self.subnet, self.mtu = subnet, mtu
+
+    def configure(self):
+        self.interface = self.guest.run(f'grep -l {self.mac} /sys/class/net/*/address').output.split('/')[4]
+        # As long as Linux makes sure that nobody else has its link-local address (it takes a second or two), the RDMA core
+        # finds no neighbours by IPv6.
+        self.guest.run(f'for name in default {self.interface}; do echo 0 >/proc/sys/net/ipv6/conf/$name/accept_dad; done; '
+                       f'ip address replace {self.address()}/24 dev {self.interface}')
+        self.up()
+
+    def up(self):
+        """The interface is up; IPv6 addresses go when it goes down."""
+        self.guest.run(f'ip link set {self.interface} mtu {self.mtu} up; '
+                       f'ip address replace {self.address(6)}/64 dev {self.interface}')
+
+    def wait_active(self, timeout=ACTIVE_TIMEOUT):
+        super().wait_active(timeout)
+        for version in (4, 6):
+            self.gid_index(version, timeout)
+
+    def options(self, program, version):
+        return f'-d {self.name} {"-g" if program.startswith("ibv_") else "-x"} {self.gid_index(version)}'
+
+    def gid_index(self, version=4, timeout=ACTIVE_TIMEOUT):
+        """The index of the RoCEv2 GID that is the interface's address."""
+        return self.gid_index_of(self.address(version), timeout)
+
+    def gid_index_of(self, ip, timeout=ACTIVE_TIMEOUT):
+        """The index of the RoCEv2 GID for an IP address."""
+        ip = ipaddress.ip_address(ip)
+        text = (ip if ip.version == 6 else ipaddress.ip_address(f'::ffff:{ip}')).exploded
+        script = (f'cd /sys/class/infiniband/{self.name}/ports/1/gids && for index in $(grep -l {text} *); do '
+                  'grep -q v2 ../gid_attrs/types/$index && echo $index; done')
+        found = wait.until(lambda: self.guest.run(script, check=False).output.split(),
+                           f'there: {self.guest.name}: a RoCEv2 GID of {self.name} for {ip}', timeout)
+        return int(found[0])
+
+
+class RoceCard(RoceDevice, Hca):
+    backend_property = 'netdev'
+
+    def kind(self):
+        return {'link-layer': 'roce', 'mac': self.mac}
+
+    def interface_counters(self):
+        """What the card has counted of its Ethernet function (ethtool -S), by name."""
+        lines = self.guest.run(f'ethtool -S {self.interface}').output.splitlines()[1:]
+        return {name.strip(): int(value) for name, value in (line.split(':') for line in lines)}
+
+
+class SoftRoce(RoceDevice, Nic):
+    """A virtio network card with Linux's Soft-RoCE on it."""
+    prefix = 'rxe'
+
+    def configure(self):
+        super().configure()
+        # Soft-RoCE wants a CRC-32; under TCG the generic one is the fastest.
+        self.guest.run('modprobe -a crc32_generic rdma_rxe && '
+                       f'rdma link add {self.name} type rxe netdev {self.interface}')

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Machines, and the links between their devices."""
+import atexit
+import collections
+import itertools
+import os
+import shutil
+
+from . import accelerator, paths
+from .guest import Guest, GuestError
+
+
+class Machine:
+    """What a guest is to be. devices: see devices.py; the last one is its `card`. options: a Guest's."""
+
+    def __init__(self, *devices, **options):
+        self.devices, self.options = devices, options
+
+    def guest(self, folder, number, plug):
+        """The guest; plug(link) takes the next end of a link and gives the backend's ID and arguments of QEMU."""
+        guest = Guest(f'guest{number}', folder, number=number, accelerator=accelerator.choose(), **self.options)
+        for slot, description in enumerate(self.devices):
+            backend, arguments = plug(description.link) if description.link else (None, [])
+            guest.arguments += arguments + description.put_into(guest, slot, backend).arguments()
+        return guest
+
+
+class Lab:
+    """Guests, named guest1, guest2 and so on, and links (see links.py) by the names that their devices have for them.
+    `with` starts them, and stops them after looking for complaints; where the inside raises, they are left to tap.py."""
+
+    def __init__(self, machines, links=None):
+        self.folder = os.path.join(paths.RUN, f'lab-{os.getpid()}-{next(_numbers)}')
+        self.links = links or {}
+        taken = collections.Counter()
+
+        def plug(name):
+            taken[name] += 1
+            return self.links[name].end(name, taken[name] - 1)
+
+        self.guests = [machine.guest(self.folder, number, plug) for number, machine in enumerate(machines, 1)]
+        _labs.append(self)
+
+    @property
+    def a(self):
+        return self.guests[0]
+
+    @property
+    def b(self):
+        return self.guests[1]
+
+    def start(self):
+        """Start all guests at once, and wait until their devices can be used."""
+        for link in self.links.values():
+            link.start()
+        for guest in self.guests:
+            guest.start()
+        for guest in self.guests:
+            guest.wait_ready()
+        for device in self.devices():
+            device.configure()
+        self.wait_active()
+        return self
+
+    def devices(self):
+        return [device for guest in self.guests for device in guest.devices]
+
+    def wait_active(self):
+        for device in self.devices():
+            device.wait_active()
+
+    def stop(self, keep=False):
+        """Switch all off. keep: leave their consoles and logs in the folder."""
+        for guest in self.guests:
+            guest.stop()
+        for link in self.links.values():
+            link.stop()
+        if not keep:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        if self in _labs:
+            _labs.remove(self)
+
+    def check(self):
+        """Raise what a guest's kernel, or a QEMU, complained of."""
+        trouble = self.trouble()
+        if trouble:
+            raise GuestError('a guest complains:\n' + '\n'.join(trouble))
+
+    def trouble(self):
+        return [line for guest in self.guests for line in guest.trouble()]
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *exception):
+        if not any(exception):
+            self.check()
+            self.stop()
+
+
+_labs = []  # those that were made, and not stopped
+_numbers = itertools.count(1)
+
+
+def running():
+    return list(_labs)
+
+
+@atexit.register
+def stop_all(keep=False):
+    for lab in running():
+        lab.stop(keep)

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The labs that most tests use: two guests with an RDMA device each, and an Ethernet between them for what programs say to
+each other first. A test has its own (`with infiniband() as both:`) or shares one (`both = kept(infiniband)`)."""
+from . import lab, links
+from .devices import InfinibandCard, Nic, RoceCard
+from .lab import Lab, Machine
+
+
+def infiniband(cable=links.unix_cable, properties=None, capture=False, **options):
+    """Two cards on a cable. properties, capture: of the cards; options: of the guests."""
+    machine = Machine(Nic('net'), InfinibandCard('cable', properties, capture), **options)
+    return Lab([machine, machine], {'net': links.stream(), 'cable': cable()})
+
+
+def roce(*cards, **options):
+    """Two RDMA devices on an Ethernet segment of their own, 'lan': our cards, if not others are given."""
+    machines = [Machine(Nic('net'), card, **options) for card in cards or [RoceCard('lan')] * 2]
+    return Lab(machines, {'net': links.stream(), 'lan': links.stream()})
+
+
+_kept = {}
+
+
+def kept(make, **options):
+    """The running lab make(**options), which tests share; it is started when it is first asked for."""
+    key = (make, repr(sorted(options.items())))
+    if _kept.get(key) not in lab.running():  # not started yet, or stopped after a test that failed
+        for other in _kept.values():
+            other.stop()  # two guests at a time are enough for a small machine
+        _kept.clear()
+        _kept[key] = make(**options).start()
+    return _kept[key]

@@ -16,7 +16,9 @@ tests := $(wildcard $(source)/core/tests/test-*.c)
 object = $(patsubst $(source)/%.c,$(out)/%.o,$(1))
 programs := $(patsubst $(source)/core/tests/%.c,$(out)/%,$(tests))
 
+# A test whose source is gone is none any more.
 all: $(programs)
+	@rm -f $(filter-out $(programs),$(wildcard $(out)/test-*))
 
 $(programs): $(out)/%: $(out)/core/tests/%.o $(call object,$(card) $(helpers))
 	gcc $(CFLAGS) -o $@ $^ $(LIBS)

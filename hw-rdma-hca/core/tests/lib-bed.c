@@ -3,309 +3,316 @@
 
 #include <string.h>
 
-#include "../port/frame_encap.h"
+#include "../link/framing.h"
 
-static CableFate listen(void *opaque, unsigned from, uint8_t *frame, size_t len)
+#define LOG_CQ 8
+#define CQ_UAR 2 /* not the one of a Pair */
+/* The most that a frame has beside its payload. */
+#define OVERHEAD (HCA_MAX_ROCE_HEADER_SIZE + HCA_MAX_TRAILER_SIZE)
+
+static const HcaEncap *encap_of(const Bed *bed)
 {
-    Bed *bed = opaque;
+    return bed->pair->lab->host[0].config.link_layer == HCA_LINK_LAYER_ROCE
+               ? &hca_encap_roce
+               : &hca_encap_ib;
+}
 
-    if (from == 0) {
-        BedRequest *request = g_new0(BedRequest, 1);
+/* ---- the cable ---- */
 
-        g_assert_cmpint(hca_ib_parse(&request->packet, frame, len), ==,
-                        HCA_PARSE_OK);
-        memcpy(request->data, request->packet.payload,
-               request->packet.payload_len);
-        request->time = bed->pair->lab->now;
-        g_queue_push_tail(&bed->requests, request);
+static void take_down(Bed *bed, const HcaPacket *packet)
+{
+    BedPacket *heard = g_new0(BedPacket, 1);
+
+    heard->packet = *packet;
+    memcpy(heard->data, packet->payload, packet->payload_len);
+    heard->time = bed->lab->now;
+    g_queue_push_tail(&bed->heard, heard);
+}
+
+static void rewrite(const HcaEncap *encap, HcaPacket *packet, uint8_t *frame,
+                    size_t len, BedEdit *edit)
+{
+    g_autofree uint8_t *again = g_malloc(OVERHEAD + packet->payload_len);
+    size_t at;
+
+    edit(packet);
+    at = encap->build(packet, again);
+    if (packet->payload_len) {
+        memcpy(again + at, packet->payload, packet->payload_len);
+    }
+    g_assert_cmpuint(encap->seal(packet, again, at + packet->payload_len), ==,
+                     len);
+    memcpy(frame, again, len);
+}
+
+static CableFate treat(Bed *bed, unsigned from, HcaPacket *packet,
+                       uint8_t *frame, size_t len)
+{
+    const BedWeather *weather = &bed->weather[from];
+    const HcaEncap *encap = encap_of(bed);
+
+    bed->seen[from]++;
+    if (packet->opcode == HCA_BTH_CNP) {
+        bed->cnps[from]++;
+        bed->cnp = *packet;
+    }
+    if (weather->lost) {
         return CABLE_DROP;
     }
-    return CABLE_DELIVER;
+    if (weather->nth &&
+        (bed->seen[from] < weather->nth || bed->seen[from] > weather->last)) {
+        return CABLE_DELIVER;
+    }
+    if (weather->edit) {
+        rewrite(encap, packet, frame, len, weather->edit);
+    }
+    if (weather->mark) {
+        g_assert_true(encap->mark(frame, len));
+    }
+    return weather->fate;
 }
 
-void bed_attr_init(QpAttr *attr)
+static CableFate tap(void *opaque, unsigned from, uint8_t *frame, size_t len)
 {
-    qp_attr_init(attr);
-    attr->mtu = 1;
-    attr->sq_psn = BED_PSN;
-    attr->timeout = BED_TIMEOUT;
-    attr->retry_cnt = 3;
-    attr->rnr_retry = 3;
+    Bed *bed = opaque;
+    HcaParseError error;
+    HcaPacket packet;
+
+    error = encap_of(bed)->parse(&packet, frame, len);
+    if (bed->config.alone && from == bed->side) {
+        g_assert_cmpint(error, ==, HCA_PARSE_OK);
+        take_down(bed, &packet);
+        return CABLE_DROP;
+    }
+    return error == HCA_PARSE_OK ? treat(bed, from, &packet, frame, len)
+                                 : CABLE_DELIVER;
 }
 
-static void make_qp(Bed *bed, const QpAttr *attr)
+void bed_set_weather(Bed *bed, unsigned side, BedWeather weather)
 {
-    QpAttr own = *attr;
-    QpConfig config;
-
-    qp_config_init(&config, bed->pair->pd[0], bed->cq);
-    config.service = bed->service;
-    bed->qp = qp_new(bed->pair->drv[0], &config);
-    own.dlid = bed->peer_hca->config.lid;
-    own.dest_qpn = BED_PEER_QPN;
-    g_assert_cmphex(qp_to_init(bed->qp, &own), ==, 0);
-    g_assert_cmphex(qp_to_rtr(bed->qp, &own), ==, 0);
-    g_assert_cmphex(qp_to_rts(bed->qp, &own), ==, 0);
-    bed->hqp = hca_qp_find(bed->hca->cm, bed->qp->qpn);
+    if (weather.nth && !weather.last) {
+        weather.last = weather.nth;
+    }
+    bed->weather[side] = weather;
+    bed->seen[side] = bed->cnps[side] = 0;
 }
 
-Bed *bed_new_with(uint8_t service, const QpAttr *attr, const HcaConfig *config)
+/* ---- set-up ---- */
+
+static BedConfig alone(uint8_t service, unsigned side, uint32_t seed)
+{
+    BedConfig config = {
+        .seed = seed,
+        .side = side,
+        .alone = true,
+        .area = BED_AREA,
+        .service = service,
+    };
+
+    qp_attr_init(&config.attr);
+    config.attr.mtu = 1;
+    return config;
+}
+
+BedConfig bed_requester(uint8_t service)
+{
+    BedConfig config = alone(service, 0, 61);
+
+    config.attr.sq_psn = BED_PSN;
+    config.attr.timeout = BED_TIMEOUT;
+    config.attr.retry_cnt = 3;
+    config.attr.rnr_retry = 3;
+    if (service == RDMA_HCA_QP_ST_UD) {
+        config.attr.mtu = 5;
+    }
+    return config;
+}
+
+BedConfig bed_responder(uint8_t service)
+{
+    BedConfig config = alone(service, 1, 41);
+
+    config.own_cq = true;
+    config.log_cq = LOG_CQ;
+    config.rq_entries = 16;
+    config.log_rq_entry = 7;
+    config.attr.access = RDMA_HCA_ACCESS_REMOTE_WRITE |
+                         RDMA_HCA_ACCESS_REMOTE_READ |
+                         RDMA_HCA_ACCESS_REMOTE_ATOMIC;
+    config.attr.max_dest_rd_atomic = 4;
+    config.attr.rq_psn = BED_RQ_PSN;
+    config.attr.min_rnr_timer = BED_RNR_CODE;
+    return config;
+}
+
+BedConfig bed_connection(uint8_t service)
+{
+    BedConfig config = {
+        .seed = 5,
+        .bystander = true,
+        .area = 65536,
+        .own_cq = true,
+        .log_cq = LOG_CQ,
+        .service = service,
+    };
+
+    qp_attr_init(&config.attr);
+    return config;
+}
+
+static void new_cq(Bed *bed, unsigned side, const BedConfig *config)
+{
+    bed->cqs[side] = config->own_cq
+                         ? cq_new(bed->drv[side], config->log_cq, CQ_UAR)
+                         : bed->pair->cq[side];
+}
+
+static Qp *new_qp(Bed *bed, unsigned side, const BedConfig *config)
+{
+    QpConfig qp;
+
+    qp_config_init(&qp, bed->pair->pd[side], bed->cqs[side]);
+    qp.service = config->service;
+    if (config->rq_entries) {
+        qp.rq_entries = config->rq_entries;
+        qp.log_rq_entry = config->log_rq_entry;
+    }
+    return bed->qps[side] = qp_new(bed->drv[side], &qp);
+}
+
+static void look_at_qp(Bed *bed)
+{
+    bed->qp = bed->qps[bed->side];
+    bed->cq = bed->cqs[bed->side];
+    bed->hqp = card_qp(bed->hca, bed->qp->qpn);
+}
+
+void bed_make_qp(Bed *bed, const BedConfig *config)
+{
+    QpAttr attr = config->attr;
+    Qp *qp;
+
+    new_cq(bed, bed->side, config);
+    qp = new_qp(bed, bed->side, config);
+    attr.dest_qpn = BED_PEER_QPN;
+    qp_attr_to(&attr, bed->drv[bed->side], bed->drv[!bed->side]);
+    g_assert_cmphex(qp_to_init(qp, &attr), ==, 0);
+    g_assert_cmphex(qp_to_rtr(qp, &attr), ==, 0);
+    if (!config->stay_in_rtr) {
+        g_assert_cmphex(qp_to_rts(qp, &attr), ==, 0);
+    }
+    look_at_qp(bed);
+}
+
+static void make_peer(Bed *bed)
+{
+    bed->data = pair_data(bed->pair, BED_AREA);
+    bed_make_qp(bed, &bed->config);
+    bed_headers(bed, !bed->side, &bed->peer);
+    bed->psn = bed->config.attr.rq_psn;
+}
+
+void bed_connect(Bed *bed, const QpAttr *attr)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        new_qp(bed, i, &bed->config);
+    }
+    qp_connect(bed->qps[0], bed->qps[1], attr);
+    look_at_qp(bed);
+}
+
+Bed *bed_new_as(const BedConfig *config)
 {
     Bed *bed = g_new0(Bed, 1);
 
-    bed->pair = pair_new_with(61, BED_AREA, config, listen, bed);
-    bed->hca = bed->pair->lab->host[0].hca;
-    bed->peer_hca = bed->pair->lab->host[1].hca;
-    bed->mr = bed->pair->mr[0];
-    bed->cq = bed->pair->cq[0];
-    bed->service = service;
-    bed->peer_hca->port->pkeys[0] = HCA_DEFAULT_PKEY;
-    bed->peer.path.dlid = bed->hca->config.lid;
-    for (unsigned i = 0; i < BED_AREA; i++) {
-        uint8_t byte = g_rand_int(bed->pair->lab->rand);
-
-        bed->data[i] = g_rand_int(bed->pair->lab->rand);
-        mr_write(bed->mr, i, &byte, 1);
+    bed->config = *config;
+    bed->side = config->side;
+    bed->service = config->service;
+    bed->pair = pair_new_with(config->seed, config->area, config->cards, NULL,
+                              NULL);
+    bed->lab = bed->pair->lab;
+    for (unsigned i = 0; i < 2; i++) {
+        bed->drv[i] = bed->pair->drv[i];
     }
-    make_qp(bed, attr);
+    bed->hca = bed->lab->host[bed->side].hca;
+    bed->mr = bed->pair->mr[bed->side];
+    lab_tap(bed->lab, tap, bed);
+    if (config->alone) {
+        make_peer(bed);
+    } else {
+        for (unsigned i = 0; i < 2; i++) {
+            new_cq(bed, i, config);
+        }
+        bed_connect(bed, &config->attr);
+    }
+    if (config->bystander) {
+        pair_connect(bed->pair, NULL, bed->bystander);
+    }
+    bed->config.cards = NULL; /* the caller's */
+    driver_poll_eq(bed->drv[1], EQ_ASYNC);
+    bed->interrupts = bed->lab->host[1].msix[EQ_ASYNC];
     return bed;
 }
 
-Bed *bed_new(void)
+Bed *bed_new_roce(uint8_t service, const QpAttr *attr, const HcaConfig *cards)
 {
-    QpAttr attr;
+    BedConfig config = bed_connection(service);
+    HcaConfig usual[2];
 
-    bed_attr_init(&attr);
-    return bed_new_with(RDMA_HCA_QP_ST_RC, &attr, NULL);
-}
-
-Bed *bed_new_service(uint8_t service)
-{
-    QpAttr attr;
-
-    bed_attr_init(&attr);
-    if (service == RDMA_HCA_QP_ST_UD) {
-        attr.mtu = 5;
+    lab_config_roce(&usual[0], 0);
+    lab_config_roce(&usual[1], 1);
+    config.cards = cards ? cards : usual;
+    if (attr) {
+        config.attr = *attr;
     }
-    return bed_new_with(service, &attr, NULL);
-}
-
-void bed_run(Bed *bed)
-{
-    lab_run(bed->pair->lab);
+    return bed_new_as(&config);
 }
 
 void bed_free(Bed *bed)
 {
-    Wc wc;
-
-    bed_run(bed);
-    g_assert_cmpuint(bed->requests.length, ==, 0);
-    g_assert_false(cq_poll(bed->cq, &wc));
+    bed_expect_quiet(bed);
+    if (bed->config.bystander) {
+        for (unsigned i = 0; i < 2; i++) {
+            bed_set_weather(bed, i, (BedWeather) { .nth = 0 });
+        }
+        pair_check_works(bed->pair, bed->bystander, 0);
+        pair_check_works(bed->pair, bed->bystander, 1);
+    }
     pair_free(bed->pair);
+    g_free(bed->data);
     g_free(bed);
 }
 
-/* ---- work requests ---- */
-
-SendWr bed_wr(Bed *bed, Sge *sge, uint8_t opcode, uint64_t wr_id, uint32_t len)
+void bed_run(Bed *bed)
 {
-    *sge = mr_sge(bed->mr, wr_id * 4096, len);
-    return (SendWr) {
-        .wr_id = wr_id,
-        .opcode = opcode,
-        .flags = SEND_SIGNALED,
-        .imm_be = 0x44332211,
-        .raddr = BED_RADDR,
-        .rkey = BED_RKEY,
-        .swap_add = 0x1111222233334444,
-        .compare = 0x5555666677778888,
-        .nsge = 1,
-        .sge = sge,
-    };
+    lab_run(bed->lab);
 }
 
-void bed_post_wr(Bed *bed, const SendWr *wr)
+void bed_run_for(Bed *bed, int64_t ns)
 {
-    g_assert_true(qp_post_send(bed->qp, wr, 1));
-    bed_run(bed);
-}
-
-void bed_post_flags(Bed *bed, uint8_t opcode, uint64_t wr_id, uint32_t len,
-                    unsigned flags)
-{
-    Sge sge;
-    SendWr wr = bed_wr(bed, &sge, opcode, wr_id, len);
-
-    wr.flags = flags;
-    bed_post_wr(bed, &wr);
-}
-
-void bed_post(Bed *bed, uint8_t opcode, uint64_t wr_id, uint32_t len)
-{
-    bed_post_flags(bed, opcode, wr_id, len, SEND_SIGNALED);
-}
-
-void bed_post_bad(Bed *bed, uint64_t wr_id)
-{
-    Sge sge;
-    SendWr wr = bed_wr(bed, &sge,
-                       bed->service == RDMA_HCA_QP_ST_UD
-                           ? RDMA_HCA_OPCODE_SEND
-                           : RDMA_HCA_OPCODE_RDMA_WRITE,
-                       wr_id, 100);
-    UdAddress ud = { .dlid = 0x11, .dqpn = BED_PEER_QPN };
-
-    sge.lkey = 0xbad;
-    wr.ud = bed->service == RDMA_HCA_QP_ST_UD ? &ud : NULL;
-    bed_post_wr(bed, &wr);
-}
-
-void bed_post_ud(Bed *bed, uint64_t wr_id, uint32_t len)
-{
-    UdAddress ud = { .dlid = bed->peer_hca->config.lid,
-                     .dqpn = BED_PEER_QPN,
-                     .qkey = BED_QKEY };
-    Sge sge;
-    SendWr wr = bed_wr(bed, &sge, RDMA_HCA_OPCODE_SEND, wr_id, len);
-
-    wr.ud = &ud;
-    bed_post_wr(bed, &wr);
-}
-
-/* ---- what the requester sends ---- */
-
-BedRequest *bed_next_request(Bed *bed, uint8_t op, uint32_t psn)
-{
-    static const uint8_t bth_service[] = {
-        [RDMA_HCA_QP_ST_RC] = HCA_BTH_RC,
-        [RDMA_HCA_QP_ST_UC] = HCA_BTH_UC,
-        [RDMA_HCA_QP_ST_UD] = HCA_BTH_UD,
-    };
-    BedRequest *request = g_queue_pop_head(&bed->requests);
-
-    g_assert_nonnull(request);
-    g_assert_cmphex(request->packet.opcode, ==,
-                    bth_service[bed->service] << 5 | op);
-    g_assert_cmphex(request->packet.psn, ==, psn & HCA_PSN_MASK);
-    g_assert_cmphex(request->packet.dest_qp, ==, BED_PEER_QPN);
-    return request;
-}
-
-void bed_expect_request(Bed *bed, uint8_t op, uint32_t psn)
-{
-    g_free(bed_next_request(bed, op, psn));
-}
-
-void bed_expect_payload(Bed *bed, uint8_t op, uint32_t psn, uint32_t at,
-                        uint32_t len)
-{
-    g_autofree BedRequest *request = bed_next_request(bed, op, psn);
-    g_autofree uint8_t *want = g_malloc(len + 1);
-
-    mr_read(bed->mr, at, want, len);
-    g_assert_cmpmem(request->data, request->packet.payload_len, want, len);
-}
-
-void bed_expect_read(Bed *bed, uint32_t psn, uint32_t offset, uint32_t len)
-{
-    g_autofree BedRequest *request = bed_next_request(bed, HCA_READ_REQUEST,
-                                                      psn);
-
-    g_assert_cmphex(request->packet.va, ==, BED_RADDR + offset);
-    g_assert_cmphex(request->packet.rkey, ==, BED_RKEY);
-    g_assert_cmpuint(request->packet.dma_len, ==, len);
-}
-
-void bed_expect_quiet(Bed *bed)
-{
-    bed_run(bed);
-    g_assert_cmpuint(bed->requests.length, ==, 0);
-}
-
-void bed_forget_requests(Bed *bed)
-{
-    bed_run(bed);
-    g_queue_clear_full(&bed->requests, g_free);
-}
-
-/* ---- what the peer says ---- */
-
-void bed_say_packet(Bed *bed, HcaPacket *packet, uint32_t at)
-{
-    struct iovec iov = { bed->data + at, packet->payload_len };
-
-    packet->dest_qp = bed->qp->qpn;
-    packet->psn &= HCA_PSN_MASK;
-    hca_frame_send(bed->peer_hca->port, &bed->peer, &bed->peer.path, packet,
-                   &iov, packet->payload_len ? 1 : 0);
-    bed->pair->lab->host[1].kicked = true;
-    bed_run(bed);
-}
-
-void bed_say(Bed *bed, uint8_t op, uint32_t psn, uint8_t syndrome)
-{
-    HcaPacket packet = {
-        .opcode = op,
-        .psn = psn,
-        .syndrome = syndrome,
-        .msn = ++bed->msn,
-    };
-
-    bed_say_packet(bed, &packet, 0);
-}
-
-void bed_ack(Bed *bed, uint32_t psn)
-{
-    bed_say(bed, HCA_ACK, psn,
-            HCA_AETH(HCA_AETH_ACK, HCA_AETH_CREDITS_INVALID));
-}
-
-void bed_nak(Bed *bed, uint32_t psn, uint8_t syndrome)
-{
-    bed_say(bed, HCA_ACK, psn, syndrome);
-}
-
-void bed_respond(Bed *bed, uint8_t op, uint32_t psn, uint32_t at, uint32_t len)
-{
-    HcaPacket packet = {
-        .opcode = op,
-        .psn = psn,
-        .syndrome = HCA_AETH(HCA_AETH_ACK, HCA_AETH_CREDITS_INVALID),
-        .payload_len = len,
-    };
-
-    bed_say_packet(bed, &packet, at);
-}
-
-void bed_atomic_ack(Bed *bed, uint32_t psn, uint64_t value)
-{
-    HcaPacket packet = {
-        .opcode = HCA_ATOMIC_ACK,
-        .psn = psn,
-        .syndrome = HCA_AETH(HCA_AETH_ACK, HCA_AETH_CREDITS_INVALID),
-        .atomic_ack = value,
-    };
-
-    bed_say_packet(bed, &packet, 0);
+    lab_run_for(bed->lab, ns);
 }
 
 /* ---- what comes of it ---- */
 
-void bed_expect_wc(Bed *bed, uint64_t wr_id, uint8_t syndrome)
+uint64_t bed_counter(const Bed *bed, unsigned side, const char *name)
 {
-    Wc wc;
-
-    bed_run(bed);
-    g_assert_true(cq_poll(bed->cq, &wc));
-    g_assert_cmpuint(wc.wr_id, ==, wr_id);
-    g_assert_cmphex(wc.syndrome, ==, syndrome);
-    g_assert_true(wc.is_send);
+    return pair_counter(bed->pair, side, name);
 }
 
-void bed_expect_done(Bed *bed, uint64_t wr_id)
+void bed_counted(const Bed *bed, unsigned side, const char *name, uint64_t n)
 {
-    bed_expect_wc(bed, wr_id, 0);
+    card_counted(bed->lab->host[side].hca, side ? "side 1" : "side 0", name, n);
+}
+
+void bed_expect_drops(const Bed *bed, HcaDropReason reason, uint64_t n)
+{
+    g_assert_cmpuint(card_drops(bed->hca, reason), ==, n);
+}
+
+void bed_expect_state(Bed *bed, unsigned state)
+{
+    g_assert_cmpuint(qp_state(bed->qp), ==, state);
 }
 
 void bed_expect_none(Bed *bed)
@@ -316,24 +323,156 @@ void bed_expect_none(Bed *bed)
     g_assert_false(cq_poll(bed->cq, &wc));
 }
 
-void bed_expect_state(Bed *bed, unsigned state)
+/* ---- a frame out of nowhere ---- */
+
+void bed_headers_along(const Bed *bed, unsigned from, unsigned gid,
+                       HcaPacket *packet)
 {
-    g_assert_cmpuint(qp_state(bed->qp), ==, state);
+    const Gid *source = &bed->drv[from]->gid[gid];
+    const Gid *dest = &bed->drv[!from]->gid[gid];
+
+    packet->is_ipv4 = gid == GID_IPV4 || gid == GID_VLAN_IPV4;
+    packet->has_vlan = source->vlan;
+    packet->vlan_tci = source->vlan;
+    memcpy(packet->sgid.raw, source->gid, sizeof(packet->sgid));
+    memcpy(packet->dgid.raw, dest->gid, sizeof(packet->dgid));
+    memcpy(packet->smac, source->mac, sizeof(packet->smac));
+    memcpy(packet->dmac, dest->mac, sizeof(packet->dmac));
+    packet->udp_sport = 0xc000;
+    packet->hop_limit = 64;
+    packet->pkey = HCA_DEFAULT_PKEY;
+    packet->dest_qp = bed->qps[!from]->qpn;
 }
 
-void bed_expect_broken(Bed *bed, uint64_t wr_id, uint8_t syndrome, unsigned n)
+void bed_headers(const Bed *bed, unsigned from, HcaPacket *packet)
 {
-    bed_expect_wc(bed, wr_id, syndrome);
-    for (unsigned i = 1; i <= n; i++) {
-        bed_expect_wc(bed, wr_id + i, RDMA_HCA_SYNDROME_WR_FLUSH_ERR);
+    if (bed->drv[from]->roce) {
+        bed_headers_along(bed, from, GID_LINK_LOCAL, packet);
+        return;
     }
-    bed_expect_none(bed);
-    bed_expect_state(bed, RDMA_HCA_QP_STATE_ERR);
-    g_assert_cmpint(bed->hqp->deadline[HCA_TIMER_LOSS], ==, INT64_MAX);
-    g_assert_cmpint(bed->hqp->deadline[HCA_TIMER_RNR], ==, INT64_MAX);
+    packet->slid = bed->lab->host[from].config.lid;
+    packet->dlid = bed->lab->host[!from].config.lid;
+    driver_gid(bed->drv[from], packet->sgid.raw);
+    packet->pkey = HCA_DEFAULT_PKEY;
+    packet->dest_qp = bed->qps[!from]->qpn;
 }
 
-void bed_expect_drops(Bed *bed, HcaDropReason reason, uint64_t n)
+static void put_frame(Bed *bed, unsigned from, const uint8_t *frame, size_t len)
 {
-    g_assert_cmpuint(hca_port_counters(bed->hca->port)->drops[reason], ==, n);
+    uint8_t header[HCA_FRAME_HEADER_SIZE];
+
+    hca_frame_write_header(header, HCA_FRAME_PACKET, 0, len);
+    lab_cable_inject(bed->lab, from, header, sizeof(header));
+    lab_cable_inject(bed->lab, from, frame, len);
+}
+
+void bed_put_from(Bed *bed, unsigned from, HcaPacket *packet)
+{
+    const HcaEncap *encap = encap_of(bed);
+    g_autofree uint8_t *frame = g_malloc0(OVERHEAD + packet->payload_len);
+    size_t len = encap->build(packet, frame);
+
+    if (packet->payload && packet->payload_len) {
+        memcpy(frame + len, packet->payload, packet->payload_len);
+    }
+    len = encap->seal(packet, frame, len + packet->payload_len);
+    put_frame(bed, from, frame, len);
+}
+
+void bed_inject(Bed *bed, unsigned from, HcaPacket *packet)
+{
+    bed_put_from(bed, from, packet);
+    bed_run(bed);
+}
+
+void bed_inject_frame(Bed *bed, unsigned from, const uint8_t *frame, size_t len)
+{
+    put_frame(bed, from, frame, len);
+    bed_run(bed);
+}
+
+/* ---- two QPs ---- */
+
+SendWr *bed_request(Bed *bed, unsigned i, uint8_t opcode, uint32_t len)
+{
+    bed->wr[i] = pair_send(bed->pair, 0, opcode, i, &bed->sge[i], 0, len, 0);
+    return &bed->wr[i];
+}
+
+void bed_post_requests(Bed *bed, unsigned n)
+{
+    g_assert_true(qp_post_send(bed->qps[0], bed->wr, n));
+}
+
+void bed_post_recvs(Bed *bed, unsigned n, uint32_t len)
+{
+    for (unsigned i = 0; i < n; i++) {
+        pair_post_recv(bed->pair, 1, bed->qps[1], i, 0, len);
+    }
+}
+
+void bed_expect_end(Bed *bed, unsigned side, uint8_t syndrome)
+{
+    Wc wc;
+
+    g_assert_true(cq_wait(bed->cqs[side], &wc, PAIR_PATIENCE));
+    g_assert_cmphex(wc.syndrome, ==, syndrome);
+    g_assert_cmphex(wc.qpn, ==, bed->qps[side]->qpn);
+}
+
+/* ---- one QP ---- */
+
+/* @packet comes along the way that @headers says. */
+static void put_headers(HcaPacket *packet, const HcaPacket *headers)
+{
+    packet->slid = headers->slid;
+    packet->dlid = headers->dlid;
+    packet->sl = headers->sl;
+    packet->vl = headers->vl;
+    packet->has_grh = headers->has_grh;
+    packet->tclass = headers->tclass;
+    packet->flow_label = headers->flow_label;
+    packet->hop_limit = headers->hop_limit;
+    packet->sgid = headers->sgid;
+    packet->dgid = headers->dgid;
+    packet->is_ipv4 = headers->is_ipv4;
+    packet->has_vlan = headers->has_vlan;
+    packet->vlan_tci = headers->vlan_tci;
+    packet->udp_sport = headers->udp_sport;
+    memcpy(packet->smac, headers->smac, sizeof(packet->smac));
+    memcpy(packet->dmac, headers->dmac, sizeof(packet->dmac));
+    packet->pkey = headers->pkey;
+    packet->dest_qp = headers->dest_qp;
+}
+
+void bed_put(Bed *bed, HcaPacket *packet, uint32_t at)
+{
+    put_headers(packet, &bed->peer);
+    packet->dest_qp = bed->qp->qpn;
+    packet->psn &= HCA_PSN_MASK;
+    packet->payload = bed->data + at;
+    bed_put_from(bed, !bed->side, packet);
+}
+
+BedPacket *bed_next(Bed *bed, uint8_t op, uint32_t psn)
+{
+    static const uint8_t bth_service[] = {
+        [RDMA_HCA_QP_ST_RC] = HCA_BTH_RC,
+        [RDMA_HCA_QP_ST_UC] = HCA_BTH_UC,
+        [RDMA_HCA_QP_ST_UD] = HCA_BTH_UD,
+    };
+    BedPacket *heard = g_queue_pop_head(&bed->heard);
+
+    g_assert_nonnull(heard);
+    g_assert_cmphex(heard->packet.opcode, ==,
+                    bth_service[bed->service] << 5 | op);
+    g_assert_cmphex(heard->packet.psn, ==, psn & HCA_PSN_MASK);
+    g_assert_cmphex(heard->packet.dest_qp, ==, BED_PEER_QPN);
+    return heard;
+}
+
+void bed_expect_quiet(Bed *bed)
+{
+    bed_run(bed);
+    g_assert_cmpuint(bed->heard.length, ==, 0);
 }

@@ -225,6 +225,12 @@ typedef struct SendWr {
     const Sge *sge;
 } SendWr;
 
+/* What an opcode has. */
+bool wr_is_send(uint8_t opcode);
+bool wr_is_atomic(uint8_t opcode);
+bool wr_has_imm(uint8_t opcode);
+bool wr_takes_receive(uint8_t opcode);
+
 typedef struct RecvWr {
     uint64_t wr_id;
     unsigned nsge;
@@ -330,6 +336,8 @@ Qp *qp_new_number(Driver *drv, const QpConfig *config, uint32_t qpn);
 void qp_destroy(Qp *qp);
 
 void qp_attr_init(QpAttr *attr);
+/* From RST to RTS, whom nothing may refuse. */
+void qp_bring_up(Qp *qp, const QpAttr *attr);
 uint8_t qp_to_init(Qp *qp, const QpAttr *attr);
 uint8_t qp_to_rtr(Qp *qp, const QpAttr *attr);
 uint8_t qp_to_rts(Qp *qp, const QpAttr *attr);

@@ -31,9 +31,6 @@ uint32_t lab_seed(uint32_t seed)
     return seed;
 }
 
-/* Of lab_config(). */
-static HcaLinkLayer link_layer = HCA_LINK_LAYER_IB;
-
 static void small_config(HcaConfig *config, unsigned side)
 {
     hca_config_init(config);
@@ -61,73 +58,11 @@ void lab_config_roce(HcaConfig *config, unsigned side)
 
 void lab_config(HcaConfig *config, unsigned side)
 {
-    if (link_layer == HCA_LINK_LAYER_ROCE) {
+    if (test_is_roce()) {
         lab_config_roce(config, side);
     } else {
         small_config(config, side);
     }
-}
-
-typedef struct RoceTest {
-    GTestFunc test;
-    GTestDataFunc data_test; /* or this one, with... */
-    gconstpointer data;
-    gpointer copy; /* of @data, to be freed */
-} RoceTest;
-
-static void roce_test_free(gpointer opaque)
-{
-    RoceTest *test = opaque;
-
-    g_free(test->copy);
-    g_free(test);
-}
-
-static void run_on_roce(gconstpointer opaque)
-{
-    const RoceTest *test = opaque;
-
-    link_layer = HCA_LINK_LAYER_ROCE;
-    if (test->data_test) {
-        test->data_test(test->data);
-    } else {
-        test->test();
-    }
-    link_layer = HCA_LINK_LAYER_IB;
-}
-
-static void add_on_roce(const char *path, const RoceTest *test)
-{
-    g_autofree char *full = g_strconcat("/roce", path, NULL);
-
-    g_test_add_data_func_full(full, g_memdup2(test, sizeof(*test)), run_on_roce,
-                              roce_test_free);
-}
-
-void lab_add_test(const char *path, GTestFunc test)
-{
-    RoceTest roce = { .test = test };
-
-    g_test_add_func(path, test);
-    add_on_roce(path, &roce);
-}
-
-void lab_add_data_test(const char *path, gconstpointer data, GTestDataFunc test)
-{
-    RoceTest roce = { .data_test = test, .data = data };
-
-    g_test_add_data_func(path, data, test);
-    add_on_roce(path, &roce);
-}
-
-void lab_add_case(const char *path, gconstpointer data, size_t size,
-                  GTestDataFunc test)
-{
-    RoceTest roce = { .data_test = test, .copy = g_memdup2(data, size) };
-
-    roce.data = roce.copy;
-    g_test_add_data_func_full(path, g_memdup2(data, size), test, g_free);
-    add_on_roce(path, &roce);
 }
 
 /* ---- memory ---- */
@@ -611,11 +546,16 @@ bool lab_wait(Lab *lab, LabDone *done, void *opaque, int64_t ns)
     return true;
 }
 
+void lab_run_for(Lab *lab, int64_t ns)
+{
+    lab_wait(lab, never, NULL, ns);
+}
+
 void lab_sleep(Lab *lab, int64_t ns)
 {
     int64_t end = lab->now + ns;
 
-    lab_wait(lab, never, NULL, ns);
+    lab_run_for(lab, ns);
     lab->now = MAX(lab->now, end);
     lab_run(lab);
 }

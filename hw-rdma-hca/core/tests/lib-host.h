@@ -13,6 +13,7 @@
 #include <glib.h>
 
 #include "../hca.h"
+#include "lib-test.h"
 
 #define HOST_PAGE_SIZE 4096u
 #define HOST_BLOCK_SIZE 65536u     /* RAM lies together only within one */
@@ -101,19 +102,11 @@ uint32_t lab_seed(uint32_t seed);
 
 /*
  * A small card that is quick to set up: every size a few hundred entries. A
- * RoCE card while a test runs that lab_add_test() has put under /roce.
+ * RoCE card if test_is_roce().
  */
 void lab_config(HcaConfig *config, unsigned side);
 /* The same, always as a RoCE card. */
 void lab_config_roce(HcaConfig *config, unsigned side);
-
-/* A test for InfiniBand cards at @path, and for RoCE cards at /roce@path. */
-void lab_add_test(const char *path, GTestFunc test);
-void lab_add_data_test(const char *path, gconstpointer data,
-                       GTestDataFunc test);
-/* The same with a copy of @size bytes of @data. */
-void lab_add_case(const char *path, gconstpointer data, size_t size,
-                  GTestDataFunc test);
 
 /* Two machines with cards after @config[0] and [1] (NULL: lab_config()). */
 Lab *lab_new(uint32_t seed, const HcaConfig *config);
@@ -134,6 +127,8 @@ void lab_cable_inject(Lab *lab, unsigned from, const void *data, size_t len);
 void lab_run(Lab *lab);
 /* One call of hca_run() of one card. False if both are at rest. */
 bool lab_step(Lab *lab);
+/* Run for @ns, or until nothing is left to do: then less has passed. */
+void lab_run_for(Lab *lab, int64_t ns);
 /* Let @ns pass, with all timers in their order. */
 void lab_sleep(Lab *lab, int64_t ns);
 /*

@@ -27,26 +27,10 @@ typedef struct Done {
     uint32_t unknown;  /* of which the first may be anything */
 } Done;
 
-static bool has_imm(uint8_t opcode)
-{
-    return opcode == RDMA_HCA_OPCODE_SEND_IMM ||
-           opcode == RDMA_HCA_OPCODE_RDMA_WRITE_IMM;
-}
-
-static bool is_send(uint8_t opcode)
-{
-    return opcode == RDMA_HCA_OPCODE_SEND || opcode == RDMA_HCA_OPCODE_SEND_IMM;
-}
-
 static bool is_write(uint8_t opcode)
 {
     return opcode == RDMA_HCA_OPCODE_RDMA_WRITE ||
            opcode == RDMA_HCA_OPCODE_RDMA_WRITE_IMM;
-}
-
-static bool takes_recv(uint8_t opcode)
-{
-    return is_send(opcode) || opcode == RDMA_HCA_OPCODE_RDMA_WRITE_IMM;
 }
 
 /* BTH opcode of a packet (IBA table 35). */
@@ -60,7 +44,7 @@ static uint8_t bth_opcode(uint8_t service, uint8_t opcode, bool first,
     };
     uint8_t op;
 
-    if (is_send(opcode)) {
+    if (wr_is_send(opcode)) {
         op = first ? (last ? HCA_SEND_ONLY : HCA_SEND_FIRST)
                    : (last ? HCA_SEND_LAST : HCA_SEND_MIDDLE);
     } else {
@@ -68,25 +52,16 @@ static uint8_t bth_opcode(uint8_t service, uint8_t opcode, bool first,
                    : (last ? HCA_WRITE_LAST : HCA_WRITE_MIDDLE);
     }
     /* "With immediate" follows each of the four that end a message. */
-    return bth_service[service] << 5 | (op + (last && has_imm(opcode)));
+    return bth_service[service] << 5 | (op + (last && wr_has_imm(opcode)));
 }
 
 /* ---- memory ---- */
-
-void model_random(GRand *rand, uint8_t *data, size_t len)
-{
-    for (size_t i = 0; i < len; i += sizeof(uint32_t)) {
-        uint32_t word = g_rand_int(rand);
-
-        memcpy(data + i, &word, MIN(len - i, sizeof(word)));
-    }
-}
 
 void model_region_init(ModelRegion *region, Mr *mr, GRand *rand)
 {
     region->mr = mr;
     region->image = g_malloc(mr->len);
-    model_random(rand, region->image, mr->len);
+    random_fill(rand, region->image, mr->len);
     mr_write(mr, 0, region->image, mr->len);
 }
 
@@ -197,7 +172,7 @@ static void expect_recv(ModelQp *to, const ModelQp *from, uint8_t opcode,
         .opcode = bth,
         .byte_len = byte_len,
         .imm_be = imm_be,
-        .has_imm = has_imm(opcode),
+        .has_imm = wr_has_imm(opcode),
         .solicited = solicited,
         .rqpn = from->qp->qpn,
         .rlid = from->qp->drv->roce ? 0 : from->qp->drv->host->config.lid,
@@ -333,13 +308,13 @@ static void execute_message(ModelQp *qp, const Message *message)
         execute_atomic(wr);
         break;
     }
-    if (takes_recv(wr->opcode)) {
+    if (wr_takes_receive(wr->opcode)) {
         bool one = wr->len <= qp->mtu;
 
         expect_recv(qp->peer, qp, wr->opcode,
                     bth_opcode(RDMA_HCA_QP_ST_RC, wr->opcode, one, true),
                     wr->imm_be, wr->solicited, wr->len,
-                    is_send(wr->opcode) ? wr->len : 0, 0);
+                    wr_is_send(wr->opcode) ? wr->len : 0, 0);
     }
 }
 
@@ -349,7 +324,7 @@ static void execute(ModelQp *qp)
     Message *message;
 
     while ((message = g_queue_peek_head(&qp->sends)) &&
-           (!takes_recv(message->wr.opcode) || qp->peer->recvs.length)) {
+           (!wr_takes_receive(message->wr.opcode) || qp->peer->recvs.length)) {
         execute_message(qp, message);
         message_free(g_queue_pop_head(&qp->sends));
         qp->executed++;
@@ -381,7 +356,7 @@ ModelPacket model_packet_leaves(ModelQp *from, const HcaPacket *packet)
     };
     from->left += p.len;
     p.last = from->left == wr->len;
-    p.solicited = wr->solicited && p.last && takes_recv(wr->opcode);
+    p.solicited = wr->solicited && p.last && wr_takes_receive(wr->opcode);
     p.bth_opcode = bth_opcode(service, wr->opcode, p.first, p.last);
     from->next_psn = hca_psn_add(from->next_psn, 1);
 
@@ -421,7 +396,7 @@ static void uc_arrives(const ModelPacket *p)
     if (!to->in_message) {
         return;
     }
-    if (is_send(p->opcode)) {
+    if (wr_is_send(p->opcode)) {
         scatter(p, p->offset);
     } else {
         memcpy(p->remote->image + p->remote_at, p->payload, p->len);
@@ -429,11 +404,11 @@ static void uc_arrives(const ModelPacket *p)
     if (p->last) {
         to->in_message = false;
     }
-    if (p->last && takes_recv(p->opcode)) {
+    if (p->last && wr_takes_receive(p->opcode)) {
         uint32_t len = p->offset + p->len;
 
         expect_recv(to, p->from, p->opcode, p->bth_opcode, p->imm_be,
-                    p->solicited, len, is_send(p->opcode) ? len : 0, 0);
+                    p->solicited, len, wr_is_send(p->opcode) ? len : 0, 0);
     }
 }
 
@@ -453,8 +428,8 @@ static void ud_arrives(const ModelPacket *p)
 
 bool model_packet_arrives(const ModelPacket *p)
 {
-    bool needs_recv = is_send(p->opcode) ? p->first
-                                         : p->last && has_imm(p->opcode);
+    bool needs_recv = wr_is_send(p->opcode) ? p->first
+                                            : p->last && wr_has_imm(p->opcode);
 
     if (needs_recv && !p->to->recvs.length) {
         return false;

@@ -86,9 +86,6 @@ typedef struct ModelPacket {
     uint8_t grh[40];
 } ModelPacket;
 
-/* Numbers at random, quickly. */
-void model_random(GRand *rand, uint8_t *data, size_t len);
-
 /* @mr filled with random bytes. */
 void model_region_init(ModelRegion *region, Mr *mr, GRand *rand);
 void model_region_destroy(ModelRegion *region);

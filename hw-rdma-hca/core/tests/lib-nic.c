@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "../counters.h"
+#include "lib-card.h"
 
 #define DESC_SIZE 16u
 
@@ -212,14 +212,7 @@ GByteArray *nic_receive(Nic *nic, uint8_t *flags)
 
 uint64_t nic_counter(Host *host, const char *name)
 {
-    for (unsigned i = 0; i < hca_counters_number(); i++) {
-        HcaCounter counter;
+    g_autofree char *full = g_strconcat("ethernet_", name, NULL);
 
-        hca_counter_get(host->hca, i, &counter);
-        if (g_str_equal(counter.unit, "ethernet") &&
-            g_str_equal(counter.name, name)) {
-            return counter.value;
-        }
-    }
-    g_assert_not_reached();
+    return card_counter(host->hca, full);
 }

@@ -58,18 +58,49 @@ void pair_free(Pair *pair)
     g_free(pair);
 }
 
-void pair_connect(Pair *pair, const QpAttr *attr, Qp *qp[2])
+Qp *pair_new_qp(Pair *pair, unsigned side, uint8_t service)
+{
+    QpConfig config;
+
+    qp_config_init(&config, pair->pd[side], pair->cq[side]);
+    config.service = service;
+    return qp_new(pair->drv[side], &config);
+}
+
+Qp *pair_new_ud(Pair *pair, unsigned side)
+{
+    Qp *qp = pair_new_qp(pair, side, RDMA_HCA_QP_ST_UD);
+    QpAttr attr;
+
+    qp_attr_init(&attr);
+    qp_bring_up(qp, &attr);
+    return qp;
+}
+
+void pair_connect_service(Pair *pair, uint8_t service, const QpAttr *attr,
+                          Qp *qp[2])
 {
     QpAttr defaults;
 
     qp_attr_init(&defaults);
-    for (unsigned i = 0; i < 2; i++) {
-        QpConfig config;
-
-        qp_config_init(&config, pair->pd[i], pair->cq[i]);
-        qp[i] = qp_new(pair->drv[i], &config);
-    }
+    qp[0] = pair_new_qp(pair, 0, service);
+    qp[1] = pair_new_qp(pair, 1, service);
     qp_connect(qp[0], qp[1], attr ? attr : &defaults);
+}
+
+void pair_connect(Pair *pair, const QpAttr *attr, Qp *qp[2])
+{
+    pair_connect_service(pair, RDMA_HCA_QP_ST_RC, attr, qp);
+}
+
+uint64_t pair_counter(const Pair *pair, unsigned side, const char *name)
+{
+    return card_counter(pair->lab->host[side].hca, name);
+}
+
+uint64_t pair_drops(const Pair *pair, unsigned side, HcaDropReason reason)
+{
+    return card_drops(pair->lab->host[side].hca, reason);
 }
 
 uint32_t pair_rand(Pair *pair, uint32_t begin, uint32_t end)

@@ -6,6 +6,7 @@
 #ifndef LIB_PAIR_H
 #define LIB_PAIR_H
 
+#include "lib-card.h"
 #include "lib-driver.h"
 
 #define PAIR_MAX_SGE 14
@@ -30,8 +31,19 @@ Pair *pair_new_with(uint32_t seed, uint64_t mr_len, const HcaConfig *config,
                     CableTap *tap, void *opaque);
 void pair_free(Pair *pair);
 
-/* A connected QP on each side; @attr NULL: the defaults. */
+/* A connected QP of RC on each side; @attr NULL: the defaults. */
 void pair_connect(Pair *pair, const QpAttr *attr, Qp *qp[2]);
+
+/* A QP of @service with the side's CQ, in RST; of UD in RTS. */
+Qp *pair_new_qp(Pair *pair, unsigned side, uint8_t service);
+Qp *pair_new_ud(Pair *pair, unsigned side);
+/* A connected QP of @service on each side. */
+void pair_connect_service(Pair *pair, uint8_t service, const QpAttr *attr,
+                          Qp *qp[2]);
+
+/* Of a side's card: a counter by its name, packets dropped. */
+uint64_t pair_counter(const Pair *pair, unsigned side, const char *name);
+uint64_t pair_drops(const Pair *pair, unsigned side, HcaDropReason reason);
 
 /* A number from @begin to below @end. */
 uint32_t pair_rand(Pair *pair, uint32_t begin, uint32_t end);

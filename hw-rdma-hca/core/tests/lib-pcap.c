@@ -96,3 +96,13 @@ void pcap_close(Pcap *pcap)
     g_assert_cmpint(fclose(pcap->file), ==, 0);
     g_free(pcap);
 }
+
+char *pcap_path(const char *name)
+{
+    const char *path = g_getenv("HCA_CAPTURE");
+    const char *folder = g_getenv("G_TEST_BUILDDIR");
+
+    return path ? g_strdup(path)
+                : g_build_filename(folder ? folder : g_get_tmp_dir(), name,
+                                   NULL);
+}

@@ -9,6 +9,12 @@
 
 typedef struct Pcap Pcap;
 
+/*
+ * Where a test leaves a capture: $HCA_CAPTURE, or @name in the build folder of
+ * the tests, or in the system's temporary folder. g_free() it.
+ */
+char *pcap_path(const char *name);
+
 /* Create @path for packets of an IB link. Aborts the test if it cannot. */
 Pcap *pcap_create(const char *path);
 

@@ -6,6 +6,7 @@
 #ifndef LIB_SCENE_H
 #define LIB_SCENE_H
 
+#include "lib-make.h"
 #include "lib-pair.h"
 
 /* Sizes of lab_config(), as scene_init() uses it. */
@@ -20,6 +21,13 @@
 /* The UAR page of the CQs and QPs of a Pair. */
 #define CARD_UAR 1
 
+/* Numbers that the driver does not get to in these tests. */
+#define SPARE_QPN 200
+#define SPARE_CQN 200
+#define SPARE_EQN 7
+#define SPARE_MPT 1000
+#define SPARE_MTT 16000
+
 /* What a command has to answer: EXPECT(driver_cmd(...), BAD_PARAM). */
 #define EXPECT(status, answer)                                                 \
     g_assert_cmphex(status, ==, RDMA_HCA_STAT_##answer)
@@ -29,9 +37,21 @@ typedef struct Scene {
     Driver *drv; /* of the card that gets the bad input */
     Host *host;
     Qp *bystander[2];
+    /* Of UAR page 3, with short patience: it gets the bad input itself. */
+    Qp *victim[2];
+    Cq *victim_cq[2];
 } Scene;
 
 void scene_init(Scene *s, uint32_t seed);
+/* With a victim, and regions of 64 KiB. */
+void scene_init_victim(Scene *s, uint32_t seed);
+/*
+ * Let the victim's mess come to an end and make it a QP again. Its CQ may
+ * have overrun, which is its own business: it gets a new one.
+ */
+void scene_revive_victim(Scene *s);
+/* Traffic of the victim all the while, in both directions. */
+void scene_keep_busy(Scene *s);
 /* Traffic of the bystander, both ways. */
 void scene_check(Scene *s);
 /* The same, and the end. */
@@ -57,5 +77,25 @@ uint8_t scene_unmap_icm(Scene *s, uint8_t kind, uint64_t virt, uint32_t npages);
  */
 void scene_small_map(Scene *s);
 uint8_t scene_small_init(Scene *s);
+
+/* Contexts of the spare numbers, in the pair's region and of its CQ. */
+struct rdma_hca_mpt scene_mpt(const Scene *s, uint64_t start, uint64_t length,
+                              uint32_t flags);
+struct rdma_hca_eqc scene_eqc(const Scene *s, unsigned log_size);
+struct rdma_hca_cqc scene_cqc(const Scene *s, unsigned log_size);
+struct rdma_hca_qpc scene_qpc(const Scene *s, uint32_t sq_len, uint32_t rq_len);
+/* Commands with them. */
+uint8_t scene_sw2hw_mpt(Scene *s, const struct rdma_hca_mpt *mpt);
+uint8_t scene_hw2sw_mpt(Scene *s);
+uint8_t scene_to_rst(Scene *s, uint32_t qpn);
+void scene_disconnect(Qp *qp[2]);
+
+/* What the card holds for its guest. */
+typedef struct SceneLive {
+    uint64_t qps, cqs, eqs, mpts;
+} SceneLive;
+
+SceneLive scene_live(const Scene *s);
+void scene_expect_live(const Scene *s, const SceneLive *was);
 
 #endif /* LIB_SCENE_H */

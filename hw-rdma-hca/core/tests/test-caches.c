@@ -7,7 +7,7 @@
  */
 #include <inttypes.h>
 
-#include "lib-inside.h"
+#include "lib-card.h"
 #include "lib-pair.h"
 
 #define CACHE_LINE 64
@@ -224,6 +224,6 @@ static void test_same_data(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    lab_add_test("/caches/5.5/same-data", test_same_data);
+    test_add_each_link("/caches/5.5/same-data", test_same_data);
     return g_test_run();
 }

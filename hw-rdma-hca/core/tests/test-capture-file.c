@@ -11,13 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../counters.h"
 #include "../link/capture.h"
 #include "../link/link.h"
 #include "../wire/bytes.h"
 #include "../wire/wire.h"
 #include "lib-nic.h"
 #include "lib-pair.h"
+#include "lib-pcap.h"
 
 #define SECTION 0x0a0d0d0a
 #define INTERFACE 1
@@ -407,20 +407,6 @@ static void test_no_host(void)
 
 /* ---- cards ---- */
 
-static uint64_t counter(Pair *pair, unsigned side, const char *unit,
-                        const char *name)
-{
-    for (unsigned i = 0; i < hca_counters_number(); i++) {
-        HcaCounter c;
-
-        hca_counter_get(pair->lab->host[side].hca, i, &c);
-        if (!strcmp(c.unit, unit) && !strcmp(c.name, name)) {
-            return c.value;
-        }
-    }
-    g_error("no counter %s %s", unit, name);
-}
-
 /* What the cable carried from each side. */
 static CableFate keep(void *opaque, unsigned from, uint8_t *bytes, size_t len)
 {
@@ -511,11 +497,11 @@ static void test_cards(void)
         }
         g_assert_cmpuint(n[0], ==, c.seen[0]->len);
         g_assert_cmpuint(n[1], ==, c.seen[1]->len);
-        g_assert_cmpuint(counter(c.pair, i, "capture", "packets"), ==,
+        g_assert_cmpuint(pair_counter(c.pair, i, "capture_packets"), ==,
                          records->len);
-        g_assert_cmpuint(counter(c.pair, i, "capture", "bytes"), ==,
+        g_assert_cmpuint(pair_counter(c.pair, i, "capture_bytes"), ==,
                          c.pair->lab->host[i].capture->len);
-        g_assert_cmpuint(counter(c.pair, i, "capture", "on"), ==, 1);
+        g_assert_cmpuint(pair_counter(c.pair, i, "capture_on"), ==, 1);
         g_array_unref(records);
     }
     cable_free(&c);
@@ -577,19 +563,9 @@ static void check_marked(const Record *record)
     g_assert_cmphex(packet.tclass & HCA_ECN_MASK, ==, HCA_ECN_CE);
 }
 
-static char *capture_path(const char *name)
-{
-    const char *path = g_getenv("HCA_CAPTURE");
-    const char *folder = g_getenv("G_TEST_BUILDDIR");
-
-    return path ? g_strdup(path)
-                : g_build_filename(folder ? folder : g_get_tmp_dir(), name,
-                                   NULL);
-}
-
 static void leave_file(const GByteArray *file, const char *name)
 {
-    g_autofree char *path = capture_path(name);
+    g_autofree char *path = pcap_path(name);
     g_autoptr(GError) error = NULL;
 
     g_file_set_contents(path, (const char *)file->data, file->len, &error);
@@ -655,13 +631,13 @@ static void test_faults(void)
     }
     g_assert_cmpuint(on_cable, ==, c.seen[0]->len);
     for (unsigned i = 0; i < end; i++) {
-        g_autofree char *tx = g_strdup_printf("tx_%s", actions[i]);
-        g_autofree char *rx = g_strdup_printf("rx_%s", actions[i]);
+        g_autofree char *tx = g_strdup_printf("fault_tx_%s", actions[i]);
+        g_autofree char *rx = g_strdup_printf("fault_rx_%s", actions[i]);
 
         g_assert_cmpuint(n[0][i], >, 0);
-        g_assert_cmpuint(n[0][i], ==, counter(c.pair, 0, "fault", tx));
+        g_assert_cmpuint(n[0][i], ==, pair_counter(c.pair, 0, tx));
         g_assert_cmpuint(n[1][i], >, 0);
-        g_assert_cmpuint(n[1][i], ==, counter(c.pair, 0, "fault", rx));
+        g_assert_cmpuint(n[1][i], ==, pair_counter(c.pair, 0, rx));
     }
     leave_file(host->capture, c.link_type == HCA_CAPTURE_IB
                                   ? "rdma-hca.pcapng"
@@ -724,10 +700,10 @@ static void test_reset(void)
     pair_check_works(c.pair, c.qp, 0);
     host_reset(host);
     lab_run(c.pair->lab);
-    g_assert_cmpuint(counter(c.pair, 0, "capture", "packets"), ==, 0);
-    g_assert_cmpuint(counter(c.pair, 0, "capture", "on"), ==, 1);
+    g_assert_cmpuint(pair_counter(c.pair, 0, "capture_packets"), ==, 0);
+    g_assert_cmpuint(pair_counter(c.pair, 0, "capture_on"), ==, 1);
     post_write(&c, 1, c.qp[1], false);
-    g_assert_cmpuint(counter(c.pair, 0, "capture", "packets"), ==, 1);
+    g_assert_cmpuint(pair_counter(c.pair, 0, "capture_packets"), ==, 1);
     records = read_file(host->capture, c.link_type);
     g_assert_cmpuint(records->len, ==, 3);
     g_assert_cmpuint(record_at(records, 2)->direction, ==, INBOUND);
@@ -747,7 +723,7 @@ static void test_card_full(void)
     hca_start_capture(host->hca);
     exchange(c.pair, c.qp, 10);
     g_assert_cmpuint(host->warnings->len, ==, 1);
-    g_assert_cmpuint(counter(c.pair, 0, "capture", "on"), ==, 0);
+    g_assert_cmpuint(pair_counter(c.pair, 0, "capture_on"), ==, 0);
     g_array_unref(read_file(host->capture, c.link_type));
     cable_free(&c);
 }
@@ -789,16 +765,16 @@ static void test_interface(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/capture-file/format/infiniband", test_lengths_ib);
-    g_test_add_func("/capture-file/format/ethernet", test_lengths_ethernet);
-    g_test_add_func("/capture-file/buffer", test_buffer);
-    g_test_add_func("/capture-file/full", test_full);
-    g_test_add_func("/capture-file/no-host", test_no_host);
-    lab_add_test("/capture-file/cards/good-cable", test_cards);
-    lab_add_test("/capture-file/cards/faults", test_faults);
-    lab_add_test("/capture-file/cards/loopback", test_loopback);
-    lab_add_test("/capture-file/cards/reset", test_reset);
-    lab_add_test("/capture-file/cards/full", test_card_full);
-    g_test_add_func("/roce/capture-file/cards/interface", test_interface);
+    test_add("/capture-file/format/infiniband", test_lengths_ib);
+    test_add("/capture-file/format/ethernet", test_lengths_ethernet);
+    test_add("/capture-file/buffer", test_buffer);
+    test_add("/capture-file/full", test_full);
+    test_add("/capture-file/no-host", test_no_host);
+    test_add_each_link("/capture-file/cards/good-cable", test_cards);
+    test_add_each_link("/capture-file/cards/faults", test_faults);
+    test_add_each_link("/capture-file/cards/loopback", test_loopback);
+    test_add_each_link("/capture-file/cards/reset", test_reset);
+    test_add_each_link("/capture-file/cards/full", test_card_full);
+    test_add("/roce/capture-file/cards/interface", test_interface);
     return g_test_run();
 }

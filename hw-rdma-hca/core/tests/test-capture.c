@@ -81,12 +81,6 @@ static const uint8_t operations[] = {
     RDMA_HCA_OPCODE_ATOMIC_CS,
 };
 
-static bool is_atomic(uint8_t opcode)
-{
-    return opcode == RDMA_HCA_OPCODE_ATOMIC_FA ||
-           opcode == RDMA_HCA_OPCODE_ATOMIC_CS;
-}
-
 /* Every operation at sizes of one, two and four packets, odd ones too. */
 static void exchange_all(Pair *pair, Qp *qp[2])
 {
@@ -94,7 +88,7 @@ static void exchange_all(Pair *pair, Qp *qp[2])
 
     for (unsigned op = 0; op < G_N_ELEMENTS(operations); op++) {
         for (unsigned i = 0; i < G_N_ELEMENTS(size); i++) {
-            bool atomic = is_atomic(operations[op]);
+            bool atomic = wr_is_atomic(operations[op]);
             SendWr wr;
             Sge sge;
             Wc wc;
@@ -195,27 +189,15 @@ static void exchange_grh(Pair *pair)
         attr.dlid = pair->lab->host[!i].config.lid;
         /* The next number of the peer: the two QPs are made in step. */
         attr.dest_qpn = i ? qp[0]->qpn : pair->drv[1]->next_qpn;
-        g_assert_cmphex(qp_to_init(qp[i], &attr), ==, 0);
-        g_assert_cmphex(qp_to_rtr(qp[i], &attr), ==, 0);
-        g_assert_cmphex(qp_to_rts(qp[i], &attr), ==, 0);
+        qp_bring_up(qp[i], &attr);
     }
     pair_check_works(pair, qp, 0);
     pair_check_works(pair, qp, 1);
 }
 
-static char *capture_path(void)
-{
-    const char *path = g_getenv("HCA_CAPTURE");
-    const char *folder = g_getenv("G_TEST_BUILDDIR");
-
-    return path ? g_strdup(path)
-                : g_build_filename(folder ? folder : g_get_tmp_dir(),
-                                   "rdma-hca.pcap", NULL);
-}
-
 static void test_capture(void)
 {
-    g_autofree char *path = capture_path();
+    g_autofree char *path = pcap_path("rdma-hca.pcap");
     Capture c = { .pcap = pcap_create(path) };
     Pair *pair;
     Qp *qp[2];
@@ -247,6 +229,6 @@ static void test_capture(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/capture/all-operations", test_capture);
+    test_add("/capture/all-operations", test_capture);
     return g_test_run();
 }

@@ -5,8 +5,10 @@
  */
 #include <string.h>
 
-#include "lib-inside.h"
+#include "lib-card.h"
+#include "lib-make.h"
 #include "lib-ram.h"
+#include "lib-test.h"
 
 #define CTRL (RDMA_HCA_HCR_CTRL)
 #define EQN 1
@@ -172,41 +174,23 @@ static void init_hca(Fix *fix)
 
 static struct rdma_hca_mpt make_mpt(Fix *fix)
 {
-    return (struct rdma_hca_mpt) {
-        .flags = GUINT32_TO_BE(RDMA_HCA_MPT_REGION | RDMA_HCA_MPT_MIO |
-                               RDMA_HCA_MPT_PHYSICAL |
-                               RDMA_HCA_ACCESS_LOCAL_WRITE),
-        .key = GUINT32_TO_BE(KEY),
-        .pd = GUINT32_TO_BE(PD),
-        .start_h = GUINT32_TO_BE(fix->queues >> 32),
-        .start_l = GUINT32_TO_BE((uint32_t)fix->queues),
-        .length_l = GUINT32_TO_BE(2 * RAM_PAGE),
-    };
+    return good_mpt(KEY,
+                    RDMA_HCA_MPT_REGION | RDMA_HCA_MPT_MIO |
+                        RDMA_HCA_MPT_PHYSICAL | RDMA_HCA_ACCESS_LOCAL_WRITE,
+                    PD, fix->queues, 2 * RAM_PAGE, 0);
 }
 
 static struct rdma_hca_eqc make_eqc(void)
 {
-    return (struct rdma_hca_eqc) {
-        .flags = GUINT32_TO_BE(RDMA_HCA_EQC_TR |
-                               RDMA_HCA_PREP(RDMA_HCA_EQC_STATE, 1)),
-        .logsize = GUINT32_TO_BE(RDMA_HCA_PREP(RDMA_HCA_EQC_LOGSIZE, LOG_EQ)),
-        .msix_vector = GUINT32_TO_BE(EQN),
-        .pd = GUINT32_TO_BE(PD),
-        .lkey = GUINT32_TO_BE(KEY),
-    };
+    struct rdma_hca_eqc eqc = good_eqc(PD, KEY, 0, LOG_EQ);
+
+    eqc.msix_vector = GUINT32_TO_BE(EQN);
+    return eqc;
 }
 
 static struct rdma_hca_cqc make_cqc(void)
 {
-    return (struct rdma_hca_cqc) {
-        .flags = GUINT32_TO_BE(RDMA_HCA_CQC_TR),
-        .start_l = GUINT32_TO_BE(RAM_PAGE),
-        .logsize_usrpage = GUINT32_TO_BE(
-            RDMA_HCA_PREP(RDMA_HCA_CQC_LOGSIZE, 4)),
-        .comp_eqn = GUINT32_TO_BE(EQN),
-        .pd = GUINT32_TO_BE(PD),
-        .lkey = GUINT32_TO_BE(KEY),
-    };
+    return good_cqc(PD, KEY, RAM_PAGE, 4, 0, EQN);
 }
 
 static struct rdma_hca_qpc make_qpc(void)
@@ -932,23 +916,23 @@ static void test_ctrl_execute_refused(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/ceu/hcr/registers", test_hcr_registers);
-    g_test_add_func("/ceu/opcodes", test_opcodes);
-    g_test_add_func("/ceu/mailbox-address", test_mailbox_address);
-    g_test_add_func("/ceu/random", test_random);
-    g_test_add_func("/ceu/query/dev-lim", test_query_dev_lim);
-    g_test_add_func("/ceu/query/identity", test_query_identity);
-    g_test_add_func("/ceu/query/port", test_query_port);
-    g_test_add_func("/ceu/init-hca", test_init_hca);
-    g_test_add_func("/ceu/map-icm", test_map_icm);
-    g_test_add_func("/ceu/write-mtt", test_write_mtt);
-    g_test_add_func("/ceu/objects", test_objects);
-    g_test_add_func("/ceu/modify-qp", test_modify_qp);
-    g_test_add_func("/ceu/events", test_events);
-    g_test_add_func("/ceu/fig-2.3/no-inbox", test_ctrl_no_inbox);
-    g_test_add_func("/ceu/fig-2.3/inbox", test_ctrl_inbox);
-    g_test_add_func("/ceu/fig-2.3/inbox-refused", test_ctrl_inbox_refused);
-    g_test_add_func("/ceu/fig-2.3/decode-refused", test_ctrl_decode_refused);
-    g_test_add_func("/ceu/fig-2.3/execute-refused", test_ctrl_execute_refused);
+    test_add("/ceu/hcr/registers", test_hcr_registers);
+    test_add("/ceu/opcodes", test_opcodes);
+    test_add("/ceu/mailbox-address", test_mailbox_address);
+    test_add("/ceu/random", test_random);
+    test_add("/ceu/query/dev-lim", test_query_dev_lim);
+    test_add("/ceu/query/identity", test_query_identity);
+    test_add("/ceu/query/port", test_query_port);
+    test_add("/ceu/init-hca", test_init_hca);
+    test_add("/ceu/map-icm", test_map_icm);
+    test_add("/ceu/write-mtt", test_write_mtt);
+    test_add("/ceu/objects", test_objects);
+    test_add("/ceu/modify-qp", test_modify_qp);
+    test_add("/ceu/events", test_events);
+    test_add("/ceu/fig-2.3/no-inbox", test_ctrl_no_inbox);
+    test_add("/ceu/fig-2.3/inbox", test_ctrl_inbox);
+    test_add("/ceu/fig-2.3/inbox-refused", test_ctrl_inbox_refused);
+    test_add("/ceu/fig-2.3/decode-refused", test_ctrl_decode_refused);
+    test_add("/ceu/fig-2.3/execute-refused", test_ctrl_execute_refused);
     return g_test_run();
 }

@@ -6,14 +6,13 @@
  */
 #include <string.h>
 
-#include "lib-inside.h"
-#include "../front/ceu/ceu.h"
+#include "lib-card.h"
 #include "../counters.h"
 #include "../link/framing.h"
 #include "../wire/crc.h"
+#include "lib-bed.h"
 #include "lib-nic.h"
 #include "lib-pair.h"
-#include "lib-roce.h"
 
 #define SEND RDMA_HCA_OPCODE_SEND
 #define WRITE RDMA_HCA_OPCODE_RDMA_WRITE
@@ -22,77 +21,34 @@
 #define FIRST_PSN 0x123456 /* qp_attr_init()'s */
 #define MR_LEN 65536
 
-/* What happens to packets on their way. */
-typedef struct Weather {
-    bool lost[2];    /* all packets of this machine */
-    unsigned nth[2]; /* what happens to its nth, from 1 on */
-    CableFate fate;
-    unsigned seen[2];
-} Weather;
-
-/* Two connected QPs; side 0 asks, side 1 answers. */
-typedef struct Bed {
-    Pair *pair;
-    Weather weather;
-    Driver *drv[2];
-    Cq *cq[2];
-    Qp *qp[2];
-    SendWr wr[8];
-    Sge sge[8];
-} Bed;
-
 /* Counters that were not 0 in some test. */
 static bool *moved;
-
-static CableFate treat(void *opaque, unsigned from, uint8_t *packet, size_t len)
-{
-    Weather *w = opaque;
-
-    if (w->lost[from]) {
-        return CABLE_DROP;
-    }
-    return w->nth[from] && ++w->seen[from] == w->nth[from] ? w->fate
-                                                           : CABLE_DELIVER;
-}
 
 /* The @n-th packet from now on of machine @from. */
 static void treat_nth(Bed *bed, unsigned from, unsigned n, CableFate fate)
 {
-    bed->weather.nth[from] = n;
-    bed->weather.seen[from] = 0;
-    bed->weather.fate = fate;
+    bed_set_weather(bed, from, (BedWeather) { .nth = n, .fate = fate });
 }
 
-static void bed_connect(Bed *bed, const QpAttr *attr, uint8_t service)
+static Bed *bed_new_by(uint8_t service, const QpAttr *attr,
+                       const HcaConfig *cards)
 {
-    QpAttr defaults;
+    BedConfig config = bed_connection(service);
 
-    qp_attr_init(&defaults);
-    for (unsigned i = 0; i < 2; i++) {
-        QpConfig config;
-
-        qp_config_init(&config, bed->pair->pd[i], bed->cq[i]);
-        config.service = service;
-        bed->qp[i] = qp_new(bed->drv[i], &config);
+    config.seed = 77;
+    config.bystander = false;
+    config.own_cq = false;
+    config.cards = cards;
+    if (attr) {
+        config.attr = *attr;
     }
-    qp_connect(bed->qp[0], bed->qp[1], attr ? attr : &defaults);
+    return bed_new_as(&config);
 }
 
-static void bed_init_with(Bed *bed, const HcaConfig *config, const QpAttr *attr,
-                          uint8_t service)
+/* Two connected QPs. */
+static Bed *bed_new_rc(const QpAttr *attr)
 {
-    memset(bed, 0, sizeof(*bed));
-    bed->pair = pair_new_with(77, MR_LEN, config, treat, &bed->weather);
-    for (unsigned i = 0; i < 2; i++) {
-        bed->drv[i] = bed->pair->drv[i];
-        bed->cq[i] = bed->pair->cq[i];
-    }
-    bed_connect(bed, attr, service);
-}
-
-static void bed_init(Bed *bed, const QpAttr *attr)
-{
-    bed_init_with(bed, NULL, attr, RDMA_HCA_QP_ST_RC);
+    return bed_new_by(RDMA_HCA_QP_ST_RC, attr, NULL);
 }
 
 static void look_lab(Lab *lab)
@@ -109,52 +65,23 @@ static void look_lab(Lab *lab)
 
 static void look(Bed *bed)
 {
-    look_lab(bed->pair->lab);
+    look_lab(bed->lab);
 }
 
-static void bed_free(Bed *bed)
+static void look_and_free(Bed *bed)
 {
     look(bed);
-    pair_free(bed->pair);
+    bed_free(bed);
 }
 
-static Lab *lab(Bed *bed)
+static void expect_some(const Bed *bed, unsigned side, const char *name)
 {
-    return bed->pair->lab;
-}
-
-static uint64_t value(Bed *bed, unsigned side, const char *name)
-{
-    for (unsigned i = 0; i < hca_counters_number(); i++) {
-        g_autofree char *full = NULL;
-        HcaCounter counter;
-
-        hca_counter_get(lab(bed)->host[side].hca, i, &counter);
-        full = g_strdup_printf("%s_%s", counter.unit, counter.name);
-        if (g_str_equal(full, name)) {
-            return counter.value;
-        }
-    }
-    g_error("no counter %s", name);
-}
-
-static void expect(Bed *bed, unsigned side, const char *name, uint64_t n)
-{
-    if (value(bed, side, name) != n) {
-        g_error("%s of side %u is %" G_GUINT64_FORMAT
-                " and not %" G_GUINT64_FORMAT,
-                name, side, value(bed, side, name), n);
-    }
-}
-
-static void expect_some(Bed *bed, unsigned side, const char *name)
-{
-    if (!value(bed, side, name)) {
+    if (!bed_counter(bed, side, name)) {
         g_error("%s of side %u is 0", name, side);
     }
 }
 
-/* Request @i of the bed, from side 0, to be posted by post(). */
+/* Request @i of the bed, from side 0, to be posted by bed_post_requests(). */
 static SendWr *request(Bed *bed, unsigned i, uint8_t opcode, uint32_t len)
 {
     /* Atomics want an aligned address. */
@@ -165,25 +92,15 @@ static SendWr *request(Bed *bed, unsigned i, uint8_t opcode, uint32_t len)
     return &bed->wr[i];
 }
 
-static void post(Bed *bed, unsigned n)
-{
-    g_assert_true(qp_post_send(bed->qp[0], bed->wr, n));
-}
-
 static void post_recv(Bed *bed, uint32_t len)
 {
-    pair_post_recv(bed->pair, 1, bed->qp[1], 0, 0, len);
-}
-
-static void run(Bed *bed)
-{
-    lab_run(lab(bed));
+    pair_post_recv(bed->pair, 1, bed->qps[1], 0, 0, len);
 }
 
 /* Time enough for everything to be given up. */
 static void run_long(Bed *bed)
 {
-    lab_sleep(lab(bed), PAIR_PATIENCE);
+    lab_sleep(bed->lab, PAIR_PATIENCE);
 }
 
 static uint8_t cmd(Bed *bed, uint16_t op, uint32_t in_modifier)
@@ -196,34 +113,34 @@ static uint8_t cmd(Bed *bed, uint16_t op, uint32_t in_modifier)
 /* Each command and status by its name. */
 static void test_commands(void)
 {
-    Bed bed;
+    Bed *bed;
     uint64_t before;
 
-    bed_init(&bed, NULL);
+    bed = bed_new_rc(NULL);
     for (unsigned op = 0; op < 0x1000; op++) {
         const char *name = hca_ceu_command_name(op);
         g_autofree char *counter = NULL;
         g_autofree char *lower = NULL;
 
         if (!name) {
-            before = value(&bed, 0, "ceu_unknown");
-            g_assert_cmphex(cmd(&bed, op, 0), ==, RDMA_HCA_STAT_BAD_OP);
-            expect(&bed, 0, "ceu_unknown", before + 1);
+            before = bed_counter(bed, 0, "ceu_unknown");
+            g_assert_cmphex(cmd(bed, op, 0), ==, RDMA_HCA_STAT_BAD_OP);
+            bed_counted(bed, 0, "ceu_unknown", before + 1);
             op |= 0x3f; /* not all of them: it takes long */
             continue;
         }
         lower = g_ascii_strdown(name, -1);
         counter = g_strdup_printf("ceu_cmd_%s", lower);
-        before = value(&bed, 0, counter);
-        cmd(&bed, op, 0);
-        expect(&bed, 0, counter, before + 1);
+        before = bed_counter(bed, 0, counter);
+        cmd(bed, op, 0);
+        bed_counted(bed, 0, counter, before + 1);
     }
     for (unsigned op = 0; op < 0x1000; op++) {
         if (hca_ceu_command_name(op)) {
-            cmd(&bed, op, 0);
+            cmd(bed, op, 0);
         }
     }
-    bed_free(&bed);
+    look_and_free(bed);
 }
 
 static void test_statuses(void)
@@ -239,72 +156,72 @@ static void test_statuses(void)
             RDMA_HCA_PREP(RDMA_HCA_EQC_STATE, RDMA_HCA_EQ_STATE_ARMED)),
     };
     Driver *drv;
-    Bed bed;
+    Bed *bed;
 
-    bed_init(&bed, NULL);
-    drv = bed.drv[0];
-    cmd(&bed, RDMA_HCA_CMD_INIT_HCA, 0);
-    expect(&bed, 0, "ceu_status_bad_sys_state", 1);
-    cmd(&bed, RDMA_HCA_CMD_HW2SW_CQ, bed.cq[0]->cqn);
-    expect(&bed, 0, "ceu_status_resource_busy", 1);
-    cmd(&bed, RDMA_HCA_CMD_HW2SW_MPT, (1u << drv->log_mpts) - 1);
-    expect(&bed, 0, "ceu_status_bad_res_state", 1);
-    cmd(&bed, RDMA_HCA_CMD_HW2SW_MPT, UINT32_MAX);
-    expect(&bed, 0, "ceu_status_bad_index", 1);
+    bed = bed_new_rc(NULL);
+    drv = bed->drv[0];
+    cmd(bed, RDMA_HCA_CMD_INIT_HCA, 0);
+    bed_counted(bed, 0, "ceu_status_bad_sys_state", 1);
+    cmd(bed, RDMA_HCA_CMD_HW2SW_CQ, bed->cqs[0]->cqn);
+    bed_counted(bed, 0, "ceu_status_resource_busy", 1);
+    cmd(bed, RDMA_HCA_CMD_HW2SW_MPT, (1u << drv->log_mpts) - 1);
+    bed_counted(bed, 0, "ceu_status_bad_res_state", 1);
+    cmd(bed, RDMA_HCA_CMD_HW2SW_MPT, UINT32_MAX);
+    bed_counted(bed, 0, "ceu_status_bad_index", 1);
     driver_cmd_in(drv, RDMA_HCA_CMD_SW2HW_EQ, &eqc, sizeof(eqc), drv->eq[0].eqn,
                   0);
-    expect(&bed, 0, "ceu_status_bad_resource", 1);
+    bed_counted(bed, 0, "ceu_status_bad_resource", 1);
     driver_cmd(drv, RDMA_HCA_CMD_RTS2SQD_QPEE, 0, 99, RDMA_HCA_MODIFY_NO_INBOX,
                0, NULL);
-    expect(&bed, 0, "ceu_status_bad_qp_state", 1);
-    expect(&bed, 0, "cxtmgt_transitions_refused", 1);
+    bed_counted(bed, 0, "ceu_status_bad_qp_state", 1);
+    bed_counted(bed, 0, "cxtmgt_transitions_refused", 1);
     for (unsigned i = 0; i < 2; i++) {
-        request(&bed, i, WRITE, 8);
+        request(bed, i, WRITE, 8);
     }
-    post(&bed, 2);
-    run(&bed);
-    resize.lkey = GUINT32_TO_BE(bed.cq[0]->mr->key);
+    bed_post_requests(bed, 2);
+    bed_run(bed);
+    resize.lkey = GUINT32_TO_BE(bed->cqs[0]->mr->key);
     driver_cmd_in(drv, RDMA_HCA_CMD_RESIZE_CQ, &resize, sizeof(resize),
-                  bed.cq[0]->cqn, 0);
-    expect(&bed, 0, "ceu_status_bad_size", 1);
-    expect(&bed, 0, "ceu_mailboxes_refused", 0);
+                  bed->cqs[0]->cqn, 0);
+    bed_counted(bed, 0, "ceu_status_bad_size", 1);
+    bed_counted(bed, 0, "ceu_mailboxes_refused", 0);
     driver_cmd(drv, RDMA_HCA_CMD_QUERY_FW, 0, 0, 0, HOST_MMIO_BASE, NULL);
-    expect(&bed, 0, "ceu_mailboxes_refused", 1);
+    bed_counted(bed, 0, "ceu_mailboxes_refused", 1);
     driver_cmd(drv, RDMA_HCA_CMD_QUERY_FW, 0, 0, 0, 1, NULL);
     driver_cmd(drv, RDMA_HCA_CMD_SW2HW_EQ, HOST_MMIO_BASE, 0, 0, 0, NULL);
-    expect(&bed, 0, "ceu_mailboxes_refused", 3);
-    expect(&bed, 0, "ceu_status_bad_param", 3);
+    bed_counted(bed, 0, "ceu_mailboxes_refused", 3);
+    bed_counted(bed, 0, "ceu_status_bad_param", 3);
 
-    look(&bed);
-    host_reset(&lab(&bed)->host[0]);
+    look(bed);
+    host_reset(&bed->lab->host[0]);
     driver_cmd_in(drv, RDMA_HCA_CMD_INIT_HCA, &init, sizeof(init), 0, 0);
-    expect(&bed, 0, "ceu_status_exceed_lim", 1);
+    bed_counted(bed, 0, "ceu_status_exceed_lim", 1);
     init.qpc_base_l = 0;
     driver_cmd_in(drv, RDMA_HCA_CMD_INIT_HCA, &init, sizeof(init), 0, 0);
     driver_cmd_in(drv, RDMA_HCA_CMD_SW2HW_EQ, &eqc, sizeof(eqc), 0, 0);
-    expect(&bed, 0, "ceu_status_bad_seg_param", 1);
-    expect(&bed, 0, "cxtmgt_icm_write_errors", 1);
-    expect(&bed, 0, "ceu_status_ok", 1);
-    expect(&bed, 0, "ceu_commands", 3);
-    bed_free(&bed);
+    bed_counted(bed, 0, "ceu_status_bad_seg_param", 1);
+    bed_counted(bed, 0, "cxtmgt_icm_write_errors", 1);
+    bed_counted(bed, 0, "ceu_status_ok", 1);
+    bed_counted(bed, 0, "ceu_commands", 3);
+    look_and_free(bed);
 }
 
 static void test_busy_registers(void)
 {
     Host *host;
-    Bed bed;
+    Bed *bed;
 
-    bed_init(&bed, NULL);
-    host = &lab(&bed)->host[0];
+    bed = bed_new_rc(NULL);
+    host = &bed->lab->host[0];
     host_bar0_write(host, RDMA_HCA_HCR + RDMA_HCA_HCR_CTRL,
                     RDMA_HCA_HCR_GO |
                         RDMA_HCA_PREP(RDMA_HCA_HCR_OP, RDMA_HCA_CMD_NOP));
     for (unsigned reg = 0; reg < RDMA_HCA_HCR_SIZE; reg += 4) {
         host_bar0_write(host, RDMA_HCA_HCR + reg, 0);
     }
-    expect(&bed, 0, "ceu_ignored_writes", RDMA_HCA_HCR_SIZE / 4);
-    run(&bed);
-    bed_free(&bed);
+    bed_counted(bed, 0, "ceu_ignored_writes", RDMA_HCA_HCR_SIZE / 4);
+    bed_run(bed);
+    look_and_free(bed);
 }
 
 /* ---- send ---- */
@@ -312,41 +229,41 @@ static void test_busy_registers(void)
 static void test_doorbells(void)
 {
     uint32_t low, high;
-    Bed bed;
+    Bed *bed;
 
-    bed_init(&bed, NULL);
-    request(&bed, 0, WRITE, 100);
-    g_assert_true(qp_write_send(bed.qp[0], bed.wr, 1, &low, &high));
-    qp_ring(bed.qp[0], low,
+    bed = bed_new_rc(NULL);
+    request(bed, 0, WRITE, 100);
+    g_assert_true(qp_write_send(bed->qps[0], bed->wr, 1, &low, &high));
+    qp_ring(bed->qps[0], low,
             RDMA_HCA_PREP(RDMA_HCA_SEND_DB_QPN, 0xabcdef) | (high & 0xff));
-    expect(&bed, 0, "send_db_bad_qpn", 1);
-    host_uar_write64(&lab(&bed)->host[0], 9 * RDMA_HCA_UAR_PAGE_SIZE,
+    bed_counted(bed, 0, "send_db_bad_qpn", 1);
+    host_uar_write64(&bed->lab->host[0], 9 * RDMA_HCA_UAR_PAGE_SIZE,
                      (uint64_t)high << 32 | low);
-    expect(&bed, 0, "send_db_bad_uar", 1);
-    qp_ring(bed.qp[0], low, high);
-    expect(&bed, 0, "send_qps_scheduled", 1);
-    look(&bed);
-    run(&bed);
-    expect(&bed, 0, "send_doorbells", 3);
-    expect(&bed, 0, "send_wqes", 1);
-    expect(&bed, 0, "send_qps_scheduled", 0);
+    bed_counted(bed, 0, "send_db_bad_uar", 1);
+    qp_ring(bed->qps[0], low, high);
+    bed_counted(bed, 0, "send_qps_scheduled", 1);
+    look(bed);
+    bed_run(bed);
+    bed_counted(bed, 0, "send_doorbells", 3);
+    bed_counted(bed, 0, "send_wqes", 1);
+    bed_counted(bed, 0, "send_qps_scheduled", 0);
 
-    for (unsigned i = 0; i <= bed.qp[0]->sq.entries; i++) {
-        qp_ring(bed.qp[0], low, high);
+    for (unsigned i = 0; i <= bed->qps[0]->sq.entries; i++) {
+        qp_ring(bed->qps[0], low, high);
     }
-    expect(&bed, 0, "send_db_overflow", 1);
-    expect(&bed, 0, "cxtmgt_event_wq_catas_error", 1);
-    run(&bed);
-    g_assert_cmphex(qp_to_rst(bed.qp[0]), ==, 0);
+    bed_counted(bed, 0, "send_db_overflow", 1);
+    bed_counted(bed, 0, "cxtmgt_event_wq_catas_error", 1);
+    bed_run(bed);
+    g_assert_cmphex(qp_to_rst(bed->qps[0]), ==, 0);
     {
         QpAttr attr;
 
         qp_attr_init(&attr);
-        g_assert_cmphex(qp_to_init(bed.qp[0], &attr), ==, 0);
+        g_assert_cmphex(qp_to_init(bed->qps[0], &attr), ==, 0);
     }
-    qp_ring(bed.qp[0], low, high);
-    expect(&bed, 0, "send_db_bad_state", 1);
-    bed_free(&bed);
+    qp_ring(bed->qps[0], low, high);
+    bed_counted(bed, 0, "send_db_bad_state", 1);
+    look_and_free(bed);
 }
 
 /* One WQE of each kind. */
@@ -365,28 +282,28 @@ static void test_wqe_opcodes(void)
         { RDMA_HCA_OPCODE_ATOMIC_CS, "send_wqe_cmp_swap" },
         { ADD, "send_wqe_fetch_add" },
     };
-    Bed bed;
+    Bed *bed;
 
-    bed_init(&bed, NULL);
+    bed = bed_new_rc(NULL);
     for (unsigned i = 0; i < G_N_ELEMENTS(kind); i++) {
-        post_recv(&bed, 4096);
-        request(&bed, i, kind[i].opcode, 8);
+        post_recv(bed, 4096);
+        request(bed, i, kind[i].opcode, 8);
     }
-    post(&bed, G_N_ELEMENTS(kind));
-    run(&bed);
+    bed_post_requests(bed, G_N_ELEMENTS(kind));
+    bed_run(bed);
     for (unsigned i = 0; i < G_N_ELEMENTS(kind); i++) {
-        expect(&bed, 0, kind[i].name, 1);
+        bed_counted(bed, 0, kind[i].name, 1);
     }
-    expect(&bed, 0, "send_wqes_chained", G_N_ELEMENTS(kind) - 1);
-    expect(&bed, 0, "send_wqe_good", G_N_ELEMENTS(kind));
-    expect(&bed, 0, "requester_wqes_completed", G_N_ELEMENTS(kind));
-    expect(&bed, 1, "responder_sends", 2);
-    expect(&bed, 1, "responder_writes", 2);
-    expect(&bed, 1, "responder_reads", 1);
-    expect(&bed, 1, "responder_atomics", 2);
-    expect(&bed, 1, "responder_executed", 7);
-    expect(&bed, 1, "responder_receives_completed", 3);
-    bed_free(&bed);
+    bed_counted(bed, 0, "send_wqes_chained", G_N_ELEMENTS(kind) - 1);
+    bed_counted(bed, 0, "send_wqe_good", G_N_ELEMENTS(kind));
+    bed_counted(bed, 0, "requester_wqes_completed", G_N_ELEMENTS(kind));
+    bed_counted(bed, 1, "responder_sends", 2);
+    bed_counted(bed, 1, "responder_writes", 2);
+    bed_counted(bed, 1, "responder_reads", 1);
+    bed_counted(bed, 1, "responder_atomics", 2);
+    bed_counted(bed, 1, "responder_executed", 7);
+    bed_counted(bed, 1, "responder_receives_completed", 3);
+    look_and_free(bed);
 }
 
 typedef enum BadWqe {
@@ -411,7 +328,7 @@ static void post_bad(Bed *bed, BadWqe bad)
     request(bed, 0, bad == BAD_LENGTH ? ADD : WRITE, 16);
     switch (bad) {
     case UNREADABLE:
-        g_assert_cmphex(mr_deregister(bed->qp[0]->sq.mr), ==, 0);
+        g_assert_cmphex(mr_deregister(bed->qps[0]->sq.mr), ==, 0);
         break;
     case BAD_OPCODE:
         bed->wr[0].opcode = RDMA_HCA_OPCODE_BIND_MW;
@@ -422,29 +339,29 @@ static void post_bad(Bed *bed, BadWqe bad)
     default:
         break;
     }
-    g_assert_true(qp_write_send(bed->qp[0], bed->wr, 1, &low, &high));
+    g_assert_true(qp_write_send(bed->qps[0], bed->wr, 1, &low, &high));
     if (bad == BAD_PLACE) {
         low |= RDMA_HCA_SEND_DB_SQ_HEAD;
     }
     if (bad == BAD_UNITS) {
         high = (high & ~RDMA_HCA_SEND_DB_SIZE) | 1;
     }
-    qp_ring(bed->qp[0], low, high);
+    qp_ring(bed->qps[0], low, high);
 }
 
 static void test_wqe_checks(void)
 {
     for (unsigned bad = 0; bad < NUM_BAD_WQES; bad++) {
-        Bed bed;
+        Bed *bed;
 
-        bed_init(&bed, NULL);
-        post_bad(&bed, bad);
-        run(&bed);
-        expect(&bed, 0, bad_wqe_name[bad], 1);
-        expect(&bed, 0, "send_wqe_good", 0);
-        expect(&bed, 0, "requester_wqes_failed", 1);
-        expect(&bed, 0, "cxtmgt_error_cqes", 1);
-        bed_free(&bed);
+        bed = bed_new_rc(NULL);
+        post_bad(bed, bad);
+        bed_run(bed);
+        bed_counted(bed, 0, bad_wqe_name[bad], 1);
+        bed_counted(bed, 0, "send_wqe_good", 0);
+        bed_counted(bed, 0, "requester_wqes_failed", 1);
+        bed_counted(bed, 0, "cxtmgt_error_cqes", 1);
+        look_and_free(bed);
     }
 }
 
@@ -452,129 +369,129 @@ static void test_wqe_checks(void)
 
 static void test_wait_fence_and_state(void)
 {
-    Bed bed;
+    Bed *bed;
 
-    bed_init(&bed, NULL);
-    bed.weather.lost[1] = true;
-    request(&bed, 0, READ, 100);
-    request(&bed, 1, WRITE, 100)->flags |= SEND_FENCE;
-    post(&bed, 2);
-    run(&bed);
-    expect_some(&bed, 0, "requester_wait_fence");
-    expect(&bed, 0, "requester_wait_state", 0);
-    expect(&bed, 0, "requester_rpb_used", 1);
-    expect(&bed, 0, "requester_reb_used", 1);
-    expect(&bed, 0, "requester_timers", 1);
-    expect(&bed, 0, "cxtmgt_event_sq_drained", 0);
-    g_assert_cmphex(driver_cmd(bed.drv[0], RDMA_HCA_CMD_RTS2SQD_QPEE, 0,
-                               bed.qp[0]->qpn | RDMA_HCA_RTS2SQD_EVENT,
+    bed = bed_new_rc(NULL);
+    bed->weather[1].lost = true;
+    request(bed, 0, READ, 100);
+    request(bed, 1, WRITE, 100)->flags |= SEND_FENCE;
+    bed_post_requests(bed, 2);
+    bed_run(bed);
+    expect_some(bed, 0, "requester_wait_fence");
+    bed_counted(bed, 0, "requester_wait_state", 0);
+    bed_counted(bed, 0, "requester_rpb_used", 1);
+    bed_counted(bed, 0, "requester_reb_used", 1);
+    bed_counted(bed, 0, "requester_timers", 1);
+    bed_counted(bed, 0, "cxtmgt_event_sq_drained", 0);
+    g_assert_cmphex(driver_cmd(bed->drv[0], RDMA_HCA_CMD_RTS2SQD_QPEE, 0,
+                               bed->qps[0]->qpn | RDMA_HCA_RTS2SQD_EVENT,
                                RDMA_HCA_MODIFY_NO_INBOX, 0, NULL),
                     ==, 0);
-    run(&bed);
-    expect_some(&bed, 0, "requester_wait_state");
-    bed.weather.lost[1] = false;
-    run_long(&bed);
-    expect_some(&bed, 0, "requester_timeouts");
-    expect_some(&bed, 0, "requester_retransmissions");
-    expect(&bed, 0, "cxtmgt_event_sq_drained", 1);
-    bed_free(&bed);
+    bed_run(bed);
+    expect_some(bed, 0, "requester_wait_state");
+    bed->weather[1].lost = false;
+    run_long(bed);
+    expect_some(bed, 0, "requester_timeouts");
+    expect_some(bed, 0, "requester_retransmissions");
+    bed_counted(bed, 0, "cxtmgt_event_sq_drained", 1);
+    look_and_free(bed);
 }
 
 static void test_wait_rnr(void)
 {
     QpAttr attr;
-    Bed bed;
+    Bed *bed;
 
     qp_attr_init(&attr);
     attr.rnr_retry = 2;
-    bed_init(&bed, &attr);
-    request(&bed, 0, SEND, 100);
-    post(&bed, 1);
-    run(&bed);
-    request(&bed, 0, SEND, 100);
-    post(&bed, 1);
-    run(&bed);
-    expect(&bed, 0, "requester_wait_rnr", 1);
-    expect(&bed, 0, "requester_rnrs_rx", 1);
-    expect(&bed, 0, "requester_naks_rx", 0);
-    run_long(&bed);
-    expect(&bed, 0, "requester_rnrs_rx", 3);
-    expect(&bed, 0, "requester_rnr_timeouts", 2);
-    expect(&bed, 0, "requester_rnr_retries_exhausted", 1);
-    expect(&bed, 0, "requester_wqes_failed", 1);
-    expect(&bed, 0, "requester_wqes_flushed", 1);
-    expect(&bed, 1, "responder_rnrs_tx", 3);
-    expect(&bed, 1, "responder_refused_no_wqe", 3);
-    bed_free(&bed);
+    bed = bed_new_rc(&attr);
+    request(bed, 0, SEND, 100);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    request(bed, 0, SEND, 100);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_counted(bed, 0, "requester_wait_rnr", 1);
+    bed_counted(bed, 0, "requester_rnrs_rx", 1);
+    bed_counted(bed, 0, "requester_naks_rx", 0);
+    run_long(bed);
+    bed_counted(bed, 0, "requester_rnrs_rx", 3);
+    bed_counted(bed, 0, "requester_rnr_timeouts", 2);
+    bed_counted(bed, 0, "requester_rnr_retries_exhausted", 1);
+    bed_counted(bed, 0, "requester_wqes_failed", 1);
+    bed_counted(bed, 0, "requester_wqes_flushed", 1);
+    bed_counted(bed, 1, "responder_rnrs_tx", 3);
+    bed_counted(bed, 1, "responder_refused_no_wqe", 3);
+    look_and_free(bed);
 }
 
 static void test_wait_barrier(void)
 {
-    Bed bed;
+    Bed *bed;
 
-    bed_init(&bed, NULL);
-    bed.weather.lost[1] = true;
+    bed = bed_new_rc(NULL);
+    bed->weather[1].lost = true;
     for (unsigned i = 0; i < 3; i++) {
-        request(&bed, i, i == 1 ? RDMA_HCA_OPCODE_NOP : WRITE, 100);
+        request(bed, i, i == 1 ? RDMA_HCA_OPCODE_NOP : WRITE, 100);
     }
-    post(&bed, 3);
-    run(&bed);
-    expect_some(&bed, 0, "requester_wait_barrier");
-    bed.weather.lost[1] = false;
-    run_long(&bed);
-    expect(&bed, 0, "requester_wqes_completed", 3);
-    bed_free(&bed);
+    bed_post_requests(bed, 3);
+    bed_run(bed);
+    expect_some(bed, 0, "requester_wait_barrier");
+    bed->weather[1].lost = false;
+    run_long(bed);
+    bed_counted(bed, 0, "requester_wqes_completed", 3);
+    look_and_free(bed);
 }
 
 static void test_wait_reads(void)
 {
     QpAttr attr;
-    Bed bed;
+    Bed *bed;
 
     qp_attr_init(&attr);
     attr.max_rd_atomic = 1;
-    bed_init(&bed, &attr);
-    request(&bed, 0, READ, 3000);
-    request(&bed, 1, READ, 3000);
-    post(&bed, 2);
-    run(&bed);
-    expect_some(&bed, 0, "requester_wait_reads");
-    expect(&bed, 0, "requester_reads_sent", 2);
-    expect(&bed, 0, "requester_responses_rx", 6);
-    expect(&bed, 1, "responder_read_responses_tx", 6);
-    expect(&bed, 0, "requester_rpb_peak", 1);
-    bed_free(&bed);
+    bed = bed_new_rc(&attr);
+    request(bed, 0, READ, 3000);
+    request(bed, 1, READ, 3000);
+    bed_post_requests(bed, 2);
+    bed_run(bed);
+    expect_some(bed, 0, "requester_wait_reads");
+    bed_counted(bed, 0, "requester_reads_sent", 2);
+    bed_counted(bed, 0, "requester_responses_rx", 6);
+    bed_counted(bed, 1, "responder_read_responses_tx", 6);
+    bed_counted(bed, 0, "requester_rpb_peak", 1);
+    look_and_free(bed);
 }
 
 /* A Read whose answer takes half of all PSNs. */
 static void test_wait_psns(void)
 {
     QpAttr attr;
-    Bed bed;
+    Bed *bed;
 
     qp_attr_init(&attr);
     attr.mtu = 1;
-    bed_init(&bed, &attr);
-    bed.weather.lost[0] = true;
+    bed = bed_new_rc(&attr);
+    bed->weather[0].lost = true;
     for (unsigned i = 0; i < 2; i++) {
-        request(&bed, i, READ, INT32_MAX);
-        bed.sge[i].va = 0;
-        bed.sge[i].lkey = i ? bed.sge[0].lkey
-                            : driver_physical_region(bed.drv[0],
-                                                     bed.pair->pd[0]);
+        request(bed, i, READ, INT32_MAX);
+        bed->sge[i].va = 0;
+        bed->sge[i].lkey = i ? bed->sge[0].lkey
+                             : driver_physical_region(bed->drv[0],
+                                                      bed->pair->pd[0]);
     }
-    post(&bed, 2);
-    run(&bed);
-    expect(&bed, 0, "requester_reads_sent", 1);
-    expect_some(&bed, 0, "requester_wait_psns");
-    bed_free(&bed);
+    bed_post_requests(bed, 2);
+    bed_run(bed);
+    bed_counted(bed, 0, "requester_reads_sent", 1);
+    expect_some(bed, 0, "requester_wait_psns");
+    look_and_free(bed);
 }
 
 static void test_wait_pools(void)
 {
     HcaConfig config[2];
     QpAttr attr;
-    Bed bed;
+    Bed *bed;
 
     for (unsigned i = 0; i < 2; i++) {
         lab_config(&config[i], i);
@@ -584,85 +501,85 @@ static void test_wait_pools(void)
     }
     qp_attr_init(&attr);
     attr.retry_cnt = 2;
-    bed_init_with(&bed, config, &attr, RDMA_HCA_QP_ST_RC);
-    bed.weather.lost[0] = true;
-    request(&bed, 0, WRITE, 40000);
-    request(&bed, 1, READ, 100);
-    post(&bed, 2);
-    run(&bed);
-    expect_some(&bed, 0, "requester_wait_swpb");
-    expect_some(&bed, 0, "requester_swpb_used");
-    expect(&bed, 0, "requester_qps_waiting", 1);
-    look(&bed);
-    run_long(&bed);
-    expect(&bed, 0, "requester_retries_exhausted", 1);
-    expect(&bed, 0, "requester_wqes_flushed", 1);
-    expect(&bed, 0, "requester_swpb_used", 0);
-    expect(&bed, 0, "requester_qps_waiting", 0);
+    bed = bed_new_by(RDMA_HCA_QP_ST_RC, &attr, config);
+    bed->weather[0].lost = true;
+    request(bed, 0, WRITE, 40000);
+    request(bed, 1, READ, 100);
+    bed_post_requests(bed, 2);
+    bed_run(bed);
+    expect_some(bed, 0, "requester_wait_swpb");
+    expect_some(bed, 0, "requester_swpb_used");
+    bed_counted(bed, 0, "requester_qps_waiting", 1);
+    look(bed);
+    run_long(bed);
+    bed_counted(bed, 0, "requester_retries_exhausted", 1);
+    bed_counted(bed, 0, "requester_wqes_flushed", 1);
+    bed_counted(bed, 0, "requester_swpb_used", 0);
+    bed_counted(bed, 0, "requester_qps_waiting", 0);
 
-    bed_connect(&bed, NULL, RDMA_HCA_QP_ST_RC);
-    request(&bed, 0, READ, 100);
-    request(&bed, 1, READ, 100);
-    post(&bed, 2);
-    run(&bed);
-    expect_some(&bed, 0, "requester_wait_rpb");
-    bed_free(&bed);
+    bed_connect(bed, &bed->config.attr);
+    request(bed, 0, READ, 100);
+    request(bed, 1, READ, 100);
+    bed_post_requests(bed, 2);
+    bed_run(bed);
+    expect_some(bed, 0, "requester_wait_rpb");
+    look_and_free(bed);
 }
 
 static void test_wait_cable(void)
 {
-    Bed bed;
+    Bed *bed;
 
-    bed_init(&bed, NULL);
-    lab(&bed)->capacity = 2000;
-    request(&bed, 0, WRITE, 60000);
-    post(&bed, 1);
-    run(&bed);
-    expect_some(&bed, 0, "requester_wait_cable");
-    expect_some(&bed, 0, "link_tx_waits");
-    expect(&bed, 0, "requester_wqes_completed", 1);
-    bed_free(&bed);
+    bed = bed_new_rc(NULL);
+    bed->lab->capacity = 2000;
+    request(bed, 0, WRITE, 60000);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    expect_some(bed, 0, "requester_wait_cable");
+    expect_some(bed, 0, "link_tx_waits");
+    bed_counted(bed, 0, "requester_wqes_completed", 1);
+    look_and_free(bed);
 }
 
 /* Losses of each kind and what they lead to. */
 static void test_losses(void)
 {
-    Bed bed;
+    Bed *bed;
 
-    bed_init(&bed, NULL);
-    treat_nth(&bed, 0, 2, CABLE_DROP);
-    request(&bed, 0, WRITE, 10000);
-    post(&bed, 1);
-    run(&bed);
-    expect(&bed, 0, "requester_naks_rx", 1);
-    expect(&bed, 0, "requester_nak_rx_psn", 1);
-    expect(&bed, 1, "responder_naks_tx", 1);
-    expect(&bed, 1, "responder_nak_tx_psn", 1);
-    expect(&bed, 1, "responder_refused_psn", 1);
-    expect_some(&bed, 1, "port_drop_psn");
-    expect_some(&bed, 0, "requester_retransmissions");
+    bed = bed_new_rc(NULL);
+    treat_nth(bed, 0, 2, CABLE_DROP);
+    request(bed, 0, WRITE, 10000);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_counted(bed, 0, "requester_naks_rx", 1);
+    bed_counted(bed, 0, "requester_nak_rx_psn", 1);
+    bed_counted(bed, 1, "responder_naks_tx", 1);
+    bed_counted(bed, 1, "responder_nak_tx_psn", 1);
+    bed_counted(bed, 1, "responder_refused_psn", 1);
+    expect_some(bed, 1, "port_drop_psn");
+    expect_some(bed, 0, "requester_retransmissions");
 
     /* The answer to a Read; the one to the Write after it tells. */
-    treat_nth(&bed, 1, 1, CABLE_DROP);
-    request(&bed, 0, READ, 100);
-    request(&bed, 1, WRITE, 100);
-    post(&bed, 2);
-    run_long(&bed);
-    expect_some(&bed, 0, "requester_answers_lost");
+    treat_nth(bed, 1, 1, CABLE_DROP);
+    request(bed, 0, READ, 100);
+    request(bed, 1, WRITE, 100);
+    bed_post_requests(bed, 2);
+    run_long(bed);
+    expect_some(bed, 0, "requester_answers_lost");
 
-    treat_nth(&bed, 0, 1, CABLE_DUPLICATE);
-    request(&bed, 0, WRITE, 100);
-    post(&bed, 1);
-    run_long(&bed);
-    expect_some(&bed, 1, "responder_duplicates");
+    treat_nth(bed, 0, 1, CABLE_DUPLICATE);
+    request(bed, 0, WRITE, 100);
+    bed_post_requests(bed, 1);
+    run_long(bed);
+    expect_some(bed, 1, "responder_duplicates");
 
-    treat_nth(&bed, 1, 1, CABLE_DUPLICATE);
-    request(&bed, 0, WRITE, 100);
-    post(&bed, 1);
-    run_long(&bed);
-    expect_some(&bed, 0, "port_drop_duplicate");
-    expect(&bed, 0, "requester_wqes_failed", 0);
-    bed_free(&bed);
+    treat_nth(bed, 1, 1, CABLE_DUPLICATE);
+    request(bed, 0, WRITE, 100);
+    bed_post_requests(bed, 1);
+    run_long(bed);
+    expect_some(bed, 0, "port_drop_duplicate");
+    bed_counted(bed, 0, "requester_wqes_failed", 0);
+    look_and_free(bed);
 }
 
 /* ---- responder ---- */
@@ -706,10 +623,10 @@ static HcaPacket forge(Bed *bed, uint8_t opcode, uint32_t psn)
 {
     return (HcaPacket) {
         .opcode = opcode,
-        .dlid = lab(bed)->host[1].config.lid,
-        .slid = lab(bed)->host[0].config.lid,
+        .dlid = bed->lab->host[1].config.lid,
+        .slid = bed->lab->host[0].config.lid,
         .pkey = HCA_DEFAULT_PKEY,
-        .dest_qp = bed->qp[1]->qpn,
+        .dest_qp = bed->qps[1]->qpn,
         .psn = psn,
         .ack_req = true,
         .rkey = bed->pair->mr[1]->key,
@@ -725,8 +642,8 @@ static void inject_bytes(Bed *bed, const uint8_t *packet, size_t len,
 
     hca_frame_write_header(header, HCA_FRAME_PACKET, 0, len);
     header[0] |= marks;
-    lab_cable_inject(lab(bed), 0, header, sizeof(header));
-    lab_cable_inject(lab(bed), 0, packet, len);
+    lab_cable_inject(bed->lab, 0, header, sizeof(header));
+    lab_cable_inject(bed->lab, 0, packet, len);
 }
 
 static size_t build(HcaPacket *packet, uint8_t *bytes)
@@ -736,13 +653,6 @@ static size_t build(HcaPacket *packet, uint8_t *bytes)
     memset(bytes, 0, HCA_MAX_PACKET_SIZE);
     len = hca_ib_build(packet, bytes) + packet->payload_len;
     return hca_ib_seal(packet, bytes, len);
-}
-
-static void inject(Bed *bed, HcaPacket *packet)
-{
-    uint8_t bytes[HCA_MAX_PACKET_SIZE];
-
-    inject_bytes(bed, bytes, build(packet, bytes), 0);
 }
 
 /* What is wrong with the request itself. */
@@ -792,12 +702,12 @@ static void break_receiver(Bed *bed, Refusal refusal)
     default:
         break;
     }
-    g_assert_true(qp_post_recv(bed->qp[1], &recv, 1));
+    g_assert_true(qp_post_recv(bed->qps[1], &recv, 1));
     if (refusal == BAD_QUEUE) {
-        g_assert_cmphex(mr_deregister(bed->qp[1]->rq.mr), ==, 0);
+        g_assert_cmphex(mr_deregister(bed->qps[1]->rq.mr), ==, 0);
     }
     if (refusal == CQ_LOST) {
-        g_assert_cmphex(mr_deregister(bed->cq[1]->mr), ==, 0);
+        g_assert_cmphex(mr_deregister(bed->cqs[1]->mr), ==, 0);
     }
 }
 
@@ -808,7 +718,7 @@ static void inject_refused(Bed *bed, Refusal refusal)
 
     packet.dma_len = 50;
     packet.payload_len = 60;
-    inject(bed, &packet);
+    bed_put_from(bed, 0, &packet);
 }
 
 static void test_refusals(void)
@@ -816,35 +726,35 @@ static void test_refusals(void)
     for (unsigned refusal = 0; refusal < NUM_REFUSALS; refusal++) {
         g_autofree char *nak_tx = NULL, *nak_rx = NULL;
         QpAttr attr;
-        Bed bed;
+        Bed *bed;
 
         qp_attr_init(&attr);
         attr.access = refusal == FORBIDDEN ? 0 : attr.access;
         attr.max_dest_rd_atomic = refusal == RESOURCES ? 1 : 4;
-        bed_init(&bed, &attr);
-        break_receiver(&bed, refusal);
-        request(&bed, 0, WRITE, 100);
-        break_request(&bed, refusal);
+        bed = bed_new_rc(&attr);
+        break_receiver(bed, refusal);
+        request(bed, 0, WRITE, 100);
+        break_request(bed, refusal);
         if (refusal >= OPCODE) {
             /* One that is outstanding, so that the NAK means something. */
-            bed.weather.lost[0] = true;
-            post(&bed, 1);
-            run(&bed);
-            inject_refused(&bed, refusal);
+            bed->weather[0].lost = true;
+            bed_post_requests(bed, 1);
+            bed_run(bed);
+            inject_refused(bed, refusal);
         } else {
-            post(&bed, refusal == RESOURCES ? 8 : 1);
+            bed_post_requests(bed, refusal == RESOURCES ? 8 : 1);
         }
-        run(&bed);
-        expect(&bed, 1, refusal_name[refusal].counter, 1);
+        bed_run(bed);
+        bed_counted(bed, 1, refusal_name[refusal].counter, 1);
         nak_tx = g_strdup_printf("responder_nak_tx_%s",
                                  refusal_name[refusal].nak);
         nak_rx = g_strdup_printf("requester_nak_rx_%s",
                                  refusal_name[refusal].nak);
-        expect(&bed, 1, nak_tx, 1);
-        expect(&bed, 1, "responder_naks_tx", 1);
-        expect(&bed, 0, nak_rx, 1);
-        expect(&bed, 0, "requester_naks_rx", 1);
-        bed_free(&bed);
+        bed_counted(bed, 1, nak_tx, 1);
+        bed_counted(bed, 1, "responder_naks_tx", 1);
+        bed_counted(bed, 0, nak_rx, 1);
+        bed_counted(bed, 0, "requester_naks_rx", 1);
+        look_and_free(bed);
     }
 }
 
@@ -853,128 +763,127 @@ static void test_foreign_naks(void)
 {
     for (unsigned code = HCA_NAK_INVALID_RD; code < 0x20; code += 27) {
         HcaPacket nak;
-        Bed bed;
+        Bed *bed;
 
-        bed_init(&bed, NULL);
-        bed.weather.lost[1] = true;
+        bed = bed_new_rc(NULL);
+        bed->weather[1].lost = true;
         /* Side 1 asks here: what is injected goes there. */
-        bed.wr[0] = pair_send(bed.pair, 1, WRITE, 0, &bed.sge[0], 0, 8, 0);
-        g_assert_true(qp_post_send(bed.qp[1], bed.wr, 1));
-        run(&bed);
-        nak = forge(&bed, HCA_ACK, FIRST_PSN);
+        bed->wr[0] = pair_send(bed->pair, 1, WRITE, 0, &bed->sge[0], 0, 8, 0);
+        g_assert_true(qp_post_send(bed->qps[1], bed->wr, 1));
+        bed_run(bed);
+        nak = forge(bed, HCA_ACK, FIRST_PSN);
         nak.syndrome = HCA_AETH(HCA_AETH_NAK, code);
-        inject(&bed, &nak);
-        run(&bed);
-        expect(&bed, 1,
-               code == HCA_NAK_INVALID_RD ? "requester_nak_rx_rd"
-                                          : "requester_nak_rx_reserved",
-               1);
-        bed_free(&bed);
+        bed_inject(bed, 0, &nak);
+        bed_counted(bed, 1,
+                    code == HCA_NAK_INVALID_RD ? "requester_nak_rx_rd"
+                                               : "requester_nak_rx_reserved",
+                    1);
+        look_and_free(bed);
     }
 }
 
 /* Responses and flushes. */
 static void test_receives(void)
 {
-    Bed bed;
+    Bed *bed;
 
-    bed_init(&bed, NULL);
+    bed = bed_new_rc(NULL);
     for (unsigned i = 0; i < 4; i++) {
-        post_recv(&bed, 50);
+        post_recv(bed, 50);
     }
-    request(&bed, 0, WRITE, 8);
-    post(&bed, 1);
-    run(&bed);
-    expect(&bed, 1, "responder_acks_tx", 1);
-    expect(&bed, 0, "requester_acks_rx", 1);
-    request(&bed, 0, ADD, 8);
-    request(&bed, 1, READ, 5000);
-    request(&bed, 2, SEND, 50);
-    request(&bed, 3, SEND, 51);
-    post(&bed, 4);
-    run_long(&bed);
-    expect(&bed, 1, "responder_atomic_responses_tx", 1);
-    expect(&bed, 1, "responder_read_responses_tx", 5);
-    expect(&bed, 1, "responder_receives_completed", 1);
-    expect(&bed, 1, "responder_receives_failed", 1);
-    expect(&bed, 1, "responder_receives_flushed", 2);
-    expect_some(&bed, 1, "responder_rq_fetches");
-    expect_some(&bed, 1, "responder_rq_record_reads");
-    bed_free(&bed);
+    request(bed, 0, WRITE, 8);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_counted(bed, 1, "responder_acks_tx", 1);
+    bed_counted(bed, 0, "requester_acks_rx", 1);
+    request(bed, 0, ADD, 8);
+    request(bed, 1, READ, 5000);
+    request(bed, 2, SEND, 50);
+    request(bed, 3, SEND, 51);
+    bed_post_requests(bed, 4);
+    run_long(bed);
+    bed_counted(bed, 1, "responder_atomic_responses_tx", 1);
+    bed_counted(bed, 1, "responder_read_responses_tx", 5);
+    bed_counted(bed, 1, "responder_receives_completed", 1);
+    bed_counted(bed, 1, "responder_receives_failed", 1);
+    bed_counted(bed, 1, "responder_receives_flushed", 2);
+    expect_some(bed, 1, "responder_rq_fetches");
+    expect_some(bed, 1, "responder_rq_record_reads");
+    look_and_free(bed);
 }
 
 static void test_response_queue(void)
 {
-    Bed bed;
+    Bed *bed;
 
-    bed_init(&bed, NULL);
-    request(&bed, 0, READ, 60000);
-    post(&bed, 1);
-    while (!value(&bed, 1, "responder_qps_scheduled")) {
-        g_assert_true(lab_step(lab(&bed)));
+    bed = bed_new_rc(NULL);
+    request(bed, 0, READ, 60000);
+    bed_post_requests(bed, 1);
+    while (!bed_counter(bed, 1, "responder_qps_scheduled")) {
+        g_assert_true(lab_step(bed->lab));
     }
-    look(&bed);
-    run(&bed);
-    expect(&bed, 1, "responder_qps_scheduled", 0);
-    bed_free(&bed);
+    look(bed);
+    bed_run(bed);
+    bed_counted(bed, 1, "responder_qps_scheduled", 0);
+    look_and_free(bed);
 }
 
 /* ---- cxtmgt ---- */
 
 static void test_cq(void)
 {
-    Bed bed;
+    Bed *bed;
     Cq *cq;
 
-    bed_init(&bed, NULL);
+    bed = bed_new_rc(NULL);
     /* Two more: one of them has a consumer-index record. */
     for (unsigned i = 0; i < 3; i++) {
-        cq = cq_new(bed.drv[0], 1, 2);
+        cq = cq_new(bed->drv[0], 1, 2);
         if (cq->ci_record) {
             break;
         }
     }
     g_assert_cmpuint(cq->ci_record, !=, 0);
-    bed.cq[0] = cq;
-    bed_connect(&bed, NULL, RDMA_HCA_QP_ST_RC);
+    bed->cqs[0] = cq;
+    bed_connect(bed, &bed->config.attr);
     cq_arm(cq, false);
-    expect(&bed, 0, "cxtmgt_cq_doorbells", 1);
+    bed_counted(bed, 0, "cxtmgt_cq_doorbells", 1);
     for (unsigned i = 0; i < 3; i++) {
-        request(&bed, i, WRITE, 8);
+        request(bed, i, WRITE, 8);
     }
-    post(&bed, 3);
-    run(&bed);
-    expect(&bed, 0, "cxtmgt_cqes", 2);
-    expect(&bed, 0, "cxtmgt_event_comp", 1);
-    expect_some(&bed, 0, "cxtmgt_interrupts");
-    expect_some(&bed, 0, "cxtmgt_cq_ci_reads");
-    expect(&bed, 0, "cxtmgt_cq_overruns", 1);
-    expect(&bed, 0, "cxtmgt_cqes_lost", 1);
-    expect(&bed, 0, "cxtmgt_event_cq_error", 1);
-    bed_free(&bed);
+    bed_post_requests(bed, 3);
+    bed_run(bed);
+    bed_counted(bed, 0, "cxtmgt_cqes", 2);
+    bed_counted(bed, 0, "cxtmgt_event_comp", 1);
+    expect_some(bed, 0, "cxtmgt_interrupts");
+    expect_some(bed, 0, "cxtmgt_cq_ci_reads");
+    bed_counted(bed, 0, "cxtmgt_cq_overruns", 1);
+    bed_counted(bed, 0, "cxtmgt_cqes_lost", 1);
+    bed_counted(bed, 0, "cxtmgt_event_cq_error", 1);
+    look_and_free(bed);
 }
 
 static void test_queue_doorbells(void)
 {
     Host *host;
-    Bed bed;
+    Bed *bed;
 
-    bed_init(&bed, NULL);
-    host = &lab(&bed)->host[0];
+    bed = bed_new_rc(NULL);
+    host = &bed->lab->host[0];
     host_uar_write64(host, 2 * RDMA_HCA_UAR_PAGE_SIZE + RDMA_HCA_CQ_DB,
                      0xabcdef);
-    expect(&bed, 0, "cxtmgt_db_bad_cqn", 1);
+    bed_counted(bed, 0, "cxtmgt_db_bad_cqn", 1);
     host_uar_write64(host, 9 * RDMA_HCA_UAR_PAGE_SIZE + RDMA_HCA_CQ_DB,
-                     bed.cq[0]->cqn);
-    expect(&bed, 0, "cxtmgt_db_bad_uar", 1);
+                     bed->cqs[0]->cqn);
+    bed_counted(bed, 0, "cxtmgt_db_bad_uar", 1);
     host_uar_write64(host,
-                     bed.cq[0]->uar * RDMA_HCA_UAR_PAGE_SIZE + RDMA_HCA_CQ_DB,
-                     UINT64_C(5) << 32 | bed.cq[0]->cqn);
-    expect(&bed, 0, "cxtmgt_db_bad_ci", 1);
+                     bed->cqs[0]->uar * RDMA_HCA_UAR_PAGE_SIZE + RDMA_HCA_CQ_DB,
+                     UINT64_C(5) << 32 | bed->cqs[0]->cqn);
+    bed_counted(bed, 0, "cxtmgt_db_bad_ci", 1);
     host_bar0_write(host, RDMA_HCA_EQ_DB + 31 * RDMA_HCA_EQ_DB_STRIDE, 0);
-    expect(&bed, 0, "cxtmgt_db_bad_eqn", 1);
-    expect_some(&bed, 0, "cxtmgt_eq_doorbells");
-    bed_free(&bed);
+    bed_counted(bed, 0, "cxtmgt_db_bad_eqn", 1);
+    expect_some(bed, 0, "cxtmgt_eq_doorbells");
+    look_and_free(bed);
 }
 
 /* The port goes down and up, with fewer and fewer that listen. */
@@ -982,49 +891,49 @@ static void test_events(void)
 {
     Driver *drv;
     uint64_t n;
-    Bed bed;
+    Bed *bed;
 
-    bed_init(&bed, NULL);
-    drv = bed.drv[0];
+    bed = bed_new_rc(NULL);
+    drv = bed->drv[0];
     driver_poll_eq(drv, EQ_ASYNC);
-    n = value(&bed, 0, "cxtmgt_event_port_change");
-    lab_cable(lab(&bed), false);
-    lab_cable(lab(&bed), true);
-    run(&bed);
-    expect(&bed, 0, "cxtmgt_event_port_change", n + 2);
-    expect(&bed, 0, "link_peers", 2);
+    n = bed_counter(bed, 0, "cxtmgt_event_port_change");
+    lab_cable(bed->lab, false);
+    lab_cable(bed->lab, true);
+    bed_run(bed);
+    bed_counted(bed, 0, "cxtmgt_event_port_change", n + 2);
+    bed_counted(bed, 0, "link_peers", 2);
 
     /* Until the queue is full and beyond. */
     for (unsigned i = 0; i < 1u << drv->eq[EQ_ASYNC].log_size; i++) {
-        lab_cable(lab(&bed), false);
-        lab_cable(lab(&bed), true);
-        run(&bed);
+        lab_cable(bed->lab, false);
+        lab_cable(bed->lab, true);
+        bed_run(bed);
     }
-    expect_some(&bed, 0, "cxtmgt_eq_waits");
-    expect_some(&bed, 0, "cxtmgt_events_waiting");
-    look(&bed);
+    expect_some(bed, 0, "cxtmgt_eq_waits");
+    expect_some(bed, 0, "cxtmgt_events_waiting");
+    look(bed);
     driver_poll_eq(drv, EQ_ASYNC);
-    run(&bed);
-    expect(&bed, 0, "cxtmgt_events_waiting", 0);
+    bed_run(bed);
+    bed_counted(bed, 0, "cxtmgt_events_waiting", 0);
 
     g_assert_cmphex(mr_deregister(drv->eq[EQ_ASYNC].mr), ==, 0);
-    lab_cable(lab(&bed), false);
-    run(&bed);
-    expect(&bed, 0, "cxtmgt_events_lost", 1);
+    lab_cable(bed->lab, false);
+    bed_run(bed);
+    bed_counted(bed, 0, "cxtmgt_events_lost", 1);
     g_assert_cmphex(driver_cmd(drv, RDMA_HCA_CMD_MAP_EQ,
                                UINT64_C(1) << RDMA_HCA_EVENT_PORT_CHANGE,
                                RDMA_HCA_MAP_EQ_UNMAP | drv->eq[EQ_ASYNC].eqn, 0,
                                0, NULL),
                     ==, 0);
-    n = value(&bed, 0, "cxtmgt_events_unmapped");
-    lab_cable(lab(&bed), true);
-    run(&bed);
-    expect(&bed, 0, "cxtmgt_events_unmapped", n + 1);
+    n = bed_counter(bed, 0, "cxtmgt_events_unmapped");
+    lab_cable(bed->lab, true);
+    bed_run(bed);
+    bed_counted(bed, 0, "cxtmgt_events_unmapped", n + 1);
 
     driver_cmd_events(drv, true);
-    cmd(&bed, RDMA_HCA_CMD_NOP, 0);
-    expect(&bed, 0, "cxtmgt_event_cmd", 1);
-    bed_free(&bed);
+    cmd(bed, RDMA_HCA_CMD_NOP, 0);
+    bed_counted(bed, 0, "cxtmgt_event_cmd", 1);
+    look_and_free(bed);
 }
 
 /* The peer sends before the QP is in RTS. */
@@ -1032,20 +941,19 @@ static void test_comm_est(void)
 {
     HcaPacket packet;
     QpAttr attr;
-    Bed bed;
+    Bed *bed;
 
-    bed_init(&bed, NULL);
-    g_assert_cmphex(qp_to_rst(bed.qp[1]), ==, 0);
+    bed = bed_new_rc(NULL);
+    g_assert_cmphex(qp_to_rst(bed->qps[1]), ==, 0);
     qp_attr_init(&attr);
-    attr.dlid = lab(&bed)->host[0].config.lid;
-    attr.dest_qpn = bed.qp[0]->qpn;
-    g_assert_cmphex(qp_to_init(bed.qp[1], &attr), ==, 0);
-    g_assert_cmphex(qp_to_rtr(bed.qp[1], &attr), ==, 0);
-    packet = forge(&bed, HCA_WRITE_ONLY, FIRST_PSN);
-    inject(&bed, &packet);
-    run(&bed);
-    expect(&bed, 1, "cxtmgt_event_comm_est", 1);
-    bed_free(&bed);
+    attr.dlid = bed->lab->host[0].config.lid;
+    attr.dest_qpn = bed->qps[0]->qpn;
+    g_assert_cmphex(qp_to_init(bed->qps[1], &attr), ==, 0);
+    g_assert_cmphex(qp_to_rtr(bed->qps[1], &attr), ==, 0);
+    packet = forge(bed, HCA_WRITE_ONLY, FIRST_PSN);
+    bed_inject(bed, 0, &packet);
+    bed_counted(bed, 1, "cxtmgt_event_comm_est", 1);
+    look_and_free(bed);
 }
 
 /* ---- v2p ---- */
@@ -1060,36 +968,36 @@ static void test_v2p_checks(void)
 
     for (unsigned i = 0; i < G_N_ELEMENTS(name); i++) {
         Mr *mr;
-        Bed bed;
+        Bed *bed;
 
-        bed_init(&bed, NULL);
-        mr = bed.pair->mr[1];
-        request(&bed, 0, WRITE, 100);
+        bed = bed_new_rc(NULL);
+        mr = bed->pair->mr[1];
+        request(bed, 0, WRITE, 100);
         switch (i) {
         case 0:
-            bed.wr[0].rkey ^= 0x155;
+            bed->wr[0].rkey ^= 0x155;
             break;
         case 1:
-            bed.wr[0].rkey =
-                mr_new(bed.drv[1], mr->pd, mr->va, mr->len, 0)->key;
+            bed->wr[0].rkey =
+                mr_new(bed->drv[1], mr->pd, mr->va, mr->len, 0)->key;
             break;
         case 2:
-            bed.wr[0].rkey = mr_new(bed.drv[1], pd_new(bed.drv[1]), mr->va,
-                                    mr->len, ACCESS_ALL)
-                                 ->key;
+            bed->wr[0].rkey = mr_new(bed->drv[1], pd_new(bed->drv[1]), mr->va,
+                                     mr->len, ACCESS_ALL)
+                                  ->key;
             break;
         case 3:
-            bed.wr[0].raddr = mr->va + mr->len - 99;
+            bed->wr[0].raddr = mr->va + mr->len - 99;
             break;
         default:
-            bed.wr[0].rkey = driver_physical_region(bed.drv[1], mr->pd);
-            bed.wr[0].raddr = HOST_MMIO_BASE;
+            bed->wr[0].rkey = driver_physical_region(bed->drv[1], mr->pd);
+            bed->wr[0].raddr = HOST_MMIO_BASE;
         }
-        post(&bed, 1);
-        run(&bed);
-        expect(&bed, 1, name[i], 1);
-        expect_some(&bed, 1, "v2p_passed");
-        bed_free(&bed);
+        bed_post_requests(bed, 1);
+        bed_run(bed);
+        bed_counted(bed, 1, name[i], 1);
+        expect_some(bed, 1, "v2p_passed");
+        look_and_free(bed);
     }
 }
 
@@ -1098,7 +1006,7 @@ static void test_v2p_caches(void)
 {
     HcaConfig config[2];
     uint64_t refills;
-    Bed bed;
+    Bed *bed;
 
     for (unsigned i = 0; i < 2; i++) {
         lab_config(&config[i], i);
@@ -1106,39 +1014,40 @@ static void test_v2p_caches(void)
         config[i].mpt_cache_size = 64;
         config[i].mtt_cache_size = 64;
     }
-    bed_init_with(&bed, config, NULL, RDMA_HCA_QP_ST_RC);
-    refills = value(&bed, 0, "v2p_mpt_refills");
-    post_recv(&bed, 4096);
-    request(&bed, 0, WRITE, 3000);
-    request(&bed, 1, SEND, 3000);
-    request(&bed, 2, READ, 3000);
-    post(&bed, 3);
-    run(&bed);
-    g_assert_cmpuint(value(&bed, 0, "v2p_mpt_refills"), >, refills);
-    expect(&bed, 0, "v2p_mpt_misses", value(&bed, 0, "v2p_mpt_refills"));
-    expect(&bed, 0, "requester_wqes_completed", 3);
-    g_assert_cmphex(cmd(&bed, RDMA_HCA_CMD_SYNC_TPT, 0), ==, 0);
-    expect_some(&bed, 0, "v2p_mpt_write_backs");
-    expect_some(&bed, 0, "v2p_mtt_write_backs");
-    expect(&bed, 0, "v2p_mpt_write_back_errors", 0);
-    bed_free(&bed);
+    bed = bed_new_by(RDMA_HCA_QP_ST_RC, NULL, config);
+    refills = bed_counter(bed, 0, "v2p_mpt_refills");
+    post_recv(bed, 4096);
+    request(bed, 0, WRITE, 3000);
+    request(bed, 1, SEND, 3000);
+    request(bed, 2, READ, 3000);
+    bed_post_requests(bed, 3);
+    bed_run(bed);
+    g_assert_cmpuint(bed_counter(bed, 0, "v2p_mpt_refills"), >, refills);
+    bed_counted(bed, 0, "v2p_mpt_misses",
+                bed_counter(bed, 0, "v2p_mpt_refills"));
+    bed_counted(bed, 0, "requester_wqes_completed", 3);
+    g_assert_cmphex(cmd(bed, RDMA_HCA_CMD_SYNC_TPT, 0), ==, 0);
+    expect_some(bed, 0, "v2p_mpt_write_backs");
+    expect_some(bed, 0, "v2p_mtt_write_backs");
+    bed_counted(bed, 0, "v2p_mpt_write_back_errors", 0);
+    look_and_free(bed);
 }
 
 /* Tables in memory that the card may only read. */
 static void test_v2p_write_back_errors(void)
 {
-    Bed bed;
+    Bed *bed;
 
-    bed_init(&bed, NULL);
-    for (guint i = 0; i < bed.drv[0]->icm_pages->len; i++) {
-        host_set_rom(&lab(&bed)->host[0],
-                     g_array_index(bed.drv[0]->icm_pages, uint64_t, i));
+    bed = bed_new_rc(NULL);
+    for (guint i = 0; i < bed->drv[0]->icm_pages->len; i++) {
+        host_set_rom(&bed->lab->host[0],
+                     g_array_index(bed->drv[0]->icm_pages, uint64_t, i));
     }
-    g_assert_cmphex(cmd(&bed, RDMA_HCA_CMD_SYNC_TPT, 0), ==,
+    g_assert_cmphex(cmd(bed, RDMA_HCA_CMD_SYNC_TPT, 0), ==,
                     RDMA_HCA_STAT_BAD_SEG_PARAM);
-    expect_some(&bed, 0, "v2p_mpt_write_back_errors");
-    expect_some(&bed, 0, "v2p_mtt_write_back_errors");
-    bed_free(&bed);
+    expect_some(bed, 0, "v2p_mpt_write_back_errors");
+    expect_some(bed, 0, "v2p_mtt_write_back_errors");
+    look_and_free(bed);
 }
 
 /* ---- port and link ---- */
@@ -1159,11 +1068,11 @@ static void test_drop_malformed(void)
         "port_drop_lnh",    "port_drop_vcrc",         "port_drop_icrc",
         "port_drop_opcode",
     };
-    Bed bed;
+    Bed *bed;
 
-    bed_init(&bed, NULL);
+    bed = bed_new_rc(NULL);
     for (unsigned i = 0; i < G_N_ELEMENTS(name); i++) {
-        HcaPacket packet = forge(&bed, HCA_SEND_ONLY, FIRST_PSN);
+        HcaPacket packet = forge(bed, HCA_SEND_ONLY, FIRST_PSN);
         uint8_t bytes[HCA_MAX_PACKET_SIZE];
         size_t len = build(&packet, bytes);
 
@@ -1194,12 +1103,12 @@ static void test_drop_malformed(void)
         if (i != 0 && i != 4) {
             fix_vcrc(bytes, len);
         }
-        expect(&bed, 1, name[i], 0);
-        inject_bytes(&bed, bytes, len, 0);
-        run(&bed);
-        expect(&bed, 1, name[i], 1);
+        bed_counted(bed, 1, name[i], 0);
+        inject_bytes(bed, bytes, len, 0);
+        bed_run(bed);
+        bed_counted(bed, 1, name[i], 1);
     }
-    bed_free(&bed);
+    look_and_free(bed);
 }
 
 /* Packets that are sound but not for the QP as it is. */
@@ -1210,11 +1119,11 @@ static void test_drop_headers(void)
         "port_drop_pkey",     "port_drop_source",    "port_drop_ghost",
         "port_drop_qp_state", "port_drop_port_down",
     };
-    Bed bed;
+    Bed *bed;
 
-    bed_init(&bed, NULL);
+    bed = bed_new_rc(NULL);
     for (unsigned i = 0; i < G_N_ELEMENTS(name); i++) {
-        HcaPacket packet = forge(&bed, HCA_SEND_ONLY, FIRST_PSN);
+        HcaPacket packet = forge(bed, HCA_SEND_ONLY, FIRST_PSN);
 
         switch (i) {
         case 0:
@@ -1236,19 +1145,18 @@ static void test_drop_headers(void)
             packet.opcode = HCA_ACK;
             break;
         case 6:
-            g_assert_cmphex(qp_to_err(bed.qp[1]), ==, 0);
+            g_assert_cmphex(qp_to_err(bed->qps[1]), ==, 0);
             break;
         default:
-            g_assert_cmphex(
-                driver_cmd(bed.drv[1], RDMA_HCA_CMD_CLOSE_IB, 0, 1, 0, 0, NULL),
-                ==, 0);
+            g_assert_cmphex(driver_cmd(bed->drv[1], RDMA_HCA_CMD_CLOSE_IB, 0, 1,
+                                       0, 0, NULL),
+                            ==, 0);
         }
-        expect(&bed, 1, name[i], 0);
-        inject(&bed, &packet);
-        run(&bed);
-        expect(&bed, 1, name[i], 1);
+        bed_counted(bed, 1, name[i], 0);
+        bed_inject(bed, 0, &packet);
+        bed_counted(bed, 1, name[i], 1);
     }
-    bed_free(&bed);
+    look_and_free(bed);
 }
 
 /* UC, where a message with a fault is dropped and the next one is not. */
@@ -1260,56 +1168,53 @@ static void test_drop_uc(void)
         "port_drop_opcode_seq",
         "port_drop_access",
     };
-    Bed bed;
+    Bed *bed;
 
-    bed_init_with(&bed, NULL, NULL, RDMA_HCA_QP_ST_UC);
+    bed = bed_new_by(RDMA_HCA_QP_ST_UC, NULL, NULL);
     for (unsigned i = 0; i < G_N_ELEMENTS(name); i++) {
         static const uint8_t operation[] = { HCA_SEND_ONLY, HCA_WRITE_ONLY,
                                              HCA_SEND_MIDDLE, HCA_WRITE_ONLY };
-        HcaPacket packet = forge(&bed, HCA_BTH_UC << 5 | operation[i],
+        HcaPacket packet = forge(bed, HCA_BTH_UC << 5 | operation[i],
                                  FIRST_PSN + i);
 
         packet.payload_len = 8;
         packet.dma_len = i == 1 ? 9 : 8;
         packet.rkey ^= i == 3 ? 0x155 : 0;
-        expect(&bed, 1, name[i], 0);
-        inject(&bed, &packet);
-        run(&bed);
-        expect(&bed, 1, name[i], 1);
+        bed_counted(bed, 1, name[i], 0);
+        bed_inject(bed, 0, &packet);
+        bed_counted(bed, 1, name[i], 1);
     }
-    bed_free(&bed);
+    look_and_free(bed);
 }
 
 static void test_drop_qkey(void)
 {
     HcaPacket packet;
-    Bed bed;
+    Bed *bed;
 
-    bed_init_with(&bed, NULL, NULL, RDMA_HCA_QP_ST_UD);
-    packet = forge(&bed, HCA_BTH_UD << 5 | HCA_SEND_ONLY, 0);
+    bed = bed_new_by(RDMA_HCA_QP_ST_UD, NULL, NULL);
+    packet = forge(bed, HCA_BTH_UD << 5 | HCA_SEND_ONLY, 0);
     packet.qkey++;
-    inject(&bed, &packet);
-    run(&bed);
-    expect(&bed, 1, "port_drop_qkey", 1);
-    bed_free(&bed);
+    bed_inject(bed, 0, &packet);
+    bed_counted(bed, 1, "port_drop_qkey", 1);
+    look_and_free(bed);
 }
 
 /* To a multicast group that nobody has joined. */
 static void test_drop_group(void)
 {
     HcaPacket packet;
-    Bed bed;
+    Bed *bed;
 
-    bed_init_with(&bed, NULL, NULL, RDMA_HCA_QP_ST_UD);
-    packet = forge(&bed, HCA_BTH_UD << 5 | HCA_SEND_ONLY, 0);
+    bed = bed_new_by(RDMA_HCA_QP_ST_UD, NULL, NULL);
+    packet = forge(bed, HCA_BTH_UD << 5 | HCA_SEND_ONLY, 0);
     packet.dlid = 0xc001;
     packet.has_grh = true;
     packet.dgid.raw[0] = 0xff;
     packet.dest_qp = HCA_QPN_MULTICAST;
-    inject(&bed, &packet);
-    run(&bed);
-    expect(&bed, 1, "port_drop_group", 1);
-    bed_free(&bed);
+    bed_inject(bed, 0, &packet);
+    bed_counted(bed, 1, "port_drop_group", 1);
+    look_and_free(bed);
 }
 
 /* Reads asked for again, more at a time than the peer may have. */
@@ -1317,25 +1222,25 @@ static void test_drop_resources(void)
 {
     HcaPacket packet;
     QpAttr attr;
-    Bed bed;
+    Bed *bed;
 
     qp_attr_init(&attr);
     attr.max_dest_rd_atomic = 1;
-    bed_init(&bed, &attr);
+    bed = bed_new_rc(&attr);
     for (unsigned round = 0; round < 2; round++) {
         for (unsigned i = 0; i < 2; i++) {
-            packet = forge(&bed, HCA_READ_REQUEST, FIRST_PSN + i);
+            packet = forge(bed, HCA_READ_REQUEST, FIRST_PSN + i);
             packet.dma_len = 8;
-            inject(&bed, &packet);
+            bed_put_from(bed, 0, &packet);
             if (!round) {
-                run(&bed);
+                bed_run(bed);
             }
         }
     }
-    run(&bed);
-    expect(&bed, 1, "responder_duplicates", 2);
-    expect(&bed, 1, "port_drop_resources", 1);
-    bed_free(&bed);
+    bed_run(bed);
+    bed_counted(bed, 1, "responder_duplicates", 2);
+    bed_counted(bed, 1, "port_drop_resources", 1);
+    look_and_free(bed);
 }
 
 static void test_link(void)
@@ -1344,48 +1249,48 @@ static void test_link(void)
     uint8_t bytes[HCA_MAX_PACKET_SIZE];
     HcaPacket packet;
     QpAttr attr;
-    Bed bed;
+    Bed *bed;
 
-    bed_init(&bed, NULL);
-    expect(&bed, 0, "link_up", 1);
-    expect(&bed, 0, "link_peers", 1);
-    packet = forge(&bed, HCA_SEND_ONLY, FIRST_PSN);
-    inject_bytes(&bed, bytes, build(&packet, bytes), HCA_FRAME_ERROR);
-    run(&bed);
-    expect(&bed, 1, "link_rx_marked_bad", 1);
-    expect(&bed, 1, "link_rx_packets", 0);
-    request(&bed, 0, WRITE, 5000);
-    post(&bed, 1);
-    run(&bed);
-    expect(&bed, 0, "link_tx_packets", 5);
-    expect(&bed, 1, "link_rx_packets", 5);
-    expect(&bed, 1, "link_rx_bytes", value(&bed, 0, "link_tx_bytes"));
-    expect_some(&bed, 0, "link_tx_writes");
-    expect_some(&bed, 1, "link_rx_reads");
-    lab_cable_inject(lab(&bed), 0, noise, sizeof(noise));
-    run(&bed);
-    expect(&bed, 1, "link_rx_frame_errors", 1);
-    expect(&bed, 1, "link_up", 0);
+    bed = bed_new_rc(NULL);
+    bed_counted(bed, 0, "link_up", 1);
+    bed_counted(bed, 0, "link_peers", 1);
+    packet = forge(bed, HCA_SEND_ONLY, FIRST_PSN);
+    inject_bytes(bed, bytes, build(&packet, bytes), HCA_FRAME_ERROR);
+    bed_run(bed);
+    bed_counted(bed, 1, "link_rx_marked_bad", 1);
+    bed_counted(bed, 1, "link_rx_packets", 0);
+    request(bed, 0, WRITE, 5000);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_counted(bed, 0, "link_tx_packets", 5);
+    bed_counted(bed, 1, "link_rx_packets", 5);
+    bed_counted(bed, 1, "link_rx_bytes", bed_counter(bed, 0, "link_tx_bytes"));
+    expect_some(bed, 0, "link_tx_writes");
+    expect_some(bed, 1, "link_rx_reads");
+    lab_cable_inject(bed->lab, 0, noise, sizeof(noise));
+    bed_run(bed);
+    bed_counted(bed, 1, "link_rx_frame_errors", 1);
+    bed_counted(bed, 1, "link_up", 0);
 
-    lab_cable(lab(&bed), false);
-    request(&bed, 0, WRITE, 100);
-    post(&bed, 1);
-    run(&bed);
-    expect(&bed, 0, "link_tx_discarded", 1);
+    lab_cable(bed->lab, false);
+    request(bed, 0, WRITE, 100);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_counted(bed, 0, "link_tx_discarded", 1);
 
     /* To itself. */
-    bed_connect(&bed, NULL, RDMA_HCA_QP_ST_RC);
-    g_assert_cmphex(qp_to_rst(bed.qp[0]), ==, 0);
+    bed_connect(bed, &bed->config.attr);
+    g_assert_cmphex(qp_to_rst(bed->qps[0]), ==, 0);
     qp_attr_init(&attr);
     attr.rq_psn = attr.sq_psn;
-    qp_connect(bed.qp[0], bed.qp[0], &attr);
-    request(&bed, 0, WRITE, 100);
-    bed.wr[0].rkey = bed.pair->mr[0]->key;
-    bed.wr[0].raddr = bed.pair->mr[0]->va;
-    post(&bed, 1);
-    run(&bed);
-    expect(&bed, 0, "link_loopback_packets", 2);
-    bed_free(&bed);
+    qp_connect(bed->qps[0], bed->qps[0], &attr);
+    request(bed, 0, WRITE, 100);
+    bed->wr[0].rkey = bed->pair->mr[0]->key;
+    bed->wr[0].raddr = bed->pair->mr[0]->va;
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_counted(bed, 0, "link_loopback_packets", 2);
+    look_and_free(bed);
 }
 
 /* ---- RoCE ---- */
@@ -1403,23 +1308,23 @@ static void test_roce_malformed(void)
         { "port_drop_ip_header", 8, 0x01, 0 },
         { "port_drop_udp", 25, 0x04, 0 },
     };
-    RoceBed bed;
+    Bed *bed;
 
-    roce_init(&bed, NULL, RDMA_HCA_QP_ST_RC, NULL);
+    bed = bed_new_roce(RDMA_HCA_QP_ST_RC, NULL, NULL);
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         HcaPacket packet = { .opcode = HCA_ACK };
         uint8_t frame[256];
         size_t len;
 
-        roce_headers_along(&bed, 1, GID_IPV4, &packet);
+        bed_headers_along(bed, 1, GID_IPV4, &packet);
         len = hca_roce_seal(&packet, frame, hca_roce_build(&packet, frame));
         frame[14 + cases[i].at] ^= cases[i].mask;
         frame[14 + 10] ^= cases[i].checksum_mask;
-        roce_inject_frame(&bed, 1, frame, len);
-        roce_counted(&bed, 0, cases[i].name, 1);
+        bed_inject_frame(bed, 1, frame, len);
+        bed_counted(bed, 0, cases[i].name, 1);
     }
-    look_lab(bed.lab);
-    roce_free(&bed);
+    look_lab(bed->lab);
+    bed_free(bed);
 }
 
 /* Datagrams that lead nowhere, to a group, and one whose source has gone. */
@@ -1428,60 +1333,60 @@ static void test_roce_addresses(void)
     static const uint8_t mgid[16] = { 0xff, 0x0e, [15] = 1 };
     UdAddress ud = { .qkey = 0x11111111 };
     Gid gid;
-    RoceBed bed;
+    Bed *bed;
     Qp *to;
 
-    roce_init(&bed, NULL, RDMA_HCA_QP_ST_UD, NULL);
-    to = bed.qp[1];
+    bed = bed_new_roce(RDMA_HCA_QP_ST_UD, NULL, NULL);
+    to = bed->qps[1];
     ud_address_to_group(&ud, mgid);
     g_assert_cmphex(
-        driver_write_mgm(bed.drv[1], 0, mgid, (const Qp *const *)&to, 1), ==,
+        driver_write_mgm(bed->drv[1], 0, mgid, (const Qp *const *)&to, 1), ==,
         0);
-    roce_request(&bed, 0, SEND, 64)->ud = &ud;
-    roce_post(&bed, 1);
-    roce_run(&bed, 0);
-    roce_counted(&bed, 1, "port_rx_multicast", 1);
+    bed_request(bed, 0, SEND, 64)->ud = &ud;
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_counted(bed, 1, "port_rx_multicast", 1);
     ud.roce.sgid_index = 15;
-    roce_request(&bed, 0, SEND, 64)->ud = &ud;
-    roce_post(&bed, 1);
-    roce_run(&bed, 0);
-    roce_counted(&bed, 0, "send_wqe_bad_address", 1);
-    look_lab(bed.lab);
-    roce_free(&bed);
+    bed_request(bed, 0, SEND, 64)->ud = &ud;
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_counted(bed, 0, "send_wqe_bad_address", 1);
+    look_lab(bed->lab);
+    bed_free(bed);
 
-    roce_init(&bed, NULL, RDMA_HCA_QP_ST_RC, NULL);
-    gid = bed.drv[0]->gid[0];
-    g_assert_cmphex(driver_set_gid(bed.drv[0], 0, NULL), ==, 0);
-    roce_request(&bed, 0, WRITE, 64);
-    roce_post(&bed, 1);
-    roce_run(&bed, 0);
-    roce_counted(&bed, 0, "port_tx_unreachable", 1);
-    g_assert_cmphex(driver_set_gid(bed.drv[0], 0, &gid), ==, 0);
-    look_lab(bed.lab);
-    roce_free(&bed);
+    bed = bed_new_roce(RDMA_HCA_QP_ST_RC, NULL, NULL);
+    gid = bed->drv[0]->gid[0];
+    g_assert_cmphex(driver_set_gid(bed->drv[0], 0, NULL), ==, 0);
+    bed_request(bed, 0, WRITE, 64);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_counted(bed, 0, "port_tx_unreachable", 1);
+    g_assert_cmphex(driver_set_gid(bed->drv[0], 0, &gid), ==, 0);
+    look_lab(bed->lab);
+    bed_free(bed);
 }
 
 static void test_roce_congestion(void)
 {
-    RoceBed bed;
+    Bed *bed;
 
-    roce_init(&bed, NULL, RDMA_HCA_QP_ST_RC, NULL);
-    roce_weather(&bed, 0, (RoceWeather) { .mark = true });
+    bed = bed_new_roce(RDMA_HCA_QP_ST_RC, NULL, NULL);
+    bed_set_weather(bed, 0, (BedWeather) { .mark = true });
     for (unsigned i = 0; i < 20; i++) {
-        roce_request(&bed, i, WRITE, 64);
+        bed_request(bed, i, WRITE, 64);
     }
-    roce_post(&bed, 20);
-    roce_run(&bed, 0);
-    lab_sleep(bed.lab, NS_PER_MS);
-    roce_counted(&bed, 1, "responder_ecn_marked_rx", 20);
-    roce_counted(&bed, 1, "responder_cnp_tx", 1);
-    roce_counted(&bed, 0, "requester_cnp_rx", 1);
-    roce_counted(&bed, 0, "requester_limit_halved", 1);
-    roce_counted(&bed, 0, "requester_limit_restored", 1);
-    roce_counted(&bed, 0, "cxtmgt_event_congestion", 1);
-    g_assert_cmpuint(roce_counter(&bed, 0, "requester_wait_outstanding"), >, 0);
-    look_lab(bed.lab);
-    roce_free(&bed);
+    bed_post_requests(bed, 20);
+    bed_run(bed);
+    lab_sleep(bed->lab, NS_PER_MS);
+    bed_counted(bed, 1, "responder_ecn_marked_rx", 20);
+    bed_counted(bed, 1, "responder_cnp_tx", 1);
+    bed_counted(bed, 0, "requester_cnp_rx", 1);
+    bed_counted(bed, 0, "requester_limit_halved", 1);
+    bed_counted(bed, 0, "requester_limit_restored", 1);
+    bed_counted(bed, 0, "cxtmgt_event_congestion", 1);
+    g_assert_cmpuint(bed_counter(bed, 0, "requester_wait_outstanding"), >, 0);
+    look_lab(bed->lab);
+    bed_free(bed);
 }
 
 /* ---- the Ethernet function ---- */
@@ -1506,11 +1411,11 @@ static void test_ethernet(void)
     uint8_t frame[70];
     size_t len = udp_frame(frame);
     Nic *nic[2];
-    RoceBed bed;
+    Bed *bed;
 
-    roce_init(&bed, NULL, RDMA_HCA_QP_ST_RC, NULL);
+    bed = bed_new_roce(RDMA_HCA_QP_ST_RC, NULL, NULL);
     for (unsigned i = 0; i < 2; i++) {
-        nic[i] = nic_new(bed.drv[i], 4);
+        nic[i] = nic_new(bed->drv[i], 4);
         g_assert_cmphex(nic_set_rx_mode(nic[i], 0, NULL, 0), ==, 0);
     }
     host_write(nic[0]->host, nic[0]->buffer, frame, len);
@@ -1518,40 +1423,40 @@ static void test_ethernet(void)
         nic_put_tx(nic[0], nic[0]->buffer, len, RDMA_HCA_ETH_TX_LAST);
         nic_want_checksum(nic[0], 54, 6);
         nic_ring_tx(nic[0]);
-        lab_run(bed.lab);
+        lab_run(bed->lab);
     }
     nic_doorbell(nic[0], RDMA_HCA_ETH_DB_TX_ARM, 16); /* it is done */
     nic_doorbell(nic[0], RDMA_HCA_ETH_DB_TX_TAIL, 0);
     nic_put_tx(nic[0], nic[0]->buffer, 3, RDMA_HCA_ETH_TX_LAST);
     nic_ring_tx(nic[0]);
-    lab_run(bed.lab);
-    roce_counted(&bed, 0, "ethernet_running", 1);
-    roce_counted(&bed, 0, "ethernet_tx_frames", 17);
-    roce_counted(&bed, 0, "ethernet_tx_bytes", 17 * len);
-    roce_counted(&bed, 0, "ethernet_tx_errors", 1);
-    roce_counted(&bed, 0, "ethernet_interrupts", 1);
-    roce_counted(&bed, 0, "ethernet_bad_doorbells", 1);
-    roce_counted(&bed, 1, "ethernet_rx_frames", 15);
-    roce_counted(&bed, 1, "ethernet_rx_bytes", 15 * len);
-    roce_counted(&bed, 1, "ethernet_rx_checksum_ok", 15);
-    roce_counted(&bed, 1, "ethernet_rx_no_buffer", 2);
-    look_lab(bed.lab);
+    lab_run(bed->lab);
+    bed_counted(bed, 0, "ethernet_running", 1);
+    bed_counted(bed, 0, "ethernet_tx_frames", 17);
+    bed_counted(bed, 0, "ethernet_tx_bytes", 17 * len);
+    bed_counted(bed, 0, "ethernet_tx_errors", 1);
+    bed_counted(bed, 0, "ethernet_interrupts", 1);
+    bed_counted(bed, 0, "ethernet_bad_doorbells", 1);
+    bed_counted(bed, 1, "ethernet_rx_frames", 15);
+    bed_counted(bed, 1, "ethernet_rx_bytes", 15 * len);
+    bed_counted(bed, 1, "ethernet_rx_checksum_ok", 15);
+    bed_counted(bed, 1, "ethernet_rx_no_buffer", 2);
+    look_lab(bed->lab);
 
     frame[5] = 0xfe; /* a group of others */
     nic_send(nic[0], frame, len);
-    lab_run(bed.lab);
-    roce_counted(&bed, 1, "ethernet_rx_filtered", 1);
+    lab_run(bed->lab);
+    bed_counted(bed, 1, "ethernet_rx_filtered", 1);
     frame[5] = 0xff;
     nic[1]->rx_next = nic[1]->rx_tail;
     nic_put_rx(nic[1], HOST_MMIO_BASE, 100);
     nic_ring_rx(nic[1]);
     nic_send(nic[0], frame, len);
-    lab_run(bed.lab);
-    roce_counted(&bed, 1, "ethernet_rx_errors", 1);
-    look_lab(bed.lab);
+    lab_run(bed->lab);
+    bed_counted(bed, 1, "ethernet_rx_errors", 1);
+    look_lab(bed->lab);
     nic_free(nic[0]);
     nic_free(nic[1]);
-    roce_free(&bed);
+    bed_free(bed);
 }
 
 /* ---- faults and the capture ---- */
@@ -1569,7 +1474,7 @@ static void set_fault(Bed *bed, HcaFaultAction action,
                      .offset = -1 },
     };
 
-    hca_set_faults(lab(bed)->host[0].hca, &plan);
+    hca_set_faults(bed->lab->host[0].hca, &plan);
 }
 
 /* One fault of each kind and direction, of a request or of its answer. */
@@ -1583,37 +1488,37 @@ static void check_faults(Bed *bed, HcaFaultAction end)
         g_autofree char *name = g_strdup_printf(
             "fault_%s_%s", i % 2 ? "rx" : "tx", names[i / 2]);
 
-        expect(bed, 0, name, 0);
+        bed_counted(bed, 0, name, 0);
         set_fault(bed, i / 2, i % 2);
         request(bed, 0, WRITE, 100);
-        post(bed, 1);
-        lab_sleep(lab(bed), NS_PER_S);
-        expect(bed, 0, name, 1);
-        expect(bed, 0, "requester_wqes_completed", i + 1);
+        bed_post_requests(bed, 1);
+        lab_sleep(bed->lab, NS_PER_S);
+        bed_counted(bed, 0, name, 1);
+        bed_counted(bed, 0, "requester_wqes_completed", i + 1);
     }
-    expect(bed, 0, "fault_held", 0);
+    bed_counted(bed, 0, "fault_held", 0);
 }
 
 /* An InfiniBand packet has no place for a mark. */
 static void test_faults(void)
 {
-    Bed bed;
+    Bed *bed;
 
-    bed_init(&bed, NULL);
-    check_faults(&bed, HCA_FAULT_MARK);
-    bed_free(&bed);
+    bed = bed_new_rc(NULL);
+    check_faults(bed, HCA_FAULT_MARK);
+    look_and_free(bed);
 }
 
 static void test_faults_roce(void)
 {
     HcaConfig config[2];
-    Bed bed;
+    Bed *bed;
 
     lab_config_roce(&config[0], 0);
     lab_config_roce(&config[1], 1);
-    bed_init_with(&bed, config, NULL, RDMA_HCA_QP_ST_RC);
-    check_faults(&bed, HCA_FAULT_NACTIONS);
-    bed_free(&bed);
+    bed = bed_new_by(RDMA_HCA_QP_ST_RC, NULL, config);
+    check_faults(bed, HCA_FAULT_NACTIONS);
+    look_and_free(bed);
 }
 
 /* More packets at a time than are held back. */
@@ -1628,37 +1533,37 @@ static void test_faults_held(void)
     };
     const unsigned packets = HCA_FAULT_MAX_HELD + 5;
     QpAttr attr;
-    Bed bed;
+    Bed *bed;
 
     qp_attr_init(&attr);
     attr.mtu = 1; /* 256 bytes */
-    bed_init(&bed, &attr);
-    hca_set_faults(lab(&bed)->host[0].hca, &plan);
-    request(&bed, 0, WRITE, packets * 256);
-    post(&bed, 1);
-    run(&bed);
-    expect(&bed, 0, "fault_held", HCA_FAULT_MAX_HELD);
-    expect_some(&bed, 0, "fault_held_full");
-    bed_free(&bed);
+    bed = bed_new_rc(&attr);
+    hca_set_faults(bed->lab->host[0].hca, &plan);
+    request(bed, 0, WRITE, packets * 256);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_counted(bed, 0, "fault_held", HCA_FAULT_MAX_HELD);
+    expect_some(bed, 0, "fault_held_full");
+    look_and_free(bed);
 }
 
 static void test_capture(void)
 {
-    Bed bed;
+    Bed *bed;
 
-    bed_init(&bed, NULL);
-    expect(&bed, 0, "capture_on", 0);
-    request(&bed, 0, WRITE, 100);
-    post(&bed, 1);
-    run(&bed);
-    expect(&bed, 0, "capture_packets", 0);
-    hca_start_capture(lab(&bed)->host[0].hca);
-    expect(&bed, 0, "capture_on", 1);
-    post(&bed, 1);
-    run(&bed);
-    expect(&bed, 0, "capture_packets", 2);
-    expect(&bed, 0, "capture_bytes", lab(&bed)->host[0].capture->len);
-    bed_free(&bed);
+    bed = bed_new_rc(NULL);
+    bed_counted(bed, 0, "capture_on", 0);
+    request(bed, 0, WRITE, 100);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_counted(bed, 0, "capture_packets", 0);
+    hca_start_capture(bed->lab->host[0].hca);
+    bed_counted(bed, 0, "capture_on", 1);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_counted(bed, 0, "capture_packets", 2);
+    bed_counted(bed, 0, "capture_bytes", bed->lab->host[0].capture->len);
+    look_and_free(bed);
 }
 
 /* ---- all of them ---- */
@@ -1683,19 +1588,19 @@ static bool may_rest(const HcaCounter *counter)
 static void test_all_moved(void)
 {
     unsigned resting = 0;
-    Bed bed;
+    Bed *bed;
 
-    bed_init(&bed, NULL);
+    bed = bed_new_rc(NULL);
     for (unsigned i = 0; i < hca_counters_number(); i++) {
         HcaCounter counter;
 
-        hca_counter_get(lab(&bed)->host[0].hca, i, &counter);
+        hca_counter_get(bed->lab->host[0].hca, i, &counter);
         if (!moved[i] && !may_rest(&counter)) {
             g_test_message("%s_%s never moved", counter.unit, counter.name);
             resting++;
         }
     }
-    bed_free(&bed);
+    look_and_free(bed);
     g_assert_cmpuint(resting, ==, 0);
 }
 
@@ -1762,12 +1667,11 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     moved = g_new0(bool, hca_counters_number());
     for (unsigned i = 0; i < G_N_ELEMENTS(tests); i++) {
-        g_autofree char *path = g_strdup_printf("/counter-events/%s",
-                                                tests[i].path);
+        const char *path = test_named("/counter-events/%s", tests[i].path);
 
-        g_test_add_func(path, tests[i].test);
+        test_add(path, tests[i].test);
     }
-    g_test_add_func("/counter-events/every-counter", test_every_counter);
+    test_add("/counter-events/every-counter", test_every_counter);
     status = g_test_run();
     g_free(moved);
     return status;

@@ -6,8 +6,7 @@
  */
 #include <string.h>
 
-#include "lib-inside.h"
-#include "../front/ceu/ceu.h"
+#include "lib-card.h"
 #include "../counters.h"
 #include "lib-pair.h"
 
@@ -532,15 +531,15 @@ static void test_reset(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/counters/table/names", test_names);
-    g_test_add_func("/counters/table/visit", test_visit);
-    g_test_add_func("/counters/table/numbers", test_numbers);
-    g_test_add_func("/counters/table/whole", test_whole);
-    g_test_add_func("/counters/diag/names", test_diag_names);
-    g_test_add_func("/counters/diag/values", test_diag_values);
-    g_test_add_func("/counters/diag/refused", test_diag_refused);
-    g_test_add_func("/counters/run", test_run);
-    g_test_add_func("/counters/gauges", test_gauges);
-    g_test_add_func("/counters/reset", test_reset);
+    test_add("/counters/table/names", test_names);
+    test_add("/counters/table/visit", test_visit);
+    test_add("/counters/table/numbers", test_numbers);
+    test_add("/counters/table/whole", test_whole);
+    test_add("/counters/diag/names", test_diag_names);
+    test_add("/counters/diag/values", test_diag_values);
+    test_add("/counters/diag/refused", test_diag_refused);
+    test_add("/counters/run", test_run);
+    test_add("/counters/gauges", test_gauges);
+    test_add("/counters/reset", test_reset);
     return g_test_run();
 }

@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "../../abi/rdma_hca_regs.h"
-#include "lib-inside.h"
+#include "lib-card.h"
+#include "lib-make.h"
 #include "lib-ram.h"
+#include "lib-test.h"
 
 #define LOG_QPS 6
 #define LOG_CQS 5
@@ -110,20 +112,17 @@ static struct rdma_hca_eqc make_eqc(Fix *fix, unsigned log_size,
                                     unsigned vector, unsigned state)
 {
     uint64_t start = fix->next_queue;
+    struct rdma_hca_eqc eqc;
 
     fix->next_queue += (uint64_t)RDMA_HCA_EQE_SIZE << log_size;
     memset(ram_at(fix->ram, fix->queues + start), RDMA_HCA_OWNER_HW,
            (size_t)RDMA_HCA_EQE_SIZE << log_size);
-    return (struct rdma_hca_eqc) {
-        .flags = GUINT32_TO_BE(RDMA_HCA_EQC_TR |
-                               RDMA_HCA_PREP(RDMA_HCA_EQC_OWNER, 1) |
-                               RDMA_HCA_PREP(RDMA_HCA_EQC_STATE, state)),
-        .start_l = GUINT32_TO_BE(start),
-        .logsize = GUINT32_TO_BE(RDMA_HCA_PREP(RDMA_HCA_EQC_LOGSIZE, log_size)),
-        .msix_vector = GUINT32_TO_BE(vector),
-        .pd = GUINT32_TO_BE(PD),
-        .lkey = GUINT32_TO_BE(KEY),
-    };
+    eqc = good_eqc(PD, KEY, start, log_size);
+    eqc.flags = GUINT32_TO_BE(RDMA_HCA_EQC_TR |
+                              RDMA_HCA_PREP(RDMA_HCA_EQC_OWNER, 1) |
+                              RDMA_HCA_PREP(RDMA_HCA_EQC_STATE, state));
+    eqc.msix_vector = GUINT32_TO_BE(vector);
+    return eqc;
 }
 
 /* An EQ armed once; its vector is its number. Returns the queue's offset. */
@@ -168,21 +167,15 @@ static struct rdma_hca_cqc make_cqc(Fix *fix, uint32_t eqn, unsigned log_size,
                                     uint64_t ci_db)
 {
     uint64_t start = fix->next_queue;
+    struct rdma_hca_cqc cqc;
 
     fix->next_queue += (uint64_t)RDMA_HCA_CQE_SIZE << log_size;
     memset(ram_at(fix->ram, fix->queues + start), RDMA_HCA_OWNER_HW,
            (size_t)RDMA_HCA_CQE_SIZE << log_size);
-    return (struct rdma_hca_cqc) {
-        .flags = GUINT32_TO_BE(RDMA_HCA_CQC_TR),
-        .start_l = GUINT32_TO_BE(start),
-        .logsize_usrpage = GUINT32_TO_BE(
-            RDMA_HCA_PREP(RDMA_HCA_CQC_LOGSIZE, log_size) | UAR),
-        .comp_eqn = GUINT32_TO_BE(eqn),
-        .pd = GUINT32_TO_BE(PD),
-        .lkey = GUINT32_TO_BE(KEY),
-        .ci_db_h = GUINT32_TO_BE(ci_db >> 32),
-        .ci_db_l = GUINT32_TO_BE((uint32_t)ci_db),
-    };
+    cqc = good_cqc(PD, KEY, start, log_size, UAR, eqn);
+    cqc.ci_db_h = GUINT32_TO_BE(ci_db >> 32);
+    cqc.ci_db_l = GUINT32_TO_BE((uint32_t)ci_db);
+    return cqc;
 }
 
 static uint64_t new_cq(Fix *fix, uint32_t cqn, uint32_t eqn, uint64_t ci_db)
@@ -1574,38 +1567,38 @@ static void test_icm_not_believed(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/cxtmgt/qp/transitions", test_qp_transitions);
-    g_test_add_func("/cxtmgt/qp/attributes", test_qp_attributes);
-    g_test_add_func("/cxtmgt/qp/no-inbox", test_qp_no_inbox);
-    g_test_add_func("/cxtmgt/qp/values", test_qp_values);
-    g_test_add_func("/cxtmgt/qp/random", test_qp_random);
-    g_test_add_func("/cxtmgt/qp/index", test_qp_index);
-    g_test_add_func("/cxtmgt/qp/fields", test_qp_fields);
-    g_test_add_func("/cxtmgt/qp/pkey", test_qp_pkey);
-    g_test_add_func("/cxtmgt/qp/drain", test_qp_drain);
-    g_test_add_func("/cxtmgt/qp/init2init", test_qp_init2init);
-    g_test_add_func("/cxtmgt/icm/missing", test_icm_missing);
-    g_test_add_func("/cxtmgt/icm/limits", test_init_limits);
-    g_test_add_func("/cxtmgt/cq/entries", test_cq_entries);
-    g_test_add_func("/cxtmgt/cq/arm", test_cq_arm);
-    g_test_add_func("/cxtmgt/cq/arm-error", test_cq_arm_error);
-    g_test_add_func("/cxtmgt/cq/doorbell-bad", test_cq_doorbell_bad);
-    g_test_add_func("/cxtmgt/cq/overrun", test_cq_overrun);
-    g_test_add_func("/cxtmgt/cq/ci-record", test_cq_ci_record);
-    g_test_add_func("/cxtmgt/cq/unwritable", test_cq_unwritable);
-    g_test_add_func("/cxtmgt/cq/resize", test_cq_resize);
-    g_test_add_func("/cxtmgt/cq/values", test_cq_values);
-    g_test_add_func("/cxtmgt/eq/full-completions", test_eq_full_completions);
-    g_test_add_func("/cxtmgt/eq/full-async", test_eq_full_async);
-    g_test_add_func("/cxtmgt/eq/full-cq-error", test_eq_full_cq_error);
-    g_test_add_func("/cxtmgt/eq/interrupts", test_eq_interrupts);
-    g_test_add_func("/cxtmgt/eq/wrap", test_eq_wrap);
-    g_test_add_func("/cxtmgt/eq/map", test_eq_map);
-    g_test_add_func("/cxtmgt/eq/life", test_eq_life);
-    g_test_add_func("/cxtmgt/eq/unwritable", test_eq_unwritable);
-    g_test_add_func("/cxtmgt/5.3/written", test_icm_written);
-    g_test_add_func("/cxtmgt/5.4/engine-write", test_key_engine_write);
-    g_test_add_func("/cxtmgt/5.4/engine-read", test_key_engine_read);
-    g_test_add_func("/cxtmgt/5.5/not-believed", test_icm_not_believed);
+    test_add("/cxtmgt/qp/transitions", test_qp_transitions);
+    test_add("/cxtmgt/qp/attributes", test_qp_attributes);
+    test_add("/cxtmgt/qp/no-inbox", test_qp_no_inbox);
+    test_add("/cxtmgt/qp/values", test_qp_values);
+    test_add("/cxtmgt/qp/random", test_qp_random);
+    test_add("/cxtmgt/qp/index", test_qp_index);
+    test_add("/cxtmgt/qp/fields", test_qp_fields);
+    test_add("/cxtmgt/qp/pkey", test_qp_pkey);
+    test_add("/cxtmgt/qp/drain", test_qp_drain);
+    test_add("/cxtmgt/qp/init2init", test_qp_init2init);
+    test_add("/cxtmgt/icm/missing", test_icm_missing);
+    test_add("/cxtmgt/icm/limits", test_init_limits);
+    test_add("/cxtmgt/cq/entries", test_cq_entries);
+    test_add("/cxtmgt/cq/arm", test_cq_arm);
+    test_add("/cxtmgt/cq/arm-error", test_cq_arm_error);
+    test_add("/cxtmgt/cq/doorbell-bad", test_cq_doorbell_bad);
+    test_add("/cxtmgt/cq/overrun", test_cq_overrun);
+    test_add("/cxtmgt/cq/ci-record", test_cq_ci_record);
+    test_add("/cxtmgt/cq/unwritable", test_cq_unwritable);
+    test_add("/cxtmgt/cq/resize", test_cq_resize);
+    test_add("/cxtmgt/cq/values", test_cq_values);
+    test_add("/cxtmgt/eq/full-completions", test_eq_full_completions);
+    test_add("/cxtmgt/eq/full-async", test_eq_full_async);
+    test_add("/cxtmgt/eq/full-cq-error", test_eq_full_cq_error);
+    test_add("/cxtmgt/eq/interrupts", test_eq_interrupts);
+    test_add("/cxtmgt/eq/wrap", test_eq_wrap);
+    test_add("/cxtmgt/eq/map", test_eq_map);
+    test_add("/cxtmgt/eq/life", test_eq_life);
+    test_add("/cxtmgt/eq/unwritable", test_eq_unwritable);
+    test_add("/cxtmgt/5.3/written", test_icm_written);
+    test_add("/cxtmgt/5.4/engine-write", test_key_engine_write);
+    test_add("/cxtmgt/5.4/engine-read", test_key_engine_read);
+    test_add("/cxtmgt/5.5/not-believed", test_icm_not_believed);
     return g_test_run();
 }

@@ -7,59 +7,32 @@
  */
 #include <string.h>
 
-#include "lib-inside.h"
-#include "lib-pair.h"
+#include "lib-bed.h"
 
 #define SEND RDMA_HCA_OPCODE_SEND
 #define WRITE RDMA_HCA_OPCODE_RDMA_WRITE
 #define READ RDMA_HCA_OPCODE_RDMA_READ
 
-/* A pair with one connection that suffers and one that must not. */
-typedef struct Bed {
-    Pair *pair;
-    Qp *qp[2];
-    Qp *bystander[2];
-    Cq *cq[2]; /* of qp */
-} Bed;
-
-static void bed_init_with(Bed *bed, uint32_t seed, const QpAttr *attr)
+static Bed *bed_new_by(uint32_t seed, const QpAttr *attr)
 {
-    QpAttr defaults;
+    BedConfig config = bed_connection(RDMA_HCA_QP_ST_RC);
 
-    bed->pair = pair_new(seed, 65536);
-    pair_connect(bed->pair, NULL, bed->bystander);
-    for (unsigned i = 0; i < 2; i++) {
-        QpConfig config;
-
-        bed->cq[i] = cq_new(bed->pair->drv[i], 8, 2);
-        qp_config_init(&config, bed->pair->pd[i], bed->cq[i]);
-        bed->qp[i] = qp_new(bed->pair->drv[i], &config);
+    config.seed = seed;
+    if (attr) {
+        config.attr = *attr;
     }
-    qp_attr_init(&defaults);
-    qp_connect(bed->qp[0], bed->qp[1], attr ? attr : &defaults);
-}
-
-static void bed_init(Bed *bed, uint32_t seed)
-{
-    bed_init_with(bed, seed, NULL);
-}
-
-static void bed_free(Bed *bed)
-{
-    pair_check_works(bed->pair, bed->bystander, 0);
-    pair_check_works(bed->pair, bed->bystander, 1);
-    pair_free(bed->pair);
+    return bed_new_as(&config);
 }
 
 static void post(Bed *bed, const SendWr *wr)
 {
-    g_assert_true(qp_post_send(bed->qp[0], wr, 1));
+    g_assert_true(qp_post_send(bed->qps[0], wr, 1));
 }
 
 static void post_recvs(Bed *bed, unsigned side, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
-        pair_post_recv(bed->pair, side, bed->qp[side], 0x1000 + i, 0, 4096);
+        pair_post_recv(bed->pair, side, bed->qps[side], 0x1000 + i, 0, 4096);
     }
 }
 
@@ -80,11 +53,11 @@ static void revive(Bed *bed)
     qp_attr_init(&attr);
     attr.sq_psn = pair_rand(bed->pair, 0, 1 << 24);
     attr.rq_psn = pair_rand(bed->pair, 0, 1 << 24);
-    g_assert_cmphex(qp_to_rst(bed->qp[0]), ==, 0);
-    g_assert_cmphex(qp_to_rst(bed->qp[1]), ==, 0);
-    qp_connect(bed->qp[0], bed->qp[1], &attr);
-    pair_check_works(bed->pair, bed->qp, 0);
-    pair_check_works(bed->pair, bed->qp, 1);
+    g_assert_cmphex(qp_to_rst(bed->qps[0]), ==, 0);
+    g_assert_cmphex(qp_to_rst(bed->qps[1]), ==, 0);
+    qp_connect(bed->qps[0], bed->qps[1], &attr);
+    pair_check_works(bed->pair, bed->qps, 0);
+    pair_check_works(bed->pair, bed->qps, 1);
 }
 
 /*
@@ -102,44 +75,44 @@ static void run_bad_request(Bed *bed, const SendWr *bad, uint8_t syndrome)
     }
     wr[3] = *bad;
     wr[3].wr_id = 3;
-    g_assert_true(qp_post_send(bed->qp[0], wr, 4));
-    g_assert_true(qp_post_send(bed->qp[0], wr + 4, 2));
+    g_assert_true(qp_post_send(bed->qps[0], wr, 4));
+    g_assert_true(qp_post_send(bed->qps[0], wr + 4, 2));
     for (unsigned i = 0; i < 3; i++) {
-        cq_expect(bed->cq[0], &wc, i, 0);
+        cq_expect(bed->cqs[0], &wc, i, 0);
     }
-    cq_expect(bed->cq[0], &wc, 3, syndrome);
+    cq_expect(bed->cqs[0], &wc, 3, syndrome);
     g_assert_true(wc.is_send);
-    expect_flush(bed->cq[0], 4, 2);
-    cq_expect_none(bed->cq[0]);
-    g_assert_cmpuint(qp_state(bed->qp[0]), ==, RDMA_HCA_QP_STATE_ERR);
+    expect_flush(bed->cqs[0], 4, 2);
+    cq_expect_none(bed->cqs[0]);
+    g_assert_cmpuint(qp_state(bed->qps[0]), ==, RDMA_HCA_QP_STATE_ERR);
 }
 
 /* ---- receiver not ready ---- */
 
 static void test_rnr_then_posted(void)
 {
-    Bed bed;
+    Bed *bed;
     SendWr wr;
     Sge sge;
     Wc wc;
 
-    bed_init(&bed, 101);
-    wr = pair_send(bed.pair, 0, SEND, 1, &sge, 0, 3000, 0);
-    post(&bed, &wr);
-    lab_sleep(bed.pair->lab, 50 * NS_PER_MS);
-    g_assert_false(cq_poll(bed.cq[0], &wc));
-    g_assert_false(cq_poll(bed.cq[1], &wc));
-    pair_post_recv(bed.pair, 1, bed.qp[1], 2, 0, 4096);
-    cq_expect(bed.cq[1], &wc, 2, 0);
+    bed = bed_new_by(101, NULL);
+    wr = pair_send(bed->pair, 0, SEND, 1, &sge, 0, 3000, 0);
+    post(bed, &wr);
+    lab_sleep(bed->lab, 50 * NS_PER_MS);
+    g_assert_false(cq_poll(bed->cqs[0], &wc));
+    g_assert_false(cq_poll(bed->cqs[1], &wc));
+    pair_post_recv(bed->pair, 1, bed->qps[1], 2, 0, 4096);
+    cq_expect(bed->cqs[1], &wc, 2, 0);
     g_assert_cmpuint(wc.byte_len, ==, 3000);
-    cq_expect(bed.cq[0], &wc, 1, 0);
-    bed_free(&bed);
+    cq_expect(bed->cqs[0], &wc, 1, 0);
+    bed_free(bed);
 }
 
 /* The timer that the responder asks for is kept (IBA table 45, code 20). */
 static void test_rnr_timer(void)
 {
-    Bed bed;
+    Bed *bed;
     QpAttr attr;
     SendWr wr;
     Sge sge;
@@ -149,20 +122,20 @@ static void test_rnr_timer(void)
     qp_attr_init(&attr);
     attr.min_rnr_timer = 20; /* 10.24 ms */
     attr.rnr_retry = 3;
-    bed_init_with(&bed, 102, &attr);
-    wr = pair_send(bed.pair, 0, SEND, 1, &sge, 0, 100, 0);
-    start = bed.pair->lab->now;
-    post(&bed, &wr);
-    cq_expect(bed.cq[0], &wc, 1, RDMA_HCA_SYNDROME_RNR_RETRY_EXC_ERR);
-    g_assert_cmpint(bed.pair->lab->now - start, >=, 3 * 10240 * NS_PER_US);
-    g_assert_cmpint(bed.pair->lab->now - start, <, 3 * 4 * 10240 * NS_PER_US);
-    bed_free(&bed);
+    bed = bed_new_by(102, &attr);
+    wr = pair_send(bed->pair, 0, SEND, 1, &sge, 0, 100, 0);
+    start = bed->lab->now;
+    post(bed, &wr);
+    cq_expect(bed->cqs[0], &wc, 1, RDMA_HCA_SYNDROME_RNR_RETRY_EXC_ERR);
+    g_assert_cmpint(bed->lab->now - start, >=, 3 * 10240 * NS_PER_US);
+    g_assert_cmpint(bed->lab->now - start, <, 3 * 4 * 10240 * NS_PER_US);
+    bed_free(bed);
 }
 
 static void test_rnr_exhausted(void)
 {
     for (unsigned retries = 0; retries < 7; retries += 3) {
-        Bed bed;
+        Bed *bed;
         QpAttr attr;
         SendWr wr[3];
         Sge sge[3];
@@ -170,29 +143,28 @@ static void test_rnr_exhausted(void)
 
         qp_attr_init(&attr);
         attr.rnr_retry = retries;
-        bed_init_with(&bed, 103, &attr);
+        bed = bed_new_by(103, &attr);
         for (unsigned i = 0; i < 3; i++) {
-            wr[i] = pair_send(bed.pair, 0, SEND, i, &sge[i], 0, 3000, 0);
+            wr[i] = pair_send(bed->pair, 0, SEND, i, &sge[i], 0, 3000, 0);
         }
-        g_assert_true(qp_post_send(bed.qp[0], wr, 3));
-        cq_expect(bed.cq[0], &wc, 0, RDMA_HCA_SYNDROME_RNR_RETRY_EXC_ERR);
-        expect_flush(bed.cq[0], 1, 2);
-        cq_expect_none(bed.cq[0]);
-        cq_expect_none(bed.cq[1]);
-        g_assert_cmpuint(
-            bed.pair->lab->host[1].hca->responder->counters.rnrs_tx, ==,
-            retries + 1);
+        g_assert_true(qp_post_send(bed->qps[0], wr, 3));
+        cq_expect(bed->cqs[0], &wc, 0, RDMA_HCA_SYNDROME_RNR_RETRY_EXC_ERR);
+        expect_flush(bed->cqs[0], 1, 2);
+        cq_expect_none(bed->cqs[0]);
+        cq_expect_none(bed->cqs[1]);
+        g_assert_cmpuint(bed_counter(bed, 1, "responder_rnrs_tx"), ==,
+                         retries + 1);
         /* The responder did nothing wrong. */
-        g_assert_cmpuint(qp_state(bed.qp[1]), ==, RDMA_HCA_QP_STATE_RTS);
-        revive(&bed);
-        bed_free(&bed);
+        g_assert_cmpuint(qp_state(bed->qps[1]), ==, RDMA_HCA_QP_STATE_RTS);
+        revive(bed);
+        bed_free(bed);
     }
 }
 
 /* The count starts again with each message that gets through. */
 static void test_rnr_count_restarts(void)
 {
-    Bed bed;
+    Bed *bed;
     QpAttr attr;
     SendWr wr;
     Sge sge;
@@ -201,62 +173,62 @@ static void test_rnr_count_restarts(void)
     qp_attr_init(&attr);
     attr.rnr_retry = 2;
     attr.min_rnr_timer = 20;
-    bed_init_with(&bed, 104, &attr);
+    bed = bed_new_by(104, &attr);
     for (unsigned i = 0; i < 6; i++) {
-        wr = pair_send(bed.pair, 0, SEND, i, &sge, 0, 3000, 0);
-        post(&bed, &wr);
-        lab_sleep(bed.pair->lab, 15 * NS_PER_MS);
-        pair_post_recv(bed.pair, 1, bed.qp[1], i, 0, 4096);
-        cq_expect(bed.cq[1], &wc, i, 0);
-        cq_expect(bed.cq[0], &wc, i, 0);
+        wr = pair_send(bed->pair, 0, SEND, i, &sge, 0, 3000, 0);
+        post(bed, &wr);
+        lab_sleep(bed->lab, 15 * NS_PER_MS);
+        pair_post_recv(bed->pair, 1, bed->qps[1], i, 0, 4096);
+        cq_expect(bed->cqs[1], &wc, i, 0);
+        cq_expect(bed->cqs[0], &wc, i, 0);
     }
-    bed_free(&bed);
+    bed_free(bed);
 }
 
 /* Receives that come one at a time, each just too late. */
 static void test_rnr_trickle(void)
 {
-    Bed bed;
+    Bed *bed;
     SendWr wr[20];
     Sge sge[20];
     Wc wc;
 
-    bed_init(&bed, 105);
+    bed = bed_new_by(105, NULL);
     for (unsigned i = 0; i < 20; i++) {
-        wr[i] = pair_send(bed.pair, 0, RDMA_HCA_OPCODE_SEND_IMM, i, &sge[i], 0,
+        wr[i] = pair_send(bed->pair, 0, RDMA_HCA_OPCODE_SEND_IMM, i, &sge[i], 0,
                           2500, 0);
         wr[i].imm_be = GUINT32_TO_BE(i);
     }
-    g_assert_true(qp_post_send(bed.qp[0], wr, 20));
+    g_assert_true(qp_post_send(bed->qps[0], wr, 20));
     for (unsigned i = 0; i < 20; i++) {
-        lab_sleep(bed.pair->lab, 3 * NS_PER_MS);
-        pair_post_recv(bed.pair, 1, bed.qp[1], i, 0, 4096);
-        cq_expect(bed.cq[1], &wc, i, 0);
+        lab_sleep(bed->lab, 3 * NS_PER_MS);
+        pair_post_recv(bed->pair, 1, bed->qps[1], i, 0, 4096);
+        cq_expect(bed->cqs[1], &wc, i, 0);
         g_assert_cmpuint(GUINT32_FROM_BE(wc.imm_be), ==, i);
-        cq_expect(bed.cq[0], &wc, i, 0);
+        cq_expect(bed->cqs[0], &wc, i, 0);
     }
-    bed_free(&bed);
+    bed_free(bed);
 }
 
 /* Write with immediate: the data may be there, the immediate has to wait. */
 static void test_rnr_write_imm(void)
 {
-    Bed bed;
+    Bed *bed;
     SendWr wr;
     Sge sge;
     Wc wc;
 
-    bed_init(&bed, 106);
-    wr = pair_send(bed.pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE_IMM, 1, &sge, 0,
+    bed = bed_new_by(106, NULL);
+    wr = pair_send(bed->pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE_IMM, 1, &sge, 0,
                    5000, 0);
-    post(&bed, &wr);
-    lab_sleep(bed.pair->lab, 20 * NS_PER_MS);
-    g_assert_false(cq_poll(bed.cq[0], &wc));
-    post_recvs(&bed, 1, 1);
-    cq_expect(bed.cq[1], &wc, 0x1000, 0);
+    post(bed, &wr);
+    lab_sleep(bed->lab, 20 * NS_PER_MS);
+    g_assert_false(cq_poll(bed->cqs[0], &wc));
+    post_recvs(bed, 1, 1);
+    cq_expect(bed->cqs[1], &wc, 0x1000, 0);
     g_assert_cmpuint(wc.byte_len, ==, 5000);
-    cq_expect(bed.cq[0], &wc, 1, 0);
-    bed_free(&bed);
+    cq_expect(bed->cqs[0], &wc, 1, 0);
+    bed_free(bed);
 }
 
 /* ---- remote access ---- */
@@ -281,7 +253,7 @@ static const char *const remote_fault_name[] = {
 /* Make @wr of @bed go wrong at the far end in this way. */
 static void break_remote(Bed *bed, RemoteFault fault, SendWr *wr)
 {
-    Driver *drv = bed->pair->drv[1];
+    Driver *drv = bed->drv[1];
     Mr *mr = bed->pair->mr[1];
     uint32_t len = wr->sge[0].len;
 
@@ -326,25 +298,25 @@ static void check_remote(uint8_t opcode, RemoteFault fault, uint32_t len)
     g_autofree uint8_t *image = NULL;
     SendWr wr;
     Sge sge;
-    Bed bed;
+    Bed *bed;
 
-    bed_init(&bed, 200 + fault);
-    mr_fill(bed.pair->mr[0], 0, 0x77, 65536);
-    post_recvs(&bed, 1, 2);
-    wr = pair_send(bed.pair, 0, opcode, 3, &sge, 20000, len, 0);
-    break_remote(&bed, fault, &wr);
-    image = mr_image(bed.pair->mr[1]);
+    bed = bed_new_by(200 + fault, NULL);
+    mr_fill(bed->pair->mr[0], 0, 0x77, 65536);
+    post_recvs(bed, 1, 2);
+    wr = pair_send(bed->pair, 0, opcode, 3, &sge, 20000, len, 0);
+    break_remote(bed, fault, &wr);
+    image = mr_image(bed->pair->mr[1]);
     memset(image + 8192, 0x77, 3000); /* the good Writes before */
-    run_bad_request(&bed, &wr, RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR);
-    mr_check_image(bed.pair->mr[1], image);
+    run_bad_request(bed, &wr, RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR);
+    mr_check_image(bed->pair->mr[1], image);
     /* The responder's QP is in error too, and its owner is told. */
     g_assert_true(
-        driver_event(bed.pair->drv[1], RDMA_HCA_EVENT_WQ_ACCESS_ERROR, &eqe));
-    g_assert_cmpuint(GUINT32_FROM_LE(eqe.qp.qpn), ==, bed.qp[1]->qpn);
-    expect_flush(bed.cq[1], 0x1000, 2);
-    g_assert_cmpuint(qp_state(bed.qp[1]), ==, RDMA_HCA_QP_STATE_ERR);
-    revive(&bed);
-    bed_free(&bed);
+        driver_event(bed->drv[1], RDMA_HCA_EVENT_WQ_ACCESS_ERROR, &eqe));
+    g_assert_cmpuint(GUINT32_FROM_LE(eqe.qp.qpn), ==, bed->qps[1]->qpn);
+    expect_flush(bed->cqs[1], 0x1000, 2);
+    g_assert_cmpuint(qp_state(bed->qps[1]), ==, RDMA_HCA_QP_STATE_ERR);
+    revive(bed);
+    bed_free(bed);
 }
 
 typedef struct RemoteCase {
@@ -371,11 +343,12 @@ static void add_remote(void)
         for (unsigned fault = 0; fault < NUM_REMOTE_FAULTS; fault++) {
             for (unsigned l = 0; l < 2; l++) {
                 RemoteCase c = { opcode[op], fault, len[l] };
-                g_autofree char *path = g_strdup_printf(
-                    "/errors/remote/%s/%s/%u", name[op],
-                    remote_fault_name[fault], len[l]);
+                const char *path = test_named("/errors/remote/%s/%s/%u",
+                                              name[op],
+                                              remote_fault_name[fault], len[l]);
 
-                lab_add_case(path, &c, sizeof(c), test_remote);
+                test_add_data_each_link(path, test_copy(&c, sizeof(c)),
+                                        test_remote);
             }
         }
     }
@@ -384,21 +357,21 @@ static void add_remote(void)
 /* An RDMA of no bytes checks neither key nor address (IBA 9.7.4.1.5). */
 static void test_zero_length_bad_key(void)
 {
-    Bed bed;
+    Bed *bed;
     SendWr wr[2];
     Sge sge[2];
     Wc wc;
 
-    bed_init(&bed, 220);
+    bed = bed_new_by(220, NULL);
     for (unsigned i = 0; i < 2; i++) {
-        wr[i] = pair_send(bed.pair, 0, i ? READ : WRITE, i, &sge[i], 0, 0, 0);
+        wr[i] = pair_send(bed->pair, 0, i ? READ : WRITE, i, &sge[i], 0, 0, 0);
         wr[i].rkey = 0x12345;
         wr[i].raddr = UINT64_MAX;
     }
-    g_assert_true(qp_post_send(bed.qp[0], wr, 2));
-    cq_expect(bed.cq[0], &wc, 0, 0);
-    cq_expect(bed.cq[0], &wc, 1, 0);
-    bed_free(&bed);
+    g_assert_true(qp_post_send(bed->qps[0], wr, 2));
+    cq_expect(bed->cqs[0], &wc, 0, 0);
+    cq_expect(bed->cqs[0], &wc, 1, 0);
+    bed_free(bed);
 }
 
 /* The QP itself does not allow it: an invalid request (IBA 9.7.4.1.3). */
@@ -411,37 +384,37 @@ static void test_qp_not_enabled(void)
         QpAttr attr;
         SendWr wr;
         Sge sge;
-        Bed bed;
+        Bed *bed;
         Wc wc;
 
         qp_attr_init(&attr);
         attr.access = 0;
-        bed_init_with(&bed, 221, &attr);
-        wr = pair_send(bed.pair, 0, opcode[i], 1, &sge, 0, 8,
-                       4096 - (bed.pair->mr[1]->va & 4095));
-        post(&bed, &wr);
-        cq_expect(bed.cq[0], &wc, 1, RDMA_HCA_SYNDROME_REMOTE_INVAL_REQ_ERR);
-        g_assert_true(driver_event(bed.pair->drv[1],
-                                   RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR, &eqe));
-        g_assert_cmpuint(GUINT32_FROM_LE(eqe.qp.qpn), ==, bed.qp[1]->qpn);
-        revive(&bed);
-        bed_free(&bed);
+        bed = bed_new_by(221, &attr);
+        wr = pair_send(bed->pair, 0, opcode[i], 1, &sge, 0, 8,
+                       4096 - (bed->pair->mr[1]->va & 4095));
+        post(bed, &wr);
+        cq_expect(bed->cqs[0], &wc, 1, RDMA_HCA_SYNDROME_REMOTE_INVAL_REQ_ERR);
+        g_assert_true(
+            driver_event(bed->drv[1], RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR, &eqe));
+        g_assert_cmpuint(GUINT32_FROM_LE(eqe.qp.qpn), ==, bed->qps[1]->qpn);
+        revive(bed);
+        bed_free(bed);
     }
 }
 
 /* Atomics need 8 aligned bytes (IBA 9.4.5); else an invalid request. */
 static void test_atomic_misaligned(void)
 {
-    Bed bed;
+    Bed *bed;
     SendWr wr;
     Sge sge;
 
-    bed_init(&bed, 222);
-    wr = pair_send(bed.pair, 0, RDMA_HCA_OPCODE_ATOMIC_FA, 3, &sge, 0, 8,
-                   4096 - (bed.pair->mr[1]->va & 4095) + 4);
-    run_bad_request(&bed, &wr, RDMA_HCA_SYNDROME_REMOTE_INVAL_REQ_ERR);
-    revive(&bed);
-    bed_free(&bed);
+    bed = bed_new_by(222, NULL);
+    wr = pair_send(bed->pair, 0, RDMA_HCA_OPCODE_ATOMIC_FA, 3, &sge, 0, 8,
+                   4096 - (bed->pair->mr[1]->va & 4095) + 4);
+    run_bad_request(bed, &wr, RDMA_HCA_SYNDROME_REMOTE_INVAL_REQ_ERR);
+    revive(bed);
+    bed_free(bed);
 }
 
 /* ---- local errors of a send request ---- */
@@ -478,7 +451,7 @@ static const struct {
 
 static void break_local(Bed *bed, LocalFault fault, SendWr *wr, Sge *sge)
 {
-    Driver *drv = bed->pair->drv[0];
+    Driver *drv = bed->drv[0];
     Mr *mr = bed->pair->mr[0], *other;
 
     switch (fault) {
@@ -535,47 +508,47 @@ static void test_local(const void *opaque)
     LocalFault fault = GPOINTER_TO_UINT(opaque);
     SendWr wr;
     Sge sge[4];
-    Bed bed;
+    Bed *bed;
 
-    bed_init(&bed, 300 + fault);
-    wr = pair_send(bed.pair, 0, WRITE, 3, sge, 0, 5000, 8192);
-    break_local(&bed, fault, &wr, sge);
-    run_bad_request(&bed, &wr, local_fault[fault].syndrome);
+    bed = bed_new_by(300 + fault, NULL);
+    wr = pair_send(bed->pair, 0, WRITE, 3, sge, 0, 5000, 8192);
+    break_local(bed, fault, &wr, sge);
+    run_bad_request(bed, &wr, local_fault[fault].syndrome);
     /* The peer noticed nothing. */
-    g_assert_cmpuint(qp_state(bed.qp[1]), ==, RDMA_HCA_QP_STATE_RTS);
-    revive(&bed);
-    bed_free(&bed);
+    g_assert_cmpuint(qp_state(bed->qps[1]), ==, RDMA_HCA_QP_STATE_RTS);
+    revive(bed);
+    bed_free(bed);
 }
 
 /* The longest list, and one data unit more than the card takes. */
 static void test_longest_list(void)
 {
-    Bed bed;
+    Bed *bed;
     QpConfig config;
     QpAttr attr;
     Sge sge[RDMA_HCA_MAX_SGE + 1];
     SendWr wr;
     Wc wc;
 
-    bed_init(&bed, 320);
+    bed = bed_new_by(320, NULL);
     qp_attr_init(&attr);
     for (unsigned i = 0; i < 2; i++) {
-        qp_config_init(&config, bed.pair->pd[i], bed.cq[i]);
+        qp_config_init(&config, bed->pair->pd[i], bed->cqs[i]);
         config.log_sq_entry = 10;
-        bed.qp[i] = qp_new(bed.pair->drv[i], &config);
+        bed->qps[i] = qp_new(bed->drv[i], &config);
     }
-    qp_connect(bed.qp[0], bed.qp[1], &attr);
+    qp_connect(bed->qps[0], bed->qps[1], &attr);
     for (unsigned i = 0; i <= RDMA_HCA_MAX_SGE; i++) {
-        sge[i] = mr_sge(bed.pair->mr[0], i * 100, 100);
+        sge[i] = mr_sge(bed->pair->mr[0], i * 100, 100);
     }
-    wr = pair_send(bed.pair, 0, WRITE, 1, sge, 0, 100, 20000);
+    wr = pair_send(bed->pair, 0, WRITE, 1, sge, 0, 100, 20000);
     wr.nsge = RDMA_HCA_MAX_SGE;
-    post(&bed, &wr);
-    cq_expect(bed.cq[0], &wc, 1, 0);
+    post(bed, &wr);
+    cq_expect(bed->cqs[0], &wc, 1, 0);
     wr.nsge = RDMA_HCA_MAX_SGE + 1;
-    post(&bed, &wr);
-    cq_expect(bed.cq[0], &wc, 1, RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR);
-    bed_free(&bed);
+    post(bed, &wr);
+    cq_expect(bed->cqs[0], &wc, 1, RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR);
+    bed_free(bed);
 }
 
 /* ---- errors of a receive request ---- */
@@ -610,7 +583,7 @@ static const struct {
 
 static void break_recv(Bed *bed, RecvFault fault, RecvWr *wr, Sge *sge)
 {
-    Driver *drv = bed->pair->drv[1];
+    Driver *drv = bed->drv[1];
     Mr *mr = bed->pair->mr[1], *other;
 
     switch (fault) {
@@ -645,31 +618,31 @@ static void test_recv(const void *opaque)
     SendWr wr[3];
     Sge sge[3], to;
     RecvWr recv = { .wr_id = 1, .nsge = 1, .sge = &to };
-    Bed bed;
+    Bed *bed;
     Wc wc;
 
-    bed_init(&bed, 400 + fault);
-    pair_post_recv(bed.pair, 1, bed.qp[1], 0, 0, 4096);
-    to = mr_sge(bed.pair->mr[1], 8192, 4096);
-    break_recv(&bed, fault, &recv, &to);
-    g_assert_true(qp_post_recv(bed.qp[1], &recv, 1));
-    pair_post_recv(bed.pair, 1, bed.qp[1], 2, 0, 4096);
+    bed = bed_new_by(400 + fault, NULL);
+    pair_post_recv(bed->pair, 1, bed->qps[1], 0, 0, 4096);
+    to = mr_sge(bed->pair->mr[1], 8192, 4096);
+    break_recv(bed, fault, &recv, &to);
+    g_assert_true(qp_post_recv(bed->qps[1], &recv, 1));
+    pair_post_recv(bed->pair, 1, bed->qps[1], 2, 0, 4096);
     for (unsigned i = 0; i < 3; i++) {
-        wr[i] = pair_send(bed.pair, 0, SEND, i, &sge[i], 0, 3000, 0);
+        wr[i] = pair_send(bed->pair, 0, SEND, i, &sge[i], 0, 3000, 0);
     }
-    g_assert_true(qp_post_send(bed.qp[0], wr, 3));
-    cq_expect(bed.cq[1], &wc, 0, 0);
-    cq_expect(bed.cq[1], &wc, 1, recv_fault[fault].receiver);
+    g_assert_true(qp_post_send(bed->qps[0], wr, 3));
+    cq_expect(bed->cqs[1], &wc, 0, 0);
+    cq_expect(bed->cqs[1], &wc, 1, recv_fault[fault].receiver);
     g_assert_false(wc.is_send);
-    expect_flush(bed.cq[1], 2, 1);
-    cq_expect(bed.cq[0], &wc, 0, 0);
-    cq_expect(bed.cq[0], &wc, 1, recv_fault[fault].sender);
-    expect_flush(bed.cq[0], 2, 1);
-    cq_expect_none(bed.cq[0]);
-    cq_expect_none(bed.cq[1]);
-    g_assert_cmpuint(qp_state(bed.qp[1]), ==, RDMA_HCA_QP_STATE_ERR);
-    revive(&bed);
-    bed_free(&bed);
+    expect_flush(bed->cqs[1], 2, 1);
+    cq_expect(bed->cqs[0], &wc, 0, 0);
+    cq_expect(bed->cqs[0], &wc, 1, recv_fault[fault].sender);
+    expect_flush(bed->cqs[0], 2, 1);
+    cq_expect_none(bed->cqs[0]);
+    cq_expect_none(bed->cqs[1]);
+    g_assert_cmpuint(qp_state(bed->qps[1]), ==, RDMA_HCA_QP_STATE_ERR);
+    revive(bed);
+    bed_free(bed);
 }
 
 /* ---- the life of a QP ---- */
@@ -677,22 +650,22 @@ static void test_recv(const void *opaque)
 /* ERR: what is in both queues, and what is posted later, is flushed. */
 static void test_flush(void)
 {
-    Bed bed;
+    Bed *bed;
     SendWr wr[10];
     Sge sge[10];
     Wc wc;
 
-    bed_init(&bed, 501);
-    post_recvs(&bed, 0, 12);
+    bed = bed_new_by(501, NULL);
+    post_recvs(bed, 0, 12);
     for (unsigned i = 0; i < 10; i++) {
-        wr[i] = pair_send(bed.pair, 0, SEND, i, &sge[i], 0, 3000, 0);
+        wr[i] = pair_send(bed->pair, 0, SEND, i, &sge[i], 0, 3000, 0);
         wr[i].flags = i % 3 ? 0 : SEND_SIGNALED;
     }
-    g_assert_true(qp_post_send(bed.qp[0], wr, 7));
-    lab_run(bed.pair->lab); /* the peer is not ready */
-    g_assert_cmphex(qp_to_err(bed.qp[0]), ==, 0);
+    g_assert_true(qp_post_send(bed->qps[0], wr, 7));
+    lab_run(bed->lab); /* the peer is not ready */
+    g_assert_cmphex(qp_to_err(bed->qps[0]), ==, 0);
     for (unsigned i = 0, sends = 0, recvs = 0; i < 19; i++) {
-        g_assert_true(cq_wait(bed.cq[0], &wc, PAIR_PATIENCE));
+        g_assert_true(cq_wait(bed->cqs[0], &wc, PAIR_PATIENCE));
         g_assert_cmphex(wc.syndrome, ==, RDMA_HCA_SYNDROME_WR_FLUSH_ERR);
         if (wc.is_send) {
             g_assert_cmpuint(wc.wr_id, ==, sends++);
@@ -700,35 +673,35 @@ static void test_flush(void)
             g_assert_cmpuint(wc.wr_id, ==, 0x1000 + recvs++);
         }
     }
-    cq_expect_none(bed.cq[0]);
-    g_assert_true(qp_post_send(bed.qp[0], wr + 7, 3));
-    expect_flush(bed.cq[0], 7, 3);
-    post_recvs(&bed, 0, 3);
-    expect_flush(bed.cq[0], 0x1000, 3);
-    cq_expect_none(bed.cq[0]);
+    cq_expect_none(bed->cqs[0]);
+    g_assert_true(qp_post_send(bed->qps[0], wr + 7, 3));
+    expect_flush(bed->cqs[0], 7, 3);
+    post_recvs(bed, 0, 3);
+    expect_flush(bed->cqs[0], 0x1000, 3);
+    cq_expect_none(bed->cqs[0]);
     /* ERR again is no error and flushes nothing twice. */
-    g_assert_cmphex(qp_to_err(bed.qp[0]), ==, 0);
-    cq_expect_none(bed.cq[0]);
-    g_assert_cmphex(qp_to_err(bed.qp[1]), ==, 0);
-    revive(&bed);
-    bed_free(&bed);
+    g_assert_cmphex(qp_to_err(bed->qps[0]), ==, 0);
+    cq_expect_none(bed->cqs[0]);
+    g_assert_cmphex(qp_to_err(bed->qps[1]), ==, 0);
+    revive(bed);
+    bed_free(bed);
 }
 
 /* From INIT: only receives can be there. */
 static void test_flush_from_init(void)
 {
-    Bed bed;
+    Bed *bed;
     QpAttr attr;
 
-    bed_init(&bed, 502);
-    g_assert_cmphex(qp_to_rst(bed.qp[0]), ==, 0);
+    bed = bed_new_by(502, NULL);
+    g_assert_cmphex(qp_to_rst(bed->qps[0]), ==, 0);
     qp_attr_init(&attr);
-    g_assert_cmphex(qp_to_init(bed.qp[0], &attr), ==, 0);
-    post_recvs(&bed, 0, 5);
-    g_assert_cmphex(qp_to_err(bed.qp[0]), ==, 0);
-    expect_flush(bed.cq[0], 0x1000, 5);
-    revive(&bed);
-    bed_free(&bed);
+    g_assert_cmphex(qp_to_init(bed->qps[0], &attr), ==, 0);
+    post_recvs(bed, 0, 5);
+    g_assert_cmphex(qp_to_err(bed->qps[0]), ==, 0);
+    expect_flush(bed->cqs[0], 0x1000, 5);
+    revive(bed);
+    bed_free(bed);
 }
 
 static void post_big(Bed *bed, unsigned n)
@@ -747,17 +720,17 @@ static void post_big(Bed *bed, unsigned n)
 static void test_reset_with_work(void)
 {
     for (unsigned steps = 0; steps < 120; steps += 15) {
-        Bed bed;
+        Bed *bed;
 
-        bed_init(&bed, 503 + steps);
-        post_big(&bed, 10);
+        bed = bed_new_by(503 + steps, NULL);
+        post_big(bed, 10);
         for (unsigned i = 0; i < steps; i++) {
-            lab_step(bed.pair->lab);
+            lab_step(bed->lab);
         }
-        revive(&bed);
-        cq_expect_none(bed.cq[0]);
-        cq_expect_none(bed.cq[1]);
-        bed_free(&bed);
+        revive(bed);
+        cq_expect_none(bed->cqs[0]);
+        cq_expect_none(bed->cqs[1]);
+        bed_free(bed);
     }
 }
 
@@ -765,111 +738,107 @@ static void test_reset_with_work(void)
 static void test_reuse_number(void)
 {
     for (unsigned steps = 0; steps < 120; steps += 15) {
-        Bed bed;
+        Bed *bed;
         QpAttr attr;
 
-        bed_init(&bed, 650 + steps);
-        post_recvs(&bed, 1, 3);
-        post_big(&bed, 10);
+        bed = bed_new_by(650 + steps, NULL);
+        post_recvs(bed, 1, 3);
+        post_big(bed, 10);
         for (unsigned i = 0; i < steps; i++) {
-            lab_step(bed.pair->lab);
+            lab_step(bed->lab);
         }
         for (unsigned i = 0; i < 2; i++) {
-            uint32_t qpn = bed.qp[i]->qpn;
+            uint32_t qpn = bed->qps[i]->qpn;
             QpConfig config;
 
-            qp_destroy(bed.qp[i]);
-            qp_config_init(&config, bed.pair->pd[i], bed.cq[i]);
-            bed.qp[i] = qp_new_number(bed.pair->drv[i], &config, qpn);
+            qp_destroy(bed->qps[i]);
+            qp_config_init(&config, bed->pair->pd[i], bed->cqs[i]);
+            bed->qps[i] = qp_new_number(bed->drv[i], &config, qpn);
         }
         qp_attr_init(&attr);
         attr.sq_psn = attr.rq_psn = 0xabcdef;
-        qp_connect(bed.qp[0], bed.qp[1], &attr);
-        pair_check_works(bed.pair, bed.qp, 0);
-        pair_check_works(bed.pair, bed.qp, 1);
-        cq_expect_none(bed.cq[0]);
-        cq_expect_none(bed.cq[1]);
-        bed_free(&bed);
+        qp_connect(bed->qps[0], bed->qps[1], &attr);
+        pair_check_works(bed->pair, bed->qps, 0);
+        pair_check_works(bed->pair, bed->qps, 1);
+        cq_expect_none(bed->cqs[0]);
+        cq_expect_none(bed->cqs[1]);
+        bed_free(bed);
     }
 }
 
 /* A doorbell of another process's UAR page does nothing and is counted. */
 static void test_foreign_doorbell(void)
 {
-    Bed bed;
+    Bed *bed;
     uint32_t low, high;
-    const HcaSendCounters *counters;
     SendWr wr;
     Sge sge;
     Wc wc;
 
-    bed_init(&bed, 504);
-    counters = &bed.pair->lab->host[0].hca->send->counters;
-    wr = pair_send(bed.pair, 0, WRITE, 1, &sge, 0, 100, 0);
-    g_assert_true(qp_write_send(bed.qp[0], &wr, 1, &low, &high));
-    host_uar_write64(&bed.pair->lab->host[0], 3 * RDMA_HCA_UAR_PAGE_SIZE,
+    bed = bed_new_by(504, NULL);
+    wr = pair_send(bed->pair, 0, WRITE, 1, &sge, 0, 100, 0);
+    g_assert_true(qp_write_send(bed->qps[0], &wr, 1, &low, &high));
+    host_uar_write64(&bed->lab->host[0], 3 * RDMA_HCA_UAR_PAGE_SIZE,
                      (uint64_t)high << 32 | low);
-    cq_expect_none(bed.cq[0]);
-    g_assert_cmpuint(counters->db_bad_uar, ==, 1);
-    qp_ring(bed.qp[0], low, high);
-    cq_expect(bed.cq[0], &wc, 1, 0);
-    bed_free(&bed);
+    cq_expect_none(bed->cqs[0]);
+    bed_counted(bed, 0, "send_db_bad_uar", 1);
+    qp_ring(bed->qps[0], low, high);
+    cq_expect(bed->cqs[0], &wc, 1, 0);
+    bed_free(bed);
 }
 
 /* A region goes away under a transfer: an error, or its whole data. */
 static void test_deregister_in_flight(void)
 {
     for (unsigned steps = 5; steps < 100; steps += 10) {
-        Bed bed;
+        Bed *bed;
         Mr *mr;
         SendWr wr;
         Sge sge;
         Wc wc;
 
-        bed_init(&bed, 700 + steps);
-        mr = bed.pair->mr[1];
-        wr = pair_send(bed.pair, 0, WRITE, 1, &sge, 0, 60000, 0);
-        post(&bed, &wr);
+        bed = bed_new_by(700 + steps, NULL);
+        mr = bed->pair->mr[1];
+        wr = pair_send(bed->pair, 0, WRITE, 1, &sge, 0, 60000, 0);
+        post(bed, &wr);
         for (unsigned i = 0; i < steps; i++) {
-            lab_step(bed.pair->lab);
+            lab_step(bed->lab);
         }
         g_assert_cmphex(mr_deregister(mr), ==, RDMA_HCA_STAT_OK);
-        bed.pair->mr[1] = mr_new(bed.pair->drv[1], mr->pd, mr->va, mr->len,
-                                 ACCESS_ALL);
-        g_assert_true(cq_wait(bed.cq[0], &wc, PAIR_PATIENCE));
+        bed->pair->mr[1] = mr_new(bed->drv[1], mr->pd, mr->va, mr->len,
+                                  ACCESS_ALL);
+        g_assert_true(cq_wait(bed->cqs[0], &wc, PAIR_PATIENCE));
         g_assert_true(wc.syndrome == 0 ||
                       wc.syndrome == RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR);
-        revive(&bed);
-        bed_free(&bed);
+        revive(bed);
+        bed_free(bed);
     }
 }
 
 /* Drain: nothing new is sent, what is sent ends, SQ_DRAINED comes once. */
 static void test_drain(void)
 {
-    Bed bed;
+    Bed *bed;
     struct rdma_hca_qpc qpc = { 0 };
     struct rdma_hca_eqe eqe;
     unsigned done = 0;
     Wc wc;
 
-    bed_init(&bed, 505);
-    post_big(&bed, 10);
+    bed = bed_new_by(505, NULL);
+    post_big(bed, 10);
     for (unsigned i = 0; i < 30; i++) {
-        lab_step(bed.pair->lab);
+        lab_step(bed->lab);
     }
-    g_assert_cmphex(driver_cmd(bed.pair->drv[0], RDMA_HCA_CMD_RTS2SQD_QPEE, 0,
-                               bed.qp[0]->qpn | RDMA_HCA_RTS2SQD_EVENT,
+    g_assert_cmphex(driver_cmd(bed->drv[0], RDMA_HCA_CMD_RTS2SQD_QPEE, 0,
+                               bed->qps[0]->qpn | RDMA_HCA_RTS2SQD_EVENT,
                                RDMA_HCA_MODIFY_NO_INBOX, 0, NULL),
                     ==, 0);
-    lab_sleep(bed.pair->lab, NS_PER_S);
-    g_assert_true(
-        driver_event(bed.pair->drv[0], RDMA_HCA_EVENT_SQ_DRAINED, &eqe));
-    g_assert_cmpuint(GUINT32_FROM_LE(eqe.qp.qpn), ==, bed.qp[0]->qpn);
+    lab_sleep(bed->lab, NS_PER_S);
+    g_assert_true(driver_event(bed->drv[0], RDMA_HCA_EVENT_SQ_DRAINED, &eqe));
+    g_assert_cmpuint(GUINT32_FROM_LE(eqe.qp.qpn), ==, bed->qps[0]->qpn);
     g_assert_cmpuint(
-        driver_count_events(bed.pair->drv[0], RDMA_HCA_EVENT_SQ_DRAINED), ==,
-        0);
-    while (cq_poll(bed.cq[0], &wc)) {
+        driver_count_events(bed->drv[0], RDMA_HCA_EVENT_SQ_DRAINED), ==, 0);
+    while (cq_poll(bed->cqs[0], &wc)) {
         g_assert_cmpuint(wc.syndrome, ==, 0);
         g_assert_cmpuint(wc.wr_id, ==, done++);
     }
@@ -877,13 +846,13 @@ static void test_drain(void)
     qpc.opt_param_mask = GUINT32_TO_BE(RDMA_HCA_QP_ATTR_STATE);
     qpc.flags = GUINT32_TO_BE(
         RDMA_HCA_PREP(RDMA_HCA_QPC_STATE, RDMA_HCA_QP_STATE_RTS));
-    g_assert_cmphex(driver_cmd_in(bed.pair->drv[0], RDMA_HCA_CMD_SQD2RTS_QPEE,
-                                  &qpc, sizeof(qpc), bed.qp[0]->qpn, 0),
+    g_assert_cmphex(driver_cmd_in(bed->drv[0], RDMA_HCA_CMD_SQD2RTS_QPEE, &qpc,
+                                  sizeof(qpc), bed->qps[0]->qpn, 0),
                     ==, 0);
     for (; done < 10; done++) {
-        cq_expect(bed.cq[0], &wc, done, 0);
+        cq_expect(bed->cqs[0], &wc, done, 0);
     }
-    bed_free(&bed);
+    bed_free(bed);
 }
 
 /* First packet from the peer in RTR: communication established, once. */
@@ -927,36 +896,36 @@ static void test_comm_established(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    lab_add_test("/errors/rnr/then-posted", test_rnr_then_posted);
-    lab_add_test("/errors/rnr/timer", test_rnr_timer);
-    lab_add_test("/errors/rnr/exhausted", test_rnr_exhausted);
-    lab_add_test("/errors/rnr/count-restarts", test_rnr_count_restarts);
-    lab_add_test("/errors/rnr/trickle", test_rnr_trickle);
-    lab_add_test("/errors/rnr/write-imm", test_rnr_write_imm);
+    test_add_each_link("/errors/rnr/then-posted", test_rnr_then_posted);
+    test_add_each_link("/errors/rnr/timer", test_rnr_timer);
+    test_add_each_link("/errors/rnr/exhausted", test_rnr_exhausted);
+    test_add_each_link("/errors/rnr/count-restarts", test_rnr_count_restarts);
+    test_add_each_link("/errors/rnr/trickle", test_rnr_trickle);
+    test_add_each_link("/errors/rnr/write-imm", test_rnr_write_imm);
     add_remote();
-    lab_add_test("/errors/remote/zero-length", test_zero_length_bad_key);
-    lab_add_test("/errors/remote/qp-not-enabled", test_qp_not_enabled);
-    lab_add_test("/errors/remote/atomic-misaligned", test_atomic_misaligned);
+    test_add_each_link("/errors/remote/zero-length", test_zero_length_bad_key);
+    test_add_each_link("/errors/remote/qp-not-enabled", test_qp_not_enabled);
+    test_add_each_link("/errors/remote/atomic-misaligned",
+                       test_atomic_misaligned);
     for (unsigned i = 0; i < NUM_LOCAL_FAULTS; i++) {
-        g_autofree char *path = g_strdup_printf("/errors/local/%s",
-                                                local_fault[i].name);
+        const char *path = test_named("/errors/local/%s", local_fault[i].name);
 
-        lab_add_data_test(path, GUINT_TO_POINTER(i), test_local);
+        test_add_data_each_link(path, GUINT_TO_POINTER(i), test_local);
     }
-    lab_add_test("/errors/local/longest-list", test_longest_list);
+    test_add_each_link("/errors/local/longest-list", test_longest_list);
     for (unsigned i = 0; i < NUM_RECV_FAULTS; i++) {
-        g_autofree char *path = g_strdup_printf("/errors/recv/%s",
-                                                recv_fault[i].name);
+        const char *path = test_named("/errors/recv/%s", recv_fault[i].name);
 
-        lab_add_data_test(path, GUINT_TO_POINTER(i), test_recv);
+        test_add_data_each_link(path, GUINT_TO_POINTER(i), test_recv);
     }
-    lab_add_test("/errors/qp/flush", test_flush);
-    lab_add_test("/errors/qp/flush-from-init", test_flush_from_init);
-    lab_add_test("/errors/qp/reset-with-work", test_reset_with_work);
-    lab_add_test("/errors/qp/reuse-number", test_reuse_number);
-    lab_add_test("/errors/qp/foreign-doorbell", test_foreign_doorbell);
-    lab_add_test("/errors/qp/deregister-in-flight", test_deregister_in_flight);
-    lab_add_test("/errors/qp/drain", test_drain);
-    lab_add_test("/errors/qp/comm-established", test_comm_established);
+    test_add_each_link("/errors/qp/flush", test_flush);
+    test_add_each_link("/errors/qp/flush-from-init", test_flush_from_init);
+    test_add_each_link("/errors/qp/reset-with-work", test_reset_with_work);
+    test_add_each_link("/errors/qp/reuse-number", test_reuse_number);
+    test_add_each_link("/errors/qp/foreign-doorbell", test_foreign_doorbell);
+    test_add_each_link("/errors/qp/deregister-in-flight",
+                       test_deregister_in_flight);
+    test_add_each_link("/errors/qp/drain", test_drain);
+    test_add_each_link("/errors/qp/comm-established", test_comm_established);
     return g_test_run();
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The fault injector: a link whose peer is the test, each case in both
- * directions; then whole cards.
+ * directions.
  */
 #include <errno.h>
 #include <string.h>
 
-#include "../counters.h"
 #include "../link/framing.h"
 #include "../wire/bytes.h"
 #include "../wire/wire.h"
@@ -241,20 +240,6 @@ static uint64_t injected(Bench *b, HcaFaultDirection d, HcaFaultAction action)
     return hca_link_fault_counters(b->link)->injected[d][action];
 }
 
-/* A rule for all packets of both directions. */
-static HcaFaultPlan plan_of(HcaFaultAction action)
-{
-    return (HcaFaultPlan) {
-        .seed = 1,
-        .nrules = 1,
-        .rule[0] = { .action = action,
-                     .directions = BOTH,
-                     .probability = HCA_FAULT_ALWAYS,
-                     .offset = -1,
-                     .delay_ns = action == HCA_FAULT_DELAY ? 100 : 0 },
-    };
-}
-
 static void set(Bench *b, const HcaFaultPlan *plan)
 {
     g_assert_null(hca_fault_check(plan));
@@ -313,15 +298,15 @@ static void refuse(const HcaFaultPlan *plan, const char *field)
 
 static void test_check(void)
 {
-    HcaFaultPlan drop = plan_of(HCA_FAULT_DROP);
-    HcaFaultPlan delay = plan_of(HCA_FAULT_DELAY);
-    HcaFaultPlan reorder = plan_of(HCA_FAULT_REORDER);
-    HcaFaultPlan corrupt = plan_of(HCA_FAULT_CORRUPT);
+    HcaFaultPlan drop = fault_plan(HCA_FAULT_DROP);
+    HcaFaultPlan delay = fault_plan(HCA_FAULT_DELAY);
+    HcaFaultPlan reorder = fault_plan(HCA_FAULT_REORDER);
+    HcaFaultPlan corrupt = fault_plan(HCA_FAULT_CORRUPT);
     HcaFaultPlan plan = { 0 };
 
     g_assert_null(hca_fault_check(&plan));
     for (unsigned i = 0; i < HCA_FAULT_NACTIONS; i++) {
-        plan = plan_of(i);
+        plan = fault_plan(i);
         g_assert_null(hca_fault_check(&plan));
     }
     REFUSE(drop, action, HCA_FAULT_NACTIONS, "action");
@@ -340,7 +325,7 @@ static void test_check(void)
     REFUSE(corrupt, offset, HCA_LINK_MAX_PACKET, "offset");
 
     /* The limits themselves, in the last rule of the longest plan. */
-    plan = plan_of(HCA_FAULT_DELAY);
+    plan = fault_plan(HCA_FAULT_DELAY);
     plan.nrules = HCA_FAULT_MAX_RULES;
     for (unsigned i = 1; i < HCA_FAULT_MAX_RULES; i++) {
         plan.rule[i] = plan.rule[0];
@@ -369,7 +354,7 @@ static void case_none(Bench *b, HcaFaultDirection d)
 
 static void case_drop(Bench *b, HcaFaultDirection d)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DROP);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_DROP);
 
     plan.rule[0].match_psn = true;
     plan.rule[0].psn_first = plan.rule[0].psn_last = 2;
@@ -390,7 +375,7 @@ static void case_drop(Bench *b, HcaFaultDirection d)
 
 static void case_duplicate(Bench *b, HcaFaultDirection d)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DUPLICATE);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_DUPLICATE);
 
     plan.rule[0].skip = 1;
     set(b, &plan);
@@ -411,7 +396,7 @@ static void case_duplicate(Bench *b, HcaFaultDirection d)
 
 static void case_corrupt_byte(Bench *b, HcaFaultDirection d)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_CORRUPT);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_CORRUPT);
     uint8_t sent[HCA_MAX_PACKET_SIZE];
     size_t len, size = make(sent, HCA_SEND_ONLY, QPN, 7, 0);
     const uint8_t *got;
@@ -433,7 +418,7 @@ static void case_corrupt_byte(Bench *b, HcaFaultDirection d)
 /* One bit of any byte; all bytes and bits have their turn. */
 static void case_corrupt_by_chance(Bench *b, HcaFaultDirection d)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_CORRUPT);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_CORRUPT);
     uint8_t sent[HCA_MAX_PACKET_SIZE], seen[HCA_MAX_PACKET_SIZE] = { 0 };
     size_t size = make(sent, HCA_SEND_ONLY, QPN, 7, 0);
 
@@ -460,7 +445,7 @@ static void case_corrupt_by_chance(Bench *b, HcaFaultDirection d)
 
 static void case_reorder(Bench *b, HcaFaultDirection d)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_REORDER);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_REORDER);
 
     plan.rule[0].distance = 2;
     plan.rule[0].count = 1;
@@ -493,7 +478,7 @@ static void case_reorder(Bench *b, HcaFaultDirection d)
 
 static void case_delay(Bench *b, HcaFaultDirection d)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DELAY);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_DELAY);
 
     plan.nrules = 2;
     plan.rule[0].count = 2;
@@ -566,7 +551,7 @@ static const struct {
 
 static void case_kinds(Bench *b, HcaFaultDirection d)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DROP);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_DROP);
     unsigned seen = 0;
 
     for (unsigned kind = 0; kind < HCA_FAULT_NKINDS; kind++) {
@@ -590,7 +575,7 @@ static void case_kinds(Bench *b, HcaFaultDirection d)
 /* BTH is behind a GRH, too; no BTH matches no number. */
 static void case_numbers(Bench *b, HcaFaultDirection d)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DROP);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_DROP);
     HcaFaultRule *rule = plan.rule;
     HcaPacket global = {
         .has_grh = true, .opcode = HCA_ACK, .dest_qp = QPN, .psn = 9
@@ -619,7 +604,7 @@ static void case_numbers(Bench *b, HcaFaultDirection d)
 
 static void case_psn_range(Bench *b, HcaFaultDirection d)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DROP);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_DROP);
     static const uint32_t psn[] = { 0,        1,        2,       0x7fffff,
                                     0xfffffd, 0xfffffe, 0xffffff };
 
@@ -642,7 +627,7 @@ static void case_psn_range(Bench *b, HcaFaultDirection d)
 
 static void case_direction(Bench *b, HcaFaultDirection d)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DROP);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_DROP);
 
     plan.rule[0].directions = 1u << !d;
     set(b, &plan);
@@ -658,7 +643,7 @@ static void case_direction(Bench *b, HcaFaultDirection d)
 
 static void case_select(Bench *b, HcaFaultDirection d)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DROP);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_DROP);
 
     plan.rule[0].skip = 2;
     plan.rule[0].every = 3;
@@ -685,7 +670,7 @@ static void case_select(Bench *b, HcaFaultDirection d)
 
 static void case_probability(Bench *b, HcaFaultDirection d)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DROP);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_DROP);
 
     plan.rule[0].probability = 0;
     set(b, &plan);
@@ -707,7 +692,7 @@ static void case_probability(Bench *b, HcaFaultDirection d)
 /* The first rule that fires acts; the next sees what the first left. */
 static void case_first_rule(Bench *b, HcaFaultDirection d)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DROP);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_DROP);
 
     plan.nrules = 2;
     plan.rule[1] = plan.rule[0];
@@ -721,7 +706,7 @@ static void case_first_rule(Bench *b, HcaFaultDirection d)
 
 static char *faults_of(uint32_t seed, HcaFaultDirection d, bool disturb)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DROP);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_DROP);
     char *got;
     Bench b;
 
@@ -761,7 +746,7 @@ static void test_seed(void)
 /* Each waits for two; one that leaves counts for those before it. */
 static void case_held_chain(Bench *b, HcaFaultDirection d)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_REORDER);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_REORDER);
 
     plan.nrules = 2;
     plan.rule[0].count = 1;
@@ -795,7 +780,7 @@ static void case_held_chain(Bench *b, HcaFaultDirection d)
 
 static void case_held_full(Bench *b, HcaFaultDirection d)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DELAY);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_DELAY);
     g_autofree char *got = NULL;
 
     set(b, &plan);
@@ -813,8 +798,8 @@ static void case_held_full(Bench *b, HcaFaultDirection d)
 
 static void case_held_plan_replaced(Bench *b, HcaFaultDirection d)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DELAY);
-    HcaFaultPlan drop = plan_of(HCA_FAULT_DROP);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_DELAY);
+    HcaFaultPlan drop = fault_plan(HCA_FAULT_DROP);
 
     plan.rule[0].delay_ns = HCA_FAULT_MAX_DELAY_NS;
     plan.rule[0].count = 2;
@@ -851,8 +836,8 @@ static void forget_by_down(Bench *b)
 static void check_forgotten(Bench *b, HcaFaultDirection d,
                             void (*forget)(Bench *b))
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DELAY);
-    HcaFaultPlan twice = plan_of(HCA_FAULT_DUPLICATE);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_DELAY);
+    HcaFaultPlan twice = fault_plan(HCA_FAULT_DUPLICATE);
 
     for (unsigned due = 0; due < 2; due++) {
         set(b, &plan);
@@ -897,7 +882,7 @@ static void case_held_down(Bench *b, HcaFaultDirection d)
 /* The cable is full when they are due: they leave when it is not. */
 static void test_held_blocked(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DELAY);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_DELAY);
     Bench b;
 
     bench_init(&b);
@@ -931,7 +916,7 @@ static ssize_t op_writev_broken(void *opaque, const struct iovec *iov,
 
 static void test_held_broken(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DELAY);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_DELAY);
     Bench b;
 
     bench_init(&b);
@@ -953,7 +938,7 @@ static void test_held_broken(void)
 /* All of the longest packets twice: can_send() knows of both. */
 static void test_room(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DUPLICATE);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_DUPLICATE);
     uint8_t bytes[HCA_LINK_MAX_PACKET] = { 0 };
     unsigned n = 0;
     Bench b;
@@ -983,7 +968,7 @@ static void test_room(void)
 /* More are due at once than the buffer takes. */
 static void test_room_due(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_REORDER);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_REORDER);
     uint8_t bytes[HCA_LINK_MAX_PACKET] = { 0 };
     Bench b;
 
@@ -1013,7 +998,7 @@ static void test_room_due(void)
 /* One call swallows a bounded number, and says that there is more. */
 static void test_swallow(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DROP);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_DROP);
     bool loopback;
     size_t len;
     Bench b;
@@ -1037,7 +1022,7 @@ static void case_short(Bench *b, HcaFaultDirection d)
     uint8_t bytes[64];
 
     for (unsigned action = 0; action < HCA_FAULT_MARK; action++) {
-        HcaFaultPlan plan = plan_of(action);
+        HcaFaultPlan plan = fault_plan(action);
 
         plan.rule[0].kinds = 1u << HCA_FAULT_OTHER;
         set(b, &plan);
@@ -1068,7 +1053,7 @@ static void case_short(Bench *b, HcaFaultDirection d)
     bytes[BTH_AT] = HCA_ACK;
     set_none(b);
     for (unsigned i = 0; i < 2; i++) {
-        HcaFaultPlan plan = plan_of(HCA_FAULT_DROP);
+        HcaFaultPlan plan = fault_plan(HCA_FAULT_DROP);
 
         plan.rule[0].kinds = 1u << (i ? HCA_FAULT_ACK : HCA_FAULT_OTHER);
         set(b, &plan);
@@ -1158,7 +1143,7 @@ static bool is_marked(Bench *b, HcaFaultDirection d, const uint8_t *frame,
 /* Nothing but the ECN field changes, and the checksum that covers it. */
 static void case_mark(Bench *b, HcaFaultDirection d)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_MARK);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_MARK);
 
     set(b, &plan);
     for (unsigned i = 0; i < G_N_ELEMENTS(shapes) * 256; i++) {
@@ -1202,7 +1187,7 @@ static size_t make_arp(uint8_t *frame)
 /* skip, every, count and PSNs; frames that have no mark are not counted. */
 static void case_mark_selection(Bench *b, HcaFaultDirection d)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_MARK);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_MARK);
     g_autoptr(GString) marked = g_string_new("");
     uint8_t frame[MAX_ROCE_FRAME], arp[60];
 
@@ -1222,7 +1207,7 @@ static void case_mark_selection(Bench *b, HcaFaultDirection d)
         }
     }
     g_assert_cmpstr(marked->str, ==, " 4 7");
-    plan = plan_of(HCA_FAULT_MARK);
+    plan = fault_plan(HCA_FAULT_MARK);
     plan.rule[0].match_psn = true;
     plan.rule[0].psn_first = plan.rule[0].psn_last = 9;
     plan.rule[0].kinds = 1u << HCA_FAULT_SEND;
@@ -1237,13 +1222,13 @@ static void case_mark_selection(Bench *b, HcaFaultDirection d)
 /* What has no BTH behind UDP's port passes as it is; the next rule sees it. */
 static void case_mark_not_roce(Bench *b, HcaFaultDirection d)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_MARK);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_MARK);
     uint8_t frame[MAX_ROCE_FRAME];
     uint64_t frames = 0;
     size_t len;
 
     plan.nrules = 2;
-    plan.rule[1] = plan_of(HCA_FAULT_DUPLICATE).rule[0];
+    plan.rule[1] = fault_plan(HCA_FAULT_DUPLICATE).rule[0];
     set(b, &plan);
     for (unsigned i = 0; i < G_N_ELEMENTS(shapes); i++) {
         const Shape *shape = &shapes[i];
@@ -1276,7 +1261,7 @@ static void case_mark_not_roce(Bench *b, HcaFaultDirection d)
 
 static void case_mark_infiniband(Bench *b, HcaFaultDirection d)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_MARK);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_MARK);
     HcaPacket global = { .has_grh = true,
                          .tclass = HCA_ECN_ECT0,
                          .opcode = HCA_ACK,
@@ -1285,7 +1270,7 @@ static void case_mark_infiniband(Bench *b, HcaFaultDirection d)
     size_t len = hca_ib_seal(&global, bytes, hca_ib_build(&global, bytes));
 
     plan.nrules = 2;
-    plan.rule[1] = plan_of(HCA_FAULT_DROP).rule[0];
+    plan.rule[1] = fault_plan(HCA_FAULT_DROP).rule[0];
     plan.rule[1].every = 2;
     set(b, &plan);
     for (unsigned i = 0; i < 4; i++) {
@@ -1302,7 +1287,7 @@ static void case_mark_infiniband(Bench *b, HcaFaultDirection d)
 /* Rules find BTH behind all headers. A CNP has numbers, and no kind. */
 static void case_roce_numbers(Bench *b, HcaFaultDirection d)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DROP);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_DROP);
     HcaFaultRule *rule = plan.rule;
     uint8_t frame[MAX_ROCE_FRAME];
     size_t len;
@@ -1336,7 +1321,7 @@ static void case_roce_short(Bench *b, HcaFaultDirection d)
     for (unsigned i = 0; i < G_N_ELEMENTS(shapes) * HCA_FAULT_MARK; i++) {
         const Shape *shape = &shapes[i % G_N_ELEMENTS(shapes)];
         HcaFaultAction action = i / G_N_ELEMENTS(shapes);
-        HcaFaultPlan plan = plan_of(action);
+        HcaFaultPlan plan = fault_plan(action);
         uint64_t before = injected(b, d, action);
         uint8_t frame[MAX_ROCE_FRAME];
         size_t len = make_roce(frame, shape, HCA_ACK, 0, 1), got;
@@ -1359,7 +1344,7 @@ static void case_roce_short(Bench *b, HcaFaultDirection d)
 /* The greeting and the card's packets to itself do not pass the cable. */
 static void test_not_cable(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DROP);
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_DROP);
     uint8_t bytes[HCA_MAX_PACKET_SIZE];
     size_t len, size = make(bytes, HCA_SEND_ONLY, QPN, 1, 0);
     bool loopback;
@@ -1462,278 +1447,6 @@ static void test_random(void)
     bench_free(&b);
 }
 
-/* ---- whole cards ---- */
-
-static uint64_t counter(Pair *pair, unsigned side, const char *unit,
-                        const char *name)
-{
-    for (unsigned i = 0; i < hca_counters_number(); i++) {
-        HcaCounter c;
-
-        hca_counter_get(pair->lab->host[side].hca, i, &c);
-        if (!strcmp(c.unit, unit) && !strcmp(c.name, name)) {
-            return c.value;
-        }
-    }
-    g_error("no counter %s %s", unit, name);
-}
-
-static void set_card(Pair *pair, unsigned side, const HcaFaultPlan *plan)
-{
-    g_assert_null(hca_fault_check(plan));
-    hca_set_faults(pair->lab->host[side].hca, plan);
-}
-
-#define AREA (512 * 1024u)
-
-/* Side 0 reads all of side 1's region; 512 packets of an MTU of 1024. */
-static void read_all(Pair *pair, Qp *qp[2])
-{
-    g_autofree uint8_t *data = pair_data(pair, AREA);
-    SendWr wr;
-    Sge sge;
-    Wc wc;
-
-    mr_write(pair->mr[1], 0, data, AREA);
-    for (unsigned i = 0; i < 4; i++) {
-        wr = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_READ, i, &sge,
-                       i * (AREA / 4), AREA / 4, i * (AREA / 4));
-        g_assert_true(qp_post_send(qp[0], &wr, 1));
-    }
-    for (unsigned i = 0; i < 4; i++) {
-        cq_expect(pair->cq[0], &wc, i, 0);
-    }
-    mr_check_image(pair->mr[0], data);
-}
-
-/* The example of the documentation. */
-static void test_every_50th_read_response(void)
-{
-    HcaFaultPlan plan = {
-        .nrules = 1,
-        .rule[0] = { .action = HCA_FAULT_DROP,
-                     .directions = 1u << RX,
-                     .kinds = 1u << HCA_FAULT_READ_RESPONSE,
-                     .every = 50,
-                     .probability = HCA_FAULT_ALWAYS },
-    };
-    Pair *pair = pair_new(4001, AREA);
-    Qp *qp[2];
-
-    pair_connect(pair, NULL, qp);
-    set_card(pair, 0, &plan);
-    read_all(pair, qp);
-    g_assert_cmpuint(counter(pair, 0, "fault", "rx_drop"), ==,
-                     counter(pair, 0, "link", "rx_packets") / 50);
-    g_assert_cmpuint(counter(pair, 0, "fault", "rx_drop"), >=, 10);
-    g_assert_cmpuint(counter(pair, 0, "requester", "retransmissions"), >=, 10);
-    pair_check_works(pair, qp, 0);
-    pair_free(pair);
-}
-
-/* The acknowledgements that side 0 sees, by PSN. */
-static void note_ack(void *opaque, unsigned side, const HcaTrace *trace)
-{
-    GArray *psns = opaque;
-
-    if (side == 0 && !strcmp(hca_trace_name(trace->event), "PACKET_RX") &&
-        trace->arg[0] == HCA_ACK) {
-        uint32_t psn = trace->arg[1];
-
-        g_array_append_val(psns, psn);
-    }
-}
-
-/* The other example: the first of two ACKs comes second, and changes nothing. */
-static void test_acks_out_of_order(void)
-{
-    HcaFaultPlan plan = {
-        .nrules = 1,
-        .rule[0] = { .action = HCA_FAULT_REORDER,
-                     .directions = 1u << TX,
-                     .kinds = 1u << HCA_FAULT_ACK,
-                     .probability = HCA_FAULT_ALWAYS,
-                     .count = 1,
-                     .delay_ns = NS_PER_S },
-    };
-    g_autoptr(GArray) psns = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    Pair *pair = pair_new(4002, 8192);
-    QpAttr attr;
-    Qp *qp[2];
-    SendWr wr;
-    Sge sge;
-    Wc wc;
-
-    qp_attr_init(&attr);
-    attr.timeout = 20; /* four seconds: nothing is sent again */
-    pair_connect(pair, &attr, qp);
-    set_card(pair, 1, &plan);
-    lab_listen(pair->lab, note_ack, psns);
-    for (unsigned i = 0; i < 2; i++) {
-        wr = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, i, &sge, 0, 100, 0);
-        g_assert_true(qp_post_send(qp[0], &wr, 1));
-        lab_run(pair->lab);
-    }
-    cq_expect(pair->cq[0], &wc, 0, 0);
-    cq_expect(pair->cq[0], &wc, 1, 0);
-    lab_run(pair->lab);
-    g_assert_cmpuint(psns->len, ==, 2);
-    g_assert_cmphex(g_array_index(psns, uint32_t, 0), ==,
-                    g_array_index(psns, uint32_t, 1) + 1);
-    g_assert_cmpuint(counter(pair, 1, "fault", "tx_reorder"), ==, 1);
-    g_assert_cmpuint(counter(pair, 1, "fault", "held"), ==, 0);
-    g_assert_cmpuint(counter(pair, 0, "requester", "retransmissions"), ==, 0);
-    pair_check_works(pair, qp, 0);
-    pair_free(pair);
-}
-
-/* The card's own timer lets packets go, the earlier of QPs' and the link's. */
-static void test_card_timer(void)
-{
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DELAY);
-    Pair *pair = pair_new(4003, 4096);
-    Lab *lab = pair->lab;
-    int64_t begin;
-    Qp *qp[2];
-    SendWr wr;
-    Sge sge;
-
-    pair_connect(pair, NULL, qp);
-    plan.rule[0].directions = 1u << TX;
-    plan.rule[0].delay_ns = 10 * NS_PER_MS;
-    set_card(pair, 0, &plan);
-    wr = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 0, &sge, 0, 100, 0);
-    begin = lab->now;
-    g_assert_true(qp_post_send(qp[0], &wr, 1));
-    lab_run(lab);
-    g_assert_cmpint(lab->host[0].deadline, >=, begin + 10 * NS_PER_MS);
-    g_assert_cmpint(lab->host[0].deadline, <=, begin + 11 * NS_PER_MS);
-    pair_check_works(pair, qp, 1); /* the answers of side 0 are late, too */
-    g_assert_cmpint(lab->now, >=, begin + 10 * NS_PER_MS);
-    lab_sleep(lab, NS_PER_S);
-    g_assert_cmpuint(counter(pair, 0, "fault", "held"), ==, 0);
-    g_assert_cmpint(lab->host[0].deadline, ==, INT64_MAX);
-    g_assert_cmpuint(counter(pair, 1, "responder", "writes"), ==, 1);
-    g_assert_cmpuint(counter(pair, 0, "requester", "retransmissions"), ==, 0);
-
-    /* A plan that goes sets free at once what is held, without another call. */
-    plan.rule[0].delay_ns = HCA_FAULT_MAX_DELAY_NS;
-    set_card(pair, 0, &plan);
-    g_assert_true(qp_post_send(qp[0], &wr, 1));
-    lab_run(lab);
-    g_assert_cmpuint(counter(pair, 1, "responder", "writes"), ==, 1);
-    plan.nrules = 0;
-    set_card(pair, 0, &plan);
-    lab_run(lab);
-    g_assert_cmpuint(counter(pair, 1, "responder", "writes"), ==, 2);
-    pair_free(pair);
-}
-
-/* A reset forgets packets, and not the plan. */
-static void test_card_reset(void)
-{
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DELAY);
-    Pair *pair = pair_new(4004, 4096);
-    Lab *lab = pair->lab;
-    Qp *qp[2];
-    SendWr wr;
-    Sge sge;
-
-    pair_connect(pair, NULL, qp);
-    plan.rule[0].delay_ns = NS_PER_S;
-    set_card(pair, 1, &plan);
-    for (unsigned i = 0; i < 2; i++) {
-        wr = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 0, &sge, 0, 100, 0);
-        g_assert_true(qp_post_send(qp[0], &wr, 1));
-        lab_run(lab);
-        g_assert_cmpuint(counter(pair, 1, "fault", "held"), ==, 1);
-        g_assert_cmpuint(counter(pair, 1, "fault", "rx_delay"), ==, 1);
-        host_reset(&lab->host[1]);
-        lab_run(lab);
-        g_assert_cmpuint(counter(pair, 1, "fault", "held"), ==, 0);
-        g_assert_cmpuint(counter(pair, 1, "fault", "rx_delay"), ==, 0);
-        g_assert_cmpint(lab->host[1].deadline, ==, INT64_MAX);
-    }
-    pair_free(pair);
-}
-
-/* All faults in both directions of both cards; all is right in the end. */
-static void test_card_storm(void)
-{
-    static const char *const names[HCA_FAULT_NACTIONS] = {
-        "drop", "duplicate", "reorder", "delay", "corrupt", "mark",
-    };
-    HcaFaultPlan plan = { .seed = lab_seed(9), .nrules = HCA_FAULT_NACTIONS };
-    Pair *pair = pair_new(4005, AREA);
-    unsigned actions = pair->drv[0]->roce ? HCA_FAULT_NACTIONS : HCA_FAULT_MARK;
-    QpAttr attr;
-    Qp *qp[2];
-
-    for (unsigned i = 0; i < HCA_FAULT_NACTIONS; i++) {
-        plan.rule[i] = plan_of(i).rule[0];
-        plan.rule[i].probability = HCA_FAULT_ALWAYS / 200;
-    }
-    plan.rule[HCA_FAULT_DELAY].delay_ns = 20 * NS_PER_US;
-    qp_attr_init(&attr);
-    pair_connect(pair, &attr, qp);
-    set_card(pair, 0, &plan);
-    plan.seed++;
-    set_card(pair, 1, &plan);
-    for (unsigned round = 0; round < 8; round++) {
-        read_all(pair, qp);
-        for (unsigned i = 0; i < 20; i++) {
-            pair_check_works(pair, qp, i % 2);
-        }
-    }
-    for (unsigned i = 0; i < actions; i++) {
-        g_autofree char *rx = g_strdup_printf("rx_%s", names[i]);
-        g_autofree char *tx = g_strdup_printf("tx_%s", names[i]);
-
-        /* Where the many packets are. */
-        g_assert_cmpuint(counter(pair, 0, "fault", rx), >, 0);
-        g_assert_cmpuint(counter(pair, 1, "fault", tx), >, 0);
-    }
-    pair_free(pair);
-}
-
-/*
- * QPs that nobody answers fill the link's buffer, which the cable then takes
- * whole: those that found it full go on.
- */
-static void test_full_buffer_goes_on(void)
-{
-    Pair *pair = pair_new(4006, 4096);
-    QpAttr attr;
-    Qp *qp[100][2];
-
-    pair->lab->capacity = 16 * 1024 * 1024;
-    pair->lab->short_io = false;
-    qp_attr_init(&attr);
-    attr.mtu = 5;
-    for (unsigned i = 0; i < G_N_ELEMENTS(qp); i++) {
-        for (unsigned side = 0; side < 2; side++) {
-            QpConfig config;
-
-            qp_config_init(&config, pair->pd[side], pair->cq[side]);
-            config.service = RDMA_HCA_QP_ST_UC;
-            qp[i][side] = qp_new(pair->drv[side], &config);
-        }
-        qp_connect(qp[i][0], qp[i][1], &attr);
-    }
-    for (unsigned i = 0; i < G_N_ELEMENTS(qp); i++) {
-        SendWr wr;
-        Sge sge;
-
-        wr = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, i, &sge, 0, 4096,
-                       0);
-        g_assert_true(qp_post_send(qp[i][0], &wr, 1));
-    }
-    lab_run(pair->lab);
-    g_assert_cmpuint(counter(pair, 0, "link", "tx_packets"), ==,
-                     G_N_ELEMENTS(qp));
-    pair_free(pair);
-}
-
 int main(int argc, char **argv)
 {
     static const struct {
@@ -1770,34 +1483,24 @@ int main(int argc, char **argv)
     };
 
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/fault/check", test_check);
+    test_add("/fault/check", test_check);
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autofree char *path = g_strdup_printf("/fault/%s", cases[i].name);
+        const char *path = test_named("/fault/%s", cases[i].name);
 
-        g_test_add_data_func(path, &cases[i].test, in_both_directions);
+        test_add_data(path, &cases[i].test, in_both_directions);
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(roce_cases); i++) {
-        g_autofree char *path = g_strdup_printf("/roce/fault/%s",
-                                                roce_cases[i].name);
+        const char *path = test_named("/roce/fault/%s", roce_cases[i].name);
 
-        g_test_add_data_func(path, &roce_cases[i].test,
-                             in_both_directions_roce);
+        test_add_data(path, &roce_cases[i].test, in_both_directions_roce);
     }
-    g_test_add_func("/fault/seed", test_seed);
-    g_test_add_func("/fault/held/blocked", test_held_blocked);
-    g_test_add_func("/fault/held/broken", test_held_broken);
-    g_test_add_func("/fault/room/twice", test_room);
-    g_test_add_func("/fault/room/due", test_room_due);
-    g_test_add_func("/fault/swallow", test_swallow);
-    g_test_add_func("/fault/not-on-the-cable", test_not_cable);
-    g_test_add_func("/fault/random", test_random);
-    g_test_add_func("/fault/cards/every-50th-read-response",
-                    test_every_50th_read_response);
-    g_test_add_func("/fault/cards/acks-out-of-order", test_acks_out_of_order);
-    g_test_add_func("/fault/cards/timer", test_card_timer);
-    g_test_add_func("/fault/cards/reset", test_card_reset);
-    lab_add_test("/fault/cards/storm", test_card_storm);
-    g_test_add_func("/fault/cards/full-buffer-goes-on",
-                    test_full_buffer_goes_on);
+    test_add("/fault/seed", test_seed);
+    test_add("/fault/held/blocked", test_held_blocked);
+    test_add("/fault/held/broken", test_held_broken);
+    test_add("/fault/room/twice", test_room);
+    test_add("/fault/room/due", test_room_due);
+    test_add("/fault/swallow", test_swallow);
+    test_add("/fault/not-on-the-cable", test_not_cable);
+    test_add("/fault/random", test_random);
     return g_test_run();
 }

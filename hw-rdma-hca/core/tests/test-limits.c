@@ -6,7 +6,6 @@
  */
 #include <string.h>
 
-#include "lib-inside.h"
 #include "lib-pair.h"
 
 /* A connection of QPs of this shape. */
@@ -124,8 +123,7 @@ static void test_many_regions(void)
         mr_read(to, 3000, &got, sizeof(got));
         g_assert_cmpuint(got, ==, stamp);
     }
-    g_assert_cmpuint(hca_v2p_counters(pair->lab->host[1].hca->v2p)->mpt.misses,
-                     >, REGIONS);
+    g_assert_cmpuint(pair_counter(pair, 1, "v2p_mpt_misses"), >, REGIONS);
     pair_free(pair);
 }
 
@@ -616,109 +614,21 @@ static void test_nothing_left(void)
     pair_free(pair);
 }
 
-/* ---- memory that changes while the card reads it ---- */
-
-static void scribble(void *opaque)
-{
-    Mr *mr = opaque;
-    uint32_t word = g_rand_int(mr->drv->host->lab->rand);
-
-    for (uint64_t at = 0; at < mr->len; at += 64) {
-        mr_write(mr, at, &word, sizeof(word));
-    }
-}
-
-/*
- * A processor may write what a peer reads. The Read brings something of the
- * old and the new; it does not fail.
- */
-static void test_live_memory(void)
-{
-    Pair *pair = pair_new(3401, 65536);
-    SendWr wr[2];
-    Sge sge[2];
-    Qp *qp[2];
-    Wc wc;
-
-    pair_connect(pair, NULL, qp);
-    pair->lab->host[1].before_write = scribble;
-    pair->lab->host[1].before_write_opaque = pair->mr[1];
-    wr[0] = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_READ, 1, &sge[0], 0, 65536,
-                      0);
-    g_assert_true(qp_post_send(qp[0], wr, 1));
-    cq_expect(pair->cq[0], &wc, 1, 0);
-    g_assert_cmpuint(hca_port_counters(pair->lab->host[0].hca->port)
-                         ->drops[HCA_DROP_PARSE_ICRC],
-                     ==, 0);
-    g_assert_cmpuint(hca_port_counters(pair->lab->host[0].hca->port)
-                         ->drops[HCA_DROP_PARSE_VCRC],
-                     ==, 0);
-    pair_free(pair);
-}
-
-/* ---- queues whose memory is taken away ---- */
-
-static void test_queue_memory_gone(void)
-{
-    for (unsigned which = 0; which < 3; which++) {
-        Pair *pair = pair_new(3501, 4096);
-        struct rdma_hca_eqe eqe;
-        Qp *qp[2];
-        SendWr wr;
-        Sge sge;
-        Wc wc;
-
-        pair_connect(pair, NULL, qp);
-        pair_post_recv(pair, 1, qp[1], 1, 0, 100);
-        wr = pair_send(pair, 0, RDMA_HCA_OPCODE_SEND, 1, &sge, 0, 100, 0);
-        switch (which) {
-        case 0: /* receive queue */
-            g_assert_cmphex(mr_deregister(qp[1]->rq.mr), ==, 0);
-            g_assert_true(qp_post_send(qp[0], &wr, 1));
-            cq_expect(pair->cq[0], &wc, 1, RDMA_HCA_SYNDROME_REMOTE_OP_ERR);
-            g_assert_true(driver_event(pair->drv[1],
-                                       RDMA_HCA_EVENT_WQ_CATAS_ERROR, &eqe));
-            g_assert_cmpuint(GUINT32_FROM_LE(eqe.qp.qpn), ==, qp[1]->qpn);
-            g_assert_cmpuint(qp_state(qp[1]), ==, RDMA_HCA_QP_STATE_ERR);
-            break;
-        case 1: /* send queue */
-            g_assert_cmphex(mr_deregister(qp[0]->sq.mr), ==, 0);
-            g_assert_true(qp_post_send(qp[0], &wr, 1));
-            cq_expect(pair->cq[0], &wc, 1, RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR);
-            g_assert_cmpuint(qp_state(qp[0]), ==, RDMA_HCA_QP_STATE_ERR);
-            break;
-        default: /* completion queue */
-            g_assert_cmphex(mr_deregister(pair->cq[1]->mr), ==, 0);
-            g_assert_true(qp_post_send(qp[0], &wr, 1));
-            lab_sleep(pair->lab, NS_PER_S);
-            g_assert_true(
-                driver_event(pair->drv[1], RDMA_HCA_EVENT_CQ_ERROR, &eqe));
-            g_assert_cmpuint(GUINT32_FROM_LE(eqe.cq.cqn), ==, pair->cq[1]->cqn);
-            g_assert_cmpuint(GUINT32_FROM_LE(eqe.cq.syndrome), ==,
-                             RDMA_HCA_CQ_ERROR_ACCESS);
-            g_assert_cmpuint(qp_state(qp[1]), ==, RDMA_HCA_QP_STATE_ERR);
-        }
-        pair_free(pair);
-    }
-}
-
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    lab_add_test("/limits/smallest-card", test_smallest_card);
-    lab_add_test("/limits/many-regions", test_many_regions);
-    lab_add_test("/limits/queue-shapes", test_queue_shapes);
-    lab_add_test("/limits/full-queues", test_full_queues);
-    lab_add_test("/limits/no-receive-queue", test_no_receive_queue);
-    lab_add_test("/limits/longest-lists", test_longest_lists);
-    lab_add_test("/limits/longest-inline", test_longest_inline);
-    lab_add_test("/limits/posted-count-wraps", test_posted_count_wraps);
-    lab_add_test("/limits/psn-wraps", test_psn_wraps);
-    lab_add_test("/limits/event-queue-full", test_event_queue_full);
-    lab_add_test("/limits/all-qps", test_all_qps);
-    lab_add_test("/limits/stuck-crowd", test_stuck_crowd);
-    lab_add_test("/limits/nothing-left", test_nothing_left);
-    lab_add_test("/limits/live-memory", test_live_memory);
-    lab_add_test("/limits/queue-memory-gone", test_queue_memory_gone);
+    test_add_each_link("/limits/smallest-card", test_smallest_card);
+    test_add_each_link("/limits/many-regions", test_many_regions);
+    test_add_each_link("/limits/queue-shapes", test_queue_shapes);
+    test_add_each_link("/limits/full-queues", test_full_queues);
+    test_add_each_link("/limits/no-receive-queue", test_no_receive_queue);
+    test_add_each_link("/limits/longest-lists", test_longest_lists);
+    test_add_each_link("/limits/longest-inline", test_longest_inline);
+    test_add_each_link("/limits/posted-count-wraps", test_posted_count_wraps);
+    test_add_each_link("/limits/psn-wraps", test_psn_wraps);
+    test_add_each_link("/limits/event-queue-full", test_event_queue_full);
+    test_add_each_link("/limits/all-qps", test_all_qps);
+    test_add_each_link("/limits/stuck-crowd", test_stuck_crowd);
+    test_add_each_link("/limits/nothing-left", test_nothing_left);
     return g_test_run();
 }

@@ -3,7 +3,6 @@
  * The cable comes and goes: port states and events, LIDs, what becomes of
  * work when the peer is gone, and that everything can be connected again.
  */
-#include "lib-inside.h"
 #include "lib-pair.h"
 
 enum {
@@ -87,7 +86,6 @@ static void test_port_enable(void)
 static void test_wrong_lid(void)
 {
     Pair *pair = pair_new(53, 4096);
-    uint64_t *drops = hca_port_counters(pair->lab->host[1].hca->port)->drops;
     QpConfig config;
     QpAttr attr;
     SendWr wr;
@@ -101,13 +99,11 @@ static void test_wrong_lid(void)
     attr.dlid = 0x77;
     attr.dest_qpn = 0x40;
     attr.retry_cnt = 1;
-    g_assert_cmphex(qp_to_init(qp, &attr), ==, 0);
-    g_assert_cmphex(qp_to_rtr(qp, &attr), ==, 0);
-    g_assert_cmphex(qp_to_rts(qp, &attr), ==, 0);
+    qp_bring_up(qp, &attr);
     wr = pair_send(pair, 0, RDMA_HCA_OPCODE_SEND, 1, &sge, 0, 100, 0);
     g_assert_true(qp_post_send(qp, &wr, 1));
     cq_expect(pair->cq[0], &wc, 1, RDMA_HCA_SYNDROME_RETRY_EXC_ERR);
-    g_assert_cmpuint(drops[HCA_DROP_LID], ==, 2);
+    g_assert_cmpuint(pair_drops(pair, 1, HCA_DROP_LID), ==, 2);
     pair_free(pair);
 }
 
@@ -235,8 +231,7 @@ static bool some_arrived(void *opaque)
 {
     Some *some = opaque;
 
-    return hca_port_counters(some->pair->lab->host[1].hca->port)->rx_packets >=
-           some->packets;
+    return pair_counter(some->pair, 1, "port_rx_packets") >= some->packets;
 }
 
 /* Pulled out and put back before the patience ends: nothing is lost. */
@@ -255,10 +250,7 @@ static void test_short_interruption(void)
     wr = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 1, &sge, 0, 900000, 0);
     g_assert_true(qp_post_send(qp[0], &wr, 1));
     for (unsigned i = 0; i < 5; i++) {
-        Some some = {
-            pair,
-            hca_port_counters(pair->lab->host[1].hca->port)->rx_packets + 99
-        };
+        Some some = { pair, pair_counter(pair, 1, "port_rx_packets") + 99 };
 
         g_assert_true(lab_wait(pair->lab, some_arrived, &some, NS_PER_S));
         lab_cable(pair->lab, false);
@@ -392,16 +384,18 @@ static void test_both_ways(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    lab_add_test("/link-state/port-events", test_port_events);
-    lab_add_test("/link-state/port-enable", test_port_enable);
-    g_test_add_func("/link-state/wrong-lid", test_wrong_lid);
-    lab_add_test("/link-state/vanish/mid-message", test_vanish_mid_message);
-    lab_add_test("/link-state/vanish/before", test_vanish_before);
-    lab_add_test("/link-state/vanish/no-retry", test_vanish_no_retry);
-    lab_add_test("/link-state/vanish/read", test_vanish_read);
-    lab_add_test("/link-state/short-interruption", test_short_interruption);
-    lab_add_test("/link-state/peer-reset", test_peer_reset);
-    lab_add_test("/link-state/narrow-cable", test_narrow_cable);
-    lab_add_test("/link-state/both-ways", test_both_ways);
+    test_add_each_link("/link-state/port-events", test_port_events);
+    test_add_each_link("/link-state/port-enable", test_port_enable);
+    test_add("/link-state/wrong-lid", test_wrong_lid);
+    test_add_each_link("/link-state/vanish/mid-message",
+                       test_vanish_mid_message);
+    test_add_each_link("/link-state/vanish/before", test_vanish_before);
+    test_add_each_link("/link-state/vanish/no-retry", test_vanish_no_retry);
+    test_add_each_link("/link-state/vanish/read", test_vanish_read);
+    test_add_each_link("/link-state/short-interruption",
+                       test_short_interruption);
+    test_add_each_link("/link-state/peer-reset", test_peer_reset);
+    test_add_each_link("/link-state/narrow-cable", test_narrow_cable);
+    test_add_each_link("/link-state/both-ways", test_both_ways);
     return g_test_run();
 }

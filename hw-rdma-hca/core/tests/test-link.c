@@ -10,6 +10,7 @@
 #include "link/framing.h"
 #include "link/link.h"
 #include "wire/wire.h"
+#include "lib-test.h"
 
 #define MAX_PACKET HCA_FRAME_MAX_PACKET
 
@@ -919,27 +920,26 @@ static void test_loopback_and_silent_cable(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/link/format", test_format);
-    g_test_add_func("/link/stream/bytewise", test_stream_bytewise);
-    g_test_add_func("/link/stream/small-pieces", test_stream_small_pieces);
-    g_test_add_func("/link/stream/pieces", test_stream_pieces);
-    g_test_add_func("/link/stream/whole", test_stream_whole);
-    g_test_add_func("/link/every-size", test_every_size);
-    g_test_add_func("/link/batch", test_batch);
-    g_test_add_func("/link/batch/full", test_batch_full);
-    g_test_add_func("/link/back-pressure", test_back_pressure);
-    g_test_add_func("/link/interrupted", test_interrupted);
-    g_test_add_func("/link/no-peer", test_no_peer);
-    g_test_add_func("/link/down-in-frame", test_down_in_frame);
-    g_test_add_func("/link/clear-in-frame", test_clear_in_frame);
-    g_test_add_func("/link/broken-frames", test_broken_frames);
-    g_test_add_func("/link/bad-greeting", test_bad_greeting);
-    g_test_add_func("/link/marked-bad", test_marked_bad);
-    g_test_add_func("/link/flood", test_flood);
-    g_test_add_func("/link/fuzz", test_fuzz);
-    g_test_add_func("/link/loopback/full", test_loopback_full);
-    g_test_add_func("/link/loopback/fair", test_fair);
-    g_test_add_func("/link/loopback/silent-cable",
-                    test_loopback_and_silent_cable);
+    test_add("/link/format", test_format);
+    test_add("/link/stream/bytewise", test_stream_bytewise);
+    test_add("/link/stream/small-pieces", test_stream_small_pieces);
+    test_add("/link/stream/pieces", test_stream_pieces);
+    test_add("/link/stream/whole", test_stream_whole);
+    test_add("/link/every-size", test_every_size);
+    test_add("/link/batch", test_batch);
+    test_add("/link/batch/full", test_batch_full);
+    test_add("/link/back-pressure", test_back_pressure);
+    test_add("/link/interrupted", test_interrupted);
+    test_add("/link/no-peer", test_no_peer);
+    test_add("/link/down-in-frame", test_down_in_frame);
+    test_add("/link/clear-in-frame", test_clear_in_frame);
+    test_add("/link/broken-frames", test_broken_frames);
+    test_add("/link/bad-greeting", test_bad_greeting);
+    test_add("/link/marked-bad", test_marked_bad);
+    test_add("/link/flood", test_flood);
+    test_add("/link/fuzz", test_fuzz);
+    test_add("/link/loopback/full", test_loopback_full);
+    test_add("/link/loopback/fair", test_fair);
+    test_add("/link/loopback/silent-cable", test_loopback_and_silent_cable);
     return g_test_run();
 }

@@ -6,7 +6,6 @@
  */
 #include <string.h>
 
-#include "lib-inside.h"
 #include "lib-pair.h"
 
 #define SLOT 8192
@@ -135,27 +134,9 @@ static Message message(const Storm *s, const Flow *f, unsigned n)
     return m;
 }
 
-static bool is_atomic(const Message *m)
-{
-    return m->opcode == RDMA_HCA_OPCODE_ATOMIC_FA;
-}
-
 static bool is_read(const Message *m)
 {
     return m->opcode == RDMA_HCA_OPCODE_RDMA_READ;
-}
-
-static bool takes_receive(const Message *m)
-{
-    return m->opcode == RDMA_HCA_OPCODE_SEND ||
-           m->opcode == RDMA_HCA_OPCODE_SEND_IMM ||
-           m->opcode == RDMA_HCA_OPCODE_RDMA_WRITE_IMM;
-}
-
-static bool has_imm(const Message *m)
-{
-    return m->opcode == RDMA_HCA_OPCODE_SEND_IMM ||
-           m->opcode == RDMA_HCA_OPCODE_RDMA_WRITE_IMM;
 }
 
 /* Receives go to the second half of the target, in their own order. */
@@ -212,14 +193,14 @@ static void flow_model(Flow *f, const Message *m, unsigned n)
         memcpy(f->expected[0] + slot, f->content[1] + slot, m->len);
         return;
     }
-    if (is_atomic(m)) {
+    if (wr_is_atomic(m->opcode)) {
         uint64_t before = GUINT64_TO_LE(f->count++);
 
         memcpy(f->expected[0] + slot, &before, sizeof(before));
         return;
     }
-    if (takes_receive(m)) {
-        RecvExpected recv = { n, m->len, has_imm(m) };
+    if (wr_takes_receive(m->opcode)) {
+        RecvExpected recv = { n, m->len, wr_has_imm(m->opcode) };
 
         if (m->opcode != RDMA_HCA_OPCODE_RDMA_WRITE_IMM) {
             memcpy(f->expected[1] + recv_slot(f->recv_expected->len),
@@ -248,7 +229,7 @@ static void flow_post_recvs(Flow *f)
 static SendWr flow_send(Flow *f, const Message *m, unsigned n, Sge *sge)
 {
     uint64_t slot = n % SLOTS * (uint64_t)SLOT;
-    bool reads = is_read(m) || is_atomic(m);
+    bool reads = is_read(m) || wr_is_atomic(m->opcode);
     Mr *near = reads ? f->target[0] : f->source[0];
     Mr *far = is_read(m) ? f->source[1] : f->target[1];
 
@@ -258,8 +239,8 @@ static SendWr flow_send(Flow *f, const Message *m, unsigned n, Sge *sge)
         .opcode = m->opcode,
         .flags = m->signalled ? SEND_SIGNALED : 0,
         .imm_be = GUINT32_TO_BE(n),
-        .raddr = is_atomic(m) ? f->counter->va : far->va + slot,
-        .rkey = is_atomic(m) ? f->counter->key : far->key,
+        .raddr = wr_is_atomic(m->opcode) ? f->counter->va : far->va + slot,
+        .rkey = wr_is_atomic(m->opcode) ? f->counter->key : far->key,
         .swap_add = 1,
         .nsge = 1,
         .sge = sge,
@@ -403,20 +384,19 @@ static void test_storm(const void *opaque)
         .weather = weather,
         .rand = g_rand_new_with_seed(lab_seed(weather->seed)),
     };
-    const HcaRequesterCounters *counters;
     Storm s;
 
     storm_begin(&s, weather, &injector);
     injector.on = true;
     g_assert_true(lab_wait(s.pair->lab, storm_turn, &s, 10000 * NS_PER_S));
     injector.on = false;
-    counters = &s.pair->lab->host[0].hca->requester->counters;
     g_test_message("%u lost, %u doubled, %u delayed, %u corrupted; "
                    "%" G_GUINT64_FORMAT " sent again, %" G_GUINT64_FORMAT
                    " time-outs, %" G_GINT64_FORMAT " ms",
                    injector.dropped, injector.duplicated, injector.delayed,
-                   injector.corrupted, counters->retransmissions,
-                   counters->timeouts,
+                   injector.corrupted,
+                   pair_counter(s.pair, 0, "requester_retransmissions"),
+                   pair_counter(s.pair, 0, "requester_timeouts"),
                    (s.pair->lab->now - NS_PER_S) / NS_PER_MS);
     g_assert_true(!weather->drop || injector.dropped);
     g_assert_true(!weather->corrupt || injector.corrupted);
@@ -552,10 +532,6 @@ static void test_nak_recovers(void)
 {
     unsigned seen = 0;
     Pair *pair = pair_new_with(950, 512 * 1024, NULL, lose_three, &seen);
-    const HcaRequesterCounters *req =
-        &pair->lab->host[0].hca->requester->counters;
-    const HcaResponderCounters *resp =
-        &pair->lab->host[1].hca->responder->counters;
     QpAttr attr;
     SendWr wr;
     Sge sge;
@@ -568,9 +544,9 @@ static void test_nak_recovers(void)
     wr = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 1, &sge, 0, 400000, 0);
     g_assert_true(qp_post_send(qp[0], &wr, 1));
     cq_expect(pair->cq[0], &wc, 1, 0);
-    g_assert_cmpuint(req->timeouts, ==, 0);
-    g_assert_cmpuint(req->naks_rx, ==, 3);
-    g_assert_cmpuint(resp->naks_tx, ==, 3);
+    g_assert_cmpuint(pair_counter(pair, 0, "requester_timeouts"), ==, 0);
+    g_assert_cmpuint(pair_counter(pair, 0, "requester_naks_rx"), ==, 3);
+    g_assert_cmpuint(pair_counter(pair, 1, "responder_naks_tx"), ==, 3);
     pair_free(pair);
 }
 
@@ -600,16 +576,15 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     for (unsigned i = 0; i < G_N_ELEMENTS(faults); i++) {
-        g_autofree char *path = g_strdup_printf("/loss/one/%s", faults[i].name);
+        const char *path = test_named("/loss/one/%s", faults[i].name);
 
-        lab_add_data_test(path, &faults[i].fault, test_one_fault);
+        test_add_data_each_link(path, &faults[i].fault, test_one_fault);
     }
-    lab_add_test("/loss/nak-recovers", test_nak_recovers);
+    test_add_each_link("/loss/nak-recovers", test_nak_recovers);
     for (unsigned i = 0; i < G_N_ELEMENTS(weathers); i++) {
-        g_autofree char *path = g_strdup_printf("/loss/storm/%s",
-                                                weathers[i].name);
+        const char *path = test_named("/loss/storm/%s", weathers[i].name);
 
-        lab_add_data_test(path, &weathers[i], test_storm);
+        test_add_data_each_link(path, &weathers[i], test_storm);
     }
     return g_test_run();
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib-inside.h"
+#include "lib-card.h"
 #include "../link/framing.h"
 #include "lib-model.h"
 #include "lib-pair.h"
@@ -208,9 +208,9 @@ static bool leaves(Storm *s, unsigned from, const uint8_t *frame, size_t len,
     Station *to;
     ModelQp *sender;
 
-    g_assert_cmpint(
-        hca_port_parse(s->pair->lab->host[0].hca->port, &packet, frame, len),
-        ==, HCA_PARSE_OK);
+    g_assert_cmpint(hca_port_parse(s->pair->lab->host[0].hca->port, &packet,
+                                   frame, len),
+                    ==, HCA_PARSE_OK);
     to = g_hash_table_lookup(s->by_qpn[!from],
                              GUINT_TO_POINTER(packet.dest_qp));
     g_assert_nonnull(to);
@@ -305,12 +305,6 @@ static bool carries(uint8_t opcode)
            opcode != RDMA_HCA_OPCODE_ATOMIC_FA;
 }
 
-static bool is_atomic(uint8_t opcode)
-{
-    return opcode == RDMA_HCA_OPCODE_ATOMIC_CS ||
-           opcode == RDMA_HCA_OPCODE_ATOMIC_FA;
-}
-
 static uint8_t pick_opcode(Storm *s, uint8_t service)
 {
     static const uint8_t opcode[] = {
@@ -333,7 +327,7 @@ static uint32_t pick_len(Storm *s, const Station *st, uint8_t opcode)
 {
     uint32_t dice = pick(s, 0, 32), max = st->slot - 64;
 
-    if (is_atomic(opcode)) {
+    if (wr_is_atomic(opcode)) {
         return sizeof(uint64_t);
     }
     if (dice < 2) {
@@ -407,7 +401,7 @@ static SendWr next_message(Storm *s, Station *st, ModelSend *wr, uint8_t *data)
                  (pick(s, 0, 8) ? 0 : SEND_FENCE),
         .imm_be = wr->imm_be,
     };
-    if (is_atomic(wr->opcode)) {
+    if (wr_is_atomic(wr->opcode)) {
         pick_atomic(s, st, wr);
         post.swap_add = wr->swap_add;
         post.compare = wr->compare;
@@ -421,7 +415,7 @@ static SendWr next_message(Storm *s, Station *st, ModelSend *wr, uint8_t *data)
         wr->len = st->last_read_len;
         post.flags |= SEND_FENCE;
     } else if (carries(wr->opcode)) {
-        model_random(s->rand, data, wr->len);
+        random_fill(s->rand, data, wr->len);
         if (wr->len <= MAX_INLINE && pick(s, 0, 3) == 0) {
             wr->inline_data = data;
             post.flags |= SEND_INLINE;
@@ -961,11 +955,8 @@ static uint64_t drops(const Storm *s, HcaDropReason first, HcaDropReason last)
     uint64_t n = 0;
 
     for (unsigned i = 0; i < 2; i++) {
-        const HcaPortCounters *c = hca_port_counters(
-            s->pair->lab->host[i].hca->port);
-
         for (unsigned reason = first; reason <= last; reason++) {
-            n += c->drops[reason];
+            n += pair_drops(s->pair, i, reason);
         }
     }
     return n;
@@ -1008,8 +999,8 @@ static void report(const Storm *s, gint64 began)
     uint64_t again = 0, timeouts = 0;
 
     for (unsigned i = 0; i < 2; i++) {
-        again += s->pair->lab->host[i].hca->requester->counters.retransmissions;
-        timeouts += s->pair->lab->host[i].hca->requester->counters.timeouts;
+        again += pair_counter(s->pair, i, "requester_retransmissions");
+        timeouts += pair_counter(s->pair, i, "requester_timeouts");
     }
     g_test_message(
         "%u messages in %.1f s, %" G_GINT64_FORMAT " ms of the "
@@ -1057,9 +1048,9 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     for (unsigned i = 0; i < G_N_ELEMENTS(weathers); i++) {
-        g_autofree char *path = g_strdup_printf("/model/%s", weathers[i].name);
+        const char *path = test_named("/model/%s", weathers[i].name);
 
-        g_test_add_data_func(path, &weathers[i], test_storm);
+        test_add_data(path, &weathers[i], test_storm);
     }
     return g_test_run();
 }

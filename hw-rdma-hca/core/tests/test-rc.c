@@ -8,225 +8,15 @@
 #include <string.h>
 
 #include "../wire/packet.h"
-#include "lib-pair.h"
+#include "lib-transfer.h"
 
 #define MIB (1024 * 1024)
 
-/* ---- one operation, one MTU, one size ---- */
-
-typedef struct Case {
-    uint8_t opcode;
-    uint8_t mtu;
-    uint32_t size;
-    bool inlined;
-} Case;
-
-static bool takes_receive(uint8_t opcode)
-{
-    return opcode == RDMA_HCA_OPCODE_SEND ||
-           opcode == RDMA_HCA_OPCODE_SEND_IMM ||
-           opcode == RDMA_HCA_OPCODE_RDMA_WRITE_IMM;
-}
-
-static bool has_imm(uint8_t opcode)
-{
-    return opcode == RDMA_HCA_OPCODE_SEND_IMM ||
-           opcode == RDMA_HCA_OPCODE_RDMA_WRITE_IMM;
-}
-
-/* The BTH opcode of a message's last packet. */
-static uint8_t last_bth_opcode(uint8_t opcode, bool only)
-{
-    switch (opcode) {
-    case RDMA_HCA_OPCODE_SEND:
-        return only ? HCA_SEND_ONLY : HCA_SEND_LAST;
-    case RDMA_HCA_OPCODE_SEND_IMM:
-        return only ? HCA_SEND_ONLY_IMM : HCA_SEND_LAST_IMM;
-    default:
-        return only ? HCA_WRITE_ONLY_IMM : HCA_WRITE_LAST_IMM;
-    }
-}
-
-typedef struct Transfer {
-    Pair *pair;
-    Qp *qp[2];
-    const Case *c;
-    Sge local[PAIR_MAX_SGE], remote[PAIR_MAX_SGE];
-    unsigned nlocal, nremote;
-    uint8_t *data;
-    uint8_t *image[2];
-} Transfer;
-
-/* Where the data lie on both sides: entries, or a place for RDMA. */
-static void transfer_place(Transfer *t)
-{
-    Pair *pair = t->pair;
-    uint64_t at[2] = { pair_rand(pair, 0, 5000), pair_rand(pair, 0, 5000) };
-
-    if (t->c->inlined) {
-        t->nlocal = 0;
-    } else {
-        t->nlocal = pair_split(pair, pair->mr[0], at[0], t->c->size, t->local,
-                               PAIR_MAX_SGE);
-    }
-    if (t->c->opcode == RDMA_HCA_OPCODE_SEND ||
-        t->c->opcode == RDMA_HCA_OPCODE_SEND_IMM) {
-        /* A receive list has no empty entries, and no more than it takes. */
-        t->nremote = pair_split(pair, pair->mr[1], at[1], t->c->size, t->remote,
-                                6);
-    } else {
-        t->remote[0] = mr_sge(pair->mr[1], at[1], t->c->size);
-        t->nremote = 1;
-    }
-}
-
-/* Fill source and target with different bytes; what has to come of it. */
-static void transfer_fill(Transfer *t)
-{
-    Pair *pair = t->pair;
-    unsigned target = t->c->opcode == RDMA_HCA_OPCODE_RDMA_READ ? 0 : 1;
-    const Sge *to = target ? t->remote : t->local;
-    const Sge *from = target ? t->local : t->remote;
-    unsigned nto = target ? t->nremote : t->nlocal;
-    unsigned nfrom = target ? t->nlocal : t->nremote;
-
-    t->data = pair_data(pair, t->c->size);
-    mr_fill(pair->mr[target], 0, 0xee, pair->mr[target]->len);
-    sges_write(pair->mr[!target], from, nfrom, t->data);
-    t->image[0] = mr_image(pair->mr[0]);
-    t->image[1] = mr_image(pair->mr[1]);
-    image_write(t->image[target], pair->mr[target], to, nto, t->data);
-}
-
-static void transfer_post(Transfer *t, uint64_t wr_id, uint32_t imm_be)
-{
-    const Case *c = t->c;
-    RecvWr recv = { .wr_id = ~wr_id, .nsge = t->nremote, .sge = t->remote };
-    SendWr send = {
-        .wr_id = wr_id,
-        .opcode = c->opcode,
-        .flags = SEND_SIGNALED | (c->inlined ? SEND_INLINE : 0),
-        .imm_be = imm_be,
-        .raddr = t->remote[0].va,
-        .rkey = t->remote[0].lkey,
-        .inline_data = t->data,
-        .inline_len = c->size,
-        .nsge = t->nlocal,
-        .sge = t->local,
-    };
-
-    if (c->opcode == RDMA_HCA_OPCODE_RDMA_WRITE_IMM) {
-        recv.nsge = 0; /* the immediate takes a WQE, not its memory */
-    }
-    if (takes_receive(c->opcode)) {
-        g_assert_true(qp_post_recv(t->qp[1], &recv, 1));
-    }
-    g_assert_true(qp_post_send(t->qp[0], &send, 1));
-}
-
-static void transfer_check(Transfer *t, uint64_t wr_id, uint32_t imm_be)
-{
-    const Case *c = t->c;
-    uint32_t mtu = 128u << c->mtu;
-    Wc wc;
-
-    cq_expect(t->pair->cq[0], &wc, wr_id, 0);
-    g_assert_true(wc.is_send);
-    g_assert_cmphex(wc.opcode, ==, c->opcode);
-    g_assert_cmphex(wc.qpn, ==, t->qp[0]->qpn);
-    if (c->opcode == RDMA_HCA_OPCODE_RDMA_READ) {
-        g_assert_cmpuint(wc.byte_len, ==, c->size);
-    }
-    if (takes_receive(c->opcode)) {
-        cq_expect(t->pair->cq[1], &wc, ~wr_id, 0);
-        g_assert_false(wc.is_send);
-        g_assert_cmphex(wc.opcode, ==,
-                        last_bth_opcode(c->opcode, c->size <= mtu));
-        g_assert_cmpuint(wc.byte_len, ==, c->size);
-        g_assert_cmphex(wc.rqpn, ==, t->qp[0]->qpn);
-        g_assert_cmphex(
-            wc.rlid, ==,
-            t->pair->drv[0]->roce ? 0 : t->pair->lab->host[0].config.lid);
-        if (has_imm(c->opcode)) {
-            g_assert_cmphex(wc.imm_be, ==, imm_be);
-        }
-    }
-    mr_check_image(t->pair->mr[0], t->image[0]);
-    mr_check_image(t->pair->mr[1], t->image[1]);
-}
-
-static void test_transfer(const void *opaque)
-{
-    const Case *c = opaque;
-    unsigned repeat = c->size > 65536 ? 1 : 4;
-    Transfer t = { .c = c };
-    QpAttr attr;
-
-    t.pair = pair_new(c->size * 31 + c->mtu * 7 + c->opcode, c->size + 8192);
-    qp_attr_init(&attr);
-    attr.mtu = c->mtu;
-    attr.sq_psn = 0xfffffe; /* PSNs wrap at once */
-    attr.rq_psn = 0x7fffff;
-    pair_connect(t.pair, &attr, t.qp);
-    for (unsigned i = 0; i < repeat; i++) {
-        uint32_t imm_be = g_rand_int(t.pair->lab->rand);
-
-        transfer_place(&t);
-        transfer_fill(&t);
-        transfer_post(&t, 1000 + i, imm_be);
-        transfer_check(&t, 1000 + i, imm_be);
-        g_free(t.data);
-        g_free(t.image[0]);
-        g_free(t.image[1]);
-    }
-    cq_expect_none(t.pair->cq[0]);
-    cq_expect_none(t.pair->cq[1]);
-    pair_free(t.pair);
-}
-
-static const struct {
-    uint8_t opcode;
-    const char *name;
-} operations[] = {
-    { RDMA_HCA_OPCODE_SEND, "send" },
-    { RDMA_HCA_OPCODE_SEND_IMM, "send-imm" },
-    { RDMA_HCA_OPCODE_RDMA_WRITE, "write" },
-    { RDMA_HCA_OPCODE_RDMA_WRITE_IMM, "write-imm" },
-    { RDMA_HCA_OPCODE_RDMA_READ, "read" },
+static const uint8_t operations[] = {
+    RDMA_HCA_OPCODE_SEND,       RDMA_HCA_OPCODE_SEND_IMM,
+    RDMA_HCA_OPCODE_RDMA_WRITE, RDMA_HCA_OPCODE_RDMA_WRITE_IMM,
+    RDMA_HCA_OPCODE_RDMA_READ,
 };
-
-static void add_case(const char *name, Case c)
-{
-    g_autofree char *path = g_strdup_printf("/rc/%s%s/mtu%u/%u", name,
-                                            c.inlined ? "-inline" : "",
-                                            128u << c.mtu, c.size);
-
-    lab_add_case(path, &c, sizeof(c), test_transfer);
-}
-
-static void add_transfers(void)
-{
-    for (unsigned op = 0; op < G_N_ELEMENTS(operations); op++) {
-        for (unsigned m = 1; m <= 5; m++) {
-            uint32_t mtu = 128u << m;
-            const uint32_t size[] = { 0,       1,           mtu - 1, mtu,
-                                      mtu + 1, 3 * mtu + 5, MIB };
-
-            for (unsigned i = 0; i < G_N_ELEMENTS(size); i++) {
-                add_case(operations[op].name,
-                         (Case) { operations[op].opcode, m, size[i], false });
-            }
-        }
-        if (operations[op].opcode != RDMA_HCA_OPCODE_RDMA_READ) {
-            const uint32_t size[] = { 0, 1, 3, 64, 128 };
-
-            for (unsigned i = 0; i < G_N_ELEMENTS(size); i++) {
-                add_case(operations[op].name,
-                         (Case) { operations[op].opcode, 3, size[i], true });
-            }
-        }
-    }
-}
 
 /* ---- many work requests ---- */
 
@@ -856,7 +646,7 @@ static void test_loopback_self(void)
     qp_connect(qp, qp, &attr);
     mr_write(mr, 0, data, 7000);
     for (unsigned op = 0; op < G_N_ELEMENTS(operations); op++) {
-        uint8_t opcode = operations[op].opcode;
+        uint8_t opcode = operations[op];
         bool read = opcode == RDMA_HCA_OPCODE_RDMA_READ;
         Sge near = mr_sge(mr, 0, 7000), far = mr_sge(mr, 20000, 7000);
         SendWr send = { .wr_id = 1,
@@ -870,11 +660,11 @@ static void test_loopback_self(void)
         Wc wc;
 
         mr_fill(mr, 20000, 0, 7000);
-        if (takes_receive(opcode)) {
+        if (wr_takes_receive(opcode)) {
             g_assert_true(qp_post_recv(qp, &recv, 1));
         }
         g_assert_true(qp_post_send(qp, &send, 1));
-        for (unsigned i = 0; i <= takes_receive(opcode); i++) {
+        for (unsigned i = 0; i <= wr_takes_receive(opcode); i++) {
             g_assert_true(cq_wait(pair->cq[0], &wc, PAIR_PATIENCE));
             g_assert_cmphex(wc.syndrome, ==, 0);
             g_assert_cmpuint(wc.is_send ? 1 : 2, ==, wc.wr_id);
@@ -953,25 +743,27 @@ static void test_restart(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    add_transfers();
-    lab_add_test("/rc/stream", test_stream);
-    lab_add_test("/rc/mixed-order", test_mixed_order);
-    lab_add_test("/rc/read-after-write", test_read_after_write);
-    lab_add_test("/rc/atomics", test_atomics);
-    lab_add_test("/rc/short-message", test_short_message);
-    lab_add_test("/rc/dirty-pages", test_dirty_pages);
-    lab_add_test("/rc/page-sizes", test_page_sizes);
-    lab_add_test("/rc/event/armed", test_armed);
-    lab_add_test("/rc/event/solicited", test_armed_solicited);
-    lab_add_test("/rc/event/late-arm", test_arm_late);
-    lab_add_test("/rc/event/pingpong", test_event_pingpong);
-    lab_add_test("/rc/event/commands", test_command_events);
-    lab_add_test("/rc/event/cq-overrun", test_cq_overrun);
-    lab_add_test("/rc/fairness", test_fairness);
-    lab_add_test("/rc/stuck-neighbour", test_stuck_neighbour);
-    lab_add_test("/rc/loopback", test_loopback);
-    lab_add_test("/rc/loopback-self", test_loopback_self);
-    lab_add_test("/rc/query", test_query_after_traffic);
-    lab_add_test("/rc/restart", test_restart);
+    for (unsigned i = 0; i < G_N_ELEMENTS(operations); i++) {
+        transfer_add_all(RDMA_HCA_QP_ST_RC, operations[i]);
+    }
+    test_add_each_link("/rc/stream", test_stream);
+    test_add_each_link("/rc/mixed-order", test_mixed_order);
+    test_add_each_link("/rc/read-after-write", test_read_after_write);
+    test_add_each_link("/rc/atomics", test_atomics);
+    test_add_each_link("/rc/short-message", test_short_message);
+    test_add_each_link("/rc/dirty-pages", test_dirty_pages);
+    test_add_each_link("/rc/page-sizes", test_page_sizes);
+    test_add_each_link("/rc/event/armed", test_armed);
+    test_add_each_link("/rc/event/solicited", test_armed_solicited);
+    test_add_each_link("/rc/event/late-arm", test_arm_late);
+    test_add_each_link("/rc/event/pingpong", test_event_pingpong);
+    test_add_each_link("/rc/event/commands", test_command_events);
+    test_add_each_link("/rc/event/cq-overrun", test_cq_overrun);
+    test_add_each_link("/rc/fairness", test_fairness);
+    test_add_each_link("/rc/stuck-neighbour", test_stuck_neighbour);
+    test_add_each_link("/rc/loopback", test_loopback);
+    test_add_each_link("/rc/loopback-self", test_loopback_self);
+    test_add_each_link("/rc/query", test_query_after_traffic);
+    test_add_each_link("/rc/restart", test_restart);
     return g_test_run();
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "../cxtmgt/completion.h"
-#include "lib-bed.h"
+#include "lib-requester.h"
 
 #define PSN BED_PSN
 #define SEND RDMA_HCA_OPCODE_SEND
@@ -139,7 +139,7 @@ static void test_ucud(const void *opaque)
 {
     uint8_t service = GPOINTER_TO_UINT(opaque);
     Bed *bed = bed_new_service(service);
-    UdAddress ud = { .dlid = bed->peer_hca->config.lid,
+    UdAddress ud = { .dlid = bed->peer.slid,
                      .dqpn = BED_PEER_QPN,
                      .qkey = BED_QKEY };
     Path path;
@@ -274,11 +274,9 @@ static void test_cq_lost(const void *opaque)
     qp_config_init(&config, bed->pair->pd[0], cq);
     qp = qp_new(bed->pair->drv[0], &config);
     bed_attr_init(&attr);
-    attr.dlid = bed->peer_hca->config.lid;
+    attr.dlid = bed->peer.slid;
     attr.dest_qpn = BED_PEER_QPN;
-    g_assert_cmphex(qp_to_init(qp, &attr), ==, 0);
-    g_assert_cmphex(qp_to_rtr(qp, &attr), ==, 0);
-    g_assert_cmphex(qp_to_rts(qp, &attr), ==, 0);
+    qp_bring_up(qp, &attr);
     if (unwritable) {
         g_assert_cmphex(mr_deregister(cq->mr), ==, 0);
     }
@@ -329,19 +327,19 @@ static void test_eq_full(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/req-trans/request/rc", test_rc);
-    g_test_add_data_func("/req-trans/request/uc",
-                         GUINT_TO_POINTER(RDMA_HCA_QP_ST_UC), test_ucud);
-    g_test_add_data_func("/req-trans/request/ud",
-                         GUINT_TO_POINTER(RDMA_HCA_QP_ST_UD), test_ucud);
-    g_test_add_func("/req-trans/request/packets", test_packets);
-    g_test_add_func("/req-trans/request/refused", test_refused);
-    g_test_add_func("/req-trans/completion/event", test_event);
-    g_test_add_func("/req-trans/completion/receive", test_receive);
-    g_test_add_data_func("/req-trans/completion/cq-full",
-                         GUINT_TO_POINTER(false), test_cq_lost);
-    g_test_add_data_func("/req-trans/completion/cq-unwritable",
-                         GUINT_TO_POINTER(true), test_cq_lost);
-    g_test_add_func("/req-trans/completion/eq-full", test_eq_full);
+    test_add("/req-trans/request/rc", test_rc);
+    test_add_data("/req-trans/request/uc", GUINT_TO_POINTER(RDMA_HCA_QP_ST_UC),
+                  test_ucud);
+    test_add_data("/req-trans/request/ud", GUINT_TO_POINTER(RDMA_HCA_QP_ST_UD),
+                  test_ucud);
+    test_add("/req-trans/request/packets", test_packets);
+    test_add("/req-trans/request/refused", test_refused);
+    test_add("/req-trans/completion/event", test_event);
+    test_add("/req-trans/completion/receive", test_receive);
+    test_add_data("/req-trans/completion/cq-full", GUINT_TO_POINTER(false),
+                  test_cq_lost);
+    test_add_data("/req-trans/completion/cq-unwritable", GUINT_TO_POINTER(true),
+                  test_cq_lost);
+    test_add("/req-trans/completion/eq-full", test_eq_full);
     return g_test_run();
 }

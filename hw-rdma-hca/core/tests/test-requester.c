@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "../requester/multi_queue.h"
-#include "lib-bed.h"
+#include "lib-requester.h"
 
 #define MTU BED_MTU
 #define PSN BED_PSN
@@ -125,7 +125,7 @@ static void post_from_others(Bed *bed, const QpAttr *attr, Qp **other,
         QpConfig config;
         QpAttr own = *attr;
 
-        own.dlid = bed->peer_hca->config.lid;
+        own.dlid = bed->peer.slid;
         own.dest_qpn = BED_PEER_QPN;
         qp_config_init(&config, bed->pair->pd[0], bed->cq);
         other[i] = qp_new(bed->pair->drv[0], &config);
@@ -237,15 +237,14 @@ static void test_judge_fence(void)
 
     for (unsigned i = 0; i < G_N_ELEMENTS(before); i++) {
         Bed *bed = bed_new();
-        uint64_t waits = bed->hca->requester->counters.waits[HCA_WAIT_FENCE];
+        uint64_t waits = bed_counter(bed, 0, "requester_wait_fence");
 
         bed_post(bed, before[i], 1, 8);
         bed_post_flags(bed, WRITE, 2, 100, SEND_SIGNALED | SEND_FENCE);
         bed_post(bed, WRITE, 3, 100);
-        g_free(g_queue_pop_head(&bed->requests));
+        g_free(g_queue_pop_head(&bed->heard));
         bed_expect_quiet(bed);
-        g_assert_cmpuint(bed->hca->requester->counters.waits[HCA_WAIT_FENCE], >,
-                         waits);
+        g_assert_cmpuint(bed_counter(bed, 0, "requester_wait_fence"), >, waits);
         if (before[i] == READ) {
             bed_respond(bed, HCA_READ_RESP_ONLY, PSN, 0, 8);
         } else {
@@ -336,7 +335,7 @@ static void test_judge_room(void)
     bed_attr_init(&attr);
     bed = bed_new_with(RDMA_HCA_QP_ST_RC, &attr, config);
     bed_post(bed, WRITE, 1, 60 * MTU);
-    sent = bed->requests.length;
+    sent = bed->heard.length;
     /* Ten elements a packet; a QP alone has two thirds of the pool. */
     g_assert_cmpuint(sent, >=, 30);
     g_assert_cmpuint(sent, <=, 512 * 2 / 3 / 10);
@@ -345,7 +344,7 @@ static void test_judge_room(void)
     bed_expect_request(bed, HCA_WRITE_MIDDLE, PSN + sent);
     bed_expect_quiet(bed);
     bed_ack(bed, PSN + sent);
-    more = bed->requests.length;
+    more = bed->heard.length;
     g_assert_cmpuint(sent + 1 + more, ==, 60);
     bed_forget_requests(bed);
     bed_ack(bed, PSN + 59);
@@ -449,10 +448,10 @@ static void test_uc(void)
 static void test_ud(void)
 {
     Bed *bed = bed_new_service(RDMA_HCA_QP_ST_UD);
-    g_autofree BedRequest *request = NULL;
+    g_autofree BedPacket *request = NULL;
 
     bed_post_ud(bed, 1, 1000);
-    request = bed_next_request(bed, HCA_SEND_ONLY, PSN);
+    request = bed_next(bed, HCA_SEND_ONLY, PSN);
     g_assert_cmpuint(request->packet.payload_len, ==, 1000);
     g_assert_cmphex(request->packet.qkey, ==, BED_QKEY);
     g_assert_cmphex(request->packet.src_qp, ==, bed->qp->qpn);
@@ -578,8 +577,7 @@ static void test_timer_retrans(void)
     lab_sleep(bed->pair->lab, 2 * NS_PER_MS);
     g_assert_cmpuint(bed->hqp->req.retries_left, ==, 2);
     {
-        g_autofree BedRequest *again = bed_next_request(bed, HCA_SEND_ONLY,
-                                                        PSN);
+        g_autofree BedPacket *again = bed_next(bed, HCA_SEND_ONLY, PSN);
 
         g_assert_cmpint(again->time - began, >=, TIMEOUT_NS);
         g_assert_cmpint(again->time - began, <, TIMEOUT_NS + 10 * NS_PER_US);
@@ -603,7 +601,7 @@ static void test_timer_flush(void)
     bed_post(bed, WRITE, 3, 100);
     lab_sleep(bed->pair->lab, 4 * TIMEOUT_NS + NS_PER_MS);
     bed_expect_broken(bed, 1, SYNDROME(RETRY_EXC_ERR), 2);
-    g_assert_cmpuint(bed->requests.length, ==, 4 * 5);
+    g_assert_cmpuint(bed->heard.length, ==, 4 * 5);
     bed_forget_requests(bed);
     bed_free(bed);
 }
@@ -765,8 +763,7 @@ static void test_rnr_at_upsn(void)
     bed_expect_quiet(bed);
     lab_sleep(bed->pair->lab, 2 * NS_PER_MS);
     {
-        g_autofree BedRequest *again = bed_next_request(bed, HCA_SEND_ONLY,
-                                                        PSN);
+        g_autofree BedPacket *again = bed_next(bed, HCA_SEND_ONLY, PSN);
 
         g_assert_cmpint(again->time - told, >=, RNR_NS);
     }
@@ -1324,14 +1321,14 @@ static void test_rnr_table(void)
     for (unsigned code = 0; code < G_N_ELEMENTS(rnr_10us); code++) {
         int64_t want = rnr_10us[code] * 10 * NS_PER_US, told;
         Bed *bed = bed_new();
-        BedRequest *again;
+        BedPacket *again;
 
         bed_post(bed, SEND, 1, 0);
         bed_forget_requests(bed);
         told = bed->pair->lab->now;
         bed_nak(bed, PSN, RNR(code));
         lab_sleep(bed->pair->lab, want + NS_PER_MS);
-        again = bed_next_request(bed, HCA_SEND_ONLY, PSN);
+        again = bed_next(bed, HCA_SEND_ONLY, PSN);
         g_assert_cmpint(again->time - told, >=, want);
         g_assert_cmpint(again->time - told, <, want + 10 * NS_PER_US);
         g_free(again);
@@ -1392,7 +1389,7 @@ static void test_retry_count(void)
                         (count + 1) * TIMEOUT_NS);
         g_assert_cmpint(bed->pair->lab->now - began, <,
                         (count + 1) * TIMEOUT_NS + NS_PER_MS);
-        g_assert_cmpuint(bed->requests.length, ==, count + 1);
+        g_assert_cmpuint(bed->heard.length, ==, count + 1);
         bed_forget_requests(bed);
         bed_free(bed);
     }
@@ -1642,21 +1639,21 @@ static void test_drain_in_message(void)
         SendWr wr = bed_wr(bed, &sge, WRITE, 0, BED_AREA);
 
         g_assert_true(qp_post_send(bed->qp, &wr, 1));
-        while (bed->requests.length < 3) {
+        while (bed->heard.length < 3) {
             lab_step(bed->pair->lab);
         }
-        g_assert_cmpuint(bed->requests.length, <, packets / 2);
+        g_assert_cmpuint(bed->heard.length, <, packets / 2);
         g_assert_cmphex(qp_to_sqd(bed->qp, true), ==, 0);
         bed_post(bed, WRITE, 1, 1);
         for (unsigned acked = 0; acked < packets;) {
             bed_run(bed);
-            acked = bed->requests.length;
+            acked = bed->heard.length;
             if (service[i] == RDMA_HCA_QP_ST_RC) {
                 g_assert_cmpuint(count_drained(bed), ==, 0);
                 bed_ack(bed, PSN + acked - 1);
             }
         }
-        g_assert_cmpuint(bed->requests.length, ==, packets);
+        g_assert_cmpuint(bed->heard.length, ==, packets);
         bed_expect_done(bed, 0);
         bed_expect_none(bed);
         g_assert_cmpuint(count_drained(bed), ==, 1);
@@ -1675,7 +1672,7 @@ static void test_sqe(void)
 
     for (unsigned i = 0; i < G_N_ELEMENTS(service); i++) {
         Bed *bed = bed_new_service(service[i]);
-        UdAddress ud = { .dlid = bed->peer_hca->config.lid,
+        UdAddress ud = { .dlid = bed->peer.slid,
                          .dqpn = BED_PEER_QPN,
                          .qkey = BED_QKEY };
         SendWr wr[40];
@@ -1690,7 +1687,7 @@ static void test_sqe(void)
         sge[2].lkey = 0xbad;
         g_assert_true(qp_post_send(bed->qp, wr, G_N_ELEMENTS(wr)));
         bed_run(bed);
-        g_assert_cmpuint(bed->hca->requester->counters.wqes_flushed, ==, 37);
+        g_assert_cmpuint(bed_counter(bed, 0, "requester_wqes_flushed"), ==, 37);
         bed_expect_request(bed, HCA_SEND_ONLY, PSN);
         bed_expect_request(bed, HCA_SEND_ONLY, PSN + 1);
         bed_expect_done(bed, 1);
@@ -1763,7 +1760,7 @@ static void test_flush_at_once(void)
     sge[0].lkey = 0xbad;
     g_assert_true(qp_post_send(bed->qp, wr, G_N_ELEMENTS(wr)));
     bed_run(bed);
-    g_assert_cmpuint(bed->hca->requester->counters.wqes_flushed, ==, 39);
+    g_assert_cmpuint(bed_counter(bed, 0, "requester_wqes_flushed"), ==, 39);
     bed_expect_broken(bed, 0, SYNDROME(LOCAL_PROT_ERR), 39);
     bed_free(bed);
 }
@@ -1790,14 +1787,14 @@ static void test_reuse_number(void)
         bed_expect_drops(bed, HCA_DROP_QPN, 1);
         bed_attr_init(&attr);
         attr.sq_psn = psn[i];
-        attr.dlid = bed->peer_hca->config.lid;
+        attr.dlid = bed->peer.slid;
         attr.dest_qpn = BED_PEER_QPN;
         g_assert_cmphex(qp_to_init(bed->qp, &attr), ==, 0);
         g_assert_cmphex(qp_to_rtr(bed->qp, &attr), ==, 0);
         bed_respond(bed, HCA_READ_RESP_MIDDLE, PSN + 2, 0, MTU);
         bed_expect_drops(bed, HCA_DROP_QP_STATE, 1);
         g_assert_cmphex(qp_to_rts(bed->qp, &attr), ==, 0);
-        bed->hqp = hca_qp_find(bed->hca->cm, qpn);
+        bed->hqp = card_qp(bed->hca, qpn);
         bed_respond(bed, HCA_READ_RESP_MIDDLE, PSN + 3, 0, MTU);
         bed_ack(bed, PSN);
         lab_sleep(bed->pair->lab, 10 * TIMEOUT_NS);
@@ -1935,7 +1932,7 @@ static void test_window(void)
     bed_post(bed, WRITE, 2, 100);
     bed_post(bed, WRITE, 3, 100);
     bed_expect_quiet(bed);
-    g_assert_cmpuint(bed->hca->requester->counters.waits[HCA_WAIT_PSNS], >, 0);
+    g_assert_cmpuint(bed_counter(bed, 0, "requester_wait_psns"), >, 0);
     bed_respond(bed, HCA_READ_RESP_FIRST, PSN, 0, MTU);
     bed_expect_request(bed, HCA_WRITE_ONLY, PSN + half);
     bed_expect_quiet(bed);
@@ -2062,103 +2059,99 @@ static void test_anything(void)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        GTestFunc fn;
-    } test[] = {
-        { "fig-3.3/rc-segments", test_rc_segments },
-        { "fig-3.3/rc-zero", test_rc_zero },
-        { "fig-3.3/store-entry", test_store_entry },
-        { "fig-3.3/store-entry-waits", test_store_entry_waits },
-        { "fig-3.3/judge-fails/fence", test_judge_fence },
-        { "fig-3.3/judge-fails/reads", test_judge_reads },
-        { "fig-3.3/judge-fails/room", test_judge_room },
-        { "fig-3.3/judge-fails/entries", test_judge_entries },
-        { "fig-3.3/judge-passes/fence", test_fence_passes },
-        { "fig-3.3/bad-request", test_bad_request },
-        { "fig-3.3/uc", test_uc },
-        { "fig-3.3/uc-zero", test_uc_zero },
-        { "fig-3.3/ud", test_ud },
-        { "fig-3.3/ud-zero", test_ud_zero },
-        { "fig-3.3/ucud-bad-request", test_ucud_bad },
-        { "fig-3.3/flush-rc", test_flush_rc },
-        { "fig-3.3/flush-ucud", test_flush_ucud },
-        { "fig-3.9/insert-and-release", test_multi_queue },
-        { "fig-3.9/no-room", test_no_room },
-        { "fig-3.10/release", test_multi_queue },
-        { "fig-3.17/timer-retrans", test_timer_retrans },
-        { "fig-3.17/timer-flush", test_timer_flush },
-        { "fig-3.17/bad-request", test_bad_request },
-        { "fig-3.17/bad-request-waits", test_bad_request_waits },
-        { "fig-3.18/silent-drop", test_silent_drop },
-        { "fig-3.18/invalid-region", test_invalid_region },
-        { "fig-3.18/flush", test_response_in_error },
-        { "fig-3.18/ack-release-normal/all", test_ack_release_all },
-        { "fig-3.18/ack-release-normal/some", test_ack_release_some },
-        { "fig-3.18/ack-release-exception", test_ack_release_exception },
-        { "fig-3.19/rnr-at-upsn", test_rnr_at_upsn },
-        { "fig-3.19/psn-at-upsn", test_psn_at_upsn },
-        { "fig-3.19/implicit-release/psn", test_psn_implicit_release },
-        { "fig-3.19/implicit-release/rnr", test_rnr_implicit_release },
-        { "fig-3.19/implicit-release/read-in-way", test_nak_read_in_way },
-        { "fig-3.20/update-entry", test_update_entry },
-        { "fig-3.20/next-entry", test_next_entry },
-        { "fig-3.20/entry-fits-middle", test_entry_fits_middle },
-        { "fig-3.20/entry-fits-last", test_entry_fits_last },
-        { "fig-3.20/last-resets-timer", test_last_resets_timer },
-        { "fig-3.20/wrong-kind", test_wrong_kind },
-        { "fig-3.20/entry-refused", test_entry_refused },
-        { "fig-3.20/implicit-release", test_read_implicit_release },
-        { "fig-3.20/implicit-release-retrans",
-          test_read_implicit_release_lost },
-        { "fig-3.20/retrans-first", test_first_read_lost },
-        { "fig-3.20/retrans-middle", test_middle_lost },
-        { "fig-3.22/fetch-and-release", test_next_entry },
-        { "fig-3.22/update", test_update_entry },
-        { "read/wrong-length", test_wrong_length },
-        { "read/partial-retry", test_partial_retry },
-        { "read/ghosts", test_ghosts },
-        { "read/ack-is-no-answer", test_ack_for_read },
-        { "resend/refused", test_resend_refused },
-        { "timer/rnr-table", test_rnr_table },
-        { "timer/timeout-table", test_timeout_table },
-        { "timer/retry-count", test_retry_count },
-        { "timer/retry-restored", test_retry_restored },
-        { "timer/rnr-restores-retries", test_rnr_restores_retries },
-        { "timer/rnr-retry", test_rnr_retry },
-        { "timer/rnr-doubled", test_rnr_doubled },
-        { "timer/lost-after-rnr", test_lost_after_rnr },
-        { "psn/window", test_window },
-        { "psn/long-reads", test_long_reads },
-        { "life/flush-order", test_flush_order },
-        { "life/flush-in-hand", test_flush_in_hand },
-        { "life/flush-at-once", test_flush_at_once },
-        { "life/drain", test_drain },
-        { "life/drain-idle", test_drain_idle },
-        { "life/drain-in-message", test_drain_in_message },
-        { "life/drain-in-hand", test_drain_in_hand },
-        { "life/drain-no-reads", test_drain_no_reads },
-        { "life/sqe", test_sqe },
-        { "life/sqe-then-rts", test_sqe_then_rts },
-        { "life/reuse-number", test_reuse_number },
-        { "anything", test_anything },
-    };
-
     g_test_init(&argc, &argv, NULL);
-    for (unsigned i = 0; i < G_N_ELEMENTS(test); i++) {
-        g_autofree char *path = g_strdup_printf("/requester/%s", test[i].name);
-
-        g_test_add_func(path, test[i].fn);
-    }
+    test_add("/requester/fig-3.3/rc-segments", test_rc_segments);
+    test_add("/requester/fig-3.3/rc-zero", test_rc_zero);
+    test_add("/requester/fig-3.3/store-entry", test_store_entry);
+    test_add("/requester/fig-3.3/store-entry-waits", test_store_entry_waits);
+    test_add("/requester/fig-3.3/judge-fails/fence", test_judge_fence);
+    test_add("/requester/fig-3.3/judge-fails/reads", test_judge_reads);
+    test_add("/requester/fig-3.3/judge-fails/room", test_judge_room);
+    test_add("/requester/fig-3.3/judge-fails/entries", test_judge_entries);
+    test_add("/requester/fig-3.3/judge-passes/fence", test_fence_passes);
+    test_add("/requester/fig-3.3/bad-request", test_bad_request);
+    test_add("/requester/fig-3.3/uc", test_uc);
+    test_add("/requester/fig-3.3/uc-zero", test_uc_zero);
+    test_add("/requester/fig-3.3/ud", test_ud);
+    test_add("/requester/fig-3.3/ud-zero", test_ud_zero);
+    test_add("/requester/fig-3.3/ucud-bad-request", test_ucud_bad);
+    test_add("/requester/fig-3.3/flush-rc", test_flush_rc);
+    test_add("/requester/fig-3.3/flush-ucud", test_flush_ucud);
+    test_add("/requester/fig-3.9/insert-and-release", test_multi_queue);
+    test_add("/requester/fig-3.9/no-room", test_no_room);
+    test_add("/requester/fig-3.10/release", test_multi_queue);
+    test_add("/requester/fig-3.17/timer-retrans", test_timer_retrans);
+    test_add("/requester/fig-3.17/timer-flush", test_timer_flush);
+    test_add("/requester/fig-3.17/bad-request", test_bad_request);
+    test_add("/requester/fig-3.17/bad-request-waits", test_bad_request_waits);
+    test_add("/requester/fig-3.18/silent-drop", test_silent_drop);
+    test_add("/requester/fig-3.18/invalid-region", test_invalid_region);
+    test_add("/requester/fig-3.18/flush", test_response_in_error);
+    test_add("/requester/fig-3.18/ack-release-normal/all",
+             test_ack_release_all);
+    test_add("/requester/fig-3.18/ack-release-normal/some",
+             test_ack_release_some);
+    test_add("/requester/fig-3.18/ack-release-exception",
+             test_ack_release_exception);
+    test_add("/requester/fig-3.19/rnr-at-upsn", test_rnr_at_upsn);
+    test_add("/requester/fig-3.19/psn-at-upsn", test_psn_at_upsn);
+    test_add("/requester/fig-3.19/implicit-release/psn",
+             test_psn_implicit_release);
+    test_add("/requester/fig-3.19/implicit-release/rnr",
+             test_rnr_implicit_release);
+    test_add("/requester/fig-3.19/implicit-release/read-in-way",
+             test_nak_read_in_way);
+    test_add("/requester/fig-3.20/update-entry", test_update_entry);
+    test_add("/requester/fig-3.20/next-entry", test_next_entry);
+    test_add("/requester/fig-3.20/entry-fits-middle", test_entry_fits_middle);
+    test_add("/requester/fig-3.20/entry-fits-last", test_entry_fits_last);
+    test_add("/requester/fig-3.20/last-resets-timer", test_last_resets_timer);
+    test_add("/requester/fig-3.20/wrong-kind", test_wrong_kind);
+    test_add("/requester/fig-3.20/entry-refused", test_entry_refused);
+    test_add("/requester/fig-3.20/implicit-release",
+             test_read_implicit_release);
+    test_add("/requester/fig-3.20/implicit-release-retrans",
+             test_read_implicit_release_lost);
+    test_add("/requester/fig-3.20/retrans-first", test_first_read_lost);
+    test_add("/requester/fig-3.20/retrans-middle", test_middle_lost);
+    test_add("/requester/fig-3.22/fetch-and-release", test_next_entry);
+    test_add("/requester/fig-3.22/update", test_update_entry);
+    test_add("/requester/read/wrong-length", test_wrong_length);
+    test_add("/requester/read/partial-retry", test_partial_retry);
+    test_add("/requester/read/ghosts", test_ghosts);
+    test_add("/requester/read/ack-is-no-answer", test_ack_for_read);
+    test_add("/requester/resend/refused", test_resend_refused);
+    test_add("/requester/timer/rnr-table", test_rnr_table);
+    test_add("/requester/timer/timeout-table", test_timeout_table);
+    test_add("/requester/timer/retry-count", test_retry_count);
+    test_add("/requester/timer/retry-restored", test_retry_restored);
+    test_add("/requester/timer/rnr-restores-retries",
+             test_rnr_restores_retries);
+    test_add("/requester/timer/rnr-retry", test_rnr_retry);
+    test_add("/requester/timer/rnr-doubled", test_rnr_doubled);
+    test_add("/requester/timer/lost-after-rnr", test_lost_after_rnr);
+    test_add("/requester/psn/window", test_window);
+    test_add("/requester/psn/long-reads", test_long_reads);
+    test_add("/requester/life/flush-order", test_flush_order);
+    test_add("/requester/life/flush-in-hand", test_flush_in_hand);
+    test_add("/requester/life/flush-at-once", test_flush_at_once);
+    test_add("/requester/life/drain", test_drain);
+    test_add("/requester/life/drain-idle", test_drain_idle);
+    test_add("/requester/life/drain-in-message", test_drain_in_message);
+    test_add("/requester/life/drain-in-hand", test_drain_in_hand);
+    test_add("/requester/life/drain-no-reads", test_drain_no_reads);
+    test_add("/requester/life/sqe", test_sqe);
+    test_add("/requester/life/sqe-then-rts", test_sqe_then_rts);
+    test_add("/requester/life/reuse-number", test_reuse_number);
+    test_add("/requester/anything", test_anything);
     for (unsigned i = 0; i < G_N_ELEMENTS(fatal_naks); i++) {
-        g_autofree char *at_upsn = g_strdup_printf(
-            "/requester/fig-3.19/fatal-at-upsn/%s", fatal_naks[i].name);
-        g_autofree char *release = g_strdup_printf(
+        const char *at_upsn = test_named("/requester/fig-3.19/fatal-at-upsn/%s",
+                                         fatal_naks[i].name);
+        const char *release = test_named(
             "/requester/fig-3.19/implicit-release/%s", fatal_naks[i].name);
 
-        g_test_add_data_func(at_upsn, &fatal_naks[i], test_fatal_at_upsn);
-        g_test_add_data_func(release, &fatal_naks[i],
-                             test_fatal_implicit_release);
+        test_add_data(at_upsn, &fatal_naks[i], test_fatal_at_upsn);
+        test_add_data(release, &fatal_naks[i], test_fatal_implicit_release);
     }
     return g_test_run();
 }

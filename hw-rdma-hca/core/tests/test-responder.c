@@ -10,147 +10,30 @@
  */
 #include <string.h>
 
-#include "lib-inside.h"
-#include "../port/frame_encap.h"
 #include "../responder/responder.h"
 #include "../responder/units.h"
-#include "lib-pair.h"
+#include "lib-bed.h"
 
-#define MTU 256u
-#define PSN 0xfffff0u /* wraps in most tests */
-#define PEER_QPN 0xabcdeu
-#define AREA 65536u
+#define MTU BED_MTU
+#define PSN BED_RQ_PSN
 
 #define RC_OP(op) (HCA_BTH_RC << 5 | (op))
 #define UC_OP(op) (HCA_BTH_UC << 5 | (op))
 #define UD_OP(op) (HCA_BTH_UD << 5 | (op))
 #define NAK(value) HCA_AETH(HCA_AETH_NAK, HCA_NAK_##value)
 #define RNR(code) HCA_AETH(HCA_AETH_RNR, code)
-#define RNR_CODE 12
+#define RNR_CODE BED_RNR_CODE
 
-/* A response, as the tap saw it. */
-typedef struct Answer {
-    HcaPacket packet;
-    uint8_t data[HCA_MAX_MTU];
-} Answer;
-
-typedef struct Bed {
-    Pair *pair;
-    Hca *hca;      /* card 1 */
-    Hca *peer_hca; /* card 0 */
-    HcaQp peer;    /* what FrameEncap wants of the sender */
-    Qp *qp;
-    HcaQp *hqp;
-    Cq *cq;
-    Mr *mr;
-    uint32_t psn; /* of the next request */
-    uint8_t service;
-    GQueue answers;
-    uint8_t data[AREA]; /* what requests carry */
-} Bed;
-
-static CableFate listen(void *opaque, unsigned from, uint8_t *frame, size_t len)
+static Bed *new_service(uint8_t service)
 {
-    Bed *bed = opaque;
+    BedConfig config = bed_responder(service);
 
-    if (from == 1) {
-        Answer *answer = g_new0(Answer, 1);
-
-        g_assert_cmpint(hca_ib_parse(&answer->packet, frame, len), ==,
-                        HCA_PARSE_OK);
-        memcpy(answer->data, answer->packet.payload,
-               answer->packet.payload_len);
-        g_queue_push_tail(&bed->answers, answer);
-    }
-    return CABLE_DELIVER;
+    return bed_new_as(&config);
 }
 
-typedef struct BedConfig {
-    uint8_t service;
-    uint8_t access;
-    uint8_t rd_atomic;
-    unsigned log_rq_entry;
-    unsigned rq_entries;
-    unsigned log_cq;
-    bool stay_in_rtr;
-} BedConfig;
-
-static const BedConfig rc_config = {
-    .service = RDMA_HCA_QP_ST_RC,
-    .access = RDMA_HCA_ACCESS_REMOTE_WRITE | RDMA_HCA_ACCESS_REMOTE_READ |
-              RDMA_HCA_ACCESS_REMOTE_ATOMIC,
-    .rd_atomic = 4,
-    .log_rq_entry = 7,
-    .rq_entries = 16,
-    .log_cq = 8,
-};
-
-static void bed_make_qp(Bed *bed, const BedConfig *config)
+static Bed *new_rc(void)
 {
-    QpConfig qp;
-    QpAttr attr;
-
-    bed->cq = cq_new(bed->pair->drv[1], config->log_cq, 1);
-    qp_config_init(&qp, bed->pair->pd[1], bed->cq);
-    qp.service = config->service;
-    qp.rq_entries = config->rq_entries;
-    qp.log_rq_entry = config->log_rq_entry;
-    bed->qp = qp_new(bed->pair->drv[1], &qp);
-    qp_attr_init(&attr);
-    attr.mtu = 1;
-    attr.access = config->access;
-    attr.max_dest_rd_atomic = config->rd_atomic;
-    attr.dlid = bed->peer_hca->config.lid;
-    attr.dest_qpn = PEER_QPN;
-    attr.rq_psn = PSN;
-    attr.min_rnr_timer = RNR_CODE;
-    g_assert_cmphex(qp_to_init(bed->qp, &attr), ==, 0);
-    g_assert_cmphex(qp_to_rtr(bed->qp, &attr), ==, 0);
-    if (!config->stay_in_rtr) {
-        g_assert_cmphex(qp_to_rts(bed->qp, &attr), ==, 0);
-    }
-    bed->hqp = hca_qp_find(bed->hca->cm, bed->qp->qpn);
-}
-
-static Bed *bed_new(const BedConfig *config)
-{
-    Bed *bed = g_new0(Bed, 1);
-
-    bed->pair = pair_new_with(41, AREA, NULL, listen, bed);
-    bed->hca = bed->pair->lab->host[1].hca;
-    bed->peer_hca = bed->pair->lab->host[0].hca;
-    bed->mr = bed->pair->mr[1];
-    bed->service = config->service;
-    bed->psn = PSN;
-    bed->peer_hca->port->pkeys[0] = HCA_DEFAULT_PKEY;
-    bed->peer.path.dlid = bed->hca->config.lid;
-    for (unsigned i = 0; i < AREA; i++) {
-        bed->data[i] = g_rand_int(bed->pair->lab->rand);
-    }
-    bed_make_qp(bed, config);
-    return bed;
-}
-
-static Bed *bed_new_rc(void)
-{
-    return bed_new(&rc_config);
-}
-
-static Bed *bed_new_service(uint8_t service)
-{
-    BedConfig config = rc_config;
-
-    config.service = service;
-    return bed_new(&config);
-}
-
-/* Nothing more may have been said. */
-static void bed_free(Bed *bed)
-{
-    lab_run(bed->pair->lab);
-    g_assert_cmpuint(bed->answers.length, ==, 0);
-    pair_free(bed->pair);
-    g_free(bed);
+    return new_service(RDMA_HCA_QP_ST_RC);
 }
 
 /* A request with the next PSN, of @op and the bed's service. */
@@ -196,20 +79,10 @@ static HcaPacket make_atomic(Bed *bed, uint8_t op)
     return packet;
 }
 
-/* Send @packet from card 0 with data from @at of bed->data on. */
-static void put(Bed *bed, HcaPacket *packet, uint32_t at)
-{
-    struct iovec iov = { bed->data + at, packet->payload_len };
-
-    hca_frame_send(bed->peer_hca->port, &bed->peer, &bed->peer.path, packet,
-                   &iov, packet->payload_len ? 1 : 0);
-    bed->pair->lab->host[0].kicked = true;
-}
-
 static void put_and_run(Bed *bed, HcaPacket *packet, uint32_t at)
 {
-    put(bed, packet, at);
-    lab_run(bed->pair->lab);
+    bed_put(bed, packet, at);
+    lab_run(bed->lab);
 }
 
 /* Send one of @op with @len bytes from @at; the next has the next PSN. */
@@ -229,7 +102,7 @@ static void send_op(Bed *bed, uint8_t op, uint32_t len)
 /* Give the packet to the responder alone; its answer stays in the ring. */
 static void give(Bed *bed, HcaPacket *packet, uint32_t at)
 {
-    packet->slid = bed->peer_hca->config.lid;
+    packet->slid = bed->peer.slid;
     packet->pkey = HCA_DEFAULT_PKEY;
     packet->payload = bed->data + at;
     hca_responder_receive(bed->hca, bed->hqp, packet);
@@ -239,30 +112,13 @@ static void give(Bed *bed, HcaPacket *packet, uint32_t at)
 /* Let the responder's card send what waits. */
 static void run(Bed *bed)
 {
-    bed->pair->lab->host[1].kicked = true;
-    lab_run(bed->pair->lab);
-}
-
-static Answer *expect_answer(Bed *bed, uint8_t opcode, uint32_t psn)
-{
-    Answer *answer = g_queue_pop_head(&bed->answers);
-
-    g_assert_nonnull(answer);
-    g_assert_cmphex(answer->packet.opcode, ==, opcode);
-    g_assert_cmphex(answer->packet.psn, ==, psn);
-    g_assert_cmphex(answer->packet.dest_qp, ==, PEER_QPN);
-    return answer;
-}
-
-static void expect_silence(Bed *bed)
-{
-    lab_run(bed->pair->lab);
-    g_assert_cmpuint(bed->answers.length, ==, 0);
+    bed->lab->host[1].kicked = true;
+    lab_run(bed->lab);
 }
 
 static void expect_ack(Bed *bed, uint32_t psn, uint32_t msn)
 {
-    g_autofree Answer *answer = expect_answer(bed, RC_OP(HCA_ACK), psn);
+    g_autofree BedPacket *answer = bed_next(bed, HCA_ACK, psn);
 
     g_assert_cmphex(HCA_AETH_KIND(answer->packet.syndrome), ==, HCA_AETH_ACK);
     g_assert_cmphex(answer->packet.msn, ==, msn);
@@ -270,7 +126,7 @@ static void expect_ack(Bed *bed, uint32_t psn, uint32_t msn)
 
 static void expect_nak(Bed *bed, uint32_t psn, uint8_t syndrome)
 {
-    g_autofree Answer *answer = expect_answer(bed, RC_OP(HCA_ACK), psn);
+    g_autofree BedPacket *answer = bed_next(bed, HCA_ACK, psn);
 
     g_assert_cmphex(answer->packet.syndrome, ==, syndrome);
 }
@@ -287,12 +143,12 @@ static void expect_read(Bed *bed, uint32_t psn, uint32_t offset, uint32_t len,
         uint32_t n = MIN(len - done, MTU);
         bool last = done + n == len;
         uint8_t op = last ? HCA_READ_RESP_LAST : HCA_READ_RESP_MIDDLE;
-        g_autofree Answer *answer = NULL;
+        g_autofree BedPacket *answer = NULL;
 
         if (!done) {
             op = last ? HCA_READ_RESP_ONLY : HCA_READ_RESP_FIRST;
         }
-        answer = expect_answer(bed, RC_OP(op), psn);
+        answer = bed_next(bed, op, psn);
         g_assert_cmpmem(answer->data, answer->packet.payload_len, want + done,
                         n);
         if (op != HCA_READ_RESP_MIDDLE) {
@@ -301,11 +157,6 @@ static void expect_read(Bed *bed, uint32_t psn, uint32_t offset, uint32_t len,
         psn = hca_psn_add(psn, 1);
         done += n;
     } while (done < len);
-}
-
-static void expect_drops(Bed *bed, HcaDropReason reason, uint64_t n)
-{
-    g_assert_cmpuint(hca_port_counters(bed->hca->port)->drops[reason], ==, n);
 }
 
 /* The QP has broken, with this event (0: none of its own). */
@@ -321,11 +172,10 @@ static void expect_broken(Bed *bed, uint8_t event)
         struct rdma_hca_eqe eqe;
 
         if (events[i] == event) {
-            g_assert_true(driver_event(bed->pair->drv[1], event, &eqe));
+            g_assert_true(driver_event(bed->drv[1], event, &eqe));
             g_assert_cmphex(GUINT32_FROM_LE(eqe.qp.qpn), ==, bed->qp->qpn);
         }
-        g_assert_cmpuint(driver_count_events(bed->pair->drv[1], events[i]), ==,
-                         0);
+        g_assert_cmpuint(driver_count_events(bed->drv[1], events[i]), ==, 0);
     }
     g_assert_cmpuint(bed->hqp->state, ==, RDMA_HCA_QP_STATE_ERR);
 }
@@ -343,14 +193,6 @@ static void post_recv(Bed *bed, uint64_t wr_id, uint64_t at, uint32_t len)
     pair_post_recv(bed->pair, 1, bed->qp, wr_id, at, len);
 }
 
-static void expect_no_cqe(Bed *bed)
-{
-    Wc wc;
-
-    lab_run(bed->pair->lab);
-    g_assert_false(cq_poll(bed->cq, &wc));
-}
-
 static void expect_recv(Bed *bed, uint64_t wr_id, uint8_t opcode,
                         uint32_t byte_len)
 {
@@ -361,7 +203,7 @@ static void expect_recv(Bed *bed, uint64_t wr_id, uint8_t opcode,
     g_assert_cmphex(wc.opcode, ==, opcode);
     g_assert_cmpuint(wc.byte_len, ==, byte_len);
     g_assert_cmphex(wc.qpn, ==, bed->qp->qpn);
-    g_assert_cmphex(wc.rlid, ==, bed->peer_hca->config.lid);
+    g_assert_cmphex(wc.rlid, ==, bed->peer.slid);
 }
 
 static void expect_recv_error(Bed *bed, uint64_t wr_id, uint8_t syndrome)
@@ -376,38 +218,38 @@ static void expect_recv_error(Bed *bed, uint64_t wr_id, uint8_t syndrome)
 
 static void test_state(void)
 {
-    BedConfig config = rc_config;
+    BedConfig config = bed_responder(RDMA_HCA_QP_ST_RC);
     Bed *bed;
 
     config.stay_in_rtr = true;
-    bed = bed_new(&config);
+    bed = bed_new_as(&config);
     post_recv(bed, 1, 0, 4096);
     post_recv(bed, 2, 0, 4096);
     send_op(bed, HCA_SEND_ONLY, 10);
     expect_ack(bed, PSN, 1);
     expect_recv(bed, 1, RC_OP(HCA_SEND_ONLY), 10);
-    g_assert_cmpuint(
-        driver_count_events(bed->pair->drv[1], RDMA_HCA_EVENT_COMM_EST), ==, 1);
+    g_assert_cmpuint(driver_count_events(bed->drv[1], RDMA_HCA_EVENT_COMM_EST),
+                     ==, 1);
     g_assert_cmphex(qp_to_err(bed->qp), ==, 0);
     expect_recv_error(bed, 2, RDMA_HCA_SYNDROME_WR_FLUSH_ERR);
     send_op(bed, HCA_SEND_ONLY, 10);
-    expect_drops(bed, HCA_DROP_QP_STATE, 1);
+    bed_expect_drops(bed, HCA_DROP_QP_STATE, 1);
     g_assert_cmphex(qp_to_rst(bed->qp), ==, 0);
     send_op(bed, HCA_SEND_ONLY, 10);
-    expect_drops(bed, HCA_DROP_QPN, 1);
+    bed_expect_drops(bed, HCA_DROP_QPN, 1);
     bed_free(bed);
 }
 
 static void test_service(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     HcaPacket packet = make(bed, HCA_SEND_ONLY, 0);
 
     packet.opcode = UC_OP(HCA_SEND_ONLY);
     put_and_run(bed, &packet, 0);
     packet.opcode = UD_OP(HCA_SEND_ONLY);
     put_and_run(bed, &packet, 0);
-    expect_drops(bed, HCA_DROP_SERVICE, 2);
+    bed_expect_drops(bed, HCA_DROP_SERVICE, 2);
     bed_free(bed);
 }
 
@@ -424,21 +266,21 @@ static void test_pkey(void)
         { 0x8000, 0x8000, false }, /* no partition */
         { 0x8000, 0x0000, false },
     };
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     uint64_t dropped = 0;
     unsigned matches = 0;
 
     for (unsigned i = 0; i < G_N_ELEMENTS(c); i++) {
         uint32_t psn = bed->psn;
 
-        bed->peer_hca->port->pkeys[0] = c[i].packet;
+        bed->peer.pkey = c[i].packet;
         bed->hca->port->pkeys[0] = c[i].qp;
         send_op(bed, HCA_WRITE_ONLY, 0);
         if (c[i].match) {
             expect_ack(bed, psn, ++matches);
         } else {
             bed->psn = psn;
-            expect_drops(bed, HCA_DROP_PKEY, ++dropped);
+            bed_expect_drops(bed, HCA_DROP_PKEY, ++dropped);
         }
     }
     bed_free(bed);
@@ -446,34 +288,31 @@ static void test_pkey(void)
 
 static void test_source(void)
 {
-    Bed *bed = bed_new_rc();
-    uint16_t lid = bed->peer_hca->config.lid;
+    Bed *bed = new_rc();
 
-    bed->peer_hca->port->lid = 0x77;
+    bed->peer.slid = 0x77;
     send_op(bed, HCA_WRITE_ONLY, 0);
-    bed->peer_hca->port->lid = lid;
-    expect_drops(bed, HCA_DROP_SOURCE, 1);
+    bed_expect_drops(bed, HCA_DROP_SOURCE, 1);
     bed_free(bed);
 }
 
 /* A GRH has to be for the port and, if the QP knows, from its peer. */
 static void test_gid(void)
 {
-    Bed *bed = bed_new_rc();
-    HcaPath *path = &bed->peer.path;
+    Bed *bed = new_rc();
 
-    path->grh = true;
+    bed->peer.has_grh = true;
     send_op(bed, HCA_WRITE_ONLY, 0);
-    expect_drops(bed, HCA_DROP_LID, 1);
+    bed_expect_drops(bed, HCA_DROP_LID, 1);
     bed->psn = PSN;
-    path->dgid = hca_gid_default(bed->hca->port);
+    driver_gid(bed->drv[1], bed->peer.dgid.raw);
     send_op(bed, HCA_WRITE_ONLY, 0); /* the QP's path has none */
     expect_ack(bed, PSN, 1);
     bed->hqp->path.grh = true;
     send_op(bed, HCA_WRITE_ONLY, 0);
-    expect_drops(bed, HCA_DROP_SOURCE, 1);
+    bed_expect_drops(bed, HCA_DROP_SOURCE, 1);
     bed->psn = PSN + 1;
-    bed->hqp->path.dgid = hca_gid_default(bed->peer_hca->port);
+    bed->hqp->path.dgid = bed->peer.sgid;
     send_op(bed, HCA_WRITE_ONLY, 0);
     expect_ack(bed, PSN + 1, 2);
     bed_free(bed);
@@ -481,21 +320,21 @@ static void test_gid(void)
 
 static void test_qkey(void)
 {
-    Bed *bed = bed_new_service(RDMA_HCA_QP_ST_UD);
+    Bed *bed = new_service(RDMA_HCA_QP_ST_UD);
     HcaPacket packet = make(bed, HCA_SEND_ONLY, 8);
 
     post_recv(bed, 1, 0, 4096);
     packet.qkey++;
     put_and_run(bed, &packet, 0);
-    expect_drops(bed, HCA_DROP_QKEY, 1);
-    expect_no_cqe(bed);
+    bed_expect_drops(bed, HCA_DROP_QKEY, 1);
+    bed_expect_none(bed);
     bed_free(bed);
 }
 
 /* Opcodes that RC knows and nothing serves: refused in their turn only. */
 static void test_opcode_rc(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
 
     bed->psn = hca_psn_add(PSN, 1);
     send_op(bed, HCA_SEND_ONLY_INV, 0);
@@ -516,7 +355,7 @@ static void test_opcode_reserved(void)
     static const uint8_t op[] = { 0x15, 0x18, 0x1f };
 
     for (unsigned i = 0; i < 2 * G_N_ELEMENTS(op); i++) {
-        Bed *bed = bed_new_rc();
+        Bed *bed = new_rc();
 
         if (i % 2) {
             HcaPacket packet = make(bed, HCA_WRITE_FIRST, MTU);
@@ -539,7 +378,7 @@ static void test_opcode_reserved(void)
 /* Send with Invalidate on the cable: its last packet is refused. */
 static void test_send_invalidate(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
 
     post_recv(bed, 1, 0, 4096);
     send_op(bed, HCA_SEND_FIRST, MTU);
@@ -564,16 +403,16 @@ static void test_states(void)
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(c); i++) {
-        Bed *bed = bed_new_service(RDMA_HCA_QP_ST_UC);
+        Bed *bed = new_service(RDMA_HCA_QP_ST_UC);
 
         post_recv(bed, 1, 0, 64);
         bed->hqp->state = c[i].state;
         send_op(bed, HCA_SEND_ONLY, 8);
-        expect_drops(bed, HCA_DROP_QP_STATE, !c[i].receives);
+        bed_expect_drops(bed, HCA_DROP_QP_STATE, !c[i].receives);
         if (c[i].receives) {
             expect_recv(bed, 1, UC_OP(HCA_SEND_ONLY), 8);
         } else {
-            expect_no_cqe(bed);
+            bed_expect_none(bed);
         }
         bed->hqp->state = RDMA_HCA_QP_STATE_RTS;
         bed_free(bed);
@@ -584,7 +423,7 @@ static void test_states(void)
 static void test_comm_est(void)
 {
     for (unsigned service = 0; service <= RDMA_HCA_QP_ST_UD; service++) {
-        BedConfig config = rc_config;
+        BedConfig config = bed_responder(RDMA_HCA_QP_ST_RC);
         struct rdma_hca_eqe eqe;
         Bed *bed;
 
@@ -593,25 +432,25 @@ static void test_comm_est(void)
         }
         config.service = service;
         config.stay_in_rtr = true;
-        bed = bed_new(&config);
-        bed->peer_hca->port->pkeys[0] = 0x8001;
+        bed = bed_new_as(&config);
+        bed->peer.pkey = 0x8001;
         send_op(bed, HCA_SEND_ONLY, 1);
-        bed->peer_hca->port->pkeys[0] = HCA_DEFAULT_PKEY;
+        bed->peer.pkey = HCA_DEFAULT_PKEY;
         bed->psn = PSN;
         g_assert_false(
-            driver_event(bed->pair->drv[1], RDMA_HCA_EVENT_COMM_EST, &eqe));
+            driver_event(bed->drv[1], RDMA_HCA_EVENT_COMM_EST, &eqe));
         for (unsigned i = 0; i < 3; i++) {
             post_recv(bed, i, 0, 64);
             send_op(bed, HCA_SEND_ONLY, 1);
         }
         if (service != RDMA_HCA_QP_ST_UD) {
             g_assert_true(
-                driver_event(bed->pair->drv[1], RDMA_HCA_EVENT_COMM_EST, &eqe));
+                driver_event(bed->drv[1], RDMA_HCA_EVENT_COMM_EST, &eqe));
             g_assert_cmphex(GUINT32_FROM_LE(eqe.qp.qpn), ==, bed->qp->qpn);
         }
         g_assert_false(
-            driver_event(bed->pair->drv[1], RDMA_HCA_EVENT_COMM_EST, &eqe));
-        g_queue_clear_full(&bed->answers, g_free);
+            driver_event(bed->drv[1], RDMA_HCA_EVENT_COMM_EST, &eqe));
+        g_queue_clear_full(&bed->heard, g_free);
         bed_free(bed);
     }
 }
@@ -620,7 +459,7 @@ static void test_comm_est(void)
 
 static void test_ahead(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
 
     post_recv(bed, 1, 0, 4096);
     for (unsigned i = 0; i < 3; i++) {
@@ -628,8 +467,8 @@ static void test_ahead(void)
         send_op(bed, HCA_SEND_ONLY, 4);
     }
     expect_nak(bed, PSN, NAK(PSN_SEQ));
-    expect_silence(bed);
-    expect_drops(bed, HCA_DROP_PSN, 2);
+    bed_expect_quiet(bed);
+    bed_expect_drops(bed, HCA_DROP_PSN, 2);
     bed->psn = PSN;
     send_op(bed, HCA_SEND_ONLY, 4);
     expect_ack(bed, PSN, 1);
@@ -643,7 +482,7 @@ static void test_ahead(void)
 /* The circle is cut half way round. */
 static void test_regions(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
 
     bed->psn = (PSN - 0x800000) & HCA_PSN_MASK;
     send_op(bed, HCA_WRITE_ONLY, 0);
@@ -660,7 +499,7 @@ static void test_regions(void)
 
 static void test_duplicate_send(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
 
     post_recv(bed, 1, 0, 4096);
     post_recv(bed, 2, 0, 4096);
@@ -674,14 +513,14 @@ static void test_duplicate_send(void)
     expect_ack(bed, PSN + 1, 2);
     send_at(bed, HCA_WRITE_ONLY, 1000, 100);
     expect_ack(bed, PSN + 1, 2);
-    expect_no_cqe(bed);
+    bed_expect_none(bed);
     expect_region(bed, 0, 0, 100);
     bed_free(bed);
 }
 
 static void test_duplicate_read(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     HcaPacket packet;
 
     packet = make_read(bed, 5, 3 * MTU + 7);
@@ -697,12 +536,12 @@ static void test_duplicate_read(void)
     /* Beyond what was asked for. */
     packet = make_read(bed, 5, 3 * MTU + 1);
     put_and_run(bed, &packet, 0);
-    expect_drops(bed, HCA_DROP_DUPLICATE, 1);
+    bed_expect_drops(bed, HCA_DROP_DUPLICATE, 1);
     /* A ghost whose memory is gone harms nobody. */
     packet = make_read(bed, 5, MTU);
     packet.rkey ^= 0x100;
     put_and_run(bed, &packet, 0);
-    expect_drops(bed, HCA_DROP_ACCESS, 1);
+    bed_expect_drops(bed, HCA_DROP_ACCESS, 1);
     g_assert_cmpuint(bed->hqp->state, ==, RDMA_HCA_QP_STATE_RTS);
     bed_free(bed);
 }
@@ -717,7 +556,7 @@ static uint64_t counter(Bed *bed)
 
 static void expect_atomic(Bed *bed, uint32_t psn, uint64_t old, uint32_t msn)
 {
-    g_autofree Answer *answer = expect_answer(bed, RC_OP(HCA_ATOMIC_ACK), psn);
+    g_autofree BedPacket *answer = bed_next(bed, HCA_ATOMIC_ACK, psn);
 
     g_assert_cmphex(answer->packet.atomic_ack, ==, old);
     g_assert_cmphex(answer->packet.msn, ==, msn);
@@ -725,12 +564,12 @@ static void expect_atomic(Bed *bed, uint32_t psn, uint64_t old, uint32_t msn)
 
 static void repeat_atomics(unsigned n)
 {
-    BedConfig config = rc_config;
+    BedConfig config = bed_responder(RDMA_HCA_QP_ST_RC);
     HcaPacket packet;
     Bed *bed;
 
-    config.rd_atomic = n;
-    bed = bed_new(&config);
+    config.attr.max_dest_rd_atomic = n;
+    bed = bed_new_as(&config);
     for (unsigned i = 0; i < 20; i++) {
         packet = make_atomic(bed, HCA_FETCH_ADD);
         packet.swap_add = 10;
@@ -747,7 +586,7 @@ static void repeat_atomics(unsigned n)
             expect_atomic(bed, bed->psn, 10 * i, 20);
         }
     }
-    expect_drops(bed, HCA_DROP_DUPLICATE, 20 - n);
+    bed_expect_drops(bed, HCA_DROP_DUPLICATE, 20 - n);
     g_assert_cmpuint(counter(bed), ==, 200);
     bed_free(bed);
 }
@@ -763,7 +602,7 @@ static void test_duplicate_atomic(void)
 /* A Read, a Write or nothing had this PSN: there is nothing to replay. */
 static void test_duplicate_no_atomic(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     HcaPacket packet = make_atomic(bed, HCA_FETCH_ADD);
 
     packet.swap_add = 1;
@@ -777,9 +616,9 @@ static void test_duplicate_no_atomic(void)
         packet.psn = PSN + i;
         packet.swap_add = 1;
         put_and_run(bed, &packet, 0);
-        expect_silence(bed);
+        bed_expect_quiet(bed);
     }
-    expect_drops(bed, HCA_DROP_DUPLICATE, 2);
+    bed_expect_drops(bed, HCA_DROP_DUPLICATE, 2);
     g_assert_cmpuint(counter(bed), ==, 1);
     bed_free(bed);
 }
@@ -787,12 +626,12 @@ static void test_duplicate_no_atomic(void)
 /* Answers that are still to come are not queued twice. */
 static void test_duplicate_pending(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     HcaPacket packet = make_read(bed, 0, 3 * MTU);
 
     give(bed, &packet, 0);
     give(bed, &packet, 0);
-    expect_drops(bed, HCA_DROP_DUPLICATE, 1);
+    bed_expect_drops(bed, HCA_DROP_DUPLICATE, 1);
     g_assert_true(hca_responder_send(bed->hca, bed->hqp, 1));
     /* Its first packet has gone: that is sent again, once. */
     for (unsigned i = 0; i < 6; i++) {
@@ -800,7 +639,7 @@ static void test_duplicate_pending(void)
         packet = make_read(bed, 0, MTU);
         give(bed, &packet, 0);
     }
-    expect_drops(bed, HCA_DROP_DUPLICATE, 1 + 5);
+    bed_expect_drops(bed, HCA_DROP_DUPLICATE, 1 + 5);
     g_assert_cmpuint(hca_resp_duplicates(bed->hqp), ==, 1);
     run(bed);
     expect_read(bed, PSN, 0, 3 * MTU, 1);
@@ -816,7 +655,7 @@ static void test_scatter(void)
     static const struct {
         uint32_t at, len;
     } entry[] = { { 0, 100 }, { 1000, 256 }, { 3000, 1 }, { 4000, 400 } };
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     Sge sge[G_N_ELEMENTS(entry)];
     RecvWr wr = { .wr_id = 7, .nsge = G_N_ELEMENTS(entry), .sge = sge };
     uint32_t done = 0;
@@ -829,7 +668,7 @@ static void test_scatter(void)
     expect_ack(bed, PSN, 0);
     send_at(bed, HCA_SEND_MIDDLE, MTU, MTU);
     expect_ack(bed, PSN + 1, 0);
-    expect_no_cqe(bed);
+    bed_expect_none(bed);
     send_at(bed, HCA_SEND_LAST_IMM, 2 * MTU, 245);
     expect_ack(bed, PSN + 2, 1);
     expect_recv(bed, 7, RC_OP(HCA_SEND_LAST_IMM), 2 * MTU + 245);
@@ -844,7 +683,7 @@ static void test_scatter(void)
 /* First and Middle: ENTRY_UPDATE when room is left in the entry... */
 static void test_entry_update(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     const HcaRecvQueue *rq = &bed->hqp->resp.rq;
 
     post_recv(bed, 1, 0, 3 * MTU);
@@ -863,7 +702,7 @@ static void test_entry_update(void)
 /* ...and ENTRY_RELEASE when there is none. */
 static void test_entry_release(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     const HcaRecvQueue *rq = &bed->hqp->resp.rq;
     Sge sge[3] = { mr_sge(bed->mr, 0, MTU), mr_sge(bed->mr, 4000, MTU),
                    mr_sge(bed->mr, 8000, 5) };
@@ -888,7 +727,7 @@ static void test_entry_release(void)
 
 static void test_send_zero(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     RecvWr wr = { .wr_id = 3 };
 
     g_assert_true(qp_post_recv(bed->qp, &wr, 1));
@@ -901,13 +740,13 @@ static void test_send_zero(void)
 /* Not ready: EPSN stays, silence until the packet comes again. */
 static void test_rnr(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
 
     send_op(bed, HCA_SEND_ONLY, 4);
     expect_nak(bed, PSN, RNR(RNR_CODE));
     send_op(bed, HCA_SEND_ONLY, 4);
-    expect_silence(bed);
-    expect_drops(bed, HCA_DROP_PSN, 1);
+    bed_expect_quiet(bed);
+    bed_expect_drops(bed, HCA_DROP_PSN, 1);
     bed->psn = PSN;
     send_op(bed, HCA_SEND_ONLY, 4);
     expect_nak(bed, PSN, RNR(RNR_CODE));
@@ -916,13 +755,13 @@ static void test_rnr(void)
     send_op(bed, HCA_SEND_ONLY, 4);
     expect_ack(bed, PSN, 1);
     expect_recv(bed, 1, RC_OP(HCA_SEND_ONLY), 4);
-    g_assert_cmpuint(bed->hca->responder->counters.rnrs_tx, ==, 2);
+    bed_counted(bed, 1, "responder_rnrs_tx", 2);
     bed_free(bed);
 }
 
 static void test_send_too_long(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
 
     post_recv(bed, 1, 0, MTU + 10);
     post_recv(bed, 2, 0, MTU + 10);
@@ -938,7 +777,7 @@ static void test_send_too_long(void)
 
 static void test_send_bad_entry(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     Sge sge = mr_sge(bed->mr, 0, 100);
     RecvWr wr = { .wr_id = 1, .nsge = 1, .sge = &sge };
 
@@ -954,27 +793,27 @@ static void test_send_bad_entry(void)
 /* The completion queue is full: what was received cannot be told. */
 static void test_cq_overrun(void)
 {
-    BedConfig config = rc_config;
+    BedConfig config = bed_responder(RDMA_HCA_QP_ST_RC);
     Bed *bed;
 
     config.log_cq = 0;
-    bed = bed_new(&config);
+    bed = bed_new_as(&config);
     post_recv(bed, 1, 0, 64);
     post_recv(bed, 2, 0, 64);
     send_op(bed, HCA_SEND_ONLY, 1);
     expect_ack(bed, PSN, 1);
     send_op(bed, HCA_SEND_ONLY, 1);
     expect_nak(bed, PSN + 1, NAK(REMOTE_OP));
-    g_assert_cmpuint(
-        driver_count_events(bed->pair->drv[1], RDMA_HCA_EVENT_CQ_ERROR), ==, 1);
+    g_assert_cmpuint(driver_count_events(bed->drv[1], RDMA_HCA_EVENT_CQ_ERROR),
+                     ==, 1);
     expect_broken(bed, RDMA_HCA_EVENT_WQ_CATAS_ERROR);
     bed_free(bed);
 }
 
 static void test_solicited(void)
 {
-    Bed *bed = bed_new_rc();
-    Driver *drv = bed->pair->drv[1];
+    Bed *bed = new_rc();
+    Driver *drv = bed->drv[1];
 
     post_recv(bed, 1, 0, 64);
     post_recv(bed, 2, 0, 64);
@@ -996,7 +835,7 @@ static void test_solicited(void)
 
 static void test_write(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     HcaPacket packet = make(bed, HCA_WRITE_FIRST, MTU);
 
     packet.va += 33;
@@ -1012,19 +851,19 @@ static void test_write(void)
     send_at(bed, HCA_WRITE_ONLY, 5000, MTU);
     expect_ack(bed, PSN + 3, 2);
     expect_region(bed, 0, 5000, MTU);
-    expect_no_cqe(bed);
+    bed_expect_none(bed);
     bed_free(bed);
 }
 
 /* Acknowledged only when asked. */
 static void test_ack_req(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     HcaPacket packet = make(bed, HCA_WRITE_ONLY, 4);
 
     packet.ack_req = false;
     put_and_run(bed, &packet, 0);
-    expect_silence(bed);
+    bed_expect_quiet(bed);
     bed->psn++;
     send_op(bed, HCA_WRITE_ONLY, 4);
     expect_ack(bed, PSN + 1, 2);
@@ -1033,7 +872,7 @@ static void test_ack_req(void)
 
 static void test_write_imm(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     HcaPacket packet = make(bed, HCA_WRITE_FIRST, MTU);
     static const uint8_t zero[5];
     uint8_t got[5];
@@ -1071,16 +910,16 @@ typedef struct RefusedCase {
 static const RefusedCase refused[] = {
     { "write-key", HCA_WRITE_ONLY, 0x100, 0, 8, ACCESS },
     { "write-below", HCA_WRITE_ONLY, 0, -1ull, 8, ACCESS },
-    { "write-above", HCA_WRITE_ONLY, 0, AREA - 7, 8, ACCESS },
+    { "write-above", HCA_WRITE_ONLY, 0, BED_AREA - 7, 8, ACCESS },
     { "write-wrap", HCA_WRITE_ONLY, 0, 1ull << 63, 8, ACCESS },
-    { "write-total", HCA_WRITE_FIRST, 0, 0, AREA + 1, ACCESS },
+    { "write-total", HCA_WRITE_FIRST, 0, 0, BED_AREA + 1, ACCESS },
     { "write-too-long", HCA_WRITE_FIRST, 0, 0, 0x80000001, INVALID },
     { "write-imm-key", HCA_WRITE_ONLY_IMM, 0x100, 0, 8, ACCESS },
     { "read-key", HCA_READ_REQUEST, 0x100, 0, 8, ACCESS },
-    { "read-above", HCA_READ_REQUEST, 0, 1, AREA, ACCESS },
+    { "read-above", HCA_READ_REQUEST, 0, 1, BED_AREA, ACCESS },
     { "read-too-long", HCA_READ_REQUEST, 0, 0, 0x80000001, INVALID },
     { "atomic-key", HCA_FETCH_ADD, 0x100, 0, 0, ACCESS },
-    { "atomic-above", HCA_CMP_SWAP, 0, AREA, 0, ACCESS },
+    { "atomic-above", HCA_CMP_SWAP, 0, BED_AREA, 0, ACCESS },
     { "atomic-alignment", HCA_FETCH_ADD, 0, 4, 0, INVALID },
 };
 
@@ -1088,7 +927,7 @@ static const RefusedCase refused[] = {
 static void test_refused(const void *opaque)
 {
     const RefusedCase *c = opaque;
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     g_autofree uint8_t *image = mr_image(bed->mr);
     HcaPacket packet = make_atomic(bed, c->op);
 
@@ -1114,11 +953,11 @@ static void test_not_enabled(void)
 {
     static const uint8_t op[] = { HCA_WRITE_ONLY, HCA_READ_REQUEST,
                                   HCA_CMP_SWAP, HCA_FETCH_ADD };
-    BedConfig config = rc_config;
+    BedConfig config = bed_responder(RDMA_HCA_QP_ST_RC);
 
-    config.access = RDMA_HCA_ACCESS_LOCAL_WRITE;
+    config.attr.access = RDMA_HCA_ACCESS_LOCAL_WRITE;
     for (unsigned i = 0; i < G_N_ELEMENTS(op); i++) {
-        Bed *bed = bed_new(&config);
+        Bed *bed = bed_new_as(&config);
 
         send_op(bed, op[i], 0);
         expect_nak(bed, PSN, NAK(INVALID_REQUEST));
@@ -1130,7 +969,7 @@ static void test_not_enabled(void)
 /* A length of 0: whatever the key (IBA 9.7.4.1.7). */
 static void test_zero_length(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     HcaPacket packet = make(bed, HCA_WRITE_ONLY, 0);
 
     packet.rkey = 0xdead;
@@ -1151,9 +990,9 @@ static void test_read(void)
 {
     static const uint32_t len[] = { 1,       MTU - 1, MTU,         MTU + 1,
                                     2 * MTU, 3 * MTU, 5 * MTU + 77 };
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
 
-    mr_write(bed->mr, 0, bed->data, AREA);
+    mr_write(bed->mr, 0, bed->data, BED_AREA);
     for (unsigned i = 0; i < G_N_ELEMENTS(len); i++) {
         HcaPacket packet = make_read(bed, 3, len[i]);
 
@@ -1168,7 +1007,7 @@ static void test_read(void)
 
 static void test_atomics(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     HcaPacket packet = make_atomic(bed, HCA_FETCH_ADD);
 
     packet.swap_add = UINT64_C(0x123456789abcdef0);
@@ -1193,7 +1032,7 @@ static void test_atomics(void)
 /* One more than rra_max breaks the QP, behind the answers to those before. */
 static void test_rd_atomic_limit(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     HcaPacket packet;
 
     for (unsigned i = 0; i < 5; i++) {
@@ -1214,8 +1053,8 @@ static void test_rd_atomic_limit(void)
 /* The region goes while its Read is being answered. */
 static void test_read_deregistered(void)
 {
-    Bed *bed = bed_new_rc();
-    uint32_t index = bed->mr->key & ((1u << bed->pair->drv[1]->log_mpts) - 1);
+    Bed *bed = new_rc();
+    uint32_t index = bed->mr->key & ((1u << bed->drv[1]->log_mpts) - 1);
     HcaPacket packet = make_read(bed, 0, 3 * MTU);
 
     give(bed, &packet, 0);
@@ -1225,7 +1064,7 @@ static void test_read_deregistered(void)
     g_assert_true(hca_responder_send(bed->hca, bed->hqp, 1));
     g_assert_cmphex(hca_v2p_invalidate_mpt(bed->hca->v2p, index), ==, 0);
     run(bed);
-    g_free(expect_answer(bed, RC_OP(HCA_READ_RESP_FIRST), PSN));
+    g_free(bed_next(bed, HCA_READ_RESP_FIRST, PSN));
     expect_nak(bed, PSN + 1, NAK(REMOTE_ACCESS));
     expect_broken(bed, RDMA_HCA_EVENT_WQ_ACCESS_ERROR);
     bed_free(bed);
@@ -1234,7 +1073,7 @@ static void test_read_deregistered(void)
 /* No more Reads are answered again at a time than may be outstanding. */
 static void test_duplicates_limit(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     HcaPacket packet;
 
     for (unsigned i = 0; i < 6; i++) {
@@ -1248,7 +1087,7 @@ static void test_duplicates_limit(void)
         packet = make_read(bed, 0, 4);
         give(bed, &packet, 0);
     }
-    expect_drops(bed, HCA_DROP_RESOURCES, 2);
+    bed_expect_drops(bed, HCA_DROP_RESOURCES, 2);
     run(bed);
     for (unsigned i = 0; i < 4; i++) {
         expect_read(bed, PSN + i, 0, 4, 6);
@@ -1259,8 +1098,8 @@ static void test_duplicates_limit(void)
 /* The region goes while a duplicate waits: the QP lives on. */
 static void test_duplicate_deregistered(void)
 {
-    Bed *bed = bed_new_rc();
-    uint32_t index = bed->mr->key & ((1u << bed->pair->drv[1]->log_mpts) - 1);
+    Bed *bed = new_rc();
+    uint32_t index = bed->mr->key & ((1u << bed->drv[1]->log_mpts) - 1);
     HcaPacket packet = make_read(bed, 0, 4);
 
     put_and_run(bed, &packet, 0);
@@ -1268,7 +1107,7 @@ static void test_duplicate_deregistered(void)
     give(bed, &packet, 0);
     g_assert_cmphex(hca_v2p_invalidate_mpt(bed->hca->v2p, index), ==, 0);
     run(bed);
-    expect_drops(bed, HCA_DROP_ACCESS, 1);
+    bed_expect_drops(bed, HCA_DROP_ACCESS, 1);
     send_op(bed, HCA_WRITE_ONLY, 0);
     expect_ack(bed, PSN + 1, 2);
     bed_free(bed);
@@ -1277,7 +1116,7 @@ static void test_duplicate_deregistered(void)
 /* 24 bits, counted by messages of every kind when their last packet is done. */
 static void test_msn(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     HcaPacket packet;
 
     bed->hqp->resp.msn = HCA_PSN_MASK - 1;
@@ -1293,10 +1132,10 @@ static void test_msn(void)
     bed->psn = PSN + 5;
     packet = make_atomic(bed, HCA_FETCH_ADD);
     put_and_run(bed, &packet, 0);
-    g_assert_cmpuint(bed->answers.length, ==, 1);
-    g_assert_cmphex(((Answer *)g_queue_peek_head(&bed->answers))->packet.msn,
+    g_assert_cmpuint(bed->heard.length, ==, 1);
+    g_assert_cmphex(((BedPacket *)g_queue_peek_head(&bed->heard))->packet.msn,
                     ==, 1);
-    g_free(expect_answer(bed, RC_OP(HCA_ATOMIC_ACK), PSN + 5));
+    g_free(bed_next(bed, HCA_ATOMIC_ACK, PSN + 5));
     bed_free(bed);
 }
 
@@ -1322,7 +1161,7 @@ static void test_sequences(void)
         [IN_SEND] = "011100000000000",
         [IN_WRITE] = "000000011100000",
     };
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     HcaQp qp = *bed->hqp;
 
     for (unsigned state = NONE; state <= IN_WRITE; state++) {
@@ -1351,7 +1190,7 @@ static void test_sequences(void)
 /* On the cable: the NAK, and the WQE of the broken message is flushed. */
 static void test_sequence_nak(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
 
     post_recv(bed, 1, 0, 4096);
     send_op(bed, HCA_SEND_FIRST, MTU);
@@ -1403,7 +1242,7 @@ static void test_lengths(void)
         { HCA_FETCH_ADD, 0, 0, 0, true },
         { HCA_FETCH_ADD, 4, 0, 0, false },
     };
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     HcaQp qp = *bed->hqp;
 
     for (unsigned i = 0; i < G_N_ELEMENTS(c); i++) {
@@ -1440,7 +1279,7 @@ static void receive_one(Bed *bed, uint64_t wr_id)
     uint32_t psn = bed->psn;
 
     send_op(bed, HCA_SEND_ONLY, 8);
-    g_assert_cmpuint(bed->answers.length, ==, 1);
+    g_assert_cmpuint(bed->heard.length, ==, 1);
     expect_ack(bed, psn, bed->hqp->resp.msn);
     expect_recv(bed, wr_id, RC_OP(HCA_SEND_ONLY), 8);
 }
@@ -1457,7 +1296,7 @@ static void receive_none(Bed *bed)
 /* A fetch brings what is posted, no more than 512 bytes or the queue's end. */
 static void test_prefetch(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     HcaRecvQueue *rq = &bed->hqp->resp.rq;
 
     for (unsigned i = 0; i < 3; i++) {
@@ -1494,12 +1333,12 @@ static void test_prefetch(void)
 static void test_slot_sizes(void)
 {
     for (unsigned log = 6; log <= 9; log++) {
-        BedConfig config = rc_config;
+        BedConfig config = bed_responder(RDMA_HCA_QP_ST_RC);
         Bed *bed;
 
         config.log_rq_entry = log;
         config.rq_entries = 8;
-        bed = bed_new(&config);
+        bed = bed_new_as(&config);
         for (unsigned i = 0; i < 50; i += 3) {
             post_recv(bed, i, 0, 64);
             post_recv(bed, i + 1, 0, 64);
@@ -1517,8 +1356,8 @@ static void test_slot_sizes(void)
 static void test_bad_record(void)
 {
     for (unsigned i = 0; i < 3; i++) {
-        Bed *bed = bed_new_rc();
-        Host *host = &bed->pair->lab->host[1];
+        Bed *bed = new_rc();
+        Host *host = &bed->lab->host[1];
 
         post_recv(bed, 1, 0, 64);
         receive_one(bed, 1);
@@ -1532,7 +1371,7 @@ static void test_bad_record(void)
         send_op(bed, HCA_SEND_ONLY, 8);
         expect_nak(bed, PSN + 1, NAK(REMOTE_OP));
         expect_broken(bed, RDMA_HCA_EVENT_WQ_CATAS_ERROR);
-        expect_no_cqe(bed);
+        bed_expect_none(bed);
         bed_free(bed);
     }
 }
@@ -1540,8 +1379,8 @@ static void test_bad_record(void)
 /* The record's high half is not looked at; its count wraps. */
 static void test_record_wrap(void)
 {
-    Bed *bed = bed_new_rc();
-    Host *host = &bed->pair->lab->host[1];
+    Bed *bed = new_rc();
+    Host *host = &bed->lab->host[1];
 
     bed->hqp->resp.rq.consumed = bed->hqp->resp.rq.posted = 0xffff;
     post_recv(bed, 1, 0, 64);
@@ -1555,20 +1394,20 @@ static void test_record_wrap(void)
 
 static void test_queue_refused(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
 
     post_recv(bed, 1, 0, 64);
     bed->hqp->rq_lkey ^= 0x100;
     send_op(bed, HCA_SEND_ONLY, 8);
     expect_nak(bed, PSN, NAK(REMOTE_OP));
     expect_broken(bed, RDMA_HCA_EVENT_WQ_CATAS_ERROR);
-    expect_no_cqe(bed);
+    bed_expect_none(bed);
     bed_free(bed);
 }
 
 static void test_no_queue(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
 
     bed->hqp->rq_len = 0;
     receive_none(bed);
@@ -1608,7 +1447,7 @@ static void clear_slot(Bed *bed, unsigned slot)
 /* Without a record: WQE_SPLIT by zeros and next sizes. */
 static void test_no_record(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     HcaRecvQueue *rq = &bed->hqp->resp.rq;
 
     bed->hqp->rq_db = 0;
@@ -1644,7 +1483,7 @@ static void test_no_record(void)
 /* A list without an end is as long as its slot; an inline unit is no entry. */
 static void test_odd_wqes(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     struct rdma_hca_data_unit unit = {
         .byte_cnt = GUINT32_TO_LE(1),
         .lkey = GUINT32_TO_LE(bed->mr->key),
@@ -1679,15 +1518,15 @@ static void test_credits(void)
     } c[] = { { 0, 0 },  { 1, 1 },  { 2, 2 }, { 3, 3 }, { 4, 4 },
               { 5, 4 },  { 6, 5 },  { 7, 5 }, { 8, 6 }, { 11, 6 },
               { 12, 7 }, { 15, 7 }, { 16, 8 } };
-    Bed *bed = bed_new_rc();
-    Host *host = &bed->pair->lab->host[1];
+    Bed *bed = new_rc();
+    Host *host = &bed->lab->host[1];
 
     for (unsigned i = 0; i < G_N_ELEMENTS(c); i++) {
-        g_autofree Answer *answer = NULL;
+        g_autofree BedPacket *answer = NULL;
 
         host_write_le32(host, bed->qp->rq_record, c[i].posted);
         send_op(bed, HCA_WRITE_ONLY, 0);
-        answer = expect_answer(bed, RC_OP(HCA_ACK), hca_psn_add(PSN, i));
+        answer = bed_next(bed, HCA_ACK, hca_psn_add(PSN, i));
         g_assert_cmphex(answer->packet.syndrome, ==, c[i].code);
     }
     host_write_le32(host, bed->qp->rq_record, 17);
@@ -1726,7 +1565,7 @@ static uint32_t waiting(const Bed *bed)
 
 static void test_coalesce(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     HcaPacket packet;
 
     for (unsigned i = 0; i < 100; i++) {
@@ -1762,12 +1601,12 @@ static void test_coalesce(void)
 /* A peer that asks and asks while nothing can be sent. */
 static void test_ring_full(void)
 {
-    BedConfig config = rc_config;
+    BedConfig config = bed_responder(RDMA_HCA_QP_ST_RC);
     HcaPacket packet;
     Bed *bed;
 
-    config.rd_atomic = HCA_MAX_RD_ATOMIC;
-    bed = bed_new(&config);
+    config.attr.max_dest_rd_atomic = HCA_MAX_RD_ATOMIC;
+    bed = bed_new_as(&config);
     for (unsigned i = 0; i < HCA_MAX_RD_ATOMIC; i++) {
         packet = make_read(bed, 0, 4);
         give(bed, &packet, 0);
@@ -1776,8 +1615,8 @@ static void test_ring_full(void)
     g_assert_cmpuint(waiting(bed), ==, 2 * HCA_MAX_RD_ATOMIC);
     g_assert_cmpuint(bed->hqp->resp.rd_atomic, ==, HCA_MAX_RD_ATOMIC);
     run(bed);
-    g_assert_cmpuint(bed->answers.length, ==, 2 * HCA_MAX_RD_ATOMIC);
-    g_queue_clear_full(&bed->answers, g_free);
+    g_assert_cmpuint(bed->heard.length, ==, 2 * HCA_MAX_RD_ATOMIC);
+    g_queue_clear_full(&bed->heard, g_free);
     /* The same again: duplicates, with acknowledgements between them. */
     bed->psn = PSN;
     for (unsigned i = 0; i < 2 * HCA_MAX_RD_ATOMIC; i++) {
@@ -1794,17 +1633,17 @@ static void test_ring_full(void)
         give_op(bed, HCA_WRITE_ONLY, 0);
     }
     g_assert_cmpuint(waiting(bed), ==, HCA_RESP_RING);
-    expect_drops(bed, HCA_DROP_RESOURCES, 0);
+    bed_expect_drops(bed, HCA_DROP_RESOURCES, 0);
     give_op(bed, HCA_WRITE_ONLY, 0);
-    expect_drops(bed, HCA_DROP_RESOURCES, 1);
+    bed_expect_drops(bed, HCA_DROP_RESOURCES, 1);
     run(bed);
-    g_queue_clear_full(&bed->answers, g_free);
+    g_queue_clear_full(&bed->heard, g_free);
     bed_free(bed);
 }
 
 static void test_budget(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     HcaPacket packet = make_read(bed, 0, 10 * MTU);
 
     give(bed, &packet, 0);
@@ -1820,12 +1659,12 @@ static void test_budget(void)
 
 static void test_flush(void)
 {
-    BedConfig config = rc_config;
+    BedConfig config = bed_responder(RDMA_HCA_QP_ST_RC);
     Bed *bed;
 
     config.rq_entries = 256;
     config.log_cq = 10;
-    bed = bed_new(&config);
+    bed = bed_new_as(&config);
     for (unsigned i = 0; i < 200; i++) {
         post_recv(bed, i, 0, 4096);
     }
@@ -1835,7 +1674,7 @@ static void test_flush(void)
     for (unsigned i = 0; i < 200; i++) {
         expect_recv_error(bed, i, RDMA_HCA_SYNDROME_WR_FLUSH_ERR);
     }
-    expect_no_cqe(bed);
+    bed_expect_none(bed);
     /* Posted later; after a long time, too. */
     for (unsigned i = 200; i < 230; i++) {
         Wc wc;
@@ -1844,7 +1683,7 @@ static void test_flush(void)
         g_assert_true(cq_wait(bed->cq, &wc, 65 * NS_PER_MS));
         g_assert_cmphex(wc.wr_id, ==, i);
         g_assert_cmphex(wc.syndrome, ==, RDMA_HCA_SYNDROME_WR_FLUSH_ERR);
-        lab_sleep(bed->pair->lab, i * NS_PER_MS);
+        lab_sleep(bed->lab, i * NS_PER_MS);
     }
     g_assert_cmphex(qp_to_rst(bed->qp), ==, 0);
     bed_free(bed);
@@ -1853,7 +1692,7 @@ static void test_flush(void)
 /* Without a record one lap is flushed, not more. */
 static void test_flush_no_record(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     Wc wc;
 
     bed->hqp->rq_db = 0;
@@ -1861,19 +1700,19 @@ static void test_flush_no_record(void)
         post_recv(bed, i, 0, 64);
     }
     g_assert_cmphex(qp_to_err(bed->qp), ==, 0);
-    lab_sleep(bed->pair->lab, NS_PER_S);
+    lab_sleep(bed->lab, NS_PER_S);
     for (unsigned i = 0; i < 16; i++) {
         g_assert_true(cq_poll(bed->cq, &wc));
         g_assert_cmphex(wc.syndrome, ==, RDMA_HCA_SYNDROME_WR_FLUSH_ERR);
     }
-    expect_no_cqe(bed);
+    bed_expect_none(bed);
     bed_free(bed);
 }
 
 /* By command: what waits to be answered is forgotten. */
 static void test_error_silences(void)
 {
-    Bed *bed = bed_new_rc();
+    Bed *bed = new_rc();
     HcaPacket packet = make_read(bed, 0, 10);
 
     give(bed, &packet, 0);
@@ -1889,7 +1728,7 @@ static void test_error_silences(void)
 
 static void test_uc(void)
 {
-    Bed *bed = bed_new_service(RDMA_HCA_QP_ST_UC);
+    Bed *bed = new_service(RDMA_HCA_QP_ST_UC);
 
     post_recv(bed, 1, 0, 4096);
     post_recv(bed, 2, 0, 4096);
@@ -1901,22 +1740,22 @@ static void test_uc(void)
     expect_recv(bed, 2, UC_OP(HCA_WRITE_ONLY_IMM), 100);
     expect_region(bed, 0, 5000, 100);
     send_op(bed, HCA_SEND_ONLY, 1);
-    expect_drops(bed, HCA_DROP_NO_WQE, 1);
+    bed_expect_drops(bed, HCA_DROP_NO_WQE, 1);
     bed_free(bed);
 }
 
 /* A packet is lost: its message is, and the next one has the whole WQE. */
 static void test_uc_loss(void)
 {
-    Bed *bed = bed_new_service(RDMA_HCA_QP_ST_UC);
+    Bed *bed = new_service(RDMA_HCA_QP_ST_UC);
 
     post_recv(bed, 1, 0, 2 * MTU);
     send_op(bed, HCA_SEND_FIRST, MTU);
     bed->psn = hca_psn_add(bed->psn, 1);
     send_op(bed, HCA_SEND_MIDDLE, MTU);
-    expect_drops(bed, HCA_DROP_PSN, 1);
+    bed_expect_drops(bed, HCA_DROP_PSN, 1);
     send_op(bed, HCA_SEND_LAST, 1);
-    expect_drops(bed, HCA_DROP_OPCODE_SEQ, 1);
+    bed_expect_drops(bed, HCA_DROP_OPCODE_SEQ, 1);
     /* Cut short by the next, of which a packet is lost; then a whole one. */
     send_op(bed, HCA_SEND_FIRST, MTU);
     send_op(bed, HCA_SEND_FIRST, MTU);
@@ -1934,13 +1773,13 @@ static void test_uc_opcodes(void)
 {
     static const uint8_t op[] = { HCA_SEND_ONLY_INV, HCA_SEND_LAST_INV,
                                   HCA_READ_REQUEST, HCA_FETCH_ADD, 0x1f };
-    Bed *bed = bed_new_service(RDMA_HCA_QP_ST_UC);
+    Bed *bed = new_service(RDMA_HCA_QP_ST_UC);
 
     post_recv(bed, 1, 0, 64);
     for (unsigned i = 0; i < G_N_ELEMENTS(op); i++) {
         send_op(bed, op[i], 0);
     }
-    expect_drops(bed, HCA_DROP_PARSE_OPCODE, G_N_ELEMENTS(op));
+    bed_expect_drops(bed, HCA_DROP_PARSE_OPCODE, G_N_ELEMENTS(op));
     bed->psn = PSN;
     send_op(bed, HCA_SEND_ONLY, 8);
     expect_recv(bed, 1, UC_OP(HCA_SEND_ONLY), 8);
@@ -1950,18 +1789,18 @@ static void test_uc_opcodes(void)
 /* Remote faults are nobody's business; local ones break the QP. */
 static void test_uc_errors(void)
 {
-    Bed *bed = bed_new_service(RDMA_HCA_QP_ST_UC);
+    Bed *bed = new_service(RDMA_HCA_QP_ST_UC);
     HcaPacket packet = make(bed, HCA_WRITE_ONLY, 8);
     Sge sge = mr_sge(bed->mr, 0, 100);
     RecvWr wr = { .wr_id = 2, .nsge = 1, .sge = &sge };
 
     packet.rkey ^= 0x100;
     put_and_run(bed, &packet, 0);
-    expect_drops(bed, HCA_DROP_ACCESS, 1);
+    bed_expect_drops(bed, HCA_DROP_ACCESS, 1);
     bed->psn++;
     post_recv(bed, 1, 0, 10);
     send_op(bed, HCA_SEND_ONLY, 11);
-    expect_drops(bed, HCA_DROP_LENGTH, 1);
+    bed_expect_drops(bed, HCA_DROP_LENGTH, 1);
     send_op(bed, HCA_SEND_ONLY, 10);
     expect_recv(bed, 1, UC_OP(HCA_SEND_ONLY), 10);
     sge.lkey ^= 0x100;
@@ -1977,9 +1816,8 @@ static void test_uc_errors(void)
 static void test_ud(void)
 {
     static const uint8_t zero[HCA_GRH_SIZE];
-    Bed *bed = bed_new_service(RDMA_HCA_QP_ST_UD);
+    Bed *bed = new_service(RDMA_HCA_QP_ST_UD);
     uint8_t grh[HCA_GRH_SIZE];
-    HcaGid gid;
     Wc wc;
 
     mr_fill(bed->mr, 0, 0xee, 4096);
@@ -1995,32 +1833,31 @@ static void test_ud(void)
     expect_region(bed, 40, 0, 100);
 
     post_recv(bed, 2, 0, 4096);
-    bed->peer.path.grh = true;
-    bed->peer.path.flow_label = 0x12345;
-    bed->peer.path.tclass = 0x67;
-    bed->peer.path.hop_limit = 9;
-    bed->peer.path.dgid = hca_gid_default(bed->hca->port);
+    bed->peer.has_grh = true;
+    bed->peer.flow_label = 0x12345;
+    bed->peer.tclass = 0x67;
+    bed->peer.hop_limit = 9;
+    driver_gid(bed->drv[1], bed->peer.dgid.raw);
     send_op(bed, HCA_SEND_ONLY, 101);
     expect_recv(bed, 2, UD_OP(HCA_SEND_ONLY), 141);
     mr_read(bed->mr, 0, grh, sizeof(grh));
     g_assert_cmpmem(grh, 8, "\x66\x71\x23\x45\x00\x80\x1b\x09", 8);
-    gid = hca_gid_default(bed->peer_hca->port);
-    g_assert_cmpmem(grh + 8, 16, &gid, 16);
-    g_assert_cmpmem(grh + 24, 16, &bed->peer.path.dgid, 16);
+    g_assert_cmpmem(grh + 8, 16, &bed->peer.sgid, 16);
+    g_assert_cmpmem(grh + 24, 16, &bed->peer.dgid, 16);
     expect_region(bed, 40, 0, 101);
     bed_free(bed);
 }
 
 static void test_ud_drops(void)
 {
-    Bed *bed = bed_new_service(RDMA_HCA_QP_ST_UD);
+    Bed *bed = new_service(RDMA_HCA_QP_ST_UD);
 
     send_op(bed, HCA_SEND_ONLY, 8);
-    expect_drops(bed, HCA_DROP_NO_WQE, 1);
+    bed_expect_drops(bed, HCA_DROP_NO_WQE, 1);
     post_recv(bed, 1, 0, 48);
     send_op(bed, HCA_SEND_ONLY, 9);
-    expect_drops(bed, HCA_DROP_LENGTH, 1);
-    expect_no_cqe(bed);
+    bed_expect_drops(bed, HCA_DROP_LENGTH, 1);
+    bed_expect_none(bed);
     send_op(bed, HCA_SEND_ONLY, 8);
     expect_recv(bed, 1, UD_OP(HCA_SEND_ONLY), 48);
     bed_free(bed);
@@ -2037,7 +1874,7 @@ static uint32_t pick(Bed *bed, uint32_t end)
 static HcaPacket make_random(Bed *bed)
 {
     static const uint32_t len[] = { 0,          1,         8,       MTU - 1,
-                                    MTU,        MTU + 1,   4 * MTU, AREA,
+                                    MTU,        MTU + 1,   4 * MTU, BED_AREA,
                                     0x7fffffff, 0xffffffff };
     HcaPacket packet = make(bed, pick(bed, 0x18), 0);
 
@@ -2096,16 +1933,16 @@ static void random_packets(Bed *bed)
         }
     }
     run(bed);
-    g_queue_clear_full(&bed->answers, g_free);
+    g_queue_clear_full(&bed->heard, g_free);
 }
 
 static void test_random(const void *opaque)
 {
-    BedConfig config = rc_config;
+    BedConfig config = bed_responder(RDMA_HCA_QP_ST_RC);
     Bed *bed;
 
     config.service = GPOINTER_TO_UINT(opaque);
-    bed = bed_new(&config);
+    bed = bed_new_as(&config);
     for (unsigned i = 0; i < 100; i++) {
         Wc wc;
 
@@ -2123,81 +1960,80 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
 
-    g_test_add_func("/responder/4.3/state", test_state);
-    g_test_add_func("/responder/4.3/service", test_service);
-    g_test_add_func("/responder/4.3/pkey", test_pkey);
-    g_test_add_func("/responder/4.3/source", test_source);
-    g_test_add_func("/responder/4.3/gid", test_gid);
-    g_test_add_func("/responder/4.3/qkey", test_qkey);
-    g_test_add_func("/responder/4.3/opcode-rc", test_opcode_rc);
-    g_test_add_func("/responder/4.3/opcode-reserved", test_opcode_reserved);
-    g_test_add_func("/responder/4.3/send-invalidate", test_send_invalidate);
-    g_test_add_func("/responder/4.3/states", test_states);
-    g_test_add_func("/responder/comm-est", test_comm_est);
-    g_test_add_func("/responder/4.2/ahead", test_ahead);
-    g_test_add_func("/responder/4.2/regions", test_regions);
-    g_test_add_func("/responder/4.2/send-again", test_duplicate_send);
-    g_test_add_func("/responder/4.2/read-again", test_duplicate_read);
-    g_test_add_func("/responder/4.2/atomic-again", test_duplicate_atomic);
-    g_test_add_func("/responder/4.2/no-atomic-again", test_duplicate_no_atomic);
-    g_test_add_func("/responder/4.2/pending", test_duplicate_pending);
-    g_test_add_func("/responder/4.5/scatter", test_scatter);
-    g_test_add_func("/responder/4.5/entry-update", test_entry_update);
-    g_test_add_func("/responder/4.5/entry-release", test_entry_release);
-    g_test_add_func("/responder/4.5/zero", test_send_zero);
-    g_test_add_func("/responder/4.5/rnr", test_rnr);
-    g_test_add_func("/responder/4.5/too-long", test_send_too_long);
-    g_test_add_func("/responder/4.5/bad-entry", test_send_bad_entry);
-    g_test_add_func("/responder/4.5/cq-overrun", test_cq_overrun);
-    g_test_add_func("/responder/4.5/solicited", test_solicited);
-    g_test_add_func("/responder/4.6/write", test_write);
-    g_test_add_func("/responder/4.6/ack-req", test_ack_req);
-    g_test_add_func("/responder/4.6/imm", test_write_imm);
+    test_add("/responder/4.3/state", test_state);
+    test_add("/responder/4.3/service", test_service);
+    test_add("/responder/4.3/pkey", test_pkey);
+    test_add("/responder/4.3/source", test_source);
+    test_add("/responder/4.3/gid", test_gid);
+    test_add("/responder/4.3/qkey", test_qkey);
+    test_add("/responder/4.3/opcode-rc", test_opcode_rc);
+    test_add("/responder/4.3/opcode-reserved", test_opcode_reserved);
+    test_add("/responder/4.3/send-invalidate", test_send_invalidate);
+    test_add("/responder/4.3/states", test_states);
+    test_add("/responder/comm-est", test_comm_est);
+    test_add("/responder/4.2/ahead", test_ahead);
+    test_add("/responder/4.2/regions", test_regions);
+    test_add("/responder/4.2/send-again", test_duplicate_send);
+    test_add("/responder/4.2/read-again", test_duplicate_read);
+    test_add("/responder/4.2/atomic-again", test_duplicate_atomic);
+    test_add("/responder/4.2/no-atomic-again", test_duplicate_no_atomic);
+    test_add("/responder/4.2/pending", test_duplicate_pending);
+    test_add("/responder/4.5/scatter", test_scatter);
+    test_add("/responder/4.5/entry-update", test_entry_update);
+    test_add("/responder/4.5/entry-release", test_entry_release);
+    test_add("/responder/4.5/zero", test_send_zero);
+    test_add("/responder/4.5/rnr", test_rnr);
+    test_add("/responder/4.5/too-long", test_send_too_long);
+    test_add("/responder/4.5/bad-entry", test_send_bad_entry);
+    test_add("/responder/4.5/cq-overrun", test_cq_overrun);
+    test_add("/responder/4.5/solicited", test_solicited);
+    test_add("/responder/4.6/write", test_write);
+    test_add("/responder/4.6/ack-req", test_ack_req);
+    test_add("/responder/4.6/imm", test_write_imm);
     for (unsigned i = 0; i < G_N_ELEMENTS(refused); i++) {
-        g_autofree char *path = g_strdup_printf("/responder/refused/%s",
-                                                refused[i].name);
+        const char *path = test_named("/responder/refused/%s", refused[i].name);
 
-        g_test_add_data_func(path, &refused[i], test_refused);
+        test_add_data(path, &refused[i], test_refused);
     }
-    g_test_add_func("/responder/refused/not-enabled", test_not_enabled);
-    g_test_add_func("/responder/zero-length", test_zero_length);
-    g_test_add_func("/responder/4.7/read", test_read);
-    g_test_add_func("/responder/4.7/atomics", test_atomics);
-    g_test_add_func("/responder/4.7/limit", test_rd_atomic_limit);
-    g_test_add_func("/responder/4.7/deregistered", test_read_deregistered);
-    g_test_add_func("/responder/4.7/duplicates", test_duplicates_limit);
-    g_test_add_func("/responder/4.7/duplicate-deregistered",
-                    test_duplicate_deregistered);
-    g_test_add_func("/responder/rules/msn", test_msn);
-    g_test_add_func("/responder/rules/sequences", test_sequences);
-    g_test_add_func("/responder/rules/sequence-nak", test_sequence_nak);
-    g_test_add_func("/responder/rules/lengths", test_lengths);
-    g_test_add_func("/responder/t4.5/prefetch", test_prefetch);
-    g_test_add_func("/responder/t4.5/slot-sizes", test_slot_sizes);
-    g_test_add_func("/responder/t4.5/bad-record", test_bad_record);
-    g_test_add_func("/responder/t4.5/record-wrap", test_record_wrap);
-    g_test_add_func("/responder/t4.5/queue-refused", test_queue_refused);
-    g_test_add_func("/responder/t4.5/no-queue", test_no_queue);
-    g_test_add_func("/responder/t4.5/no-record", test_no_record);
-    g_test_add_func("/responder/t4.5/odd-wqes", test_odd_wqes);
-    g_test_add_func("/responder/t4.5/credits", test_credits);
-    g_test_add_func("/responder/4.10/coalesce", test_coalesce);
-    g_test_add_func("/responder/4.10/ring-full", test_ring_full);
-    g_test_add_func("/responder/4.10/budget", test_budget);
-    g_test_add_func("/responder/flush/all", test_flush);
-    g_test_add_func("/responder/flush/no-record", test_flush_no_record);
-    g_test_add_func("/responder/flush/silence", test_error_silences);
-    g_test_add_func("/responder/uc/all", test_uc);
-    g_test_add_func("/responder/uc/loss", test_uc_loss);
-    g_test_add_func("/responder/uc/opcodes", test_uc_opcodes);
-    g_test_add_func("/responder/uc/errors", test_uc_errors);
-    g_test_add_func("/responder/ud/all", test_ud);
-    g_test_add_func("/responder/ud/drops", test_ud_drops);
-    g_test_add_data_func("/responder/random/rc",
-                         GUINT_TO_POINTER(RDMA_HCA_QP_ST_RC), test_random);
-    g_test_add_data_func("/responder/random/uc",
-                         GUINT_TO_POINTER(RDMA_HCA_QP_ST_UC), test_random);
-    g_test_add_data_func("/responder/random/ud",
-                         GUINT_TO_POINTER(RDMA_HCA_QP_ST_UD), test_random);
+    test_add("/responder/refused/not-enabled", test_not_enabled);
+    test_add("/responder/zero-length", test_zero_length);
+    test_add("/responder/4.7/read", test_read);
+    test_add("/responder/4.7/atomics", test_atomics);
+    test_add("/responder/4.7/limit", test_rd_atomic_limit);
+    test_add("/responder/4.7/deregistered", test_read_deregistered);
+    test_add("/responder/4.7/duplicates", test_duplicates_limit);
+    test_add("/responder/4.7/duplicate-deregistered",
+             test_duplicate_deregistered);
+    test_add("/responder/rules/msn", test_msn);
+    test_add("/responder/rules/sequences", test_sequences);
+    test_add("/responder/rules/sequence-nak", test_sequence_nak);
+    test_add("/responder/rules/lengths", test_lengths);
+    test_add("/responder/t4.5/prefetch", test_prefetch);
+    test_add("/responder/t4.5/slot-sizes", test_slot_sizes);
+    test_add("/responder/t4.5/bad-record", test_bad_record);
+    test_add("/responder/t4.5/record-wrap", test_record_wrap);
+    test_add("/responder/t4.5/queue-refused", test_queue_refused);
+    test_add("/responder/t4.5/no-queue", test_no_queue);
+    test_add("/responder/t4.5/no-record", test_no_record);
+    test_add("/responder/t4.5/odd-wqes", test_odd_wqes);
+    test_add("/responder/t4.5/credits", test_credits);
+    test_add("/responder/4.10/coalesce", test_coalesce);
+    test_add("/responder/4.10/ring-full", test_ring_full);
+    test_add("/responder/4.10/budget", test_budget);
+    test_add("/responder/flush/all", test_flush);
+    test_add("/responder/flush/no-record", test_flush_no_record);
+    test_add("/responder/flush/silence", test_error_silences);
+    test_add("/responder/uc/all", test_uc);
+    test_add("/responder/uc/loss", test_uc_loss);
+    test_add("/responder/uc/opcodes", test_uc_opcodes);
+    test_add("/responder/uc/errors", test_uc_errors);
+    test_add("/responder/ud/all", test_ud);
+    test_add("/responder/ud/drops", test_ud_drops);
+    test_add_data("/responder/random/rc", GUINT_TO_POINTER(RDMA_HCA_QP_ST_RC),
+                  test_random);
+    test_add_data("/responder/random/uc", GUINT_TO_POINTER(RDMA_HCA_QP_ST_UC),
+                  test_random);
+    test_add_data("/responder/random/ud", GUINT_TO_POINTER(RDMA_HCA_QP_ST_UD),
+                  test_random);
     return g_test_run();
 }

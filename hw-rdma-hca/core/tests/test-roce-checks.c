@@ -2,14 +2,13 @@
 /*
  * The receive checks of the RoCE engine document (its table 2.5.2, RC_CHK), row
  * by row, on whole cards: what a packet that fails one leads to, and that a
- * fault on one QP leaves the others alone (roce_free() asks the bystanders).
+ * fault on one QP leaves the others alone (bed_free() asks the bystanders).
  */
 #include <string.h>
 
-#include "lib-inside.h"
 #include "../wire/bytes.h"
 #include "../wire/headers.h"
-#include "lib-roce.h"
+#include "lib-bed.h"
 
 #define SEND RDMA_HCA_OPCODE_SEND
 #define WRITE RDMA_HCA_OPCODE_RDMA_WRITE
@@ -19,54 +18,49 @@
 #define QKEY 0x11111111
 #define FIRST_PSN 0x123456
 
-static void bed_init(RoceBed *bed)
-{
-    roce_init(bed, NULL, RC, NULL);
-}
-
 /*
  * The request fails on side 0 so, and on side 1 the QP with this event, which
  * an interrupt announces.
  */
-static void expect_fatal(RoceBed *bed, uint8_t syndrome, const char *nak,
+static void expect_fatal(Bed *bed, uint8_t syndrome, const char *nak,
                          uint8_t event)
 {
     struct rdma_hca_eqe eqe;
 
-    roce_expect(bed, 0, syndrome);
-    roce_counted(bed, 1, nak, 1);
-    g_assert_cmpuint(qp_state(bed->qp[0]), ==, RDMA_HCA_QP_STATE_ERR);
-    g_assert_cmpuint(qp_state(bed->qp[1]), ==, RDMA_HCA_QP_STATE_ERR);
+    bed_expect_end(bed, 0, syndrome);
+    bed_counted(bed, 1, nak, 1);
+    g_assert_cmpuint(qp_state(bed->qps[0]), ==, RDMA_HCA_QP_STATE_ERR);
+    g_assert_cmpuint(qp_state(bed->qps[1]), ==, RDMA_HCA_QP_STATE_ERR);
     if (event) {
         g_assert_cmpuint(bed->lab->host[1].msix[EQ_ASYNC], ==,
                          bed->interrupts + 1);
         g_assert_true(driver_event(bed->drv[1], event, &eqe));
-        g_assert_cmphex(GUINT32_FROM_LE(eqe.qp.qpn), ==, bed->qp[1]->qpn);
+        g_assert_cmphex(GUINT32_FROM_LE(eqe.qp.qpn), ==, bed->qps[1]->qpn);
         g_assert_false(driver_event(bed->drv[1], event, NULL));
     }
 }
 
-static void expect_invalid(RoceBed *bed)
+static void expect_invalid(Bed *bed)
 {
     expect_fatal(bed, RDMA_HCA_SYNDROME_REMOTE_INVAL_REQ_ERR,
                  "responder_nak_tx_invalid", RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR);
 }
 
 /* Dropped without a word once; the retry gets through. */
-static void check_drop(RoceEdit *edit, const char *reason)
+static void check_drop(BedEdit *edit, const char *reason)
 {
-    RoceBed bed;
+    Bed *bed;
 
-    bed_init(&bed);
-    roce_weather(&bed, 0, (RoceWeather) { .nth = 1, .edit = edit });
-    roce_request(&bed, 0, WRITE, 64);
-    roce_post(&bed, 1);
-    roce_run(&bed, 0);
-    roce_counted(&bed, 1, reason, 1);
-    g_assert_cmpuint(bed.seen[1], ==, 0);
-    roce_expect(&bed, 0, 0);
-    roce_counted(&bed, 0, "requester_timeouts", 1);
-    roce_free(&bed);
+    bed = bed_new_roce(RC, NULL, NULL);
+    bed_set_weather(bed, 0, (BedWeather) { .nth = 1, .edit = edit });
+    bed_request(bed, 0, WRITE, 64);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_counted(bed, 1, reason, 1);
+    g_assert_cmpuint(bed->seen[1], ==, 0);
+    bed_expect_end(bed, 0, 0);
+    bed_counted(bed, 0, "requester_timeouts", 1);
+    bed_free(bed);
 }
 
 /* ---- OPCODE ---- */
@@ -83,19 +77,19 @@ static void make_write_last(HcaPacket *packet)
 
 static void test_opcode(void)
 {
-    static RoceEdit *const edits[] = { make_middle, make_write_last };
+    static BedEdit *const edits[] = { make_middle, make_write_last };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(edits); i++) {
-        RoceBed bed;
+        Bed *bed;
 
-        bed_init(&bed);
-        roce_post_recv(&bed, 1, 4096);
-        roce_weather(&bed, 0, (RoceWeather) { .nth = 1, .edit = edits[i] });
-        roce_request(&bed, 0, SEND, 1024);
-        roce_post(&bed, 1);
-        roce_run(&bed, 0);
-        expect_invalid(&bed);
-        roce_free(&bed);
+        bed = bed_new_roce(RC, NULL, NULL);
+        bed_post_recvs(bed, 1, 4096);
+        bed_set_weather(bed, 0, (BedWeather) { .nth = 1, .edit = edits[i] });
+        bed_request(bed, 0, SEND, 1024);
+        bed_post_requests(bed, 1);
+        bed_run(bed);
+        expect_invalid(bed);
+        bed_free(bed);
     }
 }
 
@@ -107,17 +101,17 @@ static void make_uc(HcaPacket *packet)
 /* Of another service: not for this QP at all. */
 static void test_opcode_service(void)
 {
-    RoceBed bed;
+    Bed *bed;
 
-    bed_init(&bed);
-    roce_post_recv(&bed, 1, 4096);
-    roce_weather(&bed, 0, (RoceWeather) { .nth = 1, .edit = make_uc });
-    roce_request(&bed, 0, SEND, 1024);
-    roce_post(&bed, 1);
-    roce_run(&bed, 0);
-    roce_counted(&bed, 1, "port_drop_service", 1);
-    roce_expect(&bed, 0, 0);
-    roce_free(&bed);
+    bed = bed_new_roce(RC, NULL, NULL);
+    bed_post_recvs(bed, 1, 4096);
+    bed_set_weather(bed, 0, (BedWeather) { .nth = 1, .edit = make_uc });
+    bed_request(bed, 0, SEND, 1024);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_counted(bed, 1, "port_drop_service", 1);
+    bed_expect_end(bed, 0, 0);
+    bed_free(bed);
 }
 
 /* Of RC, but unknown to it (IBA 9.9.3). */
@@ -127,20 +121,20 @@ static void test_opcode_reserved(void)
         HcaPacket packet = { .opcode = HCA_SEND_ONLY, .ack_req = true };
         uint8_t frame[HCA_MAX_ROCE_HEADER_SIZE + HCA_MAX_TRAILER_SIZE];
         struct rdma_hca_eqe eqe;
-        RoceBed bed;
+        Bed *bed;
         size_t len;
 
-        bed_init(&bed);
-        roce_headers(&bed, 0, &packet);
+        bed = bed_new_roce(RC, NULL, NULL);
+        bed_headers(bed, 0, &packet);
         packet.psn = FIRST_PSN;
         len = hca_roce_build(&packet, frame);
         frame[len - HCA_BTH_SIZE] = opcode;
-        roce_inject_frame(&bed, 0, frame, hca_roce_seal(&packet, frame, len));
-        roce_counted(&bed, 1, "responder_nak_tx_invalid", 1);
-        g_assert_cmpuint(qp_state(bed.qp[1]), ==, RDMA_HCA_QP_STATE_ERR);
+        bed_inject_frame(bed, 0, frame, hca_roce_seal(&packet, frame, len));
+        bed_counted(bed, 1, "responder_nak_tx_invalid", 1);
+        g_assert_cmpuint(qp_state(bed->qps[1]), ==, RDMA_HCA_QP_STATE_ERR);
         g_assert_true(
-            driver_event(bed.drv[1], RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR, &eqe));
-        roce_free(&bed);
+            driver_event(bed->drv[1], RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR, &eqe));
+        bed_free(bed);
     }
 }
 
@@ -149,17 +143,17 @@ static void test_opcode_reserved(void)
 /* Send: no more than the receive buffer. */
 static void test_length_receive_buffer(void)
 {
-    RoceBed bed;
+    Bed *bed;
 
-    bed_init(&bed);
-    roce_post_recv(&bed, 1, 63);
-    roce_request(&bed, 0, SEND, 64);
-    roce_post(&bed, 1);
-    roce_run(&bed, 0);
-    roce_expect(&bed, 1, RDMA_HCA_SYNDROME_LOCAL_LENGTH_ERR);
-    expect_fatal(&bed, RDMA_HCA_SYNDROME_REMOTE_INVAL_REQ_ERR,
+    bed = bed_new_roce(RC, NULL, NULL);
+    bed_post_recvs(bed, 1, 63);
+    bed_request(bed, 0, SEND, 64);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_expect_end(bed, 1, RDMA_HCA_SYNDROME_LOCAL_LENGTH_ERR);
+    expect_fatal(bed, RDMA_HCA_SYNDROME_REMOTE_INVAL_REQ_ERR,
                  "responder_nak_tx_invalid", 0);
-    roce_free(&bed);
+    bed_free(bed);
 }
 
 static void make_first(HcaPacket *packet)
@@ -170,47 +164,45 @@ static void make_first(HcaPacket *packet)
 /* First and Middle: the MTU, which 1023 and 1000 bytes are not. */
 static void test_length_first(void)
 {
-    RoceBed bed;
+    Bed *bed;
 
-    bed_init(&bed);
-    roce_post_recv(&bed, 1, 4096);
-    roce_weather(&bed, 0, (RoceWeather) { .nth = 1, .edit = make_first });
-    roce_request(&bed, 0, SEND, 1023);
-    roce_post(&bed, 1);
-    roce_run(&bed, 0);
-    expect_invalid(&bed);
-    roce_free(&bed);
+    bed = bed_new_roce(RC, NULL, NULL);
+    bed_post_recvs(bed, 1, 4096);
+    bed_set_weather(bed, 0, (BedWeather) { .nth = 1, .edit = make_first });
+    bed_request(bed, 0, SEND, 1023);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    expect_invalid(bed);
+    bed_free(bed);
 }
 
 static void test_length_middle(void)
 {
-    RoceBed bed;
+    Bed *bed;
 
-    bed_init(&bed);
-    roce_post_recv(&bed, 1, 4096);
-    roce_weather(&bed, 0, (RoceWeather) { .nth = 2, .edit = make_middle });
-    roce_request(&bed, 0, SEND, 2024);
-    roce_post(&bed, 1);
-    roce_run(&bed, 0);
-    expect_invalid(&bed);
-    roce_free(&bed);
+    bed = bed_new_roce(RC, NULL, NULL);
+    bed_post_recvs(bed, 1, 4096);
+    bed_set_weather(bed, 0, (BedWeather) { .nth = 2, .edit = make_middle });
+    bed_request(bed, 0, SEND, 2024);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    expect_invalid(bed);
+    bed_free(bed);
 }
 
 /* Connect anew: the requester's MTU is 1024, the responder's 256. */
-static void shrink_mtu(RoceBed *bed)
+static void shrink_mtu(Bed *bed)
 {
     for (unsigned i = 0; i < 2; i++) {
         QpAttr attr;
 
-        g_assert_cmphex(qp_to_err(bed->qp[i]), ==, 0);
-        g_assert_cmphex(qp_to_rst(bed->qp[i]), ==, 0);
+        g_assert_cmphex(qp_to_err(bed->qps[i]), ==, 0);
+        g_assert_cmphex(qp_to_rst(bed->qps[i]), ==, 0);
         qp_attr_init(&attr);
         attr.mtu = i ? 1 : 3;
-        attr.dest_qpn = bed->qp[!i]->qpn;
+        attr.dest_qpn = bed->qps[!i]->qpn;
         qp_attr_to(&attr, bed->drv[i], bed->drv[!i]);
-        g_assert_cmphex(qp_to_init(bed->qp[i], &attr), ==, 0);
-        g_assert_cmphex(qp_to_rtr(bed->qp[i], &attr), ==, 0);
-        g_assert_cmphex(qp_to_rts(bed->qp[i], &attr), ==, 0);
+        qp_bring_up(bed->qps[i], &attr);
     }
 }
 
@@ -220,19 +212,19 @@ static void make_last(HcaPacket *packet)
 }
 
 /* A First of 256 bytes, and a Last of @len, of two messages. */
-static void send_first_and_last(RoceBed *bed, uint32_t len)
+static void send_first_and_last(Bed *bed, uint32_t len)
 {
     shrink_mtu(bed);
-    roce_post_recv(bed, 1, 4096);
-    roce_weather(bed, 0, (RoceWeather) { .nth = 1, .edit = make_first });
-    roce_request(bed, 0, SEND, 256);
-    roce_post(bed, 1);
-    roce_run(bed, 0);
-    roce_expect(bed, 0, 0);
-    roce_weather(bed, 0, (RoceWeather) { .nth = 1, .edit = make_last });
-    roce_request(bed, 0, SEND, len);
-    roce_post(bed, 1);
-    roce_run(bed, 0);
+    bed_post_recvs(bed, 1, 4096);
+    bed_set_weather(bed, 0, (BedWeather) { .nth = 1, .edit = make_first });
+    bed_request(bed, 0, SEND, 256);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_expect_end(bed, 0, 0);
+    bed_set_weather(bed, 0, (BedWeather) { .nth = 1, .edit = make_last });
+    bed_request(bed, 0, SEND, len);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
 }
 
 /* Last: no more than the MTU, and not nothing (IBA 9.7.4.1.6). */
@@ -244,17 +236,17 @@ static void test_length_last(void)
     } c[] = { { 257, false }, { 0, false }, { 256, true }, { 1, true } };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(c); i++) {
-        RoceBed bed;
+        Bed *bed;
 
-        bed_init(&bed);
-        send_first_and_last(&bed, c[i].len);
+        bed = bed_new_roce(RC, NULL, NULL);
+        send_first_and_last(bed, c[i].len);
         if (c[i].good) {
-            roce_expect(&bed, 0, 0);
-            roce_expect(&bed, 1, 0);
+            bed_expect_end(bed, 0, 0);
+            bed_expect_end(bed, 1, 0);
         } else {
-            expect_invalid(&bed);
+            expect_invalid(bed);
         }
-        roce_free(&bed);
+        bed_free(bed);
     }
 }
 
@@ -271,39 +263,40 @@ static void shorter(HcaPacket *packet)
 /* A Write brings what its RETH says. */
 static void test_length_write(void)
 {
-    static RoceEdit *const edits[] = { longer, shorter };
+    static BedEdit *const edits[] = { longer, shorter };
 
     for (unsigned i = 0; i < 2 * G_N_ELEMENTS(edits); i++) {
-        RoceBed bed;
+        Bed *bed;
 
-        bed_init(&bed);
-        roce_weather(&bed, 0, (RoceWeather) { .nth = 1, .edit = edits[i / 2] });
-        roce_request(&bed, 0, WRITE, i % 2 ? 64 : 1024 + 64);
-        roce_post(&bed, 1);
-        roce_run(&bed, 0);
-        expect_invalid(&bed);
-        roce_free(&bed);
+        bed = bed_new_roce(RC, NULL, NULL);
+        bed_set_weather(bed, 0,
+                        (BedWeather) { .nth = 1, .edit = edits[i / 2] });
+        bed_request(bed, 0, WRITE, i % 2 ? 64 : 1024 + 64);
+        bed_post_requests(bed, 1);
+        bed_run(bed);
+        expect_invalid(bed);
+        bed_free(bed);
     }
 }
 
 /* Last and Only: no more than the MTU, which here the peer has smaller. */
 static void test_length_only(void)
 {
-    RoceBed bed;
+    Bed *bed;
 
-    bed_init(&bed);
-    shrink_mtu(&bed);
-    roce_post_recv(&bed, 2, 4096);
-    roce_request(&bed, 0, SEND, 256);
-    roce_post(&bed, 1);
-    roce_run(&bed, 0);
-    roce_expect(&bed, 0, 0);
-    roce_expect(&bed, 1, 0);
-    roce_request(&bed, 0, SEND, 257);
-    roce_post(&bed, 1);
-    roce_run(&bed, 0);
-    expect_invalid(&bed);
-    roce_free(&bed);
+    bed = bed_new_roce(RC, NULL, NULL);
+    shrink_mtu(bed);
+    bed_post_recvs(bed, 2, 4096);
+    bed_request(bed, 0, SEND, 256);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_expect_end(bed, 0, 0);
+    bed_expect_end(bed, 1, 0);
+    bed_request(bed, 0, SEND, 257);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    expect_invalid(bed);
+    bed_free(bed);
 }
 
 /* ---- PKEY ---- */
@@ -320,18 +313,18 @@ static void limited_pkey(HcaPacket *packet)
 
 static void test_pkey(void)
 {
-    RoceBed bed;
+    Bed *bed;
 
     check_drop(other_pkey, "port_drop_pkey");
     /* A limited member and a full one may talk. */
-    bed_init(&bed);
-    roce_weather(&bed, 0, (RoceWeather) { .nth = 1, .edit = limited_pkey });
-    roce_request(&bed, 0, WRITE, 64);
-    roce_post(&bed, 1);
-    roce_run(&bed, 0);
-    roce_expect(&bed, 0, 0);
-    roce_counted(&bed, 0, "requester_timeouts", 0);
-    roce_free(&bed);
+    bed = bed_new_roce(RC, NULL, NULL);
+    bed_set_weather(bed, 0, (BedWeather) { .nth = 1, .edit = limited_pkey });
+    bed_request(bed, 0, WRITE, 64);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_expect_end(bed, 0, 0);
+    bed_counted(bed, 0, "requester_timeouts", 0);
+    bed_free(bed);
 }
 
 /* Limited members may talk to full ones, and not to each other. */
@@ -347,7 +340,7 @@ static void test_pkey_limited(void)
     for (unsigned i = 0; i < G_N_ELEMENTS(members); i++) {
         HcaConfig config[2];
         QpAttr attr;
-        RoceBed bed;
+        Bed *bed;
 
         for (unsigned side = 0; side < 2; side++) {
             lab_config_roce(&config[side], side);
@@ -356,13 +349,13 @@ static void test_pkey_limited(void)
         }
         qp_attr_init(&attr);
         attr.pkey_index = 1;
-        roce_init(&bed, config, RC, &attr);
-        roce_request(&bed, 0, WRITE, 64);
-        roce_post(&bed, 1);
-        roce_run(&bed, 0);
-        roce_counted(&bed, 1, "port_drop_pkey", i == 3);
-        roce_counted(&bed, 1, "responder_writes", i != 3);
-        roce_free(&bed);
+        bed = bed_new_roce(RC, &attr, config);
+        bed_request(bed, 0, WRITE, 64);
+        bed_post_requests(bed, 1);
+        bed_run(bed);
+        bed_counted(bed, 1, "port_drop_pkey", i == 3);
+        bed_counted(bed, 1, "responder_writes", i != 3);
+        bed_free(bed);
     }
 }
 
@@ -393,44 +386,44 @@ static void test_dest_qp(void)
 /* Known, but not enabled. */
 static void test_dest_qp_state(void)
 {
-    RoceBed bed;
+    Bed *bed;
 
-    bed_init(&bed);
-    g_assert_cmphex(qp_to_err(bed.qp[1]), ==, 0);
-    roce_request(&bed, 0, WRITE, 64);
-    roce_post(&bed, 1);
-    roce_run(&bed, 0);
-    roce_counted(&bed, 1, "port_drop_qp_state", 1);
-    g_assert_cmpuint(roce_counter(&bed, 1, "responder_naks_tx"), ==, 0);
-    roce_free(&bed);
+    bed = bed_new_roce(RC, NULL, NULL);
+    g_assert_cmphex(qp_to_err(bed->qps[1]), ==, 0);
+    bed_request(bed, 0, WRITE, 64);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_counted(bed, 1, "port_drop_qp_state", 1);
+    g_assert_cmpuint(bed_counter(bed, 1, "responder_naks_tx"), ==, 0);
+    bed_free(bed);
 }
 
 /* ---- RQ almost full ---- */
 
 static void test_rnr(void)
 {
-    RoceBed bed;
+    Bed *bed;
 
-    bed_init(&bed);
-    roce_request(&bed, 0, SEND, 64);
-    roce_post(&bed, 1);
-    roce_run(&bed, 0);
-    roce_counted(&bed, 1, "responder_rnrs_tx", 1);
-    roce_counted(&bed, 0, "requester_rnrs_rx", 1);
-    roce_post_recv(&bed, 1, 64);
-    roce_expect(&bed, 0, 0);
-    roce_expect(&bed, 1, 0);
-    roce_free(&bed);
+    bed = bed_new_roce(RC, NULL, NULL);
+    bed_request(bed, 0, SEND, 64);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_counted(bed, 1, "responder_rnrs_tx", 1);
+    bed_counted(bed, 0, "requester_rnrs_rx", 1);
+    bed_post_recvs(bed, 1, 64);
+    bed_expect_end(bed, 0, 0);
+    bed_expect_end(bed, 1, 0);
+    bed_free(bed);
 }
 
 /* ---- WRITE MRT: R_Key, protection domain, range, right ---- */
 
-static void no_key(RoceBed *bed, SendWr *wr)
+static void no_key(Bed *bed, SendWr *wr)
 {
     wr->rkey ^= 0x155;
 }
 
-static void other_pd(RoceBed *bed, SendWr *wr)
+static void other_pd(Bed *bed, SendWr *wr)
 {
     const Mr *mr = bed->pair->mr[1];
 
@@ -439,17 +432,17 @@ static void other_pd(RoceBed *bed, SendWr *wr)
                    ->key;
 }
 
-static void beyond_end(RoceBed *bed, SendWr *wr)
+static void beyond_end(Bed *bed, SendWr *wr)
 {
     wr->raddr = bed->pair->mr[1]->va + bed->pair->mr[1]->len - 63;
 }
 
-static void before_start(RoceBed *bed, SendWr *wr)
+static void before_start(Bed *bed, SendWr *wr)
 {
     wr->raddr = bed->pair->mr[1]->va - 1;
 }
 
-static void read_only(RoceBed *bed, SendWr *wr)
+static void read_only(Bed *bed, SendWr *wr)
 {
     const Mr *mr = mr_new(bed->drv[1], bed->pair->pd[1], 0x1000, 4096,
                           RDMA_HCA_ACCESS_REMOTE_READ);
@@ -460,24 +453,24 @@ static void read_only(RoceBed *bed, SendWr *wr)
 
 static void test_write_mrt(void)
 {
-    static void (*const spoil[])(RoceBed *, SendWr *) = {
+    static void (*const spoil[])(Bed *, SendWr *) = {
         no_key, other_pd, beyond_end, before_start, read_only,
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(spoil); i++) {
         g_autofree uint8_t *image = NULL;
-        RoceBed bed;
+        Bed *bed;
 
-        bed_init(&bed);
-        mr_fill(bed.pair->mr[0], 0, 0x5a, 64);
-        image = mr_image(bed.pair->mr[1]);
-        spoil[i](&bed, roce_request(&bed, 0, WRITE, 64));
-        roce_post(&bed, 1);
-        roce_run(&bed, 0);
-        expect_fatal(&bed, RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR,
+        bed = bed_new_roce(RC, NULL, NULL);
+        mr_fill(bed->pair->mr[0], 0, 0x5a, 64);
+        image = mr_image(bed->pair->mr[1]);
+        spoil[i](bed, bed_request(bed, 0, WRITE, 64));
+        bed_post_requests(bed, 1);
+        bed_run(bed);
+        expect_fatal(bed, RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR,
                      "responder_nak_tx_access", RDMA_HCA_EVENT_WQ_ACCESS_ERROR);
-        mr_check_image(bed.pair->mr[1], image);
-        roce_free(&bed);
+        mr_check_image(bed->pair->mr[1], image);
+        bed_free(bed);
     }
 }
 
@@ -488,30 +481,30 @@ static void test_cq_overflow(void)
     struct rdma_hca_eqe eqe;
     QpConfig config;
     QpAttr attr;
-    RoceBed bed;
+    Bed *bed;
     Cq *tiny;
 
-    bed_init(&bed);
-    tiny = cq_new(bed.drv[1], 2, 2);
+    bed = bed_new_roce(RC, NULL, NULL);
+    tiny = cq_new(bed->drv[1], 2, 2);
     for (unsigned i = 0; i < 2; i++) {
-        qp_config_init(&config, bed.pair->pd[i], i ? tiny : bed.cq[0]);
-        bed.qp[i] = qp_new(bed.drv[i], &config);
+        qp_config_init(&config, bed->pair->pd[i], i ? tiny : bed->cqs[0]);
+        bed->qps[i] = qp_new(bed->drv[i], &config);
     }
     qp_attr_init(&attr);
-    qp_connect(bed.qp[0], bed.qp[1], &attr);
-    roce_post_recv(&bed, 5, 64);
+    qp_connect(bed->qps[0], bed->qps[1], &attr);
+    bed_post_recvs(bed, 5, 64);
     for (unsigned i = 0; i < 5; i++) {
-        roce_request(&bed, i, SEND, 64);
+        bed_request(bed, i, SEND, 64);
     }
-    roce_post(&bed, 5);
-    roce_run(&bed, 0);
-    g_assert_cmpuint(bed.lab->host[1].msix[EQ_ASYNC], >, bed.interrupts);
-    g_assert_true(driver_event(bed.drv[1], RDMA_HCA_EVENT_CQ_ERROR, &eqe));
+    bed_post_requests(bed, 5);
+    bed_run(bed);
+    g_assert_cmpuint(bed->lab->host[1].msix[EQ_ASYNC], >, bed->interrupts);
+    g_assert_true(driver_event(bed->drv[1], RDMA_HCA_EVENT_CQ_ERROR, &eqe));
     g_assert_cmphex(GUINT32_FROM_LE(eqe.cq.cqn), ==, tiny->cqn);
-    g_assert_cmpuint(qp_state(bed.qp[1]), ==, RDMA_HCA_QP_STATE_ERR);
-    roce_counted(&bed, 1, "responder_nak_tx_operation", 1);
-    roce_counted(&bed, 1, "cxtmgt_cq_overruns", 1);
-    roce_free(&bed);
+    g_assert_cmpuint(qp_state(bed->qps[1]), ==, RDMA_HCA_QP_STATE_ERR);
+    bed_counted(bed, 1, "responder_nak_tx_operation", 1);
+    bed_counted(bed, 1, "cxtmgt_cq_overruns", 1);
+    bed_free(bed);
 }
 
 /* ---- RX Push Bresp: a write that memory refuses ---- */
@@ -519,17 +512,17 @@ static void test_cq_overflow(void)
 static void test_write_error(void)
 {
     SendWr *wr;
-    RoceBed bed;
+    Bed *bed;
 
-    bed_init(&bed);
-    wr = roce_request(&bed, 0, WRITE, 64);
-    wr->rkey = driver_physical_region(bed.drv[1], bed.pair->pd[1]);
+    bed = bed_new_roce(RC, NULL, NULL);
+    wr = bed_request(bed, 0, WRITE, 64);
+    wr->rkey = driver_physical_region(bed->drv[1], bed->pair->pd[1]);
     wr->raddr = HOST_MMIO_BASE;
-    roce_post(&bed, 1);
-    roce_run(&bed, 0);
-    expect_fatal(&bed, RDMA_HCA_SYNDROME_REMOTE_OP_ERR,
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    expect_fatal(bed, RDMA_HCA_SYNDROME_REMOTE_OP_ERR,
                  "responder_nak_tx_operation", RDMA_HCA_EVENT_WQ_CATAS_ERROR);
-    roce_free(&bed);
+    bed_free(bed);
 }
 
 /* ---- PSN ---- */
@@ -537,37 +530,37 @@ static void test_write_error(void)
 /* Ahead: one NAK, and the requester goes back. */
 static void test_psn_retry(void)
 {
-    RoceBed bed;
+    Bed *bed;
 
-    bed_init(&bed);
-    roce_weather(&bed, 0, (RoceWeather) { .nth = 2, .fate = CABLE_DROP });
-    roce_request(&bed, 0, WRITE, 5000);
-    roce_post(&bed, 1);
-    roce_run(&bed, 0);
-    roce_expect(&bed, 0, 0);
-    roce_counted(&bed, 1, "responder_nak_tx_psn", 1);
-    roce_counted(&bed, 0, "requester_retransmissions", 4);
-    roce_counted(&bed, 0, "requester_timeouts", 0);
-    roce_free(&bed);
+    bed = bed_new_roce(RC, NULL, NULL);
+    bed_set_weather(bed, 0, (BedWeather) { .nth = 2, .fate = CABLE_DROP });
+    bed_request(bed, 0, WRITE, 5000);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_expect_end(bed, 0, 0);
+    bed_counted(bed, 1, "responder_nak_tx_psn", 1);
+    bed_counted(bed, 0, "requester_retransmissions", 4);
+    bed_counted(bed, 0, "requester_timeouts", 0);
+    bed_free(bed);
 }
 
 /* Behind: acknowledged again, executed once. */
 static void test_psn_duplicate(void)
 {
-    RoceBed bed;
+    Bed *bed;
     Wc wc;
 
-    bed_init(&bed);
-    roce_post_recv(&bed, 2, 64);
-    roce_weather(&bed, 0, (RoceWeather) { .nth = 1, .fate = CABLE_DUPLICATE });
-    roce_request(&bed, 0, SEND, 64);
-    roce_post(&bed, 1);
-    roce_run(&bed, 0);
-    roce_expect(&bed, 0, 0);
-    roce_expect(&bed, 1, 0);
-    roce_counted(&bed, 1, "responder_duplicates", 1);
-    g_assert_false(cq_poll(bed.cq[1], &wc));
-    roce_free(&bed);
+    bed = bed_new_roce(RC, NULL, NULL);
+    bed_post_recvs(bed, 2, 64);
+    bed_set_weather(bed, 0, (BedWeather) { .nth = 1, .fate = CABLE_DUPLICATE });
+    bed_request(bed, 0, SEND, 64);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_expect_end(bed, 0, 0);
+    bed_expect_end(bed, 1, 0);
+    bed_counted(bed, 1, "responder_duplicates", 1);
+    g_assert_false(cq_poll(bed->cqs[1], &wc));
+    bed_free(bed);
 }
 
 /* ---- UD: the same checks lead to silence (IBA 9.8.3) ---- */
@@ -582,7 +575,7 @@ static void test_datagram(void)
     static const struct {
         const char *reason;
         uint32_t receive; /* bytes, 0: none posted */
-        RoceEdit *edit;
+        BedEdit *edit;
     } c[] = {
         { "port_drop_no_wqe", 0, NULL },
         { "port_drop_length", 40 + 63, NULL },
@@ -593,23 +586,23 @@ static void test_datagram(void)
 
     for (unsigned i = 0; i < G_N_ELEMENTS(c); i++) {
         UdAddress ud = { .qkey = QKEY };
-        RoceBed bed;
+        Bed *bed;
 
-        roce_init(&bed, NULL, UD, NULL);
-        ud_address_to(&ud, bed.drv[0], bed.drv[1]);
-        ud.dqpn = bed.qp[1]->qpn;
+        bed = bed_new_roce(UD, NULL, NULL);
+        ud_address_to(&ud, bed->drv[0], bed->drv[1]);
+        ud.dqpn = bed->qps[1]->qpn;
         if (c[i].receive) {
-            roce_post_recv(&bed, 1, c[i].receive);
+            bed_post_recvs(bed, 1, c[i].receive);
         }
-        roce_weather(&bed, 0, (RoceWeather) { .nth = 1, .edit = c[i].edit });
-        roce_request(&bed, 0, SEND, 64)->ud = &ud;
-        roce_post(&bed, 1);
-        roce_run(&bed, 0);
-        roce_counted(&bed, 1, c[i].reason, 1);
-        roce_expect(&bed, 0, 0);
-        g_assert_cmpuint(bed.seen[1], ==, 0);
-        g_assert_cmpuint(qp_state(bed.qp[0]), ==, RDMA_HCA_QP_STATE_RTS);
-        roce_free(&bed);
+        bed_set_weather(bed, 0, (BedWeather) { .nth = 1, .edit = c[i].edit });
+        bed_request(bed, 0, SEND, 64)->ud = &ud;
+        bed_post_requests(bed, 1);
+        bed_run(bed);
+        bed_counted(bed, 1, c[i].reason, 1);
+        bed_expect_end(bed, 0, 0);
+        g_assert_cmpuint(bed->seen[1], ==, 0);
+        g_assert_cmpuint(qp_state(bed->qps[0]), ==, RDMA_HCA_QP_STATE_RTS);
+        bed_free(bed);
     }
 }
 
@@ -678,30 +671,30 @@ static CableFate damage_first(void *opaque, unsigned from, uint8_t *frame,
     return CABLE_DELIVER;
 }
 
-static void init_along(RoceBed *bed, unsigned gid)
+static Bed *bed_new_along(unsigned gid)
 {
     QpAttr attr;
 
     qp_attr_init(&attr);
     attr.roce.sgid_index = gid;
-    roce_init(bed, NULL, RC, &attr);
+    return bed_new_roce(RC, &attr, NULL);
 }
 
 /* Counted by its kind and dropped; the connection gets over it. */
 static void check_malformed(unsigned gid, const Malformed *malformed)
 {
-    RoceBed bed;
+    Bed *bed;
 
-    init_along(&bed, gid);
+    bed = bed_new_along(gid);
     damage = malformed;
-    lab_tap(bed.lab, damage_first, NULL);
-    roce_request(&bed, 0, WRITE, 64);
-    roce_post(&bed, 1);
-    roce_run(&bed, 0);
-    roce_counted(&bed, 1, malformed->reason, 1);
-    roce_expect(&bed, 0, 0);
-    roce_counted(&bed, 1, "responder_writes", 1);
-    roce_free(&bed);
+    lab_tap(bed->lab, damage_first, NULL);
+    bed_request(bed, 0, WRITE, 64);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_counted(bed, 1, malformed->reason, 1);
+    bed_expect_end(bed, 0, 0);
+    bed_counted(bed, 1, "responder_writes", 1);
+    bed_free(bed);
 }
 
 static void test_malformed_ipv4(void)
@@ -723,7 +716,7 @@ static void test_malformed_ipv6(void)
 }
 
 /* A Write with immediate data that the responder waits for. */
-static size_t make_write(RoceBed *bed, unsigned gid, HcaPacket *packet,
+static size_t make_write(Bed *bed, unsigned gid, HcaPacket *packet,
                          uint8_t *frame)
 {
     const Mr *mr = bed->pair->mr[1];
@@ -737,7 +730,7 @@ static size_t make_write(RoceBed *bed, unsigned gid, HcaPacket *packet,
         .dma_len = 24,
         .payload_len = 24,
     };
-    roce_headers_along(bed, 0, gid, packet);
+    bed_headers_along(bed, 0, gid, packet);
     len = hca_roce_build(packet, frame);
     memset(frame + len, 0, packet->payload_len);
     return hca_roce_seal(packet, frame, len + packet->payload_len);
@@ -791,36 +784,36 @@ static void check_truncated(unsigned gid, bool repaired)
     g_autofree uint8_t *image = NULL;
     uint8_t frame[256], cut[256];
     HcaPacket packet;
-    RoceBed bed;
+    Bed *bed;
     size_t len, end;
 
-    init_along(&bed, gid);
-    mr_fill(bed.pair->mr[1], 0, 0x5a, 64);
-    image = mr_image(bed.pair->mr[1]);
-    len = make_write(&bed, gid, &packet, frame);
+    bed = bed_new_along(gid);
+    mr_fill(bed->pair->mr[1], 0, 0x5a, 64);
+    image = mr_image(bed->pair->mr[1]);
+    len = make_write(bed, gid, &packet, frame);
     /* Cut in its payload, a repaired packet would be another good one. */
     end = repaired ? len - packet.payload_len : len;
     for (size_t n = 1; n < end; n++) {
         const char *reason = reason_of_cut(&packet, n, repaired);
-        uint64_t before = reason ? roce_counter(&bed, 1, reason) : 0;
-        uint64_t rx = roce_counter(&bed, 1, "port_rx_packets");
+        uint64_t before = reason ? bed_counter(bed, 1, reason) : 0;
+        uint64_t rx = bed_counter(bed, 1, "port_rx_packets");
 
         memcpy(cut, frame, len);
         if (repaired && reason) {
             repair(cut, &packet, n);
         }
-        roce_inject_frame(&bed, 0, cut, n);
-        roce_counted(&bed, 1, "port_rx_packets", rx + !!reason);
+        bed_inject_frame(bed, 0, cut, n);
+        bed_counted(bed, 1, "port_rx_packets", rx + !!reason);
         if (reason) {
-            roce_counted(&bed, 1, reason, before + 1);
+            bed_counted(bed, 1, reason, before + 1);
         }
     }
-    roce_counted(&bed, 1, "responder_executed", 0);
-    mr_check_image(bed.pair->mr[1], image);
-    roce_post_recv(&bed, 1, 0);
-    roce_inject_frame(&bed, 0, frame, len);
-    roce_counted(&bed, 1, "responder_writes", 1);
-    roce_free(&bed);
+    bed_counted(bed, 1, "responder_executed", 0);
+    mr_check_image(bed->pair->mr[1], image);
+    bed_post_recvs(bed, 1, 0);
+    bed_inject_frame(bed, 0, frame, len);
+    bed_counted(bed, 1, "responder_writes", 1);
+    bed_free(bed);
 }
 
 static void test_truncated(void)
@@ -834,29 +827,28 @@ static void test_truncated(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/roce-checks/opcode", test_opcode);
-    g_test_add_func("/roce-checks/opcode-service", test_opcode_service);
-    g_test_add_func("/roce-checks/opcode-reserved", test_opcode_reserved);
-    g_test_add_func("/roce-checks/length/receive-buffer",
-                    test_length_receive_buffer);
-    g_test_add_func("/roce-checks/length/first", test_length_first);
-    g_test_add_func("/roce-checks/length/middle", test_length_middle);
-    g_test_add_func("/roce-checks/length/only", test_length_only);
-    g_test_add_func("/roce-checks/length/last", test_length_last);
-    g_test_add_func("/roce-checks/length/write", test_length_write);
-    g_test_add_func("/roce-checks/pkey", test_pkey);
-    g_test_add_func("/roce-checks/pkey-limited", test_pkey_limited);
-    g_test_add_func("/roce-checks/dest-qp", test_dest_qp);
-    g_test_add_func("/roce-checks/dest-qp-state", test_dest_qp_state);
-    g_test_add_func("/roce-checks/rq-full-rnr", test_rnr);
-    g_test_add_func("/roce-checks/write-mrt", test_write_mrt);
-    g_test_add_func("/roce-checks/cq-overflow", test_cq_overflow);
-    g_test_add_func("/roce-checks/write-error", test_write_error);
-    g_test_add_func("/roce-checks/psn/retry", test_psn_retry);
-    g_test_add_func("/roce-checks/psn/duplicate", test_psn_duplicate);
-    g_test_add_func("/roce-checks/datagram", test_datagram);
-    g_test_add_func("/roce-checks/malformed/ipv4", test_malformed_ipv4);
-    g_test_add_func("/roce-checks/malformed/ipv6", test_malformed_ipv6);
-    g_test_add_func("/roce-checks/malformed/truncated", test_truncated);
+    test_add("/roce-checks/opcode", test_opcode);
+    test_add("/roce-checks/opcode-service", test_opcode_service);
+    test_add("/roce-checks/opcode-reserved", test_opcode_reserved);
+    test_add("/roce-checks/length/receive-buffer", test_length_receive_buffer);
+    test_add("/roce-checks/length/first", test_length_first);
+    test_add("/roce-checks/length/middle", test_length_middle);
+    test_add("/roce-checks/length/only", test_length_only);
+    test_add("/roce-checks/length/last", test_length_last);
+    test_add("/roce-checks/length/write", test_length_write);
+    test_add("/roce-checks/pkey", test_pkey);
+    test_add("/roce-checks/pkey-limited", test_pkey_limited);
+    test_add("/roce-checks/dest-qp", test_dest_qp);
+    test_add("/roce-checks/dest-qp-state", test_dest_qp_state);
+    test_add("/roce-checks/rq-full-rnr", test_rnr);
+    test_add("/roce-checks/write-mrt", test_write_mrt);
+    test_add("/roce-checks/cq-overflow", test_cq_overflow);
+    test_add("/roce-checks/write-error", test_write_error);
+    test_add("/roce-checks/psn/retry", test_psn_retry);
+    test_add("/roce-checks/psn/duplicate", test_psn_duplicate);
+    test_add("/roce-checks/datagram", test_datagram);
+    test_add("/roce-checks/malformed/ipv4", test_malformed_ipv4);
+    test_add("/roce-checks/malformed/ipv6", test_malformed_ipv6);
+    test_add("/roce-checks/malformed/truncated", test_truncated);
     return g_test_run();
 }

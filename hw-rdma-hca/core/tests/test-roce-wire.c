@@ -14,6 +14,7 @@
 #include "wire/bytes.h"
 #include "wire/headers.h"
 #include "wire/wire.h"
+#include "lib-test.h"
 
 #define ETH 14
 #define VLAN 4
@@ -200,18 +201,9 @@ static HcaParseError parse(const uint8_t *frame, size_t len)
     return parse_copy(&packet, frame, len);
 }
 
-static void random_bytes(GRand *rand, void *data, size_t len)
-{
-    uint8_t *p = data;
-
-    for (size_t i = 0; i < len; i++) {
-        p[i] = g_rand_int(rand);
-    }
-}
-
 static void random_gid(GRand *rand, HcaGid *gid, bool ipv4)
 {
-    random_bytes(rand, gid, sizeof(*gid));
+    random_fill(rand, gid, sizeof(*gid));
     if (ipv4) {
         memset(gid->raw, 0, 10);
         memset(gid->raw + 10, 0xff, 2);
@@ -232,8 +224,8 @@ static void random_network(GRand *rand, HcaPacket *packet, const Shape *shape)
     packet->udp_sport = g_rand_int(rand);
     packet->tclass = g_rand_int(rand);
     packet->hop_limit = g_rand_int(rand);
-    random_bytes(rand, packet->dmac, sizeof(packet->dmac));
-    random_bytes(rand, packet->smac, sizeof(packet->smac));
+    random_fill(rand, packet->dmac, sizeof(packet->dmac));
+    random_fill(rand, packet->smac, sizeof(packet->smac));
     random_gid(rand, &packet->sgid, shape->is_ipv4);
     random_gid(rand, &packet->dgid, shape->is_ipv4);
 }
@@ -292,7 +284,7 @@ static size_t build_random(GRand *rand, HcaPacket *packet, uint8_t opcode,
 {
     uint8_t payload[HCA_MAX_MTU];
 
-    random_bytes(rand, payload, payload_len);
+    random_fill(rand, payload, payload_len);
     *packet = (HcaPacket) { .opcode = opcode, .payload_len = payload_len };
     random_network(rand, packet, shape);
     random_transport(rand, packet);
@@ -897,7 +889,7 @@ static void test_ethernet_padding(void)
             size_t len = build_random(rand, &sent, opcodes[i], &shapes[s], 0,
                                       frame);
 
-            random_bytes(rand, frame + len, 64);
+            random_fill(rand, frame + len, 64);
             for (unsigned extra = 0; extra <= 64; extra++) {
                 g_assert_cmpint(parse_copy(&got, frame, len + extra), ==,
                                 HCA_PARSE_OK);
@@ -975,7 +967,7 @@ static void test_cnp(void)
     for (unsigned i = 0; i < 16; i++) {
         g_assert_cmphex(frame[reserved + i], ==, 0);
     }
-    random_bytes(rand, frame + reserved, 16);
+    random_fill(rand, frame + reserved, 16);
     set_icrc(frame, len);
     g_assert_cmpint(parse_copy(&packet, frame, len), ==, HCA_PARSE_OK);
     g_assert_cmphex(packet.opcode, ==, HCA_BTH_CNP);
@@ -1123,7 +1115,7 @@ static void test_fuzz(void)
 
         if (n % 8 == 0) {
             len = g_rand_int_range(rand, 0, 128);
-            random_bytes(rand, frame, len);
+            random_fill(rand, frame, len);
         } else {
             len = mutate(rand, frame);
         }
@@ -1150,21 +1142,11 @@ static void test_fuzz(void)
 
 /* For other decoders */
 
-static char *capture_path(void)
-{
-    const char *path = g_getenv("HCA_CAPTURE");
-    const char *folder = g_getenv("G_TEST_BUILDDIR");
-
-    return path ? g_strdup(path)
-                : g_build_filename(folder ? folder : g_get_tmp_dir(),
-                                   "rdma-hca-roce.pcap", NULL);
-}
-
 static void test_capture(void)
 {
     static const size_t lens[] = { 0, 1, 64, 1027, 4096 };
     g_autoptr(GRand) rand = g_rand_new_with_seed(18);
-    g_autofree char *path = capture_path();
+    g_autofree char *path = pcap_path("rdma-hca-roce.pcap");
     Pcap *pcap = pcap_create_ethernet(path);
     unsigned packets = 0;
 
@@ -1189,25 +1171,25 @@ static void test_capture(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/roce-wire/samples", test_samples);
-    g_test_add_func("/roce-wire/round-trip", test_round_trip);
-    g_test_add_func("/roce-wire/not-roce", test_not_roce);
-    g_test_add_func("/roce-wire/truncated", test_truncated);
-    g_test_add_func("/roce-wire/bth", test_bth);
-    g_test_add_func("/roce-wire/damaged-ipv4", test_damaged_ipv4);
-    g_test_add_func("/roce-wire/damaged-ipv6", test_damaged_ipv6);
-    g_test_add_func("/roce-wire/ip-options", test_ip_options);
-    g_test_add_func("/roce-wire/ipv6-fragments", test_ipv6_fragments);
-    g_test_add_func("/roce-wire/udp-checksum", test_udp_checksum);
-    g_test_add_func("/roce-wire/udp-checksum-zero", test_udp_checksum_zero);
-    g_test_add_func("/roce-wire/ethernet-padding", test_ethernet_padding);
-    g_test_add_func("/roce-wire/shortest", test_shortest);
-    g_test_add_func("/roce-wire/payload-rules", test_payload_rules);
-    g_test_add_func("/roce-wire/cnp", test_cnp);
-    g_test_add_func("/roce-wire/bit-flips", test_bit_flips);
-    g_test_add_func("/roce-wire/mark", test_mark);
-    g_test_add_func("/roce-wire/bursts", test_bursts);
-    g_test_add_func("/roce-wire/fuzz", test_fuzz);
-    g_test_add_func("/roce-wire/capture", test_capture);
+    test_add("/roce-wire/samples", test_samples);
+    test_add("/roce-wire/round-trip", test_round_trip);
+    test_add("/roce-wire/not-roce", test_not_roce);
+    test_add("/roce-wire/truncated", test_truncated);
+    test_add("/roce-wire/bth", test_bth);
+    test_add("/roce-wire/damaged-ipv4", test_damaged_ipv4);
+    test_add("/roce-wire/damaged-ipv6", test_damaged_ipv6);
+    test_add("/roce-wire/ip-options", test_ip_options);
+    test_add("/roce-wire/ipv6-fragments", test_ipv6_fragments);
+    test_add("/roce-wire/udp-checksum", test_udp_checksum);
+    test_add("/roce-wire/udp-checksum-zero", test_udp_checksum_zero);
+    test_add("/roce-wire/ethernet-padding", test_ethernet_padding);
+    test_add("/roce-wire/shortest", test_shortest);
+    test_add("/roce-wire/payload-rules", test_payload_rules);
+    test_add("/roce-wire/cnp", test_cnp);
+    test_add("/roce-wire/bit-flips", test_bit_flips);
+    test_add("/roce-wire/mark", test_mark);
+    test_add("/roce-wire/bursts", test_bursts);
+    test_add("/roce-wire/fuzz", test_fuzz);
+    test_add("/roce-wire/capture", test_capture);
     return g_test_run();
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "../send/send.h"
-#include "lib-bed.h"
+#include "lib-requester.h"
 
 #define MTU BED_MTU
 #define PSN BED_PSN
@@ -70,7 +70,7 @@ static void ring_chain(Qp *qp, unsigned n)
 
 static void finish_order(Bed *bed, unsigned sends)
 {
-    g_assert_cmpuint(bed->requests.length, ==, sends);
+    g_assert_cmpuint(bed->heard.length, ==, sends);
     bed_forget_requests(bed);
     bed_ack(bed, PSN + sends - 1);
     bed_free(bed);
@@ -89,8 +89,8 @@ static void test_doorbell(void)
     }
     bed_run(bed);
     expect_order(&order, bed->qp, 5);
-    g_assert_cmpuint(bed->hca->send->counters.wqes_chained, ==, 0);
-    g_assert_cmpuint(bed->hca->send->counters.doorbells, ==, 5);
+    g_assert_cmpuint(bed_counter(bed, 0, "send_wqes_chained"), ==, 0);
+    g_assert_cmpuint(bed_counter(bed, 0, "send_doorbells"), ==, 5);
     finish_order(bed, 5);
 }
 
@@ -104,8 +104,8 @@ static void test_chained(void)
     ring_chain(bed->qp, 8);
     bed_run(bed);
     expect_order(&order, bed->qp, 8);
-    g_assert_cmpuint(bed->hca->send->counters.wqes_chained, ==, 7);
-    g_assert_cmpuint(bed->hca->send->counters.doorbells, ==, 1);
+    g_assert_cmpuint(bed_counter(bed, 0, "send_wqes_chained"), ==, 7);
+    g_assert_cmpuint(bed_counter(bed, 0, "send_doorbells"), ==, 1);
     g_assert_false(bed->hqp->send.indicator);
     finish_order(bed, 8);
 }
@@ -126,7 +126,7 @@ static void test_doorbell_waits(void)
     ring_chain(bed->qp, 1);
     bed_run(bed);
     expect_order(&order, bed->qp, 9);
-    g_assert_cmpuint(bed->hca->send->counters.wqes_chained, ==, 5);
+    g_assert_cmpuint(bed_counter(bed, 0, "send_wqes_chained"), ==, 5);
     finish_order(bed, 9);
 }
 
@@ -142,11 +142,9 @@ static void test_flag_of_qp(void)
     qp_config_init(&config, bed->pair->pd[0], bed->cq);
     other = qp_new(bed->pair->drv[0], &config);
     bed_attr_init(&attr);
-    attr.dlid = bed->peer_hca->config.lid;
+    attr.dlid = bed->peer.slid;
     attr.dest_qpn = BED_PEER_QPN;
-    g_assert_cmphex(qp_to_init(other, &attr), ==, 0);
-    g_assert_cmphex(qp_to_rtr(other, &attr), ==, 0);
-    g_assert_cmphex(qp_to_rts(other, &attr), ==, 0);
+    qp_bring_up(other, &attr);
     lab_listen(bed->pair->lab, hear, &order);
     /* A fence that never falls keeps the chain from being followed. */
     bed_post_flags(bed, READ, 0, 8, 0);
@@ -165,7 +163,7 @@ static void test_flag_of_qp(void)
     bed_forget_requests(bed);
     bed_respond(bed, HCA_READ_RESP_ONLY, PSN, 0, 8);
     expect_order(&order, bed->qp, 4);
-    g_assert_cmpuint(bed->requests.length, ==, 3);
+    g_assert_cmpuint(bed->heard.length, ==, 3);
     bed_forget_requests(bed);
     bed_free(bed);
 }
@@ -210,12 +208,24 @@ static void test_qp_in_error(void)
     g_assert_cmphex(qp_to_err(bed->qp), ==, 0);
     g_assert_true(qp_post_send(bed->qp, wr, 4));
     bed_run(bed);
-    g_assert_cmpuint(bed->hca->send->counters.wqe_checks[HCA_WQE_GOOD], ==, 4);
+    g_assert_cmpuint(bed_counter(bed, 0, "send_wqe_good"), ==, 4);
     for (unsigned i = 0; i < 4; i++) {
         bed_expect_wc(bed, i, SYNDROME(WR_FLUSH_ERR));
     }
     bed_free(bed);
 }
+
+/* The counters of HcaWqeCheck. */
+static const char *const check_counter[] = {
+    [HCA_WQE_GOOD] = "send_wqe_good",
+    [HCA_WQE_BAD_PLACE] = "send_wqe_bad_place",
+    [HCA_WQE_UNREADABLE] = "send_wqe_unreadable",
+    [HCA_WQE_BAD_OPCODE] = "send_wqe_bad_opcode",
+    [HCA_WQE_BAD_UNITS] = "send_wqe_bad_units",
+    [HCA_WQE_BAD_LENGTH] = "send_wqe_bad_length",
+    [HCA_WQE_BAD_ENTRY] = "send_wqe_bad_entry",
+    [HCA_WQE_BAD_ADDRESS] = "send_wqe_bad_address",
+};
 
 /* The error: of its check, at the WQE, and the send queue stops. */
 static void expect_failed(Bed *bed, uint64_t wr_id, uint8_t syndrome,
@@ -228,7 +238,7 @@ static void expect_failed(Bed *bed, uint64_t wr_id, uint8_t syndrome,
     g_assert_cmpuint(wc.wr_id, ==, wr_id);
     g_assert_cmphex(wc.syndrome, ==, syndrome);
     g_assert_cmpuint(wc.vendor_err, ==, check);
-    g_assert_cmpuint(bed->hca->send->counters.wqe_checks[check], ==, 1);
+    bed_counted(bed, 0, check_counter[check], 1);
     bed_expect_state(bed, bed->service == RC ? RDMA_HCA_QP_STATE_ERR
                                              : RDMA_HCA_QP_STATE_SQE);
     bed_expect_quiet(bed);
@@ -301,10 +311,10 @@ static void test_send_zero(const void *opaque)
                   .opcode = SEND_IMM,
                   .flags = SEND_SIGNALED,
                   .imm_be = 0x44332211 };
-    g_autofree BedRequest *request = NULL;
+    g_autofree BedPacket *request = NULL;
 
     bed_post_wr(bed, &wr);
-    request = bed_next_request(bed, HCA_SEND_ONLY_IMM, PSN);
+    request = bed_next(bed, HCA_SEND_ONLY_IMM, PSN);
     g_assert_cmpuint(request->packet.payload_len, ==, 0);
     g_assert_cmphex(request->packet.imm_be, ==, 0x44332211);
     finish(bed, PSN);
@@ -314,19 +324,19 @@ static void test_send_zero(const void *opaque)
 static void test_ud(void)
 {
     Bed *bed = bed_new_service(UD);
-    UdAddress ud = { .dlid = bed->peer_hca->config.lid,
+    UdAddress ud = { .dlid = bed->peer.slid,
                      .sl = 5,
                      .grh = true,
                      .dgid = { 0xfe, 0x80, [15] = 9 },
                      .dqpn = BED_PEER_QPN,
                      .qkey = 0x7654 };
-    g_autofree BedRequest *request = NULL;
+    g_autofree BedPacket *request = NULL;
     Sge sge;
     SendWr wr = bed_wr(bed, &sge, SEND, 1, 4096);
 
     wr.ud = &ud;
     bed_post_wr(bed, &wr);
-    request = bed_next_request(bed, HCA_SEND_ONLY, PSN);
+    request = bed_next(bed, HCA_SEND_ONLY, PSN);
     g_assert_cmphex(request->packet.qkey, ==, 0x7654);
     g_assert_cmphex(request->packet.src_qp, ==, bed->qp->qpn);
     g_assert_cmphex(request->packet.sl, ==, 5);
@@ -340,16 +350,16 @@ static void test_ud(void)
 static void test_ud_zero(void)
 {
     Bed *bed = bed_new_service(UD);
-    UdAddress ud = { .dlid = bed->peer_hca->config.lid,
+    UdAddress ud = { .dlid = bed->peer.slid,
                      .dqpn = BED_PEER_QPN,
                      .qkey = 0x80000000 };
     SendWr wr = {
         .wr_id = 1, .opcode = SEND, .flags = SEND_SIGNALED, .ud = &ud
     };
-    g_autofree BedRequest *request = NULL;
+    g_autofree BedPacket *request = NULL;
 
     bed_post_wr(bed, &wr);
-    request = bed_next_request(bed, HCA_SEND_ONLY, PSN);
+    request = bed_next(bed, HCA_SEND_ONLY, PSN);
     g_assert_cmphex(request->packet.qkey, ==, BED_QKEY);
     finish(bed, PSN);
 }
@@ -358,10 +368,10 @@ static void test_ud_zero(void)
 static void test_write(const void *opaque)
 {
     Bed *bed = bed_new_service(GPOINTER_TO_UINT(opaque));
-    g_autofree BedRequest *first = NULL;
+    g_autofree BedPacket *first = NULL;
 
     bed_post(bed, WRITE_IMM, 1, MTU + 1);
-    first = bed_next_request(bed, HCA_WRITE_FIRST, PSN);
+    first = bed_next(bed, HCA_WRITE_FIRST, PSN);
     g_assert_cmphex(first->packet.va, ==, BED_RADDR);
     g_assert_cmphex(first->packet.rkey, ==, BED_RKEY);
     g_assert_cmpuint(first->packet.dma_len, ==, MTU + 1);
@@ -397,16 +407,16 @@ static void test_read(void)
 static void test_atomic(void)
 {
     Bed *bed = bed_new();
-    g_autofree BedRequest *add = NULL, *swap = NULL;
+    g_autofree BedPacket *add = NULL, *swap = NULL;
     uint64_t old;
 
     bed_post(bed, FETCH_ADD, 1, 8);
     bed_post(bed, CMP_SWAP, 2, 8);
-    add = bed_next_request(bed, HCA_FETCH_ADD, PSN);
+    add = bed_next(bed, HCA_FETCH_ADD, PSN);
     g_assert_cmphex(add->packet.va, ==, BED_RADDR);
     g_assert_cmphex(add->packet.swap_add, ==, 0x1111222233334444);
     g_assert_cmpuint(add->packet.payload_len, ==, 0);
-    swap = bed_next_request(bed, HCA_CMP_SWAP, PSN + 1);
+    swap = bed_next(bed, HCA_CMP_SWAP, PSN + 1);
     g_assert_cmphex(swap->packet.swap_add, ==, 0x1111222233334444);
     g_assert_cmphex(swap->packet.compare, ==, 0x5555666677778888);
     bed_atomic_ack(bed, PSN, 0x0123456789abcdef);
@@ -441,12 +451,11 @@ static void test_gather(const void *opaque)
     bed_post_wr(bed, &wr);
     for (uint32_t at = 0; at < total; at += MTU) {
         bool last = total - at <= MTU;
-        g_autofree BedRequest *request = bed_next_request(
-            bed,
-            !at    ? HCA_WRITE_FIRST
-            : last ? HCA_WRITE_LAST
-                   : HCA_WRITE_MIDDLE,
-            PSN + at / MTU);
+        g_autofree BedPacket *request = bed_next(bed,
+                                                 !at    ? HCA_WRITE_FIRST
+                                                 : last ? HCA_WRITE_LAST
+                                                        : HCA_WRITE_MIDDLE,
+                                                 PSN + at / MTU);
 
         g_assert_cmpmem(request->data, request->packet.payload_len, want + at,
                         MIN(MTU, total - at));
@@ -461,7 +470,7 @@ static void test_inline(const void *opaque)
 
     for (unsigned i = 0; i < G_N_ELEMENTS(len); i++) {
         Bed *bed = bed_new_service(GPOINTER_TO_UINT(opaque));
-        g_autofree BedRequest *request = NULL;
+        g_autofree BedPacket *request = NULL;
         SendWr wr = { .wr_id = 1,
                       .opcode = SEND,
                       .flags = SEND_SIGNALED | SEND_INLINE,
@@ -469,7 +478,7 @@ static void test_inline(const void *opaque)
                       .inline_len = len[i] };
 
         bed_post_wr(bed, &wr);
-        request = bed_next_request(bed, HCA_SEND_ONLY, PSN);
+        request = bed_next(bed, HCA_SEND_ONLY, PSN);
         g_assert_cmpmem(request->data, request->packet.payload_len, bed->data,
                         len[i]);
         finish(bed, PSN);
@@ -534,7 +543,7 @@ static void test_gone_in_message(void)
     sge = mr_sge(mr, 0, 65536);
     bed_post_wr(bed, &wr);
     bed_post(bed, WRITE, 2, 100);
-    sent = bed->requests.length;
+    sent = bed->heard.length;
     bed_forget_requests(bed);
     g_assert_cmphex(mr_deregister(mr), ==, 0);
     bed_ack(bed, PSN);
@@ -582,8 +591,7 @@ static void test_bad_address(void)
     for (unsigned i = 0; i < G_N_ELEMENTS(c); i++) {
         Bed *bed = bed_new_service(UD);
         uint32_t word = GUINT32_TO_LE(c[i].port), low, high;
-        UdAddress ud = { .dlid = bed->peer_hca->config.lid,
-                         .dqpn = BED_PEER_QPN };
+        UdAddress ud = { .dlid = bed->peer.slid, .dqpn = BED_PEER_QPN };
         Sge sge;
         SendWr wr = bed_wr(bed, &sge, SEND, 1, 100);
 
@@ -613,9 +621,9 @@ static void test_solicited(const void *opaque)
 
         bed_post_flags(bed, opcode[i], 1, 3 * MTU,
                        SEND_SIGNALED | SEND_SOLICITED);
-        g_assert_cmpuint(bed->requests.length, ==, 3);
+        g_assert_cmpuint(bed->heard.length, ==, 3);
         for (unsigned n = 0; n < 3; n++) {
-            g_autofree BedRequest *request = g_queue_pop_head(&bed->requests);
+            g_autofree BedPacket *request = g_queue_pop_head(&bed->heard);
 
             g_assert_cmpint(request->packet.solicited, ==,
                             n == 2 && opcode[i] != WRITE);
@@ -640,9 +648,8 @@ static void test_bad_place(void)
 
         qp_ring(bed->qp, low, high);
         bed_run(bed);
-        g_assert_cmpuint(bed->hca->send->counters.wqe_checks[HCA_WQE_BAD_PLACE],
-                         ==, 1);
-        g_assert_cmpuint(bed->hca->requester->counters.wqes_failed, ==, 1);
+        g_assert_cmpuint(bed_counter(bed, 0, "send_wqe_bad_place"), ==, 1);
+        g_assert_cmpuint(bed_counter(bed, 0, "requester_wqes_failed"), ==, 1);
         bed_expect_quiet(bed);
         bed_expect_state(bed, RDMA_HCA_QP_STATE_ERR);
         /* No request was posted there: the entry means nothing to a driver. */
@@ -653,9 +660,9 @@ static void test_bad_place(void)
 
 static void add(const char *name, GTestFunc fn)
 {
-    g_autofree char *path = g_strdup_printf("/send/%s", name);
+    const char *path = test_named("/send/%s", name);
 
-    g_test_add_func(path, fn);
+    test_add(path, fn);
 }
 
 /* Once for each service that has it. */
@@ -667,10 +674,9 @@ static void add_each(const char *name, GTestDataFunc fn, unsigned services)
 
     for (unsigned i = 0; i < G_N_ELEMENTS(service); i++) {
         if (services & (1u << i)) {
-            g_autofree char *path = g_strdup_printf("/send/%s/%s", name,
-                                                    service[i]);
+            const char *path = test_named("/send/%s/%s", name, service[i]);
 
-            g_test_add_data_func(path, GUINT_TO_POINTER(i), fn);
+            test_add_data(path, GUINT_TO_POINTER(i), fn);
         }
     }
 }

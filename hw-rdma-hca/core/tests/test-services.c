@@ -5,7 +5,6 @@
  */
 #include <string.h>
 
-#include "lib-inside.h"
 #include "lib-pair.h"
 
 #define SEND RDMA_HCA_OPCODE_SEND
@@ -24,49 +23,50 @@
 #define LONG_PSN 0xffff00u
 
 /* Two QPs, on two cards or on one, and how they reach each other. */
-typedef struct Scene {
+typedef struct Route {
     Pair *pair;
     uint8_t service;
     unsigned side[2];
     Qp *qp[2];
     uint16_t dlid; /* of QP 1, for QP 0 */
     bool grh;
-} Scene;
+} Route;
 
-static Hca *card_of(const Scene *s, unsigned i)
+static Hca *card_of(const Route *s, unsigned i)
 {
     return s->pair->lab->host[s->side[i]].hca;
 }
 
-static void gid_of(const Scene *s, unsigned i, uint8_t *raw)
+static uint16_t lid_of(const Route *s, unsigned i)
 {
-    HcaGid gid = hca_gid_default(card_of(s, i)->port);
-
-    memcpy(raw, gid.raw, sizeof(gid.raw));
+    return s->pair->lab->host[s->side[i]].config.lid;
 }
 
-static void connect_one(Scene *s, unsigned i, QpAttr attr)
+static void gid_of(const Route *s, unsigned i, uint8_t *raw)
 {
-    attr.dlid = i ? card_of(s, 0)->config.lid : s->dlid;
+    driver_gid(s->pair->drv[s->side[i]], raw);
+}
+
+static void connect_one(Route *s, unsigned i, QpAttr attr)
+{
+    attr.dlid = i ? lid_of(s, 0) : s->dlid;
     attr.dest_qpn = s->qp[!i]->qpn;
     attr.grh = s->grh;
     gid_of(s, !i, attr.dgid);
-    g_assert_cmphex(qp_to_init(s->qp[i], &attr), ==, 0);
-    g_assert_cmphex(qp_to_rtr(s->qp[i], &attr), ==, 0);
-    g_assert_cmphex(qp_to_rts(s->qp[i], &attr), ==, 0);
+    qp_bring_up(s->qp[i], &attr);
 }
 
 /* @dlid: where QP 0 sends, 0: to QP 1. */
-static Scene *scene_new(uint8_t service, bool loopback, bool grh, uint16_t dlid)
+static Route *route_new(uint8_t service, bool loopback, bool grh, uint16_t dlid)
 {
-    Scene *s = g_new0(Scene, 1);
+    Route *s = g_new0(Route, 1);
     QpAttr attr;
 
     s->pair = pair_new(71, AREA);
     s->service = service;
     s->grh = grh;
     s->side[1] = loopback ? 0 : 1;
-    s->dlid = dlid ? dlid : card_of(s, 1)->config.lid;
+    s->dlid = dlid ? dlid : lid_of(s, 1);
     qp_attr_init(&attr);
     for (unsigned i = 0; i < 2; i++) {
         unsigned side = s->side[i];
@@ -84,13 +84,13 @@ static Scene *scene_new(uint8_t service, bool loopback, bool grh, uint16_t dlid)
     return s;
 }
 
-static void scene_free(Scene *s)
+static void route_free(Route *s)
 {
     pair_free(s->pair);
     g_free(s);
 }
 
-static UdAddress address(const Scene *s)
+static UdAddress address(const Route *s)
 {
     UdAddress ud = {
         .dlid = s->dlid,
@@ -103,13 +103,8 @@ static UdAddress address(const Scene *s)
     return ud;
 }
 
-static bool takes_receive(uint8_t opcode)
-{
-    return opcode == SEND || opcode == SEND_IMM || opcode == WRITE_IMM;
-}
-
 /* The next completion of QP @i, whichever queue it comes from. */
-static void expect_ok(Scene *s, unsigned i, bool is_send)
+static void expect_ok(Route *s, unsigned i, bool is_send)
 {
     Wc wc;
 
@@ -121,7 +116,7 @@ static void expect_ok(Scene *s, unsigned i, bool is_send)
 
 /* Receives complete before the Sends that fill them are acknowledged, but on
  * one card both completions may be in one queue, in either order. */
-static void expect_both(Scene *s, bool receive)
+static void expect_both(Route *s, bool receive)
 {
     unsigned seen[2] = { 0, 0 };
     Wc wc;
@@ -138,7 +133,7 @@ static void expect_both(Scene *s, bool receive)
     g_assert_cmpuint(seen[1], ==, 1);
 }
 
-static void post_recv(Scene *s, uint64_t at, uint32_t len)
+static void post_recv(Route *s, uint64_t at, uint32_t len)
 {
     Sge sge = mr_sge(s->pair->mr[s->side[1]], at, len);
     RecvWr wr = { .wr_id = 1, .nsge = 1, .sge = &sge };
@@ -160,7 +155,7 @@ static void test_path(const void *opaque)
     static const uint8_t opcode[] = { SEND, SEND_IMM, WRITE, WRITE_IMM, READ };
     static const unsigned n[] = { [RC] = 5, [UC] = 4, [UD] = 2 };
     const PathCase *c = opaque;
-    Scene *s = scene_new(c->service, c->loopback, c->grh, 0);
+    Route *s = route_new(c->service, c->loopback, c->grh, 0);
     const uint32_t len = c->service == UD ? 1500 : 5000;
     const uint32_t skip = c->service == UD ? GRH_SIZE : 0;
     Mr *near = s->pair->mr[0], *far = s->pair->mr[s->side[1]];
@@ -187,23 +182,23 @@ static void test_path(const void *opaque)
         mr_fill(near, 0, 0, len);
         mr_fill(far, 20000, 0, len + skip);
         mr_write(read ? far : near, read ? 20000 : 0, data, len);
-        if (takes_receive(opcode[i])) {
+        if (wr_takes_receive(opcode[i])) {
             post_recv(s, 20000, len + skip);
         }
         g_assert_true(qp_post_send(s->qp[0], &wr, 1));
-        expect_both(s, takes_receive(opcode[i]));
+        expect_both(s, wr_takes_receive(opcode[i]));
         lab_run(s->pair->lab);
         mr_read(read ? near : far, read ? 0 : 20000 + skip, got, len);
         g_assert_cmpmem(got, len, data, len);
     }
-    scene_free(s);
+    route_free(s);
 }
 
 /* RC gives up in time, UC and UD do not know. The next one is not held up. */
 static void test_nobody(const void *opaque)
 {
     const PathCase *c = opaque;
-    Scene *s = scene_new(c->service, false, c->grh, NOBODY);
+    Route *s = route_new(c->service, false, c->grh, NOBODY);
     UdAddress ud = address(s);
     Sge sge = mr_sge(s->pair->mr[0], 0, 1000);
     SendWr wr = {
@@ -226,9 +221,8 @@ static void test_nobody(const void *opaque)
         g_assert_cmpuint(qp_state(s->qp[0]), ==, RDMA_HCA_QP_STATE_RTS);
     }
     cq_expect_none(s->qp[1]->recv_cq);
-    g_assert_cmpuint(
-        hca_port_counters(card_of(s, 1)->port)->drops[HCA_DROP_LID], >, 0);
-    scene_free(s);
+    g_assert_cmpuint(card_drops(card_of(s, 1), HCA_DROP_LID), >, 0);
+    route_free(s);
 }
 
 /* ---- limits ---- */
@@ -237,7 +231,7 @@ static void test_nobody(const void *opaque)
 static void test_inline(const void *opaque)
 {
     const PathCase *c = opaque;
-    Scene *s = scene_new(c->service, false, false, 0);
+    Route *s = route_new(c->service, false, false, 0);
     uint32_t len = RDMA_HCA_GET(
         RDMA_HCA_DEV_LIM_MAX_INLINE,
         GUINT32_FROM_BE(s->pair->drv[0]->lim.rd_atomic_inline));
@@ -259,14 +253,14 @@ static void test_inline(const void *opaque)
     expect_both(s, true);
     mr_read(s->pair->mr[1], skip, got, len);
     g_assert_cmpmem(got, len, data, len);
-    scene_free(s);
+    route_free(s);
 }
 
 /* As many entries as the card says, on both sides; every service. */
 static void test_lists(const void *opaque)
 {
     const PathCase *c = opaque;
-    Scene *s = scene_new(c->service, false, false, 0);
+    Route *s = route_new(c->service, false, false, 0);
     const struct rdma_hca_dev_lim *lim = &s->pair->drv[0]->lim;
     unsigned n = RDMA_HCA_GET(RDMA_HCA_DEV_LIM_MAX_SG,
                               GUINT32_FROM_BE(lim->max_sg_desc_sz));
@@ -300,13 +294,13 @@ static void test_lists(const void *opaque)
     to[0] = mr_sge(s->pair->mr[1], skip, 50);
     sges_read(s->pair->mr[1], to, n, got);
     g_assert_cmpmem(got, n * 50, data, n * 50);
-    scene_free(s);
+    route_free(s);
 }
 
 /* A list as long as the queried maximum for a Read, too. */
 static void test_read_list(void)
 {
-    Scene *s = scene_new(RC, false, false, 0);
+    Route *s = route_new(RC, false, false, 0);
     g_autofree uint8_t *data = pair_data(s->pair, RDMA_HCA_MAX_SGE * 300);
     g_autofree uint8_t *got = g_malloc(RDMA_HCA_MAX_SGE * 300);
     Sge sge[RDMA_HCA_MAX_SGE];
@@ -328,7 +322,7 @@ static void test_read_list(void)
     sges_read(s->pair->mr[0], sge, RDMA_HCA_MAX_SGE, got);
     g_assert_cmpmem(got, sizeof(sge) / sizeof(*sge) * 300, data,
                     RDMA_HCA_MAX_SGE * 300);
-    scene_free(s);
+    route_free(s);
 }
 
 /* ---- the longest messages ---- */
@@ -423,13 +417,13 @@ static void test_longest(const void *opaque)
     post_long(c, mr, qp);
     wait_long(pair->cq[0], &wc, 1);
     g_assert_cmpuint(wc.byte_len, ==, c->len);
-    if (takes_receive(c->opcode)) {
+    if (wr_takes_receive(c->opcode)) {
         wait_long(pair->cq[1], &wc, 2);
         g_assert_cmpuint(wc.byte_len, ==, c->len);
     }
     mr_read(mr[!read], 0, got, AREA);
     g_assert_cmpmem(got, AREA, data, AREA);
-    sender = hca_qp_find(pair->lab->host[0].hca->cm, qp[0]->qpn);
+    sender = card_qp(pair->lab->host[0].hca, qp[0]->qpn);
     g_assert_cmphex(sender->req.next_psn, ==, hca_psn_add(LONG_PSN, psns));
     pair_free(pair);
 }
@@ -465,9 +459,9 @@ static const PathCase paths[] = {
 
 static void add(const char *group, const PathCase *c, GTestDataFunc fn)
 {
-    g_autofree char *path = g_strdup_printf("/services/%s/%s", group, c->name);
+    const char *path = test_named("/services/%s/%s", group, c->name);
 
-    g_test_add_data_func(path, c, fn);
+    test_add_data(path, c, fn);
 }
 
 int main(int argc, char **argv)
@@ -481,12 +475,11 @@ int main(int argc, char **argv)
         add("inline", &services[i], test_inline);
         add("lists", &services[i], test_lists);
     }
-    g_test_add_func("/services/lists/read", test_read_list);
+    test_add("/services/lists/read", test_read_list);
     for (unsigned i = 0; i < G_N_ELEMENTS(longest); i++) {
-        g_autofree char *path = g_strdup_printf("/services/longest/%s",
-                                                longest[i].name);
+        const char *path = test_named("/services/longest/%s", longest[i].name);
 
-        g_test_add_data_func(path, &longest[i], test_longest);
+        test_add_data(path, &longest[i], test_longest);
     }
     return g_test_run();
 }

@@ -9,320 +9,11 @@
  */
 #include <string.h>
 
-#include "lib-inside.h"
-#include "lib-pair.h"
+#include "lib-transfer.h"
 
 #define MIB (1024 * 1024)
-#define GRH 40u
 #define UC RDMA_HCA_QP_ST_UC
 #define UD RDMA_HCA_QP_ST_UD
-
-static bool has_imm(uint8_t opcode)
-{
-    return opcode == RDMA_HCA_OPCODE_SEND_IMM ||
-           opcode == RDMA_HCA_OPCODE_RDMA_WRITE_IMM;
-}
-
-static bool is_send(uint8_t opcode)
-{
-    return opcode == RDMA_HCA_OPCODE_SEND || opcode == RDMA_HCA_OPCODE_SEND_IMM;
-}
-
-static Qp *make_qp(Pair *pair, unsigned side, uint8_t service)
-{
-    QpConfig config;
-
-    qp_config_init(&config, pair->pd[side], pair->cq[side]);
-    config.service = service;
-    return qp_new(pair->drv[side], &config);
-}
-
-static void connect_uc(Pair *pair, const QpAttr *attr, Qp *qp[2])
-{
-    QpAttr defaults;
-
-    qp_attr_init(&defaults);
-    qp[0] = make_qp(pair, 0, UC);
-    qp[1] = make_qp(pair, 1, UC);
-    qp_connect(qp[0], qp[1], attr ? attr : &defaults);
-}
-
-static void to_rts(Qp *qp, const QpAttr *attr)
-{
-    g_assert_cmphex(qp_to_init(qp, attr), ==, 0);
-    g_assert_cmphex(qp_to_rtr(qp, attr), ==, 0);
-    g_assert_cmphex(qp_to_rts(qp, attr), ==, 0);
-}
-
-static Qp *make_ud(Pair *pair, unsigned side)
-{
-    Qp *qp = make_qp(pair, side, UD);
-    QpAttr attr;
-
-    qp_attr_init(&attr);
-    to_rts(qp, &attr);
-    return qp;
-}
-
-static UdAddress address(const Qp *to, bool grh)
-{
-    UdAddress ud = {
-        .dlid = to->drv->host->config.lid,
-        .grh = grh,
-        .dqpn = to->qpn,
-        .qkey = 0x11111111,
-    };
-
-    driver_gid(to->drv, ud.dgid);
-    return ud;
-}
-
-static uint64_t *drops(Pair *pair, unsigned side)
-{
-    return hca_port_counters(pair->lab->host[side].hca->port)->drops;
-}
-
-/* ---- one operation, one MTU, one size ---- */
-
-typedef struct Case {
-    uint8_t service;
-    uint8_t opcode;
-    uint8_t mtu;
-    uint32_t size;
-    bool inlined;
-    bool grh; /* UD */
-} Case;
-
-typedef struct Transfer {
-    const Case *c;
-    Pair *pair;
-    Qp *qp[2];
-    Sge local[PAIR_MAX_SGE], remote[5], body[6];
-    unsigned nlocal, nremote, nbody;
-    uint8_t *data;
-    uint8_t *image[2];
-} Transfer;
-
-/*
- * Where the data lie. UD receives behind a GRH in an entry of its own; its
- * address takes the room of three entries from a send WQE.
- */
-static void place(Transfer *t)
-{
-    const Case *c = t->c;
-    Pair *pair = t->pair;
-    uint64_t at[2] = { pair_rand(pair, 0, 5000), pair_rand(pair, 0, 5000) };
-    unsigned grh = c->service == UD;
-
-    t->nlocal = c->inlined ? 0
-                           : pair_split(pair, pair->mr[0], at[0], c->size,
-                                        t->local, PAIR_MAX_SGE - 3 * grh);
-    t->body[0] = mr_sge(pair->mr[1], at[1], GRH);
-    t->remote[0] = mr_sge(pair->mr[1], at[1] + 64, c->size);
-    t->nremote = 1;
-    if (is_send(c->opcode)) {
-        t->nremote = pair_split(pair, pair->mr[1], at[1] + 64, c->size,
-                                t->remote, G_N_ELEMENTS(t->remote));
-    }
-    memcpy(t->body + grh, t->remote, t->nremote * sizeof(Sge));
-    t->nbody = t->nremote + grh;
-}
-
-/* The 40 bytes before a datagram: its GRH (IBA 8.3), or nothing. */
-static void grh_of(const Transfer *t, uint8_t grh[GRH])
-{
-    uint32_t pad = -t->c->size & 3;
-    /* BTH, DETH, immediate, ICRC. */
-    uint32_t len = 12 + 8 + 4 * has_imm(t->c->opcode) + t->c->size + pad + 4;
-
-    memset(grh, 0, GRH);
-    if (t->c->grh) {
-        grh[0] = 0x60;
-        grh[4] = len >> 8;
-        grh[5] = len;
-        grh[6] = 0x1b;
-        grh[7] = 64;
-        driver_gid(t->pair->drv[0], grh + 8);
-        driver_gid(t->pair->drv[1], grh + 24);
-    }
-}
-
-static void fill(Transfer *t)
-{
-    Pair *pair = t->pair;
-    uint8_t grh[GRH];
-
-    t->data = pair_data(pair, t->c->size);
-    mr_fill(pair->mr[1], 0, 0xee, pair->mr[1]->len);
-    sges_write(pair->mr[0], t->local, t->nlocal, t->data);
-    t->image[0] = mr_image(pair->mr[0]);
-    t->image[1] = mr_image(pair->mr[1]);
-    image_write(t->image[1], pair->mr[1], t->remote, t->nremote, t->data);
-    if (t->c->service == UD) {
-        grh_of(t, grh);
-        image_write(t->image[1], pair->mr[1], t->body, 1, grh);
-    }
-}
-
-static void post(Transfer *t, uint64_t wr_id, uint32_t imm_be)
-{
-    const Case *c = t->c;
-    UdAddress ud = address(t->qp[1], c->grh);
-    RecvWr recv = { .wr_id = ~wr_id,
-                    .nsge = is_send(c->opcode) ? t->nbody : 0,
-                    .sge = t->body };
-    SendWr send = {
-        .wr_id = wr_id,
-        .opcode = c->opcode,
-        .flags = SEND_SIGNALED | (c->inlined ? SEND_INLINE : 0),
-        .imm_be = imm_be,
-        .raddr = t->remote[0].va,
-        .rkey = t->remote[0].lkey,
-        .ud = c->service == UD ? &ud : NULL,
-        .inline_data = t->data,
-        .inline_len = c->size,
-        .nsge = t->nlocal,
-        .sge = t->local,
-    };
-
-    if (is_send(c->opcode) || has_imm(c->opcode)) {
-        g_assert_true(qp_post_recv(t->qp[1], &recv, 1));
-    }
-    g_assert_true(qp_post_send(t->qp[0], &send, 1));
-}
-
-/* The BTH opcode of the message's last packet. */
-static uint8_t last_opcode(const Case *c)
-{
-    static const uint8_t op[2][2][2] = {
-        /* Send, only, immediate */
-        { { HCA_WRITE_LAST, HCA_WRITE_LAST_IMM },
-          { HCA_WRITE_ONLY, HCA_WRITE_ONLY_IMM } },
-        { { HCA_SEND_LAST, HCA_SEND_LAST_IMM },
-          { HCA_SEND_ONLY, HCA_SEND_ONLY_IMM } },
-    };
-
-    return (c->service == UD ? HCA_BTH_UD : HCA_BTH_UC) << 5 |
-           op[is_send(c->opcode)][c->size <= 128u << c->mtu]
-             [has_imm(c->opcode)];
-}
-
-static void check(Transfer *t, uint64_t wr_id, uint32_t imm_be)
-{
-    const Case *c = t->c;
-    Wc wc;
-
-    cq_expect(t->pair->cq[0], &wc, wr_id, 0);
-    g_assert_true(wc.is_send);
-    g_assert_cmphex(wc.opcode, ==, c->opcode);
-    if (is_send(c->opcode) || has_imm(c->opcode)) {
-        cq_expect(t->pair->cq[1], &wc, ~wr_id, 0);
-        g_assert_cmphex(wc.opcode, ==, last_opcode(c));
-        g_assert_cmpuint(wc.byte_len, ==,
-                         c->size + (c->service == UD ? GRH : 0));
-        g_assert_cmphex(wc.rqpn, ==, t->qp[0]->qpn);
-        g_assert_cmphex(wc.rlid, ==, t->pair->lab->host[0].config.lid);
-        g_assert_cmpint(wc.grh, ==, c->grh);
-        if (has_imm(c->opcode)) {
-            g_assert_cmphex(wc.imm_be, ==, imm_be);
-        }
-    }
-    lab_run(t->pair->lab);
-    mr_check_image(t->pair->mr[0], t->image[0]);
-    mr_check_image(t->pair->mr[1], t->image[1]);
-}
-
-static Pair *pair_of_mtu(const Case *c)
-{
-    HcaConfig config[2];
-
-    for (unsigned i = 0; i < 2; i++) {
-        lab_config(&config[i], i);
-        config[i].max_mtu = c->mtu;
-    }
-    return pair_new_with(c->size * 31 + c->mtu * 7 + c->opcode, c->size + 8192,
-                         config, NULL, NULL);
-}
-
-static void test_transfer(const void *opaque)
-{
-    const Case *c = opaque;
-    Transfer t = { .c = c, .pair = pair_of_mtu(c) };
-    QpAttr attr;
-
-    qp_attr_init(&attr);
-    attr.mtu = c->mtu;
-    attr.sq_psn = 0xfffffe; /* PSNs wrap at once */
-    attr.rq_psn = 0x7fffff;
-    if (c->service == UC) {
-        connect_uc(t.pair, &attr, t.qp);
-    } else {
-        t.qp[0] = make_ud(t.pair, 0);
-        t.qp[1] = make_ud(t.pair, 1);
-    }
-    for (unsigned i = 0; i < (c->size > 65536 ? 1 : 4); i++) {
-        uint32_t imm_be = g_rand_int(t.pair->lab->rand);
-
-        place(&t);
-        fill(&t);
-        post(&t, 1000 + i, imm_be);
-        check(&t, 1000 + i, imm_be);
-        g_free(t.data);
-        g_free(t.image[0]);
-        g_free(t.image[1]);
-    }
-    cq_expect_none(t.pair->cq[0]);
-    cq_expect_none(t.pair->cq[1]);
-    pair_free(t.pair);
-}
-
-static const struct {
-    uint8_t opcode;
-    const char *name;
-} operations[] = {
-    { RDMA_HCA_OPCODE_SEND, "send" },
-    { RDMA_HCA_OPCODE_SEND_IMM, "send-imm" },
-    { RDMA_HCA_OPCODE_RDMA_WRITE, "write" },
-    { RDMA_HCA_OPCODE_RDMA_WRITE_IMM, "write-imm" },
-};
-
-static void add_case(const char *name, Case c)
-{
-    g_autofree char *path = g_strdup_printf(
-        "/%s/%s%s%s/mtu%u/%u", c.service == UC ? "uc" : "ud", name,
-        c.inlined ? "-inline" : "", c.grh ? "-grh" : "", 128u << c.mtu, c.size);
-
-    g_test_add_data_func_full(path, g_memdup2(&c, sizeof(c)), test_transfer,
-                              g_free);
-}
-
-static void add_transfers(unsigned op)
-{
-    uint8_t opcode = operations[op].opcode;
-    const char *name = operations[op].name;
-
-    for (unsigned m = 1; m <= 5; m++) {
-        uint32_t mtu = 128u << m;
-        const uint32_t size[] = {
-            0, 1, mtu - 1, mtu, mtu + 1, 3 * mtu + 5, MIB
-        };
-
-        for (unsigned i = 0; i < G_N_ELEMENTS(size); i++) {
-            add_case(name, (Case) { UC, opcode, m, size[i], false, false });
-        }
-        for (unsigned i = 0; is_send(opcode) && i < 8; i++) {
-            add_case(name, (Case) { UD, opcode, m, size[i / 2], .grh = i % 2 });
-        }
-    }
-    for (unsigned i = 0; i < 5; i++) {
-        static const uint32_t size[] = { 0, 1, 3, 64, 128 };
-
-        add_case(name, (Case) { UC, opcode, 3, size[i], .inlined = true });
-        if (is_send(opcode)) {
-            add_case(name, (Case) { UD, opcode, 3, size[i], .inlined = true });
-        }
-    }
-}
 
 /* ---- what they do not do ---- */
 
@@ -330,8 +21,8 @@ static void add_transfers(unsigned op)
 static void test_ud_too_long(void)
 {
     Pair *pair = pair_new(301, 65536);
-    Qp *qp[2] = { make_ud(pair, 0), make_ud(pair, 1) };
-    UdAddress ud = address(qp[1], false);
+    Qp *qp[2] = { pair_new_ud(pair, 0), pair_new_ud(pair, 1) };
+    UdAddress ud = transfer_address(qp[1], false);
     uint32_t mtu = 128u << pair->lab->host[0].config.max_mtu;
 
     for (unsigned over = 0; over < 3; over++) {
@@ -339,7 +30,7 @@ static void test_ud_too_long(void)
         Sge sge;
         Wc wc;
 
-        pair_post_recv(pair, 1, qp[1], over, 0, mtu + GRH);
+        pair_post_recv(pair, 1, qp[1], over, 0, mtu + GRH_SIZE);
         wr = pair_send(pair, 0, RDMA_HCA_OPCODE_SEND, over, &sge, 0,
                        mtu + over % 2, 0);
         wr.ud = &ud;
@@ -384,10 +75,10 @@ static void test_bad_opcodes(const void *opaque)
         }
         pair = pair_new(302, 4096);
         qp_attr_init(&attr);
-        qp[0] = make_qp(pair, 0, service);
-        qp[1] = make_qp(pair, 1, service);
+        qp[0] = pair_new_qp(pair, 0, service);
+        qp[1] = pair_new_qp(pair, 1, service);
         qp_connect(qp[0], qp[1], &attr);
-        ud = address(qp[1], false);
+        ud = transfer_address(qp[1], false);
         pair_post_recv(pair, 1, qp[1], 1, 0, 4096);
         wr = pair_send(pair, 0, opcode[i], 1, &sge, 0, 8, 0);
         wr.ud = service == UD ? &ud : NULL;
@@ -412,13 +103,13 @@ static void test_ud_everybody(void)
     Qp *qp[N];
 
     for (unsigned i = 0; i < N; i++) {
-        qp[i] = make_ud(pair, i % 2);
+        qp[i] = pair_new_ud(pair, i % 2);
     }
     for (unsigned n = 0; n < 2 * N * N; n++) {
         Qp *from = qp[n % N], *to = qp[n / N % N];
         unsigned a = n % N % 2, b = n / N % N % 2;
         bool grh = n >= N * N;
-        UdAddress ud = address(to, grh);
+        UdAddress ud = transfer_address(to, grh);
         uint8_t got[100], want[100];
         SendWr wr;
         Sge sge;
@@ -451,7 +142,7 @@ static void test_ud_everybody(void)
         g_assert_cmphex(wc.rqpn, ==, from->qpn);
         g_assert_cmphex(wc.rlid, ==, pair->lab->host[a].config.lid);
         g_assert_cmpint(wc.grh, ==, grh);
-        mr_read(pair->mr[b], 4096 + GRH, got, sizeof(got));
+        mr_read(pair->mr[b], 4096 + GRH_SIZE, got, sizeof(got));
         g_assert_cmpmem(got, sizeof(got), want, sizeof(want));
     }
     pair_free(pair);
@@ -463,11 +154,11 @@ static void test_ud_lost(void)
     static const HcaDropReason reason[] = { HCA_DROP_QKEY, HCA_DROP_QPN,
                                             HCA_DROP_LID, HCA_DROP_NO_WQE };
     Pair *pair = pair_new(304, 4096);
-    Qp *qp[2] = { make_ud(pair, 0), make_ud(pair, 1) };
+    Qp *qp[2] = { pair_new_ud(pair, 0), pair_new_ud(pair, 1) };
     Wc wc;
 
     for (unsigned i = 0; i < G_N_ELEMENTS(reason); i++) {
-        UdAddress ud = address(qp[1], true);
+        UdAddress ud = transfer_address(qp[1], true);
         SendWr wr;
         Sge sge;
 
@@ -479,7 +170,7 @@ static void test_ud_lost(void)
         g_assert_true(qp_post_send(qp[0], &wr, 1));
         cq_expect(pair->cq[0], &wc, i, 0);
         lab_run(pair->lab);
-        g_assert_cmpuint(drops(pair, 1)[reason[i]], ==, 1);
+        g_assert_cmpuint(pair_drops(pair, 1, reason[i]), ==, 1);
     }
     cq_expect_none(pair->cq[1]);
     pair_free(pair);
@@ -535,8 +226,9 @@ static void test_pkeys(const void *opaque)
 
     check_port(pair, 0);
     for (unsigned n = 0; n < 25; n++) {
-        Qp *qp[2] = { make_qp(pair, 0, service), make_qp(pair, 1, service) };
-        UdAddress ud = address(qp[1], false);
+        Qp *qp[2] = { pair_new_qp(pair, 0, service),
+                      pair_new_qp(pair, 1, service) };
+        UdAddress ud = transfer_address(qp[1], false);
         bool matches = match[n / 5][n % 5] == '1';
         SendWr wr;
         Sge sge;
@@ -549,7 +241,7 @@ static void test_pkeys(const void *opaque)
             attr.pkey_index = i ? n % 5 : n / 5;
             attr.dlid = pair->lab->host[!i].config.lid;
             attr.dest_qpn = qp[!i]->qpn;
-            to_rts(qp[i], &attr);
+            qp_bring_up(qp[i], &attr);
         }
         pair_post_recv(pair, 1, qp[1], n, 0, 100);
         wr = pair_send(pair, 0, RDMA_HCA_OPCODE_SEND, n, &sge, 0, 8, 0);
@@ -559,7 +251,7 @@ static void test_pkeys(const void *opaque)
         lab_run(pair->lab);
         g_assert_cmpint(cq_poll(pair->cq[1], &wc), ==, matches);
         violations += !matches;
-        g_assert_cmpuint(drops(pair, 1)[HCA_DROP_PKEY], ==, violations);
+        g_assert_cmpuint(pair_drops(pair, 1, HCA_DROP_PKEY), ==, violations);
         qp_destroy(qp[0]);
         qp_destroy(qp[1]);
     }
@@ -587,7 +279,7 @@ static void test_pkeys_bad(void)
     HcaConfig config;
 
     for (unsigned index = 5; index < 128; index += 41) {
-        Qp *qp = make_qp(pair, 0, UC);
+        Qp *qp = pair_new_qp(pair, 0, UC);
         QpAttr attr;
 
         qp_attr_init(&attr);
@@ -631,7 +323,7 @@ static void test_uc_loss(void)
     Pair *pair = pair_new_with(306, 16 * SLOT, NULL, lose_some, &packets);
     Qp *qp[2];
 
-    connect_uc(pair, NULL, qp);
+    pair_connect_service(pair, UC, NULL, qp);
     for (unsigned i = 1; i <= MESSAGES; i++) {
         SendWr wr;
         Sge sge;
@@ -679,12 +371,12 @@ static void test_solicited(const void *opaque)
     Wc wc;
 
     if (service == UC) {
-        connect_uc(pair, NULL, qp);
+        pair_connect_service(pair, UC, NULL, qp);
     } else {
-        qp[0] = make_ud(pair, 0);
-        qp[1] = make_ud(pair, 1);
+        qp[0] = pair_new_ud(pair, 0);
+        qp[1] = pair_new_ud(pair, 1);
     }
-    ud = address(qp[1], true);
+    ud = transfer_address(qp[1], true);
     driver_count_events(pair->drv[1], RDMA_HCA_EVENT_COMP);
     for (unsigned i = 0; i < 12; i++) {
         bool mark = i % 3 == 2;
@@ -761,10 +453,10 @@ static void test_resize(const void *opaque)
     QpAttr attr;
 
     qp_attr_init(&attr);
-    r.qp[0] = make_qp(r.pair, 0, service);
-    r.qp[1] = make_qp(r.pair, 1, service);
+    r.qp[0] = pair_new_qp(r.pair, 0, service);
+    r.qp[1] = pair_new_qp(r.pair, 1, service);
     qp_connect(r.qp[0], r.qp[1], &attr);
-    r.ud = address(r.qp[1], false);
+    r.ud = transfer_address(r.qp[1], false);
     for (unsigned round = 0; round < 5 * G_N_ELEMENTS(log); round++) {
         unsigned outstanding = pair_rand(r.pair, 1, 13);
         Cq *cq = r.pair->cq[1];
@@ -828,12 +520,12 @@ static void life_send(Life *l, unsigned from, uint64_t wr_id, uint32_t key_xor)
 /* A message to QP 1, which has a receive posted: taken, or dropped. */
 static void life_receives(Life *l, bool receives)
 {
-    uint64_t before = drops(l->pair, 1)[HCA_DROP_QP_STATE];
+    uint64_t before = pair_drops(l->pair, 1, HCA_DROP_QP_STATE);
     Wc wc;
 
     pair_post_recv(l->pair, 1, l->qp[1], l->posted++, 0, 100);
     life_send(l, 0, 1, 0);
-    g_assert_cmpuint(drops(l->pair, 1)[HCA_DROP_QP_STATE] - before, ==,
+    g_assert_cmpuint(pair_drops(l->pair, 1, HCA_DROP_QP_STATE) - before, ==,
                      !receives);
     g_assert_cmpint(cq_poll(l->pair->cq[1], &wc), ==, receives);
     if (receives) {
@@ -846,13 +538,13 @@ static void life_receives(Life *l, bool receives)
 /* What becomes of a message that QP 1 is told to send. */
 static void life_sends(Life *l, Fate fate)
 {
-    HcaSendCounters *counters = &l->pair->lab->host[1].hca->send->counters;
-    uint64_t ignored = counters->db_bad_state;
+    uint64_t ignored = pair_counter(l->pair, 1, "send_db_bad_state");
     uint64_t id = 1000 + l->sent++;
     Wc wc;
 
     life_send(l, 1, id, 0);
-    g_assert_cmpuint(counters->db_bad_state - ignored, ==, fate == IGNORED);
+    g_assert_cmpuint(pair_counter(l->pair, 1, "send_db_bad_state") - ignored,
+                     ==, fate == IGNORED);
     g_assert_cmpint(cq_poll(l->pair->cq[1], &wc), ==, fate >= DONE);
     if (fate >= DONE) {
         g_assert_cmpuint(wc.wr_id, ==, id);
@@ -867,8 +559,8 @@ static void life_begin(Life *l, uint8_t service)
     l->pair = pair_new(309, 4096);
     qp_attr_init(&l->attr);
     for (unsigned i = 0; i < 2; i++) {
-        l->qp[i] = make_qp(l->pair, i, service);
-        l->to[i] = address(l->qp[i], false);
+        l->qp[i] = pair_new_qp(l->pair, i, service);
+        l->to[i] = transfer_address(l->qp[i], false);
     }
     for (unsigned i = 0; i < 2; i++) {
         QpAttr attr = l->attr;
@@ -876,7 +568,7 @@ static void life_begin(Life *l, uint8_t service)
         attr.dlid = l->to[!i].dlid;
         attr.dest_qpn = l->to[!i].dqpn;
         if (!i) {
-            to_rts(l->qp[0], &attr);
+            qp_bring_up(l->qp[0], &attr);
         }
         l->attr = attr;
     }
@@ -932,7 +624,7 @@ static void life_end(Life *l)
     g_assert_cmphex(qp_to_rst(l->qp[1]), ==, 0);
     if (!rc) {
         life_send(l, 0, 1, 0);
-        g_assert_cmpuint(drops(l->pair, 1)[HCA_DROP_QPN], ==, 1);
+        g_assert_cmpuint(pair_drops(l->pair, 1, HCA_DROP_QPN), ==, 1);
     }
 }
 
@@ -975,26 +667,35 @@ static void add_services(const char *name, GTestDataFunc test, bool rc)
     } services[] = { { UC, "uc" }, { UD, "ud" }, { RDMA_HCA_QP_ST_RC, "rc" } };
 
     for (unsigned i = 0; i < 2u + rc; i++) {
-        g_autofree char *path = g_strdup_printf("/%s/%s", services[i].name,
-                                                name);
+        const char *path = test_named("/%s/%s", services[i].name, name);
 
-        g_test_add_data_func(path, GUINT_TO_POINTER(services[i].service), test);
+        test_add_data(path, GUINT_TO_POINTER(services[i].service), test);
     }
 }
+
+static const uint8_t operations[] = {
+    RDMA_HCA_OPCODE_SEND,
+    RDMA_HCA_OPCODE_SEND_IMM,
+    RDMA_HCA_OPCODE_RDMA_WRITE,
+    RDMA_HCA_OPCODE_RDMA_WRITE_IMM,
+};
 
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    for (unsigned op = 0; op < G_N_ELEMENTS(operations); op++) {
-        add_transfers(op);
+    for (unsigned i = 0; i < G_N_ELEMENTS(operations); i++) {
+        transfer_add_all(UC, operations[i]);
+        if (wr_is_send(operations[i])) {
+            transfer_add_all(UD, operations[i]);
+        }
     }
-    g_test_add_func("/ud/too-long", test_ud_too_long);
+    test_add("/ud/too-long", test_ud_too_long);
     add_services("bad-opcodes", test_bad_opcodes, true);
-    g_test_add_func("/ud/everybody", test_ud_everybody);
-    g_test_add_func("/ud/lost", test_ud_lost);
+    test_add("/ud/everybody", test_ud_everybody);
+    test_add("/ud/lost", test_ud_lost);
     add_services("pkeys", test_pkeys, false);
-    g_test_add_func("/pkeys/bad", test_pkeys_bad);
-    lab_add_test("/uc/loss", test_uc_loss);
+    test_add("/pkeys/bad", test_pkeys_bad);
+    test_add_each_link("/uc/loss", test_uc_loss);
     add_services("solicited", test_solicited, false);
     add_services("resize-cq", test_resize, true);
     add_services("life", test_life, true);

@@ -9,7 +9,9 @@
 #include "../v2p/mpt_check.h"
 #include "../v2p/tpt_cache.h"
 #include "../v2p/v2p.h"
+#include "lib-make.h"
 #include "lib-ram.h"
+#include "lib-test.h"
 
 #define LOG_MPTS 6
 #define LOG_MTTS 12
@@ -253,18 +255,11 @@ static struct rdma_hca_mpt make_mpt(uint32_t key, uint32_t flags, uint32_t pd,
                                     unsigned page_shift, uint32_t mtt,
                                     uint32_t mtt_sz)
 {
-    return (struct rdma_hca_mpt) {
-        .flags = GUINT32_TO_BE(flags),
-        .page_size = GUINT32_TO_BE(page_shift - 12),
-        .key = GUINT32_TO_BE(key),
-        .pd = GUINT32_TO_BE(pd),
-        .start_h = GUINT32_TO_BE(start >> 32),
-        .start_l = GUINT32_TO_BE((uint32_t)start),
-        .length_h = GUINT32_TO_BE(length >> 32),
-        .length_l = GUINT32_TO_BE((uint32_t)length),
-        .mtt_seg_l = GUINT32_TO_BE(mtt),
-        .mtt_sz = GUINT32_TO_BE(mtt_sz),
-    };
+    struct rdma_hca_mpt mpt = good_mpt(key, flags, pd, start, length, mtt);
+
+    mpt.page_size = GUINT32_TO_BE(page_shift - 12);
+    mpt.mtt_sz = GUINT32_TO_BE(mtt_sz);
+    return mpt;
 }
 
 static uint8_t write_mpt(Fix *fix, uint32_t key, uint32_t flags, uint32_t pd,
@@ -1166,34 +1161,34 @@ static void test_parser_lines(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/v2p/5.2/channels", test_channels);
-    g_test_add_func("/v2p/5.3/model", test_mdata_model);
-    g_test_add_func("/v2p/5.3/bad", test_mdata_bad);
-    g_test_add_func("/v2p/5.3/mtt-pages", test_mdata_mtt_pages);
-    g_test_add_func("/v2p/5.5/model", test_cache_model);
-    g_test_add_func("/v2p/5.5/errors", test_cache_errors);
-    g_test_add_func("/v2p/5.6/order", test_check_order);
-    g_test_add_func("/v2p/5.6/flags", test_check_flags);
-    g_test_add_func("/v2p/5.6/bounds", test_check_bounds);
-    g_test_add_func("/v2p/5.6/huge", test_check_huge);
-    g_test_add_func("/v2p/5.6/miss", test_check_miss);
-    g_test_add_data_func("/v2p/5.7/random/small-cache", GUINT_TO_POINTER(1024),
-                         test_pages_random);
-    g_test_add_data_func("/v2p/5.7/random/large-cache",
-                         GUINT_TO_POINTER(524288), test_pages_random);
-    g_test_add_func("/v2p/5.7/sizes", test_pages_sizes);
-    g_test_add_func("/v2p/5.7/physical", test_pages_physical);
-    g_test_add_func("/v2p/5.7/joined", test_pages_joined);
-    g_test_add_func("/v2p/5.7/write-miss", test_mtt_write_miss);
-    g_test_add_func("/v2p/5.8/lines", test_parser_lines);
-    g_test_add_func("/v2p/5.4/refused", test_dma_refused);
-    g_test_add_func("/v2p/5.4/atomic", test_dma_atomic);
-    g_test_add_func("/v2p/5.4/entry", test_dma_entry);
-    g_test_add_func("/v2p/5.1/init", test_command_init);
-    g_test_add_func("/v2p/5.1/mpt", test_command_mpt);
-    g_test_add_func("/v2p/5.1/mtt", test_command_mtt);
-    g_test_add_func("/v2p/5.1/sync", test_command_sync);
-    g_test_add_func("/v2p/5.1/leftovers", test_command_leftovers);
-    g_test_add_func("/v2p/hostile-icm", test_hostile_icm);
+    test_add("/v2p/5.2/channels", test_channels);
+    test_add("/v2p/5.3/model", test_mdata_model);
+    test_add("/v2p/5.3/bad", test_mdata_bad);
+    test_add("/v2p/5.3/mtt-pages", test_mdata_mtt_pages);
+    test_add("/v2p/5.5/model", test_cache_model);
+    test_add("/v2p/5.5/errors", test_cache_errors);
+    test_add("/v2p/5.6/order", test_check_order);
+    test_add("/v2p/5.6/flags", test_check_flags);
+    test_add("/v2p/5.6/bounds", test_check_bounds);
+    test_add("/v2p/5.6/huge", test_check_huge);
+    test_add("/v2p/5.6/miss", test_check_miss);
+    test_add_data("/v2p/5.7/random/small-cache", GUINT_TO_POINTER(1024),
+                  test_pages_random);
+    test_add_data("/v2p/5.7/random/large-cache", GUINT_TO_POINTER(524288),
+                  test_pages_random);
+    test_add("/v2p/5.7/sizes", test_pages_sizes);
+    test_add("/v2p/5.7/physical", test_pages_physical);
+    test_add("/v2p/5.7/joined", test_pages_joined);
+    test_add("/v2p/5.7/write-miss", test_mtt_write_miss);
+    test_add("/v2p/5.8/lines", test_parser_lines);
+    test_add("/v2p/5.4/refused", test_dma_refused);
+    test_add("/v2p/5.4/atomic", test_dma_atomic);
+    test_add("/v2p/5.4/entry", test_dma_entry);
+    test_add("/v2p/5.1/init", test_command_init);
+    test_add("/v2p/5.1/mpt", test_command_mpt);
+    test_add("/v2p/5.1/mtt", test_command_mtt);
+    test_add("/v2p/5.1/sync", test_command_sync);
+    test_add("/v2p/5.1/leftovers", test_command_leftovers);
+    test_add("/v2p/hostile-icm", test_hostile_icm);
     return g_test_run();
 }

@@ -10,6 +10,7 @@
 #include "wire/crc.h"
 #include "wire/headers.h"
 #include "wire/wire.h"
+#include "lib-test.h"
 
 #define CRCS_SIZE (HCA_ICRC_SIZE + HCA_VCRC_SIZE)
 #define FUZZ_FRAMES 100000
@@ -127,15 +128,6 @@ static HcaParseError parse_copy(HcaPacket *packet, const uint8_t *frame,
     return error;
 }
 
-static void random_bytes(GRand *rand, void *data, size_t len)
-{
-    uint8_t *p = data;
-
-    for (size_t i = 0; i < len; i++) {
-        p[i] = g_rand_int(rand);
-    }
-}
-
 static void random_packet(GRand *rand, HcaPacket *packet, uint8_t opcode,
                           bool has_grh, size_t payload_len)
 {
@@ -149,8 +141,8 @@ static void random_packet(GRand *rand, HcaPacket *packet, uint8_t opcode,
         packet->tclass = g_rand_int(rand);
         packet->hop_limit = g_rand_int(rand);
         packet->flow_label = g_rand_int(rand) & 0xfffff;
-        random_bytes(rand, &packet->sgid, sizeof(packet->sgid));
-        random_bytes(rand, &packet->dgid, sizeof(packet->dgid));
+        random_fill(rand, &packet->sgid, sizeof(packet->sgid));
+        random_fill(rand, &packet->dgid, sizeof(packet->dgid));
     }
     packet->opcode = opcode;
     packet->solicited = g_rand_boolean(rand);
@@ -192,7 +184,7 @@ static size_t build_random(GRand *rand, HcaPacket *packet, uint8_t opcode,
 {
     uint8_t payload[HCA_MAX_MTU];
 
-    random_bytes(rand, payload, payload_len);
+    random_fill(rand, payload, payload_len);
     random_packet(rand, packet, opcode, has_grh, payload_len);
     return build(packet, payload, frame);
 }
@@ -302,7 +294,7 @@ static void test_vcrc_pieces(void)
     g_autoptr(GRand) rand = g_rand_new_with_seed(1);
     uint8_t data[256];
 
-    random_bytes(rand, data, sizeof(data));
+    random_fill(rand, data, sizeof(data));
     for (unsigned from = 0; from < 16; from++) {
         for (unsigned len = 0; len <= 200; len++) {
             unsigned cut = g_rand_int_range(rand, 0, len + 1);
@@ -759,7 +751,7 @@ static void test_fuzz(void)
 
         if (n % 4 == 0) {
             len = g_rand_int_range(rand, 0, 128);
-            random_bytes(rand, frame, len);
+            random_fill(rand, frame, len);
         } else {
             len = mutate(rand, frame);
         }
@@ -785,22 +777,21 @@ static void test_fuzz(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/wire/sample/parse", test_sample_parse);
-    g_test_add_func("/wire/sample/build", test_sample_build);
-    g_test_add_func("/wire/vcrc/pieces", test_vcrc_pieces);
-    g_test_add_func("/wire/round-trip", test_round_trip);
-    g_test_add_func("/wire/every-opcode", test_every_opcode);
+    test_add("/wire/sample/parse", test_sample_parse);
+    test_add("/wire/sample/build", test_sample_build);
+    test_add("/wire/vcrc/pieces", test_vcrc_pieces);
+    test_add("/wire/round-trip", test_round_trip);
+    test_add("/wire/every-opcode", test_every_opcode);
     for (unsigned i = 0; i < G_N_ELEMENTS(parse_paths); i++) {
-        g_autofree char *path = g_strdup_printf("/wire/fig-5.2/%s",
-                                                parse_paths[i].name);
+        const char *path = test_named("/wire/fig-5.2/%s", parse_paths[i].name);
 
-        g_test_add_data_func(path, &parse_paths[i], test_parse_path);
+        test_add_data(path, &parse_paths[i], test_parse_path);
     }
-    g_test_add_func("/wire/truncated", test_truncated);
-    g_test_add_func("/wire/damaged-fields", test_damaged_fields);
-    g_test_add_func("/wire/payload-rules", test_payload_rules);
-    g_test_add_func("/wire/bit-flips", test_bit_flips);
-    g_test_add_func("/wire/bursts", test_bursts);
-    g_test_add_func("/wire/fuzz", test_fuzz);
+    test_add("/wire/truncated", test_truncated);
+    test_add("/wire/damaged-fields", test_damaged_fields);
+    test_add("/wire/payload-rules", test_payload_rules);
+    test_add("/wire/bit-flips", test_bit_flips);
+    test_add("/wire/bursts", test_bursts);
+    test_add("/wire/fuzz", test_fuzz);
     return g_test_run();
 }

@@ -9,6 +9,8 @@
  */
 #include "cxtmgt_int.h"
 
+#define TRACE_ERROR 0xff /* in the place of an opcode */
+
 static uint32_t cq_size(const HcaCq *cq)
 {
     return 1u << cq->log_size;
@@ -255,52 +257,36 @@ static bool is_full(HcaCxtMgt *cm, HcaV2pChannel channel, HcaCq *cq)
     return entries(cq) >= cq_size(cq);
 }
 
-uint64_t hca_cq_next_addr(const HcaCq *cq)
+uint64_t hca_cq_next_addr(const HcaCxtMgt *cm, const HcaCq *cq)
 {
     uint32_t slot = cq->producer_index & (cq_size(cq) - 1);
 
-    return cq->start + (uint64_t)slot * RDMA_HCA_CQE_SIZE;
+    return cq->start + (uint64_t)slot * cm->format->cqe_size;
 }
 
-/* Hand the entry to software: the owner byte is in the last word. */
 static HcaV2pState write_cqe(HcaCxtMgt *cm, HcaV2pChannel channel,
                              const HcaCq *cq, uint64_t addr,
-                             const struct rdma_hca_cqe *cqe)
+                             const HcaCompletion *completion)
 {
-    struct rdma_hca_cqe entry = *cqe;
+    uint8_t entry[HCA_MAX_ENTRY_SIZE];
     HcaMatchInfo info = {
         .flags = HCA_V2P_RELATIVE_ADDR | HCA_ACCESS_LOCAL_WRITE,
         .pd = cq->pd,
         .key = cq->lkey,
-        .len = sizeof(entry),
+        .len = cm->format->cqe_size,
         .va = addr,
     };
 
-    entry.ctrl &= GUINT32_TO_LE(~RDMA_HCA_CQE_OWNER);
-    entry.ctrl |= GUINT32_TO_LE(
-        RDMA_HCA_PREP(RDMA_HCA_CQE_OWNER, RDMA_HCA_OWNER_SW));
-    return hca_v2p_write_entry(cm->v2p, channel, &info, &entry);
-}
-
-static uint8_t cqe_opcode(const struct rdma_hca_cqe *cqe)
-{
-    return RDMA_HCA_GET(RDMA_HCA_CQE_OPCODE, GUINT32_FROM_LE(cqe->ctrl));
-}
-
-static bool is_error(const struct rdma_hca_cqe *cqe)
-{
-    return cqe_opcode(cqe) == RDMA_HCA_OPCODE_INVALID;
+    cm->format->put_cqe(completion, entry);
+    return hca_v2p_write_entry(cm->v2p, channel, &info, entry);
 }
 
 static void trace_cqe(HcaCxtMgt *cm, const HcaCq *cq,
-                      const struct rdma_hca_cqe *cqe)
+                      const HcaCompletion *completion)
 {
-    uint32_t syndrome = is_error(cqe) ? RDMA_HCA_GET(RDMA_HCA_CQE_SYNDROME,
-                                                     GUINT32_FROM_LE(cqe->err))
-                                      : 0;
-
-    hca_cxt_trace(cm, HCA_TRACE_CQE, cq->cqn, GUINT32_FROM_LE(cqe->my_qpn),
-                  cqe_opcode(cqe), syndrome);
+    hca_cxt_trace(cm, HCA_TRACE_CQE, cq->cqn, completion->qpn,
+                  completion->syndrome ? TRACE_ERROR : completion->opcode,
+                  completion->syndrome);
 }
 
 /* The queue has failed: one event, and it takes no more entries. */
@@ -334,25 +320,24 @@ HcaCq *hca_cq_request(HcaCxtMgt *cm, HcaV2pChannel channel, uint32_t cqn)
 }
 
 bool hca_cq_write(HcaCxtMgt *cm, HcaV2pChannel channel, HcaCq *cq,
-                  uint64_t addr, const struct rdma_hca_cqe *cqe)
+                  uint64_t addr, const HcaCompletion *completion)
 {
-    if (write_cqe(cm, channel, cq, addr, cqe) != HCA_V2P_SUCCESS) {
+    if (write_cqe(cm, channel, cq, addr, completion) != HCA_V2P_SUCCESS) {
         fail(cm, cq, RDMA_HCA_CQ_STATUS_WRITE_FAIL, HCA_CQ_ERROR_ACCESS);
         return false;
     }
     cq->producer_index++;
     cm->counters.cqes++;
-    trace_cqe(cm, cq, cqe);
+    trace_cqe(cm, cq, completion);
     return true;
 }
 
-bool hca_cq_take_arm(HcaCxtMgt *cm, HcaCq *cq, const struct rdma_hca_cqe *cqe,
-                     bool solicited)
+bool hca_cq_take_arm(HcaCxtMgt *cm, HcaCq *cq, const HcaCompletion *completion)
 {
-    if (is_error(cqe)) {
-        cm->counters.error_cqes++;
-        solicited = true;
-    }
+    bool error = completion->syndrome != 0;
+    bool solicited = completion->solicited || error;
+
+    cm->counters.error_cqes += error;
     if (solicited) {
         cq->solicit_producer_index = cq->producer_index;
     }

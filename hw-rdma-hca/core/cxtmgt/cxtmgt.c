@@ -8,12 +8,14 @@
 
 #include "cxtmgt_int.h"
 
-HcaCxtMgt *hca_cxtmgt_new(const HcaConfig *config, HcaV2p *v2p, HcaPort *port,
-                          const HcaHostOps *ops, void *opaque,
-                          HcaQpStateFn *state_fn, void *state_opaque)
+HcaCxtMgt *hca_cxtmgt_new(const HcaCxtFormat *format, const HcaConfig *config,
+                          HcaV2p *v2p, HcaPort *port, const HcaHostOps *ops,
+                          void *opaque, HcaQpStateFn *state_fn,
+                          void *state_opaque)
 {
     HcaCxtMgt *cm = g_new0(HcaCxtMgt, 1);
 
+    cm->format = format;
     cm->config = config;
     cm->v2p = v2p;
     cm->port = port;
@@ -104,8 +106,7 @@ uint64_t hca_cxt_live_pages(const HcaCxtMgt *cm)
 unsigned hca_cxt_waiting_events(const HcaCxtMgt *cm)
 {
     unsigned n = cm->qp_events.length + cm->cq_errors.length +
-                 cm->nport_events + cm->command_pending +
-                 __builtin_popcountll(cm->card_events);
+                 cm->nport_events + cm->command_pending;
 
     for (unsigned eqn = 0; eqn < G_N_ELEMENTS(cm->eqs); eqn++) {
         n += cm->eqs[eqn] ? cm->eqs[eqn]->completions.length : 0;

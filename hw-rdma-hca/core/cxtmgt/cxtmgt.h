@@ -23,6 +23,8 @@
 #include "../qp.h"
 #include "../v2p/v2p.h"
 
+typedef struct HcaCxtFormat HcaCxtFormat; /* cxt_format.h */
+
 /* An arm request of a CQ that has not been answered yet. */
 typedef enum HcaCqArm {
     HCA_CQ_DISARMED,
@@ -60,12 +62,30 @@ struct HcaCq {
     GList error_link;
 };
 
-/* What happened to whom; asynchronous events (table 3-2-25). */
+/* How a WQE ended, for who posted it (interface document 3.3.1). */
+typedef struct HcaCompletion {
+    uint32_t qpn;
+    uint32_t remote_qpn;
+    uint32_t wqe_offset; /* place of the WQE in its queue, bytes */
+    uint32_t byte_cnt;
+    uint8_t syndrome; /* HcaSyndrome, 0: well */
+    uint8_t vendor_err;
+    bool is_send;
+    uint8_t opcode; /* HcaOpcode; of a receive, that of the packet */
+    /* Of a receive: */
+    bool solicited; /* fires a solicited-only arm; errors always do */
+    uint32_t imm_be;
+    HcaSource source;
+} HcaCompletion;
+
+/* What happened to whom (table 3-2-25). */
 typedef struct HcaEvent {
-    uint8_t type; /* RDMA_HCA_EVENT_* */
+    uint8_t type; /* HcaEventType */
     uint8_t subtype;
-    uint32_t number; /* QPN, CQN or port */
-    uint32_t syndrome;
+    uint32_t number;   /* QPN, CQN, port, or token of a command */
+    uint32_t syndrome; /* CQ_ERROR */
+    uint8_t status;    /* CMD: HcaStatus, and what else it gives */
+    uint64_t out_param;
 } HcaEvent;
 
 typedef struct HcaCxtCounters {
@@ -74,7 +94,7 @@ typedef struct HcaCxtCounters {
     uint64_t eqes, eq_waits, interrupts;
     uint64_t cqes_lost; /* the queue took none */
     uint64_t cq_doorbells, cq_ci_reads, eq_doorbells;
-    uint64_t eqe_types[64];   /* by RDMA_HCA_EVENT_* */
+    uint64_t eqe_types[64];   /* by HcaEventType */
     uint64_t events_unmapped; /* no EQ asked for that type */
     uint64_t events_lost;     /* the EQ could not be written */
     uint64_t db_bad_uar, db_bad_cqn, db_bad_eqn;
@@ -96,10 +116,11 @@ typedef struct HcaCxtLive {
  */
 typedef void HcaQpStateFn(void *opaque, HcaQp *qp, uint8_t old_state);
 
-/* @config, @v2p and @port outlive it. */
-HcaCxtMgt *hca_cxtmgt_new(const HcaConfig *config, HcaV2p *v2p, HcaPort *port,
-                          const HcaHostOps *ops, void *opaque,
-                          HcaQpStateFn *state_fn, void *state_opaque);
+/* @format, @config, @v2p and @port outlive it. */
+HcaCxtMgt *hca_cxtmgt_new(const HcaCxtFormat *format, const HcaConfig *config,
+                          HcaV2p *v2p, HcaPort *port, const HcaHostOps *ops,
+                          void *opaque, HcaQpStateFn *state_fn,
+                          void *state_opaque);
 void hca_cxtmgt_free(HcaCxtMgt *cm);
 /* All contexts gone, nothing mapped. Calls the state function for each QP. */
 void hca_cxtmgt_reset(HcaCxtMgt *cm);
@@ -141,13 +162,11 @@ HcaQp *hca_qp_find(HcaCxtMgt *cm, uint32_t qpn);
 void hca_qp_set_state(HcaCxtMgt *cm, HcaQp *qp, uint8_t state);
 
 /*
- * Write a CQE of queue @cqn for @qp: the owner word's owner byte is filled
- * here. @solicited: fires a solicited-only arm (errors always do). A full or
- * unwritable queue raises CQ_ERROR once and loses the entry; the QP goes to
- * ERR.
+ * Write @completion, of @qp, to queue @cqn. A full or unwritable queue raises
+ * CQ_ERROR once and loses the entry; the QP goes to ERR.
  */
 void hca_cq_post(HcaCxtMgt *cm, HcaV2pChannel channel, HcaQp *qp, uint32_t cqn,
-                 const struct rdma_hca_cqe *cqe, bool solicited);
+                 const HcaCompletion *completion);
 /* An asynchronous event, to the EQ that asked for its type. */
 void hca_eq_event(HcaCxtMgt *cm, const HcaEvent *event);
 /* A command's completion by event (E bit). False: no EQ asked for EVENT_CMD. */

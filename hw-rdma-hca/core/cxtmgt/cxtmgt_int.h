@@ -5,7 +5,7 @@
 
 #include "../../abi/rdma_hca_regs.h"
 #include "../trace_events.h"
-#include "cxtmgt.h"
+#include "cxt_format.h"
 
 /* A table of contexts in ICM (INIT_HCA). */
 typedef struct HcaCxtTable {
@@ -35,6 +35,7 @@ typedef struct HcaEq {
 #define HCA_NO_EQ 0xff
 
 struct HcaCxtMgt {
+    const HcaCxtFormat *format;
     const HcaConfig *config;
     HcaV2p *v2p;
     HcaPort *port;
@@ -57,9 +58,8 @@ struct HcaCxtMgt {
     GQueue cq_errors;
     uint8_t port_events[HCA_PORT_EVENTS];
     unsigned nport_events;
-    uint64_t card_events; /* bits: types without a number */
     bool command_pending;
-    struct rdma_hca_eqe command;
+    HcaEvent command;
 
     HcaCxtCounters counters;
     HcaCxtLive live;
@@ -128,13 +128,12 @@ void hca_cq_free_all(HcaCxtMgt *cm);
 /* The completion chain's steps (completion.c). A CQ that can take an entry: */
 HcaCq *hca_cq_request(HcaCxtMgt *cm, HcaV2pChannel channel, uint32_t cqn);
 /* where it goes, an offset in the CQ's region; */
-uint64_t hca_cq_next_addr(const HcaCq *cq);
+uint64_t hca_cq_next_addr(const HcaCxtMgt *cm, const HcaCq *cq);
 /* its writing (false: refused, the CQ has failed); */
 bool hca_cq_write(HcaCxtMgt *cm, HcaV2pChannel channel, HcaCq *cq,
-                  uint64_t addr, const struct rdma_hca_cqe *cqe);
+                  uint64_t addr, const HcaCompletion *completion);
 /* and whether it calls for an event. */
-bool hca_cq_take_arm(HcaCxtMgt *cm, HcaCq *cq, const struct rdma_hca_cqe *cqe,
-                     bool solicited);
+bool hca_cq_take_arm(HcaCxtMgt *cm, HcaCq *cq, const HcaCompletion *completion);
 
 /* eq.c */
 HcaEq *hca_eq_find(HcaCxtMgt *cm, uint32_t eqn);

@@ -147,7 +147,6 @@ void hca_eq_free_all(HcaCxtMgt *cm)
         }
     }
     cm->nport_events = 0;
-    cm->card_events = 0;
     cm->command_pending = false;
 }
 
@@ -196,32 +195,30 @@ static void interrupt(HcaCxtMgt *cm, HcaEq *eq)
     cm->ops->msix_notify(cm->opaque, eq->vector);
 }
 
-static uint64_t next_addr(const HcaEq *eq)
+static uint64_t next_addr(const HcaCxtMgt *cm, const HcaEq *eq)
 {
     uint32_t slot = eq->producer_index & (eq_size(eq) - 1);
 
-    return eq->start + (uint64_t)slot * RDMA_HCA_EQE_SIZE;
+    return eq->start + (uint64_t)slot * cm->format->eqe_size;
 }
 
-static bool write_eqe(HcaCxtMgt *cm, const HcaEq *eq,
-                      const struct rdma_hca_eqe *eqe)
+static bool write_eqe(HcaCxtMgt *cm, const HcaEq *eq, const HcaEvent *event)
 {
-    struct rdma_hca_eqe entry = *eqe;
+    uint8_t entry[HCA_MAX_ENTRY_SIZE];
     HcaMatchInfo info = {
         .flags = HCA_V2P_RELATIVE_ADDR | HCA_ACCESS_LOCAL_WRITE,
         .pd = eq->pd,
         .key = eq->lkey,
-        .len = sizeof(entry),
-        .va = next_addr(eq),
+        .len = cm->format->eqe_size,
+        .va = next_addr(cm, eq),
     };
 
-    entry.owner = RDMA_HCA_OWNER_SW;
-    return hca_v2p_write_entry(cm->v2p, HCA_V2P_EE, &info, &entry) ==
+    cm->format->put_eqe(event, entry);
+    return hca_v2p_write_entry(cm->v2p, HCA_V2P_EE, &info, entry) ==
            HCA_V2P_SUCCESS;
 }
 
-static HcaEqPost post_eqe(HcaCxtMgt *cm, HcaEq *eq,
-                          const struct rdma_hca_eqe *eqe)
+static HcaEqPost post_to(HcaCxtMgt *cm, HcaEq *eq, const HcaEvent *event)
 {
     if (eq->status != RDMA_HCA_EQ_STATUS_OK) {
         cm->counters.events_lost++;
@@ -230,7 +227,7 @@ static HcaEqPost post_eqe(HcaCxtMgt *cm, HcaEq *eq,
     if (eq_is_full(eq)) {
         return HCA_EQ_FULL;
     }
-    if (!write_eqe(cm, eq, eqe)) {
+    if (!write_eqe(cm, eq, event)) {
         /* Nobody can be told: the driver finds the status by QUERY_EQ. */
         eq->status = RDMA_HCA_EQ_STATUS_WRITE_FAIL;
         write_eqc(cm, eq);
@@ -239,67 +236,33 @@ static HcaEqPost post_eqe(HcaCxtMgt *cm, HcaEq *eq,
     }
     eq->producer_index++;
     cm->counters.eqes++;
-    cm->counters.eqe_types[eqe->type]++;
-    hca_cxt_trace(cm, HCA_TRACE_EQE, eq->eqn, eqe->type,
-                  GUINT32_FROM_LE(eqe->raw[0]), 0);
+    cm->counters.eqe_types[event->type]++;
+    hca_cxt_trace(cm, HCA_TRACE_EQE, eq->eqn, event->type, event->number, 0);
     interrupt(cm, eq);
     return HCA_EQ_DONE;
 }
 
 /* To the EQ that asked for this type. */
-static HcaEqPost post_by_type(HcaCxtMgt *cm, const struct rdma_hca_eqe *eqe)
+static HcaEqPost post_event(HcaCxtMgt *cm, const HcaEvent *event)
 {
-    uint8_t eqn = eqe->type < HCA_EVENT_TYPES ? cm->event_eq[eqe->type]
-                                              : HCA_NO_EQ;
+    uint8_t eqn = event->type < HCA_EVENT_TYPES ? cm->event_eq[event->type]
+                                                : HCA_NO_EQ;
+
     if (eqn == HCA_NO_EQ) {
         cm->counters.events_unmapped++;
         return HCA_EQ_DONE;
     }
-    return post_eqe(cm, cm->eqs[eqn], eqe);
-}
-
-static HcaEqPost post_event(HcaCxtMgt *cm, const HcaEvent *event)
-{
-    struct rdma_hca_eqe eqe = {
-        .type = event->type,
-        .subtype = event->subtype,
-    };
-
-    /* QPN, CQN and port have the same place. */
-    eqe.raw[0] = GUINT32_TO_LE(event->number);
-    if (event->type == HCA_EVENT_CQ_ERROR) {
-        eqe.cq.syndrome = GUINT32_TO_LE(event->syndrome);
-    }
-    return post_by_type(cm, &eqe);
+    return post_to(cm, cm->eqs[eqn], event);
 }
 
 static HcaEqPost post_completion(HcaCxtMgt *cm, HcaEq *eq, const HcaCq *cq)
 {
-    struct rdma_hca_eqe eqe = {
-        .type = HCA_EVENT_COMP,
-        .cq.cqn = GUINT32_TO_LE(cq->cqn),
-    };
+    HcaEvent event = { .type = HCA_EVENT_COMP, .number = cq->cqn };
 
-    return post_eqe(cm, eq, &eqe);
+    return post_to(cm, eq, &event);
 }
 
 /* Events that wait */
-
-static bool is_qp_event(uint8_t type)
-{
-    switch (type) {
-    case HCA_EVENT_COMM_EST:
-    case HCA_EVENT_SQ_DRAINED:
-    case HCA_EVENT_WQ_CATAS_ERROR:
-    case HCA_EVENT_WQ_INVAL_REQ_ERROR:
-    case HCA_EVENT_WQ_ACCESS_ERROR:
-    case HCA_EVENT_LAST_WQE_REACHED:
-    case HCA_EVENT_CONGESTION:
-        return true;
-    default:
-        return false;
-    }
-}
 
 static void wait_qp(HcaCxtMgt *cm, const HcaEvent *event)
 {
@@ -339,14 +302,20 @@ static void wait_port(HcaCxtMgt *cm, uint8_t subtype)
 static void wait_event(HcaCxtMgt *cm, const HcaEvent *event)
 {
     cm->counters.eq_waits++;
-    if (is_qp_event(event->type)) {
-        wait_qp(cm, event);
-    } else if (event->type == HCA_EVENT_CQ_ERROR) {
+    switch (event->type) {
+    case HCA_EVENT_CMD:
+        cm->command_pending = true;
+        cm->command = *event;
+        break;
+    case HCA_EVENT_CQ_ERROR:
         wait_cq(cm, event);
-    } else if (event->type == HCA_EVENT_PORT_CHANGE) {
+        break;
+    case HCA_EVENT_PORT_CHANGE:
         wait_port(cm, event->subtype);
-    } else {
-        cm->card_events |= 1ull << event->type;
+        break;
+    default:
+        wait_qp(cm, event);
+        break;
     }
 }
 
@@ -395,26 +364,16 @@ bool hca_eq_command_pending(const HcaCxtMgt *cm)
 bool hca_eq_command(HcaCxtMgt *cm, uint16_t token, uint8_t status,
                     uint64_t out_param)
 {
-    struct rdma_hca_eqe eqe = {
+    HcaEvent event = {
         .type = HCA_EVENT_CMD,
-        .cmd = {
-            .token = GUINT32_TO_LE(token),
-            .status = GUINT32_TO_LE(status),
-            .out_param_h = GUINT32_TO_LE(RDMA_HCA_HI32(out_param)),
-            .out_param_l = GUINT32_TO_LE(RDMA_HCA_LO32(out_param)),
-        },
+        .number = token,
+        .status = status,
+        .out_param = out_param,
     };
+    bool wanted = cm->event_eq[HCA_EVENT_CMD] != HCA_NO_EQ;
 
-    if (cm->event_eq[HCA_EVENT_CMD] == HCA_NO_EQ) {
-        cm->counters.events_unmapped++;
-        return false;
-    }
-    if (post_by_type(cm, &eqe) == HCA_EQ_FULL) {
-        cm->counters.eq_waits++;
-        cm->command_pending = true;
-        cm->command = eqe;
-    }
-    return true;
+    hca_eq_event(cm, &event);
+    return wanted;
 }
 
 void hca_eq_forget_qp(HcaCxtMgt *cm, HcaQp *qp)
@@ -502,18 +461,6 @@ static void deliver_port(HcaCxtMgt *cm)
     }
 }
 
-static void deliver_card(HcaCxtMgt *cm)
-{
-    for (uint8_t type = 0; type < HCA_EVENT_TYPES; type++) {
-        HcaEvent event = { .type = type };
-
-        if (cm->card_events >> type & 1 &&
-            post_event(cm, &event) == HCA_EQ_DONE) {
-            cm->card_events &= ~(1ull << type);
-        }
-    }
-}
-
 static void deliver_completions(HcaCxtMgt *cm, HcaEq *eq)
 {
     while (eq->completions.head) {
@@ -529,11 +476,10 @@ static void deliver_completions(HcaCxtMgt *cm, HcaEq *eq)
 
 static void deliver(HcaCxtMgt *cm)
 {
-    if (cm->command_pending && post_by_type(cm, &cm->command) == HCA_EQ_DONE) {
+    if (cm->command_pending && post_event(cm, &cm->command) == HCA_EQ_DONE) {
         cm->command_pending = false;
     }
     deliver_port(cm);
-    deliver_card(cm);
     deliver_cqs(cm);
     deliver_qps(cm);
 }

@@ -2,4 +2,17 @@
 /* The card's own programming interface, as one table. */
 #include "format.h"
 
-const HcaFormat hca_format = { 0 };
+#include "../../abi/rdma_hca_sizes.h"
+#include "../cxtmgt/cxt_format.h"
+#include "entries.h"
+
+const HcaCxtFormat hca_cxt_format = {
+    .cqe_size = RDMA_HCA_CQE_SIZE,
+    .eqe_size = RDMA_HCA_EQE_SIZE,
+    .put_cqe = hca_front_put_cqe,
+    .put_eqe = hca_front_put_eqe,
+};
+
+const HcaFormat hca_format = {
+    .cxt = &hca_cxt_format,
+};

@@ -373,27 +373,21 @@ void hca_complete(Hca *hca, HcaQp *qp, uint32_t wqe_offset, uint8_t opcode,
                   bool signalled, uint32_t byte_cnt, uint8_t syndrome,
                   uint8_t vendor_err)
 {
-    struct rdma_hca_cqe cqe = {
-        .my_qpn = GUINT32_TO_LE(qp->qpn),
-        .rqpn = GUINT32_TO_LE(qp->remote_qpn),
-        .byte_cnt = GUINT32_TO_LE(byte_cnt),
-        .wqe = GUINT32_TO_LE(wqe_offset),
+    HcaCompletion completion = {
+        .qpn = qp->qpn,
+        .remote_qpn = qp->remote_qpn,
+        .wqe_offset = wqe_offset,
+        .byte_cnt = byte_cnt,
+        .is_send = true,
+        .opcode = opcode,
+        .syndrome = syndrome,
+        .vendor_err = vendor_err,
     };
-    uint32_t ctrl = RDMA_HCA_PREP(RDMA_HCA_CQE_IS_SEND, 1);
 
     count_ended(hca, syndrome);
-    if (syndrome) {
-        cqe.err = GUINT32_TO_LE(
-            RDMA_HCA_PREP(RDMA_HCA_CQE_SYNDROME, syndrome) |
-            RDMA_HCA_PREP(RDMA_HCA_CQE_VENDOR_ERR, vendor_err));
-        ctrl |= RDMA_HCA_OPCODE_INVALID;
-    } else if (signalled) {
-        ctrl |= opcode;
-    } else {
-        return;
+    if (syndrome || signalled) {
+        hca_cq_post(hca->cm, HCA_V2P_RTC, qp, qp->sq_cqn, &completion);
     }
-    cqe.ctrl = GUINT32_TO_LE(ctrl);
-    hca_cq_post(hca->cm, HCA_V2P_RTC, qp, qp->sq_cqn, &cqe, false);
 }
 
 /* After an error UC and UD only stop sending; RC breaks (IBA 10.3.1). */

@@ -54,8 +54,8 @@ static void fix_init(Fix *fix)
     hca->link = hca_link_new(HCA_LINK_LAYER_IB, hca->ops, hca->opaque);
     hca->v2p = hca_v2p_new(hca->ops, hca->opaque, 4, 8, 1024, 1024, 2);
     hca->port = hca_port_new(&hca->config, hca->link, hca->ops, hca->opaque);
-    hca->cm = hca_cxtmgt_new(&fix->small, hca->v2p, hca->port, hca->ops,
-                             hca->opaque, state_changed, fix);
+    hca->cm = hca_cxtmgt_new(hca->format->cxt, &fix->small, hca->v2p, hca->port,
+                             hca->ops, hca->opaque, state_changed, fix);
     hca->ceu = hca_ceu_new(hca);
     fix->in = ram_alloc(fix->ram, 1);
     fix->out = ram_alloc(fix->ram, 1);

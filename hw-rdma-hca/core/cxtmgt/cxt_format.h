@@ -8,9 +8,19 @@
 
 #include "cxtmgt.h"
 
+#define HCA_MAX_CXT_SIZE 256
 #define HCA_MAX_ENTRY_SIZE 64
 
 struct HcaCxtFormat {
+    /* Contexts in ICM, in bytes; each size divides a page. */
+    uint16_t qpc_size;
+    uint16_t cqc_size;
+    uint16_t eqc_size;
+    /* NULL: one that is not in use. @events: those that come to @eq, bits. */
+    void (*put_cq)(const HcaCq *cq, void *cxt);
+    void (*put_eq)(const HcaEq *eq, uint64_t events, void *cxt);
+    /* A consumer index that software keeps in memory, as it was read. */
+    uint32_t (*get_ci)(uint32_t record);
     /* Entries, in bytes; software owns them from their last word on. */
     uint8_t cqe_size;
     uint8_t eqe_size;

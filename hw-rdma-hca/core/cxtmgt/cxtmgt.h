@@ -38,22 +38,35 @@ typedef enum HcaCqArm {
 #define HCA_MAX_LOG_CQ_SIZE 22
 #define HCA_MAX_LOG_EQ_SIZE 20
 
-struct HcaCq {
-    uint32_t cqn;
+/* A queue that has failed takes no more entries. */
+typedef enum HcaQueueStatus {
+    HCA_QUEUE_OK,
+    HCA_QUEUE_OVERFLOW,
+    HCA_QUEUE_WRITE_FAIL,
+} HcaQueueStatus;
+
+/* What software says of a CQ (table 3-2-32). */
+typedef struct HcaCqAttr {
     uint32_t uar;
     uint32_t eqn;
     uint32_t pd;
     uint32_t lkey;
     uint64_t start; /* offset of entry 0 in its region */
     uint8_t log_size;
-    uint8_t status; /* RDMA_HCA_CQ_STATUS_* */
+    HcaCqArm arm;   /* to begin with */
+    uint64_t ci_db; /* consumer index: bus address, 0: none */
+} HcaCqAttr;
+
+struct HcaCq {
+    uint32_t cqn;
+    HcaCqAttr attr;
+    HcaQueueStatus status;
     HcaCqArm arm;
     bool event_pending;      /* waits for room in its EQ */
     uint32_t producer_index; /* all indices count without wrapping */
     uint32_t consumer_index; /* as last heard */
     uint32_t solicit_producer_index;
     uint32_t last_notified_index;
-    uint64_t ci_db; /* bus address, 0: none */
 
     /* The context manager's own. */
     unsigned qps;       /* send and receive queues that use it */
@@ -61,6 +74,35 @@ struct HcaCq {
     GList comp_link;
     GList error_link;
 };
+
+typedef enum HcaEqArm {
+    HCA_EQ_ARMED,
+    HCA_EQ_FIRED,
+    HCA_EQ_ALWAYS_ARMED,
+} HcaEqArm;
+
+/* What software says of an EQ (table 3-2-27). */
+typedef struct HcaEqAttr {
+    uint32_t pd;
+    uint32_t lkey;
+    uint64_t start; /* offset of entry 0 in its region */
+    uint8_t log_size;
+    uint16_t vector;
+    HcaEqArm arm;   /* to begin with */
+    uint32_t index; /* of both sides, to begin with */
+} HcaEqAttr;
+
+typedef struct HcaEq {
+    uint32_t eqn;
+    HcaEqAttr attr;
+    HcaQueueStatus status;
+    HcaEqArm arm;
+    uint32_t producer_index; /* count without wrapping */
+    uint32_t consumer_index;
+    /* The context manager's own. */
+    unsigned cqs;       /* CQs that report here */
+    GQueue completions; /* of CQs that wait for room */
+} HcaEq;
 
 /* How a WQE ended, for who posted it (interface document 3.3.1). */
 typedef struct HcaCompletion {
@@ -141,18 +183,18 @@ uint8_t hca_cxtmgt_modify_qp(HcaCxtMgt *cm, uint16_t op, uint32_t qpn,
                              const struct rdma_hca_qpc *qpc, bool sqd_event);
 uint8_t hca_cxtmgt_query_qp(HcaCxtMgt *cm, uint32_t qpn,
                             struct rdma_hca_qpc *qpc);
-uint8_t hca_cxtmgt_sw2hw_cq(HcaCxtMgt *cm, uint32_t cqn,
-                            const struct rdma_hca_cqc *cqc);
+/*
+ * @attr NULL, here and for an EQ: what software says is no context. Queries
+ * give all of a context as the programming interface has it.
+ */
+uint8_t hca_cxtmgt_sw2hw_cq(HcaCxtMgt *cm, uint32_t cqn, const HcaCqAttr *attr);
 uint8_t hca_cxtmgt_hw2sw_cq(HcaCxtMgt *cm, uint32_t cqn);
-uint8_t hca_cxtmgt_query_cq(HcaCxtMgt *cm, uint32_t cqn,
-                            struct rdma_hca_cqc *cqc);
+uint8_t hca_cxtmgt_query_cq(HcaCxtMgt *cm, uint32_t cqn, void *cxt);
 uint8_t hca_cxtmgt_resize_cq(HcaCxtMgt *cm, uint32_t cqn, unsigned log_size,
                              uint32_t lkey);
-uint8_t hca_cxtmgt_sw2hw_eq(HcaCxtMgt *cm, uint32_t eqn,
-                            const struct rdma_hca_eqc *eqc);
+uint8_t hca_cxtmgt_sw2hw_eq(HcaCxtMgt *cm, uint32_t eqn, const HcaEqAttr *attr);
 uint8_t hca_cxtmgt_hw2sw_eq(HcaCxtMgt *cm, uint32_t eqn);
-uint8_t hca_cxtmgt_query_eq(HcaCxtMgt *cm, uint32_t eqn,
-                            struct rdma_hca_eqc *eqc);
+uint8_t hca_cxtmgt_query_eq(HcaCxtMgt *cm, uint32_t eqn, void *cxt);
 uint8_t hca_cxtmgt_map_eq(HcaCxtMgt *cm, uint32_t eqn, uint64_t mask,
                           bool unmap);
 
@@ -178,9 +220,15 @@ bool hca_eq_command(HcaCxtMgt *cm, uint16_t token, uint8_t status,
  */
 bool hca_eq_command_pending(const HcaCxtMgt *cm);
 
-/* Doorbells. */
-void hca_cq_doorbell(HcaCxtMgt *cm, uint32_t uar, uint32_t low, uint32_t high);
-void hca_eq_doorbell(HcaCxtMgt *cm, uint32_t eqn, uint32_t value);
+/*
+ * Doorbells: all before @ci has been consumed, and software asks for an event
+ * (HCA_CQ_DISARMED: for none), or for an interrupt. An EQ's index is told by
+ * its low bits.
+ */
+#define HCA_EQ_INDEX_MASK 0xffffffu
+void hca_cq_doorbell(HcaCxtMgt *cm, uint32_t uar, uint32_t cqn, HcaCqArm how,
+                     uint32_t ci);
+void hca_eq_doorbell(HcaCxtMgt *cm, uint32_t eqn, uint32_t ci, bool arm);
 
 HcaCxtCounters *hca_cxt_counters(HcaCxtMgt *cm);
 const HcaCxtLive *hca_cxt_live(const HcaCxtMgt *cm);

@@ -14,21 +14,6 @@ typedef struct HcaCxtTable {
     unsigned entry_size; /* bytes; divides a page */
 } HcaCxtTable;
 
-typedef struct HcaEq {
-    uint32_t eqn;
-    uint32_t pd;
-    uint32_t lkey;
-    uint64_t start; /* offset of entry 0 in its region */
-    uint8_t log_size;
-    uint8_t status; /* RDMA_HCA_EQ_STATUS_* */
-    uint8_t state;  /* RDMA_HCA_EQ_STATE_* */
-    uint16_t vector;
-    uint32_t producer_index; /* count without wrapping */
-    uint32_t consumer_index;
-    unsigned cqs;       /* CQs that report here */
-    GQueue completions; /* of CQs that wait for room */
-} HcaEq;
-
 /* The card has one port; the last two changes of its state say all. */
 #define HCA_PORT_EVENTS 2
 #define HCA_EVENT_TYPES 64
@@ -79,11 +64,11 @@ static inline void hca_cxt_trace(HcaCxtMgt *cm, HcaTraceEvent event,
 }
 
 /*
- * ctxmdata.c: write @size bytes at the start of a context in ICM. False when
- * its page is not mapped or not RAM.
+ * ctxmdata.c: write a context, an entry of @table, to ICM. False when its page
+ * is not mapped or not RAM.
  */
 bool hca_cxt_write(HcaCxtMgt *cm, const HcaCxtTable *table, uint32_t index,
-                   const void *data, uint32_t size);
+                   const void *cxt);
 
 /* qp_attr.c: beside the RDMA_HCA_QP_ATTR_* what only RST2INIT sets. */
 #define HCA_QP_ATTR_CREATE (1u << 31)

@@ -13,7 +13,7 @@
 
 static uint32_t eq_size(const HcaEq *eq)
 {
-    return 1u << eq->log_size;
+    return 1u << eq->attr.log_size;
 }
 
 HcaEq *hca_eq_find(HcaCxtMgt *cm, uint32_t eqn)
@@ -36,69 +36,24 @@ static uint64_t event_mask(const HcaCxtMgt *cm, uint32_t eqn)
     return mask;
 }
 
-static void encode(const HcaCxtMgt *cm, const HcaEq *eq,
-                   struct rdma_hca_eqc *eqc)
+/* Write the context of @eqn; @eq NULL: not in use. */
+static bool write_eqc(HcaCxtMgt *cm, uint32_t eqn, const HcaEq *eq)
 {
-    uint64_t mask = event_mask(cm, eq->eqn);
+    uint8_t cxt[HCA_MAX_CXT_SIZE];
 
-    *eqc = (struct rdma_hca_eqc) {
-        .flags = GUINT32_TO_BE(
-            RDMA_HCA_PREP(RDMA_HCA_EQC_STATUS, eq->status) |
-            RDMA_HCA_PREP(RDMA_HCA_EQC_OWNER, RDMA_HCA_EQ_OWNER_HW) |
-            RDMA_HCA_EQC_TR | RDMA_HCA_PREP(RDMA_HCA_EQC_STATE, eq->state)),
-        .start_h = GUINT32_TO_BE(RDMA_HCA_HI32(eq->start)),
-        .start_l = GUINT32_TO_BE(RDMA_HCA_LO32(eq->start)),
-        .logsize = GUINT32_TO_BE(
-            RDMA_HCA_PREP(RDMA_HCA_EQC_LOGSIZE, eq->log_size)),
-        .msix_vector = GUINT32_TO_BE(eq->vector),
-        .pd = GUINT32_TO_BE(eq->pd),
-        .lkey = GUINT32_TO_BE(eq->lkey),
-        .consumer_index = GUINT32_TO_BE(eq->consumer_index),
-        .producer_index = GUINT32_TO_BE(eq->producer_index),
-        .event_mask_h = GUINT32_TO_BE(RDMA_HCA_HI32(mask)),
-        .event_mask_l = GUINT32_TO_BE(RDMA_HCA_LO32(mask)),
-    };
+    cm->format->put_eq(eq, event_mask(cm, eqn), cxt);
+    return hca_cxt_write(cm, &cm->eqc, eqn, cxt);
 }
 
-static bool write_eqc(HcaCxtMgt *cm, const HcaEq *eq)
+static bool check(const HcaCxtMgt *cm, const HcaEqAttr *attr)
 {
-    struct rdma_hca_eqc eqc;
-
-    encode(cm, eq, &eqc);
-    return hca_cxt_write(cm, &cm->eqc, eq->eqn, &eqc, sizeof(eqc));
+    return attr->start % cm->format->eqe_size == 0 &&
+           attr->log_size <= HCA_MAX_LOG_EQ_SIZE &&
+           attr->vector < cm->config->num_vectors &&
+           attr->pd < 1ull << cm->config->log_pds;
 }
 
-static void decode(HcaEq *eq, const struct rdma_hca_eqc *eqc)
-{
-    eq->start = (uint64_t)GUINT32_FROM_BE(eqc->start_h) << 32 |
-                GUINT32_FROM_BE(eqc->start_l);
-    eq->log_size = RDMA_HCA_GET(RDMA_HCA_EQC_LOGSIZE,
-                                GUINT32_FROM_BE(eqc->logsize));
-    eq->state = RDMA_HCA_GET(RDMA_HCA_EQC_STATE, GUINT32_FROM_BE(eqc->flags));
-    eq->vector = RDMA_HCA_GET(RDMA_HCA_EQC_VECTOR,
-                              GUINT32_FROM_BE(eqc->msix_vector));
-    eq->pd = GUINT32_FROM_BE(eqc->pd);
-    eq->lkey = GUINT32_FROM_BE(eqc->lkey);
-    eq->consumer_index = GUINT32_FROM_BE(eqc->consumer_index);
-    eq->producer_index = GUINT32_FROM_BE(eqc->producer_index);
-}
-
-static bool check(const HcaCxtMgt *cm, const HcaEq *eq, uint32_t flags)
-{
-    return RDMA_HCA_GET(RDMA_HCA_EQC_STATUS, flags) == RDMA_HCA_EQ_STATUS_OK &&
-           (flags & RDMA_HCA_EQC_TR) &&
-           (eq->state == RDMA_HCA_EQ_STATE_ARMED ||
-            eq->state == RDMA_HCA_EQ_STATE_FIRED ||
-            eq->state == RDMA_HCA_EQ_STATE_ALWAYS_ARMED) &&
-           eq->start % RDMA_HCA_EQE_SIZE == 0 &&
-           eq->log_size <= HCA_MAX_LOG_EQ_SIZE &&
-           eq->vector < cm->config->num_vectors &&
-           eq->pd < 1ull << cm->config->log_pds &&
-           eq->producer_index == eq->consumer_index;
-}
-
-uint8_t hca_cxtmgt_sw2hw_eq(HcaCxtMgt *cm, uint32_t eqn,
-                            const struct rdma_hca_eqc *eqc)
+uint8_t hca_cxtmgt_sw2hw_eq(HcaCxtMgt *cm, uint32_t eqn, const HcaEqAttr *attr)
 {
     HcaEq eq = { .eqn = eqn };
 
@@ -108,11 +63,14 @@ uint8_t hca_cxtmgt_sw2hw_eq(HcaCxtMgt *cm, uint32_t eqn,
     if (cm->eqs[eqn]) {
         return HCA_STAT_BAD_RESOURCE;
     }
-    decode(&eq, eqc);
-    if (!check(cm, &eq, GUINT32_FROM_BE(eqc->flags))) {
+    if (!attr || !check(cm, attr)) {
         return HCA_STAT_BAD_PARAM;
     }
-    if (!write_eqc(cm, &eq)) {
+    eq.attr = *attr;
+    eq.arm = attr->arm;
+    eq.producer_index = attr->index;
+    eq.consumer_index = attr->index;
+    if (!write_eqc(cm, eqn, &eq)) {
         return HCA_STAT_BAD_SEG_PARAM;
     }
     cm->eqs[eqn] = g_memdup2(&eq, sizeof(eq));
@@ -159,14 +117,13 @@ static uint8_t find(HcaCxtMgt *cm, uint32_t eqn, HcaEq **eq)
     return *eq ? HCA_STAT_OK : HCA_STAT_BAD_RES_STATE;
 }
 
-uint8_t hca_cxtmgt_query_eq(HcaCxtMgt *cm, uint32_t eqn,
-                            struct rdma_hca_eqc *eqc)
+uint8_t hca_cxtmgt_query_eq(HcaCxtMgt *cm, uint32_t eqn, void *cxt)
 {
     HcaEq *eq;
     uint8_t status = find(cm, eqn, &eq);
 
     if (!status) {
-        encode(cm, eq, eqc);
+        cm->format->put_eq(eq, event_mask(cm, eqn), cxt);
     }
     return status;
 }
@@ -185,21 +142,21 @@ static bool eq_is_full(const HcaEq *eq)
 
 static void interrupt(HcaCxtMgt *cm, HcaEq *eq)
 {
-    if (eq->state == RDMA_HCA_EQ_STATE_FIRED) {
+    if (eq->arm == HCA_EQ_FIRED) {
         return;
     }
-    if (eq->state == RDMA_HCA_EQ_STATE_ARMED) {
-        eq->state = RDMA_HCA_EQ_STATE_FIRED;
+    if (eq->arm == HCA_EQ_ARMED) {
+        eq->arm = HCA_EQ_FIRED;
     }
     cm->counters.interrupts++;
-    cm->ops->msix_notify(cm->opaque, eq->vector);
+    cm->ops->msix_notify(cm->opaque, eq->attr.vector);
 }
 
 static uint64_t next_addr(const HcaCxtMgt *cm, const HcaEq *eq)
 {
     uint32_t slot = eq->producer_index & (eq_size(eq) - 1);
 
-    return eq->start + (uint64_t)slot * cm->format->eqe_size;
+    return eq->attr.start + (uint64_t)slot * cm->format->eqe_size;
 }
 
 static bool write_eqe(HcaCxtMgt *cm, const HcaEq *eq, const HcaEvent *event)
@@ -207,8 +164,8 @@ static bool write_eqe(HcaCxtMgt *cm, const HcaEq *eq, const HcaEvent *event)
     uint8_t entry[HCA_MAX_ENTRY_SIZE];
     HcaMatchInfo info = {
         .flags = HCA_V2P_RELATIVE_ADDR | HCA_ACCESS_LOCAL_WRITE,
-        .pd = eq->pd,
-        .key = eq->lkey,
+        .pd = eq->attr.pd,
+        .key = eq->attr.lkey,
         .len = cm->format->eqe_size,
         .va = next_addr(cm, eq),
     };
@@ -220,7 +177,7 @@ static bool write_eqe(HcaCxtMgt *cm, const HcaEq *eq, const HcaEvent *event)
 
 static HcaEqPost post_to(HcaCxtMgt *cm, HcaEq *eq, const HcaEvent *event)
 {
-    if (eq->status != RDMA_HCA_EQ_STATUS_OK) {
+    if (eq->status != HCA_QUEUE_OK) {
         cm->counters.events_lost++;
         return HCA_EQ_DONE;
     }
@@ -229,8 +186,8 @@ static HcaEqPost post_to(HcaCxtMgt *cm, HcaEq *eq, const HcaEvent *event)
     }
     if (!write_eqe(cm, eq, event)) {
         /* Nobody can be told: the driver finds the status by QUERY_EQ. */
-        eq->status = RDMA_HCA_EQ_STATUS_WRITE_FAIL;
-        write_eqc(cm, eq);
+        eq->status = HCA_QUEUE_WRITE_FAIL;
+        write_eqc(cm, eq->eqn, eq);
         cm->counters.events_lost++;
         return HCA_EQ_DONE;
     }
@@ -328,12 +285,12 @@ void hca_eq_event(HcaCxtMgt *cm, const HcaEvent *event)
 
 HcaEq *hca_eq_request(HcaCxtMgt *cm, HcaCq *cq)
 {
-    HcaEq *eq = cm->eqs[cq->eqn];
+    HcaEq *eq = cm->eqs[cq->attr.eqn];
 
     if (cq->event_pending) {
         return NULL;
     }
-    if (eq->status == RDMA_HCA_EQ_STATUS_OK && eq_is_full(eq)) {
+    if (eq->status == HCA_QUEUE_OK && eq_is_full(eq)) {
         cm->counters.eq_waits++;
         cq->event_pending = true;
         g_queue_push_tail_link(&eq->completions, &cq->comp_link);
@@ -387,7 +344,7 @@ void hca_eq_forget_qp(HcaCxtMgt *cm, HcaQp *qp)
 void hca_eq_forget_cq(HcaCxtMgt *cm, HcaCq *cq)
 {
     if (cq->event_pending) {
-        g_queue_unlink(&cm->eqs[cq->eqn]->completions, &cq->comp_link);
+        g_queue_unlink(&cm->eqs[cq->attr.eqn]->completions, &cq->comp_link);
         cq->event_pending = false;
     }
     if (cq->error_pending) {
@@ -431,9 +388,8 @@ static void deliver_cqs(HcaCxtMgt *cm)
         HcaEvent event = {
             .type = HCA_EVENT_CQ_ERROR,
             .number = cq->cqn,
-            .syndrome = cq->status == RDMA_HCA_CQ_STATUS_OVERFLOW
-                            ? HCA_CQ_ERROR_OVERRUN
-                            : HCA_CQ_ERROR_ACCESS,
+            .syndrome = cq->status == HCA_QUEUE_OVERFLOW ? HCA_CQ_ERROR_OVERRUN
+                                                         : HCA_CQ_ERROR_ACCESS,
         };
 
         if (post_event(cm, &event) == HCA_EQ_FULL) {
@@ -488,7 +444,6 @@ static void deliver(HcaCxtMgt *cm)
 
 uint8_t hca_cxtmgt_hw2sw_eq(HcaCxtMgt *cm, uint32_t eqn)
 {
-    static const struct rdma_hca_eqc invalid;
     HcaEq *eq;
     uint8_t status = find(cm, eqn, &eq);
 
@@ -498,7 +453,7 @@ uint8_t hca_cxtmgt_hw2sw_eq(HcaCxtMgt *cm, uint32_t eqn)
     if (eq->cqs) {
         return HCA_STAT_RESOURCE_BUSY;
     }
-    hca_cxt_write(cm, &cm->eqc, eqn, &invalid, sizeof(invalid));
+    write_eqc(cm, eqn, NULL);
     free_eq(cm, eq);
     /* What waited for its room goes to whom asks now, or to nobody. */
     deliver(cm);
@@ -523,41 +478,40 @@ uint8_t hca_cxtmgt_map_eq(HcaCxtMgt *cm, uint32_t eqn, uint64_t mask,
             }
         }
     }
-    write_eqc(cm, eq);
+    write_eqc(cm, eq->eqn, eq);
     deliver(cm);
     return HCA_STAT_OK;
 }
 
-/* Consumer index of 24 bits in a doorbell to all its bits. */
+/* The consumer index that a doorbell told, with all its bits. */
 static bool widen_index(const HcaEq *eq, uint32_t ci, uint32_t *wide)
 {
-    uint32_t behind = (eq->producer_index - ci) & RDMA_HCA_EQ_DB_CI;
+    uint32_t behind = (eq->producer_index - ci) & HCA_EQ_INDEX_MASK;
 
     *wide = eq->producer_index - behind;
     return behind <= eq->producer_index - eq->consumer_index;
 }
 
-void hca_eq_doorbell(HcaCxtMgt *cm, uint32_t eqn, uint32_t value)
+void hca_eq_doorbell(HcaCxtMgt *cm, uint32_t eqn, uint32_t ci, bool arm)
 {
     HcaEq *eq = hca_eq_find(cm, eqn);
-    uint32_t ci;
 
     cm->counters.eq_doorbells++;
     if (!eq) {
         cm->counters.db_bad_eqn++;
         return;
     }
-    if (!widen_index(eq, RDMA_HCA_GET(RDMA_HCA_EQ_DB_CI, value), &ci)) {
+    if (!widen_index(eq, ci, &ci)) {
         cm->counters.db_bad_ci++;
         return;
     }
     eq->consumer_index = ci;
     deliver_completions(cm, eq);
     deliver(cm);
-    if ((value & RDMA_HCA_EQ_DB_ARM) && eq->state == RDMA_HCA_EQ_STATE_FIRED) {
-        eq->state = RDMA_HCA_EQ_STATE_ARMED;
+    if (arm && eq->arm == HCA_EQ_FIRED) {
+        eq->arm = HCA_EQ_ARMED;
     }
-    if ((value & RDMA_HCA_EQ_DB_ARM) && eq->producer_index != ci) {
+    if (arm && eq->producer_index != ci) {
         interrupt(cm, eq);
     }
 }

@@ -19,7 +19,7 @@ static bool write_qpc(HcaCxtMgt *cm, const HcaQp *qp)
     struct rdma_hca_qpc qpc;
 
     hca_qp_encode(qp, &qpc);
-    return hca_cxt_write(cm, &cm->qpc, qp->qpn, &qpc, sizeof(qpc));
+    return hca_cxt_write(cm, &cm->qpc, qp->qpn, &qpc);
 }
 
 /* The CQs of a QP that exists do. */

@@ -105,6 +105,20 @@ static void fix_init_bare(Fix *fix)
 
 /* Event queues. */
 
+static uint8_t sw2hw_eq(Fix *fix, uint32_t eqn, const struct rdma_hca_eqc *eqc)
+{
+    HcaEqAttr attr;
+    bool ok = hca_front_get_eq(eqc, &attr);
+
+    return hca_cxtmgt_sw2hw_eq(fix->cm, eqn, ok ? &attr : NULL);
+}
+
+static void eq_doorbell(Fix *fix, uint32_t eqn, uint32_t value)
+{
+    hca_eq_doorbell(fix->cm, eqn, RDMA_HCA_GET(RDMA_HCA_EQ_DB_CI, value),
+                    value & RDMA_HCA_EQ_DB_ARM);
+}
+
 static struct rdma_hca_eqc make_eqc(Fix *fix, unsigned log_size,
                                     unsigned vector, unsigned state)
 {
@@ -131,7 +145,7 @@ static uint64_t new_eq(Fix *fix, uint32_t eqn, unsigned log_size)
     struct rdma_hca_eqc eqc = make_eqc(fix, log_size, eqn,
                                        RDMA_HCA_EQ_STATE_ARMED);
 
-    g_assert_cmphex(hca_cxtmgt_sw2hw_eq(fix->cm, eqn, &eqc), ==, 0);
+    g_assert_cmphex(sw2hw_eq(fix, eqn, &eqc), ==, 0);
     return GUINT32_FROM_BE(eqc.start_l);
 }
 
@@ -163,6 +177,14 @@ static uint32_t eq_producer(Fix *fix, uint32_t eqn)
 
 /* Completion queues. */
 
+static uint8_t sw2hw_cq(Fix *fix, uint32_t cqn, const struct rdma_hca_cqc *cqc)
+{
+    HcaCqAttr attr;
+    bool ok = hca_front_get_cq(cqc, &attr);
+
+    return hca_cxtmgt_sw2hw_cq(fix->cm, cqn, ok ? &attr : NULL);
+}
+
 static struct rdma_hca_cqc make_cqc(Fix *fix, uint32_t eqn, unsigned log_size,
                                     uint64_t ci_db)
 {
@@ -188,7 +210,7 @@ static uint64_t new_cq(Fix *fix, uint32_t cqn, uint32_t eqn, uint64_t ci_db)
 {
     struct rdma_hca_cqc cqc = make_cqc(fix, eqn, LOG_CQ, ci_db);
 
-    g_assert_cmphex(hca_cxtmgt_sw2hw_cq(fix->cm, cqn, &cqc), ==, 0);
+    g_assert_cmphex(sw2hw_cq(fix, cqn, &cqc), ==, 0);
     return GUINT32_FROM_BE(cqc.start_l);
 }
 
@@ -202,7 +224,8 @@ static const struct rdma_hca_cqe *cqe_at(Fix *fix, uint64_t queue,
 
 static void cq_doorbell(Fix *fix, uint32_t cqn, uint32_t cmd, uint32_t ci)
 {
-    hca_cq_doorbell(fix->cm, UAR, RDMA_HCA_PREP(RDMA_HCA_CQ_DB_CMD, cmd) | cqn,
+    hca_cq_doorbell(fix->cm, UAR, cqn,
+                    hca_front_cq_arm(RDMA_HCA_PREP(RDMA_HCA_CQ_DB_CMD, cmd)),
                     ci);
 }
 
@@ -801,11 +824,9 @@ static void test_icm_missing(void)
                     RDMA_HCA_STAT_BAD_SEG_PARAM);
     g_assert_null(hca_qp_find(fix.cm, QPN));
     cqc = make_cqc(&fix, EQN, LOG_CQ, 0);
-    g_assert_cmphex(hca_cxtmgt_sw2hw_cq(fix.cm, 3, &cqc), ==,
-                    RDMA_HCA_STAT_BAD_SEG_PARAM);
+    g_assert_cmphex(sw2hw_cq(&fix, 3, &cqc), ==, RDMA_HCA_STAT_BAD_SEG_PARAM);
     eqc = make_eqc(&fix, LOG_EQ, 2, RDMA_HCA_EQ_STATE_ARMED);
-    g_assert_cmphex(hca_cxtmgt_sw2hw_eq(fix.cm, 2, &eqc), ==,
-                    RDMA_HCA_STAT_BAD_SEG_PARAM);
+    g_assert_cmphex(sw2hw_eq(&fix, 2, &eqc), ==, RDMA_HCA_STAT_BAD_SEG_PARAM);
     /* Mapped, but onto registers of a device. */
     g_assert_cmphex(hca_cxtmgt_map_icm(fix.cm, QPC_BASE, RAM_HOLE, 33), ==, 0);
     g_assert_cmphex(modify(&fix, RDMA_HCA_CMD_RST2INIT_QPEE, QPN, RC, 0), ==,
@@ -828,7 +849,7 @@ static void test_init_limits(void)
                     ==, RDMA_HCA_STAT_BAD_INDEX);
     g_assert_cmphex(hca_cxtmgt_hw2sw_cq(fix.cm, 0), ==,
                     RDMA_HCA_STAT_BAD_INDEX);
-    hca_eq_doorbell(fix.cm, EQN, 0);
+    eq_doorbell(&fix, EQN, 0);
     cq_doorbell(&fix, CQN, 0, 0);
     g_assert_cmphex(hca_cxtmgt_init(fix.cm, 0, LOG_QPS + 1, 0, 0, 0, 0), ==,
                     RDMA_HCA_STAT_EXCEED_LIM);
@@ -907,7 +928,7 @@ static void test_cq_arm(void)
     post(&fix, qp, false);
     g_assert_cmpuint(eq_producer(&fix, EQN), ==, 2);
     ci = 4;
-    hca_eq_doorbell(fix.cm, EQN, 2);
+    eq_doorbell(&fix, EQN, 2);
     /* Solicited only: not for others, at once for one before. */
     cq_doorbell(&fix, CQN, RDMA_HCA_CQ_DB_CMD_ARM_SOLICITED, ci);
     post(&fix, qp, false);
@@ -941,7 +962,7 @@ static void test_cq_arm_error(void)
     cqc = make_cqc(&fix, EQN, LOG_CQ, 0);
     cqc.flags |= GUINT32_TO_BE(
         RDMA_HCA_PREP(RDMA_HCA_CQC_STATE, RDMA_HCA_CQ_STATE_ARMED_SOLICITED));
-    g_assert_cmphex(hca_cxtmgt_sw2hw_cq(fix.cm, 7, &cqc), ==, 0);
+    g_assert_cmphex(sw2hw_cq(&fix, 7, &cqc), ==, 0);
     hca_cq_post(fix.cm, HCA_V2P_RRC, qp, 7, &cqe);
     g_assert_cmpuint(eq_producer(&fix, EQN), ==, 0);
     cqe.syndrome = HCA_SYNDROME_WR_FLUSH_ERR;
@@ -968,7 +989,7 @@ static void test_cq_doorbell_bad(void)
     for (unsigned i = 0; i < 3; i++) {
         post(&fix, qp, false);
     }
-    hca_cq_doorbell(fix.cm, UAR + 1, CQN | 2u << 24, 0);
+    hca_cq_doorbell(fix.cm, UAR + 1, CQN, HCA_CQ_ARMED_NEXT, 0);
     g_assert_cmpuint(counters->db_bad_uar, ==, 1);
     cq_doorbell(&fix, CQN + 1, RDMA_HCA_CQ_DB_CMD_ARM_NEXT, 0);
     cq_doorbell(&fix, 0xffffff, RDMA_HCA_CQ_DB_CMD_ARM_NEXT, 0);
@@ -1068,7 +1089,7 @@ static void test_cq_unwritable(void)
 
     cqc = make_cqc(&fix, EQN, LOG_CQ, 0);
     cqc.lkey = GUINT32_TO_BE(KEY + 1);
-    g_assert_cmphex(hca_cxtmgt_sw2hw_cq(fix.cm, 3, &cqc), ==, 0);
+    g_assert_cmphex(sw2hw_cq(&fix, 3, &cqc), ==, 0);
     hca_cq_post(fix.cm, HCA_V2P_EE, qp, 3, &cqe);
     hca_cq_post(fix.cm, HCA_V2P_EE, qp, 3, &cqe);
     g_assert_cmpuint(eq_producer(&fix, EQN), ==, 2);
@@ -1150,13 +1171,11 @@ static void test_cq_values(void)
     for (unsigned i = 0; i < G_N_ELEMENTS(bad); i++) {
         cqc = make_cqc(&fix, EQN, 0, 0);
         ((__be32 *)&cqc)[bad[i].word / 4] = GUINT32_TO_BE(bad[i].value);
-        g_assert_cmphex(hca_cxtmgt_sw2hw_cq(fix.cm, 1, &cqc), ==,
-                        RDMA_HCA_STAT_BAD_PARAM);
+        g_assert_cmphex(sw2hw_cq(&fix, 1, &cqc), ==, RDMA_HCA_STAT_BAD_PARAM);
     }
     cqc = make_cqc(&fix, EQN, 0, 0);
-    g_assert_cmphex(hca_cxtmgt_sw2hw_cq(fix.cm, CQN, &cqc), ==,
-                    RDMA_HCA_STAT_BAD_RESOURCE);
-    g_assert_cmphex(hca_cxtmgt_sw2hw_cq(fix.cm, 1u << LOG_CQS, &cqc), ==,
+    g_assert_cmphex(sw2hw_cq(&fix, CQN, &cqc), ==, RDMA_HCA_STAT_BAD_RESOURCE);
+    g_assert_cmphex(sw2hw_cq(&fix, 1u << LOG_CQS, &cqc), ==,
                     RDMA_HCA_STAT_BAD_INDEX);
     g_assert_cmphex(hca_cxtmgt_hw2sw_cq(fix.cm, 1), ==,
                     RDMA_HCA_STAT_BAD_RES_STATE);
@@ -1191,7 +1210,7 @@ static void test_eq_full_completions(void)
 
         g_assert_cmphex(eqe->type, ==, RDMA_HCA_EVENT_COMP);
         seen[GUINT32_FROM_LE(eqe->cq.cqn)] = true;
-        hca_eq_doorbell(fix.cm, EQN, ci);
+        eq_doorbell(&fix, EQN, ci);
     }
     for (uint32_t cqn = 3; cqn < 1u << LOG_CQS; cqn++) {
         g_assert_cmpint(seen[cqn], ==, cqn != 20);
@@ -1225,7 +1244,7 @@ static void drain_eq(Fix *fix, uint64_t queue, unsigned count[64])
     ci = GUINT32_FROM_BE(eqc.consumer_index);
     while (ci < eq_producer(fix, EQN)) {
         count[eqe_at(fix, queue, LOG_EQ, ci++)->type]++;
-        hca_eq_doorbell(fix->cm, EQN, ci);
+        eq_doorbell(fix, EQN, ci);
     }
 }
 
@@ -1293,25 +1312,25 @@ static void test_eq_interrupts(void)
     qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, QPN);
     qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, QPN);
     g_assert_cmpuint(fix.ram->msix[EQN], ==, 1);
-    hca_eq_doorbell(fix.cm, EQN, 1);
+    eq_doorbell(&fix, EQN, 1);
     g_assert_cmpuint(fix.ram->msix[EQN], ==, 1);
-    hca_eq_doorbell(fix.cm, EQN, RDMA_HCA_EQ_DB_ARM | 1);
+    eq_doorbell(&fix, EQN, RDMA_HCA_EQ_DB_ARM | 1);
     g_assert_cmpuint(fix.ram->msix[EQN], ==, 2);
-    hca_eq_doorbell(fix.cm, EQN, RDMA_HCA_EQ_DB_ARM | 2);
+    eq_doorbell(&fix, EQN, RDMA_HCA_EQ_DB_ARM | 2);
     g_assert_cmpuint(fix.ram->msix[EQN], ==, 2);
     qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, QPN);
     g_assert_cmpuint(fix.ram->msix[EQN], ==, 3);
     /* Beyond what there is, or back. */
-    hca_eq_doorbell(fix.cm, EQN, RDMA_HCA_EQ_DB_ARM | 4);
-    hca_eq_doorbell(fix.cm, EQN, RDMA_HCA_EQ_DB_ARM | 1);
-    hca_eq_doorbell(fix.cm, 7, RDMA_HCA_EQ_DB_ARM);
-    hca_eq_doorbell(fix.cm, UINT32_MAX, RDMA_HCA_EQ_DB_ARM);
+    eq_doorbell(&fix, EQN, RDMA_HCA_EQ_DB_ARM | 4);
+    eq_doorbell(&fix, EQN, RDMA_HCA_EQ_DB_ARM | 1);
+    eq_doorbell(&fix, 7, RDMA_HCA_EQ_DB_ARM);
+    eq_doorbell(&fix, UINT32_MAX, RDMA_HCA_EQ_DB_ARM);
     g_assert_cmpuint(hca_cxt_counters(fix.cm)->db_bad_ci, ==, 2);
     g_assert_cmpuint(hca_cxt_counters(fix.cm)->db_bad_eqn, ==, 2);
     g_assert_cmpuint(fix.ram->msix[EQN], ==, 3);
     /* ALWAYS_ARMED: one for each entry. */
     eqc = make_eqc(&fix, LOG_EQ, 5, RDMA_HCA_EQ_STATE_ALWAYS_ARMED);
-    g_assert_cmphex(hca_cxtmgt_sw2hw_eq(fix.cm, 4, &eqc), ==, 0);
+    g_assert_cmphex(sw2hw_eq(&fix, 4, &eqc), ==, 0);
     g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 4, UINT64_MAX, false), ==, 0);
     qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, QPN);
     qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, QPN);
@@ -1330,12 +1349,12 @@ static void test_eq_wrap(void)
     fix_init(&fix);
     eqc = make_eqc(&fix, LOG_EQ, 2, RDMA_HCA_EQ_STATE_ARMED);
     eqc.consumer_index = eqc.producer_index = GUINT32_TO_BE(ci);
-    g_assert_cmphex(hca_cxtmgt_sw2hw_eq(fix.cm, 2, &eqc), ==, 0);
+    g_assert_cmphex(sw2hw_eq(&fix, 2, &eqc), ==, 0);
     g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 2, UINT64_MAX, false), ==, 0);
     qp_to(&fix, QPN, RC, RDMA_HCA_QP_STATE_RTS);
     for (unsigned i = 0; i < 20; i++) {
         qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, QPN);
-        hca_eq_doorbell(fix.cm, 2, ++ci & RDMA_HCA_EQ_DB_CI);
+        eq_doorbell(&fix, 2, ++ci & RDMA_HCA_EQ_DB_CI);
     }
     g_assert_cmphex(eq_producer(&fix, 2), ==, ci);
     g_assert_cmpuint(hca_cxt_counters(fix.cm)->db_bad_ci, ==, 0);
@@ -1361,7 +1380,7 @@ static void test_eq_map(void)
             hca_cxtmgt_map_eq(fix.cm, 2, UINT64_C(1) << type, false), ==, 0);
         qp_event(&fix, type, QPN);
         g_assert_cmpuint(eq_producer(&fix, 2), ==, before + 1);
-        hca_eq_doorbell(fix.cm, 2, before + 1);
+        eq_doorbell(&fix, 2, before + 1);
         hca_cxtmgt_query_eq(fix.cm, 2, &eqc);
         g_assert_cmphex(GUINT32_FROM_BE(eqc.event_mask_l), ==, 1u << type);
         /* Unmapped by another it stays; by itself it goes. */
@@ -1369,7 +1388,7 @@ static void test_eq_map(void)
                         0);
         qp_event(&fix, type, QPN);
         g_assert_cmpuint(eq_producer(&fix, 2), ==, before + 2);
-        hca_eq_doorbell(fix.cm, 2, before + 2);
+        eq_doorbell(&fix, 2, before + 2);
         g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 2, UINT64_MAX, true), ==, 0);
         counters->events_unmapped = 0;
         qp_event(&fix, type, QPN);
@@ -1403,23 +1422,23 @@ static void test_eq_life(void)
     g_assert_cmpuint(hca_cxt_counters(fix.cm)->events_unmapped, ==, 1);
     /* Bad values. */
     eqc = make_eqc(&fix, LOG_EQ, RAM_VECTORS, RDMA_HCA_EQ_STATE_ARMED);
-    g_assert_cmphex(hca_cxtmgt_sw2hw_eq(fix.cm, 0, &eqc), ==, 3);
+    g_assert_cmphex(sw2hw_eq(&fix, 0, &eqc), ==, 3);
     eqc = make_eqc(&fix, LOG_EQ, 0, 0);
-    g_assert_cmphex(hca_cxtmgt_sw2hw_eq(fix.cm, 0, &eqc), ==, 3);
+    g_assert_cmphex(sw2hw_eq(&fix, 0, &eqc), ==, 3);
     eqc = make_eqc(&fix, LOG_EQ, 0, 4);
-    g_assert_cmphex(hca_cxtmgt_sw2hw_eq(fix.cm, 0, &eqc), ==, 3);
+    g_assert_cmphex(sw2hw_eq(&fix, 0, &eqc), ==, 3);
     eqc = make_eqc(&fix, LOG_EQ, 0, RDMA_HCA_EQ_STATE_ARMED);
     eqc.logsize = GUINT32_TO_BE(21u << 24);
-    g_assert_cmphex(hca_cxtmgt_sw2hw_eq(fix.cm, 0, &eqc), ==, 3);
+    g_assert_cmphex(sw2hw_eq(&fix, 0, &eqc), ==, 3);
     eqc = make_eqc(&fix, LOG_EQ, 0, RDMA_HCA_EQ_STATE_ARMED);
     eqc.start_l = GUINT32_TO_BE(16);
-    g_assert_cmphex(hca_cxtmgt_sw2hw_eq(fix.cm, 0, &eqc), ==, 3);
+    g_assert_cmphex(sw2hw_eq(&fix, 0, &eqc), ==, 3);
     eqc = make_eqc(&fix, LOG_EQ, 0, RDMA_HCA_EQ_STATE_ARMED);
     eqc.consumer_index = GUINT32_TO_BE(1);
-    g_assert_cmphex(hca_cxtmgt_sw2hw_eq(fix.cm, 0, &eqc), ==, 3);
+    g_assert_cmphex(sw2hw_eq(&fix, 0, &eqc), ==, 3);
     eqc = make_eqc(&fix, LOG_EQ, 0, RDMA_HCA_EQ_STATE_ARMED);
     eqc.pd = GUINT32_TO_BE(1u << LOG_PDS);
-    g_assert_cmphex(hca_cxtmgt_sw2hw_eq(fix.cm, 0, &eqc), ==, 3);
+    g_assert_cmphex(sw2hw_eq(&fix, 0, &eqc), ==, 3);
     g_assert_cmpuint(hca_cxt_live(fix.cm)->eqs, ==, 0);
     fix_free(&fix);
 }
@@ -1433,7 +1452,7 @@ static void test_eq_unwritable(void)
     fix_init(&fix);
     eqc = make_eqc(&fix, LOG_EQ, 0, RDMA_HCA_EQ_STATE_ARMED);
     eqc.lkey = GUINT32_TO_BE(KEY + 1);
-    g_assert_cmphex(hca_cxtmgt_sw2hw_eq(fix.cm, 2, &eqc), ==, 0);
+    g_assert_cmphex(sw2hw_eq(&fix, 2, &eqc), ==, 0);
     g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 2, UINT64_MAX, false), ==, 0);
     for (unsigned i = 0; i < 9; i++) {
         port_event(&fix, RDMA_HCA_PORT_CHANGE_DOWN);

@@ -3,6 +3,7 @@
  * acc_cm (CEU document 2.2, figure 2-5): commands of the context manager; and
  * the entries of MAP_ICM, which wr_v2p has in common with it.
  */
+#include "../contexts.h"
 #include "ceu_int.h"
 
 static const struct rdma_hca_icm_entry *icm_entry(const HcaCommand *cmd,
@@ -66,8 +67,11 @@ uint8_t hca_ceu_unmap_icm_cm(HcaCeu *ceu, HcaCommand *cmd)
 
 uint8_t hca_ceu_sw2hw_cq(HcaCeu *ceu, HcaCommand *cmd)
 {
+    HcaCqAttr attr;
+    bool ok = hca_front_get_cq((const void *)cmd->inbox, &attr);
+
     return hca_cxtmgt_sw2hw_cq(ceu->hca->cm, cmd->in_modifier,
-                               (const void *)cmd->inbox);
+                               ok ? &attr : NULL);
 }
 
 uint8_t hca_ceu_hw2sw_cq(HcaCeu *ceu, HcaCommand *cmd)
@@ -77,8 +81,7 @@ uint8_t hca_ceu_hw2sw_cq(HcaCeu *ceu, HcaCommand *cmd)
 
 uint8_t hca_ceu_query_cq(HcaCeu *ceu, HcaCommand *cmd)
 {
-    return hca_cxtmgt_query_cq(ceu->hca->cm, cmd->in_modifier,
-                               (void *)cmd->outbox);
+    return hca_cxtmgt_query_cq(ceu->hca->cm, cmd->in_modifier, cmd->outbox);
 }
 
 uint8_t hca_ceu_resize_cq(HcaCeu *ceu, HcaCommand *cmd)
@@ -93,8 +96,11 @@ uint8_t hca_ceu_resize_cq(HcaCeu *ceu, HcaCommand *cmd)
 
 uint8_t hca_ceu_sw2hw_eq(HcaCeu *ceu, HcaCommand *cmd)
 {
+    HcaEqAttr attr;
+    bool ok = hca_front_get_eq((const void *)cmd->inbox, &attr);
+
     return hca_cxtmgt_sw2hw_eq(ceu->hca->cm, cmd->in_modifier,
-                               (const void *)cmd->inbox);
+                               ok ? &attr : NULL);
 }
 
 uint8_t hca_ceu_hw2sw_eq(HcaCeu *ceu, HcaCommand *cmd)
@@ -104,8 +110,7 @@ uint8_t hca_ceu_hw2sw_eq(HcaCeu *ceu, HcaCommand *cmd)
 
 uint8_t hca_ceu_query_eq(HcaCeu *ceu, HcaCommand *cmd)
 {
-    return hca_cxtmgt_query_eq(ceu->hca->cm, cmd->in_modifier,
-                               (void *)cmd->outbox);
+    return hca_cxtmgt_query_eq(ceu->hca->cm, cmd->in_modifier, cmd->outbox);
 }
 
 uint8_t hca_ceu_map_eq(HcaCeu *ceu, HcaCommand *cmd)

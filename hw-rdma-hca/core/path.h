@@ -9,7 +9,6 @@
 /* Where to send a packet. From the QP context, or for UD from the WQE. */
 typedef struct HcaPath {
     uint16_t dlid;
-    uint16_t slid;
     uint8_t sl;
     bool grh;
     uint8_t sgid_index;

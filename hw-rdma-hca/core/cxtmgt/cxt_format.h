@@ -17,6 +17,7 @@ struct HcaCxtFormat {
     uint16_t cqc_size;
     uint16_t eqc_size;
     /* NULL: one that is not in use. @events: those that come to @eq, bits. */
+    void (*put_qp)(uint32_t qpn, const HcaQp *qp, void *cxt);
     void (*put_cq)(const HcaCq *cq, void *cxt);
     void (*put_eq)(const HcaEq *eq, uint64_t events, void *cxt);
     /* A consumer index that software keeps in memory, as it was read. */

@@ -15,9 +15,6 @@
 
 #include <glib.h>
 
-#include "../../abi/rdma_hca_cmd.h"
-#include "../../abi/rdma_hca_regs.h"
-#include "../../abi/rdma_hca_wqe.h"
 #include "../config.h"
 #include "../port/port.h"
 #include "../qp.h"
@@ -104,6 +101,14 @@ typedef struct HcaEq {
     GQueue completions; /* of CQs that wait for room */
 } HcaEq;
 
+/* A transition that software commands, and what it brings. */
+typedef struct HcaQpChange {
+    HcaQpTransition transition;
+    const HcaQpAttr *attr; /* NULL: nothing */
+    uint32_t mask;         /* HCA_QP_ATTR_*, as software names them */
+    bool sqd_event;        /* RTS2SQD: SQ_DRAINED is wanted */
+} HcaQpChange;
+
 /* How a WQE ended, for who posted it (interface document 3.3.1). */
 typedef struct HcaCompletion {
     uint32_t qpn;
@@ -175,18 +180,12 @@ void hca_cxtmgt_close(HcaCxtMgt *cm);
 uint8_t hca_cxtmgt_map_icm(HcaCxtMgt *cm, uint64_t virt, uint64_t page,
                            uint32_t npages);
 uint8_t hca_cxtmgt_unmap_icm(HcaCxtMgt *cm, uint64_t virt, uint32_t npages);
-/*
- * MODIFY_QP (3.2.6.1): @op is one of RDMA_HCA_CMD_*_QPEE; @qpc is NULL when
- * there is no inbox. Illegal transitions and attributes change nothing.
- */
-uint8_t hca_cxtmgt_modify_qp(HcaCxtMgt *cm, uint16_t op, uint32_t qpn,
-                             const struct rdma_hca_qpc *qpc, bool sqd_event);
-uint8_t hca_cxtmgt_query_qp(HcaCxtMgt *cm, uint32_t qpn,
-                            struct rdma_hca_qpc *qpc);
-/*
- * @attr NULL, here and for an EQ: what software says is no context. Queries
- * give all of a context as the programming interface has it.
- */
+/* MODIFY_QP (3.2.6.1). What is illegal changes nothing. */
+uint8_t hca_cxtmgt_modify_qp(HcaCxtMgt *cm, uint32_t qpn,
+                             const HcaQpChange *change);
+/* Queries give all of a context as the programming interface has it. */
+uint8_t hca_cxtmgt_query_qp(HcaCxtMgt *cm, uint32_t qpn, void *cxt);
+/* @attr NULL, here and for an EQ: what software says is no context. */
 uint8_t hca_cxtmgt_sw2hw_cq(HcaCxtMgt *cm, uint32_t cqn, const HcaCqAttr *attr);
 uint8_t hca_cxtmgt_hw2sw_cq(HcaCxtMgt *cm, uint32_t cqn);
 uint8_t hca_cxtmgt_query_cq(HcaCxtMgt *cm, uint32_t cqn, void *cxt);

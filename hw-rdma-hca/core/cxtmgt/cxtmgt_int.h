@@ -3,7 +3,7 @@
 #ifndef HCA_CXTMGT_INT_H
 #define HCA_CXTMGT_INT_H
 
-#include "../../abi/rdma_hca_regs.h"
+#include "../../abi/rdma_hca_sizes.h"
 #include "../trace_events.h"
 #include "cxt_format.h"
 
@@ -70,42 +70,31 @@ static inline void hca_cxt_trace(HcaCxtMgt *cm, HcaTraceEvent event,
 bool hca_cxt_write(HcaCxtMgt *cm, const HcaCxtTable *table, uint32_t index,
                    const void *cxt);
 
-/* qp_attr.c: beside the RDMA_HCA_QP_ATTR_* what only RST2INIT sets. */
-#define HCA_QP_ATTR_CREATE (1u << 31)
-
-/* A row of table A1-2: a command and what it may and must bring. */
-typedef struct HcaQpTransition {
-    uint16_t op;
+/* qp_attr.c: a row of table A1-2: what a transition may and must bring. */
+typedef struct HcaQpTransitionRow {
     uint8_t from; /* bits: states in which it is legal */
     uint8_t to;
-    bool inbox_optional;
+    bool attrs_optional; /* it may come without any */
     /* Any attribute may be left out if the mask names those that are not. */
     bool masked;
     struct {
         uint32_t required;
         uint32_t optional;
-    } attrs[HCA_SERVICE_UD + 1];
-} HcaQpTransition;
+    } attrs[HCA_NSERVICES];
+} HcaQpTransitionRow;
 
-/* The row of command @op, or NULL. */
-const HcaQpTransition *hca_qp_transition(uint16_t op);
+extern const HcaQpTransitionRow hca_qp_transitions[HCA_QP_NTRANSITIONS];
 /*
- * The attributes that @row takes from a mailbox with this mask for a QP of
- * this service type. BAD_PARAM if the mask has one that is not to be there.
+ * The attributes that @row takes with this mask for a QP of this service
+ * type. BAD_PARAM if the mask has one that is not to be there.
  */
-uint8_t hca_qp_attrs(const HcaQpTransition *row, uint8_t service, uint32_t mask,
-                     uint32_t *attrs);
-/* Copy attributes @attrs from one context to another. */
-void hca_qp_merge(struct rdma_hca_qpc *to, const struct rdma_hca_qpc *from,
-                  uint32_t attrs);
+uint8_t hca_qp_attrs(const HcaQpTransitionRow *row, uint8_t service,
+                     uint32_t mask, uint32_t *attrs);
 /* Judge the values of @attrs. */
-uint8_t hca_qp_check(HcaCxtMgt *cm, const struct rdma_hca_qpc *qpc,
-                     uint32_t attrs);
-/* The attributes of @qp from @qpc; not its state, not its PSNs. */
-void hca_qp_decode(const HcaCxtMgt *cm, HcaQp *qp,
-                   const struct rdma_hca_qpc *qpc);
-/* The context with all that has changed since: QUERY_QP. */
-void hca_qp_encode(const HcaQp *qp, struct rdma_hca_qpc *qpc);
+uint8_t hca_qp_check(HcaCxtMgt *cm, const HcaQpAttr *attr, uint32_t attrs);
+/* Take @attrs from @attr, and with them what follows from them. */
+void hca_qp_take(const HcaCxtMgt *cm, HcaQp *qp, const HcaQpAttr *attr,
+                 uint32_t attrs);
 
 /* cq.c */
 HcaCq *hca_cq_find(HcaCxtMgt *cm, uint32_t cqn);

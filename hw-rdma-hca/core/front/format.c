@@ -11,6 +11,7 @@ const HcaCxtFormat hca_cxt_format = {
     .qpc_size = RDMA_HCA_QPC_SIZE,
     .cqc_size = RDMA_HCA_CQC_SIZE,
     .eqc_size = RDMA_HCA_EQC_SIZE,
+    .put_qp = hca_front_put_qp,
     .put_cq = hca_front_put_cq,
     .put_eq = hca_front_put_eq,
     .get_ci = hca_front_get_ci,

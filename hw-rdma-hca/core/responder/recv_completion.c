@@ -25,15 +25,15 @@ static void post(Hca *hca, HcaQp *qp, HcaCompletion *completion)
     completion->qpn = qp->qpn;
     completion->wqe_offset = qp->resp.rq.wqe_offset;
     hca_rwm_release_wqe(qp);
-    hca_cq_post(hca->cm, HCA_V2P_EE, qp, qp->rq_cqn, completion);
+    hca_cq_post(hca->cm, HCA_V2P_EE, qp, qp->attr.rq_cqn, completion);
 }
 
 void hca_recv_complete(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                        uint32_t byte_cnt)
 {
     HcaCompletion completion = {
-        .remote_qpn = qp->service == HCA_SERVICE_UD ? packet->src_qp
-                                                    : qp->remote_qpn,
+        .remote_qpn = qp->attr.service == HCA_SERVICE_UD ? packet->src_qp
+                                                         : qp->attr.remote_qpn,
         .source = hca_port_source(hca->port, packet),
         .imm_be = packet->imm_be,
         .byte_cnt = byte_cnt,
@@ -68,7 +68,7 @@ static bool flush_batch(Hca *hca, HcaQp *qp, unsigned *n)
     for (*n = 0; *n < FLUSH_BATCH; ++*n) {
         HcaRwmResp resp;
 
-        if (!qp->rq_db && !qp->resp.rq.wqe_valid &&
+        if (!qp->attr.rq_db && !qp->resp.rq.wqe_valid &&
             qp->resp.flushed >= hca_rwm_slots(qp)) {
             return false;
         }

@@ -60,7 +60,7 @@ Bed *bed_new_with(uint8_t service, const QpAttr *attr, const HcaConfig *config)
     bed->cq = bed->pair->cq[0];
     bed->service = service;
     bed->peer_hca->port->pkeys[0] = HCA_DEFAULT_PKEY;
-    bed->peer.path.dlid = bed->hca->config.lid;
+    bed->peer.attr.path.dlid = bed->hca->config.lid;
     for (unsigned i = 0; i < BED_AREA; i++) {
         uint8_t byte = g_rand_int(bed->pair->lab->rand);
 
@@ -237,8 +237,8 @@ void bed_say_packet(Bed *bed, HcaPacket *packet, uint32_t at)
 
     packet->dest_qp = bed->qp->qpn;
     packet->psn &= HCA_PSN_MASK;
-    hca_frame_send(bed->peer_hca->port, &bed->peer, &bed->peer.path, packet,
-                   &iov, packet->payload_len ? 1 : 0);
+    hca_frame_send(bed->peer_hca->port, &bed->peer, &bed->peer.attr.path,
+                   packet, &iov, packet->payload_len ? 1 : 0);
     bed->pair->lab->host[1].kicked = true;
     bed_run(bed);
 }

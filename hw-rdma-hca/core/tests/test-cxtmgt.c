@@ -275,12 +275,27 @@ static struct rdma_hca_qpc make_qpc(unsigned service, uint32_t mask)
     };
 }
 
-static uint8_t modify(Fix *fix, uint16_t op, uint32_t qpn, unsigned service,
-                      uint32_t mask)
+/* @qpc NULL: no inbox. */
+static uint8_t modify_qp(Fix *fix, HcaQpTransition transition, uint32_t qpn,
+                         const struct rdma_hca_qpc *qpc, bool sqd_event)
+{
+    HcaQpChange change = { .transition = transition, .sqd_event = sqd_event };
+    HcaQpAttr attr;
+
+    if (qpc) {
+        hca_front_get_qp(qpc, false, &attr);
+        change.attr = &attr;
+        change.mask = GUINT32_FROM_BE(qpc->opt_param_mask);
+    }
+    return hca_cxtmgt_modify_qp(fix->cm, qpn, &change);
+}
+
+static uint8_t modify(Fix *fix, HcaQpTransition transition, uint32_t qpn,
+                      unsigned service, uint32_t mask)
 {
     struct rdma_hca_qpc qpc = make_qpc(service, mask);
 
-    return hca_cxtmgt_modify_qp(fix->cm, op, qpn, &qpc, false);
+    return modify_qp(fix, transition, qpn, &qpc, false);
 }
 
 static unsigned qp_state(Fix *fix, uint32_t qpn)
@@ -294,9 +309,8 @@ static unsigned qp_state(Fix *fix, uint32_t qpn)
 /* Bring a QP from RST to @state by the commands of a driver. */
 static void qp_to(Fix *fix, uint32_t qpn, unsigned service, unsigned state)
 {
-    static const uint16_t way[] = { RDMA_HCA_CMD_RST2INIT_QPEE,
-                                    RDMA_HCA_CMD_INIT2RTR_QPEE,
-                                    RDMA_HCA_CMD_RTR2RTS_QPEE };
+    static const uint16_t way[] = { HCA_QP_RST2INIT, HCA_QP_INIT2RTR,
+                                    HCA_QP_RTR2RTS };
     unsigned steps = MIN(state, RDMA_HCA_QP_STATE_RTS);
 
     if (state == RDMA_HCA_QP_STATE_ERR) {
@@ -308,20 +322,16 @@ static void qp_to(Fix *fix, uint32_t qpn, unsigned service, unsigned state)
     if (state == RDMA_HCA_QP_STATE_SQE) {
         hca_qp_set_state(fix->cm, hca_qp_find(fix->cm, qpn), state);
     } else if (state == RDMA_HCA_QP_STATE_SQD) {
-        g_assert_cmphex(modify(fix, RDMA_HCA_CMD_RTS2SQD_QPEE, qpn, service, 0),
-                        ==, 0);
+        g_assert_cmphex(modify(fix, HCA_QP_RTS2SQD, qpn, service, 0), ==, 0);
     } else if (state == RDMA_HCA_QP_STATE_ERR) {
-        g_assert_cmphex(modify(fix, RDMA_HCA_CMD_2ERR_QPEE, qpn, service, 0),
-                        ==, 0);
+        g_assert_cmphex(modify(fix, HCA_QP_2ERR, qpn, service, 0), ==, 0);
     }
     g_assert_cmpuint(qp_state(fix, qpn), ==, state);
 }
 
 static void qp_reset(Fix *fix, uint32_t qpn)
 {
-    g_assert_cmphex(hca_cxtmgt_modify_qp(fix->cm, RDMA_HCA_CMD_ERR2RST_QPEE,
-                                         qpn, NULL, false),
-                    ==, 0);
+    g_assert_cmphex(modify_qp(fix, HCA_QP_ERR2RST, qpn, NULL, false), ==, 0);
     g_assert_null(hca_qp_find(fix->cm, qpn));
 }
 
@@ -363,17 +373,12 @@ typedef struct Arrow {
 } Arrow;
 
 static const Arrow arrows[] = {
-    { RDMA_HCA_CMD_RST2INIT_QPEE, "0", 1 },
-    { RDMA_HCA_CMD_INIT2INIT_QPEE, "1", 1 },
-    { RDMA_HCA_CMD_INIT2RTR_QPEE, "1", 2 },
-    { RDMA_HCA_CMD_RTR2RTS_QPEE, "2", 3 },
-    { RDMA_HCA_CMD_RTS2RTS_QPEE, "3", 3 },
-    { RDMA_HCA_CMD_SQERR2RTS_QPEE, "4", 3 },
-    { RDMA_HCA_CMD_RTS2SQD_QPEE, "3", 5 },
-    { RDMA_HCA_CMD_SQD2SQD_QPEE, "5", 5 },
-    { RDMA_HCA_CMD_SQD2RTS_QPEE, "5", 3 },
-    { RDMA_HCA_CMD_2ERR_QPEE, "123456", 6 },
-    { RDMA_HCA_CMD_ERR2RST_QPEE, "0123456", 0 },
+    { HCA_QP_RST2INIT, "0", 1 },      { HCA_QP_INIT2INIT, "1", 1 },
+    { HCA_QP_INIT2RTR, "1", 2 },      { HCA_QP_RTR2RTS, "2", 3 },
+    { HCA_QP_RTS2RTS, "3", 3 },       { HCA_QP_SQERR2RTS, "4", 3 },
+    { HCA_QP_RTS2SQD, "3", 5 },       { HCA_QP_SQD2SQD, "5", 5 },
+    { HCA_QP_SQD2RTS, "5", 3 },       { HCA_QP_2ERR, "123456", 6 },
+    { HCA_QP_ERR2RST, "0123456", 0 },
 };
 
 static void try_arrow(Fix *fix, const Arrow *arrow, unsigned service,
@@ -416,8 +421,6 @@ static void test_qp_transitions(void)
             }
         }
     }
-    g_assert_cmphex(modify(&fix, RDMA_HCA_CMD_NOP, QPN, RC, 0), ==,
-                    RDMA_HCA_STAT_BAD_OP);
     fix_free(&fix);
 }
 
@@ -430,37 +433,33 @@ typedef struct AttrRow {
 } AttrRow;
 
 static const AttrRow attr_rows[] = {
-    { RDMA_HCA_CMD_RST2INIT_QPEE,
-      0,
-      { [RC] = "3 4 5", [UC] = "3 4 5", [UD] = "4 5 6" } },
-    { RDMA_HCA_CMD_INIT2INIT_QPEE,
-      1,
-      { [RC] = "3 4 5", [UC] = "3 4 5", [UD] = "4 5 6" } },
-    { RDMA_HCA_CMD_INIT2RTR_QPEE,
+    { HCA_QP_RST2INIT, 0, { [RC] = "3 4 5", [UC] = "3 4 5", [UD] = "4 5 6" } },
+    { HCA_QP_INIT2INIT, 1, { [RC] = "3 4 5", [UC] = "3 4 5", [UD] = "4 5 6" } },
+    { HCA_QP_INIT2RTR,
       1,
       { [RC] = "3 4 7 8 12 14 15 17 20",
         [UC] = "3 4 7 8 12 14 20",
         [UD] = "4 6" } },
-    { RDMA_HCA_CMD_RTR2RTS_QPEE,
+    { HCA_QP_RTR2RTS,
       2,
       { [RC] = "3 9 10 11 13 14 15 16 18",
         [UC] = "3 14 16 18",
         [UD] = "6 16" } },
-    { RDMA_HCA_CMD_RTS2RTS_QPEE,
+    { HCA_QP_RTS2RTS,
       3,
       { [RC] = "3 14 15 18", [UC] = "3 14 18", [UD] = "6" } },
-    { RDMA_HCA_CMD_SQERR2RTS_QPEE, 4, { [RC] = "", [UC] = "3", [UD] = "6" } },
-    { RDMA_HCA_CMD_RTS2SQD_QPEE, 3, { [RC] = "2", [UC] = "2", [UD] = "2" } },
-    { RDMA_HCA_CMD_SQD2SQD_QPEE,
+    { HCA_QP_SQERR2RTS, 4, { [RC] = "", [UC] = "3", [UD] = "6" } },
+    { HCA_QP_RTS2SQD, 3, { [RC] = "2", [UC] = "2", [UD] = "2" } },
+    { HCA_QP_SQD2SQD,
       5,
       { [RC] = "3 4 5 7 9 10 11 13 14 15 17 18",
         [UC] = "3 4 7 14 18",
         [UD] = "4 6" } },
-    { RDMA_HCA_CMD_SQD2RTS_QPEE,
+    { HCA_QP_SQD2RTS,
       5,
       { [RC] = "3 14 15 18", [UC] = "3 14 18", [UD] = "6" } },
-    { RDMA_HCA_CMD_2ERR_QPEE, 3, { [RC] = "", [UC] = "", [UD] = "" } },
-    { RDMA_HCA_CMD_ERR2RST_QPEE, 6, { [RC] = "", [UC] = "", [UD] = "" } },
+    { HCA_QP_2ERR, 3, { [RC] = "", [UC] = "", [UD] = "" } },
+    { HCA_QP_ERR2RST, 6, { [RC] = "", [UC] = "", [UD] = "" } },
 };
 
 static bool attr_allowed(const char *list, unsigned bit)
@@ -508,13 +507,12 @@ static void test_qp_no_inbox(void)
     fix_init(&fix);
     for (unsigned i = 0; i < G_N_ELEMENTS(attr_rows); i++) {
         const AttrRow *row = &attr_rows[i];
-        bool ok = row->op == RDMA_HCA_CMD_2ERR_QPEE ||
-                  row->op == RDMA_HCA_CMD_ERR2RST_QPEE ||
-                  row->op == RDMA_HCA_CMD_RTS2SQD_QPEE;
+        bool ok = row->op == HCA_QP_2ERR || row->op == HCA_QP_ERR2RST ||
+                  row->op == HCA_QP_RTS2SQD;
 
         qp_to(&fix, QPN, RC, row->from);
-        g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, row->op, QPN, NULL, false),
-                        ==, ok ? RDMA_HCA_STAT_OK : RDMA_HCA_STAT_BAD_PARAM);
+        g_assert_cmphex(modify_qp(&fix, row->op, QPN, NULL, false), ==,
+                        ok ? RDMA_HCA_STAT_OK : RDMA_HCA_STAT_BAD_PARAM);
         qp_reset(&fix, QPN);
     }
     fix_free(&fix);
@@ -532,7 +530,7 @@ typedef struct BadValue {
 #define WORD_OF(field) offsetof(struct rdma_hca_qpc, field)
 #define CREATE(field, value)                                                   \
     {                                                                          \
-        RDMA_HCA_CMD_RST2INIT_QPEE, RC, WORD_OF(field), value                  \
+        HCA_QP_RST2INIT, RC, WORD_OF(field), value                             \
     }
 
 static const BadValue bad_values[] = {
@@ -559,14 +557,14 @@ static const BadValue bad_values[] = {
     CREATE(port_pkey, RDMA_HCA_PREP(RDMA_HCA_QPC_PORT, 2)),
     CREATE(port_pkey, RDMA_HCA_PREP(RDMA_HCA_QPC_PORT, 1) | 3),
     CREATE(port_pkey, RDMA_HCA_PREP(RDMA_HCA_QPC_PORT, 1) | 127),
-    { RDMA_HCA_CMD_INIT2RTR_QPEE, RC, WORD_OF(mtu_msgmax_sz), 0 },
-    { RDMA_HCA_CMD_INIT2RTR_QPEE, RC, WORD_OF(mtu_msgmax_sz), 5u << 29 },
-    { RDMA_HCA_CMD_INIT2RTR_QPEE, UC, WORD_OF(mtu_msgmax_sz), 7u << 29 },
-    { RDMA_HCA_CMD_INIT2RTR_QPEE, UC, WORD_OF(remote_qpn), 1u << 24 },
-    { RDMA_HCA_CMD_INIT2RTR_QPEE, RC, WORD_OF(params1), 17u << 16 },
-    { RDMA_HCA_CMD_INIT2RTR_QPEE, RC, WORD_OF(ackto_path), 1u << 16 },
-    { RDMA_HCA_CMD_RTR2RTS_QPEE, RC, WORD_OF(params1), 17u << 24 },
-    { RDMA_HCA_CMD_RTR2RTS_QPEE, UD, WORD_OF(next_send_psn), 1u << 24 },
+    { HCA_QP_INIT2RTR, RC, WORD_OF(mtu_msgmax_sz), 0 },
+    { HCA_QP_INIT2RTR, RC, WORD_OF(mtu_msgmax_sz), 5u << 29 },
+    { HCA_QP_INIT2RTR, UC, WORD_OF(mtu_msgmax_sz), 7u << 29 },
+    { HCA_QP_INIT2RTR, UC, WORD_OF(remote_qpn), 1u << 24 },
+    { HCA_QP_INIT2RTR, RC, WORD_OF(params1), 17u << 16 },
+    { HCA_QP_INIT2RTR, RC, WORD_OF(ackto_path), 1u << 16 },
+    { HCA_QP_RTR2RTS, RC, WORD_OF(params1), 17u << 24 },
+    { HCA_QP_RTR2RTS, UD, WORD_OF(next_send_psn), 1u << 24 },
 };
 
 static void test_qp_values(void)
@@ -578,13 +576,13 @@ static void test_qp_values(void)
         const BadValue *bad = &bad_values[i];
         struct rdma_hca_qpc qpc = make_qpc(bad->service, 0);
         struct rdma_hca_qpc before, after;
-        unsigned state = bad->op - RDMA_HCA_CMD_RST2INIT_QPEE;
+        unsigned state = bad->op - HCA_QP_RST2INIT;
 
         qp_to(&fix, QPN, bad->service, state);
         ((__be32 *)&qpc)[bad->word / 4] = GUINT32_TO_BE(bad->value);
         hca_cxtmgt_query_qp(fix.cm, QPN, &before);
-        g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, bad->op, QPN, &qpc, false),
-                        ==, RDMA_HCA_STAT_BAD_PARAM);
+        g_assert_cmphex(modify_qp(&fix, bad->op, QPN, &qpc, false), ==,
+                        RDMA_HCA_STAT_BAD_PARAM);
         hca_cxtmgt_query_qp(fix.cm, QPN, &after);
         g_assert_cmpmem(&before, sizeof(before), &after, sizeof(after));
         qp_reset(&fix, QPN);
@@ -609,8 +607,7 @@ static void test_qp_random(void)
                 g_test_rand_int() & 1 ? g_test_rand_int()
                                       : -(g_test_rand_int() & 1);
         }
-        hca_cxtmgt_modify_qp(fix.cm, arrow->op, g_test_rand_int_range(0, 70),
-                             &qpc, false);
+        modify_qp(&fix, arrow->op, g_test_rand_int_range(0, 70), &qpc, false);
     }
     fix_free(&fix);
 }
@@ -621,11 +618,10 @@ static void test_qp_index(void)
     Fix fix;
 
     fix_init(&fix);
-    g_assert_cmphex(
-        modify(&fix, RDMA_HCA_CMD_RST2INIT_QPEE, 1u << LOG_QPS, RC, 0), ==,
-        RDMA_HCA_STAT_BAD_INDEX);
-    g_assert_cmphex(modify(&fix, RDMA_HCA_CMD_ERR2RST_QPEE, UINT32_MAX, RC, 0),
-                    ==, RDMA_HCA_STAT_BAD_INDEX);
+    g_assert_cmphex(modify(&fix, HCA_QP_RST2INIT, 1u << LOG_QPS, RC, 0), ==,
+                    RDMA_HCA_STAT_BAD_INDEX);
+    g_assert_cmphex(modify(&fix, HCA_QP_ERR2RST, UINT32_MAX, RC, 0), ==,
+                    RDMA_HCA_STAT_BAD_INDEX);
     g_assert_cmphex(hca_cxtmgt_query_qp(fix.cm, 1u << LOG_QPS, &qpc), ==,
                     RDMA_HCA_STAT_BAD_INDEX);
     g_assert_null(hca_qp_find(fix.cm, QPN + (1u << LOG_QPS)));
@@ -656,28 +652,28 @@ static void test_qp_fields(void)
     g_assert_cmpuint(qp->qpn, ==, QPN);
     g_assert_cmpuint(qp->pmtu, ==, 1024);
     g_assert_cmpuint(qp->max_msg, ==, 1u << 30);
-    g_assert_cmphex(qp->remote_qpn, ==, 0xabcdef);
-    g_assert_cmphex(hca_port_pkey(fix.port, qp->pkey_index), ==, 0xffff);
-    g_assert_cmpuint(qp->path.dlid, ==, 0x321);
-    g_assert_cmpuint(qp->path.slid, ==, 77);
-    g_assert_cmpuint(qp->path.sl, ==, 2);
-    g_assert_true(qp->path.grh);
-    g_assert_cmphex(qp->path.tclass, ==, 0x5a);
-    g_assert_cmphex(qp->path.flow_label, ==, 0x12345);
-    g_assert_cmpuint(qp->path.hop_limit, ==, 64);
-    g_assert_cmphex(qp->access, ==, 0xe);
-    g_assert_cmpuint(qp->sra_max, ==, 4);
-    g_assert_cmpuint(qp->rra_max, ==, 16);
-    g_assert_cmpuint(qp->retry_count, ==, 5);
-    g_assert_cmpuint(qp->rnr_retry, ==, 6);
+    g_assert_cmphex(qp->attr.remote_qpn, ==, 0xabcdef);
+    g_assert_cmphex(hca_port_pkey(fix.port, qp->attr.pkey_index), ==, 0xffff);
+    g_assert_cmpuint(qp->attr.path.dlid, ==, 0x321);
+    g_assert_cmpuint(hca_port_lid(fix.port), ==, 77);
+    g_assert_cmpuint(qp->attr.path.sl, ==, 2);
+    g_assert_true(qp->attr.path.grh);
+    g_assert_cmphex(qp->attr.path.tclass, ==, 0x5a);
+    g_assert_cmphex(qp->attr.path.flow_label, ==, 0x12345);
+    g_assert_cmpuint(qp->attr.path.hop_limit, ==, 64);
+    g_assert_cmphex(qp->attr.access, ==, 0xe);
+    g_assert_cmpuint(qp->attr.sra_max, ==, 4);
+    g_assert_cmpuint(qp->attr.rra_max, ==, 16);
+    g_assert_cmpuint(qp->attr.retry_count, ==, 5);
+    g_assert_cmpuint(qp->attr.rnr_retry, ==, 6);
     g_assert_cmpuint(qp->req.retries_left, ==, 5);
     g_assert_cmpuint(qp->req.rnr_retries_left, ==, 6);
-    g_assert_cmpuint(qp->ack_timeout, ==, 14);
-    g_assert_cmpuint(qp->min_rnr_timer, ==, 12);
+    g_assert_cmpuint(qp->attr.ack_timeout, ==, 14);
+    g_assert_cmpuint(qp->attr.min_rnr_timer, ==, 12);
     g_assert_cmphex(qp->req.next_psn, ==, 0x123456);
     g_assert_cmphex(qp->req.unacked_psn, ==, 0x123456);
     g_assert_cmphex(qp->resp.expected_psn, ==, 0x654321);
-    g_assert_cmphex(qp->rq_db, ==, 0x1000);
+    g_assert_cmphex(qp->attr.rq_db, ==, 0x1000);
     qp->req.next_psn = 0x123460;
     qp->req.unacked_psn = 0x12345a;
     qp->resp.expected_psn = 0xffffff;
@@ -692,12 +688,10 @@ static void test_qp_fields(void)
     qpc = make_qpc(RC, RDMA_HCA_QP_ATTR_MIN_RNR_TIMER);
     qpc.rnr_nextrecvpsn = GUINT32_TO_BE(0x1e000000);
     qpc.params1 = 0;
-    g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, RDMA_HCA_CMD_RTS2RTS_QPEE, QPN,
-                                         &qpc, false),
-                    ==, 0);
-    g_assert_cmpuint(qp->min_rnr_timer, ==, 30);
+    g_assert_cmphex(modify_qp(&fix, HCA_QP_RTS2RTS, QPN, &qpc, false), ==, 0);
+    g_assert_cmpuint(qp->attr.min_rnr_timer, ==, 30);
     g_assert_cmphex(qp->resp.expected_psn, ==, 0xffffff);
-    g_assert_cmphex(qp->access, ==, 0xe);
+    g_assert_cmphex(qp->attr.access, ==, 0xe);
     /* The context in ICM has the state. */
     hca_qp_set_state(fix.cm, qp, RDMA_HCA_QP_STATE_ERR);
     memcpy(&qpc, ram_at(fix.ram, fix.icm + QPC_BASE + QPN * 256), sizeof(qpc));
@@ -708,7 +702,7 @@ static void test_qp_fields(void)
     qp = hca_qp_find(fix.cm, 6);
     g_assert_cmpuint(qp->pmtu, ==, 2048);
     g_assert_cmpuint(qp->max_msg, ==, 2048);
-    g_assert_cmphex(qp->qkey, ==, 0x80010000);
+    g_assert_cmphex(qp->attr.qkey, ==, 0x80010000);
     fix_free(&fix);
 }
 
@@ -720,13 +714,13 @@ static void test_qp_pkey(void)
         uint8_t from;
         uint8_t service;
     } c[] = {
-        { RDMA_HCA_CMD_INIT2INIT_QPEE, RDMA_HCA_QP_STATE_INIT, RC },
-        { RDMA_HCA_CMD_INIT2RTR_QPEE, RDMA_HCA_QP_STATE_INIT, RC },
-        { RDMA_HCA_CMD_INIT2RTR_QPEE, RDMA_HCA_QP_STATE_INIT, UC },
-        { RDMA_HCA_CMD_INIT2RTR_QPEE, RDMA_HCA_QP_STATE_INIT, UD },
-        { RDMA_HCA_CMD_SQD2SQD_QPEE, RDMA_HCA_QP_STATE_SQD, RC },
-        { RDMA_HCA_CMD_SQD2SQD_QPEE, RDMA_HCA_QP_STATE_SQD, UC },
-        { RDMA_HCA_CMD_SQD2SQD_QPEE, RDMA_HCA_QP_STATE_SQD, UD },
+        { HCA_QP_INIT2INIT, RDMA_HCA_QP_STATE_INIT, RC },
+        { HCA_QP_INIT2RTR, RDMA_HCA_QP_STATE_INIT, RC },
+        { HCA_QP_INIT2RTR, RDMA_HCA_QP_STATE_INIT, UC },
+        { HCA_QP_INIT2RTR, RDMA_HCA_QP_STATE_INIT, UD },
+        { HCA_QP_SQD2SQD, RDMA_HCA_QP_STATE_SQD, RC },
+        { HCA_QP_SQD2SQD, RDMA_HCA_QP_STATE_SQD, UC },
+        { HCA_QP_SQD2SQD, RDMA_HCA_QP_STATE_SQD, UD },
     };
     static const uint16_t pkey[] = { 0xffff, 0x8001, 0x7ffe };
     Fix fix;
@@ -741,14 +735,13 @@ static void test_qp_pkey(void)
 
             qp_to(&fix, QPN, c[i].service, c[i].from);
             qp = hca_qp_find(fix.cm, QPN);
-            g_assert_cmphex(hca_port_pkey(fix.port, qp->pkey_index), ==,
+            g_assert_cmphex(hca_port_pkey(fix.port, qp->attr.pkey_index), ==,
                             pkey[0]);
             qpc.port_pkey |= GUINT32_TO_BE(
                 RDMA_HCA_PREP(RDMA_HCA_QPC_PKEY_INDEX, index));
-            g_assert_cmphex(
-                hca_cxtmgt_modify_qp(fix.cm, c[i].op, QPN, &qpc, false), ==,
-                ok ? RDMA_HCA_STAT_OK : RDMA_HCA_STAT_BAD_PARAM);
-            g_assert_cmphex(hca_port_pkey(fix.port, qp->pkey_index), ==,
+            g_assert_cmphex(modify_qp(&fix, c[i].op, QPN, &qpc, false), ==,
+                            ok ? RDMA_HCA_STAT_OK : RDMA_HCA_STAT_BAD_PARAM);
+            g_assert_cmphex(hca_port_pkey(fix.port, qp->attr.pkey_index), ==,
                             pkey[ok ? index : 0]);
             hca_cxtmgt_query_qp(fix.cm, QPN, &qpc);
             g_assert_cmpuint(RDMA_HCA_GET(RDMA_HCA_QPC_PKEY_INDEX,
@@ -769,9 +762,7 @@ static void test_qp_drain(void)
     fix_init(&fix);
     qp_to(&fix, QPN, RC, RDMA_HCA_QP_STATE_RTS);
     qp = hca_qp_find(fix.cm, QPN);
-    g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, RDMA_HCA_CMD_RTS2SQD_QPEE, QPN,
-                                         NULL, true),
-                    ==, 0);
+    g_assert_cmphex(modify_qp(&fix, HCA_QP_RTS2SQD, QPN, NULL, true), ==, 0);
     g_assert_true(qp->sqd_event);
     hca_cxtmgt_query_qp(fix.cm, QPN, &qpc);
     g_assert_true(GUINT32_FROM_BE(qpc.flags) & RDMA_HCA_QPC_SQ_DRAINING);
@@ -793,19 +784,14 @@ static void test_qp_init2init(void)
     qp = hca_qp_find(fix.cm, QPN);
     qpc.params1 = 0;
     qpc.port_pkey = 0;
-    g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, RDMA_HCA_CMD_INIT2INIT_QPEE,
-                                         QPN, &qpc, false),
-                    ==, 0);
-    g_assert_cmphex(qp->access, ==, 0);
-    g_assert_cmpuint(qp->port, ==, 1);
+    g_assert_cmphex(modify_qp(&fix, HCA_QP_INIT2INIT, QPN, &qpc, false), ==, 0);
+    g_assert_cmphex(qp->attr.access, ==, 0);
+    g_assert_cmpuint(qp->attr.port, ==, 1);
     qpc.opt_param_mask = 0;
-    g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, RDMA_HCA_CMD_INIT2INIT_QPEE,
-                                         QPN, &qpc, false),
-                    ==, RDMA_HCA_STAT_BAD_PARAM);
+    g_assert_cmphex(modify_qp(&fix, HCA_QP_INIT2INIT, QPN, &qpc, false), ==,
+                    RDMA_HCA_STAT_BAD_PARAM);
     qpc.opt_param_mask = GUINT32_TO_BE(RDMA_HCA_QP_ATTR_STATE);
-    g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, RDMA_HCA_CMD_INIT2INIT_QPEE,
-                                         QPN, &qpc, false),
-                    ==, 0);
+    g_assert_cmphex(modify_qp(&fix, HCA_QP_INIT2INIT, QPN, &qpc, false), ==, 0);
     fix_free(&fix);
 }
 
@@ -820,7 +806,7 @@ static void test_icm_missing(void)
     g_assert_cmphex(hca_cxtmgt_unmap_icm(fix.cm, QPC_BASE, 33), ==, 0);
     g_assert_cmphex(hca_cxtmgt_unmap_icm(fix.cm, QPC_BASE, 1), ==,
                     RDMA_HCA_STAT_BAD_PARAM);
-    g_assert_cmphex(modify(&fix, RDMA_HCA_CMD_RST2INIT_QPEE, QPN, RC, 0), ==,
+    g_assert_cmphex(modify(&fix, HCA_QP_RST2INIT, QPN, RC, 0), ==,
                     RDMA_HCA_STAT_BAD_SEG_PARAM);
     g_assert_null(hca_qp_find(fix.cm, QPN));
     cqc = make_cqc(&fix, EQN, LOG_CQ, 0);
@@ -829,7 +815,7 @@ static void test_icm_missing(void)
     g_assert_cmphex(sw2hw_eq(&fix, 2, &eqc), ==, RDMA_HCA_STAT_BAD_SEG_PARAM);
     /* Mapped, but onto registers of a device. */
     g_assert_cmphex(hca_cxtmgt_map_icm(fix.cm, QPC_BASE, RAM_HOLE, 33), ==, 0);
-    g_assert_cmphex(modify(&fix, RDMA_HCA_CMD_RST2INIT_QPEE, QPN, RC, 0), ==,
+    g_assert_cmphex(modify(&fix, HCA_QP_RST2INIT, QPN, RC, 0), ==,
                     RDMA_HCA_STAT_BAD_SEG_PARAM);
     g_assert_cmpuint(hca_cxt_live(fix.cm)->qps, ==, 0);
     fix_free(&fix);
@@ -844,9 +830,8 @@ static void test_init_limits(void)
     fix_init(&fix);
     hca_cxtmgt_close(fix.cm);
     /* Nothing answers before INIT_HCA. */
-    g_assert_cmphex(hca_cxtmgt_modify_qp(fix.cm, RDMA_HCA_CMD_RST2INIT_QPEE, 0,
-                                         &qpc, false),
-                    ==, RDMA_HCA_STAT_BAD_INDEX);
+    g_assert_cmphex(modify_qp(&fix, HCA_QP_RST2INIT, 0, &qpc, false), ==,
+                    RDMA_HCA_STAT_BAD_INDEX);
     g_assert_cmphex(hca_cxtmgt_hw2sw_cq(fix.cm, 0), ==,
                     RDMA_HCA_STAT_BAD_INDEX);
     eq_doorbell(&fix, EQN, 0);

@@ -123,7 +123,7 @@ static Bed *bed_new(const BedConfig *config)
     bed->service = config->service;
     bed->psn = PSN;
     bed->peer_hca->port->pkeys[0] = HCA_DEFAULT_PKEY;
-    bed->peer.path.dlid = bed->hca->config.lid;
+    bed->peer.attr.path.dlid = bed->hca->config.lid;
     for (unsigned i = 0; i < AREA; i++) {
         bed->data[i] = g_rand_int(bed->pair->lab->rand);
     }
@@ -201,8 +201,8 @@ static void put(Bed *bed, HcaPacket *packet, uint32_t at)
 {
     struct iovec iov = { bed->data + at, packet->payload_len };
 
-    hca_frame_send(bed->peer_hca->port, &bed->peer, &bed->peer.path, packet,
-                   &iov, packet->payload_len ? 1 : 0);
+    hca_frame_send(bed->peer_hca->port, &bed->peer, &bed->peer.attr.path,
+                   packet, &iov, packet->payload_len ? 1 : 0);
     bed->pair->lab->host[0].kicked = true;
 }
 
@@ -460,7 +460,7 @@ static void test_source(void)
 static void test_gid(void)
 {
     Bed *bed = bed_new_rc();
-    HcaPath *path = &bed->peer.path;
+    HcaPath *path = &bed->peer.attr.path;
 
     path->grh = true;
     send_op(bed, HCA_WRITE_ONLY, 0);
@@ -469,11 +469,11 @@ static void test_gid(void)
     path->dgid = hca_gid_default(bed->hca->port);
     send_op(bed, HCA_WRITE_ONLY, 0); /* the QP's path has none */
     expect_ack(bed, PSN, 1);
-    bed->hqp->path.grh = true;
+    bed->hqp->attr.path.grh = true;
     send_op(bed, HCA_WRITE_ONLY, 0);
     expect_drops(bed, HCA_DROP_SOURCE, 1);
     bed->psn = PSN + 1;
-    bed->hqp->path.dgid = hca_gid_default(bed->peer_hca->port);
+    bed->hqp->attr.path.dgid = hca_gid_default(bed->peer_hca->port);
     send_op(bed, HCA_WRITE_ONLY, 0);
     expect_ack(bed, PSN + 1, 2);
     bed_free(bed);
@@ -1527,7 +1527,7 @@ static void test_bad_record(void)
         } else if (i == 1) {
             host_write_le32(host, bed->qp->rq_record, 0);
         } else {
-            bed->hqp->rq_db = HOST_MMIO_BASE;
+            bed->hqp->attr.rq_db = HOST_MMIO_BASE;
         }
         send_op(bed, HCA_SEND_ONLY, 8);
         expect_nak(bed, PSN + 1, NAK(REMOTE_OP));
@@ -1558,7 +1558,7 @@ static void test_queue_refused(void)
     Bed *bed = bed_new_rc();
 
     post_recv(bed, 1, 0, 64);
-    bed->hqp->rq_lkey ^= 0x100;
+    bed->hqp->attr.rq_lkey ^= 0x100;
     send_op(bed, HCA_SEND_ONLY, 8);
     expect_nak(bed, PSN, NAK(REMOTE_OP));
     expect_broken(bed, RDMA_HCA_EVENT_WQ_CATAS_ERROR);
@@ -1570,14 +1570,14 @@ static void test_no_queue(void)
 {
     Bed *bed = bed_new_rc();
 
-    bed->hqp->rq_len = 0;
+    bed->hqp->attr.rq_len = 0;
     receive_none(bed);
-    bed->hqp->rq_len = 2048;
-    bed->hqp->rq_entry_log = 10;
+    bed->hqp->attr.rq_len = 2048;
+    bed->hqp->attr.rq_entry_log = 10;
     receive_none(bed);
-    bed->hqp->rq_entry_log = 200;
+    bed->hqp->attr.rq_entry_log = 200;
     receive_none(bed);
-    bed->hqp->rq_entry_log = 7;
+    bed->hqp->attr.rq_entry_log = 7;
     bed_free(bed);
 }
 
@@ -1611,7 +1611,7 @@ static void test_no_record(void)
     Bed *bed = bed_new_rc();
     HcaRecvQueue *rq = &bed->hqp->resp.rq;
 
-    bed->hqp->rq_db = 0;
+    bed->hqp->attr.rq_db = 0;
     receive_none(bed); /* FLUSH_DATA 1 */
     write_slot(bed, 0, 8, 64);
     write_slot(bed, 1, 0, 64); /* FLUSH_DATA 3: no next size */
@@ -1693,7 +1693,7 @@ static void test_credits(void)
     host_write_le32(host, bed->qp->rq_record, 17);
     g_assert_cmphex(hca_rwm_credits(bed->hca, bed->hqp), ==,
                     HCA_AETH_CREDITS_INVALID);
-    bed->hqp->rq_len = 16384 * 128;
+    bed->hqp->attr.rq_len = 16384 * 128;
     for (unsigned code = 0; code < 29; code++) {
         static const uint32_t value[] = { 0,    1,    2,    3,     4,    6,
                                           8,    12,   16,   24,    32,   48,
@@ -1704,7 +1704,7 @@ static void test_credits(void)
         host_write_le32(host, bed->qp->rq_record, value[code]);
         g_assert_cmpuint(hca_rwm_credits(bed->hca, bed->hqp), ==, code);
     }
-    bed->hqp->rq_db = 0;
+    bed->hqp->attr.rq_db = 0;
     g_assert_cmphex(hca_rwm_credits(bed->hca, bed->hqp), ==,
                     HCA_AETH_CREDITS_INVALID);
     bed_free(bed);
@@ -1856,7 +1856,7 @@ static void test_flush_no_record(void)
     Bed *bed = bed_new_rc();
     Wc wc;
 
-    bed->hqp->rq_db = 0;
+    bed->hqp->attr.rq_db = 0;
     for (unsigned i = 0; i < 16; i++) {
         post_recv(bed, i, 0, 64);
     }
@@ -1995,18 +1995,18 @@ static void test_ud(void)
     expect_region(bed, 40, 0, 100);
 
     post_recv(bed, 2, 0, 4096);
-    bed->peer.path.grh = true;
-    bed->peer.path.flow_label = 0x12345;
-    bed->peer.path.tclass = 0x67;
-    bed->peer.path.hop_limit = 9;
-    bed->peer.path.dgid = hca_gid_default(bed->hca->port);
+    bed->peer.attr.path.grh = true;
+    bed->peer.attr.path.flow_label = 0x12345;
+    bed->peer.attr.path.tclass = 0x67;
+    bed->peer.attr.path.hop_limit = 9;
+    bed->peer.attr.path.dgid = hca_gid_default(bed->hca->port);
     send_op(bed, HCA_SEND_ONLY, 101);
     expect_recv(bed, 2, UD_OP(HCA_SEND_ONLY), 141);
     mr_read(bed->mr, 0, grh, sizeof(grh));
     g_assert_cmpmem(grh, 8, "\x66\x71\x23\x45\x00\x80\x1b\x09", 8);
     gid = hca_gid_default(bed->peer_hca->port);
     g_assert_cmpmem(grh + 8, 16, &gid, 16);
-    g_assert_cmpmem(grh + 24, 16, &bed->peer.path.dgid, 16);
+    g_assert_cmpmem(grh + 24, 16, &bed->peer.attr.path.dgid, 16);
     expect_region(bed, 40, 0, 101);
     bed_free(bed);
 }
@@ -2072,7 +2072,7 @@ static void check_ring(const Bed *bed)
         rd_atomic += entry->kind != HCA_RESP_ACK && !entry->duplicate;
     }
     g_assert_cmpuint(rd_atomic, ==, resp->rd_atomic);
-    g_assert_cmpuint(rd_atomic, <=, bed->hqp->rra_max);
+    g_assert_cmpuint(rd_atomic, <=, bed->hqp->attr.rra_max);
 }
 
 static void random_packets(Bed *bed)

@@ -8,6 +8,7 @@
 #ifndef RDMA_HCA_CMD_H
 #define RDMA_HCA_CMD_H
 
+#include "rdma_hca_sizes.h"
 #include "rdma_hca_types.h"
 
 #define RDMA_HCA_CMD_QUERY_DEV_LIM	0x003
@@ -262,9 +263,6 @@ struct rdma_hca_diag {
 	};
 };
 
-/* Room for P_Keys; MAX_PKEYS of QUERY_DEV_LIM says how many there are. */
-#define RDMA_HCA_MAX_PKEYS		32
-
 /* QUERY_PORT (ours): IN_MODIFIER is the port; outbox. */
 struct rdma_hca_port {
 	__be32 state;
@@ -337,10 +335,6 @@ struct rdma_hca_mgm {
 	__be32 reserved[3];
 	__be32 qpn[];		/* RDMA_HCA_MGM_MAX_QPS */
 };
-
-#define RDMA_HCA_MGM_NUM		64
-#define RDMA_HCA_MGM_MAX_QPS		56
-#define RDMA_HCA_MGM_SIZE		256
 
 /* SETUP_ETH (ours): inbox to start the rings, none to stop them. */
 struct rdma_hca_setup_eth {

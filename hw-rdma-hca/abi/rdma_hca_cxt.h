@@ -8,14 +8,8 @@
 #ifndef RDMA_HCA_CXT_H
 #define RDMA_HCA_CXT_H
 
+#include "rdma_hca_sizes.h"
 #include "rdma_hca_types.h"
-
-/* Sizes of the entries in ICM. */
-#define RDMA_HCA_QPC_SIZE	256
-#define RDMA_HCA_CQC_SIZE	64
-#define RDMA_HCA_EQC_SIZE	64
-#define RDMA_HCA_MPT_SIZE	64
-#define RDMA_HCA_MTT_SIZE	8
 
 /*
  * QP context (table 3-2-40). What the document leaves open is ours: the
@@ -233,8 +227,6 @@ struct rdma_hca_mpt {
 #define RDMA_HCA_MPT_BIND_ENABLE	RDMA_HCA_MASK(15, 15)
 #define RDMA_HCA_MPT_PHYSICAL		RDMA_HCA_MASK(9, 9)	/* address is the bus address */
 #define RDMA_HCA_MPT_REGION		RDMA_HCA_MASK(8, 8)
-#define RDMA_HCA_MPT_PAGE_SHIFT_MIN	12
-#define RDMA_HCA_MPT_PAGE_SHIFT_MAX	31
 /* Access flags, in an MPT's flags and a QPC's params1: IBV_ACCESS_*. */
 #define RDMA_HCA_ACCESS_LOCAL_WRITE	(1u << 0)
 #define RDMA_HCA_ACCESS_REMOTE_WRITE	(1u << 1)

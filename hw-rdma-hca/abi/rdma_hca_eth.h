@@ -10,15 +10,8 @@
 #ifndef RDMA_HCA_ETH_H
 #define RDMA_HCA_ETH_H
 
+#include "rdma_hca_sizes.h"
 #include "rdma_hca_types.h"
-
-#define RDMA_HCA_ETH_MIN_LOG_RING	4
-#define RDMA_HCA_ETH_MAX_LOG_RING	12
-/* A frame lies in at most so many transmit descriptors. */
-#define RDMA_HCA_ETH_MAX_PIECES		20
-/* Header with a VLAN tag, and what follows it at most. */
-#define RDMA_HCA_ETH_HEADER_SIZE	18
-#define RDMA_HCA_ETH_MAX_MTU		9000
 
 /* Transmit: a piece of a frame. Frames have no FCS; short ones are padded. */
 struct rdma_hca_eth_tx {

@@ -7,6 +7,7 @@
 #ifndef RDMA_HCA_REGS_H
 #define RDMA_HCA_REGS_H
 
+#include "rdma_hca_sizes.h"
 #include "rdma_hca_types.h"
 
 /* The experimental range of QEMU's PCI IDs (docs/specs/pci-ids.rst). */
@@ -22,7 +23,6 @@
 #define RDMA_HCA_BAR0_SIZE		0x100000
 /* BAR 2 (64 bit): UAR pages. */
 #define RDMA_HCA_BAR2			2
-#define RDMA_HCA_BAR2_SIZE		0x800000
 /* BAR 4: MSI-X table and pending bits. */
 #define RDMA_HCA_BAR4			4
 
@@ -74,9 +74,6 @@
 /* Reset (3.1.1, table 3-1-2). Write 1; reads 1 until the reset is over. */
 #define RDMA_HCA_RESET			0xf0010
 
-/* UAR pages (3.1.2, table 3-1-6), one for each process. */
-#define RDMA_HCA_UAR_PAGE_SIZE		0x1000
-#define RDMA_HCA_NUM_UARS		(RDMA_HCA_BAR2_SIZE / RDMA_HCA_UAR_PAGE_SIZE)
 /* Page 0 is the kernel's. */
 #define RDMA_HCA_UAR_KERNEL		0
 
@@ -108,11 +105,5 @@
 #define RDMA_HCA_CQ_DB_CMD_SET_CI	0
 #define RDMA_HCA_CQ_DB_CMD_ARM_SOLICITED 1
 #define RDMA_HCA_CQ_DB_CMD_ARM_NEXT	2
-
-/* Architectural limits. What a card has is in QUERY_DEV_LIM. */
-#define RDMA_HCA_MAX_EQS		32
-#define RDMA_HCA_NUM_PORTS		1
-#define RDMA_HCA_ICM_PAGE_SHIFT		12
-#define RDMA_HCA_MAILBOX_SIZE		4096
 
 #endif /* RDMA_HCA_REGS_H */

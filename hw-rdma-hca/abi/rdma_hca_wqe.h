@@ -7,6 +7,7 @@
 #ifndef RDMA_HCA_WQE_H
 #define RDMA_HCA_WQE_H
 
+#include "rdma_hca_sizes.h"
 #include "rdma_hca_types.h"
 
 /* Work request opcodes (table 3-3-3): doorbell, NOP field, send CQE. */
@@ -20,16 +21,6 @@
 #define RDMA_HCA_OPCODE_ATOMIC_FA	0x12
 #define RDMA_HCA_OPCODE_BIND_MW		0x18
 #define RDMA_HCA_OPCODE_INVALID		0xff	/* in a CQE: an error */
-
-/* A WQE is made of 16-byte units and begins at a multiple of 64 bytes. */
-#define RDMA_HCA_WQE_UNIT		16
-#define RDMA_HCA_WQE_ALIGN		64
-/* NDS has 6 bits. */
-#define RDMA_HCA_MAX_SEND_WQE_SIZE	(63 * RDMA_HCA_WQE_UNIT)
-/* One fetch of the RQ WQE manager (engine document, 4.4.2). */
-#define RDMA_HCA_MAX_RECV_WQE_SIZE	512
-/* next_unit, 30 data units, all-zero unit. */
-#define RDMA_HCA_MAX_SGE		30
 
 /* next_unit (3.4.1): the first unit of every WQE. */
 struct rdma_hca_next_unit {
@@ -214,8 +205,5 @@ struct rdma_hca_eqe {
 	__u8 reserved2[3];
 	__u8 owner;		/* as in a CQE */
 };
-
-#define RDMA_HCA_CQE_SIZE	32
-#define RDMA_HCA_EQE_SIZE	32
 
 #endif /* RDMA_HCA_WQE_H */

@@ -91,11 +91,12 @@ static void dispatch_response(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 {
     if (qp->state != HCA_QP_RTS && qp->state != HCA_QP_SQD) {
         hca_drop(hca->port, packet, HCA_DROP_QP_STATE);
-    } else if (qp->service != HCA_SERVICE_RC) {
+    } else if (qp->attr.service != HCA_SERVICE_RC) {
         hca_drop(hca->port, packet, HCA_DROP_SERVICE);
-    } else if (!hca_port_takes_pkey(hca->port, qp->pkey_index, packet->pkey)) {
+    } else if (!hca_port_takes_pkey(hca->port, qp->attr.pkey_index,
+                                    packet->pkey)) {
         hca_drop(hca->port, packet, HCA_DROP_PKEY);
-    } else if (!hca_port_came_along(hca->port, &qp->path, packet)) {
+    } else if (!hca_port_came_along(hca->port, &qp->attr.path, packet)) {
         hca_drop(hca->port, packet, HCA_DROP_SOURCE);
     } else {
         hca_cnp_note(hca, qp, packet);
@@ -117,10 +118,11 @@ static void dispatch_cnp(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 {
     if (qp->state != HCA_QP_RTS && qp->state != HCA_QP_SQD) {
         hca_drop(hca->port, packet, HCA_DROP_QP_STATE);
-    } else if (!hca_port_takes_pkey(hca->port, qp->pkey_index, packet->pkey)) {
+    } else if (!hca_port_takes_pkey(hca->port, qp->attr.pkey_index,
+                                    packet->pkey)) {
         hca_drop(hca->port, packet, HCA_DROP_PKEY);
-    } else if (qp->service != HCA_SERVICE_UD &&
-               !hca_port_came_along(hca->port, &qp->path, packet)) {
+    } else if (qp->attr.service != HCA_SERVICE_UD &&
+               !hca_port_came_along(hca->port, &qp->attr.path, packet)) {
         hca_drop(hca->port, packet, HCA_DROP_SOURCE);
     } else {
         hca_congestion_receive(hca, qp);
@@ -134,7 +136,7 @@ static void dispatch_to(Hca *hca, HcaQp *qp, const HcaPacket *packet)
               packet->payload_len);
     if (packet->opcode == HCA_BTH_CNP) {
         dispatch_cnp(hca, qp, packet);
-    } else if (HCA_BTH_SERVICE(packet->opcode) != qp->service) {
+    } else if (HCA_BTH_SERVICE(packet->opcode) != qp->attr.service) {
         hca_drop(hca->port, packet, HCA_DROP_SERVICE);
     } else if (is_response(packet)) {
         dispatch_response(hca, qp, packet);

@@ -75,8 +75,9 @@ Hca *hca_new(const HcaConfig *config, const HcaHostOps *ops, void *opaque)
                            config->log_mtts, config->mpt_cache_size,
                            config->mtt_cache_size, config->cache_ways);
     hca->port = hca_port_new(&hca->config, hca->link, ops, opaque);
-    hca->cm = hca_cxtmgt_new(&hca->config, hca->v2p, hca->port, ops, opaque,
-                             hca_dispatch_qp_state, hca);
+    hca->cm = hca_cxtmgt_new(hca->format->cxt, &hca->config, hca->v2p,
+                             hca->port, ops, opaque, hca_dispatch_qp_state,
+                             hca);
     hca->requester = hca_requester_new(config);
     hca->responder = hca_responder_new();
     hca->send = hca_send_new();

@@ -9,7 +9,6 @@
 /* Where to send a packet. From the QP context, or for UD from the WQE. */
 typedef struct HcaPath {
     uint16_t dlid;
-    uint16_t slid;
     uint8_t sl;
     bool grh;
     uint8_t sgid_index;
@@ -22,6 +21,15 @@ typedef struct HcaPath {
     uint8_t smac[6];
     uint32_t sip; /* host byte order */
 } HcaPath;
+
+/* Where a packet came from, as its receiver is told. */
+typedef struct HcaSource {
+    uint16_t lid;  /* InfiniBand */
+    uint16_t vlan; /* RoCE; 0: none */
+    uint8_t sl;    /* RoCE: priority */
+    bool grh;
+    bool ipv4; /* RoCE */
+} HcaSource;
 
 /* A MAC of a context or WQE: bytes 0 to 3 in one word, 4 and 5 in another. */
 static inline void hca_path_mac(uint8_t *mac, uint32_t high, uint16_t low)

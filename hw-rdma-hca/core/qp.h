@@ -22,6 +22,69 @@ typedef struct HcaQp HcaQp;
 
 #define HCA_MAX_RD_ATOMIC 16
 
+/* Attributes that a transition can bring (table A1-3), bits. */
+#define HCA_QP_ATTR_STATE (1u << 0)
+#define HCA_QP_ATTR_CUR_STATE (1u << 1)
+#define HCA_QP_ATTR_EN_SQD_ASYNC_NOTIFY (1u << 2)
+#define HCA_QP_ATTR_ACCESS_FLAGS (1u << 3)
+#define HCA_QP_ATTR_PKEY_INDEX (1u << 4)
+#define HCA_QP_ATTR_PORT (1u << 5)
+#define HCA_QP_ATTR_QKEY (1u << 6)
+#define HCA_QP_ATTR_AV (1u << 7)
+#define HCA_QP_ATTR_PATH_MTU (1u << 8)
+#define HCA_QP_ATTR_TIMEOUT (1u << 9)
+#define HCA_QP_ATTR_RETRY_CNT (1u << 10)
+#define HCA_QP_ATTR_RNR_RETRY (1u << 11)
+#define HCA_QP_ATTR_RQ_PSN (1u << 12)
+#define HCA_QP_ATTR_MAX_QP_RD_ATOMIC (1u << 13)
+#define HCA_QP_ATTR_ALT_PATH (1u << 14)
+#define HCA_QP_ATTR_MIN_RNR_TIMER (1u << 15)
+#define HCA_QP_ATTR_SQ_PSN (1u << 16)
+#define HCA_QP_ATTR_MAX_DEST_RD_ATOMIC (1u << 17)
+#define HCA_QP_ATTR_PATH_MIG_STATE (1u << 18)
+#define HCA_QP_ATTR_CAP (1u << 19)
+#define HCA_QP_ATTR_DEST_QPN (1u << 20)
+#define HCA_QP_ATTR_CREATE (1u << 31) /* what only RST2INIT sets */
+
+/* What software says of a QP (table 3-2-40); which, a mask of the above. */
+typedef struct HcaQpAttr {
+    /* CREATE */
+    uint8_t service; /* HcaService */
+    uint32_t pd;
+    uint32_t uar;
+    uint32_t sq_cqn;
+    uint32_t rq_cqn;
+    uint32_t sq_lkey;
+    uint32_t sq_len; /* bytes */
+    uint8_t sq_entry_log;
+    uint32_t rq_lkey;
+    uint32_t rq_len; /* bytes, 0: no receive queue */
+    uint8_t rq_entry_log;
+    uint64_t rq_db; /* posted-count record, bus address, 0: none */
+    /* CREATE, PATH_MTU */
+    uint8_t mtu;         /* IB MTU code; UD has the port's */
+    uint8_t log_max_msg; /* of bytes; 0: no limit but that of the wire */
+    /* AV */
+    HcaPath path;
+    uint16_t slid; /* this and the next two are for QUERY_QP only: */
+    uint8_t path_bits;
+    uint8_t static_rate;
+    uint32_t alt_path[3]; /* ALT_PATH: the same, as it was given */
+    uint8_t pkey_index;
+    uint8_t port;
+    uint32_t qkey;
+    uint8_t access; /* HCA_ACCESS_* allowed to the peer */
+    uint32_t remote_qpn;
+    uint32_t rq_psn; /* that the transition began with */
+    uint32_t sq_psn;
+    uint8_t sra_max; /* max_rd_atomic */
+    uint8_t rra_max; /* max_dest_rd_atomic */
+    uint8_t retry_count;
+    uint8_t rnr_retry;
+    uint8_t ack_timeout;
+    uint8_t min_rnr_timer;
+} HcaQpAttr;
+
 /* A piece of guest memory: a gather or scatter entry. */
 typedef struct HcaSge {
     uint64_t va;
@@ -216,43 +279,19 @@ typedef enum HcaQpTimer {
 
 struct HcaQp {
     uint32_t qpn;
-    uint8_t state;    /* RDMA_HCA_QP_STATE_* */
-    uint8_t service;  /* RDMA_HCA_QP_ST_* */
-    uint8_t mtu;      /* IB MTU code */
+    uint8_t state;  /* HcaQpState */
+    bool sqd_event; /* RTS2SQD asked for SQ_DRAINED */
+    HcaQpAttr attr;
+
     uint32_t pmtu;    /* bytes */
     uint32_t max_msg; /* bytes */
-    uint32_t pd;
-    uint32_t uar;
-    uint32_t remote_qpn;
-    uint8_t pkey_index;
-    uint8_t port;
-    uint32_t qkey;
-    HcaPath path;
-    uint8_t access; /* RDMA_HCA_ACCESS_* allowed to the peer */
-    uint32_t sq_cqn;
-    uint32_t rq_cqn;
-    uint32_t sq_lkey;
-    uint32_t sq_len; /* bytes */
-    uint8_t sq_entry_log;
-    uint32_t rq_lkey;
-    uint32_t rq_len; /* bytes, 0: no receive queue */
-    uint8_t rq_entry_log;
-    uint64_t rq_db;  /* posted-count record, bus address, 0: none */
-    uint8_t sra_max; /* max_rd_atomic */
-    uint8_t rra_max; /* max_dest_rd_atomic */
-    uint8_t retry_count;
-    uint8_t rnr_retry;
-    uint8_t ack_timeout;
-    uint8_t min_rnr_timer;
-    bool sqd_event;          /* RTS2SQD asked for SQ_DRAINED */
-    struct rdma_hca_qpc qpc; /* the last mailbox, merged: for QUERY_QP */
 
     HcaSendQueue send;
     HcaRequester req;
     HcaResponder resp;
 
     /* Asynchronous events that wait for room: the context manager's own. */
-    uint32_t events; /* bits: RDMA_HCA_EVENT_* */
+    uint32_t events; /* bits: HcaEventType */
     GList event_link;
 
     /* The card's run queues and timers (card.h), not for the units. */

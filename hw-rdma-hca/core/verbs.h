@@ -19,6 +19,22 @@ typedef enum HcaQpState {
     HCA_QP_ERR = 6,
 } HcaQpState;
 
+/* QP transitions (table A1-2). */
+typedef enum HcaQpTransition {
+    HCA_QP_RST2INIT,
+    HCA_QP_INIT2RTR,
+    HCA_QP_RTR2RTS,
+    HCA_QP_RTS2RTS,
+    HCA_QP_SQERR2RTS,
+    HCA_QP_2ERR,
+    HCA_QP_RTS2SQD,
+    HCA_QP_SQD2RTS,
+    HCA_QP_ERR2RST,
+    HCA_QP_INIT2INIT,
+    HCA_QP_SQD2SQD,
+    HCA_QP_NTRANSITIONS
+} HcaQpTransition;
+
 /* Services, as in a BTH opcode (IBA 9.2). */
 typedef enum HcaService {
     HCA_SERVICE_RC = 0,

@@ -14,8 +14,7 @@ typedef struct Chain {
     HcaCxtMgt *cm;
     HcaV2pChannel channel;
     uint32_t cqn;
-    const struct rdma_hca_cqe *cqe;
-    bool solicited;
+    const HcaCompletion *completion;
     HcaCq *cq;
     uint64_t cq_addr; /* offset in the CQ's region */
     HcaEq *eq;
@@ -31,18 +30,18 @@ static HcaReqTransState cq_req(Chain *chain)
 
 static HcaReqTransState cq_resp(Chain *chain)
 {
-    chain->cq_addr = hca_cq_next_addr(chain->cq);
+    chain->cq_addr = hca_cq_next_addr(chain->cm, chain->cq);
     return HCA_RT_FETCH_CQ_MR;
 }
 
 static HcaReqTransState fetch_cq_mr(Chain *chain)
 {
     if (!hca_cq_write(chain->cm, chain->channel, chain->cq, chain->cq_addr,
-                      chain->cqe)) {
+                      chain->completion)) {
         chain->lost = true;
         return HCA_RT_IDLE;
     }
-    return hca_cq_take_arm(chain->cm, chain->cq, chain->cqe, chain->solicited)
+    return hca_cq_take_arm(chain->cm, chain->cq, chain->completion)
                ? HCA_RT_EQ_REQ
                : HCA_RT_IDLE;
 }
@@ -105,15 +104,14 @@ static void cq_lost(HcaCxtMgt *cm, HcaQp *qp)
 }
 
 void hca_cq_post(HcaCxtMgt *cm, HcaV2pChannel channel, HcaQp *qp, uint32_t cqn,
-                 const struct rdma_hca_cqe *cqe, bool solicited)
+                 const HcaCompletion *completion)
 {
     HcaReqTransState state = HCA_RT_CQ_REQ;
     Chain chain = {
         .cm = cm,
         .channel = channel,
         .cqn = cqn,
-        .cqe = cqe,
-        .solicited = solicited,
+        .completion = completion,
     };
 
     while (state != HCA_RT_IDLE) {

@@ -23,13 +23,13 @@ uint8_t hca_cxtmgt_unmap_icm(HcaCxtMgt *cm, uint64_t virt, uint32_t npages)
 }
 
 bool hca_cxt_write(HcaCxtMgt *cm, const HcaCxtTable *table, uint32_t index,
-                   const void *data, uint32_t size)
+                   const void *cxt)
 {
     uint64_t virt = table->base + (uint64_t)index * table->entry_size;
     uint64_t bus;
 
     if (!hca_mdata_lookup(cm->ctxmdata, virt, &bus) ||
-        !hca_dma_write(cm->v2p, HCA_V2P_CEU, bus, data, size)) {
+        !hca_dma_write(cm->v2p, HCA_V2P_CEU, bus, cxt, table->entry_size)) {
         cm->counters.icm_write_errors++;
         return false;
     }

@@ -8,12 +8,14 @@
 
 #include "cxtmgt_int.h"
 
-HcaCxtMgt *hca_cxtmgt_new(const HcaConfig *config, HcaV2p *v2p, HcaPort *port,
-                          const HcaHostOps *ops, void *opaque,
-                          HcaQpStateFn *state_fn, void *state_opaque)
+HcaCxtMgt *hca_cxtmgt_new(const HcaCxtFormat *format, const HcaConfig *config,
+                          HcaV2p *v2p, HcaPort *port, const HcaHostOps *ops,
+                          void *opaque, HcaQpStateFn *state_fn,
+                          void *state_opaque)
 {
     HcaCxtMgt *cm = g_new0(HcaCxtMgt, 1);
 
+    cm->format = format;
     cm->config = config;
     cm->v2p = v2p;
     cm->port = port;
@@ -46,31 +48,34 @@ void hca_cxtmgt_reset(HcaCxtMgt *cm)
     memset(&cm->counters, 0, sizeof(cm->counters));
 }
 
-/* Whether a table of 2^@log_num entries at @base lies in the space. */
-static bool table_ok(uint64_t base, unsigned log_num, unsigned entry_size)
+/* Whether @table lies in the space. */
+static bool table_ok(const HcaCxtTable *table)
 {
     uint64_t space = (uint64_t)HCA_ICM_MAX_PAGES << HCA_ICM_PAGE_SHIFT;
 
-    return base % entry_size == 0 && base < space &&
-           ((uint64_t)entry_size << log_num) <= space - base;
+    return table->base % table->entry_size == 0 && table->base < space &&
+           ((uint64_t)table->entry_size << table->log_num) <=
+               space - table->base;
 }
 
 uint8_t hca_cxtmgt_init(HcaCxtMgt *cm, uint64_t qpc_base, unsigned log_qps,
                         uint64_t cqc_base, unsigned log_cqs, uint64_t eqc_base,
                         unsigned log_eqs)
 {
+    HcaCxtTable qpc = { qpc_base, log_qps, cm->format->qpc_size };
+    HcaCxtTable cqc = { cqc_base, log_cqs, cm->format->cqc_size };
+    HcaCxtTable eqc = { eqc_base, log_eqs, cm->format->eqc_size };
+
     if (log_qps > cm->config->log_qps || log_cqs > cm->config->log_cqs ||
         log_eqs > cm->config->log_eqs) {
         return HCA_STAT_EXCEED_LIM;
     }
-    if (!table_ok(qpc_base, log_qps, RDMA_HCA_QPC_SIZE) ||
-        !table_ok(cqc_base, log_cqs, RDMA_HCA_CQC_SIZE) ||
-        !table_ok(eqc_base, log_eqs, RDMA_HCA_EQC_SIZE)) {
+    if (!table_ok(&qpc) || !table_ok(&cqc) || !table_ok(&eqc)) {
         return HCA_STAT_BAD_PARAM;
     }
-    cm->qpc = (HcaCxtTable) { qpc_base, log_qps, RDMA_HCA_QPC_SIZE };
-    cm->cqc = (HcaCxtTable) { cqc_base, log_cqs, RDMA_HCA_CQC_SIZE };
-    cm->eqc = (HcaCxtTable) { eqc_base, log_eqs, RDMA_HCA_EQC_SIZE };
+    cm->qpc = qpc;
+    cm->cqc = cqc;
+    cm->eqc = eqc;
     cm->ready = true;
     return HCA_STAT_OK;
 }
@@ -104,8 +109,7 @@ uint64_t hca_cxt_live_pages(const HcaCxtMgt *cm)
 unsigned hca_cxt_waiting_events(const HcaCxtMgt *cm)
 {
     unsigned n = cm->qp_events.length + cm->cq_errors.length +
-                 cm->nport_events + cm->command_pending +
-                 __builtin_popcountll(cm->card_events);
+                 cm->nport_events + cm->command_pending;
 
     for (unsigned eqn = 0; eqn < G_N_ELEMENTS(cm->eqs); eqn++) {
         n += cm->eqs[eqn] ? cm->eqs[eqn]->completions.length : 0;

@@ -15,13 +15,12 @@
 
 #include <glib.h>
 
-#include "../../abi/rdma_hca_cmd.h"
-#include "../../abi/rdma_hca_regs.h"
-#include "../../abi/rdma_hca_wqe.h"
 #include "../config.h"
 #include "../port/port.h"
 #include "../qp.h"
 #include "../v2p/v2p.h"
+
+typedef struct HcaCxtFormat HcaCxtFormat; /* cxt_format.h */
 
 /* An arm request of a CQ that has not been answered yet. */
 typedef enum HcaCqArm {
@@ -36,22 +35,35 @@ typedef enum HcaCqArm {
 #define HCA_MAX_LOG_CQ_SIZE 22
 #define HCA_MAX_LOG_EQ_SIZE 20
 
-struct HcaCq {
-    uint32_t cqn;
+/* A queue that has failed takes no more entries. */
+typedef enum HcaQueueStatus {
+    HCA_QUEUE_OK,
+    HCA_QUEUE_OVERFLOW,
+    HCA_QUEUE_WRITE_FAIL,
+} HcaQueueStatus;
+
+/* What software says of a CQ (table 3-2-32). */
+typedef struct HcaCqAttr {
     uint32_t uar;
     uint32_t eqn;
     uint32_t pd;
     uint32_t lkey;
     uint64_t start; /* offset of entry 0 in its region */
     uint8_t log_size;
-    uint8_t status; /* RDMA_HCA_CQ_STATUS_* */
+    HcaCqArm arm;   /* to begin with */
+    uint64_t ci_db; /* consumer index: bus address, 0: none */
+} HcaCqAttr;
+
+struct HcaCq {
+    uint32_t cqn;
+    HcaCqAttr attr;
+    HcaQueueStatus status;
     HcaCqArm arm;
     bool event_pending;      /* waits for room in its EQ */
     uint32_t producer_index; /* all indices count without wrapping */
     uint32_t consumer_index; /* as last heard */
     uint32_t solicit_producer_index;
     uint32_t last_notified_index;
-    uint64_t ci_db; /* bus address, 0: none */
 
     /* The context manager's own. */
     unsigned qps;       /* send and receive queues that use it */
@@ -60,12 +72,67 @@ struct HcaCq {
     GList error_link;
 };
 
-/* What happened to whom; asynchronous events (table 3-2-25). */
+typedef enum HcaEqArm {
+    HCA_EQ_ARMED,
+    HCA_EQ_FIRED,
+    HCA_EQ_ALWAYS_ARMED,
+} HcaEqArm;
+
+/* What software says of an EQ (table 3-2-27). */
+typedef struct HcaEqAttr {
+    uint32_t pd;
+    uint32_t lkey;
+    uint64_t start; /* offset of entry 0 in its region */
+    uint8_t log_size;
+    uint16_t vector;
+    HcaEqArm arm;   /* to begin with */
+    uint32_t index; /* of both sides, to begin with */
+} HcaEqAttr;
+
+typedef struct HcaEq {
+    uint32_t eqn;
+    HcaEqAttr attr;
+    HcaQueueStatus status;
+    HcaEqArm arm;
+    uint32_t producer_index; /* count without wrapping */
+    uint32_t consumer_index;
+    /* The context manager's own. */
+    unsigned cqs;       /* CQs that report here */
+    GQueue completions; /* of CQs that wait for room */
+} HcaEq;
+
+/* A transition that software commands, and what it brings. */
+typedef struct HcaQpChange {
+    HcaQpTransition transition;
+    const HcaQpAttr *attr; /* NULL: nothing */
+    uint32_t mask;         /* HCA_QP_ATTR_*, as software names them */
+    bool sqd_event;        /* RTS2SQD: SQ_DRAINED is wanted */
+} HcaQpChange;
+
+/* How a WQE ended, for who posted it (interface document 3.3.1). */
+typedef struct HcaCompletion {
+    uint32_t qpn;
+    uint32_t remote_qpn;
+    uint32_t wqe_offset; /* place of the WQE in its queue, bytes */
+    uint32_t byte_cnt;
+    uint8_t syndrome; /* HcaSyndrome, 0: well */
+    uint8_t vendor_err;
+    bool is_send;
+    uint8_t opcode; /* HcaOpcode; of a receive, that of the packet */
+    /* Of a receive: */
+    bool solicited; /* fires a solicited-only arm; errors always do */
+    uint32_t imm_be;
+    HcaSource source;
+} HcaCompletion;
+
+/* What happened to whom (table 3-2-25). */
 typedef struct HcaEvent {
-    uint8_t type; /* RDMA_HCA_EVENT_* */
+    uint8_t type; /* HcaEventType */
     uint8_t subtype;
-    uint32_t number; /* QPN, CQN or port */
-    uint32_t syndrome;
+    uint32_t number;   /* QPN, CQN, port, or token of a command */
+    uint32_t syndrome; /* CQ_ERROR */
+    uint8_t status;    /* CMD: HcaStatus, and what else it gives */
+    uint64_t out_param;
 } HcaEvent;
 
 typedef struct HcaCxtCounters {
@@ -74,7 +141,7 @@ typedef struct HcaCxtCounters {
     uint64_t eqes, eq_waits, interrupts;
     uint64_t cqes_lost; /* the queue took none */
     uint64_t cq_doorbells, cq_ci_reads, eq_doorbells;
-    uint64_t eqe_types[64];   /* by RDMA_HCA_EVENT_* */
+    uint64_t eqe_types[64];   /* by HcaEventType */
     uint64_t events_unmapped; /* no EQ asked for that type */
     uint64_t events_lost;     /* the EQ could not be written */
     uint64_t db_bad_uar, db_bad_cqn, db_bad_eqn;
@@ -96,10 +163,11 @@ typedef struct HcaCxtLive {
  */
 typedef void HcaQpStateFn(void *opaque, HcaQp *qp, uint8_t old_state);
 
-/* @config, @v2p and @port outlive it. */
-HcaCxtMgt *hca_cxtmgt_new(const HcaConfig *config, HcaV2p *v2p, HcaPort *port,
-                          const HcaHostOps *ops, void *opaque,
-                          HcaQpStateFn *state_fn, void *state_opaque);
+/* @format, @config, @v2p and @port outlive it. */
+HcaCxtMgt *hca_cxtmgt_new(const HcaCxtFormat *format, const HcaConfig *config,
+                          HcaV2p *v2p, HcaPort *port, const HcaHostOps *ops,
+                          void *opaque, HcaQpStateFn *state_fn,
+                          void *state_opaque);
 void hca_cxtmgt_free(HcaCxtMgt *cm);
 /* All contexts gone, nothing mapped. Calls the state function for each QP. */
 void hca_cxtmgt_reset(HcaCxtMgt *cm);
@@ -112,26 +180,20 @@ void hca_cxtmgt_close(HcaCxtMgt *cm);
 uint8_t hca_cxtmgt_map_icm(HcaCxtMgt *cm, uint64_t virt, uint64_t page,
                            uint32_t npages);
 uint8_t hca_cxtmgt_unmap_icm(HcaCxtMgt *cm, uint64_t virt, uint32_t npages);
-/*
- * MODIFY_QP (3.2.6.1): @op is one of RDMA_HCA_CMD_*_QPEE; @qpc is NULL when
- * there is no inbox. Illegal transitions and attributes change nothing.
- */
-uint8_t hca_cxtmgt_modify_qp(HcaCxtMgt *cm, uint16_t op, uint32_t qpn,
-                             const struct rdma_hca_qpc *qpc, bool sqd_event);
-uint8_t hca_cxtmgt_query_qp(HcaCxtMgt *cm, uint32_t qpn,
-                            struct rdma_hca_qpc *qpc);
-uint8_t hca_cxtmgt_sw2hw_cq(HcaCxtMgt *cm, uint32_t cqn,
-                            const struct rdma_hca_cqc *cqc);
+/* MODIFY_QP (3.2.6.1). What is illegal changes nothing. */
+uint8_t hca_cxtmgt_modify_qp(HcaCxtMgt *cm, uint32_t qpn,
+                             const HcaQpChange *change);
+/* Queries give all of a context as the programming interface has it. */
+uint8_t hca_cxtmgt_query_qp(HcaCxtMgt *cm, uint32_t qpn, void *cxt);
+/* @attr NULL, here and for an EQ: what software says is no context. */
+uint8_t hca_cxtmgt_sw2hw_cq(HcaCxtMgt *cm, uint32_t cqn, const HcaCqAttr *attr);
 uint8_t hca_cxtmgt_hw2sw_cq(HcaCxtMgt *cm, uint32_t cqn);
-uint8_t hca_cxtmgt_query_cq(HcaCxtMgt *cm, uint32_t cqn,
-                            struct rdma_hca_cqc *cqc);
+uint8_t hca_cxtmgt_query_cq(HcaCxtMgt *cm, uint32_t cqn, void *cxt);
 uint8_t hca_cxtmgt_resize_cq(HcaCxtMgt *cm, uint32_t cqn, unsigned log_size,
                              uint32_t lkey);
-uint8_t hca_cxtmgt_sw2hw_eq(HcaCxtMgt *cm, uint32_t eqn,
-                            const struct rdma_hca_eqc *eqc);
+uint8_t hca_cxtmgt_sw2hw_eq(HcaCxtMgt *cm, uint32_t eqn, const HcaEqAttr *attr);
 uint8_t hca_cxtmgt_hw2sw_eq(HcaCxtMgt *cm, uint32_t eqn);
-uint8_t hca_cxtmgt_query_eq(HcaCxtMgt *cm, uint32_t eqn,
-                            struct rdma_hca_eqc *eqc);
+uint8_t hca_cxtmgt_query_eq(HcaCxtMgt *cm, uint32_t eqn, void *cxt);
 uint8_t hca_cxtmgt_map_eq(HcaCxtMgt *cm, uint32_t eqn, uint64_t mask,
                           bool unmap);
 
@@ -141,13 +203,11 @@ HcaQp *hca_qp_find(HcaCxtMgt *cm, uint32_t qpn);
 void hca_qp_set_state(HcaCxtMgt *cm, HcaQp *qp, uint8_t state);
 
 /*
- * Write a CQE of queue @cqn for @qp: the owner word's owner byte is filled
- * here. @solicited: fires a solicited-only arm (errors always do). A full or
- * unwritable queue raises CQ_ERROR once and loses the entry; the QP goes to
- * ERR.
+ * Write @completion, of @qp, to queue @cqn. A full or unwritable queue raises
+ * CQ_ERROR once and loses the entry; the QP goes to ERR.
  */
 void hca_cq_post(HcaCxtMgt *cm, HcaV2pChannel channel, HcaQp *qp, uint32_t cqn,
-                 const struct rdma_hca_cqe *cqe, bool solicited);
+                 const HcaCompletion *completion);
 /* An asynchronous event, to the EQ that asked for its type. */
 void hca_eq_event(HcaCxtMgt *cm, const HcaEvent *event);
 /* A command's completion by event (E bit). False: no EQ asked for EVENT_CMD. */
@@ -159,9 +219,15 @@ bool hca_eq_command(HcaCxtMgt *cm, uint16_t token, uint8_t status,
  */
 bool hca_eq_command_pending(const HcaCxtMgt *cm);
 
-/* Doorbells. */
-void hca_cq_doorbell(HcaCxtMgt *cm, uint32_t uar, uint32_t low, uint32_t high);
-void hca_eq_doorbell(HcaCxtMgt *cm, uint32_t eqn, uint32_t value);
+/*
+ * Doorbells: all before @ci has been consumed, and software asks for an event
+ * (HCA_CQ_DISARMED: for none), or for an interrupt. An EQ's index is told by
+ * its low bits.
+ */
+#define HCA_EQ_INDEX_MASK 0xffffffu
+void hca_cq_doorbell(HcaCxtMgt *cm, uint32_t uar, uint32_t cqn, HcaCqArm how,
+                     uint32_t ci);
+void hca_eq_doorbell(HcaCxtMgt *cm, uint32_t eqn, uint32_t ci, bool arm);
 
 HcaCxtCounters *hca_cxt_counters(HcaCxtMgt *cm);
 const HcaCxtLive *hca_cxt_live(const HcaCxtMgt *cm);

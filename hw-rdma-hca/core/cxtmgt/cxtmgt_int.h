@@ -3,9 +3,9 @@
 #ifndef HCA_CXTMGT_INT_H
 #define HCA_CXTMGT_INT_H
 
-#include "../../abi/rdma_hca_regs.h"
+#include "../../abi/rdma_hca_sizes.h"
 #include "../trace_events.h"
-#include "cxtmgt.h"
+#include "cxt_format.h"
 
 /* A table of contexts in ICM (INIT_HCA). */
 typedef struct HcaCxtTable {
@@ -14,27 +14,13 @@ typedef struct HcaCxtTable {
     unsigned entry_size; /* bytes; divides a page */
 } HcaCxtTable;
 
-typedef struct HcaEq {
-    uint32_t eqn;
-    uint32_t pd;
-    uint32_t lkey;
-    uint64_t start; /* offset of entry 0 in its region */
-    uint8_t log_size;
-    uint8_t status; /* RDMA_HCA_EQ_STATUS_* */
-    uint8_t state;  /* RDMA_HCA_EQ_STATE_* */
-    uint16_t vector;
-    uint32_t producer_index; /* count without wrapping */
-    uint32_t consumer_index;
-    unsigned cqs;       /* CQs that report here */
-    GQueue completions; /* of CQs that wait for room */
-} HcaEq;
-
 /* The card has one port; the last two changes of its state say all. */
 #define HCA_PORT_EVENTS 2
 #define HCA_EVENT_TYPES 64
 #define HCA_NO_EQ 0xff
 
 struct HcaCxtMgt {
+    const HcaCxtFormat *format;
     const HcaConfig *config;
     HcaV2p *v2p;
     HcaPort *port;
@@ -57,9 +43,8 @@ struct HcaCxtMgt {
     GQueue cq_errors;
     uint8_t port_events[HCA_PORT_EVENTS];
     unsigned nport_events;
-    uint64_t card_events; /* bits: types without a number */
     bool command_pending;
-    struct rdma_hca_eqe command;
+    HcaEvent command;
 
     HcaCxtCounters counters;
     HcaCxtLive live;
@@ -79,48 +64,37 @@ static inline void hca_cxt_trace(HcaCxtMgt *cm, HcaTraceEvent event,
 }
 
 /*
- * ctxmdata.c: write @size bytes at the start of a context in ICM. False when
- * its page is not mapped or not RAM.
+ * ctxmdata.c: write a context, an entry of @table, to ICM. False when its page
+ * is not mapped or not RAM.
  */
 bool hca_cxt_write(HcaCxtMgt *cm, const HcaCxtTable *table, uint32_t index,
-                   const void *data, uint32_t size);
+                   const void *cxt);
 
-/* qp_attr.c: beside the RDMA_HCA_QP_ATTR_* what only RST2INIT sets. */
-#define HCA_QP_ATTR_CREATE (1u << 31)
-
-/* A row of table A1-2: a command and what it may and must bring. */
-typedef struct HcaQpTransition {
-    uint16_t op;
+/* qp_attr.c: a row of table A1-2: what a transition may and must bring. */
+typedef struct HcaQpTransitionRow {
     uint8_t from; /* bits: states in which it is legal */
     uint8_t to;
-    bool inbox_optional;
+    bool attrs_optional; /* it may come without any */
     /* Any attribute may be left out if the mask names those that are not. */
     bool masked;
     struct {
         uint32_t required;
         uint32_t optional;
-    } attrs[HCA_SERVICE_UD + 1];
-} HcaQpTransition;
+    } attrs[HCA_NSERVICES];
+} HcaQpTransitionRow;
 
-/* The row of command @op, or NULL. */
-const HcaQpTransition *hca_qp_transition(uint16_t op);
+extern const HcaQpTransitionRow hca_qp_transitions[HCA_QP_NTRANSITIONS];
 /*
- * The attributes that @row takes from a mailbox with this mask for a QP of
- * this service type. BAD_PARAM if the mask has one that is not to be there.
+ * The attributes that @row takes with this mask for a QP of this service
+ * type. BAD_PARAM if the mask has one that is not to be there.
  */
-uint8_t hca_qp_attrs(const HcaQpTransition *row, uint8_t service, uint32_t mask,
-                     uint32_t *attrs);
-/* Copy attributes @attrs from one context to another. */
-void hca_qp_merge(struct rdma_hca_qpc *to, const struct rdma_hca_qpc *from,
-                  uint32_t attrs);
+uint8_t hca_qp_attrs(const HcaQpTransitionRow *row, uint8_t service,
+                     uint32_t mask, uint32_t *attrs);
 /* Judge the values of @attrs. */
-uint8_t hca_qp_check(HcaCxtMgt *cm, const struct rdma_hca_qpc *qpc,
-                     uint32_t attrs);
-/* The attributes of @qp from @qpc; not its state, not its PSNs. */
-void hca_qp_decode(const HcaCxtMgt *cm, HcaQp *qp,
-                   const struct rdma_hca_qpc *qpc);
-/* The context with all that has changed since: QUERY_QP. */
-void hca_qp_encode(const HcaQp *qp, struct rdma_hca_qpc *qpc);
+uint8_t hca_qp_check(HcaCxtMgt *cm, const HcaQpAttr *attr, uint32_t attrs);
+/* Take @attrs from @attr, and with them what follows from them. */
+void hca_qp_take(const HcaCxtMgt *cm, HcaQp *qp, const HcaQpAttr *attr,
+                 uint32_t attrs);
 
 /* cq.c */
 HcaCq *hca_cq_find(HcaCxtMgt *cm, uint32_t cqn);
@@ -128,13 +102,12 @@ void hca_cq_free_all(HcaCxtMgt *cm);
 /* The completion chain's steps (completion.c). A CQ that can take an entry: */
 HcaCq *hca_cq_request(HcaCxtMgt *cm, HcaV2pChannel channel, uint32_t cqn);
 /* where it goes, an offset in the CQ's region; */
-uint64_t hca_cq_next_addr(const HcaCq *cq);
+uint64_t hca_cq_next_addr(const HcaCxtMgt *cm, const HcaCq *cq);
 /* its writing (false: refused, the CQ has failed); */
 bool hca_cq_write(HcaCxtMgt *cm, HcaV2pChannel channel, HcaCq *cq,
-                  uint64_t addr, const struct rdma_hca_cqe *cqe);
+                  uint64_t addr, const HcaCompletion *completion);
 /* and whether it calls for an event. */
-bool hca_cq_take_arm(HcaCxtMgt *cm, HcaCq *cq, const struct rdma_hca_cqe *cqe,
-                     bool solicited);
+bool hca_cq_take_arm(HcaCxtMgt *cm, HcaCq *cq, const HcaCompletion *completion);
 
 /* eq.c */
 HcaEq *hca_eq_find(HcaCxtMgt *cm, uint32_t eqn);

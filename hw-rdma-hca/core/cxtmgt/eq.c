@@ -13,7 +13,7 @@
 
 static uint32_t eq_size(const HcaEq *eq)
 {
-    return 1u << eq->log_size;
+    return 1u << eq->attr.log_size;
 }
 
 HcaEq *hca_eq_find(HcaCxtMgt *cm, uint32_t eqn)
@@ -36,69 +36,24 @@ static uint64_t event_mask(const HcaCxtMgt *cm, uint32_t eqn)
     return mask;
 }
 
-static void encode(const HcaCxtMgt *cm, const HcaEq *eq,
-                   struct rdma_hca_eqc *eqc)
+/* Write the context of @eqn; @eq NULL: not in use. */
+static bool write_eqc(HcaCxtMgt *cm, uint32_t eqn, const HcaEq *eq)
 {
-    uint64_t mask = event_mask(cm, eq->eqn);
+    uint8_t cxt[HCA_MAX_CXT_SIZE];
 
-    *eqc = (struct rdma_hca_eqc) {
-        .flags = GUINT32_TO_BE(
-            RDMA_HCA_PREP(RDMA_HCA_EQC_STATUS, eq->status) |
-            RDMA_HCA_PREP(RDMA_HCA_EQC_OWNER, RDMA_HCA_EQ_OWNER_HW) |
-            RDMA_HCA_EQC_TR | RDMA_HCA_PREP(RDMA_HCA_EQC_STATE, eq->state)),
-        .start_h = GUINT32_TO_BE(RDMA_HCA_HI32(eq->start)),
-        .start_l = GUINT32_TO_BE(RDMA_HCA_LO32(eq->start)),
-        .logsize = GUINT32_TO_BE(
-            RDMA_HCA_PREP(RDMA_HCA_EQC_LOGSIZE, eq->log_size)),
-        .msix_vector = GUINT32_TO_BE(eq->vector),
-        .pd = GUINT32_TO_BE(eq->pd),
-        .lkey = GUINT32_TO_BE(eq->lkey),
-        .consumer_index = GUINT32_TO_BE(eq->consumer_index),
-        .producer_index = GUINT32_TO_BE(eq->producer_index),
-        .event_mask_h = GUINT32_TO_BE(RDMA_HCA_HI32(mask)),
-        .event_mask_l = GUINT32_TO_BE(RDMA_HCA_LO32(mask)),
-    };
+    cm->format->put_eq(eq, event_mask(cm, eqn), cxt);
+    return hca_cxt_write(cm, &cm->eqc, eqn, cxt);
 }
 
-static bool write_eqc(HcaCxtMgt *cm, const HcaEq *eq)
+static bool check(const HcaCxtMgt *cm, const HcaEqAttr *attr)
 {
-    struct rdma_hca_eqc eqc;
-
-    encode(cm, eq, &eqc);
-    return hca_cxt_write(cm, &cm->eqc, eq->eqn, &eqc, sizeof(eqc));
+    return attr->start % cm->format->eqe_size == 0 &&
+           attr->log_size <= HCA_MAX_LOG_EQ_SIZE &&
+           attr->vector < cm->config->num_vectors &&
+           attr->pd < 1ull << cm->config->log_pds;
 }
 
-static void decode(HcaEq *eq, const struct rdma_hca_eqc *eqc)
-{
-    eq->start = (uint64_t)GUINT32_FROM_BE(eqc->start_h) << 32 |
-                GUINT32_FROM_BE(eqc->start_l);
-    eq->log_size = RDMA_HCA_GET(RDMA_HCA_EQC_LOGSIZE,
-                                GUINT32_FROM_BE(eqc->logsize));
-    eq->state = RDMA_HCA_GET(RDMA_HCA_EQC_STATE, GUINT32_FROM_BE(eqc->flags));
-    eq->vector = RDMA_HCA_GET(RDMA_HCA_EQC_VECTOR,
-                              GUINT32_FROM_BE(eqc->msix_vector));
-    eq->pd = GUINT32_FROM_BE(eqc->pd);
-    eq->lkey = GUINT32_FROM_BE(eqc->lkey);
-    eq->consumer_index = GUINT32_FROM_BE(eqc->consumer_index);
-    eq->producer_index = GUINT32_FROM_BE(eqc->producer_index);
-}
-
-static bool check(const HcaCxtMgt *cm, const HcaEq *eq, uint32_t flags)
-{
-    return RDMA_HCA_GET(RDMA_HCA_EQC_STATUS, flags) == RDMA_HCA_EQ_STATUS_OK &&
-           (flags & RDMA_HCA_EQC_TR) &&
-           (eq->state == RDMA_HCA_EQ_STATE_ARMED ||
-            eq->state == RDMA_HCA_EQ_STATE_FIRED ||
-            eq->state == RDMA_HCA_EQ_STATE_ALWAYS_ARMED) &&
-           eq->start % RDMA_HCA_EQE_SIZE == 0 &&
-           eq->log_size <= HCA_MAX_LOG_EQ_SIZE &&
-           eq->vector < cm->config->num_vectors &&
-           eq->pd < 1ull << cm->config->log_pds &&
-           eq->producer_index == eq->consumer_index;
-}
-
-uint8_t hca_cxtmgt_sw2hw_eq(HcaCxtMgt *cm, uint32_t eqn,
-                            const struct rdma_hca_eqc *eqc)
+uint8_t hca_cxtmgt_sw2hw_eq(HcaCxtMgt *cm, uint32_t eqn, const HcaEqAttr *attr)
 {
     HcaEq eq = { .eqn = eqn };
 
@@ -108,11 +63,14 @@ uint8_t hca_cxtmgt_sw2hw_eq(HcaCxtMgt *cm, uint32_t eqn,
     if (cm->eqs[eqn]) {
         return HCA_STAT_BAD_RESOURCE;
     }
-    decode(&eq, eqc);
-    if (!check(cm, &eq, GUINT32_FROM_BE(eqc->flags))) {
+    if (!attr || !check(cm, attr)) {
         return HCA_STAT_BAD_PARAM;
     }
-    if (!write_eqc(cm, &eq)) {
+    eq.attr = *attr;
+    eq.arm = attr->arm;
+    eq.producer_index = attr->index;
+    eq.consumer_index = attr->index;
+    if (!write_eqc(cm, eqn, &eq)) {
         return HCA_STAT_BAD_SEG_PARAM;
     }
     cm->eqs[eqn] = g_memdup2(&eq, sizeof(eq));
@@ -147,7 +105,6 @@ void hca_eq_free_all(HcaCxtMgt *cm)
         }
     }
     cm->nport_events = 0;
-    cm->card_events = 0;
     cm->command_pending = false;
 }
 
@@ -160,14 +117,13 @@ static uint8_t find(HcaCxtMgt *cm, uint32_t eqn, HcaEq **eq)
     return *eq ? HCA_STAT_OK : HCA_STAT_BAD_RES_STATE;
 }
 
-uint8_t hca_cxtmgt_query_eq(HcaCxtMgt *cm, uint32_t eqn,
-                            struct rdma_hca_eqc *eqc)
+uint8_t hca_cxtmgt_query_eq(HcaCxtMgt *cm, uint32_t eqn, void *cxt)
 {
     HcaEq *eq;
     uint8_t status = find(cm, eqn, &eq);
 
     if (!status) {
-        encode(cm, eq, eqc);
+        cm->format->put_eq(eq, event_mask(cm, eqn), cxt);
     }
     return status;
 }
@@ -186,120 +142,84 @@ static bool eq_is_full(const HcaEq *eq)
 
 static void interrupt(HcaCxtMgt *cm, HcaEq *eq)
 {
-    if (eq->state == RDMA_HCA_EQ_STATE_FIRED) {
+    if (eq->arm == HCA_EQ_FIRED) {
         return;
     }
-    if (eq->state == RDMA_HCA_EQ_STATE_ARMED) {
-        eq->state = RDMA_HCA_EQ_STATE_FIRED;
+    if (eq->arm == HCA_EQ_ARMED) {
+        eq->arm = HCA_EQ_FIRED;
     }
     cm->counters.interrupts++;
-    cm->ops->msix_notify(cm->opaque, eq->vector);
+    cm->ops->msix_notify(cm->opaque, eq->attr.vector);
 }
 
-static uint64_t next_addr(const HcaEq *eq)
+static uint64_t next_addr(const HcaCxtMgt *cm, const HcaEq *eq)
 {
     uint32_t slot = eq->producer_index & (eq_size(eq) - 1);
 
-    return eq->start + (uint64_t)slot * RDMA_HCA_EQE_SIZE;
+    return eq->attr.start + (uint64_t)slot * cm->format->eqe_size;
 }
 
-static bool write_eqe(HcaCxtMgt *cm, const HcaEq *eq,
-                      const struct rdma_hca_eqe *eqe)
+static bool write_eqe(HcaCxtMgt *cm, const HcaEq *eq, const HcaEvent *event)
 {
-    struct rdma_hca_eqe entry = *eqe;
+    uint8_t entry[HCA_MAX_ENTRY_SIZE];
     HcaMatchInfo info = {
         .flags = HCA_V2P_RELATIVE_ADDR | HCA_ACCESS_LOCAL_WRITE,
-        .pd = eq->pd,
-        .key = eq->lkey,
-        .len = sizeof(entry),
-        .va = next_addr(eq),
+        .pd = eq->attr.pd,
+        .key = eq->attr.lkey,
+        .len = cm->format->eqe_size,
+        .va = next_addr(cm, eq),
     };
 
-    entry.owner = RDMA_HCA_OWNER_SW;
-    return hca_v2p_write_entry(cm->v2p, HCA_V2P_EE, &info, &entry) ==
+    cm->format->put_eqe(event, entry);
+    return hca_v2p_write_entry(cm->v2p, HCA_V2P_EE, &info, entry) ==
            HCA_V2P_SUCCESS;
 }
 
-static HcaEqPost post_eqe(HcaCxtMgt *cm, HcaEq *eq,
-                          const struct rdma_hca_eqe *eqe)
+static HcaEqPost post_to(HcaCxtMgt *cm, HcaEq *eq, const HcaEvent *event)
 {
-    if (eq->status != RDMA_HCA_EQ_STATUS_OK) {
+    if (eq->status != HCA_QUEUE_OK) {
         cm->counters.events_lost++;
         return HCA_EQ_DONE;
     }
     if (eq_is_full(eq)) {
         return HCA_EQ_FULL;
     }
-    if (!write_eqe(cm, eq, eqe)) {
+    if (!write_eqe(cm, eq, event)) {
         /* Nobody can be told: the driver finds the status by QUERY_EQ. */
-        eq->status = RDMA_HCA_EQ_STATUS_WRITE_FAIL;
-        write_eqc(cm, eq);
+        eq->status = HCA_QUEUE_WRITE_FAIL;
+        write_eqc(cm, eq->eqn, eq);
         cm->counters.events_lost++;
         return HCA_EQ_DONE;
     }
     eq->producer_index++;
     cm->counters.eqes++;
-    cm->counters.eqe_types[eqe->type]++;
-    hca_cxt_trace(cm, HCA_TRACE_EQE, eq->eqn, eqe->type,
-                  GUINT32_FROM_LE(eqe->raw[0]), 0);
+    cm->counters.eqe_types[event->type]++;
+    hca_cxt_trace(cm, HCA_TRACE_EQE, eq->eqn, event->type, event->number, 0);
     interrupt(cm, eq);
     return HCA_EQ_DONE;
 }
 
 /* To the EQ that asked for this type. */
-static HcaEqPost post_by_type(HcaCxtMgt *cm, const struct rdma_hca_eqe *eqe)
+static HcaEqPost post_event(HcaCxtMgt *cm, const HcaEvent *event)
 {
-    uint8_t eqn = eqe->type < HCA_EVENT_TYPES ? cm->event_eq[eqe->type]
-                                              : HCA_NO_EQ;
+    uint8_t eqn = event->type < HCA_EVENT_TYPES ? cm->event_eq[event->type]
+                                                : HCA_NO_EQ;
+
     if (eqn == HCA_NO_EQ) {
         cm->counters.events_unmapped++;
         return HCA_EQ_DONE;
     }
-    return post_eqe(cm, cm->eqs[eqn], eqe);
-}
-
-static HcaEqPost post_event(HcaCxtMgt *cm, const HcaEvent *event)
-{
-    struct rdma_hca_eqe eqe = {
-        .type = event->type,
-        .subtype = event->subtype,
-    };
-
-    /* QPN, CQN and port have the same place. */
-    eqe.raw[0] = GUINT32_TO_LE(event->number);
-    if (event->type == HCA_EVENT_CQ_ERROR) {
-        eqe.cq.syndrome = GUINT32_TO_LE(event->syndrome);
-    }
-    return post_by_type(cm, &eqe);
+    return post_to(cm, cm->eqs[eqn], event);
 }
 
 static HcaEqPost post_completion(HcaCxtMgt *cm, HcaEq *eq, const HcaCq *cq)
 {
-    struct rdma_hca_eqe eqe = {
-        .type = HCA_EVENT_COMP,
-        .cq.cqn = GUINT32_TO_LE(cq->cqn),
-    };
+    HcaEvent event = { .type = HCA_EVENT_COMP, .number = cq->cqn };
 
-    return post_eqe(cm, eq, &eqe);
+    return post_to(cm, eq, &event);
 }
 
 /* Events that wait */
-
-static bool is_qp_event(uint8_t type)
-{
-    switch (type) {
-    case HCA_EVENT_COMM_EST:
-    case HCA_EVENT_SQ_DRAINED:
-    case HCA_EVENT_WQ_CATAS_ERROR:
-    case HCA_EVENT_WQ_INVAL_REQ_ERROR:
-    case HCA_EVENT_WQ_ACCESS_ERROR:
-    case HCA_EVENT_LAST_WQE_REACHED:
-    case HCA_EVENT_CONGESTION:
-        return true;
-    default:
-        return false;
-    }
-}
 
 static void wait_qp(HcaCxtMgt *cm, const HcaEvent *event)
 {
@@ -339,14 +259,20 @@ static void wait_port(HcaCxtMgt *cm, uint8_t subtype)
 static void wait_event(HcaCxtMgt *cm, const HcaEvent *event)
 {
     cm->counters.eq_waits++;
-    if (is_qp_event(event->type)) {
-        wait_qp(cm, event);
-    } else if (event->type == HCA_EVENT_CQ_ERROR) {
+    switch (event->type) {
+    case HCA_EVENT_CMD:
+        cm->command_pending = true;
+        cm->command = *event;
+        break;
+    case HCA_EVENT_CQ_ERROR:
         wait_cq(cm, event);
-    } else if (event->type == HCA_EVENT_PORT_CHANGE) {
+        break;
+    case HCA_EVENT_PORT_CHANGE:
         wait_port(cm, event->subtype);
-    } else {
-        cm->card_events |= 1ull << event->type;
+        break;
+    default:
+        wait_qp(cm, event);
+        break;
     }
 }
 
@@ -359,12 +285,12 @@ void hca_eq_event(HcaCxtMgt *cm, const HcaEvent *event)
 
 HcaEq *hca_eq_request(HcaCxtMgt *cm, HcaCq *cq)
 {
-    HcaEq *eq = cm->eqs[cq->eqn];
+    HcaEq *eq = cm->eqs[cq->attr.eqn];
 
     if (cq->event_pending) {
         return NULL;
     }
-    if (eq->status == RDMA_HCA_EQ_STATUS_OK && eq_is_full(eq)) {
+    if (eq->status == HCA_QUEUE_OK && eq_is_full(eq)) {
         cm->counters.eq_waits++;
         cq->event_pending = true;
         g_queue_push_tail_link(&eq->completions, &cq->comp_link);
@@ -395,26 +321,16 @@ bool hca_eq_command_pending(const HcaCxtMgt *cm)
 bool hca_eq_command(HcaCxtMgt *cm, uint16_t token, uint8_t status,
                     uint64_t out_param)
 {
-    struct rdma_hca_eqe eqe = {
+    HcaEvent event = {
         .type = HCA_EVENT_CMD,
-        .cmd = {
-            .token = GUINT32_TO_LE(token),
-            .status = GUINT32_TO_LE(status),
-            .out_param_h = GUINT32_TO_LE(RDMA_HCA_HI32(out_param)),
-            .out_param_l = GUINT32_TO_LE(RDMA_HCA_LO32(out_param)),
-        },
+        .number = token,
+        .status = status,
+        .out_param = out_param,
     };
+    bool wanted = cm->event_eq[HCA_EVENT_CMD] != HCA_NO_EQ;
 
-    if (cm->event_eq[HCA_EVENT_CMD] == HCA_NO_EQ) {
-        cm->counters.events_unmapped++;
-        return false;
-    }
-    if (post_by_type(cm, &eqe) == HCA_EQ_FULL) {
-        cm->counters.eq_waits++;
-        cm->command_pending = true;
-        cm->command = eqe;
-    }
-    return true;
+    hca_eq_event(cm, &event);
+    return wanted;
 }
 
 void hca_eq_forget_qp(HcaCxtMgt *cm, HcaQp *qp)
@@ -428,7 +344,7 @@ void hca_eq_forget_qp(HcaCxtMgt *cm, HcaQp *qp)
 void hca_eq_forget_cq(HcaCxtMgt *cm, HcaCq *cq)
 {
     if (cq->event_pending) {
-        g_queue_unlink(&cm->eqs[cq->eqn]->completions, &cq->comp_link);
+        g_queue_unlink(&cm->eqs[cq->attr.eqn]->completions, &cq->comp_link);
         cq->event_pending = false;
     }
     if (cq->error_pending) {
@@ -472,9 +388,8 @@ static void deliver_cqs(HcaCxtMgt *cm)
         HcaEvent event = {
             .type = HCA_EVENT_CQ_ERROR,
             .number = cq->cqn,
-            .syndrome = cq->status == RDMA_HCA_CQ_STATUS_OVERFLOW
-                            ? HCA_CQ_ERROR_OVERRUN
-                            : HCA_CQ_ERROR_ACCESS,
+            .syndrome = cq->status == HCA_QUEUE_OVERFLOW ? HCA_CQ_ERROR_OVERRUN
+                                                         : HCA_CQ_ERROR_ACCESS,
         };
 
         if (post_event(cm, &event) == HCA_EQ_FULL) {
@@ -502,18 +417,6 @@ static void deliver_port(HcaCxtMgt *cm)
     }
 }
 
-static void deliver_card(HcaCxtMgt *cm)
-{
-    for (uint8_t type = 0; type < HCA_EVENT_TYPES; type++) {
-        HcaEvent event = { .type = type };
-
-        if (cm->card_events >> type & 1 &&
-            post_event(cm, &event) == HCA_EQ_DONE) {
-            cm->card_events &= ~(1ull << type);
-        }
-    }
-}
-
 static void deliver_completions(HcaCxtMgt *cm, HcaEq *eq)
 {
     while (eq->completions.head) {
@@ -529,11 +432,10 @@ static void deliver_completions(HcaCxtMgt *cm, HcaEq *eq)
 
 static void deliver(HcaCxtMgt *cm)
 {
-    if (cm->command_pending && post_by_type(cm, &cm->command) == HCA_EQ_DONE) {
+    if (cm->command_pending && post_event(cm, &cm->command) == HCA_EQ_DONE) {
         cm->command_pending = false;
     }
     deliver_port(cm);
-    deliver_card(cm);
     deliver_cqs(cm);
     deliver_qps(cm);
 }
@@ -542,7 +444,6 @@ static void deliver(HcaCxtMgt *cm)
 
 uint8_t hca_cxtmgt_hw2sw_eq(HcaCxtMgt *cm, uint32_t eqn)
 {
-    static const struct rdma_hca_eqc invalid;
     HcaEq *eq;
     uint8_t status = find(cm, eqn, &eq);
 
@@ -552,7 +453,7 @@ uint8_t hca_cxtmgt_hw2sw_eq(HcaCxtMgt *cm, uint32_t eqn)
     if (eq->cqs) {
         return HCA_STAT_RESOURCE_BUSY;
     }
-    hca_cxt_write(cm, &cm->eqc, eqn, &invalid, sizeof(invalid));
+    write_eqc(cm, eqn, NULL);
     free_eq(cm, eq);
     /* What waited for its room goes to whom asks now, or to nobody. */
     deliver(cm);
@@ -577,41 +478,40 @@ uint8_t hca_cxtmgt_map_eq(HcaCxtMgt *cm, uint32_t eqn, uint64_t mask,
             }
         }
     }
-    write_eqc(cm, eq);
+    write_eqc(cm, eq->eqn, eq);
     deliver(cm);
     return HCA_STAT_OK;
 }
 
-/* Consumer index of 24 bits in a doorbell to all its bits. */
+/* The consumer index that a doorbell told, with all its bits. */
 static bool widen_index(const HcaEq *eq, uint32_t ci, uint32_t *wide)
 {
-    uint32_t behind = (eq->producer_index - ci) & RDMA_HCA_EQ_DB_CI;
+    uint32_t behind = (eq->producer_index - ci) & HCA_EQ_INDEX_MASK;
 
     *wide = eq->producer_index - behind;
     return behind <= eq->producer_index - eq->consumer_index;
 }
 
-void hca_eq_doorbell(HcaCxtMgt *cm, uint32_t eqn, uint32_t value)
+void hca_eq_doorbell(HcaCxtMgt *cm, uint32_t eqn, uint32_t ci, bool arm)
 {
     HcaEq *eq = hca_eq_find(cm, eqn);
-    uint32_t ci;
 
     cm->counters.eq_doorbells++;
     if (!eq) {
         cm->counters.db_bad_eqn++;
         return;
     }
-    if (!widen_index(eq, RDMA_HCA_GET(RDMA_HCA_EQ_DB_CI, value), &ci)) {
+    if (!widen_index(eq, ci, &ci)) {
         cm->counters.db_bad_ci++;
         return;
     }
     eq->consumer_index = ci;
     deliver_completions(cm, eq);
     deliver(cm);
-    if ((value & RDMA_HCA_EQ_DB_ARM) && eq->state == RDMA_HCA_EQ_STATE_FIRED) {
-        eq->state = RDMA_HCA_EQ_STATE_ARMED;
+    if (arm && eq->arm == HCA_EQ_FIRED) {
+        eq->arm = HCA_EQ_ARMED;
     }
-    if ((value & RDMA_HCA_EQ_DB_ARM) && eq->producer_index != ci) {
+    if (arm && eq->producer_index != ci) {
         interrupt(cm, eq);
     }
 }

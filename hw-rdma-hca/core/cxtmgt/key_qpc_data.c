@@ -16,17 +16,17 @@ HcaQp *hca_qp_find(HcaCxtMgt *cm, uint32_t qpn)
 
 static bool write_qpc(HcaCxtMgt *cm, const HcaQp *qp)
 {
-    struct rdma_hca_qpc qpc;
+    uint8_t cxt[HCA_MAX_CXT_SIZE];
 
-    hca_qp_encode(qp, &qpc);
-    return hca_cxt_write(cm, &cm->qpc, qp->qpn, &qpc, sizeof(qpc));
+    cm->format->put_qp(qp->qpn, qp, cxt);
+    return hca_cxt_write(cm, &cm->qpc, qp->qpn, cxt);
 }
 
 /* The CQs of a QP that exists do. */
 static void use_cqs(HcaCxtMgt *cm, const HcaQp *qp, int by)
 {
-    hca_cq_find(cm, qp->sq_cqn)->qps += by;
-    hca_cq_find(cm, qp->rq_cqn)->qps += by;
+    hca_cq_find(cm, qp->attr.sq_cqn)->qps += by;
+    hca_cq_find(cm, qp->attr.rq_cqn)->qps += by;
 }
 
 static void add_qp(HcaCxtMgt *cm, HcaQp *qp)
@@ -96,8 +96,7 @@ static HcaQp *new_qp(uint32_t qpn)
  * QP0 and QP1 of a RoCE port (RoCEv2 annex A17.7): there is no subnet manager,
  * and management datagrams are datagrams.
  */
-static uint8_t check_special(const HcaCxtMgt *cm, uint32_t qpn,
-                             uint32_t service)
+static uint8_t check_special(const HcaCxtMgt *cm, uint32_t qpn, uint8_t service)
 {
     if (!hca_port_is_roce(cm->port) || qpn > 1) {
         return HCA_STAT_OK;
@@ -109,11 +108,10 @@ static uint8_t check_special(const HcaCxtMgt *cm, uint32_t qpn,
 }
 
 /* RST2INIT. */
-static uint8_t create_qp(HcaCxtMgt *cm, const HcaQpTransition *row,
-                         uint32_t qpn, const struct rdma_hca_qpc *qpc)
+static uint8_t create_qp(HcaCxtMgt *cm, uint32_t qpn, const HcaQpChange *change)
 {
-    uint32_t service = RDMA_HCA_GET(RDMA_HCA_QPC_SERVICE,
-                                    GUINT32_FROM_BE(qpc->flags));
+    const HcaQpTransitionRow *row = &hca_qp_transitions[change->transition];
+    uint8_t service = change->attr->service;
     uint32_t attrs;
     uint8_t status;
     HcaQp *qp;
@@ -123,18 +121,16 @@ static uint8_t create_qp(HcaCxtMgt *cm, const HcaQpTransition *row,
     }
     status = check_special(cm, qpn, service);
     if (!status) {
-        status = hca_qp_attrs(row, service,
-                              GUINT32_FROM_BE(qpc->opt_param_mask), &attrs);
+        status = hca_qp_attrs(row, service, change->mask, &attrs);
     }
     if (!status) {
-        status = hca_qp_check(cm, qpc, attrs);
+        status = hca_qp_check(cm, change->attr, attrs);
     }
     if (status) {
         return status;
     }
     qp = new_qp(qpn);
-    hca_qp_merge(&qp->qpc, qpc, attrs);
-    hca_qp_decode(cm, qp, &qp->qpc);
+    hca_qp_take(cm, qp, change->attr, attrs);
     if (!write_qpc(cm, qp)) {
         g_free(qp);
         return HCA_STAT_BAD_SEG_PARAM;
@@ -144,53 +140,49 @@ static uint8_t create_qp(HcaCxtMgt *cm, const HcaQpTransition *row,
     return HCA_STAT_OK;
 }
 
-/* PSNs and counters that the engines then carry on. */
-static void take_psns(HcaQp *qp, uint32_t attrs)
-{
-    uint32_t send = GUINT32_FROM_BE(qp->qpc.next_send_psn);
-    uint32_t receive = GUINT32_FROM_BE(qp->qpc.rnr_nextrecvpsn);
-
-    if (attrs & RDMA_HCA_QP_ATTR_RQ_PSN) {
-        qp->resp.expected_psn = receive & HCA_PSN_MASK;
-    }
-    if (attrs & RDMA_HCA_QP_ATTR_SQ_PSN) {
-        qp->req.next_psn = send;
-        qp->req.unacked_psn = send;
-    }
-    if (attrs & RDMA_HCA_QP_ATTR_RETRY_CNT) {
-        qp->req.retries_left = qp->retry_count;
-    }
-    if (attrs & RDMA_HCA_QP_ATTR_RNR_RETRY) {
-        qp->req.rnr_retries_left = qp->rnr_retry;
-    }
-}
-
-/* Take the attributes of a mailbox, all or none. */
-static uint8_t take_attrs(HcaCxtMgt *cm, const HcaQpTransition *row, HcaQp *qp,
-                          const struct rdma_hca_qpc *qpc)
+/* Take the attributes that come, all or none. */
+static uint8_t take_attrs(HcaCxtMgt *cm, HcaQp *qp, const HcaQpChange *change)
 {
     uint32_t attrs;
-    uint8_t status = hca_qp_attrs(row, qp->service,
-                                  GUINT32_FROM_BE(qpc->opt_param_mask), &attrs);
+    uint8_t status;
 
-    if (!status) {
-        status = hca_qp_check(cm, qpc, attrs);
+    if (!change->attr) {
+        return HCA_STAT_OK;
     }
+    status = hca_qp_attrs(&hca_qp_transitions[change->transition],
+                          qp->attr.service, change->mask, &attrs);
+    if (!status) {
+        status = hca_qp_check(cm, change->attr, attrs);
+    }
+    if (!status) {
+        hca_qp_take(cm, qp, change->attr, attrs);
+    }
+    return status;
+}
+
+static uint8_t change_qp(HcaCxtMgt *cm, HcaQp *qp, const HcaQpChange *change)
+{
+    uint8_t to = hca_qp_transitions[change->transition].to;
+    uint8_t status = take_attrs(cm, qp, change);
+
     if (status) {
         return status;
     }
-    hca_qp_merge(&qp->qpc, qpc, attrs);
-    hca_qp_decode(cm, qp, &qp->qpc);
-    take_psns(qp, attrs);
+    if (to == qp->state) {
+        write_qpc(cm, qp);
+        return HCA_STAT_OK;
+    }
+    if (to == HCA_QP_SQD) {
+        qp->sqd_event = change->sqd_event;
+    }
+    change_state(cm, qp, to);
     return HCA_STAT_OK;
 }
 
-static uint8_t modify_qp(HcaCxtMgt *cm, const HcaQpTransition *row,
-                         uint32_t qpn, const struct rdma_hca_qpc *qpc,
-                         bool sqd_event)
+static uint8_t modify_qp(HcaCxtMgt *cm, uint32_t qpn, const HcaQpChange *change)
 {
+    const HcaQpTransitionRow *row = &hca_qp_transitions[change->transition];
     HcaQp *qp;
-    uint8_t status;
 
     if (!hca_index_ok(cm, &cm->qpc, qpn)) {
         return HCA_STAT_BAD_INDEX;
@@ -199,34 +191,19 @@ static uint8_t modify_qp(HcaCxtMgt *cm, const HcaQpTransition *row,
     if (!(row->from & 1u << (qp ? qp->state : HCA_QP_RST))) {
         return HCA_STAT_BAD_QP_STATE;
     }
-    if (!qpc && !row->inbox_optional) {
+    if (!change->attr && !row->attrs_optional) {
         return HCA_STAT_BAD_PARAM;
     }
-    if (!qp) {
-        return row->to == HCA_QP_RST ? HCA_STAT_OK
-                                     : create_qp(cm, row, qpn, qpc);
+    if (qp) {
+        return change_qp(cm, qp, change);
     }
-    status = qpc ? take_attrs(cm, row, qp, qpc) : HCA_STAT_OK;
-    if (status) {
-        return status;
-    }
-    if (row->to == HCA_QP_SQD && row->to != qp->state) {
-        qp->sqd_event = sqd_event;
-    }
-    if (row->to == qp->state) {
-        write_qpc(cm, qp);
-    } else {
-        change_state(cm, qp, row->to);
-    }
-    return HCA_STAT_OK;
+    return row->to == HCA_QP_RST ? HCA_STAT_OK : create_qp(cm, qpn, change);
 }
 
-uint8_t hca_cxtmgt_modify_qp(HcaCxtMgt *cm, uint16_t op, uint32_t qpn,
-                             const struct rdma_hca_qpc *qpc, bool sqd_event)
+uint8_t hca_cxtmgt_modify_qp(HcaCxtMgt *cm, uint32_t qpn,
+                             const HcaQpChange *change)
 {
-    const HcaQpTransition *row = hca_qp_transition(op);
-    uint8_t status = row ? modify_qp(cm, row, qpn, qpc, sqd_event)
-                         : HCA_STAT_BAD_OP;
+    uint8_t status = modify_qp(cm, qpn, change);
 
     if (status) {
         cm->counters.transitions_refused++;
@@ -236,19 +213,11 @@ uint8_t hca_cxtmgt_modify_qp(HcaCxtMgt *cm, uint16_t op, uint32_t qpn,
     return status;
 }
 
-uint8_t hca_cxtmgt_query_qp(HcaCxtMgt *cm, uint32_t qpn,
-                            struct rdma_hca_qpc *qpc)
+uint8_t hca_cxtmgt_query_qp(HcaCxtMgt *cm, uint32_t qpn, void *cxt)
 {
-    HcaQp *qp;
-
     if (!hca_index_ok(cm, &cm->qpc, qpn)) {
         return HCA_STAT_BAD_INDEX;
     }
-    qp = cm->qps[qpn];
-    if (qp) {
-        hca_qp_encode(qp, qpc);
-    } else {
-        *qpc = (struct rdma_hca_qpc) { .local_qpn = GUINT32_TO_BE(qpn) };
-    }
+    cm->format->put_qp(qpn, cm->qps[qpn], cxt);
     return HCA_STAT_OK;
 }

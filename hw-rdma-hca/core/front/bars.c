@@ -11,6 +11,7 @@
 #include "../eth/eth.h"
 #include "../send/send.h"
 #include "ceu/ceu.h"
+#include "contexts.h"
 
 /* The two 64-bit doorbells of a UAR page. */
 enum {
@@ -108,7 +109,9 @@ static void bar0_doorbell(Hca *hca, uint32_t offset, uint32_t value)
     uint32_t at;
 
     if (is_eq_doorbell(offset, &at)) {
-        hca_eq_doorbell(hca->cm, at / RDMA_HCA_EQ_DB_STRIDE, value);
+        hca_eq_doorbell(hca->cm, at / RDMA_HCA_EQ_DB_STRIDE,
+                        RDMA_HCA_GET(RDMA_HCA_EQ_DB_CI, value),
+                        value & RDMA_HCA_EQ_DB_ARM);
     } else if (hca->eth && is_eth_doorbell(offset, &at)) {
         hca_eth_doorbell(hca->eth, at, value);
     }
@@ -120,7 +123,8 @@ static void uar_doorbell(Hca *hca, uint32_t uar, unsigned doorbell,
     if (doorbell == UAR_SEND) {
         hca_send_doorbell(hca, uar, low, high);
     } else {
-        hca_cq_doorbell(hca->cm, uar, low, high);
+        hca_cq_doorbell(hca->cm, uar, RDMA_HCA_GET(RDMA_HCA_CQ_DB_CQN, low),
+                        hca_front_cq_arm(low), high);
     }
 }
 

@@ -24,8 +24,7 @@ typedef struct HcaAddressing {
     /* @loopback: it came from the card itself. */
     HcaArrival (*arrival)(const HcaPort *port, const HcaPacket *packet,
                           bool loopback);
-    /* Bits of a receive CQE's path word. */
-    uint32_t (*cqe_path)(const HcaPacket *packet);
+    HcaSource (*source)(const HcaPacket *packet);
     /* The 40 bytes before a datagram in its receive buffer. */
     void (*datagram_header)(const HcaPacket *packet, uint8_t *header);
 } HcaAddressing;

@@ -78,11 +78,13 @@ static HcaArrival arrival(const HcaPort *port, const HcaPacket *packet,
                : HCA_ARRIVAL_OTHER;
 }
 
-static uint32_t cqe_path(const HcaPacket *packet)
+static HcaSource source(const HcaPacket *packet)
 {
-    return RDMA_HCA_PREP(RDMA_HCA_CQE_RLID, packet->slid) |
-           RDMA_HCA_PREP(RDMA_HCA_CQE_GRH, packet->has_grh) |
-           RDMA_HCA_PREP(RDMA_HCA_CQE_SL, packet->sl);
+    return (HcaSource) {
+        .lid = packet->slid,
+        .sl = packet->sl,
+        .grh = packet->has_grh,
+    };
 }
 
 /* The GRH, if one came, as its parsed fields have it. */
@@ -107,6 +109,6 @@ const HcaAddressing hca_addressing_ib = {
     .fill = fill,
     .came_along = came_along,
     .arrival = arrival,
-    .cqe_path = cqe_path,
+    .source = source,
     .datagram_header = datagram_header,
 };

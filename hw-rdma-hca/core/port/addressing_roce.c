@@ -140,15 +140,15 @@ static HcaArrival arrival(const HcaPort *port, const HcaPacket *packet,
                : HCA_ARRIVAL_OTHER;
 }
 
-static uint32_t cqe_path(const HcaPacket *packet)
+/* There is always an IP header, in the place of a GRH. */
+static HcaSource source(const HcaPacket *packet)
 {
-    uint16_t vlan = hca_packet_vlan(packet);
-
-    return RDMA_HCA_PREP(RDMA_HCA_CQE_HAS_VLAN, vlan != 0) |
-           RDMA_HCA_PREP(RDMA_HCA_CQE_VLAN, vlan) |
-           RDMA_HCA_PREP(RDMA_HCA_CQE_GRH, 1) |
-           RDMA_HCA_PREP(RDMA_HCA_CQE_IPV4, packet->is_ipv4) |
-           RDMA_HCA_PREP(RDMA_HCA_CQE_SL, hca_packet_priority(packet));
+    return (HcaSource) {
+        .vlan = hca_packet_vlan(packet),
+        .sl = hca_packet_priority(packet),
+        .grh = true,
+        .ipv4 = packet->is_ipv4,
+    };
 }
 
 /* The IP header that came, at the end (A17.4.5.2). */
@@ -168,6 +168,6 @@ const HcaAddressing hca_addressing_roce = {
     .fill = fill,
     .came_along = came_along,
     .arrival = arrival,
-    .cqe_path = cqe_path,
+    .source = source,
     .datagram_header = datagram_header,
 };

@@ -63,7 +63,7 @@ void hca_frame_send(HcaPort *port, const HcaQp *qp, const HcaPath *path,
     uint8_t *frame;
     size_t len;
 
-    packet->pkey = hca_port_pkey(port, qp->pkey_index);
+    packet->pkey = hca_port_pkey(port, qp->attr.pkey_index);
     if (!port->addressing->fill(port, qp->qpn, path, packet)) {
         port->counters.tx_unreachable++;
         return;

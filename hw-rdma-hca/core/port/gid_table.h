@@ -12,7 +12,6 @@
 
 #include "../wire/packet.h"
 
-
 typedef struct HcaGidEntry {
     HcaGid gid;
     bool valid;

@@ -131,9 +131,9 @@ bool hca_port_came_along(const HcaPort *port, const HcaPath *path,
     return port->addressing->came_along(port, path, packet);
 }
 
-uint32_t hca_port_cqe_path(const HcaPort *port, const HcaPacket *packet)
+HcaSource hca_port_source(const HcaPort *port, const HcaPacket *packet)
 {
-    return port->addressing->cqe_path(packet);
+    return port->addressing->source(packet);
 }
 
 void hca_port_datagram_header(const HcaPort *port, const HcaPacket *packet,

@@ -109,8 +109,7 @@ bool hca_port_can_reach(const HcaPort *port, const HcaPath *path);
 /* Whether @packet came along @path, from its other end (IBA 9.6.1). */
 bool hca_port_came_along(const HcaPort *port, const HcaPath *path,
                          const HcaPacket *packet);
-/* Bits of a receive CQE's path word. */
-uint32_t hca_port_cqe_path(const HcaPort *port, const HcaPacket *packet);
+HcaSource hca_port_source(const HcaPort *port, const HcaPacket *packet);
 /* The 40 bytes before a datagram in its receive buffer. */
 void hca_port_datagram_header(const HcaPort *port, const HcaPacket *packet,
                               uint8_t *header);

@@ -3,7 +3,7 @@
 #ifndef HCA_PORT_INT_H
 #define HCA_PORT_INT_H
 
-#include "../../abi/rdma_hca_wqe.h"
+#include "../../abi/rdma_hca_sizes.h"
 #include "addressing.h"
 #include "port.h"
 

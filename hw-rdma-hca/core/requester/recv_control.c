@@ -57,8 +57,8 @@ static void made_progress(Hca *hca, HcaQp *qp)
     HcaRequester *req = &qp->req;
 
     update_upsn(hca, qp);
-    req->retries_left = qp->retry_count;
-    req->rnr_retries_left = qp->rnr_retry;
+    req->retries_left = qp->attr.retry_count;
+    req->rnr_retries_left = qp->attr.rnr_retry;
     req->loss_seen = false;
     hca_loss_timer_restart(hca, qp);
     hca_progress(hca, qp);
@@ -133,8 +133,8 @@ static void receive_rnr(Hca *hca, HcaQp *qp, const HcaPacket *packet)
         hca_drop(hca->port, packet, HCA_DROP_DUPLICATE);
         return;
     }
-    req->retries_left = qp->retry_count;
-    if (qp->rnr_retry != 7) {
+    req->retries_left = qp->attr.retry_count;
+    if (qp->attr.rnr_retry != 7) {
         if (!req->rnr_retries_left) {
             hca->requester->counters.rnr_retries_exhausted++;
             hca_requester_fail(hca, qp, HCA_SYNDROME_RNR_RETRY_EXC_ERR,

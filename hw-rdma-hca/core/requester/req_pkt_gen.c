@@ -12,10 +12,10 @@
 static HcaPacket request(const HcaQp *qp, uint8_t operation, uint32_t psn)
 {
     return (HcaPacket) {
-        .opcode = qp->service << 5 | operation,
+        .opcode = qp->attr.service << 5 | operation,
         .mig_req = true, /* the path state is always MIGRATED */
-        .ack_req = qp->service == HCA_SERVICE_RC,
-        .dest_qp = qp->remote_qpn,
+        .ack_req = qp->attr.service == HCA_SERVICE_RC,
+        .dest_qp = qp->attr.remote_qpn,
         .psn = psn,
     };
 }
@@ -43,8 +43,8 @@ HcaV2pState hca_req_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *ud,
     }
     state = hca_req_trans_core(hca, qp, meta, refs, sent->nrefs, iov, &iovcnt);
     if (state == HCA_V2P_SUCCESS) {
-        hca_frame_send(hca->port, qp, ud ? &ud->path : &qp->path, &packet, iov,
-                       iovcnt);
+        hca_frame_send(hca->port, qp, ud ? &ud->path : &qp->attr.path, &packet,
+                       iov, iovcnt);
     }
     return state;
 }
@@ -80,5 +80,5 @@ void hca_req_send_read(Hca *hca, HcaQp *qp, const HcaSentRead *read)
     packet.swap_add = read->swap_add;
     packet.compare = read->compare;
     bypass(hca, qp, read);
-    hca_frame_send(hca->port, qp, &qp->path, &packet, NULL, 0);
+    hca_frame_send(hca->port, qp, &qp->attr.path, &packet, NULL, 0);
 }

@@ -32,7 +32,7 @@ static void map_pieces(Request *request, HcaV2pChannel channel)
         HcaMatchInfo info = {
             .flags = ref->relative ? HCA_V2P_RELATIVE_ADDR
                                    : HCA_V2P_ABSOLUTE_ADDR,
-            .pd = request->qp->pd,
+            .pd = request->qp->attr.pd,
             .key = ref->lkey,
             .len = ref->len,
             .va = ref->va,

@@ -17,7 +17,7 @@ HcaV2pState hca_scatter(Hca *hca, HcaQp *qp, const uint8_t *data, uint32_t len)
         }
         info = (HcaMatchInfo) {
             .flags = HCA_V2P_ABSOLUTE_ADDR | HCA_ACCESS_LOCAL_WRITE,
-            .pd = qp->pd,
+            .pd = qp->attr.pd,
             .key = entry->lkey,
             .len = MIN(len, entry->len),
             .va = entry->va,

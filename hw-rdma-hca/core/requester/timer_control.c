@@ -21,10 +21,10 @@ static const uint32_t rnr_10us[32] = {
 
 void hca_loss_timer_restart(Hca *hca, HcaQp *qp)
 {
-    if (hca_outstanding(qp) && !qp->req.rnr_wait && qp->ack_timeout) {
+    if (hca_outstanding(qp) && !qp->req.rnr_wait && qp->attr.ack_timeout) {
         hca_timer_set(hca, qp, HCA_TIMER_LOSS,
                       hca_now(hca) + ((int64_t)ACK_TIMEOUT_UNIT_NS
-                                      << (qp->ack_timeout & 31)));
+                                      << (qp->attr.ack_timeout & 31)));
     } else {
         hca_timer_stop(hca, qp, HCA_TIMER_LOSS);
     }

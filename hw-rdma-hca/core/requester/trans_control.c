@@ -57,7 +57,7 @@ static bool waits_for(Hca *hca, HcaWait reason)
 /* RC_JUDGE_MSG (3.4.1.1.3.2.3): room, fence, and what the peer can hold. */
 static bool may_send_read(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
 {
-    if (qp->req.rpb.count >= qp->sra_max) {
+    if (qp->req.rpb.count >= qp->attr.sra_max) {
         return waits_for(hca, HCA_WAIT_READS);
     }
     if (responses(qp, wqe->msg_len) > PSN_WINDOW - psns_on_their_way(qp)) {
@@ -103,7 +103,7 @@ static bool may_send(Hca *hca, const HcaQp *qp, const HcaWqe *wqe)
 
 HcaJudge hca_requester_judge(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
 {
-    bool rc = qp->service == HCA_SERVICE_RC;
+    bool rc = qp->attr.service == HCA_SERVICE_RC;
 
     if (!may_send(hca, qp, wqe)) {
         return HCA_JUDGE_WAIT;
@@ -114,9 +114,9 @@ HcaJudge hca_requester_judge(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
     if (rc && !rc_judge_msg(hca, qp, wqe)) {
         return HCA_JUDGE_WAIT;
     }
-    if (!hca_frame_can_send(hca->port, qp->service == HCA_SERVICE_UD
+    if (!hca_frame_can_send(hca->port, qp->attr.service == HCA_SERVICE_UD
                                            ? &wqe->path
-                                           : &qp->path)) {
+                                           : &qp->attr.path)) {
         waits_for(hca, HCA_WAIT_CABLE);
         return HCA_JUDGE_BLOCKED;
     }
@@ -162,16 +162,16 @@ static HcaWqeMeta packet_meta(const HcaQp *qp, const HcaWqe *wqe,
 {
     bool first = !wqe->sent;
     bool last = len == wqe->msg_len - wqe->sent;
-    bool ud = qp->service == HCA_SERVICE_UD;
+    bool ud = qp->attr.service == HCA_SERVICE_UD;
     uint8_t opcode = wqe->ref.opcode;
     HcaWqeMeta meta = {
         .local = RDMA_HCA_PREP(HCA_META_LOCAL_QPN, qp->qpn) |
                  RDMA_HCA_PREP(HCA_META_VERBS_OPCODE, opcode),
         .remote = RDMA_HCA_PREP(HCA_META_REMOTE_QPN,
-                                ud ? wqe->dqpn : qp->remote_qpn) |
+                                ud ? wqe->dqpn : qp->attr.remote_qpn) |
                   RDMA_HCA_PREP(HCA_META_NET_OPCODE,
                                 net_opcode(opcode, first, last)) |
-                  RDMA_HCA_PREP(HCA_META_SERVICE_TYPE, qp->service),
+                  RDMA_HCA_PREP(HCA_META_SERVICE_TYPE, qp->attr.service),
         .flags = meta_flags(wqe, first, last),
         .immediate = wqe->imm_be,
         .rkey = wqe->rkey,
@@ -194,7 +194,7 @@ static bool segment_packet(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
                            const HcaSge *refs, unsigned nrefs, uint32_t len)
 {
     HcaRequester *req = &qp->req;
-    const HcaWqe *ud = qp->service == HCA_SERVICE_UD ? wqe : NULL;
+    const HcaWqe *ud = qp->attr.service == HCA_SERVICE_UD ? wqe : NULL;
     HcaSentPacket packet = {
         .meta = packet_meta(qp, wqe, refs, nrefs, len),
         .psn = req->next_psn,
@@ -215,7 +215,7 @@ static bool segment_packet(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
     }
     hca->requester->counters.packets_sent++;
     req->next_psn = hca_psn_add(req->next_psn, 1);
-    if (qp->service == HCA_SERVICE_RC) {
+    if (qp->attr.service == HCA_SERVICE_RC) {
         hca_mq_swpb_insert(hca, qp, &packet, refs);
         hca_loss_timer_start(hca, qp);
     } else { /* UCUD_CPL */
@@ -347,7 +347,7 @@ HcaTurn hca_requester_resend(Hca *hca, HcaQp *qp, unsigned *budget)
         if (!*budget) {
             return HCA_TURN_MORE;
         }
-        if (!hca_frame_can_send(hca->port, &qp->path)) {
+        if (!hca_frame_can_send(hca->port, &qp->attr.path)) {
             return HCA_TURN_BLOCKED;
         }
         (*budget)--;
@@ -373,34 +373,29 @@ void hca_complete(Hca *hca, HcaQp *qp, uint32_t wqe_offset, uint8_t opcode,
                   bool signalled, uint32_t byte_cnt, uint8_t syndrome,
                   uint8_t vendor_err)
 {
-    struct rdma_hca_cqe cqe = {
-        .my_qpn = GUINT32_TO_LE(qp->qpn),
-        .rqpn = GUINT32_TO_LE(qp->remote_qpn),
-        .byte_cnt = GUINT32_TO_LE(byte_cnt),
-        .wqe = GUINT32_TO_LE(wqe_offset),
+    HcaCompletion completion = {
+        .qpn = qp->qpn,
+        .remote_qpn = qp->attr.remote_qpn,
+        .wqe_offset = wqe_offset,
+        .byte_cnt = byte_cnt,
+        .is_send = true,
+        .opcode = opcode,
+        .syndrome = syndrome,
+        .vendor_err = vendor_err,
     };
-    uint32_t ctrl = RDMA_HCA_PREP(RDMA_HCA_CQE_IS_SEND, 1);
 
     count_ended(hca, syndrome);
-    if (syndrome) {
-        cqe.err = GUINT32_TO_LE(
-            RDMA_HCA_PREP(RDMA_HCA_CQE_SYNDROME, syndrome) |
-            RDMA_HCA_PREP(RDMA_HCA_CQE_VENDOR_ERR, vendor_err));
-        ctrl |= RDMA_HCA_OPCODE_INVALID;
-    } else if (signalled) {
-        ctrl |= opcode;
-    } else {
-        return;
+    if (syndrome || signalled) {
+        hca_cq_post(hca->cm, HCA_V2P_RTC, qp, qp->attr.sq_cqn, &completion);
     }
-    cqe.ctrl = GUINT32_TO_LE(ctrl);
-    hca_cq_post(hca->cm, HCA_V2P_RTC, qp, qp->sq_cqn, &cqe, false);
 }
 
 /* After an error UC and UD only stop sending; RC breaks (IBA 10.3.1). */
 static void stop_sending(Hca *hca, HcaQp *qp)
 {
     hca_qp_set_state(hca->cm, qp,
-                     qp->service == HCA_SERVICE_RC ? HCA_QP_ERR : HCA_QP_SQE);
+                     qp->attr.service == HCA_SERVICE_RC ? HCA_QP_ERR
+                                                        : HCA_QP_SQE);
 }
 
 void hca_progress(Hca *hca, HcaQp *qp)
@@ -514,8 +509,8 @@ static void begin(HcaQp *qp)
 {
     HcaRequester *req = &qp->req;
 
-    req->retries_left = qp->retry_count;
-    req->rnr_retries_left = qp->rnr_retry;
+    req->retries_left = qp->attr.retry_count;
+    req->rnr_retries_left = qp->attr.rnr_retry;
 }
 
 static void forget(Hca *hca, HcaQp *qp)

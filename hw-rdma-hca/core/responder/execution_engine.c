@@ -88,7 +88,7 @@ static HcaMatchInfo remote_info(const HcaQp *qp, const HcaPacket *packet,
 {
     return (HcaMatchInfo) {
         .flags = HCA_V2P_ABSOLUTE_ADDR | access,
-        .pd = qp->pd,
+        .pd = qp->attr.pd,
         .key = packet->rkey,
         .len = len,
         .va = packet->va,
@@ -137,7 +137,7 @@ static HcaOutcome scatter(Hca *hca, HcaQp *qp, const uint8_t *data,
         }
         info = (HcaMatchInfo) {
             .flags = HCA_V2P_ABSOLUTE_ADDR | HCA_ACCESS_LOCAL_WRITE,
-            .pd = qp->pd,
+            .pd = qp->attr.pd,
             .key = entry->lkey,
             .len = MIN(len, entry->len),
             .va = entry->va,
@@ -182,7 +182,7 @@ static HcaOutcome complete(Hca *hca, HcaQp *qp, const HcaPacket *packet,
 static HcaOutcome execute_send(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                                const HcaOperation *op)
 {
-    bool ud = qp->service == HCA_SERVICE_UD;
+    bool ud = qp->attr.service == HCA_SERVICE_UD;
     HcaOutcome outcome = HCA_EXE_OK;
 
     if (op->first) {
@@ -261,7 +261,7 @@ static const HcaReplay *find_replay(const HcaQp *qp, uint32_t psn)
 {
     const HcaResponder *resp = &qp->resp;
 
-    for (unsigned i = 1; i <= qp->rra_max; i++) {
+    for (unsigned i = 1; i <= qp->attr.rra_max; i++) {
         const HcaReplay *replay =
             &resp->replay[(resp->replay_next - i) % HCA_MAX_RD_ATOMIC];
 
@@ -379,7 +379,8 @@ static void not_ready(Hca *hca, HcaQp *qp)
 {
     qp->resp.nak_sent = true;
     hca_resp_nak(hca, qp, qp->resp.expected_psn,
-                 HCA_AETH(HCA_AETH_RNR, qp->min_rnr_timer), HCA_EXE_NO_WQE);
+                 HCA_AETH(HCA_AETH_RNR, qp->attr.min_rnr_timer),
+                 HCA_EXE_NO_WQE);
 }
 
 static void expected(Hca *hca, HcaQp *qp, const HcaPacket *packet,
@@ -424,7 +425,7 @@ static void repeat_read(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     if (packet->dma_len > qp->max_msg ||
         hca_read_psns(qp, packet->dma_len) > behind) {
         hca_drop(hca->port, packet, HCA_DROP_DUPLICATE);
-    } else if (!(qp->access & HCA_ACCESS_REMOTE_READ) ||
+    } else if (!(qp->attr.access & HCA_ACCESS_REMOTE_READ) ||
                check_region(hca, qp, packet, HCA_ACCESS_REMOTE_READ) !=
                    HCA_EXE_OK) {
         hca_drop(hca->port, packet, HCA_DROP_ACCESS);
@@ -454,7 +455,7 @@ static void duplicate(Hca *hca, HcaQp *qp, const HcaPacket *packet,
         hca_resp_ack(hca, qp);
     } else if (hca_resp_pending(qp, packet->psn)) {
         hca_drop(hca->port, packet, HCA_DROP_DUPLICATE);
-    } else if (hca_resp_duplicates(qp) >= qp->rra_max) {
+    } else if (hca_resp_duplicates(qp) >= qp->attr.rra_max) {
         hca_drop(hca->port, packet, HCA_DROP_RESOURCES);
     } else if (op->kind == HCA_REQUEST_READ) {
         repeat_read(hca, qp, packet);
@@ -536,7 +537,7 @@ static void receive_ud(Hca *hca, HcaQp *qp, const HcaPacket *packet,
 /* IBA 11.6.3.1: the first packet tells that the connected peer is in RTS. */
 static void communication_established(Hca *hca, HcaQp *qp)
 {
-    if (qp->state == HCA_QP_RTR && qp->service != HCA_SERVICE_UD &&
+    if (qp->state == HCA_QP_RTR && qp->attr.service != HCA_SERVICE_UD &&
         !qp->resp.comm_est) {
         qp->resp.comm_est = true;
         hca_qp_event(hca, qp, HCA_EVENT_COMM_EST);
@@ -552,7 +553,7 @@ void hca_responder_receive(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     }
     hca_cnp_note(hca, qp, packet);
     communication_established(hca, qp);
-    switch (qp->service) {
+    switch (qp->attr.service) {
     case HCA_SERVICE_RC:
         receive_rc(hca, qp, packet, op);
         break;

@@ -66,20 +66,21 @@ const HcaOperation *hca_operation(uint8_t opcode)
 
 static bool from_peer(const Hca *hca, const HcaQp *qp, const HcaPacket *packet)
 {
-    return qp->service == HCA_SERVICE_UD ||
-           hca_port_came_along(hca->port, &qp->path, packet);
+    return qp->attr.service == HCA_SERVICE_UD ||
+           hca_port_came_along(hca->port, &qp->attr.path, packet);
 }
 
 bool hca_check_headers(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                        const HcaOperation *op)
 {
-    if (!hca_port_takes_pkey(hca->port, qp->pkey_index, packet->pkey)) {
+    if (!hca_port_takes_pkey(hca->port, qp->attr.pkey_index, packet->pkey)) {
         hca_drop(hca->port, packet, HCA_DROP_PKEY);
     } else if (!from_peer(hca, qp, packet)) {
         hca_drop(hca->port, packet, HCA_DROP_SOURCE);
-    } else if (qp->service == HCA_SERVICE_UD && packet->qkey != qp->qkey) {
+    } else if (qp->attr.service == HCA_SERVICE_UD &&
+               packet->qkey != qp->attr.qkey) {
         hca_drop(hca->port, packet, HCA_DROP_QKEY);
-    } else if (!(op->services & (1u << qp->service))) {
+    } else if (!(op->services & (1u << qp->attr.service))) {
         hca_drop(hca->port, packet, HCA_DROP_SERVICE);
     } else {
         return true;
@@ -137,14 +138,14 @@ HcaOutcome hca_check_request(const HcaQp *qp, const HcaPacket *packet,
     if (!in_place(&qp->resp, op)) {
         return HCA_EXE_OPCODE;
     }
-    if (op->refused || (op->access & ~qp->access)) {
+    if (op->refused || (op->access & ~qp->attr.access)) {
         return HCA_EXE_FORBIDDEN;
     }
     if (!length_ok(qp, packet, op)) {
         return HCA_EXE_LENGTH;
     }
     if ((op->kind == HCA_REQUEST_READ || op->kind == HCA_REQUEST_ATOMIC) &&
-        qp->resp.rd_atomic >= qp->rra_max) {
+        qp->resp.rd_atomic >= qp->attr.rra_max) {
         return HCA_EXE_RESOURCES;
     }
     if (op->kind == HCA_REQUEST_ATOMIC && packet->va % sizeof(uint64_t)) {

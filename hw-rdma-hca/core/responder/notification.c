@@ -48,14 +48,14 @@ void hca_cnp_note(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     if (hca_now(hca) < resp->cnp_next) {
         return;
     }
-    if (qp->service == HCA_SERVICE_UD) {
+    if (qp->attr.service == HCA_SERVICE_UD) {
         if (!path_back(hca, packet, &resp->cnp_path)) {
             return;
         }
         resp->cnp_qpn = packet->src_qp;
     } else {
-        resp->cnp_path = qp->path;
-        resp->cnp_qpn = qp->remote_qpn;
+        resp->cnp_path = qp->attr.path;
+        resp->cnp_qpn = qp->attr.remote_qpn;
     }
     resp->cnp_owed = true;
     hca_schedule_resp(hca, qp);

@@ -20,38 +20,36 @@
 #define FLUSH_DELAY_MAX (64 * 1000 * 1000)
 
 /* Give the WQE in use back and write its CQE. */
-static void post(Hca *hca, HcaQp *qp, struct rdma_hca_cqe *cqe, uint8_t opcode,
-                 bool solicited)
+static void post(Hca *hca, HcaQp *qp, HcaCompletion *completion)
 {
-    cqe->my_qpn = GUINT32_TO_LE(qp->qpn);
-    cqe->wqe = GUINT32_TO_LE(qp->resp.rq.wqe_offset);
-    cqe->ctrl = GUINT32_TO_LE(RDMA_HCA_PREP(RDMA_HCA_CQE_OPCODE, opcode));
+    completion->qpn = qp->qpn;
+    completion->wqe_offset = qp->resp.rq.wqe_offset;
     hca_rwm_release_wqe(qp);
-    hca_cq_post(hca->cm, HCA_V2P_EE, qp, qp->rq_cqn, cqe, solicited);
+    hca_cq_post(hca->cm, HCA_V2P_EE, qp, qp->attr.rq_cqn, completion);
 }
 
 void hca_recv_complete(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                        uint32_t byte_cnt)
 {
-    uint32_t rqpn = qp->service == HCA_SERVICE_UD ? packet->src_qp
-                                                  : qp->remote_qpn;
-    struct rdma_hca_cqe cqe = {
-        .rqpn = GUINT32_TO_LE(rqpn),
-        .rlid_path = GUINT32_TO_LE(hca_port_cqe_path(hca->port, packet)),
-        .imm = packet->imm_be,
-        .byte_cnt = GUINT32_TO_LE(byte_cnt),
+    HcaCompletion completion = {
+        .remote_qpn = qp->attr.service == HCA_SERVICE_UD ? packet->src_qp
+                                                         : qp->attr.remote_qpn,
+        .source = hca_port_source(hca->port, packet),
+        .imm_be = packet->imm_be,
+        .byte_cnt = byte_cnt,
+        .opcode = packet->opcode,
+        .solicited = packet->solicited,
     };
 
     hca->responder->counters.receives_completed++;
-    post(hca, qp, &cqe, packet->opcode, packet->solicited);
+    post(hca, qp, &completion);
 }
 
 void hca_recv_fail(Hca *hca, HcaQp *qp, uint8_t syndrome, HcaOutcome vendor_err)
 {
-    struct rdma_hca_cqe cqe = {
-        .err = GUINT32_TO_LE(
-            RDMA_HCA_PREP(RDMA_HCA_CQE_VENDOR_ERR, vendor_err) |
-            RDMA_HCA_PREP(RDMA_HCA_CQE_SYNDROME, syndrome)),
+    HcaCompletion completion = {
+        .syndrome = syndrome,
+        .vendor_err = vendor_err,
     };
 
     hca_trace(hca, HCA_TRACE_WQE_ERROR, qp->qpn, qp->resp.rq.wqe_offset,
@@ -61,7 +59,7 @@ void hca_recv_fail(Hca *hca, HcaQp *qp, uint8_t syndrome, HcaOutcome vendor_err)
     } else {
         hca->responder->counters.receives_failed++;
     }
-    post(hca, qp, &cqe, RDMA_HCA_OPCODE_INVALID, true);
+    post(hca, qp, &completion);
 }
 
 /* Flush up to FLUSH_BATCH WQEs; false if no more can ever come. */
@@ -70,7 +68,7 @@ static bool flush_batch(Hca *hca, HcaQp *qp, unsigned *n)
     for (*n = 0; *n < FLUSH_BATCH; ++*n) {
         HcaRwmResp resp;
 
-        if (!qp->rq_db && !qp->resp.rq.wqe_valid &&
+        if (!qp->attr.rq_db && !qp->resp.rq.wqe_valid &&
             qp->resp.flushed >= hca_rwm_slots(qp)) {
             return false;
         }

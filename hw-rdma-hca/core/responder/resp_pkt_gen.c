@@ -184,7 +184,7 @@ static void send(Hca *hca, HcaQp *qp, const HcaResp *resp, uint8_t operation,
     HcaPacket packet = {
         .opcode = operation,
         .mig_req = true, /* the path state is always MIGRATED */
-        .dest_qp = qp->remote_qpn,
+        .dest_qp = qp->attr.remote_qpn,
         .psn = resp->psn,
         .syndrome = resp->syndrome,
         .msn = resp->msn,
@@ -195,7 +195,7 @@ static void send(Hca *hca, HcaQp *qp, const HcaResp *resp, uint8_t operation,
     if (HCA_AETH_KIND(resp->syndrome) == HCA_AETH_ACK) {
         packet.syndrome = HCA_AETH(HCA_AETH_ACK, hca_rwm_credits(hca, qp));
     }
-    hca_frame_send(hca->port, qp, &qp->path, &packet, iov, iovcnt);
+    hca_frame_send(hca->port, qp, &qp->attr.path, &packet, iov, iovcnt);
 }
 
 static void send_ack(Hca *hca, HcaQp *qp, const HcaResp *resp)
@@ -267,7 +267,7 @@ static void send_read(Hca *hca, HcaQp *qp, HcaResp *resp)
     unsigned iovcnt = G_N_ELEMENTS(iov);
     HcaMatchInfo info = {
         .flags = HCA_V2P_ABSOLUTE_ADDR | HCA_ACCESS_REMOTE_READ,
-        .pd = qp->pd,
+        .pd = qp->attr.pd,
         .key = resp->rkey,
         .len = MIN(resp->len, qp->pmtu),
         .va = resp->va,
@@ -325,7 +325,7 @@ bool hca_responder_send(Hca *hca, HcaQp *qp, unsigned budget)
         return false;
     }
     for (; !is_empty(qp); budget--) {
-        if (!hca_frame_can_send(hca->port, &qp->path)) {
+        if (!hca_frame_can_send(hca->port, &qp->attr.path)) {
             return false;
         }
         if (!budget) {

@@ -25,10 +25,11 @@ static const uint8_t zero_unit[UNIT];
 
 uint32_t hca_rwm_slots(const HcaQp *qp)
 {
-    if (qp->rq_entry_log < MIN_SLOT_LOG || qp->rq_entry_log > MAX_SLOT_LOG) {
+    if (qp->attr.rq_entry_log < MIN_SLOT_LOG ||
+        qp->attr.rq_entry_log > MAX_SLOT_LOG) {
         return 0;
     }
-    return qp->rq_len >> qp->rq_entry_log;
+    return qp->attr.rq_len >> qp->attr.rq_entry_log;
 }
 
 static uint16_t posted(const HcaRecvQueue *rq)
@@ -44,7 +45,7 @@ static bool read_record(Hca *hca, HcaQp *qp)
     uint16_t left;
 
     hca->responder->counters.rq_record_reads++;
-    if (!hca_dma_read(hca->v2p, HCA_V2P_RWM, qp->rq_db, &record,
+    if (!hca_dma_read(hca->v2p, HCA_V2P_RWM, qp->attr.rq_db, &record,
                       sizeof(record))) {
         return false;
     }
@@ -62,10 +63,10 @@ static bool read_record(Hca *hca, HcaQp *qp)
 static HcaRwmResp slots_to_fetch(Hca *hca, HcaQp *qp, uint32_t *n)
 {
     const HcaRecvQueue *rq = &qp->resp.rq;
-    uint32_t at = rq->offset >> qp->rq_entry_log;
+    uint32_t at = rq->offset >> qp->attr.rq_entry_log;
 
-    *n = MIN(FETCH_SIZE >> qp->rq_entry_log, hca_rwm_slots(qp) - at);
-    if (!qp->rq_db) {
+    *n = MIN(FETCH_SIZE >> qp->attr.rq_entry_log, hca_rwm_slots(qp) - at);
+    if (!qp->attr.rq_db) {
         return HCA_RWM_VALID;
     }
     if (!posted(rq) && !read_record(hca, qp)) {
@@ -81,9 +82,9 @@ static HcaV2pState read_slots(Hca *hca, HcaQp *qp, uint32_t n)
     HcaRecvQueue *rq = &qp->resp.rq;
     HcaMatchInfo info = {
         .flags = HCA_V2P_RELATIVE_ADDR,
-        .pd = qp->pd,
-        .key = qp->rq_lkey,
-        .len = n << qp->rq_entry_log,
+        .pd = qp->attr.pd,
+        .key = qp->attr.rq_lkey,
+        .len = n << qp->attr.rq_entry_log,
         .va = rq->offset,
     };
 
@@ -99,7 +100,7 @@ static uint32_t split(const HcaQp *qp, uint32_t n)
     const HcaRecvQueue *rq = &qp->resp.rq;
 
     for (uint32_t i = 0; i < n; i++) {
-        const uint8_t *slot = rq->buffer + (i << qp->rq_entry_log);
+        const uint8_t *slot = rq->buffer + (i << qp->attr.rq_entry_log);
         struct rdma_hca_next_unit next;
 
         if (!memcmp(slot, zero_unit, UNIT)) {
@@ -130,7 +131,7 @@ static HcaRwmResp prefetch(Hca *hca, HcaQp *qp)
     if (read_slots(hca, qp, n) != HCA_V2P_SUCCESS) {
         return HCA_RWM_REFUSED;
     }
-    rq->prefetched = qp->rq_db ? n : split(qp, n);
+    rq->prefetched = qp->attr.rq_db ? n : split(qp, n);
     return rq->prefetched ? HCA_RWM_VALID : HCA_RWM_EMPTY;
 }
 
@@ -139,7 +140,7 @@ static bool decode_wqe(HcaQp *qp)
 {
     HcaRecvQueue *rq = &qp->resp.rq;
     const uint8_t *slot = rq->buffer + (rq->wqe_offset - rq->buffer_offset);
-    unsigned units = (1u << qp->rq_entry_log) / UNIT;
+    unsigned units = (1u << qp->attr.rq_entry_log) / UNIT;
 
     rq->nsge = 0;
     rq->sge_at = 0;
@@ -182,14 +183,14 @@ HcaRwmResp hca_rwm_fetch_wqe(Hca *hca, HcaQp *qp)
             return resp;
         }
     }
-    slot = 1u << qp->rq_entry_log;
+    slot = 1u << qp->attr.rq_entry_log;
     rq->wqe_offset = rq->buffer_offset + rq->buffer_at;
     rq->wqe_valid = true;
     rq->buffer_at += slot;
     rq->prefetched--;
     rq->consumed++;
     rq->offset = rq->wqe_offset + slot;
-    if (rq->offset >> qp->rq_entry_log == hca_rwm_slots(qp)) {
+    if (rq->offset >> qp->attr.rq_entry_log == hca_rwm_slots(qp)) {
         rq->offset = 0;
     }
     return decode_wqe(qp) ? HCA_RWM_VALID : HCA_RWM_MALFORMED;
@@ -247,7 +248,7 @@ uint8_t hca_rwm_credits(Hca *hca, HcaQp *qp)
     uint8_t code = HCA_AETH_CREDITS_INVALID;
     uint32_t left;
 
-    if (!qp->rq_db || !read_record(hca, qp)) {
+    if (!qp->attr.rq_db || !read_record(hca, qp)) {
         return code;
     }
     left = posted(rq) + rq->wqe_valid;

@@ -20,7 +20,7 @@ HcaMatchInfo hca_wat_next(const HcaQp *qp, uint32_t len)
 {
     return (HcaMatchInfo) {
         .flags = HCA_V2P_ABSOLUTE_ADDR | HCA_ACCESS_REMOTE_WRITE,
-        .pd = qp->pd,
+        .pd = qp->attr.pd,
         .key = qp->resp.write_rkey,
         .len = len,
         .va = qp->resp.write_va,

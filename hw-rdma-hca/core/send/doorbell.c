@@ -35,7 +35,7 @@ void hca_send_doorbell(Hca *hca, uint32_t uar, uint32_t low, uint32_t high)
                      HCA_DB_QPN);
         return;
     }
-    if (qp->uar != uar) {
+    if (qp->attr.uar != uar) {
         bad_doorbell(hca, &hca->send->counters.db_bad_uar, qpn, uar,
                      HCA_DB_UAR);
         return;
@@ -82,7 +82,7 @@ void hca_send_reset(HcaSender *send)
 static void make_queue(HcaQp *qp)
 {
     HcaSendQueue *sq = &qp->send;
-    uint32_t slots = qp->sq_len >> qp->sq_entry_log;
+    uint32_t slots = qp->attr.sq_len >> qp->attr.sq_entry_log;
     uint32_t room = 1;
 
     while (room < slots) {

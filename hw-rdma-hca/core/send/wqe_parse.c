@@ -68,11 +68,11 @@ static bool opcode_allowed(const HcaQp *qp, uint8_t opcode)
         return true;
     case HCA_OP_RDMA_WRITE:
     case HCA_OP_RDMA_WRITE_IMM:
-        return qp->service != HCA_SERVICE_UD;
+        return qp->attr.service != HCA_SERVICE_UD;
     case HCA_OP_RDMA_READ:
     case HCA_OP_ATOMIC_CS:
     case HCA_OP_ATOMIC_FA:
-        return qp->service == HCA_SERVICE_RC && qp->sra_max > 0;
+        return qp->attr.service == HCA_SERVICE_RC && qp->attr.sra_max > 0;
     default:
         return false;
     }
@@ -97,7 +97,7 @@ static void parse_next(HcaQp *qp, const struct rdma_hca_next_unit *unit,
     wqe->imm_be = unit->imm_data;
     /* A chain has no more WQEs than the queue has slots: no endless loop. */
     if (next.size && !(nee_nds & RDMA_HCA_NEXT_DBD) &&
-        qp->send.chain_len < qp->sq_len >> qp->sq_entry_log) {
+        qp->send.chain_len < qp->attr.sq_len >> qp->attr.sq_entry_log) {
         qp->send.chain_len++;
         hca_wqe_indicate(qp, &next);
     } else {
@@ -141,7 +141,6 @@ static void parse_addresses(const Hca *hca, const struct rdma_hca_ud_unit *unit,
     memcpy(path->dgid.raw, unit->dgid, sizeof(path->dgid.raw));
     if (!hca_port_is_roce(hca->port)) {
         path->dlid = high;
-        path->slid = low;
     } else if (path->grh) {
         hca_path_mac(path->dmac, GUINT32_FROM_LE(unit->dmac_h2), high);
     } else {
@@ -184,7 +183,7 @@ static void parse_ud(const Hca *hca, const HcaQp *qp, Parser *parser,
     }
     wqe->dqpn = GUINT32_FROM_LE(unit.dqpn) & HCA_QPN_MASK;
     /* The high bit asks for the QP's own (IBA 10.2.5). */
-    wqe->qkey = qkey >> 31 ? qp->qkey : qkey;
+    wqe->qkey = qkey >> 31 ? qp->attr.qkey : qkey;
 }
 
 /* INLINE_SEG: the data stay in the send queue and are read from there. */
@@ -202,7 +201,7 @@ static void parse_inline(const HcaQp *qp, Parser *parser, HcaWqe *wqe)
     if (wqe->msg_len) {
         wqe->sge[wqe->nsge++] = (HcaSge) {
             .va = parser->offset,
-            .lkey = qp->sq_lkey,
+            .lkey = qp->attr.sq_lkey,
             .len = wqe->msg_len,
             .relative = true,
         };
@@ -250,7 +249,7 @@ static void check_length(const HcaQp *qp, HcaWqe *wqe)
 {
     uint32_t limit = qp->max_msg;
 
-    if (qp->service == HCA_SERVICE_UD) {
+    if (qp->attr.service == HCA_SERVICE_UD) {
         limit = MIN(limit, qp->pmtu);
     }
     if (wqe->msg_len > limit ||
@@ -269,7 +268,7 @@ static void check_entries(Hca *hca, const HcaQp *qp, HcaWqe *wqe)
         HcaMatchInfo info = {
             .flags = access | (sge->relative ? HCA_V2P_RELATIVE_ADDR
                                              : HCA_V2P_ABSOLUTE_ADDR),
-            .pd = qp->pd,
+            .pd = qp->attr.pd,
             .key = sge->lkey,
             .len = sge->len,
             .va = sge->va,
@@ -292,7 +291,7 @@ static void parse_units(const Hca *hca, const HcaQp *qp, Parser *parser,
     if (opcode == HCA_OP_NOP) {
         return;
     }
-    if (qp->service == HCA_SERVICE_UD) {
+    if (qp->attr.service == HCA_SERVICE_UD) {
         parse_ud(hca, qp, parser, wqe);
     }
     if (is_rdma(opcode) || is_atomic(opcode)) {
@@ -319,15 +318,15 @@ static bool fetch(Hca *hca, const HcaQp *qp, HcaV2pChannel channel, HcaWqe *wqe,
     const HcaWqeRef *ref = &wqe->ref;
     HcaMatchInfo info = {
         .flags = HCA_V2P_RELATIVE_ADDR,
-        .pd = qp->pd,
-        .key = qp->sq_lkey,
+        .pd = qp->attr.pd,
+        .key = qp->attr.sq_lkey,
         .len = ref->size,
         .va = ref->offset,
     };
 
     if (ref->size < sizeof(struct rdma_hca_next_unit) ||
-        ref->size > RDMA_HCA_MAX_SEND_WQE_SIZE || ref->size > qp->sq_len ||
-        ref->offset > qp->sq_len - ref->size) {
+        ref->size > RDMA_HCA_MAX_SEND_WQE_SIZE || ref->size > qp->attr.sq_len ||
+        ref->offset > qp->attr.sq_len - ref->size) {
         fail(wqe, HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_PLACE);
         return false;
     }

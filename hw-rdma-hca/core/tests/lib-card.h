@@ -14,6 +14,7 @@
 #include "../counters.h"
 #include "../cxtmgt/cxtmgt.h"
 #include "../front/ceu/ceu.h"
+#include "../front/contexts.h"
 #include "../front/format.h"
 #include "../hca.h"
 #include "../link/link.h"

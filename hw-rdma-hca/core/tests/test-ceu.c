@@ -57,8 +57,8 @@ static void fix_init(Fix *fix)
     hca->v2p = hca_v2p_new(&hca_mpt_format, hca->ops, hca->opaque, 4, 8, 1024,
                            1024, 2);
     hca->port = hca_port_new(&hca->config, hca->link, hca->ops, hca->opaque);
-    hca->cm = hca_cxtmgt_new(&fix->small, hca->v2p, hca->port, hca->ops,
-                             hca->opaque, state_changed, fix);
+    hca->cm = hca_cxtmgt_new(hca->format->cxt, &fix->small, hca->v2p, hca->port,
+                             hca->ops, hca->opaque, state_changed, fix);
     hca->ceu = hca_ceu_new(hca);
     fix->in = ram_alloc(fix->ram, 1);
     fix->out = ram_alloc(fix->ram, 1);
@@ -797,7 +797,7 @@ static void test_events(void)
     hca_ceu_run(ceu);
     hca_ceu_run(ceu);
     g_assert_true(ctrl(&fix) & RDMA_HCA_HCR_GO);
-    hca_eq_doorbell(fix.hca.cm, EQN, 2);
+    hca_eq_doorbell(fix.hca.cm, EQN, 2, false);
     hca_ceu_run(ceu);
     g_assert_false(ctrl(&fix) & RDMA_HCA_HCR_GO);
     eqe = ram_at(fix.ram, fix.queues);

@@ -208,9 +208,9 @@ static bool leaves(Storm *s, unsigned from, const uint8_t *frame, size_t len,
     Station *to;
     ModelQp *sender;
 
-    g_assert_cmpint(hca_port_parse(s->pair->lab->host[0].hca->port, &packet,
-                                   frame, len),
-                    ==, HCA_PARSE_OK);
+    g_assert_cmpint(
+        hca_port_parse(s->pair->lab->host[0].hca->port, &packet, frame, len),
+        ==, HCA_PARSE_OK);
     to = g_hash_table_lookup(s->by_qpn[!from],
                              GUINT_TO_POINTER(packet.dest_qp));
     g_assert_nonnull(to);

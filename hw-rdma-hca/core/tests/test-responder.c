@@ -308,11 +308,11 @@ static void test_gid(void)
     driver_gid(bed->drv[1], bed->peer.dgid.raw);
     send_op(bed, HCA_WRITE_ONLY, 0); /* the QP's path has none */
     expect_ack(bed, PSN, 1);
-    bed->hqp->path.grh = true;
+    bed->hqp->attr.path.grh = true;
     send_op(bed, HCA_WRITE_ONLY, 0);
     bed_expect_drops(bed, HCA_DROP_SOURCE, 1);
     bed->psn = PSN + 1;
-    bed->hqp->path.dgid = bed->peer.sgid;
+    bed->hqp->attr.path.dgid = bed->peer.sgid;
     send_op(bed, HCA_WRITE_ONLY, 0);
     expect_ack(bed, PSN + 1, 2);
     bed_free(bed);
@@ -1366,7 +1366,7 @@ static void test_bad_record(void)
         } else if (i == 1) {
             host_write_le32(host, bed->qp->rq_record, 0);
         } else {
-            bed->hqp->rq_db = HOST_MMIO_BASE;
+            bed->hqp->attr.rq_db = HOST_MMIO_BASE;
         }
         send_op(bed, HCA_SEND_ONLY, 8);
         expect_nak(bed, PSN + 1, NAK(REMOTE_OP));
@@ -1397,7 +1397,7 @@ static void test_queue_refused(void)
     Bed *bed = new_rc();
 
     post_recv(bed, 1, 0, 64);
-    bed->hqp->rq_lkey ^= 0x100;
+    bed->hqp->attr.rq_lkey ^= 0x100;
     send_op(bed, HCA_SEND_ONLY, 8);
     expect_nak(bed, PSN, NAK(REMOTE_OP));
     expect_broken(bed, RDMA_HCA_EVENT_WQ_CATAS_ERROR);
@@ -1409,14 +1409,14 @@ static void test_no_queue(void)
 {
     Bed *bed = new_rc();
 
-    bed->hqp->rq_len = 0;
+    bed->hqp->attr.rq_len = 0;
     receive_none(bed);
-    bed->hqp->rq_len = 2048;
-    bed->hqp->rq_entry_log = 10;
+    bed->hqp->attr.rq_len = 2048;
+    bed->hqp->attr.rq_entry_log = 10;
     receive_none(bed);
-    bed->hqp->rq_entry_log = 200;
+    bed->hqp->attr.rq_entry_log = 200;
     receive_none(bed);
-    bed->hqp->rq_entry_log = 7;
+    bed->hqp->attr.rq_entry_log = 7;
     bed_free(bed);
 }
 
@@ -1450,7 +1450,7 @@ static void test_no_record(void)
     Bed *bed = new_rc();
     HcaRecvQueue *rq = &bed->hqp->resp.rq;
 
-    bed->hqp->rq_db = 0;
+    bed->hqp->attr.rq_db = 0;
     receive_none(bed); /* FLUSH_DATA 1 */
     write_slot(bed, 0, 8, 64);
     write_slot(bed, 1, 0, 64); /* FLUSH_DATA 3: no next size */
@@ -1532,7 +1532,7 @@ static void test_credits(void)
     host_write_le32(host, bed->qp->rq_record, 17);
     g_assert_cmphex(hca_rwm_credits(bed->hca, bed->hqp), ==,
                     HCA_AETH_CREDITS_INVALID);
-    bed->hqp->rq_len = 16384 * 128;
+    bed->hqp->attr.rq_len = 16384 * 128;
     for (unsigned code = 0; code < 29; code++) {
         static const uint32_t value[] = { 0,    1,    2,    3,     4,    6,
                                           8,    12,   16,   24,    32,   48,
@@ -1543,7 +1543,7 @@ static void test_credits(void)
         host_write_le32(host, bed->qp->rq_record, value[code]);
         g_assert_cmpuint(hca_rwm_credits(bed->hca, bed->hqp), ==, code);
     }
-    bed->hqp->rq_db = 0;
+    bed->hqp->attr.rq_db = 0;
     g_assert_cmphex(hca_rwm_credits(bed->hca, bed->hqp), ==,
                     HCA_AETH_CREDITS_INVALID);
     bed_free(bed);
@@ -1695,7 +1695,7 @@ static void test_flush_no_record(void)
     Bed *bed = new_rc();
     Wc wc;
 
-    bed->hqp->rq_db = 0;
+    bed->hqp->attr.rq_db = 0;
     for (unsigned i = 0; i < 16; i++) {
         post_recv(bed, i, 0, 64);
     }
@@ -1909,7 +1909,7 @@ static void check_ring(const Bed *bed)
         rd_atomic += entry->kind != HCA_RESP_ACK && !entry->duplicate;
     }
     g_assert_cmpuint(rd_atomic, ==, resp->rd_atomic);
-    g_assert_cmpuint(rd_atomic, <=, bed->hqp->rra_max);
+    g_assert_cmpuint(rd_atomic, <=, bed->hqp->attr.rra_max);
 }
 
 static void random_packets(Bed *bed)

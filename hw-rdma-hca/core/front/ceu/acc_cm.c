@@ -3,6 +3,7 @@
  * acc_cm (CEU document 2.2, figure 2-5): commands of the context manager; and
  * the entries of MAP_ICM, which wr_v2p has in common with it.
  */
+#include "../contexts.h"
 #include "ceu_int.h"
 
 static const struct rdma_hca_icm_entry *icm_entry(const HcaCommand *cmd,
@@ -66,8 +67,11 @@ uint8_t hca_ceu_unmap_icm_cm(HcaCeu *ceu, HcaCommand *cmd)
 
 uint8_t hca_ceu_sw2hw_cq(HcaCeu *ceu, HcaCommand *cmd)
 {
+    HcaCqAttr attr;
+    bool ok = hca_front_get_cq((const void *)cmd->inbox, &attr);
+
     return hca_cxtmgt_sw2hw_cq(ceu->hca->cm, cmd->in_modifier,
-                               (const void *)cmd->inbox);
+                               ok ? &attr : NULL);
 }
 
 uint8_t hca_ceu_hw2sw_cq(HcaCeu *ceu, HcaCommand *cmd)
@@ -77,8 +81,7 @@ uint8_t hca_ceu_hw2sw_cq(HcaCeu *ceu, HcaCommand *cmd)
 
 uint8_t hca_ceu_query_cq(HcaCeu *ceu, HcaCommand *cmd)
 {
-    return hca_cxtmgt_query_cq(ceu->hca->cm, cmd->in_modifier,
-                               (void *)cmd->outbox);
+    return hca_cxtmgt_query_cq(ceu->hca->cm, cmd->in_modifier, cmd->outbox);
 }
 
 uint8_t hca_ceu_resize_cq(HcaCeu *ceu, HcaCommand *cmd)
@@ -93,8 +96,11 @@ uint8_t hca_ceu_resize_cq(HcaCeu *ceu, HcaCommand *cmd)
 
 uint8_t hca_ceu_sw2hw_eq(HcaCeu *ceu, HcaCommand *cmd)
 {
+    HcaEqAttr attr;
+    bool ok = hca_front_get_eq((const void *)cmd->inbox, &attr);
+
     return hca_cxtmgt_sw2hw_eq(ceu->hca->cm, cmd->in_modifier,
-                               (const void *)cmd->inbox);
+                               ok ? &attr : NULL);
 }
 
 uint8_t hca_ceu_hw2sw_eq(HcaCeu *ceu, HcaCommand *cmd)
@@ -104,8 +110,7 @@ uint8_t hca_ceu_hw2sw_eq(HcaCeu *ceu, HcaCommand *cmd)
 
 uint8_t hca_ceu_query_eq(HcaCeu *ceu, HcaCommand *cmd)
 {
-    return hca_cxtmgt_query_eq(ceu->hca->cm, cmd->in_modifier,
-                               (void *)cmd->outbox);
+    return hca_cxtmgt_query_eq(ceu->hca->cm, cmd->in_modifier, cmd->outbox);
 }
 
 uint8_t hca_ceu_map_eq(HcaCeu *ceu, HcaCommand *cmd)
@@ -117,23 +122,27 @@ uint8_t hca_ceu_map_eq(HcaCeu *ceu, HcaCommand *cmd)
 
 uint8_t hca_ceu_modify_qp(HcaCeu *ceu, HcaCommand *cmd)
 {
+    const struct rdma_hca_qpc *qpc = (const void *)cmd->inbox;
+    HcaQpChange change = { .transition = cmd->row->transition };
     uint32_t qpn = cmd->in_modifier;
-    bool sqd_event = false;
+    HcaQpAttr attr;
 
     if (cmd->has_inbox && cmd->op_modifier) {
         return RDMA_HCA_STAT_BAD_PARAM;
     }
-    if (cmd->op == RDMA_HCA_CMD_RTS2SQD_QPEE) {
-        sqd_event = qpn & RDMA_HCA_RTS2SQD_EVENT;
+    if (change.transition == HCA_QP_RTS2SQD) {
+        change.sqd_event = qpn & RDMA_HCA_RTS2SQD_EVENT;
         qpn &= ~RDMA_HCA_RTS2SQD_EVENT;
     }
-    return hca_cxtmgt_modify_qp(
-        ceu->hca->cm, cmd->op, qpn,
-        cmd->has_inbox ? (const void *)cmd->inbox : NULL, sqd_event);
+    if (cmd->has_inbox) {
+        hca_front_get_qp(qpc, hca_port_is_roce(ceu->hca->port), &attr);
+        change.attr = &attr;
+        change.mask = GUINT32_FROM_BE(qpc->opt_param_mask);
+    }
+    return hca_cxtmgt_modify_qp(ceu->hca->cm, qpn, &change);
 }
 
 uint8_t hca_ceu_query_qp(HcaCeu *ceu, HcaCommand *cmd)
 {
-    return hca_cxtmgt_query_qp(ceu->hca->cm, cmd->in_modifier,
-                               (void *)cmd->outbox);
+    return hca_cxtmgt_query_qp(ceu->hca->cm, cmd->in_modifier, cmd->outbox);
 }

@@ -13,15 +13,6 @@ typedef enum HcaCeuState {
     HCA_CEU_EXECUTE,
 } HcaCeuState;
 
-/* Which sub-module executes a command (CEU document 2.2). */
-typedef enum HcaCeuExecutor {
-    HCA_CEU_ACC_LOCAL,
-    HCA_CEU_ACC_CM,
-    HCA_CEU_ACC_ETH, /* ours */
-    HCA_CEU_WR_V2P,
-    HCA_CEU_WR_BOTH,
-} HcaCeuExecutor;
-
 typedef struct HcaCommandRow HcaCommandRow;
 
 /* The command in hand. Mailboxes are as in guest memory: big-endian words. */
@@ -58,14 +49,14 @@ struct HcaCommandRow {
     uint16_t op;
     uint8_t op_modifier; /* 0: any */
     const char *name;
-    HcaCeuExecutor executor;
     uint8_t legal;
     uint16_t inbox; /* bytes, 0: none */
     uint16_t outbox;
     HcaMailboxLenFn *inbox_len; /* in place of the above */
     HcaMailboxLenFn *outbox_len;
-    bool no_inbox_modifier; /* RDMA_HCA_MODIFY_NO_INBOX: no inbox */
-    bool roce;              /* BAD_OP on an InfiniBand card */
+    bool no_inbox_modifier;     /* RDMA_HCA_MODIFY_NO_INBOX: no inbox */
+    bool roce;                  /* BAD_OP on an InfiniBand card */
+    HcaQpTransition transition; /* MODIFY_QP */
     HcaCommandFn *execute;
 };
 

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How contexts and the entries of completion and event queues lie in guest
+ * memory: what the context manager needs of a programming interface.
+ */
+#ifndef HCA_CXT_FORMAT_H
+#define HCA_CXT_FORMAT_H
+
+#include "cxtmgt.h"
+
+#define HCA_MAX_CXT_SIZE 256
+#define HCA_MAX_ENTRY_SIZE 64
+
+struct HcaCxtFormat {
+    /* Contexts in ICM, in bytes; each size divides a page. */
+    uint16_t qpc_size;
+    uint16_t cqc_size;
+    uint16_t eqc_size;
+    /* NULL: one that is not in use. @events: those that come to @eq, bits. */
+    void (*put_qp)(uint32_t qpn, const HcaQp *qp, void *cxt);
+    void (*put_cq)(const HcaCq *cq, void *cxt);
+    void (*put_eq)(const HcaEq *eq, uint64_t events, void *cxt);
+    /* A consumer index that software keeps in memory, as it was read. */
+    uint32_t (*get_ci)(uint32_t record);
+    /* Entries, in bytes; software owns them from their last word on. */
+    uint8_t cqe_size;
+    uint8_t eqe_size;
+    void (*put_cqe)(const HcaCompletion *completion, void *cqe);
+    void (*put_eqe)(const HcaEvent *event, void *eqe);
+};
+
+#endif /* HCA_CXT_FORMAT_H */

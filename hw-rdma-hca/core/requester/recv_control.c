@@ -205,7 +205,7 @@ static void receive_nak(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 
 static bool is_atomic(const HcaSentRead *read)
 {
-    return read->wqe_opcode != HCA_OP_RDMA_READ;
+    return hca_send_op(read->wqe_opcode)->atomic;
 }
 
 /* Whether this is the response that the oldest Read or atomic expects next. */

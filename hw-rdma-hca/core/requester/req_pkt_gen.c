@@ -64,16 +64,9 @@ static void bypass(Hca *hca, HcaQp *qp, const HcaSentRead *read)
 /* A Read goes on from what has been answered (partial retry, IBA 9.7.3.1). */
 void hca_req_send_read(Hca *hca, HcaQp *qp, const HcaSentRead *read)
 {
-    HcaPacket packet = request(qp, HCA_READ_REQUEST, hca_read_expects(read));
+    HcaPacket packet = request(qp, hca_send_op(read->wqe_opcode)->only,
+                               hca_read_expects(read));
 
-    switch (read->wqe_opcode) {
-    case HCA_OP_ATOMIC_CS:
-        packet.opcode = HCA_CMP_SWAP;
-        break;
-    case HCA_OP_ATOMIC_FA:
-        packet.opcode = HCA_FETCH_ADD;
-        break;
-    }
     packet.va = read->raddr + read->received;
     packet.rkey = read->rkey;
     packet.dma_len = read->len - read->received;

@@ -50,11 +50,10 @@ static void map_pieces(Request *request, HcaV2pChannel channel)
 
 static HcaReqTransState judge(const Request *request)
 {
-    uint8_t opcode = hca_meta_opcode(request->meta);
+    const HcaSendOp *op = hca_send_op(hca_meta_opcode(request->meta));
 
     return (request->meta->flags & HCA_META_INLINE) ||
-                   opcode == HCA_OP_RDMA_READ || opcode == HCA_OP_ATOMIC_CS ||
-                   opcode == HCA_OP_ATOMIC_FA
+                   op->transfer == HCA_TRANSFER_RESPONSE
                ? HCA_RT_BYPASS
                : HCA_RT_FETCH_DATA_MR;
 }

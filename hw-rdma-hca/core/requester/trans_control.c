@@ -12,20 +12,16 @@
 /* So many PSNs may be on their way (IBA 9.7.2: half of the circle). */
 #define PSN_WINDOW (1u << 23)
 
-static bool is_atomic(uint8_t opcode)
-{
-    return opcode == HCA_OP_ATOMIC_CS || opcode == HCA_OP_ATOMIC_FA;
-}
-
-static bool is_read(uint8_t opcode)
-{
-    return opcode == HCA_OP_RDMA_READ || is_atomic(opcode);
-}
-
 /* PSNs that a Read of @len bytes takes: one for each response (3.4.1.1.3.2.4) */
 static uint32_t responses(const HcaQp *qp, uint32_t len)
 {
     return len ? len / qp->pmtu + (len % qp->pmtu != 0) : 1;
+}
+
+/* A Read or an atomic. */
+static bool asks_for_data(const HcaWqe *wqe)
+{
+    return hca_send_op(wqe->ref.opcode)->transfer == HCA_TRANSFER_RESPONSE;
 }
 
 static uint32_t psns_on_their_way(const HcaQp *qp)
@@ -84,8 +80,8 @@ static bool rc_judge_msg(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
     if (hca_on_their_way(qp) >= hca_congestion_limit(hca, qp)) {
         return waits_for(hca, HCA_WAIT_OUTSTANDING);
     }
-    return is_read(wqe->ref.opcode) ? may_send_read(hca, qp, wqe)
-                                    : may_send_packet(hca, qp, wqe);
+    return asks_for_data(wqe) ? may_send_read(hca, qp, wqe)
+                              : may_send_packet(hca, qp, wqe);
 }
 
 /* Whether the QP sends at all now. */
@@ -108,7 +104,8 @@ HcaJudge hca_requester_judge(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
     if (!may_send(hca, qp, wqe)) {
         return HCA_JUDGE_WAIT;
     }
-    if (wqe->syndrome || wqe->ref.opcode == HCA_OP_NOP) {
+    if (wqe->syndrome ||
+        hca_send_op(wqe->ref.opcode)->transfer == HCA_TRANSFER_NONE) {
         return put_aside(hca, qp, wqe);
     }
     if (rc && !rc_judge_msg(hca, qp, wqe)) {
@@ -124,30 +121,17 @@ HcaJudge hca_requester_judge(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
 }
 
 /* BTH operation of a packet by its place in the message (3.4.1.1.2.1). */
-static uint8_t net_opcode(uint8_t opcode, bool first, bool last)
+static uint8_t net_opcode(const HcaSendOp *op, bool first, bool last)
 {
-    /* By [Write][last][first]; with immediate one more, if last. */
-    static const uint8_t operation[2][2][2] = {
-        { { HCA_SEND_MIDDLE, HCA_SEND_FIRST },
-          { HCA_SEND_LAST, HCA_SEND_ONLY } },
-        { { HCA_WRITE_MIDDLE, HCA_WRITE_FIRST },
-          { HCA_WRITE_LAST, HCA_WRITE_ONLY } },
-    };
-    bool write = opcode == HCA_OP_RDMA_WRITE || opcode == HCA_OP_RDMA_WRITE_IMM;
-    bool imm = opcode == HCA_OP_SEND_IMM || opcode == HCA_OP_RDMA_WRITE_IMM;
-
-    return operation[write][last][first] + (imm && last);
-}
-
-/* A Write without immediate ends no receive: it has no event (IBA 9.2.3). */
-static bool ends_receive(uint8_t opcode)
-{
-    return opcode != HCA_OP_RDMA_WRITE;
+    return first ? (last ? op->only : op->first)
+                 : (last ? op->last : op->middle);
 }
 
 static uint32_t meta_flags(const HcaWqe *wqe, bool first, bool last)
 {
-    bool solicited = wqe->solicited && last && ends_receive(wqe->ref.opcode);
+    /* A message that ends no receive has no event (IBA 9.2.3). */
+    bool solicited = wqe->solicited && last &&
+                     hca_send_op(wqe->ref.opcode)->ends_receive;
 
     return (wqe->ref.fence ? HCA_META_FENCE : 0) |
            (solicited ? HCA_META_SOLICITED : 0) |
@@ -170,7 +154,7 @@ static HcaWqeMeta packet_meta(const HcaQp *qp, const HcaWqe *wqe,
         .remote = RDMA_HCA_PREP(HCA_META_REMOTE_QPN,
                                 ud ? wqe->dqpn : qp->remote_qpn) |
                   RDMA_HCA_PREP(HCA_META_NET_OPCODE,
-                                net_opcode(opcode, first, last)) |
+                                net_opcode(hca_send_op(opcode), first, last)) |
                   RDMA_HCA_PREP(HCA_META_SERVICE_TYPE, qp->service),
         .flags = meta_flags(wqe, first, last),
         .immediate = wqe->imm_be,
@@ -234,7 +218,7 @@ static void segment_read(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
 {
     HcaSentRead read = {
         .psn = qp->req.next_psn,
-        .npsn = is_atomic(wqe->ref.opcode) ? 1 : responses(qp, len),
+        .npsn = responses(qp, len),
         .wqe_opcode = wqe->ref.opcode,
         .signalled = wqe->signalled,
         .wqe_offset = wqe->ref.offset,
@@ -256,7 +240,7 @@ static void segment_read(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
 bool hca_requester_segment(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
                            const HcaSge *refs, unsigned nrefs, uint32_t len)
 {
-    if (is_read(wqe->ref.opcode)) {
+    if (asks_for_data(wqe)) {
         segment_read(hca, qp, wqe, refs, nrefs, len);
         return true;
     }

@@ -3,6 +3,7 @@
 #ifndef HCA_REQUESTER_UNITS_H
 #define HCA_REQUESTER_UNITS_H
 
+#include "../send_op.h"
 #include "multi_queue.h"
 
 /* TimerControl (3.4.2, table 7.9). */

@@ -16,6 +16,7 @@
 #include "../cxtmgt/cxtmgt.h"
 #include "../port/port.h"
 #include "../requester/requester.h"
+#include "../send_op.h"
 #include "../v2p/v2p.h"
 
 /* Which check of 2.4.3.1.2 a WQE failed; the CQE's vendor_err. */

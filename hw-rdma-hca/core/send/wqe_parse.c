@@ -42,40 +42,11 @@ static bool take(Parser *parser, HcaWqe *wqe, void *unit, uint32_t size)
     return true;
 }
 
-static bool is_rdma(uint8_t opcode)
-{
-    return opcode == HCA_OP_RDMA_WRITE || opcode == HCA_OP_RDMA_WRITE_IMM ||
-           opcode == HCA_OP_RDMA_READ;
-}
-
-static bool is_atomic(uint8_t opcode)
-{
-    return opcode == HCA_OP_ATOMIC_CS || opcode == HCA_OP_ATOMIC_FA;
-}
-
-static bool is_read(uint8_t opcode)
-{
-    return opcode == HCA_OP_RDMA_READ || is_atomic(opcode);
-}
-
 /* Table 1.1: what each service type can do. */
-static bool opcode_allowed(const HcaQp *qp, uint8_t opcode)
+static bool opcode_allowed(const HcaQp *qp, const HcaSendOp *op)
 {
-    switch (opcode) {
-    case HCA_OP_NOP:
-    case HCA_OP_SEND:
-    case HCA_OP_SEND_IMM:
-        return true;
-    case HCA_OP_RDMA_WRITE:
-    case HCA_OP_RDMA_WRITE_IMM:
-        return qp->service != HCA_SERVICE_UD;
-    case HCA_OP_RDMA_READ:
-    case HCA_OP_ATOMIC_CS:
-    case HCA_OP_ATOMIC_FA:
-        return qp->service == HCA_SERVICE_RC && qp->sra_max > 0;
-    default:
-        return false;
-    }
+    return (op->services & 1 << qp->service) &&
+           (op->transfer != HCA_TRANSFER_RESPONSE || qp->sra_max);
 }
 
 /* NEXT_SEG: about this WQE, and the link to the next one. */
@@ -195,7 +166,8 @@ static void parse_inline(const HcaQp *qp, Parser *parser, HcaWqe *wqe)
     take(parser, wqe, &header, sizeof(header));
     wqe->msg_len = RDMA_HCA_GET(RDMA_HCA_INLINE_LENGTH,
                                 GUINT32_FROM_LE(header));
-    if (is_read(wqe->ref.opcode) || wqe->msg_len > parser->left) {
+    if (hca_send_op(wqe->ref.opcode)->transfer == HCA_TRANSFER_RESPONSE ||
+        wqe->msg_len > parser->left) {
         fail(wqe, HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_UNITS);
         return;
     }
@@ -248,13 +220,13 @@ static void parse_data(Parser *parser, HcaWqe *wqe)
  */
 static void check_length(const HcaQp *qp, HcaWqe *wqe)
 {
+    uint8_t length = hca_send_op(wqe->ref.opcode)->length;
     uint32_t limit = qp->max_msg;
 
     if (qp->service == HCA_SERVICE_UD) {
         limit = MIN(limit, qp->pmtu);
     }
-    if (wqe->msg_len > limit ||
-        (is_atomic(wqe->ref.opcode) && wqe->msg_len != sizeof(uint64_t))) {
+    if (wqe->msg_len > limit || (length && wqe->msg_len != length)) {
         fail(wqe, HCA_SYNDROME_LOCAL_LENGTH_ERR, HCA_WQE_BAD_LENGTH);
     }
 }
@@ -262,7 +234,10 @@ static void check_length(const HcaQp *qp, HcaWqe *wqe)
 /* Local memory access check of each entry. */
 static void check_entries(Hca *hca, const HcaQp *qp, HcaWqe *wqe)
 {
-    uint32_t access = is_read(wqe->ref.opcode) ? HCA_ACCESS_LOCAL_WRITE : 0;
+    const HcaSendOp *op = hca_send_op(wqe->ref.opcode);
+    uint32_t access = op->transfer == HCA_TRANSFER_RESPONSE
+                          ? HCA_ACCESS_LOCAL_WRITE
+                          : 0;
 
     for (unsigned i = 0; i < wqe->nsge; i++) {
         const HcaSge *sge = &wqe->sge[i];
@@ -286,19 +261,19 @@ static void check_entries(Hca *hca, const HcaQp *qp, HcaWqe *wqe)
 static void parse_units(const Hca *hca, const HcaQp *qp, Parser *parser,
                         HcaWqe *wqe)
 {
-    uint8_t opcode = wqe->ref.opcode;
+    const HcaSendOp *op = hca_send_op(wqe->ref.opcode);
     uint32_t first;
 
-    if (opcode == HCA_OP_NOP) {
+    if (op->transfer == HCA_TRANSFER_NONE) {
         return;
     }
     if (qp->service == HCA_SERVICE_UD) {
         parse_ud(hca, qp, parser, wqe);
     }
-    if (is_rdma(opcode) || is_atomic(opcode)) {
+    if (op->remote) {
         parse_raddr(parser, wqe);
     }
-    if (is_atomic(opcode)) {
+    if (op->atomic) {
         parse_atomic(parser, wqe);
     }
     if (wqe->syndrome || parser->left < RDMA_HCA_WQE_UNIT) {
@@ -357,7 +332,7 @@ static void parse(Hca *hca, HcaQp *qp, HcaV2pChannel channel, HcaWqe *wqe)
     if (hca_send_flushes(qp)) {
         return; /* to be flushed: only the link counts */
     }
-    if (!opcode_allowed(qp, wqe->ref.opcode)) {
+    if (!opcode_allowed(qp, hca_send_op(wqe->ref.opcode))) {
         fail(wqe, HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_OPCODE);
         return;
     }

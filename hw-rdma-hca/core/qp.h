@@ -12,7 +12,6 @@
 #include <glib.h>
 
 #include "../abi/rdma_hca_cxt.h"
-#include "../abi/rdma_hca_wqe.h"
 #include "path.h"
 #include "verbs.h"
 
@@ -34,7 +33,7 @@ typedef struct HcaSge {
 typedef struct HcaWqeRef {
     uint32_t offset; /* bytes in the send queue */
     uint16_t size;   /* bytes */
-    uint8_t opcode;  /* RDMA_HCA_OPCODE_* */
+    uint8_t opcode;  /* HcaOpcode */
     bool fence;
 } HcaWqeRef;
 
@@ -46,7 +45,7 @@ typedef struct HcaWqe {
     HcaWqeRef ref;
     bool signalled;
     bool solicited;
-    uint8_t syndrome;   /* RDMA_HCA_SYNDROME_*, 0: good */
+    uint8_t syndrome;   /* HcaSyndrome, 0: good */
     uint8_t vendor_err; /* which check, HcaWqeCheck */
     uint8_t nsge;
     uint8_t sge_at;    /* DataPack: the entry in hand */

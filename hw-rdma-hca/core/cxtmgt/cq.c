@@ -380,9 +380,10 @@ static void arm(HcaCxtMgt *cm, HcaCq *cq, HcaCqArm how, uint32_t ci)
     }
 }
 
-void hca_cq_doorbell(HcaCxtMgt *cm, uint32_t uar, uint32_t low, uint32_t high)
+void hca_cq_doorbell(HcaCxtMgt *cm, uint32_t uar, uint32_t cqn, HcaCqArm how,
+                     uint32_t ci)
 {
-    HcaCq *cq = hca_cq_find(cm, RDMA_HCA_GET(RDMA_HCA_CQ_DB_CQN, low));
+    HcaCq *cq = hca_cq_find(cm, cqn);
 
     cm->counters.cq_doorbells++;
     if (!cq) {
@@ -393,22 +394,14 @@ void hca_cq_doorbell(HcaCxtMgt *cm, uint32_t uar, uint32_t low, uint32_t high)
         cm->counters.db_bad_uar++;
         return;
     }
-    if ((int32_t)(cq->producer_index - high) < 0) {
+    if ((int32_t)(cq->producer_index - ci) < 0) {
         cm->counters.db_bad_ci++;
         return;
     }
-    consumed(cq, high);
-    switch (RDMA_HCA_GET(RDMA_HCA_CQ_DB_CMD, low)) {
-    case RDMA_HCA_CQ_DB_CMD_ARM_SOLICITED:
-        /* An arm for any entry is not taken back. */
-        if (cq->arm != HCA_CQ_ARMED_NEXT) {
-            arm(cm, cq, HCA_CQ_ARMED_SOLICITED, high);
-        }
-        break;
-    case RDMA_HCA_CQ_DB_CMD_ARM_NEXT:
-        arm(cm, cq, HCA_CQ_ARMED_NEXT, high);
-        break;
-    default:
-        break;
+    consumed(cq, ci);
+    /* An arm for any entry is not taken back. */
+    if (how == HCA_CQ_ARMED_NEXT ||
+        (how == HCA_CQ_ARMED_SOLICITED && cq->arm != HCA_CQ_ARMED_NEXT)) {
+        arm(cm, cq, how, ci);
     }
 }

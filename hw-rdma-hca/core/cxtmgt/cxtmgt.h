@@ -159,9 +159,13 @@ bool hca_eq_command(HcaCxtMgt *cm, uint16_t token, uint8_t status,
  */
 bool hca_eq_command_pending(const HcaCxtMgt *cm);
 
-/* Doorbells. */
-void hca_cq_doorbell(HcaCxtMgt *cm, uint32_t uar, uint32_t low, uint32_t high);
-void hca_eq_doorbell(HcaCxtMgt *cm, uint32_t eqn, uint32_t value);
+/*
+ * Doorbells: a consumer index, that of an EQ in 24 bits. @how: one of the
+ * arms, or HCA_CQ_DISARMED to leave it as it is.
+ */
+void hca_cq_doorbell(HcaCxtMgt *cm, uint32_t uar, uint32_t cqn, HcaCqArm how,
+                     uint32_t ci);
+void hca_eq_doorbell(HcaCxtMgt *cm, uint32_t eqn, uint32_t ci, bool arm);
 
 HcaCxtCounters *hca_cxt_counters(HcaCxtMgt *cm);
 const HcaCxtLive *hca_cxt_live(const HcaCxtMgt *cm);

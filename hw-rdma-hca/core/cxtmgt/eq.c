@@ -582,36 +582,38 @@ uint8_t hca_cxtmgt_map_eq(HcaCxtMgt *cm, uint32_t eqn, uint64_t mask,
     return HCA_STAT_OK;
 }
 
-/* Consumer index of 24 bits in a doorbell to all its bits. */
+/* Bits of a consumer index in a doorbell. */
+#define EQ_INDEX_MASK 0xffffffu
+
+/* Consumer index of a doorbell to all its bits. */
 static bool widen_index(const HcaEq *eq, uint32_t ci, uint32_t *wide)
 {
-    uint32_t behind = (eq->producer_index - ci) & RDMA_HCA_EQ_DB_CI;
+    uint32_t behind = (eq->producer_index - ci) & EQ_INDEX_MASK;
 
     *wide = eq->producer_index - behind;
     return behind <= eq->producer_index - eq->consumer_index;
 }
 
-void hca_eq_doorbell(HcaCxtMgt *cm, uint32_t eqn, uint32_t value)
+void hca_eq_doorbell(HcaCxtMgt *cm, uint32_t eqn, uint32_t ci, bool arm)
 {
     HcaEq *eq = hca_eq_find(cm, eqn);
-    uint32_t ci;
 
     cm->counters.eq_doorbells++;
     if (!eq) {
         cm->counters.db_bad_eqn++;
         return;
     }
-    if (!widen_index(eq, RDMA_HCA_GET(RDMA_HCA_EQ_DB_CI, value), &ci)) {
+    if (!widen_index(eq, ci, &ci)) {
         cm->counters.db_bad_ci++;
         return;
     }
     eq->consumer_index = ci;
     deliver_completions(cm, eq);
     deliver(cm);
-    if ((value & RDMA_HCA_EQ_DB_ARM) && eq->state == RDMA_HCA_EQ_STATE_FIRED) {
+    if (arm && eq->state == RDMA_HCA_EQ_STATE_FIRED) {
         eq->state = RDMA_HCA_EQ_STATE_ARMED;
     }
-    if ((value & RDMA_HCA_EQ_DB_ARM) && eq->producer_index != ci) {
+    if (arm && eq->producer_index != ci) {
         interrupt(cm, eq);
     }
 }

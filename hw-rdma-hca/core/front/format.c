@@ -2,4 +2,6 @@
 /* The card's own programming interface, as one table. */
 #include "format.h"
 
-const HcaFormat hca_format = { 0 };
+const HcaFormat hca_format = {
+    .wqe = &hca_wqe_format,
+};

@@ -812,7 +812,7 @@ static void test_events(void)
     hca_ceu_run(ceu);
     hca_ceu_run(ceu);
     g_assert_true(ctrl(&fix) & RDMA_HCA_HCR_GO);
-    hca_eq_doorbell(fix.hca.cm, EQN, 2);
+    hca_eq_doorbell(fix.hca.cm, EQN, 2, false);
     hca_ceu_run(ceu);
     g_assert_false(ctrl(&fix) & RDMA_HCA_HCR_GO);
     eqe = ram_at(fix.ram, fix.queues);

@@ -157,21 +157,33 @@ typedef struct HcaReplay {
     uint64_t atomic_ack;
 } HcaReplay;
 
-/* RQ WQE manager (4.4.2): what one fetch brought, and the WQE in use. */
+/*
+ * A receive queue (4.4.2): where it is, how far it has been used, and what
+ * the last fetch brought.
+ */
 typedef struct HcaRecvQueue {
+    uint32_t pd;
+    uint32_t lkey;
+    uint32_t len; /* bytes, 0: no receive queue */
+    uint8_t entry_log;
+    uint64_t record;        /* posted count, bus address, 0: none */
     uint32_t offset;        /* of the next WQE to fetch, bytes */
     uint16_t consumed;      /* WQEs taken into use, modulo 2^16 */
     uint16_t posted;        /* the posted-count record, as last read */
     uint16_t prefetched;    /* WQEs in @buffer not used yet */
     uint16_t buffer_at;     /* byte of @buffer of the next one */
     uint32_t buffer_offset; /* place of @buffer in the receive queue */
-    bool wqe_valid;         /* a message is using a WQE */
-    uint32_t wqe_offset;    /* its place in the receive queue */
-    uint8_t nsge;
-    uint8_t sge_at;
-    HcaSge sge[RDMA_HCA_MAX_SGE];
     uint8_t buffer[RDMA_HCA_MAX_RECV_WQE_SIZE];
 } HcaRecvQueue;
+
+/* A receive WQE parsed, and how far it has been filled. */
+typedef struct HcaRecvWqe {
+    uint32_t offset; /* its place in the receive queue */
+    uint8_t nsge;
+    uint8_t sge_at;    /* the entry in hand */
+    uint32_t sge_done; /* and how much of it has been written */
+    HcaSge sge[RDMA_HCA_MAX_SGE];
+} HcaRecvWqe;
 
 /* Responder part (engine document 4). */
 typedef struct HcaResponder {
@@ -186,7 +198,8 @@ typedef struct HcaResponder {
     uint64_t write_va;
     uint32_t write_rkey;
     uint32_t write_left;
-    HcaRecvQueue rq;
+    bool wqe_valid; /* a message is using @wqe */
+    HcaRecvWqe wqe;
     HcaResp ring[HCA_RESP_RING];
     uint32_t ring_head; /* indices count without wrapping */
     uint32_t ring_tail;
@@ -233,10 +246,6 @@ struct HcaQp {
     uint32_t sq_lkey;
     uint32_t sq_len; /* bytes */
     uint8_t sq_entry_log;
-    uint32_t rq_lkey;
-    uint32_t rq_len; /* bytes, 0: no receive queue */
-    uint8_t rq_entry_log;
-    uint64_t rq_db;  /* posted-count record, bus address, 0: none */
     uint8_t sra_max; /* max_rd_atomic */
     uint8_t rra_max; /* max_dest_rd_atomic */
     uint8_t retry_count;
@@ -247,6 +256,7 @@ struct HcaQp {
     struct rdma_hca_qpc qpc; /* the last mailbox, merged: for QUERY_QP */
 
     HcaSendQueue send;
+    HcaRecvQueue rq;
     HcaRequester req;
     HcaResponder resp;
 

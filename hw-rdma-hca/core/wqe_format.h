@@ -8,6 +8,12 @@
 
 #include "qp.h"
 
+typedef enum HcaRecvSlot {
+    HCA_SLOT_EMPTY,
+    HCA_SLOT_LAST, /* a WQE that says that none follows */
+    HCA_SLOT_WQE,
+} HcaRecvSlot;
+
 typedef struct HcaWqeFormat {
     /*
      * How a send WQE begins, RDMA_HCA_WQE_UNIT bytes at the least: what it
@@ -28,6 +34,13 @@ typedef struct HcaWqeFormat {
      */
     bool (*parse_units)(const uint8_t *bytes, HcaService service, uint32_t lkey,
                         HcaWqe *wqe);
+    /* What a slot holds, where no posted count says it. */
+    HcaRecvSlot (*recv_slot)(const uint8_t *slot);
+    /*
+     * The entries of the receive WQE in a slot of @size bytes; its other fields
+     * are set. False: it is no WQE.
+     */
+    bool (*parse_recv)(const uint8_t *slot, uint32_t size, HcaRecvWqe *wqe);
 } HcaWqeFormat;
 
 #endif /* HCA_WQE_FORMAT_H */

@@ -390,8 +390,8 @@ static void decode_sizes(const HcaCxtMgt *cm, HcaQp *qp,
     }
     qp->sq_len = be(qpc->snd_wqe_len);
     qp->sq_entry_log = GET(SQ_ENTRY_SZ, sizes);
-    qp->rq_len = be(qpc->rcv_wqe_len);
-    qp->rq_entry_log = GET(RQ_ENTRY_SZ, sizes);
+    qp->rq.len = be(qpc->rcv_wqe_len);
+    qp->rq.entry_log = GET(RQ_ENTRY_SZ, sizes);
 }
 
 void hca_qp_decode(const HcaCxtMgt *cm, HcaQp *qp,
@@ -405,6 +405,7 @@ void hca_qp_decode(const HcaCxtMgt *cm, HcaQp *qp,
     decode_sizes(cm, qp, qpc);
     decode_path(cm, &qp->path, qpc);
     qp->pd = be(qpc->pd);
+    qp->rq.pd = qp->pd;
     qp->uar = GET(UAR, be(qpc->usr_page));
     qp->remote_qpn = be(qpc->remote_qpn);
     qp->pkey_index = GET(PKEY_INDEX, port);
@@ -414,8 +415,8 @@ void hca_qp_decode(const HcaCxtMgt *cm, HcaQp *qp,
     qp->sq_cqn = be(qpc->cqn_snd);
     qp->rq_cqn = be(qpc->cqn_rcv);
     qp->sq_lkey = be(qpc->snd_wqe_base_l);
-    qp->rq_lkey = be(qpc->rcv_wqe_base_l);
-    qp->rq_db = (uint64_t)be(qpc->rq_db_h) << 32 | be(qpc->rq_db_l);
+    qp->rq.lkey = be(qpc->rcv_wqe_base_l);
+    qp->rq.record = (uint64_t)be(qpc->rq_db_h) << 32 | be(qpc->rq_db_l);
     qp->sra_max = GET(SRA_MAX, params);
     qp->rra_max = GET(RRA_MAX, params);
     qp->retry_count = GET(RETRY_COUNT, retry);
@@ -441,5 +442,5 @@ void hca_qp_encode(const HcaQp *qp, struct rdma_hca_qpc *qpc)
         qp->resp.expected_psn);
     qpc->rmsn = GUINT32_TO_BE(qp->resp.msn);
     qpc->wqe_counter = GUINT32_TO_BE(
-        RDMA_HCA_PREP(RDMA_HCA_QPC_RQ_COUNTER, qp->resp.rq.consumed));
+        RDMA_HCA_PREP(RDMA_HCA_QPC_RQ_COUNTER, qp->rq.consumed));
 }

@@ -263,8 +263,53 @@ static bool parse_units(const uint8_t *bytes, HcaService service, uint32_t lkey,
            parse_message(&units, lkey, wqe);
 }
 
+/* Receive WQEs */
+
+static bool is_zero(const uint8_t *unit)
+{
+    static const uint8_t zero[RDMA_HCA_WQE_UNIT];
+
+    return !memcmp(unit, zero, sizeof(zero));
+}
+
+/* Table 4.5 of the engine document. */
+static HcaRecvSlot recv_slot(const uint8_t *slot)
+{
+    struct rdma_hca_next_unit next;
+
+    if (is_zero(slot)) {
+        return HCA_SLOT_EMPTY;
+    }
+    memcpy(&next, slot, sizeof(next));
+    return RDMA_HCA_GET(RDMA_HCA_NEXT_NDS, GUINT32_FROM_LE(next.nee_nds))
+               ? HCA_SLOT_WQE
+               : HCA_SLOT_LAST;
+}
+
+/* Entries from next_unit to the all-zero unit, or the end of the slot. */
+static bool parse_recv(const uint8_t *slot, uint32_t size, HcaRecvWqe *wqe)
+{
+    struct rdma_hca_data_unit unit;
+
+    for (uint32_t at = sizeof(struct rdma_hca_next_unit); at < size;
+         at += sizeof(unit)) {
+        if (is_zero(slot + at)) {
+            return true;
+        }
+        memcpy(&unit, slot + at, sizeof(unit));
+        if (wqe->nsge == RDMA_HCA_MAX_SGE ||
+            !parse_entry(&unit, &wqe->sge[wqe->nsge])) {
+            return false;
+        }
+        wqe->nsge++;
+    }
+    return true;
+}
+
 const HcaWqeFormat hca_wqe_format = {
     .parse_header = parse_header,
     .parse_peer = parse_peer,
     .parse_units = parse_units,
+    .recv_slot = recv_slot,
+    .parse_recv = parse_recv,
 };

@@ -653,7 +653,7 @@ static void test_qp_fields(void)
     g_assert_cmphex(qp->req.next_psn, ==, 0x123456);
     g_assert_cmphex(qp->req.unacked_psn, ==, 0x123456);
     g_assert_cmphex(qp->resp.expected_psn, ==, 0x654321);
-    g_assert_cmphex(qp->rq_db, ==, 0x1000);
+    g_assert_cmphex(qp->rq.record, ==, 0x1000);
     qp->req.next_psn = 0x123460;
     qp->req.unacked_psn = 0x12345a;
     qp->resp.expected_psn = 0xffffff;

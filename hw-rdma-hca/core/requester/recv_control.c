@@ -27,10 +27,9 @@ static bool release_packets(Hca *hca, HcaQp *qp, uint32_t limit)
 
         any = true;
         hca_mq_swpb_release(hca, qp);
-        if (hca_meta_is_tail(&done.meta)) {
-            hca_complete(hca, qp, hca_meta_wqe_offset(&done.meta),
-                         hca_meta_opcode(&done.meta), done.signalled,
-                         done.meta.msg_length, 0, 0);
+        if (done.last) {
+            hca_complete(hca, qp, done.wqe_offset, done.wqe_opcode,
+                         done.signalled, done.msg_len, 0, 0);
         }
     }
     return any;

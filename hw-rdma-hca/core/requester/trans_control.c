@@ -127,50 +127,30 @@ static uint8_t net_opcode(const HcaSendOp *op, bool first, bool last)
                  : (last ? op->last : op->middle);
 }
 
-static uint32_t meta_flags(const HcaWqe *wqe, bool first, bool last)
+/* The next packet of a Send or Write (3.4.1.1.2.2). */
+static HcaSentPacket next_packet(const HcaQp *qp, const HcaWqe *wqe,
+                                 unsigned nrefs, uint32_t len)
 {
-    /* A message that ends no receive has no event (IBA 9.2.3). */
-    bool solicited = wqe->solicited && last &&
-                     hca_send_op(wqe->ref.opcode)->ends_receive;
-
-    return (wqe->ref.fence ? HCA_META_FENCE : 0) |
-           (solicited ? HCA_META_SOLICITED : 0) |
-           (first ? HCA_META_WQE_HEAD : 0) | (last ? HCA_META_WQE_TAIL : 0) |
-           (wqe->nsge && wqe->sge[0].relative ? HCA_META_INLINE : 0) |
-           RDMA_HCA_PREP(HCA_META_WQE_OFFSET, wqe->ref.offset / 16);
-}
-
-/* Metadata of the next packet of a Send or Write (3.4.1.1.2.2). */
-static HcaWqeMeta packet_meta(const HcaQp *qp, const HcaWqe *wqe,
-                              const HcaSge *refs, unsigned nrefs, uint32_t len)
-{
+    const HcaSendOp *op = hca_send_op(wqe->ref.opcode);
     bool first = !wqe->sent;
     bool last = len == wqe->msg_len - wqe->sent;
-    bool ud = qp->service == HCA_SERVICE_UD;
-    uint8_t opcode = wqe->ref.opcode;
-    HcaWqeMeta meta = {
-        .local = RDMA_HCA_PREP(HCA_META_LOCAL_QPN, qp->qpn) |
-                 RDMA_HCA_PREP(HCA_META_VERBS_OPCODE, opcode),
-        .remote = RDMA_HCA_PREP(HCA_META_REMOTE_QPN,
-                                ud ? wqe->dqpn : qp->remote_qpn) |
-                  RDMA_HCA_PREP(HCA_META_NET_OPCODE,
-                                net_opcode(hca_send_op(opcode), first, last)) |
-                  RDMA_HCA_PREP(HCA_META_SERVICE_TYPE, qp->service),
-        .flags = meta_flags(wqe, first, last),
-        .immediate = wqe->imm_be,
-        .rkey = wqe->rkey,
-        .raddr_l = RDMA_HCA_LO32(wqe->raddr),
-        .raddr_h = RDMA_HCA_HI32(wqe->raddr),
-        .msg_length = wqe->msg_len,
-        .packet_length = len,
-    };
 
-    if (nrefs) {
-        meta.lkey = refs[0].lkey;
-        meta.laddr_l = RDMA_HCA_LO32(refs[0].va);
-        meta.laddr_h = RDMA_HCA_HI32(refs[0].va);
-    }
-    return meta;
+    return (HcaSentPacket) {
+        .psn = qp->req.next_psn,
+        .wqe_offset = wqe->ref.offset,
+        .wqe_opcode = wqe->ref.opcode,
+        .operation = net_opcode(op, first, last),
+        .last = last,
+        .signalled = wqe->signalled,
+        /* A message that ends no receive has no event (IBA 9.2.3). */
+        .solicited = wqe->solicited && last && op->ends_receive,
+        .nrefs = nrefs,
+        .len = len,
+        .msg_len = wqe->msg_len,
+        .imm_be = wqe->imm_be,
+        .rkey = wqe->rkey,
+        .raddr = wqe->raddr,
+    };
 }
 
 /* The next packet of a Send or Write. Returns true if it was the last. */
@@ -179,13 +159,7 @@ static bool segment_packet(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
 {
     HcaRequester *req = &qp->req;
     const HcaWqe *ud = qp->service == HCA_SERVICE_UD ? wqe : NULL;
-    HcaSentPacket packet = {
-        .meta = packet_meta(qp, wqe, refs, nrefs, len),
-        .psn = req->next_psn,
-        .signalled = wqe->signalled,
-        .nrefs = nrefs,
-    };
-    bool last = hca_meta_is_tail(&packet.meta);
+    HcaSentPacket packet = next_packet(qp, wqe, nrefs, len);
     HcaWqe bad;
 
     if (hca_req_send_packet(hca, qp, ud, &packet, refs) != HCA_V2P_SUCCESS) {
@@ -204,12 +178,12 @@ static bool segment_packet(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
         hca_loss_timer_start(hca, qp);
     } else { /* UCUD_CPL */
         req->unacked_psn = req->next_psn;
-        if (last) {
+        if (packet.last) {
             hca_complete(hca, qp, wqe->ref.offset, wqe->ref.opcode,
                          wqe->signalled, wqe->msg_len, 0, 0);
         }
     }
-    return last;
+    return packet.last;
 }
 
 /* RC_STORE_ENTRY: a Read or atomic request, kept with its scatter entries. */
@@ -445,9 +419,8 @@ static void flush_outstanding(Hca *hca, HcaQp *qp)
             HcaSentPacket done = *packet;
 
             hca_mq_swpb_release(hca, qp);
-            if (hca_meta_is_tail(&done.meta)) {
-                flush_one(hca, qp, hca_meta_wqe_offset(&done.meta),
-                          hca_meta_opcode(&done.meta));
+            if (done.last) {
+                flush_one(hca, qp, done.wqe_offset, done.wqe_opcode);
             }
         }
     }

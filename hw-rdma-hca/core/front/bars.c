@@ -111,6 +111,22 @@ static void eq_doorbell(Hca *hca, uint32_t eqn, uint32_t value)
                     value & RDMA_HCA_EQ_DB_ARM);
 }
 
+static HcaEthDoorbell eth_doorbell(uint32_t at)
+{
+    switch (at) {
+    case RDMA_HCA_ETH_DB_TX_TAIL:
+        return HCA_ETH_TX_TAIL;
+    case RDMA_HCA_ETH_DB_RX_TAIL:
+        return HCA_ETH_RX_TAIL;
+    case RDMA_HCA_ETH_DB_TX_ARM:
+        return HCA_ETH_TX_ARM;
+    case RDMA_HCA_ETH_DB_RX_ARM:
+        return HCA_ETH_RX_ARM;
+    default:
+        return HCA_ETH_NO_DOORBELL;
+    }
+}
+
 static void bar0_doorbell(Hca *hca, uint32_t offset, uint32_t value)
 {
     uint32_t at;
@@ -118,7 +134,7 @@ static void bar0_doorbell(Hca *hca, uint32_t offset, uint32_t value)
     if (is_eq_doorbell(offset, &at)) {
         eq_doorbell(hca, at / RDMA_HCA_EQ_DB_STRIDE, value);
     } else if (hca->eth && is_eth_doorbell(offset, &at)) {
-        hca_eth_doorbell(hca->eth, at, value);
+        hca_eth_doorbell(hca->eth, eth_doorbell(at), value);
     }
 }
 

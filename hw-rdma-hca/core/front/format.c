@@ -4,4 +4,5 @@
 
 const HcaFormat hca_format = {
     .wqe = &hca_wqe_format,
+    .eth = &hca_eth_format,
 };

@@ -12,7 +12,6 @@
 #include <glib.h>
 
 #include "../abi/rdma_hca_cxt.h"
-#include "../abi/rdma_hca_wqe.h"
 #include "path.h"
 #include "verbs.h"
 
@@ -97,7 +96,7 @@ typedef struct HcaSge {
 typedef struct HcaWqeRef {
     uint32_t offset; /* bytes in the send queue */
     uint16_t size;   /* bytes */
-    uint8_t opcode;  /* RDMA_HCA_OPCODE_* */
+    uint8_t opcode;  /* HcaOpcode */
     bool fence;
 } HcaWqeRef;
 
@@ -109,7 +108,7 @@ typedef struct HcaWqe {
     HcaWqeRef ref;
     bool signalled;
     bool solicited;
-    uint8_t syndrome;   /* RDMA_HCA_SYNDROME_*, 0: good */
+    uint8_t syndrome;   /* HcaSyndrome, 0: good */
     uint8_t vendor_err; /* which check, HcaWqeCheck */
     uint8_t nsge;
     uint8_t sge_at;    /* DataPack: the entry in hand */
@@ -221,21 +220,33 @@ typedef struct HcaReplay {
     uint64_t atomic_ack;
 } HcaReplay;
 
-/* RQ WQE manager (4.4.2): what one fetch brought, and the WQE in use. */
+/*
+ * A receive queue (4.4.2): where it is, how far it has been used, and what
+ * the last fetch brought.
+ */
 typedef struct HcaRecvQueue {
+    uint32_t pd;
+    uint32_t lkey;
+    uint32_t len; /* bytes, 0: no receive queue */
+    uint8_t entry_log;
+    uint64_t record;        /* posted count, bus address, 0: none */
     uint32_t offset;        /* of the next WQE to fetch, bytes */
     uint16_t consumed;      /* WQEs taken into use, modulo 2^16 */
     uint16_t posted;        /* the posted-count record, as last read */
     uint16_t prefetched;    /* WQEs in @buffer not used yet */
     uint16_t buffer_at;     /* byte of @buffer of the next one */
     uint32_t buffer_offset; /* place of @buffer in the receive queue */
-    bool wqe_valid;         /* a message is using a WQE */
-    uint32_t wqe_offset;    /* its place in the receive queue */
-    uint8_t nsge;
-    uint8_t sge_at;
-    HcaSge sge[RDMA_HCA_MAX_SGE];
     uint8_t buffer[RDMA_HCA_MAX_RECV_WQE_SIZE];
 } HcaRecvQueue;
+
+/* A receive WQE parsed, and how far it has been filled. */
+typedef struct HcaRecvWqe {
+    uint32_t offset; /* its place in the receive queue */
+    uint8_t nsge;
+    uint8_t sge_at;    /* the entry in hand */
+    uint32_t sge_done; /* and how much of it has been written */
+    HcaSge sge[RDMA_HCA_MAX_SGE];
+} HcaRecvWqe;
 
 /* Responder part (engine document 4). */
 typedef struct HcaResponder {
@@ -250,7 +261,8 @@ typedef struct HcaResponder {
     uint64_t write_va;
     uint32_t write_rkey;
     uint32_t write_left;
-    HcaRecvQueue rq;
+    bool wqe_valid; /* a message is using @wqe */
+    HcaRecvWqe wqe;
     HcaResp ring[HCA_RESP_RING];
     uint32_t ring_head; /* indices count without wrapping */
     uint32_t ring_tail;
@@ -287,6 +299,7 @@ struct HcaQp {
     uint32_t max_msg; /* bytes */
 
     HcaSendQueue send;
+    HcaRecvQueue rq;
     HcaRequester req;
     HcaResponder resp;
 

@@ -8,6 +8,9 @@
 #ifndef HCA_VERBS_H
 #define HCA_VERBS_H
 
+/* For the sizes alone that the engine shares with its software. */
+#include "../abi/rdma_hca_wqe.h"
+
 /* QP states (interface document, table 3-2-42). */
 typedef enum HcaQpState {
     HCA_QP_RST = 0,

@@ -6,6 +6,7 @@
  * cxtmgt.c        the unit assembled
  * qp_attr.c       interface document A1-2, A1-3: transitions and attributes
  * key_qpc_data.c  5.4: QP contexts on the card, MODIFY_QP, QUERY_QP
+ * recv_queue.c    engine document 4.4.2: receive queues
  * cq.c            completion queues: CQEs, arming, overrun
  * eq.c            event queues: EQEs, interrupts, asynchronous events
  * ctxmdata.c      5.3: where a context lies in ICM; its reading and writing

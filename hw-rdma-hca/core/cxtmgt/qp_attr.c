@@ -291,6 +291,18 @@ static void derive_sizes(const HcaCxtMgt *cm, HcaQp *qp)
     }
 }
 
+/* Where the receive queue is; how far it has been used is its own. */
+static void derive_recv_queue(HcaQp *qp)
+{
+    const HcaQpAttr *attr = &qp->attr;
+
+    qp->rq.pd = attr->pd;
+    qp->rq.lkey = attr->rq_lkey;
+    qp->rq.len = attr->rq_len;
+    qp->rq.entry_log = attr->rq_entry_log;
+    qp->rq.record = attr->rq_db;
+}
+
 /* PSNs and counters that the engines then carry on. */
 static void start_engines(HcaQp *qp, uint32_t attrs)
 {
@@ -314,5 +326,6 @@ void hca_qp_take(const HcaCxtMgt *cm, HcaQp *qp, const HcaQpAttr *attr,
 {
     merge(&qp->attr, attr, attrs);
     derive_sizes(cm, qp);
+    derive_recv_queue(qp);
     start_engines(qp, attrs);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * eth: the Ethernet function of a RoCE card, the documents' non-RDMA channel:
- * two descriptor rings in guest memory (abi/rdma_hca_eth.h).
+ * two descriptor rings in guest memory, as eth_format.h says.
  *
  * eth.c        commands, doorbells, reset
  * ring.c       a descriptor ring and its interrupt
@@ -15,11 +15,46 @@
 #ifndef HCA_ETH_H
 #define HCA_ETH_H
 
-#include "../../abi/rdma_hca_cmd.h"
-#include "../../abi/rdma_hca_eth.h"
 #include "../card.h"
 
 typedef struct HcaEth HcaEth;
+
+#define HCA_ETH_MIN_LOG_RING 4 /* descriptors */
+#define HCA_ETH_MAX_LOG_RING 12
+/* Transmit descriptors of a frame. */
+#define HCA_ETH_MAX_PIECES 20
+/* Bytes of a header with a VLAN tag, and of what follows it. */
+#define HCA_ETH_MAX_FRAME (18 + 9000)
+#define HCA_ETH_MAX_MULTICAST 128
+#define HCA_ETH_MAC_SIZE 6
+
+/* Where a ring is, its size, and its interrupt. */
+typedef struct HcaEthRingSetup {
+    uint64_t addr;
+    uint16_t log_size;
+    uint16_t vector;
+} HcaEthRingSetup;
+
+typedef struct HcaEthSetup {
+    HcaEthRingSetup tx, rx;
+} HcaEthSetup;
+
+/* What is received besides broadcasts. */
+typedef struct HcaEthRxMode {
+    bool promisc;  /* all frames */
+    bool allmulti; /* all multicasts */
+    uint8_t mac[HCA_ETH_MAC_SIZE];
+    uint32_t count; /* of @multicast; more than fit are refused */
+    uint8_t multicast[HCA_ETH_MAX_MULTICAST][HCA_ETH_MAC_SIZE];
+} HcaEthRxMode;
+
+typedef enum HcaEthDoorbell {
+    HCA_ETH_TX_TAIL,
+    HCA_ETH_RX_TAIL,
+    HCA_ETH_TX_ARM,
+    HCA_ETH_RX_ARM,
+    HCA_ETH_NO_DOORBELL, /* counted, no more */
+} HcaEthDoorbell;
 
 typedef struct HcaEthCounters {
     uint64_t tx_frames, tx_bytes;
@@ -39,11 +74,11 @@ void hca_eth_close(HcaEth *eth);
 void hca_eth_reset(HcaEth *eth);
 
 /* Commands; each returns a status. @setup NULL: stop. */
-uint8_t hca_eth_setup(HcaEth *eth, const struct rdma_hca_setup_eth *setup);
-uint8_t hca_eth_set_rx_mode(HcaEth *eth, const struct rdma_hca_rx_mode *mode);
+uint8_t hca_eth_setup(HcaEth *eth, const HcaEthSetup *setup);
+uint8_t hca_eth_set_rx_mode(HcaEth *eth, const HcaEthRxMode *mode);
 
-/* @offset: in RDMA_HCA_ETH_DB. */
-void hca_eth_doorbell(HcaEth *eth, uint32_t offset, uint32_t value);
+/* @value: a ring's index; one beyond 16 bits is counted as bad. */
+void hca_eth_doorbell(HcaEth *eth, HcaEthDoorbell doorbell, uint32_t value);
 
 /*
  * Send what is in the transmit ring, @budget frames at most, as long as the

@@ -3,20 +3,15 @@
 #ifndef HCA_ETH_INT_H
 #define HCA_ETH_INT_H
 
-#include "../../abi/rdma_hca_regs.h"
 #include "../card.h"
 #include "../link/link.h"
 #include "../v2p/v2p.h"
 #include "eth.h"
+#include "eth_format.h"
 
-#define HCA_ETH_MAC_SIZE 6
 /* Addresses and EtherType. */
 #define HCA_ETH_HEADER_SIZE 14
 #define HCA_ETH_MIN_FRAME 60
-#define HCA_ETH_MAX_FRAME (RDMA_HCA_ETH_HEADER_SIZE + RDMA_HCA_ETH_MAX_MTU)
-
-/* Both kinds of descriptors are of one size. */
-#define HCA_ETH_DESC_SIZE 16
 
 /*
  * Indices count without wrapping at the ring's size: descriptors from head to
@@ -25,7 +20,7 @@
 typedef struct HcaEthRing {
     uint64_t addr;
     uint8_t log_size;
-    bool running; /* from SETUP_ETH on, while the ring is RAM */
+    bool running; /* from setup on, while the ring is RAM */
     bool armed;
     uint16_t arm; /* the descriptor whose end is waited for */
     uint16_t vector;
@@ -33,20 +28,12 @@ typedef struct HcaEthRing {
     uint16_t tail;
 } HcaEthRing;
 
-typedef struct HcaEthFilter {
-    bool promisc;
-    bool allmulti;
-    uint8_t mac[HCA_ETH_MAC_SIZE];
-    unsigned count;
-    uint8_t multicast[RDMA_HCA_RX_MODE_MAX_MULTICAST][HCA_ETH_MAC_SIZE];
-} HcaEthFilter;
-
 struct HcaEth {
     Hca *hca;
     HcaEthRing tx;
     HcaEthRing rx;
     bool tx_discard; /* the rest of a frame of too many pieces */
-    HcaEthFilter filter;
+    HcaEthRxMode filter;
     HcaEthCounters counters;
 };
 
@@ -63,9 +50,8 @@ static inline uint16_t hca_eth_ring_level(const HcaEthRing *ring)
  */
 void *hca_eth_ring_slot(HcaEth *eth, const HcaEthRing *ring, uint16_t index,
                         uint64_t *addr);
-/* Store a descriptor's last byte, after all others; @slot as above. */
-void hca_eth_ring_done(HcaEth *eth, void *slot, uint64_t addr, uint8_t *done,
-                       uint8_t status);
+/* The descriptor at @addr has been given back. */
+void hca_eth_ring_done(HcaEth *eth, uint64_t addr);
 /* TAIL and ARM; false: an index that cannot be. */
 bool hca_eth_ring_set_tail(HcaEthRing *ring, uint32_t value);
 bool hca_eth_ring_arm(HcaEthRing *ring, uint32_t value);

@@ -17,7 +17,7 @@ static bool is_broadcast(const uint8_t *mac)
     return memcmp(mac, broadcast, sizeof(broadcast)) == 0;
 }
 
-static bool in_list(const HcaEthFilter *filter, const uint8_t *mac)
+static bool in_list(const HcaEthRxMode *filter, const uint8_t *mac)
 {
     for (unsigned i = 0; i < filter->count; i++) {
         if (memcmp(mac, filter->multicast[i], HCA_ETH_MAC_SIZE) == 0) {
@@ -28,7 +28,7 @@ static bool in_list(const HcaEthFilter *filter, const uint8_t *mac)
 }
 
 /* A segment may hand a frame back to who sent it. */
-static bool accepts(const HcaEthFilter *filter, const uint8_t *frame)
+static bool accepts(const HcaEthRxMode *filter, const uint8_t *frame)
 {
     const uint8_t *to = frame;
     const uint8_t *from = frame + HCA_ETH_MAC_SIZE;
@@ -64,25 +64,12 @@ static bool copy_to_guest(const Hca *hca, uint64_t addr, const uint8_t *from,
     return true;
 }
 
-/* Fill the buffer of a descriptor; false: it is not RAM. */
-static bool store(HcaEth *eth, struct rdma_hca_eth_rx *slot,
-                  const struct rdma_hca_eth_rx *desc, const uint8_t *frame,
-                  size_t len)
+/* Fill a buffer; false: it is not RAM. */
+static bool store(HcaEth *eth, uint64_t addr, const uint8_t *frame, size_t len)
 {
-    uint64_t addr = (uint64_t)GUINT32_FROM_LE(desc->addr_h) << 32 |
-                    GUINT32_FROM_LE(desc->addr_l);
-
     if (!copy_to_guest(eth->hca, addr, frame, len)) {
-        slot->len = 0;
-        slot->flags = 0;
         eth->counters.rx_errors++;
         return false;
-    }
-    slot->len = GUINT16_TO_LE(len);
-    slot->flags = 0;
-    if (hca_eth_checksum_right(frame, len)) {
-        slot->flags = RDMA_HCA_ETH_RX_CSUM_OK;
-        eth->counters.rx_checksum_ok++;
     }
     eth->counters.rx_frames++;
     eth->counters.rx_bytes += len;
@@ -91,10 +78,12 @@ static bool store(HcaEth *eth, struct rdma_hca_eth_rx *slot,
 
 static void take_descriptor(HcaEth *eth, const uint8_t *frame, size_t len)
 {
+    const HcaEthFormat *format = eth->hca->format->eth;
     HcaEthRing *ring = &eth->rx;
-    struct rdma_hca_eth_rx desc, *slot;
+    HcaEthRxDesc desc;
     uint64_t addr;
-    bool stored;
+    bool stored, right;
+    void *slot;
 
     slot = hca_eth_ring_slot(eth, ring, ring->head, &addr);
     if (!slot) {
@@ -102,14 +91,16 @@ static void take_descriptor(HcaEth *eth, const uint8_t *frame, size_t len)
         eth->counters.rx_errors++;
         return;
     }
-    memcpy(&desc, slot, sizeof(desc));
-    if (len > GUINT16_FROM_LE(desc.size)) {
+    format->read_rx(slot, &desc);
+    if (len > desc.size) {
         eth->counters.rx_no_buffer++;
         return;
     }
-    stored = store(eth, slot, &desc, frame, len);
-    hca_eth_ring_done(eth, slot, addr, &slot->done,
-                      stored ? 0 : RDMA_HCA_ETH_ERROR);
+    stored = store(eth, desc.addr, frame, len);
+    right = stored && hca_eth_checksum_right(frame, len);
+    eth->counters.rx_checksum_ok += right;
+    format->rx_done(slot, stored ? len : 0, right);
+    hca_eth_ring_done(eth, addr);
     ring->head++;
     hca_eth_ring_notify(eth, ring);
 }

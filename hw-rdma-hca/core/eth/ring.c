@@ -7,9 +7,6 @@
  */
 #include "eth_int.h"
 
-G_STATIC_ASSERT(sizeof(struct rdma_hca_eth_tx) == HCA_ETH_DESC_SIZE);
-G_STATIC_ASSERT(sizeof(struct rdma_hca_eth_rx) == HCA_ETH_DESC_SIZE);
-
 static uint16_t ring_size(const HcaEthRing *ring)
 {
     return 1u << ring->log_size;
@@ -28,12 +25,10 @@ void *hca_eth_ring_slot(HcaEth *eth, const HcaEthRing *ring, uint16_t index,
     return slot && len == HCA_ETH_DESC_SIZE ? slot : NULL;
 }
 
-void hca_eth_ring_done(HcaEth *eth, void *slot, uint64_t addr, uint8_t *done,
-                       uint8_t status)
+void hca_eth_ring_done(HcaEth *eth, uint64_t addr)
 {
     const Hca *hca = eth->hca;
 
-    __atomic_store_n(done, RDMA_HCA_ETH_DONE | status, __ATOMIC_RELEASE);
     hca->ops->dma_written(hca->opaque, addr, HCA_ETH_DESC_SIZE);
 }
 

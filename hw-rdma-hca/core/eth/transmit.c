@@ -13,7 +13,7 @@
 G_STATIC_ASSERT(HCA_ETH_MAX_FRAME <= HCA_LINK_MAX_PACKET);
 
 typedef struct Pieces {
-    struct rdma_hca_eth_tx desc[RDMA_HCA_ETH_MAX_PIECES];
+    HcaEthTxDesc desc[HCA_ETH_MAX_PIECES];
     unsigned count;
     bool whole; /* the last one is the frame's last */
 } Pieces;
@@ -31,11 +31,11 @@ static void ring_fails(HcaEth *eth)
  */
 static bool fetch_pieces(HcaEth *eth, Pieces *pieces)
 {
-    unsigned n = MIN(hca_eth_ring_level(&eth->tx), RDMA_HCA_ETH_MAX_PIECES);
+    unsigned n = MIN(hca_eth_ring_level(&eth->tx), HCA_ETH_MAX_PIECES);
 
     pieces->whole = false;
     for (pieces->count = 0; pieces->count < n && !pieces->whole;) {
-        struct rdma_hca_eth_tx *desc = &pieces->desc[pieces->count];
+        HcaEthTxDesc *desc = &pieces->desc[pieces->count];
         uint64_t addr;
         const void *slot = hca_eth_ring_slot(
             eth, &eth->tx, eth->tx.head + pieces->count, &addr);
@@ -44,26 +44,26 @@ static bool fetch_pieces(HcaEth *eth, Pieces *pieces)
             ring_fails(eth);
             return false;
         }
-        memcpy(desc, slot, sizeof(*desc));
+        eth->hca->format->eth->read_tx(slot, desc);
         pieces->count++;
-        pieces->whole = desc->flags & RDMA_HCA_ETH_TX_LAST;
+        pieces->whole = desc->last;
     }
-    return pieces->whole || n == RDMA_HCA_ETH_MAX_PIECES;
+    return pieces->whole || n == HCA_ETH_MAX_PIECES;
 }
 
-/* Give the pieces back; @status is for the last one. */
-static void complete(HcaEth *eth, unsigned count, uint8_t status)
+/* Give the pieces back; @good is for the last one. */
+static void complete(HcaEth *eth, unsigned count, bool good)
 {
     while (count--) {
         uint64_t addr;
-        struct rdma_hca_eth_tx *slot = hca_eth_ring_slot(eth, &eth->tx,
-                                                         eth->tx.head, &addr);
+        void *slot = hca_eth_ring_slot(eth, &eth->tx, eth->tx.head, &addr);
 
         if (!slot) {
             ring_fails(eth);
             return;
         }
-        hca_eth_ring_done(eth, slot, addr, &slot->done, count ? 0 : status);
+        eth->hca->format->eth->tx_done(slot, count || good);
+        hca_eth_ring_done(eth, addr);
         eth->tx.head++;
     }
 }
@@ -92,31 +92,27 @@ static size_t gather(HcaEth *eth, const Pieces *pieces, uint8_t *frame)
     size_t len = 0;
 
     for (unsigned i = 0; i < pieces->count; i++) {
-        const struct rdma_hca_eth_tx *desc = &pieces->desc[i];
-        uint64_t addr = (uint64_t)GUINT32_FROM_LE(desc->addr_h) << 32 |
-                        GUINT32_FROM_LE(desc->addr_l);
-        uint16_t n = GUINT16_FROM_LE(desc->len);
+        const HcaEthTxDesc *desc = &pieces->desc[i];
 
-        if (n > HCA_ETH_MAX_FRAME - len ||
-            !copy_from_guest(eth->hca, frame + len, addr, n)) {
+        if (desc->len > HCA_ETH_MAX_FRAME - len ||
+            !copy_from_guest(eth->hca, frame + len, desc->addr, desc->len)) {
             return 0;
         }
-        len += n;
+        len += desc->len;
     }
     return len >= HCA_ETH_HEADER_SIZE ? len : 0;
 }
 
 static bool send_frame(HcaEth *eth, const Pieces *pieces)
 {
-    const struct rdma_hca_eth_tx *first = &pieces->desc[0];
+    const HcaEthTxDesc *first = &pieces->desc[0];
     HcaLink *link = eth->hca->link;
     uint8_t *frame = hca_link_open(link, false);
     size_t len = gather(eth, pieces, frame);
 
-    if (!len ||
-        ((first->flags & RDMA_HCA_ETH_TX_CSUM) &&
-         !hca_eth_checksum_fill(frame, len, GUINT16_FROM_LE(first->csum_start),
-                                GUINT16_FROM_LE(first->csum_offset)))) {
+    if (!len || (first->checksum &&
+                 !hca_eth_checksum_fill(frame, len, first->csum_start,
+                                        first->csum_offset))) {
         return false;
     }
     if (len < HCA_ETH_MIN_FRAME) {
@@ -141,7 +137,7 @@ static bool run_frame(HcaEth *eth)
     sent = pieces.whole && !eth->tx_discard && send_frame(eth, &pieces);
     eth->counters.tx_errors += !sent && !eth->tx_discard;
     eth->tx_discard = !pieces.whole;
-    complete(eth, pieces.count, sent || !pieces.whole ? 0 : RDMA_HCA_ETH_ERROR);
+    complete(eth, pieces.count, sent || !pieces.whole);
     return true;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../abi/rdma_hca_regs.h"
+#include "../../abi/rdma_hca_wqe.h"
 #include "../card.h"
 #include "../cxtmgt/cxtmgt.h"
 #include "../eth/eth.h"
@@ -104,27 +105,66 @@ bool hca_bar0_is_doorbell(uint32_t offset)
     return is_eq_doorbell(offset, &at) || is_eth_doorbell(offset, &at);
 }
 
+static void eq_doorbell(Hca *hca, uint32_t eqn, uint32_t value)
+{
+    hca_eq_doorbell(hca->cm, eqn, RDMA_HCA_GET(RDMA_HCA_EQ_DB_CI, value),
+                    value & RDMA_HCA_EQ_DB_ARM);
+}
+
+static HcaEthDoorbell eth_doorbell(uint32_t at)
+{
+    switch (at) {
+    case RDMA_HCA_ETH_DB_TX_TAIL:
+        return HCA_ETH_TX_TAIL;
+    case RDMA_HCA_ETH_DB_RX_TAIL:
+        return HCA_ETH_RX_TAIL;
+    case RDMA_HCA_ETH_DB_TX_ARM:
+        return HCA_ETH_TX_ARM;
+    case RDMA_HCA_ETH_DB_RX_ARM:
+        return HCA_ETH_RX_ARM;
+    default:
+        return HCA_ETH_NO_DOORBELL;
+    }
+}
+
 static void bar0_doorbell(Hca *hca, uint32_t offset, uint32_t value)
 {
     uint32_t at;
 
     if (is_eq_doorbell(offset, &at)) {
-        hca_eq_doorbell(hca->cm, at / RDMA_HCA_EQ_DB_STRIDE,
-                        RDMA_HCA_GET(RDMA_HCA_EQ_DB_CI, value),
-                        value & RDMA_HCA_EQ_DB_ARM);
+        eq_doorbell(hca, at / RDMA_HCA_EQ_DB_STRIDE, value);
     } else if (hca->eth && is_eth_doorbell(offset, &at)) {
-        hca_eth_doorbell(hca->eth, at, value);
+        hca_eth_doorbell(hca->eth, eth_doorbell(at), value);
     }
+}
+
+/* Table 3-1-7, and table 7.1 of the engine document. */
+static void send_doorbell(Hca *hca, uint32_t uar, uint32_t low, uint32_t high)
+{
+    HcaWqeRef ref = {
+        .offset = RDMA_HCA_GET(RDMA_HCA_SEND_DB_SQ_HEAD, low) *
+                  RDMA_HCA_WQE_UNIT,
+        .size = RDMA_HCA_GET(RDMA_HCA_SEND_DB_SIZE, high) * RDMA_HCA_WQE_UNIT,
+        .opcode = RDMA_HCA_GET(RDMA_HCA_SEND_DB_OPCODE, low),
+        .fence = RDMA_HCA_GET(RDMA_HCA_SEND_DB_FENCE, low),
+    };
+
+    hca_send_doorbell(hca, uar, RDMA_HCA_GET(RDMA_HCA_SEND_DB_QPN, high), &ref);
+}
+
+static void cq_doorbell(Hca *hca, uint32_t uar, uint32_t low, uint32_t high)
+{
+    hca_cq_doorbell(hca->cm, uar, RDMA_HCA_GET(RDMA_HCA_CQ_DB_CQN, low),
+                    hca_front_cq_arm(low), high);
 }
 
 static void uar_doorbell(Hca *hca, uint32_t uar, unsigned doorbell,
                          uint32_t low, uint32_t high)
 {
     if (doorbell == UAR_SEND) {
-        hca_send_doorbell(hca, uar, low, high);
+        send_doorbell(hca, uar, low, high);
     } else {
-        hca_cq_doorbell(hca->cm, uar, RDMA_HCA_GET(RDMA_HCA_CQ_DB_CQN, low),
-                        hca_front_cq_arm(low), high);
+        cq_doorbell(hca, uar, low, high);
     }
 }
 

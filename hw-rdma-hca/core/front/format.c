@@ -23,5 +23,7 @@ const HcaCxtFormat hca_cxt_format = {
 
 const HcaFormat hca_format = {
     .cxt = &hca_cxt_format,
+    .wqe = &hca_wqe_format,
     .mpt = &hca_mpt_format,
+    .eth = &hca_eth_format,
 };

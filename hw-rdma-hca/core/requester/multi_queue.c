@@ -202,13 +202,12 @@ void hca_mq_swpb_insert(Hca *hca, HcaQp *qp, const HcaSentPacket *packet,
 {
     HcaMultiQueue *mq = hca->requester->mq;
     HcaMqList *list = &qp->req.swpb;
-    uint32_t used = elements_of(packet->meta.packet_length, packet->nrefs);
+    uint32_t used = elements_of(packet->len, packet->nrefs);
     uint32_t index = free_list_pop(&mq->swpb_free);
     uint32_t *link = &mq->swpb[index].refs;
 
     mq->swpb[index].next = HCA_MQ_NONE;
     mq->swpb[index].packet = *packet;
-    mq->swpb[index].packet.meta.payload_buffer_addr = index;
     for (unsigned i = 0; i < packet->nrefs; i++) {
         if (i % REFS_PER_ELEMENT == 0) {
             *link = free_list_pop(&mq->swpb_free);
@@ -233,8 +232,7 @@ void hca_mq_swpb_release(Hca *hca, HcaQp *qp)
     HcaMultiQueue *mq = hca->requester->mq;
     uint32_t head = qp->req.swpb.head;
     SwpbElement *element = &mq->swpb[head];
-    uint32_t used = elements_of(element->packet.meta.packet_length,
-                                element->packet.nrefs);
+    uint32_t used = elements_of(element->packet.len, element->packet.nrefs);
 
     if (qp->req.resend_swpb == head) {
         qp->req.resend_swpb = element->next;

@@ -17,14 +17,26 @@
 #define HCA_MULTI_QUEUE_H
 
 #include "requester.h"
-#include "wqe_meta.h"
 
-/* A Send or Write packet as it was sent. */
+/*
+ * A Send or Write packet as it was sent: what of the WQE metadata
+ * (ReqTransCore_Thread_2 document, "WQE fields and offsets") says more than
+ * the QP does.
+ */
 typedef struct HcaSentPacket {
-    HcaWqeMeta meta;
     uint32_t psn;
+    uint32_t wqe_offset; /* bytes in the send queue */
+    uint8_t wqe_opcode;
+    uint8_t operation; /* HcaBthOperation */
+    bool last;         /* of its message */
     bool signalled;
+    bool solicited;
     uint16_t nrefs; /* pieces of the payload */
+    uint32_t len;   /* bytes of it */
+    uint32_t msg_len;
+    uint32_t imm_be;
+    uint32_t rkey;
+    uint64_t raddr;
 } HcaSentPacket;
 
 /* A Read or atomic request as it was sent, and how far it is answered. */

@@ -27,10 +27,9 @@ static bool release_packets(Hca *hca, HcaQp *qp, uint32_t limit)
 
         any = true;
         hca_mq_swpb_release(hca, qp);
-        if (hca_meta_is_tail(&done.meta)) {
-            hca_complete(hca, qp, hca_meta_wqe_offset(&done.meta),
-                         hca_meta_opcode(&done.meta), done.signalled,
-                         done.meta.msg_length, 0, 0);
+        if (done.last) {
+            hca_complete(hca, qp, done.wqe_offset, done.wqe_opcode,
+                         done.signalled, done.msg_len, 0, 0);
         }
     }
     return any;
@@ -205,7 +204,7 @@ static void receive_nak(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 
 static bool is_atomic(const HcaSentRead *read)
 {
-    return read->wqe_opcode != HCA_OP_RDMA_READ;
+    return hca_send_op(read->wqe_opcode)->atomic;
 }
 
 /* Whether this is the response that the oldest Read or atomic expects next. */

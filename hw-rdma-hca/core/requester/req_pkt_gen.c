@@ -20,65 +20,52 @@ static HcaPacket request(const HcaQp *qp, uint8_t operation, uint32_t psn)
     };
 }
 
-HcaV2pState hca_req_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *ud,
-                                const HcaSentPacket *sent, const HcaSge *refs)
+/* By way of ReqTransCore, which finds the payload's memory, to the cable. */
+static HcaV2pState send(Hca *hca, HcaQp *qp, const HcaPath *path,
+                        HcaPacket *packet, uint8_t wqe_opcode,
+                        const HcaSge *refs, unsigned nrefs)
 {
     struct iovec iov[HCA_MAX_PIECES];
     unsigned iovcnt = G_N_ELEMENTS(iov);
-    const HcaWqeMeta *meta = &sent->meta;
-    HcaPacket packet = request(
-        qp, RDMA_HCA_GET(HCA_META_NET_OPCODE, meta->remote), sent->psn);
-    HcaV2pState state;
+    HcaV2pState state = hca_req_trans_core(hca, qp, wqe_opcode, refs, nrefs,
+                                           iov, &iovcnt);
 
-    packet.dest_qp = RDMA_HCA_GET(HCA_META_REMOTE_QPN, meta->remote);
-    packet.solicited = meta->flags & HCA_META_SOLICITED;
-    packet.va = hca_meta_raddr(meta);
-    packet.rkey = meta->rkey;
-    packet.dma_len = meta->msg_length;
-    packet.imm_be = meta->immediate;
-    packet.payload_len = meta->packet_length;
-    if (ud) {
-        packet.qkey = ud->qkey;
-        packet.src_qp = qp->qpn;
-    }
-    state = hca_req_trans_core(hca, qp, meta, refs, sent->nrefs, iov, &iovcnt);
     if (state == HCA_V2P_SUCCESS) {
-        hca_frame_send(hca->port, qp, ud ? &ud->path : &qp->attr.path, &packet,
-                       iov, iovcnt);
+        hca_frame_send(hca->port, qp, path, packet, iov, iovcnt);
     }
     return state;
 }
 
-/* A Read carries no payload: it takes the bypass of ReqTransCore. */
-static void bypass(Hca *hca, HcaQp *qp, const HcaSentRead *read)
+HcaV2pState hca_req_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *ud,
+                                const HcaSentPacket *sent, const HcaSge *refs)
 {
-    unsigned iovcnt = 0;
-    HcaWqeMeta meta = {
-        .local = RDMA_HCA_PREP(HCA_META_LOCAL_QPN, qp->qpn) |
-                 RDMA_HCA_PREP(HCA_META_VERBS_OPCODE, read->wqe_opcode),
-    };
+    HcaPacket packet = request(qp, sent->operation, sent->psn);
 
-    hca_req_trans_core(hca, qp, &meta, NULL, 0, NULL, &iovcnt);
+    packet.solicited = sent->solicited;
+    packet.va = sent->raddr;
+    packet.rkey = sent->rkey;
+    packet.dma_len = sent->msg_len;
+    packet.imm_be = sent->imm_be;
+    packet.payload_len = sent->len;
+    if (ud) {
+        packet.dest_qp = ud->dqpn;
+        packet.qkey = ud->qkey;
+        packet.src_qp = qp->qpn;
+    }
+    return send(hca, qp, ud ? &ud->path : &qp->attr.path, &packet,
+                sent->wqe_opcode, refs, sent->nrefs);
 }
 
 /* A Read goes on from what has been answered (partial retry, IBA 9.7.3.1). */
 void hca_req_send_read(Hca *hca, HcaQp *qp, const HcaSentRead *read)
 {
-    HcaPacket packet = request(qp, HCA_READ_REQUEST, hca_read_expects(read));
+    HcaPacket packet = request(qp, hca_send_op(read->wqe_opcode)->only,
+                               hca_read_expects(read));
 
-    switch (read->wqe_opcode) {
-    case HCA_OP_ATOMIC_CS:
-        packet.opcode = HCA_CMP_SWAP;
-        break;
-    case HCA_OP_ATOMIC_FA:
-        packet.opcode = HCA_FETCH_ADD;
-        break;
-    }
     packet.va = read->raddr + read->received;
     packet.rkey = read->rkey;
     packet.dma_len = read->len - read->received;
     packet.swap_add = read->swap_add;
     packet.compare = read->compare;
-    bypass(hca, qp, read);
-    hca_frame_send(hca->port, qp, &qp->attr.path, &packet, NULL, 0);
+    send(hca, qp, &qp->attr.path, &packet, read->wqe_opcode, NULL, 0);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * ReqTransCore_Thread_2 (its document, state table): judges a packet by its
- * WQE metadata and finds the memory of its payload, if it has any.
+ * operation and finds the memory of its payload, if it has any.
  *
  * Inline data and RDMA Reads bypass the memory regions of data: inline data
  * are part of the WQE, a Read carries none. Departure: the document completes
@@ -15,7 +15,7 @@
 typedef struct Request {
     Hca *hca;
     HcaQp *qp;
-    const HcaWqeMeta *meta;
+    uint8_t opcode;
     const HcaSge *refs;
     unsigned nrefs;
     struct iovec *iov;
@@ -50,11 +50,10 @@ static void map_pieces(Request *request, HcaV2pChannel channel)
 
 static HcaReqTransState judge(const Request *request)
 {
-    uint8_t opcode = hca_meta_opcode(request->meta);
+    bool in_line = request->nrefs && request->refs[0].relative;
+    const HcaSendOp *op = hca_send_op(request->opcode);
 
-    return (request->meta->flags & HCA_META_INLINE) ||
-                   opcode == HCA_OP_RDMA_READ || opcode == HCA_OP_ATOMIC_CS ||
-                   opcode == HCA_OP_ATOMIC_FA
+    return in_line || op->transfer == HCA_TRANSFER_RESPONSE
                ? HCA_RT_BYPASS
                : HCA_RT_FETCH_DATA_MR;
 }
@@ -75,7 +74,7 @@ static HcaReqTransState step(Request *request, HcaReqTransState state)
     }
 }
 
-HcaV2pState hca_req_trans_core(Hca *hca, HcaQp *qp, const HcaWqeMeta *meta,
+HcaV2pState hca_req_trans_core(Hca *hca, HcaQp *qp, uint8_t opcode,
                                const HcaSge *refs, unsigned nrefs,
                                struct iovec *iov, unsigned *iovcnt)
 {
@@ -83,7 +82,7 @@ HcaV2pState hca_req_trans_core(Hca *hca, HcaQp *qp, const HcaWqeMeta *meta,
     Request request = {
         .hca = hca,
         .qp = qp,
-        .meta = meta,
+        .opcode = opcode,
         .refs = refs,
         .nrefs = nrefs,
         .iov = iov,

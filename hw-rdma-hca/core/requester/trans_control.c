@@ -12,20 +12,16 @@
 /* So many PSNs may be on their way (IBA 9.7.2: half of the circle). */
 #define PSN_WINDOW (1u << 23)
 
-static bool is_atomic(uint8_t opcode)
-{
-    return opcode == HCA_OP_ATOMIC_CS || opcode == HCA_OP_ATOMIC_FA;
-}
-
-static bool is_read(uint8_t opcode)
-{
-    return opcode == HCA_OP_RDMA_READ || is_atomic(opcode);
-}
-
 /* PSNs that a Read of @len bytes takes: one for each response (3.4.1.1.3.2.4) */
 static uint32_t responses(const HcaQp *qp, uint32_t len)
 {
     return len ? len / qp->pmtu + (len % qp->pmtu != 0) : 1;
+}
+
+/* A Read or an atomic. */
+static bool asks_for_data(const HcaWqe *wqe)
+{
+    return hca_send_op(wqe->ref.opcode)->transfer == HCA_TRANSFER_RESPONSE;
 }
 
 static uint32_t psns_on_their_way(const HcaQp *qp)
@@ -84,8 +80,8 @@ static bool rc_judge_msg(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
     if (hca_on_their_way(qp) >= hca_congestion_limit(hca, qp)) {
         return waits_for(hca, HCA_WAIT_OUTSTANDING);
     }
-    return is_read(wqe->ref.opcode) ? may_send_read(hca, qp, wqe)
-                                    : may_send_packet(hca, qp, wqe);
+    return asks_for_data(wqe) ? may_send_read(hca, qp, wqe)
+                              : may_send_packet(hca, qp, wqe);
 }
 
 /* Whether the QP sends at all now. */
@@ -108,7 +104,8 @@ HcaJudge hca_requester_judge(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
     if (!may_send(hca, qp, wqe)) {
         return HCA_JUDGE_WAIT;
     }
-    if (wqe->syndrome || wqe->ref.opcode == HCA_OP_NOP) {
+    if (wqe->syndrome ||
+        hca_send_op(wqe->ref.opcode)->transfer == HCA_TRANSFER_NONE) {
         return put_aside(hca, qp, wqe);
     }
     if (rc && !rc_judge_msg(hca, qp, wqe)) {
@@ -124,69 +121,36 @@ HcaJudge hca_requester_judge(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
 }
 
 /* BTH operation of a packet by its place in the message (3.4.1.1.2.1). */
-static uint8_t net_opcode(uint8_t opcode, bool first, bool last)
+static uint8_t net_opcode(const HcaSendOp *op, bool first, bool last)
 {
-    /* By [Write][last][first]; with immediate one more, if last. */
-    static const uint8_t operation[2][2][2] = {
-        { { HCA_SEND_MIDDLE, HCA_SEND_FIRST },
-          { HCA_SEND_LAST, HCA_SEND_ONLY } },
-        { { HCA_WRITE_MIDDLE, HCA_WRITE_FIRST },
-          { HCA_WRITE_LAST, HCA_WRITE_ONLY } },
-    };
-    bool write = opcode == HCA_OP_RDMA_WRITE || opcode == HCA_OP_RDMA_WRITE_IMM;
-    bool imm = opcode == HCA_OP_SEND_IMM || opcode == HCA_OP_RDMA_WRITE_IMM;
-
-    return operation[write][last][first] + (imm && last);
+    return first ? (last ? op->only : op->first)
+                 : (last ? op->last : op->middle);
 }
 
-/* A Write without immediate ends no receive: it has no event (IBA 9.2.3). */
-static bool ends_receive(uint8_t opcode)
+/* The next packet of a Send or Write (3.4.1.1.2.2). */
+static HcaSentPacket next_packet(const HcaQp *qp, const HcaWqe *wqe,
+                                 unsigned nrefs, uint32_t len)
 {
-    return opcode != HCA_OP_RDMA_WRITE;
-}
-
-static uint32_t meta_flags(const HcaWqe *wqe, bool first, bool last)
-{
-    bool solicited = wqe->solicited && last && ends_receive(wqe->ref.opcode);
-
-    return (wqe->ref.fence ? HCA_META_FENCE : 0) |
-           (solicited ? HCA_META_SOLICITED : 0) |
-           (first ? HCA_META_WQE_HEAD : 0) | (last ? HCA_META_WQE_TAIL : 0) |
-           (wqe->nsge && wqe->sge[0].relative ? HCA_META_INLINE : 0) |
-           RDMA_HCA_PREP(HCA_META_WQE_OFFSET, wqe->ref.offset / 16);
-}
-
-/* Metadata of the next packet of a Send or Write (3.4.1.1.2.2). */
-static HcaWqeMeta packet_meta(const HcaQp *qp, const HcaWqe *wqe,
-                              const HcaSge *refs, unsigned nrefs, uint32_t len)
-{
+    const HcaSendOp *op = hca_send_op(wqe->ref.opcode);
     bool first = !wqe->sent;
     bool last = len == wqe->msg_len - wqe->sent;
-    bool ud = qp->attr.service == HCA_SERVICE_UD;
-    uint8_t opcode = wqe->ref.opcode;
-    HcaWqeMeta meta = {
-        .local = RDMA_HCA_PREP(HCA_META_LOCAL_QPN, qp->qpn) |
-                 RDMA_HCA_PREP(HCA_META_VERBS_OPCODE, opcode),
-        .remote = RDMA_HCA_PREP(HCA_META_REMOTE_QPN,
-                                ud ? wqe->dqpn : qp->attr.remote_qpn) |
-                  RDMA_HCA_PREP(HCA_META_NET_OPCODE,
-                                net_opcode(opcode, first, last)) |
-                  RDMA_HCA_PREP(HCA_META_SERVICE_TYPE, qp->attr.service),
-        .flags = meta_flags(wqe, first, last),
-        .immediate = wqe->imm_be,
-        .rkey = wqe->rkey,
-        .raddr_l = RDMA_HCA_LO32(wqe->raddr),
-        .raddr_h = RDMA_HCA_HI32(wqe->raddr),
-        .msg_length = wqe->msg_len,
-        .packet_length = len,
-    };
 
-    if (nrefs) {
-        meta.lkey = refs[0].lkey;
-        meta.laddr_l = RDMA_HCA_LO32(refs[0].va);
-        meta.laddr_h = RDMA_HCA_HI32(refs[0].va);
-    }
-    return meta;
+    return (HcaSentPacket) {
+        .psn = qp->req.next_psn,
+        .wqe_offset = wqe->ref.offset,
+        .wqe_opcode = wqe->ref.opcode,
+        .operation = net_opcode(op, first, last),
+        .last = last,
+        .signalled = wqe->signalled,
+        /* A message that ends no receive has no event (IBA 9.2.3). */
+        .solicited = wqe->solicited && last && op->ends_receive,
+        .nrefs = nrefs,
+        .len = len,
+        .msg_len = wqe->msg_len,
+        .imm_be = wqe->imm_be,
+        .rkey = wqe->rkey,
+        .raddr = wqe->raddr,
+    };
 }
 
 /* The next packet of a Send or Write. Returns true if it was the last. */
@@ -195,13 +159,7 @@ static bool segment_packet(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
 {
     HcaRequester *req = &qp->req;
     const HcaWqe *ud = qp->attr.service == HCA_SERVICE_UD ? wqe : NULL;
-    HcaSentPacket packet = {
-        .meta = packet_meta(qp, wqe, refs, nrefs, len),
-        .psn = req->next_psn,
-        .signalled = wqe->signalled,
-        .nrefs = nrefs,
-    };
-    bool last = hca_meta_is_tail(&packet.meta);
+    HcaSentPacket packet = next_packet(qp, wqe, nrefs, len);
     HcaWqe bad;
 
     if (hca_req_send_packet(hca, qp, ud, &packet, refs) != HCA_V2P_SUCCESS) {
@@ -220,12 +178,12 @@ static bool segment_packet(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
         hca_loss_timer_start(hca, qp);
     } else { /* UCUD_CPL */
         req->unacked_psn = req->next_psn;
-        if (last) {
+        if (packet.last) {
             hca_complete(hca, qp, wqe->ref.offset, wqe->ref.opcode,
                          wqe->signalled, wqe->msg_len, 0, 0);
         }
     }
-    return last;
+    return packet.last;
 }
 
 /* RC_STORE_ENTRY: a Read or atomic request, kept with its scatter entries. */
@@ -234,7 +192,7 @@ static void segment_read(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
 {
     HcaSentRead read = {
         .psn = qp->req.next_psn,
-        .npsn = is_atomic(wqe->ref.opcode) ? 1 : responses(qp, len),
+        .npsn = responses(qp, len),
         .wqe_opcode = wqe->ref.opcode,
         .signalled = wqe->signalled,
         .wqe_offset = wqe->ref.offset,
@@ -256,7 +214,7 @@ static void segment_read(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
 bool hca_requester_segment(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
                            const HcaSge *refs, unsigned nrefs, uint32_t len)
 {
-    if (is_read(wqe->ref.opcode)) {
+    if (asks_for_data(wqe)) {
         segment_read(hca, qp, wqe, refs, nrefs, len);
         return true;
     }
@@ -456,9 +414,8 @@ static void flush_outstanding(Hca *hca, HcaQp *qp)
             HcaSentPacket done = *packet;
 
             hca_mq_swpb_release(hca, qp);
-            if (hca_meta_is_tail(&done.meta)) {
-                flush_one(hca, qp, hca_meta_wqe_offset(&done.meta),
-                          hca_meta_opcode(&done.meta));
+            if (done.last) {
+                flush_one(hca, qp, done.wqe_offset, done.wqe_opcode);
             }
         }
     }

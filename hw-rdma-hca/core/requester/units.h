@@ -3,6 +3,7 @@
 #ifndef HCA_REQUESTER_UNITS_H
 #define HCA_REQUESTER_UNITS_H
 
+#include "../send_op.h"
 #include "multi_queue.h"
 
 /* TimerControl (3.4.2, table 7.9). */
@@ -12,10 +13,10 @@ void hca_rnr_timer_start(Hca *hca, HcaQp *qp, uint8_t code);
 void hca_timers_stop(Hca *hca, HcaQp *qp);
 
 /*
- * ReqTransCore: the memory of the payload of a packet (its pieces are @refs).
- * As hca_v2p_map().
+ * ReqTransCore: the memory of the payload of a packet, whose pieces are @refs;
+ * @opcode is its WQE's. As hca_v2p_map().
  */
-HcaV2pState hca_req_trans_core(Hca *hca, HcaQp *qp, const HcaWqeMeta *meta,
+HcaV2pState hca_req_trans_core(Hca *hca, HcaQp *qp, uint8_t opcode,
                                const HcaSge *refs, unsigned nrefs,
                                struct iovec *iov, unsigned *iovcnt);
 

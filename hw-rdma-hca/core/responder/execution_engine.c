@@ -128,9 +128,9 @@ static HcaOutcome scatter(Hca *hca, HcaQp *qp, const uint8_t *data,
                           uint32_t len)
 {
     while (len) {
-        const HcaSge *entry;
         HcaMatchInfo info;
         HcaV2pState state;
+        HcaSge entry;
 
         if (hca_rwm_fetch_entry(qp, &entry) != HCA_RWM_VALID) {
             return HCA_EXE_TOO_LONG;
@@ -138,16 +138,16 @@ static HcaOutcome scatter(Hca *hca, HcaQp *qp, const uint8_t *data,
         info = (HcaMatchInfo) {
             .flags = HCA_V2P_ABSOLUTE_ADDR | HCA_ACCESS_LOCAL_WRITE,
             .pd = qp->attr.pd,
-            .key = entry->lkey,
-            .len = MIN(len, entry->len),
-            .va = entry->va,
+            .key = entry.lkey,
+            .len = MIN(len, entry.len),
+            .va = entry.va,
         };
         state = hca_v2p_write(hca->v2p, HCA_V2P_EE, &info, data);
         if (state != HCA_V2P_SUCCESS) {
             trace_refused(hca, &info, state);
             return HCA_EXE_LOCAL_PROT;
         }
-        if (info.len == entry->len) {
+        if (info.len == entry.len) {
             hca_rwm_release_entry(qp);
         } else {
             hca_rwm_update_entry(qp, info.len);

@@ -23,7 +23,7 @@
 static void post(Hca *hca, HcaQp *qp, HcaCompletion *completion)
 {
     completion->qpn = qp->qpn;
-    completion->wqe_offset = qp->resp.rq.wqe_offset;
+    completion->wqe_offset = qp->resp.wqe.offset;
     hca_rwm_release_wqe(qp);
     hca_cq_post(hca->cm, HCA_V2P_EE, qp, qp->attr.rq_cqn, completion);
 }
@@ -52,8 +52,8 @@ void hca_recv_fail(Hca *hca, HcaQp *qp, uint8_t syndrome, HcaOutcome vendor_err)
         .vendor_err = vendor_err,
     };
 
-    hca_trace(hca, HCA_TRACE_WQE_ERROR, qp->qpn, qp->resp.rq.wqe_offset,
-              syndrome, vendor_err);
+    hca_trace(hca, HCA_TRACE_WQE_ERROR, qp->qpn, qp->resp.wqe.offset, syndrome,
+              vendor_err);
     if (syndrome == HCA_SYNDROME_WR_FLUSH_ERR) {
         hca->responder->counters.receives_flushed++;
     } else {
@@ -68,8 +68,8 @@ static bool flush_batch(Hca *hca, HcaQp *qp, unsigned *n)
     for (*n = 0; *n < FLUSH_BATCH; ++*n) {
         HcaRwmResp resp;
 
-        if (!qp->attr.rq_db && !qp->resp.rq.wqe_valid &&
-            qp->resp.flushed >= hca_rwm_slots(qp)) {
+        if (!qp->rq.record && !qp->resp.wqe_valid &&
+            qp->resp.flushed >= hca_recv_queue_slots(&qp->rq)) {
             return false;
         }
         resp = hca_rwm_fetch_wqe(hca, qp);
@@ -77,7 +77,7 @@ static bool flush_batch(Hca *hca, HcaQp *qp, unsigned *n)
             return false;
         }
         if (resp == HCA_RWM_EMPTY) {
-            return hca_rwm_slots(qp) != 0;
+            return hca_recv_queue_slots(&qp->rq) != 0;
         }
         hca_recv_fail(hca, qp, HCA_SYNDROME_WR_FLUSH_ERR, HCA_EXE_OK);
         qp->resp.flushed++;
@@ -116,6 +116,7 @@ void hca_responder_timer(Hca *hca, HcaQp *qp, int64_t now)
 static void forget(Hca *hca, HcaQp *qp)
 {
     memset(&qp->resp, 0, sizeof(qp->resp));
+    hca_recv_queue_rewind(&qp->rq);
     hca_timer_stop(hca, qp, HCA_TIMER_FLUSH);
 }
 

@@ -5,7 +5,7 @@
  * header_check.c      4.4.1.1.1: the checks before a request is executed
  * execution_engine.c  4.4.1: PSN regions, execution, what failures lead to
  * recv_completion.c   4.4.1.3: state COMPLETION; flush of the receive queue
- * rq_wqe_manager.c    4.4.2: receive WQEs, prefetched 512 bytes at a time
+ * rq_wqe_manager.c    4.4.2: the receive WQE in use
  * write_addr_table.c  4.4.3: where the next packet of a Write goes
  * resp_pkt_gen.c      4.4.4: ACK, NAK, Read response, atomic response packets
  * notification.c      RoCE engine document 7.4: CE marks received, CNPs sent
@@ -15,6 +15,7 @@
 
 #include "../card.h"
 #include "../cxtmgt/cxtmgt.h"
+#include "../cxtmgt/recv_queue.h"
 #include "../port/port.h"
 #include "../v2p/v2p.h"
 
@@ -56,7 +57,7 @@ typedef struct HcaResponderCounters {
     uint64_t duplicates;
     uint64_t acks_tx, naks_tx, nak_codes_tx[HCA_NNAKS], rnrs_tx;
     uint64_t read_responses_tx, atomic_responses_tx;
-    uint64_t rq_fetches, rq_record_reads;
+    HcaRecvQueueCounters rq;
     uint64_t ecn_marked_rx, cnp_tx;
     uint64_t receives_completed, receives_failed, receives_flushed;
 } HcaResponderCounters;

@@ -7,9 +7,9 @@
 
 /* What a BTH operation is, to the responder. */
 typedef struct HcaOperation {
-    uint8_t services; /* that have it: 1 << RDMA_HCA_QP_ST_*; 0: none */
+    uint8_t services; /* that have it: 1 << HCA_SERVICE_*; 0: none */
     uint8_t kind;     /* HcaRequestKind */
-    uint8_t access;   /* RDMA_HCA_ACCESS_* that the QP must allow */
+    uint8_t access;   /* HCA_ACCESS_* that the QP must allow */
     bool first;       /* begins a message */
     bool last;        /* ends it */
     bool imm;         /* takes a receive WQE although it is a Write */
@@ -29,19 +29,10 @@ HcaOutcome hca_check_request(const HcaQp *qp, const HcaPacket *packet,
 
 /* RQWQEManager (4.4.2, tables 7.16 to 7.19) */
 
-/* Response codes; the first two are those of table 7.19. */
-typedef enum HcaRwmResp {
-    HCA_RWM_VALID,
-    HCA_RWM_INVALID,   /* the WQE has no (more) entries */
-    HCA_RWM_EMPTY,     /* no WQE is posted */
-    HCA_RWM_MALFORMED, /* the WQE taken into use is no WQE */
-    HCA_RWM_REFUSED,   /* queue memory or record cannot be used */
-} HcaRwmResp;
-
 /* Take a WQE into use, if none is: VALID, EMPTY, MALFORMED or REFUSED. */
 HcaRwmResp hca_rwm_fetch_wqe(Hca *hca, HcaQp *qp);
-/* Fetch Entry: the head entry of the WQE in use, VALID or INVALID. */
-HcaRwmResp hca_rwm_fetch_entry(HcaQp *qp, const HcaSge **entry);
+/* Fetch Entry: what is left of the head entry of the WQE in use: VALID, INVALID */
+HcaRwmResp hca_rwm_fetch_entry(const HcaQp *qp, HcaSge *entry);
 /* Update Entry: @used bytes of the head entry are used. */
 void hca_rwm_update_entry(HcaQp *qp, uint32_t used);
 /* Release Entry: the head entry is used up. */
@@ -50,8 +41,6 @@ void hca_rwm_release_entry(HcaQp *qp);
 void hca_rwm_release_wqe(HcaQp *qp);
 /* All entries of the WQE in use are as they were: its message was dropped. */
 void hca_rwm_restart_wqe(HcaQp *qp);
-/* WQEs that the receive queue holds. */
-uint32_t hca_rwm_slots(const HcaQp *qp);
 /* The receive WQEs that are left, as a credit count of an AETH. */
 uint8_t hca_rwm_credits(Hca *hca, HcaQp *qp);
 

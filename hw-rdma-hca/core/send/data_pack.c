@@ -31,13 +31,6 @@ static unsigned pack(HcaWqe *wqe, uint32_t len, HcaSge *refs)
     return n;
 }
 
-static bool carries_payload(const HcaWqe *wqe)
-{
-    return wqe->ref.opcode != HCA_OP_RDMA_READ &&
-           wqe->ref.opcode != HCA_OP_ATOMIC_CS &&
-           wqe->ref.opcode != HCA_OP_ATOMIC_FA;
-}
-
 /* One packet of the WQE in hand. Returns true if it was the last. */
 static bool offer_packet(Hca *hca, HcaQp *qp)
 {
@@ -47,7 +40,8 @@ static bool offer_packet(Hca *hca, HcaQp *qp)
     uint32_t len;
     bool last;
 
-    if (!carries_payload(wqe)) { /* ENTRY */
+    if (hca_send_op(wqe->ref.opcode)->transfer != HCA_TRANSFER_PAYLOAD) {
+        /* ENTRY */
         return hca_requester_segment(hca, qp, wqe, wqe->sge, wqe->nsge,
                                      wqe->msg_len);
     }

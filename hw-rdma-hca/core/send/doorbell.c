@@ -16,16 +16,9 @@ static void bad_doorbell(Hca *hca, uint64_t *counter, uint32_t qpn,
     hca_trace(hca, HCA_TRACE_DOORBELL_BAD, qpn, uar, error, 0);
 }
 
-void hca_send_doorbell(Hca *hca, uint32_t uar, uint32_t low, uint32_t high)
+void hca_send_doorbell(Hca *hca, uint32_t uar, uint32_t qpn,
+                       const HcaWqeRef *ref)
 {
-    uint32_t qpn = RDMA_HCA_GET(RDMA_HCA_SEND_DB_QPN, high);
-    HcaWqeRef ref = {
-        .offset = RDMA_HCA_GET(RDMA_HCA_SEND_DB_SQ_HEAD, low) *
-                  RDMA_HCA_WQE_UNIT,
-        .size = RDMA_HCA_GET(RDMA_HCA_SEND_DB_SIZE, high) * RDMA_HCA_WQE_UNIT,
-        .opcode = RDMA_HCA_GET(RDMA_HCA_SEND_DB_OPCODE, low),
-        .fence = RDMA_HCA_GET(RDMA_HCA_SEND_DB_FENCE, low),
-    };
     HcaQp *qp = hca_qp_find(hca->cm, qpn);
     HcaSendQueue *sq;
 
@@ -59,8 +52,9 @@ void hca_send_doorbell(Hca *hca, uint32_t uar, uint32_t low, uint32_t high)
         }
         return;
     }
-    hca_trace(hca, HCA_TRACE_DOORBELL, qpn, ref.offset, ref.size, ref.opcode);
-    sq->doorbells[sq->doorbell_tail++ & sq->doorbell_mask] = ref;
+    hca_trace(hca, HCA_TRACE_DOORBELL, qpn, ref->offset, ref->size,
+              ref->opcode);
+    sq->doorbells[sq->doorbell_tail++ & sq->doorbell_mask] = *ref;
     hca_schedule_send(hca, qp);
 }
 

@@ -5,18 +5,19 @@
  * doorbell.c       2.4.1: from doorbell to WQE reference
  * wqe_scheduler.c  2.4.2: chained before doorbelled
  * wqe_indicator.c  2.4.4: which QPs follow a chain
- * wqe_parse.c      2.4.3: units of a WQE, the checks and their outcomes
+ * wqe_parse.c      2.4.3: the checks of a WQE and their outcomes
  * data_pack.c      2.4.5: payload of a packet gathered from the entries
  */
 #ifndef HCA_SEND_H
 #define HCA_SEND_H
 
-#include "../../abi/rdma_hca_regs.h"
 #include "../card.h"
 #include "../cxtmgt/cxtmgt.h"
 #include "../port/port.h"
 #include "../requester/requester.h"
+#include "../send_op.h"
 #include "../v2p/v2p.h"
+#include "../wqe_format.h"
 
 /* Which check of 2.4.3.1.2 a WQE failed; the CQE's vendor_err. */
 typedef enum HcaWqeCheck {
@@ -55,8 +56,9 @@ HcaSender *hca_send_new(void);
 void hca_send_free(HcaSender *send);
 void hca_send_reset(HcaSender *send);
 
-/* A send doorbell of UAR page @uar, both words in host byte order. */
-void hca_send_doorbell(Hca *hca, uint32_t uar, uint32_t low, uint32_t high);
+/* A doorbell of UAR page @uar: @qpn is to send from @ref on. */
+void hca_send_doorbell(Hca *hca, uint32_t uar, uint32_t qpn,
+                       const HcaWqeRef *ref);
 
 /*
  * Give @qp a turn: resend, then send up to @budget packets of its WQEs; in

@@ -8,6 +8,7 @@
 
 #include "../../abi/rdma_hca_cmd.h"
 #include "../../abi/rdma_hca_cxt.h"
+#include "../../abi/rdma_hca_eth.h"
 #include "../../abi/rdma_hca_regs.h"
 #include "../../abi/rdma_hca_wqe.h"
 #include "../card.h"

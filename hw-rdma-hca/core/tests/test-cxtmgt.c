@@ -216,11 +216,9 @@ static const struct rdma_hca_cqe *cqe_at(Fix *fix, uint64_t queue,
     return &first[index & ((1u << LOG_CQ) - 1)];
 }
 
-static void cq_doorbell(Fix *fix, uint32_t cqn, uint32_t cmd, uint32_t ci)
+static void cq_doorbell(Fix *fix, uint32_t cqn, HcaCqArm how, uint32_t ci)
 {
-    hca_cq_doorbell(fix->cm, UAR, cqn,
-                    hca_front_cq_arm(RDMA_HCA_PREP(RDMA_HCA_CQ_DB_CMD, cmd)),
-                    ci);
+    hca_cq_doorbell(fix->cm, UAR, cqn, how, ci);
 }
 
 /* Queue pairs. */
@@ -667,7 +665,7 @@ static void test_qp_fields(void)
     g_assert_cmphex(qp->req.next_psn, ==, 0x123456);
     g_assert_cmphex(qp->req.unacked_psn, ==, 0x123456);
     g_assert_cmphex(qp->resp.expected_psn, ==, 0x654321);
-    g_assert_cmphex(qp->attr.rq_db, ==, 0x1000);
+    g_assert_cmphex(qp->rq.record, ==, 0x1000);
     qp->req.next_psn = 0x123460;
     qp->req.unacked_psn = 0x12345a;
     qp->resp.expected_psn = 0xffffff;
@@ -829,7 +827,7 @@ static void test_init_limits(void)
     g_assert_cmphex(hca_cxtmgt_hw2sw_cq(fix.cm, 0), ==,
                     RDMA_HCA_STAT_BAD_INDEX);
     eq_doorbell(&fix, EQN, 0);
-    cq_doorbell(&fix, CQN, 0, 0);
+    cq_doorbell(&fix, CQN, HCA_CQ_DISARMED, 0);
     g_assert_cmphex(hca_cxtmgt_init(fix.cm, 0, LOG_QPS + 1, 0, 0, 0, 0), ==,
                     RDMA_HCA_STAT_EXCEED_LIM);
     g_assert_cmphex(hca_cxtmgt_init(fix.cm, 0, 0, 0, 255, 0, 0), ==,
@@ -876,7 +874,7 @@ static void test_cq_entries(void)
         post(&fix, qp, false);
         g_assert_cmphex(GUINT32_FROM_LE(cqe->my_qpn), ==, good_cqe.qpn);
         g_assert_cmphex(GUINT32_FROM_LE(cqe->ctrl), ==, 0x0000000a);
-        cq_doorbell(&fix, CQN, RDMA_HCA_CQ_DB_CMD_SET_CI, i + 1);
+        cq_doorbell(&fix, CQN, HCA_CQ_DISARMED, i + 1);
     }
     g_assert_cmpuint(hca_cxt_counters(fix.cm)->cqes, ==, 40);
     g_assert_cmpuint(hca_cxt_counters(fix.cm)->eqes, ==, 0);
@@ -893,7 +891,7 @@ static void test_cq_arm(void)
 
     post(&fix, qp, true);
     g_assert_cmpuint(eq_producer(&fix, EQN), ==, 0);
-    cq_doorbell(&fix, CQN, RDMA_HCA_CQ_DB_CMD_ARM_NEXT, ci);
+    cq_doorbell(&fix, CQN, HCA_CQ_ARMED_NEXT, ci);
     g_assert_cmpuint(eq_producer(&fix, EQN), ==, 1);
     expect_eqe(&fix, q.eq, LOG_EQ, 0, RDMA_HCA_EVENT_COMP, CQN);
     g_assert_cmpuint(fix.ram->msix[EQN], ==, 1);
@@ -901,27 +899,27 @@ static void test_cq_arm(void)
     post(&fix, qp, true);
     g_assert_cmpuint(eq_producer(&fix, EQN), ==, 1);
     ci = 2;
-    cq_doorbell(&fix, CQN, RDMA_HCA_CQ_DB_CMD_ARM_NEXT, ci);
+    cq_doorbell(&fix, CQN, HCA_CQ_ARMED_NEXT, ci);
     g_assert_cmpuint(eq_producer(&fix, EQN), ==, 1);
     post(&fix, qp, false);
     post(&fix, qp, false);
     g_assert_cmpuint(eq_producer(&fix, EQN), ==, 2);
     ci = 4;
-    eq_doorbell(&fix, EQN, 2);
+    hca_eq_doorbell(fix.cm, EQN, 2, false);
     /* Solicited only: not for others, at once for one before. */
-    cq_doorbell(&fix, CQN, RDMA_HCA_CQ_DB_CMD_ARM_SOLICITED, ci);
+    cq_doorbell(&fix, CQN, HCA_CQ_ARMED_SOLICITED, ci);
     post(&fix, qp, false);
     g_assert_cmpuint(eq_producer(&fix, EQN), ==, 2);
     post(&fix, qp, true);
     g_assert_cmpuint(eq_producer(&fix, EQN), ==, 3);
-    cq_doorbell(&fix, CQN, RDMA_HCA_CQ_DB_CMD_ARM_SOLICITED, ci);
+    cq_doorbell(&fix, CQN, HCA_CQ_ARMED_SOLICITED, ci);
     g_assert_cmpuint(eq_producer(&fix, EQN), ==, 4);
     ci = 6;
-    cq_doorbell(&fix, CQN, RDMA_HCA_CQ_DB_CMD_ARM_SOLICITED, ci);
+    cq_doorbell(&fix, CQN, HCA_CQ_ARMED_SOLICITED, ci);
     g_assert_cmpuint(eq_producer(&fix, EQN), ==, 4);
     /* ARM_NEXT is not weakened by ARM_SOLICITED. */
-    cq_doorbell(&fix, CQN, RDMA_HCA_CQ_DB_CMD_ARM_NEXT, ci);
-    cq_doorbell(&fix, CQN, RDMA_HCA_CQ_DB_CMD_ARM_SOLICITED, ci);
+    cq_doorbell(&fix, CQN, HCA_CQ_ARMED_NEXT, ci);
+    cq_doorbell(&fix, CQN, HCA_CQ_ARMED_SOLICITED, ci);
     post(&fix, qp, false);
     g_assert_cmpuint(eq_producer(&fix, EQN), ==, 5);
     g_assert_cmpuint(fix.ram->msix[EQN], ==, 1);
@@ -970,16 +968,16 @@ static void test_cq_doorbell_bad(void)
     }
     hca_cq_doorbell(fix.cm, UAR + 1, CQN, HCA_CQ_ARMED_NEXT, 0);
     g_assert_cmpuint(counters->db_bad_uar, ==, 1);
-    cq_doorbell(&fix, CQN + 1, RDMA_HCA_CQ_DB_CMD_ARM_NEXT, 0);
-    cq_doorbell(&fix, 0xffffff, RDMA_HCA_CQ_DB_CMD_ARM_NEXT, 0);
+    cq_doorbell(&fix, CQN + 1, HCA_CQ_ARMED_NEXT, 0);
+    cq_doorbell(&fix, 0xffffff, HCA_CQ_ARMED_NEXT, 0);
     g_assert_cmpuint(counters->db_bad_cqn, ==, 2);
-    cq_doorbell(&fix, CQN, RDMA_HCA_CQ_DB_CMD_ARM_NEXT, 4);
-    cq_doorbell(&fix, CQN, RDMA_HCA_CQ_DB_CMD_ARM_NEXT, 0x7fffffff);
+    cq_doorbell(&fix, CQN, HCA_CQ_ARMED_NEXT, 4);
+    cq_doorbell(&fix, CQN, HCA_CQ_ARMED_NEXT, 0x7fffffff);
     g_assert_cmpuint(counters->db_bad_ci, ==, 2);
     cq_doorbell(&fix, CQN, 0xff, 3);
     g_assert_cmpuint(eq_producer(&fix, EQN), ==, 0);
     /* An old index does not take room away that was given. */
-    cq_doorbell(&fix, CQN, RDMA_HCA_CQ_DB_CMD_SET_CI, 1);
+    cq_doorbell(&fix, CQN, HCA_CQ_DISARMED, 1);
     for (unsigned i = 0; i < 8; i++) {
         post(&fix, qp, false);
     }
@@ -1178,7 +1176,7 @@ static void test_eq_full_completions(void)
 
     for (uint32_t cqn = 3; cqn < 1u << LOG_CQS; cqn++) {
         new_cq(&fix, cqn, EQN, 0);
-        cq_doorbell(&fix, cqn, RDMA_HCA_CQ_DB_CMD_ARM_NEXT, 0);
+        cq_doorbell(&fix, cqn, HCA_CQ_ARMED_NEXT, 0);
         hca_cq_post(fix.cm, HCA_V2P_EE, qp, cqn, &cqe);
     }
     g_assert_cmpuint(eq_producer(&fix, EQN), ==, 4);
@@ -1189,7 +1187,7 @@ static void test_eq_full_completions(void)
 
         g_assert_cmphex(eqe->type, ==, RDMA_HCA_EVENT_COMP);
         seen[GUINT32_FROM_LE(eqe->cq.cqn)] = true;
-        eq_doorbell(&fix, EQN, ci);
+        hca_eq_doorbell(fix.cm, EQN, ci, false);
     }
     for (uint32_t cqn = 3; cqn < 1u << LOG_CQS; cqn++) {
         g_assert_cmpint(seen[cqn], ==, cqn != 20);
@@ -1223,7 +1221,7 @@ static void drain_eq(Fix *fix, uint64_t queue, unsigned count[64])
     ci = GUINT32_FROM_BE(eqc.consumer_index);
     while (ci < eq_producer(fix, EQN)) {
         count[eqe_at(fix, queue, LOG_EQ, ci++)->type]++;
-        eq_doorbell(fix, EQN, ci);
+        hca_eq_doorbell(fix->cm, EQN, ci, false);
     }
 }
 
@@ -1291,19 +1289,19 @@ static void test_eq_interrupts(void)
     qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, QPN);
     qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, QPN);
     g_assert_cmpuint(fix.ram->msix[EQN], ==, 1);
-    eq_doorbell(&fix, EQN, 1);
+    hca_eq_doorbell(fix.cm, EQN, 1, false);
     g_assert_cmpuint(fix.ram->msix[EQN], ==, 1);
-    eq_doorbell(&fix, EQN, RDMA_HCA_EQ_DB_ARM | 1);
+    hca_eq_doorbell(fix.cm, EQN, 1, true);
     g_assert_cmpuint(fix.ram->msix[EQN], ==, 2);
-    eq_doorbell(&fix, EQN, RDMA_HCA_EQ_DB_ARM | 2);
+    hca_eq_doorbell(fix.cm, EQN, 2, true);
     g_assert_cmpuint(fix.ram->msix[EQN], ==, 2);
     qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, QPN);
     g_assert_cmpuint(fix.ram->msix[EQN], ==, 3);
     /* Beyond what there is, or back. */
-    eq_doorbell(&fix, EQN, RDMA_HCA_EQ_DB_ARM | 4);
-    eq_doorbell(&fix, EQN, RDMA_HCA_EQ_DB_ARM | 1);
-    eq_doorbell(&fix, 7, RDMA_HCA_EQ_DB_ARM);
-    eq_doorbell(&fix, UINT32_MAX, RDMA_HCA_EQ_DB_ARM);
+    hca_eq_doorbell(fix.cm, EQN, 4, true);
+    hca_eq_doorbell(fix.cm, EQN, 1, true);
+    hca_eq_doorbell(fix.cm, 7, 0, true);
+    hca_eq_doorbell(fix.cm, UINT32_MAX, 0, true);
     g_assert_cmpuint(hca_cxt_counters(fix.cm)->db_bad_ci, ==, 2);
     g_assert_cmpuint(hca_cxt_counters(fix.cm)->db_bad_eqn, ==, 2);
     g_assert_cmpuint(fix.ram->msix[EQN], ==, 3);
@@ -1333,7 +1331,7 @@ static void test_eq_wrap(void)
     qp_to(&fix, QPN, RC, RDMA_HCA_QP_STATE_RTS);
     for (unsigned i = 0; i < 20; i++) {
         qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, QPN);
-        eq_doorbell(&fix, 2, ++ci & RDMA_HCA_EQ_DB_CI);
+        hca_eq_doorbell(fix.cm, 2, ++ci & RDMA_HCA_EQ_DB_CI, false);
     }
     g_assert_cmphex(eq_producer(&fix, 2), ==, ci);
     g_assert_cmpuint(hca_cxt_counters(fix.cm)->db_bad_ci, ==, 0);
@@ -1359,7 +1357,7 @@ static void test_eq_map(void)
             hca_cxtmgt_map_eq(fix.cm, 2, UINT64_C(1) << type, false), ==, 0);
         qp_event(&fix, type, QPN);
         g_assert_cmpuint(eq_producer(&fix, 2), ==, before + 1);
-        eq_doorbell(&fix, 2, before + 1);
+        hca_eq_doorbell(fix.cm, 2, before + 1, false);
         hca_cxtmgt_query_eq(fix.cm, 2, &eqc);
         g_assert_cmphex(GUINT32_FROM_BE(eqc.event_mask_l), ==, 1u << type);
         /* Unmapped by another it stays; by itself it goes. */
@@ -1367,7 +1365,7 @@ static void test_eq_map(void)
                         0);
         qp_event(&fix, type, QPN);
         g_assert_cmpuint(eq_producer(&fix, 2), ==, before + 2);
-        eq_doorbell(&fix, 2, before + 2);
+        hca_eq_doorbell(fix.cm, 2, before + 2, false);
         g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 2, UINT64_MAX, true), ==, 0);
         counters->events_unmapped = 0;
         qp_event(&fix, type, QPN);

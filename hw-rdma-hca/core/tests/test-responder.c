@@ -684,14 +684,14 @@ static void test_scatter(void)
 static void test_entry_update(void)
 {
     Bed *bed = new_rc();
-    const HcaRecvQueue *rq = &bed->hqp->resp.rq;
+    const HcaRecvWqe *wqe = &bed->hqp->resp.wqe;
 
     post_recv(bed, 1, 0, 3 * MTU);
     send_at(bed, HCA_SEND_FIRST, 0, MTU);
     expect_ack(bed, PSN, 0);
-    g_assert_cmpuint(rq->sge_at, ==, 0);
-    g_assert_cmpuint(rq->sge[0].len, ==, 2 * MTU);
-    g_assert_cmphex(rq->sge[0].va, ==, bed->mr->va + MTU);
+    g_assert_cmpuint(wqe->sge_at, ==, 0);
+    g_assert_cmpuint(wqe->sge[0].len - wqe->sge_done, ==, 2 * MTU);
+    g_assert_cmphex(wqe->sge[0].va + wqe->sge_done, ==, bed->mr->va + MTU);
     send_at(bed, HCA_SEND_LAST, MTU, 10);
     expect_ack(bed, PSN + 1, 1);
     expect_recv(bed, 1, RC_OP(HCA_SEND_LAST), MTU + 10);
@@ -703,7 +703,7 @@ static void test_entry_update(void)
 static void test_entry_release(void)
 {
     Bed *bed = new_rc();
-    const HcaRecvQueue *rq = &bed->hqp->resp.rq;
+    const HcaResponder *resp = &bed->hqp->resp;
     Sge sge[3] = { mr_sge(bed->mr, 0, MTU), mr_sge(bed->mr, 4000, MTU),
                    mr_sge(bed->mr, 8000, 5) };
     RecvWr wr = { .wr_id = 1, .nsge = 3, .sge = sge };
@@ -711,14 +711,14 @@ static void test_entry_release(void)
     g_assert_true(qp_post_recv(bed->qp, &wr, 1));
     send_at(bed, HCA_SEND_FIRST, 0, MTU);
     expect_ack(bed, PSN, 0);
-    g_assert_cmpuint(rq->sge_at, ==, 1);
+    g_assert_cmpuint(resp->wqe.sge_at, ==, 1);
     send_at(bed, HCA_SEND_MIDDLE, MTU, MTU);
     expect_ack(bed, PSN + 1, 0);
-    g_assert_cmpuint(rq->sge_at, ==, 2);
-    g_assert_true(rq->wqe_valid);
+    g_assert_cmpuint(resp->wqe.sge_at, ==, 2);
+    g_assert_true(resp->wqe_valid);
     send_at(bed, HCA_SEND_LAST, 2 * MTU, 5);
     expect_ack(bed, PSN + 2, 1);
-    g_assert_false(rq->wqe_valid); /* WQE_RELEASE */
+    g_assert_false(resp->wqe_valid); /* WQE_RELEASE */
     expect_recv(bed, 1, RC_OP(HCA_SEND_LAST), 2 * MTU + 5);
     expect_region(bed, 4000, MTU, MTU);
     expect_region(bed, 8000, 2 * MTU, 5);
@@ -1297,7 +1297,7 @@ static void receive_none(Bed *bed)
 static void test_prefetch(void)
 {
     Bed *bed = new_rc();
-    HcaRecvQueue *rq = &bed->hqp->resp.rq;
+    HcaRecvQueue *rq = &bed->hqp->rq;
 
     for (unsigned i = 0; i < 3; i++) {
         post_recv(bed, i, 0, 64);
@@ -1366,7 +1366,7 @@ static void test_bad_record(void)
         } else if (i == 1) {
             host_write_le32(host, bed->qp->rq_record, 0);
         } else {
-            bed->hqp->attr.rq_db = HOST_MMIO_BASE;
+            bed->hqp->rq.record = HOST_MMIO_BASE;
         }
         send_op(bed, HCA_SEND_ONLY, 8);
         expect_nak(bed, PSN + 1, NAK(REMOTE_OP));
@@ -1382,7 +1382,7 @@ static void test_record_wrap(void)
     Bed *bed = new_rc();
     Host *host = &bed->lab->host[1];
 
-    bed->hqp->resp.rq.consumed = bed->hqp->resp.rq.posted = 0xffff;
+    bed->hqp->rq.consumed = bed->hqp->rq.posted = 0xffff;
     post_recv(bed, 1, 0, 64);
     post_recv(bed, 2, 0, 64);
     host_write_le32(host, bed->qp->rq_record, 0xabcd0001);
@@ -1397,7 +1397,7 @@ static void test_queue_refused(void)
     Bed *bed = new_rc();
 
     post_recv(bed, 1, 0, 64);
-    bed->hqp->attr.rq_lkey ^= 0x100;
+    bed->hqp->rq.lkey ^= 0x100;
     send_op(bed, HCA_SEND_ONLY, 8);
     expect_nak(bed, PSN, NAK(REMOTE_OP));
     expect_broken(bed, RDMA_HCA_EVENT_WQ_CATAS_ERROR);
@@ -1409,14 +1409,14 @@ static void test_no_queue(void)
 {
     Bed *bed = new_rc();
 
-    bed->hqp->attr.rq_len = 0;
+    bed->hqp->rq.len = 0;
     receive_none(bed);
-    bed->hqp->attr.rq_len = 2048;
-    bed->hqp->attr.rq_entry_log = 10;
+    bed->hqp->rq.len = 2048;
+    bed->hqp->rq.entry_log = 10;
     receive_none(bed);
-    bed->hqp->attr.rq_entry_log = 200;
+    bed->hqp->rq.entry_log = 200;
     receive_none(bed);
-    bed->hqp->attr.rq_entry_log = 7;
+    bed->hqp->rq.entry_log = 7;
     bed_free(bed);
 }
 
@@ -1448,9 +1448,9 @@ static void clear_slot(Bed *bed, unsigned slot)
 static void test_no_record(void)
 {
     Bed *bed = new_rc();
-    HcaRecvQueue *rq = &bed->hqp->resp.rq;
+    HcaRecvQueue *rq = &bed->hqp->rq;
 
-    bed->hqp->attr.rq_db = 0;
+    bed->hqp->rq.record = 0;
     receive_none(bed); /* FLUSH_DATA 1 */
     write_slot(bed, 0, 8, 64);
     write_slot(bed, 1, 0, 64); /* FLUSH_DATA 3: no next size */
@@ -1499,8 +1499,8 @@ static void test_odd_wqes(void)
     send_op(bed, HCA_SEND_ONLY, 7);
     expect_ack(bed, PSN, 1);
     expect_recv(bed, 1, RC_OP(HCA_SEND_ONLY), 7);
-    g_assert_cmpuint(bed->hqp->resp.rq.nsge, ==, 7);
-    bed->hqp->resp.rq.prefetched = 0; /* fetch slot 1 again */
+    g_assert_cmpuint(bed->hqp->resp.wqe.nsge, ==, 7);
+    bed->hqp->rq.prefetched = 0; /* fetch slot 1 again */
     unit.byte_cnt = GUINT32_TO_LE(RDMA_HCA_INLINE | 4);
     mr_write(bed->qp->rq.mr, 128 + 16, &unit, sizeof(unit));
     send_op(bed, HCA_SEND_ONLY, 1);
@@ -1532,7 +1532,7 @@ static void test_credits(void)
     host_write_le32(host, bed->qp->rq_record, 17);
     g_assert_cmphex(hca_rwm_credits(bed->hca, bed->hqp), ==,
                     HCA_AETH_CREDITS_INVALID);
-    bed->hqp->attr.rq_len = 16384 * 128;
+    bed->hqp->rq.len = 16384 * 128;
     for (unsigned code = 0; code < 29; code++) {
         static const uint32_t value[] = { 0,    1,    2,    3,     4,    6,
                                           8,    12,   16,   24,    32,   48,
@@ -1543,7 +1543,7 @@ static void test_credits(void)
         host_write_le32(host, bed->qp->rq_record, value[code]);
         g_assert_cmpuint(hca_rwm_credits(bed->hca, bed->hqp), ==, code);
     }
-    bed->hqp->attr.rq_db = 0;
+    bed->hqp->rq.record = 0;
     g_assert_cmphex(hca_rwm_credits(bed->hca, bed->hqp), ==,
                     HCA_AETH_CREDITS_INVALID);
     bed_free(bed);
@@ -1695,7 +1695,7 @@ static void test_flush_no_record(void)
     Bed *bed = new_rc();
     Wc wc;
 
-    bed->hqp->attr.rq_db = 0;
+    bed->hqp->rq.record = 0;
     for (unsigned i = 0; i < 16; i++) {
         post_recv(bed, i, 0, 64);
     }

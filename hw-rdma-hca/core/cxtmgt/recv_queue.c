@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Receive queues (engine document 4.4.2, figure 4.9, table 4.5).
+ *
+ * Departures: a WQE begins at the start of a slot, whose size the context
+ * gives (interface document 3.2.6), so that the size of the next WQE is not
+ * needed to find it. With a posted-count record the record says which slots
+ * hold a WQE, and entries of an earlier lap or half written ones are never
+ * looked at. Without one the rules of table 4.5 hold: a slot may be empty, and
+ * a WQE that names no next one ends what a fetch brought. A fetch does not go
+ * past the end of the queue.
+ */
+#include "recv_queue.h"
+
+#include <string.h>
+
+#include "../v2p/v2p.h"
+#include "../wqe_format.h"
+
+#define FETCH_SIZE ((uint32_t)RDMA_HCA_MAX_RECV_WQE_SIZE)
+/* A WQE without entries, to one fetch: 32 to 512 bytes. */
+#define MIN_SLOT_LOG 5
+#define MAX_SLOT_LOG 9
+
+void hca_recv_queue_rewind(HcaRecvQueue *rq)
+{
+    rq->offset = 0;
+    rq->consumed = rq->posted = 0;
+    rq->prefetched = 0;
+    rq->buffer_at = 0;
+    rq->buffer_offset = 0;
+}
+
+uint32_t hca_recv_queue_slots(const HcaRecvQueue *rq)
+{
+    if (rq->entry_log < MIN_SLOT_LOG || rq->entry_log > MAX_SLOT_LOG) {
+        return 0;
+    }
+    return rq->len >> rq->entry_log;
+}
+
+static uint16_t posted(const HcaRecvQueue *rq)
+{
+    return rq->posted - rq->consumed;
+}
+
+/* Read the posted-count record. False if it cannot be what it says. */
+static bool read_record(Hca *hca, HcaRecvQueue *rq,
+                        HcaRecvQueueCounters *counters)
+{
+    uint32_t record;
+    uint16_t left;
+
+    counters->record_reads++;
+    if (!hca_dma_read(hca->v2p, HCA_V2P_RWM, rq->record, &record,
+                      sizeof(record))) {
+        return false;
+    }
+    /* The WQEs that it counts were written before it. */
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    left = GUINT32_FROM_LE(record) - rq->consumed;
+    if (left < rq->prefetched || left > hca_recv_queue_slots(rq)) {
+        return false;
+    }
+    rq->posted = rq->consumed + left;
+    return true;
+}
+
+bool hca_recv_queue_left(Hca *hca, HcaRecvQueue *rq,
+                         HcaRecvQueueCounters *counters, uint16_t *left)
+{
+    if (!rq->record || !read_record(hca, rq, counters)) {
+        return false;
+    }
+    *left = posted(rq);
+    return true;
+}
+
+/* How many slots to fetch: what is posted, the buffer and the queue's end. */
+static HcaRwmResp slots_to_fetch(Hca *hca, HcaRecvQueue *rq,
+                                 HcaRecvQueueCounters *counters, uint32_t *n)
+{
+    uint32_t at = rq->offset >> rq->entry_log;
+
+    *n = MIN(FETCH_SIZE >> rq->entry_log, hca_recv_queue_slots(rq) - at);
+    if (!rq->record) {
+        return HCA_RWM_VALID;
+    }
+    if (!posted(rq) && !read_record(hca, rq, counters)) {
+        return HCA_RWM_REFUSED;
+    }
+    *n = MIN(*n, posted(rq));
+    return *n ? HCA_RWM_VALID : HCA_RWM_EMPTY;
+}
+
+/* MEM_RESP */
+static HcaV2pState read_slots(Hca *hca, HcaRecvQueue *rq, uint32_t n)
+{
+    HcaMatchInfo info = {
+        .flags = HCA_V2P_RELATIVE_ADDR,
+        .pd = rq->pd,
+        .key = rq->lkey,
+        .len = n << rq->entry_log,
+        .va = rq->offset,
+    };
+
+    rq->buffer_offset = rq->offset;
+    rq->buffer_at = 0;
+    return hca_v2p_read(hca->v2p, HCA_V2P_RWM, &info, rq->buffer);
+}
+
+/* WQE_SPLIT without a record: the WQEs among the @n slots that were read. */
+static uint32_t split(const Hca *hca, const HcaRecvQueue *rq, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const uint8_t *slot = rq->buffer + (i << rq->entry_log);
+
+        switch (hca->format->wqe->recv_slot(slot)) {
+        case HCA_SLOT_EMPTY:
+            return i; /* FLUSH_DATA 1 */
+        case HCA_SLOT_LAST:
+            return i + 1; /* FLUSH_DATA 3 */
+        case HCA_SLOT_WQE:
+            break;
+        }
+    }
+    return n;
+}
+
+/* CMD_FETCH_ENTRY with nothing in the buffer. */
+static HcaRwmResp prefetch(Hca *hca, HcaRecvQueue *rq,
+                           HcaRecvQueueCounters *counters)
+{
+    HcaRwmResp resp;
+    uint32_t n;
+
+    if (!hca_recv_queue_slots(rq)) {
+        return HCA_RWM_EMPTY;
+    }
+    resp = slots_to_fetch(hca, rq, counters, &n);
+    if (resp != HCA_RWM_VALID) {
+        return resp;
+    }
+    counters->fetches++;
+    if (read_slots(hca, rq, n) != HCA_V2P_SUCCESS) {
+        return HCA_RWM_REFUSED;
+    }
+    rq->prefetched = rq->record ? n : split(hca, rq, n);
+    return rq->prefetched ? HCA_RWM_VALID : HCA_RWM_EMPTY;
+}
+
+HcaRwmResp hca_recv_queue_take(Hca *hca, HcaRecvQueue *rq,
+                               HcaRecvQueueCounters *counters, HcaRecvWqe *wqe)
+{
+    const uint8_t *bytes;
+    uint32_t slot;
+
+    if (!rq->prefetched) {
+        HcaRwmResp resp = prefetch(hca, rq, counters);
+
+        if (resp != HCA_RWM_VALID) {
+            return resp;
+        }
+    }
+    slot = 1u << rq->entry_log;
+    bytes = rq->buffer + rq->buffer_at;
+    wqe->offset = rq->buffer_offset + rq->buffer_at;
+    wqe->nsge = wqe->sge_at = 0;
+    wqe->sge_done = 0;
+    rq->buffer_at += slot;
+    rq->prefetched--;
+    rq->consumed++;
+    rq->offset = wqe->offset + slot;
+    if (rq->offset >> rq->entry_log == hca_recv_queue_slots(rq)) {
+        rq->offset = 0;
+    }
+    return hca->format->wqe->parse_recv(bytes, slot, wqe) ? HCA_RWM_VALID
+                                                          : HCA_RWM_MALFORMED;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A receive queue (engine document 4.4.2): WQEs fetched 512 bytes at a time
+ * and handed out one by one. Whoever owns it sets its attributes.
+ */
+#ifndef HCA_RECV_QUEUE_H
+#define HCA_RECV_QUEUE_H
+
+#include "../card.h"
+
+/* What asking for a WQE came to; RQWQEManager's codes (table 7.19) and ours. */
+typedef enum HcaRwmResp {
+    HCA_RWM_VALID,
+    HCA_RWM_INVALID,   /* the WQE has no (more) entries */
+    HCA_RWM_EMPTY,     /* no WQE is posted */
+    HCA_RWM_MALFORMED, /* the WQE taken into use is no WQE */
+    HCA_RWM_REFUSED,   /* queue memory or record cannot be used */
+} HcaRwmResp;
+
+typedef struct HcaRecvQueueCounters {
+    uint64_t fetches, record_reads;
+} HcaRecvQueueCounters;
+
+/* At its beginning again, with nothing fetched. Attributes stay. */
+void hca_recv_queue_rewind(HcaRecvQueue *rq);
+/* WQEs that it holds; 0: none ever. */
+uint32_t hca_recv_queue_slots(const HcaRecvQueue *rq);
+/* Take the next WQE into use: VALID, EMPTY, MALFORMED (taken) or REFUSED. */
+HcaRwmResp hca_recv_queue_take(Hca *hca, HcaRecvQueue *rq,
+                               HcaRecvQueueCounters *counters, HcaRecvWqe *wqe);
+/* WQEs posted and not taken; false: there is no record, or a bad one. */
+bool hca_recv_queue_left(Hca *hca, HcaRecvQueue *rq,
+                         HcaRecvQueueCounters *counters, uint16_t *left);
+
+#endif /* HCA_RECV_QUEUE_H */

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Descriptors of the Ethernet function, as in abi/rdma_hca_eth.h. */
+#include <string.h>
+
+#include <glib.h>
+
+#include "../../abi/rdma_hca_cmd.h"
+#include "../../abi/rdma_hca_eth.h"
+#include "../eth/eth.h"
+#include "../eth/eth_format.h"
+#include "format.h"
+
+G_STATIC_ASSERT(sizeof(struct rdma_hca_eth_tx) == HCA_ETH_DESC_SIZE);
+G_STATIC_ASSERT(sizeof(struct rdma_hca_eth_rx) == HCA_ETH_DESC_SIZE);
+/* The limits that software is told. */
+G_STATIC_ASSERT(HCA_ETH_MIN_LOG_RING == RDMA_HCA_ETH_MIN_LOG_RING);
+G_STATIC_ASSERT(HCA_ETH_MAX_LOG_RING == RDMA_HCA_ETH_MAX_LOG_RING);
+G_STATIC_ASSERT(HCA_ETH_MAX_PIECES == RDMA_HCA_ETH_MAX_PIECES);
+G_STATIC_ASSERT(HCA_ETH_MAX_FRAME ==
+                RDMA_HCA_ETH_HEADER_SIZE + RDMA_HCA_ETH_MAX_MTU);
+G_STATIC_ASSERT(HCA_ETH_MAX_MULTICAST == RDMA_HCA_RX_MODE_MAX_MULTICAST);
+
+static uint64_t join(__le32 high, __le32 low)
+{
+    return (uint64_t)GUINT32_FROM_LE(high) << 32 | GUINT32_FROM_LE(low);
+}
+
+static void read_tx(const void *slot, HcaEthTxDesc *desc)
+{
+    struct rdma_hca_eth_tx tx;
+
+    memcpy(&tx, slot, sizeof(tx));
+    *desc = (HcaEthTxDesc) {
+        .addr = join(tx.addr_h, tx.addr_l),
+        .len = GUINT16_FROM_LE(tx.len),
+        .last = tx.flags & RDMA_HCA_ETH_TX_LAST,
+        .checksum = tx.flags & RDMA_HCA_ETH_TX_CSUM,
+        .csum_start = GUINT16_FROM_LE(tx.csum_start),
+        .csum_offset = GUINT16_FROM_LE(tx.csum_offset),
+    };
+}
+
+static void read_rx(const void *slot, HcaEthRxDesc *desc)
+{
+    struct rdma_hca_eth_rx rx;
+
+    memcpy(&rx, slot, sizeof(rx));
+    *desc = (HcaEthRxDesc) {
+        .addr = join(rx.addr_h, rx.addr_l),
+        .size = GUINT16_FROM_LE(rx.size),
+    };
+}
+
+/* Store the last byte, after all others. */
+static void store_done(uint8_t *done, bool good)
+{
+    uint8_t status = good ? 0 : RDMA_HCA_ETH_ERROR;
+
+    __atomic_store_n(done, RDMA_HCA_ETH_DONE | status, __ATOMIC_RELEASE);
+}
+
+static void tx_done(void *slot, bool good)
+{
+    struct rdma_hca_eth_tx *tx = slot;
+
+    store_done(&tx->done, good);
+}
+
+static void rx_done(void *slot, uint16_t len, bool checksum_right)
+{
+    struct rdma_hca_eth_rx *rx = slot;
+
+    rx->len = GUINT16_TO_LE(len);
+    rx->flags = checksum_right ? RDMA_HCA_ETH_RX_CSUM_OK : 0;
+    store_done(&rx->done, len != 0);
+}
+
+const HcaEthFormat hca_eth_format = {
+    .read_tx = read_tx,
+    .read_rx = read_rx,
+    .tx_done = tx_done,
+    .rx_done = rx_done,
+};

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Work queue entries of the card's own interface (interface document 3.4). */
+#include <string.h>
+
+#include <glib.h>
+
+#include "../../abi/rdma_hca_cxt.h"
+#include "../../abi/rdma_hca_regs.h"
+#include "../../abi/rdma_hca_wqe.h"
+#include "../send_op.h"
+#include "../wqe_format.h"
+#include "format.h"
+#include "path.h"
+
+static uint64_t join(__le32 high, __le32 low)
+{
+    return (uint64_t)GUINT32_FROM_LE(high) << 32 | GUINT32_FROM_LE(low);
+}
+
+/* Send WQEs */
+
+/* Units not parsed yet. */
+typedef struct Units {
+    const uint8_t *at;
+    uint32_t left;   /* bytes */
+    uint32_t offset; /* of @at in the send queue */
+} Units;
+
+static void skip(Units *units, uint32_t size)
+{
+    units->at += size;
+    units->left -= size;
+    units->offset += size;
+}
+
+/* Take the next unit of @size bytes; false if there is none. */
+static bool take(Units *units, void *unit, uint32_t size)
+{
+    if (units->left < size) {
+        return false;
+    }
+    memcpy(unit, units->at, size);
+    skip(units, size);
+    return true;
+}
+
+/* NEXT_SEG: about this WQE, and the link to the next one. */
+static void parse_header(const uint8_t *bytes, HcaWqe *wqe, HcaWqeRef *next)
+{
+    struct rdma_hca_next_unit unit;
+    uint32_t nda_nop, nee_nds, flags;
+
+    memcpy(&unit, bytes, sizeof(unit));
+    nda_nop = GUINT32_FROM_LE(unit.nda_nop);
+    nee_nds = GUINT32_FROM_LE(unit.nee_nds);
+    flags = GUINT32_FROM_LE(unit.flags);
+    wqe->signalled = flags & RDMA_HCA_WQE_CQ_UPDATE;
+    wqe->solicited = flags & RDMA_HCA_WQE_SOLICITED;
+    wqe->imm_be = unit.imm_data;
+    *next = (HcaWqeRef) {
+        .offset = RDMA_HCA_GET(RDMA_HCA_NEXT_NDA, nda_nop) * RDMA_HCA_WQE_ALIGN,
+        .size = RDMA_HCA_GET(RDMA_HCA_NEXT_NDS, nee_nds) * RDMA_HCA_WQE_UNIT,
+        .opcode = RDMA_HCA_GET(RDMA_HCA_NEXT_NOP, nda_nop),
+        .fence = RDMA_HCA_GET(RDMA_HCA_NEXT_FENCE, nee_nds),
+    };
+    if (nee_nds & RDMA_HCA_NEXT_DBD) {
+        next->size = 0; /* it has a doorbell of its own */
+    }
+}
+
+/* The path of a UD unit; false: of a port that there is not. */
+static bool parse_path(bool roce, const struct rdma_hca_ud_unit *unit,
+                       HcaPath *path)
+{
+    uint32_t port = GUINT32_FROM_LE(unit->port);
+    uint32_t flow = GUINT32_FROM_LE(unit->flow);
+    bool grh = RDMA_HCA_GET(RDMA_HCA_UD_GRH, port);
+    HcaFrontAddresses addresses = {
+        .low = GUINT32_FROM_LE(unit->dlid_slid),
+        .smac_h = GUINT32_FROM_LE(unit->smac_h),
+        .dmac_h = GUINT32_FROM_LE(grh ? unit->dmac_h2 : unit->dmac_h),
+        .sip = GUINT32_FROM_LE(unit->sip),
+        .dip = GUINT32_FROM_LE(unit->dip),
+        .dgid = unit->dgid,
+    };
+
+    *path = (HcaPath) {
+        .sl = RDMA_HCA_GET(RDMA_HCA_UD_SL, port),
+        .grh = grh,
+        .sgid_index = RDMA_HCA_GET(RDMA_HCA_UD_SGID_INDEX, port),
+        .hop_limit = RDMA_HCA_GET(RDMA_HCA_UD_HOP_LIMIT, port),
+        .tclass = RDMA_HCA_GET(RDMA_HCA_QPC_TCLASS, flow),
+        .flow_label = RDMA_HCA_GET(RDMA_HCA_QPC_FLOW_LABEL, flow),
+    };
+    hca_front_path(path, roce, &addresses);
+    return RDMA_HCA_GET(RDMA_HCA_UD_PORT, port) == RDMA_HCA_NUM_PORTS;
+}
+
+/* The units after next_unit. */
+static Units units_of(const uint8_t *bytes, const HcaWqe *wqe)
+{
+    Units units = {
+        .at = bytes,
+        .left = wqe->ref.size,
+        .offset = wqe->ref.offset,
+    };
+
+    skip(&units, sizeof(struct rdma_hca_next_unit));
+    return units;
+}
+
+/* UD_SEG */
+static bool parse_peer(const uint8_t *bytes, bool roce, HcaWqe *wqe)
+{
+    Units units = units_of(bytes, wqe);
+    struct rdma_hca_ud_unit unit;
+
+    if (!take(&units, &unit, sizeof(unit)) ||
+        !parse_path(roce, &unit, &wqe->path)) {
+        return false;
+    }
+    wqe->dqpn = GUINT32_FROM_LE(unit.dqpn) & HCA_QPN_MASK;
+    wqe->qkey = GUINT32_FROM_LE(unit.qkey);
+    return true;
+}
+
+/* ADDR_SEG */
+static bool parse_raddr(Units *units, HcaWqe *wqe)
+{
+    struct rdma_hca_raddr_unit unit;
+
+    if (!take(units, &unit, sizeof(unit))) {
+        return false;
+    }
+    wqe->raddr = join(unit.raddr_h, unit.raddr_l);
+    wqe->rkey = GUINT32_FROM_LE(unit.rkey);
+    return true;
+}
+
+/* ATOMIC_SEG */
+static bool parse_atomic(Units *units, HcaWqe *wqe)
+{
+    struct rdma_hca_atomic_unit unit;
+
+    if (!take(units, &unit, sizeof(unit))) {
+        return false;
+    }
+    wqe->swap_add = join(unit.swap_add_h, unit.swap_add_l);
+    wqe->compare = join(unit.cmp_h, unit.cmp_l);
+    return true;
+}
+
+/* INLINE_SEG: the data stay in the send queue and are read from there. */
+static bool parse_inline(Units *units, uint32_t lkey, HcaWqe *wqe)
+{
+    uint32_t header;
+
+    take(units, &header, sizeof(header));
+    wqe->msg_len = RDMA_HCA_GET(RDMA_HCA_INLINE_LENGTH,
+                                GUINT32_FROM_LE(header));
+    if (hca_send_op(wqe->ref.opcode)->transfer != HCA_TRANSFER_PAYLOAD ||
+        wqe->msg_len > units->left) {
+        return false;
+    }
+    if (wqe->msg_len) {
+        wqe->sge[wqe->nsge++] = (HcaSge) {
+            .va = units->offset,
+            .lkey = lkey,
+            .len = wqe->msg_len,
+            .relative = true,
+        };
+    }
+    return true;
+}
+
+/* An entry; false: it is none. */
+static bool parse_entry(const struct rdma_hca_data_unit *unit, HcaSge *sge)
+{
+    *sge = (HcaSge) {
+        .va = join(unit->addr_h, unit->addr_l),
+        .lkey = GUINT32_FROM_LE(unit->lkey),
+        .len = GUINT32_FROM_LE(unit->byte_cnt),
+    };
+    return !(sge->len & RDMA_HCA_INLINE);
+}
+
+/* DATA_SEG, FWD_DATA_SEG: gather or scatter entries; empty ones are left out */
+static bool parse_data(Units *units, HcaWqe *wqe)
+{
+    struct rdma_hca_data_unit unit;
+    uint64_t total = 0;
+    HcaSge sge;
+
+    while (take(units, &unit, sizeof(unit))) {
+        if (!parse_entry(&unit, &sge)) {
+            return false;
+        }
+        if (!sge.len) {
+            continue;
+        }
+        if (wqe->nsge == RDMA_HCA_MAX_SGE) {
+            return false;
+        }
+        total += sge.len;
+        wqe->sge[wqe->nsge++] = sge;
+    }
+    wqe->msg_len = MIN(total, UINT32_MAX);
+    return true;
+}
+
+/* JUDGE: data in place, or entries that say where they are. */
+static bool parse_message(Units *units, uint32_t lkey, HcaWqe *wqe)
+{
+    uint32_t first;
+
+    if (units->left < RDMA_HCA_WQE_UNIT) {
+        return true;
+    }
+    memcpy(&first, units->at, sizeof(first));
+    return GUINT32_FROM_LE(first) & RDMA_HCA_INLINE
+               ? parse_inline(units, lkey, wqe)
+               : parse_data(units, wqe);
+}
+
+/* In the order of figures 3-4-1 and 3-4-2. */
+static bool parse_units(const uint8_t *bytes, HcaService service, uint32_t lkey,
+                        HcaWqe *wqe)
+{
+    const HcaSendOp *op = hca_send_op(wqe->ref.opcode);
+    Units units = units_of(bytes, wqe);
+
+    if (service == HCA_SERVICE_UD) {
+        skip(&units, sizeof(struct rdma_hca_ud_unit));
+    }
+    return (!op->remote || parse_raddr(&units, wqe)) &&
+           (!op->atomic || parse_atomic(&units, wqe)) &&
+           parse_message(&units, lkey, wqe);
+}
+
+/* Receive WQEs */
+
+static bool is_zero(const uint8_t *unit)
+{
+    static const uint8_t zero[RDMA_HCA_WQE_UNIT];
+
+    return !memcmp(unit, zero, sizeof(zero));
+}
+
+/* Table 4.5 of the engine document. */
+static HcaRecvSlot recv_slot(const uint8_t *slot)
+{
+    struct rdma_hca_next_unit next;
+
+    if (is_zero(slot)) {
+        return HCA_SLOT_EMPTY;
+    }
+    memcpy(&next, slot, sizeof(next));
+    return RDMA_HCA_GET(RDMA_HCA_NEXT_NDS, GUINT32_FROM_LE(next.nee_nds))
+               ? HCA_SLOT_WQE
+               : HCA_SLOT_LAST;
+}
+
+/* Entries from next_unit to the all-zero unit, or the end of the slot. */
+static bool parse_recv(const uint8_t *slot, uint32_t size, HcaRecvWqe *wqe)
+{
+    struct rdma_hca_data_unit unit;
+
+    for (uint32_t at = sizeof(struct rdma_hca_next_unit); at < size;
+         at += sizeof(unit)) {
+        if (is_zero(slot + at)) {
+            return true;
+        }
+        memcpy(&unit, slot + at, sizeof(unit));
+        if (wqe->nsge == RDMA_HCA_MAX_SGE ||
+            !parse_entry(&unit, &wqe->sge[wqe->nsge])) {
+            return false;
+        }
+        wqe->nsge++;
+    }
+    return true;
+}
+
+const HcaWqeFormat hca_wqe_format = {
+    .parse_header = parse_header,
+    .parse_peer = parse_peer,
+    .parse_units = parse_units,
+    .recv_slot = recv_slot,
+    .parse_recv = parse_recv,
+};

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What each send operation is: one row, which send/ and requester/ go by.
+ */
+#ifndef HCA_SEND_OP_H
+#define HCA_SEND_OP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "verbs.h"
+
+typedef enum HcaTransfer {
+    HCA_TRANSFER_NONE,     /* nothing is sent: done when all before it is */
+    HCA_TRANSFER_PAYLOAD,  /* gathered and sent; the peer acknowledges */
+    HCA_TRANSFER_RESPONSE, /* asked for, one of max_rd_atomic; scattered */
+} HcaTransfer;
+
+typedef struct HcaSendOp {
+    uint8_t services; /* that have it: 1 << HCA_SERVICE_*; 0: none */
+    HcaTransfer transfer;
+    bool remote;       /* its WQE says where in the peer's memory */
+    bool atomic;       /* its WQE has operands; the response is one value */
+    bool ends_receive; /* takes a receive WQE of the peer */
+    uint8_t length;    /* bytes of a message, 0: any number */
+    /* BTH operation of a packet by its place; a request is an Only. */
+    uint8_t first, middle, last, only;
+} HcaSendOp;
+
+extern const HcaSendOp hca_send_ops[HCA_NOPCODES];
+
+/* @opcode is an HcaOpcode, or any number below HCA_NOPCODES. */
+static inline const HcaSendOp *hca_send_op(uint8_t opcode)
+{
+    return &hca_send_ops[opcode];
+}
+
+#endif /* HCA_SEND_OP_H */

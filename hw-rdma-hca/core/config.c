@@ -3,7 +3,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "../abi/rdma_hca_regs.h"
+#include "../abi/rdma_hca_sizes.h"
 #include "config.h"
 #include "port/gid_table.h"
 

@@ -13,6 +13,7 @@
  */
 #include <string.h>
 
+#include "../../abi/rdma_hca_wqe.h"
 #include "units.h"
 
 #define UNIT RDMA_HCA_WQE_UNIT

@@ -7,9 +7,9 @@
 
 /* What a BTH operation is, to the responder. */
 typedef struct HcaOperation {
-    uint8_t services; /* that have it: 1 << RDMA_HCA_QP_ST_*; 0: none */
+    uint8_t services; /* that have it: 1 << HcaService; 0: none */
     uint8_t kind;     /* HcaRequestKind */
-    uint8_t access;   /* RDMA_HCA_ACCESS_* that the QP must allow */
+    uint8_t access;   /* HCA_ACCESS_* that the QP must allow */
     bool first;       /* begins a message */
     bool last;        /* ends it */
     bool imm;         /* takes a receive WQE although it is a Write */

@@ -11,6 +11,8 @@
  */
 #include <string.h>
 
+#include "../../abi/rdma_hca_cxt.h"
+#include "../../abi/rdma_hca_wqe.h"
 #include "send.h"
 
 /* The WQE being parsed: its units and how many bytes of them are left. */

@@ -7,7 +7,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "../abi/rdma_hca_regs.h"
+#include "../abi/rdma_hca_sizes.h"
 
 /* Bytes of a line of both caches. */
 #define CACHE_LINE 64

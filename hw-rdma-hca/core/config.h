@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../abi/rdma_hca_cmd.h"
+#include "../abi/rdma_hca_sizes.h"
 
 typedef enum HcaLinkLayer {
     HCA_LINK_LAYER_IB = 1,   /* packets of an InfiniBand link */

@@ -3,6 +3,10 @@
  * The QP context that the card keeps (context document 4.1, 5.4; engine
  * document 7.3). The context manager owns the memory and the attributes; each
  * engine's part is written by that engine alone.
+ *
+ * Each part is its state, then, behind "Derived", what can be computed from
+ * the state, or can begin anew and nobody would tell. Whoever saves a QP saves
+ * its state alone. A new member goes to its side of the line.
  */
 #ifndef HCA_QP_H
 #define HCA_QP_H
@@ -11,7 +15,7 @@
 
 #include <glib.h>
 
-#include "../abi/rdma_hca_cxt.h"
+#include "../abi/rdma_hca_sizes.h"
 #include "path.h"
 #include "verbs.h"
 
@@ -169,12 +173,11 @@ typedef struct HcaBarrier {
 
 /* Requester part (engine document 3). */
 typedef struct HcaRequester {
-    uint32_t next_psn;      /* NPSN */
-    uint32_t unacked_psn;   /* UPSN */
-    HcaMqList swpb;         /* Send and Write packets not acknowledged */
-    HcaMqList rpb;          /* Read and atomic requests not answered */
-    HcaMqList reb;          /* scatter entries of the latter */
-    uint32_t swpb_elements; /* 256-bit elements in use */
+    uint32_t next_psn;    /* NPSN */
+    uint32_t unacked_psn; /* UPSN */
+    HcaMqList swpb;       /* Send and Write packets not acknowledged */
+    HcaMqList rpb;        /* Read and atomic requests not answered */
+    HcaMqList reb;        /* scatter entries of the latter */
     /* Retransmission: the next packet of each list to send again. */
     bool retransmit;
     uint32_t resend_swpb;
@@ -189,6 +192,9 @@ typedef struct HcaRequester {
     uint8_t fail_vendor_err;
     bool drained;   /* SQD: nothing is outstanding any more */
     bool congested; /* RoCE: the outstanding limit is halved */
+
+    /* Derived. */
+    uint32_t swpb_elements; /* 256-bit elements in use by @swpb */
 } HcaRequester;
 
 /* What the responder still has to send, in order (engine document 4.4.4). */
@@ -266,18 +272,20 @@ typedef struct HcaResponder {
     HcaResp ring[HCA_RESP_RING];
     uint32_t ring_head; /* indices count without wrapping */
     uint32_t ring_tail;
-    /* RoCE: the CNP that is owed, to whom, and the earliest time of one. */
+    /* RoCE: the CNP that is owed, and to whom. */
     bool cnp_owed;
     uint32_t cnp_qpn;
     HcaPath cnp_path;
-    int64_t cnp_next;
-    uint32_t rd_atomic; /* READ and ATOMIC in it, no duplicates */
     HcaReplay replay[HCA_MAX_RD_ATOMIC];
     uint32_t replay_next;
-    int64_t
-        flush_delay;  /* ERR: ns from one look for receive WQEs to the next */
     uint32_t flushed; /* ERR: WQEs flushed */
-    uint64_t duplicates;
+    /* ERR: ns from one look for receive WQEs to the next. */
+    int64_t flush_delay;
+
+    /* Derived. */
+    uint32_t rd_atomic;  /* READ and ATOMIC in @ring, no duplicates */
+    int64_t cnp_next;    /* RoCE: the earliest time of a CNP */
+    uint64_t duplicates; /* answered since RST2INIT */
 } HcaResponder;
 
 /* What a QP waits for; see hca_timer_set(). */
@@ -294,29 +302,29 @@ struct HcaQp {
     uint8_t state;  /* HcaQpState */
     bool sqd_event; /* RTS2SQD asked for SQ_DRAINED */
     HcaQpAttr attr;
-
-    uint32_t pmtu;    /* bytes */
-    uint32_t max_msg; /* bytes */
-
     HcaSendQueue send;
     HcaRecvQueue rq;
     HcaRequester req;
     HcaResponder resp;
+    uint32_t events; /* that wait for room in their EQ; bits: HcaEventType */
+    int64_t deadline[HCA_NTIMERS]; /* ns; INT64_MAX: off */
 
-    /* Asynchronous events that wait for room: the context manager's own. */
-    uint32_t events; /* bits: HcaEventType */
+    /* Derived: of the attributes. */
+    uint32_t pmtu;    /* bytes */
+    uint32_t max_msg; /* bytes */
+    /*
+     * Places in queues of the context manager, the requester's pool and the
+     * card (card.h): not for the units.
+     */
     GList event_link;
-
-    /* The card's run queues and timers (card.h), not for the units. */
     GList send_link;
     GList resp_link;
-    GList pool_link; /* waits for room in the multi-queue */
+    GList pool_link; /* those that wait for room in the multi-queue */
     bool send_queued;
     bool resp_queued;
     bool pool_queued;
-    int64_t deadline[HCA_NTIMERS]; /* ns; INT64_MAX: off */
-    int64_t timer_at;              /* the earliest of them */
-    int timer_slot;                /* place in the timer heap, -1: none */
+    int64_t timer_at; /* the earliest of the deadlines */
+    int timer_slot;   /* place in the timer heap, -1: none */
 };
 
 #endif /* HCA_QP_H */

@@ -9,7 +9,7 @@
 #define HCA_VERBS_H
 
 /* For the sizes alone that the engine shares with its software. */
-#include "../abi/rdma_hca_wqe.h"
+#include "../abi/rdma_hca_sizes.h"
 
 /* QP states (interface document, table 3-2-42). */
 typedef enum HcaQpState {

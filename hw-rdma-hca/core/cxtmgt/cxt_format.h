@@ -22,7 +22,7 @@ struct HcaCxtFormat {
     void (*put_eq)(const HcaEq *eq, uint64_t events, void *cxt);
     /* A consumer index that software keeps in memory, as it was read. */
     uint32_t (*get_ci)(uint32_t record);
-    /* Entries, in bytes; software owns them from their last word on. */
+    /* Entries, in bytes. The last word of one gives it to software. */
     uint8_t cqe_size;
     uint8_t eqe_size;
     void (*put_cqe)(const HcaCompletion *completion, void *cqe);

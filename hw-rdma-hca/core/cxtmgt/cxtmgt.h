@@ -3,13 +3,15 @@
  * cxtmgt: QP, CQ and EQ contexts, in ICM in guest memory, and the key data
  * of them that the card keeps (context document 4.1, 5.4).
  *
+ * cxt_format.h    how contexts and entries lie in guest memory: a table
  * cxtmgt.c        the unit assembled
  * qp_attr.c       interface document A1-2, A1-3: transitions and attributes
  * key_qpc_data.c  5.4: QP contexts on the card, MODIFY_QP, QUERY_QP
  * recv_queue.c    engine document 4.4.2: receive queues
+ * completion.c    the way of a completion through CQ and EQ
  * cq.c            completion queues: CQEs, arming, overrun
  * eq.c            event queues: EQEs, interrupts, asynchronous events
- * ctxmdata.c      5.3: where a context lies in ICM; its reading and writing
+ * ctxmdata.c      5.3: where a context lies in ICM, and its writing
  */
 #ifndef HCA_CXTMGT_H
 #define HCA_CXTMGT_H

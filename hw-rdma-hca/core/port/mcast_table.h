@@ -5,7 +5,7 @@
 #ifndef HCA_MCAST_TABLE_H
 #define HCA_MCAST_TABLE_H
 
-#include "../../abi/rdma_hca_cmd.h"
+#include "../../abi/rdma_hca_sizes.h"
 #include "../wire/packet.h"
 
 typedef struct HcaMcastGroup {

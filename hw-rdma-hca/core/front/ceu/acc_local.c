@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../../abi/rdma_hca_eth.h"
+#include "../../../abi/rdma_hca_wqe.h"
 #include "../../counters.h"
 #include "ceu_int.h"
 

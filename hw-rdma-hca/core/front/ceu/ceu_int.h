@@ -3,6 +3,7 @@
 #ifndef HCA_CEU_INT_H
 #define HCA_CEU_INT_H
 
+#include "../../../abi/rdma_hca_cxt.h"
 #include "ceu.h"
 
 /* States of CEU_ctrl (CEU document, figure 2-3). */

@@ -283,9 +283,8 @@ typedef struct HcaResponder {
     int64_t flush_delay;
 
     /* Derived. */
-    uint32_t rd_atomic;  /* READ and ATOMIC in @ring, no duplicates */
-    int64_t cnp_next;    /* RoCE: the earliest time of a CNP */
-    uint64_t duplicates; /* answered since RST2INIT */
+    uint32_t rd_atomic; /* READ and ATOMIC in @ring, no duplicates */
+    int64_t cnp_next;   /* RoCE: the earliest time of a CNP */
 } HcaResponder;
 
 /* What a QP waits for; see hca_timer_set(). */

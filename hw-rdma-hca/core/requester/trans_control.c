@@ -461,15 +461,6 @@ void hca_requester_reset(HcaRequesterUnit *requester)
     memset(&requester->counters, 0, sizeof(requester->counters));
 }
 
-/* RTR to RTS: the send queue begins. */
-static void begin(HcaQp *qp)
-{
-    HcaRequester *req = &qp->req;
-
-    req->retries_left = qp->attr.retry_count;
-    req->rnr_retries_left = qp->attr.rnr_retry;
-}
-
 static void forget(Hca *hca, HcaQp *qp)
 {
     hca_mq_forget(hca, qp);
@@ -490,9 +481,6 @@ void hca_requester_state(Hca *hca, HcaQp *qp, uint8_t old_state)
         }
         break;
     case HCA_QP_RTS:
-        if (old_state == HCA_QP_RTR) {
-            begin(qp);
-        }
         qp->req.drained = false;
         break;
     case HCA_QP_SQD:

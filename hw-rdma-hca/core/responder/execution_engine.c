@@ -449,7 +449,6 @@ static void repeat_atomic(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 static void duplicate(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                       const HcaOperation *op)
 {
-    qp->resp.duplicates++;
     hca->responder->counters.duplicates++;
     if (op->kind == HCA_REQUEST_SEND || op->kind == HCA_REQUEST_WRITE) {
         hca_resp_ack(hca, qp);

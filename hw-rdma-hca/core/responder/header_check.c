@@ -3,7 +3,7 @@
  * Header checks of the ExecutionEngine (engine document 4.4.1.1.1, figure
  * 4.3): what a packet must be before it is executed.
  *
- * hca.c has found the QP and judged its state and the service type. Checks
+ * dispatch.c has found the QP and judged its state and the service type. Checks
  * that figure 4.3 lacks (P_Key, source, position in the message, lengths) are
  * those of IBA 9.6.1, 9.7.4 and 9.8. Where the figure refuses an opcode before
  * it looks at the PSN, a packet of a reliable connection is judged by its PSN

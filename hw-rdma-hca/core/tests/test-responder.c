@@ -493,7 +493,7 @@ static void test_regions(void)
     bed->psn = hca_psn_add(PSN, 0x7fffff);
     send_op(bed, HCA_WRITE_ONLY, 0);
     expect_nak(bed, PSN, NAK(PSN_SEQ));
-    g_assert_cmpuint(bed->hqp->resp.duplicates, ==, 2);
+    g_assert_cmpuint(card_counter(bed->hca, "responder_duplicates"), ==, 2);
     bed_free(bed);
 }
 

@@ -86,7 +86,6 @@ typedef enum HcaEventType {
     HCA_EVENT_CMD = 0x0a,
     HCA_EVENT_WQ_INVAL_REQ_ERROR = 0x10,
     HCA_EVENT_WQ_ACCESS_ERROR = 0x11,
-    HCA_EVENT_LAST_WQE_REACHED = 0x13,
     HCA_EVENT_CONGESTION = 0x15, /* ours: a QP got a CNP */
 } HcaEventType;
 

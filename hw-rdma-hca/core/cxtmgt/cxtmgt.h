@@ -213,9 +213,6 @@ void hca_cq_post(HcaCxtMgt *cm, HcaV2pChannel channel, HcaQp *qp, uint32_t cqn,
                  const HcaCompletion *completion);
 /* An asynchronous event, to the EQ that asked for its type. */
 void hca_eq_event(HcaCxtMgt *cm, const HcaEvent *event);
-/* A command's completion by event (E bit). False: no EQ asked for EVENT_CMD. */
-bool hca_eq_command(HcaCxtMgt *cm, uint16_t token, uint8_t status,
-                    uint64_t out_param);
 /*
  * Whether the last command's event still waits for room in its EQ. There is
  * one place for it: the next command that ends in an event has to wait.

@@ -318,21 +318,6 @@ bool hca_eq_command_pending(const HcaCxtMgt *cm)
     return cm->command_pending;
 }
 
-bool hca_eq_command(HcaCxtMgt *cm, uint16_t token, uint8_t status,
-                    uint64_t out_param)
-{
-    HcaEvent event = {
-        .type = HCA_EVENT_CMD,
-        .number = token,
-        .status = status,
-        .out_param = out_param,
-    };
-    bool wanted = cm->event_eq[HCA_EVENT_CMD] != HCA_NO_EQ;
-
-    hca_eq_event(cm, &event);
-    return wanted;
-}
-
 void hca_eq_forget_qp(HcaCxtMgt *cm, HcaQp *qp)
 {
     if (qp->events) {

@@ -240,7 +240,13 @@ static void step(HcaCeu *ceu)
 
 static void complete(HcaCeu *ceu)
 {
-    HcaCommand *cmd = &ceu->cmd;
+    const HcaCommand *cmd = &ceu->cmd;
+    HcaEvent event = {
+        .type = HCA_EVENT_CMD,
+        .number = cmd->token,
+        .status = cmd->status,
+        .out_param = cmd->out_param,
+    };
 
     ceu->counters.commands++;
     ceu->counters.opcodes[cmd->op]++;
@@ -250,7 +256,7 @@ static void complete(HcaCeu *ceu)
     /* First the registers: who gets the event may use them at once. */
     hca_hcr_complete(ceu, cmd);
     if (cmd->event) {
-        hca_eq_command(ceu->hca->cm, cmd->token, cmd->status, cmd->out_param);
+        hca_eq_event(ceu->hca->cm, &event);
     }
 }
 

@@ -15,11 +15,6 @@
 #define HCA_CEU_H
 
 #include "../../card.h"
-#include "../../cxtmgt/cxtmgt.h"
-#include "../../port/port.h"
-#include "../../v2p/v2p.h"
-#include "../../../abi/rdma_hca_cmd.h"
-#include "../../../abi/rdma_hca_regs.h"
 
 typedef struct HcaCeu HcaCeu;
 

@@ -3,7 +3,12 @@
 #ifndef HCA_CEU_INT_H
 #define HCA_CEU_INT_H
 
+#include "../../../abi/rdma_hca_cmd.h"
 #include "../../../abi/rdma_hca_cxt.h"
+#include "../../../abi/rdma_hca_regs.h"
+#include "../../cxtmgt/cxtmgt.h"
+#include "../../port/port.h"
+#include "../../v2p/v2p.h"
 #include "ceu.h"
 
 /* States of CEU_ctrl (CEU document, figure 2-3). */

@@ -39,16 +39,6 @@ static const Unit units[] = {
     { &hca_eth_counter_table, ethernet },
 };
 
-unsigned hca_counters_number(void)
-{
-    unsigned n = 0;
-
-    for (unsigned i = 0; i < G_N_ELEMENTS(units); i++) {
-        n += units[i].table->nrows;
-    }
-    return n;
-}
-
 static void read_row(const Hca *hca, const Unit *unit, const HcaCounterRow *row,
                      HcaCounter *counter)
 {
@@ -69,19 +59,57 @@ static void read_row(const Hca *hca, const Unit *unit, const HcaCounterRow *row,
     }
 }
 
-void hca_counter_get(const Hca *hca, unsigned index, HcaCounter *counter)
+unsigned hca_counters_number(void)
 {
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(units); i++) {
+        n += units[i].table->nrows;
+    }
+    return n;
+}
+
+/* Where a counter is, by its number. */
+typedef struct Place {
+    const Unit *unit;
+    const HcaCounterRow *row;
+} Place;
+
+/* Numbers have no gap, and no two rows have the same. */
+static Place *make_places(void)
+{
+    unsigned n = hca_counters_number();
+    Place *places = g_new0(Place, n);
+
     for (unsigned i = 0; i < G_N_ELEMENTS(units); i++) {
         const HcaCounterTable *table = units[i].table;
 
         for (unsigned j = 0; j < table->nrows; j++) {
-            if (table->rows[j].number == index) {
-                read_row(hca, &units[i], &table->rows[j], counter);
-                return;
-            }
+            const HcaCounterRow *row = &table->rows[j];
+
+            g_assert(row->number < n && !places[row->number].row);
+            places[row->number] = (Place) { &units[i], row };
         }
     }
-    g_assert_not_reached(); /* numbers have no gap: a test looks */
+    return places;
+}
+
+/* The tables are the same for all cards and as long as the process lives. */
+static const Place *places(void)
+{
+    static Place *made;
+
+    if (g_once_init_enter(&made)) {
+        g_once_init_leave(&made, make_places());
+    }
+    return made;
+}
+
+void hca_counter_get(const Hca *hca, unsigned index, HcaCounter *counter)
+{
+    const Place *place = &places()[index];
+
+    read_row(hca, place->unit, place->row, counter);
 }
 
 void hca_counters_visit(const Hca *hca, HcaCounterFn *fn, void *opaque)

@@ -9,6 +9,7 @@
 #include "../eth/eth.h"
 #include "../eth/eth_format.h"
 #include "format.h"
+#include "words.h"
 
 G_STATIC_ASSERT(sizeof(struct rdma_hca_eth_tx) == HCA_ETH_DESC_SIZE);
 G_STATIC_ASSERT(sizeof(struct rdma_hca_eth_rx) == HCA_ETH_DESC_SIZE);
@@ -20,18 +21,13 @@ G_STATIC_ASSERT(HCA_ETH_MAX_FRAME ==
                 RDMA_HCA_ETH_HEADER_SIZE + RDMA_HCA_ETH_MAX_MTU);
 G_STATIC_ASSERT(HCA_ETH_MAX_MULTICAST == RDMA_HCA_RX_MODE_MAX_MULTICAST);
 
-static uint64_t join(__le32 high, __le32 low)
-{
-    return (uint64_t)GUINT32_FROM_LE(high) << 32 | GUINT32_FROM_LE(low);
-}
-
 static void read_tx(const void *slot, HcaEthTxDesc *desc)
 {
     struct rdma_hca_eth_tx tx;
 
     memcpy(&tx, slot, sizeof(tx));
     *desc = (HcaEthTxDesc) {
-        .addr = join(tx.addr_h, tx.addr_l),
+        .addr = hca_join_le(tx.addr_h, tx.addr_l),
         .len = GUINT16_FROM_LE(tx.len),
         .last = tx.flags & RDMA_HCA_ETH_TX_LAST,
         .checksum = tx.flags & RDMA_HCA_ETH_TX_CSUM,
@@ -46,7 +42,7 @@ static void read_rx(const void *slot, HcaEthRxDesc *desc)
 
     memcpy(&rx, slot, sizeof(rx));
     *desc = (HcaEthRxDesc) {
-        .addr = join(rx.addr_h, rx.addr_l),
+        .addr = hca_join_le(rx.addr_h, rx.addr_l),
         .size = GUINT16_FROM_LE(rx.size),
     };
 }

@@ -5,6 +5,7 @@
 #include "../../abi/rdma_hca_cxt.h"
 #include "../v2p/v2p.h"
 #include "format.h"
+#include "words.h"
 
 /* The lowest bits of an entry's flags are its rights. */
 #define ACCESS RDMA_HCA_MASK(6, 0)
@@ -13,11 +14,6 @@ G_STATIC_ASSERT(sizeof(struct rdma_hca_mpt) == HCA_MPT_SIZE);
 G_STATIC_ASSERT(RDMA_HCA_MTT_SIZE == HCA_MTT_SIZE);
 G_STATIC_ASSERT(RDMA_HCA_MPT_PAGE_SHIFT_MIN == HCA_MPT_PAGE_SHIFT_MIN);
 G_STATIC_ASSERT(RDMA_HCA_MPT_PAGE_SHIFT_MAX == HCA_MPT_PAGE_SHIFT_MAX);
-
-static uint64_t join(__be32 high, __be32 low)
-{
-    return (uint64_t)GUINT32_FROM_BE(high) << 32 | GUINT32_FROM_BE(low);
-}
 
 static void decode(HcaMpt *mpt, const void *from)
 {
@@ -36,9 +32,9 @@ static void decode(HcaMpt *mpt, const void *from)
         .page_shift = page_size + RDMA_HCA_MPT_PAGE_SHIFT_MIN,
         .key = GUINT32_FROM_BE(entry->key),
         .pd = GUINT32_FROM_BE(entry->pd),
-        .start = join(entry->start_h, entry->start_l),
-        .length = join(entry->length_h, entry->length_l),
-        .mtt_seg = join(entry->mtt_seg_h, entry->mtt_seg_l),
+        .start = hca_join_be(entry->start_h, entry->start_l),
+        .length = hca_join_be(entry->length_h, entry->length_l),
+        .mtt_seg = hca_join_be(entry->mtt_seg_h, entry->mtt_seg_l),
         .mtt_sz = GUINT32_FROM_BE(entry->mtt_sz),
     };
 }

@@ -3,6 +3,7 @@
 #include "../wire/gid.h"
 #include "contexts.h"
 #include "path.h"
+#include "words.h"
 
 #define GET(field, word) RDMA_HCA_GET(RDMA_HCA_QPC_##field, word)
 #define PUT(field, value) RDMA_HCA_PREP(RDMA_HCA_QPC_##field, value)
@@ -50,7 +51,7 @@ static void get_queues(const struct rdma_hca_qpc *qpc, HcaQpAttr *attr)
     attr->rq_lkey = be(qpc->rcv_wqe_base_l);
     attr->rq_len = be(qpc->rcv_wqe_len);
     attr->rq_entry_log = GET(RQ_ENTRY_SZ, sizes);
-    attr->rq_db = (uint64_t)be(qpc->rq_db_h) << 32 | be(qpc->rq_db_l);
+    attr->rq_db = hca_join_be(qpc->rq_db_h, qpc->rq_db_l);
 }
 
 /* What a connection promises: PSNs, retries, Reads outstanding. */

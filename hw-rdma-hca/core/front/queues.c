@@ -2,17 +2,13 @@
 /* Contexts of completion and event queues; see contexts.h. */
 #include "../../abi/rdma_hca_regs.h"
 #include "contexts.h"
+#include "words.h"
 
 #define CQC(field, value) RDMA_HCA_PREP(RDMA_HCA_CQC_##field, value)
 #define EQC(field, value) RDMA_HCA_PREP(RDMA_HCA_EQC_##field, value)
 #define BE(x) GUINT32_TO_BE(x)
 #define BE_HIGH(x) GUINT32_TO_BE(RDMA_HCA_HI32(x))
 #define BE_LOW(x) GUINT32_TO_BE(RDMA_HCA_LO32(x))
-
-static uint64_t join(__be32 high, __be32 low)
-{
-    return (uint64_t)GUINT32_FROM_BE(high) << 32 | GUINT32_FROM_BE(low);
-}
 
 /* Those of a CQ and of an EQ have the same numbers. */
 static const uint8_t statuses[] = {
@@ -54,9 +50,9 @@ bool hca_front_get_cq(const struct rdma_hca_cqc *cqc, HcaCqAttr *attr)
         .eqn = GUINT32_FROM_BE(cqc->comp_eqn),
         .pd = GUINT32_FROM_BE(cqc->pd),
         .lkey = GUINT32_FROM_BE(cqc->lkey),
-        .start = join(cqc->start_h, cqc->start_l),
+        .start = hca_join_be(cqc->start_h, cqc->start_l),
         .log_size = RDMA_HCA_GET(RDMA_HCA_CQC_LOGSIZE, size_uar),
-        .ci_db = join(cqc->ci_db_h, cqc->ci_db_l),
+        .ci_db = hca_join_be(cqc->ci_db_h, cqc->ci_db_l),
     };
     return RDMA_HCA_GET(RDMA_HCA_CQC_STATUS, flags) == RDMA_HCA_CQ_STATUS_OK &&
            (flags & RDMA_HCA_CQC_TR) &&
@@ -133,7 +129,7 @@ bool hca_front_get_eq(const struct rdma_hca_eqc *eqc, HcaEqAttr *attr)
     *attr = (HcaEqAttr) {
         .pd = GUINT32_FROM_BE(eqc->pd),
         .lkey = GUINT32_FROM_BE(eqc->lkey),
-        .start = join(eqc->start_h, eqc->start_l),
+        .start = hca_join_be(eqc->start_h, eqc->start_l),
         .log_size = RDMA_HCA_GET(RDMA_HCA_EQC_LOGSIZE,
                                  GUINT32_FROM_BE(eqc->logsize)),
         .vector = RDMA_HCA_GET(RDMA_HCA_EQC_VECTOR,

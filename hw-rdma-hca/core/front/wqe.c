@@ -11,11 +11,7 @@
 #include "../wqe_format.h"
 #include "format.h"
 #include "path.h"
-
-static uint64_t join(__le32 high, __le32 low)
-{
-    return (uint64_t)GUINT32_FROM_LE(high) << 32 | GUINT32_FROM_LE(low);
-}
+#include "words.h"
 
 /* Send WQEs */
 
@@ -132,7 +128,7 @@ static bool parse_raddr(Units *units, HcaWqe *wqe)
     if (!take(units, &unit, sizeof(unit))) {
         return false;
     }
-    wqe->raddr = join(unit.raddr_h, unit.raddr_l);
+    wqe->raddr = hca_join_le(unit.raddr_h, unit.raddr_l);
     wqe->rkey = GUINT32_FROM_LE(unit.rkey);
     return true;
 }
@@ -145,8 +141,8 @@ static bool parse_atomic(Units *units, HcaWqe *wqe)
     if (!take(units, &unit, sizeof(unit))) {
         return false;
     }
-    wqe->swap_add = join(unit.swap_add_h, unit.swap_add_l);
-    wqe->compare = join(unit.cmp_h, unit.cmp_l);
+    wqe->swap_add = hca_join_le(unit.swap_add_h, unit.swap_add_l);
+    wqe->compare = hca_join_le(unit.cmp_h, unit.cmp_l);
     return true;
 }
 
@@ -177,7 +173,7 @@ static bool parse_inline(Units *units, uint32_t lkey, HcaWqe *wqe)
 static bool parse_entry(const struct rdma_hca_data_unit *unit, HcaSge *sge)
 {
     *sge = (HcaSge) {
-        .va = join(unit->addr_h, unit->addr_l),
+        .va = hca_join_le(unit->addr_h, unit->addr_l),
         .lkey = GUINT32_FROM_LE(unit->lkey),
         .len = GUINT32_FROM_LE(unit->byte_cnt),
     };

@@ -16,7 +16,7 @@ static const struct rdma_hca_icm_entry *icm_entry(const HcaCommand *cmd,
 
 static uint64_t entry_virt(const struct rdma_hca_icm_entry *entry)
 {
-    return hca_ceu_join(entry->virt_h, entry->virt_l);
+    return hca_join_be(entry->virt_h, entry->virt_l);
 }
 
 static uint32_t entry_pages(const struct rdma_hca_icm_entry *entry)
@@ -29,7 +29,7 @@ uint8_t hca_ceu_map_entries(HcaCeu *ceu, const HcaCommand *cmd,
 {
     for (uint32_t i = 0; i < cmd->in_modifier; i++) {
         const struct rdma_hca_icm_entry *entry = icm_entry(cmd, i);
-        uint64_t page = hca_ceu_join(entry->page_h, entry->page_l) &
+        uint64_t page = hca_join_be(entry->page_h, entry->page_l) &
                         ~(uint64_t)RDMA_HCA_ICM_PAGE_NUM;
         uint8_t status = map(ceu->hca, entry_virt(entry), page,
                              entry_pages(entry));

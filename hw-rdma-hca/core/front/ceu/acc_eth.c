@@ -14,10 +14,10 @@ uint8_t hca_ceu_setup_eth(HcaCeu *ceu, HcaCommand *cmd)
     uint32_t sizes = GUINT32_FROM_BE(inbox->log_sizes);
     uint32_t vectors = GUINT32_FROM_BE(inbox->vectors);
     HcaEthSetup setup = {
-        .tx = { .addr = hca_ceu_join(inbox->tx_ring_h, inbox->tx_ring_l),
+        .tx = { .addr = hca_join_be(inbox->tx_ring_h, inbox->tx_ring_l),
                 .log_size = RDMA_HCA_GET(RDMA_HCA_SETUP_ETH_LOG_TX, sizes),
                 .vector = RDMA_HCA_GET(RDMA_HCA_SETUP_ETH_TX_VECTOR, vectors) },
-        .rx = { .addr = hca_ceu_join(inbox->rx_ring_h, inbox->rx_ring_l),
+        .rx = { .addr = hca_join_be(inbox->rx_ring_h, inbox->rx_ring_l),
                 .log_size = RDMA_HCA_GET(RDMA_HCA_SETUP_ETH_LOG_RX, sizes),
                 .vector = RDMA_HCA_GET(RDMA_HCA_SETUP_ETH_RX_VECTOR, vectors) },
     };

@@ -9,6 +9,7 @@
 #include "../../cxtmgt/cxtmgt.h"
 #include "../../port/port.h"
 #include "../../v2p/v2p.h"
+#include "../words.h"
 #include "ceu.h"
 
 /* States of CEU_ctrl (CEU document, figure 2-3). */
@@ -112,11 +113,5 @@ typedef uint8_t HcaMapIcmFn(Hca *hca, uint64_t virt, uint64_t page,
 typedef uint8_t HcaUnmapIcmFn(Hca *hca, uint64_t virt, uint32_t npages);
 uint8_t hca_ceu_map_entries(HcaCeu *ceu, const HcaCommand *cmd,
                             HcaMapIcmFn *map, HcaUnmapIcmFn *unmap);
-
-/* The 64-bit value of two words of a mailbox. */
-static inline uint64_t hca_ceu_join(__be32 high, __be32 low)
-{
-    return (uint64_t)GUINT32_FROM_BE(high) << 32 | GUINT32_FROM_BE(low);
-}
 
 #endif /* HCA_CEU_INT_H */

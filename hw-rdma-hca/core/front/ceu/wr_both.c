@@ -8,7 +8,7 @@
 
 static uint64_t base(__be32 high, __be32 low)
 {
-    return hca_ceu_join(high, low) & ~(uint64_t)RDMA_HCA_INIT_LOG_NUM;
+    return hca_join_be(high, low) & ~(uint64_t)RDMA_HCA_INIT_LOG_NUM;
 }
 
 static unsigned log_num(__be32 low)
@@ -24,7 +24,7 @@ uint8_t hca_ceu_init_hca(HcaCeu *ceu, HcaCommand *cmd)
     uint8_t status = hca_v2p_init(
         hca->v2p, base(init->mpt_base_h, init->mpt_base_l),
         log_num(init->mpt_base_l),
-        hca_ceu_join(init->mtt_base_h, init->mtt_base_l));
+        hca_join_be(init->mtt_base_h, init->mtt_base_l));
 
     if (status) {
         return status;

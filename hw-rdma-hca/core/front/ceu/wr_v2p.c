@@ -54,11 +54,11 @@ uint8_t hca_ceu_write_mtt(HcaCeu *ceu, HcaCommand *cmd)
     uint64_t addr[RDMA_HCA_MTT_MAX_ENTRIES];
 
     for (uint32_t i = 0; i < cmd->in_modifier; i++) {
-        addr[i] = hca_ceu_join(box->entry[RDMA_HCA_MTT_SLOT(i)].addr_h,
-                               box->entry[RDMA_HCA_MTT_SLOT(i)].addr_l);
+        addr[i] = hca_join_be(box->entry[RDMA_HCA_MTT_SLOT(i)].addr_h,
+                              box->entry[RDMA_HCA_MTT_SLOT(i)].addr_l);
     }
     return hca_v2p_write_mtt(
-        ceu->hca->v2p, hca_ceu_join(box->start_index_h, box->start_index_l),
+        ceu->hca->v2p, hca_join_be(box->start_index_h, box->start_index_l),
         addr, cmd->in_modifier);
 }
 

@@ -89,7 +89,7 @@ static HcaReqTransState step(Chain *chain, HcaReqTransState state)
  * Completions of @qp cannot be told any more: beside the CQ's error an error
  * of its work queue, once (IBA 11.6.3.2).
  */
-static void cq_lost(HcaCxtMgt *cm, HcaQp *qp)
+static void cq_lost(HcaCxtMgt *cm, const HcaQp *qp)
 {
     HcaEvent event = {
         .type = HCA_EVENT_WQ_CATAS_ERROR,
@@ -99,11 +99,10 @@ static void cq_lost(HcaCxtMgt *cm, HcaQp *qp)
     cm->counters.cqes_lost++;
     if (qp->state != HCA_QP_RST && qp->state != HCA_QP_ERR) {
         hca_eq_event(cm, &event);
-        hca_qp_set_state(cm, qp, HCA_QP_ERR);
     }
 }
 
-void hca_cq_post(HcaCxtMgt *cm, HcaV2pChannel channel, HcaQp *qp, uint32_t cqn,
+bool hca_cq_post(HcaCxtMgt *cm, HcaV2pChannel channel, HcaQp *qp, uint32_t cqn,
                  const HcaCompletion *completion)
 {
     HcaReqTransState state = HCA_RT_CQ_REQ;
@@ -123,4 +122,5 @@ void hca_cq_post(HcaCxtMgt *cm, HcaV2pChannel channel, HcaQp *qp, uint32_t cqn,
     if (chain.lost) {
         cq_lost(cm, qp);
     }
+    return !chain.lost;
 }

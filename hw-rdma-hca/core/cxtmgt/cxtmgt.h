@@ -207,9 +207,10 @@ void hca_qp_set_state(HcaCxtMgt *cm, HcaQp *qp, uint8_t state);
 
 /*
  * Write @completion, of @qp, to queue @cqn. A full or unwritable queue raises
- * CQ_ERROR once and loses the entry; the QP goes to ERR.
+ * CQ_ERROR once and loses the entry: false. Then the QP, which has been told
+ * of by an event, has to go to ERR; the caller may have an answer to give first.
  */
-void hca_cq_post(HcaCxtMgt *cm, HcaV2pChannel channel, HcaQp *qp, uint32_t cqn,
+bool hca_cq_post(HcaCxtMgt *cm, HcaV2pChannel channel, HcaQp *qp, uint32_t cqn,
                  const HcaCompletion *completion);
 /* An asynchronous event, to the EQ that asked for its type. */
 void hca_eq_event(HcaCxtMgt *cm, const HcaEvent *event);

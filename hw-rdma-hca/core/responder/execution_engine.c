@@ -170,12 +170,12 @@ static HcaOutcome scatter_grh(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     return scatter(hca, qp, header, sizeof(header));
 }
 
-/* WQE_RELEASE, COMPLETION. An overrun CQ breaks the QP here and now. */
+/* WQE_RELEASE, COMPLETION */
 static HcaOutcome complete(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                            uint32_t byte_cnt)
 {
-    hca_recv_complete(hca, qp, packet, byte_cnt);
-    return qp->state == HCA_QP_ERR ? HCA_EXE_CQ_LOST : HCA_EXE_OK;
+    return hca_recv_complete(hca, qp, packet, byte_cnt) ? HCA_EXE_OK
+                                                        : HCA_EXE_CQ_LOST;
 }
 
 /* Figure 4.5 */

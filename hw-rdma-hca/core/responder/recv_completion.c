@@ -19,16 +19,16 @@
 #define FLUSH_DELAY_MIN (2 * 1000 * 1000) /* ns */
 #define FLUSH_DELAY_MAX (64 * 1000 * 1000)
 
-/* Give the WQE in use back and write its CQE. */
-static void post(Hca *hca, HcaQp *qp, HcaCompletion *completion)
+/* Give the WQE in use back and write its CQE. False: the CQ took none. */
+static bool post(Hca *hca, HcaQp *qp, HcaCompletion *completion)
 {
     completion->qpn = qp->qpn;
     completion->wqe_offset = qp->resp.wqe.offset;
     hca_rwm_release_wqe(qp);
-    hca_cq_post(hca->cm, HCA_V2P_EE, qp, qp->attr.rq_cqn, completion);
+    return hca_cq_post(hca->cm, HCA_V2P_EE, qp, qp->attr.rq_cqn, completion);
 }
 
-void hca_recv_complete(Hca *hca, HcaQp *qp, const HcaPacket *packet,
+bool hca_recv_complete(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                        uint32_t byte_cnt)
 {
     HcaCompletion completion = {
@@ -42,7 +42,7 @@ void hca_recv_complete(Hca *hca, HcaQp *qp, const HcaPacket *packet,
     };
 
     hca->responder->counters.receives_completed++;
-    post(hca, qp, &completion);
+    return post(hca, qp, &completion);
 }
 
 void hca_recv_fail(Hca *hca, HcaQp *qp, uint8_t syndrome, HcaOutcome vendor_err)

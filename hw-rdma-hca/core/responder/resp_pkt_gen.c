@@ -192,7 +192,8 @@ static void send(Hca *hca, HcaQp *qp, const HcaResp *resp, uint8_t operation,
         .payload_len = payload_len,
     };
 
-    if (HCA_AETH_KIND(resp->syndrome) == HCA_AETH_ACK) {
+    if (HCA_AETH_KIND(resp->syndrome) == HCA_AETH_ACK &&
+        operation != HCA_READ_RESP_MIDDLE) {
         packet.syndrome = HCA_AETH(HCA_AETH_ACK, hca_rwm_credits(hca, qp));
     }
     hca_frame_send(hca->port, qp, &qp->attr.path, &packet, iov, iovcnt);

@@ -55,10 +55,11 @@ void hca_wat_update(HcaQp *qp, uint32_t len);
 
 /* Receive completions */
 
-/* The WQE in use is done: @packet ended a message of @byte_cnt bytes. */
-void hca_recv_complete(Hca *hca, HcaQp *qp, const HcaPacket *packet,
+/* The WQE in use is done: @packet ended a message of @byte_cnt bytes. False:
+ * the CQ took no entry, and the QP has to break. */
+bool hca_recv_complete(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                        uint32_t byte_cnt);
-/* The WQE in use fails. */
+/* The WQE in use fails; the QP breaks, or has. */
 void hca_recv_fail(Hca *hca, HcaQp *qp, uint8_t syndrome,
                    HcaOutcome vendor_err);
 

@@ -845,6 +845,7 @@ static void test_init_limits(void)
 
 static const HcaCompletion good_cqe = { .qpn = 0x12345678 };
 
+/* As an engine does it: the QP of a completion that is lost breaks. */
 static void post(Fix *fix, HcaQp *qp, bool solicited)
 {
     HcaCompletion cqe = good_cqe;
@@ -852,7 +853,9 @@ static void post(Fix *fix, HcaQp *qp, bool solicited)
     cqe.byte_cnt = 7;
     cqe.opcode = 0x0a;
     cqe.solicited = solicited;
-    hca_cq_post(fix->cm, HCA_V2P_RTC, qp, CQN, &cqe);
+    if (!hca_cq_post(fix->cm, HCA_V2P_RTC, qp, CQN, &cqe)) {
+        hca_qp_set_state(fix->cm, qp, HCA_QP_ERR);
+    }
 }
 
 static HcaQp *fix_qp(Fix *fix)
@@ -1067,13 +1070,13 @@ static void test_cq_unwritable(void)
     cqc = make_cqc(&fix, EQN, LOG_CQ, 0);
     cqc.lkey = GUINT32_TO_BE(KEY + 1);
     g_assert_cmphex(sw2hw_cq(&fix, 3, &cqc), ==, 0);
-    hca_cq_post(fix.cm, HCA_V2P_EE, qp, 3, &cqe);
-    hca_cq_post(fix.cm, HCA_V2P_EE, qp, 3, &cqe);
+    g_assert_false(hca_cq_post(fix.cm, HCA_V2P_EE, qp, 3, &cqe));
+    hca_qp_set_state(fix.cm, qp, HCA_QP_ERR);
+    g_assert_false(hca_cq_post(fix.cm, HCA_V2P_EE, qp, 3, &cqe));
     g_assert_cmpuint(eq_producer(&fix, EQN), ==, 2);
     g_assert_cmpuint(
         GUINT32_FROM_LE(eqe_at(&fix, q.eq, LOG_EQ, 0)->cq.syndrome), ==,
         RDMA_HCA_CQ_ERROR_ACCESS);
-    g_assert_cmpuint(qp->state, ==, RDMA_HCA_QP_STATE_ERR);
     fix_free(&fix);
 }
 

@@ -810,6 +810,35 @@ static void test_cq_overrun(void)
     bed_free(bed);
 }
 
+/* Answers that were owed before are given, and then the NAK. */
+static void test_cq_overrun_owing(void)
+{
+    BedConfig config = bed_responder(RDMA_HCA_QP_ST_RC);
+    HcaPacket packet;
+    Bed *bed;
+
+    config.log_cq = 0;
+    bed = bed_new_as(&config);
+    post_recv(bed, 1, 0, 64);
+    post_recv(bed, 2, 0, 64);
+    send_op(bed, HCA_SEND_ONLY, 1);
+    expect_ack(bed, PSN, 1);
+    packet = make_read(bed, 0, MTU + 1);
+    give(bed, &packet, 0);
+    bed->psn = hca_psn_add(PSN, 3);
+    packet = make_atomic(bed, HCA_FETCH_ADD);
+    give(bed, &packet, 0);
+    packet = make(bed, HCA_SEND_ONLY, 1);
+    give(bed, &packet, 0);
+    g_assert_cmphex(bed->hqp->state, ==, RDMA_HCA_QP_STATE_ERR);
+    run(bed);
+    expect_read(bed, PSN + 1, 0, MTU + 1, 2);
+    g_free(bed_next(bed, HCA_ATOMIC_ACK, PSN + 3));
+    expect_nak(bed, PSN + 4, NAK(REMOTE_OP));
+    expect_broken(bed, RDMA_HCA_EVENT_WQ_CATAS_ERROR);
+    bed_free(bed);
+}
+
 static void test_solicited(void)
 {
     Bed *bed = new_rc();
@@ -1067,6 +1096,19 @@ static void test_read_deregistered(void)
     g_free(bed_next(bed, HCA_READ_RESP_FIRST, PSN));
     expect_nak(bed, PSN + 1, NAK(REMOTE_ACCESS));
     expect_broken(bed, RDMA_HCA_EVENT_WQ_ACCESS_ERROR);
+    bed_free(bed);
+}
+
+/* Middle responses tell no credits: the posted-count record is not read. */
+static void test_read_record(void)
+{
+    Bed *bed = new_rc();
+    HcaPacket packet = make_read(bed, 0, 20 * MTU);
+    uint64_t reads = bed_counter(bed, 1, "responder_rq_record_reads");
+
+    put_and_run(bed, &packet, 0);
+    expect_read(bed, PSN, 0, 20 * MTU, 1);
+    bed_counted(bed, 1, "responder_rq_record_reads", reads + 2);
     bed_free(bed);
 }
 
@@ -1986,6 +2028,7 @@ int main(int argc, char **argv)
     test_add("/responder/4.5/too-long", test_send_too_long);
     test_add("/responder/4.5/bad-entry", test_send_bad_entry);
     test_add("/responder/4.5/cq-overrun", test_cq_overrun);
+    test_add("/responder/4.5/cq-overrun-owing", test_cq_overrun_owing);
     test_add("/responder/4.5/solicited", test_solicited);
     test_add("/responder/4.6/write", test_write);
     test_add("/responder/4.6/ack-req", test_ack_req);
@@ -2002,6 +2045,7 @@ int main(int argc, char **argv)
     test_add("/responder/4.7/limit", test_rd_atomic_limit);
     test_add("/responder/4.7/deregistered", test_read_deregistered);
     test_add("/responder/4.7/duplicates", test_duplicates_limit);
+    test_add("/responder/4.7/read-record", test_read_record);
     test_add("/responder/4.7/duplicate-deregistered",
              test_duplicate_deregistered);
     test_add("/responder/rules/msn", test_msn);

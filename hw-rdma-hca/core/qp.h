@@ -186,7 +186,8 @@ typedef struct HcaRequester {
     uint32_t loss_psn; /* ...this UPSN: once is enough */
     uint8_t retries_left;
     uint8_t rnr_retries_left;
-    bool rnr_wait;
+    bool rnr_wait;    /* the peer's receive queue was empty... */
+    uint32_t rnr_psn; /* ...at this packet */
     HcaBarrier barrier;
     uint8_t fail_syndrome; /* of the next WQE to be flushed, 0: none */
     uint8_t fail_vendor_err;

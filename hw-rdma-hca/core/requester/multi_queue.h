@@ -51,6 +51,7 @@ typedef struct HcaSentRead {
     uint32_t len;
     uint32_t received; /* bytes */
     uint32_t answered; /* responses */
+    uint32_t asked;    /* those that had come when it was sent last */
     uint64_t swap_add;
     uint64_t compare;
     uint16_t nentries; /* in the REB */

@@ -6,8 +6,9 @@
  * RPSN the PSN of the response in hand, NPSN the next one to send.
  *
  * Departures, all for the IB specification: NAKs for remote access and
- * invalid requests break the connection (the document calls them
- * recoverable); a Read is asked for again from where its answer broke off;
+ * invalid requests break the connection, as those for remote operations do
+ * (the document calls them recoverable); a Read is asked for again from where
+ * its answer broke off;
  * what is lost is sent again once until the timer says otherwise; an RNR NAK
  * restores the retries, and one that comes while the card waits is a double.
  */
@@ -123,8 +124,11 @@ static void receive_ack(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 /*
  * NAK RNR: wait for as long as the peer asks, then send again (3.4.5.1.3.1).
  * The peer answers: what time-outs have used up of its retries is restored.
+ * What is in front of the packet that has to wait, if a Read's answer was
+ * lost, is asked for again meanwhile.
  */
-static void receive_rnr(Hca *hca, HcaQp *qp, const HcaPacket *packet)
+static void receive_rnr(Hca *hca, HcaQp *qp, const HcaPacket *packet,
+                        bool read_lost)
 {
     HcaRequester *req = &qp->req;
 
@@ -143,7 +147,13 @@ static void receive_rnr(Hca *hca, HcaQp *qp, const HcaPacket *packet)
         req->rnr_retries_left--;
     }
     req->retransmit = false;
+    req->rnr_psn = packet->psn;
     hca_rnr_timer_start(hca, qp, HCA_AETH_VALUE(packet->syndrome));
+    if (read_lost) {
+        req->loss_seen = true;
+        req->loss_psn = req->unacked_psn;
+        hca_retransmit(hca, qp);
+    }
 }
 
 /* Codes that no other comes back from. */
@@ -173,25 +183,26 @@ static void count_nak(Hca *hca, uint8_t syndrome)
     }
 }
 
-/* Figure 3.19. */
+/*
+ * Figure 3.19. All before RPSN has been executed, so a Read that is left there
+ * has lost its answer. It is asked for again if the peer still answers; one
+ * that has broken its QP does not.
+ */
 static void receive_nak(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 {
     uint8_t kind = HCA_AETH_KIND(packet->syndrome);
     uint8_t value = HCA_AETH_VALUE(packet->syndrome);
+    bool read_lost;
 
     count_nak(hca, packet->syndrome);
     hca_trace(hca, HCA_TRACE_NAK_RX, qp->qpn, packet->psn, packet->syndrome, 0);
-    if (!release_before(hca, qp, packet->psn)) {
-        if (!in_error(qp)) {
-            answer_lost(hca, qp);
-        }
-        return;
-    }
+    read_lost = !release_before(hca, qp, packet->psn);
     if (in_error(qp)) {
         return; /* a completion queue overran */
     }
+    hca->requester->counters.answers_lost += read_lost;
     if (kind == HCA_AETH_RNR) {
-        receive_rnr(hca, qp, packet);
+        receive_rnr(hca, qp, packet, read_lost);
     } else if (kind == HCA_AETH_NAK && value == HCA_NAK_PSN_SEQ) {
         send_again(hca, qp); /* NAK_RETRANS */
     } else {
@@ -207,23 +218,33 @@ static bool is_atomic(const HcaSentRead *read)
     return hca_send_op(read->wqe_opcode)->atomic;
 }
 
+/*
+ * IBA 9.9.2: First and Only begin an answer, where the Read was asked for;
+ * Middle and Last go on with one, be it with what is left of an earlier one.
+ */
+static bool in_place(const HcaSentRead *read, uint8_t operation)
+{
+    if (operation == HCA_READ_RESP_FIRST || operation == HCA_READ_RESP_ONLY) {
+        return read->answered == read->asked;
+    }
+    return read->answered;
+}
+
 /* Whether this is the response that the oldest Read or atomic expects next. */
 static bool response_fits(const HcaQp *qp, const HcaSentRead *read,
                           const HcaPacket *packet)
 {
+    uint8_t operation = HCA_BTH_OPERATION(packet->opcode);
     uint32_t left = read->len - read->received;
+    bool more = operation == HCA_READ_RESP_FIRST ||
+                operation == HCA_READ_RESP_MIDDLE;
 
-    switch (HCA_BTH_OPERATION(packet->opcode)) {
-    case HCA_ATOMIC_ACK:
-        return is_atomic(read) && !packet->payload_len;
-    case HCA_READ_RESP_FIRST:
-    case HCA_READ_RESP_MIDDLE:
-        return !is_atomic(read) && left > qp->pmtu &&
-               packet->payload_len == qp->pmtu;
-    default:
-        return !is_atomic(read) && left <= qp->pmtu &&
-               packet->payload_len == left;
+    if (is_atomic(read) || operation == HCA_ATOMIC_ACK) {
+        return is_atomic(read) && operation == HCA_ATOMIC_ACK &&
+               !packet->payload_len;
     }
+    return in_place(read, operation) && more == (left > qp->pmtu) &&
+           packet->payload_len == MIN(left, qp->pmtu);
 }
 
 /* Write what a response brings; the state of the memory it goes to. */

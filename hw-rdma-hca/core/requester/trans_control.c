@@ -242,38 +242,63 @@ void hca_retransmit(Hca *hca, HcaQp *qp)
     hca_schedule_send(hca, qp);
 }
 
-/*
- * Send the older of the two packets at the resend cursors again. False if
- * its memory is refused: the region went away.
- */
-static bool resend_one(Hca *hca, HcaQp *qp)
+/* The older of the two packets at the resend cursors; one of them is NULL. */
+typedef struct Resend {
+    HcaSentPacket *packet;
+    HcaSentRead *read;
+    uint32_t next; /* behind it in its queue */
+} Resend;
+
+/* False: all has been sent again. */
+static bool next_resend(Hca *hca, HcaQp *qp, Resend *resend)
 {
     HcaRequester *req = &qp->req;
-    uint32_t index = req->resend_swpb;
-    uint32_t next_packet = HCA_MQ_NONE;
     uint32_t next_read = HCA_MQ_NONE;
-    HcaSge refs[RDMA_HCA_MAX_SGE];
-    HcaSentPacket *packet = NULL;
-    HcaSentRead *read = NULL;
 
-    if (index != HCA_MQ_NONE) {
-        packet = hca_mq_swpb_at(hca, index, &next_packet);
+    *resend = (Resend) { .next = HCA_MQ_NONE };
+    if (req->resend_swpb != HCA_MQ_NONE) {
+        resend->packet = hca_mq_swpb_at(hca, req->resend_swpb, &resend->next);
     }
     if (req->resend_rpb != HCA_MQ_NONE) {
-        read = hca_mq_rpb_at(hca, req->resend_rpb, &next_read);
+        resend->read = hca_mq_rpb_at(hca, req->resend_rpb, &next_read);
     }
-    if (hca_read_is_older(read, packet)) {
-        hca_req_send_read(hca, qp, read);
-        hca->requester->counters.retransmissions++;
-        req->resend_rpb = next_read;
-        return true;
+    if (hca_read_is_older(resend->read, resend->packet)) {
+        resend->packet = NULL;
+        resend->next = next_read;
+    } else {
+        resend->read = NULL;
     }
-    hca_mq_swpb_refs(hca, index, refs);
-    if (hca_req_send_packet(hca, qp, NULL, packet, refs) != HCA_V2P_SUCCESS) {
-        return false;
+    return resend->packet || resend->read;
+}
+
+/* What the peer was not ready for waits, and all behind it. */
+static bool waits_for_rnr(const HcaQp *qp, const Resend *resend)
+{
+    uint32_t psn = resend->read ? hca_read_expects(resend->read)
+                                : resend->packet->psn;
+
+    return qp->req.rnr_wait && hca_psn_diff(psn, qp->req.rnr_psn) >= 0;
+}
+
+/* False if the packet's memory is refused: the region went away. */
+static bool resend_one(Hca *hca, HcaQp *qp, const Resend *resend)
+{
+    HcaRequester *req = &qp->req;
+    HcaSge refs[RDMA_HCA_MAX_SGE];
+
+    if (resend->read) {
+        resend->read->asked = resend->read->answered;
+        hca_req_send_read(hca, qp, resend->read);
+        req->resend_rpb = resend->next;
+    } else {
+        hca_mq_swpb_refs(hca, req->resend_swpb, refs);
+        if (hca_req_send_packet(hca, qp, NULL, resend->packet, refs) !=
+            HCA_V2P_SUCCESS) {
+            return false;
+        }
+        req->resend_swpb = resend->next;
     }
     hca->requester->counters.retransmissions++;
-    req->resend_swpb = next_packet;
     return true;
 }
 
@@ -281,12 +306,9 @@ static bool resend_one(Hca *hca, HcaQp *qp)
  * A packet cannot be sent again. Its WQE fails when all before it are done;
  * until then each response gives the QP a turn, and nothing new is sent.
  */
-static HcaTurn resend_refused(Hca *hca, HcaQp *qp)
+static HcaTurn resend_refused(Hca *hca, HcaQp *qp, const Resend *resend)
 {
-    uint32_t next;
-
-    if (hca_mq_swpb_at(hca, qp->req.resend_swpb, &next)->psn !=
-        qp->req.unacked_psn) {
+    if (resend->packet->psn != qp->req.unacked_psn) {
         return HCA_TURN_IDLE;
     }
     hca_requester_fail(hca, qp, HCA_SYNDROME_LOCAL_PROT_ERR, 0);
@@ -295,11 +317,14 @@ static HcaTurn resend_refused(Hca *hca, HcaQp *qp)
 
 HcaTurn hca_requester_resend(Hca *hca, HcaQp *qp, unsigned *budget)
 {
-    HcaRequester *req = &qp->req;
+    Resend resend;
 
-    while (req->retransmit && !req->rnr_wait) {
-        if (req->resend_swpb == HCA_MQ_NONE && req->resend_rpb == HCA_MQ_NONE) {
-            req->retransmit = false;
+    while (qp->req.retransmit) {
+        if (!next_resend(hca, qp, &resend)) {
+            qp->req.retransmit = false;
+            break;
+        }
+        if (waits_for_rnr(qp, &resend)) {
             break;
         }
         if (!*budget) {
@@ -309,8 +334,8 @@ HcaTurn hca_requester_resend(Hca *hca, HcaQp *qp, unsigned *budget)
             return HCA_TURN_BLOCKED;
         }
         (*budget)--;
-        if (!resend_one(hca, qp)) {
-            return resend_refused(hca, qp);
+        if (!resend_one(hca, qp, &resend)) {
+            return resend_refused(hca, qp, &resend);
         }
     }
     return HCA_TURN_IDLE;

@@ -109,6 +109,70 @@ static void test_rnr_then_posted(void)
     bed_free(bed);
 }
 
+/* A Read, and behind it @behind; the first response is lost. */
+static Bed *lose_read_before(const QpAttr *attr, uint8_t behind, bool bad_key)
+{
+    Bed *bed = bed_new_by(110, attr);
+    SendWr wr[2];
+    Sge sge[2];
+
+    wr[0] = pair_send(bed->pair, 0, READ, 1, &sge[0], 0, 100, 8192);
+    wr[1] = pair_send(bed->pair, 0, behind, 2, &sge[1], 0, 100, 8192);
+    wr[1].rkey ^= bad_key;
+    bed_set_weather(bed, 1, (BedWeather) { .nth = 1, .fate = CABLE_DROP });
+    g_assert_true(qp_post_send(bed->qps[0], wr, 2));
+    return bed;
+}
+
+/* The Read's answer is asked for while the Send waits for its receive. */
+static void test_rnr_read_lost(void)
+{
+    QpAttr attr;
+    Bed *bed;
+    Wc wc;
+
+    qp_attr_init(&attr);
+    attr.min_rnr_timer = 20; /* 10.24 ms */
+    attr.timeout = 0;
+    attr.retry_cnt = 0;
+    bed = lose_read_before(&attr, SEND, false);
+    lab_sleep(bed->lab, 5 * NS_PER_MS);
+    g_assert_true(cq_poll(bed->cqs[0], &wc));
+    g_assert_cmpuint(wc.wr_id, ==, 1);
+    g_assert_cmphex(wc.syndrome, ==, 0);
+    g_assert_false(cq_poll(bed->cqs[0], &wc));
+    bed_counted(bed, 0, "requester_rnrs_rx", 1);
+    post_recvs(bed, 1, 1);
+    lab_sleep(bed->lab, 10 * NS_PER_MS);
+    cq_expect(bed->cqs[0], &wc, 2, 0);
+    bed_expect_end(bed, 1, 0);
+    bed_counted(bed, 0, "requester_rnrs_rx", 1);
+    bed_counted(bed, 0, "requester_timeouts", 0);
+    bed_free(bed);
+}
+
+/*
+ * The peer has broken its QP and answers no more: the cause is told at once,
+ * and not by a time-out, which there is none of.
+ */
+static void test_fatal_read_lost(void)
+{
+    QpAttr attr;
+    Bed *bed;
+    Wc wc;
+
+    qp_attr_init(&attr);
+    attr.timeout = 0;
+    bed = lose_read_before(&attr, WRITE, true);
+    bed_run(bed);
+    g_assert_cmpuint(qp_state(bed->qps[1]), ==, RDMA_HCA_QP_STATE_ERR);
+    cq_expect(bed->cqs[0], &wc, 1, RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR);
+    expect_flush(bed->cqs[0], 2, 1);
+    cq_expect_none(bed->cqs[0]);
+    g_assert_cmpuint(qp_state(bed->qps[0]), ==, RDMA_HCA_QP_STATE_ERR);
+    bed_free(bed);
+}
+
 /* The timer that the responder asks for is kept (IBA table 45, code 20). */
 static void test_rnr_timer(void)
 {
@@ -897,6 +961,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     test_add_each_link("/errors/rnr/then-posted", test_rnr_then_posted);
+    test_add_each_link("/errors/rnr/read-lost", test_rnr_read_lost);
     test_add_each_link("/errors/rnr/timer", test_rnr_timer);
     test_add_each_link("/errors/rnr/exhausted", test_rnr_exhausted);
     test_add_each_link("/errors/rnr/count-restarts", test_rnr_count_restarts);
@@ -904,6 +969,7 @@ int main(int argc, char **argv)
     test_add_each_link("/errors/rnr/write-imm", test_rnr_write_imm);
     add_remote();
     test_add_each_link("/errors/remote/zero-length", test_zero_length_bad_key);
+    test_add_each_link("/errors/remote/read-lost", test_fatal_read_lost);
     test_add_each_link("/errors/remote/qp-not-enabled", test_qp_not_enabled);
     test_add_each_link("/errors/remote/atomic-misaligned",
                        test_atomic_misaligned);

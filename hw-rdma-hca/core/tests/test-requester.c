@@ -856,37 +856,102 @@ static void test_fatal_implicit_release(const void *opaque)
     bed_free(bed);
 }
 
-/*
- * NAK_IMPLICIT_RELEASE, NAK_RETRANS with a Read left: its answer is lost, and
- * comes before what the NAK says.
- */
-static void test_nak_read_in_way(void)
+/* What a NAK for message 3 finds: 1 is acknowledged, 2 lost its answer. */
+static Bed *read_in_way(uint8_t aeth)
 {
-    static const uint8_t aeth[] = { NAK(REMOTE_ACCESS), NAK(REMOTE_OP),
-                                    NAK(INVALID_REQUEST), RNR(RNR_CODE),
-                                    NAK(PSN_SEQ) };
+    Bed *bed = bed_new();
 
-    for (unsigned i = 0; i < G_N_ELEMENTS(aeth); i++) {
-        Bed *bed = bed_new();
+    bed_post(bed, WRITE, 1, 100);
+    bed_post(bed, READ, 2, 100);
+    bed_post(bed, SEND, 3, 100);
+    bed_post(bed, WRITE, 4, 100);
+    bed_forget_requests(bed);
+    pass_time(bed);
+    bed_nak(bed, PSN + 2, aeth);
+    bed_expect_done(bed, 1);
+    bed_counted(bed, 0, "requester_answers_lost", 1);
+    return bed;
+}
 
-        bed_post(bed, WRITE, 1, 100);
-        bed_post(bed, READ, 2, 100);
-        bed_post(bed, SEND, 3, 100);
-        bed_forget_requests(bed);
-        pass_time(bed);
-        bed_nak(bed, PSN + 2, aeth[i]);
-        bed_expect_done(bed, 1);
-        bed_expect_none(bed);
-        expect_upsn(bed, PSN + 1);
-        bed_expect_read(bed, PSN + 1, 0, 100);
-        bed_expect_request(bed, HCA_SEND_ONLY, PSN + 2);
-        expect_timer_reset(bed);
-        bed_respond(bed, HCA_READ_RESP_ONLY, PSN + 1, 0, 100);
-        bed_expect_done(bed, 2);
-        bed_nak(bed, PSN + 2, NAK(REMOTE_OP));
-        bed_expect_broken(bed, 3, SYNDROME(REMOTE_OP_ERR), 0);
-        bed_free(bed);
+/* NAK_IMPLICIT_RELEASE, NAK_RETRANS: PSN error, and a Read is left. */
+static void test_psn_read_in_way(void)
+{
+    Bed *bed = read_in_way(NAK(PSN_SEQ));
+
+    bed_expect_none(bed);
+    expect_upsn(bed, PSN + 1);
+    bed_expect_read(bed, PSN + 1, 0, 100);
+    bed_expect_request(bed, HCA_SEND_ONLY, PSN + 2);
+    bed_expect_request(bed, HCA_WRITE_ONLY, PSN + 3);
+    expect_timer_reset(bed);
+    g_assert_cmpuint(bed->hqp->req.retries_left, ==, 2);
+    bed_respond(bed, HCA_READ_RESP_ONLY, PSN + 1, 0, 100);
+    bed_ack(bed, PSN + 3);
+    for (unsigned i = 2; i <= 4; i++) {
+        bed_expect_done(bed, i);
     }
+    bed_free(bed);
+}
+
+/*
+ * NAK_IMPLICIT_RELEASE, NAK_RETRANS, RESET_TIMER: RNR, and a Read is left. It
+ * is asked for at once; what the peer is not ready for waits.
+ */
+static void test_rnr_read_in_way(void)
+{
+    Bed *bed = read_in_way(RNR(RNR_CODE));
+
+    bed_expect_none(bed);
+    bed_expect_read(bed, PSN + 1, 0, 100);
+    bed_expect_quiet(bed);
+    g_assert_cmpuint(bed->hqp->req.retries_left, ==, 3);
+    g_assert_cmpuint(bed->hqp->req.rnr_retries_left, ==, 2);
+    g_assert_cmpint(bed->hqp->deadline[HCA_TIMER_LOSS], ==, INT64_MAX);
+    /* The cable doubles what tells of the lost answer. */
+    bed_nak(bed, PSN + 2, RNR(RNR_CODE));
+    bed_ack(bed, PSN + 1);
+    bed_expect_quiet(bed);
+    bed_respond(bed, HCA_READ_RESP_ONLY, PSN + 1, 0, 100);
+    bed_expect_done(bed, 2);
+    lab_sleep(bed->pair->lab, RNR_NS - 3 * NS_PER_MS);
+    bed_expect_quiet(bed);
+    lab_sleep(bed->pair->lab, 4 * NS_PER_MS);
+    bed_expect_request(bed, HCA_SEND_ONLY, PSN + 2);
+    bed_expect_request(bed, HCA_WRITE_ONLY, PSN + 3);
+    bed_ack(bed, PSN + 3);
+    bed_expect_done(bed, 3);
+    bed_expect_done(bed, 4);
+    bed_free(bed);
+}
+
+/* The Read's answer is lost once more: it is sent again with the rest. */
+static void test_rnr_read_lost_again(void)
+{
+    Bed *bed = read_in_way(RNR(RNR_CODE));
+
+    bed_expect_read(bed, PSN + 1, 0, 100);
+    lab_sleep(bed->pair->lab, RNR_NS + NS_PER_MS);
+    bed_expect_read(bed, PSN + 1, 0, 100);
+    bed_expect_request(bed, HCA_SEND_ONLY, PSN + 2);
+    bed_expect_request(bed, HCA_WRITE_ONLY, PSN + 3);
+    bed_respond(bed, HCA_READ_RESP_ONLY, PSN + 1, 0, 100);
+    bed_ack(bed, PSN + 3);
+    for (unsigned i = 2; i <= 4; i++) {
+        bed_expect_done(bed, i);
+    }
+    bed_free(bed);
+}
+
+/* NAK_IMPLICIT_RELEASE, FLUSH: fatal, and a Read is left. */
+static void test_fatal_read_in_way(const void *opaque)
+{
+    const FatalNak *fatal = opaque;
+    Bed *bed = read_in_way(fatal->aeth);
+
+    /* The first to end has the cause; the answer to the Read never comes. */
+    bed_expect_broken(bed, 2, fatal->syndrome, 2);
+    bed_expect_quiet(bed);
+    bed_free(bed);
 }
 
 /* NAK_IMPLICIT_RELEASE, NAK_RETRANS: PSN error */
@@ -1074,6 +1139,57 @@ static void test_wrong_length(void)
         mr_check_image(bed->mr, before);
         bed_free(bed);
     }
+}
+
+/*
+ * First or Only where the answer begins, and nowhere else: @op is the last of
+ * what comes to a Read of three packets, or of one.
+ */
+static void check_order(unsigned before, unsigned packets, uint8_t op)
+{
+    Bed *bed = bed_new();
+    uint32_t last = before + 1 == packets;
+    g_autofree uint8_t *image = NULL;
+
+    bed_post(bed, READ, 1, (packets - 1) * MTU + 10);
+    bed_forget_requests(bed);
+    for (unsigned i = 0; i < before; i++) {
+        bed_respond(bed, i ? HCA_READ_RESP_MIDDLE : HCA_READ_RESP_FIRST,
+                    PSN + i, 0, MTU);
+    }
+    image = mr_image(bed->mr);
+    bed_respond(bed, op, PSN + before, 0, last ? 10 : MTU);
+    bed_expect_broken(bed, 1, SYNDROME(BAD_RESP_ERR), 0);
+    mr_check_image(bed->mr, image);
+    bed_free(bed);
+}
+
+static void test_wrong_order(void)
+{
+    check_order(0, 3, HCA_READ_RESP_MIDDLE);
+    check_order(1, 3, HCA_READ_RESP_FIRST);
+    check_order(2, 3, HCA_READ_RESP_ONLY);
+    check_order(0, 1, HCA_READ_RESP_LAST);
+    /* And as it was: a Middle where a Last is due. */
+    check_order(2, 3, HCA_READ_RESP_MIDDLE);
+    check_order(1, 3, HCA_READ_RESP_LAST);
+}
+
+/* A Read that is asked for again begins anew, and only there. */
+static void test_order_asked_again(void)
+{
+    Bed *bed = bed_new();
+
+    bed_post(bed, READ, 1, 5 * MTU);
+    bed_forget_requests(bed);
+    bed_respond(bed, HCA_READ_RESP_FIRST, PSN, 0, MTU);
+    lab_sleep(bed->pair->lab, TIMEOUT_NS + NS_PER_MS);
+    bed_expect_read(bed, PSN + 1, MTU, 4 * MTU);
+    bed_respond(bed, HCA_READ_RESP_FIRST, PSN + 1, MTU, MTU);
+    bed_expect_none(bed);
+    bed_respond(bed, HCA_READ_RESP_FIRST, PSN + 2, 2 * MTU, MTU);
+    bed_expect_broken(bed, 1, SYNDROME(BAD_RESP_ERR), 0);
+    bed_free(bed);
 }
 
 /* A Read response for an atomic. */
@@ -2099,8 +2215,10 @@ int main(int argc, char **argv)
              test_psn_implicit_release);
     test_add("/requester/fig-3.19/implicit-release/rnr",
              test_rnr_implicit_release);
-    test_add("/requester/fig-3.19/implicit-release/read-in-way",
-             test_nak_read_in_way);
+    test_add("/requester/fig-3.19/read-in-way/psn", test_psn_read_in_way);
+    test_add("/requester/fig-3.19/read-in-way/rnr", test_rnr_read_in_way);
+    test_add("/requester/fig-3.19/read-in-way/rnr-lost-again",
+             test_rnr_read_lost_again);
     test_add("/requester/fig-3.20/update-entry", test_update_entry);
     test_add("/requester/fig-3.20/next-entry", test_next_entry);
     test_add("/requester/fig-3.20/entry-fits-middle", test_entry_fits_middle);
@@ -2117,6 +2235,8 @@ int main(int argc, char **argv)
     test_add("/requester/fig-3.22/fetch-and-release", test_next_entry);
     test_add("/requester/fig-3.22/update", test_update_entry);
     test_add("/requester/read/wrong-length", test_wrong_length);
+    test_add("/requester/read/wrong-order", test_wrong_order);
+    test_add("/requester/read/wrong-order-asked-again", test_order_asked_again);
     test_add("/requester/read/partial-retry", test_partial_retry);
     test_add("/requester/read/ghosts", test_ghosts);
     test_add("/requester/read/ack-is-no-answer", test_ack_for_read);
@@ -2149,9 +2269,12 @@ int main(int argc, char **argv)
                                          fatal_naks[i].name);
         const char *release = test_named(
             "/requester/fig-3.19/implicit-release/%s", fatal_naks[i].name);
+        const char *read = test_named("/requester/fig-3.19/read-in-way/%s",
+                                      fatal_naks[i].name);
 
         test_add_data(at_upsn, &fatal_naks[i], test_fatal_at_upsn);
         test_add_data(release, &fatal_naks[i], test_fatal_implicit_release);
+        test_add_data(read, &fatal_naks[i], test_fatal_read_in_way);
     }
     return g_test_run();
 }

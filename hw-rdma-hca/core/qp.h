@@ -196,6 +196,7 @@ typedef struct HcaRequester {
 
     /* Derived. */
     uint32_t swpb_elements; /* 256-bit elements in use by @swpb */
+    uint64_t timer_mark;    /* the loss timer's packet: hca_frame_mark() */
 } HcaRequester;
 
 /* What the responder still has to send, in order (engine document 4.4.4). */

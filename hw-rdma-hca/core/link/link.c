@@ -55,11 +55,12 @@ struct HcaLink {
     HcaFault rx_again_fault;
     HcaHeld *rx_lent; /* where the packet handed out last lies */
 
-    size_t rx_at;    /* first byte not handed out */
-    size_t rx_end;   /* after the last byte received */
-    bool tx_blocked; /* the cable did not take all */
-    size_t tx_at;    /* first byte that the cable did not take */
-    size_t tx_end;   /* after the last byte of a whole packet */
+    size_t rx_at;     /* first byte not handed out */
+    size_t rx_end;    /* after the last byte received */
+    bool tx_blocked;  /* the cable did not take all */
+    size_t tx_at;     /* first byte that the cable did not take */
+    size_t tx_end;    /* after the last byte of a whole packet */
+    uint64_t tx_gone; /* bytes that were in front of tx_at, ever */
 
     uint8_t tx[TX_SIZE];
     uint8_t rx[RX_SIZE];
@@ -113,6 +114,7 @@ static void record(HcaLink *link, bool sent, const uint8_t *packet, size_t len,
 
 static void tx_clear(HcaLink *link)
 {
+    link->tx_gone += link->tx_end - link->tx_at;
     link->tx_blocked = false;
     link->tx_at = 0;
     link->tx_end = 0;
@@ -159,6 +161,7 @@ static bool tx_write(HcaLink *link)
             return false;
         }
         link->tx_at += n;
+        link->tx_gone += n;
     }
     tx_clear(link);
     return true;
@@ -167,6 +170,16 @@ static bool tx_write(HcaLink *link)
 bool hca_link_tx_blocked(const HcaLink *link)
 {
     return link->tx_blocked;
+}
+
+uint64_t hca_link_tx_mark(const HcaLink *link)
+{
+    return link->tx_gone + (link->tx_end - link->tx_at);
+}
+
+bool hca_link_tx_passed(const HcaLink *link, uint64_t mark)
+{
+    return mark <= link->tx_gone;
 }
 
 static bool has_peer(const HcaLink *link)

@@ -75,6 +75,13 @@ void hca_link_flush(HcaLink *link);
 bool hca_link_tx_blocked(const HcaLink *link);
 
 /*
+ * A mark behind what has been sent to the peer so far, and whether the cable
+ * has taken all in front of it (or it is lost: no peer). 0 is always passed.
+ */
+uint64_t hca_link_tx_mark(const HcaLink *link);
+bool hca_link_tx_passed(const HcaLink *link, uint64_t mark);
+
+/*
  * The next received packet, of the peer or by loopback (in turn), or NULL.
  * Reads the cable as needed. The packet is valid until the next call. *@len is
  * its length.

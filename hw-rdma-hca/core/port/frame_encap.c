@@ -33,6 +33,17 @@ bool hca_frame_can_send(HcaPort *port, const HcaPath *path)
            (!(to & TO_SELF) || hca_link_can_send(port->link, true));
 }
 
+uint64_t hca_frame_mark(const HcaPort *port, const HcaPath *path)
+{
+    return destinations(port, path) & TO_PEER ? hca_link_tx_mark(port->link)
+                                              : 0;
+}
+
+bool hca_frame_has_left(const HcaPort *port, uint64_t mark)
+{
+    return hca_link_tx_passed(port->link, mark);
+}
+
 /* The same bytes for the card's own QPs of a group. */
 static void copy_to_self(HcaPort *port, const uint8_t *frame, size_t len)
 {

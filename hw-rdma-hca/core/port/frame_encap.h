@@ -14,6 +14,13 @@
 bool hca_frame_can_send(HcaPort *port, const HcaPath *path);
 
 /*
+ * A mark behind all that has been sent along @path so far, and whether it has
+ * left the card since. 0 has.
+ */
+uint64_t hca_frame_mark(const HcaPort *port, const HcaPath *path);
+bool hca_frame_has_left(const HcaPort *port, uint64_t mark);
+
+/*
  * Send @packet of @qp along @path: fills in the link and network headers, the
  * P_Key, length and CRCs. The caller fills BTH and what follows. @payload lies
  * in at most HCA_MAX_PIECES pieces and is copied. A packet to a multicast group

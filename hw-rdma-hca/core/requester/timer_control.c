@@ -7,6 +7,7 @@
  * granularity that the IB specification asks for: the loss timer is
  * 4.096 us * 2^timeout (IBA 9.7.6.1.3), the RNR timer table 45 (9.7.5.2.8).
  */
+#include "../port/frame_encap.h"
 #include "congestion.h"
 #include "units.h"
 
@@ -22,6 +23,7 @@ static const uint32_t rnr_10us[32] = {
 void hca_loss_timer_restart(Hca *hca, HcaQp *qp)
 {
     if (hca_outstanding(qp) && !qp->req.rnr_wait && qp->attr.ack_timeout) {
+        qp->req.timer_mark = hca_frame_mark(hca->port, &qp->attr.path);
         hca_timer_set(hca, qp, HCA_TIMER_LOSS,
                       hca_now(hca) + ((int64_t)ACK_TIMEOUT_UNIT_NS
                                       << (qp->attr.ack_timeout & 31)));
@@ -63,27 +65,52 @@ bool hca_use_retry(Hca *hca, HcaQp *qp)
     return true;
 }
 
-void hca_requester_timer(Hca *hca, HcaQp *qp, int64_t now)
+/*
+ * Whether what the timer runs for has left the card. While the cable takes
+ * nothing there can be no answer, and nothing is lost.
+ */
+static bool has_left(Hca *hca, HcaQp *qp)
+{
+    return !hca_resend_is_due(hca, qp) &&
+           hca_frame_has_left(hca->port, qp->req.timer_mark);
+}
+
+static void rnr_timeout(Hca *hca, HcaQp *qp)
 {
     HcaRequester *req = &qp->req;
 
+    hca->requester->counters.rnr_timeouts++;
+    hca_trace(hca, HCA_TRACE_TIMEOUT, qp->qpn, 1, req->unacked_psn,
+              req->rnr_retries_left);
+    req->rnr_wait = false;
+    req->loss_seen = false; /* what is sent now may be lost, too */
+    hca_retransmit(hca, qp);
+    hca_schedule_send(hca, qp);
+}
+
+/* TIMER_RETRANS */
+static void loss_timeout(Hca *hca, HcaQp *qp)
+{
+    if (!has_left(hca, qp)) {
+        hca_loss_timer_restart(hca, qp);
+        return;
+    }
+    hca->requester->counters.timeouts++;
+    hca_trace(hca, HCA_TRACE_TIMEOUT, qp->qpn, 0, qp->req.unacked_psn,
+              qp->req.retries_left);
+    if (hca_use_retry(hca, qp)) {
+        qp->req.loss_seen = false;
+        hca_retransmit(hca, qp);
+    }
+}
+
+void hca_requester_timer(Hca *hca, HcaQp *qp, int64_t now)
+{
     hca_congestion_timer(hca, qp, now);
     if (hca_timer_take(hca, qp, HCA_TIMER_RNR, now)) {
-        hca->requester->counters.rnr_timeouts++;
-        hca_trace(hca, HCA_TRACE_TIMEOUT, qp->qpn, 1, req->unacked_psn,
-                  req->rnr_retries_left);
-        req->rnr_wait = false;
-        req->loss_seen = false; /* what is sent now may be lost, too */
-        hca_retransmit(hca, qp);
-        hca_schedule_send(hca, qp);
+        rnr_timeout(hca, qp);
     }
-    if (hca_timer_take(hca, qp, HCA_TIMER_LOSS, now)) { /* TIMER_RETRANS */
-        hca->requester->counters.timeouts++;
-        hca_trace(hca, HCA_TRACE_TIMEOUT, qp->qpn, 0, req->unacked_psn,
-                  req->retries_left);
-        if (hca_use_retry(hca, qp)) {
-            req->loss_seen = false;
-            hca_retransmit(hca, qp);
-        }
+    if (hca_timer_take(hca, qp, HCA_TIMER_LOSS, now)) {
+        loss_timeout(hca, qp);
     }
 }

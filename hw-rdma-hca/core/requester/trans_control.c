@@ -271,19 +271,31 @@ static bool next_resend(Hca *hca, HcaQp *qp, Resend *resend)
     return resend->packet || resend->read;
 }
 
+static uint32_t resend_psn(const Resend *resend)
+{
+    return resend->read ? hca_read_expects(resend->read) : resend->packet->psn;
+}
+
+bool hca_resend_is_due(Hca *hca, HcaQp *qp)
+{
+    Resend resend;
+
+    return qp->req.retransmit && next_resend(hca, qp, &resend) &&
+           resend_psn(&resend) == qp->req.unacked_psn;
+}
+
 /* What the peer was not ready for waits, and all behind it. */
 static bool waits_for_rnr(const HcaQp *qp, const Resend *resend)
 {
-    uint32_t psn = resend->read ? hca_read_expects(resend->read)
-                                : resend->packet->psn;
-
-    return qp->req.rnr_wait && hca_psn_diff(psn, qp->req.rnr_psn) >= 0;
+    return qp->req.rnr_wait &&
+           hca_psn_diff(resend_psn(resend), qp->req.rnr_psn) >= 0;
 }
 
 /* False if the packet's memory is refused: the region went away. */
 static bool resend_one(Hca *hca, HcaQp *qp, const Resend *resend)
 {
     HcaRequester *req = &qp->req;
+    bool oldest = resend_psn(resend) == req->unacked_psn;
     HcaSge refs[RDMA_HCA_MAX_SGE];
 
     if (resend->read) {
@@ -297,6 +309,9 @@ static bool resend_one(Hca *hca, HcaQp *qp, const Resend *resend)
             return false;
         }
         req->resend_swpb = resend->next;
+    }
+    if (oldest) {
+        hca_loss_timer_restart(hca, qp); /* it may have waited for the cable */
     }
     hca->requester->counters.retransmissions++;
     return true;

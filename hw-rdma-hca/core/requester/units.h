@@ -63,6 +63,8 @@ static inline bool hca_read_is_older(const HcaSentRead *read,
 
 /* Begin to send again from the oldest packet on. */
 void hca_retransmit(Hca *hca, HcaQp *qp);
+/* Whether the oldest packet is still to be sent again. */
+bool hca_resend_is_due(Hca *hca, HcaQp *qp);
 
 /*
  * Write the CQE of a send WQE. @syndrome 0 is success; then @signalled

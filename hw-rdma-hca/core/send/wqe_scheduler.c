@@ -38,12 +38,16 @@ bool hca_wqe_schedule(Hca *hca, HcaQp *qp)
     return true;
 }
 
-/* A QP that came back from SQE has flushed all that was posted before. */
+/*
+ * A QP that came back from SQE has flushed all that was posted before. It may
+ * have gone on to SQD meanwhile; there is no end in SQE and ERR.
+ */
 static bool flushed_enough(const HcaQp *qp)
 {
     const HcaSendQueue *sq = &qp->send;
 
-    return qp->state == HCA_QP_RTS && !sq->wqe_valid && !sq->indicator &&
+    return qp->state != HCA_QP_SQE && qp->state != HCA_QP_ERR &&
+           !sq->wqe_valid && !sq->indicator &&
            sq->doorbell_head == sq->flush_end;
 }
 

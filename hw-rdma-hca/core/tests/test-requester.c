@@ -1511,6 +1511,79 @@ static void test_retry_count(void)
     }
 }
 
+/* The cable takes @capacity bytes from now on, which the card sees. */
+static void set_capacity(Bed *bed, uint64_t capacity)
+{
+    bed->pair->lab->capacity = capacity;
+    bed->pair->lab->host[0].kicked = true;
+    bed_run(bed);
+}
+
+/* While the cable takes nothing nothing is lost: no retry is used. */
+static void test_cable_stands(void)
+{
+    Bed *bed = bed_new();
+    uint64_t capacity = bed->pair->lab->capacity;
+
+    set_capacity(bed, 0);
+    bed_post(bed, WRITE, 1, 100);
+    lab_sleep(bed->pair->lab, 20 * TIMEOUT_NS);
+    g_assert_cmpuint(bed->hqp->req.retries_left, ==, 3);
+    bed_counted(bed, 0, "requester_timeouts", 0);
+    bed_expect_quiet(bed);
+    set_capacity(bed, capacity);
+    bed_expect_request(bed, HCA_WRITE_ONLY, PSN);
+    bed_expect_quiet(bed);
+    bed_ack(bed, PSN);
+    bed_expect_done(bed, 1);
+    bed_free(bed);
+}
+
+/*
+ * The packet has left and is lost; then the cable stands. One retry is what it
+ * needs, whether it waits in the cable's buffer or in front of it.
+ */
+static void check_cable_stands_later(bool buffer_full)
+{
+    Bed *bed = bed_new();
+    uint64_t capacity = bed->pair->lab->capacity;
+    Qp *other[1];
+    QpAttr attr;
+    SendWr wr;
+    Sge sge;
+
+    bed_attr_init(&attr);
+    wr = bed_wr(bed, &sge, WRITE, 2, 100);
+    post_from_others(bed, &attr, other, 1, &wr);
+    bed_post(bed, WRITE, 1, 100);
+    bed_expect_request(bed, HCA_WRITE_ONLY, PSN);
+    set_capacity(bed, 0);
+    if (buffer_full) {
+        g_assert_true(qp_post_send(other[0], &wr, 1));
+        bed_run(bed);
+        lab_sleep(bed->pair->lab, TIMEOUT_NS + NS_PER_MS);
+        /* As if the cable had taken it, and others had filled it again. */
+        bed->hqp->req.timer_mark = 0;
+    }
+    lab_sleep(bed->pair->lab, 20 * TIMEOUT_NS);
+    g_assert_cmpuint(bed->hqp->req.retries_left, ==, 2);
+    bed_expect_quiet(bed);
+    set_capacity(bed, capacity);
+    /* One of each QP; what lay in the buffer, and again behind the first. */
+    g_assert_cmpuint(bed->heard.length, ==, buffer_full ? 4 : 2);
+    bed_forget_requests(bed);
+    bed_ack(bed, PSN);
+    bed_expect_done(bed, 1);
+    qp_destroy(other[0]);
+    bed_free(bed);
+}
+
+static void test_cable_stands_later(void)
+{
+    check_cable_stands_later(false);
+    check_cable_stands_later(true);
+}
+
 /* A packet that is acknowledged restores the count. */
 static void test_retry_restored(void)
 {
@@ -1857,6 +1930,43 @@ static void test_sqe_then_rts(void)
     for (unsigned n = 1; n < N; n++) {
         bed_expect_wc(bed, n, SYNDROME(WR_FLUSH_ERR));
     }
+    bed_expect_done(bed, 7);
+    bed_expect_request(bed, HCA_SEND_ONLY, PSN);
+    bed_free(bed);
+}
+
+/* The flush ends where it has to, whatever the QP does meanwhile. */
+static void test_sqe_then_sqd(void)
+{
+    enum {
+        N = 50
+    };
+    Bed *bed = bed_new_service(RDMA_HCA_QP_ST_UC);
+    SendWr wr[N];
+    Sge sge[N];
+
+    for (unsigned n = 0; n < N; n++) {
+        wr[n] = bed_wr(bed, &sge[n], SEND, n, 8);
+        sge[n] = mr_sge(bed->mr, 0, 8);
+    }
+    sge[0].lkey = 0xbad;
+    for (unsigned n = 0; n < N; n++) {
+        g_assert_true(qp_post_send(bed->qp, &wr[n], 1));
+    }
+    while (bed->hqp->state != HCA_QP_SQE) {
+        lab_step(bed->pair->lab);
+    }
+    g_assert_cmphex(qp_sqe_to_rts(bed->qp), ==, 0);
+    g_assert_cmphex(qp_to_sqd(bed->qp, false), ==, 0);
+    g_assert_true(bed->hqp->send.flushing);
+    /* Behind what has to be flushed. */
+    bed_post(bed, SEND, 7, 8);
+    bed_expect_wc(bed, 0, SYNDROME(LOCAL_PROT_ERR));
+    for (unsigned n = 1; n < N; n++) {
+        bed_expect_wc(bed, n, SYNDROME(WR_FLUSH_ERR));
+    }
+    bed_expect_none(bed);
+    g_assert_cmphex(qp_sqd_to_rts(bed->qp), ==, 0);
     bed_expect_done(bed, 7);
     bed_expect_request(bed, HCA_SEND_ONLY, PSN);
     bed_free(bed);
@@ -2245,6 +2355,8 @@ int main(int argc, char **argv)
     test_add("/requester/timer/timeout-table", test_timeout_table);
     test_add("/requester/timer/retry-count", test_retry_count);
     test_add("/requester/timer/retry-restored", test_retry_restored);
+    test_add("/requester/timer/cable-stands", test_cable_stands);
+    test_add("/requester/timer/cable-stands-later", test_cable_stands_later);
     test_add("/requester/timer/rnr-restores-retries",
              test_rnr_restores_retries);
     test_add("/requester/timer/rnr-retry", test_rnr_retry);
@@ -2262,6 +2374,7 @@ int main(int argc, char **argv)
     test_add("/requester/life/drain-no-reads", test_drain_no_reads);
     test_add("/requester/life/sqe", test_sqe);
     test_add("/requester/life/sqe-then-rts", test_sqe_then_rts);
+    test_add("/requester/life/sqe-then-sqd", test_sqe_then_sqd);
     test_add("/requester/life/reuse-number", test_reuse_number);
     test_add("/requester/anything", test_anything);
     for (unsigned i = 0; i < G_N_ELEMENTS(fatal_naks); i++) {

@@ -62,11 +62,11 @@ struct HcaCq {
     HcaCqAttr attr;
     HcaQueueStatus status;
     HcaCqArm arm;
-    bool event_pending;      /* waits for room in its EQ */
-    uint32_t producer_index; /* all indices count without wrapping */
-    uint32_t consumer_index; /* as last heard */
-    uint32_t solicit_producer_index;
-    uint32_t last_notified_index;
+    bool event_pending;              /* waits for room in its EQ */
+    uint32_t producer_index;         /* all indices count without wrapping */
+    uint32_t consumer_index;         /* as last heard */
+    uint32_t solicit_producer_index; /* behind the last solicited entry */
+    uint32_t last_notified_index;    /* entries consumed, or told of */
 
     /* The context manager's own. */
     unsigned qps;       /* send and receive queues that use it */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../abi/rdma_hca_regs.h"
+#include "../cxtmgt/cxtmgt_int.h"
 #include "lib-card.h"
 #include "lib-make.h"
 #include "lib-ram.h"
@@ -926,6 +927,216 @@ static void test_cq_arm(void)
     fix_free(&fix);
 }
 
+/*
+ * A program that arms when an event has woken it, and takes one entry for each
+ * event, as `ib_send_lat -e` does, on a CQ with an EQ of its own.
+ */
+typedef struct Waiter {
+    Fix fix;
+    HcaQp *qp;
+    uint32_t ci;
+    uint32_t events; /* taken */
+    uint32_t added;  /* entries */
+} Waiter;
+
+#define WAITER_EQN 2
+#define WAITER_LOG_EQ 7
+
+static void waiter_init(Waiter *w, uint32_t first)
+{
+    HcaCq *cq;
+
+    *w = (Waiter) { .ci = first };
+    fix_init_bare(&w->fix);
+    new_eq(&w->fix, WAITER_EQN, WAITER_LOG_EQ);
+    new_cq(&w->fix, CQN, WAITER_EQN, 0);
+    cq = hca_cq_find(w->fix.cm, CQN);
+    cq->producer_index = cq->consumer_index = first;
+    cq->solicit_producer_index = cq->last_notified_index = first;
+    w->qp = fix_qp(&w->fix);
+}
+
+static void waiter_add(Waiter *w, unsigned n, bool solicited)
+{
+    for (unsigned i = 0; i < n; i++) {
+        post(&w->fix, w->qp, solicited);
+        w->added++;
+    }
+}
+
+/* Events that it has not taken. */
+static uint32_t waiter_due(Waiter *w)
+{
+    return eq_producer(&w->fix, WAITER_EQN) - w->events;
+}
+
+static void waiter_arm(Waiter *w, HcaCqArm how)
+{
+    cq_doorbell(&w->fix, CQN, how, w->ci);
+}
+
+static void waiter_take_event(Waiter *w)
+{
+    w->events++;
+    hca_eq_doorbell(w->fix.cm, WAITER_EQN, w->events, true);
+}
+
+static void test_cq_arm_told(void)
+{
+    Waiter w;
+
+    waiter_init(&w, 0);
+    waiter_arm(&w, HCA_CQ_ARMED_NEXT);
+    waiter_add(&w, 1, false);
+    g_assert_cmpuint(waiter_due(&w), ==, 1);
+    waiter_take_event(&w);
+    /* It has told of the entry that is there still. */
+    waiter_arm(&w, HCA_CQ_ARMED_NEXT);
+    g_assert_cmpuint(waiter_due(&w), ==, 0);
+    w.ci++;
+    waiter_add(&w, 1, false);
+    g_assert_cmpuint(waiter_due(&w), ==, 1);
+    waiter_take_event(&w);
+    /* Not of the next one, which comes before the arm. */
+    waiter_add(&w, 1, false);
+    waiter_arm(&w, HCA_CQ_ARMED_NEXT);
+    g_assert_cmpuint(waiter_due(&w), ==, 1);
+    waiter_take_event(&w);
+    w.ci++;
+    waiter_arm(&w, HCA_CQ_ARMED_NEXT);
+    g_assert_cmpuint(waiter_due(&w), ==, 0);
+    w.ci++;
+    waiter_arm(&w, HCA_CQ_ARMED_NEXT);
+    g_assert_cmpuint(waiter_due(&w), ==, 0);
+    fix_free(&w.fix);
+}
+
+/* Arms with an old index, over and over: an event for each entry, no more. */
+static void test_cq_arm_stale(void)
+{
+    static const HcaCqArm hows[] = { HCA_CQ_ARMED_NEXT,
+                                     HCA_CQ_ARMED_SOLICITED };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(hows); i++) {
+        Waiter w;
+
+        waiter_init(&w, UINT32_MAX - 2);
+        waiter_add(&w, 5, true);
+        for (unsigned k = 0; k < 100; k++) {
+            waiter_arm(&w, hows[i]);
+        }
+        g_assert_cmpuint(waiter_due(&w), ==, 5);
+        fix_free(&w.fix);
+    }
+}
+
+/* The CQ's event waits for room: arms meanwhile are answered by it. */
+static void test_cq_arm_full_eq(void)
+{
+    Waiter w;
+
+    waiter_init(&w, 0);
+    for (unsigned i = 0; i < 1u << WAITER_LOG_EQ; i++) {
+        waiter_arm(&w, HCA_CQ_ARMED_NEXT);
+        waiter_add(&w, 1, false);
+        w.ci++;
+    }
+    waiter_arm(&w, HCA_CQ_ARMED_NEXT);
+    waiter_add(&w, 3, false);
+    waiter_arm(&w, HCA_CQ_ARMED_NEXT);
+    waiter_arm(&w, HCA_CQ_ARMED_NEXT);
+    g_assert_cmpuint(waiter_due(&w), ==, 1u << WAITER_LOG_EQ);
+    g_assert_cmpuint(hca_cxt_waiting_events(w.fix.cm), ==, 1);
+    waiter_take_event(&w);
+    g_assert_cmpuint(waiter_due(&w), ==, 1u << WAITER_LOG_EQ);
+    /* It told of one; of the other two nobody has. */
+    for (unsigned i = 0; i < 1u << WAITER_LOG_EQ; i++) {
+        waiter_take_event(&w);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        waiter_arm(&w, HCA_CQ_ARMED_NEXT);
+        g_assert_cmpuint(waiter_due(&w), ==, i < 2);
+        w.events += i < 2;
+    }
+    fix_free(&w.fix);
+}
+
+/* One step of what a program does between two waits, by its number. */
+static void waiter_step(Waiter *w, unsigned step, unsigned batch, HcaCqArm how)
+{
+    const HcaCq *cq = hca_cq_find(w->fix.cm, CQN);
+
+    if (step == 0) {
+        waiter_take_event(w);
+    } else if (step == 1) {
+        waiter_arm(w, how);
+    } else {
+        w->ci += MIN(batch, cq->producer_index - w->ci);
+    }
+}
+
+/*
+ * Whenever entries come, who takes one or more of them for each event gets
+ * all, in the order arm and poll as in the other; indices wrap.
+ */
+static void waiter_run(GRand *rand, HcaCqArm how)
+{
+    bool poll_first = g_rand_boolean(rand);
+    unsigned batch = 1 + g_rand_int_range(rand, 0, 3);
+    unsigned step = 0;
+    Waiter w;
+
+    waiter_init(&w, UINT32_MAX - 20);
+    waiter_arm(&w, how);
+    while (w.added < 60 || step || waiter_due(&w)) {
+        bool room = UINT32_MAX - 20 + w.added - w.ci < 1u << (LOG_CQ - 1);
+        bool awake = step || waiter_due(&w);
+
+        g_assert_true(awake || room);
+        if (w.added < 60 && room && (!awake || g_rand_boolean(rand))) {
+            waiter_add(&w, 1, how == HCA_CQ_ARMED_SOLICITED);
+        } else if (awake) {
+            waiter_step(&w, poll_first && step ? 3 - step : step, batch, how);
+            step = (step + 1) % 3;
+        }
+        g_assert_cmpuint(w.events, <=, 60);
+    }
+    g_assert_cmpuint(w.ci, ==, UINT32_MAX - 20 + 60);
+    fix_free(&w.fix);
+}
+
+static void test_cq_arm_race(void)
+{
+    GRand *rand = g_rand_new_with_seed(11);
+
+    for (unsigned i = 0; i < 200; i++) {
+        waiter_run(rand, i & 1 ? HCA_CQ_ARMED_NEXT : HCA_CQ_ARMED_SOLICITED);
+    }
+    g_rand_free(rand);
+}
+
+/* Who polls and never arms for 2^31 entries is told of the next one all the
+ * same. */
+static void test_cq_arm_long_after(void)
+{
+    Waiter w;
+
+    waiter_init(&w, 0);
+    waiter_arm(&w, HCA_CQ_ARMED_NEXT);
+    waiter_add(&w, 1, false);
+    waiter_take_event(&w);
+    for (unsigned i = 1; i < 8; i++) {
+        HcaCq *cq = hca_cq_find(w.fix.cm, CQN);
+
+        cq->producer_index = w.ci = i << 29;
+        cq_doorbell(&w.fix, CQN, HCA_CQ_DISARMED, w.ci);
+    }
+    waiter_add(&w, 1, true);
+    waiter_arm(&w, HCA_CQ_ARMED_SOLICITED);
+    g_assert_cmpuint(waiter_due(&w), ==, 1);
+    fix_free(&w.fix);
+}
+
 /* An error is solicited; a CQ may be armed when it is made. */
 static void test_cq_arm_error(void)
 {
@@ -949,7 +1160,8 @@ static void test_cq_arm_error(void)
     g_assert_cmpuint(
         RDMA_HCA_GET(RDMA_HCA_CQC_STATE, GUINT32_FROM_BE(cqc.flags)), ==,
         RDMA_HCA_CQ_STATE_FIRED);
-    g_assert_cmpuint(GUINT32_FROM_BE(cqc.last_notified_index), ==, 2);
+    /* It tells of the oldest entry. */
+    g_assert_cmpuint(GUINT32_FROM_BE(cqc.last_notified_index), ==, 1);
     g_assert_cmpuint(hca_cxt_counters(fix.cm)->error_cqes, ==, 1);
     fix_free(&fix);
 }
@@ -1595,6 +1807,11 @@ int main(int argc, char **argv)
     test_add("/cxtmgt/icm/limits", test_init_limits);
     test_add("/cxtmgt/cq/entries", test_cq_entries);
     test_add("/cxtmgt/cq/arm", test_cq_arm);
+    test_add("/cxtmgt/cq/arm-told", test_cq_arm_told);
+    test_add("/cxtmgt/cq/arm-stale", test_cq_arm_stale);
+    test_add("/cxtmgt/cq/arm-full-eq", test_cq_arm_full_eq);
+    test_add("/cxtmgt/cq/arm-race", test_cq_arm_race);
+    test_add("/cxtmgt/cq/arm-long-after", test_cq_arm_long_after);
     test_add("/cxtmgt/cq/arm-error", test_cq_arm_error);
     test_add("/cxtmgt/cq/doorbell-bad", test_cq_doorbell_bad);
     test_add("/cxtmgt/cq/overrun", test_cq_overrun);

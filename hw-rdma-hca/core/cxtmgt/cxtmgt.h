@@ -233,7 +233,7 @@ HcaCxtCounters *hca_cxt_counters(HcaCxtMgt *cm);
 const HcaCxtLive *hca_cxt_live(const HcaCxtMgt *cm);
 /* Pages mapped for contexts now. */
 uint64_t hca_cxt_live_pages(const HcaCxtMgt *cm);
-/* Events that wait for room in their EQ; those of a QP are one. */
+/* Events that wait for room in their EQ. */
 unsigned hca_cxt_waiting_events(const HcaCxtMgt *cm);
 
 #endif /* HCA_CXTMGT_H */

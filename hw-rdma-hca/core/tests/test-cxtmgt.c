@@ -1503,6 +1503,81 @@ static void test_eq_full_cq_error(void)
     fix_free(&fix);
 }
 
+/*
+ * Events of many QPs wait for a full EQ. A doorbell does no more than it can
+ * deliver, be it of this queue or of another, and none is lost.
+ */
+static void test_eq_wait_work(void)
+{
+    const HcaCxtCounters *counters;
+    uint32_t ci = 0, n = 0;
+    uint64_t waits;
+    Fix fix;
+
+    fix_init(&fix);
+    counters = hca_cxt_counters(fix.cm);
+    new_eq(&fix, 2, LOG_EQ);
+    for (uint32_t qpn = 0; qpn < 1u << LOG_QPS; qpn++) {
+        HcaEvent event = { .number = qpn };
+
+        qp_to(&fix, qpn, RC, RDMA_HCA_QP_STATE_RTS);
+        event.type = HCA_EVENT_COMM_EST;
+        hca_eq_event(fix.cm, &event);
+        event.type = HCA_EVENT_WQ_ACCESS_ERROR;
+        hca_eq_event(fix.cm, &event);
+        n += 2;
+    }
+    g_assert_cmpuint(hca_cxt_waiting_events(fix.cm), ==, n - (1u << LOG_EQ));
+    for (unsigned i = 0; i < 10; i++) {
+        waits = counters->eq_waits;
+        hca_eq_doorbell(fix.cm, EQN, 0, true);
+        hca_eq_doorbell(fix.cm, 2, 0, true);
+        g_assert_cmpuint(counters->eq_waits - waits, <=, 1);
+    }
+    while (ci < n) {
+        waits = counters->eq_waits;
+        hca_eq_doorbell(fix.cm, EQN, ++ci, true);
+        g_assert_cmpuint(counters->eq_waits - waits, <=, 1);
+        g_assert_cmpuint(eq_producer(&fix, EQN), ==,
+                         MIN(ci + (1u << LOG_EQ), n));
+    }
+    g_assert_cmpuint(hca_cxt_waiting_events(fix.cm), ==, 0);
+    g_assert_cmpuint(counters->eqe_types[HCA_EVENT_COMM_EST], ==, n / 2);
+    g_assert_cmpuint(counters->eqe_types[HCA_EVENT_WQ_ACCESS_ERROR], ==, n / 2);
+    fix_free(&fix);
+}
+
+/* What waits goes to whoever asks for its type, or to nobody. */
+static void test_eq_wait_remapped(void)
+{
+    const uint64_t comm_est = UINT64_C(1) << HCA_EVENT_COMM_EST;
+    const uint64_t access = UINT64_C(1) << HCA_EVENT_WQ_ACCESS_ERROR;
+    Fix fix;
+
+    fix_init(&fix);
+    new_eq(&fix, 2, LOG_EQ);
+    for (uint32_t qpn = 0; qpn < 6; qpn++) {
+        HcaEvent event = { .type = HCA_EVENT_COMM_EST, .number = qpn };
+
+        qp_to(&fix, qpn, RC, RDMA_HCA_QP_STATE_RTS);
+        hca_eq_event(fix.cm, &event);
+        event.type = HCA_EVENT_WQ_ACCESS_ERROR;
+        hca_eq_event(fix.cm, &event);
+    }
+    g_assert_cmpuint(hca_cxt_waiting_events(fix.cm), ==, 8);
+    g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 2, access, false), ==, 0);
+    g_assert_cmpuint(eq_producer(&fix, 2), ==, 4);
+    g_assert_cmpuint(hca_cxt_waiting_events(fix.cm), ==, 4);
+    /* A QP that goes takes its events along. */
+    qp_reset(&fix, 5);
+    g_assert_cmpuint(hca_cxt_waiting_events(fix.cm), ==, 3);
+    g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, EQN, comm_est, true), ==, 0);
+    g_assert_cmpuint(hca_cxt_waiting_events(fix.cm), ==, 0);
+    g_assert_cmpuint(hca_cxt_counters(fix.cm)->events_unmapped, ==, 3);
+    g_assert_cmpuint(eq_producer(&fix, EQN), ==, 4);
+    fix_free(&fix);
+}
+
 /* Interrupts: one for each arm; at once if there is an entry. */
 static void test_eq_interrupts(void)
 {
@@ -1822,6 +1897,8 @@ int main(int argc, char **argv)
     test_add("/cxtmgt/eq/full-completions", test_eq_full_completions);
     test_add("/cxtmgt/eq/full-async", test_eq_full_async);
     test_add("/cxtmgt/eq/full-cq-error", test_eq_full_cq_error);
+    test_add("/cxtmgt/eq/wait-work", test_eq_wait_work);
+    test_add("/cxtmgt/eq/wait-remapped", test_eq_wait_remapped);
     test_add("/cxtmgt/eq/interrupts", test_eq_interrupts);
     test_add("/cxtmgt/eq/wrap", test_eq_wrap);
     test_add("/cxtmgt/eq/map", test_eq_map);

@@ -93,8 +93,12 @@ def test_unix_perftest():
 
 def test_unix_perftest_events():
     both = kept(infiniband, cable=unix_cable)
-    verbs.bandwidth(both.b, both.a, 'ib_send_bw', 4096, 200, '-e')
-    verbs.bandwidth(both.b, both.a, 'ib_read_bw', 4096, 200, '-e')
+    verbs.event_programs(both.b, both.a)
+
+
+def test_unix_ucx():
+    both = kept(infiniband, cable=unix_cable)
+    verbs.ucx_tests(both.a, both.b)
 
 
 def test_unix_perftest_every_mtu():

@@ -50,6 +50,16 @@ def test_unconnected_and_unreliable():
     perftests(['ib_send_bw -c UC', 'ib_write_lat -c UC', 'ib_send_bw -c UD', 'ib_send_lat -c UD'], '-s 1000 -n 50')
 
 
+def test_events():
+    both = kept(roce)
+    verbs.event_programs(both.a, both.b)
+
+
+def test_ucx():
+    both = kept(roce)
+    verbs.ucx_tests(both.a, both.b)
+
+
 def test_connection_manager():
     """By IPv4 only: the programs know no other address of the peer."""
     both = kept(roce)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Verbs that the common programs do not use (programs/verbs-test.c), and that each leaves the driver with nothing in use."""
 from harness import resources, tap
+from harness.guest import GuestError
 from harness.labs import infiniband, kept
 
 
@@ -64,6 +65,29 @@ def test_reregistration():
 def test_huge_pages():
     run('huge_pages', prepare='echo 8 >/proc/sys/vm/nr_hugepages')
     kept(infiniband, cpus=1).a.run('echo 0 >/proc/sys/vm/nr_hugepages')
+
+
+def registration(guest, megabytes, kind):
+    """Register a region; give the commands that write its translation, and what the program printed."""
+    def written():
+        return resources.counters(guest, 'cumulative')['ceu cmd_write_mtt']
+
+    before = written()
+    output = guest.run(f'mr-large {megabytes} {kind}').output
+    print(f'# {megabytes} MiB, {kind}: {written() - before} commands, {output.strip()}')
+    return written() - before
+
+
+def test_large_region():
+    """A command writes 508 pages of a translation, and pages are as large as they can be."""
+    guest = kept(infiniband, cpus=1).a
+    guest.run('echo 32 >/proc/sys/vm/nr_hugepages')
+    queues = 5  # of the connection by which the program uses its region
+    for kind, pages in (('small', 16384), ('fresh', 16384), ('huge', 32)):
+        commands, most = registration(guest, 64, kind), -(-pages // 508) + queues
+        if commands > most:
+            raise GuestError(f'{commands} commands for {pages} pages, not {most}')
+    guest.run('echo 0 >/proc/sys/vm/nr_hugepages')
 
 
 def test_last_qp():

@@ -250,10 +250,25 @@ static uint32_t rhca_read_slid(struct ibv_cq_ex *ibcq)
 						  le32toh(cq->cur->rlid_path));
 }
 
+/*
+ * On RoCE the completion of a datagram has to say which header came (RoCEv2
+ * annex, A17.4.5.1), and struct ibv_wc has no field for it. The SL is where
+ * other vendors' providers say it, and where programs look.
+ */
+enum {
+	RHCA_PACKET_IPV6 = 1,
+	RHCA_PACKET_IPV4 = 2,
+};
+
 static uint8_t rhca_read_sl(struct ibv_cq_ex *ibcq)
 {
-	return RDMA_HCA_GET(RDMA_HCA_CQE_SL,
-			    le32toh(to_rcq_ex(ibcq)->cur->rlid_path));
+	struct rhca_cq *cq = to_rcq_ex(ibcq);
+	uint32_t path = le32toh(cq->cur->rlid_path);
+
+	if (rhca_cq_is_roce(cq) && cq->cur_qp->vqp.qp.qp_type == IBV_QPT_UD)
+		return path & RDMA_HCA_CQE_IPV4 ? RHCA_PACKET_IPV4 :
+						  RHCA_PACKET_IPV6;
+	return RDMA_HCA_GET(RDMA_HCA_CQE_SL, path);
 }
 
 static uint8_t rhca_read_dlid_path_bits(struct ibv_cq_ex *ibcq)

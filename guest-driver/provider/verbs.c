@@ -125,8 +125,7 @@ static int rhca_check_ah(const struct ibv_ah_attr *attr,
 {
 	if (attr->sl > 15 || attr->src_path_bits >> port->lmc)
 		return EINVAL;
-	if (attr->is_global && (attr->grh.sgid_index >= port->gid_tbl_len ||
-				attr->grh.flow_label > 0xfffff))
+	if (attr->is_global && attr->grh.sgid_index >= port->gid_tbl_len)
 		return EINVAL;
 	return 0;
 }
@@ -137,6 +136,7 @@ static uint32_t rhca_av_port(const struct ibv_ah_attr *attr)
 	       RDMA_HCA_PREP(RDMA_HCA_UD_SL, attr->sl);
 }
 
+/* Programs put more into the flow label than its 20 bits, which count. */
 static void rhca_fill_grh(const struct ibv_global_route *grh, uint8_t hop_limit,
 			  struct rdma_hca_ud_unit *unit)
 {
@@ -182,7 +182,7 @@ static int rhca_init_roce_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr,
 	const uint8_t *mac = resp.drv.dmac;
 	int err;
 
-	if (!attr->is_global || attr->sl > 15 || attr->grh.flow_label > 0xfffff)
+	if (!attr->is_global || attr->sl > 15)
 		return EINVAL;
 	err = ibv_cmd_create_ah(pd, &ah->ibv_ah, attr, &resp.core,
 				sizeof(resp));

@@ -99,6 +99,38 @@ def bandwidth(server, client, program, size, iterations, options=''):
     return perftest(server, client, program, f'-s {size} -n {iterations} {options}')[3]
 
 
+# What of perftest can sleep until a completion comes.
+EVENT_PROGRAMS = ('ib_send_lat', 'ib_send_lat -c UD', 'ib_read_lat', 'ib_atomic_lat', 'ib_send_bw', 'ib_send_bw -c UD',
+                  'ib_write_bw', 'ib_read_bw')
+
+
+def event_programs(server, client):
+    for program in EVENT_PROGRAMS:
+        perftest(server, client, program, '-e -n 200')
+
+
+def ucx(server, client, test, options=''):
+    """A test of ucx_perftest by datagrams: UCX takes no other transport that the card has, as it wants shared receive queues."""
+    port = new_port()
+
+    def script(guest):
+        return (f'UCX_TLS=ud_v,self,sm UCX_NET_DEVICES={guest.card.name}:1 UCX_WARN_UNUSED_ENV_VARS=n '
+                f'exec ucx_perftest -t {test} {options} -p {port}')
+
+    serving = server.spawn(script(server))
+    wait_listening(serving, port)
+    output = finish([client.spawn(f'{script(client)} {address(server)}'), serving])[0]
+    if not re.search(r'^Final: +\d+ ', output, re.MULTILINE):
+        raise GuestError(f'ucx_perftest -t {test} {options} did not come to its end:\n{output}')
+
+
+def ucx_tests(server, client):
+    """Messages of one packet; large ones, by UCX's rendezvous; a Get and an atomic, which UCX makes of messages."""
+    for test, options in (('tag_lat', '-n 50 -s 1000'), ('tag_bw', '-n 50 -s 65536'), ('ucp_get', '-n 20 -s 70000'),
+                          ('ucp_fadd', '-n 20 -s 8')):
+        ucx(server, client, test, options)
+
+
 def latency(server, client, program, size, iterations, options=''):
     """Average microseconds (half a round trip for ib_send_lat and ib_write_lat)."""
     return perftest(server, client, program, f'-s {size} -n {iterations} {options}')[5]

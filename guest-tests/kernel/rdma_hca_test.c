@@ -480,6 +480,30 @@ static int test_flush_and_clean(struct bench *b)
 	return 0;
 }
 
+/* What the card cannot do is refused when it is posted, and only that. */
+static int test_refused(struct bench *b)
+{
+	static const enum ib_wr_opcode opcodes[] = {
+		IB_WR_SEND_WITH_INV, IB_WR_RDMA_READ_WITH_INV, IB_WR_LOCAL_INV,
+		IB_WR_REG_MR, IB_WR_LSO,
+	};
+	const struct ib_send_wr *bad;
+	int n;
+
+	CHECK(!create_qps(b, IB_QPT_RC, 0));
+	CHECK(!(b->dev->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS));
+	for (n = 0; n < ARRAY_SIZE(opcodes); n++) {
+		struct ib_send_wr wr = { .opcode = opcodes[n] };
+
+		bad = NULL;
+		CHECK(ib_post_send(b->qp[0], &wr, &bad) == -EINVAL);
+		CHECK(bad == &wr);
+	}
+	CHECK(!post_rdma(b, IB_WR_RDMA_WRITE, 1, 0, 8, 64, false));
+	CHECK(!expect(b, 1, IB_WC_RDMA_WRITE, IB_WC_SUCCESS));
+	return destroy_qps(b);
+}
+
 static const struct {
 	const char *name;
 	int (*run)(struct bench *b);
@@ -491,6 +515,7 @@ static const struct {
 	{ "datagrams", test_datagrams },
 	{ "events", test_events },
 	{ "flush and clean", test_flush_and_clean },
+	{ "refused", test_refused },
 };
 
 /* --- module ------------------------------------------------------------- */

@@ -17,7 +17,7 @@ typedef struct HcaPath {
     uint32_t flow_label;
     HcaGid dgid;     /* RoCE: the peer's address */
     uint8_t dmac[6]; /* RoCE */
-    /* RoCE, not @grh: the source as the document's driver has put it. */
+    /* RoCE, not @grh: the source, which the GID table must have. */
     uint8_t smac[6];
     uint32_t sip; /* host byte order */
 } HcaPath;

@@ -605,7 +605,7 @@ static void test_ud(void)
 		.sl = 3,
 		.src_path_bits = 1,
 		.port_num = 1,
-		.grh = { .flow_label = 0xabcde,
+		.grh = { .flow_label = 0xfffabcde, /* 20 bits count */
 			 .hop_limit = 9,
 			 .traffic_class = 0x55 },
 	};
@@ -708,10 +708,16 @@ static void test_roce_ud(void)
 	CHECK_EQ(rhca_destroy_ah(ah), 0);
 	CHECK_EQ(kernel.ahs, 0);
 
-	attr.grh.flow_label = 0x100000;
-	CHECK(!rhca_create_ah(pd, &attr));
-	CHECK_EQ(errno, EINVAL);
-	attr.grh.flow_label = 0;
+	/* Of a flow label that is too long its 20 bits count. */
+	attr.grh.flow_label = 0xfff12345;
+	ah = rhca_create_ah(pd, &attr);
+	CHECK(ah);
+	wr.wr.ud.ah = ah;
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad), 0);
+	wqe = first_wqe(qp);
+	check_roce_unit(&wqe, attr.grh.dgid.raw);
+	CHECK_EQ(rhca_destroy_ah(ah), 0);
+
 	attr.is_global = 0;
 	CHECK(!rhca_create_ah(pd, &attr));
 	CHECK_EQ(errno, EINVAL);
@@ -929,18 +935,20 @@ static void test_recv_completions(void)
 	rhca_destroy_cq(&cq->vcq.cq);
 }
 
-/* With a VLAN and an IPv4 header, which are where InfiniBand has LIDs. */
-static void test_roce_completions(void)
+/*
+ * With a VLAN and an IPv4 header or not, which are where InfiniBand has LIDs.
+ * The SL of a datagram says which header it had, that of others the priority.
+ */
+static void check_roce_completion(enum ibv_qp_type type, uint8_t bth,
+				  uint32_t ipv4, uint8_t sl)
 {
 	struct rhca_cq *cq = new_cq(4);
-	struct rhca_qp *qp = new_qp(cq, IBV_QPT_UD, &small_cap);
-	struct rdma_hca_cqe cqe = make_cqe(qp, false, 0, 0x64);
+	struct rhca_qp *qp = new_qp(cq, type, &small_cap);
+	struct rdma_hca_cqe cqe = make_cqe(qp, false, 0, bth);
 	struct ibv_wc wc;
 
-	ctx.is_roce = true;
 	cqe.rqpn = htole32(0x42);
-	cqe.rlid_path = htole32(RDMA_HCA_CQE_HAS_VLAN | RDMA_HCA_CQE_GRH |
-				RDMA_HCA_CQE_IPV4 |
+	cqe.rlid_path = htole32(RDMA_HCA_CQE_HAS_VLAN | RDMA_HCA_CQE_GRH | ipv4 |
 				RDMA_HCA_PREP(RDMA_HCA_CQE_VLAN, 0x123) |
 				RDMA_HCA_PREP(RDMA_HCA_CQE_SL, 5));
 	produce(cq, 0, cqe);
@@ -950,9 +958,18 @@ static void test_roce_completions(void)
 	CHECK_EQ(wc.src_qp, 0x42);
 	CHECK_EQ(wc.slid, 0);
 	CHECK_EQ(wc.dlid_path_bits, 0);
-	CHECK_EQ(wc.sl, 5);
+	CHECK_EQ(wc.sl, sl);
 	rhca_destroy_qp(&qp->vqp.qp);
 	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+static void test_roce_completions(void)
+{
+	ctx.is_roce = true;
+	check_roce_completion(IBV_QPT_UD, 0x64, RDMA_HCA_CQE_IPV4, 2);
+	check_roce_completion(IBV_QPT_UD, 0x64, 0, 1);
+	check_roce_completion(IBV_QPT_RC, 0x04, RDMA_HCA_CQE_IPV4, 5);
+	check_roce_completion(IBV_QPT_RC, 0x04, 0, 5);
 }
 
 static void test_send_completions(void)

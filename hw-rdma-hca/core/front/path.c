@@ -2,7 +2,7 @@
 /*
  * Addresses of paths (interface document, tables 3-2-40 and 3-4-4). Without a
  * GRH a path is the document's: LIDs, or on RoCE both MACs and IPv4 addresses.
- * With it (ours) a RoCE path has its source from the GID table.
+ * With it (ours) a RoCE path names its source by its place in the GID table.
  */
 #include "path.h"
 

@@ -2,8 +2,9 @@
 /*
  * Addressing on Ethernet (RoCEv2 annex A17; paths: interface document, tables
  * 3-2-40 and 3-4-4). A path without GRH is the document's: it brings both MACs
- * and IPv4 addresses along, and knows no VLAN. One with GRH (ours) takes its
- * source from the GID table, at the time when a packet is made.
+ * and IPv4 addresses along, and knows no VLAN. One with GRH (ours) names its
+ * source by its place in the GID table. Either is looked up when a packet is
+ * made.
  */
 #include <string.h>
 
@@ -15,45 +16,44 @@
 #define SPORT_BITS 14
 #define FLOW_LABEL_MASK 0xfffff
 
-/* The near end of a path; false if its table entry is empty. */
-static bool source_of(const HcaPort *port, const HcaPath *path,
-                      HcaGidEntry *source)
+/*
+ * The near end of a path; NULL: the port does not have it. A process writes
+ * the paths of its datagrams, the kernel the table; so what the document's form
+ * spells out has to be there as well.
+ */
+static const HcaGidEntry *source_of(const HcaPort *port, const HcaPath *path)
 {
-    const HcaGidEntry *entry;
+    HcaGid gid;
 
-    if (!path->grh) {
-        *source = (HcaGidEntry) { .gid = hca_gid_of_ipv4(path->sip) };
-        memcpy(source->mac, path->smac, sizeof(source->mac));
-        return true;
+    if (path->grh) {
+        return hca_gid_get(port, path->sgid_index);
     }
-    entry = hca_gid_get(port, path->sgid_index);
-    if (entry) {
-        *source = *entry;
-    }
-    return entry;
+    gid = hca_gid_of_ipv4(path->sip);
+    return hca_gid_find(port, &gid, 0, path->smac);
 }
 
 /* The near end of a path that packets can be sent along. */
-static bool usable_source(const HcaPort *port, const HcaPath *path,
-                          HcaGidEntry *source)
+static const HcaGidEntry *usable_source(const HcaPort *port,
+                                        const HcaPath *path)
 {
-    return source_of(port, path, source) &&
-           hca_gid_is_ipv4(&source->gid) == hca_gid_is_ipv4(&path->dgid);
+    const HcaGidEntry *source = source_of(port, path);
+
+    return source &&
+                   hca_gid_is_ipv4(&source->gid) == hca_gid_is_ipv4(&path->dgid)
+               ? source
+               : NULL;
 }
 
 static bool can_reach(const HcaPort *port, const HcaPath *path)
 {
-    HcaGidEntry source;
-
-    return usable_source(port, path, &source);
+    return usable_source(port, path);
 }
 
 static bool is_own(const HcaPort *port, const HcaPath *path)
 {
-    HcaGidEntry source;
+    const HcaGidEntry *source = source_of(port, path);
 
-    return source_of(port, path, &source) &&
-           hca_gid_find(port, &path->dgid, source.vlan, NULL);
+    return source && hca_gid_find(port, &path->dgid, source->vlan, NULL);
 }
 
 static bool is_multicast(const HcaPath *path)
@@ -78,17 +78,17 @@ static uint16_t source_port(uint32_t flow_label, uint32_t qpn, uint32_t dqpn)
 static bool fill(const HcaPort *port, uint32_t qpn, const HcaPath *path,
                  HcaPacket *packet)
 {
-    HcaGidEntry source;
+    const HcaGidEntry *source = usable_source(port, path);
 
-    if (!usable_source(port, path, &source)) {
+    if (!source) {
         return false;
     }
     memcpy(packet->dmac, path->dmac, sizeof(packet->dmac));
-    memcpy(packet->smac, source.mac, sizeof(packet->smac));
-    packet->has_vlan = source.has_vlan;
-    packet->vlan_tci = (path->sl & 7) << HCA_VLAN_PRIORITY_SHIFT | source.vlan;
+    memcpy(packet->smac, source->mac, sizeof(packet->smac));
+    packet->has_vlan = source->has_vlan;
+    packet->vlan_tci = (path->sl & 7) << HCA_VLAN_PRIORITY_SHIFT | source->vlan;
     packet->is_ipv4 = hca_gid_is_ipv4(&path->dgid);
-    packet->sgid = source.gid;
+    packet->sgid = source->gid;
     packet->dgid = path->dgid;
     packet->tclass = path->tclass;
     if (!(packet->tclass & HCA_ECN_MASK)) {
@@ -103,12 +103,11 @@ static bool fill(const HcaPort *port, uint32_t qpn, const HcaPath *path,
 static bool came_along(const HcaPort *port, const HcaPath *path,
                        const HcaPacket *packet)
 {
-    HcaGidEntry source;
+    const HcaGidEntry *source = source_of(port, path);
 
-    return source_of(port, path, &source) &&
-           hca_gid_equal(&packet->sgid, &path->dgid) &&
-           hca_gid_equal(&packet->dgid, &source.gid) &&
-           hca_packet_vlan(packet) == source.vlan;
+    return source && hca_gid_equal(&packet->sgid, &path->dgid) &&
+           hca_gid_equal(&packet->dgid, &source->gid) &&
+           hca_packet_vlan(packet) == source->vlan;
 }
 
 /*

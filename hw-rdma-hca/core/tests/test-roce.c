@@ -487,6 +487,99 @@ static void test_datagram_source(void)
     watch_free(&watch);
 }
 
+/* Sources that the port does not have together, in a path of the document's. */
+static RocePath forged_path(const Watch *watch, const RocePath *good,
+                            unsigned what)
+{
+    RocePath path = *good;
+
+    switch (what) {
+    case 0: /* the peer */
+        path.sip = good->dip;
+        memcpy(path.smac, good->dmac, sizeof(path.smac));
+        break;
+    case 1:
+        path.sip++;
+        break;
+    case 2:
+        path.sip = 0;
+        break;
+    case 3:
+        path.smac[5]++;
+        break;
+    case 4: /* its own, but in a VLAN, which this form cannot name */
+        path.sip = 10u << 24 | 5 << 16 |
+                   watch->drv[0]->gid[GID_VLAN_IPV4].gid[15];
+        break;
+    }
+    return path;
+}
+
+#define FORGED_PATHS 5
+
+/*
+ * A process writes its own WQEs: what it names as their source has to be what
+ * the kernel has put into the table.
+ */
+static void test_forged_datagram(void)
+{
+    UdAddress good, bad;
+    Qp *from, *to;
+    Watch watch;
+    Wc wc;
+
+    watch_init(&watch, 145);
+    from = pair_new_ud(watch.pair, 0);
+    to = pair_new_ud(watch.pair, 1);
+    good = watch_ud(&watch, &watch_kinds[5], 0, to);
+    for (unsigned i = 0; i < FORGED_PATHS; i++) {
+        bad = good;
+        bad.roce = forged_path(&watch, &good.roce, i);
+        watch_post_datagram(&watch, from, 0, SEND, &bad, 10);
+        cq_expect(watch.pair->cq[0], &wc, 1, RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR);
+        g_assert_cmpuint(wc.vendor_err, ==, BAD_ADDRESS);
+        g_assert_cmphex(qp_sqe_to_rts(from), ==, 0);
+        g_assert_cmpuint(watch.frames[0], ==, 0);
+    }
+    watch_post_datagram(&watch, from, 0, SEND, &good, 10);
+    watch_expect_sent(&watch, 0);
+    g_assert_cmpuint(watch.frames[0], ==, 1);
+    watch_free(&watch);
+}
+
+/* Of a connection nothing leaves, as from an entry that is empty. */
+static void test_forged_connection(void)
+{
+    QpAttr attr;
+    SendWr wr;
+    Qp *qp[2];
+    Watch watch;
+    Sge sge;
+    Wc wc;
+
+    watch_init(&watch, 146);
+    watch_attr(&attr, &watch_kinds[5]);
+    attr.timeout = 8;
+    attr.retry_cnt = 1;
+    pair_connect_service(watch.pair, RDMA_HCA_QP_ST_RC, &attr, qp);
+    for (unsigned i = 0; i < FORGED_PATHS; i++) {
+        QpAttr bad = attr;
+
+        g_assert_cmphex(qp_to_rst(qp[0]), ==, 0);
+        g_assert_cmphex(qp_to_init(qp[0], &bad), ==, 0);
+        qp_attr_to(&bad, watch.drv[0], watch.drv[1]);
+        bad.dest_qpn = qp[1]->qpn;
+        bad.roce = forged_path(&watch, &bad.roce, i);
+        g_assert_cmphex(qp_to_rtr(qp[0], &bad), ==, 0);
+        g_assert_cmphex(qp_to_rts(qp[0], &bad), ==, 0);
+        wr = pair_send(watch.pair, 0, WRITE, 1, &sge, 0, 10, FAR);
+        g_assert_true(qp_post_send(qp[0], &wr, 1));
+        cq_expect(watch.pair->cq[0], &wc, 1, RDMA_HCA_SYNDROME_RETRY_EXC_ERR);
+        g_assert_cmpuint(watch.frames[0], ==, 0);
+    }
+    watch_free(&watch);
+}
+
 /*
  * The interface's address changes under a connection: what comes from the new
  * one is not the peer's, until the old one is back; then all goes on.
@@ -613,6 +706,8 @@ int main(int argc, char **argv)
     test_add("/roce/gid/set", test_set_gid);
     test_add("/roce/gid/source-index", test_source_index);
     test_add("/roce/gid/datagram-source", test_datagram_source);
+    test_add("/roce/gid/forged/datagram", test_forged_datagram);
+    test_add("/roce/gid/forged/connection", test_forged_connection);
     test_add("/roce/gid/changes", test_gid_changes);
     test_add("/roce/queries", test_queries);
     test_add("/roce/special-qps", test_special_qps);

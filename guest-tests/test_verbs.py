@@ -90,6 +90,15 @@ def test_last_doorbell_page():
     run('all_contexts')
 
 
+def test_requests_by_hand():
+    """What a provider would not ask the kernel for (programs/uverbs-test.c)."""
+    guest = kept(infiniband, cpus=1).a
+    before = resources.in_use(guest)
+    for _ in range(2):
+        guest.run('exec uverbs-test')
+    resources.wait_for(guest, before)
+
+
 def test_nothing_is_left():
     """After all that came before, the driver finds nothing left when it stops: it would complain."""
     guest = kept(infiniband, cpus=1).a

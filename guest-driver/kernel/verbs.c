@@ -12,6 +12,7 @@
 #include "qp.h"
 #include "restrack.h"
 #include "uctx.h"
+#include "udata.h"
 
 /* The core is ready for events, and for users. */
 static int rhca_enable_driver(struct ib_device *ibdev)
@@ -27,8 +28,11 @@ static int rhca_query_device(struct ib_device *ibdev,
 	struct rhca_dev *dev = to_rhca(ibdev);
 	const struct rhca_caps *caps = &dev->caps;
 
-	if (udata->inlen || udata->outlen)
-		return -EINVAL;
+	int err;
+
+	err = rhca_take_no_request(udata);
+	if (err)
+		return err;
 
 	memset(attr, 0, sizeof(*attr));
 	attr->fw_ver = (u64)(caps->fw_version >> 16) << 32 |

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The driver comes and goes."""
+"""The driver comes and goes; and what tools show of it."""
+import json
+
 from harness import tap, verbs
 from harness.guest import GuestError
 from harness.labs import infiniband, kept
@@ -63,6 +65,39 @@ def test_function_level_reset():
                'echo 1 >/sys/bus/pci/devices/$card/reset; echo $card >bind')
     both.wait_active()
     verbs.pingpong(both.a, both.b, '-n 50')
+
+
+def test_ibstat():
+    """What kind of card it is."""
+    guest = kept(infiniband).a
+    guest.run('modprobe ib_umad')
+    output = guest.run(f'ibstat {guest.card.name}').output
+    for line in 'CA type: rdma_hca', 'Number of ports: 1', 'Hardware version: 1', 'State: Active', 'Link layer: InfiniBand':
+        if line not in output:
+            raise GuestError(f'ibstat does not say "{line}":\n{output}')
+    guest.run(f'grep -Ex "[0-9a-f]{{16}}" /sys/class/infiniband/{guest.card.name}/board_id')
+
+
+def shown(guest, kind, options):
+    """The objects of a kind, as `rdma resource` tells of them."""
+    return json.loads(guest.run(f'rdma -j {options} resource show {kind}').output)
+
+
+def test_resources():
+    """What a program has in use: what the driver knows of it, and its contexts as the card has them."""
+    guest = kept(infiniband).a
+    server = guest.spawn(f'exec ibv_rc_pingpong -d {guest.card.name} -r 100')
+    server.wait_output('local address')
+    qp, cq, mr = [[each for each in shown(guest, kind, '-dd') if 'pid' in each][0] for kind in ('qp', 'cq', 'mr')]
+    for each, wanted in (qp, {'rq_entries': 128, 'sq_entries': 1}), (cq, {'entries': 128}), (mr, {'translations': 1}):
+        if any(each.get(f'drv_{name}') != value for name, value in wanted.items()):
+            raise GuestError(f'{wanted}, but {each}')
+    for kind, number, offset, size in (('qp', qp['lqpn'], 0x14, 256), ('cq', cq['drv_cqn'], 0x2c, 64), ('mr', mr['drv_key'], 0x08, 64)):
+        contexts = [bytes(raw['data']) for raw in shown(guest, kind, '-r')]
+        if not any(len(context) == size and number == int.from_bytes(context[offset:offset + 4], 'big') for context in contexts):
+            raise GuestError(f'no context of {kind} {number:#x}: {contexts}')
+    server.kill()
+    server.wait(check=False)
 
 
 if __name__ == '__main__':

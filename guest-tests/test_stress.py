@@ -42,6 +42,8 @@ def test_register_and_free():
     print(f'# {stress.wait(1).output.strip()}, during {rounds} rounds of traffic; STRESS_SEED={SEED}')
     print(f'# {hit_rates(counted, resources.counters(both.a, "cumulative"))}')
     resources.wait_for(both.a, before)
+    both.a.run('modprobe -r rdma_hca && modprobe rdma_hca')  # complains of what is left of its own
+    both.wait_active()
     traffic(both)
 
 

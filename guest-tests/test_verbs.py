@@ -114,6 +114,22 @@ def test_last_doorbell_page():
     run('all_contexts')
 
 
+def test_requests_by_hand():
+    """What a provider would not ask the kernel for (programs/uverbs-test.c)."""
+    guest = kept(infiniband, cpus=1).a
+    before = resources.in_use(guest)
+    for _ in range(2):
+        guest.run('exec uverbs-test')
+    resources.wait_for(guest, before)
+
+
+def test_nothing_is_left():
+    """After all that came before, the driver finds nothing left when it stops: it would complain."""
+    guest = kept(infiniband, cpus=1).a
+    guest.run('modprobe -r rdma_hca && modprobe rdma_hca')
+    guest.card.wait_active()
+
+
 def test_kernel_verbs():
     """What a kernel user has: the tests are in a module (kernel/rdma_hca_test.c), which loads if they pass."""
     guest = kept(infiniband, cpus=1).a

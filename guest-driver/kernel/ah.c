@@ -8,6 +8,7 @@
 #include "rdma_hca_user.h"
 
 #include "qp.h"
+#include "udata.h"
 
 static int rhca_ah_respond(const struct rdma_ah_attr *attr,
 			   struct ib_udata *udata)
@@ -18,7 +19,7 @@ static int rhca_ah_respond(const struct rdma_ah_attr *attr,
 		return 0;
 	memcpy(resp.dmac, attr->roce.dmac, sizeof(resp.dmac));
 	resp.hop_limit = rdma_ah_read_grh(attr)->hop_limit;
-	return ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
+	return rhca_respond(udata, &resp, sizeof(resp));
 }
 
 int rhca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *attr,
@@ -26,8 +27,13 @@ int rhca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *attr,
 {
 	struct rhca_ah *ah = to_rhca_ah(ibah);
 
+	int err;
+
 	if (rdma_ah_get_port_num(attr->ah_attr) != RHCA_PORT)
 		return -EINVAL;
+	err = rhca_take_no_request(udata);
+	if (err)
+		return err;
 	ah->attr = *attr->ah_attr;
 	/* The core keeps its own reference; ours would outlive it. */
 	ah->attr.grh.sgid_attr = NULL;

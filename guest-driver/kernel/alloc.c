@@ -13,6 +13,7 @@ int rhca_bitmap_init(struct rhca_bitmap *bitmap, u32 num, u32 reserved)
 {
 	spin_lock_init(&bitmap->lock);
 	bitmap->num = num;
+	bitmap->reserved = reserved;
 	bitmap->next = reserved;
 	bitmap->lap = 0;
 	bitmap->map = kvcalloc(BITS_TO_LONGS(num), sizeof(long), GFP_KERNEL);
@@ -24,7 +25,13 @@ int rhca_bitmap_init(struct rhca_bitmap *bitmap, u32 num, u32 reserved)
 
 void rhca_bitmap_cleanup(struct rhca_bitmap *bitmap)
 {
+	u32 left = bitmap->map ? bitmap_weight(bitmap->map, bitmap->num) : 0;
+
+	/* Whoever took a number has given it back. */
+	WARN(left > bitmap->reserved, "%u of %u numbers still in use\n",
+	     left - bitmap->reserved, bitmap->num);
 	kvfree(bitmap->map);
+	bitmap->map = NULL;
 }
 
 int rhca_bitmap_alloc_range(struct rhca_bitmap *bitmap, u32 count, u32 *first)
@@ -83,16 +90,6 @@ void rhca_bitmap_free(struct rhca_bitmap *bitmap, u32 first, u32 count)
 	spin_lock(&bitmap->lock);
 	bitmap_clear(bitmap->map, first, count);
 	spin_unlock(&bitmap->lock);
-}
-
-u32 rhca_bitmap_used(struct rhca_bitmap *bitmap)
-{
-	u32 used;
-
-	spin_lock(&bitmap->lock);
-	used = bitmap_weight(bitmap->map, bitmap->num);
-	spin_unlock(&bitmap->lock);
-	return used;
 }
 
 /* The DMA API aligns such a buffer to its size: one MTT entry maps it. */

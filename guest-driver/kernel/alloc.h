@@ -17,6 +17,7 @@ struct rhca_bitmap {
 	spinlock_t lock;	/* protects what follows */
 	unsigned long *map;
 	u32 num;
+	u32 reserved;		/* at the low end */
 	u32 next;
 	u32 lap;
 };
@@ -29,13 +30,12 @@ struct rhca_buf {
 };
 
 int rhca_bitmap_init(struct rhca_bitmap *bitmap, u32 num, u32 reserved);
+/* Complains of numbers that nobody has freed. */
 void rhca_bitmap_cleanup(struct rhca_bitmap *bitmap);
 /* @lap may be NULL. -ENOMEM if all are taken. */
 int rhca_bitmap_alloc(struct rhca_bitmap *bitmap, u32 *number, u32 *lap);
 int rhca_bitmap_alloc_range(struct rhca_bitmap *bitmap, u32 count, u32 *first);
 void rhca_bitmap_free(struct rhca_bitmap *bitmap, u32 first, u32 count);
-/* How many are taken, those reserved among them. */
-u32 rhca_bitmap_used(struct rhca_bitmap *bitmap);
 int rhca_buf_alloc(struct rhca_dev *dev, struct rhca_buf *buf, size_t size);
 void rhca_buf_free(struct rhca_dev *dev, struct rhca_buf *buf);
 

@@ -51,7 +51,6 @@ struct rhca_dev {
 	struct rhca_caps caps;
 	struct rhca_cmd cmd;
 	struct rhca_diag diag;
-	struct dentry *debugfs;
 	bool registered;	/* the core takes events */
 
 	unsigned long failed;	/* bit 0 */
@@ -87,7 +86,6 @@ struct rhca_dev {
 	struct rhca_eq *eq;	/* see eq.c for what each is for */
 	u32 num_eqs;
 	u32 eth_vector;		/* transmit; receive has the next one */
-	atomic_t congestion;	/* events */
 
 	/* the port */
 	u16 lid;		/* as QUERY_PORT last said */

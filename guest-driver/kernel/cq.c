@@ -7,6 +7,7 @@
 
 #include "cq.h"
 #include "eq.h"
+#include "udata.h"
 
 static int rhca_sw2hw_cq(struct rhca_dev *dev, struct rhca_cq *cq, u32 uar)
 {
@@ -101,11 +102,13 @@ static int rhca_cq_ring_user(struct rhca_dev *dev, struct rhca_cq *cq,
 	struct rdma_hca_create_cq_req req;
 	int err;
 
-	if (udata->inlen < sizeof(req))
-		return -EINVAL;
-	err = ib_copy_from_udata(&req, udata, sizeof(req));
+	err = rhca_take_request(udata, &req, sizeof(req));
 	if (err)
 		return err;
+	if (req.comp_mask)
+		return -EOPNOTSUPP;
+	if (req.reserved)
+		return -EINVAL;
 	err = rhca_cq_map_user(dev, req.buf_addr, cq->entries, &cq->umem,
 			       &cq->region);
 	if (err)
@@ -138,7 +141,7 @@ static int rhca_cq_respond(struct rhca_cq *cq, struct ib_udata *udata)
 
 	if (!udata)
 		return 0;
-	return ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
+	return rhca_respond(udata, &resp, sizeof(resp));
 }
 
 /* No handler finds @cq any more, nor is one using it. */
@@ -255,12 +258,15 @@ int rhca_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 
 	if (!udata)
 		return -EOPNOTSUPP;
-	if (cqe < 1 || cqe > 1 << dev->caps.log_max_cqes ||
-	    udata->inlen < sizeof(req))
+	if (cqe < 1 || cqe > 1 << dev->caps.log_max_cqes)
 		return -EINVAL;
-	err = ib_copy_from_udata(&req, udata, sizeof(req));
+	err = rhca_take_request(udata, &req, sizeof(req));
 	if (err)
 		return err;
+	if (req.comp_mask)
+		return -EOPNOTSUPP;
+	if (req.reserved)
+		return -EINVAL;
 	entries = roundup_pow_of_two(cqe);
 	err = rhca_cq_map_user(dev, req.buf_addr, entries, &umem, &region);
 	if (err)

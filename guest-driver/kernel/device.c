@@ -38,6 +38,8 @@ static void rhca_end_all(struct rhca_dev *dev)
 
 static void rhca_maps_cleanup(struct rhca_dev *dev)
 {
+	if (dev->pdn)
+		rhca_bitmap_free(&dev->pd_map, dev->pdn, 1);
 	rhca_bitmap_cleanup(&dev->uar_map);
 	rhca_bitmap_cleanup(&dev->pd_map);
 	rhca_bitmap_cleanup(&dev->mtt_map);
@@ -180,7 +182,6 @@ static int rhca_publish(struct rhca_dev *dev)
 		goto eth;
 	if (rhca_is_roce(dev))
 		rhca_tell_port(dev);
-	rhca_debugfs_add(dev);
 	dev_info(&dev->pdev->dev, "%s: board %016llx, %u event queues\n",
 		 dev_name(&dev->ibdev.dev), dev->caps.board_id, dev->num_eqs);
 	return 0;
@@ -196,7 +197,6 @@ diag:
 
 static void rhca_unpublish(struct rhca_dev *dev)
 {
-	rhca_debugfs_remove(dev);
 	rhca_silence(dev);
 	ib_unregister_device(&dev->ibdev);
 	if (rhca_is_roce(dev))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* device.c, and what it makes of a card: verbs, events, a folder in debugfs. */
+/* device.c, and what it makes of a card: verbs, events. */
 #ifndef RHCA_DEVICE_H
 #define RHCA_DEVICE_H
 
@@ -18,12 +18,5 @@ void rhca_set_verbs(struct rhca_dev *dev);
 /* event.c */
 /* What the card has written to an event queue. */
 void rhca_event(struct rhca_dev *dev, const struct rdma_hca_eqe *eqe);
-
-/* debugfs.c */
-void rhca_debugfs_init(void);
-void rhca_debugfs_exit(void);
-/* A folder with what @dev has in use; that there is none is no error. */
-void rhca_debugfs_add(struct rhca_dev *dev);
-void rhca_debugfs_remove(struct rhca_dev *dev);
 
 #endif /* RHCA_DEVICE_H */

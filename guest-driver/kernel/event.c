@@ -52,7 +52,6 @@ void rhca_event(struct rhca_dev *dev, const struct rdma_hca_eqe *eqe)
 		rhca_port_event(dev, eqe);
 		break;
 	case RDMA_HCA_EVENT_CONGESTION:
-		atomic_inc(&dev->congestion);
 		dev_dbg(&dev->pdev->dev, "congestion on the path of QP %#x\n",
 			le32_to_cpu(eqe->qp.qpn));
 		break;

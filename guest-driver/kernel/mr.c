@@ -7,6 +7,7 @@
 #include <rdma/iter.h>
 
 #include "mr.h"
+#include "udata.h"
 
 #define RHCA_PAGE_SIZES \
 	GENMASK(RDMA_HCA_MPT_PAGE_SHIFT_MAX, RDMA_HCA_MPT_PAGE_SHIFT_MIN)
@@ -288,6 +289,9 @@ struct ib_mr *rhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	struct rhca_mr *mr;
 	int err;
 
+	err = rhca_take_no_request(udata);
+	if (err)
+		return ERR_PTR(err);
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
@@ -392,6 +396,9 @@ struct ib_mr *rhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	u32 pdn = mr->pdn;
 	int err;
 
+	err = rhca_take_no_request(udata);
+	if (err)
+		return ERR_PTR(err);
 	if (flags & ~IB_MR_REREG_SUPPORTED)
 		return ERR_PTR(-EOPNOTSUPP);
 	if (flags & IB_MR_REREG_PD)

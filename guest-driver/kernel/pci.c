@@ -203,22 +203,4 @@ static struct pci_driver rhca_pci_driver = {
 	.shutdown = rhca_shutdown,
 	.err_handler = &rhca_err_handlers,
 };
-
-static int __init rhca_module_init(void)
-{
-	int err;
-
-	rhca_debugfs_init();
-	err = pci_register_driver(&rhca_pci_driver);
-	if (err)
-		rhca_debugfs_exit();
-	return err;
-}
-module_init(rhca_module_init);
-
-static void __exit rhca_module_exit(void)
-{
-	pci_unregister_driver(&rhca_pci_driver);
-	rhca_debugfs_exit();
-}
-module_exit(rhca_module_exit);
+module_pci_driver(rhca_pci_driver);

@@ -3,6 +3,7 @@
 #include "rdma_hca_user.h"
 
 #include "mr.h"
+#include "udata.h"
 
 int rhca_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
@@ -11,12 +12,15 @@ int rhca_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	struct rhca_pd *pd = to_rhca_pd(ibpd);
 	int err;
 
+	err = rhca_take_no_request(udata);
+	if (err)
+		return err;
 	err = rhca_bitmap_alloc(&dev->pd_map, &pd->pdn, NULL);
 	if (err || !udata)
 		return err;
 
 	resp.pdn = pd->pdn;
-	err = ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
+	err = rhca_respond(udata, &resp, sizeof(resp));
 	if (err)
 		rhca_bitmap_free(&dev->pd_map, pd->pdn, 1);
 	return err;

@@ -10,6 +10,7 @@
 #include "eq.h"
 #include "port.h"
 #include "qp.h"
+#include "udata.h"
 
 #define RHCA_QP_ACCESS							\
 	(RDMA_HCA_ACCESS_REMOTE_WRITE | RDMA_HCA_ACCESS_REMOTE_READ |	\
@@ -139,7 +140,7 @@ static int rhca_qp_respond(struct rhca_qp *qp, struct ib_udata *udata)
 
 	if (!udata)
 		return 0;
-	return ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
+	return rhca_respond(udata, &resp, sizeof(resp));
 }
 
 int rhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
@@ -504,7 +505,9 @@ int rhca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	struct rhca_qp *qp = to_rhca_qp(ibqp);
 	int err;
 
-	err = rhca_check_modify(dev, attr, mask);
+	err = rhca_take_no_request(udata);
+	if (!err)
+		err = rhca_check_modify(dev, attr, mask);
 	if (err)
 		return err;
 	mutex_lock(&qp->lock);

@@ -6,6 +6,10 @@
 #include "rdma_hca_user.h"
 
 #include "uctx.h"
+#include "udata.h"
+
+/* Bits of comp_mask: none yet. */
+#define RHCA_UCONTEXT_KNOWN	0
 
 struct rhca_mmap_entry {
 	struct rdma_user_mmap_entry rdma_entry;
@@ -45,6 +49,21 @@ static void rhca_fill_ucontext_resp(struct rhca_dev *dev,
 	resp->max_recv_sge = dev->caps.max_recv_sge;
 }
 
+/* What provider and driver both know. */
+static int rhca_negotiate(struct ib_udata *udata, u32 *comp_mask)
+{
+	struct rdma_hca_alloc_ucontext_req req;
+	int err;
+
+	err = rhca_take_request(udata, &req, sizeof(req));
+	if (err)
+		return err;
+	if (req.reserved)
+		return -EINVAL;
+	*comp_mask = req.comp_mask & RHCA_UCONTEXT_KNOWN;
+	return 0;
+}
+
 int rhca_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
 {
 	struct rhca_ucontext *ctx = to_rhca_ucontext(ibctx);
@@ -57,6 +76,9 @@ int rhca_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
 	mutex_init(&ctx->db_lock);
 	INIT_LIST_HEAD(&ctx->db_pages);
 
+	err = rhca_negotiate(udata, &resp.comp_mask);
+	if (err)
+		return err;
 	err = rhca_bitmap_alloc(&dev->uar_map, &ctx->uar, NULL);
 	if (err)
 		return err;
@@ -64,7 +86,7 @@ int rhca_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
 	if (err)
 		goto free;
 	rhca_fill_ucontext_resp(dev, ctx, &resp);
-	err = ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
+	err = rhca_respond(udata, &resp, sizeof(resp));
 	if (err)
 		goto remove;
 	return 0;

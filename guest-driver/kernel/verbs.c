@@ -10,7 +10,9 @@
 #include "mr.h"
 #include "port.h"
 #include "qp.h"
+#include "restrack.h"
 #include "uctx.h"
+#include "udata.h"
 
 /* The core is ready for events, and for users. */
 static int rhca_enable_driver(struct ib_device *ibdev)
@@ -26,8 +28,11 @@ static int rhca_query_device(struct ib_device *ibdev,
 	struct rhca_dev *dev = to_rhca(ibdev);
 	const struct rhca_caps *caps = &dev->caps;
 
-	if (udata->inlen || udata->outlen)
-		return -EINVAL;
+	int err;
+
+	err = rhca_take_no_request(udata);
+	if (err)
+		return err;
 
 	memset(attr, 0, sizeof(*attr));
 	attr->fw_ver = (u64)(caps->fw_version >> 16) << 32 |
@@ -79,10 +84,50 @@ static void rhca_get_fw_str(struct ib_device *ibdev, char *str)
 		 version & 0xffff);
 }
 
+/* What ibstat and others show; the core has the firmware's version. */
+static ssize_t hca_type_show(struct device *device,
+			     struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%s\n", RHCA_NAME);
+}
+static DEVICE_ATTR_RO(hca_type);
+
+static struct rhca_dev *rhca_of_device(struct device *device)
+{
+	return rdma_device_to_drv_device(device, struct rhca_dev, ibdev);
+}
+
+static ssize_t hw_rev_show(struct device *device,
+			   struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%x\n", rhca_of_device(device)->pdev->revision);
+}
+static DEVICE_ATTR_RO(hw_rev);
+
+static ssize_t board_id_show(struct device *device,
+			     struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%016llx\n",
+			  rhca_of_device(device)->caps.board_id);
+}
+static DEVICE_ATTR_RO(board_id);
+
+static struct attribute *rhca_attributes[] = {
+	&dev_attr_hca_type.attr,
+	&dev_attr_hw_rev.attr,
+	&dev_attr_board_id.attr,
+	NULL
+};
+
+static const struct attribute_group rhca_attribute_group = {
+	.attrs = rhca_attributes,
+};
+
 static const struct ib_device_ops rhca_dev_ops = {
 	.owner = THIS_MODULE,
 	.driver_id = RDMA_DRIVER_UNKNOWN,
 	.uverbs_abi_ver = RDMA_HCA_UVERBS_ABI_VERSION,
+	.device_group = &rhca_attribute_group,
 
 	.alloc_pd = rhca_alloc_pd,
 	.alloc_ucontext = rhca_alloc_ucontext,
@@ -98,6 +143,12 @@ static const struct ib_device_ops rhca_dev_ops = {
 	.destroy_qp = rhca_destroy_qp,
 	.disassociate_ucontext = rhca_disassociate_ucontext,
 	.enable_driver = rhca_enable_driver,
+	.fill_res_cq_entry = rhca_res_cq,
+	.fill_res_cq_entry_raw = rhca_res_cq_context,
+	.fill_res_mr_entry = rhca_res_mr,
+	.fill_res_mr_entry_raw = rhca_res_mr_context,
+	.fill_res_qp_entry = rhca_res_qp,
+	.fill_res_qp_entry_raw = rhca_res_qp_context,
 	.get_dev_fw_str = rhca_get_fw_str,
 	.get_dma_mr = rhca_get_dma_mr,
 	.get_link_layer = rhca_get_link_layer,

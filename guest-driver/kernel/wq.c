@@ -6,6 +6,7 @@
 #include "rdma_hca_user.h"
 
 #include "qp.h"
+#include "udata.h"
 
 static void rhca_wq_destroy(struct rhca_dev *dev, struct rhca_wq *wq)
 {
@@ -62,12 +63,12 @@ static int rhca_read_create_req(struct ib_udata *udata,
 {
 	int err;
 
-	if (udata->inlen < sizeof(*req))
-		return -EINVAL;
-	err = ib_copy_from_udata(req, udata, sizeof(*req));
+	err = rhca_take_request(udata, req, sizeof(*req));
 	if (err)
 		return err;
-	return req->reserved || req->reserved2 ? -EINVAL : 0;
+	if (req->comp_mask)
+		return -EOPNOTSUPP;
+	return req->reserved ? -EINVAL : 0;
 }
 
 int rhca_queues_create_user(struct rhca_dev *dev, struct rhca_qp *qp, u32 pdn,

@@ -116,7 +116,7 @@ static struct verbs_context *rhca_alloc_context(struct ibv_device *device,
 						int cmd_fd, void *private_data)
 {
 	struct rhca_alloc_context_resp resp = {};
-	struct ibv_get_context cmd = {};
+	struct rhca_alloc_context_cmd cmd = {};
 	struct rhca_context *ctx;
 	int err;
 
@@ -124,8 +124,8 @@ static struct verbs_context *rhca_alloc_context(struct ibv_device *device,
 					   RDMA_DRIVER_UNKNOWN);
 	if (!ctx)
 		return NULL;
-	err = ibv_cmd_get_context(&ctx->vctx, &cmd, sizeof(cmd), &resp.core,
-				  sizeof(resp));
+	err = ibv_cmd_get_context(&ctx->vctx, &cmd.core, sizeof(cmd),
+				  &resp.core, sizeof(resp));
 	if (err)
 		goto fail;
 	verbs_set_ops(&ctx->vctx, &rhca_context_ops);

@@ -23,6 +23,8 @@
 				      sizeof(_core) + sizeof(_drv),            \
 		      "padding in " #_name)
 
+RHCA_DECLARE(rhca_alloc_context_cmd, struct ibv_get_context,
+	     struct rdma_hca_alloc_ucontext_req);
 RHCA_DECLARE(rhca_alloc_context_resp, struct ib_uverbs_get_context_resp,
 	     struct rdma_hca_alloc_ucontext_resp);
 RHCA_DECLARE(rhca_alloc_pd_resp, struct ib_uverbs_alloc_pd_resp,

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a guest has in use: as the RDMA core counts it (`rdma resource`), the driver (debugfs) and the card (QMP)."""
+"""What a guest has in use: as the RDMA core counts it (`rdma resource`) and the card (QMP). What the driver has, its numbers
+and its translations, it looks after itself: with something left of them it complains when it stops."""
 import re
 
 from . import wait
-
-DEBUGFS = '/sys/kernel/debug'
 
 
 def counters(guest, kind):
@@ -15,15 +14,11 @@ def counters(guest, kind):
 
 
 def in_use(guest):
-    """Counts by name, "core mr", "driver mpt", "card v2p mpts" and so on."""
+    """Counts by name, "core mr", "card v2p mpts" and so on."""
     counts = {}
     output = guest.run(f'rdma resource show {guest.card.name}').output
     for name, value in re.findall(r'(\w+) (\d+)', output.split(':', 2)[2]):
         counts[f'core {name}'] = int(value)
-    output = guest.run(f'[ -d {DEBUGFS}/rdma_hca ] || mount -t debugfs debugfs {DEBUGFS}; '
-                       f'cat {DEBUGFS}/rdma_hca/*/resources').output
-    for name, value in re.findall(r'(\w+) (\d+)', output):
-        counts[f'driver {name}'] = int(value)
     for name, value in counters(guest, 'instant').items():
         # Memory for the card's tables is added as it is needed, and stays.
         if not name.endswith(' icm_pages'):

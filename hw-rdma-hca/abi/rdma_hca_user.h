@@ -2,14 +2,24 @@
 /*
  * rdma-hca uverbs ABI: what the kernel driver and the provider exchange.
  *
- * Keep structures a multiple of 8 bytes, with no implicit padding.
+ * Keep structures a multiple of 8 bytes, with no implicit padding. A structure
+ * may grow at its end. The kernel refuses reserved fields, bits of comp_mask
+ * and bytes behind a request that are not 0 and that it does not know; in a
+ * response, bits of comp_mask will say which later fields are there. There
+ * are no such bits yet.
  */
 #ifndef RDMA_HCA_USER_H
 #define RDMA_HCA_USER_H
 
 #include "rdma_hca_types.h"
 
-#define RDMA_HCA_UVERBS_ABI_VERSION	1
+#define RDMA_HCA_UVERBS_ABI_VERSION	2
+
+/* @comp_mask: what the provider knows; the response has what both know. */
+struct rdma_hca_alloc_ucontext_req {
+	__u32 comp_mask;
+	__u32 reserved;
+};
 
 struct rdma_hca_alloc_ucontext_resp {
 	__aligned_u64 uar_mmap_key;	/* offset to mmap() the UAR page */
@@ -19,26 +29,34 @@ struct rdma_hca_alloc_ucontext_resp {
 	__u32 max_inline;		/* bytes */
 	__u32 max_send_sge;
 	__u32 max_recv_sge;
+	__u32 comp_mask;
+	__u32 reserved;
 };
 
 struct rdma_hca_alloc_pd_resp {
 	__u32 pdn;
-	__u32 reserved;
+	__u32 comp_mask;
 };
 
 /* Buffers are page aligned; the queue fills the buffer. */
 struct rdma_hca_create_cq_req {
 	__aligned_u64 buf_addr;
 	__aligned_u64 ci_db_addr;	/* 32-bit record, see rdma_hca_cqc */
+	__u32 comp_mask;
+	__u32 reserved;
 };
 
 struct rdma_hca_create_cq_resp {
 	__u32 cqn;
 	__u32 entries;			/* size of the ring, power of two */
+	__u32 comp_mask;
+	__u32 reserved;
 };
 
 struct rdma_hca_resize_cq_req {
 	__aligned_u64 buf_addr;
+	__u32 comp_mask;
+	__u32 reserved;
 };
 
 struct rdma_hca_create_qp_req {
@@ -50,12 +68,12 @@ struct rdma_hca_create_qp_req {
 	__u8 sq_entry_sz_log;
 	__u8 rq_entry_sz_log;
 	__u16 reserved;
-	__u32 reserved2;
+	__u32 comp_mask;
 };
 
 struct rdma_hca_create_qp_resp {
 	__u32 qpn;
-	__u32 reserved;
+	__u32 comp_mask;
 };
 
 /* What the kernel has found out about the address; RoCE only. */

@@ -24,6 +24,8 @@ typedef struct HcaCq HcaCq;
 typedef struct HcaQp HcaQp;
 
 #define HCA_MAX_RD_ATOMIC 16
+/* Types of events that a QP has. */
+#define HCA_QP_EVENTS 6
 
 /* Attributes that a transition can bring (table A1-3), bits. */
 #define HCA_QP_ATTR_STATE (1u << 0)
@@ -315,7 +317,7 @@ struct HcaQp {
      * Places in queues of the context manager, the requester's pool and the
      * card (card.h): not for the units.
      */
-    GList event_link;
+    GList event_link[HCA_QP_EVENTS];
     GList send_link;
     GList resp_link;
     GList pool_link; /* those that wait for room in the multi-queue */

@@ -62,11 +62,11 @@ struct HcaCq {
     HcaCqAttr attr;
     HcaQueueStatus status;
     HcaCqArm arm;
-    bool event_pending;      /* waits for room in its EQ */
-    uint32_t producer_index; /* all indices count without wrapping */
-    uint32_t consumer_index; /* as last heard */
-    uint32_t solicit_producer_index;
-    uint32_t last_notified_index;
+    bool event_pending;              /* waits for room in its EQ */
+    uint32_t producer_index;         /* all indices count without wrapping */
+    uint32_t consumer_index;         /* as last heard */
+    uint32_t solicit_producer_index; /* behind the last solicited entry */
+    uint32_t last_notified_index;    /* entries consumed, or told of */
 
     /* The context manager's own. */
     unsigned qps;       /* send and receive queues that use it */
@@ -233,7 +233,7 @@ HcaCxtCounters *hca_cxt_counters(HcaCxtMgt *cm);
 const HcaCxtLive *hca_cxt_live(const HcaCxtMgt *cm);
 /* Pages mapped for contexts now. */
 uint64_t hca_cxt_live_pages(const HcaCxtMgt *cm);
-/* Events that wait for room in their EQ; those of a QP are one. */
+/* Events that wait for room in their EQ. */
 unsigned hca_cxt_waiting_events(const HcaCxtMgt *cm);
 
 #endif /* HCA_CXTMGT_H */

@@ -39,7 +39,7 @@ struct HcaCxtMgt {
     /* Which EQ asked for events of a type, HCA_NO_EQ: none. */
     uint8_t event_eq[HCA_EVENT_TYPES];
     /* Events that wait for room in their EQ, each kind bounded. */
-    GQueue qp_events;
+    GQueue qp_events[HCA_QP_EVENTS]; /* QPs, by type */
     GQueue cq_errors;
     uint8_t port_events[HCA_PORT_EVENTS];
     unsigned nport_events;

@@ -88,7 +88,6 @@ static HcaQp *new_qp(uint32_t qpn)
 
     qp->qpn = qpn;
     qp->state = HCA_QP_RST;
-    qp->event_link.data = qp;
     return qp;
 }
 

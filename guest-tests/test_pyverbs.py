@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """rdma-core's own tests (pyverbs) on the card, in one guest of a pair: both ends of their traffic are queue pairs of its card.
-Those of the connection manager find a card by its IP address, and so they have a RoCE card.
+All of them run, on an InfiniBand card and on a RoCE card, those of other vendors' extensions too.
 
 How each test goes is written in pyverbs/ledger: passed, or skipped and why. Anything else than what is written there
 fails, for the better too, so that the ledger is always true. `make ledger` (this program with --ledger) writes it
@@ -14,25 +14,27 @@ import os
 import random
 import sys
 
-from harness import lab, paths, tap
+from harness import lab, links, paths, tap
+from harness.devices import InfinibandCard, Nic, RoceCard
 from harness.guest import GuestError
-from harness.labs import infiniband, kept, roce
+from harness.lab import Lab, Machine
+from harness.labs import kept
 
-# The modules of rdma-core's tests that the card is to pass, and the seconds that one may take.
-MODULES = ['test_device', 'test_pd', 'test_mr', 'test_cq', 'test_cq_events', 'test_addr',
-           'test_qp', 'test_qpex', 'test_cqex', 'test_atomic', 'test_relaxed_ordering', 'test_rdmacm']
-ROCE = ['test_rdmacm']
-LIMIT = 240
+# The link layers, and where in its guest the card of each is.
+LINKS = {'infiniband': 1, 'roce': 2}
+LIMIT = 400  # seconds for all tests on one of them
 
 FOLDER = os.path.join(paths.TOP, 'guest-tests', 'pyverbs')
 LEDGER = os.path.join(FOLDER, 'ledger')
 HEAD = '''# SPDX-License-Identifier: GPL-2.0-or-later
-# How rdma-core's tests go on the card, one a line. `make ledger` writes this file.
+# How rdma-core's tests go on the card, one a line; with a link layer at the end of its name where that makes a difference.
+# `make ledger` writes this file.
 '''
 UPDATE = '`make ledger` updates guest-tests/pyverbs/ledger'
-MOUNT = '[ -e /mnt/tests ] || { mkdir -p /mnt && mount -t squashfs -o ro /dev/vdc /mnt; }'
+# Some tests want huge pages.
+PREPARE = '[ -e /mnt/tests ] || { mkdir -p /mnt && mount -t squashfs -o ro /dev/vdc /mnt; }; echo 16 >/proc/sys/vm/nr_hugepages'
 PYTHON = 'LD_LIBRARY_PATH=/mnt/usr/lib/x86_64-linux-gnu /mnt/usr/bin/python3'
-cut_short = []  # modules that did not come to their end
+cut_short = []  # modules that did not come to their end, by "MODULE.LINK"
 SEED = int(os.environ.get('PYVERBS_SEED') or random.randrange(10**6))
 
 
@@ -47,56 +49,81 @@ class Outcome:
 
 
 def read_ledger():
-    """Outcomes by name of test, "MODULE.CLASS.FUNCTION"."""
+    """Outcomes by name of test, "MODULE.CLASS.FUNCTION.LINK"."""
     outcomes = {}
     with open(LEDGER) as file:
         for line in file:
             if line.strip() and not line.startswith('#'):
                 name, outcome, *reason = line.rstrip('\n').split(': ', 2)
-                outcomes[name] = Outcome(outcome, *reason)
+                for each in [name] if name.split('.')[-1] in LINKS else [f'{name}.{link}' for link in LINKS]:
+                    outcomes[each] = Outcome(outcome, *reason)
     return outcomes
 
 
 def write_ledger(outcomes):
     with open(LEDGER + '.new', 'w') as file:
         file.write(HEAD)
-        for name, outcome in outcomes.items():
-            file.write(f'{name}: {outcome}\n')
+        for name in sorted({full.rpartition('.')[0] for full in outcomes}):
+            found = {link: outcomes.get(f'{name}.{link}') for link in LINKS}
+            first = next(iter(found.values()))
+            if all(each == first for each in found.values()):
+                file.write(f'{name}: {first}\n')
+            else:
+                file.writelines(f'{name}.{link}: {each}\n' for link, each in found.items() if each)
     os.replace(LEDGER + '.new', LEDGER)
 
 
-@functools.lru_cache(maxsize=None)
-def run(module):
-    """Run a module of tests; give the outcomes by name."""
-    guest = kept(roce if module in ROCE else infiniband, disks=(paths.PYTHON_DISK,)).a
+def both_links(**options):
+    """A pair of guests, each with a card for each link layer."""
+    machine = Machine(Nic('net'), InfinibandCard('cable'), RoceCard('lan'), **options)
+    return Lab([machine, machine], {'net': links.stream(), 'cable': links.unix_cable(), 'lan': links.stream()})
+
+
+def run_modules(guest, device, modules):
+    """What the runner prints of modules of tests on a device; it may break off."""
     with open(os.path.join(FOLDER, 'runner.py')) as file:
         runner = file.read()
-    guest.run(MOUNT)
-    arguments = f'/mnt/tests {guest.card.name} {SEED} {module}'
+    arguments = f'/mnt/tests {device.name} {SEED} {" ".join(modules)}'
     command = guest.spawn(f"{PYTHON} - {arguments} <<'END_OF_RUNNER'\n{runner}\nEND_OF_RUNNER\n")
     try:
-        output = command.wait(LIMIT, check=False).output
+        return command.wait(LIMIT, check=False).output
     except GuestError:
-        output = command.output
+        return command.output
+
+
+@functools.lru_cache(maxsize=None)
+def run(link):
+    """Run all tests on the card with this link; give the outcomes by name."""
+    guest = kept(both_links, disks=(paths.PYTHON_DISK,)).a
+    guest.run(PREPARE)
+    left = [os.path.basename(path)[:-len('.py')] for path in guest.run('ls /mnt/tests/test_*.py').output.split()]
     outcomes = {}
-    for line in output.splitlines():
-        word, _, rest = line.partition(' ')
-        if word == 'outcome':
-            found = json.loads(rest)
-            reason = found['reason'] if found['outcome'] == 'failed' else ' '.join(found['reason'].split())
-            outcomes[found['name']] = Outcome(found['outcome'], reason)
-        elif line != 'end':
-            print(f'# {line}')
-    if output.splitlines()[-1:] != ['end']:
-        cut_short.append(module)
-    print(f'# {module}: {len(outcomes)} tests, PYVERBS_SEED={SEED}', flush=True)
+    while left:
+        output = run_modules(guest, guest.devices[LINKS[link]], left)
+        module = left[0]
+        for line in output.splitlines():
+            word, _, rest = line.partition(' ')
+            if word == 'outcome':
+                found = json.loads(rest)
+                reason = found['reason'] if found['outcome'] == 'failed' else ' '.join(found['reason'].split())
+                outcomes[f'{found["name"]}.{link}'] = Outcome(found['outcome'], reason)
+            elif word == 'module':
+                module = rest
+            elif line != 'end':
+                print(f'# {line}')
+        if output.splitlines()[-1:] == ['end']:
+            break
+        # Go on behind what broke off.
+        cut_short.append(f'{module}.{link}')
+        left = left[left.index(module) + 1:]
+    print(f'# {link}: {len(outcomes)} tests, PYVERBS_SEED={SEED}', flush=True)
     return outcomes
 
 
 def check(name, wanted):
-    module = name.split('.')[0]
-    found = run(module).get(name)
-    if found is None and module in cut_short:
+    module, *_, link = name.split('.')
+    found = run(link).get(name)
+    if found is None and f'{module}.{link}' in cut_short:
         raise GuestError(f'{name} was not run, because {module} broke off (PYVERBS_SEED={SEED})')
     if found is None:
         raise GuestError(f'{name} was not run; if rdma-core has it no more, {UPDATE}')
@@ -111,25 +138,25 @@ def check(name, wanted):
 def check_no_others():
     """Every test that was run is in the ledger."""
     ledger = read_ledger()
-    others = [f'{name}: {found}' for module in MODULES for name, found in run(module).items() if name not in ledger]
+    others = [f'{name}: {found}' for link in LINKS for name, found in run(link).items() if name not in ledger]
     if others:
         raise GuestError('\n'.join(['not in the ledger:', *others, UPDATE]))
 
 
 def cases():
-    """One TAP case a line of the ledger, and one for what is not in it."""
+    """One TAP case for each test and link layer of the ledger, and one for what is not in it."""
     def case(name, wanted):
         return tap.seconds(LIMIT + 60)(lambda: check(name, wanted))
 
     found = {name: case(name, wanted) for name, wanted in read_ledger().items()}
-    found['test_no_others'] = tap.seconds((LIMIT + 60) * len(MODULES))(check_no_others)
+    found['test_no_others'] = tap.seconds((LIMIT + 60) * len(LINKS))(check_no_others)
     return found
 
 
 def update():
     """Write the ledger anew and say what changed; not while a test fails."""
     old = read_ledger() if os.path.exists(LEDGER) else {}
-    new = {name: outcome for module in MODULES for name, outcome in run(module).items()}
+    new = {name: outcome for link in LINKS for name, outcome in run(link).items()}
     lab.stop_all()
     failed = [f'{name} failed\n{outcome.reason}' for name, outcome in new.items() if outcome.outcome == 'failed']
     failed += [f'{module} broke off' for module in cut_short]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """usage: runner.py TESTS DEVICE SEED MODULE...
 
-Runs in a guest: modules of rdma-core's tests (in folder TESTS) on an RDMA device. Prints a line "outcome JSON" for each
-test, with its name, one of passed, skipped, failed, and why it was skipped or failed. The tests choose sizes and flags at
-random; the same SEED gives the same choices.
+Runs in a guest: modules of rdma-core's tests (in folder TESTS) on an RDMA device. Prints a line "module NAME" before each
+module, a line "outcome JSON" for each test, with its name, one of passed, skipped, failed, and why it was skipped or failed,
+and at last "end". The tests choose sizes and flags at random; the same SEED gives the same choices.
 """
 import faulthandler
 import importlib
@@ -97,9 +97,12 @@ def main():
     package = sys.modules['tests'] = types.ModuleType('tests')
     package.__path__ = [folder]
     importlib.import_module('args_parser').parser.parse_args()
+    # Modules of helpers import each other; whoever begins with another one than this runs in a circle.
+    importlib.import_module('tests.utils')
     signal.signal(signal.SIGALRM, on_alarm)
     reporter = Reporter()
     for name in modules:
+        print('module', name, flush=True)
         module = importlib.import_module('tests.' + name)
         for test in each_test(unittest.defaultTestLoader.loadTestsFromModule(module)):
             random.seed(zlib.crc32(f'{seed} {test.id()}'.encode()))

@@ -67,6 +67,16 @@ def test_function_level_reset():
     verbs.pingpong(both.a, both.b, '-n 50')
 
 
+def test_no_interface_that_never_runs():
+    """IP over InfiniBand needs management; until there is some it has no interface on the card."""
+    guest = kept(infiniband).a
+    guest.run('modprobe ib_ipoib')
+    links = guest.run('ip link show type ipoib').output
+    guest.run('modprobe -r ib_ipoib')
+    if links:
+        raise GuestError(links)
+
+
 def test_ibstat():
     """What kind of card it is."""
     guest = kept(infiniband).a

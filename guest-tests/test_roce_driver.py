@@ -215,6 +215,17 @@ def test_mtu_bounds():
     works(both)
 
 
+def test_raised_mtu():
+    """A datagram QP is not bound to what the interface could carry when it was made."""
+    both = kept(roce)
+    interface = both.a.card.interface
+    both.a.run(f'ip link set {interface} mtu 1500')
+    program = both.a.spawn('exec verbs-test raised_mtu')
+    program.wait_output('raise it')
+    both.a.run(f'ip link set {interface} mtu {MTU}')
+    program.wait()
+
+
 def test_carrier_follows_link():
     """The link of the card in the machine is the carrier of the interface, and the state of the port."""
     both = kept(roce)

@@ -9,6 +9,9 @@
 
 #include "card.h"
 
+/* A larger one would save little. */
+#define RHCA_PIECE_SHIFT_MAX	18
+
 int rhca_bitmap_init(struct rhca_bitmap *bitmap, u32 num, u32 reserved)
 {
 	spin_lock_init(&bitmap->lock);
@@ -92,20 +95,72 @@ void rhca_bitmap_free(struct rhca_bitmap *bitmap, u32 first, u32 count)
 	spin_unlock(&bitmap->lock);
 }
 
-/* The DMA API aligns such a buffer to its size: one MTT entry maps it. */
+/* --- memory of queues ---------------------------------------------------- */
+
+static void rhca_pieces_free(struct rhca_dev *dev, struct rhca_buf *buf)
+{
+	while (buf->num_pieces) {
+		struct rhca_piece *piece = &buf->piece[--buf->num_pieces];
+
+		dma_free_coherent(&dev->pdev->dev, rhca_piece_size(buf),
+				  piece->va, piece->dma);
+	}
+	kvfree(buf->piece);
+	buf->piece = NULL;
+}
+
+/* All of @size bytes in pieces of one size. */
+static int rhca_pieces_alloc(struct rhca_dev *dev, struct rhca_buf *buf,
+			     size_t size, u8 shift)
+{
+	/* Smaller ones will do, down to a page. */
+	gfp_t gfp = GFP_KERNEL | __GFP_NOWARN |
+		    (shift > PAGE_SHIFT ? __GFP_NORETRY : __GFP_RETRY_MAYFAIL);
+	u32 count = size >> shift;
+
+	buf->piece_shift = shift;
+	buf->num_pieces = 0;
+	buf->piece = kvcalloc(count, sizeof(*buf->piece), GFP_KERNEL);
+	if (!buf->piece)
+		return -ENOMEM;
+	while (buf->num_pieces < count) {
+		struct rhca_piece *piece = &buf->piece[buf->num_pieces];
+
+		piece->va = dma_alloc_coherent(&dev->pdev->dev,
+					       rhca_piece_size(buf),
+					       &piece->dma, gfp);
+		if (!piece->va) {
+			rhca_pieces_free(dev, buf);
+			return -ENOMEM;
+		}
+		buf->num_pieces++;
+	}
+	return 0;
+}
+
 int rhca_buf_alloc(struct rhca_dev *dev, struct rhca_buf *buf, size_t size)
 {
-	buf->size = max_t(size_t, roundup_pow_of_two(size),
-			  1u << RDMA_HCA_MPT_PAGE_SHIFT_MIN);
-	buf->va = dma_alloc_coherent(&dev->pdev->dev, buf->size, &buf->dma,
-				     GFP_KERNEL | __GFP_NOWARN);
-	return buf->va ? 0 : -ENOMEM;
+	u8 shift;
+
+	size = max_t(size_t, roundup_pow_of_two(size),
+		     1u << RDMA_HCA_MPT_PAGE_SHIFT_MIN);
+	for (shift = min_t(u8, ilog2(size), RHCA_PIECE_SHIFT_MAX);
+	     shift >= RDMA_HCA_MPT_PAGE_SHIFT_MIN; shift--)
+		if (!rhca_pieces_alloc(dev, buf, size, shift))
+			return 0;
+	return -ENOMEM;
+}
+
+void rhca_buf_clear(struct rhca_buf *buf)
+{
+	u32 i;
+
+	for (i = 0; i < buf->num_pieces; i++)
+		memset(buf->piece[i].va, 0, rhca_piece_size(buf));
 }
 
 void rhca_buf_free(struct rhca_dev *dev, struct rhca_buf *buf)
 {
-	if (buf->va)
-		dma_free_coherent(&dev->pdev->dev, buf->size, buf->va,
-				  buf->dma);
-	buf->va = NULL;
+	if (buf->piece)
+		rhca_pieces_free(dev, buf);
 }

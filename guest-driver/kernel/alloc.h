@@ -22,12 +22,32 @@ struct rhca_bitmap {
 	u32 lap;
 };
 
-/* Memory that a queue of the kernel lies in: contiguous, a power of two. */
-struct rhca_buf {
+/*
+ * Memory that a queue of the kernel lies in: pieces of one size, as large as
+ * there are. Each is contiguous and aligned to its size (so the DMA API has
+ * it): an MTT entry maps it, and an entry of a queue lies in one.
+ */
+struct rhca_piece {
 	void *va;
 	dma_addr_t dma;
-	size_t size;
 };
+
+struct rhca_buf {
+	struct rhca_piece *piece;
+	u32 num_pieces;
+	u8 piece_shift;		/* log of bytes */
+};
+
+static inline size_t rhca_piece_size(const struct rhca_buf *buf)
+{
+	return (size_t)1 << buf->piece_shift;
+}
+
+static inline void *rhca_buf_at(const struct rhca_buf *buf, size_t offset)
+{
+	return buf->piece[offset >> buf->piece_shift].va +
+	       (offset & (rhca_piece_size(buf) - 1));
+}
 
 int rhca_bitmap_init(struct rhca_bitmap *bitmap, u32 num, u32 reserved);
 /* Complains of numbers that nobody has freed. */
@@ -36,7 +56,9 @@ void rhca_bitmap_cleanup(struct rhca_bitmap *bitmap);
 int rhca_bitmap_alloc(struct rhca_bitmap *bitmap, u32 *number, u32 *lap);
 int rhca_bitmap_alloc_range(struct rhca_bitmap *bitmap, u32 count, u32 *first);
 void rhca_bitmap_free(struct rhca_bitmap *bitmap, u32 first, u32 count);
+/* At least @size bytes, not cleared. */
 int rhca_buf_alloc(struct rhca_dev *dev, struct rhca_buf *buf, size_t size);
+void rhca_buf_clear(struct rhca_buf *buf);
 void rhca_buf_free(struct rhca_dev *dev, struct rhca_buf *buf);
 
 #endif /* RHCA_ALLOC_H */

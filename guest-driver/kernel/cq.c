@@ -46,18 +46,18 @@ static void rhca_hw2sw_cq(struct rhca_dev *dev, struct rhca_cq *cq)
 
 static void rhca_cq_fill(struct rhca_cq *cq)
 {
-	struct rdma_hca_cqe *cqe = cq->buf.va;
 	u32 i;
 
 	for (i = 0; i < cq->entries; i++)
-		rhca_cqe_give_back(&cqe[i]);
+		rhca_cqe_give_back(rhca_cqe(cq, i));
 }
 
 static int rhca_cq_ring_kernel(struct rhca_dev *dev, struct rhca_cq *cq)
 {
 	int err;
 
-	err = rhca_buf_alloc(dev, &cq->buf, cq->entries * RDMA_HCA_CQE_SIZE);
+	err = rhca_buf_alloc(dev, &cq->buf,
+			     (size_t)cq->entries * RDMA_HCA_CQE_SIZE);
 	if (err)
 		return err;
 	rhca_cq_fill(cq);

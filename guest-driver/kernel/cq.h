@@ -50,9 +50,8 @@ static inline struct ib_udata *rhca_cq_udata(struct ib_udata *udata)
 /* An entry of the kernel's ring; @index need not be wrapped. */
 static inline struct rdma_hca_cqe *rhca_cqe(struct rhca_cq *cq, u32 index)
 {
-	struct rdma_hca_cqe *cqe = cq->buf.va;
-
-	return cqe + (index & (cq->entries - 1));
+	return rhca_buf_at(&cq->buf, (size_t)(index & (cq->entries - 1)) *
+					     RDMA_HCA_CQE_SIZE);
 }
 
 static inline bool rhca_cqe_is_hw(const struct rdma_hca_cqe *cqe)

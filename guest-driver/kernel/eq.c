@@ -48,12 +48,17 @@ static void rhca_eq_doorbell(struct rhca_eq *eq, u32 arm)
 		       eq->eqn * RDMA_HCA_EQ_DB_STRIDE);
 }
 
+static struct rdma_hca_eqe *rhca_eqe(struct rhca_eq *eq, u32 index)
+{
+	return rhca_buf_at(&eq->buf, (index & (eq->entries - 1)) *
+					     RDMA_HCA_EQE_SIZE);
+}
+
 /* The entry at the consumer index, if the card has written it. */
 static struct rdma_hca_eqe *rhca_eq_next(struct rhca_eq *eq)
 {
-	struct rdma_hca_eqe *eqe = eq->buf.va;
+	struct rdma_hca_eqe *eqe = rhca_eqe(eq, eq->ci);
 
-	eqe += eq->ci & (eq->entries - 1);
 	if (READ_ONCE(eqe->owner) != RDMA_HCA_OWNER_SW)
 		return NULL;
 	/* Read the rest only after the owner. */
@@ -121,11 +126,10 @@ static int rhca_sw2hw_eq(struct rhca_dev *dev, struct rhca_eq *eq, u32 vector)
 
 static void rhca_eq_fill(struct rhca_eq *eq)
 {
-	struct rdma_hca_eqe *eqe = eq->buf.va;
 	u32 i;
 
 	for (i = 0; i < eq->entries; i++)
-		eqe[i].owner = RDMA_HCA_OWNER_HW;
+		rhca_eqe(eq, i)->owner = RDMA_HCA_OWNER_HW;
 }
 
 static int rhca_eq_request_irq(struct rhca_dev *dev, struct rhca_eq *eq,

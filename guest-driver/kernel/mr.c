@@ -67,12 +67,18 @@ static int rhca_mtt_write_umem(struct rhca_mtt_writer *w, struct ib_umem *umem,
 	return rhca_mtt_flush(w);
 }
 
-static int rhca_mtt_write_dma(struct rhca_mtt_writer *w, dma_addr_t dma)
+static int rhca_mtt_write_buf(struct rhca_mtt_writer *w,
+			      const struct rhca_buf *buf)
 {
 	int err;
+	u32 i;
 
-	err = rhca_mtt_push(w, dma);
-	return err ?: rhca_mtt_flush(w);
+	for (i = 0; i < buf->num_pieces; i++) {
+		err = rhca_mtt_push(w, buf->piece[i].dma);
+		if (err)
+			return err;
+	}
+	return rhca_mtt_flush(w);
 }
 
 static void rhca_mtt_destroy(struct rhca_dev *dev, struct rhca_mtt *mtt)
@@ -82,9 +88,9 @@ static void rhca_mtt_destroy(struct rhca_dev *dev, struct rhca_mtt *mtt)
 	mtt->count = 0;
 }
 
-/* Allocate mtt->count entries and fill them from @umem, else from @dma. */
+/* Allocate mtt->count entries and fill them from @umem, else from @buf. */
 static int rhca_mtt_create(struct rhca_dev *dev, struct rhca_mtt *mtt,
-			   struct ib_umem *umem, dma_addr_t dma)
+			   struct ib_umem *umem, const struct rhca_buf *buf)
 {
 	struct rhca_mtt_writer w = { .dev = dev };
 	int err;
@@ -100,7 +106,7 @@ static int rhca_mtt_create(struct rhca_dev *dev, struct rhca_mtt *mtt,
 		goto free;
 	w.start = mtt->first;
 	err = umem ? rhca_mtt_write_umem(&w, umem, mtt->page_shift) :
-		     rhca_mtt_write_dma(&w, dma);
+		     rhca_mtt_write_buf(&w, buf);
 	rhca_mailbox_free(dev, &w.box);
 	if (err)
 		goto free;
@@ -131,7 +137,7 @@ static int rhca_mtt_create_umem(struct rhca_dev *dev, struct rhca_mtt *mtt,
 		return -ENOMEM;
 	mtt->count = blocks;
 	mtt->page_shift = ilog2(page_size);
-	return rhca_mtt_create(dev, mtt, umem, 0);
+	return rhca_mtt_create(dev, mtt, umem, NULL);
 }
 
 /* Give the card the MPT entry of @region. @flags: RDMA_HCA_MPT_*, _ACCESS_*. */
@@ -237,12 +243,13 @@ int rhca_region_create_buf(struct rhca_dev *dev, struct rhca_region *region,
 {
 	int err;
 
-	region->mtt.count = 1;
-	region->mtt.page_shift = ilog2(buf->size);
-	err = rhca_mtt_create(dev, &region->mtt, NULL, buf->dma);
+	region->mtt.count = buf->num_pieces;
+	region->mtt.page_shift = buf->piece_shift;
+	err = rhca_mtt_create(dev, &region->mtt, NULL, buf);
 	if (err)
 		return err;
-	err = rhca_region_create(dev, region, pdn, access, 0, buf->size);
+	err = rhca_region_create(dev, region, pdn, access, 0,
+				 (u64)buf->num_pieces << buf->piece_shift);
 	if (err)
 		rhca_mtt_destroy(dev, &region->mtt);
 	return err;

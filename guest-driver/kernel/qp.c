@@ -253,7 +253,8 @@ static void rhca_put_mtu(struct rhca_dev *dev, struct rhca_qp *qp,
 			 struct rdma_hca_qpc *qpc)
 {
 	bool ud = rhca_is_datagram(qp);
-	u8 mtu = ud ? rhca_active_mtu(dev) : attr->path_mtu;
+	/* What the interface can carry may change while the QP lives. */
+	u8 mtu = ud ? dev->caps.max_mtu : attr->path_mtu;
 	/* A datagram is one packet. */
 	u8 log_msg = ud ? ilog2(ib_mtu_enum_to_int(mtu)) :
 			  dev->caps.log_max_msg;

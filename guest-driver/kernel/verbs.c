@@ -177,6 +177,23 @@ static const struct ib_device_ops rhca_dev_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, rhca_ucontext, ibctx),
 };
 
+/*
+ * IP over InfiniBand asks for an interface of the device's making; without
+ * management it could not join the group that it lives by, with its own as
+ * little. Only of EOPNOTSUPP would it make one itself, which never runs.
+ */
+static int rhca_netdev_get_params(struct ib_device *ibdev, u32 port,
+				  enum rdma_netdev_t type,
+				  struct rdma_netdev_alloc_params *params)
+{
+	return type == RDMA_NETDEV_IPOIB ? -ENODEV : -EOPNOTSUPP;
+}
+
+/* Of an InfiniBand card besides. */
+static const struct ib_device_ops rhca_ib_ops = {
+	.rdma_netdev_get_params = rhca_netdev_get_params,
+};
+
 /* Of a RoCE card besides. */
 static const struct ib_device_ops rhca_roce_ops = {
 	.add_gid = rhca_add_gid,
@@ -192,8 +209,8 @@ static const struct ib_device_ops rhca_mcast_ops = {
 void rhca_set_verbs(struct rhca_dev *dev)
 {
 	ib_set_device_ops(&dev->ibdev, &rhca_dev_ops);
-	if (rhca_is_roce(dev))
-		ib_set_device_ops(&dev->ibdev, &rhca_roce_ops);
+	ib_set_device_ops(&dev->ibdev, rhca_is_roce(dev) ? &rhca_roce_ops :
+							   &rhca_ib_ops);
 	if (dev->caps.features & RDMA_HCA_FEATURE_MCAST)
 		ib_set_device_ops(&dev->ibdev, &rhca_mcast_ops);
 }

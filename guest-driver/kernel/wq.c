@@ -183,7 +183,7 @@ static void rhca_wq_reset(struct rhca_wq *wq)
 {
 	if (!wq->len)
 		return;
-	memset(wq->buf.va, 0, wq->buf.size);
+	rhca_buf_clear(&wq->buf);
 	wq->head = 0;
 	wq->tail = 0;
 }

@@ -85,7 +85,8 @@ struct rhca_wqe {
 
 static void *rhca_wqe_at(const struct rhca_wq *wq, u32 index)
 {
-	return wq->buf.va + ((size_t)(index & (wq->entries - 1)) << wq->shift);
+	return rhca_buf_at(&wq->buf,
+			   (size_t)(index & (wq->entries - 1)) << wq->shift);
 }
 
 static u32 rhca_wqe_offset(const struct rhca_wq *wq, u32 index)

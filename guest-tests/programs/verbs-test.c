@@ -244,6 +244,46 @@ static void test_datagrams_grh(void)
     datagrams(true);
 }
 
+/* On a RoCE card: a QP sends as much as the port can carry now, whatever it could when the QP was made. */
+static void test_raised_mtu(void)
+{
+    struct ibv_ah_attr address = {
+        .port_num = 1,
+        .is_global = true,
+        .grh = { .dgid = device.gid, .hop_limit = 1 },
+    };
+    double start = seconds_now();
+    struct ibv_cq_ex *cq = create_cq(&device, 16);
+    struct ibv_qp *qp[2];
+    struct ibv_ah *ah;
+    struct region r;
+
+    check(device.port.active_mtu < IBV_MTU_4096);
+    create_region(&device, &r, 16384);
+    for (int i = 0; i < 2; i++) {
+        qp[i] = create_qp(&device, cq, IBV_QPT_UD, 4, 0);
+        connect_qp(&device, qp[i], 0);
+    }
+    puts("raise it");
+    while (device.port.active_mtu < IBV_MTU_4096 && seconds_now() < start + 60) {
+        usleep(10000);
+        check(!ibv_query_port(device.context, 1, &device.port));
+    }
+    ah = ibv_create_ah(device.pd, &address);
+    check(ah);
+    post_recv(qp[1], 2, sge_of(&r, 0, GRH_LENGTH + 4096));
+    send_datagram(qp[0], ah, qp[1]->qp_num, QKEY, sge_of(&r, 8192, 4096));
+    for (int i = 0; i < 2; i++) {
+        struct ibv_wc wc = next_completion(cq);
+
+        check(wc.status == IBV_WC_SUCCESS && (wc.wr_id == 1 || wc.byte_len == GRH_LENGTH + 4096));
+    }
+    check(!ibv_destroy_ah(ah));
+    destroy_pair(qp);
+    destroy_cq(cq);
+    destroy_region(&r);
+}
+
 /* --- completion queues -------------------------------------------------------------------------------------------- */
 
 static void post_writes(struct ibv_qp *qp, struct region *r, uint64_t *next, unsigned int n)
@@ -750,6 +790,7 @@ static const struct {
     { "chain", test_chain },
     { "datagrams", test_datagrams },
     { "datagrams_grh", test_datagrams_grh },
+    { "raised_mtu", test_raised_mtu },
     { "resize_cq", test_resize_cq },
     { "resize_cq_busy", test_resize_cq_busy },
     { "threads", test_threads },

@@ -20,7 +20,7 @@ void hca_card_init(Hca *hca)
 {
     g_queue_init(&hca->send_queue);
     g_queue_init(&hca->resp_queue);
-    hca->timers.slot = g_new(HcaQp *, 1u << hca->config.log_qps);
+    hca->timers.slot = g_new(HcaHeapNode *, 1u << hca->config.log_qps);
     hca->alarm = INT64_MAX;
 }
 
@@ -33,11 +33,11 @@ void hca_card_add_qp(HcaQp *qp)
 {
     qp->send_link.data = qp;
     qp->resp_link.data = qp;
-    qp->pool_link.data = qp;
     for (unsigned i = 0; i < HCA_NTIMERS; i++) {
         qp->deadline[i] = INT64_MAX;
     }
-    qp->timer_slot = -1;
+    qp->timer.slot = -1;
+    qp->pool_wait.slot = -1;
 }
 
 /* Run queues */
@@ -58,82 +58,85 @@ void hca_schedule_resp(Hca *hca, HcaQp *qp)
     }
 }
 
-/* Timers: a binary heap of QPs by timer_at; each QP knows its place. */
+/* Binary heaps; each node knows its place. */
 
-static void heap_put(HcaTimerHeap *heap, unsigned slot, HcaQp *qp)
+static void heap_set(HcaHeap *heap, unsigned slot, HcaHeapNode *node)
 {
-    heap->slot[slot] = qp;
-    qp->timer_slot = slot;
+    heap->slot[slot] = node;
+    node->slot = slot;
 }
 
-static void heap_up(HcaTimerHeap *heap, unsigned slot, HcaQp *qp)
+static void heap_up(HcaHeap *heap, unsigned slot, HcaHeapNode *node)
 {
     while (slot) {
         unsigned parent = (slot - 1) / 2;
 
-        if (heap->slot[parent]->timer_at <= qp->timer_at) {
+        if (heap->slot[parent]->key <= node->key) {
             break;
         }
-        heap_put(heap, slot, heap->slot[parent]);
+        heap_set(heap, slot, heap->slot[parent]);
         slot = parent;
     }
-    heap_put(heap, slot, qp);
+    heap_set(heap, slot, node);
 }
 
-static void heap_down(HcaTimerHeap *heap, unsigned slot, HcaQp *qp)
+static void heap_down(HcaHeap *heap, unsigned slot, HcaHeapNode *node)
 {
     for (;;) {
         unsigned child = 2 * slot + 1;
 
         if (child + 1 < heap->count &&
-            heap->slot[child + 1]->timer_at < heap->slot[child]->timer_at) {
+            heap->slot[child + 1]->key < heap->slot[child]->key) {
             child++;
         }
-        if (child >= heap->count ||
-            heap->slot[child]->timer_at >= qp->timer_at) {
+        if (child >= heap->count || heap->slot[child]->key >= node->key) {
             break;
         }
-        heap_put(heap, slot, heap->slot[child]);
+        heap_set(heap, slot, heap->slot[child]);
         slot = child;
     }
-    heap_put(heap, slot, qp);
+    heap_set(heap, slot, node);
 }
 
-static void heap_remove(HcaTimerHeap *heap, HcaQp *qp)
+void hca_heap_put(HcaHeap *heap, HcaHeapNode *node, int64_t key)
 {
-    unsigned slot = qp->timer_slot;
-    HcaQp *last;
+    unsigned slot = node->slot < 0 ? heap->count++ : (unsigned)node->slot;
 
-    if (qp->timer_slot < 0) {
+    node->key = key;
+    heap_up(heap, slot, node);
+    heap_down(heap, node->slot, node);
+}
+
+void hca_heap_remove(HcaHeap *heap, HcaHeapNode *node)
+{
+    unsigned slot = node->slot;
+    HcaHeapNode *last;
+
+    if (node->slot < 0) {
         return;
     }
-    qp->timer_slot = -1;
+    node->slot = -1;
     last = heap->slot[--heap->count];
-    if (last != qp) {
+    if (last != node) {
         heap_up(heap, slot, last);
-        heap_down(heap, last->timer_slot, last);
+        heap_down(heap, last->slot, last);
     }
 }
+
+/* Timers */
 
 void hca_timer_set(Hca *hca, HcaQp *qp, HcaQpTimer timer, int64_t deadline)
 {
-    HcaTimerHeap *heap = &hca->timers;
-    int64_t was = qp->timer_at;
     int64_t at = INT64_MAX;
 
     qp->deadline[timer] = deadline;
     for (unsigned i = 0; i < HCA_NTIMERS; i++) {
         at = MIN(at, qp->deadline[i]);
     }
-    qp->timer_at = at;
     if (at == INT64_MAX) {
-        heap_remove(heap, qp);
-    } else if (qp->timer_slot < 0) {
-        heap_up(heap, heap->count++, qp);
-    } else if (at < was) {
-        heap_up(heap, qp->timer_slot, qp);
-    } else if (at > was) {
-        heap_down(heap, qp->timer_slot, qp);
+        hca_heap_remove(&hca->timers, &qp->timer);
+    } else {
+        hca_heap_put(&hca->timers, &qp->timer, at);
     }
 }
 
@@ -154,7 +157,9 @@ bool hca_timer_take(Hca *hca, HcaQp *qp, HcaQpTimer timer, int64_t now)
 
 HcaQp *hca_timer_first(const Hca *hca)
 {
-    return hca->timers.count ? hca->timers.slot[0] : NULL;
+    HcaHeapNode *first = hca_heap_first(&hca->timers);
+
+    return first ? HCA_HEAP_QP(first, timer) : NULL;
 }
 
 void hca_card_forget_qp(Hca *hca, HcaQp *qp)

@@ -14,11 +14,11 @@
 #include "qp.h"
 #include "trace_events.h"
 
-/* QPs ordered by timer_at. */
-typedef struct HcaTimerHeap {
-    HcaQp **slot;
+/* Nodes, the least key first. There has to be a slot for each. */
+typedef struct HcaHeap {
+    HcaHeapNode **slot;
     unsigned count;
-} HcaTimerHeap;
+} HcaHeap;
 
 typedef struct Hca {
     HcaConfig config;
@@ -40,9 +40,9 @@ typedef struct Hca {
 
     GQueue send_queue; /* QPs with something to send */
     GQueue resp_queue; /* QPs with a response to send */
-    HcaTimerHeap timers;
-    int64_t alarm;  /* as last given to timer_mod */
-    bool eth_first; /* at the cable in this turn */
+    HcaHeap timers;    /* of QPs */
+    int64_t alarm;     /* as last given to timer_mod */
+    bool eth_first;    /* at the cable in this turn */
 } Hca;
 
 /* What a QP's turn at sending came to. */
@@ -66,6 +66,18 @@ void hca_card_forget_qp(Hca *hca, HcaQp *qp);
  */
 void hca_schedule_send(Hca *hca, HcaQp *qp);
 void hca_schedule_resp(Hca *hca, HcaQp *qp);
+
+/* Heaps: put @node in, or to its new place; take it out, if it is in. */
+void hca_heap_put(HcaHeap *heap, HcaHeapNode *node, int64_t key);
+void hca_heap_remove(HcaHeap *heap, HcaHeapNode *node);
+/* The QP that has this node as its @member. */
+#define HCA_HEAP_QP(node, member)                                              \
+    ((HcaQp *)((char *)(node)-offsetof(HcaQp, member)))
+/* NULL: it is empty. */
+static inline HcaHeapNode *hca_heap_first(const HcaHeap *heap)
+{
+    return heap->count ? heap->slot[0] : NULL;
+}
 
 /* Have @timer of @qp end at @deadline; INT64_MAX: stop it. */
 void hca_timer_set(Hca *hca, HcaQp *qp, HcaQpTimer timer, int64_t deadline);

@@ -34,7 +34,7 @@ static bool run_timers(Hca *hca)
     for (unsigned n = 0; n < TIMER_BUDGET; n++) {
         HcaQp *qp = hca_timer_first(hca);
 
-        if (!qp || qp->timer_at > now) {
+        if (!qp || qp->timer.key > now) {
             return false;
         }
         hca_requester_timer(hca, qp, now);
@@ -326,7 +326,7 @@ void hca_dispatch_set_alarm(Hca *hca)
     int64_t at = hca_link_deadline(hca->link);
 
     if (first) {
-        at = MIN(at, first->timer_at);
+        at = MIN(at, first->timer.key);
     }
     if (at != hca->alarm) {
         hca->alarm = at;

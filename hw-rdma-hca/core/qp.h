@@ -291,6 +291,12 @@ typedef struct HcaResponder {
     int64_t cnp_next;   /* RoCE: the earliest time of a CNP */
 } HcaResponder;
 
+/* A QP's place in a heap (card.h). */
+typedef struct HcaHeapNode {
+    int64_t key;
+    int slot; /* -1: in none */
+} HcaHeapNode;
+
 /* What a QP waits for; see hca_timer_set(). */
 typedef enum HcaQpTimer {
     HCA_TIMER_LOSS,       /* an answer (engine document 3.4.2) */
@@ -322,12 +328,14 @@ struct HcaQp {
     GList event_link[HCA_QP_EVENTS];
     GList send_link;
     GList resp_link;
-    GList pool_link; /* those that wait for room in the multi-queue */
     bool send_queued;
     bool resp_queued;
-    bool pool_queued;
-    int64_t timer_at; /* the earliest of the deadlines */
-    int timer_slot;   /* place in the timer heap, -1: none */
+    HcaHeapNode timer; /* the earliest of the deadlines */
+    /* A pool of the multi-queue: the QP waits for room, or has a promise. */
+    HcaHeapNode pool_wait;
+    uint8_t pool;
+    bool pool_promised;
+    uint32_t pool_need;
 };
 
 #endif /* HCA_QP_H */

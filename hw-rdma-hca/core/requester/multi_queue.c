@@ -44,6 +44,21 @@ typedef struct FreeList {
     uint32_t fresh;
 } FreeList;
 
+/* A pool as the document counts it, and the QPs that found no room. */
+typedef struct Pool {
+    uint32_t size;
+    HcaMqUse use;
+    uint32_t promised; /* to QPs that have been given a turn for it */
+    HcaHeap waiting;   /* by what has to be free (pool_wait) */
+} Pool;
+
+enum {
+    POOL_SWPB,
+    POOL_RPB,
+    POOL_REB,
+    NPOOLS
+};
+
 struct HcaMultiQueue {
     SwpbElement *swpb;
     RpbElement *rpb;
@@ -51,13 +66,7 @@ struct HcaMultiQueue {
     FreeList swpb_free;
     FreeList rpb_free;
     FreeList reb_free;
-    uint32_t swpb_size; /* sizes and use as the document counts */
-    uint32_t rpb_size;
-    uint32_t reb_size;
-    HcaMqUse swpb_use;
-    HcaMqUse rpb_use;
-    HcaMqUse reb_use;
-    GQueue waiting; /* QPs that found no room, by pool_link */
+    Pool pool[NPOOLS];
 };
 
 static uint32_t free_list_pop(FreeList *list)
@@ -78,9 +87,12 @@ HcaMultiQueue *hca_mq_new(const HcaConfig *config)
     size_t rpb = config->rpb_elements + qps;
     size_t reb = config->reb_elements + qps * RDMA_HCA_MAX_SGE;
 
-    mq->swpb_size = config->swpb_elements;
-    mq->rpb_size = config->rpb_elements;
-    mq->reb_size = config->reb_elements;
+    mq->pool[POOL_SWPB].size = config->swpb_elements;
+    mq->pool[POOL_RPB].size = config->rpb_elements;
+    mq->pool[POOL_REB].size = config->reb_elements;
+    for (unsigned i = 0; i < NPOOLS; i++) {
+        mq->pool[i].waiting.slot = g_new(HcaHeapNode *, qps);
+    }
     mq->swpb = g_new0(SwpbElement, swpb);
     mq->rpb = g_new0(RpbElement, rpb);
     mq->reb = g_new0(RebElement, reb);
@@ -98,29 +110,10 @@ void hca_mq_free(HcaMultiQueue *mq)
     g_free(mq->swpb_free.index);
     g_free(mq->rpb_free.index);
     g_free(mq->reb_free.index);
+    for (unsigned i = 0; i < NPOOLS; i++) {
+        g_free(mq->pool[i].waiting.slot);
+    }
     g_free(mq);
-}
-
-static void wait_for_room(HcaMultiQueue *mq, HcaQp *qp)
-{
-    if (!qp->pool_queued) {
-        qp->pool_queued = true;
-        g_queue_push_tail_link(&mq->waiting, &qp->pool_link);
-    }
-}
-
-/* Room was made: whoever waits may look again, the longest waiting first. */
-static void room_made(Hca *hca)
-{
-    HcaMultiQueue *mq = hca->requester->mq;
-    GList *link;
-
-    while ((link = g_queue_pop_head_link(&mq->waiting))) {
-        HcaQp *qp = link->data;
-
-        qp->pool_queued = false;
-        hca_schedule_send(hca, qp);
-    }
 }
 
 static uint32_t elements_of(uint32_t len, unsigned nrefs)
@@ -131,49 +124,132 @@ static uint32_t elements_of(uint32_t len, unsigned nrefs)
     return HEADER_ELEMENTS + MAX(for_payload, for_refs);
 }
 
+/* What a QP wants of a pool, and what it has of it already. */
+typedef struct Want {
+    unsigned pool;
+    uint32_t held;
+    uint32_t need;
+} Want;
+
 /*
  * QPs share a pool by a dynamic threshold: one that holds elements gets more
  * only while that leaves it at most twice what is free. A busy QP alone has
  * two thirds of the pool, and a newcomer soon finds room. One that holds
  * nothing always has room for one.
  */
-static bool within_share(uint32_t held, uint32_t need, uint32_t size,
-                         uint32_t used)
+static uint32_t has_to_be_free(const Want *want)
 {
-    uint32_t left = used < size ? size - used : 0;
+    return want->held ? want->need + (want->held + want->need + 1) / 2 : 0;
+}
 
-    return !held || (need <= left && held + need <= 2 * (left - need));
+static uint32_t free_of(const Pool *pool)
+{
+    uint32_t taken = pool->use.used + pool->promised;
+
+    return taken < pool->size ? pool->size - taken : 0;
+}
+
+/*
+ * Room was made: as many of those that wait as it is enough for have a turn,
+ * and nobody else gets it before. Who wants least is first; who holds much
+ * wants much, and less with each answer of its own.
+ */
+static void wake(Hca *hca, Pool *pool)
+{
+    HcaHeapNode *first;
+
+    while ((first = hca_heap_first(&pool->waiting)) &&
+           first->key <= free_of(pool)) {
+        HcaQp *qp = HCA_HEAP_QP(first, pool_wait);
+
+        hca_heap_remove(&pool->waiting, first);
+        qp->pool_promised = true;
+        pool->promised += qp->pool_need;
+        hca_schedule_send(hca, qp);
+    }
+}
+
+/* @qp waits no more. The pool that it had a promise of, or NULL. */
+static Pool *end_wait(HcaMultiQueue *mq, HcaQp *qp)
+{
+    Pool *pool = &mq->pool[qp->pool];
+
+    hca_heap_remove(&pool->waiting, &qp->pool_wait);
+    if (!qp->pool_promised) {
+        return NULL;
+    }
+    qp->pool_promised = false;
+    pool->promised -= qp->pool_need;
+    return pool;
+}
+
+void hca_mq_stop_waiting(Hca *hca, HcaQp *qp)
+{
+    Pool *given_back = end_wait(hca->requester->mq, qp);
+
+    if (given_back) {
+        wake(hca, given_back);
+    }
+}
+
+/* Whether there is all of @wants; else @qp waits for the first that is not. */
+static bool has_room(Hca *hca, HcaQp *qp, const Want *wants, unsigned n)
+{
+    HcaMultiQueue *mq = hca->requester->mq;
+    Pool *given_back = end_wait(mq, qp);
+
+    for (unsigned i = 0; i < n; i++) {
+        Pool *pool = &mq->pool[wants[i].pool];
+        uint32_t least = has_to_be_free(&wants[i]);
+
+        if (least > free_of(pool)) {
+            qp->pool = wants[i].pool;
+            qp->pool_need = wants[i].need;
+            hca_heap_put(&pool->waiting, &qp->pool_wait, least);
+            if (given_back) {
+                wake(hca, given_back);
+            }
+            return false;
+        }
+    }
+    return true;
 }
 
 bool hca_mq_swpb_room(Hca *hca, HcaQp *qp, uint32_t len, unsigned nrefs)
 {
-    HcaMultiQueue *mq = hca->requester->mq;
+    Want want = {
+        .pool = POOL_SWPB,
+        .held = qp->req.swpb_elements,
+        .need = elements_of(len, nrefs),
+    };
 
-    if (within_share(qp->req.swpb_elements, elements_of(len, nrefs),
-                     mq->swpb_size, mq->swpb_use.used)) {
-        return true;
-    }
-    wait_for_room(mq, qp);
-    return false;
+    return has_room(hca, qp, &want, 1);
 }
 
 bool hca_mq_read_room(Hca *hca, HcaQp *qp, unsigned nentries)
 {
-    HcaMultiQueue *mq = hca->requester->mq;
+    uint32_t reads = qp->req.rpb.count;
+    Want wants[] = {
+        { .pool = POOL_RPB, .held = reads, .need = 1 },
+        /* One more than there are: a Read may have none. */
+        { .pool = POOL_REB,
+          .held = reads ? qp->req.reb.count + 1 : 0,
+          .need = nentries },
+    };
 
-    if (within_share(qp->req.rpb.count, 1, mq->rpb_size, mq->rpb_use.used) &&
-        (!qp->req.rpb.count || within_share(qp->req.reb.count + 1, nentries,
-                                            mq->reb_size, mq->reb_use.used))) {
-        return true;
-    }
-    wait_for_room(mq, qp);
-    return false;
+    return has_room(hca, qp, wants, G_N_ELEMENTS(wants));
 }
 
-static void use_more(HcaMqUse *use, uint32_t n)
+static void use_more(Pool *pool, uint32_t n)
 {
-    use->used += n;
-    use->peak = MAX(use->peak, use->used);
+    pool->use.used += n;
+    pool->use.peak = MAX(pool->use.peak, pool->use.used);
+}
+
+static void use_less(Hca *hca, Pool *pool, uint32_t n)
+{
+    pool->use.used -= n;
+    wake(hca, pool);
 }
 
 /* @index, whose next is none, becomes the last; @tail_next links the old one */
@@ -224,7 +300,7 @@ void hca_mq_swpb_insert(Hca *hca, HcaQp *qp, const HcaSentPacket *packet,
     }
     list_append(list, index, &mq->swpb[list->tail].next);
     qp->req.swpb_elements += used;
-    use_more(&mq->swpb_use, used);
+    use_more(&mq->pool[POOL_SWPB], used);
 }
 
 void hca_mq_swpb_release(Hca *hca, HcaQp *qp)
@@ -245,8 +321,7 @@ void hca_mq_swpb_release(Hca *hca, HcaQp *qp)
     }
     free_list_push(&mq->swpb_free, list_remove(&qp->req.swpb, element->next));
     qp->req.swpb_elements -= used;
-    mq->swpb_use.used -= used;
-    room_made(hca);
+    use_less(hca, &mq->pool[POOL_SWPB], used);
 }
 
 void hca_mq_read_insert(Hca *hca, HcaQp *qp, const HcaSentRead *read,
@@ -259,8 +334,8 @@ void hca_mq_read_insert(Hca *hca, HcaQp *qp, const HcaSentRead *read,
     mq->rpb[index].next = HCA_MQ_NONE;
     mq->rpb[index].read = *read;
     list_append(list, index, &mq->rpb[list->tail].next);
-    use_more(&mq->rpb_use, 1);
-    use_more(&mq->reb_use, read->nentries);
+    use_more(&mq->pool[POOL_RPB], 1);
+    use_more(&mq->pool[POOL_REB], read->nentries);
 
     list = &qp->req.reb;
     for (unsigned i = 0; i < read->nentries; i++) {
@@ -277,10 +352,9 @@ void hca_mq_reb_release(Hca *hca, HcaQp *qp)
     uint32_t head = qp->req.reb.head;
 
     mq->rpb[qp->req.rpb.head].read.nentries--;
-    mq->reb_use.used--;
     free_list_push(&mq->reb_free,
                    list_remove(&qp->req.reb, mq->reb[head].next));
-    room_made(hca);
+    use_less(hca, &mq->pool[POOL_REB], 1);
 }
 
 void hca_mq_rpb_release(Hca *hca, HcaQp *qp)
@@ -296,8 +370,7 @@ void hca_mq_rpb_release(Hca *hca, HcaQp *qp)
     }
     free_list_push(&mq->rpb_free,
                    list_remove(&qp->req.rpb, mq->rpb[head].next));
-    mq->rpb_use.used--;
-    room_made(hca);
+    use_less(hca, &mq->pool[POOL_RPB], 1);
 }
 
 HcaSentPacket *hca_mq_swpb_head(Hca *hca, HcaQp *qp)
@@ -351,10 +424,7 @@ unsigned hca_mq_swpb_refs(Hca *hca, uint32_t index, HcaSge *refs)
 
 void hca_mq_forget(Hca *hca, HcaQp *qp)
 {
-    if (qp->pool_queued) {
-        g_queue_unlink(&hca->requester->mq->waiting, &qp->pool_link);
-        qp->pool_queued = false;
-    }
+    hca_mq_stop_waiting(hca, qp);
     while (qp->req.swpb.count) {
         hca_mq_swpb_release(hca, qp);
     }
@@ -366,16 +436,18 @@ void hca_mq_forget(Hca *hca, HcaQp *qp)
 void hca_mq_gauges(const HcaMultiQueue *mq, HcaMqGauges *gauges)
 {
     *gauges = (HcaMqGauges) {
-        .swpb = mq->swpb_use,
-        .rpb = mq->rpb_use,
-        .reb = mq->reb_use,
-        .waiting = mq->waiting.length,
+        .swpb = mq->pool[POOL_SWPB].use,
+        .rpb = mq->pool[POOL_RPB].use,
+        .reb = mq->pool[POOL_REB].use,
     };
+    for (unsigned i = 0; i < NPOOLS; i++) {
+        gauges->waiting += mq->pool[i].waiting.count;
+    }
 }
 
 void hca_mq_reset_peaks(HcaMultiQueue *mq)
 {
-    mq->swpb_use.peak = mq->swpb_use.used;
-    mq->rpb_use.peak = mq->rpb_use.used;
-    mq->reb_use.peak = mq->reb_use.used;
+    for (unsigned i = 0; i < NPOOLS; i++) {
+        mq->pool[i].use.peak = mq->pool[i].use.used;
+    }
 }

@@ -65,10 +65,14 @@ void hca_mq_reset_peaks(HcaMultiQueue *mq);
 void hca_mq_forget(Hca *hca, HcaQp *qp);
 
 /* Whether @qp may put a packet of @len bytes in @nrefs pieces (3.4.1.1.3.2.3).
- * If not, it is given a turn when room is made. */
+ * If not, it is given a turn when there is room for it, which is then kept for
+ * it until it asks again, or hca_mq_stop_waiting(). */
 bool hca_mq_swpb_room(Hca *hca, HcaQp *qp, uint32_t len, unsigned nrefs);
 /* Whether there is room for one more Read with @nentries scatter entries. */
 bool hca_mq_read_room(Hca *hca, HcaQp *qp, unsigned nentries);
+
+/* @qp does not want to put anything now: who waits behind it may. */
+void hca_mq_stop_waiting(Hca *hca, HcaQp *qp);
 
 /* Append; only when there is room. */
 void hca_mq_swpb_insert(Hca *hca, HcaQp *qp, const HcaSentPacket *packet,

@@ -39,62 +39,71 @@ static HcaJudge put_aside(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
         .vendor_err = wqe->vendor_err,
         .ref = wqe->ref,
     };
+    hca_mq_stop_waiting(hca, qp);
     hca_progress(hca, qp);
     return HCA_JUDGE_TAKEN;
 }
 
 /* Count what a WQE waits for. Returns false: it may not be sent. */
-static bool waits_for(Hca *hca, HcaWait reason)
+static bool count_wait(Hca *hca, HcaWait reason)
 {
     hca->requester->counters.waits[reason]++;
     return false;
+}
+
+/* The same, for other things than room in a pool. */
+static bool waits_for(Hca *hca, HcaQp *qp, HcaWait reason)
+{
+    hca_mq_stop_waiting(hca, qp);
+    return count_wait(hca, reason);
 }
 
 /* RC_JUDGE_MSG (3.4.1.1.3.2.3): room, fence, and what the peer can hold. */
 static bool may_send_read(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
 {
     if (qp->req.rpb.count >= qp->attr.sra_max) {
-        return waits_for(hca, HCA_WAIT_READS);
+        return waits_for(hca, qp, HCA_WAIT_READS);
     }
     if (responses(qp, wqe->msg_len) > PSN_WINDOW - psns_on_their_way(qp)) {
-        return waits_for(hca, HCA_WAIT_PSNS);
+        return waits_for(hca, qp, HCA_WAIT_PSNS);
     }
-    return hca_mq_read_room(hca, qp, wqe->nsge) || waits_for(hca, HCA_WAIT_RPB);
+    return hca_mq_read_room(hca, qp, wqe->nsge) ||
+           count_wait(hca, HCA_WAIT_RPB);
 }
 
 static bool may_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
 {
     if (psns_on_their_way(qp) >= PSN_WINDOW) {
-        return waits_for(hca, HCA_WAIT_PSNS);
+        return waits_for(hca, qp, HCA_WAIT_PSNS);
     }
     return hca_mq_swpb_room(hca, qp, MIN(qp->pmtu, wqe->msg_len - wqe->sent),
                             wqe->nsge) ||
-           waits_for(hca, HCA_WAIT_SWPB);
+           count_wait(hca, HCA_WAIT_SWPB);
 }
 
 static bool rc_judge_msg(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
 {
     if (wqe->ref.fence && !wqe->sent && qp->req.rpb.count) {
-        return waits_for(hca, HCA_WAIT_FENCE);
+        return waits_for(hca, qp, HCA_WAIT_FENCE);
     }
     if (hca_on_their_way(qp) >= hca_congestion_limit(hca, qp)) {
-        return waits_for(hca, HCA_WAIT_OUTSTANDING);
+        return waits_for(hca, qp, HCA_WAIT_OUTSTANDING);
     }
     return asks_for_data(wqe) ? may_send_read(hca, qp, wqe)
                               : may_send_packet(hca, qp, wqe);
 }
 
 /* Whether the QP sends at all now. */
-static bool may_send(Hca *hca, const HcaQp *qp, const HcaWqe *wqe)
+static bool may_send(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
 {
     if (qp->state != HCA_QP_RTS && (qp->state != HCA_QP_SQD || !wqe->sent)) {
-        return waits_for(hca, HCA_WAIT_STATE);
+        return waits_for(hca, qp, HCA_WAIT_STATE);
     }
     if (qp->req.rnr_wait) {
-        return waits_for(hca, HCA_WAIT_RNR);
+        return waits_for(hca, qp, HCA_WAIT_RNR);
     }
     return !(qp->req.barrier.pending || qp->req.retransmit) ||
-           waits_for(hca, HCA_WAIT_BARRIER);
+           waits_for(hca, qp, HCA_WAIT_BARRIER);
 }
 
 HcaJudge hca_requester_judge(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
@@ -108,16 +117,14 @@ HcaJudge hca_requester_judge(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
         hca_send_op(wqe->ref.opcode)->transfer == HCA_TRANSFER_NONE) {
         return put_aside(hca, qp, wqe);
     }
-    if (rc && !rc_judge_msg(hca, qp, wqe)) {
-        return HCA_JUDGE_WAIT;
-    }
+    /* Before its turn: room that was promised to it stays so. */
     if (!hca_frame_can_send(hca->port, qp->attr.service == HCA_SERVICE_UD
                                            ? &wqe->path
                                            : &qp->attr.path)) {
-        waits_for(hca, HCA_WAIT_CABLE);
+        count_wait(hca, HCA_WAIT_CABLE);
         return HCA_JUDGE_BLOCKED;
     }
-    return HCA_JUDGE_SEND;
+    return !rc || rc_judge_msg(hca, qp, wqe) ? HCA_JUDGE_SEND : HCA_JUDGE_WAIT;
 }
 
 /* BTH operation of a packet by its place in the message (3.4.1.1.2.1). */
@@ -531,6 +538,7 @@ void hca_requester_state(Hca *hca, HcaQp *qp, uint8_t old_state)
     case HCA_QP_SQE:
     case HCA_QP_ERR:
         qp->req.retransmit = false;
+        hca_mq_stop_waiting(hca, qp);
         hca_timers_stop(hca, qp);
         flush_outstanding(hca, qp);
         break;

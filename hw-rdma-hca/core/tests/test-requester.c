@@ -398,6 +398,127 @@ static void test_no_room(void)
     bed_free(bed);
 }
 
+/*
+ * Of many QPs that wait for the packet buffer as many have a turn as what was
+ * released is enough for, and none if it is not.
+ */
+static void test_wake_what_fits(void)
+{
+    enum {
+        N = 60,
+        SMALL = 6,    /* elements of 100 bytes */
+        LARGE = 130,  /* of 4096 */
+        LEAST = 6 + 6 /* free, for one that has six to have six more */
+    };
+    HcaConfig config[2];
+    unsigned left = 512, fit = 0;
+    Qp *large[1], *small[N];
+    uint64_t waits;
+    QpAttr attr;
+    Bed *bed;
+    SendWr wr;
+    Sge sge;
+
+    lab_config(&config[0], 0);
+    lab_config(&config[1], 1);
+    config[0].swpb_elements = left;
+    bed_attr_init(&attr);
+    attr.mtu = 5;
+    attr.timeout = 0;
+    bed = bed_new_with(RDMA_HCA_QP_ST_RC, &attr, config);
+    wr = bed_wr(bed, &sge, WRITE, 2, 4096);
+    post_from_others(bed, &attr, large, 1, &wr);
+    wr = bed_wr(bed, &sge, WRITE, 3, 100);
+    post_from_others(bed, &attr, small, N, &wr);
+    left -= LARGE + N * SMALL;
+    waits = bed_counter(bed, 0, "requester_wait_swpb");
+    for (unsigned i = 0; i < N; i++) {
+        g_assert_true(qp_post_send(small[i], &wr, 1));
+        bed_run(bed);
+    }
+    for (; left >= LEAST; left -= SMALL) {
+        bed_expect_request(bed, HCA_WRITE_ONLY, PSN + 1);
+        fit++;
+    }
+    bed_expect_quiet(bed);
+    bed_counted(bed, 0, "requester_qps_waiting", N - fit);
+    bed_counted(bed, 0, "requester_wait_swpb", waits + N - fit);
+    /* A bystander that has nothing: what it gives back is not enough. */
+    for (unsigned i = 0; i < 10; i++) {
+        bed_post(bed, WRITE, 1, 0);
+        bed_expect_request(bed, HCA_WRITE_ONLY, PSN + i);
+        bed_ack(bed, PSN + i);
+        bed_expect_done(bed, 1);
+    }
+    bed_counted(bed, 0, "requester_wait_swpb", waits + N - fit);
+    waits = bed_counter(bed, 0, "requester_wait_swpb");
+    respond_to(bed, large[0], HCA_ACK, 0);
+    bed_expect_done(bed, 2);
+    for (left += LARGE; left >= LEAST; left -= SMALL) {
+        bed_expect_request(bed, HCA_WRITE_ONLY, PSN + 1);
+        fit++;
+    }
+    bed_expect_quiet(bed);
+    bed_counted(bed, 0, "requester_qps_waiting", N - fit);
+    bed_counted(bed, 0, "requester_wait_swpb", waits);
+    for (unsigned i = 0; i < N; i++) {
+        g_assert_cmphex(qp_to_err(small[i]), ==, 0);
+    }
+    bed_forget_requests(bed); /* of those that the others made room for */
+    bed_counted(bed, 0, "requester_qps_waiting", 0);
+    bed_counted(bed, 0, "requester_swpb_used", 0);
+    bed_free(bed);
+}
+
+/* What was promised to a QP that does not want it any more goes to the next. */
+static void test_promise_passed_on(void)
+{
+    HcaConfig config[2];
+    Qp *other[3];
+    HcaMqGauges gauges;
+    QpAttr attr;
+    Bed *bed;
+    SendWr wr;
+    Sge sge;
+
+    lab_config(&config[0], 0);
+    lab_config(&config[1], 1);
+    config[0].rpb_elements = 8;
+    bed_attr_init(&attr);
+    attr.timeout = 0;
+    bed = bed_new_with(RDMA_HCA_QP_ST_RC, &attr, config);
+    for (unsigned i = 0; i < 4; i++) {
+        bed_post(bed, READ, 1, 8);
+    }
+    bed_forget_requests(bed);
+    wr = bed_wr(bed, &sge, READ, 3, 8);
+    post_from_others(bed, &attr, other, G_N_ELEMENTS(other), &wr);
+    for (unsigned i = 0; i < 2; i++) {
+        g_assert_true(qp_post_send(other[i], &wr, 1));
+    }
+    bed_expect_quiet(bed);
+    hca_mq_gauges(bed->hca->requester->mq, &gauges);
+    g_assert_cmpuint(gauges.waiting, ==, 2);
+    /* Two places are free then: enough for one that has one. */
+    hca_mq_rpb_release(bed->hca, bed->hqp);
+    hca_mq_gauges(bed->hca->requester->mq, &gauges);
+    g_assert_cmpuint(gauges.waiting, ==, 1);
+    for (unsigned i = 0; i < 2; i++) {
+        HcaQp *hqp = card_qp(bed->hca, other[i]->qpn);
+
+        if (hqp->pool_promised) {
+            g_assert_cmphex(qp_to_sqd(other[i], false), ==, 0);
+            break;
+        }
+    }
+    bed_run(bed);
+    bed_expect_request(bed, HCA_READ_REQUEST, PSN + 1);
+    bed_expect_quiet(bed);
+    hca_mq_gauges(bed->hca->requester->mq, &gauges);
+    g_assert_cmpuint(gauges.waiting, ==, 0);
+    bed_free(bed);
+}
+
 /* RC_BAD_REQ, CXT_WB; figure 3.17: BAD_REQ, COMPLETION, CXT_WB */
 static void test_bad_request(void)
 {
@@ -2306,6 +2427,8 @@ int main(int argc, char **argv)
     test_add("/requester/fig-3.9/insert-and-release", test_multi_queue);
     test_add("/requester/fig-3.9/no-room", test_no_room);
     test_add("/requester/fig-3.10/release", test_multi_queue);
+    test_add("/requester/pool/wake-what-fits", test_wake_what_fits);
+    test_add("/requester/pool/promise-passed-on", test_promise_passed_on);
     test_add("/requester/fig-3.17/timer-retrans", test_timer_retrans);
     test_add("/requester/fig-3.17/timer-flush", test_timer_flush);
     test_add("/requester/fig-3.17/bad-request", test_bad_request);

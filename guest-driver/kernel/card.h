@@ -25,6 +25,13 @@
 #define RHCA_NAME	"rdma_hca"
 #define RHCA_PORT	1
 
+/*
+ * A process maps a page of the machine's, and nobody else may have something
+ * in it: of the card's UAR pages there it uses the first. The kernel's is in
+ * page 0.
+ */
+#define RHCA_UARS_PER_PAGE	(PAGE_SIZE / RDMA_HCA_UAR_PAGE_SIZE)
+
 struct rdma_hca_eqe;
 struct rhca_eq;
 struct rhca_mgm;

@@ -3,11 +3,9 @@
 #ifndef RHCA_CQ_H
 #define RHCA_CQ_H
 
-#include <linux/version.h>
-#include <rdma/uverbs_ioctl.h>
-
 #include "rdma_hca_wqe.h"
 
+#include "compat.h"
 #include "mr.h"
 #include "uctx.h"
 
@@ -31,21 +29,6 @@ static inline struct rhca_cq *to_rhca_cq(struct ib_cq *ibcq)
 {
 	return container_of(ibcq, struct rhca_cq, ibcq);
 }
-
-/* What create_cq() gets besides its attributes has changed in 6.11. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
-#define rhca_cq_arg uverbs_attr_bundle
-static inline struct ib_udata *rhca_cq_udata(struct uverbs_attr_bundle *attrs)
-{
-	return attrs ? &attrs->driver_udata : NULL;
-}
-#else
-#define rhca_cq_arg ib_udata
-static inline struct ib_udata *rhca_cq_udata(struct ib_udata *udata)
-{
-	return udata;
-}
-#endif
 
 /* An entry of the kernel's ring; @index need not be wrapped. */
 static inline struct rdma_hca_cqe *rhca_cqe(struct rhca_cq *cq, u32 index)

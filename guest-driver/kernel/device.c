@@ -76,8 +76,8 @@ static int rhca_maps_init(struct rhca_dev *dev)
 		err = rhca_bitmap_init(&dev->pd_map, 1u << caps->log_pds,
 				       caps->reserved_pds);
 	if (!err)
-		err = rhca_bitmap_init(&dev->uar_map, caps->num_uars,
-				       RDMA_HCA_UAR_KERNEL + 1);
+		err = rhca_bitmap_init(&dev->uar_map,
+				       caps->num_uars / RHCA_UARS_PER_PAGE, 1);
 	if (!err)
 		err = rhca_bitmap_alloc(&dev->pd_map, &dev->pdn, NULL);
 	if (!err)

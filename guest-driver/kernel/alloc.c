@@ -140,12 +140,13 @@ static int rhca_pieces_alloc(struct rhca_dev *dev, struct rhca_buf *buf,
 
 int rhca_buf_alloc(struct rhca_dev *dev, struct rhca_buf *buf, size_t size)
 {
-	u8 shift;
+	u8 shift, least;
 
 	size = max_t(size_t, roundup_pow_of_two(size),
 		     1u << RDMA_HCA_MPT_PAGE_SHIFT_MIN);
-	for (shift = min_t(u8, ilog2(size), RHCA_PIECE_SHIFT_MAX);
-	     shift >= RDMA_HCA_MPT_PAGE_SHIFT_MIN; shift--)
+	shift = min_t(u8, ilog2(size), RHCA_PIECE_SHIFT_MAX);
+	least = min_t(u8, shift, PAGE_SHIFT);
+	for (; shift >= least; shift--)
 		if (!rhca_pieces_alloc(dev, buf, size, shift))
 			return 0;
 	return -ENOMEM;

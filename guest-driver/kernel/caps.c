@@ -136,7 +136,7 @@ static bool rhca_limits_ok(const struct rhca_caps *caps)
 	       caps->reserved_mpts < 1u << caps->log_mpts &&
 	       caps->reserved_mtts < 1u << caps->log_mtts &&
 	       caps->reserved_pds < 1u << caps->log_pds &&
-	       caps->num_uars > 1 &&
+	       caps->num_uars > RHCA_UARS_PER_PAGE &&
 	       caps->max_send_sge && caps->max_recv_sge &&
 	       caps->max_send_wqe_size >= RDMA_HCA_WQE_ALIGN &&
 	       caps->max_send_wqe_size <= RDMA_HCA_MAX_SEND_WQE_SIZE &&

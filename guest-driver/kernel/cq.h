@@ -3,11 +3,9 @@
 #ifndef RHCA_CQ_H
 #define RHCA_CQ_H
 
-#include <linux/version.h>
-#include <rdma/uverbs_ioctl.h>
-
 #include "rdma_hca_wqe.h"
 
+#include "compat.h"
 #include "mr.h"
 #include "uctx.h"
 
@@ -18,7 +16,10 @@ struct rhca_cq {
 	u32 cqn;
 	u32 entries;		/* power of two */
 	u32 ci;			/* kernel: counts without wrapping */
-	spinlock_t lock;	/* kernel: protects the ring and @ci */
+	spinlock_t lock;	/* kernel: protects the ring, @ci, the lists */
+	struct list_head send_qps;	/* kernel: QPs that send by it */
+	struct list_head recv_qps;	/* and that receive */
+	bool armed;		/* kernel: an event has been asked for */
 	struct rhca_buf buf;	/* kernel */
 	struct ib_umem *umem;	/* process */
 	struct rhca_region region;
@@ -31,21 +32,6 @@ static inline struct rhca_cq *to_rhca_cq(struct ib_cq *ibcq)
 {
 	return container_of(ibcq, struct rhca_cq, ibcq);
 }
-
-/* What create_cq() gets besides its attributes has changed in 6.11. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
-#define rhca_cq_arg uverbs_attr_bundle
-static inline struct ib_udata *rhca_cq_udata(struct uverbs_attr_bundle *attrs)
-{
-	return attrs ? &attrs->driver_udata : NULL;
-}
-#else
-#define rhca_cq_arg ib_udata
-static inline struct ib_udata *rhca_cq_udata(struct ib_udata *udata)
-{
-	return udata;
-}
-#endif
 
 /* An entry of the kernel's ring; @index need not be wrapped. */
 static inline struct rdma_hca_cqe *rhca_cqe(struct rhca_cq *cq, u32 index)
@@ -74,8 +60,8 @@ static inline u32 rhca_cqe_qpn(const struct rdma_hca_cqe *cqe)
 
 static inline void rhca_cq_update_ci(struct rhca_cq *cq)
 {
-	/* The card may overwrite entries once it sees the index. */
-	dma_wmb();
+	/* The card may overwrite entries, read by now, once it sees it. */
+	dma_mb();
 	WRITE_ONCE(*cq->db.va, cpu_to_le32(cq->ci));
 }
 
@@ -93,8 +79,8 @@ void rhca_cq_error(struct rhca_dev *dev, u32 cqn, u32 syndrome);
 int rhca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc);
 int rhca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 /*
- * The card has failed: have users in the kernel poll, whose requests all end
- * with a flush. What is posted from now on is refused.
+ * The card has failed: have users in the kernel poll, who wait for the end of
+ * requests, which all end with a flush. What is posted from now on is refused.
  */
 void rhca_flush_kernel(struct rhca_dev *dev);
 

@@ -27,7 +27,7 @@ static int rhca_insert_uar(struct rhca_dev *dev, struct rhca_ucontext *ctx)
 	entry->address = pci_resource_start(dev->pdev, RDMA_HCA_BAR2) +
 			 (u64)ctx->uar * RDMA_HCA_UAR_PAGE_SIZE;
 	err = rdma_user_mmap_entry_insert(&ctx->ibctx, &entry->rdma_entry,
-					  RDMA_HCA_UAR_PAGE_SIZE);
+					  PAGE_SIZE);
 	if (err) {
 		kfree(entry);
 		return err;
@@ -69,19 +69,19 @@ int rhca_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
 	struct rhca_ucontext *ctx = to_rhca_ucontext(ibctx);
 	struct rdma_hca_alloc_ucontext_resp resp = {};
 	struct rhca_dev *dev = to_rhca(ibctx->device);
+	u32 page;
 	int err;
 
-	/* One page of the card, one page of the process. */
-	BUILD_BUG_ON(RDMA_HCA_UAR_PAGE_SIZE != PAGE_SIZE);
 	mutex_init(&ctx->db_lock);
 	INIT_LIST_HEAD(&ctx->db_pages);
 
 	err = rhca_negotiate(udata, &resp.comp_mask);
 	if (err)
 		return err;
-	err = rhca_bitmap_alloc(&dev->uar_map, &ctx->uar, NULL);
+	err = rhca_bitmap_alloc(&dev->uar_map, &page, NULL);
 	if (err)
 		return err;
+	ctx->uar = page * RHCA_UARS_PER_PAGE;
 	err = rhca_insert_uar(dev, ctx);
 	if (err)
 		goto free;
@@ -94,7 +94,7 @@ int rhca_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
 remove:
 	rdma_user_mmap_entry_remove(ctx->uar_entry);
 free:
-	rhca_bitmap_free(&dev->uar_map, ctx->uar, 1);
+	rhca_bitmap_free(&dev->uar_map, page, 1);
 	return err;
 }
 
@@ -103,7 +103,8 @@ void rhca_dealloc_ucontext(struct ib_ucontext *ibctx)
 	struct rhca_ucontext *ctx = to_rhca_ucontext(ibctx);
 
 	rdma_user_mmap_entry_remove(ctx->uar_entry);
-	rhca_bitmap_free(&to_rhca(ibctx->device)->uar_map, ctx->uar, 1);
+	rhca_bitmap_free(&to_rhca(ibctx->device)->uar_map,
+			 ctx->uar / RHCA_UARS_PER_PAGE, 1);
 }
 
 /* The core takes the mappings away itself; being here allows it to. */
@@ -122,7 +123,7 @@ int rhca_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma)
 		return -EINVAL;
 	entry = container_of(rdma_entry, struct rhca_mmap_entry, rdma_entry);
 	err = rdma_user_mmap_io(ibctx, vma, PFN_DOWN(entry->address),
-				RDMA_HCA_UAR_PAGE_SIZE,
+				PAGE_SIZE,
 				pgprot_noncached(vma->vm_page_prot),
 				rdma_entry);
 	rdma_user_mmap_entry_put(rdma_entry);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What differs between the kernels that the module is built for, as Kbuild
+ * finds it in their headers. In a kernel's own tree nothing of it is needed.
+ */
+#ifndef RHCA_COMPAT_H
+#define RHCA_COMPAT_H
+
+#include <rdma/uverbs_ioctl.h>
+
+/* What create_cq() gets besides its attributes (changed in 6.11). */
+#ifdef RHCA_CREATE_CQ_HAS_BUNDLE
+#define rhca_cq_arg uverbs_attr_bundle
+static inline struct ib_udata *rhca_cq_udata(struct uverbs_attr_bundle *attrs)
+{
+	return attrs ? &attrs->driver_udata : NULL;
+}
+#else
+#define rhca_cq_arg ib_udata
+static inline struct ib_udata *rhca_cq_udata(struct ib_udata *udata)
+{
+	return udata;
+}
+#endif
+
+#endif /* RHCA_COMPAT_H */

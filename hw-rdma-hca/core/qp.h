@@ -177,9 +177,13 @@ typedef struct HcaBarrier {
 typedef struct HcaRequester {
     uint32_t next_psn;    /* NPSN */
     uint32_t unacked_psn; /* UPSN */
-    HcaMqList swpb;       /* Send and Write packets not acknowledged */
-    HcaMqList rpb;        /* Read and atomic requests not answered */
-    HcaMqList reb;        /* scatter entries of the latter */
+    /* Credits (IBA 9.7.7.2): messages begun, and how many the peer can take. */
+    uint32_t ssn;
+    uint32_t lsn;
+    bool no_credits; /* it tells none: no limit */
+    HcaMqList swpb;  /* Send and Write packets not acknowledged */
+    HcaMqList rpb;   /* Read and atomic requests not answered */
+    HcaMqList reb;   /* scatter entries of the latter */
     /* Retransmission: the next packet of each list to send again. */
     bool retransmit;
     uint32_t resend_swpb;

@@ -310,27 +310,42 @@ static void receive_response(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     accept_response(hca, qp, read, packet);
 }
 
-/* Responses carry an AETH but for the Middle ones. */
-static bool has_aeth(const HcaPacket *packet)
+/* Whether it has an AETH of the kind that tells credits. */
+static bool tells_credits(const HcaPacket *packet)
 {
-    return HCA_BTH_OPERATION(packet->opcode) != HCA_READ_RESP_MIDDLE;
+    return HCA_BTH_OPERATION(packet->opcode) != HCA_READ_RESP_MIDDLE &&
+           HCA_AETH_KIND(packet->syndrome) == HCA_AETH_ACK;
+}
+
+/* SILENT_DROP; but an ACK may come once more to tell new credits. */
+static void receive_duplicate(Hca *hca, HcaQp *qp, const HcaPacket *packet)
+{
+    if (HCA_BTH_OPERATION(packet->opcode) != HCA_ACK ||
+        !tells_credits(packet) || !hca_credits_told(hca, qp, packet)) {
+        hca_drop(hca->port, packet, HCA_DROP_DUPLICATE);
+    }
 }
 
 void hca_requester_receive(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 {
     HcaRequester *req = &qp->req;
+    uint8_t operation = HCA_BTH_OPERATION(packet->opcode);
 
     if (hca_psn_diff(packet->psn, req->next_psn) >= 0) {
         hca_drop(hca->port, packet, HCA_DROP_GHOST); /* invalid region */
         return;
     }
     if (hca_psn_diff(packet->psn, req->unacked_psn) < 0) {
-        hca_drop(hca->port, packet, HCA_DROP_DUPLICATE); /* SILENT_DROP */
+        receive_duplicate(hca, qp, packet);
         return;
     }
-    if (has_aeth(packet) && HCA_AETH_KIND(packet->syndrome) != HCA_AETH_ACK) {
+    if (tells_credits(packet)) {
+        hca_credits_told(hca, qp, packet);
+    } else if (operation != HCA_READ_RESP_MIDDLE) {
         receive_nak(hca, qp, packet);
-    } else if (HCA_BTH_OPERATION(packet->opcode) == HCA_ACK) {
+        return;
+    }
+    if (operation == HCA_ACK) {
         receive_ack(hca, qp, packet);
     } else {
         receive_response(hca, qp, packet);

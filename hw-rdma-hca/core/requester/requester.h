@@ -8,6 +8,7 @@
  * req_pkt_gen.c    3.4.4: request packets
  * recv_control.c   3.4.5: ACK, NAK, Read and atomic responses
  * scatter_entry.c  3.4.5.4: scatter entries of Reads
+ * credits.c        IBA 9.7.7.2: what the peer has receives for
  * congestion.c     RoCE engine document 7.4: outstanding limit, CNPs received
  */
 #ifndef HCA_REQUESTER_H
@@ -32,6 +33,7 @@ typedef enum HcaWait {
     HCA_WAIT_RPB,
     HCA_WAIT_CABLE,       /* the cable takes no packet */
     HCA_WAIT_OUTSTANDING, /* RoCE: as many requests out as the limit says */
+    HCA_WAIT_CREDITS,     /* the peer has no receive for it */
     HCA_WAIT_NREASONS
 } HcaWait;
 

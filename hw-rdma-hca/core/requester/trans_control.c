@@ -86,6 +86,9 @@ static bool rc_judge_msg(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
     if (wqe->ref.fence && !wqe->sent && qp->req.rpb.count) {
         return waits_for(hca, qp, HCA_WAIT_FENCE);
     }
+    if (!wqe->sent && !hca_credits_allow(qp, hca_send_op(wqe->ref.opcode))) {
+        return waits_for(hca, qp, HCA_WAIT_CREDITS);
+    }
     if (hca_on_their_way(qp) >= hca_congestion_limit(hca, qp)) {
         return waits_for(hca, qp, HCA_WAIT_OUTSTANDING);
     }
@@ -181,6 +184,9 @@ static bool segment_packet(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
     hca->requester->counters.packets_sent++;
     req->next_psn = hca_psn_add(req->next_psn, 1);
     if (qp->attr.service == HCA_SERVICE_RC) {
+        if (!wqe->sent) {
+            hca_credits_begin(qp, hca_send_op(wqe->ref.opcode));
+        }
         hca_mq_swpb_insert(hca, qp, &packet, refs);
         hca_loss_timer_start(hca, qp);
     } else { /* UCUD_CPL */
@@ -212,6 +218,7 @@ static void segment_read(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
     };
 
     hca_req_send_read(hca, qp, &read);
+    hca_credits_begin(qp, hca_send_op(wqe->ref.opcode));
     hca->requester->counters.reads_sent++;
     qp->req.next_psn = hca_psn_add(qp->req.next_psn, read.npsn);
     hca_mq_read_insert(hca, qp, &read, entries);

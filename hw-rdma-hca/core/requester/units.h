@@ -29,6 +29,13 @@ HcaV2pState hca_req_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *ud,
                                 const HcaSge *refs);
 void hca_req_send_read(Hca *hca, HcaQp *qp, const HcaSentRead *read);
 
+/* Whether a message of this kind may begin: the peer has credits for it. */
+bool hca_credits_allow(const HcaQp *qp, const HcaSendOp *op);
+/* One has begun. */
+void hca_credits_begin(HcaQp *qp, const HcaSendOp *op);
+/* What an AETH that is no NAK tells. False: nothing new. */
+bool hca_credits_told(Hca *hca, HcaQp *qp, const HcaPacket *packet);
+
 /* ScatterEntryManager (3.4.5.4): write response data to where it belongs. */
 HcaV2pState hca_scatter(Hca *hca, HcaQp *qp, const uint8_t *data, uint32_t len);
 

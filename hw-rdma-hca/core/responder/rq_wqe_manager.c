@@ -54,14 +54,6 @@ void hca_rwm_restart_wqe(HcaQp *qp)
     qp->resp.wqe.sge_done = 0;
 }
 
-/* Value of credit code @code (IBA 9.7.7.2.2): 0, 1, 2, 3, 4, 6, 8, 12, ... */
-static uint32_t credit_value(unsigned code)
-{
-    uint32_t power = 1u << (code / 2);
-
-    return code ? power + (code % 2 ? power / 2 : 0) : 0;
-}
-
 /* The WQE in use belongs to a message that the MSN does not count yet. */
 uint8_t hca_rwm_credits(Hca *hca, HcaQp *qp)
 {
@@ -76,6 +68,6 @@ uint8_t hca_rwm_credits(Hca *hca, HcaQp *qp)
     held = left + qp->resp.wqe_valid;
     do {
         code--;
-    } while (credit_value(code) > held);
+    } while (hca_aeth_credits(code) > held);
     return code;
 }

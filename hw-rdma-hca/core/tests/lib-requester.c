@@ -8,18 +8,34 @@ void bed_attr_init(QpAttr *attr)
     *attr = bed_requester(RDMA_HCA_QP_ST_RC).attr;
 }
 
+static Bed *new_bed(const BedConfig *config)
+{
+    Bed *bed = bed_new_as(config);
+    g_autofree uint8_t *fill = pair_data(bed->pair, BED_AREA);
+
+    mr_write(bed->mr, 0, fill, BED_AREA);
+    return bed;
+}
+
 Bed *bed_new_with(uint8_t service, const QpAttr *attr, const HcaConfig *cards)
 {
     BedConfig config = bed_requester(service);
-    g_autofree uint8_t *fill = NULL;
     Bed *bed;
 
     config.attr = *attr;
     config.cards = cards;
-    bed = bed_new_as(&config);
-    fill = pair_data(bed->pair, BED_AREA);
-    mr_write(bed->mr, 0, fill, BED_AREA);
+    bed = new_bed(&config);
+    if (service == RDMA_HCA_QP_ST_RC) {
+        bed_ack(bed, attr->sq_psn - 1);
+    }
     return bed;
+}
+
+Bed *bed_new_credits(void)
+{
+    BedConfig config = bed_requester(RDMA_HCA_QP_ST_RC);
+
+    return new_bed(&config);
 }
 
 Bed *bed_new_service(uint8_t service)

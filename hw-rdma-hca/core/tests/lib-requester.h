@@ -9,11 +9,14 @@
 
 /* BED_TIMEOUT, three retries of each kind. */
 void bed_attr_init(QpAttr *attr);
-/* In RTS. @cards: configuration of both, or NULL. */
+/* In RTS; an RC peer has said that it tells no credits. @cards: configuration
+ * of both, or NULL. */
 Bed *bed_new_with(uint8_t service, const QpAttr *attr, const HcaConfig *cards);
 Bed *bed_new_service(uint8_t service);
 /* RC. */
 Bed *bed_new(void);
+/* RC, of whose peer's credits nothing is known. */
+Bed *bed_new_credits(void);
 
 /* Message @wr_id of @len bytes, from or to 4096 * @wr_id of the region. */
 SendWr bed_wr(Bed *bed, Sge *sge, uint8_t opcode, uint64_t wr_id, uint32_t len);

@@ -526,6 +526,23 @@ static void test_wait_pools(void)
     look_and_free(bed);
 }
 
+/* Until the first answer comes the peer's receives are not known. */
+static void test_wait_credits(void)
+{
+    Bed *bed;
+
+    bed = bed_new_rc(NULL);
+    bed_post_recvs(bed, 2, 100);
+    for (unsigned i = 0; i < 2; i++) {
+        request(bed, i, SEND, 100);
+    }
+    bed_post_requests(bed, 2);
+    bed_run(bed);
+    expect_some(bed, 0, "requester_wait_credits");
+    bed_counted(bed, 0, "requester_wqes_completed", 2);
+    look_and_free(bed);
+}
+
 static void test_wait_cable(void)
 {
     Bed *bed;
@@ -1620,6 +1637,7 @@ static const struct {
     { "requester/wait-reads", test_wait_reads },
     { "requester/wait-psns", test_wait_psns },
     { "requester/wait-pools", test_wait_pools },
+    { "requester/wait-credits", test_wait_credits },
     { "requester/wait-cable", test_wait_cable },
     { "requester/losses", test_losses },
     { "responder/refusals", test_refusals },

@@ -372,6 +372,8 @@ static void test_run(void)
         { "requester_packets_sent", { 11, 0 } },
         { "requester_reads_sent", { 2, 0 } },
         { "requester_responses_rx", { 3, 0 } },
+        /* The second Send, until the first answer tells credits. */
+        { "requester_wait_credits", { 1, 0 } },
         { "requester_wqes_completed", { 6, 0 } },
         { "responder_sends", { 0, 9 } },
         { "responder_writes", { 0, 2 } },

@@ -249,6 +249,37 @@ static void test_rnr_count_restarts(void)
     bed_free(bed);
 }
 
+/* By its credits the sender knows: one message alone finds no receive. */
+static void test_rnr_credits(void)
+{
+    enum {
+        N = 20,
+        READY = 7
+    };
+    SendWr wr[N];
+    Sge sge[N];
+    Bed *bed;
+
+    bed = bed_new_by(111, NULL);
+    bed_post_recvs(bed, READY, 100);
+    for (unsigned i = 0; i < N; i++) {
+        wr[i] = pair_send(bed->pair, 0, SEND, i, &sge[i], 0, 100, 0);
+    }
+    g_assert_true(qp_post_send(bed->qps[0], wr, N));
+    lab_sleep(bed->lab, 50 * NS_PER_MS);
+    bed_counted(bed, 0, "requester_wqes_completed", READY);
+    bed_counted(bed, 0, "requester_packets_sent", READY + 1);
+    g_assert_cmpuint(bed_counter(bed, 0, "requester_rnr_timeouts"), >, 2);
+    bed_counted(bed, 0, "requester_retransmissions",
+                bed_counter(bed, 0, "requester_rnr_timeouts"));
+    bed_post_recvs(bed, N - READY, 100);
+    for (unsigned i = 0; i < N; i++) {
+        bed_expect_end(bed, 0, 0);
+        bed_expect_end(bed, 1, 0);
+    }
+    bed_free(bed);
+}
+
 /* Receives that come one at a time, each just too late. */
 static void test_rnr_trickle(void)
 {
@@ -965,6 +996,7 @@ int main(int argc, char **argv)
     test_add_each_link("/errors/rnr/timer", test_rnr_timer);
     test_add_each_link("/errors/rnr/exhausted", test_rnr_exhausted);
     test_add_each_link("/errors/rnr/count-restarts", test_rnr_count_restarts);
+    test_add_each_link("/errors/rnr/credits", test_rnr_credits);
     test_add_each_link("/errors/rnr/trickle", test_rnr_trickle);
     test_add_each_link("/errors/rnr/write-imm", test_rnr_write_imm);
     add_remote();

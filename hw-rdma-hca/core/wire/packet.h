@@ -67,6 +67,14 @@ enum HcaBthOperation {
 #define HCA_AETH_NAK 3
 #define HCA_AETH(kind, value) ((uint8_t)((kind) << 5 | (value)))
 #define HCA_AETH_CREDITS_INVALID 0x1f
+/* Credits of a code below that (IBA 9.7.7.2): 0, 1, 2, 3, 4, 6, 8, 12, ... */
+static inline uint32_t hca_aeth_credits(uint8_t code)
+{
+    uint32_t power = 1u << (code / 2);
+
+    return code ? power + (code % 2 ? power / 2 : 0) : 0;
+}
+
 #define HCA_NAK_PSN_SEQ 0
 #define HCA_NAK_INVALID_REQUEST 1
 #define HCA_NAK_REMOTE_ACCESS 2

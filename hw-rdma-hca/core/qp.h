@@ -145,6 +145,7 @@ typedef struct HcaSendQueue {
     bool indicator;
     HcaWqeRef chained;
     uint32_t chain_len; /* WQEs followed since the doorbell */
+    uint16_t taken;     /* WQEs taken in hand, modulo 2^16 */
     bool flushing;      /* back from SQE: what came before... */
     uint32_t flush_end; /* ...this doorbell is flushed still */
     bool wqe_valid;     /* @wqe is being sent */
@@ -341,5 +342,17 @@ struct HcaQp {
     bool pool_promised;
     uint32_t pool_need;
 };
+
+/* Places for doorbells: one for each slot of the send queue, a power of two. */
+static inline uint32_t hca_qp_doorbells(const HcaQpAttr *attr)
+{
+    uint32_t slots = attr->sq_len >> attr->sq_entry_log;
+    uint32_t room = 1;
+
+    while (room < slots) {
+        room *= 2;
+    }
+    return slots ? room : 0;
+}
 
 #endif /* HCA_QP_H */

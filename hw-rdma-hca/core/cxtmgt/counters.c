@@ -65,6 +65,7 @@ static const HcaCounterRow rows[] = {
     HCA_GAUGE(186, "events_waiting", INSTANT, waiting_events,
               "events that wait for room in their EQ"),
     EVENT(336, "congestion", CONGESTION),
+    EVENT(339, "local_catas_error", LOCAL_CATAS_ERROR),
 };
 
 const HcaCounterTable hca_cxtmgt_counter_table = {

@@ -174,6 +174,9 @@ uint8_t hca_cxtmgt_resize_cq(HcaCxtMgt *cm, uint32_t cqn, unsigned log_size,
     if (entries(cq) > 1u << log_size) {
         return HCA_STAT_BAD_SIZE;
     }
+    if (!hca_cxt_writable(cm, &cm->cqc, cqn)) {
+        return HCA_STAT_BAD_SEG_PARAM;
+    }
     cq->attr.log_size = log_size;
     cq->attr.lkey = lkey;
     write_cqc(cm, cqn, cq);

@@ -110,7 +110,8 @@ uint64_t hca_cxt_live_pages(const HcaCxtMgt *cm)
 
 unsigned hca_cxt_waiting_events(const HcaCxtMgt *cm)
 {
-    unsigned n = cm->cq_errors.length + cm->nport_events + cm->command_pending;
+    unsigned n = cm->cq_errors.length + __builtin_popcount(cm->eq_errors) +
+                 cm->nport_events + cm->command_pending;
 
     for (unsigned i = 0; i < HCA_QP_EVENTS; i++) {
         n += cm->qp_events[i].length;

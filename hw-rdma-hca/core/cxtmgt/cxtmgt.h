@@ -132,7 +132,7 @@ typedef struct HcaCompletion {
 typedef struct HcaEvent {
     uint8_t type; /* HcaEventType */
     uint8_t subtype;
-    uint32_t number;   /* QPN, CQN, port, or token of a command */
+    uint32_t number;   /* QPN, CQN, EQN, port, or token of a command */
     uint32_t syndrome; /* CQ_ERROR */
     uint8_t status;    /* CMD: HcaStatus, and what else it gives */
     uint64_t out_param;
@@ -154,9 +154,10 @@ typedef struct HcaCxtCounters {
     uint64_t transitions_refused;
 } HcaCxtCounters;
 
-/* Contexts in hardware ownership now. */
+/* Contexts in hardware ownership now, and what the QPs have of the card's. */
 typedef struct HcaCxtLive {
     uint32_t qps, cqs, eqs;
+    uint32_t sq_slots;
 } HcaCxtLive;
 
 /*

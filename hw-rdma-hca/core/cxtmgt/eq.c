@@ -93,6 +93,7 @@ static void unmap_events(HcaCxtMgt *cm, uint32_t eqn, uint64_t mask)
 static void free_eq(HcaCxtMgt *cm, HcaEq *eq)
 {
     unmap_events(cm, eq->eqn, UINT64_MAX);
+    cm->eq_errors &= ~(1u << eq->eqn);
     cm->eqs[eq->eqn] = NULL;
     cm->live.eqs--;
     g_free(eq);
@@ -177,6 +178,22 @@ static bool write_eqe(HcaCxtMgt *cm, const HcaEq *eq, const HcaEvent *event)
            HCA_V2P_SUCCESS;
 }
 
+/* @eq has failed: its events are lost. Another EQ may tell. */
+static void fail(HcaCxtMgt *cm, HcaEq *eq)
+{
+    HcaEvent event = {
+        .type = HCA_EVENT_LOCAL_CATAS_ERROR,
+        .number = eq->eqn,
+    };
+
+    eq->status = HCA_QUEUE_WRITE_FAIL;
+    write_eqc(cm, eq->eqn, eq);
+    cm->counters.events_lost++;
+    if (cm->event_eq[event.type] != eq->eqn) {
+        hca_eq_event(cm, &event);
+    }
+}
+
 static HcaEqPost post_to(HcaCxtMgt *cm, HcaEq *eq, const HcaEvent *event)
 {
     if (eq->status != HCA_QUEUE_OK) {
@@ -188,10 +205,7 @@ static HcaEqPost post_to(HcaCxtMgt *cm, HcaEq *eq, const HcaEvent *event)
         return HCA_EQ_FULL;
     }
     if (!write_eqe(cm, eq, event)) {
-        /* Nobody can be told: the driver finds the status by QUERY_EQ. */
-        eq->status = HCA_QUEUE_WRITE_FAIL;
-        write_eqc(cm, eq->eqn, eq);
-        cm->counters.events_lost++;
+        fail(cm, eq);
         return HCA_EQ_DONE;
     }
     eq->producer_index++;
@@ -284,6 +298,9 @@ static void wait_event(HcaCxtMgt *cm, const HcaEvent *event)
         break;
     case HCA_EVENT_CQ_ERROR:
         wait_cq(cm, event);
+        break;
+    case HCA_EVENT_LOCAL_CATAS_ERROR:
+        cm->eq_errors |= 1u << event->number;
         break;
     case HCA_EVENT_PORT_CHANGE:
         wait_port(cm, event->subtype);
@@ -404,6 +421,23 @@ static HcaEqPost deliver_cqs(HcaCxtMgt *cm)
     return HCA_EQ_DONE;
 }
 
+static HcaEqPost deliver_eqs(HcaCxtMgt *cm)
+{
+    while (cm->eq_errors) {
+        uint32_t eqn = __builtin_ctz(cm->eq_errors);
+        HcaEvent event = {
+            .type = HCA_EVENT_LOCAL_CATAS_ERROR,
+            .number = eqn,
+        };
+
+        if (post_event(cm, &event) == HCA_EQ_FULL) {
+            return HCA_EQ_FULL;
+        }
+        cm->eq_errors &= ~(1u << eqn);
+    }
+    return HCA_EQ_DONE;
+}
+
 static HcaEqPost deliver_qps(HcaCxtMgt *cm, unsigned i)
 {
     while (cm->qp_events[i].head) {
@@ -444,6 +478,9 @@ static void deliver(HcaCxtMgt *cm, uint8_t eqn)
     if (to[HCA_EVENT_PORT_CHANGE] == eqn && post == HCA_EQ_DONE) {
         post = deliver_port(cm);
     }
+    if (to[HCA_EVENT_LOCAL_CATAS_ERROR] == eqn && post == HCA_EQ_DONE) {
+        post = deliver_eqs(cm);
+    }
     if (to[HCA_EVENT_CQ_ERROR] == eqn && post == HCA_EQ_DONE) {
         post = deliver_cqs(cm);
     }
@@ -482,6 +519,9 @@ uint8_t hca_cxtmgt_map_eq(HcaCxtMgt *cm, uint32_t eqn, uint64_t mask,
 
     if (status) {
         return status;
+    }
+    if (!hca_cxt_writable(cm, &cm->eqc, eqn)) {
+        return HCA_STAT_BAD_SEG_PARAM;
     }
     if (unmap) {
         unmap_events(cm, eqn, mask);

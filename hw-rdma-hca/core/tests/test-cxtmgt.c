@@ -61,6 +61,7 @@ static const HcaConfig config = {
     .log_cqs = LOG_CQS,
     .log_eqs = LOG_EQS,
     .log_pds = LOG_PDS,
+    .log_sq_slots = 15,
     .num_vectors = RAM_VECTORS,
     .link_layer = HCA_LINK_LAYER_IB,
     .max_mtu = 4,
@@ -316,6 +317,7 @@ static void qp_to(Fix *fix, uint32_t qpn, unsigned service, unsigned state)
         hca_qp_set_state(fix->cm, hca_qp_find(fix->cm, qpn), state);
     } else if (state == RDMA_HCA_QP_STATE_SQD) {
         g_assert_cmphex(modify(fix, HCA_QP_RTS2SQD, qpn, service, 0), ==, 0);
+        hca_qp_find(fix->cm, qpn)->req.drained = true;
     } else if (state == RDMA_HCA_QP_STATE_ERR) {
         g_assert_cmphex(modify(fix, HCA_QP_2ERR, qpn, service, 0), ==, 0);
     }
@@ -759,9 +761,38 @@ static void test_qp_drain(void)
     g_assert_true(qp->sqd_event);
     hca_cxtmgt_query_qp(fix.cm, QPN, &qpc);
     g_assert_true(GUINT32_FROM_BE(qpc.flags) & RDMA_HCA_QPC_SQ_DRAINING);
+    /* Nothing changes before it is drained. */
+    g_assert_cmphex(
+        modify(&fix, HCA_QP_SQD2SQD, QPN, RC, RDMA_HCA_QP_ATTR_TIMEOUT), ==,
+        RDMA_HCA_STAT_BAD_QP_STATE);
     qp->req.drained = true;
     hca_cxtmgt_query_qp(fix.cm, QPN, &qpc);
     g_assert_false(GUINT32_FROM_BE(qpc.flags) & RDMA_HCA_QPC_SQ_DRAINING);
+    g_assert_cmphex(
+        modify(&fix, HCA_QP_SQD2SQD, QPN, RC, RDMA_HCA_QP_ATTR_TIMEOUT), ==, 0);
+    fix_free(&fix);
+}
+
+/* SQ_DRAINED is asked for in either of two ways, each time anew. */
+static void test_qp_drain_event(void)
+{
+    static const uint32_t notify = RDMA_HCA_QP_ATTR_EN_SQD_ASYNC_NOTIFY;
+    Fix fix;
+
+    fix_init(&fix);
+    qp_to(&fix, QPN, UC, RDMA_HCA_QP_STATE_RTS);
+    for (unsigned i = 0; i < 6; i++) {
+        bool by_mask = i & 1, by_modifier = i & 2;
+        struct rdma_hca_qpc qpc = make_qpc(UC, by_mask ? notify : 0);
+
+        g_assert_cmphex(modify_qp(&fix, HCA_QP_RTS2SQD, QPN, &qpc, by_modifier),
+                        ==, 0);
+        g_assert_cmpint(hca_qp_find(fix.cm, QPN)->sqd_event, ==,
+                        by_mask || by_modifier);
+        g_assert_cmphex(modify(&fix, HCA_QP_SQD2RTS, QPN, UC, 0), ==, 0);
+    }
+    g_assert_cmphex(modify(&fix, HCA_QP_RTS2RTS, QPN, UC, notify), ==,
+                    RDMA_HCA_STAT_BAD_PARAM);
     fix_free(&fix);
 }
 
@@ -811,6 +842,49 @@ static void test_icm_missing(void)
     g_assert_cmphex(modify(&fix, HCA_QP_RST2INIT, QPN, RC, 0), ==,
                     RDMA_HCA_STAT_BAD_SEG_PARAM);
     g_assert_cmpuint(hca_cxt_live(fix.cm)->qps, ==, 0);
+    fix_free(&fix);
+}
+
+/*
+ * ICM goes away under what is in hardware. A command that changes something
+ * changes all or nothing; what goes may go.
+ */
+static void test_icm_gone(void)
+{
+    const uint64_t comm_est = UINT64_C(1) << HCA_EVENT_COMM_EST;
+    HcaEvent event = { .type = HCA_EVENT_COMM_EST, .number = QPN };
+    struct rdma_hca_qpc before, after;
+    struct rdma_hca_cqc cqc;
+    Fix fix;
+
+    fix_init(&fix);
+    new_eq(&fix, 2, LOG_EQ);
+    qp_to(&fix, QPN, RC, RDMA_HCA_QP_STATE_INIT);
+    g_assert_cmphex(hca_cxtmgt_unmap_icm(fix.cm, QPC_BASE, 33), ==, 0);
+    hca_cxtmgt_query_qp(fix.cm, QPN, &before);
+    g_assert_cmphex(modify(&fix, HCA_QP_INIT2RTR, QPN, RC, 0), ==,
+                    RDMA_HCA_STAT_BAD_SEG_PARAM);
+    g_assert_cmphex(modify(&fix, HCA_QP_INIT2INIT, QPN, RC, 0), ==,
+                    RDMA_HCA_STAT_BAD_SEG_PARAM);
+    hca_cxtmgt_query_qp(fix.cm, QPN, &after);
+    g_assert_cmpmem(&before, sizeof(before), &after, sizeof(after));
+    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, CQN, LOG_CQ + 1, 77), ==,
+                    RDMA_HCA_STAT_BAD_SEG_PARAM);
+    g_assert_cmphex(hca_cxtmgt_query_cq(fix.cm, CQN, &cqc), ==, 0);
+    g_assert_cmphex(GUINT32_FROM_BE(cqc.lkey), ==, KEY);
+    g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 2, comm_est, false), ==,
+                    RDMA_HCA_STAT_BAD_SEG_PARAM);
+    g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, EQN, comm_est, true), ==,
+                    RDMA_HCA_STAT_BAD_SEG_PARAM);
+    hca_eq_event(fix.cm, &event);
+    g_assert_cmpuint(eq_producer(&fix, EQN), ==, 1);
+    g_assert_cmpuint(eq_producer(&fix, 2), ==, 0);
+    g_assert_cmpuint(hca_cxt_counters(fix.cm)->icm_write_errors, ==, 5);
+    g_assert_cmphex(modify(&fix, HCA_QP_2ERR, QPN, RC, 0), ==, 0);
+    qp_reset(&fix, QPN);
+    g_assert_cmphex(hca_cxtmgt_hw2sw_cq(fix.cm, CQN), ==, 0);
+    g_assert_cmphex(hca_cxtmgt_hw2sw_eq(fix.cm, EQN), ==, 0);
+    g_assert_cmphex(hca_cxtmgt_hw2sw_eq(fix.cm, 2), ==, 0);
     fix_free(&fix);
 }
 
@@ -1747,6 +1821,40 @@ static void test_eq_unwritable(void)
     fix_free(&fix);
 }
 
+/* The EQ that asked for it is told which one has failed, once it has room. */
+static void test_eq_failed(void)
+{
+    const uint64_t port = UINT64_C(1) << HCA_EVENT_PORT_CHANGE;
+    HcaEvent event = { .type = HCA_EVENT_COMM_EST, .number = QPN };
+    struct rdma_hca_eqc eqc;
+    Fix fix;
+    Queues q = fix_init(&fix);
+
+    for (unsigned full = 0; full < 2; full++) {
+        uint32_t next = eq_producer(&fix, EQN);
+
+        eqc = make_eqc(&fix, LOG_EQ, 0, RDMA_HCA_EQ_STATE_ARMED);
+        eqc.lkey = GUINT32_TO_BE(KEY + 1);
+        g_assert_cmphex(sw2hw_eq(&fix, 2 + full, &eqc), ==, 0);
+        for (unsigned i = 0; full && i < 1u << LOG_EQ; i++) {
+            hca_eq_event(fix.cm, &event);
+            next++;
+        }
+        g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 2 + full, port, false), ==,
+                        0);
+        port_event(&fix, RDMA_HCA_PORT_CHANGE_DOWN);
+        g_assert_cmpuint(hca_cxt_waiting_events(fix.cm), ==, full);
+        hca_eq_doorbell(fix.cm, EQN, next, false);
+        g_assert_cmpuint(eq_producer(&fix, EQN), ==, next + 1);
+        expect_eqe(&fix, q.eq, LOG_EQ, next, HCA_EVENT_LOCAL_CATAS_ERROR,
+                   2 + full);
+        hca_eq_doorbell(fix.cm, EQN, next + 1, false);
+        port_event(&fix, RDMA_HCA_PORT_CHANGE_DOWN);
+        g_assert_cmpuint(eq_producer(&fix, EQN), ==, next + 1);
+    }
+    fix_free(&fix);
+}
+
 /* Context document 5.3 to 5.6: what is in ICM, and what is on the card */
 
 static const void *context_at(Fix *fix, uint64_t base, uint32_t index,
@@ -1880,8 +1988,10 @@ int main(int argc, char **argv)
     test_add("/cxtmgt/qp/fields", test_qp_fields);
     test_add("/cxtmgt/qp/pkey", test_qp_pkey);
     test_add("/cxtmgt/qp/drain", test_qp_drain);
+    test_add("/cxtmgt/qp/drain-event", test_qp_drain_event);
     test_add("/cxtmgt/qp/init2init", test_qp_init2init);
     test_add("/cxtmgt/icm/missing", test_icm_missing);
+    test_add("/cxtmgt/icm/gone", test_icm_gone);
     test_add("/cxtmgt/icm/limits", test_init_limits);
     test_add("/cxtmgt/cq/entries", test_cq_entries);
     test_add("/cxtmgt/cq/arm", test_cq_arm);
@@ -1907,6 +2017,7 @@ int main(int argc, char **argv)
     test_add("/cxtmgt/eq/map", test_eq_map);
     test_add("/cxtmgt/eq/life", test_eq_life);
     test_add("/cxtmgt/eq/unwritable", test_eq_unwritable);
+    test_add("/cxtmgt/eq/failed", test_eq_failed);
     test_add("/cxtmgt/5.3/written", test_icm_written);
     test_add("/cxtmgt/5.4/engine-write", test_key_engine_write);
     test_add("/cxtmgt/5.4/engine-read", test_key_engine_read);

@@ -41,8 +41,9 @@ typedef struct Hca {
     GQueue send_queue; /* QPs with something to send */
     GQueue resp_queue; /* QPs with a response to send */
     HcaTimerHeap timers;
-    int64_t alarm;  /* as last given to timer_mod */
-    bool eth_first; /* at the cable in this turn */
+    int64_t alarm;    /* as last given to timer_mod */
+    bool eth_first;   /* at the cable in this turn */
+    unsigned rx_left; /* packets, or copies, that this turn still takes */
 } Hca;
 
 /* What a QP's turn at sending came to. */

@@ -43,6 +43,7 @@ typedef struct Hca {
     HcaHeap timers;    /* of QPs */
     int64_t alarm;     /* as last given to timer_mod */
     bool eth_first;    /* at the cable in this turn */
+    unsigned rx_left;  /* packets, or copies, that this turn still takes */
 } Hca;
 
 /* What a QP's turn at sending came to. */

@@ -61,15 +61,13 @@ void hca_dispatch_qp_state(void *opaque, HcaQp *qp, uint8_t old_state)
 
 void hca_dispatch_watch_port(Hca *hca)
 {
-    bool active = hca_port_state(hca->port) == HCA_PORT_ACTIVE;
-    HcaEvent event = {
-        .type = HCA_EVENT_PORT_CHANGE,
-        .subtype = active ? HCA_PORT_CHANGE_ACTIVE : HCA_PORT_CHANGE_DOWN,
-        .number = 1,
-    };
+    HcaEvent event = { .type = HCA_EVENT_PORT_CHANGE, .number = 1 };
+    HcaPortState state;
 
-    if (hca_port_state_changed(hca->port)) {
-        hca_trace(hca, HCA_TRACE_LINK, 0, active, 0, 0);
+    while (hca_port_state_changed(hca->port, &state)) {
+        event.subtype = state == HCA_PORT_ACTIVE ? HCA_PORT_CHANGE_ACTIVE
+                                                 : HCA_PORT_CHANGE_DOWN;
+        hca_trace(hca, HCA_TRACE_LINK, 0, state == HCA_PORT_ACTIVE, 0, 0);
         if (hca_ceu_initialised(hca->ceu)) {
             hca_eq_event(hca->cm, &event);
         }
@@ -147,7 +145,7 @@ static void dispatch_to(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 
 /*
  * To each QP of a group (IBA 10.5.2): one that takes no packets, or is gone,
- * does not keep it from the others.
+ * does not keep it from the others. Each copy counts as a packet.
  */
 static void dispatch_group(Hca *hca, const HcaPacket *packet)
 {
@@ -166,6 +164,7 @@ static void dispatch_group(Hca *hca, const HcaPacket *packet)
         return;
     }
     hca_port_counters(hca->port)->rx_multicast++;
+    hca->rx_left -= MIN(hca->rx_left - 1, group->count);
     for (unsigned i = 0; i < group->count; i++) {
         HcaQp *qp = hca_qp_find(hca->cm, group->qpn[i]);
 
@@ -228,7 +227,7 @@ static void receive_frame(Hca *hca, const uint8_t *frame, size_t len,
 
 static bool run_receive(Hca *hca)
 {
-    for (unsigned n = 0; n < RX_BUDGET; n++) {
+    for (hca->rx_left = RX_BUDGET; hca->rx_left; hca->rx_left--) {
         const uint8_t *frame;
         bool loopback;
         size_t len;
@@ -345,7 +344,6 @@ bool hca_dispatch_run(Hca *hca)
 {
     bool more;
 
-    hca_ceu_run(hca->ceu);
     hca_link_tick(hca->link);
     more = run_receive(hca);
     hca_dispatch_watch_port(hca);

@@ -15,13 +15,34 @@
 #include "send/send.h"
 #include "v2p/v2p.h"
 
-bool hca_run(Hca *hca)
+bool hca_reset_wanted(const Hca *hca)
 {
-    if (hca_bars_reset_wanted(hca->bars)) {
+    return hca_bars_reset_wanted(hca->bars);
+}
+
+bool hca_command_wanted(const Hca *hca)
+{
+    return hca_reset_wanted(hca) || hca_ceu_wanted(hca->ceu);
+}
+
+void hca_run_command(Hca *hca)
+{
+    if (hca_reset_wanted(hca)) {
         hca_reset(hca);
         hca_bars_reset_done(hca->bars);
     }
+    hca_ceu_run(hca->ceu);
+}
+
+bool hca_run_data(Hca *hca)
+{
     return hca_dispatch_run(hca);
+}
+
+bool hca_run(Hca *hca)
+{
+    hca_run_command(hca);
+    return hca_run_data(hca);
 }
 
 /* The cable */
@@ -48,10 +69,20 @@ bool hca_link_failed(const Hca *hca)
     return hca_link_rx_failed(hca->link);
 }
 
+bool hca_link_settled(const Hca *hca)
+{
+    return hca_link_is_greeted(hca->link);
+}
+
 void hca_set_faults(Hca *hca, const HcaFaultPlan *plan)
 {
     hca_link_set_faults(hca->link, plan);
     hca_dispatch_set_alarm(hca); /* what was held back leaves now */
+}
+
+void hca_limit_capture(Hca *hca, uint64_t max_bytes)
+{
+    hca_link_limit_capture(hca->link, max_bytes);
 }
 
 void hca_start_capture(Hca *hca)

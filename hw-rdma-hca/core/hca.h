@@ -2,7 +2,7 @@
 /*
  * A card: what the machine that it sits in may do with it.
  *
- * One card is one clock domain. Every function here but the two that say so
+ * One card is one clock domain. Every function here but those that say so
  * must be called from one thread at a time, the card's.
  */
 #ifndef HCA_H
@@ -38,8 +38,10 @@ void hca_set_faults(Hca *hca, const HcaFaultPlan *plan);
 
 /*
  * Capture what passes the cable from now on, by the host's capture_write,
- * until that takes no more. hca_reset() does not end it.
+ * until that takes no more, or until the file would be longer than was said
+ * before it started (0, and at first: no limit). hca_reset() does not end it.
  */
+void hca_limit_capture(Hca *hca, uint64_t max_bytes);
 void hca_start_capture(Hca *hca);
 
 /*
@@ -48,11 +50,24 @@ void hca_start_capture(Hca *hca);
  */
 bool hca_link_failed(const Hca *hca);
 
+/* Whether the peer has greeted; a RoCE card's need not. After hca_run(). */
+bool hca_link_settled(const Hca *hca);
+
 /*
  * Do what there is to do, for a bounded time: a command, received packets,
  * timers that are due, work queues. Returns true if there is more to do now.
  */
 bool hca_run(Hca *hca);
+
+/*
+ * The same in its two parts, for a host that has doorbells waiting which a
+ * command must not overtake. Whether software has asked for a command, a reset
+ * among them, and whether for a reset, may be asked in any thread.
+ */
+void hca_run_command(Hca *hca);
+bool hca_run_data(Hca *hca);
+bool hca_command_wanted(const Hca *hca);
+bool hca_reset_wanted(const Hca *hca);
 
 /* The name of an HcaTraceEvent; counters: see counters.h. */
 const char *hca_trace_name(unsigned event);

@@ -47,6 +47,11 @@ typedef struct HcaHostOps {
     ssize_t (*link_writev)(void *opaque, const struct iovec *iov, int iovcnt);
     ssize_t (*link_readv)(void *opaque, const struct iovec *iov, int iovcnt);
     /*
+     * Frames that link_writev() took, and that are not on their way yet, are
+     * not to be sent. NULL: they are on their way at once.
+     */
+    void (*link_forget)(void *opaque);
+    /*
      * Append to the capture file. False: it takes no more, and the capture
      * ends. NULL: there is none.
      */

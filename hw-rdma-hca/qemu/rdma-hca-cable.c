@@ -92,6 +92,20 @@ void rdma_hca_cable_drop(RdmaHcaCable *cable)
     }
 }
 
+void rdma_hca_cable_settle(RdmaHcaCable *cable)
+{
+    if (cable && RDMA_HCA_CABLE_GET_CLASS(cable)->settle) {
+        RDMA_HCA_CABLE_GET_CLASS(cable)->settle(cable);
+    }
+}
+
+void rdma_hca_cable_forget(RdmaHcaCable *cable)
+{
+    if (cable && RDMA_HCA_CABLE_GET_CLASS(cable)->forget) {
+        RDMA_HCA_CABLE_GET_CLASS(cable)->forget(cable);
+    }
+}
+
 static const TypeInfo cable_types[] = {
     {
         .name = TYPE_RDMA_HCA_CABLE,

@@ -76,6 +76,16 @@ struct RdmaHcaCableClass {
      * they cannot be.
      */
     void (*drop)(RdmaHcaCable *cable);
+    /*
+     * The same, once after @up: the peer has said who it is (its greeting was
+     * good). NULL: a peer need not.
+     */
+    void (*settle)(RdmaHcaCable *cable);
+    /*
+     * In the card's thread: as HcaHostOps.link_forget. NULL: nothing that was
+     * written lies in the cable.
+     */
+    void (*forget)(RdmaHcaCable *cable);
 };
 
 /*
@@ -99,5 +109,7 @@ ssize_t rdma_hca_cable_writev(RdmaHcaCable *cable, const struct iovec *iov,
 ssize_t rdma_hca_cable_readv(RdmaHcaCable *cable, const struct iovec *iov,
                              int iovcnt);
 void rdma_hca_cable_drop(RdmaHcaCable *cable);
+void rdma_hca_cable_settle(RdmaHcaCable *cable);
+void rdma_hca_cable_forget(RdmaHcaCable *cable);
 
 #endif /* RDMA_HCA_CABLE_H */

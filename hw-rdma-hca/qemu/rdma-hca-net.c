@@ -199,6 +199,20 @@ static ssize_t net_readv(RdmaHcaCable *cable, const struct iovec *iov,
 }
 
 /*
+ * The card was reset: frames of before it, both ways. What the netdev has
+ * taken is on its way.
+ */
+static void net_forget(RdmaHcaCable *cable)
+{
+    RdmaHcaNet *net = RDMA_HCA_NET(cable);
+
+    rdma_hca_ring_forget(&net->tx);
+    net_kick(&net->tx_kicked, net->send_bh);
+    rdma_hca_ring_discard(&net->rx);
+    net_make_room(net);
+}
+
+/*
  * ---- the main loop: from the card to the netdev ----
  *
  * What a frame leads to at the other NICs of a hub may end with this card
@@ -257,7 +271,7 @@ static void net_send_bh(void *opaque)
     if (n == SEND_BUDGET) {
         net_schedule(net->send_bh);
     }
-    if (n && rdma_hca_ring_unstarve(&net->tx)) {
+    if (rdma_hca_ring_unstarve(&net->tx)) {
         net_schedule(net->writable_bh);
     }
 }
@@ -410,6 +424,7 @@ static void net_class_init(ObjectClass *klass, void *data)
     cc->close = net_close;
     cc->writev = net_writev;
     cc->readv = net_readv;
+    cc->forget = net_forget;
 }
 
 static const TypeInfo net_types[] = {

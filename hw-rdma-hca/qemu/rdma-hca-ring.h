@@ -19,7 +19,9 @@ typedef struct RdmaHcaRing {
     uint8_t *data;
     uint32_t produced; /* bytes; count without wrapping at the size */
     uint32_t consumed;
-    bool starved; /* the writer waits for room; atomic */
+    bool starved;       /* the writer waits for room; atomic */
+    uint32_t forgotten; /* what was written before this is not to be read */
+    bool forget;        /* it has moved; both are atomic */
 } RdmaHcaRing;
 
 static inline void rdma_hca_ring_init(RdmaHcaRing *ring)
@@ -27,6 +29,7 @@ static inline void rdma_hca_ring_init(RdmaHcaRing *ring)
     ring->data = g_malloc(RDMA_HCA_RING_SIZE);
     ring->produced = ring->consumed = 0;
     ring->starved = false;
+    ring->forget = false;
 }
 
 static inline void rdma_hca_ring_destroy(RdmaHcaRing *ring)
@@ -96,12 +99,34 @@ static inline void rdma_hca_ring_commit(RdmaHcaRing *ring, uint32_t len)
     qatomic_store_release(&ring->produced, ring->produced + gap + size);
 }
 
+/* The writer: what has not been read yet is not to be. */
+static inline void rdma_hca_ring_forget(RdmaHcaRing *ring)
+{
+    qatomic_set(&ring->forgotten, ring->produced);
+    qatomic_store_release(&ring->forget, true);
+}
+
+/* The reader: skip what the writer wants forgotten. */
+static inline void rdma_hca_ring_skip_forgotten(RdmaHcaRing *ring)
+{
+    uint32_t forgotten;
+
+    if (!qatomic_read(&ring->forget) || !qatomic_xchg(&ring->forget, false)) {
+        return;
+    }
+    forgotten = qatomic_read(&ring->forgotten);
+    if ((int32_t)(forgotten - ring->consumed) > 0) {
+        qatomic_store_release(&ring->consumed, forgotten);
+    }
+}
+
 /* The reader: the oldest record, or NULL. */
 static inline const uint8_t *rdma_hca_ring_peek(RdmaHcaRing *ring,
                                                 uint32_t *len)
 {
     const uint32_t *record;
 
+    rdma_hca_ring_skip_forgotten(ring);
     if (ring->consumed == qatomic_load_acquire(&ring->produced)) {
         return NULL;
     }

@@ -22,6 +22,7 @@
 #include "trace.h"
 
 #define CABLE_RECONNECT_MS 1000
+#define CABLE_GREETING_MS 10000
 /* A few hundred packets; what the kernel grants may be less. */
 #define CABLE_BUFFER_SIZE (2 * MiB)
 /* A peer whose host fell silent is given up after this time. */
@@ -40,6 +41,7 @@ struct RdmaHcaStream {
     bool server;
     uint32_t reconnect_ms;
     bool reconnect_given;
+    uint32_t greeting_ms;
     bool complete;
 
     /* The main loop's. */
@@ -64,6 +66,8 @@ struct RdmaHcaStream {
     bool read_wanted; /* the card reads until -EAGAIN */
     bool read_watched;
     bool write_watched; /* the card was told -EAGAIN */
+    bool greeted;       /* the peer has said who it is */
+    QEMUTimer *greeting_timer;
 };
 
 static bool stream_is_plugged(const RdmaHcaStream *stream)
@@ -174,9 +178,40 @@ static ssize_t stream_readv(RdmaHcaCable *cable, const struct iovec *iov,
     return ret;
 }
 
+/*
+ * Whoever connects has the cable to itself, so it has to say soon that it is a
+ * card: the whole greeting in one time, however it is cut. That is host time;
+ * the guest's is not the peer's. Who connected to a peer waits for that one.
+ */
+static void stream_await_greeting(RdmaHcaStream *stream)
+{
+    if (stream->ioc && stream->server && stream->greeting_ms &&
+        !stream->greeted) {
+        timer_mod(stream->greeting_timer,
+                  qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + stream->greeting_ms);
+    }
+}
+
+static void stream_settle(RdmaHcaCable *cable)
+{
+    RdmaHcaStream *stream = RDMA_HCA_STREAM(cable);
+
+    stream->greeted = true;
+    timer_del(stream->greeting_timer);
+}
+
+static void stream_silent(void *opaque)
+{
+    RdmaHcaStream *stream = opaque;
+
+    trace_rdma_hca_cable_silent(stream_id(stream));
+    stream_break(stream);
+}
+
 /* Give the stream back to the main loop. */
 static void stream_end(RdmaHcaStream *stream)
 {
+    timer_del(stream->greeting_timer);
     stream_watch(stream, false, false);
     WITH_QEMU_LOCK_GUARD(&stream->lock) {
         stream->ended = stream->ioc;
@@ -209,6 +244,8 @@ static void stream_arrived_bh(void *opaque)
     }
     if (stream->ioc) {
         stream_watch(stream, true, false);
+        stream->greeted = false;
+        stream_await_greeting(stream);
         stream->cable.events->up(stream->cable.opaque);
     }
 }
@@ -221,6 +258,7 @@ static void stream_start(RdmaHcaCable *cable)
     if (stream->ioc) {
         /* What was waited for may have come: let both sides look. */
         stream_watch(stream, true, true);
+        stream_await_greeting(stream);
     }
     qemu_bh_schedule(stream->broken_bh);
     qemu_bh_schedule(stream->arrived_bh);
@@ -232,6 +270,7 @@ static void stream_stop(RdmaHcaCable *cable)
 
     if (stream->ioc) {
         stream_watch(stream, false, false);
+        timer_del(stream->greeting_timer);
     }
     stream->running = false;
 }
@@ -245,6 +284,7 @@ static void stream_close(RdmaHcaCable *cable)
     }
     qemu_bh_delete(g_steal_pointer(&stream->arrived_bh));
     qemu_bh_delete(g_steal_pointer(&stream->broken_bh));
+    timer_free(g_steal_pointer(&stream->greeting_timer));
 }
 
 /* ---- the main loop ---- */
@@ -400,6 +440,8 @@ static void stream_plug(RdmaHcaCable *cable)
     stream->ended_bh = qemu_bh_new(stream_ended_bh, stream);
     stream->arrived_bh = aio_bh_new(cable->ctx, stream_arrived_bh, stream);
     stream->broken_bh = aio_bh_new(cable->ctx, stream_broken_bh, stream);
+    stream->greeting_timer = aio_timer_new(cable->ctx, QEMU_CLOCK_REALTIME,
+                                           SCALE_MS, stream_silent, stream);
 
     if (stream->listener) {
         qio_net_listener_set_client_func(stream->listener, stream_accept,
@@ -554,6 +596,25 @@ static void stream_set_reconnect(Object *obj, Visitor *v, const char *name,
     }
 }
 
+static void stream_get_greeting(Object *obj, Visitor *v, const char *name,
+                                void *opaque, Error **errp)
+{
+    visit_type_uint32(v, name, &RDMA_HCA_STREAM(obj)->greeting_ms, errp);
+}
+
+static void stream_set_greeting(Object *obj, Visitor *v, const char *name,
+                                void *opaque, Error **errp)
+{
+    RdmaHcaStream *stream = RDMA_HCA_STREAM(obj);
+
+    if (stream->complete) {
+        error_setg(errp, "'greeting-ms' can only be set when the cable is "
+                         "made");
+        return;
+    }
+    visit_type_uint32(v, name, &stream->greeting_ms, errp);
+}
+
 static bool stream_get_connected(Object *obj, Error **errp)
 {
     return RDMA_HCA_STREAM(obj)->taken;
@@ -564,6 +625,7 @@ static void stream_init(Object *obj)
     RdmaHcaStream *stream = RDMA_HCA_STREAM(obj);
 
     stream->reconnect_ms = CABLE_RECONNECT_MS;
+    stream->greeting_ms = CABLE_GREETING_MS;
     qemu_mutex_init(&stream->lock);
 }
 
@@ -596,6 +658,7 @@ static void stream_class_init(ObjectClass *klass, void *data)
     cc->writev = stream_writev;
     cc->readv = stream_readv;
     cc->drop = stream_drop;
+    cc->settle = stream_settle;
 
     object_class_property_add(klass, "addr", "SocketAddress", stream_get_addr,
                               stream_set_addr, NULL, NULL);
@@ -612,6 +675,13 @@ static void stream_class_init(ObjectClass *klass, void *data)
         klass, "reconnect-ms",
         "Milliseconds until a connection that failed or ended is tried again; "
         "0: never");
+    object_class_property_add(klass, "greeting-ms", "uint32",
+                              stream_get_greeting, stream_set_greeting, NULL,
+                              NULL);
+    object_class_property_set_description(
+        klass, "greeting-ms",
+        "Milliseconds that who connects to a listening cable has to say that "
+        "it is a card; 0: no limit");
     object_class_property_add_bool(klass, "connected", stream_get_connected,
                                    NULL);
     object_class_property_set_description(klass, "connected",

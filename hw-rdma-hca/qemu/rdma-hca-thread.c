@@ -4,11 +4,13 @@
  */
 #include "qemu/osdep.h"
 #include "../abi/rdma_hca_regs.h"
+#include "hw/core/cpu.h"
 #include "hw/pci/msix.h"
 #include "qapi/error.h"
 #include "qemu/atomic.h"
 #include "qemu/bitmap.h"
 #include "qemu/error-report.h"
+#include "qemu/lockable.h"
 #include "qemu/main-loop.h"
 #include "qemu/timer.h"
 #include "rdma-hca-thread.h"
@@ -31,23 +33,128 @@ static void core_leave(RdmaHcaThread *thread)
     rcu_read_unlock();
 }
 
-static void drain_doorbells(RdmaHcaThread *thread)
+/* ---- the ring of doorbells ---- */
+
+static RdmaHcaDoorbellRing *ring_new(void)
 {
-    RdmaHcaDoorbellRing *ring = &thread->ring;
+    RdmaHcaDoorbellRing *ring = g_atomic_rc_box_new0(RdmaHcaDoorbellRing);
+
+    qemu_mutex_init(&ring->lock);
+    qemu_cond_init(&ring->room);
+    return ring;
+}
+
+static void ring_clear(gpointer opaque)
+{
+    RdmaHcaDoorbellRing *ring = opaque;
+
+    qemu_cond_destroy(&ring->room);
+    qemu_mutex_destroy(&ring->lock);
+}
+
+static void ring_unref(RdmaHcaDoorbellRing *ring)
+{
+    g_atomic_rc_box_release_full(ring, ring_clear);
+}
+
+/* In any thread; no less than it was. */
+static uint32_t ring_level(const RdmaHcaDoorbellRing *ring)
+{
+    uint32_t consumed = qatomic_load_acquire(&ring->consumed);
+
+    return qatomic_load_acquire(&ring->produced) - consumed;
+}
+
+/* Wait until there are less than @limit, or nobody will take them. */
+static void ring_wait(RdmaHcaDoorbellRing *ring, uint32_t limit)
+{
+    QEMU_LOCK_GUARD(&ring->lock);
+    /* Pairs with ring_wake(): one of the two sees. */
+    qatomic_inc(&ring->waiting);
+    smp_mb__after_rmw();
+    while (qatomic_read(&ring->open) && ring_level(ring) >= limit) {
+        qemu_cond_wait(&ring->room, &ring->lock);
+    }
+    qatomic_dec(&ring->waiting);
+}
+
+/* The rest is in the card's thread. */
+
+static void ring_wake(RdmaHcaDoorbellRing *ring)
+{
+    smp_mb();
+    if (qatomic_read(&ring->waiting)) {
+        QEMU_LOCK_GUARD(&ring->lock);
+        qemu_cond_broadcast(&ring->room);
+    }
+}
+
+static void ring_set_open(RdmaHcaDoorbellRing *ring, bool open)
+{
+    qatomic_set(&ring->open, open);
+    ring_wake(ring);
+}
+
+/* Forget those that were rung before @produced. */
+static void ring_discard(RdmaHcaDoorbellRing *ring, uint32_t produced)
+{
+    if ((int32_t)(produced - ring->consumed) > 0) {
+        qatomic_store_release(&ring->consumed, produced);
+        ring_wake(ring);
+    }
+}
+
+/* Whether a command that software has asked for would overtake doorbells. */
+static bool ring_holds_command(const RdmaHcaDoorbellRing *ring)
+{
+    return (int32_t)(qatomic_load_acquire(&ring->command_at) - ring->consumed) >
+           0;
+}
+
+/* A turn's doorbells. True if there are more. */
+static bool drain_doorbells(RdmaHcaThread *thread)
+{
+    RdmaHcaDoorbellRing *ring = thread->ring;
     uint32_t consumed = ring->consumed;
     uint32_t produced = qatomic_load_acquire(&ring->produced);
+    uint32_t count = MIN(produced - consumed, RDMA_HCA_DOORBELL_BUDGET);
 
-    if (consumed == produced) {
-        return;
+    if (!count) {
+        return false;
     }
-    while (consumed != produced) {
+    trace_rdma_hca_doorbells(thread->name, count, produced - consumed - count);
+    for (uint32_t end = consumed + count; consumed != end; consumed++) {
         const RdmaHcaDoorbell *db =
-            &ring->slot[consumed++ % RDMA_HCA_DOORBELL_RING];
+            &ring->slot[consumed % RDMA_HCA_DOORBELL_RING];
 
         hca_doorbell(thread->hca, db->bar, db->offset, db->value, db->size);
     }
     qatomic_store_release(&ring->consumed, consumed);
-    qemu_event_set(&ring->room);
+    ring_wake(ring);
+    return consumed != produced;
+}
+
+/* ---- the card's turns ---- */
+
+/*
+ * A command, or a reset, comes after what was rung before it. It has to be
+ * seen before one looks for doorbells, or some that came between would not
+ * be.
+ */
+static bool run_turn(RdmaHcaThread *thread)
+{
+    bool wanted = hca_command_wanted(thread->hca);
+    bool more;
+
+    if (hca_reset_wanted(thread->hca)) {
+        ring_discard(thread->ring,
+                     qatomic_load_acquire(&thread->ring->command_at));
+    }
+    more = drain_doorbells(thread);
+    if (wanted && !ring_holds_command(thread->ring)) {
+        hca_run_command(thread->hca);
+    }
+    return hca_run_data(thread->hca) || more;
 }
 
 /* One turn of the card; another one follows as long as there is work. */
@@ -59,10 +166,12 @@ static void run_card(RdmaHcaThread *thread)
         return;
     }
     core_enter(thread);
-    drain_doorbells(thread);
-    more = hca_run(thread->hca);
+    more = run_turn(thread);
     if (hca_link_failed(thread->hca)) {
         rdma_hca_cable_drop(thread->cable);
+    } else if (!thread->settled && hca_link_settled(thread->hca)) {
+        thread->settled = true;
+        rdma_hca_cable_settle(thread->cable);
     }
     core_leave(thread);
     if (more) {
@@ -87,6 +196,7 @@ static void cable_up(void *opaque)
     RdmaHcaThread *thread = opaque;
 
     qatomic_set(&thread->link_up, true);
+    thread->settled = false;
     core_enter(thread);
     hca_link_up(thread->hca);
     core_leave(thread);
@@ -198,6 +308,13 @@ static ssize_t host_link_readv(void *opaque, const struct iovec *iov,
     return rdma_hca_cable_readv(thread->cable, iov, iovcnt);
 }
 
+static void host_link_forget(void *opaque)
+{
+    RdmaHcaThread *thread = opaque;
+
+    rdma_hca_cable_forget(thread->cable);
+}
+
 static bool host_capture_write(void *opaque, const void *data, size_t len)
 {
     RdmaHcaThread *thread = opaque;
@@ -237,6 +354,7 @@ static const HcaHostOps host_ops = {
     .timer_mod = host_timer_mod,
     .link_writev = host_link_writev,
     .link_readv = host_link_readv,
+    .link_forget = host_link_forget,
     .capture_write = host_capture_write,
     .trace = rdma_hca_trace,
     .warn = host_warn,
@@ -250,15 +368,18 @@ typedef struct SyncCall {
     SyncFn *func;
     RdmaHcaThread *thread;
     void *opaque;
-    QemuEvent done;
+    bool done; /* with sync_lock */
 } SyncCall;
 
 static void sync_call_bh(void *opaque)
 {
     SyncCall *call = opaque;
+    RdmaHcaThread *thread = call->thread;
 
-    call->func(call->thread, call->opaque);
-    qemu_event_set(&call->done);
+    call->func(thread, call->opaque);
+    QEMU_LOCK_GUARD(&thread->sync_lock);
+    call->done = true;
+    qemu_cond_broadcast(&thread->sync_done);
 }
 
 /*
@@ -270,15 +391,17 @@ static void sync_call(RdmaHcaThread *thread, SyncFn *func, void *opaque)
 {
     SyncCall call = { .func = func, .thread = thread, .opaque = opaque };
 
-    qemu_event_init(&call.done, false);
     aio_bh_schedule_oneshot(thread->ctx, sync_call_bh, &call);
-    qemu_event_wait(&call.done);
-    qemu_event_destroy(&call.done);
+    QEMU_LOCK_GUARD(&thread->sync_lock);
+    while (!call.done) {
+        qemu_cond_wait(&thread->sync_done, &thread->sync_lock);
+    }
 }
 
 static void do_start(RdmaHcaThread *thread, void *opaque)
 {
     thread->running = true;
+    ring_set_open(thread->ring, true);
     rdma_hca_cable_start(thread->cable);
     qemu_bh_schedule(thread->run_bh);
 }
@@ -286,14 +409,13 @@ static void do_start(RdmaHcaThread *thread, void *opaque)
 static void do_stop(RdmaHcaThread *thread, void *opaque)
 {
     thread->running = false;
+    ring_set_open(thread->ring, false);
     rdma_hca_cable_stop(thread->cable);
 }
 
 static void do_reset(RdmaHcaThread *thread, void *opaque)
 {
-    RdmaHcaDoorbellRing *ring = &thread->ring;
-
-    qatomic_set(&ring->consumed, qatomic_read(&ring->produced));
+    ring_discard(thread->ring, qatomic_load_acquire(&thread->ring->produced));
     core_enter(thread);
     hca_reset(thread->hca);
     core_leave(thread);
@@ -337,54 +459,66 @@ static void deliver_interrupts(void *opaque)
     }
 }
 
-void rdma_hca_thread_kick(RdmaHcaThread *thread)
+/* On the vCPU's own, with nothing of QEMU beneath it. */
+static void wait_without_bql(CPUState *cpu, run_on_cpu_data data)
 {
-    qemu_bh_schedule(thread->run_bh);
-}
+    RdmaHcaDoorbellRing *ring = data.host_ptr;
 
-static bool ring_full(const RdmaHcaDoorbellRing *ring)
-{
-    return ring->produced - qatomic_load_acquire(&ring->consumed) ==
-           RDMA_HCA_DOORBELL_RING;
+    bql_unlock();
+    ring_wait(ring, RDMA_HCA_DOORBELL_MARK);
+    bql_lock();
+    ring_unref(ring);
 }
 
 /*
- * The thread empties the ring at the beginning of each of its turns, which
- * are bounded and need no lock, so that a wait here is short. The BQL is kept
- * meanwhile: another device's DMA may have led here, and that device must not
- * be entered by a second thread in the middle of what it does.
+ * Here the BQL must be kept: another device's DMA may have led here, and that
+ * device must not be entered by a second thread in the middle of what it does.
+ * But before a vCPU goes on with its guest it does what is queued for it.
  */
-static bool wait_for_room(RdmaHcaThread *thread)
+static void hold_back(RdmaHcaThread *thread)
 {
-    RdmaHcaDoorbellRing *ring = &thread->ring;
+    RdmaHcaDoorbellRing *ring = thread->ring;
 
-    while (ring_full(ring)) {
-        if (!thread->running) {
-            return false;
-        }
-        qemu_event_reset(&ring->room);
-        if (ring_full(ring)) {
-            rdma_hca_thread_kick(thread);
-            qemu_event_wait(&ring->room);
-        }
+    if (current_cpu && ring_level(ring) >= RDMA_HCA_DOORBELL_MARK &&
+        ring->produced % RDMA_HCA_DOORBELL_BURST == 0) {
+        trace_rdma_hca_doorbells_wait(thread->name, current_cpu->cpu_index);
+        async_run_on_cpu(current_cpu, wait_without_bql,
+                         RUN_ON_CPU_HOST_PTR(g_atomic_rc_box_acquire(ring)));
     }
-    return true;
 }
 
 void rdma_hca_thread_doorbell(RdmaHcaThread *thread,
                               const RdmaHcaDoorbell *doorbell)
 {
-    RdmaHcaDoorbellRing *ring = &thread->ring;
+    RdmaHcaDoorbellRing *ring = thread->ring;
 
+    if (ring_level(ring) == RDMA_HCA_DOORBELL_RING) {
+        ring_wait(ring, RDMA_HCA_DOORBELL_RING);
+    }
     /* While the VM is stopped only a debugger writes; its writes get lost. */
-    if (!wait_for_room(thread)) {
+    if (ring_level(ring) == RDMA_HCA_DOORBELL_RING) {
         trace_rdma_hca_doorbell_lost(thread->name, doorbell->bar,
                                      doorbell->offset);
         return;
     }
     ring->slot[ring->produced % RDMA_HCA_DOORBELL_RING] = *doorbell;
     qatomic_store_release(&ring->produced, ring->produced + 1);
-    rdma_hca_thread_kick(thread);
+    qemu_bh_schedule(thread->run_bh);
+    hold_back(thread);
+}
+
+void rdma_hca_thread_register(RdmaHcaThread *thread, uint32_t offset,
+                              uint32_t value)
+{
+    RdmaHcaDoorbellRing *ring = thread->ring;
+
+    /* Before the card can see what is written; a command is not written to. */
+    if (offset == RDMA_HCA_RESET || !hca_command_wanted(thread->hca)) {
+        qatomic_store_release(&ring->command_at, ring->produced);
+    }
+    if (hca_bar0_write(thread->hca, offset, value)) {
+        qemu_bh_schedule(thread->run_bh);
+    }
 }
 
 void rdma_hca_thread_reset(RdmaHcaThread *thread)
@@ -431,20 +565,23 @@ void rdma_hca_thread_set_faults(RdmaHcaThread *thread, const HcaFaultPlan *plan)
 
 static void do_capture(RdmaHcaThread *thread, void *opaque)
 {
+    const uint64_t *max_bytes = opaque;
+
     core_enter(thread);
+    hca_limit_capture(thread->hca, *max_bytes);
     hca_start_capture(thread->hca);
     core_leave(thread);
 }
 
 bool rdma_hca_thread_capture(RdmaHcaThread *thread, const char *path,
-                             Error **errp)
+                             uint64_t max_bytes, Error **errp)
 {
     thread->capture_fd = qemu_create(path, O_WRONLY | O_TRUNC | O_BINARY, 0644,
                                      errp);
     if (thread->capture_fd < 0) {
         return false;
     }
-    sync_call(thread, do_capture, NULL);
+    sync_call(thread, do_capture, &max_bytes);
     return true;
 }
 
@@ -502,8 +639,10 @@ bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
     thread->capture_fd = -1;
     thread->num_vectors = config->num_vectors;
     thread->vectors = bitmap_new(thread->num_vectors);
-    thread->ring.produced = thread->ring.consumed = 0;
-    qemu_event_init(&thread->ring.room, false);
+    thread->settled = false;
+    thread->ring = ring_new();
+    qemu_mutex_init(&thread->sync_lock);
+    qemu_cond_init(&thread->sync_done);
     thread->msix_bh = qemu_bh_new_guarded(deliver_interrupts, thread,
                                           &DEVICE(pci)->mem_reentrancy_guard);
     thread->run_bh = aio_bh_new(thread->ctx, run_bh, thread);
@@ -527,7 +666,9 @@ void rdma_hca_thread_finish(RdmaHcaThread *thread)
     thread->num_vectors = 0;
     g_free(thread->vectors);
     g_free(thread->name);
-    qemu_event_destroy(&thread->ring.room);
+    ring_unref(thread->ring);
+    qemu_cond_destroy(&thread->sync_done);
+    qemu_mutex_destroy(&thread->sync_lock);
     rdma_hca_cable_unplug(thread->cable);
     thread->cable = NULL;
     qatomic_set(&thread->link_up, false);

@@ -3,10 +3,11 @@
  * The thread of a card: the event loop in which all of core/ runs, and what a
  * card asks of its host (core/host.h).
  *
- * vCPUs leave doorbells in a ring and kick the thread. The thread never takes
- * the BQL, so whoever holds the BQL may wait for it: for room in the ring,
- * for a reset, for a standstill. It leaves interrupts in a bitmap, which a
- * bottom half of the main loop delivers.
+ * vCPUs leave doorbells in a ring and kick the thread, which takes a bounded
+ * number of them in each of its turns. A vCPU that rings faster is sent to wait
+ * without the BQL. The thread never takes the BQL, so whoever holds the BQL may
+ * wait for it, at most for a turn: for a reset, for a standstill. It leaves
+ * interrupts in a bitmap, which a bottom half of the main loop delivers.
  */
 #ifndef RDMA_HCA_THREAD_H
 #define RDMA_HCA_THREAD_H
@@ -20,6 +21,11 @@
 #include "system/iothread.h"
 
 #define RDMA_HCA_DOORBELL_RING 4096 /* a power of two */
+/* From this level on those who ring wait: each time that so many were rung. */
+#define RDMA_HCA_DOORBELL_MARK (RDMA_HCA_DOORBELL_RING / 2)
+#define RDMA_HCA_DOORBELL_BURST 64
+/* That one turn takes. */
+#define RDMA_HCA_DOORBELL_BUDGET 128
 
 typedef struct RdmaHcaDoorbell {
     uint64_t value;
@@ -28,12 +34,19 @@ typedef struct RdmaHcaDoorbell {
     uint8_t size; /* bytes */
 } RdmaHcaDoorbell;
 
-/* One producer, whoever holds the BQL; one consumer, the card's thread. */
+/*
+ * One producer, whoever holds the BQL; one consumer, the card's thread. Counted
+ * by references: a vCPU that waits may outlive the card.
+ */
 typedef struct RdmaHcaDoorbellRing {
     RdmaHcaDoorbell slot[RDMA_HCA_DOORBELL_RING];
     uint32_t produced; /* counted without wrapping at the ring's size */
     uint32_t consumed;
-    QemuEvent room; /* set each time that some were consumed */
+    uint32_t command_at; /* atomic: what the last command or reset follows */
+    bool open;           /* atomic: the card takes doorbells */
+    unsigned waiting;    /* atomic: threads in ring_wait() */
+    QemuMutex lock;
+    QemuCond room; /* when some were consumed, or the ring is closed */
 } RdmaHcaDoorbellRing;
 
 typedef struct RdmaHcaThread {
@@ -46,7 +59,9 @@ typedef struct RdmaHcaThread {
     AioContext *ctx;
 
     /* Shared with the holders of the BQL. */
-    RdmaHcaDoorbellRing ring;
+    RdmaHcaDoorbellRing *ring;
+    QemuMutex sync_lock; /* sync_call() */
+    QemuCond sync_done;
     RdmaHcaRam ram;
     unsigned long *vectors; /* MSI-X messages to send; atomic */
     unsigned num_vectors;
@@ -60,6 +75,7 @@ typedef struct RdmaHcaThread {
     QEMUTimer *timer;
     const RdmaHcaRamMap *map; /* while in a core function */
     unsigned map_hint;
+    bool settled; /* the peer of now has said who it is */
     int64_t warn_after_ns;
     unsigned warnings_held;
 } RdmaHcaThread;
@@ -86,9 +102,17 @@ void rdma_hca_thread_reset(RdmaHcaThread *thread);
  */
 void rdma_hca_thread_set_running(RdmaHcaThread *thread, bool running);
 
-/* Ring a doorbell, in the order of calls. May wait for room in the ring. */
+/*
+ * Ring a doorbell, in the order of calls. If there are many already, the vCPU
+ * that rings it waits before it goes on, once it has left the BQL. Who rings
+ * from elsewhere, and finds no room at all, waits here: for a turn of the card.
+ */
 void rdma_hca_thread_doorbell(RdmaHcaThread *thread,
                               const RdmaHcaDoorbell *doorbell);
+
+/* Write a register of BAR 0 that is no doorbell; doorbells go before it. */
+void rdma_hca_thread_register(RdmaHcaThread *thread, uint32_t offset,
+                              uint32_t value);
 
 /* Call @fn for each counter, in the card's thread, all at one moment. */
 void rdma_hca_thread_counters(RdmaHcaThread *thread, HcaCounterFn *fn,
@@ -100,13 +124,11 @@ void rdma_hca_thread_set_faults(RdmaHcaThread *thread,
 
 /*
  * Write what passes the cable to a new file @path, until
- * rdma_hca_thread_finish(). Once at most.
+ * rdma_hca_thread_finish() or until it has @max_bytes (0: no limit). Once at
+ * most.
  */
 bool rdma_hca_thread_capture(RdmaHcaThread *thread, const char *path,
-                             Error **errp);
-
-/* Have hca_run() called. */
-void rdma_hca_thread_kick(RdmaHcaThread *thread);
+                             uint64_t max_bytes, Error **errp);
 
 /* HcaHostOps.trace: a trace event of QEMU for one of the card. */
 void rdma_hca_trace(void *opaque, const HcaTrace *trace);

@@ -50,6 +50,7 @@ struct RdmaHcaState {
     RdmaHcaFaultList *faults;
     uint32_t fault_seed;
     char *capture;
+    uint64_t capture_size; /* bytes; 0: no limit */
     char *pkeys;
 
     RdmaHcaNet *net; /* the cable of a RoCE card */
@@ -91,8 +92,8 @@ static void bar0_write(void *opaque, hwaddr offset, uint64_t value,
     trace_rdma_hca_bar0_write(s->thread.name, offset, value, size);
     if (hca_bar0_is_doorbell(offset)) {
         rdma_hca_thread_doorbell(&s->thread, &doorbell);
-    } else if (hca_bar0_write(s->thread.hca, offset, value)) {
-        rdma_hca_thread_kick(&s->thread);
+    } else {
+        rdma_hca_thread_register(&s->thread, offset, value);
     }
 }
 
@@ -405,7 +406,8 @@ static bool start_thread(RdmaHcaState *s, Error **errp)
                                s->iothread, cable, errp)) {
         return false;
     }
-    if (s->capture && !rdma_hca_thread_capture(&s->thread, s->capture, errp)) {
+    if (s->capture && !rdma_hca_thread_capture(&s->thread, s->capture,
+                                               s->capture_size, errp)) {
         rdma_hca_thread_finish(&s->thread);
         return false;
     }
@@ -586,6 +588,8 @@ static const struct {
       "Number of MSI-X vectors, but for two more of RoCE" },
     { DEFINE_PROP_STRING("capture", RdmaHcaState, capture),
       "File for what passes the cable (pcapng)" },
+    { DEFINE_PROP_SIZE("capture-size", RdmaHcaState, capture_size, 0),
+      "Bytes that the file may have; 0: no limit" },
 };
 
 static Property option_property(const HcaOption *option)

@@ -47,7 +47,10 @@ struct HcaCapture {
     const HcaHostOps *ops;
     void *opaque;
     bool on;
+    bool full; /* it ended at its limit */
     HcaCaptureLinkType link_type;
+    uint64_t max_bytes; /* 0: no limit */
+    uint64_t room;      /* bytes that the file may still have */
     HcaCaptureCounters counters;
     size_t block; /* where the block in hand begins */
     size_t used;
@@ -75,6 +78,11 @@ void hca_capture_free(HcaCapture *capture)
 bool hca_capture_is_on(const HcaCapture *capture)
 {
     return capture->on;
+}
+
+bool hca_capture_is_watching(const HcaCapture *capture)
+{
+    return capture->on || capture->full;
 }
 
 void hca_capture_flush(HcaCapture *capture)
@@ -181,6 +189,19 @@ static void put_interface(HcaCapture *capture)
     end_block(capture);
 }
 
+void hca_capture_limit(HcaCapture *capture, uint64_t max_bytes)
+{
+    capture->max_bytes = max_bytes;
+}
+
+static uint64_t room_behind(const HcaCapture *capture, size_t header)
+{
+    if (!capture->max_bytes) {
+        return UINT64_MAX;
+    }
+    return capture->max_bytes - MIN(capture->max_bytes, header);
+}
+
 void hca_capture_start(HcaCapture *capture, HcaCaptureLinkType link_type)
 {
     if (!capture->ops->capture_write) {
@@ -191,9 +212,11 @@ void hca_capture_start(HcaCapture *capture, HcaCaptureLinkType link_type)
         capture->buffer = g_malloc(BUFFER_SIZE);
     }
     capture->on = true;
+    capture->full = false;
     capture->link_type = link_type;
     put_section(capture);
     put_interface(capture);
+    capture->room = room_behind(capture, capture->used);
     hca_capture_flush(capture);
 }
 
@@ -221,19 +244,24 @@ static void put_packet_options(HcaCapture *capture, bool sent,
     }
 }
 
-void hca_capture_packet(HcaCapture *capture, bool sent, const uint8_t *packet,
-                        size_t len, const char *comment)
+/* The block in hand does not fit into the file: it is taken back. */
+static void end_at_limit(HcaCapture *capture)
+{
+    capture->used = capture->block;
+    hca_capture_flush(capture);
+    capture->on = false;
+    capture->full = true;
+    capture->ops->warn(capture->opaque,
+                       "the capture ends: its file has reached its size");
+}
+
+static void put_packet(HcaCapture *capture, bool sent, const uint8_t *packet,
+                       size_t len, const char *comment)
 {
     bool erf = capture->link_type == HCA_CAPTURE_IB;
     size_t record_len = len + (erf ? ERF_SIZE : 0);
     uint64_t now;
 
-    if (BUFFER_SIZE - capture->used < MAX_BLOCK) {
-        hca_capture_flush(capture);
-    }
-    if (!capture->on) {
-        return;
-    }
     begin_block(capture, BLOCK_PACKET);
     now = capture->ops->clock_ns(capture->opaque);
     put_le32(capture, 0); /* the interface */
@@ -248,7 +276,27 @@ void hca_capture_packet(HcaCapture *capture, bool sent, const uint8_t *packet,
     pad(capture);
     put_packet_options(capture, sent, comment);
     end_block(capture);
-    capture->counters.packets++;
+}
+
+void hca_capture_packet(HcaCapture *capture, bool sent, const uint8_t *packet,
+                        size_t len, const char *comment)
+{
+    size_t size;
+
+    if (BUFFER_SIZE - capture->used < MAX_BLOCK) {
+        hca_capture_flush(capture);
+    }
+    if (capture->on) {
+        put_packet(capture, sent, packet, len, comment);
+        size = capture->used - capture->block;
+        if (size <= capture->room) {
+            capture->room -= size;
+            capture->counters.packets++;
+            return;
+        }
+        end_at_limit(capture);
+    }
+    capture->counters.missed += capture->full;
 }
 
 const HcaCaptureCounters *hca_capture_counters(const HcaCapture *capture)

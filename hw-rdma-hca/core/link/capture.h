@@ -23,14 +23,24 @@ typedef enum HcaCaptureLinkType {
 
 typedef struct HcaCaptureCounters {
     uint64_t packets;
-    uint64_t bytes; /* of the file */
+    uint64_t bytes;  /* of the file */
+    uint64_t missed; /* packets that came after the file was full */
 } HcaCaptureCounters;
 
 /* Nothing is captured until hca_capture_start(), which writes the header. */
 HcaCapture *hca_capture_new(const HcaHostOps *ops, void *opaque);
 /* Hands over what is buffered. */
 void hca_capture_free(HcaCapture *capture);
+/*
+ * A packet that would make the file longer than @max_bytes (0: no limit, as at
+ * first) ends the capture; it and those behind it are counted. For captures
+ * that start afterwards.
+ */
+void hca_capture_limit(HcaCapture *capture, uint64_t max_bytes);
 void hca_capture_start(HcaCapture *capture, HcaCaptureLinkType link_type);
+/* Packets are to be handed over: to be written, or to be counted. */
+bool hca_capture_is_watching(const HcaCapture *capture);
+/* They are written. */
 bool hca_capture_is_on(const HcaCapture *capture);
 
 /* @comment: NULL if there is nothing to say. */

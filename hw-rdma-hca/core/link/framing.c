@@ -11,26 +11,31 @@
  *     byte 0   S 0x80, T 0x40, E 0x20; the other bits 0
  *     byte 1   virtual lane, 0 to 15 (the document has 0 to 3; LRH has four
  *              bits, and management packets use lane 15)
- *     byte 2   frame type: 1 greeting, 2 packet
+ *     byte 2   frame type: 1 greeting, 2 packet, 3 state
  *     byte 3   0
  *     byte 4-7 length of the body in bytes, big-endian, 1 to 9216
  *     body     the packet as on an InfiniBand link, LRH to VCRC; or an
- *              Ethernet frame without FCS
+ *              Ethernet frame without FCS; of a state one byte, see below
  *
  * S and T are always both set: a packet is never split over frames. Each side
  * of an InfiniBand link begins its stream with one greeting and sends no other
  * (Ethernet has none: many may be on the segment):
  *
  *     byte 0-7   "rdma-hca"
- *     byte 8-9   version, big-endian: 1
+ *     byte 8-9   version, big-endian: 2
  *     byte 10    link layer: 1 InfiniBand
- *     byte 11-15 0
+ *     byte 11    state: 1 if the port is enabled, 0 if it is not
+ *     byte 12-15 0
+ *
+ * A state frame tells that this has changed. Packets come from an enabled port
+ * alone.
  */
 #include <string.h>
 
 #include "framing.h"
 
-#define VERSION 1
+#define VERSION 2
+#define STATE_OFFSET 11
 #define MARKS (HCA_FRAME_START | HCA_FRAME_END)
 
 static const uint8_t magic[8] = { 'r', 'd', 'm', 'a', '-', 'h', 'c', 'a' };
@@ -48,38 +53,66 @@ void hca_frame_write_header(uint8_t *header, HcaFrameType type, unsigned vl,
     header[7] = len;
 }
 
-static void write_greeting(uint8_t *body, HcaLinkLayer link_layer)
+static void write_greeting(uint8_t *body, HcaLinkLayer link_layer, bool enabled)
 {
     memset(body, 0, HCA_FRAME_GREETING_SIZE);
     memcpy(body, magic, sizeof(magic));
     body[8] = VERSION >> 8;
     body[9] = VERSION & 0xff;
     body[10] = link_layer;
+    body[STATE_OFFSET] = enabled;
 }
 
-size_t hca_frame_write_greeting(uint8_t *out, HcaLinkLayer link_layer)
+size_t hca_frame_write_greeting(uint8_t *out, HcaLinkLayer link_layer,
+                                bool enabled)
 {
     hca_frame_write_header(out, HCA_FRAME_GREETING, 0, HCA_FRAME_GREETING_SIZE);
-    write_greeting(out + HCA_FRAME_HEADER_SIZE, link_layer);
+    write_greeting(out + HCA_FRAME_HEADER_SIZE, link_layer, enabled);
     return HCA_GREETING_FRAME_SIZE;
 }
 
-bool hca_frame_greeting_matches(const HcaFrame *frame, HcaLinkLayer link_layer)
+/* Whether @frame is of @type, of a good link, and has @len bytes. */
+static bool is_plain(const HcaFrame *frame, HcaFrameType type, size_t len)
+{
+    return frame->type == type && !frame->error && frame->vl == 0 &&
+           frame->len == len;
+}
+
+bool hca_frame_read_greeting(const HcaFrame *frame, HcaLinkLayer link_layer,
+                             bool *enabled)
 {
     uint8_t expected[HCA_FRAME_GREETING_SIZE];
 
-    write_greeting(expected, link_layer);
-    return frame->type == HCA_FRAME_GREETING && !frame->error &&
-           frame->vl == 0 && frame->len == sizeof(expected) &&
-           memcmp(frame->body, expected, sizeof(expected)) == 0;
+    if (!is_plain(frame, HCA_FRAME_GREETING, sizeof(expected))) {
+        return false;
+    }
+    *enabled = frame->body[STATE_OFFSET] & 1;
+    write_greeting(expected, link_layer, *enabled);
+    return memcmp(frame->body, expected, sizeof(expected)) == 0;
+}
+
+size_t hca_frame_write_state(uint8_t *out, bool enabled)
+{
+    hca_frame_write_header(out, HCA_FRAME_STATE, 0, 1);
+    out[HCA_FRAME_HEADER_SIZE] = enabled;
+    return HCA_STATE_FRAME_SIZE;
+}
+
+bool hca_frame_read_state(const HcaFrame *frame, bool *enabled)
+{
+    if (!is_plain(frame, HCA_FRAME_STATE, 1)) {
+        return false;
+    }
+    *enabled = frame->body[0] & 1;
+    return frame->body[0] <= 1;
 }
 
 static bool header_is_valid(const uint8_t *header, size_t body_len)
 {
     return (header[0] & ~HCA_FRAME_ERROR) == MARKS &&
-           header[1] <= HCA_FRAME_MAX_VL &&
-           (header[2] == HCA_FRAME_GREETING || header[2] == HCA_FRAME_PACKET) &&
-           header[3] == 0 && body_len >= 1 && body_len <= HCA_FRAME_MAX_PACKET;
+           header[1] <= HCA_FRAME_MAX_VL && header[2] >= HCA_FRAME_GREETING &&
+           header[2] <= HCA_FRAME_STATE && header[3] == 0 && body_len >= 1 &&
+           body_len <= HCA_FRAME_MAX_PACKET;
 }
 
 int hca_frame_read(HcaFrame *frame, const uint8_t *data, size_t len)

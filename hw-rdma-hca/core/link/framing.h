@@ -27,13 +27,14 @@
 typedef enum HcaFrameType {
     HCA_FRAME_GREETING = 1,
     HCA_FRAME_PACKET = 2,
+    HCA_FRAME_STATE = 3,
 } HcaFrameType;
 
 typedef struct HcaFrame {
     HcaFrameType type;
     bool error; /* marked so by the sender */
     uint8_t vl;
-    const uint8_t *body; /* the packet or greeting, in the stream */
+    const uint8_t *body; /* the packet or other content, in the stream */
     size_t len;
 } HcaFrame;
 
@@ -44,10 +45,20 @@ void hca_frame_write_header(uint8_t *header, HcaFrameType type, unsigned vl,
 /* Write a whole greeting frame; returns its size. */
 #define HCA_GREETING_FRAME_SIZE                                                \
     (HCA_FRAME_HEADER_SIZE + HCA_FRAME_GREETING_SIZE)
-size_t hca_frame_write_greeting(uint8_t *out, HcaLinkLayer link_layer);
+size_t hca_frame_write_greeting(uint8_t *out, HcaLinkLayer link_layer,
+                                bool enabled);
 
-/* Whether @frame is the greeting of a peer that we can talk to. */
-bool hca_frame_greeting_matches(const HcaFrame *frame, HcaLinkLayer link_layer);
+/*
+ * Whether @frame is the greeting of a peer that we can talk to, and if its
+ * port is enabled.
+ */
+bool hca_frame_read_greeting(const HcaFrame *frame, HcaLinkLayer link_layer,
+                             bool *enabled);
+
+/* The same of a frame that says that the port has been enabled, or disabled. */
+#define HCA_STATE_FRAME_SIZE (HCA_FRAME_HEADER_SIZE + 1)
+size_t hca_frame_write_state(uint8_t *out, bool enabled);
+bool hca_frame_read_state(const HcaFrame *frame, bool *enabled);
 
 /*
  * The frame at @data, of which @len bytes have arrived. Returns its size in

@@ -44,6 +44,11 @@ struct HcaLink {
 
     bool up;                 /* there is a stream */
     bool greeted;            /* the peer's greeting has arrived, if any */
+    bool peer_enabled;       /* as the peer said last */
+    bool enabled;            /* the own port */
+    bool told;               /* that it is, as the stream says so far */
+    bool was_disabled;       /* since then, maybe for a moment */
+    unsigned downs;          /* times that the link went down */
     bool rx_failed;          /* the peer broke the framing */
     bool tx_failed;          /* the stream takes nothing, for good */
     bool rx_unfinished;      /* stopped reading before the cable was empty */
@@ -62,8 +67,9 @@ struct HcaLink {
     size_t tx_end;    /* after the last byte of a whole packet */
     uint64_t tx_gone; /* bytes that were in front of tx_at, ever */
 
-    uint8_t tx[TX_SIZE];
-    uint8_t rx[RX_SIZE];
+    uint8_t *tx;
+    uint8_t *rx;
+    uint8_t *lost; /* where packets are built that nobody gets */
 };
 
 static const HcaEncap *encap_of(HcaLinkLayer link_layer)
@@ -82,6 +88,9 @@ HcaLink *hca_link_new(HcaLinkLayer link_layer, const HcaHostOps *ops,
     link->loopback = hca_loopback_new();
     link->faults = hca_injector_new(ops, opaque, encap_of(link_layer));
     link->capture = hca_capture_new(ops, opaque);
+    link->tx = g_malloc0(TX_SIZE);
+    link->rx = g_malloc0(RX_SIZE);
+    link->lost = g_malloc0(HCA_FRAME_MAX_PACKET);
     return link;
 }
 
@@ -91,6 +100,9 @@ void hca_link_free(HcaLink *link)
         hca_loopback_free(link->loopback);
         hca_injector_free(link->faults);
         hca_capture_free(link->capture);
+        g_free(link->tx);
+        g_free(link->rx);
+        g_free(link->lost);
         g_free(link);
     }
 }
@@ -101,7 +113,7 @@ static void record(HcaLink *link, bool sent, const uint8_t *packet, size_t len,
 {
     char text[HCA_FAULT_TEXT_SIZE];
 
-    if (!hca_capture_is_on(link->capture)) {
+    if (!hca_capture_is_watching(link->capture)) {
         return;
     }
     if (fault) {
@@ -182,9 +194,16 @@ bool hca_link_tx_passed(const HcaLink *link, uint64_t mark)
     return mark <= link->tx_gone;
 }
 
+static bool is_roce(const HcaLink *link)
+{
+    return link->link_layer == HCA_LINK_LAYER_ROCE;
+}
+
+/* Whether a packet that is sent now can arrive. */
 static bool has_peer(const HcaLink *link)
 {
-    return hca_link_is_up(link) && !link->tx_failed;
+    return hca_link_is_up(link) && !link->tx_failed &&
+           (link->enabled || is_roce(link));
 }
 
 static uint8_t *tx_place(HcaLink *link)
@@ -230,17 +249,46 @@ static void tx_put_due(HcaLink *link)
     }
 }
 
+static void tx_put_state(HcaLink *link, bool enabled)
+{
+    link->tx_end += hca_frame_write_state(link->tx + link->tx_end, enabled);
+    link->told = enabled;
+}
+
+/*
+ * Tell the peer what has become of the port, if it has not been told: also that
+ * it was disabled for a while. Without room now it is told later, in one.
+ */
+static void tx_tell(HcaLink *link)
+{
+    if (!link->up || link->tx_failed || is_roce(link) ||
+        !tx_takes(link, 2 * HCA_STATE_FRAME_SIZE)) {
+        return;
+    }
+    if (link->told && link->was_disabled) {
+        tx_put_state(link, false);
+    }
+    if (link->told != link->enabled) {
+        tx_put_state(link, link->enabled);
+    }
+    link->was_disabled = false;
+}
+
 void hca_link_flush(HcaLink *link)
 {
     if (!link->up || link->tx_failed) {
         return;
     }
-    while (tx_write(link) && link->faults->on) {
-        tx_put_due(link);
-        if (link->tx_at == link->tx_end) {
+    do {
+        tx_tell(link);
+        if (!tx_write(link)) {
             return;
         }
-    }
+        if (link->faults->on) {
+            tx_put_due(link);
+        }
+        tx_tell(link);
+    } while (link->tx_at < link->tx_end);
 }
 
 bool hca_link_can_send(const HcaLink *link, bool loopback)
@@ -257,7 +305,10 @@ bool hca_link_can_send(const HcaLink *link, bool loopback)
 
 uint8_t *hca_link_open(HcaLink *link, bool loopback)
 {
-    return loopback ? hca_loopback_open(link->loopback) : tx_place(link);
+    if (loopback) {
+        return hca_loopback_open(link->loopback);
+    }
+    return has_peer(link) ? tx_place(link) : link->lost;
 }
 
 /* The packet at tx_place() meets the plan of faults. */
@@ -318,19 +369,40 @@ static void rx_fail(HcaLink *link)
     link->counters.rx_frame_errors++;
 }
 
+static void set_peer_enabled(HcaLink *link, bool enabled)
+{
+    link->downs += link->peer_enabled && !enabled;
+    link->peer_enabled = enabled;
+}
+
+/* The first frame. */
+static void rx_greeting(HcaLink *link, const HcaFrame *frame)
+{
+    bool enabled;
+
+    link->greeted = hca_frame_read_greeting(frame, link->link_layer, &enabled);
+    if (link->greeted) {
+        link->counters.peers++;
+        set_peer_enabled(link, enabled);
+    } else {
+        rx_fail(link);
+    }
+}
+
 /* Whether there is a packet in a frame, to be handed out. */
 static bool rx_frame(HcaLink *link, const HcaFrame *frame)
 {
+    bool enabled;
+
     if (!link->greeted) {
-        link->greeted = hca_frame_greeting_matches(frame, link->link_layer);
-        if (link->greeted) {
-            link->counters.peers++;
-        } else {
-            rx_fail(link);
-        }
+        rx_greeting(link, frame);
         return false;
     }
-    if (frame->type != HCA_FRAME_PACKET) {
+    if (hca_frame_read_state(frame, &enabled)) {
+        set_peer_enabled(link, enabled);
+        return false;
+    }
+    if (frame->type != HCA_FRAME_PACKET || !link->peer_enabled) {
         rx_fail(link);
         return false;
     }
@@ -584,11 +656,15 @@ int64_t hca_link_deadline(const HcaLink *link)
     return link->faults->held ? hca_injector_deadline(link->faults) : INT64_MAX;
 }
 
+void hca_link_limit_capture(HcaLink *link, uint64_t max_bytes)
+{
+    hca_capture_limit(link->capture, max_bytes);
+}
+
 void hca_link_start_capture(HcaLink *link)
 {
-    hca_capture_start(link->capture, link->link_layer == HCA_LINK_LAYER_ROCE
-                                         ? HCA_CAPTURE_ETHERNET
-                                         : HCA_CAPTURE_IB);
+    hca_capture_start(link->capture,
+                      is_roce(link) ? HCA_CAPTURE_ETHERNET : HCA_CAPTURE_IB);
 }
 
 void hca_link_flush_capture(HcaLink *link)
@@ -627,28 +703,67 @@ static void clear_faults(HcaLink *link)
 }
 
 /*
- * Bytes of the stream are left alone, but for the whole packets that have
- * arrived or that no write has touched: each side must still find every frame
- * where it expects it.
+ * What was written in part has to end, and the greeting has to come: each side
+ * must still find every frame where it expects it. But of a packet zeros are
+ * enough, which fail its CRCs.
  */
+static void tx_forget(HcaLink *link)
+{
+    size_t at = 0, body = 0;
+    HcaFrame frame = { 0 };
+
+    if (!link->tx_blocked) {
+        tx_clear(link);
+        return;
+    }
+    while (at < link->tx_end && (at < link->tx_at || !link->tx_at)) {
+        int size = hca_frame_read(&frame, link->tx + at, link->tx_end - at);
+
+        if (!link->tx_at && frame.type != HCA_FRAME_GREETING) {
+            break;
+        }
+        body = MAX(at + HCA_FRAME_HEADER_SIZE, link->tx_at);
+        at += size;
+    }
+    link->tx_end = at;
+    if (link->tx_at == link->tx_end) {
+        tx_clear(link);
+    } else if (frame.type == HCA_FRAME_PACKET) {
+        memset(link->tx + body, 0, link->tx_end - body);
+    }
+}
+
+void hca_link_enable(HcaLink *link, bool enabled)
+{
+    link->enabled = enabled;
+    link->was_disabled |= !enabled;
+    tx_tell(link);
+}
+
 void hca_link_clear(HcaLink *link)
 {
     size_t len;
 
-    if (!link->tx_blocked) {
-        tx_clear(link);
+    tx_forget(link);
+    if (link->ops->link_forget) {
+        link->ops->link_forget(link->opaque);
     }
     hca_loopback_clear(link->loopback);
     clear_faults(link);
     while (rx_packet(link, &len)) {
         /* forgotten */
     }
+    /* What was to be told may be among what was forgotten. */
+    link->told = true;
+    link->was_disabled = true;
+    tx_tell(link);
 }
 
 void hca_link_set_up(HcaLink *link, bool up)
 {
     link->up = up;
     link->greeted = false;
+    set_peer_enabled(link, false);
     link->rx_failed = false;
     link->tx_failed = false;
     link->rx_unfinished = false;
@@ -660,18 +775,32 @@ void hca_link_set_up(HcaLink *link, bool up)
     if (!up) {
         return;
     }
-    if (link->link_layer == HCA_LINK_LAYER_ROCE) {
+    if (is_roce(link)) {
         link->greeted = true;
+        link->peer_enabled = true;
         link->counters.peers++;
     } else {
-        link->tx_end = hca_frame_write_greeting(link->tx, link->link_layer);
+        link->tx_end = hca_frame_write_greeting(link->tx, link->link_layer,
+                                                link->enabled);
+        link->told = link->enabled;
+        link->was_disabled = false;
         hca_link_flush(link);
     }
 }
 
-bool hca_link_is_up(const HcaLink *link)
+bool hca_link_is_greeted(const HcaLink *link)
 {
     return link->up && link->greeted && !link->rx_failed;
+}
+
+bool hca_link_is_up(const HcaLink *link)
+{
+    return hca_link_is_greeted(link) && link->peer_enabled;
+}
+
+unsigned hca_link_downs(const HcaLink *link)
+{
+    return link->downs;
 }
 
 const HcaLinkCounters *hca_link_counters(const HcaLink *link)

@@ -29,7 +29,7 @@ typedef struct HcaLinkCounters {
     uint64_t tx_writes, rx_reads; /* that the cable took part in */
     uint64_t tx_waits;            /* the cable took no more */
     uint64_t loopback_packets;
-    uint64_t rx_frame_errors; /* marks, lengths or greeting that cannot be */
+    uint64_t rx_frame_errors; /* marks, lengths, greeting that cannot be */
     uint64_t rx_marked_bad;   /* dropped: marked in error by the sender */
     uint64_t tx_discarded;    /* no peer */
     uint64_t peers;           /* whose greeting was good; RoCE: link up */
@@ -39,16 +39,26 @@ HcaLink *hca_link_new(HcaLinkLayer link_layer, const HcaHostOps *ops,
                       void *opaque);
 void hca_link_free(HcaLink *link);
 
-/* Forget everything in flight or held back, both ways, loopback too. */
+/*
+ * Forget everything in flight or held back, both ways, loopback too: nothing of
+ * it leaves any more. The peer sees the link go down.
+ */
 void hca_link_clear(HcaLink *link);
+
+/* The own port: the peer's link is up while it is enabled. RoCE: no effect. */
+void hca_link_enable(HcaLink *link, bool enabled);
 
 /* The peer is there (its stream begins), or is gone. */
 void hca_link_set_up(HcaLink *link, bool up);
+/* The peer's greeting has arrived and was good (RoCE: there is none). */
+bool hca_link_is_greeted(const HcaLink *link);
 /*
- * True once the peer's greeting has arrived (RoCE: at once, there is none): the
- * port is ACTIVE then. False again when the link went down.
+ * True once the peer has greeted and while its port is enabled (RoCE: from the
+ * beginning): the port is ACTIVE then. False again when the link went down.
  */
 bool hca_link_is_up(const HcaLink *link);
+/* How often it went down; this may happen twice in one turn. */
+unsigned hca_link_downs(const HcaLink *link);
 
 /*
  * Whether one more packet can be sent now, to the peer or by loopback. If
@@ -105,6 +115,7 @@ void hca_link_tick(HcaLink *link);
 int64_t hca_link_deadline(const HcaLink *link);
 
 /* Capture what passes the cable; what is buffered goes to the file. */
+void hca_link_limit_capture(HcaLink *link, uint64_t max_bytes);
 void hca_link_start_capture(HcaLink *link);
 void hca_link_flush_capture(HcaLink *link);
 bool hca_link_is_captured(const HcaLink *link);

@@ -39,7 +39,7 @@ void hca_port_free(HcaPort *port)
 
 void hca_port_close(HcaPort *port)
 {
-    port->enabled = false;
+    hca_port_enable(port, false);
     forget(port);
 }
 
@@ -47,6 +47,7 @@ void hca_port_reset(HcaPort *port)
 {
     hca_port_close(port);
     port->told = HCA_PORT_DOWN;
+    port->downs = hca_link_downs(port->link);
     memset(&port->counters, 0, sizeof(port->counters));
 }
 
@@ -55,6 +56,7 @@ void hca_port_reset(HcaPort *port)
 void hca_port_enable(HcaPort *port, bool enable)
 {
     port->enabled = enable;
+    hca_link_enable(port->link, enable);
 }
 
 bool hca_port_is_enabled(const HcaPort *port)
@@ -77,13 +79,22 @@ HcaPortPhysState hca_port_phys_state(const HcaPort *port)
                                       : HCA_PORT_PHYS_POLLING;
 }
 
-bool hca_port_state_changed(HcaPort *port)
+/* A link that went down and came back between two looks has been down, too. */
+bool hca_port_state_changed(HcaPort *port, HcaPortState *state)
 {
-    HcaPortState state = hca_port_state(port);
-    bool changed = state != port->told;
+    unsigned downs = hca_link_downs(port->link);
+    bool was_down = downs != port->downs;
 
-    port->told = state;
-    return changed;
+    *state = hca_port_state(port);
+    if (port->told == HCA_PORT_ACTIVE && was_down) {
+        *state = HCA_PORT_DOWN;
+    }
+    port->downs = downs;
+    if (*state == port->told) {
+        return false;
+    }
+    port->told = *state;
+    return true;
 }
 
 /* Identity */

@@ -91,8 +91,11 @@ bool hca_port_is_enabled(const HcaPort *port);
 /* ACTIVE: enabled, and the peer is there. */
 HcaPortState hca_port_state(const HcaPort *port);
 HcaPortPhysState hca_port_phys_state(const HcaPort *port);
-/* Whether the state has changed since the last call, or the reset. */
-bool hca_port_state_changed(HcaPort *port);
+/*
+ * Whether the state has changed since the last call, or the reset, and to what.
+ * There may be another change behind it.
+ */
+bool hca_port_state_changed(HcaPort *port, HcaPortState *state);
 
 bool hca_port_is_roce(const HcaPort *port);
 uint16_t hca_port_lid(const HcaPort *port);

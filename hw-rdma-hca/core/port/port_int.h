@@ -26,6 +26,7 @@ struct HcaPort {
 
     bool enabled;      /* INIT_IB done */
     HcaPortState told; /* the state as last looked at */
+    unsigned downs;    /* hca_link_downs() at that time */
     uint16_t lid;
     unsigned num_pkeys;
     uint16_t pkeys[RDMA_HCA_MAX_PKEYS];

@@ -390,6 +390,45 @@ static void test_full(void)
     machine_free(&m);
 }
 
+/* At its size the file ends with a whole packet; the others are counted. */
+static void test_limit(void)
+{
+    uint8_t packet[1000] = { 0 };
+    GArray *records;
+    size_t header;
+    Machine m;
+
+    machine_init(&m);
+    hca_capture_start(m.capture, HCA_CAPTURE_IB);
+    header = m.file->len;
+    hca_capture_packet(m.capture, true, packet, sizeof(packet), NULL);
+    hca_capture_flush(m.capture);
+    for (int over = -1; over <= 1; over++) {
+        size_t size = m.file->len - header;
+        uint64_t limit = header + 5 * size + over;
+        unsigned fit = over < 0 ? 4 : 5;
+
+        machine_free(&m);
+        machine_init(&m);
+        hca_capture_limit(m.capture, limit);
+        hca_capture_start(m.capture, HCA_CAPTURE_IB);
+        for (unsigned i = 0; i < 8; i++) {
+            hca_capture_packet(m.capture, true, packet, sizeof(packet), NULL);
+        }
+        hca_capture_flush(m.capture);
+        g_assert_false(hca_capture_is_on(m.capture));
+        g_assert_cmpuint(m.warnings, ==, 1);
+        g_assert_cmpuint(m.file->len, <=, limit);
+        g_assert_cmpuint(hca_capture_counters(m.capture)->packets, ==, fit);
+        g_assert_cmpuint(hca_capture_counters(m.capture)->missed, ==, 8 - fit);
+        records = read_file(m.file, HCA_CAPTURE_IB);
+        g_assert_cmpuint(records->len, ==, fit);
+        g_array_unref(records);
+        g_byte_array_set_size(m.file, header + size);
+    }
+    machine_free(&m);
+}
+
 static void test_no_host(void)
 {
     uint8_t packet[4] = { 0 };
@@ -698,10 +737,17 @@ static void test_reset(void)
     host = &c.pair->lab->host[0];
     hca_start_capture(host->hca);
     pair_check_works(c.pair, c.qp, 0);
+    driver_free(c.pair->drv[0]);
     host_reset(host);
     lab_run(c.pair->lab);
     g_assert_cmpuint(pair_counter(c.pair, 0, "capture_packets"), ==, 0);
     g_assert_cmpuint(pair_counter(c.pair, 0, "capture_on"), ==, 1);
+    c.pair->drv[0] = driver_new(host); /* the peer's link is up again */
+    c.pair->pd[0] = pd_new(c.pair->drv[0]);
+    c.pair->cq[0] = cq_new(c.pair->drv[0], 8, 1);
+    c.pair->mr[0] = mr_new(c.pair->drv[0], c.pair->pd[0], 0x10000, 65536,
+                           ACCESS_ALL);
+    lab_run(c.pair->lab);
     post_write(&c, 1, c.qp[1], false);
     g_assert_cmpuint(pair_counter(c.pair, 0, "capture_packets"), ==, 1);
     records = read_file(host->capture, c.link_type);
@@ -769,6 +815,7 @@ int main(int argc, char **argv)
     test_add("/capture-file/format/ethernet", test_lengths_ethernet);
     test_add("/capture-file/buffer", test_buffer);
     test_add("/capture-file/full", test_full);
+    test_add("/capture-file/limit", test_limit);
     test_add("/capture-file/no-host", test_no_host);
     test_add_each_link("/capture-file/cards/good-cable", test_cards);
     test_add_each_link("/capture-file/cards/faults", test_faults);

@@ -1596,6 +1596,15 @@ static void test_capture(void)
     bed_counted(bed, 0, "capture_packets", 2);
     bed_counted(bed, 0, "capture_bytes", bed->lab->host[0].capture->len);
     look_and_free(bed);
+
+    bed = bed_new_rc(NULL);
+    hca_limit_capture(bed->lab->host[0].hca, 1);
+    hca_start_capture(bed->lab->host[0].hca);
+    request(bed, 0, WRITE, 100);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_counted(bed, 0, "capture_missed", 2);
+    look_and_free(bed);
 }
 
 /* ---- all of them ---- */

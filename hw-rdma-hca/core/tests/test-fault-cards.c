@@ -181,11 +181,17 @@ static void test_card_reset(void)
         lab_run(lab);
         g_assert_cmpuint(pair_counter(pair, 1, "fault_held"), ==, 1);
         g_assert_cmpuint(pair_counter(pair, 1, "fault_rx_delay"), ==, 1);
+        driver_free(pair->drv[1]);
         host_reset(&lab->host[1]);
         lab_run(lab);
         g_assert_cmpuint(pair_counter(pair, 1, "fault_held"), ==, 0);
         g_assert_cmpuint(pair_counter(pair, 1, "fault_rx_delay"), ==, 0);
         g_assert_cmpint(lab->host[1].deadline, ==, INT64_MAX);
+        pair->drv[1] = driver_new(&lab->host[1]);
+        pair->pd[1] = pd_new(pair->drv[1]);
+        pair->cq[1] = cq_new(pair->drv[1], 8, 1);
+        pair->mr[1] = mr_new(pair->drv[1], pair->pd[1], 0x10000, 4096,
+                             ACCESS_ALL);
     }
     pair_free(pair);
 }

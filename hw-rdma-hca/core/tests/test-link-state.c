@@ -82,6 +82,72 @@ static void test_port_enable(void)
     pair_free(pair);
 }
 
+/* The peer's port belongs to its INIT_IB: without it this link is down, too. */
+static void test_peer_enable(void)
+{
+    static const uint16_t op[2] = { RDMA_HCA_CMD_CLOSE_IB,
+                                    RDMA_HCA_CMD_INIT_IB };
+    Pair *pair = pair_new(63, 4096);
+    unsigned n;
+
+    last_port_event(pair->drv[0], &n);
+    for (unsigned i = 0; i < 2; i++) {
+        g_assert_cmphex(driver_cmd(pair->drv[1], op[i], 0, 1, 0, 0, NULL), ==,
+                        RDMA_HCA_STAT_OK);
+        lab_run(pair->lab);
+        g_assert_cmpuint(last_port_event(pair->drv[0], &n), ==,
+                         i ? RDMA_HCA_PORT_CHANGE_ACTIVE
+                           : RDMA_HCA_PORT_CHANGE_DOWN);
+        g_assert_cmpuint(n, ==, 1);
+        g_assert_cmpuint(driver_port_state(pair->drv[0]), ==,
+                         i ? PORT_ACTIVE : PORT_DOWN);
+    }
+    /* So short that both arrive at once. */
+    pair->lab->capacity = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        g_assert_cmphex(driver_cmd(pair->drv[1], op[i], 0, 1, 0, 0, NULL), ==,
+                        RDMA_HCA_STAT_OK);
+    }
+    g_assert_cmpuint(last_port_event(pair->drv[0], &n), ==, 0);
+    pair->lab->capacity = 65536;
+    hca_link_writable(pair->lab->host[1].hca);
+    pair->lab->host[0].kicked = true;
+    lab_run(pair->lab);
+    g_assert_cmpuint(last_port_event(pair->drv[0], &n), ==,
+                     RDMA_HCA_PORT_CHANGE_ACTIVE);
+    g_assert_cmpuint(n, ==, 2);
+    pair_free(pair);
+}
+
+/* The peer is reset: this side sees its link go down, and come up with it. */
+static void test_peer_reset_events(void)
+{
+    Pair *pair = pair_new(64, 4096);
+    unsigned n;
+
+    for (unsigned i = 0; i < 3; i++) {
+        last_port_event(pair->drv[0], &n);
+        driver_free(pair->drv[1]);
+        host_reset(&pair->lab->host[1]);
+        lab_run(pair->lab);
+        g_assert_cmpuint(last_port_event(pair->drv[0], &n), ==,
+                         RDMA_HCA_PORT_CHANGE_DOWN);
+        g_assert_cmpuint(n, ==, 1);
+        g_assert_cmpuint(driver_port_state(pair->drv[0]), ==, PORT_DOWN);
+        pair->drv[1] = driver_new(&pair->lab->host[1]);
+        pair->pd[1] = pd_new(pair->drv[1]);
+        pair->cq[1] = cq_new(pair->drv[1], 8, 1);
+        pair->mr[1] = mr_new(pair->drv[1], pair->pd[1], 0x10000, 65536,
+                             ACCESS_ALL);
+        lab_run(pair->lab);
+        g_assert_cmpuint(last_port_event(pair->drv[0], &n), ==,
+                         RDMA_HCA_PORT_CHANGE_ACTIVE);
+        g_assert_cmpuint(n, ==, 1);
+        g_assert_cmpuint(driver_port_state(pair->drv[0]), ==, PORT_ACTIVE);
+    }
+    pair_free(pair);
+}
+
 /* A packet for a LID that is not the peer's own is dropped and counted. */
 static void test_wrong_lid(void)
 {
@@ -386,6 +452,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     test_add_each_link("/link-state/port-events", test_port_events);
     test_add_each_link("/link-state/port-enable", test_port_enable);
+    test_add("/link-state/peer-enable", test_peer_enable);
+    test_add("/link-state/peer-reset-events", test_peer_reset_events);
     test_add("/link-state/wrong-lid", test_wrong_lid);
     test_add_each_link("/link-state/vanish/mid-message",
                        test_vanish_mid_message);

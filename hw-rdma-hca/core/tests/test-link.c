@@ -176,6 +176,7 @@ static void cable_init(Cable *cable)
         cable->end[i].in = &cable->pipe[!i];
         cable->end[i].link = hca_link_new(HCA_LINK_LAYER_IB, &ops,
                                           &cable->end[i]);
+        hca_link_enable(cable->end[i].link, true);
     }
 }
 
@@ -384,10 +385,14 @@ static void test_format(void)
 {
     static const uint8_t greeting[] = {
         0xc0, 0,   1,   0,   0, 0, 0, 16, 'r', 'd', 'm', 'a',
-        '-',  'h', 'c', 'a', 0, 1, 1, 0,  0,   0,   0,   0,
+        '-',  'h', 'c', 'a', 0, 2, 1, 1,  0,   0,   0,   0,
     };
     static const uint8_t frame[] = {
         0xc0, 15, 2, 0, 0, 0, 0, 3, 'a', 'b', 'c'
+    };
+    static const uint8_t state[] = {
+        0xc0, 0, 3, 0, 0, 0, 0, 1, 0, /* disabled */
+        0xc0, 0, 3, 0, 0, 0, 0, 1, 1, /* and enabled again */
     };
     Packet packet = { .vl = 15, .len = 3, .data = "abc" };
     Cable cable;
@@ -401,6 +406,12 @@ static void test_format(void)
     hca_link_flush(cable.end[0].link);
     g_assert_cmpmem(cable.pipe[0].bytes->data, cable.pipe[0].bytes->len, frame,
                     sizeof(frame));
+    pipe_empty(&cable.pipe[0]);
+    hca_link_enable(cable.end[0].link, false);
+    hca_link_enable(cable.end[0].link, true);
+    hca_link_flush(cable.end[0].link);
+    g_assert_cmpmem(cable.pipe[0].bytes->data, cable.pipe[0].bytes->len, state,
+                    sizeof(state));
     cable_destroy(&cable);
 }
 
@@ -544,6 +555,113 @@ static void test_no_peer(void)
     cable_destroy(&cable);
 }
 
+/* Without a peer the longest packet has room, however much waits. */
+static void test_no_peer_room(void)
+{
+    static const uint8_t broken[HCA_FRAME_HEADER_SIZE];
+    Packet packet;
+    HcaLink *link;
+    Cable cable;
+
+    cable_init(&cable);
+    link = cable.end[0].link;
+    cable_set_up(&cable, true);
+    cable.pipe[0].capacity = 10;
+    packet_sized(&packet, 1, MAX_PACKET);
+    while (hca_link_can_send(link, false)) {
+        packet_send(link, false, &packet);
+    }
+    hca_link_flush(link);
+    g_assert_true(hca_link_tx_blocked(link));
+    g_byte_array_append(cable.pipe[1].bytes, broken, sizeof(broken));
+    receive_nothing(&cable.end[0]);
+    g_assert_true(hca_link_rx_failed(link));
+    g_assert_true(hca_link_can_send(link, false));
+    packet_send(link, false, &packet);
+    g_assert_cmpuint(hca_link_counters(link)->tx_discarded, ==, 1);
+    cable_destroy(&cable);
+}
+
+/* The state of the peer's port */
+
+static void pass_on(Cable *cable)
+{
+    hca_link_flush(cable->end[0].link);
+    receive_nothing(&cable->end[1]);
+}
+
+static void test_state(void)
+{
+    HcaLink *own, *peer;
+    Packet packet;
+    Cable cable;
+
+    cable_init(&cable);
+    own = cable.end[0].link;
+    peer = cable.end[1].link;
+    packet_sized(&packet, 1, 100);
+    cable_set_up(&cable, true);
+    hca_link_enable(own, false);
+    pass_on(&cable);
+    g_assert_false(hca_link_is_up(peer));
+    g_assert_true(hca_link_is_greeted(peer));
+    g_assert_cmpuint(hca_link_downs(peer), ==, 1);
+
+    /* Neither end sends now. */
+    packet_send(own, false, &packet);
+    packet_send(peer, false, &packet);
+    g_assert_cmpuint(hca_link_counters(own)->tx_discarded, ==, 1);
+    g_assert_cmpuint(hca_link_counters(peer)->tx_discarded, ==, 1);
+    hca_link_enable(own, true);
+    pass_on(&cable);
+    g_assert_true(hca_link_is_up(peer));
+    packet_send(own, false, &packet);
+    hca_link_flush(own);
+    packet_expect(&cable.end[1], &packet);
+
+    /* However often it changes while the cable is full: down, and up. */
+    cable.pipe[0].capacity = 0;
+    for (unsigned i = 0; i < 100000; i++) {
+        hca_link_enable(own, i & 1);
+        hca_link_flush(own);
+    }
+    g_assert_true(hca_link_tx_blocked(own));
+    cable.pipe[0].capacity = 200000;
+    pass_on(&cable);
+    g_assert_true(hca_link_is_up(peer));
+    g_assert_cmpuint(hca_link_downs(peer), >=, 2);
+    g_assert_cmpuint(hca_link_downs(peer), <=, 3);
+
+    /* A new stream begins with the state of now. */
+    hca_link_enable(own, false);
+    hca_link_set_up(peer, false);
+    pipe_empty(&cable.pipe[0]);
+    hca_link_set_up(own, true);
+    hca_link_set_up(peer, true);
+    pass_on(&cable);
+    g_assert_true(hca_link_is_greeted(peer));
+    g_assert_false(hca_link_is_up(peer));
+    cable_destroy(&cable);
+}
+
+/* Packets do not come from a port that is not enabled. */
+static void test_packet_of_disabled(void)
+{
+    uint8_t state[HCA_STATE_FRAME_SIZE];
+    uint8_t frame[HCA_FRAME_HEADER_SIZE + 100] = { 0 };
+    Cable cable;
+
+    cable_init(&cable);
+    cable_set_up(&cable, true);
+    hca_frame_write_state(state, false);
+    hca_frame_write_header(frame, HCA_FRAME_PACKET, 0, 100);
+    g_byte_array_append(cable.pipe[1].bytes, state, sizeof(state));
+    g_byte_array_append(cable.pipe[1].bytes, frame, sizeof(frame));
+    receive_nothing(&cable.end[0]);
+    g_assert_true(hca_link_rx_failed(cable.end[0].link));
+    cable_destroy(&cable);
+}
+
 /* Down and up again with frames half way in every buffer. */
 static void test_down_in_frame(void)
 {
@@ -603,13 +721,16 @@ static void test_clear_in_frame(void)
             packet_expect(&cable.end[0], &last);
         }
 
-        /* What was on the cable still comes, then the new packet. */
-        while (!hca_link_can_send(cable.end[0].link, false)) {
+        /* The rest of a frame still comes, then the new packet. */
+        do {
             size_t len;
 
             receive(&cable.end[1], &len);
+            hca_link_flush(cable.end[1].link);
+            receive_nothing(&cable.end[0]);
             hca_link_flush(cable.end[0].link);
-        }
+        } while (!hca_link_is_up(cable.end[0].link) ||
+                 !hca_link_can_send(cable.end[0].link, false));
         packet_send(cable.end[0].link, false, &last);
         for (bool found = false; !found;) {
             size_t len;
@@ -625,6 +746,47 @@ static void test_clear_in_frame(void)
     }
     cable_destroy(&cable);
     g_rand_free(rand);
+}
+
+/*
+ * Of what was sent before a reset, and has not left, nothing leaves: the frame
+ * that has left in part ends in zeros.
+ */
+static void test_clear_forgets(void)
+{
+    const size_t written[] = { 0, 1, 8, 9, 100, 307, 308, 309, 1000 };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(written); i++) {
+        uint8_t secret[300];
+        Packet packet = { .vl = 1, .len = sizeof(secret) };
+        GByteArray *bytes;
+        size_t frame, after;
+        Cable cable;
+
+        memset(packet.data, 0xa5, packet.len);
+        cable_init(&cable);
+        cable_set_up(&cable, true);
+        bytes = cable.pipe[0].bytes;
+        cable.pipe[0].capacity = written[i];
+        for (unsigned n = 0; n < 10; n++) {
+            packet_send(cable.end[0].link, false, &packet);
+        }
+        hca_link_flush(cable.end[0].link);
+        g_assert_true(hca_link_tx_blocked(cable.end[0].link));
+        g_assert_cmpuint(bytes->len, ==, written[i]);
+
+        hca_link_clear(cable.end[0].link);
+        cable.pipe[0].capacity = 200000;
+        hca_link_flush(cable.end[0].link);
+        frame = HCA_FRAME_HEADER_SIZE + packet.len;
+        after = (frame - written[i] % frame) % frame;
+        g_assert_cmpuint(bytes->len, ==,
+                         written[i] + after + 2 * HCA_STATE_FRAME_SIZE);
+        for (size_t at = written[i]; at < bytes->len; at++) {
+            g_assert_cmphex(bytes->data[at], !=, 0xa5);
+        }
+        cable_destroy(&cable);
+    }
 }
 
 /* A peer that is the test: bytes put on the cable by hand */
@@ -673,6 +835,8 @@ static void test_broken_frames(void)
         { 0xd0, 0, 2, 0, 64 },         { 0xff, 0, 2, 0, 64 },
         { 0xc0, 16, 2, 0, 64 },        { 0xc0, 255, 2, 0, 64 },
         { 0xc0, 0, 0, 0, 64 },         { 0xc0, 0, 3, 0, 64 },
+        { 0xc0, 0, 4, 0, 64 },         { 0xc0, 0, 3, 0, 2 },
+        { 0xc0, 1, 3, 0, 1 },          { 0xe0, 0, 3, 0, 1 },
         { 0xc0, 0, 2, 1, 64 },         { 0xc0, 0, 2, 0, 0 },
         { 0xc0, 0, 2, 0, 9217 },       { 0xc0, 0, 2, 0, 0x10000 },
         { 0xc0, 0, 2, 0, 0x1000040 },  { 0xc0, 0, 2, 0, 0x80000000 },
@@ -702,8 +866,11 @@ static void test_bad_greeting(void)
     Cable cable;
 
     cable_init(&cable);
-    hca_frame_write_greeting(good, HCA_LINK_LAYER_IB);
+    hca_frame_write_greeting(good, HCA_LINK_LAYER_IB, true);
     for (unsigned i = 0; i < 8 * sizeof(good); i++) {
+        if (i == 8 * (HCA_FRAME_HEADER_SIZE + 11)) {
+            continue; /* the state, which may be 0 or 1 */
+        }
         memcpy(bad, good, sizeof(good));
         bad[i / 8] ^= 1 << i % 8;
         hca_link_set_up(cable.end[0].link, true);
@@ -931,6 +1098,10 @@ int main(int argc, char **argv)
     test_add("/link/back-pressure", test_back_pressure);
     test_add("/link/interrupted", test_interrupted);
     test_add("/link/no-peer", test_no_peer);
+    test_add("/link/no-peer-room", test_no_peer_room);
+    test_add("/link/state/told", test_state);
+    test_add("/link/state/packet-of-disabled", test_packet_of_disabled);
+    test_add("/link/clear-forgets", test_clear_forgets);
     test_add("/link/down-in-frame", test_down_in_frame);
     test_add("/link/clear-in-frame", test_clear_in_frame);
     test_add("/link/broken-frames", test_broken_frames);

@@ -290,6 +290,48 @@ static void test_multicast_ib(void)
     pair_free(watch.pair);
 }
 
+/*
+ * A packet to a group is as many as there are members: what a turn takes does
+ * not depend on how a neighbour addresses its packets.
+ */
+static void test_multicast_turn(void)
+{
+    const unsigned members = 20, packets = 200, share = 128;
+    uint8_t header[HCA_FRAME_HEADER_SIZE];
+    UdAddress ud = group_of(mgid6, GID_IPV6);
+    uint64_t before, now = 0;
+    Qp *near, *far[20];
+    Watch watch;
+
+    watch_init(&watch, 164);
+    near = pair_new_ud(watch.pair, 0);
+    for (unsigned i = 0; i < members; i++) {
+        far[i] = pair_new_ud(watch.pair, 1);
+    }
+    g_assert_cmphex(driver_write_mgm(watch.drv[1], 0, mgid6,
+                                     (const Qp *const *)far, members),
+                    ==, 0);
+    watch_post_datagram(&watch, near, 0, SEND, &ud, 100);
+    watch_run(&watch);
+    before = card_counter(watch.hca[1], "port_rx_multicast");
+    g_assert_cmpuint(before, ==, 1);
+    hca_frame_write_header(header, HCA_FRAME_PACKET, 0, watch.last_len[0]);
+    for (unsigned i = 0; i < packets; i++) {
+        lab_cable_inject(watch.pair->lab, 0, header, sizeof(header));
+        lab_cable_inject(watch.pair->lab, 0, watch.last[0], watch.last_len[0]);
+    }
+    while (now < 1 + packets) {
+        bool more = hca_run(watch.hca[1]);
+
+        now = card_counter(watch.hca[1], "port_rx_multicast");
+        g_assert_true(more || now == 1 + packets);
+        g_assert_cmpuint(now, >, before);
+        g_assert_cmpuint((now - before) * members, <, share + members);
+        before = now;
+    }
+    watch_free(&watch);
+}
+
 /* A Write that side 1 would execute. */
 static HcaPacket good_write(Watch *watch, Qp *qp[2])
 {
@@ -733,6 +775,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     test_add("/roce/multicast/members", test_multicast);
+    test_add("/roce/multicast/share-of-turn", test_multicast_turn);
     test_add("/roce/multicast/refused", test_multicast_refused);
     test_add("/roce/multicast/commands", test_mgm);
     test_add("/roce/multicast/infiniband", test_multicast_ib);

@@ -336,6 +336,8 @@ static void test_access(void)
     card_close(&card);
 }
 
+static void reset_by_flr(Card *card);
+
 /* More doorbells than the ring holds; while stopped nobody takes them. */
 static void flood(Card *card, unsigned count)
 {
@@ -358,6 +360,120 @@ static void test_doorbell_flood(void)
     qtest_qmp_assert_success(card.qts, "{'execute': 'cont'}");
     assert_alive(&card);
     card_close(&card);
+}
+
+/*
+ * The order of things. A trace is what the card did, in its order.
+ */
+
+typedef struct Log {
+    char *dir;
+    char *path;
+} Log;
+
+/* A card that traces what it takes from the ring of doorbells, and commands. */
+static void log_open(Log *log, Card *card)
+{
+    g_autofree char *args = NULL;
+
+    log->dir = g_dir_make_tmp("rdma-hca-XXXXXX", NULL);
+    g_assert_nonnull(log->dir);
+    log->path = g_build_filename(log->dir, "log", NULL);
+    args = g_strdup_printf(DEVICE_ARG " -trace rdma_hca_doorbells "
+                                      "-trace rdma_hca_command -D %s",
+                           log->path);
+    card_open(card, args);
+}
+
+/* The lines of it, once the card is gone. */
+static char **log_close(Log *log)
+{
+    g_autofree char *text = NULL;
+    char **lines;
+
+    g_assert_true(g_file_get_contents(log->path, &text, NULL, NULL));
+    lines = g_strsplit(text, "\n", -1);
+    g_assert_cmpint(unlink(log->path), ==, 0);
+    g_assert_cmpint(rmdir(log->dir), ==, 0);
+    g_free(log->path);
+    g_free(log->dir);
+    return lines;
+}
+
+#define DOORBELL_RING 4096 /* what fits, rdma-hca-thread.h */
+#define DOORBELL_BUDGET 128
+
+/* The doorbells of a line, or 0: it is none of theirs. */
+static unsigned doorbells_taken(const char *line)
+{
+    const char *taken = strstr(line, "rdma_hca_doorbells hca0 taken ");
+
+    return taken ? atoi(taken + strlen("rdma_hca_doorbells hca0 taken ")) : 0;
+}
+
+/* Many doorbells are many turns; a command waits for those in front of it. */
+static void test_doorbell_budget(void)
+{
+    unsigned sum = 0, commands = 0;
+    Card card;
+    Log log;
+    char **lines;
+
+    log_open(&log, &card);
+    qtest_qmp_assert_success(card.qts, "{'execute': 'stop'}");
+    flood(&card, DOORBELL_RING / 2);
+    post(&card, &(Command) { .op = RDMA_HCA_CMD_NOP });
+    flood(&card, DOORBELL_RING / 2);
+    qtest_qmp_assert_success(card.qts, "{'execute': 'cont'}");
+    wait_clear(&card, RDMA_HCA_HCR + RDMA_HCA_HCR_CTRL, RDMA_HCA_HCR_GO);
+    assert_alive(&card);
+    card_close(&card);
+    lines = log_close(&log);
+    for (char **line = lines; *line; line++) {
+        unsigned taken = doorbells_taken(*line);
+
+        g_assert_cmpuint(taken, <=, DOORBELL_BUDGET);
+        sum += taken;
+        if (strstr(*line, "rdma_hca_command")) {
+            g_assert_cmpuint(sum, >=, DOORBELL_RING / (commands ? 1 : 2));
+            g_assert_cmpuint(sum, <=, DOORBELL_RING);
+            commands++;
+        }
+    }
+    g_assert_cmpuint(sum, ==, DOORBELL_RING);
+    g_assert_cmpuint(commands, ==, 2);
+    g_strfreev(lines);
+}
+
+/* Of what was rung before a reset nothing comes after it. */
+static void test_doorbell_reset(void)
+{
+    unsigned sum = 0;
+    Card card;
+    Log log;
+    char **lines;
+
+    log_open(&log, &card);
+    for (unsigned i = 0; i < 2; i++) {
+        qtest_qmp_assert_success(card.qts, "{'execute': 'stop'}");
+        flood(&card, 1000);
+        if (i) {
+            reset_by_flr(&card);
+        } else {
+            qpci_io_writel(card.dev, card.bar0, RDMA_HCA_RESET, 1);
+        }
+        flood(&card, 10);
+        qtest_qmp_assert_success(card.qts, "{'execute': 'cont'}");
+        wait_clear(&card, RDMA_HCA_RESET, 1);
+        assert_alive(&card);
+    }
+    card_close(&card);
+    lines = log_close(&log);
+    for (char **line = lines; *line; line++) {
+        sum += doorbells_taken(*line);
+    }
+    g_assert_cmpuint(sum, ==, 20);
+    g_strfreev(lines);
 }
 
 /*
@@ -416,7 +532,7 @@ static void init_hca(Card *card)
            sizeof(init));
 }
 
-static void init_eq(Card *card)
+static void init_eq_of(Card *card, uint8_t event)
 {
     struct rdma_hca_mpt mpt = {
         .flags = cpu_to_be32(RDMA_HCA_MPT_MIO | RDMA_HCA_MPT_REGION |
@@ -444,11 +560,15 @@ static void init_eq(Card *card)
            &mpt, sizeof(mpt));
     run_in(card, &(Command) { .op = RDMA_HCA_CMD_SW2HW_EQ, .in_modifier = EQN },
            &eqc, sizeof(eqc));
-    g_assert_cmphex(
-        run(card, &(Command) { .op = RDMA_HCA_CMD_MAP_EQ,
-                               .in_modifier = EQN,
-                               .in_param = 1ull << RDMA_HCA_EVENT_CMD }),
-        ==, RDMA_HCA_STAT_OK);
+    g_assert_cmphex(run(card, &(Command) { .op = RDMA_HCA_CMD_MAP_EQ,
+                                           .in_modifier = EQN,
+                                           .in_param = 1ull << event }),
+                    ==, RDMA_HCA_STAT_OK);
+}
+
+static void init_eq(Card *card)
+{
+    init_eq_of(card, RDMA_HCA_EVENT_CMD);
 }
 
 /* MSI-X has to be enabled. */
@@ -935,6 +1055,144 @@ static void test_cable_garbage(void)
     g_assert_cmpint(rmdir(dir), ==, 0);
 }
 
+static uint64_t peers(Card *card)
+{
+    return counter(card->qts, "link", "peers");
+}
+
+/* All but the last byte of a greeting, as a card sends it; or all. */
+static void greet(int fd, bool whole)
+{
+    static const uint8_t frame[24] = "\xc0\0\1\0\0\0\0\x10"
+                                     "rdma-hca\0\2\1\1";
+
+    g_assert_cmpint(send(fd, frame, sizeof(frame) - !whole, MSG_NOSIGNAL), ==,
+                    sizeof(frame) - !whole);
+}
+
+/*
+ * Who connects and does not greet is sent away, and the next one gets in; also
+ * if the greeting never ends, or promises to be long.
+ */
+static void test_cable_silent(void)
+{
+    static const uint8_t promise[8] = { 0xc0, 0, 1, 0, 0, 0, 0x24 };
+    g_autofree char *dir = NULL;
+    g_autofree char *path = socket_path(&dir);
+    g_autofree char *args = g_strdup_printf(
+        "-object rdma-hca-cable,id=a,type=unix,path=%s,server=on,"
+        "greeting-ms=200 " DEVICE_ARG ",cable=a",
+        path);
+    Card card;
+    int peer;
+
+    card_open(&card, args);
+    for (unsigned i = 0; i < 4; i++) {
+        wait_link(card.qts, "hca0", false);
+        peer = connect_to(path);
+        if (i == 1) {
+            greet(peer, false);
+        } else if (i == 2) {
+            g_assert_cmpint(send(peer, promise, sizeof(promise), MSG_NOSIGNAL),
+                            ==, sizeof(promise));
+            while (send(peer, "", 1, MSG_NOSIGNAL) == 1) {
+                g_usleep(1000);
+            }
+        } else if (i == 3) {
+            /* It comes while the machine stands still, and stays so. */
+            qtest_qmp_assert_success(card.qts, "{'execute': 'stop'}");
+            g_usleep(1000);
+            qtest_qmp_assert_success(card.qts, "{'execute': 'cont'}");
+        }
+        wait_closed(peer);
+    }
+    g_assert_cmpuint(peers(&card), ==, 0);
+    /* On a busy host it may be too late once. */
+    do {
+        wait_link(card.qts, "hca0", false);
+        peer = connect_to(path);
+        greet(peer, true);
+        while (peers(&card) == 0 &&
+               qtest_qom_get_bool(card.qts, "/machine/peripheral/hca0",
+                                  "link-up")) {
+            g_usleep(1000);
+        }
+    } while (peers(&card) == 0 && close(peer) == 0);
+    /* Now it may be silent. */
+    g_usleep(400 * 1000);
+    g_assert_true(
+        qtest_qom_get_bool(card.qts, "/machine/peripheral/hca0", "link-up"));
+    card_close(&card);
+    close(peer);
+    g_assert_cmpint(rmdir(dir), ==, 0);
+}
+
+/* The peer is reset: its cable stays, but the link goes down and comes up. */
+
+static void init_ib(Card *card)
+{
+    init_hca(card);
+    g_assert_cmphex(
+        run(card, &(Command) { .op = RDMA_HCA_CMD_INIT_IB, .in_modifier = 1 }),
+        ==, RDMA_HCA_STAT_OK);
+}
+
+/* The port event in slot @index of the event queue. */
+static uint8_t port_event(Card *card, unsigned index)
+{
+    int64_t deadline = g_get_monotonic_time() + DEADLINE_US;
+    struct rdma_hca_eqe eqe;
+
+    do {
+        g_assert_cmpint(g_get_monotonic_time(), <, deadline);
+        qtest_memread(card->qts, EQ_BUFFER + index * RDMA_HCA_EQE_SIZE, &eqe,
+                      sizeof(eqe));
+    } while (eqe.owner != RDMA_HCA_OWNER_SW);
+    g_assert_cmphex(eqe.type, ==, RDMA_HCA_EVENT_PORT_CHANGE);
+    return eqe.subtype;
+}
+
+static void test_cable_peer_reset(void)
+{
+    g_autofree char *dir = NULL;
+    g_autofree char *path = socket_path(&dir);
+    g_autofree char *args = g_strdup_printf(
+        "-object rdma-hca-cable,id=a,type=unix,path=%s,server=on "
+        "-object rdma-hca-cable,id=b,type=unix,path=%s,reconnect-ms=20 " SMALL_CARD
+        ",cable=a -device rdma-hca,id=hca1,addr=05.0,cable=b,log-qps=4,"
+        "log-cqs=4,log-eqs=5,log-mpts=4,log-mtts=4",
+        path, path);
+    unsigned events = 0;
+    Card card, peer;
+
+    card_open(&card, args);
+    peer = card;
+    card_find(&peer, 5);
+    wait_link(card.qts, "hca0", true);
+    wait_link(card.qts, "hca1", true);
+    init_ib(&card);
+    init_eq_of(&card, RDMA_HCA_EVENT_PORT_CHANGE);
+    init_ib(&peer);
+    g_assert_cmpuint(port_event(&card, events++), ==,
+                     RDMA_HCA_PORT_CHANGE_ACTIVE);
+    for (unsigned i = 0; i < 3; i++) {
+        if (i == 1) {
+            reset_by_register(&peer);
+        } else {
+            reset_by_flr(&peer);
+        }
+        g_assert_cmpuint(port_event(&card, events++), ==,
+                         RDMA_HCA_PORT_CHANGE_DOWN);
+        init_ib(&peer);
+        g_assert_cmpuint(port_event(&card, events++), ==,
+                         RDMA_HCA_PORT_CHANGE_ACTIVE);
+    }
+    g_assert_cmpuint(peers(&card), ==, 1); /* the same stream */
+    g_free(peer.dev);
+    card_close(&card);
+    g_assert_cmpint(rmdir(dir), ==, 0);
+}
+
 static void test_stop_with_peer(void)
 {
     g_autofree char *dir = NULL;
@@ -1128,6 +1386,8 @@ int main(int argc, char **argv)
     qtest_add_func("rdma-hca/bus-master", test_bus_master);
     qtest_add_func("rdma-hca/access", test_access);
     qtest_add_func("rdma-hca/doorbell-flood", test_doorbell_flood);
+    qtest_add_func("rdma-hca/doorbell-budget", test_doorbell_budget);
+    qtest_add_func("rdma-hca/doorbell-reset", test_doorbell_reset);
     qtest_add_func("rdma-hca/interrupt", test_interrupt);
     qtest_add_func("rdma-hca/reset/register", test_reset_register);
     qtest_add_func("rdma-hca/reset/flr", test_flr);
@@ -1142,6 +1402,8 @@ int main(int argc, char **argv)
     qtest_add_func("rdma-hca/cable/peers", test_cable_peers);
     qtest_add_func("rdma-hca/cable/reconnect", test_cable_reconnect);
     qtest_add_func("rdma-hca/cable/garbage", test_cable_garbage);
+    qtest_add_func("rdma-hca/cable/silent", test_cable_silent);
+    qtest_add_func("rdma-hca/cable/peer-reset", test_cable_peer_reset);
     qtest_add_func("rdma-hca/hotplug", test_hotplug);
     qtest_add_func("rdma-hca/migration", test_migration);
     qtest_add_func("rdma-hca/properties", test_properties);

@@ -29,6 +29,8 @@ void hca_ceu_reset(HcaCeu *ceu);
  */
 uint32_t hca_ceu_read(const HcaCeu *ceu, uint32_t offset);
 bool hca_ceu_write(HcaCeu *ceu, uint32_t offset, uint32_t value);
+/* Whether a command waits. From any thread. */
+bool hca_ceu_wanted(const HcaCeu *ceu);
 
 /* Execute the command that waits, if any. The card's thread. */
 void hca_ceu_run(HcaCeu *ceu);

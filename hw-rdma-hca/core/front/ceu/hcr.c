@@ -42,6 +42,11 @@ bool hca_ceu_write(HcaCeu *ceu, uint32_t offset, uint32_t value)
     return offset / 4 == REG(CTRL) && (value & RDMA_HCA_HCR_GO);
 }
 
+bool hca_ceu_wanted(const HcaCeu *ceu)
+{
+    return load(ceu, REG(CTRL)) & RDMA_HCA_HCR_GO;
+}
+
 bool hca_hcr_wants_event(const HcaCeu *ceu)
 {
     uint32_t ctrl = load(ceu, REG(CTRL));

@@ -91,7 +91,7 @@ static const HcaCounterRow capture_rows[] = {
     HCA_GAUGE(303, "on", INSTANT, captured, "1 while packets are captured"),
     CAPTURE(304, "packets", packets, "packets captured"),
     CAPTURE(305, "bytes", bytes, "bytes of the capture's file"),
-    CAPTURE(339, "missed", missed, "packets after the file reached its size"),
+    CAPTURE(340, "missed", missed, "packets after the file reached its size"),
 };
 
 const HcaCounterTable hca_capture_counter_table = {

@@ -94,7 +94,7 @@ static const HcaCounterRow rows[] = {
     COUNTER(332, "limit_halved", limit_halved, "outstanding limits halved"),
     COUNTER(333, "limit_restored", limit_restored,
             "outstanding limits restored"),
-    WAIT(339, "credits", CREDITS, "the peer has no receive for a message"),
+    WAIT(341, "credits", CREDITS, "the peer has no receive for a message"),
 };
 
 const HcaCounterTable hca_requester_counter_table = {

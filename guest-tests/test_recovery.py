@@ -1,14 +1,27 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A card that does not answer any more is given up and reset; programs are told, and then all works again."""
-from harness import pci, tap, verbs, wait
-from harness.labs import infiniband
+"""A card that does not answer any more, or does not obey, is given up and reset; programs are told, and then all works
+again."""
+from harness import pci, power, tap, verbs, wait
+from harness.labs import infiniband, kept
+
+
+_seen = {}
+
+
+def mark(guest):
+    """What is in the guest's log now does not count any more."""
+    _seen[guest] = len(guest.kernel_log())
+
+
+def since(guest):
+    return guest.kernel_log()[_seen.get(guest, 0):]
 
 
 def recovers(both, *log):
     """The driver of guest a says this in its log, starts the card anew, and traffic flows."""
     for text in log:
-        wait.until(lambda: text in both.a.kernel_log(), f'in the log of {both.a.name}: {text}')
+        wait.until(lambda: text in since(both.a), lambda: f'in the log of {both.a.name}: {text}')
     both.wait_active()
     verbs.pingpong(both.a, both.b, '-n 50')
     verbs.pingpong(both.b, both.a, '-e -n 50')
@@ -19,28 +32,136 @@ def ask(guest):
     return guest.run(f'ibv_devinfo -d {guest.card.name}', check=False)
 
 
-def no_answer(bits):
-    """Commands end by event, and the card cannot write events any more: a command must not wait for ever."""
+def play(guest, scene):
+    """A scene of kernel/rdma_hca_failure.c."""
+    guest.run(f'modprobe -r rdma_hca_failure; modprobe rdma_hca_failure scene={scene}')
+
+
+def notices(both, loses, *log):
+    """The card is lost in a way that nobody tells the driver of: it finds out without being asked."""
+    mark(both.a)
+    watch = both.a.spawn(f'exec ibv_asyncwatch -d {both.a.card.name}')
+    watch.wait_output('async event')
+    loses()
+    watch.wait_output('IBV_EVENT_DEVICE_FATAL')
+    watch.kill()
+    watch.wait(check=False)
+    recovers(both, *log, 'restarting')
+
+
+def test_lost_mastering():
+    both = kept(infiniband)
+    notices(both, lambda: pci.clear(both.a.card, pci.MASTER), 'gone, or its configuration is lost')
+
+
+def test_lost_configuration():
+    both = kept(infiniband)
+    notices(both, lambda: pci.clear(both.a.card, pci.MASTER | pci.MEMORY), 'gone, or its configuration is lost')
+
+
+def test_reset_unseen():
+    """Its function level reset, and that of its own register, behind the driver's back."""
+    both = kept(infiniband)
+    notices(both, lambda: pci.run(both.a.card, 'setpci -s $card CAP_EXP+8.w=8000:8000'),
+            'gone, or its configuration is lost')
+    notices(both, lambda: play(both.a, 'reset'), 'it has been reset')
+
+
+def test_lost_with_commands_by_event():
+    """A command waits for an event that will not come: not for long."""
     with infiniband() as both:
-        both.a.run('modprobe -r rdma_hca; modprobe rdma_hca command_events=1')
+        by_event(both.a)
         both.wait_active()
         pci.reset(both.a.card)  # the state of the function that the driver keeps outlives it
         both.wait_active()
-        watch = both.a.spawn(f'exec ibv_asyncwatch -d {both.a.card.name}')
-        watch.wait_output('async event')
-        pci.clear(both.a.card, bits)
-        ask(both.a)
-        watch.wait_output('IBV_EVENT_DEVICE_FATAL')
-        watch.kill()
-        recovers(both, 'no event for a command', 'restarting')
+        notices(both, lambda: (pci.clear(both.a.card, pci.MASTER), ask(both.a)), 'card failed')
 
 
-def test_no_answer():
-    no_answer(pci.MASTER)
+def by_event(guest):
+    guest.run('modprobe -r rdma_hca; modprobe rdma_hca command_events=1')
 
 
-def test_configuration_lost():
-    no_answer(pci.MASTER | pci.MEMORY)
+def refused(scene):
+    """The card refuses to give memory back, which then is not given to others before the card is reset."""
+    both = kept(infiniband)
+    mark(both.a)
+    play(both.a, scene)
+    recovers(both, 'card failed: it refuses to give something back', 'restarting')
+
+
+def test_refused_mr():
+    refused('refused-mr')
+
+
+def test_refused_cq():
+    refused('refused-cq')
+
+
+def test_refused_qp():
+    refused('refused-qp')
+
+
+def test_refused_at_unload():
+    both = kept(infiniband)
+    mark(both.a)
+    play(both.a, 'close')
+    both.a.run('modprobe -r rdma_hca_failure rdma_hca && modprobe rdma_hca')
+    recovers(both, 'card failed: it refuses to give something back')
+
+
+def test_freed_cq():
+    """A card that fails while a CQ is freed has nobody look at the CQ."""
+    with infiniband() as both:
+        by_event(both.a)
+        both.wait_active()
+        play(both.a, 'freed-cq')
+        recovers(both, 'restarting')
+
+
+def test_drain():
+    """Users in the kernel wait until all that they have posted has ended, and it does."""
+    both = kept(infiniband)
+    mark(both.a)
+    play(both.a, 'drain')
+    recovers(both, 'restarting')
+
+
+def test_restart_tried_again():
+    """As long as the card cannot be reached its restart fails; afterwards it does not."""
+    both = kept(infiniband)
+    mark(both.a)
+    lost = both.a.spawn('cd /sys/bus/pci/drivers/rdma_hca; card=$(ls -d 0000:*); '
+                        'while :; do setpci -s $card COMMAND=0:6; done')
+    wait.until(lambda: 'restart failed' in since(both.a), 'in the log: restart failed')
+    lost.kill()
+    lost.wait(check=False)
+    recovers(both)
+
+
+def test_shutdown_during_restart():
+    """A restart that cannot go on does not keep the machine from its reboot."""
+    with infiniband() as both:
+        play(both.a, 'hold')
+        pci.clear(both.a.card, pci.MASTER)
+        wait.until(lambda: 'rdma_hca_failure: holds' in both.a.kernel_log(), 'in the log: the device is held')
+        power.reboot(both.a)
+        both.wait_active()
+        verbs.pingpong(both.a, both.b, '-n 50')
+
+
+def test_sleep():
+    """The machine sleeps and its card forgets everything: it is there again afterwards."""
+    both = kept(infiniband)
+    play(both.a, 'sleep')
+    for _ in range(2):
+        client, server = verbs.start(both.a, both.b, 'ibv_rc_pingpong -c -e -n 1000000')
+        client.wait_output('remote address')
+        power.sleep(both.a)
+        for command in (client, server):
+            command.kill()
+            command.wait(check=False)
+        recovers(both)
+    both.a.run('modprobe -r rdma_hca_failure')
 
 
 def test_reset_under_traffic():
@@ -67,7 +188,7 @@ def test_commands_by_event():
     """What the driver can do with commands that end by interrupt: the same."""
     with infiniband() as both:
         for guest in both.guests:
-            guest.run('modprobe -r rdma_hca; modprobe rdma_hca command_events=1')
+            by_event(guest)
         both.wait_active()
         verbs.pingpong(both.a, both.b, '-e -n 100')
         for line in both.a.run('mr-stress 4 2000 1; command-rate 2000').output.splitlines():

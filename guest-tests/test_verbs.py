@@ -124,5 +124,9 @@ def test_two_cpus_resize_cq_under_traffic():
     run('resize_cq_busy', cpus=2)
 
 
+def test_two_cpus_kernel_poster_poller():
+    kept(infiniband, cpus=2).a.run('modprobe rdma_hca_test only=post-while-polling && modprobe -r rdma_hca_test')
+
+
 if __name__ == '__main__':
     tap.main()

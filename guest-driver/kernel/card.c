@@ -8,6 +8,7 @@
 #include "card.h"
 
 #define RHCA_RESET_TIMEOUT_SECS	10
+#define RHCA_HEALTH_PERIOD	HZ
 
 /* Table 3-1-2. */
 int rhca_reset(struct rhca_pci *pci)
@@ -28,7 +29,39 @@ int rhca_reset(struct rhca_pci *pci)
 	return err;
 }
 
-bool rhca_is_there(struct rhca_pci *pci)
+void rhca_let_master(struct rhca_pci *pci)
+{
+	spin_lock(&pci->master_lock);
+	if (!pci->off)
+		pci_set_master(pci->pdev);
+	spin_unlock(&pci->master_lock);
+}
+
+void rhca_switch_off(struct rhca_pci *pci)
+{
+	spin_lock(&pci->master_lock);
+	WRITE_ONCE(pci->off, true);
+	pci_clear_master(pci->pdev);
+	spin_unlock(&pci->master_lock);
+}
+
+void rhca_fail(struct rhca_dev *dev, const char *why)
+{
+	/*
+	 * What is freed from now on must not be written by the card. Who finds
+	 * the card failed relies on that, whoever was first to notice.
+	 */
+	pci_clear_master(dev->pdev);
+	if (test_and_set_bit(0, &dev->failed))
+		return;
+	dev_err(&dev->pdev->dev, "card failed: %s\n", why);
+	dev->on_failure(dev);
+}
+
+/* --- health ------------------------------------------------------------- */
+
+/* Whether the card may do its work, which needs both. */
+static bool rhca_is_there(struct rhca_pci *pci)
 {
 	u16 needed = PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER;
 	u16 command;
@@ -37,12 +70,45 @@ bool rhca_is_there(struct rhca_pci *pci)
 	return !PCI_POSSIBLE_ERROR(command) && (command & needed) == needed;
 }
 
-void rhca_fail(struct rhca_dev *dev, const char *why)
+/* HCR keeps the last command until a reset, and no command is 0. */
+static bool rhca_was_reset(struct rhca_pci *pci)
 {
-	if (test_and_set_bit(0, &dev->failed))
+	u32 ctrl = readl(pci->bar0 + RDMA_HCA_HCR + RDMA_HCA_HCR_CTRL);
+
+	return !RDMA_HCA_GET(RDMA_HCA_HCR_OP, ctrl);
+}
+
+void rhca_check_health(struct rhca_dev *dev)
+{
+	if (rhca_failed(dev))
 		return;
-	dev_err(&dev->pdev->dev, "card failed: %s\n", why);
-	/* What is freed from now on must not be written by the card. */
-	pci_clear_master(dev->pdev);
-	dev->on_failure(dev);
+	if (!rhca_is_there(dev->pci))
+		rhca_fail(dev, "it is gone, or its configuration is lost");
+	else if (rhca_was_reset(dev->pci))
+		rhca_fail(dev, "it has been reset");
+}
+
+static void rhca_health_work(struct work_struct *work)
+{
+	struct rhca_dev *dev = container_of(to_delayed_work(work),
+					    struct rhca_dev, health);
+
+	rhca_check_health(dev);
+	rhca_health_start(dev);
+}
+
+void rhca_health_init(struct rhca_dev *dev)
+{
+	INIT_DELAYED_WORK(&dev->health, rhca_health_work);
+}
+
+void rhca_health_start(struct rhca_dev *dev)
+{
+	if (!rhca_failed(dev))
+		schedule_delayed_work(&dev->health, RHCA_HEALTH_PERIOD);
+}
+
+void rhca_health_stop(struct rhca_dev *dev)
+{
+	cancel_delayed_work_sync(&dev->health);
 }

@@ -45,8 +45,11 @@ struct rhca_pci {
 	void __iomem *bar0;
 	void __iomem *uar;	/* page RDMA_HCA_UAR_KERNEL */
 	struct mutex lock;
-	struct work_struct restart;
-	bool removing;
+	struct delayed_work restart;
+	u32 restart_secs;	/* after a start that failed */
+	bool wanted;		/* the card is to run, or to be tried again */
+	spinlock_t master_lock;	/* bus mastering against @off */
+	bool off;		/* for good: the machine goes down */
 	struct rhca_dev *dev;		/* NULL: stopped */
 	struct net_device *ndev;	/* RoCE: since the first start */
 };
@@ -61,6 +64,7 @@ struct rhca_dev {
 	bool registered;	/* the core takes events */
 
 	unsigned long failed;	/* bit 0 */
+	struct delayed_work health;
 	/*
 	 * What device.c has the files below it call: the card has failed, and
 	 * it has written an event.
@@ -88,7 +92,8 @@ struct rhca_dev {
 	/* what events and completions name */
 	struct xarray qps;	/* by QPN */
 	struct xarray cqs;	/* by CQN */
-	spinlock_t flush_lock;	/* keeps QPs and CQs while the card fails */
+	spinlock_t flush_lock;	/* keeps QPs while the card fails */
+	struct work_struct flush;	/* rhca_flush_kernel() once more */
 
 	struct rhca_eq *eq;	/* see eq.c for what each is for */
 	u32 num_eqs;
@@ -124,13 +129,16 @@ static inline void rhca_ring(struct rhca_dev *dev, u32 offset, u32 low,
 	writeq((u64)high << 32 | low, dev->pci->uar + offset);
 }
 
-/* Whether the card has stopped answering; commands fail at once then. */
+/*
+ * Whether the card has stopped answering: commands fail at once then, and the
+ * card reaches no memory any more.
+ */
 static inline bool rhca_failed(const struct rhca_dev *dev)
 {
-	return test_bit(0, &dev->failed);
+	return test_bit(0, &dev->failed) || READ_ONCE(dev->pci->off);
 }
 
-/* Wait until a failure no longer uses a QP or CQ that it has found. */
+/* Wait until a failure no longer uses a QP that it has found. */
 static inline void rhca_flush_synchronize(struct rhca_dev *dev)
 {
 	spin_lock_irq(&dev->flush_lock);
@@ -139,9 +147,20 @@ static inline void rhca_flush_synchronize(struct rhca_dev *dev)
 
 /* The card forgets everything and leaves host memory alone. */
 int rhca_reset(struct rhca_pci *pci);
-/* Whether work that the card has may still end: else nobody may wait for it. */
-bool rhca_is_there(struct rhca_pci *pci);
-/* Give the card up: no more commands or DMA, users are told, it restarts. */
+/* Let the card do DMA, unless it has been switched off. */
+void rhca_let_master(struct rhca_pci *pci);
+/* No DMA any more, whoever starts or stops the card now. */
+void rhca_switch_off(struct rhca_pci *pci);
+/*
+ * Give the card up: no more commands or DMA, users are told, it restarts.
+ * What the card had of memory is free when this returns.
+ */
 void rhca_fail(struct rhca_dev *dev, const char *why);
+/* Give up a card that is lost, even if nobody talks to it. */
+void rhca_check_health(struct rhca_dev *dev);
+/* Do so from now on, until the end of a card. */
+void rhca_health_init(struct rhca_dev *dev);
+void rhca_health_start(struct rhca_dev *dev);
+void rhca_health_stop(struct rhca_dev *dev);
 
 #endif /* RHCA_CARD_H */

@@ -71,8 +71,12 @@ static bool rhca_is_over(const struct rhca_dev *dev, u32 ctrl)
 	       rhca_failed(dev);
 }
 
-/* Wait until the command is over; *@ctrl is then the HCR's last word. */
-static int rhca_wait_go(struct rhca_dev *dev, u32 *ctrl)
+/*
+ * Wait until the command @op is over; *@ctrl is then the HCR's last word. The
+ * card leaves @op there: registers that nobody answers for read as all ones or
+ * as zero.
+ */
+static int rhca_wait_go(struct rhca_dev *dev, u16 op, u32 *ctrl)
 {
 	int err;
 
@@ -87,7 +91,8 @@ static int rhca_wait_go(struct rhca_dev *dev, u32 *ctrl)
 					false, dev, RDMA_HCA_HCR_CTRL);
 	if (err)
 		rhca_fail(dev, "no answer to a command");
-	else if (PCI_POSSIBLE_ERROR(*ctrl))
+	else if (!rhca_failed(dev) &&
+		 RDMA_HCA_GET(RDMA_HCA_HCR_OP, *ctrl) != op)
 		rhca_fail(dev, "registers do not answer");
 	return err || rhca_failed(dev) ? -EIO : 0;
 }
@@ -124,7 +129,7 @@ static int rhca_cmd_poll(struct rhca_dev *dev, u32 ctrl, u32 in_modifier,
 
 	rhca_post(dev, ctrl, in_modifier, in_param, out_param,
 		  RDMA_HCA_CMD_POLL_TOKEN);
-	err = rhca_wait_go(dev, &result);
+	err = rhca_wait_go(dev, RDMA_HCA_GET(RDMA_HCA_HCR_OP, ctrl), &result);
 	*status = RDMA_HCA_GET(RDMA_HCA_HCR_STATUS, result);
 	return err;
 }
@@ -167,6 +172,19 @@ int rhca_cmd(struct rhca_dev *dev, u16 op, u8 op_modifier, u32 in_modifier,
 			"command %#x modifier %#x: status %#x\n", op,
 			in_modifier, status);
 	return rhca_status_to_errno(status);
+}
+
+void rhca_cmd_revoke(struct rhca_dev *dev, u16 op, u8 op_modifier,
+		     u32 in_modifier, u64 in_param)
+{
+	int err;
+
+	err = rhca_cmd(dev, op, op_modifier, in_modifier, in_param, 0);
+	if (!err || rhca_failed(dev))
+		return;
+	dev_err(&dev->pdev->dev, "command %#x modifier %#x: %d\n", op,
+		in_modifier, err);
+	rhca_fail(dev, "it refuses to give something back");
 }
 
 void rhca_cmd_event(struct rhca_dev *dev, u16 token, u8 status)

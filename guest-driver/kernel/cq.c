@@ -37,11 +37,7 @@ static int rhca_sw2hw_cq(struct rhca_dev *dev, struct rhca_cq *cq, u32 uar)
 
 static void rhca_hw2sw_cq(struct rhca_dev *dev, struct rhca_cq *cq)
 {
-	int err;
-
-	err = rhca_cmd_none(dev, RDMA_HCA_CMD_HW2SW_CQ, cq->cqn);
-	if (err && !rhca_failed(dev))
-		dev_warn(&dev->pdev->dev, "HW2SW_CQ %#x: %d\n", cq->cqn, err);
+	rhca_cmd_revoke(dev, RDMA_HCA_CMD_HW2SW_CQ, 0, cq->cqn, 0);
 }
 
 static void rhca_cq_fill(struct rhca_cq *cq)
@@ -150,7 +146,17 @@ static void rhca_cq_hide(struct rhca_dev *dev, struct rhca_cq *cq)
 	xa_erase(&dev->cqs, cq->cqn);
 	rhca_eq_synchronize(cq->eq);
 	rhca_eq_synchronize(&dev->eq[0]);
-	rhca_flush_synchronize(dev);
+}
+
+/*
+ * The core has made sure that no work is queued; a late event of a QP that is
+ * gone may have queued it since then.
+ */
+static void rhca_cq_cancel_work(struct rhca_cq *cq)
+{
+	if (cq->ibcq.poll_ctx == IB_POLL_WORKQUEUE ||
+	    cq->ibcq.poll_ctx == IB_POLL_UNBOUND_WORKQUEUE)
+		cancel_work_sync(&cq->ibcq.work);
 }
 
 static int rhca_cq_create(struct rhca_dev *dev, struct rhca_cq *cq,
@@ -203,6 +209,8 @@ int rhca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	if (!attr->cqe || attr->cqe > 1u << dev->caps.log_max_cqes)
 		return -EINVAL;
 	spin_lock_init(&cq->lock);
+	INIT_LIST_HEAD(&cq->send_qps);
+	INIT_LIST_HEAD(&cq->recv_qps);
 	mutex_init(&cq->resize_lock);
 	cq->entries = roundup_pow_of_two(attr->cqe);
 	cq->eq = rhca_eq_of_vector(dev, attr->comp_vector);
@@ -219,6 +227,8 @@ int rhca_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 
 	rhca_hw2sw_cq(dev, cq);
 	rhca_cq_hide(dev, cq);
+	if (!ibcq->uobject)
+		rhca_cq_cancel_work(cq);
 	rhca_cq_free_ring(dev, cq, rhca_udata_ucontext(udata));
 	rhca_bitmap_free(&dev->cq_map, cq->cqn, 1);
 	return 0;
@@ -291,10 +301,12 @@ void rhca_cq_completion(struct rhca_dev *dev, u32 cqn)
 {
 	struct rhca_cq *cq = xa_load(&dev->cqs, cqn);
 
-	if (cq)
+	if (cq) {
+		WRITE_ONCE(cq->armed, false);
 		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
-	else
+	} else {
 		dev_dbg(&dev->pdev->dev, "completion for no CQ, %#x\n", cqn);
+	}
 }
 
 void rhca_cq_error(struct rhca_dev *dev, u32 cqn, u32 syndrome)

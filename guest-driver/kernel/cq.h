@@ -16,7 +16,10 @@ struct rhca_cq {
 	u32 cqn;
 	u32 entries;		/* power of two */
 	u32 ci;			/* kernel: counts without wrapping */
-	spinlock_t lock;	/* kernel: protects the ring and @ci */
+	spinlock_t lock;	/* kernel: protects the ring, @ci, the lists */
+	struct list_head send_qps;	/* kernel: QPs that send by it */
+	struct list_head recv_qps;	/* and that receive */
+	bool armed;		/* kernel: an event has been asked for */
 	struct rhca_buf buf;	/* kernel */
 	struct ib_umem *umem;	/* process */
 	struct rhca_region region;
@@ -57,8 +60,8 @@ static inline u32 rhca_cqe_qpn(const struct rdma_hca_cqe *cqe)
 
 static inline void rhca_cq_update_ci(struct rhca_cq *cq)
 {
-	/* The card may overwrite entries once it sees the index. */
-	dma_wmb();
+	/* The card may overwrite entries, read by now, once it sees it. */
+	dma_mb();
 	WRITE_ONCE(*cq->db.va, cpu_to_le32(cq->ci));
 }
 
@@ -76,8 +79,8 @@ void rhca_cq_error(struct rhca_dev *dev, u32 cqn, u32 syndrome);
 int rhca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc);
 int rhca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 /*
- * The card has failed: have users in the kernel poll, whose requests all end
- * with a flush. What is posted from now on is refused.
+ * The card has failed: have users in the kernel poll, who wait for the end of
+ * requests, which all end with a flush. What is posted from now on is refused.
  */
 void rhca_flush_kernel(struct rhca_dev *dev);
 

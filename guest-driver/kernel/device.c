@@ -30,8 +30,13 @@ static void rhca_end_all(struct rhca_dev *dev)
 	if (rhca_is_roce(dev))
 		rhca_eth_fail(dev);
 	ib_dispatch_event(&event);
-	if (!READ_ONCE(dev->pci->removing))
-		queue_work(system_long_wq, &dev->pci->restart);
+	queue_delayed_work(system_long_wq, &dev->pci->restart, 0);
+}
+
+/* Somebody waits for the end of what is in a queue of a card that has failed. */
+static void rhca_flush_work(struct work_struct *work)
+{
+	rhca_flush_kernel(container_of(work, struct rhca_dev, flush));
 }
 
 /* --- start and stop ----------------------------------------------------- */
@@ -110,7 +115,7 @@ static int rhca_start_card(struct rhca_dev *dev)
 	return 0;
 
 close:
-	rhca_cmd_none(dev, RDMA_HCA_CMD_CLOSE_HCA, 0);
+	rhca_cmd_revoke(dev, RDMA_HCA_CMD_CLOSE_HCA, 0, 0, 0);
 icm:
 	rhca_icm_cleanup(dev);
 maps:
@@ -121,7 +126,7 @@ maps:
 static void rhca_stop_card(struct rhca_dev *dev)
 {
 	rhca_eqs_cleanup(dev);
-	rhca_cmd_none(dev, RDMA_HCA_CMD_CLOSE_HCA, 0);
+	rhca_cmd_revoke(dev, RDMA_HCA_CMD_CLOSE_HCA, 0, 0, 0);
 	rhca_icm_cleanup(dev);
 	rhca_maps_cleanup(dev);
 }
@@ -159,8 +164,10 @@ static int rhca_register(struct rhca_dev *dev)
 	if (err)
 		return err;
 	err = ib_register_device(&dev->ibdev, RHCA_NAME "%d", &dev->pdev->dev);
-	if (err)
+	if (err) {
 		rhca_silence(dev);
+		cancel_work_sync(&dev->flush);
+	}
 	return err;
 }
 
@@ -199,6 +206,7 @@ static void rhca_unpublish(struct rhca_dev *dev)
 {
 	rhca_silence(dev);
 	ib_unregister_device(&dev->ibdev);
+	cancel_work_sync(&dev->flush);
 	if (rhca_is_roce(dev))
 		rhca_eth_stop(dev);
 	/* The interface shows some of them as long as it is there. */
@@ -225,7 +233,9 @@ int rhca_start(struct rhca_pci *pci)
 	xa_init(&dev->cqs);
 	spin_lock_init(&dev->flush_lock);
 	mutex_init(&dev->link_lock);
-	pci_set_master(pci->pdev);
+	INIT_WORK(&dev->flush, rhca_flush_work);
+	rhca_health_init(dev);
+	rhca_let_master(pci);
 	err = rhca_cmd_init(dev);
 	if (err)
 		goto master;
@@ -235,6 +245,7 @@ int rhca_start(struct rhca_pci *pci)
 	err = rhca_publish(dev);
 	if (err)
 		goto card;
+	rhca_health_start(dev);
 	pci->dev = dev;
 	return 0;
 
@@ -255,8 +266,9 @@ void rhca_stop(struct rhca_pci *pci)
 	if (!dev)
 		return;
 	pci->dev = NULL;
-	if (!rhca_is_there(pci))
-		rhca_fail(dev, "it is gone, or its configuration is lost");
+	rhca_health_stop(dev);
+	/* Nobody may wait for work that the card will not end. */
+	rhca_check_health(dev);
 	rhca_unpublish(dev);
 	rhca_stop_card(dev);
 	rhca_cmd_cleanup(dev);

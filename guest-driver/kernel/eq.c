@@ -198,11 +198,7 @@ free:
 
 static void rhca_eq_destroy(struct rhca_dev *dev, struct rhca_eq *eq)
 {
-	int err;
-
-	err = rhca_cmd_none(dev, RDMA_HCA_CMD_HW2SW_EQ, eq->eqn);
-	if (err && !rhca_failed(dev))
-		dev_warn(&dev->pdev->dev, "HW2SW_EQ %u: %d\n", eq->eqn, err);
+	rhca_cmd_revoke(dev, RDMA_HCA_CMD_HW2SW_EQ, 0, eq->eqn, 0);
 	rhca_eq_free_irq(eq);
 	rhca_region_destroy(dev, &eq->region);
 	rhca_buf_free(dev, &eq->buf);

@@ -162,8 +162,9 @@ static void rhca_table_cleanup(struct rhca_dev *dev,
 	for (i = 0; i < table->num_chunks; i++) {
 		if (!table->chunk[i])
 			continue;
-		rhca_cmd(dev, RDMA_HCA_CMD_UNMAP_ICM, table->kind,
-			 table->chunk[i]->pages, rhca_chunk_virt(table, i), 0);
+		rhca_cmd_revoke(dev, RDMA_HCA_CMD_UNMAP_ICM, table->kind,
+				table->chunk[i]->pages,
+				rhca_chunk_virt(table, i));
 		rhca_chunk_free(dev, table->chunk[i]);
 	}
 	kvfree(table->chunk);

@@ -171,19 +171,12 @@ static int rhca_mpt_enable(struct rhca_dev *dev, struct rhca_region *region,
 	return err;
 }
 
-static int rhca_mpt_disable(struct rhca_dev *dev, struct rhca_region *region)
+static void rhca_mpt_disable(struct rhca_dev *dev, struct rhca_region *region)
 {
-	int err;
-
-	if (!region->live)
-		return 0;
-	err = rhca_cmd_none(dev, RDMA_HCA_CMD_HW2SW_MPT,
-			    region->key & (dev->mpt_map.num - 1));
-	if (err && !rhca_failed(dev))
-		dev_warn(&dev->pdev->dev, "HW2SW_MPT of key %#x: %d\n",
-			 region->key, err);
-	region->live = err;
-	return err;
+	if (region->live)
+		rhca_cmd_revoke(dev, RDMA_HCA_CMD_HW2SW_MPT, 0,
+				region->key & (dev->mpt_map.num - 1), 0);
+	region->live = false;
 }
 
 /* The key's high bits differ each time that its low bits are used again. */
@@ -364,17 +357,14 @@ static int rhca_mr_replace(struct rhca_dev *dev, struct rhca_mr *mr, u64 start,
 	err = rhca_mtt_create_umem(dev, &mtt, umem, iova);
 	if (err)
 		goto release;
-	err = rhca_mpt_disable(dev, &mr->region);
-	if (err)
-		goto destroy;
 
+	rhca_mpt_disable(dev, &mr->region);
 	swap(mr->umem, umem);
 	swap(mr->region.mtt, mtt);
 	mr->iova = iova;
 	mr->access = access;
 	mr->pdn = pdn;
 	err = rhca_mr_enable(dev, mr);
-destroy:
 	rhca_mtt_destroy(dev, &mtt);
 release:
 	ib_umem_release(umem);
@@ -384,11 +374,7 @@ release:
 static int rhca_mr_change(struct rhca_dev *dev, struct rhca_mr *mr, int access,
 			  u32 pdn)
 {
-	int err;
-
-	err = rhca_mpt_disable(dev, &mr->region);
-	if (err)
-		return err;
+	rhca_mpt_disable(dev, &mr->region);
 	mr->access = access;
 	mr->pdn = pdn;
 	return rhca_mr_enable(dev, mr);

@@ -8,6 +8,10 @@
 #include "device.h"
 #include "netdev.h"
 
+/* How soon a start that failed is tried again: longer each time. */
+#define RHCA_RESTART_MIN_SECS	1
+#define RHCA_RESTART_MAX_SECS	64
+
 MODULE_AUTHOR("The rdma-hca project");
 MODULE_DESCRIPTION("rdma-hca RDMA host channel adapter");
 MODULE_LICENSE("Dual BSD/GPL");
@@ -80,23 +84,74 @@ static void rhca_disable(struct rhca_pci *pci)
 	pci_disable_device(pci->pdev);
 }
 
-static void rhca_restart(struct work_struct *work)
+/* Caller holds pci->lock. */
+static void rhca_start_or_retry(struct rhca_pci *pci)
 {
-	struct rhca_pci *pci = container_of(work, struct rhca_pci, restart);
 	int err;
 
+	err = rhca_start(pci);
+	if (!err) {
+		pci->restart_secs = RHCA_RESTART_MIN_SECS;
+		return;
+	}
+	dev_err(&pci->pdev->dev, "restart failed: %d, again in %u s\n", err,
+		pci->restart_secs);
+	queue_delayed_work(system_long_wq, &pci->restart,
+			   pci->restart_secs * HZ);
+	pci->restart_secs = min_t(u32, 2 * pci->restart_secs,
+				  RHCA_RESTART_MAX_SECS);
+}
+
+static void rhca_restart(struct work_struct *work)
+{
+	struct rhca_pci *pci = container_of(to_delayed_work(work),
+					    struct rhca_pci, restart);
+
 	mutex_lock(&pci->lock);
-	if (!pci->removing && pci->dev && rhca_failed(pci->dev)) {
+	if (pci->wanted && !READ_ONCE(pci->off) &&
+	    (!pci->dev || rhca_failed(pci->dev))) {
 		dev_warn(&pci->pdev->dev, "restarting\n");
 		rhca_stop(pci);
 		/* Lost configuration is one reason why a card fails. */
 		pci_restore_state(pci->pdev);
 		pci_save_state(pci->pdev);
-		err = rhca_start(pci);
-		if (err)
-			dev_err(&pci->pdev->dev, "restart failed: %d\n", err);
+		rhca_start_or_retry(pci);
 	}
 	mutex_unlock(&pci->lock);
+}
+
+/* Until rhca_continue() the card is stopped, and not restarted. */
+static void rhca_halt(struct rhca_pci *pci)
+{
+	mutex_lock(&pci->lock);
+	pci->wanted = false;
+	rhca_stop(pci);
+	mutex_unlock(&pci->lock);
+}
+
+static void rhca_continue(struct rhca_pci *pci)
+{
+	mutex_lock(&pci->lock);
+	/* What was saved has been used up. */
+	pci_save_state(pci->pdev);
+	pci->wanted = true;
+	rhca_start_or_retry(pci);
+	mutex_unlock(&pci->lock);
+}
+
+static struct rhca_pci *rhca_pci_alloc(struct pci_dev *pdev)
+{
+	struct rhca_pci *pci;
+
+	pci = kzalloc(sizeof(*pci), GFP_KERNEL);
+	if (!pci)
+		return NULL;
+	pci->pdev = pdev;
+	mutex_init(&pci->lock);
+	spin_lock_init(&pci->master_lock);
+	INIT_DELAYED_WORK(&pci->restart, rhca_restart);
+	pci->restart_secs = RHCA_RESTART_MIN_SECS;
+	return pci;
 }
 
 static int rhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
@@ -104,18 +159,15 @@ static int rhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	struct rhca_pci *pci;
 	int err;
 
-	pci = kzalloc(sizeof(*pci), GFP_KERNEL);
+	pci = rhca_pci_alloc(pdev);
 	if (!pci)
 		return -ENOMEM;
-	pci->pdev = pdev;
-	mutex_init(&pci->lock);
-	INIT_WORK(&pci->restart, rhca_restart);
-
 	err = rhca_enable(pci);
 	if (err)
 		goto free;
 	mutex_lock(&pci->lock);
 	err = rhca_start(pci);
+	pci->wanted = !err;
 	mutex_unlock(&pci->lock);
 	if (err)
 		goto eth;
@@ -123,6 +175,8 @@ static int rhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	return 0;
 
 eth:
+	/* A card that failed in its start may have asked for it. */
+	cancel_delayed_work_sync(&pci->restart);
 	rhca_eth_destroy(pci);
 	rhca_disable(pci);
 free:
@@ -134,11 +188,8 @@ static void rhca_remove(struct pci_dev *pdev)
 {
 	struct rhca_pci *pci = pci_get_drvdata(pdev);
 
-	mutex_lock(&pci->lock);
-	WRITE_ONCE(pci->removing, true);
-	rhca_stop(pci);
-	mutex_unlock(&pci->lock);
-	cancel_work_sync(&pci->restart);
+	rhca_halt(pci);
+	cancel_delayed_work_sync(&pci->restart);
 	rhca_eth_destroy(pci);
 	/* Nothing of the card's may be left running, whatever failed above. */
 	rhca_reset(pci);
@@ -146,43 +197,43 @@ static void rhca_remove(struct pci_dev *pdev)
 	kfree(pci);
 }
 
-/* The machine goes down or boots another kernel: only stop all DMA. */
+/*
+ * The machine goes down or boots another kernel: only stop all DMA. That does
+ * not wait for pci->lock: a stop waits for users of the device.
+ */
 static void rhca_shutdown(struct pci_dev *pdev)
 {
 	struct rhca_pci *pci = pci_get_drvdata(pdev);
 
-	mutex_lock(&pci->lock);
-	WRITE_ONCE(pci->removing, true);
-	if (pci->dev)
-		set_bit(0, &pci->dev->failed);
+	rhca_switch_off(pci);
 	rhca_reset(pci);
-	pci_clear_master(pdev);
-	mutex_unlock(&pci->lock);
 }
 
 /* A function-level reset that somebody asks for while the driver is bound. */
 static void rhca_reset_prepare(struct pci_dev *pdev)
 {
-	struct rhca_pci *pci = pci_get_drvdata(pdev);
-
-	mutex_lock(&pci->lock);
-	rhca_stop(pci);
-	mutex_unlock(&pci->lock);
+	rhca_halt(pci_get_drvdata(pdev));
 }
 
 static void rhca_reset_done(struct pci_dev *pdev)
 {
-	struct rhca_pci *pci = pci_get_drvdata(pdev);
-	int err;
-
-	/* What was saved has been used up by the reset. */
-	pci_save_state(pdev);
-	mutex_lock(&pci->lock);
-	err = rhca_start(pci);
-	mutex_unlock(&pci->lock);
-	if (err)
-		dev_err(&pdev->dev, "start after a reset failed: %d\n", err);
+	rhca_continue(pci_get_drvdata(pdev));
 }
+
+/* The card keeps nothing while it sleeps. */
+static int rhca_suspend(struct device *device)
+{
+	rhca_halt(dev_get_drvdata(device));
+	return 0;
+}
+
+static int rhca_resume(struct device *device)
+{
+	rhca_continue(dev_get_drvdata(device));
+	return 0;
+}
+
+static DEFINE_SIMPLE_DEV_PM_OPS(rhca_pm_ops, rhca_suspend, rhca_resume);
 
 static const struct pci_error_handlers rhca_err_handlers = {
 	.reset_prepare = rhca_reset_prepare,
@@ -202,5 +253,6 @@ static struct pci_driver rhca_pci_driver = {
 	.remove = rhca_remove,
 	.shutdown = rhca_shutdown,
 	.err_handler = &rhca_err_handlers,
+	.driver.pm = pm_sleep_ptr(&rhca_pm_ops),
 };
 module_pci_driver(rhca_pci_driver);

@@ -54,23 +54,23 @@ static enum ib_wc_status rhca_wc_status(u8 syndrome)
 
 /*
  * Retire the entry that a CQE names and all before it, which without a signal
- * have no CQE of their own. Returns its place in the arrays of @wq.
+ * have no CQE of their own; what the entry was goes to @wc.
  */
-static u32 rhca_wq_retire(struct rhca_wq *wq, u32 offset)
+static void rhca_wq_retire(struct rhca_wq *wq, u32 offset, struct ib_wc *wc)
 {
 	u32 index = (offset >> wq->shift) & (wq->entries - 1);
 
-	wq->tail += ((index - wq->tail) & (wq->entries - 1)) + 1;
-	return index;
+	wc->wr_id = wq->wr_id[index];
+	wc->opcode = wq->wc_opcode[index];
+	/* Who posts may overwrite the entry once it sees the tail. */
+	smp_store_release(&wq->tail, wq->tail + 1 +
+			  ((index - wq->tail) & (wq->entries - 1)));
 }
 
 static void rhca_wc_send(struct rhca_qp *qp, const struct rdma_hca_cqe *cqe,
 			 struct ib_wc *wc)
 {
-	u32 index = rhca_wq_retire(&qp->sq, le32_to_cpu(cqe->wqe));
-
-	wc->wr_id = qp->sq.wr_id[index];
-	wc->opcode = qp->sq.wc_opcode[index];
+	rhca_wq_retire(&qp->sq, le32_to_cpu(cqe->wqe), wc);
 	wc->byte_len = le32_to_cpu(cqe->byte_cnt);
 }
 
@@ -112,9 +112,7 @@ static void rhca_wc_path(struct rhca_dev *dev, u32 path, struct ib_wc *wc)
 static void rhca_wc_recv(struct rhca_qp *qp, const struct rdma_hca_cqe *cqe,
 			 u8 opcode, struct ib_wc *wc)
 {
-	u32 index = rhca_wq_retire(&qp->rq, le32_to_cpu(cqe->wqe));
-
-	wc->wr_id = qp->rq.wr_id[index];
+	rhca_wq_retire(&qp->rq, le32_to_cpu(cqe->wqe), wc);
 	wc->opcode = (opcode & 0x1f) >= 0x06 ? IB_WC_RECV_RDMA_WITH_IMM :
 					       IB_WC_RECV;
 	wc->byte_len = le32_to_cpu(cqe->byte_cnt);
@@ -167,59 +165,68 @@ static int rhca_wq_flush(struct rhca_qp *qp, struct rhca_wq *wq, bool is_send,
 	u32 index;
 	int n;
 
-	for (n = 0; n < num_entries && wq->tail != READ_ONCE(wq->head); n++) {
-		index = wq->tail++ & (wq->entries - 1);
+	/* Entries before the head are written. */
+	for (n = 0; n < num_entries && wq->tail != smp_load_acquire(&wq->head);
+	     n++) {
+		index = wq->tail & (wq->entries - 1);
 		memset(&wc[n], 0, sizeof(*wc));
 		wc[n].wr_id = wq->wr_id[index];
 		wc[n].status = IB_WC_WR_FLUSH_ERR;
 		wc[n].opcode = is_send ? wq->wc_opcode[index] : IB_WC_RECV;
 		wc[n].qp = &qp->ibqp;
 		wc[n].port_num = RHCA_PORT;
+		/* As in rhca_wq_retire(). */
+		smp_store_release(&wq->tail, wq->tail + 1);
 	}
 	return n;
 }
 
-/* Under @cq's lock, which keeps the QPs found from being destroyed. */
-static int rhca_cq_flush(struct rhca_dev *dev, struct rhca_cq *cq,
-			 int num_entries, struct ib_wc *wc)
+/* Under @cq's lock, which keeps its QPs. */
+static int rhca_cq_flush(struct rhca_cq *cq, int num_entries, struct ib_wc *wc)
 {
 	struct rhca_qp *qp;
-	unsigned long qpn;
 	int n = 0;
 
-	xa_for_each(&dev->qps, qpn, qp) {
-		if (qp->ibqp.uobject)
-			continue;
-		if (qp->ibqp.send_cq == &cq->ibcq)
-			n += rhca_wq_flush(qp, &qp->sq, true, num_entries - n,
-					   &wc[n]);
-		if (qp->ibqp.recv_cq == &cq->ibcq)
-			n += rhca_wq_flush(qp, &qp->rq, false, num_entries - n,
-					   &wc[n]);
-	}
+	list_for_each_entry(qp, &cq->send_qps, send_node)
+		n += rhca_wq_flush(qp, &qp->sq, true, num_entries - n, &wc[n]);
+	list_for_each_entry(qp, &cq->recv_qps, recv_node)
+		n += rhca_wq_flush(qp, &qp->rq, false, num_entries - n, &wc[n]);
 	return n;
+}
+
+/* Who posts without having seen the failure, has done so then. */
+static bool rhca_has_work(struct rhca_wq *wq)
+{
+	bool has;
+
+	spin_lock(&wq->lock);
+	has = wq->head != READ_ONCE(wq->tail);
+	spin_unlock(&wq->lock);
+	return has;
+}
+
+/* One event for one request for it, as from a card that is well. */
+static void rhca_notify(struct ib_cq *ibcq)
+{
+	if (xchg(&to_rhca_cq(ibcq)->armed, false))
+		ibcq->comp_handler(ibcq, ibcq->cq_context);
 }
 
 void rhca_flush_kernel(struct rhca_dev *dev)
 {
 	unsigned long flags, number;
 	struct rhca_qp *qp;
-	struct rhca_cq *cq;
 
 	spin_lock_irqsave(&dev->flush_lock, flags);
-	/* Who still posts without having seen the failure, is done. */
+	/* A QP that is there has CQs that are. */
 	xa_for_each(&dev->qps, number, qp) {
 		if (qp->ibqp.uobject)
 			continue;
-		spin_lock(&qp->sq.lock);
-		spin_unlock(&qp->sq.lock);
-		spin_lock(&qp->rq.lock);
-		spin_unlock(&qp->rq.lock);
+		if (rhca_has_work(&qp->sq))
+			rhca_notify(qp->ibqp.send_cq);
+		if (rhca_has_work(&qp->rq))
+			rhca_notify(qp->ibqp.recv_cq);
 	}
-	xa_for_each(&dev->cqs, number, cq)
-		if (!cq->ibcq.uobject && cq->ibcq.comp_handler &&
-		    cq->ibcq.poll_ctx != IB_POLL_DIRECT)
-			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 	spin_unlock_irqrestore(&dev->flush_lock, flags);
 }
 
@@ -249,7 +256,7 @@ int rhca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 	if (cq->ci != before)
 		rhca_cq_update_ci(cq);
 	if (unlikely(rhca_failed(dev)))
-		n += rhca_cq_flush(dev, cq, num_entries - n, &wc[n]);
+		n += rhca_cq_flush(cq, num_entries - n, &wc[n]);
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return n;
 }
@@ -257,12 +264,20 @@ int rhca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 /* The card fires at once for what is there already: no event is missed. */
 int rhca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
+	struct rhca_dev *dev = to_rhca(ibcq->device);
 	struct rhca_cq *cq = to_rhca_cq(ibcq);
 	u32 cmd = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED ?
 			  RDMA_HCA_CQ_DB_CMD_ARM_SOLICITED :
 			  RDMA_HCA_CQ_DB_CMD_ARM_NEXT;
 
-	rhca_ring(to_rhca(ibcq->device), RDMA_HCA_CQ_DB,
+	WRITE_ONCE(cq->armed, true);
+	/* Either a failure finds the CQ armed, or it is seen here. */
+	smp_mb();
+	if (unlikely(rhca_failed(dev))) {
+		schedule_work(&dev->flush);
+		return 0;
+	}
+	rhca_ring(dev, RDMA_HCA_CQ_DB,
 		  RDMA_HCA_PREP(RDMA_HCA_CQ_DB_CMD, cmd) |
 			  RDMA_HCA_PREP(RDMA_HCA_CQ_DB_CQN, cq->cqn),
 		  READ_ONCE(cq->ci));

@@ -143,6 +143,33 @@ static int rhca_qp_respond(struct rhca_qp *qp, struct ib_udata *udata)
 	return rhca_respond(udata, &resp, sizeof(resp));
 }
 
+/* Its CQs have to know the QPs of the kernel that end by them. */
+static void rhca_qp_enlist(struct rhca_qp *qp)
+{
+	struct rhca_cq *send_cq = to_rhca_cq(qp->ibqp.send_cq);
+	struct rhca_cq *recv_cq = to_rhca_cq(qp->ibqp.recv_cq);
+
+	spin_lock_irq(&send_cq->lock);
+	list_add_tail(&qp->send_node, &send_cq->send_qps);
+	spin_unlock_irq(&send_cq->lock);
+	spin_lock_irq(&recv_cq->lock);
+	list_add_tail(&qp->recv_node, &recv_cq->recv_qps);
+	spin_unlock_irq(&recv_cq->lock);
+}
+
+static void rhca_qp_delist(struct rhca_qp *qp)
+{
+	struct rhca_cq *send_cq = to_rhca_cq(qp->ibqp.send_cq);
+	struct rhca_cq *recv_cq = to_rhca_cq(qp->ibqp.recv_cq);
+
+	spin_lock_irq(&send_cq->lock);
+	list_del(&qp->send_node);
+	spin_unlock_irq(&send_cq->lock);
+	spin_lock_irq(&recv_cq->lock);
+	list_del(&qp->recv_node);
+	spin_unlock_irq(&recv_cq->lock);
+}
+
 int rhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 		   struct ib_udata *udata)
 {
@@ -178,6 +205,8 @@ int rhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	err = xa_insert(&dev->qps, ibqp->qp_num, qp, GFP_KERNEL);
 	if (err)
 		goto queues;
+	if (!ctx)
+		rhca_qp_enlist(qp);
 	attr->cap = qp->cap;
 	return 0;
 
@@ -186,12 +215,6 @@ queues:
 number:
 	rhca_qpn_free(dev, ibqp);
 	return err;
-}
-
-static int rhca_qp_to_reset(struct rhca_dev *dev, struct rhca_qp *qp)
-{
-	return rhca_cmd(dev, RDMA_HCA_CMD_ERR2RST_QPEE,
-			RDMA_HCA_MODIFY_NO_INBOX, qp->ibqp.qp_num, 0, 0);
 }
 
 /* What completions a QP of the kernel has left would name it, or another. */
@@ -210,15 +233,15 @@ int rhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct rhca_dev *dev = to_rhca(ibqp->device);
 	struct rhca_qp *qp = to_rhca_qp(ibqp);
-	int err;
 
-	err = qp->state == IB_QPS_RESET ? 0 : rhca_qp_to_reset(dev, qp);
-	if (err && !rhca_failed(dev))
-		dev_warn(&dev->pdev->dev, "reset of QP %#x: %d\n", ibqp->qp_num,
-			 err);
+	if (qp->state != IB_QPS_RESET)
+		rhca_cmd_revoke(dev, RDMA_HCA_CMD_ERR2RST_QPEE,
+				RDMA_HCA_MODIFY_NO_INBOX, ibqp->qp_num, 0);
 	xa_erase(&dev->qps, ibqp->qp_num);
 	rhca_eq_synchronize(&dev->eq[0]);
 	rhca_flush_synchronize(dev);
+	if (!ibqp->uobject)
+		rhca_qp_delist(qp);
 	rhca_qp_clean_cqs(qp);
 	rhca_queues_destroy(dev, qp, rhca_udata_ucontext(udata));
 	rhca_qpn_free(dev, ibqp);
@@ -387,9 +410,7 @@ static int rhca_qp_transition(struct rhca_dev *dev, struct rhca_qp *qp,
 	struct rhca_mailbox box;
 	int err;
 
-	if (to == IB_QPS_RESET)
-		return rhca_qp_to_reset(dev, qp);
-	if (to == IB_QPS_ERR)
+	if (to == IB_QPS_RESET || to == IB_QPS_ERR)
 		return rhca_cmd(dev, op, RDMA_HCA_MODIFY_NO_INBOX, in_modifier,
 				0, 0);
 
@@ -453,6 +474,21 @@ static enum ib_qp_state rhca_qpc_state(const struct rdma_hca_qpc *qpc)
 	return rhca_state_from_card(rhca_get(qpc->flags, RDMA_HCA_QPC_STATE));
 }
 
+/*
+ * Who posts to a QP of the kernel goes by it, under the lock of a queue: when
+ * this returns, nobody goes by what it was.
+ */
+static void rhca_qp_set_state(struct rhca_qp *qp, enum ib_qp_state state)
+{
+	WRITE_ONCE(qp->state, state);
+	if (qp->ibqp.uobject)
+		return;
+	spin_lock_irq(&qp->sq.lock);
+	spin_unlock_irq(&qp->sq.lock);
+	spin_lock_irq(&qp->rq.lock);
+	spin_unlock_irq(&qp->rq.lock);
+}
+
 /* From RTR on, an error may have changed the state without the driver. */
 static int rhca_refresh_state(struct rhca_dev *dev, struct rhca_qp *qp)
 {
@@ -466,7 +502,7 @@ static int rhca_refresh_state(struct rhca_dev *dev, struct rhca_qp *qp)
 		return err;
 	err = rhca_read_qpc(dev, qp, &box);
 	if (!err)
-		qp->state = rhca_qpc_state(box.buf);
+		rhca_qp_set_state(qp, rhca_qpc_state(box.buf));
 	rhca_mailbox_free(dev, &box);
 	return err;
 }
@@ -491,7 +527,7 @@ static int rhca_modify_locked(struct rhca_dev *dev, struct rhca_qp *qp,
 	if (err)
 		return err;
 
-	qp->state = to;
+	rhca_qp_set_state(qp, to);
 	if (to == IB_QPS_RESET && !qp->ibqp.uobject) {
 		rhca_qp_clean_cqs(qp);
 		rhca_queues_reset(qp);
@@ -618,7 +654,7 @@ static int rhca_query_locked(struct rhca_dev *dev, struct rhca_qp *qp,
 		return err;
 	err = rhca_read_qpc(dev, qp, &box);
 	if (!err) {
-		qp->state = rhca_qpc_state(box.buf);
+		rhca_qp_set_state(qp, rhca_qpc_state(box.buf));
 		attr->qp_state = qp->state;
 		rhca_get_qpc(qp, box.buf, attr);
 	}

@@ -27,8 +27,8 @@ struct rhca_wq {
 	/* kernel: @entries is a power of two, indices do not wrap */
 	spinlock_t lock;	/* one post at a time */
 	struct rhca_buf buf;
-	u32 head;
-	u32 tail;
+	u32 head;		/* next to be posted */
+	u32 tail;		/* next to end: of who polls */
 	u64 *wr_id;
 	u8 *wc_opcode;		/* send: enum ib_wc_opcode */
 };
@@ -43,6 +43,9 @@ struct rhca_qp {
 	struct rhca_wq sq;
 	struct rhca_wq rq;
 	struct rhca_db rq_db;
+	/* kernel: in the lists of its CQs */
+	struct list_head send_node;
+	struct list_head recv_node;
 };
 
 static inline struct rhca_ah *to_rhca_ah(struct ib_ah *ibah)
@@ -83,7 +86,18 @@ int rhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 /* @type: RDMA_HCA_EVENT_* of a QP. */
 void rhca_qp_event(struct rhca_dev *dev, u32 qpn, u8 type);
 
+/* drain.c */
+/* Wait until all that has been posted has ended; may sleep. */
+void rhca_drain_sq(struct ib_qp *ibqp);
+void rhca_drain_rq(struct ib_qp *ibqp);
+
 /* wr.c */
+/*
+ * Post what does nothing to a QP in ERR, which may be one of a card that has
+ * failed: @cqe is told that it has ended, after all before it.
+ */
+int rhca_post_send_marker(struct rhca_qp *qp, struct ib_cqe *cqe);
+int rhca_post_recv_marker(struct rhca_qp *qp, struct ib_cqe *cqe);
 int rhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		   const struct ib_send_wr **bad_wr);
 int rhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,

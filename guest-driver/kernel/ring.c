@@ -576,7 +576,6 @@ tx:
 void rhca_rings_close(struct rhca_eth *eth)
 {
 	struct rhca_dev *dev = eth->dev;
-	int err;
 
 	if (!eth->open)
 		return;
@@ -585,10 +584,7 @@ void rhca_rings_close(struct rhca_eth *eth)
 	napi_disable(&eth->rx.napi);
 	napi_disable(&eth->tx.napi);
 	netif_tx_disable(eth->ndev);
-	/* A card that does not obey has failed, and may not reach memory. */
-	err = rhca_cmd(dev, RDMA_HCA_CMD_SETUP_ETH, 0, 0, 0, 0);
-	if (err && !rhca_failed(dev))
-		rhca_fail(dev, "Ethernet rings do not stop");
+	rhca_cmd_revoke(dev, RDMA_HCA_CMD_SETUP_ETH, 0, 0, 0);
 	rhca_rings_free_irqs(eth);
 	timer_delete_sync(&eth->rx.refill);
 	rhca_rx_free(eth);

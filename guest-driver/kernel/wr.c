@@ -14,6 +14,7 @@ struct rhca_op {
 	bool is_datagram;	/* QPs of datagrams have it, too */
 	bool has_imm;
 	bool has_raddr;
+	bool has_answer;	/* data comes in: none can be inline */
 	bool has_atomic;
 	bool has_compare;	/* of an atomic */
 };
@@ -45,11 +46,13 @@ static const struct rhca_op rhca_ops[] = {
 		.opcode = RDMA_HCA_OPCODE_RDMA_READ,
 		.wc_opcode = IB_WC_RDMA_READ,
 		.has_raddr = true,
+		.has_answer = true,
 	},
 	[IB_WR_ATOMIC_CMP_AND_SWP] = {
 		.opcode = RDMA_HCA_OPCODE_ATOMIC_CS,
 		.wc_opcode = IB_WC_COMP_SWAP,
 		.has_raddr = true,
+		.has_answer = true,
 		.has_atomic = true,
 		.has_compare = true,
 	},
@@ -57,6 +60,7 @@ static const struct rhca_op rhca_ops[] = {
 		.opcode = RDMA_HCA_OPCODE_ATOMIC_FA,
 		.wc_opcode = IB_WC_FETCH_ADD,
 		.has_raddr = true,
+		.has_answer = true,
 		.has_atomic = true,
 	},
 };
@@ -279,15 +283,22 @@ static void rhca_link(struct rhca_wq *sq, u32 index, u8 opcode, u32 units,
 	WRITE_ONCE(prev->nee_nds, cpu_to_le32(nee_nds));
 }
 
-static int rhca_check_send(const struct rhca_qp *qp,
+static bool rhca_wq_is_full(const struct rhca_wq *wq)
+{
+	/* Who polled has read what an entry before the tail was. */
+	return wq->head - smp_load_acquire(&wq->tail) >= wq->entries;
+}
+
+static int rhca_check_send(const struct rhca_qp *qp, const struct rhca_op *op,
 			   const struct ib_send_wr *wr)
 {
-	if (qp->sq.head - READ_ONCE(qp->sq.tail) >= qp->sq.entries)
+	if (rhca_wq_is_full(&qp->sq))
 		return -ENOMEM;
-	if (wr->num_sge > qp->cap.max_send_sge &&
-	    !(wr->send_flags & IB_SEND_INLINE))
+	if (!op)
 		return -EINVAL;
-	return 0;
+	if (wr->send_flags & IB_SEND_INLINE)
+		return op->has_answer ? -EINVAL : 0;
+	return wr->num_sge > qp->cap.max_send_sge ? -EINVAL : 0;
 }
 
 /* The doorbell that will announce the chain, kept from its first WQE. */
@@ -310,37 +321,60 @@ static void rhca_set_doorbell(const struct rhca_qp *qp,
 		   RDMA_HCA_PREP(RDMA_HCA_SEND_DB_SIZE, units);
 }
 
+/* The WQE at the head is written: it is in the queue now. */
+static void rhca_add_send(struct rhca_qp *qp, const struct rhca_op *op,
+			  const struct rhca_wqe *wqe, u64 wr_id, bool fence,
+			  bool first, struct rhca_doorbell *db)
+{
+	struct rhca_wq *sq = &qp->sq;
+	u32 index = sq->head & (sq->entries - 1);
+
+	sq->wr_id[index] = wr_id;
+	sq->wc_opcode[index] = op->wc_opcode;
+	if (first)
+		rhca_set_doorbell(qp, wqe, op->opcode, fence, db);
+	/* A lone WQE has no other before it that is still in the queue. */
+	if (sq->entries > 1) {
+		dma_wmb();
+		rhca_link(sq, sq->head, op->opcode, rhca_wqe_units(wqe), fence,
+			  first);
+	}
+	/* The flush of a card that has failed reads entries before the head. */
+	smp_store_release(&sq->head, sq->head + 1);
+}
+
 static int rhca_post_one(struct rhca_dev *dev, struct rhca_qp *qp,
 			 const struct ib_send_wr *wr, bool first,
 			 struct rhca_doorbell *db)
 {
 	const struct rhca_op *op = rhca_find_op(qp, wr->opcode);
-	bool fence = wr->send_flags & IB_SEND_FENCE;
-	struct rhca_wq *sq = &qp->sq;
-	u32 index = sq->head & (sq->entries - 1);
-	struct rhca_wqe wqe = { .next = rhca_wqe_at(sq, sq->head) };
+	struct rhca_wqe wqe = { .next = rhca_wqe_at(&qp->sq, qp->sq.head) };
 	int err;
 
-	err = rhca_check_send(qp, wr);
+	err = rhca_check_send(qp, op, wr);
 	if (err)
 		return err;
-	if (!op)
-		return -EINVAL;
 	err = rhca_build_send(dev, qp, op, &wqe, wr);
 	if (err)
 		return err;
-	sq->wr_id[index] = wr->wr_id;
-	sq->wc_opcode[index] = op->wc_opcode;
-	if (first)
-		rhca_set_doorbell(qp, &wqe, op->opcode, fence, db);
-	/* A lone WQE has no other before it that is still in the queue. */
-	if (sq->entries > 1) {
-		dma_wmb();
-		rhca_link(sq, sq->head, op->opcode, rhca_wqe_units(&wqe), fence,
-			  first);
-	}
-	sq->head++;
+	rhca_add_send(qp, op, &wqe, wr->wr_id, wr->send_flags & IB_SEND_FENCE,
+		      first, db);
 	return 0;
+}
+
+/* Work requests are for QPs that have a peer, or had one. */
+static int rhca_may_send(struct rhca_dev *dev, const struct rhca_qp *qp)
+{
+	if (rhca_failed(dev))
+		return -EIO;
+	switch (READ_ONCE(qp->state)) {
+	case IB_QPS_RESET:
+	case IB_QPS_INIT:
+	case IB_QPS_RTR:
+		return -EINVAL;
+	default:
+		return 0;
+	}
 }
 
 int rhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
@@ -355,8 +389,8 @@ int rhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 
 	spin_lock_irqsave(&qp->sq.lock, flags);
 	for (; wr; wr = wr->next) {
-		err = rhca_failed(dev) ? -EIO :
-					 rhca_post_one(dev, qp, wr, first, &db);
+		err = rhca_may_send(dev, qp) ?:
+		      rhca_post_one(dev, qp, wr, first, &db);
 		if (err) {
 			*bad_wr = wr;
 			break;
@@ -370,6 +404,29 @@ int rhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	return err;
 }
 
+int rhca_post_send_marker(struct rhca_qp *qp, struct ib_cqe *cqe)
+{
+	const struct rhca_op *op = rhca_find_op(qp, IB_WR_SEND);
+	struct rhca_dev *dev = to_rhca(qp->ibqp.device);
+	struct rhca_wqe wqe;
+	struct rhca_doorbell db;
+	unsigned long flags;
+	int err = -ENOMEM;
+
+	spin_lock_irqsave(&qp->sq.lock, flags);
+	if (qp->sq.len && !rhca_wq_is_full(&qp->sq)) {
+		wqe.next = rhca_wqe_at(&qp->sq, qp->sq.head);
+		wqe.end = wqe.next + 1;
+		memset(wqe.next, 0, sizeof(*wqe.next));
+		wqe.next->flags = cpu_to_le32(RDMA_HCA_WQE_CQ_UPDATE);
+		rhca_add_send(qp, op, &wqe, (uintptr_t)cqe, false, true, &db);
+		rhca_ring(dev, RDMA_HCA_SEND_DB, db.low, db.high);
+		err = 0;
+	}
+	spin_unlock_irqrestore(&qp->sq.lock, flags);
+	return err;
+}
+
 /* --- receive ------------------------------------------------------------ */
 
 static int rhca_build_recv(struct rhca_qp *qp, const struct ib_recv_wr *wr)
@@ -379,7 +436,7 @@ static int rhca_build_recv(struct rhca_qp *qp, const struct ib_recv_wr *wr)
 	u32 place = rhca_wqe_offset(rq, rq->head + 1) / RDMA_HCA_WQE_ALIGN;
 	u32 units = (1u << rq->shift) / RDMA_HCA_WQE_UNIT;
 
-	if (rq->head - READ_ONCE(rq->tail) >= rq->entries)
+	if (rhca_wq_is_full(rq))
 		return -ENOMEM;
 	if (wr->num_sge > qp->cap.max_recv_sge)
 		return -EINVAL;
@@ -394,8 +451,23 @@ static int rhca_build_recv(struct rhca_qp *qp, const struct ib_recv_wr *wr)
 	rhca_put_sges(&wqe, wr->sg_list, wr->num_sge);
 	memset(wqe.end, 0, RDMA_HCA_WQE_UNIT);
 	rq->wr_id[rq->head & (rq->entries - 1)] = wr->wr_id;
-	rq->head++;
+	/* As in rhca_add_send(). */
+	smp_store_release(&rq->head, rq->head + 1);
 	return 0;
+}
+
+static void rhca_count_posted(struct rhca_qp *qp)
+{
+	/* The card may read entries once it sees the count. */
+	dma_wmb();
+	WRITE_ONCE(*qp->rq_db.va, cpu_to_le32(qp->rq.head & 0xffff));
+}
+
+static int rhca_may_recv(struct rhca_dev *dev, const struct rhca_qp *qp)
+{
+	if (rhca_failed(dev))
+		return -EIO;
+	return READ_ONCE(qp->state) == IB_QPS_RESET ? -EINVAL : 0;
 }
 
 int rhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
@@ -408,16 +480,28 @@ int rhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 
 	spin_lock_irqsave(&qp->rq.lock, flags);
 	for (; wr; wr = wr->next) {
-		err = rhca_failed(dev) ? -EIO : rhca_build_recv(qp, wr);
+		err = rhca_may_recv(dev, qp) ?: rhca_build_recv(qp, wr);
 		if (err) {
 			*bad_wr = wr;
 			break;
 		}
 	}
+	if (qp->rq.len)
+		rhca_count_posted(qp);
+	spin_unlock_irqrestore(&qp->rq.lock, flags);
+	return err;
+}
+
+int rhca_post_recv_marker(struct rhca_qp *qp, struct ib_cqe *cqe)
+{
+	struct ib_recv_wr wr = { .wr_cqe = cqe };
+	unsigned long flags;
+	int err = -ENOMEM;
+
+	spin_lock_irqsave(&qp->rq.lock, flags);
 	if (qp->rq.len) {
-		/* The card may read entries once it sees the count. */
-		dma_wmb();
-		WRITE_ONCE(*qp->rq_db.va, cpu_to_le32(qp->rq.head & 0xffff));
+		err = rhca_build_recv(qp, &wr);
+		rhca_count_posted(qp);
 	}
 	spin_unlock_irqrestore(&qp->rq.lock, flags);
 	return err;

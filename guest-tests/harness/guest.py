@@ -229,9 +229,13 @@ class Guest:
 
     def reset(self):
         """Push the reset button. wait_ready() waits for the new start."""
+        self.starts_again()
+        self.qmp('system_reset')
+
+    def starts_again(self):
+        """It is about to: wait_ready() waits for that."""
         self._ready.clear()
         self._started = time.monotonic()
-        self.qmp('system_reset')
 
     # logs
 

@@ -6,6 +6,7 @@
  */
 #include <linux/delay.h>
 #include <linux/dma-mapping.h>
+#include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -16,6 +17,10 @@ MODULE_AUTHOR("The rdma-hca project");
 MODULE_DESCRIPTION("Tests of the kernel's verbs on an rdma_hca device");
 MODULE_LICENSE("Dual BSD/GPL");
 
+static char *only = "";
+module_param(only, charp, 0444);
+MODULE_PARM_DESC(only, "the test to run, in place of all");
+
 #define PREFIX		"rdma_hca_test: "
 #define PORT		1
 #define QKEY		0x1234567
@@ -23,6 +28,7 @@ MODULE_LICENSE("Dual BSD/GPL");
 #define BUF_SIZE	SZ_64K
 #define GRH_SIZE	sizeof(struct ib_grh)
 #define PATIENCE	(20 * HZ)
+#define RACE_WRS	100000
 
 /* Leave the function with an error, and say where. */
 #define CHECK(condition)						\
@@ -600,6 +606,181 @@ static int test_fragmented(struct bench *b)
 	return err;
 }
 
+/* --- states and drains --------------------------------------------------- */
+
+/* What a QP cannot take yet is refused; what it takes in INIT is used later. */
+static int test_posts_by_state(struct bench *b)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+	int i;
+
+	for (i = 0; i < 2; i++)
+		CHECK(!create_qp(b, IB_QPT_RC, 0, &b->qp[i]));
+	CHECK(post_recv(b, b->qp[0], 1, 0, 100) == -EINVAL);
+	CHECK(post_rdma(b, IB_WR_RDMA_WRITE, 1, 0, 8, 64, false) == -EINVAL);
+	for (i = 0; i < 2; i++)
+		CHECK(!to_init(b->qp[i]));
+	CHECK(post_rdma(b, IB_WR_RDMA_WRITE, 1, 0, 8, 64, false) == -EINVAL);
+	CHECK(!post_recv(b, b->qp[1], 2, 0, 100));
+	for (i = 0; i < 2; i++)
+		CHECK(!to_rtr(b, b->qp[i], b->qp[1 - i]->qp_num));
+	CHECK(post_rdma(b, IB_WR_RDMA_WRITE, 1, 0, 8, 64, false) == -EINVAL);
+	for (i = 0; i < 2; i++)
+		CHECK(!to_rts(b->qp[i]));
+	CHECK(!post_rdma(b, IB_WR_SEND, 1, 0, 8, 0, true));
+	CHECK(!expect(b, 2, IB_WC_RECV, IB_WC_SUCCESS));
+	CHECK(!ib_modify_qp(b->qp[0], &attr, IB_QP_STATE));
+	CHECK(post_recv(b, b->qp[0], 1, 0, 100) == -EINVAL);
+	return destroy_qps(b);
+}
+
+/* What brings data in cannot have its data in the work request. */
+static int test_inline_answers(struct bench *b)
+{
+	struct ib_sge sge = sge_at(b, 0, 8);
+	struct ib_atomic_wr atomic = {
+		.wr = {
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = IB_WR_ATOMIC_FETCH_AND_ADD,
+			.send_flags = IB_SEND_SIGNALED | IB_SEND_INLINE,
+		},
+		.remote_addr = b->dma,
+		.rkey = b->pd->unsafe_global_rkey,
+	};
+	struct ib_rdma_wr read = {
+		.wr = atomic.wr,
+		.remote_addr = b->dma,
+		.rkey = b->pd->unsafe_global_rkey,
+	};
+
+	read.wr.opcode = IB_WR_RDMA_READ;
+	CHECK(!create_qps(b, IB_QPT_RC, 64));
+	CHECK(ib_post_send(b->qp[0], &read.wr, NULL) == -EINVAL);
+	CHECK(ib_post_send(b->qp[0], &atomic.wr, NULL) == -EINVAL);
+	return destroy_qps(b);
+}
+
+/* A right that the card does not have is not taken for granted. */
+static int test_access_flags(struct bench *b)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_INIT,
+		.port_num = PORT,
+		.qp_access_flags = IB_ACCESS_REMOTE_READ | IB_ACCESS_ON_DEMAND,
+	};
+	struct ib_mr *mr;
+
+	mr = b->dev->ops.get_dma_mr(b->pd, IB_ACCESS_LOCAL_WRITE |
+					   IB_ACCESS_MW_BIND);
+	CHECK(IS_ERR(mr) && PTR_ERR(mr) == -EOPNOTSUPP);
+	mr = b->dev->ops.get_dma_mr(b->pd, IB_ACCESS_LOCAL_WRITE |
+					   IB_ACCESS_RELAXED_ORDERING);
+	CHECK(!IS_ERR(mr));
+	mr->device = b->dev;	/* as the core would */
+	CHECK(!b->dev->ops.dereg_mr(mr, NULL));
+	CHECK(!create_qp(b, IB_QPT_RC, 0, &b->qp[0]));
+	CHECK(ib_modify_qp(b->qp[0], &attr, IB_QP_STATE | IB_QP_PORT |
+			   IB_QP_PKEY_INDEX | IB_QP_ACCESS_FLAGS) ==
+	      -EOPNOTSUPP);
+	CHECK(!ib_destroy_qp(b->qp[0]));
+	return 0;
+}
+
+/* One thread posts whenever there is room, this one polls. */
+static int post_many(void *context)
+{
+	struct bench *b = context;
+	int n, err = 0;
+
+	for (n = 0; n < RACE_WRS && !err; n++)
+		while ((err = post_rdma(b, IB_WR_RDMA_WRITE, n, 0, 8, 64,
+					false)) == -ENOMEM &&
+		       !kthread_should_stop())
+			cond_resched();
+	while (!kthread_should_stop())
+		usleep_range(100, 200);
+	return err;
+}
+
+static int poll_many(struct bench *b)
+{
+	int n;
+
+	for (n = 0; n < RACE_WRS; n++) {
+		unsigned long end = jiffies + PATIENCE;
+		struct ib_wc wc;
+		int got;
+
+		while (!(got = ib_poll_cq(b->cq, 1, &wc)) &&
+		       time_before(jiffies, end))
+			cond_resched();
+		CHECK(got == 1);
+		CHECK(wc.status == IB_WC_SUCCESS);
+		CHECK(wc.wr_id == n);
+	}
+	return 0;
+}
+
+static int test_post_while_polling(struct bench *b)
+{
+	struct task_struct *poster;
+	int err;
+
+	CHECK(!create_qps(b, IB_QPT_RC, 0));
+	poster = kthread_run(post_many, b, "rdma_hca_poster");
+	CHECK(!IS_ERR(poster));
+	err = poll_many(b);
+	CHECK(!kthread_stop(poster));
+	return err ?: destroy_qps(b);
+}
+
+/* A drain returns when all that was posted before it has ended. */
+struct drained {
+	struct ib_cqe cqe;
+	int count;
+};
+
+static void count_drained(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct drained *d = container_of(wc->wr_cqe, struct drained, cqe);
+
+	d->count += wc->status == IB_WC_WR_FLUSH_ERR;
+}
+
+static int drain(struct bench *b, enum ib_qp_type type,
+		 enum ib_poll_context context)
+{
+	struct drained d = { .cqe.done = count_drained };
+	struct ib_recv_wr wr = { .wr_cqe = &d.cqe };
+	struct ib_cq *cq = b->cq;
+	int n;
+
+	b->cq = ib_alloc_cq(b->dev, NULL, 4 * WRS, 0, context);
+	CHECK(!IS_ERR(b->cq));
+	CHECK(!create_qps(b, type, 0));
+	for (n = 0; n < WRS - 1; n++)
+		CHECK(!ib_post_recv(b->qp[0], &wr, NULL));
+	ib_drain_qp(b->qp[0]);
+	CHECK(d.count == WRS - 1);
+	CHECK(!destroy_qps(b));
+	ib_free_cq(b->cq);
+	b->cq = cq;
+	return 0;
+}
+
+static int test_drain(struct bench *b)
+{
+	enum ib_poll_context context;
+	int err = 0;
+
+	for (context = IB_POLL_DIRECT; context <= IB_POLL_LAST_POOL_TYPE && !err;
+	     context++)
+		err = drain(b, IB_QPT_RC, context) ?:
+		      drain(b, IB_QPT_UD, context);
+	return err;
+}
+
 static const struct {
 	const char *name;
 	int (*run)(struct bench *b);
@@ -610,9 +791,14 @@ static const struct {
 	{ "sends", test_sends },
 	{ "datagrams", test_datagrams },
 	{ "events", test_events },
-	{ "flush and clean", test_flush_and_clean },
-	{ "largest queues", test_largest },
-	{ "fragmented memory", test_fragmented },
+	{ "largest-queues", test_largest },
+	{ "fragmented-memory", test_fragmented },
+	{ "flush-and-clean", test_flush_and_clean },
+	{ "posts-by-state", test_posts_by_state },
+	{ "inline-answers", test_inline_answers },
+	{ "access-flags", test_access_flags },
+	{ "post-while-polling", test_post_while_polling },
+	{ "drain", test_drain },
 };
 
 /* --- module ------------------------------------------------------------- */
@@ -655,6 +841,8 @@ static int test_device(struct ib_device *dev)
 
 	err = bench_init(&b, dev);
 	for (i = 0; i < ARRAY_SIZE(tests) && !err; i++) {
+		if (*only && strcmp(only, tests[i].name))
+			continue;
 		err = tests[i].run(&b);
 		pr_info(PREFIX "%s: %s\n", tests[i].name,
 			err ? "failed" : "passed");

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What becomes of users in the kernel when a card fails, or does something
+ * behind its driver's back. Loading the module plays one scene with the first
+ * rdma_hca device, and succeeds if it went as it should.
+ */
+#include <linux/iopoll.h>
+#include <linux/module.h>
+#include <linux/pci.h>
+#include <linux/platform_device.h>
+#include <rdma/ib_verbs.h>
+
+#include "rdma_hca_cmd.h"
+#include "rdma_hca_regs.h"
+
+MODULE_AUTHOR("The rdma-hca project");
+MODULE_DESCRIPTION("Tests of users in the kernel of an rdma_hca card that fails");
+MODULE_LICENSE("Dual BSD/GPL");
+
+#define PREFIX		"rdma_hca_failure: "
+#define PORT		1
+#define QKEY		0x1234567
+#define WRS		8
+#define COMMAND_US	(10 * USEC_PER_SEC)
+
+static char *scene = "";
+module_param(scene, charp, 0444);
+MODULE_PARM_DESC(scene, "which one to play");
+
+#define CHECK(condition)						\
+	do {								\
+		if (!(condition)) {					\
+			pr_err(PREFIX "line %d: not so: %s\n",		\
+			       __LINE__, #condition);			\
+			return -EIO;					\
+		}							\
+	} while (0)
+
+static struct pci_dev *function_of(struct ib_device *dev)
+{
+	return to_pci_dev(dev->dev.parent);
+}
+
+/* --- behind the driver's back ------------------------------------------- */
+
+static void __iomem *map_register(struct ib_device *dev, u32 offset, u32 size)
+{
+	return ioremap(pci_resource_start(function_of(dev), RDMA_HCA_BAR0) +
+			       offset, size);
+}
+
+/* Returns the command's status, or an errno. */
+static int command(struct ib_device *dev, u16 op)
+{
+	void __iomem *hcr = map_register(dev, RDMA_HCA_HCR, RDMA_HCA_HCR_SIZE);
+	u32 ctrl;
+	int err;
+
+	CHECK(hcr);
+	writel(0, hcr + RDMA_HCA_HCR_IN_MODIFIER);
+	writel(op | RDMA_HCA_HCR_GO, hcr + RDMA_HCA_HCR_CTRL);
+	err = readl_poll_timeout(hcr + RDMA_HCA_HCR_CTRL, ctrl,
+				 !(ctrl & RDMA_HCA_HCR_GO), 10, COMMAND_US);
+	iounmap(hcr);
+	return err ?: RDMA_HCA_GET(RDMA_HCA_HCR_STATUS, ctrl);
+}
+
+/* From now on the card refuses whatever is about its tables. */
+static int close_card(struct ib_device *dev)
+{
+	CHECK(command(dev, RDMA_HCA_CMD_CLOSE_HCA) == RDMA_HCA_STAT_OK);
+	return 0;
+}
+
+static int reset_card(struct ib_device *dev)
+{
+	void __iomem *reset = map_register(dev, RDMA_HCA_RESET, 4);
+
+	CHECK(reset);
+	writel(1, reset);
+	iounmap(reset);
+	return 0;
+}
+
+/* The card cannot be reached, and reaches nothing. */
+static void lose_card(struct ib_device *dev)
+{
+	pci_write_config_word(function_of(dev), PCI_COMMAND, 0);
+}
+
+/* --- teardown that the card refuses ------------------------------------- */
+
+static int refused_mr(struct ib_device *dev)
+{
+	struct ib_pd *pd = ib_alloc_pd(dev, 0);
+	struct ib_mr *mr;
+
+	CHECK(!IS_ERR(pd));
+	mr = dev->ops.get_dma_mr(pd, IB_ACCESS_LOCAL_WRITE);
+	CHECK(!IS_ERR(mr));
+	mr->device = dev;	/* as the core would */
+	CHECK(!close_card(dev));
+	CHECK(!dev->ops.dereg_mr(mr, NULL));
+	ib_dealloc_pd(pd);
+	return 0;
+}
+
+static int refused_cq(struct ib_device *dev)
+{
+	struct ib_cq *cq = ib_alloc_cq(dev, NULL, WRS, 0, IB_POLL_WORKQUEUE);
+
+	CHECK(!IS_ERR(cq));
+	CHECK(!close_card(dev));
+	ib_free_cq(cq);
+	return 0;
+}
+
+/* --- consumers -------------------------------------------------------------- */
+
+struct consumer {
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+	struct ib_qp *qp;
+	struct ib_cqe cqe;
+	atomic_t flushed;
+};
+
+static void flushed(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct consumer *u = container_of(wc->wr_cqe, struct consumer, cqe);
+
+	if (wc->status == IB_WC_WR_FLUSH_ERR)
+		atomic_inc(&u->flushed);
+}
+
+static int to_init(struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_INIT,
+		.port_num = PORT,
+		.qkey = QKEY,
+	};
+	int mask = IB_QP_STATE | IB_QP_PORT | IB_QP_PKEY_INDEX;
+
+	mask |= qp->qp_type == IB_QPT_UD ? IB_QP_QKEY : IB_QP_ACCESS_FLAGS;
+	return ib_modify_qp(qp, &attr, mask);
+}
+
+static int consumer_init(struct consumer *u, struct ib_device *dev,
+		     enum ib_qp_type type, enum ib_poll_context context)
+{
+	struct ib_qp_init_attr attr = {
+		.cap = {
+			.max_send_wr = WRS,
+			.max_recv_wr = WRS,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+		},
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.qp_type = type,
+	};
+
+	u->cqe.done = flushed;
+	atomic_set(&u->flushed, 0);
+	u->pd = ib_alloc_pd(dev, 0);
+	CHECK(!IS_ERR(u->pd));
+	u->cq = ib_alloc_cq(dev, NULL, 2 * WRS, 0, context);
+	CHECK(!IS_ERR(u->cq));
+	attr.send_cq = u->cq;
+	attr.recv_cq = u->cq;
+	u->qp = ib_create_qp(u->pd, &attr);
+	CHECK(!IS_ERR(u->qp));
+	return to_init(u->qp);
+}
+
+static void consumer_cleanup(struct consumer *u)
+{
+	ib_destroy_qp(u->qp);
+	ib_free_cq(u->cq);
+	ib_dealloc_pd(u->pd);
+}
+
+static int post_recvs(struct consumer *u, int count)
+{
+	struct ib_recv_wr wr = { .wr_cqe = &u->cqe };
+
+	while (count--)
+		CHECK(!ib_post_recv(u->qp, &wr, NULL));
+	return 0;
+}
+
+static int refused_qp(struct ib_device *dev)
+{
+	struct consumer u;
+
+	CHECK(!consumer_init(&u, dev, IB_QPT_RC, IB_POLL_WORKQUEUE));
+	CHECK(!close_card(dev));
+	consumer_cleanup(&u);
+	return 0;
+}
+
+/* --- a card that is lost ------------------------------------------------ */
+
+static atomic_t events;
+
+static void count_event(struct ib_cq *cq, void *context)
+{
+	atomic_inc(&events);
+}
+
+/* The card fails in the course of the free: nobody may use the CQ then. */
+static int freed_cq(struct ib_device *dev)
+{
+	struct ib_cq *cq = ib_alloc_cq(dev, NULL, WRS, 0, IB_POLL_WORKQUEUE);
+
+	CHECK(!IS_ERR(cq));
+	cq->comp_handler = count_event;
+	lose_card(dev);
+	ib_free_cq(cq);
+	CHECK(!atomic_read(&events));
+	return 0;
+}
+
+/* One drain before the failure is known, and one after; all that is posted ends. */
+static int drain(struct ib_device *dev)
+{
+	static const enum ib_poll_context contexts[] = {
+		IB_POLL_DIRECT, IB_POLL_SOFTIRQ, IB_POLL_WORKQUEUE,
+		IB_POLL_UNBOUND_WORKQUEUE,
+	};
+	static struct consumer consumers[2 * ARRAY_SIZE(contexts)];
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(consumers); i++) {
+		CHECK(!consumer_init(&consumers[i], dev, i % 2 ? IB_QPT_UD : IB_QPT_RC,
+				 contexts[i / 2]));
+		CHECK(!post_recvs(&consumers[i], WRS - 1));
+	}
+	lose_card(dev);
+	for (i = 0; i < ARRAY_SIZE(consumers); i++) {
+		ib_drain_qp(consumers[i].qp);
+		CHECK(atomic_read(&consumers[i].flushed) == WRS - 1);
+		ib_drain_qp(consumers[i].qp);
+		consumer_cleanup(&consumers[i]);
+	}
+	return 0;
+}
+
+/* --- a machine that sleeps ---------------------------------------------- */
+
+static struct pci_dev *sleeper;
+
+/* When all is asleep the card loses what it had, as without power. */
+static int forget_all(struct device *unused)
+{
+	void __iomem *reset = ioremap(pci_resource_start(sleeper,
+							 RDMA_HCA_BAR0) +
+				      RDMA_HCA_RESET, 4);
+
+	CHECK(reset);
+	writel(1, reset);
+	iounmap(reset);
+	return 0;
+}
+
+static const struct dev_pm_ops sleep_ops = { .suspend_noirq = forget_all };
+
+static int sleep_probe(struct platform_device *pdev)
+{
+	return 0;
+}
+
+static struct platform_driver sleep_driver = {
+	.driver = { .name = "rdma_hca_sleep", .pm = &sleep_ops },
+	.probe = sleep_probe,
+};
+
+static struct platform_device *sleep_device;
+
+static int sleep_start(struct ib_device *dev)
+{
+	sleeper = pci_dev_get(function_of(dev));
+	CHECK(!platform_driver_register(&sleep_driver));
+	sleep_device = platform_device_register_simple("rdma_hca_sleep",
+						       PLATFORM_DEVID_NONE,
+						       NULL, 0);
+	CHECK(!IS_ERR(sleep_device));
+	return 0;
+}
+
+static void sleep_stop(void)
+{
+	if (!sleeper)
+		return;
+	platform_device_unregister(sleep_device);
+	platform_driver_unregister(&sleep_driver);
+	pci_dev_put(sleeper);
+}
+
+/* --- module ------------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	int (*play)(struct ib_device *dev);
+} scenes[] = {
+	{ "refused-mr", refused_mr },
+	{ "refused-cq", refused_cq },
+	{ "refused-qp", refused_qp },
+	{ "close", close_card },
+	{ "reset", reset_card },
+	{ "freed-cq", freed_cq },
+	{ "drain", drain },
+	{ "sleep", sleep_start },
+};
+
+static int played = -ENODEV;
+
+static void play(struct ib_device *dev)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(scenes); i++)
+		if (!strcmp(scene, scenes[i].name))
+			played = scenes[i].play(dev);
+}
+
+/* To hold the device is a scene, too: it can be removed, but not at once. */
+static int add_device(struct ib_device *dev)
+{
+	if (!strstarts(dev_name(&dev->dev), "rdma_hca") || played != -ENODEV)
+		return -EOPNOTSUPP;
+	play(dev);
+	if (strcmp(scene, "hold"))
+		return -EOPNOTSUPP;	/* not to be told when it goes */
+	played = 0;
+	return 0;
+}
+
+static void never_let_go(struct ib_device *dev, void *client_data)
+{
+	pr_notice(PREFIX "holds %s\n", dev_name(&dev->dev));
+	while (1)
+		schedule_timeout_uninterruptible(HZ);
+}
+
+static struct ib_client client = {
+	.name = "rdma_hca_failure",
+	.add = add_device,
+	.remove = never_let_go,
+};
+
+static int __init rdma_hca_failure_init(void)
+{
+	int err;
+
+	err = ib_register_client(&client);
+	if (err)
+		return err;
+	if (played)
+		ib_unregister_client(&client);
+	return played;
+}
+module_init(rdma_hca_failure_init);
+
+static void __exit rdma_hca_failure_exit(void)
+{
+	ib_unregister_client(&client);
+	sleep_stop();
+}
+module_exit(rdma_hca_failure_exit);

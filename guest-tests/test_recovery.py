@@ -27,11 +27,6 @@ def recovers(both, *log):
     verbs.pingpong(both.b, both.a, '-e -n 50')
 
 
-def ask(guest):
-    """A verb that is a command of the card."""
-    return guest.run(f'ibv_devinfo -d {guest.card.name}', check=False)
-
-
 def play(guest, scene):
     """A scene of kernel/rdma_hca_failure.c."""
     guest.run(f'modprobe -r rdma_hca_failure; modprobe rdma_hca_failure scene={scene}')
@@ -67,20 +62,6 @@ def test_reset_unseen():
     notices(both, lambda: play(both.a, 'reset'), 'it has been reset')
 
 
-def test_lost_with_commands_by_event():
-    """A command waits for an event that will not come: not for long."""
-    with infiniband() as both:
-        by_event(both.a)
-        both.wait_active()
-        pci.reset(both.a.card)  # the state of the function that the driver keeps outlives it
-        both.wait_active()
-        notices(both, lambda: (pci.clear(both.a.card, pci.MASTER), ask(both.a)), 'card failed')
-
-
-def by_event(guest):
-    guest.run('modprobe -r rdma_hca; modprobe rdma_hca command_events=1')
-
-
 def refused(scene):
     """The card refuses to give memory back, which then is not given to others before the card is reset."""
     both = kept(infiniband)
@@ -112,8 +93,6 @@ def test_refused_at_unload():
 def test_freed_cq():
     """A card that fails while a CQ is freed has nobody look at the CQ."""
     with infiniband() as both:
-        by_event(both.a)
-        both.wait_active()
         play(both.a, 'freed-cq')
         recovers(both, 'restarting')
 
@@ -182,17 +161,6 @@ def test_many_resets():
             pci.reset(both.a.card)
             both.wait_active()
         recovers(both)
-
-
-def test_commands_by_event():
-    """What the driver can do with commands that end by interrupt: the same."""
-    with infiniband() as both:
-        for guest in both.guests:
-            by_event(guest)
-        both.wait_active()
-        verbs.pingpong(both.a, both.b, '-e -n 100')
-        for line in both.a.run('mr-stress 4 2000 1; command-rate 2000').output.splitlines():
-            print(f'# {line}')
 
 
 if __name__ == '__main__':

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Commands: the HCR (interface document 3.1.1), by polling its GO bit or, if
- * the user wants it and once there is an event queue, by event.
+ * Commands: the HCR (interface document 3.1.1), by polling its GO bit. The card
+ * can also tell the end of a command by an event: that takes some times as long.
  */
 #include <linux/delay.h>
 #include <linux/iopoll.h>
-#include <linux/module.h>
 
 #include "card.h"
 
@@ -17,11 +16,6 @@
  */
 #define RHCA_SPIN_US		100
 #define RHCA_POLL_US		20
-
-static bool command_events;
-module_param(command_events, bool, 0444);
-MODULE_PARM_DESC(command_events,
-		 "wait for the end of commands by interrupt, not by polling");
 
 static u32 rhca_hcr_read(struct rhca_dev *dev, u32 offset)
 {
@@ -97,19 +91,8 @@ static int rhca_wait_go(struct rhca_dev *dev, u16 op, u32 *ctrl)
 	return err || rhca_failed(dev) ? -EIO : 0;
 }
 
-static int rhca_wait_event(struct rhca_dev *dev, u8 *status)
-{
-	struct rhca_cmd *cmd = &dev->cmd;
-
-	if (!wait_for_completion_timeout(&cmd->done,
-					 RHCA_CMD_TIMEOUT_SECS * HZ))
-		rhca_fail(dev, "no event for a command");
-	*status = cmd->status;
-	return rhca_failed(dev) ? -EIO : 0;
-}
-
 static void rhca_post(struct rhca_dev *dev, u32 ctrl, u32 in_modifier,
-		      u64 in_param, u64 out_param, u16 token)
+		      u64 in_param, u64 out_param)
 {
 	rhca_hcr_write(dev, RDMA_HCA_HCR_IN_PARAM_H, upper_32_bits(in_param));
 	rhca_hcr_write(dev, RDMA_HCA_HCR_IN_PARAM_L, lower_32_bits(in_param));
@@ -117,7 +100,8 @@ static void rhca_post(struct rhca_dev *dev, u32 ctrl, u32 in_modifier,
 	rhca_hcr_write(dev, RDMA_HCA_HCR_OUT_PARAM_H, upper_32_bits(out_param));
 	rhca_hcr_write(dev, RDMA_HCA_HCR_OUT_PARAM_L, lower_32_bits(out_param));
 	rhca_hcr_write(dev, RDMA_HCA_HCR_TOKEN,
-		       RDMA_HCA_PREP(RDMA_HCA_HCR_TOKEN_MASK, token));
+		       RDMA_HCA_PREP(RDMA_HCA_HCR_TOKEN_MASK,
+				     RDMA_HCA_CMD_POLL_TOKEN));
 	rhca_hcr_write(dev, RDMA_HCA_HCR_CTRL, ctrl | RDMA_HCA_HCR_GO);
 }
 
@@ -127,26 +111,10 @@ static int rhca_cmd_poll(struct rhca_dev *dev, u32 ctrl, u32 in_modifier,
 	u32 result;
 	int err;
 
-	rhca_post(dev, ctrl, in_modifier, in_param, out_param,
-		  RDMA_HCA_CMD_POLL_TOKEN);
+	rhca_post(dev, ctrl, in_modifier, in_param, out_param);
 	err = rhca_wait_go(dev, RDMA_HCA_GET(RDMA_HCA_HCR_OP, ctrl), &result);
 	*status = RDMA_HCA_GET(RDMA_HCA_HCR_STATUS, result);
 	return err;
-}
-
-static int rhca_cmd_wait(struct rhca_dev *dev, u32 ctrl, u32 in_modifier,
-			 u64 in_param, u64 out_param, u8 *status)
-{
-	struct rhca_cmd *cmd = &dev->cmd;
-	u16 token = cmd->token + 1;
-
-	if (token == RDMA_HCA_CMD_POLL_TOKEN)
-		token = 0;
-	reinit_completion(&cmd->done);
-	WRITE_ONCE(cmd->token, token);
-	rhca_post(dev, ctrl | RDMA_HCA_HCR_EVENT, in_modifier, in_param,
-		  out_param, token);
-	return rhca_wait_event(dev, status);
 }
 
 int rhca_cmd(struct rhca_dev *dev, u16 op, u8 op_modifier, u32 in_modifier,
@@ -161,8 +129,8 @@ int rhca_cmd(struct rhca_dev *dev, u16 op, u8 op_modifier, u32 in_modifier,
 	/* The HCR is free: the command before is over, or the card failed. */
 	mutex_lock(&cmd->lock);
 	if (!rhca_failed(dev))
-		err = (cmd->use_events ? rhca_cmd_wait : rhca_cmd_poll)
-			(dev, ctrl, in_modifier, in_param, out_param, &status);
+		err = rhca_cmd_poll(dev, ctrl, in_modifier, in_param, out_param,
+				    &status);
 	mutex_unlock(&cmd->lock);
 	if (err)
 		return err;
@@ -187,52 +155,6 @@ void rhca_cmd_revoke(struct rhca_dev *dev, u16 op, u8 op_modifier,
 	rhca_fail(dev, "it refuses to give something back");
 }
 
-void rhca_cmd_event(struct rhca_dev *dev, u16 token, u8 status)
-{
-	struct rhca_cmd *cmd = &dev->cmd;
-
-	if (token != READ_ONCE(cmd->token)) {
-		dev_warn_ratelimited(&dev->pdev->dev,
-				     "event for an unknown command, token %#x\n",
-				     token);
-		return;
-	}
-	cmd->status = status;
-	complete(&cmd->done);
-}
-
-void rhca_cmd_abort(struct rhca_dev *dev)
-{
-	complete(&dev->cmd.done);
-}
-
-bool rhca_cmd_wants_events(const struct rhca_dev *dev)
-{
-	return command_events &&
-	       (dev->caps.features & RDMA_HCA_FEATURE_CMD_EVENT);
-}
-
-int rhca_cmd_use_events(struct rhca_dev *dev)
-{
-	int err;
-
-	mutex_lock(&dev->cmd.lock);
-	dev->cmd.use_events = true;
-	mutex_unlock(&dev->cmd.lock);
-	/* Show that interrupts arrive, before anything depends on them. */
-	err = rhca_cmd_none(dev, RDMA_HCA_CMD_NOP, 0x1f);
-	if (err)
-		rhca_cmd_use_polling(dev);
-	return err;
-}
-
-void rhca_cmd_use_polling(struct rhca_dev *dev)
-{
-	mutex_lock(&dev->cmd.lock);
-	dev->cmd.use_events = false;
-	mutex_unlock(&dev->cmd.lock);
-}
-
 int rhca_mailbox_alloc(struct rhca_dev *dev, struct rhca_mailbox *box)
 {
 	box->buf = dma_pool_zalloc(dev->cmd.pool, GFP_KERNEL, &box->dma);
@@ -249,7 +171,6 @@ int rhca_cmd_init(struct rhca_dev *dev)
 	struct rhca_cmd *cmd = &dev->cmd;
 
 	mutex_init(&cmd->lock);
-	init_completion(&cmd->done);
 	cmd->pool = dma_pool_create(RHCA_NAME "_mailbox", &dev->pdev->dev,
 				    RDMA_HCA_MAILBOX_SIZE,
 				    RDMA_HCA_MAILBOX_SIZE, 0);

@@ -3,7 +3,6 @@
 #ifndef RHCA_CMD_H
 #define RHCA_CMD_H
 
-#include <linux/completion.h>
 #include <linux/dmapool.h>
 #include <linux/mutex.h>
 
@@ -22,10 +21,6 @@ struct rhca_mailbox {
 struct rhca_cmd {
 	struct mutex lock;	/* one command at a time */
 	struct dma_pool *pool;
-	bool use_events;
-	u16 token;		/* of the command in progress */
-	u8 status;
-	struct completion done;
 };
 
 int rhca_cmd_init(struct rhca_dev *dev);
@@ -43,15 +38,6 @@ int rhca_cmd(struct rhca_dev *dev, u16 op, u8 op_modifier, u32 in_modifier,
  */
 void rhca_cmd_revoke(struct rhca_dev *dev, u16 op, u8 op_modifier,
 		     u32 in_modifier, u64 in_param);
-/* The asynchronous event queue had the completion of a command. */
-void rhca_cmd_event(struct rhca_dev *dev, u16 token, u8 status);
-/* Release whoever waits for the command in progress: the card has failed. */
-void rhca_cmd_abort(struct rhca_dev *dev);
-/* Whether the user wants commands to complete by event. */
-bool rhca_cmd_wants_events(const struct rhca_dev *dev);
-/* Complete commands by event from now on, or by polling again. */
-int rhca_cmd_use_events(struct rhca_dev *dev);
-void rhca_cmd_use_polling(struct rhca_dev *dev);
 int rhca_mailbox_alloc(struct rhca_dev *dev, struct rhca_mailbox *box);
 void rhca_mailbox_free(struct rhca_dev *dev, struct rhca_mailbox *box);
 

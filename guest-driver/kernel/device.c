@@ -23,7 +23,6 @@ static void rhca_end_all(struct rhca_dev *dev)
 		.event = IB_EVENT_DEVICE_FATAL,
 	};
 
-	rhca_cmd_abort(dev);
 	rhca_flush_kernel(dev);
 	if (!READ_ONCE(dev->registered))
 		return;

@@ -3,11 +3,9 @@
  * Event queues (interface document 3.2.4) and their interrupts.
  *
  * Queue 0 takes asynchronous events. It is served by a thread, since event
- * handlers of QPs and CQs may sleep, and even execute commands: so the
- * completions of commands, if they come by event, must come by another queue.
- * The other queues take completions, and queue 1 those of commands too, in the
- * interrupt itself. With one vector there is only queue 0, and commands are
- * polled for.
+ * handlers of QPs and CQs may sleep, and even execute commands. The other
+ * queues take completions, in the interrupt itself. With one vector there is
+ * only queue 0.
  */
 #include <linux/cpumask.h>
 #include <linux/interrupt.h>
@@ -204,32 +202,11 @@ static void rhca_eq_destroy(struct rhca_dev *dev, struct rhca_eq *eq)
 	rhca_buf_free(dev, &eq->buf);
 }
 
-static int rhca_map_eq(struct rhca_dev *dev, const struct rhca_eq *eq,
-		       u64 events, u32 unmap)
+/* Have @events come by queue 0, or with @unmap no more. */
+static int rhca_map_events(struct rhca_dev *dev, u64 events, u32 unmap)
 {
-	return rhca_cmd(dev, RDMA_HCA_CMD_MAP_EQ, 0, eq->eqn | unmap, events,
-			0);
-}
-
-static int rhca_map_events(struct rhca_dev *dev)
-{
-	int err;
-
-	err = rhca_map_eq(dev, &dev->eq[0], rhca_async_events(dev), 0);
-	if (err || dev->num_eqs == 1 || !rhca_cmd_wants_events(dev))
-		return err;
-	err = rhca_map_eq(dev, &dev->eq[1], BIT_ULL(RDMA_HCA_EVENT_CMD), 0);
-	return err ?: rhca_cmd_use_events(dev);
-}
-
-static void rhca_unmap_events(struct rhca_dev *dev)
-{
-	rhca_cmd_use_polling(dev);
-	if (dev->num_eqs > 1)
-		rhca_map_eq(dev, &dev->eq[1], BIT_ULL(RDMA_HCA_EVENT_CMD),
-			    RDMA_HCA_MAP_EQ_UNMAP);
-	rhca_map_eq(dev, &dev->eq[0], rhca_async_events(dev),
-		    RDMA_HCA_MAP_EQ_UNMAP);
+	return rhca_cmd(dev, RDMA_HCA_CMD_MAP_EQ, 0, dev->eq[0].eqn | unmap,
+			events, 0);
 }
 
 static void rhca_eqs_destroy(struct rhca_dev *dev)
@@ -264,7 +241,7 @@ int rhca_eqs_init(struct rhca_dev *dev)
 			dev->num_eqs++;
 	}
 	if (!err)
-		err = rhca_map_events(dev);
+		err = rhca_map_events(dev, rhca_async_events(dev), 0);
 	if (err)
 		rhca_eqs_destroy(dev);
 	return err;
@@ -272,6 +249,6 @@ int rhca_eqs_init(struct rhca_dev *dev)
 
 void rhca_eqs_cleanup(struct rhca_dev *dev)
 {
-	rhca_unmap_events(dev);
+	rhca_map_events(dev, rhca_async_events(dev), RDMA_HCA_MAP_EQ_UNMAP);
 	rhca_eqs_destroy(dev);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * What the card's events (interface document 3.2.4) mean, and who is told:
- * in the thread of event queue 0, but for completions and the end of commands,
- * which come in the interrupt of another (eq.c).
+ * in the thread of event queue 0, but for completions, which come in the
+ * interrupt of another (eq.c).
  */
 #include "cq.h"
 #include "device.h"
@@ -31,10 +31,6 @@ void rhca_event(struct rhca_dev *dev, const struct rdma_hca_eqe *eqe)
 	switch (eqe->type) {
 	case RDMA_HCA_EVENT_COMP:
 		rhca_cq_completion(dev, le32_to_cpu(eqe->cq.cqn));
-		break;
-	case RDMA_HCA_EVENT_CMD:
-		rhca_cmd_event(dev, le32_to_cpu(eqe->cmd.token),
-			       le32_to_cpu(eqe->cmd.status));
 		break;
 	case RDMA_HCA_EVENT_COMM_EST:
 	case RDMA_HCA_EVENT_SQ_DRAINED:

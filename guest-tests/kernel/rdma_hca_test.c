@@ -524,8 +524,10 @@ static int go_round(struct bench *b, u32 cqe, u32 sges)
 	b->sges = sges;
 	CHECK(!create_qps(b, IB_QPT_RC, 0));
 	fill(b, SZ_32K, 64);
-	for (n = 0; n <= b->wrs; n += BATCH)
+	for (n = 0; n <= b->wrs; n += BATCH) {
 		CHECK(!send_batch(b));
+		cond_resched();
+	}
 	CHECK(equal(b, 0, SZ_32K, 64));
 	CHECK(!destroy_qps(b));
 	ib_destroy_cq(b->cq);
@@ -571,8 +573,10 @@ static int hog_memory(struct hog *hog)
 
 	hog->page = kvcalloc(room, sizeof(*hog->page), GFP_KERNEL);
 	CHECK(hog->page);
-	while (hog->count < room && (hog->page[hog->count] = alloc_page(gfp)))
+	while (hog->count < room && (hog->page[hog->count] = alloc_page(gfp))) {
 		hog->count++;
+		cond_resched();
+	}
 	for (i = 0; i < hog->count; i += 2) {
 		__free_page(hog->page[i]);
 		hog->page[i] = NULL;
@@ -588,9 +592,11 @@ static void free_hog(struct hog *hog)
 
 	list_for_each_entry_safe(block, next, &hog->blocks, lru)
 		__free_pages(block, page_private(block));
-	for (i = 0; i < hog->count; i++)
+	for (i = 0; i < hog->count; i++) {
 		if (hog->page[i])
 			__free_page(hog->page[i]);
+		cond_resched();
+	}
 	kvfree(hog->page);
 }
 

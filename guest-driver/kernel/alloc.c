@@ -11,7 +11,7 @@
 
 int rhca_bitmap_init(struct rhca_bitmap *bitmap, u32 num, u32 reserved)
 {
-	spin_lock_init(&bitmap->lock);
+	mutex_init(&bitmap->lock);
 	bitmap->num = num;
 	bitmap->next = reserved;
 	bitmap->lap = 0;
@@ -35,7 +35,7 @@ int rhca_bitmap_alloc_range(struct rhca_bitmap *bitmap, u32 count, u32 *first)
 	if (!count || count > bitmap->num)
 		return -ENOMEM;
 
-	spin_lock(&bitmap->lock);
+	mutex_lock(&bitmap->lock);
 	at = bitmap_find_next_zero_area(bitmap->map, bitmap->num, bitmap->next,
 					count, 0);
 	if (at >= bitmap->num) {
@@ -50,7 +50,7 @@ int rhca_bitmap_alloc_range(struct rhca_bitmap *bitmap, u32 count, u32 *first)
 	} else {
 		err = -ENOMEM;
 	}
-	spin_unlock(&bitmap->lock);
+	mutex_unlock(&bitmap->lock);
 	return err;
 }
 
@@ -59,7 +59,7 @@ int rhca_bitmap_alloc(struct rhca_bitmap *bitmap, u32 *number, u32 *lap)
 	unsigned long at;
 	int err = 0;
 
-	spin_lock(&bitmap->lock);
+	mutex_lock(&bitmap->lock);
 	at = find_next_zero_bit(bitmap->map, bitmap->num, bitmap->next);
 	if (at >= bitmap->num) {
 		bitmap->lap++;
@@ -74,24 +74,24 @@ int rhca_bitmap_alloc(struct rhca_bitmap *bitmap, u32 *number, u32 *lap)
 	} else {
 		err = -ENOMEM;
 	}
-	spin_unlock(&bitmap->lock);
+	mutex_unlock(&bitmap->lock);
 	return err;
 }
 
 void rhca_bitmap_free(struct rhca_bitmap *bitmap, u32 first, u32 count)
 {
-	spin_lock(&bitmap->lock);
+	mutex_lock(&bitmap->lock);
 	bitmap_clear(bitmap->map, first, count);
-	spin_unlock(&bitmap->lock);
+	mutex_unlock(&bitmap->lock);
 }
 
 u32 rhca_bitmap_used(struct rhca_bitmap *bitmap)
 {
 	u32 used;
 
-	spin_lock(&bitmap->lock);
+	mutex_lock(&bitmap->lock);
 	used = bitmap_weight(bitmap->map, bitmap->num);
-	spin_unlock(&bitmap->lock);
+	mutex_unlock(&bitmap->lock);
 	return used;
 }
 

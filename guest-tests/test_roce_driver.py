@@ -176,6 +176,24 @@ def test_settings_under_load():
     works(both)
 
 
+def test_settings_without_memory():
+    """Other rings, for which there is no memory: the interface stays as it was."""
+    both = kept(roce)
+    name = both.a.card.interface
+    both.a.run(f'ethtool -G {name} rx 64; ip link set {name} mtu 9000')
+    both.a.run('mount -o remount,size=100% /dev/shm; sync; echo 3 >/proc/sys/vm/drop_caches; '
+               "free=$(awk '/MemAvailable/ { print int($2 / 1024) }' /proc/meminfo); "
+               'dd if=/dev/zero of=/dev/shm/fill bs=1M count=$((free - 40)) 2>/dev/null')
+    refused = both.a.run(f'ethtool -G {name} rx 4096', check=False)
+    up = both.a.run(f'ip link show dev {name} up; ethtool -g {name}').output
+    both.a.run('rm /dev/shm/fill')
+    if 'Cannot allocate memory' not in refused.output or 'state UP' not in up or up.split().count('64') != 1:
+        raise GuestError(f'{refused}\n{up}')
+    ping(both)
+    both.a.run(f'ethtool -G {name} rx 256; ip link set {name} mtu {MTU}')
+    works(both)
+
+
 # --- the link --------------------------------------------------------------------------------------------------------------
 
 

@@ -62,6 +62,14 @@ def test_reregistration():
     run('rereg')
 
 
+def test_reregistration_of_remapped_memory():
+    run('rereg_remapped')
+
+
+def test_forked():
+    run('forked')
+
+
 def test_huge_pages():
     run('huge_pages', prepare='echo 8 >/proc/sys/vm/nr_hugepages')
     kept(infiniband, cpus=1).a.run('echo 0 >/proc/sys/vm/nr_hugepages')

@@ -14,7 +14,7 @@
 
 int rhca_bitmap_init(struct rhca_bitmap *bitmap, u32 num, u32 reserved)
 {
-	spin_lock_init(&bitmap->lock);
+	mutex_init(&bitmap->lock);
 	bitmap->num = num;
 	bitmap->reserved = reserved;
 	bitmap->next = reserved;
@@ -45,7 +45,7 @@ int rhca_bitmap_alloc_range(struct rhca_bitmap *bitmap, u32 count, u32 *first)
 	if (!count || count > bitmap->num)
 		return -ENOMEM;
 
-	spin_lock(&bitmap->lock);
+	mutex_lock(&bitmap->lock);
 	at = bitmap_find_next_zero_area(bitmap->map, bitmap->num, bitmap->next,
 					count, 0);
 	if (at >= bitmap->num) {
@@ -60,7 +60,7 @@ int rhca_bitmap_alloc_range(struct rhca_bitmap *bitmap, u32 count, u32 *first)
 	} else {
 		err = -ENOMEM;
 	}
-	spin_unlock(&bitmap->lock);
+	mutex_unlock(&bitmap->lock);
 	return err;
 }
 
@@ -69,7 +69,7 @@ int rhca_bitmap_alloc(struct rhca_bitmap *bitmap, u32 *number, u32 *lap)
 	unsigned long at;
 	int err = 0;
 
-	spin_lock(&bitmap->lock);
+	mutex_lock(&bitmap->lock);
 	at = find_next_zero_bit(bitmap->map, bitmap->num, bitmap->next);
 	if (at >= bitmap->num) {
 		bitmap->lap++;
@@ -84,15 +84,15 @@ int rhca_bitmap_alloc(struct rhca_bitmap *bitmap, u32 *number, u32 *lap)
 	} else {
 		err = -ENOMEM;
 	}
-	spin_unlock(&bitmap->lock);
+	mutex_unlock(&bitmap->lock);
 	return err;
 }
 
 void rhca_bitmap_free(struct rhca_bitmap *bitmap, u32 first, u32 count)
 {
-	spin_lock(&bitmap->lock);
+	mutex_lock(&bitmap->lock);
 	bitmap_clear(bitmap->map, first, count);
-	spin_unlock(&bitmap->lock);
+	mutex_unlock(&bitmap->lock);
 }
 
 /* --- memory of queues ---------------------------------------------------- */

@@ -3,7 +3,7 @@
 #ifndef RHCA_ALLOC_H
 #define RHCA_ALLOC_H
 
-#include <linux/spinlock.h>
+#include <linux/mutex.h>
 #include <linux/types.h>
 
 struct rhca_dev;
@@ -11,10 +11,10 @@ struct rhca_dev;
 /*
  * Numbers 0 to @num - 1. They are handed out in ascending order, round and
  * round, so that a number comes back as late as possible; @lap counts the
- * rounds.
+ * rounds. What allocates or frees them may sleep.
  */
 struct rhca_bitmap {
-	spinlock_t lock;	/* protects what follows */
+	struct mutex lock;	/* protects what follows; a search may take long */
 	unsigned long *map;
 	u32 num;
 	u32 reserved;		/* at the low end */

@@ -146,12 +146,16 @@ static void rhca_cq_hide(struct rhca_dev *dev, struct rhca_cq *cq)
 	xa_erase(&dev->cqs, cq->cqn);
 	rhca_eq_synchronize(cq->eq);
 	rhca_eq_synchronize(&dev->eq[0]);
-	/*
-	 * The core has made sure that no work is queued; a late event of a QP
-	 * that is gone may have queued it since then.
-	 */
-	if (!cq->ibcq.uobject && (cq->ibcq.poll_ctx == IB_POLL_WORKQUEUE ||
-				  cq->ibcq.poll_ctx == IB_POLL_UNBOUND_WORKQUEUE))
+}
+
+/*
+ * The core has made sure that no work is queued; a late event of a QP that is
+ * gone may have queued it since then.
+ */
+static void rhca_cq_cancel_work(struct rhca_cq *cq)
+{
+	if (cq->ibcq.poll_ctx == IB_POLL_WORKQUEUE ||
+	    cq->ibcq.poll_ctx == IB_POLL_UNBOUND_WORKQUEUE)
 		cancel_work_sync(&cq->ibcq.work);
 }
 
@@ -223,6 +227,8 @@ int rhca_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 
 	rhca_hw2sw_cq(dev, cq);
 	rhca_cq_hide(dev, cq);
+	if (!ibcq->uobject)
+		rhca_cq_cancel_work(cq);
 	rhca_cq_free_ring(dev, cq, rhca_udata_ucontext(udata));
 	rhca_bitmap_free(&dev->cq_map, cq->cqn, 1);
 	return 0;

@@ -41,8 +41,9 @@ static struct rhca_db_page *rhca_db_page_get(struct rhca_ucontext *ctx,
 {
 	struct rhca_db_page *page;
 
+	/* After a fork there are two processes with the same addresses. */
 	list_for_each_entry(page, &ctx->db_pages, list)
-		if (page->addr == addr)
+		if (page->addr == addr && page->umem->owning_mm == current->mm)
 			return page;
 	return rhca_db_page_pin(ctx, addr);
 }

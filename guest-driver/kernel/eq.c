@@ -39,6 +39,8 @@ static u64 rhca_async_events(const struct rhca_dev *dev)
 
 static void rhca_eq_doorbell(struct rhca_eq *eq, u32 arm)
 {
+	/* The card may overwrite entries, read by now, once it sees it. */
+	dma_mb();
 	writel((eq->ci & RDMA_HCA_EQ_DB_CI) | arm,
 	       eq->dev->pci->bar0 + RDMA_HCA_EQ_DB +
 		       eq->eqn * RDMA_HCA_EQ_DB_STRIDE);

@@ -35,21 +35,17 @@ struct rhca_rx_slot {
 	dma_addr_t dma;
 };
 
-/* Indices count without wrapping at the ring's size. */
-struct rhca_tx {
-	struct napi_struct napi;
+/* The memory of a ring. Indices count without wrapping at its size. */
+struct rhca_tx_mem {
 	struct rdma_hca_eth_tx *ring;
 	dma_addr_t dma;
 	struct rhca_tx_slot *slot;
 	u16 size;		/* power of two */
 	u16 head;		/* next to be filled: the sender's */
 	u16 tail;		/* next to be over: NAPI's */
-	int irq;
-	char name[32];
 };
 
-struct rhca_rx {
-	struct napi_struct napi;
+struct rhca_rx_mem {
 	struct rdma_hca_eth_rx *ring;
 	dma_addr_t dma;
 	struct rhca_rx_slot *slot;
@@ -57,6 +53,18 @@ struct rhca_rx {
 	u16 head;		/* next to be filled */
 	u16 tail;		/* next to be over */
 	u16 buf_len;
+};
+
+struct rhca_tx {
+	struct napi_struct napi;
+	struct rhca_tx_mem mem;
+	int irq;
+	char name[32];
+};
+
+struct rhca_rx {
+	struct napi_struct napi;
+	struct rhca_rx_mem mem;
 	struct timer_list refill;
 	int irq;
 	char name[32];
@@ -86,6 +94,11 @@ void rhca_rings_init(struct rhca_eth *eth);
 void rhca_rings_cleanup(struct rhca_eth *eth);
 /* Give the card rings for the interface's MTU; eth->dev is there. */
 int rhca_rings_open(struct rhca_eth *eth);
+/*
+ * Exchange them for others, as MTU and sizes are now. If there is no memory for
+ * these, all stays as it was. If the card does not take them it has failed.
+ */
+int rhca_rings_exchange(struct rhca_eth *eth);
 void rhca_rings_close(struct rhca_eth *eth);
 netdev_tx_t rhca_start_xmit(struct sk_buff *skb, struct net_device *ndev);
 

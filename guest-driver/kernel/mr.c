@@ -17,6 +17,13 @@
 	 RDMA_HCA_ACCESS_REMOTE_READ | RDMA_HCA_ACCESS_REMOTE_ATOMIC |	\
 	 RDMA_HCA_ACCESS_ZERO_BASED)
 
+/*
+ * Rights, and what is no more than a hint. What the card does not have is not
+ * taken for granted.
+ */
+#define RHCA_ACCESS_KNOWN \
+	(RHCA_ACCESS_MASK | IB_ACCESS_HUGETLB | IB_ACCESS_OPTIONAL)
+
 /* The whole of bus address space, as far as a length field reaches. */
 #define RHCA_ALL_MEMORY	(~0ULL >> 1)
 
@@ -267,6 +274,8 @@ struct ib_mr *rhca_get_dma_mr(struct ib_pd *ibpd, int access)
 	struct rhca_mr *mr;
 	int err;
 
+	if (access & ~RHCA_ACCESS_KNOWN)
+		return ERR_PTR(-EOPNOTSUPP);
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
@@ -282,6 +291,24 @@ struct ib_mr *rhca_get_dma_mr(struct ib_pd *ibpd, int access)
 	return &mr->ibmr;
 }
 
+/*
+ * Memory that the process may write is pinned for writing, whatever the region
+ * is for now: a new registration can give it that right, on the same pages.
+ */
+static struct ib_umem *rhca_pin(struct ib_device *ibdev, u64 start, u64 length,
+				int access)
+{
+	struct vm_area_struct *vma;
+
+	mmap_read_lock(current->mm);
+	vma = find_vma(current->mm, start);
+	if (vma && vma->vm_start <= start && vma->vm_end - start >= length &&
+	    (vma->vm_flags & VM_WRITE))
+		access |= IB_ACCESS_LOCAL_WRITE;
+	mmap_read_unlock(current->mm);
+	return ib_umem_get(ibdev, start, length, access);
+}
+
 struct ib_mr *rhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 			       u64 iova, int access, struct ib_udata *udata)
 {
@@ -292,13 +319,15 @@ struct ib_mr *rhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	err = rhca_take_no_request(udata);
 	if (err)
 		return ERR_PTR(err);
+	if (access & ~RHCA_ACCESS_KNOWN)
+		return ERR_PTR(-EOPNOTSUPP);
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->iova = iova;
 	mr->access = access;
 	mr->pdn = to_rhca_pd(ibpd)->pdn;
-	mr->umem = ib_umem_get(ibpd->device, start, length, access);
+	mr->umem = rhca_pin(ibpd->device, start, length, access);
 	if (IS_ERR(mr->umem)) {
 		err = PTR_ERR(mr->umem);
 		goto free;
@@ -351,7 +380,7 @@ static int rhca_mr_replace(struct rhca_dev *dev, struct rhca_mr *mr, u64 start,
 	struct rhca_mtt mtt;
 	int err;
 
-	umem = ib_umem_get(&dev->ibdev, start, length, access);
+	umem = rhca_pin(&dev->ibdev, start, length, access);
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
 	err = rhca_mtt_create_umem(dev, &mtt, umem, iova);
@@ -398,17 +427,15 @@ struct ib_mr *rhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 		pdn = to_rhca_pd(ibpd)->pdn;
 	if (!(flags & IB_MR_REREG_ACCESS))
 		access = mr->access;
-	if (!(flags & IB_MR_REREG_TRANS)) {
-		start = mr->umem->address;
-		length = mr->umem->length;
-		iova = mr->iova;
-	}
+	if (access & ~RHCA_ACCESS_KNOWN)
+		return ERR_PTR(-EOPNOTSUPP);
 
-	/* Pages pinned for reading have to be pinned anew for writing. */
-	if ((flags & IB_MR_REREG_TRANS) ||
-	    (ib_access_writable(access) && !mr->umem->writable))
+	/* What is at the old address now need not be what is pinned. */
+	if (flags & IB_MR_REREG_TRANS)
 		err = rhca_mr_replace(dev, mr, start, length, iova, access,
 				      pdn);
+	else if (ib_access_writable(access) && !mr->umem->writable)
+		err = -EPERM;
 	else
 		err = rhca_mr_change(dev, mr, access, pdn);
 	return err ? ERR_PTR(err) : NULL;

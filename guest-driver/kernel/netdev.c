@@ -174,23 +174,10 @@ static int rhca_close(struct net_device *ndev)
 	return 0;
 }
 
-/*
- * New rings after something about them has changed. Without rings the
- * interface is closed, unless the card has failed: its restart opens them.
- */
+/* New rings after something about them has changed. */
 static int rhca_eth_reopen(struct rhca_eth *eth)
 {
-	int err;
-
-	if (rhca_failed(eth->dev))
-		return -EIO;
-	rhca_rings_close(eth);
-	err = rhca_rings_open(eth);
-	if (err && !rhca_failed(eth->dev)) {
-		netdev_err(eth->ndev, "no rings: %d\n", err);
-		dev_close(eth->ndev);
-	}
-	return err;
+	return rhca_failed(eth->dev) ? -EIO : rhca_rings_exchange(eth);
 }
 
 static int rhca_change_mtu(struct net_device *ndev, int mtu)

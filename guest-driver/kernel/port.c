@@ -52,7 +52,8 @@ int rhca_read_port(struct rhca_dev *dev, struct rdma_hca_port *port)
 	if (err)
 		return err;
 	err = rhca_cmd_out(dev, RDMA_HCA_CMD_QUERY_PORT, RHCA_PORT, &box);
-	*port = *(struct rdma_hca_port *)box.buf;
+	if (!err)
+		*port = *(struct rdma_hca_port *)box.buf;
 	rhca_mailbox_free(dev, &box);
 	return err;
 }
@@ -164,7 +165,8 @@ int rhca_query_guid(struct rhca_dev *dev, __be64 *guid)
 	int err;
 
 	err = rhca_read_port(dev, &port);
-	*guid = rhca_port_guid(&port);
+	if (!err)
+		*guid = rhca_port_guid(&port);
 	return err;
 }
 
@@ -178,10 +180,12 @@ int rhca_query_gid(struct ib_device *ibdev, u32 port, int index,
 	if (index >= RHCA_NUM_GIDS)
 		return -EINVAL;
 	err = rhca_read_port(to_rhca(ibdev), &answer);
+	if (err)
+		return err;
 	prefix = rhca_get64(answer.gid_prefix_h, answer.gid_prefix_l);
 	gid->global.subnet_prefix = cpu_to_be64(prefix);
 	gid->global.interface_id = rhca_port_guid(&answer);
-	return err;
+	return 0;
 }
 
 int rhca_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
@@ -193,8 +197,10 @@ int rhca_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
 	if (index >= dev->caps.num_pkeys)
 		return -EINVAL;
 	err = rhca_read_port(dev, &answer);
+	if (err)
+		return err;
 	*pkey = rhca_get(answer.pkeys[index / 2], RDMA_HCA_PORT_PKEY(index));
-	return err;
+	return 0;
 }
 
 int rhca_get_port_immutable(struct ib_device *ibdev, u32 port,

@@ -16,6 +16,10 @@
 	(RDMA_HCA_ACCESS_REMOTE_WRITE | RDMA_HCA_ACCESS_REMOTE_READ |	\
 	 RDMA_HCA_ACCESS_REMOTE_ATOMIC)
 
+/* Those of regions as well: here they say nothing. */
+#define RHCA_QP_ACCESS_KNOWN						\
+	(IB_ACCESS_LOCAL_WRITE | RHCA_QP_ACCESS | IB_ACCESS_OPTIONAL)
+
 #define RHCA_QPN_GSI	1
 
 static u8 rhca_service(enum ib_qp_type type)
@@ -433,6 +437,9 @@ static int rhca_check_modify(struct rhca_dev *dev,
 	const struct rhca_caps *caps = &dev->caps;
 
 	if ((mask & ~IB_QP_ATTR_STANDARD_BITS) || (mask & IB_QP_ALT_PATH))
+		return -EOPNOTSUPP;
+	if ((mask & IB_QP_ACCESS_FLAGS) &&
+	    (attr->qp_access_flags & ~RHCA_QP_ACCESS_KNOWN))
 		return -EOPNOTSUPP;
 	if ((mask & IB_QP_PATH_MIG_STATE) &&
 	    attr->path_mig_state != IB_MIG_MIGRATED)

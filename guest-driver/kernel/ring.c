@@ -29,26 +29,26 @@ static struct device *rhca_eth_dma(struct rhca_eth *eth)
 /* --- transmit ----------------------------------------------------------- */
 
 /* One index is unused, so that a full ring differs from an empty one. */
-static u16 rhca_tx_room(const struct rhca_tx *tx)
+static u16 rhca_tx_room(const struct rhca_tx_mem *tx)
 {
 	u16 used = READ_ONCE(tx->head) - READ_ONCE(tx->tail);
 
 	return tx->size - 1 - used;
 }
 
-static struct rhca_tx_slot *rhca_tx_slot(struct rhca_tx *tx, u16 index)
+static struct rhca_tx_slot *rhca_tx_slot(struct rhca_tx_mem *tx, u16 index)
 {
 	return &tx->slot[index & (tx->size - 1)];
 }
 
-static struct rdma_hca_eth_tx *rhca_tx_desc(struct rhca_tx *tx, u16 index)
+static struct rdma_hca_eth_tx *rhca_tx_desc(struct rhca_tx_mem *tx, u16 index)
 {
 	return &tx->ring[index & (tx->size - 1)];
 }
 
 static void rhca_tx_unmap(struct rhca_eth *eth, u16 index)
 {
-	struct rhca_tx_slot *slot = rhca_tx_slot(&eth->tx, index);
+	struct rhca_tx_slot *slot = rhca_tx_slot(&eth->tx.mem, index);
 
 	if (slot->is_page)
 		dma_unmap_page(rhca_eth_dma(eth), slot->dma, slot->len,
@@ -61,8 +61,8 @@ static void rhca_tx_unmap(struct rhca_eth *eth, u16 index)
 static void rhca_tx_fill(struct rhca_eth *eth, u16 index, dma_addr_t dma,
 			 u16 len, bool is_page)
 {
-	struct rdma_hca_eth_tx *desc = rhca_tx_desc(&eth->tx, index);
-	struct rhca_tx_slot *slot = rhca_tx_slot(&eth->tx, index);
+	struct rdma_hca_eth_tx *desc = rhca_tx_desc(&eth->tx.mem, index);
+	struct rhca_tx_slot *slot = rhca_tx_slot(&eth->tx.mem, index);
 
 	slot->skb = NULL;
 	slot->dma = dma;
@@ -78,7 +78,7 @@ static void rhca_tx_fill(struct rhca_eth *eth, u16 index, dma_addr_t dma,
 static int rhca_tx_map(struct rhca_eth *eth, struct sk_buff *skb)
 {
 	struct device *dma_dev = rhca_eth_dma(eth);
-	u16 index = eth->tx.head;
+	u16 index = eth->tx.mem.head;
 	dma_addr_t dma;
 	int i;
 
@@ -97,15 +97,15 @@ static int rhca_tx_map(struct rhca_eth *eth, struct sk_buff *skb)
 			goto undo;
 		rhca_tx_fill(eth, index++, dma, skb_frag_size(frag), true);
 	}
-	return (u16)(index - eth->tx.head);
+	return (u16)(index - eth->tx.mem.head);
 
 undo:
-	while (index != eth->tx.head)
+	while (index != eth->tx.mem.head)
 		rhca_tx_unmap(eth, --index);
 	return -ENOMEM;
 }
 
-static void rhca_tx_describe(struct rhca_tx *tx, struct sk_buff *skb, u16 count)
+static void rhca_tx_describe(struct rhca_tx_mem *tx, struct sk_buff *skb, u16 count)
 {
 	struct rdma_hca_eth_tx *first = rhca_tx_desc(tx, tx->head);
 	struct rhca_tx_slot *slot = rhca_tx_slot(tx, tx->head);
@@ -124,12 +124,12 @@ static void rhca_tx_describe(struct rhca_tx *tx, struct sk_buff *skb, u16 count)
 /* Stop the queue unless the next frame finds room, however large it is. */
 static void rhca_tx_stop_if_full(struct rhca_eth *eth)
 {
-	if (rhca_tx_room(&eth->tx) >= RHCA_TX_ROOM)
+	if (rhca_tx_room(&eth->tx.mem) >= RHCA_TX_ROOM)
 		return;
 	netif_stop_queue(eth->ndev);
 	/* Either NAPI sees the queue stopped, or room is seen here. */
 	smp_mb__after_atomic();
-	if (rhca_tx_room(&eth->tx) >= RHCA_TX_ROOM)
+	if (rhca_tx_room(&eth->tx.mem) >= RHCA_TX_ROOM)
 		netif_start_queue(eth->ndev);
 }
 
@@ -138,14 +138,14 @@ static void rhca_tx_drop(struct rhca_eth *eth, struct sk_buff *skb)
 	DEV_STATS_INC(eth->ndev, tx_dropped);
 	dev_kfree_skb_any(skb);
 	/* Of frames before it the doorbell may not have been rung. */
-	rhca_eth_doorbell(eth, RDMA_HCA_ETH_DB_TX_TAIL, eth->tx.head);
+	rhca_eth_doorbell(eth, RDMA_HCA_ETH_DB_TX_TAIL, eth->tx.mem.head);
 }
 
 netdev_tx_t rhca_start_xmit(struct sk_buff *skb, struct net_device *ndev)
 {
 	struct netdev_queue *queue = netdev_get_tx_queue(ndev, 0);
 	struct rhca_eth *eth = netdev_priv(ndev);
-	struct rhca_tx *tx = &eth->tx;
+	struct rhca_tx_mem *tx = &eth->tx.mem;
 	int count;
 
 	if (unlikely(rhca_tx_room(tx) < RHCA_TX_ROOM)) {
@@ -175,7 +175,7 @@ netdev_tx_t rhca_start_xmit(struct sk_buff *skb, struct net_device *ndev)
 /* Take back the frame at the tail. */
 static void rhca_tx_retire(struct rhca_eth *eth, int budget)
 {
-	struct rhca_tx *tx = &eth->tx;
+	struct rhca_tx_mem *tx = &eth->tx.mem;
 	u16 end = rhca_tx_slot(tx, tx->tail)->last + 1;
 	struct sk_buff *skb = rhca_tx_slot(tx, tx->tail)->skb;
 	u16 index;
@@ -187,7 +187,7 @@ static void rhca_tx_retire(struct rhca_eth *eth, int budget)
 }
 
 /* Whether the frame at the tail is over; *@done: what its last one says. */
-static bool rhca_tx_is_over(struct rhca_tx *tx, u8 *done)
+static bool rhca_tx_is_over(struct rhca_tx_mem *tx, u8 *done)
 {
 	/* Slots before the head are filled. */
 	if (tx->tail == smp_load_acquire(&tx->head))
@@ -208,7 +208,7 @@ static void rhca_tx_count(struct rhca_eth *eth, const struct sk_buff *skb,
 
 static int rhca_tx_clean(struct rhca_eth *eth, int budget)
 {
-	struct rhca_tx *tx = &eth->tx;
+	struct rhca_tx_mem *tx = &eth->tx.mem;
 	unsigned int bytes = 0;
 	int frames = 0;
 	u8 done;
@@ -234,7 +234,7 @@ static int rhca_tx_clean(struct rhca_eth *eth, int budget)
 
 static void rhca_tx_arm(struct rhca_eth *eth)
 {
-	struct rhca_tx *tx = &eth->tx;
+	struct rhca_tx_mem *tx = &eth->tx.mem;
 	u16 index = tx->tail;
 
 	/* Slots before the head are filled. */
@@ -256,7 +256,7 @@ static int rhca_tx_poll(struct napi_struct *napi, int budget)
 /* Also what the card has not sent, and now never will. */
 static void rhca_tx_drain(struct rhca_eth *eth)
 {
-	struct rhca_tx *tx = &eth->tx;
+	struct rhca_tx_mem *tx = &eth->tx.mem;
 	u8 done;
 
 	while (tx->tail != tx->head) {
@@ -270,30 +270,24 @@ static void rhca_tx_drain(struct rhca_eth *eth)
 	netdev_reset_queue(eth->ndev);
 }
 
-static int rhca_tx_alloc(struct rhca_eth *eth)
+static int rhca_tx_alloc(struct rhca_eth *eth, struct rhca_tx_mem *tx)
 {
-	struct rhca_tx *tx = &eth->tx;
-
-	tx->size = 1 << eth->log_tx;
-	tx->head = 0;
-	tx->tail = 0;
+	*tx = (struct rhca_tx_mem){ .size = 1 << eth->log_tx };
 	tx->slot = kvcalloc(tx->size, sizeof(*tx->slot), GFP_KERNEL);
 	if (!tx->slot)
 		return -ENOMEM;
 	tx->ring = dma_alloc_coherent(rhca_eth_dma(eth),
 				      tx->size * sizeof(*tx->ring), &tx->dma,
-				      GFP_KERNEL);
+				      GFP_KERNEL | __GFP_NOWARN);
 	if (tx->ring)
 		return 0;
 	kvfree(tx->slot);
 	return -ENOMEM;
 }
 
-static void rhca_tx_free(struct rhca_eth *eth)
+/* Its frames are gone. */
+static void rhca_tx_free(struct rhca_eth *eth, struct rhca_tx_mem *tx)
 {
-	struct rhca_tx *tx = &eth->tx;
-
-	rhca_tx_drain(eth);
 	dma_free_coherent(rhca_eth_dma(eth), tx->size * sizeof(*tx->ring),
 			  tx->ring, tx->dma);
 	kvfree(tx->slot);
@@ -301,20 +295,21 @@ static void rhca_tx_free(struct rhca_eth *eth)
 
 /* --- receive ------------------------------------------------------------ */
 
-static struct rhca_rx_slot *rhca_rx_slot(struct rhca_rx *rx, u16 index)
+static struct rhca_rx_slot *rhca_rx_slot(struct rhca_rx_mem *rx, u16 index)
 {
 	return &rx->slot[index & (rx->size - 1)];
 }
 
-static struct rdma_hca_eth_rx *rhca_rx_desc(struct rhca_rx *rx, u16 index)
+static struct rdma_hca_eth_rx *rhca_rx_desc(struct rhca_rx_mem *rx,
+					    u16 index)
 {
 	return &rx->ring[index & (rx->size - 1)];
 }
 
 /* A buffer for the descriptor at the head. */
-static bool rhca_rx_add(struct rhca_eth *eth, gfp_t gfp)
+static bool rhca_rx_add(struct rhca_eth *eth, struct rhca_rx_mem *rx,
+			gfp_t gfp)
 {
-	struct rhca_rx *rx = &eth->rx;
 	struct rdma_hca_eth_rx *desc = rhca_rx_desc(rx, rx->head);
 	struct rhca_rx_slot *slot = rhca_rx_slot(rx, rx->head);
 	struct device *dma_dev = rhca_eth_dma(eth);
@@ -337,24 +332,23 @@ static bool rhca_rx_add(struct rhca_eth *eth, gfp_t gfp)
 }
 
 /* Returns false if memory is short. */
-static bool rhca_rx_fill(struct rhca_eth *eth, gfp_t gfp)
+static bool rhca_rx_fill(struct rhca_eth *eth, struct rhca_rx_mem *rx,
+			 gfp_t gfp)
 {
-	struct rhca_rx *rx = &eth->rx;
-
 	while ((u16)(rx->head - rx->tail) < rx->size - 1)
-		if (!rhca_rx_add(eth, gfp))
+		if (!rhca_rx_add(eth, rx, gfp))
 			return false;
 	return true;
 }
 
 static void rhca_rx_refill(struct rhca_eth *eth)
 {
-	struct rhca_rx *rx = &eth->rx;
+	struct rhca_rx_mem *rx = &eth->rx.mem;
 	u16 before = rx->head;
 
 	/* With an empty ring there is no interrupt that would try again. */
-	if (!rhca_rx_fill(eth, GFP_ATOMIC))
-		mod_timer(&rx->refill,
+	if (!rhca_rx_fill(eth, rx, GFP_ATOMIC))
+		mod_timer(&eth->rx.refill,
 			  jiffies + msecs_to_jiffies(RHCA_REFILL_MS));
 	if (rx->head != before)
 		rhca_eth_doorbell(eth, RDMA_HCA_ETH_DB_RX_TAIL, rx->head);
@@ -368,9 +362,9 @@ static void rhca_rx_refill_timer(struct timer_list *timer)
 }
 
 /* Take the buffer at the tail from the card. */
-static struct sk_buff *rhca_rx_take(struct rhca_eth *eth)
+static struct sk_buff *rhca_rx_take(struct rhca_eth *eth,
+				    struct rhca_rx_mem *rx)
 {
-	struct rhca_rx *rx = &eth->rx;
 	struct rhca_rx_slot *slot = rhca_rx_slot(rx, rx->tail);
 
 	dma_unmap_single(rhca_eth_dma(eth), slot->dma, rx->buf_len,
@@ -395,7 +389,7 @@ static void rhca_rx_deliver(struct rhca_eth *eth, struct sk_buff *skb, u16 len,
 	napi_gro_receive(&eth->rx.napi, skb);
 }
 
-static bool rhca_rx_is_over(struct rhca_rx *rx)
+static bool rhca_rx_is_over(struct rhca_rx_mem *rx)
 {
 	if (rx->tail == rx->head ||
 	    !(READ_ONCE(rhca_rx_desc(rx, rx->tail)->done) & RDMA_HCA_ETH_DONE))
@@ -407,14 +401,14 @@ static bool rhca_rx_is_over(struct rhca_rx *rx)
 
 static void rhca_rx_one(struct rhca_eth *eth)
 {
-	const struct rdma_hca_eth_rx *desc = rhca_rx_desc(&eth->rx,
-							  eth->rx.tail);
+	struct rhca_rx_mem *rx = &eth->rx.mem;
+	const struct rdma_hca_eth_rx *desc = rhca_rx_desc(rx, rx->tail);
 	bool error = desc->done & RDMA_HCA_ETH_ERROR;
 	u16 len = le16_to_cpu(desc->len);
 	u8 flags = desc->flags;
-	struct sk_buff *skb = rhca_rx_take(eth);
+	struct sk_buff *skb = rhca_rx_take(eth, rx);
 
-	if (error || len < ETH_HLEN || len > eth->rx.buf_len) {
+	if (error || len < ETH_HLEN || len > rx->buf_len) {
 		DEV_STATS_INC(eth->ndev, rx_errors);
 		dev_kfree_skb_any(skb);
 		return;
@@ -425,7 +419,7 @@ static void rhca_rx_one(struct rhca_eth *eth)
 static int rhca_rx_poll(struct napi_struct *napi, int budget)
 {
 	struct rhca_eth *eth = container_of(napi, struct rhca_eth, rx.napi);
-	struct rhca_rx *rx = &eth->rx;
+	struct rhca_rx_mem *rx = &eth->rx.mem;
 	int frames = 0;
 
 	while (frames < budget && rhca_rx_is_over(rx)) {
@@ -438,38 +432,36 @@ static int rhca_rx_poll(struct napi_struct *napi, int budget)
 	return frames;
 }
 
-static void rhca_rx_free(struct rhca_eth *eth)
+static void rhca_rx_free(struct rhca_eth *eth, struct rhca_rx_mem *rx)
 {
-	struct rhca_rx *rx = &eth->rx;
-
 	while (rx->tail != rx->head)
-		dev_kfree_skb_any(rhca_rx_take(eth));
+		dev_kfree_skb_any(rhca_rx_take(eth, rx));
 	dma_free_coherent(rhca_eth_dma(eth), rx->size * sizeof(*rx->ring),
 			  rx->ring, rx->dma);
 	kvfree(rx->slot);
 }
 
-static int rhca_rx_alloc(struct rhca_eth *eth)
+/* Whoever asks for more than there is gets an error; nobody is killed for it. */
+static int rhca_rx_alloc(struct rhca_eth *eth, struct rhca_rx_mem *rx)
 {
-	struct rhca_rx *rx = &eth->rx;
-
-	rx->size = 1 << eth->log_rx;
-	rx->head = 0;
-	rx->tail = 0;
-	rx->buf_len = eth->ndev->mtu + RDMA_HCA_ETH_HEADER_SIZE;
+	*rx = (struct rhca_rx_mem){
+		.size = 1 << eth->log_rx,
+		.buf_len = eth->ndev->mtu + RDMA_HCA_ETH_HEADER_SIZE,
+	};
 	rx->slot = kvcalloc(rx->size, sizeof(*rx->slot), GFP_KERNEL);
 	if (!rx->slot)
 		return -ENOMEM;
 	rx->ring = dma_alloc_coherent(rhca_eth_dma(eth),
 				      rx->size * sizeof(*rx->ring), &rx->dma,
-				      GFP_KERNEL);
+				      GFP_KERNEL | __GFP_NOWARN);
 	if (!rx->ring) {
 		kvfree(rx->slot);
 		return -ENOMEM;
 	}
-	if (rhca_rx_fill(eth, GFP_KERNEL))
+	if (rhca_rx_fill(eth, rx, GFP_KERNEL | __GFP_RETRY_MAYFAIL |
+				  __GFP_NOWARN))
 		return 0;
-	rhca_rx_free(eth);
+	rhca_rx_free(eth, rx);
 	return -ENOMEM;
 }
 
@@ -510,28 +502,65 @@ static void rhca_rings_free_irqs(struct rhca_eth *eth)
 	free_irq(eth->tx.irq, &eth->tx.napi);
 }
 
-static int rhca_rings_setup(struct rhca_eth *eth)
-{
-	struct rdma_hca_setup_eth *setup;
-	struct rhca_dev *dev = eth->dev;
+/* What is made before the card has anything to do with it. */
+struct rhca_rings {
+	struct rhca_tx_mem tx;
+	struct rhca_rx_mem rx;
 	struct rhca_mailbox box;
+};
+
+static void rhca_rings_free(struct rhca_eth *eth, struct rhca_rings *rings)
+{
+	rhca_mailbox_free(eth->dev, &rings->box);
+	rhca_rx_free(eth, &rings->rx);
+	rhca_tx_free(eth, &rings->tx);
+}
+
+static int rhca_rings_alloc(struct rhca_eth *eth, struct rhca_rings *rings)
+{
 	int err;
 
-	err = rhca_mailbox_alloc(dev, &box);
+	err = rhca_tx_alloc(eth, &rings->tx);
 	if (err)
 		return err;
-	setup = box.buf;
-	rhca_put64(&setup->tx_ring_h, &setup->tx_ring_l, eth->tx.dma);
-	rhca_put64(&setup->rx_ring_h, &setup->rx_ring_l, eth->rx.dma);
-	rhca_put(&setup->log_sizes, RDMA_HCA_SETUP_ETH_LOG_TX, eth->log_tx);
-	rhca_put(&setup->log_sizes, RDMA_HCA_SETUP_ETH_LOG_RX, eth->log_rx);
+	err = rhca_rx_alloc(eth, &rings->rx);
+	if (err)
+		goto tx;
+	err = rhca_mailbox_alloc(eth->dev, &rings->box);
+	if (err)
+		goto rx;
+	return 0;
+
+rx:
+	rhca_rx_free(eth, &rings->rx);
+tx:
+	rhca_tx_free(eth, &rings->tx);
+	return err;
+}
+
+/* The rings of @eth, which no one uses, and those of @rings change places. */
+static void rhca_rings_swap(struct rhca_eth *eth, struct rhca_rings *rings)
+{
+	swap(eth->tx.mem, rings->tx);
+	swap(eth->rx.mem, rings->rx);
+}
+
+static int rhca_rings_setup(struct rhca_eth *eth, struct rhca_mailbox *box)
+{
+	struct rdma_hca_setup_eth *setup = box->buf;
+	struct rhca_dev *dev = eth->dev;
+
+	rhca_put64(&setup->tx_ring_h, &setup->tx_ring_l, eth->tx.mem.dma);
+	rhca_put64(&setup->rx_ring_h, &setup->rx_ring_l, eth->rx.mem.dma);
+	rhca_put(&setup->log_sizes, RDMA_HCA_SETUP_ETH_LOG_TX,
+		 ilog2(eth->tx.mem.size));
+	rhca_put(&setup->log_sizes, RDMA_HCA_SETUP_ETH_LOG_RX,
+		 ilog2(eth->rx.mem.size));
 	rhca_put(&setup->vectors, RDMA_HCA_SETUP_ETH_TX_VECTOR,
 		 dev->eth_vector);
 	rhca_put(&setup->vectors, RDMA_HCA_SETUP_ETH_RX_VECTOR,
 		 dev->eth_vector + 1);
-	err = rhca_cmd(dev, RDMA_HCA_CMD_SETUP_ETH, 1, 0, box.dma, 0);
-	rhca_mailbox_free(dev, &box);
-	return err;
+	return rhca_cmd(dev, RDMA_HCA_CMD_SETUP_ETH, 1, 0, box->dma, 0);
 }
 
 static void rhca_rings_start(struct rhca_eth *eth)
@@ -539,56 +568,83 @@ static void rhca_rings_start(struct rhca_eth *eth)
 	eth->open = true;
 	napi_enable(&eth->tx.napi);
 	napi_enable(&eth->rx.napi);
-	rhca_eth_doorbell(eth, RDMA_HCA_ETH_DB_RX_TAIL, eth->rx.head);
+	rhca_eth_doorbell(eth, RDMA_HCA_ETH_DB_RX_TAIL, eth->rx.mem.head);
 	rhca_eth_doorbell(eth, RDMA_HCA_ETH_DB_RX_ARM, 0);
 	rhca_eth_doorbell(eth, RDMA_HCA_ETH_DB_TX_ARM, 0);
 	netif_start_queue(eth->ndev);
 }
 
-int rhca_rings_open(struct rhca_eth *eth)
+/* The card has no rings any more, and nothing is on its way. */
+static void rhca_rings_stop(struct rhca_eth *eth)
 {
-	int err;
-
-	err = rhca_tx_alloc(eth);
-	if (err)
-		return err;
-	err = rhca_rx_alloc(eth);
-	if (err)
-		goto tx;
-	err = rhca_rings_request_irqs(eth);
-	if (err)
-		goto rx;
-	err = rhca_rings_setup(eth);
-	if (err)
-		goto irqs;
-	rhca_rings_start(eth);
-	return 0;
-
-irqs:
-	rhca_rings_free_irqs(eth);
-rx:
-	rhca_rx_free(eth);
-tx:
-	rhca_tx_free(eth);
-	return err;
-}
-
-void rhca_rings_close(struct rhca_eth *eth)
-{
-	struct rhca_dev *dev = eth->dev;
-
-	if (!eth->open)
-		return;
 	eth->open = false;
 	/* NAPI first, as it would wake the queue again. */
 	napi_disable(&eth->rx.napi);
 	napi_disable(&eth->tx.napi);
 	netif_tx_disable(eth->ndev);
-	rhca_cmd_revoke(dev, RDMA_HCA_CMD_SETUP_ETH, 0, 0, 0);
-	rhca_rings_free_irqs(eth);
+	rhca_cmd_revoke(eth->dev, RDMA_HCA_CMD_SETUP_ETH, 0, 0, 0);
 	timer_delete_sync(&eth->rx.refill);
-	rhca_rx_free(eth);
-	rhca_tx_free(eth);
+	rhca_tx_drain(eth);
+}
+
+int rhca_rings_open(struct rhca_eth *eth)
+{
+	struct rhca_rings rings;
+	int err;
+
+	err = rhca_rings_alloc(eth, &rings);
+	if (err)
+		return err;
+	err = rhca_rings_request_irqs(eth);
+	if (err)
+		goto free;
+	rhca_rings_swap(eth, &rings);
+	err = rhca_rings_setup(eth, &rings.box);
+	if (err)
+		goto irqs;
+	rhca_mailbox_free(eth->dev, &rings.box);
+	rhca_rings_start(eth);
+	return 0;
+
+irqs:
+	rhca_rings_swap(eth, &rings);
+	rhca_rings_free_irqs(eth);
+free:
+	rhca_rings_free(eth, &rings);
+	return err;
+}
+
+int rhca_rings_exchange(struct rhca_eth *eth)
+{
+	struct rhca_rings rings;
+	int err;
+
+	err = rhca_rings_alloc(eth, &rings);
+	if (err)
+		return err;
+	rhca_rings_stop(eth);
+	rhca_rings_swap(eth, &rings);
+	err = rhca_rings_setup(eth, &rings.box);
+	if (!err) {
+		rhca_rings_start(eth);
+	} else {
+		rhca_fail(eth->dev, "it does not take other Ethernet rings");
+		rhca_rings_free_irqs(eth);
+		rhca_rx_free(eth, &eth->rx.mem);
+		rhca_tx_free(eth, &eth->tx.mem);
+	}
+	rhca_rings_free(eth, &rings);
+	return err;
+}
+
+void rhca_rings_close(struct rhca_eth *eth)
+{
+	if (!eth->open)
+		return;
+	rhca_rings_stop(eth);
+	rhca_rings_free_irqs(eth);
+	rhca_rx_free(eth, &eth->rx.mem);
+	rhca_tx_free(eth, &eth->tx.mem);
 }
 
 void rhca_rings_init(struct rhca_eth *eth)

@@ -105,6 +105,8 @@ static void rhca_ring_init(const struct rhca_buf *buf, uint32_t entries)
 /* From here on the card may write entries before the consumer index. */
 static void rhca_cq_publish(struct rhca_cq *cq)
 {
+	/* They have been read. */
+	udma_from_device_barrier();
 	rhca_store_record(cq->ci_db, cq->ci);
 }
 

@@ -28,7 +28,7 @@ MODULE_PARM_DESC(only, "the test to run, in place of all");
 #define BUF_SIZE	SZ_64K
 #define GRH_SIZE	sizeof(struct ib_grh)
 #define PATIENCE	(20 * HZ)
-#define RACE_WRS	100000
+#define RACE_WRS	40000
 
 /* Leave the function with an error, and say where. */
 #define CHECK(condition)						\
@@ -757,6 +757,9 @@ static int test_post_while_polling(struct bench *b)
 	struct task_struct *poster;
 	int err;
 
+	/* With one processor they would only take turns. */
+	if (num_online_cpus() == 1)
+		return 0;
 	CHECK(!create_qps(b, IB_QPT_RC, 0));
 	poster = kthread_run(post_many, b, "rdma_hca_poster");
 	CHECK(!IS_ERR(poster));

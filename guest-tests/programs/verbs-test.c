@@ -3,6 +3,7 @@
  * usage: verbs-test CASE   Verbs that the common programs do not use, each on a fresh device, in one process: its QPs
  * talk to each other.
  */
+#define _GNU_SOURCE
 #include "common.h"
 
 #include <arpa/inet.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct device device;
@@ -659,6 +661,70 @@ static void test_rereg(void)
     destroy_region(&t.from);
 }
 
+/* A right is added to the memory that is registered, not to what is at its address by then. */
+static void test_rereg_remapped(void)
+{
+    struct rereg t = { .cq = create_cq(&device, 16) };
+    int file = memfd_create("rereg", 0);
+    uint8_t *at, *same;
+
+    create_connection(&device, t.cq, 8, t.qp);
+    create_region(&device, &t.from, REGION);
+    check(file >= 0 && !ftruncate(file, REGION));
+    at = mmap(NULL, REGION, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    same = mmap(NULL, REGION, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    check(at != MAP_FAILED && same != MAP_FAILED);
+    check(t.mr = ibv_reg_mr(device.pd, at, REGION, 0));
+    check(mmap(at, REGION, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at);
+    check(!ibv_rereg_mr(t.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ACCESS_ALL));
+    memset(t.from.addr, 0x5a, REGION);
+    post(t.qp[0], IBV_WR_RDMA_WRITE, 1, sge_of(&t.from, 0, REGION), (uintptr_t)at, t.mr->rkey);
+    expect_completion(t.cq, 1, IBV_WC_SUCCESS);
+    check(!memcmp(same, t.from.addr, REGION));
+    check(!at[0]);
+
+    /* Memory that can only be read stays so. */
+    check(!ibv_dereg_mr(t.mr));
+    check(mmap(at, REGION, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at);
+    check(t.mr = ibv_reg_mr(device.pd, at, REGION, 0));
+    check(ibv_rereg_mr(t.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ACCESS_ALL) && errno == EPERM);
+    check(!ibv_dereg_mr(t.mr));
+
+    check(!munmap(at, REGION) && !munmap(same, REGION) && !close(file));
+    destroy_pair(t.qp);
+    destroy_cq(t.cq);
+    destroy_region(&t.from);
+}
+
+/* A child has the device of its parent and memory of its own, at the same addresses. */
+static void test_forked(void)
+{
+    struct ibv_cq_ex *cq = create_cq(&device, 16);
+    pid_t child = fork();
+    int status;
+
+    check(child >= 0);
+    if (child == 0) {
+        struct ibv_cq_ex *own = create_cq(&device, 16);
+        struct region region;
+        struct ibv_qp *qp[2];
+
+        create_connection(&device, own, 8, qp);
+        create_region(&device, &region, 64);
+        for (int n = 0; n < 200; n++) {
+            post(qp[0], IBV_WR_RDMA_WRITE, n, sge_of(&region, 0, 8), (uintptr_t)region.addr + 32, region.mr->rkey);
+            expect_completion(own, n, IBV_WC_SUCCESS);
+        }
+        destroy_pair(qp);
+        destroy_cq(own);
+        destroy_region(&region);
+        _exit(0);
+    }
+    check(waitpid(child, &status, 0) == child);
+    check(WIFEXITED(status) && !WEXITSTATUS(status));
+    destroy_cq(cq);
+}
+
 /* --- limits ------------------------------------------------------------------------------------------------------- */
 
 #define MEGABYTE (1u << 20)
@@ -800,6 +866,8 @@ static const struct {
     { "sq_drained", test_sq_drained },
     { "comm_established", test_comm_established },
     { "rereg", test_rereg },
+    { "rereg_remapped", test_rereg_remapped },
+    { "forked", test_forked },
     { "all_qps", test_all_qps },
     { "all_cqs", test_all_cqs },
     { "all_pds", test_all_pds },

@@ -39,9 +39,9 @@ static int rhca_check_fw(struct rhca_dev *dev, const struct rdma_hca_fw *fw)
 }
 
 /* Only the low four bits of a reserved count are valid (3.2.1.1). */
-static u32 rhca_reserved(__be32 word, u32 field)
+static u32 rhca_reserved(u32 log)
 {
-	return 1u << (rhca_get(word, field) & 15);
+	return 1u << (log & 15);
 }
 
 static void rhca_decode_reserved(struct rhca_caps *caps,
@@ -49,15 +49,19 @@ static void rhca_decode_reserved(struct rhca_caps *caps,
 {
 	__be32 word = lim->reserved_qp_cq_eq_mtt;
 
-	caps->reserved_qps = rhca_reserved(word, RDMA_HCA_DEV_LIM_RESERVED_QP);
-	caps->reserved_cqs = rhca_reserved(word, RDMA_HCA_DEV_LIM_RESERVED_CQ);
-	caps->reserved_eqs = rhca_reserved(word, RDMA_HCA_DEV_LIM_RESERVED_EQ);
-	caps->reserved_mtts = rhca_reserved(word,
-					    RDMA_HCA_DEV_LIM_RESERVED_MTT);
+	caps->reserved_qps = rhca_reserved(
+		rhca_get(word, RDMA_HCA_DEV_LIM_RESERVED_QP));
+	caps->reserved_cqs = rhca_reserved(
+		rhca_get(word, RDMA_HCA_DEV_LIM_RESERVED_CQ));
+	caps->reserved_eqs = rhca_reserved(
+		rhca_get(word, RDMA_HCA_DEV_LIM_RESERVED_EQ));
+	caps->reserved_mtts = rhca_reserved(
+		rhca_get(word, RDMA_HCA_DEV_LIM_RESERVED_MTT));
 	word = lim->reserved_pd_lkey;
-	caps->reserved_pds = rhca_reserved(word, RDMA_HCA_DEV_LIM_RESERVED_PD);
-	caps->reserved_mpts = rhca_reserved(word,
-					    RDMA_HCA_DEV_LIM_RESERVED_LKEY);
+	caps->reserved_pds = rhca_reserved(
+		rhca_get(word, RDMA_HCA_DEV_LIM_RESERVED_PD));
+	caps->reserved_mpts = rhca_reserved(
+		rhca_get(word, RDMA_HCA_DEV_LIM_RESERVED_LKEY));
 	/* QPs 0 and 1 are the special ones. */
 	caps->reserved_qps = max_t(u32, caps->reserved_qps, 2);
 }

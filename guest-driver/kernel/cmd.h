@@ -3,6 +3,7 @@
 #ifndef RHCA_CMD_H
 #define RHCA_CMD_H
 
+#include <linux/bitfield.h>
 #include <linux/dmapool.h>
 #include <linux/mutex.h>
 

@@ -192,6 +192,7 @@ int rhca_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
 {
 	struct rhca_dev *dev = to_rhca(ibdev);
 	struct rdma_hca_port answer;
+	u32 keys;
 	int err;
 
 	if (index >= dev->caps.num_pkeys)
@@ -199,7 +200,8 @@ int rhca_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
 	err = rhca_read_port(dev, &answer);
 	if (err)
 		return err;
-	*pkey = rhca_get(answer.pkeys[index / 2], RDMA_HCA_PORT_PKEY(index));
+	keys = be32_to_cpu(answer.pkeys[index / 2]);
+	*pkey = index % 2 ? lower_16_bits(keys) : upper_16_bits(keys);
 	return 0;
 }
 

@@ -39,9 +39,9 @@ static int rhca_check_fw(struct rhca_dev *dev, const struct rdma_hca_fw *fw)
 }
 
 /* Only the low four bits of a reserved count are valid (3.2.1.1). */
-static u32 rhca_reserved(__be32 word, u32 field)
+static u32 rhca_reserved(u32 log)
 {
-	return 1u << (rhca_get(word, field) & 15);
+	return 1u << (log & 15);
 }
 
 static void rhca_decode_reserved(struct rhca_caps *caps,
@@ -49,15 +49,19 @@ static void rhca_decode_reserved(struct rhca_caps *caps,
 {
 	__be32 word = lim->reserved_qp_cq_eq_mtt;
 
-	caps->reserved_qps = rhca_reserved(word, RDMA_HCA_DEV_LIM_RESERVED_QP);
-	caps->reserved_cqs = rhca_reserved(word, RDMA_HCA_DEV_LIM_RESERVED_CQ);
-	caps->reserved_eqs = rhca_reserved(word, RDMA_HCA_DEV_LIM_RESERVED_EQ);
-	caps->reserved_mtts = rhca_reserved(word,
-					    RDMA_HCA_DEV_LIM_RESERVED_MTT);
+	caps->reserved_qps = rhca_reserved(
+		be32_get_bits(word, RDMA_HCA_DEV_LIM_RESERVED_QP));
+	caps->reserved_cqs = rhca_reserved(
+		be32_get_bits(word, RDMA_HCA_DEV_LIM_RESERVED_CQ));
+	caps->reserved_eqs = rhca_reserved(
+		be32_get_bits(word, RDMA_HCA_DEV_LIM_RESERVED_EQ));
+	caps->reserved_mtts = rhca_reserved(
+		be32_get_bits(word, RDMA_HCA_DEV_LIM_RESERVED_MTT));
 	word = lim->reserved_pd_lkey;
-	caps->reserved_pds = rhca_reserved(word, RDMA_HCA_DEV_LIM_RESERVED_PD);
-	caps->reserved_mpts = rhca_reserved(word,
-					    RDMA_HCA_DEV_LIM_RESERVED_LKEY);
+	caps->reserved_pds = rhca_reserved(
+		be32_get_bits(word, RDMA_HCA_DEV_LIM_RESERVED_PD));
+	caps->reserved_mpts = rhca_reserved(
+		be32_get_bits(word, RDMA_HCA_DEV_LIM_RESERVED_LKEY));
 	/* QPs 0 and 1 are the special ones. */
 	caps->reserved_qps = max_t(u32, caps->reserved_qps, 2);
 }
@@ -68,27 +72,27 @@ static void rhca_decode_counts(struct rhca_caps *caps,
 	__be32 word = lim->max_qps_cqs_eqs_mpts;
 	u32 log_gids, log_pkeys, log_uars;
 
-	caps->log_qps = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_QPS);
-	caps->log_cqs = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_CQS);
-	caps->log_eqs = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_EQS);
-	caps->log_mpts = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_MPTS);
+	caps->log_qps = be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_QPS);
+	caps->log_cqs = be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_CQS);
+	caps->log_eqs = be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_EQS);
+	caps->log_mpts = be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_MPTS);
 	word = lim->max_pds_gids_pkeys;
-	caps->log_pds = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_PDS);
-	log_gids = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_GIDS);
+	caps->log_pds = be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_PDS);
+	log_gids = be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_GIDS);
 	/* An index has 8 bits. */
 	caps->num_gids = 1u << min_t(u32, log_gids, 8);
-	log_pkeys = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_PKEYS);
+	log_pkeys = be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_PKEYS);
 	caps->num_pkeys = 1u << min_t(u32, log_pkeys,
 				      ilog2(RDMA_HCA_MAX_PKEYS));
 	word = lim->max_qp_cq_sz;
 	/* A posted count of 16 bits must tell full from empty. */
-	caps->log_max_wqes = min_t(u32, 15,
-				   rhca_get(word, RDMA_HCA_DEV_LIM_MAX_QP_SZ));
-	caps->log_max_cqes = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_CQ_SZ);
+	caps->log_max_wqes =
+		min_t(u32, 15, be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_QP_SZ));
+	caps->log_max_cqes = be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_CQ_SZ);
 	word = lim->uars_mtts_msg;
-	caps->log_mtts = rhca_get(word, RDMA_HCA_DEV_LIM_MTTS);
-	caps->log_max_msg = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_MSG);
-	log_uars = rhca_get(word, RDMA_HCA_DEV_LIM_UARS);
+	caps->log_mtts = be32_get_bits(word, RDMA_HCA_DEV_LIM_MTTS);
+	caps->log_max_msg = be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_MSG);
+	log_uars = be32_get_bits(word, RDMA_HCA_DEV_LIM_UARS);
 	caps->num_uars = 1u << min_t(u32, log_uars, ilog2(RDMA_HCA_NUM_UARS));
 }
 
@@ -97,26 +101,28 @@ static void rhca_decode_limits(struct rhca_caps *caps,
 {
 	__be32 word = lim->max_sg_desc_sz;
 
-	caps->max_send_sge = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_SG);
-	caps->max_send_wqe_size = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_DESC_SZ);
+	caps->max_send_sge = be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_SG);
+	caps->max_send_wqe_size =
+		be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_DESC_SZ);
 	word = lim->max_sg_desc_sz_rq;
-	caps->max_recv_sge = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_SG);
-	caps->max_recv_wqe_size = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_DESC_SZ);
+	caps->max_recv_sge = be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_SG);
+	caps->max_recv_wqe_size =
+		be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_DESC_SZ);
 	word = lim->rd_atomic_inline;
-	caps->max_sra = rhca_get(word, RDMA_HCA_DEV_LIM_SRA);
-	caps->max_rra = rhca_get(word, RDMA_HCA_DEV_LIM_RRA);
-	caps->max_inline = rhca_get(word, RDMA_HCA_DEV_LIM_MAX_INLINE);
-	caps->ack_delay = rhca_get(lim->port, RDMA_HCA_DEV_LIM_ACK_DELAY);
-	caps->max_mtu = rhca_get(lim->port, RDMA_HCA_DEV_LIM_MAX_MTU);
+	caps->max_sra = be32_get_bits(word, RDMA_HCA_DEV_LIM_SRA);
+	caps->max_rra = be32_get_bits(word, RDMA_HCA_DEV_LIM_RRA);
+	caps->max_inline = be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_INLINE);
+	caps->ack_delay = be32_get_bits(lim->port, RDMA_HCA_DEV_LIM_ACK_DELAY);
+	caps->max_mtu = be32_get_bits(lim->port, RDMA_HCA_DEV_LIM_MAX_MTU);
 	caps->max_icm = rhca_get64(lim->max_icm_sz_h, lim->max_icm_sz_l);
 }
 
 static bool rhca_entry_sizes_ok(const struct rdma_hca_dev_lim *lim)
 {
-	u32 qpc = rhca_get(lim->qpc_cqc_entry_sz, RDMA_HCA_DEV_LIM_QPC_SZ);
-	u32 cqc = rhca_get(lim->qpc_cqc_entry_sz, RDMA_HCA_DEV_LIM_CQC_SZ);
-	u32 eqc = rhca_get(lim->eqc_mpt_entry_sz, RDMA_HCA_DEV_LIM_EQC_SZ);
-	u32 mpt = rhca_get(lim->eqc_mpt_entry_sz, RDMA_HCA_DEV_LIM_MPT_SZ);
+	u32 qpc = be32_get_bits(lim->qpc_cqc_entry_sz, RDMA_HCA_DEV_LIM_QPC_SZ);
+	u32 cqc = be32_get_bits(lim->qpc_cqc_entry_sz, RDMA_HCA_DEV_LIM_CQC_SZ);
+	u32 eqc = be32_get_bits(lim->eqc_mpt_entry_sz, RDMA_HCA_DEV_LIM_EQC_SZ);
+	u32 mpt = be32_get_bits(lim->eqc_mpt_entry_sz, RDMA_HCA_DEV_LIM_MPT_SZ);
 
 	return qpc == RDMA_HCA_QPC_SIZE && cqc == RDMA_HCA_CQC_SIZE &&
 	       eqc == RDMA_HCA_EQC_SIZE && mpt == RDMA_HCA_MPT_SIZE;

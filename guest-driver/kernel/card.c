@@ -75,7 +75,7 @@ static bool rhca_was_reset(struct rhca_pci *pci)
 {
 	u32 ctrl = readl(pci->bar0 + RDMA_HCA_HCR + RDMA_HCA_HCR_CTRL);
 
-	return !RDMA_HCA_GET(RDMA_HCA_HCR_OP, ctrl);
+	return !FIELD_GET(RDMA_HCA_HCR_OP, ctrl);
 }
 
 void rhca_check_health(struct rhca_dev *dev)

@@ -85,8 +85,7 @@ static int rhca_wait_go(struct rhca_dev *dev, u16 op, u32 *ctrl)
 					false, dev, RDMA_HCA_HCR_CTRL);
 	if (err)
 		rhca_fail(dev, "no answer to a command");
-	else if (!rhca_failed(dev) &&
-		 RDMA_HCA_GET(RDMA_HCA_HCR_OP, *ctrl) != op)
+	else if (!rhca_failed(dev) && FIELD_GET(RDMA_HCA_HCR_OP, *ctrl) != op)
 		rhca_fail(dev, "registers do not answer");
 	return err || rhca_failed(dev) ? -EIO : 0;
 }
@@ -100,8 +99,8 @@ static void rhca_post(struct rhca_dev *dev, u32 ctrl, u32 in_modifier,
 	rhca_hcr_write(dev, RDMA_HCA_HCR_OUT_PARAM_H, upper_32_bits(out_param));
 	rhca_hcr_write(dev, RDMA_HCA_HCR_OUT_PARAM_L, lower_32_bits(out_param));
 	rhca_hcr_write(dev, RDMA_HCA_HCR_TOKEN,
-		       RDMA_HCA_PREP(RDMA_HCA_HCR_TOKEN_MASK,
-				     RDMA_HCA_CMD_POLL_TOKEN));
+		       FIELD_PREP(RDMA_HCA_HCR_TOKEN_MASK,
+				  RDMA_HCA_CMD_POLL_TOKEN));
 	rhca_hcr_write(dev, RDMA_HCA_HCR_CTRL, ctrl | RDMA_HCA_HCR_GO);
 }
 
@@ -112,16 +111,16 @@ static int rhca_cmd_poll(struct rhca_dev *dev, u32 ctrl, u32 in_modifier,
 	int err;
 
 	rhca_post(dev, ctrl, in_modifier, in_param, out_param);
-	err = rhca_wait_go(dev, RDMA_HCA_GET(RDMA_HCA_HCR_OP, ctrl), &result);
-	*status = RDMA_HCA_GET(RDMA_HCA_HCR_STATUS, result);
+	err = rhca_wait_go(dev, FIELD_GET(RDMA_HCA_HCR_OP, ctrl), &result);
+	*status = FIELD_GET(RDMA_HCA_HCR_STATUS, result);
 	return err;
 }
 
 int rhca_cmd(struct rhca_dev *dev, u16 op, u8 op_modifier, u32 in_modifier,
 	     u64 in_param, u64 out_param)
 {
-	u32 ctrl = RDMA_HCA_PREP(RDMA_HCA_HCR_OP, op) |
-		   RDMA_HCA_PREP(RDMA_HCA_HCR_OP_MODIFIER, op_modifier);
+	u32 ctrl = FIELD_PREP(RDMA_HCA_HCR_OP, op) |
+		   FIELD_PREP(RDMA_HCA_HCR_OP_MODIFIER, op_modifier);
 	struct rhca_cmd *cmd = &dev->cmd;
 	int err = -EIO;
 	u8 status;

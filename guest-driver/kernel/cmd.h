@@ -3,6 +3,7 @@
 #ifndef RHCA_CMD_H
 #define RHCA_CMD_H
 
+#include <linux/bitfield.h>
 #include <linux/dmapool.h>
 #include <linux/mutex.h>
 
@@ -57,17 +58,6 @@ static inline int rhca_cmd_out(struct rhca_dev *dev, u16 op, u32 in_modifier,
 static inline int rhca_cmd_none(struct rhca_dev *dev, u16 op, u32 in_modifier)
 {
 	return rhca_cmd(dev, op, 0, in_modifier, 0, 0);
-}
-
-/* Set a field of a word of a mailbox, which was zero. */
-static inline void rhca_put(__be32 *word, u32 field, u32 value)
-{
-	*word |= cpu_to_be32(RDMA_HCA_PREP(field, value));
-}
-
-static inline u32 rhca_get(__be32 word, u32 field)
-{
-	return RDMA_HCA_GET(field, be32_to_cpu(word));
 }
 
 static inline void rhca_put64(__be32 *high, __be32 *low, u64 value)

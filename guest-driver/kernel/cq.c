@@ -19,12 +19,14 @@ static int rhca_sw2hw_cq(struct rhca_dev *dev, struct rhca_cq *cq, u32 uar)
 	if (err)
 		return err;
 	cqc = box.buf;
-	rhca_put(&cqc->flags, RDMA_HCA_CQC_STATUS, RDMA_HCA_CQ_STATUS_OK);
-	rhca_put(&cqc->flags, RDMA_HCA_CQC_TR, 1);
-	rhca_put(&cqc->flags, RDMA_HCA_CQC_STATE, RDMA_HCA_CQ_STATE_DISARMED);
-	rhca_put(&cqc->logsize_usrpage, RDMA_HCA_CQC_LOGSIZE,
-		 ilog2(cq->entries));
-	rhca_put(&cqc->logsize_usrpage, RDMA_HCA_CQC_UAR, uar);
+	be32p_replace_bits(&cqc->flags, RDMA_HCA_CQ_STATUS_OK,
+			   RDMA_HCA_CQC_STATUS);
+	be32p_replace_bits(&cqc->flags, 1, RDMA_HCA_CQC_TR);
+	be32p_replace_bits(&cqc->flags, RDMA_HCA_CQ_STATE_DISARMED,
+			   RDMA_HCA_CQC_STATE);
+	be32p_replace_bits(&cqc->logsize_usrpage, ilog2(cq->entries),
+			   RDMA_HCA_CQC_LOGSIZE);
+	be32p_replace_bits(&cqc->logsize_usrpage, uar, RDMA_HCA_CQC_UAR);
 	cqc->comp_eqn = cpu_to_be32(cq->eq->eqn);
 	cqc->pd = cpu_to_be32(dev->pdn);
 	cqc->lkey = cpu_to_be32(cq->region.key);
@@ -245,7 +247,8 @@ static int rhca_cmd_resize(struct rhca_dev *dev, struct rhca_cq *cq,
 	if (err)
 		return err;
 	resize = box.buf;
-	rhca_put(&resize->logsize, RDMA_HCA_RESIZE_CQ_LOGSIZE, ilog2(entries));
+	be32p_replace_bits(&resize->logsize, ilog2(entries),
+			   RDMA_HCA_RESIZE_CQ_LOGSIZE);
 	resize->lkey = cpu_to_be32(lkey);
 	err = rhca_cmd_in(dev, RDMA_HCA_CMD_RESIZE_CQ, cq->cqn, &box);
 	rhca_mailbox_free(dev, &box);

@@ -42,15 +42,15 @@ static inline struct rdma_hca_cqe *rhca_cqe(struct rhca_cq *cq, u32 index)
 
 static inline bool rhca_cqe_is_hw(const struct rdma_hca_cqe *cqe)
 {
-	return RDMA_HCA_GET(RDMA_HCA_CQE_OWNER,
-			    le32_to_cpu(READ_ONCE(cqe->ctrl))) ==
+	return FIELD_GET(RDMA_HCA_CQE_OWNER,
+			 le32_to_cpu(READ_ONCE(cqe->ctrl))) ==
 	       RDMA_HCA_OWNER_HW;
 }
 
 static inline void rhca_cqe_give_back(struct rdma_hca_cqe *cqe)
 {
-	WRITE_ONCE(cqe->ctrl, cpu_to_le32(RDMA_HCA_PREP(RDMA_HCA_CQE_OWNER,
-							RDMA_HCA_OWNER_HW)));
+	WRITE_ONCE(cqe->ctrl, cpu_to_le32(FIELD_PREP(RDMA_HCA_CQE_OWNER,
+						     RDMA_HCA_OWNER_HW)));
 }
 
 static inline u32 rhca_cqe_qpn(const struct rdma_hca_cqe *cqe)

@@ -109,12 +109,16 @@ static int rhca_sw2hw_eq(struct rhca_dev *dev, struct rhca_eq *eq, u32 vector)
 	if (err)
 		return err;
 	eqc = box.buf;
-	rhca_put(&eqc->flags, RDMA_HCA_EQC_STATUS, RDMA_HCA_EQ_STATUS_OK);
-	rhca_put(&eqc->flags, RDMA_HCA_EQC_OWNER, RDMA_HCA_EQ_OWNER_HW);
-	rhca_put(&eqc->flags, RDMA_HCA_EQC_TR, 1);
-	rhca_put(&eqc->flags, RDMA_HCA_EQC_STATE, RDMA_HCA_EQ_STATE_ARMED);
-	rhca_put(&eqc->logsize, RDMA_HCA_EQC_LOGSIZE, ilog2(eq->entries));
-	rhca_put(&eqc->msix_vector, RDMA_HCA_EQC_VECTOR, vector);
+	be32p_replace_bits(&eqc->flags, RDMA_HCA_EQ_STATUS_OK,
+			   RDMA_HCA_EQC_STATUS);
+	be32p_replace_bits(&eqc->flags, RDMA_HCA_EQ_OWNER_HW,
+			   RDMA_HCA_EQC_OWNER);
+	be32p_replace_bits(&eqc->flags, 1, RDMA_HCA_EQC_TR);
+	be32p_replace_bits(&eqc->flags, RDMA_HCA_EQ_STATE_ARMED,
+			   RDMA_HCA_EQC_STATE);
+	be32p_replace_bits(&eqc->logsize, ilog2(eq->entries),
+			   RDMA_HCA_EQC_LOGSIZE);
+	be32p_replace_bits(&eqc->msix_vector, vector, RDMA_HCA_EQC_VECTOR);
 	eqc->pd = cpu_to_be32(dev->pdn);
 	eqc->lkey = cpu_to_be32(eq->region.key);
 	err = rhca_cmd_in(dev, RDMA_HCA_CMD_SW2HW_EQ, eq->eqn, &box);

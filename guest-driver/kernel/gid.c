@@ -38,11 +38,11 @@ int rhca_add_gid(const struct ib_gid_attr *attr, void **context)
 	if (err)
 		return err;
 	memcpy(entry.gid, attr->gid.raw, sizeof(entry.gid));
-	rhca_put(&entry.type_vlan, RDMA_HCA_GID_TYPE,
-		 RDMA_HCA_GID_TYPE_ROCE_V2);
+	be32p_replace_bits(&entry.type_vlan, RDMA_HCA_GID_TYPE_ROCE_V2,
+			   RDMA_HCA_GID_TYPE);
 	if (vlan < VLAN_N_VID) {
-		rhca_put(&entry.type_vlan, RDMA_HCA_GID_HAS_VLAN, 1);
-		rhca_put(&entry.type_vlan, RDMA_HCA_GID_VLAN, vlan);
+		be32p_replace_bits(&entry.type_vlan, 1, RDMA_HCA_GID_HAS_VLAN);
+		be32p_replace_bits(&entry.type_vlan, vlan, RDMA_HCA_GID_VLAN);
 	}
 	entry.mac_h = cpu_to_be32(rhca_mac_high(mac));
 	entry.mac_l = cpu_to_be32((u32)rhca_mac_low(mac) << 16);

@@ -85,7 +85,8 @@ static int rhca_chunk_map(struct rhca_dev *dev, u8 kind, u64 virt,
 
 		rhca_put64(&e->virt_h, &e->virt_l, virt);
 		rhca_put64(&e->page_h, &e->page_l, piece->dma);
-		rhca_put(&e->page_l, RDMA_HCA_ICM_PAGE_NUM, piece->pages);
+		be32p_replace_bits(&e->page_l, piece->pages,
+				   RDMA_HCA_ICM_PAGE_NUM);
 		virt += rhca_icm_bytes(piece->pages);
 	}
 	err = rhca_cmd(dev, RDMA_HCA_CMD_MAP_ICM, kind, chunk->num_pieces,
@@ -215,7 +216,7 @@ static void rhca_put_base(__be32 *high, __be32 *low,
 			  const struct rhca_icm_table *table, u8 log_num)
 {
 	rhca_put64(high, low, table->virt);
-	rhca_put(low, RDMA_HCA_INIT_LOG_NUM, log_num);
+	be32p_replace_bits(low, log_num, RDMA_HCA_INIT_LOG_NUM);
 }
 
 int rhca_init_hca(struct rhca_dev *dev)

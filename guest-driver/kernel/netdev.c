@@ -44,12 +44,12 @@ static u32 rhca_lane_speed(u32 code)
 static void rhca_eth_take_port(struct rhca_eth *eth,
 			       const struct rdma_hca_port *port)
 {
-	u32 speed = rhca_get(port->mtu_width_speed, RDMA_HCA_PORT_SPEED);
-	u32 width = rhca_get(port->mtu_width_speed, RDMA_HCA_PORT_WIDTH);
+	u32 speed = be32_get_bits(port->mtu_width_speed, RDMA_HCA_PORT_SPEED);
+	u32 width = be32_get_bits(port->mtu_width_speed, RDMA_HCA_PORT_WIDTH);
 	int lanes = ib_width_enum_to_int(width);
 
 	WRITE_ONCE(eth->speed, rhca_lane_speed(speed) * max(lanes, 1));
-	if (rhca_get(port->state, RDMA_HCA_PORT_STATE) == IB_PORT_ACTIVE)
+	if (be32_get_bits(port->state, RDMA_HCA_PORT_STATE) == IB_PORT_ACTIVE)
 		netif_carrier_on(eth->ndev);
 	else
 		netif_carrier_off(eth->ndev);
@@ -334,7 +334,7 @@ static const struct ethtool_ops rhca_ethtool_ops = {
 static int rhca_eth_describe(struct rhca_eth *eth,
 			     const struct rdma_hca_port *port)
 {
-	u32 max_mtu = rhca_get(port->eth, RDMA_HCA_PORT_ETH_MAX_MTU);
+	u32 max_mtu = be32_get_bits(port->eth, RDMA_HCA_PORT_ETH_MAX_MTU);
 	struct net_device *ndev = eth->ndev;
 	u8 mac[ETH_ALEN];
 
@@ -466,7 +466,7 @@ int rhca_eth_start(struct rhca_dev *dev)
 	err = rhca_read_port(dev, &port);
 	if (err)
 		return err;
-	if (rhca_get(port.link_layer, RDMA_HCA_PORT_LINK_LAYER) !=
+	if (be32_get_bits(port.link_layer, RDMA_HCA_PORT_LINK_LAYER) !=
 	    RDMA_HCA_LINK_LAYER_ROCE) {
 		dev_err(&dev->pdev->dev, "Ethernet, but not its link layer\n");
 		return -ENODEV;

@@ -91,13 +91,13 @@ static bool rhca_bth_has_imm(u8 opcode)
 /* The path of a datagram; of other messages nobody asks. */
 static void rhca_wc_path(struct rhca_dev *dev, u32 path, struct ib_wc *wc)
 {
-	wc->sl = RDMA_HCA_GET(RDMA_HCA_CQE_SL, path);
+	wc->sl = FIELD_GET(RDMA_HCA_CQE_SL, path);
 	wc->port_num = RHCA_PORT;
 	if (path & RDMA_HCA_CQE_GRH)
 		wc->wc_flags |= IB_WC_GRH;
 	if (!rhca_is_roce(dev)) {
-		wc->slid = RDMA_HCA_GET(RDMA_HCA_CQE_RLID, path);
-		wc->dlid_path_bits = RDMA_HCA_GET(RDMA_HCA_CQE_MLPATH, path);
+		wc->slid = FIELD_GET(RDMA_HCA_CQE_RLID, path);
+		wc->dlid_path_bits = FIELD_GET(RDMA_HCA_CQE_MLPATH, path);
 		return;
 	}
 	wc->wc_flags |= IB_WC_WITH_NETWORK_HDR_TYPE;
@@ -105,7 +105,7 @@ static void rhca_wc_path(struct rhca_dev *dev, u32 path, struct ib_wc *wc)
 							  RDMA_NETWORK_IPV6;
 	if (path & RDMA_HCA_CQE_HAS_VLAN) {
 		wc->wc_flags |= IB_WC_WITH_VLAN;
-		wc->vlan_id = RDMA_HCA_GET(RDMA_HCA_CQE_VLAN, path);
+		wc->vlan_id = FIELD_GET(RDMA_HCA_CQE_VLAN, path);
 	}
 }
 
@@ -128,8 +128,8 @@ static void rhca_wc_error(const struct rdma_hca_cqe *cqe, struct ib_wc *wc)
 {
 	u32 err = le32_to_cpu(cqe->err);
 
-	wc->status = rhca_wc_status(RDMA_HCA_GET(RDMA_HCA_CQE_SYNDROME, err));
-	wc->vendor_err = RDMA_HCA_GET(RDMA_HCA_CQE_VENDOR_ERR, err);
+	wc->status = rhca_wc_status(FIELD_GET(RDMA_HCA_CQE_SYNDROME, err));
+	wc->vendor_err = FIELD_GET(RDMA_HCA_CQE_VENDOR_ERR, err);
 	wc->byte_len = 0;
 	wc->wc_flags = 0;
 }
@@ -140,8 +140,8 @@ static bool rhca_cqe_to_wc(struct rhca_dev *dev, const struct rdma_hca_cqe *cqe,
 {
 	struct rhca_qp *qp = xa_load(&dev->qps, rhca_cqe_qpn(cqe));
 	u32 ctrl = le32_to_cpu(cqe->ctrl);
-	u8 opcode = RDMA_HCA_GET(RDMA_HCA_CQE_OPCODE, ctrl);
-	bool is_send = RDMA_HCA_GET(RDMA_HCA_CQE_IS_SEND, ctrl);
+	u8 opcode = FIELD_GET(RDMA_HCA_CQE_OPCODE, ctrl);
+	bool is_send = FIELD_GET(RDMA_HCA_CQE_IS_SEND, ctrl);
 
 	if (!qp || !(is_send ? qp->sq.wr_id : qp->rq.wr_id))
 		return false;
@@ -292,8 +292,8 @@ int rhca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 		return 0;
 	}
 	rhca_ring(dev, RDMA_HCA_CQ_DB,
-		  RDMA_HCA_PREP(RDMA_HCA_CQ_DB_CMD, cmd) |
-			  RDMA_HCA_PREP(RDMA_HCA_CQ_DB_CQN, cq->cqn),
+		  FIELD_PREP(RDMA_HCA_CQ_DB_CMD, cmd) |
+			  FIELD_PREP(RDMA_HCA_CQ_DB_CQN, cq->cqn),
 		  READ_ONCE(cq->ci));
 	return (flags & IB_CQ_REPORT_MISSED_EVENTS) && rhca_cq_has_entry(cq);
 }

@@ -20,22 +20,22 @@ static void rhca_decode_port(const struct rdma_hca_port *port,
 {
 	__be32 link = port->mtu_width_speed;
 
-	attr->state = rhca_get(port->state, RDMA_HCA_PORT_STATE);
-	attr->phys_state = rhca_get(port->state, RDMA_HCA_PORT_PHYS_STATE);
-	attr->max_mtu = rhca_get(link, RDMA_HCA_PORT_MAX_MTU);
-	attr->active_mtu = rhca_get(link, RDMA_HCA_PORT_ACTIVE_MTU);
-	attr->active_width = rhca_get(link, RDMA_HCA_PORT_WIDTH);
-	attr->active_speed = rhca_get(link, RDMA_HCA_PORT_SPEED);
-	attr->max_vl_num = rhca_get(link, RDMA_HCA_PORT_MAX_VL);
-	attr->lid = rhca_get(port->lid, RDMA_HCA_PORT_LID);
-	attr->lmc = rhca_get(port->lid, RDMA_HCA_PORT_LMC);
-	attr->sm_lid = rhca_get(port->sm, RDMA_HCA_PORT_SM_LID);
-	attr->sm_sl = rhca_get(port->sm, RDMA_HCA_PORT_SM_SL);
+	attr->state = be32_get_bits(port->state, RDMA_HCA_PORT_STATE);
+	attr->phys_state = be32_get_bits(port->state, RDMA_HCA_PORT_PHYS_STATE);
+	attr->max_mtu = be32_get_bits(link, RDMA_HCA_PORT_MAX_MTU);
+	attr->active_mtu = be32_get_bits(link, RDMA_HCA_PORT_ACTIVE_MTU);
+	attr->active_width = be32_get_bits(link, RDMA_HCA_PORT_WIDTH);
+	attr->active_speed = be32_get_bits(link, RDMA_HCA_PORT_SPEED);
+	attr->max_vl_num = be32_get_bits(link, RDMA_HCA_PORT_MAX_VL);
+	attr->lid = be32_get_bits(port->lid, RDMA_HCA_PORT_LID);
+	attr->lmc = be32_get_bits(port->lid, RDMA_HCA_PORT_LMC);
+	attr->sm_lid = be32_get_bits(port->sm, RDMA_HCA_PORT_SM_LID);
+	attr->sm_sl = be32_get_bits(port->sm, RDMA_HCA_PORT_SM_SL);
 	attr->port_cap_flags = be32_to_cpu(port->cap_mask);
-	attr->bad_pkey_cntr = rhca_get(port->violations,
-				       RDMA_HCA_PORT_PKEY_VIOLATIONS);
-	attr->qkey_viol_cntr = rhca_get(port->violations,
-					RDMA_HCA_PORT_QKEY_VIOLATIONS);
+	attr->bad_pkey_cntr =
+		be32_get_bits(port->violations, RDMA_HCA_PORT_PKEY_VIOLATIONS);
+	attr->qkey_viol_cntr =
+		be32_get_bits(port->violations, RDMA_HCA_PORT_QKEY_VIOLATIONS);
 }
 
 static __be64 rhca_port_guid(const struct rdma_hca_port *port)
@@ -192,6 +192,7 @@ int rhca_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
 {
 	struct rhca_dev *dev = to_rhca(ibdev);
 	struct rdma_hca_port answer;
+	u32 keys;
 	int err;
 
 	if (index >= dev->caps.num_pkeys)
@@ -199,7 +200,8 @@ int rhca_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
 	err = rhca_read_port(dev, &answer);
 	if (err)
 		return err;
-	*pkey = rhca_get(answer.pkeys[index / 2], RDMA_HCA_PORT_PKEY(index));
+	keys = be32_to_cpu(answer.pkeys[index / 2]);
+	*pkey = index % 2 ? lower_16_bits(keys) : upper_16_bits(keys);
 	return 0;
 }
 

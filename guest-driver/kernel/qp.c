@@ -259,9 +259,11 @@ static void rhca_put_fixed(struct rhca_qp *qp, struct rdma_hca_qpc *qpc)
 {
 	struct ib_qp *ibqp = &qp->ibqp;
 
-	rhca_put(&qpc->usr_page, RDMA_HCA_QPC_UAR, qp->uar);
-	rhca_put(&qpc->mtu_msgmax_sz, RDMA_HCA_QPC_RQ_ENTRY_SZ, qp->rq.shift);
-	rhca_put(&qpc->mtu_msgmax_sz, RDMA_HCA_QPC_SQ_ENTRY_SZ, qp->sq.shift);
+	be32p_replace_bits(&qpc->usr_page, qp->uar, RDMA_HCA_QPC_UAR);
+	be32p_replace_bits(&qpc->mtu_msgmax_sz, qp->rq.shift,
+			   RDMA_HCA_QPC_RQ_ENTRY_SZ);
+	be32p_replace_bits(&qpc->mtu_msgmax_sz, qp->sq.shift,
+			   RDMA_HCA_QPC_SQ_ENTRY_SZ);
 	qpc->pd = cpu_to_be32(to_rhca_pd(ibqp->pd)->pdn);
 	qpc->cqn_snd = cpu_to_be32(to_rhca_cq(ibqp->send_cq)->cqn);
 	qpc->cqn_rcv = cpu_to_be32(to_rhca_cq(ibqp->recv_cq)->cqn);
@@ -272,7 +274,8 @@ static void rhca_put_fixed(struct rhca_qp *qp, struct rdma_hca_qpc *qpc)
 	rhca_put64(&qpc->rq_db_h, &qpc->rq_db_l, qp->rq_db.dma);
 	/* For any other QP the port is an attribute. */
 	if (ibqp->qp_type == IB_QPT_GSI)
-		rhca_put(&qpc->port_pkey, RDMA_HCA_QPC_PORT, RHCA_PORT);
+		be32p_replace_bits(&qpc->port_pkey, RHCA_PORT,
+				   RDMA_HCA_QPC_PORT);
 }
 
 static void rhca_put_mtu(struct rhca_dev *dev, struct rhca_qp *qp,
@@ -286,20 +289,22 @@ static void rhca_put_mtu(struct rhca_dev *dev, struct rhca_qp *qp,
 	u8 log_msg = ud ? ilog2(ib_mtu_enum_to_int(mtu)) :
 			  dev->caps.log_max_msg;
 
-	rhca_put(&qpc->mtu_msgmax_sz, RDMA_HCA_QPC_MTU, mtu);
-	rhca_put(&qpc->mtu_msgmax_sz, RDMA_HCA_QPC_MSGMAX, log_msg);
+	be32p_replace_bits(&qpc->mtu_msgmax_sz, mtu, RDMA_HCA_QPC_MTU);
+	be32p_replace_bits(&qpc->mtu_msgmax_sz, log_msg, RDMA_HCA_QPC_MSGMAX);
 }
 
 static void rhca_put_grh(const struct ib_global_route *grh,
 			 struct rdma_hca_qpc *qpc)
 {
-	rhca_put(&qpc->rnr_retry_path, RDMA_HCA_QPC_GRH, 1);
-	rhca_put(&qpc->ackto_path, RDMA_HCA_QPC_SGID_INDEX, grh->sgid_index);
-	rhca_put(&qpc->ackto_path, RDMA_HCA_QPC_HOP_LIMIT, grh->hop_limit);
-	rhca_put(&qpc->sl_tclass_flowlabel, RDMA_HCA_QPC_TCLASS,
-		 grh->traffic_class);
-	rhca_put(&qpc->sl_tclass_flowlabel, RDMA_HCA_QPC_FLOW_LABEL,
-		 grh->flow_label);
+	be32p_replace_bits(&qpc->rnr_retry_path, 1, RDMA_HCA_QPC_GRH);
+	be32p_replace_bits(&qpc->ackto_path, grh->sgid_index,
+			   RDMA_HCA_QPC_SGID_INDEX);
+	be32p_replace_bits(&qpc->ackto_path, grh->hop_limit,
+			   RDMA_HCA_QPC_HOP_LIMIT);
+	be32p_replace_bits(&qpc->sl_tclass_flowlabel, grh->traffic_class,
+			   RDMA_HCA_QPC_TCLASS);
+	be32p_replace_bits(&qpc->sl_tclass_flowlabel, grh->flow_label,
+			   RDMA_HCA_QPC_FLOW_LABEL);
 	memcpy(qpc->rgid, grh->dgid.raw, sizeof(qpc->rgid));
 }
 
@@ -308,16 +313,19 @@ static void rhca_put_lids(struct rhca_dev *dev, const struct rdma_ah_attr *ah,
 {
 	u8 path_bits = rdma_ah_get_path_bits(ah);
 
-	rhca_put(&qpc->dlid_slid, RDMA_HCA_QPC_DLID, rdma_ah_get_dlid(ah));
-	rhca_put(&qpc->dlid_slid, RDMA_HCA_QPC_SLID,
-		 READ_ONCE(dev->lid) | path_bits);
-	rhca_put(&qpc->rnr_retry_path, RDMA_HCA_QPC_MLPATH, path_bits);
+	be32p_replace_bits(&qpc->dlid_slid, rdma_ah_get_dlid(ah),
+			   RDMA_HCA_QPC_DLID);
+	be32p_replace_bits(&qpc->dlid_slid, READ_ONCE(dev->lid) | path_bits,
+			   RDMA_HCA_QPC_SLID);
+	be32p_replace_bits(&qpc->rnr_retry_path, path_bits,
+			   RDMA_HCA_QPC_MLPATH);
 }
 
 /* The source is that of the GID table's entry. */
 static void rhca_put_dmac(const u8 *dmac, struct rdma_hca_qpc *qpc)
 {
-	rhca_put(&qpc->dlid_slid, RDMA_HCA_QPC_DLID, rhca_mac_low(dmac));
+	be32p_replace_bits(&qpc->dlid_slid, rhca_mac_low(dmac),
+			   RDMA_HCA_QPC_DLID);
 	qpc->dmac_h = cpu_to_be32(rhca_mac_high(dmac));
 }
 
@@ -328,10 +336,10 @@ static void rhca_put_av(struct rhca_dev *dev, const struct rdma_ah_attr *ah,
 		rhca_put_dmac(ah->roce.dmac, qpc);
 	else
 		rhca_put_lids(dev, ah, qpc);
-	rhca_put(&qpc->ackto_path, RDMA_HCA_QPC_STATIC_RATE,
-		 rdma_ah_get_static_rate(ah));
-	rhca_put(&qpc->sl_tclass_flowlabel, RDMA_HCA_QPC_SL,
-		 rdma_ah_get_sl(ah));
+	be32p_replace_bits(&qpc->ackto_path, rdma_ah_get_static_rate(ah),
+			   RDMA_HCA_QPC_STATIC_RATE);
+	be32p_replace_bits(&qpc->sl_tclass_flowlabel, rdma_ah_get_sl(ah),
+			   RDMA_HCA_QPC_SL);
 	if (rdma_ah_get_ah_flags(ah) & IB_AH_GRH)
 		rhca_put_grh(rdma_ah_read_grh(ah), qpc);
 }
@@ -340,21 +348,22 @@ static void rhca_put_path(struct rhca_dev *dev, const struct ib_qp_attr *attr,
 			  int mask, struct rdma_hca_qpc *qpc)
 {
 	if (mask & IB_QP_PORT)
-		rhca_put(&qpc->port_pkey, RDMA_HCA_QPC_PORT, attr->port_num);
+		be32p_replace_bits(&qpc->port_pkey, attr->port_num,
+				   RDMA_HCA_QPC_PORT);
 	if (mask & IB_QP_PKEY_INDEX)
-		rhca_put(&qpc->port_pkey, RDMA_HCA_QPC_PKEY_INDEX,
-			 attr->pkey_index);
+		be32p_replace_bits(&qpc->port_pkey, attr->pkey_index,
+				   RDMA_HCA_QPC_PKEY_INDEX);
 	if (mask & IB_QP_AV)
 		rhca_put_av(dev, &attr->ah_attr, qpc);
 	if (mask & IB_QP_RNR_RETRY)
-		rhca_put(&qpc->rnr_retry_path, RDMA_HCA_QPC_RNR_RETRY,
-			 attr->rnr_retry);
+		be32p_replace_bits(&qpc->rnr_retry_path, attr->rnr_retry,
+				   RDMA_HCA_QPC_RNR_RETRY);
 	if (mask & IB_QP_RETRY_CNT)
-		rhca_put(&qpc->rnr_retry_path, RDMA_HCA_QPC_RETRY_COUNT,
-			 attr->retry_cnt);
+		be32p_replace_bits(&qpc->rnr_retry_path, attr->retry_cnt,
+				   RDMA_HCA_QPC_RETRY_COUNT);
 	if (mask & IB_QP_TIMEOUT)
-		rhca_put(&qpc->ackto_path, RDMA_HCA_QPC_ACK_TIMEOUT,
-			 attr->timeout);
+		be32p_replace_bits(&qpc->ackto_path, attr->timeout,
+				   RDMA_HCA_QPC_ACK_TIMEOUT);
 }
 
 static void rhca_put_transport(const struct ib_qp_attr *attr, int mask,
@@ -365,22 +374,24 @@ static void rhca_put_transport(const struct ib_qp_attr *attr, int mask,
 	if (mask & IB_QP_QKEY)
 		qpc->qkey = cpu_to_be32(attr->qkey);
 	if (mask & IB_QP_ACCESS_FLAGS)
-		rhca_put(&qpc->params1, RDMA_HCA_QPC_ACCESS,
-			 attr->qp_access_flags & RHCA_QP_ACCESS);
+		be32p_replace_bits(&qpc->params1,
+				   attr->qp_access_flags & RHCA_QP_ACCESS,
+				   RDMA_HCA_QPC_ACCESS);
 	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
-		rhca_put(&qpc->params1, RDMA_HCA_QPC_SRA_MAX,
-			 attr->max_rd_atomic);
+		be32p_replace_bits(&qpc->params1, attr->max_rd_atomic,
+				   RDMA_HCA_QPC_SRA_MAX);
 	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
-		rhca_put(&qpc->params1, RDMA_HCA_QPC_RRA_MAX,
-			 attr->max_dest_rd_atomic);
+		be32p_replace_bits(&qpc->params1, attr->max_dest_rd_atomic,
+				   RDMA_HCA_QPC_RRA_MAX);
 	if (mask & IB_QP_MIN_RNR_TIMER)
-		rhca_put(&qpc->rnr_nextrecvpsn, RDMA_HCA_QPC_MIN_RNR_TIMER,
-			 attr->min_rnr_timer);
+		be32p_replace_bits(&qpc->rnr_nextrecvpsn, attr->min_rnr_timer,
+				   RDMA_HCA_QPC_MIN_RNR_TIMER);
 	if (mask & IB_QP_RQ_PSN)
-		rhca_put(&qpc->rnr_nextrecvpsn, RDMA_HCA_QPC_PSN,
-			 attr->rq_psn);
+		be32p_replace_bits(&qpc->rnr_nextrecvpsn, attr->rq_psn,
+				   RDMA_HCA_QPC_PSN);
 	if (mask & IB_QP_SQ_PSN) {
-		rhca_put(&qpc->next_send_psn, RDMA_HCA_QPC_PSN, attr->sq_psn);
+		be32p_replace_bits(&qpc->next_send_psn, attr->sq_psn,
+				   RDMA_HCA_QPC_PSN);
 		qpc->last_acked_psn = qpc->next_send_psn;
 	}
 }
@@ -396,9 +407,10 @@ static void rhca_put_qpc(struct rhca_dev *dev, struct rhca_qp *qp,
 	if (!attr->en_sqd_async_notify)
 		mask &= ~IB_QP_EN_SQD_ASYNC_NOTIFY;
 	qpc->opt_param_mask = cpu_to_be32(mask);
-	rhca_put(&qpc->flags, RDMA_HCA_QPC_STATE, rhca_state_to_card(to));
-	rhca_put(&qpc->flags, RDMA_HCA_QPC_SERVICE,
-		 rhca_service(qp->ibqp.qp_type));
+	be32p_replace_bits(&qpc->flags, rhca_state_to_card(to),
+			   RDMA_HCA_QPC_STATE);
+	be32p_replace_bits(&qpc->flags, rhca_service(qp->ibqp.qp_type),
+			   RDMA_HCA_QPC_SERVICE);
 	qpc->local_qpn = cpu_to_be32(qp->ibqp.qp_num);
 	if (from == IB_QPS_RESET)
 		rhca_put_fixed(qp, qpc);
@@ -478,7 +490,8 @@ static int rhca_read_qpc(struct rhca_dev *dev, struct rhca_qp *qp,
 
 static enum ib_qp_state rhca_qpc_state(const struct rdma_hca_qpc *qpc)
 {
-	return rhca_state_from_card(rhca_get(qpc->flags, RDMA_HCA_QPC_STATE));
+	return rhca_state_from_card(
+		be32_get_bits(qpc->flags, RDMA_HCA_QPC_STATE));
 }
 
 /*
@@ -569,17 +582,18 @@ static void rhca_get_grh(const struct rdma_hca_qpc *qpc,
 
 	memcpy(dgid.raw, qpc->rgid, sizeof(dgid.raw));
 	rdma_ah_set_grh(ah, &dgid,
-			rhca_get(qpc->sl_tclass_flowlabel,
-				 RDMA_HCA_QPC_FLOW_LABEL),
-			rhca_get(qpc->ackto_path, RDMA_HCA_QPC_SGID_INDEX),
-			rhca_get(qpc->ackto_path, RDMA_HCA_QPC_HOP_LIMIT),
-			rhca_get(qpc->sl_tclass_flowlabel,
-				 RDMA_HCA_QPC_TCLASS));
+			be32_get_bits(qpc->sl_tclass_flowlabel,
+				      RDMA_HCA_QPC_FLOW_LABEL),
+			be32_get_bits(qpc->ackto_path, RDMA_HCA_QPC_SGID_INDEX),
+			be32_get_bits(qpc->ackto_path, RDMA_HCA_QPC_HOP_LIMIT),
+			be32_get_bits(qpc->sl_tclass_flowlabel,
+				      RDMA_HCA_QPC_TCLASS));
 }
 
 static void rhca_get_dmac(const struct rdma_hca_qpc *qpc, u8 *dmac)
 {
-	__be16 low = cpu_to_be16(rhca_get(qpc->dlid_slid, RDMA_HCA_QPC_DLID));
+	__be16 low =
+		cpu_to_be16(be32_get_bits(qpc->dlid_slid, RDMA_HCA_QPC_DLID));
 
 	memcpy(dmac, &qpc->dmac_h, sizeof(qpc->dmac_h));
 	memcpy(dmac + sizeof(qpc->dmac_h), &low, sizeof(low));
@@ -593,47 +607,50 @@ static void rhca_get_av(struct ib_device *ibdev, const struct rdma_hca_qpc *qpc,
 	if (ah->type == RDMA_AH_ATTR_TYPE_ROCE)
 		rhca_get_dmac(qpc, ah->roce.dmac);
 	else
-		rdma_ah_set_dlid(ah,
-				 rhca_get(qpc->dlid_slid, RDMA_HCA_QPC_DLID));
-	rdma_ah_set_sl(ah, rhca_get(qpc->sl_tclass_flowlabel,
-				    RDMA_HCA_QPC_SL));
-	rdma_ah_set_path_bits(ah, rhca_get(qpc->rnr_retry_path,
-					   RDMA_HCA_QPC_MLPATH));
-	rdma_ah_set_static_rate(ah, rhca_get(qpc->ackto_path,
-					     RDMA_HCA_QPC_STATIC_RATE));
-	if (rhca_get(qpc->rnr_retry_path, RDMA_HCA_QPC_GRH))
+		rdma_ah_set_dlid(ah, be32_get_bits(qpc->dlid_slid,
+						   RDMA_HCA_QPC_DLID));
+	rdma_ah_set_sl(ah, be32_get_bits(qpc->sl_tclass_flowlabel,
+					 RDMA_HCA_QPC_SL));
+	rdma_ah_set_path_bits(ah, be32_get_bits(qpc->rnr_retry_path,
+						RDMA_HCA_QPC_MLPATH));
+	rdma_ah_set_static_rate(ah, be32_get_bits(qpc->ackto_path,
+						  RDMA_HCA_QPC_STATIC_RATE));
+	if (be32_get_bits(qpc->rnr_retry_path, RDMA_HCA_QPC_GRH))
 		rhca_get_grh(qpc, ah);
 }
 
 static void rhca_get_path(const struct rdma_hca_qpc *qpc,
 			  struct ib_qp_attr *attr)
 {
-	attr->path_mtu = rhca_get(qpc->mtu_msgmax_sz, RDMA_HCA_QPC_MTU);
+	attr->path_mtu = be32_get_bits(qpc->mtu_msgmax_sz, RDMA_HCA_QPC_MTU);
 	attr->path_mig_state = IB_MIG_MIGRATED;
-	attr->pkey_index = rhca_get(qpc->port_pkey, RDMA_HCA_QPC_PKEY_INDEX);
-	attr->port_num = rhca_get(qpc->port_pkey, RDMA_HCA_QPC_PORT);
-	attr->timeout = rhca_get(qpc->ackto_path, RDMA_HCA_QPC_ACK_TIMEOUT);
-	attr->retry_cnt = rhca_get(qpc->rnr_retry_path,
-				   RDMA_HCA_QPC_RETRY_COUNT);
-	attr->rnr_retry = rhca_get(qpc->rnr_retry_path,
-				   RDMA_HCA_QPC_RNR_RETRY);
+	attr->pkey_index =
+		be32_get_bits(qpc->port_pkey, RDMA_HCA_QPC_PKEY_INDEX);
+	attr->port_num = be32_get_bits(qpc->port_pkey, RDMA_HCA_QPC_PORT);
+	attr->timeout =
+		be32_get_bits(qpc->ackto_path, RDMA_HCA_QPC_ACK_TIMEOUT);
+	attr->retry_cnt =
+		be32_get_bits(qpc->rnr_retry_path, RDMA_HCA_QPC_RETRY_COUNT);
+	attr->rnr_retry =
+		be32_get_bits(qpc->rnr_retry_path, RDMA_HCA_QPC_RNR_RETRY);
 }
 
 static void rhca_get_transport(const struct rdma_hca_qpc *qpc,
 			       struct ib_qp_attr *attr)
 {
 	attr->qkey = be32_to_cpu(qpc->qkey);
-	attr->rq_psn = rhca_get(qpc->rnr_nextrecvpsn, RDMA_HCA_QPC_PSN);
-	attr->sq_psn = rhca_get(qpc->next_send_psn, RDMA_HCA_QPC_PSN);
-	attr->dest_qp_num = rhca_get(qpc->remote_qpn, RDMA_HCA_QPN_MASK);
-	attr->qp_access_flags = rhca_get(qpc->params1, RDMA_HCA_QPC_ACCESS);
-	attr->max_rd_atomic = rhca_get(qpc->params1, RDMA_HCA_QPC_SRA_MAX);
-	attr->max_dest_rd_atomic = rhca_get(qpc->params1,
-					    RDMA_HCA_QPC_RRA_MAX);
-	attr->min_rnr_timer = rhca_get(qpc->rnr_nextrecvpsn,
-				       RDMA_HCA_QPC_MIN_RNR_TIMER);
+	attr->rq_psn = be32_get_bits(qpc->rnr_nextrecvpsn, RDMA_HCA_QPC_PSN);
+	attr->sq_psn = be32_get_bits(qpc->next_send_psn, RDMA_HCA_QPC_PSN);
+	attr->dest_qp_num = be32_get_bits(qpc->remote_qpn, RDMA_HCA_QPN_MASK);
+	attr->qp_access_flags =
+		be32_get_bits(qpc->params1, RDMA_HCA_QPC_ACCESS);
+	attr->max_rd_atomic = be32_get_bits(qpc->params1, RDMA_HCA_QPC_SRA_MAX);
+	attr->max_dest_rd_atomic =
+		be32_get_bits(qpc->params1, RDMA_HCA_QPC_RRA_MAX);
+	attr->min_rnr_timer =
+		be32_get_bits(qpc->rnr_nextrecvpsn, RDMA_HCA_QPC_MIN_RNR_TIMER);
 	attr->sq_draining = attr->qp_state == IB_QPS_SQD &&
-			    rhca_get(qpc->flags, RDMA_HCA_QPC_SQ_DRAINING);
+			    be32_get_bits(qpc->flags, RDMA_HCA_QPC_SQ_DRAINING);
 }
 
 static void rhca_get_qpc(struct rhca_qp *qp, const struct rdma_hca_qpc *qpc,

@@ -552,14 +552,14 @@ static int rhca_rings_setup(struct rhca_eth *eth, struct rhca_mailbox *box)
 
 	rhca_put64(&setup->tx_ring_h, &setup->tx_ring_l, eth->tx.mem.dma);
 	rhca_put64(&setup->rx_ring_h, &setup->rx_ring_l, eth->rx.mem.dma);
-	rhca_put(&setup->log_sizes, RDMA_HCA_SETUP_ETH_LOG_TX,
-		 ilog2(eth->tx.mem.size));
-	rhca_put(&setup->log_sizes, RDMA_HCA_SETUP_ETH_LOG_RX,
-		 ilog2(eth->rx.mem.size));
-	rhca_put(&setup->vectors, RDMA_HCA_SETUP_ETH_TX_VECTOR,
-		 dev->eth_vector);
-	rhca_put(&setup->vectors, RDMA_HCA_SETUP_ETH_RX_VECTOR,
-		 dev->eth_vector + 1);
+	be32p_replace_bits(&setup->log_sizes, ilog2(eth->tx.mem.size),
+			   RDMA_HCA_SETUP_ETH_LOG_TX);
+	be32p_replace_bits(&setup->log_sizes, ilog2(eth->rx.mem.size),
+			   RDMA_HCA_SETUP_ETH_LOG_RX);
+	be32p_replace_bits(&setup->vectors, dev->eth_vector,
+			   RDMA_HCA_SETUP_ETH_TX_VECTOR);
+	be32p_replace_bits(&setup->vectors, dev->eth_vector + 1,
+			   RDMA_HCA_SETUP_ETH_RX_VECTOR);
 	return rhca_cmd(dev, RDMA_HCA_CMD_SETUP_ETH, 1, 0, box->dma, 0);
 }
 

@@ -144,12 +144,12 @@ static u32 rhca_put_dest(struct rhca_dev *dev, const struct rdma_ah_attr *ah,
 	const u8 *dmac = ah->roce.dmac;
 
 	if (ah->type != RDMA_AH_ATTR_TYPE_ROCE)
-		return RDMA_HCA_PREP(RDMA_HCA_UD_DLID, rdma_ah_get_dlid(ah)) |
-		       RDMA_HCA_PREP(RDMA_HCA_UD_SLID,
-				     READ_ONCE(dev->lid) |
-					     rdma_ah_get_path_bits(ah));
+		return FIELD_PREP(RDMA_HCA_UD_DLID, rdma_ah_get_dlid(ah)) |
+		       FIELD_PREP(RDMA_HCA_UD_SLID,
+				  READ_ONCE(dev->lid) |
+					  rdma_ah_get_path_bits(ah));
 	unit->dmac_h2 = cpu_to_le32(rhca_mac_high(dmac));
-	return RDMA_HCA_PREP(RDMA_HCA_UD_DLID, rhca_mac_low(dmac));
+	return FIELD_PREP(RDMA_HCA_UD_DLID, rhca_mac_low(dmac));
 }
 
 static void rhca_put_ud(struct rhca_dev *dev, struct rhca_wqe *wqe,
@@ -161,14 +161,14 @@ static void rhca_put_ud(struct rhca_dev *dev, struct rhca_wqe *wqe,
 	u32 port, flow = 0;
 
 	memset(unit, 0, sizeof(*unit));
-	port = RDMA_HCA_PREP(RDMA_HCA_UD_PORT, RHCA_PORT) |
-	       RDMA_HCA_PREP(RDMA_HCA_UD_SL, rdma_ah_get_sl(ah));
+	port = FIELD_PREP(RDMA_HCA_UD_PORT, RHCA_PORT) |
+	       FIELD_PREP(RDMA_HCA_UD_SL, rdma_ah_get_sl(ah));
 	if (rdma_ah_get_ah_flags(ah) & IB_AH_GRH) {
 		port |= RDMA_HCA_UD_GRH |
-			RDMA_HCA_PREP(RDMA_HCA_UD_HOP_LIMIT, grh->hop_limit) |
-			RDMA_HCA_PREP(RDMA_HCA_UD_SGID_INDEX, grh->sgid_index);
-		flow = RDMA_HCA_PREP(RDMA_HCA_QPC_TCLASS, grh->traffic_class) |
-		       RDMA_HCA_PREP(RDMA_HCA_QPC_FLOW_LABEL, grh->flow_label);
+			FIELD_PREP(RDMA_HCA_UD_HOP_LIMIT, grh->hop_limit) |
+			FIELD_PREP(RDMA_HCA_UD_SGID_INDEX, grh->sgid_index);
+		flow = FIELD_PREP(RDMA_HCA_QPC_TCLASS, grh->traffic_class) |
+		       FIELD_PREP(RDMA_HCA_QPC_FLOW_LABEL, grh->flow_label);
 		memcpy(unit->dgid, grh->dgid.raw, sizeof(unit->dgid));
 	}
 	unit->port = cpu_to_le32(port);
@@ -215,7 +215,7 @@ static int rhca_put_inline(struct rhca_qp *qp, struct rhca_wqe *wqe,
 	if (!length)
 		return 0;
 	*header = cpu_to_le32(RDMA_HCA_INLINE |
-			      RDMA_HCA_PREP(RDMA_HCA_INLINE_LENGTH, length));
+			      FIELD_PREP(RDMA_HCA_INLINE_LENGTH, length));
 	wqe->end += ALIGN(sizeof(*header) + length, RDMA_HCA_WQE_UNIT);
 	return 0;
 }
@@ -272,11 +272,11 @@ static void rhca_link(struct rhca_wq *sq, u32 index, u8 opcode, u32 units,
 {
 	struct rdma_hca_next_unit *prev = rhca_wqe_at(sq, index - 1);
 	u32 place = rhca_wqe_offset(sq, index) / RDMA_HCA_WQE_ALIGN;
-	u32 nda_nop = RDMA_HCA_PREP(RDMA_HCA_NEXT_NDA, place) |
-		      RDMA_HCA_PREP(RDMA_HCA_NEXT_NOP, opcode);
-	u32 nee_nds = RDMA_HCA_PREP(RDMA_HCA_NEXT_DBD, has_doorbell) |
-		      RDMA_HCA_PREP(RDMA_HCA_NEXT_FENCE, fence) |
-		      RDMA_HCA_PREP(RDMA_HCA_NEXT_NDS, units);
+	u32 nda_nop = FIELD_PREP(RDMA_HCA_NEXT_NDA, place) |
+		      FIELD_PREP(RDMA_HCA_NEXT_NOP, opcode);
+	u32 nee_nds = FIELD_PREP(RDMA_HCA_NEXT_DBD, has_doorbell) |
+		      FIELD_PREP(RDMA_HCA_NEXT_FENCE, fence) |
+		      FIELD_PREP(RDMA_HCA_NEXT_NDS, units);
 
 	WRITE_ONCE(prev->nda_nop, cpu_to_le32(nda_nop));
 	dma_wmb();
@@ -314,11 +314,11 @@ static void rhca_set_doorbell(const struct rhca_qp *qp,
 	u32 head = rhca_wqe_offset(&qp->sq, qp->sq.head) / RDMA_HCA_WQE_UNIT;
 	u32 units = rhca_wqe_units(wqe);
 
-	db->low = RDMA_HCA_PREP(RDMA_HCA_SEND_DB_SQ_HEAD, head) |
-		  RDMA_HCA_PREP(RDMA_HCA_SEND_DB_FENCE, fence) |
-		  RDMA_HCA_PREP(RDMA_HCA_SEND_DB_OPCODE, opcode);
-	db->high = RDMA_HCA_PREP(RDMA_HCA_SEND_DB_QPN, qp->ibqp.qp_num) |
-		   RDMA_HCA_PREP(RDMA_HCA_SEND_DB_SIZE, units);
+	db->low = FIELD_PREP(RDMA_HCA_SEND_DB_SQ_HEAD, head) |
+		  FIELD_PREP(RDMA_HCA_SEND_DB_FENCE, fence) |
+		  FIELD_PREP(RDMA_HCA_SEND_DB_OPCODE, opcode);
+	db->high = FIELD_PREP(RDMA_HCA_SEND_DB_QPN, qp->ibqp.qp_num) |
+		   FIELD_PREP(RDMA_HCA_SEND_DB_SIZE, units);
 }
 
 /* The WQE at the head is written: it is in the queue now. */
@@ -443,10 +443,8 @@ static int rhca_build_recv(struct rhca_qp *qp, const struct ib_recv_wr *wr)
 
 	memset(wqe.next, 0, sizeof(*wqe.next));
 	/* All entries are alike: the next one's place and size are known. */
-	wqe.next->nda_nop = cpu_to_le32(RDMA_HCA_PREP(RDMA_HCA_NEXT_NDA,
-						      place));
-	wqe.next->nee_nds = cpu_to_le32(RDMA_HCA_PREP(RDMA_HCA_NEXT_NDS,
-						      units));
+	wqe.next->nda_nop = cpu_to_le32(FIELD_PREP(RDMA_HCA_NEXT_NDA, place));
+	wqe.next->nee_nds = cpu_to_le32(FIELD_PREP(RDMA_HCA_NEXT_NDS, units));
 	wqe.end = wqe.next + 1;
 	rhca_put_sges(&wqe, wr->sg_list, wr->num_sge);
 	memset(wqe.end, 0, RDMA_HCA_WQE_UNIT);

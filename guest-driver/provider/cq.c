@@ -62,15 +62,14 @@ static uint32_t rhca_cqe_ctrl(const struct rdma_hca_cqe *cqe)
 
 static bool rhca_cqe_is_valid(const struct rdma_hca_cqe *cqe)
 {
-	return RDMA_HCA_GET(RDMA_HCA_CQE_OWNER, rhca_cqe_ctrl(cqe)) ==
+	return FIELD_GET(RDMA_HCA_CQE_OWNER, rhca_cqe_ctrl(cqe)) ==
 	       RDMA_HCA_OWNER_SW;
 }
 
 /* The rest of the entry stays readable until the consumer index passes it. */
 static void rhca_cqe_give_back(struct rdma_hca_cqe *cqe)
 {
-	cqe->ctrl |= htole32(RDMA_HCA_PREP(RDMA_HCA_CQE_OWNER,
-					   RDMA_HCA_OWNER_HW));
+	cqe->ctrl |= htole32(FIELD_PREP(RDMA_HCA_CQE_OWNER, RDMA_HCA_OWNER_HW));
 }
 
 static uint32_t rhca_cqe_qpn(const struct rdma_hca_cqe *cqe)
@@ -80,12 +79,12 @@ static uint32_t rhca_cqe_qpn(const struct rdma_hca_cqe *cqe)
 
 static bool rhca_cqe_is_send(const struct rdma_hca_cqe *cqe)
 {
-	return RDMA_HCA_GET(RDMA_HCA_CQE_IS_SEND, rhca_cqe_ctrl(cqe));
+	return FIELD_GET(RDMA_HCA_CQE_IS_SEND, rhca_cqe_ctrl(cqe));
 }
 
 static uint8_t rhca_cqe_opcode(const struct rdma_hca_cqe *cqe)
 {
-	return RDMA_HCA_GET(RDMA_HCA_CQE_OPCODE, rhca_cqe_ctrl(cqe));
+	return FIELD_GET(RDMA_HCA_CQE_OPCODE, rhca_cqe_ctrl(cqe));
 }
 
 static bool rhca_cqe_is_error(const struct rdma_hca_cqe *cqe)
@@ -200,7 +199,7 @@ static uint32_t rhca_read_vendor_err(struct ibv_cq_ex *ibcq)
 
 	if (!rhca_cqe_is_error(cqe))
 		return 0;
-	return RDMA_HCA_GET(RDMA_HCA_CQE_VENDOR_ERR, le32toh(cqe->err));
+	return FIELD_GET(RDMA_HCA_CQE_VENDOR_ERR, le32toh(cqe->err));
 }
 
 static uint32_t rhca_read_byte_len(struct ibv_cq_ex *ibcq)
@@ -248,8 +247,8 @@ static uint32_t rhca_read_slid(struct ibv_cq_ex *ibcq)
 	struct rhca_cq *cq = to_rcq_ex(ibcq);
 
 	return rhca_cq_is_roce(cq) ? 0 :
-				     RDMA_HCA_GET(RDMA_HCA_CQE_RLID,
-						  le32toh(cq->cur->rlid_path));
+				     FIELD_GET(RDMA_HCA_CQE_RLID,
+					       le32toh(cq->cur->rlid_path));
 }
 
 /*
@@ -270,7 +269,7 @@ static uint8_t rhca_read_sl(struct ibv_cq_ex *ibcq)
 	if (rhca_cq_is_roce(cq) && cq->cur_qp->vqp.qp.qp_type == IBV_QPT_UD)
 		return path & RDMA_HCA_CQE_IPV4 ? RHCA_PACKET_IPV4 :
 						  RHCA_PACKET_IPV6;
-	return RDMA_HCA_GET(RDMA_HCA_CQE_SL, path);
+	return FIELD_GET(RDMA_HCA_CQE_SL, path);
 }
 
 static uint8_t rhca_read_dlid_path_bits(struct ibv_cq_ex *ibcq)
@@ -278,8 +277,8 @@ static uint8_t rhca_read_dlid_path_bits(struct ibv_cq_ex *ibcq)
 	struct rhca_cq *cq = to_rcq_ex(ibcq);
 
 	return rhca_cq_is_roce(cq) ? 0 :
-				     RDMA_HCA_GET(RDMA_HCA_CQE_MLPATH,
-						  le32toh(cq->cur->rlid_path));
+				     FIELD_GET(RDMA_HCA_CQE_MLPATH,
+					       le32toh(cq->cur->rlid_path));
 }
 
 /* --- poll --------------------------------------------------------------- */
@@ -324,8 +323,8 @@ static bool rhca_cq_set_current(struct rhca_cq *cq,
 	cq->vcq.cq_ex.status =
 		likely(!rhca_cqe_is_error(cqe)) ?
 			IBV_WC_SUCCESS :
-			rhca_wc_status(RDMA_HCA_GET(RDMA_HCA_CQE_SYNDROME,
-						    le32toh(cqe->err)));
+			rhca_wc_status(FIELD_GET(RDMA_HCA_CQE_SYNDROME,
+						 le32toh(cqe->err)));
 	return true;
 }
 
@@ -425,8 +424,8 @@ int rhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 		(_Atomic(__le32) *)cq->ci_db, memory_order_relaxed));
 
 	rhca_ring(to_rctx(ibcq->context), RDMA_HCA_CQ_DB,
-		  RDMA_HCA_PREP(RDMA_HCA_CQ_DB_CMD, cmd) |
-			  RDMA_HCA_PREP(RDMA_HCA_CQ_DB_CQN, cq->cqn),
+		  FIELD_PREP(RDMA_HCA_CQ_DB_CMD, cmd) |
+			  FIELD_PREP(RDMA_HCA_CQ_DB_CQN, cq->cqn),
 		  ci);
 	return 0;
 }

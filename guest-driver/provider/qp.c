@@ -137,8 +137,8 @@ static void rhca_rq_link(struct rhca_wq *rq)
 		next->nda_nop = htole32(rhca_wq_offset(rq, i + 1) &
 					RDMA_HCA_NEXT_NDA);
 		next->nee_nds = htole32(
-			RDMA_HCA_PREP(RDMA_HCA_NEXT_NDS,
-				      (1u << rq->shift) / RDMA_HCA_WQE_UNIT));
+			FIELD_PREP(RDMA_HCA_NEXT_NDS,
+				   (1u << rq->shift) / RDMA_HCA_WQE_UNIT));
 		next->flags = htole32(RDMA_HCA_WQE_CQ_UPDATE);
 	}
 }

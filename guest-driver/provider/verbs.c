@@ -132,8 +132,8 @@ static int rhca_check_ah(const struct ibv_ah_attr *attr,
 
 static uint32_t rhca_av_port(const struct ibv_ah_attr *attr)
 {
-	return RDMA_HCA_PREP(RDMA_HCA_UD_PORT, attr->port_num) |
-	       RDMA_HCA_PREP(RDMA_HCA_UD_SL, attr->sl);
+	return FIELD_PREP(RDMA_HCA_UD_PORT, attr->port_num) |
+	       FIELD_PREP(RDMA_HCA_UD_SL, attr->sl);
 }
 
 /* Programs put more into the flow label than its 20 bits, which count. */
@@ -141,12 +141,11 @@ static void rhca_fill_grh(const struct ibv_global_route *grh, uint8_t hop_limit,
 			  struct rdma_hca_ud_unit *unit)
 {
 	unit->port |= htole32(
-		RDMA_HCA_UD_GRH |
-		RDMA_HCA_PREP(RDMA_HCA_UD_HOP_LIMIT, hop_limit) |
-		RDMA_HCA_PREP(RDMA_HCA_UD_SGID_INDEX, grh->sgid_index));
-	unit->flow = htole32(
-		RDMA_HCA_PREP(RDMA_HCA_QPC_TCLASS, grh->traffic_class) |
-		RDMA_HCA_PREP(RDMA_HCA_QPC_FLOW_LABEL, grh->flow_label));
+		RDMA_HCA_UD_GRH | FIELD_PREP(RDMA_HCA_UD_HOP_LIMIT, hop_limit) |
+		FIELD_PREP(RDMA_HCA_UD_SGID_INDEX, grh->sgid_index));
+	unit->flow =
+		htole32(FIELD_PREP(RDMA_HCA_QPC_TCLASS, grh->traffic_class) |
+			FIELD_PREP(RDMA_HCA_QPC_FLOW_LABEL, grh->flow_label));
 	memcpy(unit->dgid, grh->dgid.raw, sizeof(unit->dgid));
 }
 
@@ -165,9 +164,8 @@ static int rhca_init_ib_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr,
 		return err;
 	unit->port = htole32(rhca_av_port(attr));
 	unit->dlid_slid = htole32(
-		RDMA_HCA_PREP(RDMA_HCA_UD_DLID, attr->dlid) |
-		RDMA_HCA_PREP(RDMA_HCA_UD_SLID,
-			      port.lid | attr->src_path_bits));
+		FIELD_PREP(RDMA_HCA_UD_DLID, attr->dlid) |
+		FIELD_PREP(RDMA_HCA_UD_SLID, port.lid | attr->src_path_bits));
 	if (attr->is_global)
 		rhca_fill_grh(&attr->grh, attr->grh.hop_limit, unit);
 	return 0;
@@ -190,8 +188,8 @@ static int rhca_init_roce_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr,
 		return err;
 	ah->in_kernel = true;
 	unit->port = htole32(rhca_av_port(attr));
-	unit->dlid_slid = htole32(
-		RDMA_HCA_PREP(RDMA_HCA_UD_DLID, mac[4] << 8 | mac[5]));
+	unit->dlid_slid =
+		htole32(FIELD_PREP(RDMA_HCA_UD_DLID, mac[4] << 8 | mac[5]));
 	unit->dmac_h2 = htole32((uint32_t)mac[0] << 24 | mac[1] << 16 |
 				mac[2] << 8 | mac[3]);
 	rhca_fill_grh(&attr->grh, resp.drv.hop_limit, unit);

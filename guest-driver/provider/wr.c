@@ -273,7 +273,7 @@ static void rhca_end_inline(struct rhca_chain *chain, uint32_t length)
 	if (!length)
 		return;
 	*header = htole32(RDMA_HCA_INLINE |
-			  RDMA_HCA_PREP(RDMA_HCA_INLINE_LENGTH, length));
+			  FIELD_PREP(RDMA_HCA_INLINE_LENGTH, length));
 	chain->end = (uint8_t *)chain->data +
 		     align(sizeof(*header) + length, RDMA_HCA_WQE_UNIT);
 }
@@ -360,21 +360,19 @@ static void rhca_wqe_close(struct rhca_qp *qp)
 	if (chain->last) {
 		chain->last->nda_nop = htole32(
 			(offset & RDMA_HCA_NEXT_NDA) |
-			RDMA_HCA_PREP(RDMA_HCA_NEXT_NOP, chain->op->opcode));
-		chain->last->nee_nds = htole32(
-			(chain->fence ? RDMA_HCA_NEXT_FENCE : 0) |
-			RDMA_HCA_PREP(RDMA_HCA_NEXT_NDS, units));
+			FIELD_PREP(RDMA_HCA_NEXT_NOP, chain->op->opcode));
+		chain->last->nee_nds =
+			htole32((chain->fence ? RDMA_HCA_NEXT_FENCE : 0) |
+				FIELD_PREP(RDMA_HCA_NEXT_NDS, units));
 	} else {
 		chain->db_low =
-			RDMA_HCA_PREP(RDMA_HCA_SEND_DB_SQ_HEAD,
-				      offset / RDMA_HCA_WQE_UNIT) |
+			FIELD_PREP(RDMA_HCA_SEND_DB_SQ_HEAD,
+				   offset / RDMA_HCA_WQE_UNIT) |
 			(chain->fence ? RDMA_HCA_SEND_DB_FENCE : 0) |
-			RDMA_HCA_PREP(RDMA_HCA_SEND_DB_OPCODE,
-				      chain->op->opcode);
+			FIELD_PREP(RDMA_HCA_SEND_DB_OPCODE, chain->op->opcode);
 		chain->db_high =
-			RDMA_HCA_PREP(RDMA_HCA_SEND_DB_QPN,
-				      qp->vqp.qp.qp_num) |
-			RDMA_HCA_PREP(RDMA_HCA_SEND_DB_SIZE, units);
+			FIELD_PREP(RDMA_HCA_SEND_DB_QPN, qp->vqp.qp.qp_num) |
+			FIELD_PREP(RDMA_HCA_SEND_DB_SIZE, units);
 	}
 	chain->last = chain->wqe;
 	chain->wqe = NULL;

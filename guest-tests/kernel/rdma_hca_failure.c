@@ -4,6 +4,7 @@
  * behind its driver's back. Loading the module plays one scene with the first
  * rdma_hca device, and succeeds if it went as it should.
  */
+#include <linux/bitfield.h>
 #include <linux/iopoll.h>
 #include <linux/module.h>
 #include <linux/pci.h>
@@ -62,7 +63,7 @@ static int command(struct ib_device *dev, u16 op)
 	err = readl_poll_timeout(hcr + RDMA_HCA_HCR_CTRL, ctrl,
 				 !(ctrl & RDMA_HCA_HCR_GO), 10, COMMAND_US);
 	iounmap(hcr);
-	return err ?: RDMA_HCA_GET(RDMA_HCA_HCR_STATUS, ctrl);
+	return err ?: FIELD_GET(RDMA_HCA_HCR_STATUS, ctrl);
 }
 
 /* From now on the card refuses whatever is about its tables. */

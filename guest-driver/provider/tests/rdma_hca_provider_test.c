@@ -277,14 +277,14 @@ static struct seen first_wqe(struct rhca_qp *qp)
 	uint32_t low = doorbell(RDMA_HCA_SEND_DB);
 	uint32_t high = doorbell(RDMA_HCA_SEND_DB + 4);
 
-	CHECK_EQ(RDMA_HCA_GET(RDMA_HCA_SEND_DB_QPN, high), qp->vqp.qp.qp_num);
-	return (struct seen) {
+	CHECK_EQ(FIELD_GET(RDMA_HCA_SEND_DB_QPN, high), qp->vqp.qp.qp_num);
+	return (struct seen){
 		.next = (void *)((uint8_t *)qp->sq.buf.addr +
-				 RDMA_HCA_GET(RDMA_HCA_SEND_DB_SQ_HEAD, low) *
+				 FIELD_GET(RDMA_HCA_SEND_DB_SQ_HEAD, low) *
 					 RDMA_HCA_WQE_UNIT),
-		.opcode = RDMA_HCA_GET(RDMA_HCA_SEND_DB_OPCODE, low),
+		.opcode = FIELD_GET(RDMA_HCA_SEND_DB_OPCODE, low),
 		.fence = low & RDMA_HCA_SEND_DB_FENCE,
-		.units = RDMA_HCA_GET(RDMA_HCA_SEND_DB_SIZE, high),
+		.units = FIELD_GET(RDMA_HCA_SEND_DB_SIZE, high),
 	};
 }
 
@@ -293,12 +293,12 @@ static struct seen next_wqe(struct rhca_qp *qp, struct seen wqe)
 	uint32_t nda_nop = le32toh(wqe.next->nda_nop);
 	uint32_t nee_nds = le32toh(wqe.next->nee_nds);
 
-	return (struct seen) {
+	return (struct seen){
 		.next = (void *)((uint8_t *)qp->sq.buf.addr +
 				 (nda_nop & RDMA_HCA_NEXT_NDA)),
-		.opcode = RDMA_HCA_GET(RDMA_HCA_NEXT_NOP, nda_nop),
+		.opcode = FIELD_GET(RDMA_HCA_NEXT_NOP, nda_nop),
 		.fence = nee_nds & RDMA_HCA_NEXT_FENCE,
-		.units = RDMA_HCA_GET(RDMA_HCA_NEXT_NDS, nee_nds),
+		.units = FIELD_GET(RDMA_HCA_NEXT_NDS, nee_nds),
 	};
 }
 
@@ -326,7 +326,7 @@ static void produce(struct rhca_cq *cq, uint32_t pi, struct rdma_hca_cqe cqe)
 	struct rdma_hca_cqe *slot =
 		(struct rdma_hca_cqe *)cq->buf.addr + (pi & (cq->entries - 1));
 
-	CHECK_EQ(RDMA_HCA_GET(RDMA_HCA_CQE_OWNER, le32toh(slot->ctrl)),
+	CHECK_EQ(FIELD_GET(RDMA_HCA_CQE_OWNER, le32toh(slot->ctrl)),
 		 RDMA_HCA_OWNER_HW);
 	*slot = cqe;
 }
@@ -336,11 +336,11 @@ static struct rdma_hca_cqe make_cqe(struct rhca_qp *qp, bool is_send,
 {
 	struct rhca_wq *wq = is_send ? &qp->sq : &qp->rq;
 
-	return (struct rdma_hca_cqe) {
+	return (struct rdma_hca_cqe){
 		.my_qpn = htole32(qp->vqp.qp.qp_num),
 		.wqe = htole32(rhca_wq_offset(wq, index)),
-		.ctrl = htole32(RDMA_HCA_PREP(RDMA_HCA_CQE_IS_SEND, is_send) |
-				RDMA_HCA_PREP(RDMA_HCA_CQE_OPCODE, opcode)),
+		.ctrl = htole32(FIELD_PREP(RDMA_HCA_CQE_IS_SEND, is_send) |
+				FIELD_PREP(RDMA_HCA_CQE_OPCODE, opcode)),
 	};
 }
 
@@ -834,7 +834,7 @@ static void check_recv_wqe(const struct rdma_hca_next_unit *wqe,
 	const struct rdma_hca_data_unit *unit = (void *)(wqe + 1);
 	int i;
 
-	CHECK(RDMA_HCA_GET(RDMA_HCA_NEXT_NDS, le32toh(wqe->nee_nds)));
+	CHECK(FIELD_GET(RDMA_HCA_NEXT_NDS, le32toh(wqe->nee_nds)));
 	for (i = 0; i < wr->num_sge; i++)
 		if (wr->sg_list[i].length)
 			check_data(unit++, wr->sg_list[i].addr,
@@ -949,8 +949,8 @@ static void check_roce_completion(enum ibv_qp_type type, uint8_t bth,
 
 	cqe.rqpn = htole32(0x42);
 	cqe.rlid_path = htole32(RDMA_HCA_CQE_HAS_VLAN | RDMA_HCA_CQE_GRH | ipv4 |
-				RDMA_HCA_PREP(RDMA_HCA_CQE_VLAN, 0x123) |
-				RDMA_HCA_PREP(RDMA_HCA_CQE_SL, 5));
+				FIELD_PREP(RDMA_HCA_CQE_VLAN, 0x123) |
+				FIELD_PREP(RDMA_HCA_CQE_SL, 5));
 	produce(cq, 0, cqe);
 	memset(&wc, 0xff, sizeof(wc));
 	CHECK_EQ(rhca_poll_cq(&cq->vcq.cq, 1, &wc), 1);

@@ -3,7 +3,7 @@
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run check bench ledger loss shell env build clean distclean
+.PHONY: help run check check-threads bench ledger loss shell env build clean distclean
 .DEFAULT_GOAL := help
 
 S := build/stamps
@@ -23,6 +23,7 @@ help:
 	@echo 'make run             set up and build what is missing, start two guests, run the demonstration'
 	@echo 'make check           the same set-up, then all tests'
 	@echo 'make check T=PATTERN only the tests whose name matches this regular expression; T=list names them'
+	@echo 'make check-threads   the qtest with a QEMU under the thread sanitizer; T=PATTERN as above'
 	@echo 'make ledger          write guest-tests/pyverbs/ledger anew: how rdma-core'\''s own tests go'
 	@echo 'make bench           our card and Soft-RoCE side by side: a table and a plot in build/bench'
 	@echo 'make loss            goodput and retransmissions on a cable that loses packets'
@@ -38,6 +39,9 @@ run: build
 
 check: build $S/unit $S/python-disk
 	@scripts/run-tests '$(T)'
+
+check-threads: build $S/qemu-tsan
+	@scripts/check-threads '$(T)'
 
 bench: build $S/bench-packages
 	@guest-tests/bench/bench.py
@@ -57,10 +61,10 @@ env:
 build: $S/qemu $S/image
 
 clean:
-	rm -rf build/qemu build/qemu-data build/unit build/rdma-core build/rdma-core-root build/driver build/kernel-test \
+	rm -rf build/qemu build/qemu-tsan build/qemu-data build/unit build/rdma-core build/rdma-core-root build/driver build/kernel-test \
 		build/guest/own* build/guest/initramfs* build/pyverbs build/guest/python build/guest/python.squashfs \
 		build/run build/logs build/accelerator
-	rm -f $S/qemu $S/unit $S/rdma-core $S/driver $S/image $S/pyverbs $S/python-disk
+	rm -f $S/qemu $S/qemu-tsan $S/unit $S/rdma-core $S/driver $S/image $S/pyverbs $S/python-disk
 
 distclean:
 	rm -rf build
@@ -90,6 +94,10 @@ $S/qemu-source: scripts/fetch-sources $(wildcard patches/qemu/*.patch) | $S/host
 
 $S/qemu: $S/qemu-source scripts/build-qemu $(device)
 	@$(stage) 'build qemu' scripts/build-qemu
+	$(stage_done)
+
+$S/qemu-tsan: $S/qemu scripts/build-qemu-tsan
+	@$(stage) 'build qemu for threads' scripts/build-qemu-tsan
 	$(stage_done)
 
 $S/rdma-core-source: scripts/fetch-sources $(wildcard patches/rdma-core/*.patch) | $S/host

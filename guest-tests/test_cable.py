@@ -3,7 +3,7 @@
 """The peer at the other end of the cable leaves and comes back; the port follows, with an event each time."""
 import time
 
-from harness import tap, verbs
+from harness import pci, tap, verbs
 from harness.labs import infiniband, kept
 from harness.links import tcp_cable, unix_cable
 
@@ -41,6 +41,20 @@ def test_tcp_connecting_end_leaves():
 
 def test_tcp_listening_end_leaves():
     peer_leaves_and_returns(tcp_cable, 0)
+
+
+def test_reset_of_the_peer():
+    """The peer's card is reset and its driver brings it up again: the stream stays, but the link was down."""
+    both = kept(infiniband)
+    watch = both.a.spawn(f'exec ibv_asyncwatch -d {both.a.card.name}')
+    watch.wait_output('async event')
+    for _ in range(2):
+        before = len(watch.output)
+        pci.reset(both.b.card)
+        watch.wait_output(rf'(?s)^.{{{before}}}.*IBV_EVENT_PORT_ERR.*IBV_EVENT_PORT_ACTIVE')
+        both.wait_active()
+        verbs.pingpong(both.a, both.b, '-e -n 50')
+    watch.kill()
 
 
 def test_pause_of_both_guests():

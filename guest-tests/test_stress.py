@@ -57,5 +57,20 @@ def test_command_rate():
         assert rate >= least, f'only {rate} {what} a second'
 
 
+def test_doorbells_without_end():
+    """A program that rings as fast as it can, with much else for the card to do, holds up neither QEMU nor others."""
+    both = kept(infiniband, cpus=1)
+    flood = both.a.spawn('exec doorbell-flood')
+    flood.wait_output('flooding')
+    client, server = verbs.start(both.b, both.a, 'ib_write_bw -F -q 16 -s 65536 -D 100')
+    for _ in range(100):
+        assert both.a.qmp('query-status')['status'] == 'running'
+    traffic(both)
+    assert flood.running and client.running
+    for command in client, server, flood:
+        command.kill()
+    traffic(both)
+
+
 if __name__ == '__main__':
     tap.main()

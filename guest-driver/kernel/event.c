@@ -38,7 +38,6 @@ void rhca_event(struct rhca_dev *dev, const struct rdma_hca_eqe *eqe)
 		break;
 	case RDMA_HCA_EVENT_COMM_EST:
 	case RDMA_HCA_EVENT_SQ_DRAINED:
-	case RDMA_HCA_EVENT_LAST_WQE_REACHED:
 	case RDMA_HCA_EVENT_WQ_CATAS_ERROR:
 	case RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR:
 	case RDMA_HCA_EVENT_WQ_ACCESS_ERROR:
@@ -57,7 +56,7 @@ void rhca_event(struct rhca_dev *dev, const struct rdma_hca_eqe *eqe)
 			le32_to_cpu(eqe->qp.qpn));
 		break;
 	case RDMA_HCA_EVENT_LOCAL_CATAS_ERROR:
-		rhca_fail(dev, "catastrophic error");
+		rhca_fail(dev, "an event queue could not be written");
 		break;
 	default:
 		dev_warn_ratelimited(&dev->pdev->dev,

@@ -254,7 +254,21 @@ int rhca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 	return n;
 }
 
-/* The card fires at once for what is there already: no event is missed. */
+static bool rhca_cq_has_entry(struct rhca_cq *cq)
+{
+	unsigned long flags;
+	bool has;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	has = !rhca_cqe_is_hw(rhca_cqe(cq, cq->ci));
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return has;
+}
+
+/*
+ * The card fires at once for an entry that no event has told of. One of which
+ * an event has told, since the last poll, is a missed one to the caller.
+ */
 int rhca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	struct rhca_cq *cq = to_rhca_cq(ibcq);
@@ -266,5 +280,5 @@ int rhca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 		  RDMA_HCA_PREP(RDMA_HCA_CQ_DB_CMD, cmd) |
 			  RDMA_HCA_PREP(RDMA_HCA_CQ_DB_CQN, cq->cqn),
 		  READ_ONCE(cq->ci));
-	return 0;
+	return (flags & IB_CQ_REPORT_MISSED_EVENTS) && rhca_cq_has_entry(cq);
 }

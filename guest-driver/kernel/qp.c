@@ -363,6 +363,9 @@ static void rhca_put_qpc(struct rhca_dev *dev, struct rhca_qp *qp,
 {
 	bool ud = rhca_is_datagram(qp);
 
+	/* There the attribute's being named is its value. */
+	if (!attr->en_sqd_async_notify)
+		mask &= ~IB_QP_EN_SQD_ASYNC_NOTIFY;
 	qpc->opt_param_mask = cpu_to_be32(mask);
 	rhca_put(&qpc->flags, RDMA_HCA_QPC_STATE, rhca_state_to_card(to));
 	rhca_put(&qpc->flags, RDMA_HCA_QPC_SERVICE,
@@ -395,9 +398,6 @@ static int rhca_qp_transition(struct rhca_dev *dev, struct rhca_qp *qp,
 	if (err)
 		return err;
 	rhca_put_qpc(dev, qp, attr, mask, from, to, box.buf);
-	if (op == RDMA_HCA_CMD_RTS2SQD_QPEE &&
-	    (mask & IB_QP_EN_SQD_ASYNC_NOTIFY) && attr->en_sqd_async_notify)
-		in_modifier |= RDMA_HCA_RTS2SQD_EVENT;
 	err = rhca_cmd_in(dev, op, in_modifier, &box);
 	rhca_mailbox_free(dev, &box);
 	return err;
@@ -657,8 +657,6 @@ static enum ib_event_type rhca_event_type(u8 type)
 		return IB_EVENT_COMM_EST;
 	case RDMA_HCA_EVENT_SQ_DRAINED:
 		return IB_EVENT_SQ_DRAINED;
-	case RDMA_HCA_EVENT_LAST_WQE_REACHED:
-		return IB_EVENT_QP_LAST_WQE_REACHED;
 	case RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR:
 		return IB_EVENT_QP_REQ_ERR;
 	case RDMA_HCA_EVENT_WQ_ACCESS_ERROR:

@@ -396,8 +396,8 @@ static void rhca_end_poll(struct ibv_cq_ex *ibcq)
 
 /*
  * The index is the published one: a thread between start_poll and end_poll
- * still reads entries after it. The card sends an event at once for what is
- * there already, so none is missed.
+ * still reads entries after it. The card sends an event at once for an entry
+ * that is there already and that no event has told of, so none is missed.
  */
 int rhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {

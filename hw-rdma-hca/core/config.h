@@ -44,6 +44,8 @@ typedef enum HcaAckPolicy {
       "Number of completion queues, as a power of two")                        \
     X(log_eqs, "log-eqs", 5, 1, 5, ANY, NONE, BOTH,                            \
       "Number of event queues, as a power of two")                             \
+    X(log_sq_slots, "log-sq-slots", 22, 15, 28, ANY, NONE, BOTH,               \
+      "Slots of all send queues, as a power of two")                           \
     X(log_mpts, "log-mpts", 15, 4, 20, ANY, NONE, BOTH,                        \
       "Number of memory keys, as a power of two")                              \
     X(log_mtts, "log-mtts", 20, 4, 24, ANY, NONE, BOTH,                        \

@@ -24,6 +24,8 @@ typedef struct HcaCq HcaCq;
 typedef struct HcaQp HcaQp;
 
 #define HCA_MAX_RD_ATOMIC 16
+/* Types of events that a QP has. */
+#define HCA_QP_EVENTS 6
 
 /* Attributes that a transition can bring (table A1-3), bits. */
 #define HCA_QP_ATTR_STATE (1u << 0)
@@ -143,6 +145,7 @@ typedef struct HcaSendQueue {
     bool indicator;
     HcaWqeRef chained;
     uint32_t chain_len; /* WQEs followed since the doorbell */
+    uint16_t taken;     /* WQEs taken in hand, modulo 2^16 */
     bool flushing;      /* back from SQE: what came before... */
     uint32_t flush_end; /* ...this doorbell is flushed still */
     bool wqe_valid;     /* @wqe is being sent */
@@ -315,7 +318,7 @@ struct HcaQp {
      * Places in queues of the context manager, the requester's pool and the
      * card (card.h): not for the units.
      */
-    GList event_link;
+    GList event_link[HCA_QP_EVENTS];
     GList send_link;
     GList resp_link;
     GList pool_link; /* those that wait for room in the multi-queue */
@@ -325,5 +328,17 @@ struct HcaQp {
     int64_t timer_at; /* the earliest of the deadlines */
     int timer_slot;   /* place in the timer heap, -1: none */
 };
+
+/* Places for doorbells: one for each slot of the send queue, a power of two. */
+static inline uint32_t hca_qp_doorbells(const HcaQpAttr *attr)
+{
+    uint32_t slots = attr->sq_len >> attr->sq_entry_log;
+    uint32_t room = 1;
+
+    while (room < slots) {
+        room *= 2;
+    }
+    return slots ? room : 0;
+}
 
 #endif /* HCA_QP_H */

@@ -82,6 +82,7 @@ typedef enum HcaEventType {
     HCA_EVENT_SQ_DRAINED = 0x03,
     HCA_EVENT_CQ_ERROR = 0x04,
     HCA_EVENT_WQ_CATAS_ERROR = 0x05,
+    HCA_EVENT_LOCAL_CATAS_ERROR = 0x08, /* an EQ could not be written */
     HCA_EVENT_PORT_CHANGE = 0x09,
     HCA_EVENT_CMD = 0x0a,
     HCA_EVENT_WQ_INVAL_REQ_ERROR = 0x10,

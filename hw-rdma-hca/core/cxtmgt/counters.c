@@ -58,13 +58,14 @@ static const HcaCounterRow rows[] = {
     EVENT(180, "wq_access_error", WQ_ACCESS_ERROR),
     COUNTER(181, "interrupts", interrupts, "interrupts sent"),
     COUNTER(182, "eq_doorbells", eq_doorbells, "EQ doorbells"),
-    COUNTER(183, "eq_waits", eq_waits, "events that found their EQ full"),
+    COUNTER(183, "eq_waits", eq_waits, "times that an event found its EQ full"),
     COUNTER(184, "events_unmapped", events_unmapped,
             "events that no EQ asked for"),
     COUNTER(185, "events_lost", events_lost, "events whose EQ had failed"),
     HCA_GAUGE(186, "events_waiting", INSTANT, waiting_events,
               "events that wait for room in their EQ"),
     EVENT(336, "congestion", CONGESTION),
+    EVENT(339, "local_catas_error", LOCAL_CATAS_ERROR),
 };
 
 const HcaCounterTable hca_cxtmgt_counter_table = {

@@ -129,6 +129,9 @@ static void consumed(HcaCq *cq, uint32_t ci)
     if ((int32_t)(cq->consumer_index - cq->solicit_producer_index) > 0) {
         cq->solicit_producer_index = cq->consumer_index;
     }
+    if ((int32_t)(cq->consumer_index - cq->last_notified_index) > 0) {
+        cq->last_notified_index = cq->consumer_index;
+    }
 }
 
 static uint32_t entries(const HcaCq *cq)
@@ -170,6 +173,9 @@ uint8_t hca_cxtmgt_resize_cq(HcaCxtMgt *cm, uint32_t cqn, unsigned log_size,
     refresh_consumer(cm, HCA_V2P_CEU, cq);
     if (entries(cq) > 1u << log_size) {
         return HCA_STAT_BAD_SIZE;
+    }
+    if (!hca_cxt_writable(cm, &cm->cqc, cqn)) {
+        return HCA_STAT_BAD_SEG_PARAM;
     }
     cq->attr.log_size = log_size;
     cq->attr.lkey = lkey;
@@ -262,6 +268,19 @@ bool hca_cq_write(HcaCxtMgt *cm, HcaV2pChannel channel, HcaCq *cq,
     return true;
 }
 
+/*
+ * An arm is answered. Each event tells of one entry, the oldest that none has
+ * told of: who takes an entry for each event never sleeps in front of one.
+ */
+static void fire(HcaCq *cq)
+{
+    cq->arm = HCA_CQ_FIRED;
+    /* An event that waits for room becomes one with this. */
+    if (!cq->event_pending) {
+        cq->last_notified_index++;
+    }
+}
+
 bool hca_cq_take_arm(HcaCxtMgt *cm, HcaCq *cq, const HcaCompletion *completion)
 {
     bool error = completion->syndrome != 0;
@@ -273,22 +292,20 @@ bool hca_cq_take_arm(HcaCxtMgt *cm, HcaCq *cq, const HcaCompletion *completion)
     }
     if (cq->arm == HCA_CQ_ARMED_NEXT ||
         (cq->arm == HCA_CQ_ARMED_SOLICITED && solicited)) {
-        cq->arm = HCA_CQ_FIRED;
-        cq->last_notified_index = cq->producer_index;
+        fire(cq);
         return true;
     }
     return false;
 }
 
-/* Arm @cq for entries at or after @ci. */
-static void arm(HcaCxtMgt *cm, HcaCq *cq, HcaCqArm how, uint32_t ci)
+/* Arm @cq for entries that have been neither consumed nor told of. */
+static void arm(HcaCxtMgt *cm, HcaCq *cq, HcaCqArm how)
 {
     uint32_t end = how == HCA_CQ_ARMED_NEXT ? cq->producer_index
                                             : cq->solicit_producer_index;
 
-    if ((int32_t)(end - ci) > 0) {
-        cq->arm = HCA_CQ_FIRED;
-        cq->last_notified_index = cq->producer_index;
+    if ((int32_t)(end - cq->last_notified_index) > 0) {
+        fire(cq);
         hca_eq_completion(cm, cq);
     } else {
         cq->arm = how;
@@ -317,6 +334,6 @@ void hca_cq_doorbell(HcaCxtMgt *cm, uint32_t uar, uint32_t cqn, HcaCqArm how,
     /* An arm for any entry is not taken back. */
     if (how == HCA_CQ_ARMED_NEXT ||
         (how == HCA_CQ_ARMED_SOLICITED && cq->arm != HCA_CQ_ARMED_NEXT)) {
-        arm(cm, cq, how, ci);
+        arm(cm, cq, how);
     }
 }

@@ -22,13 +22,30 @@ uint8_t hca_cxtmgt_unmap_icm(HcaCxtMgt *cm, uint64_t virt, uint32_t npages)
     return hca_mdata_unmap(cm->ctxmdata, virt, npages);
 }
 
+static bool find_place(HcaCxtMgt *cm, const HcaCxtTable *table, uint32_t index,
+                       uint64_t *bus)
+{
+    uint64_t virt = table->base + (uint64_t)index * table->entry_size;
+
+    return hca_mdata_lookup(cm->ctxmdata, virt, bus);
+}
+
+bool hca_cxt_writable(HcaCxtMgt *cm, const HcaCxtTable *table, uint32_t index)
+{
+    uint64_t bus;
+    bool ok = find_place(cm, table, index, &bus) &&
+              hca_dma_writable(cm->v2p, bus, table->entry_size);
+
+    cm->counters.icm_write_errors += !ok;
+    return ok;
+}
+
 bool hca_cxt_write(HcaCxtMgt *cm, const HcaCxtTable *table, uint32_t index,
                    const void *cxt)
 {
-    uint64_t virt = table->base + (uint64_t)index * table->entry_size;
     uint64_t bus;
 
-    if (!hca_mdata_lookup(cm->ctxmdata, virt, &bus) ||
+    if (!find_place(cm, table, index, &bus) ||
         !hca_dma_write(cm->v2p, HCA_V2P_CEU, bus, cxt, table->entry_size)) {
         cm->counters.icm_write_errors++;
         return false;

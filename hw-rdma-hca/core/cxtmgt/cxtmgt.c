@@ -27,7 +27,9 @@ HcaCxtMgt *hca_cxtmgt_new(const HcaCxtFormat *format, const HcaConfig *config,
     cm->qps = g_new0(HcaQp *, 1u << config->log_qps);
     cm->cqs = g_new0(HcaCq *, 1u << config->log_cqs);
     memset(cm->event_eq, HCA_NO_EQ, sizeof(cm->event_eq));
-    g_queue_init(&cm->qp_events);
+    for (unsigned i = 0; i < HCA_QP_EVENTS; i++) {
+        g_queue_init(&cm->qp_events[i]);
+    }
     g_queue_init(&cm->cq_errors);
     return cm;
 }
@@ -108,9 +110,12 @@ uint64_t hca_cxt_live_pages(const HcaCxtMgt *cm)
 
 unsigned hca_cxt_waiting_events(const HcaCxtMgt *cm)
 {
-    unsigned n = cm->qp_events.length + cm->cq_errors.length +
+    unsigned n = cm->cq_errors.length + __builtin_popcount(cm->eq_errors) +
                  cm->nport_events + cm->command_pending;
 
+    for (unsigned i = 0; i < HCA_QP_EVENTS; i++) {
+        n += cm->qp_events[i].length;
+    }
     for (unsigned eqn = 0; eqn < G_N_ELEMENTS(cm->eqs); eqn++) {
         n += cm->eqs[eqn] ? cm->eqs[eqn]->completions.length : 0;
     }

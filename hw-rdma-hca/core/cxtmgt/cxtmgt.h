@@ -62,11 +62,11 @@ struct HcaCq {
     HcaCqAttr attr;
     HcaQueueStatus status;
     HcaCqArm arm;
-    bool event_pending;      /* waits for room in its EQ */
-    uint32_t producer_index; /* all indices count without wrapping */
-    uint32_t consumer_index; /* as last heard */
-    uint32_t solicit_producer_index;
-    uint32_t last_notified_index;
+    bool event_pending;              /* waits for room in its EQ */
+    uint32_t producer_index;         /* all indices count without wrapping */
+    uint32_t consumer_index;         /* as last heard */
+    uint32_t solicit_producer_index; /* behind the last solicited entry */
+    uint32_t last_notified_index;    /* entries consumed, or told of */
 
     /* The context manager's own. */
     unsigned qps;       /* send and receive queues that use it */
@@ -132,7 +132,7 @@ typedef struct HcaCompletion {
 typedef struct HcaEvent {
     uint8_t type; /* HcaEventType */
     uint8_t subtype;
-    uint32_t number;   /* QPN, CQN, port, or token of a command */
+    uint32_t number;   /* QPN, CQN, EQN, port, or token of a command */
     uint32_t syndrome; /* CQ_ERROR */
     uint8_t status;    /* CMD: HcaStatus, and what else it gives */
     uint64_t out_param;
@@ -154,9 +154,10 @@ typedef struct HcaCxtCounters {
     uint64_t transitions_refused;
 } HcaCxtCounters;
 
-/* Contexts in hardware ownership now. */
+/* Contexts in hardware ownership now, and what the QPs have of the card's. */
 typedef struct HcaCxtLive {
     uint32_t qps, cqs, eqs;
+    uint32_t sq_slots;
 } HcaCxtLive;
 
 /*
@@ -233,7 +234,7 @@ HcaCxtCounters *hca_cxt_counters(HcaCxtMgt *cm);
 const HcaCxtLive *hca_cxt_live(const HcaCxtMgt *cm);
 /* Pages mapped for contexts now. */
 uint64_t hca_cxt_live_pages(const HcaCxtMgt *cm);
-/* Events that wait for room in their EQ; those of a QP are one. */
+/* Events that wait for room in their EQ. */
 unsigned hca_cxt_waiting_events(const HcaCxtMgt *cm);
 
 #endif /* HCA_CXTMGT_H */

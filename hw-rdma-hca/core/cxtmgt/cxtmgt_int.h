@@ -18,6 +18,7 @@ typedef struct HcaCxtTable {
 #define HCA_PORT_EVENTS 2
 #define HCA_EVENT_TYPES 64
 #define HCA_NO_EQ 0xff
+G_STATIC_ASSERT(RDMA_HCA_MAX_EQS <= 32); /* eq_errors */
 
 struct HcaCxtMgt {
     const HcaCxtFormat *format;
@@ -39,8 +40,9 @@ struct HcaCxtMgt {
     /* Which EQ asked for events of a type, HCA_NO_EQ: none. */
     uint8_t event_eq[HCA_EVENT_TYPES];
     /* Events that wait for room in their EQ, each kind bounded. */
-    GQueue qp_events;
+    GQueue qp_events[HCA_QP_EVENTS]; /* QPs, by type */
     GQueue cq_errors;
+    uint32_t eq_errors; /* EQs that have failed: bits */
     uint8_t port_events[HCA_PORT_EVENTS];
     unsigned nport_events;
     bool command_pending;
@@ -69,6 +71,11 @@ static inline void hca_cxt_trace(HcaCxtMgt *cm, HcaTraceEvent event,
  */
 bool hca_cxt_write(HcaCxtMgt *cm, const HcaCxtTable *table, uint32_t index,
                    const void *cxt);
+/*
+ * Whether it would be true. A command that changes a context asks before it
+ * changes anything.
+ */
+bool hca_cxt_writable(HcaCxtMgt *cm, const HcaCxtTable *table, uint32_t index);
 
 /* qp_attr.c: a row of table A1-2: what a transition may and must bring. */
 typedef struct HcaQpTransitionRow {

@@ -6,6 +6,8 @@
  * a bit of its QP, CQ or port, and is written when software has made room. An
  * event that happens again while it waits is the same event. Completion
  * events go to the EQ of their CQ; others to the EQ that asked for their type.
+ * There is a list for each type, so that a doorbell finds what waits for its
+ * queue and stops when that is full.
  */
 #include <string.h>
 
@@ -91,6 +93,7 @@ static void unmap_events(HcaCxtMgt *cm, uint32_t eqn, uint64_t mask)
 static void free_eq(HcaCxtMgt *cm, HcaEq *eq)
 {
     unmap_events(cm, eq->eqn, UINT64_MAX);
+    cm->eq_errors &= ~(1u << eq->eqn);
     cm->eqs[eq->eqn] = NULL;
     cm->live.eqs--;
     g_free(eq);
@@ -175,6 +178,22 @@ static bool write_eqe(HcaCxtMgt *cm, const HcaEq *eq, const HcaEvent *event)
            HCA_V2P_SUCCESS;
 }
 
+/* @eq has failed: its events are lost. Another EQ may tell. */
+static void fail(HcaCxtMgt *cm, HcaEq *eq)
+{
+    HcaEvent event = {
+        .type = HCA_EVENT_LOCAL_CATAS_ERROR,
+        .number = eq->eqn,
+    };
+
+    eq->status = HCA_QUEUE_WRITE_FAIL;
+    write_eqc(cm, eq->eqn, eq);
+    cm->counters.events_lost++;
+    if (cm->event_eq[event.type] != eq->eqn) {
+        hca_eq_event(cm, &event);
+    }
+}
+
 static HcaEqPost post_to(HcaCxtMgt *cm, HcaEq *eq, const HcaEvent *event)
 {
     if (eq->status != HCA_QUEUE_OK) {
@@ -182,13 +201,11 @@ static HcaEqPost post_to(HcaCxtMgt *cm, HcaEq *eq, const HcaEvent *event)
         return HCA_EQ_DONE;
     }
     if (eq_is_full(eq)) {
+        cm->counters.eq_waits++;
         return HCA_EQ_FULL;
     }
     if (!write_eqe(cm, eq, event)) {
-        /* Nobody can be told: the driver finds the status by QUERY_EQ. */
-        eq->status = HCA_QUEUE_WRITE_FAIL;
-        write_eqc(cm, eq->eqn, eq);
-        cm->counters.events_lost++;
+        fail(cm, eq);
         return HCA_EQ_DONE;
     }
     eq->producer_index++;
@@ -221,17 +238,33 @@ static HcaEqPost post_completion(HcaCxtMgt *cm, HcaEq *eq, const HcaCq *cq)
 
 /* Events that wait */
 
+/* Those of QPs: the place of a type in qp->event_link and cm->qp_events. */
+static const uint8_t qp_event_types[HCA_QP_EVENTS] = {
+    HCA_EVENT_WQ_CATAS_ERROR,  HCA_EVENT_WQ_INVAL_REQ_ERROR,
+    HCA_EVENT_WQ_ACCESS_ERROR, HCA_EVENT_COMM_EST,
+    HCA_EVENT_SQ_DRAINED,      HCA_EVENT_CONGESTION,
+};
+
 static void wait_qp(HcaCxtMgt *cm, const HcaEvent *event)
 {
     HcaQp *qp = hca_qp_find(cm, event->number);
 
-    if (!qp) {
-        return;
+    for (unsigned i = 0; qp && i < HCA_QP_EVENTS; i++) {
+        if (qp_event_types[i] == event->type &&
+            !(qp->events >> event->type & 1)) {
+            qp->events |= 1u << event->type;
+            qp->event_link[i].data = qp;
+            g_queue_push_tail_link(&cm->qp_events[i], &qp->event_link[i]);
+        }
     }
-    if (!qp->events) {
-        g_queue_push_tail_link(&cm->qp_events, &qp->event_link);
+}
+
+static void forget_qp_event(HcaCxtMgt *cm, HcaQp *qp, unsigned i)
+{
+    if (qp->events >> qp_event_types[i] & 1) {
+        qp->events &= ~(1u << qp_event_types[i]);
+        g_queue_unlink(&cm->qp_events[i], &qp->event_link[i]);
     }
-    qp->events |= 1u << event->type;
 }
 
 static void wait_cq(HcaCxtMgt *cm, const HcaEvent *event)
@@ -258,7 +291,6 @@ static void wait_port(HcaCxtMgt *cm, uint8_t subtype)
 
 static void wait_event(HcaCxtMgt *cm, const HcaEvent *event)
 {
-    cm->counters.eq_waits++;
     switch (event->type) {
     case HCA_EVENT_CMD:
         cm->command_pending = true;
@@ -266,6 +298,9 @@ static void wait_event(HcaCxtMgt *cm, const HcaEvent *event)
         break;
     case HCA_EVENT_CQ_ERROR:
         wait_cq(cm, event);
+        break;
+    case HCA_EVENT_LOCAL_CATAS_ERROR:
+        cm->eq_errors |= 1u << event->number;
         break;
     case HCA_EVENT_PORT_CHANGE:
         wait_port(cm, event->subtype);
@@ -320,9 +355,8 @@ bool hca_eq_command_pending(const HcaCxtMgt *cm)
 
 void hca_eq_forget_qp(HcaCxtMgt *cm, HcaQp *qp)
 {
-    if (qp->events) {
-        g_queue_unlink(&cm->qp_events, &qp->event_link);
-        qp->events = 0;
+    for (unsigned i = 0; i < HCA_QP_EVENTS; i++) {
+        forget_qp_event(cm, qp, i);
     }
 }
 
@@ -340,33 +374,34 @@ void hca_eq_forget_cq(HcaCxtMgt *cm, HcaCq *cq)
 
 /* Events that waited, delivered while there is room */
 
-static void deliver_qp(HcaCxtMgt *cm, HcaQp *qp)
+static HcaEqPost deliver_command(HcaCxtMgt *cm)
 {
-    for (uint8_t type = 0; type < 32; type++) {
-        HcaEvent event = { .type = type, .number = qp->qpn };
-
-        if (qp->events >> type & 1 && post_event(cm, &event) == HCA_EQ_DONE) {
-            qp->events &= ~(1u << type);
-        }
+    if (cm->command_pending && post_event(cm, &cm->command) == HCA_EQ_FULL) {
+        return HCA_EQ_FULL;
     }
+    cm->command_pending = false;
+    return HCA_EQ_DONE;
 }
 
-static void deliver_qps(HcaCxtMgt *cm)
+static HcaEqPost deliver_port(HcaCxtMgt *cm)
 {
-    GList *next;
+    while (cm->nport_events) {
+        HcaEvent event = {
+            .type = HCA_EVENT_PORT_CHANGE,
+            .subtype = cm->port_events[0],
+            .number = RDMA_HCA_NUM_PORTS,
+        };
 
-    for (GList *link = cm->qp_events.head; link; link = next) {
-        HcaQp *qp = link->data;
-
-        next = link->next;
-        deliver_qp(cm, qp);
-        if (!qp->events) {
-            g_queue_unlink(&cm->qp_events, link);
+        if (post_event(cm, &event) == HCA_EQ_FULL) {
+            return HCA_EQ_FULL;
         }
+        cm->nport_events--;
+        memmove(&cm->port_events[0], &cm->port_events[1], cm->nport_events);
     }
+    return HCA_EQ_DONE;
 }
 
-static void deliver_cqs(HcaCxtMgt *cm)
+static HcaEqPost deliver_cqs(HcaCxtMgt *cm)
 {
     while (cm->cq_errors.head) {
         HcaCq *cq = cm->cq_errors.head->data;
@@ -378,51 +413,82 @@ static void deliver_cqs(HcaCxtMgt *cm)
         };
 
         if (post_event(cm, &event) == HCA_EQ_FULL) {
-            return;
+            return HCA_EQ_FULL;
         }
         g_queue_unlink(&cm->cq_errors, &cq->error_link);
         cq->error_pending = false;
     }
+    return HCA_EQ_DONE;
 }
 
-static void deliver_port(HcaCxtMgt *cm)
+static HcaEqPost deliver_eqs(HcaCxtMgt *cm)
 {
-    while (cm->nport_events) {
+    while (cm->eq_errors) {
+        uint32_t eqn = __builtin_ctz(cm->eq_errors);
         HcaEvent event = {
-            .type = HCA_EVENT_PORT_CHANGE,
-            .subtype = cm->port_events[0],
-            .number = RDMA_HCA_NUM_PORTS,
+            .type = HCA_EVENT_LOCAL_CATAS_ERROR,
+            .number = eqn,
         };
 
         if (post_event(cm, &event) == HCA_EQ_FULL) {
-            return;
+            return HCA_EQ_FULL;
         }
-        cm->nport_events--;
-        memmove(&cm->port_events[0], &cm->port_events[1], cm->nport_events);
+        cm->eq_errors &= ~(1u << eqn);
     }
+    return HCA_EQ_DONE;
 }
 
-static void deliver_completions(HcaCxtMgt *cm, HcaEq *eq)
+static HcaEqPost deliver_qps(HcaCxtMgt *cm, unsigned i)
+{
+    while (cm->qp_events[i].head) {
+        HcaQp *qp = cm->qp_events[i].head->data;
+        HcaEvent event = { .type = qp_event_types[i], .number = qp->qpn };
+
+        if (post_event(cm, &event) == HCA_EQ_FULL) {
+            return HCA_EQ_FULL;
+        }
+        forget_qp_event(cm, qp, i);
+    }
+    return HCA_EQ_DONE;
+}
+
+static HcaEqPost deliver_completions(HcaCxtMgt *cm, HcaEq *eq)
 {
     while (eq->completions.head) {
         HcaCq *cq = eq->completions.head->data;
 
         if (post_completion(cm, eq, cq) == HCA_EQ_FULL) {
-            return;
+            return HCA_EQ_FULL;
         }
         g_queue_unlink(&eq->completions, &cq->comp_link);
         cq->event_pending = false;
     }
+    return HCA_EQ_DONE;
 }
 
-static void deliver(HcaCxtMgt *cm)
+/* What waits for @eqn (HCA_NO_EQ: for none any more), until that is full. */
+static void deliver(HcaCxtMgt *cm, uint8_t eqn)
 {
-    if (cm->command_pending && post_event(cm, &cm->command) == HCA_EQ_DONE) {
-        cm->command_pending = false;
+    const uint8_t *to = cm->event_eq;
+    HcaEqPost post = HCA_EQ_DONE;
+
+    if (to[HCA_EVENT_CMD] == eqn) {
+        post = deliver_command(cm);
     }
-    deliver_port(cm);
-    deliver_cqs(cm);
-    deliver_qps(cm);
+    if (to[HCA_EVENT_PORT_CHANGE] == eqn && post == HCA_EQ_DONE) {
+        post = deliver_port(cm);
+    }
+    if (to[HCA_EVENT_LOCAL_CATAS_ERROR] == eqn && post == HCA_EQ_DONE) {
+        post = deliver_eqs(cm);
+    }
+    if (to[HCA_EVENT_CQ_ERROR] == eqn && post == HCA_EQ_DONE) {
+        post = deliver_cqs(cm);
+    }
+    for (unsigned i = 0; i < HCA_QP_EVENTS && post == HCA_EQ_DONE; i++) {
+        if (to[qp_event_types[i]] == eqn) {
+            post = deliver_qps(cm, i);
+        }
+    }
 }
 
 /* Commands and the doorbell */
@@ -440,8 +506,8 @@ uint8_t hca_cxtmgt_hw2sw_eq(HcaCxtMgt *cm, uint32_t eqn)
     }
     write_eqc(cm, eqn, NULL);
     free_eq(cm, eq);
-    /* What waited for its room goes to whom asks now, or to nobody. */
-    deliver(cm);
+    /* What waited for its room goes to nobody. */
+    deliver(cm, HCA_NO_EQ);
     return HCA_STAT_OK;
 }
 
@@ -454,6 +520,9 @@ uint8_t hca_cxtmgt_map_eq(HcaCxtMgt *cm, uint32_t eqn, uint64_t mask,
     if (status) {
         return status;
     }
+    if (!hca_cxt_writable(cm, &cm->eqc, eqn)) {
+        return HCA_STAT_BAD_SEG_PARAM;
+    }
     if (unmap) {
         unmap_events(cm, eqn, mask);
     } else {
@@ -464,7 +533,7 @@ uint8_t hca_cxtmgt_map_eq(HcaCxtMgt *cm, uint32_t eqn, uint64_t mask,
         }
     }
     write_eqc(cm, eq->eqn, eq);
-    deliver(cm);
+    deliver(cm, unmap ? HCA_NO_EQ : eqn);
     return HCA_STAT_OK;
 }
 
@@ -491,8 +560,9 @@ void hca_eq_doorbell(HcaCxtMgt *cm, uint32_t eqn, uint32_t ci, bool arm)
         return;
     }
     eq->consumer_index = ci;
-    deliver_completions(cm, eq);
-    deliver(cm);
+    if (deliver_completions(cm, eq) == HCA_EQ_DONE) {
+        deliver(cm, eqn);
+    }
     if (arm && eq->arm == HCA_EQ_FIRED) {
         eq->arm = HCA_EQ_ARMED;
     }

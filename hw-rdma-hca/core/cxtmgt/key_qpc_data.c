@@ -33,6 +33,7 @@ static void add_qp(HcaCxtMgt *cm, HcaQp *qp)
 {
     cm->qps[qp->qpn] = qp;
     cm->live.qps++;
+    cm->live.sq_slots += hca_qp_doorbells(&qp->attr);
     use_cqs(cm, qp, 1);
 }
 
@@ -41,6 +42,7 @@ static void remove_qp(HcaCxtMgt *cm, HcaQp *qp)
     hca_eq_forget_qp(cm, qp);
     use_cqs(cm, qp, -1);
     cm->live.qps--;
+    cm->live.sq_slots -= hca_qp_doorbells(&qp->attr);
     cm->qps[qp->qpn] = NULL;
     g_free(qp);
 }
@@ -88,7 +90,6 @@ static HcaQp *new_qp(uint32_t qpn)
 
     qp->qpn = qpn;
     qp->state = HCA_QP_RST;
-    qp->event_link.data = qp;
     return qp;
 }
 
@@ -105,6 +106,17 @@ static uint8_t check_special(const HcaCxtMgt *cm, uint32_t qpn, uint8_t service)
         return HCA_STAT_BAD_INDEX;
     }
     return service == HCA_SERVICE_UD ? HCA_STAT_OK : HCA_STAT_BAD_PARAM;
+}
+
+/*
+ * Whether the card has memory for the doorbells of such a QP. That of a queue
+ * is the guest's to claim, so there is a limit to what all may have.
+ */
+static bool have_slots(const HcaCxtMgt *cm, const HcaQpAttr *attr)
+{
+    uint32_t all = 1u << cm->config->log_sq_slots;
+
+    return hca_qp_doorbells(attr) <= all - cm->live.sq_slots;
 }
 
 /* RST2INIT. */
@@ -126,6 +138,9 @@ static uint8_t create_qp(HcaCxtMgt *cm, uint32_t qpn, const HcaQpChange *change)
     if (!status) {
         status = hca_qp_check(cm, change->attr, attrs);
     }
+    if (!status && !have_slots(cm, change->attr)) {
+        status = HCA_STAT_EXCEED_LIM;
+    }
     if (status) {
         return status;
     }
@@ -140,43 +155,67 @@ static uint8_t create_qp(HcaCxtMgt *cm, uint32_t qpn, const HcaQpChange *change)
     return HCA_STAT_OK;
 }
 
-/* Take the attributes that come, all or none. */
-static uint8_t take_attrs(HcaCxtMgt *cm, HcaQp *qp, const HcaQpChange *change)
+/* Judge the attributes that come: which are taken. */
+static uint8_t judge_attrs(HcaCxtMgt *cm, const HcaQp *qp,
+                           const HcaQpChange *change, uint32_t *attrs)
 {
-    uint32_t attrs;
     uint8_t status;
 
+    *attrs = 0;
     if (!change->attr) {
         return HCA_STAT_OK;
     }
     status = hca_qp_attrs(&hca_qp_transitions[change->transition],
-                          qp->attr.service, change->mask, &attrs);
-    if (!status) {
-        status = hca_qp_check(cm, change->attr, attrs);
-    }
-    if (!status) {
-        hca_qp_take(cm, qp, change->attr, attrs);
-    }
-    return status;
+                          qp->attr.service, change->mask, attrs);
+    return status ? status : hca_qp_check(cm, change->attr, *attrs);
+}
+
+/*
+ * What goes to ERR or RST has to go there, wherever ICM is. Anything else
+ * happens only if ICM can be told of it.
+ */
+static bool may_write(HcaCxtMgt *cm, const HcaQp *qp, uint8_t to)
+{
+    return to == HCA_QP_ERR || to == HCA_QP_RST ||
+           hca_cxt_writable(cm, &cm->qpc, qp->qpn);
 }
 
 static uint8_t change_qp(HcaCxtMgt *cm, HcaQp *qp, const HcaQpChange *change)
 {
     uint8_t to = hca_qp_transitions[change->transition].to;
-    uint8_t status = take_attrs(cm, qp, change);
+    uint32_t attrs;
+    uint8_t status = judge_attrs(cm, qp, change, &attrs);
 
+    if (!status && !may_write(cm, qp, to)) {
+        status = HCA_STAT_BAD_SEG_PARAM;
+    }
     if (status) {
         return status;
+    }
+    if (attrs) {
+        hca_qp_take(cm, qp, change->attr, attrs);
     }
     if (to == qp->state) {
         write_qpc(cm, qp);
         return HCA_STAT_OK;
     }
     if (to == HCA_QP_SQD) {
-        qp->sqd_event = change->sqd_event;
+        qp->sqd_event = change->sqd_event ||
+                        (attrs & HCA_QP_ATTR_EN_SQD_ASYNC_NOTIFY);
     }
     change_state(cm, qp, to);
     return HCA_STAT_OK;
+}
+
+/* Attributes of a send queue change when nothing of it is on its way. */
+static bool is_legal(const HcaQp *qp, const HcaQpChange *change)
+{
+    const HcaQpTransitionRow *row = &hca_qp_transitions[change->transition];
+
+    if (change->transition == HCA_QP_SQD2SQD && qp && !qp->req.drained) {
+        return false;
+    }
+    return row->from & 1u << (qp ? qp->state : HCA_QP_RST);
 }
 
 static uint8_t modify_qp(HcaCxtMgt *cm, uint32_t qpn, const HcaQpChange *change)
@@ -188,7 +227,7 @@ static uint8_t modify_qp(HcaCxtMgt *cm, uint32_t qpn, const HcaQpChange *change)
         return HCA_STAT_BAD_INDEX;
     }
     qp = cm->qps[qpn];
-    if (!(row->from & 1u << (qp ? qp->state : HCA_QP_RST))) {
+    if (!is_legal(qp, change)) {
         return HCA_STAT_BAD_QP_STATE;
     }
     if (!change->attr && !row->attrs_optional) {

@@ -180,7 +180,8 @@ static void put_state(const HcaQp *qp, struct rdma_hca_qpc *qpc)
         PUT(MIN_RNR_TIMER, qp->attr.min_rnr_timer) |
         PUT(PSN, qp->resp.expected_psn));
     qpc->rmsn = GUINT32_TO_BE(qp->resp.msn);
-    qpc->wqe_counter = GUINT32_TO_BE(PUT(RQ_COUNTER, qp->rq.consumed));
+    qpc->wqe_counter = GUINT32_TO_BE(PUT(RQ_COUNTER, qp->rq.consumed) |
+                                     PUT(SQ_COUNTER, qp->send.taken));
 }
 
 void hca_front_put_qp(uint32_t qpn, const HcaQp *qp, void *cxt)

@@ -18,27 +18,13 @@ unsigned hca_gid_log_size(const HcaPort *port)
     return hca_port_is_roce(port) ? port->config->log_gids : 0;
 }
 
-/* EUI-64 of a MAC, its universal/local bit inverted (RFC 4291, A). */
-static void eui64_of_mac(uint8_t *eui, const uint8_t *mac)
-{
-    memcpy(eui, mac, 3);
-    eui[0] ^= 2;
-    eui[3] = 0xff;
-    eui[4] = 0xfe;
-    memcpy(eui + 5, mac + 3, 3);
-}
-
 HcaGid hca_gid_default(const HcaPort *port)
 {
     uint64_t guid = GUINT64_TO_BE(port->config->guid);
     HcaGid gid;
 
     memcpy(gid.raw, default_prefix, sizeof(default_prefix));
-    if (hca_port_is_roce(port)) {
-        eui64_of_mac(gid.raw + sizeof(default_prefix), port->config->mac);
-    } else {
-        memcpy(gid.raw + sizeof(default_prefix), &guid, sizeof(guid));
-    }
+    memcpy(gid.raw + sizeof(default_prefix), &guid, sizeof(guid));
     return gid;
 }
 

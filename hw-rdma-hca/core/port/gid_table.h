@@ -22,7 +22,7 @@ typedef struct HcaGidEntry {
 
 typedef struct HcaPort HcaPort;
 
-/* The GID of prefix and GUID (RoCE: made of the MAC). */
+/* The GID of prefix and GUID. */
 HcaGid hca_gid_default(const HcaPort *port);
 
 /* Places in the table, a logarithm to base 2. */

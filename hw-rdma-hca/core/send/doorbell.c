@@ -76,14 +76,10 @@ void hca_send_reset(HcaSender *send)
 static void make_queue(HcaQp *qp)
 {
     HcaSendQueue *sq = &qp->send;
-    uint32_t slots = qp->attr.sq_len >> qp->attr.sq_entry_log;
-    uint32_t room = 1;
+    uint32_t room = hca_qp_doorbells(&qp->attr);
 
-    while (room < slots) {
-        room *= 2;
-    }
     memset(sq, 0, sizeof(*sq));
-    if (slots) {
+    if (room) {
         sq->doorbells = g_new(HcaWqeRef, room);
         sq->doorbell_mask = room - 1;
     }

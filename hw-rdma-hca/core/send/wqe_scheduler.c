@@ -35,6 +35,7 @@ bool hca_wqe_schedule(Hca *hca, HcaQp *qp)
     hca->send->counters.wqes_chained += channel == HCA_V2P_WP_WQE;
     hca_wqe_parse(hca, qp, channel, &ref, &sq->wqe);
     sq->wqe_valid = true;
+    sq->taken++;
     return true;
 }
 

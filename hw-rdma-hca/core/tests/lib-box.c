@@ -35,6 +35,7 @@ static const Field mpt_fields[] = {
     FIELD(rdma_hca_mpt, page_size, ALL, .high = 19),
     FIELD(rdma_hca_mpt, key, (1u << LOG_MPTS) - 1, .low = SPARE_MPT,
           .high = SPARE_MPT),
+    FIELD(rdma_hca_mpt, pd, ALL, .high = (1u << LOG_PDS) - 1),
     FIELD(rdma_hca_mpt, length_h, ALL, .high = 0),
     FIELD(rdma_hca_mpt, length_l, ALL, .high = MR_PAGES * HOST_PAGE_SIZE),
     FIELD(rdma_hca_mpt, mtt_seg_h, ALL, .high = 0),

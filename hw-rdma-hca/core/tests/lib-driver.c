@@ -259,10 +259,8 @@ static const uint64_t eq_mask[NUM_EQS] = {
                  UINT64_C(1) << RDMA_HCA_EVENT_WQ_CATAS_ERROR |
                  UINT64_C(1) << RDMA_HCA_EVENT_LOCAL_CATAS_ERROR |
                  UINT64_C(1) << RDMA_HCA_EVENT_PORT_CHANGE |
-                 UINT64_C(1) << RDMA_HCA_EVENT_EQ_OVERFLOW |
                  UINT64_C(1) << RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR |
                  UINT64_C(1) << RDMA_HCA_EVENT_WQ_ACCESS_ERROR |
-                 UINT64_C(1) << RDMA_HCA_EVENT_LAST_WQE_REACHED |
                  UINT64_C(1) << RDMA_HCA_EVENT_CONGESTION,
     [EQ_CMD] = UINT64_C(1) << RDMA_HCA_EVENT_CMD,
 };

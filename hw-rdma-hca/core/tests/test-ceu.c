@@ -560,6 +560,25 @@ static void test_query_port(void)
     fix_free(&fix);
 }
 
+/* A region's PD is one that the card has. */
+static void test_mpt_pd(void)
+{
+    struct rdma_hca_mpt mpt;
+    Fix fix;
+
+    fix_init(&fix);
+    init_hca(&fix);
+    mpt = make_mpt(&fix);
+    mpt.pd = GUINT32_TO_BE(1u << fix.hca.config.log_pds);
+    g_assert_cmphex(
+        run_in(&fix, RDMA_HCA_CMD_SW2HW_MPT, &mpt, sizeof(mpt), KEY, 0), ==,
+        RDMA_HCA_STAT_BAD_PARAM);
+    mpt.pd = GUINT32_TO_BE((1u << fix.hca.config.log_pds) - 1);
+    g_assert_cmphex(
+        run_in(&fix, RDMA_HCA_CMD_SW2HW_MPT, &mpt, sizeof(mpt), KEY, 0), ==, 0);
+    fix_free(&fix);
+}
+
 /* INIT_HCA: all tables or none; after CLOSE_HCA nothing is left of them. */
 static void test_init_hca(void)
 {
@@ -923,6 +942,7 @@ int main(int argc, char **argv)
     test_add("/ceu/query/dev-lim", test_query_dev_lim);
     test_add("/ceu/query/identity", test_query_identity);
     test_add("/ceu/query/port", test_query_port);
+    test_add("/ceu/mpt-pd", test_mpt_pd);
     test_add("/ceu/init-hca", test_init_hca);
     test_add("/ceu/map-icm", test_map_icm);
     test_add("/ceu/write-mtt", test_write_mtt);

@@ -936,6 +936,21 @@ static void test_events(void)
     look_and_free(bed);
 }
 
+/* The memory of the completions' EQ is gone; the other one is told. */
+static void test_eq_failed(void)
+{
+    Bed *bed = bed_new_rc(NULL);
+
+    g_assert_cmphex(mr_deregister(bed->drv[0]->eq[EQ_COMP].mr), ==, 0);
+    cq_arm(bed->cqs[0], false);
+    request(bed, 0, WRITE, 8);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_counted(bed, 0, "cxtmgt_events_lost", 1);
+    bed_counted(bed, 0, "cxtmgt_event_local_catas_error", 1);
+    look_and_free(bed);
+}
+
 /* The peer sends before the QP is in RTS. */
 static void test_comm_est(void)
 {
@@ -1629,6 +1644,7 @@ static const struct {
     { "cxtmgt/cq", test_cq },
     { "cxtmgt/doorbells", test_queue_doorbells },
     { "cxtmgt/events", test_events },
+    { "cxtmgt/eq-failed", test_eq_failed },
     { "cxtmgt/comm-est", test_comm_est },
     { "v2p/checks", test_v2p_checks },
     { "v2p/caches", test_v2p_caches },

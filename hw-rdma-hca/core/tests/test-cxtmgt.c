@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../abi/rdma_hca_regs.h"
+#include "../cxtmgt/cxtmgt_int.h"
 #include "lib-card.h"
 #include "lib-make.h"
 #include "lib-ram.h"
@@ -60,6 +61,7 @@ static const HcaConfig config = {
     .log_cqs = LOG_CQS,
     .log_eqs = LOG_EQS,
     .log_pds = LOG_PDS,
+    .log_sq_slots = 15,
     .num_vectors = RAM_VECTORS,
     .link_layer = HCA_LINK_LAYER_IB,
     .max_mtu = 4,
@@ -315,6 +317,7 @@ static void qp_to(Fix *fix, uint32_t qpn, unsigned service, unsigned state)
         hca_qp_set_state(fix->cm, hca_qp_find(fix->cm, qpn), state);
     } else if (state == RDMA_HCA_QP_STATE_SQD) {
         g_assert_cmphex(modify(fix, HCA_QP_RTS2SQD, qpn, service, 0), ==, 0);
+        hca_qp_find(fix->cm, qpn)->req.drained = true;
     } else if (state == RDMA_HCA_QP_STATE_ERR) {
         g_assert_cmphex(modify(fix, HCA_QP_2ERR, qpn, service, 0), ==, 0);
     }
@@ -758,9 +761,38 @@ static void test_qp_drain(void)
     g_assert_true(qp->sqd_event);
     hca_cxtmgt_query_qp(fix.cm, QPN, &qpc);
     g_assert_true(GUINT32_FROM_BE(qpc.flags) & RDMA_HCA_QPC_SQ_DRAINING);
+    /* Nothing changes before it is drained. */
+    g_assert_cmphex(
+        modify(&fix, HCA_QP_SQD2SQD, QPN, RC, RDMA_HCA_QP_ATTR_TIMEOUT), ==,
+        RDMA_HCA_STAT_BAD_QP_STATE);
     qp->req.drained = true;
     hca_cxtmgt_query_qp(fix.cm, QPN, &qpc);
     g_assert_false(GUINT32_FROM_BE(qpc.flags) & RDMA_HCA_QPC_SQ_DRAINING);
+    g_assert_cmphex(
+        modify(&fix, HCA_QP_SQD2SQD, QPN, RC, RDMA_HCA_QP_ATTR_TIMEOUT), ==, 0);
+    fix_free(&fix);
+}
+
+/* SQ_DRAINED is asked for in either of two ways, each time anew. */
+static void test_qp_drain_event(void)
+{
+    static const uint32_t notify = RDMA_HCA_QP_ATTR_EN_SQD_ASYNC_NOTIFY;
+    Fix fix;
+
+    fix_init(&fix);
+    qp_to(&fix, QPN, UC, RDMA_HCA_QP_STATE_RTS);
+    for (unsigned i = 0; i < 6; i++) {
+        bool by_mask = i & 1, by_modifier = i & 2;
+        struct rdma_hca_qpc qpc = make_qpc(UC, by_mask ? notify : 0);
+
+        g_assert_cmphex(modify_qp(&fix, HCA_QP_RTS2SQD, QPN, &qpc, by_modifier),
+                        ==, 0);
+        g_assert_cmpint(hca_qp_find(fix.cm, QPN)->sqd_event, ==,
+                        by_mask || by_modifier);
+        g_assert_cmphex(modify(&fix, HCA_QP_SQD2RTS, QPN, UC, 0), ==, 0);
+    }
+    g_assert_cmphex(modify(&fix, HCA_QP_RTS2RTS, QPN, UC, notify), ==,
+                    RDMA_HCA_STAT_BAD_PARAM);
     fix_free(&fix);
 }
 
@@ -810,6 +842,49 @@ static void test_icm_missing(void)
     g_assert_cmphex(modify(&fix, HCA_QP_RST2INIT, QPN, RC, 0), ==,
                     RDMA_HCA_STAT_BAD_SEG_PARAM);
     g_assert_cmpuint(hca_cxt_live(fix.cm)->qps, ==, 0);
+    fix_free(&fix);
+}
+
+/*
+ * ICM goes away under what is in hardware. A command that changes something
+ * changes all or nothing; what goes may go.
+ */
+static void test_icm_gone(void)
+{
+    const uint64_t comm_est = UINT64_C(1) << HCA_EVENT_COMM_EST;
+    HcaEvent event = { .type = HCA_EVENT_COMM_EST, .number = QPN };
+    struct rdma_hca_qpc before, after;
+    struct rdma_hca_cqc cqc;
+    Fix fix;
+
+    fix_init(&fix);
+    new_eq(&fix, 2, LOG_EQ);
+    qp_to(&fix, QPN, RC, RDMA_HCA_QP_STATE_INIT);
+    g_assert_cmphex(hca_cxtmgt_unmap_icm(fix.cm, QPC_BASE, 33), ==, 0);
+    hca_cxtmgt_query_qp(fix.cm, QPN, &before);
+    g_assert_cmphex(modify(&fix, HCA_QP_INIT2RTR, QPN, RC, 0), ==,
+                    RDMA_HCA_STAT_BAD_SEG_PARAM);
+    g_assert_cmphex(modify(&fix, HCA_QP_INIT2INIT, QPN, RC, 0), ==,
+                    RDMA_HCA_STAT_BAD_SEG_PARAM);
+    hca_cxtmgt_query_qp(fix.cm, QPN, &after);
+    g_assert_cmpmem(&before, sizeof(before), &after, sizeof(after));
+    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, CQN, LOG_CQ + 1, 77), ==,
+                    RDMA_HCA_STAT_BAD_SEG_PARAM);
+    g_assert_cmphex(hca_cxtmgt_query_cq(fix.cm, CQN, &cqc), ==, 0);
+    g_assert_cmphex(GUINT32_FROM_BE(cqc.lkey), ==, KEY);
+    g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 2, comm_est, false), ==,
+                    RDMA_HCA_STAT_BAD_SEG_PARAM);
+    g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, EQN, comm_est, true), ==,
+                    RDMA_HCA_STAT_BAD_SEG_PARAM);
+    hca_eq_event(fix.cm, &event);
+    g_assert_cmpuint(eq_producer(&fix, EQN), ==, 1);
+    g_assert_cmpuint(eq_producer(&fix, 2), ==, 0);
+    g_assert_cmpuint(hca_cxt_counters(fix.cm)->icm_write_errors, ==, 5);
+    g_assert_cmphex(modify(&fix, HCA_QP_2ERR, QPN, RC, 0), ==, 0);
+    qp_reset(&fix, QPN);
+    g_assert_cmphex(hca_cxtmgt_hw2sw_cq(fix.cm, CQN), ==, 0);
+    g_assert_cmphex(hca_cxtmgt_hw2sw_eq(fix.cm, EQN), ==, 0);
+    g_assert_cmphex(hca_cxtmgt_hw2sw_eq(fix.cm, 2), ==, 0);
     fix_free(&fix);
 }
 
@@ -926,6 +1001,216 @@ static void test_cq_arm(void)
     fix_free(&fix);
 }
 
+/*
+ * A program that arms when an event has woken it, and takes one entry for each
+ * event, as `ib_send_lat -e` does, on a CQ with an EQ of its own.
+ */
+typedef struct Waiter {
+    Fix fix;
+    HcaQp *qp;
+    uint32_t ci;
+    uint32_t events; /* taken */
+    uint32_t added;  /* entries */
+} Waiter;
+
+#define WAITER_EQN 2
+#define WAITER_LOG_EQ 7
+
+static void waiter_init(Waiter *w, uint32_t first)
+{
+    HcaCq *cq;
+
+    *w = (Waiter) { .ci = first };
+    fix_init_bare(&w->fix);
+    new_eq(&w->fix, WAITER_EQN, WAITER_LOG_EQ);
+    new_cq(&w->fix, CQN, WAITER_EQN, 0);
+    cq = hca_cq_find(w->fix.cm, CQN);
+    cq->producer_index = cq->consumer_index = first;
+    cq->solicit_producer_index = cq->last_notified_index = first;
+    w->qp = fix_qp(&w->fix);
+}
+
+static void waiter_add(Waiter *w, unsigned n, bool solicited)
+{
+    for (unsigned i = 0; i < n; i++) {
+        post(&w->fix, w->qp, solicited);
+        w->added++;
+    }
+}
+
+/* Events that it has not taken. */
+static uint32_t waiter_due(Waiter *w)
+{
+    return eq_producer(&w->fix, WAITER_EQN) - w->events;
+}
+
+static void waiter_arm(Waiter *w, HcaCqArm how)
+{
+    cq_doorbell(&w->fix, CQN, how, w->ci);
+}
+
+static void waiter_take_event(Waiter *w)
+{
+    w->events++;
+    hca_eq_doorbell(w->fix.cm, WAITER_EQN, w->events, true);
+}
+
+static void test_cq_arm_told(void)
+{
+    Waiter w;
+
+    waiter_init(&w, 0);
+    waiter_arm(&w, HCA_CQ_ARMED_NEXT);
+    waiter_add(&w, 1, false);
+    g_assert_cmpuint(waiter_due(&w), ==, 1);
+    waiter_take_event(&w);
+    /* It has told of the entry that is there still. */
+    waiter_arm(&w, HCA_CQ_ARMED_NEXT);
+    g_assert_cmpuint(waiter_due(&w), ==, 0);
+    w.ci++;
+    waiter_add(&w, 1, false);
+    g_assert_cmpuint(waiter_due(&w), ==, 1);
+    waiter_take_event(&w);
+    /* Not of the next one, which comes before the arm. */
+    waiter_add(&w, 1, false);
+    waiter_arm(&w, HCA_CQ_ARMED_NEXT);
+    g_assert_cmpuint(waiter_due(&w), ==, 1);
+    waiter_take_event(&w);
+    w.ci++;
+    waiter_arm(&w, HCA_CQ_ARMED_NEXT);
+    g_assert_cmpuint(waiter_due(&w), ==, 0);
+    w.ci++;
+    waiter_arm(&w, HCA_CQ_ARMED_NEXT);
+    g_assert_cmpuint(waiter_due(&w), ==, 0);
+    fix_free(&w.fix);
+}
+
+/* Arms with an old index, over and over: an event for each entry, no more. */
+static void test_cq_arm_stale(void)
+{
+    static const HcaCqArm hows[] = { HCA_CQ_ARMED_NEXT,
+                                     HCA_CQ_ARMED_SOLICITED };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(hows); i++) {
+        Waiter w;
+
+        waiter_init(&w, UINT32_MAX - 2);
+        waiter_add(&w, 5, true);
+        for (unsigned k = 0; k < 100; k++) {
+            waiter_arm(&w, hows[i]);
+        }
+        g_assert_cmpuint(waiter_due(&w), ==, 5);
+        fix_free(&w.fix);
+    }
+}
+
+/* The CQ's event waits for room: arms meanwhile are answered by it. */
+static void test_cq_arm_full_eq(void)
+{
+    Waiter w;
+
+    waiter_init(&w, 0);
+    for (unsigned i = 0; i < 1u << WAITER_LOG_EQ; i++) {
+        waiter_arm(&w, HCA_CQ_ARMED_NEXT);
+        waiter_add(&w, 1, false);
+        w.ci++;
+    }
+    waiter_arm(&w, HCA_CQ_ARMED_NEXT);
+    waiter_add(&w, 3, false);
+    waiter_arm(&w, HCA_CQ_ARMED_NEXT);
+    waiter_arm(&w, HCA_CQ_ARMED_NEXT);
+    g_assert_cmpuint(waiter_due(&w), ==, 1u << WAITER_LOG_EQ);
+    g_assert_cmpuint(hca_cxt_waiting_events(w.fix.cm), ==, 1);
+    waiter_take_event(&w);
+    g_assert_cmpuint(waiter_due(&w), ==, 1u << WAITER_LOG_EQ);
+    /* It told of one; of the other two nobody has. */
+    for (unsigned i = 0; i < 1u << WAITER_LOG_EQ; i++) {
+        waiter_take_event(&w);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        waiter_arm(&w, HCA_CQ_ARMED_NEXT);
+        g_assert_cmpuint(waiter_due(&w), ==, i < 2);
+        w.events += i < 2;
+    }
+    fix_free(&w.fix);
+}
+
+/* One step of what a program does between two waits, by its number. */
+static void waiter_step(Waiter *w, unsigned step, unsigned batch, HcaCqArm how)
+{
+    const HcaCq *cq = hca_cq_find(w->fix.cm, CQN);
+
+    if (step == 0) {
+        waiter_take_event(w);
+    } else if (step == 1) {
+        waiter_arm(w, how);
+    } else {
+        w->ci += MIN(batch, cq->producer_index - w->ci);
+    }
+}
+
+/*
+ * Whenever entries come, who takes one or more of them for each event gets
+ * all, in the order arm and poll as in the other; indices wrap.
+ */
+static void waiter_run(GRand *rand, HcaCqArm how)
+{
+    bool poll_first = g_rand_boolean(rand);
+    unsigned batch = 1 + g_rand_int_range(rand, 0, 3);
+    unsigned step = 0;
+    Waiter w;
+
+    waiter_init(&w, UINT32_MAX - 20);
+    waiter_arm(&w, how);
+    while (w.added < 60 || step || waiter_due(&w)) {
+        bool room = UINT32_MAX - 20 + w.added - w.ci < 1u << (LOG_CQ - 1);
+        bool awake = step || waiter_due(&w);
+
+        g_assert_true(awake || room);
+        if (w.added < 60 && room && (!awake || g_rand_boolean(rand))) {
+            waiter_add(&w, 1, how == HCA_CQ_ARMED_SOLICITED);
+        } else if (awake) {
+            waiter_step(&w, poll_first && step ? 3 - step : step, batch, how);
+            step = (step + 1) % 3;
+        }
+        g_assert_cmpuint(w.events, <=, 60);
+    }
+    g_assert_cmpuint(w.ci, ==, UINT32_MAX - 20 + 60);
+    fix_free(&w.fix);
+}
+
+static void test_cq_arm_race(void)
+{
+    GRand *rand = g_rand_new_with_seed(11);
+
+    for (unsigned i = 0; i < 200; i++) {
+        waiter_run(rand, i & 1 ? HCA_CQ_ARMED_NEXT : HCA_CQ_ARMED_SOLICITED);
+    }
+    g_rand_free(rand);
+}
+
+/* Who polls and never arms for 2^31 entries is told of the next one all the
+ * same. */
+static void test_cq_arm_long_after(void)
+{
+    Waiter w;
+
+    waiter_init(&w, 0);
+    waiter_arm(&w, HCA_CQ_ARMED_NEXT);
+    waiter_add(&w, 1, false);
+    waiter_take_event(&w);
+    for (unsigned i = 1; i < 8; i++) {
+        HcaCq *cq = hca_cq_find(w.fix.cm, CQN);
+
+        cq->producer_index = w.ci = i << 29;
+        cq_doorbell(&w.fix, CQN, HCA_CQ_DISARMED, w.ci);
+    }
+    waiter_add(&w, 1, true);
+    waiter_arm(&w, HCA_CQ_ARMED_SOLICITED);
+    g_assert_cmpuint(waiter_due(&w), ==, 1);
+    fix_free(&w.fix);
+}
+
 /* An error is solicited; a CQ may be armed when it is made. */
 static void test_cq_arm_error(void)
 {
@@ -949,7 +1234,8 @@ static void test_cq_arm_error(void)
     g_assert_cmpuint(
         RDMA_HCA_GET(RDMA_HCA_CQC_STATE, GUINT32_FROM_BE(cqc.flags)), ==,
         RDMA_HCA_CQ_STATE_FIRED);
-    g_assert_cmpuint(GUINT32_FROM_BE(cqc.last_notified_index), ==, 2);
+    /* It tells of the oldest entry. */
+    g_assert_cmpuint(GUINT32_FROM_BE(cqc.last_notified_index), ==, 1);
     g_assert_cmpuint(hca_cxt_counters(fix.cm)->error_cqes, ==, 1);
     fix_free(&fix);
 }
@@ -1291,6 +1577,81 @@ static void test_eq_full_cq_error(void)
     fix_free(&fix);
 }
 
+/*
+ * Events of many QPs wait for a full EQ. A doorbell does no more than it can
+ * deliver, be it of this queue or of another, and none is lost.
+ */
+static void test_eq_wait_work(void)
+{
+    const HcaCxtCounters *counters;
+    uint32_t ci = 0, n = 0;
+    uint64_t waits;
+    Fix fix;
+
+    fix_init(&fix);
+    counters = hca_cxt_counters(fix.cm);
+    new_eq(&fix, 2, LOG_EQ);
+    for (uint32_t qpn = 0; qpn < 1u << LOG_QPS; qpn++) {
+        HcaEvent event = { .number = qpn };
+
+        qp_to(&fix, qpn, RC, RDMA_HCA_QP_STATE_RTS);
+        event.type = HCA_EVENT_COMM_EST;
+        hca_eq_event(fix.cm, &event);
+        event.type = HCA_EVENT_WQ_ACCESS_ERROR;
+        hca_eq_event(fix.cm, &event);
+        n += 2;
+    }
+    g_assert_cmpuint(hca_cxt_waiting_events(fix.cm), ==, n - (1u << LOG_EQ));
+    for (unsigned i = 0; i < 10; i++) {
+        waits = counters->eq_waits;
+        hca_eq_doorbell(fix.cm, EQN, 0, true);
+        hca_eq_doorbell(fix.cm, 2, 0, true);
+        g_assert_cmpuint(counters->eq_waits - waits, <=, 1);
+    }
+    while (ci < n) {
+        waits = counters->eq_waits;
+        hca_eq_doorbell(fix.cm, EQN, ++ci, true);
+        g_assert_cmpuint(counters->eq_waits - waits, <=, 1);
+        g_assert_cmpuint(eq_producer(&fix, EQN), ==,
+                         MIN(ci + (1u << LOG_EQ), n));
+    }
+    g_assert_cmpuint(hca_cxt_waiting_events(fix.cm), ==, 0);
+    g_assert_cmpuint(counters->eqe_types[HCA_EVENT_COMM_EST], ==, n / 2);
+    g_assert_cmpuint(counters->eqe_types[HCA_EVENT_WQ_ACCESS_ERROR], ==, n / 2);
+    fix_free(&fix);
+}
+
+/* What waits goes to whoever asks for its type, or to nobody. */
+static void test_eq_wait_remapped(void)
+{
+    const uint64_t comm_est = UINT64_C(1) << HCA_EVENT_COMM_EST;
+    const uint64_t access = UINT64_C(1) << HCA_EVENT_WQ_ACCESS_ERROR;
+    Fix fix;
+
+    fix_init(&fix);
+    new_eq(&fix, 2, LOG_EQ);
+    for (uint32_t qpn = 0; qpn < 6; qpn++) {
+        HcaEvent event = { .type = HCA_EVENT_COMM_EST, .number = qpn };
+
+        qp_to(&fix, qpn, RC, RDMA_HCA_QP_STATE_RTS);
+        hca_eq_event(fix.cm, &event);
+        event.type = HCA_EVENT_WQ_ACCESS_ERROR;
+        hca_eq_event(fix.cm, &event);
+    }
+    g_assert_cmpuint(hca_cxt_waiting_events(fix.cm), ==, 8);
+    g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 2, access, false), ==, 0);
+    g_assert_cmpuint(eq_producer(&fix, 2), ==, 4);
+    g_assert_cmpuint(hca_cxt_waiting_events(fix.cm), ==, 4);
+    /* A QP that goes takes its events along. */
+    qp_reset(&fix, 5);
+    g_assert_cmpuint(hca_cxt_waiting_events(fix.cm), ==, 3);
+    g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, EQN, comm_est, true), ==, 0);
+    g_assert_cmpuint(hca_cxt_waiting_events(fix.cm), ==, 0);
+    g_assert_cmpuint(hca_cxt_counters(fix.cm)->events_unmapped, ==, 3);
+    g_assert_cmpuint(eq_producer(&fix, EQN), ==, 4);
+    fix_free(&fix);
+}
+
 /* Interrupts: one for each arm; at once if there is an entry. */
 static void test_eq_interrupts(void)
 {
@@ -1457,6 +1818,40 @@ static void test_eq_unwritable(void)
     fix_free(&fix);
 }
 
+/* The EQ that asked for it is told which one has failed, once it has room. */
+static void test_eq_failed(void)
+{
+    const uint64_t port = UINT64_C(1) << HCA_EVENT_PORT_CHANGE;
+    HcaEvent event = { .type = HCA_EVENT_COMM_EST, .number = QPN };
+    struct rdma_hca_eqc eqc;
+    Fix fix;
+    Queues q = fix_init(&fix);
+
+    for (unsigned full = 0; full < 2; full++) {
+        uint32_t next = eq_producer(&fix, EQN);
+
+        eqc = make_eqc(&fix, LOG_EQ, 0, RDMA_HCA_EQ_STATE_ARMED);
+        eqc.lkey = GUINT32_TO_BE(KEY + 1);
+        g_assert_cmphex(sw2hw_eq(&fix, 2 + full, &eqc), ==, 0);
+        for (unsigned i = 0; full && i < 1u << LOG_EQ; i++) {
+            hca_eq_event(fix.cm, &event);
+            next++;
+        }
+        g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 2 + full, port, false), ==,
+                        0);
+        port_event(&fix, RDMA_HCA_PORT_CHANGE_DOWN);
+        g_assert_cmpuint(hca_cxt_waiting_events(fix.cm), ==, full);
+        hca_eq_doorbell(fix.cm, EQN, next, false);
+        g_assert_cmpuint(eq_producer(&fix, EQN), ==, next + 1);
+        expect_eqe(&fix, q.eq, LOG_EQ, next, HCA_EVENT_LOCAL_CATAS_ERROR,
+                   2 + full);
+        hca_eq_doorbell(fix.cm, EQN, next + 1, false);
+        port_event(&fix, RDMA_HCA_PORT_CHANGE_DOWN);
+        g_assert_cmpuint(eq_producer(&fix, EQN), ==, next + 1);
+    }
+    fix_free(&fix);
+}
+
 /* Context document 5.3 to 5.6: what is in ICM, and what is on the card */
 
 static const void *context_at(Fix *fix, uint64_t base, uint32_t index,
@@ -1590,11 +1985,18 @@ int main(int argc, char **argv)
     test_add("/cxtmgt/qp/fields", test_qp_fields);
     test_add("/cxtmgt/qp/pkey", test_qp_pkey);
     test_add("/cxtmgt/qp/drain", test_qp_drain);
+    test_add("/cxtmgt/qp/drain-event", test_qp_drain_event);
     test_add("/cxtmgt/qp/init2init", test_qp_init2init);
     test_add("/cxtmgt/icm/missing", test_icm_missing);
+    test_add("/cxtmgt/icm/gone", test_icm_gone);
     test_add("/cxtmgt/icm/limits", test_init_limits);
     test_add("/cxtmgt/cq/entries", test_cq_entries);
     test_add("/cxtmgt/cq/arm", test_cq_arm);
+    test_add("/cxtmgt/cq/arm-told", test_cq_arm_told);
+    test_add("/cxtmgt/cq/arm-stale", test_cq_arm_stale);
+    test_add("/cxtmgt/cq/arm-full-eq", test_cq_arm_full_eq);
+    test_add("/cxtmgt/cq/arm-race", test_cq_arm_race);
+    test_add("/cxtmgt/cq/arm-long-after", test_cq_arm_long_after);
     test_add("/cxtmgt/cq/arm-error", test_cq_arm_error);
     test_add("/cxtmgt/cq/doorbell-bad", test_cq_doorbell_bad);
     test_add("/cxtmgt/cq/overrun", test_cq_overrun);
@@ -1605,11 +2007,14 @@ int main(int argc, char **argv)
     test_add("/cxtmgt/eq/full-completions", test_eq_full_completions);
     test_add("/cxtmgt/eq/full-async", test_eq_full_async);
     test_add("/cxtmgt/eq/full-cq-error", test_eq_full_cq_error);
+    test_add("/cxtmgt/eq/wait-work", test_eq_wait_work);
+    test_add("/cxtmgt/eq/wait-remapped", test_eq_wait_remapped);
     test_add("/cxtmgt/eq/interrupts", test_eq_interrupts);
     test_add("/cxtmgt/eq/wrap", test_eq_wrap);
     test_add("/cxtmgt/eq/map", test_eq_map);
     test_add("/cxtmgt/eq/life", test_eq_life);
     test_add("/cxtmgt/eq/unwritable", test_eq_unwritable);
+    test_add("/cxtmgt/eq/failed", test_eq_failed);
     test_add("/cxtmgt/5.3/written", test_icm_written);
     test_add("/cxtmgt/5.4/engine-write", test_key_engine_write);
     test_add("/cxtmgt/5.4/engine-read", test_key_engine_read);

@@ -508,6 +508,78 @@ static void test_event_queue_full(void)
     pair_free(pair);
 }
 
+/* Of what is allocated now; the tests are built with the sanitizer. */
+size_t __sanitizer_get_current_allocated_bytes(void);
+
+static uint8_t make_claiming_qp(Pair *pair, uint32_t qpn, uint32_t slots)
+{
+    struct rdma_hca_qpc qpc = {
+        .flags = GUINT32_TO_BE(
+            RDMA_HCA_PREP(RDMA_HCA_QPC_SERVICE, RDMA_HCA_QP_ST_RC)),
+        .mtu_msgmax_sz = GUINT32_TO_BE(
+            RDMA_HCA_PREP(RDMA_HCA_QPC_SQ_ENTRY_SZ, 6)),
+        .usr_page = GUINT32_TO_BE(pair->cq[0]->uar),
+        .port_pkey = GUINT32_TO_BE(RDMA_HCA_PREP(RDMA_HCA_QPC_PORT, 1)),
+        .pd = GUINT32_TO_BE(pair->pd[0]),
+        .cqn_snd = GUINT32_TO_BE(pair->cq[0]->cqn),
+        .cqn_rcv = GUINT32_TO_BE(pair->cq[0]->cqn),
+        .snd_wqe_len = GUINT32_TO_BE(slots << 6),
+    };
+
+    return driver_cmd_in(pair->drv[0], RDMA_HCA_CMD_RST2INIT_QPEE, &qpc,
+                         sizeof(qpc), qpn, 0);
+}
+
+/*
+ * A guest claims send queues of the greatest size, which it need not have
+ * memory for. What the card allocates for them is bounded.
+ */
+static void test_claimed_send_queues(void)
+{
+    enum {
+        LOG_SLOTS = 17,
+        FIRST = 16,
+        QPS = 200,
+        SLOTS = 32768,
+        MOST = (1 << LOG_SLOTS) / SLOTS
+    };
+    HcaConfig config[2];
+    size_t before, claimed;
+    unsigned made = 0;
+    Pair *pair;
+
+    for (unsigned i = 0; i < 2; i++) {
+        lab_config(&config[i], i);
+        config[i].log_sq_slots = LOG_SLOTS;
+    }
+    pair = pair_new_with(3009, 65536, config, NULL, NULL);
+    /* What the driver and ICM have to have for the first one is there. */
+    g_assert_cmphex(make_claiming_qp(pair, FIRST, 1), ==, 0);
+    driver_cmd(pair->drv[0], RDMA_HCA_CMD_ERR2RST_QPEE, 0, FIRST,
+               RDMA_HCA_MODIFY_NO_INBOX, 0, NULL);
+    before = __sanitizer_get_current_allocated_bytes();
+    for (unsigned i = 0; i < QPS; i++) {
+        uint8_t status = make_claiming_qp(pair, FIRST + i, SLOTS);
+
+        g_assert_cmphex(status, ==,
+                        made < MOST ? RDMA_HCA_STAT_OK
+                                    : RDMA_HCA_STAT_EXCEED_LIM);
+        made += !status;
+    }
+    claimed = __sanitizer_get_current_allocated_bytes() - before;
+    g_assert_cmpuint(made, ==, MOST);
+    g_assert_cmpuint(claimed, <=,
+                     (sizeof(HcaWqeRef) << LOG_SLOTS) + MOST * sizeof(HcaQp));
+    /* One that goes makes room for others, and for no more. */
+    driver_cmd(pair->drv[0], RDMA_HCA_CMD_ERR2RST_QPEE, 0, FIRST,
+               RDMA_HCA_MODIFY_NO_INBOX, 0, NULL);
+    g_assert_cmphex(make_claiming_qp(pair, FIRST + QPS, SLOTS / 2 + 1), ==, 0);
+    g_assert_cmphex(make_claiming_qp(pair, FIRST, 1), ==,
+                    RDMA_HCA_STAT_EXCEED_LIM);
+    g_assert_cmphex(make_claiming_qp(pair, FIRST, 0), ==, 0);
+    pair_free(pair);
+}
+
 /* Every QP number of the card, connected and used. */
 static void test_all_qps(void)
 {
@@ -627,6 +699,7 @@ int main(int argc, char **argv)
     test_add_each_link("/limits/posted-count-wraps", test_posted_count_wraps);
     test_add_each_link("/limits/psn-wraps", test_psn_wraps);
     test_add_each_link("/limits/event-queue-full", test_event_queue_full);
+    test_add("/limits/claimed-send-queues", test_claimed_send_queues);
     test_add_each_link("/limits/all-qps", test_all_qps);
     test_add_each_link("/limits/stuck-crowd", test_stuck_crowd);
     test_add_each_link("/limits/nothing-left", test_nothing_left);

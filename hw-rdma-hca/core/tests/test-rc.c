@@ -349,6 +349,31 @@ static void send_one(Pair *pair, Qp *qp[2], unsigned flags)
     lab_run(pair->lab);
 }
 
+/* QUERY_QP says how many WQEs of each queue have been used, flushed ones too. */
+static void test_wqe_counters(void)
+{
+    Pair *pair = pair_new(26, 4096);
+    struct rdma_hca_qpc qpc;
+    Qp *qp[2];
+
+    pair_connect(pair, NULL, qp);
+    for (unsigned i = 0; i < 5; i++) {
+        send_one(pair, qp, SEND_SIGNALED);
+    }
+    g_assert_cmphex(qp_query(qp[0], &qpc), ==, 0);
+    g_assert_cmphex(GUINT32_FROM_BE(qpc.wqe_counter), ==,
+                    RDMA_HCA_PREP(RDMA_HCA_QPC_SQ_COUNTER, 5));
+    g_assert_cmphex(qp_query(qp[1], &qpc), ==, 0);
+    g_assert_cmphex(GUINT32_FROM_BE(qpc.wqe_counter), ==,
+                    RDMA_HCA_PREP(RDMA_HCA_QPC_RQ_COUNTER, 5));
+    g_assert_cmphex(qp_to_err(qp[0]), ==, 0);
+    send_one(pair, qp, SEND_SIGNALED);
+    g_assert_cmphex(qp_query(qp[0], &qpc), ==, 0);
+    g_assert_cmphex(GUINT32_FROM_BE(qpc.wqe_counter), ==,
+                    RDMA_HCA_PREP(RDMA_HCA_QPC_SQ_COUNTER, 6));
+    pair_free(pair);
+}
+
 /* Nothing without an arm; one event, and one interrupt, for each. */
 static void test_armed(void)
 {
@@ -753,6 +778,7 @@ int main(int argc, char **argv)
     test_add_each_link("/rc/short-message", test_short_message);
     test_add_each_link("/rc/dirty-pages", test_dirty_pages);
     test_add_each_link("/rc/page-sizes", test_page_sizes);
+    test_add_each_link("/rc/wqe-counters", test_wqe_counters);
     test_add_each_link("/rc/event/armed", test_armed);
     test_add_each_link("/rc/event/solicited", test_armed_solicited);
     test_add_each_link("/rc/event/late-arm", test_arm_late);

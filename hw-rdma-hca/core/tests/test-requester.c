@@ -1826,6 +1826,10 @@ static void test_drain_no_reads(void)
     bed_post(bed, WRITE, 3, 8);
     bed_expect_read(bed, PSN, 0, 8);
     g_assert_cmphex(qp_to_sqd(bed->qp, true), ==, 0);
+    /* It drains still. */
+    g_assert_cmphex(driver_cmd_in(bed->qp->drv, RDMA_HCA_CMD_SQD2SQD_QPEE, &qpc,
+                                  sizeof(qpc), bed->qp->qpn, 0),
+                    ==, RDMA_HCA_STAT_BAD_QP_STATE);
     bed_respond(bed, HCA_READ_RESP_ONLY, PSN, 0, 8);
     bed_expect_done(bed, 1);
     g_assert_cmpuint(count_drained(bed), ==, 1);

@@ -422,6 +422,7 @@ static void test_check_huge(void)
     g_assert_cmpint(hca_mpt_check(&mpt, &info, &offset), ==,
                     HCA_V2P_LENGTH_ERR);
     mpt.physical = true;
+    mpt.page_shift = 12;
     g_assert_cmpint(hca_mpt_check(&mpt, &info, &offset), ==, 0);
     mpt.physical = false;
     mpt.length = 0x1000;
@@ -644,6 +645,27 @@ static void test_pages_physical(void)
     info.va = 1;
     g_assert_cmpint(hca_v2p_read(fix.v2p, HCA_V2P_EE, &info, &got), ==,
                     HCA_V2P_LENGTH_ERR);
+    fix_free(&fix);
+}
+
+/* A page size that cannot be, of an entry with pages and of one without. */
+static void test_pages_size(void)
+{
+    static const uint32_t shift[] = { 13, 31, 32, 63, 64, 76, 12 + 0x7fff0000 };
+    Fix fix;
+
+    fix_init(&fix, 4096);
+    for (unsigned i = 0; i < G_N_ELEMENTS(shift); i++) {
+        uint32_t physical = LOCAL_MPT | RDMA_HCA_MPT_PHYSICAL;
+        bool paged = shift[i] <= HCA_MPT_PAGE_SHIFT_MAX;
+
+        g_assert_cmphex(
+            write_mpt(&fix, 3, physical, 5, 0x1000, 0x1000, shift[i], 0, 0), ==,
+            RDMA_HCA_STAT_BAD_PARAM);
+        g_assert_cmphex(write_mpt(&fix, 4 + i, LOCAL_MPT, 5, 0x1000, 0x1000,
+                                  shift[i], 0, 0),
+                        ==, paged ? 0 : RDMA_HCA_STAT_BAD_PARAM);
+    }
     fix_free(&fix);
 }
 
@@ -949,6 +971,40 @@ static void test_command_sync(void)
     fix_free(&fix);
 }
 
+/*
+ * UNMAP_ICM that is refused leaves the caches as they are, and one of another
+ * page does not lose what could not be written back.
+ */
+static void test_command_unmap(void)
+{
+    const HcaTptCacheCounters *counters;
+    HcaTptCacheCounters before;
+    Fix fix;
+
+    fix_init(&fix, 65536);
+    counters = &hca_v2p_counters(fix.v2p)->mpt;
+    /* The table's first page can be read and not written. */
+    g_assert_cmphex(hca_v2p_unmap_icm(fix.v2p, MPT_BASE, 1), ==, 0);
+    g_assert_cmphex(hca_v2p_map_icm(fix.v2p, MPT_BASE, RAM_ROM, 1), ==, 0);
+    g_assert_cmphex(write_mpt(&fix, 3, LOCAL_MPT, 1, 0, 0x1000, 12, 7, 1), ==,
+                    0);
+    before = *counters;
+    g_assert_cmphex(hca_v2p_unmap_icm(fix.v2p, MPT_BASE + 1, 1), ==,
+                    RDMA_HCA_STAT_BAD_PARAM);
+    g_assert_cmphex(hca_v2p_unmap_icm(fix.v2p, MPT_BASE, UINT32_MAX), ==,
+                    RDMA_HCA_STAT_BAD_PARAM);
+    g_assert_cmpmem(counters, sizeof(*counters), &before, sizeof(before));
+    g_assert_cmphex(hca_v2p_unmap_icm(fix.v2p, MTT_BASE, 1), ==, 0);
+    g_assert_cmpmem(counters, sizeof(*counters), &before, sizeof(before));
+    g_assert_cmpint(check(&fix, VA, 1, 3, 0, 1), ==, 0);
+    g_assert_cmpuint(counters->hits, ==, before.hits + 1);
+    g_assert_cmphex(hca_v2p_unmap_icm(fix.v2p, MPT_BASE, 1), ==,
+                    RDMA_HCA_STAT_BAD_SEG_PARAM);
+    g_assert_cmpuint(counters->write_back_errors, ==, 1);
+    g_assert_cmpint(check(&fix, VA, 1, 3, 0, 1), ==, 0);
+    fix_free(&fix);
+}
+
 /* What was left in memory by the system before is no region. */
 static void test_command_leftovers(void)
 {
@@ -1178,6 +1234,7 @@ int main(int argc, char **argv)
                   test_pages_random);
     test_add("/v2p/5.7/sizes", test_pages_sizes);
     test_add("/v2p/5.7/physical", test_pages_physical);
+    test_add("/v2p/5.7/page-size", test_pages_size);
     test_add("/v2p/5.7/joined", test_pages_joined);
     test_add("/v2p/5.7/write-miss", test_mtt_write_miss);
     test_add("/v2p/5.8/lines", test_parser_lines);
@@ -1188,6 +1245,7 @@ int main(int argc, char **argv)
     test_add("/v2p/5.1/mpt", test_command_mpt);
     test_add("/v2p/5.1/mtt", test_command_mtt);
     test_add("/v2p/5.1/sync", test_command_sync);
+    test_add("/v2p/5.1/unmap", test_command_unmap);
     test_add("/v2p/5.1/leftovers", test_command_leftovers);
     test_add("/v2p/hostile-icm", test_hostile_icm);
     return g_test_run();

@@ -43,14 +43,43 @@ uint8_t hca_v2p_map_icm(HcaV2p *v2p, uint64_t virt, uint64_t page,
     return hca_mdata_map(v2p->mdata, virt, page, npages);
 }
 
+/* The lines of a table at @base that lie from @virt on in @npages pages. */
+typedef struct Lines {
+    uint64_t first;
+    uint64_t end;
+} Lines;
+
+static uint64_t line_at(uint64_t base, uint64_t virt)
+{
+    return virt > base ? (virt - base) / HCA_TPT_LINE : 0;
+}
+
+static Lines lines_of(uint64_t base, uint64_t virt, uint32_t npages)
+{
+    uint64_t end = virt + ((uint64_t)npages << HCA_ICM_PAGE_SHIFT);
+
+    return (Lines) { line_at(base, virt), line_at(base, end) };
+}
+
 /* MAP_ICM_DIS. What is cached of the pages goes back to them first. */
 uint8_t hca_v2p_unmap_icm(HcaV2p *v2p, uint64_t virt, uint32_t npages)
 {
+    Lines mpts, mtts;
+    bool ok;
+
     hca_v2p_select(v2p, HCA_V2P_CEU);
-    hca_tpt_cache_sync(v2p->mpt_ram);
-    hca_tpt_cache_sync(v2p->mtt_ram);
-    hca_tpt_cache_clear(v2p->mpt_ram);
-    hca_tpt_cache_clear(v2p->mtt_ram);
+    if (!hca_mdata_is_mapped(v2p->mdata, virt, npages)) {
+        return HCA_STAT_BAD_PARAM;
+    }
+    mpts = lines_of(v2p->mpt_base, virt, npages);
+    mtts = lines_of(v2p->mtt_base, virt, npages);
+    ok = hca_tpt_cache_flush(v2p->mpt_ram, mpts.first, mpts.end);
+    ok &= hca_tpt_cache_flush(v2p->mtt_ram, mtts.first, mtts.end);
+    if (!ok) {
+        return HCA_STAT_BAD_SEG_PARAM;
+    }
+    hca_tpt_cache_drop(v2p->mpt_ram, mpts.first, mpts.end);
+    hca_tpt_cache_drop(v2p->mtt_ram, mtts.first, mtts.end);
     return hca_mdata_unmap(v2p->mdata, virt, npages);
 }
 

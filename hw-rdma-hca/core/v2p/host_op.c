@@ -113,6 +113,23 @@ void hca_host_wrote_atomic(HcaV2p *v2p, uint64_t bus)
     wrote(v2p, bus, sizeof(uint64_t));
 }
 
+bool hca_dma_writable(HcaV2p *v2p, uint64_t addr, uint32_t len)
+{
+    if (!fits(addr, len)) {
+        return false;
+    }
+    while (len) {
+        uint64_t piece = len;
+
+        if (!map(v2p, addr, &piece, true)) {
+            return false;
+        }
+        addr += piece;
+        len -= piece;
+    }
+    return true;
+}
+
 bool hca_dma_read(HcaV2p *v2p, HcaV2pChannel channel, uint64_t addr, void *buf,
                   uint32_t len)
 {

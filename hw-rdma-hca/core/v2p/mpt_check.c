@@ -23,7 +23,7 @@ static bool ends(const HcaMpt *mpt)
 bool hca_mpt_shape_ok(const HcaMpt *mpt)
 {
     if (mpt->physical) {
-        return ends(mpt);
+        return mpt->page_shift == HCA_MPT_PAGE_SHIFT_MIN && ends(mpt);
     }
     return mpt->page_shift <= HCA_MPT_PAGE_SHIFT_MAX &&
            mpt->length <= HCA_MPT_MAX_LENGTH &&
@@ -32,11 +32,12 @@ bool hca_mpt_shape_ok(const HcaMpt *mpt)
 
 uint64_t hca_mpt_pages(const HcaMpt *mpt)
 {
-    uint64_t page_mask = (UINT64_C(1) << mpt->page_shift) - 1;
+    uint64_t page_mask;
 
     if (mpt->physical || !mpt->length) {
         return 0;
     }
+    page_mask = (UINT64_C(1) << mpt->page_shift) - 1;
     return (((mpt->start & page_mask) + mpt->length - 1) >> mpt->page_shift) +
            1;
 }

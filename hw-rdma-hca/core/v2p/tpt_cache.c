@@ -170,14 +170,35 @@ void *hca_tpt_cache_write(HcaTptCache *cache, uint64_t line)
     return tag_data(cache, tag);
 }
 
-bool hca_tpt_cache_sync(HcaTptCache *cache)
+static bool in_range(const HcaTptTag *tag, uint64_t first, uint64_t end)
+{
+    return tag->valid && tag->line >= first && tag->line < end;
+}
+
+bool hca_tpt_cache_flush(HcaTptCache *cache, uint64_t first, uint64_t end)
 {
     bool ok = true;
 
     for (uint32_t i = 0; i < line_count(cache); i++) {
-        ok &= write_back(cache, &cache->tags[i]);
+        if (in_range(&cache->tags[i], first, end)) {
+            ok &= write_back(cache, &cache->tags[i]);
+        }
     }
     return ok;
+}
+
+bool hca_tpt_cache_sync(HcaTptCache *cache)
+{
+    return hca_tpt_cache_flush(cache, 0, UINT64_MAX);
+}
+
+void hca_tpt_cache_drop(HcaTptCache *cache, uint64_t first, uint64_t end)
+{
+    for (uint32_t i = 0; i < line_count(cache); i++) {
+        if (in_range(&cache->tags[i], first, end)) {
+            cache->tags[i].valid = false;
+        }
+    }
 }
 
 void hca_tpt_cache_clear(HcaTptCache *cache)

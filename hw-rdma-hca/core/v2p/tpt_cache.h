@@ -37,8 +37,14 @@ void hca_tpt_cache_free(HcaTptCache *cache);
 const void *hca_tpt_cache_read(HcaTptCache *cache, uint64_t line);
 void *hca_tpt_cache_write(HcaTptCache *cache, uint64_t line);
 
-/* Write back all dirty lines. False if one was refused; it stays dirty. */
+/*
+ * Write back dirty lines, all or those from @first to before @end. False if
+ * one was refused; it stays dirty.
+ */
 bool hca_tpt_cache_sync(HcaTptCache *cache);
+bool hca_tpt_cache_flush(HcaTptCache *cache, uint64_t first, uint64_t end);
+/* Forget the lines from @first to before @end, dirty ones too. */
+void hca_tpt_cache_drop(HcaTptCache *cache, uint64_t first, uint64_t end);
 /* Forget all lines, dirty ones too. */
 void hca_tpt_cache_clear(HcaTptCache *cache);
 

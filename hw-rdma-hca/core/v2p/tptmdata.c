@@ -105,10 +105,15 @@ uint8_t hca_mdata_map(HcaTptMdata *mdata, uint64_t virt, uint64_t page,
     return HCA_STAT_OK;
 }
 
+bool hca_mdata_is_mapped(const HcaTptMdata *mdata, uint64_t virt,
+                         uint32_t npages)
+{
+    return range_ok(mdata, virt, npages) && range_is(mdata, virt, npages, true);
+}
+
 uint8_t hca_mdata_unmap(HcaTptMdata *mdata, uint64_t virt, uint32_t npages)
 {
-    if (!range_ok(mdata, virt, npages) ||
-        !range_is(mdata, virt, npages, true)) {
+    if (!hca_mdata_is_mapped(mdata, virt, npages)) {
         return HCA_STAT_BAD_PARAM;
     }
     for (uint32_t i = 0; i < npages; i++) {

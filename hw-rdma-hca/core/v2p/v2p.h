@@ -165,6 +165,8 @@ bool hca_dma_read(HcaV2p *v2p, HcaV2pChannel channel, uint64_t addr, void *buf,
                   uint32_t len);
 bool hca_dma_write(HcaV2p *v2p, HcaV2pChannel channel, uint64_t addr,
                    const void *buf, uint32_t len);
+/* Whether hca_dma_write() would succeed now. */
+bool hca_dma_writable(HcaV2p *v2p, uint64_t addr, uint32_t len);
 
 /* The command unit's side (3.1); each returns a command status. */
 uint8_t hca_v2p_init(HcaV2p *v2p, uint64_t mpt_base, unsigned log_mpts,
@@ -202,6 +204,9 @@ void hca_mdata_clear(HcaTptMdata *mdata);
 uint8_t hca_mdata_map(HcaTptMdata *mdata, uint64_t virt, uint64_t page,
                       uint32_t npages);
 uint8_t hca_mdata_unmap(HcaTptMdata *mdata, uint64_t virt, uint32_t npages);
+/* Whether hca_mdata_unmap() would unmap all of it. */
+bool hca_mdata_is_mapped(const HcaTptMdata *mdata, uint64_t virt,
+                         uint32_t npages);
 /* Bus address of the byte at @virt; false if its page is not mapped. */
 bool hca_mdata_lookup(const HcaTptMdata *mdata, uint64_t virt, uint64_t *bus);
 /* Pages mapped now. */

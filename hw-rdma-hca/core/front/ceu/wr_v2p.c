@@ -28,6 +28,9 @@ uint8_t hca_ceu_sw2hw_mpt(HcaCeu *ceu, HcaCommand *cmd)
     HcaMpt mpt;
 
     hca_mpt_format.decode(&mpt, cmd->inbox);
+    if (mpt.pd >= UINT64_C(1) << ceu->hca->config.log_pds) {
+        return RDMA_HCA_STAT_BAD_PARAM;
+    }
     return hca_v2p_write_mpt(ceu->hca->v2p, cmd->in_modifier, &mpt);
 }
 

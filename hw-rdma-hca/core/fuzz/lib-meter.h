@@ -21,7 +21,7 @@
 #define METER_COMMAND 64u    /* more, for a command */
 #define METER_MTT 2u         /* more, for each MTT entry that it names */
 #define METER_ETHERNET 4096u /* more, if there are Ethernet rings */
-#define METER_MOST_LIVE (20u << 20) /* bytes of two cards */
+#define METER_MOST_LIVE (12u << 20) /* bytes of two cards */
 
 typedef struct Meter {
     unsigned work;    /* of this turn */

@@ -25,19 +25,40 @@ static void run_command(Fuzz *f, const uint32_t *reg, bool wait)
     }
 }
 
-static void put_command(uint32_t *reg, uint64_t in, uint64_t out, uint32_t ctrl)
+/* The registers of a command, whose mailbox is written. */
+static void put_command(Fuzz *f, const FuzzCommand *command, uint32_t *reg)
 {
+    const Driver *drv = f->pair->drv[0];
+    uint64_t in = command->in_param ? command->in_param : drv->mbox_in;
+
+    fuzz_write_inbox(f, command);
     reg[RDMA_HCA_HCR_IN_PARAM_H / 4] = in >> 32;
     reg[RDMA_HCA_HCR_IN_PARAM_L / 4] = in;
-    reg[RDMA_HCA_HCR_OUT_PARAM_H / 4] = out >> 32;
-    reg[RDMA_HCA_HCR_OUT_PARAM_L / 4] = out;
-    reg[RDMA_HCA_HCR_CTRL / 4] = ctrl | RDMA_HCA_HCR_GO;
+    reg[RDMA_HCA_HCR_IN_MODIFIER / 4] = command->in_modifier;
+    reg[RDMA_HCA_HCR_OUT_PARAM_H / 4] = drv->mbox_out >> 32;
+    reg[RDMA_HCA_HCR_OUT_PARAM_L / 4] = drv->mbox_out;
+    reg[RDMA_HCA_HCR_CTRL / 4] = RDMA_HCA_HCR_GO |
+                                 RDMA_HCA_PREP(RDMA_HCA_HCR_OP, command->op) |
+                                 RDMA_HCA_PREP(RDMA_HCA_HCR_OP_MODIFIER,
+                                               command->op_modifier);
+}
+
+/* Events that find no room. */
+static void act_small_eq(Fuzz *f)
+{
+    uint32_t reg[RDMA_HCA_HCR_SIZE / 4] = { 0 };
+    FuzzCommand command[2];
+
+    fuzz_small_eq(f, &command[0], &command[1]);
+    for (unsigned i = 0; i < G_N_ELEMENTS(command); i++) {
+        put_command(f, &command[i], reg);
+        run_command(f, reg, true);
+    }
 }
 
 /* A command that is good but for what the input changes. */
 static void act_command(Fuzz *f)
 {
-    const Driver *drv = f->pair->drv[0];
     uint8_t odd = take8(&f->in);
     FuzzCommand command;
     uint32_t reg[RDMA_HCA_HCR_SIZE / 4] = { 0 };
@@ -50,12 +71,7 @@ static void act_command(Fuzz *f)
                                              : command.word[at] ^
                                                    1u << take_below(&f->in, 32);
     }
-    fuzz_write_inbox(f, &command);
-    put_command(
-        reg, command.in_param ? command.in_param : drv->mbox_in, drv->mbox_out,
-        RDMA_HCA_PREP(RDMA_HCA_HCR_OP, command.op) |
-            RDMA_HCA_PREP(RDMA_HCA_HCR_OP_MODIFIER, command.op_modifier));
-    reg[RDMA_HCA_HCR_IN_MODIFIER / 4] = command.in_modifier;
+    put_command(f, &command, reg);
     if (odd & 4) { /* a register */
         unsigned at = take_below(&f->in, G_N_ELEMENTS(reg));
 
@@ -174,16 +190,27 @@ static void act_failure(Fuzz *f)
 }
 
 static const FuzzAction actions[] = {
-    { "command", act_command },   { "command", act_command },
-    { "command", act_command },   { "register", act_register },
-    { "reset", act_reset },       { "start over", act_start_over },
-    { "uar", act_uar },           { "eq doorbell", act_eq_doorbell },
-    { "scribble", act_scribble }, { "scribble later", act_scribble_later },
-    { "failure", act_failure },   { "send", fuzz_act_send },
-    { "recv", fuzz_act_recv },    { "poll", fuzz_act_poll },
-    { "turns", fuzz_act_turns },  { "rest", fuzz_act_rest },
-    { "time", fuzz_act_time },    { "revive", fuzz_act_revive },
-    { "group", fuzz_act_group },  { "cable", fuzz_act_cable },
+    { "command", act_command },
+    { "command", act_command },
+    { "command", act_command },
+    { "small eq", act_small_eq },
+    { "register", act_register },
+    { "reset", act_reset },
+    { "start over", act_start_over },
+    { "uar", act_uar },
+    { "eq doorbell", act_eq_doorbell },
+    { "scribble", act_scribble },
+    { "scribble later", act_scribble_later },
+    { "failure", act_failure },
+    { "send", fuzz_act_send },
+    { "recv", fuzz_act_recv },
+    { "poll", fuzz_act_poll },
+    { "turns", fuzz_act_turns },
+    { "rest", fuzz_act_rest },
+    { "time", fuzz_act_time },
+    { "revive", fuzz_act_revive },
+    { "group", fuzz_act_group },
+    { "cable", fuzz_act_cable },
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

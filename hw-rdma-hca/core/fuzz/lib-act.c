@@ -37,7 +37,7 @@ uint32_t fuzz_take_key(Fuzz *f, unsigned side, bool own, const Mr **mr)
     uint32_t key = known->key;
 
     if (which == 15) {
-        key = take_odd(&f->in);
+        key = take_bool(&f->in) ? take_below(&f->in, 64) : take_odd(&f->in);
     } else if (which == 14) {
         key ^= 1u << take_below(&f->in, 32);
     } else if (which >= 10) {

@@ -416,6 +416,17 @@ void fuzz_take_command(Fuzz *f, FuzzCommand *command)
     row->make(f, command);
 }
 
+void fuzz_small_eq(Fuzz *f, FuzzCommand *make, FuzzCommand *map)
+{
+    *make = (FuzzCommand) { .op = RDMA_HCA_CMD_SW2HW_EQ };
+    make_eq(f, make);
+    *map = (FuzzCommand) {
+        .op = RDMA_HCA_CMD_MAP_EQ,
+        .in_modifier = SPARE_EQN,
+        .in_param = UINT32_MAX,
+    };
+}
+
 void fuzz_write_inbox(Fuzz *f, const FuzzCommand *command)
 {
     uint32_t word[COMMAND_WORDS];

@@ -18,7 +18,9 @@ typedef struct FuzzCommand {
 
 /* A good command for machine 0, of the input's choice. */
 void fuzz_take_command(Fuzz *f, FuzzCommand *command);
-/* Its mailbox, to where the driver's is. */
+/* An event queue of few entries; have all events go to it. */
+void fuzz_small_eq(Fuzz *f, FuzzCommand *make, FuzzCommand *map);
+/* A command's mailbox, to where the driver's is. */
 void fuzz_write_inbox(Fuzz *f, const FuzzCommand *command);
 
 #endif /* LIB_COMMAND_H */

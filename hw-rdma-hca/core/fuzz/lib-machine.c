@@ -180,7 +180,7 @@ static ssize_t on_link_writev(void *opaque, const struct iovec *iov, int iovcnt)
     if (n > 0) {
         listen_to(m, iov->iov_base, n);
     }
-    meter_work(1 + (n > 0 ? n / 1024 : 0));
+    meter_work(1);
     meter_resume(was);
     return n;
 }
@@ -191,7 +191,7 @@ static ssize_t on_link_readv(void *opaque, const struct iovec *iov, int iovcnt)
     bool was = meter_pause();
     ssize_t n = machine[host->side].ops.link_readv(opaque, iov, iovcnt);
 
-    meter_work(1 + (n > 0 ? n / 1024 : 0));
+    meter_work(1);
     meter_resume(was);
     return n;
 }
@@ -210,7 +210,7 @@ static bool on_capture_write(void *opaque, const void *data, size_t len)
     bool was = meter_pause();
     bool taken = machine[host->side].ops.capture_write(opaque, data, len);
 
-    meter_work(1 + len / 1024);
+    meter_work(1);
     meter_resume(was);
     return taken;
 }

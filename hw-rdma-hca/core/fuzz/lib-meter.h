@@ -2,9 +2,9 @@
 /*
  * What a card costs its machine. Each call of a function of hca.h is a turn.
  * Its work is counted: look-ups of memory, those of the card's own tables in
- * guest memory among them; accesses to the cable and kilobytes moved there;
- * interrupts. A turn may have so much of it, and more for what it has got done.
- * What the cards have allocated is counted, too.
+ * guest memory among them; reads and writes of the cable; interrupts. A turn may
+ * have so much of it, and more for what it has got done. What the cards have
+ * allocated is counted, too.
  */
 #ifndef LIB_METER_H
 #define LIB_METER_H

@@ -14,7 +14,7 @@ sources = $(shell find $(1) -type f \( -name '*.[ch]' -o -name '*.c.inc' -o -nam
 	-o -name Kconfig -o -name Kbuild -o -name Makefile -o -name trace-events \) 2>/dev/null)
 abi      := $(call sources,hw-rdma-hca/abi)
 core     := $(call sources,hw-rdma-hca/core)
-device   := $(filter-out hw-rdma-hca/core/tests/%,$(core)) $(abi) $(call sources,hw-rdma-hca/qemu)
+device   := $(filter-out hw-rdma-hca/core/tests/% hw-rdma-hca/core/fuzz/%,$(core)) $(abi) $(call sources,hw-rdma-hca/qemu)
 driver   := $(call sources,guest-driver/kernel) $(call sources,guest-tests/kernel)
 provider := $(call sources,guest-driver/provider)
 image    := $(filter-out %packages,$(wildcard guest-tests/image/*)) $(call sources,guest-tests/programs)
@@ -24,6 +24,8 @@ help:
 	@echo 'make check           the same set-up, then all tests'
 	@echo 'make check T=PATTERN only the tests whose name matches this regular expression; T=list names them'
 	@echo 'make check-threads   the qtest with a QEMU under the thread sanitizer; T=PATTERN as above'
+	@echo 'make fuzz            look for inputs that break the card; T=NAME one target, SECONDS=N for so long each'
+	@echo 'make fuzz-coverage   lines of the card that the kept inputs reach; make fuzz-keep T=NAME keeps what was learned'
 	@echo 'make ledger          write guest-tests/pyverbs/ledger anew: how rdma-core'\''s own tests go'
 	@echo 'make bench           our card and Soft-RoCE side by side: a table and a plot in build/bench'
 	@echo 'make loss            goodput and retransmissions on a cable that loses packets'
@@ -147,3 +149,30 @@ $S/bench-packages: scripts/install-host-packages scripts/bench-packages | $S/hos
 $S/unit: scripts/unit.mk $(core) $(abi) | $S/host
 	@$(stage) 'build unit tests' $(MAKE) -f scripts/unit.mk -j $(shell nproc)
 	$(stage_done)
+
+# Fuzz targets: built with the tests, run for longer by hand.
+
+.PHONY: fuzz fuzz-keep fuzz-coverage clean-fuzz
+
+SECONDS ?= 600
+
+$S/fuzz: scripts/fuzz.mk $(core) $(abi) | $S/host
+	@$(stage) 'build fuzz targets' $(MAKE) -f scripts/fuzz.mk -j $(shell nproc)
+	$(stage_done)
+
+check: $S/fuzz
+
+fuzz: $S/fuzz
+	@scripts/fuzz search $(SECONDS) $(T)
+
+fuzz-keep: $S/fuzz
+	@scripts/fuzz keep $(T)
+
+fuzz-coverage: $S/fuzz
+	@scripts/fuzz coverage
+
+clean: clean-fuzz
+
+clean-fuzz:
+	rm -rf build/fuzz
+	rm -f $S/fuzz

@@ -10,7 +10,7 @@ CFLAGS := -std=gnu11 -g -O1 -Wall -Wextra -Wno-unused-parameter -Werror \
 	-I$(source)/core -I$(source)/abi -I$(source)/core/tests -I$(source) $(shell pkg-config --cflags glib-2.0 libdeflate)
 LIBS := $(shell pkg-config --libs glib-2.0 libdeflate) -lm -pthread
 
-card := $(shell find $(source)/core -name '*.c' ! -path '*/tests/*')
+card := $(shell find $(source)/core -name '*.c' ! -path '*/tests/*' ! -path '*/fuzz/*')
 helpers := $(wildcard $(source)/core/tests/lib*.c)
 tests := $(wildcard $(source)/core/tests/test-*.c)
 object = $(patsubst $(source)/%.c,$(out)/%.o,$(1))

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A hostile driver on machine 0: registers, commands and their mailboxes,
+ * doorbells, work requests; the card's tables, rings and mailboxes in its
+ * memory change between two look-ups, memory is not there, time passes.
+ * Machine 1 has a good driver, and is connected.
+ */
+#include <string.h>
+
+#include "lib-command.h"
+#include "lib-fuzz.h"
+
+/* ---- commands ---- */
+
+/* Until the command is over, or not. */
+static void run_command(Fuzz *f, const uint32_t *reg, bool wait)
+{
+    Host *host = &f->lab->host[0];
+
+    for (unsigned i = 0; i < RDMA_HCA_HCR_SIZE / 4; i++) {
+        host_bar0_write(host, RDMA_HCA_HCR + i * 4, reg[i]);
+    }
+    if (wait) {
+        fuzz_rest(f);
+    }
+}
+
+/* The registers of a command, whose mailbox is written. */
+static void put_command(Fuzz *f, const FuzzCommand *command, uint32_t *reg)
+{
+    const Driver *drv = f->pair->drv[0];
+    uint64_t in = command->in_param ? command->in_param : drv->mbox_in;
+
+    fuzz_write_inbox(f, command);
+    reg[RDMA_HCA_HCR_IN_PARAM_H / 4] = in >> 32;
+    reg[RDMA_HCA_HCR_IN_PARAM_L / 4] = in;
+    reg[RDMA_HCA_HCR_IN_MODIFIER / 4] = command->in_modifier;
+    reg[RDMA_HCA_HCR_OUT_PARAM_H / 4] = drv->mbox_out >> 32;
+    reg[RDMA_HCA_HCR_OUT_PARAM_L / 4] = drv->mbox_out;
+    reg[RDMA_HCA_HCR_CTRL / 4] = RDMA_HCA_HCR_GO |
+                                 RDMA_HCA_PREP(RDMA_HCA_HCR_OP, command->op) |
+                                 RDMA_HCA_PREP(RDMA_HCA_HCR_OP_MODIFIER,
+                                               command->op_modifier);
+}
+
+/* Events that find no room. */
+static void act_small_eq(Fuzz *f)
+{
+    uint32_t reg[RDMA_HCA_HCR_SIZE / 4] = { 0 };
+    FuzzCommand command[2];
+
+    fuzz_small_eq(f, &command[0], &command[1]);
+    for (unsigned i = 0; i < G_N_ELEMENTS(command); i++) {
+        put_command(f, &command[i], reg);
+        run_command(f, reg, true);
+    }
+}
+
+/* A command that is good but for what the input changes. */
+static void act_command(Fuzz *f)
+{
+    uint8_t odd = take8(&f->in);
+    FuzzCommand command;
+    uint32_t reg[RDMA_HCA_HCR_SIZE / 4] = { 0 };
+
+    fuzz_take_command(f, &command);
+    for (unsigned n = odd & 3; n; n--) { /* words of the mailbox */
+        unsigned at = take_below(&f->in, MAX(command.nwords, 1));
+
+        command.word[at] = take_bool(&f->in) ? take_odd(&f->in)
+                                             : command.word[at] ^
+                                                   1u << take_below(&f->in, 32);
+    }
+    put_command(f, &command, reg);
+    if (odd & 4) { /* a register */
+        unsigned at = take_below(&f->in, G_N_ELEMENTS(reg));
+
+        reg[at] = take_odd(&f->in);
+    }
+    if (odd & 8) {
+        reg[RDMA_HCA_HCR_CTRL / 4] |= RDMA_HCA_HCR_EVENT;
+    }
+    run_command(f, reg, !(odd & 16));
+}
+
+/* Registers without sense. */
+static void act_register(Fuzz *f)
+{
+    static const uint32_t base[] = { RDMA_HCA_HCR, RDMA_HCA_EQ_DB,
+                                     RDMA_HCA_ETH_DB, RDMA_HCA_RESET, 0 };
+    uint32_t at = base[take_below(&f->in, G_N_ELEMENTS(base))];
+
+    at += take_odd(&f->in);
+    at &= RDMA_HCA_BAR0_SIZE - 4;
+    host_bar0_read(&f->lab->host[0], at);
+    host_bar0_write(&f->lab->host[0], at, take_odd(&f->in));
+}
+
+static void act_reset(Fuzz *f)
+{
+    if (take_bool(&f->in)) {
+        host_reset(&f->lab->host[0]);
+    } else {
+        host_bar0_write(&f->lab->host[0], RDMA_HCA_RESET, 1);
+    }
+}
+
+/* A card that works once more. */
+static void act_start_over(Fuzz *f)
+{
+    machine_plan_nothing();
+    fuzz_start_over(f, 0);
+}
+
+/* ---- doorbells ---- */
+
+static void act_uar(Fuzz *f)
+{
+    uint32_t page = take_below(&f->in, 4) ? RDMA_HCA_UAR_KERNEL + 1
+                                          : take_below(&f->in, 2048);
+    uint32_t at = take_below(&f->in, 16) ? take_bool(&f->in) * RDMA_HCA_CQ_DB
+                                         : take16(&f->in) & 0xff8;
+    uint64_t value = take_odd(&f->in) << 32;
+
+    if (at == RDMA_HCA_CQ_DB) {
+        value |= take_below(&f->in, 4) << 24 | take_below(&f->in, 9);
+    } else {
+        value = (value & UINT64_C(0xff00000000)) |
+                (uint64_t)(2 + take_below(&f->in, 15)) << 40 | take16(&f->in);
+    }
+    host_uar_write64(&f->lab->host[0], page * RDMA_HCA_UAR_PAGE_SIZE + at,
+                     value);
+}
+
+static void act_eq_doorbell(Fuzz *f)
+{
+    uint32_t eqn = take_below(&f->in, 9);
+
+    host_bar0_write(&f->lab->host[0],
+                    RDMA_HCA_EQ_DB + eqn * RDMA_HCA_EQ_DB_STRIDE,
+                    take_odd(&f->in));
+}
+
+/* ---- memory ---- */
+
+/* Memory that the card looks at. */
+static uint64_t take_place(Fuzz *f)
+{
+    Driver *drv = f->pair->drv[0];
+    Qp *qp = f->qp[fuzz_take_qp(f)][0];
+    unsigned which = take_below(&f->in, 9);
+    const Mr *mr[] = { qp->sq.mr, qp->rq.mr, f->pair->cq[0]->mr,
+                       drv->eq[take_below(&f->in, NUM_EQS)].mr,
+                       f->pair->mr[0] };
+    uint32_t at = take16(&f->in) & ~3u;
+
+    if (which < G_N_ELEMENTS(mr)) {
+        return mr_bus(mr[which], at % mr[which]->len);
+    }
+    if (which == 5) {
+        return qp->rq_record;
+    }
+    if (which == 6) {
+        return drv->mbox_in + at % HOST_PAGE_SIZE;
+    }
+    return g_array_index(drv->icm_pages, uint64_t,
+                         at / HOST_PAGE_SIZE % drv->icm_pages->len) +
+           at % HOST_PAGE_SIZE;
+}
+
+static void act_scribble(Fuzz *f)
+{
+    uint64_t place = take_place(f), value = take_odd(&f->in);
+
+    host_write_le32(&f->lab->host[0], place, value);
+}
+
+static void act_scribble_later(Fuzz *f)
+{
+    uint64_t place = take_place(f), value = take_odd(&f->in);
+
+    machine_plan_write(0, take_below(&f->in, 64), place, &value, 4);
+}
+
+static void act_failure(Fuzz *f)
+{
+    unsigned lookups = take_below(&f->in, 64);
+
+    machine_plan_failure(0, lookups, 1 + take_below(&f->in, 16));
+}
+
+static const FuzzAction actions[] = {
+    { "command", act_command },
+    { "command", act_command },
+    { "command", act_command },
+    { "small eq", act_small_eq },
+    { "register", act_register },
+    { "reset", act_reset },
+    { "start over", act_start_over },
+    { "uar", act_uar },
+    { "eq doorbell", act_eq_doorbell },
+    { "scribble", act_scribble },
+    { "scribble later", act_scribble_later },
+    { "failure", act_failure },
+    { "send", fuzz_act_send },
+    { "recv", fuzz_act_recv },
+    { "poll", fuzz_act_poll },
+    { "turns", fuzz_act_turns },
+    { "rest", fuzz_act_rest },
+    { "time", fuzz_act_time },
+    { "revive", fuzz_act_revive },
+    { "group", fuzz_act_group },
+    { "cable", fuzz_act_cable },
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    Fuzz f;
+
+    fuzz_begin(&f, data, size, FUZZ_GUEST_DRIVER);
+    fuzz_play(&f, actions, G_N_ELEMENTS(actions));
+    fuzz_end(&f);
+    return 0;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the user of a card gives it: options, with P_Keys as text, plans of
+ * faults and captures. Those that pass the checks have to make a card that
+ * works; sizes are then cut so that cards stay small.
+ */
+#include <string.h>
+
+#include "lib-frame.h"
+
+#define MOST_LOG 6
+#define MOST_BYTES 4096
+
+/* ---- options ---- */
+
+static uint32_t take_value(Fuzz *f, const HcaOption *option)
+{
+    switch (take_below(&f->in, 8)) {
+    case 0:
+        return option->least;
+    case 1:
+        return option->most;
+    case 2:
+        return option->least - 1;
+    case 3:
+        return option->most + 1;
+    case 4:
+        return take_odd(&f->in);
+    case 5:
+        return option->least + take8(&f->in);
+    case 6:
+        return 1u << take_below(&f->in, 32);
+    default:
+        return option->initial;
+    }
+}
+
+/* Some options, and what is not a plain number. */
+static void take_options(Fuzz *f, HcaConfig *config)
+{
+    unsigned number;
+    const HcaOption *options = hca_config_options(&number);
+    char text[64];
+
+    for (unsigned n = take_below(&f->in, 8); n; n--) {
+        const HcaOption *option = &options[take_below(&f->in, number)];
+
+        G_STRUCT_MEMBER(uint32_t, config, option->offset) = take_value(f,
+                                                                       option);
+    }
+    switch (take_below(&f->in, 8)) {
+    case 0:
+        take_bytes(&f->in, text, sizeof(text) - 1);
+        text[sizeof(text) - 1] = '\0';
+        hca_config_set_pkeys(config, text);
+        break;
+    case 1:
+        config->lid = take_odd(&f->in);
+        break;
+    case 2:
+        take_bytes(&f->in, config->mac, sizeof(config->mac));
+        break;
+    case 3:
+        config->ack_policy = take_below(&f->in, HCA_ACK_NPOLICIES + 1);
+        break;
+    case 4:
+        config->max_mtu = take8(&f->in);
+        break;
+    case 5:
+        config->num_vectors = take_odd(&f->in);
+        break;
+    case 6:
+        config->link_layer = take_below(&f->in, 4);
+        break;
+    }
+}
+
+static void bound(uint32_t *value, uint32_t least, uint32_t most)
+{
+    *value = CLAMP(*value, least, most);
+}
+
+/* A card that the driver of the tests can drive, of the same kind. */
+static void cut(HcaConfig *config, const HcaConfig *small)
+{
+    bound(&config->log_qps, small->log_qps, MOST_LOG);
+    bound(&config->log_cqs, small->log_cqs, MOST_LOG);
+    bound(&config->log_eqs, small->log_eqs, 5);
+    bound(&config->log_mpts, small->log_mpts, 8);
+    bound(&config->log_mtts, small->log_mtts, 10);
+    bound(&config->log_pds, small->log_pds, 24);
+    bound(&config->log_sq_slots, small->log_sq_slots, 16);
+    bound(&config->log_gids, small->log_gids, HCA_MAX_LOG_GIDS);
+    bound(&config->mpt_cache_size, 0, MOST_BYTES);
+    bound(&config->mtt_cache_size, 0, MOST_BYTES);
+    bound(&config->num_vectors, small->num_vectors, 2048);
+    /* As the connections of the tests have it. */
+    config->pkeys[0] = HCA_DEFAULT_PKEY;
+    config->lid = small->lid;
+    memcpy(config->mac, small->mac, sizeof(config->mac));
+    config->link_layer = small->link_layer;
+}
+
+static void take_config(Fuzz *f, unsigned side, bool roce, HcaConfig *config)
+{
+    HcaConfig small;
+
+    fuzz_config(&small, side, roce);
+    *config = small;
+    take_options(f, config);
+    if (hca_config_check(config)) {
+        *config = small;
+    } else {
+        cut(config, &small);
+    }
+    g_assert_null(hca_config_check(config));
+}
+
+/* ---- faults ---- */
+
+static void take_rule(Fuzz *f, HcaFaultRule *rule)
+{
+    uint8_t odd = take8(&f->in);
+
+    *rule = (HcaFaultRule) {
+        .action = take_below(&f->in, HCA_FAULT_NACTIONS),
+        .directions = 3,
+        .probability = HCA_FAULT_ALWAYS,
+        .offset = -1,
+    };
+    if (odd & 1) {
+        rule->directions = take8(&f->in);
+        rule->kinds = take16(&f->in);
+    }
+    if (odd & 2) {
+        rule->match_opcode = rule->match_qpn = true;
+        rule->opcode = take8(&f->in);
+        rule->qpn = 2 + take_below(&f->in, FUZZ_NQPS);
+    }
+    if (odd & 4) {
+        rule->match_psn = true;
+        rule->psn_first = 0x123456 + take_below(&f->in, 16);
+        rule->psn_last = rule->psn_first + take_odd(&f->in);
+    }
+    if (odd & 8) {
+        rule->skip = take8(&f->in);
+        rule->every = take_odd(&f->in);
+        rule->count = take_below(&f->in, 8);
+    }
+    if (odd & 16) {
+        rule->probability = take_odd(&f->in);
+    }
+    if (odd & 32) {
+        rule->distance = take_odd(&f->in);
+        rule->delay_ns = take_odd(&f->in);
+    }
+    if (odd & 64) {
+        rule->offset = take_odd(&f->in);
+        rule->mask = take8(&f->in);
+    }
+    if (odd & 128) {
+        rule->action = take8(&f->in);
+    }
+}
+
+static void act_faults(Fuzz *f)
+{
+    Host *host = &f->lab->host[fuzz_take_side(f)];
+    HcaFaultPlan plan = { .seed = take8(&f->in) };
+
+    plan.nrules = take_below(&f->in, 4);
+    if (plan.nrules == 3) {
+        plan.nrules = take_below(&f->in, HCA_FAULT_MAX_RULES + 2);
+    }
+    for (unsigned i = 0; i < MIN(plan.nrules, HCA_FAULT_MAX_RULES); i++) {
+        take_rule(f, &plan.rule[i]);
+    }
+    if (!hca_fault_check(&plan)) {
+        hca_set_faults(host->hca, &plan);
+        host->kicked = true;
+    }
+}
+
+static void act_capture(Fuzz *f)
+{
+    Host *host = &f->lab->host[fuzz_take_side(f)];
+
+    host->capture_limit = host->capture->len + take_below(&f->in, 65536);
+    hca_start_capture(host->hca);
+    host->kicked = true;
+}
+
+static void act_reset(Fuzz *f)
+{
+    fuzz_start_over(f, fuzz_take_side(f));
+}
+
+static const FuzzAction actions[] = {
+    { "faults", act_faults },      { "faults", act_faults },
+    { "capture", act_capture },    { "reset", act_reset },
+    { "send", fuzz_act_send },     { "send", fuzz_act_send },
+    { "recv", fuzz_act_recv },     { "poll", fuzz_act_poll },
+    { "turns", fuzz_act_turns },   { "rest", fuzz_act_rest },
+    { "time", fuzz_act_time },     { "revive", fuzz_act_revive },
+    { "modify", fuzz_act_modify }, { "group", fuzz_act_group },
+    { "cable", fuzz_act_cable },
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    Fuzz f = { .in = { data, size } };
+    HcaConfig config[2];
+    bool roce = take_bool(&f.in);
+
+    take_config(&f, 0, roce, &config[0]);
+    take_config(&f, 1, roce, &config[1]);
+    fuzz_begin_with(&f, data, size, FUZZ_GUEST_GOOD, config);
+    fuzz_play(&f, actions, G_N_ELEMENTS(actions));
+    fuzz_end(&f);
+    return 0;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "lib-frame.h"
+
+#include <string.h>
+
+#include "../link/framing.h"
+#include "../wire/bytes.h"
+#include "../wire/crc.h"
+
+#define ETH_HEADER 14
+#define VLAN_TAG 4
+
+static void put_icrc(uint8_t *at, uint32_t crc)
+{
+    for (unsigned i = 0; i < HCA_ICRC_SIZE; i++) {
+        at[i] = crc >> 8 * i;
+    }
+}
+
+static void mend_ib(uint8_t *frame, size_t len)
+{
+    bool has_grh = (frame[1] & 3) == 3;
+    size_t masked = HCA_LRH_SIZE + (has_grh ? HCA_GRH_SIZE : 0) + HCA_BTH_SIZE;
+    size_t trailer = HCA_ICRC_SIZE + HCA_VCRC_SIZE;
+    uint16_t vcrc;
+
+    if (len < HCA_LRH_SIZE + HCA_VCRC_SIZE) {
+        return;
+    }
+    if (len >= masked + trailer) {
+        put_icrc(frame + len - trailer,
+                 hca_icrc_update(hca_icrc_masked_headers(frame, has_grh),
+                                 frame + masked, len - trailer - masked));
+    }
+    vcrc = hca_vcrc_update(HCA_VCRC_INIT, frame, len - HCA_VCRC_SIZE);
+    frame[len - 2] = vcrc;
+    frame[len - 1] = vcrc >> 8;
+}
+
+static void mend_ipv4_header(uint8_t *ip)
+{
+    uint32_t sum = 0;
+
+    put_be16(ip + 10, 0);
+    for (unsigned i = 0; i < HCA_IPV4_HEADER_SIZE; i += 2) {
+        sum += get_be16(ip + i);
+    }
+    sum = (sum & 0xffff) + (sum >> 16);
+    put_be16(ip + 10, ~((sum & 0xffff) + (sum >> 16)));
+}
+
+/* @len: from the IP header on; the end of UDP is where its length says. */
+static void mend_ip(uint8_t *ip, size_t len)
+{
+    bool is_ipv4 = ip[0] >> 4 == 4;
+    size_t header = is_ipv4 ? HCA_IPV4_HEADER_SIZE : HCA_IPV6_HEADER_SIZE;
+    size_t masked = header + HCA_UDP_HEADER_SIZE + HCA_BTH_SIZE;
+    size_t end;
+
+    if (len < masked + HCA_ICRC_SIZE) {
+        return;
+    }
+    put_be16(ip + header + 6, 0); /* no checksum */
+    if (is_ipv4) {
+        mend_ipv4_header(ip);
+    }
+    end = header + get_be16(ip + header + 4);
+    if (end >= masked + HCA_ICRC_SIZE && end <= len) {
+        put_icrc(ip + end - HCA_ICRC_SIZE,
+                 hca_icrc_update(hca_icrc_masked_ip_headers(ip, is_ipv4),
+                                 ip + masked, end - HCA_ICRC_SIZE - masked));
+    }
+}
+
+void frame_mend(bool roce, uint8_t *frame, size_t len)
+{
+    size_t at = ETH_HEADER;
+
+    if (!roce) {
+        mend_ib(frame, len);
+        return;
+    }
+    if (len >= ETH_HEADER + VLAN_TAG && get_be16(frame + 12) == 0x8100) {
+        at += VLAN_TAG;
+    }
+    if (len > at) {
+        mend_ip(frame + at, len - at);
+    }
+}
+
+void frame_edit(Fuzz *f, uint8_t *frame, size_t len)
+{
+    unsigned n = 1 + take_below(&f->in, 4);
+
+    for (; n; n--) {
+        size_t at = take_below(&f->in, take_bool(&f->in) ? len : 96);
+
+        if (at < len) {
+            frame[at] ^= take8(&f->in);
+        }
+    }
+}
+
+static void roce_headers(Fuzz *f, unsigned from, unsigned gid,
+                         HcaPacket *packet)
+{
+    const Gid *source = &f->pair->drv[from]->gid[gid];
+    const Gid *dest = &f->pair->drv[!from]->gid[gid];
+
+    packet->is_ipv4 = gid == GID_IPV4 || gid == GID_VLAN_IPV4;
+    packet->has_vlan = source->vlan;
+    packet->vlan_tci = source->vlan;
+    memcpy(packet->sgid.raw, source->gid, sizeof(packet->sgid));
+    memcpy(packet->dgid.raw, dest->gid, sizeof(packet->dgid));
+    memcpy(packet->smac, source->mac, sizeof(packet->smac));
+    memcpy(packet->dmac, dest->mac, sizeof(packet->dmac));
+    packet->udp_sport = 0xc000;
+    packet->hop_limit = 64;
+}
+
+void frame_headers(Fuzz *f, unsigned from, unsigned which, unsigned gid,
+                   HcaPacket *packet)
+{
+    if (f->roce) {
+        roce_headers(f, from, gid % NUM_GIDS, packet);
+    } else {
+        packet->slid = f->lab->host[from].config.lid;
+        packet->dlid = f->lab->host[!from].config.lid;
+        packet->has_grh = gid & 1;
+        driver_gid(f->pair->drv[from], packet->sgid.raw);
+        driver_gid(f->pair->drv[!from], packet->dgid.raw);
+    }
+    packet->pkey = HCA_DEFAULT_PKEY;
+    packet->dest_qp = f->qp[which][!from]->qpn;
+    packet->src_qp = f->qp[which][from]->qpn;
+    packet->qkey = 0x11111111;
+}
+
+size_t frame_build(bool roce, HcaPacket *packet, uint8_t *frame)
+{
+    const HcaEncap *encap = roce ? &hca_encap_roce : &hca_encap_ib;
+    size_t len = encap->build(packet, frame);
+
+    memset(frame + len, 0xda, packet->payload_len);
+    return encap->seal(packet, frame, len + packet->payload_len);
+}
+
+CableFate frame_deliver(void *opaque, unsigned from, uint8_t *packet,
+                        size_t len)
+{
+    return CABLE_DELIVER;
+}
+
+void frame_inject(Fuzz *f, unsigned from, const uint8_t *frame, size_t len)
+{
+    uint8_t header[HCA_FRAME_HEADER_SIZE];
+
+    hca_frame_write_header(header, HCA_FRAME_PACKET, 0, len);
+    lab_cable_inject(f->lab, from, header, sizeof(header));
+    lab_cable_inject(f->lab, from, frame, len);
+}

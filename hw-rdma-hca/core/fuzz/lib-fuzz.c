@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "lib-fuzz.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib-machine.h"
+
+#define MR_LEN 12000 /* neither begins nor ends with a page */
+#define REGION_LEN 6000
+#define KNOWN 0x5a /* what memory holds that may be read */
+#define LOG_CQ 6
+#define LOG_SMALL_CQ 4
+#define RESET_TURNS 64
+#define TIMER_TURNS 200
+
+/* Memory with less rights than all. */
+typedef struct FuzzSecret {
+    unsigned side;
+    uint64_t bus; /* within a page */
+    uint32_t len;
+    bool kept;   /* must not change */
+    bool hidden; /* must not leave */
+} FuzzSecret;
+
+static Canary canary;
+
+void fuzz_fail(const char *format, ...)
+{
+    va_list ap;
+
+    va_start(ap, format);
+    fputs("fuzz: ", stderr);
+    vfprintf(stderr, format, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+    abort();
+}
+
+static void say_nothing(const char *text)
+{
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    meter_init();
+    g_set_print_handler(say_nothing);
+    return 0;
+}
+
+/* ---- secrets ---- */
+
+/* No input can hold what it is the hash of. The same from either end. */
+static void make_canary(const uint8_t *data, size_t size)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+
+    for (size_t i = 0; i < size; i++) {
+        hash = (hash ^ data[i]) * UINT64_C(0x100000001b3);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        canary.byte[i] = canary.byte[7 - i] = hash >> (32 + 8 * i) | 1;
+    }
+}
+
+/* What is in a secret's memory; the canary begins anew every eight bytes. */
+static const uint8_t *content(const FuzzSecret *secret)
+{
+    static uint8_t hidden[HOST_PAGE_SIZE + sizeof(canary)];
+    static uint8_t known[HOST_PAGE_SIZE];
+
+    if (!secret->hidden) {
+        memset(known, KNOWN, sizeof(known));
+        return known;
+    }
+    if (memcmp(hidden, &canary, sizeof(canary))) {
+        for (size_t i = 0; i < sizeof(hidden); i += sizeof(canary)) {
+            memcpy(hidden + i, &canary, sizeof(canary));
+        }
+    }
+    return hidden + secret->bus % sizeof(canary);
+}
+
+static void add_secret(Fuzz *f, const FuzzSecret *secret)
+{
+    host_write(&f->lab->host[secret->side], secret->bus, content(secret),
+               secret->len);
+    g_array_append_val(f->secrets, *secret);
+}
+
+void fuzz_add_secret(Fuzz *f, unsigned side, uint64_t bus, uint32_t len)
+{
+    add_secret(f, &(FuzzSecret) { side, bus, len, true, true });
+}
+
+/* All of a region. */
+static void add_region(Fuzz *f, unsigned side, const Mr *mr, bool kept,
+                       bool hidden)
+{
+    for (uint64_t at = 0, n; at < mr->len; at += n) {
+        n = HOST_PAGE_SIZE - (mr->va + at) % HOST_PAGE_SIZE;
+        n = MIN(n, mr->len - at);
+        add_secret(f, &(FuzzSecret) { side, mr_bus(mr, at), n, kept, hidden });
+    }
+}
+
+/* What is beside a region, in its first and its last page. */
+static void add_margins(Fuzz *f, unsigned side, const Mr *mr)
+{
+    uint32_t before = mr->va % HOST_PAGE_SIZE;
+    uint32_t end = (mr->va + mr->len) % HOST_PAGE_SIZE;
+
+    add_secret(
+        f, &(FuzzSecret) { side, mr_bus(mr, 0) - before, before, true, true });
+    if (end) {
+        add_secret(f, &(FuzzSecret) { side, mr_bus(mr, mr->len - 1) + 1,
+                                      HOST_PAGE_SIZE - end, true, true });
+    }
+}
+
+static void check_kept(Fuzz *f, const FuzzSecret *secret)
+{
+    uint8_t page[HOST_PAGE_SIZE];
+
+    host_read(&f->lab->host[secret->side], secret->bus, page, secret->len);
+    if (memcmp(page, content(secret), secret->len)) {
+        fuzz_fail("memory that nobody may write has changed: %u bytes at "
+                  "%#" G_GINT64_MODIFIER "x of machine %u",
+                  secret->len, secret->bus, secret->side);
+    }
+}
+
+/* The page without what is hidden in it. */
+static void read_public(Fuzz *f, unsigned side, uint64_t bus, uint8_t *page)
+{
+    host_read(&f->lab->host[side], bus, page, HOST_PAGE_SIZE);
+    for (guint i = 0; i < f->secrets->len; i++) {
+        FuzzSecret *secret = &g_array_index(f->secrets, FuzzSecret, i);
+
+        if (secret->side == side && secret->bus - bus < HOST_PAGE_SIZE) {
+            memset(page + (secret->bus - bus), 0, secret->len);
+        }
+    }
+}
+
+static gint compare_pages(gconstpointer a, gconstpointer b)
+{
+    const uint64_t *first = a, *second = b;
+
+    return *first < *second ? -1 : *first > *second;
+}
+
+/* Nothing that is hidden is in memory that a card has written. */
+static void check_hidden(Fuzz *f, unsigned side)
+{
+    g_autoptr(GArray) pages = g_array_copy((GArray *)machine_written(side));
+    uint8_t page[HOST_PAGE_SIZE];
+
+    g_array_sort(pages, compare_pages);
+    for (guint i = 0; i < pages->len; i++) {
+        uint64_t bus = g_array_index(pages, uint64_t, i);
+
+        if (i && bus == g_array_index(pages, uint64_t, i - 1)) {
+            continue;
+        }
+        read_public(f, side, bus, page);
+        if (canary_is_in(&canary, page, sizeof(page))) {
+            fuzz_fail("card %u writes to %#" G_GINT64_MODIFIER
+                      "x what nobody may read",
+                      side, bus);
+        }
+    }
+}
+
+static void check_secrets(Fuzz *f)
+{
+    for (guint i = 0; i < f->secrets->len; i++) {
+        FuzzSecret *secret = &g_array_index(f->secrets, FuzzSecret, i);
+
+        if (secret->kept) {
+            check_kept(f, secret);
+        }
+    }
+    check_hidden(f, 0);
+    check_hidden(f, 1);
+}
+
+/* ---- the two machines ---- */
+
+void fuzz_config(HcaConfig *config, unsigned side, bool roce)
+{
+    lab_config_roce(config, side);
+    config->link_layer = roce ? HCA_LINK_LAYER_ROCE : HCA_LINK_LAYER_IB;
+    config->log_qps = 4;
+    config->log_cqs = 3;
+    config->log_eqs = 3;
+    config->log_mpts = 6;
+    config->log_mtts = 8;
+    config->log_pds = 3;
+    config->log_sq_slots = 15;
+    config->log_gids = 3;
+    config->cache_ways = 1;
+    config->mpt_cache_size = config->mtt_cache_size = 256;
+    config->rpb_elements = 16;
+    config->reb_elements = 64;
+    config->swpb_elements = 512;
+}
+
+static Mr *region(Fuzz *f, unsigned side, uint32_t pd, unsigned i,
+                  uint32_t access)
+{
+    return mr_new(f->pair->drv[side], pd, 0x100000 * i + 0x321, REGION_LEN,
+                  access);
+}
+
+static void add_regions(Fuzz *f, unsigned side)
+{
+    Driver *drv = f->pair->drv[side];
+    uint32_t pd = f->pair->pd[side];
+    Mr **mr = f->mr[side];
+
+    mr[FUZZ_ALL] = f->pair->mr[side];
+    mr[FUZZ_READABLE] = region(f, side, pd, 1, RDMA_HCA_ACCESS_REMOTE_READ);
+    mr[FUZZ_WRITABLE] = region(f, side, pd, 2,
+                               RDMA_HCA_ACCESS_LOCAL_WRITE |
+                                   RDMA_HCA_ACCESS_REMOTE_WRITE);
+    mr[FUZZ_LOCAL] = region(f, side, pd, 3, RDMA_HCA_ACCESS_LOCAL_WRITE);
+    mr[FUZZ_ALIEN] = region(f, side, pd_new(drv), 4, ACCESS_ALL);
+}
+
+static void add_secrets(Fuzz *f, unsigned side)
+{
+    Host *host = &f->lab->host[side];
+    Mr **mr = f->mr[side];
+    uint64_t bus;
+
+    if (f->guest[side] == FUZZ_GUEST_DRIVER) {
+        bus = host_alloc(host, HOST_BLOCK_SIZE / HOST_PAGE_SIZE);
+        add_secret(f, &(FuzzSecret) { side, bus, HOST_PAGE_SIZE, true, false });
+        host_set_rom(host, bus);
+        return;
+    }
+    add_region(f, side, mr[FUZZ_ALIEN], true, true);
+    for (unsigned i = 0; i < FUZZ_NREGIONS; i++) {
+        add_margins(f, side, mr[i]);
+    }
+    add_secret(f, &(FuzzSecret) { side, host_alloc(host, 1), HOST_PAGE_SIZE,
+                                  true, true });
+    if (f->guest[side] == FUZZ_GUEST_GOOD) {
+        add_region(f, side, mr[FUZZ_READABLE], true, false);
+        add_region(f, side, mr[FUZZ_WRITABLE], false, true);
+        add_region(f, side, mr[FUZZ_LOCAL], true, true);
+    }
+}
+
+void fuzz_attr(QpAttr *attr)
+{
+    qp_attr_init(attr);
+    attr->mtu = 1;
+    attr->timeout = 8; /* 1 ms */
+    attr->retry_cnt = 2;
+    attr->rnr_retry = 2;
+    attr->min_rnr_timer = 1;
+}
+
+static Qp *new_qp(Fuzz *f, unsigned side, unsigned which)
+{
+    static const uint8_t service[FUZZ_NQPS] = {
+        [FUZZ_RC] = RDMA_HCA_QP_ST_RC,
+        [FUZZ_UC] = RDMA_HCA_QP_ST_UC,
+        [FUZZ_UD] = RDMA_HCA_QP_ST_UD,
+    };
+    QpConfig config;
+
+    qp_config_init(&config, f->pair->pd[side], f->pair->cq[side]);
+    config.service = service[which];
+    config.sq_entries = config.rq_entries = 16;
+    return qp_new(f->pair->drv[side], &config);
+}
+
+bool fuzz_bring_up(Fuzz *f, unsigned side, unsigned which, const QpAttr *attr)
+{
+    Qp *qp = f->qp[which][side];
+    QpAttr own = *attr;
+
+    own.dest_qpn = f->qp[which][!side]->qpn;
+    qp_attr_to(&own, qp->drv, f->pair->drv[!side]);
+    if (side) {
+        own.sq_psn = attr->rq_psn;
+        own.rq_psn = attr->sq_psn;
+    }
+    return !qp_to_init(qp, &own) && !qp_to_rtr(qp, &own) &&
+           !qp_to_rts(qp, &own);
+}
+
+static void connect(Fuzz *f)
+{
+    QpAttr attr;
+
+    if (f->guest[0] != FUZZ_GUEST_GOOD) { /* one that may overrun */
+        f->pair->cq[0] = cq_new(f->pair->drv[0], LOG_SMALL_CQ,
+                                RDMA_HCA_UAR_KERNEL + 1);
+    }
+    fuzz_attr(&attr);
+    for (unsigned which = 0; which < FUZZ_NQPS; which++) {
+        f->qp[which][0] = new_qp(f, 0, which);
+        f->qp[which][1] = new_qp(f, 1, which);
+        g_assert_true(fuzz_bring_up(f, 0, which, &attr));
+        g_assert_true(fuzz_bring_up(f, 1, which, &attr));
+    }
+}
+
+/* What cards share is made by the first look, and is not theirs. */
+static void warm_up(Fuzz *f)
+{
+    static bool warm;
+
+    if (!warm) {
+        card_counter(f->lab->host[0].hca, "cxtmgt_qps");
+        warm = true;
+    }
+}
+
+void fuzz_begin_with(Fuzz *f, const uint8_t *data, size_t size, FuzzGuest first,
+                     const HcaConfig *config)
+{
+    make_canary(data, size);
+    f->roce = hca_config_is_roce(&config[0]);
+    f->guest[0] = first;
+    f->guest[1] = FUZZ_GUEST_GOOD;
+    f->pair = pair_new_with(1, MR_LEN, config, NULL, NULL);
+    f->lab = f->pair->lab;
+    warm_up(f);
+    f->secrets = g_array_new(FALSE, FALSE, sizeof(FuzzSecret));
+    for (unsigned side = 0; side < 2; side++) {
+        add_regions(f, side);
+    }
+    connect(f);
+    for (unsigned side = 0; side < 2; side++) {
+        add_secrets(f, side);
+    }
+    machine_hide(&canary);
+}
+
+void fuzz_begin(Fuzz *f, const uint8_t *data, size_t size, FuzzGuest first)
+{
+    HcaConfig config[2];
+    bool roce;
+
+    *f = (Fuzz) { .in = { data, size } };
+    roce = take_bool(&f->in);
+    fuzz_config(&config[0], 0, roce);
+    fuzz_config(&config[1], 1, roce);
+    fuzz_begin_with(f, data, size, first, config);
+}
+
+void fuzz_play(Fuzz *f, const FuzzAction *actions, unsigned n)
+{
+    bool told = g_getenv("HCA_TRACE");
+
+    while (f->in.left) {
+        const FuzzAction *action = &actions[take_below(&f->in, n)];
+
+        if (told) {
+            fprintf(stderr, "# %s\n", action->name);
+        }
+        action->act(f);
+    }
+}
+
+/* ---- turns and time ---- */
+
+void fuzz_rest(Fuzz *f)
+{
+    for (unsigned n = 0; lab_step(f->lab); n++) {
+        if (n == FUZZ_MOST_TURNS) {
+            fuzz_fail("the cards do not come to rest");
+        }
+    }
+}
+
+void fuzz_sleep(Fuzz *f, int64_t ns)
+{
+    int64_t end = f->lab->now + ns;
+
+    fuzz_rest(f);
+    for (unsigned n = 0; n < TIMER_TURNS; n++) {
+        int64_t next = MIN(f->lab->host[0].deadline, f->lab->host[1].deadline);
+
+        if (next >= end) {
+            break;
+        }
+        f->lab->now = MAX(f->lab->now, next);
+        fuzz_rest(f);
+    }
+    f->lab->now = MAX(f->lab->now, end);
+    fuzz_rest(f);
+}
+
+/* ---- the end ---- */
+
+static void reset(Fuzz *f, Host *host)
+{
+    host_bar0_write(host, RDMA_HCA_RESET, 1);
+    for (unsigned n = 0; host_bar0_read(host, RDMA_HCA_RESET); n++) {
+        if (n == RESET_TURNS || !lab_step(f->lab)) {
+            fuzz_fail("the reset of card %u does not end", host->side);
+        }
+    }
+}
+
+static void renew(Fuzz *f, unsigned side)
+{
+    Host *host = &f->lab->host[side];
+    Pair *pair = f->pair;
+
+    driver_free(pair->drv[side]);
+    reset(f, host);
+    pair->drv[side] = driver_new(host);
+    pair->pd[side] = pd_new(pair->drv[side]);
+    pair->cq[side] = cq_new(pair->drv[side], LOG_CQ, RDMA_HCA_UAR_KERNEL + 1);
+    pair->mr[side] = mr_new(pair->drv[side], pair->pd[side], 0x1000, 4096,
+                            ACCESS_ALL);
+}
+
+void fuzz_start_over(Fuzz *f, unsigned side)
+{
+    QpAttr attr;
+
+    renew(f, side);
+    add_regions(f, side);
+    fuzz_attr(&attr);
+    for (unsigned which = 0; which < FUZZ_NQPS; which++) {
+        f->qp[which][side] = new_qp(f, side, which);
+        g_assert_true(fuzz_bring_up(f, side, which, &attr));
+    }
+}
+
+/* What the peer receives has to be what was sent. */
+static void check_datagram(Fuzz *f)
+{
+    static const char text[] = "a datagram";
+    char got[sizeof(text)] = "";
+    Pair *pair = f->pair;
+    Qp *qp[2] = { new_qp(f, 0, FUZZ_UD), new_qp(f, 1, FUZZ_UD) };
+    UdAddress ud = { .qkey = 0x11111111 };
+    SendWr wr;
+    QpAttr attr;
+    Sge sge;
+    Wc wc;
+
+    fuzz_attr(&attr);
+    qp_bring_up(qp[0], &attr);
+    qp_bring_up(qp[1], &attr);
+    ud.dqpn = qp[1]->qpn;
+    ud_address_to(&ud, pair->drv[0], pair->drv[1]);
+    mr_write(pair->mr[0], 0, text, sizeof(text));
+    pair_post_recv(pair, 1, qp[1], 1, 0, 256);
+    wr = pair_send(pair, 0, RDMA_HCA_OPCODE_SEND, 2, &sge, 0, sizeof(text), 0);
+    wr.ud = &ud;
+    g_assert_true(qp_post_send(qp[0], &wr, 1));
+    cq_expect(pair->cq[0], &wc, 2, 0);
+    cq_expect(pair->cq[1], &wc, 1, 0);
+    mr_read(pair->mr[1], 40, got, sizeof(got)); /* behind GRH */
+    g_assert_cmpmem(got, sizeof(got), text, sizeof(text));
+}
+
+static void check_works(Fuzz *f)
+{
+    static const HcaFaultPlan none;
+    QpAttr attr;
+
+    lab_cable(f->lab, false);
+    lab_tap(f->lab, NULL, NULL);
+    for (unsigned side = 0; side < 2; side++) {
+        hca_set_faults(f->lab->host[side].hca, &none);
+        renew(f, side);
+    }
+    lab_cable(f->lab, true);
+    fuzz_rest(f);
+    fuzz_attr(&attr);
+    f->qp[FUZZ_RC][0] = new_qp(f, 0, FUZZ_RC);
+    f->qp[FUZZ_RC][1] = new_qp(f, 1, FUZZ_RC);
+    g_assert_true(fuzz_bring_up(f, 0, FUZZ_RC, &attr));
+    g_assert_true(fuzz_bring_up(f, 1, FUZZ_RC, &attr));
+    pair_check_works(f->pair, f->qp[FUZZ_RC], 0);
+    pair_check_works(f->pair, f->qp[FUZZ_RC], 1);
+    check_datagram(f);
+}
+
+void fuzz_end(Fuzz *f)
+{
+    machine_plan_nothing();
+    fuzz_sleep(f, NS_PER_S);
+    check_secrets(f);
+    check_works(f);
+    pair_free(f->pair);
+    machine_forget();
+    g_array_unref(f->secrets);
+    if (meter.live) {
+        fuzz_fail("the cards are gone and keep %zu bytes", meter.live);
+    }
+}

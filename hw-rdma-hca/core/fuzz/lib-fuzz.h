@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What fuzz targets share: two machines with a card each and connections
+ * between them, made anew for each input; memory that nobody has rights to; a
+ * machine that changes memory behind its card's back; and what has to be true
+ * afterwards, whatever the input was:
+ *
+ * - memory without rights has not changed, and has not left;
+ * - the cards come to rest;
+ * - no turn of a card, and nothing that it keeps, is larger than lib-meter.h
+ *   says; without cards nothing is kept;
+ * - after a reset both cards work.
+ *
+ * A target is a table of actions. An input is a head and then actions, a byte
+ * for which one and what that one takes.
+ */
+#ifndef LIB_FUZZ_H
+#define LIB_FUZZ_H
+
+#include "lib-input.h"
+#include "lib-meter.h"
+#include "lib-machine.h"
+#include "lib-pair.h"
+
+/* Turns until the cards rest, timers and the clock apart. */
+#define FUZZ_MOST_TURNS 20000u
+
+/* A connection of each service. */
+enum {
+    FUZZ_RC,
+    FUZZ_UC,
+    FUZZ_UD,
+    FUZZ_NQPS
+};
+
+/* Regions of each machine. What is not said to be allowed is not. */
+enum {
+    FUZZ_ALL,      /* pair->mr: everything */
+    FUZZ_READABLE, /* by the peer */
+    FUZZ_WRITABLE, /* by the machine and the peer */
+    FUZZ_LOCAL,    /* written by the machine */
+    FUZZ_ALIEN,    /* everything, of another protection domain */
+    FUZZ_NREGIONS
+};
+
+/* Who means harm on a machine. */
+typedef enum FuzzGuest {
+    FUZZ_GUEST_GOOD,
+    FUZZ_GUEST_PROGRAM, /* with queues and doorbells of its own */
+    FUZZ_GUEST_DRIVER,  /* with all of the machine */
+} FuzzGuest;
+
+typedef struct Fuzz {
+    Input in;
+    bool roce;
+    FuzzGuest guest[2];
+    Pair *pair;
+    Lab *lab;
+    Qp *qp[FUZZ_NQPS][2];
+    Mr *mr[2][FUZZ_NREGIONS];
+    GArray *secrets; /* FuzzSecret */
+    void *own;       /* of the target */
+} Fuzz;
+
+/* What libFuzzer calls. */
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+typedef struct FuzzAction {
+    const char *name;
+    void (*act)(Fuzz *f);
+} FuzzAction;
+
+/* Something is wrong: say it, and end as libFuzzer wants to see it. */
+G_NORETURN void fuzz_fail(const char *format, ...) G_GNUC_PRINTF(1, 2);
+
+/* Cards of few entries, so that an input takes little time. */
+void fuzz_config(HcaConfig *config, unsigned side, bool roce);
+
+/*
+ * The two machines, connected; machine 0 has @first. The link layer is the first
+ * bit of the input.
+ */
+void fuzz_begin(Fuzz *f, const uint8_t *data, size_t size, FuzzGuest first);
+/* The same after @config, with f->in as it is. */
+void fuzz_begin_with(Fuzz *f, const uint8_t *data, size_t size, FuzzGuest first,
+                     const HcaConfig *config);
+/* More memory of a machine's that must neither change nor leave. */
+void fuzz_add_secret(Fuzz *f, unsigned side, uint64_t bus, uint32_t len);
+/* Actions until the input ends. */
+void fuzz_play(Fuzz *f, const FuzzAction *actions, unsigned n);
+/* Look at everything, and take it down. */
+void fuzz_end(Fuzz *f);
+
+/* Turns until both cards rest; timers that are due later stay so. */
+void fuzz_rest(Fuzz *f);
+/* Let @ns pass. */
+void fuzz_sleep(Fuzz *f, int64_t ns);
+
+/* A card after a reset, its driver and connections again. */
+void fuzz_start_over(Fuzz *f, unsigned side);
+/* Short patience, the smallest MTU. */
+void fuzz_attr(QpAttr *attr);
+/* A side of a connection from RST to RTS, if the card takes @attr of side 0. */
+bool fuzz_bring_up(Fuzz *f, unsigned side, unsigned which, const QpAttr *attr);
+
+/* ---- choices ---- */
+
+unsigned fuzz_take_side(Fuzz *f);
+unsigned fuzz_take_qp(Fuzz *f);
+/*
+ * A key of machine @side, more or less, and the region that it is of, or NULL.
+ * @own: for the machine's own use, by a guest that keeps its secrets if good.
+ */
+uint32_t fuzz_take_key(Fuzz *f, unsigned side, bool own, const Mr **mr);
+/* An address in or near region @mr; NULL: anything. */
+uint64_t fuzz_take_va(Fuzz *f, const Mr *mr);
+uint32_t fuzz_take_len(Fuzz *f);
+
+/* ---- actions of every target ---- */
+
+void fuzz_act_send(Fuzz *f);     /* a work request of any kind, either side */
+void fuzz_act_exchange(Fuzz *f); /* requests, with receives at the peer */
+void fuzz_act_recv(Fuzz *f);     /* receives */
+void fuzz_act_arm(Fuzz *f);      /* a CQ again and again */
+void fuzz_act_poll(Fuzz *f);     /* completions and events of good guests */
+void fuzz_act_turns(Fuzz *f);    /* a few turns */
+void fuzz_act_rest(Fuzz *f);     /* until the cards rest */
+void fuzz_act_time(Fuzz *f);     /* a moment, or a second */
+void fuzz_act_revive(Fuzz *f);   /* a connection from the beginning */
+void fuzz_act_modify(Fuzz *f);   /* a connection to another state */
+void fuzz_act_group(Fuzz *f);    /* datagram QPs of a multicast group */
+void fuzz_act_cable(Fuzz *f);    /* unplugged, and plugged again */
+
+#endif /* LIB_FUZZ_H */

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "lib-meter.h"
+
+#include <sanitizer/allocator_interface.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lib-fuzz.h"
+#include "lib-machine.h"
+
+Meter meter;
+
+static bool inside; /* of a card */
+
+static void on_malloc(const volatile void *p, size_t size)
+{
+    if (inside) {
+        meter.live += __sanitizer_get_allocated_size(p);
+        meter.most_live = MAX(meter.most_live, meter.live);
+    }
+}
+
+static void on_free(const volatile void *p)
+{
+    if (inside && p) {
+        meter.live -= __sanitizer_get_allocated_size(p);
+    }
+}
+
+static void report(void)
+{
+    fprintf(stderr,
+            "METER turns: at most %u pieces of work, %u %% of what they may; "
+            "cards: at most %zu bytes\n",
+            meter.most_work, meter.most_percent, meter.most_live);
+}
+
+void meter_init(void)
+{
+    g_setenv("G_SLICE", "always-malloc", TRUE);
+    __sanitizer_install_malloc_and_free_hooks(on_malloc, on_free);
+    atexit(report);
+}
+
+void meter_work(unsigned n)
+{
+    meter.work += n;
+}
+
+bool meter_pause(void)
+{
+    bool was = inside;
+
+    inside = false;
+    return was;
+}
+
+void meter_resume(bool was)
+{
+    inside = was;
+}
+
+static unsigned command_work(uint32_t op, uint64_t in_modifier)
+{
+    bool mtt = op == RDMA_HCA_CMD_READ_MTT || op == RDMA_HCA_CMD_WRITE_MTT;
+
+    return METER_COMMAND +
+           (mtt ? METER_MTT * MIN(in_modifier, RDMA_HCA_MTT_MAX_ENTRIES) : 0);
+}
+
+void meter_done(const HcaTrace *trace)
+{
+    switch (trace->event) {
+    case HCA_TRACE_COMMAND:
+        meter.allowed += command_work(trace->qpn, trace->arg[0]);
+        break;
+    case HCA_TRACE_PACKET_TX:
+    case HCA_TRACE_PACKET_RX:
+    case HCA_TRACE_WQE:
+        meter.allowed += METER_PACKET;
+        break;
+    case HCA_TRACE_CQE:
+    case HCA_TRACE_EQE:
+    case HCA_TRACE_QP_STATE:
+    case HCA_TRACE_TIMEOUT:
+        meter.allowed += METER_ENTRY;
+        break;
+    }
+}
+
+static void enter(void)
+{
+    inside = true;
+    meter.work = 0;
+    meter.allowed = METER_TURN;
+}
+
+static void leave(const Hca *hca)
+{
+    inside = false;
+    if (hca && hca->eth) {
+        meter.allowed += METER_ETHERNET;
+    }
+    meter.most_work = MAX(meter.most_work, meter.work);
+    meter.most_percent = MAX(meter.most_percent,
+                             meter.work * 100 / meter.allowed);
+    if (meter.work > meter.allowed) {
+        fuzz_fail("a turn of the card has %u pieces of work, and %u are due",
+                  meter.work, meter.allowed);
+    }
+    if (meter.live > METER_MOST_LIVE) {
+        fuzz_fail("the cards have allocated %zu bytes", meter.live);
+    }
+}
+
+/* In place of the functions of hca.h: the linker's --wrap. */
+
+#define METERED(name, parameters, arguments)                                   \
+    void __real_##name parameters;                                             \
+    void __wrap_##name parameters;                                             \
+    void __wrap_##name parameters                                              \
+    {                                                                          \
+        enter();                                                               \
+        __real_##name arguments;                                               \
+        leave(hca);                                                            \
+    }
+
+#define METERED_VALUE(type, name, parameters, arguments)                       \
+    type __real_##name parameters;                                             \
+    type __wrap_##name parameters;                                             \
+    type __wrap_##name parameters                                              \
+    {                                                                          \
+        type result;                                                           \
+                                                                               \
+        enter();                                                               \
+        result = __real_##name arguments;                                      \
+        leave(hca);                                                            \
+        return result;                                                         \
+    }
+
+Hca *__real_hca_new(const HcaConfig *config, const HcaHostOps *ops,
+                    void *opaque);
+Hca *__wrap_hca_new(const HcaConfig *config, const HcaHostOps *ops,
+                    void *opaque);
+Hca *__wrap_hca_new(const HcaConfig *config, const HcaHostOps *ops,
+                    void *opaque)
+{
+    Hca *hca;
+
+    machine_watch(opaque);
+    enter();
+    hca = __real_hca_new(config, ops, opaque);
+    leave(hca);
+    return hca;
+}
+
+void __real_hca_free(Hca *hca);
+void __wrap_hca_free(Hca *hca);
+void __wrap_hca_free(Hca *hca)
+{
+    enter();
+    __real_hca_free(hca);
+    leave(NULL);
+}
+
+METERED_VALUE(bool, hca_run, (Hca * hca), (hca))
+METERED_VALUE(bool, hca_bar0_write,
+              (Hca * hca, uint32_t offset, uint32_t value),
+              (hca, offset, value))
+METERED(hca_reset, (Hca * hca), (hca))
+METERED(hca_doorbell,
+        (Hca * hca, unsigned bar, uint32_t offset, uint64_t value,
+         unsigned size),
+        (hca, bar, offset, value, size))
+METERED(hca_link_up, (Hca * hca), (hca))
+METERED(hca_link_down, (Hca * hca), (hca))
+METERED(hca_link_writable, (Hca * hca), (hca))
+METERED(hca_set_faults, (Hca * hca, const HcaFaultPlan *plan), (hca, plan))
+METERED(hca_start_capture, (Hca * hca), (hca))

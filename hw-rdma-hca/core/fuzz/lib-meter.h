@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What a card costs its machine. Each call of a function of hca.h is a turn.
+ * Its work is counted: look-ups of memory, those of the card's own tables in
+ * guest memory among them; reads and writes of the cable; interrupts. A turn may
+ * have so much of it, and more for what it has got done. What the cards have
+ * allocated is counted, too.
+ */
+#ifndef LIB_METER_H
+#define LIB_METER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "../host.h"
+
+/* The bounds; docs/testing.md says what they are made of. */
+#define METER_TURN 64u       /* any turn */
+#define METER_PACKET 180u    /* more, for each packet and each WQE */
+#define METER_ENTRY 16u      /* more, for each completion, event, timeout */
+#define METER_COMMAND 64u    /* more, for a command */
+#define METER_MTT 2u         /* more, for each MTT entry that it names */
+#define METER_ETHERNET 4096u /* more, if there are Ethernet rings */
+#define METER_MOST_LIVE (12u << 20) /* bytes of two cards */
+
+typedef struct Meter {
+    unsigned work;    /* of this turn */
+    unsigned allowed; /* for what it has got done */
+    size_t live;      /* bytes */
+    /* For the report at the end. */
+    unsigned most_work;
+    unsigned most_percent; /* of the work that a turn may have */
+    size_t most_live;
+} Meter;
+
+extern Meter meter;
+
+/* Once, before the first card. */
+void meter_init(void);
+/* A piece of work of the turn. */
+void meter_work(unsigned n);
+/* Something is done; see HcaTraceEvent. */
+void meter_done(const HcaTrace *trace);
+/* The machine's own doing inside of a turn; pause says what resume needs. */
+bool meter_pause(void);
+void meter_resume(bool was);
+
+#endif /* LIB_METER_H */

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Fuzz targets: every core/fuzz/fuzz-*.c is a program of its own, linked with libFuzzer, the whole card (core/), the tests'
+# helpers (core/tests/lib*.c) and those of the targets (core/fuzz/lib*.c), all under the address and undefined behaviour
+# sanitizers. Only the card is watched by libFuzzer: what the helpers do is no news to it. COVERAGE=1 builds the same with
+# the compiler's own count of lines, for scripts/fuzz coverage.
+
+source := hw-rdma-hca
+out := build/fuzz$(if $(COVERAGE),/coverage)
+
+CC := clang
+watched := $(if $(COVERAGE),-fprofile-instr-generate -fcoverage-mapping,-fsanitize=fuzzer-no-link -fno-sanitize-coverage=trace-cmp)
+CFLAGS := -std=gnu11 -g -O1 -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Werror \
+	-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer \
+	-I$(source)/core -I$(source)/abi -I$(source)/core/tests -I$(source)/core/fuzz -I$(source) \
+	$(shell pkg-config --cflags glib-2.0 libdeflate)
+# What the machine may do with a card (hca.h) goes through lib-meter.c.
+calls := hca_new hca_free hca_reset hca_run hca_bar0_write hca_doorbell hca_link_up hca_link_down hca_link_writable \
+	hca_set_faults hca_start_capture
+LDFLAGS := -fsanitize=fuzzer,address,undefined $(if $(COVERAGE),-fprofile-instr-generate) $(calls:%=-Wl,--wrap=%)
+LIBS := $(shell pkg-config --libs glib-2.0 libdeflate) -lm -pthread
+
+card := $(shell find $(source)/core -name '*.c' ! -path '*/tests/*' ! -path '*/fuzz/*')
+helpers := $(wildcard $(source)/core/tests/lib*.c $(source)/core/fuzz/lib*.c)
+targets := $(wildcard $(source)/core/fuzz/fuzz-*.c)
+object = $(patsubst $(source)/%.c,$(out)/%.o,$(1))
+programs := $(patsubst $(source)/core/fuzz/%.c,$(out)/%,$(targets))
+
+# A target whose source is gone is none any more.
+all: $(programs)
+	@rm -f $(filter-out $(programs),$(filter-out %.log,$(wildcard $(out)/fuzz-*)))
+
+$(programs): $(out)/%: $(out)/core/fuzz/%.o $(call object,$(card) $(helpers))
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(call object,$(card)): CFLAGS += $(watched)
+
+$(out)/%.o: $(source)/%.c scripts/fuzz.mk
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+-include $(patsubst %.o,%.d,$(call object,$(card) $(helpers) $(targets)))
+.PHONY: all
+.SECONDARY:

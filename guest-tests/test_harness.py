@@ -3,7 +3,7 @@
 """The harness itself: a test that cannot fail is no test."""
 import time
 
-from harness import links, tap
+from harness import links, tap, wait
 from harness.devices import Nic
 from harness.guest import GuestError
 from harness.lab import Lab, Machine
@@ -56,10 +56,24 @@ def test_output_as_it_comes():
 def test_kernel_trouble_is_seen():
     both = kept(bare)
     expect(both.trouble() == [], 'a quiet kernel')
-    both.b.run("echo '<1>WARNING: CPU: 0 PID: 1 at test' >/dev/kmsg")
+    for line in ('WARNING: CPU: 0 PID: 1 at test', 'BUG: KASAN: use-after-free in test+0x1/0x2', ' Call Trace:',
+                 'WARNING: possible circular locking dependency detected', '[ BUG: Invalid wait context ]',
+                 'INFO: trying to register non-static key.', 'BUG kmalloc-64 (Not tainted): Redzone overwritten',
+                 'DMA-API: exceeded 7 overlapping mappings of cacheline 0x0000000000000001',
+                 'ODEBUG: free active (active state 0) object type: timer_list hint: test',
+                 'turning off the locking correctness validator.'):
+        both.b.run(f"echo '<1>{line}' >/dev/kmsg")
+        wait.until(both.trouble, f'trouble: {line}', 5)
+        expect(both.trouble() == [], f'told twice: {line}')
+    # What a test has asked for is none.
+    both.b.short_of_memory = True
+    both.b.run("printf '<1>%s\\n' 'test: vmalloc error: size 4096' 'CPU: 0 PID: 1' 'Call Trace:' | while read -r line; do "
+               "echo \"$line\" >/dev/kmsg; done")
     time.sleep(0.5)
-    expect(both.trouble() != [], 'a warning')
-    expect(both.trouble() == [], 'a warning is told once')
+    expect(both.trouble() == [], 'an allocation that failed')
+    both.b.run("echo '<1>Call Trace:' >/dev/kmsg; seq 8 >/dev/kmsg; echo '<1>Call Trace:' >/dev/kmsg")
+    wait.until(both.trouble, 'trouble that is none of an allocation', 5)
+    both.b.short_of_memory = False
 
 
 def test_reset_ends_commands():

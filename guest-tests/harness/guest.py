@@ -12,6 +12,7 @@ import threading
 import time
 
 from . import paths
+from .patience import FACTOR, patient
 
 READY_TIMEOUT = 120
 
@@ -19,7 +20,12 @@ READY_TIMEOUT = 120
 KERNEL_TROUBLE = re.compile(
     r'BUG:|BUG at|WARNING: |Oops|general protection fault|Call Trace:|Kernel panic|INFO: task .* blocked|'
     r'rcu: INFO:|rcu_\w+ self-detected stall|soft lockup|unable to handle|refcount_t:|UBSAN|KASAN|list_(add|del) corruption|'
-    r'Unknown symbol|disagrees about version|nobody cared|invalid opcode')
+    r'Unknown symbol|disagrees about version|nobody cared|invalid opcode|'
+    # what kernels with checkers say
+    r'BUG [\w-]+ \(|INFO: trying to register|DMA-API: (?!preallocated|debugging enabled)|ODEBUG:|'
+    r'locking correctness validator|kmemleak: .*(annot|isabled)')
+# An allocation that fails tells so, and shows where.
+FAILED_ALLOCATION = re.compile(r': (page allocation failure|vmalloc error)')
 
 
 class GuestError(Exception):
@@ -71,7 +77,7 @@ class Command:
 
     def wait_output(self, pattern, timeout=30):
         """Wait until the output matches a regular expression; give the match."""
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + patient(timeout)
         with self._changed:
             while True:
                 match = re.search(pattern, self._data.decode(errors='replace'))
@@ -84,7 +90,7 @@ class Command:
 
     def wait(self, timeout=60, check=True):
         """Wait for the end. With check, a status other than 0 is an error."""
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + patient(timeout)
         with self._changed:
             while not self._ended:
                 left = deadline - time.monotonic()
@@ -94,7 +100,7 @@ class Command:
             timed_out = not self._ended
         if timed_out:
             self.kill()
-            raise GuestError(f'still running after {timeout} s:\n{self._describe()}')
+            raise GuestError(f'still running after {patient(timeout)} s:\n{self._describe()}')
         if check and self._status != 0:
             raise GuestError(f'failed:\n{self._describe()}')
         return Result(self, self._status, self.output)
@@ -127,6 +133,7 @@ class Guest:
         self._next = 0
         self._lock = threading.Lock()
         self._ready = threading.Event()
+        self.short_of_memory = False  # allocations that fail are no trouble
         self._log_seen = 0
         self._found = []
         self.boot_seconds = None
@@ -140,7 +147,7 @@ class Guest:
     def command_line(self):
         accelerator = self.accelerator or 'tcg'
         kernel = (f'console=ttyS0 rdinit=/init mitigations=off nokaslr no_timer_check cryptomgr.notests '
-                  f'rcupdate.rcu_expedited=1 panic=0 loglevel=6 guest.n={self.number} {self.append}')
+                  f'rcupdate.rcu_expedited=1 panic=0 loglevel=6 guest.n={self.number} GUEST_PATIENCE={FACTOR} {self.append}')
         line = [*self.launch, '-name', self.name, '-nodefaults', '-no-user-config', '-display', 'none',
                 '-machine', 'q35,usb=off,vmport=off,sata=off,smbus=off,hpet=off,i8042=off', '-accel', accelerator,
                 '-cpu', 'host' if accelerator == 'kvm' else 'max', '-smp', str(self.cpus), '-m', f'{self.memory}M',
@@ -183,12 +190,12 @@ class Guest:
         return self
 
     def wait_ready(self, timeout=READY_TIMEOUT):
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + patient(timeout)
         while not self._ready.wait(0.2):
             if self.process.poll() is not None:
                 raise GuestError(f'{self.name}: QEMU ended (status {self.process.returncode}): {self.qemu_log()}')
             if time.monotonic() > deadline:
-                raise GuestError(f'{self.name} is not up after {timeout} s; its console ends\n' + self.kernel_log()[-2000:])
+                raise GuestError(f'{self.name} is not up after {patient(timeout)} s; its console ends\n' + self.kernel_log()[-2000:])
         return self
 
     # commands
@@ -252,7 +259,7 @@ class Guest:
         new, self._log_seen = log[self._log_seen:], len(log)
         lines = new.splitlines()
         for number, line in enumerate(lines):
-            if KERNEL_TROUBLE.search(line):
+            if KERNEL_TROUBLE.search(line) and not self._expected(lines, number):
                 found += [f'{self.name}: {text}' for text in lines[max(0, number - 3):number + 30]]
                 break
         status = self.process.poll() if self.process else None
@@ -260,6 +267,10 @@ class Guest:
             found.append(f'{self.name}: QEMU ended by itself with status {status}')
             found += [f'{self.name}: {text}' for text in self.qemu_log().splitlines()[-30:]]
         return found
+
+    def _expected(self, lines, number):
+        return (self.short_of_memory and 'Call Trace:' in lines[number] and
+                any(FAILED_ALLOCATION.search(line) for line in lines[max(0, number - 6):number]))
 
     def stop(self):
         """Switch the machine off."""

@@ -8,6 +8,7 @@ import time
 import traceback
 
 from . import lab
+from .patience import patient
 
 DEFAULT_SECONDS = 180
 
@@ -62,7 +63,7 @@ def main(module=None):
 def run(number, name, function):
     start = time.monotonic()
     trouble, skip = [], ''
-    signal.alarm(getattr(function, 'seconds', DEFAULT_SECONDS))
+    signal.alarm(patient(getattr(function, 'seconds', DEFAULT_SECONDS)))
     try:
         function()
     except Skip as reason:

@@ -3,7 +3,7 @@
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run check check-threads bench ledger loss shell env build clean distclean
+.PHONY: help run check check-debug check-threads bench ledger loss shell env build clean distclean
 .DEFAULT_GOAL := help
 
 S := build/stamps
@@ -19,6 +19,25 @@ driver   := $(call sources,guest-driver/kernel) $(call sources,guest-tests/kerne
 provider := $(call sources,guest-driver/provider)
 image    := $(filter-out %packages,$(wildcard guest-tests/image/*)) $(call sources,guest-tests/programs)
 
+# The guests' kernel: Debian's; one of `named`, which a script makes; or that of KERNEL and HEADERS. What is built for it is in
+# $K, its stamps in $(SK).
+named := bookworm-backports debug
+ifeq ($(KERNEL),)
+K := build
+kernel := $S/guest-unpacked
+else
+ifneq ($(filter $(KERNEL),$(named)),)
+K := build/kernels/$(KERNEL)
+else
+release := $(shell sed -n 's/.*"\(.*\)".*/\1/p' '$(HEADERS)/include/generated/utsrelease.h' 2>/dev/null)
+$(if $(release),,$(error KERNEL=$(KERNEL): say its build tree with HEADERS, or give one of: $(named)))
+K := build/kernels/$(release)
+endif
+kernel := $K/stamps/kernel
+export GUEST_KERNEL := $(realpath .)/$K
+endif
+SK := $K/stamps
+
 help:
 	@echo 'make run             set up and build what is missing, start two guests, run the demonstration'
 	@echo 'make check           the same set-up, then all tests'
@@ -29,21 +48,35 @@ help:
 	@echo 'make ledger          write guest-tests/pyverbs/ledger anew: how rdma-core'\''s own tests go'
 	@echo 'make bench           our card and Soft-RoCE side by side: a table and a plot in build/bench'
 	@echo 'make loss            goodput and retransmissions on a cable that loses packets'
+	@echo 'make check-debug     tests of the driver under a kernel that checks it: KASAN, lockdep, failing allocations'
 	@echo 'make shell           two guests, with their consoles'
 	@echo 'make build           set up and build only'
 	@echo 'make env             where things are, as shell variables: eval "$$(make -s env)"'
 	@echo 'make clean           remove what was built; make distclean: also what was fetched'
 	@echo
 	@echo 'ACCEL=kvm|tcg        what the guests run with (by trial if not given). Logs: build/logs'
+	@echo 'KERNEL=FILE HEADERS=TREE  their kernel: vmlinux or bzImage, and its build tree. KERNEL=bookworm-backports: that one'
 
 run: build
 	@guest-tests/demonstration.py
 
-check: build $S/unit $S/python-disk
+check: build $S/unit $S/python-disk $S/headers-bookworm-backports $S/headers-trixie
 	@scripts/run-tests '$(T)'
 
 check-threads: build $S/qemu-tsan
 	@scripts/check-threads '$(T)'
+
+# What `make check-debug` runs. Its guests are slow, and get more time.
+debug_tests := ^guest/(driver|recovery|reset|concurrency|stress|verbs|roce|roce_driver|kernel_checks)$$
+
+ifeq ($(KERNEL),debug)
+check-debug: build
+	@scripts/run-tests '$(T)'
+else
+check-debug:
+	@$(MAKE) --no-print-directory check-debug KERNEL=debug HEADERS= GUEST_PATIENCE=$(or $(GUEST_PATIENCE),10) \
+		T='$(or $(T),$(debug_tests))'
+endif
 
 bench: build $S/bench-packages
 	@guest-tests/bench/bench.py
@@ -60,12 +93,13 @@ shell: build
 env:
 	@scripts/env
 
-build: $S/qemu $S/image
+build: $S/qemu $(SK)/image
 
 clean:
 	rm -rf build/qemu build/qemu-tsan build/qemu-data build/unit build/rdma-core build/rdma-core-root build/driver build/kernel-test \
 		build/guest/own* build/guest/initramfs* build/pyverbs build/guest/python build/guest/python.squashfs \
-		build/run build/logs build/accelerator
+		build/run build/logs build/accelerator build/check-driver build/kernels/*/driver build/kernels/*/kernel-test \
+		build/kernels/*/guest/own* build/kernels/*/guest/initramfs* build/kernels/*/stamps/driver build/kernels/*/stamps/image
 	rm -f $S/qemu $S/qemu-tsan $S/unit $S/rdma-core $S/driver $S/image $S/pyverbs $S/python-disk
 
 distclean:
@@ -118,13 +152,39 @@ $S/guest-unpacked: $S/guest-packages scripts/unpack-guest scripts/extract-vmlinu
 	@$(stage) 'unpack guest packages' scripts/unpack-guest
 	$(stage_done)
 
-$S/driver: $S/guest-unpacked scripts/build-driver $(driver) $(abi)
+$(SK)/driver: $(kernel) scripts/build-driver scripts/kbuild.sh $(driver) $(abi)
 	@$(stage) 'build driver' scripts/build-driver
 	$(stage_done)
 
-$S/image: $S/rdma-core $S/driver scripts/build-image $(image)
+$(SK)/image: $S/rdma-core $(SK)/driver $S/guest-unpacked scripts/build-image $(image)
 	@$(stage) 'build guest image' scripts/build-image
 	$(stage_done)
+
+# Other kernels for the guests.
+
+build/kernels/debug/stamps/kernel: scripts/build-debug-kernel scripts/take-kernel guest-tests/image/debug.config | $S/guest-packages
+	@$(stage) 'build debug kernel' scripts/build-debug-kernel
+	$(stage_done)
+
+build/kernels/bookworm-backports/stamps/kernel: scripts/fetch-kernel | $S/host
+	@$(stage) 'fetch bookworm-backports kernel' scripts/fetch-kernel bookworm-backports
+	$(stage_done)
+
+$S/headers-%: scripts/fetch-kernel | $S/host
+	@$(stage) 'fetch $* headers' scripts/fetch-kernel $* headers
+	$(stage_done)
+
+ifdef release
+$(SK)/kernel: $(KERNEL) $(HEADERS)/Module.symvers $K/paths scripts/take-kernel
+	@$(stage) 'take kernel $(release)' scripts/take-kernel '$(KERNEL)' '$(HEADERS)' '$(MODULES)'
+	$(stage_done)
+
+# Another kernel may have the same release.
+$K/paths: FORCE
+	@mkdir -p $(@D)
+	@echo '$(realpath $(KERNEL) $(HEADERS) $(MODULES))' | cmp -s - $@ || echo '$(realpath $(KERNEL) $(HEADERS) $(MODULES))' >$@
+FORCE:
+endif
 
 # What only the tests written in Python need.
 

@@ -8,6 +8,8 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 build=$top/build
 src=$build/src
 apt=$build/apt
+# What is built for the guests' kernel: make KERNEL=... gives another than Debian's, which has a folder of its own.
+of_kernel=${GUEST_KERNEL:-$build}
 jobs=$(nproc)
 export LC_ALL=C
 # A Python of the user's own (pyenv, conda) must not come before the one that Debian's meson is installed for.

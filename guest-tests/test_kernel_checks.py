@@ -1,0 +1,151 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What only a kernel with checkers can do (make check-debug): each allocation of the driver's fails once
+(programs/fail-nth.c), and nothing is lost when it is unloaded."""
+import os
+
+from harness import paths, resources, tap, verbs, wait
+from harness.guest import GuestError
+from harness.labs import infiniband, kept, roce
+
+DEBUGFS = '/sys/kernel/debug'
+DRIVER = '/sys/bus/pci/drivers/rdma_hca'
+CHECKERS = ('CONFIG_KASAN=y', 'CONFIG_PROVE_LOCKING=y', 'CONFIG_DEBUG_KMEMLEAK=y', 'CONFIG_FAILSLAB=y',
+            'CONFIG_FAIL_PAGE_ALLOC=y')
+# Failures are to be seen by all who allocate, and not to be told in the log.
+INJECT = ('mountpoint -q {0} || mount -t debugfs debugfs {0}; cd {0}; '
+          'for folder in failslab fail_page_alloc fail_usercopy; do echo 0 >$folder/verbose; done; '
+          'for folder in failslab fail_page_alloc; do echo N >$folder/ignore-gfp-wait; done; '
+          'echo 0 >fail_page_alloc/min-order').format(DEBUGFS)
+
+
+def lab(make):
+    """A lab whose kernels have the checkers."""
+    with open(os.path.join(paths.OF_KERNEL, 'headers', '.config')) as config:
+        have = set(config.read().splitlines())
+    missing = [name for name in CHECKERS if name not in have]
+    if missing:
+        raise tap.Skip(f'the guests\' kernel has no {missing[0]}: make check-debug')
+    both = kept(make)
+    both.a.run(INJECT)
+    both.a.short_of_memory = True
+    return both
+
+
+def fail_each(both, operation, *arguments, first='true', finally_='true', seconds=100):
+    """The operation with each failure, in guest a; afterwards there is traffic as before."""
+    script = f'{first} && fail-nth {operation} {" ".join(arguments)} && {finally_}'
+    print('#', both.a.run(script, seconds).output.strip())
+    both.check()
+
+
+def works(both):
+    for device in both.a.devices:
+        device.configure()
+    both.wait_active()
+    verbs.pingpong(both.a, both.b, '-n 50')
+
+
+def card_of(guest):
+    """Its PCI function."""
+    return guest.run(f'cd {DRIVER} && echo 0000:*').output.strip()
+
+
+def verbs_fail(make):
+    both = lab(make)
+    before = resources.in_use(both.a)
+    for operation in ('open', 'pd', 'cq', 'resize', 'mr', 'rereg', 'qp', 'connect', 'exit'):
+        fail_each(both, operation)
+        resources.wait_for(both.a, before)
+    works(both)
+
+
+def probe_fails(make):
+    both = lab(make)
+    card = card_of(both.a)
+    fail_each(both, 'bind', card, first=f'echo {card} >{DRIVER}/unbind', finally_=f'echo {card} >{DRIVER}/bind')
+    works(both)
+    fail_each(both, 'unbind', card)
+    works(both)
+
+
+def reset_fails(make):
+    """A reset that ends without a working card is one that a rebind mends."""
+    both = lab(make)
+    card = card_of(both.a)
+    fail_each(both, 'reset', card)
+    works(both)
+
+
+def nothing_lost(make):
+    both = lab(make)
+    kmemleak = f'{DEBUGFS}/kmemleak'
+    for guest in both.guests:
+        guest.run(f'modprobe -r rdma_hca; mountpoint -q {DEBUGFS} || mount -t debugfs debugfs {DEBUGFS}; '
+                  f'echo clear >{kmemleak}; modprobe rdma_hca')
+    works(both)
+    for guest in both.guests:
+        # It says nothing any more where lockdep gave up.
+        guest.run("grep -q 'debug_locks: *1' /proc/lockdep_stats")
+    both.a.run('mr-stress 2 200 1')
+    for when in ('with the driver', 'without it'):
+        for guest in both.guests:
+            # What is younger than 5 s is no leak, nor is what is on its way from one place to another.
+            guest.run(f'sleep 6; echo scan >{kmemleak}; sleep 1; echo scan >{kmemleak}', 60)
+            found = guest.run(f'cat {kmemleak}').output
+            if found:
+                raise GuestError(f'{guest.name}, {when}, has lost\n{found}')
+            guest.run('modprobe -r rdma_hca', check=when == 'with the driver')
+    for guest in both.guests:
+        guest.run('modprobe rdma_hca')
+    works(both)
+
+
+@tap.seconds(600)
+def test_verbs_without_memory():
+    verbs_fail(infiniband)
+
+
+@tap.seconds(600)
+def test_probe_without_memory():
+    probe_fails(infiniband)
+
+
+@tap.seconds(600)
+def test_reset_without_memory():
+    reset_fails(infiniband)
+
+
+def test_nothing_lost():
+    nothing_lost(infiniband)
+
+
+@tap.seconds(600)
+def test_roce_verbs_without_memory():
+    verbs_fail(roce)
+
+
+@tap.seconds(600)
+def test_roce_probe_without_memory():
+    probe_fails(roce)
+
+
+@tap.seconds(600)
+def test_roce_interface_without_memory():
+    both = lab(roce)
+    fail_each(both, 'up', both.a.card.interface)
+    fail_each(both, 'mtu', both.a.card.interface, '3000')
+    works(both)
+
+
+@tap.seconds(600)
+def test_roce_reset_without_memory():
+    reset_fails(roce)
+
+
+def test_roce_nothing_lost():
+    nothing_lost(roce)
+
+
+if __name__ == '__main__':
+    tap.main()

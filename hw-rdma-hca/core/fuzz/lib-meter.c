@@ -10,7 +10,8 @@
 
 Meter meter;
 
-static bool inside; /* of a card */
+/* Of a card. libFuzzer has a thread of its own, which frees what it likes. */
+static _Thread_local bool inside;
 
 static void on_malloc(const volatile void *p, size_t size)
 {

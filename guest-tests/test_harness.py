@@ -71,7 +71,7 @@ def test_kernel_trouble_is_seen():
                "echo \"$line\" >/dev/kmsg; done")
     time.sleep(0.5)
     expect(both.trouble() == [], 'an allocation that failed')
-    both.b.run("echo '<1>Call Trace:' >/dev/kmsg; seq 8 >/dev/kmsg; echo '<1>Call Trace:' >/dev/kmsg")
+    both.b.run("echo '<1>Call Trace:' >/dev/kmsg; seq 40 >/dev/kmsg; echo '<1>Call Trace:' >/dev/kmsg")
     wait.until(both.trouble, 'trouble that is none of an allocation', 5)
     both.b.short_of_memory = False
 

@@ -24,8 +24,9 @@ KERNEL_TROUBLE = re.compile(
     # what kernels with checkers say
     r'BUG [\w-]+ \(|INFO: trying to register|DMA-API: (?!preallocated|debugging enabled)|ODEBUG:|'
     r'locking correctness validator|kmemleak: .*(annot|isabled)')
-# An allocation that fails tells so, and shows where.
-FAILED_ALLOCATION = re.compile(r': (page allocation failure|vmalloc error)')
+# What tells of an allocation that failed, and may show where. Linux removes files in /proc/irq that it could not make.
+FAILED_ALLOCATION = re.compile(r': (page allocation failure|vmalloc error)|remove_proc_entry\+|'
+                               r'kmemleak: Cannot allocate a scan area|DMA-API: cacheline tracking ENOMEM')
 
 
 class GuestError(Exception):
@@ -269,8 +270,8 @@ class Guest:
         return found
 
     def _expected(self, lines, number):
-        return (self.short_of_memory and 'Call Trace:' in lines[number] and
-                any(FAILED_ALLOCATION.search(line) for line in lines[max(0, number - 6):number]))
+        where = lines[max(0, number - 30):number + 1] if 'Call Trace:' in lines[number] else [lines[number]]
+        return self.short_of_memory and any(FAILED_ALLOCATION.search(line) for line in where)
 
     def stop(self):
         """Switch the machine off."""

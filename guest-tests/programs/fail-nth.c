@@ -51,11 +51,13 @@ static void arm(int n)
 static bool disarm(void)
 {
     char text[16] = "";
+    int its_errno = errno;
     bool came = pread(fail_nth, text, sizeof(text) - 1, 0) > 0 && atoi(text) == 0;
 
     if (!came) {
         (void)!pwrite(fail_nth, "0", 1, 0);
     }
+    errno = its_errno;
     return came;
 }
 
@@ -370,8 +372,7 @@ static bool do_rereg(void)
         check(do_mr());
     }
     larger = !larger;
-    spoiled = !ok(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, hca.pd, memory, larger ? REGION_SIZE / 2 : REGION_SIZE,
-                               ACCESS_ALL));
+    spoiled = !ok(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, hca.pd, memory, larger ? REGION_SIZE / 2 : REGION_SIZE, 0));
     return !spoiled;
 }
 

@@ -16,7 +16,7 @@ CHECKERS = ('CONFIG_KASAN=y', 'CONFIG_PROVE_LOCKING=y', 'CONFIG_DEBUG_KMEMLEAK=y
 INJECT = ('mountpoint -q {0} || mount -t debugfs debugfs {0}; cd {0}; '
           'for folder in failslab fail_page_alloc fail_usercopy; do echo 0 >$folder/verbose; done; '
           'for folder in failslab fail_page_alloc; do echo N >$folder/ignore-gfp-wait; done; '
-          'echo 0 >fail_page_alloc/min-order').format(DEBUGFS)
+          'echo 0 >fail_page_alloc/min-order; echo 1 >dma-api/all_errors').format(DEBUGFS)
 
 
 def lab(make):

@@ -24,6 +24,8 @@ KERNEL_TROUBLE = re.compile(
     # what kernels with checkers say
     r'BUG [\w-]+ \(|INFO: trying to register|DMA-API: (?!preallocated|debugging enabled)|ODEBUG:|'
     r'locking correctness validator|kmemleak: .*(annot|isabled)')
+# Programs may register the same memory twice, which dma-debug does not know of.
+MAPPED_TWICE = re.compile(r'cacheline tracking EEXIST|at kernel/dma/debug\.c:\d+ add_dma_entry\+')
 # What tells of an allocation that failed, and may show where. Linux removes files in /proc/irq that it could not make.
 FAILED_ALLOCATION = re.compile(r': (page allocation failure|vmalloc error)|remove_proc_entry\+|'
                                r'kmemleak: Cannot allocate a scan area|DMA-API: cacheline tracking ENOMEM')
@@ -271,7 +273,8 @@ class Guest:
 
     def _expected(self, lines, number):
         where = lines[max(0, number - 30):number + 1] if 'Call Trace:' in lines[number] else [lines[number]]
-        return self.short_of_memory and any(FAILED_ALLOCATION.search(line) for line in where)
+        known = [MAPPED_TWICE, FAILED_ALLOCATION] if self.short_of_memory else [MAPPED_TWICE]
+        return any(pattern.search(line) for pattern in known for line in where)
 
     def stop(self):
         """Switch the machine off."""

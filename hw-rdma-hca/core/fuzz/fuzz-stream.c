@@ -120,13 +120,26 @@ static void act_greeting(Fuzz *f)
 {
     unsigned from = fuzz_take_side(f);
     uint8_t frame[HCA_GREETING_FRAME_SIZE];
-    size_t len = hca_frame_write_greeting(frame, f->roce ? HCA_LINK_LAYER_ROCE
-                                                         : HCA_LINK_LAYER_IB);
+    size_t len = hca_frame_write_greeting(
+        frame, f->roce ? HCA_LINK_LAYER_ROCE : HCA_LINK_LAYER_IB,
+        !take_bool(&f->in));
 
     if (take_bool(&f->in)) {
         frame_edit(f, frame, len);
     }
     lab_cable_inject(f->lab, from, frame, len - take_below(&f->in, 2));
+}
+
+static void act_state(Fuzz *f)
+{
+    unsigned from = fuzz_take_side(f);
+    uint8_t frame[HCA_STATE_FRAME_SIZE];
+    size_t len = hca_frame_write_state(frame, take_bool(&f->in));
+
+    if (take_bool(&f->in)) {
+        frame[HCA_FRAME_HEADER_SIZE] = take8(&f->in);
+    }
+    lab_cable_inject(f->lab, from, frame, len);
 }
 
 /* A frame, whose body may not be all there. */
@@ -193,7 +206,7 @@ static const FuzzAction actions[] = {
     { "capacity", act_capacity }, { "send", fuzz_act_send },
     { "recv", fuzz_act_recv },    { "turns", fuzz_act_turns },
     { "rest", fuzz_act_rest },    { "time", fuzz_act_time },
-    { "cable", fuzz_act_cable },
+    { "cable", fuzz_act_cable },  { "state", act_state },
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -72,7 +72,7 @@ def test_no_interface_that_never_runs():
     guest = kept(infiniband).a
     guest.run('modprobe ib_ipoib')
     links = guest.run('ip link show type ipoib').output
-    guest.run('modprobe -r ib_ipoib')
+    guest.run('modprobe -r ib_ipoib', check=False)  # it may be part of the kernel
     if links:
         raise GuestError(links)
 

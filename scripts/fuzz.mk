@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Fuzz targets: every core/fuzz/fuzz-*.c is a program of its own, linked with libFuzzer, the whole card (core/), the tests'
 # helpers (core/tests/lib*.c) and those of the targets (core/fuzz/lib*.c), all under the address and undefined behaviour
-# sanitizers. Only the card is watched by libFuzzer: what the helpers do is no news to it. COVERAGE=1 builds the same with
+# sanitizers. Only the card is watched by libFuzzer, and its steps counted: what the helpers do is no news. COVERAGE=1 builds the same with
 # the compiler's own count of lines, for scripts/fuzz coverage.
 
 source := hw-rdma-hca
 out := build/fuzz$(if $(COVERAGE),/coverage)
 
 CC := clang
-watched := $(if $(COVERAGE),-fprofile-instr-generate -fcoverage-mapping,-fsanitize=fuzzer-no-link -fno-sanitize-coverage=trace-cmp)
+watched := $(if $(COVERAGE),-fprofile-instr-generate -fcoverage-mapping,-fsanitize=fuzzer-no-link -fsanitize-coverage=trace-pc -fno-sanitize-coverage=trace-cmp)
 CFLAGS := -std=gnu11 -g -O1 -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Werror \
 	-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer \
 	-I$(source)/core -I$(source)/abi -I$(source)/core/tests -I$(source)/core/fuzz -I$(source) \
@@ -16,7 +16,7 @@ CFLAGS := -std=gnu11 -g -O1 -Wall -Wextra -Wno-unused-parameter -Wno-missing-fie
 # What the machine may do with a card (hca.h) goes through lib-meter.c.
 calls := hca_new hca_free hca_reset hca_run hca_bar0_write hca_doorbell hca_link_up hca_link_down hca_link_writable \
 	hca_set_faults hca_start_capture
-LDFLAGS := -fsanitize=fuzzer,address,undefined $(if $(COVERAGE),-fprofile-instr-generate) $(calls:%=-Wl,--wrap=%)
+LDFLAGS := -fsanitize=fuzzer,address,undefined $(if $(COVERAGE),-fprofile-instr-generate) $(calls:%=-Wl,--wrap=%) -Wl,--wrap=__sanitizer_cov_trace_pc
 LIBS := $(shell pkg-config --libs glib-2.0 libdeflate) -lm -pthread
 
 card := $(shell find $(source)/core -name '*.c' ! -path '*/tests/*' ! -path '*/fuzz/*')

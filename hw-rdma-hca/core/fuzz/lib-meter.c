@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "lib-meter.h"
 
+#include <inttypes.h>
 #include <sanitizer/allocator_interface.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,9 +32,10 @@ static void on_free(const volatile void *p)
 static void report(void)
 {
     fprintf(stderr,
-            "METER turns: at most %u pieces of work, %u %% of what they may; "
-            "cards: at most %zu bytes\n",
-            meter.most_work, meter.most_percent, meter.most_live);
+            "METER turns: at most %u pieces of work, %u %% of what they may, "
+            "and %" PRIu64 " steps, %u %%; cards: at most %zu bytes\n",
+            meter.most_work, meter.most_percent, meter.most_steps,
+            meter.most_steps_percent, meter.most_live);
 }
 
 void meter_init(void)
@@ -41,6 +43,13 @@ void meter_init(void)
     g_setenv("G_SLICE", "always-malloc", TRUE);
     __sanitizer_install_malloc_and_free_hooks(on_malloc, on_free);
     atexit(report);
+}
+
+/* The compiler's hook: the card takes another branch. */
+void __wrap___sanitizer_cov_trace_pc(void);
+void __wrap___sanitizer_cov_trace_pc(void)
+{
+    meter.steps += inside;
 }
 
 void meter_work(unsigned n)
@@ -69,11 +78,26 @@ static unsigned command_work(uint32_t op, uint64_t in_modifier)
            (mtt ? METER_MTT * MIN(in_modifier, RDMA_HCA_MTT_MAX_ENTRIES) : 0);
 }
 
+/* Pages are mapped one by one, whoever they belong to. */
+static uint32_t command_steps(uint32_t op, uint64_t in_modifier)
+{
+    switch (op) {
+    case RDMA_HCA_CMD_MAP_ICM:
+        return METER_PAGE * RDMA_HCA_ICM_PAGE_NUM *
+               MIN(in_modifier, RDMA_HCA_ICM_MAX_ENTRIES);
+    case RDMA_HCA_CMD_UNMAP_ICM:
+        return METER_PAGE * MIN(in_modifier, METER_MOST_PAGES);
+    default:
+        return 0;
+    }
+}
+
 void meter_done(const HcaTrace *trace)
 {
     switch (trace->event) {
     case HCA_TRACE_COMMAND:
         meter.allowed += command_work(trace->qpn, trace->arg[0]);
+        meter.tables += command_steps(trace->qpn, trace->arg[0]);
         break;
     case HCA_TRACE_PACKET_TX:
     case HCA_TRACE_PACKET_RX:
@@ -89,15 +113,19 @@ void meter_done(const HcaTrace *trace)
     }
 }
 
-static void enter(void)
+static void enter(bool all_tables)
 {
-    inside = true;
     meter.work = 0;
+    meter.steps = 0;
     meter.allowed = METER_TURN;
+    meter.tables = all_tables ? METER_TABLES : 0;
+    inside = true;
 }
 
 static void leave(const Hca *hca)
 {
+    uint64_t steps;
+
     inside = false;
     if (hca && hca->eth) {
         meter.allowed += METER_ETHERNET;
@@ -105,6 +133,15 @@ static void leave(const Hca *hca)
     meter.most_work = MAX(meter.most_work, meter.work);
     meter.most_percent = MAX(meter.most_percent,
                              meter.work * 100 / meter.allowed);
+    steps = meter.tables + (uint64_t)meter.allowed * METER_STEPS;
+    meter.most_steps = MAX(meter.most_steps, meter.steps);
+    meter.most_steps_percent = MAX(meter.most_steps_percent,
+                                   meter.steps * 100 / steps);
+    if (meter.steps > steps) {
+        fuzz_fail("a turn of the card has %" PRIu64 " steps, and %" PRIu64
+                  " are due",
+                  meter.steps, steps);
+    }
     if (meter.work > meter.allowed) {
         fuzz_fail("a turn of the card has %u pieces of work, and %u are due",
                   meter.work, meter.allowed);
@@ -121,7 +158,7 @@ static void leave(const Hca *hca)
     void __wrap_##name parameters;                                             \
     void __wrap_##name parameters                                              \
     {                                                                          \
-        enter();                                                               \
+        enter(hca_reset_wanted(hca));                                          \
         __real_##name arguments;                                               \
         leave(hca);                                                            \
     }
@@ -133,7 +170,7 @@ static void leave(const Hca *hca)
     {                                                                          \
         type result;                                                           \
                                                                                \
-        enter();                                                               \
+        enter(hca_reset_wanted(hca));                                          \
         result = __real_##name arguments;                                      \
         leave(hca);                                                            \
         return result;                                                         \
@@ -149,7 +186,7 @@ Hca *__wrap_hca_new(const HcaConfig *config, const HcaHostOps *ops,
     Hca *hca;
 
     machine_watch(opaque);
-    enter();
+    enter(true);
     hca = __real_hca_new(config, ops, opaque);
     leave(hca);
     return hca;
@@ -159,16 +196,24 @@ void __real_hca_free(Hca *hca);
 void __wrap_hca_free(Hca *hca);
 void __wrap_hca_free(Hca *hca)
 {
-    enter();
+    enter(true);
     __real_hca_free(hca);
     leave(NULL);
+}
+
+void __real_hca_reset(Hca *hca);
+void __wrap_hca_reset(Hca *hca);
+void __wrap_hca_reset(Hca *hca)
+{
+    enter(true);
+    __real_hca_reset(hca);
+    leave(hca);
 }
 
 METERED_VALUE(bool, hca_run, (Hca * hca), (hca))
 METERED_VALUE(bool, hca_bar0_write,
               (Hca * hca, uint32_t offset, uint32_t value),
               (hca, offset, value))
-METERED(hca_reset, (Hca * hca), (hca))
 METERED(hca_doorbell,
         (Hca * hca, unsigned bar, uint32_t offset, uint64_t value,
          unsigned size),

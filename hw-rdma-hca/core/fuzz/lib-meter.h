@@ -2,9 +2,10 @@
 /*
  * What a card costs its machine. Each call of a function of hca.h is a turn.
  * Its work is counted: look-ups of memory, those of the card's own tables in
- * guest memory among them; reads and writes of the cable; interrupts. A turn may
- * have so much of it, and more for what it has got done. What the cards have
- * allocated is counted, too.
+ * guest memory among them; reads and writes of the cable; interrupts. So are
+ * its steps: branches of the card's code, as the compiler counts them. A turn
+ * may have so much of both, and more for what it has got done. What the cards
+ * have allocated is counted, too.
  */
 #ifndef LIB_METER_H
 #define LIB_METER_H
@@ -21,15 +22,23 @@
 #define METER_COMMAND 64u    /* more, for a command */
 #define METER_MTT 2u         /* more, for each MTT entry that it names */
 #define METER_ETHERNET 4096u /* more, if there are Ethernet rings */
+#define METER_STEPS 64u      /* for each piece of work */
+#define METER_TABLES 65536u  /* steps of a reset, and of a card's making */
+#define METER_PAGE 8u        /* steps, for each page (un)mapped for tables */
+#define METER_MOST_PAGES (1u << 20) /* that a card has mapped */
 #define METER_MOST_LIVE (12u << 20) /* bytes of two cards */
 
 typedef struct Meter {
     unsigned work;    /* of this turn */
-    unsigned allowed; /* for what it has got done */
+    uint64_t steps;   /* of this turn */
+    unsigned allowed; /* work, for what it has got done */
+    unsigned tables;  /* steps, for going through all of the card's */
     size_t live;      /* bytes */
     /* For the report at the end. */
     unsigned most_work;
     unsigned most_percent; /* of the work that a turn may have */
+    uint64_t most_steps;
+    unsigned most_steps_percent;
     size_t most_live;
 } Meter;
 

@@ -55,7 +55,7 @@ def test_every_size():
 def test_statistics():
     """The card has counted what Linux has, and RDMA is not among it."""
     both = kept(roce)
-    before = [counts(guest) for guest in both.guests]
+    before = [settled_counts(guest) for guest in both.guests]
     both.a.run(f'ping -c 30 -i 0.005 -s 1000 {both.b.card.address()}')
     verbs.pingpong(both.a, both.b, '-s 1000 -n 100')
     for guest, old in zip(both.guests, before):
@@ -69,11 +69,23 @@ def test_statistics():
                 all(each >= 30 * 1042 for each in byte_count)
 
         # A frame may come between the counts of the one and of the other.
-        wait.until(agree, f'{guest.name}: the card and Linux have counted the same, since {old}')
+        wait.until(agree, lambda: f'{guest.name}: the card and Linux have counted the same, since {old} and now {counts(guest)}')
 
 
 def counts(guest):
     return {**kernel_counts(guest), **guest.card.interface_counters()}
+
+
+def settled_counts(guest):
+    """The same at a time when no frame came between those of Linux and those of the card."""
+    found = []
+
+    def settled():
+        found.append(counts(guest))
+        return found[-2:-1] == found[-1:]
+
+    wait.until(settled, f'{guest.name}: no frames for a moment')
+    return found[-1]
 
 
 def passes(both, to, wanted):

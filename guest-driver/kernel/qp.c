@@ -12,13 +12,13 @@
 #include "qp.h"
 #include "udata.h"
 
+/*
+ * What peers may do. Other rights are regions', or are of operations that a QP
+ * does not have: programs ask for all that there are, and look at what they got.
+ */
 #define RHCA_QP_ACCESS							\
 	(RDMA_HCA_ACCESS_REMOTE_WRITE | RDMA_HCA_ACCESS_REMOTE_READ |	\
 	 RDMA_HCA_ACCESS_REMOTE_ATOMIC)
-
-/* Those of regions as well: here they say nothing. */
-#define RHCA_QP_ACCESS_KNOWN						\
-	(IB_ACCESS_LOCAL_WRITE | RHCA_QP_ACCESS | IB_ACCESS_OPTIONAL)
 
 #define RHCA_QPN_GSI	1
 
@@ -449,9 +449,6 @@ static int rhca_check_modify(struct rhca_dev *dev,
 	const struct rhca_caps *caps = &dev->caps;
 
 	if ((mask & ~IB_QP_ATTR_STANDARD_BITS) || (mask & IB_QP_ALT_PATH))
-		return -EOPNOTSUPP;
-	if ((mask & IB_QP_ACCESS_FLAGS) &&
-	    (attr->qp_access_flags & ~RHCA_QP_ACCESS_KNOWN))
 		return -EOPNOTSUPP;
 	if ((mask & IB_QP_PATH_MIG_STATE) &&
 	    attr->path_mig_state != IB_MIG_MIGRATED)

@@ -691,7 +691,7 @@ static int test_inline_answers(struct bench *b)
 	return destroy_qps(b);
 }
 
-/* A right that the card does not have is not taken for granted. */
+/* A right that the card does not have is refused, or known to be none. */
 static int test_access_flags(struct bench *b)
 {
 	struct ib_qp_attr attr = {
@@ -699,6 +699,7 @@ static int test_access_flags(struct bench *b)
 		.port_num = PORT,
 		.qp_access_flags = IB_ACCESS_REMOTE_READ | IB_ACCESS_ON_DEMAND,
 	};
+	struct ib_qp_init_attr init;
 	struct ib_mr *mr;
 
 	mr = b->dev->ops.get_dma_mr(b->pd, IB_ACCESS_LOCAL_WRITE |
@@ -710,9 +711,10 @@ static int test_access_flags(struct bench *b)
 	mr->device = b->dev;	/* as the core would */
 	CHECK(!b->dev->ops.dereg_mr(mr, NULL));
 	CHECK(!create_qp(b, IB_QPT_RC, 0, &b->qp[0]));
-	CHECK(ib_modify_qp(b->qp[0], &attr, IB_QP_STATE | IB_QP_PORT |
-			   IB_QP_PKEY_INDEX | IB_QP_ACCESS_FLAGS) ==
-	      -EOPNOTSUPP);
+	CHECK(!ib_modify_qp(b->qp[0], &attr, IB_QP_STATE | IB_QP_PORT |
+			    IB_QP_PKEY_INDEX | IB_QP_ACCESS_FLAGS));
+	CHECK(!ib_query_qp(b->qp[0], &attr, IB_QP_ACCESS_FLAGS, &init));
+	CHECK(attr.qp_access_flags == IB_ACCESS_REMOTE_READ);
 	CHECK(!ib_destroy_qp(b->qp[0]));
 	return 0;
 }

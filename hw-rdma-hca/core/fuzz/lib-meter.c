@@ -97,7 +97,7 @@ void meter_done(const HcaTrace *trace)
     switch (trace->event) {
     case HCA_TRACE_COMMAND:
         meter.allowed += command_work(trace->qpn, trace->arg[0]);
-        meter.tables += command_steps(trace->qpn, trace->arg[0]);
+        meter.looks += command_steps(trace->qpn, trace->arg[0]);
         break;
     case HCA_TRACE_PACKET_TX:
     case HCA_TRACE_PACKET_RX:
@@ -118,7 +118,7 @@ static void enter(bool all_tables)
     meter.work = 0;
     meter.steps = 0;
     meter.allowed = METER_TURN;
-    meter.tables = all_tables ? METER_TABLES : 0;
+    meter.looks = all_tables ? METER_TABLES : METER_LOOKS;
     inside = true;
 }
 
@@ -133,7 +133,7 @@ static void leave(const Hca *hca)
     meter.most_work = MAX(meter.most_work, meter.work);
     meter.most_percent = MAX(meter.most_percent,
                              meter.work * 100 / meter.allowed);
-    steps = meter.tables + (uint64_t)meter.allowed * METER_STEPS;
+    steps = meter.looks + (uint64_t)meter.allowed * METER_STEPS;
     meter.most_steps = MAX(meter.most_steps, meter.steps);
     meter.most_steps_percent = MAX(meter.most_steps_percent,
                                    meter.steps * 100 / steps);

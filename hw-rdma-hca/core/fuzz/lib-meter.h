@@ -23,8 +23,9 @@
 #define METER_MTT 2u         /* more, for each MTT entry that it names */
 #define METER_ETHERNET 4096u /* more, if there are Ethernet rings */
 #define METER_STEPS 64u      /* for each piece of work */
-#define METER_TABLES 65536u  /* steps of a reset, and of a card's making */
-#define METER_PAGE 8u        /* steps, for each page (un)mapped for tables */
+#define METER_LOOKS 32768u /* steps of any turn: 128 packets that are dropped */
+#define METER_TABLES 65536u /* steps of a reset, and of a card's making */
+#define METER_PAGE 8u       /* steps, for each page (un)mapped for tables */
 #define METER_MOST_PAGES (1u << 20) /* that a card has mapped */
 #define METER_MOST_LIVE (12u << 20) /* bytes of two cards */
 
@@ -32,7 +33,7 @@ typedef struct Meter {
     unsigned work;    /* of this turn */
     uint64_t steps;   /* of this turn */
     unsigned allowed; /* work, for what it has got done */
-    unsigned tables;  /* steps, for going through all of the card's */
+    uint64_t looks;   /* steps, for what is looked at and not done */
     size_t live;      /* bytes */
     /* For the report at the end. */
     unsigned most_work;

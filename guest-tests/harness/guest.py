@@ -22,7 +22,7 @@ KERNEL_TROUBLE = re.compile(
     r'rcu: INFO:|rcu_\w+ self-detected stall|soft lockup|unable to handle|refcount_t:|UBSAN|KASAN|list_(add|del) corruption|'
     r'Unknown symbol|disagrees about version|nobody cared|invalid opcode|'
     # what kernels with checkers say
-    r'BUG [\w-]+ \(|INFO: trying to register|DMA-API: (?!preallocated|debugging enabled)|ODEBUG:|'
+    r'BUG [\w-]+ \(|INFO: trying to register|DMA-API: (?!preallocated|debugging enabled|Mapped at)|ODEBUG:|'
     r'locking correctness validator|kmemleak: .*(annot|isabled)')
 # Programs may register the same memory twice, which dma-debug does not know of.
 MAPPED_TWICE = re.compile(r'cacheline tracking EEXIST|at kernel/dma/debug\.c:\d+ add_dma_entry\+')

@@ -100,13 +100,10 @@ static int rhca_cq_ring_user(struct rhca_dev *dev, struct rhca_cq *cq,
 	struct rdma_hca_create_cq_req req;
 	int err;
 
-	err = rhca_take_request(udata, &req, sizeof(req));
+	err = rhca_take_request(udata, &req, sizeof(req)) ?:
+	      rhca_check_request(req.comp_mask, req.reserved);
 	if (err)
 		return err;
-	if (req.comp_mask)
-		return -EOPNOTSUPP;
-	if (req.reserved)
-		return -EINVAL;
 	err = rhca_cq_map_user(dev, req.buf_addr, cq->entries, &cq->umem,
 			       &cq->region);
 	if (err)
@@ -273,13 +270,10 @@ int rhca_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 		return -EOPNOTSUPP;
 	if (cqe < 1 || cqe > 1 << dev->caps.log_max_cqes)
 		return -EINVAL;
-	err = rhca_take_request(udata, &req, sizeof(req));
+	err = rhca_take_request(udata, &req, sizeof(req)) ?:
+	      rhca_check_request(req.comp_mask, req.reserved);
 	if (err)
 		return err;
-	if (req.comp_mask)
-		return -EOPNOTSUPP;
-	if (req.reserved)
-		return -EINVAL;
 	entries = roundup_pow_of_two(cqe);
 	err = rhca_cq_map_user(dev, req.buf_addr, entries, &umem, &region);
 	if (err)

@@ -20,6 +20,13 @@ int rhca_take_request(struct ib_udata *udata, void *req, size_t size)
 	return ib_copy_from_udata(req, udata, size);
 }
 
+int rhca_check_request(u32 comp_mask, u32 reserved)
+{
+	if (comp_mask)
+		return -EOPNOTSUPP;
+	return reserved ? -EINVAL : 0;
+}
+
 int rhca_take_no_request(struct ib_udata *udata)
 {
 	return !udata || rhca_is_cleared(udata, 0) ? 0 : -EOPNOTSUPP;

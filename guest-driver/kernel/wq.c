@@ -61,14 +61,8 @@ static int rhca_wq_create_user(struct rhca_dev *dev, struct rhca_wq *wq,
 static int rhca_read_create_req(struct ib_udata *udata,
 				struct rdma_hca_create_qp_req *req)
 {
-	int err;
-
-	err = rhca_take_request(udata, req, sizeof(*req));
-	if (err)
-		return err;
-	if (req->comp_mask)
-		return -EOPNOTSUPP;
-	return req->reserved ? -EINVAL : 0;
+	return rhca_take_request(udata, req, sizeof(*req)) ?:
+	       rhca_check_request(req->comp_mask, req->reserved);
 }
 
 int rhca_queues_create_user(struct rhca_dev *dev, struct rhca_qp *qp, u32 pdn,

@@ -101,28 +101,12 @@ void frame_edit(Fuzz *f, uint8_t *frame, size_t len)
     }
 }
 
-static void roce_headers(Fuzz *f, unsigned from, unsigned gid,
-                         HcaPacket *packet)
-{
-    const Gid *source = &f->pair->drv[from]->gid[gid];
-    const Gid *dest = &f->pair->drv[!from]->gid[gid];
-
-    packet->is_ipv4 = gid == GID_IPV4 || gid == GID_VLAN_IPV4;
-    packet->has_vlan = source->vlan;
-    packet->vlan_tci = source->vlan;
-    memcpy(packet->sgid.raw, source->gid, sizeof(packet->sgid));
-    memcpy(packet->dgid.raw, dest->gid, sizeof(packet->dgid));
-    memcpy(packet->smac, source->mac, sizeof(packet->smac));
-    memcpy(packet->dmac, dest->mac, sizeof(packet->dmac));
-    packet->udp_sport = 0xc000;
-    packet->hop_limit = 64;
-}
-
 void frame_headers(Fuzz *f, unsigned from, unsigned which, unsigned gid,
                    HcaPacket *packet)
 {
     if (f->roce) {
-        roce_headers(f, from, gid % NUM_GIDS, packet);
+        driver_roce_headers(f->pair->drv[from], f->pair->drv[!from],
+                            gid % NUM_GIDS, packet);
     } else {
         packet->slid = f->lab->host[from].config.lid;
         packet->dlid = f->lab->host[!from].config.lid;

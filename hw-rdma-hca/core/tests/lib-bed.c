@@ -328,18 +328,7 @@ void bed_expect_none(Bed *bed)
 void bed_headers_along(const Bed *bed, unsigned from, unsigned gid,
                        HcaPacket *packet)
 {
-    const Gid *source = &bed->drv[from]->gid[gid];
-    const Gid *dest = &bed->drv[!from]->gid[gid];
-
-    packet->is_ipv4 = gid == GID_IPV4 || gid == GID_VLAN_IPV4;
-    packet->has_vlan = source->vlan;
-    packet->vlan_tci = source->vlan;
-    memcpy(packet->sgid.raw, source->gid, sizeof(packet->sgid));
-    memcpy(packet->dgid.raw, dest->gid, sizeof(packet->dgid));
-    memcpy(packet->smac, source->mac, sizeof(packet->smac));
-    memcpy(packet->dmac, dest->mac, sizeof(packet->dmac));
-    packet->udp_sport = 0xc000;
-    packet->hop_limit = 64;
+    driver_roce_headers(bed->drv[from], bed->drv[!from], gid, packet);
     packet->pkey = HCA_DEFAULT_PKEY;
     packet->dest_qp = bed->qps[!from]->qpn;
 }

@@ -315,6 +315,23 @@ static void check_interface(Driver *drv)
     drv->roce = GUINT32_FROM_BE(fw.features) & RDMA_HCA_FEATURE_ETH;
 }
 
+void driver_roce_headers(const Driver *from, const Driver *to, unsigned gid,
+                         HcaPacket *packet)
+{
+    const Gid *source = &from->gid[gid];
+    const Gid *dest = &to->gid[gid];
+
+    packet->is_ipv4 = gid == GID_IPV4 || gid == GID_VLAN_IPV4;
+    packet->has_vlan = source->vlan;
+    packet->vlan_tci = source->vlan;
+    memcpy(packet->sgid.raw, source->gid, sizeof(packet->sgid));
+    memcpy(packet->dgid.raw, dest->gid, sizeof(packet->dgid));
+    memcpy(packet->smac, source->mac, sizeof(packet->smac));
+    memcpy(packet->dmac, dest->mac, sizeof(packet->dmac));
+    packet->udp_sport = 0xc000;
+    packet->hop_limit = 64;
+}
+
 uint8_t driver_set_gid(Driver *drv, unsigned index, const Gid *gid)
 {
     struct rdma_hca_gid_entry entry = { 0 };

@@ -13,6 +13,7 @@
 #include "../../abi/rdma_hca_cxt.h"
 #include "../../abi/rdma_hca_regs.h"
 #include "../../abi/rdma_hca_wqe.h"
+#include "../wire/packet.h"
 #include "lib-host.h"
 
 typedef struct Driver Driver;
@@ -282,6 +283,9 @@ unsigned driver_port_state(Driver *drv);
 
 /* SET_GID; @gid NULL: empty the entry. */
 uint8_t driver_set_gid(Driver *drv, unsigned index, const Gid *gid);
+/* The headers of a RoCE packet between two machines' addresses @gid. */
+void driver_roce_headers(const Driver *from, const Driver *to, unsigned gid,
+                         HcaPacket *packet);
 /* WRITE_MGM: group @index is @mgid with @n QPs. */
 uint8_t driver_write_mgm(Driver *drv, unsigned index, const uint8_t *mgid,
                          const Qp *const *qp, unsigned n);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../eth/eth.h"
 #include "lib-fuzz.h"
 #include "lib-machine.h"
 
@@ -113,23 +114,27 @@ void meter_done(const HcaTrace *trace)
     }
 }
 
-static void enter(bool all_tables)
+/* Whether the card has Ethernet rings, which then have a share of its turns. */
+static bool has_rings(const Hca *hca)
+{
+    return hca && hca->eth && hca_eth_running(hca->eth);
+}
+
+/* @hca: NULL if it is not there yet. */
+static void enter(const Hca *hca, bool all_tables)
 {
     meter.work = 0;
     meter.steps = 0;
-    meter.allowed = METER_TURN;
+    meter.allowed = METER_TURN + (has_rings(hca) ? METER_ETHERNET : 0);
     meter.looks = all_tables ? METER_TABLES : METER_LOOKS;
     inside = true;
 }
 
-static void leave(const Hca *hca)
+static void leave(void)
 {
     uint64_t steps;
 
     inside = false;
-    if (hca && hca->eth) {
-        meter.allowed += METER_ETHERNET;
-    }
     meter.most_work = MAX(meter.most_work, meter.work);
     meter.most_percent = MAX(meter.most_percent,
                              meter.work * 100 / meter.allowed);
@@ -158,9 +163,9 @@ static void leave(const Hca *hca)
     void __wrap_##name parameters;                                             \
     void __wrap_##name parameters                                              \
     {                                                                          \
-        enter(hca_reset_wanted(hca));                                          \
+        enter(hca, hca_reset_wanted(hca));                                     \
         __real_##name arguments;                                               \
-        leave(hca);                                                            \
+        leave();                                                               \
     }
 
 #define METERED_VALUE(type, name, parameters, arguments)                       \
@@ -170,9 +175,9 @@ static void leave(const Hca *hca)
     {                                                                          \
         type result;                                                           \
                                                                                \
-        enter(hca_reset_wanted(hca));                                          \
+        enter(hca, hca_reset_wanted(hca));                                     \
         result = __real_##name arguments;                                      \
-        leave(hca);                                                            \
+        leave();                                                               \
         return result;                                                         \
     }
 
@@ -186,9 +191,9 @@ Hca *__wrap_hca_new(const HcaConfig *config, const HcaHostOps *ops,
     Hca *hca;
 
     machine_watch(opaque);
-    enter(true);
+    enter(NULL, true);
     hca = __real_hca_new(config, ops, opaque);
-    leave(hca);
+    leave();
     return hca;
 }
 
@@ -196,18 +201,18 @@ void __real_hca_free(Hca *hca);
 void __wrap_hca_free(Hca *hca);
 void __wrap_hca_free(Hca *hca)
 {
-    enter(true);
+    enter(hca, true);
     __real_hca_free(hca);
-    leave(NULL);
+    leave();
 }
 
 void __real_hca_reset(Hca *hca);
 void __wrap_hca_reset(Hca *hca);
 void __wrap_hca_reset(Hca *hca)
 {
-    enter(true);
+    enter(hca, true);
     __real_hca_reset(hca);
-    leave(hca);
+    leave();
 }
 
 METERED_VALUE(bool, hca_run, (Hca * hca), (hca))

@@ -12,6 +12,14 @@
 
 /* ---- commands ---- */
 
+/* Nothing but room for the last one's event is waited for. */
+static void check_done(const Hca *hca)
+{
+    if (hca_command_wanted(hca) && !hca_eq_command_pending(hca->cm)) {
+        fuzz_fail("the card rests, and has a command to do");
+    }
+}
+
 /* Until the command is over, or not. */
 static void run_command(Fuzz *f, const uint32_t *reg, bool wait)
 {
@@ -22,6 +30,7 @@ static void run_command(Fuzz *f, const uint32_t *reg, bool wait)
     }
     if (wait) {
         fuzz_rest(f);
+        check_done(host->hca);
     }
 }
 
@@ -81,6 +90,72 @@ static void act_command(Fuzz *f)
         reg[RDMA_HCA_HCR_CTRL / 4] |= RDMA_HCA_HCR_EVENT;
     }
     run_command(f, reg, !(odd & 16));
+}
+
+/* Several that are good. */
+static void act_rows(Fuzz *f)
+{
+    uint32_t reg[RDMA_HCA_HCR_SIZE / 4] = { 0 };
+
+    for (unsigned n = 2 + take_below(&f->in, 6); n; n--) {
+        FuzzCommand command;
+
+        fuzz_take_command(f, &command);
+        put_command(f, &command, reg);
+        run_command(f, reg, true);
+    }
+}
+
+/* A queue pair from RST to RTS, with one context for all. */
+static void act_rebuild(Fuzz *f)
+{
+    static const uint16_t way[] = { RDMA_HCA_CMD_RST2INIT_QPEE,
+                                    RDMA_HCA_CMD_INIT2RTR_QPEE,
+                                    RDMA_HCA_CMD_RTR2RTS_QPEE };
+    unsigned steps = G_N_ELEMENTS(way) - take_below(&f->in, 3);
+    uint32_t reg[RDMA_HCA_HCR_SIZE / 4] = { 0 };
+    FuzzCommand command = { 0 };
+
+    fuzz_make_qp(f, &command);
+    command.op = RDMA_HCA_CMD_ERR2RST_QPEE;
+    command.op_modifier = RDMA_HCA_MODIFY_NO_INBOX;
+    put_command(f, &command, reg);
+    run_command(f, reg, true);
+    command.op_modifier = 0;
+    for (unsigned i = 0; i < steps; i++) {
+        command.op = way[i];
+        put_command(f, &command, reg);
+        run_command(f, reg, true);
+    }
+}
+
+/* Receive WQEs that have no record: each says whether one follows. */
+static void act_chain(Fuzz *f)
+{
+    Mr *mr = f->pair->mr[0];
+    unsigned n = 1 + take_below(&f->in, 4);
+    bool physical = take_bool(&f->in);
+    uint64_t va = physical ? mr->page[0] : mr->va + 4096;
+    struct rdma_hca_data_unit data = {
+        .lkey = GUINT32_TO_LE(physical ? FUZZ_SPARE_MPT : mr->key),
+        .addr_l = GUINT32_TO_LE(RDMA_HCA_LO32(va)),
+        .addr_h = GUINT32_TO_LE(RDMA_HCA_HI32(va)),
+    };
+
+    for (uint64_t at = 0; n; n--, at += FUZZ_RECV_WQE_SIZE) {
+        uint8_t what = take8(&f->in);
+        const struct rdma_hca_next_unit next = {
+            .nee_nds = GUINT32_TO_LE(what & 3),
+        };
+        unsigned full = FUZZ_RECV_WQE_SIZE / sizeof(data) - 1;
+
+        data.byte_cnt = GUINT32_TO_LE(what >> 2 << 4);
+        mr_write(mr, at, &next, sizeof(next));
+        for (unsigned i = 0; i < (what & 4 ? full : 1); i++) {
+            mr_write(mr, at + sizeof(next) + i * sizeof(data), &data,
+                     sizeof(data));
+        }
+    }
 }
 
 /* Registers without sense. */
@@ -211,6 +286,13 @@ static const FuzzAction actions[] = {
     { "revive", fuzz_act_revive },
     { "group", fuzz_act_group },
     { "cable", fuzz_act_cable },
+    { "events", fuzz_act_events },
+    { "rows", act_rows },
+    { "rebuild", act_rebuild },
+    { "chain", act_chain },
+    { "exchange", fuzz_act_exchange },
+    { "multicast", fuzz_act_multicast },
+    { "arm", fuzz_act_arm },
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -146,7 +146,7 @@ static void act_doorbell(Fuzz *f)
 {
     Ethernet *eth = f->own;
     Nic *nic = eth->nic[0];
-    uint32_t reg = take_below(&f->in, RDMA_HCA_ETH_DB_SIZE + 4) & ~3u;
+    uint32_t reg = take_below(&f->in, RDMA_HCA_ETH_DB_SIZE + 4);
     uint32_t value = take_bool(&f->in) ? nic->tx_tail : nic->rx_tail;
 
     value += (int)take8(&f->in) - 32;

@@ -40,7 +40,7 @@ static void take_options(Fuzz *f, HcaConfig *config)
 {
     unsigned number;
     const HcaOption *options = hca_config_options(&number);
-    char text[64];
+    char text[72];
 
     for (unsigned n = take_below(&f->in, 8); n; n--) {
         const HcaOption *option = &options[take_below(&f->in, number)];
@@ -191,6 +191,34 @@ static void act_capture(Fuzz *f)
     host->kicked = true;
 }
 
+/* One that ends with its file. */
+static void act_short_capture(Fuzz *f)
+{
+    Host *host = &f->lab->host[fuzz_take_side(f)];
+
+    hca_limit_capture(host->hca, take_below(&f->in, 8192));
+    hca_start_capture(host->hca);
+    host->kicked = true;
+}
+
+/* A packet between the cards' own that only looks like one. */
+static void act_noise(Fuzz *f)
+{
+    static uint8_t frame[FRAME_MOST];
+    unsigned from = fuzz_take_side(f), which = fuzz_take_qp(f);
+    HcaPacket packet = { .opcode = take8(&f->in), .psn = 0x123456 };
+    size_t len;
+
+    frame_headers(f, from, which, take8(&f->in), &packet);
+    packet.syndrome = take8(&f->in);
+    len = frame_build(f->roce, &packet, frame);
+    len = frame_spoil(f, frame, len);
+    if (take_below(&f->in, 4) == 0) {
+        len = 1 + take_below(&f->in, MIN(len, 64));
+    }
+    frame_inject(f, from, frame, len);
+}
+
 static void act_reset(Fuzz *f)
 {
     fuzz_start_over(f, fuzz_take_side(f));
@@ -204,7 +232,9 @@ static const FuzzAction actions[] = {
     { "turns", fuzz_act_turns },   { "rest", fuzz_act_rest },
     { "time", fuzz_act_time },     { "revive", fuzz_act_revive },
     { "modify", fuzz_act_modify }, { "group", fuzz_act_group },
-    { "cable", fuzz_act_cable },
+    { "cable", fuzz_act_cable },   { "short capture", act_short_capture },
+    { "noise", act_noise },        { "exchange", fuzz_act_exchange },
+    { "gid", fuzz_act_gid },       { "multicast", fuzz_act_multicast },
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -111,6 +111,9 @@ static const FuzzAction actions[] = {
     { "modify", fuzz_act_modify },
     { "group", fuzz_act_group },
     { "cable", fuzz_act_cable },
+    { "events", fuzz_act_events },
+    { "multicast", fuzz_act_multicast },
+    { "region", fuzz_act_region },
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -175,7 +175,9 @@ static void act_frame(Fuzz *f)
 static void act_machine(Fuzz *f)
 {
     for (unsigned side = 0; side < 2; side++) {
-        if (hca_link_failed(f->lab->host[side].hca)) {
+        const Hca *hca = f->lab->host[side].hca;
+
+        if (hca_link_failed(hca) || !hca_link_settled(hca)) {
             lab_cable(f->lab, false);
             lab_cable(f->lab, true);
         }
@@ -194,6 +196,20 @@ static void act_replug(Fuzz *f)
     host->kicked = true;
 }
 
+/* With what it has to say, and then with a driver again. */
+static void act_reset(Fuzz *f)
+{
+    unsigned side = fuzz_take_side(f);
+
+    if (take_bool(&f->in)) {
+        lab_step(f->lab);
+    }
+    host_reset(&f->lab->host[side]);
+    if (take_bool(&f->in)) {
+        fuzz_start_over(f, side);
+    }
+}
+
 static void act_capacity(Fuzz *f)
 {
     f->lab->capacity = 1 + take_below(&f->in, 65536);
@@ -207,6 +223,7 @@ static const FuzzAction actions[] = {
     { "recv", fuzz_act_recv },    { "turns", fuzz_act_turns },
     { "rest", fuzz_act_rest },    { "time", fuzz_act_time },
     { "cable", fuzz_act_cable },  { "state", act_state },
+    { "reset", act_reset },
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

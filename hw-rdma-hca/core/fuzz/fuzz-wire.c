@@ -274,6 +274,123 @@ static void act_packet(Fuzz *f)
     frame_inject(f, 1, wire->frame, len);
 }
 
+/* ---- what takes more than one step ---- */
+
+/* Operations of a service, the usual ones first. */
+static uint8_t take_operation(Fuzz *f, unsigned which)
+{
+    static const uint8_t datagram[] = { HCA_SEND_ONLY, HCA_SEND_ONLY_IMM };
+
+    if (which == FUZZ_UD) {
+        return datagram[take_bool(&f->in)];
+    }
+    return take_below(&f->in,
+                      which == FUZZ_UC ? HCA_READ_REQUEST : HCA_FETCH_ADD + 1);
+}
+
+/* A good packet, with marks that a switch makes, or to a group. */
+static void act_good_packet(Fuzz *f)
+{
+    static const uint8_t service[FUZZ_NQPS] = { HCA_BTH_RC, HCA_BTH_UC,
+                                                HCA_BTH_UD };
+    Wire *wire = f->own;
+    unsigned which = fuzz_take_qp(f);
+    uint8_t operation = take_operation(f, which), what = take8(&f->in);
+    const HcaQp *qp = card_qp(f->lab->host[0].hca, f->qp[which][0]->qpn);
+    HcaPacket packet = {
+        .opcode = service[which] << 5 | operation,
+        .payload_len = good_length(operation),
+    };
+
+    frame_headers(f, 1, which, what & 7, &packet);
+    packet.psn = take_psn(f, qp, is_answer(operation), false);
+    packet.tclass = what >> 3 & 3;
+    packet.ack_req = what & 0x20;
+    take_memory(f, false, &packet);
+    take_answer(f, false, qp, &packet);
+    if (what & 0x40) {
+        take_group(&packet, f);
+    }
+    if (what & 0x80 && f->roce) {
+        packet.opcode = HCA_BTH_CNP;
+        packet.payload_len = 0;
+    }
+    frame_inject(f, 1, wire->frame, frame_build(f->roce, &packet, wire->frame));
+}
+
+/* A packet whose headers are odd, but agree with each other. */
+static void act_odd_headers(Fuzz *f)
+{
+    Wire *wire = f->own;
+    unsigned which = fuzz_take_qp(f);
+    uint8_t operation;
+    const HcaQp *qp = card_qp(f->lab->host[0].hca, f->qp[which][0]->qpn);
+    HcaPacket packet = { .opcode = take_opcode(f, which, &operation) };
+    size_t len;
+
+    frame_headers(f, 1, which, take8(&f->in), &packet);
+    packet.payload_len = good_length(operation);
+    packet.psn = take_psn(f, qp, is_answer(operation), false);
+    take_memory(f, false, &packet);
+    len = frame_build(f->roce, &packet, wire->frame);
+    len = frame_spoil(f, wire->frame, len);
+    frame_inject(f, 1, wire->frame, len);
+}
+
+/* Requests of the card, and an answer before the peer's own. */
+static void act_answer(Fuzz *f)
+{
+    Wire *wire = f->own;
+    unsigned n = 1 + take_below(&f->in, FUZZ_MOST_WRS);
+    HcaQp *qp = card_qp(f->lab->host[0].hca, f->qp[FUZZ_RC][0]->qpn);
+    HcaPacket packet = { 0 };
+    uint8_t operation, odd;
+
+    fuzz_post(f, 0, FUZZ_RC, n);
+    for (unsigned turns = take_below(&f->in, 4); turns; turns--) {
+        lab_step(f->lab);
+    }
+    odd = take8(&f->in);
+    operation = HCA_ACK - take_below(&f->in, 5) + (odd & 1);
+    packet.opcode = HCA_BTH_RC << 5 | operation;
+    frame_headers(f, 1, FUZZ_RC, 0, &packet);
+    packet.psn = qp->req.unacked_psn + take_below(&f->in, 16);
+    packet.psn &= HCA_PSN_MASK;
+    packet.payload_len = odd & 2 ? fuzz_take_len(f) % (HCA_MAX_MTU + 1)
+                                 : good_length(operation);
+    take_answer(f, odd & 4, qp, &packet);
+    frame_inject(f, 1, wire->frame, frame_build(f->roce, &packet, wire->frame));
+}
+
+/* A long Read whose memory goes while it is answered, or before. */
+static void act_fleeting(Fuzz *f)
+{
+    Wire *wire = f->own;
+    const HcaQp *qp = card_qp(f->lab->host[0].hca, f->qp[FUZZ_RC][0]->qpn);
+    const Mr *mr = f->mr[0][FUZZ_READABLE];
+    HcaPacket packet = { .opcode = HCA_READ_REQUEST, .ack_req = true };
+    Driver *drv = f->pair->drv[0];
+    unsigned turns = take_below(&f->in, 4);
+
+    frame_headers(f, 1, FUZZ_RC, 0, &packet);
+    packet.psn = (qp->resp.expected_psn - take_below(&f->in, 64)) &
+                 HCA_PSN_MASK;
+    packet.rkey = mr->key;
+    packet.va = mr->va;
+    packet.dma_len = 256 * take_below(&f->in, 24);
+    for (unsigned n = 1 + take_bool(&f->in); n; n--) {
+        frame_inject(f, 1, wire->frame,
+                     frame_build(f->roce, &packet, wire->frame));
+    }
+    for (; turns && lab_step(f->lab); turns--) {
+        continue;
+    }
+    driver_cmd(drv, RDMA_HCA_CMD_HW2SW_MPT, 0,
+               mr->key & ((1u << drv->log_mpts) - 1), 0, 0, NULL);
+    fuzz_rest(f);
+    fuzz_bring_back(f, mr);
+}
+
 /* Anything, as long as the input goes. */
 static void act_noise(Fuzz *f)
 {
@@ -295,7 +412,11 @@ static const FuzzAction actions[] = {
     { "turns", fuzz_act_turns },   { "rest", fuzz_act_rest },
     { "time", fuzz_act_time },     { "revive", fuzz_act_revive },
     { "modify", fuzz_act_modify }, { "group", fuzz_act_group },
-    { "cable", fuzz_act_cable },
+    { "cable", fuzz_act_cable },   { "events", fuzz_act_events },
+    { "gid", fuzz_act_gid },       { "multicast", fuzz_act_multicast },
+    { "region", fuzz_act_region }, { "good packet", act_good_packet },
+    { "answer", act_answer },      { "odd headers", act_odd_headers },
+    { "fleeting", act_fleeting },  { "exchange", fuzz_act_exchange },
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -2,7 +2,9 @@
 /* Choices and actions that several targets have. */
 #include <string.h>
 
+#include "../cxtmgt/cxtmgt_int.h"
 #include "lib-fuzz.h"
+#include "lib-make.h"
 
 #define MOST_SGE 3
 #define MOST_INLINE 48
@@ -175,14 +177,12 @@ static void take_wr(Fuzz *f, unsigned side, SendWr *wr, Sge *sge, UdAddress *ud)
     wr->swap_add = wr->compare = wr->flags & 0x80;
 }
 
-void fuzz_act_send(Fuzz *f)
+void fuzz_post(Fuzz *f, unsigned side, unsigned which, unsigned n)
 {
-    unsigned side = fuzz_take_side(f), which = fuzz_take_qp(f);
-    unsigned n = 1 + take_bool(&f->in);
     Qp *qp = f->qp[which][side];
-    UdAddress ud[2];
-    Sge sge[2][MOST_SGE];
-    SendWr wr[2];
+    UdAddress ud[FUZZ_MOST_WRS];
+    Sge sge[FUZZ_MOST_WRS][MOST_SGE];
+    SendWr wr[FUZZ_MOST_WRS];
 
     if (f->guest[side] != FUZZ_GUEST_GOOD) {
         qp->sq.tail = qp->sq.head; /* what is in use is written over */
@@ -194,6 +194,13 @@ void fuzz_act_send(Fuzz *f)
         take_wr(f, side, &wr[i], sge[i], which == FUZZ_UD ? &ud[i] : NULL);
     }
     qp_post_send(qp, wr, n);
+}
+
+void fuzz_act_send(Fuzz *f)
+{
+    unsigned side = fuzz_take_side(f), which = fuzz_take_qp(f);
+
+    fuzz_post(f, side, which, 1 + take_bool(&f->in));
 }
 
 /* Requests that are good, and what the peer has to have ready. */
@@ -407,4 +414,114 @@ void fuzz_act_cable(Fuzz *f)
         fuzz_rest(f);
     }
     lab_cable(f->lab, true);
+}
+
+/* ---- what a driver has given its card ---- */
+
+/* How far an event queue has been read: as far as it was written. */
+static void give_room(Host *host, uint32_t eqn)
+{
+    const HcaEq *eq = hca_eq_find(host->hca->cm, eqn);
+
+    if (eq) {
+        host_bar0_write(host, RDMA_HCA_EQ_DB + eqn * RDMA_HCA_EQ_DB_STRIDE,
+                        RDMA_HCA_EQ_DB_ARM | RDMA_HCA_PREP(RDMA_HCA_EQ_DB_CI,
+                                                           eq->producer_index));
+    }
+}
+
+static void make_small_eq(Fuzz *f, unsigned side, unsigned log_size)
+{
+    Driver *drv = f->pair->drv[side];
+    struct rdma_hca_eqc eqc = good_eqc(f->pair->pd[side],
+                                       f->mr[side][FUZZ_ALL]->key, 0, log_size);
+
+    eqc.flags |= GUINT32_TO_BE(
+        RDMA_HCA_PREP(RDMA_HCA_EQC_OWNER, RDMA_HCA_EQ_OWNER_HW));
+    driver_cmd_in(drv, RDMA_HCA_CMD_SW2HW_EQ, &eqc, sizeof(eqc), FUZZ_SPARE_EQN,
+                  0);
+    driver_cmd(drv, RDMA_HCA_CMD_MAP_EQ, UINT32_MAX, FUZZ_SPARE_EQN, 0, 0,
+               NULL);
+}
+
+void fuzz_act_events(Fuzz *f)
+{
+    unsigned side = fuzz_take_side(f);
+    uint8_t what = take8(&f->in);
+
+    if (what & 1) {
+        give_room(&f->lab->host[side],
+                  what & 2 ? FUZZ_COMP_EQN : FUZZ_SPARE_EQN);
+    } else if (has_driver(f, side)) {
+        make_small_eq(f, side, what >> 1 & 3);
+    }
+}
+
+void fuzz_act_multicast(Fuzz *f)
+{
+    unsigned from = fuzz_take_side(f);
+    Qp *qp = f->qp[FUZZ_UD][from];
+    UdAddress ud = { .qkey = 0x11111111, .dlid = 0xc001 };
+    Sge sge = mr_sge(f->mr[from][FUZZ_ALL], 64, take8(&f->in));
+    SendWr wr = {
+        .opcode = RDMA_HCA_OPCODE_SEND, .ud = &ud, .nsge = 1, .sge = &sge
+    };
+
+    for (unsigned side = 0; side < 2; side++) {
+        Qp *member = f->qp[FUZZ_UD][side];
+        Sge to = mr_sge(f->mr[side][FUZZ_ALL], 0, 2048);
+        RecvWr recv = { .nsge = 1, .sge = &to };
+
+        if (has_driver(f, side)) {
+            driver_write_mgm(f->pair->drv[side], 0, group,
+                             (const Qp *const *)&member, 1);
+        }
+        qp_post_recv(member, &recv, 1);
+    }
+    ud_address_to_group(&ud, group);
+    ud.dlid = 0xc001;
+    if (f->roce) {
+        ud.roce.sgid_index = take_below(&f->in, NUM_GIDS);
+    }
+    qp_post_send(qp, &wr, 1);
+    fuzz_rest(f);
+}
+
+void fuzz_act_gid(Fuzz *f)
+{
+    unsigned side = fuzz_take_side(f), index = take_below(&f->in, NUM_GIDS);
+    bool there = take_bool(&f->in);
+    Driver *drv = f->pair->drv[side];
+    Gid gid = drv->gid[index];
+
+    if (f->roce && has_driver(f, side)) {
+        driver_set_gid(drv, index, there ? &gid : NULL);
+        drv->gid[index] = gid; /* where it belongs */
+    }
+}
+
+void fuzz_bring_back(Fuzz *f, const Mr *mr)
+{
+    Driver *drv = mr->drv;
+    uint32_t index = mr->key & ((1u << drv->log_mpts) - 1);
+    struct rdma_hca_mpt mpt;
+
+    if (!driver_cmd_out(drv, RDMA_HCA_CMD_QUERY_MPT, &mpt, sizeof(mpt), index,
+                        0)) {
+        driver_cmd_in(drv, RDMA_HCA_CMD_SW2HW_MPT, &mpt, sizeof(mpt), index, 0);
+    }
+}
+
+void fuzz_act_region(Fuzz *f)
+{
+    static const uint8_t which[] = { FUZZ_READABLE, FUZZ_WRITABLE, FUZZ_ALL };
+    unsigned side = fuzz_take_side(f);
+    const Mr *mr = f->mr[side][which[take_below(&f->in, G_N_ELEMENTS(which))]];
+    Driver *drv = f->pair->drv[side];
+
+    if (has_driver(f, side) &&
+        driver_cmd(drv, RDMA_HCA_CMD_HW2SW_MPT, 0,
+                   mr->key & ((1u << drv->log_mpts) - 1), 0, 0, NULL)) {
+        fuzz_bring_back(f, mr);
+    }
 }

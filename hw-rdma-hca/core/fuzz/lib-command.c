@@ -10,8 +10,8 @@
 /* Numbers that the driver does not get to. */
 #define SPARE_QPN 14 /* and 15 */
 #define SPARE_CQN 7
-#define SPARE_EQN 7
-#define SPARE_MPT 60 /* and those behind it */
+#define FAR_NUMBER 0x1000 /* of no table */
+#define PAGE_END 0xec0    /* an entry here lies across pages */
 #define SPARE_MTT 240
 
 typedef struct Row {
@@ -111,20 +111,24 @@ static void make_unmap_icm(Fuzz *f, FuzzCommand *command)
 
 static uint32_t take_mpt(Fuzz *f)
 {
-    uint8_t which = take_below(&f->in, 4 + FUZZ_NREGIONS);
+    uint8_t which = take_below(&f->in, 5 + FUZZ_NREGIONS);
 
-    return which < 4 ? SPARE_MPT + which : f->mr[0][which - 4]->key & 63;
+    if (which == 4 + FUZZ_NREGIONS) {
+        return FAR_NUMBER;
+    }
+    return which < 4 ? FUZZ_SPARE_MPT + which : f->mr[0][which - 4]->key & 63;
 }
 
 static void make_mpt(Fuzz *f, FuzzCommand *command)
 {
     static const uint32_t kinds[] = { RDMA_HCA_MPT_PHYSICAL, 0, 0, 0 };
-    uint32_t index = SPARE_MPT + take_below(&f->in, 4);
+    uint32_t index = FUZZ_SPARE_MPT + take_below(&f->in, 4);
     uint32_t kind = take8(&f->in);
+    uint64_t start = kind & 3 ? 0x1234 : f->pair->mr[0]->page[0];
     struct rdma_hca_mpt mpt = good_mpt(
         index,
         RDMA_HCA_MPT_MIO | RDMA_HCA_MPT_REGION | ACCESS_ALL | kinds[kind & 3],
-        f->pair->pd[0], kind & 4 ? 0 : 0x1234, 0x4000, SPARE_MTT);
+        f->pair->pd[0], kind & 4 ? 0 : start, 0x4000, SPARE_MTT);
 
     mpt.mtt_sz = GUINT32_TO_BE(16);
     mpt.page_size = GUINT32_TO_BE(kind >> 3 & 3);
@@ -161,19 +165,23 @@ static void make_read_mtt(Fuzz *f, FuzzCommand *command)
 
 static uint32_t take_eqn(Fuzz *f)
 {
-    uint8_t which = take_below(&f->in, 4);
+    uint8_t which = take_below(&f->in, 6);
 
-    return which < NUM_EQS ? f->pair->drv[0]->eq[which].eqn : SPARE_EQN;
+    if (which >= 4) {
+        return which == 4 ? FUZZ_COMP_EQN : FAR_NUMBER;
+    }
+    return which < NUM_EQS ? f->pair->drv[0]->eq[which].eqn : FUZZ_SPARE_EQN;
 }
 
 static void make_eq(Fuzz *f, FuzzCommand *command)
 {
-    struct rdma_hca_eqc eqc = good_eqc(f->pair->pd[0], f->pair->mr[0]->key, 0,
-                                       take_below(&f->in, 8));
+    uint8_t size = take_below(&f->in, 32);
+    struct rdma_hca_eqc eqc = good_eqc(f->pair->pd[0], f->pair->mr[0]->key,
+                                       size & 16 ? PAGE_END : 0, size & 7);
 
     eqc.flags |= GUINT32_TO_BE(
         RDMA_HCA_PREP(RDMA_HCA_EQC_OWNER, RDMA_HCA_EQ_OWNER_HW));
-    command->in_modifier = SPARE_EQN;
+    command->in_modifier = FUZZ_SPARE_EQN;
     set_inbox(command, &eqc, sizeof(eqc));
 }
 
@@ -191,14 +199,19 @@ static void make_map_eq(Fuzz *f, FuzzCommand *command)
 
 static uint32_t take_cqn(Fuzz *f)
 {
-    return take_bool(&f->in) ? SPARE_CQN : f->pair->cq[0]->cqn;
+    uint8_t which = take_below(&f->in, 8);
+
+    return which == 7  ? FAR_NUMBER
+           : which & 1 ? SPARE_CQN
+                       : f->pair->cq[0]->cqn;
 }
 
 static void make_cq(Fuzz *f, FuzzCommand *command)
 {
+    uint8_t size = take_below(&f->in, 32);
     struct rdma_hca_cqc cqc = good_cqc(f->pair->pd[0], f->pair->mr[0]->key,
-                                       0x200, take_below(&f->in, 8), 1,
-                                       take_eqn(f));
+                                       size & 16 ? PAGE_END : 0x200, size & 7,
+                                       1, take_eqn(f));
 
     cqc.cqn = GUINT32_TO_BE(SPARE_CQN);
     command->in_modifier = SPARE_CQN;
@@ -223,8 +236,12 @@ static void make_resize(Fuzz *f, FuzzCommand *command)
 
 static uint32_t take_qpn(Fuzz *f)
 {
-    uint8_t which = take_below(&f->in, 2 + FUZZ_NQPS);
+    uint8_t which = take_below(&f->in, 5 + FUZZ_NQPS);
 
+    if (which >= 2 + FUZZ_NQPS) { /* special, or none */
+        which -= 2 + FUZZ_NQPS;
+        return which == 2 ? FAR_NUMBER : which;
+    }
     return which < 2 ? SPARE_QPN + which : f->qp[which - 2][0]->qpn;
 }
 
@@ -248,11 +265,19 @@ static void set_path(Fuzz *f, struct rdma_hca_qpc *qpc)
     }
 }
 
+/* Attributes beside those that a transition has to have. */
+static uint32_t take_mask(Fuzz *f)
+{
+    uint32_t first = take_below(&f->in, 32), second = take_below(&f->in, 32);
+
+    return 1u << first | 1u << second;
+}
+
 /* What any transition takes. */
-static void make_qp(Fuzz *f, FuzzCommand *command)
+void fuzz_make_qp(Fuzz *f, FuzzCommand *command)
 {
     uint32_t qpn = take_qpn(f), kind = take8(&f->in);
-    uint32_t mask = kind & 0x80 ? take32(&f->in) : 0x1fffff;
+    uint32_t mask = kind & 0x80 ? take_mask(f) : 0;
     const Mr *mr = f->pair->mr[0];
     struct rdma_hca_qpc qpc = {
         .opt_param_mask = GUINT32_TO_BE(mask),
@@ -386,14 +411,14 @@ static const Row rows[] = {
     ROW(HW2SW_CQ, 0, make_cq_number),
     ROW(QUERY_CQ, 0, make_cq_number),
     ROW(RESIZE_CQ, 0, make_resize),
-    ROW(RST2INIT_QPEE, 0, make_qp),
-    ROW(INIT2INIT_QPEE, 0, make_qp),
-    ROW(INIT2RTR_QPEE, 0, make_qp),
-    ROW(RTR2RTS_QPEE, 0, make_qp),
-    ROW(RTS2RTS_QPEE, 0, make_qp),
-    ROW(SQERR2RTS_QPEE, 0, make_qp),
-    ROW(SQD2SQD_QPEE, 0, make_qp),
-    ROW(SQD2RTS_QPEE, 0, make_qp),
+    ROW(RST2INIT_QPEE, 0, fuzz_make_qp),
+    ROW(INIT2INIT_QPEE, 0, fuzz_make_qp),
+    ROW(INIT2RTR_QPEE, 0, fuzz_make_qp),
+    ROW(RTR2RTS_QPEE, 0, fuzz_make_qp),
+    ROW(RTS2RTS_QPEE, 0, fuzz_make_qp),
+    ROW(SQERR2RTS_QPEE, 0, fuzz_make_qp),
+    ROW(SQD2SQD_QPEE, 0, fuzz_make_qp),
+    ROW(SQD2RTS_QPEE, 0, fuzz_make_qp),
     ROW(2ERR_QPEE, 0, make_qp_number),
     ROW(RTS2SQD_QPEE, 0, make_qp_number),
     ROW(ERR2RST_QPEE, 0, make_qp_number),
@@ -422,7 +447,7 @@ void fuzz_small_eq(Fuzz *f, FuzzCommand *make, FuzzCommand *map)
     make_eq(f, make);
     *map = (FuzzCommand) {
         .op = RDMA_HCA_CMD_MAP_EQ,
-        .in_modifier = SPARE_EQN,
+        .in_modifier = FUZZ_SPARE_EQN,
         .in_param = UINT32_MAX,
     };
 }

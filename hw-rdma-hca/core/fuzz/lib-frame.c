@@ -101,6 +101,102 @@ void frame_edit(Fuzz *f, uint8_t *frame, size_t len)
     }
 }
 
+static uint8_t *ip_of(uint8_t *frame)
+{
+    bool has_vlan = get_be16(frame + 12) == 0x8100;
+
+    return frame + ETH_HEADER + (has_vlan ? VLAN_TAG : 0);
+}
+
+static uint8_t *udp_of(uint8_t *frame)
+{
+    uint8_t *ip = ip_of(frame);
+
+    return ip + (ip[0] >> 4 == 4 ? HCA_IPV4_HEADER_SIZE : HCA_IPV6_HEADER_SIZE);
+}
+
+static void add_to(uint8_t *field, int by)
+{
+    put_be16(field, get_be16(field) + by);
+}
+
+/* To the lengths that the headers tell. */
+static void add_length(bool roce, uint8_t *frame, int by)
+{
+    uint8_t *ip = ip_of(frame);
+
+    if (roce) {
+        add_to(ip + (ip[0] >> 4 == 4 ? 2 : 4), by);
+        add_to(udp_of(frame) + 4, by);
+        return;
+    }
+    add_to(frame + 4, by / 4);
+    if ((frame[1] & 3) == 3) {
+        add_to(frame + HCA_LRH_SIZE + 4, by);
+    }
+}
+
+/* Say that more fragments follow, or that this is one. */
+static size_t make_fragment(uint8_t *frame, size_t len)
+{
+    uint8_t *ip = ip_of(frame), *udp = udp_of(frame);
+
+    if (ip[0] >> 4 == 4) {
+        ip[6] |= 0x20;
+        return len;
+    }
+    memmove(udp + 8, udp, len - (udp - frame));
+    memset(udp, 0, 8);
+    udp[0] = ip[6];
+    ip[6] = 44;
+    return len + 8;
+}
+
+/* A byte behind Ethernet, or from LRH on, that is not an address's. */
+static void spoil_field(Fuzz *f, uint8_t *frame)
+{
+    static const uint8_t roce[] = { 0, 1, 2, 4, 6, 9, 20, 22, 24, 40, 42, 44 };
+    static const uint8_t ib[] = { 0, 1, 2, 4, 5, 8, 9, 12, 14, 16, 48, 49 };
+    unsigned field = take_below(&f->in, G_N_ELEMENTS(ib));
+
+    if (f->roce) {
+        ip_of(frame)[roce[field]] ^= take8(&f->in);
+    } else {
+        frame[ib[field]] ^= take8(&f->in);
+    }
+}
+
+size_t frame_spoil(Fuzz *f, uint8_t *frame, size_t len)
+{
+    size_t by;
+
+    switch (take_below(&f->in, 5)) {
+    case 0: /* shorter, as it says */
+        by = take_below(&f->in, 64) * 4;
+        by = MIN(by, len - 16);
+        add_length(f->roce, frame, -(int)by);
+        len -= by;
+        break;
+    case 1: /* not as long as it says */
+        add_length(f->roce, frame, (int)take8(&f->in) - 128);
+        break;
+    case 2:
+        spoil_field(f, frame);
+        break;
+    case 3:
+        len = f->roce ? make_fragment(frame, len) : len - 4;
+        break;
+    default: /* with a checksum of UDP */
+        frame_mend(f->roce, frame, len);
+        if (f->roce) {
+            put_be16(udp_of(frame) + 6, take16(&f->in));
+        }
+        return len;
+    }
+    frame_mend(f->roce, frame, len);
+    return len;
+}
+
 void frame_headers(Fuzz *f, unsigned from, unsigned which, unsigned gid,
                    HcaPacket *packet)
 {

@@ -15,6 +15,8 @@
 void frame_mend(bool roce, uint8_t *frame, size_t len);
 /* Change a few bytes as the input says, near the front mostly. */
 void frame_edit(Fuzz *f, uint8_t *frame, size_t len);
+/* The same to the headers of a good one, the rest being right; its length. */
+size_t frame_spoil(Fuzz *f, uint8_t *frame, size_t len);
 /* The network headers of a packet from side @from to its QP's peer. */
 void frame_headers(Fuzz *f, unsigned from, unsigned which, unsigned gid,
                    HcaPacket *packet);

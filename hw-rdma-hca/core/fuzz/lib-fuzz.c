@@ -6,12 +6,14 @@
 #include <string.h>
 
 #include "lib-machine.h"
+#include "lib-make.h"
 
 #define MR_LEN 12000 /* neither begins nor ends with a page */
 #define REGION_LEN 6000
 #define KNOWN 0x5a /* what memory holds that may be read */
 #define LOG_CQ 6
 #define LOG_SMALL_CQ 4
+#define LOG_SMALL_EQ 1
 #define RESET_TURNS 64
 #define TIMER_TURNS 200
 
@@ -294,13 +296,40 @@ bool fuzz_bring_up(Fuzz *f, unsigned side, unsigned which, const QpAttr *attr)
            !qp_to_rts(qp, &own);
 }
 
+/* An event queue that is soon full. */
+static void make_small_eq(Driver *drv, uint32_t eqn)
+{
+    const Mr *mr = mr_new(drv, drv->kernel_pd, 0x7000000, HOST_PAGE_SIZE,
+                          RDMA_HCA_ACCESS_LOCAL_WRITE);
+    struct rdma_hca_eqc eqc = good_eqc(drv->kernel_pd, mr->key, 0,
+                                       LOG_SMALL_EQ);
+
+    eqc.flags |= GUINT32_TO_BE(
+        RDMA_HCA_PREP(RDMA_HCA_EQC_OWNER, RDMA_HCA_EQ_OWNER_HW));
+    g_assert_cmphex(
+        driver_cmd_in(drv, RDMA_HCA_CMD_SW2HW_EQ, &eqc, sizeof(eqc), eqn, 0),
+        ==, 0);
+}
+
+/* A CQ that may overrun, and whose events may have to wait. */
+static Cq *new_small_cq(Driver *drv)
+{
+    uint32_t usual = drv->eq[EQ_COMP].eqn;
+    Cq *cq;
+
+    make_small_eq(drv, FUZZ_COMP_EQN);
+    drv->eq[EQ_COMP].eqn = FUZZ_COMP_EQN;
+    cq = cq_new(drv, LOG_SMALL_CQ, RDMA_HCA_UAR_KERNEL + 1);
+    drv->eq[EQ_COMP].eqn = usual;
+    return cq;
+}
+
 static void connect(Fuzz *f)
 {
     QpAttr attr;
 
-    if (f->guest[0] != FUZZ_GUEST_GOOD) { /* one that may overrun */
-        f->pair->cq[0] = cq_new(f->pair->drv[0], LOG_SMALL_CQ,
-                                RDMA_HCA_UAR_KERNEL + 1);
+    if (f->guest[0] != FUZZ_GUEST_GOOD) {
+        f->pair->cq[0] = new_small_cq(f->pair->drv[0]);
     }
     fuzz_attr(&attr);
     for (unsigned which = 0; which < FUZZ_NQPS; which++) {
@@ -489,11 +518,29 @@ static void check_works(Fuzz *f)
     check_datagram(f);
 }
 
+/* As the machine's monitor shows them. */
+static void check_counter(void *opaque, const HcaCounter *counter)
+{
+    if (!counter->unit || !counter->name || !counter->text) {
+        fuzz_fail("a counter of card %u has no name", ((Host *)opaque)->side);
+    }
+}
+
+static void check_counters(Fuzz *f)
+{
+    for (unsigned side = 0; side < 2; side++) {
+        Host *host = &f->lab->host[side];
+
+        hca_counters_visit(host->hca, check_counter, host);
+    }
+}
+
 void fuzz_end(Fuzz *f)
 {
     machine_plan_nothing();
     fuzz_sleep(f, NS_PER_S);
     check_secrets(f);
+    check_counters(f);
     check_works(f);
     pair_free(f->pair);
     machine_forget();

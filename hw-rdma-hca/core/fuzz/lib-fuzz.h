@@ -74,6 +74,10 @@ typedef struct FuzzAction {
 /* Something is wrong: say it, and end as libFuzzer wants to see it. */
 G_NORETURN void fuzz_fail(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
+/* Event queues that a driver does not get to, of few entries. */
+#define FUZZ_COMP_EQN 6 /* of the CQ of a guest who is not good */
+#define FUZZ_SPARE_EQN 7
+
 /* Cards of few entries, so that an input takes little time. */
 void fuzz_config(HcaConfig *config, unsigned side, bool roce);
 
@@ -104,6 +108,9 @@ void fuzz_attr(QpAttr *attr);
 /* A side of a connection from RST to RTS, if the card takes @attr of side 0. */
 bool fuzz_bring_up(Fuzz *f, unsigned side, unsigned which, const QpAttr *attr);
 
+/* A region that was invalidated, as it was. */
+void fuzz_bring_back(Fuzz *f, const Mr *mr);
+
 /* ---- choices ---- */
 
 unsigned fuzz_take_side(Fuzz *f);
@@ -117,19 +124,27 @@ uint32_t fuzz_take_key(Fuzz *f, unsigned side, bool own, const Mr **mr);
 uint64_t fuzz_take_va(Fuzz *f, const Mr *mr);
 uint32_t fuzz_take_len(Fuzz *f);
 
+/* Post @n work requests of any kind at once. */
+#define FUZZ_MOST_WRS 3
+void fuzz_post(Fuzz *f, unsigned side, unsigned which, unsigned n);
+
 /* ---- actions of every target ---- */
 
-void fuzz_act_send(Fuzz *f);     /* a work request of any kind, either side */
-void fuzz_act_exchange(Fuzz *f); /* requests, with receives at the peer */
-void fuzz_act_recv(Fuzz *f);     /* receives */
-void fuzz_act_arm(Fuzz *f);      /* a CQ again and again */
-void fuzz_act_poll(Fuzz *f);     /* completions and events of good guests */
-void fuzz_act_turns(Fuzz *f);    /* a few turns */
-void fuzz_act_rest(Fuzz *f);     /* until the cards rest */
-void fuzz_act_time(Fuzz *f);     /* a moment, or a second */
-void fuzz_act_revive(Fuzz *f);   /* a connection from the beginning */
-void fuzz_act_modify(Fuzz *f);   /* a connection to another state */
-void fuzz_act_group(Fuzz *f);    /* datagram QPs of a multicast group */
-void fuzz_act_cable(Fuzz *f);    /* unplugged, and plugged again */
+void fuzz_act_send(Fuzz *f);      /* a work request of any kind, either side */
+void fuzz_act_exchange(Fuzz *f);  /* requests, with receives at the peer */
+void fuzz_act_recv(Fuzz *f);      /* receives */
+void fuzz_act_arm(Fuzz *f);       /* a CQ again and again */
+void fuzz_act_poll(Fuzz *f);      /* completions and events of good guests */
+void fuzz_act_turns(Fuzz *f);     /* a few turns */
+void fuzz_act_rest(Fuzz *f);      /* until the cards rest */
+void fuzz_act_time(Fuzz *f);      /* a moment, or a second */
+void fuzz_act_revive(Fuzz *f);    /* a connection from the beginning */
+void fuzz_act_modify(Fuzz *f);    /* a connection to another state */
+void fuzz_act_group(Fuzz *f);     /* datagram QPs of a multicast group */
+void fuzz_act_cable(Fuzz *f);     /* unplugged, and plugged again */
+void fuzz_act_events(Fuzz *f);    /* an event queue of few entries, or room */
+void fuzz_act_multicast(Fuzz *f); /* to a group of both machines' */
+void fuzz_act_gid(Fuzz *f);       /* an address less, or one more */
+void fuzz_act_region(Fuzz *f);    /* a region less, or one more */
 
 #endif /* LIB_FUZZ_H */

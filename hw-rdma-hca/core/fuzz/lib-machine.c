@@ -196,6 +196,12 @@ static ssize_t on_link_readv(void *opaque, const struct iovec *iov, int iovcnt)
     return n;
 }
 
+/* What was taken is on its way. */
+static void on_link_forget(void *opaque)
+{
+    meter_work(1);
+}
+
 static void on_msix_notify(void *opaque, unsigned vector)
 {
     Host *host = opaque;
@@ -215,6 +221,16 @@ static bool on_capture_write(void *opaque, const void *data, size_t len)
     return taken;
 }
 
+/* As the machine's log does. */
+static void check_name(const HcaTrace *trace)
+{
+    if (!hca_trace_name(trace->event) ||
+        (trace->event == HCA_TRACE_COMMAND && trace->arg[2] == 0 &&
+         !hca_ceu_command_name(trace->qpn))) {
+        fuzz_fail("event %u of %#x has no name", trace->event, trace->qpn);
+    }
+}
+
 static void on_trace(void *opaque, const HcaTrace *trace)
 {
     Host *host = opaque;
@@ -222,6 +238,7 @@ static void on_trace(void *opaque, const HcaTrace *trace)
     bool was = meter_pause();
 
     meter_done(trace);
+    check_name(trace);
     if (m->ops.trace) {
         m->ops.trace(opaque, trace);
     }
@@ -255,6 +272,7 @@ void machine_watch(Host *host)
     host->ops.dma_map = on_dma_map;
     host->ops.link_writev = on_link_writev;
     host->ops.link_readv = on_link_readv;
+    host->ops.link_forget = on_link_forget;
     host->ops.msix_notify = on_msix_notify;
     host->ops.capture_write = on_capture_write;
     host->ops.trace = on_trace;

@@ -21,6 +21,7 @@ MODULE_DESCRIPTION("Tests of users in the kernel of an rdma_hca card that fails"
 MODULE_LICENSE("Dual BSD/GPL");
 
 #define COMMAND_US	(10 * USEC_PER_SEC)
+#define MULTICAST_LID	0xc001
 
 static char *scene = "";
 module_param(scene, charp, 0444);
@@ -176,6 +177,20 @@ static int refused_qp(struct ib_device *dev)
 	return 0;
 }
 
+/* The QP leaves, although the card goes on to have it in the group. */
+static int refused_detach(struct ib_device *dev)
+{
+	union ib_gid group = { .raw = { 0xff, 0x12, 0x40, 0x1b, [15] = 1 } };
+	struct consumer u;
+
+	CHECK(!consumer_init(&u, dev, IB_QPT_UD, IB_POLL_WORKQUEUE));
+	CHECK(!ib_attach_mcast(u.qp, &group, MULTICAST_LID));
+	CHECK(!close_card(dev));
+	CHECK(!ib_detach_mcast(u.qp, &group, MULTICAST_LID));
+	consumer_cleanup(&u);
+	return 0;
+}
+
 /* --- a card that is lost ------------------------------------------------ */
 
 static atomic_t events;
@@ -283,6 +298,7 @@ static const struct {
 	{ "refused-mr", refused_mr },
 	{ "refused-cq", refused_cq },
 	{ "refused-qp", refused_qp },
+	{ "refused-detach", refused_detach },
 	{ "close", close_card },
 	{ "reset", reset_card },
 	{ "freed-cq", freed_cq },

@@ -62,12 +62,12 @@ def test_reset_unseen():
     notices(both, lambda: play(both.a, 'reset'), 'it has been reset')
 
 
-def refused(scene):
+def refused(scene, *log):
     """The card refuses to give memory back, which then is not given to others before the card is reset."""
     both = kept(infiniband)
     mark(both.a)
     play(both.a, scene)
-    recovers(both, 'card failed: it refuses to give something back', 'restarting')
+    recovers(both, *log, 'card failed: it refuses to give something back', 'restarting')
 
 
 def test_refused_mr():
@@ -80,6 +80,10 @@ def test_refused_cq():
 
 def test_refused_qp():
     refused('refused-qp')
+
+
+def test_refused_detach():
+    refused('refused-detach', 'command 0x26 ')
 
 
 def test_refused_at_unload():

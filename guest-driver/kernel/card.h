@@ -106,8 +106,9 @@ struct rhca_dev {
 	struct net_device *ndev;	/* RoCE: the interface */
 	struct mutex link_lock;	/* setting @ndev; orders link changes */
 
-	struct mutex mgm_lock;	/* protects @mgm */
+	struct mutex mgm_lock;	/* protects the rest */
 	struct rhca_mgm *mgm;	/* RDMA_HCA_MGM_NUM */
+	struct rhca_mailbox mgm_box;	/* a detach needs no memory */
 };
 
 static inline struct rhca_dev *to_rhca(struct ib_device *ibdev)

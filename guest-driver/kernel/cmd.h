@@ -33,9 +33,9 @@ void rhca_cmd_cleanup(struct rhca_dev *dev);
 int rhca_cmd(struct rhca_dev *dev, u16 op, u8 op_modifier, u32 in_modifier,
 	     u64 in_param, u64 out_param);
 /*
- * A command that takes from the card what it has of the host's memory. When
- * this returns the card does not reach it any more: one that does not obey has
- * failed. May sleep.
+ * A command that takes from the card what it has, of the host's memory most of
+ * all. When this returns the card does not reach it any more: one that does not
+ * obey has failed. May sleep.
  */
 void rhca_cmd_revoke(struct rhca_dev *dev, u16 op, u8 op_modifier,
 		     u32 in_modifier, u64 in_param);

@@ -16,33 +16,30 @@ int rhca_mcast_init(struct rhca_dev *dev)
 {
 	mutex_init(&dev->mgm_lock);
 	dev->mgm = kvcalloc(RDMA_HCA_MGM_NUM, sizeof(*dev->mgm), GFP_KERNEL);
-	return dev->mgm ? 0 : -ENOMEM;
+	if (!dev->mgm)
+		return -ENOMEM;
+	return rhca_mailbox_alloc(dev, &dev->mgm_box);
 }
 
 void rhca_mcast_cleanup(struct rhca_dev *dev)
 {
+	if (dev->mgm_box.buf)
+		rhca_mailbox_free(dev, &dev->mgm_box);
 	kvfree(dev->mgm);
 }
 
-static int rhca_write_mgm(struct rhca_dev *dev, const struct rhca_mgm *group)
+/* What WRITE_MGM says of the group. Returns its index. */
+static u32 rhca_fill_mgm(struct rhca_dev *dev, const struct rhca_mgm *group)
 {
-	u32 index = group - dev->mgm;
-	struct rdma_hca_mgm *mgm;
-	struct rhca_mailbox box;
-	int err;
+	struct rdma_hca_mgm *mgm = dev->mgm_box.buf;
 	u32 i;
 
-	err = rhca_mailbox_alloc(dev, &box);
-	if (err)
-		return err;
-	mgm = box.buf;
+	memset(mgm, 0, RDMA_HCA_MGM_SIZE);
 	memcpy(mgm->mgid, group->mgid.raw, sizeof(mgm->mgid));
 	mgm->count = cpu_to_be32(group->count);
 	for (i = 0; i < group->count; i++)
 		mgm->qpn[i] = cpu_to_be32(group->qpn[i]);
-	err = rhca_cmd_in(dev, RDMA_HCA_CMD_WRITE_MGM, index, &box);
-	rhca_mailbox_free(dev, &box);
-	return err;
+	return group - dev->mgm;
 }
 
 /* The group of @gid; *@free: one that is free, or NULL. */
@@ -77,6 +74,7 @@ static u32 rhca_find_member(const struct rhca_mgm *group, u32 qpn)
 static int rhca_join(struct rhca_dev *dev, const union ib_gid *gid, u32 qpn)
 {
 	struct rhca_mgm *group, *free;
+	u32 index;
 	int err;
 
 	group = rhca_find_group(dev, gid, &free);
@@ -91,13 +89,18 @@ static int rhca_join(struct rhca_dev *dev, const union ib_gid *gid, u32 qpn)
 	if (group->count == RDMA_HCA_MGM_MAX_QPS)
 		return -ENOMEM;
 	group->qpn[group->count++] = qpn;
-	err = rhca_write_mgm(dev, group);
+	index = rhca_fill_mgm(dev, group);
+	err = rhca_cmd_in(dev, RDMA_HCA_CMD_WRITE_MGM, index, &dev->mgm_box);
 	if (err)
 		group->count--;
 	return err;
 }
 
-/* If the card does not take it, it has failed and forgets all groups. */
+/*
+ * The core destroys a QP only once it has left, be it at the end of a process,
+ * where nobody can try again. So this does not fail: a card that does not obey
+ * has failed, and forgets all groups.
+ */
 static int rhca_leave(struct rhca_dev *dev, const union ib_gid *gid, u32 qpn)
 {
 	struct rhca_mgm *group, *free;
@@ -110,7 +113,8 @@ static int rhca_leave(struct rhca_dev *dev, const union ib_gid *gid, u32 qpn)
 	if (i == group->count)
 		return -EINVAL;
 	group->qpn[i] = group->qpn[--group->count];
-	rhca_write_mgm(dev, group);
+	rhca_cmd_revoke(dev, RDMA_HCA_CMD_WRITE_MGM, 0,
+			rhca_fill_mgm(dev, group), dev->mgm_box.dma);
 	return 0;
 }
 

@@ -4,38 +4,28 @@
  * behind its driver's back. Loading the module plays one scene with the first
  * rdma_hca device, and succeeds if it went as it should.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/bitfield.h>
 #include <linux/iopoll.h>
 #include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/platform_device.h>
-#include <rdma/ib_verbs.h>
 
 #include "rdma_hca_cmd.h"
+#include "rdma_hca_module.h"
 #include "rdma_hca_regs.h"
 
 MODULE_AUTHOR("The rdma-hca project");
 MODULE_DESCRIPTION("Tests of users in the kernel of an rdma_hca card that fails");
 MODULE_LICENSE("Dual BSD/GPL");
 
-#define PREFIX		"rdma_hca_failure: "
-#define PORT		1
-#define QKEY		0x1234567
-#define WRS		8
 #define COMMAND_US	(10 * USEC_PER_SEC)
+#define MULTICAST_LID	0xc001
 
 static char *scene = "";
 module_param(scene, charp, 0444);
 MODULE_PARM_DESC(scene, "which one to play");
-
-#define CHECK(condition)						\
-	do {								\
-		if (!(condition)) {					\
-			pr_err(PREFIX "line %d: not so: %s\n",		\
-			       __LINE__, #condition);			\
-			return -EIO;					\
-		}							\
-	} while (0)
 
 static struct pci_dev *function_of(struct ib_device *dev)
 {
@@ -134,19 +124,6 @@ static void flushed(struct ib_cq *cq, struct ib_wc *wc)
 		atomic_inc(&u->flushed);
 }
 
-static int to_init(struct ib_qp *qp)
-{
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_INIT,
-		.port_num = PORT,
-		.qkey = QKEY,
-	};
-	int mask = IB_QP_STATE | IB_QP_PORT | IB_QP_PKEY_INDEX;
-
-	mask |= qp->qp_type == IB_QPT_UD ? IB_QP_QKEY : IB_QP_ACCESS_FLAGS;
-	return ib_modify_qp(qp, &attr, mask);
-}
-
 static int consumer_init(struct consumer *u, struct ib_device *dev,
 		     enum ib_qp_type type, enum ib_poll_context context)
 {
@@ -196,6 +173,20 @@ static int refused_qp(struct ib_device *dev)
 
 	CHECK(!consumer_init(&u, dev, IB_QPT_RC, IB_POLL_WORKQUEUE));
 	CHECK(!close_card(dev));
+	consumer_cleanup(&u);
+	return 0;
+}
+
+/* The QP leaves, although the card goes on to have it in the group. */
+static int refused_detach(struct ib_device *dev)
+{
+	union ib_gid group = { .raw = { 0xff, 0x12, 0x40, 0x1b, [15] = 1 } };
+	struct consumer u;
+
+	CHECK(!consumer_init(&u, dev, IB_QPT_UD, IB_POLL_WORKQUEUE));
+	CHECK(!ib_attach_mcast(u.qp, &group, MULTICAST_LID));
+	CHECK(!close_card(dev));
+	CHECK(!ib_detach_mcast(u.qp, &group, MULTICAST_LID));
 	consumer_cleanup(&u);
 	return 0;
 }
@@ -307,6 +298,7 @@ static const struct {
 	{ "refused-mr", refused_mr },
 	{ "refused-cq", refused_cq },
 	{ "refused-qp", refused_qp },
+	{ "refused-detach", refused_detach },
 	{ "close", close_card },
 	{ "reset", reset_card },
 	{ "freed-cq", freed_cq },
@@ -328,7 +320,7 @@ static void play(struct ib_device *dev)
 /* To hold the device is a scene, too: it can be removed, but not at once. */
 static int add_device(struct ib_device *dev)
 {
-	if (!strstarts(dev_name(&dev->dev), "rdma_hca") || played != -ENODEV)
+	if (!is_rdma_hca(dev) || played != -ENODEV)
 		return -EOPNOTSUPP;
 	play(dev);
 	if (strcmp(scene, "hold"))
@@ -339,7 +331,7 @@ static int add_device(struct ib_device *dev)
 
 static void never_let_go(struct ib_device *dev, void *client_data)
 {
-	pr_notice(PREFIX "holds %s\n", dev_name(&dev->dev));
+	pr_notice("holds %s\n", dev_name(&dev->dev));
 	while (1)
 		schedule_timeout_uninterruptible(HZ);
 }
@@ -352,14 +344,7 @@ static struct ib_client client = {
 
 static int __init rdma_hca_failure_init(void)
 {
-	int err;
-
-	err = ib_register_client(&client);
-	if (err)
-		return err;
-	if (played)
-		ib_unregister_client(&client);
-	return played;
+	return run_tests(&client, &played);
 }
 module_init(rdma_hca_failure_init);
 

@@ -4,6 +4,8 @@
  * IP over InfiniBand does in there. Loading the module runs the tests, with
  * QPs of the device that talk to each other, and succeeds if they do.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/delay.h>
 #include <linux/dma-mapping.h>
 #include <linux/kthread.h>
@@ -11,7 +13,8 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
-#include <rdma/ib_verbs.h>
+
+#include "rdma_hca_module.h"
 
 MODULE_AUTHOR("The rdma-hca project");
 MODULE_DESCRIPTION("Tests of the kernel's verbs on an rdma_hca device");
@@ -21,24 +24,10 @@ static char *only = "";
 module_param(only, charp, 0444);
 MODULE_PARM_DESC(only, "the test to run, in place of all");
 
-#define PREFIX		"rdma_hca_test: "
-#define PORT		1
-#define QKEY		0x1234567
-#define WRS		8
 #define BUF_SIZE	SZ_64K
 #define GRH_SIZE	sizeof(struct ib_grh)
 #define PATIENCE	(20 * HZ)
 #define RACE_WRS	40000
-
-/* Leave the function with an error, and say where. */
-#define CHECK(condition)						\
-	do {								\
-		if (!(condition)) {					\
-			pr_err(PREFIX "line %d: not so: %s\n",		\
-			       __LINE__, #condition);			\
-			return -EIO;					\
-		}							\
-	} while (0)
 
 struct bench {
 	struct ib_device *dev;
@@ -83,22 +72,6 @@ static int create_qp(struct bench *b, enum ib_qp_type type, u32 inline_data,
 	*qp = ib_create_qp(b->pd, &attr);
 	CHECK(!IS_ERR(*qp));
 	return 0;
-}
-
-static int to_init(struct ib_qp *qp)
-{
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_INIT,
-		.port_num = PORT,
-		.qkey = QKEY,
-		.qp_access_flags = IB_ACCESS_REMOTE_READ |
-				   IB_ACCESS_REMOTE_WRITE |
-				   IB_ACCESS_REMOTE_ATOMIC,
-	};
-	int mask = IB_QP_STATE | IB_QP_PORT | IB_QP_PKEY_INDEX;
-
-	mask |= qp->qp_type == IB_QPT_UD ? IB_QP_QKEY : IB_QP_ACCESS_FLAGS;
-	return ib_modify_qp(qp, &attr, mask);
 }
 
 static int to_rtr(struct bench *b, struct ib_qp *qp, u32 peer)
@@ -228,7 +201,7 @@ static int expect(struct bench *b, u64 wr_id, enum ib_wc_opcode opcode,
 	if (wc.wr_id == wr_id && wc.status == status &&
 	    (status || wc.opcode == opcode))
 		return 0;
-	pr_err(PREFIX "%llu has status %d and opcode %d, not %llu %d %d\n",
+	pr_err("%llu has status %d and opcode %d, not %llu %d %d\n",
 	       wc.wr_id, wc.status, wc.opcode, wr_id, status, opcode);
 	return -EIO;
 }
@@ -880,8 +853,7 @@ static int test_device(struct ib_device *dev)
 		if (*only && strcmp(only, tests[i].name))
 			continue;
 		err = tests[i].run(&b);
-		pr_info(PREFIX "%s: %s\n", tests[i].name,
-			err ? "failed" : "passed");
+		pr_info("%s: %s\n", tests[i].name, err ? "failed" : "passed");
 	}
 	if (!err)
 		bench_cleanup(&b);
@@ -890,7 +862,7 @@ static int test_device(struct ib_device *dev)
 
 static int add_device(struct ib_device *dev)
 {
-	if (strstarts(dev_name(&dev->dev), "rdma_hca"))
+	if (is_rdma_hca(dev))
 		tested = test_device(dev);
 	return -EOPNOTSUPP;	/* not to be told when it goes */
 }
@@ -902,14 +874,7 @@ static struct ib_client client = {
 
 static int __init rdma_hca_test_init(void)
 {
-	int err;
-
-	err = ib_register_client(&client);
-	if (err)
-		return err;
-	if (tested)
-		ib_unregister_client(&client);
-	return tested;
+	return run_tests(&client, &tested);
 }
 module_init(rdma_hca_test_init);
 

@@ -302,17 +302,42 @@ static void expect_writes(struct ibv_cq_ex *cq, uint64_t *next, unsigned int n)
     }
 }
 
+/*
+ * Wait until all that was posted to qp[0] has its entry, without a look at them: a fenced Send starts when the Read before it
+ * has completed, and requests complete in order.
+ */
+static void wait_completed(struct ibv_qp *qp[2], struct ibv_cq_ex *arrivals, struct region *r)
+{
+    struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(qp[0]);
+
+    post_recv(qp[1], 1, sge_of(r, 128, 8));
+    ibv_wr_start(ex);
+    ex->wr_flags = 0;
+    ibv_wr_rdma_read(ex, r->mr->rkey, (uintptr_t)r->addr + 64);
+    ibv_wr_set_sge(ex, r->mr->lkey, (uintptr_t)r->addr + 256, 8);
+    ex->wr_flags = IBV_SEND_FENCE;
+    ibv_wr_send(ex);
+    ibv_wr_set_sge(ex, r->mr->lkey, (uintptr_t)r->addr, 8);
+    check(!ibv_wr_complete(ex));
+    expect_completion(arrivals, 1, IBV_WC_SUCCESS);
+}
+
 /* Resize with entries outstanding, to any size that they fit in, at any place of the ring. */
 static void test_resize_cq(void)
 {
-    struct ibv_cq_ex *ex = create_cq(&device, 8);
+    struct ibv_cq_ex *ex = create_cq(&device, 8), *arrivals = create_cq(&device, 4);
     struct ibv_cq *cq = ibv_cq_ex_to_cq(ex);
     uint64_t posted = 1, taken = 1;
     struct ibv_qp *qp[2];
     struct region r;
 
     create_region(&device, &r, 4096);
-    create_connection(&device, ex, 128, qp);
+    /* Room for the Writes, and for what tells of them. */
+    qp[0] = create_qp(&device, ex, IBV_QPT_RC, 1024, 0);
+    qp[1] = create_qp(&device, arrivals, IBV_QPT_RC, 4, 0);
+    for (int i = 0; i < 2; i++) {
+        connect_qp(&device, qp[i], qp[1 - i]->qp_num);
+    }
     srand(1);
     for (int round = 0; round < 200; round++) {
         unsigned int outstanding = posted - taken;
@@ -322,12 +347,13 @@ static void test_resize_cq(void)
         check(err == 0 || (err == EINVAL && outstanding > entries));
         check(err || (unsigned int)cq->cqe >= entries);
         post_writes(qp[0], &r, &posted, rand() % (cq->cqe - outstanding + 1));
-        usleep(1000);
+        wait_completed(qp, arrivals, &r);
         expect_writes(ex, &taken, rand() % (posted - taken + 1));
     }
     expect_writes(ex, &taken, posted - taken);
     expect_nothing(ex);
     destroy_pair(qp);
+    destroy_cq(arrivals);
     destroy_cq(ex);
     destroy_region(&r);
 }

@@ -465,3 +465,11 @@ void bed_expect_quiet(Bed *bed)
     bed_run(bed);
     g_assert_cmpuint(bed->heard.length, ==, 0);
 }
+
+void bed_expect_region(Bed *bed, uint32_t to, uint32_t at, uint32_t len)
+{
+    g_autofree uint8_t *got = g_malloc(len + 1);
+
+    mr_read(bed->mr, to, got, len);
+    g_assert_cmpmem(got, len, bed->data + at, len);
+}

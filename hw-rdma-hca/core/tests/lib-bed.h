@@ -154,5 +154,7 @@ void bed_put(Bed *bed, HcaPacket *packet, uint32_t at);
 /* The next packet of the QP under test has to be this one; g_free() it. */
 BedPacket *bed_next(Bed *bed, uint8_t op, uint32_t psn);
 void bed_expect_quiet(Bed *bed);
+/* @len bytes at @to of the region are those at @at of bed->data. */
+void bed_expect_region(Bed *bed, uint32_t to, uint32_t at, uint32_t len);
 
 #endif /* LIB_BED_H */

@@ -100,9 +100,7 @@ void pcap_close(Pcap *pcap)
 char *pcap_path(const char *name)
 {
     const char *path = g_getenv("HCA_CAPTURE");
-    const char *folder = g_getenv("G_TEST_BUILDDIR");
 
     return path ? g_strdup(path)
-                : g_build_filename(folder ? folder : g_get_tmp_dir(), name,
-                                   NULL);
+                : g_test_build_filename(G_TEST_BUILT, name, NULL);
 }

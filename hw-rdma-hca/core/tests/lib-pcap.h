@@ -11,7 +11,7 @@ typedef struct Pcap Pcap;
 
 /*
  * Where a test leaves a capture: $HCA_CAPTURE, or @name in the build folder of
- * the tests, or in the system's temporary folder. g_free() it.
+ * the tests, be it said by the environment or where the program is. g_free() it.
  */
 char *pcap_path(const char *name);
 

@@ -233,3 +233,51 @@ void bed_expect_broken(Bed *bed, uint64_t wr_id, uint8_t syndrome, unsigned n)
     g_assert_cmpint(bed->hqp->deadline[HCA_TIMER_LOSS], ==, INT64_MAX);
     g_assert_cmpint(bed->hqp->deadline[HCA_TIMER_RNR], ==, INT64_MAX);
 }
+
+void bed_expect_upsn(Bed *bed, uint32_t psn)
+{
+    g_assert_cmphex(bed->hqp->req.unacked_psn, ==, psn & HCA_PSN_MASK);
+}
+
+void bed_expect_timer_off(Bed *bed)
+{
+    g_assert_cmpint(bed->hqp->deadline[HCA_TIMER_LOSS], ==, INT64_MAX);
+    g_assert_cmpint(bed->hqp->deadline[HCA_TIMER_RNR], ==, INT64_MAX);
+}
+
+void bed_expect_timer_reset(Bed *bed)
+{
+    int64_t left = bed->hqp->deadline[HCA_TIMER_LOSS] - bed->pair->lab->now;
+
+    g_assert_cmpint(left, <=, BED_TIMEOUT_NS);
+    g_assert_cmpint(left, >, BED_TIMEOUT_NS - 100 * NS_PER_US);
+}
+
+void bed_pass_time(Bed *bed)
+{
+    lab_sleep(bed->pair->lab, NS_PER_MS);
+}
+
+void bed_post_from_others(Bed *bed, const QpAttr *attr, Qp **other, unsigned n,
+                          const SendWr *wr)
+{
+    for (unsigned i = 0; i < n; i++) {
+        QpConfig config;
+        QpAttr own = *attr;
+
+        own.dlid = bed->peer.slid;
+        own.dest_qpn = BED_PEER_QPN;
+        qp_config_init(&config, bed->pair->pd[0], bed->cq);
+        other[i] = qp_new(bed->pair->drv[0], &config);
+        g_assert_cmphex(qp_to_init(other[i], &own), ==, 0);
+        g_assert_cmphex(qp_to_rtr(other[i], &own), ==, 0);
+        g_assert_cmphex(qp_to_rts(other[i], &own), ==, 0);
+        g_assert_true(qp_post_send(other[i], wr, 1));
+        bed_run(bed);
+        bed_expect_request(bed,
+                           wr->opcode == RDMA_HCA_OPCODE_RDMA_READ
+                               ? HCA_READ_REQUEST
+                               : HCA_WRITE_ONLY,
+                           BED_PSN);
+    }
+}

@@ -7,6 +7,8 @@
 
 #include "lib-bed.h"
 
+#define BED_TIMEOUT_NS (INT64_C(4096) << BED_TIMEOUT)
+
 /* BED_TIMEOUT, three retries of each kind. */
 void bed_attr_init(QpAttr *attr);
 /* In RTS; an RC peer has said that it tells no credits. @cards: configuration
@@ -50,5 +52,16 @@ void bed_expect_wc(Bed *bed, uint64_t wr_id, uint8_t syndrome);
 void bed_expect_done(Bed *bed, uint64_t wr_id);
 /* Message @wr_id fails, the @n after it are flushed, and the QP is broken. */
 void bed_expect_broken(Bed *bed, uint64_t wr_id, uint8_t syndrome, unsigned n);
+
+/* The first PSN that is not acknowledged. */
+void bed_expect_upsn(Bed *bed, uint32_t psn);
+void bed_expect_timer_off(Bed *bed);
+/* The loss timer was set again in the last microseconds. */
+void bed_expect_timer_reset(Bed *bed);
+/* Time passes, so that a timer that is set again can be told from others. */
+void bed_pass_time(Bed *bed);
+/* More QPs of the bed's kind: they hold what of a pool they are let have. */
+void bed_post_from_others(Bed *bed, const QpAttr *attr, Qp **other, unsigned n,
+                          const SendWr *wr);
 
 #endif /* LIB_REQUESTER_H */

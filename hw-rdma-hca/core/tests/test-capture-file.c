@@ -5,8 +5,8 @@
  *
  * The packets of two cards on a cable with all faults are left in $HCA_CAPTURE,
  * or in rdma-hca.pcapng (of RoCE cards: rdma-hca-roce.pcapng) in the build
- * folder of the tests or the system's temporary folder, for
- * scripts/check-capture. With $HCA_CAPTURE, name one of the two by -p.
+ * folder of the tests, for scripts/check-capture. With $HCA_CAPTURE, name one of
+ * the two by -p.
  */
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,7 @@
 /*
  * One exchange of every operation, with a NAK of each kind, as a pcap file
  * for a decoder that shares no code with the card (tshark). The file is
- * $HCA_CAPTURE, or rdma-hca.pcap in the build folder of the tests, or in the
- * system's temporary folder.
+ * $HCA_CAPTURE, or rdma-hca.pcap in the build folder of the tests.
  *
  * What can be said without another decoder is checked here: each packet is
  * parsed by the card's own parser, and every opcode that RC has is there.

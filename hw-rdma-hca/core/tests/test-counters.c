@@ -2,7 +2,7 @@
 /*
  * The table of counters: it is whole, its numbers stay, DIAG_RPRT reports it,
  * and in a run without errors every value is the one that the run explains.
- * That each counter moves when it should is in test-counter-events.c.
+ * That each counter moves when it should is in test-counter-events-*.c.
  */
 #include <string.h>
 

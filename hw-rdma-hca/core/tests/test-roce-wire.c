@@ -4,8 +4,7 @@
  * computed bit by bit from their definition, and hostile input.
  *
  * One frame of every kind goes to a capture file, for scripts/check-capture:
- * $HCA_CAPTURE, or rdma-hca-roce.pcap in the build folder of the tests, or in
- * the system's temporary folder.
+ * $HCA_CAPTURE, or rdma-hca-roce.pcap in the build folder of the tests.
  */
 #include <glib.h>
 #include <string.h>

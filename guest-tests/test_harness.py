@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The harness itself: a test that cannot fail is no test."""
+import os
+import shutil
 import time
 
 from harness import links, tap, wait
@@ -90,6 +92,14 @@ def test_stop_and_start():
     guest.stop()
     guest.start().wait_ready()
     guest.run('true')
+
+
+def test_logs_after_a_failure():
+    both = kept(bare)
+    both.stop(keep=True)
+    expect(kept(bare) is not both, 'another lab')
+    expect(os.path.exists(both.a.console), 'the logs of the first')
+    shutil.rmtree(both.folder)
 
 
 if __name__ == '__main__':

@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #define MAX_FAILURES 100000
-#define EACH_OF 512
+#define EACH_OF 400
 #define MAX_EXIT 150 /* of a process that ends nobody knows how far it came */
 #define REGION_SIZE (4u << 20)
 
@@ -410,7 +410,7 @@ static const struct operation operations[] = {
 /* Which allocation fails next: all of the first, among which are the driver's; of many others ever fewer. */
 static int next_failure(const struct operation *operation, int n)
 {
-    return n + 1 + (operation->starts && n >= EACH_OF ? n / 64 : 0);
+    return n + 1 + (operation->starts && n >= EACH_OF ? n / 32 : 0);
 }
 
 /* Give how many failures there were. */

@@ -162,7 +162,8 @@ $(SK)/image: $S/rdma-core $(SK)/driver $S/guest-unpacked scripts/build-image $(i
 
 # Other kernels for the guests.
 
-build/kernels/debug/stamps/kernel: scripts/build-debug-kernel scripts/take-kernel guest-tests/image/debug.config | $S/guest-packages
+build/kernels/debug/stamps/kernel: scripts/build-debug-kernel scripts/take-kernel guest-tests/image/debug.config \
+		$(wildcard patches/linux/*.patch) | $S/guest-packages
 	@$(stage) 'build debug kernel' scripts/build-debug-kernel
 	$(stage_done)
 

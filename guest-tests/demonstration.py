@@ -40,8 +40,8 @@ def demonstrate(lab):
     say(f'\n{"bytes":>9}' + ''.join(f'{program:>14}' for program in BANDWIDTH) + f'{"ib_send_lat":>14}')
     say(f'{"":9}' + f'{"MB/s":>14}' * len(BANDWIDTH) + f'{"us, average":>14}')
     for size in SIZES:
-        row = [verbs.bandwidth(b, a, program, size, iterations(size)) for program in BANDWIDTH]
-        row.append(verbs.latency(b, a, 'ib_send_lat', size, min(500, iterations(size))))
+        row = [verbs.measured(verbs.bandwidth, b, a, program, size, iterations(size)) for program in BANDWIDTH]
+        row.append(verbs.measured(verbs.latency, b, a, 'ib_send_lat', size, min(500, iterations(size))))
         say(f'{size:9}' + ''.join(f'{value:14.2f}' for value in row))
 
     lab.check()

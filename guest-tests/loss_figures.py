@@ -23,7 +23,7 @@ COLUMNS = [('sent', 'port tx_packets'), ('lost', 'fault tx_drop'), ('sent again'
 def row(both, program, loss):
     faults.set_faults(both.guests, faults.loss(loss) if loss else [])
     before = faults.counted(both)
-    goodput = verbs.bandwidth(both.a, both.b, program, SIZE, ITERATIONS, '-c RC')
+    goodput = verbs.measured(verbs.bandwidth, both.a, both.b, program, SIZE, ITERATIONS, '-c RC')
     change = faults.moved(both, before)
     return f'{program:12} {loss:6.1%} {goodput:9.1f}' + ''.join(f'{change[name]:12}' for _, name in COLUMNS)
 

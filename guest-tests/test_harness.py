@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The harness itself: a test that cannot fail is no test."""
+import os
+import shutil
 import time
 
 from harness import links, tap, wait
@@ -59,13 +61,16 @@ def test_kernel_trouble_is_seen():
     for line in ('WARNING: CPU: 0 PID: 1 at test', 'BUG: KASAN: use-after-free in test+0x1/0x2', ' Call Trace:',
                  'WARNING: possible circular locking dependency detected', '[ BUG: Invalid wait context ]',
                  'INFO: trying to register non-static key.', 'BUG kmalloc-64 (Not tainted): Redzone overwritten',
-                 'DMA-API: exceeded 7 overlapping mappings of cacheline 0x0000000000000001',
+                 'DMA-API: rdma_hca 0000:00:05.0: device driver frees DMA memory with different size',
                  'ODEBUG: free active (active state 0) object type: timer_list hint: test',
                  'turning off the locking correctness validator.'):
         both.b.run(f"echo '<1>{line}' >/dev/kmsg")
         wait.until(both.trouble, f'trouble: {line}', 5)
         expect(both.trouble() == [], f'told twice: {line}')
-    # What a test has asked for is none.
+    # What a test has asked for is none, nor is what dma-debug has no notion of.
+    both.b.run("printf '<1>%s\\n' 'DMA-API: exceeded 7 overlapping mappings of cacheline 0x1' "
+               "'WARNING: CPU: 0 PID: 1 at kernel/dma/debug.c:499 add_dma_entry+0x1/0x2' 'Call Trace:' | while read -r line; do "
+               "echo \"$line\" >/dev/kmsg; done")
     both.b.short_of_memory = True
     both.b.run("printf '<1>%s\\n' 'test: vmalloc error: size 4096' 'CPU: 0 PID: 1' 'Call Trace:' | while read -r line; do "
                "echo \"$line\" >/dev/kmsg; done")
@@ -90,6 +95,14 @@ def test_stop_and_start():
     guest.stop()
     guest.start().wait_ready()
     guest.run('true')
+
+
+def test_logs_after_a_failure():
+    both = kept(bare)
+    both.stop(keep=True)
+    expect(kept(bare) is not both, 'another lab')
+    expect(os.path.exists(both.a.console), 'the logs of the first')
+    shutil.rmtree(both.folder)
 
 
 if __name__ == '__main__':

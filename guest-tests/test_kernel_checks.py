@@ -3,20 +3,22 @@
 """What only a kernel with checkers can do (make check-debug): each allocation of the driver's fails once
 (programs/fail-nth.c), and nothing is lost when it is unloaded."""
 import os
+import re
 
 from harness import paths, resources, tap, verbs, wait
 from harness.guest import GuestError
 from harness.labs import infiniband, kept, roce
 
 DEBUGFS = '/sys/kernel/debug'
+KMEMLEAK = f'{DEBUGFS}/kmemleak'
 DRIVER = '/sys/bus/pci/drivers/rdma_hca'
 CHECKERS = ('CONFIG_KASAN=y', 'CONFIG_PROVE_LOCKING=y', 'CONFIG_DEBUG_KMEMLEAK=y', 'CONFIG_FAILSLAB=y',
             'CONFIG_FAIL_PAGE_ALLOC=y')
 # Failures are to be seen by all who allocate, and not to be told in the log.
-INJECT = ('mountpoint -q {0} || mount -t debugfs debugfs {0}; cd {0}; '
+INJECT = ('cd {0}; '
           'for folder in failslab fail_page_alloc fail_usercopy; do echo 0 >$folder/verbose; done; '
           'for folder in failslab fail_page_alloc; do echo N >$folder/ignore-gfp-wait; done; '
-          'echo 0 >fail_page_alloc/min-order; echo 1 >dma-api/all_errors').format(DEBUGFS)
+          'echo 0 >fail_page_alloc/min-order').format(DEBUGFS)
 
 
 def lab(make):
@@ -77,12 +79,19 @@ def reset_fails(make):
     works(both)
 
 
+def lost(guest):
+    """What kmemleak has found: its reports. Where the RDMA core cannot register a context it keeps the task (up to Linux 6.1
+    at least, uverbs_std_types_device.c: it frees the context, and not by its restrack entry), which is not the driver's."""
+    # What is younger than 5 s is no leak, nor is what is on its way from one place to another.
+    found = guest.run(f'sleep 6; echo scan >{KMEMLEAK}; sleep 1; echo scan >{KMEMLEAK}; cat {KMEMLEAK}', 60).output
+    reports = re.split(r'^(?=unreferenced object)', found, flags=re.MULTILINE)
+    return ''.join(report for report in reports if not re.search(r'\b(copy_process|prepare_creds)\+', report))
+
+
 def nothing_lost(make):
     both = lab(make)
-    kmemleak = f'{DEBUGFS}/kmemleak'
     for guest in both.guests:
-        guest.run(f'modprobe -r rdma_hca; mountpoint -q {DEBUGFS} || mount -t debugfs debugfs {DEBUGFS}; '
-                  f'echo clear >{kmemleak}; modprobe rdma_hca')
+        guest.run(f'modprobe -r rdma_hca; echo clear >{KMEMLEAK}; modprobe rdma_hca')
     works(both)
     for guest in both.guests:
         # It says nothing any more where lockdep gave up.
@@ -90,9 +99,7 @@ def nothing_lost(make):
     both.a.run('mr-stress 2 200 1')
     for when in ('with the driver', 'without it'):
         for guest in both.guests:
-            # What is younger than 5 s is no leak, nor is what is on its way from one place to another.
-            guest.run(f'sleep 6; echo scan >{kmemleak}; sleep 1; echo scan >{kmemleak}', 60)
-            found = guest.run(f'cat {kmemleak}').output
+            found = lost(guest)
             if found:
                 raise GuestError(f'{guest.name}, {when}, has lost\n{found}')
             guest.run('modprobe -r rdma_hca', check=when == 'with the driver')

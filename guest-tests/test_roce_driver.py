@@ -346,21 +346,22 @@ def test_restart_with_stranded_datagram():
 def test_removal():
     """The function goes away, in order and while frames fly, or without a word, a datagram with it; and comes back."""
     both = kept(roce)
+    function = pci.address(both.a.card)
     commands = traffic(both)
-    remove(both.a)
+    remove(both.a, function)
     end(commands)
     both.a.card.configure()
     works(both)
     client = strand_datagram(both)
-    remove(both.a)
+    remove(both.a, function)  # the driver may have noticed by now
     end([client])
     both.b.card.up()
     both.a.card.configure()
     works(both)
 
 
-def remove(guest):
-    pci.remove(guest.card)
+def remove(guest, function):
+    pci.remove(guest, function)
     if guest.run(f'ls /sys/class/net/{guest.card.interface}', check=False).status == 0:
         raise GuestError('the interface is still there')
     pci.rescan(guest)

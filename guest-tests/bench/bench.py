@@ -63,12 +63,16 @@ def median(values):
     return sorted(values)[len(values) // 2]
 
 
+def one(server, client, program, options, slot, column):
+    return verbs.perftest(server, client, program, options, timeout=300, slot=slot)[column]
+
+
 def in_turn(both, program, options, column, repeats=REPEATS, choose=median):
     """Of each contender one of its figures, measured in turn, so that both meet the same machine."""
     found = {slot: [] for slot in (HCA, RXE)}
     for _ in range(repeats):
         for slot, figures in found.items():
-            figures.append(verbs.perftest(both.a, both.b, program, options, timeout=300, slot=slot)[column])
+            figures.append(verbs.measured(one, both.a, both.b, program, options, slot, column))
     return [choose(figures) for figures in found.values()]
 
 

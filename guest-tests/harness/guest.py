@@ -24,8 +24,9 @@ KERNEL_TROUBLE = re.compile(
     # what kernels with checkers say
     r'BUG [\w-]+ \(|INFO: trying to register|DMA-API: (?!preallocated|debugging enabled|Mapped at)|ODEBUG:|'
     r'locking correctness validator|kmemleak: .*(annot|isabled)')
-# Programs may register the same memory twice, which dma-debug does not know of.
-MAPPED_TWICE = re.compile(r'cacheline tracking EEXIST|at kernel/dma/debug\.c:\d+ add_dma_entry\+')
+# Programs may register the same memory twice, or more often than dma-debug can count, which has no notion of that.
+MAPPED_TWICE = re.compile(r'cacheline tracking EEXIST|DMA-API: exceeded \d+ overlapping mappings|'
+                          r'at kernel/dma/debug\.c:\d+ add_dma_entry\+')
 # What tells of an allocation that failed, and may show where. Linux removes files in /proc/irq that it could not make.
 FAILED_ALLOCATION = re.compile(r': (page allocation failure|vmalloc error)|remove_proc_entry\+|'
                                r'kmemleak: Cannot allocate a scan area|DMA-API: cacheline tracking ENOMEM')

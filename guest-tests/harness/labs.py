@@ -25,7 +25,7 @@ def kept(make, **options):
     """The running lab make(**options), which tests share; it is started when it is first asked for."""
     key = (make, repr(sorted(options.items())))
     if _kept.get(key) not in lab.running():  # not started yet, or stopped after a test that failed
-        for other in _kept.values():
+        for other in set(_kept.values()) & set(lab.running()):
             other.stop()  # two guests at a time are enough for a small machine
         _kept.clear()
         _kept[key] = make(**options).start()

@@ -5,6 +5,11 @@
 MEMORY, MASTER = 2, 4
 
 
+def address(card):
+    """Of its function, which the card has also where no driver shows it any more."""
+    return run(card, 'echo $card').output.strip()
+
+
 def run(card, script):
     """Run a shell script in the guest with the card's address in $card."""
     return card.guest.run(f'card=$(basename $(readlink /sys/class/infiniband/{card.name}/device)); {script}')
@@ -20,8 +25,8 @@ def reset(card):
     run(card, 'echo 1 >/sys/bus/pci/devices/$card/reset')
 
 
-def remove(card):
-    run(card, 'echo 1 >/sys/bus/pci/devices/$card/remove')
+def remove(guest, function):
+    guest.run(f'echo 1 >/sys/bus/pci/devices/{function}/remove')
 
 
 def rescan(guest):

@@ -82,20 +82,26 @@ def perftest_rows(output):
 
 
 def perftest(server, client, program, options='', version=4, timeout=120, slot=None):
-    """Run a perftest program until it knows its clock; give the first row of the client's table."""
+    """Run a perftest program; give the first row of the client's table. What it has measured may be nonsense: measured()."""
+    output = finish(start(server, client, f'{program} -F {options}', version, slot), timeout)[0]
+    rows = perftest_rows(output)
+    if not rows:
+        raise GuestError(f'nothing was reported:\n{output}')
+    return rows[0]
+
+
+def measured(run, *arguments, **options):
+    """The figure that run(), one of perftest's, gives when the program knows its clock: 0.00 and inf say that its calibration
+    failed, as it does on a busy machine, not that nothing was moved."""
     for _ in range(10):
-        output = finish(start(server, client, f'{program} -F {options}', version, slot), timeout)[0]
-        rows = perftest_rows(output)
-        if not rows:
-            raise GuestError(f'nothing was reported:\n{output}')
-        # 0.00 and inf say that perftest's calibration of the cycle counter failed, not that nothing was moved.
-        if all(0 < value < math.inf for value in rows[0][2:4]):
-            return rows[0]
-    raise GuestError(f'the clock was not calibrated ten times in a row:\n{output}')
+        figure = run(*arguments, **options)
+        if 0 < figure < math.inf:
+            return figure
+    raise GuestError(f'the clock was not calibrated ten times in a row: {arguments[2:]}')
 
 
 def bandwidth(server, client, program, size, iterations, options=''):
-    """Average MB/s."""
+    """Average MB/s, see perftest()."""
     return perftest(server, client, program, f'-s {size} -n {iterations} {options}')[3]
 
 

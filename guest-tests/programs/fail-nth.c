@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * usage: fail-nth OPERATION [ARGUMENT...]   Do it again and again, while in the kernel first the first allocation (or copy from
- * or to user space) of this thread fails, then the second, and so on until none is left that could. After each the operation
- * has to do without failures. The kernel has CONFIG_FAULT_INJECTION.
+ * or to user space) of this thread fails, then the second, and so on until none is left that could. After each (each 16th, if
+ * the card starts anew) the operation has to do without failures. The kernel has CONFIG_FAULT_INJECTION.
  *
  *   bind DEVICE        the driver is bound to a PCI device, which it is not yet
  *   unbind DEVICE      it is unbound, and bound again without failures
@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #define MAX_FAILURES 100000
+#define EACH_OF 400
 #define MAX_EXIT 150 /* of a process that ends nobody knows how far it came */
 #define REGION_SIZE (4u << 20)
 
@@ -317,22 +318,24 @@ static bool modify(enum ibv_qp_state state, int mask)
     return ok(ibv_modify_qp(qp, &attr, IBV_QP_STATE | mask));
 }
 
+static bool undo_connect(void)
+{
+    return modify(IBV_QPS_RESET, 0);
+}
+
+/* Where it failed before, the QP is in any state on the way. */
 static bool do_connect(void)
 {
     struct ibv_qp_init_attr init;
     struct ibv_qp_attr attr;
 
-    return modify(IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) &&
+    return undo_connect() &&
+           modify(IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) &&
            modify(IBV_QPS_RTR, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
                                    IBV_QP_MIN_RNR_TIMER) &&
            modify(IBV_QPS_RTS, IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                                    IBV_QP_MAX_QP_RD_ATOMIC) &&
            !ibv_query_qp(qp, &attr, IBV_QP_STATE, &init);
-}
-
-static bool undo_connect(void)
-{
-    return modify(IBV_QPS_RESET, 0);
 }
 
 static void prepare_qp_test(char **arguments)
@@ -384,29 +387,38 @@ struct operation {
     void (*prepare)(char **arguments);
     bool (*act)(void);
     bool (*undo)(void);
+    bool starts; /* the card, with thousands of allocations, most of them the RDMA core's for its tables and files */
 };
 
 static const struct operation operations[] = {
-    { "bind", 1, prepare_bind, do_bind, do_unbind },
-    { "unbind", 1, prepare_bind, do_unbind, do_bind },
-    { "reset", 1, prepare_reset, do_reset, nothing },
-    { "up", 1, prepare_up, do_up, undo_up },
-    { "mtu", 2, prepare_mtu, do_mtu, undo_mtu },
-    { "read", 1, prepare_read, do_read, nothing },
-    { "open", 0, find_device, do_open, undo_open },
-    { "pd", 0, prepare_verbs, do_pd, undo_pd },
-    { "cq", 0, prepare_verbs, do_cq, undo_cq },
-    { "resize", 0, prepare_qp_test, do_resize, nothing },
-    { "mr", 0, prepare_verbs, do_mr, undo_mr },
-    { "rereg", 0, prepare_rereg, do_rereg, nothing },
-    { "qp", 0, prepare_qp_test, do_qp, undo_qp },
-    { "connect", 0, prepare_connect, do_connect, undo_connect },
+    { "bind", 1, prepare_bind, do_bind, do_unbind, true },
+    { "unbind", 1, prepare_bind, do_unbind, do_bind, true },
+    { "reset", 1, prepare_reset, do_reset, nothing, true },
+    { "up", 1, prepare_up, do_up, undo_up, false },
+    { "mtu", 2, prepare_mtu, do_mtu, undo_mtu, false },
+    { "read", 1, prepare_read, do_read, nothing, false },
+    { "open", 0, find_device, do_open, undo_open, false },
+    { "pd", 0, prepare_verbs, do_pd, undo_pd, false },
+    { "cq", 0, prepare_verbs, do_cq, undo_cq, false },
+    { "resize", 0, prepare_qp_test, do_resize, nothing, false },
+    { "mr", 0, prepare_verbs, do_mr, undo_mr, false },
+    { "rereg", 0, prepare_rereg, do_rereg, nothing, false },
+    { "qp", 0, prepare_qp_test, do_qp, undo_qp, false },
+    { "connect", 0, prepare_connect, do_connect, undo_connect, false },
 };
+
+/* Which allocation fails next: all of the first, among which are the driver's; of many others ever fewer. */
+static int next_failure(const struct operation *operation, int n)
+{
+    return n + 1 + (operation->starts && n >= EACH_OF ? n / 32 : 0);
+}
 
 /* Give how many failures there were. */
 static int fail_each(const struct operation *operation)
 {
-    for (int n = 1; n < MAX_FAILURES; n++) {
+    int failures = 0;
+
+    for (int n = 1; n < MAX_FAILURES; n = next_failure(operation, n)) {
         bool done, failed;
 
         arm(n);
@@ -417,10 +429,14 @@ static int fail_each(const struct operation *operation)
         }
         if (!failed) {
             check(done);
-            return n - 1;
+            return failures;
         }
-        check(operation->act());
-        check(operation->undo());
+        failures++;
+        /* The next failure, too, finds out whether a card starts. */
+        if (!operation->starts || failures % 16 == 0) {
+            check(operation->act());
+            check(operation->undo());
+        }
     }
     check(!"an end of failures");
     return 0;

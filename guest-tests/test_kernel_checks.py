@@ -34,7 +34,7 @@ def lab(make):
     return both
 
 
-def fail_each(both, operation, *arguments, first='true', finally_='true', seconds=100):
+def fail_each(both, operation, *arguments, first='true', finally_='true', seconds=500):
     """The operation with each failure, in guest a; afterwards there is traffic as before."""
     script = f'{first} && fail-nth {operation} {" ".join(arguments)} && {finally_}'
     print('#', both.a.run(script, seconds).output.strip())
@@ -42,7 +42,7 @@ def fail_each(both, operation, *arguments, first='true', finally_='true', second
 
 
 def works(both):
-    for device in both.a.devices:
+    for device in both.devices():
         device.configure()
     both.wait_active()
     verbs.pingpong(both.a, both.b, '-n 50')

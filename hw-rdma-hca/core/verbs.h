@@ -105,6 +105,10 @@ typedef enum HcaEventType {
 #define HCA_ACCESS_ZERO_BASED (1u << 5)
 #define HCA_ACCESS_ON_DEMAND (1u << 6)
 
+/* A key: the number of its entry, and a byte of its consumer's. */
+#define HCA_KEY_SHIFT 8
+#define HCA_KEY_BYTE 0xffu
+
 /* What a command is answered (table 3-1-5). */
 typedef enum HcaStatus {
     HCA_STAT_OK = 0x00,

@@ -113,7 +113,7 @@ static uint32_t take_mpt(Fuzz *f)
 {
     uint8_t which = take_below(&f->in, 4 + FUZZ_NREGIONS);
 
-    return which < 4 ? SPARE_MPT + which : f->mr[0][which - 4]->key & 63;
+    return which < 4 ? SPARE_MPT + which : mr_index(f->mr[0][which - 4]);
 }
 
 static void make_mpt(Fuzz *f, FuzzCommand *command)
@@ -122,7 +122,7 @@ static void make_mpt(Fuzz *f, FuzzCommand *command)
     uint32_t index = SPARE_MPT + take_below(&f->in, 4);
     uint32_t kind = take8(&f->in);
     struct rdma_hca_mpt mpt = good_mpt(
-        index,
+        GOOD_KEY(index),
         RDMA_HCA_MPT_MIO | RDMA_HCA_MPT_REGION | ACCESS_ALL | kinds[kind & 3],
         f->pair->pd[0], kind & 4 ? 0 : 0x1234, 0x4000, SPARE_MTT);
 

@@ -310,6 +310,8 @@ Mr *mr_new_repeated(Driver *drv, uint32_t pd, uint64_t va, uint64_t len,
                     uint32_t access);
 /* HW2SW_MPT; the memory stays readable until the Driver goes. */
 uint8_t mr_deregister(Mr *mr);
+/* The number of its MPT entry. */
+uint32_t mr_index(const Mr *mr);
 void mr_read(Mr *mr, uint64_t offset, void *buf, size_t len);
 void mr_write(Mr *mr, uint64_t offset, const void *buf, size_t len);
 void mr_fill(Mr *mr, uint64_t offset, int byte, size_t len);

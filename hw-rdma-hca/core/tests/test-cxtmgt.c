@@ -21,7 +21,9 @@
 #define EQC_BASE 0x30000
 #define ICM_PAGES 64
 #define PD 3
-#define KEY 1
+#define MPT 1
+#define KEY GOOD_KEY(MPT)
+#define OTHER_KEY GOOD_KEY(MPT + 1)
 #define UAR 9
 #define CQN 2
 #define EQN 1
@@ -88,7 +90,7 @@ static void make_region(Fix *fix, unsigned npages)
     g_assert_cmphex(hca_v2p_map_icm(fix->v2p, 0, ram_alloc(fix->ram, 1), 1), ==,
                     0);
     g_assert_cmphex(hca_v2p_init(fix->v2p, 0, 6, 0), ==, 0);
-    g_assert_cmphex(ram_write_mpt(fix->v2p, KEY, &mpt), ==, 0);
+    g_assert_cmphex(ram_write_mpt(fix->v2p, MPT, &mpt), ==, 0);
 }
 
 static void fix_init_bare(Fix *fix)
@@ -1354,7 +1356,7 @@ static void test_cq_unwritable(void)
     HcaQp *qp = fix_qp(&fix);
 
     cqc = make_cqc(&fix, EQN, LOG_CQ, 0);
-    cqc.lkey = GUINT32_TO_BE(KEY + 1);
+    cqc.lkey = GUINT32_TO_BE(OTHER_KEY);
     g_assert_cmphex(sw2hw_cq(&fix, 3, &cqc), ==, 0);
     g_assert_false(hca_cq_post(fix.cm, HCA_V2P_EE, qp, 3, &cqe));
     hca_qp_set_state(fix.cm, qp, HCA_QP_ERR);
@@ -1378,23 +1380,23 @@ static void test_cq_resize(void)
 
     qp = fix_qp(&fix);
     other = ram_alloc(fix.ram, 2);
-    ram_query_mpt(fix.v2p, KEY, &mpt);
-    mpt.key = GUINT32_TO_BE(KEY + 1);
+    ram_query_mpt(fix.v2p, MPT, &mpt);
+    mpt.key = GUINT32_TO_BE(OTHER_KEY);
     mpt.start_l = GUINT32_TO_BE((uint32_t)other);
     mpt.length_l = GUINT32_TO_BE(2 * RAM_PAGE);
-    g_assert_cmphex(ram_write_mpt(fix.v2p, KEY + 1, &mpt), ==, 0);
+    g_assert_cmphex(ram_write_mpt(fix.v2p, MPT + 1, &mpt), ==, 0);
     for (unsigned i = 0; i < 5; i++) {
         post(&fix, qp, false);
     }
-    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, CQN, 2, KEY + 1), ==,
+    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, CQN, 2, OTHER_KEY), ==,
                     RDMA_HCA_STAT_BAD_SIZE);
-    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, CQN, 23, KEY + 1), ==,
+    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, CQN, 23, OTHER_KEY), ==,
                     RDMA_HCA_STAT_BAD_PARAM);
-    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, CQN + 1, 4, KEY + 1), ==,
+    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, CQN + 1, 4, OTHER_KEY), ==,
                     RDMA_HCA_STAT_BAD_RES_STATE);
-    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, 99, 4, KEY + 1), ==,
+    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, 99, 4, OTHER_KEY), ==,
                     RDMA_HCA_STAT_BAD_INDEX);
-    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, CQN, 4, KEY + 1), ==, 0);
+    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, CQN, 4, OTHER_KEY), ==, 0);
     for (unsigned i = 5; i < 16; i++) {
         post(&fix, qp, false);
         cqe = (struct rdma_hca_cqe *)ram_at(fix.ram, other + q.cq) + i;
@@ -1806,7 +1808,7 @@ static void test_eq_unwritable(void)
 
     fix_init(&fix);
     eqc = make_eqc(&fix, LOG_EQ, 0, RDMA_HCA_EQ_STATE_ARMED);
-    eqc.lkey = GUINT32_TO_BE(KEY + 1);
+    eqc.lkey = GUINT32_TO_BE(OTHER_KEY);
     g_assert_cmphex(sw2hw_eq(&fix, 2, &eqc), ==, 0);
     g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 2, UINT64_MAX, false), ==, 0);
     for (unsigned i = 0; i < 9; i++) {
@@ -1834,7 +1836,7 @@ static void test_eq_failed(void)
         uint32_t next = eq_producer(&fix, EQN);
 
         eqc = make_eqc(&fix, LOG_EQ, 0, RDMA_HCA_EQ_STATE_ARMED);
-        eqc.lkey = GUINT32_TO_BE(KEY + 1);
+        eqc.lkey = GUINT32_TO_BE(OTHER_KEY);
         g_assert_cmphex(sw2hw_eq(&fix, 2 + full, &eqc), ==, 0);
         for (unsigned i = 0; full && i < 1u << LOG_EQ; i++) {
             hca_eq_event(fix.cm, &event);

@@ -1083,7 +1083,7 @@ static void test_rd_atomic_limit(void)
 static void test_read_deregistered(void)
 {
     Bed *bed = new_rc();
-    uint32_t index = bed->mr->key & ((1u << bed->drv[1]->log_mpts) - 1);
+    uint32_t index = mr_index(bed->mr);
     HcaPacket packet = make_read(bed, 0, 3 * MTU);
 
     give(bed, &packet, 0);
@@ -1141,7 +1141,7 @@ static void test_duplicates_limit(void)
 static void test_duplicate_deregistered(void)
 {
     Bed *bed = new_rc();
-    uint32_t index = bed->mr->key & ((1u << bed->drv[1]->log_mpts) - 1);
+    uint32_t index = mr_index(bed->mr);
     HcaPacket packet = make_read(bed, 0, 4);
 
     put_and_run(bed, &packet, 0);

@@ -113,9 +113,7 @@ static bool mtts_ok(const HcaV2p *v2p, const HcaMpt *mpt)
 
 static bool mpt_ok(const HcaV2p *v2p, uint32_t index, const HcaMpt *mpt)
 {
-    uint32_t mask = (1u << v2p->log_mpts) - 1;
-
-    return (mpt->key & mask) == index && mpt->region &&
+    return hca_mpt_index(v2p, mpt->key) == index && mpt->region &&
            !(mpt->access & HCA_ACCESS_ON_DEMAND) && hca_mpt_shape_ok(mpt) &&
            mtts_ok(v2p, mpt);
 }

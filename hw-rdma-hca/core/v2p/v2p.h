@@ -87,7 +87,7 @@ typedef struct HcaMatchInfo {
 #define HCA_MPT_SIZE 64
 #define HCA_MTT_SIZE 8
 
-/* A region: an MPT entry (5.6.2). Its key's low bits are its index. */
+/* A region: an MPT entry (5.6.2). */
 typedef struct HcaMpt {
     bool sw_owns; /* no region: the entry is software's */
     bool region;

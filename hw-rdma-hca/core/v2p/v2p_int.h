@@ -40,6 +40,12 @@ static inline void hca_v2p_select(HcaV2p *v2p, HcaV2pChannel channel)
     v2p->counters.requests[channel]++;
 }
 
+/* The entry that @key names. */
+static inline uint32_t hca_mpt_index(const HcaV2p *v2p, uint32_t key)
+{
+    return key >> HCA_KEY_SHIFT & ((1u << v2p->log_mpts) - 1);
+}
+
 static inline bool hca_mpt_owned(const HcaV2p *v2p, uint32_t index)
 {
     return v2p->owned[index / 64] >> (index % 64) & 1;

@@ -150,7 +150,7 @@ static HcaV2pState find_mpt(HcaV2p *v2p, uint32_t key, HcaMpt *mpt)
     if (!v2p->ready) {
         return HCA_V2P_KEY_ERR;
     }
-    index = key & ((1u << v2p->log_mpts) - 1);
+    index = hca_mpt_index(v2p, key);
     if (!hca_mpt_owned(v2p, index)) {
         return HCA_V2P_KEY_ERR;
     }

@@ -118,7 +118,12 @@ static uint32_t take_mpt(Fuzz *f)
 
 static void make_mpt(Fuzz *f, FuzzCommand *command)
 {
-    static const uint32_t kinds[] = { RDMA_HCA_MPT_PHYSICAL, 0, 0, 0 };
+    static const uint32_t kinds[] = {
+        RDMA_HCA_MPT_PHYSICAL,
+        0,
+        RDMA_HCA_ACCESS_MW_BIND,
+        RDMA_HCA_MPT_FAST_REG,
+    };
     uint32_t index = SPARE_MPT + take_below(&f->in, 4);
     uint32_t kind = take8(&f->in);
     struct rdma_hca_mpt mpt = good_mpt(

@@ -15,6 +15,22 @@ G_STATIC_ASSERT(RDMA_HCA_MTT_SIZE == HCA_MTT_SIZE);
 G_STATIC_ASSERT(RDMA_HCA_MPT_PAGE_SHIFT_MIN == HCA_MPT_PAGE_SHIFT_MIN);
 G_STATIC_ASSERT(RDMA_HCA_MPT_PAGE_SHIFT_MAX == HCA_MPT_PAGE_SHIFT_MAX);
 
+/* What few entries have: apart, because each request decodes one. */
+#define SPECIAL                                                                \
+    (RDMA_HCA_MPT_FREE | RDMA_HCA_MPT_FAST_REG | RDMA_HCA_MPT_PIECES |         \
+     RDMA_HCA_MPT_NULL)
+
+static void decode_special(HcaMpt *mpt, const struct rdma_hca_mpt *entry)
+{
+    uint32_t flags = GUINT32_FROM_BE(entry->flags);
+
+    mpt->free = flags & RDMA_HCA_MPT_FREE;
+    mpt->fast_reg = flags & RDMA_HCA_MPT_FAST_REG;
+    mpt->pieces = flags & RDMA_HCA_MPT_PIECES;
+    mpt->null = flags & RDMA_HCA_MPT_NULL;
+    mpt->npieces = mpt->pieces ? GUINT32_FROM_BE(entry->pieces) : 0;
+}
+
 /* What a window alone has; local rights are not among it. */
 static void decode_window(HcaMpt *mpt, const struct rdma_hca_mpt *entry)
 {
@@ -35,11 +51,7 @@ static void decode(HcaMpt *mpt, const void *from)
     *mpt = (HcaMpt) {
         .sw_owns = flags & RDMA_HCA_MPT_SW_OWNS,
         .region = flags & RDMA_HCA_MPT_REGION,
-        .free = flags & RDMA_HCA_MPT_FREE,
-        .fast_reg = flags & RDMA_HCA_MPT_FAST_REG,
         .physical = flags & RDMA_HCA_MPT_PHYSICAL,
-        .pieces = flags & RDMA_HCA_MPT_PIECES,
-        .null = flags & RDMA_HCA_MPT_NULL,
         .local = flags & RDMA_HCA_MPT_MIO,
         .bind_enable = flags &
                        (RDMA_HCA_MPT_BIND_ENABLE | RDMA_HCA_ACCESS_MW_BIND),
@@ -52,13 +64,13 @@ static void decode(HcaMpt *mpt, const void *from)
         .mtt_seg = hca_join_be(entry->mtt_seg_h, entry->mtt_seg_l),
         .mtt_sz = GUINT32_FROM_BE(entry->mtt_sz),
     };
-    if (mpt->pieces) {
-        mpt->npieces = GUINT32_FROM_BE(entry->pieces);
-    }
     if (mpt->region) {
         mpt->windows = GUINT32_FROM_BE(entry->window_count);
     } else {
         decode_window(mpt, entry);
+    }
+    if (flags & SPECIAL) {
+        decode_special(mpt, entry);
     }
 }
 

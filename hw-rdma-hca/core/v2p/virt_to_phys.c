@@ -343,8 +343,8 @@ static HcaV2pState next(HcaV2p *v2p, HcaWalk *walk, uint64_t *bus,
         *bus = walk->at;
         *len = walk->left;
     } else {
-        state = (walk->mpt.pieces ? next_piece : next_page)(v2p, walk, bus,
-                                                            len);
+        state = walk->mpt.pieces ? next_piece(v2p, walk, bus, len)
+                                 : next_page(v2p, walk, bus, len);
         if (state != HCA_V2P_SUCCESS) {
             return state;
         }
@@ -415,11 +415,11 @@ static HcaV2pState read_walk(HcaV2p *v2p, HcaWalk *walk, uint8_t *to)
     uint64_t bus;
     uint32_t len;
 
+    if (is_null(walk)) {
+        memset(to, 0, walk->left);
+        return HCA_V2P_SUCCESS;
+    }
     while (state == HCA_V2P_SUCCESS && walk->left) {
-        if (is_null(walk)) {
-            memset(to, 0, walk->left);
-            break;
-        }
         state = next(v2p, walk, &bus, &len);
         if (state == HCA_V2P_SUCCESS) {
             if (!hca_host_read(v2p, bus, to, len)) {
@@ -511,7 +511,10 @@ HcaV2pState hca_v2p_write(HcaV2p *v2p, HcaV2pChannel channel,
     uint64_t bus;
     uint32_t len;
 
-    while (state == HCA_V2P_SUCCESS && walk.left && !is_null(&walk)) {
+    if (state == HCA_V2P_SUCCESS && is_null(&walk)) {
+        return end(v2p, state);
+    }
+    while (state == HCA_V2P_SUCCESS && walk.left) {
         state = next(v2p, &walk, &bus, &len);
         if (state == HCA_V2P_SUCCESS) {
             if (!hca_host_write(v2p, bus, from, len)) {

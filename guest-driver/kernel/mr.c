@@ -151,7 +151,7 @@ static int rhca_mtt_create_umem(struct rhca_dev *dev, struct rhca_mtt *mtt,
 static int rhca_mpt_enable(struct rhca_dev *dev, struct rhca_region *region,
 			   u32 pdn, u32 flags, u64 start, u64 length)
 {
-	u32 index = region->key & (dev->mpt_map.num - 1);
+	u32 index = rhca_key_index(dev, region->key);
 	struct rhca_mailbox box;
 	struct rdma_hca_mpt *mpt;
 	int err;
@@ -182,11 +182,14 @@ static void rhca_mpt_disable(struct rhca_dev *dev, struct rhca_region *region)
 {
 	if (region->live)
 		rhca_cmd_revoke(dev, RDMA_HCA_CMD_HW2SW_MPT, 0,
-				region->key & (dev->mpt_map.num - 1), 0);
+				rhca_key_index(dev, region->key), 0);
 	region->live = false;
 }
 
-/* The key's high bits differ each time that its low bits are used again. */
+/*
+ * A key differs each time that its entry is used again: laps are counted in
+ * its lowest byte, and above the index.
+ */
 static int rhca_key_alloc(struct rhca_dev *dev, u32 *key)
 {
 	u32 index, lap;
@@ -200,13 +203,15 @@ static int rhca_key_alloc(struct rhca_dev *dev, u32 *key)
 		rhca_bitmap_free(&dev->mpt_map, index, 1);
 		return err;
 	}
-	*key = index | lap << dev->caps.log_mpts;
+	index |= lap >> 8 << dev->caps.log_mpts;
+	*key = FIELD_PREP(RDMA_HCA_KEY_INDEX, index) |
+	       FIELD_PREP(RDMA_HCA_KEY_BYTE, lap & 0xff);
 	return 0;
 }
 
 static void rhca_key_free(struct rhca_dev *dev, u32 key)
 {
-	rhca_bitmap_free(&dev->mpt_map, key & (dev->mpt_map.num - 1), 1);
+	rhca_bitmap_free(&dev->mpt_map, rhca_key_index(dev, key), 1);
 }
 
 /* A key and an MPT entry for the translation that region->mtt has already. */

@@ -3,6 +3,7 @@
 #ifndef RHCA_MR_H
 #define RHCA_MR_H
 
+#include <linux/bitfield.h>
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 
@@ -35,6 +36,12 @@ struct rhca_mr {
 	int access;
 	u32 pdn;
 };
+
+/* The MPT entry that @key names. */
+static inline u32 rhca_key_index(const struct rhca_dev *dev, u32 key)
+{
+	return FIELD_GET(RDMA_HCA_KEY_INDEX, key) & (dev->mpt_map.num - 1);
+}
 
 static inline struct rhca_pd *to_rhca_pd(struct ib_pd *ibpd)
 {

@@ -61,7 +61,7 @@ int rhca_res_mr_context(struct sk_buff *msg, struct ib_mr *ibmr)
 	if (!region->live)
 		return -EAGAIN;
 	return rhca_put_context(dev, msg, RDMA_HCA_CMD_QUERY_MPT,
-				region->key & (dev->mpt_map.num - 1),
+				rhca_key_index(dev, region->key),
 				RDMA_HCA_MPT_SIZE);
 }
 

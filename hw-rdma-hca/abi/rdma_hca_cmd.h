@@ -80,7 +80,7 @@
 /* The token of a command that is polled for. */
 #define RDMA_HCA_CMD_POLL_TOKEN		0xffff
 
-/* QUERY_DEV_LIM (table 3-2-3): outbox. Words 38h and 3ch are ours. */
+/* QUERY_DEV_LIM (table 3-2-3): outbox. Words from 38h on are ours. */
 struct rdma_hca_dev_lim {
 	__be32 reserved_qp_cq_eq_mtt;
 	__be32 reserved_pd_lkey;
@@ -98,6 +98,9 @@ struct rdma_hca_dev_lim {
 	__be32 max_icm_sz_l;
 	__be32 rd_atomic_inline;
 	__be32 uars_mtts_msg;
+	__be32 reserved0;		/* 40 */
+	__be32 srq_page_list;
+	__be32 reserved1[6];
 };
 
 /* Counts are logarithms to base 2 unless a comment says otherwise. */
@@ -135,6 +138,7 @@ struct rdma_hca_dev_lim {
 #define RDMA_HCA_DEV_LIM_UARS		RDMA_HCA_MASK(31, 24)
 #define RDMA_HCA_DEV_LIM_MTTS		RDMA_HCA_MASK(23, 16)
 #define RDMA_HCA_DEV_LIM_MAX_MSG	RDMA_HCA_MASK(7, 0)
+#define RDMA_HCA_DEV_LIM_MAX_PAGE_LIST	RDMA_HCA_MASK(15, 0)	/* count, of a REG_MR */
 
 /* QUERY_FW (ours): outbox. */
 struct rdma_hca_fw {
@@ -152,6 +156,9 @@ struct rdma_hca_fw {
 #define RDMA_HCA_FEATURE_DIAG		RDMA_HCA_MASK(3, 3)
 #define RDMA_HCA_FEATURE_ETH		RDMA_HCA_MASK(4, 4)	/* link layer RoCE */
 #define RDMA_HCA_FEATURE_MCAST		RDMA_HCA_MASK(5, 5)
+#define RDMA_HCA_FEATURE_MEM_MGT	RDMA_HCA_MASK(8, 8)	/* REG_MR, invalidation */
+#define RDMA_HCA_FEATURE_MW		RDMA_HCA_MASK(9, 9)	/* memory windows */
+#define RDMA_HCA_FEATURE_NULL_MR	RDMA_HCA_MASK(16, 16)
 
 /* QUERY_ADAPTER (table 3-2-6): outbox. INTA_PIN is absent: MSI-X only. */
 struct rdma_hca_adapter {

@@ -65,6 +65,7 @@ struct rdma_hca_qpc {
 #define RDMA_HCA_QPC_STATE		RDMA_HCA_MASK(31, 28)	/* flags */
 #define RDMA_HCA_QPC_SERVICE		RDMA_HCA_MASK(23, 16)
 #define RDMA_HCA_QPC_SQ_DRAINING	RDMA_HCA_MASK(0, 0)	/* ours, QUERY_QP */
+#define RDMA_HCA_QPC_PRIVILEGED		RDMA_HCA_MASK(1, 1)	/* ours: may post REG_MR */
 #define RDMA_HCA_QPC_MTU		RDMA_HCA_MASK(31, 29)	/* IB MTU code 1..5 */
 #define RDMA_HCA_QPC_MSGMAX		RDMA_HCA_MASK(28, 24)	/* log of bytes */
 #define RDMA_HCA_QPC_RQ_ENTRY_SZ	RDMA_HCA_MASK(23, 16)	/* log of bytes */
@@ -206,27 +207,48 @@ struct rdma_hca_eqc {
 struct rdma_hca_mpt {
 	__be32 flags;			/* 00 */
 	__be32 page_size;		/* 04: log of bytes, less 12 */
-	__be32 key;			/* 08: low bits are the index */
+	__be32 key;			/* 08: see RDMA_HCA_KEY_* */
 	__be32 pd;			/* 0c */
 	__be32 start_h;			/* 10 */
 	__be32 start_l;			/* 14 */
 	__be32 length_h;		/* 18 */
 	__be32 length_l;		/* 1c */
-	__be32 lkey;			/* 20: unused */
-	__be32 window_count;		/* 24: unused */
-	__be32 window_count_limit;	/* 28: unused */
+	__be32 lkey;			/* 20: of the region a window is bound to */
+	union {
+		struct {
+			__be32 window_count;	/* 24: bound to a region */
+			__be32 window_count_limit; /* 28: unused */
+		};
+		struct {
+			__be32 offset_h;	/* 24: of a bound window */
+			__be32 offset_l;
+		};
+	};
 	__be32 mtt_seg_h;		/* 2c: index of the first MTT entry */
 	__be32 mtt_seg_l;		/* 30 */
 	__be32 mtt_sz;			/* 34: ours: number of MTT entries */
-	__be32 reserved[2];
+	__be32 qpn;			/* 38: ours: of a bound window of type 2 */
+	__be32 pieces;			/* 3c: ours: their number, PIECES */
 };
+
+/*
+ * A key: the number of its entry, modulo the size of the table, and a byte
+ * that is its consumer's. The whole key has to be the entry's.
+ */
+#define RDMA_HCA_KEY_INDEX		RDMA_HCA_MASK(31, 8)
+#define RDMA_HCA_KEY_BYTE		RDMA_HCA_MASK(7, 0)
 
 /* A free entry has all SW_OWNS bits set; one in hardware has none. */
 #define RDMA_HCA_MPT_SW_OWNS		RDMA_HCA_MASK(31, 28)
+#define RDMA_HCA_MPT_WINDOW2		RDMA_HCA_MASK(23, 23)	/* ours: window of type 2 */
+#define RDMA_HCA_MPT_NULL		RDMA_HCA_MASK(21, 21)	/* ours: no memory, any PD */
+#define RDMA_HCA_MPT_PIECES		RDMA_HCA_MASK(20, 20)	/* ours: pieces of any length */
+#define RDMA_HCA_MPT_FAST_REG		RDMA_HCA_MASK(19, 19)	/* ours: for REG_MR, LOCAL_INV */
+#define RDMA_HCA_MPT_FREE		RDMA_HCA_MASK(18, 18)	/* ours: no access as yet */
 #define RDMA_HCA_MPT_MIO		RDMA_HCA_MASK(17, 17)	/* local access allowed */
 #define RDMA_HCA_MPT_BIND_ENABLE	RDMA_HCA_MASK(15, 15)
 #define RDMA_HCA_MPT_PHYSICAL		RDMA_HCA_MASK(9, 9)	/* address is the bus address */
-#define RDMA_HCA_MPT_REGION		RDMA_HCA_MASK(8, 8)
+#define RDMA_HCA_MPT_REGION		RDMA_HCA_MASK(8, 8)	/* else a window */
 /* Access flags, in an MPT's flags and a QPC's params1: IBV_ACCESS_*. */
 #define RDMA_HCA_ACCESS_LOCAL_WRITE	(1u << 0)
 #define RDMA_HCA_ACCESS_REMOTE_WRITE	(1u << 1)

@@ -16,7 +16,7 @@
 #define RDMA_HCA_PCI_REVISION		0x01
 
 /* Changes when an old driver cannot drive a new card; see QUERY_FW. */
-#define RDMA_HCA_INTERFACE_VERSION	1
+#define RDMA_HCA_INTERFACE_VERSION	2
 
 /* BAR 0 (64 bit): HCR, reset, event-queue doorbells. For the kernel only. */
 #define RDMA_HCA_BAR0			0

@@ -32,6 +32,8 @@
 /* Pages of a memory region. */
 #define RDMA_HCA_MPT_PAGE_SHIFT_MIN	12
 #define RDMA_HCA_MPT_PAGE_SHIFT_MAX	31
+/* Entries of the page list of one REG_MR. */
+#define RDMA_HCA_MAX_PAGE_LIST		512
 
 /* Completion and event queues. */
 #define RDMA_HCA_MAX_EQS		32

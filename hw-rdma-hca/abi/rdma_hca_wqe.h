@@ -12,6 +12,7 @@
 
 /* Work request opcodes (table 3-3-3): doorbell, NOP field, send CQE. */
 #define RDMA_HCA_OPCODE_NOP		0x00
+#define RDMA_HCA_OPCODE_SEND_INV	0x01	/* ours, as are REG_MR and LOCAL_INV: mlx4's */
 #define RDMA_HCA_OPCODE_RDMA_WRITE	0x08
 #define RDMA_HCA_OPCODE_RDMA_WRITE_IMM	0x09
 #define RDMA_HCA_OPCODE_SEND		0x0a
@@ -20,6 +21,8 @@
 #define RDMA_HCA_OPCODE_ATOMIC_CS	0x11
 #define RDMA_HCA_OPCODE_ATOMIC_FA	0x12
 #define RDMA_HCA_OPCODE_BIND_MW		0x18
+#define RDMA_HCA_OPCODE_REG_MR		0x19
+#define RDMA_HCA_OPCODE_LOCAL_INV	0x1b
 #define RDMA_HCA_OPCODE_INVALID		0xff	/* in a CQE: an error */
 
 /* next_unit (3.4.1): the first unit of every WQE. */
@@ -27,7 +30,10 @@ struct rdma_hca_next_unit {
 	__le32 nda_nop;		/* about the next WQE of the chain */
 	__le32 nee_nds;		/* about the next WQE; NDS 0 ends the chain */
 	__le32 flags;		/* about this WQE */
-	__be32 imm_data;	/* carried as it is, in network order */
+	union {
+		__be32 imm_data;	/* carried as it is, in network order */
+		__le32 inv_rkey;	/* SEND_INV */
+	};
 };
 
 #define RDMA_HCA_NEXT_NDA		RDMA_HCA_MASK(31, 6)	/* 64-byte units */
@@ -53,6 +59,43 @@ struct rdma_hca_atomic_unit {
 	__le32 swap_add_h;
 	__le32 cmp_l;
 	__le32 cmp_h;
+};
+
+/*
+ * fast_reg_unit (ours): REG_MR. The list is of 64-bit little-endian bus
+ * addresses of pages; of a region with PIECES, of pairs: the address of a
+ * piece, and the offset of its end from the start of the region.
+ */
+struct rdma_hca_fast_reg_unit {
+	__le32 access;		/* RDMA_HCA_ACCESS_* */
+	__le32 key;
+	__le32 list_l;		/* bus address */
+	__le32 list_h;
+	__le32 start_l;
+	__le32 start_h;
+	__le32 length_l;
+	__le32 length_h;
+	__le32 page_size;	/* log of bytes */
+	__le32 entries;		/* of the list: pages, or pieces */
+	__le32 reserved[2];
+};
+
+/* bind_unit (ours): BIND_MW. */
+struct rdma_hca_bind_unit {
+	__le32 access;		/* RDMA_HCA_ACCESS_* */
+	__le32 type;		/* 1 or 2 */
+	__le32 rkey;		/* the window's new one */
+	__le32 lkey;		/* of the region */
+	__le32 addr_l;
+	__le32 addr_h;
+	__le32 length_l;
+	__le32 length_h;
+};
+
+/* inv_unit (ours): LOCAL_INV. */
+struct rdma_hca_inv_unit {
+	__le32 key;
+	__le32 reserved[3];
 };
 
 /*
@@ -110,7 +153,7 @@ struct rdma_hca_cqe {
 	union {
 		__be32 imm;	/* as it came: network order */
 		__le32 err;	/* error CQE: syndrome and vendor_err */
-		__le32 inv_rkey;
+		__le32 inv_rkey;	/* receive of a Send with invalidate */
 	};
 	__le32 byte_cnt;
 	__le32 wqe;		/* offset of the WQE in its queue, bytes */

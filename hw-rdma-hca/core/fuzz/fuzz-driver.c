@@ -137,7 +137,7 @@ static void act_chain(Fuzz *f)
     bool physical = take_bool(&f->in);
     uint64_t va = physical ? mr->page[0] : mr->va + 4096;
     struct rdma_hca_data_unit data = {
-        .lkey = GUINT32_TO_LE(physical ? FUZZ_SPARE_MPT : mr->key),
+        .lkey = GUINT32_TO_LE(physical ? GOOD_KEY(FUZZ_SPARE_MPT) : mr->key),
         .addr_l = GUINT32_TO_LE(RDMA_HCA_LO32(va)),
         .addr_h = GUINT32_TO_LE(RDMA_HCA_HI32(va)),
     };

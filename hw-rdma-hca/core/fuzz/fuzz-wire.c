@@ -386,7 +386,7 @@ static void act_fleeting(Fuzz *f)
         continue;
     }
     driver_cmd(drv, RDMA_HCA_CMD_HW2SW_MPT, 0,
-               mr->key & ((1u << drv->log_mpts) - 1), 0, 0, NULL);
+               mr_index(mr), 0, 0, NULL);
     fuzz_rest(f);
     fuzz_bring_back(f, mr);
 }

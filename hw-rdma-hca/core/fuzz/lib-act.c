@@ -32,13 +32,24 @@ static bool is_private(const Fuzz *f, unsigned side, uint32_t key)
             key == f->mr[side][FUZZ_LOCAL]->key);
 }
 
+uint32_t fuzz_take_mem_key(Fuzz *f, unsigned side)
+{
+    uint8_t kind = take8(&f->in);
+    uint32_t key = f->mem_key[side][kind % FUZZ_NMEM_KEYS];
+
+    return (key & RDMA_HCA_KEY_INDEX) | kind >> 6;
+}
+
 uint32_t fuzz_take_key(Fuzz *f, unsigned side, bool own, const Mr **mr)
 {
     unsigned which = take_below(&f->in, 16);
     const Mr *known = f->mr[side][which % FUZZ_NREGIONS];
     uint32_t key = known->key;
 
-    if (which == 15) {
+    if (which == 13) {
+        known = f->bindable[side];
+        key = fuzz_take_mem_key(f, side);
+    } else if (which == 15) {
         key = take_bool(&f->in) ? take_below(&f->in, 64) : take_odd(&f->in);
     } else if (which == 14) {
         key ^= 1u << take_below(&f->in, 32);
@@ -91,7 +102,8 @@ static const uint8_t opcodes[] = {
     RDMA_HCA_OPCODE_RDMA_WRITE, RDMA_HCA_OPCODE_RDMA_WRITE_IMM,
     RDMA_HCA_OPCODE_RDMA_READ,  RDMA_HCA_OPCODE_ATOMIC_CS,
     RDMA_HCA_OPCODE_ATOMIC_FA,  RDMA_HCA_OPCODE_NOP,
-    RDMA_HCA_OPCODE_BIND_MW,
+    RDMA_HCA_OPCODE_BIND_MW,    RDMA_HCA_OPCODE_REG_MR,
+    RDMA_HCA_OPCODE_LOCAL_INV,  RDMA_HCA_OPCODE_SEND_INV,
 };
 
 static unsigned take_sges(Fuzz *f, unsigned side, Sge *sge)
@@ -149,6 +161,41 @@ static unsigned good_sge(Fuzz *f, unsigned side, const SendWr *wr, Sge *sge)
     return 1;
 }
 
+/* What operations on memory have behind next_unit. */
+static void take_unit(Fuzz *f, unsigned side, SendWr *wr)
+{
+    uint32_t key = fuzz_take_mem_key(f, side);
+    uint32_t access = ACCESS_ALL | RDMA_HCA_ACCESS_MW_BIND;
+    Mr fast = *f->fast[side];
+    SendWr op;
+
+    fast.key = key;
+    switch (wr->opcode) {
+    case RDMA_HCA_OPCODE_LOCAL_INV:
+        op = mem_inv_wr(key);
+        break;
+    case RDMA_HCA_OPCODE_REG_MR:
+        op = mem_reg_wr(&fast, f->list[side], take_below(&f->in, 0x4000),
+                        fuzz_take_len(f), access ^ take_below(&f->in, 0x40));
+        break;
+    default:
+        op = mem_bind_wr(1 + take_bool(&f->in), key, f->bindable[side],
+                         fuzz_take_va(f, f->bindable[side]), fuzz_take_len(f),
+                         take_below(&f->in, 0x40));
+        break;
+    }
+    memcpy(wr->unit, op.unit, sizeof(wr->unit));
+    wr->unit_size = op.unit_size;
+    wr->nsge = 0;
+}
+
+static bool is_mem_op(uint8_t opcode)
+{
+    return opcode == RDMA_HCA_OPCODE_LOCAL_INV ||
+           opcode == RDMA_HCA_OPCODE_REG_MR ||
+           opcode == RDMA_HCA_OPCODE_BIND_MW;
+}
+
 /* One work request; its parts stay where they are. */
 static void take_wr(Fuzz *f, unsigned side, SendWr *wr, Sge *sge, UdAddress *ud)
 {
@@ -174,7 +221,13 @@ static void take_wr(Fuzz *f, unsigned side, SendWr *wr, Sge *sge, UdAddress *ud)
         wr->rkey = fuzz_take_key(f, !side, false, &mr);
         wr->raddr = fuzz_take_va(f, mr);
     }
+    if (wr->opcode == RDMA_HCA_OPCODE_SEND_INV) {
+        wr->rkey = fuzz_take_mem_key(f, !side);
+    }
     wr->swap_add = wr->compare = wr->flags & 0x80;
+    if (is_mem_op(wr->opcode)) {
+        take_unit(f, side, wr);
+    }
 }
 
 void fuzz_post(Fuzz *f, unsigned side, unsigned which, unsigned n)
@@ -503,7 +556,7 @@ void fuzz_act_gid(Fuzz *f)
 void fuzz_bring_back(Fuzz *f, const Mr *mr)
 {
     Driver *drv = mr->drv;
-    uint32_t index = mr->key & ((1u << drv->log_mpts) - 1);
+    uint32_t index = mr_index(mr);
     struct rdma_hca_mpt mpt;
 
     if (!driver_cmd_out(drv, RDMA_HCA_CMD_QUERY_MPT, &mpt, sizeof(mpt), index,
@@ -521,7 +574,7 @@ void fuzz_act_region(Fuzz *f)
 
     if (has_driver(f, side) &&
         driver_cmd(drv, RDMA_HCA_CMD_HW2SW_MPT, 0,
-                   mr->key & ((1u << drv->log_mpts) - 1), 0, 0, NULL)) {
+                   mr_index(mr), 0, 0, NULL)) {
         fuzz_bring_back(f, mr);
     }
 }

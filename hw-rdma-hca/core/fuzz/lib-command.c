@@ -116,17 +116,22 @@ static uint32_t take_mpt(Fuzz *f)
     if (which == 4 + FUZZ_NREGIONS) {
         return FAR_NUMBER;
     }
-    return which < 4 ? FUZZ_SPARE_MPT + which : f->mr[0][which - 4]->key & 63;
+    return which < 4 ? FUZZ_SPARE_MPT + which : mr_index(f->mr[0][which - 4]);
 }
 
 static void make_mpt(Fuzz *f, FuzzCommand *command)
 {
-    static const uint32_t kinds[] = { RDMA_HCA_MPT_PHYSICAL, 0, 0, 0 };
+    static const uint32_t kinds[] = {
+        RDMA_HCA_MPT_PHYSICAL,
+        0,
+        RDMA_HCA_ACCESS_MW_BIND,
+        RDMA_HCA_MPT_FAST_REG,
+    };
     uint32_t index = FUZZ_SPARE_MPT + take_below(&f->in, 4);
     uint32_t kind = take8(&f->in);
     uint64_t start = kind & 3 ? 0x1234 : f->pair->mr[0]->page[0];
     struct rdma_hca_mpt mpt = good_mpt(
-        index,
+        GOOD_KEY(index),
         RDMA_HCA_MPT_MIO | RDMA_HCA_MPT_REGION | ACCESS_ALL | kinds[kind & 3],
         f->pair->pd[0], kind & 4 ? 0 : start, 0x4000, SPARE_MTT);
 

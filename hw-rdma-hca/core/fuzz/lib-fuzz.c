@@ -229,6 +229,13 @@ static void add_regions(Fuzz *f, unsigned side)
                                    RDMA_HCA_ACCESS_REMOTE_WRITE);
     mr[FUZZ_LOCAL] = region(f, side, pd, 3, RDMA_HCA_ACCESS_LOCAL_WRITE);
     mr[FUZZ_ALIEN] = region(f, side, pd_new(drv), 4, ACCESS_ALL);
+    f->bindable[side] = mr_new(drv, pd, 0x777000, 2 * HOST_PAGE_SIZE,
+                               ACCESS_ALL | RDMA_HCA_ACCESS_MW_BIND);
+    f->fast[side] = mem_region_new(drv, pd, 2);
+    f->list[side] = mem_list_new(drv, f->fast[side]->page, 2);
+    f->mem_key[side][FUZZ_FAST] = f->fast[side]->key;
+    f->mem_key[side][FUZZ_WINDOW1] = mem_window_new(drv, pd, 1);
+    f->mem_key[side][FUZZ_WINDOW2] = mem_window_new(drv, pd, 2);
 }
 
 static void add_secrets(Fuzz *f, unsigned side)
@@ -277,6 +284,7 @@ static Qp *new_qp(Fuzz *f, unsigned side, unsigned which)
 
     qp_config_init(&config, f->pair->pd[side], f->pair->cq[side]);
     config.service = service[which];
+    config.privileged = f->guest[side] != FUZZ_GUEST_PROGRAM;
     config.sq_entries = config.rq_entries = 16;
     return qp_new(f->pair->drv[side], &config);
 }

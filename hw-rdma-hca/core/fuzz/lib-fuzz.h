@@ -20,7 +20,7 @@
 #include "lib-input.h"
 #include "lib-meter.h"
 #include "lib-machine.h"
-#include "lib-pair.h"
+#include "lib-mem.h"
 
 /* Turns until the cards rest, timers and the clock apart. */
 #define FUZZ_MOST_TURNS 20000u
@@ -43,6 +43,14 @@ enum {
     FUZZ_NREGIONS
 };
 
+/* For work requests of memory management. */
+enum {
+    FUZZ_FAST,    /* a region: the key that it began with */
+    FUZZ_WINDOW1, /* windows, likewise */
+    FUZZ_WINDOW2,
+    FUZZ_NMEM_KEYS
+};
+
 /* Who means harm on a machine. */
 typedef enum FuzzGuest {
     FUZZ_GUEST_GOOD,
@@ -58,6 +66,10 @@ typedef struct Fuzz {
     Lab *lab;
     Qp *qp[FUZZ_NQPS][2];
     Mr *mr[2][FUZZ_NREGIONS];
+    Mr *bindable[2]; /* everything, and windows */
+    Mr *fast[2];
+    uint64_t list[2]; /* of the pages of @fast */
+    uint32_t mem_key[2][FUZZ_NMEM_KEYS];
     GArray *secrets; /* FuzzSecret */
     void *own;       /* of the target */
 } Fuzz;
@@ -120,6 +132,8 @@ unsigned fuzz_take_qp(Fuzz *f);
  * @own: for the machine's own use, by a guest that keeps its secrets if good.
  */
 uint32_t fuzz_take_key(Fuzz *f, unsigned side, bool own, const Mr **mr);
+/* One that work requests of machine @side change, with any consumer's byte. */
+uint32_t fuzz_take_mem_key(Fuzz *f, unsigned side);
 /* An address in or near region @mr; NULL: anything. */
 uint64_t fuzz_take_va(Fuzz *f, const Mr *mr);
 uint32_t fuzz_take_len(Fuzz *f);

@@ -105,6 +105,9 @@ void meter_done(const HcaTrace *trace)
     case HCA_TRACE_WQE:
         meter.allowed += METER_PACKET;
         break;
+    case HCA_TRACE_MEM_OP:
+        meter.allowed += METER_MEM_OP;
+        break;
     case HCA_TRACE_CQE:
     case HCA_TRACE_EQE:
     case HCA_TRACE_QP_STATE:

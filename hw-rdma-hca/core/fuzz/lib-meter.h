@@ -18,6 +18,7 @@
 /* The bounds; docs/testing.md says what they are made of. */
 #define METER_TURN 64u       /* any turn */
 #define METER_PACKET 180u    /* more, for each packet and each WQE */
+#define METER_MEM_OP 640u    /* more, for a REG_MR, BIND_MW, invalidation */
 #define METER_ENTRY 16u      /* more, for each completion, event, timeout */
 #define METER_COMMAND 64u    /* more, for a command */
 #define METER_MTT 2u         /* more, for each MTT entry that it names */

@@ -28,12 +28,17 @@ void box_words(uint32_t *words, const void *entry, size_t size)
 }
 
 static const Field mpt_fields[] = {
-    FIELD(rdma_hca_mpt, flags, RDMA_HCA_MPT_REGION, .low = 1, .high = 1),
+    /* Without it all of this is a window's, of which nothing but its key counts. */
+    FIELD(rdma_hca_mpt, flags, RDMA_HCA_MPT_REGION, .high = 1),
+    FIELD(rdma_hca_mpt, flags, RDMA_HCA_MPT_FREE, .high = 0),
+    FIELD(rdma_hca_mpt, flags, RDMA_HCA_MPT_FAST_REG, .high = 1),
+    FIELD(rdma_hca_mpt, flags, RDMA_HCA_MPT_PIECES, .high = 1),
+    FIELD(rdma_hca_mpt, flags, RDMA_HCA_MPT_NULL, .high = 0),
     FIELD(rdma_hca_mpt, flags, RDMA_HCA_ACCESS_ON_DEMAND, .high = 0),
     FIELD(rdma_hca_mpt, flags, RDMA_HCA_MPT_PHYSICAL, .high = 1),
     FIELD(rdma_hca_mpt, flags, RDMA_HCA_MPT_SW_OWNS, .high = 15),
     FIELD(rdma_hca_mpt, page_size, ALL, .high = 19),
-    FIELD(rdma_hca_mpt, key, (1u << LOG_MPTS) - 1, .low = SPARE_MPT,
+    FIELD(rdma_hca_mpt, key, ((1u << LOG_MPTS) - 1) << 8, .low = SPARE_MPT,
           .high = SPARE_MPT),
     FIELD(rdma_hca_mpt, pd, ALL, .high = (1u << LOG_PDS) - 1),
     FIELD(rdma_hca_mpt, length_h, ALL, .high = 0),
@@ -47,7 +52,7 @@ void box_make_mpt(Scene *s, uint32_t *words)
 {
     struct rdma_hca_mpt mpt = scene_mpt(s, 0x10000, 4 * HOST_PAGE_SIZE, 0);
 
-    mpt.key = GUINT32_TO_BE(SPARE_MPT | 0xabcd << LOG_MPTS);
+    mpt.key = GUINT32_TO_BE((SPARE_MPT | 0xabc << LOG_MPTS) << 8 | 0xd);
     mpt.mtt_sz = GUINT32_TO_BE(MR_PAGES);
     box_words(words, &mpt, sizeof(mpt));
 }

@@ -47,7 +47,7 @@ static void make_region(Fix *fix, unsigned npages)
     g_assert_cmphex(hca_v2p_map_icm(fix->v2p, 0, ram_alloc(fix->ram, 1), 1), ==,
                     0);
     g_assert_cmphex(hca_v2p_init(fix->v2p, 0, 6, 0), ==, 0);
-    g_assert_cmphex(ram_write_mpt(fix->v2p, FIX_KEY, &mpt), ==, 0);
+    g_assert_cmphex(ram_write_mpt(fix->v2p, FIX_MPT, &mpt), ==, 0);
 }
 
 void fix_init_bare(Fix *fix)

@@ -19,7 +19,9 @@
 #define FIX_CQC_BASE 0x20000
 #define FIX_EQC_BASE 0x30000
 #define FIX_ICM_PAGES 64
-#define FIX_KEY 1
+#define FIX_MPT 1
+#define FIX_KEY GOOD_KEY(FIX_MPT)
+#define FIX_OTHER_KEY GOOD_KEY(FIX_MPT + 1)
 #define FIX_UAR 9
 #define FIX_CQN 2
 #define FIX_EQN 1

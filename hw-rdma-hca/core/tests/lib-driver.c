@@ -101,14 +101,15 @@ uint8_t driver_cmd_in(Driver *drv, uint16_t op, const void *inbox, size_t len,
 
 uint32_t driver_physical_region(Driver *drv, uint32_t pd)
 {
-    uint32_t key = g_array_index(drv->free_mpts, uint32_t, 0);
+    uint32_t index = g_array_index(drv->free_mpts, uint32_t, 0);
+    uint32_t key = GOOD_KEY(index);
     struct rdma_hca_mpt mpt = good_mpt(key,
                                        RDMA_HCA_MPT_MIO | RDMA_HCA_MPT_REGION |
                                            RDMA_HCA_MPT_PHYSICAL | ACCESS_ALL,
                                        pd, 0, UINT64_C(1) << 40, 0);
 
     g_assert_cmphex(
-        driver_cmd_in(drv, RDMA_HCA_CMD_SW2HW_MPT, &mpt, sizeof(mpt), key, 0),
+        driver_cmd_in(drv, RDMA_HCA_CMD_SW2HW_MPT, &mpt, sizeof(mpt), index, 0),
         ==, 0);
     return key;
 }

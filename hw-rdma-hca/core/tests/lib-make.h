@@ -12,6 +12,11 @@
 #include "../../abi/rdma_hca_cmd.h"
 #include "../../abi/rdma_hca_cxt.h"
 
+/* A key of MPT entry @index, and the other way. */
+#define GOOD_KEY(index) (RDMA_HCA_PREP(RDMA_HCA_KEY_INDEX, index) | 0xa5)
+#define KEY_INDEX(key, log_mpts)                                               \
+    (RDMA_HCA_GET(RDMA_HCA_KEY_INDEX, key) & ((1u << (log_mpts)) - 1))
+
 /* A region of 4 KiB pages. @flags: RDMA_HCA_MPT_* and access. */
 struct rdma_hca_mpt good_mpt(uint32_t key, uint32_t flags, uint32_t pd,
                              uint64_t start, uint64_t length, uint32_t mtt);

@@ -191,7 +191,7 @@ void scene_keep_busy(Scene *s)
 struct rdma_hca_mpt scene_mpt(const Scene *s, uint64_t start, uint64_t length,
                               uint32_t flags)
 {
-    return good_mpt(SPARE_MPT,
+    return good_mpt(GOOD_KEY(SPARE_MPT),
                     RDMA_HCA_MPT_REGION | RDMA_HCA_MPT_MIO | ACCESS_ALL | flags,
                     s->pair->pd[0], start, length, SPARE_MTT);
 }

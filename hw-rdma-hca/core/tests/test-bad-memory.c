@@ -110,7 +110,7 @@ static uint8_t send_good(Scene *s, uint16_t op, uint32_t number)
     box.in_modifier = number;
     box.make(s, words);
     if (op == RDMA_HCA_CMD_SW2HW_MPT) {
-        words[WORD_OF(rdma_hca_mpt, key)] = number;
+        words[WORD_OF(rdma_hca_mpt, key)] = GOOD_KEY(number);
         words[WORD_OF(rdma_hca_mpt, flags)] |= RDMA_HCA_MPT_PHYSICAL;
     } else if (op == RDMA_HCA_CMD_WRITE_MTT) {
         words[BOX_MTT_START + 1] = number;
@@ -752,7 +752,7 @@ static void test_remap_length(void)
             wr = pair_send(s.pair, 1, RDMA_HCA_OPCODE_RDMA_WRITE, 1, &sge, 0,
                            len + more, 0);
             wr.raddr = 0x10000;
-            wr.rkey = SPARE_MPT;
+            wr.rkey = GOOD_KEY(SPARE_MPT);
             g_assert_true(qp_post_send(qp[1], &wr, 1));
             cq_expect(s.pair->cq[1], &wc, 1,
                       more ? RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR : 0);

@@ -610,7 +610,7 @@ static void test_beyond_one_table(void)
             QpAttr attr;
 
             /* 64 slots by the context, 4 by the region. */
-            ring->mr->key = SPARE_MPT;
+            ring->mr->key = GOOD_KEY(SPARE_MPT);
             EXPECT(qp_to_rst(qp[0]), OK);
             EXPECT(qp_to_rst(qp[1]), OK);
             qp_attr_init(&attr);

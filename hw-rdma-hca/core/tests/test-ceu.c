@@ -13,7 +13,8 @@
 #define CTRL (RDMA_HCA_HCR_CTRL)
 #define EQN 1
 #define CQN 1
-#define KEY 3
+#define MPT 3
+#define KEY GOOD_KEY(MPT)
 #define PD 1
 #define LOG_QPS 4
 #define LOG_EQ 2
@@ -210,7 +211,7 @@ static void make_objects(Fix *fix)
     struct rdma_hca_cqc cqc = make_cqc();
 
     g_assert_cmphex(
-        run_in(fix, RDMA_HCA_CMD_SW2HW_MPT, &mpt, sizeof(mpt), KEY, 0), ==, 0);
+        run_in(fix, RDMA_HCA_CMD_SW2HW_MPT, &mpt, sizeof(mpt), MPT, 0), ==, 0);
     g_assert_cmphex(
         run_in(fix, RDMA_HCA_CMD_SW2HW_EQ, &eqc, sizeof(eqc), EQN, 0), ==, 0);
     g_assert_cmphex(run(fix, RDMA_HCA_CMD_MAP_EQ, UINT64_MAX, EQN, 0, 0), ==,
@@ -571,11 +572,11 @@ static void test_mpt_pd(void)
     mpt = make_mpt(&fix);
     mpt.pd = GUINT32_TO_BE(1u << fix.hca.config.log_pds);
     g_assert_cmphex(
-        run_in(&fix, RDMA_HCA_CMD_SW2HW_MPT, &mpt, sizeof(mpt), KEY, 0), ==,
+        run_in(&fix, RDMA_HCA_CMD_SW2HW_MPT, &mpt, sizeof(mpt), MPT, 0), ==,
         RDMA_HCA_STAT_BAD_PARAM);
     mpt.pd = GUINT32_TO_BE((1u << fix.hca.config.log_pds) - 1);
     g_assert_cmphex(
-        run_in(&fix, RDMA_HCA_CMD_SW2HW_MPT, &mpt, sizeof(mpt), KEY, 0), ==, 0);
+        run_in(&fix, RDMA_HCA_CMD_SW2HW_MPT, &mpt, sizeof(mpt), MPT, 0), ==, 0);
     fix_free(&fix);
 }
 
@@ -720,7 +721,7 @@ static void test_objects(void)
     fix_init(&fix);
     init_hca(&fix);
     make_objects(&fix);
-    mpt = run_out(&fix, RDMA_HCA_CMD_QUERY_MPT, KEY);
+    mpt = run_out(&fix, RDMA_HCA_CMD_QUERY_MPT, MPT);
     g_assert_cmphex(GUINT32_FROM_BE(mpt->key), ==, KEY);
     eqc = run_out(&fix, RDMA_HCA_CMD_QUERY_EQ, EQN);
     g_assert_cmphex(GUINT32_FROM_BE(eqc->event_mask_h), ==, 0xffffffff);
@@ -743,8 +744,8 @@ static void test_objects(void)
                     RDMA_HCA_STAT_RESOURCE_BUSY);
     g_assert_cmphex(run(&fix, RDMA_HCA_CMD_HW2SW_CQ, 0, CQN, 0, 0), ==, 0);
     g_assert_cmphex(run(&fix, RDMA_HCA_CMD_HW2SW_EQ, 0, EQN, 0, 0), ==, 0);
-    g_assert_cmphex(run(&fix, RDMA_HCA_CMD_HW2SW_MPT, 0, KEY, 0, 0), ==, 0);
-    g_assert_cmphex(run(&fix, RDMA_HCA_CMD_HW2SW_MPT, 0, KEY, 0, 0), ==,
+    g_assert_cmphex(run(&fix, RDMA_HCA_CMD_HW2SW_MPT, 0, MPT, 0, 0), ==, 0);
+    g_assert_cmphex(run(&fix, RDMA_HCA_CMD_HW2SW_MPT, 0, MPT, 0, 0), ==,
                     RDMA_HCA_STAT_BAD_RES_STATE);
     fix_free(&fix);
 }

@@ -4,6 +4,7 @@
  * requests, responses.
  */
 #include "lib-counter-events.h"
+#include "lib-mem.h"
 
 #define SEND RDMA_HCA_OPCODE_SEND
 #define WRITE RDMA_HCA_OPCODE_RDMA_WRITE
@@ -130,7 +131,7 @@ static void post_bad(Bed *bed, BadWqe bad)
         g_assert_cmphex(mr_deregister(bed->qps[0]->sq.mr), ==, 0);
         break;
     case BAD_OPCODE:
-        bed->wr[0].opcode = RDMA_HCA_OPCODE_BIND_MW;
+        bed->wr[0].opcode = 0x0c;
         break;
     case BAD_ENTRY:
         bed->sge[0].lkey ^= 0x155;
@@ -227,12 +228,14 @@ static void test_wait_rnr(void)
 static void test_wait_barrier(void)
 {
     Bed *bed;
+    Mr *mr;
 
     bed = events_new_rc(NULL);
+    mr = mem_region_new(bed->drv[0], bed->pair->pd[0], 1);
     bed->weather[1].lost = true;
-    for (unsigned i = 0; i < 3; i++) {
-        events_request(bed, i, i == 1 ? RDMA_HCA_OPCODE_NOP : WRITE, 100);
-    }
+    events_request(bed, 0, WRITE, 100);
+    bed->wr[1] = mem_inv_wr(mr->key);
+    events_request(bed, 2, WRITE, 100);
     bed_post_requests(bed, 3);
     bed_run(bed);
     events_expect_some(bed, 0, "requester_wait_barrier");

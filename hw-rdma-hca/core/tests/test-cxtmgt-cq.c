@@ -433,7 +433,7 @@ static void test_cq_unwritable(void)
     HcaQp *qp = fix_qp(&fix);
 
     cqc = fix_make_cqc(&fix, FIX_EQN, FIX_LOG_CQ, 0);
-    cqc.lkey = GUINT32_TO_BE(FIX_KEY + 1);
+    cqc.lkey = GUINT32_TO_BE(FIX_OTHER_KEY);
     g_assert_cmphex(fix_sw2hw_cq(&fix, 3, &cqc), ==, 0);
     g_assert_false(hca_cq_post(fix.cm, HCA_V2P_EE, qp, 3, &cqe));
     hca_qp_set_state(fix.cm, qp, HCA_QP_ERR);
@@ -457,23 +457,23 @@ static void test_cq_resize(void)
 
     qp = fix_qp(&fix);
     other = ram_alloc(fix.ram, 2);
-    ram_query_mpt(fix.v2p, FIX_KEY, &mpt);
-    mpt.key = GUINT32_TO_BE(FIX_KEY + 1);
+    ram_query_mpt(fix.v2p, FIX_MPT, &mpt);
+    mpt.key = GUINT32_TO_BE(FIX_OTHER_KEY);
     mpt.start_l = GUINT32_TO_BE((uint32_t)other);
     mpt.length_l = GUINT32_TO_BE(2 * RAM_PAGE);
-    g_assert_cmphex(ram_write_mpt(fix.v2p, FIX_KEY + 1, &mpt), ==, 0);
+    g_assert_cmphex(ram_write_mpt(fix.v2p, FIX_MPT + 1, &mpt), ==, 0);
     for (unsigned i = 0; i < 5; i++) {
         fix_post(&fix, qp, false);
     }
-    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, FIX_CQN, 2, FIX_KEY + 1), ==,
+    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, FIX_CQN, 2, FIX_OTHER_KEY), ==,
                     RDMA_HCA_STAT_BAD_SIZE);
-    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, FIX_CQN, 23, FIX_KEY + 1), ==,
+    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, FIX_CQN, 23, FIX_OTHER_KEY), ==,
                     RDMA_HCA_STAT_BAD_PARAM);
-    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, FIX_CQN + 1, 4, FIX_KEY + 1),
+    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, FIX_CQN + 1, 4, FIX_OTHER_KEY),
                     ==, RDMA_HCA_STAT_BAD_RES_STATE);
-    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, 99, 4, FIX_KEY + 1), ==,
+    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, 99, 4, FIX_OTHER_KEY), ==,
                     RDMA_HCA_STAT_BAD_INDEX);
-    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, FIX_CQN, 4, FIX_KEY + 1), ==,
+    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, FIX_CQN, 4, FIX_OTHER_KEY), ==,
                     0);
     for (unsigned i = 5; i < 16; i++) {
         fix_post(&fix, qp, false);

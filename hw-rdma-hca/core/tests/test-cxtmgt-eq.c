@@ -362,7 +362,7 @@ static void test_eq_unwritable(void)
 
     fix_init(&fix);
     eqc = fix_make_eqc(&fix, FIX_LOG_EQ, 0, RDMA_HCA_EQ_STATE_ARMED);
-    eqc.lkey = GUINT32_TO_BE(FIX_KEY + 1);
+    eqc.lkey = GUINT32_TO_BE(FIX_OTHER_KEY);
     g_assert_cmphex(fix_sw2hw_eq(&fix, 2, &eqc), ==, 0);
     g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 2, UINT64_MAX, false), ==, 0);
     for (unsigned i = 0; i < 9; i++) {
@@ -390,7 +390,7 @@ static void test_eq_failed(void)
         uint32_t next = fix_eq_producer(&fix, FIX_EQN);
 
         eqc = fix_make_eqc(&fix, FIX_LOG_EQ, 0, RDMA_HCA_EQ_STATE_ARMED);
-        eqc.lkey = GUINT32_TO_BE(FIX_KEY + 1);
+        eqc.lkey = GUINT32_TO_BE(FIX_OTHER_KEY);
         g_assert_cmphex(fix_sw2hw_eq(&fix, 2 + full, &eqc), ==, 0);
         for (unsigned i = 0; full && i < 1u << FIX_LOG_EQ; i++) {
             hca_eq_event(fix.cm, &event);

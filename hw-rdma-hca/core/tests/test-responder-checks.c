@@ -131,19 +131,20 @@ static void test_qkey(void)
     bed_free(bed);
 }
 
-/* Opcodes that RC knows and nothing serves: refused in their turn only. */
+/* An opcode that RC does not know is refused in its turn only. */
 static void test_opcode_rc(void)
 {
     Bed *bed = resp_new();
+    uint8_t op = HCA_SEND_ONLY_INV + 1;
 
     bed->psn = hca_psn_add(PSN, 1);
-    request_send(bed, HCA_SEND_ONLY_INV, 0);
+    request_send(bed, op, 0);
     resp_expect_nak(bed, PSN, NAK(PSN_SEQ));
     bed->psn = hca_psn_add(PSN, HCA_PSN_MASK);
-    request_send(bed, HCA_SEND_ONLY_INV, 0);
+    request_send(bed, op, 0);
     resp_expect_ack(bed, PSN - 1, 0);
     g_assert_cmpuint(bed->hqp->state, ==, RDMA_HCA_QP_STATE_RTS);
-    request_send(bed, HCA_SEND_ONLY_INV, 0);
+    request_send(bed, op, 0);
     resp_expect_nak(bed, PSN, NAK(INVALID_REQUEST));
     resp_expect_broken(bed, RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR);
     bed_free(bed);
@@ -175,7 +176,7 @@ static void test_opcode_reserved(void)
     }
 }
 
-/* Send with Invalidate on the cable: its last packet is refused. */
+/* Send with Invalidate on the cable: its last packet, of no key, is refused. */
 static void test_send_invalidate(void)
 {
     Bed *bed = resp_new();
@@ -184,9 +185,9 @@ static void test_send_invalidate(void)
     request_send(bed, HCA_SEND_FIRST, MTU);
     resp_expect_ack(bed, PSN, 0);
     request_send(bed, HCA_SEND_LAST_INV, 8);
-    resp_expect_nak(bed, PSN + 1, NAK(INVALID_REQUEST));
-    resp_expect_recv_error(bed, 1, RDMA_HCA_SYNDROME_WR_FLUSH_ERR);
-    resp_expect_broken(bed, RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR);
+    resp_expect_nak(bed, PSN + 1, NAK(REMOTE_ACCESS));
+    resp_expect_recv_error(bed, 1, RDMA_HCA_SYNDROME_REMOTE_INVAL_REQ_ERR);
+    bed_expect_state(bed, RDMA_HCA_QP_STATE_ERR);
     bed_free(bed);
 }
 

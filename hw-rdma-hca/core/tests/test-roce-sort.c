@@ -748,7 +748,7 @@ static void check_sizes(uint8_t log_qps, uint8_t log_mpts)
         g_array_remove_index(free_mpts, 0);
         pair->mr[i] = mr_new(pair->drv[i], pair->pd[i], 0x1000, WATCH_MR_LEN,
                              ACCESS_ALL);
-        g_assert_cmphex(pair->mr[i]->key & (mpts - 1), ==, mpts - 1);
+        g_assert_cmphex(mr_index(pair->mr[i]), ==, mpts - 1);
     }
     qp_connect(qp[0], qp[1], &attr);
     pair_check_works(pair, qp, 0);

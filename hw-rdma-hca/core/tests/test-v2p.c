@@ -269,13 +269,13 @@ static uint8_t write_mpt(Fix *fix, uint32_t key, uint32_t flags, uint32_t pd,
     struct rdma_hca_mpt mpt = make_mpt(key, flags, pd, start, length,
                                        page_shift, mtt, mtt_sz);
 
-    return ram_write_mpt(fix->v2p, key & ((1u << LOG_MPTS) - 1), &mpt);
+    return ram_write_mpt(fix->v2p, KEY_INDEX(key, LOG_MPTS), &mpt);
 }
 
 static HcaMatchInfo match(uint32_t flags, uint32_t pd, uint32_t key,
                           uint64_t va, uint32_t len)
 {
-    return (HcaMatchInfo) { flags, pd, key, len, va };
+    return (HcaMatchInfo) { flags, pd, key, len, va, 0 };
 }
 
 static HcaV2pState check(Fix *fix, uint32_t flags, uint32_t pd, uint32_t key,
@@ -294,16 +294,18 @@ static HcaV2pState check(Fix *fix, uint32_t flags, uint32_t pd, uint32_t key,
 static void test_check_order(void)
 {
     Fix fix;
-    uint32_t key = 0xabc05;
+    uint32_t key = 0xabc05 << 8 | 0x3c;
 
     fix_init(&fix, 4096);
     g_assert_cmphex(
         write_mpt(&fix, key, LOCAL_MPT, 7, 0x10000, 0x2000, 12, 8, 2), ==, 0);
     g_assert_cmpint(check(&fix, VA, 7, key, 0x10000, 1), ==, 0);
-    /* High bits of the key count; so do entries that nobody wrote. */
+    /* All bits of the key count; so do entries that nobody wrote. */
     g_assert_cmpint(check(&fix, VA, 7, key ^ 1u << 31, 0x10000, 1), ==,
                     HCA_V2P_KEY_ERR);
     g_assert_cmpint(check(&fix, VA, 7, key + 1, 0x10000, 1), ==,
+                    HCA_V2P_KEY_ERR);
+    g_assert_cmpint(check(&fix, VA, 7, key + 0x100, 0x10000, 1), ==,
                     HCA_V2P_KEY_ERR);
     /* Wrong in every way but one after the other: KEY, PD, FLAGS, LENGTH. */
     g_assert_cmpint(
@@ -316,7 +318,7 @@ static void test_check_order(void)
     g_assert_cmpint(check(&fix, VA, 7, key, 0, 1), ==, HCA_V2P_LENGTH_ERR);
     /* A request of no bytes succeeds, whatever its key. */
     g_assert_cmpint(check(&fix, VA, 1, 0xffffffff, 0, 0), ==, 0);
-    g_assert_cmphex(hca_v2p_invalidate_mpt(fix.v2p, key & 63), ==, 0);
+    g_assert_cmphex(hca_v2p_invalidate_mpt(fix.v2p, 5), ==, 0);
     g_assert_cmpint(check(&fix, VA, 7, key, 0x10000, 1), ==, HCA_V2P_KEY_ERR);
     fix_free(&fix);
 }
@@ -333,7 +335,7 @@ static void test_check_flags(void)
 
     fix_init(&fix, 4096);
     for (uint32_t have = 0; have < 16; have++) {
-        uint32_t key = 0x100 | have;
+        uint32_t key = GOOD_KEY(0x100 | have);
 
         g_assert_cmphex(
             write_mpt(&fix, key, LOCAL_MPT | have, 1, 0, 0x1000, 12, 0, 1), ==,
@@ -346,15 +348,18 @@ static void test_check_flags(void)
         }
     }
     /* Without MIO only the peer gets in. */
-    g_assert_cmphex(write_mpt(&fix, 0x120, RDMA_HCA_MPT_REGION | ALL_ACCESS, 1,
-                              0, 0x1000, 12, 0, 1),
+    g_assert_cmphex(write_mpt(&fix, GOOD_KEY(0x120),
+                              RDMA_HCA_MPT_REGION | ALL_ACCESS, 1, 0, 0x1000,
+                              12, 0, 1),
                     ==, 0);
-    g_assert_cmpint(check(&fix, VA, 1, 0x120, 0, 1), ==, HCA_V2P_FLAGS_ERR);
+    g_assert_cmpint(check(&fix, VA, 1, GOOD_KEY(0x120), 0, 1), ==,
+                    HCA_V2P_FLAGS_ERR);
     g_assert_cmpint(
-        check(&fix, VA | RDMA_HCA_ACCESS_LOCAL_WRITE, 1, 0x120, 0, 1), ==,
-        HCA_V2P_FLAGS_ERR);
+        check(&fix, VA | RDMA_HCA_ACCESS_LOCAL_WRITE, 1, GOOD_KEY(0x120), 0, 1),
+        ==, HCA_V2P_FLAGS_ERR);
     g_assert_cmpint(
-        check(&fix, VA | RDMA_HCA_ACCESS_REMOTE_READ, 1, 0x120, 0, 1), ==, 0);
+        check(&fix, VA | RDMA_HCA_ACCESS_REMOTE_READ, 1, GOOD_KEY(0x120), 0, 1),
+        ==, 0);
     fix_free(&fix);
 }
 
@@ -390,11 +395,12 @@ static void test_check_bounds(void)
         Fix fix;
 
         fix_init(&fix, 4096);
-        g_assert_cmphex(
-            write_mpt(&fix, 1, LOCAL_MPT, 1, row->start, row->length, 12, 0, 0),
-            ==, 0);
-        g_assert_cmpint(check(&fix, row->flags, 1, 1, row->va, row->len), ==,
-                        row->ok ? HCA_V2P_SUCCESS : HCA_V2P_LENGTH_ERR);
+        g_assert_cmphex(write_mpt(&fix, GOOD_KEY(1), LOCAL_MPT, 1, row->start,
+                                  row->length, 12, 0, 0),
+                        ==, 0);
+        g_assert_cmpint(
+            check(&fix, row->flags, 1, GOOD_KEY(1), row->va, row->len), ==,
+            row->ok ? HCA_V2P_SUCCESS : HCA_V2P_LENGTH_ERR);
         fix_free(&fix);
     }
 }
@@ -402,12 +408,13 @@ static void test_check_bounds(void)
 /* Physical regions and lengths up to 2^63 */
 static void test_check_huge(void)
 {
-    HcaMatchInfo info = match(VA, 1, 1, 0, 1);
+    HcaMatchInfo info = match(VA, 1, GOOD_KEY(1), 0, 1);
     struct rdma_hca_mpt entry;
     uint64_t offset;
     HcaMpt mpt;
 
-    entry = make_mpt(1, LOCAL_MPT, 1, 0xfff, UINT64_C(1) << 63, 31, 0, 0);
+    entry = make_mpt(GOOD_KEY(1), LOCAL_MPT, 1, 0xfff, UINT64_C(1) << 63, 31, 0,
+                     0);
     hca_mpt_format.decode(&mpt, &entry);
     g_assert_true(hca_mpt_shape_ok(&mpt));
     g_assert_cmpuint(hca_mpt_pages(&mpt), ==, (UINT64_C(1) << 32) + 1);
@@ -468,7 +475,8 @@ static void region_random(Fix *fix, Region *region, uint32_t index)
 {
     uint64_t size;
 
-    region->key = index | (uint32_t)g_test_rand_int() << LOG_MPTS;
+    region->key = ((uint32_t)g_test_rand_int() << LOG_MPTS | index) << 8 |
+                  (g_test_rand_int() & 0xff);
     region->flags = g_test_rand_int() & 1 ? RDMA_HCA_ACCESS_ZERO_BASED : 0;
     region->page_shift = g_test_rand_int_range(12, 15);
     size = UINT64_C(1) << region->page_shift;
@@ -579,7 +587,7 @@ static void test_pages_sizes(void)
     for (unsigned shift = 12; shift <= 31; shift++) {
         uint64_t size = UINT64_C(1) << shift;
         Region region = {
-            .key = shift,
+            .key = GOOD_KEY(shift),
             .page_shift = shift,
             .npages = 2,
             .start = (UINT64_C(5) << 40) + 0x10800,
@@ -618,12 +626,13 @@ static void test_pages_physical(void)
     Fix fix;
 
     fix_init(&fix, 4096);
-    g_assert_cmphex(write_mpt(&fix, 3, LOCAL_MPT | RDMA_HCA_MPT_PHYSICAL, 5, 0,
+    g_assert_cmphex(write_mpt(&fix, GOOD_KEY(3),
+                              LOCAL_MPT | RDMA_HCA_MPT_PHYSICAL, 5, 0,
                               UINT64_MAX, 12, 0, 0),
                     ==, 0);
     bus = ram_alloc(fix.ram, 40) + 0x8001;
     memset(ram_at(fix.ram, bus), 0x77, 8);
-    info = match(VA, 5, 3, bus, 8);
+    info = match(VA, 5, GOOD_KEY(3), bus, 8);
     g_assert_cmpint(hca_v2p_read(fix.v2p, HCA_V2P_EE, &info, &got), ==, 0);
     g_assert_cmphex(got, ==, UINT64_C(0x7777777777777777));
     /* Across pieces of the machine's memory. */
@@ -637,10 +646,11 @@ static void test_pages_physical(void)
     g_assert_cmpint(hca_v2p_read(fix.v2p, HCA_V2P_EE, &info, &got), ==,
                     HCA_V2P_DMA_ERR);
     /* Relative to its start. */
-    g_assert_cmphex(write_mpt(&fix, 4, LOCAL_MPT | RDMA_HCA_MPT_PHYSICAL, 5,
-                              bus, 8, 12, 0, 0),
+    g_assert_cmphex(write_mpt(&fix, GOOD_KEY(4),
+                              LOCAL_MPT | RDMA_HCA_MPT_PHYSICAL, 5, bus, 8, 12,
+                              0, 0),
                     ==, 0);
-    info = match(OFF, 5, 4, 0, 8);
+    info = match(OFF, 5, GOOD_KEY(4), 0, 8);
     g_assert_cmpint(hca_v2p_read(fix.v2p, HCA_V2P_EE, &info, &got), ==, 0);
     info.va = 1;
     g_assert_cmpint(hca_v2p_read(fix.v2p, HCA_V2P_EE, &info, &got), ==,
@@ -659,11 +669,11 @@ static void test_pages_size(void)
         uint32_t physical = LOCAL_MPT | RDMA_HCA_MPT_PHYSICAL;
         bool paged = shift[i] <= HCA_MPT_PAGE_SHIFT_MAX;
 
-        g_assert_cmphex(
-            write_mpt(&fix, 3, physical, 5, 0x1000, 0x1000, shift[i], 0, 0), ==,
-            RDMA_HCA_STAT_BAD_PARAM);
-        g_assert_cmphex(write_mpt(&fix, 4 + i, LOCAL_MPT, 5, 0x1000, 0x1000,
-                                  shift[i], 0, 0),
+        g_assert_cmphex(write_mpt(&fix, GOOD_KEY(3), physical, 5, 0x1000,
+                                  0x1000, shift[i], 0, 0),
+                        ==, RDMA_HCA_STAT_BAD_PARAM);
+        g_assert_cmphex(write_mpt(&fix, GOOD_KEY(4 + i), LOCAL_MPT, 5, 0x1000,
+                                  0x1000, shift[i], 0, 0),
                         ==, paged ? 0 : RDMA_HCA_STAT_BAD_PARAM);
     }
     fix_free(&fix);
@@ -673,7 +683,7 @@ static void test_pages_size(void)
 static void test_pages_joined(void)
 {
     Region region = {
-        .key = 9,
+        .key = GOOD_KEY(9),
         .page_shift = 12,
         .npages = 4,
         .start = 0x7800,
@@ -719,7 +729,7 @@ static void test_dma_refused(void)
 
     fix_init(&fix, 4096);
     for (unsigned i = 0; i < G_N_ELEMENTS(bad); i++) {
-        Region region = { .key = i,
+        Region region = { .key = GOOD_KEY(i),
                           .page_shift = 12,
                           .npages = 1,
                           .length = 0x1000,
@@ -752,7 +762,7 @@ static void test_dma_refused(void)
 
 static void test_dma_atomic(void)
 {
-    Region region = { .key = 2,
+    Region region = { .key = GOOD_KEY(2),
                       .page_shift = 12,
                       .npages = 2,
                       .start = 0x1004,
@@ -795,7 +805,7 @@ static void test_dma_atomic(void)
 
 static void test_dma_entry(void)
 {
-    Region region = { .key = 2,
+    Region region = { .key = GOOD_KEY(2),
                       .page_shift = 12,
                       .npages = 2,
                       .start = 0x1ff0,
@@ -847,7 +857,7 @@ static void test_command_init(void)
     g_assert_cmphex(hca_v2p_init(v2p, UINT64_MAX - 63, 0, 0), ==, 3);
     g_assert_cmphex(hca_v2p_init(v2p, 0, LOG_MPTS, space - 64), ==, 0);
     /* ICM that is not mapped, or that is not memory. */
-    mpt = make_mpt(0, LOCAL_MPT, 0, 0, 0, 12, 0, 0);
+    mpt = make_mpt(GOOD_KEY(0), LOCAL_MPT, 0, 0, 0, 12, 0, 0);
     g_assert_cmphex(ram_write_mpt(v2p, 0, &mpt), ==,
                     RDMA_HCA_STAT_BAD_SEG_PARAM);
     g_assert_cmphex(hca_v2p_map_icm(v2p, 0, RAM_HOLE, 1), ==, 0);
@@ -870,38 +880,42 @@ static void test_command_mpt(void)
     Fix fix;
 
     fix_init(&fix, 4096);
-    g_assert_cmphex(write_mpt(&fix, 5, LOCAL_MPT | RDMA_HCA_MPT_SW_OWNS, 1, 0,
-                              0x3000, 12, last_mtt - 2, 3),
+    g_assert_cmphex(write_mpt(&fix, GOOD_KEY(5),
+                              LOCAL_MPT | RDMA_HCA_MPT_SW_OWNS, 1, 0, 0x3000,
+                              12, last_mtt - 2, 3),
                     ==, 0);
     g_assert_cmpuint(hca_v2p_live_mpts(fix.v2p), ==, 1);
-    g_assert_cmphex(write_mpt(&fix, 5, LOCAL_MPT, 1, 0, 0, 12, 0, 0), ==,
-                    RDMA_HCA_STAT_BAD_RESOURCE);
+    g_assert_cmphex(write_mpt(&fix, GOOD_KEY(5), LOCAL_MPT, 1, 0, 0, 12, 0, 0),
+                    ==, RDMA_HCA_STAT_BAD_RESOURCE);
     g_assert_cmphex(ram_query_mpt(fix.v2p, 5, &mpt), ==, 0);
     g_assert_cmphex(GUINT32_FROM_BE(mpt.flags), ==, LOCAL_MPT);
-    /* Key against index, pages against length, table, size; no window. */
-    mpt = make_mpt(7, LOCAL_MPT, 1, 0, 0, 12, 0, 0);
+    /* Key against index, pages against length, table, size; never valid. */
+    mpt = make_mpt(GOOD_KEY(7), LOCAL_MPT, 1, 0, 0, 12, 0, 0);
     g_assert_cmphex(ram_write_mpt(fix.v2p, 6, &mpt), ==, 3);
-    g_assert_cmphex(write_mpt(&fix, 6, LOCAL_MPT, 1, 0, 0x3001, 12, 0, 3), ==,
-                    3);
-    g_assert_cmphex(write_mpt(&fix, 6, LOCAL_MPT, 1, 0xfff, 0x2002, 12, 0, 3),
+    g_assert_cmphex(
+        write_mpt(&fix, GOOD_KEY(6), LOCAL_MPT, 1, 0, 0x3001, 12, 0, 3), ==, 3);
+    g_assert_cmphex(
+        write_mpt(&fix, GOOD_KEY(6), LOCAL_MPT, 1, 0xfff, 0x2002, 12, 0, 3), ==,
+        3);
+    g_assert_cmphex(write_mpt(&fix, GOOD_KEY(6), LOCAL_MPT, 1, 0, 0x3000, 12,
+                              last_mtt - 1, 0),
+                    ==, 3);
+    g_assert_cmphex(write_mpt(&fix, GOOD_KEY(6), LOCAL_MPT, 1, 0, 0x1000, 12,
+                              last_mtt + 1, 0),
                     ==, 3);
     g_assert_cmphex(
-        write_mpt(&fix, 6, LOCAL_MPT, 1, 0, 0x3000, 12, last_mtt - 1, 0), ==,
-        3);
-    g_assert_cmphex(
-        write_mpt(&fix, 6, LOCAL_MPT, 1, 0, 0x1000, 12, last_mtt + 1, 0), ==,
-        3);
-    g_assert_cmphex(write_mpt(&fix, 6, LOCAL_MPT, 1, 0, 0x1000, 32, 0, 0), ==,
-                    3);
-    g_assert_cmphex(
-        write_mpt(&fix, 6, LOCAL_MPT, 1, 0, (UINT64_C(1) << 63) + 1, 31, 0, 0),
-        ==, 3);
-    g_assert_cmphex(
-        write_mpt(&fix, 6, RDMA_HCA_MPT_MIO, 1, 0, 0x1000, 12, 0, 0), ==, 3);
-    g_assert_cmphex(write_mpt(&fix, 6, LOCAL_MPT | RDMA_HCA_ACCESS_ON_DEMAND, 1,
-                              0, 0x1000, 12, 0, 0),
+        write_mpt(&fix, GOOD_KEY(6), LOCAL_MPT, 1, 0, 0x1000, 32, 0, 0), ==, 3);
+    g_assert_cmphex(write_mpt(&fix, GOOD_KEY(6), LOCAL_MPT, 1, 0,
+                              (UINT64_C(1) << 63) + 1, 31, 0, 0),
                     ==, 3);
-    mpt = make_mpt(64, LOCAL_MPT, 1, 0, 0, 12, 0, 0);
+    g_assert_cmphex(write_mpt(&fix, GOOD_KEY(6), LOCAL_MPT | RDMA_HCA_MPT_FREE,
+                              1, 0, 0, 12, 0, 0),
+                    ==, 3);
+    g_assert_cmphex(write_mpt(&fix, GOOD_KEY(6),
+                              LOCAL_MPT | RDMA_HCA_ACCESS_ON_DEMAND, 1, 0,
+                              0x1000, 12, 0, 0),
+                    ==, 3);
+    mpt = make_mpt(GOOD_KEY(64), LOCAL_MPT, 1, 0, 0, 12, 0, 0);
     g_assert_cmphex(ram_write_mpt(fix.v2p, 64, &mpt), ==,
                     RDMA_HCA_STAT_BAD_INDEX);
     g_assert_cmphex(ram_query_mpt(fix.v2p, UINT32_MAX, &mpt), ==,
@@ -957,16 +971,18 @@ static void test_command_sync(void)
     fix_init(&fix, 65536);
     entry = icm_at(&fix, MPT_BASE + 33 * 64);
     mtt = icm_at(&fix, MTT_BASE + 7 * 8);
-    g_assert_cmphex(write_mpt(&fix, 33, LOCAL_MPT, 1, 0, 0x1000, 12, 7, 1), ==,
-                    0);
+    g_assert_cmphex(
+        write_mpt(&fix, GOOD_KEY(33), LOCAL_MPT, 1, 0, 0x1000, 12, 7, 1), ==,
+        0);
     g_assert_cmphex(hca_v2p_write_mtt(fix.v2p, 7, addr, 9), ==, 0);
     g_assert_cmphex(entry->key, ==, 0);
     g_assert_cmphex(hca_v2p_sync(fix.v2p), ==, 0);
-    g_assert_cmphex(GUINT32_FROM_BE(entry->key), ==, 33);
+    g_assert_cmphex(GUINT32_FROM_BE(entry->key), ==, GOOD_KEY(33));
     g_assert_cmphex(GUINT64_FROM_BE(mtt[8]), ==, 0x123456789000);
     /* Gone from under the region: it has no memory, and is still given back. */
     g_assert_cmphex(hca_v2p_unmap_icm(fix.v2p, MPT_BASE, 2), ==, 0);
-    g_assert_cmpint(check(&fix, VA, 1, 33, 0, 1), ==, HCA_V2P_KEY_ERR);
+    g_assert_cmpint(check(&fix, VA, 1, GOOD_KEY(33), 0, 1), ==,
+                    HCA_V2P_KEY_ERR);
     g_assert_cmphex(hca_v2p_invalidate_mpt(fix.v2p, 33), ==, 0);
     fix_free(&fix);
 }
@@ -986,8 +1002,8 @@ static void test_command_unmap(void)
     /* The table's first page can be read and not written. */
     g_assert_cmphex(hca_v2p_unmap_icm(fix.v2p, MPT_BASE, 1), ==, 0);
     g_assert_cmphex(hca_v2p_map_icm(fix.v2p, MPT_BASE, RAM_ROM, 1), ==, 0);
-    g_assert_cmphex(write_mpt(&fix, 3, LOCAL_MPT, 1, 0, 0x1000, 12, 7, 1), ==,
-                    0);
+    g_assert_cmphex(
+        write_mpt(&fix, GOOD_KEY(3), LOCAL_MPT, 1, 0, 0x1000, 12, 7, 1), ==, 0);
     before = *counters;
     g_assert_cmphex(hca_v2p_unmap_icm(fix.v2p, MPT_BASE + 1, 1), ==,
                     RDMA_HCA_STAT_BAD_PARAM);
@@ -996,32 +1012,32 @@ static void test_command_unmap(void)
     g_assert_cmpmem(counters, sizeof(*counters), &before, sizeof(before));
     g_assert_cmphex(hca_v2p_unmap_icm(fix.v2p, MTT_BASE, 1), ==, 0);
     g_assert_cmpmem(counters, sizeof(*counters), &before, sizeof(before));
-    g_assert_cmpint(check(&fix, VA, 1, 3, 0, 1), ==, 0);
+    g_assert_cmpint(check(&fix, VA, 1, GOOD_KEY(3), 0, 1), ==, 0);
     g_assert_cmpuint(counters->hits, ==, before.hits + 1);
     g_assert_cmphex(hca_v2p_unmap_icm(fix.v2p, MPT_BASE, 1), ==,
                     RDMA_HCA_STAT_BAD_SEG_PARAM);
     g_assert_cmpuint(counters->write_back_errors, ==, 1);
-    g_assert_cmpint(check(&fix, VA, 1, 3, 0, 1), ==, 0);
+    g_assert_cmpint(check(&fix, VA, 1, GOOD_KEY(3), 0, 1), ==, 0);
     fix_free(&fix);
 }
 
 /* What was left in memory by the system before is no region. */
 static void test_command_leftovers(void)
 {
-    struct rdma_hca_mpt mpt = make_mpt(4, LOCAL_MPT | ALL_ACCESS, 0, 0, 0x1000,
-                                       12, 0, 1);
+    struct rdma_hca_mpt mpt = make_mpt(GOOD_KEY(4), LOCAL_MPT | ALL_ACCESS, 0,
+                                       0, 0x1000, 12, 0, 1);
     Fix fix;
 
     fix_init(&fix, 4096);
     memcpy(icm_at(&fix, MPT_BASE + 4 * 64), &mpt, sizeof(mpt));
-    g_assert_cmpint(check(&fix, VA, 0, 4, 0, 1), ==, HCA_V2P_KEY_ERR);
-    g_assert_cmphex(write_mpt(&fix, 4, LOCAL_MPT, 0, 0, 0x1000, 12, 0, 1), ==,
-                    0);
-    g_assert_cmpint(check(&fix, VA, 0, 4, 0, 1), ==, 0);
+    g_assert_cmpint(check(&fix, VA, 0, GOOD_KEY(4), 0, 1), ==, HCA_V2P_KEY_ERR);
+    g_assert_cmphex(
+        write_mpt(&fix, GOOD_KEY(4), LOCAL_MPT, 0, 0, 0x1000, 12, 0, 1), ==, 0);
+    g_assert_cmpint(check(&fix, VA, 0, GOOD_KEY(4), 0, 1), ==, 0);
     hca_v2p_close(fix.v2p);
-    g_assert_cmpint(check(&fix, VA, 0, 4, 0, 1), ==, HCA_V2P_KEY_ERR);
+    g_assert_cmpint(check(&fix, VA, 0, GOOD_KEY(4), 0, 1), ==, HCA_V2P_KEY_ERR);
     g_assert_cmphex(hca_v2p_init(fix.v2p, MPT_BASE, LOG_MPTS, MTT_BASE), ==, 0);
-    g_assert_cmpint(check(&fix, VA, 0, 4, 0, 1), ==, HCA_V2P_KEY_ERR);
+    g_assert_cmpint(check(&fix, VA, 0, GOOD_KEY(4), 0, 1), ==, HCA_V2P_KEY_ERR);
     fix_free(&fix);
 }
 
@@ -1035,21 +1051,23 @@ static void test_hostile_icm(void)
 
     fix_init(&fix, 128); /* two lines: everything is read again */
     for (uint32_t i = 0; i < 1u << LOG_MPTS; i++) {
-        g_assert_cmphex(write_mpt(&fix, i, LOCAL_MPT, 1, 0, 0x1000, 12, i, 0),
-                        ==, 0);
+        g_assert_cmphex(
+            write_mpt(&fix, GOOD_KEY(i), LOCAL_MPT, 1, 0, 0x1000, 12, i, 0), ==,
+            0);
     }
     for (unsigned round = 0; round < 20000; round++) {
         uint32_t i = g_test_rand_int_range(0, 1 << LOG_MPTS);
         struct rdma_hca_mpt *mpt = icm_at(&fix, MPT_BASE + i * 64);
-        HcaMatchInfo info = match(g_test_rand_int() & 1 ? VA : OFF, 1, i,
-                                  g_test_rand_int_range(0, 0x3000),
+        HcaMatchInfo info = match(g_test_rand_int() & 1 ? VA : OFF, 1,
+                                  GOOD_KEY(i), g_test_rand_int_range(0, 0x3000),
                                   g_test_rand_int_range(1, sizeof(buf)));
         uint32_t *word = (uint32_t *)mpt + g_test_rand_int_range(4, 14);
         unsigned n = G_N_ELEMENTS(iov);
         uint64_t old;
         HcaV2pState state;
 
-        *mpt = make_mpt(i, LOCAL_MPT | ALL_ACCESS, 1, 0, 0x4000, 12, i, 0);
+        *mpt = make_mpt(GOOD_KEY(i), LOCAL_MPT | ALL_ACCESS, 1, 0, 0x4000, 12,
+                        i, 0);
         *word = g_test_rand_int() >> (g_test_rand_int() & 31);
         if (g_test_rand_int() & 1) {
             mpt->page_size = g_test_rand_int() >> (g_test_rand_int() & 31);
@@ -1086,18 +1104,19 @@ static void test_channels(void)
 
     fix_init(&fix, 4096);
     counters = hca_v2p_counters(fix.v2p);
-    g_assert_cmphex(write_mpt(&fix, 1, LOCAL_MPT | RDMA_HCA_MPT_PHYSICAL, 1,
-                              RAM_BASE, RAM_SIZE, 12, 0, 0),
+    g_assert_cmphex(write_mpt(&fix, GOOD_KEY(1),
+                              LOCAL_MPT | RDMA_HCA_MPT_PHYSICAL, 1, RAM_BASE,
+                              RAM_SIZE, 12, 0, 0),
                     ==, 0);
     for (HcaV2pChannel c = HCA_V2P_DB; c < HCA_V2P_NCHANNELS; c++) {
-        info = match(VA, 1, 1, RAM_BASE, 8);
+        info = match(VA, 1, GOOD_KEY(1), RAM_BASE, 8);
         g_assert_cmpint(hca_v2p_read(fix.v2p, c, &info, &buf), ==, 0);
         g_assert_cmpuint(counters->requests[c], ==, 1);
         g_assert_cmpuint(counters->read_bytes[c], ==, 8);
         g_assert_cmpuint(counters->pended[c], ==, 0);
     }
     g_assert_cmpuint(counters->failed[HCA_V2P_KEY_ERR], ==, 0);
-    info.key = 2;
+    info.key = GOOD_KEY(2);
     hca_v2p_read(fix.v2p, HCA_V2P_DB, &info, &buf);
     g_assert_cmpuint(counters->failed[HCA_V2P_KEY_ERR], ==, 1);
     fix_free(&fix);
@@ -1127,6 +1146,111 @@ static void test_mdata_mtt_pages(void)
     fix_free(&fix);
 }
 
+/* A region or a window of any kind, in an entry of the table. */
+static void write_some_kind(Fix *fix, uint32_t index)
+{
+    static const uint32_t kinds[] = {
+        0,
+        RDMA_HCA_MPT_WINDOW2,
+        RDMA_HCA_MPT_REGION | RDMA_HCA_ACCESS_MW_BIND,
+        RDMA_HCA_MPT_REGION | RDMA_HCA_MPT_FAST_REG | RDMA_HCA_MPT_FREE,
+        RDMA_HCA_MPT_REGION | RDMA_HCA_MPT_FAST_REG | RDMA_HCA_MPT_FREE |
+            RDMA_HCA_MPT_PIECES,
+    };
+    unsigned kind = g_test_rand_int_range(0, G_N_ELEMENTS(kinds));
+
+    write_mpt(fix, GOOD_KEY(index), kinds[kind] | ALL_ACCESS, 1, 0,
+              kind == 2 ? 0x4000 : 0, 12, index * 8, 8);
+}
+
+/* A list of pages, or of pairs that may ascend. */
+static void random_fill_list(Fix *fix, uint64_t list)
+{
+    uint64_t *entry = ram_at(fix->ram, list);
+    uint64_t end = 0;
+
+    for (unsigned i = 0; i < 32; i += 2) {
+        end += g_test_rand_int_range(0, 0x800);
+        entry[i] = GUINT64_TO_LE(RAM_BASE + g_test_rand_int_range(0, RAM_SIZE));
+        entry[i + 1] = GUINT64_TO_LE(end);
+    }
+}
+
+/* One work request of memory management with numbers at random. */
+static HcaV2pState some_mem_op(Fix *fix, uint64_t list)
+{
+    uint32_t key = GOOD_KEY(g_test_rand_int_range(0, 8)) +
+                   (g_test_rand_int() & 1);
+    HcaMemOp op = {
+        .key = key,
+        .access = g_test_rand_int() & g_test_rand_int() & 0x3f,
+        .start = g_test_rand_int_range(0, 0x4000),
+        .length = g_test_rand_int_range(0, 0x4000),
+        .list = list,
+        .entries = g_test_rand_int_range(0, 10),
+        .page_shift = g_test_rand_int_range(11, 14),
+        .type = g_test_rand_int_range(1, 3),
+        .lkey = GOOD_KEY(g_test_rand_int_range(0, 8)),
+    };
+    HcaInvalidation inv = {
+        .key = key,
+        .pd = 1,
+        .qpn = 5,
+        .remote = g_test_rand_int() & 1,
+    };
+
+    switch (g_test_rand_int_range(0, 3)) {
+    case 0:
+        return hca_v2p_fast_reg(fix->v2p, HCA_V2P_RTC, 1, &op);
+    case 1:
+        return hca_v2p_bind(fix->v2p, HCA_V2P_RTC, 1, 5, &op);
+    default:
+        return hca_v2p_invalidate(fix->v2p, HCA_V2P_RTC, &inv);
+    }
+}
+
+/* Entries of regions and windows that the guest scribbles over meanwhile. */
+static void test_hostile_windows(void)
+{
+    unsigned done = 0, refused = 0, used = 0;
+    uint8_t buf[256] = { 0 };
+    uint64_t list;
+    Fix fix;
+
+    fix_init(&fix, 128); /* two lines: everything is read again */
+    list = ram_alloc(fix.ram, 1);
+    for (unsigned round = 0; round < 30000; round++) {
+        uint32_t i = g_test_rand_int_range(0, 8);
+        uint32_t *words = icm_at(&fix, MPT_BASE + i * 64);
+        HcaMatchInfo info = match(VA | RDMA_HCA_ACCESS_REMOTE_READ, 1,
+                                  GOOD_KEY(i) + (g_test_rand_int() & 1),
+                                  g_test_rand_int_range(0, 0x4000),
+                                  g_test_rand_int_range(1, sizeof(buf)));
+
+        info.qpn = 5;
+        if (g_test_rand_int_range(0, 8) == 0) {
+            hca_v2p_invalidate_mpt(fix.v2p, i);
+            write_some_kind(&fix, i);
+        }
+        if (g_test_rand_int_range(0, 4) == 0) {
+            words[g_test_rand_int_range(0, 16)] = g_test_rand_int() >>
+                                                  (g_test_rand_int() & 31);
+        }
+        random_fill_list(&fix, list);
+        if (some_mem_op(&fix, list) == HCA_V2P_SUCCESS) {
+            done++;
+        } else {
+            refused++;
+        }
+        used += hca_v2p_read(fix.v2p, HCA_V2P_EE, &info, buf) ==
+                HCA_V2P_SUCCESS;
+    }
+    g_assert_cmpuint(done, >, 0);
+    g_assert_cmpuint(refused, >, 0);
+    g_assert_cmpuint(used, >, 0);
+    fix_free(&fix);
+}
+
 /* 5.6.3.2: mpt_miss_proc and mpt_rsp_proc judge as mpt_hit_proc does. */
 static void test_check_miss(void)
 {
@@ -1136,24 +1260,27 @@ static void test_check_miss(void)
 
     fix_init(&fix, 2 * HCA_TPT_LINE);
     counters = hca_v2p_counters(fix.v2p);
-    for (uint32_t key = 1; key <= 3; key++) {
-        g_assert_cmphex(
-            write_mpt(&fix, key, LOCAL_MPT, 7, 0x10000, 0x1000, 12, 0, 1), ==,
-            0);
+    for (uint32_t i = 1; i <= 3; i++) {
+        g_assert_cmphex(write_mpt(&fix, GOOD_KEY(i), LOCAL_MPT, 7, 0x10000,
+                                  0x1000, 12, 0, 1),
+                        ==, 0);
     }
     /* The first has had to go. */
     pended = counters->pended[HCA_V2P_EE];
     hits = counters->mpt.hits;
-    g_assert_cmpint(check(&fix, VA, 6, 1, 0x10000, 1), ==, HCA_V2P_PD_ERR);
+    g_assert_cmpint(check(&fix, VA, 6, GOOD_KEY(1), 0x10000, 1), ==,
+                    HCA_V2P_PD_ERR);
     g_assert_cmpuint(counters->pended[HCA_V2P_EE], ==, pended + 1);
     g_assert_cmpuint(counters->mpt.hits, ==, hits);
-    g_assert_cmpint(check(&fix, VA, 6, 1, 0x10000, 1), ==, HCA_V2P_PD_ERR);
-    g_assert_cmpint(check(&fix, VA, 7, 1, 0x10000, 1), ==, 0);
+    g_assert_cmpint(check(&fix, VA, 6, GOOD_KEY(1), 0x10000, 1), ==,
+                    HCA_V2P_PD_ERR);
+    g_assert_cmpint(check(&fix, VA, 7, GOOD_KEY(1), 0x10000, 1), ==, 0);
     g_assert_cmpuint(counters->pended[HCA_V2P_EE], ==, pended + 1);
     g_assert_cmpuint(counters->mpt.hits, ==, hits + 2);
     /* And one that is there no more is a key of nothing. */
     g_assert_cmphex(hca_v2p_unmap_icm(fix.v2p, MPT_BASE, 1), ==, 0);
-    g_assert_cmpint(check(&fix, VA, 7, 1, 0x10000, 1), ==, HCA_V2P_KEY_ERR);
+    g_assert_cmpint(check(&fix, VA, 7, GOOD_KEY(1), 0x10000, 1), ==,
+                    HCA_V2P_KEY_ERR);
     fix_free(&fix);
 }
 
@@ -1184,7 +1311,7 @@ static void test_mtt_write_miss(void)
 /* 5.8: a request whose MTT entries are in two lines looks for both. */
 static void test_parser_lines(void)
 {
-    Region region = { .key = 1,
+    Region region = { .key = GOOD_KEY(1),
                       .page_shift = 12,
                       .npages = 2,
                       .start = 0x7800,
@@ -1248,5 +1375,6 @@ int main(int argc, char **argv)
     test_add("/v2p/5.1/unmap", test_command_unmap);
     test_add("/v2p/5.1/leftovers", test_command_leftovers);
     test_add("/v2p/hostile-icm", test_hostile_icm);
+    test_add("/v2p/hostile-windows", test_hostile_windows);
     return g_test_run();
 }

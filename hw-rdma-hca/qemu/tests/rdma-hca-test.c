@@ -487,7 +487,8 @@ static void test_doorbell_reset(void)
 #define EQ_BUFFER 0x500000
 #define EQ_LOG_SIZE 4
 #define EQN 3
-#define EQ_KEY 2
+#define EQ_MPT 2
+#define EQ_KEY (EQ_MPT << 8 | 0xa5)
 #define VECTOR 5
 #define MSI_ADDRESS 0x600000
 #define MSI_DATA 0x1234
@@ -556,7 +557,7 @@ static void init_eq_of(Card *card, uint8_t event)
     qtest_memset(card->qts, EQ_BUFFER, RDMA_HCA_OWNER_HW,
                  RDMA_HCA_EQE_SIZE << EQ_LOG_SIZE);
     run_in(card,
-           &(Command) { .op = RDMA_HCA_CMD_SW2HW_MPT, .in_modifier = EQ_KEY },
+           &(Command) { .op = RDMA_HCA_CMD_SW2HW_MPT, .in_modifier = EQ_MPT },
            &mpt, sizeof(mpt));
     run_in(card, &(Command) { .op = RDMA_HCA_CMD_SW2HW_EQ, .in_modifier = EQN },
            &eqc, sizeof(eqc));

@@ -16,6 +16,7 @@
 #include <glib.h>
 
 #include "../abi/rdma_hca_sizes.h"
+#include "mem_op.h"
 #include "path.h"
 #include "verbs.h"
 
@@ -55,6 +56,7 @@ typedef struct HcaQp HcaQp;
 typedef struct HcaQpAttr {
     /* CREATE */
     uint8_t service; /* HcaService */
+    bool privileged; /* its WQEs are the kernel's */
     uint32_t pd;
     uint32_t uar;
     uint32_t sq_cqn;
@@ -123,13 +125,16 @@ typedef struct HcaWqe {
     uint32_t msg_len;
     uint32_t imm_be;
     uint64_t raddr;
-    uint32_t rkey;
+    uint32_t rkey; /* of @raddr; or to be invalidated by the peer */
     uint64_t swap_add;
     uint64_t compare;
     HcaPath path; /* UD */
     uint32_t dqpn;
     uint32_t qkey;
-    HcaSge sge[RDMA_HCA_MAX_SGE]; /* inline data: one, in the send queue */
+    union {
+        HcaSge sge[RDMA_HCA_MAX_SGE]; /* inline data: one, in the send queue */
+        HcaMemOp mem;
+    };
 } HcaWqe;
 
 /*
@@ -164,14 +169,15 @@ typedef struct HcaMqList {
 
 /*
  * A WQE put aside until all before it has completed: a bad request (3.4.5.1.5)
- * or one that sends nothing.
+ * or a local operation that is executed then.
  */
 typedef struct HcaBarrier {
     bool pending;
     bool signalled;
-    uint8_t syndrome; /* 0: completes well */
+    uint8_t syndrome; /* 0: not bad */
     uint8_t vendor_err;
     HcaWqeRef ref;
+    HcaMemOp mem;
 } HcaBarrier;
 
 /* Requester part (engine document 3). */
@@ -185,6 +191,7 @@ typedef struct HcaRequester {
     HcaMqList swpb;  /* Send and Write packets not acknowledged */
     HcaMqList rpb;   /* Read and atomic requests not answered */
     HcaMqList reb;   /* scatter entries of the latter */
+    uint32_t locals; /* of @swpb, local operations */
     /* Retransmission: the next packet of each list to send again. */
     bool retransmit;
     uint32_t resend_swpb;

@@ -8,10 +8,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "mem_op.h"
 #include "verbs.h"
 
 typedef enum HcaTransfer {
-    HCA_TRANSFER_NONE,     /* nothing is sent: done when all before it is */
+    HCA_TRANSFER_NONE,     /* local: nothing is sent */
     HCA_TRANSFER_PAYLOAD,  /* gathered and sent; the peer acknowledges */
     HCA_TRANSFER_RESPONSE, /* asked for, one of max_rd_atomic; scattered */
 } HcaTransfer;
@@ -22,6 +23,10 @@ typedef struct HcaSendOp {
     bool remote;       /* its WQE says where in the peer's memory */
     bool atomic;       /* its WQE has operands; the response is one value */
     bool ends_receive; /* takes a receive WQE of the peer */
+    bool invalidates;  /* its WQE has a key, which the peer invalidates */
+    HcaMemOpKind mem;  /* local: what it does to memory, as its WQE says */
+    bool waits;        /* local: for all before it, and all behind for it */
+    bool privileged;   /* the QP has to be */
     uint8_t length;    /* bytes of a message, 0: any number */
     /* BTH operation of a packet by its place; a request is an Only. */
     uint8_t first, middle, last, only;

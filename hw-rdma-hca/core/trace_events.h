@@ -27,7 +27,8 @@
     X(LINK)             /* 0; 1 up 0 down */                                   \
     X(FAULT)            /* qpn or 0; HcaFaultDirection, -Action, rule */       \
     X(CNP_TX)           /* qpn; qpn of the peer */                             \
-    X(CONGESTION)       /* qpn; old limit, new limit, requests on their way */
+    X(CONGESTION)       /* qpn; old limit, new limit, requests on their way */ \
+    X(MEM_OP)           /* qpn; opcode, key, HcaV2pState */
 /* clang-format on */
 
 typedef enum HcaTraceEvent {

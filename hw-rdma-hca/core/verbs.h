@@ -50,6 +50,7 @@ typedef enum HcaService {
 /* Operations of send WQEs (table 3-3-3). */
 typedef enum HcaOpcode {
     HCA_OP_NOP = 0x00,
+    HCA_OP_SEND_INV = 0x01,
     HCA_OP_RDMA_WRITE = 0x08,
     HCA_OP_RDMA_WRITE_IMM = 0x09,
     HCA_OP_SEND = 0x0a,
@@ -57,6 +58,9 @@ typedef enum HcaOpcode {
     HCA_OP_RDMA_READ = 0x10,
     HCA_OP_ATOMIC_CS = 0x11,
     HCA_OP_ATOMIC_FA = 0x12,
+    HCA_OP_BIND_MW = 0x18,
+    HCA_OP_REG_MR = 0x19,
+    HCA_OP_LOCAL_INV = 0x1b,
     HCA_NOPCODES = 0x20
 } HcaOpcode;
 
@@ -66,6 +70,7 @@ typedef enum HcaSyndrome {
     HCA_SYNDROME_LOCAL_QP_OP_ERR = 0x02,
     HCA_SYNDROME_LOCAL_PROT_ERR = 0x04,
     HCA_SYNDROME_WR_FLUSH_ERR = 0x05,
+    HCA_SYNDROME_MW_BIND_ERR = 0x06,
     HCA_SYNDROME_BAD_RESP_ERR = 0x10,
     HCA_SYNDROME_REMOTE_INVAL_REQ_ERR = 0x12,
     HCA_SYNDROME_REMOTE_ACCESS_ERR = 0x13,
@@ -104,6 +109,9 @@ typedef enum HcaEventType {
 #define HCA_ACCESS_MW_BIND (1u << 4)
 #define HCA_ACCESS_ZERO_BASED (1u << 5)
 #define HCA_ACCESS_ON_DEMAND (1u << 6)
+#define HCA_REMOTE_ACCESS                                                      \
+    (HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_READ |                        \
+     HCA_ACCESS_REMOTE_ATOMIC)
 
 /* A key: the number of its entry, and a byte of its consumer's. */
 #define HCA_KEY_SHIFT 8
@@ -122,6 +130,7 @@ typedef enum HcaStatus {
     HCA_STAT_BAD_INDEX = 0x0a,
     HCA_STAT_BAD_QP_STATE = 0x10,
     HCA_STAT_BAD_SEG_PARAM = 0x20,
+    HCA_STAT_REG_BOUND = 0x21,
     HCA_STAT_BAD_SIZE = 0x40,
 } HcaStatus;
 

@@ -51,6 +51,7 @@ void rdma_hca_trace(void *opaque, const HcaTrace *trace)
         FORWARD3(FAULT, fault);
         FORWARD1(CNP_TX, cnp_tx);
         FORWARD3(CONGESTION, congestion);
+        FORWARD3(MEM_OP, mem_op);
     case HCA_TRACE_NEVENTS:
         break;
     }

@@ -125,6 +125,7 @@ typedef struct HcaCompletion {
     /* Of a receive: */
     bool solicited; /* fires a solicited-only arm; errors always do */
     uint32_t imm_be;
+    uint32_t inv_rkey; /* a key that it has invalidated */
     HcaSource source;
 } HcaCompletion;
 

@@ -30,6 +30,9 @@ void hca_front_put_cqe(const HcaCompletion *completion, void *cqe)
                               CQE(OPCODE, opcode)),
     };
 
+    if (completion->inv_rkey) {
+        entry.inv_rkey = GUINT32_TO_LE(completion->inv_rkey);
+    }
     if (completion->syndrome) {
         entry.err = GUINT32_TO_LE(CQE(VENDOR_ERR, completion->vendor_err) |
                                   CQE(SYNDROME, completion->syndrome));

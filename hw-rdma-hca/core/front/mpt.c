@@ -15,6 +15,16 @@ G_STATIC_ASSERT(RDMA_HCA_MTT_SIZE == HCA_MTT_SIZE);
 G_STATIC_ASSERT(RDMA_HCA_MPT_PAGE_SHIFT_MIN == HCA_MPT_PAGE_SHIFT_MIN);
 G_STATIC_ASSERT(RDMA_HCA_MPT_PAGE_SHIFT_MAX == HCA_MPT_PAGE_SHIFT_MAX);
 
+/* What a window alone has; local rights are not among it. */
+static void decode_window(HcaMpt *mpt, const struct rdma_hca_mpt *entry)
+{
+    mpt->local = false;
+    mpt->window2 = GUINT32_FROM_BE(entry->flags) & RDMA_HCA_MPT_WINDOW2;
+    mpt->lkey = GUINT32_FROM_BE(entry->lkey);
+    mpt->offset = hca_join_be(entry->offset_h, entry->offset_l);
+    mpt->qpn = GUINT32_FROM_BE(entry->qpn);
+}
+
 static void decode(HcaMpt *mpt, const void *from)
 {
     const struct rdma_hca_mpt *entry = from;
@@ -25,9 +35,14 @@ static void decode(HcaMpt *mpt, const void *from)
     *mpt = (HcaMpt) {
         .sw_owns = flags & RDMA_HCA_MPT_SW_OWNS,
         .region = flags & RDMA_HCA_MPT_REGION,
+        .free = flags & RDMA_HCA_MPT_FREE,
+        .fast_reg = flags & RDMA_HCA_MPT_FAST_REG,
         .physical = flags & RDMA_HCA_MPT_PHYSICAL,
+        .pieces = flags & RDMA_HCA_MPT_PIECES,
+        .null = flags & RDMA_HCA_MPT_NULL,
         .local = flags & RDMA_HCA_MPT_MIO,
-        .bind_enable = flags & RDMA_HCA_MPT_BIND_ENABLE,
+        .bind_enable = flags &
+                       (RDMA_HCA_MPT_BIND_ENABLE | RDMA_HCA_ACCESS_MW_BIND),
         .access = flags & ACCESS,
         .page_shift = page_size + RDMA_HCA_MPT_PAGE_SHIFT_MIN,
         .key = GUINT32_FROM_BE(entry->key),
@@ -37,15 +52,36 @@ static void decode(HcaMpt *mpt, const void *from)
         .mtt_seg = hca_join_be(entry->mtt_seg_h, entry->mtt_seg_l),
         .mtt_sz = GUINT32_FROM_BE(entry->mtt_sz),
     };
+    if (mpt->pieces) {
+        mpt->npieces = GUINT32_FROM_BE(entry->pieces);
+    }
+    if (mpt->region) {
+        mpt->windows = GUINT32_FROM_BE(entry->window_count);
+    } else {
+        decode_window(mpt, entry);
+    }
 }
 
 static uint32_t encode_flags(const HcaMpt *mpt)
 {
     return (mpt->sw_owns ? RDMA_HCA_MPT_SW_OWNS : 0) |
            (mpt->region ? RDMA_HCA_MPT_REGION : 0) |
+           (mpt->free ? RDMA_HCA_MPT_FREE : 0) |
+           (mpt->fast_reg ? RDMA_HCA_MPT_FAST_REG : 0) |
            (mpt->physical ? RDMA_HCA_MPT_PHYSICAL : 0) |
+           (mpt->pieces ? RDMA_HCA_MPT_PIECES : 0) |
+           (mpt->null ? RDMA_HCA_MPT_NULL : 0) |
            (mpt->local ? RDMA_HCA_MPT_MIO : 0) |
-           (mpt->bind_enable ? RDMA_HCA_MPT_BIND_ENABLE : 0) | mpt->access;
+           (mpt->bind_enable ? RDMA_HCA_MPT_BIND_ENABLE : 0) |
+           (mpt->window2 ? RDMA_HCA_MPT_WINDOW2 : 0) | mpt->access;
+}
+
+static void encode_window(const HcaMpt *mpt, struct rdma_hca_mpt *entry)
+{
+    entry->lkey = GUINT32_TO_BE(mpt->lkey);
+    entry->offset_h = GUINT32_TO_BE(RDMA_HCA_HI32(mpt->offset));
+    entry->offset_l = GUINT32_TO_BE(RDMA_HCA_LO32(mpt->offset));
+    entry->qpn = GUINT32_TO_BE(mpt->qpn);
 }
 
 static void encode(const HcaMpt *mpt, void *to)
@@ -65,7 +101,13 @@ static void encode(const HcaMpt *mpt, void *to)
         .mtt_seg_h = GUINT32_TO_BE(RDMA_HCA_HI32(mpt->mtt_seg)),
         .mtt_seg_l = GUINT32_TO_BE(RDMA_HCA_LO32(mpt->mtt_seg)),
         .mtt_sz = GUINT32_TO_BE(mpt->mtt_sz),
+        .pieces = GUINT32_TO_BE(mpt->npieces),
     };
+    if (mpt->region) {
+        entry->window_count = GUINT32_TO_BE(mpt->windows);
+    } else {
+        encode_window(mpt, entry);
+    }
 }
 
 const HcaMptFormat hca_mpt_format = { .decode = decode, .encode = encode };

@@ -53,6 +53,9 @@ static void parse_header(const uint8_t *bytes, HcaWqe *wqe, HcaWqeRef *next)
     wqe->signalled = flags & RDMA_HCA_WQE_CQ_UPDATE;
     wqe->solicited = flags & RDMA_HCA_WQE_SOLICITED;
     wqe->imm_be = unit.imm_data;
+    if (hca_send_op(wqe->ref.opcode)->invalidates) {
+        wqe->rkey = GUINT32_FROM_LE(unit.inv_rkey);
+    }
     *next = (HcaWqeRef) {
         .offset = RDMA_HCA_GET(RDMA_HCA_NEXT_NDA, nda_nop) * RDMA_HCA_WQE_ALIGN,
         .size = RDMA_HCA_GET(RDMA_HCA_NEXT_NDS, nee_nds) * RDMA_HCA_WQE_UNIT,
@@ -218,6 +221,62 @@ static bool parse_message(Units *units, uint32_t lkey, HcaWqe *wqe)
                : parse_data(units, wqe);
 }
 
+/* Units of memory management */
+
+static bool parse_fast_reg(Units *units, HcaMemOp *op)
+{
+    struct rdma_hca_fast_reg_unit unit;
+
+    if (!take(units, &unit, sizeof(unit))) {
+        return false;
+    }
+    *op = (HcaMemOp) {
+        .key = GUINT32_FROM_LE(unit.key),
+        .access = GUINT32_FROM_LE(unit.access),
+        .start = hca_join_le(unit.start_h, unit.start_l),
+        .length = hca_join_le(unit.length_h, unit.length_l),
+        .list = hca_join_le(unit.list_h, unit.list_l),
+        .entries = GUINT32_FROM_LE(unit.entries),
+        .page_shift = GUINT32_FROM_LE(unit.page_size),
+    };
+    return true;
+}
+
+static bool parse_bind(Units *units, HcaMemOp *op)
+{
+    struct rdma_hca_bind_unit unit;
+
+    if (!take(units, &unit, sizeof(unit))) {
+        return false;
+    }
+    *op = (HcaMemOp) {
+        .key = GUINT32_FROM_LE(unit.rkey),
+        .access = GUINT32_FROM_LE(unit.access),
+        .start = hca_join_le(unit.addr_h, unit.addr_l),
+        .length = hca_join_le(unit.length_h, unit.length_l),
+        .type = GUINT32_FROM_LE(unit.type),
+        .lkey = GUINT32_FROM_LE(unit.lkey),
+    };
+    return true;
+}
+
+static bool parse_inv(Units *units, HcaMemOp *op)
+{
+    struct rdma_hca_inv_unit unit;
+
+    if (!take(units, &unit, sizeof(unit))) {
+        return false;
+    }
+    *op = (HcaMemOp) { .key = GUINT32_FROM_LE(unit.key) };
+    return true;
+}
+
+static bool (*const parse_mem[HCA_NMEM_OPS])(Units *, HcaMemOp *) = {
+    [HCA_MEM_FAST_REG] = parse_fast_reg,
+    [HCA_MEM_BIND] = parse_bind,
+    [HCA_MEM_INVALIDATE] = parse_inv,
+};
+
 /* In the order of figures 3-4-1 and 3-4-2. */
 static bool parse_units(const uint8_t *bytes, HcaService service, uint32_t lkey,
                         HcaWqe *wqe)
@@ -225,6 +284,9 @@ static bool parse_units(const uint8_t *bytes, HcaService service, uint32_t lkey,
     const HcaSendOp *op = hca_send_op(wqe->ref.opcode);
     Units units = units_of(bytes, wqe);
 
+    if (op->mem) {
+        return parse_mem[op->mem](&units, &wqe->mem);
+    }
     if (service == HCA_SERVICE_UD) {
         skip(&units, sizeof(struct rdma_hca_ud_unit));
     }

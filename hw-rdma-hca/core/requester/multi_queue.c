@@ -299,6 +299,7 @@ void hca_mq_swpb_insert(Hca *hca, HcaQp *qp, const HcaSentPacket *packet,
         }
     }
     list_append(list, index, &mq->swpb[list->tail].next);
+    qp->req.locals += packet->local;
     qp->req.swpb_elements += used;
     use_more(&mq->pool[POOL_SWPB], used);
 }
@@ -313,6 +314,7 @@ void hca_mq_swpb_release(Hca *hca, HcaQp *qp)
     if (qp->req.resend_swpb == head) {
         qp->req.resend_swpb = element->next;
     }
+    qp->req.locals -= element->packet.local;
     for (uint32_t ref = element->refs; ref != HCA_MQ_NONE;) {
         uint32_t next = mq->swpb[ref].next;
 

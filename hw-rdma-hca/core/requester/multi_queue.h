@@ -28,6 +28,7 @@ typedef struct HcaSentPacket {
     uint32_t wqe_offset; /* bytes in the send queue */
     uint8_t wqe_opcode;
     uint8_t operation; /* HcaBthOperation */
+    bool local;        /* no packet: a local operation, at the next one's PSN */
     bool last;         /* of its message */
     bool signalled;
     bool solicited;

@@ -51,11 +51,20 @@ static void update_upsn(Hca *hca, HcaQp *qp)
     qp->req.unacked_psn = upsn;
 }
 
+static bool in_error(const HcaQp *qp)
+{
+    return qp->state == HCA_QP_ERR;
+}
+
 /* The peer answered something new: all patience is restored. */
 static void made_progress(Hca *hca, HcaQp *qp)
 {
     HcaRequester *req = &qp->req;
 
+    hca_local_complete(hca, qp);
+    if (in_error(qp)) {
+        return;
+    }
     update_upsn(hca, qp);
     req->retries_left = qp->attr.retry_count;
     req->rnr_retries_left = qp->attr.rnr_retry;
@@ -105,11 +114,6 @@ static void answer_lost(Hca *hca, HcaQp *qp)
 {
     hca->requester->counters.answers_lost++;
     send_again(hca, qp);
-}
-
-static bool in_error(const HcaQp *qp)
-{
-    return qp->state == HCA_QP_ERR;
 }
 
 static void receive_ack(Hca *hca, HcaQp *qp, const HcaPacket *packet)

@@ -46,6 +46,7 @@ HcaV2pState hca_req_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *ud,
     packet.rkey = sent->rkey;
     packet.dma_len = sent->msg_len;
     packet.imm_be = sent->imm_be;
+    packet.inv_rkey = sent->rkey;
     packet.payload_len = sent->len;
     if (ud) {
         packet.dest_qp = ud->dqpn;

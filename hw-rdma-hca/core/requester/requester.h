@@ -4,6 +4,7 @@
  *
  * trans_control.c  3.4.1: judging, segmentation, PSNs, retransmission
  * timer_control.c  3.4.2: loss timer and RNR timer
+ * local_op.c       IBA 10.6: operations that send nothing
  * multi_queue.c    3.4.3: packets sent and not acknowledged, and their pools
  * req_pkt_gen.c    3.4.4: request packets
  * recv_control.c   3.4.5: ACK, NAK, Read and atomic responses
@@ -66,7 +67,7 @@ typedef enum HcaJudge {
     HCA_JUDGE_SEND,    /* one more packet may be sent */
     HCA_JUDGE_WAIT,    /* not now; the QP is scheduled when that changes */
     HCA_JUDGE_BLOCKED, /* the cable takes no packet now */
-    HCA_JUDGE_TAKEN,   /* a bad request: put aside, it is the requester's */
+    HCA_JUDGE_TAKEN,   /* no packets of it: it is the requester's */
 } HcaJudge;
 
 HcaJudge hca_requester_judge(Hca *hca, HcaQp *qp, const HcaWqe *wqe);

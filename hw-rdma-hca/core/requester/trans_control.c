@@ -29,16 +29,20 @@ static uint32_t psns_on_their_way(const HcaQp *qp)
     return hca_psn_diff(qp->req.next_psn, qp->req.unacked_psn) & HCA_PSN_MASK;
 }
 
-/* RC_BAD_REQ, and a WQE that sends nothing: behind all before it. */
-static HcaJudge put_aside(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
+/* RC_BAD_REQ, and what waits for all before it. */
+static HcaJudge put_aside(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
+                          uint8_t syndrome, uint8_t vendor_err)
 {
     qp->req.barrier = (HcaBarrier) {
         .pending = true,
         .signalled = wqe->signalled,
-        .syndrome = wqe->syndrome,
-        .vendor_err = wqe->vendor_err,
+        .syndrome = syndrome,
+        .vendor_err = vendor_err,
         .ref = wqe->ref,
     };
+    if (!syndrome) {
+        qp->req.barrier.mem = wqe->mem;
+    }
     hca_mq_stop_waiting(hca, qp);
     hca_progress(hca, qp);
     return HCA_JUDGE_TAKEN;
@@ -81,9 +85,40 @@ static bool may_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
            count_wait(hca, HCA_WAIT_SWPB);
 }
 
+/* IBA 10.8.3.3: the fence, for Reads and atomics. */
+static bool is_fenced(const HcaQp *qp, const HcaWqe *wqe)
+{
+    return wqe->ref.fence && !wqe->sent && qp->req.rpb.count;
+}
+
+/* Execute a local operation, unless it has to wait. */
+static HcaJudge judge_local(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
+{
+    uint8_t opcode = wqe->ref.opcode;
+    uint8_t syndrome, vendor_err;
+
+    if (hca_send_op(opcode)->waits) {
+        return put_aside(hca, qp, wqe, 0, 0);
+    }
+    if (is_fenced(qp, wqe)) {
+        waits_for(hca, qp, HCA_WAIT_FENCE);
+        return HCA_JUDGE_WAIT;
+    }
+    if (!hca_local_room(hca, qp)) {
+        count_wait(hca, HCA_WAIT_SWPB);
+        return HCA_JUDGE_WAIT;
+    }
+    syndrome = hca_local_execute(hca, qp, opcode, &wqe->mem, &vendor_err);
+    if (syndrome) {
+        return put_aside(hca, qp, wqe, syndrome, vendor_err);
+    }
+    hca_local_done(hca, qp, wqe);
+    return HCA_JUDGE_TAKEN;
+}
+
 static bool rc_judge_msg(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
 {
-    if (wqe->ref.fence && !wqe->sent && qp->req.rpb.count) {
+    if (is_fenced(qp, wqe)) {
         return waits_for(hca, qp, HCA_WAIT_FENCE);
     }
     if (!wqe->sent && !hca_credits_allow(qp, hca_send_op(wqe->ref.opcode))) {
@@ -116,9 +151,11 @@ HcaJudge hca_requester_judge(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
     if (!may_send(hca, qp, wqe)) {
         return HCA_JUDGE_WAIT;
     }
-    if (wqe->syndrome ||
-        hca_send_op(wqe->ref.opcode)->transfer == HCA_TRANSFER_NONE) {
-        return put_aside(hca, qp, wqe);
+    if (wqe->syndrome) {
+        return put_aside(hca, qp, wqe, wqe->syndrome, wqe->vendor_err);
+    }
+    if (hca_send_op(wqe->ref.opcode)->transfer == HCA_TRANSFER_NONE) {
+        return judge_local(hca, qp, wqe);
     }
     /* Before its turn: room that was promised to it stays so. */
     if (!hca_frame_can_send(hca->port, qp->attr.service == HCA_SERVICE_UD
@@ -170,15 +207,10 @@ static bool segment_packet(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
     HcaRequester *req = &qp->req;
     const HcaWqe *ud = qp->attr.service == HCA_SERVICE_UD ? wqe : NULL;
     HcaSentPacket packet = next_packet(qp, wqe, nrefs, len);
-    HcaWqe bad;
 
     if (hca_req_send_packet(hca, qp, ud, &packet, refs) != HCA_V2P_SUCCESS) {
         /* The region went away since the WQE was parsed. */
-        bad = (HcaWqe) {
-            .ref = wqe->ref,
-            .syndrome = HCA_SYNDROME_LOCAL_PROT_ERR,
-        };
-        put_aside(hca, qp, &bad);
+        put_aside(hca, qp, wqe, HCA_SYNDROME_LOCAL_PROT_ERR, 0);
         return true;
     }
     hca->requester->counters.packets_sent++;
@@ -263,6 +295,22 @@ typedef struct Resend {
     uint32_t next; /* behind it in its queue */
 } Resend;
 
+/* The packet at its cursor, past local operations, and what is behind it. */
+static HcaSentPacket *resend_packet(Hca *hca, HcaQp *qp, uint32_t *next)
+{
+    HcaRequester *req = &qp->req;
+
+    while (req->resend_swpb != HCA_MQ_NONE) {
+        HcaSentPacket *packet = hca_mq_swpb_at(hca, req->resend_swpb, next);
+
+        if (!packet->local) {
+            return packet;
+        }
+        req->resend_swpb = *next;
+    }
+    return NULL;
+}
+
 /* False: all has been sent again. */
 static bool next_resend(Hca *hca, HcaQp *qp, Resend *resend)
 {
@@ -270,9 +318,7 @@ static bool next_resend(Hca *hca, HcaQp *qp, Resend *resend)
     uint32_t next_read = HCA_MQ_NONE;
 
     *resend = (Resend) { .next = HCA_MQ_NONE };
-    if (req->resend_swpb != HCA_MQ_NONE) {
-        resend->packet = hca_mq_swpb_at(hca, req->resend_swpb, &resend->next);
-    }
+    resend->packet = resend_packet(hca, qp, &resend->next);
     if (req->resend_rpb != HCA_MQ_NONE) {
         resend->read = hca_mq_rpb_at(hca, req->resend_rpb, &next_read);
     }
@@ -422,6 +468,10 @@ void hca_progress(Hca *hca, HcaQp *qp)
     }
     if (barrier.pending) { /* BAD_REQ */
         req->barrier.pending = false;
+        if (!barrier.syndrome) {
+            barrier.syndrome = hca_local_execute(
+                hca, qp, barrier.ref.opcode, &barrier.mem, &barrier.vendor_err);
+        }
         hca_complete(hca, qp, barrier.ref.offset, barrier.ref.opcode,
                      barrier.signalled, 0, barrier.syndrome,
                      barrier.vendor_err);

@@ -39,6 +39,21 @@ bool hca_credits_told(Hca *hca, HcaQp *qp, const HcaPacket *packet);
 /* ScatterEntryManager (3.4.5.4): write response data to where it belongs. */
 HcaV2pState hca_scatter(Hca *hca, HcaQp *qp, const uint8_t *data, uint32_t len);
 
+/* Local operations */
+
+/* In a CQE's vendor_err, with the HcaV2pState. */
+#define HCA_LOCAL_REFUSED 0x10
+
+/* Execute @op, of a WQE with @opcode. The syndrome it ends with, 0: well. */
+uint8_t hca_local_execute(Hca *hca, HcaQp *qp, uint8_t opcode,
+                          const HcaMemOp *op, uint8_t *vendor_err);
+/* Whether there is room for one; else as hca_mq_swpb_room(). */
+bool hca_local_room(Hca *hca, HcaQp *qp);
+/* @wqe has been executed: it completes when all before it has. */
+void hca_local_done(Hca *hca, HcaQp *qp, const HcaWqe *wqe);
+/* Something has completed: those that waited for nothing else do, too. */
+void hca_local_complete(Hca *hca, HcaQp *qp);
+
 /* Whether packets are sent that have not been acknowledged or answered. */
 static inline bool hca_outstanding(const HcaQp *qp)
 {
@@ -48,7 +63,7 @@ static inline bool hca_outstanding(const HcaQp *qp)
 /* Packets of either kind: what the outstanding limit counts. */
 static inline uint32_t hca_on_their_way(const HcaQp *qp)
 {
-    return qp->req.swpb.count + qp->req.rpb.count;
+    return qp->req.swpb.count - qp->req.locals + qp->req.rpb.count;
 }
 
 /* PSN of the next response to @read. */

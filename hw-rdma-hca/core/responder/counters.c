@@ -62,6 +62,7 @@ static const HcaCounterRow rows[] = {
               "QPs with a response to send"),
     COUNTER(334, "ecn_marked_rx", ecn_marked_rx,
             "packets received with a CE mark"),
+    REFUSED(352, "invalidation", INVALIDATION, "key not to be invalidated"),
     COUNTER(335, "cnp_tx", cnp_tx, "congestion notifications sent"),
 };
 

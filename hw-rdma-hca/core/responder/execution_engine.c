@@ -63,6 +63,9 @@ static const Failure failures[] = {
     [HCA_EXE_CQ_LOST] = { .nak = NAK(REMOTE_OP),
                           .drop = HCA_DROP_QP_STATE,
                           .local = true },
+    [HCA_EXE_INVALIDATION] = { .nak = NAK(REMOTE_ACCESS),
+                               .syndrome = HCA_SYNDROME_REMOTE_INVAL_REQ_ERR,
+                               .drop = HCA_DROP_ACCESS },
 };
 
 /* Memory */
@@ -92,6 +95,7 @@ static HcaMatchInfo remote_info(const HcaQp *qp, const HcaPacket *packet,
         .key = packet->rkey,
         .len = len,
         .va = packet->va,
+        .qpn = qp->qpn,
     };
 }
 
@@ -178,6 +182,24 @@ static HcaOutcome complete(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                                                         : HCA_EXE_CQ_LOST;
 }
 
+/*
+ * IBA 9.9.4: the key is gone before the receive completes. A packet that comes
+ * again is not executed, so it goes once.
+ */
+static HcaOutcome invalidate(Hca *hca, HcaQp *qp, const HcaPacket *packet)
+{
+    HcaInvalidation inv = {
+        .key = packet->inv_rkey,
+        .pd = qp->attr.pd,
+        .qpn = qp->qpn,
+        .remote = true,
+    };
+    HcaV2pState state = hca_v2p_invalidate(hca->v2p, HCA_V2P_EE, &inv);
+
+    hca_trace(hca, HCA_TRACE_MEM_OP, qp->qpn, packet->opcode, inv.key, state);
+    return state == HCA_V2P_SUCCESS ? HCA_EXE_OK : HCA_EXE_INVALIDATION;
+}
+
 /* Figure 4.5 */
 static HcaOutcome execute_send(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                                const HcaOperation *op)
@@ -193,6 +215,9 @@ static HcaOutcome execute_send(Hca *hca, HcaQp *qp, const HcaPacket *packet,
     }
     if (outcome == HCA_EXE_OK) {
         outcome = scatter(hca, qp, packet->payload, packet->payload_len);
+    }
+    if (outcome == HCA_EXE_OK && op->invalidates) {
+        outcome = invalidate(hca, qp, packet);
     }
     if (outcome == HCA_EXE_OK && op->last) {
         outcome = complete(hca, qp, packet,

@@ -47,13 +47,12 @@ static const HcaOperation operations[32] = {
     [HCA_READ_REQUEST] = SINGLE(HCA_REQUEST_READ, HCA_ACCESS_REMOTE_READ),
     [HCA_CMP_SWAP] = SINGLE(HCA_REQUEST_ATOMIC, HCA_ACCESS_REMOTE_ATOMIC),
     [HCA_FETCH_ADD] = SINGLE(HCA_REQUEST_ATOMIC, HCA_ACCESS_REMOTE_ATOMIC),
-    /* There are no memory windows whose keys could be invalidated. */
-    [HCA_SEND_LAST_INV] = SEND(RC, .last = true, .refused = true),
+    [HCA_SEND_LAST_INV] = SEND(RC, .last = true, .invalidates = true),
     [HCA_SEND_ONLY_INV] = SEND(RC, .first = true, .last = true,
-                               .refused = true),
+                               .invalidates = true),
 };
 
-/* Unknown to RC, and refused like what it knows and does not serve (9.9.3). */
+/* Unknown to RC, and refused (9.9.3). */
 static const HcaOperation reserved = SEND(RC, .first = true, .last = true,
                                           .refused = true);
 

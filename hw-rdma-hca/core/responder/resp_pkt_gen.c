@@ -272,6 +272,7 @@ static void send_read(Hca *hca, HcaQp *qp, HcaResp *resp)
         .key = resp->rkey,
         .len = MIN(resp->len, qp->pmtu),
         .va = resp->va,
+        .qpn = qp->qpn,
     };
     HcaV2pState state = HCA_V2P_SUCCESS;
 

@@ -48,6 +48,7 @@ typedef enum HcaOutcome {
     HCA_EXE_BAD_WQE,       /* a receive WQE that cannot be */
     HCA_EXE_BAD_QUEUE,     /* receive queue or its record refused */
     HCA_EXE_CQ_LOST,       /* the completion could not be written */
+    HCA_EXE_INVALIDATION,  /* a key that the peer cannot invalidate */
     HCA_NOUTCOMES
 } HcaOutcome;
 

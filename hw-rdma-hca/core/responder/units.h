@@ -13,7 +13,8 @@ typedef struct HcaOperation {
     bool first;       /* begins a message */
     bool last;        /* ends it */
     bool imm;         /* takes a receive WQE although it is a Write */
-    bool refused;     /* known, but nothing serves it */
+    bool invalidates; /* a key, before the receive is completed */
+    bool refused;     /* nothing serves it */
 } HcaOperation;
 
 /* Header checks */

@@ -24,6 +24,7 @@ HcaMatchInfo hca_wat_next(const HcaQp *qp, uint32_t len)
         .key = qp->resp.write_rkey,
         .len = len,
         .va = qp->resp.write_va,
+        .qpn = qp->qpn,
     };
 }
 

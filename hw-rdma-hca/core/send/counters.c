@@ -49,6 +49,12 @@ static const HcaCounterRow rows[] = {
             "WQEs with an entry that was refused"),
     HCA_GAUGE(76, "qps_scheduled", INSTANT, send_queue,
               "QPs with something to send"),
+    COUNTER(348, "wqe_send_inv", wqe_opcodes[HCA_OP_SEND_INV],
+            "Send with invalidate WQEs"),
+    COUNTER(349, "wqe_bind", wqe_opcodes[HCA_OP_BIND_MW], "BIND_MW WQEs"),
+    COUNTER(350, "wqe_reg_mr", wqe_opcodes[HCA_OP_REG_MR], "REG_MR WQEs"),
+    COUNTER(351, "wqe_local_inv", wqe_opcodes[HCA_OP_LOCAL_INV],
+            "LOCAL_INV WQEs"),
     COUNTER(309, "wqe_bad_address", wqe_checks[HCA_WQE_BAD_ADDRESS],
             "datagrams without a source address"),
 };

@@ -22,11 +22,12 @@ static void fail(HcaWqe *wqe, uint8_t syndrome, HcaWqeCheck check)
     }
 }
 
-/* Table 1.1: what each service type can do. */
+/* Table 1.1: what each service type can do; and who may do it. */
 static bool opcode_allowed(const HcaQp *qp, const HcaSendOp *op)
 {
     return (op->services & 1 << qp->attr.service) &&
-           (op->transfer != HCA_TRANSFER_RESPONSE || qp->attr.sra_max);
+           (op->transfer != HCA_TRANSFER_RESPONSE || qp->attr.sra_max) &&
+           (!op->privileged || qp->attr.privileged);
 }
 
 /* Follow the chain to @next, if there is one. */
@@ -147,10 +148,13 @@ static void check(Hca *hca, const HcaQp *qp, const uint8_t *bytes, HcaWqe *wqe)
         fail(wqe, HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_OPCODE);
         return;
     }
-    if (op->transfer == HCA_TRANSFER_NONE) {
+    if (op->transfer == HCA_TRANSFER_NONE && !op->mem) {
         return;
     }
     parse_units(hca, qp, bytes, wqe);
+    if (op->mem) {
+        return; /* judged when it is executed */
+    }
     if (!wqe->syndrome) {
         check_length(qp, op, wqe);
     }

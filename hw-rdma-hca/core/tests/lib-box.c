@@ -28,7 +28,12 @@ void box_words(uint32_t *words, const void *entry, size_t size)
 }
 
 static const Field mpt_fields[] = {
-    FIELD(rdma_hca_mpt, flags, RDMA_HCA_MPT_REGION, .low = 1, .high = 1),
+    /* Without it all of this is a window's, of which nothing but its key counts. */
+    FIELD(rdma_hca_mpt, flags, RDMA_HCA_MPT_REGION, .high = 1),
+    FIELD(rdma_hca_mpt, flags, RDMA_HCA_MPT_FREE, .high = 0),
+    FIELD(rdma_hca_mpt, flags, RDMA_HCA_MPT_FAST_REG, .high = 1),
+    FIELD(rdma_hca_mpt, flags, RDMA_HCA_MPT_PIECES, .high = 1),
+    FIELD(rdma_hca_mpt, flags, RDMA_HCA_MPT_NULL, .high = 0),
     FIELD(rdma_hca_mpt, flags, RDMA_HCA_ACCESS_ON_DEMAND, .high = 0),
     FIELD(rdma_hca_mpt, flags, RDMA_HCA_MPT_PHYSICAL, .high = 1),
     FIELD(rdma_hca_mpt, flags, RDMA_HCA_MPT_SW_OWNS, .high = 15),

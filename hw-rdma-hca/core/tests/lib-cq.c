@@ -206,6 +206,7 @@ bool cq_poll(Cq *cq, Wc *wc)
     } else {
         wc->byte_len = GUINT32_FROM_LE(cqe.byte_cnt);
         wc->imm_be = cqe.imm;
+        wc->inv_rkey = GUINT32_FROM_LE(cqe.inv_rkey);
     }
     qp = g_hash_table_lookup(cq->drv->qps, GUINT_TO_POINTER(wc->qpn));
     g_assert_nonnull(qp);

@@ -138,6 +138,7 @@ typedef struct Ring {
 struct Qp {
     Driver *drv;
     uint32_t qpn;
+    bool privileged;
     uint8_t service; /* RDMA_HCA_QP_ST_* */
     uint32_t uar;
     uint32_t pd;
@@ -148,6 +149,7 @@ struct Qp {
 
 typedef struct QpConfig {
     uint8_t service;
+    bool privileged;
     uint32_t pd;
     uint32_t uar;
     Cq *send_cq, *recv_cq;
@@ -217,13 +219,16 @@ typedef struct SendWr {
     unsigned flags; /* SEND_* */
     uint32_t imm_be;
     uint64_t raddr;
-    uint32_t rkey;
+    uint32_t rkey; /* SEND_INV: to be invalidated */
     uint64_t swap_add, compare;
     const UdAddress *ud; /* UD only */
     const void *inline_data;
     uint32_t inline_len;
     unsigned nsge;
     const Sge *sge;
+    /* What follows next_unit, of operations on memory (lib-mem). */
+    uint8_t unit[sizeof(struct rdma_hca_fast_reg_unit)];
+    unsigned unit_size;
 } SendWr;
 
 /* What an opcode has. */
@@ -247,6 +252,7 @@ typedef struct Wc {
     uint8_t vendor_err;
     uint32_t byte_len;
     uint32_t imm_be;
+    uint32_t inv_rkey; /* of a Send with invalidate */
     uint32_t rqpn;
     uint16_t rlid; /* InfiniBand */
     bool grh;

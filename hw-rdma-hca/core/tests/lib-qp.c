@@ -7,6 +7,7 @@ void qp_config_init(QpConfig *config, uint32_t pd, Cq *cq)
 {
     *config = (QpConfig) {
         .service = RDMA_HCA_QP_ST_RC,
+        .privileged = true,
         .pd = pd,
         .uar = cq->uar,
         .send_cq = cq,
@@ -37,6 +38,7 @@ Qp *qp_new_number(Driver *drv, const QpConfig *config, uint32_t qpn)
     qp->drv = drv;
     qp->qpn = qpn;
     qp->service = config->service;
+    qp->privileged = config->privileged;
     qp->uar = config->uar;
     qp->pd = config->pd;
     qp->send_cq = config->send_cq;
@@ -112,6 +114,7 @@ uint8_t qp_to_init(Qp *qp, const QpAttr *attr)
     mask |= qp->service == RDMA_HCA_QP_ST_UD ? RDMA_HCA_QP_ATTR_QKEY
                                              : RDMA_HCA_QP_ATTR_ACCESS_FLAGS;
     qpc_init(qp, &qpc, RDMA_HCA_QP_STATE_INIT, mask);
+    qpc.flags |= PREP_BE(RDMA_HCA_QPC_PRIVILEGED, qp->privileged);
     qpc.mtu_msgmax_sz = PREP_BE(RDMA_HCA_QPC_MSGMAX, 31) |
                         PREP_BE(RDMA_HCA_QPC_SQ_ENTRY_SZ, qp->sq.log_entry) |
                         PREP_BE(RDMA_HCA_QPC_RQ_ENTRY_SZ, qp->rq.log_entry);

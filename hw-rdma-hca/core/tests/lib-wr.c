@@ -25,7 +25,9 @@ bool wr_is_atomic(uint8_t opcode)
 
 bool wr_is_send(uint8_t opcode)
 {
-    return opcode == RDMA_HCA_OPCODE_SEND || opcode == RDMA_HCA_OPCODE_SEND_IMM;
+    return opcode == RDMA_HCA_OPCODE_SEND ||
+           opcode == RDMA_HCA_OPCODE_SEND_IMM ||
+           opcode == RDMA_HCA_OPCODE_SEND_INV;
 }
 
 bool wr_has_imm(uint8_t opcode)
@@ -128,7 +130,11 @@ static GByteArray *build_send(const Driver *drv, const SendWr *wr)
     flags |= wr->flags & SEND_SIGNALED ? RDMA_HCA_WQE_CQ_UPDATE : 0;
     flags |= wr->flags & SEND_SOLICITED ? RDMA_HCA_WQE_SOLICITED : 0;
     next.flags = GUINT32_TO_LE(flags);
+    if (wr->opcode == RDMA_HCA_OPCODE_SEND_INV) {
+        next.inv_rkey = GUINT32_TO_LE(wr->rkey);
+    }
     g_byte_array_append(wqe, (void *)&next, sizeof(next));
+    g_byte_array_append(wqe, wr->unit, wr->unit_size);
     if (wr->ud) {
         put_ud(drv, wqe, wr->ud);
     }

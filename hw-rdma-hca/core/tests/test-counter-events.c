@@ -11,6 +11,7 @@
 #include "../link/framing.h"
 #include "../wire/crc.h"
 #include "lib-bed.h"
+#include "lib-mem.h"
 #include "lib-nic.h"
 #include "lib-pair.h"
 
@@ -331,7 +332,7 @@ static void post_bad(Bed *bed, BadWqe bad)
         g_assert_cmphex(mr_deregister(bed->qps[0]->sq.mr), ==, 0);
         break;
     case BAD_OPCODE:
-        bed->wr[0].opcode = RDMA_HCA_OPCODE_BIND_MW;
+        bed->wr[0].opcode = 0x0c;
         break;
     case BAD_ENTRY:
         bed->sge[0].lkey ^= 0x155;
@@ -428,12 +429,14 @@ static void test_wait_rnr(void)
 static void test_wait_barrier(void)
 {
     Bed *bed;
+    Mr *mr;
 
     bed = bed_new_rc(NULL);
+    mr = mem_region_new(bed->drv[0], bed->pair->pd[0], 1);
     bed->weather[1].lost = true;
-    for (unsigned i = 0; i < 3; i++) {
-        request(bed, i, i == 1 ? RDMA_HCA_OPCODE_NOP : WRITE, 100);
-    }
+    request(bed, 0, WRITE, 100);
+    bed->wr[1] = mem_inv_wr(mr->key);
+    request(bed, 2, WRITE, 100);
     bed_post_requests(bed, 3);
     bed_run(bed);
     expect_some(bed, 0, "requester_wait_barrier");
@@ -1607,6 +1610,45 @@ static void test_capture(void)
     look_and_free(bed);
 }
 
+/* A region and a window come and go; then one that is gone is to go again. */
+static void test_memory_management(void)
+{
+    const uint64_t va = 0x10000;
+    Bed *bed = bed_new_rc(NULL);
+    Mr *mr = mem_region_new(bed->drv[1], bed->pair->pd[1], 2);
+    uint32_t window = mem_window_new(bed->drv[1], bed->pair->pd[1], 2);
+    SendWr wr;
+    Wc wc;
+
+    mem_register(bed->qps[1], mr, va, 4096,
+                 ACCESS_ALL | RDMA_HCA_ACCESS_MW_BIND);
+    window = mem_bind(bed->qps[1], 2, window, mr, va, 64,
+                      RDMA_HCA_ACCESS_REMOTE_READ);
+    bed_counted(bed, 1, "v2p_windows", 1);
+    look(bed);
+    wr = mem_inv_wr(window);
+    mem_do(bed->qps[1], &wr, 0);
+    bed_counted(bed, 1, "v2p_windows", 0);
+    post_recv(bed, 64);
+    wr = mem_send_inv_wr(mr->key);
+    mem_do(bed->qps[0], &wr, 0);
+    cq_expect(bed->cqs[1], &wc, 0, 0);
+    bed_counted(bed, 1, "v2p_mem_ops_refused", 0);
+    post_recv(bed, 64);
+    mem_do(bed->qps[0], &wr, RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR);
+    bed_counted(bed, 1, "v2p_fast_regs", 1);
+    bed_counted(bed, 1, "v2p_binds", 1);
+    bed_counted(bed, 1, "v2p_local_invs", 1);
+    bed_counted(bed, 1, "v2p_remote_invs", 1);
+    bed_counted(bed, 1, "v2p_mem_ops_refused", 1);
+    bed_counted(bed, 1, "responder_refused_invalidation", 1);
+    bed_counted(bed, 0, "send_wqe_send_inv", 2);
+    bed_counted(bed, 1, "send_wqe_reg_mr", 1);
+    bed_counted(bed, 1, "send_wqe_bind", 1);
+    bed_counted(bed, 1, "send_wqe_local_inv", 1);
+    look_and_free(bed);
+}
+
 /* ---- all of them ---- */
 
 /* Channels that only read; they write when a refill displaces a line. */
@@ -1676,6 +1718,7 @@ static const struct {
     { "v2p/checks", test_v2p_checks },
     { "v2p/caches", test_v2p_caches },
     { "v2p/write-back-errors", test_v2p_write_back_errors },
+    { "v2p/memory-management", test_memory_management },
     { "port/malformed", test_drop_malformed },
     { "port/headers", test_drop_headers },
     { "port/uc", test_drop_uc },

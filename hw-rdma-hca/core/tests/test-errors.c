@@ -576,7 +576,7 @@ static void break_local(Bed *bed, LocalFault fault, SendWr *wr, Sge *sge)
         g_assert_cmphex(mr_deregister(other), ==, RDMA_HCA_STAT_OK);
         break;
     case LOCAL_OPCODE:
-        wr->opcode = RDMA_HCA_OPCODE_BIND_MW;
+        wr->opcode = 0x0c; /* mthca's Send with Invalidate */
         break;
     case LOCAL_OPCODE_RAW:
         wr->opcode = 0x1f;

@@ -331,19 +331,20 @@ static void test_qkey(void)
     bed_free(bed);
 }
 
-/* Opcodes that RC knows and nothing serves: refused in their turn only. */
+/* An opcode that RC does not know is refused in its turn only. */
 static void test_opcode_rc(void)
 {
     Bed *bed = new_rc();
+    uint8_t op = HCA_SEND_ONLY_INV + 1;
 
     bed->psn = hca_psn_add(PSN, 1);
-    send_op(bed, HCA_SEND_ONLY_INV, 0);
+    send_op(bed, op, 0);
     expect_nak(bed, PSN, NAK(PSN_SEQ));
     bed->psn = hca_psn_add(PSN, HCA_PSN_MASK);
-    send_op(bed, HCA_SEND_ONLY_INV, 0);
+    send_op(bed, op, 0);
     expect_ack(bed, PSN - 1, 0);
     g_assert_cmpuint(bed->hqp->state, ==, RDMA_HCA_QP_STATE_RTS);
-    send_op(bed, HCA_SEND_ONLY_INV, 0);
+    send_op(bed, op, 0);
     expect_nak(bed, PSN, NAK(INVALID_REQUEST));
     expect_broken(bed, RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR);
     bed_free(bed);
@@ -375,7 +376,7 @@ static void test_opcode_reserved(void)
     }
 }
 
-/* Send with Invalidate on the cable: its last packet is refused. */
+/* Send with Invalidate on the cable: its last packet, of no key, is refused. */
 static void test_send_invalidate(void)
 {
     Bed *bed = new_rc();
@@ -384,9 +385,9 @@ static void test_send_invalidate(void)
     send_op(bed, HCA_SEND_FIRST, MTU);
     expect_ack(bed, PSN, 0);
     send_op(bed, HCA_SEND_LAST_INV, 8);
-    expect_nak(bed, PSN + 1, NAK(INVALID_REQUEST));
-    expect_recv_error(bed, 1, RDMA_HCA_SYNDROME_WR_FLUSH_ERR);
-    expect_broken(bed, RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR);
+    expect_nak(bed, PSN + 1, NAK(REMOTE_ACCESS));
+    expect_recv_error(bed, 1, RDMA_HCA_SYNDROME_REMOTE_INVAL_REQ_ERR);
+    bed_expect_state(bed, RDMA_HCA_QP_STATE_ERR);
     bed_free(bed);
 }
 

@@ -275,7 +275,7 @@ static uint8_t write_mpt(Fix *fix, uint32_t key, uint32_t flags, uint32_t pd,
 static HcaMatchInfo match(uint32_t flags, uint32_t pd, uint32_t key,
                           uint64_t va, uint32_t len)
 {
-    return (HcaMatchInfo) { flags, pd, key, len, va };
+    return (HcaMatchInfo) { flags, pd, key, len, va, 0 };
 }
 
 static HcaV2pState check(Fix *fix, uint32_t flags, uint32_t pd, uint32_t key,
@@ -889,7 +889,7 @@ static void test_command_mpt(void)
                     ==, RDMA_HCA_STAT_BAD_RESOURCE);
     g_assert_cmphex(ram_query_mpt(fix.v2p, 5, &mpt), ==, 0);
     g_assert_cmphex(GUINT32_FROM_BE(mpt.flags), ==, LOCAL_MPT);
-    /* Key against index, pages against length, table, size; no window. */
+    /* Key against index, pages against length, table, size; never valid. */
     mpt = make_mpt(GOOD_KEY(7), LOCAL_MPT, 1, 0, 0, 12, 0, 0);
     g_assert_cmphex(ram_write_mpt(fix.v2p, 6, &mpt), ==, 3);
     g_assert_cmphex(
@@ -908,9 +908,9 @@ static void test_command_mpt(void)
     g_assert_cmphex(write_mpt(&fix, GOOD_KEY(6), LOCAL_MPT, 1, 0,
                               (UINT64_C(1) << 63) + 1, 31, 0, 0),
                     ==, 3);
-    g_assert_cmphex(
-        write_mpt(&fix, GOOD_KEY(6), RDMA_HCA_MPT_MIO, 1, 0, 0x1000, 12, 0, 0),
-        ==, 3);
+    g_assert_cmphex(write_mpt(&fix, GOOD_KEY(6), LOCAL_MPT | RDMA_HCA_MPT_FREE,
+                              1, 0, 0, 12, 0, 0),
+                    ==, 3);
     g_assert_cmphex(write_mpt(&fix, GOOD_KEY(6),
                               LOCAL_MPT | RDMA_HCA_ACCESS_ON_DEMAND, 1, 0,
                               0x1000, 12, 0, 0),
@@ -1146,6 +1146,111 @@ static void test_mdata_mtt_pages(void)
     fix_free(&fix);
 }
 
+/* A region or a window of any kind, in an entry of the table. */
+static void write_some_kind(Fix *fix, uint32_t index)
+{
+    static const uint32_t kinds[] = {
+        0,
+        RDMA_HCA_MPT_WINDOW2,
+        RDMA_HCA_MPT_REGION | RDMA_HCA_ACCESS_MW_BIND,
+        RDMA_HCA_MPT_REGION | RDMA_HCA_MPT_FAST_REG | RDMA_HCA_MPT_FREE,
+        RDMA_HCA_MPT_REGION | RDMA_HCA_MPT_FAST_REG | RDMA_HCA_MPT_FREE |
+            RDMA_HCA_MPT_PIECES,
+    };
+    unsigned kind = g_test_rand_int_range(0, G_N_ELEMENTS(kinds));
+
+    write_mpt(fix, GOOD_KEY(index), kinds[kind] | ALL_ACCESS, 1, 0,
+              kind == 2 ? 0x4000 : 0, 12, index * 8, 8);
+}
+
+/* A list of pages, or of pairs that may ascend. */
+static void random_fill_list(Fix *fix, uint64_t list)
+{
+    uint64_t *entry = ram_at(fix->ram, list);
+    uint64_t end = 0;
+
+    for (unsigned i = 0; i < 32; i += 2) {
+        end += g_test_rand_int_range(0, 0x800);
+        entry[i] = GUINT64_TO_LE(RAM_BASE + g_test_rand_int_range(0, RAM_SIZE));
+        entry[i + 1] = GUINT64_TO_LE(end);
+    }
+}
+
+/* One work request of memory management with numbers at random. */
+static HcaV2pState some_mem_op(Fix *fix, uint64_t list)
+{
+    uint32_t key = GOOD_KEY(g_test_rand_int_range(0, 8)) +
+                   (g_test_rand_int() & 1);
+    HcaMemOp op = {
+        .key = key,
+        .access = g_test_rand_int() & g_test_rand_int() & 0x3f,
+        .start = g_test_rand_int_range(0, 0x4000),
+        .length = g_test_rand_int_range(0, 0x4000),
+        .list = list,
+        .entries = g_test_rand_int_range(0, 10),
+        .page_shift = g_test_rand_int_range(11, 14),
+        .type = g_test_rand_int_range(1, 3),
+        .lkey = GOOD_KEY(g_test_rand_int_range(0, 8)),
+    };
+    HcaInvalidation inv = {
+        .key = key,
+        .pd = 1,
+        .qpn = 5,
+        .remote = g_test_rand_int() & 1,
+    };
+
+    switch (g_test_rand_int_range(0, 3)) {
+    case 0:
+        return hca_v2p_fast_reg(fix->v2p, HCA_V2P_RTC, 1, &op);
+    case 1:
+        return hca_v2p_bind(fix->v2p, HCA_V2P_RTC, 1, 5, &op);
+    default:
+        return hca_v2p_invalidate(fix->v2p, HCA_V2P_RTC, &inv);
+    }
+}
+
+/* Entries of regions and windows that the guest scribbles over meanwhile. */
+static void test_hostile_windows(void)
+{
+    unsigned done = 0, refused = 0, used = 0;
+    uint8_t buf[256] = { 0 };
+    uint64_t list;
+    Fix fix;
+
+    fix_init(&fix, 128); /* two lines: everything is read again */
+    list = ram_alloc(fix.ram, 1);
+    for (unsigned round = 0; round < 30000; round++) {
+        uint32_t i = g_test_rand_int_range(0, 8);
+        uint32_t *words = icm_at(&fix, MPT_BASE + i * 64);
+        HcaMatchInfo info = match(VA | RDMA_HCA_ACCESS_REMOTE_READ, 1,
+                                  GOOD_KEY(i) + (g_test_rand_int() & 1),
+                                  g_test_rand_int_range(0, 0x4000),
+                                  g_test_rand_int_range(1, sizeof(buf)));
+
+        info.qpn = 5;
+        if (g_test_rand_int_range(0, 8) == 0) {
+            hca_v2p_invalidate_mpt(fix.v2p, i);
+            write_some_kind(&fix, i);
+        }
+        if (g_test_rand_int_range(0, 4) == 0) {
+            words[g_test_rand_int_range(0, 16)] = g_test_rand_int() >>
+                                                  (g_test_rand_int() & 31);
+        }
+        random_fill_list(&fix, list);
+        if (some_mem_op(&fix, list) == HCA_V2P_SUCCESS) {
+            done++;
+        } else {
+            refused++;
+        }
+        used += hca_v2p_read(fix.v2p, HCA_V2P_EE, &info, buf) ==
+                HCA_V2P_SUCCESS;
+    }
+    g_assert_cmpuint(done, >, 0);
+    g_assert_cmpuint(refused, >, 0);
+    g_assert_cmpuint(used, >, 0);
+    fix_free(&fix);
+}
+
 /* 5.6.3.2: mpt_miss_proc and mpt_rsp_proc judge as mpt_hit_proc does. */
 static void test_check_miss(void)
 {
@@ -1270,5 +1375,6 @@ int main(int argc, char **argv)
     test_add("/v2p/5.1/unmap", test_command_unmap);
     test_add("/v2p/5.1/leftovers", test_command_leftovers);
     test_add("/v2p/hostile-icm", test_hostile_icm);
+    test_add("/v2p/hostile-windows", test_hostile_windows);
     return g_test_run();
 }

@@ -101,21 +101,47 @@ static void set_owned(HcaV2p *v2p, uint32_t index, bool owned)
     }
 }
 
-/* Whether a region's pages are in the MTT, and are as many as it says. */
-static bool mtts_ok(const HcaV2p *v2p, const HcaMpt *mpt)
+bool hca_mtts_in_table(const HcaV2p *v2p, uint64_t index, uint64_t n)
 {
     uint64_t table = UINT64_C(1) << v2p->log_mtts;
-    uint64_t pages = hca_mpt_pages(mpt);
 
-    return !pages || (mpt->mtt_seg < table && pages <= table - mpt->mtt_seg &&
-                      (!mpt->mtt_sz || pages <= mpt->mtt_sz));
+    return !n || (index < table && n <= table - index);
 }
 
-static bool mpt_ok(const HcaV2p *v2p, uint32_t index, const HcaMpt *mpt)
+/*
+ * Whether a region's MTT entries are in the table, and are as many as it
+ * needs. A work request will write those of one that is for that.
+ */
+static bool mtts_ok(const HcaV2p *v2p, const HcaMpt *mpt)
 {
-    return hca_mpt_index(v2p, mpt->key) == index && mpt->region &&
-           !(mpt->access & HCA_ACCESS_ON_DEMAND) && hca_mpt_shape_ok(mpt) &&
-           mtts_ok(v2p, mpt);
+    uint64_t pages = hca_mpt_pages(mpt);
+    uint64_t entries = MAX(pages,
+                           mpt->fast_reg || mpt->pieces ? mpt->mtt_sz : 0);
+
+    return hca_mtts_in_table(v2p, mpt->mtt_seg, entries) &&
+           (!mpt->mtt_sz || pages <= mpt->mtt_sz) &&
+           mpt->npieces <= mpt->mtt_sz / 2;
+}
+
+/* Whether what it is for makes sense together. */
+static bool kind_ok(const HcaMpt *mpt)
+{
+    bool no_table = mpt->physical || mpt->null;
+
+    if (mpt->free && (!mpt->fast_reg || mpt->length)) {
+        return false;
+    }
+    if (no_table && (mpt->fast_reg || mpt->pieces)) {
+        return false;
+    }
+    return !mpt->null || (!mpt->physical && !mpt->bind_enable &&
+                          !(mpt->access & HCA_REMOTE_ACCESS));
+}
+
+static bool region_ok(const HcaV2p *v2p, const HcaMpt *mpt)
+{
+    return !(mpt->access & HCA_ACCESS_ON_DEMAND) && kind_ok(mpt) &&
+           hca_mpt_shape_ok(mpt) && mtts_ok(v2p, mpt);
 }
 
 /* WR_MPT_WRITE. */
@@ -131,7 +157,8 @@ uint8_t hca_v2p_write_mpt(HcaV2p *v2p, uint32_t index, const HcaMpt *mpt)
     if (hca_mpt_owned(v2p, index)) {
         return HCA_STAT_BAD_RESOURCE;
     }
-    if (!mpt_ok(v2p, index, mpt)) {
+    if (hca_mpt_index(v2p, mpt->key) != index ||
+        (mpt->region && !region_ok(v2p, mpt))) {
         return HCA_STAT_BAD_PARAM;
     }
     line = hca_tpt_cache_write(v2p->mpt_ram, index);
@@ -139,15 +166,34 @@ uint8_t hca_v2p_write_mpt(HcaV2p *v2p, uint32_t index, const HcaMpt *mpt)
         return HCA_STAT_BAD_SEG_PARAM;
     }
     entry.sw_owns = false;
+    entry.windows = 0;
+    if (!entry.region) {
+        hca_mpt_make_window(&entry);
+    }
     v2p->format->encode(&entry, line);
     set_owned(v2p, index, true);
     return HCA_STAT_OK;
 }
 
+/* An entry is software's again. */
+static void give_back(HcaV2p *v2p, uint32_t index, HcaMpt *mpt)
+{
+    void *line;
+
+    if (!mpt->region) {
+        hca_v2p_unbind(v2p, mpt);
+    }
+    line = hca_tpt_cache_write(v2p->mpt_ram, index);
+    if (line) {
+        mpt->sw_owns = true;
+        v2p->format->encode(mpt, line);
+    }
+}
+
 /* WR_MPT_INVALID. */
 uint8_t hca_v2p_invalidate_mpt(HcaV2p *v2p, uint32_t index)
 {
-    void *line;
+    const void *line;
     HcaMpt mpt;
 
     hca_v2p_select(v2p, HCA_V2P_CEU);
@@ -157,14 +203,16 @@ uint8_t hca_v2p_invalidate_mpt(HcaV2p *v2p, uint32_t index)
     if (!hca_mpt_owned(v2p, index)) {
         return HCA_STAT_BAD_RES_STATE;
     }
-    set_owned(v2p, index, false);
     /* If the table's page has gone the entry has gone with it. */
-    line = hca_tpt_cache_write(v2p->mpt_ram, index);
+    line = hca_tpt_cache_read(v2p->mpt_ram, index);
     if (line) {
         v2p->format->decode(&mpt, line);
-        mpt.sw_owns = true;
-        v2p->format->encode(&mpt, line);
+        if (mpt.region && mpt.windows) {
+            return HCA_STAT_REG_BOUND;
+        }
+        give_back(v2p, index, &mpt);
     }
+    set_owned(v2p, index, false);
     return HCA_STAT_OK;
 }
 
@@ -192,7 +240,7 @@ static uint8_t check_mtts(HcaV2p *v2p, uint64_t index, unsigned n)
     uint64_t table = UINT64_C(1) << v2p->log_mtts;
 
     hca_v2p_select(v2p, HCA_V2P_CEU);
-    if (!v2p->ready || index >= table || n > table - index) {
+    if (!v2p->ready || index >= table || !hca_mtts_in_table(v2p, index, n)) {
         return HCA_STAT_BAD_INDEX;
     }
     return HCA_STAT_OK;
@@ -210,28 +258,40 @@ static bool mtts_mapped(HcaV2p *v2p, uint64_t index, unsigned n)
     return true;
 }
 
+bool hca_mtts_write(HcaV2p *v2p, uint64_t index, const uint64_t *addr,
+                    unsigned n)
+{
+    uint64_t *line = NULL;
+
+    if (!n) {
+        return true;
+    }
+    if (!hca_mtts_in_table(v2p, index, n) || !mtts_mapped(v2p, index, n)) {
+        return false;
+    }
+    for (unsigned i = 0; i < n; i++, index++) {
+        if (!line || index % HCA_MTTS_PER_LINE == 0) {
+            line = hca_tpt_cache_write(v2p->mtt_ram, index / HCA_MTTS_PER_LINE);
+        }
+        if (!line) {
+            return false;
+        }
+        line[index % HCA_MTTS_PER_LINE] = GUINT64_TO_BE(addr[i]);
+    }
+    return true;
+}
+
 /* WR_MTT_WRITE. */
 uint8_t hca_v2p_write_mtt(HcaV2p *v2p, uint64_t index, const uint64_t *addr,
                           unsigned n)
 {
     uint8_t status = check_mtts(v2p, index, n);
 
-    if (status || !n) {
+    if (status) {
         return status;
     }
-    if (!mtts_mapped(v2p, index, n)) {
-        return HCA_STAT_BAD_SEG_PARAM;
-    }
-    for (unsigned i = 0; i < n; i++, index++) {
-        uint64_t *line = hca_tpt_cache_write(v2p->mtt_ram,
-                                             index / HCA_MTTS_PER_LINE);
-
-        if (!line) {
-            return HCA_STAT_BAD_SEG_PARAM;
-        }
-        line[index % HCA_MTTS_PER_LINE] = GUINT64_TO_BE(addr[i]);
-    }
-    return HCA_STAT_OK;
+    return hca_mtts_write(v2p, index, addr, n) ? HCA_STAT_OK
+                                               : HCA_STAT_BAD_SEG_PARAM;
 }
 
 uint8_t hca_v2p_read_mtt(HcaV2p *v2p, uint64_t index, uint64_t *addr,

@@ -29,6 +29,7 @@
                 C " lines that ICM did not take")
 
 HCA_GAUGE_FN(mpts, HcaV2p, hca_v2p_live_mpts(room))
+HCA_GAUGE_FN(windows, HcaV2p, hca_v2p_bound_windows(room))
 HCA_GAUGE_FN(tpt_pages, HcaV2p, hca_v2p_live_pages(room))
 
 static const void *counters(const void *room)
@@ -62,6 +63,13 @@ static const HcaCounterRow rows[] = {
     CHANNEL(235, "rrc", RRC),
     CHANNEL(241, "rwm", RWM),
     CHANNEL(247, "ee", EE),
+    COUNTER(342, "fast_regs", fast_regs, "regions registered by work requests"),
+    COUNTER(343, "binds", binds, "windows bound or unbound by work requests"),
+    COUNTER(344, "local_invs", local_invs, "keys invalidated by work requests"),
+    COUNTER(345, "remote_invs", remote_invs, "keys invalidated by peers"),
+    COUNTER(346, "mem_ops_refused", mem_ops_refused,
+            "registrations, binds and invalidations refused"),
+    HCA_GAUGE(347, "windows", INSTANT, windows, "windows bound"),
 };
 
 const HcaCounterTable hca_v2p_counter_table = {

@@ -10,10 +10,6 @@
 
 #include "mpt_check.h"
 
-#define REMOTE_ACCESS                                                          \
-    (HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_READ |                        \
-     HCA_ACCESS_REMOTE_ATOMIC)
-
 /* Whether the region ends before the last address does. */
 static bool ends(const HcaMpt *mpt)
 {
@@ -22,7 +18,7 @@ static bool ends(const HcaMpt *mpt)
 
 bool hca_mpt_shape_ok(const HcaMpt *mpt)
 {
-    if (mpt->physical) {
+    if (mpt->physical || mpt->null) {
         return mpt->page_shift == HCA_MPT_PAGE_SHIFT_MIN && ends(mpt);
     }
     return mpt->page_shift <= HCA_MPT_PAGE_SHIFT_MAX &&
@@ -34,7 +30,7 @@ uint64_t hca_mpt_pages(const HcaMpt *mpt)
 {
     uint64_t page_mask;
 
-    if (mpt->physical || !mpt->length) {
+    if (mpt->physical || mpt->pieces || mpt->null || !mpt->length) {
         return 0;
     }
     page_mask = (UINT64_C(1) << mpt->page_shift) - 1;
@@ -42,19 +38,38 @@ uint64_t hca_mpt_pages(const HcaMpt *mpt)
            1;
 }
 
+void hca_mpt_make_window(HcaMpt *mpt)
+{
+    *mpt = (HcaMpt) {
+        .window2 = mpt->window2,
+        .free = mpt->window2,
+        .page_shift = HCA_MPT_PAGE_SHIFT_MIN,
+        .key = mpt->key,
+        .pd = mpt->pd,
+    };
+}
+
 static bool key_ok(const HcaMpt *mpt, const HcaMatchInfo *info)
 {
-    return mpt->key == info->key && !mpt->sw_owns && mpt->region;
+    return mpt->key == info->key && !mpt->sw_owns && !mpt->free;
+}
+
+/* A window of type 2 is its QP's alone. */
+static bool pd_ok(const HcaMpt *mpt, const HcaMatchInfo *info)
+{
+    return (mpt->pd == info->pd || mpt->null) &&
+           (!mpt->window2 || mpt->qpn == info->qpn);
 }
 
 static bool flags_ok(const HcaMpt *mpt, const HcaMatchInfo *info)
 {
-    uint32_t wanted = info->flags & (REMOTE_ACCESS | HCA_ACCESS_LOCAL_WRITE);
+    uint32_t wanted = info->flags &
+                      (HCA_REMOTE_ACCESS | HCA_ACCESS_LOCAL_WRITE);
 
     if (wanted & ~mpt->access) {
         return false;
     }
-    return (wanted & REMOTE_ACCESS) || mpt->local;
+    return wanted & HCA_REMOTE_ACCESS ? !mpt->null : mpt->local;
 }
 
 /* Offset of the request's first byte; false if it lies before the region. */
@@ -83,7 +98,7 @@ HcaV2pState hca_mpt_check(const HcaMpt *mpt, const HcaMatchInfo *info,
     if (!key_ok(mpt, info)) {
         return HCA_V2P_KEY_ERR;
     }
-    if (mpt->pd != info->pd) {
+    if (!pd_ok(mpt, info)) {
         return HCA_V2P_PD_ERR;
     }
     if (!flags_ok(mpt, info)) {

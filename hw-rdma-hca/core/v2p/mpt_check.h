@@ -8,6 +8,9 @@
 /* Whether its pages are of a size, and its length of a kind, that there is. */
 bool hca_mpt_shape_ok(const HcaMpt *mpt);
 
+/* All of @mpt, but for its key and PD, is that of a window bound to nothing. */
+void hca_mpt_make_window(HcaMpt *mpt);
+
 /* Pages of a region whose shape is good, up to the one with its last byte. */
 uint64_t hca_mpt_pages(const HcaMpt *mpt);
 

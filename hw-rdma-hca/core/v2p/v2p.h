@@ -12,6 +12,8 @@
  * tpt_cache.c          5.5: one set-associative write-back LRU cache, used as
  *                      mpt_ram and as mtt_ram
  * mpt_check.c          5.6: the checks of a request against its MPT entry
+ * mem_mgt.c            IBA 10.6: registration, windows, invalidation by work
+ *                      requests
  * host_op.c            5.4: DMA reads and writes by channel
  *
  * Departure from 5.2. The hardware polls one request FIFO for each channel, the
@@ -28,6 +30,7 @@
 #include <sys/uio.h>
 
 #include "../host.h"
+#include "../mem_op.h"
 #include "../verbs.h"
 
 typedef struct HcaV2p HcaV2p;
@@ -75,6 +78,7 @@ typedef struct HcaMatchInfo {
     uint32_t key;
     uint32_t len;
     uint64_t va;
+    uint32_t qpn; /* of a peer's request */
 } HcaMatchInfo;
 
 /* Pages of ICM; pages of a region are these or larger, up to 2^31 bytes. */
@@ -87,13 +91,18 @@ typedef struct HcaMatchInfo {
 #define HCA_MPT_SIZE 64
 #define HCA_MTT_SIZE 8
 
-/* A region: an MPT entry (5.6.2). */
+/* A region or a window: an MPT entry (5.6.2). */
 typedef struct HcaMpt {
-    bool sw_owns; /* no region: the entry is software's */
-    bool region;
+    bool sw_owns;  /* neither: the entry is software's */
+    bool region;   /* else a window */
+    bool free;     /* not valid as yet, or any more */
+    bool fast_reg; /* registered and invalidated by work requests */
     bool physical; /* its addresses are bus addresses */
+    bool pieces;   /* its MTT entries are pairs: address, and end in region */
+    bool null;     /* it has no memory */
     bool local;    /* local access is allowed */
     bool bind_enable;
+    bool window2;        /* a window of type 2 */
     uint8_t access;      /* HCA_ACCESS_* */
     uint32_t page_shift; /* log of bytes; any value: not checked */
     uint32_t key;
@@ -102,6 +111,12 @@ typedef struct HcaMpt {
     uint64_t length;
     uint64_t mtt_seg; /* index of the first MTT entry */
     uint32_t mtt_sz;  /* their number, 0: not given */
+    uint32_t npieces; /* PIECES: pairs that are in use */
+    uint32_t windows; /* region: those bound to it */
+    /* Bound window: its region, where in that it begins, and (type 2) its QP. */
+    uint32_t lkey;
+    uint64_t offset;
+    uint32_t qpn;
 } HcaMpt;
 
 /* How an entry lies in ICM: HCA_MPT_SIZE bytes. */
@@ -122,10 +137,15 @@ void hca_v2p_reset(HcaV2p *v2p);
 HcaV2pState hca_v2p_check(HcaV2p *v2p, HcaV2pChannel channel,
                           const HcaMatchInfo *info);
 
+/* What a request may be for whose memory is found by hca_v2p_map(). */
+#define HCA_V2P_MAX_MAP 4096
+
 /*
  * Find the memory of a request for reading. On entry *@iovcnt is the room in
  * @iov, on return the pieces used. Pieces that lie together are joined.
- * Running out of room is HCA_V2P_LENGTH_ERR. Pointers as dma_map's.
+ * Running out of room is HCA_V2P_LENGTH_ERR. Pointers as dma_map's; pieces of
+ * a region that has such are copied, and pointers are good until as many bytes
+ * as HCA_V2P_MAX_MAP have been asked for.
  */
 HcaV2pState hca_v2p_map(HcaV2p *v2p, HcaV2pChannel channel,
                         const HcaMatchInfo *info, struct iovec *iov,
@@ -158,6 +178,27 @@ HcaV2pState hca_v2p_cmp_swap(HcaV2p *v2p, HcaV2pChannel channel,
                              uint64_t swap, uint64_t *old);
 
 /*
+ * Work requests on memory of @pd (IBA 10.6, 10.7.2). What is refused changes
+ * nothing; LENGTH_ERR: length, place or list of pages; KEY_ERR: key, or the
+ * state of its entry; FLAGS_ERR: rights, or the kind of the entry; PD_ERR: PD,
+ * or QP.
+ */
+HcaV2pState hca_v2p_fast_reg(HcaV2p *v2p, HcaV2pChannel channel, uint32_t pd,
+                             const HcaMemOp *op);
+HcaV2pState hca_v2p_bind(HcaV2p *v2p, HcaV2pChannel channel, uint32_t pd,
+                         uint32_t qpn, const HcaMemOp *op);
+
+typedef struct HcaInvalidation {
+    uint32_t key;
+    uint32_t pd;
+    uint32_t qpn;
+    bool remote; /* asked for by the peer of that QP */
+} HcaInvalidation;
+
+HcaV2pState hca_v2p_invalidate(HcaV2p *v2p, HcaV2pChannel channel,
+                               const HcaInvalidation *inv);
+
+/*
  * Plain bus addresses, for what the kernel driver vouches for: mailboxes and
  * doorbell records. False when any byte is not RAM.
  */
@@ -187,6 +228,8 @@ uint8_t hca_v2p_sync(HcaV2p *v2p);
 
 /* Regions in hardware ownership now. */
 uint32_t hca_v2p_live_mpts(const HcaV2p *v2p);
+/* Windows that are bound now. */
+uint32_t hca_v2p_bound_windows(const HcaV2p *v2p);
 /* Pages mapped for the TPT now. */
 uint64_t hca_v2p_live_pages(const HcaV2p *v2p);
 
@@ -226,6 +269,7 @@ typedef struct HcaV2pCounters {
     uint64_t read_bytes[HCA_V2P_NCHANNELS];
     uint64_t write_bytes[HCA_V2P_NCHANNELS];
     uint64_t failed[HCA_V2P_NSTATES];
+    uint64_t fast_regs, binds, local_invs, remote_invs, mem_ops_refused;
     HcaTptCacheCounters mpt, mtt;
 } HcaV2pCounters;
 

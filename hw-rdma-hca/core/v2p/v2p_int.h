@@ -27,8 +27,12 @@ struct HcaV2p {
      */
     uint64_t *owned;
     uint32_t live_mpts;
+    uint32_t bound_windows;
     HcaV2pChannel channel; /* of the request in hand (5.2.2.1) */
     HcaV2pCounters counters;
+    /* Copies that hca_v2p_map() makes: those of a packet and of the next. */
+    uint8_t copies[2 * HCA_V2P_MAX_MAP];
+    uint32_t copies_at;
 };
 
 #define HCA_MTTS_PER_LINE (HCA_TPT_LINE / HCA_MTT_SIZE)
@@ -50,6 +54,20 @@ static inline bool hca_mpt_owned(const HcaV2p *v2p, uint32_t index)
 {
     return v2p->owned[index / 64] >> (index % 64) & 1;
 }
+
+/* virt_to_phys.c: the entry that @key names, if it is in hardware ownership. */
+HcaV2pState hca_v2p_find_mpt(HcaV2p *v2p, uint32_t key, HcaMpt *mpt);
+
+/*
+ * ceu_parser.c: whether @n MTT entries from @index on are in the table; and
+ * write them, all or none. False: one is not in the table, or cannot be reached.
+ */
+bool hca_mtts_in_table(const HcaV2p *v2p, uint64_t index, uint64_t n);
+bool hca_mtts_write(HcaV2p *v2p, uint64_t index, const uint64_t *addr,
+                    unsigned n);
+
+/* mem_mgt.c: @window, an entry that was read, is bound to nothing any more. */
+void hca_v2p_unbind(HcaV2p *v2p, HcaMpt *window);
 
 /* Forget all regions and what is cached of the tables. */
 void hca_v2p_forget(HcaV2p *v2p);

@@ -105,6 +105,7 @@ void hca_v2p_forget(HcaV2p *v2p)
     hca_tpt_cache_clear(v2p->mtt_ram);
     memset(v2p->owned, 0, owned_words(v2p) * sizeof(*v2p->owned));
     v2p->live_mpts = 0;
+    v2p->bound_windows = 0;
     v2p->ready = false;
 }
 
@@ -133,8 +134,11 @@ const HcaV2pCounters *hca_v2p_counters(const HcaV2p *v2p)
 /* A request that has passed its checks, and how far it has come. */
 typedef struct HcaWalk {
     HcaMpt mpt;
-    uint64_t at; /* from the region's first page, or bus */
+    uint64_t at; /* from the region's first page or piece, or bus */
     uint32_t left;
+    uint32_t piece;       /* PIECES: the next one, if it is known, */
+    uint64_t piece_start; /* and where it begins */
+    bool piece_known;
 } HcaWalk;
 
 static bool is_physical(const HcaWalk *walk)
@@ -142,7 +146,13 @@ static bool is_physical(const HcaWalk *walk)
     return walk->mpt.physical;
 }
 
-static HcaV2pState find_mpt(HcaV2p *v2p, uint32_t key, HcaMpt *mpt)
+/* Whether what is left of a request has no memory. */
+static bool is_null(const HcaWalk *walk)
+{
+    return walk->left && walk->mpt.null;
+}
+
+HcaV2pState hca_v2p_find_mpt(HcaV2p *v2p, uint32_t key, HcaMpt *mpt)
 {
     uint32_t index;
     const void *entry;
@@ -162,6 +172,19 @@ static HcaV2pState find_mpt(HcaV2p *v2p, uint32_t key, HcaMpt *mpt)
     return HCA_V2P_SUCCESS;
 }
 
+/* Where the byte at @offset of a region, or of a window in one, is. */
+static uint64_t place(const HcaMpt *mpt, uint64_t offset)
+{
+    uint64_t page_mask = (UINT64_C(1) << mpt->page_shift) - 1;
+
+    if (mpt->physical) {
+        return mpt->start + offset;
+    }
+    offset += mpt->offset;
+    return mpt->pieces ? offset
+                       : offset + ((mpt->start - mpt->offset) & page_mask);
+}
+
 /* Judge a request. With @info->len 0 there is nothing to judge. */
 static HcaV2pState begin(HcaV2p *v2p, HcaV2pChannel channel,
                          const HcaMatchInfo *info, HcaWalk *walk)
@@ -174,7 +197,7 @@ static HcaV2pState begin(HcaV2p *v2p, HcaV2pChannel channel,
     if (!info->len) {
         return HCA_V2P_SUCCESS;
     }
-    state = find_mpt(v2p, info->key, &walk->mpt);
+    state = hca_v2p_find_mpt(v2p, info->key, &walk->mpt);
     if (state != HCA_V2P_SUCCESS) {
         return state;
     }
@@ -182,12 +205,8 @@ static HcaV2pState begin(HcaV2p *v2p, HcaV2pChannel channel,
     if (state != HCA_V2P_SUCCESS) {
         return state;
     }
-    if (is_physical(walk)) {
-        walk->at = walk->mpt.start + offset;
-    } else {
-        walk->at = offset + (walk->mpt.start &
-                             ((UINT64_C(1) << walk->mpt.page_shift) - 1));
-    }
+    walk->at = place(&walk->mpt, offset);
+    walk->piece_known = false;
     return HCA_V2P_SUCCESS;
 }
 
@@ -197,27 +216,118 @@ static HcaV2pState end(HcaV2p *v2p, HcaV2pState state)
     return state;
 }
 
-/* Bus address of page @page of a region. */
-static HcaV2pState find_page(HcaV2p *v2p, const HcaMpt *mpt, uint64_t page,
-                             uint64_t *bus)
+/* MTT entry @n of a region. */
+static HcaV2pState find_mtt(HcaV2p *v2p, const HcaMpt *mpt, uint64_t n,
+                            uint64_t *entry)
 {
     uint64_t table = UINT64_C(1) << v2p->log_mtts;
     uint64_t index;
     const uint64_t *line;
 
-    if ((mpt->mtt_sz && page >= mpt->mtt_sz) || mpt->mtt_seg >= table ||
-        page >= table - mpt->mtt_seg) {
+    if ((mpt->mtt_sz && n >= mpt->mtt_sz) || mpt->mtt_seg >= table ||
+        n >= table - mpt->mtt_seg) {
         return HCA_V2P_LENGTH_ERR;
     }
-    index = mpt->mtt_seg + page;
+    index = mpt->mtt_seg + n;
     line = hca_tpt_cache_read(v2p->mtt_ram, index / HCA_MTTS_PER_LINE);
     if (!line) {
         return HCA_V2P_DMA_ERR;
     }
-    /* Multiples of 4 KiB for pages of any size; the low bits are flags. */
-    *bus = GUINT64_FROM_BE(line[index % HCA_MTTS_PER_LINE]) &
-           ~((UINT64_C(1) << HCA_MPT_PAGE_SHIFT_MIN) - 1);
+    *entry = GUINT64_FROM_BE(line[index % HCA_MTTS_PER_LINE]);
     return HCA_V2P_SUCCESS;
+}
+
+/* Bus address of page @page of a region. */
+static HcaV2pState find_page(HcaV2p *v2p, const HcaMpt *mpt, uint64_t page,
+                             uint64_t *bus)
+{
+    HcaV2pState state = find_mtt(v2p, mpt, page, bus);
+
+    /* Multiples of 4 KiB for pages of any size; the low bits are flags. */
+    if (state == HCA_V2P_SUCCESS) {
+        *bus &= ~((UINT64_C(1) << HCA_MPT_PAGE_SHIFT_MIN) - 1);
+    }
+    return state;
+}
+
+/* Pieces: pairs of MTT entries. */
+
+static HcaV2pState find_piece_end(HcaV2p *v2p, const HcaMpt *mpt, uint32_t n,
+                                  uint64_t *end)
+{
+    return find_mtt(v2p, mpt, 2 * (uint64_t)n + 1, end);
+}
+
+/* The piece that walk->at lies in: the first one that ends behind it. */
+static HcaV2pState search_piece(HcaV2p *v2p, HcaWalk *walk)
+{
+    uint32_t low = 0, high = walk->mpt.npieces;
+    HcaV2pState state = HCA_V2P_SUCCESS;
+
+    while (low < high && state == HCA_V2P_SUCCESS) {
+        uint32_t middle = low + (high - low) / 2;
+        uint64_t end = 0;
+
+        state = find_piece_end(v2p, &walk->mpt, middle, &end);
+        if (end > walk->at) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    walk->piece = low;
+    walk->piece_start = 0;
+    walk->piece_known = true;
+    if (state == HCA_V2P_SUCCESS && low) {
+        state = find_piece_end(v2p, &walk->mpt, low - 1, &walk->piece_start);
+    }
+    return state;
+}
+
+/* What is left of the request in its next piece. */
+static HcaV2pState next_piece(HcaV2p *v2p, HcaWalk *walk, uint64_t *bus,
+                              uint32_t *len)
+{
+    HcaV2pState state = HCA_V2P_SUCCESS;
+    uint64_t end;
+
+    if (!walk->piece_known) {
+        state = search_piece(v2p, walk);
+    }
+    if (state == HCA_V2P_SUCCESS && walk->piece >= walk->mpt.npieces) {
+        state = HCA_V2P_LENGTH_ERR;
+    }
+    if (state == HCA_V2P_SUCCESS) {
+        state = find_mtt(v2p, &walk->mpt, 2 * (uint64_t)walk->piece, bus);
+    }
+    if (state == HCA_V2P_SUCCESS) {
+        state = find_piece_end(v2p, &walk->mpt, walk->piece, &end);
+    }
+    if (state != HCA_V2P_SUCCESS) {
+        return state;
+    }
+    if (walk->at < walk->piece_start || end <= walk->at) {
+        return HCA_V2P_LENGTH_ERR; /* they do not ascend */
+    }
+    *bus += walk->at - walk->piece_start;
+    *len = MIN(walk->left, end - walk->at);
+    walk->piece++;
+    walk->piece_start = end;
+    return HCA_V2P_SUCCESS;
+}
+
+/* The same in its next page. */
+static HcaV2pState next_page(HcaV2p *v2p, HcaWalk *walk, uint64_t *bus,
+                             uint32_t *len)
+{
+    uint64_t page_size = UINT64_C(1) << walk->mpt.page_shift;
+    uint64_t offset = walk->at & (page_size - 1);
+    HcaV2pState state = find_page(v2p, &walk->mpt,
+                                  walk->at >> walk->mpt.page_shift, bus);
+
+    *bus += offset;
+    *len = MIN(walk->left, page_size - offset);
+    return state;
 }
 
 /*
@@ -227,21 +337,17 @@ static HcaV2pState find_page(HcaV2p *v2p, const HcaMpt *mpt, uint64_t page,
 static HcaV2pState next(HcaV2p *v2p, HcaWalk *walk, uint64_t *bus,
                         uint32_t *len)
 {
-    uint64_t page_size = UINT64_C(1) << walk->mpt.page_shift;
-    uint64_t offset = walk->at & (page_size - 1);
     HcaV2pState state;
 
     if (is_physical(walk)) {
         *bus = walk->at;
         *len = walk->left;
     } else {
-        state = find_page(v2p, &walk->mpt, walk->at >> walk->mpt.page_shift,
-                          bus);
+        state = (walk->mpt.pieces ? next_piece : next_page)(v2p, walk, bus,
+                                                            len);
         if (state != HCA_V2P_SUCCESS) {
             return state;
         }
-        *bus += offset;
-        *len = MIN(walk->left, page_size - offset);
     }
     if (*len - 1 > UINT64_MAX - *bus) {
         return HCA_V2P_DMA_ERR;
@@ -302,6 +408,60 @@ static HcaV2pState map_bus(HcaV2p *v2p, uint64_t bus, uint64_t left,
     return HCA_V2P_SUCCESS;
 }
 
+/* What is left of a request goes to @to. */
+static HcaV2pState read_walk(HcaV2p *v2p, HcaWalk *walk, uint8_t *to)
+{
+    HcaV2pState state = HCA_V2P_SUCCESS;
+    uint64_t bus;
+    uint32_t len;
+
+    while (state == HCA_V2P_SUCCESS && walk->left) {
+        if (is_null(walk)) {
+            memset(to, 0, walk->left);
+            break;
+        }
+        state = next(v2p, walk, &bus, &len);
+        if (state == HCA_V2P_SUCCESS) {
+            if (!hca_host_read(v2p, bus, to, len)) {
+                state = HCA_V2P_DMA_ERR;
+            }
+            to += len;
+        }
+    }
+    return state;
+}
+
+/*
+ * What has no memory, or is in pieces of which there may be more than places
+ * for them: a copy.
+ */
+static HcaV2pState map_copy(HcaV2p *v2p, HcaWalk *walk, HcaPieces *pieces)
+{
+    uint32_t len = walk->left;
+    HcaV2pState state;
+    uint8_t *copy;
+
+    if (len > HCA_V2P_MAX_MAP) {
+        return HCA_V2P_LENGTH_ERR;
+    }
+    if (len > sizeof(v2p->copies) - v2p->copies_at) {
+        v2p->copies_at = 0;
+    }
+    copy = v2p->copies + v2p->copies_at;
+    v2p->copies_at += len;
+    state = read_walk(v2p, walk, copy);
+    if (state == HCA_V2P_SUCCESS && !add_piece(pieces, copy, len)) {
+        state = HCA_V2P_LENGTH_ERR;
+    }
+    walk->left = 0;
+    return state;
+}
+
+static bool needs_copy(const HcaWalk *walk)
+{
+    return walk->left && (walk->mpt.pieces || walk->mpt.null);
+}
+
 HcaV2pState hca_v2p_map(HcaV2p *v2p, HcaV2pChannel channel,
                         const HcaMatchInfo *info, struct iovec *iov,
                         unsigned *iovcnt)
@@ -309,16 +469,20 @@ HcaV2pState hca_v2p_map(HcaV2p *v2p, HcaV2pChannel channel,
     HcaPieces pieces = { iov, *iovcnt, 0 };
     HcaWalk walk;
     HcaV2pState state = begin(v2p, channel, info, &walk);
+    bool copied = state == HCA_V2P_SUCCESS && needs_copy(&walk);
     uint64_t bus;
     uint32_t len;
 
+    if (copied) {
+        state = map_copy(v2p, &walk, &pieces);
+    }
     while (state == HCA_V2P_SUCCESS && walk.left) {
         state = next(v2p, &walk, &bus, &len);
         if (state == HCA_V2P_SUCCESS) {
             state = map_bus(v2p, bus, len, &pieces);
         }
     }
-    if (state == HCA_V2P_SUCCESS) {
+    if (state == HCA_V2P_SUCCESS && !copied) {
         v2p->counters.reads[channel] += pieces.used;
         v2p->counters.read_bytes[channel] += info->len;
     }
@@ -329,20 +493,11 @@ HcaV2pState hca_v2p_map(HcaV2p *v2p, HcaV2pChannel channel,
 HcaV2pState hca_v2p_read(HcaV2p *v2p, HcaV2pChannel channel,
                          const HcaMatchInfo *info, void *buf)
 {
-    uint8_t *to = buf;
     HcaWalk walk;
     HcaV2pState state = begin(v2p, channel, info, &walk);
-    uint64_t bus;
-    uint32_t len;
 
-    while (state == HCA_V2P_SUCCESS && walk.left) {
-        state = next(v2p, &walk, &bus, &len);
-        if (state == HCA_V2P_SUCCESS) {
-            if (!hca_host_read(v2p, bus, to, len)) {
-                state = HCA_V2P_DMA_ERR;
-            }
-            to += len;
-        }
+    if (state == HCA_V2P_SUCCESS) {
+        state = read_walk(v2p, &walk, buf);
     }
     return end(v2p, state);
 }
@@ -356,7 +511,7 @@ HcaV2pState hca_v2p_write(HcaV2p *v2p, HcaV2pChannel channel,
     uint64_t bus;
     uint32_t len;
 
-    while (state == HCA_V2P_SUCCESS && walk.left) {
+    while (state == HCA_V2P_SUCCESS && walk.left && !is_null(&walk)) {
         state = next(v2p, &walk, &bus, &len);
         if (state == HCA_V2P_SUCCESS) {
             if (!hca_host_write(v2p, bus, from, len)) {
@@ -395,6 +550,9 @@ HcaV2pState hca_v2p_write_entry(HcaV2p *v2p, HcaV2pChannel channel,
     uint64_t bus;
     uint32_t len;
 
+    if (state == HCA_V2P_SUCCESS && is_null(&walk)) {
+        return end(v2p, state);
+    }
     if (state == HCA_V2P_SUCCESS) {
         state = next(v2p, &walk, &bus, &len);
     }

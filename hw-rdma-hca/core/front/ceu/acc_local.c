@@ -81,6 +81,7 @@ static void work_limits(struct rdma_hca_dev_lim *lim, const HcaConfig *config)
     lim->uars_mtts_msg = BE(LIM(UARS, g_bit_storage(RDMA_HCA_NUM_UARS) - 1) |
                             LIM(MTTS, config->log_mtts) |
                             LIM(MAX_MSG, LOG_MAX_MSG));
+    lim->srq_page_list = BE(LIM(MAX_PAGE_LIST, RDMA_HCA_MAX_PAGE_LIST));
 }
 
 uint8_t hca_ceu_query_dev_lim(HcaCeu *ceu, HcaCommand *cmd)
@@ -104,7 +105,8 @@ uint8_t hca_ceu_query_fw(HcaCeu *ceu, HcaCommand *cmd)
     fw->features = BE(RDMA_HCA_FEATURE_RQ_DB_RECORD |
                       RDMA_HCA_FEATURE_CQ_CI_RECORD |
                       RDMA_HCA_FEATURE_CMD_EVENT | RDMA_HCA_FEATURE_DIAG |
-                      RDMA_HCA_FEATURE_MCAST | eth);
+                      RDMA_HCA_FEATURE_MCAST | RDMA_HCA_FEATURE_MEM_MGT |
+                      RDMA_HCA_FEATURE_MW | RDMA_HCA_FEATURE_NULL_MR | eth);
     fw->fw_version = BE(FW_VERSION);
     return RDMA_HCA_STAT_OK;
 }

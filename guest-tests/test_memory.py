@@ -65,8 +65,8 @@ def test_fast_registration():
 def test_forced_registration():
     """The core's own reads and writes, which it is told to register memory for."""
     guest = kept(infiniband, cpus=1).a
-    guest.run('modprobe -r rdma_hca rdma_ucm ib_uverbs && ! [ -e /sys/module/ib_core ] && modprobe ib_core force_mr=1 && '
-              'modprobe -a ib_uverbs rdma_ucm rdma_hca')
+    guest.run('for module in rdma_hca rdma_ucm ib_uverbs rdma_cm iw_cm ib_cm ib_core; do modprobe -q -r $module; done; '
+              '! [ -e /sys/module/ib_core ] && modprobe ib_core force_mr=1 && modprobe -a ib_uverbs rdma_ucm rdma_hca')
     guest.card.wait_active()
     load(guest, 'only=core-rw', 'forced=1')
 

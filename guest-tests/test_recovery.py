@@ -109,6 +109,25 @@ def test_drain():
     recovers(both, 'restarting')
 
 
+def test_drain_registrations():
+    both = kept(infiniband)
+    mark(both.a)
+    play(both.a, 'drain-registrations')
+    recovers(both, 'restarting')
+
+
+def test_lost_windows():
+    """A program has windows and the regions that they are bound to, in an order in which only the card could part them."""
+    both = kept(infiniband)
+    program = both.a.spawn('exec memory-test lost')
+    program.wait_output('bound')
+    mark(both.a)
+    pci.reset(both.a.card)
+    program.wait_output('lost')
+    program.wait()
+    recovers(both)
+
+
 def test_restart_tried_again():
     """As long as the card cannot be reached its restart fails; afterwards it does not."""
     both = kept(infiniband)

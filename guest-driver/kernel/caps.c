@@ -114,6 +114,10 @@ static void rhca_decode_limits(struct rhca_caps *caps,
 	caps->max_inline = be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_INLINE);
 	caps->ack_delay = be32_get_bits(lim->port, RDMA_HCA_DEV_LIM_ACK_DELAY);
 	caps->max_mtu = be32_get_bits(lim->port, RDMA_HCA_DEV_LIM_MAX_MTU);
+	if (caps->features & RDMA_HCA_FEATURE_MEM_MGT)
+		caps->max_page_list =
+			be32_get_bits(lim->srq_page_list,
+				      RDMA_HCA_DEV_LIM_MAX_PAGE_LIST);
 	caps->max_icm = rhca_get64(lim->max_icm_sz_h, lim->max_icm_sz_l);
 }
 

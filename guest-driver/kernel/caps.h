@@ -38,6 +38,7 @@ struct rhca_caps {
 	u32 max_send_wqe_size;	/* bytes */
 	u32 max_recv_wqe_size;	/* bytes */
 	u32 max_inline;		/* bytes */
+	u32 max_page_list;	/* entries of a REG_MR, 0: there is none */
 	u8 max_sra;
 	u8 max_rra;
 	u8 ack_delay;

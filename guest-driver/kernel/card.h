@@ -35,6 +35,7 @@
 struct rdma_hca_eqe;
 struct rhca_eq;
 struct rhca_mgm;
+struct rhca_region;
 
 /*
  * What outlives a restart of the card: the PCI function. @lock serialises
@@ -87,6 +88,7 @@ struct rhca_dev {
 	struct rhca_bitmap pd_map;
 	struct rhca_bitmap uar_map;
 	u32 pdn;		/* PD of the driver's own regions */
+	struct rhca_region *null_mr;	/* without memory; NULL: none */
 	struct dma_pool *db_pool;
 
 	/* what events and completions name */

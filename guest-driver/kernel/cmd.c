@@ -141,17 +141,36 @@ int rhca_cmd(struct rhca_dev *dev, u16 op, u8 op_modifier, u32 in_modifier,
 	return rhca_status_to_errno(status);
 }
 
+/* @err: of a command that takes something from the card. */
+static void rhca_check_revoked(struct rhca_dev *dev, u16 op, u32 in_modifier,
+			       int err)
+{
+	if (!err || rhca_failed(dev))
+		return;
+	dev_err(&dev->pdev->dev, "command %#x modifier %#x: %d\n", op,
+		in_modifier, err);
+	rhca_fail(dev, "it refuses to give something back");
+}
+
 void rhca_cmd_revoke(struct rhca_dev *dev, u16 op, u8 op_modifier,
 		     u32 in_modifier, u64 in_param)
 {
 	int err;
 
 	err = rhca_cmd(dev, op, op_modifier, in_modifier, in_param, 0);
-	if (!err || rhca_failed(dev))
-		return;
-	dev_err(&dev->pdev->dev, "command %#x modifier %#x: %d\n", op,
-		in_modifier, err);
-	rhca_fail(dev, "it refuses to give something back");
+	rhca_check_revoked(dev, op, in_modifier, err);
+}
+
+int rhca_cmd_try_revoke(struct rhca_dev *dev, u16 op, u8 op_modifier,
+			u32 in_modifier, u64 in_param)
+{
+	int err;
+
+	err = rhca_cmd(dev, op, op_modifier, in_modifier, in_param, 0);
+	if (err == -EBUSY)
+		return err;
+	rhca_check_revoked(dev, op, in_modifier, err);
+	return 0;
 }
 
 int rhca_mailbox_alloc(struct rhca_dev *dev, struct rhca_mailbox *box)

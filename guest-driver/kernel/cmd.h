@@ -39,6 +39,9 @@ int rhca_cmd(struct rhca_dev *dev, u16 op, u8 op_modifier, u32 in_modifier,
  */
 void rhca_cmd_revoke(struct rhca_dev *dev, u16 op, u8 op_modifier,
 		     u32 in_modifier, u64 in_param);
+/* The same, but the card may keep what is in use: -EBUSY. */
+int rhca_cmd_try_revoke(struct rhca_dev *dev, u16 op, u8 op_modifier,
+			u32 in_modifier, u64 in_param);
 int rhca_mailbox_alloc(struct rhca_dev *dev, struct rhca_mailbox *box);
 void rhca_mailbox_free(struct rhca_dev *dev, struct rhca_mailbox *box);
 

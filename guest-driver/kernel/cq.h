@@ -6,7 +6,7 @@
 #include "rdma_hca_wqe.h"
 
 #include "compat.h"
-#include "mr.h"
+#include "region.h"
 #include "uctx.h"
 
 struct rhca_eq;

@@ -8,6 +8,7 @@
 #include "cq.h"
 #include "device.h"
 #include "eq.h"
+#include "mr.h"
 #include "netdev.h"
 #include "port.h"
 #include "qp.h"
@@ -111,8 +112,13 @@ static int rhca_start_card(struct rhca_dev *dev)
 	err = rhca_eqs_init(dev);
 	if (err)
 		goto close;
+	err = rhca_null_mr_init(dev);
+	if (err)
+		goto eqs;
 	return 0;
 
+eqs:
+	rhca_eqs_cleanup(dev);
 close:
 	rhca_cmd_revoke(dev, RDMA_HCA_CMD_CLOSE_HCA, 0, 0, 0);
 icm:
@@ -124,6 +130,7 @@ maps:
 
 static void rhca_stop_card(struct rhca_dev *dev)
 {
+	rhca_null_mr_cleanup(dev);
 	rhca_eqs_cleanup(dev);
 	rhca_cmd_revoke(dev, RDMA_HCA_CMD_CLOSE_HCA, 0, 0, 0);
 	rhca_icm_cleanup(dev);

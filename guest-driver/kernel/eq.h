@@ -5,7 +5,7 @@
 
 #include "rdma_hca_wqe.h"
 
-#include "mr.h"
+#include "region.h"
 
 struct rhca_eq {
 	struct rhca_dev *dev;

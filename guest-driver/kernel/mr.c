@@ -1,270 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Memory regions: MTT entries (WRITE_MTT), MPT entries (SW2HW_MPT, HW2SW_MPT;
- * interface document 3.2.3), and the verbs on them. The queues of QPs, CQs
- * and EQs are regions too.
+ * The verbs on memory regions: of a process, of all memory, for fast
+ * registration, and the one that has no memory.
  */
-#include <rdma/iter.h>
-
 #include "mr.h"
 #include "udata.h"
 
-#define RHCA_PAGE_SIZES \
-	GENMASK(RDMA_HCA_MPT_PAGE_SHIFT_MAX, RDMA_HCA_MPT_PAGE_SHIFT_MIN)
-
-#define RHCA_ACCESS_MASK						\
-	(RDMA_HCA_ACCESS_LOCAL_WRITE | RDMA_HCA_ACCESS_REMOTE_WRITE |	\
-	 RDMA_HCA_ACCESS_REMOTE_READ | RDMA_HCA_ACCESS_REMOTE_ATOMIC |	\
-	 RDMA_HCA_ACCESS_ZERO_BASED)
-
-/*
- * Rights, and what is no more than a hint. What the card does not have is not
- * taken for granted.
- */
-#define RHCA_ACCESS_KNOWN \
-	(RHCA_ACCESS_MASK | IB_ACCESS_HUGETLB | IB_ACCESS_OPTIONAL)
-
-/* The whole of bus address space, as far as a length field reaches. */
-#define RHCA_ALL_MEMORY	(~0ULL >> 1)
-
-/* A WRITE_MTT that is being filled. */
-struct rhca_mtt_writer {
-	struct rhca_dev *dev;
-	struct rhca_mailbox box;
-	u32 start;
-	u32 count;
-};
-
-static int rhca_mtt_flush(struct rhca_mtt_writer *w)
+static int rhca_check_access(const struct rhca_dev *dev, int access)
 {
-	struct rdma_hca_mtt_mailbox *m = w->box.buf;
-	int err;
-
-	if (!w->count)
-		return 0;
-	m->start_index_h = 0;
-	m->start_index_l = cpu_to_be32(w->start);
-	err = rhca_cmd_in(w->dev, RDMA_HCA_CMD_WRITE_MTT, w->count, &w->box);
-	w->start += w->count;
-	w->count = 0;
-	return err;
-}
-
-static int rhca_mtt_push(struct rhca_mtt_writer *w, u64 addr)
-{
-	struct rdma_hca_mtt_mailbox *m = w->box.buf;
-	u32 slot = RDMA_HCA_MTT_SLOT(w->count);
-
-	rhca_put64(&m->entry[slot].addr_h, &m->entry[slot].addr_l, addr);
-	w->count++;
-	return w->count == RDMA_HCA_MTT_MAX_ENTRIES ? rhca_mtt_flush(w) : 0;
-}
-
-static int rhca_mtt_write_umem(struct rhca_mtt_writer *w, struct ib_umem *umem,
-			       u8 page_shift)
-{
-	struct ib_block_iter biter;
-	int err;
-
-	rdma_umem_for_each_dma_block(umem, &biter, 1ul << page_shift) {
-		err = rhca_mtt_push(w, rdma_block_iter_dma_address(&biter));
-		if (err)
-			return err;
-	}
-	return rhca_mtt_flush(w);
-}
-
-static int rhca_mtt_write_buf(struct rhca_mtt_writer *w,
-			      const struct rhca_buf *buf)
-{
-	int err;
-	u32 i;
-
-	for (i = 0; i < buf->num_pieces; i++) {
-		err = rhca_mtt_push(w, buf->piece[i].dma);
-		if (err)
-			return err;
-	}
-	return rhca_mtt_flush(w);
-}
-
-static void rhca_mtt_destroy(struct rhca_dev *dev, struct rhca_mtt *mtt)
-{
-	if (mtt->count)
-		rhca_bitmap_free(&dev->mtt_map, mtt->first, mtt->count);
-	mtt->count = 0;
-}
-
-/* Allocate mtt->count entries and fill them from @umem, else from @buf. */
-static int rhca_mtt_create(struct rhca_dev *dev, struct rhca_mtt *mtt,
-			   struct ib_umem *umem, const struct rhca_buf *buf)
-{
-	struct rhca_mtt_writer w = { .dev = dev };
-	int err;
-
-	err = rhca_bitmap_alloc_range(&dev->mtt_map, mtt->count, &mtt->first);
-	if (err)
-		goto none;
-	err = rhca_icm_get(dev, &dev->mtt_table, mtt->first, mtt->count);
-	if (err)
-		goto free;
-	err = rhca_mailbox_alloc(dev, &w.box);
-	if (err)
-		goto free;
-	w.start = mtt->first;
-	err = umem ? rhca_mtt_write_umem(&w, umem, mtt->page_shift) :
-		     rhca_mtt_write_buf(&w, buf);
-	rhca_mailbox_free(dev, &w.box);
-	if (err)
-		goto free;
-	return 0;
-
-free:
-	rhca_mtt_destroy(dev, mtt);
-none:
-	mtt->count = 0;
-	return err;
-}
-
-/* @iova: the address of the first byte as the card will see it. */
-static int rhca_mtt_create_umem(struct rhca_dev *dev, struct rhca_mtt *mtt,
-				struct ib_umem *umem, u64 iova)
-{
-	unsigned long page_size;
-	size_t blocks;
-
-	mtt->count = 0;
-	if (umem->length - 1 > U64_MAX - iova)
-		return -EINVAL;
-	page_size = ib_umem_find_best_pgsz(umem, RHCA_PAGE_SIZES, iova);
-	if (!page_size)
-		return -EINVAL;
-	blocks = ib_umem_num_dma_blocks(umem, page_size);
-	if (blocks > dev->mtt_map.num)
-		return -ENOMEM;
-	mtt->count = blocks;
-	mtt->page_shift = ilog2(page_size);
-	return rhca_mtt_create(dev, mtt, umem, NULL);
-}
-
-/* Give the card the MPT entry of @region. @flags: RDMA_HCA_MPT_*, _ACCESS_*. */
-static int rhca_mpt_enable(struct rhca_dev *dev, struct rhca_region *region,
-			   u32 pdn, u32 flags, u64 start, u64 length)
-{
-	u32 index = rhca_key_index(dev, region->key);
-	struct rhca_mailbox box;
-	struct rdma_hca_mpt *mpt;
-	int err;
-
-	err = rhca_mailbox_alloc(dev, &box);
-	if (err)
-		return err;
-	mpt = box.buf;
-	flags |= RDMA_HCA_MPT_MIO | RDMA_HCA_MPT_REGION;
-	mpt->flags = cpu_to_be32(flags);
-	mpt->key = cpu_to_be32(region->key);
-	mpt->pd = cpu_to_be32(pdn);
-	rhca_put64(&mpt->start_h, &mpt->start_l, start);
-	rhca_put64(&mpt->length_h, &mpt->length_l, length);
-	if (region->mtt.count) {
-		mpt->page_size = cpu_to_be32(region->mtt.page_shift -
-					     RDMA_HCA_MPT_PAGE_SHIFT_MIN);
-		mpt->mtt_seg_l = cpu_to_be32(region->mtt.first);
-		mpt->mtt_sz = cpu_to_be32(region->mtt.count);
-	}
-	err = rhca_cmd_in(dev, RDMA_HCA_CMD_SW2HW_MPT, index, &box);
-	region->live = !err;
-	rhca_mailbox_free(dev, &box);
-	return err;
-}
-
-static void rhca_mpt_disable(struct rhca_dev *dev, struct rhca_region *region)
-{
-	if (region->live)
-		rhca_cmd_revoke(dev, RDMA_HCA_CMD_HW2SW_MPT, 0,
-				rhca_key_index(dev, region->key), 0);
-	region->live = false;
-}
-
-/*
- * A key differs each time that its entry is used again: laps are counted in
- * its lowest byte, and above the index.
- */
-static int rhca_key_alloc(struct rhca_dev *dev, u32 *key)
-{
-	u32 index, lap;
-	int err;
-
-	err = rhca_bitmap_alloc(&dev->mpt_map, &index, &lap);
-	if (err)
-		return err;
-	err = rhca_icm_get(dev, &dev->mpt_table, index, 1);
-	if (err) {
-		rhca_bitmap_free(&dev->mpt_map, index, 1);
-		return err;
-	}
-	index |= lap >> 8 << dev->caps.log_mpts;
-	*key = FIELD_PREP(RDMA_HCA_KEY_INDEX, index) |
-	       FIELD_PREP(RDMA_HCA_KEY_BYTE, lap & 0xff);
+	if (access & ~RHCA_ACCESS_KNOWN)
+		return -EOPNOTSUPP;
+	if ((access & IB_ACCESS_MW_BIND) &&
+	    !(dev->caps.features & RDMA_HCA_FEATURE_MW))
+		return -EOPNOTSUPP;
 	return 0;
 }
 
-static void rhca_key_free(struct rhca_dev *dev, u32 key)
+/* The flags of an MPT entry with these rights. */
+static u32 rhca_mr_flags(int access)
 {
-	rhca_bitmap_free(&dev->mpt_map, rhca_key_index(dev, key), 1);
-}
-
-/* A key and an MPT entry for the translation that region->mtt has already. */
-static int rhca_region_create(struct rhca_dev *dev, struct rhca_region *region,
-			      u32 pdn, u32 flags, u64 start, u64 length)
-{
-	int err;
-
-	err = rhca_key_alloc(dev, &region->key);
-	if (err)
-		return err;
-	err = rhca_mpt_enable(dev, region, pdn, flags, start, length);
-	if (err)
-		rhca_key_free(dev, region->key);
-	return err;
-}
-
-int rhca_region_create_umem(struct rhca_dev *dev, struct rhca_region *region,
-			    u32 pdn, u32 access, struct ib_umem *umem)
-{
-	int err;
-
-	err = rhca_mtt_create_umem(dev, &region->mtt, umem, 0);
-	if (err)
-		return err;
-	err = rhca_region_create(dev, region, pdn, access, 0, umem->length);
-	if (err)
-		rhca_mtt_destroy(dev, &region->mtt);
-	return err;
-}
-
-int rhca_region_create_buf(struct rhca_dev *dev, struct rhca_region *region,
-			   u32 pdn, u32 access, const struct rhca_buf *buf)
-{
-	int err;
-
-	region->mtt.count = buf->num_pieces;
-	region->mtt.page_shift = buf->piece_shift;
-	err = rhca_mtt_create(dev, &region->mtt, NULL, buf);
-	if (err)
-		return err;
-	err = rhca_region_create(dev, region, pdn, access, 0,
-				 (u64)buf->num_pieces << buf->piece_shift);
-	if (err)
-		rhca_mtt_destroy(dev, &region->mtt);
-	return err;
-}
-
-void rhca_region_destroy(struct rhca_dev *dev, struct rhca_region *region)
-{
-	rhca_mpt_disable(dev, region);
-	rhca_key_free(dev, region->key);
-	rhca_mtt_destroy(dev, &region->mtt);
+	return (access & RHCA_ACCESS_MASK) | RHCA_MPT_MEMORY;
 }
 
 static void rhca_mr_publish(struct rhca_mr *mr)
@@ -273,20 +28,22 @@ static void rhca_mr_publish(struct rhca_mr *mr)
 	mr->ibmr.rkey = mr->region.key;
 }
 
+/* --- all memory --------------------------------------------------------- */
+
 struct ib_mr *rhca_get_dma_mr(struct ib_pd *ibpd, int access)
 {
 	struct rhca_dev *dev = to_rhca(ibpd->device);
 	struct rhca_mr *mr;
 	int err;
 
-	if (access & ~RHCA_ACCESS_KNOWN)
-		return ERR_PTR(-EOPNOTSUPP);
+	err = rhca_check_access(dev, access);
+	if (err)
+		return ERR_PTR(err);
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	err = rhca_region_create(dev, &mr->region, to_rhca_pd(ibpd)->pdn,
-				 (access & RHCA_ACCESS_MASK) |
-					 RDMA_HCA_MPT_PHYSICAL,
+				 rhca_mr_flags(access) | RDMA_HCA_MPT_PHYSICAL,
 				 0, RHCA_ALL_MEMORY);
 	if (err) {
 		kfree(mr);
@@ -295,6 +52,8 @@ struct ib_mr *rhca_get_dma_mr(struct ib_pd *ibpd, int access)
 	rhca_mr_publish(mr);
 	return &mr->ibmr;
 }
+
+/* --- of a process ------------------------------------------------------- */
 
 /*
  * Memory that the process may write is pinned for writing, whatever the region
@@ -321,11 +80,9 @@ struct ib_mr *rhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	struct rhca_mr *mr;
 	int err;
 
-	err = rhca_take_no_request(udata);
+	err = rhca_take_no_request(udata) ?: rhca_check_access(dev, access);
 	if (err)
 		return ERR_PTR(err);
-	if (access & ~RHCA_ACCESS_KNOWN)
-		return ERR_PTR(-EOPNOTSUPP);
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
@@ -341,7 +98,7 @@ struct ib_mr *rhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	if (err)
 		goto release;
 	err = rhca_region_create(dev, &mr->region, mr->pdn,
-				 access & RHCA_ACCESS_MASK, iova, length);
+				 rhca_mr_flags(access), iova, length);
 	if (err)
 		goto destroy;
 	rhca_mr_publish(mr);
@@ -356,25 +113,15 @@ free:
 	return ERR_PTR(err);
 }
 
-int rhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
-{
-	struct rhca_mr *mr = to_rhca_mr(ibmr);
-
-	rhca_region_destroy(to_rhca(ibmr->device), &mr->region);
-	ib_umem_release(mr->umem);
-	kfree(mr);
-	return 0;
-}
-
 /*
  * Put @mr's entry back with what @mr now says. If the card refuses, the
  * entry stays with software: the keys are dead until the region goes.
  */
 static int rhca_mr_enable(struct rhca_dev *dev, struct rhca_mr *mr)
 {
-	return rhca_mpt_enable(dev, &mr->region, mr->pdn,
-			       mr->access & RHCA_ACCESS_MASK, mr->iova,
-			       mr->umem->length);
+	return rhca_region_enable(dev, &mr->region, mr->pdn,
+				  rhca_mr_flags(mr->access), mr->iova,
+				  mr->umem->length);
 }
 
 /* Exchange the memory under @mr, whose entry is in hardware. */
@@ -392,13 +139,16 @@ static int rhca_mr_replace(struct rhca_dev *dev, struct rhca_mr *mr, u64 start,
 	if (err)
 		goto release;
 
-	rhca_mpt_disable(dev, &mr->region);
+	err = rhca_region_disable(dev, &mr->region);
+	if (err)
+		goto destroy;
 	swap(mr->umem, umem);
 	swap(mr->region.mtt, mtt);
 	mr->iova = iova;
 	mr->access = access;
 	mr->pdn = pdn;
 	err = rhca_mr_enable(dev, mr);
+destroy:
 	rhca_mtt_destroy(dev, &mtt);
 release:
 	ib_umem_release(umem);
@@ -408,7 +158,11 @@ release:
 static int rhca_mr_change(struct rhca_dev *dev, struct rhca_mr *mr, int access,
 			  u32 pdn)
 {
-	rhca_mpt_disable(dev, &mr->region);
+	int err;
+
+	err = rhca_region_disable(dev, &mr->region);
+	if (err)
+		return err;
 	mr->access = access;
 	mr->pdn = pdn;
 	return rhca_mr_enable(dev, mr);
@@ -432,8 +186,9 @@ struct ib_mr *rhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 		pdn = to_rhca_pd(ibpd)->pdn;
 	if (!(flags & IB_MR_REREG_ACCESS))
 		access = mr->access;
-	if (access & ~RHCA_ACCESS_KNOWN)
-		return ERR_PTR(-EOPNOTSUPP);
+	err = rhca_check_access(dev, access);
+	if (err)
+		return ERR_PTR(err);
 
 	/* What is at the old address now need not be what is pinned. */
 	if (flags & IB_MR_REREG_TRANS)
@@ -444,4 +199,200 @@ struct ib_mr *rhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	else
 		err = rhca_mr_change(dev, mr, access, pdn);
 	return err ? ERR_PTR(err) : NULL;
+}
+
+/* --- fast registration -------------------------------------------------- */
+
+/* Words of a list of @count entries, in memory and in the MTT. */
+static u32 rhca_list_words(const struct rhca_page_list *list, u32 count)
+{
+	return list->has_pieces ? 2 * count : count;
+}
+
+static u32 rhca_list_flags(const struct rhca_page_list *list)
+{
+	return RHCA_MPT_MEMORY | RDMA_HCA_MPT_FREE | RDMA_HCA_MPT_FAST_REG |
+	       (list->has_pieces ? RDMA_HCA_MPT_PIECES : 0);
+}
+
+static int rhca_list_alloc(struct rhca_dev *dev, struct rhca_page_list *list,
+			   bool has_pieces, u32 max)
+{
+	struct device *device = &dev->pdev->dev;
+
+	list->has_pieces = has_pieces;
+	list->max = max;
+	list->size = rhca_list_words(list, max) * sizeof(*list->word);
+	list->word = kzalloc(list->size, GFP_KERNEL);
+	if (!list->word)
+		return -ENOMEM;
+	list->dma = dma_map_single(device, list->word, list->size,
+				   DMA_TO_DEVICE);
+	if (!dma_mapping_error(device, list->dma))
+		return 0;
+	kfree(list->word);
+	return -ENOMEM;
+}
+
+static void rhca_list_free(struct rhca_dev *dev, struct rhca_page_list *list)
+{
+	if (!list->size)
+		return;
+	dma_unmap_single(&dev->pdev->dev, list->dma, list->size, DMA_TO_DEVICE);
+	kfree(list->word);
+}
+
+struct ib_mr *rhca_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
+			    u32 max_num_sg)
+{
+	struct rhca_dev *dev = to_rhca(ibpd->device);
+	struct rhca_mr *mr;
+	int err;
+
+	if (type != IB_MR_TYPE_MEM_REG && type != IB_MR_TYPE_SG_GAPS)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (!max_num_sg || max_num_sg > dev->caps.max_page_list)
+		return ERR_PTR(-EINVAL);
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	err = rhca_list_alloc(dev, &mr->list, type == IB_MR_TYPE_SG_GAPS,
+			      max_num_sg);
+	if (err)
+		goto free;
+	err = rhca_region_create_blank(dev, &mr->region,
+				       to_rhca_pd(ibpd)->pdn,
+				       rhca_list_flags(&mr->list),
+				       rhca_list_words(&mr->list, max_num_sg));
+	if (err)
+		goto list;
+	rhca_mr_publish(mr);
+	return &mr->ibmr;
+
+list:
+	rhca_list_free(dev, &mr->list);
+free:
+	kfree(mr);
+	return ERR_PTR(err);
+}
+
+static int rhca_set_page(struct ib_mr *ibmr, u64 addr)
+{
+	struct rhca_page_list *list = &to_rhca_mr(ibmr)->list;
+
+	if (list->count == list->max)
+		return -ENOMEM;
+	list->word[list->count++] = cpu_to_le64(addr);
+	return 0;
+}
+
+/* Pages as long as the consumer says, the MTT's as the card knows them. */
+static int rhca_map_pages(struct ib_mr *ibmr, struct scatterlist *sg,
+			  int sg_nents, unsigned int *sg_offset)
+{
+	if (!is_power_of_2(ibmr->page_size) ||
+	    !(ibmr->page_size & RHCA_PAGE_SIZES))
+		return -EINVAL;
+	return ib_sg_to_pages(ibmr, sg, sg_nents, sg_offset, rhca_set_page);
+}
+
+/* The element that an offset is in is the first, and has what is behind it. */
+static int rhca_map_pieces(struct ib_mr *ibmr, struct scatterlist *sgl,
+			   int sg_nents, unsigned int *sg_offset)
+{
+	struct rhca_page_list *list = &to_rhca_mr(ibmr)->list;
+	unsigned int offset = sg_offset ? *sg_offset : 0;
+	struct scatterlist *sg;
+	__le64 *word = list->word;
+	int i;
+
+	if (sg_nents <= 0 || offset > sg_dma_len(sgl))
+		return -EINVAL;
+	ibmr->iova = sg_dma_address(sgl) + offset;
+	ibmr->length = 0;
+	for_each_sg(sgl, sg, sg_nents, i) {
+		if (list->count == list->max)
+			break;
+		/* An offset may leave nothing of the first. */
+		if (sg_dma_len(sg) == offset) {
+			offset = 0;
+			continue;
+		}
+		ibmr->length += sg_dma_len(sg) - offset;
+		*word++ = cpu_to_le64(sg_dma_address(sg) + offset);
+		*word++ = cpu_to_le64(ibmr->length);
+		list->count++;
+		offset = 0;
+	}
+	if (sg_offset)
+		*sg_offset = 0;
+	return i;
+}
+
+int rhca_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
+		   unsigned int *sg_offset)
+{
+	struct rhca_page_list *list = &to_rhca_mr(ibmr)->list;
+	struct device *device = &to_rhca(ibmr->device)->pdev->dev;
+	int n;
+
+	list->count = 0;
+	dma_sync_single_for_cpu(device, list->dma, list->size, DMA_TO_DEVICE);
+	n = list->has_pieces ? rhca_map_pieces(ibmr, sg, sg_nents, sg_offset) :
+			       rhca_map_pages(ibmr, sg, sg_nents, sg_offset);
+	dma_sync_single_for_device(device, list->dma, list->size,
+				   DMA_TO_DEVICE);
+	return n;
+}
+
+/* --- no memory ---------------------------------------------------------- */
+
+int rhca_null_mr_init(struct rhca_dev *dev)
+{
+	struct rhca_region *region;
+	int err;
+
+	if (!(dev->caps.features & RDMA_HCA_FEATURE_NULL_MR))
+		return 0;
+	region = kzalloc(sizeof(*region), GFP_KERNEL);
+	if (!region)
+		return -ENOMEM;
+	err = rhca_region_create(dev, region, dev->pdn,
+				 RHCA_MPT_MEMORY | RDMA_HCA_MPT_NULL |
+					 RDMA_HCA_ACCESS_LOCAL_WRITE,
+				 0, RHCA_ALL_MEMORY);
+	if (err) {
+		kfree(region);
+		return err;
+	}
+	dev->null_mr = region;
+	return 0;
+}
+
+void rhca_null_mr_cleanup(struct rhca_dev *dev)
+{
+	if (!dev->null_mr)
+		return;
+	rhca_region_destroy(dev, dev->null_mr);
+	kfree(dev->null_mr);
+	dev->null_mr = NULL;
+}
+
+/* --- the end ------------------------------------------------------------ */
+
+/* A region that windows are bound to stays, and can be used as before. */
+int rhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
+{
+	struct rhca_dev *dev = to_rhca(ibmr->device);
+	struct rhca_mr *mr = to_rhca_mr(ibmr);
+	int err;
+
+	err = rhca_region_disable(dev, &mr->region);
+	if (err)
+		return err;
+	rhca_region_destroy(dev, &mr->region);
+	rhca_list_free(dev, &mr->list);
+	ib_umem_release(mr->umem);
+	kfree(mr);
+	return 0;
 }

@@ -1,47 +1,57 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Memory that the card may use: protection domains (pd.c), regions (mr.c). */
+/*
+ * Memory that the card may use: protection domains (pd.c), regions (mr.c),
+ * windows (mw.c).
+ */
 #ifndef RHCA_MR_H
 #define RHCA_MR_H
 
-#include <linux/bitfield.h>
-#include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 
-#include "card.h"
+#include "region.h"
+
+/* Rights of a region. */
+#define RHCA_ACCESS_MASK						\
+	(RDMA_HCA_ACCESS_LOCAL_WRITE | RDMA_HCA_ACCESS_REMOTE_WRITE |	\
+	 RDMA_HCA_ACCESS_REMOTE_READ | RDMA_HCA_ACCESS_REMOTE_ATOMIC |	\
+	 RDMA_HCA_ACCESS_MW_BIND | RDMA_HCA_ACCESS_ZERO_BASED)
+
+/*
+ * Rights, and what is no more than a hint. What the card does not have is not
+ * taken for granted.
+ */
+#define RHCA_ACCESS_KNOWN \
+	(RHCA_ACCESS_MASK | IB_ACCESS_HUGETLB | IB_ACCESS_OPTIONAL)
 
 struct rhca_pd {
 	struct ib_pd ibpd;
 	u32 pdn;
 };
 
-/* Translation of a region: MTT entries of one page size. */
-struct rhca_mtt {
-	u32 first;
-	u32 count;		/* 0: none */
-	u8 page_shift;
-};
-
-/* An MPT entry with its translation. */
-struct rhca_region {
-	u32 key;
-	bool live;		/* in hardware */
-	struct rhca_mtt mtt;
+/* What a REG_MR names: pages or, of a region with gaps, pieces. */
+struct rhca_page_list {
+	__le64 *word;		/* one for a page, two for a piece */
+	dma_addr_t dma;
+	size_t size;		/* bytes, 0: no such list */
+	bool has_pieces;
+	u32 max;		/* pages or pieces */
+	u32 count;
 };
 
 struct rhca_mr {
 	struct ib_mr ibmr;
 	struct rhca_region region;
-	struct ib_umem *umem;	/* NULL: all memory */
+	struct ib_umem *umem;	/* NULL: not a process's */
 	u64 iova;
 	int access;
 	u32 pdn;
+	struct rhca_page_list list;	/* fast registration */
 };
 
-/* The MPT entry that @key names. */
-static inline u32 rhca_key_index(const struct rhca_dev *dev, u32 key)
-{
-	return FIELD_GET(RDMA_HCA_KEY_INDEX, key) & (dev->mpt_map.num - 1);
-}
+struct rhca_mw {
+	struct ib_mw ibmw;
+	struct rhca_region region;
+};
 
 static inline struct rhca_pd *to_rhca_pd(struct ib_pd *ibpd)
 {
@@ -53,21 +63,16 @@ static inline struct rhca_mr *to_rhca_mr(struct ib_mr *ibmr)
 	return container_of(ibmr, struct rhca_mr, ibmr);
 }
 
+static inline struct rhca_mw *to_rhca_mw(struct ib_mw *ibmw)
+{
+	return container_of(ibmw, struct rhca_mw, ibmw);
+}
+
 /* pd.c */
 int rhca_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 int rhca_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 
 /* mr.c */
-/*
- * A region for a queue of its own, from offset 0 on. @access: what the card
- * may do, 0 (read) or RDMA_HCA_ACCESS_LOCAL_WRITE.
- */
-int rhca_region_create_umem(struct rhca_dev *dev, struct rhca_region *region,
-			    u32 pdn, u32 access, struct ib_umem *umem);
-int rhca_region_create_buf(struct rhca_dev *dev, struct rhca_region *region,
-			   u32 pdn, u32 access, const struct rhca_buf *buf);
-void rhca_region_destroy(struct rhca_dev *dev, struct rhca_region *region);
-
 struct ib_mr *rhca_get_dma_mr(struct ib_pd *ibpd, int access);
 struct ib_mr *rhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 			       u64 iova, int access, struct ib_udata *udata);
@@ -75,5 +80,16 @@ struct ib_mr *rhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 				 u64 length, u64 iova, int access,
 				 struct ib_pd *ibpd, struct ib_udata *udata);
 int rhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+struct ib_mr *rhca_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
+			    u32 max_num_sg);
+int rhca_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
+		   unsigned int *sg_offset);
+/* The region of all processes that has no memory, if the card knows such. */
+int rhca_null_mr_init(struct rhca_dev *dev);
+void rhca_null_mr_cleanup(struct rhca_dev *dev);
+
+/* mw.c */
+int rhca_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
+int rhca_dealloc_mw(struct ib_mw *ibmw);
 
 #endif /* RHCA_MR_H */

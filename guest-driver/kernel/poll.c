@@ -74,17 +74,28 @@ static void rhca_wc_send(struct rhca_qp *qp, const struct rdma_hca_cqe *cqe,
 	wc->byte_len = le32_to_cpu(cqe->byte_cnt);
 }
 
-/* The last packet's BTH opcode, without the service type in its high bits. */
-static bool rhca_bth_has_imm(u8 opcode)
+/*
+ * What else a message brings, by the last packet's BTH opcode, without the
+ * service type in its high bits.
+ */
+static void rhca_wc_extra(const struct rdma_hca_cqe *cqe, u8 opcode,
+			  struct ib_wc *wc)
 {
 	switch (opcode & 0x1f) {
-	case 0x03:		/* Send Last, Only, with immediate */
-	case 0x05:
 	case 0x09:		/* RDMA Write Last, Only, with immediate */
 	case 0x0b:
-		return true;
-	default:
-		return false;
+		wc->opcode = IB_WC_RECV_RDMA_WITH_IMM;
+		fallthrough;
+	case 0x03:		/* Send Last, Only, with immediate */
+	case 0x05:
+		wc->wc_flags |= IB_WC_WITH_IMM;
+		wc->ex.imm_data = cqe->imm;
+		break;
+	case 0x16:		/* Send Last, Only, with invalidate */
+	case 0x17:
+		wc->wc_flags |= IB_WC_WITH_INVALIDATE;
+		wc->ex.invalidate_rkey = le32_to_cpu(cqe->inv_rkey);
+		break;
 	}
 }
 
@@ -113,15 +124,11 @@ static void rhca_wc_recv(struct rhca_qp *qp, const struct rdma_hca_cqe *cqe,
 			 u8 opcode, struct ib_wc *wc)
 {
 	rhca_wq_retire(&qp->rq, le32_to_cpu(cqe->wqe), wc);
-	wc->opcode = (opcode & 0x1f) >= 0x06 ? IB_WC_RECV_RDMA_WITH_IMM :
-					       IB_WC_RECV;
+	wc->opcode = IB_WC_RECV;
 	wc->byte_len = le32_to_cpu(cqe->byte_cnt);
 	wc->src_qp = le32_to_cpu(cqe->rqpn) & RDMA_HCA_QPN_MASK;
 	rhca_wc_path(to_rhca(qp->ibqp.device), le32_to_cpu(cqe->rlid_path), wc);
-	if (rhca_bth_has_imm(opcode)) {
-		wc->wc_flags |= IB_WC_WITH_IMM;
-		wc->ex.imm_data = cqe->imm;
-	}
+	rhca_wc_extra(cqe, opcode, wc);
 }
 
 static void rhca_wc_error(const struct rdma_hca_cqe *cqe, struct ib_wc *wc)

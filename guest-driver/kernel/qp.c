@@ -272,6 +272,9 @@ static void rhca_put_fixed(struct rhca_qp *qp, struct rdma_hca_qpc *qpc)
 	qpc->rcv_wqe_base_l = cpu_to_be32(qp->rq.region.key);
 	qpc->rcv_wqe_len = cpu_to_be32(qp->rq.len);
 	rhca_put64(&qpc->rq_db_h, &qpc->rq_db_l, qp->rq_db.dma);
+	/* A process has no say in what memory a key stands for. */
+	if (!ibqp->uobject)
+		be32p_replace_bits(&qpc->flags, 1, RDMA_HCA_QPC_PRIVILEGED);
 	/* For any other QP the port is an attribute. */
 	if (ibqp->qp_type == IB_QPT_GSI)
 		be32p_replace_bits(&qpc->port_pkey, RHCA_PORT,

@@ -5,11 +5,9 @@
  */
 #include "rdma_hca_user.h"
 
+#include "region.h"
 #include "uctx.h"
 #include "udata.h"
-
-/* Bits of comp_mask: none yet. */
-#define RHCA_UCONTEXT_KNOWN	0
 
 struct rhca_mmap_entry {
 	struct rdma_user_mmap_entry rdma_entry;
@@ -47,11 +45,15 @@ static void rhca_fill_ucontext_resp(struct rhca_dev *dev,
 	resp->max_inline = dev->caps.max_inline;
 	resp->max_send_sge = dev->caps.max_send_sge;
 	resp->max_recv_sge = dev->caps.max_recv_sge;
+	if (resp->comp_mask & RDMA_HCA_UCONTEXT_NULL_MR)
+		resp->null_key = dev->null_mr->key;
 }
 
-/* What provider and driver both know. */
-static int rhca_negotiate(struct ib_udata *udata, u32 *comp_mask)
+/* What provider, driver and card know. */
+static int rhca_negotiate(const struct rhca_dev *dev, struct ib_udata *udata,
+			  u32 *comp_mask)
 {
+	u32 known = dev->null_mr ? RDMA_HCA_UCONTEXT_NULL_MR : 0;
 	struct rdma_hca_alloc_ucontext_req req;
 	int err;
 
@@ -60,7 +62,7 @@ static int rhca_negotiate(struct ib_udata *udata, u32 *comp_mask)
 		return err;
 	if (req.reserved)
 		return -EINVAL;
-	*comp_mask = req.comp_mask & RHCA_UCONTEXT_KNOWN;
+	*comp_mask = req.comp_mask & known;
 	return 0;
 }
 
@@ -75,7 +77,7 @@ int rhca_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
 	mutex_init(&ctx->db_lock);
 	INIT_LIST_HEAD(&ctx->db_pages);
 
-	err = rhca_negotiate(udata, &resp.comp_mask);
+	err = rhca_negotiate(dev, udata, &resp.comp_mask);
 	if (err)
 		return err;
 	err = rhca_bitmap_alloc(&dev->uar_map, &page, NULL);

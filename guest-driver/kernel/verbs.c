@@ -50,8 +50,12 @@ static int rhca_query_device(struct ib_device *ibdev,
 	/* What all MTT entries together can span. */
 	attr->max_mr_size = (u64)(dev->mtt_map.num - caps->reserved_mtts)
 			    << RDMA_HCA_MPT_PAGE_SHIFT_MAX;
-	/* Each event queue is a region, and the driver has a PD for them. */
-	attr->max_mr = dev->mpt_map.num - caps->reserved_mpts - dev->num_eqs;
+	/*
+	 * Each event queue is a region, and the driver has a PD for them, and
+	 * perhaps a region without memory.
+	 */
+	attr->max_mr = dev->mpt_map.num - caps->reserved_mpts - dev->num_eqs -
+		       (dev->null_mr ? 1 : 0);
 	attr->max_pd = dev->pd_map.num - caps->reserved_pds - 1;
 	attr->max_qp = dev->qp_map.num - caps->reserved_qps;
 	attr->max_qp_wr = 1 << caps->log_max_wqes;
@@ -67,6 +71,16 @@ static int rhca_query_device(struct ib_device *ibdev,
 	attr->max_ah = INT_MAX;
 	attr->max_pkeys = caps->num_pkeys;
 	attr->local_ca_ack_delay = caps->ack_delay;
+	if (caps->max_page_list) {
+		attr->device_cap_flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
+		attr->kernel_cap_flags |= IBK_SG_GAPS_REG;
+		attr->max_fast_reg_page_list_len = caps->max_page_list;
+	}
+	if (caps->features & RDMA_HCA_FEATURE_MW) {
+		attr->device_cap_flags |= IB_DEVICE_MEM_WINDOW |
+					  IB_DEVICE_MEM_WINDOW_TYPE_2B;
+		attr->max_mw = attr->max_mr;
+	}
 	if (caps->features & RDMA_HCA_FEATURE_MCAST) {
 		attr->max_mcast_grp = RDMA_HCA_MGM_NUM;
 		attr->max_mcast_qp_attach = RDMA_HCA_MGM_MAX_QPS;
@@ -208,6 +222,20 @@ static const struct ib_device_ops rhca_mcast_ops = {
 	.detach_mcast = rhca_detach_mcast,
 };
 
+/* Of a card that knows fast registration besides. */
+static const struct ib_device_ops rhca_fast_reg_ops = {
+	.alloc_mr = rhca_alloc_mr,
+	.map_mr_sg = rhca_map_mr_sg,
+};
+
+/* Of a card that knows memory windows besides. */
+static const struct ib_device_ops rhca_mw_ops = {
+	.alloc_mw = rhca_alloc_mw,
+	.dealloc_mw = rhca_dealloc_mw,
+
+	INIT_RDMA_OBJ_SIZE(ib_mw, rhca_mw, ibmw),
+};
+
 void rhca_set_verbs(struct rhca_dev *dev)
 {
 	ib_set_device_ops(&dev->ibdev, &rhca_dev_ops);
@@ -215,4 +243,8 @@ void rhca_set_verbs(struct rhca_dev *dev)
 							   &rhca_ib_ops);
 	if (dev->caps.features & RDMA_HCA_FEATURE_MCAST)
 		ib_set_device_ops(&dev->ibdev, &rhca_mcast_ops);
+	if (dev->caps.max_page_list)
+		ib_set_device_ops(&dev->ibdev, &rhca_fast_reg_ops);
+	if (dev->caps.features & RDMA_HCA_FEATURE_MW)
+		ib_set_device_ops(&dev->ibdev, &rhca_mw_ops);
 }

@@ -12,11 +12,14 @@ struct rhca_op {
 	u8 opcode;		/* RDMA_HCA_OPCODE_*; 0: unknown */
 	u8 wc_opcode;		/* enum ib_wc_opcode */
 	bool is_datagram;	/* QPs of datagrams have it, too */
+	bool is_local;		/* nothing is sent: no data */
 	bool has_imm;
+	bool has_inv;		/* a key, in the place of immediate data */
 	bool has_raddr;
 	bool has_answer;	/* data comes in: none can be inline */
 	bool has_atomic;
 	bool has_compare;	/* of an atomic */
+	bool has_mr;		/* local: else a key */
 };
 
 static const struct rhca_op rhca_ops[] = {
@@ -62,6 +65,22 @@ static const struct rhca_op rhca_ops[] = {
 		.has_raddr = true,
 		.has_answer = true,
 		.has_atomic = true,
+	},
+	[IB_WR_SEND_WITH_INV] = {
+		.opcode = RDMA_HCA_OPCODE_SEND_INV,
+		.wc_opcode = IB_WC_SEND,
+		.has_inv = true,
+	},
+	[IB_WR_LOCAL_INV] = {
+		.opcode = RDMA_HCA_OPCODE_LOCAL_INV,
+		.wc_opcode = IB_WC_LOCAL_INV,
+		.is_local = true,
+	},
+	[IB_WR_REG_MR] = {
+		.opcode = RDMA_HCA_OPCODE_REG_MR,
+		.wc_opcode = IB_WC_REG_MR,
+		.is_local = true,
+		.has_mr = true,
 	},
 };
 
@@ -135,6 +154,41 @@ static void rhca_put_atomic_head(const struct rhca_op *op,
 		rhca_put_atomic(wqe, wr->swap, wr->compare_add);
 	else
 		rhca_put_atomic(wqe, wr->compare_add, 0);
+}
+
+/*
+ * Its start is what the consumer has made of it since the MR was mapped: NFS
+ * and RDS choose their own.
+ */
+static void rhca_put_reg_mr(struct rhca_wqe *wqe, const struct ib_reg_wr *wr)
+{
+	const struct rhca_page_list *list = &to_rhca_mr(wr->mr)->list;
+	struct rdma_hca_fast_reg_unit *unit = wqe->end;
+	const struct ib_mr *ibmr = wr->mr;
+
+	memset(unit, 0, sizeof(*unit));
+	unit->access = cpu_to_le32(wr->access & RHCA_ACCESS_MASK);
+	unit->key = cpu_to_le32(wr->key);
+	unit->list_l = cpu_to_le32(lower_32_bits(list->dma));
+	unit->list_h = cpu_to_le32(upper_32_bits(list->dma));
+	unit->start_l = cpu_to_le32(lower_32_bits(ibmr->iova));
+	unit->start_h = cpu_to_le32(upper_32_bits(ibmr->iova));
+	unit->length_l = cpu_to_le32(lower_32_bits(ibmr->length));
+	unit->length_h = cpu_to_le32(upper_32_bits(ibmr->length));
+	unit->page_size = cpu_to_le32(list->has_pieces ?
+					      RDMA_HCA_MPT_PAGE_SHIFT_MIN :
+					      ilog2(ibmr->page_size));
+	unit->entries = cpu_to_le32(list->count);
+	wqe->end = unit + 1;
+}
+
+static void rhca_put_inv(struct rhca_wqe *wqe, u32 key)
+{
+	struct rdma_hca_inv_unit *unit = wqe->end;
+
+	memset(unit, 0, sizeof(*unit));
+	unit->key = cpu_to_le32(key);
+	wqe->end = unit + 1;
 }
 
 /* Where the LIDs are on InfiniBand, there is a part of the MAC on RoCE. */
@@ -234,6 +288,10 @@ static void rhca_put_head(struct rhca_dev *dev, struct rhca_qp *qp,
 	else if (op->has_raddr)
 		rhca_put_raddr(wqe, rdma_wr(wr)->remote_addr,
 			       rdma_wr(wr)->rkey);
+	else if (op->has_mr)
+		rhca_put_reg_mr(wqe, reg_wr(wr));
+	else if (op->is_local)
+		rhca_put_inv(wqe, wr->ex.invalidate_rkey);
 }
 
 static u32 rhca_send_flags(struct rhca_qp *qp, const struct ib_send_wr *wr)
@@ -254,9 +312,14 @@ static int rhca_build_send(struct rhca_dev *dev, struct rhca_qp *qp,
 {
 	memset(wqe->next, 0, sizeof(*wqe->next));
 	wqe->next->flags = cpu_to_le32(rhca_send_flags(qp, wr));
-	wqe->next->imm_data = op->has_imm ? wr->ex.imm_data : 0;
+	if (op->has_imm)
+		wqe->next->imm_data = wr->ex.imm_data;
+	else if (op->has_inv)
+		wqe->next->inv_rkey = cpu_to_le32(wr->ex.invalidate_rkey);
 	wqe->end = wqe->next + 1;
 	rhca_put_head(dev, qp, op, wqe, wr);
+	if (op->is_local)
+		return 0;
 	if (wr->send_flags & IB_SEND_INLINE)
 		return rhca_put_inline(qp, wqe, wr);
 	rhca_put_sges(wqe, wr->sg_list, wr->num_sge);
@@ -289,6 +352,14 @@ static bool rhca_wq_is_full(const struct rhca_wq *wq)
 	return wq->head - smp_load_acquire(&wq->tail) >= wq->entries;
 }
 
+/* An MR that was not mapped has no list, and a page size of nothing. */
+static int rhca_check_reg_mr(const struct ib_reg_wr *wr)
+{
+	if (wr->access & ~RHCA_ACCESS_KNOWN)
+		return -EINVAL;
+	return to_rhca_mr(wr->mr)->list.count ? 0 : -EINVAL;
+}
+
 static int rhca_check_send(const struct rhca_qp *qp, const struct rhca_op *op,
 			   const struct ib_send_wr *wr)
 {
@@ -296,6 +367,8 @@ static int rhca_check_send(const struct rhca_qp *qp, const struct rhca_op *op,
 		return -ENOMEM;
 	if (!op)
 		return -EINVAL;
+	if (op->is_local)
+		return op->has_mr ? rhca_check_reg_mr(reg_wr(wr)) : 0;
 	if (wr->send_flags & IB_SEND_INLINE)
 		return op->has_answer ? -EINVAL : 0;
 	return wr->num_sge > qp->cap.max_send_sge ? -EINVAL : 0;

@@ -157,7 +157,7 @@ static enum ibv_wc_status rhca_wc_status(uint32_t syndrome)
 }
 
 /*
- * Operations of the BTH (IBA 9.2.1) that end a message with immediate data:
+ * Operations of the BTH (IBA 9.2.1) that end a message with something more:
  * the low five bits of its opcode, whatever the service type in the others.
  */
 #define RHCA_BTH_OPERATION		0x1f
@@ -165,6 +165,8 @@ static enum ibv_wc_status rhca_wc_status(uint32_t syndrome)
 #define RHCA_BTH_SEND_ONLY_IMM		0x05
 #define RHCA_BTH_WRITE_LAST_IMM		0x09
 #define RHCA_BTH_WRITE_ONLY_IMM		0x0b
+#define RHCA_BTH_SEND_LAST_INV		0x16
+#define RHCA_BTH_SEND_ONLY_INV		0x17
 
 static bool rhca_bth_is_write(uint8_t opcode)
 {
@@ -180,6 +182,13 @@ static bool rhca_bth_has_imm(uint8_t opcode)
 	opcode &= RHCA_BTH_OPERATION;
 	return opcode == RHCA_BTH_SEND_LAST_IMM ||
 	       opcode == RHCA_BTH_SEND_ONLY_IMM;
+}
+
+static bool rhca_bth_has_inv(uint8_t opcode)
+{
+	opcode &= RHCA_BTH_OPERATION;
+	return opcode == RHCA_BTH_SEND_LAST_INV ||
+	       opcode == RHCA_BTH_SEND_ONLY_INV;
 }
 
 static enum ibv_wc_opcode rhca_read_opcode(struct ibv_cq_ex *ibcq)
@@ -209,7 +218,12 @@ static uint32_t rhca_read_byte_len(struct ibv_cq_ex *ibcq)
 
 static __be32 rhca_read_imm_data(struct ibv_cq_ex *ibcq)
 {
-	return to_rcq_ex(ibcq)->cur->imm;
+	const struct rdma_hca_cqe *cqe = to_rcq_ex(ibcq)->cur;
+
+	/* The word has two meanings to a reader, too. */
+	if (rhca_bth_has_inv(rhca_cqe_opcode(cqe)))
+		return (__force __be32)le32toh(cqe->inv_rkey);
+	return cqe->imm;
 }
 
 static uint32_t rhca_read_qp_num(struct ibv_cq_ex *ibcq)
@@ -233,6 +247,8 @@ static unsigned int rhca_read_wc_flags(struct ibv_cq_ex *ibcq)
 		flags |= IBV_WC_GRH;
 	if (rhca_bth_has_imm(rhca_cqe_opcode(cqe)))
 		flags |= IBV_WC_WITH_IMM;
+	if (rhca_bth_has_inv(rhca_cqe_opcode(cqe)))
+		flags |= IBV_WC_WITH_INV;
 	return flags;
 }
 

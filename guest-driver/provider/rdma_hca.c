@@ -25,13 +25,17 @@ static void rhca_free_context(struct ibv_context *context)
 }
 
 static const struct verbs_context_ops rhca_context_ops = {
+	.alloc_mw = rhca_alloc_mw,
+	.alloc_null_mr = rhca_alloc_null_mr,
 	.alloc_pd = rhca_alloc_pd,
 	.attach_mcast = ibv_cmd_attach_mcast,
+	.bind_mw = rhca_bind_mw,
 	.create_ah = rhca_create_ah,
 	.create_cq = rhca_create_cq,
 	.create_cq_ex = rhca_create_cq_ex,
 	.create_qp = rhca_create_qp,
 	.create_qp_ex = rhca_create_qp_ex,
+	.dealloc_mw = rhca_dealloc_mw,
 	.dealloc_pd = rhca_dealloc_pd,
 	.dereg_mr = rhca_dereg_mr,
 	.destroy_ah = rhca_destroy_ah,
@@ -95,6 +99,8 @@ static int rhca_init_context(struct rhca_context *ctx, int cmd_fd,
 		err = rhca_query_limits(ctx, resp);
 	if (err)
 		return err;
+	if (resp->comp_mask & RDMA_HCA_UCONTEXT_NULL_MR)
+		ctx->null_key = resp->null_key;
 	ctx->qp_mask = resp->num_qps - 1;
 	ctx->qps = calloc(resp->num_qps, sizeof(*ctx->qps));
 	if (!ctx->qps)
@@ -116,7 +122,9 @@ static struct verbs_context *rhca_alloc_context(struct ibv_device *device,
 						int cmd_fd, void *private_data)
 {
 	struct rhca_alloc_context_resp resp = {};
-	struct rhca_alloc_context_cmd cmd = {};
+	struct rhca_alloc_context_cmd cmd = {
+		.drv.comp_mask = RDMA_HCA_UCONTEXT_NULL_MR,
+	};
 	struct rhca_context *ctx;
 	int err;
 

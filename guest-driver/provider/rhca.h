@@ -35,6 +35,7 @@ struct rhca_context {
 	struct verbs_context vctx;
 	void *uar;			/* this process's doorbell page */
 	bool is_roce;
+	uint32_t null_key;		/* L_Key without memory, 0: none */
 	/* limits */
 	uint32_t max_cqe;
 	uint32_t max_wr;
@@ -204,6 +205,9 @@ struct ibv_mr *rhca_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 int rhca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 		  void *addr, size_t length, int access);
 int rhca_dereg_mr(struct verbs_mr *vmr);
+struct ibv_mr *rhca_alloc_null_mr(struct ibv_pd *pd);
+struct ibv_mw *rhca_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int rhca_dealloc_mw(struct ibv_mw *mw);
 struct ibv_ah *rhca_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
 int rhca_destroy_ah(struct ibv_ah *ah);
 
@@ -242,6 +246,8 @@ int rhca_destroy_qp(struct ibv_qp *ibqp);
 
 int rhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		   struct ibv_send_wr **bad_wr);
+int rhca_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
+		 struct ibv_mw_bind *mw_bind);
 int rhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		   struct ibv_recv_wr **bad_wr);
 /* What a completion calls the card's @opcode of a send; an error has none. */

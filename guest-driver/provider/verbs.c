@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Device and port queries, protection domains, memory regions and address
- * handles.
+ * Device and port queries, protection domains, memory regions and windows, and
+ * address handles.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -109,12 +109,67 @@ int rhca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 
 int rhca_dereg_mr(struct verbs_mr *vmr)
 {
-	int err;
+	/* The kernel has one for all. */
+	bool is_null = vmr->mr_type == IBV_MR_TYPE_NULL_MR;
+	int err = is_null ? 0 : ibv_cmd_dereg_mr(vmr);
 
-	err = ibv_cmd_dereg_mr(vmr);
 	if (err)
 		return err;
 	free(vmr);
+	return 0;
+}
+
+/* Of its keys the local one alone can be used. */
+struct ibv_mr *rhca_alloc_null_mr(struct ibv_pd *pd)
+{
+	uint32_t key = to_rctx(pd->context)->null_key;
+	struct verbs_mr *vmr;
+
+	if (!key) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	vmr = calloc(1, sizeof(*vmr));
+	if (!vmr)
+		return NULL;
+	vmr->mr_type = IBV_MR_TYPE_NULL_MR;
+	vmr->ibv_mr.context = pd->context;
+	vmr->ibv_mr.pd = pd;
+	vmr->ibv_mr.length = SIZE_MAX;
+	vmr->ibv_mr.lkey = key;
+	return &vmr->ibv_mr;
+}
+
+/* --- memory windows ----------------------------------------------------- */
+
+struct ibv_mw *rhca_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	struct ib_uverbs_alloc_mw_resp resp;
+	struct ibv_alloc_mw cmd;
+	struct ibv_mw *mw;
+	int err;
+
+	mw = calloc(1, sizeof(*mw));
+	if (!mw)
+		return NULL;
+	err = ibv_cmd_alloc_mw(pd, type, mw, &cmd, sizeof(cmd), &resp,
+			       sizeof(resp));
+	if (err) {
+		free(mw);
+		errno = err;
+		return NULL;
+	}
+	return mw;
+}
+
+int rhca_dealloc_mw(struct ibv_mw *mw)
+{
+	int err;
+
+	err = ibv_cmd_dealloc_mw(mw);
+	if (err)
+		return err;
+	free(mw);
 	return 0;
 }
 

@@ -35,10 +35,13 @@ struct rhca_op {
 	uint8_t opcode;			/* RDMA_HCA_OPCODE_* */
 	uint8_t wc_opcode;		/* enum ibv_wc_opcode */
 	bool has_imm;
+	bool has_inv;			/* a key, in the place of the imm */
 	bool has_raddr;
 	bool has_atomic;
 	bool has_compare;		/* of an atomic */
 	bool is_response;		/* data comes here: not inline */
+	bool is_local;			/* nothing is sent: no data */
+	bool has_bind;			/* local: else a key */
 };
 
 static const struct rhca_op rhca_ops[] = {
@@ -96,6 +99,28 @@ static const struct rhca_op rhca_ops[] = {
 		.has_raddr = true,
 		.has_atomic = true,
 		.is_response = true,
+	},
+	[IBV_WR_SEND_WITH_INV] = {
+		.qp_ex = IBV_QP_EX_WITH_SEND_WITH_INV,
+		.qp_types = RHCA_RC,
+		.opcode = RDMA_HCA_OPCODE_SEND_INV,
+		.wc_opcode = IBV_WC_SEND,
+		.has_inv = true,
+	},
+	[IBV_WR_LOCAL_INV] = {
+		.qp_ex = IBV_QP_EX_WITH_LOCAL_INV,
+		.qp_types = RHCA_RC | RHCA_UC,
+		.opcode = RDMA_HCA_OPCODE_LOCAL_INV,
+		.wc_opcode = IBV_WC_LOCAL_INV,
+		.is_local = true,
+	},
+	[IBV_WR_BIND_MW] = {
+		.qp_ex = IBV_QP_EX_WITH_BIND_MW,
+		.qp_types = RHCA_RC | RHCA_UC,
+		.opcode = RDMA_HCA_OPCODE_BIND_MW,
+		.wc_opcode = IBV_WC_BIND_MW,
+		.is_local = true,
+		.has_bind = true,
 	},
 };
 
@@ -183,6 +208,63 @@ static void rhca_put_atomic(struct rhca_chain *chain, uint64_t swap_add,
 	unit->swap_add_h = htole32(RDMA_HCA_HI32(swap_add));
 	unit->cmp_l = htole32(RDMA_HCA_LO32(compare));
 	unit->cmp_h = htole32(RDMA_HCA_HI32(compare));
+	chain->end = unit + 1;
+}
+
+static void rhca_put_inv(struct rhca_chain *chain, uint32_t rkey)
+{
+	struct rdma_hca_inv_unit *unit = chain->end;
+
+	memset(unit, 0, sizeof(*unit));
+	unit->key = htole32(rkey);
+	chain->end = unit + 1;
+}
+
+/*
+ * What a window can allow. The right to write is of regions, and programs ask
+ * for it together with that of peers; it adds nothing.
+ */
+#define RHCA_MW_ACCESS							\
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |		\
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED)
+
+static bool rhca_is_bind(const struct ibv_mw *mw, enum ibv_mw_type type,
+			 const struct ibv_mw_bind_info *info)
+{
+	return mw && mw->type == type &&
+	       !(info->mw_access_flags &
+		 ~(RHCA_MW_ACCESS | IBV_ACCESS_LOCAL_WRITE));
+}
+
+/* Windows of type 2 are bound by work requests, and name their own keys. */
+static bool rhca_is_bind_wr(const struct ibv_mw *mw,
+			    const struct ibv_mw_bind_info *info)
+{
+	return rhca_is_bind(mw, IBV_MW_TYPE_2, info) && info->mr;
+}
+
+/* Those of type 1 by a verb. Without an MR they are unbound. */
+static bool rhca_is_bind_verb(const struct ibv_mw *mw,
+			      const struct ibv_mw_bind_info *info)
+{
+	return rhca_is_bind(mw, IBV_MW_TYPE_1, info) &&
+	       !(info->mw_access_flags & IBV_ACCESS_ZERO_BASED) &&
+	       (info->mr || !info->length);
+}
+
+static void rhca_put_bind(struct rhca_chain *chain, const struct ibv_mw *mw,
+			  uint32_t rkey, const struct ibv_mw_bind_info *info)
+{
+	struct rdma_hca_bind_unit *unit = chain->end;
+
+	unit->access = htole32(info->mw_access_flags & RHCA_MW_ACCESS);
+	unit->type = htole32(mw->type);
+	unit->rkey = htole32(rkey);
+	unit->lkey = htole32(info->mr ? info->mr->lkey : 0);
+	unit->addr_l = htole32(RDMA_HCA_LO32(info->addr));
+	unit->addr_h = htole32(RDMA_HCA_HI32(info->addr));
+	unit->length_l = htole32(RDMA_HCA_LO32(info->length));
+	unit->length_h = htole32(RDMA_HCA_HI32(info->length));
 	chain->end = unit + 1;
 }
 
@@ -405,10 +487,22 @@ static void rhca_put_atomic_head(struct rhca_chain *chain,
 		rhca_put_atomic(chain, wr->wr.atomic.compare_add, 0);
 }
 
+static void rhca_put_local_head(struct rhca_chain *chain,
+				const struct ibv_send_wr *wr)
+{
+	if (chain->op->has_bind)
+		rhca_put_bind(chain, wr->bind_mw.mw, wr->bind_mw.rkey,
+			      &wr->bind_mw.bind_info);
+	else
+		rhca_put_inv(chain, wr->invalidate_rkey);
+}
+
 static void rhca_put_head(struct rhca_qp *qp, const struct ibv_send_wr *wr)
 {
 	struct rhca_chain *chain = &qp->chain;
 
+	if (chain->op->has_inv)
+		chain->wqe->inv_rkey = htole32(wr->invalidate_rkey);
 	if (qp->vqp.qp.qp_type == IBV_QPT_UD)
 		rhca_put_ud(chain, to_rah(wr->wr.ud.ah), wr->wr.ud.remote_qpn,
 			    wr->wr.ud.remote_qkey);
@@ -417,7 +511,18 @@ static void rhca_put_head(struct rhca_qp *qp, const struct ibv_send_wr *wr)
 	else if (chain->op->has_raddr)
 		rhca_put_raddr(chain, wr->wr.rdma.remote_addr,
 			       wr->wr.rdma.rkey);
+	else if (chain->op->is_local)
+		rhca_put_local_head(chain, wr);
 	rhca_wqe_begin_data(chain);
+}
+
+static int rhca_put_data(struct rhca_qp *qp, const struct ibv_send_wr *wr)
+{
+	if (qp->chain.op->is_local)
+		return 0;
+	return wr->send_flags & IBV_SEND_INLINE ?
+		       rhca_put_inline(qp, wr->sg_list, wr->num_sge) :
+		       rhca_put_sges(qp, wr->sg_list, wr->num_sge);
 }
 
 static int rhca_post_one_send(struct rhca_qp *qp, const struct ibv_send_wr *wr)
@@ -430,14 +535,16 @@ static int rhca_post_one_send(struct rhca_qp *qp, const struct ibv_send_wr *wr)
 		     (wr->send_flags & ~RHCA_SEND_FLAGS) ||
 		     (is_inline && op->is_response)))
 		return EINVAL;
+	if (unlikely(op->has_bind && !rhca_is_bind_wr(wr->bind_mw.mw,
+						      &wr->bind_mw.bind_info)))
+		return EINVAL;
 	if (unlikely(qp->vqp.qp.qp_type == IBV_QPT_UD && !wr->wr.ud.ah))
 		return EINVAL;
 	err = rhca_wqe_open(qp, op, wr->wr_id, wr->send_flags, wr->imm_data);
 	if (unlikely(err))
 		return err;
 	rhca_put_head(qp, wr);
-	err = is_inline ? rhca_put_inline(qp, wr->sg_list, wr->num_sge) :
-			  rhca_put_sges(qp, wr->sg_list, wr->num_sge);
+	err = rhca_put_data(qp, wr);
 	if (unlikely(err))
 		return err;
 	rhca_wqe_close(qp);
@@ -464,6 +571,42 @@ int rhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		}
 	}
 	rhca_chain_end(qp);
+	pthread_spin_unlock(&qp->sq.lock);
+	return err;
+}
+
+static int rhca_post_bind(struct rhca_qp *qp, const struct ibv_mw *mw,
+			  uint32_t rkey, const struct ibv_mw_bind *mw_bind)
+{
+	int err;
+
+	err = rhca_wqe_open(qp, &rhca_ops[IBV_WR_BIND_MW], mw_bind->wr_id,
+			    mw_bind->send_flags, 0);
+	if (err)
+		return err;
+	rhca_put_bind(&qp->chain, mw, rkey, &mw_bind->bind_info);
+	rhca_wqe_close(qp);
+	return 0;
+}
+
+/* The window has a new key as soon as this returns. */
+int rhca_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
+		 struct ibv_mw_bind *mw_bind)
+{
+	uint32_t rkey = ibv_inc_rkey(mw->rkey);
+	struct rhca_qp *qp = to_rqp(ibqp);
+	int err;
+
+	if (!rhca_find_op(qp, IBV_WR_BIND_MW) || !rhca_can_post_send(qp) ||
+	    (mw_bind->send_flags & ~RHCA_SEND_FLAGS) ||
+	    !rhca_is_bind_verb(mw, &mw_bind->bind_info))
+		return EINVAL;
+	pthread_spin_lock(&qp->sq.lock);
+	rhca_chain_begin(qp);
+	err = rhca_post_bind(qp, mw, rkey, mw_bind);
+	rhca_chain_end(qp);
+	if (!err)
+		mw->rkey = rkey;
 	pthread_spin_unlock(&qp->sq.lock);
 	return err;
 }
@@ -617,6 +760,35 @@ static void rhca_wr_send_imm(struct ibv_qp_ex *ibqp, __be32 imm)
 	rhca_wr_open(ibqp, IBV_WR_SEND_WITH_IMM, imm);
 }
 
+static void rhca_wr_send_inv(struct ibv_qp_ex *ibqp, uint32_t rkey)
+{
+	struct rhca_chain *chain = rhca_wr_open(ibqp, IBV_WR_SEND_WITH_INV, 0);
+
+	if (likely(chain))
+		chain->wqe->inv_rkey = htole32(rkey);
+}
+
+static void rhca_wr_local_inv(struct ibv_qp_ex *ibqp, uint32_t rkey)
+{
+	struct rhca_chain *chain = rhca_wr_open(ibqp, IBV_WR_LOCAL_INV, 0);
+
+	if (likely(chain))
+		rhca_put_inv(chain, rkey);
+}
+
+static void rhca_wr_bind_mw(struct ibv_qp_ex *ibqp, struct ibv_mw *mw,
+			    uint32_t rkey, const struct ibv_mw_bind_info *info)
+{
+	struct rhca_chain *chain = rhca_wr_open(ibqp, IBV_WR_BIND_MW, 0);
+
+	if (unlikely(!chain))
+		return;
+	if (unlikely(!rhca_is_bind_wr(mw, info)))
+		rhca_wr_fail(chain, EINVAL);
+	else
+		rhca_put_bind(chain, mw, rkey, info);
+}
+
 static void rhca_wr_rdma_write(struct ibv_qp_ex *ibqp, uint32_t rkey,
 			       uint64_t raddr)
 {
@@ -671,7 +843,7 @@ static void rhca_wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge,
 
 	if (unlikely(!qp->chain.wqe))
 		return;
-	err = rhca_put_sges(qp, sge, num_sge);
+	err = qp->chain.op->is_local ? EINVAL : rhca_put_sges(qp, sge, num_sge);
 	if (unlikely(err))
 		rhca_wr_fail(&qp->chain, err);
 }
@@ -693,7 +865,7 @@ static void rhca_wr_set_inline_data_list(struct ibv_qp_ex *ibqp, size_t num_buf,
 
 	if (unlikely(!qp->chain.wqe))
 		return;
-	err = qp->chain.op->is_response ? EINVAL : 0;
+	err = qp->chain.op->is_response || qp->chain.op->is_local ? EINVAL : 0;
 	for (; num_buf && !err; num_buf--, buf++)
 		err = rhca_add_inline(qp, &length, buf->addr, buf->length);
 	if (unlikely(err))
@@ -728,6 +900,12 @@ void rhca_init_qp_ex(struct rhca_qp *qp)
 		ex->wr_rdma_read = rhca_wr_rdma_read;
 		ex->wr_atomic_cmp_swp = rhca_wr_atomic_cmp_swp;
 		ex->wr_atomic_fetch_add = rhca_wr_atomic_fetch_add;
+	}
+	if (ops & IBV_QP_EX_WITH_SEND_WITH_INV)
+		ex->wr_send_inv = rhca_wr_send_inv;
+	if (ops & IBV_QP_EX_WITH_BIND_MW) {
+		ex->wr_bind_mw = rhca_wr_bind_mw;
+		ex->wr_local_inv = rhca_wr_local_inv;
 	}
 	if (qp->vqp.qp.qp_type == IBV_QPT_UD)
 		ex->wr_set_ud_addr = rhca_wr_set_ud_addr;

@@ -16,6 +16,8 @@
 #include "rdma_hca_module.h"
 #include "rdma_hca_regs.h"
 
+#include "connect.h"
+
 MODULE_AUTHOR("The rdma-hca project");
 MODULE_DESCRIPTION("Tests of users in the kernel of an rdma_hca card that fails");
 MODULE_LICENSE("Dual BSD/GPL");
@@ -238,6 +240,70 @@ static int drain(struct ib_device *dev)
 	return 0;
 }
 
+/* Memory of one page, mapped to be registered. */
+static struct ib_mr *mapped_mr(struct ib_pd *pd, struct scatterlist *sg)
+{
+	struct ib_mr *mr = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 1);
+	void *page = (void *)get_zeroed_page(GFP_KERNEL);
+
+	if (IS_ERR(mr) || !page)
+		return NULL;
+	sg_init_one(sg, page, PAGE_SIZE);
+	if (ib_dma_map_sg(pd->device, sg, 1, DMA_BIDIRECTIONAL) != 1 ||
+	    ib_map_mr_sg(mr, sg, 1, NULL, PAGE_SIZE) != 1)
+		return NULL;
+	return mr;
+}
+
+/* Returns how many the driver took; it may know of the failure by then. */
+static int post_registrations(struct consumer *u, struct ib_mr *mr, int count)
+{
+	struct ib_reg_wr reg = {
+		.wr = {
+			.wr_cqe = &u->cqe,
+			.opcode = IB_WR_REG_MR,
+		},
+		.mr = mr,
+		.key = mr->rkey,
+		.access = IB_ACCESS_LOCAL_WRITE,
+	};
+	struct ib_send_wr inv = {
+		.wr_cqe = &u->cqe,
+		.opcode = IB_WR_LOCAL_INV,
+		.ex.invalidate_rkey = mr->rkey,
+	};
+	int n;
+
+	for (n = 0; n < count; n++)
+		if (ib_post_send(u->qp, n % 2 ? &inv : &reg.wr, NULL))
+			break;
+	return n;
+}
+
+/* What is registered, and what is about to be, goes with the card. */
+static int drain_registrations(struct ib_device *dev)
+{
+	struct scatterlist sg;
+	struct consumer u;
+	struct ib_mr *mr;
+	int posted;
+
+	CHECK(!consumer_init(&u, dev, IB_QPT_RC, IB_POLL_WORKQUEUE));
+	CHECK(!connect_rtr(u.qp, u.qp->qp_num) && !connect_rts(u.qp));
+	mr = mapped_mr(u.pd, &sg);
+	CHECK(mr);
+	CHECK(post_registrations(&u, mr, 1) == 1);
+	lose_card(dev);
+	posted = post_registrations(&u, mr, WRS - 2);
+	ib_drain_qp(u.qp);
+	CHECK(atomic_read(&u.flushed) >= posted);
+	CHECK(!ib_dereg_mr(mr));
+	ib_dma_unmap_sg(dev, &sg, 1, DMA_BIDIRECTIONAL);
+	free_page((unsigned long)sg_virt(&sg));
+	consumer_cleanup(&u);
+	return 0;
+}
+
 /* --- a machine that sleeps ---------------------------------------------- */
 
 static struct pci_dev *sleeper;
@@ -303,6 +369,7 @@ static const struct {
 	{ "reset", reset_card },
 	{ "freed-cq", freed_cq },
 	{ "drain", drain },
+	{ "drain-registrations", drain_registrations },
 	{ "sleep", sleep_start },
 };
 

@@ -466,14 +466,13 @@ static int test_flush_and_clean(struct bench *b)
 static int test_refused(struct bench *b)
 {
 	static const enum ib_wr_opcode opcodes[] = {
-		IB_WR_SEND_WITH_INV, IB_WR_RDMA_READ_WITH_INV, IB_WR_LOCAL_INV,
-		IB_WR_REG_MR, IB_WR_LSO,
+		IB_WR_RDMA_READ_WITH_INV, IB_WR_LSO,
+		IB_WR_MASKED_ATOMIC_CMP_AND_SWP, IB_WR_REG_MR_INTEGRITY,
 	};
 	const struct ib_send_wr *bad;
 	int n;
 
 	CHECK(!create_qps(b, IB_QPT_RC, 0));
-	CHECK(!(b->dev->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS));
 	for (n = 0; n < ARRAY_SIZE(opcodes); n++) {
 		struct ib_send_wr wr = { .opcode = opcodes[n] };
 
@@ -676,7 +675,7 @@ static int test_access_flags(struct bench *b)
 	struct ib_mr *mr;
 
 	mr = b->dev->ops.get_dma_mr(b->pd, IB_ACCESS_LOCAL_WRITE |
-					   IB_ACCESS_MW_BIND);
+					   IB_ACCESS_ON_DEMAND);
 	CHECK(IS_ERR(mr) && PTR_ERR(mr) == -EOPNOTSUPP);
 	mr = b->dev->ops.get_dma_mr(b->pd, IB_ACCESS_LOCAL_WRITE |
 					   IB_ACCESS_RELAXED_ORDERING);

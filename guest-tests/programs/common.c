@@ -98,10 +98,12 @@ static uint64_t send_ops(enum ibv_qp_type type)
     uint64_t ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
 
     if (type != IBV_QPT_UD) {
-        ops |= IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
+        ops |= IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_BIND_MW |
+               IBV_QP_EX_WITH_LOCAL_INV;
     }
     if (type == IBV_QPT_RC) {
-        ops |= IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+        ops |= IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
+               IBV_QP_EX_WITH_SEND_WITH_INV;
     }
     return ops;
 }
@@ -156,6 +158,10 @@ static void to_rtr(struct device *device, struct ibv_qp *qp, uint32_t peer)
     };
     int mask = IBV_QP_STATE;
 
+    if (device->port.link_layer == IBV_LINK_LAYER_ETHERNET) {
+        attr.ah_attr.is_global = 1;
+        attr.ah_attr.grh = (struct ibv_global_route) { .dgid = device->gid, .hop_limit = 1 };
+    }
     if (qp->qp_type != IBV_QPT_UD) {
         mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
     }

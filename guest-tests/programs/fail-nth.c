@@ -207,6 +207,7 @@ static struct device hca;
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
 static struct ibv_mr *mr;
+static struct ibv_mw *mw;
 static struct ibv_qp *qp;
 static void *memory;
 static const int queue_entries = 256;
@@ -275,6 +276,16 @@ static bool do_mr(void)
 static bool undo_mr(void)
 {
     return ok(ibv_dereg_mr(mr));
+}
+
+static bool do_mw(void)
+{
+    return (mw = ibv_alloc_mw(hca.pd, IBV_MW_TYPE_2)) != NULL;
+}
+
+static bool undo_mw(void)
+{
+    return ok(ibv_dealloc_mw(mw));
 }
 
 static bool do_qp(void)
@@ -402,6 +413,7 @@ static const struct operation operations[] = {
     { "cq", 0, prepare_verbs, do_cq, undo_cq, false },
     { "resize", 0, prepare_qp_test, do_resize, nothing, false },
     { "mr", 0, prepare_verbs, do_mr, undo_mr, false },
+    { "mw", 0, prepare_verbs, do_mw, undo_mw, false },
     { "rereg", 0, prepare_rereg, do_rereg, nothing, false },
     { "qp", 0, prepare_qp_test, do_qp, undo_qp, false },
     { "connect", 0, prepare_connect, do_connect, undo_connect, false },

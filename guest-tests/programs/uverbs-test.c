@@ -147,7 +147,7 @@ static int try_context(void)
     driver.reserved = 0;
     make(fd, &command);
     memcpy(&resp, response.bytes + sizeof(struct ib_uverbs_get_context_resp), sizeof(resp));
-    check(resp.comp_mask == 0 && resp.reserved == 0 && resp.num_qps);
+    check(resp.comp_mask == 0 && resp.null_key == 0 && resp.num_qps);
     return fd;
 }
 

@@ -5,8 +5,7 @@
  * Keep structures a multiple of 8 bytes, with no implicit padding. A structure
  * may grow at its end. The kernel refuses reserved fields, bits of comp_mask
  * and bytes behind a request that are not 0 and that it does not know; in a
- * response, bits of comp_mask will say which later fields are there. There
- * are no such bits yet.
+ * response, bits of comp_mask say which later fields are there.
  */
 #ifndef RDMA_HCA_USER_H
 #define RDMA_HCA_USER_H
@@ -14,6 +13,9 @@
 #include "rdma_hca_types.h"
 
 #define RDMA_HCA_UVERBS_ABI_VERSION	2
+
+/* @comp_mask of alloc_ucontext. */
+#define RDMA_HCA_UCONTEXT_NULL_MR	(1u << 0)	/* @null_key */
 
 /* @comp_mask: what the provider knows; the response has what both know. */
 struct rdma_hca_alloc_ucontext_req {
@@ -30,7 +32,7 @@ struct rdma_hca_alloc_ucontext_resp {
 	__u32 max_send_sge;
 	__u32 max_recv_sge;
 	__u32 comp_mask;
-	__u32 reserved;
+	__u32 null_key;			/* L_Key without memory, for all PDs */
 };
 
 struct rdma_hca_alloc_pd_resp {

@@ -50,7 +50,9 @@ static struct {
 	struct rdma_hca_create_cq_req cq_req;
 	uint64_t resize_addr;
 	int create_ah_err;
+	int dereg_err;
 	int ahs;
+	int mws;
 	/* called in the middle of RESIZE_CQ, as the card works on */
 	void (*on_resize)(void);
 } kernel = { .next_qpn = 0x40, .next_cqn = 7 };
@@ -219,6 +221,27 @@ int ibv_cmd_rereg_mr(struct verbs_mr *vmr, uint32_t flags, void *addr,
 
 int ibv_cmd_dereg_mr(struct verbs_mr *vmr)
 {
+	return kernel.dereg_err;
+}
+
+int ibv_cmd_alloc_mw(struct ibv_pd *ibpd, enum ibv_mw_type type,
+		     struct ibv_mw *mw, struct ibv_alloc_mw *cmd,
+		     size_t cmd_size, struct ib_uverbs_alloc_mw_resp *resp,
+		     size_t resp_size)
+{
+	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
+		return EINVAL;
+	mw->context = ibpd->context;
+	mw->pd = ibpd;
+	mw->type = type;
+	mw->rkey = 0x1234ff;
+	kernel.mws++;
+	return 0;
+}
+
+int ibv_cmd_dealloc_mw(struct ibv_mw *mw)
+{
+	kernel.mws--;
 	return 0;
 }
 
@@ -597,6 +620,199 @@ static void test_atomics(void)
 	rhca_destroy_cq(&cq->vcq.cq);
 }
 
+static void check_bind(struct seen wqe, uint32_t access, uint32_t type,
+		       uint32_t rkey, const struct ibv_mw_bind_info *info)
+{
+	const struct rdma_hca_bind_unit *unit = (void *)(wqe.next + 1);
+
+	CHECK_EQ(wqe.opcode, RDMA_HCA_OPCODE_BIND_MW);
+	CHECK_EQ(wqe.units, 3);
+	CHECK_EQ(le32toh(unit->access), access);
+	CHECK_EQ(le32toh(unit->type), type);
+	CHECK_EQ(le32toh(unit->rkey), rkey);
+	CHECK_EQ(le32toh(unit->lkey), info->mr ? info->mr->lkey : 0);
+	CHECK_EQ((uint64_t)le32toh(unit->addr_h) << 32 | le32toh(unit->addr_l),
+		 info->addr);
+	CHECK_EQ((uint64_t)le32toh(unit->length_h) << 32 |
+			 le32toh(unit->length_l),
+		 info->length);
+}
+
+static void check_inv(struct seen wqe, uint32_t key)
+{
+	const struct rdma_hca_inv_unit *unit = (void *)(wqe.next + 1);
+
+	CHECK_EQ(wqe.opcode, RDMA_HCA_OPCODE_LOCAL_INV);
+	CHECK_EQ(wqe.units, 2);
+	CHECK_EQ(le32toh(unit->key), key);
+	CHECK_EQ(unit->reserved[0] | unit->reserved[1] | unit->reserved[2], 0);
+}
+
+static struct ibv_mr some_mr = { .lkey = 0x56789a00 };
+
+/* Whatever was in the slots: a window's life in one chain, and Sends. */
+static void test_invalidate(void)
+{
+	static const struct ibv_qp_cap cap = { .max_send_wr = 4 };
+	struct rhca_cq *cq = new_cq(8);
+	struct rhca_qp *qp = new_qp(cq, IBV_QPT_RC, &cap);
+	struct ibv_mw *mw = rhca_alloc_mw(pd, IBV_MW_TYPE_2);
+	struct ibv_send_wr wr[3] = {
+		{ .next = &wr[1],
+		  .opcode = IBV_WR_BIND_MW,
+		  .bind_mw = { .mw = mw,
+			       .rkey = 0x123401,
+			       .bind_info = { .mr = &some_mr,
+					      .addr = 0x123456789abcdef0,
+					      .length = 0x200000001,
+					      .mw_access_flags =
+						      IBV_ACCESS_LOCAL_WRITE |
+						      IBV_ACCESS_REMOTE_WRITE |
+						      IBV_ACCESS_ZERO_BASED } } },
+		{ .next = &wr[2],
+		  .opcode = IBV_WR_LOCAL_INV,
+		  .num_sge = 7,
+		  .invalidate_rkey = 0x123402 },
+		{ .opcode = IBV_WR_SEND_WITH_INV,
+		  .send_flags = IBV_SEND_FENCE,
+		  .invalidate_rkey = 0x11223344 },
+	};
+	struct ibv_send_wr *bad;
+	struct seen wqe;
+
+	memset(qp->sq.buf.addr, 0xff, qp->sq.buf.size);
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, wr, &bad), 0);
+	wqe = first_wqe(qp);
+	check_bind(wqe, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED, 2,
+		   0x123401, &wr[0].bind_mw.bind_info);
+	CHECK_EQ(wqe.next->imm_data, 0);
+	wqe = next_wqe(qp, wqe);
+	check_inv(wqe, 0x123402);
+	wqe = next_wqe(qp, wqe);
+	CHECK_EQ(wqe.opcode, RDMA_HCA_OPCODE_SEND_INV);
+	CHECK_EQ(wqe.units, 1);
+	CHECK(wqe.fence);
+	CHECK_EQ(le32toh(wqe.next->inv_rkey), 0x11223344);
+
+	rhca_destroy_qp(&qp->vqp.qp);
+	CHECK_EQ(rhca_dealloc_mw(mw), 0);
+	CHECK_EQ(kernel.mws, 0);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+/* The verb that binds windows of type 1 finds a key by itself. */
+static void test_bind(void)
+{
+	struct rhca_cq *cq = new_cq(8);
+	struct rhca_qp *qp = new_qp(cq, IBV_QPT_UC, &small_cap);
+	struct ibv_mw *mw = rhca_alloc_mw(pd, IBV_MW_TYPE_1);
+	struct ibv_mw_bind bind = {
+		.wr_id = 5,
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_info = { .mr = &some_mr,
+			       .addr = 0x1000,
+			       .length = 8,
+			       .mw_access_flags = IBV_ACCESS_REMOTE_READ },
+	};
+	struct ibv_qp *ibqp = &qp->vqp.qp;
+	int i;
+
+	CHECK_EQ(rhca_bind_mw(ibqp, mw, &bind), 0);
+	CHECK_EQ(mw->rkey, 0x123400);
+	CHECK_EQ(qp->sq.wr_id[0], 5);
+	check_bind(first_wqe(qp), IBV_ACCESS_REMOTE_READ, 1, 0x123400,
+		   &bind.bind_info);
+	/* No MR: it is unbound. */
+	bind.bind_info = (struct ibv_mw_bind_info){};
+	CHECK_EQ(rhca_bind_mw(ibqp, mw, &bind), 0);
+	check_bind(first_wqe(qp), 0, 1, 0x123401, &bind.bind_info);
+	for (i = 0; i < 2; i++)
+		CHECK_EQ(rhca_bind_mw(ibqp, mw, &bind), 0);
+	CHECK_EQ(rhca_bind_mw(ibqp, mw, &bind), ENOMEM);
+	CHECK_EQ(mw->rkey, 0x123403);
+	rhca_destroy_qp(ibqp);
+	rhca_dealloc_mw(mw);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+static int try_bind(struct rhca_qp *qp, struct ibv_mw *mw,
+		    struct ibv_mw_bind_info info, unsigned int flags)
+{
+	struct ibv_mw_bind bind = { .bind_info = info, .send_flags = flags };
+
+	return rhca_bind_mw(&qp->vqp.qp, mw, &bind);
+}
+
+/* One that a work request binds, or the builder. */
+static int try_bind_wr(struct rhca_qp *qp, struct ibv_mw *mw,
+		       struct ibv_mw_bind_info info)
+{
+	struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
+	struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW,
+				  .bind_mw = { .mw = mw, .bind_info = info } };
+	struct ibv_send_wr *bad;
+	int err;
+
+	ibv_wr_start(ex);
+	ibv_wr_bind_mw(ex, mw, 0, &info);
+	err = ibv_wr_complete(ex);
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad), err);
+	return err;
+}
+
+static void test_bad_binds(void)
+{
+	const struct ibv_mw_bind_info good = { .mr = &some_mr, .length = 1 };
+	struct rhca_cq *cq = new_cq(8);
+	struct rhca_qp *qp = new_qp(cq, IBV_QPT_RC, &small_cap);
+	struct rhca_qp *ud = new_qp(cq, IBV_QPT_UD, &small_cap);
+	struct ibv_mw *one = rhca_alloc_mw(pd, IBV_MW_TYPE_1);
+	struct ibv_mw *two = rhca_alloc_mw(pd, IBV_MW_TYPE_2);
+	struct ibv_mw_bind_info info = good;
+
+	CHECK(!rhca_alloc_mw(pd, 3) && errno == EINVAL);
+	CHECK_EQ(try_bind(qp, two, good, 0), EINVAL);
+	CHECK_EQ(try_bind(ud, one, good, 0), EINVAL);
+	CHECK_EQ(try_bind(qp, one, good, IBV_SEND_IP_CSUM), EINVAL);
+	CHECK_EQ(try_bind_wr(qp, one, good), EINVAL);
+	info.mr = NULL;
+	CHECK_EQ(try_bind(qp, one, info, 0), EINVAL);
+	info.length = 0;
+	CHECK_EQ(try_bind_wr(qp, two, info), EINVAL);
+	info = good;
+	info.mw_access_flags = IBV_ACCESS_ZERO_BASED;
+	CHECK_EQ(try_bind(qp, one, info, 0), EINVAL);
+	info.mw_access_flags = IBV_ACCESS_MW_BIND;
+	CHECK_EQ(try_bind(qp, one, info, 0), EINVAL);
+	CHECK_EQ(try_bind_wr(qp, two, info), EINVAL);
+	CHECK_EQ(doorbell(RDMA_HCA_SEND_DB + 4), 0);
+	CHECK_EQ(try_bind_wr(qp, two, good), 0);
+	qp->vqp.qp.state = IBV_QPS_RTR;
+	CHECK_EQ(try_bind(qp, one, good, 0), EINVAL);
+	CHECK_EQ(one->rkey, 0x1234ff);
+
+	rhca_dealloc_mw(two);
+	rhca_dealloc_mw(one);
+	rhca_destroy_qp(&ud->vqp.qp);
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+/* One key for all, if there is one; the kernel does not know of it. */
+static void test_null_mr(void)
+{
+	struct ibv_mr *mr;
+
+	CHECK(!rhca_alloc_null_mr(pd) && errno == EOPNOTSUPP);
+	ctx.null_key = 0x4242;
+	mr = rhca_alloc_null_mr(pd);
+	CHECK_EQ(mr->lkey, 0x4242);
+	CHECK(mr->pd == pd && mr->context == &ctx.vctx.context);
+	kernel.dereg_err = EIO;
+	CHECK_EQ(rhca_dereg_mr(verbs_get_mr(mr)), 0);
+	kernel.dereg_err = 0;
+}
+
 static void test_ud(void)
 {
 	struct ibv_ah_attr attr = {
@@ -782,7 +998,7 @@ static void test_bad_wr(void)
 	struct rhca_qp *qp = new_qp(cq, IBV_QPT_RC, &small_cap);
 	struct ibv_send_wr wr[3] = {
 		{ .next = &wr[1], .opcode = IBV_WR_SEND },
-		{ .next = &wr[2], .opcode = IBV_WR_BIND_MW },
+		{ .next = &wr[2], .opcode = IBV_WR_TSO },
 		{ .opcode = IBV_WR_SEND },
 	};
 	struct ibv_send_wr *bad = NULL;
@@ -902,6 +1118,8 @@ static void test_recv_completions(void)
 		{ 0x2b, IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_WITH_IMM },
 		{ 0x64, IBV_WC_RECV, 0 },
 		{ 0x65, IBV_WC_RECV, IBV_WC_WITH_IMM },
+		{ 0x16, IBV_WC_RECV, IBV_WC_WITH_INV },
+		{ 0x17, IBV_WC_RECV, IBV_WC_WITH_INV },
 	};
 	struct rhca_cq *cq = new_cq(16);
 	struct rhca_qp *qp = new_qp(cq, IBV_QPT_UD, &small_cap);
@@ -913,7 +1131,10 @@ static void test_recv_completions(void)
 		cqe = make_cqe(qp, false, 0, rows[i].bth);
 		cqe.rqpn = htole32(0x123456);
 		cqe.rlid_path = htole32(0xbeef8103);
-		cqe.imm = htobe32(0xdeadbeef);
+		if (rows[i].flags == IBV_WC_WITH_INV)
+			cqe.inv_rkey = htole32(0xdeadbeef);
+		else
+			cqe.imm = htobe32(0xdeadbeef);
 		cqe.byte_cnt = htole32(140);
 		produce(cq, i, cqe);
 		memset(&wc, 0xff, sizeof(wc));
@@ -928,7 +1149,9 @@ static void test_recv_completions(void)
 		CHECK_EQ(wc.byte_len, 140);
 		CHECK_EQ(wc.qp_num, qp->vqp.qp.qp_num);
 		CHECK_EQ(wc.vendor_err, 0);
-		if (rows[i].flags)
+		if (rows[i].flags == IBV_WC_WITH_INV)
+			CHECK_EQ(wc.invalidated_rkey, 0xdeadbeef);
+		else if (rows[i].flags)
 			CHECK_EQ(wc.imm_data, htobe32(0xdeadbeef));
 	}
 	rhca_destroy_qp(&qp->vqp.qp);
@@ -985,6 +1208,9 @@ static void test_send_completions(void)
 		{ RDMA_HCA_OPCODE_RDMA_READ, IBV_WC_RDMA_READ },
 		{ RDMA_HCA_OPCODE_ATOMIC_CS, IBV_WC_COMP_SWAP },
 		{ RDMA_HCA_OPCODE_ATOMIC_FA, IBV_WC_FETCH_ADD },
+		{ RDMA_HCA_OPCODE_SEND_INV, IBV_WC_SEND },
+		{ RDMA_HCA_OPCODE_LOCAL_INV, IBV_WC_LOCAL_INV },
+		{ RDMA_HCA_OPCODE_BIND_MW, IBV_WC_BIND_MW },
 	};
 	struct rhca_cq *cq = new_cq(16);
 	struct rhca_qp *qp = new_qp(cq, IBV_QPT_RC, &small_cap);
@@ -1223,6 +1449,16 @@ static void test_wr_api(void)
 	CHECK_EQ(wqe.units, 4);
 	CHECK_EQ(wqe.next->nee_nds, 0);
 
+	/* What sends nothing has no data. */
+	ibv_wr_start(ex);
+	ibv_wr_local_inv(ex, 5);
+	ibv_wr_set_sge(ex, 1, 2, 3);
+	CHECK_EQ(ibv_wr_complete(ex), EINVAL);
+	ibv_wr_start(ex);
+	ibv_wr_local_inv(ex, 5);
+	ibv_wr_set_inline_data(ex, text, 1);
+	CHECK_EQ(ibv_wr_complete(ex), EINVAL);
+
 	/* Whatever fails or is aborted leaves nothing behind. */
 	memset(uar, 0, sizeof(uar));
 	ibv_wr_start(ex);
@@ -1241,6 +1477,20 @@ static void test_wr_api(void)
 	ibv_wr_abort(ex);
 	CHECK_EQ(doorbell(RDMA_HCA_SEND_DB + 4), 0);
 	CHECK_EQ(qp->sq.head, 3);
+
+	atomic_store(&qp->sq.tail, 3);
+	ibv_wr_start(ex);
+	ex->wr_flags = 0;
+	ibv_wr_local_inv(ex, 0x5678);
+	ibv_wr_send_inv(ex, 0x9abc);
+	ibv_wr_set_sge(ex, 1, 0x1000, 8);
+	CHECK_EQ(ibv_wr_complete(ex), 0);
+	wqe = first_wqe(qp);
+	check_inv(wqe, 0x5678);
+	wqe = next_wqe(qp, wqe);
+	CHECK_EQ(wqe.opcode, RDMA_HCA_OPCODE_SEND_INV);
+	CHECK_EQ(wqe.units, 2);
+	CHECK_EQ(le32toh(wqe.next->inv_rkey), 0x9abc);
 
 	rhca_destroy_qp(&qp->vqp.qp);
 	rhca_destroy_cq(&cq->vcq.cq);
@@ -1313,6 +1563,10 @@ static const struct {
 	{ "bad-caps", test_bad_caps },
 	{ "chain", test_chain },
 	{ "atomics", test_atomics },
+	{ "invalidate", test_invalidate },
+	{ "bind", test_bind },
+	{ "bad-binds", test_bad_binds },
+	{ "null-mr", test_null_mr },
 	{ "ud", test_ud },
 	{ "roce-ud", test_roce_ud },
 	{ "bad-sends", test_bad_sends },

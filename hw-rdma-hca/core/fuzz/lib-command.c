@@ -116,7 +116,7 @@ static uint32_t take_mpt(Fuzz *f)
     if (which == 4 + FUZZ_NREGIONS) {
         return FAR_NUMBER;
     }
-    return which < 4 ? FUZZ_SPARE_MPT + which : f->mr[0][which - 4]->key & 63;
+    return which < 4 ? FUZZ_SPARE_MPT + which : mr_index(f->mr[0][which - 4]);
 }
 
 static void make_mpt(Fuzz *f, FuzzCommand *command)
@@ -179,8 +179,6 @@ static void make_eq(Fuzz *f, FuzzCommand *command)
     struct rdma_hca_eqc eqc = good_eqc(f->pair->pd[0], f->pair->mr[0]->key,
                                        size & 16 ? PAGE_END : 0, size & 7);
 
-    eqc.flags |= GUINT32_TO_BE(
-        RDMA_HCA_PREP(RDMA_HCA_EQC_OWNER, RDMA_HCA_EQ_OWNER_HW));
     command->in_modifier = FUZZ_SPARE_EQN;
     set_inbox(command, &eqc, sizeof(eqc));
 }

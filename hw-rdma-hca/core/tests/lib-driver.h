@@ -308,6 +308,8 @@ Mr *mr_new_pages(Driver *drv, uint32_t pd, uint64_t va, uint64_t len,
 /* The same 64 KiB of memory over and over: a region longer than memory. */
 Mr *mr_new_repeated(Driver *drv, uint32_t pd, uint64_t va, uint64_t len,
                     uint32_t access);
+/* Of its MPT entry. */
+uint32_t mr_index(const Mr *mr);
 /* HW2SW_MPT; the memory stays readable until the Driver goes. */
 uint8_t mr_deregister(Mr *mr);
 void mr_read(Mr *mr, uint64_t offset, void *buf, size_t len);

@@ -50,6 +50,11 @@ static void write_mtt(Mr *mr)
     g_free(mbox);
 }
 
+uint32_t mr_index(const Mr *mr)
+{
+    return mr->key & ((1u << mr->drv->log_mpts) - 1);
+}
+
 static void write_mpt(Mr *mr, uint32_t access)
 {
     struct rdma_hca_mpt mpt = good_mpt(
@@ -59,8 +64,7 @@ static void write_mpt(Mr *mr, uint32_t access)
     mpt.page_size = GUINT32_TO_BE(mr->page_shift - RDMA_HCA_MPT_PAGE_SHIFT_MIN);
     mpt.mtt_sz = GUINT32_TO_BE(mr->npages);
     driver_must(driver_cmd_in(mr->drv, RDMA_HCA_CMD_SW2HW_MPT, &mpt,
-                              sizeof(mpt),
-                              mr->key & ((1u << mr->drv->log_mpts) - 1), 0));
+                              sizeof(mpt), mr_index(mr), 0));
 }
 
 /* @repeated: all pages are the same one. */
@@ -116,7 +120,7 @@ Mr *mr_new(Driver *drv, uint32_t pd, uint64_t va, uint64_t len, uint32_t access)
 uint8_t mr_deregister(Mr *mr)
 {
     MttRange range = { mr->mtt, mr->npages };
-    uint32_t index = mr->key & ((1u << mr->drv->log_mpts) - 1);
+    uint32_t index = mr_index(mr);
     uint8_t status = driver_cmd(mr->drv, RDMA_HCA_CMD_HW2SW_MPT, 0, index, 0, 0,
                                 NULL);
 

@@ -359,7 +359,7 @@ static void test_rd_atomic_limit(void)
 static void test_read_deregistered(void)
 {
     Bed *bed = resp_new();
-    uint32_t index = bed->mr->key & ((1u << bed->drv[1]->log_mpts) - 1);
+    uint32_t index = mr_index(bed->mr);
     HcaPacket packet = request_make_read(bed, 0, 3 * MTU);
 
     request_give(bed, &packet, 0);

@@ -218,7 +218,7 @@ static void test_duplicates_limit(void)
 static void test_duplicate_deregistered(void)
 {
     Bed *bed = resp_new();
-    uint32_t index = bed->mr->key & ((1u << bed->drv[1]->log_mpts) - 1);
+    uint32_t index = mr_index(bed->mr);
     HcaPacket packet = request_make_read(bed, 0, 4);
 
     request_put(bed, &packet, 0);

@@ -146,6 +146,18 @@ static void to_init(struct ibv_qp *qp)
     check(!ibv_modify_qp(qp, &attr, mask));
 }
 
+struct ibv_ah_attr own_path(const struct device *device)
+{
+    struct ibv_ah_attr path = { .dlid = device->port.lid, .port_num = 1 };
+
+    if (device->port.link_layer == IBV_LINK_LAYER_ETHERNET) {
+        path.is_global = 1;
+        path.grh.dgid = device->gid;
+        path.grh.hop_limit = 1;
+    }
+    return path;
+}
+
 static void to_rtr(struct device *device, struct ibv_qp *qp, uint32_t peer)
 {
     struct ibv_qp_attr attr = {
@@ -154,7 +166,7 @@ static void to_rtr(struct device *device, struct ibv_qp *qp, uint32_t peer)
         .dest_qp_num = peer,
         .max_dest_rd_atomic = 4,
         .min_rnr_timer = 1,
-        .ah_attr = { .dlid = device->port.lid, .port_num = 1 },
+        .ah_attr = own_path(device),
     };
     int mask = IBV_QP_STATE;
 

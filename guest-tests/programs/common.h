@@ -49,6 +49,8 @@ void destroy_cq(struct ibv_cq_ex *cq);
 /* A QP for ibv_wr_*() with work_requests in each queue and 4 elements a list. */
 struct ibv_qp *create_qp(struct device *device, struct ibv_cq_ex *cq, enum ibv_qp_type type, unsigned int work_requests,
                          unsigned int inline_data);
+/* To the same port; Ethernet has no path without addresses. */
+struct ibv_ah_attr own_path(const struct device *device);
 /* From RESET to RTR, and on to RTS, with the QP of that number on the same port. */
 void prepare_qp(struct device *device, struct ibv_qp *qp, uint32_t peer);
 void connect_qp(struct device *device, struct ibv_qp *qp, uint32_t peer);

@@ -318,14 +318,9 @@ static bool modify(enum ibv_qp_state state, int mask)
         .timeout = 14,
         .retry_cnt = 7,
         .rnr_retry = 7,
-        .ah_attr = { .dlid = hca.port.lid, .port_num = 1 },
+        .ah_attr = own_path(&hca),
     };
 
-    if (hca.port.link_layer == IBV_LINK_LAYER_ETHERNET) {
-        attr.ah_attr.is_global = 1;
-        attr.ah_attr.grh.dgid = hca.gid;
-        attr.ah_attr.grh.hop_limit = 1;
-    }
     return ok(ibv_modify_qp(qp, &attr, IBV_QP_STATE | mask));
 }
 

@@ -369,7 +369,6 @@ static void act_fleeting(Fuzz *f)
     const HcaQp *qp = card_qp(f->lab->host[0].hca, f->qp[FUZZ_RC][0]->qpn);
     const Mr *mr = f->mr[0][FUZZ_READABLE];
     HcaPacket packet = { .opcode = HCA_READ_REQUEST, .ack_req = true };
-    Driver *drv = f->pair->drv[0];
     unsigned turns = take_below(&f->in, 4);
 
     frame_headers(f, 1, FUZZ_RC, 0, &packet);
@@ -385,8 +384,8 @@ static void act_fleeting(Fuzz *f)
     for (; turns && lab_step(f->lab); turns--) {
         continue;
     }
-    driver_cmd(drv, RDMA_HCA_CMD_HW2SW_MPT, 0,
-               mr_index(mr), 0, 0, NULL);
+    driver_cmd(f->pair->drv[0], RDMA_HCA_CMD_HW2SW_MPT, 0, mr_index(mr), 0, 0,
+               NULL);
     fuzz_rest(f);
     fuzz_bring_back(f, mr);
 }

@@ -483,20 +483,6 @@ static void give_room(Host *host, uint32_t eqn)
     }
 }
 
-static void make_small_eq(Fuzz *f, unsigned side, unsigned log_size)
-{
-    Driver *drv = f->pair->drv[side];
-    struct rdma_hca_eqc eqc = good_eqc(f->pair->pd[side],
-                                       f->mr[side][FUZZ_ALL]->key, 0, log_size);
-
-    eqc.flags |= GUINT32_TO_BE(
-        RDMA_HCA_PREP(RDMA_HCA_EQC_OWNER, RDMA_HCA_EQ_OWNER_HW));
-    driver_cmd_in(drv, RDMA_HCA_CMD_SW2HW_EQ, &eqc, sizeof(eqc), FUZZ_SPARE_EQN,
-                  0);
-    driver_cmd(drv, RDMA_HCA_CMD_MAP_EQ, UINT32_MAX, FUZZ_SPARE_EQN, 0, 0,
-               NULL);
-}
-
 void fuzz_act_events(Fuzz *f)
 {
     unsigned side = fuzz_take_side(f);
@@ -506,7 +492,9 @@ void fuzz_act_events(Fuzz *f)
         give_room(&f->lab->host[side],
                   what & 2 ? FUZZ_COMP_EQN : FUZZ_SPARE_EQN);
     } else if (has_driver(f, side)) {
-        make_small_eq(f, side, what >> 1 & 3);
+        fuzz_make_eq(f->mr[side][FUZZ_ALL], FUZZ_SPARE_EQN, what >> 1 & 3);
+        driver_cmd(f->pair->drv[side], RDMA_HCA_CMD_MAP_EQ, UINT32_MAX,
+                   FUZZ_SPARE_EQN, 0, 0, NULL);
     }
 }
 
@@ -514,7 +502,7 @@ void fuzz_act_multicast(Fuzz *f)
 {
     unsigned from = fuzz_take_side(f);
     Qp *qp = f->qp[FUZZ_UD][from];
-    UdAddress ud = { .qkey = 0x11111111, .dlid = 0xc001 };
+    UdAddress ud = { .qkey = 0x11111111 };
     Sge sge = mr_sge(f->mr[from][FUZZ_ALL], 64, take8(&f->in));
     SendWr wr = {
         .opcode = RDMA_HCA_OPCODE_SEND, .ud = &ud, .nsge = 1, .sge = &sge
@@ -555,13 +543,13 @@ void fuzz_act_gid(Fuzz *f)
 
 void fuzz_bring_back(Fuzz *f, const Mr *mr)
 {
-    Driver *drv = mr->drv;
     uint32_t index = mr_index(mr);
     struct rdma_hca_mpt mpt;
 
-    if (!driver_cmd_out(drv, RDMA_HCA_CMD_QUERY_MPT, &mpt, sizeof(mpt), index,
-                        0)) {
-        driver_cmd_in(drv, RDMA_HCA_CMD_SW2HW_MPT, &mpt, sizeof(mpt), index, 0);
+    if (!driver_cmd_out(mr->drv, RDMA_HCA_CMD_QUERY_MPT, &mpt, sizeof(mpt),
+                        index, 0)) {
+        driver_cmd_in(mr->drv, RDMA_HCA_CMD_SW2HW_MPT, &mpt, sizeof(mpt), index,
+                      0);
     }
 }
 
@@ -570,11 +558,9 @@ void fuzz_act_region(Fuzz *f)
     static const uint8_t which[] = { FUZZ_READABLE, FUZZ_WRITABLE, FUZZ_ALL };
     unsigned side = fuzz_take_side(f);
     const Mr *mr = f->mr[side][which[take_below(&f->in, G_N_ELEMENTS(which))]];
-    Driver *drv = f->pair->drv[side];
 
-    if (has_driver(f, side) &&
-        driver_cmd(drv, RDMA_HCA_CMD_HW2SW_MPT, 0,
-                   mr_index(mr), 0, 0, NULL)) {
+    if (has_driver(f, side) && driver_cmd(mr->drv, RDMA_HCA_CMD_HW2SW_MPT, 0,
+                                          mr_index(mr), 0, 0, NULL)) {
         fuzz_bring_back(f, mr);
     }
 }

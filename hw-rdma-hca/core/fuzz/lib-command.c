@@ -184,8 +184,6 @@ static void make_eq(Fuzz *f, FuzzCommand *command)
     struct rdma_hca_eqc eqc = good_eqc(f->pair->pd[0], f->pair->mr[0]->key,
                                        size & 16 ? PAGE_END : 0, size & 7);
 
-    eqc.flags |= GUINT32_TO_BE(
-        RDMA_HCA_PREP(RDMA_HCA_EQC_OWNER, RDMA_HCA_EQ_OWNER_HW));
     command->in_modifier = FUZZ_SPARE_EQN;
     set_inbox(command, &eqc, sizeof(eqc));
 }

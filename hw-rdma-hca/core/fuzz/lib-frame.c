@@ -10,6 +10,25 @@
 #define ETH_HEADER 14
 #define VLAN_TAG 4
 
+/* Where the IP header begins. @len: of the frame. */
+static size_t ip_at(const uint8_t *frame, size_t len)
+{
+    bool has_vlan = len >= ETH_HEADER + VLAN_TAG &&
+                    get_be16(frame + 12) == 0x8100;
+
+    return ETH_HEADER + (has_vlan ? VLAN_TAG : 0);
+}
+
+static bool is_ipv4(const uint8_t *ip)
+{
+    return ip[0] >> 4 == 4;
+}
+
+static size_t ip_header_size(const uint8_t *ip)
+{
+    return is_ipv4(ip) ? HCA_IPV4_HEADER_SIZE : HCA_IPV6_HEADER_SIZE;
+}
+
 static void put_icrc(uint8_t *at, uint32_t crc)
 {
     for (unsigned i = 0; i < HCA_ICRC_SIZE; i++) {
@@ -52,8 +71,7 @@ static void mend_ipv4_header(uint8_t *ip)
 /* @len: from the IP header on; the end of UDP is where its length says. */
 static void mend_ip(uint8_t *ip, size_t len)
 {
-    bool is_ipv4 = ip[0] >> 4 == 4;
-    size_t header = is_ipv4 ? HCA_IPV4_HEADER_SIZE : HCA_IPV6_HEADER_SIZE;
+    size_t header = ip_header_size(ip);
     size_t masked = header + HCA_UDP_HEADER_SIZE + HCA_BTH_SIZE;
     size_t end;
 
@@ -61,27 +79,24 @@ static void mend_ip(uint8_t *ip, size_t len)
         return;
     }
     put_be16(ip + header + 6, 0); /* no checksum */
-    if (is_ipv4) {
+    if (is_ipv4(ip)) {
         mend_ipv4_header(ip);
     }
     end = header + get_be16(ip + header + 4);
     if (end >= masked + HCA_ICRC_SIZE && end <= len) {
         put_icrc(ip + end - HCA_ICRC_SIZE,
-                 hca_icrc_update(hca_icrc_masked_ip_headers(ip, is_ipv4),
+                 hca_icrc_update(hca_icrc_masked_ip_headers(ip, is_ipv4(ip)),
                                  ip + masked, end - HCA_ICRC_SIZE - masked));
     }
 }
 
 void frame_mend(bool roce, uint8_t *frame, size_t len)
 {
-    size_t at = ETH_HEADER;
+    size_t at = ip_at(frame, len);
 
     if (!roce) {
         mend_ib(frame, len);
         return;
-    }
-    if (len >= ETH_HEADER + VLAN_TAG && get_be16(frame + 12) == 0x8100) {
-        at += VLAN_TAG;
     }
     if (len > at) {
         mend_ip(frame + at, len - at);
@@ -103,16 +118,14 @@ void frame_edit(Fuzz *f, uint8_t *frame, size_t len)
 
 static uint8_t *ip_of(uint8_t *frame)
 {
-    bool has_vlan = get_be16(frame + 12) == 0x8100;
-
-    return frame + ETH_HEADER + (has_vlan ? VLAN_TAG : 0);
+    return frame + ip_at(frame, FRAME_MOST);
 }
 
 static uint8_t *udp_of(uint8_t *frame)
 {
     uint8_t *ip = ip_of(frame);
 
-    return ip + (ip[0] >> 4 == 4 ? HCA_IPV4_HEADER_SIZE : HCA_IPV6_HEADER_SIZE);
+    return ip + ip_header_size(ip);
 }
 
 static void add_to(uint8_t *field, int by)
@@ -126,7 +139,7 @@ static void add_length(bool roce, uint8_t *frame, int by)
     uint8_t *ip = ip_of(frame);
 
     if (roce) {
-        add_to(ip + (ip[0] >> 4 == 4 ? 2 : 4), by);
+        add_to(ip + (is_ipv4(ip) ? 2 : 4), by);
         add_to(udp_of(frame) + 4, by);
         return;
     }
@@ -141,7 +154,7 @@ static size_t make_fragment(uint8_t *frame, size_t len)
 {
     uint8_t *ip = ip_of(frame), *udp = udp_of(frame);
 
-    if (ip[0] >> 4 == 4) {
+    if (is_ipv4(ip)) {
         ip[6] |= 0x20;
         return len;
     }

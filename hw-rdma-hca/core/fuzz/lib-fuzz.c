@@ -304,28 +304,23 @@ bool fuzz_bring_up(Fuzz *f, unsigned side, unsigned which, const QpAttr *attr)
            !qp_to_rts(qp, &own);
 }
 
-/* An event queue that is soon full. */
-static void make_small_eq(Driver *drv, uint32_t eqn)
+uint8_t fuzz_make_eq(const Mr *mr, uint32_t eqn, unsigned log_size)
 {
-    const Mr *mr = mr_new(drv, drv->kernel_pd, 0x7000000, HOST_PAGE_SIZE,
-                          RDMA_HCA_ACCESS_LOCAL_WRITE);
-    struct rdma_hca_eqc eqc = good_eqc(drv->kernel_pd, mr->key, 0,
-                                       LOG_SMALL_EQ);
+    struct rdma_hca_eqc eqc = good_eqc(mr->pd, mr->key, 0, log_size);
 
-    eqc.flags |= GUINT32_TO_BE(
-        RDMA_HCA_PREP(RDMA_HCA_EQC_OWNER, RDMA_HCA_EQ_OWNER_HW));
-    g_assert_cmphex(
-        driver_cmd_in(drv, RDMA_HCA_CMD_SW2HW_EQ, &eqc, sizeof(eqc), eqn, 0),
-        ==, 0);
+    return driver_cmd_in(mr->drv, RDMA_HCA_CMD_SW2HW_EQ, &eqc, sizeof(eqc), eqn,
+                         0);
 }
 
 /* A CQ that may overrun, and whose events may have to wait. */
 static Cq *new_small_cq(Driver *drv)
 {
+    const Mr *mr = mr_new(drv, drv->kernel_pd, 0x7000000, HOST_PAGE_SIZE,
+                          RDMA_HCA_ACCESS_LOCAL_WRITE);
     uint32_t usual = drv->eq[EQ_COMP].eqn;
     Cq *cq;
 
-    make_small_eq(drv, FUZZ_COMP_EQN);
+    g_assert_cmphex(fuzz_make_eq(mr, FUZZ_COMP_EQN, LOG_SMALL_EQ), ==, 0);
     drv->eq[EQ_COMP].eqn = FUZZ_COMP_EQN;
     cq = cq_new(drv, LOG_SMALL_CQ, RDMA_HCA_UAR_KERNEL + 1);
     drv->eq[EQ_COMP].eqn = usual;

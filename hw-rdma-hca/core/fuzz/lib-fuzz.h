@@ -120,6 +120,8 @@ void fuzz_attr(QpAttr *attr);
 /* A side of a connection from RST to RTS, if the card takes @attr of side 0. */
 bool fuzz_bring_up(Fuzz *f, unsigned side, unsigned which, const QpAttr *attr);
 
+/* An event queue at the begin of a region. Returns the command's status. */
+uint8_t fuzz_make_eq(const Mr *mr, uint32_t eqn, unsigned log_size);
 /* A region that was invalidated, as it was. */
 void fuzz_bring_back(Fuzz *f, const Mr *mr);
 

@@ -296,7 +296,6 @@ static void eq_init(Driver *drv, unsigned which)
                     RDMA_HCA_ACCESS_LOCAL_WRITE);
     give_entries(eq->mr, 0, eq->log_size, RDMA_HCA_EQE_SIZE);
     eqc = good_eqc(drv->kernel_pd, eq->mr->key, 0, eq->log_size);
-    eqc.flags |= PREP_BE(RDMA_HCA_EQC_OWNER, RDMA_HCA_EQ_OWNER_HW);
     eqc.msix_vector = GUINT32_TO_BE(which);
     driver_must(driver_cmd_in(drv, RDMA_HCA_CMD_SW2HW_EQ, &eqc, sizeof(eqc),
                               eq->eqn, 0));

@@ -21,6 +21,7 @@ struct rdma_hca_eqc good_eqc(uint32_t pd, uint32_t lkey, uint64_t start,
 {
     return (struct rdma_hca_eqc) {
         .flags = GUINT32_TO_BE(
+            RDMA_HCA_PREP(RDMA_HCA_EQC_OWNER, RDMA_HCA_EQ_OWNER_HW) |
             RDMA_HCA_EQC_TR |
             RDMA_HCA_PREP(RDMA_HCA_EQC_STATE, RDMA_HCA_EQ_STATE_ARMED)),
         .start_l = GUINT32_TO_BE(start),

@@ -22,10 +22,11 @@
 typedef struct HcaCxtMgt HcaCxtMgt;
 typedef struct HcaCq HcaCq;
 typedef struct HcaQp HcaQp;
+typedef struct HcaSrq HcaSrq;
 
 #define HCA_MAX_RD_ATOMIC 16
 /* Types of events that a QP has. */
-#define HCA_QP_EVENTS 6
+#define HCA_QP_EVENTS 7
 
 /* Attributes that a transition can bring (table A1-3), bits. */
 #define HCA_QP_ATTR_STATE (1u << 0)
@@ -66,6 +67,8 @@ typedef struct HcaQpAttr {
     uint32_t rq_len; /* bytes, 0: no receive queue */
     uint8_t rq_entry_log;
     uint64_t rq_db; /* posted-count record, bus address, 0: none */
+    bool uses_srq;
+    uint32_t srqn;
     /* CREATE, PATH_MTU */
     uint8_t mtu;         /* IB MTU code; UD has the port's */
     uint8_t log_max_msg; /* of bytes; 0: no limit but that of the wire */
@@ -257,6 +260,8 @@ typedef struct HcaRecvQueue {
 /* A receive WQE parsed, and how far it has been filled. */
 typedef struct HcaRecvWqe {
     uint32_t offset; /* its place in the receive queue */
+    uint32_t tag;    /* of software's, where a queue is shared */
+    uint32_t pd;     /* of its entries */
     uint8_t nsge;
     uint8_t sge_at;    /* the entry in hand */
     uint32_t sge_done; /* and how much of it has been written */
@@ -326,6 +331,7 @@ struct HcaQp {
     /* Derived: of the attributes. */
     uint32_t pmtu;    /* bytes */
     uint32_t max_msg; /* bytes */
+    HcaSrq *srq;      /* NULL: it uses none */
     /*
      * Places in queues of the context manager, the requester's pool and the
      * card (card.h): not for the units.

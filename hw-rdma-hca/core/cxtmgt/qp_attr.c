@@ -160,6 +160,8 @@ static const HcaQpField fields[] = {
     FIELD(ATTR(CREATE), rq_len),
     FIELD(ATTR(CREATE), rq_entry_log),
     FIELD(ATTR(CREATE), rq_db),
+    FIELD(ATTR(CREATE), uses_srq),
+    FIELD(ATTR(CREATE), srqn),
     FIELD(ATTR(CREATE) | ATTR(PATH_MTU), mtu),
     FIELD(ATTR(CREATE) | ATTR(PATH_MTU), log_max_msg),
     FIELD(ATTR(AV), path),
@@ -211,6 +213,19 @@ static bool queue_ok(uint32_t len, uint32_t log, uint32_t min_log,
             len >> log <= 1u << HCA_MAX_LOG_WQES);
 }
 
+/* Receives come out of a queue of its own, or an SRQ that no XRC QP uses. */
+static bool receives_ok(HcaCxtMgt *cm, const HcaQpAttr *attr)
+{
+    const HcaSrq *srq;
+
+    if (!attr->uses_srq) {
+        return queue_ok(attr->rq_len, attr->rq_entry_log, 5, 9) &&
+               attr->rq_db % sizeof(uint32_t) == 0;
+    }
+    srq = hca_srq_find(cm, attr->srqn);
+    return srq && !srq->attr.xrc && !attr->rq_len;
+}
+
 /* What RST2INIT settles for the QP's life. */
 static bool create_ok(HcaCxtMgt *cm, const HcaQpAttr *attr)
 {
@@ -220,8 +235,7 @@ static bool create_ok(HcaCxtMgt *cm, const HcaQpAttr *attr)
            attr->uar < RDMA_HCA_NUM_UARS && hca_cq_find(cm, attr->sq_cqn) &&
            hca_cq_find(cm, attr->rq_cqn) &&
            queue_ok(attr->sq_len, attr->sq_entry_log, 6, 10) &&
-           queue_ok(attr->rq_len, attr->rq_entry_log, 5, 9) &&
-           attr->rq_db % sizeof(uint32_t) == 0;
+           receives_ok(cm, attr);
 }
 
 /* A connection leads to one peer, from an entry of the GID table. */
@@ -300,7 +314,7 @@ static void derive_recv_queue(HcaQp *qp)
     qp->rq.lkey = attr->rq_lkey;
     qp->rq.len = attr->rq_len;
     qp->rq.entry_log = attr->rq_entry_log;
-    qp->rq.record = attr->rq_db;
+    qp->rq.record = attr->uses_srq ? 0 : attr->rq_db;
 }
 
 /* PSNs and counters that the engines then carry on. */

@@ -256,11 +256,14 @@ static HcaRecvSlot recv_slot(const uint8_t *slot)
                : HCA_SLOT_LAST;
 }
 
-/* Entries from next_unit to the all-zero unit, or the end of the slot. */
+/* The tag; entries from next_unit to the all-zero unit, or the slot's end. */
 static bool parse_recv(const uint8_t *slot, uint32_t size, HcaRecvWqe *wqe)
 {
+    struct rdma_hca_next_unit next;
     struct rdma_hca_data_unit unit;
 
+    memcpy(&next, slot, sizeof(next));
+    wqe->tag = GUINT32_FROM_LE(next.tag);
     for (uint32_t at = sizeof(struct rdma_hca_next_unit); at < size;
          at += sizeof(unit)) {
         if (is_zero(slot + at)) {

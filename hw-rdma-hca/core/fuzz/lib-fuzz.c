@@ -195,6 +195,8 @@ void fuzz_config(HcaConfig *config, unsigned side, bool roce)
     config->log_qps = 4;
     config->log_cqs = 3;
     config->log_eqs = 3;
+    config->log_srqs = 3;
+    config->log_srq_wqes = 5;
     config->log_mpts = 6;
     config->log_mtts = 8;
     config->log_pds = 3;

@@ -388,7 +388,7 @@ void hca_complete(Hca *hca, HcaQp *qp, uint32_t wqe_offset, uint8_t opcode,
     HcaCompletion completion = {
         .qpn = qp->qpn,
         .remote_qpn = qp->attr.remote_qpn,
-        .wqe_offset = wqe_offset,
+        .wqe = wqe_offset,
         .byte_cnt = byte_cnt,
         .is_send = true,
         .opcode = opcode,

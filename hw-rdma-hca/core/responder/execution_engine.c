@@ -137,7 +137,7 @@ static HcaOutcome scatter(Hca *hca, HcaQp *qp, const uint8_t *data,
         }
         info = (HcaMatchInfo) {
             .flags = HCA_V2P_ABSOLUTE_ADDR | HCA_ACCESS_LOCAL_WRITE,
-            .pd = qp->attr.pd,
+            .pd = qp->resp.wqe.pd,
             .key = entry.lkey,
             .len = MIN(len, entry.len),
             .va = entry.va,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * RQWQEManager (engine document 4.4.2): the receive WQE that a QP's message
- * uses, handed out entry by entry. The queue that it comes out of is
- * cxtmgt/recv_queue.c's.
+ * uses, handed out entry by entry. The queue that it comes out of, the QP's own
+ * or a shared one, is cxtmgt/'s.
  */
 #include "units.h"
 
@@ -13,8 +13,10 @@ HcaRwmResp hca_rwm_fetch_wqe(Hca *hca, HcaQp *qp)
     if (qp->resp.wqe_valid) {
         return HCA_RWM_VALID;
     }
-    resp = hca_recv_queue_take(hca, &qp->rq, &hca->responder->counters.rq,
-                               &qp->resp.wqe);
+    resp = qp->srq
+               ? hca_srq_take(hca, qp->srq, &qp->resp.wqe)
+               : hca_recv_queue_take(hca, &qp->rq, &hca->responder->counters.rq,
+                                     &qp->resp.wqe);
     qp->resp.wqe_valid = resp == HCA_RWM_VALID || resp == HCA_RWM_MALFORMED;
     return resp;
 }
@@ -61,7 +63,7 @@ uint8_t hca_rwm_credits(Hca *hca, HcaQp *qp)
     uint16_t left;
     uint32_t held;
 
-    if (!hca_recv_queue_left(hca, &qp->rq, &hca->responder->counters.rq,
+    if (!hca_recv_queue_left(hca->v2p, &qp->rq, &hca->responder->counters.rq,
                              &left)) {
         return code;
     }

@@ -988,6 +988,56 @@ static void test_comm_est(void)
     look_and_free(bed);
 }
 
+/* A QP of side 1 that shares @srq, and who sends to it. */
+static void share(Bed *bed, Srq *srq, Qp *qp[2])
+{
+    QpConfig config;
+    QpAttr attr;
+
+    qp_attr_init(&attr);
+    qp_config_init(&config, bed->pair->pd[1], bed->cqs[1]);
+    config.srq = srq;
+    qp[0] = pair_new_qp(bed->pair, 0, RDMA_HCA_QP_ST_RC);
+    qp[1] = qp_new(bed->drv[1], &config);
+    qp_connect(qp[0], qp[1], &attr);
+}
+
+static void test_srq(void)
+{
+    const RecvWr nothing = { .nsge = 0 };
+    SrqConfig config;
+    SendWr wr;
+    Srq *srq;
+    Qp *qp[2];
+    Bed *bed;
+    Sge sge;
+
+    bed = bed_new_rc(NULL);
+    srq_config_init(&config, bed->pair->pd[1]);
+    srq = srq_new(bed->drv[1], &config);
+    bed_counted(bed, 1, "cxtmgt_srqs", 1);
+    share(bed, srq, qp);
+    wr = pair_send(bed->pair, 0, RDMA_HCA_OPCODE_SEND, 0, &sge, 0, 0, 0);
+    g_assert_true(qp_post_send(qp[0], &wr, 1));
+    bed_run(bed);
+    bed_counted(bed, 1, "cxtmgt_srq_empty", 1);
+    bed_counted(bed, 1, "cxtmgt_srq_record_reads", 1);
+    bed_counted(bed, 1, "cxtmgt_srq_fetches", 0);
+    g_assert_true(srq_post(srq, &nothing, 1));
+    lab_sleep(bed->lab, NS_PER_S);
+    bed_counted(bed, 1, "cxtmgt_srq_wqes", 1);
+    bed_counted(bed, 1, "cxtmgt_srq_record_reads", 2);
+    bed_counted(bed, 1, "cxtmgt_srq_fetches", 1);
+    g_assert_cmphex(srq_arm(srq, 1), ==, 0);
+    bed_counted(bed, 1, "cxtmgt_event_srq_limit", 1);
+    host_write_le32(bed->drv[1]->host, srq->record, 0);
+    g_assert_cmphex(srq_arm(srq, 1), ==, RDMA_HCA_STAT_BAD_RES_STATE);
+    bed_counted(bed, 1, "cxtmgt_event_srq_catas_error", 1);
+    g_assert_cmphex(qp_to_err(qp[1]), ==, 0);
+    bed_counted(bed, 1, "cxtmgt_event_last_wqe_reached", 1);
+    look_and_free(bed);
+}
+
 /* ---- v2p ---- */
 
 /* Each check, on the way of a Write with an R_Key. */
@@ -1673,6 +1723,7 @@ static const struct {
     { "cxtmgt/events", test_events },
     { "cxtmgt/eq-failed", test_eq_failed },
     { "cxtmgt/comm-est", test_comm_est },
+    { "cxtmgt/srq", test_srq },
     { "v2p/checks", test_v2p_checks },
     { "v2p/caches", test_v2p_caches },
     { "v2p/write-back-errors", test_v2p_write_back_errors },

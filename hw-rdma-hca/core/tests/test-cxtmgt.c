@@ -15,10 +15,12 @@
 #define LOG_QPS 6
 #define LOG_CQS 5
 #define LOG_EQS 3
+#define LOG_SRQS 2
 #define LOG_PDS 8
 #define QPC_BASE 0x10000
 #define CQC_BASE 0x20000
 #define EQC_BASE 0x30000
+#define SRQC_BASE 0x38000
 #define ICM_PAGES 64
 #define PD 3
 #define KEY 1
@@ -60,6 +62,8 @@ static const HcaConfig config = {
     .log_qps = LOG_QPS,
     .log_cqs = LOG_CQS,
     .log_eqs = LOG_EQS,
+    .log_srqs = LOG_SRQS,
+    .log_srq_wqes = 4,
     .log_pds = LOG_PDS,
     .log_sq_slots = 15,
     .num_vectors = RAM_VECTORS,
@@ -93,6 +97,13 @@ static void make_region(Fix *fix, unsigned npages)
 
 static void fix_init_bare(Fix *fix)
 {
+    static const HcaCxtPlaces places = {
+        .qpc = { QPC_BASE, LOG_QPS },
+        .cqc = { CQC_BASE, LOG_CQS },
+        .eqc = { EQC_BASE, LOG_EQS },
+        .srqc = { SRQC_BASE, LOG_SRQS },
+    };
+
     *fix = (Fix) { .ram = ram_new(), .config = config };
     fix->v2p = hca_v2p_new(&hca_mpt_format, &fix->ram->ops, fix->ram, 6, 6,
                            4096, 4096, 2);
@@ -103,9 +114,7 @@ static void fix_init_bare(Fix *fix)
                              &fix->ram->ops, fix->ram, state_changed, fix);
     fix->icm = ram_alloc(fix->ram, ICM_PAGES);
     g_assert_cmphex(hca_cxtmgt_map_icm(fix->cm, 0, fix->icm, ICM_PAGES), ==, 0);
-    g_assert_cmphex(hca_cxtmgt_init(fix->cm, QPC_BASE, LOG_QPS, CQC_BASE,
-                                    LOG_CQS, EQC_BASE, LOG_EQS),
-                    ==, 0);
+    g_assert_cmphex(hca_cxtmgt_init(fix->cm, &places), ==, 0);
 }
 
 /* Event queues. */
@@ -890,7 +899,20 @@ static void test_icm_gone(void)
 
 static void test_init_limits(void)
 {
-    uint64_t space = (uint64_t)HCA_ICM_MAX_PAGES << 12;
+    const uint64_t space = (uint64_t)HCA_ICM_MAX_PAGES << 12;
+    const struct {
+        HcaCxtPlaces places;
+        uint8_t status;
+    } bad[] = {
+        { { .qpc = { 0, LOG_QPS + 1 } }, RDMA_HCA_STAT_EXCEED_LIM },
+        { { .cqc = { 0, 255 } }, RDMA_HCA_STAT_EXCEED_LIM },
+        { { .srqc = { 0, LOG_SRQS + 1 } }, RDMA_HCA_STAT_EXCEED_LIM },
+        { { .qpc = { space, 0 } }, RDMA_HCA_STAT_BAD_PARAM },
+        { { .cqc = { space - 64, 1 } }, RDMA_HCA_STAT_BAD_PARAM },
+        { { .eqc = { UINT64_MAX - 63, 0 } }, RDMA_HCA_STAT_BAD_PARAM },
+        { { .srqc = { space - 64, 1 } }, RDMA_HCA_STAT_BAD_PARAM },
+        { { .srqc = { 32, 0 } }, RDMA_HCA_STAT_BAD_PARAM },
+    };
     struct rdma_hca_qpc qpc = make_qpc(RC, 0);
     Fix fix;
 
@@ -903,16 +925,10 @@ static void test_init_limits(void)
                     RDMA_HCA_STAT_BAD_INDEX);
     eq_doorbell(&fix, EQN, 0);
     cq_doorbell(&fix, CQN, HCA_CQ_DISARMED, 0);
-    g_assert_cmphex(hca_cxtmgt_init(fix.cm, 0, LOG_QPS + 1, 0, 0, 0, 0), ==,
-                    RDMA_HCA_STAT_EXCEED_LIM);
-    g_assert_cmphex(hca_cxtmgt_init(fix.cm, 0, 0, 0, 255, 0, 0), ==,
-                    RDMA_HCA_STAT_EXCEED_LIM);
-    g_assert_cmphex(hca_cxtmgt_init(fix.cm, space, 0, 0, 0, 0, 0), ==,
-                    RDMA_HCA_STAT_BAD_PARAM);
-    g_assert_cmphex(hca_cxtmgt_init(fix.cm, 0, 0, space - 64, 1, 0, 0), ==,
-                    RDMA_HCA_STAT_BAD_PARAM);
-    g_assert_cmphex(hca_cxtmgt_init(fix.cm, 0, 0, 0, 0, UINT64_MAX - 63, 0), ==,
-                    RDMA_HCA_STAT_BAD_PARAM);
+    for (unsigned i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_assert_cmphex(hca_cxtmgt_init(fix.cm, &bad[i].places), ==,
+                        bad[i].status);
+    }
     fix_free(&fix);
 }
 

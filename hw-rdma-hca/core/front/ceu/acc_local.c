@@ -35,6 +35,8 @@ static void reserved_limits(struct rdma_hca_dev_lim *lim)
     lim->reserved_qp_cq_eq_mtt = BE(LIM(RESERVED_QP, 1) | LIM(RESERVED_CQ, 0) |
                                     LIM(RESERVED_EQ, 0) | LIM(RESERVED_MTT, 0));
     lim->reserved_pd_lkey = BE(LIM(RESERVED_PD, 0) | LIM(RESERVED_LKEY, 0));
+    lim->reserved_srqs_sge = BE(LIM(RESERVED_SRQ, 0) |
+                                LIM(MAX_SRQ_SGE, RDMA_HCA_MAX_SGE));
 }
 
 /* The table has room for a power of two of keys; the rest of it is empty. */
@@ -61,6 +63,9 @@ static void table_limits(struct rdma_hca_dev_lim *lim, const HcaConfig *config)
                                LIM(CQC_SZ, RDMA_HCA_CQC_SIZE));
     lim->eqc_mpt_entry_sz = BE(LIM(EQC_SZ, RDMA_HCA_EQC_SIZE) |
                                LIM(MPT_SZ, RDMA_HCA_MPT_SIZE));
+    lim->srqs = BE(LIM(MAX_SRQS, config->log_srqs) |
+                   LIM(MAX_SRQ_WQES, config->log_srq_wqes) |
+                   LIM(SRQC_SZ, RDMA_HCA_SRQC_SIZE));
     lim->max_icm_sz_h = BE(RDMA_HCA_HI32(icm));
     lim->max_icm_sz_l = BE(RDMA_HCA_LO32(icm));
 }
@@ -104,7 +109,7 @@ uint8_t hca_ceu_query_fw(HcaCeu *ceu, HcaCommand *cmd)
     fw->features = BE(RDMA_HCA_FEATURE_RQ_DB_RECORD |
                       RDMA_HCA_FEATURE_CQ_CI_RECORD |
                       RDMA_HCA_FEATURE_CMD_EVENT | RDMA_HCA_FEATURE_DIAG |
-                      RDMA_HCA_FEATURE_MCAST | eth);
+                      RDMA_HCA_FEATURE_MCAST | RDMA_HCA_FEATURE_SRQ | eth);
     fw->fw_version = BE(FW_VERSION);
     return RDMA_HCA_STAT_OK;
 }

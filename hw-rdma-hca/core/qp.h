@@ -69,6 +69,7 @@ typedef struct HcaQpAttr {
     uint64_t rq_db; /* posted-count record, bus address, 0: none */
     bool uses_srq;
     uint32_t srqn;
+    uint32_t xrcd; /* XRC_TGT */
     /* CREATE, PATH_MTU */
     uint8_t mtu;         /* IB MTU code; UD has the port's */
     uint8_t log_max_msg; /* of bytes; 0: no limit but that of the wire */
@@ -129,7 +130,8 @@ typedef struct HcaWqe {
     uint32_t rkey;
     uint64_t swap_add;
     uint64_t compare;
-    HcaPath path; /* UD */
+    uint32_t srqn; /* XRC: the peer's */
+    HcaPath path;  /* UD */
     uint32_t dqpn;
     uint32_t qkey;
     HcaSge sge[RDMA_HCA_MAX_SGE]; /* inline data: one, in the send queue */
@@ -262,6 +264,8 @@ typedef struct HcaRecvWqe {
     uint32_t offset; /* its place in the receive queue */
     uint32_t tag;    /* of software's, where a queue is shared */
     uint32_t pd;     /* of its entries */
+    uint32_t srqn;   /* XRC: where it came from, and... */
+    uint64_t life;   /* ...which SRQ of that number that was */
     uint8_t nsge;
     uint8_t sge_at;    /* the entry in hand */
     uint32_t sge_done; /* and how much of it has been written */

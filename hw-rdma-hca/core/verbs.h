@@ -41,13 +41,15 @@ typedef enum HcaQpTransition {
     HCA_QP_NTRANSITIONS
 } HcaQpTransition;
 
-/* Services, as in a BTH opcode (IBA 9.2). */
+/* Services; see service.h. */
 typedef enum HcaService {
     HCA_SERVICE_RC = 0,
     HCA_SERVICE_UC = 1,
     HCA_SERVICE_RD = 2, /* none of ours */
     HCA_SERVICE_UD = 3,
-    HCA_NSERVICES
+    HCA_SERVICE_XRC_INI = 5,
+    HCA_SERVICE_XRC_TGT = 6,
+    HCA_NSERVICES = 8
 } HcaService;
 
 /* Operations of send WQEs (table 3-3-3). */

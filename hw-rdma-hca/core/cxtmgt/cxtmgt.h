@@ -125,6 +125,7 @@ struct HcaSrq {
     bool failed;    /* its memory was refused: it gives no more WQEs */
     uint16_t limit; /* the event comes when fewer WQEs are left; 0: never */
     HcaRecvQueue rq;
+    uint64_t life;   /* which of all that have this number */
     uint32_t events; /* that wait for room in their EQ; bits: HcaEventType */
     /* The context manager's own. */
     unsigned qps; /* that use it */
@@ -148,6 +149,7 @@ typedef struct HcaCompletion {
     uint8_t syndrome; /* HcaSyndrome, 0: well */
     uint8_t vendor_err;
     bool is_send;
+    bool xrc;       /* @remote_qpn is the SRQN */
     uint8_t opcode; /* HcaOpcode; of a receive, that of the packet */
     /* Of a receive: */
     bool solicited; /* fires a solicited-only arm; errors always do */

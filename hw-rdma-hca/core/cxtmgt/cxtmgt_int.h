@@ -4,6 +4,7 @@
 #define HCA_CXTMGT_INT_H
 
 #include "../../abi/rdma_hca_sizes.h"
+#include "../service.h"
 #include "../trace_events.h"
 #include "cxt_format.h"
 
@@ -37,6 +38,7 @@ struct HcaCxtMgt {
     HcaCq **cqs;
     HcaEq *eqs[RDMA_HCA_MAX_EQS];
     HcaSrq **srqs;
+    uint64_t srq_lives; /* SRQs that there have been */
 
     /* Which EQ asked for events of a type, HCA_NO_EQ: none. */
     uint8_t event_eq[HCA_EVENT_TYPES];

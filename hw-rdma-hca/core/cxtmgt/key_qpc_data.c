@@ -25,8 +25,14 @@ static bool write_qpc(HcaCxtMgt *cm, const HcaQp *qp)
 /* The queues of a QP that exists do. */
 static void use_queues(HcaCxtMgt *cm, const HcaQp *qp, int by)
 {
-    hca_cq_find(cm, qp->attr.sq_cqn)->queues += by;
-    hca_cq_find(cm, qp->attr.rq_cqn)->queues += by;
+    const HcaServiceRow *service = hca_service(qp->attr.service);
+
+    if (service->sends) {
+        hca_cq_find(cm, qp->attr.sq_cqn)->queues += by;
+    }
+    if (service->receives) {
+        hca_cq_find(cm, qp->attr.rq_cqn)->queues += by;
+    }
     if (qp->srq) {
         qp->srq->qps += by;
     }
@@ -132,7 +138,7 @@ static uint8_t create_qp(HcaCxtMgt *cm, uint32_t qpn, const HcaQpChange *change)
     uint8_t status;
     HcaQp *qp;
 
-    if (service > HCA_SERVICE_UD || service == HCA_SERVICE_RD) {
+    if (!hca_service_exists(service)) {
         return HCA_STAT_BAD_PARAM;
     }
     status = check_special(cm, qpn, service);

@@ -12,7 +12,7 @@
 /* What asking for a WQE came to; RQWQEManager's codes (table 7.19) and ours. */
 typedef enum HcaRwmResp {
     HCA_RWM_VALID,
-    HCA_RWM_INVALID,   /* the WQE has no (more) entries */
+    HCA_RWM_INVALID,   /* the WQE has no (more) entries; no such SRQ */
     HCA_RWM_EMPTY,     /* no WQE is posted */
     HCA_RWM_MALFORMED, /* the WQE taken into use is no WQE */
     HCA_RWM_REFUSED,   /* queue memory or record cannot be used */
@@ -35,6 +35,10 @@ static inline uint16_t hca_recv_queue_known(const HcaRecvQueue *rq)
 }
 /* The same of a shared queue, which fails if it is REFUSED. */
 HcaRwmResp hca_srq_take(Hca *hca, HcaSrq *srq, HcaRecvWqe *wqe);
+/* The SRQ with this number, if it is an XRC SRQ of domain @xrcd; or NULL. */
+HcaSrq *hca_srq_xrc(HcaCxtMgt *cm, uint32_t srqn, uint32_t xrcd);
+/* The XRC SRQ that @wqe was taken from; NULL: it is gone. */
+HcaSrq *hca_srq_of(HcaCxtMgt *cm, const HcaRecvWqe *wqe);
 /* Whether a queue of @len bytes in slots of 2^@entry_log can be. */
 bool hca_recv_queue_shape_ok(uint32_t len, unsigned entry_log);
 

@@ -12,6 +12,20 @@ HcaSrq *hca_srq_find(HcaCxtMgt *cm, uint32_t srqn)
     return hca_index_ok(cm, &cm->srqc, srqn) ? cm->srqs[srqn] : NULL;
 }
 
+HcaSrq *hca_srq_xrc(HcaCxtMgt *cm, uint32_t srqn, uint32_t xrcd)
+{
+    HcaSrq *srq = hca_srq_find(cm, srqn);
+
+    return srq && srq->attr.xrc && srq->attr.xrcd == xrcd ? srq : NULL;
+}
+
+HcaSrq *hca_srq_of(HcaCxtMgt *cm, const HcaRecvWqe *wqe)
+{
+    HcaSrq *srq = hca_srq_find(cm, wqe->srqn);
+
+    return srq && srq->life == wqe->life ? srq : NULL;
+}
+
 /* Write the context of @srqn; @srq NULL: not in use. */
 static bool write_srqc(HcaCxtMgt *cm, uint32_t srqn, const HcaSrq *srq)
 {
@@ -82,6 +96,7 @@ uint8_t hca_cxtmgt_sw2hw_srq(HcaCxtMgt *cm, uint32_t srqn,
         .entry_log = attr->entry_log,
         .record = attr->record,
     };
+    srq.life = ++cm->srq_lives;
     if (!write_srqc(cm, srqn, &srq)) {
         return HCA_STAT_BAD_SEG_PARAM;
     }
@@ -210,6 +225,8 @@ HcaRwmResp hca_srq_take(Hca *hca, HcaSrq *srq, HcaRecvWqe *wqe)
     } else if (resp == HCA_RWM_EMPTY) {
         cm->counters.srq_empty++;
     } else {
+        wqe->srqn = srq->srqn;
+        wqe->life = srq->life;
         cm->counters.srq_wqes++;
         hca_cxt_trace(cm, HCA_TRACE_SRQ_WQE, srq->srqn, wqe->offset, wqe->tag,
                       hca_recv_queue_known(&srq->rq));

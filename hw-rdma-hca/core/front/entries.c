@@ -25,9 +25,9 @@ void hca_front_put_cqe(const HcaCompletion *completion, void *cqe)
         .imm = completion->imm_be,
         .byte_cnt = GUINT32_TO_LE(completion->byte_cnt),
         .wqe = GUINT32_TO_LE(completion->wqe),
-        .ctrl = GUINT32_TO_LE(CQE(OWNER, RDMA_HCA_OWNER_SW) |
-                              CQE(IS_SEND, completion->is_send) |
-                              CQE(OPCODE, opcode)),
+        .ctrl = GUINT32_TO_LE(
+            CQE(OWNER, RDMA_HCA_OWNER_SW) | CQE(XRC, completion->xrc) |
+            CQE(IS_SEND, completion->is_send) | CQE(OPCODE, opcode)),
     };
 
     if (completion->syndrome) {

@@ -120,6 +120,17 @@ static bool parse_peer(const uint8_t *bytes, bool roce, HcaWqe *wqe)
     return true;
 }
 
+static bool parse_xrc(Units *units, HcaWqe *wqe)
+{
+    struct rdma_hca_xrc_unit unit;
+
+    if (!take(units, &unit, sizeof(unit))) {
+        return false;
+    }
+    wqe->srqn = RDMA_HCA_GET(RDMA_HCA_XRC_SRQN, GUINT32_FROM_LE(unit.srqn));
+    return true;
+}
+
 /* ADDR_SEG */
 static bool parse_raddr(Units *units, HcaWqe *wqe)
 {
@@ -228,7 +239,8 @@ static bool parse_units(const uint8_t *bytes, HcaService service, uint32_t lkey,
     if (service == HCA_SERVICE_UD) {
         skip(&units, sizeof(struct rdma_hca_ud_unit));
     }
-    return (!op->remote || parse_raddr(&units, wqe)) &&
+    return (service != HCA_SERVICE_XRC_INI || parse_xrc(&units, wqe)) &&
+           (!op->remote || parse_raddr(&units, wqe)) &&
            (!op->atomic || parse_atomic(&units, wqe)) &&
            parse_message(&units, lkey, wqe);
 }

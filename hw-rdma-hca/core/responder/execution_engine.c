@@ -63,6 +63,7 @@ static const Failure failures[] = {
     [HCA_EXE_CQ_LOST] = { .nak = NAK(REMOTE_OP),
                           .drop = HCA_DROP_QP_STATE,
                           .local = true },
+    [HCA_EXE_XRC_SRQ] = INVALID_REQUEST(ACCESS),
 };
 
 /* Memory */
@@ -108,14 +109,24 @@ static HcaOutcome check_region(Hca *hca, const HcaQp *qp,
                           hca_v2p_check(hca->v2p, HCA_V2P_EE, &info));
 }
 
-/* ENTRY_FETCH, ENTRY_RESP, as far as the WQE is concerned */
-static HcaOutcome take_wqe(Hca *hca, HcaQp *qp)
+static bool is_xrc(const HcaQp *qp)
 {
-    switch (hca_rwm_fetch_wqe(hca, qp)) {
+    return hca_service(qp->attr.service)->xrc;
+}
+
+/* ENTRY_FETCH, ENTRY_RESP, as far as the WQE is concerned */
+static HcaOutcome take_wqe(Hca *hca, HcaQp *qp, const HcaPacket *packet)
+{
+    HcaRwmResp resp = is_xrc(qp) ? hca_rwm_fetch_xrc_wqe(hca, qp, packet->srqn)
+                                 : hca_rwm_fetch_wqe(hca, qp);
+
+    switch (resp) {
     case HCA_RWM_VALID:
         return HCA_EXE_OK;
     case HCA_RWM_EMPTY:
         return HCA_EXE_NO_WQE;
+    case HCA_RWM_INVALID:
+        return HCA_EXE_XRC_SRQ;
     case HCA_RWM_MALFORMED:
         return HCA_EXE_BAD_WQE;
     default:
@@ -186,7 +197,9 @@ static HcaOutcome execute_send(Hca *hca, HcaQp *qp, const HcaPacket *packet,
     HcaOutcome outcome = HCA_EXE_OK;
 
     if (op->first) {
-        outcome = take_wqe(hca, qp);
+        outcome = take_wqe(hca, qp, packet);
+    } else if (is_xrc(qp) && !hca_rwm_is_of(hca, qp, packet->srqn)) {
+        outcome = HCA_EXE_XRC_SRQ;
     }
     if (outcome == HCA_EXE_OK && ud) {
         outcome = scatter_grh(hca, qp, packet);
@@ -224,7 +237,7 @@ static HcaOutcome execute_write(Hca *hca, HcaQp *qp, const HcaPacket *packet,
     HcaOutcome outcome = HCA_EXE_OK;
 
     if (op->imm) {
-        outcome = take_wqe(hca, qp);
+        outcome = take_wqe(hca, qp, packet);
     }
     if (outcome == HCA_EXE_OK && op->first) {
         outcome = check_region(hca, qp, packet, HCA_ACCESS_REMOTE_WRITE);
@@ -554,6 +567,7 @@ void hca_responder_receive(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     communication_established(hca, qp);
     switch (qp->attr.service) {
     case HCA_SERVICE_RC:
+    case HCA_SERVICE_XRC_TGT:
         receive_rc(hca, qp, packet, op);
         break;
     case HCA_SERVICE_UC:

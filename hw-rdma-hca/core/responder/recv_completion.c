@@ -20,12 +20,29 @@
 #define FLUSH_DELAY_MIN (2 * 1000 * 1000) /* ns */
 #define FLUSH_DELAY_MAX (64 * 1000 * 1000)
 
+/* To the SRQ's CQ (A14.3.2.4); of one that is gone nobody is to be told. */
+static bool post_xrc(Hca *hca, HcaQp *qp, HcaCompletion *completion)
+{
+    const HcaSrq *srq = hca_srq_of(hca->cm, &qp->resp.wqe);
+
+    if (!srq) {
+        return true;
+    }
+    completion->xrc = true;
+    completion->remote_qpn = srq->srqn;
+    completion->wqe = qp->resp.wqe.tag;
+    return hca_cq_post(hca->cm, HCA_V2P_EE, qp, srq->attr.cqn, completion);
+}
+
 /* Give the WQE in use back and write its CQE. False: the CQ took none. */
 static bool post(Hca *hca, HcaQp *qp, HcaCompletion *completion)
 {
     completion->qpn = qp->qpn;
-    completion->wqe = qp->srq ? qp->resp.wqe.tag : qp->resp.wqe.offset;
     hca_rwm_release_wqe(qp);
+    if (hca_service(qp->attr.service)->xrc) {
+        return post_xrc(hca, qp, completion);
+    }
+    completion->wqe = qp->srq ? qp->resp.wqe.tag : qp->resp.wqe.offset;
     return hca_cq_post(hca->cm, HCA_V2P_EE, qp, qp->attr.rq_cqn, completion);
 }
 
@@ -124,7 +141,9 @@ static void flush_used(Hca *hca, HcaQp *qp)
 
 static void flush_receives(Hca *hca, HcaQp *qp)
 {
-    if (qp->srq) {
+    if (!hca_service(qp->attr.service)->receives) {
+        flush_used(hca, qp);
+    } else if (qp->srq) {
         flush_used(hca, qp);
         hca_qp_event(hca, qp, HCA_EVENT_LAST_WQE_REACHED);
     } else {

@@ -182,7 +182,7 @@ static void send(Hca *hca, HcaQp *qp, const HcaResp *resp, uint8_t operation,
                  uint32_t payload_len, const struct iovec *iov, unsigned iovcnt)
 {
     HcaPacket packet = {
-        .opcode = operation,
+        .opcode = HCA_BTH_OPCODE(hca_service(qp->attr.service)->bth, operation),
         .mig_req = true, /* the path state is always MIGRATED */
         .dest_qp = qp->attr.remote_qpn,
         .psn = resp->psn,
@@ -220,7 +220,8 @@ static void send_ack(Hca *hca, HcaQp *qp, const HcaResp *resp)
 static void drop_duplicate(Hca *hca, HcaQp *qp, const HcaResp *resp)
 {
     HcaPacket packet = {
-        .opcode = HCA_READ_REQUEST,
+        .opcode = HCA_BTH_OPCODE(hca_service(qp->attr.service)->bth,
+                                 HCA_READ_REQUEST),
         .dest_qp = qp->qpn,
         .psn = resp->psn,
     };

@@ -21,6 +21,22 @@ HcaRwmResp hca_rwm_fetch_wqe(Hca *hca, HcaQp *qp)
     return resp;
 }
 
+/* A message has its WQE until it ends, so here none is in use. */
+HcaRwmResp hca_rwm_fetch_xrc_wqe(Hca *hca, HcaQp *qp, uint32_t srqn)
+{
+    HcaSrq *srq = hca_srq_xrc(hca->cm, srqn, qp->attr.xrcd);
+    HcaRwmResp resp = srq ? hca_srq_take(hca, srq, &qp->resp.wqe)
+                          : HCA_RWM_INVALID;
+
+    qp->resp.wqe_valid = resp == HCA_RWM_VALID || resp == HCA_RWM_MALFORMED;
+    return resp;
+}
+
+bool hca_rwm_is_of(Hca *hca, const HcaQp *qp, uint32_t srqn)
+{
+    return qp->resp.wqe.srqn == srqn && hca_srq_of(hca->cm, &qp->resp.wqe);
+}
+
 HcaRwmResp hca_rwm_fetch_entry(const HcaQp *qp, HcaSge *entry)
 {
     const HcaRecvWqe *wqe = &qp->resp.wqe;

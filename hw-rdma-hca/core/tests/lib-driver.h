@@ -380,6 +380,8 @@ uint8_t srq_arm(Srq *srq, uint32_t limit);
 /* False: no room (ENOMEM), none posted. */
 bool srq_post(Srq *srq, const RecvWr *wr, unsigned n);
 unsigned srq_room(const Srq *srq);
+/* All that was posted is as if it had completed. */
+void srq_forget(Srq *srq);
 
 void qp_config_init(QpConfig *config, uint32_t pd, Cq *cq);
 Qp *qp_new(Driver *drv, const QpConfig *config);

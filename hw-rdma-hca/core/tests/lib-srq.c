@@ -76,7 +76,9 @@ uint8_t srq_destroy(Srq *srq)
                                 0, 0, NULL);
 
     if (status == RDMA_HCA_STAT_OK) {
-        driver_must(mr_deregister(srq->mr));
+        if (srq->mr->registered) {
+            driver_must(mr_deregister(srq->mr));
+        }
         g_hash_table_remove(srq->drv->srqs, GUINT_TO_POINTER(srq->srqn));
         srq_free(srq);
     }
@@ -147,4 +149,13 @@ uint64_t srq_complete(Srq *srq, uint32_t tag)
     srq->used[index] = false;
     g_array_append_val(srq->free_tags, index);
     return srq->wr_id[index];
+}
+
+void srq_forget(Srq *srq)
+{
+    for (uint32_t i = 0; i < srq->entries; i++) {
+        if (srq->used[i]) {
+            srq_complete(srq, SRQ_TAG + i);
+        }
+    }
 }

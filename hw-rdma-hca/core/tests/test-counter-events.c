@@ -1038,6 +1038,36 @@ static void test_srq(void)
     look_and_free(bed);
 }
 
+static void test_xrc(void)
+{
+    QpConfig config;
+    QpAttr attr;
+    SendWr wr;
+    Qp *qp[2];
+    Bed *bed;
+    Sge sge;
+
+    bed = bed_new_rc(NULL);
+    qp_attr_init(&attr);
+    for (unsigned i = 0; i < 2; i++) {
+        qp_config_init(&config, bed->pair->pd[i], bed->cqs[i]);
+        config.service = i ? RDMA_HCA_QP_ST_XRC_TGT : RDMA_HCA_QP_ST_XRC_INI;
+        config.sq_entries = i ? 0 : config.sq_entries;
+        config.rq_entries = 0;
+        qp[i] = qp_new(bed->drv[i], &config);
+    }
+    qp_connect(qp[0], qp[1], &attr);
+    wr = pair_send(bed->pair, 0, RDMA_HCA_OPCODE_SEND, 0, &sge, 0, 0, 0);
+    wr.xrc = true;
+    wr.srqn = 7;
+    g_assert_true(qp_post_send(qp[0], &wr, 1));
+    bed_run(bed);
+    bed_counted(bed, 1, "responder_refused_xrc_srq", 1);
+    bed_counted(bed, 1, "responder_nak_tx_invalid", 1);
+    bed_counted(bed, 0, "requester_nak_rx_invalid", 1);
+    look_and_free(bed);
+}
+
 /* ---- v2p ---- */
 
 /* Each check, on the way of a Write with an R_Key. */
@@ -1450,9 +1480,14 @@ static void test_roce_addresses(void)
 
 static void test_roce_congestion(void)
 {
+    HcaConfig cards[2];
     Bed *bed;
 
-    bed = bed_new_roce(RDMA_HCA_QP_ST_RC, NULL, NULL);
+    for (unsigned i = 0; i < 2; i++) {
+        lab_config_roce(&cards[i], i);
+        cards[i].osq_per_qp = 4; /* less than a turn sends */
+    }
+    bed = bed_new_roce(RDMA_HCA_QP_ST_RC, NULL, cards);
     bed_set_weather(bed, 0, (BedWeather) { .mark = true });
     for (unsigned i = 0; i < 20; i++) {
         bed_request(bed, i, WRITE, 64);
@@ -1724,6 +1759,7 @@ static const struct {
     { "cxtmgt/eq-failed", test_eq_failed },
     { "cxtmgt/comm-est", test_comm_est },
     { "cxtmgt/srq", test_srq },
+    { "responder/xrc", test_xrc },
     { "v2p/checks", test_v2p_checks },
     { "v2p/caches", test_v2p_caches },
     { "v2p/write-back-errors", test_v2p_write_back_errors },

@@ -66,6 +66,7 @@ static void table_limits(struct rdma_hca_dev_lim *lim, const HcaConfig *config)
     lim->srqs = BE(LIM(MAX_SRQS, config->log_srqs) |
                    LIM(MAX_SRQ_WQES, config->log_srq_wqes) |
                    LIM(SRQC_SZ, RDMA_HCA_SRQC_SIZE));
+    lim->xrcds = BE(LIM(MAX_XRCDS, HCA_LOG_XRCDS));
     lim->max_icm_sz_h = BE(RDMA_HCA_HI32(icm));
     lim->max_icm_sz_l = BE(RDMA_HCA_LO32(icm));
 }
@@ -109,7 +110,8 @@ uint8_t hca_ceu_query_fw(HcaCeu *ceu, HcaCommand *cmd)
     fw->features = BE(RDMA_HCA_FEATURE_RQ_DB_RECORD |
                       RDMA_HCA_FEATURE_CQ_CI_RECORD |
                       RDMA_HCA_FEATURE_CMD_EVENT | RDMA_HCA_FEATURE_DIAG |
-                      RDMA_HCA_FEATURE_MCAST | RDMA_HCA_FEATURE_SRQ | eth);
+                      RDMA_HCA_FEATURE_MCAST | RDMA_HCA_FEATURE_SRQ |
+                      RDMA_HCA_FEATURE_XRC | eth);
     fw->fw_version = BE(FW_VERSION);
     return RDMA_HCA_STAT_OK;
 }

@@ -11,6 +11,7 @@
 #define REGION_LEN 6000
 #define KNOWN 0x5a /* what memory holds that may be read */
 #define LOG_CQ 6
+#define XRC_DOMAIN 3
 #define LOG_SMALL_CQ 4
 #define RESET_TURNS 64
 #define TIMER_TURNS 200
@@ -266,18 +267,43 @@ void fuzz_attr(QpAttr *attr)
     attr->min_rnr_timer = 1;
 }
 
+static void add_srqs(Fuzz *f, unsigned side)
+{
+    SrqConfig config;
+
+    srq_config_init(&config, f->pair->pd[side]);
+    config.entries = 16;
+    f->srq[FUZZ_SRQ][side] = srq_new(f->pair->drv[side], &config);
+    srq_config_xrc(&config, f->pair->cq[side], XRC_DOMAIN);
+    f->srq[FUZZ_SRQ_XRC][side] = srq_new(f->pair->drv[side], &config);
+}
+
 static Qp *new_qp(Fuzz *f, unsigned side, unsigned which)
 {
-    static const uint8_t service[FUZZ_NQPS] = {
-        [FUZZ_RC] = RDMA_HCA_QP_ST_RC,
-        [FUZZ_UC] = RDMA_HCA_QP_ST_UC,
-        [FUZZ_UD] = RDMA_HCA_QP_ST_UD,
+    static const uint8_t service[FUZZ_NQPS][2] = {
+        [FUZZ_RC] = { RDMA_HCA_QP_ST_RC, RDMA_HCA_QP_ST_RC },
+        [FUZZ_UC] = { RDMA_HCA_QP_ST_UC, RDMA_HCA_QP_ST_UC },
+        [FUZZ_UD] = { RDMA_HCA_QP_ST_UD, RDMA_HCA_QP_ST_UD },
+        [FUZZ_SHARED] = { RDMA_HCA_QP_ST_RC, RDMA_HCA_QP_ST_RC },
+        [FUZZ_XRC] = { RDMA_HCA_QP_ST_XRC_TGT, RDMA_HCA_QP_ST_XRC_INI },
+        [FUZZ_XRC_BACK] = { RDMA_HCA_QP_ST_XRC_INI, RDMA_HCA_QP_ST_XRC_TGT },
     };
     QpConfig config;
 
     qp_config_init(&config, f->pair->pd[side], f->pair->cq[side]);
-    config.service = service[which];
+    config.service = service[which][side];
     config.sq_entries = config.rq_entries = 16;
+    if (which == FUZZ_SHARED) {
+        config.srq = f->srq[FUZZ_SRQ][side];
+    } else if (which >= FUZZ_XRC) {
+        config.rq_entries = 0;
+        config.recv_cq = NULL;
+    }
+    if (config.service == RDMA_HCA_QP_ST_XRC_TGT) {
+        config.sq_entries = 0;
+        config.send_cq = NULL;
+        config.xrcd = XRC_DOMAIN;
+    }
     return qp_new(f->pair->drv[side], &config);
 }
 
@@ -305,6 +331,8 @@ static void connect(Fuzz *f)
                                 RDMA_HCA_UAR_KERNEL + 1);
     }
     fuzz_attr(&attr);
+    add_srqs(f, 0);
+    add_srqs(f, 1);
     for (unsigned which = 0; which < FUZZ_NQPS; which++) {
         f->qp[which][0] = new_qp(f, 0, which);
         f->qp[which][1] = new_qp(f, 1, which);
@@ -432,6 +460,7 @@ void fuzz_start_over(Fuzz *f, unsigned side)
 
     renew(f, side);
     add_regions(f, side);
+    add_srqs(f, side);
     fuzz_attr(&attr);
     for (unsigned which = 0; which < FUZZ_NQPS; which++) {
         f->qp[which][side] = new_qp(f, side, which);

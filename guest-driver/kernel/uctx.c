@@ -47,6 +47,7 @@ static void rhca_fill_ucontext_resp(struct rhca_dev *dev,
 	resp->max_inline = dev->caps.max_inline;
 	resp->max_send_sge = dev->caps.max_send_sge;
 	resp->max_recv_sge = dev->caps.max_recv_sge;
+	resp->num_srqs = rhca_has_srqs(dev) ? 1u << dev->caps.log_srqs : 0;
 }
 
 /* What provider and driver both know. */

@@ -13,7 +13,7 @@
 
 #include "rdma_hca_types.h"
 
-#define RDMA_HCA_UVERBS_ABI_VERSION	2
+#define RDMA_HCA_UVERBS_ABI_VERSION	3
 
 /* @comp_mask: what the provider knows; the response has what both know. */
 struct rdma_hca_alloc_ucontext_req {
@@ -30,7 +30,7 @@ struct rdma_hca_alloc_ucontext_resp {
 	__u32 max_send_sge;
 	__u32 max_recv_sge;
 	__u32 comp_mask;
-	__u32 reserved;
+	__u32 num_srqs;			/* power of two, or 0: there are none */
 };
 
 struct rdma_hca_alloc_pd_resp {
@@ -73,6 +73,22 @@ struct rdma_hca_create_qp_req {
 
 struct rdma_hca_create_qp_resp {
 	__u32 qpn;
+	__u32 comp_mask;
+};
+
+struct rdma_hca_create_srq_req {
+	__aligned_u64 buf_addr;
+	__aligned_u64 db_addr;		/* as rq_db_addr of a QP */
+	__u32 len;			/* bytes */
+	__u8 entry_sz_log;
+	__u8 reserved;
+	__u16 reserved2;
+	__u32 comp_mask;
+	__u32 reserved3;
+};
+
+struct rdma_hca_create_srq_resp {
+	__u32 srqn;
 	__u32 comp_mask;
 };
 

@@ -286,12 +286,15 @@ static void rhca_qp_clean_cqs(struct rhca_qp *qp)
 /*
  * What it has taken of its SRQ would be lost with a reset; in ERR it ends, and
  * has its place again. A card that does not do it has lost no more than that.
+ * Nobody has asked for the event.
  */
 static void rhca_qp_return_taken(struct rhca_dev *dev, struct rhca_qp *qp)
 {
-	if (qp->srq)
-		rhca_cmd(dev, RDMA_HCA_CMD_2ERR_QPEE, RDMA_HCA_MODIFY_NO_INBOX,
-			 qp->ibqp.qp_num, 0, 0);
+	if (!qp->srq)
+		return;
+	WRITE_ONCE(qp->has_last_wqe, true);
+	rhca_cmd(dev, RDMA_HCA_CMD_2ERR_QPEE, RDMA_HCA_MODIFY_NO_INBOX,
+		 qp->ibqp.qp_num, 0, 0);
 }
 
 int rhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
@@ -617,11 +620,10 @@ static int rhca_modify_locked(struct rhca_dev *dev, struct rhca_qp *qp,
 	if (err)
 		return err;
 
+	if (from == IB_QPS_RESET)
+		WRITE_ONCE(qp->has_last_wqe, false);
 	rhca_qp_set_state(qp, to);
-	if (to != IB_QPS_RESET)
-		return 0;
-	WRITE_ONCE(qp->has_last_wqe, false);
-	if (!qp->ibqp.uobject) {
+	if (to == IB_QPS_RESET && !qp->ibqp.uobject) {
 		rhca_qp_clean_cqs(qp);
 		rhca_queues_reset(qp);
 	}

@@ -48,7 +48,7 @@ struct rhca_qp {
 	struct rhca_wq rq;
 	struct rhca_db rq_db;
 	struct rhca_srq *srq;	/* instead of @rq */
-	bool has_last_wqe;	/* nothing comes from @srq any more: told of */
+	bool has_last_wqe;	/* takes nothing of @srq: told, or not wanted */
 	/* kernel: in the lists of its CQs */
 	struct list_head send_node;
 	struct list_head recv_node;

@@ -61,16 +61,14 @@ static int rhca_srq_queue_user(struct rhca_dev *dev, struct rhca_srq *srq,
 	int err;
 
 	err = rhca_take_request(udata, &req, sizeof(req)) ?:
-	      rhca_check_request(req.comp_mask,
-				 req.reserved | req.reserved2 |
-					 req.reserved3);
+	      rhca_check_request(req.comp_mask, req.reserved);
 	if (err)
 		return err;
+	if (!req.len || req.entry_sz_log >= BITS_PER_TYPE(req.len) ||
+	    req.len >> req.entry_sz_log > 1u << dev->caps.log_max_srq_wqes)
+		return -EINVAL;
 	srq->wq.len = req.len;
 	srq->wq.shift = req.entry_sz_log;
-	if (!req.len || req.len >> req.entry_sz_log >
-				1u << dev->caps.log_max_srq_wqes)
-		return -EINVAL;
 	err = rhca_wq_create_user(dev, &srq->wq, to_rhca_pd(srq->ibsrq.pd)->pdn,
 				  req.buf_addr, dev->caps.max_recv_wqe_size,
 				  attr->max_wr);
@@ -207,6 +205,7 @@ int rhca_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init_attr,
 	err = rhca_check_srq_init(dev, init_attr);
 	if (err)
 		return err;
+	spin_lock_init(&srq->wq.lock);
 	attr->max_wr = max_t(u32, attr->max_wr, 1);
 	err = rhca_srq_create(dev, srq, attr, udata);
 	if (err)

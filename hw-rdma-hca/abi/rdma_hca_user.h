@@ -80,11 +80,9 @@ struct rdma_hca_create_srq_req {
 	__aligned_u64 buf_addr;
 	__aligned_u64 db_addr;		/* as rq_db_addr of a QP */
 	__u32 len;			/* bytes */
-	__u8 entry_sz_log;
-	__u8 reserved;
-	__u16 reserved2;
+	__u32 entry_sz_log;
 	__u32 comp_mask;
-	__u32 reserved3;
+	__u32 reserved;
 };
 
 struct rdma_hca_create_srq_resp {

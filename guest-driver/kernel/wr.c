@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Work requests of the kernel's QPs and SRQs (interface document 3.4): their WQEs, and
- * the doorbells that announce them. A process's are its provider's work.
+ * Work requests of the kernel's QPs and SRQs (interface document 3.4): their
+ * WQEs, and the doorbells that announce them. A process's are its provider's
+ * work.
  */
 #include "srq.h"
 

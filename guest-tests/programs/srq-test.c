@@ -396,7 +396,7 @@ static void test_destroy(void)
 /* --- several threads ---------------------------------------------------------------------------------------------- */
 
 #define THREADS 4
-#define THREAD_POSTS 2000
+#define THREAD_POSTS 500
 
 struct poster {
     pthread_t thread;

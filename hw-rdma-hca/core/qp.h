@@ -223,7 +223,8 @@ typedef struct HcaResp {
     uint8_t syndrome;
     uint32_t psn; /* of the next packet to send */
     uint32_t msn;
-    uint32_t rkey; /* READ: what is left to read */
+    uint32_t pd;   /* READ: whose the key is, and... */
+    uint32_t rkey; /* ...what is left to read */
     uint64_t va;
     uint32_t len;
     bool started;   /* READ: First has been sent */
@@ -281,8 +282,11 @@ typedef struct HcaResponder {
     bool in_message;      /* a First has come, its Last has not */
     uint8_t message;      /* the kind of that message */
     uint32_t message_len; /* bytes received of it */
+    /* Whose regions R_Keys name: the QP's PD; XRC: of the last request's SRQ */
+    uint32_t remote_pd;
     /* Write address table entry (4.4.3). */
     uint64_t write_va;
+    uint32_t write_pd;
     uint32_t write_rkey;
     uint32_t write_left;
     bool wqe_valid; /* a message is using @wqe */

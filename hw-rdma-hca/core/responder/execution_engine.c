@@ -84,12 +84,37 @@ static HcaOutcome remote_outcome(Hca *hca, const HcaMatchInfo *info,
     return state == HCA_V2P_DMA_ERR ? HCA_EXE_REMOTE_MEMORY : HCA_EXE_ACCESS;
 }
 
+static bool is_xrc(const HcaQp *qp)
+{
+    return hca_service(qp->attr.service)->xrc;
+}
+
+/*
+ * Find the protection domain that R_Keys of the request are of. An XRC target
+ * serves processes that have nothing in common but the XRC domain: it is that of
+ * the SRQ which the request names, as each request does, if it uses it or not.
+ */
+static bool find_remote_pd(Hca *hca, HcaQp *qp, const HcaPacket *packet)
+{
+    const HcaSrq *srq;
+
+    if (!is_xrc(qp)) {
+        qp->resp.remote_pd = qp->attr.pd;
+        return true;
+    }
+    srq = hca_srq_xrc(hca->cm, packet->srqn, qp->attr.xrcd);
+    if (srq) {
+        qp->resp.remote_pd = srq->attr.pd;
+    }
+    return srq;
+}
+
 static HcaMatchInfo remote_info(const HcaQp *qp, const HcaPacket *packet,
                                 uint32_t access, uint32_t len)
 {
     return (HcaMatchInfo) {
         .flags = HCA_V2P_ABSOLUTE_ADDR | access,
-        .pd = qp->attr.pd,
+        .pd = qp->resp.remote_pd,
         .key = packet->rkey,
         .len = len,
         .va = packet->va,
@@ -109,10 +134,6 @@ static HcaOutcome check_region(Hca *hca, const HcaQp *qp,
                           hca_v2p_check(hca->v2p, HCA_V2P_EE, &info));
 }
 
-static bool is_xrc(const HcaQp *qp)
-{
-    return hca_service(qp->attr.service)->xrc;
-}
 
 /* ENTRY_FETCH, ENTRY_RESP, as far as the WQE is concerned */
 static HcaOutcome take_wqe(Hca *hca, HcaQp *qp, const HcaPacket *packet)
@@ -325,6 +346,9 @@ static HcaOutcome execute(Hca *hca, HcaQp *qp, const HcaPacket *packet,
 {
     HcaOutcome outcome = hca_check_request(qp, packet, op);
 
+    if (outcome == HCA_EXE_OK && !find_remote_pd(hca, qp, packet)) {
+        outcome = HCA_EXE_XRC_SRQ;
+    }
     if (outcome == HCA_EXE_OK) {
         outcome = execute_kind(hca, qp, packet, op);
     }
@@ -439,6 +463,7 @@ static void repeat_read(Hca *hca, HcaQp *qp, const HcaPacket *packet)
         hca_read_psns(qp, packet->dma_len) > behind) {
         hca_drop(hca->port, packet, HCA_DROP_DUPLICATE);
     } else if (!(qp->attr.access & HCA_ACCESS_REMOTE_READ) ||
+               !find_remote_pd(hca, qp, packet) ||
                check_region(hca, qp, packet, HCA_ACCESS_REMOTE_READ) !=
                    HCA_EXE_OK) {
         hca_drop(hca->port, packet, HCA_DROP_ACCESS);

@@ -123,6 +123,7 @@ void hca_resp_read(Hca *hca, HcaQp *qp, const HcaPacket *packet, bool duplicate)
 {
     HcaResp *resp = put(hca, qp, HCA_RESP_READ, packet->psn);
 
+    resp->pd = qp->resp.remote_pd;
     resp->rkey = packet->rkey;
     resp->va = packet->va;
     resp->len = packet->dma_len;
@@ -269,7 +270,7 @@ static void send_read(Hca *hca, HcaQp *qp, HcaResp *resp)
     unsigned iovcnt = G_N_ELEMENTS(iov);
     HcaMatchInfo info = {
         .flags = HCA_V2P_ABSOLUTE_ADDR | HCA_ACCESS_REMOTE_READ,
-        .pd = qp->attr.pd,
+        .pd = resp->pd,
         .key = resp->rkey,
         .len = MIN(resp->len, qp->pmtu),
         .va = resp->va,

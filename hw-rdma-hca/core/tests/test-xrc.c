@@ -188,6 +188,9 @@ static SendWr request(Fix *fix, uint8_t opcode, uint32_t len, uint32_t srqn,
 
     wr.xrc = true;
     wr.srqn = srqn;
+    /* Of the SRQs' PD: there is no other that a target would serve. */
+    wr.raddr = fix->mr->va + AREA / 2;
+    wr.rkey = fix->mr->key;
     return wr;
 }
 
@@ -272,7 +275,7 @@ static void test_send(void)
     fix_free(&fix);
 }
 
-/* Memory of the target's domain: Write, Read; what they name is nobody's. */
+/* Memory of the SRQ's domain: Write, Read; they use the SRQ for no more. */
 static void test_rdma(void)
 {
     const uint32_t len = 3 * MTU + 7;
@@ -285,13 +288,13 @@ static void test_rdma(void)
     fix_init(&fix);
     data = pair_data(fix.pair, len);
     mr_write(fix.pair->mr[0], 0, data, len);
-    wr = request(&fix, WRITE, len, 0xffffff, &sge);
+    wr = request(&fix, WRITE, len, fix.srq[0]->srqn, &sge);
     post_wr(&fix, 0, &wr);
     expect_sent(&fix, 0, 0);
-    mr_read(fix.pair->mr[1], AREA / 2, got, len);
+    mr_read(fix.mr, AREA / 2, got, len);
     g_assert_cmpmem(got, len, data, len);
     mr_fill(fix.pair->mr[0], 0, 0, len);
-    wr = request(&fix, READ, len, 0, &sge);
+    wr = request(&fix, READ, len, fix.srq[1]->srqn, &sge);
     post_wr(&fix, 0, &wr);
     expect_sent(&fix, 0, 0);
     mr_read(fix.pair->mr[0], 0, got, len);
@@ -326,12 +329,10 @@ static void test_atomics(void)
     Sge sge;
 
     fix_init(&fix);
-    mr_write(fix.pair->mr[1], AREA / 2, &value, sizeof(value));
-    wr = request(&fix, FETCH_ADD, 8, 7, &sge);
+    wr = request(&fix, FETCH_ADD, 8, fix.srq[0]->srqn, &sge);
     wr.raddr &= ~7ull;
     wr.swap_add = 11;
-    mr_write(fix.pair->mr[1], wr.raddr - fix.pair->mr[1]->va, &value,
-             sizeof(value));
+    mr_write(fix.mr, wr.raddr - fix.mr->va, &value, sizeof(value));
     post_wr(&fix, 0, &wr);
     expect_sent(&fix, 0, 0);
     mr_read(fix.pair->mr[0], 0, &value, sizeof(value));
@@ -343,8 +344,7 @@ static void test_atomics(void)
     expect_sent(&fix, 0, 0);
     mr_read(fix.pair->mr[0], 0, &value, sizeof(value));
     g_assert_cmpuint(GUINT64_FROM_LE(value), ==, 111);
-    mr_read(fix.pair->mr[1], wr.raddr - fix.pair->mr[1]->va, &value,
-            sizeof(value));
+    mr_read(fix.mr, wr.raddr - fix.mr->va, &value, sizeof(value));
     g_assert_cmpuint(GUINT64_FROM_LE(value), ==, 5);
     fix_free(&fix);
 }
@@ -473,12 +473,14 @@ static void test_wrong_srq(gconstpointer data)
     }
     send_to(&fix, 0, srqn, 1, 100);
     expect_refused(&fix, 0);
-    /* With its last packet, if that is what takes the WQE. */
+    /* Of one that takes no WQE its R_Key is nobody's. */
     {
+        static const uint8_t opcode[] = { WRITE, READ, FETCH_ADD, WRITE_IMM };
         SendWr wr;
         Sge sge;
 
-        wr = request(&fix, WRITE_IMM, 2 * MTU, srqn, &sge);
+        wr = request(&fix, opcode[how], how == 2 ? 8 : 2 * MTU, srqn, &sge);
+        wr.raddr &= ~7ull;
         post_wr(&fix, 1, &wr);
     }
     expect_refused(&fix, 1);
@@ -547,7 +549,7 @@ static void test_srq_gone(gconstpointer data)
     fix_free(&fix);
 }
 
-/* R_Keys are of the target's domain, receives of the queue's. */
+/* R_Keys and receives are of the SRQ's domain, and not of the target's. */
 static void test_domains(void)
 {
     SendWr wr;
@@ -555,9 +557,9 @@ static void test_domains(void)
     Sge sge;
 
     fix_init(&fix);
-    wr = request(&fix, WRITE, 100, 0, &sge);
-    wr.raddr = fix.mr->va;
-    wr.rkey = fix.mr->key;
+    wr = request(&fix, WRITE, 100, fix.srq[0]->srqn, &sge);
+    wr.raddr = fix.pair->mr[1]->va;
+    wr.rkey = fix.pair->mr[1]->key;
     post_wr(&fix, 0, &wr);
     expect_sent(&fix, 0, RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR);
     g_assert_cmpuint(events(&fix, RDMA_HCA_EVENT_WQ_ACCESS_ERROR), ==, 1);

@@ -1037,13 +1037,16 @@ static int test_xrc(struct bench *b)
 	struct ib_srq_init_attr attr = {
 		.attr = { .max_wr = WRS, .max_sge = 1 },
 		.srq_type = IB_SRQT_XRC,
-		.ext.cq = b->cq,
 		.ext.xrc.xrcd = xrcd,
 	};
 	struct ib_send_wr wr = { .opcode = IB_WR_SEND };
 	struct ib_qp *target, *sender;
+	struct ib_cq *cq = b->cq;
 
 	CHECK(!IS_ERR(xrcd));
+	b->cq = ib_alloc_cq(b->dev, NULL, 4 * WRS, 0, IB_POLL_WORKQUEUE);
+	CHECK(!IS_ERR(b->cq));
+	attr.ext.cq = b->cq;
 	b->srq = ib_create_srq(b->pd, &attr);
 	CHECK(!IS_ERR(b->srq));
 	CHECK(!fill_srq(b, WRS));
@@ -1057,6 +1060,8 @@ static int test_xrc(struct bench *b)
 	CHECK(!ib_destroy_qp(target));
 	CHECK(!destroy_srq(b));
 	CHECK(!ib_dealloc_xrcd_user(xrcd, NULL));
+	ib_free_cq(b->cq);
+	b->cq = cq;
 	return 0;
 }
 

@@ -134,7 +134,6 @@ static HcaOutcome check_region(Hca *hca, const HcaQp *qp,
                           hca_v2p_check(hca->v2p, HCA_V2P_EE, &info));
 }
 
-
 /* ENTRY_FETCH, ENTRY_RESP, as far as the WQE is concerned */
 static HcaOutcome take_wqe(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 {

@@ -106,6 +106,7 @@ typedef struct Storm {
     GRand *dice; /* the cable's */
     Station station[2][NUM_QPS];
     Pool pool[2][NUM_SRQS];
+    uint32_t xrc_pd[2]; /* of the pools that are of XRC */
     Watch watch[2][NUM_CQS];
     GHashTable *by_qpn[2];       /* Station */
     GQueue ready;                /* Stations that may have room */
@@ -393,16 +394,15 @@ static Station *pick_peer(Storm *s, const Station *st)
     return &s->station[!st->side][pick(s, 3 * NUM_QPS / 4, NUM_QPS)];
 }
 
-/* XRC: the peer's queue that the message names, if it takes a receive. */
+/* XRC: the peer's queue that the message names, if it takes a receive or not. */
 static void pick_srq(Storm *s, const Station *st, ModelSend *wr, SendWr *post)
 {
     Pool *pool = &s->pool[!st->side][pick(s, 1, NUM_SRQS)];
 
     post->xrc = true;
-    post->srqn = g_rand_int(s->rand) & 0xffffff;
+    post->srqn = pool->model.srq->srqn;
     if (wr_takes_receive(wr->opcode)) {
         wr->srq = &pool->model;
-        post->srqn = pool->model.srq->srqn;
     }
 }
 
@@ -997,7 +997,7 @@ static void make_xrc(Storm *s, unsigned i, Qp *qp[2], const QpAttr *attr)
 static void make_pool(Storm *s, unsigned side, unsigned i)
 {
     Driver *drv = s->pair->drv[side];
-    uint32_t pd = pd_new(drv);
+    uint32_t pd = i ? s->xrc_pd[side] : pd_new(drv);
     Pool *pool = &s->pool[side][i];
     SrqConfig config;
 
@@ -1019,14 +1019,14 @@ static void make_pool(Storm *s, unsigned side, unsigned i)
 }
 
 static ModelRegion make_region(Storm *s, const Station *st, Qp *qp, unsigned n,
-                               uint32_t access)
+                               uint32_t pd, uint32_t access)
 {
     ModelRegion region;
     uint64_t va = UINT64_C(0x100000000) * (qp->qpn * 4 + n) + 0x128 * n;
 
     model_region_init(
         &region,
-        mr_new(qp->drv, s->pair->pd[st->side], va,
+        mr_new(qp->drv, pd, va,
                WINDOW * st->slot + NUM_COUNTERS * sizeof(uint64_t), access),
         s->rand);
     return region;
@@ -1037,6 +1037,9 @@ static void make_station(Storm *s, unsigned side, unsigned i, Qp *qp,
 {
     Station *st = &s->station[side][i];
     uint32_t mtu = 128u << attr->mtu;
+    uint32_t pd = s->pair->pd[side];
+    /* What peers write is of the QP's domain, or of the SRQs'. */
+    uint32_t target_pd = is_xrc(i) ? s->xrc_pd[side] : pd;
 
     st->side = side;
     st->service = service_of(i);
@@ -1045,9 +1048,9 @@ static void make_station(Storm *s, unsigned side, unsigned i, Qp *qp,
     model_qp_init(&st->model, qp, mtu, side ? attr->rq_psn : attr->sq_psn,
                   side ? attr->sq_psn : attr->rq_psn);
     st->model.srq = is_shared(i) ? &s->pool[side][0].model : NULL;
-    st->near = make_region(s, st, qp, 0, RDMA_HCA_ACCESS_LOCAL_WRITE);
-    st->recv = make_region(s, st, qp, 1, RDMA_HCA_ACCESS_LOCAL_WRITE);
-    st->target = make_region(s, st, qp, 2, ACCESS_ALL);
+    st->near = make_region(s, st, qp, 0, pd, RDMA_HCA_ACCESS_LOCAL_WRITE);
+    st->recv = make_region(s, st, qp, 1, pd, RDMA_HCA_ACCESS_LOCAL_WRITE);
+    st->target = make_region(s, st, qp, 2, target_pd, ACCESS_ALL);
     g_hash_table_insert(s->by_qpn[side], GUINT_TO_POINTER(qp->qpn), st);
 }
 
@@ -1103,6 +1106,9 @@ static Storm *storm_new(const Weather *weather)
     s->pair = pair_new_with(weather->seed, 4096, config, tap, s);
     for (unsigned i = 0; i < 2 * NUM_CQS; i++) {
         s->watch[i % 2][i / 2].cq = cq_new(s->pair->drv[i % 2], 9, 1 + i / 8);
+    }
+    for (unsigned side = 0; side < 2; side++) {
+        s->xrc_pd[side] = pd_new(s->pair->drv[side]);
     }
     for (unsigned i = 0; i < 2 * NUM_SRQS; i++) {
         make_pool(s, i % 2, i / 2);

@@ -128,6 +128,14 @@ def test_lost_windows():
     recovers(both)
 
 
+def test_lost_srq():
+    """A user in the kernel that waits for the last entry of a shared queue is told, though the card has failed."""
+    both = kept(infiniband)
+    mark(both.a)
+    play(both.a, 'lost-srq')
+    recovers(both, 'restarting')
+
+
 def test_restart_tried_again():
     """As long as the card cannot be reached its restart fails; afterwards it does not."""
     both = kept(infiniband)

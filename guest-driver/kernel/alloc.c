@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Allocation of numbers, of ranges of numbers, and of memory for the queues
- * of the kernel.
+ * Allocation of numbers, of ranges of numbers, of tags, and of memory for the
+ * queues of the kernel.
  */
 #include <linux/bitmap.h>
 #include <linux/dma-mapping.h>
@@ -93,6 +93,46 @@ void rhca_bitmap_free(struct rhca_bitmap *bitmap, u32 first, u32 count)
 	mutex_lock(&bitmap->lock);
 	bitmap_clear(bitmap->map, first, count);
 	mutex_unlock(&bitmap->lock);
+}
+
+/* --- tags --------------------------------------------------------------- */
+
+int rhca_tags_init(struct rhca_tags *tags, u32 num)
+{
+	tags->free = kvcalloc(num, sizeof(*tags->free), GFP_KERNEL);
+	tags->taken = kvcalloc(BITS_TO_LONGS(num), sizeof(long), GFP_KERNEL);
+	if (!tags->free || !tags->taken) {
+		rhca_tags_cleanup(tags);
+		return -ENOMEM;
+	}
+	tags->num = num;
+	/* The first ones are taken first. */
+	for (tags->num_free = 0; tags->num_free < num; tags->num_free++)
+		tags->free[tags->num_free] = num - 1 - tags->num_free;
+	return 0;
+}
+
+void rhca_tags_cleanup(struct rhca_tags *tags)
+{
+	kvfree(tags->taken);
+	kvfree(tags->free);
+}
+
+bool rhca_tags_take(struct rhca_tags *tags, u32 *tag)
+{
+	if (!tags->num_free)
+		return false;
+	*tag = tags->free[--tags->num_free];
+	__set_bit(*tag, tags->taken);
+	return true;
+}
+
+bool rhca_tags_give(struct rhca_tags *tags, u32 tag)
+{
+	if (tag >= tags->num || !__test_and_clear_bit(tag, tags->taken))
+		return false;
+	tags->free[tags->num_free++] = tag;
+	return true;
 }
 
 /* --- memory of queues ---------------------------------------------------- */

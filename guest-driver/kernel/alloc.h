@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* alloc.c: numbers, and memory for the queues of the kernel. */
+/* alloc.c: numbers, tags, and memory for the queues of the kernel. */
 #ifndef RHCA_ALLOC_H
 #define RHCA_ALLOC_H
 
@@ -20,6 +20,17 @@ struct rhca_bitmap {
 	u32 reserved;		/* at the low end */
 	u32 next;
 	u32 lap;
+};
+
+/*
+ * Numbers 0 to @num - 1 that come back in any order, and at once. Who takes or
+ * gives one holds a lock of its own, and does not sleep.
+ */
+struct rhca_tags {
+	u32 *free;		/* a stack */
+	u32 num_free;
+	u32 num;
+	unsigned long *taken;
 };
 
 /*
@@ -56,6 +67,12 @@ void rhca_bitmap_cleanup(struct rhca_bitmap *bitmap);
 int rhca_bitmap_alloc(struct rhca_bitmap *bitmap, u32 *number, u32 *lap);
 int rhca_bitmap_alloc_range(struct rhca_bitmap *bitmap, u32 count, u32 *first);
 void rhca_bitmap_free(struct rhca_bitmap *bitmap, u32 first, u32 count);
+int rhca_tags_init(struct rhca_tags *tags, u32 num);
+void rhca_tags_cleanup(struct rhca_tags *tags);
+/* Returns false if all are taken. */
+bool rhca_tags_take(struct rhca_tags *tags, u32 *tag);
+/* Returns false if @tag is none that has been taken. */
+bool rhca_tags_give(struct rhca_tags *tags, u32 tag);
 /* At least @size bytes, not cleared. */
 int rhca_buf_alloc(struct rhca_dev *dev, struct rhca_buf *buf, size_t size);
 void rhca_buf_clear(struct rhca_buf *buf);

@@ -121,6 +121,34 @@ static void rhca_decode_limits(struct rhca_caps *caps,
 	caps->max_icm = rhca_get64(lim->max_icm_sz_h, lim->max_icm_sz_l);
 }
 
+static void rhca_decode_srqs(struct rhca_caps *caps,
+			     const struct rdma_hca_dev_lim *lim)
+{
+	__be32 word = lim->srqs;
+
+	caps->log_srqs = be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_SRQS);
+	/* As of a receive queue. */
+	caps->log_max_srq_wqes = min_t(u32, 15,
+		be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_SRQ_WQES));
+	word = lim->srq_page_list;
+	caps->reserved_srqs = rhca_reserved(
+		be32_get_bits(word, RDMA_HCA_DEV_LIM_RESERVED_SRQ));
+	caps->max_srq_sge = be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_SRQ_SGE);
+	caps->log_xrcds = be32_get_bits(lim->xrcds, RDMA_HCA_DEV_LIM_MAX_XRCDS);
+}
+
+static bool rhca_srqs_ok(const struct rhca_caps *caps,
+			 const struct rdma_hca_dev_lim *lim)
+{
+	if (!(caps->features & RDMA_HCA_FEATURE_SRQ))
+		return !(caps->features & RDMA_HCA_FEATURE_XRC);
+	return be32_get_bits(lim->srqs, RDMA_HCA_DEV_LIM_SRQC_SZ) ==
+		       RDMA_HCA_SRQC_SIZE &&
+	       caps->log_srqs <= 24 && caps->log_xrcds <= 24 &&
+	       caps->reserved_srqs < 1u << caps->log_srqs &&
+	       caps->max_srq_sge && caps->max_srq_sge <= RDMA_HCA_MAX_SGE;
+}
+
 static bool rhca_entry_sizes_ok(const struct rdma_hca_dev_lim *lim)
 {
 	u32 qpc = be32_get_bits(lim->qpc_cqc_entry_sz, RDMA_HCA_DEV_LIM_QPC_SZ);
@@ -165,8 +193,10 @@ static int rhca_check_dev_lim(struct rhca_dev *dev,
 	rhca_decode_reserved(caps, lim);
 	rhca_decode_counts(caps, lim);
 	rhca_decode_limits(caps, lim);
+	rhca_decode_srqs(caps, lim);
 	caps->num_uars = min_t(u64, caps->num_uars, uars);
-	if (rhca_entry_sizes_ok(lim) && rhca_limits_ok(caps))
+	if (rhca_entry_sizes_ok(lim) && rhca_limits_ok(caps) &&
+	    rhca_srqs_ok(caps, lim))
 		return 0;
 	dev_err(&dev->pdev->dev, "card's limits make no sense\n");
 	return -ENODEV;

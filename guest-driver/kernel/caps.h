@@ -22,6 +22,9 @@ struct rhca_caps {
 	u8 log_max_msg;
 	u8 log_max_wqes;
 	u8 log_max_cqes;
+	u8 log_srqs;
+	u8 log_max_srq_wqes;
+	u8 log_xrcds;
 
 	/* counts, taken from the low end of each table */
 	u32 reserved_qps;
@@ -30,11 +33,13 @@ struct rhca_caps {
 	u32 reserved_mpts;
 	u32 reserved_mtts;
 	u32 reserved_pds;
+	u32 reserved_srqs;
 
 	u32 num_uars;
 	u32 num_pkeys;		/* places in the port's table */
 	u32 max_send_sge;
 	u32 max_recv_sge;
+	u32 max_srq_sge;
 	u32 max_send_wqe_size;	/* bytes */
 	u32 max_recv_wqe_size;	/* bytes */
 	u32 max_inline;		/* bytes */

@@ -77,6 +77,7 @@ struct rhca_dev {
 	struct rhca_icm_table qpc_table;
 	struct rhca_icm_table cqc_table;
 	struct rhca_icm_table eqc_table;
+	struct rhca_icm_table srqc_table;
 	struct rhca_icm_table mpt_table;
 	struct rhca_icm_table mtt_table;
 
@@ -87,6 +88,8 @@ struct rhca_dev {
 	struct rhca_bitmap mtt_map;
 	struct rhca_bitmap pd_map;
 	struct rhca_bitmap uar_map;
+	struct rhca_bitmap srq_map;
+	struct rhca_bitmap xrcd_map;
 	u32 pdn;		/* PD of the driver's own regions */
 	struct rhca_region *null_mr;	/* without memory; NULL: none */
 	struct dma_pool *db_pool;
@@ -94,6 +97,7 @@ struct rhca_dev {
 	/* what events and completions name */
 	struct xarray qps;	/* by QPN */
 	struct xarray cqs;	/* by CQN */
+	struct xarray srqs;	/* by SRQN */
 	spinlock_t flush_lock;	/* keeps QPs while the card fails */
 	struct work_struct flush;	/* rhca_flush_kernel() once more */
 
@@ -122,6 +126,16 @@ static inline struct rhca_dev *to_rhca(struct ib_device *ibdev)
 static inline bool rhca_is_roce(const struct rhca_dev *dev)
 {
 	return dev->caps.features & RDMA_HCA_FEATURE_ETH;
+}
+
+static inline bool rhca_has_srqs(const struct rhca_dev *dev)
+{
+	return dev->caps.features & RDMA_HCA_FEATURE_SRQ;
+}
+
+static inline bool rhca_has_xrc(const struct rhca_dev *dev)
+{
+	return dev->caps.features & RDMA_HCA_FEATURE_XRC;
 }
 
 /* A doorbell of the kernel's UAR page: one 64-bit write, @low first. */

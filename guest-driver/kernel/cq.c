@@ -7,6 +7,7 @@
 
 #include "cq.h"
 #include "eq.h"
+#include "srq.h"
 #include "udata.h"
 
 static int rhca_sw2hw_cq(struct rhca_dev *dev, struct rhca_cq *cq, u32 uar)
@@ -321,11 +322,35 @@ void rhca_cq_error(struct rhca_dev *dev, u32 cqn, u32 syndrome)
 	cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
 }
 
+/* What is to be removed: of a QP, or of an XRC SRQ. */
+struct rhca_cq_filter {
+	bool of_srq;
+	u32 number;
+	struct rhca_srq *srq;	/* of the QP */
+};
+
+static bool rhca_cq_matches(const struct rdma_hca_cqe *cqe,
+			    const struct rhca_cq_filter *filter)
+{
+	if (filter->of_srq)
+		return rhca_cqe_is_xrc(cqe) &&
+		       rhca_cqe_srqn(cqe) == filter->number;
+	return rhca_cqe_qpn(cqe) == filter->number;
+}
+
+static void rhca_cqe_drop(const struct rdma_hca_cqe *cqe,
+			  const struct rhca_cq_filter *filter)
+{
+	if (filter->srq && !rhca_cqe_is_send(cqe))
+		rhca_srq_retire(filter->srq, cqe, NULL);
+}
+
 /*
  * The entries that stay move towards the producer, into the place of those
- * that go. The QP is in RESET: the card adds no more of it.
+ * that go. The QP is in RESET, or the SRQ gone: the card adds no more of it.
  */
-void rhca_cq_clean(struct rhca_cq *cq, u32 qpn)
+static void rhca_cq_remove(struct rhca_cq *cq,
+			   const struct rhca_cq_filter *filter)
 {
 	unsigned long flags;
 	u32 producer, at, gone = 0;
@@ -336,13 +361,31 @@ void rhca_cq_clean(struct rhca_cq *cq, u32 qpn)
 			break;
 	dma_rmb();
 	for (at = producer; at != cq->ci; at--) {
-		if (rhca_cqe_qpn(rhca_cqe(cq, at - 1)) == qpn)
+		struct rdma_hca_cqe *cqe = rhca_cqe(cq, at - 1);
+
+		if (rhca_cq_matches(cqe, filter)) {
+			rhca_cqe_drop(cqe, filter);
 			gone++;
-		else if (gone)
-			*rhca_cqe(cq, at - 1 + gone) = *rhca_cqe(cq, at - 1);
+		} else if (gone) {
+			*rhca_cqe(cq, at - 1 + gone) = *cqe;
+		}
 	}
 	for (; gone; gone--)
 		rhca_cqe_give_back(rhca_cqe(cq, cq->ci++));
 	rhca_cq_update_ci(cq);
 	spin_unlock_irqrestore(&cq->lock, flags);
+}
+
+void rhca_cq_clean(struct rhca_cq *cq, u32 qpn, struct rhca_srq *srq)
+{
+	struct rhca_cq_filter filter = { .number = qpn, .srq = srq };
+
+	rhca_cq_remove(cq, &filter);
+}
+
+void rhca_cq_clean_srq(struct rhca_cq *cq, u32 srqn)
+{
+	struct rhca_cq_filter filter = { .of_srq = true, .number = srqn };
+
+	rhca_cq_remove(cq, &filter);
 }

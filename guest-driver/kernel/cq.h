@@ -10,6 +10,7 @@
 #include "uctx.h"
 
 struct rhca_eq;
+struct rhca_srq;
 
 struct rhca_cq {
 	struct ib_cq ibcq;
@@ -58,6 +59,11 @@ static inline u32 rhca_cqe_qpn(const struct rdma_hca_cqe *cqe)
 	return le32_to_cpu(cqe->my_qpn) & RDMA_HCA_QPN_MASK;
 }
 
+static inline bool rhca_cqe_is_send(const struct rdma_hca_cqe *cqe)
+{
+	return FIELD_GET(RDMA_HCA_CQE_IS_SEND, le32_to_cpu(cqe->ctrl));
+}
+
 static inline void rhca_cq_update_ci(struct rhca_cq *cq)
 {
 	/* The card may overwrite entries, read by now, once it sees it. */
@@ -70,8 +76,13 @@ int rhca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		   struct rhca_cq_arg *arg);
 int rhca_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int rhca_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
-/* Remove what a QP of the kernel has left in a CQ of the kernel. */
-void rhca_cq_clean(struct rhca_cq *cq, u32 qpn);
+/*
+ * Remove what a QP of the kernel has left in a CQ of the kernel; what it has
+ * taken of @srq, if it has one, goes back there.
+ */
+void rhca_cq_clean(struct rhca_cq *cq, u32 qpn, struct rhca_srq *srq);
+/* The same of an XRC SRQ. */
+void rhca_cq_clean_srq(struct rhca_cq *cq, u32 srqn);
 void rhca_cq_completion(struct rhca_dev *dev, u32 cqn);
 void rhca_cq_error(struct rhca_dev *dev, u32 cqn, u32 syndrome);
 

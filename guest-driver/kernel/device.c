@@ -45,6 +45,8 @@ static void rhca_maps_cleanup(struct rhca_dev *dev)
 {
 	if (dev->pdn)
 		rhca_bitmap_free(&dev->pd_map, dev->pdn, 1);
+	rhca_bitmap_cleanup(&dev->xrcd_map);
+	rhca_bitmap_cleanup(&dev->srq_map);
 	rhca_bitmap_cleanup(&dev->uar_map);
 	rhca_bitmap_cleanup(&dev->pd_map);
 	rhca_bitmap_cleanup(&dev->mtt_map);
@@ -52,6 +54,7 @@ static void rhca_maps_cleanup(struct rhca_dev *dev)
 	rhca_bitmap_cleanup(&dev->cq_map);
 	rhca_bitmap_cleanup(&dev->qp_map);
 	dma_pool_destroy(dev->db_pool);
+	xa_destroy(&dev->srqs);
 	xa_destroy(&dev->cqs);
 	xa_destroy(&dev->qps);
 	rhca_mcast_cleanup(dev);
@@ -83,6 +86,12 @@ static int rhca_maps_init(struct rhca_dev *dev)
 	if (!err)
 		err = rhca_bitmap_init(&dev->uar_map,
 				       caps->num_uars / RHCA_UARS_PER_PAGE, 1);
+	if (!err && rhca_has_srqs(dev))
+		err = rhca_bitmap_init(&dev->srq_map, 1u << caps->log_srqs,
+				       caps->reserved_srqs);
+	if (!err && rhca_has_xrc(dev))
+		err = rhca_bitmap_init(&dev->xrcd_map, 1u << caps->log_xrcds,
+				       0);
 	if (!err)
 		err = rhca_bitmap_alloc(&dev->pd_map, &dev->pdn, NULL);
 	if (!err)
@@ -237,6 +246,7 @@ int rhca_start(struct rhca_pci *pci)
 	dev->on_event = rhca_event;
 	xa_init(&dev->qps);
 	xa_init(&dev->cqs);
+	xa_init(&dev->srqs);
 	spin_lock_init(&dev->flush_lock);
 	mutex_init(&dev->link_lock);
 	INIT_WORK(&dev->flush, rhca_flush_work);

@@ -31,9 +31,15 @@
 	 BIT_ULL(RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR) |			\
 	 BIT_ULL(RDMA_HCA_EVENT_WQ_ACCESS_ERROR))
 
+#define RHCA_SRQ_EVENTS							\
+	(BIT_ULL(RDMA_HCA_EVENT_SRQ_CATAS_ERROR) |			\
+	 BIT_ULL(RDMA_HCA_EVENT_LAST_WQE_REACHED) |			\
+	 BIT_ULL(RDMA_HCA_EVENT_SRQ_LIMIT))
+
 static u64 rhca_async_events(const struct rhca_dev *dev)
 {
 	return RHCA_ASYNC_EVENTS |
+	       (rhca_has_srqs(dev) ? RHCA_SRQ_EVENTS : 0) |
 	       (rhca_is_roce(dev) ? BIT_ULL(RDMA_HCA_EVENT_CONGESTION) : 0);
 }
 

@@ -8,6 +8,7 @@
 #include "device.h"
 #include "netdev.h"
 #include "qp.h"
+#include "srq.h"
 
 static void rhca_port_event(struct rhca_dev *dev,
 			    const struct rdma_hca_eqe *eqe)
@@ -37,11 +38,16 @@ void rhca_event(struct rhca_dev *dev, const struct rdma_hca_eqe *eqe)
 	case RDMA_HCA_EVENT_WQ_CATAS_ERROR:
 	case RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR:
 	case RDMA_HCA_EVENT_WQ_ACCESS_ERROR:
+	case RDMA_HCA_EVENT_LAST_WQE_REACHED:
 		rhca_qp_event(dev, le32_to_cpu(eqe->qp.qpn), eqe->type);
 		break;
 	case RDMA_HCA_EVENT_CQ_ERROR:
 		rhca_cq_error(dev, le32_to_cpu(eqe->cq.cqn),
 			      le32_to_cpu(eqe->cq.syndrome));
+		break;
+	case RDMA_HCA_EVENT_SRQ_LIMIT:
+	case RDMA_HCA_EVENT_SRQ_CATAS_ERROR:
+		rhca_srq_event(dev, le32_to_cpu(eqe->srq.srqn), eqe->type);
 		break;
 	case RDMA_HCA_EVENT_PORT_CHANGE:
 		rhca_port_event(dev, eqe);

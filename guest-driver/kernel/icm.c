@@ -176,6 +176,7 @@ void rhca_icm_cleanup(struct rhca_dev *dev)
 {
 	rhca_table_cleanup(dev, &dev->mtt_table);
 	rhca_table_cleanup(dev, &dev->mpt_table);
+	rhca_table_cleanup(dev, &dev->srqc_table);
 	rhca_table_cleanup(dev, &dev->eqc_table);
 	rhca_table_cleanup(dev, &dev->cqc_table);
 	rhca_table_cleanup(dev, &dev->qpc_table);
@@ -195,6 +196,9 @@ int rhca_icm_init(struct rhca_dev *dev)
 	if (!err)
 		err = rhca_table_init(&dev->eqc_table, RDMA_HCA_ICM_CXT, &cxt,
 				      RDMA_HCA_EQC_SIZE, caps->log_eqs);
+	if (!err && rhca_has_srqs(dev))
+		err = rhca_table_init(&dev->srqc_table, RDMA_HCA_ICM_CXT, &cxt,
+				      RDMA_HCA_SRQC_SIZE, caps->log_srqs);
 	if (!err)
 		err = rhca_table_init(&dev->mpt_table, RDMA_HCA_ICM_TPT, &tpt,
 				      RDMA_HCA_MPT_SIZE, caps->log_mpts);
@@ -236,6 +240,9 @@ int rhca_init_hca(struct rhca_dev *dev)
 		      caps->log_cqs);
 	rhca_put_base(&init->eqc_base_h, &init->eqc_base_l, &dev->eqc_table,
 		      caps->log_eqs);
+	if (rhca_has_srqs(dev))
+		rhca_put_base(&init->srqc_base_h, &init->srqc_base_l,
+			      &dev->srqc_table, caps->log_srqs);
 	rhca_put_base(&init->mpt_base_h, &init->mpt_base_l, &dev->mpt_table,
 		      caps->log_mpts);
 	/* The MTT table's base has no count in its low bits. */

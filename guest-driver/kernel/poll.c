@@ -5,6 +5,7 @@
  */
 #include "cq.h"
 #include "qp.h"
+#include "srq.h"
 
 /* --- what a CQE says ---------------------------------------------------- */
 
@@ -67,13 +68,6 @@ static void rhca_wq_retire(struct rhca_wq *wq, u32 offset, struct ib_wc *wc)
 			  ((index - wq->tail) & (wq->entries - 1)));
 }
 
-static void rhca_wc_send(struct rhca_qp *qp, const struct rdma_hca_cqe *cqe,
-			 struct ib_wc *wc)
-{
-	rhca_wq_retire(&qp->sq, le32_to_cpu(cqe->wqe), wc);
-	wc->byte_len = le32_to_cpu(cqe->byte_cnt);
-}
-
 /*
  * What else a message brings, by the last packet's BTH opcode, without the
  * service type in its high bits.
@@ -120,13 +114,14 @@ static void rhca_wc_path(struct rhca_dev *dev, u32 path, struct ib_wc *wc)
 	}
 }
 
+/* What follows the retirement of the request. */
 static void rhca_wc_recv(struct rhca_qp *qp, const struct rdma_hca_cqe *cqe,
 			 u8 opcode, struct ib_wc *wc)
 {
-	rhca_wq_retire(&qp->rq, le32_to_cpu(cqe->wqe), wc);
 	wc->opcode = IB_WC_RECV;
 	wc->byte_len = le32_to_cpu(cqe->byte_cnt);
-	wc->src_qp = le32_to_cpu(cqe->rqpn) & RDMA_HCA_QPN_MASK;
+	if (!rhca_cqe_is_xrc(cqe))
+		wc->src_qp = le32_to_cpu(cqe->rqpn) & RDMA_HCA_QPN_MASK;
 	rhca_wc_path(to_rhca(qp->ibqp.device), le32_to_cpu(cqe->rlid_path), wc);
 	rhca_wc_extra(cqe, opcode, wc);
 }
@@ -141,21 +136,54 @@ static void rhca_wc_error(const struct rdma_hca_cqe *cqe, struct ib_wc *wc)
 	wc->wc_flags = 0;
 }
 
+/* Where the request of a receive came from; NULL: the QP's own queue. */
+static struct rhca_srq *rhca_cqe_srq(struct rhca_dev *dev, struct rhca_qp *qp,
+				     const struct rdma_hca_cqe *cqe)
+{
+	if (rhca_cqe_is_xrc(cqe))
+		return xa_load(&dev->srqs, rhca_cqe_srqn(cqe));
+	return qp ? qp->srq : NULL;
+}
+
+/*
+ * Whose the CQE is, with its request, which ends here; NULL if there is no such
+ * QP of the kernel, or no such request.
+ */
+static struct rhca_qp *rhca_cqe_retire(struct rhca_dev *dev,
+				       const struct rdma_hca_cqe *cqe,
+				       struct ib_wc *wc)
+{
+	struct rhca_qp *qp = xa_load(&dev->qps, rhca_cqe_qpn(cqe));
+	bool is_send = rhca_cqe_is_send(cqe);
+	struct rhca_srq *srq = is_send ? NULL : rhca_cqe_srq(dev, qp, cqe);
+	struct rhca_wq *wq;
+
+	/* A target that is gone has left it; its request is free again. */
+	if (srq)
+		return rhca_srq_retire(srq, cqe, &wc->wr_id) ? qp : NULL;
+	if (!qp)
+		return NULL;
+	wq = is_send ? &qp->sq : &qp->rq;
+	if (!wq->wr_id)
+		return NULL;
+	rhca_wq_retire(wq, le32_to_cpu(cqe->wqe), wc);
+	return qp;
+}
+
 /* Returns false if the CQE belongs to no QP of the kernel: it is passed by. */
 static bool rhca_cqe_to_wc(struct rhca_dev *dev, const struct rdma_hca_cqe *cqe,
 			   struct ib_wc *wc)
 {
-	struct rhca_qp *qp = xa_load(&dev->qps, rhca_cqe_qpn(cqe));
-	u32 ctrl = le32_to_cpu(cqe->ctrl);
-	u8 opcode = FIELD_GET(RDMA_HCA_CQE_OPCODE, ctrl);
-	bool is_send = FIELD_GET(RDMA_HCA_CQE_IS_SEND, ctrl);
+	u8 opcode = FIELD_GET(RDMA_HCA_CQE_OPCODE, le32_to_cpu(cqe->ctrl));
+	struct rhca_qp *qp;
 
-	if (!qp || !(is_send ? qp->sq.wr_id : qp->rq.wr_id))
-		return false;
 	memset(wc, 0, sizeof(*wc));
+	qp = rhca_cqe_retire(dev, cqe, wc);
+	if (!qp)
+		return false;
 	wc->qp = &qp->ibqp;
-	if (is_send)
-		rhca_wc_send(qp, cqe, wc);
+	if (rhca_cqe_is_send(cqe))
+		wc->byte_len = le32_to_cpu(cqe->byte_cnt);
 	else
 		rhca_wc_recv(qp, cqe, opcode, wc);
 	if (opcode == RDMA_HCA_OPCODE_INVALID)
@@ -219,16 +247,28 @@ static void rhca_notify(struct ib_cq *ibcq)
 		ibcq->comp_handler(ibcq, ibcq->cq_context);
 }
 
+/*
+ * What is in an SRQ stays there, as always; but somebody may wait until the card
+ * takes nothing out of it any more.
+ */
+static void rhca_tell_last_wqe(struct rhca_qp *qp)
+{
+	if (qp->srq && READ_ONCE(qp->state) != IB_QPS_RESET &&
+	    !xchg(&qp->has_last_wqe, true))
+		rhca_qp_tell(qp, IB_EVENT_QP_LAST_WQE_REACHED);
+}
+
 void rhca_flush_kernel(struct rhca_dev *dev)
 {
 	unsigned long flags, number;
 	struct rhca_qp *qp;
 
 	spin_lock_irqsave(&dev->flush_lock, flags);
-	/* A QP that is there has CQs that are. */
+	/* A QP that is there has CQs that are, and so is its SRQ. */
 	xa_for_each(&dev->qps, number, qp) {
 		if (qp->ibqp.uobject)
 			continue;
+		rhca_tell_last_wqe(qp);
 		if (rhca_has_work(&qp->sq))
 			rhca_notify(qp->ibqp.send_cq);
 		if (rhca_has_work(&qp->rq))

@@ -10,6 +10,7 @@
 #include "eq.h"
 #include "port.h"
 #include "qp.h"
+#include "srq.h"
 #include "udata.h"
 
 /*
@@ -30,6 +31,10 @@ static u8 rhca_service(enum ib_qp_type type)
 	case IB_QPT_UD:
 	case IB_QPT_GSI:
 		return RDMA_HCA_QP_ST_UD;
+	case IB_QPT_XRC_INI:
+		return RDMA_HCA_QP_ST_XRC_INI;
+	case IB_QPT_XRC_TGT:
+		return RDMA_HCA_QP_ST_XRC_TGT;
 	default:
 		return RDMA_HCA_QP_ST_RC;
 	}
@@ -94,26 +99,52 @@ static u16 rhca_transition(enum ib_qp_state from, enum ib_qp_state to)
 
 /* --- create and destroy ------------------------------------------------- */
 
-static int rhca_check_qp_init(struct rhca_dev *dev,
-			      const struct ib_qp_init_attr *attr)
+static bool rhca_has_type(const struct rhca_dev *dev, enum ib_qp_type type)
 {
-	const struct rhca_caps *caps = &dev->caps;
-	const struct ib_qp_cap *cap = &attr->cap;
-
-	if (attr->create_flags || attr->srq || attr->xrcd || attr->rwq_ind_tbl)
-		return -EOPNOTSUPP;
-	switch (attr->qp_type) {
+	switch (type) {
 	case IB_QPT_RC:
 	case IB_QPT_UC:
 	case IB_QPT_UD:
-		break;
+		return true;
+	case IB_QPT_XRC_INI:
+	case IB_QPT_XRC_TGT:
+		return rhca_has_xrc(dev);
 	case IB_QPT_GSI:
-		if (rhca_is_roce(dev))
-			break;
-		fallthrough;
+		return rhca_is_roce(dev);
 	default:
-		return -EOPNOTSUPP;
+		return false;
 	}
+}
+
+/* What a QP does not have of its own it cannot be asked for. */
+static void rhca_drop_queues(const struct ib_qp_init_attr *attr,
+			     struct ib_qp_cap *cap)
+{
+	if (attr->qp_type == IB_QPT_XRC_TGT) {
+		memset(cap, 0, sizeof(*cap));
+	} else if (attr->srq || attr->qp_type == IB_QPT_XRC_INI) {
+		cap->max_recv_wr = 0;
+		cap->max_recv_sge = 0;
+	}
+}
+
+/* @cap: of the queues that it is to have. */
+static int rhca_check_qp_init(struct rhca_dev *dev,
+			      const struct ib_qp_init_attr *attr,
+			      const struct ib_qp_cap *cap)
+{
+	const struct rhca_caps *caps = &dev->caps;
+
+	if (attr->create_flags || attr->rwq_ind_tbl)
+		return -EOPNOTSUPP;
+	if (!rhca_has_type(dev, attr->qp_type))
+		return -EOPNOTSUPP;
+	if (attr->qp_type == IB_QPT_XRC_TGT)
+		return attr->xrcd ? 0 : -EINVAL;
+	/* Its peers name the SRQs that a target uses; others have one. */
+	if (attr->srq && (attr->qp_type == IB_QPT_XRC_INI ||
+			  attr->srq->srq_type != IB_SRQT_BASIC))
+		return -EINVAL;
 	if (cap->max_send_wr > 1u << caps->log_max_wqes ||
 	    cap->max_recv_wr > 1u << caps->log_max_wqes ||
 	    cap->max_send_sge > caps->max_send_sge ||
@@ -147,31 +178,49 @@ static int rhca_qp_respond(struct rhca_qp *qp, struct ib_udata *udata)
 	return rhca_respond(udata, &resp, sizeof(resp));
 }
 
-/* Its CQs have to know the QPs of the kernel that end by them. */
-static void rhca_qp_enlist(struct rhca_qp *qp)
+/*
+ * Its CQs have to know the QPs of the kernel that end by them. An XRC target has
+ * none, and a sender no second one.
+ */
+static void rhca_cq_link(struct ib_cq *ibcq, struct list_head *node, bool send)
 {
-	struct rhca_cq *send_cq = to_rhca_cq(qp->ibqp.send_cq);
-	struct rhca_cq *recv_cq = to_rhca_cq(qp->ibqp.recv_cq);
+	struct rhca_cq *cq;
 
-	spin_lock_irq(&send_cq->lock);
-	list_add_tail(&qp->send_node, &send_cq->send_qps);
-	spin_unlock_irq(&send_cq->lock);
-	spin_lock_irq(&recv_cq->lock);
-	list_add_tail(&qp->recv_node, &recv_cq->recv_qps);
-	spin_unlock_irq(&recv_cq->lock);
+	INIT_LIST_HEAD(node);
+	if (!ibcq)
+		return;
+	cq = to_rhca_cq(ibcq);
+	spin_lock_irq(&cq->lock);
+	list_add_tail(node, send ? &cq->send_qps : &cq->recv_qps);
+	spin_unlock_irq(&cq->lock);
 }
 
-static void rhca_qp_delist(struct rhca_qp *qp)
+static void rhca_cq_unlink(struct ib_cq *ibcq, struct list_head *node)
 {
-	struct rhca_cq *send_cq = to_rhca_cq(qp->ibqp.send_cq);
-	struct rhca_cq *recv_cq = to_rhca_cq(qp->ibqp.recv_cq);
+	struct rhca_cq *cq;
 
-	spin_lock_irq(&send_cq->lock);
-	list_del(&qp->send_node);
-	spin_unlock_irq(&send_cq->lock);
-	spin_lock_irq(&recv_cq->lock);
-	list_del(&qp->recv_node);
-	spin_unlock_irq(&recv_cq->lock);
+	if (!ibcq)
+		return;
+	cq = to_rhca_cq(ibcq);
+	spin_lock_irq(&cq->lock);
+	list_del(node);
+	spin_unlock_irq(&cq->lock);
+}
+
+/* What the QP belongs to, from its creation on. */
+static void rhca_qp_init(struct rhca_qp *qp, const struct ib_qp_init_attr *attr)
+{
+	mutex_init(&qp->lock);
+	qp->state = IB_QPS_RESET;
+	qp->sig_type = attr->sq_sig_type;
+	if (attr->qp_type == IB_QPT_XRC_TGT) {
+		/* To the core it has no PD. */
+		qp->pdn = to_rhca_xrcd(attr->xrcd)->pdn;
+		qp->xrcdn = to_rhca_xrcd(attr->xrcd)->xrcdn;
+		return;
+	}
+	qp->pdn = to_rhca_pd(qp->ibqp.pd)->pdn;
+	qp->srq = attr->srq ? to_rhca_srq(attr->srq) : NULL;
 }
 
 int rhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
@@ -179,17 +228,15 @@ int rhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 {
 	struct rhca_ucontext *ctx = rhca_udata_ucontext(udata);
 	struct rhca_dev *dev = to_rhca(ibqp->device);
-	u32 pdn = to_rhca_pd(ibqp->pd)->pdn;
 	struct rhca_qp *qp = to_rhca_qp(ibqp);
 	int err;
 
-	err = rhca_check_qp_init(dev, attr);
+	qp->cap = attr->cap;
+	rhca_drop_queues(attr, &qp->cap);
+	err = rhca_check_qp_init(dev, attr, &qp->cap);
 	if (err)
 		return err;
-	mutex_init(&qp->lock);
-	qp->state = IB_QPS_RESET;
-	qp->sig_type = attr->sq_sig_type;
-	qp->cap = attr->cap;
+	rhca_qp_init(qp, attr);
 
 	err = rhca_qpn_alloc(dev, ibqp);
 	if (err)
@@ -197,8 +244,8 @@ int rhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	err = rhca_icm_get(dev, &dev->qpc_table, ibqp->qp_num, 1);
 	if (err)
 		goto number;
-	err = ctx ? rhca_queues_create_user(dev, qp, pdn, ctx, udata) :
-		    rhca_queues_create_kernel(dev, qp, pdn);
+	err = ctx ? rhca_queues_create_user(dev, qp, ctx, udata) :
+		    rhca_queues_create_kernel(dev, qp);
 	if (err)
 		goto number;
 	qp->cap.max_send_wr = qp->sq.entries;
@@ -209,8 +256,10 @@ int rhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	err = xa_insert(&dev->qps, ibqp->qp_num, qp, GFP_KERNEL);
 	if (err)
 		goto queues;
-	if (!ctx)
-		rhca_qp_enlist(qp);
+	if (!ctx) {
+		rhca_cq_link(ibqp->send_cq, &qp->send_node, true);
+		rhca_cq_link(ibqp->recv_cq, &qp->recv_node, false);
+	}
 	attr->cap = qp->cap;
 	return 0;
 
@@ -228,9 +277,24 @@ static void rhca_qp_clean_cqs(struct rhca_qp *qp)
 
 	if (ibqp->uobject)
 		return;
-	rhca_cq_clean(to_rhca_cq(ibqp->send_cq), ibqp->qp_num);
-	if (ibqp->recv_cq != ibqp->send_cq)
-		rhca_cq_clean(to_rhca_cq(ibqp->recv_cq), ibqp->qp_num);
+	if (ibqp->send_cq)
+		rhca_cq_clean(to_rhca_cq(ibqp->send_cq), ibqp->qp_num, qp->srq);
+	if (ibqp->recv_cq && ibqp->recv_cq != ibqp->send_cq)
+		rhca_cq_clean(to_rhca_cq(ibqp->recv_cq), ibqp->qp_num, qp->srq);
+}
+
+/*
+ * What it has taken of its SRQ would be lost with a reset; in ERR it ends, and
+ * has its place again. A card that does not do it has lost no more than that.
+ * Nobody has asked for the event.
+ */
+static void rhca_qp_return_taken(struct rhca_dev *dev, struct rhca_qp *qp)
+{
+	if (!qp->srq)
+		return;
+	WRITE_ONCE(qp->has_last_wqe, true);
+	rhca_cmd(dev, RDMA_HCA_CMD_2ERR_QPEE, RDMA_HCA_MODIFY_NO_INBOX,
+		 qp->ibqp.qp_num, 0, 0);
 }
 
 int rhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
@@ -238,15 +302,20 @@ int rhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct rhca_dev *dev = to_rhca(ibqp->device);
 	struct rhca_qp *qp = to_rhca_qp(ibqp);
 
-	if (qp->state != IB_QPS_RESET)
+	if (qp->state != IB_QPS_RESET) {
+		rhca_qp_return_taken(dev, qp);
 		rhca_cmd_revoke(dev, RDMA_HCA_CMD_ERR2RST_QPEE,
 				RDMA_HCA_MODIFY_NO_INBOX, ibqp->qp_num, 0);
+	}
+	/* As long as it is found: what is polled meanwhile is its own. */
+	rhca_qp_clean_cqs(qp);
 	xa_erase(&dev->qps, ibqp->qp_num);
 	rhca_eq_synchronize(&dev->eq[0]);
 	rhca_flush_synchronize(dev);
-	if (!ibqp->uobject)
-		rhca_qp_delist(qp);
-	rhca_qp_clean_cqs(qp);
+	if (!ibqp->uobject) {
+		rhca_cq_unlink(ibqp->send_cq, &qp->send_node);
+		rhca_cq_unlink(ibqp->recv_cq, &qp->recv_node);
+	}
 	rhca_queues_destroy(dev, qp, rhca_udata_ucontext(udata));
 	rhca_qpn_free(dev, ibqp);
 	return 0;
@@ -264,9 +333,14 @@ static void rhca_put_fixed(struct rhca_qp *qp, struct rdma_hca_qpc *qpc)
 			   RDMA_HCA_QPC_RQ_ENTRY_SZ);
 	be32p_replace_bits(&qpc->mtu_msgmax_sz, qp->sq.shift,
 			   RDMA_HCA_QPC_SQ_ENTRY_SZ);
-	qpc->pd = cpu_to_be32(to_rhca_pd(ibqp->pd)->pdn);
-	qpc->cqn_snd = cpu_to_be32(to_rhca_cq(ibqp->send_cq)->cqn);
-	qpc->cqn_rcv = cpu_to_be32(to_rhca_cq(ibqp->recv_cq)->cqn);
+	qpc->pd = cpu_to_be32(qp->pdn);
+	qpc->xrcd = cpu_to_be32(qp->xrcdn);
+	if (qp->srq)
+		qpc->srq = cpu_to_be32(RDMA_HCA_QPC_USES_SRQ | qp->srq->srqn);
+	if (ibqp->send_cq)
+		qpc->cqn_snd = cpu_to_be32(to_rhca_cq(ibqp->send_cq)->cqn);
+	if (ibqp->recv_cq)
+		qpc->cqn_rcv = cpu_to_be32(to_rhca_cq(ibqp->recv_cq)->cqn);
 	qpc->snd_wqe_base_l = cpu_to_be32(qp->sq.region.key);
 	qpc->snd_wqe_len = cpu_to_be32(qp->sq.len);
 	qpc->rcv_wqe_base_l = cpu_to_be32(qp->rq.region.key);
@@ -432,6 +506,8 @@ static int rhca_qp_transition(struct rhca_dev *dev, struct rhca_qp *qp,
 	struct rhca_mailbox box;
 	int err;
 
+	if (to == IB_QPS_RESET)
+		rhca_qp_return_taken(dev, qp);
 	if (to == IB_QPS_RESET || to == IB_QPS_ERR)
 		return rhca_cmd(dev, op, RDMA_HCA_MODIFY_NO_INBOX, in_modifier,
 				0, 0);
@@ -547,6 +623,8 @@ static int rhca_modify_locked(struct rhca_dev *dev, struct rhca_qp *qp,
 	if (err)
 		return err;
 
+	if (from == IB_QPS_RESET)
+		WRITE_ONCE(qp->has_last_wqe, false);
 	rhca_qp_set_state(qp, to);
 	if (to == IB_QPS_RESET && !qp->ibqp.uobject) {
 		rhca_qp_clean_cqs(qp);
@@ -706,6 +784,7 @@ int rhca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	init_attr->qp_context = ibqp->qp_context;
 	init_attr->send_cq = ibqp->send_cq;
 	init_attr->recv_cq = ibqp->recv_cq;
+	init_attr->srq = ibqp->srq;
 	init_attr->cap = qp->cap;
 	init_attr->sq_sig_type = qp->sig_type;
 	init_attr->qp_type = ibqp->qp_type;
@@ -725,6 +804,8 @@ static enum ib_event_type rhca_event_type(u8 type)
 		return IB_EVENT_QP_REQ_ERR;
 	case RDMA_HCA_EVENT_WQ_ACCESS_ERROR:
 		return IB_EVENT_QP_ACCESS_ERR;
+	case RDMA_HCA_EVENT_LAST_WQE_REACHED:
+		return IB_EVENT_QP_LAST_WQE_REACHED;
 	default:
 		return IB_EVENT_QP_FATAL;
 	}
@@ -734,11 +815,12 @@ static enum ib_event_type rhca_event_type(u8 type)
 void rhca_qp_event(struct rhca_dev *dev, u32 qpn, u8 type)
 {
 	struct rhca_qp *qp = xa_load(&dev->qps, qpn);
-	struct ib_event event = { .event = rhca_event_type(type) };
 
-	if (!qp || !qp->ibqp.event_handler)
+	if (!qp)
 		return;
-	event.device = qp->ibqp.device;
-	event.element.qp = &qp->ibqp;
-	qp->ibqp.event_handler(&event, qp->ibqp.qp_context);
+	/* Perhaps it was told already, when the card failed. */
+	if (type == RDMA_HCA_EVENT_LAST_WQE_REACHED &&
+	    xchg(&qp->has_last_wqe, true))
+		return;
+	rhca_qp_tell(qp, rhca_event_type(type));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Queue pairs: qp.c, their queues in wq.c, what is posted to them in wr.c; and
- * where datagrams go: address handles (ah.c), multicast groups (mcast.c).
+ * Queue pairs: qp.c, their queues in wq.c, what is posted to them in wr.c (the
+ * queues that they share: srq.h); and where datagrams go: address handles (ah.c), multicast groups (mcast.c).
  */
 #ifndef RHCA_QP_H
 #define RHCA_QP_H
@@ -15,6 +15,8 @@ struct rhca_ah {
 	struct ib_ah ibah;
 	struct rdma_ah_attr attr;
 };
+
+struct rhca_srq;
 
 /* A send or receive queue. */
 struct rhca_wq {
@@ -40,9 +42,13 @@ struct rhca_qp {
 	enum ib_sig_type sig_type;
 	struct ib_qp_cap cap;
 	u32 uar;
+	u32 pdn;
+	u32 xrcdn;		/* XRC target */
 	struct rhca_wq sq;
 	struct rhca_wq rq;
 	struct rhca_db rq_db;
+	struct rhca_srq *srq;	/* instead of @rq */
+	bool has_last_wqe;	/* takes nothing of @srq: told, or not wanted */
 	/* kernel: in the lists of its CQs */
 	struct list_head send_node;
 	struct list_head recv_node;
@@ -63,12 +69,37 @@ static inline bool rhca_is_datagram(const struct rhca_qp *qp)
 	return qp->ibqp.qp_type == IB_QPT_UD || qp->ibqp.qp_type == IB_QPT_GSI;
 }
 
+static inline void rhca_qp_tell(struct rhca_qp *qp, enum ib_event_type type)
+{
+	struct ib_event event = {
+		.device = qp->ibqp.device,
+		.element.qp = &qp->ibqp,
+		.event = type,
+	};
+
+	if (qp->ibqp.event_handler)
+		qp->ibqp.event_handler(&event, qp->ibqp.qp_context);
+}
+
+static inline bool rhca_is_xrc(const struct rhca_qp *qp)
+{
+	return qp->ibqp.qp_type == IB_QPT_XRC_INI ||
+	       qp->ibqp.qp_type == IB_QPT_XRC_TGT;
+}
+
 /* wq.c */
+/* @max_size: bytes of the largest WQE; wq->len and wq->shift are asked for. */
+int rhca_wq_create_user(struct rhca_dev *dev, struct rhca_wq *wq, u32 pdn,
+			u64 addr, u32 max_size, u32 max_wr);
+/* How large a receive queue is; rhca_wq_create_kernel() makes it. */
+int rhca_wq_size_recv(struct rhca_dev *dev, struct rhca_wq *wq, u32 sges,
+		      u32 wrs);
+int rhca_wq_create_kernel(struct rhca_dev *dev, struct rhca_wq *wq, u32 pdn);
+void rhca_wq_destroy(struct rhca_dev *dev, struct rhca_wq *wq);
 /* The sizes are in @udata, or follow from qp->cap. */
-int rhca_queues_create_user(struct rhca_dev *dev, struct rhca_qp *qp, u32 pdn,
+int rhca_queues_create_user(struct rhca_dev *dev, struct rhca_qp *qp,
 			    struct rhca_ucontext *ctx, struct ib_udata *udata);
-int rhca_queues_create_kernel(struct rhca_dev *dev, struct rhca_qp *qp,
-			      u32 pdn);
+int rhca_queues_create_kernel(struct rhca_dev *dev, struct rhca_qp *qp);
 /* @ctx: whose they are, NULL: the kernel's. */
 void rhca_queues_destroy(struct rhca_dev *dev, struct rhca_qp *qp,
 			 struct rhca_ucontext *ctx);
@@ -102,6 +133,8 @@ int rhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		   const struct ib_send_wr **bad_wr);
 int rhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		   const struct ib_recv_wr **bad_wr);
+int rhca_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+		       const struct ib_recv_wr **bad_wr);
 
 /* ah.c */
 int rhca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *attr,

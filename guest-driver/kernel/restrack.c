@@ -11,6 +11,7 @@
 #include "cq.h"
 #include "qp.h"
 #include "restrack.h"
+#include "srq.h"
 
 /* --- the card's contexts ------------------------------------------------ */
 
@@ -64,6 +65,15 @@ int rhca_res_mr_context(struct sk_buff *msg, struct ib_mr *ibmr)
 				rhca_key_index(dev, region->key),
 				RDMA_HCA_MPT_SIZE);
 }
+
+#ifdef RHCA_HAS_RES_SRQ
+int rhca_res_srq_context(struct sk_buff *msg, struct ib_srq *ibsrq)
+{
+	return rhca_put_context(to_rhca(ibsrq->device), msg,
+				RDMA_HCA_CMD_QUERY_SRQ,
+				to_rhca_srq(ibsrq)->srqn, RDMA_HCA_SRQC_SIZE);
+}
+#endif
 
 /* --- what the driver knows ---------------------------------------------- */
 
@@ -138,3 +148,21 @@ int rhca_res_mr(struct sk_buff *msg, struct ib_mr *ibmr)
 	return rhca_put_values(msg, values,
 			       mtt->count ? ARRAY_SIZE(values) : 2);
 }
+
+#ifdef RHCA_HAS_RES_SRQ
+int rhca_res_srq(struct sk_buff *msg, struct ib_srq *ibsrq)
+{
+	const struct rhca_srq *srq = to_rhca_srq(ibsrq);
+	const struct rhca_res_value values[] = {
+		{ "srqn", srq->srqn },
+		{ "entries", srq->wq.entries },
+		{ "entry_size", 1u << srq->wq.shift },
+		{ "head", READ_ONCE(srq->wq.head) },
+		{ "outstanding", srq->tags.num -
+				 READ_ONCE(srq->tags.num_free) },
+	};
+	u32 count = ARRAY_SIZE(values) - (ibsrq->uobject ? 2 : 0);
+
+	return rhca_put_values(msg, values, count);
+}
+#endif

@@ -9,10 +9,12 @@
 int rhca_res_qp(struct sk_buff *msg, struct ib_qp *ibqp);
 int rhca_res_cq(struct sk_buff *msg, struct ib_cq *ibcq);
 int rhca_res_mr(struct sk_buff *msg, struct ib_mr *ibmr);
+int rhca_res_srq(struct sk_buff *msg, struct ib_srq *ibsrq);
 
 /* The context that the card has of it; -EAGAIN: none. */
 int rhca_res_qp_context(struct sk_buff *msg, struct ib_qp *ibqp);
 int rhca_res_cq_context(struct sk_buff *msg, struct ib_cq *ibcq);
 int rhca_res_mr_context(struct sk_buff *msg, struct ib_mr *ibmr);
+int rhca_res_srq_context(struct sk_buff *msg, struct ib_srq *ibsrq);
 
 #endif /* RHCA_RESTRACK_H */

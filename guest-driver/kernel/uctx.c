@@ -45,6 +45,7 @@ static void rhca_fill_ucontext_resp(struct rhca_dev *dev,
 	resp->max_inline = dev->caps.max_inline;
 	resp->max_send_sge = dev->caps.max_send_sge;
 	resp->max_recv_sge = dev->caps.max_recv_sge;
+	resp->num_srqs = rhca_has_srqs(dev) ? 1u << dev->caps.log_srqs : 0;
 	if (resp->comp_mask & RDMA_HCA_UCONTEXT_NULL_MR)
 		resp->null_key = dev->null_mr->key;
 }

@@ -11,6 +11,7 @@
 #include "port.h"
 #include "qp.h"
 #include "restrack.h"
+#include "srq.h"
 #include "uctx.h"
 #include "udata.h"
 
@@ -71,6 +72,13 @@ static int rhca_query_device(struct ib_device *ibdev,
 	attr->max_ah = INT_MAX;
 	attr->max_pkeys = caps->num_pkeys;
 	attr->local_ca_ack_delay = caps->ack_delay;
+	if (rhca_has_srqs(dev)) {
+		attr->max_srq = dev->srq_map.num - caps->reserved_srqs;
+		attr->max_srq_wr = 1 << caps->log_max_srq_wqes;
+		attr->max_srq_sge = caps->max_srq_sge;
+	}
+	if (rhca_has_xrc(dev))
+		attr->device_cap_flags |= IB_DEVICE_XRC;
 	if (caps->max_page_list) {
 		attr->device_cap_flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
 		attr->kernel_cap_flags |= IBK_SG_GAPS_REG;
@@ -236,6 +244,29 @@ static const struct ib_device_ops rhca_mw_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_mw, rhca_mw, ibmw),
 };
 
+/* Of a card that knows shared receive queues besides. */
+static const struct ib_device_ops rhca_srq_ops = {
+	.create_srq = rhca_create_srq,
+	.destroy_srq = rhca_destroy_srq,
+#ifdef RHCA_HAS_RES_SRQ
+	.fill_res_srq_entry = rhca_res_srq,
+	.fill_res_srq_entry_raw = rhca_res_srq_context,
+#endif
+	.modify_srq = rhca_modify_srq,
+	.post_srq_recv = rhca_post_srq_recv,
+	.query_srq = rhca_query_srq,
+
+	INIT_RDMA_OBJ_SIZE(ib_srq, rhca_srq, ibsrq),
+};
+
+/* Of a card that knows XRC besides. */
+static const struct ib_device_ops rhca_xrc_ops = {
+	.alloc_xrcd = rhca_alloc_xrcd,
+	.dealloc_xrcd = rhca_dealloc_xrcd,
+
+	INIT_RDMA_OBJ_SIZE(ib_xrcd, rhca_xrcd, ibxrcd),
+};
+
 void rhca_set_verbs(struct rhca_dev *dev)
 {
 	ib_set_device_ops(&dev->ibdev, &rhca_dev_ops);
@@ -247,4 +278,8 @@ void rhca_set_verbs(struct rhca_dev *dev)
 		ib_set_device_ops(&dev->ibdev, &rhca_fast_reg_ops);
 	if (dev->caps.features & RDMA_HCA_FEATURE_MW)
 		ib_set_device_ops(&dev->ibdev, &rhca_mw_ops);
+	if (rhca_has_srqs(dev))
+		ib_set_device_ops(&dev->ibdev, &rhca_srq_ops);
+	if (rhca_has_xrc(dev))
+		ib_set_device_ops(&dev->ibdev, &rhca_xrc_ops);
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The two work queues of a QP: their sizes, their memory, and the regions that
- * the card finds them by. What is posted to those of the kernel is in wr.c.
+ * The two work queues of a QP, and that of an SRQ: their sizes, their memory,
+ * and the regions that the card finds them by. What is posted to those of the kernel is in wr.c.
  */
 #include "rdma_hca_user.h"
 
 #include "qp.h"
 #include "udata.h"
 
-static void rhca_wq_destroy(struct rhca_dev *dev, struct rhca_wq *wq)
+void rhca_wq_destroy(struct rhca_dev *dev, struct rhca_wq *wq)
 {
 	if (!wq->len)
 		return;
@@ -38,8 +38,8 @@ static int rhca_check_wq(struct rhca_dev *dev, const struct rhca_wq *wq,
 	return 0;
 }
 
-static int rhca_wq_create_user(struct rhca_dev *dev, struct rhca_wq *wq,
-			       u32 pdn, u64 addr, u32 max_size, u32 max_wr)
+int rhca_wq_create_user(struct rhca_dev *dev, struct rhca_wq *wq, u32 pdn,
+			u64 addr, u32 max_size, u32 max_wr)
 {
 	int err;
 
@@ -65,7 +65,7 @@ static int rhca_read_create_req(struct ib_udata *udata,
 	       rhca_check_request(req->comp_mask, req->reserved);
 }
 
-int rhca_queues_create_user(struct rhca_dev *dev, struct rhca_qp *qp, u32 pdn,
+int rhca_queues_create_user(struct rhca_dev *dev, struct rhca_qp *qp,
 			    struct rhca_ucontext *ctx, struct ib_udata *udata)
 {
 	struct rdma_hca_create_qp_req req;
@@ -80,12 +80,12 @@ int rhca_queues_create_user(struct rhca_dev *dev, struct rhca_qp *qp, u32 pdn,
 	qp->rq.len = req.rq_len;
 	qp->rq.shift = req.rq_entry_sz_log;
 
-	err = rhca_wq_create_user(dev, &qp->sq, pdn, req.sq_addr,
+	err = rhca_wq_create_user(dev, &qp->sq, qp->pdn, req.sq_addr,
 				  dev->caps.max_send_wqe_size,
 				  qp->cap.max_send_wr);
 	if (err)
 		return err;
-	err = rhca_wq_create_user(dev, &qp->rq, pdn, req.rq_addr,
+	err = rhca_wq_create_user(dev, &qp->rq, qp->pdn, req.rq_addr,
 				  dev->caps.max_recv_wqe_size,
 				  qp->cap.max_recv_wr);
 	if (err)
@@ -120,6 +120,16 @@ static int rhca_wq_size(struct rhca_wq *wq, u32 wqe_size, u32 max_size,
 	return 0;
 }
 
+int rhca_wq_size_recv(struct rhca_dev *dev, struct rhca_wq *wq, u32 sges,
+		      u32 wrs)
+{
+	/* The unit that ends a receive WQE counts too. */
+	u32 size = sizeof(struct rdma_hca_next_unit) +
+		   (sges + 1) * sizeof(struct rdma_hca_data_unit);
+
+	return rhca_wq_size(wq, size, dev->caps.max_recv_wqe_size, wrs);
+}
+
 static int rhca_size_queues(struct rhca_dev *dev, struct rhca_qp *qp)
 {
 	const struct ib_qp_cap *cap = &qp->cap;
@@ -132,19 +142,15 @@ static int rhca_size_queues(struct rhca_dev *dev, struct rhca_qp *qp)
 			   sizeof(struct rdma_hca_raddr_unit) +
 				   sizeof(struct rdma_hca_atomic_unit);
 	u32 send = sizeof(struct rdma_hca_next_unit) + head + data;
-	/* The unit that ends a receive WQE counts too. */
-	u32 recv = sizeof(struct rdma_hca_next_unit) +
-		   (cap->max_recv_sge + 1) * sizeof(struct rdma_hca_data_unit);
 	int err;
 
 	err = rhca_wq_size(&qp->sq, send, dev->caps.max_send_wqe_size,
 			   cap->max_send_wr);
-	return err ?: rhca_wq_size(&qp->rq, recv, dev->caps.max_recv_wqe_size,
-				   cap->max_recv_wr);
+	return err ?: rhca_wq_size_recv(dev, &qp->rq, cap->max_recv_sge,
+					cap->max_recv_wr);
 }
 
-static int rhca_wq_create_kernel(struct rhca_dev *dev, struct rhca_wq *wq,
-				 u32 pdn)
+int rhca_wq_create_kernel(struct rhca_dev *dev, struct rhca_wq *wq, u32 pdn)
 {
 	int err;
 
@@ -190,7 +196,7 @@ void rhca_queues_reset(struct rhca_qp *qp)
 		WRITE_ONCE(*qp->rq_db.va, 0);
 }
 
-int rhca_queues_create_kernel(struct rhca_dev *dev, struct rhca_qp *qp, u32 pdn)
+int rhca_queues_create_kernel(struct rhca_dev *dev, struct rhca_qp *qp)
 {
 	int err;
 
@@ -198,10 +204,10 @@ int rhca_queues_create_kernel(struct rhca_dev *dev, struct rhca_qp *qp, u32 pdn)
 	err = rhca_size_queues(dev, qp);
 	if (err)
 		return err;
-	err = rhca_wq_create_kernel(dev, &qp->sq, pdn);
+	err = rhca_wq_create_kernel(dev, &qp->sq, qp->pdn);
 	if (err)
 		return err;
-	err = rhca_wq_create_kernel(dev, &qp->rq, pdn);
+	err = rhca_wq_create_kernel(dev, &qp->rq, qp->pdn);
 	if (err)
 		goto sq;
 	err = qp->rq.len ? rhca_db_alloc(dev, &qp->rq_db) : 0;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Work requests of the kernel's QPs (interface document 3.4): their WQEs, and
- * the doorbells that announce them. A process's are its provider's work.
+ * Work requests of the kernel's QPs and SRQs (interface document 3.4): their
+ * WQEs, and the doorbells that announce them. A process's are its provider's
+ * work.
  */
-#include "qp.h"
+#include "srq.h"
 
 /* --- operations --------------------------------------------------------- */
 
@@ -90,7 +91,8 @@ static const struct rhca_op *rhca_find_op(const struct rhca_qp *qp,
 {
 	const struct rhca_op *op;
 
-	if (opcode >= ARRAY_SIZE(rhca_ops))
+	/* A work request of the kernel has no place for the peer's SRQ. */
+	if (opcode >= ARRAY_SIZE(rhca_ops) || rhca_is_xrc(qp))
 		return NULL;
 	op = &rhca_ops[opcode];
 	if (!op->opcode || (rhca_is_datagram(qp) && !op->is_datagram))
@@ -479,7 +481,7 @@ int rhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 
 int rhca_post_send_marker(struct rhca_qp *qp, struct ib_cqe *cqe)
 {
-	const struct rhca_op *op = rhca_find_op(qp, IB_WR_SEND);
+	const struct rhca_op *op = &rhca_ops[IB_WR_SEND];
 	struct rhca_dev *dev = to_rhca(qp->ibqp.device);
 	struct rhca_wqe wqe;
 	struct rhca_doorbell db;
@@ -502,40 +504,52 @@ int rhca_post_send_marker(struct rhca_qp *qp, struct ib_cqe *cqe)
 
 /* --- receive ------------------------------------------------------------ */
 
-static int rhca_build_recv(struct rhca_qp *qp, const struct ib_recv_wr *wr)
+/* Put @wr at the head of @rq; @index is where its wr_id is kept. */
+static void rhca_add_recv(struct rhca_wq *rq, const struct ib_recv_wr *wr,
+			  u32 index, u32 tag)
 {
-	struct rhca_wq *rq = &qp->rq;
 	struct rhca_wqe wqe = { .next = rhca_wqe_at(rq, rq->head) };
 	u32 place = rhca_wqe_offset(rq, rq->head + 1) / RDMA_HCA_WQE_ALIGN;
 	u32 units = (1u << rq->shift) / RDMA_HCA_WQE_UNIT;
-
-	if (rhca_wq_is_full(rq))
-		return -ENOMEM;
-	if (wr->num_sge > qp->cap.max_recv_sge)
-		return -EINVAL;
 
 	memset(wqe.next, 0, sizeof(*wqe.next));
 	/* All entries are alike: the next one's place and size are known. */
 	wqe.next->nda_nop = cpu_to_le32(FIELD_PREP(RDMA_HCA_NEXT_NDA, place));
 	wqe.next->nee_nds = cpu_to_le32(FIELD_PREP(RDMA_HCA_NEXT_NDS, units));
+	wqe.next->tag = cpu_to_le32(tag);
 	wqe.end = wqe.next + 1;
 	rhca_put_sges(&wqe, wr->sg_list, wr->num_sge);
 	memset(wqe.end, 0, RDMA_HCA_WQE_UNIT);
-	rq->wr_id[rq->head & (rq->entries - 1)] = wr->wr_id;
+	rq->wr_id[index] = wr->wr_id;
 	/* As in rhca_add_send(). */
 	smp_store_release(&rq->head, rq->head + 1);
+}
+
+static int rhca_post_one_recv(struct rhca_qp *qp, const struct ib_recv_wr *wr)
+{
+	struct rhca_wq *rq = &qp->rq;
+
+	if (rhca_wq_is_full(rq))
+		return -ENOMEM;
+	if (wr->num_sge > qp->cap.max_recv_sge)
+		return -EINVAL;
+	rhca_add_recv(rq, wr, rq->head & (rq->entries - 1), 0);
 	return 0;
 }
 
-static void rhca_count_posted(struct rhca_qp *qp)
+static void rhca_count_posted(const struct rhca_wq *rq,
+			      const struct rhca_db *db)
 {
 	/* The card may read entries once it sees the count. */
 	dma_wmb();
-	WRITE_ONCE(*qp->rq_db.va, cpu_to_le32(qp->rq.head & 0xffff));
+	WRITE_ONCE(*db->va, cpu_to_le32(rq->head & 0xffff));
 }
 
 static int rhca_may_recv(struct rhca_dev *dev, const struct rhca_qp *qp)
 {
+	/* Those that share a queue have none of their own. */
+	if (qp->srq || rhca_is_xrc(qp))
+		return -EINVAL;
 	if (rhca_failed(dev))
 		return -EIO;
 	return READ_ONCE(qp->state) == IB_QPS_RESET ? -EINVAL : 0;
@@ -551,14 +565,14 @@ int rhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 
 	spin_lock_irqsave(&qp->rq.lock, flags);
 	for (; wr; wr = wr->next) {
-		err = rhca_may_recv(dev, qp) ?: rhca_build_recv(qp, wr);
+		err = rhca_may_recv(dev, qp) ?: rhca_post_one_recv(qp, wr);
 		if (err) {
 			*bad_wr = wr;
 			break;
 		}
 	}
 	if (qp->rq.len)
-		rhca_count_posted(qp);
+		rhca_count_posted(&qp->rq, &qp->rq_db);
 	spin_unlock_irqrestore(&qp->rq.lock, flags);
 	return err;
 }
@@ -571,9 +585,45 @@ int rhca_post_recv_marker(struct rhca_qp *qp, struct ib_cqe *cqe)
 
 	spin_lock_irqsave(&qp->rq.lock, flags);
 	if (qp->rq.len) {
-		err = rhca_build_recv(qp, &wr);
-		rhca_count_posted(qp);
+		err = rhca_post_one_recv(qp, &wr);
+		rhca_count_posted(&qp->rq, &qp->rq_db);
 	}
 	spin_unlock_irqrestore(&qp->rq.lock, flags);
+	return err;
+}
+
+/* --- shared receive ----------------------------------------------------- */
+
+static int rhca_post_one_srq(struct rhca_srq *srq, const struct ib_recv_wr *wr)
+{
+	u32 tag;
+
+	if (rhca_failed(to_rhca(srq->ibsrq.device)))
+		return -EIO;
+	if (wr->num_sge > srq->max_sge)
+		return -EINVAL;
+	if (!rhca_tags_take(&srq->tags, &tag))
+		return -ENOMEM;
+	rhca_add_recv(&srq->wq, wr, tag, tag);
+	return 0;
+}
+
+int rhca_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+		       const struct ib_recv_wr **bad_wr)
+{
+	struct rhca_srq *srq = to_rhca_srq(ibsrq);
+	unsigned long flags;
+	int err = 0;
+
+	spin_lock_irqsave(&srq->wq.lock, flags);
+	for (; wr; wr = wr->next) {
+		err = rhca_post_one_srq(srq, wr);
+		if (err) {
+			*bad_wr = wr;
+			break;
+		}
+	}
+	rhca_count_posted(&srq->wq, &srq->db);
+	spin_unlock_irqrestore(&srq->wq.lock, flags);
 	return err;
 }

@@ -77,6 +77,17 @@ static uint32_t rhca_cqe_qpn(const struct rdma_hca_cqe *cqe)
 	return le32toh(cqe->my_qpn) & RDMA_HCA_QPN_MASK;
 }
 
+/* A receive into an XRC SRQ. */
+static bool rhca_cqe_is_xrc(const struct rdma_hca_cqe *cqe)
+{
+	return FIELD_GET(RDMA_HCA_CQE_XRC, rhca_cqe_ctrl(cqe));
+}
+
+static uint32_t rhca_cqe_srqn(const struct rdma_hca_cqe *cqe)
+{
+	return le32toh(cqe->rqpn) & RDMA_HCA_XRC_SRQN;
+}
+
 static bool rhca_cqe_is_send(const struct rdma_hca_cqe *cqe)
 {
 	return FIELD_GET(RDMA_HCA_CQE_IS_SEND, rhca_cqe_ctrl(cqe));
@@ -228,12 +239,17 @@ static __be32 rhca_read_imm_data(struct ibv_cq_ex *ibcq)
 
 static uint32_t rhca_read_qp_num(struct ibv_cq_ex *ibcq)
 {
-	return to_rcq_ex(ibcq)->cur_qp->vqp.qp.qp_num;
+	return rhca_cqe_qpn(to_rcq_ex(ibcq)->cur);
 }
 
 static uint32_t rhca_read_src_qp(struct ibv_cq_ex *ibcq)
 {
-	return le32toh(to_rcq_ex(ibcq)->cur->rqpn) & RDMA_HCA_QPN_MASK;
+	const struct rdma_hca_cqe *cqe = to_rcq_ex(ibcq)->cur;
+
+	/* There it is the SRQ's number. */
+	if (rhca_cqe_is_xrc(cqe))
+		return 0;
+	return le32toh(cqe->rqpn) & RDMA_HCA_QPN_MASK;
 }
 
 static unsigned int rhca_read_wc_flags(struct ibv_cq_ex *ibcq)
@@ -282,7 +298,8 @@ static uint8_t rhca_read_sl(struct ibv_cq_ex *ibcq)
 	struct rhca_cq *cq = to_rcq_ex(ibcq);
 	uint32_t path = le32toh(cq->cur->rlid_path);
 
-	if (rhca_cq_is_roce(cq) && cq->cur_qp->vqp.qp.qp_type == IBV_QPT_UD)
+	if (rhca_cq_is_roce(cq) && cq->cur_qp &&
+	    cq->cur_qp->vqp.qp.qp_type == IBV_QPT_UD)
 		return path & RDMA_HCA_CQE_IPV4 ? RHCA_PACKET_IPV4 :
 						  RHCA_PACKET_IPV6;
 	return FIELD_GET(RDMA_HCA_CQE_SL, path);
@@ -317,25 +334,57 @@ static uint64_t rhca_wq_retire(struct rhca_wq *wq,
 	return wr_id;
 }
 
-/*
- * Make @cqe the current entry. Returns false if its QP is gone or has no such
- * queue: then there is no one to tell.
- */
-static bool rhca_cq_set_current(struct rhca_cq *cq,
+/* An XRC target has no queues, and may be another process's. */
+static bool rhca_cqe_retire_xrc(struct rhca_cq *cq,
 				const struct rdma_hca_cqe *cqe)
 {
 	struct rhca_context *ctx = to_rctx(cq->vcq.cq.context);
+	struct rhca_srq *srq = ctx->srqs[rhca_cqe_srqn(cqe) & ctx->srq_mask];
+
+	cq->cur_qp = NULL;
+	if (unlikely(!srq))
+		return false;
+	cq->vcq.cq_ex.wr_id = rhca_srq_retire(srq, le32toh(cqe->wqe));
+	return true;
+}
+
+/*
+ * Retire the WQE of @cqe. Returns false if its QP or SRQ is gone, or has no such
+ * queue: then there is no one to tell.
+ */
+static bool rhca_cqe_retire(struct rhca_cq *cq, const struct rdma_hca_cqe *cqe)
+{
+	struct rhca_context *ctx = to_rctx(cq->vcq.cq.context);
 	struct rhca_qp *qp = ctx->qps[rhca_cqe_qpn(cqe) & ctx->qp_mask];
+	bool is_send = rhca_cqe_is_send(cqe);
 	struct rhca_wq *wq;
 
 	if (unlikely(!qp))
 		return false;
-	wq = rhca_cqe_is_send(cqe) ? &qp->sq : &qp->rq;
+	cq->cur_qp = qp;
+	if (!is_send && qp->srq) {
+		cq->vcq.cq_ex.wr_id =
+			rhca_srq_retire(qp->srq, le32toh(cqe->wqe));
+		return true;
+	}
+	wq = is_send ? &qp->sq : &qp->rq;
 	if (unlikely(!wq->entries))
 		return false;
-	cq->cur = cqe;
-	cq->cur_qp = qp;
 	cq->vcq.cq_ex.wr_id = rhca_wq_retire(wq, cqe);
+	return true;
+}
+
+/* Make @cqe the current entry. Returns false if it is nobody's. */
+static bool rhca_cq_set_current(struct rhca_cq *cq,
+				const struct rdma_hca_cqe *cqe)
+{
+	bool found = unlikely(rhca_cqe_is_xrc(cqe)) ?
+			     rhca_cqe_retire_xrc(cq, cqe) :
+			     rhca_cqe_retire(cq, cqe);
+
+	if (unlikely(!found))
+		return false;
+	cq->cur = cqe;
 	cq->vcq.cq_ex.status =
 		likely(!rhca_cqe_is_error(cqe)) ?
 			IBV_WC_SUCCESS :
@@ -446,11 +495,22 @@ int rhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	return 0;
 }
 
+/* Whether @cqe is @qp's, or, with @qp NULL, one of the XRC SRQ @srq. */
+static bool rhca_cqe_is_of(const struct rdma_hca_cqe *cqe,
+			   const struct rhca_qp *qp, const struct rhca_srq *srq)
+{
+	if (qp)
+		return rhca_cqe_qpn(cqe) == qp->vqp.qp.qp_num;
+	return rhca_cqe_is_xrc(cqe) &&
+	       rhca_cqe_srqn(cqe) == srq->vsrq.srq_num;
+}
+
 /*
  * The entries that stay move towards the producer, into the place of those
- * that go.
+ * that go, which are of @qp or @srq. What they name of an SRQ is free then.
  */
-void rhca_clean_cq(struct rhca_cq *cq, uint32_t qpn)
+static void rhca_cq_remove(struct rhca_cq *cq, const struct rhca_qp *qp,
+			   struct rhca_srq *srq)
 {
 	uint32_t n = rhca_cq_outstanding(cq);
 	uint32_t gone = 0;
@@ -458,16 +518,34 @@ void rhca_clean_cq(struct rhca_cq *cq, uint32_t qpn)
 	while (n--) {
 		struct rdma_hca_cqe *cqe = rhca_cqe(cq, cq->ci + n);
 
-		if (rhca_cqe_qpn(cqe) == qpn)
+		if (rhca_cqe_is_of(cqe, qp, srq)) {
+			if (srq && !rhca_cqe_is_send(cqe))
+				rhca_srq_retire(srq, le32toh(cqe->wqe));
 			gone++;
-		else if (gone)
+		} else if (gone) {
 			*rhca_cqe(cq, cq->ci + n + gone) = *cqe;
+		}
 	}
 	if (!gone)
 		return;
 	for (; gone; gone--)
 		rhca_cqe_give_back(rhca_cqe(cq, cq->ci++));
 	rhca_cq_publish(cq);
+}
+
+void rhca_clean_cq(struct rhca_cq *cq, const struct rhca_qp *qp)
+{
+	rhca_cq_remove(cq, qp, qp->srq);
+}
+
+void rhca_forget_srq(struct rhca_cq *cq, struct rhca_srq *srq)
+{
+	struct rhca_context *ctx = to_rctx(cq->vcq.cq.context);
+
+	rhca_cq_lock(cq);
+	rhca_cq_remove(cq, NULL, srq);
+	ctx->srqs[srq->vsrq.srq_num & ctx->srq_mask] = NULL;
+	rhca_cq_unlock(cq);
 }
 
 /* --- create, resize, destroy -------------------------------------------- */

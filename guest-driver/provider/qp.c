@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Queue pairs: the size of their rings, and their life. What is posted to
- * them is in wr.c.
+ * Queue pairs: what they are asked for, and their life. What is posted to them
+ * is in wr.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,28 +16,27 @@
 
 /*
  * Bytes before the inline or data units. An atomic has an atomic_unit more
- * and one data unit: that fits the smallest slot.
+ * and one data unit: but for XRC that fits the smallest slot.
  */
 static uint32_t rhca_send_head_size(enum ibv_qp_type type)
 {
 	uint32_t next = sizeof(struct rdma_hca_next_unit);
+	uint32_t raddr = sizeof(struct rdma_hca_raddr_unit);
 
-	return next + (type == IBV_QPT_UD ? sizeof(struct rdma_hca_ud_unit) :
-					    sizeof(struct rdma_hca_raddr_unit));
+	switch (type) {
+	case IBV_QPT_UD:
+		return next + sizeof(struct rdma_hca_ud_unit);
+	case IBV_QPT_XRC_SEND:
+		return next + sizeof(struct rdma_hca_xrc_unit) + raddr +
+		       sizeof(struct rdma_hca_atomic_unit);
+	default:
+		return next + raddr;
+	}
 }
 
 static uint32_t rhca_inline_size(uint32_t length)
 {
 	return length ? align(sizeof(__le32) + length, RDMA_HCA_WQE_UNIT) : 0;
-}
-
-static void rhca_size_wq(struct rhca_wq *wq, uint32_t wqe_size, uint32_t wrs)
-{
-	uint32_t slot = max_t(uint32_t, roundup_pow_of_two(wqe_size),
-			      RDMA_HCA_WQE_ALIGN);
-
-	wq->shift = ilog32(slot - 1);
-	wq->entries = wrs ? roundup_pow_of_two(wrs) : 0;
 }
 
 /* What is asked for within the limits, so no sum here overflows. */
@@ -63,21 +62,6 @@ static int rhca_size_sq(const struct rhca_context *ctx, struct rhca_qp *qp,
 	return 0;
 }
 
-/* A receive WQE also has the unit of zeros that ends its list. */
-static void rhca_size_rq(const struct rhca_context *ctx, struct rhca_qp *qp,
-			 struct ibv_qp_cap *cap)
-{
-	uint32_t data = sizeof(struct rdma_hca_data_unit);
-	uint32_t head = sizeof(struct rdma_hca_next_unit) + data;
-
-	rhca_size_wq(&qp->rq, head + cap->max_recv_sge * data,
-		     cap->max_recv_wr);
-	cap->max_recv_wr = qp->rq.entries;
-	cap->max_recv_sge = min_t(uint32_t,
-				  ((1u << qp->rq.shift) - head) / data,
-				  ctx->max_recv_sge);
-}
-
 static int rhca_check_cap(const struct rhca_context *ctx,
 			  const struct ibv_qp_cap *cap)
 {
@@ -91,65 +75,12 @@ static int rhca_check_cap(const struct rhca_context *ctx,
 
 /* --- rings -------------------------------------------------------------- */
 
-static int rhca_wq_init(struct rhca_wq *wq)
-{
-	int err;
-
-	err = rhca_buf_alloc(&wq->buf, (size_t)wq->entries << wq->shift);
-	if (err)
-		return err;
-	if (wq->entries) {
-		wq->wr_id = calloc(wq->entries, sizeof(*wq->wr_id));
-		if (!wq->wr_id) {
-			rhca_buf_free(&wq->buf);
-			return ENOMEM;
-		}
-	}
-	pthread_spin_init(&wq->lock, PTHREAD_PROCESS_PRIVATE);
-	return 0;
-}
-
-static void rhca_wq_destroy(struct rhca_wq *wq)
-{
-	pthread_spin_destroy(&wq->lock);
-	free(wq->wr_id);
-	rhca_buf_free(&wq->buf);
-}
-
-static void rhca_wq_reset(struct rhca_wq *wq)
-{
-	memset(wq->buf.addr, 0, (size_t)wq->entries << wq->shift);
-	wq->head = 0;
-	atomic_store_explicit(&wq->tail, 0, memory_order_release);
-}
-
-/*
- * A receive WQE tells the size of the next one (engine document 4.4.2); 0
- * would say that there is none, whatever is posted later. All have a slot.
- */
-static void rhca_rq_link(struct rhca_wq *rq)
-{
-	struct rdma_hca_next_unit *next;
-	uint32_t i;
-
-	for (i = 0; i < rq->entries; i++) {
-		next = rhca_wq_slot(rq, i);
-		next->nda_nop = htole32(rhca_wq_offset(rq, i + 1) &
-					RDMA_HCA_NEXT_NDA);
-		next->nee_nds = htole32(
-			FIELD_PREP(RDMA_HCA_NEXT_NDS,
-				   (1u << rq->shift) / RDMA_HCA_WQE_UNIT));
-		next->flags = htole32(RDMA_HCA_WQE_CQ_UPDATE);
-	}
-}
-
 static void rhca_reset_rings(struct rhca_qp *qp)
 {
 	if (qp->sq.entries)
 		rhca_wq_reset(&qp->sq);
 	if (qp->rq.entries) {
-		rhca_wq_reset(&qp->rq);
-		rhca_rq_link(&qp->rq);
+		rhca_recv_reset(&qp->rq);
 		rhca_store_record(qp->rq_db, 0);
 	}
 }
@@ -190,30 +121,82 @@ static void rhca_free_rings(struct rhca_context *ctx, struct rhca_qp *qp)
 
 /* --- create ------------------------------------------------------------- */
 
+static bool rhca_has_type(const struct rhca_context *ctx,
+			  enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_RC:
+	case IBV_QPT_UC:
+	case IBV_QPT_UD:
+		return true;
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return ctx->srqs;
+	default:
+		return false;
+	}
+}
+
+/* What a QP of its type has to be given. */
+static int rhca_check_qp_parts(const struct ibv_qp_init_attr_ex *attr)
+{
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return attr->comp_mask & IBV_QP_INIT_ATTR_XRCD ? 0 : EINVAL;
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->send_cq ||
+	    (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD))
+		return EINVAL;
+	if (attr->qp_type == IBV_QPT_XRC_SEND)
+		return attr->srq ? EINVAL : 0;
+	if (attr->srq && to_rsrq(attr->srq)->vsrq.srq_type != IBV_SRQT_BASIC)
+		return EINVAL;
+	return attr->recv_cq ? 0 : EINVAL;
+}
+
 static int rhca_check_qp_attr(const struct rhca_context *ctx,
 			      const struct ibv_qp_init_attr_ex *attr)
 {
 	if (!check_comp_mask(attr->comp_mask,
-			     IBV_QP_INIT_ATTR_PD |
+			     IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
 				     IBV_QP_INIT_ATTR_CREATE_FLAGS |
 				     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
 	    attr->create_flags)
 		return EOPNOTSUPP;
-	if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC &&
-	    attr->qp_type != IBV_QPT_UD)
-		return EOPNOTSUPP;
-	if (attr->srq)
+	if (!rhca_has_type(ctx, attr->qp_type))
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
 	    !check_comp_mask(attr->send_ops_flags,
 			     rhca_send_ops(attr->qp_type)))
 		return EOPNOTSUPP;
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->send_cq ||
-	    !attr->recv_cq)
-		return EINVAL;
-	return rhca_check_cap(ctx, &attr->cap);
+	return rhca_check_qp_parts(attr);
+}
+
+/* A receive queue of its own. */
+static bool rhca_has_rq(const struct ibv_qp_init_attr_ex *attr)
+{
+	return !attr->srq && attr->qp_type != IBV_QPT_XRC_SEND &&
+	       attr->qp_type != IBV_QPT_XRC_RECV;
+}
+
+/* A queue that it does not have of its own cannot be asked for. */
+static void rhca_drop_queues(struct ibv_qp_init_attr_ex *attr)
+{
+	if (attr->qp_type == IBV_QPT_XRC_RECV) {
+		memset(&attr->cap, 0, sizeof(attr->cap));
+		attr->srq = NULL;
+	} else if (!rhca_has_rq(attr)) {
+		attr->cap.max_recv_wr = 0;
+		attr->cap.max_recv_sge = 0;
+	}
+}
+
+/* XRC targets have no completions of their own, and need not be found. */
+static void rhca_qp_store(struct rhca_context *ctx, struct rhca_qp *qp,
+			  struct rhca_qp *entry)
+{
+	if (rhca_has_send(qp))
+		ctx->qps[qp->vqp.qp.qp_num & ctx->qp_mask] = entry;
 }
 
 static int rhca_qp_command(struct rhca_context *ctx, struct rhca_qp *qp,
@@ -231,13 +214,13 @@ static int rhca_qp_command(struct rhca_context *ctx, struct rhca_qp *qp,
 	struct rhca_create_qp_resp resp = {};
 	int err;
 
-	pthread_mutex_lock(&ctx->qp_mutex);
+	pthread_mutex_lock(&ctx->table_mutex);
 	err = ibv_cmd_create_qp_ex(&ctx->vctx.context, &qp->vqp, attr,
 				   &cmd.core, sizeof(cmd), &resp.core,
 				   sizeof(resp));
 	if (!err)
-		ctx->qps[qp->vqp.qp.qp_num & ctx->qp_mask] = qp;
-	pthread_mutex_unlock(&ctx->qp_mutex);
+		rhca_qp_store(ctx, qp, qp);
+	pthread_mutex_unlock(&ctx->table_mutex);
 	return err;
 }
 
@@ -246,12 +229,20 @@ static int rhca_qp_init(struct rhca_context *ctx, struct rhca_qp *qp,
 {
 	int err;
 
-	err = rhca_size_sq(ctx, qp, attr->qp_type, &attr->cap);
+	rhca_drop_queues(attr);
+	err = rhca_check_cap(ctx, &attr->cap);
 	if (err)
 		return err;
-	rhca_size_rq(ctx, qp, &attr->cap);
+	if (attr->qp_type != IBV_QPT_XRC_RECV)
+		err = rhca_size_sq(ctx, qp, attr->qp_type, &attr->cap);
+	if (err)
+		return err;
+	if (rhca_has_rq(attr))
+		rhca_size_recv(&qp->rq, &attr->cap.max_recv_wr,
+			       &attr->cap.max_recv_sge, ctx->max_recv_sge);
 	qp->cap = attr->cap;
 	qp->sig_all = attr->sq_sig_all;
+	qp->srq = attr->srq ? to_rsrq(attr->srq) : NULL;
 	err = rhca_alloc_rings(ctx, qp);
 	if (err)
 		return err;
@@ -327,24 +318,33 @@ int rhca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 	return 0;
 }
 
+/* Lock what CQs it has, perhaps one that is both. */
+static void rhca_qp_lock_cqs(struct rhca_qp *qp)
+{
+	struct ibv_qp *ibqp = &qp->vqp.qp;
+
+	rhca_lock_cqs(to_rcq(ibqp->send_cq), to_rcq(rhca_has_recv(qp) ?
+							    ibqp->recv_cq :
+							    ibqp->send_cq));
+}
+
+static void rhca_qp_unlock_cqs(struct rhca_qp *qp)
+{
+	struct ibv_qp *ibqp = &qp->vqp.qp;
+
+	rhca_unlock_cqs(to_rcq(ibqp->send_cq), to_rcq(rhca_has_recv(qp) ?
+							      ibqp->recv_cq :
+							      ibqp->send_cq));
+}
+
 /* Completions that are left would name the QP's next life, or another QP. */
 static void rhca_clean_cqs(struct rhca_qp *qp)
 {
 	struct ibv_qp *ibqp = &qp->vqp.qp;
 
-	rhca_clean_cq(to_rcq(ibqp->recv_cq), ibqp->qp_num);
-	if (ibqp->send_cq != ibqp->recv_cq)
-		rhca_clean_cq(to_rcq(ibqp->send_cq), ibqp->qp_num);
-}
-
-static void rhca_qp_lock_cqs(struct rhca_qp *qp)
-{
-	rhca_lock_cqs(to_rcq(qp->vqp.qp.send_cq), to_rcq(qp->vqp.qp.recv_cq));
-}
-
-static void rhca_qp_unlock_cqs(struct rhca_qp *qp)
-{
-	rhca_unlock_cqs(to_rcq(qp->vqp.qp.send_cq), to_rcq(qp->vqp.qp.recv_cq));
+	rhca_clean_cq(to_rcq(ibqp->send_cq), qp);
+	if (rhca_has_recv(qp) && ibqp->recv_cq != ibqp->send_cq)
+		rhca_clean_cq(to_rcq(ibqp->recv_cq), qp);
 }
 
 int rhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
@@ -357,7 +357,8 @@ int rhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 	err = ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd, sizeof(cmd));
 	if (err)
 		return err;
-	if ((attr_mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET) {
+	if ((attr_mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET &&
+	    rhca_has_send(qp)) {
 		rhca_qp_lock_cqs(qp);
 		rhca_clean_cqs(qp);
 		rhca_reset_rings(qp);
@@ -372,18 +373,50 @@ int rhca_destroy_qp(struct ibv_qp *ibqp)
 	struct rhca_qp *qp = to_rqp(ibqp);
 	int err;
 
-	pthread_mutex_lock(&ctx->qp_mutex);
+	pthread_mutex_lock(&ctx->table_mutex);
 	err = ibv_cmd_destroy_qp(ibqp);
-	if (!err) {
+	if (!err && rhca_has_send(qp)) {
 		rhca_qp_lock_cqs(qp);
 		rhca_clean_cqs(qp);
-		ctx->qps[ibqp->qp_num & ctx->qp_mask] = NULL;
+		rhca_qp_store(ctx, qp, NULL);
 		rhca_qp_unlock_cqs(qp);
 	}
-	pthread_mutex_unlock(&ctx->qp_mutex);
+	pthread_mutex_unlock(&ctx->table_mutex);
 	if (err)
 		return err;
 	rhca_free_rings(ctx, qp);
 	free(qp);
 	return 0;
+}
+
+/* --- XRC targets -------------------------------------------------------- */
+
+/* One that another process, or another handle, has made. */
+struct ibv_qp *rhca_open_qp(struct ibv_context *context,
+			    struct ibv_qp_open_attr *attr)
+{
+	struct rhca_context *ctx = to_rctx(context);
+	struct ib_uverbs_create_qp_resp resp;
+	struct ibv_open_qp cmd;
+	struct rhca_qp *qp;
+	int err;
+
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return NULL;
+	err = rhca_alloc_rings(ctx, qp);
+	if (err)
+		goto fail;
+	err = ibv_cmd_open_qp(context, &qp->vqp, sizeof(qp->vqp), attr, &cmd,
+			      sizeof(cmd), &resp, sizeof(resp));
+	if (err) {
+		rhca_free_rings(ctx, qp);
+		goto fail;
+	}
+	return &qp->vqp.qp;
+
+fail:
+	free(qp);
+	errno = err;
+	return NULL;
 }

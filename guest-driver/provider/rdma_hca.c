@@ -18,7 +18,8 @@ static void rhca_free_context(struct ibv_context *context)
 
 	munmap(ctx->uar, RDMA_HCA_UAR_PAGE_SIZE);
 	pthread_mutex_destroy(&ctx->db_mutex);
-	pthread_mutex_destroy(&ctx->qp_mutex);
+	pthread_mutex_destroy(&ctx->table_mutex);
+	free(ctx->srqs);
 	free(ctx->qps);
 	verbs_uninit_context(&ctx->vctx);
 	free(ctx);
@@ -30,26 +31,36 @@ static const struct verbs_context_ops rhca_context_ops = {
 	.alloc_pd = rhca_alloc_pd,
 	.attach_mcast = ibv_cmd_attach_mcast,
 	.bind_mw = rhca_bind_mw,
+	.close_xrcd = rhca_close_xrcd,
 	.create_ah = rhca_create_ah,
 	.create_cq = rhca_create_cq,
 	.create_cq_ex = rhca_create_cq_ex,
 	.create_qp = rhca_create_qp,
 	.create_qp_ex = rhca_create_qp_ex,
+	.create_srq = rhca_create_srq,
+	.create_srq_ex = rhca_create_srq_ex,
 	.dealloc_mw = rhca_dealloc_mw,
 	.dealloc_pd = rhca_dealloc_pd,
 	.dereg_mr = rhca_dereg_mr,
 	.destroy_ah = rhca_destroy_ah,
 	.destroy_cq = rhca_destroy_cq,
 	.destroy_qp = rhca_destroy_qp,
+	.destroy_srq = rhca_destroy_srq,
 	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = rhca_free_context,
+	.get_srq_num = rhca_get_srq_num,
 	.modify_qp = rhca_modify_qp,
+	.modify_srq = rhca_modify_srq,
+	.open_qp = rhca_open_qp,
+	.open_xrcd = rhca_open_xrcd,
 	.poll_cq = rhca_poll_cq,
 	.post_recv = rhca_post_recv,
 	.post_send = rhca_post_send,
+	.post_srq_recv = rhca_post_srq_recv,
 	.query_device_ex = rhca_query_device_ex,
 	.query_port = rhca_query_port,
 	.query_qp = rhca_query_qp,
+	.query_srq = rhca_query_srq,
 	.reg_mr = rhca_reg_mr,
 	.req_notify_cq = rhca_req_notify_cq,
 	.rereg_mr = rhca_rereg_mr,
@@ -78,6 +89,10 @@ static int rhca_query_limits(struct rhca_context *ctx,
 		return err;
 	ctx->max_cqe = attr.orig_attr.max_cqe;
 	ctx->max_wr = min_t(uint32_t, attr.orig_attr.max_qp_wr, RHCA_MAX_WR);
+	ctx->max_srq_wr = min_t(uint32_t, attr.orig_attr.max_srq_wr,
+				RHCA_MAX_WR);
+	ctx->max_srq_sge = min_t(uint32_t, attr.orig_attr.max_srq_sge,
+				 RDMA_HCA_MAX_SGE);
 	ctx->max_send_wqe_size = min_t(uint32_t, resp->max_send_wqe_size,
 				       RDMA_HCA_MAX_SEND_WQE_SIZE);
 	ctx->max_inline = resp->max_inline;
@@ -87,32 +102,55 @@ static int rhca_query_limits(struct rhca_context *ctx,
 	return 0;
 }
 
+static bool rhca_is_table_size(uint32_t num)
+{
+	return num && !(num & (num - 1));
+}
+
+static int rhca_alloc_tables(struct rhca_context *ctx,
+			     const struct rdma_hca_alloc_ucontext_resp *resp)
+{
+	if (!rhca_is_table_size(resp->num_qps) ||
+	    (resp->num_srqs && !rhca_is_table_size(resp->num_srqs)))
+		return EPROTO;
+	ctx->qp_mask = resp->num_qps - 1;
+	ctx->qps = calloc(resp->num_qps, sizeof(*ctx->qps));
+	if (!ctx->qps)
+		return ENOMEM;
+	if (!resp->num_srqs)
+		return 0;
+	ctx->srq_mask = resp->num_srqs - 1;
+	ctx->srqs = calloc(resp->num_srqs, sizeof(*ctx->srqs));
+	if (!ctx->srqs) {
+		free(ctx->qps);
+		return ENOMEM;
+	}
+	return 0;
+}
+
 static int rhca_init_context(struct rhca_context *ctx, int cmd_fd,
 			     const struct rdma_hca_alloc_ucontext_resp *resp)
 {
 	int err;
 
-	if (!resp->num_qps || resp->num_qps & (resp->num_qps - 1))
-		return EPROTO;
 	err = rhca_query_link_layer(ctx);
 	if (!err)
 		err = rhca_query_limits(ctx, resp);
+	if (!err)
+		err = rhca_alloc_tables(ctx, resp);
 	if (err)
 		return err;
 	if (resp->comp_mask & RDMA_HCA_UCONTEXT_NULL_MR)
 		ctx->null_key = resp->null_key;
-	ctx->qp_mask = resp->num_qps - 1;
-	ctx->qps = calloc(resp->num_qps, sizeof(*ctx->qps));
-	if (!ctx->qps)
-		return ENOMEM;
 	ctx->uar = mmap(NULL, RDMA_HCA_UAR_PAGE_SIZE, PROT_WRITE, MAP_SHARED,
 			cmd_fd, resp->uar_mmap_key);
 	if (ctx->uar == MAP_FAILED) {
 		err = errno;
+		free(ctx->srqs);
 		free(ctx->qps);
 		return err;
 	}
-	pthread_mutex_init(&ctx->qp_mutex, NULL);
+	pthread_mutex_init(&ctx->table_mutex, NULL);
 	pthread_mutex_init(&ctx->db_mutex, NULL);
 	list_head_init(&ctx->db_pages);
 	return 0;

@@ -30,6 +30,7 @@
 
 struct rhca_op;
 struct rhca_qp;
+struct rhca_srq;
 
 struct rhca_context {
 	struct verbs_context vctx;
@@ -43,14 +44,18 @@ struct rhca_context {
 	uint32_t max_inline;		/* bytes */
 	uint32_t max_send_sge;
 	uint32_t max_recv_sge;
+	uint32_t max_srq_wr;
+	uint32_t max_srq_sge;
 	/*
-	 * QPs by the low bits of their number. The mutex keeps a number from
-	 * being used again before its old entry is gone; readers hold the
-	 * lock of a CQ of the QP.
+	 * QPs, and XRC SRQs, by the low bits of their number. The mutex keeps a
+	 * number from being used again before its old entry is gone; readers
+	 * hold the lock of a CQ of the QP, or of the SRQ's CQ.
 	 */
 	struct rhca_qp **qps;
 	uint32_t qp_mask;
-	pthread_mutex_t qp_mutex;
+	struct rhca_srq **srqs;		/* NULL: the card has none */
+	uint32_t srq_mask;
+	pthread_mutex_t table_mutex;
 	/* pages of doorbell records */
 	struct list_head db_pages;
 	pthread_mutex_t db_mutex;
@@ -79,10 +84,10 @@ struct rhca_cq {
 	__le32 *ci_db;			/* consumer-index record */
 	/* the entry being read */
 	const struct rdma_hca_cqe *cur;
-	struct rhca_qp *cur_qp;
+	struct rhca_qp *cur_qp;		/* NULL: an XRC target, perhaps another's */
 };
 
-/* One of a QP's two rings. */
+/* One of a QP's two rings, or an SRQ's. */
 struct rhca_wq {
 	pthread_spinlock_t lock;
 	struct rhca_buf buf;
@@ -90,7 +95,21 @@ struct rhca_wq {
 	uint8_t shift;			/* log of a slot's bytes */
 	uint32_t head;			/* WQEs posted, not wrapped */
 	_Atomic(uint32_t) tail;		/* WQEs retired, by whoever polls */
-	uint64_t *wr_id;		/* by slot */
+	uint64_t *wr_id;		/* by slot, or of an SRQ by tag */
+};
+
+/*
+ * Slots are used in the order in which they are posted, and end in any other:
+ * what tells of a WQE is its tag. There are as many tags as slots, so who has a
+ * free one finds the slot at the head free, too.
+ */
+struct rhca_srq {
+	struct verbs_srq vsrq;
+	struct rhca_wq wq;		/* its lock is that of all here */
+	__le32 *db;			/* posted-count record */
+	uint32_t max_sge;
+	uint32_t *free_tags;		/* a stack */
+	uint32_t num_free;
 };
 
 /*
@@ -109,7 +128,7 @@ struct rhca_chain {
 	void *end;
 	const struct rhca_op *op;
 	bool fence;
-	bool has_ud;			/* address is there, where one is needed */
+	bool has_addr;			/* ud_unit or xrc_unit, where one is needed */
 	int err;			/* of the first failure; then all is void */
 };
 
@@ -118,6 +137,7 @@ struct rhca_qp {
 	struct rhca_wq sq;
 	struct rhca_wq rq;
 	__le32 *rq_db;			/* posted-count record */
+	struct rhca_srq *srq;		/* instead of @rq */
 	struct ibv_qp_cap cap;
 	uint32_t send_limit;		/* bytes that a send WQE may have */
 	bool sig_all;
@@ -147,6 +167,24 @@ static inline struct rhca_qp *to_rqp(struct ibv_qp *qp)
 static inline struct rhca_qp *to_rqp_ex(struct ibv_qp_ex *qp)
 {
 	return container_of(qp, struct rhca_qp, vqp.qp_ex);
+}
+
+static inline struct rhca_srq *to_rsrq(struct ibv_srq *srq)
+{
+	return container_of(srq, struct rhca_srq, vsrq.srq);
+}
+
+/* Whether @qp has a queue for sends; its send_cq is valid then. */
+static inline bool rhca_has_send(const struct rhca_qp *qp)
+{
+	return qp->vqp.qp.qp_type != IBV_QPT_XRC_RECV;
+}
+
+/* Whether it receives for itself, into whatever queue. */
+static inline bool rhca_has_recv(const struct rhca_qp *qp)
+{
+	return qp->vqp.qp.qp_type != IBV_QPT_XRC_RECV &&
+	       qp->vqp.qp.qp_type != IBV_QPT_XRC_SEND;
 }
 
 static inline struct rhca_ah *to_rah(struct ibv_ah *ah)
@@ -226,10 +264,12 @@ int rhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
 void rhca_lock_cqs(struct rhca_cq *a, struct rhca_cq *b);
 void rhca_unlock_cqs(struct rhca_cq *a, struct rhca_cq *b);
 /*
- * Take the entries of @qpn, to which the card adds no more, out of @cq, which
- * is locked.
+ * Take the entries of @qp, to which the card adds no more, out of @cq, which
+ * is locked. The WQEs of an SRQ that they tell of go back there.
  */
-void rhca_clean_cq(struct rhca_cq *cq, uint32_t qpn);
+void rhca_clean_cq(struct rhca_cq *cq, const struct rhca_qp *qp);
+/* The same of an XRC SRQ; it takes @cq's lock, and is found no more. */
+void rhca_forget_srq(struct rhca_cq *cq, struct rhca_srq *srq);
 
 /* qp.c */
 
@@ -241,6 +281,38 @@ int rhca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 int rhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 		   int attr_mask);
 int rhca_destroy_qp(struct ibv_qp *ibqp);
+struct ibv_qp *rhca_open_qp(struct ibv_context *context,
+			    struct ibv_qp_open_attr *attr);
+
+/* ring.c */
+
+/* Slots for WQEs of @wqe_size bytes. */
+void rhca_size_wq(struct rhca_wq *wq, uint32_t wqe_size, uint32_t wrs);
+/* For receive WQEs; both are made what there is, up to @most entries. */
+void rhca_size_recv(struct rhca_wq *wq, uint32_t *wrs, uint32_t *sges,
+		    uint32_t most);
+int rhca_wq_init(struct rhca_wq *wq);
+void rhca_wq_destroy(struct rhca_wq *wq);
+/* Nothing is in it, as the card expects of a new one. */
+void rhca_wq_reset(struct rhca_wq *wq);
+void rhca_recv_reset(struct rhca_wq *rq);
+
+/* srq.c */
+
+struct ibv_srq *rhca_create_srq(struct ibv_pd *pd,
+				struct ibv_srq_init_attr *attr);
+struct ibv_srq *rhca_create_srq_ex(struct ibv_context *context,
+				   struct ibv_srq_init_attr_ex *attr);
+int rhca_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr,
+		    int attr_mask);
+int rhca_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr);
+int rhca_destroy_srq(struct ibv_srq *ibsrq);
+int rhca_get_srq_num(struct ibv_srq *ibsrq, uint32_t *srq_num);
+/* The WQE of @tag has ended; what it was. */
+uint64_t rhca_srq_retire(struct rhca_srq *srq, uint32_t tag);
+struct ibv_xrcd *rhca_open_xrcd(struct ibv_context *context,
+				struct ibv_xrcd_init_attr *attr);
+int rhca_close_xrcd(struct ibv_xrcd *xrcd);
 
 /* wr.c */
 
@@ -250,6 +322,8 @@ int rhca_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
 		 struct ibv_mw_bind *mw_bind);
 int rhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		   struct ibv_recv_wr **bad_wr);
+int rhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
+		       struct ibv_recv_wr **bad_wr);
 /* What a completion calls the card's @opcode of a send; an error has none. */
 enum ibv_wc_opcode rhca_send_wc_opcode(uint8_t opcode);
 /* The operations (IBV_QP_EX_WITH_*) that QPs of @type can be asked for. */

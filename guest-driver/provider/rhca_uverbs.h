@@ -41,6 +41,10 @@ RHCA_DECLARE(rhca_create_qp_cmd, struct ibv_create_qp,
 	     struct rdma_hca_create_qp_req);
 RHCA_DECLARE(rhca_create_qp_resp, struct ib_uverbs_create_qp_resp,
 	     struct rdma_hca_create_qp_resp);
+RHCA_DECLARE(rhca_create_srq_cmd, struct ibv_create_xsrq,
+	     struct rdma_hca_create_srq_req);
+RHCA_DECLARE(rhca_create_srq_resp, struct ib_uverbs_create_srq_resp,
+	     struct rdma_hca_create_srq_resp);
 
 #undef RHCA_DECLARE
 

@@ -30,6 +30,7 @@ int rhca_query_device_ex(struct ibv_context *context,
 	if (err)
 		return err;
 	orig->max_qp_wr = min_t(int, orig->max_qp_wr, RHCA_MAX_WR);
+	orig->max_srq_wr = min_t(int, orig->max_srq_wr, RHCA_MAX_WR);
 	fw_ver = resp.base.fw_ver;
 	snprintf(orig->fw_ver, sizeof(orig->fw_ver), "%" PRIu32 ".%" PRIu32,
 		 (uint32_t)(fw_ver >> 32), (uint32_t)fw_ver);

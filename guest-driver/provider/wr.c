@@ -23,15 +23,15 @@
 
 /* --- operations --------------------------------------------------------- */
 
-/* Types of QP. */
-#define RHCA_RC	(1u << IBV_QPT_RC)
+/* Types of QP; one that sends by XRC does what RC does. */
+#define RHCA_RC	(1u << IBV_QPT_RC | 1u << IBV_QPT_XRC_SEND)
 #define RHCA_UC	(1u << IBV_QPT_UC)
 #define RHCA_UD	(1u << IBV_QPT_UD)
 
 /* What a send is: to the card, in its WQE, in its completion. */
 struct rhca_op {
 	uint64_t qp_ex;			/* IBV_QP_EX_WITH_* */
-	uint8_t qp_types;		/* that have it; 0: unknown */
+	uint16_t qp_types;		/* that have it; 0: unknown */
 	uint8_t opcode;			/* RDMA_HCA_OPCODE_* */
 	uint8_t wc_opcode;		/* enum ibv_wc_opcode */
 	bool has_imm;
@@ -126,7 +126,7 @@ static const struct rhca_op rhca_ops[] = {
 
 static bool rhca_has_op(enum ibv_qp_type type, const struct rhca_op *op)
 {
-	return type <= IBV_QPT_UD && (op->qp_types & 1u << type);
+	return type <= IBV_QPT_XRC_RECV && (op->qp_types & 1u << type);
 }
 
 uint64_t rhca_send_ops(enum ibv_qp_type type)
@@ -268,7 +268,16 @@ static void rhca_put_bind(struct rhca_chain *chain, const struct ibv_mw *mw,
 	chain->end = unit + 1;
 }
 
-/* The ud_unit has its place behind next_unit already. */
+/* The unit has its place behind next_unit already, as the ud_unit has. */
+static void rhca_put_xrc(struct rhca_chain *chain, uint32_t srqn)
+{
+	struct rdma_hca_xrc_unit *unit = (void *)(chain->wqe + 1);
+
+	memset(unit, 0, sizeof(*unit));
+	unit->srqn = htole32(srqn & RDMA_HCA_XRC_SRQN);
+	chain->has_addr = true;
+}
+
 static void rhca_put_ud(struct rhca_chain *chain, const struct rhca_ah *ah,
 			uint32_t qpn, uint32_t qkey)
 {
@@ -277,7 +286,7 @@ static void rhca_put_ud(struct rhca_chain *chain, const struct rhca_ah *ah,
 	*unit = ah->unit;
 	unit->dqpn = htole32(qpn & RDMA_HCA_QPN_MASK);
 	unit->qkey = htole32(qkey);
-	chain->has_ud = true;
+	chain->has_addr = true;
 }
 
 static void rhca_write_data_unit(struct rdma_hca_data_unit *unit,
@@ -396,11 +405,24 @@ static uint32_t rhca_wqe_flags(const struct rhca_qp *qp, unsigned int flags)
 	       (flags & IBV_SEND_SOLICITED ? RDMA_HCA_WQE_SOLICITED : 0);
 }
 
-/* Begin a WQE: next_unit, and for UD the place of the address. */
+/* The unit that says where a message goes, of QPs where each says so. */
+static size_t rhca_addr_size(const struct rhca_qp *qp)
+{
+	switch (qp->vqp.qp.qp_type) {
+	case IBV_QPT_UD:
+		return sizeof(struct rdma_hca_ud_unit);
+	case IBV_QPT_XRC_SEND:
+		return sizeof(struct rdma_hca_xrc_unit);
+	default:
+		return 0;
+	}
+}
+
+/* Begin a WQE: next_unit, and the place of the address, if it has one. */
 static int rhca_wqe_open(struct rhca_qp *qp, const struct rhca_op *op,
 			 uint64_t wr_id, unsigned int flags, __be32 imm)
 {
-	bool is_ud = qp->vqp.qp.qp_type == IBV_QPT_UD;
+	size_t addr_size = rhca_addr_size(qp);
 	struct rhca_chain *chain = &qp->chain;
 	struct rdma_hca_next_unit *wqe;
 
@@ -416,11 +438,8 @@ static int rhca_wqe_open(struct rhca_qp *qp, const struct rhca_op *op,
 	chain->wqe = wqe;
 	chain->op = op;
 	chain->fence = flags & IBV_SEND_FENCE;
-	chain->has_ud = !is_ud;
-	chain->end = wqe + 1;
-	if (is_ud)
-		chain->end = (uint8_t *)chain->end +
-			     sizeof(struct rdma_hca_ud_unit);
+	chain->has_addr = !addr_size;
+	chain->end = (uint8_t *)(wqe + 1) + addr_size;
 	chain->data = chain->end;
 	return 0;
 }
@@ -506,7 +525,9 @@ static void rhca_put_head(struct rhca_qp *qp, const struct ibv_send_wr *wr)
 	if (qp->vqp.qp.qp_type == IBV_QPT_UD)
 		rhca_put_ud(chain, to_rah(wr->wr.ud.ah), wr->wr.ud.remote_qpn,
 			    wr->wr.ud.remote_qkey);
-	else if (chain->op->has_atomic)
+	if (qp->vqp.qp.qp_type == IBV_QPT_XRC_SEND)
+		rhca_put_xrc(chain, wr->qp_type.xrc.remote_srqn);
+	if (chain->op->has_atomic)
 		rhca_put_atomic_head(chain, wr);
 	else if (chain->op->has_raddr)
 		rhca_put_raddr(chain, wr->wr.rdma.remote_addr,
@@ -613,21 +634,32 @@ int rhca_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
 
 /* --- ibv_post_recv ------------------------------------------------------ */
 
-static int rhca_post_one_recv(struct rhca_qp *qp, const struct ibv_recv_wr *wr)
+/* Write @wr into the slot at the head, but for its tag. */
+static int rhca_write_recv(struct rhca_wq *rq, const struct ibv_recv_wr *wr,
+			   uint32_t max_sge)
 {
-	struct rhca_wq *rq = &qp->rq;
-	struct rdma_hca_next_unit *wqe;
+	struct rdma_hca_next_unit *wqe = rhca_wq_slot(rq, rq->head);
 	struct rdma_hca_data_unit *end;
 
-	if (unlikely(rhca_wq_is_full(rq, rq->head)))
-		return ENOMEM;
-	if (unlikely((uint32_t)wr->num_sge > qp->cap.max_recv_sge))
+	if (unlikely((uint32_t)wr->num_sge > max_sge))
 		return EINVAL;
-	wqe = rhca_wq_slot(rq, rq->head);
 	end = rhca_write_sges((void *)(wqe + 1), wr->sg_list, wr->num_sge);
 	if (unlikely(!end))
 		return EINVAL;
 	memset(end, 0, sizeof(*end));
+	return 0;
+}
+
+static int rhca_post_one_recv(struct rhca_qp *qp, const struct ibv_recv_wr *wr)
+{
+	struct rhca_wq *rq = &qp->rq;
+	int err;
+
+	if (unlikely(rhca_wq_is_full(rq, rq->head)))
+		return ENOMEM;
+	err = rhca_write_recv(rq, wr, qp->cap.max_recv_sge);
+	if (unlikely(err))
+		return err;
 	rq->wr_id[rq->head & (rq->entries - 1)] = wr->wr_id;
 	rq->head++;
 	return 0;
@@ -639,7 +671,9 @@ int rhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 	struct rhca_qp *qp = to_rqp(ibqp);
 	int err = 0;
 
-	if (unlikely(ibqp->state == IBV_QPS_RESET)) {
+	/* Those that share a queue have none of their own. */
+	if (unlikely(ibqp->state == IBV_QPS_RESET || qp->srq ||
+		     !rhca_has_recv(qp))) {
 		*bad_wr = wr;
 		return EINVAL;
 	}
@@ -657,6 +691,45 @@ int rhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 	return err;
 }
 
+/* --- ibv_post_srq_recv -------------------------------------------------- */
+
+static int rhca_post_one_srq(struct rhca_srq *srq, const struct ibv_recv_wr *wr)
+{
+	struct rdma_hca_next_unit *wqe = rhca_wq_slot(&srq->wq, srq->wq.head);
+	uint32_t tag;
+	int err;
+
+	if (unlikely(!srq->num_free))
+		return ENOMEM;
+	err = rhca_write_recv(&srq->wq, wr, srq->max_sge);
+	if (unlikely(err))
+		return err;
+	tag = srq->free_tags[--srq->num_free];
+	wqe->tag = htole32(tag);
+	srq->wq.wr_id[tag] = wr->wr_id;
+	srq->wq.head++;
+	return 0;
+}
+
+int rhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
+		       struct ibv_recv_wr **bad_wr)
+{
+	struct rhca_srq *srq = to_rsrq(ibsrq);
+	int err = 0;
+
+	pthread_spin_lock(&srq->wq.lock);
+	for (; wr; wr = wr->next) {
+		err = rhca_post_one_srq(srq, wr);
+		if (unlikely(err)) {
+			*bad_wr = wr;
+			break;
+		}
+	}
+	rhca_store_record(srq->db, srq->wq.head & 0xffff);
+	pthread_spin_unlock(&srq->wq.lock);
+	return err;
+}
+
 /* --- ibv_wr_* ----------------------------------------------------------- */
 
 /* The first failure counts; ibv_wr_complete() tells it. */
@@ -671,7 +744,7 @@ static void rhca_wr_close(struct rhca_qp *qp)
 {
 	if (!qp->chain.wqe)
 		return;
-	if (unlikely(!qp->chain.has_ud))
+	if (unlikely(!qp->chain.has_addr))
 		rhca_wr_fail(&qp->chain, EINVAL);
 	else
 		rhca_wqe_close(qp);
@@ -835,6 +908,14 @@ static void rhca_wr_set_ud_addr(struct ibv_qp_ex *ibqp, struct ibv_ah *ah,
 		rhca_put_ud(chain, to_rah(ah), qpn, qkey);
 }
 
+static void rhca_wr_set_xrc_srqn(struct ibv_qp_ex *ibqp, uint32_t remote_srqn)
+{
+	struct rhca_chain *chain = &to_rqp_ex(ibqp)->chain;
+
+	if (likely(chain->wqe))
+		rhca_put_xrc(chain, remote_srqn);
+}
+
 static void rhca_wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge,
 				 const struct ibv_sge *sge)
 {
@@ -909,6 +990,8 @@ void rhca_init_qp_ex(struct rhca_qp *qp)
 	}
 	if (qp->vqp.qp.qp_type == IBV_QPT_UD)
 		ex->wr_set_ud_addr = rhca_wr_set_ud_addr;
+	if (qp->vqp.qp.qp_type == IBV_QPT_XRC_SEND)
+		ex->wr_set_xrc_srqn = rhca_wr_set_xrc_srqn;
 	ex->wr_set_sge = rhca_wr_set_sge;
 	ex->wr_set_sge_list = rhca_wr_set_sge_list;
 	ex->wr_set_inline_data = rhca_wr_set_inline_data;

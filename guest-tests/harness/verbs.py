@@ -115,26 +115,27 @@ def event_programs(server, client):
         perftest(server, client, program, '-e -n 100')
 
 
-def ucx(server, client, test, options=''):
-    """A test of ucx_perftest by datagrams: UCX takes no other transport that the card has, as it wants shared receive queues."""
+def ucx(server, client, transport, test, options=''):
+    """A test of ucx_perftest by one transport of UCX's over the network: rc_v (connections) or ud_v (datagrams)."""
     port = new_port()
 
     def script(guest):
-        return (f'UCX_TLS=ud_v,self,sm UCX_NET_DEVICES={guest.card.name}:1 UCX_WARN_UNUSED_ENV_VARS=n '
+        return (f'UCX_TLS={transport},self,sm UCX_NET_DEVICES={guest.card.name}:1 UCX_WARN_UNUSED_ENV_VARS=n '
                 f'exec ucx_perftest -t {test} {options} -p {port}')
 
     serving = server.spawn(script(server))
     wait_listening(serving, port)
     output = finish([client.spawn(f'{script(client)} {address(server)}'), serving])[0]
     if not re.search(r'^Final: +\d+ ', output, re.MULTILINE):
-        raise GuestError(f'ucx_perftest -t {test} {options} did not come to its end:\n{output}')
+        raise GuestError(f'ucx_perftest -t {test} by {transport} {options} did not come to its end:\n{output}')
 
 
-def ucx_tests(server, client):
-    """Messages of one packet; large ones, by UCX's rendezvous; a Get and an atomic, which UCX makes of messages."""
+def ucx_tests(server, client, transport='ud_v'):
+    """Messages of one packet; large ones, by UCX's rendezvous; a Get and an atomic, which UCX makes of messages if they are
+    datagrams."""
     for test, options in (('tag_lat', '-n 50 -s 1000'), ('tag_bw', '-n 50 -s 65536'), ('ucp_get', '-n 20 -s 70000'),
                           ('ucp_fadd', '-n 20 -s 8')):
-        ucx(server, client, test, options)
+        ucx(server, client, transport, test, options)
 
 
 def latency(server, client, program, size, iterations, options=''):

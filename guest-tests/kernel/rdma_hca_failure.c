@@ -304,6 +304,59 @@ static int drain_registrations(struct ib_device *dev)
 	return 0;
 }
 
+static atomic_t last_wqes;
+
+static void count_last_wqe(struct ib_event *event, void *context)
+{
+	if (event->event == IB_EVENT_QP_LAST_WQE_REACHED)
+		atomic_inc(&last_wqes);
+}
+
+/*
+ * Who waits for the last entry that a QP takes of its SRQ is told of it, once;
+ * nothing can be posted any more, and all can be taken down.
+ */
+static int lost_srq(struct ib_device *dev)
+{
+	struct ib_srq_init_attr srq_attr = {
+		.attr = { .max_wr = WRS, .max_sge = 1 },
+		.srq_type = IB_SRQT_BASIC,
+	};
+	struct ib_qp_init_attr attr = {
+		.event_handler = count_last_wqe,
+		.cap = { .max_send_wr = WRS, .max_send_sge = 1 },
+		.qp_type = IB_QPT_RC,
+	};
+	struct ib_recv_wr wr = {};
+	struct consumer u;
+	int i;
+
+	u.pd = ib_alloc_pd(dev, 0);
+	CHECK(!IS_ERR(u.pd));
+	u.cq = ib_alloc_cq(dev, NULL, 2 * WRS, 0, IB_POLL_WORKQUEUE);
+	CHECK(!IS_ERR(u.cq));
+	attr.srq = ib_create_srq(u.pd, &srq_attr);
+	CHECK(!IS_ERR(attr.srq));
+	attr.send_cq = u.cq;
+	attr.recv_cq = u.cq;
+	u.qp = ib_create_qp(u.pd, &attr);
+	CHECK(!IS_ERR(u.qp));
+	CHECK(!to_init(u.qp));
+	for (i = 0; i < WRS / 2; i++)
+		CHECK(!ib_post_srq_recv(attr.srq, &wr, NULL));
+	lose_card(dev);
+	ib_drain_sq(u.qp);
+	CHECK(atomic_read(&last_wqes) == 1);
+	CHECK(ib_post_srq_recv(attr.srq, &wr, NULL) == -EIO);
+	ib_drain_sq(u.qp);
+	CHECK(atomic_read(&last_wqes) == 1);
+	ib_destroy_qp(u.qp);
+	ib_destroy_srq(attr.srq);
+	ib_free_cq(u.cq);
+	ib_dealloc_pd(u.pd);
+	return 0;
+}
+
 /* --- a machine that sleeps ---------------------------------------------- */
 
 static struct pci_dev *sleeper;
@@ -370,6 +423,7 @@ static const struct {
 	{ "freed-cq", freed_cq },
 	{ "drain", drain },
 	{ "drain-registrations", drain_registrations },
+	{ "lost-srq", lost_srq },
 	{ "sleep", sleep_start },
 };
 

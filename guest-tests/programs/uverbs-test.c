@@ -147,7 +147,7 @@ static int try_context(void)
     driver.reserved = 0;
     make(fd, &command);
     memcpy(&resp, response.bytes + sizeof(struct ib_uverbs_get_context_resp), sizeof(resp));
-    check(resp.comp_mask == 0 && resp.null_key == 0 && resp.num_qps);
+    check(resp.comp_mask == 0 && resp.null_key == 0 && resp.num_qps && resp.num_srqs);
     return fd;
 }
 
@@ -291,6 +291,69 @@ static void try_modify(int fd, uint32_t qp)
     try_all(fd, &command);
 }
 
+static void try_srq(int fd, uint32_t pd, uint8_t *pages)
+{
+    struct ib_uverbs_create_srq core = { .pd_handle = pd, .max_wr = 16, .max_sge = 1 };
+    struct rdma_hca_create_srq_req driver = {
+        .buf_addr = (uintptr_t)pages,
+        .db_addr = (uintptr_t)pages + PAGE,
+        .len = PAGE,
+        .entry_sz_log = 6,
+    };
+    struct command create = {
+        .name = "CREATE_SRQ",
+        .number = IB_USER_VERBS_CMD_CREATE_SRQ,
+        .core = &core,
+        .core_size = sizeof(core),
+        .driver = &driver,
+        .driver_size = sizeof(driver),
+        .response_size = sizeof(struct ib_uverbs_create_srq_resp) + sizeof(struct rdma_hca_create_srq_resp),
+        .comp_mask = offsetof(struct rdma_hca_create_srq_req, comp_mask),
+        .reserved = offsetof(struct rdma_hca_create_srq_req, reserved),
+    };
+    struct ib_uverbs_modify_srq limit = { .attr_mask = IBV_SRQ_LIMIT, .srq_limit = 3 };
+    struct command modify = {
+        .name = "MODIFY_SRQ",
+        .number = IB_USER_VERBS_CMD_MODIFY_SRQ,
+        .core = &limit,
+        .core_size = sizeof(limit),
+        .is_mute = true,
+    };
+    static const uint32_t sizes[] = { 0, 1, 5, 10, 12, 31, 32, 38, 256 + 6, UINT32_MAX };
+    static const uint32_t lengths[] = { 0, 1, 64, 15 * 64, PAGE - 1, 1u << 30 };
+
+    try_all(fd, &create);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        driver.entry_sz_log = sizes[i];
+        expect(fd, &create, 0, 0, "entries of no size", EINVAL);
+    }
+    driver.entry_sz_log = 6;
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+        driver.len = lengths[i];
+        expect(fd, &create, 0, 0, "a queue that is not as long as it should be", EINVAL);
+    }
+    driver.len = PAGE;
+    driver.db_addr++;
+    expect(fd, &create, 0, 0, "a record at an odd place", EINVAL);
+    driver.db_addr--;
+    limit.srq_handle = make(fd, &create);
+    try_all(fd, &modify);
+}
+
+static void try_xrcd(int fd)
+{
+    struct ib_uverbs_open_xrcd core = { .fd = -1, .oflags = O_CREAT };
+    struct command command = {
+        .name = "OPEN_XRCD",
+        .number = IB_USER_VERBS_CMD_OPEN_XRCD,
+        .core = &core,
+        .core_size = sizeof(core),
+        .response_size = sizeof(struct ib_uverbs_open_xrcd_resp),
+    };
+
+    try_all(fd, &command);
+}
+
 static void try_ah(int fd, uint32_t pd)
 {
     struct ib_uverbs_create_ah core = { .pd_handle = pd, .attr = { .dlid = 1, .port_num = 1 } };
@@ -318,6 +381,8 @@ int main(void)
     try_regions(fd, pd, pages);
     cq = try_cq(fd, pages);
     try_modify(fd, try_qp(fd, pd, cq, pages));
+    try_srq(fd, pd, pages);
+    try_xrcd(fd);
     try_ah(fd, pd);
     close(fd);
     return 0;

@@ -49,7 +49,11 @@
 #define RDMA_HCA_CMD_SYNC_TPT		0x02f
 #define RDMA_HCA_CMD_DIAG_RPRT		0x030
 #define RDMA_HCA_CMD_NOP		0x031
+#define RDMA_HCA_CMD_SW2HW_SRQ		0x035
+#define RDMA_HCA_CMD_HW2SW_SRQ		0x036
+#define RDMA_HCA_CMD_QUERY_SRQ		0x037
 #define RDMA_HCA_CMD_SQD2SQD_QPEE	0x038
+#define RDMA_HCA_CMD_ARM_SRQ		0x040
 /* Ours, at mlx4's number: simpler than PortInfo through MAD_IFC. */
 #define RDMA_HCA_CMD_QUERY_PORT		0x043
 /* Ours: the GID table and the Ethernet function of a RoCE card. */
@@ -98,9 +102,11 @@ struct rdma_hca_dev_lim {
 	__be32 max_icm_sz_l;
 	__be32 rd_atomic_inline;
 	__be32 uars_mtts_msg;
-	__be32 reserved0;		/* 40 */
-	__be32 srq_page_list;
-	__be32 reserved1[6];
+	__be32 srqs;			/* 40 */
+	__be32 srq_page_list;		/* 44 */
+	__be32 reserved48[4];
+	__be32 xrcds;			/* 58 */
+	__be32 reserved5c;
 };
 
 /* Counts are logarithms to base 2 unless a comment says otherwise. */
@@ -138,7 +144,13 @@ struct rdma_hca_dev_lim {
 #define RDMA_HCA_DEV_LIM_UARS		RDMA_HCA_MASK(31, 24)
 #define RDMA_HCA_DEV_LIM_MTTS		RDMA_HCA_MASK(23, 16)
 #define RDMA_HCA_DEV_LIM_MAX_MSG	RDMA_HCA_MASK(7, 0)
+#define RDMA_HCA_DEV_LIM_MAX_SRQS	RDMA_HCA_MASK(31, 24)
+#define RDMA_HCA_DEV_LIM_MAX_SRQ_WQES	RDMA_HCA_MASK(23, 16)
+#define RDMA_HCA_DEV_LIM_SRQC_SZ	RDMA_HCA_MASK(15, 0)	/* bytes */
+#define RDMA_HCA_DEV_LIM_RESERVED_SRQ	RDMA_HCA_MASK(31, 24)
+#define RDMA_HCA_DEV_LIM_MAX_SRQ_SGE	RDMA_HCA_MASK(23, 16)	/* count */
 #define RDMA_HCA_DEV_LIM_MAX_PAGE_LIST	RDMA_HCA_MASK(15, 0)	/* count, of a REG_MR */
+#define RDMA_HCA_DEV_LIM_MAX_XRCDS	RDMA_HCA_MASK(31, 24)
 
 /* QUERY_FW (ours): outbox. */
 struct rdma_hca_fw {
@@ -156,6 +168,8 @@ struct rdma_hca_fw {
 #define RDMA_HCA_FEATURE_DIAG		RDMA_HCA_MASK(3, 3)
 #define RDMA_HCA_FEATURE_ETH		RDMA_HCA_MASK(4, 4)	/* link layer RoCE */
 #define RDMA_HCA_FEATURE_MCAST		RDMA_HCA_MASK(5, 5)
+#define RDMA_HCA_FEATURE_SRQ		RDMA_HCA_MASK(6, 6)
+#define RDMA_HCA_FEATURE_XRC		RDMA_HCA_MASK(7, 7)
 #define RDMA_HCA_FEATURE_MEM_MGT	RDMA_HCA_MASK(8, 8)	/* REG_MR, invalidation */
 #define RDMA_HCA_FEATURE_MW		RDMA_HCA_MASK(9, 9)	/* memory windows */
 #define RDMA_HCA_FEATURE_NULL_MR	RDMA_HCA_MASK(16, 16)
@@ -176,7 +190,9 @@ struct rdma_hca_init_hca {
 	__be32 cqc_base_l;
 	__be32 eqc_base_h;
 	__be32 eqc_base_l;
-	__be32 reserved2[4];
+	__be32 srqc_base_h;	/* 20: ours */
+	__be32 srqc_base_l;
+	__be32 reserved2[2];
 	__be32 mpt_base_h;
 	__be32 mpt_base_l;
 	__be32 mtt_base_h;
@@ -204,7 +220,7 @@ struct rdma_hca_icm_entry {
 #define RDMA_HCA_ICM_SLOT(i)		((i) ^ 1)
 #define RDMA_HCA_ICM_MAX_ENTRIES	256
 /* OP_MODIFIER of MAP_ICM and UNMAP_ICM. */
-#define RDMA_HCA_ICM_CXT		1	/* QPC, CQC, EQC */
+#define RDMA_HCA_ICM_CXT		1	/* QPC, CQC, EQC, SRQC */
 #define RDMA_HCA_ICM_TPT		2	/* MPT, MTT */
 
 /*
@@ -243,6 +259,8 @@ struct rdma_hca_resize_cq {
 };
 
 #define RDMA_HCA_RESIZE_CQ_LOGSIZE	RDMA_HCA_MASK(31, 24)
+
+/* ARM_SRQ (mthca's): IN_PARAM is the limit, 0 for none. */
 
 /*
  * DIAG_RPRT (ours): outbox. IN_MODIFIER is the number of the first counter

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later OR Linux-OpenIB */
 /*
- * rdma-hca programming interface: QP, CQ, EQ and MPT contexts.
+ * rdma-hca programming interface: QP, CQ, EQ, SRQ and MPT contexts.
  *
  * Each is the mailbox of its command and the entry in ICM (interface
  * document 3.2.3 to 3.2.6, context document 4.2). Big-endian words.
@@ -57,7 +57,9 @@ struct rdma_hca_qpc {
 	__be32 rmsn;			/* 9c */
 	__be32 rq_db_h;			/* a0: ours: posted-count record */
 	__be32 rq_db_l;			/* a4 */
-	__be32 reserved1[5];		/* a8 */
+	__be32 xrcd;			/* a8: XRC_TGT */
+	__be32 srq;			/* ac: mthca's */
+	__be32 reserved1[3];		/* b0 */
 	__be32 wqe_counter;		/* bc: RQ 31:16, SQ 15:0 */
 	__be32 reserved2[16];		/* c0 */
 };
@@ -91,6 +93,9 @@ struct rdma_hca_qpc {
 #define RDMA_HCA_QPC_ACCESS		RDMA_HCA_MASK(15, 8)	/* RDMA_HCA_ACCESS_* */
 #define RDMA_HCA_QPC_PSN		RDMA_HCA_MASK(23, 0)
 #define RDMA_HCA_QPC_MIN_RNR_TIMER	RDMA_HCA_MASK(28, 24)	/* rnr_nextrecvpsn */
+#define RDMA_HCA_QPC_XRCD		RDMA_HCA_MASK(23, 0)
+#define RDMA_HCA_QPC_USES_SRQ		RDMA_HCA_MASK(24, 24)	/* srq */
+#define RDMA_HCA_QPC_SRQN		RDMA_HCA_MASK(23, 0)
 #define RDMA_HCA_QPC_RQ_COUNTER		RDMA_HCA_MASK(31, 16)
 #define RDMA_HCA_QPC_SQ_COUNTER		RDMA_HCA_MASK(15, 0)
 
@@ -108,6 +113,8 @@ struct rdma_hca_qpc {
 #define RDMA_HCA_QP_ST_UC		1
 #define RDMA_HCA_QP_ST_RD		2	/* refused */
 #define RDMA_HCA_QP_ST_UD		3
+#define RDMA_HCA_QP_ST_XRC_INI		5	/* ours; BTH's of both is 5 */
+#define RDMA_HCA_QP_ST_XRC_TGT		6
 
 /* Bits of opt_param_mask (table A1-3): those of enum ib_qp_attr_mask. */
 #define RDMA_HCA_QP_ATTR_STATE			(1u << 0)
@@ -202,6 +209,34 @@ struct rdma_hca_eqc {
 #define RDMA_HCA_EQ_STATE_ARMED		1
 #define RDMA_HCA_EQ_STATE_FIRED		2
 #define RDMA_HCA_EQ_STATE_ALWAYS_ARMED	3
+
+/*
+ * SRQ context (ours): a shared receive queue. The queue begins at the start of
+ * its region. CQN and XRCD are those of an XRC SRQ alone.
+ */
+struct rdma_hca_srqc {
+	__be32 flags;			/* 00 */
+	__be32 len;			/* 04: bytes */
+	__be32 pd;			/* 08 */
+	__be32 lkey;			/* 0c */
+	__be32 db_h;			/* 10: posted-count record */
+	__be32 db_l;			/* 14 */
+	__be32 limit_wqes;		/* 18: QUERY_SRQ */
+	__be32 taken;			/* 1c: QUERY_SRQ: WQEs, modulo 2^16 */
+	__be32 cqn;			/* 20 */
+	__be32 xrcd;			/* 24 */
+	__be32 srqn;			/* 28: QUERY_SRQ */
+	__be32 reserved[5];
+};
+
+#define RDMA_HCA_SRQC_STATUS		RDMA_HCA_MASK(31, 28)
+#define RDMA_HCA_SRQC_XRC		RDMA_HCA_MASK(24, 24)
+#define RDMA_HCA_SRQC_ENTRY_SZ		RDMA_HCA_MASK(23, 16)	/* log of bytes */
+#define RDMA_HCA_SRQC_LIMIT		RDMA_HCA_MASK(31, 16)	/* 0: not armed */
+#define RDMA_HCA_SRQC_WQES		RDMA_HCA_MASK(15, 0)	/* posted, not taken */
+
+#define RDMA_HCA_SRQ_STATUS_OK		0
+#define RDMA_HCA_SRQ_STATUS_FAILED	10
 
 /* MPT entry (table 3-2-17, VirtToPhys document 5.6.2). */
 struct rdma_hca_mpt {

@@ -27,6 +27,7 @@
 #define RDMA_HCA_QPC_SIZE		256
 #define RDMA_HCA_CQC_SIZE		64
 #define RDMA_HCA_EQC_SIZE		64
+#define RDMA_HCA_SRQC_SIZE		64
 #define RDMA_HCA_MPT_SIZE		64
 #define RDMA_HCA_MTT_SIZE		8
 /* Pages of a memory region. */

@@ -12,7 +12,7 @@
 
 #include "rdma_hca_types.h"
 
-#define RDMA_HCA_UVERBS_ABI_VERSION	2
+#define RDMA_HCA_UVERBS_ABI_VERSION	3
 
 /* @comp_mask of alloc_ucontext. */
 #define RDMA_HCA_UCONTEXT_NULL_MR	(1u << 0)	/* @null_key */
@@ -32,6 +32,7 @@ struct rdma_hca_alloc_ucontext_resp {
 	__u32 max_send_sge;
 	__u32 max_recv_sge;
 	__u32 comp_mask;
+	__u32 num_srqs;			/* power of two, or 0: there are none */
 	__u32 null_key;			/* L_Key without memory, for all PDs */
 };
 
@@ -75,6 +76,20 @@ struct rdma_hca_create_qp_req {
 
 struct rdma_hca_create_qp_resp {
 	__u32 qpn;
+	__u32 comp_mask;
+};
+
+struct rdma_hca_create_srq_req {
+	__aligned_u64 buf_addr;
+	__aligned_u64 db_addr;		/* as rq_db_addr of a QP */
+	__u32 len;			/* bytes */
+	__u32 entry_sz_log;
+	__u32 comp_mask;
+	__u32 reserved;
+};
+
+struct rdma_hca_create_srq_resp {
+	__u32 srqn;
 	__u32 comp_mask;
 };
 

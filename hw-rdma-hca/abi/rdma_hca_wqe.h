@@ -33,6 +33,7 @@ struct rdma_hca_next_unit {
 	union {
 		__be32 imm_data;	/* carried as it is, in network order */
 		__le32 inv_rkey;	/* SEND_INV */
+		__le32 tag;		/* ours: of a WQE of an SRQ, for its CQE */
 	};
 };
 
@@ -44,6 +45,17 @@ struct rdma_hca_next_unit {
 #define RDMA_HCA_WQE_CQ_UPDATE		RDMA_HCA_MASK(3, 3)	/* signalled */
 #define RDMA_HCA_WQE_EVENT		RDMA_HCA_MASK(2, 2)
 #define RDMA_HCA_WQE_SOLICITED		RDMA_HCA_MASK(1, 1)
+
+/*
+ * xrc_unit (ours): behind next_unit in the WQEs of an XRC_INI QP, but for
+ * those that send nothing.
+ */
+struct rdma_hca_xrc_unit {
+	__le32 srqn;		/* the peer's SRQ, 23:0 */
+	__le32 reserved[3];
+};
+
+#define RDMA_HCA_XRC_SRQN		RDMA_HCA_MASK(23, 0)
 
 /* raddr_unit (3.4.2): RDMA and atomic operations. */
 struct rdma_hca_raddr_unit {
@@ -148,7 +160,7 @@ struct rdma_hca_data_unit {
 struct rdma_hca_cqe {
 	__le32 my_qpn;
 	__le32 my_ee;
-	__le32 rqpn;
+	__le32 rqpn;		/* with XRC: the SRQN */
 	__le32 rlid_path;	/* see RDMA_HCA_CQE_RLID and following */
 	union {
 		__be32 imm;	/* as it came: network order */
@@ -156,7 +168,7 @@ struct rdma_hca_cqe {
 		__le32 inv_rkey;	/* receive of a Send with invalidate */
 	};
 	__le32 byte_cnt;
-	__le32 wqe;		/* offset of the WQE in its queue, bytes */
+	__le32 wqe;		/* offset of the WQE in its queue; of an SRQ's, its tag */
 	__le32 ctrl;
 };
 
@@ -171,6 +183,7 @@ struct rdma_hca_cqe {
 #define RDMA_HCA_CQE_VENDOR_ERR		RDMA_HCA_MASK(15, 8)
 #define RDMA_HCA_CQE_SYNDROME		RDMA_HCA_MASK(7, 0)
 #define RDMA_HCA_CQE_OWNER		RDMA_HCA_MASK(31, 24)
+#define RDMA_HCA_CQE_XRC		RDMA_HCA_MASK(23, 23)	/* ours: recv of an XRC SRQ */
 #define RDMA_HCA_CQE_IS_SEND		RDMA_HCA_MASK(15, 8)
 #define RDMA_HCA_CQE_OPCODE		RDMA_HCA_MASK(7, 0)	/* recv: BTH opcode */
 /* Software writes OWNER_HW before it gives an entry back. */
@@ -235,6 +248,9 @@ struct rdma_hca_eqe {
 		struct {
 			__le32 qpn;
 		} qp;
+		struct {
+			__le32 srqn;
+		} srq;
 		struct {
 			__le32 port;
 		} port;

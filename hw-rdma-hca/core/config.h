@@ -44,6 +44,10 @@ typedef enum HcaAckPolicy {
       "Number of completion queues, as a power of two")                        \
     X(log_eqs, "log-eqs", 5, 1, 5, ANY, NONE, BOTH,                            \
       "Number of event queues, as a power of two")                             \
+    X(log_srqs, "log-srqs", 12, 1, 16, ANY, NONE, BOTH,                        \
+      "Number of shared receive queues, as a power of two")                    \
+    X(log_srq_wqes, "log-srq-wqes", 14, 1, 15, ANY, NONE, BOTH,                \
+      "Work requests of a shared receive queue, as a power of two")            \
     X(log_sq_slots, "log-sq-slots", 22, 15, 28, ANY, NONE, BOTH,               \
       "Slots of all send queues, as a power of two")                           \
     X(log_mpts, "log-mpts", 15, 4, 20, ANY, NONE, BOTH,                        \

@@ -15,6 +15,7 @@
 #include "requester/requester.h"
 #include "responder/responder.h"
 #include "send/send.h"
+#include "service.h"
 
 /* Shares of one turn. */
 #define RX_BUDGET 128    /* packets received */
@@ -76,20 +77,14 @@ void hca_dispatch_watch_port(Hca *hca)
 
 /* Packets that arrive */
 
-/* Whether the packet answers a request: for the requester. */
-static bool is_response(const HcaPacket *packet)
-{
-    uint8_t operation = HCA_BTH_OPERATION(packet->opcode);
-
-    return operation >= HCA_READ_RESP_FIRST && operation <= HCA_ATOMIC_ACK;
-}
-
 /* The checks of a response that do not depend on what is outstanding. */
 static void dispatch_response(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 {
+    const HcaServiceRow *service = hca_service(qp->attr.service);
+
     if (qp->state != HCA_QP_RTS && qp->state != HCA_QP_SQD) {
         hca_drop(hca->port, packet, HCA_DROP_QP_STATE);
-    } else if (qp->attr.service != HCA_SERVICE_RC) {
+    } else if (!service->reliable || !service->sends) {
         hca_drop(hca->port, packet, HCA_DROP_SERVICE);
     } else if (!hca_port_takes_pkey(hca->port, qp->attr.pkey_index,
                                     packet->pkey)) {
@@ -106,6 +101,8 @@ static void dispatch_request(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 {
     if (qp->state < HCA_QP_RTR || qp->state == HCA_QP_ERR) {
         hca_drop(hca->port, packet, HCA_DROP_QP_STATE); /* figure 4.3 */
+    } else if (!hca_service(qp->attr.service)->serves) {
+        hca_drop(hca->port, packet, HCA_DROP_SERVICE);
     } else {
         hca_responder_receive(hca, qp, packet);
     }
@@ -134,9 +131,10 @@ static void dispatch_to(Hca *hca, HcaQp *qp, const HcaPacket *packet)
               packet->payload_len);
     if (packet->opcode == HCA_BTH_CNP) {
         dispatch_cnp(hca, qp, packet);
-    } else if (HCA_BTH_SERVICE(packet->opcode) != qp->attr.service) {
+    } else if (HCA_BTH_SERVICE(packet->opcode) !=
+               hca_service(qp->attr.service)->bth) {
         hca_drop(hca->port, packet, HCA_DROP_SERVICE);
-    } else if (is_response(packet)) {
+    } else if (hca_is_response(packet->opcode)) {
         dispatch_response(hca, qp, packet);
     } else {
         dispatch_request(hca, qp, packet);

@@ -23,10 +23,11 @@
 typedef struct HcaCxtMgt HcaCxtMgt;
 typedef struct HcaCq HcaCq;
 typedef struct HcaQp HcaQp;
+typedef struct HcaSrq HcaSrq;
 
 #define HCA_MAX_RD_ATOMIC 16
 /* Types of events that a QP has. */
-#define HCA_QP_EVENTS 6
+#define HCA_QP_EVENTS 7
 
 /* Attributes that a transition can bring (table A1-3), bits. */
 #define HCA_QP_ATTR_STATE (1u << 0)
@@ -68,6 +69,9 @@ typedef struct HcaQpAttr {
     uint32_t rq_len; /* bytes, 0: no receive queue */
     uint8_t rq_entry_log;
     uint64_t rq_db; /* posted-count record, bus address, 0: none */
+    bool uses_srq;
+    uint32_t srqn;
+    uint32_t xrcd; /* XRC_TGT */
     /* CREATE, PATH_MTU */
     uint8_t mtu;         /* IB MTU code; UD has the port's */
     uint8_t log_max_msg; /* of bytes; 0: no limit but that of the wire */
@@ -128,7 +132,8 @@ typedef struct HcaWqe {
     uint32_t rkey; /* of @raddr; or to be invalidated by the peer */
     uint64_t swap_add;
     uint64_t compare;
-    HcaPath path; /* UD */
+    uint32_t srqn; /* XRC: the peer's */
+    HcaPath path;  /* UD */
     uint32_t dqpn;
     uint32_t qkey;
     union {
@@ -225,7 +230,8 @@ typedef struct HcaResp {
     uint8_t syndrome;
     uint32_t psn; /* of the next packet to send */
     uint32_t msn;
-    uint32_t rkey; /* READ: what is left to read */
+    uint32_t pd;   /* READ: whose the key is, and... */
+    uint32_t rkey; /* ...what is left to read */
     uint64_t va;
     uint32_t len;
     bool started;   /* READ: First has been sent */
@@ -264,6 +270,10 @@ typedef struct HcaRecvQueue {
 /* A receive WQE parsed, and how far it has been filled. */
 typedef struct HcaRecvWqe {
     uint32_t offset; /* its place in the receive queue */
+    uint32_t tag;    /* of software's, where a queue is shared */
+    uint32_t pd;     /* of its entries */
+    uint32_t srqn;   /* XRC: where it came from, and... */
+    uint64_t life;   /* ...which SRQ of that number that was */
     uint8_t nsge;
     uint8_t sge_at;    /* the entry in hand */
     uint32_t sge_done; /* and how much of it has been written */
@@ -279,8 +289,11 @@ typedef struct HcaResponder {
     bool in_message;      /* a First has come, its Last has not */
     uint8_t message;      /* the kind of that message */
     uint32_t message_len; /* bytes received of it */
+    /* Whose regions R_Keys name: the QP's PD; XRC: of the last request's SRQ */
+    uint32_t remote_pd;
     /* Write address table entry (4.4.3). */
     uint64_t write_va;
+    uint32_t write_pd;
     uint32_t write_rkey;
     uint32_t write_left;
     bool wqe_valid; /* a message is using @wqe */
@@ -333,6 +346,7 @@ struct HcaQp {
     /* Derived: of the attributes. */
     uint32_t pmtu;    /* bytes */
     uint32_t max_msg; /* bytes */
+    HcaSrq *srq;      /* NULL: it uses none */
     /*
      * Places in queues of the context manager, the requester's pool and the
      * card (card.h): not for the units.

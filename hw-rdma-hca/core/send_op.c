@@ -7,7 +7,7 @@
 
 #include "wire/packet.h"
 
-#define RC (1 << HCA_SERVICE_RC)
+#define RC (1 << HCA_SERVICE_RC | 1 << HCA_SERVICE_XRC_INI)
 #define UC (1 << HCA_SERVICE_UC)
 #define UD (1 << HCA_SERVICE_UD)
 

@@ -26,6 +26,8 @@
     X(V2P_ERROR)        /* key; HcaV2pState, va, length */                     \
     X(LINK)             /* 0; 1 up 0 down */                                   \
     X(FAULT)            /* qpn or 0; HcaFaultDirection, -Action, rule */       \
+    X(SRQ_WQE)          /* srqn; offset, tag, WQEs left as far as known */     \
+    X(SRQ_ERROR)        /* srqn; WQEs taken */                                 \
     X(CNP_TX)           /* qpn; qpn of the peer */                             \
     X(CONGESTION)       /* qpn; old limit, new limit, requests on their way */ \
     X(MEM_OP)           /* qpn; opcode, key, HcaV2pState */

@@ -11,6 +11,9 @@
 /* For the sizes alone that the engine shares with its software. */
 #include "../abi/rdma_hca_sizes.h"
 
+/* XRC domains, logarithm to base 2: numbers, of which no table is kept. */
+#define HCA_LOG_XRCDS 16
+
 /* QP states (interface document, table 3-2-42). */
 typedef enum HcaQpState {
     HCA_QP_RST = 0,
@@ -38,13 +41,15 @@ typedef enum HcaQpTransition {
     HCA_QP_NTRANSITIONS
 } HcaQpTransition;
 
-/* Services, as in a BTH opcode (IBA 9.2). */
+/* Services; see service.h. */
 typedef enum HcaService {
     HCA_SERVICE_RC = 0,
     HCA_SERVICE_UC = 1,
     HCA_SERVICE_RD = 2, /* none of ours */
     HCA_SERVICE_UD = 3,
-    HCA_NSERVICES
+    HCA_SERVICE_XRC_INI = 5,
+    HCA_SERVICE_XRC_TGT = 6,
+    HCA_NSERVICES = 8
 } HcaService;
 
 /* Operations of send WQEs (table 3-3-3). */
@@ -92,6 +97,9 @@ typedef enum HcaEventType {
     HCA_EVENT_CMD = 0x0a,
     HCA_EVENT_WQ_INVAL_REQ_ERROR = 0x10,
     HCA_EVENT_WQ_ACCESS_ERROR = 0x11,
+    HCA_EVENT_SRQ_CATAS_ERROR = 0x12, /* its memory was refused */
+    HCA_EVENT_LAST_WQE_REACHED = 0x13,
+    HCA_EVENT_SRQ_LIMIT = 0x14,
     HCA_EVENT_CONGESTION = 0x15, /* ours: a QP got a CNP */
 } HcaEventType;
 

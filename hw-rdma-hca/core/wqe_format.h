@@ -37,8 +37,8 @@ typedef struct HcaWqeFormat {
     /* What a slot holds, where no posted count says it. */
     HcaRecvSlot (*recv_slot)(const uint8_t *slot);
     /*
-     * The entries of the receive WQE in a slot of @size bytes; its other fields
-     * are set. False: it is no WQE.
+     * The tag, and the entries, of the receive WQE in a slot of @size bytes; its
+     * other fields are set. False: it is no WQE.
      */
     bool (*parse_recv)(const uint8_t *slot, uint32_t size, HcaRecvWqe *wqe);
 } HcaWqeFormat;

@@ -49,6 +49,8 @@ void rdma_hca_trace(void *opaque, const HcaTrace *trace)
         FORWARD3(V2P_ERROR, v2p_error);
         FORWARD1(LINK, link);
         FORWARD3(FAULT, fault);
+        FORWARD3(SRQ_WQE, srq_wqe);
+        FORWARD1(SRQ_ERROR, srq_error);
         FORWARD1(CNP_TX, cnp_tx);
         FORWARD3(CONGESTION, congestion);
         FORWARD3(MEM_OP, mem_op);

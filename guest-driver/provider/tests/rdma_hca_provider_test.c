@@ -48,6 +48,8 @@ static struct {
 	uint32_t next_cqn;
 	struct rdma_hca_create_qp_req qp_req;
 	struct rdma_hca_create_cq_req cq_req;
+	struct rdma_hca_create_srq_req srq_req;
+	uint32_t next_srqn;
 	uint64_t resize_addr;
 	int create_ah_err;
 	int dereg_err;
@@ -55,7 +57,7 @@ static struct {
 	int mws;
 	/* called in the middle of RESIZE_CQ, as the card works on */
 	void (*on_resize)(void);
-} kernel = { .next_qpn = 0x40, .next_cqn = 7 };
+} kernel = { .next_qpn = 0x40, .next_cqn = 7, .next_srqn = 0x123450 };
 
 int ibv_dontfork_range(void *base, size_t size)
 {
@@ -141,6 +143,68 @@ int ibv_cmd_destroy_qp(struct ibv_qp *qp)
 	return 0;
 }
 
+int ibv_cmd_open_qp(struct ibv_context *context, struct verbs_qp *qp,
+		    int vqp_sz, struct ibv_qp_open_attr *attr,
+		    struct ibv_open_qp *cmd, size_t cmd_size,
+		    struct ib_uverbs_create_qp_resp *resp, size_t resp_size)
+{
+	if (!(attr->comp_mask & IBV_QP_OPEN_ATTR_XRCD))
+		return EINVAL;
+	qp->qp.context = context;
+	qp->qp.qp_num = attr->qp_num;
+	qp->qp.qp_type = attr->qp_type;
+	qp->qp.state = IBV_QPS_UNKNOWN;
+	return 0;
+}
+
+int ibv_cmd_create_srq_ex(struct ibv_context *context, struct verbs_srq *srq,
+			  struct ibv_srq_init_attr_ex *attr,
+			  struct ibv_create_xsrq *cmd, size_t cmd_size,
+			  struct ib_uverbs_create_srq_resp *resp,
+			  size_t resp_size)
+{
+	kernel.srq_req =
+		container_of(cmd, struct rhca_create_srq_cmd, core)->drv;
+	srq->srq.context = context;
+	srq->srq_type = attr->srq_type;
+	if (attr->srq_type == IBV_SRQT_XRC) {
+		srq->srq_num = kernel.next_srqn++;
+		srq->cq = attr->cq;
+	}
+	return 0;
+}
+
+int ibv_cmd_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr,
+		       int mask, struct ibv_modify_srq *cmd, size_t cmd_size)
+{
+	return 0;
+}
+
+int ibv_cmd_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr,
+		      struct ibv_query_srq *cmd, size_t cmd_size)
+{
+	return 0;
+}
+
+int ibv_cmd_destroy_srq(struct ibv_srq *srq)
+{
+	return 0;
+}
+
+int ibv_cmd_open_xrcd(struct ibv_context *context, struct verbs_xrcd *xrcd,
+		      int vxrcd_size, struct ibv_xrcd_init_attr *attr,
+		      struct ibv_open_xrcd *cmd, size_t cmd_size,
+		      struct ib_uverbs_open_xrcd_resp *resp, size_t resp_size)
+{
+	xrcd->xrcd.context = context;
+	return 0;
+}
+
+int ibv_cmd_close_xrcd(struct verbs_xrcd *xrcd)
+{
+	return 0;
+}
+
 /* The address is resolved as that of a gateway would be. */
 int ibv_cmd_create_ah(struct ibv_pd *ibpd, struct ibv_ah *ah,
 		      struct ibv_ah_attr *attr,
@@ -185,6 +249,7 @@ int ibv_cmd_query_device_any(struct ibv_context *context,
 			     size_t *resp_size)
 {
 	attr->orig_attr.max_qp_wr = 65536;
+	attr->orig_attr.max_srq_wr = 65536;
 	resp->base.fw_ver = 1ULL << 32 | 5;
 	return 0;
 }
@@ -265,7 +330,11 @@ static void setup(void)
 	ctx.max_recv_sge = RDMA_HCA_MAX_SGE;
 	ctx.qp_mask = 0xff;
 	ctx.qps = calloc(ctx.qp_mask + 1, sizeof(*ctx.qps));
-	pthread_mutex_init(&ctx.qp_mutex, NULL);
+	ctx.max_srq_wr = RHCA_MAX_WR;
+	ctx.max_srq_sge = RDMA_HCA_MAX_SGE;
+	ctx.srq_mask = 0xf;
+	ctx.srqs = calloc(ctx.srq_mask + 1, sizeof(*ctx.srqs));
+	pthread_mutex_init(&ctx.table_mutex, NULL);
 	pthread_mutex_init(&ctx.db_mutex, NULL);
 	list_head_init(&ctx.db_pages);
 	pd = rhca_alloc_pd(&ctx.vctx.context);
@@ -276,6 +345,7 @@ static void teardown(void)
 {
 	rhca_dealloc_pd(pd);
 	CHECK(list_empty(&ctx.db_pages));
+	free(ctx.srqs);
 	free(ctx.qps);
 }
 
@@ -1521,6 +1591,558 @@ static void test_wr_api_ud(void)
 	rhca_destroy_cq(&cq->vcq.cq);
 }
 
+/* --- shared receive queues ---------------------------------------------- */
+
+static struct rhca_srq *new_srq(uint32_t max_wr, uint32_t max_sge)
+{
+	struct ibv_srq_init_attr attr = {
+		.attr = { .max_wr = max_wr, .max_sge = max_sge },
+	};
+	struct ibv_srq *srq = rhca_create_srq(pd, &attr);
+
+	if (!srq) {
+		printf("# no SRQ: %s\n", strerror(errno));
+		exit(1);
+	}
+	CHECK(attr.attr.max_wr >= max_wr && attr.attr.max_sge >= max_sge);
+	return to_rsrq(srq);
+}
+
+static struct rhca_qp *new_srq_qp(struct rhca_cq *cq, struct rhca_srq *srq)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = &cq->vcq.cq,
+		.recv_cq = &cq->vcq.cq,
+		.srq = &srq->vsrq.srq,
+		/* Of the receive queue that it does not have. */
+		.cap = { .max_send_wr = 4, .max_recv_wr = UINT32_MAX,
+			 .max_recv_sge = UINT32_MAX },
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_qp *qp = rhca_create_qp(pd, &attr);
+
+	if (!qp) {
+		printf("# no QP: %s\n", strerror(errno));
+		exit(1);
+	}
+	CHECK_EQ(attr.cap.max_recv_wr, 0);
+	CHECK_EQ(attr.cap.max_recv_sge, 0);
+	CHECK_EQ(kernel.qp_req.rq_len, 0);
+	qp->state = IBV_QPS_RTS;
+	return to_rqp(qp);
+}
+
+static int post_srq(struct rhca_srq *srq, uint64_t wr_id)
+{
+	struct ibv_recv_wr wr = { .wr_id = wr_id };
+	struct ibv_recv_wr *bad;
+
+	return rhca_post_srq_recv(&srq->vsrq.srq, &wr, &bad);
+}
+
+/* The tag of the WQE that was posted as number @index. */
+static uint32_t tag_of(struct rhca_srq *srq, uint32_t index)
+{
+	struct rdma_hca_next_unit *wqe = rhca_wq_slot(&srq->wq, index);
+
+	return le32toh(wqe->tag);
+}
+
+static struct rdma_hca_cqe make_srq_cqe(struct rhca_qp *qp, uint32_t tag)
+{
+	return (struct rdma_hca_cqe){
+		.my_qpn = htole32(qp->vqp.qp.qp_num),
+		.wqe = htole32(tag),
+		.ctrl = htole32(FIELD_PREP(RDMA_HCA_CQE_OPCODE, 0x04)),
+	};
+}
+
+static void test_srq_caps(void)
+{
+	struct ibv_srq_init_attr attr = {};
+	struct rhca_srq *srq;
+	uint32_t sges;
+
+	for (sges = 0; sges <= 30; sges++) {
+		srq = new_srq(5, sges);
+		CHECK_EQ(srq->wq.entries, 8);
+		CHECK_EQ(srq->num_free, 8);
+		CHECK(srq->wq.shift >= 6 && srq->wq.shift <= 9);
+		CHECK(32 + 16 * srq->max_sge <= 1u << srq->wq.shift);
+		CHECK_EQ(kernel.srq_req.len, 8u << srq->wq.shift);
+		CHECK_EQ(kernel.srq_req.entry_sz_log, srq->wq.shift);
+		CHECK_EQ(kernel.srq_req.buf_addr, (uintptr_t)srq->wq.buf.addr);
+		CHECK_EQ(kernel.srq_req.db_addr, (uintptr_t)srq->db);
+		rhca_destroy_srq(&srq->vsrq.srq);
+	}
+	attr.attr.max_wr = RHCA_MAX_WR + 1;
+	CHECK(!rhca_create_srq(pd, &attr));
+	CHECK_EQ(errno, EINVAL);
+	attr.attr.max_wr = 1;
+	attr.attr.max_sge = 31;
+	CHECK(!rhca_create_srq(pd, &attr));
+	CHECK_EQ(errno, EINVAL);
+	free(ctx.srqs);
+	ctx.srqs = NULL;
+	attr.attr.max_sge = 1;
+	CHECK(!rhca_create_srq(pd, &attr));
+	CHECK_EQ(errno, EOPNOTSUPP);
+}
+
+/* All entries can be posted, in slots one behind the other, each with a tag. */
+static void test_srq_recv(void)
+{
+	struct rhca_srq *srq = new_srq(32768, 30);
+	struct rhca_cq *cq = new_cq(8);
+	struct rhca_qp *qp = new_srq_qp(cq, srq);
+	struct ibv_sge sge[31];
+	struct ibv_recv_wr wr = { .sg_list = sge };
+	struct ibv_recv_wr *bad;
+	struct ibv_wc wc;
+	uint32_t i;
+
+	for (i = 0; i < 31; i++)
+		sge[i] = (struct ibv_sge) { 0x1000 + i, i % 5, i };
+	for (i = 0; i < 70000; i++) {
+		wr.wr_id = i;
+		wr.num_sge = i % 31;
+		CHECK_EQ(rhca_post_srq_recv(&srq->vsrq.srq, &wr, &bad), 0);
+		CHECK_EQ(le32toh(*srq->db), (i + 1) & 0xffff);
+		check_recv_wqe(rhca_wq_slot(&srq->wq, i), &wr);
+		if (i < 32767)
+			continue;
+		CHECK_EQ(rhca_post_srq_recv(&srq->vsrq.srq, &wr, &bad), ENOMEM);
+		produce(cq, i - 32767,
+			make_srq_cqe(qp, tag_of(srq, i - 32767)));
+		CHECK_EQ(rhca_poll_cq(&cq->vcq.cq, 1, &wc), 1);
+		CHECK_EQ(wc.wr_id, i - 32767);
+		CHECK_EQ(wc.qp_num, qp->vqp.qp.qp_num);
+	}
+	wr.num_sge = 31;
+	CHECK_EQ(rhca_post_srq_recv(&srq->vsrq.srq, &wr, &bad), EINVAL);
+	wr.num_sge = -1;
+	CHECK_EQ(rhca_post_srq_recv(&srq->vsrq.srq, &wr, &bad), EINVAL);
+	CHECK(bad == &wr);
+	wr.num_sge = 1;
+	sge[0].length = RDMA_HCA_INLINE;
+	CHECK_EQ(rhca_post_srq_recv(&srq->vsrq.srq, &wr, &bad), EINVAL);
+	/* What failed has taken nothing. */
+	CHECK_EQ(post_srq(srq, 0), 0);
+	CHECK_EQ(post_srq(srq, 0), ENOMEM);
+	/* The QP has no queue of its own. */
+	wr.num_sge = 0;
+	CHECK_EQ(rhca_post_recv(&qp->vqp.qp, &wr, &bad), EINVAL);
+	CHECK(bad == &wr);
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_srq(&srq->vsrq.srq);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+/* Two QPs end what they took in any order; each is told what it was. */
+static void test_srq_order(void)
+{
+	static const uint8_t order[] = { 3, 0, 7, 1, 2, 6, 5, 4 };
+	struct rhca_srq *srq = new_srq(8, 1);
+	struct rhca_cq *cq = new_cq(8);
+	struct rhca_qp *qp[] = { new_srq_qp(cq, srq), new_srq_qp(cq, srq) };
+	uint32_t base, i, pi = 0;
+	struct ibv_wc wc[8];
+
+	for (base = 0; base < 80; base += 8) {
+		for (i = 0; i < 8; i++)
+			CHECK_EQ(post_srq(srq, base + i), 0);
+		CHECK_EQ(post_srq(srq, 0), ENOMEM);
+		for (i = 0; i < 8; i++)
+			produce(cq, pi++,
+				make_srq_cqe(qp[i % 2],
+					     tag_of(srq, base + order[i])));
+		CHECK_EQ(rhca_poll_cq(&cq->vcq.cq, 8, wc), 8);
+		for (i = 0; i < 8; i++) {
+			CHECK_EQ(wc[i].wr_id, base + order[i]);
+			CHECK_EQ(wc[i].qp_num, qp[i % 2]->vqp.qp.qp_num);
+		}
+	}
+	rhca_destroy_qp(&qp[1]->vqp.qp);
+	rhca_destroy_qp(&qp[0]->vqp.qp);
+	rhca_destroy_srq(&srq->vsrq.srq);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+/* What a QP had taken goes back when it goes, or is reset. */
+static void test_srq_clean(void)
+{
+	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
+	struct rhca_srq *srq = new_srq(4, 1);
+	struct rhca_cq *cq = new_cq(8);
+	struct rhca_qp *a = new_srq_qp(cq, srq);
+	struct rhca_qp *b = new_srq_qp(cq, srq);
+	struct ibv_wc wc[8];
+	int i;
+
+	for (i = 0; i < 4; i++)
+		CHECK_EQ(post_srq(srq, i), 0);
+	for (i = 0; i < 3; i++)
+		produce(cq, i, make_srq_cqe(i == 1 ? b : a, tag_of(srq, i)));
+	produce(cq, 3, make_cqe(a, true, 0, RDMA_HCA_OPCODE_SEND));
+	CHECK_EQ(rhca_modify_qp(&a->vqp.qp, &reset, IBV_QP_STATE), 0);
+	CHECK_EQ(srq->num_free, 2);
+	produce(cq, 4, make_srq_cqe(a, tag_of(srq, 3)));
+	rhca_destroy_qp(&a->vqp.qp);
+	CHECK_EQ(srq->num_free, 3);
+	CHECK_EQ(rhca_poll_cq(&cq->vcq.cq, 8, wc), 1);
+	CHECK_EQ(wc[0].wr_id, 1);
+	CHECK_EQ(srq->num_free, 4);
+	rhca_destroy_qp(&b->vqp.qp);
+	rhca_destroy_srq(&srq->vsrq.srq);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+/* --- several threads: each posts, and ends what it posted by its own CQ --- */
+
+#define THREADS		4
+#define THREAD_POSTS	20000
+
+struct poster {
+	pthread_t thread;
+	struct rhca_srq *srq;
+	struct rhca_cq *cq;
+	struct rhca_qp *qp;
+	uint32_t number;
+	int bad;
+};
+
+/* The WQE with @wr_id, of those that are in the ring. */
+static uint32_t find_tag(struct rhca_srq *srq, uint64_t wr_id)
+{
+	uint32_t tag;
+
+	pthread_spin_lock(&srq->wq.lock);
+	for (tag = 0; srq->wq.wr_id[tag] != wr_id; tag++)
+		;
+	pthread_spin_unlock(&srq->wq.lock);
+	return tag;
+}
+
+static void *post_and_poll(void *arg)
+{
+	struct poster *p = arg;
+	struct ibv_wc wc;
+	uint64_t wr_id;
+	uint32_t i;
+
+	for (i = 0; i < THREAD_POSTS; i++) {
+		wr_id = (uint64_t)p->number << 32 | i;
+		p->bad += post_srq(p->srq, wr_id) != 0;
+		produce(p->cq, i,
+			make_srq_cqe(p->qp, find_tag(p->srq, wr_id)));
+		p->bad += rhca_poll_cq(&p->cq->vcq.cq, 1, &wc) != 1 ||
+			  wc.wr_id != wr_id;
+	}
+	return NULL;
+}
+
+static void test_srq_threads(void)
+{
+	struct rhca_srq *srq = new_srq(THREADS, 1);
+	struct poster p[THREADS];
+	int i;
+
+	for (i = 0; i < THREADS; i++) {
+		p[i] = (struct poster){ .srq = srq, .number = i + 1 };
+		p[i].cq = new_cq(2);
+		p[i].qp = new_srq_qp(p[i].cq, srq);
+	}
+	for (i = 0; i < THREADS; i++)
+		pthread_create(&p[i].thread, NULL, post_and_poll, &p[i]);
+	for (i = 0; i < THREADS; i++) {
+		pthread_join(p[i].thread, NULL);
+		CHECK_EQ(p[i].bad, 0);
+		rhca_destroy_qp(&p[i].qp->vqp.qp);
+		rhca_destroy_cq(&p[i].cq->vcq.cq);
+	}
+	CHECK_EQ(srq->num_free, THREADS);
+	CHECK_EQ(le32toh(*srq->db), THREADS * THREAD_POSTS & 0xffff);
+	rhca_destroy_srq(&srq->vsrq.srq);
+}
+
+/* --- XRC ---------------------------------------------------------------- */
+
+static struct rhca_srq *new_xsrq(struct rhca_cq *cq, struct ibv_xrcd *xrcd)
+{
+	struct ibv_srq_init_attr_ex attr = {
+		.attr = { .max_wr = 4, .max_sge = 1 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = pd,
+		.xrcd = xrcd,
+		.cq = &cq->vcq.cq,
+	};
+	struct ibv_srq *srq = rhca_create_srq_ex(&ctx.vctx.context, &attr);
+
+	if (!srq) {
+		printf("# no XRC SRQ: %s\n", strerror(errno));
+		exit(1);
+	}
+	return to_rsrq(srq);
+}
+
+static struct ibv_xrcd *new_xrcd(void)
+{
+	struct ibv_xrcd_init_attr attr = { .fd = -1 };
+
+	return rhca_open_xrcd(&ctx.vctx.context, &attr);
+}
+
+static struct rdma_hca_cqe make_xrc_cqe(struct rhca_srq *srq, uint32_t tag)
+{
+	return (struct rdma_hca_cqe){
+		.my_qpn = htole32(0x777777), /* another process's */
+		.rqpn = htole32(srq->vsrq.srq_num),
+		.wqe = htole32(tag),
+		.ctrl = htole32(RDMA_HCA_CQE_XRC |
+				FIELD_PREP(RDMA_HCA_CQE_OPCODE, 0xa4)),
+	};
+}
+
+static void test_xrc_completions(void)
+{
+	struct ibv_xrcd *xrcd = new_xrcd();
+	struct rhca_cq *cq = new_cq(8);
+	struct rhca_srq *srq[] = { new_xsrq(cq, xrcd), new_xsrq(cq, xrcd) };
+	struct ibv_wc wc[8];
+	uint32_t i, number;
+
+	for (i = 0; i < 2; i++) {
+		CHECK_EQ(rhca_get_srq_num(&srq[i]->vsrq.srq, &number), 0);
+		CHECK_EQ(number, kernel.next_srqn - 2 + i);
+		CHECK_EQ(post_srq(srq[i], 10 + i), 0);
+		CHECK_EQ(post_srq(srq[i], 20 + i), 0);
+	}
+	for (i = 0; i < 4; i++)
+		produce(cq, i, make_xrc_cqe(srq[i % 2],
+					    tag_of(srq[i % 2], 1 - i / 2)));
+	CHECK_EQ(rhca_poll_cq(&cq->vcq.cq, 3, wc), 3);
+	for (i = 0; i < 3; i++) {
+		CHECK_EQ(wc[i].wr_id, (i < 2 ? 20 : 10) + i % 2);
+		CHECK_EQ(wc[i].status, IBV_WC_SUCCESS);
+		CHECK_EQ(wc[i].opcode, IBV_WC_RECV);
+		CHECK_EQ(wc[i].qp_num, 0x777777);
+		CHECK_EQ(wc[i].src_qp, 0);
+	}
+	/* An SRQ that goes takes along what the CQ has of it. */
+	produce(cq, 4, make_xrc_cqe(srq[0], 0));
+	rhca_destroy_srq(&srq[1]->vsrq.srq);
+	CHECK_EQ(rhca_poll_cq(&cq->vcq.cq, 8, wc), 1);
+	rhca_destroy_srq(&srq[0]->vsrq.srq);
+	/* One that comes later is nobody's. */
+	produce(cq, 5, make_xrc_cqe(srq[0], 0));
+	CHECK_EQ(rhca_poll_cq(&cq->vcq.cq, 8, wc), 0);
+	CHECK_EQ(rhca_close_xrcd(xrcd), 0);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+static struct rhca_qp *new_xrc_sender(struct rhca_cq *cq)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = &cq->vcq.cq,
+		.cap = { .max_send_wr = 4, .max_send_sge = 1,
+			 .max_recv_wr = UINT32_MAX },
+		.qp_type = IBV_QPT_XRC_SEND,
+		.comp_mask = IBV_QP_INIT_ATTR_PD |
+			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = pd,
+		.send_ops_flags = rhca_send_ops(IBV_QPT_RC),
+	};
+	struct ibv_qp *qp = rhca_create_qp_ex(&ctx.vctx.context, &attr);
+
+	if (!qp) {
+		printf("# no XRC sender: %s\n", strerror(errno));
+		exit(1);
+	}
+	qp->state = IBV_QPS_RTS;
+	return to_rqp(qp);
+}
+
+static void check_xrc_unit(const struct rdma_hca_next_unit *next, uint32_t srqn)
+{
+	const struct rdma_hca_xrc_unit *unit = (void *)(next + 1);
+
+	CHECK_EQ(le32toh(unit->srqn), srqn);
+	CHECK_EQ(unit->reserved[0] | unit->reserved[1] | unit->reserved[2], 0);
+}
+
+static void test_xrc_send(void)
+{
+	struct rhca_cq *cq = new_cq(8);
+	struct rhca_qp *qp = new_xrc_sender(cq);
+	struct ibv_sge sge = { 0x1000, 8, 1 };
+	struct ibv_send_wr wr[3] = {
+		{
+			.next = &wr[1],
+			.opcode = IBV_WR_SEND,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.qp_type.xrc.remote_srqn = 0xff123456,
+		}, {
+			.next = &wr[2],
+			.opcode = IBV_WR_RDMA_WRITE,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.wr.rdma = { 0x5000, 0xcafe },
+			.qp_type.xrc.remote_srqn = 2,
+		}, {
+			.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.wr.atomic = { .remote_addr = 0x6000, .rkey = 7 },
+			.qp_type.xrc.remote_srqn = 3,
+		},
+	};
+	struct ibv_recv_wr recv = {}, *bad_recv;
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc;
+	struct seen wqe;
+
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, wr, &bad), 0);
+	wqe = first_wqe(qp);
+	CHECK_EQ(wqe.units, 3);
+	check_xrc_unit(wqe.next, 0x123456);
+	check_data((void *)(wqe.next + 2), 0x1000, 8, 1);
+	wqe = next_wqe(qp, wqe);
+	CHECK_EQ(wqe.units, 4);
+	check_xrc_unit(wqe.next, 2);
+	check_raddr((void *)(wqe.next + 2), 0x5000, 0xcafe);
+	check_data((void *)(wqe.next + 3), 0x1000, 8, 1);
+	wqe = next_wqe(qp, wqe);
+	CHECK_EQ(wqe.units, 5);
+	check_xrc_unit(wqe.next, 3);
+	check_raddr((void *)(wqe.next + 2), 0x6000, 7);
+	check_data((void *)(wqe.next + 4), 0x1000, 8, 1);
+	CHECK(5 * 16 <= 1 << qp->sq.shift);
+
+	produce(cq, 0, make_cqe(qp, true, 2, RDMA_HCA_OPCODE_ATOMIC_FA));
+	CHECK_EQ(rhca_poll_cq(&cq->vcq.cq, 1, &wc), 1);
+	CHECK_EQ(wc.opcode, IBV_WC_FETCH_ADD);
+	CHECK_EQ(rhca_post_recv(&qp->vqp.qp, &recv, &bad_recv), EINVAL);
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+static void test_xrc_wr_api(void)
+{
+	struct rhca_cq *cq = new_cq(8);
+	struct rhca_qp *qp = new_xrc_sender(cq);
+	struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
+	struct seen wqe;
+
+	ibv_wr_start(ex);
+	ibv_wr_rdma_write(ex, 7, 0x8000);
+	ibv_wr_set_xrc_srqn(ex, 9);
+	ibv_wr_set_sge(ex, 1, 0x1000, 8);
+	ibv_wr_send(ex);
+	ibv_wr_set_sge(ex, 1, 0x1000, 8);
+	ibv_wr_set_xrc_srqn(ex, 10);
+	CHECK_EQ(ibv_wr_complete(ex), 0);
+	wqe = first_wqe(qp);
+	CHECK_EQ(wqe.units, 4);
+	check_xrc_unit(wqe.next, 9);
+	check_raddr((void *)(wqe.next + 2), 0x8000, 7);
+	wqe = next_wqe(qp, wqe);
+	CHECK_EQ(wqe.units, 3);
+	check_xrc_unit(wqe.next, 10);
+	check_data((void *)(wqe.next + 2), 0x1000, 8, 1);
+	/* It has to be said where a message goes. */
+	ibv_wr_start(ex);
+	ibv_wr_send(ex);
+	CHECK_EQ(ibv_wr_complete(ex), EINVAL);
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+/* A target has no CQs and no queues, however one comes by it. */
+static void test_xrc_target(void)
+{
+	struct ibv_xrcd *xrcd = new_xrcd();
+	struct ibv_qp_init_attr_ex attr = {
+		.cap = { .max_send_wr = UINT32_MAX, .max_recv_wr = 7 },
+		.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+		.xrcd = xrcd,
+	};
+	struct ibv_qp_open_attr open = {
+		.comp_mask = IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_NUM |
+			     IBV_QP_OPEN_ATTR_TYPE,
+		.qp_num = 0x42,
+		.xrcd = xrcd,
+		.qp_type = IBV_QPT_XRC_RECV,
+	};
+	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
+	struct ibv_send_wr send = {}, *bad_send;
+	struct ibv_recv_wr recv = {}, *bad_recv;
+	struct ibv_qp *qp[2];
+	int i;
+
+	qp[0] = rhca_create_qp_ex(&ctx.vctx.context, &attr);
+	qp[1] = rhca_open_qp(&ctx.vctx.context, &open);
+	CHECK_EQ(attr.cap.max_send_wr | attr.cap.max_recv_wr, 0);
+	for (i = 0; i < 2; i++) {
+		CHECK_EQ(rhca_post_send(qp[i], &send, &bad_send), EINVAL);
+		CHECK_EQ(rhca_post_recv(qp[i], &recv, &bad_recv), EINVAL);
+		CHECK_EQ(rhca_modify_qp(qp[i], &reset, IBV_QP_STATE), 0);
+		CHECK_EQ(rhca_destroy_qp(qp[i]), 0);
+	}
+	open.comp_mask = 0;
+	CHECK(!rhca_open_qp(&ctx.vctx.context, &open));
+	CHECK_EQ(errno, EINVAL);
+	attr.comp_mask = IBV_QP_INIT_ATTR_PD;
+	CHECK(!rhca_create_qp_ex(&ctx.vctx.context, &attr));
+	CHECK_EQ(errno, EINVAL);
+	CHECK_EQ(rhca_close_xrcd(xrcd), 0);
+}
+
+static void test_bad_srqs(void)
+{
+	struct ibv_xrcd *xrcd = new_xrcd();
+	struct rhca_cq *cq = new_cq(8);
+	struct rhca_srq *xsrq = new_xsrq(cq, xrcd);
+	struct rhca_srq *srq = new_srq(1, 1);
+	struct ibv_srq_init_attr_ex attr = {
+		.attr = { .max_wr = 1, .max_sge = 1 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = pd,
+	};
+	struct ibv_qp_init_attr qp = {
+		.send_cq = &cq->vcq.cq,
+		.recv_cq = &cq->vcq.cq,
+		.qp_type = IBV_QPT_RC,
+		.srq = &xsrq->vsrq.srq,
+	};
+	uint32_t number;
+
+	CHECK_EQ(rhca_get_srq_num(&srq->vsrq.srq, &number), EINVAL);
+	CHECK(!rhca_create_srq_ex(&ctx.vctx.context, &attr));
+	CHECK_EQ(errno, EINVAL);
+	attr.srq_type = IBV_SRQT_TM;
+	CHECK(!rhca_create_srq_ex(&ctx.vctx.context, &attr));
+	CHECK_EQ(errno, EOPNOTSUPP);
+	attr.srq_type = IBV_SRQT_BASIC;
+	attr.comp_mask = IBV_SRQ_INIT_ATTR_TYPE;
+	CHECK(!rhca_create_srq_ex(&ctx.vctx.context, &attr));
+	CHECK_EQ(errno, EINVAL);
+	/* An XRC SRQ is for targets; a sender has none. */
+	CHECK(!rhca_create_qp(pd, &qp));
+	CHECK_EQ(errno, EINVAL);
+	qp.qp_type = IBV_QPT_XRC_SEND;
+	CHECK(!rhca_create_qp(pd, &qp));
+	CHECK_EQ(errno, EINVAL);
+	rhca_destroy_srq(&srq->vsrq.srq);
+	rhca_destroy_srq(&xsrq->vsrq.srq);
+	rhca_close_xrcd(xrcd);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
 static void test_records(void)
 {
 	__le32 *record[200];
@@ -1550,6 +2172,7 @@ static void test_query_device(void)
 	CHECK_EQ(rhca_query_device_ex(&ctx.vctx.context, NULL, &attr,
 				      sizeof(attr)), 0);
 	CHECK_EQ(attr.orig_attr.max_qp_wr, RHCA_MAX_WR);
+	CHECK_EQ(attr.orig_attr.max_srq_wr, RHCA_MAX_WR);
 	CHECK(!strcmp(attr.orig_attr.fw_ver, "1.5"));
 }
 
@@ -1583,6 +2206,16 @@ static const struct {
 	{ "start-poll", test_start_poll },
 	{ "wr-api", test_wr_api },
 	{ "wr-api-ud", test_wr_api_ud },
+	{ "srq-caps", test_srq_caps },
+	{ "srq-recv", test_srq_recv },
+	{ "srq-order", test_srq_order },
+	{ "srq-clean", test_srq_clean },
+	{ "srq-threads", test_srq_threads },
+	{ "xrc-completions", test_xrc_completions },
+	{ "xrc-send", test_xrc_send },
+	{ "xrc-wr-api", test_xrc_wr_api },
+	{ "xrc-target", test_xrc_target },
+	{ "bad-srqs", test_bad_srqs },
 	{ "records", test_records },
 	{ "query-device", test_query_device },
 };

@@ -12,6 +12,7 @@
 HCA_GAUGE_FN(qps, HcaCxtMgt, hca_cxt_live(room)->qps)
 HCA_GAUGE_FN(cqs, HcaCxtMgt, hca_cxt_live(room)->cqs)
 HCA_GAUGE_FN(eqs, HcaCxtMgt, hca_cxt_live(room)->eqs)
+HCA_GAUGE_FN(srqs, HcaCxtMgt, hca_cxt_live(room)->srqs)
 HCA_GAUGE_FN(cxt_pages, HcaCxtMgt, hca_cxt_live_pages(room))
 HCA_GAUGE_FN(waiting_events, HcaCxtMgt, hca_cxt_waiting_events(room))
 
@@ -66,6 +67,15 @@ static const HcaCounterRow rows[] = {
               "events that wait for room in their EQ"),
     EVENT(336, "congestion", CONGESTION),
     EVENT(339, "local_catas_error", LOCAL_CATAS_ERROR),
+    HCA_GAUGE(357, "srqs", INSTANT, srqs, "SRQs owned by the card"),
+    COUNTER(358, "srq_fetches", srq.fetches, "fetches of WQEs of an SRQ"),
+    COUNTER(359, "srq_record_reads", srq.record_reads,
+            "reads of the posted count of an SRQ"),
+    COUNTER(360, "srq_wqes", srq_wqes, "WQEs of SRQs taken"),
+    COUNTER(361, "srq_empty", srq_empty, "WQEs asked of an SRQ that had none"),
+    EVENT(362, "srq_catas_error", SRQ_CATAS_ERROR),
+    EVENT(363, "last_wqe_reached", LAST_WQE_REACHED),
+    EVENT(364, "srq_limit", SRQ_LIMIT),
 };
 
 const HcaCounterTable hca_cxtmgt_counter_table = {

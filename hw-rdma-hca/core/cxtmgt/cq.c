@@ -101,7 +101,7 @@ uint8_t hca_cxtmgt_hw2sw_cq(HcaCxtMgt *cm, uint32_t cqn)
     if (status) {
         return status;
     }
-    if (cq->qps) {
+    if (cq->queues) {
         return HCA_STAT_RESOURCE_BUSY;
     }
     write_cqc(cm, cqn, NULL);

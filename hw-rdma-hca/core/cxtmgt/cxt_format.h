@@ -16,10 +16,12 @@ struct HcaCxtFormat {
     uint16_t qpc_size;
     uint16_t cqc_size;
     uint16_t eqc_size;
+    uint16_t srqc_size;
     /* NULL: one that is not in use. @events: those that come to @eq, bits. */
     void (*put_qp)(uint32_t qpn, const HcaQp *qp, void *cxt);
     void (*put_cq)(const HcaCq *cq, void *cxt);
     void (*put_eq)(const HcaEq *eq, uint64_t events, void *cxt);
+    void (*put_srq)(const HcaSrq *srq, void *cxt);
     /* A consumer index that software keeps in memory, as it was read. */
     uint32_t (*get_ci)(uint32_t record);
     /* Entries, in bytes. The last word of one gives it to software. */

@@ -26,9 +26,13 @@ HcaCxtMgt *hca_cxtmgt_new(const HcaCxtFormat *format, const HcaConfig *config,
     cm->ctxmdata = hca_mdata_new(HCA_ICM_MAX_PAGES);
     cm->qps = g_new0(HcaQp *, 1u << config->log_qps);
     cm->cqs = g_new0(HcaCq *, 1u << config->log_cqs);
+    cm->srqs = g_new0(HcaSrq *, 1u << config->log_srqs);
     memset(cm->event_eq, HCA_NO_EQ, sizeof(cm->event_eq));
     for (unsigned i = 0; i < HCA_QP_EVENTS; i++) {
         g_queue_init(&cm->qp_events[i]);
+    }
+    for (unsigned i = 0; i < HCA_SRQ_EVENTS; i++) {
+        g_queue_init(&cm->srq_events[i]);
     }
     g_queue_init(&cm->cq_errors);
     return cm;
@@ -40,6 +44,7 @@ void hca_cxtmgt_free(HcaCxtMgt *cm)
     hca_mdata_free(cm->ctxmdata);
     g_free(cm->qps);
     g_free(cm->cqs);
+    g_free(cm->srqs);
     g_free(cm);
 }
 
@@ -60,24 +65,37 @@ static bool table_ok(const HcaCxtTable *table)
                space - table->base;
 }
 
-uint8_t hca_cxtmgt_init(HcaCxtMgt *cm, uint64_t qpc_base, unsigned log_qps,
-                        uint64_t cqc_base, unsigned log_cqs, uint64_t eqc_base,
-                        unsigned log_eqs)
+static HcaCxtTable table(const HcaCxtPlace *place, unsigned entry_size)
 {
-    HcaCxtTable qpc = { qpc_base, log_qps, cm->format->qpc_size };
-    HcaCxtTable cqc = { cqc_base, log_cqs, cm->format->cqc_size };
-    HcaCxtTable eqc = { eqc_base, log_eqs, cm->format->eqc_size };
+    return (HcaCxtTable) { place->base, place->log_num, entry_size };
+}
 
-    if (log_qps > cm->config->log_qps || log_cqs > cm->config->log_cqs ||
-        log_eqs > cm->config->log_eqs) {
+static bool within_limits(const HcaConfig *config, const HcaCxtPlaces *places)
+{
+    return places->qpc.log_num <= config->log_qps &&
+           places->cqc.log_num <= config->log_cqs &&
+           places->eqc.log_num <= config->log_eqs &&
+           places->srqc.log_num <= config->log_srqs;
+}
+
+uint8_t hca_cxtmgt_init(HcaCxtMgt *cm, const HcaCxtPlaces *places)
+{
+    HcaCxtTable qpc = table(&places->qpc, cm->format->qpc_size);
+    HcaCxtTable cqc = table(&places->cqc, cm->format->cqc_size);
+    HcaCxtTable eqc = table(&places->eqc, cm->format->eqc_size);
+    HcaCxtTable srqc = table(&places->srqc, cm->format->srqc_size);
+
+    if (!within_limits(cm->config, places)) {
         return HCA_STAT_EXCEED_LIM;
     }
-    if (!table_ok(&qpc) || !table_ok(&cqc) || !table_ok(&eqc)) {
+    if (!table_ok(&qpc) || !table_ok(&cqc) || !table_ok(&eqc) ||
+        !table_ok(&srqc)) {
         return HCA_STAT_BAD_PARAM;
     }
     cm->qpc = qpc;
     cm->cqc = cqc;
     cm->eqc = eqc;
+    cm->srqc = srqc;
     cm->ready = true;
     return HCA_STAT_OK;
 }
@@ -88,6 +106,7 @@ void hca_cxtmgt_close(HcaCxtMgt *cm)
         return;
     }
     hca_qp_free_all(cm);
+    hca_srq_free_all(cm);
     hca_cq_free_all(cm);
     hca_eq_free_all(cm);
     cm->ready = false;
@@ -115,6 +134,9 @@ unsigned hca_cxt_waiting_events(const HcaCxtMgt *cm)
 
     for (unsigned i = 0; i < HCA_QP_EVENTS; i++) {
         n += cm->qp_events[i].length;
+    }
+    for (unsigned i = 0; i < HCA_SRQ_EVENTS; i++) {
+        n += cm->srq_events[i].length;
     }
     for (unsigned eqn = 0; eqn < G_N_ELEMENTS(cm->eqs); eqn++) {
         n += cm->eqs[eqn] ? cm->eqs[eqn]->completions.length : 0;

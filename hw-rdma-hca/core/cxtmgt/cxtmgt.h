@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cxtmgt: QP, CQ and EQ contexts, in ICM in guest memory, and the key data
- * of them that the card keeps (context document 4.1, 5.4).
+ * cxtmgt: QP, CQ, EQ and SRQ contexts, in ICM in guest memory, and the key
+ * data of them that the card keeps (context document 4.1, 5.4).
  *
  * cxt_format.h    how contexts and entries lie in guest memory: a table
  * cxtmgt.c        the unit assembled
  * qp_attr.c       interface document A1-2, A1-3: transitions and attributes
  * key_qpc_data.c  5.4: QP contexts on the card, MODIFY_QP, QUERY_QP
  * recv_queue.c    engine document 4.4.2: receive queues
+ * srq.c           shared receive queues (IBA 10.2.9)
  * completion.c    the way of a completion through CQ and EQ
  * cq.c            completion queues: CQEs, arming, overrun
  * eq.c            event queues: EQEs, interrupts, asynchronous events
@@ -37,6 +38,8 @@ typedef enum HcaCqArm {
 #define HCA_MAX_LOG_WQES 15 /* half of what a posted count counts */
 #define HCA_MAX_LOG_CQ_SIZE 22
 #define HCA_MAX_LOG_EQ_SIZE 20
+/* Types of events that an SRQ has. */
+#define HCA_SRQ_EVENTS 2
 
 /* A queue that has failed takes no more entries. */
 typedef enum HcaQueueStatus {
@@ -69,7 +72,7 @@ struct HcaCq {
     uint32_t last_notified_index;    /* entries consumed, or told of */
 
     /* The context manager's own. */
-    unsigned qps;       /* send and receive queues that use it */
+    unsigned queues;    /* of QPs, and XRC SRQs, that use it */
     bool error_pending; /* CQ_ERROR waits for room in its EQ */
     GList comp_link;
     GList error_link;
@@ -104,6 +107,31 @@ typedef struct HcaEq {
     GQueue completions; /* of CQs that wait for room */
 } HcaEq;
 
+/* What software says of an SRQ. */
+typedef struct HcaSrqAttr {
+    uint32_t pd;
+    uint32_t lkey;
+    uint32_t len; /* bytes */
+    uint8_t entry_log;
+    uint64_t record; /* posted count, bus address */
+    bool xrc;
+    uint32_t cqn; /* XRC: of completions, and the domain */
+    uint32_t xrcd;
+} HcaSrqAttr;
+
+struct HcaSrq {
+    uint32_t srqn;
+    HcaSrqAttr attr;
+    bool failed;    /* its memory was refused: it gives no more WQEs */
+    uint16_t limit; /* the event comes when fewer WQEs are left; 0: never */
+    HcaRecvQueue rq;
+    uint64_t life;   /* which of all that have this number */
+    uint32_t events; /* that wait for room in their EQ; bits: HcaEventType */
+    /* The context manager's own. */
+    unsigned qps; /* that use it */
+    GList event_link[HCA_SRQ_EVENTS];
+};
+
 /* A transition that software commands, and what it brings. */
 typedef struct HcaQpChange {
     HcaQpTransition transition;
@@ -116,11 +144,12 @@ typedef struct HcaQpChange {
 typedef struct HcaCompletion {
     uint32_t qpn;
     uint32_t remote_qpn;
-    uint32_t wqe_offset; /* place of the WQE in its queue, bytes */
+    uint32_t wqe; /* its place in its queue, bytes; of an SRQ, its tag */
     uint32_t byte_cnt;
     uint8_t syndrome; /* HcaSyndrome, 0: well */
     uint8_t vendor_err;
     bool is_send;
+    bool xrc;       /* @remote_qpn is the SRQN */
     uint8_t opcode; /* HcaOpcode; of a receive, that of the packet */
     /* Of a receive: */
     bool solicited; /* fires a solicited-only arm; errors always do */
@@ -133,11 +162,16 @@ typedef struct HcaCompletion {
 typedef struct HcaEvent {
     uint8_t type; /* HcaEventType */
     uint8_t subtype;
-    uint32_t number;   /* QPN, CQN, EQN, port, or token of a command */
+    uint32_t number;   /* QPN, CQN, EQN, SRQN, port, or token of a command */
     uint32_t syndrome; /* CQ_ERROR */
     uint8_t status;    /* CMD: HcaStatus, and what else it gives */
     uint64_t out_param;
 } HcaEvent;
+
+/* What receive queues cost. */
+typedef struct HcaRecvQueueCounters {
+    uint64_t fetches, record_reads;
+} HcaRecvQueueCounters;
 
 typedef struct HcaCxtCounters {
     uint64_t qpc_lookups, cqc_lookups, eqc_lookups; /* by number */
@@ -153,11 +187,13 @@ typedef struct HcaCxtCounters {
     uint64_t icm_writes, icm_write_errors;
     uint64_t transitions; /* MODIFY_QP done */
     uint64_t transitions_refused;
+    HcaRecvQueueCounters srq;
+    uint64_t srq_wqes, srq_empty; /* WQEs taken, and not found */
 } HcaCxtCounters;
 
 /* Contexts in hardware ownership now, and what the QPs have of the card's. */
 typedef struct HcaCxtLive {
-    uint32_t qps, cqs, eqs;
+    uint32_t qps, cqs, eqs, srqs;
     uint32_t sq_slots;
 } HcaCxtLive;
 
@@ -177,10 +213,18 @@ void hca_cxtmgt_free(HcaCxtMgt *cm);
 /* All contexts gone, nothing mapped. Calls the state function for each QP. */
 void hca_cxtmgt_reset(HcaCxtMgt *cm);
 
+/* Where a table of contexts lies in ICM, and how many it has. */
+typedef struct HcaCxtPlace {
+    uint64_t base; /* card-virtual */
+    unsigned log_num;
+} HcaCxtPlace;
+
+typedef struct HcaCxtPlaces {
+    HcaCxtPlace qpc, cqc, eqc, srqc;
+} HcaCxtPlaces;
+
 /* The command unit's side (context document 3.1); each returns a status. */
-uint8_t hca_cxtmgt_init(HcaCxtMgt *cm, uint64_t qpc_base, unsigned log_qps,
-                        uint64_t cqc_base, unsigned log_cqs, uint64_t eqc_base,
-                        unsigned log_eqs);
+uint8_t hca_cxtmgt_init(HcaCxtMgt *cm, const HcaCxtPlaces *places);
 void hca_cxtmgt_close(HcaCxtMgt *cm);
 uint8_t hca_cxtmgt_map_icm(HcaCxtMgt *cm, uint64_t virt, uint64_t page,
                            uint32_t npages);
@@ -201,6 +245,11 @@ uint8_t hca_cxtmgt_hw2sw_eq(HcaCxtMgt *cm, uint32_t eqn);
 uint8_t hca_cxtmgt_query_eq(HcaCxtMgt *cm, uint32_t eqn, void *cxt);
 uint8_t hca_cxtmgt_map_eq(HcaCxtMgt *cm, uint32_t eqn, uint64_t mask,
                           bool unmap);
+uint8_t hca_cxtmgt_sw2hw_srq(HcaCxtMgt *cm, uint32_t srqn,
+                             const HcaSrqAttr *attr);
+uint8_t hca_cxtmgt_hw2sw_srq(HcaCxtMgt *cm, uint32_t srqn);
+uint8_t hca_cxtmgt_query_srq(HcaCxtMgt *cm, uint32_t srqn, void *cxt);
+uint8_t hca_cxtmgt_arm_srq(HcaCxtMgt *cm, uint32_t srqn, uint64_t limit);
 
 /* The QP with this number in a state other than RST, or NULL. */
 HcaQp *hca_qp_find(HcaCxtMgt *cm, uint32_t qpn);

@@ -4,6 +4,7 @@
 #define HCA_CXTMGT_INT_H
 
 #include "../../abi/rdma_hca_sizes.h"
+#include "../service.h"
 #include "../trace_events.h"
 #include "cxt_format.h"
 
@@ -32,15 +33,18 @@ struct HcaCxtMgt {
 
     HcaTptMdata *ctxmdata;
     bool ready; /* INIT_HCA gave the tables' places */
-    HcaCxtTable qpc, cqc, eqc;
+    HcaCxtTable qpc, cqc, eqc, srqc;
     HcaQp **qps; /* key data, by number; NULL: RST, SW */
     HcaCq **cqs;
     HcaEq *eqs[RDMA_HCA_MAX_EQS];
+    HcaSrq **srqs;
+    uint64_t srq_lives; /* SRQs that there have been */
 
     /* Which EQ asked for events of a type, HCA_NO_EQ: none. */
     uint8_t event_eq[HCA_EVENT_TYPES];
     /* Events that wait for room in their EQ, each kind bounded. */
     GQueue qp_events[HCA_QP_EVENTS]; /* QPs, by type */
+    GQueue srq_events[HCA_SRQ_EVENTS];
     GQueue cq_errors;
     uint32_t eq_errors; /* EQs that have failed: bits */
     uint8_t port_events[HCA_PORT_EVENTS];
@@ -124,10 +128,15 @@ HcaEq *hca_eq_request(HcaCxtMgt *cm, HcaCq *cq);
 void hca_eq_write_completion(HcaCxtMgt *cm, HcaEq *eq, const HcaCq *cq);
 /* A completion event of @cq, at once or when there is room. */
 void hca_eq_completion(HcaCxtMgt *cm, HcaCq *cq);
-/* @qp or @cq is going: drop its events that wait. */
+/* Who is going: drop its events that wait. */
 void hca_eq_forget_qp(HcaCxtMgt *cm, HcaQp *qp);
 void hca_eq_forget_cq(HcaCxtMgt *cm, HcaCq *cq);
+void hca_eq_forget_srq(HcaCxtMgt *cm, HcaSrq *srq);
 void hca_eq_free_all(HcaCxtMgt *cm);
+
+/* srq.c */
+HcaSrq *hca_srq_find(HcaCxtMgt *cm, uint32_t srqn);
+void hca_srq_free_all(HcaCxtMgt *cm);
 
 /* key_qpc_data.c */
 void hca_qp_free_all(HcaCxtMgt *cm);

@@ -3,7 +3,7 @@
  * Event queues (interface document 3.2.4; context document 4.2.3).
  *
  * No event is lost because its queue is full: it waits where it happened, as
- * a bit of its QP, CQ or port, and is written when software has made room. An
+ * a bit of its QP, CQ, SRQ or port, and is written when software has made room. An
  * event that happens again while it waits is the same event. Completion
  * events go to the EQ of their CQ; others to the EQ that asked for their type.
  * There is a list for each type, so that a doorbell finds what waits for its
@@ -240,9 +240,10 @@ static HcaEqPost post_completion(HcaCxtMgt *cm, HcaEq *eq, const HcaCq *cq)
 
 /* Those of QPs: the place of a type in qp->event_link and cm->qp_events. */
 static const uint8_t qp_event_types[HCA_QP_EVENTS] = {
-    HCA_EVENT_WQ_CATAS_ERROR,  HCA_EVENT_WQ_INVAL_REQ_ERROR,
-    HCA_EVENT_WQ_ACCESS_ERROR, HCA_EVENT_COMM_EST,
-    HCA_EVENT_SQ_DRAINED,      HCA_EVENT_CONGESTION,
+    HCA_EVENT_WQ_CATAS_ERROR,   HCA_EVENT_WQ_INVAL_REQ_ERROR,
+    HCA_EVENT_WQ_ACCESS_ERROR,  HCA_EVENT_COMM_EST,
+    HCA_EVENT_SQ_DRAINED,       HCA_EVENT_CONGESTION,
+    HCA_EVENT_LAST_WQE_REACHED,
 };
 
 static void wait_qp(HcaCxtMgt *cm, const HcaEvent *event)
@@ -264,6 +265,33 @@ static void forget_qp_event(HcaCxtMgt *cm, HcaQp *qp, unsigned i)
     if (qp->events >> qp_event_types[i] & 1) {
         qp->events &= ~(1u << qp_event_types[i]);
         g_queue_unlink(&cm->qp_events[i], &qp->event_link[i]);
+    }
+}
+
+/* The same of SRQs. */
+static const uint8_t srq_event_types[HCA_SRQ_EVENTS] = {
+    HCA_EVENT_SRQ_CATAS_ERROR,
+    HCA_EVENT_SRQ_LIMIT,
+};
+
+static void wait_srq(HcaCxtMgt *cm, const HcaEvent *event)
+{
+    HcaSrq *srq = hca_srq_find(cm, event->number);
+
+    for (unsigned i = 0; srq && i < HCA_SRQ_EVENTS; i++) {
+        if (srq_event_types[i] == event->type &&
+            !(srq->events >> event->type & 1)) {
+            srq->events |= 1u << event->type;
+            g_queue_push_tail_link(&cm->srq_events[i], &srq->event_link[i]);
+        }
+    }
+}
+
+static void forget_srq_event(HcaCxtMgt *cm, HcaSrq *srq, unsigned i)
+{
+    if (srq->events >> srq_event_types[i] & 1) {
+        srq->events &= ~(1u << srq_event_types[i]);
+        g_queue_unlink(&cm->srq_events[i], &srq->event_link[i]);
     }
 }
 
@@ -298,6 +326,10 @@ static void wait_event(HcaCxtMgt *cm, const HcaEvent *event)
         break;
     case HCA_EVENT_CQ_ERROR:
         wait_cq(cm, event);
+        break;
+    case HCA_EVENT_SRQ_CATAS_ERROR:
+    case HCA_EVENT_SRQ_LIMIT:
+        wait_srq(cm, event);
         break;
     case HCA_EVENT_LOCAL_CATAS_ERROR:
         cm->eq_errors |= 1u << event->number;
@@ -357,6 +389,13 @@ void hca_eq_forget_qp(HcaCxtMgt *cm, HcaQp *qp)
 {
     for (unsigned i = 0; i < HCA_QP_EVENTS; i++) {
         forget_qp_event(cm, qp, i);
+    }
+}
+
+void hca_eq_forget_srq(HcaCxtMgt *cm, HcaSrq *srq)
+{
+    for (unsigned i = 0; i < HCA_SRQ_EVENTS; i++) {
+        forget_srq_event(cm, srq, i);
     }
 }
 
@@ -452,6 +491,20 @@ static HcaEqPost deliver_qps(HcaCxtMgt *cm, unsigned i)
     return HCA_EQ_DONE;
 }
 
+static HcaEqPost deliver_srqs(HcaCxtMgt *cm, unsigned i)
+{
+    while (cm->srq_events[i].head) {
+        HcaSrq *srq = cm->srq_events[i].head->data;
+        HcaEvent event = { .type = srq_event_types[i], .number = srq->srqn };
+
+        if (post_event(cm, &event) == HCA_EQ_FULL) {
+            return HCA_EQ_FULL;
+        }
+        forget_srq_event(cm, srq, i);
+    }
+    return HCA_EQ_DONE;
+}
+
 static HcaEqPost deliver_completions(HcaCxtMgt *cm, HcaEq *eq)
 {
     while (eq->completions.head) {
@@ -483,6 +536,11 @@ static void deliver(HcaCxtMgt *cm, uint8_t eqn)
     }
     if (to[HCA_EVENT_CQ_ERROR] == eqn && post == HCA_EQ_DONE) {
         post = deliver_cqs(cm);
+    }
+    for (unsigned i = 0; i < HCA_SRQ_EVENTS && post == HCA_EQ_DONE; i++) {
+        if (to[srq_event_types[i]] == eqn) {
+            post = deliver_srqs(cm, i);
+        }
     }
     for (unsigned i = 0; i < HCA_QP_EVENTS && post == HCA_EQ_DONE; i++) {
         if (to[qp_event_types[i]] == eqn) {

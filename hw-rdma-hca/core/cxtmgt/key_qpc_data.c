@@ -22,11 +22,20 @@ static bool write_qpc(HcaCxtMgt *cm, const HcaQp *qp)
     return hca_cxt_write(cm, &cm->qpc, qp->qpn, cxt);
 }
 
-/* The CQs of a QP that exists do. */
-static void use_cqs(HcaCxtMgt *cm, const HcaQp *qp, int by)
+/* The queues of a QP that exists do. */
+static void use_queues(HcaCxtMgt *cm, const HcaQp *qp, int by)
 {
-    hca_cq_find(cm, qp->attr.sq_cqn)->qps += by;
-    hca_cq_find(cm, qp->attr.rq_cqn)->qps += by;
+    const HcaServiceRow *service = hca_service(qp->attr.service);
+
+    if (service->sends) {
+        hca_cq_find(cm, qp->attr.sq_cqn)->queues += by;
+    }
+    if (service->receives) {
+        hca_cq_find(cm, qp->attr.rq_cqn)->queues += by;
+    }
+    if (qp->srq) {
+        qp->srq->qps += by;
+    }
 }
 
 static void add_qp(HcaCxtMgt *cm, HcaQp *qp)
@@ -34,13 +43,14 @@ static void add_qp(HcaCxtMgt *cm, HcaQp *qp)
     cm->qps[qp->qpn] = qp;
     cm->live.qps++;
     cm->live.sq_slots += hca_qp_doorbells(&qp->attr);
-    use_cqs(cm, qp, 1);
+    qp->srq = qp->attr.uses_srq ? hca_srq_find(cm, qp->attr.srqn) : NULL;
+    use_queues(cm, qp, 1);
 }
 
 static void remove_qp(HcaCxtMgt *cm, HcaQp *qp)
 {
     hca_eq_forget_qp(cm, qp);
-    use_cqs(cm, qp, -1);
+    use_queues(cm, qp, -1);
     cm->live.qps--;
     cm->live.sq_slots -= hca_qp_doorbells(&qp->attr);
     cm->qps[qp->qpn] = NULL;
@@ -128,7 +138,7 @@ static uint8_t create_qp(HcaCxtMgt *cm, uint32_t qpn, const HcaQpChange *change)
     uint8_t status;
     HcaQp *qp;
 
-    if (service > HCA_SERVICE_UD || service == HCA_SERVICE_RD) {
+    if (!hca_service_exists(service)) {
         return HCA_STAT_BAD_PARAM;
     }
     status = check_special(cm, qpn, service);

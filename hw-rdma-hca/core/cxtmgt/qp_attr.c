@@ -8,7 +8,8 @@
  * specification has it (the document's hardware did not use them). INIT2INIT
  * takes the attributes that the mask names, as verbs do, and all of them, as
  * the table says, if the mask is 0. There is no automatic path migration:
- * ALT_PATH is kept for QUERY_QP and PATH_MIG_STATE has no effect.
+ * ALT_PATH is kept for QUERY_QP and PATH_MIG_STATE has no effect. XRC has the
+ * attributes of RC that its side of a connection has (annex A14.4).
  */
 #include <stddef.h>
 #include <string.h>
@@ -22,12 +23,30 @@
 #define RC HCA_SERVICE_RC
 #define UC HCA_SERVICE_UC
 #define UD HCA_SERVICE_UD
+#define INI HCA_SERVICE_XRC_INI
+#define TGT HCA_SERVICE_XRC_TGT
 
 #define CONNECTED_INIT (ATTR(PKEY_INDEX) | ATTR(PORT) | ATTR(ACCESS_FLAGS))
 #define DATAGRAM_INIT (ATTR(PKEY_INDEX) | ATTR(PORT) | ATTR(QKEY))
 #define CONNECTED_RTR                                                          \
     (ATTR(AV) | ATTR(PATH_MTU) | ATTR(DEST_QPN) | ATTR(RQ_PSN))
-#define MIGRATION (ATTR(ALT_PATH) | ATTR(PATH_MIG_STATE))
+#define RESPONDER_RTR                                                          \
+    (CONNECTED_RTR | ATTR(MAX_DEST_RD_ATOMIC) | ATTR(MIN_RNR_TIMER))
+#define OPTIONAL_RTR (ATTR(ALT_PATH) | ATTR(ACCESS_FLAGS) | ATTR(PKEY_INDEX))
+#define REQUESTER_RTS                                                          \
+    (ATTR(TIMEOUT) | ATTR(RETRY_CNT) | ATTR(RNR_RETRY) | ATTR(SQ_PSN) |        \
+     ATTR(MAX_QP_RD_ATOMIC))
+/* Attributes that may change in RTS, and with it. */
+#define CONNECTED_CHANGES                                                      \
+    (ATTR(ALT_PATH) | ATTR(PATH_MIG_STATE) | ATTR(ACCESS_FLAGS))
+#define RESPONDER_CHANGES (CONNECTED_CHANGES | ATTR(MIN_RNR_TIMER))
+/* In SQD. */
+#define RELIABLE_SQD                                                           \
+    (CONNECTED_CHANGES | ATTR(PORT) | ATTR(AV) | ATTR(TIMEOUT) |               \
+     ATTR(PKEY_INDEX))
+#define REQUESTER_SQD                                                          \
+    (ATTR(RETRY_CNT) | ATTR(RNR_RETRY) | ATTR(MAX_QP_RD_ATOMIC))
+#define RESPONDER_SQD (ATTR(MIN_RNR_TIMER) | ATTR(MAX_DEST_RD_ATOMIC))
 
 const HcaQpTransitionRow hca_qp_transitions[] = {
     [HCA_QP_RST2INIT] = {
@@ -37,6 +56,8 @@ const HcaQpTransitionRow hca_qp_transitions[] = {
             [RC] = { CONNECTED_INIT | ATTR(CREATE), 0 },
             [UC] = { CONNECTED_INIT | ATTR(CREATE), 0 },
             [UD] = { DATAGRAM_INIT | ATTR(CREATE), 0 },
+            [INI] = { CONNECTED_INIT | ATTR(CREATE), 0 },
+            [TGT] = { CONNECTED_INIT | ATTR(CREATE), 0 },
         },
     },
     [HCA_QP_INIT2INIT] = {
@@ -47,38 +68,41 @@ const HcaQpTransitionRow hca_qp_transitions[] = {
             [RC] = { CONNECTED_INIT, 0 },
             [UC] = { CONNECTED_INIT, 0 },
             [UD] = { DATAGRAM_INIT, 0 },
+            [INI] = { CONNECTED_INIT, 0 },
+            [TGT] = { CONNECTED_INIT, 0 },
         },
     },
     [HCA_QP_INIT2RTR] = {
         .from = IN(INIT),
         .to = HCA_QP_RTR,
         .attrs = {
-            [RC] = { CONNECTED_RTR | ATTR(MAX_DEST_RD_ATOMIC) |
-                         ATTR(MIN_RNR_TIMER),
-                     ATTR(ALT_PATH) | ATTR(ACCESS_FLAGS) | ATTR(PKEY_INDEX) },
-            [UC] = { CONNECTED_RTR,
-                     ATTR(ALT_PATH) | ATTR(ACCESS_FLAGS) | ATTR(PKEY_INDEX) },
+            [RC] = { RESPONDER_RTR, OPTIONAL_RTR },
+            [UC] = { CONNECTED_RTR, OPTIONAL_RTR },
             [UD] = { 0, ATTR(PKEY_INDEX) | ATTR(QKEY) },
+            [INI] = { CONNECTED_RTR, OPTIONAL_RTR },
+            [TGT] = { RESPONDER_RTR, OPTIONAL_RTR },
         },
     },
     [HCA_QP_RTR2RTS] = {
         .from = IN(RTR),
         .to = HCA_QP_RTS,
         .attrs = {
-            [RC] = { ATTR(TIMEOUT) | ATTR(RETRY_CNT) | ATTR(RNR_RETRY) |
-                         ATTR(SQ_PSN) | ATTR(MAX_QP_RD_ATOMIC),
-                     MIGRATION | ATTR(ACCESS_FLAGS) | ATTR(MIN_RNR_TIMER) },
-            [UC] = { ATTR(SQ_PSN), MIGRATION | ATTR(ACCESS_FLAGS) },
+            [RC] = { REQUESTER_RTS, RESPONDER_CHANGES },
+            [UC] = { ATTR(SQ_PSN), CONNECTED_CHANGES },
             [UD] = { ATTR(SQ_PSN), ATTR(QKEY) },
+            [INI] = { REQUESTER_RTS, CONNECTED_CHANGES },
+            [TGT] = { ATTR(TIMEOUT) | ATTR(SQ_PSN), RESPONDER_CHANGES },
         },
     },
     [HCA_QP_RTS2RTS] = {
         .from = IN(RTS),
         .to = HCA_QP_RTS,
         .attrs = {
-            [RC] = { 0, MIGRATION | ATTR(ACCESS_FLAGS) | ATTR(MIN_RNR_TIMER) },
-            [UC] = { 0, MIGRATION | ATTR(ACCESS_FLAGS) },
+            [RC] = { 0, RESPONDER_CHANGES },
+            [UC] = { 0, CONNECTED_CHANGES },
             [UD] = { 0, ATTR(QKEY) },
+            [INI] = { 0, CONNECTED_CHANGES },
+            [TGT] = { 0, RESPONDER_CHANGES },
         },
     },
     [HCA_QP_SQERR2RTS] = {
@@ -97,29 +121,30 @@ const HcaQpTransitionRow hca_qp_transitions[] = {
             [RC] = { 0, ATTR(EN_SQD_ASYNC_NOTIFY) },
             [UC] = { 0, ATTR(EN_SQD_ASYNC_NOTIFY) },
             [UD] = { 0, ATTR(EN_SQD_ASYNC_NOTIFY) },
+            [INI] = { 0, ATTR(EN_SQD_ASYNC_NOTIFY) },
+            [TGT] = { 0, ATTR(EN_SQD_ASYNC_NOTIFY) },
         },
     },
     [HCA_QP_SQD2SQD] = {
         .from = IN(SQD),
         .to = HCA_QP_SQD,
         .attrs = {
-            [RC] = { 0, MIGRATION | ATTR(PORT) | ATTR(AV) | ATTR(TIMEOUT) |
-                            ATTR(RETRY_CNT) | ATTR(RNR_RETRY) |
-                            ATTR(ACCESS_FLAGS) | ATTR(PKEY_INDEX) |
-                            ATTR(MIN_RNR_TIMER) | ATTR(MAX_QP_RD_ATOMIC) |
-                            ATTR(MAX_DEST_RD_ATOMIC) },
-            [UC] = { 0, MIGRATION | ATTR(AV) | ATTR(ACCESS_FLAGS) |
-                            ATTR(PKEY_INDEX) },
+            [RC] = { 0, RELIABLE_SQD | REQUESTER_SQD | RESPONDER_SQD },
+            [UC] = { 0, CONNECTED_CHANGES | ATTR(AV) | ATTR(PKEY_INDEX) },
             [UD] = { 0, ATTR(PKEY_INDEX) | ATTR(QKEY) },
+            [INI] = { 0, RELIABLE_SQD | REQUESTER_SQD },
+            [TGT] = { 0, RELIABLE_SQD | RESPONDER_SQD },
         },
     },
     [HCA_QP_SQD2RTS] = {
         .from = IN(SQD),
         .to = HCA_QP_RTS,
         .attrs = {
-            [RC] = { 0, MIGRATION | ATTR(ACCESS_FLAGS) | ATTR(MIN_RNR_TIMER) },
-            [UC] = { 0, MIGRATION | ATTR(ACCESS_FLAGS) },
+            [RC] = { 0, RESPONDER_CHANGES },
+            [UC] = { 0, CONNECTED_CHANGES },
             [UD] = { 0, ATTR(QKEY) },
+            [INI] = { 0, CONNECTED_CHANGES },
+            [TGT] = { 0, RESPONDER_CHANGES },
         },
     },
     [HCA_QP_2ERR] = {
@@ -161,6 +186,9 @@ static const HcaQpField fields[] = {
     FIELD(ATTR(CREATE), rq_len),
     FIELD(ATTR(CREATE), rq_entry_log),
     FIELD(ATTR(CREATE), rq_db),
+    FIELD(ATTR(CREATE), uses_srq),
+    FIELD(ATTR(CREATE), srqn),
+    FIELD(ATTR(CREATE), xrcd),
     FIELD(ATTR(CREATE) | ATTR(PATH_MTU), mtu),
     FIELD(ATTR(CREATE) | ATTR(PATH_MTU), log_max_msg),
     FIELD(ATTR(AV), path),
@@ -212,17 +240,41 @@ static bool queue_ok(uint32_t len, uint32_t log, uint32_t min_log,
             len >> log <= 1u << HCA_MAX_LOG_WQES);
 }
 
+static bool sends_ok(HcaCxtMgt *cm, const HcaQpAttr *attr)
+{
+    if (!hca_service(attr->service)->sends) {
+        return !attr->sq_len;
+    }
+    return hca_cq_find(cm, attr->sq_cqn) &&
+           queue_ok(attr->sq_len, attr->sq_entry_log, 6, 10);
+}
+
+/* Receives come out of a queue of its own, or an SRQ that no XRC QP uses. */
+static bool receives_ok(HcaCxtMgt *cm, const HcaQpAttr *attr)
+{
+    const HcaSrq *srq;
+
+    if (!hca_service(attr->service)->receives) {
+        return !attr->uses_srq && !attr->rq_len;
+    }
+    if (!hca_cq_find(cm, attr->rq_cqn)) {
+        return false;
+    }
+    if (!attr->uses_srq) {
+        return queue_ok(attr->rq_len, attr->rq_entry_log, 5, 9) &&
+               attr->rq_db % sizeof(uint32_t) == 0;
+    }
+    srq = hca_srq_find(cm, attr->srqn);
+    return srq && !srq->attr.xrc && !attr->rq_len;
+}
+
 /* What RST2INIT settles for the QP's life. */
 static bool create_ok(HcaCxtMgt *cm, const HcaQpAttr *attr)
 {
-    return (attr->service == RC || attr->service == UC ||
-            attr->service == UD) &&
-           attr->pd < 1ull << cm->config->log_pds &&
-           attr->uar < RDMA_HCA_NUM_UARS && hca_cq_find(cm, attr->sq_cqn) &&
-           hca_cq_find(cm, attr->rq_cqn) &&
-           queue_ok(attr->sq_len, attr->sq_entry_log, 6, 10) &&
-           queue_ok(attr->rq_len, attr->rq_entry_log, 5, 9) &&
-           attr->rq_db % sizeof(uint32_t) == 0;
+    return attr->pd < 1ull << cm->config->log_pds &&
+           attr->uar < RDMA_HCA_NUM_UARS && sends_ok(cm, attr) &&
+           receives_ok(cm, attr) &&
+           (attr->service != TGT || attr->xrcd < 1u << HCA_LOG_XRCDS);
 }
 
 /* A connection leads to one peer, from an entry of the GID table. */
@@ -301,7 +353,7 @@ static void derive_recv_queue(HcaQp *qp)
     qp->rq.lkey = attr->rq_lkey;
     qp->rq.len = attr->rq_len;
     qp->rq.entry_log = attr->rq_entry_log;
-    qp->rq.record = attr->rq_db;
+    qp->rq.record = attr->rq_len ? attr->rq_db : 0;
 }
 
 /* PSNs and counters that the engines then carry on. */

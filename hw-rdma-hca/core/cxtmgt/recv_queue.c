@@ -14,7 +14,6 @@
 
 #include <string.h>
 
-#include "../v2p/v2p.h"
 #include "../wqe_format.h"
 
 #define FETCH_SIZE ((uint32_t)RDMA_HCA_MAX_RECV_WQE_SIZE)
@@ -31,6 +30,12 @@ void hca_recv_queue_rewind(HcaRecvQueue *rq)
     rq->buffer_offset = 0;
 }
 
+bool hca_recv_queue_shape_ok(uint32_t len, unsigned entry_log)
+{
+    return entry_log >= MIN_SLOT_LOG && entry_log <= MAX_SLOT_LOG &&
+           len % (1u << entry_log) == 0;
+}
+
 uint32_t hca_recv_queue_slots(const HcaRecvQueue *rq)
 {
     if (rq->entry_log < MIN_SLOT_LOG || rq->entry_log > MAX_SLOT_LOG) {
@@ -39,21 +44,15 @@ uint32_t hca_recv_queue_slots(const HcaRecvQueue *rq)
     return rq->len >> rq->entry_log;
 }
 
-static uint16_t posted(const HcaRecvQueue *rq)
-{
-    return rq->posted - rq->consumed;
-}
-
 /* Read the posted-count record. False if it cannot be what it says. */
-static bool read_record(Hca *hca, HcaRecvQueue *rq,
+static bool read_record(HcaV2p *v2p, HcaRecvQueue *rq,
                         HcaRecvQueueCounters *counters)
 {
     uint32_t record;
     uint16_t left;
 
     counters->record_reads++;
-    if (!hca_dma_read(hca->v2p, HCA_V2P_RWM, rq->record, &record,
-                      sizeof(record))) {
+    if (!hca_dma_read(v2p, HCA_V2P_RWM, rq->record, &record, sizeof(record))) {
         return false;
     }
     /* The WQEs that it counts were written before it. */
@@ -66,13 +65,13 @@ static bool read_record(Hca *hca, HcaRecvQueue *rq,
     return true;
 }
 
-bool hca_recv_queue_left(Hca *hca, HcaRecvQueue *rq,
+bool hca_recv_queue_left(HcaV2p *v2p, HcaRecvQueue *rq,
                          HcaRecvQueueCounters *counters, uint16_t *left)
 {
-    if (!rq->record || !read_record(hca, rq, counters)) {
+    if (!rq->record || !read_record(v2p, rq, counters)) {
         return false;
     }
-    *left = posted(rq);
+    *left = hca_recv_queue_known(rq);
     return true;
 }
 
@@ -86,10 +85,10 @@ static HcaRwmResp slots_to_fetch(Hca *hca, HcaRecvQueue *rq,
     if (!rq->record) {
         return HCA_RWM_VALID;
     }
-    if (!posted(rq) && !read_record(hca, rq, counters)) {
+    if (!hca_recv_queue_known(rq) && !read_record(hca->v2p, rq, counters)) {
         return HCA_RWM_REFUSED;
     }
-    *n = MIN(*n, posted(rq));
+    *n = MIN(*n, hca_recv_queue_known(rq));
     return *n ? HCA_RWM_VALID : HCA_RWM_EMPTY;
 }
 
@@ -165,6 +164,7 @@ HcaRwmResp hca_recv_queue_take(Hca *hca, HcaRecvQueue *rq,
     slot = 1u << rq->entry_log;
     bytes = rq->buffer + rq->buffer_at;
     wqe->offset = rq->buffer_offset + rq->buffer_at;
+    wqe->pd = rq->pd;
     wqe->nsge = wqe->sge_at = 0;
     wqe->sge_done = 0;
     rq->buffer_at += slot;

@@ -7,19 +7,16 @@
 #define HCA_RECV_QUEUE_H
 
 #include "../card.h"
+#include "cxtmgt.h"
 
 /* What asking for a WQE came to; RQWQEManager's codes (table 7.19) and ours. */
 typedef enum HcaRwmResp {
     HCA_RWM_VALID,
-    HCA_RWM_INVALID,   /* the WQE has no (more) entries */
+    HCA_RWM_INVALID,   /* the WQE has no (more) entries; no such SRQ */
     HCA_RWM_EMPTY,     /* no WQE is posted */
     HCA_RWM_MALFORMED, /* the WQE taken into use is no WQE */
     HCA_RWM_REFUSED,   /* queue memory or record cannot be used */
 } HcaRwmResp;
-
-typedef struct HcaRecvQueueCounters {
-    uint64_t fetches, record_reads;
-} HcaRecvQueueCounters;
 
 /* At its beginning again, with nothing fetched. Attributes stay. */
 void hca_recv_queue_rewind(HcaRecvQueue *rq);
@@ -29,7 +26,20 @@ uint32_t hca_recv_queue_slots(const HcaRecvQueue *rq);
 HcaRwmResp hca_recv_queue_take(Hca *hca, HcaRecvQueue *rq,
                                HcaRecvQueueCounters *counters, HcaRecvWqe *wqe);
 /* WQEs posted and not taken; false: there is no record, or a bad one. */
-bool hca_recv_queue_left(Hca *hca, HcaRecvQueue *rq,
+bool hca_recv_queue_left(HcaV2p *v2p, HcaRecvQueue *rq,
                          HcaRecvQueueCounters *counters, uint16_t *left);
+/* The same, as far as the card knows. */
+static inline uint16_t hca_recv_queue_known(const HcaRecvQueue *rq)
+{
+    return rq->posted - rq->consumed;
+}
+/* The same of a shared queue, which fails if it is REFUSED. */
+HcaRwmResp hca_srq_take(Hca *hca, HcaSrq *srq, HcaRecvWqe *wqe);
+/* The SRQ with this number, if it is an XRC SRQ of domain @xrcd; or NULL. */
+HcaSrq *hca_srq_xrc(HcaCxtMgt *cm, uint32_t srqn, uint32_t xrcd);
+/* The XRC SRQ that @wqe was taken from; NULL: it is gone. */
+HcaSrq *hca_srq_of(HcaCxtMgt *cm, const HcaRecvWqe *wqe);
+/* Whether a queue of @len bytes in slots of 2^@entry_log can be. */
+bool hca_recv_queue_shape_ok(uint32_t len, unsigned entry_log);
 
 #endif /* HCA_RECV_QUEUE_H */

@@ -15,11 +15,13 @@ void hca_front_get_qp(const struct rdma_hca_qpc *qpc, bool roce,
 /* False: it is no context to give to the card. */
 bool hca_front_get_cq(const struct rdma_hca_cqc *cqc, HcaCqAttr *attr);
 bool hca_front_get_eq(const struct rdma_hca_eqc *eqc, HcaEqAttr *attr);
+bool hca_front_get_srq(const struct rdma_hca_srqc *srqc, HcaSrqAttr *attr);
 
 /* For HcaCxtFormat. */
 void hca_front_put_qp(uint32_t qpn, const HcaQp *qp, void *cxt);
 void hca_front_put_cq(const HcaCq *cq, void *cxt);
 void hca_front_put_eq(const HcaEq *eq, uint64_t events, void *cxt);
+void hca_front_put_srq(const HcaSrq *srq, void *cxt);
 uint32_t hca_front_get_ci(uint32_t record);
 
 /* What the low word of a CQ doorbell asks for. */

@@ -24,10 +24,10 @@ void hca_front_put_cqe(const HcaCompletion *completion, void *cqe)
         .rlid_path = GUINT32_TO_LE(path_word(&completion->source)),
         .imm = completion->imm_be,
         .byte_cnt = GUINT32_TO_LE(completion->byte_cnt),
-        .wqe = GUINT32_TO_LE(completion->wqe_offset),
-        .ctrl = GUINT32_TO_LE(CQE(OWNER, RDMA_HCA_OWNER_SW) |
-                              CQE(IS_SEND, completion->is_send) |
-                              CQE(OPCODE, opcode)),
+        .wqe = GUINT32_TO_LE(completion->wqe),
+        .ctrl = GUINT32_TO_LE(
+            CQE(OWNER, RDMA_HCA_OWNER_SW) | CQE(XRC, completion->xrc) |
+            CQE(IS_SEND, completion->is_send) | CQE(OPCODE, opcode)),
     };
 
     if (completion->inv_rkey) {
@@ -48,7 +48,7 @@ void hca_front_put_eqe(const HcaEvent *event, void *eqe)
         .owner = RDMA_HCA_OWNER_SW,
     };
 
-    /* QPN, CQN, port and token have the same place. */
+    /* QPN, CQN, SRQN, port and token have the same place. */
     entry.raw[0] = GUINT32_TO_LE(event->number);
     if (event->type == HCA_EVENT_CQ_ERROR) {
         entry.cq.syndrome = GUINT32_TO_LE(event->syndrome);

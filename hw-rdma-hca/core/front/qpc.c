@@ -52,6 +52,9 @@ static void get_queues(const struct rdma_hca_qpc *qpc, HcaQpAttr *attr)
     attr->rq_len = be(qpc->rcv_wqe_len);
     attr->rq_entry_log = GET(RQ_ENTRY_SZ, sizes);
     attr->rq_db = hca_join_be(qpc->rq_db_h, qpc->rq_db_l);
+    attr->uses_srq = GET(USES_SRQ, be(qpc->srq));
+    attr->srqn = GET(SRQN, be(qpc->srq));
+    attr->xrcd = GET(XRCD, be(qpc->xrcd));
 }
 
 /* What a connection promises: PSNs, retries, Reads outstanding. */
@@ -164,6 +167,9 @@ static void put_attr(const HcaQpAttr *attr, struct rdma_hca_qpc *qpc)
     qpc->qkey = GUINT32_TO_BE(attr->qkey);
     qpc->rq_db_h = GUINT32_TO_BE(RDMA_HCA_HI32(attr->rq_db));
     qpc->rq_db_l = GUINT32_TO_BE(RDMA_HCA_LO32(attr->rq_db));
+    qpc->srq = GUINT32_TO_BE(PUT(USES_SRQ, attr->uses_srq) |
+                             PUT(SRQN, attr->srqn));
+    qpc->xrcd = GUINT32_TO_BE(PUT(XRCD, attr->xrcd));
     put_path(attr, qpc);
 }
 

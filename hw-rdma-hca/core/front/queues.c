@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Contexts of completion and event queues; see contexts.h. */
+/* Contexts of completion, event and shared receive queues; see contexts.h. */
 #include "../../abi/rdma_hca_regs.h"
+#include "../cxtmgt/recv_queue.h"
 #include "contexts.h"
 #include "words.h"
 
 #define CQC(field, value) RDMA_HCA_PREP(RDMA_HCA_CQC_##field, value)
 #define EQC(field, value) RDMA_HCA_PREP(RDMA_HCA_EQC_##field, value)
+#define SRQC(field, value) RDMA_HCA_PREP(RDMA_HCA_SRQC_##field, value)
 #define BE(x) GUINT32_TO_BE(x)
 #define BE_HIGH(x) GUINT32_TO_BE(RDMA_HCA_HI32(x))
 #define BE_LOW(x) GUINT32_TO_BE(RDMA_HCA_LO32(x))
@@ -164,4 +166,51 @@ void hca_front_put_eq(const HcaEq *eq, uint64_t events, void *cxt)
         };
     }
     memcpy(cxt, &eqc, sizeof(eqc));
+}
+
+/* Shared receive queues */
+
+bool hca_front_get_srq(const struct rdma_hca_srqc *srqc, HcaSrqAttr *attr)
+{
+    uint32_t flags = GUINT32_FROM_BE(srqc->flags);
+    uint32_t status = RDMA_HCA_GET(RDMA_HCA_SRQC_STATUS, flags);
+
+    *attr = (HcaSrqAttr) {
+        .pd = GUINT32_FROM_BE(srqc->pd),
+        .lkey = GUINT32_FROM_BE(srqc->lkey),
+        .len = GUINT32_FROM_BE(srqc->len),
+        .entry_log = RDMA_HCA_GET(RDMA_HCA_SRQC_ENTRY_SZ, flags),
+        .record = hca_join_be(srqc->db_h, srqc->db_l),
+        .xrc = flags & RDMA_HCA_SRQC_XRC,
+        .cqn = GUINT32_FROM_BE(srqc->cqn),
+        .xrcd = GUINT32_FROM_BE(srqc->xrcd),
+    };
+    return status == RDMA_HCA_SRQ_STATUS_OK;
+}
+
+void hca_front_put_srq(const HcaSrq *srq, void *cxt)
+{
+    struct rdma_hca_srqc srqc = { 0 };
+    uint8_t status;
+
+    if (srq) {
+        status = srq->failed ? RDMA_HCA_SRQ_STATUS_FAILED
+                             : RDMA_HCA_SRQ_STATUS_OK;
+        srqc = (struct rdma_hca_srqc) {
+            .flags = BE(SRQC(STATUS, status) | SRQC(XRC, srq->attr.xrc) |
+                        SRQC(ENTRY_SZ, srq->attr.entry_log)),
+            .len = BE(srq->attr.len),
+            .pd = BE(srq->attr.pd),
+            .lkey = BE(srq->attr.lkey),
+            .db_h = BE_HIGH(srq->attr.record),
+            .db_l = BE_LOW(srq->attr.record),
+            .limit_wqes = BE(SRQC(LIMIT, srq->limit) |
+                             SRQC(WQES, hca_recv_queue_known(&srq->rq))),
+            .taken = BE(srq->rq.consumed),
+            .cqn = BE(srq->attr.cqn),
+            .xrcd = BE(srq->attr.xrcd),
+            .srqn = BE(srq->srqn),
+        };
+    }
+    memcpy(cxt, &srqc, sizeof(srqc));
 }

@@ -123,6 +123,17 @@ static bool parse_peer(const uint8_t *bytes, bool roce, HcaWqe *wqe)
     return true;
 }
 
+static bool parse_xrc(Units *units, HcaWqe *wqe)
+{
+    struct rdma_hca_xrc_unit unit;
+
+    if (!take(units, &unit, sizeof(unit))) {
+        return false;
+    }
+    wqe->srqn = RDMA_HCA_GET(RDMA_HCA_XRC_SRQN, GUINT32_FROM_LE(unit.srqn));
+    return true;
+}
+
 /* ADDR_SEG */
 static bool parse_raddr(Units *units, HcaWqe *wqe)
 {
@@ -290,7 +301,8 @@ static bool parse_units(const uint8_t *bytes, HcaService service, uint32_t lkey,
     if (service == HCA_SERVICE_UD) {
         skip(&units, sizeof(struct rdma_hca_ud_unit));
     }
-    return (!op->remote || parse_raddr(&units, wqe)) &&
+    return (service != HCA_SERVICE_XRC_INI || parse_xrc(&units, wqe)) &&
+           (!op->remote || parse_raddr(&units, wqe)) &&
            (!op->atomic || parse_atomic(&units, wqe)) &&
            parse_message(&units, lkey, wqe);
 }
@@ -318,11 +330,14 @@ static HcaRecvSlot recv_slot(const uint8_t *slot)
                : HCA_SLOT_LAST;
 }
 
-/* Entries from next_unit to the all-zero unit, or the end of the slot. */
+/* The tag; entries from next_unit to the all-zero unit, or the slot's end. */
 static bool parse_recv(const uint8_t *slot, uint32_t size, HcaRecvWqe *wqe)
 {
+    struct rdma_hca_next_unit next;
     struct rdma_hca_data_unit unit;
 
+    memcpy(&next, slot, sizeof(next));
+    wqe->tag = GUINT32_FROM_LE(next.tag);
     for (uint32_t at = sizeof(struct rdma_hca_next_unit); at < size;
          at += sizeof(unit)) {
         if (is_zero(slot + at)) {

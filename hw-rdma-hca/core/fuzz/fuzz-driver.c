@@ -222,9 +222,13 @@ static void act_eq_doorbell(Fuzz *f)
 static uint64_t take_place(Fuzz *f)
 {
     Driver *drv = f->pair->drv[0];
-    Qp *qp = f->qp[fuzz_take_qp(f)][0];
+    unsigned number = fuzz_take_qp(f);
+    Qp *qp = f->qp[number][0];
+    const Srq *srq = fuzz_srq_of(f, 0, number);
     unsigned which = take_below(&f->in, 9);
-    const Mr *mr[] = { qp->sq.mr, qp->rq.mr, f->pair->cq[0]->mr,
+    const Mr *sq = qp->sq.mr ? qp->sq.mr : f->qp[FUZZ_RC][0]->sq.mr;
+    const Mr *rq = srq ? srq->mr : f->qp[FUZZ_RC][0]->rq.mr;
+    const Mr *mr[] = { sq, qp->rq.mr ? qp->rq.mr : rq, f->pair->cq[0]->mr,
                        drv->eq[take_below(&f->in, NUM_EQS)].mr,
                        f->pair->mr[0] };
     uint32_t at = take16(&f->in) & ~3u;
@@ -233,7 +237,7 @@ static uint64_t take_place(Fuzz *f)
         return mr_bus(mr[which], at % mr[which]->len);
     }
     if (which == 5) {
-        return qp->rq_record;
+        return srq ? srq->record : qp->rq_record;
     }
     if (which == 6) {
         return drv->mbox_in + at % HOST_PAGE_SIZE;

@@ -86,6 +86,8 @@ static void cut(HcaConfig *config, const HcaConfig *small)
     bound(&config->log_qps, small->log_qps, MOST_LOG);
     bound(&config->log_cqs, small->log_cqs, MOST_LOG);
     bound(&config->log_eqs, small->log_eqs, 5);
+    bound(&config->log_srqs, small->log_srqs, MOST_LOG);
+    bound(&config->log_srq_wqes, small->log_srq_wqes, 15);
     bound(&config->log_mpts, small->log_mpts, 8);
     bound(&config->log_mtts, small->log_mtts, 10);
     bound(&config->log_pds, small->log_pds, 24);

@@ -12,14 +12,18 @@
 /* Sixteen bytes of the program's that the card looks at, or its region. */
 static uint64_t take_place(Fuzz *f)
 {
-    Qp *qp = f->qp[fuzz_take_qp(f)][0];
-    const Mr *mr[] = { qp->sq.mr, qp->sq.mr, qp->rq.mr, f->pair->cq[0]->mr,
+    unsigned number = fuzz_take_qp(f);
+    Qp *qp = f->qp[number][0];
+    const Srq *srq = fuzz_srq_of(f, 0, number);
+    const Mr *sq = qp->sq.mr ? qp->sq.mr : f->qp[FUZZ_RC][0]->sq.mr;
+    const Mr *rq = srq ? srq->mr : f->qp[FUZZ_RC][0]->rq.mr;
+    const Mr *mr[] = { sq, sq, qp->rq.mr ? qp->rq.mr : rq, f->pair->cq[0]->mr,
                        f->mr[0][FUZZ_ALL] };
     unsigned which = take_below(&f->in, G_N_ELEMENTS(mr) + 1);
     uint64_t first, at;
 
     if (which == G_N_ELEMENTS(mr)) {
-        return qp->rq_record & ~(uint64_t)(PLACE - 1);
+        return (srq ? srq->record : qp->rq_record) & ~(uint64_t)(PLACE - 1);
     }
     first = -mr[which]->va % PLACE;
     at = first + take_below(&f->in, (mr[which]->len - first) / PLACE) * PLACE;
@@ -51,7 +55,7 @@ static void act_scribble_later(Fuzz *f)
 /* A WQE as it is in the input, and its doorbell. */
 static void act_wqe(Fuzz *f)
 {
-    Qp *qp = f->qp[fuzz_take_qp(f)][0];
+    Qp *qp = fuzz_take_sender(f, 0);
     uint32_t slot = take_below(&f->in, qp->sq.entries);
     unsigned n = take_below(&f->in, 33) * 2;
     uint32_t low = take8(&f->in) & 0x3f;

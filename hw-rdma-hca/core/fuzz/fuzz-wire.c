@@ -210,8 +210,11 @@ static void take_answer(Fuzz *f, bool odd, const HcaQp *qp, HcaPacket *packet)
 
 static uint8_t take_opcode(Fuzz *f, unsigned which, uint8_t *operation)
 {
-    static const uint8_t service[FUZZ_NQPS] = { HCA_BTH_RC, HCA_BTH_UC,
-                                                HCA_BTH_UD };
+    static const uint8_t service[FUZZ_NQPS] = {
+        [FUZZ_RC] = HCA_BTH_RC,   [FUZZ_UC] = HCA_BTH_UC,
+        [FUZZ_UD] = HCA_BTH_UD,   [FUZZ_SHARED] = HCA_BTH_RC,
+        [FUZZ_XRC] = HCA_BTH_XRC, [FUZZ_XRC_BACK] = HCA_BTH_XRC,
+    };
     uint8_t kind = take8(&f->in);
 
     *operation = kind & 0x1f;
@@ -242,6 +245,10 @@ static void act_packet(Fuzz *f)
         packet.payload_len = fuzz_take_len(f) % (HCA_MAX_MTU + 1);
     }
     take_memory(f, odd & ODD_MEMORY, &packet);
+    packet.srqn = f->srq[FUZZ_SRQ_XRC][0]->srqn;
+    if (which >= FUZZ_XRC && (odd & ODD_KEYS)) {
+        packet.srqn = take_below(&f->in, 10);
+    }
     take_answer(f, odd & ODD_ANSWER, qp, &packet);
     if (odd & ODD_NETWORK) {
         take_network(f, &packet);

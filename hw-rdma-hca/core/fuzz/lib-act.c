@@ -19,9 +19,30 @@ unsigned fuzz_take_side(Fuzz *f)
     return take_bool(&f->in);
 }
 
+/* Mostly one with a receive queue of its own. */
 unsigned fuzz_take_qp(Fuzz *f)
 {
-    return take_below(&f->in, FUZZ_NQPS);
+    uint8_t which = take8(&f->in);
+
+    return which < 160 ? which % FUZZ_SHARED
+                       : FUZZ_SHARED + which % (FUZZ_NQPS - FUZZ_SHARED);
+}
+
+Qp *fuzz_take_sender(Fuzz *f, unsigned side)
+{
+    Qp *qp = f->qp[fuzz_take_qp(f)][side];
+
+    return qp->sq.entries ? qp : f->qp[FUZZ_RC][side];
+}
+
+Srq *fuzz_srq_of(const Fuzz *f, unsigned side, unsigned which)
+{
+    if (which == FUZZ_SHARED) {
+        return f->srq[FUZZ_SRQ][side];
+    }
+    return which == (side ? FUZZ_XRC_BACK : FUZZ_XRC)
+               ? f->srq[FUZZ_SRQ_XRC][side]
+               : NULL;
 }
 
 /* A good guest does not send what is hidden in its own memory. */
@@ -196,8 +217,19 @@ static bool is_mem_op(uint8_t opcode)
            opcode == RDMA_HCA_OPCODE_BIND_MW;
 }
 
+/* XRC: the queue of the peer's that it names. */
+static void take_srqn(Fuzz *f, unsigned side, SendWr *wr)
+{
+    wr->xrc = true;
+    wr->srqn = f->srq[FUZZ_SRQ_XRC][!side]->srqn;
+    if (wr->flags & WR_ODD_REMOTE) {
+        wr->srqn = take_below(&f->in, 10);
+    }
+}
+
 /* One work request; its parts stay where they are. */
-static void take_wr(Fuzz *f, unsigned side, SendWr *wr, Sge *sge, UdAddress *ud)
+static void take_wr(Fuzz *f, unsigned side, unsigned which, SendWr *wr,
+                    Sge *sge, UdAddress *ud)
 {
     static const uint8_t data[MOST_INLINE] = { 1, 2, 3 };
     const Mr *mr;
@@ -227,6 +259,8 @@ static void take_wr(Fuzz *f, unsigned side, SendWr *wr, Sge *sge, UdAddress *ud)
     wr->swap_add = wr->compare = wr->flags & 0x80;
     if (is_mem_op(wr->opcode)) {
         take_unit(f, side, wr);
+    } else if (which >= FUZZ_XRC) {
+        take_srqn(f, side, wr);
     }
 }
 
@@ -244,7 +278,8 @@ void fuzz_post(Fuzz *f, unsigned side, unsigned which, unsigned n)
         if (which == FUZZ_UD) {
             take_address(f, side, &ud[i]);
         }
-        take_wr(f, side, &wr[i], sge[i], which == FUZZ_UD ? &ud[i] : NULL);
+        take_wr(f, side, which, &wr[i], sge[i],
+                which == FUZZ_UD ? &ud[i] : NULL);
     }
     qp_post_send(qp, wr, n);
 }
@@ -254,6 +289,22 @@ void fuzz_act_send(Fuzz *f)
     unsigned side = fuzz_take_side(f), which = fuzz_take_qp(f);
 
     fuzz_post(f, side, which, 1 + take_bool(&f->in));
+}
+
+/* A receive for @which; a guest that is not good writes over what is in use. */
+static void post_recv(Fuzz *f, unsigned side, unsigned which, const RecvWr *wr)
+{
+    Srq *srq = fuzz_srq_of(f, side, which);
+    Qp *qp = f->qp[which][side];
+
+    if (srq) {
+        if (f->guest[side] != FUZZ_GUEST_GOOD && !srq_room(srq)) {
+            srq_forget(srq);
+        }
+        srq_post(srq, wr, 1);
+    } else if (qp->rq.entries) {
+        qp_post_recv(qp, wr, 1);
+    }
 }
 
 /* Requests that are good, and what the peer has to have ready. */
@@ -275,10 +326,10 @@ void fuzz_act_exchange(Fuzz *f)
     if (which == FUZZ_UD) {
         take_address(f, side, &ud);
     }
-    take_wr(f, side, &wr, own, which == FUZZ_UD ? &ud : NULL);
+    take_wr(f, side, which, &wr, own, which == FUZZ_UD ? &ud : NULL);
     wr.flags |= SEND_SIGNALED;
     for (unsigned n = 1 + take_below(&f->in, 8); n; n--) {
-        qp_post_recv(peer, &recv, 1);
+        post_recv(f, !side, which, &recv);
         qp_post_send(qp, &wr, 1);
     }
     if (take_bool(&f->in)) {
@@ -298,8 +349,8 @@ void fuzz_act_arm(Fuzz *f)
 
 void fuzz_act_recv(Fuzz *f)
 {
-    unsigned side = fuzz_take_side(f);
-    Qp *qp = f->qp[fuzz_take_qp(f)][side];
+    unsigned side = fuzz_take_side(f), which = fuzz_take_qp(f);
+    Qp *qp = f->qp[which][side];
     unsigned n = 1 + take_below(&f->in, 8);
 
     if (f->guest[side] != FUZZ_GUEST_GOOD) {
@@ -315,7 +366,7 @@ void fuzz_act_recv(Fuzz *f)
             sge[0] = mr_sge(f->mr[side][FUZZ_ALL], 0, 2048);
             wr.nsge = 1;
         }
-        qp_post_recv(qp, &wr, 1);
+        post_recv(f, side, which, &wr);
     }
 }
 
@@ -402,6 +453,7 @@ void fuzz_act_revive(Fuzz *f)
     take_attr(f, &attr);
     for (unsigned side = 0; side < 2; side++) {
         if (has_driver(f, side)) {
+            qp_to_err(f->qp[which][side]); /* a tag comes back */
             qp_to_rst(f->qp[which][side]);
         }
     }

@@ -10,6 +10,7 @@
 /* Numbers that the driver does not get to. */
 #define SPARE_QPN 14 /* and 15 */
 #define SPARE_CQN 7
+#define SPARE_SRQN 7
 #define FAR_NUMBER 0x1000 /* of no table */
 #define PAGE_END 0xec0    /* an entry here lies across pages */
 #define SPARE_MTT 240
@@ -60,6 +61,8 @@ static void make_init_hca(Fuzz *f, FuzzCommand *command)
         .cqc_base_l = GUINT32_TO_BE(icm[ICM_CQC].base | 3),
         .eqc_base_h = GUINT32_TO_BE(icm[ICM_EQC].base >> 32),
         .eqc_base_l = GUINT32_TO_BE(icm[ICM_EQC].base | 3),
+        .srqc_base_h = GUINT32_TO_BE(icm[ICM_SRQC].base >> 32),
+        .srqc_base_l = GUINT32_TO_BE(icm[ICM_SRQC].base | 3),
         .mpt_base_h = GUINT32_TO_BE(icm[ICM_MPT].base >> 32),
         .mpt_base_l = GUINT32_TO_BE(icm[ICM_MPT].base | 6),
         .mtt_base_h = GUINT32_TO_BE(icm[ICM_MTT].base >> 32),
@@ -235,7 +238,62 @@ static void make_resize(Fuzz *f, FuzzCommand *command)
     command->word[1] = f->mr[0][take_below(&f->in, FUZZ_NREGIONS)]->key;
 }
 
+static uint32_t take_srqn(Fuzz *f)
+{
+    uint8_t which = take_below(&f->in, 1 + FUZZ_NSRQS);
+
+    return which < FUZZ_NSRQS ? f->srq[which][0]->srqn : SPARE_SRQN;
+}
+
+static void make_srq(Fuzz *f, FuzzCommand *command)
+{
+    uint8_t kind = take8(&f->in);
+    struct rdma_hca_srqc srqc = good_srqc(f->pair->pd[0], f->pair->mr[0]->key,
+                                          (1 + (kind & 15)) << 7, 7,
+                                          f->srq[FUZZ_SRQ][0]->record);
+
+    if (kind & 16) {
+        srqc.flags |= GUINT32_TO_BE(RDMA_HCA_SRQC_XRC);
+        srqc.cqn = GUINT32_TO_BE(take_cqn(f));
+        srqc.xrcd = GUINT32_TO_BE(f->srq[FUZZ_SRQ_XRC][0]->xrcd);
+    }
+    command->in_modifier = SPARE_SRQN;
+    set_inbox(command, &srqc, sizeof(srqc));
+}
+
+static void make_srq_number(Fuzz *f, FuzzCommand *command)
+{
+    command->in_modifier = take_srqn(f);
+}
+
+static void make_arm_srq(Fuzz *f, FuzzCommand *command)
+{
+    command->in_modifier = take_srqn(f);
+    command->in_param = take_below(&f->in, 18);
+}
+
 /* ---- queue pairs ---- */
+
+/* With an SRQ; or XRC, which has no queues, or one. */
+static void share(Fuzz *f, struct rdma_hca_qpc *qpc, uint32_t qpn, uint8_t kind)
+{
+    bool target = qpn & 1;
+
+    if ((kind >> 3 & 3) == RDMA_HCA_QP_ST_RD) {
+        qpc->flags &= GUINT32_TO_BE(~RDMA_HCA_QPC_SERVICE);
+        qpc->flags |= GUINT32_TO_BE(RDMA_HCA_PREP(
+            RDMA_HCA_QPC_SERVICE,
+            target ? RDMA_HCA_QP_ST_XRC_TGT : RDMA_HCA_QP_ST_XRC_INI));
+        qpc->rcv_wqe_len = 0;
+        qpc->snd_wqe_len = target ? 0 : qpc->snd_wqe_len;
+        qpc->xrcd = GUINT32_TO_BE(f->srq[FUZZ_SRQ_XRC][0]->xrcd);
+    } else if ((kind & 0x60) == 0x60) {
+        qpc->rcv_wqe_len = 0;
+        qpc->srq = GUINT32_TO_BE(
+            RDMA_HCA_QPC_USES_SRQ |
+            (target ? SPARE_SRQN : f->srq[FUZZ_SRQ][0]->srqn));
+    }
+}
 
 static uint32_t take_qpn(Fuzz *f)
 {
@@ -315,6 +373,7 @@ void fuzz_make_qp(Fuzz *f, FuzzCommand *command)
         .qkey = GUINT32_TO_BE(0x11111111),
     };
 
+    share(f, &qpc, qpn, kind);
     set_path(f, &qpc);
     command->in_modifier = qpn;
     set_inbox(command, &qpc, sizeof(qpc));
@@ -434,6 +493,10 @@ static const Row rows[] = {
     ROW(READ_MGM, 0, make_number),
     ROW(CONF_SPECIAL_QP, 0, make_number),
     ROW(MAD_IFC, 0, make_plain),
+    ROW(SW2HW_SRQ, 0, make_srq),
+    ROW(HW2SW_SRQ, 0, make_srq_number),
+    ROW(QUERY_SRQ, 0, make_srq_number),
+    ROW(ARM_SRQ, 0, make_arm_srq),
 };
 
 void fuzz_take_command(Fuzz *f, FuzzCommand *command)

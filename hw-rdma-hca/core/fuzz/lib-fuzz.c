@@ -12,6 +12,7 @@
 #define REGION_LEN 6000
 #define KNOWN 0x5a /* what memory holds that may be read */
 #define LOG_CQ 6
+#define XRC_DOMAIN 3
 #define LOG_SMALL_CQ 4
 #define LOG_SMALL_EQ 1
 #define RESET_TURNS 64
@@ -197,6 +198,8 @@ void fuzz_config(HcaConfig *config, unsigned side, bool roce)
     config->log_qps = 4;
     config->log_cqs = 3;
     config->log_eqs = 3;
+    config->log_srqs = 3;
+    config->log_srq_wqes = 5;
     config->log_mpts = 6;
     config->log_mtts = 8;
     config->log_pds = 3;
@@ -273,19 +276,44 @@ void fuzz_attr(QpAttr *attr)
     attr->min_rnr_timer = 1;
 }
 
+static void add_srqs(Fuzz *f, unsigned side)
+{
+    SrqConfig config;
+
+    srq_config_init(&config, f->pair->pd[side]);
+    config.entries = 16;
+    f->srq[FUZZ_SRQ][side] = srq_new(f->pair->drv[side], &config);
+    srq_config_xrc(&config, f->pair->cq[side], XRC_DOMAIN);
+    f->srq[FUZZ_SRQ_XRC][side] = srq_new(f->pair->drv[side], &config);
+}
+
 static Qp *new_qp(Fuzz *f, unsigned side, unsigned which)
 {
-    static const uint8_t service[FUZZ_NQPS] = {
-        [FUZZ_RC] = RDMA_HCA_QP_ST_RC,
-        [FUZZ_UC] = RDMA_HCA_QP_ST_UC,
-        [FUZZ_UD] = RDMA_HCA_QP_ST_UD,
+    static const uint8_t service[FUZZ_NQPS][2] = {
+        [FUZZ_RC] = { RDMA_HCA_QP_ST_RC, RDMA_HCA_QP_ST_RC },
+        [FUZZ_UC] = { RDMA_HCA_QP_ST_UC, RDMA_HCA_QP_ST_UC },
+        [FUZZ_UD] = { RDMA_HCA_QP_ST_UD, RDMA_HCA_QP_ST_UD },
+        [FUZZ_SHARED] = { RDMA_HCA_QP_ST_RC, RDMA_HCA_QP_ST_RC },
+        [FUZZ_XRC] = { RDMA_HCA_QP_ST_XRC_TGT, RDMA_HCA_QP_ST_XRC_INI },
+        [FUZZ_XRC_BACK] = { RDMA_HCA_QP_ST_XRC_INI, RDMA_HCA_QP_ST_XRC_TGT },
     };
     QpConfig config;
 
     qp_config_init(&config, f->pair->pd[side], f->pair->cq[side]);
-    config.service = service[which];
+    config.service = service[which][side];
     config.privileged = f->guest[side] != FUZZ_GUEST_PROGRAM;
     config.sq_entries = config.rq_entries = 16;
+    if (which == FUZZ_SHARED) {
+        config.srq = f->srq[FUZZ_SRQ][side];
+    } else if (which >= FUZZ_XRC) {
+        config.rq_entries = 0;
+        config.recv_cq = NULL;
+    }
+    if (config.service == RDMA_HCA_QP_ST_XRC_TGT) {
+        config.sq_entries = 0;
+        config.send_cq = NULL;
+        config.xrcd = XRC_DOMAIN;
+    }
     return qp_new(f->pair->drv[side], &config);
 }
 
@@ -335,6 +363,8 @@ static void connect(Fuzz *f)
         f->pair->cq[0] = new_small_cq(f->pair->drv[0]);
     }
     fuzz_attr(&attr);
+    add_srqs(f, 0);
+    add_srqs(f, 1);
     for (unsigned which = 0; which < FUZZ_NQPS; which++) {
         f->qp[which][0] = new_qp(f, 0, which);
         f->qp[which][1] = new_qp(f, 1, which);
@@ -462,6 +492,7 @@ void fuzz_start_over(Fuzz *f, unsigned side)
 
     renew(f, side);
     add_regions(f, side);
+    add_srqs(f, side);
     fuzz_attr(&attr);
     for (unsigned which = 0; which < FUZZ_NQPS; which++) {
         f->qp[which][side] = new_qp(f, side, which);

@@ -25,12 +25,25 @@
 /* Turns until the cards rest, timers and the clock apart. */
 #define FUZZ_MOST_TURNS 20000u
 
-/* A connection of each service. */
+/*
+ * A connection of each service. XRC is one way: its target is machine 0's, that
+ * of XRC_BACK machine 1's.
+ */
 enum {
     FUZZ_RC,
     FUZZ_UC,
     FUZZ_UD,
+    FUZZ_SHARED, /* RC, with an SRQ on each side */
+    FUZZ_XRC,
+    FUZZ_XRC_BACK,
     FUZZ_NQPS
+};
+
+/* Shared receive queues of each machine. */
+enum {
+    FUZZ_SRQ,
+    FUZZ_SRQ_XRC,
+    FUZZ_NSRQS
 };
 
 /* Regions of each machine. What is not said to be allowed is not. */
@@ -65,6 +78,7 @@ typedef struct Fuzz {
     Pair *pair;
     Lab *lab;
     Qp *qp[FUZZ_NQPS][2];
+    Srq *srq[FUZZ_NSRQS][2];
     Mr *mr[2][FUZZ_NREGIONS];
     Mr *bindable[2]; /* everything, and windows */
     Mr *fast[2];
@@ -129,6 +143,9 @@ void fuzz_bring_back(Fuzz *f, const Mr *mr);
 
 unsigned fuzz_take_side(Fuzz *f);
 unsigned fuzz_take_qp(Fuzz *f);
+/* A QP of machine @side that has a send queue; its receives, or NULL. */
+Qp *fuzz_take_sender(Fuzz *f, unsigned side);
+Srq *fuzz_srq_of(const Fuzz *f, unsigned side, unsigned which);
 /*
  * A key of machine @side, more or less, and the region that it is of, or NULL.
  * @own: for the machine's own use, by a guest that keeps its secrets if good.

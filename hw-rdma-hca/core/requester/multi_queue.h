@@ -38,6 +38,7 @@ typedef struct HcaSentPacket {
     uint32_t imm_be;
     uint32_t rkey;
     uint64_t raddr;
+    uint32_t srqn;
 } HcaSentPacket;
 
 /* A Read or atomic request as it was sent, and how far it is answered. */
@@ -55,6 +56,7 @@ typedef struct HcaSentRead {
     uint32_t asked;    /* those that had come when it was sent last */
     uint64_t swap_add;
     uint64_t compare;
+    uint32_t srqn;
     uint16_t nentries; /* in the REB */
 } HcaSentRead;
 

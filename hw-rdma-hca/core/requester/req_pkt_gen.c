@@ -11,10 +11,12 @@
 
 static HcaPacket request(const HcaQp *qp, uint8_t operation, uint32_t psn)
 {
+    const HcaServiceRow *service = hca_service(qp->attr.service);
+
     return (HcaPacket) {
-        .opcode = qp->attr.service << 5 | operation,
+        .opcode = HCA_BTH_OPCODE(service->bth, operation),
         .mig_req = true, /* the path state is always MIGRATED */
-        .ack_req = qp->attr.service == HCA_SERVICE_RC,
+        .ack_req = service->reliable,
         .dest_qp = qp->attr.remote_qpn,
         .psn = psn,
     };
@@ -47,6 +49,7 @@ HcaV2pState hca_req_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *ud,
     packet.dma_len = sent->msg_len;
     packet.imm_be = sent->imm_be;
     packet.inv_rkey = sent->rkey;
+    packet.srqn = sent->srqn;
     packet.payload_len = sent->len;
     if (ud) {
         packet.dest_qp = ud->dqpn;
@@ -68,5 +71,6 @@ void hca_req_send_read(Hca *hca, HcaQp *qp, const HcaSentRead *read)
     packet.dma_len = read->len - read->received;
     packet.swap_add = read->swap_add;
     packet.compare = read->compare;
+    packet.srqn = read->srqn;
     send(hca, qp, &qp->attr.path, &packet, read->wqe_opcode, NULL, 0);
 }

@@ -18,6 +18,7 @@
 #include "../card.h"
 #include "../cxtmgt/cxtmgt.h"
 #include "../port/port.h"
+#include "../service.h"
 #include "../v2p/v2p.h"
 
 typedef struct HcaMultiQueue HcaMultiQueue;
@@ -59,7 +60,7 @@ void hca_requester_free(HcaRequesterUnit *requester);
 /* The counters begin again; QPs are gone. */
 void hca_requester_reset(HcaRequesterUnit *requester);
 
-/* A response packet for @qp, RC, in RTS, SQD or SQE. */
+/* A response packet for @qp, which is reliable, in RTS or SQD. */
 void hca_requester_receive(Hca *hca, HcaQp *qp, const HcaPacket *packet);
 
 /* What the requester says to the WQE that DataPack offers (3.4.1.1.3). */

@@ -2,8 +2,8 @@
 /*
  * RequesterTransControl (engine document 3.4.1, figure 3.3).
  *
- * RC keeps each packet until it is acknowledged and sends it again from the
- * oldest on (Go-Back-N, 3.4.1.1.3.2.1). UC and UD send and complete.
+ * RC and XRC keep each packet until it is acknowledged and send it again from
+ * the oldest on (Go-Back-N, 3.4.1.1.3.2.1). UC and UD send and complete.
  */
 #include "../port/frame_encap.h"
 #include "congestion.h"
@@ -146,7 +146,7 @@ static bool may_send(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
 
 HcaJudge hca_requester_judge(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
 {
-    bool rc = qp->attr.service == HCA_SERVICE_RC;
+    bool reliable = hca_service(qp->attr.service)->reliable;
 
     if (!may_send(hca, qp, wqe)) {
         return HCA_JUDGE_WAIT;
@@ -164,7 +164,8 @@ HcaJudge hca_requester_judge(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
         count_wait(hca, HCA_WAIT_CABLE);
         return HCA_JUDGE_BLOCKED;
     }
-    return !rc || rc_judge_msg(hca, qp, wqe) ? HCA_JUDGE_SEND : HCA_JUDGE_WAIT;
+    return !reliable || rc_judge_msg(hca, qp, wqe) ? HCA_JUDGE_SEND
+                                                   : HCA_JUDGE_WAIT;
 }
 
 /* BTH operation of a packet by its place in the message (3.4.1.1.2.1). */
@@ -197,6 +198,7 @@ static HcaSentPacket next_packet(const HcaQp *qp, const HcaWqe *wqe,
         .imm_be = wqe->imm_be,
         .rkey = wqe->rkey,
         .raddr = wqe->raddr,
+        .srqn = wqe->srqn,
     };
 }
 
@@ -215,7 +217,7 @@ static bool segment_packet(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
     }
     hca->requester->counters.packets_sent++;
     req->next_psn = hca_psn_add(req->next_psn, 1);
-    if (qp->attr.service == HCA_SERVICE_RC) {
+    if (hca_service(qp->attr.service)->reliable) {
         if (!wqe->sent) {
             hca_credits_begin(qp, hca_send_op(wqe->ref.opcode));
         }
@@ -246,6 +248,7 @@ static void segment_read(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
         .len = len,
         .swap_add = wqe->swap_add,
         .compare = wqe->compare,
+        .srqn = wqe->srqn,
         .nentries = n,
     };
 
@@ -434,7 +437,7 @@ void hca_complete(Hca *hca, HcaQp *qp, uint32_t wqe_offset, uint8_t opcode,
     HcaCompletion completion = {
         .qpn = qp->qpn,
         .remote_qpn = qp->attr.remote_qpn,
-        .wqe_offset = wqe_offset,
+        .wqe = wqe_offset,
         .byte_cnt = byte_cnt,
         .is_send = true,
         .opcode = opcode,
@@ -450,12 +453,12 @@ void hca_complete(Hca *hca, HcaQp *qp, uint32_t wqe_offset, uint8_t opcode,
     }
 }
 
-/* After an error UC and UD only stop sending; RC breaks (IBA 10.3.1). */
+/* After an error UC and UD only stop sending; others break (IBA 10.3.1). */
 static void stop_sending(Hca *hca, HcaQp *qp)
 {
     hca_qp_set_state(hca->cm, qp,
-                     qp->attr.service == HCA_SERVICE_RC ? HCA_QP_ERR
-                                                        : HCA_QP_SQE);
+                     hca_service(qp->attr.service)->reliable ? HCA_QP_ERR
+                                                             : HCA_QP_SQE);
 }
 
 void hca_progress(Hca *hca, HcaQp *qp)

@@ -60,6 +60,7 @@ static const HcaCounterRow rows[] = {
     COUNTER(148, "receives_flushed", receives_flushed, "receive WQEs flushed"),
     HCA_GAUGE(149, "qps_scheduled", INSTANT, resp_queue,
               "QPs with a response to send"),
+    REFUSED(365, "xrc_srq", XRC_SRQ, "no such SRQ for XRC"),
     COUNTER(334, "ecn_marked_rx", ecn_marked_rx,
             "packets received with a CE mark"),
     REFUSED(352, "invalidation", INVALIDATION, "key not to be invalidated"),

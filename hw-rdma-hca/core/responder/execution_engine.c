@@ -63,6 +63,7 @@ static const Failure failures[] = {
     [HCA_EXE_CQ_LOST] = { .nak = NAK(REMOTE_OP),
                           .drop = HCA_DROP_QP_STATE,
                           .local = true },
+    [HCA_EXE_XRC_SRQ] = INVALID_REQUEST(ACCESS),
     [HCA_EXE_INVALIDATION] = { .nak = NAK(REMOTE_ACCESS),
                                .syndrome = HCA_SYNDROME_REMOTE_INVAL_REQ_ERR,
                                .drop = HCA_DROP_ACCESS },
@@ -86,12 +87,37 @@ static HcaOutcome remote_outcome(Hca *hca, const HcaMatchInfo *info,
     return state == HCA_V2P_DMA_ERR ? HCA_EXE_REMOTE_MEMORY : HCA_EXE_ACCESS;
 }
 
+static bool is_xrc(const HcaQp *qp)
+{
+    return hca_service(qp->attr.service)->xrc;
+}
+
+/*
+ * Find the protection domain that R_Keys of the request are of. An XRC target
+ * serves processes that have nothing in common but the XRC domain: it is that of
+ * the SRQ which the request names, as each request does, if it uses it or not.
+ */
+static bool find_remote_pd(Hca *hca, HcaQp *qp, const HcaPacket *packet)
+{
+    const HcaSrq *srq;
+
+    if (!is_xrc(qp)) {
+        qp->resp.remote_pd = qp->attr.pd;
+        return true;
+    }
+    srq = hca_srq_xrc(hca->cm, packet->srqn, qp->attr.xrcd);
+    if (srq) {
+        qp->resp.remote_pd = srq->attr.pd;
+    }
+    return srq;
+}
+
 static HcaMatchInfo remote_info(const HcaQp *qp, const HcaPacket *packet,
                                 uint32_t access, uint32_t len)
 {
     return (HcaMatchInfo) {
         .flags = HCA_V2P_ABSOLUTE_ADDR | access,
-        .pd = qp->attr.pd,
+        .pd = qp->resp.remote_pd,
         .key = packet->rkey,
         .len = len,
         .va = packet->va,
@@ -113,13 +139,18 @@ static HcaOutcome check_region(Hca *hca, const HcaQp *qp,
 }
 
 /* ENTRY_FETCH, ENTRY_RESP, as far as the WQE is concerned */
-static HcaOutcome take_wqe(Hca *hca, HcaQp *qp)
+static HcaOutcome take_wqe(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 {
-    switch (hca_rwm_fetch_wqe(hca, qp)) {
+    HcaRwmResp resp = is_xrc(qp) ? hca_rwm_fetch_xrc_wqe(hca, qp, packet->srqn)
+                                 : hca_rwm_fetch_wqe(hca, qp);
+
+    switch (resp) {
     case HCA_RWM_VALID:
         return HCA_EXE_OK;
     case HCA_RWM_EMPTY:
         return HCA_EXE_NO_WQE;
+    case HCA_RWM_INVALID:
+        return HCA_EXE_XRC_SRQ;
     case HCA_RWM_MALFORMED:
         return HCA_EXE_BAD_WQE;
     default:
@@ -141,7 +172,7 @@ static HcaOutcome scatter(Hca *hca, HcaQp *qp, const uint8_t *data,
         }
         info = (HcaMatchInfo) {
             .flags = HCA_V2P_ABSOLUTE_ADDR | HCA_ACCESS_LOCAL_WRITE,
-            .pd = qp->attr.pd,
+            .pd = qp->resp.wqe.pd,
             .key = entry.lkey,
             .len = MIN(len, entry.len),
             .va = entry.va,
@@ -190,7 +221,7 @@ static HcaOutcome invalidate(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 {
     HcaInvalidation inv = {
         .key = packet->inv_rkey,
-        .pd = qp->attr.pd,
+        .pd = qp->resp.remote_pd,
         .qpn = qp->qpn,
         .remote = true,
     };
@@ -208,7 +239,9 @@ static HcaOutcome execute_send(Hca *hca, HcaQp *qp, const HcaPacket *packet,
     HcaOutcome outcome = HCA_EXE_OK;
 
     if (op->first) {
-        outcome = take_wqe(hca, qp);
+        outcome = take_wqe(hca, qp, packet);
+    } else if (is_xrc(qp) && !hca_rwm_is_of(hca, qp, packet->srqn)) {
+        outcome = HCA_EXE_XRC_SRQ;
     }
     if (outcome == HCA_EXE_OK && ud) {
         outcome = scatter_grh(hca, qp, packet);
@@ -249,7 +282,7 @@ static HcaOutcome execute_write(Hca *hca, HcaQp *qp, const HcaPacket *packet,
     HcaOutcome outcome = HCA_EXE_OK;
 
     if (op->imm) {
-        outcome = take_wqe(hca, qp);
+        outcome = take_wqe(hca, qp, packet);
     }
     if (outcome == HCA_EXE_OK && op->first) {
         outcome = check_region(hca, qp, packet, HCA_ACCESS_REMOTE_WRITE);
@@ -337,6 +370,9 @@ static HcaOutcome execute(Hca *hca, HcaQp *qp, const HcaPacket *packet,
 {
     HcaOutcome outcome = hca_check_request(qp, packet, op);
 
+    if (outcome == HCA_EXE_OK && !find_remote_pd(hca, qp, packet)) {
+        outcome = HCA_EXE_XRC_SRQ;
+    }
     if (outcome == HCA_EXE_OK) {
         outcome = execute_kind(hca, qp, packet, op);
     }
@@ -451,6 +487,7 @@ static void repeat_read(Hca *hca, HcaQp *qp, const HcaPacket *packet)
         hca_read_psns(qp, packet->dma_len) > behind) {
         hca_drop(hca->port, packet, HCA_DROP_DUPLICATE);
     } else if (!(qp->attr.access & HCA_ACCESS_REMOTE_READ) ||
+               !find_remote_pd(hca, qp, packet) ||
                check_region(hca, qp, packet, HCA_ACCESS_REMOTE_READ) !=
                    HCA_EXE_OK) {
         hca_drop(hca->port, packet, HCA_DROP_ACCESS);
@@ -579,6 +616,7 @@ void hca_responder_receive(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     communication_established(hca, qp);
     switch (qp->attr.service) {
     case HCA_SERVICE_RC:
+    case HCA_SERVICE_XRC_TGT:
         receive_rc(hca, qp, packet, op);
         break;
     case HCA_SERVICE_UC:

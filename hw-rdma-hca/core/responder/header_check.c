@@ -11,7 +11,7 @@
  */
 #include "units.h"
 
-#define RC (1u << HCA_SERVICE_RC)
+#define RC (1u << HCA_SERVICE_RC | 1u << HCA_SERVICE_XRC_TGT)
 #define UC (1u << HCA_SERVICE_UC)
 #define UD (1u << HCA_SERVICE_UD)
 

@@ -8,7 +8,8 @@
  * the verbs promise. There is no receive doorbell, so the card looks for them:
  * after 2 ms at first, less and less often while nothing comes. Without a
  * posted-count record new WQEs look like old ones; one lap of the queue is
- * flushed then.
+ * flushed then. Of a shared queue only what the QP has taken is flushed (IBA
+ * 10.2.9.1), and an event says that it will take no more.
  */
 #include <string.h>
 
@@ -19,12 +20,29 @@
 #define FLUSH_DELAY_MIN (2 * 1000 * 1000) /* ns */
 #define FLUSH_DELAY_MAX (64 * 1000 * 1000)
 
+/* To the SRQ's CQ (A14.3.2.4); of one that is gone nobody is to be told. */
+static bool post_xrc(Hca *hca, HcaQp *qp, HcaCompletion *completion)
+{
+    const HcaSrq *srq = hca_srq_of(hca->cm, &qp->resp.wqe);
+
+    if (!srq) {
+        return true;
+    }
+    completion->xrc = true;
+    completion->remote_qpn = srq->srqn;
+    completion->wqe = qp->resp.wqe.tag;
+    return hca_cq_post(hca->cm, HCA_V2P_EE, qp, srq->attr.cqn, completion);
+}
+
 /* Give the WQE in use back and write its CQE. False: the CQ took none. */
 static bool post(Hca *hca, HcaQp *qp, HcaCompletion *completion)
 {
     completion->qpn = qp->qpn;
-    completion->wqe_offset = qp->resp.wqe.offset;
     hca_rwm_release_wqe(qp);
+    if (hca_service(qp->attr.service)->xrc) {
+        return post_xrc(hca, qp, completion);
+    }
+    completion->wqe = qp->srq ? qp->resp.wqe.tag : qp->resp.wqe.offset;
     return hca_cq_post(hca->cm, HCA_V2P_EE, qp, qp->attr.rq_cqn, completion);
 }
 
@@ -114,6 +132,26 @@ void hca_responder_timer(Hca *hca, HcaQp *qp, int64_t now)
     }
 }
 
+/* The WQE in use, if there is one. */
+static void flush_used(Hca *hca, HcaQp *qp)
+{
+    if (qp->resp.wqe_valid) {
+        hca_recv_fail(hca, qp, HCA_SYNDROME_WR_FLUSH_ERR, HCA_EXE_OK);
+    }
+}
+
+static void flush_receives(Hca *hca, HcaQp *qp)
+{
+    if (!hca_service(qp->attr.service)->receives) {
+        flush_used(hca, qp);
+    } else if (qp->srq) {
+        flush_used(hca, qp);
+        hca_qp_event(hca, qp, HCA_EVENT_LAST_WQE_REACHED);
+    } else {
+        flush(hca, qp, hca_now(hca));
+    }
+}
+
 static void forget(Hca *hca, HcaQp *qp)
 {
     memset(&qp->resp, 0, sizeof(qp->resp));
@@ -145,6 +183,6 @@ void hca_responder_state(Hca *hca, HcaQp *qp, uint8_t old_state)
         qp->resp.in_message = false;
         qp->resp.flush_delay = FLUSH_DELAY_MIN;
         hca_resp_abandon(qp);
-        flush(hca, qp, hca_now(hca));
+        flush_receives(hca, qp);
     }
 }

@@ -123,6 +123,7 @@ void hca_resp_read(Hca *hca, HcaQp *qp, const HcaPacket *packet, bool duplicate)
 {
     HcaResp *resp = put(hca, qp, HCA_RESP_READ, packet->psn);
 
+    resp->pd = qp->resp.remote_pd;
     resp->rkey = packet->rkey;
     resp->va = packet->va;
     resp->len = packet->dma_len;
@@ -182,7 +183,7 @@ static void send(Hca *hca, HcaQp *qp, const HcaResp *resp, uint8_t operation,
                  uint32_t payload_len, const struct iovec *iov, unsigned iovcnt)
 {
     HcaPacket packet = {
-        .opcode = operation,
+        .opcode = HCA_BTH_OPCODE(hca_service(qp->attr.service)->bth, operation),
         .mig_req = true, /* the path state is always MIGRATED */
         .dest_qp = qp->attr.remote_qpn,
         .psn = resp->psn,
@@ -220,7 +221,8 @@ static void send_ack(Hca *hca, HcaQp *qp, const HcaResp *resp)
 static void drop_duplicate(Hca *hca, HcaQp *qp, const HcaResp *resp)
 {
     HcaPacket packet = {
-        .opcode = HCA_READ_REQUEST,
+        .opcode = HCA_BTH_OPCODE(hca_service(qp->attr.service)->bth,
+                                 HCA_READ_REQUEST),
         .dest_qp = qp->qpn,
         .psn = resp->psn,
     };
@@ -268,7 +270,7 @@ static void send_read(Hca *hca, HcaQp *qp, HcaResp *resp)
     unsigned iovcnt = G_N_ELEMENTS(iov);
     HcaMatchInfo info = {
         .flags = HCA_V2P_ABSOLUTE_ADDR | HCA_ACCESS_REMOTE_READ,
-        .pd = qp->attr.pd,
+        .pd = resp->pd,
         .key = resp->rkey,
         .len = MIN(resp->len, qp->pmtu),
         .va = resp->va,

@@ -17,6 +17,7 @@
 #include "../cxtmgt/cxtmgt.h"
 #include "../cxtmgt/recv_queue.h"
 #include "../port/port.h"
+#include "../service.h"
 #include "../v2p/v2p.h"
 
 /* What a request asks for. */
@@ -48,6 +49,7 @@ typedef enum HcaOutcome {
     HCA_EXE_BAD_WQE,       /* a receive WQE that cannot be */
     HCA_EXE_BAD_QUEUE,     /* receive queue or its record refused */
     HCA_EXE_CQ_LOST,       /* the completion could not be written */
+    HCA_EXE_XRC_SRQ,       /* no SRQ that the packet may name */
     HCA_EXE_INVALIDATION,  /* a key that the peer cannot invalidate */
     HCA_NOUTCOMES
 } HcaOutcome;

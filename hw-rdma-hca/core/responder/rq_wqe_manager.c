@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * RQWQEManager (engine document 4.4.2): the receive WQE that a QP's message
- * uses, handed out entry by entry. The queue that it comes out of is
- * cxtmgt/recv_queue.c's.
+ * uses, handed out entry by entry. The queue that it comes out of, the QP's own
+ * or a shared one, is cxtmgt/'s.
  */
 #include "units.h"
 
@@ -13,10 +13,28 @@ HcaRwmResp hca_rwm_fetch_wqe(Hca *hca, HcaQp *qp)
     if (qp->resp.wqe_valid) {
         return HCA_RWM_VALID;
     }
-    resp = hca_recv_queue_take(hca, &qp->rq, &hca->responder->counters.rq,
-                               &qp->resp.wqe);
+    resp = qp->srq
+               ? hca_srq_take(hca, qp->srq, &qp->resp.wqe)
+               : hca_recv_queue_take(hca, &qp->rq, &hca->responder->counters.rq,
+                                     &qp->resp.wqe);
     qp->resp.wqe_valid = resp == HCA_RWM_VALID || resp == HCA_RWM_MALFORMED;
     return resp;
+}
+
+/* A message has its WQE until it ends, so here none is in use. */
+HcaRwmResp hca_rwm_fetch_xrc_wqe(Hca *hca, HcaQp *qp, uint32_t srqn)
+{
+    HcaSrq *srq = hca_srq_xrc(hca->cm, srqn, qp->attr.xrcd);
+    HcaRwmResp resp = srq ? hca_srq_take(hca, srq, &qp->resp.wqe)
+                          : HCA_RWM_INVALID;
+
+    qp->resp.wqe_valid = resp == HCA_RWM_VALID || resp == HCA_RWM_MALFORMED;
+    return resp;
+}
+
+bool hca_rwm_is_of(Hca *hca, const HcaQp *qp, uint32_t srqn)
+{
+    return qp->resp.wqe.srqn == srqn && hca_srq_of(hca->cm, &qp->resp.wqe);
 }
 
 HcaRwmResp hca_rwm_fetch_entry(const HcaQp *qp, HcaSge *entry)
@@ -61,7 +79,7 @@ uint8_t hca_rwm_credits(Hca *hca, HcaQp *qp)
     uint16_t left;
     uint32_t held;
 
-    if (!hca_recv_queue_left(hca, &qp->rq, &hca->responder->counters.rq,
+    if (!hca_recv_queue_left(hca->v2p, &qp->rq, &hca->responder->counters.rq,
                              &left)) {
         return code;
     }

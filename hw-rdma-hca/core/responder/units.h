@@ -32,6 +32,10 @@ HcaOutcome hca_check_request(const HcaQp *qp, const HcaPacket *packet,
 
 /* Take a WQE into use, if none is: VALID, EMPTY, MALFORMED or REFUSED. */
 HcaRwmResp hca_rwm_fetch_wqe(Hca *hca, HcaQp *qp);
+/* The same of XRC: from SRQ @srqn; INVALID: it is none of the QP's. */
+HcaRwmResp hca_rwm_fetch_xrc_wqe(Hca *hca, HcaQp *qp, uint32_t srqn);
+/* XRC: whether the WQE in use is still that SRQ's. */
+bool hca_rwm_is_of(Hca *hca, const HcaQp *qp, uint32_t srqn);
 /* Fetch Entry: what is left of the head entry of the WQE in use: VALID, INVALID */
 HcaRwmResp hca_rwm_fetch_entry(const HcaQp *qp, HcaSge *entry);
 /* Update Entry: @used bytes of the head entry are used. */

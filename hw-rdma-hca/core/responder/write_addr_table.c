@@ -12,6 +12,7 @@ void hca_wat_store(HcaQp *qp, const HcaPacket *packet)
     HcaResponder *resp = &qp->resp;
 
     resp->write_va = packet->va;
+    resp->write_pd = resp->remote_pd;
     resp->write_rkey = packet->rkey;
     resp->write_left = packet->dma_len;
 }
@@ -20,7 +21,7 @@ HcaMatchInfo hca_wat_next(const HcaQp *qp, uint32_t len)
 {
     return (HcaMatchInfo) {
         .flags = HCA_V2P_ABSOLUTE_ADDR | HCA_ACCESS_REMOTE_WRITE,
-        .pd = qp->attr.pd,
+        .pd = qp->resp.write_pd,
         .key = qp->resp.write_rkey,
         .len = len,
         .va = qp->resp.write_va,

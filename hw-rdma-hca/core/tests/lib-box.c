@@ -176,6 +176,35 @@ const Box box_cqc = BOX(SW2HW_CQ, rdma_hca_cqc, cqc_fields,
                         .in_modifier = SPARE_CQN, .make = box_make_cqc,
                         .finish = box_finish_cqc);
 
+/* XRC takes a CQ, too, which is that of all good contexts here. */
+static const Field srqc_fields[] = {
+    FIELD(rdma_hca_srqc, flags, RDMA_HCA_SRQC_STATUS, .high = 0),
+    FIELD(rdma_hca_srqc, flags, RDMA_HCA_SRQC_XRC, .high = 1),
+    FIELD(rdma_hca_srqc, flags, RDMA_HCA_SRQC_ENTRY_SZ, .low = 5, .high = 9),
+    FIELD(rdma_hca_srqc, len, ALL, .low = 1, .high = 512 << LOG_SRQ_WQES,
+          .step = 512),
+    FIELD(rdma_hca_srqc, pd, ALL, .high = (1u << LOG_PDS) - 1),
+    FIELD(rdma_hca_srqc, db_l, ALL, .high = ALL, .step = 4),
+};
+
+static void make_srqc(Scene *s, uint32_t *words)
+{
+    struct rdma_hca_srqc srqc = good_srqc(s->pair->pd[0], s->pair->mr[0]->key,
+                                          16 << 9, 9, UINT64_C(1) << 32 | 4096);
+
+    srqc.cqn = GUINT32_TO_BE(s->pair->cq[0]->cqn);
+    box_words(words, &srqc, sizeof(srqc));
+}
+
+static void finish_srqc(Scene *s, const uint32_t *words, uint8_t status)
+{
+    uint8_t taken_back = scene_command(s, RDMA_HCA_CMD_HW2SW_SRQ, 0, SPARE_SRQN,
+                                       0);
+
+    g_assert_cmphex(taken_back, ==,
+                    status ? RDMA_HCA_STAT_BAD_RES_STATE : RDMA_HCA_STAT_OK);
+}
+
 static const Field resize_fields[] = {
     FIELD(rdma_hca_resize_cq, logsize, RDMA_HCA_RESIZE_CQ_LOGSIZE,
           .high = HCA_MAX_LOG_CQ_SIZE),
@@ -217,6 +246,8 @@ const Box boxes_open[] = {
         .make = box_make_eqc, .finish = box_finish_eqc),
     BOX(SW2HW_CQ, rdma_hca_cqc, cqc_fields, .in_modifier = SPARE_CQN,
         .make = box_make_cqc, .finish = box_finish_cqc),
+    BOX(SW2HW_SRQ, rdma_hca_srqc, srqc_fields, .in_modifier = SPARE_SRQN,
+        .make = make_srqc, .finish = finish_srqc),
     BOX(RESIZE_CQ, rdma_hca_resize_cq, resize_fields, .in_modifier = SPARE_CQN,
         .make = make_resize, .prepare = prepare_resize,
         .finish = finish_resize),

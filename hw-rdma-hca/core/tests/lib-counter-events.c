@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "lib-counter-events.h"
+#include "lib-mem.h"
 
 #include <string.h>
 
@@ -103,6 +104,44 @@ HcaPacket events_forge(Bed *bed, uint8_t opcode, uint32_t psn)
         .va = bed->pair->mr[1]->va,
         .qkey = 0x11111111,
     };
+}
+
+void events_memory_management(void)
+{
+    const uint64_t va = 0x10000;
+    Bed *bed = events_new_rc(NULL);
+    Mr *mr = mem_region_new(bed->drv[1], bed->pair->pd[1], 2);
+    uint32_t window = mem_window_new(bed->drv[1], bed->pair->pd[1], 2);
+    SendWr wr;
+    Wc wc;
+
+    mem_register(bed->qps[1], mr, va, 4096,
+                 ACCESS_ALL | RDMA_HCA_ACCESS_MW_BIND);
+    window = mem_bind(bed->qps[1], 2, window, mr, va, 64,
+                      RDMA_HCA_ACCESS_REMOTE_READ);
+    bed_counted(bed, 1, "v2p_windows", 1);
+    events_look(bed);
+    wr = mem_inv_wr(window);
+    mem_do(bed->qps[1], &wr, 0);
+    bed_counted(bed, 1, "v2p_windows", 0);
+    events_post_recv(bed, 64);
+    wr = mem_send_inv_wr(mr->key);
+    mem_do(bed->qps[0], &wr, 0);
+    cq_expect(bed->cqs[1], &wc, 0, 0);
+    bed_counted(bed, 1, "v2p_mem_ops_refused", 0);
+    events_post_recv(bed, 64);
+    mem_do(bed->qps[0], &wr, RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR);
+    bed_counted(bed, 1, "v2p_fast_regs", 1);
+    bed_counted(bed, 1, "v2p_binds", 1);
+    bed_counted(bed, 1, "v2p_local_invs", 1);
+    bed_counted(bed, 1, "v2p_remote_invs", 1);
+    bed_counted(bed, 1, "v2p_mem_ops_refused", 1);
+    bed_counted(bed, 1, "responder_refused_invalidation", 1);
+    bed_counted(bed, 0, "send_wqe_send_inv", 2);
+    bed_counted(bed, 1, "send_wqe_reg_mr", 1);
+    bed_counted(bed, 1, "send_wqe_bind", 1);
+    bed_counted(bed, 1, "send_wqe_local_inv", 1);
+    events_look_and_free(bed);
 }
 
 /* ---- all of them ---- */

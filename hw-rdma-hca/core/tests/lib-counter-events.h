@@ -41,4 +41,8 @@ void events_post_recv(Bed *bed, uint32_t len);
 /* A packet from side 0 to the QP of side 1 that is right as far as it goes. */
 HcaPacket events_forge(Bed *bed, uint8_t opcode, uint32_t psn);
 
+/* A test. A region and a window come and go; then one that is gone is to go
+ * again. Moves what sends, what answers and the tables. */
+void events_memory_management(void);
+
 #endif /* LIB_COUNTER_EVENTS_H */

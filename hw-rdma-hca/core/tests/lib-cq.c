@@ -167,11 +167,36 @@ static uint64_t ring_complete(Ring *ring, uint32_t offset)
     return ring->wr_id[slot];
 }
 
+/* An XRC QP may be gone, or be somebody else's. */
+static uint64_t xrc_done(Cq *cq, const Wc *wc, uint32_t tag)
+{
+    Srq *srq = g_hash_table_lookup(cq->drv->srqs, GUINT_TO_POINTER(wc->rqpn));
+
+    g_assert_nonnull(srq);
+    g_assert_true(srq->xrc && cq == srq->cq && !wc->is_send);
+    return srq_complete(srq, tag);
+}
+
+/* The work request that @wqe, its place or tag, stands for. */
+static uint64_t work_done(Cq *cq, const Wc *wc, uint32_t wqe)
+{
+    Qp *qp = g_hash_table_lookup(cq->drv->qps, GUINT_TO_POINTER(wc->qpn));
+
+    if (wc->xrc) {
+        return xrc_done(cq, wc, wqe);
+    }
+    g_assert_nonnull(qp);
+    g_assert_true(cq == (wc->is_send ? qp->send_cq : qp->recv_cq));
+    if (!wc->is_send && qp->srq) {
+        return srq_complete(qp->srq, wqe);
+    }
+    return ring_complete(wc->is_send ? &qp->sq : &qp->rq, wqe);
+}
+
 bool cq_poll(Cq *cq, Wc *wc)
 {
     struct rdma_hca_cqe cqe;
     uint32_t ctrl, path;
-    Qp *qp;
 
     if (!cqe_read(cq, cq->ci, &cqe)) {
         return false;
@@ -187,6 +212,7 @@ bool cq_poll(Cq *cq, Wc *wc)
         .is_send = RDMA_HCA_GET(RDMA_HCA_CQE_IS_SEND, ctrl),
         .opcode = RDMA_HCA_GET(RDMA_HCA_CQE_OPCODE, ctrl),
         .rqpn = GUINT32_FROM_LE(cqe.rqpn),
+        .xrc = RDMA_HCA_GET(RDMA_HCA_CQE_XRC, ctrl),
         .grh = RDMA_HCA_GET(RDMA_HCA_CQE_GRH, path),
         .sl = RDMA_HCA_GET(RDMA_HCA_CQE_SL, path),
     };
@@ -208,11 +234,7 @@ bool cq_poll(Cq *cq, Wc *wc)
         wc->imm_be = cqe.imm;
         wc->inv_rkey = GUINT32_FROM_LE(cqe.inv_rkey);
     }
-    qp = g_hash_table_lookup(cq->drv->qps, GUINT_TO_POINTER(wc->qpn));
-    g_assert_nonnull(qp);
-    g_assert_true(cq == (wc->is_send ? qp->send_cq : qp->recv_cq));
-    wc->wr_id = ring_complete(wc->is_send ? &qp->sq : &qp->rq,
-                              GUINT32_FROM_LE(cqe.wqe));
+    wc->wr_id = work_done(cq, wc, GUINT32_FROM_LE(cqe.wqe));
     return true;
 }
 
@@ -235,6 +257,21 @@ bool cq_wait(Cq *cq, Wc *wc, int64_t ns)
     return lab_wait(cq->drv->host->lab, cq_has_one, &wait, ns);
 }
 
+/* An entry of @qpn goes unseen. XRC: it is its SRQ's. */
+static bool takes_out(Cq *cq, uint32_t qpn, const struct rdma_hca_cqe *cqe)
+{
+    Qp *qp = g_hash_table_lookup(cq->drv->qps, GUINT_TO_POINTER(qpn));
+    uint32_t ctrl = GUINT32_FROM_LE(cqe->ctrl);
+
+    if (GUINT32_FROM_LE(cqe->my_qpn) != qpn || (ctrl & RDMA_HCA_CQE_XRC)) {
+        return false;
+    }
+    if (qp && qp->srq && !RDMA_HCA_GET(RDMA_HCA_CQE_IS_SEND, ctrl)) {
+        srq_complete(qp->srq, GUINT32_FROM_LE(cqe->wqe));
+    }
+    return true;
+}
+
 /* Take the entries of @qpn out, keeping the order of the others. */
 void cq_clean(Cq *cq, uint32_t qpn)
 {
@@ -246,7 +283,7 @@ void cq_clean(Cq *cq, uint32_t qpn)
     }
     for (uint32_t i = end; i-- != cq->ci;) {
         cqe_read(cq, i, &cqe);
-        if (GUINT32_FROM_LE(cqe.my_qpn) == qpn) {
+        if (takes_out(cq, qpn, &cqe)) {
             removed++;
         } else if (removed) {
             mr_write(cq->mr, cqe_at(cq, i + removed), &cqe, sizeof(cqe));

@@ -19,6 +19,8 @@ static const HcaConfig config = {
     .log_qps = FIX_LOG_QPS,
     .log_cqs = FIX_LOG_CQS,
     .log_eqs = FIX_LOG_EQS,
+    .log_srqs = FIX_LOG_SRQS,
+    .log_srq_wqes = 4,
     .log_pds = FIX_LOG_PDS,
     .log_sq_slots = 15,
     .num_vectors = RAM_VECTORS,
@@ -52,6 +54,13 @@ static void make_region(Fix *fix, unsigned npages)
 
 void fix_init_bare(Fix *fix)
 {
+    static const HcaCxtPlaces places = {
+        .qpc = { FIX_QPC_BASE, FIX_LOG_QPS },
+        .cqc = { FIX_CQC_BASE, FIX_LOG_CQS },
+        .eqc = { FIX_EQC_BASE, FIX_LOG_EQS },
+        .srqc = { FIX_SRQC_BASE, FIX_LOG_SRQS },
+    };
+
     *fix = (Fix) { .ram = ram_new(), .config = config };
     fix->v2p = hca_v2p_new(&hca_mpt_format, &fix->ram->ops, fix->ram, 6, 6,
                            4096, 4096, 2);
@@ -63,10 +72,7 @@ void fix_init_bare(Fix *fix)
     fix->icm = ram_alloc(fix->ram, FIX_ICM_PAGES);
     g_assert_cmphex(hca_cxtmgt_map_icm(fix->cm, 0, fix->icm, FIX_ICM_PAGES), ==,
                     0);
-    g_assert_cmphex(hca_cxtmgt_init(fix->cm, FIX_QPC_BASE, FIX_LOG_QPS,
-                                    FIX_CQC_BASE, FIX_LOG_CQS, FIX_EQC_BASE,
-                                    FIX_LOG_EQS),
-                    ==, 0);
+    g_assert_cmphex(hca_cxtmgt_init(fix->cm, &places), ==, 0);
 }
 
 uint8_t fix_sw2hw_eq(Fix *fix, uint32_t eqn, const struct rdma_hca_eqc *eqc)

@@ -14,10 +14,12 @@
 #define FIX_LOG_QPS 6
 #define FIX_LOG_CQS 5
 #define FIX_LOG_EQS 3
+#define FIX_LOG_SRQS 2
 #define FIX_LOG_PDS 8
 #define FIX_QPC_BASE 0x10000
 #define FIX_CQC_BASE 0x20000
 #define FIX_EQC_BASE 0x30000
+#define FIX_SRQC_BASE 0x38000
 #define FIX_ICM_PAGES 64
 #define FIX_MPT 1
 #define FIX_KEY GOOD_KEY(FIX_MPT)

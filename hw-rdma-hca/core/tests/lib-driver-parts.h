@@ -27,8 +27,15 @@ void cq_clean(Cq *cq, uint32_t qpn);
 /* A doorbell record: the bus address. */
 uint64_t record_new(Driver *drv);
 
-/* Forget a QP, without a word to the card. */
+/* Forget a QP, an SRQ, without a word to the card. */
 void qp_free(Qp *qp);
+void srq_free(Srq *srq);
+
+/* The work request of an SRQ that ended; its tag is free again. */
+uint64_t srq_complete(Srq *srq, uint32_t tag);
+/* A receive WQE of up to @size bytes, the next one at @next. */
+GByteArray *build_recv(const RecvWr *wr, uint32_t size, uint32_t next,
+                       uint32_t tag);
 
 /* Fields of a path as contexts and WQEs have them. */
 uint32_t mac_high(const uint8_t *mac);

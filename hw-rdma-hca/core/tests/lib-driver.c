@@ -199,6 +199,7 @@ static void init_hca(Driver *drv)
     unsigned log_eqs = GET_BE(RDMA_HCA_DEV_LIM_MAX_EQS,
                               lim->max_qps_cqs_eqs_mpts);
     unsigned log_mtts = GET_BE(RDMA_HCA_DEV_LIM_MTTS, lim->uars_mtts_msg);
+    unsigned log_srqs = GET_BE(RDMA_HCA_DEV_LIM_MAX_SRQS, lim->srqs);
     uint64_t cxt_at = 4 * HOST_PAGE_SIZE, tpt_at = 0;
     struct rdma_hca_init_hca init = { 0 };
     IcmTable *icm = drv->icm;
@@ -211,6 +212,8 @@ static void init_hca(Driver *drv)
                 RDMA_HCA_CQC_SIZE);
     place_table(&icm[ICM_EQC], RDMA_HCA_ICM_CXT, &cxt_at, log_eqs,
                 RDMA_HCA_EQC_SIZE);
+    place_table(&icm[ICM_SRQC], RDMA_HCA_ICM_CXT, &cxt_at, log_srqs,
+                RDMA_HCA_SRQC_SIZE);
     place_table(&icm[ICM_MPT], RDMA_HCA_ICM_TPT, &tpt_at, drv->log_mpts,
                 RDMA_HCA_MPT_SIZE);
     place_table(&icm[ICM_MTT], RDMA_HCA_ICM_TPT, &tpt_at, log_mtts,
@@ -221,6 +224,7 @@ static void init_hca(Driver *drv)
     init_base(&init.qpc_base_h, &init.qpc_base_l, &icm[ICM_QPC], log_qps);
     init_base(&init.cqc_base_h, &init.cqc_base_l, &icm[ICM_CQC], log_cqs);
     init_base(&init.eqc_base_h, &init.eqc_base_l, &icm[ICM_EQC], log_eqs);
+    init_base(&init.srqc_base_h, &init.srqc_base_l, &icm[ICM_SRQC], log_srqs);
     init_base(&init.mpt_base_h, &init.mpt_base_l, &icm[ICM_MPT], drv->log_mpts);
     init_base(&init.mtt_base_h, &init.mtt_base_l, &icm[ICM_MTT], 0);
     driver_must(
@@ -248,6 +252,8 @@ static void init_allocators(Driver *drv)
                                  lim->reserved_qp_cq_eq_mtt);
     drv->next_cqn = 1u << GET_BE(RDMA_HCA_DEV_LIM_RESERVED_CQ,
                                  lim->reserved_qp_cq_eq_mtt);
+    drv->next_srqn = 1u << GET_BE(RDMA_HCA_DEV_LIM_RESERVED_SRQ,
+                                  lim->srq_page_list);
     drv->next_pd = 1u << GET_BE(RDMA_HCA_DEV_LIM_RESERVED_PD,
                                 lim->reserved_pd_lkey);
 }
@@ -262,6 +268,9 @@ static const uint64_t eq_mask[NUM_EQS] = {
                  UINT64_C(1) << RDMA_HCA_EVENT_PORT_CHANGE |
                  UINT64_C(1) << RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR |
                  UINT64_C(1) << RDMA_HCA_EVENT_WQ_ACCESS_ERROR |
+                 UINT64_C(1) << RDMA_HCA_EVENT_SRQ_CATAS_ERROR |
+                 UINT64_C(1) << RDMA_HCA_EVENT_LAST_WQE_REACHED |
+                 UINT64_C(1) << RDMA_HCA_EVENT_SRQ_LIMIT |
                  UINT64_C(1) << RDMA_HCA_EVENT_CONGESTION,
     [EQ_CMD] = UINT64_C(1) << RDMA_HCA_EVENT_CMD,
 };
@@ -413,6 +422,7 @@ Driver *driver_new(Host *host)
     drv->free_mtts = g_array_new(FALSE, FALSE, sizeof(MttRange));
     drv->icm_pages = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     drv->qps = g_hash_table_new(NULL, NULL);
+    drv->srqs = g_hash_table_new(NULL, NULL);
     drv->mrs = g_ptr_array_new_with_free_func(mr_free);
     drv->cqs = g_ptr_array_new_with_free_func(g_free);
     g_queue_init(&drv->events);
@@ -445,13 +455,18 @@ void qp_free(Qp *qp)
 void driver_free(Driver *drv)
 {
     GHashTableIter iter;
-    gpointer qp;
+    gpointer qp, srq;
 
     g_hash_table_iter_init(&iter, drv->qps);
     while (g_hash_table_iter_next(&iter, NULL, &qp)) {
         qp_free(qp);
     }
+    g_hash_table_iter_init(&iter, drv->srqs);
+    while (g_hash_table_iter_next(&iter, NULL, &srq)) {
+        srq_free(srq);
+    }
     g_hash_table_destroy(drv->qps);
+    g_hash_table_destroy(drv->srqs);
     g_ptr_array_free(drv->mrs, TRUE);
     g_ptr_array_free(drv->cqs, TRUE);
     g_array_free(drv->icm_pages, TRUE);
@@ -465,11 +480,16 @@ void driver_free(Driver *drv)
 void driver_close(Driver *drv)
 {
     GList *qps = g_hash_table_get_values(drv->qps);
+    GList *srqs = g_hash_table_get_values(drv->srqs);
 
     for (GList *item = qps; item; item = item->next) {
         qp_destroy(item->data);
     }
+    for (GList *item = srqs; item; item = item->next) {
+        driver_must(srq_destroy(item->data));
+    }
     g_list_free(qps);
+    g_list_free(srqs);
     while (drv->cqs->len) {
         driver_must(cq_destroy(g_ptr_array_index(drv->cqs, 0)));
     }

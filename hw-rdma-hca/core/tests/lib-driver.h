@@ -20,6 +20,7 @@ typedef struct Driver Driver;
 typedef struct Mr Mr;
 typedef struct Cq Cq;
 typedef struct Qp Qp;
+typedef struct Srq Srq;
 typedef struct Eq Eq;
 
 /* Access flags of a region for everything. */
@@ -53,6 +54,7 @@ enum {
     ICM_QPC,
     ICM_CQC,
     ICM_EQC,
+    ICM_SRQC,
     ICM_MPT,
     ICM_MTT,
     NUM_ICM_TABLES
@@ -86,7 +88,7 @@ struct Driver {
     uint64_t mbox_out;
     bool cmd_events; /* complete commands by event */
     uint16_t token;
-    uint32_t next_pd, next_cqn, next_qpn, next_mtt;
+    uint32_t next_pd, next_cqn, next_qpn, next_srqn, next_mtt;
     uint32_t generation; /* high bits of the next key */
     GArray *free_cqns;
     GArray *free_mpts; /* MPT indices */
@@ -98,6 +100,7 @@ struct Driver {
     uint32_t kernel_pd; /* of queues and their buffers */
     Eq eq[NUM_EQS];
     GHashTable *qps; /* by number */
+    GHashTable *srqs;
     GPtrArray *mrs, *cqs;
     GQueue events; /* EQEs of EQ_ASYNC and EQ_COMP not taken */
 };
@@ -135,6 +138,32 @@ typedef struct Ring {
     uint64_t *wr_id;
 } Ring;
 
+/* A shared receive queue. Its tags are no numbers that would do as places. */
+#define SRQ_TAG 0xa5000000u
+struct Srq {
+    Driver *drv;
+    uint32_t srqn;
+    Mr *mr;
+    unsigned log_entry;
+    unsigned entries;
+    uint32_t head;     /* posted, without wrapping */
+    uint64_t record;   /* posted count: bus address */
+    uint64_t *wr_id;   /* by tag */
+    GArray *free_tags; /* uint32_t, less SRQ_TAG */
+    bool *used;        /* tags posted and not completed */
+    bool xrc;
+    Cq *cq; /* XRC: of completions */
+    uint32_t xrcd;
+};
+
+typedef struct SrqConfig {
+    uint32_t pd;
+    unsigned entries, log_entry;
+    bool xrc;
+    Cq *cq;
+    uint32_t xrcd;
+} SrqConfig;
+
 struct Qp {
     Driver *drv;
     uint32_t qpn;
@@ -145,6 +174,8 @@ struct Qp {
     Cq *send_cq, *recv_cq;
     Ring sq, rq;
     uint64_t rq_record; /* posted count: bus address */
+    Srq *srq;           /* in place of rq */
+    uint32_t xrcd;      /* XRC_TGT */
 };
 
 typedef struct QpConfig {
@@ -155,6 +186,8 @@ typedef struct QpConfig {
     Cq *send_cq, *recv_cq;
     unsigned sq_entries, rq_entries;
     unsigned log_sq_entry, log_rq_entry;
+    Srq *srq;
+    uint32_t xrcd; /* XRC_TGT */
 } QpConfig;
 
 /* The part of a path that only RoCE has. */
@@ -222,6 +255,8 @@ typedef struct SendWr {
     uint32_t rkey; /* SEND_INV: to be invalidated */
     uint64_t swap_add, compare;
     const UdAddress *ud; /* UD only */
+    bool xrc;            /* XRC_INI: there is an xrc_unit */
+    uint32_t srqn;
     const void *inline_data;
     uint32_t inline_len;
     unsigned nsge;
@@ -253,7 +288,8 @@ typedef struct Wc {
     uint32_t byte_len;
     uint32_t imm_be;
     uint32_t inv_rkey; /* of a Send with invalidate */
-    uint32_t rqpn;
+    uint32_t rqpn;     /* XRC: the SRQN */
+    bool xrc;
     uint16_t rlid; /* InfiniBand */
     bool grh;
     uint8_t sl;
@@ -339,6 +375,21 @@ void cq_arm(Cq *cq, bool solicited_only);
 void cq_update_ci(Cq *cq);
 /* Run the lab until a completion comes, at most @ns. */
 bool cq_wait(Cq *cq, Wc *wc, int64_t ns);
+
+void srq_config_init(SrqConfig *config, uint32_t pd);
+/* XRC: with its domain, and the CQ of its completions. */
+void srq_config_xrc(SrqConfig *config, Cq *cq, uint32_t xrcd);
+Srq *srq_new(Driver *drv, const SrqConfig *config);
+/* The same with a number that is to be used again. */
+Srq *srq_new_number(Driver *drv, const SrqConfig *config, uint32_t srqn);
+uint8_t srq_destroy(Srq *srq);
+uint8_t srq_query(Srq *srq, struct rdma_hca_srqc *srqc);
+uint8_t srq_arm(Srq *srq, uint32_t limit);
+/* False: no room (ENOMEM), none posted. */
+bool srq_post(Srq *srq, const RecvWr *wr, unsigned n);
+unsigned srq_room(const Srq *srq);
+/* All that was posted is as if it had completed. */
+void srq_forget(Srq *srq);
 
 void qp_config_init(QpConfig *config, uint32_t pd, Cq *cq);
 Qp *qp_new(Driver *drv, const QpConfig *config);

@@ -37,6 +37,8 @@ static void small_config(HcaConfig *config, unsigned side)
     config->log_qps = 8;
     config->log_cqs = 8;
     config->log_eqs = 3;
+    config->log_srqs = 6;
+    config->log_srq_wqes = 12;
     config->log_mpts = 10;
     config->log_mtts = 14;
     config->log_pds = 8;

@@ -44,3 +44,17 @@ struct rdma_hca_cqc good_cqc(uint32_t pd, uint32_t lkey, uint64_t start,
         .lkey = GUINT32_TO_BE(lkey),
     };
 }
+
+struct rdma_hca_srqc good_srqc(uint32_t pd, uint32_t lkey, uint32_t len,
+                               unsigned log_entry, uint64_t record)
+{
+    return (struct rdma_hca_srqc) {
+        .flags = GUINT32_TO_BE(
+            RDMA_HCA_PREP(RDMA_HCA_SRQC_ENTRY_SZ, log_entry)),
+        .len = GUINT32_TO_BE(len),
+        .pd = GUINT32_TO_BE(pd),
+        .lkey = GUINT32_TO_BE(lkey),
+        .db_h = GUINT32_TO_BE(RDMA_HCA_HI32(record)),
+        .db_l = GUINT32_TO_BE(RDMA_HCA_LO32(record)),
+    };
+}

@@ -27,4 +27,8 @@ struct rdma_hca_eqc good_eqc(uint32_t pd, uint32_t lkey, uint64_t start,
 struct rdma_hca_cqc good_cqc(uint32_t pd, uint32_t lkey, uint64_t start,
                              unsigned log_size, uint32_t uar, uint32_t eqn);
 
+/* No XRC SRQ; its record is at @record. */
+struct rdma_hca_srqc good_srqc(uint32_t pd, uint32_t lkey, uint32_t len,
+                               unsigned log_entry, uint64_t record);
+
 #endif /* LIB_MAKE_H */

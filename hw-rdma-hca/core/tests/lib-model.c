@@ -22,10 +22,18 @@ typedef struct Done {
     uint32_t rqpn;
     uint16_t rlid;
     uint64_t number;   /* RC send: it was executed before */
+    ModelSrq *srq;     /* whose receive it got is not known yet, */
+    uint8_t *data;     /* but what is in it, or NULL */
     ModelList touched; /* what the request wrote, */
     uint32_t len;      /* so many bytes of it */
     uint32_t unknown;  /* of which the first may be anything */
 } Done;
+
+static bool is_reliable(const ModelQp *qp)
+{
+    return qp->qp->service == RDMA_HCA_QP_ST_RC ||
+           qp->qp->service == RDMA_HCA_QP_ST_XRC_INI;
+}
 
 static bool is_write(uint8_t opcode)
 {
@@ -41,6 +49,7 @@ static uint8_t bth_opcode(uint8_t service, uint8_t opcode, bool first,
         [RDMA_HCA_QP_ST_RC] = HCA_BTH_RC,
         [RDMA_HCA_QP_ST_UC] = HCA_BTH_UC,
         [RDMA_HCA_QP_ST_UD] = HCA_BTH_UD,
+        [RDMA_HCA_QP_ST_XRC_INI] = HCA_BTH_XRC,
     };
     uint8_t op;
 
@@ -161,6 +170,35 @@ static void expect_done(GQueue *queue, const Done *done)
     g_queue_push_tail(queue, g_memdup2(done, sizeof(*done)));
 }
 
+static void done_free(gpointer data)
+{
+    Done *done = data;
+
+    g_free(done->data);
+    g_free(done);
+}
+
+/* A receive of @srq is used by a message of @wr->len bytes; @data is in it. */
+static void expect_shared(ModelQp *to, ModelSrq *srq, const ModelQp *from,
+                          const ModelSend *wr, uint8_t bth, uint8_t *data)
+{
+    bool xrc = from->qp->service == RDMA_HCA_QP_ST_XRC_INI;
+    Done done = {
+        .opcode = bth,
+        .byte_len = wr->len,
+        .imm_be = wr->imm_be,
+        .has_imm = wr_has_imm(wr->opcode),
+        .solicited = wr->solicited,
+        .rqpn = xrc ? srq->srq->srqn : from->qp->qpn,
+        .rlid = from->qp->drv->roce ? 0 : from->qp->drv->host->config.lid,
+        .srq = srq,
+        .data = data,
+        .len = data ? wr->len : 0,
+    };
+
+    expect_done(&to->recv_done, &done);
+}
+
 /* The receive at the head of @to's queue is used up by a message. */
 static void expect_recv(ModelQp *to, const ModelQp *from, uint8_t opcode,
                         uint8_t bth, uint32_t imm_be, bool solicited,
@@ -202,7 +240,7 @@ static void expect_send(ModelQp *qp, const ModelSend *wr)
         wr->opcode == RDMA_HCA_OPCODE_ATOMIC_FA) {
         done.len = wr->len;
     }
-    if (is_write(wr->opcode) && qp->qp->service == RDMA_HCA_QP_ST_RC) {
+    if (is_write(wr->opcode) && is_reliable(qp)) {
         done.touched = (ModelList) {
             .region = wr->remote,
             .nsge = 1,
@@ -213,13 +251,43 @@ static void expect_send(ModelQp *qp, const ModelSend *wr)
     expect_done(&qp->send_done, &done);
 }
 
+/* The receive with this number; the older ones that are left are in use. */
+static ModelRecv *take_shared(ModelSrq *srq, uint64_t wr_id)
+{
+    unsigned older = 0;
+
+    for (GList *item = srq->recvs.head; item; item = item->next, older++) {
+        ModelRecv *recv = item->data;
+
+        if (recv->wr_id == wr_id) {
+            g_assert_cmpuint(older, <, srq->users);
+            g_queue_delete_link(&srq->recvs, item);
+            return recv;
+        }
+    }
+    g_assert_not_reached();
+}
+
+/* The completion says which receive the message has got. */
+static void know_receive(Done *done, const Wc *wc)
+{
+    g_autofree ModelRecv *recv = take_shared(done->srq, wc->wr_id);
+
+    done->wr_id = wc->wr_id;
+    done->touched = recv->local;
+    for_pieces(&done->touched, 0, done->len, done->data, data_to_image);
+}
+
 void model_complete(ModelQp *qp, const Wc *wc, bool *solicited)
 {
-    g_autofree Done *done = g_queue_pop_head(wc->is_send ? &qp->send_done
-                                                         : &qp->recv_done);
+    Done *done = g_queue_pop_head(wc->is_send ? &qp->send_done
+                                              : &qp->recv_done);
 
     g_assert_cmphex(wc->syndrome, ==, 0);
     g_assert_nonnull(done);
+    if (done->srq) {
+        know_receive(done, wc);
+    }
     g_assert_cmpuint(wc->wr_id, ==, done->wr_id);
     g_assert_cmphex(wc->opcode, ==, done->opcode);
     g_assert_cmpuint(wc->byte_len, ==, done->byte_len);
@@ -227,8 +295,7 @@ void model_complete(ModelQp *qp, const Wc *wc, bool *solicited)
         g_assert_cmphex(wc->imm_be, ==, done->imm_be);
     }
     if (wc->is_send) {
-        g_assert_true(qp->qp->service != RDMA_HCA_QP_ST_RC ||
-                      done->number < qp->executed);
+        g_assert_true(!is_reliable(qp) || done->number < qp->executed);
     } else {
         g_assert_cmphex(wc->rqpn, ==, done->rqpn);
         g_assert_cmphex(wc->rlid, ==, done->rlid);
@@ -236,6 +303,7 @@ void model_complete(ModelQp *qp, const Wc *wc, bool *solicited)
     for_pieces(&done->touched, 0, done->unknown, NULL, memory_to_image);
     for_pieces(&done->touched, 0, done->len, NULL, check_piece);
     *solicited = done->solicited;
+    done_free(done);
 }
 
 /* ---- reliable connections ---- */
@@ -280,6 +348,22 @@ static void execute_atomic(const ModelSend *wr)
     for_pieces(&wr->local, 0, sizeof(old), (uint8_t *)&old, data_to_image);
 }
 
+/* Where the message finds its receive, or NULL: in the peer's own queue. */
+static ModelSrq *shared_queue(const ModelQp *qp, const ModelSend *wr)
+{
+    return wr->srq ? wr->srq : qp->peer->srq;
+}
+
+static void execute_shared(ModelQp *qp, const Message *message)
+{
+    const ModelSend *wr = &message->wr;
+    bool one = wr->len <= qp->mtu;
+
+    expect_shared(qp->peer, shared_queue(qp, wr), qp, wr,
+                  bth_opcode(qp->qp->service, wr->opcode, one, true),
+                  wr_is_send(wr->opcode) ? payload(message) : NULL);
+}
+
 static void execute_message(ModelQp *qp, const Message *message)
 {
     const ModelSend *wr = &message->wr;
@@ -290,6 +374,9 @@ static void execute_message(ModelQp *qp, const Message *message)
     case RDMA_HCA_OPCODE_SEND_IMM: {
         const ModelRecv *recv = g_queue_peek_head(&qp->peer->recvs);
 
+        if (shared_queue(qp, wr)) {
+            break;
+        }
         data = payload(message);
         for_pieces(&recv->local, 0, wr->len, data, data_to_image);
         break;
@@ -308,7 +395,9 @@ static void execute_message(ModelQp *qp, const Message *message)
         execute_atomic(wr);
         break;
     }
-    if (wr_takes_receive(wr->opcode)) {
+    if (wr_takes_receive(wr->opcode) && shared_queue(qp, wr)) {
+        execute_shared(qp, message);
+    } else if (wr_takes_receive(wr->opcode)) {
         bool one = wr->len <= qp->mtu;
 
         expect_recv(qp->peer, qp, wr->opcode,
@@ -318,13 +407,23 @@ static void execute_message(ModelQp *qp, const Message *message)
     }
 }
 
-/* Execute what can be executed: a Send needs a receive. */
+/*
+ * A Send needs a receive. One of a shared queue will come, and nobody else
+ * sees whether it was there before.
+ */
+static bool can_execute(const ModelQp *qp, const ModelSend *wr)
+{
+    return !wr_takes_receive(wr->opcode) || shared_queue(qp, wr) ||
+           qp->peer->recvs.length;
+}
+
+/* Execute what can be executed. */
 static void execute(ModelQp *qp)
 {
     Message *message;
 
     while ((message = g_queue_peek_head(&qp->sends)) &&
-           (!wr_takes_receive(message->wr.opcode) || qp->peer->recvs.length)) {
+           can_execute(qp, &message->wr)) {
         execute_message(qp, message);
         message_free(g_queue_pop_head(&qp->sends));
         qp->executed++;
@@ -459,17 +558,19 @@ void model_qp_destroy(ModelQp *qp)
 {
     g_queue_clear_full(&qp->sends, message_free);
     g_queue_clear_full(&qp->recvs, g_free);
-    g_queue_clear_full(&qp->send_done, g_free);
-    g_queue_clear_full(&qp->recv_done, g_free);
+    g_queue_clear_full(&qp->send_done, done_free);
+    g_queue_clear_full(&qp->recv_done, done_free);
 }
 
 void model_qp_reset(ModelQp *qp, uint32_t sq_psn, uint32_t rq_psn)
 {
     ModelQp *peer = qp->peer;
+    ModelSrq *srq = qp->srq;
 
     model_qp_destroy(qp);
     model_qp_init(qp, qp->qp, qp->mtu, sq_psn, rq_psn);
     qp->peer = peer;
+    qp->srq = srq;
 }
 
 bool model_qp_idle(const ModelQp *qp)
@@ -484,13 +585,13 @@ void model_post_send(ModelQp *qp, const ModelSend *send)
     message->wr = *send;
     if (send->inline_data) {
         message->data = g_memdup2(send->inline_data, send->len + 1);
-    } else if (qp->qp->service != RDMA_HCA_QP_ST_RC) {
+    } else if (!is_reliable(qp)) {
         message->data = payload(message);
     }
     expect_send(qp, send);
     qp->posted++;
     g_queue_push_tail(&qp->sends, message);
-    if (qp->qp->service == RDMA_HCA_QP_ST_RC) {
+    if (is_reliable(qp)) {
         execute(qp);
     }
 }
@@ -501,4 +602,38 @@ void model_post_recv(ModelQp *qp, const ModelRecv *recv)
     if (qp->qp->service == RDMA_HCA_QP_ST_RC) {
         execute(qp->peer);
     }
+}
+
+/* ---- shared receive queues ---- */
+
+void model_srq_init(ModelSrq *model, Srq *srq, unsigned users)
+{
+    *model = (ModelSrq) { .srq = srq, .users = users };
+}
+
+void model_srq_destroy(ModelSrq *srq)
+{
+    g_queue_clear_full(&srq->recvs, g_free);
+}
+
+void model_post_srq(ModelSrq *srq, const ModelRecv *recv)
+{
+    g_queue_push_tail(&srq->recvs, g_memdup2(recv, sizeof(*recv)));
+}
+
+static uint32_t list_len(const ModelList *list)
+{
+    uint32_t len = 0;
+
+    for (unsigned i = 0; i < list->nsge; i++) {
+        len += list->sge[i].len;
+    }
+    return len;
+}
+
+void model_srq_error(ModelSrq *srq, const Wc *wc)
+{
+    g_autofree ModelRecv *recv = take_shared(srq, wc->wr_id);
+
+    for_pieces(&recv->local, 0, list_len(&recv->local), NULL, memory_to_image);
 }

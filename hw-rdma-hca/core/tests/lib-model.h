@@ -4,7 +4,9 @@
  * they complete. It knows neither cards nor time.
  *
  * A request of a reliable connection takes effect once and in order, as soon
- * as the peer has a receive for it. Messages of UC and UD take effect packet
+ * as the peer has a receive for it. Which receive of a shared queue a message
+ * has got is the card's to say, and told by its completion; but it takes them in
+ * the order in which they were posted. Messages of UC and UD take effect packet
  * by packet: who owns the cable says which packets leave and which arrive.
  *
  * All functions fail the test when the card does not do as the model does.
@@ -18,6 +20,7 @@
 #define MODEL_MAX_SGE 6
 
 typedef struct ModelQp ModelQp;
+typedef struct ModelSrq ModelSrq;
 
 /* A region and what has to be in it. */
 typedef struct ModelRegion {
@@ -44,7 +47,8 @@ typedef struct ModelSend {
     ModelRegion *remote;        /* RDMA and atomics */
     uint64_t remote_at;
     uint64_t swap_add, compare;
-    ModelQp *to; /* UD */
+    ModelQp *to;   /* UD */
+    ModelSrq *srq; /* XRC */
 } ModelSend;
 
 typedef struct ModelRecv {
@@ -52,8 +56,16 @@ typedef struct ModelRecv {
     ModelList local;
 } ModelRecv;
 
+/* A shared receive queue, of reliable connections. */
+struct ModelSrq {
+    Srq *srq;
+    unsigned users; /* QPs that take receives from it */
+    GQueue recvs;   /* ModelRecv: posted and not complete, in that order */
+};
+
 struct ModelQp {
     Qp *qp;
+    ModelSrq *srq; /* in place of @recvs */
     uint32_t mtu;
     ModelQp *peer;               /* RC, UC */
     GQueue sends;                /* Message: not executed, or not all sent */
@@ -101,6 +113,11 @@ void model_qp_init(ModelQp *qp, Qp *own, uint32_t mtu, uint32_t sq_psn,
 void model_qp_destroy(ModelQp *qp);
 /* Its number begins anew: all that was posted is gone. */
 void model_qp_reset(ModelQp *qp, uint32_t sq_psn, uint32_t rq_psn);
+void model_srq_init(ModelSrq *model, Srq *srq, unsigned users);
+void model_srq_destroy(ModelSrq *srq);
+void model_post_srq(ModelSrq *srq, const ModelRecv *recv);
+/* A receive ended in an error: whatever was written to it. */
+void model_srq_error(ModelSrq *srq, const Wc *wc);
 /* Whether every completion that is to come has come. */
 bool model_qp_idle(const ModelQp *qp);
 

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+/* No CQ has this number. */
+#define NO_CQ 0xfffff0u
+
 void qp_config_init(QpConfig *config, uint32_t pd, Cq *cq)
 {
     *config = (QpConfig) {
@@ -43,11 +46,13 @@ Qp *qp_new_number(Driver *drv, const QpConfig *config, uint32_t qpn)
     qp->pd = config->pd;
     qp->send_cq = config->send_cq;
     qp->recv_cq = config->recv_cq;
+    qp->srq = config->srq;
+    qp->xrcd = config->xrcd;
     qp->rq_record = record_new(drv);
     ring_init(drv, &qp->sq, qp->pd, UINT64_C(0x6000000000) + qpn * 0x100000,
               config->sq_entries, config->log_sq_entry);
     ring_init(drv, &qp->rq, qp->pd, UINT64_C(0x7000000000) + qpn * 0x100000,
-              config->rq_entries, config->log_rq_entry);
+              config->srq ? 0 : config->rq_entries, config->log_rq_entry);
     g_assert_null(g_hash_table_lookup(drv->qps, GUINT_TO_POINTER(qpn)));
     g_hash_table_insert(drv->qps, GUINT_TO_POINTER(qpn), qp);
     return qp;
@@ -123,8 +128,12 @@ uint8_t qp_to_init(Qp *qp, const QpAttr *attr)
                     PREP_BE(RDMA_HCA_QPC_PKEY_INDEX, attr->pkey_index);
     qpc.pd = GUINT32_TO_BE(qp->pd);
     qpc.params1 = PREP_BE(RDMA_HCA_QPC_ACCESS, attr->access);
-    qpc.cqn_snd = GUINT32_TO_BE(qp->send_cq->cqn);
-    qpc.cqn_rcv = GUINT32_TO_BE(qp->recv_cq->cqn);
+    qpc.cqn_snd = GUINT32_TO_BE(qp->send_cq ? qp->send_cq->cqn : NO_CQ);
+    qpc.cqn_rcv = GUINT32_TO_BE(qp->recv_cq ? qp->recv_cq->cqn : NO_CQ);
+    if (qp->srq) {
+        qpc.srq = GUINT32_TO_BE(RDMA_HCA_QPC_USES_SRQ | qp->srq->srqn);
+    }
+    qpc.xrcd = GUINT32_TO_BE(qp->xrcd);
     if (qp->sq.mr) {
         qpc.snd_wqe_base_l = GUINT32_TO_BE(qp->sq.mr->key);
         qpc.snd_wqe_len = GUINT32_TO_BE(qp->sq.mr->len);
@@ -194,7 +203,8 @@ uint8_t qp_to_rtr(Qp *qp, const QpAttr *attr)
         mask |= RDMA_HCA_QP_ATTR_AV | RDMA_HCA_QP_ATTR_PATH_MTU |
                 RDMA_HCA_QP_ATTR_DEST_QPN | RDMA_HCA_QP_ATTR_RQ_PSN;
     }
-    if (qp->service == RDMA_HCA_QP_ST_RC) {
+    if (qp->service == RDMA_HCA_QP_ST_RC ||
+        qp->service == RDMA_HCA_QP_ST_XRC_TGT) {
         mask |= RDMA_HCA_QP_ATTR_MIN_RNR_TIMER |
                 RDMA_HCA_QP_ATTR_MAX_DEST_RD_ATOMIC;
     }
@@ -215,9 +225,12 @@ uint8_t qp_to_rts(Qp *qp, const QpAttr *attr)
     struct rdma_hca_qpc qpc;
     uint32_t mask = RDMA_HCA_QP_ATTR_SQ_PSN;
 
-    if (qp->service == RDMA_HCA_QP_ST_RC) {
+    if (qp->service == RDMA_HCA_QP_ST_RC ||
+        qp->service == RDMA_HCA_QP_ST_XRC_INI) {
         mask |= RDMA_HCA_QP_ATTR_TIMEOUT | RDMA_HCA_QP_ATTR_RETRY_CNT |
                 RDMA_HCA_QP_ATTR_RNR_RETRY | RDMA_HCA_QP_ATTR_MAX_QP_RD_ATOMIC;
+    } else if (qp->service == RDMA_HCA_QP_ST_XRC_TGT) {
+        mask |= RDMA_HCA_QP_ATTR_TIMEOUT;
     }
     qpc_init(qp, &qpc, RDMA_HCA_QP_STATE_RTS, mask);
     qpc.rnr_retry_path = PREP_BE(RDMA_HCA_QPC_RNR_RETRY, attr->rnr_retry) |
@@ -247,8 +260,12 @@ uint8_t qp_to_rst(Qp *qp)
                                 RDMA_HCA_MODIFY_NO_INBOX, 0, NULL);
 
     if (status == RDMA_HCA_STAT_OK) {
-        cq_clean(qp->send_cq, qp->qpn);
-        cq_clean(qp->recv_cq, qp->qpn);
+        if (qp->send_cq) {
+            cq_clean(qp->send_cq, qp->qpn);
+        }
+        if (qp->recv_cq) {
+            cq_clean(qp->recv_cq, qp->qpn);
+        }
         qp->sq.head = qp->sq.tail = 0;
         qp->rq.head = qp->rq.tail = 0;
         host_write_le32(qp->drv->host, qp->rq_record, 0);

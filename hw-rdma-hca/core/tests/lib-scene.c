@@ -256,6 +256,7 @@ SceneLive scene_live(const Scene *s)
         .qps = card_counter(hca, "cxtmgt_qps"),
         .cqs = card_counter(hca, "cxtmgt_cqs"),
         .eqs = card_counter(hca, "cxtmgt_eqs"),
+        .srqs = card_counter(hca, "cxtmgt_srqs"),
         .mpts = card_counter(hca, "v2p_mpts"),
     };
 }
@@ -267,5 +268,6 @@ void scene_expect_live(const Scene *s, const SceneLive *was)
     g_assert_cmpuint(now.qps, ==, was->qps);
     g_assert_cmpuint(now.cqs, ==, was->cqs);
     g_assert_cmpuint(now.eqs, ==, was->eqs);
+    g_assert_cmpuint(now.srqs, ==, was->srqs);
     g_assert_cmpuint(now.mpts, ==, was->mpts);
 }

@@ -13,6 +13,8 @@
 #define LOG_QPS 8
 #define LOG_CQS 8
 #define LOG_EQS 3
+#define LOG_SRQS 6
+#define LOG_SRQ_WQES 12
 #define LOG_MPTS 10
 #define LOG_MTTS 14
 #define LOG_PDS 8
@@ -25,6 +27,7 @@
 #define SPARE_QPN 200
 #define SPARE_CQN 200
 #define SPARE_EQN 7
+#define SPARE_SRQN 60
 #define SPARE_MPT 1000
 #define SPARE_MTT 16000
 
@@ -92,7 +95,7 @@ void scene_disconnect(Qp *qp[2]);
 
 /* What the card holds for its guest. */
 typedef struct SceneLive {
-    uint64_t qps, cqs, eqs, mpts;
+    uint64_t qps, cqs, eqs, srqs, mpts;
 } SceneLive;
 
 SceneLive scene_live(const Scene *s);

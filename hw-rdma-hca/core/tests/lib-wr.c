@@ -138,6 +138,11 @@ static GByteArray *build_send(const Driver *drv, const SendWr *wr)
     if (wr->ud) {
         put_ud(drv, wqe, wr->ud);
     }
+    if (wr->xrc) {
+        struct rdma_hca_xrc_unit xrc = { .srqn = GUINT32_TO_LE(wr->srqn) };
+
+        g_byte_array_append(wqe, (void *)&xrc, sizeof(xrc));
+    }
     if (has_raddr(wr->opcode)) {
         struct rdma_hca_raddr_unit raddr = {
             .raddr_l = GUINT32_TO_LE(RDMA_HCA_LO32(wr->raddr)),
@@ -243,22 +248,21 @@ bool qp_post_send(Qp *qp, const SendWr *wr, unsigned n)
     return true;
 }
 
-static void write_recv(Qp *qp, const RecvWr *wr)
+GByteArray *build_recv(const RecvWr *wr, uint32_t size, uint32_t next,
+                       uint32_t tag)
 {
     static const uint8_t zero[RDMA_HCA_WQE_UNIT];
-    Ring *ring = &qp->rq;
     GByteArray *wqe = g_byte_array_new();
-    uint32_t index = ring->head++;
-    struct rdma_hca_next_unit next = {
+    struct rdma_hca_next_unit unit = {
         .nda_nop = GUINT32_TO_LE(
-            RDMA_HCA_PREP(RDMA_HCA_NEXT_NDA,
-                          slot_offset(ring, ring->head) / RDMA_HCA_WQE_ALIGN)),
-        .nee_nds = GUINT32_TO_LE(RDMA_HCA_PREP(
-            RDMA_HCA_NEXT_NDS, (1u << ring->log_entry) / RDMA_HCA_WQE_UNIT)),
+            RDMA_HCA_PREP(RDMA_HCA_NEXT_NDA, next / RDMA_HCA_WQE_ALIGN)),
+        .nee_nds = GUINT32_TO_LE(
+            RDMA_HCA_PREP(RDMA_HCA_NEXT_NDS, size / RDMA_HCA_WQE_UNIT)),
         .flags = GUINT32_TO_LE(RDMA_HCA_WQE_CQ_UPDATE),
+        .tag = GUINT32_TO_LE(tag),
     };
 
-    g_byte_array_append(wqe, (void *)&next, sizeof(next));
+    g_byte_array_append(wqe, (void *)&unit, sizeof(unit));
     for (unsigned i = 0; i < wr->nsge; i++) {
         /* An empty entry might look like the end of the list. */
         if (wr->sge[i].len) {
@@ -266,7 +270,17 @@ static void write_recv(Qp *qp, const RecvWr *wr)
         }
     }
     g_byte_array_append(wqe, zero, sizeof(zero));
-    g_assert_cmpuint(wqe->len, <=, 1u << ring->log_entry);
+    g_assert_cmpuint(wqe->len, <=, size);
+    return wqe;
+}
+
+static void write_recv(Qp *qp, const RecvWr *wr)
+{
+    Ring *ring = &qp->rq;
+    uint32_t index = ring->head++;
+    GByteArray *wqe = build_recv(wr, 1u << ring->log_entry,
+                                 slot_offset(ring, ring->head), 0);
+
     ring->wr_id[index & (ring->entries - 1)] = wr->wr_id;
     mr_write(ring->mr, slot_offset(ring, index), wqe->data, wqe->len);
     g_byte_array_unref(wqe);

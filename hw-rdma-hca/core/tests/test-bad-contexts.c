@@ -137,6 +137,7 @@ static const Field init_fields[] = {
     TABLE(qpc, RDMA_HCA_QPC_SIZE, LOG_QPS),
     TABLE(cqc, RDMA_HCA_CQC_SIZE, LOG_CQS),
     TABLE(eqc, RDMA_HCA_EQC_SIZE, LOG_EQS),
+    TABLE(srqc, RDMA_HCA_SRQC_SIZE, LOG_SRQS),
     TABLE(mpt, RDMA_HCA_MPT_SIZE, LOG_MPTS),
     FIELD(rdma_hca_init_hca, mtt_base_h, ALL, .high = 0),
     FIELD(rdma_hca_init_hca, mtt_base_l, ALL, .high = ALL, .step = 64),
@@ -147,6 +148,7 @@ static void make_init(Scene *s, uint32_t *words)
     words[WORD_OF(rdma_hca_init_hca, qpc_base_l)] = 0x100000 | LOG_QPS;
     words[WORD_OF(rdma_hca_init_hca, cqc_base_l)] = 0x200000 | LOG_CQS;
     words[WORD_OF(rdma_hca_init_hca, eqc_base_l)] = 0x300000 | LOG_EQS;
+    words[WORD_OF(rdma_hca_init_hca, srqc_base_l)] = 0x400000 | LOG_SRQS;
     words[WORD_OF(rdma_hca_init_hca, mpt_base_l)] = 0x100000 | LOG_MPTS;
     words[WORD_OF(rdma_hca_init_hca, mtt_base_l)] = 0x200000;
 }
@@ -304,6 +306,8 @@ static const Field qpc_fields[] = {
     QPC(cqn_rcv, ALL, CREATE, .low = 1, .high = 1),
     QPC(rcv_wqe_len, ALL, CREATE, .high = 32u << HCA_MAX_LOG_WQES, .step = 32),
     QPC(rq_db_l, ALL, CREATE, .high = ALL, .step = 4),
+    /* It has a receive queue of its own. */
+    QPC(srq, RDMA_HCA_QPC_USES_SRQ, CREATE, .high = 0),
 };
 
 static void make_qpc(Scene *s, uint32_t *words)
@@ -529,7 +533,7 @@ static void test_leak_on_error(void)
     scene_init(&s, 2161);
     was = scene_live(&s);
     /* The last step of all is the writing of the context: no page for it. */
-    for (unsigned i = ICM_QPC; i <= ICM_EQC; i++) {
+    for (unsigned i = ICM_QPC; i < ICM_MPT; i++) {
         const IcmTable *table = &s.drv->icm[i];
         unsigned npages = (table->size + HOST_PAGE_SIZE - 1) / HOST_PAGE_SIZE;
 

@@ -2,7 +2,7 @@
 /*
  * Work, completion and event queues in memory that a guest may write: noise in
  * WQEs, chains without end, WQEs that change while they are read, counts and
- * indices beyond the queue, queues whose memory is gone.
+ * indices beyond the queue, queues whose memory is gone; of QPs and shared.
  */
 #include <string.h>
 
@@ -683,6 +683,243 @@ static void test_queue_memory_gone(void)
     }
 }
 
+/* ---- shared receive queues ---- */
+
+#define XRC_DOMAIN 9
+#define SHARERS 3 /* RC, UD, XRC */
+
+/* Queues of side 1 whose owner means harm, and who sends to them. */
+typedef struct Shared {
+    Scene *s;
+    Cq *cq[2];
+    Srq *srq, *xrc_srq;
+    Qp *near[SHARERS], *far[SHARERS];
+} Shared;
+
+static Srq *shared_srq(Shared *sh, bool xrc)
+{
+    Pair *pair = sh->s->pair;
+    SrqConfig config;
+
+    srq_config_init(&config, pair->pd[1]);
+    config.entries = 16;
+    if (xrc) {
+        srq_config_xrc(&config, sh->cq[1], XRC_DOMAIN);
+    }
+    return srq_new_number(pair->drv[1], &config,
+                          xrc ? SPARE_SRQN : SPARE_SRQN + 1);
+}
+
+static Qp *shared_qp(Shared *sh, unsigned side, uint8_t service)
+{
+    Pair *pair = sh->s->pair;
+    QpConfig config;
+
+    qp_config_init(&config, pair->pd[side], sh->cq[side]);
+    config.service = service;
+    if (service == RDMA_HCA_QP_ST_XRC_INI) {
+        config.rq_entries = 0;
+    } else if (service == RDMA_HCA_QP_ST_XRC_TGT) {
+        config.sq_entries = config.rq_entries = 0;
+        config.send_cq = config.recv_cq = NULL;
+        config.xrcd = XRC_DOMAIN;
+    } else if (side) {
+        config.srq = sh->srq;
+    }
+    return qp_new_number(pair->drv[side], &config, SPARE_QPN + service);
+}
+
+static void shared_begin(Shared *sh, Scene *s)
+{
+    static const uint8_t service[SHARERS][2] = {
+        { RDMA_HCA_QP_ST_RC, RDMA_HCA_QP_ST_RC },
+        { RDMA_HCA_QP_ST_UD, RDMA_HCA_QP_ST_UD },
+        { RDMA_HCA_QP_ST_XRC_INI, RDMA_HCA_QP_ST_XRC_TGT },
+    };
+    QpAttr attr;
+
+    *sh = (Shared) { .s = s };
+    for (unsigned i = 0; i < 2; i++) {
+        sh->cq[i] = cq_new(s->pair->drv[i], 5, 3);
+    }
+    sh->srq = shared_srq(sh, false);
+    sh->xrc_srq = shared_srq(sh, true);
+    qp_attr_init(&attr);
+    attr.timeout = 8;
+    attr.retry_cnt = attr.rnr_retry = 1;
+    for (unsigned i = 0; i < SHARERS; i++) {
+        sh->near[i] = shared_qp(sh, 0, service[i][0]);
+        sh->far[i] = shared_qp(sh, 1, service[i][1]);
+        qp_connect(sh->near[i], sh->far[i], &attr);
+    }
+}
+
+/* Nobody looks at the completions: their tags are noise, too. */
+static void shared_end(Shared *sh)
+{
+    lab_sleep(sh->s->pair->lab, NS_PER_S / 10);
+    for (unsigned i = 0; i < SHARERS; i++) {
+        sh->far[i]->srq = NULL;
+        EXPECT(qp_to_err(sh->far[i]), OK);
+        qp_destroy(sh->far[i]);
+        qp_destroy(sh->near[i]);
+    }
+    EXPECT(srq_destroy(sh->srq), OK);
+    EXPECT(srq_destroy(sh->xrc_srq), OK);
+    EXPECT(cq_destroy(sh->cq[0]), OK);
+    EXPECT(cq_destroy(sh->cq[1]), OK);
+}
+
+static void shared_send(Shared *sh, unsigned i, uint32_t len)
+{
+    Pair *pair = sh->s->pair;
+    UdAddress ud = { .dqpn = sh->far[i]->qpn, .qkey = 0x11111111 };
+    SendWr wr;
+    Sge sge;
+
+    wr = pair_send(pair, 0, RDMA_HCA_OPCODE_SEND, i, &sge, 0, len, 0);
+    wr.flags = 0;
+    if (sh->near[i]->service == RDMA_HCA_QP_ST_UD) {
+        ud_address_to(&ud, pair->drv[0], pair->drv[1]);
+        wr.ud = &ud;
+    }
+    wr.xrc = sh->near[i]->service == RDMA_HCA_QP_ST_XRC_INI;
+    wr.srqn = sh->xrc_srq->srqn;
+    qp_post_send(sh->near[i], &wr, 1);
+}
+
+static void shared_post(Shared *sh, Srq *srq, unsigned n)
+{
+    Sge sge = mr_sge(sh->s->pair->mr[1], 0, 4096);
+    RecvWr wr = { .nsge = 1, .sge = &sge };
+
+    for (; n; n--) {
+        if (!srq_room(srq)) {
+            srq_forget(srq);
+        }
+        srq_post(srq, &wr, 1);
+    }
+}
+
+/* A slot of the queue is noise, a word of it is, or it is another one's. */
+static void shared_spoil(Shared *sh, Srq *srq)
+{
+    const uint32_t size = 1u << srq->log_entry;
+    uint32_t to = noise32(sh->s) % srq->entries * size;
+    uint8_t slot[128];
+    uint32_t word = noise_odd32(sh->s);
+
+    switch (noise32(sh->s) % 5) {
+    case 0:
+        random_ring(sh->s, srq->mr);
+        break;
+    case 1:
+        mr_write(srq->mr, to + noise32(sh->s) % 32 * 4, &word, 4);
+        break;
+    case 2: /* posted twice */
+        mr_read(srq->mr, noise32(sh->s) % srq->entries * size, slot, size);
+        mr_write(srq->mr, to, slot, size);
+        break;
+    case 3:
+        host_write_le32(srq->drv->host, srq->record, word);
+        break;
+    default:
+        host_write_le32(srq->drv->host, srq->record,
+                        srq->head + (int)(noise32(sh->s) % 40) - 20);
+        break;
+    }
+}
+
+static void test_shared_queues(void)
+{
+    struct rdma_hca_srqc srqc;
+    Scene s;
+
+    scene_init_victim(&s, 1021);
+    for (unsigned round = 0; round < 150; round++) {
+        Shared sh;
+
+        shared_begin(&sh, &s);
+        for (unsigned i = 0; i < 12; i++) {
+            Srq *srq = noise32(&s) % 3 ? sh.srq : sh.xrc_srq;
+
+            shared_post(&sh, srq, noise32(&s) % 5);
+            shared_send(&sh, noise32(&s) % SHARERS, noise32(&s) % 1024);
+            if (noise32(&s) % 3 == 0) {
+                shared_spoil(&sh, srq);
+            }
+            if (noise32(&s) % 8 == 0) {
+                srq_arm(srq, noise32(&s) % 17);
+                EXPECT(srq_query(srq, &srqc), OK);
+            }
+            for (unsigned n = noise32(&s) % 20; n && lab_step(s.pair->lab);) {
+                n--;
+            }
+        }
+        EXPECT(srq_destroy(sh.srq), RESOURCE_BUSY);
+        shared_end(&sh);
+        scene_check(&s);
+    }
+    scene_free(&s);
+}
+
+/* Its memory goes while messages come. */
+static void test_shared_memory_gone(void)
+{
+    Scene s;
+
+    scene_init_victim(&s, 1022);
+    for (unsigned round = 0; round < 60; round++) {
+        Shared sh;
+
+        shared_begin(&sh, &s);
+        for (unsigned i = 0; i < 20; i++) {
+            shared_post(&sh, sh.srq, 2);
+            shared_post(&sh, sh.xrc_srq, 2);
+            shared_send(&sh, i % SHARERS, 3000 * (i % SHARERS != 1));
+            for (unsigned n = noise32(&s) % 6; n && lab_step(s.pair->lab);) {
+                n--;
+            }
+            if (i == 5 + round % 8) {
+                EXPECT(mr_deregister(sh.srq->mr), OK);
+                EXPECT(mr_deregister(sh.xrc_srq->mr), OK);
+            }
+        }
+        lab_run(s.pair->lab);
+        g_assert_cmpuint(
+            pair_counter(s.pair, 1, "cxtmgt_event_srq_catas_error"), <=,
+            2 * (round + 1));
+        shared_end(&sh);
+        scene_check(&s);
+    }
+    scene_free(&s);
+}
+
+/* XRC SRQs come and go under the messages that name them. */
+static void test_shared_destroyed(void)
+{
+    Scene s;
+
+    scene_init_victim(&s, 1023);
+    for (unsigned round = 0; round < 40; round++) {
+        Shared sh;
+
+        shared_begin(&sh, &s);
+        for (unsigned i = 0; i < 10; i++) {
+            shared_post(&sh, sh.xrc_srq, 3);
+            shared_send(&sh, 2, 1 + noise32(&s) % 30000);
+            for (unsigned n = noise32(&s) % 12; n && lab_step(s.pair->lab);) {
+                n--;
+            }
+            EXPECT(srq_destroy(sh.xrc_srq), OK);
+            sh.xrc_srq = shared_srq(&sh, true); /* the same number */
+        }
+        shared_end(&sh);
+        scene_check(&s);
+    }
+    scene_free(&s);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -699,5 +936,9 @@ int main(int argc, char **argv)
     test_add_each_link("/bad-queues/before-buffers", test_before_buffers);
     test_add_each_link("/bad-queues/beyond-one-table", test_beyond_one_table);
     test_add_each_link("/bad-queues/memory-gone", test_queue_memory_gone);
+    test_add_each_link("/bad-queues/shared/random", test_shared_queues);
+    test_add_each_link("/bad-queues/shared/memory-gone",
+                       test_shared_memory_gone);
+    test_add_each_link("/bad-queues/shared/destroyed", test_shared_destroyed);
     return g_test_run();
 }

@@ -5,7 +5,8 @@
  * $HCA_CAPTURE, or rdma-hca.pcap in the build folder of the tests.
  *
  * What can be said without another decoder is checked here: each packet is
- * parsed by the card's own parser, and every opcode that RC has is there.
+ * parsed by the card's own parser, and every opcode that RC and XRC have is
+ * there.
  */
 #include <unistd.h>
 
@@ -16,7 +17,7 @@
 typedef struct Capture {
     Pcap *pcap;
     Lab *lab;
-    bool rc_opcode[32];
+    bool opcode[256];
     bool aeth_kind[4];
     bool nak[32];
     bool grh;
@@ -41,7 +42,7 @@ static CableFate capture(void *opaque, unsigned from, uint8_t *bytes,
     g_assert_cmphex(packet.slid, ==, c->lab->host[from].config.lid);
     g_assert_cmphex(packet.dlid, ==, c->lab->host[!from].config.lid);
     operation = HCA_BTH_OPERATION(packet.opcode);
-    c->rc_opcode[operation] = true;
+    c->opcode[packet.opcode] = true;
     c->grh |= packet.has_grh;
     if (has_aeth(operation)) {
         unsigned kind = HCA_AETH_KIND(packet.syndrome);
@@ -105,6 +106,53 @@ static void exchange_all(Pair *pair, Qp *qp[2])
             g_assert_true(qp_post_send(qp[0], &wr, 1));
             cq_expect(pair->cq[0], &wc, i, 0);
         }
+    }
+}
+
+static Qp *xrc_qp(Pair *pair, unsigned side, uint8_t service)
+{
+    QpConfig config;
+
+    qp_config_init(&config, pair->pd[side], pair->cq[side]);
+    config.service = service;
+    config.rq_entries = 0;
+    config.recv_cq = NULL;
+    if (service == RDMA_HCA_QP_ST_XRC_TGT) {
+        config.sq_entries = 0;
+        config.send_cq = NULL;
+    }
+    return qp_new(pair->drv[side], &config);
+}
+
+/* The same by XRC. */
+static void exchange_xrc(Pair *pair)
+{
+    static const uint32_t size[] = { 1, 3 * 1024 + 2 };
+    Qp *ini = xrc_qp(pair, 0, RDMA_HCA_QP_ST_XRC_INI);
+    Qp *tgt = xrc_qp(pair, 1, RDMA_HCA_QP_ST_XRC_TGT);
+    SrqConfig config;
+    QpAttr attr;
+    Srq *srq;
+
+    srq_config_init(&config, pair->pd[1]);
+    srq_config_xrc(&config, pair->cq[1], 0);
+    srq = srq_new(pair->drv[1], &config);
+    qp_attr_init(&attr);
+    qp_connect(ini, tgt, &attr);
+    for (unsigned i = 0; i < 2 * G_N_ELEMENTS(operations); i++) {
+        uint8_t opcode = operations[i / 2];
+        Sge sge, to = mr_sge(pair->mr[1], 20000, 8192);
+        RecvWr recv = { .nsge = 1, .sge = &to };
+        SendWr wr = pair_send(pair, 0, opcode, i, &sge, 0,
+                              wr_is_atomic(opcode) ? 8 : size[i % 2],
+                              4096 - (pair->mr[1]->va & 4095));
+        Wc wc;
+
+        wr.xrc = true;
+        wr.srqn = srq->srqn;
+        g_assert_true(srq_post(srq, &recv, 1));
+        g_assert_true(qp_post_send(ini, &wr, 1));
+        cq_expect(pair->cq[0], &wc, i, 0);
     }
 }
 
@@ -205,6 +253,7 @@ static void test_capture(void)
     c.lab = pair->lab;
     pair_connect(pair, NULL, qp);
     exchange_all(pair, qp);
+    exchange_xrc(pair);
     exchange_naks(pair);
     exchange_loss(pair, &c);
     exchange_grh(pair);
@@ -213,7 +262,8 @@ static void test_capture(void)
 
     for (unsigned op = HCA_SEND_FIRST; op <= HCA_FETCH_ADD; op++) {
         g_test_message("opcode %#x", op);
-        g_assert_true(c.rc_opcode[op]);
+        g_assert_true(c.opcode[HCA_BTH_OPCODE(HCA_BTH_RC, op)]);
+        g_assert_true(c.opcode[HCA_BTH_OPCODE(HCA_BTH_XRC, op)]);
     }
     g_assert_true(c.aeth_kind[HCA_AETH_ACK]);
     g_assert_true(c.aeth_kind[HCA_AETH_RNR]);

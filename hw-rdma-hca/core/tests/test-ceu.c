@@ -291,6 +291,10 @@ static const Legal legal[] = {
     { RDMA_HCA_CMD_HW2SW_CQ, false, true },
     { RDMA_HCA_CMD_QUERY_CQ, false, true },
     { RDMA_HCA_CMD_RESIZE_CQ, false, true },
+    { RDMA_HCA_CMD_SW2HW_SRQ, false, true },
+    { RDMA_HCA_CMD_HW2SW_SRQ, false, true },
+    { RDMA_HCA_CMD_QUERY_SRQ, false, true },
+    { RDMA_HCA_CMD_ARM_SRQ, false, true },
     { RDMA_HCA_CMD_QUERY_QP, false, true },
     { RDMA_HCA_CMD_RST2INIT_QPEE, false, true },
     { RDMA_HCA_CMD_INIT2INIT_QPEE, false, true },
@@ -501,6 +505,11 @@ static void test_query_dev_lim(void)
     g_assert_cmpuint(GET_LIM(MIN_PAGE_SZ, lim->min_page_sz), ==, 12);
     g_assert_cmpuint(GET_LIM(QPC_SZ, lim->qpc_cqc_entry_sz), ==, 256);
     g_assert_cmphex(GUINT32_FROM_BE(lim->max_icm_sz_h), ==, 1);
+    g_assert_cmpuint(GET_LIM(MAX_SRQS, lim->srqs), ==, 12);
+    g_assert_cmpuint(GET_LIM(MAX_SRQ_WQES, lim->srqs), ==, 14);
+    g_assert_cmpuint(GET_LIM(SRQC_SZ, lim->srqs), ==, 64);
+    g_assert_cmpuint(GET_LIM(RESERVED_SRQ, lim->srq_page_list), ==, 0);
+    g_assert_cmpuint(GET_LIM(MAX_SRQ_SGE, lim->srq_page_list), ==, 30);
     /* Only the mailbox has been written. */
     g_assert_cmphex(((uint8_t *)lim)[sizeof(*lim)], ==, 0xee);
     fix_free(&fix);

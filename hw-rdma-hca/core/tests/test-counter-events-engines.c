@@ -612,11 +612,46 @@ static void test_response_queue(void)
 
 /* ---- RoCE ---- */
 
+static void test_xrc(void)
+{
+    QpConfig config;
+    QpAttr attr;
+    SendWr wr;
+    Qp *qp[2];
+    Bed *bed;
+    Sge sge;
+
+    bed = events_new_rc(NULL);
+    qp_attr_init(&attr);
+    for (unsigned i = 0; i < 2; i++) {
+        qp_config_init(&config, bed->pair->pd[i], bed->cqs[i]);
+        config.service = i ? RDMA_HCA_QP_ST_XRC_TGT : RDMA_HCA_QP_ST_XRC_INI;
+        config.sq_entries = i ? 0 : config.sq_entries;
+        config.rq_entries = 0;
+        qp[i] = qp_new(bed->drv[i], &config);
+    }
+    qp_connect(qp[0], qp[1], &attr);
+    wr = pair_send(bed->pair, 0, RDMA_HCA_OPCODE_SEND, 0, &sge, 0, 0, 0);
+    wr.xrc = true;
+    wr.srqn = 7;
+    g_assert_true(qp_post_send(qp[0], &wr, 1));
+    bed_run(bed);
+    bed_counted(bed, 1, "responder_refused_xrc_srq", 1);
+    bed_counted(bed, 1, "responder_nak_tx_invalid", 1);
+    bed_counted(bed, 0, "requester_nak_rx_invalid", 1);
+    events_look_and_free(bed);
+}
+
 static void test_roce_congestion(void)
 {
+    HcaConfig cards[2];
     Bed *bed;
 
-    bed = bed_new_roce(RDMA_HCA_QP_ST_RC, NULL, NULL);
+    for (unsigned i = 0; i < 2; i++) {
+        lab_config_roce(&cards[i], i);
+        cards[i].osq_per_qp = 4; /* less than a turn sends */
+    }
+    bed = bed_new_roce(RDMA_HCA_QP_ST_RC, NULL, cards);
     bed_set_weather(bed, 0, (BedWeather) { .mark = true });
     for (unsigned i = 0; i < 20; i++) {
         bed_request(bed, i, WRITE, 64);
@@ -638,6 +673,7 @@ static const EventsTest tests[] = {
     { "send/doorbells", test_doorbells },
     { "send/wqe-opcodes", test_wqe_opcodes },
     { "send/wqe-checks", test_wqe_checks },
+    { "send/memory-management", events_memory_management },
     { "requester/wait-fence-and-state", test_wait_fence_and_state },
     { "requester/wait-rnr", test_wait_rnr },
     { "requester/wait-barrier", test_wait_barrier },
@@ -651,6 +687,7 @@ static const EventsTest tests[] = {
     { "responder/foreign-naks", test_foreign_naks },
     { "responder/receives", test_receives },
     { "responder/queue", test_response_queue },
+    { "responder/xrc", test_xrc },
     { "roce/congestion", test_roce_congestion },
 };
 

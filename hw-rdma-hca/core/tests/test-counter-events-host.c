@@ -4,7 +4,6 @@
  * happens.
  */
 #include "lib-counter-events.h"
-#include "lib-mem.h"
 
 #define SEND RDMA_HCA_OPCODE_SEND
 #define WRITE RDMA_HCA_OPCODE_RDMA_WRITE
@@ -275,6 +274,56 @@ static void test_comm_est(void)
     events_look_and_free(bed);
 }
 
+/* A QP of side 1 that shares @srq, and who sends to it. */
+static void share(Bed *bed, Srq *srq, Qp *qp[2])
+{
+    QpConfig config;
+    QpAttr attr;
+
+    qp_attr_init(&attr);
+    qp_config_init(&config, bed->pair->pd[1], bed->cqs[1]);
+    config.srq = srq;
+    qp[0] = pair_new_qp(bed->pair, 0, RDMA_HCA_QP_ST_RC);
+    qp[1] = qp_new(bed->drv[1], &config);
+    qp_connect(qp[0], qp[1], &attr);
+}
+
+static void test_srq(void)
+{
+    const RecvWr nothing = { .nsge = 0 };
+    SrqConfig config;
+    SendWr wr;
+    Srq *srq;
+    Qp *qp[2];
+    Bed *bed;
+    Sge sge;
+
+    bed = events_new_rc(NULL);
+    srq_config_init(&config, bed->pair->pd[1]);
+    srq = srq_new(bed->drv[1], &config);
+    bed_counted(bed, 1, "cxtmgt_srqs", 1);
+    share(bed, srq, qp);
+    wr = pair_send(bed->pair, 0, RDMA_HCA_OPCODE_SEND, 0, &sge, 0, 0, 0);
+    g_assert_true(qp_post_send(qp[0], &wr, 1));
+    bed_run(bed);
+    bed_counted(bed, 1, "cxtmgt_srq_empty", 1);
+    bed_counted(bed, 1, "cxtmgt_srq_record_reads", 1);
+    bed_counted(bed, 1, "cxtmgt_srq_fetches", 0);
+    g_assert_true(srq_post(srq, &nothing, 1));
+    lab_sleep(bed->lab, NS_PER_S);
+    bed_counted(bed, 1, "cxtmgt_srq_wqes", 1);
+    bed_counted(bed, 1, "cxtmgt_srq_record_reads", 2);
+    bed_counted(bed, 1, "cxtmgt_srq_fetches", 1);
+    g_assert_cmphex(srq_arm(srq, 1), ==, 0);
+    bed_counted(bed, 1, "cxtmgt_event_srq_limit", 1);
+    host_write_le32(bed->drv[1]->host, srq->record, 0);
+    g_assert_cmphex(srq_arm(srq, 1), ==, RDMA_HCA_STAT_BAD_RES_STATE);
+    bed_counted(bed, 1, "cxtmgt_event_srq_catas_error", 1);
+    g_assert_cmphex(qp_to_err(qp[1]), ==, 0);
+    bed_counted(bed, 1, "cxtmgt_event_last_wqe_reached", 1);
+    events_look_and_free(bed);
+}
+
 /* ---- v2p ---- */
 
 /* Each check, on the way of a Write with an R_Key. */
@@ -369,45 +418,6 @@ static void test_v2p_write_back_errors(void)
     events_look_and_free(bed);
 }
 
-/* A region and a window come and go; then one that is gone is to go again. */
-static void test_memory_management(void)
-{
-    const uint64_t va = 0x10000;
-    Bed *bed = events_new_rc(NULL);
-    Mr *mr = mem_region_new(bed->drv[1], bed->pair->pd[1], 2);
-    uint32_t window = mem_window_new(bed->drv[1], bed->pair->pd[1], 2);
-    SendWr wr;
-    Wc wc;
-
-    mem_register(bed->qps[1], mr, va, 4096,
-                 ACCESS_ALL | RDMA_HCA_ACCESS_MW_BIND);
-    window = mem_bind(bed->qps[1], 2, window, mr, va, 64,
-                      RDMA_HCA_ACCESS_REMOTE_READ);
-    bed_counted(bed, 1, "v2p_windows", 1);
-    events_look(bed);
-    wr = mem_inv_wr(window);
-    mem_do(bed->qps[1], &wr, 0);
-    bed_counted(bed, 1, "v2p_windows", 0);
-    events_post_recv(bed, 64);
-    wr = mem_send_inv_wr(mr->key);
-    mem_do(bed->qps[0], &wr, 0);
-    cq_expect(bed->cqs[1], &wc, 0, 0);
-    bed_counted(bed, 1, "v2p_mem_ops_refused", 0);
-    events_post_recv(bed, 64);
-    mem_do(bed->qps[0], &wr, RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR);
-    bed_counted(bed, 1, "v2p_fast_regs", 1);
-    bed_counted(bed, 1, "v2p_binds", 1);
-    bed_counted(bed, 1, "v2p_local_invs", 1);
-    bed_counted(bed, 1, "v2p_remote_invs", 1);
-    bed_counted(bed, 1, "v2p_mem_ops_refused", 1);
-    bed_counted(bed, 1, "responder_refused_invalidation", 1);
-    bed_counted(bed, 0, "send_wqe_send_inv", 2);
-    bed_counted(bed, 1, "send_wqe_reg_mr", 1);
-    bed_counted(bed, 1, "send_wqe_bind", 1);
-    bed_counted(bed, 1, "send_wqe_local_inv", 1);
-    events_look_and_free(bed);
-}
-
 static const EventsTest tests[] = {
     { "ceu/commands", test_commands },
     { "ceu/statuses", test_statuses },
@@ -417,10 +427,11 @@ static const EventsTest tests[] = {
     { "cxtmgt/events", test_events },
     { "cxtmgt/eq-failed", test_eq_failed },
     { "cxtmgt/comm-est", test_comm_est },
+    { "cxtmgt/srq", test_srq },
     { "v2p/checks", test_v2p_checks },
     { "v2p/caches", test_v2p_caches },
     { "v2p/write-back-errors", test_v2p_write_back_errors },
-    { "v2p/memory-management", test_memory_management },
+    { "v2p/memory-management", events_memory_management },
 };
 
 int main(int argc, char **argv)

@@ -103,8 +103,8 @@ static void test_visit(void)
  * Numbers are for ever. When this fails a row was put elsewhere than at the
  * end. After adding rows at the end, raise both constants.
  */
-#define FROZEN 339
-#define FROZEN_SUM "525f66fcbcf15997ccc42f0e5ad47e6d"
+#define FROZEN 366
+#define FROZEN_SUM "d7133f358d37d6b758f1c67a5a341b73"
 
 static void test_numbers(void)
 {

@@ -467,8 +467,8 @@ static void test_cq_resize(void)
     }
     g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, FIX_CQN, 2, FIX_OTHER_KEY), ==,
                     RDMA_HCA_STAT_BAD_SIZE);
-    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, FIX_CQN, 23, FIX_OTHER_KEY), ==,
-                    RDMA_HCA_STAT_BAD_PARAM);
+    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, FIX_CQN, 23, FIX_OTHER_KEY),
+                    ==, RDMA_HCA_STAT_BAD_PARAM);
     g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, FIX_CQN + 1, 4, FIX_OTHER_KEY),
                     ==, RDMA_HCA_STAT_BAD_RES_STATE);
     g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, 99, 4, FIX_OTHER_KEY), ==,

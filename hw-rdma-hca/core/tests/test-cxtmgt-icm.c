@@ -90,7 +90,20 @@ static void test_icm_gone(void)
 
 static void test_init_limits(void)
 {
-    uint64_t space = (uint64_t)HCA_ICM_MAX_PAGES << 12;
+    const uint64_t space = (uint64_t)HCA_ICM_MAX_PAGES << 12;
+    const struct {
+        HcaCxtPlaces places;
+        uint8_t status;
+    } bad[] = {
+        { { .qpc = { 0, FIX_LOG_QPS + 1 } }, RDMA_HCA_STAT_EXCEED_LIM },
+        { { .cqc = { 0, 255 } }, RDMA_HCA_STAT_EXCEED_LIM },
+        { { .srqc = { 0, FIX_LOG_SRQS + 1 } }, RDMA_HCA_STAT_EXCEED_LIM },
+        { { .qpc = { space, 0 } }, RDMA_HCA_STAT_BAD_PARAM },
+        { { .cqc = { space - 64, 1 } }, RDMA_HCA_STAT_BAD_PARAM },
+        { { .eqc = { UINT64_MAX - 63, 0 } }, RDMA_HCA_STAT_BAD_PARAM },
+        { { .srqc = { space - 64, 1 } }, RDMA_HCA_STAT_BAD_PARAM },
+        { { .srqc = { 32, 0 } }, RDMA_HCA_STAT_BAD_PARAM },
+    };
     struct rdma_hca_qpc qpc = fix_make_qpc(RC, 0);
     Fix fix;
 
@@ -103,16 +116,10 @@ static void test_init_limits(void)
                     RDMA_HCA_STAT_BAD_INDEX);
     eq_doorbell(&fix, FIX_EQN, 0);
     fix_cq_doorbell(&fix, FIX_CQN, HCA_CQ_DISARMED, 0);
-    g_assert_cmphex(hca_cxtmgt_init(fix.cm, 0, FIX_LOG_QPS + 1, 0, 0, 0, 0), ==,
-                    RDMA_HCA_STAT_EXCEED_LIM);
-    g_assert_cmphex(hca_cxtmgt_init(fix.cm, 0, 0, 0, 255, 0, 0), ==,
-                    RDMA_HCA_STAT_EXCEED_LIM);
-    g_assert_cmphex(hca_cxtmgt_init(fix.cm, space, 0, 0, 0, 0, 0), ==,
-                    RDMA_HCA_STAT_BAD_PARAM);
-    g_assert_cmphex(hca_cxtmgt_init(fix.cm, 0, 0, space - 64, 1, 0, 0), ==,
-                    RDMA_HCA_STAT_BAD_PARAM);
-    g_assert_cmphex(hca_cxtmgt_init(fix.cm, 0, 0, 0, 0, UINT64_MAX - 63, 0), ==,
-                    RDMA_HCA_STAT_BAD_PARAM);
+    for (unsigned i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_assert_cmphex(hca_cxtmgt_init(fix.cm, &bad[i].places), ==,
+                        bad[i].status);
+    }
     fix_free(&fix);
 }
 

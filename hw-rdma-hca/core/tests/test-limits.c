@@ -686,6 +686,104 @@ static void test_nothing_left(void)
     pair_free(pair);
 }
 
+/* A QP of @pair's side 0, connected with itself, that takes from @srq. */
+static Qp *sharing_qp(Pair *pair, Srq *srq)
+{
+    QpConfig config;
+    QpAttr attr;
+    Qp *qp;
+
+    qp_config_init(&config, pair->pd[0], pair->cq[0]);
+    config.srq = srq;
+    qp = qp_new(pair->drv[0], &config);
+    qp_attr_init(&attr);
+    attr.sq_psn = attr.rq_psn;
+    qp_connect(qp, qp, &attr);
+    return qp;
+}
+
+static void take_shared(Pair *pair, Qp *qp, uint64_t wr_id)
+{
+    Wc wc;
+
+    g_assert_true(qp_post_send(qp,
+                               &(SendWr) { .wr_id = wr_id,
+                                           .opcode = RDMA_HCA_OPCODE_SEND,
+                                           .flags = SEND_SIGNALED },
+                               1));
+    cq_expect(pair->cq[0], &wc, wr_id, 0);
+    cq_expect(pair->cq[0], &wc, wr_id, 0);
+}
+
+/* Every number of a shared receive queue, each in use. */
+static void test_all_srqs(void)
+{
+    Pair *pair = pair_new(3305, 4096);
+    unsigned end = 1u << pair->lab->host[0].config.log_srqs;
+    GPtrArray *srqs = g_ptr_array_new();
+    SrqConfig config;
+
+    srq_config_init(&config, pair->pd[0]);
+    config.entries = 1;
+    for (uint32_t srqn = 0; srqn < end; srqn++) {
+        g_ptr_array_add(srqs, srq_new_number(pair->drv[0], &config, srqn));
+    }
+    for (unsigned i = 0; i < end; i++) {
+        Srq *srq = g_ptr_array_index(srqs, i);
+
+        for (unsigned n = 0; n < 3; n++) { /* one slot, again and again */
+            g_assert_true(srq_post(srq, &(RecvWr) { .wr_id = i }, 1));
+            g_assert_false(srq_post(srq, &(RecvWr) { .wr_id = i }, 1));
+            take_shared(pair, sharing_qp(pair, srq), i);
+        }
+    }
+    g_assert_cmpuint(pair_counter(pair, 0, "cxtmgt_srqs"), ==, end);
+    g_ptr_array_free(srqs, TRUE);
+    pair_free(pair);
+}
+
+/* The most WQEs that the option allows, all of them posted. */
+static void test_largest_srq(void)
+{
+    enum {
+        LOG = 15
+    };
+    HcaConfig cards[2];
+    struct rdma_hca_srqc srqc;
+    SrqConfig config;
+    Pair *pair;
+    Srq *srq;
+    Qp *qp;
+
+    for (unsigned i = 0; i < 2; i++) {
+        lab_config(&cards[i], i);
+        cards[i].log_srq_wqes = LOG;
+    }
+    pair = pair_new_with(3306, 4096, cards, NULL, NULL);
+    srq_config_init(&config, pair->pd[0]);
+    config.entries = 1u << LOG;
+    config.log_entry = 5;
+    srq = srq_new(pair->drv[0], &config);
+    qp = sharing_qp(pair, srq);
+    for (unsigned i = 0; i < config.entries; i++) {
+        g_assert_true(srq_post(srq, &(RecvWr) { .wr_id = i }, 1));
+    }
+    g_assert_cmphex(srq_arm(srq, config.entries), ==, 0);
+    g_assert_cmpuint(
+        driver_count_events(pair->drv[0], RDMA_HCA_EVENT_SRQ_LIMIT), ==, 0);
+    g_assert_cmphex(srq_query(srq, &srqc), ==, 0);
+    g_assert_cmphex(GUINT32_FROM_BE(srqc.limit_wqes), ==,
+                    config.entries << 16 | config.entries);
+    take_shared(pair, qp, 0);
+    g_assert_cmpuint(
+        driver_count_events(pair->drv[0], RDMA_HCA_EVENT_SRQ_LIMIT), ==, 1);
+    for (unsigned i = 1; i < 3000; i++) {
+        g_assert_true(srq_post(srq, &(RecvWr) { .wr_id = 0 }, 1));
+        take_shared(pair, qp, i);
+    }
+    pair_free(pair);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -701,6 +799,8 @@ int main(int argc, char **argv)
     test_add_each_link("/limits/event-queue-full", test_event_queue_full);
     test_add("/limits/claimed-send-queues", test_claimed_send_queues);
     test_add_each_link("/limits/all-qps", test_all_qps);
+    test_add_each_link("/limits/all-srqs", test_all_srqs);
+    test_add_each_link("/limits/largest-srq", test_largest_srq);
     test_add_each_link("/limits/stuck-crowd", test_stuck_crowd);
     test_add_each_link("/limits/nothing-left", test_nothing_left);
     return g_test_run();

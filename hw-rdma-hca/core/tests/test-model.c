@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Two cards and a bad cable against the reference model of the verbs: all
- * services, all operations, 64 QPs on each side whose PSNs wrap. Every
+ * services, all operations, 64 QPs on each side whose PSNs wrap, some of them
+ * with a shared receive queue. An XRC connection is one of each way. Every
  * completion and, in the end, every byte has to be as the model has it.
  *
  * A run is repeated by its seed (HCA_SEED). HCA_MESSAGES: so many messages in
@@ -18,6 +19,10 @@
 #define NUM_QPS 64 /* on each side */
 #define NUM_SERVICES (RDMA_HCA_QP_ST_UD + 1)
 #define NUM_CQS 8
+#define NUM_SRQS 3 /* on each side: one of RC, then XRC */
+#define SRQ_WINDOW 64
+#define SRQ_SLOT 16384u
+#define DOMAIN 77
 #define WINDOW 16 /* messages of a QP that are not complete */
 #define NUM_COUNTERS 4
 #define MAX_INLINE 150
@@ -48,7 +53,9 @@ typedef struct Station {
     ModelQp model;
     struct Station *peer; /* the same place on the other side */
     unsigned side;
-    uint8_t service;
+    uint8_t service; /* RC: also of XRC */
+    bool xrc;
+    Qp *target_qp; /* XRC: that the peer's initiator sends to */
     uint32_t slot;
     ModelRegion near, recv, target;
     bool lazy; /* often has no receive posted */
@@ -61,6 +68,14 @@ typedef struct Station {
     /* Of the queues: a WQE has failed, those after it are flushed. */
     bool send_failed, recv_failed;
 } Station;
+
+/* A shared receive queue and its memory. */
+typedef struct Pool {
+    ModelSrq model;
+    ModelRegion recv;
+    unsigned posted;
+    GArray *free_slots; /* unsigned; a receive's number says its slot */
+} Pool;
 
 /* A completion queue, and what its events have to be. */
 typedef struct Watch {
@@ -90,6 +105,8 @@ typedef struct Storm {
     GRand *rand; /* the traffic's */
     GRand *dice; /* the cable's */
     Station station[2][NUM_QPS];
+    Pool pool[2][NUM_SRQS];
+    uint32_t xrc_pd[2]; /* of the pools that are of XRC */
     Watch watch[2][NUM_CQS];
     GHashTable *by_qpn[2];       /* Station */
     GQueue ready;                /* Stations that may have room */
@@ -278,13 +295,12 @@ static CableFate tap(void *opaque, unsigned from, uint8_t *packet, size_t len)
 
 /* ---- the traffic ---- */
 
-/* Split @len bytes of slot @n into pieces with gaps between them. */
-static ModelList split(Storm *s, ModelRegion *region, const Station *st,
-                       unsigned n, uint32_t len)
+/* Split @len of @slot bytes at @at into pieces with gaps between them. */
+static ModelList split_slot(Storm *s, ModelRegion *region, uint64_t at,
+                            uint32_t slot, uint32_t len)
 {
     ModelList list = { .region = region, .nsge = pick(s, 1, MODEL_MAX_SGE) };
-    uint64_t at = n % WINDOW * (uint64_t)st->slot;
-    uint32_t room = st->slot - len;
+    uint32_t room = slot - len;
 
     for (unsigned i = 0; i < list.nsge; i++) {
         uint32_t gap = pick(s, 0, MIN(room, 64) + 1);
@@ -296,6 +312,14 @@ static ModelList split(Storm *s, ModelRegion *region, const Station *st,
         len -= take;
     }
     return list;
+}
+
+/* Those of the station's slot @n. */
+static ModelList split(Storm *s, ModelRegion *region, const Station *st,
+                       unsigned n, uint32_t len)
+{
+    return split_slot(s, region, n % WINDOW * (uint64_t)st->slot, st->slot,
+                      len);
 }
 
 static bool carries(uint8_t opcode)
@@ -370,6 +394,18 @@ static Station *pick_peer(Storm *s, const Station *st)
     return &s->station[!st->side][pick(s, 3 * NUM_QPS / 4, NUM_QPS)];
 }
 
+/* XRC: the peer's queue that the message names, if it takes a receive or not. */
+static void pick_srq(Storm *s, const Station *st, ModelSend *wr, SendWr *post)
+{
+    Pool *pool = &s->pool[!st->side][pick(s, 1, NUM_SRQS)];
+
+    post->xrc = true;
+    post->srqn = pool->model.srq->srqn;
+    if (wr_takes_receive(wr->opcode)) {
+        wr->srq = &pool->model;
+    }
+}
+
 /* The station's next message; @data is room for inline data. */
 static SendWr next_message(Storm *s, Station *st, ModelSend *wr, uint8_t *data)
 {
@@ -401,6 +437,9 @@ static SendWr next_message(Storm *s, Station *st, ModelSend *wr, uint8_t *data)
                  (pick(s, 0, 8) ? 0 : SEND_FENCE),
         .imm_be = wr->imm_be,
     };
+    if (st->xrc) {
+        pick_srq(s, st, wr, &post);
+    }
     if (wr_is_atomic(wr->opcode)) {
         pick_atomic(s, st, wr);
         post.swap_add = wr->swap_add;
@@ -496,6 +535,41 @@ static bool post_sends(Storm *s, Station *st)
     return n;
 }
 
+/* All that there is room for, in slots of any order. */
+static void post_pool(Storm *s, Pool *pool)
+{
+    GArray *free = pool->free_slots;
+
+    while (free->len) {
+        guint at = pick(s, 0, free->len);
+        unsigned slot = g_array_index(free, unsigned, at);
+        ModelRecv wr = {
+            .wr_id = (uint64_t)pool->posted++ * SRQ_WINDOW + slot,
+            .local = split_slot(s, &pool->recv, slot * (uint64_t)SRQ_SLOT,
+                                SRQ_SLOT, SRQ_SLOT - 8),
+        };
+        RecvWr post = {
+            .wr_id = wr.wr_id,
+            .nsge = wr.local.nsge,
+            .sge = wr.local.sge,
+        };
+
+        g_array_remove_index_fast(free, at);
+        model_post_srq(&pool->model, &wr);
+        g_assert_true(srq_post(pool->model.srq, &post, 1));
+    }
+}
+
+/* Those of the station's side, often late. */
+static void post_pools(Storm *s, const Station *st)
+{
+    for (unsigned i = 0; i < NUM_SRQS; i++) {
+        if (pick(s, 0, 8) == 0) {
+            post_pool(s, &s->pool[st->side][i]);
+        }
+    }
+}
+
 static void post_recvs(Storm *s, Station *st)
 {
     unsigned room = WINDOW - (st->recv_posted - st->received);
@@ -523,7 +597,11 @@ static void post_recvs(Storm *s, Station *st)
 
 static void serve(Storm *s, Station *st)
 {
-    post_recvs(s, st);
+    if (st->xrc || st->model.srq) {
+        post_pools(s, st);
+    } else {
+        post_recvs(s, st);
+    }
     for (unsigned n = 0; n < 3 && post_sends(s, st); n++) {
     }
 }
@@ -534,6 +612,7 @@ static void serve(Storm *s, Station *st)
 static void take_error(Station *st, const Wc *wc)
 {
     bool *failed = wc->is_send ? &st->send_failed : &st->recv_failed;
+    ModelSrq *shared = wc->is_send ? NULL : st->model.srq;
 
     g_assert_true(st->dying);
     if (*failed) {
@@ -543,10 +622,30 @@ static void take_error(Station *st, const Wc *wc)
         /* Those before the first that fails may be unsignalled. */
         g_assert_cmpuint(wc->wr_id, >=, st->sent);
         g_assert_true(!*failed || wc->wr_id == st->sent);
+    } else if (shared) { /* the one that it had */
+        g_assert_false(*failed);
+        model_srq_error(shared, wc);
     } else {
         g_assert_cmpuint(wc->wr_id, ==, st->received);
     }
     *failed = true;
+}
+
+/* The slot of a receive of a shared queue is free again. */
+static void give_slot(Storm *s, const Station *st, const Wc *wc)
+{
+    unsigned slot = wc->wr_id % SRQ_WINDOW;
+    uint32_t srqn = wc->xrc ? wc->rqpn : st->model.srq->srq->srqn;
+
+    for (unsigned i = 0; i < NUM_SRQS; i++) {
+        Pool *pool = &s->pool[st->side][i];
+
+        if (pool->model.srq->srqn == srqn) {
+            g_array_append_val(pool->free_slots, slot);
+            return;
+        }
+    }
+    g_assert_not_reached();
 }
 
 static void take_completion(Storm *s, unsigned side, Watch *watch, const Wc *wc)
@@ -566,6 +665,8 @@ static void take_completion(Storm *s, unsigned side, Watch *watch, const Wc *wc)
     watch->solicited += solicited;
     if (wc->is_send) {
         st->sent = wc->wr_id + 1;
+    } else if (st->xrc || st->model.srq) {
+        give_slot(s, st, wc);
     } else {
         st->received++;
     }
@@ -719,7 +820,7 @@ static void kill_connection(Storm *s)
     Station *st = &s->station[pick(s, 0, 2)][pick(s, 0, NUM_QPS / 2)];
     bool by_request = pick(s, 0, 4);
 
-    if (st->dying) {
+    if (st->dying || st->xrc) {
         return;
     }
     st->dying = st->peer->dying = true;
@@ -735,9 +836,14 @@ static void kill_connection(Storm *s)
     }
 }
 
+/* Of a shared queue it has had all that it will, when it is in ERR. */
 static bool is_over(const Station *st)
 {
-    return st->sent == st->posted && st->received == st->recv_posted;
+    bool received = st->model.srq
+                        ? qp_state(st->model.qp) == RDMA_HCA_QP_STATE_ERR
+                        : st->received == st->recv_posted;
+
+    return st->sent == st->posted && received;
 }
 
 static void begin_again(Station *st, const QpAttr *attr)
@@ -831,6 +937,17 @@ static void run_round(Storm *s, unsigned n, bool last)
 
 /* ---- beginning and end ---- */
 
+/* Of the reliable connections a quarter shares receives, another is XRC. */
+static bool is_shared(unsigned i)
+{
+    return service_of(i) == RDMA_HCA_QP_ST_RC && i % 4 == 2;
+}
+
+static bool is_xrc(unsigned i)
+{
+    return service_of(i) == RDMA_HCA_QP_ST_RC && i % 4 == 3;
+}
+
 static void make_qp(Storm *s, unsigned side, unsigned i, uint8_t service,
                     Qp **qp)
 {
@@ -840,18 +957,76 @@ static void make_qp(Storm *s, unsigned side, unsigned i, uint8_t service,
     config.service = service;
     config.sq_entries = 2 * WINDOW;
     config.rq_entries = WINDOW;
+    if (is_shared(i)) { /* one CQ: who came first is seen first */
+        config.srq = s->pool[side][0].model.srq;
+        config.recv_cq = s->watch[side][5].cq;
+    } else if (is_xrc(i)) {
+        config.service = RDMA_HCA_QP_ST_XRC_INI;
+        config.rq_entries = 0;
+        config.recv_cq = NULL;
+    }
     *qp = qp_new(s->pair->drv[side], &config);
 }
 
+static Qp *make_target(Storm *s, unsigned side)
+{
+    QpConfig config;
+
+    qp_config_init(&config, s->pair->pd[side], s->watch[side][0].cq);
+    config.service = RDMA_HCA_QP_ST_XRC_TGT;
+    config.sq_entries = config.rq_entries = 0;
+    config.send_cq = config.recv_cq = NULL;
+    config.xrcd = DOMAIN;
+    return qp_new(s->pair->drv[side], &config);
+}
+
+/* Each initiator has a target of its own on the other side. */
+static void make_xrc(Storm *s, unsigned i, Qp *qp[2], const QpAttr *attr)
+{
+    for (unsigned side = 0; side < 2; side++) {
+        Station *st = &s->station[!side][i];
+
+        st->xrc = true;
+        st->target_qp = make_target(s, !side);
+        qp_connect(qp[side], st->target_qp, attr);
+        g_hash_table_insert(s->by_qpn[!side],
+                            GUINT_TO_POINTER(st->target_qp->qpn), st);
+    }
+}
+
+static void make_pool(Storm *s, unsigned side, unsigned i)
+{
+    Driver *drv = s->pair->drv[side];
+    uint32_t pd = i ? s->xrc_pd[side] : pd_new(drv);
+    Pool *pool = &s->pool[side][i];
+    SrqConfig config;
+
+    srq_config_init(&config, pd);
+    config.entries = SRQ_WINDOW;
+    if (i) {
+        srq_config_xrc(&config, s->watch[side][5].cq, DOMAIN);
+    }
+    model_srq_init(&pool->model, srq_new(drv, &config), NUM_QPS / 8);
+    model_region_init(&pool->recv,
+                      mr_new(drv, pd, UINT64_C(0x100000) * (i + 1),
+                             SRQ_WINDOW * SRQ_SLOT,
+                             RDMA_HCA_ACCESS_LOCAL_WRITE),
+                      s->rand);
+    pool->free_slots = g_array_new(FALSE, FALSE, sizeof(unsigned));
+    for (unsigned slot = 0; slot < SRQ_WINDOW; slot++) {
+        g_array_append_val(pool->free_slots, slot);
+    }
+}
+
 static ModelRegion make_region(Storm *s, const Station *st, Qp *qp, unsigned n,
-                               uint32_t access)
+                               uint32_t pd, uint32_t access)
 {
     ModelRegion region;
     uint64_t va = UINT64_C(0x100000000) * (qp->qpn * 4 + n) + 0x128 * n;
 
     model_region_init(
         &region,
-        mr_new(qp->drv, s->pair->pd[st->side], va,
+        mr_new(qp->drv, pd, va,
                WINDOW * st->slot + NUM_COUNTERS * sizeof(uint64_t), access),
         s->rand);
     return region;
@@ -862,16 +1037,20 @@ static void make_station(Storm *s, unsigned side, unsigned i, Qp *qp,
 {
     Station *st = &s->station[side][i];
     uint32_t mtu = 128u << attr->mtu;
+    uint32_t pd = s->pair->pd[side];
+    /* What peers write is of the QP's domain, or of the SRQs'. */
+    uint32_t target_pd = is_xrc(i) ? s->xrc_pd[side] : pd;
 
     st->side = side;
-    st->service = qp->service;
+    st->service = service_of(i);
     st->slot = st->service == RDMA_HCA_QP_ST_UD ? UD_SLOT : 1024u << i % 5;
     st->lazy = st->service == RDMA_HCA_QP_ST_RC && i % 4 == 1;
     model_qp_init(&st->model, qp, mtu, side ? attr->rq_psn : attr->sq_psn,
                   side ? attr->sq_psn : attr->rq_psn);
-    st->near = make_region(s, st, qp, 0, RDMA_HCA_ACCESS_LOCAL_WRITE);
-    st->recv = make_region(s, st, qp, 1, RDMA_HCA_ACCESS_LOCAL_WRITE);
-    st->target = make_region(s, st, qp, 2, ACCESS_ALL);
+    st->model.srq = is_shared(i) ? &s->pool[side][0].model : NULL;
+    st->near = make_region(s, st, qp, 0, pd, RDMA_HCA_ACCESS_LOCAL_WRITE);
+    st->recv = make_region(s, st, qp, 1, pd, RDMA_HCA_ACCESS_LOCAL_WRITE);
+    st->target = make_region(s, st, qp, 2, target_pd, ACCESS_ALL);
     g_hash_table_insert(s->by_qpn[side], GUINT_TO_POINTER(qp->qpn), st);
 }
 
@@ -886,7 +1065,11 @@ static void make_pair(Storm *s, unsigned i)
     pick_attr(s, i, &attr);
     attr.sq_psn = HCA_PSN_MASK - pick(s, 0, 500);
     attr.rq_psn = HCA_PSN_MASK - pick(s, 0, 500);
-    qp_connect(qp[0], qp[1], &attr);
+    if (is_xrc(i)) {
+        make_xrc(s, i, qp, &attr);
+    } else {
+        qp_connect(qp[0], qp[1], &attr);
+    }
     make_station(s, 0, i, qp[0], &attr);
     make_station(s, 1, i, qp[1], &attr);
     for (unsigned side = 0; side < 2; side++) {
@@ -924,6 +1107,12 @@ static Storm *storm_new(const Weather *weather)
     for (unsigned i = 0; i < 2 * NUM_CQS; i++) {
         s->watch[i % 2][i / 2].cq = cq_new(s->pair->drv[i % 2], 9, 1 + i / 8);
     }
+    for (unsigned side = 0; side < 2; side++) {
+        s->xrc_pd[side] = pd_new(s->pair->drv[side]);
+    }
+    for (unsigned i = 0; i < 2 * NUM_SRQS; i++) {
+        make_pool(s, i % 2, i / 2);
+    }
     for (unsigned i = 0; i < NUM_QPS; i++) {
         make_pair(s, i);
     }
@@ -939,6 +1128,13 @@ static void storm_free(Storm *s)
         model_region_destroy(&st->recv);
         model_region_destroy(&st->target);
         model_qp_destroy(&st->model);
+    }
+    for (unsigned i = 0; i < 2 * NUM_SRQS; i++) {
+        Pool *pool = &s->pool[i % 2][i / 2];
+
+        model_region_destroy(&pool->recv);
+        model_srq_destroy(&pool->model);
+        g_array_free(pool->free_slots, TRUE);
     }
     for (unsigned side = 0; side < 2; side++) {
         g_queue_clear_full(&s->held[side], held_free);
@@ -980,6 +1176,9 @@ static void check_end(Storm *s)
         model_region_check(&st->recv);
         model_region_check(&st->target);
         g_assert_cmpuint(qp_state(st->model.qp), ==, RDMA_HCA_QP_STATE_RTS);
+    }
+    for (unsigned i = 0; i < 2 * NUM_SRQS; i++) {
+        model_region_check(&s->pool[i % 2][i / 2].recv);
     }
     /* The CRCs find each corrupted packet, and no other is dropped for it. */
     g_assert_cmpuint(drops(s, HCA_DROP_PARSE_SHORT, HCA_DROP_PARSE_UDP), ==,

@@ -151,6 +151,7 @@ static void random_packet(GRand *rand, HcaPacket *packet, uint8_t opcode,
     packet->pkey = g_rand_int(rand);
     packet->dest_qp = g_rand_int(rand) & 0xffffff;
     packet->psn = g_rand_int(rand) & 0xffffff;
+    packet->srqn = g_rand_int(rand) & 0xffffff;
     packet->qkey = g_rand_int(rand);
     packet->src_qp = g_rand_int(rand) & 0xffffff;
     packet->va = (uint64_t)g_rand_int(rand) << 32 | g_rand_int(rand);
@@ -189,7 +190,7 @@ static size_t build_random(GRand *rand, HcaPacket *packet, uint8_t opcode,
     return build(packet, payload, frame);
 }
 
-/* What IBA tables 38 and 39 say of each opcode, written down by hand */
+/* What IBA tables 38 and 39 and annex A14 say of each opcode, by hand */
 
 typedef struct Expected {
     uint8_t opcode;
@@ -210,7 +211,14 @@ static const Expected expected[] = {
     { 0x24, 0, true },   { 0x25, 4, true },   { 0x26, 16, true },
     { 0x27, 0, true },   { 0x28, 0, true },   { 0x29, 4, true },
     { 0x2a, 16, true },  { 0x2b, 20, true },  { 0x64, 8, true },
-    { 0x65, 12, true },
+    { 0x65, 12, true },  { 0xa0, 4, true },   { 0xa1, 4, true },
+    { 0xa2, 4, true },   { 0xa3, 8, true },   { 0xa4, 4, true },
+    { 0xa5, 8, true },   { 0xa6, 20, true },  { 0xa7, 4, true },
+    { 0xa8, 4, true },   { 0xa9, 8, true },   { 0xaa, 20, true },
+    { 0xab, 24, true },  { 0xac, 20, false }, { 0xad, 4, true },
+    { 0xae, 0, true },   { 0xaf, 4, true },   { 0xb0, 4, true },
+    { 0xb1, 4, false },  { 0xb2, 12, false }, { 0xb3, 32, false },
+    { 0xb4, 32, false }, { 0xb6, 8, true },   { 0xb7, 8, true },
 };
 
 static const Expected *find_expected(uint8_t opcode)
@@ -333,6 +341,9 @@ static void assert_same(const HcaPacket *a, const HcaPacket *b, uint8_t opcode)
     g_assert_cmpuint(a->dest_qp, ==, b->dest_qp);
     g_assert_cmpuint(a->psn, ==, b->psn);
     g_assert_cmpuint(a->payload_len, ==, b->payload_len);
+    if (format.headers & 1 << HCA_XRCETH) {
+        g_assert_cmpuint(a->srqn, ==, b->srqn);
+    }
     if (format.headers & 1 << HCA_DETH) {
         g_assert_cmpuint(a->qkey, ==, b->qkey);
         g_assert_cmpuint(a->src_qp, ==, b->src_qp);
@@ -407,18 +418,19 @@ static void test_round_trip(void)
     }
 }
 
-/* RC's reserved operations are for its responder to refuse. */
+/* Reserved operations of RC and XRC are for the responder to refuse. */
 static void test_every_opcode(void)
 {
     for (unsigned opcode = 0; opcode < 256; opcode++) {
         const Expected *format = find_expected(opcode);
-        uint8_t bth[HCA_BTH_SIZE + 28] = { opcode };
+        uint8_t bth[HCA_BTH_SIZE + 32] = { opcode };
         HcaPacket packet = { 0 };
         size_t len = HCA_BTH_SIZE + (format ? format->extended : 0);
 
         g_assert_cmpuint(hca_header_size(opcode), ==, len);
         g_assert_cmpint(hca_header_parse(&packet, bth, len), ==,
-                        format || HCA_BTH_SERVICE(opcode) == HCA_BTH_RC
+                        format || HCA_BTH_SERVICE(opcode) == HCA_BTH_RC ||
+                                HCA_BTH_SERVICE(opcode) == HCA_BTH_XRC
                             ? HCA_PARSE_OK
                             : HCA_PARSE_OPCODE);
         for (size_t n = 0; format && n < len; n++) {

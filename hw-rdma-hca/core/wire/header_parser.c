@@ -12,6 +12,11 @@
 #include "bytes.h"
 #include "headers.h"
 
+static void parse_xrceth(HcaPacket *packet, const uint8_t *p)
+{
+    packet->srqn = get_be24(p + 1);
+}
+
 static void parse_deth(HcaPacket *packet, const uint8_t *p)
 {
     packet->qkey = get_be32(p);
@@ -56,13 +61,10 @@ static void parse_ieth(HcaPacket *packet, const uint8_t *p)
 
 static void (*const parse_ext[HCA_EXT_HEADERS])(HcaPacket *,
                                                 const uint8_t *) = {
-    [HCA_DETH] = parse_deth,
-    [HCA_RETH] = parse_reth,
-    [HCA_ATOMIC_ETH] = parse_atomic_eth,
-    [HCA_AETH_HEADER] = parse_aeth,
-    [HCA_ATOMIC_ACK_ETH] = parse_atomic_ack_eth,
-    [HCA_IMMDT] = parse_immdt,
-    [HCA_IETH] = parse_ieth,
+    [HCA_XRCETH] = parse_xrceth,    [HCA_DETH] = parse_deth,
+    [HCA_RETH] = parse_reth,        [HCA_ATOMIC_ETH] = parse_atomic_eth,
+    [HCA_AETH_HEADER] = parse_aeth, [HCA_ATOMIC_ACK_ETH] = parse_atomic_ack_eth,
+    [HCA_IMMDT] = parse_immdt,      [HCA_IETH] = parse_ieth,
 };
 
 /* BTH (IBA 9.2). */

@@ -5,7 +5,8 @@
  *
  * The table is table 5.2 of the document read with IBA 9.2 to 9.4, where it
  * has gaps: Send Middle and Write Last with immediate go on to the payload, an
- * Acknowledge ends at AETH, and a UD packet passes through DETH first.
+ * Acknowledge ends at AETH, a UD packet passes through DETH first, and a request
+ * of XRC through XRCETH (annex A14.2.2).
  */
 #include <string.h>
 
@@ -17,7 +18,7 @@
 const uint8_t hca_ext_header_size[HCA_EXT_HEADERS] = {
     [HCA_DETH] = 8,        [HCA_RETH] = 16,          [HCA_ATOMIC_ETH] = 28,
     [HCA_AETH_HEADER] = 4, [HCA_ATOMIC_ACK_ETH] = 8, [HCA_IMMDT] = 4,
-    [HCA_IETH] = 4,
+    [HCA_IETH] = 4,        [HCA_XRCETH] = 4,
 };
 
 static const HcaOpcodeFormat operation_format[] = {
@@ -60,21 +61,24 @@ static const HcaOpcodeFormat operation_format[] = {
      BIT(HCA_CMP_SWAP) | BIT(HCA_FETCH_ADD))
 #define SENDS_WITH_INVALIDATE (BIT(HCA_SEND_LAST_INV) | BIT(HCA_SEND_ONLY_INV))
 
-/* The operations of a service (IBA table 38), and what all its packets have. */
+#define RELIABLE (SENDS | WRITES | READS_AND_ATOMICS | SENDS_WITH_INVALIDATE)
+
+/* The operations of a service (IBA table 38), and what all its requests have. */
 static const struct {
     uint32_t operations;
     uint8_t headers;
+    bool answers_all; /* also what it does not know */
 } service_format[8] = {
-    [HCA_BTH_RC] = { SENDS | WRITES | READS_AND_ATOMICS | SENDS_WITH_INVALIDATE,
-                     0 },
-    [HCA_BTH_UC] = { SENDS | WRITES, 0 },
-    [HCA_BTH_UD] = { BIT(HCA_SEND_ONLY) | BIT(HCA_SEND_ONLY_IMM),
-                     BIT(HCA_DETH) },
+    [HCA_BTH_RC] = { RELIABLE, 0, true },
+    [HCA_BTH_UC] = { SENDS | WRITES, 0, false },
+    [HCA_BTH_UD] = { BIT(HCA_SEND_ONLY) | BIT(HCA_SEND_ONLY_IMM), BIT(HCA_DETH),
+                     false },
+    [HCA_BTH_XRC] = { RELIABLE, BIT(HCA_XRCETH), true },
 };
 
 /*
- * What is reserved is no packet, but to RC: its responder has to say that it
- * does not know the operation (figure 4.3; IBA 9.7.5.2.4).
+ * What is reserved is no packet, but to RC and XRC: their responder has to say
+ * that it does not know the operation (figure 4.3; IBA 9.7.5.2.4).
  */
 bool hca_opcode_format(uint8_t opcode, HcaOpcodeFormat *format)
 {
@@ -83,10 +87,12 @@ bool hca_opcode_format(uint8_t opcode, HcaOpcodeFormat *format)
 
     if (!(service_format[service].operations & BIT(operation))) {
         *format = (HcaOpcodeFormat) { .has_payload = true };
-        return service == HCA_BTH_RC;
+        return service_format[service].answers_all;
     }
     *format = operation_format[operation];
-    format->headers |= service_format[service].headers;
+    if (!hca_is_response(opcode)) {
+        format->headers |= service_format[service].headers;
+    }
     return true;
 }
 
@@ -102,6 +108,11 @@ size_t hca_header_size(uint8_t opcode)
         }
     }
     return size;
+}
+
+static void build_xrceth(const HcaPacket *packet, uint8_t *p)
+{
+    put_be32(p, packet->srqn & HCA_SRQN_MASK);
 }
 
 static void build_deth(const HcaPacket *packet, uint8_t *p)
@@ -149,13 +160,10 @@ static void build_ieth(const HcaPacket *packet, uint8_t *p)
 
 static void (*const build_ext[HCA_EXT_HEADERS])(const HcaPacket *,
                                                 uint8_t *) = {
-    [HCA_DETH] = build_deth,
-    [HCA_RETH] = build_reth,
-    [HCA_ATOMIC_ETH] = build_atomic_eth,
-    [HCA_AETH_HEADER] = build_aeth,
-    [HCA_ATOMIC_ACK_ETH] = build_atomic_ack_eth,
-    [HCA_IMMDT] = build_immdt,
-    [HCA_IETH] = build_ieth,
+    [HCA_XRCETH] = build_xrceth,    [HCA_DETH] = build_deth,
+    [HCA_RETH] = build_reth,        [HCA_ATOMIC_ETH] = build_atomic_eth,
+    [HCA_AETH_HEADER] = build_aeth, [HCA_ATOMIC_ACK_ETH] = build_atomic_ack_eth,
+    [HCA_IMMDT] = build_immdt,      [HCA_IETH] = build_ieth,
 };
 
 void hca_bth_build(const HcaPacket *packet, uint8_t *p)

@@ -7,6 +7,7 @@
 
 /* Extended transport headers, in the order in which they follow BTH. */
 typedef enum HcaExtHeader {
+    HCA_XRCETH,
     HCA_DETH,
     HCA_RETH,
     HCA_ATOMIC_ETH,

@@ -14,16 +14,19 @@
 
 #define HCA_PSN_MASK 0xffffffu
 #define HCA_QPN_MASK 0xffffffu
+#define HCA_SRQN_MASK 0xffffffu
 #define HCA_QPN_MULTICAST 0xffffffu
 #define HCA_LID_PERMISSIVE 0xffff
 
 /* BTH opcode: service in 7:5, operation in 4:0 (IBA 9.2). */
 #define HCA_BTH_SERVICE(opcode) ((opcode) >> 5)
 #define HCA_BTH_OPERATION(opcode) ((opcode)&0x1f)
+#define HCA_BTH_OPCODE(service, operation) ((service) << 5 | (operation))
 #define HCA_BTH_RC 0
 #define HCA_BTH_UC 1
 #define HCA_BTH_RD 2
 #define HCA_BTH_UD 3
+#define HCA_BTH_XRC 5
 
 enum HcaBthOperation {
     HCA_SEND_FIRST = 0x00,
@@ -50,6 +53,14 @@ enum HcaBthOperation {
     HCA_SEND_LAST_INV = 0x16,
     HCA_SEND_ONLY_INV = 0x17,
 };
+
+/* Whether the packet answers a request. */
+static inline bool hca_is_response(uint8_t opcode)
+{
+    uint8_t operation = HCA_BTH_OPERATION(opcode);
+
+    return operation >= HCA_READ_RESP_FIRST && operation <= HCA_ATOMIC_ACK;
+}
 
 /* Congestion notification packet (RoCEv2 annex A17.9.3). */
 #define HCA_BTH_CNP 0x81
@@ -131,6 +142,8 @@ typedef struct HcaPacket {
     uint16_t pkey;
     uint32_t dest_qp;
     uint32_t psn;
+    /* XRCETH */
+    uint32_t srqn;
     /* DETH */
     uint32_t qkey;
     uint32_t src_qp;

@@ -22,7 +22,7 @@
 #define HCA_BTH_SIZE 12
 #define HCA_ICRC_SIZE 4
 #define HCA_VCRC_SIZE 2
-/* LRH, GRH, BTH, AtomicETH or RETH, ImmDt: the most a packet has. */
+/* LRH, GRH, BTH, AtomicETH; XRCETH, RETH and ImmDt are less than that and 8. */
 #define HCA_MAX_HEADER_SIZE (8 + 40 + 12 + 28 + 8)
 /* Of RoCEv2: Ethernet with VLAN, IPv6, UDP, BTH, AtomicETH, ImmDt. */
 #define HCA_MAX_ROCE_HEADER_SIZE (18 + 40 + 8 + 12 + 28 + 8)

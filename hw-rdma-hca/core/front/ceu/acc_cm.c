@@ -120,6 +120,30 @@ uint8_t hca_ceu_map_eq(HcaCeu *ceu, HcaCommand *cmd)
         cmd->in_param, cmd->in_modifier & RDMA_HCA_MAP_EQ_UNMAP);
 }
 
+uint8_t hca_ceu_sw2hw_srq(HcaCeu *ceu, HcaCommand *cmd)
+{
+    HcaSrqAttr attr;
+    bool ok = hca_front_get_srq((const void *)cmd->inbox, &attr);
+
+    return hca_cxtmgt_sw2hw_srq(ceu->hca->cm, cmd->in_modifier,
+                                ok ? &attr : NULL);
+}
+
+uint8_t hca_ceu_hw2sw_srq(HcaCeu *ceu, HcaCommand *cmd)
+{
+    return hca_cxtmgt_hw2sw_srq(ceu->hca->cm, cmd->in_modifier);
+}
+
+uint8_t hca_ceu_query_srq(HcaCeu *ceu, HcaCommand *cmd)
+{
+    return hca_cxtmgt_query_srq(ceu->hca->cm, cmd->in_modifier, cmd->outbox);
+}
+
+uint8_t hca_ceu_arm_srq(HcaCeu *ceu, HcaCommand *cmd)
+{
+    return hca_cxtmgt_arm_srq(ceu->hca->cm, cmd->in_modifier, cmd->in_param);
+}
+
 uint8_t hca_ceu_modify_qp(HcaCeu *ceu, HcaCommand *cmd)
 {
     const struct rdma_hca_qpc *qpc = (const void *)cmd->inbox;

@@ -61,6 +61,10 @@ static void table_limits(struct rdma_hca_dev_lim *lim, const HcaConfig *config)
                                LIM(CQC_SZ, RDMA_HCA_CQC_SIZE));
     lim->eqc_mpt_entry_sz = BE(LIM(EQC_SZ, RDMA_HCA_EQC_SIZE) |
                                LIM(MPT_SZ, RDMA_HCA_MPT_SIZE));
+    lim->srqs = BE(LIM(MAX_SRQS, config->log_srqs) |
+                   LIM(MAX_SRQ_WQES, config->log_srq_wqes) |
+                   LIM(SRQC_SZ, RDMA_HCA_SRQC_SIZE));
+    lim->xrcds = BE(LIM(MAX_XRCDS, HCA_LOG_XRCDS));
     lim->max_icm_sz_h = BE(RDMA_HCA_HI32(icm));
     lim->max_icm_sz_l = BE(RDMA_HCA_LO32(icm));
 }
@@ -81,7 +85,9 @@ static void work_limits(struct rdma_hca_dev_lim *lim, const HcaConfig *config)
     lim->uars_mtts_msg = BE(LIM(UARS, g_bit_storage(RDMA_HCA_NUM_UARS) - 1) |
                             LIM(MTTS, config->log_mtts) |
                             LIM(MAX_MSG, LOG_MAX_MSG));
-    lim->srq_page_list = BE(LIM(MAX_PAGE_LIST, RDMA_HCA_MAX_PAGE_LIST));
+    lim->srq_page_list = BE(LIM(RESERVED_SRQ, 0) |
+                            LIM(MAX_SRQ_SGE, RDMA_HCA_MAX_SGE) |
+                            LIM(MAX_PAGE_LIST, RDMA_HCA_MAX_PAGE_LIST));
 }
 
 uint8_t hca_ceu_query_dev_lim(HcaCeu *ceu, HcaCommand *cmd)
@@ -105,7 +111,8 @@ uint8_t hca_ceu_query_fw(HcaCeu *ceu, HcaCommand *cmd)
     fw->features = BE(RDMA_HCA_FEATURE_RQ_DB_RECORD |
                       RDMA_HCA_FEATURE_CQ_CI_RECORD |
                       RDMA_HCA_FEATURE_CMD_EVENT | RDMA_HCA_FEATURE_DIAG |
-                      RDMA_HCA_FEATURE_MCAST | RDMA_HCA_FEATURE_MEM_MGT |
+                      RDMA_HCA_FEATURE_MCAST | RDMA_HCA_FEATURE_SRQ |
+                      RDMA_HCA_FEATURE_XRC | RDMA_HCA_FEATURE_MEM_MGT |
                       RDMA_HCA_FEATURE_MW | RDMA_HCA_FEATURE_NULL_MR | eth);
     fw->fw_version = BE(FW_VERSION);
     return RDMA_HCA_STAT_OK;

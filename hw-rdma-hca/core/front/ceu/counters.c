@@ -77,6 +77,10 @@ static const HcaCounterRow rows[] = {
     COMMAND(308, "read_mgm", READ_MGM),
     COMMAND(316, "setup_eth", SETUP_ETH),
     COMMAND(317, "set_rx_mode", SET_RX_MODE),
+    COMMAND(353, "sw2hw_srq", SW2HW_SRQ),
+    COMMAND(354, "hw2sw_srq", HW2SW_SRQ),
+    COMMAND(355, "query_srq", QUERY_SRQ),
+    COMMAND(356, "arm_srq", ARM_SRQ),
 };
 
 const HcaCounterTable hca_ceu_counter_table = {

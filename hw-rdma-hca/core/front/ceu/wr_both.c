@@ -16,10 +16,21 @@ static unsigned log_num(__be32 low)
     return RDMA_HCA_GET(RDMA_HCA_INIT_LOG_NUM, GUINT32_FROM_BE(low));
 }
 
+static HcaCxtPlace place(__be32 high, __be32 low)
+{
+    return (HcaCxtPlace) { base(high, low), log_num(low) };
+}
+
 /* INIT_HCA: the places and sizes of all tables, or of none. */
 uint8_t hca_ceu_init_hca(HcaCeu *ceu, HcaCommand *cmd)
 {
     const struct rdma_hca_init_hca *init = (const void *)cmd->inbox;
+    HcaCxtPlaces places = {
+        .qpc = place(init->qpc_base_h, init->qpc_base_l),
+        .cqc = place(init->cqc_base_h, init->cqc_base_l),
+        .eqc = place(init->eqc_base_h, init->eqc_base_l),
+        .srqc = place(init->srqc_base_h, init->srqc_base_l),
+    };
     Hca *hca = ceu->hca;
     uint8_t status = hca_v2p_init(
         hca->v2p, base(init->mpt_base_h, init->mpt_base_l),
@@ -29,11 +40,7 @@ uint8_t hca_ceu_init_hca(HcaCeu *ceu, HcaCommand *cmd)
     if (status) {
         return status;
     }
-    status = hca_cxtmgt_init(
-        hca->cm, base(init->qpc_base_h, init->qpc_base_l),
-        log_num(init->qpc_base_l), base(init->cqc_base_h, init->cqc_base_l),
-        log_num(init->cqc_base_l), base(init->eqc_base_h, init->eqc_base_l),
-        log_num(init->eqc_base_l));
+    status = hca_cxtmgt_init(hca->cm, &places);
     if (status) {
         hca_v2p_close(hca->v2p);
         return status;

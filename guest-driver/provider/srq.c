@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Shared receive queues and XRC domains. What is posted to them is in wr.c.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <util/compiler.h>
+#include <util/util.h>
+
+#include "rhca.h"
+#include "rhca_uverbs.h"
+
+static bool rhca_srq_is_xrc(const struct rhca_srq *srq)
+{
+	return srq->vsrq.srq_type == IBV_SRQT_XRC;
+}
+
+/* --- tags --------------------------------------------------------------- */
+
+static int rhca_tags_init(struct rhca_srq *srq)
+{
+	uint32_t num = srq->wq.entries;
+
+	srq->free_tags = calloc(num, sizeof(*srq->free_tags));
+	if (!srq->free_tags)
+		return ENOMEM;
+	/* The first ones are taken first. */
+	for (srq->num_free = 0; srq->num_free < num; srq->num_free++)
+		srq->free_tags[srq->num_free] = num - 1 - srq->num_free;
+	return 0;
+}
+
+uint64_t rhca_srq_retire(struct rhca_srq *srq, uint32_t tag)
+{
+	uint64_t wr_id;
+
+	tag &= srq->wq.entries - 1;
+	pthread_spin_lock(&srq->wq.lock);
+	wr_id = srq->wq.wr_id[tag];
+	if (likely(srq->num_free < srq->wq.entries))
+		srq->free_tags[srq->num_free++] = tag;
+	pthread_spin_unlock(&srq->wq.lock);
+	return wr_id;
+}
+
+/* --- create ------------------------------------------------------------- */
+
+static int rhca_check_srq_attr(const struct rhca_context *ctx,
+			       const struct ibv_srq_init_attr_ex *attr)
+{
+	uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+	bool is_xrc = (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) &&
+		      attr->srq_type == IBV_SRQT_XRC;
+	uint32_t parts = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+
+	if (!ctx->srqs || !check_comp_mask(attr->comp_mask, known | parts))
+		return EOPNOTSUPP;
+	if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && !is_xrc &&
+	    attr->srq_type != IBV_SRQT_BASIC)
+		return EOPNOTSUPP;
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) ||
+	    (attr->comp_mask & parts) != (is_xrc ? parts : 0))
+		return EINVAL;
+	if (attr->attr.max_wr > ctx->max_srq_wr ||
+	    attr->attr.max_sge > ctx->max_srq_sge)
+		return EINVAL;
+	return 0;
+}
+
+static int rhca_srq_alloc(struct rhca_context *ctx, struct rhca_srq *srq)
+{
+	int err;
+
+	err = rhca_wq_init(&srq->wq);
+	if (err)
+		return err;
+	rhca_recv_reset(&srq->wq);
+	err = rhca_tags_init(srq);
+	if (err)
+		goto ring;
+	srq->db = rhca_record_alloc(ctx);
+	if (!srq->db) {
+		err = errno;
+		goto tags;
+	}
+	return 0;
+
+tags:
+	free(srq->free_tags);
+ring:
+	rhca_wq_destroy(&srq->wq);
+	return err;
+}
+
+static void rhca_srq_free(struct rhca_context *ctx, struct rhca_srq *srq)
+{
+	rhca_record_free(ctx, srq->db);
+	free(srq->free_tags);
+	rhca_wq_destroy(&srq->wq);
+}
+
+static int rhca_srq_command(struct rhca_context *ctx, struct rhca_srq *srq,
+			    struct ibv_srq_init_attr_ex *attr)
+{
+	struct rhca_create_srq_cmd cmd = {
+		.drv.buf_addr = (uintptr_t)srq->wq.buf.addr,
+		.drv.db_addr = (uintptr_t)srq->db,
+		.drv.len = srq->wq.entries << srq->wq.shift,
+		.drv.entry_sz_log = srq->wq.shift,
+	};
+	struct rhca_create_srq_resp resp = {};
+	int err;
+
+	pthread_mutex_lock(&ctx->table_mutex);
+	err = ibv_cmd_create_srq_ex(&ctx->vctx.context, &srq->vsrq, attr,
+				    &cmd.core, sizeof(cmd), &resp.core,
+				    sizeof(resp));
+	/* Completions of any other have a QP, by which it is found. */
+	if (!err && rhca_srq_is_xrc(srq))
+		ctx->srqs[srq->vsrq.srq_num & ctx->srq_mask] = srq;
+	pthread_mutex_unlock(&ctx->table_mutex);
+	return err;
+}
+
+static int rhca_srq_init(struct rhca_context *ctx, struct rhca_srq *srq,
+			 struct ibv_srq_init_attr_ex *attr)
+{
+	int err;
+
+	attr->attr.max_wr = max_t(uint32_t, attr->attr.max_wr, 1);
+	rhca_size_recv(&srq->wq, &attr->attr.max_wr, &attr->attr.max_sge,
+		       ctx->max_srq_sge);
+	srq->max_sge = attr->attr.max_sge;
+	err = rhca_srq_alloc(ctx, srq);
+	if (err)
+		return err;
+	err = rhca_srq_command(ctx, srq, attr);
+	if (err)
+		rhca_srq_free(ctx, srq);
+	return err;
+}
+
+struct ibv_srq *rhca_create_srq_ex(struct ibv_context *context,
+				   struct ibv_srq_init_attr_ex *attr)
+{
+	struct rhca_context *ctx = to_rctx(context);
+	struct ibv_srq_init_attr_ex real;
+	struct rhca_srq *srq;
+	int err;
+
+	err = rhca_check_srq_attr(ctx, attr);
+	if (err)
+		goto fail;
+	err = ENOMEM;
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		goto fail;
+	/* The caller's does not change on failure. */
+	real = *attr;
+	err = rhca_srq_init(ctx, srq, &real);
+	if (err) {
+		free(srq);
+		goto fail;
+	}
+	srq->vsrq.srq.srq_context = attr->srq_context;
+	srq->vsrq.srq.pd = attr->pd;
+	attr->attr.max_wr = srq->wq.entries;
+	attr->attr.max_sge = srq->max_sge;
+	return &srq->vsrq.srq;
+
+fail:
+	errno = err;
+	return NULL;
+}
+
+struct ibv_srq *rhca_create_srq(struct ibv_pd *pd,
+				struct ibv_srq_init_attr *attr)
+{
+	struct ibv_srq_init_attr_ex ex = {
+		.srq_context = attr->srq_context,
+		.attr = attr->attr,
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+		.srq_type = IBV_SRQT_BASIC,
+		.pd = pd,
+	};
+	struct ibv_srq *ibsrq = rhca_create_srq_ex(pd->context, &ex);
+
+	if (ibsrq)
+		attr->attr = ex.attr;
+	return ibsrq;
+}
+
+/* --- query, modify, destroy --------------------------------------------- */
+
+int rhca_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr,
+		    int attr_mask)
+{
+	struct ibv_modify_srq cmd;
+
+	return ibv_cmd_modify_srq(ibsrq, attr, attr_mask, &cmd, sizeof(cmd));
+}
+
+int rhca_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
+{
+	struct ibv_query_srq cmd;
+
+	return ibv_cmd_query_srq(ibsrq, attr, &cmd, sizeof(cmd));
+}
+
+int rhca_destroy_srq(struct ibv_srq *ibsrq)
+{
+	struct rhca_context *ctx = to_rctx(ibsrq->context);
+	struct rhca_srq *srq = to_rsrq(ibsrq);
+	int err;
+
+	pthread_mutex_lock(&ctx->table_mutex);
+	err = ibv_cmd_destroy_srq(ibsrq);
+	if (!err && rhca_srq_is_xrc(srq))
+		rhca_forget_srq(to_rcq(srq->vsrq.cq), srq);
+	pthread_mutex_unlock(&ctx->table_mutex);
+	if (err)
+		return err;
+	rhca_srq_free(ctx, srq);
+	free(srq);
+	return 0;
+}
+
+/* Only a peer's XRC needs it. */
+int rhca_get_srq_num(struct ibv_srq *ibsrq, uint32_t *srq_num)
+{
+	struct rhca_srq *srq = to_rsrq(ibsrq);
+
+	if (!rhca_srq_is_xrc(srq))
+		return EINVAL;
+	*srq_num = srq->vsrq.srq_num;
+	return 0;
+}
+
+/* --- XRC domains -------------------------------------------------------- */
+
+struct ibv_xrcd *rhca_open_xrcd(struct ibv_context *context,
+				struct ibv_xrcd_init_attr *attr)
+{
+	struct ib_uverbs_open_xrcd_resp resp;
+	struct ibv_open_xrcd cmd;
+	struct verbs_xrcd *xrcd;
+	int err;
+
+	xrcd = calloc(1, sizeof(*xrcd));
+	if (!xrcd)
+		return NULL;
+	err = ibv_cmd_open_xrcd(context, xrcd, sizeof(*xrcd), attr, &cmd,
+				sizeof(cmd), &resp, sizeof(resp));
+	if (err) {
+		free(xrcd);
+		errno = err;
+		return NULL;
+	}
+	return &xrcd->xrcd;
+}
+
+int rhca_close_xrcd(struct ibv_xrcd *ibxrcd)
+{
+	struct verbs_xrcd *xrcd = container_of(ibxrcd, struct verbs_xrcd, xrcd);
+	int err;
+
+	err = ibv_cmd_close_xrcd(xrcd);
+	if (!err)
+		free(xrcd);
+	return err;
+}

@@ -1,0 +1,924 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * usage: srq-test CASE   Shared receive queues and XRC, each case on a fresh device: QPs of the card talk to each other.
+ */
+#define _GNU_SOURCE
+#include "common.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define EVENT_MS 20000
+#define QUIET_MS 300
+
+static struct device device;
+
+/* --- queues ------------------------------------------------------------------------------------------------------- */
+
+static struct ibv_srq *create_srq(unsigned int entries)
+{
+    struct ibv_srq_init_attr attr = { .attr = { .max_wr = entries, .max_sge = 2 } };
+    struct ibv_srq *srq = ibv_create_srq(device.pd, &attr);
+
+    check(srq && attr.attr.max_wr >= entries && attr.attr.max_sge >= 2);
+    return srq;
+}
+
+static struct ibv_qp *create_srq_qp(struct ibv_cq_ex *cq, struct ibv_srq *srq, enum ibv_qp_type type)
+{
+    struct ibv_qp_init_attr attr = {
+        .send_cq = ibv_cq_ex_to_cq(cq),
+        .recv_cq = ibv_cq_ex_to_cq(cq),
+        .srq = srq,
+        .cap = { .max_send_wr = 64, .max_send_sge = 2 },
+        .qp_type = type,
+    };
+    struct ibv_qp *qp = ibv_create_qp(device.pd, &attr);
+
+    check(qp);
+    return qp;
+}
+
+/* Two RC QPs with each other, both with the SRQ. */
+static void connect_pair(struct ibv_cq_ex *cq, struct ibv_srq *srq, struct ibv_qp *qp[2])
+{
+    for (int i = 0; i < 2; i++) {
+        qp[i] = create_srq_qp(cq, srq, IBV_QPT_RC);
+    }
+    for (int i = 0; i < 2; i++) {
+        connect_qp(&device, qp[i], qp[1 - i]->qp_num);
+    }
+}
+
+static void destroy_pair(struct ibv_qp *qp[2])
+{
+    check(!ibv_destroy_qp(qp[0]) && !ibv_destroy_qp(qp[1]));
+}
+
+static int try_post(struct ibv_srq *srq, uint64_t wr_id, struct ibv_sge sge)
+{
+    struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 };
+    struct ibv_recv_wr *bad;
+
+    return ibv_post_srq_recv(srq, &wr, &bad);
+}
+
+static void post_srq(struct ibv_srq *srq, uint64_t wr_id, struct ibv_sge sge)
+{
+    check(!try_post(srq, wr_id, sge));
+}
+
+/* What is free of the SRQ, all of which is posted then. */
+static unsigned int fill_srq(struct ibv_srq *srq, struct region *r)
+{
+    unsigned int n = 0;
+    int err;
+
+    while (!(err = try_post(srq, 1000 + n, sge_of(r, 0, 8)))) {
+        n++;
+    }
+    check(err == ENOMEM);
+    return n;
+}
+
+static uint32_t limit_of(struct ibv_srq *srq)
+{
+    struct ibv_srq_attr attr;
+
+    check(!ibv_query_srq(srq, &attr));
+    return attr.srq_limit;
+}
+
+static uint32_t size_of(struct ibv_srq *srq)
+{
+    struct ibv_srq_attr attr;
+
+    check(!ibv_query_srq(srq, &attr));
+    return attr.max_wr;
+}
+
+static void set_limit(struct ibv_srq *srq, uint32_t limit)
+{
+    struct ibv_srq_attr attr = { .srq_limit = limit };
+
+    check(!ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT));
+}
+
+/* A message of one packet, both of whose completions are taken: the receive's wr_id. */
+static uint64_t message(struct ibv_cq_ex *cq, struct ibv_qp *qp, struct region *r)
+{
+    uint64_t wr_id = 0;
+
+    post(qp, IBV_WR_SEND, 4711, sge_of(r, 4096, 8), 0, 0);
+    for (int i = 0; i < 2; i++) {
+        struct ibv_wc wc = next_completion(cq);
+
+        check(wc.status == IBV_WC_SUCCESS);
+        if (wc.opcode == IBV_WC_RECV) {
+            wr_id = wc.wr_id;
+        }
+    }
+    return wr_id;
+}
+
+/* --- events ------------------------------------------------------------------------------------------------------- */
+
+static bool event_is_there(int ms)
+{
+    struct pollfd fd = { .fd = device.context->async_fd, .events = POLLIN };
+
+    return poll(&fd, 1, ms) == 1;
+}
+
+/* Of events that come at about the same time others may come first. */
+static struct ibv_async_event next_event(enum ibv_event_type type)
+{
+    struct ibv_async_event event;
+
+    do {
+        check(event_is_there(EVENT_MS));
+        check(!ibv_get_async_event(device.context, &event));
+        ibv_ack_async_event(&event);
+    } while (event.event_type != type && event.event_type == IBV_EVENT_COMM_EST);
+    check(event.event_type == type);
+    return event;
+}
+
+static void expect_no_event(void)
+{
+    check(!event_is_there(QUIET_MS));
+}
+
+static void test_limit(void)
+{
+    struct ibv_srq_attr attr = { .max_wr = 32 };
+    struct ibv_cq_ex *cq = create_cq(&device, 64);
+    struct ibv_srq *srq = create_srq(16);
+    struct ibv_qp *qp[2];
+    struct region r;
+
+    create_region(&device, &r, 8192);
+    connect_pair(cq, srq, qp);
+    check(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR) == EINVAL);
+    attr.srq_limit = size_of(srq) + 1;
+    check(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT) == EINVAL);
+    for (int i = 0; i < 10; i++) {
+        post_srq(srq, i, sge_of(&r, 0, 8));
+    }
+    set_limit(srq, 7);
+    check(limit_of(srq) == 7);
+    for (int i = 0; i < 3; i++) {
+        check(message(cq, qp[0], &r) == (uint64_t)i);
+    }
+    expect_no_event();
+    check(limit_of(srq) == 7);
+    check(message(cq, qp[0], &r) == 3);
+    check(next_event(IBV_EVENT_SRQ_LIMIT_REACHED).element.srq == srq);
+    check(limit_of(srq) == 0);
+    check(message(cq, qp[1], &r) == 4);
+    expect_no_event();
+    /* Five are left. */
+    set_limit(srq, 6);
+    next_event(IBV_EVENT_SRQ_LIMIT_REACHED);
+    check(limit_of(srq) == 0);
+    set_limit(srq, 5);
+    expect_no_event();
+    set_limit(srq, 0);
+    check(message(cq, qp[1], &r) == 5);
+    expect_no_event();
+    destroy_pair(qp);
+    check(!ibv_destroy_srq(srq));
+    destroy_cq(cq);
+    destroy_region(&r);
+}
+
+/* By a change of state, and by an error: once each, behind what the QP had taken; what it had not stays. */
+static void test_last_wqe(void)
+{
+    struct ibv_cq_ex *cq = create_cq(&device, 64);
+    struct ibv_srq *srq = create_srq(16);
+    struct ibv_qp *qp[2], *other[2];
+    struct ibv_wc wc;
+    struct region r;
+
+    create_region(&device, &r, 8192);
+    connect_pair(cq, srq, qp);
+    connect_pair(cq, srq, other);
+    for (int i = 0; i < 4; i++) {
+        post_srq(srq, i, sge_of(&r, 0, 8));
+    }
+    check(message(cq, qp[0], &r) == 0);
+    to_state(qp[0], IBV_QPS_ERR);
+    check(next_event(IBV_EVENT_QP_LAST_WQE_REACHED).element.qp == qp[0]);
+    check(!ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc));
+    to_state(qp[0], IBV_QPS_ERR);
+    expect_no_event();
+
+    /* A message that is too long breaks both ends, the receiver with the WQE that it took. */
+    post(other[0], IBV_WR_SEND, 5, sge_of(&r, 4096, 9), 0, 0);
+    for (int i = 0; i < 2; i++) {
+        wc = next_completion(cq);
+        check(wc.status == (wc.wr_id == 5 ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_LOC_LEN_ERR));
+        check(wc.wr_id == 5 || (wc.wr_id == 1 && wc.qp_num == other[1]->qp_num));
+    }
+    for (int left = 2; left;) {
+        struct ibv_async_event event;
+
+        check(event_is_there(EVENT_MS) && !ibv_get_async_event(device.context, &event));
+        ibv_ack_async_event(&event);
+        left -= event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED;
+    }
+    expect_no_event();
+    destroy_pair(qp);
+    destroy_pair(other);
+
+    connect_pair(cq, srq, qp);
+    check(message(cq, qp[0], &r) == 2 && message(cq, qp[1], &r) == 3);
+    destroy_pair(qp);
+    check(fill_srq(srq, &r) == size_of(srq));
+    check(!ibv_destroy_srq(srq));
+    destroy_cq(cq);
+    destroy_region(&r);
+}
+
+/* --- many QPs ----------------------------------------------------------------------------------------------------- */
+
+#define PAIRS 16
+#define SLOTS 32
+#define SLOT 8192
+#define MESSAGES 3000
+
+static uint8_t pattern(unsigned int seed, unsigned int i)
+{
+    return seed * 31 + i * 7 + (i >> 8);
+}
+
+static void fill(uint8_t *at, unsigned int seed, unsigned int length)
+{
+    for (unsigned int i = 0; i < length; i++) {
+        at[i] = pattern(seed, i);
+    }
+}
+
+static void check_filled(const uint8_t *at, unsigned int seed, unsigned int length)
+{
+    for (unsigned int i = 0; i < length; i++) {
+        check(at[i] == pattern(seed, i));
+    }
+}
+
+/* A QP with one message on its way at a time, which says who sent it. */
+struct sender {
+    struct ibv_qp *qp[2];
+    unsigned int sent;
+    uint32_t length;
+};
+
+static void send_next(struct sender *s, int number, struct region *out)
+{
+    uint8_t *at = out->addr + number * SLOT;
+
+    s->length = 1 + rand() % SLOT;
+    fill(at, number * 1000 + s->sent++, s->length);
+    post(s->qp[0], IBV_WR_SEND, number, sge_of(out, number * SLOT, s->length), 0, 0);
+}
+
+static struct sender *sender_of(struct sender *senders, uint32_t qpn)
+{
+    for (int i = 0; i < PAIRS; i++) {
+        if (senders[i].qp[1]->qp_num == qpn) {
+            return &senders[i];
+        }
+    }
+    fail(__FILE__, __LINE__, "a QP has it");
+}
+
+/* Messages of many packets of many QPs at once, that end in another order than they began. */
+static void test_shared(void)
+{
+    struct ibv_cq_ex *cq = create_cq(&device, 4 * PAIRS);
+    struct ibv_srq *srq = create_srq(SLOTS);
+    unsigned int received = 0, sent = 0;
+    struct sender s[PAIRS] = {};
+    struct region in, out;
+
+    srand(1);
+    create_region(&device, &in, SLOTS * SLOT);
+    create_region(&device, &out, PAIRS * SLOT);
+    for (int i = 0; i < SLOTS; i++) {
+        post_srq(srq, i, sge_of(&in, i * SLOT, SLOT));
+    }
+    for (int i = 0; i < PAIRS; i++) {
+        connect_pair(cq, srq, s[i].qp);
+        send_next(&s[i], i, &out);
+        sent++;
+    }
+    while (received < MESSAGES) {
+        struct ibv_wc wc = next_completion(cq);
+        struct sender *from;
+
+        check(wc.status == IBV_WC_SUCCESS);
+        if (wc.opcode != IBV_WC_RECV) {
+            continue;
+        }
+        from = sender_of(s, wc.qp_num);
+        check(wc.wr_id < SLOTS && wc.byte_len == from->length);
+        check_filled(in.addr + wc.wr_id * SLOT, (from - s) * 1000 + from->sent - 1, wc.byte_len);
+        post_srq(srq, wc.wr_id, sge_of(&in, wc.wr_id * SLOT, SLOT));
+        received++;
+        if (sent++ < MESSAGES) {
+            send_next(from, from - s, &out);
+        }
+    }
+    for (int i = PAIRS - 1; i >= 0; i--) {
+        destroy_pair(s[i].qp);
+    }
+    check(!ibv_destroy_srq(srq));
+    destroy_cq(cq);
+    destroy_region(&in);
+    destroy_region(&out);
+}
+
+/* QPs go in the middle of what they do, in any order, and the SRQ loses nothing by it; it goes last. */
+static void test_destroy(void)
+{
+    struct ibv_cq_ex *cq[2] = { create_cq(&device, 256), create_cq(&device, 256) };
+    struct ibv_srq *srq = create_srq(SLOTS);
+    struct ibv_qp *qp[8][2];
+    struct region r;
+
+    srand(2);
+    create_region(&device, &r, 1 << 20);
+    for (int round = 0; round < 20; round++) {
+        struct ibv_wc wc;
+
+        for (int i = 0; i < SLOTS; i++) {
+            try_post(srq, i, sge_of(&r, 0, 1 << 19));
+        }
+        for (int i = 0; i < 8; i++) {
+            connect_pair(cq[i % 2], srq, qp[i]);
+            for (int n = 0; n < 3; n++) {
+                post(qp[i][0], IBV_WR_SEND, n, sge_of(&r, 1 << 19, 1 + rand() % (1 << 18)), 0, 0);
+            }
+        }
+        check(ibv_destroy_srq(srq) == EBUSY);
+        usleep(rand() % 5000);
+        for (int i = 0; i < 8; i++) {
+            int first = rand() % 2;
+
+            check(!ibv_destroy_qp(qp[i][first]));
+            check(!ibv_destroy_qp(qp[i][1 - first]));
+        }
+        for (int i = 0; i < 2; i++) {
+            check(!ibv_poll_cq(ibv_cq_ex_to_cq(cq[i]), 1, &wc));
+        }
+    }
+    /* Those that are posted still are used: one pair takes them all, and then all can be posted again. */
+    connect_pair(cq[0], srq, qp[0]);
+    fill_srq(srq, &r);
+    for (uint32_t i = 0; i < size_of(srq); i++) {
+        message(cq[0], qp[0][0], &r);
+    }
+    check(fill_srq(srq, &r) == size_of(srq));
+    destroy_pair(qp[0]);
+    check(!ibv_destroy_srq(srq));
+    destroy_cq(cq[0]);
+    destroy_cq(cq[1]);
+    destroy_region(&r);
+}
+
+/* --- several threads ---------------------------------------------------------------------------------------------- */
+
+#define THREADS 4
+#define THREAD_POSTS 500
+
+struct poster {
+    pthread_t thread;
+    struct ibv_srq *srq;
+    struct region *region;
+    uint64_t number;
+};
+
+static void *post_many(void *context)
+{
+    struct poster *p = context;
+
+    for (uint64_t i = 0; i < THREAD_POSTS;) {
+        if (!try_post(p->srq, p->number << 32 | i, sge_of(p->region, 0, 8))) {
+            i++;
+        } else {
+            sched_yield();
+        }
+    }
+    return NULL;
+}
+
+/* All post to one SRQ, which a stream of messages empties: each that was posted ends once, in its thread's order. */
+static void test_threads(void)
+{
+    struct ibv_cq_ex *cq = create_cq(&device, 256);
+    struct ibv_srq *srq = create_srq(16);
+    uint64_t next[THREADS] = {};
+    struct poster p[THREADS];
+    unsigned int sent = 0, received = 0;
+    struct ibv_qp *qp[2];
+    struct region r;
+
+    create_region(&device, &r, 8192);
+    connect_pair(cq, srq, qp);
+    for (int i = 0; i < THREADS; i++) {
+        p[i] = (struct poster) { .srq = srq, .region = &r, .number = i };
+        check(!pthread_create(&p[i].thread, NULL, post_many, &p[i]));
+    }
+    for (int i = 0; i < 32; i++, sent++) {
+        post(qp[0], IBV_WR_SEND, 0, sge_of(&r, 4096, 8), 0, 0);
+    }
+    while (received < THREADS * THREAD_POSTS) {
+        struct ibv_wc wc = next_completion(cq);
+
+        check(wc.status == IBV_WC_SUCCESS);
+        if (wc.opcode == IBV_WC_RECV) {
+            check(wc.wr_id >> 32 < THREADS && (wc.wr_id & UINT32_MAX) == next[wc.wr_id >> 32]++);
+            received++;
+        } else if (sent < THREADS * THREAD_POSTS) {
+            post(qp[0], IBV_WR_SEND, 0, sge_of(&r, 4096, 8), 0, 0);
+            sent++;
+        }
+    }
+    for (int i = 0; i < THREADS; i++) {
+        check(!pthread_join(p[i].thread, NULL));
+    }
+    destroy_pair(qp);
+    check(!ibv_destroy_srq(srq));
+    destroy_cq(cq);
+    destroy_region(&r);
+}
+
+/* --- services ----------------------------------------------------------------------------------------------------- */
+
+static void send_datagram(struct ibv_qp *from, struct ibv_ah *ah, uint32_t to, struct ibv_sge sge)
+{
+    struct ibv_send_wr wr = {
+        .wr_id = 1,
+        .sg_list = &sge,
+        .num_sge = 1,
+        .opcode = IBV_WR_SEND,
+        .send_flags = IBV_SEND_SIGNALED,
+        .wr.ud = { .ah = ah, .remote_qpn = to, .remote_qkey = QKEY },
+    };
+    struct ibv_send_wr *bad;
+
+    check(!ibv_post_send(from, &wr, &bad));
+}
+
+/* Without a WQE a datagram is lost; with one it comes. */
+static void test_datagrams(void)
+{
+    struct ibv_ah_attr address = { .dlid = device.port.lid, .port_num = 1 };
+    struct ibv_ah *ah = ibv_create_ah(device.pd, &address);
+    struct ibv_cq_ex *cq = create_cq(&device, 64);
+    struct ibv_srq *srq = create_srq(16);
+    struct ibv_qp *qp[2];
+    struct region r;
+
+    check(ah);
+    create_region(&device, &r, 8192);
+    for (int i = 0; i < 2; i++) {
+        qp[i] = create_srq_qp(cq, srq, IBV_QPT_UD);
+        connect_qp(&device, qp[i], 0);
+    }
+    send_datagram(qp[0], ah, qp[1]->qp_num, sge_of(&r, 4096, 100));
+    expect_completion(cq, 1, IBV_WC_SUCCESS);
+    post_srq(srq, 7, sge_of(&r, 0, 1024));
+    memset(r.addr + 4096, 'd', 100);
+    send_datagram(qp[0], ah, qp[1]->qp_num, sge_of(&r, 4096, 100));
+    for (int i = 0; i < 2; i++) {
+        struct ibv_wc wc = next_completion(cq);
+
+        check(wc.status == IBV_WC_SUCCESS && (wc.wr_id == 1 || wc.wr_id == 7));
+        check(wc.wr_id == 1 || (wc.byte_len == 140 && wc.src_qp == qp[0]->qp_num && wc.qp_num == qp[1]->qp_num));
+    }
+    check(!memcmp(r.addr + 40, r.addr + 4096, 100));
+    check(!ibv_destroy_ah(ah));
+    destroy_pair(qp);
+    check(!ibv_destroy_srq(srq));
+    destroy_cq(cq);
+    destroy_region(&r);
+}
+
+/* A reliable message waits until there is a WQE. An SRQ is not its QPs' own queue. */
+static void test_empty(void)
+{
+    struct ibv_cq_ex *cq = create_cq(&device, 64);
+    struct ibv_srq *srq = create_srq(16);
+    struct ibv_recv_wr recv = {}, *bad;
+    struct ibv_qp *qp[2];
+    struct ibv_wc wc;
+    struct region r;
+
+    create_region(&device, &r, 8192);
+    connect_pair(cq, srq, qp);
+    check(ibv_post_recv(qp[1], &recv, &bad) == EINVAL && bad == &recv);
+    post(qp[0], IBV_WR_SEND, 1, sge_of(&r, 4096, 8), 0, 0);
+    usleep(100000);
+    check(!ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc));
+    post_srq(srq, 2, sge_of(&r, 0, 8));
+    for (int i = 0; i < 2; i++) {
+        wc = next_completion(cq);
+        check(wc.status == IBV_WC_SUCCESS && (wc.wr_id == 1 || wc.wr_id == 2));
+    }
+    destroy_pair(qp);
+    check(!ibv_destroy_srq(srq));
+    destroy_cq(cq);
+    destroy_region(&r);
+}
+
+/* --- XRC ---------------------------------------------------------------------------------------------------------- */
+
+static struct ibv_xrcd *open_domain(int fd)
+{
+    struct ibv_xrcd_init_attr attr = {
+        .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+        .fd = fd,
+        .oflags = O_CREAT,
+    };
+    struct ibv_xrcd *xrcd = ibv_open_xrcd(device.context, &attr);
+
+    check(xrcd);
+    return xrcd;
+}
+
+static struct ibv_srq *create_xsrq(struct ibv_xrcd *xrcd, struct ibv_pd *pd, struct ibv_cq_ex *cq)
+{
+    struct ibv_srq_init_attr_ex attr = {
+        .attr = { .max_wr = 16, .max_sge = 2 },
+        .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+        .srq_type = IBV_SRQT_XRC,
+        .pd = pd,
+        .xrcd = xrcd,
+        .cq = ibv_cq_ex_to_cq(cq),
+    };
+    struct ibv_srq *srq = ibv_create_srq_ex(device.context, &attr);
+
+    check(srq);
+    return srq;
+}
+
+static uint32_t number_of(struct ibv_srq *srq)
+{
+    uint32_t number;
+
+    check(!ibv_get_srq_num(srq, &number));
+    return number;
+}
+
+static struct ibv_qp *create_target(struct ibv_xrcd *xrcd)
+{
+    struct ibv_qp_init_attr_ex attr = {
+        .qp_type = IBV_QPT_XRC_RECV,
+        .comp_mask = IBV_QP_INIT_ATTR_XRCD,
+        .xrcd = xrcd,
+    };
+    struct ibv_qp *qp = ibv_create_qp_ex(device.context, &attr);
+
+    check(qp);
+    return qp;
+}
+
+static struct ibv_qp *create_sender(struct ibv_cq_ex *cq)
+{
+    struct ibv_qp_init_attr_ex attr = {
+        .send_cq = ibv_cq_ex_to_cq(cq),
+        .cap = { .max_send_wr = 16, .max_send_sge = 1 },
+        .qp_type = IBV_QPT_XRC_SEND,
+        .comp_mask = IBV_QP_INIT_ATTR_PD,
+        .pd = device.pd,
+    };
+    struct ibv_qp *qp = ibv_create_qp_ex(device.context, &attr);
+
+    check(qp);
+    return qp;
+}
+
+/* From RESET to RTS, with what the two kinds of XRC QP have of an RC QP's attributes. */
+static void connect_xrc(struct ibv_qp *qp, uint32_t peer)
+{
+    bool sends = qp->qp_type == IBV_QPT_XRC_SEND;
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_INIT,
+        .port_num = 1,
+        .qp_access_flags = ACCESS_ALL & ~IBV_ACCESS_LOCAL_WRITE,
+        .path_mtu = IBV_MTU_1024,
+        .dest_qp_num = peer,
+        .max_dest_rd_atomic = 4,
+        .min_rnr_timer = 1,
+        .ah_attr = { .dlid = device.port.lid, .port_num = 1 },
+        .timeout = 14,
+        .retry_cnt = 7,
+        .rnr_retry = 7,
+        .max_rd_atomic = 4,
+    };
+    int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+
+    check(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+    attr.qp_state = IBV_QPS_RTR;
+    check(!ibv_modify_qp(qp, &attr, mask | (sends ? 0 : IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)));
+    attr.qp_state = IBV_QPS_RTS;
+    mask = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT;
+    check(!ibv_modify_qp(qp, &attr, mask | (sends ? IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0)));
+}
+
+static void post_xrc(struct ibv_qp *qp, enum ibv_wr_opcode opcode, uint64_t wr_id, uint32_t srqn, struct ibv_sge sge,
+                     uint64_t remote_addr, uint32_t rkey)
+{
+    struct ibv_send_wr wr = {
+        .wr_id = wr_id,
+        .sg_list = &sge,
+        .num_sge = 1,
+        .opcode = opcode,
+        .send_flags = IBV_SEND_SIGNALED,
+        .qp_type.xrc.remote_srqn = srqn,
+    };
+    struct ibv_send_wr *bad;
+
+    if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+        wr.wr.atomic.remote_addr = remote_addr;
+        wr.wr.atomic.rkey = rkey;
+        wr.wr.atomic.compare_add = 3;
+    } else {
+        wr.wr.rdma.remote_addr = remote_addr;
+        wr.wr.rdma.rkey = rkey;
+    }
+    check(!ibv_post_send(qp, &wr, &bad));
+}
+
+/* One target, two SRQs, each with a CQ; Sends to either, and the operations that need no WQE. */
+static void test_xrc(void)
+{
+    struct ibv_cq_ex *cq[3] = { create_cq(&device, 64), create_cq(&device, 64), create_cq(&device, 64) };
+    struct ibv_xrcd *xrcd = open_domain(-1);
+    struct ibv_srq *srq[2] = { create_xsrq(xrcd, device.pd, cq[0]), create_xsrq(xrcd, device.pd, cq[1]) };
+    struct ibv_qp *target = create_target(xrcd), *sender = create_sender(cq[2]);
+    uint64_t base, *words;
+    struct region r;
+
+    create_region(&device, &r, 32768);
+    base = (uintptr_t)r.addr;
+    words = (uint64_t *)(r.addr + 16384);
+    connect_xrc(target, sender->qp_num);
+    connect_xrc(sender, target->qp_num);
+    for (int i = 0; i < 8; i++) {
+        struct ibv_wc wc;
+
+        fill(r.addr + 4096, i, 3000);
+        post_srq(srq[i % 2], i, sge_of(&r, 0, 4096));
+        post_xrc(sender, IBV_WR_SEND, 1, number_of(srq[i % 2]), sge_of(&r, 4096, 3000), 0, 0);
+        wc = next_completion(cq[i % 2]);
+        check(wc.status == IBV_WC_SUCCESS && wc.wr_id == (uint64_t)i && wc.byte_len == 3000);
+        check(wc.qp_num == target->qp_num && wc.opcode == IBV_WC_RECV);
+        check_filled(r.addr, i, 3000);
+        expect_completion(cq[2], 1, IBV_WC_SUCCESS);
+    }
+    post_xrc(sender, IBV_WR_RDMA_WRITE, 2, number_of(srq[0]), sge_of(&r, 4096, 3000), base + 8192, r.mr->rkey);
+    expect_completion(cq[2], 2, IBV_WC_SUCCESS);
+    check_filled(r.addr + 8192, 7, 3000);
+    post_xrc(sender, IBV_WR_RDMA_READ, 3, number_of(srq[0]), sge_of(&r, 12288, 3000), base + 8192, r.mr->rkey);
+    expect_completion(cq[2], 3, IBV_WC_SUCCESS);
+    check_filled(r.addr + 12288, 7, 3000);
+    words[0] = 39;
+    post_xrc(sender, IBV_WR_ATOMIC_FETCH_AND_ADD, 4, number_of(srq[0]), sge_of(&r, 16392, 8), base + 16384, r.mr->rkey);
+    expect_completion(cq[2], 4, IBV_WC_SUCCESS);
+    check(words[0] == 42 && words[1] == 39);
+    check(!ibv_destroy_srq(srq[1]));
+    check(!ibv_destroy_qp(target) && !ibv_destroy_qp(sender));
+    check(!ibv_destroy_srq(srq[0]));
+    check(!ibv_close_xrcd(xrcd));
+    for (int i = 0; i < 3; i++) {
+        destroy_cq(cq[i]);
+    }
+    destroy_region(&r);
+}
+
+/* What a process of test_xrc_shared() says to the other. */
+struct word {
+    uint32_t qpn;
+    uint32_t srqn;
+};
+
+static void say(int fd, struct word word)
+{
+    check(write(fd, &word, sizeof(word)) == sizeof(word));
+}
+
+static struct word hear(int fd)
+{
+    struct word word;
+
+    check(read(fd, &word, sizeof(word)) == sizeof(word));
+    return word;
+}
+
+#define DOMAIN_FILE "/tmp/xrcd"
+
+/* What each process of the receiving side has. */
+struct receiver {
+    struct ibv_xrcd *xrcd;
+    struct ibv_cq_ex *cq;
+    struct ibv_srq *srq;
+    struct region region;
+};
+
+static void create_receiver(struct receiver *r)
+{
+    int fd = open(DOMAIN_FILE, O_RDONLY | O_CREAT, 0600);
+
+    check(fd >= 0);
+    open_device(&device);
+    r->xrcd = open_domain(fd);
+    close(fd);
+    r->cq = create_cq(&device, 64);
+    r->srq = create_xsrq(r->xrcd, device.pd, r->cq);
+    create_region(&device, &r->region, 4096);
+    post_srq(r->srq, 5, sge_of(&r->region, 0, 64));
+}
+
+static void receive_one(struct receiver *r, uint32_t qpn)
+{
+    struct ibv_wc wc = next_completion(r->cq);
+
+    check(wc.status == IBV_WC_SUCCESS && wc.wr_id == 5 && wc.qp_num == qpn && wc.byte_len == 10);
+}
+
+/* Makes the target, receives a message, and ends with all that it has as it is. */
+static _Noreturn void first_process(int in, int out)
+{
+    struct receiver r;
+    struct ibv_qp *target;
+    struct word peer;
+
+    create_receiver(&r);
+    target = create_target(r.xrcd);
+    say(out, (struct word) { target->qp_num, number_of(r.srq) });
+    peer = hear(in);
+    connect_xrc(target, peer.qpn);
+    say(out, peer);
+    receive_one(&r, target->qp_num);
+    hear(in);
+    exit(0);
+}
+
+/* Opens the target, and receives by it whatever becomes of who made it. */
+static _Noreturn void second_process(int in, int out)
+{
+    struct ibv_qp_open_attr attr = {
+        .comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
+        .qp_type = IBV_QPT_XRC_RECV,
+    };
+    struct ibv_qp *target;
+    struct receiver r;
+
+    attr.qp_num = hear(in).qpn;
+    create_receiver(&r);
+    attr.xrcd = r.xrcd;
+    target = ibv_open_qp(device.context, &attr);
+    check(target);
+    say(out, (struct word) { target->qp_num, number_of(r.srq) });
+    receive_one(&r, target->qp_num);
+    check(state_of(target) == IBV_QPS_RTS);
+    hear(in);
+    check(!ibv_destroy_qp(target) && !ibv_destroy_srq(r.srq) && !ibv_close_xrcd(r.xrcd));
+    destroy_cq(r.cq);
+    destroy_region(&r.region);
+    close_device(&device);
+    exit(0);
+}
+
+static void expect_end(pid_t process)
+{
+    int status;
+
+    check(waitpid(process, &status, 0) == process && status == 0);
+}
+
+static pid_t start_process(void (*run)(int in, int out), int *in, int *out)
+{
+    int to[2], from[2];
+    pid_t pid;
+
+    check(!pipe(to) && !pipe(from));
+    pid = fork();
+    check(pid >= 0);
+    if (!pid) {
+        run(to[0], from[1]);
+    }
+    *in = from[0];
+    *out = to[1];
+    return pid;
+}
+
+/* Two processes share a domain and a target; the second has it on when the first is gone. */
+static void test_xrc_shared(void)
+{
+    struct word target, second;
+    pid_t pid[2];
+    int in[2], out[2];
+    struct ibv_cq_ex *cq;
+    struct ibv_qp *sender;
+    struct region r;
+
+    pid[0] = start_process(first_process, &in[0], &out[0]);
+    pid[1] = start_process(second_process, &in[1], &out[1]);
+    open_device(&device);
+    cq = create_cq(&device, 64);
+    sender = create_sender(cq);
+    create_region(&device, &r, 4096);
+
+    target = hear(in[0]);
+    connect_xrc(sender, target.qpn);
+    say(out[0], (struct word) { sender->qp_num, 0 });
+    hear(in[0]);
+    say(out[1], target);
+    second = hear(in[1]);
+    check(second.qpn == target.qpn && second.srqn != target.srqn);
+    post_xrc(sender, IBV_WR_SEND, 1, target.srqn, sge_of(&r, 0, 10), 0, 0);
+    expect_completion(cq, 1, IBV_WC_SUCCESS);
+    say(out[0], target);
+    expect_end(pid[0]);
+
+    post_xrc(sender, IBV_WR_SEND, 2, second.srqn, sge_of(&r, 0, 10), 0, 0);
+    expect_completion(cq, 2, IBV_WC_SUCCESS);
+    /* The first one's SRQ is gone with it: to name it is an error. */
+    post_xrc(sender, IBV_WR_SEND, 3, target.srqn, sge_of(&r, 0, 10), 0, 0);
+    expect_completion(cq, 3, IBV_WC_REM_INV_REQ_ERR);
+    say(out[1], target);
+    expect_end(pid[1]);
+    check(!ibv_destroy_qp(sender));
+    destroy_cq(cq);
+    destroy_region(&r);
+    unlink(DOMAIN_FILE);
+}
+
+/* --- the last one ------------------------------------------------------------------------------------------------- */
+
+static void test_all_srqs(void)
+{
+    unsigned int most = device.attr.max_srq, made = 0;
+    struct ibv_srq_init_attr attr = { .attr = { .max_wr = 1, .max_sge = 1 } };
+    struct ibv_srq **srq = calloc(most + 1, sizeof(*srq));
+
+    check(srq);
+    while (made <= most && (srq[made] = ibv_create_srq(device.pd, &attr))) {
+        made++;
+    }
+    check(errno == ENOMEM);
+    printf("%u SRQs\n", made);
+    check(made == most || made > 1000);
+    for (unsigned int i = 0; i < made; i++) {
+        check(!ibv_destroy_srq(srq[i]));
+    }
+    free(srq);
+    check(device.attr.max_srq_wr >= 4096 && device.attr.max_srq_sge >= 16);
+    check(!ibv_destroy_srq(create_srq(device.attr.max_srq_wr)));
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ */
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+    bool opens; /* devices by itself, one in each process */
+} cases[] = {
+    { "limit", test_limit, false },
+    { "last_wqe", test_last_wqe, false },
+    { "shared", test_shared, false },
+    { "destroy", test_destroy, false },
+    { "threads", test_threads, false },
+    { "datagrams", test_datagrams, false },
+    { "empty", test_empty, false },
+    { "xrc", test_xrc, false },
+    { "xrc_shared", test_xrc_shared, true },
+    { "all_srqs", test_all_srqs, false },
+};
+
+int main(int argc, char **argv)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++) {
+        if (!strcmp(argv[1], cases[i].name)) {
+            if (!cases[i].opens) {
+                open_device(&device);
+            }
+            cases[i].run();
+            close_device(&device);
+            return 0;
+        }
+    }
+    fprintf(stderr, "usage: srq-test CASE\n");
+    return 2;
+}

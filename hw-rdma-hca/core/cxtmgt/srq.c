@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Shared receive queues (IBA 10.2.9; docs/abi.md): their contexts, and the
+ * limit. WQEs are taken in the order in which they were posted; the queue is
+ * recv_queue.c's.
+ */
+#include "cxtmgt_int.h"
+#include "recv_queue.h"
+
+HcaSrq *hca_srq_find(HcaCxtMgt *cm, uint32_t srqn)
+{
+    return hca_index_ok(cm, &cm->srqc, srqn) ? cm->srqs[srqn] : NULL;
+}
+
+HcaSrq *hca_srq_xrc(HcaCxtMgt *cm, uint32_t srqn, uint32_t xrcd)
+{
+    HcaSrq *srq = hca_srq_find(cm, srqn);
+
+    return srq && srq->attr.xrc && srq->attr.xrcd == xrcd ? srq : NULL;
+}
+
+HcaSrq *hca_srq_of(HcaCxtMgt *cm, const HcaRecvWqe *wqe)
+{
+    HcaSrq *srq = hca_srq_find(cm, wqe->srqn);
+
+    return srq && srq->life == wqe->life ? srq : NULL;
+}
+
+/* Write the context of @srqn; @srq NULL: not in use. */
+static bool write_srqc(HcaCxtMgt *cm, uint32_t srqn, const HcaSrq *srq)
+{
+    uint8_t cxt[HCA_MAX_CXT_SIZE];
+
+    cm->format->put_srq(srq, cxt);
+    return hca_cxt_write(cm, &cm->srqc, srqn, cxt);
+}
+
+static bool xrc_ok(HcaCxtMgt *cm, const HcaSrqAttr *attr)
+{
+    return !attr->xrc ||
+           (hca_cq_find(cm, attr->cqn) && attr->xrcd < 1u << HCA_LOG_XRCDS);
+}
+
+static bool check(HcaCxtMgt *cm, const HcaSrqAttr *attr)
+{
+    return hca_recv_queue_shape_ok(attr->len, attr->entry_log) && attr->len &&
+           attr->len >> attr->entry_log <= 1u << cm->config->log_srq_wqes &&
+           attr->pd < 1ull << cm->config->log_pds && attr->record &&
+           attr->record % sizeof(uint32_t) == 0 && xrc_ok(cm, attr);
+}
+
+static void add_srq(HcaCxtMgt *cm, const HcaSrq *from)
+{
+    HcaSrq *srq = g_memdup2(from, sizeof(*from));
+
+    for (unsigned i = 0; i < HCA_SRQ_EVENTS; i++) {
+        srq->event_link[i].data = srq;
+    }
+    cm->srqs[srq->srqn] = srq;
+    cm->live.srqs++;
+    if (srq->attr.xrc) {
+        hca_cq_find(cm, srq->attr.cqn)->queues++;
+    }
+}
+
+static void remove_srq(HcaCxtMgt *cm, HcaSrq *srq)
+{
+    hca_eq_forget_srq(cm, srq);
+    if (srq->attr.xrc) {
+        hca_cq_find(cm, srq->attr.cqn)->queues--;
+    }
+    cm->live.srqs--;
+    cm->srqs[srq->srqn] = NULL;
+    g_free(srq);
+}
+
+uint8_t hca_cxtmgt_sw2hw_srq(HcaCxtMgt *cm, uint32_t srqn,
+                             const HcaSrqAttr *attr)
+{
+    HcaSrq srq = { .srqn = srqn };
+
+    if (!hca_index_ok(cm, &cm->srqc, srqn)) {
+        return HCA_STAT_BAD_INDEX;
+    }
+    if (cm->srqs[srqn]) {
+        return HCA_STAT_BAD_RESOURCE;
+    }
+    if (!attr || !check(cm, attr)) {
+        return HCA_STAT_BAD_PARAM;
+    }
+    srq.attr = *attr;
+    srq.rq = (HcaRecvQueue) {
+        .pd = attr->pd,
+        .lkey = attr->lkey,
+        .len = attr->len,
+        .entry_log = attr->entry_log,
+        .record = attr->record,
+    };
+    srq.life = ++cm->srq_lives;
+    if (!write_srqc(cm, srqn, &srq)) {
+        return HCA_STAT_BAD_SEG_PARAM;
+    }
+    add_srq(cm, &srq);
+    return HCA_STAT_OK;
+}
+
+void hca_srq_free_all(HcaCxtMgt *cm)
+{
+    for (uint32_t srqn = 0; srqn < 1u << cm->srqc.log_num; srqn++) {
+        if (cm->srqs[srqn]) {
+            remove_srq(cm, cm->srqs[srqn]);
+        }
+    }
+}
+
+/* BAD_RES_STATE for an SRQ that is not in hardware. */
+static uint8_t find(HcaCxtMgt *cm, uint32_t srqn, HcaSrq **srq)
+{
+    if (!hca_index_ok(cm, &cm->srqc, srqn)) {
+        return HCA_STAT_BAD_INDEX;
+    }
+    *srq = cm->srqs[srqn];
+    return *srq ? HCA_STAT_OK : HCA_STAT_BAD_RES_STATE;
+}
+
+uint8_t hca_cxtmgt_hw2sw_srq(HcaCxtMgt *cm, uint32_t srqn)
+{
+    HcaSrq *srq;
+    uint8_t status = find(cm, srqn, &srq);
+
+    if (status) {
+        return status;
+    }
+    if (srq->qps) {
+        return HCA_STAT_RESOURCE_BUSY;
+    }
+    write_srqc(cm, srqn, NULL);
+    remove_srq(cm, srq);
+    return HCA_STAT_OK;
+}
+
+/* The command reads the record; one that cannot be is the next taker's. */
+uint8_t hca_cxtmgt_query_srq(HcaCxtMgt *cm, uint32_t srqn, void *cxt)
+{
+    HcaSrq *srq;
+    uint8_t status = find(cm, srqn, &srq);
+    uint16_t left;
+
+    if (status) {
+        return status;
+    }
+    if (!srq->failed) {
+        hca_recv_queue_left(cm->v2p, &srq->rq, &cm->counters.srq, &left);
+    }
+    cm->format->put_srq(srq, cxt);
+    return HCA_STAT_OK;
+}
+
+static void raise_event(HcaCxtMgt *cm, const HcaSrq *srq, uint8_t type)
+{
+    HcaEvent event = { .type = type, .number = srq->srqn };
+
+    hca_eq_event(cm, &event);
+}
+
+/* The queue's memory or its record was refused: it gives no more WQEs. */
+static void fail(HcaCxtMgt *cm, HcaSrq *srq)
+{
+    srq->failed = true;
+    srq->limit = 0;
+    write_srqc(cm, srq->srqn, srq);
+    hca_cxt_trace(cm, HCA_TRACE_SRQ_ERROR, srq->srqn, srq->rq.consumed, 0, 0);
+    raise_event(cm, srq, HCA_EVENT_SRQ_CATAS_ERROR);
+}
+
+/*
+ * The event of the limit is due, if fewer WQEs are left. More may have been
+ * posted than the card knows of, so it looks before it says so.
+ */
+static void judge_limit(HcaCxtMgt *cm, HcaSrq *srq)
+{
+    uint16_t left = hca_recv_queue_known(&srq->rq);
+
+    if (left >= srq->limit) {
+        return;
+    }
+    if (!hca_recv_queue_left(cm->v2p, &srq->rq, &cm->counters.srq, &left)) {
+        fail(cm, srq);
+    } else if (left < srq->limit) {
+        srq->limit = 0;
+        raise_event(cm, srq, HCA_EVENT_SRQ_LIMIT);
+    }
+}
+
+uint8_t hca_cxtmgt_arm_srq(HcaCxtMgt *cm, uint32_t srqn, uint64_t limit)
+{
+    HcaSrq *srq;
+    uint8_t status = find(cm, srqn, &srq);
+
+    if (status) {
+        return status;
+    }
+    if (srq->failed) {
+        return HCA_STAT_BAD_RES_STATE;
+    }
+    if (limit > hca_recv_queue_slots(&srq->rq)) {
+        return HCA_STAT_BAD_PARAM;
+    }
+    srq->limit = limit;
+    judge_limit(cm, srq);
+    return srq->failed ? HCA_STAT_BAD_RES_STATE : HCA_STAT_OK;
+}
+
+HcaRwmResp hca_srq_take(Hca *hca, HcaSrq *srq, HcaRecvWqe *wqe)
+{
+    HcaCxtMgt *cm = hca->cm;
+    HcaRwmResp resp = HCA_RWM_REFUSED;
+
+    if (srq->failed) {
+        return resp;
+    }
+    resp = hca_recv_queue_take(hca, &srq->rq, &cm->counters.srq, wqe);
+    if (resp == HCA_RWM_REFUSED) {
+        fail(cm, srq);
+    } else if (resp == HCA_RWM_EMPTY) {
+        cm->counters.srq_empty++;
+    } else {
+        wqe->srqn = srq->srqn;
+        wqe->life = srq->life;
+        cm->counters.srq_wqes++;
+        hca_cxt_trace(cm, HCA_TRACE_SRQ_WQE, srq->srqn, wqe->offset, wqe->tag,
+                      hca_recv_queue_known(&srq->rq));
+        judge_limit(cm, srq);
+    }
+    return resp;
+}

@@ -56,6 +56,8 @@
 #define RDMA_HCA_CMD_SET_GID		0x050
 #define RDMA_HCA_CMD_SETUP_ETH		0x051
 #define RDMA_HCA_CMD_SET_RX_MODE	0x052
+/* Ours: moderation of completion events. */
+#define RDMA_HCA_CMD_MODIFY_CQ		0x054
 #define RDMA_HCA_CMD_UNMAP_ICM		0xff9
 #define RDMA_HCA_CMD_MAP_ICM		0xffa
 
@@ -80,7 +82,7 @@
 /* The token of a command that is polled for. */
 #define RDMA_HCA_CMD_POLL_TOKEN		0xffff
 
-/* QUERY_DEV_LIM (table 3-2-3): outbox. Words 38h and 3ch are ours. */
+/* QUERY_DEV_LIM (table 3-2-3): outbox. Words from 38h on are ours. */
 struct rdma_hca_dev_lim {
 	__be32 reserved_qp_cq_eq_mtt;
 	__be32 reserved_pd_lkey;
@@ -98,6 +100,9 @@ struct rdma_hca_dev_lim {
 	__be32 max_icm_sz_l;
 	__be32 rd_atomic_inline;
 	__be32 uars_mtts_msg;
+	__be32 reserved0[4];
+	__be32 clock_khz;		/* 50: of the clock in UAR pages */
+	__be32 reserved1[3];
 };
 
 /* Counts are logarithms to base 2 unless a comment says otherwise. */
@@ -152,6 +157,8 @@ struct rdma_hca_fw {
 #define RDMA_HCA_FEATURE_DIAG		RDMA_HCA_MASK(3, 3)
 #define RDMA_HCA_FEATURE_ETH		RDMA_HCA_MASK(4, 4)	/* link layer RoCE */
 #define RDMA_HCA_FEATURE_MCAST		RDMA_HCA_MASK(5, 5)
+#define RDMA_HCA_FEATURE_TIMESTAMP	RDMA_HCA_MASK(10, 10)	/* clock, time in CQEs */
+#define RDMA_HCA_FEATURE_CQ_MODERATION	RDMA_HCA_MASK(11, 11)
 
 /* QUERY_ADAPTER (table 3-2-6): outbox. INTA_PIN is absent: MSI-X only. */
 struct rdma_hca_adapter {
@@ -236,6 +243,14 @@ struct rdma_hca_resize_cq {
 };
 
 #define RDMA_HCA_RESIZE_CQ_LOGSIZE	RDMA_HCA_MASK(31, 24)
+
+/*
+ * MODIFY_CQ (ours): IN_PARAM. An event of a CQ that is armed for the next
+ * entry waits for COUNT entries, or for PERIOD (us) after the first of them.
+ * Either one 0: it does not wait. Word 38h of the CQ context has the same.
+ */
+#define RDMA_HCA_MODERATION_COUNT	RDMA_HCA_MASK(31, 16)
+#define RDMA_HCA_MODERATION_PERIOD	RDMA_HCA_MASK(15, 0)
 
 /*
  * DIAG_RPRT (ours): outbox. IN_MODIFIER is the number of the first counter

@@ -15,6 +15,12 @@
 
 #define RDMA_HCA_UVERBS_ABI_VERSION	2
 
+/*
+ * Besides uverbs' own attributes of UVERBS_METHOD_QUERY_CONTEXT: a structure
+ * rdma_hca_alloc_ucontext_resp, for who imports a context.
+ */
+#define RDMA_HCA_ATTR_QUERY_CONTEXT_RESP	(1u << 12)
+
 /* @comp_mask: what the provider knows; the response has what both know. */
 struct rdma_hca_alloc_ucontext_req {
 	__u32 comp_mask;

@@ -66,6 +66,9 @@ static const HcaCounterRow rows[] = {
               "events that wait for room in their EQ"),
     EVENT(336, "congestion", CONGESTION),
     EVENT(339, "local_catas_error", LOCAL_CATAS_ERROR),
+    COUNTER(343, "cqes_held", cq_held,
+            "CQEs whose event waited for more of them"),
+    COUNTER(344, "cq_periods", cq_periods, "waits that the period ended"),
 };
 
 const HcaCounterTable hca_cxtmgt_counter_table = {

@@ -31,6 +31,7 @@ HcaCxtMgt *hca_cxtmgt_new(const HcaCxtFormat *format, const HcaConfig *config,
         g_queue_init(&cm->qp_events[i]);
     }
     g_queue_init(&cm->cq_errors);
+    hca_moderation_init(cm);
     return cm;
 }
 
@@ -38,6 +39,7 @@ void hca_cxtmgt_free(HcaCxtMgt *cm)
 {
     hca_cxtmgt_close(cm);
     hca_mdata_free(cm->ctxmdata);
+    hca_moderation_cleanup(cm);
     g_free(cm->qps);
     g_free(cm->cqs);
     g_free(cm);

@@ -130,6 +130,7 @@ static void act_uar(Fuzz *f)
     }
     host_uar_write64(&f->lab->host[0], page * RDMA_HCA_UAR_PAGE_SIZE + at,
                      value);
+    fuzz_read_uar(f, page * RDMA_HCA_UAR_PAGE_SIZE + at);
 }
 
 static void act_eq_doorbell(Fuzz *f)

@@ -117,6 +117,9 @@ uint32_t fuzz_take_key(Fuzz *f, unsigned side, bool own, const Mr **mr);
 uint64_t fuzz_take_va(Fuzz *f, const Mr *mr);
 uint32_t fuzz_take_len(Fuzz *f);
 
+/* Read BAR 2 of machine 0: the clock, or nothing. */
+void fuzz_read_uar(Fuzz *f, uint32_t offset);
+
 /* ---- actions of every target ---- */
 
 void fuzz_act_send(Fuzz *f);     /* a work request of any kind, either side */

@@ -290,6 +290,7 @@ static const Legal legal[] = {
     { RDMA_HCA_CMD_HW2SW_CQ, false, true },
     { RDMA_HCA_CMD_QUERY_CQ, false, true },
     { RDMA_HCA_CMD_RESIZE_CQ, false, true },
+    { RDMA_HCA_CMD_MODIFY_CQ, false, true },
     { RDMA_HCA_CMD_QUERY_QP, false, true },
     { RDMA_HCA_CMD_RST2INIT_QPEE, false, true },
     { RDMA_HCA_CMD_INIT2INIT_QPEE, false, true },

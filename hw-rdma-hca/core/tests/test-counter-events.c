@@ -880,6 +880,24 @@ static void test_cq(void)
     look_and_free(bed);
 }
 
+static void test_moderation(void)
+{
+    Bed *bed;
+
+    bed = bed_new_rc(NULL);
+    g_assert_cmphex(cq_moderate(bed->cqs[0], 2, 10), ==, 0);
+    cq_arm(bed->cqs[0], false);
+    request(bed, 0, WRITE, 8);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_counted(bed, 0, "cxtmgt_cqes_held", 1);
+    bed_counted(bed, 0, "cxtmgt_event_comp", 0);
+    run_long(bed);
+    bed_counted(bed, 0, "cxtmgt_cq_periods", 1);
+    bed_counted(bed, 0, "cxtmgt_event_comp", 1);
+    look_and_free(bed);
+}
+
 static void test_queue_doorbells(void)
 {
     Host *host;
@@ -1670,6 +1688,7 @@ static const struct {
     { "responder/queue", test_response_queue },
     { "cxtmgt/cq", test_cq },
     { "cxtmgt/doorbells", test_queue_doorbells },
+    { "cxtmgt/moderation", test_moderation },
     { "cxtmgt/events", test_events },
     { "cxtmgt/eq-failed", test_eq_failed },
     { "cxtmgt/comm-est", test_comm_est },

@@ -19,6 +19,8 @@
 #define SPEED_SDR 1
 #define VL_CAP_VL0 1
 #define LOG_MAX_MSG 31
+/* Of clock_ns. */
+#define CLOCK_KHZ 1000000
 /* 4.096 us * 2^15, what a peer should allow for an answer of ours: 134 ms. */
 #define ACK_DELAY 15
 /* What the smallest send WQE, that of UD, leaves for data. */
@@ -81,6 +83,7 @@ static void work_limits(struct rdma_hca_dev_lim *lim, const HcaConfig *config)
     lim->uars_mtts_msg = BE(LIM(UARS, g_bit_storage(RDMA_HCA_NUM_UARS) - 1) |
                             LIM(MTTS, config->log_mtts) |
                             LIM(MAX_MSG, LOG_MAX_MSG));
+    lim->clock_khz = BE(CLOCK_KHZ);
 }
 
 uint8_t hca_ceu_query_dev_lim(HcaCeu *ceu, HcaCommand *cmd)
@@ -104,7 +107,8 @@ uint8_t hca_ceu_query_fw(HcaCeu *ceu, HcaCommand *cmd)
     fw->features = BE(RDMA_HCA_FEATURE_RQ_DB_RECORD |
                       RDMA_HCA_FEATURE_CQ_CI_RECORD |
                       RDMA_HCA_FEATURE_CMD_EVENT | RDMA_HCA_FEATURE_DIAG |
-                      RDMA_HCA_FEATURE_MCAST | eth);
+                      RDMA_HCA_FEATURE_MCAST | RDMA_HCA_FEATURE_TIMESTAMP |
+                      RDMA_HCA_FEATURE_CQ_MODERATION | eth);
     fw->fw_version = BE(FW_VERSION);
     return RDMA_HCA_STAT_OK;
 }

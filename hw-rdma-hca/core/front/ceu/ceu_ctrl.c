@@ -95,6 +95,7 @@ static const HcaCommandRow commands[] = {
     ROW(QUERY_CQ, AFTER_INIT, query_cq, .outbox = sizeof(struct rdma_hca_cqc)),
     ROW(RESIZE_CQ, AFTER_INIT, resize_cq,
         .inbox = sizeof(struct rdma_hca_resize_cq)),
+    ROW(MODIFY_CQ, AFTER_INIT, modify_cq),
     MODIFY_QP(RST2INIT),
     MODIFY_QP(INIT2INIT),
     MODIFY_QP(INIT2RTR),

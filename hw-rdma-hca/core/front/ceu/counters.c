@@ -77,6 +77,7 @@ static const HcaCounterRow rows[] = {
     COMMAND(308, "read_mgm", READ_MGM),
     COMMAND(316, "setup_eth", SETUP_ETH),
     COMMAND(317, "set_rx_mode", SET_RX_MODE),
+    COMMAND(342, "modify_cq", MODIFY_CQ),
 };
 
 const HcaCounterTable hca_ceu_counter_table = {

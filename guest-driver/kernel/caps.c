@@ -115,6 +115,8 @@ static void rhca_decode_limits(struct rhca_caps *caps,
 	caps->ack_delay = be32_get_bits(lim->port, RDMA_HCA_DEV_LIM_ACK_DELAY);
 	caps->max_mtu = be32_get_bits(lim->port, RDMA_HCA_DEV_LIM_MAX_MTU);
 	caps->max_icm = rhca_get64(lim->max_icm_sz_h, lim->max_icm_sz_l);
+	if (caps->features & RDMA_HCA_FEATURE_TIMESTAMP)
+		caps->clock_khz = be32_to_cpu(lim->clock_khz);
 }
 
 static bool rhca_entry_sizes_ok(const struct rdma_hca_dev_lim *lim)

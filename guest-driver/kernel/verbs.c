@@ -67,6 +67,17 @@ static int rhca_query_device(struct ib_device *ibdev,
 	attr->max_ah = INT_MAX;
 	attr->max_pkeys = caps->num_pkeys;
 	attr->local_ca_ack_delay = caps->ack_delay;
+	if (caps->clock_khz) {
+		attr->timestamp_mask =
+			GENMASK_ULL(RDMA_HCA_CQE_TIME_BITS - 1, 0);
+		attr->hca_core_clock = caps->clock_khz;
+	}
+	if (caps->features & RDMA_HCA_FEATURE_CQ_MODERATION) {
+		attr->cq_caps.max_cq_moderation_count =
+			FIELD_MAX(RDMA_HCA_MODERATION_COUNT);
+		attr->cq_caps.max_cq_moderation_period =
+			FIELD_MAX(RDMA_HCA_MODERATION_PERIOD);
+	}
 	if (caps->features & RDMA_HCA_FEATURE_MCAST) {
 		attr->max_mcast_grp = RDMA_HCA_MGM_NUM;
 		attr->max_mcast_qp_attach = RDMA_HCA_MGM_MAX_QPS;
@@ -167,7 +178,9 @@ static const struct ib_device_ops rhca_dev_ops = {
 	.query_pkey = rhca_query_pkey,
 	.query_port = rhca_query_port,
 	.query_qp = rhca_query_qp,
+	.query_ucontext = rhca_query_ucontext,
 	.reg_user_mr = rhca_reg_user_mr,
+	.reg_user_mr_dmabuf = rhca_reg_user_mr_dmabuf,
 	.req_notify_cq = rhca_req_notify_cq,
 	.rereg_user_mr = rhca_rereg_user_mr,
 	.resize_cq = rhca_resize_cq,
@@ -208,11 +221,19 @@ static const struct ib_device_ops rhca_mcast_ops = {
 	.detach_mcast = rhca_detach_mcast,
 };
 
+/* Of a card that knows moderation besides. */
+static const struct ib_device_ops rhca_moderation_ops = {
+	.modify_cq = rhca_modify_cq,
+};
+
 void rhca_set_verbs(struct rhca_dev *dev)
 {
+	dev->ibdev.driver_def = rhca_uapi_defs;
 	ib_set_device_ops(&dev->ibdev, &rhca_dev_ops);
 	ib_set_device_ops(&dev->ibdev, rhca_is_roce(dev) ? &rhca_roce_ops :
 							   &rhca_ib_ops);
 	if (dev->caps.features & RDMA_HCA_FEATURE_MCAST)
 		ib_set_device_ops(&dev->ibdev, &rhca_mcast_ops);
+	if (dev->caps.features & RDMA_HCA_FEATURE_CQ_MODERATION)
+		ib_set_device_ops(&dev->ibdev, &rhca_moderation_ops);
 }

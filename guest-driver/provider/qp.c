@@ -91,11 +91,12 @@ static int rhca_check_cap(const struct rhca_context *ctx,
 
 /* --- rings -------------------------------------------------------------- */
 
-static int rhca_wq_init(struct rhca_wq *wq)
+static int rhca_wq_init(struct rhca_wq *wq, struct rhca_pd *parent)
 {
 	int err;
 
-	err = rhca_buf_alloc(&wq->buf, (size_t)wq->entries << wq->shift);
+	err = rhca_buf_alloc(&wq->buf, (size_t)wq->entries << wq->shift, parent,
+			     RHCA_RESOURCE_QP);
 	if (err)
 		return err;
 	if (wq->entries) {
@@ -106,6 +107,7 @@ static int rhca_wq_init(struct rhca_wq *wq)
 		}
 	}
 	pthread_spin_init(&wq->lock, PTHREAD_PROCESS_PRIVATE);
+	wq->single_threaded = rhca_is_single_threaded(parent);
 	return 0;
 }
 
@@ -158,14 +160,14 @@ static int rhca_alloc_rings(struct rhca_context *ctx, struct rhca_qp *qp)
 {
 	int err;
 
-	err = rhca_wq_init(&qp->sq);
+	err = rhca_wq_init(&qp->sq, qp->parent);
 	if (err)
 		return err;
-	err = rhca_wq_init(&qp->rq);
+	err = rhca_wq_init(&qp->rq, qp->parent);
 	if (err)
 		goto sq;
 	if (qp->rq.entries) {
-		qp->rq_db = rhca_record_alloc(ctx);
+		qp->rq_db = rhca_record_alloc(ctx, qp->parent);
 		if (!qp->rq_db) {
 			err = errno;
 			goto rq;
@@ -183,7 +185,7 @@ sq:
 
 static void rhca_free_rings(struct rhca_context *ctx, struct rhca_qp *qp)
 {
-	rhca_record_free(ctx, qp->rq_db);
+	rhca_record_free(ctx, qp->parent, qp->rq_db);
 	rhca_wq_destroy(&qp->rq);
 	rhca_wq_destroy(&qp->sq);
 }
@@ -278,10 +280,12 @@ struct ibv_qp *rhca_create_qp_ex(struct ibv_context *context,
 		goto fail;
 	/* The caller's structure need not be whole, nor changes on failure. */
 	memcpy(&real, attr, offsetof(struct ibv_qp_init_attr_ex, create_flags));
+	qp->parent = rhca_pd_use(attr->pd);
 	/* There are none, and this call of uverbs has no place for them. */
 	real.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	err = rhca_qp_init(ctx, qp, &real);
 	if (err) {
+		rhca_pd_release(qp->parent);
 		free(qp);
 		goto fail;
 	}
@@ -384,6 +388,7 @@ int rhca_destroy_qp(struct ibv_qp *ibqp)
 	if (err)
 		return err;
 	rhca_free_rings(ctx, qp);
+	rhca_pd_release(qp->parent);
 	free(qp);
 	return 0;
 }

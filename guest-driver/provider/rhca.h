@@ -35,6 +35,7 @@ struct rhca_context {
 	struct verbs_context vctx;
 	void *uar;			/* this process's doorbell page */
 	bool is_roce;
+	bool has_clock;			/* in the UAR page, and in completions */
 	/* limits */
 	uint32_t max_cqe;
 	uint32_t max_wr;
@@ -55,6 +56,36 @@ struct rhca_context {
 	pthread_mutex_t db_mutex;
 };
 
+/* A thread domain: what is made in it needs no locks. */
+struct rhca_td {
+	struct ibv_td ibv_td;
+	atomic_uint users;		/* parent domains */
+};
+
+/* A protection domain, or a parent domain around one. */
+struct rhca_pd {
+	struct ibv_pd ibv_pd;
+	atomic_uint users;		/* parent domains, or queues */
+	/* of a parent domain */
+	struct rhca_pd *contained;	/* NULL: it is none */
+	struct rhca_td *td;		/* NULL: none */
+	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size,
+		       size_t alignment, uint64_t resource_type);
+	void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr,
+		     uint64_t resource_type);
+	void *alloc_context;
+};
+
+/*
+ * What a parent domain's allocator is asked for; the upper 32 bits are those
+ * of the driver, RDMA_DRIVER_UNKNOWN.
+ */
+enum rhca_resource {
+	RHCA_RESOURCE_QP = 1,		/* one of its rings */
+	RHCA_RESOURCE_CQ = 2,
+	RHCA_RESOURCE_RECORD = 3,
+};
+
 struct rhca_ah {
 	struct ibv_ah ibv_ah;
 	struct rdma_hca_ud_unit unit;	/* all but dqpn and qkey */
@@ -65,12 +96,15 @@ struct rhca_ah {
 struct rhca_buf {
 	void *addr;
 	size_t size;			/* bytes, a multiple of the page size */
+	struct rhca_pd *from;		/* whose allocator it is of; NULL: ours */
+	enum rhca_resource resource;
 };
 
 struct rhca_cq {
 	struct verbs_cq vcq;
 	pthread_spinlock_t lock;
 	bool single_threaded;		/* the application promised: no lock */
+	struct rhca_pd *parent;		/* parent domain, or NULL */
 	struct rhca_buf buf;
 	uint32_t entries;		/* power of two */
 	uint32_t cqn;
@@ -79,11 +113,16 @@ struct rhca_cq {
 	/* the entry being read */
 	const struct rdma_hca_cqe *cur;
 	struct rhca_qp *cur_qp;
+	/* the card's clock and the time of day, read together */
+	bool wants_wallclock;
+	uint64_t sample_clock;
+	uint64_t sample_wallclock;	/* ns; 0: not read yet */
 };
 
 /* One of a QP's two rings. */
 struct rhca_wq {
 	pthread_spinlock_t lock;
+	bool single_threaded;		/* of a thread domain: no lock */
 	struct rhca_buf buf;
 	uint32_t entries;		/* power of two, or 0: no such queue */
 	uint8_t shift;			/* log of a slot's bytes */
@@ -120,6 +159,7 @@ struct rhca_qp {
 	struct ibv_qp_cap cap;
 	uint32_t send_limit;		/* bytes that a send WQE may have */
 	bool sig_all;
+	struct rhca_pd *parent;		/* parent domain, or NULL */
 	struct rhca_chain chain;	/* under sq.lock */
 };
 
@@ -148,9 +188,31 @@ static inline struct rhca_qp *to_rqp_ex(struct ibv_qp_ex *qp)
 	return container_of(qp, struct rhca_qp, vqp.qp_ex);
 }
 
+static inline struct rhca_pd *to_rpd(struct ibv_pd *pd)
+{
+	return container_of(pd, struct rhca_pd, ibv_pd);
+}
+
+static inline struct rhca_td *to_rtd(struct ibv_td *td)
+{
+	return container_of(td, struct rhca_td, ibv_td);
+}
+
 static inline struct rhca_ah *to_rah(struct ibv_ah *ah)
 {
 	return container_of(ah, struct rhca_ah, ibv_ah);
+}
+
+static inline void rhca_wq_lock(struct rhca_wq *wq)
+{
+	if (!wq->single_threaded)
+		pthread_spin_lock(&wq->lock);
+}
+
+static inline void rhca_wq_unlock(struct rhca_wq *wq)
+{
+	if (!wq->single_threaded)
+		pthread_spin_unlock(&wq->lock);
 }
 
 /* Offset in bytes of the slot of WQE @index, which need not be wrapped. */
@@ -180,15 +242,60 @@ static inline void rhca_ring(struct rhca_context *ctx, unsigned int offset,
 	mmio_write64((uint8_t *)ctx->uar + offset, (uint64_t)high << 32 | low);
 }
 
+/* The card's clock; only if it has one. */
+static inline uint64_t rhca_read_clock(struct rhca_context *ctx)
+{
+	const uint8_t *clock = (const uint8_t *)ctx->uar + RDMA_HCA_CLOCK;
+#if SIZEOF_LONG == 8
+	return mmio_read64(clock);
+#else
+	uint32_t high, low;
+
+	do {
+		high = mmio_read32(clock + 4);
+		low = mmio_read32(clock);
+	} while (high != mmio_read32(clock + 4));
+	return (uint64_t)high << 32 | low;
+#endif
+}
+
 /* mem.c */
 
-/* Zeroed memory of at least @size bytes; none, and no error, for @size 0. */
-int rhca_buf_alloc(struct rhca_buf *buf, size_t size);
+/*
+ * Zeroed memory of at least @size bytes; none, and no error, for @size 0.
+ * @parent: a parent domain, whose allocator gives it if it has one, or NULL.
+ */
+int rhca_buf_alloc(struct rhca_buf *buf, size_t size, struct rhca_pd *parent,
+		   enum rhca_resource resource);
 void rhca_buf_free(struct rhca_buf *buf);
 
-/* A 32-bit doorbell record with value 0 in a page that holds only such. */
-__le32 *rhca_record_alloc(struct rhca_context *ctx);
-void rhca_record_free(struct rhca_context *ctx, __le32 *record);
+/*
+ * A 32-bit doorbell record with value 0 in a page that holds only such, or in
+ * the memory of the parent domain @parent.
+ */
+__le32 *rhca_record_alloc(struct rhca_context *ctx, struct rhca_pd *parent);
+void rhca_record_free(struct rhca_context *ctx, struct rhca_pd *parent,
+		      __le32 *record);
+
+/* domain.c */
+
+struct ibv_pd *rhca_alloc_pd(struct ibv_context *context);
+int rhca_dealloc_pd(struct ibv_pd *pd);
+struct ibv_pd *rhca_import_pd(struct ibv_context *context, uint32_t handle);
+void rhca_unimport_pd(struct ibv_pd *pd);
+struct ibv_td *rhca_alloc_td(struct ibv_context *context,
+			     struct ibv_td_init_attr *attr);
+int rhca_dealloc_td(struct ibv_td *td);
+struct ibv_pd *
+rhca_alloc_parent_domain(struct ibv_context *context,
+			 struct ibv_parent_domain_init_attr *attr);
+/* A queue is made in @pd: if it is a parent domain, keep it; else NULL. */
+struct rhca_pd *rhca_pd_use(struct ibv_pd *pd);
+void rhca_pd_release(struct rhca_pd *parent);
+static inline bool rhca_is_single_threaded(const struct rhca_pd *parent)
+{
+	return parent && parent->td;
+}
 
 /* verbs.c */
 
@@ -197,10 +304,15 @@ int rhca_query_device_ex(struct ibv_context *context,
 			 struct ibv_device_attr_ex *attr, size_t attr_size);
 int rhca_query_port(struct ibv_context *context, uint8_t port,
 		    struct ibv_port_attr *attr);
-struct ibv_pd *rhca_alloc_pd(struct ibv_context *context);
-int rhca_dealloc_pd(struct ibv_pd *pd);
+int rhca_query_rt_values(struct ibv_context *context,
+			 struct ibv_values_ex *values);
 struct ibv_mr *rhca_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 			   uint64_t hca_va, int access);
+struct ibv_mr *rhca_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
+				  size_t length, uint64_t iova, int fd,
+				  int access);
+struct ibv_mr *rhca_import_mr(struct ibv_pd *pd, uint32_t handle);
+void rhca_unimport_mr(struct ibv_mr *mr);
 int rhca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 		  void *addr, size_t length, int access);
 int rhca_dereg_mr(struct verbs_mr *vmr);
@@ -215,6 +327,7 @@ struct ibv_cq *rhca_create_cq(struct ibv_context *context, int cqe,
 struct ibv_cq_ex *rhca_create_cq_ex(struct ibv_context *context,
 				    struct ibv_cq_init_attr_ex *attr);
 int rhca_resize_cq(struct ibv_cq *ibcq, int cqe);
+int rhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr);
 int rhca_destroy_cq(struct ibv_cq *ibcq);
 int rhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
 int rhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);

@@ -454,7 +454,7 @@ int rhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		*bad_wr = wr;
 		return EINVAL;
 	}
-	pthread_spin_lock(&qp->sq.lock);
+	rhca_wq_lock(&qp->sq);
 	rhca_chain_begin(qp);
 	for (; wr; wr = wr->next) {
 		err = rhca_post_one_send(qp, wr);
@@ -464,7 +464,7 @@ int rhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		}
 	}
 	rhca_chain_end(qp);
-	pthread_spin_unlock(&qp->sq.lock);
+	rhca_wq_unlock(&qp->sq);
 	return err;
 }
 
@@ -500,7 +500,7 @@ int rhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		*bad_wr = wr;
 		return EINVAL;
 	}
-	pthread_spin_lock(&qp->rq.lock);
+	rhca_wq_lock(&qp->rq);
 	for (; wr; wr = wr->next) {
 		err = rhca_post_one_recv(qp, wr);
 		if (unlikely(err)) {
@@ -510,7 +510,7 @@ int rhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 	}
 	if (qp->rq.entries)
 		rhca_store_record(qp->rq_db, qp->rq.head & 0xffff);
-	pthread_spin_unlock(&qp->rq.lock);
+	rhca_wq_unlock(&qp->rq);
 	return err;
 }
 
@@ -582,7 +582,7 @@ static void rhca_wr_start(struct ibv_qp_ex *ibqp)
 {
 	struct rhca_qp *qp = to_rqp_ex(ibqp);
 
-	pthread_spin_lock(&qp->sq.lock);
+	rhca_wq_lock(&qp->sq);
 	rhca_chain_begin(qp);
 	if (unlikely(!rhca_can_post_send(qp)))
 		qp->chain.err = EINVAL;
@@ -597,14 +597,14 @@ static int rhca_wr_complete(struct ibv_qp_ex *ibqp)
 	err = qp->chain.err;
 	if (likely(!err))
 		rhca_chain_end(qp);
-	pthread_spin_unlock(&qp->sq.lock);
+	rhca_wq_unlock(&qp->sq);
 	return err;
 }
 
 /* The queue's head has not moved: the slots are free as before. */
 static void rhca_wr_abort(struct ibv_qp_ex *ibqp)
 {
-	pthread_spin_unlock(&to_rqp_ex(ibqp)->sq.lock);
+	rhca_wq_unlock(&to_rqp_ex(ibqp)->sq);
 }
 
 static void rhca_wr_send(struct ibv_qp_ex *ibqp)

@@ -321,6 +321,7 @@ static struct ib_mr *rhca_mr_create(struct ib_pd *ibpd, struct ib_umem *umem,
 	if (!mr)
 		goto release;
 	mr->umem = umem;
+	mr->ibmr.length = umem->length;
 	mr->iova = iova;
 	mr->access = access;
 	mr->pdn = to_rhca_pd(ibpd)->pdn;
@@ -423,6 +424,7 @@ static int rhca_mr_replace(struct rhca_dev *dev, struct rhca_mr *mr, u64 start,
 	rhca_mpt_disable(dev, &mr->region);
 	swap(mr->umem, umem);
 	swap(mr->region.mtt, mtt);
+	mr->ibmr.length = mr->umem->length;
 	mr->iova = iova;
 	mr->access = access;
 	mr->pdn = pdn;

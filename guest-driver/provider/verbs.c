@@ -67,6 +67,11 @@ struct ibv_mr *rhca_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 	struct verbs_mr *vmr;
 	int err;
 
+	/* Some kernels call it an invalid argument. */
+	if (access & IBV_ACCESS_ON_DEMAND) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
 	vmr = calloc(1, sizeof(*vmr));
 	if (!vmr)
 		return NULL;

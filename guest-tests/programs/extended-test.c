@@ -204,11 +204,16 @@ static void test_ignore_overrun(void)
 
     check(cq);
     create_region(&device, &r, PAGE);
+    r.addr[0] = 1;
     create_connection(&device, cq, 16, qp);
     for (int i = 0; i < 16; i++) {
         post(qp[0], IBV_WR_RDMA_WRITE, i, sge_of(&r, 0, 8), (uintptr_t)r.addr + 64 + i * 8, r.mr->rkey);
     }
-    usleep(200000);
+    /* The last one is there; its completion is, soon after. */
+    for (double end = seconds_now() + 20; seconds_now() < end && !*(volatile uint8_t *)(r.addr + 64 + 15 * 8);) {
+        usleep(1000);
+    }
+    usleep(500000);
     for (int i = 12; i < 16; i++) {
         expect_completion(cq, i, IBV_WC_SUCCESS);
     }

@@ -1731,6 +1731,15 @@ static void test_import(void)
 	rhca_unimport_pd(imported);
 }
 
+/* There is no paging on demand, whatever the kernel says of it. */
+static void test_on_demand(void)
+{
+	CHECK(!rhca_reg_mr(pd, NULL, SIZE_MAX, 0, IBV_ACCESS_ON_DEMAND));
+	CHECK_EQ(errno, EOPNOTSUPP);
+	CHECK(!rhca_reg_mr(pd, NULL, 1, 0, 0));
+	CHECK_EQ(errno, ENOMEM);
+}
+
 static void test_dmabuf(void)
 {
 	struct ibv_mr *mr = rhca_reg_dmabuf_mr(pd, 0, 4096, 0x5000, 3, 0);
@@ -1779,6 +1788,7 @@ static const struct {
 	{ "allocators", test_allocators },
 	{ "thread-domain", test_thread_domain },
 	{ "import", test_import },
+	{ "on-demand", test_on_demand },
 	{ "dmabuf", test_dmabuf },
 };
 

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include <infiniband/cmd_ioctl.h>
+#include <rdma/ib_user_ioctl_cmds.h>
 #include <util/util.h>
 
 #include "rhca.h"

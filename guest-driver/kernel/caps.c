@@ -119,6 +119,8 @@ static void rhca_decode_limits(struct rhca_caps *caps,
 			be32_get_bits(lim->srq_page_list,
 				      RDMA_HCA_DEV_LIM_MAX_PAGE_LIST);
 	caps->max_icm = rhca_get64(lim->max_icm_sz_h, lim->max_icm_sz_l);
+	if (caps->features & RDMA_HCA_FEATURE_TIMESTAMP)
+		caps->clock_khz = be32_to_cpu(lim->clock_khz);
 }
 
 static void rhca_decode_srqs(struct rhca_caps *caps,

@@ -50,6 +50,7 @@ struct rhca_caps {
 	u8 max_mtu;		/* IB MTU code */
 	u32 num_gids;
 	u64 max_icm;		/* bytes */
+	u32 clock_khz;		/* 0: no time in completions */
 };
 
 /* Ask the card what it is; -ENODEV if this driver cannot drive it. */

@@ -23,4 +23,20 @@ static inline struct ib_udata *rhca_cq_udata(struct ib_udata *udata)
 }
 #endif
 
+/* And reg_user_mr_dmabuf() (changed in 6.12). */
+#ifdef RHCA_REG_DMABUF_HAS_BUNDLE
+#define rhca_dmabuf_arg uverbs_attr_bundle
+static inline struct ib_udata *
+rhca_dmabuf_udata(struct uverbs_attr_bundle *attrs)
+{
+	return &attrs->driver_udata;
+}
+#else
+#define rhca_dmabuf_arg ib_udata
+static inline struct ib_udata *rhca_dmabuf_udata(struct ib_udata *udata)
+{
+	return udata;
+}
+#endif
+
 #endif /* RHCA_COMPAT_H */

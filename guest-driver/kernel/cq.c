@@ -25,6 +25,8 @@ static int rhca_sw2hw_cq(struct rhca_dev *dev, struct rhca_cq *cq, u32 uar)
 	be32p_replace_bits(&cqc->flags, 1, RDMA_HCA_CQC_TR);
 	be32p_replace_bits(&cqc->flags, RDMA_HCA_CQ_STATE_DISARMED,
 			   RDMA_HCA_CQC_STATE);
+	be32p_replace_bits(&cqc->flags, cq->ignore_overrun,
+			   RDMA_HCA_CQC_IGNORE_OVERRUN);
 	be32p_replace_bits(&cqc->logsize_usrpage, ilog2(cq->entries),
 			   RDMA_HCA_CQC_LOGSIZE);
 	be32p_replace_bits(&cqc->logsize_usrpage, uar, RDMA_HCA_CQC_UAR);
@@ -197,6 +199,16 @@ number:
 	return err;
 }
 
+/* Flags that a CQ can have; completions have their time in any case. */
+static u32 rhca_cq_flags(const struct rhca_dev *dev)
+{
+	u32 flags = IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN;
+
+	if (dev->caps.clock_khz)
+		flags |= IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
+	return flags;
+}
+
 int rhca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		   struct rhca_cq_arg *arg)
 {
@@ -204,7 +216,7 @@ int rhca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	struct rhca_cq *cq = to_rhca_cq(ibcq);
 	int err;
 
-	if (attr->flags)
+	if (attr->flags & ~rhca_cq_flags(dev))
 		return -EOPNOTSUPP;
 	if (!attr->cqe || attr->cqe > 1u << dev->caps.log_max_cqes)
 		return -EINVAL;
@@ -213,6 +225,7 @@ int rhca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	INIT_LIST_HEAD(&cq->recv_qps);
 	mutex_init(&cq->resize_lock);
 	cq->entries = roundup_pow_of_two(attr->cqe);
+	cq->ignore_overrun = attr->flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN;
 	cq->eq = rhca_eq_of_vector(dev, attr->comp_vector);
 	err = rhca_cq_create(dev, cq, rhca_cq_udata(arg));
 	if (!err)
@@ -292,6 +305,15 @@ int rhca_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 	rhca_region_destroy(dev, &region);
 	ib_umem_release(umem);
 	return err;
+}
+
+int rhca_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
+{
+	u64 moderation = FIELD_PREP(RDMA_HCA_MODERATION_COUNT, count) |
+			 FIELD_PREP(RDMA_HCA_MODERATION_PERIOD, period);
+
+	return rhca_cmd(to_rhca(ibcq->device), RDMA_HCA_CMD_MODIFY_CQ, 0,
+			to_rhca_cq(ibcq)->cqn, moderation, 0);
 }
 
 /* In a handler: rhca_cq_hide() keeps the CQ until it returns. */

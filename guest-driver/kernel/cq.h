@@ -21,6 +21,7 @@ struct rhca_cq {
 	struct list_head send_qps;	/* kernel: QPs that send by it */
 	struct list_head recv_qps;	/* and that receive */
 	bool armed;		/* kernel: an event has been asked for */
+	bool ignore_overrun;
 	struct rhca_buf buf;	/* kernel */
 	struct ib_umem *umem;	/* process */
 	struct rhca_region region;
@@ -76,6 +77,7 @@ int rhca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		   struct rhca_cq_arg *arg);
 int rhca_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int rhca_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
+int rhca_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
 /*
  * Remove what a QP of the kernel has left in a CQ of the kernel; what it has
  * taken of @srq, if it has one, goes back there.

@@ -73,32 +73,27 @@ static struct ib_umem *rhca_pin(struct ib_device *ibdev, u64 start, u64 length,
 	return ib_umem_get(ibdev, start, length, access);
 }
 
-struct ib_mr *rhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
-			       u64 iova, int access, struct ib_udata *udata)
+/* A region of @umem, which is released if that fails. */
+static struct ib_mr *rhca_mr_create(struct ib_pd *ibpd, struct ib_umem *umem,
+				    u64 iova, int access)
 {
 	struct rhca_dev *dev = to_rhca(ibpd->device);
 	struct rhca_mr *mr;
-	int err;
+	int err = -ENOMEM;
 
-	err = rhca_take_no_request(udata) ?: rhca_check_access(dev, access);
-	if (err)
-		return ERR_PTR(err);
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
 	if (!mr)
-		return ERR_PTR(-ENOMEM);
+		goto release;
+	mr->umem = umem;
+	mr->ibmr.length = umem->length;
 	mr->iova = iova;
 	mr->access = access;
 	mr->pdn = to_rhca_pd(ibpd)->pdn;
-	mr->umem = rhca_pin(ibpd->device, start, length, access);
-	if (IS_ERR(mr->umem)) {
-		err = PTR_ERR(mr->umem);
-		goto free;
-	}
-	err = rhca_mtt_create_umem(dev, &mr->region.mtt, mr->umem, iova);
+	err = rhca_mtt_create_umem(dev, &mr->region.mtt, umem, iova);
 	if (err)
-		goto release;
+		goto free;
 	err = rhca_region_create(dev, &mr->region, mr->pdn,
-				 rhca_mr_flags(access), iova, length);
+				 rhca_mr_flags(access), iova, umem->length);
 	if (err)
 		goto destroy;
 	rhca_mr_publish(mr);
@@ -106,11 +101,50 @@ struct ib_mr *rhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 
 destroy:
 	rhca_mtt_destroy(dev, &mr->region.mtt);
-release:
-	ib_umem_release(mr->umem);
 free:
 	kfree(mr);
+release:
+	ib_umem_release(umem);
 	return ERR_PTR(err);
+}
+
+struct ib_mr *rhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
+			       u64 iova, int access, struct ib_udata *udata)
+{
+	struct ib_umem *umem;
+	int err;
+
+	err = rhca_take_no_request(udata) ?:
+	      rhca_check_access(to_rhca(ibpd->device), access);
+	if (err)
+		return ERR_PTR(err);
+	umem = rhca_pin(ibpd->device, start, length, access);
+	if (IS_ERR(umem))
+		return ERR_CAST(umem);
+	return rhca_mr_create(ibpd, umem, iova, access);
+}
+
+/*
+ * Memory of another device's driver, or of the system, by a file. The card has
+ * no page faults, so the exporter has to pin it: it never moves while the
+ * region is there.
+ */
+struct ib_mr *rhca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset,
+				      u64 length, u64 iova, int fd, int access,
+				      struct rhca_dmabuf_arg *arg)
+{
+	struct ib_umem_dmabuf *dmabuf;
+	int err;
+
+	err = rhca_take_no_request(rhca_dmabuf_udata(arg)) ?:
+	      rhca_check_access(to_rhca(ibpd->device), access);
+	if (err)
+		return ERR_PTR(err);
+	dmabuf = ib_umem_dmabuf_get_pinned(ibpd->device, offset, length, fd,
+					   access);
+	if (IS_ERR(dmabuf))
+		return ERR_CAST(dmabuf);
+	return rhca_mr_create(ibpd, &dmabuf->umem, iova, access);
 }
 
 /*
@@ -144,6 +178,7 @@ static int rhca_mr_replace(struct rhca_dev *dev, struct rhca_mr *mr, u64 start,
 		goto destroy;
 	swap(mr->umem, umem);
 	swap(mr->region.mtt, mtt);
+	mr->ibmr.length = mr->umem->length;
 	mr->iova = iova;
 	mr->access = access;
 	mr->pdn = pdn;

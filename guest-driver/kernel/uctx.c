@@ -3,6 +3,9 @@
  * What a process has of its own: a UAR page (interface document 3.1.2),
  * which it maps. Its doorbell records are in db.c.
  */
+#define UVERBS_MODULE_NAME rdma_hca
+#include <rdma/uverbs_named_ioctl.h>
+
 #include "rdma_hca_user.h"
 
 #include "region.h"
@@ -50,11 +53,16 @@ static void rhca_fill_ucontext_resp(struct rhca_dev *dev,
 		resp->null_key = dev->null_mr->key;
 }
 
-/* What provider, driver and card know. */
+/* What driver and card know. */
+static u32 rhca_known_parts(const struct rhca_dev *dev)
+{
+	return dev->null_mr ? RDMA_HCA_UCONTEXT_NULL_MR : 0;
+}
+
+/* And the provider, too. */
 static int rhca_negotiate(const struct rhca_dev *dev, struct ib_udata *udata,
 			  u32 *comp_mask)
 {
-	u32 known = dev->null_mr ? RDMA_HCA_UCONTEXT_NULL_MR : 0;
 	struct rdma_hca_alloc_ucontext_req req;
 	int err;
 
@@ -63,7 +71,7 @@ static int rhca_negotiate(const struct rhca_dev *dev, struct ib_udata *udata,
 		return err;
 	if (req.reserved)
 		return -EINVAL;
-	*comp_mask = req.comp_mask & known;
+	*comp_mask = req.comp_mask & rhca_known_parts(dev);
 	return 0;
 }
 
@@ -109,6 +117,33 @@ void rhca_dealloc_ucontext(struct ib_ucontext *ibctx)
 	rhca_bitmap_free(&to_rhca(ibctx->device)->uar_map,
 			 ctx->uar / RHCA_UARS_PER_PAGE, 1);
 }
+
+/* For a process that another one has given the context to. */
+int rhca_query_ucontext(struct ib_ucontext *ibctx,
+			struct uverbs_attr_bundle *attrs)
+{
+	struct rdma_hca_alloc_ucontext_resp resp = {};
+	struct rhca_dev *dev = to_rhca(ibctx->device);
+
+	resp.comp_mask = rhca_known_parts(dev);
+	rhca_fill_ucontext_resp(dev, to_rhca_ucontext(ibctx), &resp);
+	return uverbs_copy_to_struct_or_zero(
+		attrs, RDMA_HCA_ATTR_QUERY_CONTEXT_RESP, &resp, sizeof(resp));
+}
+
+/* The core's method has no place for what a driver says. */
+ADD_UVERBS_ATTRIBUTES_SIMPLE(
+	rhca_query_context, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT,
+	UVERBS_ATTR_PTR_OUT(RDMA_HCA_ATTR_QUERY_CONTEXT_RESP,
+			    UVERBS_ATTR_STRUCT(
+				    struct rdma_hca_alloc_ucontext_resp,
+				    reserved),
+			    UA_MANDATORY));
+
+const struct uapi_definition rhca_uapi_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &rhca_query_context),
+	{}
+};
 
 /* The core takes the mappings away itself; being here allows it to. */
 void rhca_disassociate_ucontext(struct ib_ucontext *ibctx)

@@ -40,6 +40,10 @@ static inline struct rhca_ucontext *rhca_udata_ucontext(struct ib_udata *udata)
 /* uctx.c */
 int rhca_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata);
 void rhca_dealloc_ucontext(struct ib_ucontext *ibctx);
+int rhca_query_ucontext(struct ib_ucontext *ibctx,
+			struct uverbs_attr_bundle *attrs);
+/* What uverbs has of the driver beyond the verbs. */
+extern const struct uapi_definition rhca_uapi_defs[];
 void rhca_disassociate_ucontext(struct ib_ucontext *ibctx);
 int rhca_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma);
 void rhca_mmap_free(struct rdma_user_mmap_entry *entry);

@@ -89,6 +89,17 @@ static int rhca_query_device(struct ib_device *ibdev,
 					  IB_DEVICE_MEM_WINDOW_TYPE_2B;
 		attr->max_mw = attr->max_mr;
 	}
+	if (caps->clock_khz) {
+		attr->timestamp_mask =
+			GENMASK_ULL(RDMA_HCA_CQE_TIME_BITS - 1, 0);
+		attr->hca_core_clock = caps->clock_khz;
+	}
+	if (caps->features & RDMA_HCA_FEATURE_CQ_MODERATION) {
+		attr->cq_caps.max_cq_moderation_count =
+			FIELD_MAX(RDMA_HCA_MODERATION_COUNT);
+		attr->cq_caps.max_cq_moderation_period =
+			FIELD_MAX(RDMA_HCA_MODERATION_PERIOD);
+	}
 	if (caps->features & RDMA_HCA_FEATURE_MCAST) {
 		attr->max_mcast_grp = RDMA_HCA_MGM_NUM;
 		attr->max_mcast_qp_attach = RDMA_HCA_MGM_MAX_QPS;
@@ -189,7 +200,9 @@ static const struct ib_device_ops rhca_dev_ops = {
 	.query_pkey = rhca_query_pkey,
 	.query_port = rhca_query_port,
 	.query_qp = rhca_query_qp,
+	.query_ucontext = rhca_query_ucontext,
 	.reg_user_mr = rhca_reg_user_mr,
+	.reg_user_mr_dmabuf = rhca_reg_user_mr_dmabuf,
 	.req_notify_cq = rhca_req_notify_cq,
 	.rereg_user_mr = rhca_rereg_user_mr,
 	.resize_cq = rhca_resize_cq,
@@ -267,8 +280,14 @@ static const struct ib_device_ops rhca_xrc_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_xrcd, rhca_xrcd, ibxrcd),
 };
 
+/* Of a card that knows moderation besides. */
+static const struct ib_device_ops rhca_moderation_ops = {
+	.modify_cq = rhca_modify_cq,
+};
+
 void rhca_set_verbs(struct rhca_dev *dev)
 {
+	dev->ibdev.driver_def = rhca_uapi_defs;
 	ib_set_device_ops(&dev->ibdev, &rhca_dev_ops);
 	ib_set_device_ops(&dev->ibdev, rhca_is_roce(dev) ? &rhca_roce_ops :
 							   &rhca_ib_ops);
@@ -282,4 +301,6 @@ void rhca_set_verbs(struct rhca_dev *dev)
 		ib_set_device_ops(&dev->ibdev, &rhca_srq_ops);
 	if (rhca_has_xrc(dev))
 		ib_set_device_ops(&dev->ibdev, &rhca_xrc_ops);
+	if (dev->caps.features & RDMA_HCA_FEATURE_CQ_MODERATION)
+		ib_set_device_ops(&dev->ibdev, &rhca_moderation_ops);
 }

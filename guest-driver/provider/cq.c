@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <rdma_hca_cmd.h>
 #include <util/compiler.h>
@@ -273,6 +274,62 @@ static bool rhca_cq_is_roce(const struct rhca_cq *cq)
 	return to_rctx(cq->vcq.cq.context)->is_roce;
 }
 
+static uint64_t rhca_read_completion_ts(struct ibv_cq_ex *ibcq)
+{
+	const struct rdma_hca_cqe *cqe = to_rcq_ex(ibcq)->cur;
+	uint64_t high = FIELD_GET(RDMA_HCA_CQE_TIME_H, rhca_cqe_ctrl(cqe));
+
+	return high << 32 | le32toh(cqe->time_l);
+}
+
+/*
+ * Both clocks count nanoseconds, at rates that hardly differ. They are read
+ * together again when much time has passed, or when somebody has set the time.
+ */
+#define RHCA_NS_PER_S		1000000000ull
+#define RHCA_SAMPLE_NS		(10 * 1000 * 1000)
+
+static uint64_t rhca_wallclock(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * RHCA_NS_PER_S + now.tv_nsec;
+}
+
+static void rhca_sample_clocks(struct rhca_cq *cq)
+{
+	uint64_t before = rhca_wallclock();
+
+	if (cq->sample_wallclock &&
+	    before - cq->sample_wallclock < RHCA_SAMPLE_NS)
+		return;
+	cq->sample_clock = rhca_read_clock(to_rctx(cq->vcq.cq.context));
+	cq->sample_wallclock = before + (rhca_wallclock() - before) / 2;
+}
+
+static uint64_t rhca_read_wallclock_ns(struct ibv_cq_ex *ibcq)
+{
+	struct rhca_cq *cq = to_rcq_ex(ibcq);
+	uint64_t since = rhca_read_completion_ts(ibcq) - cq->sample_clock;
+	unsigned int spare = 64 - RDMA_HCA_CQE_TIME_BITS;
+
+	/* Before the sample or after it, by the bits that there are. */
+	return cq->sample_wallclock + ((int64_t)(since << spare) >> spare);
+}
+
+/* The tag as it was on the Ethernet: priority and VLAN; 0: none. */
+static uint16_t rhca_read_cvlan(struct ibv_cq_ex *ibcq)
+{
+	struct rhca_cq *cq = to_rcq_ex(ibcq);
+	uint32_t path = le32toh(cq->cur->rlid_path);
+
+	if (!rhca_cq_is_roce(cq) || !(path & RDMA_HCA_CQE_HAS_VLAN))
+		return 0;
+	return FIELD_GET(RDMA_HCA_CQE_SL, path) << 13 |
+	       FIELD_GET(RDMA_HCA_CQE_VLAN, path);
+}
+
 /* RoCE has no LIDs: other things are in their places. */
 static uint32_t rhca_read_slid(struct ibv_cq_ex *ibcq)
 {
@@ -455,8 +512,11 @@ static int rhca_start_poll(struct ibv_cq_ex *ibcq,
 	if (attr->comp_mask)
 		return EINVAL;
 	rhca_cq_lock(cq);
-	if (rhca_cq_advance(cq))
+	if (rhca_cq_advance(cq)) {
+		if (cq->wants_wallclock)
+			rhca_sample_clocks(cq);
 		return 0;
+	}
 	rhca_cq_publish(cq);
 	rhca_cq_unlock(cq);
 	return ENOENT;
@@ -574,25 +634,51 @@ static void rhca_fill_readers(struct rhca_cq *cq, uint64_t wc_flags)
 		ex->read_sl = rhca_read_sl;
 	if (wc_flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
 		ex->read_dlid_path_bits = rhca_read_dlid_path_bits;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+		ex->read_completion_ts = rhca_read_completion_ts;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+		ex->read_completion_wallclock_ns = rhca_read_wallclock_ns;
+	if (wc_flags & IBV_WC_EX_WITH_CVLAN)
+		ex->read_cvlan = rhca_read_cvlan;
+}
+
+/* What there is to know; flow tags and tag matching are not. */
+static uint64_t rhca_wc_flags(const struct rhca_context *ctx)
+{
+	uint64_t flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_CVLAN;
+
+	if (ctx->has_clock)
+		flags |= IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+			 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+	return flags;
 }
 
 static int rhca_check_cq_attr(const struct rhca_context *ctx,
 			      const struct ibv_cq_init_attr_ex *attr)
 {
-	if (!check_comp_mask(attr->comp_mask, IBV_CQ_INIT_ATTR_MASK_FLAGS) ||
-	    !check_comp_mask(attr->wc_flags, IBV_WC_STANDARD_FLAGS))
+	if (!check_comp_mask(attr->comp_mask,
+			     IBV_CQ_INIT_ATTR_MASK_FLAGS |
+				     IBV_CQ_INIT_ATTR_MASK_PD) ||
+	    !check_comp_mask(attr->wc_flags, rhca_wc_flags(ctx)))
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
-	    !check_comp_mask(attr->flags, IBV_CREATE_CQ_ATTR_SINGLE_THREADED))
+	    !check_comp_mask(attr->flags,
+			     IBV_CREATE_CQ_ATTR_SINGLE_THREADED |
+				     IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN))
 		return EOPNOTSUPP;
+	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) &&
+	    (!attr->parent_domain || !to_rpd(attr->parent_domain)->contained))
+		return EINVAL;
 	if (!attr->cqe || attr->cqe > ctx->max_cqe)
 		return EINVAL;
 	return 0;
 }
 
-static int rhca_alloc_ring(struct rhca_buf *buf, uint32_t entries)
+static int rhca_alloc_ring(struct rhca_cq *cq, struct rhca_buf *buf,
+			   uint32_t entries)
 {
-	int err = rhca_buf_alloc(buf, (size_t)entries * RDMA_HCA_CQE_SIZE);
+	int err = rhca_buf_alloc(buf, (size_t)entries * RDMA_HCA_CQE_SIZE,
+				 cq->parent, RHCA_RESOURCE_CQ);
 
 	if (!err)
 		rhca_ring_init(buf, entries);
@@ -624,13 +710,13 @@ static int rhca_cq_init(struct rhca_context *ctx, struct rhca_cq *cq,
 {
 	int err;
 
-	err = rhca_alloc_ring(&cq->buf, attr->cqe);
+	err = rhca_alloc_ring(cq, &cq->buf, attr->cqe);
 	if (err)
 		return err;
-	cq->ci_db = rhca_record_alloc(ctx);
+	cq->ci_db = rhca_record_alloc(ctx, cq->parent);
 	err = cq->ci_db ? rhca_cq_command(ctx, cq, attr) : errno;
 	if (err) {
-		rhca_record_free(ctx, cq->ci_db);
+		rhca_record_free(ctx, cq->parent, cq->ci_db);
 		rhca_buf_free(&cq->buf);
 	}
 	return err;
@@ -654,15 +740,22 @@ struct ibv_cq_ex *rhca_create_cq_ex(struct ibv_context *context,
 		return NULL;
 	rounded = *attr;
 	rounded.cqe = roundup_pow_of_two(attr->cqe);
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD)
+		cq->parent = rhca_pd_use(attr->parent_domain);
 	err = rhca_cq_init(ctx, cq, &rounded);
 	if (err) {
+		rhca_pd_release(cq->parent);
 		free(cq);
 		errno = err;
 		return NULL;
 	}
 	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
-	cq->single_threaded = (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
-			      (attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
+	cq->single_threaded =
+		rhca_is_single_threaded(cq->parent) ||
+		((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
+		 (attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED));
+	cq->wants_wallclock = attr->wc_flags &
+			      IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 	rhca_fill_readers(cq, attr->wc_flags);
 	return &cq->vcq.cq_ex;
 }
@@ -723,7 +816,7 @@ int rhca_resize_cq(struct ibv_cq *ibcq, int cqe)
 	if (cqe <= 0 || (uint32_t)cqe > ctx->max_cqe)
 		return EINVAL;
 	entries = roundup_pow_of_two(cqe);
-	err = rhca_alloc_ring(&ring, entries);
+	err = rhca_alloc_ring(cq, &ring, entries);
 	if (err)
 		return err;
 	rhca_cq_lock(cq);
@@ -732,6 +825,13 @@ int rhca_resize_cq(struct ibv_cq *ibcq, int cqe)
 	rhca_cq_unlock(cq);
 	rhca_buf_free(&ring);
 	return err;
+}
+
+int rhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
+{
+	struct ibv_modify_cq cmd;
+
+	return ibv_cmd_modify_cq(ibcq, attr, &cmd, sizeof(cmd));
 }
 
 int rhca_destroy_cq(struct ibv_cq *ibcq)
@@ -743,8 +843,9 @@ int rhca_destroy_cq(struct ibv_cq *ibcq)
 	err = ibv_cmd_destroy_cq(ibcq);
 	if (err)
 		return err;
-	rhca_record_free(ctx, cq->ci_db);
+	rhca_record_free(ctx, cq->parent, cq->ci_db);
 	rhca_buf_free(&cq->buf);
+	rhca_pd_release(cq->parent);
 	pthread_spin_destroy(&cq->lock);
 	free(cq);
 	return 0;

@@ -13,14 +13,41 @@
 
 #include "rhca.h"
 
-int rhca_buf_alloc(struct rhca_buf *buf, size_t size)
+/*
+ * Memory of a parent domain's allocator, who sees to forks. Returns
+ * IBV_ALLOCATOR_USE_DEFAULT if there is none or it does not want to, NULL with
+ * errno set if there is no memory.
+ */
+static void *rhca_custom_alloc(struct rhca_pd *parent, size_t size,
+			       size_t alignment, enum rhca_resource resource)
+{
+	void *addr;
+
+	if (!parent || !parent->alloc)
+		return IBV_ALLOCATOR_USE_DEFAULT;
+	addr = parent->alloc(&parent->ibv_pd, parent->alloc_context, size,
+			     alignment, resource);
+	if (!addr) {
+		errno = ENOMEM;
+	} else if (addr != IBV_ALLOCATOR_USE_DEFAULT &&
+		   (uintptr_t)addr % alignment) {
+		parent->free(&parent->ibv_pd, parent->alloc_context, addr,
+			     resource);
+		errno = EINVAL;
+		addr = NULL;
+	}
+	return addr;
+}
+
+static void rhca_custom_free(struct rhca_pd *parent, void *addr,
+			     enum rhca_resource resource)
+{
+	parent->free(&parent->ibv_pd, parent->alloc_context, addr, resource);
+}
+
+static int rhca_buf_map(struct rhca_buf *buf)
 {
 	int err;
-
-	buf->addr = NULL;
-	buf->size = align(size, (size_t)sysconf(_SC_PAGESIZE));
-	if (!size)
-		return 0;
 
 	buf->addr = mmap(NULL, buf->size, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -30,6 +57,31 @@ int rhca_buf_alloc(struct rhca_buf *buf, size_t size)
 	if (err) {
 		err = errno;
 		munmap(buf->addr, buf->size);
+	}
+	return err;
+}
+
+int rhca_buf_alloc(struct rhca_buf *buf, size_t size, struct rhca_pd *parent,
+		   enum rhca_resource resource)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	int err = 0;
+
+	*buf = (struct rhca_buf){ .size = align(size, page) };
+	if (!size)
+		return 0;
+
+	buf->addr = rhca_custom_alloc(parent, buf->size, page, resource);
+	if (!buf->addr)
+		return errno;
+	if (buf->addr == IBV_ALLOCATOR_USE_DEFAULT) {
+		err = rhca_buf_map(buf);
+	} else {
+		buf->from = parent;
+		buf->resource = resource;
+	}
+	if (err) {
+		buf->addr = NULL;
 		return err;
 	}
 	/*
@@ -44,8 +96,12 @@ void rhca_buf_free(struct rhca_buf *buf)
 {
 	if (!buf->addr)
 		return;
-	ibv_dofork_range(buf->addr, buf->size);
-	munmap(buf->addr, buf->size);
+	if (buf->from) {
+		rhca_custom_free(buf->from, buf->addr, buf->resource);
+	} else {
+		ibv_dofork_range(buf->addr, buf->size);
+		munmap(buf->addr, buf->size);
+	}
 	buf->addr = NULL;
 }
 
@@ -68,7 +124,8 @@ static struct rhca_db_page *rhca_db_page_new(struct rhca_context *ctx)
 		errno = ENOMEM;
 		return NULL;
 	}
-	err = rhca_buf_alloc(&page->buf, RHCA_RECORDS * RHCA_RECORD_STRIDE);
+	err = rhca_buf_alloc(&page->buf, RHCA_RECORDS * RHCA_RECORD_STRIDE,
+			     NULL, RHCA_RESOURCE_RECORD);
 	if (err) {
 		free(page);
 		errno = err;
@@ -89,7 +146,8 @@ static struct rhca_db_page *rhca_db_page_with_free(struct rhca_context *ctx)
 	return rhca_db_page_new(ctx);
 }
 
-__le32 *rhca_record_alloc(struct rhca_context *ctx)
+/* One of our own pages. */
+static __le32 *rhca_record_take(struct rhca_context *ctx)
 {
 	struct rhca_db_page *page;
 	__le32 *record = NULL;
@@ -102,24 +160,37 @@ __le32 *rhca_record_alloc(struct rhca_context *ctx)
 		page->free &= page->free - 1;
 		record = (__le32 *)((uint8_t *)page->buf.addr +
 				    n * RHCA_RECORD_STRIDE);
-		*record = htole32(0);
 	}
 	pthread_mutex_unlock(&ctx->db_mutex);
 	return record;
 }
 
-void rhca_record_free(struct rhca_context *ctx, __le32 *record)
+__le32 *rhca_record_alloc(struct rhca_context *ctx, struct rhca_pd *parent)
+{
+	__le32 *record = rhca_custom_alloc(parent, RHCA_RECORD_STRIDE,
+					   RHCA_RECORD_STRIDE,
+					   RHCA_RESOURCE_RECORD);
+
+	if (record == IBV_ALLOCATOR_USE_DEFAULT)
+		record = rhca_record_take(ctx);
+	if (record)
+		*record = htole32(0);
+	return record;
+}
+
+/* False: it is in none of our pages. */
+static bool rhca_record_put(struct rhca_context *ctx, __le32 *record)
 {
 	struct rhca_db_page *page;
+	bool found = false;
 	size_t offset;
 
-	if (!record)
-		return;
 	pthread_mutex_lock(&ctx->db_mutex);
 	list_for_each(&ctx->db_pages, page, list) {
 		offset = (uintptr_t)record - (uintptr_t)page->buf.addr;
 		if (offset >= page->buf.size)
 			continue;
+		found = true;
 		page->free |= 1ULL << (offset / RHCA_RECORD_STRIDE);
 		if (page->free == UINT64_MAX) {
 			list_del(&page->list);
@@ -129,4 +200,12 @@ void rhca_record_free(struct rhca_context *ctx, __le32 *record)
 		break;
 	}
 	pthread_mutex_unlock(&ctx->db_mutex);
+	return found;
+}
+
+void rhca_record_free(struct rhca_context *ctx, struct rhca_pd *parent,
+		      __le32 *record)
+{
+	if (record && !rhca_record_put(ctx, record))
+		rhca_custom_free(parent, record, RHCA_RESOURCE_RECORD);
 }

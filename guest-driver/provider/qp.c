@@ -89,14 +89,14 @@ static int rhca_alloc_rings(struct rhca_context *ctx, struct rhca_qp *qp)
 {
 	int err;
 
-	err = rhca_wq_init(&qp->sq);
+	err = rhca_wq_init(&qp->sq, qp->parent, RHCA_RESOURCE_QP);
 	if (err)
 		return err;
-	err = rhca_wq_init(&qp->rq);
+	err = rhca_wq_init(&qp->rq, qp->parent, RHCA_RESOURCE_QP);
 	if (err)
 		goto sq;
 	if (qp->rq.entries) {
-		qp->rq_db = rhca_record_alloc(ctx);
+		qp->rq_db = rhca_record_alloc(ctx, qp->parent);
 		if (!qp->rq_db) {
 			err = errno;
 			goto rq;
@@ -114,7 +114,7 @@ sq:
 
 static void rhca_free_rings(struct rhca_context *ctx, struct rhca_qp *qp)
 {
-	rhca_record_free(ctx, qp->rq_db);
+	rhca_record_free(ctx, qp->parent, qp->rq_db);
 	rhca_wq_destroy(&qp->rq);
 	rhca_wq_destroy(&qp->sq);
 }
@@ -269,10 +269,14 @@ struct ibv_qp *rhca_create_qp_ex(struct ibv_context *context,
 		goto fail;
 	/* The caller's structure need not be whole, nor changes on failure. */
 	memcpy(&real, attr, offsetof(struct ibv_qp_init_attr_ex, create_flags));
+	/* What a target need not have, it need not have set. */
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_PD)
+		qp->parent = rhca_pd_use(attr->pd);
 	/* There are none, and this call of uverbs has no place for them. */
 	real.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	err = rhca_qp_init(ctx, qp, &real);
 	if (err) {
+		rhca_pd_release(qp->parent);
 		free(qp);
 		goto fail;
 	}
@@ -385,6 +389,7 @@ int rhca_destroy_qp(struct ibv_qp *ibqp)
 	if (err)
 		return err;
 	rhca_free_rings(ctx, qp);
+	rhca_pd_release(qp->parent);
 	free(qp);
 	return 0;
 }

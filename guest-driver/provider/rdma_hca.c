@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include <infiniband/cmd_ioctl.h>
+#include <rdma/ib_user_ioctl_cmds.h>
 #include <util/util.h>
 
 #include "rhca.h"
@@ -28,7 +30,9 @@ static void rhca_free_context(struct ibv_context *context)
 static const struct verbs_context_ops rhca_context_ops = {
 	.alloc_mw = rhca_alloc_mw,
 	.alloc_null_mr = rhca_alloc_null_mr,
+	.alloc_parent_domain = rhca_alloc_parent_domain,
 	.alloc_pd = rhca_alloc_pd,
+	.alloc_td = rhca_alloc_td,
 	.attach_mcast = ibv_cmd_attach_mcast,
 	.bind_mw = rhca_bind_mw,
 	.close_xrcd = rhca_close_xrcd,
@@ -41,6 +45,7 @@ static const struct verbs_context_ops rhca_context_ops = {
 	.create_srq_ex = rhca_create_srq_ex,
 	.dealloc_mw = rhca_dealloc_mw,
 	.dealloc_pd = rhca_dealloc_pd,
+	.dealloc_td = rhca_dealloc_td,
 	.dereg_mr = rhca_dereg_mr,
 	.destroy_ah = rhca_destroy_ah,
 	.destroy_cq = rhca_destroy_cq,
@@ -49,6 +54,9 @@ static const struct verbs_context_ops rhca_context_ops = {
 	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = rhca_free_context,
 	.get_srq_num = rhca_get_srq_num,
+	.import_mr = rhca_import_mr,
+	.import_pd = rhca_import_pd,
+	.modify_cq = rhca_modify_cq,
 	.modify_qp = rhca_modify_qp,
 	.modify_srq = rhca_modify_srq,
 	.open_qp = rhca_open_qp,
@@ -61,10 +69,14 @@ static const struct verbs_context_ops rhca_context_ops = {
 	.query_port = rhca_query_port,
 	.query_qp = rhca_query_qp,
 	.query_srq = rhca_query_srq,
+	.query_rt_values = rhca_query_rt_values,
+	.reg_dmabuf_mr = rhca_reg_dmabuf_mr,
 	.reg_mr = rhca_reg_mr,
 	.req_notify_cq = rhca_req_notify_cq,
 	.rereg_mr = rhca_rereg_mr,
 	.resize_cq = rhca_resize_cq,
+	.unimport_mr = rhca_unimport_mr,
+	.unimport_pd = rhca_unimport_pd,
 };
 
 static int rhca_query_link_layer(struct rhca_context *ctx)
@@ -87,6 +99,7 @@ static int rhca_query_limits(struct rhca_context *ctx,
 				       sizeof(attr), NULL, NULL);
 	if (err)
 		return err;
+	ctx->has_clock = attr.completion_timestamp_mask != 0;
 	ctx->max_cqe = attr.orig_attr.max_cqe;
 	ctx->max_wr = min_t(uint32_t, attr.orig_attr.max_qp_wr, RHCA_MAX_WR);
 	ctx->max_srq_wr = min_t(uint32_t, attr.orig_attr.max_srq_wr,
@@ -142,8 +155,8 @@ static int rhca_init_context(struct rhca_context *ctx, int cmd_fd,
 		return err;
 	if (resp->comp_mask & RDMA_HCA_UCONTEXT_NULL_MR)
 		ctx->null_key = resp->null_key;
-	ctx->uar = mmap(NULL, RDMA_HCA_UAR_PAGE_SIZE, PROT_WRITE, MAP_SHARED,
-			cmd_fd, resp->uar_mmap_key);
+	ctx->uar = mmap(NULL, RDMA_HCA_UAR_PAGE_SIZE, PROT_READ | PROT_WRITE,
+			MAP_SHARED, cmd_fd, resp->uar_mmap_key);
 	if (ctx->uar == MAP_FAILED) {
 		err = errno;
 		free(ctx->srqs);
@@ -154,6 +167,24 @@ static int rhca_init_context(struct rhca_context *ctx, int cmd_fd,
 	pthread_mutex_init(&ctx->db_mutex, NULL);
 	list_head_init(&ctx->db_pages);
 	return 0;
+}
+
+/* The kernel has answered with @err. */
+static struct verbs_context *
+rhca_finish_context(struct rhca_context *ctx, int cmd_fd,
+		    const struct rdma_hca_alloc_ucontext_resp *resp, int err)
+{
+	if (!err) {
+		verbs_set_ops(&ctx->vctx, &rhca_context_ops);
+		err = rhca_init_context(ctx, cmd_fd, resp);
+	}
+	if (err) {
+		verbs_uninit_context(&ctx->vctx);
+		free(ctx);
+		errno = err;
+		return NULL;
+	}
+	return &ctx->vctx;
 }
 
 static struct verbs_context *rhca_alloc_context(struct ibv_device *device,
@@ -172,19 +203,26 @@ static struct verbs_context *rhca_alloc_context(struct ibv_device *device,
 		return NULL;
 	err = ibv_cmd_get_context(&ctx->vctx, &cmd.core, sizeof(cmd),
 				  &resp.core, sizeof(resp));
-	if (err)
-		goto fail;
-	verbs_set_ops(&ctx->vctx, &rhca_context_ops);
-	err = rhca_init_context(ctx, cmd_fd, &resp.drv);
-	if (err)
-		goto fail;
-	return &ctx->vctx;
+	return rhca_finish_context(ctx, cmd_fd, &resp.drv, err);
+}
 
-fail:
-	verbs_uninit_context(&ctx->vctx);
-	free(ctx);
-	errno = err;
-	return NULL;
+/* A context of another process: its queues are not known here. */
+static struct verbs_context *rhca_import_context(struct ibv_device *device,
+						 int cmd_fd)
+{
+	DECLARE_COMMAND_BUFFER_LINK(driver, UVERBS_OBJECT_DEVICE,
+				    UVERBS_METHOD_QUERY_CONTEXT, 1, NULL);
+	struct rdma_hca_alloc_ucontext_resp resp = {};
+	struct rhca_context *ctx;
+	int err;
+
+	ctx = verbs_init_and_alloc_context(device, cmd_fd, ctx, vctx,
+					   RDMA_DRIVER_UNKNOWN);
+	if (!ctx)
+		return NULL;
+	fill_attr_out_ptr(driver, RDMA_HCA_ATTR_QUERY_CONTEXT_RESP, &resp);
+	err = ibv_cmd_query_context(&ctx->vctx.context, driver);
+	return rhca_finish_context(ctx, cmd_fd, &resp, err);
 }
 
 static struct verbs_device *rhca_alloc_device(struct verbs_sysfs_dev *sysfs_dev)
@@ -210,6 +248,7 @@ static const struct verbs_device_ops rhca_device_ops = {
 	.alloc_device = rhca_alloc_device,
 	.uninit_device = rhca_uninit_device,
 	.alloc_context = rhca_alloc_context,
+	.import_context = rhca_import_context,
 };
 
 PROVIDER_DRIVER(rdma_hca, rhca_device_ops);

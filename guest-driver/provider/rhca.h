@@ -37,6 +37,7 @@ struct rhca_context {
 	void *uar;			/* this process's doorbell page */
 	bool is_roce;
 	uint32_t null_key;		/* L_Key without memory, 0: none */
+	bool has_clock;			/* in the UAR page, and in completions */
 	/* limits */
 	uint32_t max_cqe;
 	uint32_t max_wr;
@@ -61,6 +62,37 @@ struct rhca_context {
 	pthread_mutex_t db_mutex;
 };
 
+/* A thread domain: what is made in it needs no locks. */
+struct rhca_td {
+	struct ibv_td ibv_td;
+	atomic_uint users;		/* parent domains */
+};
+
+/* A protection domain, or a parent domain around one. */
+struct rhca_pd {
+	struct ibv_pd ibv_pd;
+	atomic_uint users;		/* parent domains, or queues */
+	/* of a parent domain */
+	struct rhca_pd *contained;	/* NULL: it is none */
+	struct rhca_td *td;		/* NULL: none */
+	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size,
+		       size_t alignment, uint64_t resource_type);
+	void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr,
+		     uint64_t resource_type);
+	void *alloc_context;
+};
+
+/*
+ * What a parent domain's allocator is asked for; the upper 32 bits are those
+ * of the driver, RDMA_DRIVER_UNKNOWN.
+ */
+enum rhca_resource {
+	RHCA_RESOURCE_QP = 1,		/* one of its rings */
+	RHCA_RESOURCE_CQ = 2,
+	RHCA_RESOURCE_RECORD = 3,
+	RHCA_RESOURCE_SRQ = 4,
+};
+
 struct rhca_ah {
 	struct ibv_ah ibv_ah;
 	struct rdma_hca_ud_unit unit;	/* all but dqpn and qkey */
@@ -71,12 +103,15 @@ struct rhca_ah {
 struct rhca_buf {
 	void *addr;
 	size_t size;			/* bytes, a multiple of the page size */
+	struct rhca_pd *from;		/* whose allocator it is of; NULL: ours */
+	enum rhca_resource resource;
 };
 
 struct rhca_cq {
 	struct verbs_cq vcq;
 	pthread_spinlock_t lock;
 	bool single_threaded;		/* the application promised: no lock */
+	struct rhca_pd *parent;		/* parent domain, or NULL */
 	struct rhca_buf buf;
 	uint32_t entries;		/* power of two */
 	uint32_t cqn;
@@ -85,11 +120,16 @@ struct rhca_cq {
 	/* the entry being read */
 	const struct rdma_hca_cqe *cur;
 	struct rhca_qp *cur_qp;		/* NULL: an XRC target, perhaps another's */
+	/* the card's clock and the time of day, read together */
+	bool wants_wallclock;
+	uint64_t sample_clock;
+	uint64_t sample_wallclock;	/* ns; 0: not read yet */
 };
 
 /* One of a QP's two rings, or an SRQ's. */
 struct rhca_wq {
 	pthread_spinlock_t lock;
+	bool single_threaded;		/* of a thread domain: no lock */
 	struct rhca_buf buf;
 	uint32_t entries;		/* power of two, or 0: no such queue */
 	uint8_t shift;			/* log of a slot's bytes */
@@ -106,6 +146,7 @@ struct rhca_wq {
 struct rhca_srq {
 	struct verbs_srq vsrq;
 	struct rhca_wq wq;		/* its lock is that of all here */
+	struct rhca_pd *parent;		/* NULL: not in a parent domain */
 	__le32 *db;			/* posted-count record */
 	uint32_t max_sge;
 	uint32_t *free_tags;		/* a stack */
@@ -141,6 +182,7 @@ struct rhca_qp {
 	struct ibv_qp_cap cap;
 	uint32_t send_limit;		/* bytes that a send WQE may have */
 	bool sig_all;
+	struct rhca_pd *parent;		/* parent domain, or NULL */
 	struct rhca_chain chain;	/* under sq.lock */
 };
 
@@ -187,9 +229,31 @@ static inline bool rhca_has_recv(const struct rhca_qp *qp)
 	       qp->vqp.qp.qp_type != IBV_QPT_XRC_SEND;
 }
 
+static inline struct rhca_pd *to_rpd(struct ibv_pd *pd)
+{
+	return container_of(pd, struct rhca_pd, ibv_pd);
+}
+
+static inline struct rhca_td *to_rtd(struct ibv_td *td)
+{
+	return container_of(td, struct rhca_td, ibv_td);
+}
+
 static inline struct rhca_ah *to_rah(struct ibv_ah *ah)
 {
 	return container_of(ah, struct rhca_ah, ibv_ah);
+}
+
+static inline void rhca_wq_lock(struct rhca_wq *wq)
+{
+	if (!wq->single_threaded)
+		pthread_spin_lock(&wq->lock);
+}
+
+static inline void rhca_wq_unlock(struct rhca_wq *wq)
+{
+	if (!wq->single_threaded)
+		pthread_spin_unlock(&wq->lock);
 }
 
 /* Offset in bytes of the slot of WQE @index, which need not be wrapped. */
@@ -219,15 +283,60 @@ static inline void rhca_ring(struct rhca_context *ctx, unsigned int offset,
 	mmio_write64((uint8_t *)ctx->uar + offset, (uint64_t)high << 32 | low);
 }
 
+/* The card's clock; only if it has one. */
+static inline uint64_t rhca_read_clock(struct rhca_context *ctx)
+{
+	const uint8_t *clock = (const uint8_t *)ctx->uar + RDMA_HCA_CLOCK;
+#if SIZEOF_LONG == 8
+	return mmio_read64(clock);
+#else
+	uint32_t high, low;
+
+	do {
+		high = mmio_read32(clock + 4);
+		low = mmio_read32(clock);
+	} while (high != mmio_read32(clock + 4));
+	return (uint64_t)high << 32 | low;
+#endif
+}
+
 /* mem.c */
 
-/* Zeroed memory of at least @size bytes; none, and no error, for @size 0. */
-int rhca_buf_alloc(struct rhca_buf *buf, size_t size);
+/*
+ * Zeroed memory of at least @size bytes; none, and no error, for @size 0.
+ * @parent: a parent domain, whose allocator gives it if it has one, or NULL.
+ */
+int rhca_buf_alloc(struct rhca_buf *buf, size_t size, struct rhca_pd *parent,
+		   enum rhca_resource resource);
 void rhca_buf_free(struct rhca_buf *buf);
 
-/* A 32-bit doorbell record with value 0 in a page that holds only such. */
-__le32 *rhca_record_alloc(struct rhca_context *ctx);
-void rhca_record_free(struct rhca_context *ctx, __le32 *record);
+/*
+ * A 32-bit doorbell record with value 0 in a page that holds only such, or in
+ * the memory of the parent domain @parent.
+ */
+__le32 *rhca_record_alloc(struct rhca_context *ctx, struct rhca_pd *parent);
+void rhca_record_free(struct rhca_context *ctx, struct rhca_pd *parent,
+		      __le32 *record);
+
+/* domain.c */
+
+struct ibv_pd *rhca_alloc_pd(struct ibv_context *context);
+int rhca_dealloc_pd(struct ibv_pd *pd);
+struct ibv_pd *rhca_import_pd(struct ibv_context *context, uint32_t handle);
+void rhca_unimport_pd(struct ibv_pd *pd);
+struct ibv_td *rhca_alloc_td(struct ibv_context *context,
+			     struct ibv_td_init_attr *attr);
+int rhca_dealloc_td(struct ibv_td *td);
+struct ibv_pd *
+rhca_alloc_parent_domain(struct ibv_context *context,
+			 struct ibv_parent_domain_init_attr *attr);
+/* A queue is made in @pd: if it is a parent domain, keep it; else NULL. */
+struct rhca_pd *rhca_pd_use(struct ibv_pd *pd);
+void rhca_pd_release(struct rhca_pd *parent);
+static inline bool rhca_is_single_threaded(const struct rhca_pd *parent)
+{
+	return parent && parent->td;
+}
 
 /* verbs.c */
 
@@ -236,10 +345,15 @@ int rhca_query_device_ex(struct ibv_context *context,
 			 struct ibv_device_attr_ex *attr, size_t attr_size);
 int rhca_query_port(struct ibv_context *context, uint8_t port,
 		    struct ibv_port_attr *attr);
-struct ibv_pd *rhca_alloc_pd(struct ibv_context *context);
-int rhca_dealloc_pd(struct ibv_pd *pd);
+int rhca_query_rt_values(struct ibv_context *context,
+			 struct ibv_values_ex *values);
 struct ibv_mr *rhca_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 			   uint64_t hca_va, int access);
+struct ibv_mr *rhca_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
+				  size_t length, uint64_t iova, int fd,
+				  int access);
+struct ibv_mr *rhca_import_mr(struct ibv_pd *pd, uint32_t handle);
+void rhca_unimport_mr(struct ibv_mr *mr);
 int rhca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 		  void *addr, size_t length, int access);
 int rhca_dereg_mr(struct verbs_mr *vmr);
@@ -257,6 +371,7 @@ struct ibv_cq *rhca_create_cq(struct ibv_context *context, int cqe,
 struct ibv_cq_ex *rhca_create_cq_ex(struct ibv_context *context,
 				    struct ibv_cq_init_attr_ex *attr);
 int rhca_resize_cq(struct ibv_cq *ibcq, int cqe);
+int rhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr);
 int rhca_destroy_cq(struct ibv_cq *ibcq);
 int rhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
 int rhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
@@ -291,7 +406,9 @@ void rhca_size_wq(struct rhca_wq *wq, uint32_t wqe_size, uint32_t wrs);
 /* For receive WQEs; both are made what there is, up to @most entries. */
 void rhca_size_recv(struct rhca_wq *wq, uint32_t *wrs, uint32_t *sges,
 		    uint32_t most);
-int rhca_wq_init(struct rhca_wq *wq);
+/* @parent, @resource: as in rhca_buf_alloc(). */
+int rhca_wq_init(struct rhca_wq *wq, struct rhca_pd *parent,
+		 enum rhca_resource resource);
 void rhca_wq_destroy(struct rhca_wq *wq);
 /* Nothing is in it, as the card expects of a new one. */
 void rhca_wq_reset(struct rhca_wq *wq);

@@ -32,11 +32,13 @@ void rhca_size_recv(struct rhca_wq *wq, uint32_t *wrs, uint32_t *sges,
 	*sges = min_t(uint32_t, ((1u << wq->shift) - head) / data, most);
 }
 
-int rhca_wq_init(struct rhca_wq *wq)
+int rhca_wq_init(struct rhca_wq *wq, struct rhca_pd *parent,
+		 enum rhca_resource resource)
 {
 	int err;
 
-	err = rhca_buf_alloc(&wq->buf, (size_t)wq->entries << wq->shift);
+	err = rhca_buf_alloc(&wq->buf, (size_t)wq->entries << wq->shift, parent,
+			     resource);
 	if (err)
 		return err;
 	if (wq->entries) {
@@ -47,6 +49,7 @@ int rhca_wq_init(struct rhca_wq *wq)
 		}
 	}
 	pthread_spin_init(&wq->lock, PTHREAD_PROCESS_PRIVATE);
+	wq->single_threaded = rhca_is_single_threaded(parent);
 	return 0;
 }
 

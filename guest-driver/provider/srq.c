@@ -37,11 +37,11 @@ uint64_t rhca_srq_retire(struct rhca_srq *srq, uint32_t tag)
 	uint64_t wr_id;
 
 	tag &= srq->wq.entries - 1;
-	pthread_spin_lock(&srq->wq.lock);
+	rhca_wq_lock(&srq->wq);
 	wr_id = srq->wq.wr_id[tag];
 	if (likely(srq->num_free < srq->wq.entries))
 		srq->free_tags[srq->num_free++] = tag;
-	pthread_spin_unlock(&srq->wq.lock);
+	rhca_wq_unlock(&srq->wq);
 	return wr_id;
 }
 
@@ -73,14 +73,16 @@ static int rhca_srq_alloc(struct rhca_context *ctx, struct rhca_srq *srq)
 {
 	int err;
 
-	err = rhca_wq_init(&srq->wq);
+	err = rhca_wq_init(&srq->wq, srq->parent, RHCA_RESOURCE_SRQ);
 	if (err)
 		return err;
+	/* Who polls gives entries back, and need not be who posts. */
+	srq->wq.single_threaded = false;
 	rhca_recv_reset(&srq->wq);
 	err = rhca_tags_init(srq);
 	if (err)
 		goto ring;
-	srq->db = rhca_record_alloc(ctx);
+	srq->db = rhca_record_alloc(ctx, srq->parent);
 	if (!srq->db) {
 		err = errno;
 		goto tags;
@@ -96,7 +98,7 @@ ring:
 
 static void rhca_srq_free(struct rhca_context *ctx, struct rhca_srq *srq)
 {
-	rhca_record_free(ctx, srq->db);
+	rhca_record_free(ctx, srq->parent, srq->db);
 	free(srq->free_tags);
 	rhca_wq_destroy(&srq->wq);
 }
@@ -159,8 +161,10 @@ struct ibv_srq *rhca_create_srq_ex(struct ibv_context *context,
 		goto fail;
 	/* The caller's does not change on failure. */
 	real = *attr;
+	srq->parent = rhca_pd_use(attr->pd);
 	err = rhca_srq_init(ctx, srq, &real);
 	if (err) {
+		rhca_pd_release(srq->parent);
 		free(srq);
 		goto fail;
 	}
@@ -223,6 +227,7 @@ int rhca_destroy_srq(struct ibv_srq *ibsrq)
 	if (err)
 		return err;
 	rhca_srq_free(ctx, srq);
+	rhca_pd_release(srq->parent);
 	free(srq);
 	return 0;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Device and port queries, protection domains, memory regions and windows, and
- * address handles.
+ * Device and port queries, memory regions and windows, and address handles.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -45,34 +44,19 @@ int rhca_query_port(struct ibv_context *context, uint8_t port,
 	return ibv_cmd_query_port(context, port, attr, &cmd, sizeof(cmd));
 }
 
-struct ibv_pd *rhca_alloc_pd(struct ibv_context *context)
+int rhca_query_rt_values(struct ibv_context *context,
+			 struct ibv_values_ex *values)
 {
-	struct rhca_alloc_pd_resp resp;
-	struct ibv_alloc_pd cmd;
-	struct ibv_pd *pd;
-	int err;
+	struct rhca_context *ctx = to_rctx(context);
 
-	pd = calloc(1, sizeof(*pd));
-	if (!pd)
-		return NULL;
-	err = ibv_cmd_alloc_pd(context, pd, &cmd, sizeof(cmd), &resp.core,
-			       sizeof(resp));
-	if (err) {
-		free(pd);
-		errno = err;
-		return NULL;
+	if (!ctx->has_clock)
+		return EOPNOTSUPP;
+	/* Units of the clock that completions have, whatever a second is. */
+	if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK) {
+		values->raw_clock.tv_sec = 0;
+		values->raw_clock.tv_nsec = rhca_read_clock(ctx);
 	}
-	return pd;
-}
-
-int rhca_dealloc_pd(struct ibv_pd *pd)
-{
-	int err;
-
-	err = ibv_cmd_dealloc_pd(pd);
-	if (err)
-		return err;
-	free(pd);
+	values->comp_mask &= IBV_VALUES_MASK_RAW_CLOCK;
 	return 0;
 }
 
@@ -84,6 +68,11 @@ struct ibv_mr *rhca_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 	struct verbs_mr *vmr;
 	int err;
 
+	/* Some kernels call it an invalid argument. */
+	if (access & IBV_ACCESS_ON_DEMAND) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
 	vmr = calloc(1, sizeof(*vmr));
 	if (!vmr)
 		return NULL;
@@ -95,6 +84,48 @@ struct ibv_mr *rhca_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 		return NULL;
 	}
 	return &vmr->ibv_mr;
+}
+
+struct ibv_mr *rhca_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
+				  size_t length, uint64_t iova, int fd,
+				  int access)
+{
+	struct verbs_mr *vmr;
+	int err;
+
+	vmr = calloc(1, sizeof(*vmr));
+	if (!vmr)
+		return NULL;
+	err = ibv_cmd_reg_dmabuf_mr(pd, offset, length, iova, fd, access, vmr,
+				    NULL);
+	if (err) {
+		free(vmr);
+		errno = err;
+		return NULL;
+	}
+	return &vmr->ibv_mr;
+}
+
+struct ibv_mr *rhca_import_mr(struct ibv_pd *pd, uint32_t handle)
+{
+	struct verbs_mr *vmr;
+	int err;
+
+	vmr = calloc(1, sizeof(*vmr));
+	if (!vmr)
+		return NULL;
+	err = ibv_cmd_query_mr(pd, vmr, handle);
+	if (err) {
+		free(vmr);
+		errno = err;
+		return NULL;
+	}
+	return &vmr->ibv_mr;
+}
+
+void rhca_unimport_mr(struct ibv_mr *ibmr)
+{
+	free(verbs_get_mr(ibmr));
 }
 
 int rhca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,

@@ -582,7 +582,7 @@ int rhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		*bad_wr = wr;
 		return EINVAL;
 	}
-	pthread_spin_lock(&qp->sq.lock);
+	rhca_wq_lock(&qp->sq);
 	rhca_chain_begin(qp);
 	for (; wr; wr = wr->next) {
 		err = rhca_post_one_send(qp, wr);
@@ -592,7 +592,7 @@ int rhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		}
 	}
 	rhca_chain_end(qp);
-	pthread_spin_unlock(&qp->sq.lock);
+	rhca_wq_unlock(&qp->sq);
 	return err;
 }
 
@@ -622,13 +622,13 @@ int rhca_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
 	    (mw_bind->send_flags & ~RHCA_SEND_FLAGS) ||
 	    !rhca_is_bind_verb(mw, &mw_bind->bind_info))
 		return EINVAL;
-	pthread_spin_lock(&qp->sq.lock);
+	rhca_wq_lock(&qp->sq);
 	rhca_chain_begin(qp);
 	err = rhca_post_bind(qp, mw, rkey, mw_bind);
 	rhca_chain_end(qp);
 	if (!err)
 		mw->rkey = rkey;
-	pthread_spin_unlock(&qp->sq.lock);
+	rhca_wq_unlock(&qp->sq);
 	return err;
 }
 
@@ -677,7 +677,7 @@ int rhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		*bad_wr = wr;
 		return EINVAL;
 	}
-	pthread_spin_lock(&qp->rq.lock);
+	rhca_wq_lock(&qp->rq);
 	for (; wr; wr = wr->next) {
 		err = rhca_post_one_recv(qp, wr);
 		if (unlikely(err)) {
@@ -687,7 +687,7 @@ int rhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 	}
 	if (qp->rq.entries)
 		rhca_store_record(qp->rq_db, qp->rq.head & 0xffff);
-	pthread_spin_unlock(&qp->rq.lock);
+	rhca_wq_unlock(&qp->rq);
 	return err;
 }
 
@@ -717,7 +717,7 @@ int rhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 	struct rhca_srq *srq = to_rsrq(ibsrq);
 	int err = 0;
 
-	pthread_spin_lock(&srq->wq.lock);
+	rhca_wq_lock(&srq->wq);
 	for (; wr; wr = wr->next) {
 		err = rhca_post_one_srq(srq, wr);
 		if (unlikely(err)) {
@@ -726,7 +726,7 @@ int rhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 		}
 	}
 	rhca_store_record(srq->db, srq->wq.head & 0xffff);
-	pthread_spin_unlock(&srq->wq.lock);
+	rhca_wq_unlock(&srq->wq);
 	return err;
 }
 
@@ -798,7 +798,7 @@ static void rhca_wr_start(struct ibv_qp_ex *ibqp)
 {
 	struct rhca_qp *qp = to_rqp_ex(ibqp);
 
-	pthread_spin_lock(&qp->sq.lock);
+	rhca_wq_lock(&qp->sq);
 	rhca_chain_begin(qp);
 	if (unlikely(!rhca_can_post_send(qp)))
 		qp->chain.err = EINVAL;
@@ -813,14 +813,14 @@ static int rhca_wr_complete(struct ibv_qp_ex *ibqp)
 	err = qp->chain.err;
 	if (likely(!err))
 		rhca_chain_end(qp);
-	pthread_spin_unlock(&qp->sq.lock);
+	rhca_wq_unlock(&qp->sq);
 	return err;
 }
 
 /* The queue's head has not moved: the slots are free as before. */
 static void rhca_wr_abort(struct ibv_qp_ex *ibqp)
 {
-	pthread_spin_unlock(&to_rqp_ex(ibqp)->sq.lock);
+	rhca_wq_unlock(&to_rqp_ex(ibqp)->sq);
 }
 
 static void rhca_wr_send(struct ibv_qp_ex *ibqp)

@@ -172,7 +172,7 @@ static void to_rtr(struct device *device, struct ibv_qp *qp, uint32_t peer)
 
     if (device->port.link_layer == IBV_LINK_LAYER_ETHERNET) {
         attr.ah_attr.is_global = 1;
-        attr.ah_attr.grh = (struct ibv_global_route) { .dgid = device->gid, .hop_limit = 1 };
+        attr.ah_attr.grh = (struct ibv_global_route) { .dgid = device->gid, .hop_limit = 64 };
     }
     if (qp->qp_type != IBV_QPT_UD) {
         mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;

@@ -60,6 +60,8 @@
 #define RDMA_HCA_CMD_SET_GID		0x050
 #define RDMA_HCA_CMD_SETUP_ETH		0x051
 #define RDMA_HCA_CMD_SET_RX_MODE	0x052
+/* Ours: moderation of completion events. */
+#define RDMA_HCA_CMD_MODIFY_CQ		0x054
 #define RDMA_HCA_CMD_UNMAP_ICM		0xff9
 #define RDMA_HCA_CMD_MAP_ICM		0xffa
 
@@ -104,7 +106,9 @@ struct rdma_hca_dev_lim {
 	__be32 uars_mtts_msg;
 	__be32 srqs;			/* 40 */
 	__be32 srq_page_list;		/* 44 */
-	__be32 reserved48[4];
+	__be32 reserved48[2];
+	__be32 clock_khz;		/* 50: of the clock in UAR pages */
+	__be32 reserved54;
 	__be32 xrcds;			/* 58 */
 	__be32 reserved5c;
 };
@@ -172,6 +176,8 @@ struct rdma_hca_fw {
 #define RDMA_HCA_FEATURE_XRC		RDMA_HCA_MASK(7, 7)
 #define RDMA_HCA_FEATURE_MEM_MGT	RDMA_HCA_MASK(8, 8)	/* REG_MR, invalidation */
 #define RDMA_HCA_FEATURE_MW		RDMA_HCA_MASK(9, 9)	/* memory windows */
+#define RDMA_HCA_FEATURE_TIMESTAMP	RDMA_HCA_MASK(10, 10)	/* clock, time in CQEs */
+#define RDMA_HCA_FEATURE_CQ_MODERATION	RDMA_HCA_MASK(11, 11)
 #define RDMA_HCA_FEATURE_NULL_MR	RDMA_HCA_MASK(16, 16)
 
 /* QUERY_ADAPTER (table 3-2-6): outbox. INTA_PIN is absent: MSI-X only. */
@@ -261,6 +267,14 @@ struct rdma_hca_resize_cq {
 #define RDMA_HCA_RESIZE_CQ_LOGSIZE	RDMA_HCA_MASK(31, 24)
 
 /* ARM_SRQ (mthca's): IN_PARAM is the limit, 0 for none. */
+
+/*
+ * MODIFY_CQ (ours): IN_PARAM. An event of a CQ that is armed for the next
+ * entry waits for COUNT entries, or for PERIOD (us) after the first of them.
+ * Either one 0: it does not wait. Word 38h of the CQ context has the same.
+ */
+#define RDMA_HCA_MODERATION_COUNT	RDMA_HCA_MASK(31, 16)
+#define RDMA_HCA_MODERATION_PERIOD	RDMA_HCA_MASK(15, 0)
 
 /*
  * DIAG_RPRT (ours): outbox. IN_MODIFIER is the number of the first counter

@@ -159,11 +159,13 @@ struct rdma_hca_cqc {
 	__be32 cqn;			/* 2c */
 	__be32 ci_db_h;			/* 30 */
 	__be32 ci_db_l;			/* 34 */
-	__be32 reserved[2];
+	__be32 moderation;		/* 38: ours, QUERY_CQ; see MODIFY_CQ */
+	__be32 reserved;
 };
 
 #define RDMA_HCA_CQC_STATUS		RDMA_HCA_MASK(31, 28)
 #define RDMA_HCA_CQC_TR			RDMA_HCA_MASK(18, 18)	/* address translation */
+#define RDMA_HCA_CQC_IGNORE_OVERRUN	RDMA_HCA_MASK(17, 17)	/* mthca's place */
 #define RDMA_HCA_CQC_STATE		RDMA_HCA_MASK(11, 8)
 #define RDMA_HCA_CQC_LOGSIZE		RDMA_HCA_MASK(31, 24)
 #define RDMA_HCA_CQC_UAR		RDMA_HCA_MASK(23, 0)

@@ -106,4 +106,10 @@
 #define RDMA_HCA_CQ_DB_CMD_ARM_SOLICITED 1
 #define RDMA_HCA_CQ_DB_CMD_ARM_NEXT	2
 
+/*
+ * The card's clock (ours), for reading: 64 bits, low word first, that count
+ * with the frequency of QUERY_DEV_LIM. CQEs have its low bits.
+ */
+#define RDMA_HCA_CLOCK			0x30
+
 #endif /* RDMA_HCA_REGS_H */

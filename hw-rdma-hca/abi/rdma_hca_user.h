@@ -17,6 +17,12 @@
 /* @comp_mask of alloc_ucontext. */
 #define RDMA_HCA_UCONTEXT_NULL_MR	(1u << 0)	/* @null_key */
 
+/*
+ * Besides uverbs' own attributes of UVERBS_METHOD_QUERY_CONTEXT: a structure
+ * rdma_hca_alloc_ucontext_resp, for who imports a context.
+ */
+#define RDMA_HCA_ATTR_QUERY_CONTEXT_RESP	(1u << 12)
+
 /* @comp_mask: what the provider knows; the response has what both know. */
 struct rdma_hca_alloc_ucontext_req {
 	__u32 comp_mask;
@@ -34,6 +40,7 @@ struct rdma_hca_alloc_ucontext_resp {
 	__u32 comp_mask;
 	__u32 num_srqs;			/* power of two, or 0: there are none */
 	__u32 null_key;			/* L_Key without memory, for all PDs */
+	__u32 reserved;
 };
 
 struct rdma_hca_alloc_pd_resp {

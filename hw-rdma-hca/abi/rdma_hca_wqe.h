@@ -159,7 +159,7 @@ struct rdma_hca_data_unit {
 /* Completion queue entry (3.3.1). */
 struct rdma_hca_cqe {
 	__le32 my_qpn;
-	__le32 my_ee;
+	__le32 time_l;		/* ours, in the place of my_ee: see CQE_TIME */
 	__le32 rqpn;		/* with XRC: the SRQN */
 	__le32 rlid_path;	/* see RDMA_HCA_CQE_RLID and following */
 	union {
@@ -184,6 +184,9 @@ struct rdma_hca_cqe {
 #define RDMA_HCA_CQE_SYNDROME		RDMA_HCA_MASK(7, 0)
 #define RDMA_HCA_CQE_OWNER		RDMA_HCA_MASK(31, 24)
 #define RDMA_HCA_CQE_XRC		RDMA_HCA_MASK(23, 23)	/* ours: recv of an XRC SRQ */
+/* When it was written, by the card's clock: bits 38:32; 31:0 are in time_l. */
+#define RDMA_HCA_CQE_TIME_H		RDMA_HCA_MASK(22, 16)
+#define RDMA_HCA_CQE_TIME_BITS		39
 #define RDMA_HCA_CQE_IS_SEND		RDMA_HCA_MASK(15, 8)
 #define RDMA_HCA_CQE_OPCODE		RDMA_HCA_MASK(7, 0)	/* recv: BTH opcode */
 /* Software writes OWNER_HW before it gives an entry back. */

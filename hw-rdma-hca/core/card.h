@@ -71,9 +71,10 @@ void hca_schedule_resp(Hca *hca, HcaQp *qp);
 /* Heaps: put @node in, or to its new place; take it out, if it is in. */
 void hca_heap_put(HcaHeap *heap, HcaHeapNode *node, int64_t key);
 void hca_heap_remove(HcaHeap *heap, HcaHeapNode *node);
-/* The QP that has this node as its @member. */
-#define HCA_HEAP_QP(node, member)                                              \
-    ((HcaQp *)((char *)(node)-offsetof(HcaQp, member)))
+/* The QP, or another @type, that has this node as its @member. */
+#define HCA_HEAP_ENTRY(node, type, member)                                     \
+    ((type *)((char *)(node)-offsetof(type, member)))
+#define HCA_HEAP_QP(node, member) HCA_HEAP_ENTRY(node, HcaQp, member)
 /* NULL: it is empty. */
 static inline HcaHeapNode *hca_heap_first(const HcaHeap *heap)
 {

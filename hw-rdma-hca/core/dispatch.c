@@ -322,6 +322,7 @@ void hca_dispatch_set_alarm(Hca *hca)
     const HcaQp *first = hca_timer_first(hca);
     int64_t at = hca_link_deadline(hca->link);
 
+    at = MIN(at, hca_cxtmgt_deadline(hca->cm));
     if (first) {
         at = MIN(at, first->timer.key);
     }
@@ -346,6 +347,7 @@ bool hca_dispatch_run(Hca *hca)
     more = run_receive(hca);
     hca_dispatch_watch_port(hca);
     more |= run_timers(hca);
+    more |= hca_cxtmgt_run_timers(hca->cm);
     more |= run_senders(hca);
     hca_link_flush(hca->link);
     hca_link_flush_capture(hca->link);

@@ -316,7 +316,7 @@ typedef struct HcaResponder {
     int64_t cnp_next;   /* RoCE: the earliest time of a CNP */
 } HcaResponder;
 
-/* A QP's place in a heap (card.h). */
+/* A place in a heap (card.h). */
 typedef struct HcaHeapNode {
     int64_t key;
     int slot; /* -1: in none */

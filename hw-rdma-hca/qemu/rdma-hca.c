@@ -97,10 +97,11 @@ static void bar0_write(void *opaque, hwaddr offset, uint64_t value,
     }
 }
 
-/* UAR pages are for writing only. */
 static uint64_t bar2_read(void *opaque, hwaddr offset, unsigned size)
 {
-    return 0;
+    RdmaHcaState *s = opaque;
+
+    return s->alive ? hca_bar2_read(s->thread.hca, offset, size) : UINT64_MAX;
 }
 
 static void bar2_write(void *opaque, hwaddr offset, uint64_t value,

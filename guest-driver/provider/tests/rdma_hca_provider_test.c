@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include <rdma_hca_cxt.h>
 #include <util/util.h>
@@ -53,6 +54,8 @@ static struct {
 	uint64_t resize_addr;
 	int create_ah_err;
 	int dereg_err;
+	int create_cq_err;
+	struct ibv_modify_cq_attr modify_cq;
 	int ahs;
 	int mws;
 	/* called in the middle of RESIZE_CQ, as the card works on */
@@ -81,6 +84,8 @@ int ibv_cmd_create_cq_ex(struct ibv_context *context,
 	struct rhca_create_cq_resp *answer =
 		container_of(resp, struct rhca_create_cq_resp, core);
 
+	if (kernel.create_cq_err)
+		return kernel.create_cq_err;
 	CHECK_EQ(attr->cqe & (attr->cqe - 1), 0);
 	kernel.cq_req = whole->drv;
 	answer->drv.cqn = kernel.next_cqn++;
@@ -99,6 +104,13 @@ int ibv_cmd_resize_cq(struct ibv_cq *cq, int cqe, struct ibv_resize_cq *cmd,
 	if (kernel.on_resize)
 		kernel.on_resize();
 	cq->cqe = cqe;
+	return 0;
+}
+
+int ibv_cmd_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr,
+		      struct ibv_modify_cq *cmd, size_t cmd_size)
+{
+	kernel.modify_cq = *attr;
 	return 0;
 }
 
@@ -259,6 +271,7 @@ int ibv_cmd_alloc_pd(struct ibv_context *context, struct ibv_pd *pd,
 		     struct ib_uverbs_alloc_pd_resp *resp, size_t resp_size)
 {
 	pd->context = context;
+	pd->handle = 3;
 	return 0;
 }
 
@@ -273,6 +286,29 @@ int ibv_cmd_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 		   struct ib_uverbs_reg_mr_resp *resp, size_t resp_size)
 {
 	return ENOMEM;
+}
+
+int ibv_cmd_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+			  uint64_t iova, int fd, int access,
+			  struct verbs_mr *vmr,
+			  struct ibv_command_buffer *driver)
+{
+	CHECK(!driver);
+	if (fd < 0)
+		return EBADF;
+	vmr->ibv_mr.lkey = 0x77;
+	vmr->ibv_mr.addr = (void *)(uintptr_t)iova;
+	return 0;
+}
+
+int ibv_cmd_query_mr(struct ibv_pd *pd, struct verbs_mr *vmr, uint32_t handle)
+{
+	if (handle != 5)
+		return ENOENT;
+	vmr->ibv_mr.handle = handle;
+	vmr->ibv_mr.pd = pd;
+	vmr->ibv_mr.lkey = 0x55;
+	return 0;
 }
 
 int ibv_cmd_rereg_mr(struct verbs_mr *vmr, uint32_t flags, void *addr,
@@ -2149,20 +2185,20 @@ static void test_records(void)
 	size_t i, j;
 
 	for (i = 0; i < 200; i++) {
-		record[i] = rhca_record_alloc(&ctx);
+		record[i] = rhca_record_alloc(&ctx, NULL);
 		CHECK_EQ(*record[i], 0);
 		*record[i] = htole32(~0u);
 		for (j = 0; j < i; j++)
 			CHECK(record[i] != record[j]);
 	}
 	for (i = 0; i < 200; i += 2)
-		rhca_record_free(&ctx, record[i]);
+		rhca_record_free(&ctx, NULL, record[i]);
 	for (i = 0; i < 200; i += 2) {
-		record[i] = rhca_record_alloc(&ctx);
+		record[i] = rhca_record_alloc(&ctx, NULL);
 		CHECK_EQ(*record[i], 0);
 	}
 	for (i = 0; i < 200; i++)
-		rhca_record_free(&ctx, record[i]);
+		rhca_record_free(&ctx, NULL, record[i]);
 }
 
 static void test_query_device(void)
@@ -2174,6 +2210,417 @@ static void test_query_device(void)
 	CHECK_EQ(attr.orig_attr.max_qp_wr, RHCA_MAX_WR);
 	CHECK_EQ(attr.orig_attr.max_srq_wr, RHCA_MAX_WR);
 	CHECK(!strcmp(attr.orig_attr.fw_ver, "1.5"));
+}
+
+/* --- time --------------------------------------------------------------- */
+
+#define NS_PER_S	1000000000ull
+
+static void set_clock(uint64_t now)
+{
+	__le64 word = htole64(now);
+
+	memcpy(uar + RDMA_HCA_CLOCK, &word, sizeof(word));
+}
+
+static uint64_t wallclock(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+static struct rhca_cq *new_cq_ex(uint64_t wc_flags)
+{
+	struct ibv_cq_init_attr_ex attr = { .cqe = 8, .wc_flags = wc_flags };
+	struct ibv_cq_ex *ex = rhca_create_cq_ex(&ctx.vctx.context, &attr);
+
+	return ex ? to_rcq_ex(ex) : NULL;
+}
+
+static struct rdma_hca_cqe timed_cqe(struct rhca_qp *qp, uint32_t index,
+				     uint64_t now)
+{
+	struct rdma_hca_cqe cqe =
+		make_cqe(qp, true, index, RDMA_HCA_OPCODE_SEND);
+
+	cqe.time_l = htole32((uint32_t)now);
+	cqe.ctrl |= htole32(FIELD_PREP(RDMA_HCA_CQE_TIME_H,
+				       (now >> 32) & 0x7f));
+	return cqe;
+}
+
+static void test_timestamps(void)
+{
+	/* Around the end of what an entry has of the clock. */
+	const uint64_t start = (1ull << RDMA_HCA_CQE_TIME_BITS) * 5 - 1000;
+	struct ibv_poll_cq_attr poll = {};
+	uint64_t before, after, wall;
+	struct rhca_cq *cq;
+	struct rhca_qp *qp;
+	uint32_t i;
+
+	CHECK(!new_cq_ex(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP));
+	CHECK_EQ(errno, EOPNOTSUPP);
+	ctx.has_clock = true;
+	cq = new_cq_ex(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+		       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK);
+	qp = new_qp(cq, IBV_QPT_RC, &small_cap);
+	for (i = 0; i < 4; i++) {
+		uint64_t now = start + i * 600;
+
+		CHECK_EQ(post_nop_sends(qp, 1, i), 0);
+		produce(cq, i, timed_cqe(qp, i, now));
+		set_clock(start + 1000);
+		before = wallclock();
+		CHECK_EQ(ibv_start_poll(&cq->vcq.cq_ex, &poll), 0);
+		after = wallclock();
+		CHECK_EQ(ibv_wc_read_completion_ts(&cq->vcq.cq_ex),
+			 now & ((1ull << RDMA_HCA_CQE_TIME_BITS) - 1));
+		/* The clock stands still here, but for 10 ms at most. */
+		wall = ibv_wc_read_completion_wallclock_ns(&cq->vcq.cq_ex);
+		CHECK(wall + 1000 - i * 600 + 10000000 >= before);
+		CHECK(wall + 1000 - i * 600 <= after);
+		ibv_end_poll(&cq->vcq.cq_ex);
+		if (i == 1)
+			cq->sample_wallclock = 1; /* long ago */
+		if (i == 2)
+			cq->sample_wallclock += NS_PER_S; /* set back */
+	}
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+static void test_rt_values(void)
+{
+	struct ibv_values_ex values = {
+		.comp_mask = IBV_VALUES_MASK_RAW_CLOCK | 1u << 31,
+	};
+
+	set_clock(0x123456789abcdef);
+	CHECK_EQ(rhca_query_rt_values(&ctx.vctx.context, &values), EOPNOTSUPP);
+	ctx.has_clock = true;
+	CHECK_EQ(rhca_query_rt_values(&ctx.vctx.context, &values), 0);
+	CHECK_EQ(values.comp_mask, IBV_VALUES_MASK_RAW_CLOCK);
+	CHECK_EQ(values.raw_clock.tv_sec, 0);
+	CHECK_EQ(values.raw_clock.tv_nsec, 0x123456789abcdef);
+	values.comp_mask = 0;
+	CHECK_EQ(rhca_query_rt_values(&ctx.vctx.context, &values), 0);
+	CHECK_EQ(values.comp_mask, 0);
+}
+
+/* Each field for itself, and those that there are not. */
+static void test_wc_flags(void)
+{
+	struct rhca_cq *cq;
+	int bit;
+
+	ctx.has_clock = true;
+	for (bit = 0; bit < 64; bit++) {
+		cq = new_cq_ex(1ull << bit);
+		if (bit > 11 || 1ull << bit == IBV_WC_EX_WITH_FLOW_TAG ||
+		    1ull << bit == IBV_WC_EX_WITH_TM_INFO) {
+			CHECK(!cq);
+			CHECK_EQ(errno, EOPNOTSUPP);
+			continue;
+		}
+		CHECK(cq);
+		rhca_destroy_cq(&cq->vcq.cq);
+	}
+}
+
+static void check_cvlan(bool is_roce, uint32_t path, uint16_t tag)
+{
+	struct ibv_poll_cq_attr poll = {};
+	struct rdma_hca_cqe cqe;
+	struct rhca_cq *cq;
+	struct rhca_qp *qp;
+
+	ctx.is_roce = is_roce;
+	cq = new_cq_ex(IBV_WC_EX_WITH_CVLAN);
+	qp = new_qp(cq, IBV_QPT_UD, &small_cap);
+	cqe = make_cqe(qp, false, 0, 0x64);
+	cqe.rlid_path = htole32(path);
+	produce(cq, 0, cqe);
+	CHECK_EQ(ibv_start_poll(&cq->vcq.cq_ex, &poll), 0);
+	CHECK_EQ(ibv_wc_read_cvlan(&cq->vcq.cq_ex), tag);
+	ibv_end_poll(&cq->vcq.cq_ex);
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+static void test_cvlan(void)
+{
+	check_cvlan(true, RDMA_HCA_CQE_HAS_VLAN | 0x123 << 16 | 5, 0xa123);
+	check_cvlan(true, 0x123 << 16 | 5, 0);
+	check_cvlan(false, RDMA_HCA_CQE_HAS_VLAN | 0x123 << 16, 0);
+}
+
+static void test_cq_attr(void)
+{
+	struct ibv_modify_cq_attr modify = {
+		.attr_mask = IBV_CQ_ATTR_MODERATE,
+		.moderate = { .cq_count = 7, .cq_period = 8 },
+	};
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 1,
+		.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+		.flags = IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,
+	};
+	struct ibv_cq_ex *ex = rhca_create_cq_ex(&ctx.vctx.context, &attr);
+
+	CHECK(ex);
+	CHECK(!to_rcq_ex(ex)->single_threaded);
+	CHECK_EQ(rhca_modify_cq(ibv_cq_ex_to_cq(ex), &modify), 0);
+	CHECK(!memcmp(&modify, &kernel.modify_cq, sizeof(modify)));
+	rhca_destroy_cq(ibv_cq_ex_to_cq(ex));
+	attr.flags = 1 << 2;
+	CHECK(!rhca_create_cq_ex(&ctx.vctx.context, &attr));
+	CHECK_EQ(errno, EOPNOTSUPP);
+	attr.comp_mask = 1 << 2;
+	CHECK(!rhca_create_cq_ex(&ctx.vctx.context, &attr));
+	CHECK_EQ(errno, EOPNOTSUPP);
+	/* The domain of a CQ is a parent domain. */
+	attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
+	CHECK(!rhca_create_cq_ex(&ctx.vctx.context, &attr));
+	CHECK_EQ(errno, EINVAL);
+	attr.parent_domain = pd;
+	CHECK(!rhca_create_cq_ex(&ctx.vctx.context, &attr));
+	CHECK_EQ(errno, EINVAL);
+}
+
+/* --- domains ------------------------------------------------------------ */
+
+static struct {
+	int live;
+	int calls;
+	int fail_at;			/* the call that gets no memory */
+	bool odd;			/* a byte off */
+	bool use_default;
+} memory;
+
+static void *domain_alloc(struct ibv_pd *ibpd, void *pd_context, size_t size,
+			  size_t alignment, uint64_t resource_type)
+{
+	uint8_t *p;
+
+	CHECK(pd_context == &memory);
+	CHECK(resource_type >= RHCA_RESOURCE_QP &&
+	      resource_type <= RHCA_RESOURCE_SRQ);
+	if (++memory.calls == memory.fail_at)
+		return NULL;
+	if (memory.use_default)
+		return IBV_ALLOCATOR_USE_DEFAULT;
+	if (posix_memalign((void **)&p, alignment, size + alignment))
+		return NULL;
+	memset(p, 0, size + alignment);
+	memory.live++;
+	return p + memory.odd;
+}
+
+static void domain_free(struct ibv_pd *ibpd, void *pd_context, void *ptr,
+			uint64_t resource_type)
+{
+	CHECK(pd_context == &memory);
+	memory.live--;
+	free((uint8_t *)ptr - memory.odd);
+}
+
+static struct ibv_pd *new_parent(struct ibv_td *td, bool allocators)
+{
+	struct ibv_parent_domain_init_attr attr = {
+		.pd = pd,
+		.td = td,
+		.comp_mask = allocators ?
+				     IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+					 IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT :
+				     0,
+		.alloc = domain_alloc,
+		.free = domain_free,
+		.pd_context = &memory,
+	};
+
+	memset(&memory, 0, sizeof(memory));
+	return rhca_alloc_parent_domain(&ctx.vctx.context, &attr);
+}
+
+static void test_domains(void)
+{
+	struct ibv_td_init_attr td_attr = {};
+	struct ibv_td *td = rhca_alloc_td(&ctx.vctx.context, &td_attr);
+	struct ibv_pd *parent = new_parent(td, false);
+
+	CHECK_EQ(parent->handle, pd->handle);
+	CHECK(parent->context == pd->context);
+	/* Each stays while another one is made of it. */
+	CHECK_EQ(rhca_dealloc_td(td), EBUSY);
+	CHECK_EQ(rhca_dealloc_pd(pd), EBUSY);
+	CHECK_EQ(rhca_dealloc_pd(parent), 0);
+	CHECK_EQ(rhca_dealloc_td(td), 0);
+	td_attr.comp_mask = 1;
+	CHECK(!rhca_alloc_td(&ctx.vctx.context, &td_attr));
+	CHECK_EQ(errno, EOPNOTSUPP);
+}
+
+static void check_bad_parent(struct ibv_parent_domain_init_attr attr, int err)
+{
+	errno = 0;
+	CHECK(!rhca_alloc_parent_domain(&ctx.vctx.context, &attr));
+	CHECK_EQ(errno, err);
+}
+
+static void test_bad_domains(void)
+{
+	struct ibv_parent_domain_init_attr attr = {
+		.pd = pd,
+		.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS,
+		.alloc = domain_alloc,
+	};
+	struct ibv_pd *parent = new_parent(NULL, false);
+
+	check_bad_parent(attr, EINVAL);
+	attr.alloc = NULL;
+	attr.free = domain_free;
+	check_bad_parent(attr, EINVAL);
+	attr.comp_mask = 1 << 2;
+	check_bad_parent(attr, EOPNOTSUPP);
+	attr.comp_mask = 0;
+	attr.pd = NULL;
+	check_bad_parent(attr, EINVAL);
+	attr.pd = parent;
+	check_bad_parent(attr, EINVAL);
+	CHECK_EQ(rhca_dealloc_pd(parent), 0);
+}
+
+static struct ibv_cq_ex *domain_cq(struct ibv_pd *parent)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 4,
+		.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD,
+		.parent_domain = parent,
+	};
+
+	return rhca_create_cq_ex(&ctx.vctx.context, &attr);
+}
+
+static struct ibv_qp *domain_qp(struct ibv_pd *parent, struct ibv_cq *cq)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = small_cap,
+		.qp_type = IBV_QPT_RC,
+	};
+
+	return rhca_create_qp(parent, &attr);
+}
+
+/* Queues and records lie in the application's memory, all or none of it. */
+static void test_allocators(void)
+{
+	struct ibv_pd *parent = new_parent(NULL, true);
+	struct ibv_cq *cq = ibv_cq_ex_to_cq(domain_cq(parent));
+	struct ibv_qp *qp = domain_qp(parent, cq);
+	int i;
+
+	CHECK_EQ(memory.live, 5);
+	CHECK_EQ(kernel.cq_req.buf_addr % 4096, 0);
+	CHECK(list_empty(&ctx.db_pages));
+	CHECK_EQ(rhca_dealloc_pd(parent), EBUSY);
+	CHECK_EQ(rhca_resize_cq(cq, 64), 0);
+	CHECK_EQ(memory.live, 5);
+	CHECK_EQ(rhca_destroy_qp(qp), 0);
+	for (i = 1; i <= 3; i++) {
+		memory.fail_at = memory.calls + i;
+		CHECK(!domain_qp(parent, cq));
+		CHECK_EQ(errno, ENOMEM);
+		CHECK_EQ(memory.live, 2);
+	}
+	CHECK_EQ(rhca_destroy_cq(cq), 0);
+	for (i = 1; i <= 2; i++) {
+		memory.fail_at = memory.calls + i;
+		CHECK(!domain_cq(parent));
+		CHECK_EQ(errno, ENOMEM);
+	}
+	kernel.create_cq_err = EMFILE;
+	CHECK(!domain_cq(parent));
+	CHECK_EQ(errno, EMFILE);
+	kernel.create_cq_err = 0;
+	memory.odd = true;
+	CHECK(!domain_cq(parent));
+	CHECK_EQ(errno, EINVAL);
+	memory.odd = false;
+	CHECK_EQ(memory.live, 0);
+
+	memory.use_default = true;
+	cq = ibv_cq_ex_to_cq(domain_cq(parent));
+	qp = domain_qp(parent, cq);
+	CHECK_EQ(memory.live, 0);
+	CHECK(!list_empty(&ctx.db_pages));
+	CHECK_EQ(rhca_destroy_qp(qp), 0);
+	CHECK_EQ(rhca_destroy_cq(cq), 0);
+	CHECK_EQ(rhca_dealloc_pd(parent), 0);
+}
+
+/* In a thread domain nobody waits for a lock, not even one that is taken. */
+static void test_thread_domain(void)
+{
+	struct ibv_td_init_attr td_attr = {};
+	struct ibv_td *td = rhca_alloc_td(&ctx.vctx.context, &td_attr);
+	struct ibv_pd *parent = new_parent(td, false);
+	struct ibv_cq_ex *ex = domain_cq(parent);
+	struct rhca_cq *cq = to_rcq_ex(ex);
+	struct rhca_qp *qp = to_rqp(domain_qp(parent, &cq->vcq.cq));
+	struct ibv_recv_wr recv = {}, *bad;
+	struct ibv_wc wc;
+
+	qp->vqp.qp.state = IBV_QPS_RTS;
+	pthread_spin_lock(&cq->lock);
+	pthread_spin_lock(&qp->sq.lock);
+	pthread_spin_lock(&qp->rq.lock);
+	CHECK_EQ(post_nop_sends(qp, 1, 9), 0);
+	CHECK_EQ(rhca_post_recv(&qp->vqp.qp, &recv, &bad), 0);
+	produce(cq, 0, make_cqe(qp, true, 0, RDMA_HCA_OPCODE_SEND));
+	CHECK_EQ(rhca_poll_cq(&cq->vcq.cq, 1, &wc), 1);
+	CHECK_EQ(wc.wr_id, 9);
+	CHECK_EQ(rhca_destroy_qp(&qp->vqp.qp), 0);
+	CHECK_EQ(rhca_destroy_cq(&cq->vcq.cq), 0);
+	CHECK_EQ(rhca_dealloc_pd(parent), 0);
+	CHECK_EQ(rhca_dealloc_td(td), 0);
+}
+
+static void test_import(void)
+{
+	struct ibv_pd *imported = rhca_import_pd(&ctx.vctx.context, 17);
+	struct ibv_mr *mr = rhca_import_mr(imported, 5);
+
+	CHECK_EQ(imported->handle, 17);
+	CHECK(imported->context == &ctx.vctx.context);
+	CHECK_EQ(mr->lkey, 0x55);
+	CHECK(!rhca_import_mr(imported, 6));
+	CHECK_EQ(errno, ENOENT);
+	rhca_unimport_mr(mr);
+	rhca_unimport_pd(imported);
+}
+
+/* There is no paging on demand, whatever the kernel says of it. */
+static void test_on_demand(void)
+{
+	CHECK(!rhca_reg_mr(pd, NULL, SIZE_MAX, 0, IBV_ACCESS_ON_DEMAND));
+	CHECK_EQ(errno, EOPNOTSUPP);
+	CHECK(!rhca_reg_mr(pd, NULL, 1, 0, 0));
+	CHECK_EQ(errno, ENOMEM);
+}
+
+static void test_dmabuf(void)
+{
+	struct ibv_mr *mr = rhca_reg_dmabuf_mr(pd, 0, 4096, 0x5000, 3, 0);
+
+	CHECK_EQ(mr->lkey, 0x77);
+	CHECK_EQ(rhca_dereg_mr(verbs_get_mr(mr)), 0);
+	CHECK(!rhca_reg_dmabuf_mr(pd, 0, 4096, 0x5000, -1, 0));
+	CHECK_EQ(errno, EBADF);
 }
 
 /* --- main --------------------------------------------------------------- */
@@ -2218,6 +2665,18 @@ static const struct {
 	{ "bad-srqs", test_bad_srqs },
 	{ "records", test_records },
 	{ "query-device", test_query_device },
+	{ "timestamps", test_timestamps },
+	{ "rt-values", test_rt_values },
+	{ "wc-flags", test_wc_flags },
+	{ "cvlan", test_cvlan },
+	{ "cq-attr", test_cq_attr },
+	{ "domains", test_domains },
+	{ "bad-domains", test_bad_domains },
+	{ "allocators", test_allocators },
+	{ "thread-domain", test_thread_domain },
+	{ "import", test_import },
+	{ "on-demand", test_on_demand },
+	{ "dmabuf", test_dmabuf },
 };
 
 static bool is_chosen(const char *name, int argc, char **argv)

@@ -4,7 +4,8 @@
  *
  * Indices count without wrapping at the queue's size, modulo 2^32. A CQ stays
  * while QPs use it. The overrun check, the consumer index in guest memory and
- * the arming, which the documents leave open, are as docs/abi.md says.
+ * the arming, which the documents leave open, are as docs/abi.md says. Events
+ * that wait for more entries are in moderation.c.
  */
 #include "cxtmgt_int.h"
 
@@ -30,6 +31,11 @@ static bool write_cqc(HcaCxtMgt *cm, uint32_t cqn, const HcaCq *cq)
     return hca_cxt_write(cm, &cm->cqc, cqn, cxt);
 }
 
+void hca_cq_write_context(HcaCxtMgt *cm, const HcaCq *cq)
+{
+    write_cqc(cm, cq->cqn, cq);
+}
+
 static bool check(HcaCxtMgt *cm, const HcaCqAttr *attr)
 {
     return attr->start % cm->format->cqe_size == 0 &&
@@ -41,7 +47,7 @@ static bool check(HcaCxtMgt *cm, const HcaCqAttr *attr)
 
 uint8_t hca_cxtmgt_sw2hw_cq(HcaCxtMgt *cm, uint32_t cqn, const HcaCqAttr *attr)
 {
-    HcaCq cq = { .cqn = cqn };
+    HcaCq cq = { .cqn = cqn, .timer.slot = -1 };
 
     if (!hca_index_ok(cm, &cm->cqc, cqn)) {
         return HCA_STAT_BAD_INDEX;
@@ -67,6 +73,7 @@ uint8_t hca_cxtmgt_sw2hw_cq(HcaCxtMgt *cm, uint32_t cqn, const HcaCqAttr *attr)
 
 static void free_cq(HcaCxtMgt *cm, HcaCq *cq)
 {
+    hca_cq_stop_timer(cm, cq);
     hca_eq_forget_cq(cm, cq);
     hca_eq_find(cm, cq->attr.eqn)->cqs--;
     cm->live.cqs--;
@@ -83,8 +90,7 @@ void hca_cq_free_all(HcaCxtMgt *cm)
     }
 }
 
-/* BAD_RES_STATE for a CQ that is not in hardware, as SW2HW has not been. */
-static uint8_t find(HcaCxtMgt *cm, uint32_t cqn, HcaCq **cq)
+uint8_t hca_cq_owned(HcaCxtMgt *cm, uint32_t cqn, HcaCq **cq)
 {
     if (!hca_index_ok(cm, &cm->cqc, cqn)) {
         return HCA_STAT_BAD_INDEX;
@@ -96,7 +102,7 @@ static uint8_t find(HcaCxtMgt *cm, uint32_t cqn, HcaCq **cq)
 uint8_t hca_cxtmgt_hw2sw_cq(HcaCxtMgt *cm, uint32_t cqn)
 {
     HcaCq *cq;
-    uint8_t status = find(cm, cqn, &cq);
+    uint8_t status = hca_cq_owned(cm, cqn, &cq);
 
     if (status) {
         return status;
@@ -112,7 +118,7 @@ uint8_t hca_cxtmgt_hw2sw_cq(HcaCxtMgt *cm, uint32_t cqn)
 uint8_t hca_cxtmgt_query_cq(HcaCxtMgt *cm, uint32_t cqn, void *cxt)
 {
     HcaCq *cq;
-    uint8_t status = find(cm, cqn, &cq);
+    uint8_t status = hca_cq_owned(cm, cqn, &cq);
 
     if (!status) {
         cm->format->put_cq(cq, cxt);
@@ -121,7 +127,7 @@ uint8_t hca_cxtmgt_query_cq(HcaCxtMgt *cm, uint32_t cqn, void *cxt)
 }
 
 /* The consumer moved to @ci, if that can be; it does not move back. */
-static void consumed(HcaCq *cq, uint32_t ci)
+static void consumed(HcaCxtMgt *cm, HcaCq *cq, uint32_t ci)
 {
     if (ci - cq->consumer_index <= cq->producer_index - cq->consumer_index) {
         cq->consumer_index = ci;
@@ -131,6 +137,9 @@ static void consumed(HcaCq *cq, uint32_t ci)
     }
     if ((int32_t)(cq->consumer_index - cq->last_notified_index) > 0) {
         cq->last_notified_index = cq->consumer_index;
+    }
+    if (!hca_cq_untold(cq)) {
+        hca_cq_stop_timer(cm, cq);
     }
 }
 
@@ -147,7 +156,7 @@ static void refresh_consumer(HcaCxtMgt *cm, HcaV2pChannel channel, HcaCq *cq)
 
     cm->counters.cq_ci_reads += bus != 0;
     if (bus && hca_dma_read(cm->v2p, channel, bus, &record, sizeof(record))) {
-        consumed(cq, cm->format->get_ci(record));
+        consumed(cm, cq, cm->format->get_ci(record));
     }
 }
 
@@ -159,7 +168,7 @@ uint8_t hca_cxtmgt_resize_cq(HcaCxtMgt *cm, uint32_t cqn, unsigned log_size,
                              uint32_t lkey)
 {
     HcaCq *cq;
-    uint8_t status = find(cm, cqn, &cq);
+    uint8_t status = hca_cq_owned(cm, cqn, &cq);
 
     if (status) {
         return status;
@@ -185,7 +194,7 @@ uint8_t hca_cxtmgt_resize_cq(HcaCxtMgt *cm, uint32_t cqn, unsigned log_size,
 
 static bool is_full(HcaCxtMgt *cm, HcaV2pChannel channel, HcaCq *cq)
 {
-    if (entries(cq) < cq_size(cq)) {
+    if (cq->attr.ignore_overrun || entries(cq) < cq_size(cq)) {
         return false;
     }
     refresh_consumer(cm, channel, cq);
@@ -212,7 +221,7 @@ static HcaV2pState write_cqe(HcaCxtMgt *cm, HcaV2pChannel channel,
         .va = addr,
     };
 
-    cm->format->put_cqe(completion, entry);
+    cm->format->put_cqe(completion, cm->ops->clock_ns(cm->opaque), entry);
     return hca_v2p_write_entry(cm->v2p, channel, &info, entry);
 }
 
@@ -269,15 +278,34 @@ bool hca_cq_write(HcaCxtMgt *cm, HcaV2pChannel channel, HcaCq *cq,
 }
 
 /*
- * An arm is answered. Each event tells of one entry, the oldest that none has
- * told of: who takes an entry for each event never sleeps in front of one.
+ * Each event tells of one entry, the oldest that none has told of: who takes an
+ * entry for each event never sleeps in front of one. Who has asked for one event
+ * for many takes them all.
  */
-static void fire(HcaCq *cq)
+void hca_cq_fire(HcaCxtMgt *cm, HcaCq *cq)
 {
     cq->arm = HCA_CQ_FIRED;
-    /* An event that waits for room becomes one with this. */
-    if (!cq->event_pending) {
+    hca_cq_stop_timer(cm, cq);
+    if (cq->event_pending) {
+        return; /* one that waits for room becomes one with this */
+    }
+    if (hca_cq_is_moderated(cq)) {
+        cq->last_notified_index = cq->producer_index;
+    } else {
         cq->last_notified_index++;
+    }
+}
+
+/* Whether an entry is what @cq is armed for, and calls for the event now. */
+static bool answers(HcaCxtMgt *cm, HcaCq *cq, bool solicited, bool error)
+{
+    switch (cq->arm) {
+    case HCA_CQ_ARMED_SOLICITED:
+        return solicited;
+    case HCA_CQ_ARMED_NEXT:
+        return error || !hca_cq_hold(cm, cq);
+    default:
+        return false;
     }
 }
 
@@ -290,12 +318,11 @@ bool hca_cq_take_arm(HcaCxtMgt *cm, HcaCq *cq, const HcaCompletion *completion)
     if (solicited) {
         cq->solicit_producer_index = cq->producer_index;
     }
-    if (cq->arm == HCA_CQ_ARMED_NEXT ||
-        (cq->arm == HCA_CQ_ARMED_SOLICITED && solicited)) {
-        fire(cq);
-        return true;
+    if (!answers(cm, cq, solicited, error)) {
+        return false;
     }
-    return false;
+    hca_cq_fire(cm, cq);
+    return true;
 }
 
 /* Arm @cq for entries that have been neither consumed nor told of. */
@@ -305,7 +332,7 @@ static void arm(HcaCxtMgt *cm, HcaCq *cq, HcaCqArm how)
                                             : cq->solicit_producer_index;
 
     if ((int32_t)(end - cq->last_notified_index) > 0) {
-        fire(cq);
+        hca_cq_fire(cm, cq);
         hca_eq_completion(cm, cq);
     } else {
         cq->arm = how;
@@ -330,7 +357,7 @@ void hca_cq_doorbell(HcaCxtMgt *cm, uint32_t uar, uint32_t cqn, HcaCqArm how,
         cm->counters.db_bad_ci++;
         return;
     }
-    consumed(cq, ci);
+    consumed(cm, cq, ci);
     /* An arm for any entry is not taken back. */
     if (how == HCA_CQ_ARMED_NEXT ||
         (how == HCA_CQ_ARMED_SOLICITED && cq->arm != HCA_CQ_ARMED_NEXT)) {

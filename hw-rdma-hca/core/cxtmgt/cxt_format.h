@@ -27,7 +27,8 @@ struct HcaCxtFormat {
     /* Entries, in bytes. The last word of one gives it to software. */
     uint8_t cqe_size;
     uint8_t eqe_size;
-    void (*put_cqe)(const HcaCompletion *completion, void *cqe);
+    /* @time: when it is written, clock_ns. */
+    void (*put_cqe)(const HcaCompletion *completion, int64_t time, void *cqe);
     void (*put_eqe)(const HcaEvent *event, void *eqe);
 };
 

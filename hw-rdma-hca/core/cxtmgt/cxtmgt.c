@@ -35,6 +35,7 @@ HcaCxtMgt *hca_cxtmgt_new(const HcaCxtFormat *format, const HcaConfig *config,
         g_queue_init(&cm->srq_events[i]);
     }
     g_queue_init(&cm->cq_errors);
+    hca_moderation_init(cm);
     return cm;
 }
 
@@ -42,6 +43,7 @@ void hca_cxtmgt_free(HcaCxtMgt *cm)
 {
     hca_cxtmgt_close(cm);
     hca_mdata_free(cm->ctxmdata);
+    hca_moderation_cleanup(cm);
     g_free(cm->qps);
     g_free(cm->cqs);
     g_free(cm->srqs);

@@ -11,6 +11,7 @@
  * srq.c           shared receive queues (IBA 10.2.9)
  * completion.c    the way of a completion through CQ and EQ
  * cq.c            completion queues: CQEs, arming, overrun
+ * moderation.c    events that wait for more entries
  * eq.c            event queues: EQEs, interrupts, asynchronous events
  * ctxmdata.c      5.3: where a context lies in ICM, and its writing
  */
@@ -58,6 +59,7 @@ typedef struct HcaCqAttr {
     uint8_t log_size;
     HcaCqArm arm;   /* to begin with */
     uint64_t ci_db; /* consumer index: bus address, 0: none */
+    bool ignore_overrun;
 } HcaCqAttr;
 
 struct HcaCq {
@@ -70,10 +72,14 @@ struct HcaCq {
     uint32_t consumer_index;         /* as last heard */
     uint32_t solicit_producer_index; /* behind the last solicited entry */
     uint32_t last_notified_index;    /* entries consumed, or told of */
+    /* Moderation; either 0: none. */
+    uint16_t event_count;     /* entries of an event */
+    uint16_t event_period_us; /* after the first of them */
 
     /* The context manager's own. */
     unsigned queues;    /* of QPs, and XRC SRQs, that use it */
     bool error_pending; /* CQ_ERROR waits for room in its EQ */
+    HcaHeapNode timer;  /* of an event that waits for more entries */
     GList comp_link;
     GList error_link;
 };
@@ -179,9 +185,10 @@ typedef struct HcaCxtCounters {
     uint64_t eqes, eq_waits, interrupts;
     uint64_t cqes_lost; /* the queue took none */
     uint64_t cq_doorbells, cq_ci_reads, eq_doorbells;
-    uint64_t eqe_types[64];   /* by HcaEventType */
-    uint64_t events_unmapped; /* no EQ asked for that type */
-    uint64_t events_lost;     /* the EQ could not be written */
+    uint64_t cq_held, cq_periods; /* moderation: entries, ends of waiting */
+    uint64_t eqe_types[64];       /* by HcaEventType */
+    uint64_t events_unmapped;     /* no EQ asked for that type */
+    uint64_t events_lost;         /* the EQ could not be written */
     uint64_t db_bad_uar, db_bad_cqn, db_bad_eqn;
     uint64_t db_bad_ci; /* beyond what has been written */
     uint64_t icm_writes, icm_write_errors;
@@ -240,6 +247,8 @@ uint8_t hca_cxtmgt_hw2sw_cq(HcaCxtMgt *cm, uint32_t cqn);
 uint8_t hca_cxtmgt_query_cq(HcaCxtMgt *cm, uint32_t cqn, void *cxt);
 uint8_t hca_cxtmgt_resize_cq(HcaCxtMgt *cm, uint32_t cqn, unsigned log_size,
                              uint32_t lkey);
+uint8_t hca_cxtmgt_modify_cq(HcaCxtMgt *cm, uint32_t cqn, uint16_t count,
+                             uint16_t period_us);
 uint8_t hca_cxtmgt_sw2hw_eq(HcaCxtMgt *cm, uint32_t eqn, const HcaEqAttr *attr);
 uint8_t hca_cxtmgt_hw2sw_eq(HcaCxtMgt *cm, uint32_t eqn);
 uint8_t hca_cxtmgt_query_eq(HcaCxtMgt *cm, uint32_t eqn, void *cxt);
@@ -280,6 +289,14 @@ bool hca_eq_command_pending(const HcaCxtMgt *cm);
 void hca_cq_doorbell(HcaCxtMgt *cm, uint32_t uar, uint32_t cqn, HcaCqArm how,
                      uint32_t ci);
 void hca_eq_doorbell(HcaCxtMgt *cm, uint32_t eqn, uint32_t ci, bool arm);
+
+/*
+ * Events of moderated CQs that have waited long enough. True: there are more
+ * than a turn's share.
+ */
+bool hca_cxtmgt_run_timers(HcaCxtMgt *cm);
+/* When it has to be called; INT64_MAX: not at all. */
+int64_t hca_cxtmgt_deadline(const HcaCxtMgt *cm);
 
 HcaCxtCounters *hca_cxt_counters(HcaCxtMgt *cm);
 const HcaCxtLive *hca_cxt_live(const HcaCxtMgt *cm);

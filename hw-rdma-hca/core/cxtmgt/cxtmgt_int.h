@@ -4,6 +4,7 @@
 #define HCA_CXTMGT_INT_H
 
 #include "../../abi/rdma_hca_sizes.h"
+#include "../card.h"
 #include "../service.h"
 #include "../trace_events.h"
 #include "cxt_format.h"
@@ -39,6 +40,7 @@ struct HcaCxtMgt {
     HcaEq *eqs[RDMA_HCA_MAX_EQS];
     HcaSrq **srqs;
     uint64_t srq_lives; /* SRQs that there have been */
+    HcaHeap cq_timers;
 
     /* Which EQ asked for events of a type, HCA_NO_EQ: none. */
     uint8_t event_eq[HCA_EVENT_TYPES];
@@ -110,7 +112,31 @@ void hca_qp_take(const HcaCxtMgt *cm, HcaQp *qp, const HcaQpAttr *attr,
 /* cq.c */
 HcaCq *hca_cq_find(HcaCxtMgt *cm, uint32_t cqn);
 void hca_cq_free_all(HcaCxtMgt *cm);
-/* The completion chain's steps (completion.c). A CQ that can take an entry: */
+/* As find() of commands: BAD_RES_STATE for one that is not in hardware. */
+uint8_t hca_cq_owned(HcaCxtMgt *cm, uint32_t cqn, HcaCq **cq);
+/* Write its context, which is in hardware. */
+void hca_cq_write_context(HcaCxtMgt *cm, const HcaCq *cq);
+/* Entries that have been neither consumed nor told of. */
+static inline uint32_t hca_cq_untold(const HcaCq *cq)
+{
+    return cq->producer_index - cq->last_notified_index;
+}
+/* An arm of @cq is answered: the caller sees to the event. */
+void hca_cq_fire(HcaCxtMgt *cm, HcaCq *cq);
+
+/* moderation.c */
+void hca_moderation_init(HcaCxtMgt *cm);
+void hca_moderation_cleanup(HcaCxtMgt *cm);
+bool hca_cq_is_moderated(const HcaCq *cq);
+/* @cq is armed and an entry has come: whether its event waits for more. */
+bool hca_cq_hold(HcaCxtMgt *cm, HcaCq *cq);
+/* Nothing waits, or @cq is going. */
+void hca_cq_stop_timer(HcaCxtMgt *cm, HcaCq *cq);
+
+/*
+ * cq.c: the completion chain's steps (completion.c). A CQ that can take an
+ * entry:
+ */
 HcaCq *hca_cq_request(HcaCxtMgt *cm, HcaV2pChannel channel, uint32_t cqn);
 /* where it goes, an offset in the CQ's region; */
 uint64_t hca_cq_next_addr(const HcaCxtMgt *cm, const HcaCq *cq);

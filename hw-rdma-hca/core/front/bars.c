@@ -190,6 +190,22 @@ static void uar_write(Hca *hca, uint32_t offset, uint64_t value, unsigned size)
     }
 }
 
+/* Doorbells are for writing only; each page has the clock. */
+uint64_t hca_bar2_read(Hca *hca, uint32_t offset, unsigned size)
+{
+    uint32_t at = offset % RDMA_HCA_UAR_PAGE_SIZE;
+    uint64_t now;
+
+    if (at - at % 8 != RDMA_HCA_CLOCK) {
+        return 0;
+    }
+    now = hca_now(hca);
+    if (size == 8) {
+        return now;
+    }
+    return at == RDMA_HCA_CLOCK ? RDMA_HCA_LO32(now) : RDMA_HCA_HI32(now);
+}
+
 void hca_doorbell(Hca *hca, unsigned bar, uint32_t offset, uint64_t value,
                   unsigned size)
 {

@@ -27,6 +27,12 @@ bool hca_bar0_is_doorbell(uint32_t offset);
 void hca_doorbell(Hca *hca, unsigned bar, uint32_t offset, uint64_t value,
                   unsigned size);
 
+/*
+ * A read of @size (4 or 8) bytes at @offset, aligned to @size, of BAR 2. From
+ * any thread.
+ */
+uint64_t hca_bar2_read(Hca *hca, uint32_t offset, unsigned size);
+
 /* The card's side. */
 
 HcaBars *hca_bars_new(void);

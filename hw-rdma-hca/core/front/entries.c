@@ -14,12 +14,13 @@ static uint32_t path_word(const HcaSource *source)
            CQE(IPV4, source->ipv4) | CQE(SL, source->sl);
 }
 
-void hca_front_put_cqe(const HcaCompletion *completion, void *cqe)
+void hca_front_put_cqe(const HcaCompletion *completion, int64_t time, void *cqe)
 {
     uint8_t opcode = completion->syndrome ? RDMA_HCA_OPCODE_INVALID
                                           : completion->opcode;
     struct rdma_hca_cqe entry = {
         .my_qpn = GUINT32_TO_LE(completion->qpn),
+        .time_l = GUINT32_TO_LE(RDMA_HCA_LO32(time)),
         .rqpn = GUINT32_TO_LE(completion->remote_qpn),
         .rlid_path = GUINT32_TO_LE(path_word(&completion->source)),
         .imm = completion->imm_be,
@@ -27,6 +28,7 @@ void hca_front_put_cqe(const HcaCompletion *completion, void *cqe)
         .wqe = GUINT32_TO_LE(completion->wqe),
         .ctrl = GUINT32_TO_LE(
             CQE(OWNER, RDMA_HCA_OWNER_SW) | CQE(XRC, completion->xrc) |
+            CQE(TIME_H, RDMA_HCA_HI32(time)) |
             CQE(IS_SEND, completion->is_send) | CQE(OPCODE, opcode)),
     };
 

@@ -6,7 +6,8 @@
 #include "../cxtmgt/cxtmgt.h"
 
 /* For HcaCxtFormat: all of an entry, given to software. */
-void hca_front_put_cqe(const HcaCompletion *completion, void *cqe);
+void hca_front_put_cqe(const HcaCompletion *completion, int64_t time,
+                       void *cqe);
 void hca_front_put_eqe(const HcaEvent *event, void *eqe);
 
 #endif /* HCA_FRONT_ENTRIES_H */

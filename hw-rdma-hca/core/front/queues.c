@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Contexts of completion, event and shared receive queues; see contexts.h. */
+#include "../../abi/rdma_hca_cmd.h"
 #include "../../abi/rdma_hca_regs.h"
 #include "../cxtmgt/recv_queue.h"
 #include "contexts.h"
@@ -55,6 +56,7 @@ bool hca_front_get_cq(const struct rdma_hca_cqc *cqc, HcaCqAttr *attr)
         .start = hca_join_be(cqc->start_h, cqc->start_l),
         .log_size = RDMA_HCA_GET(RDMA_HCA_CQC_LOGSIZE, size_uar),
         .ci_db = hca_join_be(cqc->ci_db_h, cqc->ci_db_l),
+        .ignore_overrun = flags & RDMA_HCA_CQC_IGNORE_OVERRUN,
     };
     return RDMA_HCA_GET(RDMA_HCA_CQC_STATUS, flags) == RDMA_HCA_CQ_STATUS_OK &&
            (flags & RDMA_HCA_CQC_TR) &&
@@ -68,6 +70,7 @@ void hca_front_put_cq(const HcaCq *cq, void *cxt)
     if (cq) {
         cqc = (struct rdma_hca_cqc) {
             .flags = BE(CQC(STATUS, statuses[cq->status]) | RDMA_HCA_CQC_TR |
+                        CQC(IGNORE_OVERRUN, cq->attr.ignore_overrun) |
                         CQC(STATE, cq_states[cq->arm])),
             .start_h = BE_HIGH(cq->attr.start),
             .start_l = BE_LOW(cq->attr.start),
@@ -83,6 +86,9 @@ void hca_front_put_cq(const HcaCq *cq, void *cxt)
             .cqn = BE(cq->cqn),
             .ci_db_h = BE_HIGH(cq->attr.ci_db),
             .ci_db_l = BE_LOW(cq->attr.ci_db),
+            .moderation = BE(
+                RDMA_HCA_PREP(RDMA_HCA_MODERATION_COUNT, cq->event_count) |
+                RDMA_HCA_PREP(RDMA_HCA_MODERATION_PERIOD, cq->event_period_us)),
         };
     }
     memcpy(cxt, &cqc, sizeof(cqc));

@@ -9,6 +9,7 @@
 
 #include "lib-command.h"
 #include "lib-fuzz.h"
+#include "lib-make.h"
 
 /* ---- commands ---- */
 
@@ -205,6 +206,7 @@ static void act_uar(Fuzz *f)
     }
     host_uar_write64(&f->lab->host[0], page * RDMA_HCA_UAR_PAGE_SIZE + at,
                      value);
+    fuzz_read_uar(f, page * RDMA_HCA_UAR_PAGE_SIZE + at);
 }
 
 static void act_eq_doorbell(Fuzz *f)

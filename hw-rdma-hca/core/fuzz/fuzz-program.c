@@ -84,6 +84,7 @@ static void act_doorbell(Fuzz *f)
         at = take_below(&f->in, RDMA_HCA_UAR_PAGE_SIZE) & ~3u;
         host_uar_write32(&f->lab->host[0], page + at, low);
     }
+    fuzz_read_uar(f, page + at - at % 8);
 }
 
 static void act_cq_doorbell(Fuzz *f)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Choices and actions that several targets have. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "../cxtmgt/cxtmgt_int.h"
@@ -391,6 +392,16 @@ void fuzz_act_poll(Fuzz *f)
         driver_poll_eq(drv, EQ_COMP);
         driver_poll_eq(drv, EQ_ASYNC);
         g_queue_clear_full(&drv->events, g_free);
+    }
+}
+
+void fuzz_read_uar(Fuzz *f, uint32_t offset)
+{
+    uint64_t value = host_uar_read64(&f->lab->host[0], offset);
+
+    if (value && (value != (uint64_t)f->lab->now ||
+                  offset % RDMA_HCA_UAR_PAGE_SIZE != RDMA_HCA_CLOCK)) {
+        fuzz_fail("%#" PRIx64 " is read at %#x of BAR 2", value, offset);
     }
 }
 

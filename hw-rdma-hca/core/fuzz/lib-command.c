@@ -238,6 +238,16 @@ static void make_resize(Fuzz *f, FuzzCommand *command)
     command->word[1] = f->mr[0][take_below(&f->in, FUZZ_NREGIONS)]->key;
 }
 
+/* Periods of all lengths, and more entries than there is room for. */
+static void make_moderation(Fuzz *f, FuzzCommand *command)
+{
+    command->in_modifier = take_cqn(f);
+    command->in_param = take32(&f->in);
+    if (take_bool(&f->in)) {
+        command->in_param &= 0x000f00ff;
+    }
+}
+
 static uint32_t take_srqn(Fuzz *f)
 {
     uint8_t which = take_below(&f->in, 1 + FUZZ_NSRQS);
@@ -493,6 +503,7 @@ static const Row rows[] = {
     ROW(READ_MGM, 0, make_number),
     ROW(CONF_SPECIAL_QP, 0, make_number),
     ROW(MAD_IFC, 0, make_plain),
+    ROW(MODIFY_CQ, 0, make_moderation),
     ROW(SW2HW_SRQ, 0, make_srq),
     ROW(HW2SW_SRQ, 0, make_srq_number),
     ROW(QUERY_SRQ, 0, make_srq_number),

@@ -160,6 +160,8 @@ uint32_t fuzz_take_len(Fuzz *f);
 /* Post @n work requests of any kind at once. */
 #define FUZZ_MOST_WRS 3
 void fuzz_post(Fuzz *f, unsigned side, unsigned which, unsigned n);
+/* Read BAR 2 of machine 0: the clock, or nothing. */
+void fuzz_read_uar(Fuzz *f, uint32_t offset);
 
 /* ---- actions of every target ---- */
 

@@ -146,6 +146,20 @@ uint8_t cq_resize(Cq *cq, unsigned log_size)
     return status;
 }
 
+uint8_t cq_moderate(Cq *cq, uint16_t count, uint16_t period_us)
+{
+    uint64_t in = RDMA_HCA_PREP(RDMA_HCA_MODERATION_COUNT, count) |
+                  RDMA_HCA_PREP(RDMA_HCA_MODERATION_PERIOD, period_us);
+
+    return driver_cmd(cq->drv, RDMA_HCA_CMD_MODIFY_CQ, in, cq->cqn, 0, 0, NULL);
+}
+
+uint8_t cq_query(Cq *cq, struct rdma_hca_cqc *cqc)
+{
+    return driver_cmd_out(cq->drv, RDMA_HCA_CMD_QUERY_CQ, cqc, sizeof(*cqc),
+                          cq->cqn, 0);
+}
+
 static void cqe_give_back(Cq *cq, uint32_t index)
 {
     const uint8_t owner = RDMA_HCA_OWNER_HW;
@@ -215,6 +229,8 @@ bool cq_poll(Cq *cq, Wc *wc)
         .xrc = RDMA_HCA_GET(RDMA_HCA_CQE_XRC, ctrl),
         .grh = RDMA_HCA_GET(RDMA_HCA_CQE_GRH, path),
         .sl = RDMA_HCA_GET(RDMA_HCA_CQE_SL, path),
+        .time = (uint64_t)RDMA_HCA_GET(RDMA_HCA_CQE_TIME_H, ctrl) << 32 |
+                GUINT32_FROM_LE(cqe.time_l),
     };
     if (cq->drv->roce) {
         wc->has_vlan = RDMA_HCA_GET(RDMA_HCA_CQE_HAS_VLAN, path);

@@ -295,6 +295,7 @@ typedef struct Wc {
     uint8_t sl;
     bool has_vlan, ipv4; /* RoCE */
     uint16_t vlan;
+    uint64_t time; /* as in the CQE */
 } Wc;
 
 /*
@@ -367,6 +368,9 @@ Cq *cq_new(Driver *drv, unsigned log_size, uint32_t uar);
 uint8_t cq_destroy(Cq *cq);
 /* RESIZE_CQ to 2^@log_size entries; those not polled yet move along. */
 uint8_t cq_resize(Cq *cq, unsigned log_size);
+/* MODIFY_CQ: an event for @count entries, or @period_us after the first. */
+uint8_t cq_moderate(Cq *cq, uint16_t count, uint16_t period_us);
+uint8_t cq_query(Cq *cq, struct rdma_hca_cqc *cqc);
 /* Take the oldest completion. False: none. */
 bool cq_poll(Cq *cq, Wc *wc);
 /* Ask for one event: ibv_req_notify_cq(). */

@@ -561,3 +561,13 @@ void lab_sleep(Lab *lab, int64_t ns)
     lab->now = MAX(lab->now, end);
     lab_run(lab);
 }
+
+uint32_t host_uar_read32(Host *host, uint32_t offset)
+{
+    return hca_bar2_read(host->hca, offset, 4);
+}
+
+uint64_t host_uar_read64(Host *host, uint32_t offset)
+{
+    return hca_bar2_read(host->hca, offset, 8);
+}

@@ -169,5 +169,7 @@ uint32_t host_bar0_read(Host *host, uint32_t offset);
 void host_bar0_write(Host *host, uint32_t offset, uint32_t value);
 void host_uar_write32(Host *host, uint32_t offset, uint32_t value);
 void host_uar_write64(Host *host, uint32_t offset, uint64_t value);
+uint32_t host_uar_read32(Host *host, uint32_t offset);
+uint64_t host_uar_read64(Host *host, uint32_t offset);
 
 #endif /* LIB_HOST_H */

@@ -104,8 +104,8 @@ static const Known known[] = {
     AFTER(SW2HW_SRQ, BAD_PARAM),      AFTER(HW2SW_SRQ, BAD_INDEX),
     AFTER(QUERY_SRQ, BAD_INDEX),      AFTER(ARM_SRQ, BAD_INDEX),
     AFTER(WRITE_MGM, BAD_PARAM),      AFTER(READ_MGM, BAD_INDEX),
-    ROCE(SET_GID, BAD_PARAM),         ROCE(SETUP_ETH, BAD_PARAM),
-    ROCE(SET_RX_MODE, BAD_PARAM),
+    AFTER(MODIFY_CQ, BAD_INDEX),      ROCE(SET_GID, BAD_PARAM),
+    ROCE(SETUP_ETH, BAD_PARAM),       ROCE(SET_RX_MODE, BAD_PARAM),
 };
 
 static const Known *find_known(uint16_t op, bool roce)
@@ -219,6 +219,7 @@ static void test_indices(void)
         { RDMA_HCA_CMD_HW2SW_CQ, LOG_CQS, 0 },
         { RDMA_HCA_CMD_QUERY_CQ, LOG_CQS, 0 },
         { RDMA_HCA_CMD_RESIZE_CQ, LOG_CQS, 32 },
+        { RDMA_HCA_CMD_MODIFY_CQ, LOG_CQS, 0 },
         { RDMA_HCA_CMD_SW2HW_SRQ, LOG_SRQS, 64 },
         { RDMA_HCA_CMD_HW2SW_SRQ, LOG_SRQS, 0 },
         { RDMA_HCA_CMD_QUERY_SRQ, LOG_SRQS, 0 },

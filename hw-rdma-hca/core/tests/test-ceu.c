@@ -291,6 +291,7 @@ static const Legal legal[] = {
     { RDMA_HCA_CMD_HW2SW_CQ, false, true },
     { RDMA_HCA_CMD_QUERY_CQ, false, true },
     { RDMA_HCA_CMD_RESIZE_CQ, false, true },
+    { RDMA_HCA_CMD_MODIFY_CQ, false, true },
     { RDMA_HCA_CMD_SW2HW_SRQ, false, true },
     { RDMA_HCA_CMD_HW2SW_SRQ, false, true },
     { RDMA_HCA_CMD_QUERY_SRQ, false, true },

@@ -166,6 +166,24 @@ static void test_cq(void)
     events_look_and_free(bed);
 }
 
+static void test_moderation(void)
+{
+    Bed *bed;
+
+    bed = events_new_rc(NULL);
+    g_assert_cmphex(cq_moderate(bed->cqs[0], 2, 10), ==, 0);
+    cq_arm(bed->cqs[0], false);
+    events_request(bed, 0, WRITE, 8);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    bed_counted(bed, 0, "cxtmgt_cqes_held", 1);
+    bed_counted(bed, 0, "cxtmgt_event_comp", 0);
+    lab_sleep(bed->lab, PAIR_PATIENCE);
+    bed_counted(bed, 0, "cxtmgt_cq_periods", 1);
+    bed_counted(bed, 0, "cxtmgt_event_comp", 1);
+    events_look_and_free(bed);
+}
+
 static void test_queue_doorbells(void)
 {
     Host *host;
@@ -423,6 +441,7 @@ static const EventsTest tests[] = {
     { "ceu/statuses", test_statuses },
     { "ceu/busy-registers", test_busy_registers },
     { "cxtmgt/cq", test_cq },
+    { "cxtmgt/moderation", test_moderation },
     { "cxtmgt/doorbells", test_queue_doorbells },
     { "cxtmgt/events", test_events },
     { "cxtmgt/eq-failed", test_eq_failed },

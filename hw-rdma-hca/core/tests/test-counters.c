@@ -103,8 +103,8 @@ static void test_visit(void)
  * Numbers are for ever. When this fails a row was put elsewhere than at the
  * end. After adding rows at the end, raise both constants.
  */
-#define FROZEN 366
-#define FROZEN_SUM "d7133f358d37d6b758f1c67a5a341b73"
+#define FROZEN 369
+#define FROZEN_SUM "505ac328c39ee6500ce77eb30c333acb"
 
 static void test_numbers(void)
 {

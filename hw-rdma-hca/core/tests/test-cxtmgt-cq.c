@@ -386,6 +386,45 @@ static void test_cq_overrun(void)
     fix_free(&fix);
 }
 
+/* Who asked for it loses entries, and is told of none. */
+static void test_cq_ignore_overrun(void)
+{
+    struct rdma_hca_cqc cqc;
+    HcaCompletion cqe = fix_cqe;
+    HcaQp *qp;
+    Fix fix;
+
+    fix_init(&fix);
+    qp = fix_qp(&fix);
+    cqc = fix_make_cqc(&fix, FIX_EQN, 2, 0);
+    cqc.flags |= GUINT32_TO_BE(RDMA_HCA_CQC_IGNORE_OVERRUN);
+    g_assert_cmphex(fix_sw2hw_cq(&fix, 7, &cqc), ==, 0);
+    for (uint32_t i = 0; i < 10; i++) {
+        cqe.byte_cnt = i;
+        g_assert_true(hca_cq_post(fix.cm, HCA_V2P_RTC, qp, 7, &cqe));
+    }
+    for (uint32_t i = 6; i < 10; i++) {
+        const struct rdma_hca_cqe *at = ram_at(
+            fix.ram, fix.queues + GUINT32_FROM_BE(cqc.start_l));
+
+        g_assert_cmpuint(GUINT32_FROM_LE(at[i & 3].byte_cnt), ==, i);
+    }
+    g_assert_cmpuint(hca_cxt_counters(fix.cm)->cq_overruns, ==, 0);
+    g_assert_cmpuint(fix_eq_producer(&fix, FIX_EQN), ==, 0);
+    g_assert_cmpuint(qp->state, ==, HCA_QP_RTS);
+    g_assert_cmphex(hca_cxtmgt_query_cq(fix.cm, 7, &cqc), ==, 0);
+    g_assert_cmphex(GUINT32_FROM_BE(cqc.flags), ==,
+                    RDMA_HCA_CQC_TR | RDMA_HCA_CQC_IGNORE_OVERRUN);
+    /* What is lost was never consumed: there is no room for it elsewhere. */
+    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, 7, 3, FIX_KEY), ==,
+                    RDMA_HCA_STAT_BAD_SIZE);
+    hca_cq_doorbell(fix.cm, FIX_UAR, 7, HCA_CQ_ARMED_NEXT, 10);
+    g_assert_cmpuint(fix_eq_producer(&fix, FIX_EQN), ==, 0);
+    g_assert_true(hca_cq_post(fix.cm, HCA_V2P_RTC, qp, 7, &cqe));
+    g_assert_cmpuint(fix_eq_producer(&fix, FIX_EQN), ==, 1);
+    fix_free(&fix);
+}
+
 /* The consumer index in memory is read before that is said. */
 static void test_cq_ci_record(void)
 {
@@ -546,6 +585,7 @@ int main(int argc, char **argv)
     test_add("/cxtmgt/cq/arm-error", test_cq_arm_error);
     test_add("/cxtmgt/cq/doorbell-bad", test_cq_doorbell_bad);
     test_add("/cxtmgt/cq/overrun", test_cq_overrun);
+    test_add("/cxtmgt/cq/ignore-overrun", test_cq_ignore_overrun);
     test_add("/cxtmgt/cq/ci-record", test_cq_ci_record);
     test_add("/cxtmgt/cq/unwritable", test_cq_unwritable);
     test_add("/cxtmgt/cq/resize", test_cq_resize);

@@ -268,6 +268,29 @@ static void test_bus_master(void)
     card_close(&card);
 }
 
+/* The machine's time, in each page; it cannot be set. */
+static void test_clock(void)
+{
+    static const uint32_t pages[] = { 0, 7, RDMA_HCA_NUM_UARS - 1 };
+    Card card;
+
+    card_open(&card, DEVICE_ARG);
+    for (unsigned i = 0; i < ARRAY_SIZE(pages); i++) {
+        uint64_t at = pages[i] * RDMA_HCA_UAR_PAGE_SIZE + RDMA_HCA_CLOCK;
+        uint64_t now = qtest_clock_step(card.qts, 3210987654ll);
+
+        qpci_io_writeq(card.dev, card.bar2, at, 1);
+        g_assert_cmpuint(qpci_io_readq(card.dev, card.bar2, at), ==, now);
+        g_assert_cmpuint(qpci_io_readl(card.dev, card.bar2, at), ==,
+                         (uint32_t)now);
+        g_assert_cmpuint(qpci_io_readl(card.dev, card.bar2, at + 4), ==,
+                         now >> 32);
+        g_assert_cmpuint(qpci_io_readq(card.dev, card.bar2, at + 8), ==, 0);
+    }
+    assert_alive(&card);
+    card_close(&card);
+}
+
 /* Accesses of all sizes and alignments, at each kind of place. */
 
 static void poke(Card *card, QPCIBar bar, uint64_t offset, uint64_t end)
@@ -311,13 +334,10 @@ static void test_access(void)
         RDMA_HCA_BAR0_SIZE - 8,
     };
     static const uint32_t bar2[] = {
-        RDMA_HCA_SEND_DB,
-        0x10,
-        RDMA_HCA_CQ_DB,
-        0x28,
-        RDMA_HCA_UAR_PAGE_SIZE - 8,
-        RDMA_HCA_UAR_PAGE_SIZE,
-        RDMA_HCA_BAR2_SIZE / 2 + RDMA_HCA_CQ_DB,
+        RDMA_HCA_SEND_DB,       0x10,
+        RDMA_HCA_CQ_DB,         0x28,
+        RDMA_HCA_CLOCK,         RDMA_HCA_UAR_PAGE_SIZE - 8,
+        RDMA_HCA_UAR_PAGE_SIZE, RDMA_HCA_BAR2_SIZE / 2 + RDMA_HCA_CQ_DB,
         RDMA_HCA_BAR2_SIZE - 8,
     };
     Card card;
@@ -1389,6 +1409,7 @@ int main(int argc, char **argv)
     qtest_add_func("rdma-hca/command", test_command);
     qtest_add_func("rdma-hca/dma-refused", test_dma_refused);
     qtest_add_func("rdma-hca/bus-master", test_bus_master);
+    qtest_add_func("rdma-hca/clock", test_clock);
     qtest_add_func("rdma-hca/access", test_access);
     qtest_add_func("rdma-hca/doorbell-flood", test_doorbell_flood);
     qtest_add_func("rdma-hca/doorbell-budget", test_doorbell_budget);

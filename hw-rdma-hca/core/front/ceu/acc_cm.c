@@ -94,6 +94,14 @@ uint8_t hca_ceu_resize_cq(HcaCeu *ceu, HcaCommand *cmd)
                                 GUINT32_FROM_BE(resize->lkey));
 }
 
+uint8_t hca_ceu_modify_cq(HcaCeu *ceu, HcaCommand *cmd)
+{
+    return hca_cxtmgt_modify_cq(
+        ceu->hca->cm, cmd->in_modifier,
+        RDMA_HCA_GET(RDMA_HCA_MODERATION_COUNT, cmd->in_param),
+        RDMA_HCA_GET(RDMA_HCA_MODERATION_PERIOD, cmd->in_param));
+}
+
 uint8_t hca_ceu_sw2hw_eq(HcaCeu *ceu, HcaCommand *cmd)
 {
     HcaEqAttr attr;

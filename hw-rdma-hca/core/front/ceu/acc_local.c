@@ -19,6 +19,8 @@
 #define SPEED_SDR 1
 #define VL_CAP_VL0 1
 #define LOG_MAX_MSG 31
+/* Of clock_ns. */
+#define CLOCK_KHZ 1000000
 /* 4.096 us * 2^15, what a peer should allow for an answer of ours: 134 ms. */
 #define ACK_DELAY 15
 /* What the smallest send WQE, that of UD, leaves for data. */
@@ -88,6 +90,7 @@ static void work_limits(struct rdma_hca_dev_lim *lim, const HcaConfig *config)
     lim->srq_page_list = BE(LIM(RESERVED_SRQ, 0) |
                             LIM(MAX_SRQ_SGE, RDMA_HCA_MAX_SGE) |
                             LIM(MAX_PAGE_LIST, RDMA_HCA_MAX_PAGE_LIST));
+    lim->clock_khz = BE(CLOCK_KHZ);
 }
 
 uint8_t hca_ceu_query_dev_lim(HcaCeu *ceu, HcaCommand *cmd)
@@ -108,12 +111,13 @@ uint8_t hca_ceu_query_fw(HcaCeu *ceu, HcaCommand *cmd)
 
     fw->magic = BE(RDMA_HCA_FW_MAGIC);
     fw->interface_version = BE(RDMA_HCA_INTERFACE_VERSION);
-    fw->features = BE(RDMA_HCA_FEATURE_RQ_DB_RECORD |
-                      RDMA_HCA_FEATURE_CQ_CI_RECORD |
-                      RDMA_HCA_FEATURE_CMD_EVENT | RDMA_HCA_FEATURE_DIAG |
-                      RDMA_HCA_FEATURE_MCAST | RDMA_HCA_FEATURE_SRQ |
-                      RDMA_HCA_FEATURE_XRC | RDMA_HCA_FEATURE_MEM_MGT |
-                      RDMA_HCA_FEATURE_MW | RDMA_HCA_FEATURE_NULL_MR | eth);
+    fw->features = BE(
+        RDMA_HCA_FEATURE_RQ_DB_RECORD | RDMA_HCA_FEATURE_CQ_CI_RECORD |
+        RDMA_HCA_FEATURE_CMD_EVENT | RDMA_HCA_FEATURE_DIAG |
+        RDMA_HCA_FEATURE_MCAST | RDMA_HCA_FEATURE_SRQ | RDMA_HCA_FEATURE_XRC |
+        RDMA_HCA_FEATURE_MEM_MGT | RDMA_HCA_FEATURE_MW |
+        RDMA_HCA_FEATURE_TIMESTAMP | RDMA_HCA_FEATURE_CQ_MODERATION |
+        RDMA_HCA_FEATURE_NULL_MR | eth);
     fw->fw_version = BE(FW_VERSION);
     return RDMA_HCA_STAT_OK;
 }

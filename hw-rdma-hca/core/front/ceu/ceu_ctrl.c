@@ -95,6 +95,7 @@ static const HcaCommandRow commands[] = {
     ROW(QUERY_CQ, AFTER_INIT, query_cq, .outbox = sizeof(struct rdma_hca_cqc)),
     ROW(RESIZE_CQ, AFTER_INIT, resize_cq,
         .inbox = sizeof(struct rdma_hca_resize_cq)),
+    ROW(MODIFY_CQ, AFTER_INIT, modify_cq),
     ROW(SW2HW_SRQ, AFTER_INIT, sw2hw_srq,
         .inbox = sizeof(struct rdma_hca_srqc)),
     ROW(HW2SW_SRQ, AFTER_INIT, hw2sw_srq),

@@ -81,6 +81,7 @@ static const HcaCounterRow rows[] = {
     COMMAND(354, "hw2sw_srq", HW2SW_SRQ),
     COMMAND(355, "query_srq", QUERY_SRQ),
     COMMAND(356, "arm_srq", ARM_SRQ),
+    COMMAND(366, "modify_cq", MODIFY_CQ),
 };
 
 const HcaCounterTable hca_ceu_counter_table = {

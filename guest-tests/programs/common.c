@@ -153,7 +153,7 @@ struct ibv_ah_attr own_path(const struct device *device)
     if (device->port.link_layer == IBV_LINK_LAYER_ETHERNET) {
         path.is_global = 1;
         path.grh.dgid = device->gid;
-        path.grh.hop_limit = 1;
+        path.grh.hop_limit = 64;
     }
     return path;
 }
@@ -170,10 +170,6 @@ static void to_rtr(struct device *device, struct ibv_qp *qp, uint32_t peer)
     };
     int mask = IBV_QP_STATE;
 
-    if (device->port.link_layer == IBV_LINK_LAYER_ETHERNET) {
-        attr.ah_attr.is_global = 1;
-        attr.ah_attr.grh = (struct ibv_global_route) { .dgid = device->gid, .hop_limit = 64 };
-    }
     if (qp->qp_type != IBV_QPT_UD) {
         mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
     }

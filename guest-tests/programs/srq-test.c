@@ -791,6 +791,7 @@ static _Noreturn void second_process(int in, int out)
     say(out, (struct word) { target->qp_num, number_of(r.srq) });
     receive_one(&r, target->qp_num);
     check(state_of(target) == IBV_QPS_RTS);
+    say(out, (struct word) { target->qp_num, number_of(r.srq) });
     hear(in);
     check(!ibv_destroy_qp(target) && !ibv_destroy_srq(r.srq) && !ibv_close_xrcd(r.xrcd));
     destroy_cq(r.cq);
@@ -853,6 +854,7 @@ static void test_xrc_shared(void)
 
     post_xrc(sender, IBV_WR_SEND, 2, second.srqn, sge_of(&r, 0, 10), 0, 0);
     expect_completion(cq, 2, IBV_WC_SUCCESS);
+    hear(in[1]);
     /* The first one's SRQ is gone with it: to name it is an error. */
     post_xrc(sender, IBV_WR_SEND, 3, target.srqn, sge_of(&r, 0, 10), 0, 0);
     expect_completion(cq, 3, IBV_WC_REM_INV_REQ_ERR);

@@ -17,16 +17,21 @@ static void sw2hw(Mr *mr, uint32_t flags, uint64_t length, uint32_t entries)
                               sizeof(mpt), mr_index(mr), 0));
 }
 
+void mem_region_renew(Mr *mr)
+{
+    driver_must(driver_cmd(mr->drv, RDMA_HCA_CMD_HW2SW_MPT, 0, mr_index(mr), 0,
+                           0, NULL));
+    sw2hw(mr,
+          RDMA_HCA_MPT_REGION | RDMA_HCA_MPT_MIO | RDMA_HCA_MPT_FAST_REG |
+              RDMA_HCA_MPT_FREE,
+          0, mr->npages);
+}
+
 Mr *mem_region_new(Driver *drv, uint32_t pd, unsigned npages)
 {
     Mr *mr = mr_new(drv, pd, 0, (uint64_t)npages * HOST_PAGE_SIZE, 0);
 
-    driver_must(
-        driver_cmd(drv, RDMA_HCA_CMD_HW2SW_MPT, 0, mr_index(mr), 0, 0, NULL));
-    sw2hw(mr,
-          RDMA_HCA_MPT_REGION | RDMA_HCA_MPT_MIO | RDMA_HCA_MPT_FAST_REG |
-              RDMA_HCA_MPT_FREE,
-          0, npages);
+    mem_region_renew(mr);
     return mr;
 }
 

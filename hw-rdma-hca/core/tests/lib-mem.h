@@ -17,6 +17,8 @@ typedef struct MemPiece {
 /* A free region with place for @npages pages and as many pages of memory. Its
  * va and len are those that mem_register() gives it. */
 Mr *mem_region_new(Driver *drv, uint32_t pd, unsigned npages);
+/* It is free again, whatever has become of it. */
+void mem_region_renew(Mr *mr);
 /* The same for @npieces pieces, without memory of its own. */
 Mr *mem_pieces_new(Driver *drv, uint32_t pd, unsigned npieces);
 /* One that reads as 0, of @pd, for all addresses. */

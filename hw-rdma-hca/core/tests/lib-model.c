@@ -18,6 +18,7 @@ typedef struct Done {
     uint32_t byte_len;
     uint32_t imm_be;
     bool has_imm;
+    uint32_t inv_rkey; /* 0: none */
     bool solicited;
     uint32_t rqpn;
     uint16_t rlid;
@@ -59,6 +60,9 @@ static uint8_t bth_opcode(uint8_t service, uint8_t opcode, bool first,
     } else {
         op = first ? (last ? HCA_WRITE_ONLY : HCA_WRITE_FIRST)
                    : (last ? HCA_WRITE_LAST : HCA_WRITE_MIDDLE);
+    }
+    if (last && opcode == RDMA_HCA_OPCODE_SEND_INV) {
+        op = first ? HCA_SEND_ONLY_INV : HCA_SEND_LAST_INV;
     }
     /* "With immediate" follows each of the four that end a message. */
     return bth_service[service] << 5 | (op + (last && wr_has_imm(opcode)));
@@ -165,9 +169,12 @@ void model_list_fill(const ModelList *list, const uint8_t *data, uint32_t len)
 
 /* ---- completions ---- */
 
-static void expect_done(GQueue *queue, const Done *done)
+static Done *expect_done(GQueue *queue, const Done *done)
 {
-    g_queue_push_tail(queue, g_memdup2(done, sizeof(*done)));
+    Done *copy = g_memdup2(done, sizeof(*done));
+
+    g_queue_push_tail(queue, copy);
+    return copy;
 }
 
 static void done_free(gpointer data)
@@ -188,6 +195,7 @@ static void expect_shared(ModelQp *to, ModelSrq *srq, const ModelQp *from,
         .byte_len = wr->len,
         .imm_be = wr->imm_be,
         .has_imm = wr_has_imm(wr->opcode),
+        .inv_rkey = wr->inv_rkey,
         .solicited = wr->solicited,
         .rqpn = xrc ? srq->srq->srqn : from->qp->qpn,
         .rlid = from->qp->drv->roce ? 0 : from->qp->drv->host->config.lid,
@@ -200,9 +208,9 @@ static void expect_shared(ModelQp *to, ModelSrq *srq, const ModelQp *from,
 }
 
 /* The receive at the head of @to's queue is used up by a message. */
-static void expect_recv(ModelQp *to, const ModelQp *from, uint8_t opcode,
-                        uint8_t bth, uint32_t imm_be, bool solicited,
-                        uint32_t byte_len, uint32_t written, uint32_t unknown)
+static Done *expect_recv(ModelQp *to, const ModelQp *from, uint8_t opcode,
+                         uint8_t bth, uint32_t imm_be, bool solicited,
+                         uint32_t byte_len, uint32_t written, uint32_t unknown)
 {
     g_autofree ModelRecv *recv = g_queue_pop_head(&to->recvs);
     Done done = {
@@ -219,7 +227,7 @@ static void expect_recv(ModelQp *to, const ModelQp *from, uint8_t opcode,
         .unknown = unknown,
     };
 
-    expect_done(&to->recv_done, &done);
+    return expect_done(&to->recv_done, &done);
 }
 
 static void expect_send(ModelQp *qp, const ModelSend *wr)
@@ -293,6 +301,9 @@ void model_complete(ModelQp *qp, const Wc *wc, bool *solicited)
     g_assert_cmpuint(wc->byte_len, ==, done->byte_len);
     if (done->has_imm) {
         g_assert_cmphex(wc->imm_be, ==, done->imm_be);
+    }
+    if (done->inv_rkey) {
+        g_assert_cmphex(wc->inv_rkey, ==, done->inv_rkey);
     }
     if (wc->is_send) {
         g_assert_true(!is_reliable(qp) || done->number < qp->executed);
@@ -371,7 +382,8 @@ static void execute_message(ModelQp *qp, const Message *message)
 
     switch (wr->opcode) {
     case RDMA_HCA_OPCODE_SEND:
-    case RDMA_HCA_OPCODE_SEND_IMM: {
+    case RDMA_HCA_OPCODE_SEND_IMM:
+    case RDMA_HCA_OPCODE_SEND_INV: {
         const ModelRecv *recv = g_queue_peek_head(&qp->peer->recvs);
 
         if (shared_queue(qp, wr)) {
@@ -399,11 +411,12 @@ static void execute_message(ModelQp *qp, const Message *message)
         execute_shared(qp, message);
     } else if (wr_takes_receive(wr->opcode)) {
         bool one = wr->len <= qp->mtu;
+        Done *done = expect_recv(
+            qp->peer, qp, wr->opcode,
+            bth_opcode(RDMA_HCA_QP_ST_RC, wr->opcode, one, true), wr->imm_be,
+            wr->solicited, wr->len, wr_is_send(wr->opcode) ? wr->len : 0, 0);
 
-        expect_recv(qp->peer, qp, wr->opcode,
-                    bth_opcode(RDMA_HCA_QP_ST_RC, wr->opcode, one, true),
-                    wr->imm_be, wr->solicited, wr->len,
-                    wr_is_send(wr->opcode) ? wr->len : 0, 0);
+        done->inv_rkey = wr->inv_rkey;
     }
 }
 

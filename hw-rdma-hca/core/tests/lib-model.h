@@ -8,6 +8,8 @@
  * has got is the card's to say, and told by its completion; but it takes them in
  * the order in which they were posted. Messages of UC and UD take effect packet
  * by packet: who owns the cable says which packets leave and which arrive.
+ * Requests that manage memory complete in their turn; what they are good for is
+ * seen by those that use the keys.
  *
  * All functions fail the test when the card does not do as the model does.
  */
@@ -41,6 +43,7 @@ typedef struct ModelSend {
     bool signalled;
     bool solicited;
     uint32_t imm_be;
+    uint32_t inv_rkey; /* Send with invalidate */
     uint32_t len;
     ModelList local;
     const uint8_t *inline_data; /* in place of @local, or NULL */

@@ -10,21 +10,7 @@
 #include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
 
-#define PORT		1
-
-static inline int connect_init(struct ib_qp *qp)
-{
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_INIT,
-		.port_num = PORT,
-		.qp_access_flags = IB_ACCESS_REMOTE_READ |
-				   IB_ACCESS_REMOTE_WRITE |
-				   IB_ACCESS_REMOTE_ATOMIC,
-	};
-
-	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PORT |
-			    IB_QP_PKEY_INDEX | IB_QP_ACCESS_FLAGS);
-}
+#include "rdma_hca_module.h"
 
 /* The address of the device's own port. */
 static inline int connect_address(struct ib_device *dev,
@@ -83,7 +69,7 @@ static inline int connect_rts(struct ib_qp *qp)
 /* @qp is in RESET; the other side is to come. */
 static inline int connect_qp(struct ib_qp *qp, u32 peer)
 {
-	return connect_init(qp) ?: connect_rtr(qp, peer) ?: connect_rts(qp);
+	return to_init(qp) ?: connect_rtr(qp, peer) ?: connect_rts(qp);
 }
 
 #endif /* CONNECT_H */

@@ -4,10 +4,11 @@
  * storage and files do. Loading the module runs the tests on the device that
  * it is told, with two QPs of it: one has the memory, the other is its peer.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/dma-mapping.h>
 #include <linux/delay.h>
 #include <linux/mm.h>
-#include <linux/module.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
 #include <rdma/rw.h>
@@ -30,8 +31,7 @@ static bool forced;
 module_param(forced, bool, 0444);
 MODULE_PARM_DESC(forced, "ib_core has been told to register whatever is read or written");
 
-#define PREFIX		"rdma_hca_memory: "
-#define WRS		16
+#define DEPTH		16
 #define PAGES		512
 #define BUF_SIZE	SZ_64K
 #define CHUNK		60000
@@ -42,16 +42,6 @@ MODULE_PARM_DESC(forced, "ib_core has been told to register whatever is read or 
 /* The QPs. */
 #define PEER		0
 #define OWNER		1
-
-/* Leave the function with an error, and say where. */
-#define CHECK(condition)						\
-	do {								\
-		if (!(condition)) {					\
-			pr_err(PREFIX "line %d: not so: %s\n",		\
-			       __LINE__, #condition);			\
-			return -EIO;					\
-		}							\
-	} while (0)
 
 struct bench {
 	struct ib_device *dev;
@@ -68,7 +58,7 @@ struct bench {
 	struct scatterlist sg[PAGES];
 	int nents;
 	/* completions that nobody has asked for yet */
-	struct ib_wc wc[4 * WRS];
+	struct ib_wc wc[4 * DEPTH];
 	u32 wcs;
 };
 
@@ -84,8 +74,8 @@ static int create_qp(struct bench *b, int i)
 		.send_cq = b->cq,
 		.recv_cq = b->cq,
 		.cap = {
-			.max_send_wr = WRS,
-			.max_recv_wr = WRS,
+			.max_send_wr = DEPTH,
+			.max_recv_wr = DEPTH,
 			.max_send_sge = 2,
 			.max_recv_sge = 1,
 			.max_rdma_ctxs = b->rdma_ctxs,
@@ -238,7 +228,7 @@ static int ends(struct bench *b, u64 wr_id, enum ib_wc_opcode opcode,
 	CHECK(!wait_wc(b, wr_id, &wc));
 	if (wc.status == status && wc.opcode == opcode)
 		return 0;
-	pr_err(PREFIX "%llu has status %d and opcode %d, not %d %d\n", wr_id,
+	pr_err("%llu has status %d and opcode %d, not %d %d\n", wr_id,
 	       wc.status, wc.opcode, status, opcode);
 	return -EIO;
 }
@@ -759,7 +749,7 @@ static int test_drain(struct bench *b)
 	CHECK(!lay_pages(b, 2, 0, 0));
 	CHECK(!map(b, mr, PAGE_SIZE));
 	CHECK(!destroy_qps(b));
-	b->cq = ib_alloc_cq(b->dev, NULL, 4 * WRS, 0, IB_POLL_WORKQUEUE);
+	b->cq = ib_alloc_cq(b->dev, NULL, 4 * DEPTH, 0, IB_POLL_WORKQUEUE);
 	CHECK(!IS_ERR(b->cq));
 	CHECK(!create_qps(b));
 	CHECK(!post_to_drain(b, mr, &c));
@@ -831,7 +821,7 @@ static int test_core_rw(struct bench *b)
 	int err;
 
 	CHECK(!destroy_qps(b));
-	b->cq = ib_alloc_cq(b->dev, NULL, 16 * WRS, 0, IB_POLL_WORKQUEUE);
+	b->cq = ib_alloc_cq(b->dev, NULL, 16 * DEPTH, 0, IB_POLL_WORKQUEUE);
 	CHECK(!IS_ERR(b->cq));
 	b->rdma_ctxs = 2;
 	CHECK(!create_qps(b));
@@ -884,7 +874,7 @@ static int memory_init(struct bench *b)
 
 static int bench_init(struct bench *b, struct ib_device *dev)
 {
-	struct ib_cq_init_attr attr = { .cqe = 4 * WRS };
+	struct ib_cq_init_attr attr = { .cqe = 4 * DEPTH };
 
 	b->dev = dev;
 	b->pd = ib_alloc_pd(dev, IB_PD_UNSAFE_GLOBAL_RKEY);
@@ -924,7 +914,7 @@ static int test_device(struct ib_device *dev)
 		if (*only && strcmp(only, tests[i].name))
 			continue;
 		err = tests[i].run(b);
-		pr_info(PREFIX "%s: %s\n", tests[i].name,
+		pr_info("%s: %s\n", tests[i].name,
 			err ? "failed" : "passed");
 	}
 	if (err)
@@ -948,14 +938,7 @@ static struct ib_client client = {
 
 static int __init rdma_hca_memory_init(void)
 {
-	int err;
-
-	err = ib_register_client(&client);
-	if (err)
-		return err;
-	if (tested)
-		ib_unregister_client(&client);
-	return tested;
+	return run_tests(&client, &tested);
 }
 module_init(rdma_hca_memory_init);
 

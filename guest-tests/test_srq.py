@@ -18,6 +18,10 @@ def test_limit():
     run('limit')
 
 
+def test_resize():
+    run('resize')
+
+
 def test_last_wqe():
     run('last_wqe')
 

@@ -206,6 +206,7 @@ int rhca_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init_attr,
 	if (err)
 		return err;
 	spin_lock_init(&srq->wq.lock);
+	mutex_init(&srq->resize_lock);
 	attr->max_wr = max_t(u32, attr->max_wr, 1);
 	err = rhca_srq_create(dev, srq, attr, udata);
 	if (err)
@@ -232,26 +233,95 @@ int rhca_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	return 0;
 }
 
-/* --- limit -------------------------------------------------------------- */
+/* --- size and limit ----------------------------------------------------- */
+
+static int rhca_cmd_resize_srq(struct rhca_dev *dev, struct rhca_srq *srq,
+			       const struct rhca_wq *wq)
+{
+	struct rdma_hca_resize_srq *resize;
+	struct rhca_mailbox box;
+	int err;
+
+	err = rhca_mailbox_alloc(dev, &box);
+	if (err)
+		return err;
+	resize = box.buf;
+	resize->len = cpu_to_be32(wq->len);
+	resize->lkey = cpu_to_be32(wq->region.key);
+	err = rhca_cmd_in(dev, RDMA_HCA_CMD_RESIZE_SRQ, srq->srqn, &box);
+	rhca_mailbox_free(dev, &box);
+	return err;
+}
+
+/* A new ring of a process, mapped; @wq has the size of its slots. */
+static int rhca_srq_map_ring(struct rhca_dev *dev, struct rhca_srq *srq,
+			     u32 max_wr, struct ib_udata *udata,
+			     struct rhca_wq *wq)
+{
+	struct rdma_hca_modify_srq_req req;
+	int err;
+
+	err = rhca_take_request(udata, &req, sizeof(req)) ?:
+	      rhca_check_request(req.comp_mask, 0);
+	if (err)
+		return err;
+	if (!is_power_of_2(req.len >> wq->shift) ||
+	    req.len >> wq->shift > 1u << dev->caps.log_max_srq_wqes)
+		return -EINVAL;
+	wq->len = req.len;
+	return rhca_wq_create_user(dev, wq, to_rhca_pd(srq->ibsrq.pd)->pdn,
+				   req.buf_addr, dev->caps.max_recv_wqe_size,
+				   max_wr);
+}
+
+/*
+ * The card goes on in another ring of the process. The provider, which holds
+ * the SRQ's lock, has copied there what is posted.
+ */
+static int rhca_resize_srq(struct rhca_dev *dev, struct rhca_srq *srq,
+			   u32 max_wr, struct ib_udata *udata)
+{
+	struct rhca_wq wq = { .shift = srq->wq.shift };
+	int err;
+
+	if (!udata)
+		return -EOPNOTSUPP;
+	err = rhca_srq_map_ring(dev, srq, max_wr, udata, &wq);
+	if (err)
+		return err;
+	/* Which ring is the old one is settled before anybody else resizes. */
+	mutex_lock(&srq->resize_lock);
+	err = rhca_cmd_resize_srq(dev, srq, &wq);
+	if (!err) {
+		swap(srq->wq.umem, wq.umem);
+		swap(srq->wq.region, wq.region);
+		swap(srq->wq.len, wq.len);
+		WRITE_ONCE(srq->wq.entries, srq->wq.len >> srq->wq.shift);
+	}
+	mutex_unlock(&srq->resize_lock);
+	rhca_wq_destroy(dev, &wq);
+	return err;
+}
 
 int rhca_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		    enum ib_srq_attr_mask mask, struct ib_udata *udata)
 {
+	struct rhca_dev *dev = to_rhca(ibsrq->device);
 	struct rhca_srq *srq = to_rhca_srq(ibsrq);
+	bool resizes = mask & IB_SRQ_MAX_WR;
 	int err;
 
-	err = rhca_take_no_request(udata);
-	if (err)
+	if (mask & ~(IB_SRQ_MAX_WR | IB_SRQ_LIMIT))
+		return -EINVAL;
+	if ((mask & IB_SRQ_LIMIT) && attr->srq_limit >
+	    (resizes ? attr->max_wr : READ_ONCE(srq->wq.entries)))
+		return -EINVAL;
+	err = resizes ? rhca_resize_srq(dev, srq, attr->max_wr, udata) :
+			rhca_take_no_request(udata);
+	if (err || !(mask & IB_SRQ_LIMIT))
 		return err;
-	/* It keeps its size. */
-	if (mask & ~IB_SRQ_LIMIT)
-		return -EINVAL;
-	if (!(mask & IB_SRQ_LIMIT))
-		return 0;
-	if (attr->srq_limit > srq->wq.entries)
-		return -EINVAL;
-	return rhca_cmd(to_rhca(ibsrq->device), RDMA_HCA_CMD_ARM_SRQ, 0,
-			srq->srqn, attr->srq_limit, 0);
+	return rhca_cmd(dev, RDMA_HCA_CMD_ARM_SRQ, 0, srq->srqn,
+			attr->srq_limit, 0);
 }
 
 int rhca_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)

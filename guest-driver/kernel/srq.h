@@ -20,6 +20,7 @@ struct rhca_srq {
 	struct rhca_wq wq;	/* wr_id by tag; the lock protects @tags, too */
 	struct rhca_tags tags;	/* kernel */
 	struct rhca_db db;
+	struct mutex resize_lock;
 };
 
 struct rhca_xrcd {

@@ -73,6 +73,7 @@ static int rhca_query_device(struct ib_device *ibdev,
 	attr->max_pkeys = caps->num_pkeys;
 	attr->local_ca_ack_delay = caps->ack_delay;
 	if (rhca_has_srqs(dev)) {
+		attr->device_cap_flags |= IB_DEVICE_SRQ_RESIZE;
 		attr->max_srq = dev->srq_map.num - caps->reserved_srqs;
 		attr->max_srq_wr = 1 << caps->log_max_srq_wqes;
 		attr->max_srq_sge = caps->max_srq_sge;

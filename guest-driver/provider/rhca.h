@@ -151,6 +151,7 @@ struct rhca_srq {
 	uint32_t max_sge;
 	uint32_t *free_tags;		/* a stack */
 	uint32_t num_free;
+	uint32_t num_tags;		/* power of two; at least as many as entries */
 };
 
 /*
@@ -410,6 +411,8 @@ void rhca_size_recv(struct rhca_wq *wq, uint32_t *wrs, uint32_t *sges,
 int rhca_wq_init(struct rhca_wq *wq, struct rhca_pd *parent,
 		 enum rhca_resource resource);
 void rhca_wq_destroy(struct rhca_wq *wq);
+/* Copy the last @n posted to @to, which has slots of the same size. */
+void rhca_recv_copy(const struct rhca_wq *from, struct rhca_wq *to, uint32_t n);
 /* Nothing is in it, as the card expects of a new one. */
 void rhca_wq_reset(struct rhca_wq *wq);
 void rhca_recv_reset(struct rhca_wq *rq);

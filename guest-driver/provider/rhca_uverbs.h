@@ -45,6 +45,8 @@ RHCA_DECLARE(rhca_create_srq_cmd, struct ibv_create_xsrq,
 	     struct rdma_hca_create_srq_req);
 RHCA_DECLARE(rhca_create_srq_resp, struct ib_uverbs_create_srq_resp,
 	     struct rdma_hca_create_srq_resp);
+RHCA_DECLARE(rhca_modify_srq_cmd, struct ibv_modify_srq,
+	     struct rdma_hca_modify_srq_req);
 
 #undef RHCA_DECLARE
 

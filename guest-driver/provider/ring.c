@@ -92,3 +92,20 @@ void rhca_recv_reset(struct rhca_wq *rq)
 	rhca_wq_reset(rq);
 	rhca_recv_link(rq);
 }
+
+/* Which slot is next is the ring's; the rest of a WQE is the same. */
+void rhca_recv_copy(const struct rhca_wq *from, struct rhca_wq *to, uint32_t n)
+{
+	size_t size = ((size_t)1 << from->shift) -
+		      sizeof(struct rdma_hca_next_unit);
+	const struct rdma_hca_next_unit *old;
+	struct rdma_hca_next_unit *wqe;
+	uint32_t i;
+
+	for (i = from->head - n; i != from->head; i++) {
+		old = rhca_wq_slot(from, i);
+		wqe = rhca_wq_slot(to, i);
+		wqe->tag = old->tag;
+		memcpy(wqe + 1, old + 1, size);
+	}
+}

@@ -19,6 +19,16 @@ static bool rhca_srq_is_xrc(const struct rhca_srq *srq)
 
 /* --- tags --------------------------------------------------------------- */
 
+/* The first ones are taken first. */
+static void rhca_tags_add(struct rhca_srq *srq, uint32_t num)
+{
+	uint32_t tag;
+
+	for (tag = num; tag > srq->num_tags; tag--)
+		srq->free_tags[srq->num_free++] = tag - 1;
+	srq->num_tags = num;
+}
+
 static int rhca_tags_init(struct rhca_srq *srq)
 {
 	uint32_t num = srq->wq.entries;
@@ -26,9 +36,26 @@ static int rhca_tags_init(struct rhca_srq *srq)
 	srq->free_tags = calloc(num, sizeof(*srq->free_tags));
 	if (!srq->free_tags)
 		return ENOMEM;
-	/* The first ones are taken first. */
-	for (srq->num_free = 0; srq->num_free < num; srq->num_free++)
-		srq->free_tags[srq->num_free] = num - 1 - srq->num_free;
+	rhca_tags_add(srq, num);
+	return 0;
+}
+
+/* Place for the tags of @num entries; those of a smaller ring are left. */
+static int rhca_tags_reserve(struct rhca_srq *srq, uint32_t num)
+{
+	uint32_t *free_tags;
+	uint64_t *wr_id;
+
+	if (num <= srq->num_tags)
+		return 0;
+	free_tags = realloc(srq->free_tags, num * sizeof(*free_tags));
+	if (!free_tags)
+		return ENOMEM;
+	srq->free_tags = free_tags;
+	wr_id = realloc(srq->wq.wr_id, num * sizeof(*wr_id));
+	if (!wr_id)
+		return ENOMEM;
+	srq->wq.wr_id = wr_id;
 	return 0;
 }
 
@@ -36,10 +63,10 @@ uint64_t rhca_srq_retire(struct rhca_srq *srq, uint32_t tag)
 {
 	uint64_t wr_id;
 
-	tag &= srq->wq.entries - 1;
 	rhca_wq_lock(&srq->wq);
+	tag &= srq->num_tags - 1;
 	wr_id = srq->wq.wr_id[tag];
-	if (likely(srq->num_free < srq->wq.entries))
+	if (likely(srq->num_free < srq->num_tags))
 		srq->free_tags[srq->num_free++] = tag;
 	rhca_wq_unlock(&srq->wq);
 	return wr_id;
@@ -198,11 +225,68 @@ struct ibv_srq *rhca_create_srq(struct ibv_pd *pd,
 
 /* --- query, modify, destroy --------------------------------------------- */
 
+/*
+ * The card goes on in @ring, where what is posted is by then; it may take from
+ * either while the command is on its way. Under the lock.
+ */
+static int rhca_srq_move(struct rhca_srq *srq, struct rhca_wq *ring,
+			 struct ibv_srq_attr *attr, int attr_mask)
+{
+	struct rhca_modify_srq_cmd cmd = {
+		.drv.buf_addr = (uintptr_t)ring->buf.addr,
+		.drv.len = ring->entries << ring->shift,
+	};
+	uint32_t posted = min_t(uint32_t, srq->wq.entries, ring->entries);
+	struct rhca_buf old = srq->wq.buf;
+	int err;
+
+	if (srq->num_tags - srq->num_free > ring->entries)
+		return EINVAL;
+	err = rhca_tags_reserve(srq, ring->entries);
+	if (err)
+		return err;
+	rhca_recv_copy(&srq->wq, ring, posted);
+	err = ibv_cmd_modify_srq(&srq->vsrq.srq, attr, attr_mask, &cmd.core,
+				 sizeof(cmd));
+	if (err)
+		return err;
+	srq->wq.buf = ring->buf;
+	srq->wq.entries = ring->entries;
+	if (ring->entries > srq->num_tags)
+		rhca_tags_add(srq, ring->entries);
+	ring->buf = old;
+	return 0;
+}
+
+static int rhca_resize_srq(struct rhca_srq *srq, struct ibv_srq_attr *attr,
+			   int attr_mask)
+{
+	struct rhca_context *ctx = to_rctx(srq->vsrq.srq.context);
+	struct rhca_wq ring = { .shift = srq->wq.shift };
+	int err;
+
+	if (!attr->max_wr || attr->max_wr > ctx->max_srq_wr)
+		return EINVAL;
+	ring.entries = roundup_pow_of_two(attr->max_wr);
+	err = rhca_buf_alloc(&ring.buf, (size_t)ring.entries << ring.shift,
+			     srq->parent, RHCA_RESOURCE_SRQ);
+	if (err)
+		return err;
+	rhca_recv_reset(&ring);
+	rhca_wq_lock(&srq->wq);
+	err = rhca_srq_move(srq, &ring, attr, attr_mask);
+	rhca_wq_unlock(&srq->wq);
+	rhca_buf_free(&ring.buf);
+	return err;
+}
+
 int rhca_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr,
 		    int attr_mask)
 {
 	struct ibv_modify_srq cmd;
 
+	if (attr_mask & IBV_SRQ_MAX_WR)
+		return rhca_resize_srq(to_rsrq(ibsrq), attr, attr_mask);
 	return ibv_cmd_modify_srq(ibsrq, attr, attr_mask, &cmd, sizeof(cmd));
 }
 

@@ -699,7 +699,7 @@ static int rhca_post_one_srq(struct rhca_srq *srq, const struct ibv_recv_wr *wr)
 	uint32_t tag;
 	int err;
 
-	if (unlikely(!srq->num_free))
+	if (unlikely(srq->num_tags - srq->num_free >= srq->wq.entries))
 		return ENOMEM;
 	err = rhca_write_recv(&srq->wq, wr, srq->max_sge);
 	if (unlikely(err))

@@ -9,7 +9,7 @@
  *   reset DEVICE       the function is reset while the driver is bound
  *   up INTERFACE, mtu INTERFACE MTU    the interface is brought up; gets another MTU, and back its own
  *   read FILE
- *   open, pd, cq, resize, mr, rereg, qp, connect    verbs
+ *   open, pd, cq, resize, srq, srq-resize, mr, mw, rereg, qp, connect    verbs
  *   exit               a process that has made all that ends with failures
  */
 #include "common.h"
@@ -206,6 +206,7 @@ static struct ibv_context *context;
 static struct device hca;
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
+static struct ibv_srq *srq;
 static struct ibv_mr *mr;
 static struct ibv_mw *mw;
 static struct ibv_qp *qp;
@@ -266,6 +267,18 @@ static bool do_cq(void)
 static bool undo_cq(void)
 {
     return ok(ibv_destroy_cq(cq));
+}
+
+static bool do_srq(void)
+{
+    struct ibv_srq_init_attr attr = { .attr = { .max_wr = queue_entries, .max_sge = 1 } };
+
+    return (srq = ibv_create_srq(hca.pd, &attr)) != NULL;
+}
+
+static bool undo_srq(void)
+{
+    return ok(ibv_destroy_srq(srq));
 }
 
 static bool do_mr(void)
@@ -362,6 +375,20 @@ static bool do_resize(void)
     return ok(ibv_resize_cq(cq, larger ? 4 * queue_entries : queue_entries));
 }
 
+static void prepare_srq_resize(char **arguments)
+{
+    prepare_verbs(arguments);
+    check(do_srq());
+}
+
+static bool do_srq_resize(void)
+{
+    struct ibv_srq_attr attr = { .max_wr = larger ? queue_entries : 4 * queue_entries };
+
+    larger = !larger;
+    return ok(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR));
+}
+
 static void prepare_rereg(char **arguments)
 {
     prepare_verbs(arguments);
@@ -407,6 +434,8 @@ static const struct operation operations[] = {
     { "pd", 0, prepare_verbs, do_pd, undo_pd, false },
     { "cq", 0, prepare_verbs, do_cq, undo_cq, false },
     { "resize", 0, prepare_qp_test, do_resize, nothing, false },
+    { "srq", 0, prepare_verbs, do_srq, undo_srq, false },
+    { "srq-resize", 0, prepare_srq_resize, do_srq_resize, nothing, false },
     { "mr", 0, prepare_verbs, do_mr, undo_mr, false },
     { "mw", 0, prepare_verbs, do_mw, undo_mw, false },
     { "rereg", 0, prepare_rereg, do_rereg, nothing, false },

@@ -157,7 +157,7 @@ static void expect_no_event(void)
 
 static void test_limit(void)
 {
-    struct ibv_srq_attr attr = { .max_wr = 32 };
+    struct ibv_srq_attr attr = {};
     struct ibv_cq_ex *cq = create_cq(&device, 64);
     struct ibv_srq *srq = create_srq(16);
     struct ibv_qp *qp[2];
@@ -165,7 +165,6 @@ static void test_limit(void)
 
     create_region(&device, &r, 8192);
     connect_pair(cq, srq, qp);
-    check(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR) == EINVAL);
     attr.srq_limit = size_of(srq) + 1;
     check(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT) == EINVAL);
     for (int i = 0; i < 10; i++) {
@@ -199,6 +198,52 @@ static void test_limit(void)
 }
 
 /* By a change of state, and by an error: once each, behind what the QP had taken; what it had not stays. */
+static int resize(struct ibv_srq *srq, uint32_t max_wr)
+{
+    struct ibv_srq_attr attr = { .max_wr = max_wr };
+
+    return ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR);
+}
+
+/* What is posted goes on in the order in which it was posted, whatever the size becomes. */
+static void test_resize(void)
+{
+    static const uint32_t sizes[] = { 32, 256, 1024, 64, 128, 64 };
+    struct ibv_srq_attr attr = { .max_wr = 128, .srq_limit = 20 };
+    struct ibv_cq_ex *cq = create_cq(&device, 64);
+    struct ibv_srq *srq = create_srq(16);
+    uint64_t posted = 0, taken = 0;
+    struct ibv_qp *qp[2];
+    struct region r;
+
+    create_region(&device, &r, 8192);
+    connect_pair(cq, srq, qp);
+    for (int round = 0; round < 300; round++) {
+        for (; posted < taken + 16; posted++) {
+            post_srq(srq, posted, sge_of(&r, 0, 8));
+        }
+        check(!resize(srq, sizes[round % 6]) && size_of(srq) == sizes[round % 6]);
+        for (; posted < taken + 30; posted++) {
+            post_srq(srq, posted, sge_of(&r, 0, 8));
+        }
+        check(resize(srq, 16) == EINVAL && size_of(srq) == sizes[round % 6]);
+        for (int i = 0; i < 25; i++, taken++) {
+            check(message(cq, qp[round % 2], &r) == taken);
+        }
+    }
+    check(resize(srq, 0) == EINVAL && resize(srq, UINT32_MAX) == EINVAL);
+    attr.srq_limit = 129;
+    check(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT) == EINVAL && size_of(srq) == 64);
+    attr.srq_limit = posted - taken;
+    check(!ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT) && size_of(srq) == 128);
+    check(fill_srq(srq, &r) == 128 - (posted - taken));
+    expect_no_event();
+    destroy_pair(qp);
+    check(!ibv_destroy_srq(srq));
+    destroy_cq(cq);
+    destroy_region(&r);
+}
+
 static void test_last_wqe(void)
 {
     struct ibv_cq_ex *cq = create_cq(&device, 64);
@@ -419,7 +464,10 @@ static void *post_many(void *context)
     return NULL;
 }
 
-/* All post to one SRQ, which a stream of messages empties: each that was posted ends once, in its thread's order. */
+/*
+ * All post to one SRQ, whose size changes, and which a stream of messages empties: each that was posted ends once, in its
+ * thread's order.
+ */
 static void test_threads(void)
 {
     struct ibv_cq_ex *cq = create_cq(&device, 256);
@@ -445,7 +493,12 @@ static void test_threads(void)
         check(wc.status == IBV_WC_SUCCESS);
         if (wc.opcode == IBV_WC_RECV) {
             check(wc.wr_id >> 32 < THREADS && (wc.wr_id & UINT32_MAX) == next[wc.wr_id >> 32]++);
-            received++;
+            if (++received % 50 == 0) {
+                /* Too small for what is posted, now and then. */
+                int err = resize(srq, 16u << received / 50 % 4);
+
+                check(!err || err == EINVAL);
+            }
         } else if (sent < THREADS * THREAD_POSTS) {
             post(qp[0], IBV_WR_SEND, 0, sge_of(&r, 4096, 8), 0, 0);
             sent++;
@@ -897,6 +950,7 @@ static const struct {
     bool opens; /* devices by itself, one in each process */
 } cases[] = {
     { "limit", test_limit, false },
+    { "resize", test_resize, false },
     { "last_wqe", test_last_wqe, false },
     { "shared", test_shared, false },
     { "destroy", test_destroy, false },

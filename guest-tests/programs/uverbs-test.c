@@ -319,6 +319,18 @@ static void try_srq(int fd, uint32_t pd, uint8_t *pages)
         .core_size = sizeof(limit),
         .is_mute = true,
     };
+    struct ib_uverbs_modify_srq larger = { .attr_mask = IBV_SRQ_MAX_WR, .max_wr = 64 };
+    struct rdma_hca_modify_srq_req driver2 = { .buf_addr = (uintptr_t)pages, .len = PAGE };
+    struct command resize = {
+        .name = "MODIFY_SRQ, its size",
+        .number = IB_USER_VERBS_CMD_MODIFY_SRQ,
+        .core = &larger,
+        .core_size = sizeof(larger),
+        .driver = &driver2,
+        .driver_size = sizeof(driver2),
+        .is_mute = true,
+        .comp_mask = offsetof(struct rdma_hca_modify_srq_req, comp_mask),
+    };
     static const uint32_t sizes[] = { 0, 1, 5, 10, 12, 31, 32, 38, 256 + 6, UINT32_MAX };
     static const uint32_t lengths[] = { 0, 1, 64, 15 * 64, PAGE - 1, 1u << 30 };
 
@@ -336,8 +348,16 @@ static void try_srq(int fd, uint32_t pd, uint8_t *pages)
     driver.db_addr++;
     expect(fd, &create, 0, 0, "a record at an odd place", EINVAL);
     driver.db_addr--;
-    limit.srq_handle = make(fd, &create);
+    limit.srq_handle = larger.srq_handle = make(fd, &create);
     try_all(fd, &modify);
+    try_all(fd, &resize);
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+        driver2.len = lengths[i];
+        expect(fd, &resize, 0, 0, "a queue that is not as long as it should be", EINVAL);
+    }
+    driver2.len = PAGE;
+    driver2.buf_addr++;
+    expect(fd, &resize, 0, 0, "a queue at an odd place", EINVAL);
 }
 
 static void try_xrcd(int fd)

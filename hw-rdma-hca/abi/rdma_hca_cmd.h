@@ -62,6 +62,7 @@
 #define RDMA_HCA_CMD_SET_RX_MODE	0x052
 /* Ours: moderation of completion events. */
 #define RDMA_HCA_CMD_MODIFY_CQ		0x054
+#define RDMA_HCA_CMD_RESIZE_SRQ		0x055
 #define RDMA_HCA_CMD_UNMAP_ICM		0xff9
 #define RDMA_HCA_CMD_MAP_ICM		0xffa
 
@@ -265,6 +266,16 @@ struct rdma_hca_resize_cq {
 };
 
 #define RDMA_HCA_RESIZE_CQ_LOGSIZE	RDMA_HCA_MASK(31, 24)
+
+/*
+ * RESIZE_SRQ (ours): inbox. The card goes on in another queue with slots of the
+ * same size; WQE n since SW2HW_SRQ is there in slot n modulo their number.
+ */
+struct rdma_hca_resize_srq {
+	__be32 len;		/* bytes: slots times a power of two */
+	__be32 lkey;
+	__be32 reserved[6];
+};
 
 /* ARM_SRQ (mthca's): IN_PARAM is the limit, 0 for none. */
 

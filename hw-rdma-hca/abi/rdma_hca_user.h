@@ -100,6 +100,13 @@ struct rdma_hca_create_srq_resp {
 	__u32 comp_mask;
 };
 
+/* Only with IBV_SRQ_MAX_WR; the slots are as they were. */
+struct rdma_hca_modify_srq_req {
+	__aligned_u64 buf_addr;
+	__u32 len;			/* bytes: slots times a power of two */
+	__u32 comp_mask;
+};
+
 /* What the kernel has found out about the address; RoCE only. */
 struct rdma_hca_create_ah_resp {
 	__u8 dmac[6];

@@ -51,6 +51,9 @@ static struct {
 	struct rdma_hca_create_cq_req cq_req;
 	struct rdma_hca_create_srq_req srq_req;
 	uint32_t next_srqn;
+	struct rdma_hca_modify_srq_req modify_srq_req;
+	size_t modify_srq_size;
+	int modify_srq_err;
 	uint64_t resize_addr;
 	int create_ah_err;
 	int dereg_err;
@@ -189,7 +192,11 @@ int ibv_cmd_create_srq_ex(struct ibv_context *context, struct verbs_srq *srq,
 int ibv_cmd_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr,
 		       int mask, struct ibv_modify_srq *cmd, size_t cmd_size)
 {
-	return 0;
+	kernel.modify_srq_size = cmd_size;
+	if (mask & IBV_SRQ_MAX_WR)
+		kernel.modify_srq_req =
+			((struct rhca_modify_srq_cmd *)cmd)->drv;
+	return kernel.modify_srq_err;
 }
 
 int ibv_cmd_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr,
@@ -1804,6 +1811,76 @@ static void test_srq_order(void)
 	rhca_destroy_cq(&cq->vcq.cq);
 }
 
+static int resize_srq(struct rhca_srq *srq, uint32_t max_wr)
+{
+	struct ibv_srq_attr attr = { .max_wr = max_wr };
+
+	return rhca_modify_srq(&srq->vsrq.srq, &attr, IBV_SRQ_MAX_WR);
+}
+
+/* Entry @index is where the card will look for it, and names the next slot. */
+static void check_moved(struct rhca_srq *srq, uint32_t index, uint32_t tag)
+{
+	struct rdma_hca_next_unit *wqe = rhca_wq_slot(&srq->wq, index);
+
+	CHECK_EQ(le32toh(wqe->tag), tag);
+	CHECK_EQ(le32toh(wqe->nda_nop) & RDMA_HCA_NEXT_NDA,
+		 rhca_wq_offset(&srq->wq, index + 1));
+	CHECK_EQ(srq->wq.wr_id[tag], index);
+}
+
+static void test_srq_resize(void)
+{
+	struct rhca_srq *srq = new_srq(8, 1);
+	struct rhca_cq *cq = new_cq(16);
+	struct rhca_qp *qp = new_srq_qp(cq, srq);
+	uint32_t tag[16], i;
+	struct ibv_wc wc[16];
+	void *ring;
+
+	for (i = 0; i < 13; i++) {
+		CHECK_EQ(post_srq(srq, i), 0);
+		tag[i] = tag_of(srq, i);
+		if (i >= 8 - 3)
+			continue;
+		produce(cq, i, make_srq_cqe(qp, tag[i]));
+		CHECK_EQ(rhca_poll_cq(&cq->vcq.cq, 1, wc), 1);
+	}
+	/* 5 to 12 are posted, in a ring of 8. */
+	CHECK_EQ(post_srq(srq, 13), ENOMEM);
+	ring = srq->wq.buf.addr;
+	kernel.modify_srq_err = EIO;
+	CHECK_EQ(resize_srq(srq, 16), EIO);
+	kernel.modify_srq_err = 0;
+	CHECK(srq->wq.buf.addr == ring && srq->wq.entries == 8);
+	CHECK_EQ(post_srq(srq, 13), ENOMEM);
+	CHECK_EQ(resize_srq(srq, 4), EINVAL);
+	CHECK_EQ(resize_srq(srq, 0), EINVAL);
+	CHECK_EQ(resize_srq(srq, UINT32_MAX), EINVAL);
+	CHECK_EQ(resize_srq(srq, 13), 0);
+	CHECK_EQ(kernel.modify_srq_size, sizeof(struct rhca_modify_srq_cmd));
+	CHECK_EQ(kernel.modify_srq_req.buf_addr, (uintptr_t)srq->wq.buf.addr);
+	CHECK_EQ(kernel.modify_srq_req.len, 16u << srq->wq.shift);
+	for (i = 5; i < 13; i++)
+		check_moved(srq, i, tag[i]);
+	for (; i < 16 + 5; i++)
+		CHECK_EQ(post_srq(srq, i), 0);
+	CHECK_EQ(post_srq(srq, 0), ENOMEM);
+	for (i = 5; i < 16 + 5; i++)
+		produce(cq, i, make_srq_cqe(qp, tag_of(srq, i)));
+	CHECK_EQ(rhca_poll_cq(&cq->vcq.cq, 16, wc), 16);
+	for (i = 0; i < 16; i++)
+		CHECK_EQ(wc[i].wr_id, i + 5);
+	/* Tags are left from when it was larger; the room is the ring's. */
+	CHECK_EQ(resize_srq(srq, 2), 0);
+	CHECK_EQ(post_srq(srq, 0), 0);
+	CHECK_EQ(post_srq(srq, 1), 0);
+	CHECK_EQ(post_srq(srq, 2), ENOMEM);
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_srq(&srq->vsrq.srq);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
 /* What a QP had taken goes back when it goes, or is reset. */
 static void test_srq_clean(void)
 {
@@ -2656,6 +2733,7 @@ static const struct {
 	{ "srq-caps", test_srq_caps },
 	{ "srq-recv", test_srq_recv },
 	{ "srq-order", test_srq_order },
+	{ "srq-resize", test_srq_resize },
 	{ "srq-clean", test_srq_clean },
 	{ "srq-threads", test_srq_threads },
 	{ "xrc-completions", test_xrc_completions },

@@ -258,6 +258,9 @@ uint8_t hca_cxtmgt_sw2hw_srq(HcaCxtMgt *cm, uint32_t srqn,
                              const HcaSrqAttr *attr);
 uint8_t hca_cxtmgt_hw2sw_srq(HcaCxtMgt *cm, uint32_t srqn);
 uint8_t hca_cxtmgt_query_srq(HcaCxtMgt *cm, uint32_t srqn, void *cxt);
+/* RESIZE_SRQ: go on in the queue of @len bytes at the start of region @lkey. */
+uint8_t hca_cxtmgt_resize_srq(HcaCxtMgt *cm, uint32_t srqn, uint32_t len,
+                              uint32_t lkey);
 uint8_t hca_cxtmgt_arm_srq(HcaCxtMgt *cm, uint32_t srqn, uint64_t limit);
 
 /* The QP with this number in a state other than RST, or NULL. */

@@ -192,6 +192,73 @@ static void judge_limit(HcaCxtMgt *cm, HcaSrq *srq)
     }
 }
 
+static bool fits(HcaCxtMgt *cm, const HcaSrqAttr *attr)
+{
+    uint32_t slots = attr->len >> attr->entry_log;
+
+    return hca_recv_queue_shape_ok(attr->len, attr->entry_log) && slots &&
+           (slots & (slots - 1)) == 0 &&
+           slots <= 1u << cm->config->log_srq_wqes;
+}
+
+/*
+ * RESIZE_SRQ: what was fetched of the old queue, and not taken, is fetched
+ * again from the new one. Software has copied it there.
+ */
+static void go_on(HcaSrq *srq)
+{
+    HcaRecvQueue *rq = &srq->rq;
+
+    rq->len = srq->attr.len;
+    rq->lkey = srq->attr.lkey;
+    rq->prefetched = 0;
+    rq->offset = (rq->consumed & (hca_recv_queue_slots(rq) - 1))
+                 << rq->entry_log;
+}
+
+static uint8_t check_resize(HcaCxtMgt *cm, HcaSrq *srq, const HcaSrqAttr *attr)
+{
+    uint16_t left;
+
+    if (!fits(cm, attr)) {
+        return HCA_STAT_BAD_PARAM;
+    }
+    if (srq->failed) {
+        return HCA_STAT_BAD_RES_STATE;
+    }
+    if (!hca_recv_queue_left(cm->v2p, &srq->rq, &cm->counters.srq, &left)) {
+        fail(cm, srq);
+        return HCA_STAT_BAD_RES_STATE;
+    }
+    return MAX(left, srq->limit) > attr->len >> attr->entry_log
+               ? HCA_STAT_BAD_SIZE
+               : HCA_STAT_OK;
+}
+
+uint8_t hca_cxtmgt_resize_srq(HcaCxtMgt *cm, uint32_t srqn, uint32_t len,
+                              uint32_t lkey)
+{
+    HcaSrq *srq, after;
+    uint8_t status = find(cm, srqn, &srq);
+
+    if (status) {
+        return status;
+    }
+    after = *srq;
+    after.attr.len = len;
+    after.attr.lkey = lkey;
+    status = check_resize(cm, srq, &after.attr);
+    if (status) {
+        return status;
+    }
+    if (!write_srqc(cm, srqn, &after)) {
+        return HCA_STAT_BAD_SEG_PARAM;
+    }
+    srq->attr = after.attr;
+    go_on(srq);
+    return HCA_STAT_OK;
+}
+
 uint8_t hca_cxtmgt_arm_srq(HcaCxtMgt *cm, uint32_t srqn, uint64_t limit)
 {
     HcaSrq *srq;

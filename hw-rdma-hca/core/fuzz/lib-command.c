@@ -276,6 +276,19 @@ static void make_srq_number(Fuzz *f, FuzzCommand *command)
     command->in_modifier = take_srqn(f);
 }
 
+/* To any number of slots, mostly a power of two. */
+static void make_resize_srq(Fuzz *f, FuzzCommand *command)
+{
+    uint8_t kind = take8(&f->in);
+    const struct rdma_hca_resize_srq resize = {
+        .len = GUINT32_TO_BE(kind & 0x80 ? kind << 7 : 0x80 << (kind & 7)),
+        .lkey = GUINT32_TO_BE(f->mr[0][take_below(&f->in, FUZZ_NREGIONS)]->key),
+    };
+
+    command->in_modifier = take_srqn(f);
+    set_inbox(command, &resize, sizeof(resize));
+}
+
 static void make_arm_srq(Fuzz *f, FuzzCommand *command)
 {
     command->in_modifier = take_srqn(f);
@@ -508,6 +521,7 @@ static const Row rows[] = {
     ROW(HW2SW_SRQ, 0, make_srq_number),
     ROW(QUERY_SRQ, 0, make_srq_number),
     ROW(ARM_SRQ, 0, make_arm_srq),
+    ROW(RESIZE_SRQ, 0, make_resize_srq),
 };
 
 void fuzz_take_command(Fuzz *f, FuzzCommand *command)

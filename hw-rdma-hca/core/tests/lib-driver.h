@@ -146,6 +146,7 @@ struct Srq {
     Mr *mr;
     unsigned log_entry;
     unsigned entries;
+    unsigned tags;     /* at least as many */
     uint32_t head;     /* posted, without wrapping */
     uint64_t record;   /* posted count: bus address */
     uint64_t *wr_id;   /* by tag */
@@ -388,6 +389,8 @@ Srq *srq_new(Driver *drv, const SrqConfig *config);
 Srq *srq_new_number(Driver *drv, const SrqConfig *config, uint32_t srqn);
 uint8_t srq_destroy(Srq *srq);
 uint8_t srq_query(Srq *srq, struct rdma_hca_srqc *srqc);
+/* To a power of two of entries; what is posted moves along. */
+uint8_t srq_resize(Srq *srq, unsigned entries);
 uint8_t srq_arm(Srq *srq, uint32_t limit);
 /* False: no room (ENOMEM), none posted. */
 bool srq_post(Srq *srq, const RecvWr *wr, unsigned n);

@@ -30,6 +30,25 @@ static uint8_t give_to_card(Srq *srq, const SrqConfig *config)
                          srq->srqn, 0);
 }
 
+/* At least as many as there are entries. */
+static void add_tags(Srq *srq)
+{
+    if (srq->entries <= srq->tags) {
+        return;
+    }
+    srq->wr_id = g_renew(uint64_t, srq->wr_id, srq->entries);
+    srq->used = g_renew(bool, srq->used, srq->entries);
+    for (; srq->tags < srq->entries; srq->tags++) {
+        srq->used[srq->tags] = false;
+        g_array_append_val(srq->free_tags, srq->tags);
+    }
+}
+
+static Mr *new_ring(Driver *drv, uint32_t pd, uint32_t srqn, uint64_t len)
+{
+    return mr_new(drv, pd, UINT64_C(0x8000000000) + srqn * 0x1000000, len, 0);
+}
+
 /* Any number of entries will do: a place is counted in bytes. */
 Srq *srq_new_number(Driver *drv, const SrqConfig *config, uint32_t srqn)
 {
@@ -43,14 +62,10 @@ Srq *srq_new_number(Driver *drv, const SrqConfig *config, uint32_t srqn)
     srq->xrc = config->xrc;
     srq->cq = config->cq;
     srq->xrcd = config->xrcd;
-    srq->wr_id = g_new0(uint64_t, srq->entries);
-    srq->used = g_new0(bool, srq->entries);
     srq->free_tags = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    for (uint32_t i = 0; i < srq->entries; i++) {
-        g_array_append_val(srq->free_tags, i);
-    }
-    srq->mr = mr_new(drv, config->pd, UINT64_C(0x8000000000) + srqn * 0x1000000,
-                     (uint64_t)srq->entries << srq->log_entry, 0);
+    add_tags(srq);
+    srq->mr = new_ring(drv, config->pd, srqn,
+                       (uint64_t)srq->entries << srq->log_entry);
     g_assert_null(g_hash_table_lookup(drv->srqs, GUINT_TO_POINTER(srqn)));
     driver_must(give_to_card(srq, config));
     g_hash_table_insert(drv->srqs, GUINT_TO_POINTER(srqn), srq);
@@ -91,6 +106,43 @@ uint8_t srq_query(Srq *srq, struct rdma_hca_srqc *srqc)
                           srq->srqn, 0);
 }
 
+/* WQE n is in slot n modulo their number, in both rings. */
+static void copy_slots(const Srq *srq, Mr *to, unsigned entries)
+{
+    uint8_t slot[RDMA_HCA_MAX_RECV_WQE_SIZE];
+    uint32_t n = MIN(MIN(entries, srq->entries), srq->head);
+    size_t size = (size_t)1 << srq->log_entry;
+
+    for (uint32_t i = srq->head - n; i != srq->head; i++) {
+        mr_read(srq->mr, i % srq->entries * size, slot, size);
+        mr_write(to, i % entries * size, slot, size);
+    }
+}
+
+uint8_t srq_resize(Srq *srq, unsigned entries)
+{
+    uint64_t len = (uint64_t)entries << srq->log_entry;
+    Mr *ring = new_ring(srq->drv, srq->mr->pd, srq->srqn, len);
+    struct rdma_hca_resize_srq resize = {
+        .len = GUINT32_TO_BE(len),
+        .lkey = GUINT32_TO_BE(ring->key),
+    };
+    uint8_t status;
+
+    copy_slots(srq, ring, entries);
+    status = driver_cmd_in(srq->drv, RDMA_HCA_CMD_RESIZE_SRQ, &resize,
+                           sizeof(resize), srq->srqn, 0);
+    if (status) {
+        driver_must(mr_deregister(ring));
+        return status;
+    }
+    driver_must(mr_deregister(srq->mr));
+    srq->mr = ring;
+    srq->entries = entries;
+    add_tags(srq);
+    return RDMA_HCA_STAT_OK;
+}
+
 uint8_t srq_arm(Srq *srq, uint32_t limit)
 {
     return driver_cmd(srq->drv, RDMA_HCA_CMD_ARM_SRQ, limit, srq->srqn, 0, 0,
@@ -99,7 +151,9 @@ uint8_t srq_arm(Srq *srq, uint32_t limit)
 
 unsigned srq_room(const Srq *srq)
 {
-    return srq->free_tags->len;
+    unsigned used = srq->tags - srq->free_tags->len;
+
+    return srq->entries - MIN(used, srq->entries);
 }
 
 /* Any tag that is free, so that nobody can take it for a place. */
@@ -143,7 +197,7 @@ uint64_t srq_complete(Srq *srq, uint32_t tag)
 {
     uint32_t index = tag - SRQ_TAG;
 
-    g_assert_cmphex(index, <, srq->entries);
+    g_assert_cmphex(index, <, srq->tags);
     /* Never one that has not been posted, nor one twice. */
     g_assert_true(srq->used[index]);
     srq->used[index] = false;
@@ -153,7 +207,7 @@ uint64_t srq_complete(Srq *srq, uint32_t tag)
 
 void srq_forget(Srq *srq)
 {
-    for (uint32_t i = 0; i < srq->entries; i++) {
+    for (uint32_t i = 0; i < srq->tags; i++) {
         if (srq->used[i]) {
             srq_complete(srq, SRQ_TAG + i);
         }

@@ -296,6 +296,7 @@ static const Legal legal[] = {
     { RDMA_HCA_CMD_HW2SW_SRQ, false, true },
     { RDMA_HCA_CMD_QUERY_SRQ, false, true },
     { RDMA_HCA_CMD_ARM_SRQ, false, true },
+    { RDMA_HCA_CMD_RESIZE_SRQ, false, true },
     { RDMA_HCA_CMD_QUERY_QP, false, true },
     { RDMA_HCA_CMD_RST2INIT_QPEE, false, true },
     { RDMA_HCA_CMD_INIT2INIT_QPEE, false, true },

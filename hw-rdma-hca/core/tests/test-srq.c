@@ -404,6 +404,96 @@ static void test_wrap(void)
     fix_free(&fix);
 }
 
+/* ---- RESIZE_SRQ ---- */
+
+/* Between what is posted and what is taken, past the end of the counts. */
+static void test_resize(void)
+{
+    SrqConfig config;
+    Fix fix;
+
+    srq_config_init(&config, 2);
+    config.log_entry = 6;
+    fix_init_as(&fix, UC, &config);
+    for (unsigned n = 0, round = 0; n < 66000; round++) {
+        RecvWr recv[60];
+        SendWr wr[60];
+        Sge sge;
+        Wc wc;
+
+        for (unsigned i = 0; i < 60; i++) {
+            recv[i] = (RecvWr) { .wr_id = n + i };
+            wr[i] = pair_send(fix.pair, 0, SEND, 0, &sge, 0, 0, 0);
+            wr[i].flags = i == 29 || i == 59 ? SEND_SIGNALED : 0;
+            wr[i].nsge = 0;
+        }
+        g_assert_true(srq_post(fix.srq, recv, 60));
+        g_assert_cmphex(srq_resize(fix.srq, 64u << round % 4), ==, 0);
+        for (unsigned half = 0; half < 2; half++) {
+            g_assert_true(qp_post_send(fix.near[n % QPS], wr + 30 * half, 30));
+            for (unsigned i = 0; i < 30; i++) {
+                cq_expect(fix.pair->cq[1], &wc, n++, 0);
+            }
+            expect_sent(&fix, 0, 0);
+            g_assert_cmphex(srq_resize(fix.srq, half ? 64 : 128), ==, 0);
+        }
+    }
+    g_assert_cmpuint(GUINT32_FROM_BE(query(&fix).len), ==, 64 << 6);
+    g_assert_cmphex(GUINT32_FROM_BE(query(&fix).lkey), ==, fix.srq->mr->key);
+    g_assert_cmpuint(field(query(&fix).taken, 0xffff), ==, 66000 & 0xffff);
+    fix_free(&fix);
+}
+
+static uint8_t resize(const Fix *fix, uint32_t srqn, uint32_t len)
+{
+    struct rdma_hca_resize_srq resize = {
+        .len = GUINT32_TO_BE(len),
+        .lkey = GUINT32_TO_BE(fix->pair->mr[1]->key),
+    };
+
+    return driver_cmd_in(fix->drv, RDMA_HCA_CMD_RESIZE_SRQ, &resize,
+                         sizeof(resize), srqn, 0);
+}
+
+/* Nothing changes; the queue's own slots have 128 bytes. */
+static void test_resize_refused(void)
+{
+    static const uint32_t bad[] = { 0, 64, 129, 3 << 7, UINT32_MAX, 1u << 31 };
+    struct rdma_hca_srqc before;
+    Fix fix;
+
+    fix_init(&fix, RC);
+    post(&fix, 0, 9);
+    before = query(&fix);
+    for (unsigned i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_assert_cmphex(resize(&fix, fix.srq->srqn, bad[i]), ==,
+                        RDMA_HCA_STAT_BAD_PARAM);
+    }
+    g_assert_cmphex(resize(&fix, 64, 64 << 7), ==, RDMA_HCA_STAT_BAD_INDEX);
+    g_assert_cmphex(resize(&fix, 63, 64 << 7), ==, RDMA_HCA_STAT_BAD_RES_STATE);
+    g_assert_cmphex(srq_resize(fix.srq, 8), ==, RDMA_HCA_STAT_BAD_SIZE);
+    g_assert_cmphex(srq_arm(fix.srq, 5), ==, 0);
+    send(&fix, 0, 100);
+    expect_sent(&fix, 0, 0);
+    expect(&fix, 0, 0, 100);
+    g_assert_cmphex(srq_resize(fix.srq, 4), ==, RDMA_HCA_STAT_BAD_SIZE);
+    g_assert_cmphex(srq_arm(fix.srq, 0), ==, 0);
+    g_assert_cmphex(query(&fix).lkey, ==, before.lkey);
+    g_assert_cmphex(query(&fix).len, ==, before.len);
+    g_assert_cmphex(srq_resize(fix.srq, 8), ==, 0);
+    for (unsigned i = 1; i < 9; i++) {
+        send(&fix, i % QPS, 100);
+        expect_sent(&fix, i % QPS, 0);
+        expect(&fix, i, i % QPS, 100);
+    }
+    /* A record that cannot be is found now. */
+    host_write_le32(fix.drv->host, fix.srq->record, 0);
+    g_assert_cmphex(srq_resize(fix.srq, 64), ==, RDMA_HCA_STAT_BAD_RES_STATE);
+    g_assert_cmpuint(events(&fix, RDMA_HCA_EVENT_SRQ_CATAS_ERROR), ==, 1);
+    g_assert_cmphex(srq_resize(fix.srq, 64), ==, RDMA_HCA_STAT_BAD_RES_STATE);
+    fix_free(&fix);
+}
+
 /* ---- 10.2.9.2: the limit ---- */
 
 static uint32_t limit(Fix *fix)
@@ -973,6 +1063,8 @@ int main(int argc, char **argv)
     test_add_each_link("/srq/11.6.3.4/record/high-bits", test_record_high_bits);
     test_add_each_link("/srq/commands/sw2hw", test_sw2hw);
     test_add_each_link("/srq/commands/states", test_states);
+    test_add_each_link("/srq/resize", test_resize);
+    test_add_each_link("/srq/resize/refused", test_resize_refused);
     test_add_each_link("/srq/commands/rst2init", test_rst2init);
     test_add_each_link("/srq/destroy", test_destroy);
     test_add_data_each_link("/srq/close", GUINT_TO_POINTER(0), test_close);

@@ -147,6 +147,15 @@ uint8_t hca_ceu_query_srq(HcaCeu *ceu, HcaCommand *cmd)
     return hca_cxtmgt_query_srq(ceu->hca->cm, cmd->in_modifier, cmd->outbox);
 }
 
+uint8_t hca_ceu_resize_srq(HcaCeu *ceu, HcaCommand *cmd)
+{
+    const struct rdma_hca_resize_srq *resize = (const void *)cmd->inbox;
+
+    return hca_cxtmgt_resize_srq(ceu->hca->cm, cmd->in_modifier,
+                                 GUINT32_FROM_BE(resize->len),
+                                 GUINT32_FROM_BE(resize->lkey));
+}
+
 uint8_t hca_ceu_arm_srq(HcaCeu *ceu, HcaCommand *cmd)
 {
     return hca_cxtmgt_arm_srq(ceu->hca->cm, cmd->in_modifier, cmd->in_param);

@@ -102,6 +102,8 @@ static const HcaCommandRow commands[] = {
     ROW(QUERY_SRQ, AFTER_INIT, query_srq,
         .outbox = sizeof(struct rdma_hca_srqc)),
     ROW(ARM_SRQ, AFTER_INIT, arm_srq),
+    ROW(RESIZE_SRQ, AFTER_INIT, resize_srq,
+        .inbox = sizeof(struct rdma_hca_resize_srq)),
     MODIFY_QP(RST2INIT),
     MODIFY_QP(INIT2INIT),
     MODIFY_QP(INIT2RTR),

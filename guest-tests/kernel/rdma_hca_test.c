@@ -917,7 +917,7 @@ static int test_srq_limit(struct bench *b)
 
 	CHECK(!create_srq(b));
 	CHECK(!create_qps(b, IB_QPT_RC, 0));
-	CHECK(ib_modify_srq(b->srq, &attr, IB_SRQ_MAX_WR) == -EINVAL);
+	CHECK(ib_modify_srq(b->srq, &attr, IB_SRQ_MAX_WR) == -EOPNOTSUPP);
 	attr.srq_limit = WRS + 1;
 	CHECK(ib_modify_srq(b->srq, &attr, IB_SRQ_LIMIT) == -EINVAL);
 	CHECK(!fill_srq(b, WRS));

@@ -424,16 +424,16 @@ static int rhca_eth_create(struct rhca_dev *dev,
 		goto free;
 	netif_carrier_off(eth->ndev);
 	/* Users come as soon as it is registered. */
-	rhca_eth_bind(dev, eth, true);
+	eth->dev = dev;
 	err = register_netdev(eth->ndev);
 	if (err)
-		goto unbind;
+		goto free;
+	/* A link event would put one that is not on linkwatch's list. */
+	rhca_eth_bind(dev, eth, true);
 	dev->pci->ndev = eth->ndev;
 	schedule_work(&eth->rx_mode);
 	return 0;
 
-unbind:
-	rhca_eth_bind(dev, eth, false);
 free:
 	rhca_eth_free(eth);
 	return err;

@@ -27,9 +27,11 @@ KERNEL_TROUBLE = re.compile(
 # Programs may register the same memory twice, or more often than dma-debug can count, which has no notion of that.
 MAPPED_TWICE = re.compile(r'cacheline tracking EEXIST|DMA-API: exceeded \d+ overlapping mappings|'
                           r'at kernel/dma/debug\.c:\d+ add_dma_entry\+')
-# What tells of an allocation that failed, and may show where. Linux removes files in /proc/irq that it could not make.
+# What tells of an allocation that failed, and may show where. Linux removes files in /proc/irq that it could not make, and
+# shows who called when it cannot make a folder of settings.
 FAILED_ALLOCATION = re.compile(r': (page allocation failure|vmalloc error)|remove_proc_entry\+|'
-                               r'kmemleak: Cannot allocate a scan area|DMA-API: cacheline tracking ENOMEM')
+                               r'kmemleak: Cannot allocate a scan area|DMA-API: cacheline tracking ENOMEM|'
+                               r'sysctl could not get directory: .* -12')
 
 
 class GuestError(Exception):

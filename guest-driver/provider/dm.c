@@ -69,6 +69,16 @@ static int rhca_memcpy_from_dm(void *host_addr, struct ibv_dm *ibdm,
 	return 0;
 }
 
+/* Some kernels call it a protocol that is not supported. */
+static struct rhca_dm *rhca_new_dm(struct ibv_context *context)
+{
+	if (!to_rctx(context)->has_dm) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	return calloc(1, sizeof(struct rhca_dm));
+}
+
 /* What the kernel has said of @dm. */
 static int rhca_map_dm(struct ibv_context *context, struct rhca_dm *dm,
 		       const struct rdma_hca_dm_resp *resp)
@@ -113,7 +123,7 @@ struct ibv_dm *rhca_alloc_dm(struct ibv_context *context,
 		errno = EINVAL;
 		return NULL;
 	}
-	dm = calloc(1, sizeof(*dm));
+	dm = rhca_new_dm(context);
 	if (!dm)
 		return NULL;
 	err = rhca_make_dm(context, attr, dm);
@@ -162,7 +172,7 @@ struct ibv_dm *rhca_import_dm(struct ibv_context *context, uint32_t handle)
 	struct rhca_dm *dm;
 	int err;
 
-	dm = calloc(1, sizeof(*dm));
+	dm = rhca_new_dm(context);
 	if (!dm)
 		return NULL;
 	err = rhca_query_dm(context, handle, &resp);

@@ -105,6 +105,7 @@ static int rhca_query_limits(struct rhca_context *ctx,
 	if (err)
 		return err;
 	ctx->has_clock = attr.completion_timestamp_mask != 0;
+	ctx->has_dm = attr.max_dm_size != 0;
 	ctx->max_cqe = attr.orig_attr.max_cqe;
 	ctx->max_wr = min_t(uint32_t, attr.orig_attr.max_qp_wr, RHCA_MAX_WR);
 	ctx->max_srq_wr = min_t(uint32_t, attr.orig_attr.max_srq_wr,

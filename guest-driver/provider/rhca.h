@@ -38,6 +38,7 @@ struct rhca_context {
 	bool is_roce;
 	uint32_t null_key;		/* L_Key without memory, 0: none */
 	bool has_clock;			/* in the UAR page, and in completions */
+	bool has_dm;			/* device memory */
 	/* limits */
 	uint32_t max_cqe;
 	uint32_t max_wr;

@@ -445,6 +445,7 @@ static void setup(void)
 	ctx.max_recv_sge = RDMA_HCA_MAX_SGE;
 	ctx.qp_mask = 0xff;
 	ctx.qps = calloc(ctx.qp_mask + 1, sizeof(*ctx.qps));
+	ctx.has_dm = true;
 	ctx.max_srq_wr = RHCA_MAX_WR;
 	ctx.max_srq_sge = RDMA_HCA_MAX_SGE;
 	ctx.srq_mask = 0xf;
@@ -2790,6 +2791,10 @@ static void test_bad_device_memory(void)
 	CHECK_EQ(errno, ENOMEM);
 	CHECK(!rhca_alloc_dm(&ctx.vctx.context, &attr));
 	CHECK_EQ(errno, EINVAL);
+	ctx.has_dm = false;
+	CHECK(!alloc_dm(100));
+	CHECK_EQ(errno, EOPNOTSUPP);
+	ctx.has_dm = true;
 	CHECK_EQ(kernel.dms, 1);
 	/* What is in use stays, and is mapped. */
 	kernel.free_dm_err = EBUSY;

@@ -56,8 +56,8 @@ def card_of(guest):
 def verbs_fail(make):
     both = lab(make)
     before = resources.in_use(both.a)
-    for operation in ('open', 'pd', 'cq', 'resize', 'srq', 'srq-resize', 'mr', 'mw', 'rereg', 'qp', 'connect',
-                      'exit'):
+    for operation in ('open', 'pd', 'cq', 'resize', 'srq', 'srq-resize', 'mr', 'mw', 'dm', 'dm-mr', 'rereg', 'qp',
+                      'connect', 'exit'):
         fail_each(both, operation)
         resources.wait_for(both.a, before)
     works(both)

@@ -64,6 +64,24 @@ int rhca_bitmap_alloc_range(struct rhca_bitmap *bitmap, u32 count, u32 *first)
 	return err;
 }
 
+int rhca_bitmap_alloc_first(struct rhca_bitmap *bitmap, u32 count, u32 align,
+			    u32 *first)
+{
+	unsigned long at;
+	int err = -ENOMEM;
+
+	mutex_lock(&bitmap->lock);
+	at = bitmap_find_next_zero_area(bitmap->map, bitmap->num, 0, count,
+					align - 1);
+	if (at < bitmap->num) {
+		bitmap_set(bitmap->map, at, count);
+		*first = at;
+		err = 0;
+	}
+	mutex_unlock(&bitmap->lock);
+	return err;
+}
+
 int rhca_bitmap_alloc(struct rhca_bitmap *bitmap, u32 *number, u32 *lap)
 {
 	unsigned long at;

@@ -66,6 +66,12 @@ void rhca_bitmap_cleanup(struct rhca_bitmap *bitmap);
 /* @lap may be NULL. -ENOMEM if all are taken. */
 int rhca_bitmap_alloc(struct rhca_bitmap *bitmap, u32 *number, u32 *lap);
 int rhca_bitmap_alloc_range(struct rhca_bitmap *bitmap, u32 count, u32 *first);
+/*
+ * The first @count (not 0) that are free, from a multiple of @align on, which
+ * is a power of two: for what has to stay together, and not for numbers.
+ */
+int rhca_bitmap_alloc_first(struct rhca_bitmap *bitmap, u32 count, u32 align,
+			    u32 *first);
 void rhca_bitmap_free(struct rhca_bitmap *bitmap, u32 first, u32 count);
 int rhca_tags_init(struct rhca_tags *tags, u32 num);
 void rhca_tags_cleanup(struct rhca_tags *tags);

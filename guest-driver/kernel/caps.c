@@ -4,6 +4,8 @@
  * (interface document 3.2.1). Nothing of it is trusted unseen: a card that
  * this driver does not know is refused.
  */
+#include <linux/sizes.h>
+
 #include "rdma_hca_wqe.h"
 
 #include "card.h"
@@ -185,6 +187,19 @@ static bool rhca_limits_ok(const struct rhca_caps *caps)
 	       caps->max_mtu >= IB_MTU_256 && caps->max_mtu <= IB_MTU_4096;
 }
 
+/* Device memory that the kernel can map, and struct ib_dm can tell of. */
+static u64 rhca_dev_mem(struct rhca_dev *dev,
+			const struct rdma_hca_dev_lim *lim)
+{
+	u64 size = rhca_get64(lim->dev_mem_h, lim->dev_mem_l);
+
+	if (!(dev->caps.features & RDMA_HCA_FEATURE_DEV_MEM) ||
+	    !(pci_resource_flags(dev->pdev, RDMA_HCA_BAR4) & IORESOURCE_MEM))
+		return 0;
+	size = min_t(u64, size, pci_resource_len(dev->pdev, RDMA_HCA_BAR4));
+	return min_t(u64, size, SZ_2G) & PAGE_MASK;
+}
+
 static int rhca_check_dev_lim(struct rhca_dev *dev,
 			      const struct rdma_hca_dev_lim *lim)
 {
@@ -197,6 +212,7 @@ static int rhca_check_dev_lim(struct rhca_dev *dev,
 	rhca_decode_limits(caps, lim);
 	rhca_decode_srqs(caps, lim);
 	caps->num_uars = min_t(u64, caps->num_uars, uars);
+	caps->dev_mem = rhca_dev_mem(dev, lim);
 	if (rhca_entry_sizes_ok(lim) && rhca_limits_ok(caps) &&
 	    rhca_srqs_ok(caps, lim))
 		return 0;

@@ -51,6 +51,7 @@ struct rhca_caps {
 	u32 num_gids;
 	u64 max_icm;		/* bytes */
 	u32 clock_khz;		/* 0: no time in completions */
+	u64 dev_mem;		/* bytes, of whole pages */
 };
 
 /* Ask the card what it is; -ENODEV if this driver cannot drive it. */

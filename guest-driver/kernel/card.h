@@ -90,6 +90,7 @@ struct rhca_dev {
 	struct rhca_bitmap uar_map;
 	struct rhca_bitmap srq_map;
 	struct rhca_bitmap xrcd_map;
+	struct rhca_bitmap dm_map;	/* pages of device memory */
 	u32 pdn;		/* PD of the driver's own regions */
 	struct rhca_region *null_mr;	/* without memory; NULL: none */
 	struct dma_pool *db_pool;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The verbs on memory regions: of a process, of all memory, for fast
- * registration, and the one that has no memory.
+ * The verbs on memory regions: of a process, of all memory, of the card's, for
+ * fast registration, and the one that has no memory.
  */
 #include "mr.h"
 #include "udata.h"
@@ -45,6 +45,45 @@ struct ib_mr *rhca_get_dma_mr(struct ib_pd *ibpd, int access)
 	err = rhca_region_create(dev, &mr->region, to_rhca_pd(ibpd)->pdn,
 				 rhca_mr_flags(access) | RDMA_HCA_MPT_PHYSICAL,
 				 0, RHCA_ALL_MEMORY);
+	if (err) {
+		kfree(mr);
+		return ERR_PTR(err);
+	}
+	rhca_mr_publish(mr);
+	return &mr->ibmr;
+}
+
+/* --- device memory ------------------------------------------------------ */
+
+/*
+ * The core has checked that it lies in @ibdm, and that its addresses count from
+ * 0. Windows are not bound to such a region.
+ */
+struct ib_mr *rhca_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
+			     struct ib_dm_mr_attr *attr,
+			     struct uverbs_attr_bundle *attrs)
+{
+	struct rhca_dev *dev = to_rhca(ibpd->device);
+	struct rhca_mr *mr;
+	int err;
+
+	err = rhca_check_access(dev, attr->access_flags);
+	if (!err && (attr->access_flags & IB_ACCESS_MW_BIND))
+		err = -EINVAL;
+	if (err)
+		return ERR_PTR(err);
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->access = attr->access_flags;
+	mr->pdn = to_rhca_pd(ibpd)->pdn;
+	mr->ibmr.length = attr->length;
+	err = rhca_region_create(dev, &mr->region, mr->pdn,
+				 rhca_mr_flags(mr->access) |
+					 RDMA_HCA_MPT_PHYSICAL |
+					 RDMA_HCA_MPT_DEV_MEM,
+				 to_rhca_dm(ibdm)->offset + attr->offset,
+				 attr->length);
 	if (err) {
 		kfree(mr);
 		return ERR_PTR(err);

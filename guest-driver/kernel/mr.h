@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Memory that the card may use: protection domains (pd.c), regions (mr.c),
- * windows (mw.c).
+ * windows (mw.c), and its own (dm.c).
  */
 #ifndef RHCA_MR_H
 #define RHCA_MR_H
@@ -54,6 +54,12 @@ struct rhca_mw {
 	struct rhca_region region;
 };
 
+struct rhca_dm {
+	struct ib_dm ibdm;
+	u64 offset;		/* bytes, of its first page in device memory */
+	struct rdma_user_mmap_entry *entry;
+};
+
 static inline struct rhca_pd *to_rhca_pd(struct ib_pd *ibpd)
 {
 	return container_of(ibpd, struct rhca_pd, ibpd);
@@ -67,6 +73,11 @@ static inline struct rhca_mr *to_rhca_mr(struct ib_mr *ibmr)
 static inline struct rhca_mw *to_rhca_mw(struct ib_mw *ibmw)
 {
 	return container_of(ibmw, struct rhca_mw, ibmw);
+}
+
+static inline struct rhca_dm *to_rhca_dm(struct ib_dm *ibdm)
+{
+	return container_of(ibdm, struct rhca_dm, ibdm);
 }
 
 /* pd.c */
@@ -83,6 +94,9 @@ struct ib_mr *rhca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset,
 struct ib_mr *rhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 				 u64 length, u64 iova, int access,
 				 struct ib_pd *ibpd, struct ib_udata *udata);
+struct ib_mr *rhca_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
+			     struct ib_dm_mr_attr *attr,
+			     struct uverbs_attr_bundle *attrs);
 int rhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 struct ib_mr *rhca_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 			    u32 max_num_sg);
@@ -95,5 +109,12 @@ void rhca_null_mr_cleanup(struct rhca_dev *dev);
 /* mw.c */
 int rhca_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
 int rhca_dealloc_mw(struct ib_mw *ibmw);
+
+/* dm.c */
+struct ib_dm *rhca_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibctx,
+			    struct ib_dm_alloc_attr *attr,
+			    struct uverbs_attr_bundle *attrs);
+int rhca_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *attrs);
+extern const struct uapi_definition rhca_dm_uapi_defs[];
 
 #endif /* RHCA_MR_H */

@@ -12,11 +12,6 @@
 #include "uctx.h"
 #include "udata.h"
 
-struct rhca_mmap_entry {
-	struct rdma_user_mmap_entry rdma_entry;
-	u64 address;		/* in BAR 2 */
-};
-
 static int rhca_insert_uar(struct rhca_dev *dev, struct rhca_ucontext *ctx)
 {
 	struct rhca_mmap_entry *entry;
@@ -27,8 +22,7 @@ static int rhca_insert_uar(struct rhca_dev *dev, struct rhca_ucontext *ctx)
 		return -ENOMEM;
 	entry->address = pci_resource_start(dev->pdev, RDMA_HCA_BAR2) +
 			 (u64)ctx->uar * RDMA_HCA_UAR_PAGE_SIZE;
-	err = rdma_user_mmap_entry_insert(&ctx->ibctx, &entry->rdma_entry,
-					  PAGE_SIZE);
+	err = rhca_mmap_insert(&ctx->ibctx, entry, PAGE_SIZE);
 	if (err) {
 		kfree(entry);
 		return err;
@@ -140,7 +134,7 @@ ADD_UVERBS_ATTRIBUTES_SIMPLE(
 				    reserved),
 			    UA_MANDATORY));
 
-const struct uapi_definition rhca_uapi_defs[] = {
+const struct uapi_definition rhca_uctx_uapi_defs[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &rhca_query_context),
 	{}
 };
@@ -148,27 +142,4 @@ const struct uapi_definition rhca_uapi_defs[] = {
 /* The core takes the mappings away itself; being here allows it to. */
 void rhca_disassociate_ucontext(struct ib_ucontext *ibctx)
 {
-}
-
-int rhca_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma)
-{
-	struct rdma_user_mmap_entry *rdma_entry;
-	struct rhca_mmap_entry *entry;
-	int err;
-
-	rdma_entry = rdma_user_mmap_entry_get(ibctx, vma);
-	if (!rdma_entry)
-		return -EINVAL;
-	entry = container_of(rdma_entry, struct rhca_mmap_entry, rdma_entry);
-	err = rdma_user_mmap_io(ibctx, vma, PFN_DOWN(entry->address),
-				PAGE_SIZE,
-				pgprot_noncached(vma->vm_page_prot),
-				rdma_entry);
-	rdma_user_mmap_entry_put(rdma_entry);
-	return err;
-}
-
-void rhca_mmap_free(struct rdma_user_mmap_entry *entry)
-{
-	kfree(container_of(entry, struct rhca_mmap_entry, rdma_entry));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What a process has of its own: uctx.c, and doorbell records, db.c, which the
- * kernel has, too.
+ * What a process has of its own: uctx.c; what it maps of the card, mmap.c; and
+ * doorbell records, db.c, which the kernel has, too.
  */
 #ifndef RHCA_UCTX_H
 #define RHCA_UCTX_H
@@ -17,6 +17,15 @@ struct rhca_ucontext {
 	struct rdma_user_mmap_entry *uar_entry;
 	struct mutex db_lock;	/* protects @db_pages */
 	struct list_head db_pages;
+};
+
+/* Pages of a BAR that a process may map. */
+struct rhca_mmap_entry {
+	struct rdma_user_mmap_entry rdma_entry;
+	phys_addr_t address;
+	bool is_memory;		/* else registers */
+	/* It was removed, and nobody has it mapped any more; may be NULL. */
+	void (*release)(struct rhca_mmap_entry *entry);
 };
 
 /* A doorbell record: a 32-bit word that the card reads. */
@@ -43,8 +52,13 @@ void rhca_dealloc_ucontext(struct ib_ucontext *ibctx);
 int rhca_query_ucontext(struct ib_ucontext *ibctx,
 			struct uverbs_attr_bundle *attrs);
 /* What uverbs has of the driver beyond the verbs. */
-extern const struct uapi_definition rhca_uapi_defs[];
+extern const struct uapi_definition rhca_uctx_uapi_defs[];
 void rhca_disassociate_ucontext(struct ib_ucontext *ibctx);
+
+/* mmap.c */
+/* Frees @entry with kfree() when it is released. */
+int rhca_mmap_insert(struct ib_ucontext *ibctx, struct rhca_mmap_entry *entry,
+		     size_t size);
 int rhca_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma);
 void rhca_mmap_free(struct rdma_user_mmap_entry *entry);
 

@@ -101,6 +101,7 @@ static int rhca_query_device(struct ib_device *ibdev,
 		attr->cq_caps.max_cq_moderation_period =
 			FIELD_MAX(RDMA_HCA_MODERATION_PERIOD);
 	}
+	attr->max_dm_size = caps->dev_mem;
 	if (caps->features & RDMA_HCA_FEATURE_MCAST) {
 		attr->max_mcast_grp = RDMA_HCA_MGM_NUM;
 		attr->max_mcast_qp_attach = RDMA_HCA_MGM_MAX_QPS;
@@ -286,6 +287,20 @@ static const struct ib_device_ops rhca_moderation_ops = {
 	.modify_cq = rhca_modify_cq,
 };
 
+/* Of a card that has memory of its own besides. */
+static const struct ib_device_ops rhca_dm_ops = {
+	.alloc_dm = rhca_alloc_dm,
+	.dealloc_dm = rhca_dealloc_dm,
+	.reg_dm_mr = rhca_reg_dm_mr,
+};
+
+/* What uverbs has of the driver beyond the verbs. */
+static const struct uapi_definition rhca_uapi_defs[] = {
+	UAPI_DEF_CHAIN(rhca_uctx_uapi_defs),
+	UAPI_DEF_CHAIN(rhca_dm_uapi_defs),
+	{}
+};
+
 void rhca_set_verbs(struct rhca_dev *dev)
 {
 	dev->ibdev.driver_def = rhca_uapi_defs;
@@ -304,4 +319,6 @@ void rhca_set_verbs(struct rhca_dev *dev)
 		ib_set_device_ops(&dev->ibdev, &rhca_xrc_ops);
 	if (dev->caps.features & RDMA_HCA_FEATURE_CQ_MODERATION)
 		ib_set_device_ops(&dev->ibdev, &rhca_moderation_ops);
+	if (dev->caps.dev_mem)
+		ib_set_device_ops(&dev->ibdev, &rhca_dm_ops);
 }

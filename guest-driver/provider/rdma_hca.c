@@ -28,6 +28,7 @@ static void rhca_free_context(struct ibv_context *context)
 }
 
 static const struct verbs_context_ops rhca_context_ops = {
+	.alloc_dm = rhca_alloc_dm,
 	.alloc_mw = rhca_alloc_mw,
 	.alloc_null_mr = rhca_alloc_null_mr,
 	.alloc_parent_domain = rhca_alloc_parent_domain,
@@ -53,7 +54,9 @@ static const struct verbs_context_ops rhca_context_ops = {
 	.destroy_srq = rhca_destroy_srq,
 	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = rhca_free_context,
+	.free_dm = rhca_free_dm,
 	.get_srq_num = rhca_get_srq_num,
+	.import_dm = rhca_import_dm,
 	.import_mr = rhca_import_mr,
 	.import_pd = rhca_import_pd,
 	.modify_cq = rhca_modify_cq,
@@ -70,11 +73,13 @@ static const struct verbs_context_ops rhca_context_ops = {
 	.query_qp = rhca_query_qp,
 	.query_srq = rhca_query_srq,
 	.query_rt_values = rhca_query_rt_values,
+	.reg_dm_mr = rhca_reg_dm_mr,
 	.reg_dmabuf_mr = rhca_reg_dmabuf_mr,
 	.reg_mr = rhca_reg_mr,
 	.req_notify_cq = rhca_req_notify_cq,
 	.rereg_mr = rhca_rereg_mr,
 	.resize_cq = rhca_resize_cq,
+	.unimport_dm = rhca_unimport_dm,
 	.unimport_mr = rhca_unimport_mr,
 	.unimport_pd = rhca_unimport_pd,
 };
@@ -100,6 +105,7 @@ static int rhca_query_limits(struct rhca_context *ctx,
 	if (err)
 		return err;
 	ctx->has_clock = attr.completion_timestamp_mask != 0;
+	ctx->has_dm = attr.max_dm_size != 0;
 	ctx->max_cqe = attr.orig_attr.max_cqe;
 	ctx->max_wr = min_t(uint32_t, attr.orig_attr.max_qp_wr, RHCA_MAX_WR);
 	ctx->max_srq_wr = min_t(uint32_t, attr.orig_attr.max_srq_wr,

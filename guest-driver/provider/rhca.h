@@ -38,6 +38,7 @@ struct rhca_context {
 	bool is_roce;
 	uint32_t null_key;		/* L_Key without memory, 0: none */
 	bool has_clock;			/* in the UAR page, and in completions */
+	bool has_dm;			/* device memory */
 	/* limits */
 	uint32_t max_cqe;
 	uint32_t max_wr;
@@ -91,6 +92,14 @@ enum rhca_resource {
 	RHCA_RESOURCE_CQ = 2,
 	RHCA_RESOURCE_RECORD = 3,
 	RHCA_RESOURCE_SRQ = 4,
+};
+
+/* Device memory, mapped. */
+struct rhca_dm {
+	struct verbs_dm vdm;
+	void *addr;
+	size_t length;			/* bytes */
+	size_t mapped;			/* whole pages */
 };
 
 struct rhca_ah {
@@ -240,6 +249,11 @@ static inline struct rhca_td *to_rtd(struct ibv_td *td)
 	return container_of(td, struct rhca_td, ibv_td);
 }
 
+static inline struct rhca_dm *to_rdm(struct ibv_dm *dm)
+{
+	return container_of(dm, struct rhca_dm, vdm.dm);
+}
+
 static inline struct rhca_ah *to_rah(struct ibv_ah *ah)
 {
 	return container_of(ah, struct rhca_ah, ibv_ah);
@@ -338,6 +352,17 @@ static inline bool rhca_is_single_threaded(const struct rhca_pd *parent)
 {
 	return parent && parent->td;
 }
+
+/* dm.c */
+
+struct ibv_dm *rhca_alloc_dm(struct ibv_context *context,
+			     struct ibv_alloc_dm_attr *attr);
+int rhca_free_dm(struct ibv_dm *ibdm);
+struct ibv_dm *rhca_import_dm(struct ibv_context *context, uint32_t handle);
+void rhca_unimport_dm(struct ibv_dm *ibdm);
+struct ibv_mr *rhca_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibdm,
+			      uint64_t offset, size_t length,
+			      unsigned int access);
 
 /* verbs.c */
 

@@ -9,7 +9,7 @@
  *   reset DEVICE       the function is reset while the driver is bound
  *   up INTERFACE, mtu INTERFACE MTU    the interface is brought up; gets another MTU, and back its own
  *   read FILE
- *   open, pd, cq, resize, srq, srq-resize, mr, mw, rereg, qp, connect    verbs
+ *   open, pd, cq, resize, srq, srq-resize, mr, mw, dm, dm-mr, rereg, qp, connect    verbs
  *   exit               a process that has made all that ends with failures
  */
 #include "common.h"
@@ -209,6 +209,7 @@ static struct ibv_cq *cq;
 static struct ibv_srq *srq;
 static struct ibv_mr *mr;
 static struct ibv_mw *mw;
+static struct ibv_dm *dm;
 static struct ibv_qp *qp;
 static void *memory;
 static const int queue_entries = 256;
@@ -299,6 +300,29 @@ static bool do_mw(void)
 static bool undo_mw(void)
 {
     return ok(ibv_dealloc_mw(mw));
+}
+
+static bool do_dm(void)
+{
+    struct ibv_alloc_dm_attr attr = { .length = 10000 };
+
+    return (dm = ibv_alloc_dm(context, &attr)) != NULL;
+}
+
+static bool undo_dm(void)
+{
+    return ok(ibv_free_dm(dm));
+}
+
+static void prepare_dm_mr(char **arguments)
+{
+    prepare_verbs(arguments);
+    check(do_dm());
+}
+
+static bool do_dm_mr(void)
+{
+    return (mr = ibv_reg_dm_mr(hca.pd, dm, 0, 10000, ACCESS_ALL | IBV_ACCESS_ZERO_BASED)) != NULL;
 }
 
 static bool do_qp(void)
@@ -438,6 +462,8 @@ static const struct operation operations[] = {
     { "srq-resize", 0, prepare_srq_resize, do_srq_resize, nothing, false },
     { "mr", 0, prepare_verbs, do_mr, undo_mr, false },
     { "mw", 0, prepare_verbs, do_mw, undo_mw, false },
+    { "dm", 0, prepare_verbs, do_dm, undo_dm, false },
+    { "dm-mr", 0, prepare_dm_mr, do_dm_mr, undo_mr, false },
     { "rereg", 0, prepare_rereg, do_rereg, nothing, false },
     { "qp", 0, prepare_qp_test, do_qp, undo_qp, false },
     { "connect", 0, prepare_connect, do_connect, undo_connect, false },

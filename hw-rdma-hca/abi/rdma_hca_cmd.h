@@ -107,7 +107,8 @@ struct rdma_hca_dev_lim {
 	__be32 uars_mtts_msg;
 	__be32 srqs;			/* 40 */
 	__be32 srq_page_list;		/* 44 */
-	__be32 reserved48[2];
+	__be32 dev_mem_h;		/* 48: bytes of device memory */
+	__be32 dev_mem_l;
 	__be32 clock_khz;		/* 50: of the clock in UAR pages */
 	__be32 reserved54;
 	__be32 xrcds;			/* 58 */
@@ -179,6 +180,7 @@ struct rdma_hca_fw {
 #define RDMA_HCA_FEATURE_MW		RDMA_HCA_MASK(9, 9)	/* memory windows */
 #define RDMA_HCA_FEATURE_TIMESTAMP	RDMA_HCA_MASK(10, 10)	/* clock, time in CQEs */
 #define RDMA_HCA_FEATURE_CQ_MODERATION	RDMA_HCA_MASK(11, 11)
+#define RDMA_HCA_FEATURE_DEV_MEM	RDMA_HCA_MASK(13, 13)	/* device memory, in BAR 4 */
 #define RDMA_HCA_FEATURE_NULL_MR	RDMA_HCA_MASK(16, 16)
 
 /* QUERY_ADAPTER (table 3-2-6): outbox. INTA_PIN is absent: MSI-X only. */

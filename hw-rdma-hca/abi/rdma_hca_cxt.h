@@ -278,6 +278,7 @@ struct rdma_hca_mpt {
 /* A free entry has all SW_OWNS bits set; one in hardware has none. */
 #define RDMA_HCA_MPT_SW_OWNS		RDMA_HCA_MASK(31, 28)
 #define RDMA_HCA_MPT_WINDOW2		RDMA_HCA_MASK(23, 23)	/* ours: window of type 2 */
+#define RDMA_HCA_MPT_DEV_MEM		RDMA_HCA_MASK(22, 22)	/* ours: PHYSICAL, in device memory */
 #define RDMA_HCA_MPT_NULL		RDMA_HCA_MASK(21, 21)	/* ours: no memory, any PD */
 #define RDMA_HCA_MPT_PIECES		RDMA_HCA_MASK(20, 20)	/* ours: pieces of any length */
 #define RDMA_HCA_MPT_FAST_REG		RDMA_HCA_MASK(19, 19)	/* ours: for REG_MR, LOCAL_INV */

@@ -18,12 +18,15 @@
 /* Changes when an old driver cannot drive a new card; see QUERY_FW. */
 #define RDMA_HCA_INTERFACE_VERSION	2
 
-/* BAR 0 (64 bit): HCR, reset, event-queue doorbells. For the kernel only. */
+/*
+ * BAR 0 (64 bit): HCR, reset, event-queue doorbells, MSI-X. For the kernel
+ * only.
+ */
 #define RDMA_HCA_BAR0			0
 #define RDMA_HCA_BAR0_SIZE		0x100000
 /* BAR 2 (64 bit): UAR pages. */
 #define RDMA_HCA_BAR2			2
-/* BAR 4: MSI-X table and pending bits. */
+/* BAR 4 (64 bit, prefetchable): device memory, if the card has any. */
 #define RDMA_HCA_BAR4			4
 
 /*
@@ -70,6 +73,11 @@
 #define RDMA_HCA_ETH_DB_TX_ARM		0x08
 #define RDMA_HCA_ETH_DB_RX_ARM		0x0c
 #define RDMA_HCA_ETH_DB_SIZE		0x10
+
+/* In BAR 0: MSI-X table, for up to 2048 vectors, and pending bits. */
+#define RDMA_HCA_MSIX_TABLE		0xe0000
+#define RDMA_HCA_MSIX_PBA		0xe8000
+#define RDMA_HCA_MSIX_END		0xe9000
 
 /* Reset (3.1.1, table 3-1-2). Write 1; reads 1 until the reset is over. */
 #define RDMA_HCA_RESET			0xf0010

@@ -23,6 +23,18 @@
  */
 #define RDMA_HCA_ATTR_QUERY_CONTEXT_RESP	(1u << 12)
 
+/*
+ * Besides uverbs' own attributes of UVERBS_METHOD_DM_ALLOC, and of a method of
+ * our own on UVERBS_OBJECT_DM, for who imports device memory: a structure
+ * rdma_hca_dm_resp.
+ */
+#define RDMA_HCA_ATTR_ALLOC_DM_RESP		(1u << 12)
+enum {
+	RDMA_HCA_METHOD_DM_QUERY = 1u << 12,
+};
+#define RDMA_HCA_ATTR_DM_QUERY_HANDLE		(1u << 12)
+#define RDMA_HCA_ATTR_DM_QUERY_RESP		((1u << 12) + 1)
+
 /* @comp_mask: what the provider knows; the response has what both know. */
 struct rdma_hca_alloc_ucontext_req {
 	__u32 comp_mask;
@@ -112,6 +124,11 @@ struct rdma_hca_create_ah_resp {
 	__u8 dmac[6];
 	__u8 hop_limit;
 	__u8 reserved;
+};
+
+struct rdma_hca_dm_resp {
+	__aligned_u64 mmap_key;		/* offset to mmap() its pages */
+	__aligned_u64 length;		/* bytes; the pages are filled up */
 };
 
 #endif /* RDMA_HCA_USER_H */

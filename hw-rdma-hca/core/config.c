@@ -14,11 +14,16 @@
 
 #define SHAPE_ANY ""
 #define SHAPE_POWER "a power of two "
+#define SHAPE_NONE_OR_POWER "0 or a power of two "
 #define SUFFIX_NONE ""
 #define SUFFIX_BYTES " bytes"
 #define SUFFIX_US " microseconds"
 #define IS_POWER_ANY false
 #define IS_POWER_POWER true
+#define IS_POWER_NONE_OR_POWER true
+#define MAY_BE_0_ANY false
+#define MAY_BE_0_POWER false
+#define MAY_BE_0_NONE_OR_POWER true
 #define IS_ROCE_BOTH false
 #define IS_ROCE_ROCE true
 
@@ -37,6 +42,7 @@
         .least = low,                                                          \
         .most = high,                                                          \
         .power_of_two = IS_POWER_##shape,                                      \
+        .may_be_0 = MAY_BE_0_##shape,                                          \
         .roce = IS_ROCE_##layer,                                               \
         .unit = HCA_UNIT_##of_unit,                                            \
     },
@@ -118,6 +124,13 @@ static bool is_power_of_two(uint32_t n)
     return n && !(n & (n - 1));
 }
 
+static bool value_ok(const HcaOption *option, uint32_t value)
+{
+    return (option->may_be_0 && !value) ||
+           (value >= option->least && value <= option->most &&
+            (!option->power_of_two || is_power_of_two(value)));
+}
+
 static const char *check_options(const HcaConfig *c)
 {
     for (unsigned i = 0; i < G_N_ELEMENTS(options); i++) {
@@ -127,8 +140,7 @@ static const char *check_options(const HcaConfig *c)
         if (option->roce && !hca_config_is_roce(c)) {
             continue;
         }
-        if (value < option->least || value > option->most ||
-            (option->power_of_two && !is_power_of_two(value))) {
+        if (!value_ok(option, value)) {
             return option->message;
         }
     }

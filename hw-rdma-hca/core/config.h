@@ -33,7 +33,8 @@ typedef enum HcaAckPolicy {
 
 /*
  * field, name, default, least, most (numbers as they stand in messages),
- * ANY or POWER of two, unit (HcaOptionUnit), BOTH link layers or ROCE, text.
+ * ANY, POWER of two or NONE_OR_POWER (0 is good, too), unit (HcaOptionUnit),
+ * BOTH link layers or ROCE, text.
  *
  * swpb-elements: a packet of 4096 bytes takes 130 elements.
  */
@@ -75,7 +76,9 @@ typedef enum HcaAckPolicy {
     X(cnp_timer_us, "cnp-timer-us", 1000, 1, 1000000, ANY, US, ROCE,           \
       "Time until a limit that a CNP has halved recovers")                     \
     X(cnp_interval_us, "cnp-interval-us", 50, 0, 1000000, ANY, US, ROCE,       \
-      "Least time between two CNPs for a queue pair")
+      "Least time between two CNPs for a queue pair")                          \
+    X(device_memory, "device-memory", 4194304, 4096, 1073741824,               \
+      NONE_OR_POWER, BYTES, BOTH, "Memory on the card for regions")
 
 typedef struct HcaConfig {
 #define HCA_OPTION_FIELD(field, ...) uint32_t field;
@@ -129,7 +132,8 @@ typedef struct HcaOption {
     uint32_t least;
     uint32_t most;
     bool power_of_two;
-    bool roce; /* not looked at on an InfiniBand card */
+    bool may_be_0; /* besides */
+    bool roce;     /* not looked at on an InfiniBand card */
     HcaOptionUnit unit;
 } HcaOption;
 

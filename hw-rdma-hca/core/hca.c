@@ -105,6 +105,10 @@ Hca *hca_new(const HcaConfig *config, const HcaHostOps *ops, void *opaque)
     hca->v2p = hca_v2p_new(hca->format->mpt, ops, opaque, config->log_mpts,
                            config->log_mtts, config->mpt_cache_size,
                            config->mtt_cache_size, config->cache_ways);
+    if (config->device_memory) {
+        hca_v2p_set_dev_mem(hca->v2p, ops->dev_mem(opaque),
+                            config->device_memory);
+    }
     hca->port = hca_port_new(&hca->config, hca->link, ops, opaque);
     hca->cm = hca_cxtmgt_new(hca->format->cxt, &hca->config, hca->v2p,
                              hca->port, ops, opaque, hca_dispatch_qp_state,

@@ -19,7 +19,7 @@ typedef struct Hca Hca;
 Hca *hca_new(const HcaConfig *config, const HcaHostOps *ops, void *opaque);
 void hca_free(Hca *hca);
 
-/* Back to the state after hca_new(). The cable stays as it is. */
+/* Back to the state after hca_new(). Cable and device memory stay as they are. */
 void hca_reset(Hca *hca);
 
 /* Registers and doorbells: front/bars.h. */

@@ -33,6 +33,14 @@ typedef struct HcaHostOps {
     void *(*dma_map)(void *opaque, uint64_t addr, uint64_t *len, bool is_write);
     /* Bytes mapped for writing have been written: @addr as given to dma_map. */
     void (*dma_written)(void *opaque, uint64_t addr, uint64_t len);
+    /*
+     * The device memory: as many bytes as HcaConfig says, aligned for 64-bit
+     * accesses. It is there for the life of the card, and software may read
+     * and write it at any time. Only for a card that has some.
+     */
+    void *(*dev_mem)(void *opaque);
+    /* Bytes of it have been written. */
+    void (*dev_mem_written)(void *opaque, uint64_t offset, uint64_t len);
     /* Send MSI-X message @vector; out of range does nothing. */
     void (*msix_notify)(void *opaque, unsigned vector);
     /* Nanoseconds of the clock that stops when the machine does. */

@@ -5,6 +5,13 @@
 #include "qemu/osdep.h"
 #include "qemu/error-report.h"
 #include "rdma-hca-ram.h"
+#include "rdma-hca.h"
+
+/* Of this card or another one: a BAR, as registers are. */
+static bool is_device_memory(MemoryRegion *mr)
+{
+    return object_dynamic_cast(memory_region_owner(mr), TYPE_RDMA_HCA);
+}
 
 static bool section_is_memory(const MemoryRegionSection *section)
 {
@@ -17,7 +24,7 @@ static bool section_is_memory(const MemoryRegionSection *section)
         return false;
     }
     return memory_region_is_ram(mr) && !memory_region_is_ram_device(mr) &&
-           !memory_region_is_protected(mr);
+           !memory_region_is_protected(mr) && !is_device_memory(mr);
 }
 
 static void ram_listener_begin(MemoryListener *listener)

@@ -3,8 +3,9 @@
  * The RAM that a card may reach by DMA, looked up without the BQL.
  *
  * A MemoryListener on the function's DMA address space keeps the map, as
- * vhost does. It holds RAM and ROM only: the registers of a device, the
- * card's own among them, are not in it, so that DMA never turns into MMIO.
+ * vhost does. It holds RAM and ROM only: the BARs of a device, the card's own
+ * among them, are not in it, so that DMA never turns into MMIO. (Some devices
+ * have BARs of RAM; those of an rdma-hca are not in it either.)
  * While bus mastering is off the address space, and so the map, is empty.
  */
 #ifndef RDMA_HCA_RAM_H

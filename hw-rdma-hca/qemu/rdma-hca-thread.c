@@ -266,6 +266,21 @@ static void host_dma_written(void *opaque, uint64_t addr, uint64_t len)
     }
 }
 
+static void *host_dev_mem(void *opaque)
+{
+    RdmaHcaThread *thread = opaque;
+
+    return thread->dev_mem.host;
+}
+
+static void host_dev_mem_written(void *opaque, uint64_t offset, uint64_t len)
+{
+    RdmaHcaThread *thread = opaque;
+
+    rdma_hca_ram_written(pci_get_address_space(thread->pci), &thread->dev_mem,
+                         offset, len);
+}
+
 static void host_msix_notify(void *opaque, unsigned vector)
 {
     RdmaHcaThread *thread = opaque;
@@ -349,6 +364,8 @@ static void host_warn(void *opaque, const char *message)
 static const HcaHostOps host_ops = {
     .dma_map = host_dma_map,
     .dma_written = host_dma_written,
+    .dev_mem = host_dev_mem,
+    .dev_mem_written = host_dev_mem_written,
     .msix_notify = host_msix_notify,
     .clock_ns = host_clock_ns,
     .timer_mod = host_timer_mod,
@@ -621,9 +638,20 @@ static void release_iothread(RdmaHcaThread *thread)
     thread->ctx = NULL;
 }
 
+static void set_dev_mem(RdmaHcaThread *thread, MemoryRegion *mr)
+{
+    thread->dev_mem = (RdmaHcaRamSection) { .writable = true };
+    if (mr) {
+        thread->dev_mem.size = memory_region_size(mr);
+        thread->dev_mem.host = memory_region_get_ram_ptr(mr);
+        thread->dev_mem.mr = mr;
+    }
+}
+
 bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
-                           const HcaConfig *config, IOThread *iothread,
-                           RdmaHcaCable *cable, Error **errp)
+                           const HcaConfig *config, MemoryRegion *dev_mem,
+                           IOThread *iothread, RdmaHcaCable *cable,
+                           Error **errp)
 {
     if (!take_iothread(thread, iothread, errp)) {
         return false;
@@ -648,6 +676,7 @@ bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
     thread->run_bh = aio_bh_new(thread->ctx, run_bh, thread);
     thread->timer = aio_timer_new(thread->ctx, QEMU_CLOCK_VIRTUAL, SCALE_NS,
                                   timer_cb, thread);
+    set_dev_mem(thread, dev_mem);
     thread->hca = hca_new(config, &host_ops, thread);
     rdma_hca_ram_init(&thread->ram, pci_get_address_space(pci), "rdma-hca",
                       ram_changed, thread);

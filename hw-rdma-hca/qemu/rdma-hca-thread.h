@@ -73,7 +73,8 @@ typedef struct RdmaHcaThread {
 
     /* The thread's own. */
     QEMUTimer *timer;
-    const RdmaHcaRamMap *map; /* while in a core function */
+    const RdmaHcaRamMap *map;  /* while in a core function */
+    RdmaHcaRamSection dev_mem; /* the card's own, at 0; size 0: none */
     unsigned map_hint;
     bool settled; /* the peer of now has said who it is */
     int64_t warn_after_ns;
@@ -83,14 +84,16 @@ typedef struct RdmaHcaThread {
 /*
  * All of these are called with the BQL held, from outside the card's thread.
  *
- * rdma_hca_thread_start(): make a card with @config in the thread of
- * @iothread (NULL: one of its own), with @cable plugged in (NULL: none). It
- * stands still until rdma_hca_thread_set_running().
+ * rdma_hca_thread_start(): make a card with @config, whose device memory is
+ * @dev_mem (NULL: it has none), in the thread of @iothread (NULL: one of its
+ * own), with @cable plugged in (NULL: none). It stands still until
+ * rdma_hca_thread_set_running().
  * rdma_hca_thread_finish(): free it all; only after a successful start.
  */
 bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
-                           const HcaConfig *config, IOThread *iothread,
-                           RdmaHcaCable *cable, Error **errp);
+                           const HcaConfig *config, MemoryRegion *dev_mem,
+                           IOThread *iothread, RdmaHcaCable *cable,
+                           Error **errp);
 void rdma_hca_thread_finish(RdmaHcaThread *thread);
 
 /* Reset the card; it is done on return. */

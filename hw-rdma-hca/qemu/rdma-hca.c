@@ -13,6 +13,7 @@
 #include "hw/pci/pcie.h"
 #include "hw/qdev-properties.h"
 #include "migration/blocker.h"
+#include "migration/vmstate.h"
 #include "qapi/error.h"
 #include "qapi/qapi-visit-rdma-hca.h"
 #include "qapi/visitor-impl.h"
@@ -56,6 +57,7 @@ struct RdmaHcaState {
     RdmaHcaNet *net; /* the cable of a RoCE card */
     MemoryRegion bar0;
     MemoryRegion bar2;
+    MemoryRegion dev_mem; /* BAR 4, if the card has device memory */
     RdmaHcaThread thread;
     bool alive; /* from realize to exit */
     VMChangeStateEntry *vm_state;
@@ -134,17 +136,37 @@ static const MemoryRegionOps bar2_ops = {
     .impl = { .min_access_size = 4, .max_access_size = 8 },
 };
 
+/* The machine saves device memory with its RAM, and a reset leaves it alone. */
+static bool init_bars(RdmaHcaState *s, Error **errp)
+{
+    memory_region_init_io(&s->bar0, OBJECT(s), &bar0_ops, s, "rdma-hca-regs",
+                          RDMA_HCA_BAR0_SIZE);
+    memory_region_init_io(&s->bar2, OBJECT(s), &bar2_ops, s, "rdma-hca-uar",
+                          RDMA_HCA_BAR2_SIZE);
+    return !s->config.device_memory ||
+           memory_region_init_ram(&s->dev_mem, OBJECT(s), "rdma-hca-memory",
+                                  s->config.device_memory, errp);
+}
+
 static void register_bars(RdmaHcaState *s)
 {
     PCIDevice *pci = PCI_DEVICE(s);
     uint8_t type = PCI_BASE_ADDRESS_SPACE_MEMORY | PCI_BASE_ADDRESS_MEM_TYPE_64;
 
-    memory_region_init_io(&s->bar0, OBJECT(s), &bar0_ops, s, "rdma-hca-regs",
-                          RDMA_HCA_BAR0_SIZE);
     pci_register_bar(pci, RDMA_HCA_BAR0, type, &s->bar0);
-    memory_region_init_io(&s->bar2, OBJECT(s), &bar2_ops, s, "rdma-hca-uar",
-                          RDMA_HCA_BAR2_SIZE);
     pci_register_bar(pci, RDMA_HCA_BAR2, type, &s->bar2);
+    if (s->config.device_memory) {
+        pci_register_bar(pci, RDMA_HCA_BAR4,
+                         type | PCI_BASE_ADDRESS_MEM_PREFETCH, &s->dev_mem);
+    }
+}
+
+/* Its name is free again: another card may come to the same place. */
+static void forget_dev_mem(RdmaHcaState *s)
+{
+    if (s->config.device_memory) {
+        vmstate_unregister_ram(&s->dev_mem, DEVICE(s));
+    }
 }
 
 static void config_write(PCIDevice *pci, uint32_t addr, uint32_t value, int len)
@@ -387,8 +409,9 @@ static bool init_capabilities(RdmaHcaState *s, Error **errp)
         }
         pcie_cap_flr_init(pci);
     }
-    if (msix_init_exclusive_bar(pci, s->config.num_vectors, RDMA_HCA_BAR4,
-                                errp) < 0) {
+    if (msix_init(pci, s->config.num_vectors, &s->bar0, RDMA_HCA_BAR0,
+                  RDMA_HCA_MSIX_TABLE, &s->bar0, RDMA_HCA_BAR0,
+                  RDMA_HCA_MSIX_PBA, 0, errp) < 0) {
         return false;
     }
     for (unsigned v = 0; v < s->config.num_vectors; v++) {
@@ -401,9 +424,10 @@ static bool init_capabilities(RdmaHcaState *s, Error **errp)
 static bool start_thread(RdmaHcaState *s, Error **errp)
 {
     RdmaHcaCable *cable = s->net ? RDMA_HCA_CABLE(s->net) : s->cable;
+    MemoryRegion *dev_mem = s->config.device_memory ? &s->dev_mem : NULL;
     HcaFaultPlan plan;
 
-    if (!rdma_hca_thread_start(&s->thread, PCI_DEVICE(s), &s->config,
+    if (!rdma_hca_thread_start(&s->thread, PCI_DEVICE(s), &s->config, dev_mem,
                                s->iothread, cable, errp)) {
         return false;
     }
@@ -430,8 +454,11 @@ static void rdma_hca_realize(PCIDevice *pci, Error **errp)
     if (migrate_add_blocker(&s->migration_blocker, errp) < 0) {
         return;
     }
-    if (!init_capabilities(s, errp)) {
+    if (!init_bars(s, errp)) {
         goto del_blocker;
+    }
+    if (!init_capabilities(s, errp)) {
+        goto forget_dev_mem;
     }
     if (hca_config_is_roce(&s->config)) {
         take_mac(s);
@@ -448,7 +475,9 @@ static void rdma_hca_realize(PCIDevice *pci, Error **errp)
 
 free_net:
     g_clear_pointer(&s->net, rdma_hca_net_free);
-    msix_uninit_exclusive_bar(pci);
+    msix_uninit(pci, &s->bar0, &s->bar0);
+forget_dev_mem:
+    forget_dev_mem(s);
 del_blocker:
     migrate_del_blocker(&s->migration_blocker);
 }
@@ -461,7 +490,8 @@ static void rdma_hca_exit(PCIDevice *pci)
     qemu_del_vm_change_state_handler(s->vm_state);
     rdma_hca_thread_finish(&s->thread);
     g_clear_pointer(&s->net, rdma_hca_net_free);
-    msix_uninit_exclusive_bar(pci);
+    msix_uninit(pci, &s->bar0, &s->bar0);
+    forget_dev_mem(s);
     if (pci->exp.exp_cap) {
         pcie_cap_exit(pci);
     }

@@ -12,7 +12,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
+#include <infiniband/cmd_ioctl.h>
+#include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma_hca_cxt.h>
 #include <util/util.h>
 
@@ -61,6 +64,11 @@ static struct {
 	struct ibv_modify_cq_attr modify_cq;
 	int ahs;
 	int mws;
+	int dms;
+	uint64_t dm_length;
+	int free_dm_err;
+	struct ibv_alloc_dm_attr dm_attr;
+	unsigned int dm_mr_access;
 	/* called in the middle of RESIZE_CQ, as the card works on */
 	void (*on_resize)(void);
 } kernel = { .next_qpn = 0x40, .next_cqn = 7, .next_srqn = 0x123450 };
@@ -308,6 +316,77 @@ int ibv_cmd_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
 	return 0;
 }
 
+/* Device memory is in the second page of a file. */
+#define DM_HANDLE	9
+#define DM_PAGE		4096
+
+static void answer_dm(struct ibv_command_buffer *driver, uint16_t attr,
+		      uint64_t length)
+{
+	struct rdma_hca_dm_resp resp = {
+		.mmap_key = DM_PAGE,
+		.length = length,
+	};
+	struct ib_uverbs_attr *a;
+
+	for (a = driver->hdr.attrs; a != driver->next_attr; a++) {
+		if (a->attr_id != attr)
+			continue;
+		CHECK_EQ(a->len, sizeof(resp));
+		memcpy((void *)(uintptr_t)a->data, &resp, sizeof(resp));
+		return;
+	}
+	CHECK(!"the driver's attribute");
+}
+
+int ibv_cmd_alloc_dm(struct ibv_context *context,
+		     const struct ibv_alloc_dm_attr *attr, struct verbs_dm *dm,
+		     struct ibv_command_buffer *driver)
+{
+	kernel.dm_attr = *attr;
+	if (attr->length > 2 * DM_PAGE)
+		return ENOMEM;
+	answer_dm(driver, RDMA_HCA_ATTR_ALLOC_DM_RESP, attr->length);
+	kernel.dms++;
+	kernel.dm_length = attr->length;
+	dm->handle = DM_HANDLE;
+	dm->dm.context = context;
+	return 0;
+}
+
+int ibv_cmd_free_dm(struct verbs_dm *dm)
+{
+	CHECK_EQ(dm->handle, DM_HANDLE);
+	kernel.dms -= !kernel.free_dm_err;
+	return kernel.free_dm_err;
+}
+
+int ibv_cmd_reg_dm_mr(struct ibv_pd *pd, struct verbs_dm *dm, uint64_t offset,
+		      size_t length, unsigned int access,
+		      struct verbs_mr *vmr, struct ibv_command_buffer *driver)
+{
+	kernel.dm_mr_access = access;
+	if (!(access & IBV_ACCESS_ZERO_BASED))
+		return EINVAL;
+	vmr->ibv_mr.lkey = offset;
+	vmr->ibv_mr.length = length;
+	return 0;
+}
+
+/* The provider's own method. */
+int execute_ioctl(struct ibv_context *context, struct ibv_command_buffer *cmd)
+{
+	CHECK_EQ(cmd->hdr.object_id, UVERBS_OBJECT_DM);
+	CHECK_EQ(cmd->hdr.method_id, RDMA_HCA_METHOD_DM_QUERY);
+	CHECK_EQ(cmd->hdr.attrs[0].attr_id, RDMA_HCA_ATTR_DM_QUERY_HANDLE);
+	if (cmd->hdr.attrs[0].data != DM_HANDLE) {
+		errno = ENOENT;
+		return -1;
+	}
+	answer_dm(cmd, RDMA_HCA_ATTR_DM_QUERY_RESP, kernel.dm_length);
+	return 0;
+}
+
 int ibv_cmd_query_mr(struct ibv_pd *pd, struct verbs_mr *vmr, uint32_t handle)
 {
 	if (handle != 5)
@@ -373,6 +452,7 @@ static void setup(void)
 	ctx.max_recv_sge = RDMA_HCA_MAX_SGE;
 	ctx.qp_mask = 0xff;
 	ctx.qps = calloc(ctx.qp_mask + 1, sizeof(*ctx.qps));
+	ctx.has_dm = true;
 	ctx.max_srq_wr = RHCA_MAX_WR;
 	ctx.max_srq_sge = RDMA_HCA_MAX_SGE;
 	ctx.srq_mask = 0xf;
@@ -2700,6 +2780,160 @@ static void test_dmabuf(void)
 	CHECK_EQ(errno, EBADF);
 }
 
+/* --- device memory ------------------------------------------------------ */
+
+/* The file that stands for the BAR, and where it begins there. */
+static uint8_t *open_device_memory(void)
+{
+	uint8_t *file;
+	int fd = memfd_create("bar", 0);
+
+	CHECK(fd >= 0 && !ftruncate(fd, 4 * DM_PAGE));
+	ctx.vctx.context.cmd_fd = fd;
+	file = mmap(NULL, 4 * DM_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		    0);
+	CHECK(file != MAP_FAILED);
+	return file;
+}
+
+static void close_device_memory(uint8_t *file)
+{
+	munmap(file, 4 * DM_PAGE);
+	close(ctx.vctx.context.cmd_fd);
+	CHECK_EQ(kernel.dms, 0);
+}
+
+static struct ibv_dm *alloc_dm(size_t length)
+{
+	struct ibv_alloc_dm_attr attr = {
+		.length = length,
+		.log_align_req = 5,
+	};
+
+	return rhca_alloc_dm(&ctx.vctx.context, &attr);
+}
+
+static void test_device_memory(void)
+{
+	uint8_t *file = open_device_memory();
+	struct ibv_dm *dm = alloc_dm(4100);
+	char text[9] = "\0textual", got[9] = "";
+
+	CHECK(dm);
+	CHECK_EQ(kernel.dm_attr.log_align_req, 5);
+	CHECK_EQ(dm->context == &ctx.vctx.context, 1);
+	/* From and to anywhere in the host's memory. */
+	CHECK_EQ(ibv_memcpy_to_dm(dm, 4092, text + 1, 8), 0);
+	CHECK(!memcmp(file + DM_PAGE + 4092, text + 1, 8));
+	CHECK_EQ(ibv_memcpy_from_dm(got + 1, dm, 4092, 8), 0);
+	CHECK(!memcmp(got, text, 9));
+	CHECK_EQ(ibv_memcpy_to_dm(dm, 4100, NULL, 0), 0);
+	/* Nothing else. */
+	memset(file + DM_PAGE + 4092, 0, 8);
+	for (size_t i = 0; i < 4 * DM_PAGE; i++)
+		CHECK_EQ(file[i], 0);
+	CHECK_EQ(rhca_free_dm(dm), 0);
+	close_device_memory(file);
+}
+
+static void test_bad_device_memory(void)
+{
+	static const struct {
+		uint64_t offset;
+		size_t length;
+		int err;
+	} copies[] = {
+		{ 0, 104, EFAULT },	     { 100, 4, EFAULT },
+		{ 104, 0, EFAULT },	     { UINT64_MAX - 3, 4, EFAULT },
+		{ UINT64_MAX - 3, 8, EFAULT }, { 4, SIZE_MAX - 3, EFAULT },
+		{ 0, SIZE_MAX - 3, EFAULT }, { 2, 4, EINVAL },
+		{ 4, 3, EINVAL },	     { 97, 3, EINVAL },
+	};
+	struct ibv_alloc_dm_attr attr = { .length = 4, .comp_mask = 1 };
+	uint8_t *file = open_device_memory();
+	struct ibv_dm *dm = alloc_dm(100);
+	uint8_t data[128] = { 1 };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(copies); i++) {
+		CHECK_EQ(ibv_memcpy_to_dm(dm, copies[i].offset, data,
+					  copies[i].length),
+			 copies[i].err);
+		CHECK_EQ(ibv_memcpy_from_dm(data, dm, copies[i].offset,
+					    copies[i].length),
+			 copies[i].err);
+	}
+	CHECK_EQ(file[DM_PAGE], 0);
+	CHECK(!alloc_dm(1 << 20));
+	CHECK_EQ(errno, ENOMEM);
+	CHECK(!rhca_alloc_dm(&ctx.vctx.context, &attr));
+	CHECK_EQ(errno, EINVAL);
+	ctx.has_dm = false;
+	CHECK(!alloc_dm(100));
+	CHECK_EQ(errno, EOPNOTSUPP);
+	ctx.has_dm = true;
+	CHECK_EQ(kernel.dms, 1);
+	/* What is in use stays, and is mapped. */
+	kernel.free_dm_err = EBUSY;
+	CHECK_EQ(rhca_free_dm(dm), EBUSY);
+	CHECK_EQ(ibv_memcpy_to_dm(dm, 0, data, 4), 0);
+	kernel.free_dm_err = 0;
+	CHECK_EQ(rhca_free_dm(dm), 0);
+	/* What cannot be mapped is given back. */
+	close(ctx.vctx.context.cmd_fd);
+	CHECK(!alloc_dm(100));
+	CHECK_EQ(errno, EBADF);
+	close_device_memory(file);
+}
+
+static void test_dm_mr(void)
+{
+	const unsigned int access =
+		IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE;
+	uint8_t *file = open_device_memory();
+	struct ibv_dm *dm = alloc_dm(100);
+	struct ibv_mr *mr = rhca_reg_dm_mr(pd, dm, 20, 80, access);
+
+	CHECK(mr);
+	CHECK_EQ(mr->lkey, 20);
+	CHECK_EQ(mr->length, 80);
+	CHECK_EQ(kernel.dm_mr_access, access);
+	CHECK_EQ(rhca_dereg_mr(verbs_get_mr(mr)), 0);
+	mr = rhca_reg_dm_mr(pd, dm, 100, 0, access);
+	CHECK(mr);
+	CHECK_EQ(rhca_dereg_mr(verbs_get_mr(mr)), 0);
+	CHECK(!rhca_reg_dm_mr(pd, dm, 20, 81, access) && errno == EINVAL);
+	CHECK(!rhca_reg_dm_mr(pd, dm, 101, 0, access) && errno == EINVAL);
+	CHECK(!rhca_reg_dm_mr(pd, dm, UINT64_MAX, 2, access) &&
+	      errno == EINVAL);
+	CHECK(!rhca_reg_dm_mr(pd, dm, 1, SIZE_MAX, access) && errno == EINVAL);
+	CHECK(!rhca_reg_dm_mr(pd, dm, 0, 4, 0) && errno == EINVAL);
+	CHECK_EQ(rhca_free_dm(dm), 0);
+	close_device_memory(file);
+}
+
+/* Two see the same; the one that has it imported frees nothing. */
+static void test_import_dm(void)
+{
+	uint8_t *file = open_device_memory();
+	struct ibv_dm *dm = alloc_dm(100), *imported;
+	uint32_t word = 0x12345678, got = 0;
+
+	imported = rhca_import_dm(&ctx.vctx.context, DM_HANDLE);
+	CHECK(imported);
+	CHECK_EQ(imported->handle, DM_HANDLE);
+	CHECK_EQ(ibv_memcpy_to_dm(dm, 96, &word, 4), 0);
+	CHECK_EQ(ibv_memcpy_from_dm(&got, imported, 96, 4), 0);
+	CHECK_EQ(got, word);
+	CHECK_EQ(ibv_memcpy_from_dm(&got, imported, 100, 4), EFAULT);
+	rhca_unimport_dm(imported);
+	CHECK_EQ(kernel.dms, 1);
+	CHECK(!rhca_import_dm(&ctx.vctx.context, 8));
+	CHECK_EQ(errno, ENOENT);
+	CHECK_EQ(rhca_free_dm(dm), 0);
+	close_device_memory(file);
+}
+
 /* --- main --------------------------------------------------------------- */
 
 static const struct {
@@ -2755,6 +2989,10 @@ static const struct {
 	{ "import", test_import },
 	{ "on-demand", test_on_demand },
 	{ "dmabuf", test_dmabuf },
+	{ "device-memory", test_device_memory },
+	{ "bad-device-memory", test_bad_device_memory },
+	{ "dm-mr", test_dm_mr },
+	{ "import-dm", test_import_dm },
 };
 
 static bool is_chosen(const char *name, int argc, char **argv)

@@ -18,7 +18,7 @@ G_STATIC_ASSERT(RDMA_HCA_MPT_PAGE_SHIFT_MAX == HCA_MPT_PAGE_SHIFT_MAX);
 /* What few entries have: apart, because each request decodes one. */
 #define SPECIAL                                                                \
     (RDMA_HCA_MPT_FREE | RDMA_HCA_MPT_FAST_REG | RDMA_HCA_MPT_PIECES |         \
-     RDMA_HCA_MPT_NULL)
+     RDMA_HCA_MPT_NULL | RDMA_HCA_MPT_DEV_MEM)
 
 static void decode_special(HcaMpt *mpt, const struct rdma_hca_mpt *entry)
 {
@@ -28,6 +28,7 @@ static void decode_special(HcaMpt *mpt, const struct rdma_hca_mpt *entry)
     mpt->fast_reg = flags & RDMA_HCA_MPT_FAST_REG;
     mpt->pieces = flags & RDMA_HCA_MPT_PIECES;
     mpt->null = flags & RDMA_HCA_MPT_NULL;
+    mpt->dev_mem = flags & RDMA_HCA_MPT_DEV_MEM;
     mpt->npieces = mpt->pieces ? GUINT32_FROM_BE(entry->pieces) : 0;
 }
 
@@ -83,6 +84,7 @@ static uint32_t encode_flags(const HcaMpt *mpt)
            (mpt->physical ? RDMA_HCA_MPT_PHYSICAL : 0) |
            (mpt->pieces ? RDMA_HCA_MPT_PIECES : 0) |
            (mpt->null ? RDMA_HCA_MPT_NULL : 0) |
+           (mpt->dev_mem ? RDMA_HCA_MPT_DEV_MEM : 0) |
            (mpt->local ? RDMA_HCA_MPT_MIO : 0) |
            (mpt->bind_enable ? RDMA_HCA_MPT_BIND_ENABLE : 0) |
            (mpt->window2 ? RDMA_HCA_MPT_WINDOW2 : 0) | mpt->access;

@@ -95,6 +95,7 @@ static void cut(HcaConfig *config, const HcaConfig *small)
     bound(&config->log_gids, small->log_gids, HCA_MAX_LOG_GIDS);
     bound(&config->mpt_cache_size, 0, MOST_BYTES);
     bound(&config->mtt_cache_size, 0, MOST_BYTES);
+    bound(&config->device_memory, 0, MOST_BYTES);
     bound(&config->num_vectors, small->num_vectors, 2048);
     /* As the connections of the tests have it. */
     config->pkeys[0] = HCA_DEFAULT_PKEY;

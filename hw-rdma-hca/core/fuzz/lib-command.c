@@ -144,6 +144,24 @@ static void make_mpt(Fuzz *f, FuzzCommand *command)
     set_inbox(command, &mpt, sizeof(mpt));
 }
 
+/* Of device memory, in it or near its end. */
+static void make_dev_mem(Fuzz *f, FuzzCommand *command)
+{
+    uint32_t index = FUZZ_SPARE_MPT + take_below(&f->in, 4);
+    uint32_t kind = take8(&f->in), size = f->lab->host[0].config.device_memory;
+    uint64_t start = kind & 1 ? size - take_below(&f->in, 128) : take8(&f->in);
+    struct rdma_hca_mpt mpt = good_mpt(
+        GOOD_KEY(index),
+        RDMA_HCA_MPT_MIO | RDMA_HCA_MPT_REGION | RDMA_HCA_MPT_DEV_MEM |
+            ACCESS_ALL | (kind & 2 ? 0 : RDMA_HCA_MPT_PHYSICAL) |
+            (kind & 4 ? RDMA_HCA_ACCESS_ZERO_BASED : 0) |
+            (kind & 8 ? RDMA_HCA_ACCESS_MW_BIND : 0),
+        f->pair->pd[0], start, kind & 1 ? take_below(&f->in, 128) : 0x4000, 0);
+
+    command->in_modifier = index;
+    set_inbox(command, &mpt, sizeof(mpt));
+}
+
 static void make_mpt_number(Fuzz *f, FuzzCommand *command)
 {
     command->in_modifier = take_mpt(f);
@@ -522,6 +540,7 @@ static const Row rows[] = {
     ROW(QUERY_SRQ, 0, make_srq_number),
     ROW(ARM_SRQ, 0, make_arm_srq),
     ROW(RESIZE_SRQ, 0, make_resize_srq),
+    ROW(SW2HW_MPT, 0, make_dev_mem),
 };
 
 void fuzz_take_command(Fuzz *f, FuzzCommand *command)

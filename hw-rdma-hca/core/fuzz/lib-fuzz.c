@@ -176,6 +176,36 @@ static void check_hidden(Fuzz *f, unsigned side)
     }
 }
 
+/* Device memory: regions of it are a driver's to make. */
+
+static bool has_dev_mem_secret(const Fuzz *f, unsigned side)
+{
+    return f->guest[side] != FUZZ_GUEST_DRIVER;
+}
+
+static void hide_dev_mem(Fuzz *f, unsigned side)
+{
+    Host *host = &f->lab->host[side];
+
+    for (uint32_t at = 0; at < host->config.device_memory;
+         at += sizeof(canary)) {
+        memcpy(host->dev_mem + at, &canary, sizeof(canary));
+    }
+}
+
+static void check_dev_mem(Fuzz *f, unsigned side)
+{
+    const Host *host = &f->lab->host[side];
+
+    for (uint32_t at = 0; at < host->config.device_memory;
+         at += sizeof(canary)) {
+        if (memcmp(host->dev_mem + at, &canary, sizeof(canary))) {
+            fuzz_fail("device memory of machine %u has changed at %#x", side,
+                      at);
+        }
+    }
+}
+
 static void check_secrets(Fuzz *f)
 {
     for (guint i = 0; i < f->secrets->len; i++) {
@@ -185,8 +215,12 @@ static void check_secrets(Fuzz *f)
             check_kept(f, secret);
         }
     }
-    check_hidden(f, 0);
-    check_hidden(f, 1);
+    for (unsigned side = 0; side < 2; side++) {
+        check_hidden(f, side);
+        if (has_dev_mem_secret(f, side)) {
+            check_dev_mem(f, side);
+        }
+    }
 }
 
 /* ---- the two machines ---- */
@@ -401,6 +435,9 @@ void fuzz_begin_with(Fuzz *f, const uint8_t *data, size_t size, FuzzGuest first,
     connect(f);
     for (unsigned side = 0; side < 2; side++) {
         add_secrets(f, side);
+        if (has_dev_mem_secret(f, side)) {
+            hide_dev_mem(f, side);
+        }
     }
     machine_hide(&canary);
 }

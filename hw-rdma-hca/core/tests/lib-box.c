@@ -34,6 +34,7 @@ static const Field mpt_fields[] = {
     FIELD(rdma_hca_mpt, flags, RDMA_HCA_MPT_FAST_REG, .high = 1),
     FIELD(rdma_hca_mpt, flags, RDMA_HCA_MPT_PIECES, .high = 1),
     FIELD(rdma_hca_mpt, flags, RDMA_HCA_MPT_NULL, .high = 0),
+    FIELD(rdma_hca_mpt, flags, RDMA_HCA_MPT_DEV_MEM, .high = 0),
     FIELD(rdma_hca_mpt, flags, RDMA_HCA_ACCESS_ON_DEMAND, .high = 0),
     FIELD(rdma_hca_mpt, flags, RDMA_HCA_MPT_PHYSICAL, .high = 1),
     FIELD(rdma_hca_mpt, flags, RDMA_HCA_MPT_SW_OWNS, .high = 15),

@@ -45,6 +45,7 @@ static void small_config(HcaConfig *config, unsigned side)
     config->lid = 0x10 + side;
     config->guid = UINT64_C(0x0200c0fffe000000) + side;
     config->num_vectors = 8;
+    config->device_memory = 65536;
 }
 
 void lab_config_roce(HcaConfig *config, unsigned side)
@@ -271,6 +272,27 @@ static void op_dma_written(void *opaque, uint64_t addr, uint64_t len)
     }
 }
 
+static void *op_dev_mem(void *opaque)
+{
+    Host *host = opaque;
+
+    g_assert_nonnull(host->dev_mem);
+    return host->dev_mem;
+}
+
+static void op_dev_mem_written(void *opaque, uint64_t offset, uint64_t len)
+{
+    Host *host = opaque;
+
+    g_assert_cmpuint(len, >, 0);
+    g_assert_cmpuint(offset, <=, host->config.device_memory);
+    g_assert_cmpuint(len, <=, host->config.device_memory - offset);
+    for (uint64_t page = offset / HOST_PAGE_SIZE;
+         page <= (offset + len - 1) / HOST_PAGE_SIZE; page++) {
+        host->dev_mem_dirty[page] = 1;
+    }
+}
+
 static void op_msix_notify(void *opaque, unsigned vector)
 {
     Host *host = opaque;
@@ -357,6 +379,8 @@ static void op_warn(void *opaque, const char *message)
 static const HcaHostOps host_ops = {
     .dma_map = op_dma_map,
     .dma_written = op_dma_written,
+    .dev_mem = op_dev_mem,
+    .dev_mem_written = op_dev_mem_written,
     .msix_notify = op_msix_notify,
     .clock_ns = op_clock_ns,
     .timer_mod = op_timer_mod,
@@ -377,6 +401,8 @@ static void host_init(Host *host, Lab *lab, unsigned side,
     host->free_pages = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     host->deadline = INT64_MAX;
     host->warnings = g_ptr_array_new_with_free_func(g_free);
+    host->dev_mem = g_malloc0(config->device_memory);
+    host->dev_mem_dirty = g_malloc0(config->device_memory / HOST_PAGE_SIZE);
     host->capture = g_byte_array_new();
     host->capture_limit = SIZE_MAX;
     g_assert_null(hca_config_check(config));
@@ -393,6 +419,8 @@ static void host_destroy(Host *host)
     g_array_free(host->free_pages, TRUE);
     g_ptr_array_free(host->warnings, TRUE);
     g_byte_array_unref(host->capture);
+    g_free(host->dev_mem);
+    g_free(host->dev_mem_dirty);
 }
 
 void lab_listen(Lab *lab, LabListener *listener, void *opaque)

@@ -50,6 +50,8 @@ struct Host {
     /* Stands for a processor that writes memory just before a link_writev. */
     void (*before_write)(void *opaque);
     void *before_write_opaque;
+    uint8_t *dev_mem;       /* config.device_memory bytes */
+    uint8_t *dev_mem_dirty; /* one for each page of it that was written */
     GPtrArray *warnings;
     GByteArray *capture;  /* what the card captured */
     size_t capture_limit; /* bytes that it may have: no limit */

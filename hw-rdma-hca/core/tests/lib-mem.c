@@ -196,18 +196,41 @@ void mem_invalidate(Qp *qp, const Mr *mr)
     mem_do(qp, &wr, 0);
 }
 
-uint32_t mem_window_new(Driver *drv, uint32_t pd, unsigned type)
+/* An entry that has no translation. */
+static uint8_t entry_new(Driver *drv, uint32_t flags, uint32_t pd,
+                         uint64_t start, uint64_t length, uint32_t *key)
 {
     guint last = drv->free_mpts->len - 1;
     uint32_t index = g_array_index(drv->free_mpts, uint32_t, last);
-    uint32_t key = GOOD_KEY(index);
-    struct rdma_hca_mpt mpt = good_mpt(
-        key, type == 2 ? RDMA_HCA_MPT_WINDOW2 : 0, pd, 0, 0, 0);
+    struct rdma_hca_mpt mpt;
+    uint8_t status;
 
-    g_array_set_size(drv->free_mpts, last);
-    driver_must(driver_cmd_in(drv, RDMA_HCA_CMD_SW2HW_MPT, &mpt, sizeof(mpt),
-                              index, 0));
+    *key = GOOD_KEY(index);
+    mpt = good_mpt(*key, flags, pd, start, length, 0);
+    status = driver_cmd_in(drv, RDMA_HCA_CMD_SW2HW_MPT, &mpt, sizeof(mpt),
+                           index, 0);
+    if (!status) {
+        g_array_set_size(drv->free_mpts, last);
+    }
+    return status;
+}
+
+uint32_t mem_window_new(Driver *drv, uint32_t pd, unsigned type)
+{
+    uint32_t key;
+
+    driver_must(
+        entry_new(drv, type == 2 ? RDMA_HCA_MPT_WINDOW2 : 0, pd, 0, 0, &key));
     return key;
+}
+
+uint8_t mem_dev_mem_new(Driver *drv, uint32_t pd, uint64_t start,
+                        uint64_t length, uint32_t access, uint32_t *key)
+{
+    return entry_new(drv,
+                     RDMA_HCA_MPT_REGION | RDMA_HCA_MPT_MIO |
+                         RDMA_HCA_MPT_PHYSICAL | RDMA_HCA_MPT_DEV_MEM | access,
+                     pd, start, length, key);
 }
 
 static uint32_t index_of(const Driver *drv, uint32_t key)

@@ -23,6 +23,9 @@ void mem_region_renew(Mr *mr);
 Mr *mem_pieces_new(Driver *drv, uint32_t pd, unsigned npieces);
 /* One that reads as 0, of @pd, for all addresses. */
 Mr *mem_null_new(Driver *drv, uint32_t pd);
+/* SW2HW_MPT of a region of device memory: the status, and its key. */
+uint8_t mem_dev_mem_new(Driver *drv, uint32_t pd, uint64_t start,
+                        uint64_t length, uint32_t access, uint32_t *key);
 /* A list of @n addresses in memory: its bus address. */
 uint64_t mem_list_new(Driver *drv, const uint64_t *entry, unsigned n);
 uint64_t mem_piece_list_new(Driver *drv, const MemPiece *piece, unsigned n);
@@ -49,6 +52,7 @@ void mem_invalidate(Qp *qp, const Mr *mr);
 
 /* A window of @type: its key, with which it is not bound. */
 uint32_t mem_window_new(Driver *drv, uint32_t pd, unsigned type);
+/* HW2SW_MPT of a window, or a region of device memory. */
 uint8_t mem_window_free(Driver *drv, uint32_t key);
 /* Bind it with its next key, which is returned. */
 uint32_t mem_bind(Qp *qp, unsigned type, uint32_t window, const Mr *mr,

@@ -892,6 +892,52 @@ static void test_live_memory(void)
     pair_free(pair);
 }
 
+/*
+ * Regions of device memory at places out of nowhere, used by the victim's
+ * peer. What the card takes lies inside of it; what it is asked beyond that is
+ * the sanitizer's to see.
+ */
+static void test_device_memory(void)
+{
+    static const uint8_t op[] = { RDMA_HCA_OPCODE_RDMA_WRITE,
+                                  RDMA_HCA_OPCODE_RDMA_READ,
+                                  RDMA_HCA_OPCODE_ATOMIC_FA };
+    unsigned taken = 0;
+    Scene s;
+
+    scene_init_victim(&s, 2019);
+    for (unsigned i = 0; i < 600; i++) {
+        uint64_t start = (uint64_t)(noise32(&s) % 4 ? 0 : noise_odd32(&s))
+                             << 32 |
+                         noise_odd32(&s);
+        uint64_t len = (uint64_t)(noise32(&s) % 4 ? 0 : noise_odd32(&s)) << 32 |
+                       noise_odd32(&s);
+        uint64_t size = s.host->config.device_memory;
+        struct rdma_hca_mpt mpt = scene_mpt(
+            &s, start, len, RDMA_HCA_MPT_PHYSICAL | RDMA_HCA_MPT_DEV_MEM);
+        bool fits = start <= size && len <= size - start;
+        SendWr wr;
+        Sge sge;
+
+        g_assert_cmphex(scene_sw2hw_mpt(&s, &mpt), ==,
+                        fits ? RDMA_HCA_STAT_OK : RDMA_HCA_STAT_BAD_PARAM);
+        if (!fits) {
+            continue;
+        }
+        taken++;
+        wr = pair_send(s.pair, 1, op[i % G_N_ELEMENTS(op)], i, &sge, 0,
+                       i % 3 == 2 ? 8 : 1 + noise32(&s) % 4096, 0);
+        wr.raddr = start + (noise32(&s) % 2 ? 0 : noise_odd32(&s));
+        wr.rkey = GUINT32_FROM_BE(mpt.key);
+        qp_post_send(s.victim[1], &wr, 1);
+        lab_run(s.pair->lab);
+        EXPECT(scene_hw2sw_mpt(&s), OK);
+        scene_keep_busy(&s);
+    }
+    g_assert_cmpuint(taken, >, 20);
+    scene_free(&s);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -915,5 +961,6 @@ int main(int argc, char **argv)
     test_add_each_link("/bad-memory/remap-length/icm", test_unmap_length);
     test_add_each_link("/bad-memory/never-mapped", test_never_mapped);
     test_add_each_link("/bad-memory/live", test_live_memory);
+    test_add_each_link("/bad-memory/device-memory", test_device_memory);
     return g_test_run();
 }

@@ -512,6 +512,8 @@ static void test_query_dev_lim(void)
     g_assert_cmpuint(GET_LIM(SRQC_SZ, lim->srqs), ==, 64);
     g_assert_cmpuint(GET_LIM(RESERVED_SRQ, lim->srq_page_list), ==, 0);
     g_assert_cmpuint(GET_LIM(MAX_SRQ_SGE, lim->srq_page_list), ==, 30);
+    g_assert_cmphex(GUINT32_FROM_BE(lim->dev_mem_h), ==, 0);
+    g_assert_cmphex(GUINT32_FROM_BE(lim->dev_mem_l), ==, 4 << 20);
     /* Only the mailbox has been written. */
     g_assert_cmphex(((uint8_t *)lim)[sizeof(*lim)], ==, 0xee);
     fix_free(&fix);

@@ -62,6 +62,8 @@ static void test_limits(void)
         g_assert_true(g_str_has_suffix(o->message, o->limits));
         g_assert_nonnull(strstr(o->limits, range));
         g_assert_null(check_with(o, o->least));
+        g_assert_cmpstr(check_with(o, 0), ==,
+                        o->may_be_0 || !o->least ? NULL : o->message);
         g_assert_null(check_with(o, o->most));
         g_assert_cmpstr(check_with(o, o->most + 1), ==, o->message);
         if (o->least) {

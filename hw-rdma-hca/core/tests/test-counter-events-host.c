@@ -4,6 +4,7 @@
  * happens.
  */
 #include "lib-counter-events.h"
+#include "lib-mem.h"
 
 #define SEND RDMA_HCA_OPCODE_SEND
 #define WRITE RDMA_HCA_OPCODE_RDMA_WRITE
@@ -436,6 +437,22 @@ static void test_v2p_write_back_errors(void)
     events_look_and_free(bed);
 }
 
+/* A peer writes device memory, and reads it. */
+static void test_dev_mem(void)
+{
+    Bed *bed = events_new_rc(NULL);
+    uint32_t key;
+
+    g_assert_cmphex(mem_dev_mem_new(bed->drv[1], bed->pair->pd[1], 0, 100,
+                                    ACCESS_ALL, &key),
+                    ==, 0);
+    mem_try(bed->pair, bed->qps[0], 0, WRITE, key, 10, 50, 0);
+    mem_try(bed->pair, bed->qps[0], 0, READ, key, 10, 20, 0);
+    bed_counted(bed, 1, "v2p_dev_mem_write_bytes", 50);
+    bed_counted(bed, 1, "v2p_dev_mem_read_bytes", 20);
+    events_look_and_free(bed);
+}
+
 static const EventsTest tests[] = {
     { "ceu/commands", test_commands },
     { "ceu/statuses", test_statuses },
@@ -451,6 +468,7 @@ static const EventsTest tests[] = {
     { "v2p/caches", test_v2p_caches },
     { "v2p/write-back-errors", test_v2p_write_back_errors },
     { "v2p/memory-management", events_memory_management },
+    { "v2p/device-memory", test_dev_mem },
 };
 
 int main(int argc, char **argv)

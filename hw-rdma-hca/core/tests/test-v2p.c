@@ -1341,6 +1341,104 @@ static void test_parser_lines(void)
     fix_free(&fix);
 }
 
+/* Device memory */
+
+#define DEV_MEM_SIZE 64u
+#define DEV_MEM_MPT                                                            \
+    (LOCAL_MPT | RDMA_HCA_MPT_PHYSICAL | RDMA_HCA_MPT_DEV_MEM |                \
+     RDMA_HCA_ACCESS_LOCAL_WRITE)
+
+static uint64_t told; /* where the last bytes were written, */
+static uint64_t told_len;
+
+static void note_dev_mem(void *opaque, uint64_t offset, uint64_t len)
+{
+    told = offset;
+    told_len = len;
+}
+
+static uint8_t *fix_dev_mem(Fix *fix)
+{
+    uint8_t *mem = g_malloc0(DEV_MEM_SIZE);
+
+    fix->ram->ops.dev_mem_written = note_dev_mem;
+    hca_v2p_set_dev_mem(fix->v2p, mem, DEV_MEM_SIZE);
+    return mem;
+}
+
+/* Entries of a queue, and what is mapped for sending. */
+static void test_dev_mem(void)
+{
+    uint8_t entry[32] = { [0] = 1, [31] = 2 }, *mem;
+    uint32_t key = GOOD_KEY(3);
+    struct iovec iov[2];
+    unsigned n = G_N_ELEMENTS(iov);
+    HcaMatchInfo info;
+    Fix fix;
+
+    fix_init(&fix, 4096);
+    mem = fix_dev_mem(&fix);
+    g_assert_cmphex(write_mpt(&fix, key, DEV_MEM_MPT, 7, 16, 48, 12, 0, 0), ==,
+                    0);
+    info = match(OFF | RDMA_HCA_ACCESS_LOCAL_WRITE, 7, key, 16, 32);
+    g_assert_cmpint(hca_v2p_write_entry(fix.v2p, HCA_V2P_EE, &info, entry), ==,
+                    0);
+    g_assert_cmpmem(mem + 32, 32, entry, 32);
+    g_assert_cmpuint(told, ==, 32);
+    g_assert_cmpuint(told_len, ==, 32);
+    info = match(VA, 7, key, 17, 47);
+    g_assert_cmpint(hca_v2p_map(fix.v2p, HCA_V2P_WP_ND, &info, iov, &n), ==, 0);
+    g_assert_cmpuint(n, ==, 1);
+    g_assert_true(iov[0].iov_base == mem + 17);
+    g_assert_cmpuint(iov[0].iov_len, ==, 47);
+    fix_free(&fix);
+    g_free(mem);
+}
+
+/* The entry in ICM changes after it was checked. */
+static void test_dev_mem_changed(void)
+{
+    static const uint64_t start[] = { 33, 64, 4096, UINT64_MAX - 31 };
+    uint32_t key = GOOD_KEY(3);
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(start); i++) {
+        uint8_t data[32] = { 0 }, *mem;
+        struct rdma_hca_mpt mpt;
+        struct iovec iov[2];
+        unsigned n = G_N_ELEMENTS(iov);
+        HcaMatchInfo info;
+        uint64_t old;
+        Fix fix;
+
+        fix_init(&fix, 128);
+        mem = fix_dev_mem(&fix);
+        g_assert_cmphex(write_mpt(&fix, key, DEV_MEM_MPT, 7, 0, 32, 12, 0, 0),
+                        ==, 0);
+        g_assert_cmphex(hca_v2p_sync(fix.v2p), ==, 0);
+        mpt = make_mpt(key, DEV_MEM_MPT, 7, start[i], 32, 12, 0, 0);
+        mpt.flags &= GUINT32_TO_BE(~RDMA_HCA_MPT_SW_OWNS);
+        memcpy(icm_at(&fix, MPT_BASE + 3 * HCA_MPT_SIZE), &mpt, sizeof(mpt));
+        /* Others take its places in the cache. */
+        for (uint32_t other = 4; other < 12; other++) {
+            write_mpt(&fix, GOOD_KEY(other), DEV_MEM_MPT, 7, 0, 8, 12, 0, 0);
+        }
+        info = match(OFF | RDMA_HCA_ACCESS_LOCAL_WRITE, 7, key, 0, 32);
+        g_assert_cmpint(hca_v2p_write(fix.v2p, HCA_V2P_EE, &info, data), ==,
+                        HCA_V2P_DMA_ERR);
+        g_assert_cmpint(hca_v2p_write_entry(fix.v2p, HCA_V2P_EE, &info, data),
+                        ==, HCA_V2P_DMA_ERR);
+        g_assert_cmpint(hca_v2p_read(fix.v2p, HCA_V2P_EE, &info, data), ==,
+                        HCA_V2P_DMA_ERR);
+        g_assert_cmpint(hca_v2p_map(fix.v2p, HCA_V2P_EE, &info, iov, &n), ==,
+                        HCA_V2P_DMA_ERR);
+        info = match(OFF | RDMA_HCA_ACCESS_LOCAL_WRITE, 7, key, 24, 8);
+        g_assert_cmpint(hca_v2p_fetch_add(fix.v2p, HCA_V2P_EE, &info, 1, &old),
+                        !=, 0);
+        fix_free(&fix);
+        g_free(mem);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -1376,5 +1474,7 @@ int main(int argc, char **argv)
     test_add("/v2p/5.1/leftovers", test_command_leftovers);
     test_add("/v2p/hostile-icm", test_hostile_icm);
     test_add("/v2p/hostile-windows", test_hostile_windows);
+    test_add("/v2p/dev-mem/entry", test_dev_mem);
+    test_add("/v2p/dev-mem/changed", test_dev_mem_changed);
     return g_test_run();
 }

@@ -128,6 +128,9 @@ static bool kind_ok(const HcaMpt *mpt)
 {
     bool no_table = mpt->physical || mpt->null;
 
+    if (mpt->dev_mem && !mpt->physical) {
+        return false;
+    }
     if (mpt->free && (!mpt->fast_reg || mpt->length)) {
         return false;
     }
@@ -138,10 +141,18 @@ static bool kind_ok(const HcaMpt *mpt)
                           !(mpt->access & HCA_REMOTE_ACCESS));
 }
 
+/* Whether it lies in device memory, if it is to. */
+static bool dev_mem_ok(const HcaV2p *v2p, const HcaMpt *mpt)
+{
+    return !mpt->dev_mem ||
+           (v2p->dev_mem_size && mpt->start <= v2p->dev_mem_size &&
+            mpt->length <= v2p->dev_mem_size - mpt->start);
+}
+
 static bool region_ok(const HcaV2p *v2p, const HcaMpt *mpt)
 {
     return !(mpt->access & HCA_ACCESS_ON_DEMAND) && kind_ok(mpt) &&
-           hca_mpt_shape_ok(mpt) && mtts_ok(v2p, mpt);
+           hca_mpt_shape_ok(mpt) && mtts_ok(v2p, mpt) && dev_mem_ok(v2p, mpt);
 }
 
 /* WR_MPT_WRITE. */

@@ -54,7 +54,7 @@ static const HcaCounterRow rows[] = {
     COUNTER(203, "failed_length", failed[HCA_V2P_LENGTH_ERR],
             "requests outside their region"),
     COUNTER(204, "failed_dma", failed[HCA_V2P_DMA_ERR],
-            "requests that led to what is not RAM"),
+            "requests that led to what is no memory"),
     CHANNEL(205, "ceu", CEU),
     CHANNEL(211, "db", DB),
     CHANNEL(217, "wp_wqe", WP_WQE),
@@ -70,6 +70,10 @@ static const HcaCounterRow rows[] = {
     COUNTER(346, "mem_ops_refused", mem_ops_refused,
             "registrations, binds and invalidations refused"),
     HCA_GAUGE(347, "windows", INSTANT, windows, "windows bound"),
+    COUNTER(370, "dev_mem_read_bytes", dev_mem_read_bytes,
+            "bytes read from device memory"),
+    COUNTER(371, "dev_mem_write_bytes", dev_mem_write_bytes,
+            "bytes written to device memory"),
 };
 
 const HcaCounterTable hca_v2p_counter_table = {

@@ -279,6 +279,7 @@ static void bind_to(HcaMpt *window, const HcaMpt *region, uint32_t qpn,
     window->offset = op->start - region->start;
     window->qpn = window->window2 ? qpn : 0;
     window->physical = region->physical;
+    window->dev_mem = region->dev_mem;
     window->pieces = region->pieces;
     window->npieces = region->npieces;
     window->page_shift = region->page_shift;

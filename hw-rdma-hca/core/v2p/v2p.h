@@ -59,7 +59,7 @@ typedef enum HcaV2pState {
     HCA_V2P_KEY_ERR = 2,    /* no region of the hardware has this key */
     HCA_V2P_FLAGS_ERR = 3,  /* access not allowed */
     HCA_V2P_PD_ERR = 4,
-    HCA_V2P_DMA_ERR = 5, /* ours: the bus address is not RAM */
+    HCA_V2P_DMA_ERR = 5, /* ours: neither RAM nor device memory */
     HCA_V2P_NSTATES
 } HcaV2pState;
 
@@ -97,7 +97,8 @@ typedef struct HcaMpt {
     bool region;   /* else a window */
     bool free;     /* not valid as yet, or any more */
     bool fast_reg; /* registered and invalidated by work requests */
-    bool physical; /* its addresses are bus addresses */
+    bool physical; /* its addresses are bus addresses, */
+    bool dev_mem;  /* or offsets in device memory */
     bool pieces;   /* its MTT entries are pairs: address, and end in region */
     bool null;     /* it has no memory */
     bool local;    /* local access is allowed */
@@ -130,6 +131,8 @@ HcaV2p *hca_v2p_new(const HcaMptFormat *format, const HcaHostOps *ops,
                     void *opaque, unsigned log_mpts, unsigned log_mtts,
                     uint32_t mpt_cache_size, uint32_t mtt_cache_size,
                     uint32_t ways);
+/* Device memory of @size bytes; there is none before. A reset leaves it alone. */
+void hca_v2p_set_dev_mem(HcaV2p *v2p, void *mem, uint64_t size);
 void hca_v2p_free(HcaV2p *v2p);
 void hca_v2p_reset(HcaV2p *v2p);
 
@@ -268,6 +271,7 @@ typedef struct HcaV2pCounters {
     uint64_t writes[HCA_V2P_NCHANNELS];
     uint64_t read_bytes[HCA_V2P_NCHANNELS];
     uint64_t write_bytes[HCA_V2P_NCHANNELS];
+    uint64_t dev_mem_read_bytes, dev_mem_write_bytes; /* not of the above */
     uint64_t failed[HCA_V2P_NSTATES];
     uint64_t fast_regs, binds, local_invs, remote_invs, mem_ops_refused;
     HcaTptCacheCounters mpt, mtt;

@@ -26,6 +26,8 @@ struct HcaV2p {
      * only if SW2HW_MPT has put it there.
      */
     uint64_t *owned;
+    uint8_t *dev_mem;
+    uint64_t dev_mem_size; /* bytes, 0: there is none */
     uint32_t live_mpts;
     uint32_t bound_windows;
     HcaV2pChannel channel; /* of the request in hand (5.2.2.1) */
@@ -72,16 +74,32 @@ void hca_v2p_unbind(HcaV2p *v2p, HcaMpt *window);
 /* Forget all regions and what is cached of the tables. */
 void hca_v2p_forget(HcaV2p *v2p);
 
+/* Where memory is: on the bus, or in device memory. */
+typedef struct HcaPlace {
+    uint64_t addr;
+    bool dev_mem;
+} HcaPlace;
+
+static inline HcaPlace hca_on_bus(uint64_t addr)
+{
+    return (HcaPlace) { .addr = addr };
+}
+
 /*
- * host_op.c: DMA of the request in hand. False where the bus address is not
- * RAM. An entry is written as hca_v2p_write_entry() says.
+ * host_op.c: memory of the request in hand. False where there is none: the bus
+ * address is not RAM, or device memory ends. An entry is written as
+ * hca_v2p_write_entry() says.
  */
-bool hca_host_read(HcaV2p *v2p, uint64_t bus, void *buf, uint64_t len);
-bool hca_host_write(HcaV2p *v2p, uint64_t bus, const void *buf, uint64_t len);
-bool hca_host_write_entry(HcaV2p *v2p, uint64_t bus, const void *entry,
+bool hca_host_read(HcaV2p *v2p, HcaPlace at, void *buf, uint64_t len);
+bool hca_host_write(HcaV2p *v2p, HcaPlace at, const void *buf, uint64_t len);
+bool hca_host_write_entry(HcaV2p *v2p, HcaPlace at, const void *entry,
                           uint32_t len);
-/* 8 bytes of writable RAM at a multiple of 8, or NULL. */
-uint64_t *hca_host_map_atomic(HcaV2p *v2p, uint64_t bus);
-void hca_host_wrote_atomic(HcaV2p *v2p, uint64_t bus);
+/* As dma_map's, for reading. */
+void *hca_host_map(HcaV2p *v2p, HcaPlace at, uint64_t *len);
+/* @n pieces of @len bytes in all were mapped, and will be read. */
+void hca_host_mapped(HcaV2p *v2p, bool dev_mem, unsigned n, uint64_t len);
+/* 8 bytes of writable memory at a multiple of 8, or NULL. */
+uint64_t *hca_host_map_atomic(HcaV2p *v2p, HcaPlace at);
+void hca_host_wrote_atomic(HcaV2p *v2p, HcaPlace at);
 
 #endif /* HCA_V2P_INT_H */

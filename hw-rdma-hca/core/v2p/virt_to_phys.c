@@ -21,7 +21,7 @@ static bool read_line(HcaV2p *v2p, uint64_t base, uint64_t line, void *data)
 
     v2p->counters.pended[v2p->channel]++;
     return icm_line(v2p, base, line, &bus) &&
-           hca_host_read(v2p, bus, data, HCA_TPT_LINE);
+           hca_host_read(v2p, hca_on_bus(bus), data, HCA_TPT_LINE);
 }
 
 static bool write_line(HcaV2p *v2p, uint64_t base, uint64_t line,
@@ -30,7 +30,7 @@ static bool write_line(HcaV2p *v2p, uint64_t base, uint64_t line,
     uint64_t bus;
 
     return icm_line(v2p, base, line, &bus) &&
-           hca_host_write(v2p, bus, data, HCA_TPT_LINE);
+           hca_host_write(v2p, hca_on_bus(bus), data, HCA_TPT_LINE);
 }
 
 static bool mpt_refill(void *opaque, uint64_t line, void *data)
@@ -90,6 +90,12 @@ HcaV2p *hca_v2p_new(const HcaMptFormat *format, const HcaHostOps *ops,
     return v2p;
 }
 
+void hca_v2p_set_dev_mem(HcaV2p *v2p, void *mem, uint64_t size)
+{
+    v2p->dev_mem = mem;
+    v2p->dev_mem_size = size;
+}
+
 void hca_v2p_free(HcaV2p *v2p)
 {
     hca_tpt_cache_free(v2p->mpt_ram);
@@ -134,7 +140,7 @@ const HcaV2pCounters *hca_v2p_counters(const HcaV2p *v2p)
 /* A request that has passed its checks, and how far it has come. */
 typedef struct HcaWalk {
     HcaMpt mpt;
-    uint64_t at; /* from the region's first page or piece, or bus */
+    uint64_t at; /* from the region's first page or piece, or PHYSICAL */
     uint32_t left;
     uint32_t piece;       /* PIECES: the next one, if it is known, */
     uint64_t piece_start; /* and where it begins */
@@ -331,25 +337,26 @@ static HcaV2pState next_page(HcaV2p *v2p, HcaWalk *walk, uint64_t *bus,
 }
 
 /*
- * The next piece, up to the end of its page: *@bus and *@len. Call while
+ * The next piece, up to the end of its page: *@place and *@len. Call while
  * walk->left is not 0.
  */
-static HcaV2pState next(HcaV2p *v2p, HcaWalk *walk, uint64_t *bus,
+static HcaV2pState next(HcaV2p *v2p, HcaWalk *walk, HcaPlace *place,
                         uint32_t *len)
 {
     HcaV2pState state;
 
+    place->dev_mem = walk->mpt.dev_mem;
     if (is_physical(walk)) {
-        *bus = walk->at;
+        place->addr = walk->at;
         *len = walk->left;
     } else {
-        state = walk->mpt.pieces ? next_piece(v2p, walk, bus, len)
-                                 : next_page(v2p, walk, bus, len);
+        state = walk->mpt.pieces ? next_piece(v2p, walk, &place->addr, len)
+                                 : next_page(v2p, walk, &place->addr, len);
         if (state != HCA_V2P_SUCCESS) {
             return state;
         }
     }
-    if (*len - 1 > UINT64_MAX - *bus) {
+    if (*len - 1 > UINT64_MAX - place->addr) {
         return HCA_V2P_DMA_ERR;
     }
     walk->at += *len;
@@ -389,12 +396,12 @@ static bool add_piece(HcaPieces *pieces, void *p, uint64_t len)
     return true;
 }
 
-static HcaV2pState map_bus(HcaV2p *v2p, uint64_t bus, uint64_t left,
-                           HcaPieces *pieces)
+static HcaV2pState map_place(HcaV2p *v2p, HcaPlace at, uint64_t left,
+                             HcaPieces *pieces)
 {
     while (left) {
         uint64_t len = left;
-        void *p = v2p->ops->dma_map(v2p->opaque, bus, &len, false);
+        void *p = hca_host_map(v2p, at, &len);
 
         if (!p) {
             return HCA_V2P_DMA_ERR;
@@ -402,7 +409,7 @@ static HcaV2pState map_bus(HcaV2p *v2p, uint64_t bus, uint64_t left,
         if (!add_piece(pieces, p, len)) {
             return HCA_V2P_LENGTH_ERR;
         }
-        bus += len;
+        at.addr += len;
         left -= len;
     }
     return HCA_V2P_SUCCESS;
@@ -412,7 +419,7 @@ static HcaV2pState map_bus(HcaV2p *v2p, uint64_t bus, uint64_t left,
 static HcaV2pState read_walk(HcaV2p *v2p, HcaWalk *walk, uint8_t *to)
 {
     HcaV2pState state = HCA_V2P_SUCCESS;
-    uint64_t bus;
+    HcaPlace at;
     uint32_t len;
 
     if (is_null(walk)) {
@@ -420,9 +427,9 @@ static HcaV2pState read_walk(HcaV2p *v2p, HcaWalk *walk, uint8_t *to)
         return HCA_V2P_SUCCESS;
     }
     while (state == HCA_V2P_SUCCESS && walk->left) {
-        state = next(v2p, walk, &bus, &len);
+        state = next(v2p, walk, &at, &len);
         if (state == HCA_V2P_SUCCESS) {
-            if (!hca_host_read(v2p, bus, to, len)) {
+            if (!hca_host_read(v2p, at, to, len)) {
                 state = HCA_V2P_DMA_ERR;
             }
             to += len;
@@ -470,21 +477,20 @@ HcaV2pState hca_v2p_map(HcaV2p *v2p, HcaV2pChannel channel,
     HcaWalk walk;
     HcaV2pState state = begin(v2p, channel, info, &walk);
     bool copied = state == HCA_V2P_SUCCESS && needs_copy(&walk);
-    uint64_t bus;
+    HcaPlace at = { 0 };
     uint32_t len;
 
     if (copied) {
         state = map_copy(v2p, &walk, &pieces);
     }
     while (state == HCA_V2P_SUCCESS && walk.left) {
-        state = next(v2p, &walk, &bus, &len);
+        state = next(v2p, &walk, &at, &len);
         if (state == HCA_V2P_SUCCESS) {
-            state = map_bus(v2p, bus, len, &pieces);
+            state = map_place(v2p, at, len, &pieces);
         }
     }
     if (state == HCA_V2P_SUCCESS && !copied) {
-        v2p->counters.reads[channel] += pieces.used;
-        v2p->counters.read_bytes[channel] += info->len;
+        hca_host_mapped(v2p, at.dev_mem, pieces.used, info->len);
     }
     *iovcnt = pieces.used;
     return end(v2p, state);
@@ -508,16 +514,16 @@ HcaV2pState hca_v2p_write(HcaV2p *v2p, HcaV2pChannel channel,
     const uint8_t *from = buf;
     HcaWalk walk;
     HcaV2pState state = begin(v2p, channel, info, &walk);
-    uint64_t bus;
+    HcaPlace at;
     uint32_t len;
 
     if (state == HCA_V2P_SUCCESS && is_null(&walk)) {
         return end(v2p, state);
     }
     while (state == HCA_V2P_SUCCESS && walk.left) {
-        state = next(v2p, &walk, &bus, &len);
+        state = next(v2p, &walk, &at, &len);
         if (state == HCA_V2P_SUCCESS) {
-            if (!hca_host_write(v2p, bus, from, len)) {
+            if (!hca_host_write(v2p, at, from, len)) {
                 state = HCA_V2P_DMA_ERR;
             }
             from += len;
@@ -550,20 +556,20 @@ HcaV2pState hca_v2p_write_entry(HcaV2p *v2p, HcaV2pChannel channel,
 {
     HcaWalk walk;
     HcaV2pState state = begin(v2p, channel, info, &walk);
-    uint64_t bus;
+    HcaPlace at;
     uint32_t len;
 
     if (state == HCA_V2P_SUCCESS && is_null(&walk)) {
         return end(v2p, state);
     }
     if (state == HCA_V2P_SUCCESS) {
-        state = next(v2p, &walk, &bus, &len);
+        state = next(v2p, &walk, &at, &len);
     }
     if (state == HCA_V2P_SUCCESS && walk.left) {
         return write_split_entry(v2p, channel, info, entry);
     }
     if (state == HCA_V2P_SUCCESS &&
-        !hca_host_write_entry(v2p, bus, entry, len)) {
+        !hca_host_write_entry(v2p, at, entry, len)) {
         state = HCA_V2P_DMA_ERR;
     }
     return end(v2p, state);
@@ -571,7 +577,7 @@ HcaV2pState hca_v2p_write_entry(HcaV2p *v2p, HcaV2pChannel channel,
 
 /* Find the target of an atomic; NULL and *@state if there is none. */
 static uint64_t *find_atomic(HcaV2p *v2p, HcaV2pChannel channel,
-                             const HcaMatchInfo *info, uint64_t *bus,
+                             const HcaMatchInfo *info, HcaPlace *at,
                              HcaV2pState *state)
 {
     uint64_t *target = NULL;
@@ -586,15 +592,15 @@ static uint64_t *find_atomic(HcaV2p *v2p, HcaV2pChannel channel,
         *state = HCA_V2P_LENGTH_ERR;
         return NULL;
     }
-    *state = next(v2p, &walk, bus, &len);
+    *state = next(v2p, &walk, at, &len);
     if (*state != HCA_V2P_SUCCESS) {
         return NULL;
     }
-    if (len < sizeof(uint64_t) || *bus % sizeof(uint64_t)) {
+    if (len < sizeof(uint64_t) || at->addr % sizeof(uint64_t)) {
         *state = HCA_V2P_LENGTH_ERR;
         return NULL;
     }
-    target = hca_host_map_atomic(v2p, *bus);
+    target = hca_host_map_atomic(v2p, *at);
     if (!target) {
         *state = HCA_V2P_DMA_ERR;
     }
@@ -606,8 +612,8 @@ HcaV2pState hca_v2p_fetch_add(HcaV2p *v2p, HcaV2pChannel channel,
                               uint64_t *old)
 {
     HcaV2pState state;
-    uint64_t bus;
-    uint64_t *target = find_atomic(v2p, channel, info, &bus, &state);
+    HcaPlace at;
+    uint64_t *target = find_atomic(v2p, channel, info, &at, &state);
     uint64_t before, after;
 
     if (!target) {
@@ -618,7 +624,7 @@ HcaV2pState hca_v2p_fetch_add(HcaV2p *v2p, HcaV2pChannel channel,
         after = GUINT64_TO_LE(GUINT64_FROM_LE(before) + add);
     } while (!__atomic_compare_exchange_n(target, &before, after, false,
                                           __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
-    hca_host_wrote_atomic(v2p, bus);
+    hca_host_wrote_atomic(v2p, at);
     *old = GUINT64_FROM_LE(before);
     return end(v2p, HCA_V2P_SUCCESS);
 }
@@ -628,8 +634,8 @@ HcaV2pState hca_v2p_cmp_swap(HcaV2p *v2p, HcaV2pChannel channel,
                              uint64_t swap, uint64_t *old)
 {
     HcaV2pState state;
-    uint64_t bus;
-    uint64_t *target = find_atomic(v2p, channel, info, &bus, &state);
+    HcaPlace at;
+    uint64_t *target = find_atomic(v2p, channel, info, &at, &state);
     uint64_t before = GUINT64_TO_LE(compare);
 
     if (!target) {
@@ -637,7 +643,7 @@ HcaV2pState hca_v2p_cmp_swap(HcaV2p *v2p, HcaV2pChannel channel,
     }
     if (__atomic_compare_exchange_n(target, &before, GUINT64_TO_LE(swap), false,
                                     __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
-        hca_host_wrote_atomic(v2p, bus);
+        hca_host_wrote_atomic(v2p, at);
     }
     *old = GUINT64_FROM_LE(before);
     return end(v2p, HCA_V2P_SUCCESS);

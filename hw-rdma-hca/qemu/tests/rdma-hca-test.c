@@ -23,6 +23,7 @@
 #define SLOT 4
 #define DEVICE_ARG "-device rdma-hca,id=hca0,addr=04.0"
 #define MAILBOX 0x200000
+#define DEVICE_MEMORY (4 * MiB)
 #define DEADLINE_US (20 * G_USEC_PER_SEC)
 
 typedef struct Card {
@@ -49,6 +50,13 @@ static void card_find(Card *card, unsigned slot)
     qpci_device_enable(card->dev);
     card->bar0 = qpci_iomap(card->dev, RDMA_HCA_BAR0, NULL);
     card->bar2 = qpci_iomap(card->dev, RDMA_HCA_BAR2, NULL);
+}
+
+/* The table is in BAR 0, which gets another address by that. */
+static void enable_msix(Card *card)
+{
+    qpci_msix_enable(card->dev);
+    card->bar0 = card->dev->msix_table_bar;
 }
 
 static void card_open(Card *card, const char *args)
@@ -161,13 +169,13 @@ static uint32_t bar_size(QPCIDevice *dev, int bar)
     return -mask;
 }
 
-static void assert_bar(QPCIDevice *dev, int bar, uint32_t size)
+static void assert_bar(QPCIDevice *dev, int bar, uint32_t size, uint8_t flags)
 {
     uint32_t value = qpci_config_readl(dev, PCI_BASE_ADDRESS_0 + 4 * bar);
 
     g_assert_cmphex(value & ~PCI_BASE_ADDRESS_MEM_MASK, ==,
                     PCI_BASE_ADDRESS_SPACE_MEMORY |
-                        PCI_BASE_ADDRESS_MEM_TYPE_64);
+                        PCI_BASE_ADDRESS_MEM_TYPE_64 | flags);
     g_assert_cmphex(bar_size(dev, bar), ==, size);
 }
 
@@ -184,17 +192,106 @@ static void test_identity(void)
     g_assert_cmphex(qpci_config_readb(card.dev, PCI_REVISION_ID), ==,
                     RDMA_HCA_PCI_REVISION);
     g_assert_cmphex(qpci_config_readw(card.dev, PCI_CLASS_DEVICE), ==, 0x0207);
-    assert_bar(card.dev, RDMA_HCA_BAR0, RDMA_HCA_BAR0_SIZE);
-    assert_bar(card.dev, RDMA_HCA_BAR2, RDMA_HCA_BAR2_SIZE);
+    assert_bar(card.dev, RDMA_HCA_BAR0, RDMA_HCA_BAR0_SIZE, 0);
+    assert_bar(card.dev, RDMA_HCA_BAR2, RDMA_HCA_BAR2_SIZE, 0);
+    assert_bar(card.dev, RDMA_HCA_BAR4, DEVICE_MEMORY,
+               PCI_BASE_ADDRESS_MEM_PREFETCH);
 
     express = qpci_find_capability(card.dev, PCI_CAP_ID_EXP, 0);
     g_assert_cmpint(express, !=, 0);
     g_assert_cmphex(qpci_config_readl(card.dev, express + PCI_EXP_DEVCAP) &
                         PCI_EXP_DEVCAP_FLR,
                     !=, 0);
-    qpci_msix_enable(card.dev);
+    enable_msix(&card);
     g_assert_cmpint(qpci_msix_table_size(card.dev), ==, RDMA_HCA_MAX_EQS);
     qpci_msix_disable(card.dev);
+    card_close(&card);
+}
+
+/* Device memory. */
+
+static uint64_t device_memory(Card *card)
+{
+    struct rdma_hca_dev_lim lim;
+
+    g_assert_cmphex(run(card, &(Command) { .op = RDMA_HCA_CMD_QUERY_DEV_LIM,
+                                           .out_param = MAILBOX }),
+                    ==, RDMA_HCA_STAT_OK);
+    qtest_memread(card->qts, MAILBOX, &lim, sizeof(lim));
+    return (uint64_t)be32_to_cpu(lim.dev_mem_h) << 32 |
+           be32_to_cpu(lim.dev_mem_l);
+}
+
+/* BAR 4 is as large as the option says; with 0 there is none. */
+static void test_device_memory(void)
+{
+    static const uint32_t sizes[] = { 4 * KiB, 64 * KiB, 64 * MiB };
+    Card card;
+
+    for (unsigned i = 0; i < ARRAY_SIZE(sizes); i++) {
+        g_autofree char *args = g_strdup_printf(DEVICE_ARG ",device-memory=%u",
+                                                sizes[i]);
+
+        card_open(&card, args);
+        assert_bar(card.dev, RDMA_HCA_BAR4, sizes[i],
+                   PCI_BASE_ADDRESS_MEM_PREFETCH);
+        g_assert_cmpuint(device_memory(&card), ==, sizes[i]);
+        card_close(&card);
+    }
+    card_open(&card, DEVICE_ARG ",device-memory=0");
+    g_assert_cmphex(qpci_config_readl(card.dev, PCI_BASE_ADDRESS_4), ==, 0);
+    qpci_config_writel(card.dev, PCI_BASE_ADDRESS_4, 0xffffffff);
+    g_assert_cmphex(qpci_config_readl(card.dev, PCI_BASE_ADDRESS_4), ==, 0);
+    g_assert_cmpuint(device_memory(&card), ==, 0);
+    enable_msix(&card);
+    g_assert_cmpint(qpci_msix_table_size(card.dev), ==, RDMA_HCA_MAX_EQS);
+    card_close(&card);
+}
+
+/* It is memory: what is written stays, whatever is reset. */
+static void test_device_memory_stays(void)
+{
+    g_autofree uint8_t *data = g_malloc(DEVICE_MEMORY);
+    g_autofree uint8_t *got = g_malloc(DEVICE_MEMORY);
+    uint64_t size;
+    QPCIBar bar;
+    Card card;
+
+    card_open(&card, DEVICE_ARG);
+    bar = qpci_iomap(card.dev, RDMA_HCA_BAR4, &size);
+    g_assert_cmpuint(size, ==, DEVICE_MEMORY);
+    qtest_memread(card.qts, bar.addr, got, size);
+    g_assert_true(buffer_is_zero(got, size));
+    for (unsigned i = 0; i < DEVICE_MEMORY; i++) {
+        data[i] = i * 7 + i / 251;
+    }
+    qtest_memwrite(card.qts, bar.addr, data, size);
+    reset_by_register(&card);
+    qtest_memread(card.qts, bar.addr, got, size);
+    g_assert_cmpmem(got, size, data, size);
+    qtest_system_reset(card.qts);
+    g_free(card.dev);
+    card_find(&card, SLOT);
+    bar = qpci_iomap(card.dev, RDMA_HCA_BAR4, &size);
+    qtest_memread(card.qts, bar.addr, got, size);
+    g_assert_cmpmem(got, size, data, size);
+    card_close(&card);
+}
+
+/* No card reaches it by a bus address, its own or another's. */
+static void test_device_memory_dma(void)
+{
+    Card card, other;
+    QPCIBar bar;
+
+    card_open(&card, DEVICE_ARG " -device rdma-hca,addr=05.0");
+    bar = qpci_iomap(card.dev, RDMA_HCA_BAR4, NULL);
+    g_assert_cmphex(query_fw(&card, bar.addr), ==, RDMA_HCA_STAT_BAD_PARAM);
+    other = card;
+    card_find(&other, 5);
+    g_assert_cmphex(query_fw(&other, bar.addr), ==, RDMA_HCA_STAT_BAD_PARAM);
+    g_assert_cmphex(query_fw(&other, MAILBOX), ==, RDMA_HCA_STAT_OK);
+    g_free(other.dev);
     card_close(&card);
 }
 
@@ -629,7 +726,7 @@ static void test_interrupt(void)
     card_open(&card, SMALL_CARD);
     init_hca(&card);
     init_eq(&card);
-    qpci_msix_enable(card.dev);
+    enable_msix(&card);
     init_vector(&card, VECTOR, MSI_ADDRESS);
     for (uint32_t ci = 0; ci < 3u << EQ_LOG_SIZE; ci++) {
         uint64_t slot = EQ_BUFFER + ci % (1 << EQ_LOG_SIZE) * RDMA_HCA_EQE_SIZE;
@@ -1377,7 +1474,7 @@ static void test_properties(void)
         { "log-pds", 40 },       { "mpt-cache-size", 3000 },
         { "mtt-cache-size", 0 }, { "cache-ways", 3 },
         { "rpb-elements", 100 }, { "reb-elements", 1 },
-        { "swpb-elements", 0 },
+        { "swpb-elements", 0 },  { "device-memory", 12345 },
     };
     QTestState *qts = qtest_init("-M pc -nodefaults");
 
@@ -1406,6 +1503,9 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("rdma-hca/identity", test_identity);
+    qtest_add_func("rdma-hca/device-memory/size", test_device_memory);
+    qtest_add_func("rdma-hca/device-memory/stays", test_device_memory_stays);
+    qtest_add_func("rdma-hca/device-memory/dma", test_device_memory_dma);
     qtest_add_func("rdma-hca/command", test_command);
     qtest_add_func("rdma-hca/dma-refused", test_dma_refused);
     qtest_add_func("rdma-hca/bus-master", test_bus_master);

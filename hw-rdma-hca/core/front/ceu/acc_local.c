@@ -91,6 +91,8 @@ static void work_limits(struct rdma_hca_dev_lim *lim, const HcaConfig *config)
                             LIM(MAX_SRQ_SGE, RDMA_HCA_MAX_SGE) |
                             LIM(MAX_PAGE_LIST, RDMA_HCA_MAX_PAGE_LIST));
     lim->clock_khz = BE(CLOCK_KHZ);
+    lim->dev_mem_h = BE(0);
+    lim->dev_mem_l = BE(config->device_memory);
 }
 
 uint8_t hca_ceu_query_dev_lim(HcaCeu *ceu, HcaCommand *cmd)
@@ -106,8 +108,9 @@ uint8_t hca_ceu_query_dev_lim(HcaCeu *ceu, HcaCommand *cmd)
 uint8_t hca_ceu_query_fw(HcaCeu *ceu, HcaCommand *cmd)
 {
     struct rdma_hca_fw *fw = (void *)cmd->outbox;
-    uint32_t eth = hca_config_is_roce(&ceu->hca->config) ? RDMA_HCA_FEATURE_ETH
-                                                         : 0;
+    const HcaConfig *config = &ceu->hca->config;
+    uint32_t eth = hca_config_is_roce(config) ? RDMA_HCA_FEATURE_ETH : 0;
+    uint32_t dev_mem = config->device_memory ? RDMA_HCA_FEATURE_DEV_MEM : 0;
 
     fw->magic = BE(RDMA_HCA_FW_MAGIC);
     fw->interface_version = BE(RDMA_HCA_INTERFACE_VERSION);
@@ -117,7 +120,7 @@ uint8_t hca_ceu_query_fw(HcaCeu *ceu, HcaCommand *cmd)
         RDMA_HCA_FEATURE_MCAST | RDMA_HCA_FEATURE_SRQ | RDMA_HCA_FEATURE_XRC |
         RDMA_HCA_FEATURE_MEM_MGT | RDMA_HCA_FEATURE_MW |
         RDMA_HCA_FEATURE_TIMESTAMP | RDMA_HCA_FEATURE_CQ_MODERATION |
-        RDMA_HCA_FEATURE_NULL_MR | eth);
+        RDMA_HCA_FEATURE_NULL_MR | eth | dev_mem);
     fw->fw_version = BE(FW_VERSION);
     return RDMA_HCA_STAT_OK;
 }

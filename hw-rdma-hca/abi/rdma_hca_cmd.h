@@ -178,6 +178,8 @@ struct rdma_hca_fw {
 #define RDMA_HCA_FEATURE_MW		RDMA_HCA_MASK(9, 9)	/* memory windows */
 #define RDMA_HCA_FEATURE_TIMESTAMP	RDMA_HCA_MASK(10, 10)	/* clock, time in CQEs */
 #define RDMA_HCA_FEATURE_CQ_MODERATION	RDMA_HCA_MASK(11, 11)
+#define RDMA_HCA_FEATURE_ATOMIC_WRITE	RDMA_HCA_MASK(14, 14)
+#define RDMA_HCA_FEATURE_FLUSH		RDMA_HCA_MASK(15, 15)
 #define RDMA_HCA_FEATURE_NULL_MR	RDMA_HCA_MASK(16, 16)
 
 /* QUERY_ADAPTER (table 3-2-6): outbox. INTA_PIN is absent: MSI-X only. */

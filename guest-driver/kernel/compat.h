@@ -39,4 +39,15 @@ static inline struct ib_udata *rhca_dmabuf_udata(struct ib_udata *udata)
 }
 #endif
 
+/* FLUSH and atomic write (since 6.2): rights, and what a device can do. */
+#ifdef RHCA_HAS_FLUSH
+#define RHCA_ACCESS_FLUSH (IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_FLUSH_PERSISTENT)
+#define RHCA_DEVICE_FLUSH (IB_DEVICE_FLUSH_GLOBAL | IB_DEVICE_FLUSH_PERSISTENT)
+#define RHCA_DEVICE_ATOMIC_WRITE IB_DEVICE_ATOMIC_WRITE
+#else
+#define RHCA_ACCESS_FLUSH 0
+#define RHCA_DEVICE_FLUSH 0
+#define RHCA_DEVICE_ATOMIC_WRITE 0
+#endif
+
 #endif /* RHCA_COMPAT_H */

@@ -13,13 +13,19 @@ static int rhca_check_access(const struct rhca_dev *dev, int access)
 	if ((access & IB_ACCESS_MW_BIND) &&
 	    !(dev->caps.features & RDMA_HCA_FEATURE_MW))
 		return -EOPNOTSUPP;
+	if ((access & RHCA_ACCESS_FLUSH) &&
+	    !(dev->caps.features & RDMA_HCA_FEATURE_FLUSH))
+		return -EOPNOTSUPP;
 	return 0;
 }
 
 /* The flags of an MPT entry with these rights. */
 static u32 rhca_mr_flags(int access)
 {
-	return (access & RHCA_ACCESS_MASK) | RHCA_MPT_MEMORY;
+	u32 flush = FIELD_GET(RDMA_HCA_ACCESS_FLUSH, access & RHCA_ACCESS_FLUSH);
+
+	return (access & RHCA_ACCESS_MASK) | RHCA_MPT_MEMORY |
+	       FIELD_PREP(RDMA_HCA_MPT_FLUSH, flush);
 }
 
 static void rhca_mr_publish(struct rhca_mr *mr)

@@ -22,7 +22,8 @@
  * taken for granted.
  */
 #define RHCA_ACCESS_KNOWN \
-	(RHCA_ACCESS_MASK | IB_ACCESS_HUGETLB | IB_ACCESS_OPTIONAL)
+	(RHCA_ACCESS_MASK | RHCA_ACCESS_FLUSH | IB_ACCESS_HUGETLB | \
+	 IB_ACCESS_OPTIONAL)
 
 struct rhca_pd {
 	struct ib_pd ibpd;

@@ -443,6 +443,17 @@ static void rhca_put_path(struct rhca_dev *dev, const struct ib_qp_attr *attr,
 				   RDMA_HCA_QPC_ACK_TIMEOUT);
 }
 
+/* A card without FLUSH does not look at that field. */
+static void rhca_put_qp_access(int access, struct rdma_hca_qpc *qpc)
+{
+	be32p_replace_bits(&qpc->params1, access & RHCA_QP_ACCESS,
+			   RDMA_HCA_QPC_ACCESS);
+	be32p_replace_bits(&qpc->params1,
+			   FIELD_GET(RDMA_HCA_ACCESS_FLUSH,
+				     access & RHCA_ACCESS_FLUSH),
+			   RDMA_HCA_QPC_FLUSH);
+}
+
 static void rhca_put_transport(const struct ib_qp_attr *attr, int mask,
 			       struct rdma_hca_qpc *qpc)
 {
@@ -451,9 +462,7 @@ static void rhca_put_transport(const struct ib_qp_attr *attr, int mask,
 	if (mask & IB_QP_QKEY)
 		qpc->qkey = cpu_to_be32(attr->qkey);
 	if (mask & IB_QP_ACCESS_FLAGS)
-		be32p_replace_bits(&qpc->params1,
-				   attr->qp_access_flags & RHCA_QP_ACCESS,
-				   RDMA_HCA_QPC_ACCESS);
+		rhca_put_qp_access(attr->qp_access_flags, qpc);
 	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
 		be32p_replace_bits(&qpc->params1, attr->max_rd_atomic,
 				   RDMA_HCA_QPC_SRA_MAX);
@@ -721,7 +730,9 @@ static void rhca_get_transport(const struct rdma_hca_qpc *qpc,
 	attr->sq_psn = be32_get_bits(qpc->next_send_psn, RDMA_HCA_QPC_PSN);
 	attr->dest_qp_num = be32_get_bits(qpc->remote_qpn, RDMA_HCA_QPN_MASK);
 	attr->qp_access_flags =
-		be32_get_bits(qpc->params1, RDMA_HCA_QPC_ACCESS);
+		be32_get_bits(qpc->params1, RDMA_HCA_QPC_ACCESS) |
+		FIELD_PREP(RDMA_HCA_ACCESS_FLUSH,
+			   be32_get_bits(qpc->params1, RDMA_HCA_QPC_FLUSH));
 	attr->max_rd_atomic = be32_get_bits(qpc->params1, RDMA_HCA_QPC_SRA_MAX);
 	attr->max_dest_rd_atomic =
 		be32_get_bits(qpc->params1, RDMA_HCA_QPC_RRA_MAX);

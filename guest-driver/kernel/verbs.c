@@ -90,6 +90,10 @@ static int rhca_query_device(struct ib_device *ibdev,
 					  IB_DEVICE_MEM_WINDOW_TYPE_2B;
 		attr->max_mw = attr->max_mr;
 	}
+	if (caps->features & RDMA_HCA_FEATURE_ATOMIC_WRITE)
+		attr->device_cap_flags |= RHCA_DEVICE_ATOMIC_WRITE;
+	if (caps->features & RDMA_HCA_FEATURE_FLUSH)
+		attr->device_cap_flags |= RHCA_DEVICE_FLUSH;
 	if (caps->clock_khz) {
 		attr->timestamp_mask =
 			GENMASK_ULL(RDMA_HCA_CQE_TIME_BITS - 1, 0);

@@ -67,6 +67,13 @@ static const struct rhca_op rhca_ops[] = {
 		.has_answer = true,
 		.has_atomic = true,
 	},
+#ifdef RHCA_HAS_FLUSH
+	[IB_WR_ATOMIC_WRITE] = {
+		.opcode = RDMA_HCA_OPCODE_ATOMIC_WRITE,
+		.wc_opcode = IB_WC_ATOMIC_WRITE,
+		.has_raddr = true,
+	},
+#endif
 	[IB_WR_SEND_WITH_INV] = {
 		.opcode = RDMA_HCA_OPCODE_SEND_INV,
 		.wc_opcode = IB_WC_SEND,
@@ -169,7 +176,8 @@ static void rhca_put_reg_mr(struct rhca_wqe *wqe, const struct ib_reg_wr *wr)
 	const struct ib_mr *ibmr = wr->mr;
 
 	memset(unit, 0, sizeof(*unit));
-	unit->access = cpu_to_le32(wr->access & RHCA_ACCESS_MASK);
+	unit->access = cpu_to_le32(wr->access &
+				   (RHCA_ACCESS_MASK | RHCA_ACCESS_FLUSH));
 	unit->key = cpu_to_le32(wr->key);
 	unit->list_l = cpu_to_le32(lower_32_bits(list->dma));
 	unit->list_h = cpu_to_le32(upper_32_bits(list->dma));

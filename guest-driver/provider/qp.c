@@ -167,7 +167,7 @@ static int rhca_check_qp_attr(const struct rhca_context *ctx,
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
 	    !check_comp_mask(attr->send_ops_flags,
-			     rhca_send_ops(attr->qp_type)))
+			     rhca_send_ops(ctx, attr->qp_type)))
 		return EOPNOTSUPP;
 	return rhca_check_qp_parts(attr);
 }

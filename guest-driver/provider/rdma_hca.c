@@ -94,6 +94,20 @@ static int rhca_query_link_layer(struct rhca_context *ctx)
 	return err;
 }
 
+/* What the device says that it has: the card, and the kernel knows it. */
+static uint64_t rhca_missing_ops(uint64_t cap_flags)
+{
+	uint64_t flush = IB_UVERBS_DEVICE_FLUSH_GLOBAL |
+			 IB_UVERBS_DEVICE_FLUSH_PERSISTENT;
+	uint64_t missing = 0;
+
+	if ((cap_flags & flush) != flush)
+		missing |= IBV_QP_EX_WITH_FLUSH;
+	if (!(cap_flags & IB_UVERBS_DEVICE_ATOMIC_WRITE))
+		missing |= IBV_QP_EX_WITH_ATOMIC_WRITE;
+	return missing;
+}
+
 static int rhca_query_limits(struct rhca_context *ctx,
 			     const struct rdma_hca_alloc_ucontext_resp *resp)
 {
@@ -106,6 +120,7 @@ static int rhca_query_limits(struct rhca_context *ctx,
 		return err;
 	ctx->has_clock = attr.completion_timestamp_mask != 0;
 	ctx->has_dm = attr.max_dm_size != 0;
+	ctx->missing_ops = rhca_missing_ops(attr.device_cap_flags_ex);
 	ctx->max_cqe = attr.orig_attr.max_cqe;
 	ctx->max_wr = min_t(uint32_t, attr.orig_attr.max_qp_wr, RHCA_MAX_WR);
 	ctx->max_srq_wr = min_t(uint32_t, attr.orig_attr.max_srq_wr,

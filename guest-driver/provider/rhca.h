@@ -39,6 +39,7 @@ struct rhca_context {
 	uint32_t null_key;		/* L_Key without memory, 0: none */
 	bool has_clock;			/* in the UAR page, and in completions */
 	bool has_dm;			/* device memory */
+	uint64_t missing_ops;		/* IBV_QP_EX_WITH_* that the device has not */
 	/* limits */
 	uint32_t max_cqe;
 	uint32_t max_wr;
@@ -472,7 +473,7 @@ int rhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 /* What a completion calls the card's @opcode of a send; an error has none. */
 enum ibv_wc_opcode rhca_send_wc_opcode(uint8_t opcode);
 /* The operations (IBV_QP_EX_WITH_*) that QPs of @type can be asked for. */
-uint64_t rhca_send_ops(enum ibv_qp_type type);
+uint64_t rhca_send_ops(const struct rhca_context *ctx, enum ibv_qp_type type);
 /* Make @qp one for ibv_wr_*(). */
 void rhca_init_qp_ex(struct rhca_qp *qp);
 

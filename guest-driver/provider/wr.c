@@ -21,6 +21,9 @@
 	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED |	\
 	 IBV_SEND_INLINE)
 
+/* Bytes: as much as a message at most. */
+#define RHCA_MAX_FLUSH	0x80000000u
+
 /* --- operations --------------------------------------------------------- */
 
 /* Types of QP; one that sends by XRC does what RC does. */
@@ -42,6 +45,7 @@ struct rhca_op {
 	bool is_response;		/* data comes here: not inline */
 	bool is_local;			/* nothing is sent: no data */
 	bool has_bind;			/* local: else a key */
+	bool has_flush;			/* what, and how; no data */
 };
 
 static const struct rhca_op rhca_ops[] = {
@@ -100,6 +104,21 @@ static const struct rhca_op rhca_ops[] = {
 		.has_atomic = true,
 		.is_response = true,
 	},
+	[IBV_WR_ATOMIC_WRITE] = {
+		.qp_ex = IBV_QP_EX_WITH_ATOMIC_WRITE,
+		.qp_types = RHCA_RC,
+		.opcode = RDMA_HCA_OPCODE_ATOMIC_WRITE,
+		.wc_opcode = IBV_WC_ATOMIC_WRITE,
+		.has_raddr = true,
+	},
+	[IBV_WR_FLUSH] = {
+		.qp_ex = IBV_QP_EX_WITH_FLUSH,
+		.qp_types = RHCA_RC,
+		.opcode = RDMA_HCA_OPCODE_FLUSH,
+		.wc_opcode = IBV_WC_FLUSH,
+		.has_raddr = true,
+		.has_flush = true,
+	},
 	[IBV_WR_SEND_WITH_INV] = {
 		.qp_ex = IBV_QP_EX_WITH_SEND_WITH_INV,
 		.qp_types = RHCA_RC,
@@ -129,7 +148,7 @@ static bool rhca_has_op(enum ibv_qp_type type, const struct rhca_op *op)
 	return type <= IBV_QPT_XRC_RECV && (op->qp_types & 1u << type);
 }
 
-uint64_t rhca_send_ops(enum ibv_qp_type type)
+uint64_t rhca_send_ops(const struct rhca_context *ctx, enum ibv_qp_type type)
 {
 	uint64_t ops = 0;
 	size_t i;
@@ -137,7 +156,7 @@ uint64_t rhca_send_ops(enum ibv_qp_type type)
 	for (i = 0; i < ARRAY_SIZE(rhca_ops); i++)
 		if (rhca_has_op(type, &rhca_ops[i]))
 			ops |= rhca_ops[i].qp_ex;
-	return ops;
+	return ops & ~ctx->missing_ops;
 }
 
 enum ibv_wc_opcode rhca_send_wc_opcode(uint8_t opcode)
@@ -159,7 +178,15 @@ static const struct rhca_op *rhca_find_op(const struct rhca_qp *qp,
 	if (unlikely((unsigned int)opcode >= ARRAY_SIZE(rhca_ops)))
 		return NULL;
 	op = &rhca_ops[opcode];
-	return likely(rhca_has_op(qp->vqp.qp.qp_type, op)) ? op : NULL;
+	if (unlikely(!rhca_has_op(qp->vqp.qp.qp_type, op) ||
+		     (op->qp_ex & to_rctx(qp->vqp.qp.context)->missing_ops)))
+		return NULL;
+	return op;
+}
+
+static bool rhca_has_data(const struct rhca_op *op)
+{
+	return !op->is_local && !op->has_flush;
 }
 
 /* --- queues ------------------------------------------------------------- */
@@ -208,6 +235,27 @@ static void rhca_put_atomic(struct rhca_chain *chain, uint64_t swap_add,
 	unit->swap_add_h = htole32(RDMA_HCA_HI32(swap_add));
 	unit->cmp_l = htole32(RDMA_HCA_LO32(compare));
 	unit->cmp_h = htole32(RDMA_HCA_HI32(compare));
+	chain->end = unit + 1;
+}
+
+/* Of all of a region its address and length do not matter. */
+static bool rhca_is_flush(size_t len, uint8_t type, uint8_t level)
+{
+	if (!type || (type & ~(IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT)))
+		return false;
+	return level == IBV_FLUSH_MR ||
+	       (level == IBV_FLUSH_RANGE && len <= RHCA_MAX_FLUSH);
+}
+
+static void rhca_put_flush(struct rhca_chain *chain, uint32_t len, uint8_t type,
+			   uint8_t level)
+{
+	struct rdma_hca_flush_unit *unit = chain->end;
+
+	memset(unit, 0, sizeof(*unit));
+	unit->length = htole32(len);
+	unit->type_level = htole32(FIELD_PREP(RDMA_HCA_FLUSH_TYPE, type) |
+				   FIELD_PREP(RDMA_HCA_FLUSH_LEVEL, level));
 	chain->end = unit + 1;
 }
 
@@ -556,6 +604,9 @@ static int rhca_post_one_send(struct rhca_qp *qp, const struct ibv_send_wr *wr)
 		     (wr->send_flags & ~RHCA_SEND_FLAGS) ||
 		     (is_inline && op->is_response)))
 		return EINVAL;
+	/* A struct ibv_send_wr has no place for what is to be flushed. */
+	if (unlikely(op->has_flush))
+		return EINVAL;
 	if (unlikely(op->has_bind && !rhca_is_bind_wr(wr->bind_mw.mw,
 						      &wr->bind_mw.bind_info)))
 		return EINVAL;
@@ -895,6 +946,36 @@ static void rhca_wr_atomic_fetch_add(struct ibv_qp_ex *ibqp, uint32_t rkey,
 			    0);
 }
 
+/* It fits the smallest slot, whatever room for inline data was asked for. */
+static void rhca_wr_atomic_write(struct ibv_qp_ex *ibqp, uint32_t rkey,
+				 uint64_t raddr, const void *value)
+{
+	struct rhca_chain *chain = rhca_wr_open(ibqp, IBV_WR_ATOMIC_WRITE, 0);
+
+	if (unlikely(!chain))
+		return;
+	rhca_put_raddr(chain, raddr, rkey);
+	rhca_wqe_begin_data(chain);
+	memcpy((uint8_t *)chain->data + sizeof(__le32), value,
+	       sizeof(uint64_t));
+	rhca_end_inline(chain, sizeof(uint64_t));
+}
+
+static void rhca_wr_flush(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t raddr,
+			  size_t len, uint8_t type, uint8_t level)
+{
+	struct rhca_chain *chain = rhca_wr_open(ibqp, IBV_WR_FLUSH, 0);
+
+	if (unlikely(!chain))
+		return;
+	if (unlikely(!rhca_is_flush(len, type, level))) {
+		rhca_wr_fail(chain, EINVAL);
+		return;
+	}
+	rhca_put_raddr(chain, raddr, rkey);
+	rhca_put_flush(chain, level == IBV_FLUSH_MR ? 0 : len, type, level);
+}
+
 static void rhca_wr_set_ud_addr(struct ibv_qp_ex *ibqp, struct ibv_ah *ah,
 				uint32_t qpn, uint32_t qkey)
 {
@@ -924,7 +1005,8 @@ static void rhca_wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge,
 
 	if (unlikely(!qp->chain.wqe))
 		return;
-	err = qp->chain.op->is_local ? EINVAL : rhca_put_sges(qp, sge, num_sge);
+	err = rhca_has_data(qp->chain.op) ? rhca_put_sges(qp, sge, num_sge) :
+					    EINVAL;
 	if (unlikely(err))
 		rhca_wr_fail(&qp->chain, err);
 }
@@ -946,7 +1028,8 @@ static void rhca_wr_set_inline_data_list(struct ibv_qp_ex *ibqp, size_t num_buf,
 
 	if (unlikely(!qp->chain.wqe))
 		return;
-	err = qp->chain.op->is_response || qp->chain.op->is_local ? EINVAL : 0;
+	err = qp->chain.op->is_response || !rhca_has_data(qp->chain.op) ?
+		      EINVAL : 0;
 	for (; num_buf && !err; num_buf--, buf++)
 		err = rhca_add_inline(qp, &length, buf->addr, buf->length);
 	if (unlikely(err))
@@ -965,7 +1048,8 @@ static void rhca_wr_set_inline_data(struct ibv_qp_ex *ibqp, void *addr,
 
 void rhca_init_qp_ex(struct rhca_qp *qp)
 {
-	uint64_t ops = rhca_send_ops(qp->vqp.qp.qp_type);
+	uint64_t ops = rhca_send_ops(to_rctx(qp->vqp.qp.context),
+				     qp->vqp.qp.qp_type);
 	struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
 
 	ex->wr_start = rhca_wr_start;
@@ -982,6 +1066,10 @@ void rhca_init_qp_ex(struct rhca_qp *qp)
 		ex->wr_atomic_cmp_swp = rhca_wr_atomic_cmp_swp;
 		ex->wr_atomic_fetch_add = rhca_wr_atomic_fetch_add;
 	}
+	if (ops & IBV_QP_EX_WITH_ATOMIC_WRITE)
+		ex->wr_atomic_write = rhca_wr_atomic_write;
+	if (ops & IBV_QP_EX_WITH_FLUSH)
+		ex->wr_flush = rhca_wr_flush;
 	if (ops & IBV_QP_EX_WITH_SEND_WITH_INV)
 		ex->wr_send_inv = rhca_wr_send_inv;
 	if (ops & IBV_QP_EX_WITH_BIND_MW) {

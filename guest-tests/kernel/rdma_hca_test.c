@@ -314,6 +314,28 @@ static int test_atomics(struct bench *b)
 	return 0;
 }
 
+/* Where the kernel knows it. */
+static int test_atomic_writes(struct bench *b)
+{
+#ifdef RHCA_HAS_FLUSH
+	int n;
+
+	CHECK(b->dev->attrs.device_cap_flags & IB_DEVICE_ATOMIC_WRITE);
+	CHECK(!create_qps(b, IB_QPT_RC, 0));
+	for (n = 0; n < 100; n++) {
+		fill(b, 64, 8);
+		CHECK(!post_rdma(b, IB_WR_ATOMIC_WRITE, n, 64, 8, 0, false));
+		CHECK(!expect(b, n, IB_WC_ATOMIC_WRITE, IB_WC_SUCCESS));
+		CHECK(equal(b, 0, 64, 8));
+	}
+	CHECK(!post_rdma(b, IB_WR_ATOMIC_WRITE, n, 64, 4, 0, false));
+	CHECK(!expect(b, n, 0, IB_WC_LOC_LEN_ERR));
+	return destroy_qps(b);
+#else
+	return 0;
+#endif
+}
+
 /* Inline data in a Send with immediate data. */
 static int test_sends(struct bench *b)
 {
@@ -1044,6 +1066,7 @@ static const struct {
 	{ "writes", test_writes },
 	{ "reads", test_reads },
 	{ "atomics", test_atomics },
+	{ "atomic-writes", test_atomic_writes },
 	{ "sends", test_sends },
 	{ "datagrams", test_datagrams },
 	{ "events", test_events },

@@ -91,6 +91,7 @@ struct rdma_hca_qpc {
 #define RDMA_HCA_QPC_SRA_MAX		RDMA_HCA_MASK(31, 24)	/* max_rd_atomic */
 #define RDMA_HCA_QPC_RRA_MAX		RDMA_HCA_MASK(23, 16)	/* max_dest_rd_atomic */
 #define RDMA_HCA_QPC_ACCESS		RDMA_HCA_MASK(15, 8)	/* RDMA_HCA_ACCESS_* */
+#define RDMA_HCA_QPC_FLUSH		RDMA_HCA_MASK(1, 0)	/* ours: RDMA_HCA_ACCESS_FLUSH */
 #define RDMA_HCA_QPC_PSN		RDMA_HCA_MASK(23, 0)
 #define RDMA_HCA_QPC_MIN_RNR_TIMER	RDMA_HCA_MASK(28, 24)	/* rnr_nextrecvpsn */
 #define RDMA_HCA_QPC_XRCD		RDMA_HCA_MASK(23, 0)
@@ -285,6 +286,7 @@ struct rdma_hca_mpt {
 #define RDMA_HCA_MPT_FREE		RDMA_HCA_MASK(18, 18)	/* ours: no access as yet */
 #define RDMA_HCA_MPT_MIO		RDMA_HCA_MASK(17, 17)	/* local access allowed */
 #define RDMA_HCA_MPT_BIND_ENABLE	RDMA_HCA_MASK(15, 15)
+#define RDMA_HCA_MPT_FLUSH		RDMA_HCA_MASK(11, 10)	/* ours: RDMA_HCA_ACCESS_FLUSH */
 #define RDMA_HCA_MPT_PHYSICAL		RDMA_HCA_MASK(9, 9)	/* address is the bus address */
 #define RDMA_HCA_MPT_REGION		RDMA_HCA_MASK(8, 8)	/* else a window */
 /* Access flags, in an MPT's flags and a QPC's params1: IBV_ACCESS_*. */
@@ -295,5 +297,9 @@ struct rdma_hca_mpt {
 #define RDMA_HCA_ACCESS_MW_BIND		(1u << 4)
 #define RDMA_HCA_ACCESS_ZERO_BASED	(1u << 5)
 #define RDMA_HCA_ACCESS_ON_DEMAND	(1u << 6)
+/* The same in a fast_reg_unit; elsewhere in fields of their own. */
+#define RDMA_HCA_ACCESS_FLUSH_GLOBAL	(1u << 8)
+#define RDMA_HCA_ACCESS_FLUSH_PERSISTENT (1u << 9)
+#define RDMA_HCA_ACCESS_FLUSH		RDMA_HCA_MASK(9, 8)
 
 #endif /* RDMA_HCA_CXT_H */

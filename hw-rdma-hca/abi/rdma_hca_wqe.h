@@ -20,6 +20,8 @@
 #define RDMA_HCA_OPCODE_RDMA_READ	0x10
 #define RDMA_HCA_OPCODE_ATOMIC_CS	0x11
 #define RDMA_HCA_OPCODE_ATOMIC_FA	0x12
+#define RDMA_HCA_OPCODE_ATOMIC_WRITE	0x13	/* ours, as is FLUSH */
+#define RDMA_HCA_OPCODE_FLUSH		0x14
 #define RDMA_HCA_OPCODE_BIND_MW		0x18
 #define RDMA_HCA_OPCODE_REG_MR		0x19
 #define RDMA_HCA_OPCODE_LOCAL_INV	0x1b
@@ -57,7 +59,7 @@ struct rdma_hca_xrc_unit {
 
 #define RDMA_HCA_XRC_SRQN		RDMA_HCA_MASK(23, 0)
 
-/* raddr_unit (3.4.2): RDMA and atomic operations. */
+/* raddr_unit (3.4.2): RDMA and atomic operations, and FLUSH. */
 struct rdma_hca_raddr_unit {
 	__le32 raddr_l;
 	__le32 raddr_h;
@@ -72,6 +74,22 @@ struct rdma_hca_atomic_unit {
 	__le32 cmp_l;
 	__le32 cmp_h;
 };
+
+/* flush_unit (ours): FLUSH. */
+struct rdma_hca_flush_unit {
+	__le32 length;		/* bytes, RANGE */
+	__le32 type_level;	/* as in FETH (IBA annex A19) */
+	__le32 reserved[2];
+};
+
+#define RDMA_HCA_FLUSH_LEVEL		RDMA_HCA_MASK(5, 4)
+#define RDMA_HCA_FLUSH_TYPE		RDMA_HCA_MASK(3, 0)
+/* Placement types, bits: enum ibv_placement_type. */
+#define RDMA_HCA_FLUSH_TYPE_GLOBAL	(1u << 0)
+#define RDMA_HCA_FLUSH_TYPE_PERSISTENT	(1u << 1)
+/* Selectivity levels: enum ibv_selectivity_level. */
+#define RDMA_HCA_FLUSH_LEVEL_RANGE	0
+#define RDMA_HCA_FLUSH_LEVEL_MR		1
 
 /*
  * fast_reg_unit (ours): REG_MR. The list is of 64-bit little-endian bus

@@ -84,7 +84,7 @@ typedef struct HcaQpAttr {
     uint8_t pkey_index;
     uint8_t port;
     uint32_t qkey;
-    uint8_t access; /* HCA_ACCESS_* allowed to the peer */
+    uint16_t access; /* HCA_ACCESS_* allowed to the peer */
     uint32_t remote_qpn;
     uint32_t rq_psn; /* that the transition began with */
     uint32_t sq_psn;
@@ -132,8 +132,10 @@ typedef struct HcaWqe {
     uint32_t rkey; /* of @raddr; or to be invalidated by the peer */
     uint64_t swap_add;
     uint64_t compare;
-    uint32_t srqn; /* XRC: the peer's */
-    HcaPath path;  /* UD */
+    uint32_t feth;      /* FLUSH: as the packet has it... */
+    uint32_t flush_len; /* ...and how much */
+    uint32_t srqn;      /* XRC: the peer's */
+    HcaPath path;       /* UD */
     uint32_t dqpn;
     uint32_t qkey;
     union {
@@ -236,6 +238,7 @@ typedef struct HcaResp {
     uint32_t len;
     bool started;   /* READ: First has been sent */
     bool duplicate; /* READ, ATOMIC: answered again */
+    bool counts;    /* READ, ATOMIC: one of rra_max */
     uint64_t atomic_ack;
 } HcaResp;
 
@@ -312,7 +315,7 @@ typedef struct HcaResponder {
     int64_t flush_delay;
 
     /* Derived. */
-    uint32_t rd_atomic; /* READ and ATOMIC in @ring, no duplicates */
+    uint32_t rd_atomic; /* those in @ring that count for rra_max */
     int64_t cnp_next;   /* RoCE: the earliest time of a CNP */
 } HcaResponder;
 

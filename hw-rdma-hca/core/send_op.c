@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The send operations: services of table 1.1 of the engine document, units of
- * figures 3-4-1 and 3-4-2 of the interface document.
+ * figures 3-4-1 and 3-4-2 of the interface document; annex A19 of IBA.
  */
 #include "send_op.h"
 
@@ -66,6 +66,16 @@ const HcaSendOp hca_send_ops[HCA_NOPCODES] = {
                            .atomic = true,
                            .length = sizeof(uint64_t),
                            .only = HCA_FETCH_ADD },
+    [HCA_OP_ATOMIC_WRITE] = { .services = RC,
+                              .transfer = HCA_TRANSFER_DONE,
+                              .remote = true,
+                              .length = sizeof(uint64_t),
+                              .only = HCA_ATOMIC_WRITE },
+    [HCA_OP_FLUSH] = { .services = RC,
+                       .transfer = HCA_TRANSFER_DONE,
+                       .remote = true,
+                       .flush = true,
+                       .only = HCA_FLUSH },
     [HCA_OP_BIND_MW] = { .services = RC | UC, .mem = HCA_MEM_BIND },
     [HCA_OP_REG_MR] = { .services = RC | UC,
                         .mem = HCA_MEM_FAST_REG,

@@ -8,6 +8,9 @@
 #ifndef HCA_VERBS_H
 #define HCA_VERBS_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 /* For the sizes alone that the engine shares with its software. */
 #include "../abi/rdma_hca_sizes.h"
 
@@ -63,6 +66,8 @@ typedef enum HcaOpcode {
     HCA_OP_RDMA_READ = 0x10,
     HCA_OP_ATOMIC_CS = 0x11,
     HCA_OP_ATOMIC_FA = 0x12,
+    HCA_OP_ATOMIC_WRITE = 0x13,
+    HCA_OP_FLUSH = 0x14,
     HCA_OP_BIND_MW = 0x18,
     HCA_OP_REG_MR = 0x19,
     HCA_OP_LOCAL_INV = 0x1b,
@@ -117,9 +122,32 @@ typedef enum HcaEventType {
 #define HCA_ACCESS_MW_BIND (1u << 4)
 #define HCA_ACCESS_ZERO_BASED (1u << 5)
 #define HCA_ACCESS_ON_DEMAND (1u << 6)
-#define HCA_REMOTE_ACCESS                                                      \
+#define HCA_ACCESS_FLUSH_GLOBAL (1u << 8)
+#define HCA_ACCESS_FLUSH_PERSISTENT (1u << 9)
+#define HCA_FLUSH_ACCESS (HCA_ACCESS_FLUSH_GLOBAL | HCA_ACCESS_FLUSH_PERSISTENT)
+/* Rights to what a peer does with data; and to all that it does. */
+#define HCA_REMOTE_DATA_ACCESS                                                 \
     (HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_READ |                        \
      HCA_ACCESS_REMOTE_ATOMIC)
+#define HCA_REMOTE_ACCESS (HCA_REMOTE_DATA_ACCESS | HCA_FLUSH_ACCESS)
+
+/*
+ * A FLUSH (IBA annex A19): what has to become of the data, bits; and of which,
+ * those of a range or of all of the region.
+ */
+#define HCA_FLUSH_GLOBAL (1u << 0)
+#define HCA_FLUSH_PERSISTENT (1u << 1)
+#define HCA_FLUSH_TYPES (HCA_FLUSH_GLOBAL | HCA_FLUSH_PERSISTENT)
+#define HCA_FLUSH_RANGE 0
+#define HCA_FLUSH_REGION 1
+/* The rights that one of these types needs. */
+#define HCA_FLUSH_NEEDS(types) ((uint32_t)(types) << 8)
+
+/* Whether there is such a FLUSH: of any numbers. */
+static inline bool hca_flush_is_known(uint32_t types, uint32_t level)
+{
+    return types && !(types & ~HCA_FLUSH_TYPES) && level <= HCA_FLUSH_REGION;
+}
 
 /* A key: the number of its entry, and a byte of its consumer's. */
 #define HCA_KEY_SHIFT 8

@@ -28,9 +28,10 @@ typedef struct HcaWqeFormat {
     bool (*parse_peer)(const uint8_t *bytes, bool roce, HcaWqe *wqe);
     /*
      * All that follows, as wqe->ref.opcode and @service say: remote address,
-     * operands, entries and the message's length, or what to do to memory. Inline data are an entry in
-     * the send queue, whose L_Key is @lkey. False: units are missing, too many
-     * or senseless. Only after parse_peer() has been content.
+     * operands, what to flush, entries and the message's length, or what to do
+     * to memory. Inline data are an entry in the send queue, whose L_Key is
+     * @lkey. False: units are missing, too many or senseless. Only after
+     * parse_peer() has been content.
      */
     bool (*parse_units)(const uint8_t *bytes, HcaService service, uint32_t lkey,
                         HcaWqe *wqe);

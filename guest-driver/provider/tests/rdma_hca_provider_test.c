@@ -578,7 +578,7 @@ static struct rhca_qp *new_qp(struct rhca_cq *cq, enum ibv_qp_type type,
 		.comp_mask = IBV_QP_INIT_ATTR_PD |
 			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.pd = pd,
-		.send_ops_flags = rhca_send_ops(type),
+		.send_ops_flags = rhca_send_ops(&ctx, type),
 	};
 	struct ibv_qp *qp = rhca_create_qp_ex(&ctx.vctx.context, &attr);
 
@@ -1401,6 +1401,8 @@ static void test_send_completions(void)
 		{ RDMA_HCA_OPCODE_RDMA_READ, IBV_WC_RDMA_READ },
 		{ RDMA_HCA_OPCODE_ATOMIC_CS, IBV_WC_COMP_SWAP },
 		{ RDMA_HCA_OPCODE_ATOMIC_FA, IBV_WC_FETCH_ADD },
+		{ RDMA_HCA_OPCODE_ATOMIC_WRITE, IBV_WC_ATOMIC_WRITE },
+		{ RDMA_HCA_OPCODE_FLUSH, IBV_WC_FLUSH },
 		{ RDMA_HCA_OPCODE_SEND_INV, IBV_WC_SEND },
 		{ RDMA_HCA_OPCODE_LOCAL_INV, IBV_WC_LOCAL_INV },
 		{ RDMA_HCA_OPCODE_BIND_MW, IBV_WC_BIND_MW },
@@ -1685,6 +1687,155 @@ static void test_wr_api(void)
 	CHECK_EQ(wqe.units, 2);
 	CHECK_EQ(le32toh(wqe.next->inv_rkey), 0x9abc);
 
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+static void check_flush(struct seen wqe, uint32_t len, uint8_t type,
+			uint8_t level)
+{
+	const struct rdma_hca_flush_unit *unit = (void *)(wqe.next + 2);
+
+	CHECK_EQ(wqe.opcode, RDMA_HCA_OPCODE_FLUSH);
+	CHECK_EQ(wqe.units, 3);
+	check_raddr((void *)(wqe.next + 1), 0x8000, 7);
+	CHECK_EQ(le32toh(unit->length), len);
+	CHECK_EQ(le32toh(unit->type_level), type | level << 4);
+	CHECK_EQ(unit->reserved[0] | unit->reserved[1], 0);
+}
+
+static void test_flush(void)
+{
+	static const struct {
+		uint64_t len;
+		uint8_t type, level;
+	} bad[] = {
+		{ 8, 0, IBV_FLUSH_RANGE },
+		{ 8, 4, IBV_FLUSH_RANGE },
+		{ 8, 0x81, IBV_FLUSH_MR },
+		{ 8, IBV_FLUSH_GLOBAL, 2 },
+		{ 0x80000001, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE },
+		{ 1ULL << 32, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE },
+	};
+	struct ibv_send_wr wr = { .opcode = IBV_WR_FLUSH }, *bad_wr;
+	struct rhca_cq *cq = new_cq(4);
+	struct rhca_qp *qp = new_qp(cq, IBV_QPT_RC, &small_cap);
+	struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
+	struct seen wqe;
+	size_t i;
+
+	ibv_wr_start(ex);
+	ex->wr_flags = IBV_SEND_FENCE;
+	ibv_wr_flush(ex, 7, 0x8000, 0x80000000, IBV_FLUSH_GLOBAL,
+		     IBV_FLUSH_RANGE);
+	ibv_wr_flush(ex, 7, 0x8000, SIZE_MAX,
+		     IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT, IBV_FLUSH_MR);
+	CHECK_EQ(ibv_wr_complete(ex), 0);
+	wqe = first_wqe(qp);
+	check_flush(wqe, 0x80000000, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE);
+	CHECK(wqe.fence);
+	wqe = next_wqe(qp, wqe);
+	check_flush(wqe, 0, IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT,
+		    IBV_FLUSH_MR);
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		ibv_wr_start(ex);
+		ibv_wr_flush(ex, 7, 0x8000, bad[i].len, bad[i].type,
+			     bad[i].level);
+		CHECK_EQ(ibv_wr_complete(ex), EINVAL);
+	}
+	/* It has no data, and a struct ibv_send_wr no place for what it has. */
+	ibv_wr_start(ex);
+	ibv_wr_flush(ex, 7, 0x8000, 8, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE);
+	ibv_wr_set_sge(ex, 1, 2, 3);
+	CHECK_EQ(ibv_wr_complete(ex), EINVAL);
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad_wr), EINVAL);
+	CHECK(bad_wr == &wr);
+	CHECK_EQ(qp->sq.head, 2);
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+static void check_atomic_write(struct seen wqe, const void *value)
+{
+	const __le32 *header = (void *)(wqe.next + 2);
+
+	CHECK_EQ(wqe.opcode, RDMA_HCA_OPCODE_ATOMIC_WRITE);
+	CHECK_EQ(wqe.units, 3);
+	check_raddr((void *)(wqe.next + 1), 0x8000, 7);
+	CHECK_EQ(le32toh(*header), RDMA_HCA_INLINE | 8);
+	CHECK(!memcmp(header + 1, value, 8));
+}
+
+static void test_atomic_write(void)
+{
+	struct ibv_qp_cap cap = { .max_send_wr = 4, .max_send_sge = 1 };
+	struct ibv_sge sge = { .addr = 0x1000, .length = 8, .lkey = 5 };
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_ATOMIC_WRITE,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.wr.rdma = { .remote_addr = 0x8000, .rkey = 7 },
+	};
+	struct rhca_cq *cq = new_cq(4);
+	struct rhca_qp *qp = new_qp(cq, IBV_QPT_RC, &cap);
+	struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
+	struct ibv_send_wr *bad_wr;
+	const char *value = "8 bytes!";
+	struct seen wqe;
+
+	ibv_wr_start(ex);
+	ibv_wr_atomic_write(ex, 7, 0x8000, value);
+	ibv_wr_send(ex);
+	CHECK_EQ(ibv_wr_complete(ex), 0);
+	wqe = first_wqe(qp);
+	check_atomic_write(wqe, value);
+	wqe = next_wqe(qp, wqe);
+	CHECK_EQ(wqe.opcode, RDMA_HCA_OPCODE_SEND);
+
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad_wr), 0);
+	wqe = first_wqe(qp);
+	CHECK_EQ(wqe.opcode, RDMA_HCA_OPCODE_ATOMIC_WRITE);
+	CHECK_EQ(wqe.units, 3);
+	check_data((void *)(wqe.next + 2), 0x1000, 8, 5);
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+/* A kernel that does not know them, or a card that has not got them. */
+static void test_missing_ops(void)
+{
+	uint64_t ops = IBV_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_ATOMIC_WRITE;
+	struct ibv_send_wr wr = { .opcode = IBV_WR_ATOMIC_WRITE }, *bad_wr;
+	struct rhca_cq *cq = new_cq(4);
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = &cq->vcq.cq,
+		.recv_cq = &cq->vcq.cq,
+		.cap = small_cap,
+		.qp_type = IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD |
+			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = pd,
+	};
+	struct rhca_qp *qp;
+	uint64_t op;
+
+	CHECK_EQ(rhca_send_ops(&ctx, IBV_QPT_RC) & ops, ops);
+	CHECK_EQ(rhca_send_ops(&ctx, IBV_QPT_XRC_SEND) & ops, ops);
+	CHECK_EQ(rhca_send_ops(&ctx, IBV_QPT_UC) & ops, 0);
+	CHECK_EQ(rhca_send_ops(&ctx, IBV_QPT_UD) & ops, 0);
+	ctx.missing_ops = ops;
+	CHECK_EQ(rhca_send_ops(&ctx, IBV_QPT_RC) & ops, 0);
+	for (op = IBV_QP_EX_WITH_FLUSH; op <= IBV_QP_EX_WITH_ATOMIC_WRITE;
+	     op *= 2) {
+		attr.send_ops_flags = op;
+		CHECK(!rhca_create_qp_ex(&ctx.vctx.context, &attr));
+		CHECK_EQ(errno, EOPNOTSUPP);
+	}
+	qp = new_qp(cq, IBV_QPT_RC, &small_cap);
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad_wr), EINVAL);
+	CHECK(!qp->vqp.qp_ex.wr_flush && !qp->vqp.qp_ex.wr_atomic_write);
+	ctx.missing_ops = 0;
 	rhca_destroy_qp(&qp->vqp.qp);
 	rhca_destroy_cq(&cq->vcq.cq);
 }
@@ -2145,7 +2296,7 @@ static struct rhca_qp *new_xrc_sender(struct rhca_cq *cq)
 		.comp_mask = IBV_QP_INIT_ATTR_PD |
 			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.pd = pd,
-		.send_ops_flags = rhca_send_ops(IBV_QPT_RC),
+		.send_ops_flags = rhca_send_ops(&ctx, IBV_QPT_RC),
 	};
 	struct ibv_qp *qp = rhca_create_qp_ex(&ctx.vctx.context, &attr);
 
@@ -2964,6 +3115,9 @@ static const struct {
 	{ "start-poll", test_start_poll },
 	{ "wr-api", test_wr_api },
 	{ "wr-api-ud", test_wr_api_ud },
+	{ "flush", test_flush },
+	{ "atomic-write", test_atomic_write },
+	{ "missing-ops", test_missing_ops },
 	{ "srq-caps", test_srq_caps },
 	{ "srq-recv", test_srq_recv },
 	{ "srq-order", test_srq_order },

@@ -7,7 +7,7 @@
 #include "format.h"
 #include "words.h"
 
-/* The lowest bits of an entry's flags are its rights. */
+/* The lowest bits of an entry's flags are its rights, but for FLUSH. */
 #define ACCESS RDMA_HCA_MASK(6, 0)
 
 G_STATIC_ASSERT(sizeof(struct rdma_hca_mpt) == HCA_MPT_SIZE);
@@ -56,7 +56,8 @@ static void decode(HcaMpt *mpt, const void *from)
         .local = flags & RDMA_HCA_MPT_MIO,
         .bind_enable = flags &
                        (RDMA_HCA_MPT_BIND_ENABLE | RDMA_HCA_ACCESS_MW_BIND),
-        .access = flags & ACCESS,
+        .access = (flags & ACCESS) |
+                  HCA_FLUSH_NEEDS(RDMA_HCA_GET(RDMA_HCA_MPT_FLUSH, flags)),
         .page_shift = page_size + RDMA_HCA_MPT_PAGE_SHIFT_MIN,
         .key = GUINT32_FROM_BE(entry->key),
         .pd = GUINT32_FROM_BE(entry->pd),
@@ -87,7 +88,10 @@ static uint32_t encode_flags(const HcaMpt *mpt)
            (mpt->dev_mem ? RDMA_HCA_MPT_DEV_MEM : 0) |
            (mpt->local ? RDMA_HCA_MPT_MIO : 0) |
            (mpt->bind_enable ? RDMA_HCA_MPT_BIND_ENABLE : 0) |
-           (mpt->window2 ? RDMA_HCA_MPT_WINDOW2 : 0) | mpt->access;
+           (mpt->window2 ? RDMA_HCA_MPT_WINDOW2 : 0) |
+           RDMA_HCA_PREP(RDMA_HCA_MPT_FLUSH,
+                         RDMA_HCA_GET(RDMA_HCA_ACCESS_FLUSH, mpt->access)) |
+           (mpt->access & ACCESS);
 }
 
 static void encode_window(const HcaMpt *mpt, struct rdma_hca_mpt *entry)

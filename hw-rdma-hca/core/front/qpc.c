@@ -68,7 +68,7 @@ static void get_transport(const struct rdma_hca_qpc *qpc, HcaQpAttr *attr)
     attr->sq_psn = be(qpc->next_send_psn);
     attr->sra_max = GET(SRA_MAX, params);
     attr->rra_max = GET(RRA_MAX, params);
-    attr->access = GET(ACCESS, params);
+    attr->access = GET(ACCESS, params) | HCA_FLUSH_NEEDS(GET(FLUSH, params));
     attr->retry_count = GET(RETRY_COUNT, retry);
     attr->rnr_retry = GET(RNR_RETRY, retry);
     attr->ack_timeout = GET(ACK_TIMEOUT, be(qpc->ackto_path));
@@ -155,9 +155,10 @@ static void put_attr(const HcaQpAttr *attr, struct rdma_hca_qpc *qpc)
     qpc->port_pkey = GUINT32_TO_BE(PUT(PORT, attr->port) |
                                    PUT(PKEY_INDEX, attr->pkey_index));
     qpc->pd = GUINT32_TO_BE(attr->pd);
-    qpc->params1 = GUINT32_TO_BE(PUT(SRA_MAX, attr->sra_max) |
-                                 PUT(RRA_MAX, attr->rra_max) |
-                                 PUT(ACCESS, attr->access));
+    qpc->params1 = GUINT32_TO_BE(
+        PUT(SRA_MAX, attr->sra_max) | PUT(RRA_MAX, attr->rra_max) |
+        PUT(ACCESS, attr->access) |
+        PUT(FLUSH, RDMA_HCA_GET(RDMA_HCA_ACCESS_FLUSH, attr->access)));
     qpc->cqn_snd = GUINT32_TO_BE(attr->sq_cqn);
     qpc->snd_wqe_base_l = GUINT32_TO_BE(attr->sq_lkey);
     qpc->snd_wqe_len = GUINT32_TO_BE(attr->sq_len);

@@ -8,6 +8,7 @@
 #include "../../abi/rdma_hca_regs.h"
 #include "../../abi/rdma_hca_wqe.h"
 #include "../send_op.h"
+#include "../wire/packet.h"
 #include "../wqe_format.h"
 #include "format.h"
 #include "path.h"
@@ -160,6 +161,23 @@ static bool parse_atomic(Units *units, HcaWqe *wqe)
     return true;
 }
 
+/* What there is no such type or level of is senseless. */
+static bool parse_flush(Units *units, HcaWqe *wqe)
+{
+    struct rdma_hca_flush_unit unit;
+    uint32_t types, level;
+
+    if (!take(units, &unit, sizeof(unit))) {
+        return false;
+    }
+    types = RDMA_HCA_GET(RDMA_HCA_FLUSH_TYPE, GUINT32_FROM_LE(unit.type_level));
+    level = RDMA_HCA_GET(RDMA_HCA_FLUSH_LEVEL,
+                         GUINT32_FROM_LE(unit.type_level));
+    wqe->feth = HCA_FETH(types, level);
+    wqe->flush_len = GUINT32_FROM_LE(unit.length);
+    return hca_flush_is_known(types, level);
+}
+
 /* INLINE_SEG: the data stay in the send queue and are read from there. */
 static bool parse_inline(Units *units, uint32_t lkey, HcaWqe *wqe)
 {
@@ -168,7 +186,7 @@ static bool parse_inline(Units *units, uint32_t lkey, HcaWqe *wqe)
     take(units, &header, sizeof(header));
     wqe->msg_len = RDMA_HCA_GET(RDMA_HCA_INLINE_LENGTH,
                                 GUINT32_FROM_LE(header));
-    if (hca_send_op(wqe->ref.opcode)->transfer != HCA_TRANSFER_PAYLOAD ||
+    if (hca_send_op(wqe->ref.opcode)->transfer == HCA_TRANSFER_RESPONSE ||
         wqe->msg_len > units->left) {
         return false;
     }
@@ -304,7 +322,8 @@ static bool parse_units(const uint8_t *bytes, HcaService service, uint32_t lkey,
     return (service != HCA_SERVICE_XRC_INI || parse_xrc(&units, wqe)) &&
            (!op->remote || parse_raddr(&units, wqe)) &&
            (!op->atomic || parse_atomic(&units, wqe)) &&
-           parse_message(&units, lkey, wqe);
+           (op->flush ? parse_flush(&units, wqe)
+                      : parse_message(&units, lkey, wqe));
 }
 
 /* Receive WQEs */

@@ -113,7 +113,10 @@ static uint32_t good_length(uint8_t operation)
     case HCA_ATOMIC_ACK:
     case HCA_CMP_SWAP:
     case HCA_FETCH_ADD:
+    case HCA_FLUSH:
         return 0;
+    case HCA_ATOMIC_WRITE:
+        return 8;
     default:
         return 64;
     }
@@ -142,6 +145,12 @@ static void take_memory(Fuzz *f, bool odd, HcaPacket *packet)
     packet->rkey = mr->key;
     packet->va = mr->va + 0xcdd; /* aligned to 8 */
     packet->dma_len = packet->payload_len ? packet->payload_len : 1000;
+    if (HCA_BTH_OPERATION(packet->opcode) == HCA_FLUSH) {
+        packet->rkey = f->mr[0][FUZZ_WRITABLE]->key;
+        packet->va = f->mr[0][FUZZ_WRITABLE]->va;
+        packet->feth = HCA_FETH(HCA_FLUSH_GLOBAL, HCA_FLUSH_RANGE);
+        packet->feth ^= odd ? take8(&f->in) : 0;
+    }
     if (odd) {
         packet->rkey = fuzz_take_key(f, 0, false, &mr);
         packet->va = fuzz_take_va(f, mr);
@@ -287,12 +296,17 @@ static void act_packet(Fuzz *f)
 static uint8_t take_operation(Fuzz *f, unsigned which)
 {
     static const uint8_t datagram[] = { HCA_SEND_ONLY, HCA_SEND_ONLY_IMM };
+    uint8_t operation;
 
     if (which == FUZZ_UD) {
         return datagram[take_bool(&f->in)];
     }
-    return take_below(&f->in,
-                      which == FUZZ_UC ? HCA_READ_REQUEST : HCA_FETCH_ADD + 1);
+    operation = take_below(&f->in, which == FUZZ_UC ? HCA_READ_REQUEST
+                                                    : HCA_FETCH_ADD + 3);
+    /* Behind atomics there are numbers that are reserved. */
+    return operation <= HCA_FETCH_ADD
+               ? operation
+               : HCA_FLUSH + (operation - HCA_FETCH_ADD - 1);
 }
 
 /* A good packet, with marks that a switch makes, or to a group. */

@@ -126,6 +126,7 @@ static const uint8_t opcodes[] = {
     RDMA_HCA_OPCODE_ATOMIC_FA,  RDMA_HCA_OPCODE_NOP,
     RDMA_HCA_OPCODE_BIND_MW,    RDMA_HCA_OPCODE_REG_MR,
     RDMA_HCA_OPCODE_LOCAL_INV,  RDMA_HCA_OPCODE_SEND_INV,
+    RDMA_HCA_OPCODE_FLUSH,      RDMA_HCA_OPCODE_ATOMIC_WRITE,
 };
 
 static unsigned take_sges(Fuzz *f, unsigned side, Sge *sge)
@@ -177,7 +178,9 @@ enum {
 /* A piece of the region for everything. */
 static unsigned good_sge(Fuzz *f, unsigned side, const SendWr *wr, Sge *sge)
 {
-    uint32_t len = wr_is_atomic(wr->opcode) ? 8 : take_below(&f->in, 2048);
+    bool is_value = wr_is_atomic(wr->opcode) ||
+                    wr->opcode == RDMA_HCA_OPCODE_ATOMIC_WRITE;
+    uint32_t len = is_value ? 8 : take_below(&f->in, 2048);
 
     *sge = mr_sge(f->mr[side][FUZZ_ALL], 64, len);
     return 1;
@@ -187,7 +190,8 @@ static unsigned good_sge(Fuzz *f, unsigned side, const SendWr *wr, Sge *sge)
 static void take_unit(Fuzz *f, unsigned side, SendWr *wr)
 {
     uint32_t key = fuzz_take_mem_key(f, side);
-    uint32_t access = ACCESS_ALL | RDMA_HCA_ACCESS_MW_BIND;
+    uint32_t access = ACCESS_ALL | RDMA_HCA_ACCESS_MW_BIND |
+                      RDMA_HCA_ACCESS_FLUSH;
     Mr fast = *f->fast[side];
     SendWr op;
 
@@ -209,6 +213,19 @@ static void take_unit(Fuzz *f, unsigned side, SendWr *wr)
     memcpy(wr->unit, op.unit, sizeof(wr->unit));
     wr->unit_size = op.unit_size;
     wr->nsge = 0;
+}
+
+/* Good, if the first byte is 0, where the region allows it. */
+static void take_flush(Fuzz *f, unsigned side, SendWr *wr)
+{
+    const Mr *mr = f->mr[!side][FUZZ_WRITABLE];
+
+    wr->flush = take8(&f->in) ^ RDMA_HCA_FLUSH_TYPE_GLOBAL;
+    wr->flush_len = fuzz_take_len(f);
+    if (!(wr->flags & WR_ODD_REMOTE)) {
+        wr->rkey = mr->key;
+        wr->raddr = mr->va;
+    }
 }
 
 static bool is_mem_op(uint8_t opcode)
@@ -256,6 +273,9 @@ static void take_wr(Fuzz *f, unsigned side, unsigned which, SendWr *wr,
     }
     if (wr->opcode == RDMA_HCA_OPCODE_SEND_INV) {
         wr->rkey = fuzz_take_mem_key(f, !side);
+    }
+    if (wr->opcode == RDMA_HCA_OPCODE_FLUSH) {
+        take_flush(f, side, wr);
     }
     wr->swap_add = wr->compare = wr->flags & 0x80;
     if (is_mem_op(wr->opcode)) {

@@ -263,7 +263,8 @@ static void add_regions(Fuzz *f, unsigned side)
     mr[FUZZ_READABLE] = region(f, side, pd, 1, RDMA_HCA_ACCESS_REMOTE_READ);
     mr[FUZZ_WRITABLE] = region(f, side, pd, 2,
                                RDMA_HCA_ACCESS_LOCAL_WRITE |
-                                   RDMA_HCA_ACCESS_REMOTE_WRITE);
+                                   RDMA_HCA_ACCESS_REMOTE_WRITE |
+                                   RDMA_HCA_ACCESS_FLUSH);
     mr[FUZZ_LOCAL] = region(f, side, pd, 3, RDMA_HCA_ACCESS_LOCAL_WRITE);
     mr[FUZZ_ALIEN] = region(f, side, pd_new(drv), 4, ACCESS_ALL);
     f->bindable[side] = mr_new(drv, pd, 0x777000, 2 * HOST_PAGE_SIZE,
@@ -308,6 +309,7 @@ void fuzz_attr(QpAttr *attr)
     attr->retry_cnt = 2;
     attr->rnr_retry = 2;
     attr->min_rnr_timer = 1;
+    attr->access |= RDMA_HCA_ACCESS_FLUSH;
 }
 
 static void add_srqs(Fuzz *f, unsigned side)

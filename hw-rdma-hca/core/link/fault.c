@@ -207,6 +207,7 @@ static HcaFaultKind kind_of(const uint8_t *bth, size_t len)
         return HCA_FAULT_ATOMIC_RESPONSE;
     case HCA_CMP_SWAP:
     case HCA_FETCH_ADD:
+    case HCA_ATOMIC_WRITE:
         return HCA_FAULT_ATOMIC;
     default:
         return HCA_FAULT_OTHER;

@@ -4,7 +4,7 @@
  * each QP a queue in each pool (HcaMqList).
  *
  * SWPB  Send and Write packets that are not acknowledged
- * RPB   Read and atomic requests that are not answered
+ * RPB   requests that a response answers (Reads, atomics, FLUSH) and has not
  * REB   the scatter entries of those
  *
  * The pools have the document's sizes and count as the document counts, so
@@ -41,7 +41,10 @@ typedef struct HcaSentPacket {
     uint32_t srqn;
 } HcaSentPacket;
 
-/* A Read or atomic request as it was sent, and how far it is answered. */
+/*
+ * A request that a response answers, as it was sent, and how far it is. The
+ * value of an atomic write is kept, so that it is the same each time.
+ */
 typedef struct HcaSentRead {
     uint32_t psn;  /* of the first response */
     uint32_t npsn; /* responses */
@@ -50,12 +53,15 @@ typedef struct HcaSentRead {
     uint32_t wqe_offset;
     uint64_t raddr;
     uint32_t rkey;
-    uint32_t len;
+    uint32_t len;      /* of the responses */
     uint32_t received; /* bytes */
     uint32_t answered; /* responses */
     uint32_t asked;    /* those that had come when it was sent last */
     uint64_t swap_add;
     uint64_t compare;
+    uint64_t value; /* atomic write: as it lay in memory */
+    uint32_t feth;  /* FLUSH */
+    uint32_t flush_len;
     uint32_t srqn;
     uint16_t nentries; /* in the REB */
 } HcaSentRead;

@@ -6,6 +6,8 @@
  * First transmission and retransmission come from the same record, so both
  * packets are the same. Every packet asks for an acknowledgement (3.4.1.1.3).
  */
+#include <string.h>
+
 #include "../port/frame_encap.h"
 #include "units.h"
 
@@ -60,17 +62,51 @@ HcaV2pState hca_req_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *ud,
                 sent->wqe_opcode, refs, sent->nrefs);
 }
 
+HcaV2pState hca_req_read_value(Hca *hca, HcaQp *qp, uint8_t opcode,
+                               const HcaSge *refs, unsigned nrefs,
+                               uint64_t *value)
+{
+    struct iovec iov[HCA_MAX_PIECES];
+    unsigned iovcnt = G_N_ELEMENTS(iov);
+    HcaV2pState state = hca_req_trans_core(hca, qp, opcode, refs, nrefs, iov,
+                                           &iovcnt);
+    uint8_t *to = (uint8_t *)value;
+
+    for (unsigned i = 0; state == HCA_V2P_SUCCESS && i < iovcnt; i++) {
+        memcpy(to, iov[i].iov_base, iov[i].iov_len);
+        to += iov[i].iov_len;
+    }
+    return state;
+}
+
+/* The value was found when it was sent first. */
+static void send_atomic_write(Hca *hca, HcaQp *qp, HcaPacket *packet,
+                              const HcaSentRead *write)
+{
+    uint64_t value = write->value;
+    struct iovec iov = { &value, sizeof(value) };
+
+    packet->dma_len = sizeof(value);
+    packet->payload_len = sizeof(value);
+    hca_frame_send(hca->port, qp, &qp->attr.path, packet, &iov, 1);
+}
+
 /* A Read goes on from what has been answered (partial retry, IBA 9.7.3.1). */
 void hca_req_send_read(Hca *hca, HcaQp *qp, const HcaSentRead *read)
 {
-    HcaPacket packet = request(qp, hca_send_op(read->wqe_opcode)->only,
-                               hca_read_expects(read));
+    const HcaSendOp *op = hca_send_op(read->wqe_opcode);
+    HcaPacket packet = request(qp, op->only, hca_read_expects(read));
 
     packet.va = read->raddr + read->received;
     packet.rkey = read->rkey;
-    packet.dma_len = read->len - read->received;
+    packet.dma_len = op->flush ? read->flush_len : read->len - read->received;
+    packet.feth = read->feth;
     packet.swap_add = read->swap_add;
     packet.compare = read->compare;
     packet.srqn = read->srqn;
-    send(hca, qp, &qp->attr.path, &packet, read->wqe_opcode, NULL, 0);
+    if (hca_has_value(op)) {
+        send_atomic_write(hca, qp, &packet, read);
+    } else {
+        send(hca, qp, &qp->attr.path, &packet, read->wqe_opcode, NULL, 0);
+    }
 }

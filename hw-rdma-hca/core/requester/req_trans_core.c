@@ -3,8 +3,8 @@
  * ReqTransCore_Thread_2 (its document, state table): judges a packet by its
  * operation and finds the memory of its payload, if it has any.
  *
- * Inline data and RDMA Reads bypass the memory regions of data: inline data
- * are part of the WQE, a Read carries none. Departure: the document completes
+ * Inline data, RDMA Reads and FLUSH bypass the memory regions of data: inline
+ * data are part of the WQE, the others carry none. Departure: the document completes
  * an inline request when it has passed; here a reliable one completes when it
  * is acknowledged. The rest of the chain is cxtmgt/completion.c.
  */
@@ -53,7 +53,7 @@ static HcaReqTransState judge(const Request *request)
     bool in_line = request->nrefs && request->refs[0].relative;
     const HcaSendOp *op = hca_send_op(request->opcode);
 
-    return in_line || op->transfer == HCA_TRANSFER_RESPONSE
+    return in_line || op->transfer == HCA_TRANSFER_RESPONSE || op->flush
                ? HCA_RT_BYPASS
                : HCA_RT_FETCH_DATA_MR;
 }

@@ -75,7 +75,7 @@ HcaJudge hca_requester_judge(Hca *hca, HcaQp *qp, const HcaWqe *wqe);
 
 /*
  * Send the next packet of @wqe: @len bytes of payload in @refs (those of the
- * whole message for a Read or an atomic, which sends none). Returns true if
+ * whole message for what is answered by a response). Returns true if
  * it was the last one. Call only after HCA_JUDGE_SEND.
  */
 bool hca_requester_segment(Hca *hca, HcaQp *qp, const HcaWqe *wqe,

@@ -18,10 +18,23 @@ static uint32_t responses(const HcaQp *qp, uint32_t len)
     return len ? len / qp->pmtu + (len % qp->pmtu != 0) : 1;
 }
 
-/* A Read or an atomic. */
-static bool asks_for_data(const HcaWqe *wqe)
+static bool has_response(const HcaWqe *wqe)
 {
-    return hca_send_op(wqe->ref.opcode)->transfer == HCA_TRANSFER_RESPONSE;
+    return hca_has_response(hca_send_op(wqe->ref.opcode));
+}
+
+/* Scatter entries for the data of its response. */
+static unsigned entries_of(const HcaWqe *wqe)
+{
+    return hca_send_op(wqe->ref.opcode)->transfer == HCA_TRANSFER_RESPONSE
+               ? wqe->nsge
+               : 0;
+}
+
+/* And bytes of it. */
+static uint32_t response_len(const HcaWqe *wqe)
+{
+    return entries_of(wqe) ? wqe->msg_len : 0;
 }
 
 static uint32_t psns_on_their_way(const HcaQp *qp)
@@ -68,10 +81,10 @@ static bool may_send_read(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
     if (qp->req.rpb.count >= qp->attr.sra_max) {
         return waits_for(hca, qp, HCA_WAIT_READS);
     }
-    if (responses(qp, wqe->msg_len) > PSN_WINDOW - psns_on_their_way(qp)) {
+    if (responses(qp, response_len(wqe)) > PSN_WINDOW - psns_on_their_way(qp)) {
         return waits_for(hca, qp, HCA_WAIT_PSNS);
     }
-    return hca_mq_read_room(hca, qp, wqe->nsge) ||
+    return hca_mq_read_room(hca, qp, entries_of(wqe)) ||
            count_wait(hca, HCA_WAIT_RPB);
 }
 
@@ -85,7 +98,7 @@ static bool may_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
            count_wait(hca, HCA_WAIT_SWPB);
 }
 
-/* IBA 10.8.3.3: the fence, for Reads and atomics. */
+/* IBA 10.8.3.3: the fence, for Reads, atomics, and what is answered as they. */
 static bool is_fenced(const HcaQp *qp, const HcaWqe *wqe)
 {
     return wqe->ref.fence && !wqe->sent && qp->req.rpb.count;
@@ -127,8 +140,8 @@ static bool rc_judge_msg(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
     if (hca_on_their_way(qp) >= hca_congestion_limit(hca, qp)) {
         return waits_for(hca, qp, HCA_WAIT_OUTSTANDING);
     }
-    return asks_for_data(wqe) ? may_send_read(hca, qp, wqe)
-                              : may_send_packet(hca, qp, wqe);
+    return has_response(wqe) ? may_send_read(hca, qp, wqe)
+                             : may_send_packet(hca, qp, wqe);
 }
 
 /* Whether the QP sends at all now. */
@@ -233,25 +246,42 @@ static bool segment_packet(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
     return packet.last;
 }
 
-/* RC_STORE_ENTRY: a Read or atomic request, kept with its scatter entries. */
+/* Of an atomic write; else there is nothing to find. */
+static bool find_value(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
+                       const HcaSge *refs, unsigned nrefs, uint64_t *value)
+{
+    uint8_t opcode = wqe->ref.opcode;
+
+    return !hca_has_value(hca_send_op(opcode)) ||
+           hca_req_read_value(hca, qp, opcode, refs, nrefs, value) ==
+               HCA_V2P_SUCCESS;
+}
+
+/* RC_STORE_ENTRY: what is answered, kept with its scatter entries. */
 static void segment_read(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
-                         const HcaSge *entries, unsigned n, uint32_t len)
+                         const HcaSge *entries, unsigned n)
 {
     HcaSentRead read = {
         .psn = qp->req.next_psn,
-        .npsn = responses(qp, len),
+        .npsn = responses(qp, response_len(wqe)),
         .wqe_opcode = wqe->ref.opcode,
         .signalled = wqe->signalled,
         .wqe_offset = wqe->ref.offset,
         .raddr = wqe->raddr,
         .rkey = wqe->rkey,
-        .len = len,
+        .len = response_len(wqe),
         .swap_add = wqe->swap_add,
         .compare = wqe->compare,
+        .feth = wqe->feth,
+        .flush_len = wqe->flush_len,
         .srqn = wqe->srqn,
-        .nentries = n,
+        .nentries = entries_of(wqe),
     };
 
+    if (!find_value(hca, qp, wqe, entries, n, &read.value)) {
+        put_aside(hca, qp, wqe, HCA_SYNDROME_LOCAL_PROT_ERR, 0);
+        return;
+    }
     hca_req_send_read(hca, qp, &read);
     hca_credits_begin(qp, hca_send_op(wqe->ref.opcode));
     hca->requester->counters.reads_sent++;
@@ -263,8 +293,8 @@ static void segment_read(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
 bool hca_requester_segment(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
                            const HcaSge *refs, unsigned nrefs, uint32_t len)
 {
-    if (asks_for_data(wqe)) {
-        segment_read(hca, qp, wqe, refs, nrefs, len);
+    if (has_response(wqe)) {
+        segment_read(hca, qp, wqe, refs, nrefs);
         return true;
     }
     return segment_packet(hca, qp, wqe, refs, nrefs, len);

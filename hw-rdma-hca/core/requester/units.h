@@ -28,6 +28,10 @@ HcaV2pState hca_req_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *ud,
                                 const HcaSentPacket *packet,
                                 const HcaSge *refs);
 void hca_req_send_read(Hca *hca, HcaQp *qp, const HcaSentRead *read);
+/* What an atomic write will write: @refs are 8 bytes. */
+HcaV2pState hca_req_read_value(Hca *hca, HcaQp *qp, uint8_t opcode,
+                               const HcaSge *refs, unsigned nrefs,
+                               uint64_t *value);
 
 /* Whether a message of this kind may begin: the peer has credits for it. */
 bool hca_credits_allow(const HcaQp *qp, const HcaSendOp *op);

@@ -64,6 +64,9 @@ static const HcaCounterRow rows[] = {
     COUNTER(334, "ecn_marked_rx", ecn_marked_rx,
             "packets received with a CE mark"),
     REFUSED(352, "invalidation", INVALIDATION, "key not to be invalidated"),
+    COUNTER(374, "atomic_writes", requests[HCA_REQUEST_ATOMIC_WRITE],
+            "atomic writes executed"),
+    COUNTER(375, "flushes", requests[HCA_REQUEST_FLUSH], "FLUSHes executed"),
     COUNTER(335, "cnp_tx", cnp_tx, "congestion notifications sent"),
 };
 

@@ -13,6 +13,8 @@
  * event. Data is read for a Read when its packet is sent, not when the request
  * arrives (see resp_pkt_gen.c).
  */
+#include <string.h>
+
 #include "responder.h"
 #include "units.h"
 
@@ -350,6 +352,35 @@ static HcaOutcome execute_atomic(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     return remote_outcome(hca, &info, state);
 }
 
+/* IBA annex A19: at once, to whoever looks. */
+static HcaOutcome execute_atomic_write(Hca *hca, const HcaQp *qp,
+                                       const HcaPacket *packet)
+{
+    HcaMatchInfo info = remote_info(qp, packet, HCA_ACCESS_REMOTE_WRITE,
+                                    sizeof(uint64_t));
+    uint64_t value;
+
+    memcpy(&value, packet->payload, sizeof(value));
+    return remote_outcome(
+        hca, &info, hca_v2p_atomic_write(hca->v2p, HCA_V2P_EE, &info, value));
+}
+
+/*
+ * IBA annex A19. All requests before it have been executed, and what they wrote
+ * is in the machine's memory, where everybody sees it: there is nothing left to
+ * do but to look whether the peer may ask.
+ */
+static HcaOutcome execute_flush(Hca *hca, const HcaQp *qp,
+                                const HcaPacket *packet, const HcaOperation *op)
+{
+    bool whole = HCA_FETH_LEVEL(packet->feth) == HCA_FLUSH_REGION;
+    HcaMatchInfo info = remote_info(
+        qp, packet, hca_operation_access(op, packet), packet->dma_len);
+
+    return remote_outcome(
+        hca, &info, hca_v2p_check_flush(hca->v2p, HCA_V2P_EE, &info, whole));
+}
+
 static HcaOutcome execute_kind(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                                const HcaOperation *op)
 {
@@ -360,6 +391,10 @@ static HcaOutcome execute_kind(Hca *hca, HcaQp *qp, const HcaPacket *packet,
         return execute_write(hca, qp, packet, op);
     case HCA_REQUEST_READ:
         return check_region(hca, qp, packet, HCA_ACCESS_REMOTE_READ);
+    case HCA_REQUEST_ATOMIC_WRITE:
+        return execute_atomic_write(hca, qp, packet);
+    case HCA_REQUEST_FLUSH:
+        return execute_flush(hca, qp, packet, op);
     default:
         return execute_atomic(hca, qp, packet);
     }
@@ -411,6 +446,10 @@ static void respond(Hca *hca, HcaQp *qp, const HcaPacket *packet,
     case HCA_REQUEST_ATOMIC:
         hca_resp_atomic(hca, qp, packet->psn,
                         find_replay(qp, packet->psn)->atomic_ack, false);
+        break;
+    case HCA_REQUEST_ATOMIC_WRITE:
+    case HCA_REQUEST_FLUSH:
+        hca_resp_done(hca, qp, packet->psn, hca_operation_counts(op), false);
         break;
     default:
         if (packet->ack_req || hca->config.ack_policy == HCA_ACK_EACH) {
@@ -507,6 +546,11 @@ static void repeat_atomic(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     }
 }
 
+static unsigned repeats_allowed(const HcaQp *qp, const HcaOperation *op)
+{
+    return hca_operation_counts(op) ? qp->attr.rra_max : HCA_MAX_RD_ATOMIC;
+}
+
 /* Figure 4.2: the duplicate region. */
 static void duplicate(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                       const HcaOperation *op)
@@ -516,12 +560,14 @@ static void duplicate(Hca *hca, HcaQp *qp, const HcaPacket *packet,
         hca_resp_ack(hca, qp);
     } else if (hca_resp_pending(qp, packet->psn)) {
         hca_drop(hca->port, packet, HCA_DROP_DUPLICATE);
-    } else if (hca_resp_duplicates(qp) >= qp->attr.rra_max) {
+    } else if (hca_resp_duplicates(qp) >= repeats_allowed(qp, op)) {
         hca_drop(hca->port, packet, HCA_DROP_RESOURCES);
     } else if (op->kind == HCA_REQUEST_READ) {
         repeat_read(hca, qp, packet);
-    } else {
+    } else if (op->kind == HCA_REQUEST_ATOMIC) {
         repeat_atomic(hca, qp, packet);
+    } else { /* executed once, and the answer is always the same */
+        hca_resp_done(hca, qp, packet->psn, false, true);
     }
 }
 

@@ -50,6 +50,9 @@ static const HcaOperation operations[32] = {
     [HCA_SEND_LAST_INV] = SEND(RC, .last = true, .invalidates = true),
     [HCA_SEND_ONLY_INV] = SEND(RC, .first = true, .last = true,
                                .invalidates = true),
+    [HCA_FLUSH] = SINGLE(HCA_REQUEST_FLUSH, 0),
+    [HCA_ATOMIC_WRITE] = SINGLE(HCA_REQUEST_ATOMIC_WRITE,
+                                HCA_ACCESS_REMOTE_WRITE),
 };
 
 /* Unknown to RC, and refused (9.9.3). */
@@ -61,6 +64,20 @@ const HcaOperation *hca_operation(uint8_t opcode)
     const HcaOperation *op = &operations[HCA_BTH_OPERATION(opcode)];
 
     return op->services ? op : &reserved;
+}
+
+/* A FLUSH needs nothing that the responder has a limited number of. */
+bool hca_operation_counts(const HcaOperation *op)
+{
+    return op->kind == HCA_REQUEST_READ || op->kind == HCA_REQUEST_ATOMIC ||
+           op->kind == HCA_REQUEST_ATOMIC_WRITE;
+}
+
+uint32_t hca_operation_access(const HcaOperation *op, const HcaPacket *packet)
+{
+    return op->kind == HCA_REQUEST_FLUSH
+               ? HCA_FLUSH_NEEDS(HCA_FETH_TYPES(packet->feth))
+               : op->access;
 }
 
 static bool from_peer(const Hca *hca, const HcaQp *qp, const HcaPacket *packet)
@@ -126,9 +143,31 @@ static bool length_ok(const HcaQp *qp, const HcaPacket *packet,
         return payload_fits(qp, len, op) && write_length_ok(qp, packet, op);
     case HCA_REQUEST_READ:
         return !len && packet->dma_len <= qp->max_msg;
+    case HCA_REQUEST_FLUSH:
+        return !len && (packet->dma_len <= qp->max_msg ||
+                        HCA_FETH_LEVEL(packet->feth) == HCA_FLUSH_REGION);
+    case HCA_REQUEST_ATOMIC_WRITE:
+        return len == sizeof(uint64_t) && packet->dma_len == len;
     default:
         return !len;
     }
+}
+
+/* Whether the QP serves it, and there is such a one. */
+static bool is_served(const HcaQp *qp, const HcaPacket *packet,
+                      const HcaOperation *op)
+{
+    return !op->refused &&
+           !(hca_operation_access(op, packet) & ~qp->attr.access) &&
+           (op->kind != HCA_REQUEST_FLUSH ||
+            hca_flush_is_known(HCA_FETH_TYPES(packet->feth),
+                               HCA_FETH_LEVEL(packet->feth)));
+}
+
+static bool has_operand(const HcaOperation *op)
+{
+    return op->kind == HCA_REQUEST_ATOMIC ||
+           op->kind == HCA_REQUEST_ATOMIC_WRITE;
 }
 
 HcaOutcome hca_check_request(const HcaQp *qp, const HcaPacket *packet,
@@ -137,17 +176,16 @@ HcaOutcome hca_check_request(const HcaQp *qp, const HcaPacket *packet,
     if (!in_place(&qp->resp, op)) {
         return HCA_EXE_OPCODE;
     }
-    if (op->refused || (op->access & ~qp->attr.access)) {
+    if (!is_served(qp, packet, op)) {
         return HCA_EXE_FORBIDDEN;
     }
     if (!length_ok(qp, packet, op)) {
         return HCA_EXE_LENGTH;
     }
-    if ((op->kind == HCA_REQUEST_READ || op->kind == HCA_REQUEST_ATOMIC) &&
-        qp->resp.rd_atomic >= qp->attr.rra_max) {
+    if (hca_operation_counts(op) && qp->resp.rd_atomic >= qp->attr.rra_max) {
         return HCA_EXE_RESOURCES;
     }
-    if (op->kind == HCA_REQUEST_ATOMIC && packet->va % sizeof(uint64_t)) {
+    if (has_operand(op) && packet->va % sizeof(uint64_t)) {
         return HCA_EXE_ALIGNMENT;
     }
     return HCA_EXE_OK;

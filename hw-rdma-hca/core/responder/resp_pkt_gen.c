@@ -53,9 +53,7 @@ static void take(HcaQp *qp)
 {
     const HcaResp *resp = at(qp, qp->resp.ring_head++);
 
-    if (resp->kind != HCA_RESP_ACK && !resp->duplicate) {
-        qp->resp.rd_atomic--;
-    }
+    qp->resp.rd_atomic -= resp->counts;
 }
 
 static void clear(HcaQp *qp)
@@ -119,26 +117,43 @@ void hca_resp_nak(Hca *hca, HcaQp *qp, uint32_t psn, uint8_t syndrome,
     put_ack(hca, qp, psn)->syndrome = syndrome;
 }
 
+/* One that is no ACK. */
+static HcaResp *put_response(Hca *hca, HcaQp *qp, HcaRespKind kind,
+                             uint32_t psn, bool counts, bool duplicate)
+{
+    HcaResp *resp = put(hca, qp, kind, psn);
+
+    resp->duplicate = duplicate;
+    resp->counts = counts && !duplicate;
+    qp->resp.rd_atomic += resp->counts;
+    return resp;
+}
+
 void hca_resp_read(Hca *hca, HcaQp *qp, const HcaPacket *packet, bool duplicate)
 {
-    HcaResp *resp = put(hca, qp, HCA_RESP_READ, packet->psn);
+    HcaResp *resp = put_response(hca, qp, HCA_RESP_READ, packet->psn, true,
+                                 duplicate);
 
     resp->pd = qp->resp.remote_pd;
     resp->rkey = packet->rkey;
     resp->va = packet->va;
     resp->len = packet->dma_len;
-    resp->duplicate = duplicate;
-    qp->resp.rd_atomic += !duplicate;
+}
+
+/* IBA annex A19: as a Read of no bytes. */
+void hca_resp_done(Hca *hca, HcaQp *qp, uint32_t psn, bool counts,
+                   bool duplicate)
+{
+    put_response(hca, qp, HCA_RESP_READ, psn, counts, duplicate);
 }
 
 void hca_resp_atomic(Hca *hca, HcaQp *qp, uint32_t psn, uint64_t old,
                      bool duplicate)
 {
-    HcaResp *resp = put(hca, qp, HCA_RESP_ATOMIC, psn);
+    HcaResp *resp = put_response(hca, qp, HCA_RESP_ATOMIC, psn, true,
+                                 duplicate);
 
     resp->atomic_ack = old;
-    resp->duplicate = duplicate;
-    qp->resp.rd_atomic += !duplicate;
 }
 
 bool hca_resp_pending(const HcaQp *qp, uint32_t psn)

@@ -26,6 +26,8 @@ typedef enum HcaRequestKind {
     HCA_REQUEST_WRITE,
     HCA_REQUEST_READ,
     HCA_REQUEST_ATOMIC,
+    HCA_REQUEST_ATOMIC_WRITE,
+    HCA_REQUEST_FLUSH,
     HCA_NREQUEST_KINDS
 } HcaRequestKind;
 

@@ -21,6 +21,10 @@ typedef struct HcaOperation {
 
 /* What the operation of @opcode (a BTH opcode) is. */
 const HcaOperation *hca_operation(uint8_t opcode);
+/* Whether it is one of those of which the peer has rra_max at the most. */
+bool hca_operation_counts(const HcaOperation *op);
+/* The HCA_ACCESS_* that @packet needs. */
+uint32_t hca_operation_access(const HcaOperation *op, const HcaPacket *packet);
 /* Whether @packet may touch @qp at all (figure 4.3); dropped if not. */
 bool hca_check_headers(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                        const HcaOperation *op);
@@ -73,15 +77,18 @@ void hca_recv_fail(Hca *hca, HcaQp *qp, uint8_t syndrome,
 bool hca_resp_has_room(const HcaQp *qp);
 /* Whether a Read or atomic response with @psn is still to be sent. */
 bool hca_resp_pending(const HcaQp *qp, uint32_t psn);
-/* Reads and atomics that wait to be answered again. */
+/* Those that wait to be answered again. */
 unsigned hca_resp_duplicates(const HcaQp *qp);
 /* Acknowledge all before the expected PSN. */
 void hca_resp_ack(Hca *hca, HcaQp *qp);
 /* A NAK or RNR NAK, by @syndrome of its AETH. */
 void hca_resp_nak(Hca *hca, HcaQp *qp, uint32_t psn, uint8_t syndrome,
                   HcaOutcome reason);
-/* The responses of a Read, and of an atomic that found @old. */
+/* The responses of a Read; of what is answered without data; of an atomic that
+ * found @old. */
 void hca_resp_read(Hca *hca, HcaQp *qp, const HcaPacket *packet,
+                   bool duplicate);
+void hca_resp_done(Hca *hca, HcaQp *qp, uint32_t psn, bool counts,
                    bool duplicate);
 void hca_resp_atomic(Hca *hca, HcaQp *qp, uint32_t psn, uint64_t old,
                      bool duplicate);

@@ -55,6 +55,9 @@ static const HcaCounterRow rows[] = {
     COUNTER(350, "wqe_reg_mr", wqe_opcodes[HCA_OP_REG_MR], "REG_MR WQEs"),
     COUNTER(351, "wqe_local_inv", wqe_opcodes[HCA_OP_LOCAL_INV],
             "LOCAL_INV WQEs"),
+    COUNTER(372, "wqe_atomic_write", wqe_opcodes[HCA_OP_ATOMIC_WRITE],
+            "atomic write WQEs"),
+    COUNTER(373, "wqe_flush", wqe_opcodes[HCA_OP_FLUSH], "FLUSH WQEs"),
     COUNTER(309, "wqe_bad_address", wqe_checks[HCA_WQE_BAD_ADDRESS],
             "datagrams without a source address"),
 };

@@ -26,7 +26,7 @@ static void fail(HcaWqe *wqe, uint8_t syndrome, HcaWqeCheck check)
 static bool opcode_allowed(const HcaQp *qp, const HcaSendOp *op)
 {
     return (op->services & 1 << qp->attr.service) &&
-           (op->transfer != HCA_TRANSFER_RESPONSE || qp->attr.sra_max) &&
+           (!hca_has_response(op) || qp->attr.sra_max) &&
            (!op->privileged || qp->attr.privileged);
 }
 
@@ -82,7 +82,8 @@ static void check_length(const HcaQp *qp, const HcaSendOp *op, HcaWqe *wqe)
     if (qp->attr.service == HCA_SERVICE_UD) {
         limit = MIN(limit, qp->pmtu);
     }
-    if (wqe->msg_len > limit || (op->length && wqe->msg_len != op->length)) {
+    if (MAX(wqe->msg_len, wqe->flush_len) > limit ||
+        (op->length && wqe->msg_len != op->length)) {
         fail(wqe, HCA_SYNDROME_LOCAL_LENGTH_ERR, HCA_WQE_BAD_LENGTH);
     }
 }

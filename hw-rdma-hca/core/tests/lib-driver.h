@@ -203,8 +203,8 @@ typedef struct RocePath {
 
 /* Attributes of ibv_modify_qp() from INIT to RTS. */
 typedef struct QpAttr {
-    uint8_t access; /* RDMA_HCA_ACCESS_REMOTE_* */
-    uint8_t mtu;    /* IB MTU code */
+    uint16_t access; /* RDMA_HCA_ACCESS_REMOTE_*, _FLUSH_* */
+    uint8_t mtu;     /* IB MTU code */
     uint16_t dlid;
     uint8_t sl;
     bool grh;
@@ -255,8 +255,9 @@ typedef struct SendWr {
     uint64_t raddr;
     uint32_t rkey; /* SEND_INV: to be invalidated */
     uint64_t swap_add, compare;
-    const UdAddress *ud; /* UD only */
-    bool xrc;            /* XRC_INI: there is an xrc_unit */
+    uint32_t flush_len, flush; /* FLUSH: type and level as in its unit */
+    const UdAddress *ud;       /* UD only */
+    bool xrc;                  /* XRC_INI: there is an xrc_unit */
     uint32_t srqn;
     const void *inline_data;
     uint32_t inline_len;

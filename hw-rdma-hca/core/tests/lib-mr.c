@@ -55,11 +55,18 @@ uint32_t mr_index(const Mr *mr)
     return KEY_INDEX(mr->key, mr->drv->log_mpts);
 }
 
+static uint32_t access_flags(uint32_t access)
+{
+    return (access & ~RDMA_HCA_ACCESS_FLUSH) |
+           RDMA_HCA_PREP(RDMA_HCA_MPT_FLUSH,
+                         RDMA_HCA_GET(RDMA_HCA_ACCESS_FLUSH, access));
+}
+
 static void write_mpt(Mr *mr, uint32_t access)
 {
     struct rdma_hca_mpt mpt = good_mpt(
-        mr->key, RDMA_HCA_MPT_MIO | RDMA_HCA_MPT_REGION | access, mr->pd,
-        mr->va, mr->len, mr->mtt);
+        mr->key, RDMA_HCA_MPT_MIO | RDMA_HCA_MPT_REGION | access_flags(access),
+        mr->pd, mr->va, mr->len, mr->mtt);
 
     mpt.page_size = GUINT32_TO_BE(mr->page_shift - RDMA_HCA_MPT_PAGE_SHIFT_MIN);
     mpt.mtt_sz = GUINT32_TO_BE(mr->npages);

@@ -127,7 +127,9 @@ uint8_t qp_to_init(Qp *qp, const QpAttr *attr)
     qpc.port_pkey = PREP_BE(RDMA_HCA_QPC_PORT, 1) |
                     PREP_BE(RDMA_HCA_QPC_PKEY_INDEX, attr->pkey_index);
     qpc.pd = GUINT32_TO_BE(qp->pd);
-    qpc.params1 = PREP_BE(RDMA_HCA_QPC_ACCESS, attr->access);
+    qpc.params1 = PREP_BE(RDMA_HCA_QPC_ACCESS, attr->access) |
+                  PREP_BE(RDMA_HCA_QPC_FLUSH,
+                          RDMA_HCA_GET(RDMA_HCA_ACCESS_FLUSH, attr->access));
     qpc.cqn_snd = GUINT32_TO_BE(qp->send_cq ? qp->send_cq->cqn : NO_CQ);
     qpc.cqn_rcv = GUINT32_TO_BE(qp->recv_cq ? qp->recv_cq->cqn : NO_CQ);
     if (qp->srq) {

@@ -13,6 +13,8 @@ static bool has_raddr(uint8_t opcode)
     return opcode == RDMA_HCA_OPCODE_RDMA_WRITE ||
            opcode == RDMA_HCA_OPCODE_RDMA_WRITE_IMM ||
            opcode == RDMA_HCA_OPCODE_RDMA_READ ||
+           opcode == RDMA_HCA_OPCODE_ATOMIC_WRITE ||
+           opcode == RDMA_HCA_OPCODE_FLUSH ||
            opcode == RDMA_HCA_OPCODE_ATOMIC_CS ||
            opcode == RDMA_HCA_OPCODE_ATOMIC_FA;
 }
@@ -161,6 +163,14 @@ static GByteArray *build_send(const Driver *drv, const SendWr *wr)
         };
 
         g_byte_array_append(wqe, (void *)&atomic, sizeof(atomic));
+    }
+    if (wr->opcode == RDMA_HCA_OPCODE_FLUSH) {
+        struct rdma_hca_flush_unit flush = {
+            .length = GUINT32_TO_LE(wr->flush_len),
+            .type_level = GUINT32_TO_LE(wr->flush),
+        };
+
+        g_byte_array_append(wqe, (void *)&flush, sizeof(flush));
     }
     if (wr->flags & SEND_INLINE) {
         put_inline(wqe, wr);

@@ -67,7 +67,7 @@ static size_t forge(Scene *s, uint8_t *out)
     if (pair_rand(s->pair, 0, 8)) {
         packet.slid = s->pair->lab->host[1].config.lid;
     }
-    packet.opcode = noise32(s) % (pair_rand(s->pair, 0, 4) ? 0x18 : 0x100);
+    packet.opcode = noise32(s) % (pair_rand(s->pair, 0, 4) ? 0x1e : 0x100);
     packet.solicited = noise32(s) & 1;
     packet.mig_req = noise32(s) & 1;
     packet.fecn = packet.becn = false;

@@ -66,6 +66,29 @@ static void test_doorbells(void)
     events_look_and_free(bed);
 }
 
+/* QPs that allow a peer's FLUSH. */
+static Bed *events_new_flush(void)
+{
+    QpAttr attr;
+
+    qp_attr_init(&attr);
+    attr.access |= RDMA_HCA_ACCESS_FLUSH;
+    return events_new_rc(&attr);
+}
+
+/* Of a region that allows it, too. */
+static void make_flush(Bed *bed, SendWr *wr)
+{
+    Mr *mr = mr_new(bed->drv[1], bed->pair->pd[1], 0, 4096,
+                    RDMA_HCA_ACCESS_FLUSH);
+
+    wr->nsge = 0;
+    wr->raddr = mr->va;
+    wr->rkey = mr->key;
+    wr->flush_len = mr->len;
+    wr->flush = RDMA_HCA_FLUSH_TYPE_GLOBAL;
+}
+
 /* One WQE of each kind. */
 static void test_wqe_opcodes(void)
 {
@@ -81,14 +104,17 @@ static void test_wqe_opcodes(void)
         { READ, "send_wqe_read" },
         { RDMA_HCA_OPCODE_ATOMIC_CS, "send_wqe_cmp_swap" },
         { ADD, "send_wqe_fetch_add" },
+        { RDMA_HCA_OPCODE_ATOMIC_WRITE, "send_wqe_atomic_write" },
+        { RDMA_HCA_OPCODE_FLUSH, "send_wqe_flush" },
     };
     Bed *bed;
 
-    bed = events_new_rc(NULL);
+    bed = events_new_flush();
     for (unsigned i = 0; i < G_N_ELEMENTS(kind); i++) {
         events_post_recv(bed, 4096);
         events_request(bed, i, kind[i].opcode, 8);
     }
+    make_flush(bed, &bed->wr[G_N_ELEMENTS(kind) - 1]);
     bed_post_requests(bed, G_N_ELEMENTS(kind));
     bed_run(bed);
     for (unsigned i = 0; i < G_N_ELEMENTS(kind); i++) {
@@ -101,7 +127,9 @@ static void test_wqe_opcodes(void)
     bed_counted(bed, 1, "responder_writes", 2);
     bed_counted(bed, 1, "responder_reads", 1);
     bed_counted(bed, 1, "responder_atomics", 2);
-    bed_counted(bed, 1, "responder_executed", 7);
+    bed_counted(bed, 1, "responder_atomic_writes", 1);
+    bed_counted(bed, 1, "responder_flushes", 1);
+    bed_counted(bed, 1, "responder_executed", 9);
     bed_counted(bed, 1, "responder_receives_completed", 3);
     events_look_and_free(bed);
 }

@@ -103,8 +103,8 @@ static void test_visit(void)
  * Numbers are for ever. When this fails a row was put elsewhere than at the
  * end. After adding rows at the end, raise both constants.
  */
-#define FROZEN 372
-#define FROZEN_SUM "06d5a90629c1250581b8b85eca63bfe5"
+#define FROZEN 376
+#define FROZEN_SUM "fb6581598439e15e4bc5143fa6ebbfde"
 
 static void test_numbers(void)
 {

@@ -18,6 +18,8 @@
 #define READ RDMA_HCA_OPCODE_RDMA_READ
 #define FETCH_ADD RDMA_HCA_OPCODE_ATOMIC_FA
 #define CMP_SWAP RDMA_HCA_OPCODE_ATOMIC_CS
+#define ATOMIC_WRITE RDMA_HCA_OPCODE_ATOMIC_WRITE
+#define FLUSH RDMA_HCA_OPCODE_FLUSH
 
 /*
  * What a path looks like: its states in turn, IDLE before and behind.
@@ -99,10 +101,16 @@ static void test_rc(void)
         unsigned flags;
         const char *path;
     } kind[] = {
-        { SEND, 0, "JDI" },           { WRITE, 0, "JDI" },
-        { SEND, SEND_INLINE, "JBI" }, { WRITE, SEND_INLINE, "JBI" },
-        { READ, 0, "JBI" },           { FETCH_ADD, 0, "JBI" },
+        { SEND, 0, "JDI" },
+        { WRITE, 0, "JDI" },
+        { SEND, SEND_INLINE, "JBI" },
+        { WRITE, SEND_INLINE, "JBI" },
+        { READ, 0, "JBI" },
+        { FETCH_ADD, 0, "JBI" },
         { CMP_SWAP, 0, "JBI" },
+        { ATOMIC_WRITE, 0, "JDI" },
+        { ATOMIC_WRITE, SEND_INLINE, "JBI" },
+        { FLUSH, 0, "JBI" },
     };
     Bed *bed = bed_new();
     Path path;
@@ -115,6 +123,7 @@ static void test_rc(void)
         wr.flags |= kind[i].flags;
         wr.inline_data = bed->data;
         wr.inline_len = 8;
+        wr.flush = RDMA_HCA_FLUSH_TYPE_GLOBAL;
         bed_post_wr(bed, &wr);
         expect_path(&path, kind[i].path);
         g_assert_cmpuint(path.last, ==, HCA_V2P_SUCCESS);
@@ -122,6 +131,8 @@ static void test_rc(void)
             bed_respond(bed, HCA_READ_RESP_ONLY, PSN + i, 0, 8);
         } else if (kind[i].opcode == FETCH_ADD || kind[i].opcode == CMP_SWAP) {
             bed_atomic_ack(bed, PSN + i, 1);
+        } else if (kind[i].opcode == ATOMIC_WRITE || kind[i].opcode == FLUSH) {
+            bed_respond(bed, HCA_READ_RESP_ONLY, PSN + i, 0, 0);
         } else {
             bed_ack(bed, PSN + i);
         }

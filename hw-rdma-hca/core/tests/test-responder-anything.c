@@ -17,7 +17,7 @@ static HcaPacket make_random(Bed *bed)
     static const uint32_t len[] = { 0,          1,         8,       MTU - 1,
                                     MTU,        MTU + 1,   4 * MTU, BED_AREA,
                                     0x7fffffff, 0xffffffff };
-    HcaPacket packet = request_make(bed, pick(bed, 0x18), 0);
+    HcaPacket packet = request_make(bed, pick(bed, 0x1e), 0);
 
     packet.psn = bed->hqp->resp.expected_psn;
     if (!pick(bed, 3)) {
@@ -35,6 +35,7 @@ static HcaPacket make_random(Bed *bed)
         packet.rkey = pick(bed, UINT32_MAX);
     }
     packet.has_grh = pick(bed, 2);
+    packet.feth = pick(bed, 4) ? pick(bed, 32) : pick(bed, UINT32_MAX);
     return packet;
 }
 
@@ -47,7 +48,8 @@ static void check_ring(const Bed *bed)
     for (uint32_t i = resp->ring_head; i != resp->ring_tail; i++) {
         const HcaResp *entry = &resp->ring[i % HCA_RESP_RING];
 
-        rd_atomic += entry->kind != HCA_RESP_ACK && !entry->duplicate;
+        g_assert_false(entry->counts && entry->duplicate);
+        rd_atomic += entry->counts;
     }
     g_assert_cmpuint(rd_atomic, ==, resp->rd_atomic);
     g_assert_cmpuint(rd_atomic, <=, bed->hqp->attr.rra_max);

@@ -247,8 +247,9 @@ static void expect_failed(Bed *bed, uint64_t wr_id, uint8_t syndrome,
 /* NEXT_SEG, ERR_HANDLING, CXT_WB: an opcode of no use (table 1.1) */
 static void test_bad_opcode(const void *opaque)
 {
-    static const uint8_t allowed[][13] = {
+    static const uint8_t allowed[][15] = {
         [RC] = { 0, WRITE, WRITE_IMM, SEND, SEND_IMM, READ, CMP_SWAP, FETCH_ADD,
+                 RDMA_HCA_OPCODE_ATOMIC_WRITE, RDMA_HCA_OPCODE_FLUSH,
                  RDMA_HCA_OPCODE_SEND_INV, RDMA_HCA_OPCODE_BIND_MW,
                  RDMA_HCA_OPCODE_REG_MR, RDMA_HCA_OPCODE_LOCAL_INV },
         [UC] = { 0, WRITE, WRITE_IMM, SEND, SEND_IMM, RDMA_HCA_OPCODE_BIND_MW,

@@ -164,6 +164,7 @@ static void random_packet(GRand *rand, HcaPacket *packet, uint8_t opcode,
     packet->atomic_ack = (uint64_t)g_rand_int(rand) << 32 | g_rand_int(rand);
     packet->imm_be = g_rand_int(rand);
     packet->inv_rkey = g_rand_int(rand);
+    packet->feth = g_rand_int(rand);
     packet->payload_len = payload_len;
 }
 
@@ -190,7 +191,7 @@ static size_t build_random(GRand *rand, HcaPacket *packet, uint8_t opcode,
     return build(packet, payload, frame);
 }
 
-/* What IBA tables 38 and 39 and annex A14 say of each opcode, by hand */
+/* What IBA tables 38 and 39 and annexes A14 and A19 say of each opcode, by hand */
 
 typedef struct Expected {
     uint8_t opcode;
@@ -206,19 +207,21 @@ static const Expected expected[] = {
     { 0x0c, 16, false }, { 0x0d, 4, true },   { 0x0e, 0, true },
     { 0x0f, 4, true },   { 0x10, 4, true },   { 0x11, 4, false },
     { 0x12, 12, false }, { 0x13, 28, false }, { 0x14, 28, false },
-    { 0x16, 4, true },   { 0x17, 4, true },   { 0x20, 0, true },
-    { 0x21, 0, true },   { 0x22, 0, true },   { 0x23, 4, true },
-    { 0x24, 0, true },   { 0x25, 4, true },   { 0x26, 16, true },
-    { 0x27, 0, true },   { 0x28, 0, true },   { 0x29, 4, true },
-    { 0x2a, 16, true },  { 0x2b, 20, true },  { 0x64, 8, true },
-    { 0x65, 12, true },  { 0xa0, 4, true },   { 0xa1, 4, true },
-    { 0xa2, 4, true },   { 0xa3, 8, true },   { 0xa4, 4, true },
-    { 0xa5, 8, true },   { 0xa6, 20, true },  { 0xa7, 4, true },
-    { 0xa8, 4, true },   { 0xa9, 8, true },   { 0xaa, 20, true },
-    { 0xab, 24, true },  { 0xac, 20, false }, { 0xad, 4, true },
-    { 0xae, 0, true },   { 0xaf, 4, true },   { 0xb0, 4, true },
-    { 0xb1, 4, false },  { 0xb2, 12, false }, { 0xb3, 32, false },
-    { 0xb4, 32, false }, { 0xb6, 8, true },   { 0xb7, 8, true },
+    { 0x16, 4, true },   { 0x17, 4, true },   { 0x1c, 20, false },
+    { 0x1d, 16, true },  { 0x20, 0, true },   { 0x21, 0, true },
+    { 0x22, 0, true },   { 0x23, 4, true },   { 0x24, 0, true },
+    { 0x25, 4, true },   { 0x26, 16, true },  { 0x27, 0, true },
+    { 0x28, 0, true },   { 0x29, 4, true },   { 0x2a, 16, true },
+    { 0x2b, 20, true },  { 0x64, 8, true },   { 0x65, 12, true },
+    { 0xa0, 4, true },   { 0xa1, 4, true },   { 0xa2, 4, true },
+    { 0xa3, 8, true },   { 0xa4, 4, true },   { 0xa5, 8, true },
+    { 0xa6, 20, true },  { 0xa7, 4, true },   { 0xa8, 4, true },
+    { 0xa9, 8, true },   { 0xaa, 20, true },  { 0xab, 24, true },
+    { 0xac, 20, false }, { 0xad, 4, true },   { 0xae, 0, true },
+    { 0xaf, 4, true },   { 0xb0, 4, true },   { 0xb1, 4, false },
+    { 0xb2, 12, false }, { 0xb3, 32, false }, { 0xb4, 32, false },
+    { 0xb6, 8, true },   { 0xb7, 8, true },   { 0xbc, 24, false },
+    { 0xbd, 20, true },
 };
 
 static const Expected *find_expected(uint8_t opcode)
@@ -369,6 +372,9 @@ static void assert_same(const HcaPacket *a, const HcaPacket *b, uint8_t opcode)
     if (format.headers & 1 << HCA_IMMDT) {
         g_assert_cmpuint(a->imm_be, ==, b->imm_be);
     }
+    if (format.headers & 1 << HCA_FETH) {
+        g_assert_cmphex(a->feth, ==, b->feth);
+    }
     if (format.headers & 1 << HCA_IETH) {
         g_assert_cmpuint(a->inv_rkey, ==, b->inv_rkey);
     }
@@ -446,7 +452,7 @@ static void test_every_opcode(void)
  */
 typedef struct ParsePath {
     const char *name;
-    uint8_t headers; /* bit n: HcaExtHeader n */
+    uint16_t headers; /* bit n: HcaExtHeader n */
     bool payload;
     uint8_t opcode[9]; /* ends at one that repeats the first */
 } ParsePath;
@@ -459,8 +465,9 @@ static const ParsePath parse_paths[] = {
     { "bth-reth-payload",
       EXT(RETH),
       true,
-      { HCA_WRITE_FIRST, HCA_WRITE_ONLY, UC(HCA_WRITE_FIRST),
+      { HCA_WRITE_FIRST, HCA_WRITE_ONLY, HCA_ATOMIC_WRITE, UC(HCA_WRITE_FIRST),
         UC(HCA_WRITE_ONLY), HCA_WRITE_FIRST } },
+    { "bth-feth-reth", EXT(FETH) | EXT(RETH), false, { HCA_FLUSH, HCA_FLUSH } },
     { "bth-reth-immdt",
       EXT(RETH) | EXT(IMMDT),
       true,
@@ -786,6 +793,46 @@ static void test_fuzz(void)
     }
 }
 
+/* The headers of annex A19, byte by byte: FETH is in front of RETH. */
+static void test_placement_headers(void)
+{
+    static const uint8_t flush[] = {
+        0x1c, 0x40, 0xff, 0xff, 0x00, 0x12, 0x34, 0x56, /* BTH */
+        0x80, 0xab, 0xcd, 0xef, 0x00, 0x00, 0x00, 0x12, /* FETH: region, */
+        0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, /* persistent; RETH */
+        0x00, 0x00, 0xfe, 0xed, 0x00, 0x01, 0x00, 0x02,
+    };
+    static const uint8_t atomic_write[] = {
+        0xbd, 0x40, 0xff, 0xff, 0x00, 0x12, 0x34, 0x56, /* BTH */
+        0x80, 0xab, 0xcd, 0xef, 0x00, 0x07, 0x08, 0x09, /* XRCETH, RETH */
+        0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88,
+        0x00, 0x00, 0xfe, 0xed, 0x00, 0x00, 0x00, 0x08,
+    };
+    HcaPacket packet = {
+        .opcode = HCA_FLUSH,
+        .mig_req = true,
+        .ack_req = true,
+        .pkey = 0xffff,
+        .dest_qp = 0x123456,
+        .psn = 0xabcdef,
+        .feth = HCA_FETH(2, 1),
+        .va = UINT64_C(0x1122334455667788),
+        .rkey = 0xfeed,
+        .dma_len = 0x10002,
+        .srqn = 0x70809,
+    };
+    uint8_t header[sizeof(atomic_write)];
+
+    g_assert_cmpuint(hca_header_size(packet.opcode), ==, sizeof(flush));
+    hca_header_build(&packet, header);
+    g_assert_cmpmem(header, sizeof(flush), flush, sizeof(flush));
+    packet.opcode = HCA_BTH_OPCODE(HCA_BTH_XRC, HCA_ATOMIC_WRITE);
+    packet.dma_len = 8;
+    g_assert_cmpuint(hca_header_size(packet.opcode), ==, sizeof(atomic_write));
+    hca_header_build(&packet, header);
+    g_assert_cmpmem(header, sizeof(header), atomic_write, sizeof(atomic_write));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -794,6 +841,7 @@ int main(int argc, char **argv)
     test_add("/wire/vcrc/pieces", test_vcrc_pieces);
     test_add("/wire/round-trip", test_round_trip);
     test_add("/wire/every-opcode", test_every_opcode);
+    test_add("/wire/a19/headers", test_placement_headers);
     for (unsigned i = 0; i < G_N_ELEMENTS(parse_paths); i++) {
         const char *path = test_named("/wire/fig-5.2/%s", parse_paths[i].name);
 

@@ -127,6 +127,7 @@ static void connect(Fix *fix, unsigned i)
     QpAttr attr;
 
     qp_attr_init(&attr);
+    attr.access |= RDMA_HCA_ACCESS_FLUSH;
     fix->ini[i] = new_qp(fix, 0, INI);
     fix->tgt[i] = new_qp(fix, 1, TGT);
     qp_connect(fix->ini[i], fix->tgt[i], &attr);
@@ -347,6 +348,36 @@ static void test_atomics(void)
     g_assert_cmpuint(GUINT64_FROM_LE(value), ==, 111);
     mr_read(fix.mr, wr.raddr - fix.mr->va, &value, sizeof(value));
     g_assert_cmpuint(GUINT64_FROM_LE(value), ==, 5);
+    fix_free(&fix);
+}
+
+/* What annex A19 adds. Rights to FLUSH the regions here do not give. */
+static void test_placement(void)
+{
+    uint64_t value = 0x1234567890, got;
+    SendWr wr;
+    Fix fix;
+    Sge sge;
+
+    fix_init(&fix);
+    mr_write(fix.pair->mr[0], 0, &value, sizeof(value));
+    wr = request(&fix, RDMA_HCA_OPCODE_ATOMIC_WRITE, 8, fix.srq[0]->srqn, &sge);
+    wr.raddr &= ~7ull;
+    post_wr(&fix, 0, &wr);
+    expect_sent(&fix, 0, 0);
+    mr_read(fix.mr, wr.raddr - fix.mr->va, &got, sizeof(got));
+    g_assert_cmphex(got, ==, value);
+    wr.opcode = RDMA_HCA_OPCODE_FLUSH;
+    wr.nsge = 0;
+    wr.flush = RDMA_HCA_FLUSH_TYPE_GLOBAL;
+    wr.rkey =
+        mr_new(fix.drv, fix.pd, wr.raddr, 4096, RDMA_HCA_ACCESS_FLUSH)->key;
+    wr.flush_len = 4096;
+    post_wr(&fix, 0, &wr);
+    expect_sent(&fix, 0, 0);
+    wr.rkey = fix.mr->key;
+    post_wr(&fix, 0, &wr);
+    expect_sent(&fix, 0, RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR);
     fix_free(&fix);
 }
 
@@ -992,6 +1023,7 @@ int main(int argc, char **argv)
     test_add_each_link("/xrc/a14.2/rdma", test_rdma);
     test_add_each_link("/xrc/a14.2/write-imm", test_write_imm);
     test_add_each_link("/xrc/a14.2/atomics", test_atomics);
+    test_add_each_link("/xrc/a14.2/placement", test_placement);
     test_add_each_link("/xrc/a14.2/many-srqs", test_many_srqs);
     test_add_each_link("/xrc/a14.2/loss", test_loss);
     test_add_each_link("/xrc/a14.2/empty", test_empty);

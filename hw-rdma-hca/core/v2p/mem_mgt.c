@@ -229,7 +229,7 @@ static HcaV2pState judge_window(HcaV2p *v2p, uint32_t pd, const HcaMemOp *op,
 /* Whether it gives away no more than @region has. */
 static bool rights_ok(const HcaMpt *region, const HcaMemOp *op)
 {
-    uint32_t known = HCA_REMOTE_ACCESS |
+    uint32_t known = HCA_REMOTE_DATA_ACCESS |
                      (op->type == 2 ? HCA_ACCESS_ZERO_BASED : 0);
 
     return !(op->access & ~known) && region->bind_enable &&

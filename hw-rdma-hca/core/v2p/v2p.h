@@ -70,7 +70,7 @@ typedef enum HcaV2pState {
 /*
  * Match-Info (2.1). @flags: one addressing mode, and the access that the
  * region must allow: none (local read) or HCA_ACCESS_LOCAL_WRITE,
- * REMOTE_WRITE, REMOTE_READ, REMOTE_ATOMIC.
+ * REMOTE_WRITE, REMOTE_READ, REMOTE_ATOMIC, those of a FLUSH.
  */
 typedef struct HcaMatchInfo {
     uint32_t flags;
@@ -104,7 +104,7 @@ typedef struct HcaMpt {
     bool local;    /* local access is allowed */
     bool bind_enable;
     bool window2;        /* a window of type 2 */
-    uint8_t access;      /* HCA_ACCESS_* */
+    uint16_t access;     /* HCA_ACCESS_* */
     uint32_t page_shift; /* log of bytes; any value: not checked */
     uint32_t key;
     uint32_t pd;
@@ -139,6 +139,13 @@ void hca_v2p_reset(HcaV2p *v2p);
 /* Only the checks. A request of length 0 succeeds, whatever its key. */
 HcaV2pState hca_v2p_check(HcaV2p *v2p, HcaV2pChannel channel,
                           const HcaMatchInfo *info);
+
+/*
+ * The checks of a FLUSH, which needs a key whatever its length; if it is of the
+ * @whole region, address and length are not looked at.
+ */
+HcaV2pState hca_v2p_check_flush(HcaV2p *v2p, HcaV2pChannel channel,
+                                const HcaMatchInfo *info, bool whole);
 
 /* What a request may be for whose memory is found by hca_v2p_map(). */
 #define HCA_V2P_MAX_MAP 4096
@@ -179,6 +186,10 @@ HcaV2pState hca_v2p_fetch_add(HcaV2p *v2p, HcaV2pChannel channel,
 HcaV2pState hca_v2p_cmp_swap(HcaV2p *v2p, HcaV2pChannel channel,
                              const HcaMatchInfo *info, uint64_t compare,
                              uint64_t swap, uint64_t *old);
+
+/* The same, and nobody asks what was there; @value as it lies in memory. */
+HcaV2pState hca_v2p_atomic_write(HcaV2p *v2p, HcaV2pChannel channel,
+                                 const HcaMatchInfo *info, uint64_t value);
 
 /*
  * Work requests on memory of @pd (IBA 10.6, 10.7.2). What is refused changes

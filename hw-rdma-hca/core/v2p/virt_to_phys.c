@@ -372,6 +372,26 @@ HcaV2pState hca_v2p_check(HcaV2p *v2p, HcaV2pChannel channel,
     return end(v2p, begin(v2p, channel, info, &walk));
 }
 
+HcaV2pState hca_v2p_check_flush(HcaV2p *v2p, HcaV2pChannel channel,
+                                const HcaMatchInfo *info, bool whole)
+{
+    HcaMatchInfo match = *info;
+    HcaV2pState state;
+    uint64_t offset;
+    HcaMpt mpt;
+
+    hca_v2p_select(v2p, channel);
+    state = hca_v2p_find_mpt(v2p, info->key, &mpt);
+    if (state != HCA_V2P_SUCCESS) {
+        return end(v2p, state);
+    }
+    if (whole) {
+        match.va = mpt.access & HCA_ACCESS_ZERO_BASED ? 0 : mpt.start;
+        match.len = 0;
+    }
+    return end(v2p, hca_mpt_check(&mpt, &match, &offset));
+}
+
 /* Pieces of a list of memory that is being made. */
 typedef struct HcaPieces {
     struct iovec *iov;
@@ -646,5 +666,20 @@ HcaV2pState hca_v2p_cmp_swap(HcaV2p *v2p, HcaV2pChannel channel,
         hca_host_wrote_atomic(v2p, at);
     }
     *old = GUINT64_FROM_LE(before);
+    return end(v2p, HCA_V2P_SUCCESS);
+}
+
+HcaV2pState hca_v2p_atomic_write(HcaV2p *v2p, HcaV2pChannel channel,
+                                 const HcaMatchInfo *info, uint64_t value)
+{
+    HcaV2pState state;
+    HcaPlace at;
+    uint64_t *target = find_atomic(v2p, channel, info, &at, &state);
+
+    if (!target) {
+        return end(v2p, state);
+    }
+    __atomic_store_n(target, value, __ATOMIC_SEQ_CST);
+    hca_host_wrote_atomic(v2p, at);
     return end(v2p, HCA_V2P_SUCCESS);
 }

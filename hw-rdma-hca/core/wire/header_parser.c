@@ -54,6 +54,11 @@ static void parse_immdt(HcaPacket *packet, const uint8_t *p)
     memcpy(&packet->imm_be, p, sizeof(packet->imm_be));
 }
 
+static void parse_feth(HcaPacket *packet, const uint8_t *p)
+{
+    packet->feth = get_be32(p);
+}
+
 static void parse_ieth(HcaPacket *packet, const uint8_t *p)
 {
     packet->inv_rkey = get_be32(p);
@@ -65,6 +70,7 @@ static void (*const parse_ext[HCA_EXT_HEADERS])(HcaPacket *,
     [HCA_RETH] = parse_reth,        [HCA_ATOMIC_ETH] = parse_atomic_eth,
     [HCA_AETH_HEADER] = parse_aeth, [HCA_ATOMIC_ACK_ETH] = parse_atomic_ack_eth,
     [HCA_IMMDT] = parse_immdt,      [HCA_IETH] = parse_ieth,
+    [HCA_FETH] = parse_feth,
 };
 
 /* BTH (IBA 9.2). */

@@ -18,7 +18,7 @@
 const uint8_t hca_ext_header_size[HCA_EXT_HEADERS] = {
     [HCA_DETH] = 8,        [HCA_RETH] = 16,          [HCA_ATOMIC_ETH] = 28,
     [HCA_AETH_HEADER] = 4, [HCA_ATOMIC_ACK_ETH] = 8, [HCA_IMMDT] = 4,
-    [HCA_IETH] = 4,        [HCA_XRCETH] = 4,
+    [HCA_IETH] = 4,        [HCA_XRCETH] = 4,         [HCA_FETH] = 4,
 };
 
 static const HcaOpcodeFormat operation_format[] = {
@@ -46,6 +46,8 @@ static const HcaOpcodeFormat operation_format[] = {
     [HCA_FETCH_ADD] = { BIT(HCA_ATOMIC_ETH), false },
     [HCA_SEND_LAST_INV] = { BIT(HCA_IETH), true },
     [HCA_SEND_ONLY_INV] = { BIT(HCA_IETH), true },
+    [HCA_FLUSH] = { BIT(HCA_FETH) | BIT(HCA_RETH), false },
+    [HCA_ATOMIC_WRITE] = { BIT(HCA_RETH), true },
 };
 
 #define SENDS                                                                  \
@@ -60,13 +62,15 @@ static const HcaOpcodeFormat operation_format[] = {
      BIT(HCA_READ_RESP_ONLY) | BIT(HCA_ACK) | BIT(HCA_ATOMIC_ACK) |            \
      BIT(HCA_CMP_SWAP) | BIT(HCA_FETCH_ADD))
 #define SENDS_WITH_INVALIDATE (BIT(HCA_SEND_LAST_INV) | BIT(HCA_SEND_ONLY_INV))
+#define PLACEMENTS (BIT(HCA_FLUSH) | BIT(HCA_ATOMIC_WRITE))
 
-#define RELIABLE (SENDS | WRITES | READS_AND_ATOMICS | SENDS_WITH_INVALIDATE)
+#define RELIABLE                                                               \
+    (SENDS | WRITES | READS_AND_ATOMICS | SENDS_WITH_INVALIDATE | PLACEMENTS)
 
 /* The operations of a service (IBA table 38), and what all its requests have. */
 static const struct {
     uint32_t operations;
-    uint8_t headers;
+    uint16_t headers;
     bool answers_all; /* also what it does not know */
 } service_format[8] = {
     [HCA_BTH_RC] = { RELIABLE, 0, true },
@@ -153,6 +157,11 @@ static void build_immdt(const HcaPacket *packet, uint8_t *p)
     memcpy(p, &packet->imm_be, sizeof(packet->imm_be));
 }
 
+static void build_feth(const HcaPacket *packet, uint8_t *p)
+{
+    put_be32(p, packet->feth);
+}
+
 static void build_ieth(const HcaPacket *packet, uint8_t *p)
 {
     put_be32(p, packet->inv_rkey);
@@ -164,6 +173,7 @@ static void (*const build_ext[HCA_EXT_HEADERS])(const HcaPacket *,
     [HCA_RETH] = build_reth,        [HCA_ATOMIC_ETH] = build_atomic_eth,
     [HCA_AETH_HEADER] = build_aeth, [HCA_ATOMIC_ACK_ETH] = build_atomic_ack_eth,
     [HCA_IMMDT] = build_immdt,      [HCA_IETH] = build_ieth,
+    [HCA_FETH] = build_feth,
 };
 
 void hca_bth_build(const HcaPacket *packet, uint8_t *p)

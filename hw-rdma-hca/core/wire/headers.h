@@ -9,6 +9,7 @@
 typedef enum HcaExtHeader {
     HCA_XRCETH,
     HCA_DETH,
+    HCA_FETH,
     HCA_RETH,
     HCA_ATOMIC_ETH,
     HCA_AETH_HEADER,
@@ -23,7 +24,7 @@ extern const uint8_t hca_ext_header_size[HCA_EXT_HEADERS];
 
 /* What a BTH opcode says of the rest of its packet. */
 typedef struct HcaOpcodeFormat {
-    uint8_t headers;  /* bit n: HcaExtHeader n follows */
+    uint16_t headers; /* bit n: HcaExtHeader n follows */
     bool has_payload; /* may have some */
 } HcaOpcodeFormat;
 

@@ -52,6 +52,8 @@ enum HcaBthOperation {
     HCA_FETCH_ADD = 0x14,
     HCA_SEND_LAST_INV = 0x16,
     HCA_SEND_ONLY_INV = 0x17,
+    HCA_FLUSH = 0x1c, /* this and the next: annex A19 */
+    HCA_ATOMIC_WRITE = 0x1d,
 };
 
 /* Whether the packet answers a request. */
@@ -61,6 +63,11 @@ static inline bool hca_is_response(uint8_t opcode)
 
     return operation >= HCA_READ_RESP_FIRST && operation <= HCA_ATOMIC_ACK;
 }
+
+/* FETH (annex A19): what a FLUSH asks for. */
+#define HCA_FETH_TYPES(feth) ((feth)&0xf)
+#define HCA_FETH_LEVEL(feth) (((feth) >> 4) & 3)
+#define HCA_FETH(types, level) ((level) << 4 | (types))
 
 /* Congestion notification packet (RoCEv2 annex A17.9.3). */
 #define HCA_BTH_CNP 0x81
@@ -144,6 +151,8 @@ typedef struct HcaPacket {
     uint32_t psn;
     /* XRCETH */
     uint32_t srqn;
+    /* FETH */
+    uint32_t feth;
     /* DETH */
     uint32_t qkey;
     uint32_t src_qp;

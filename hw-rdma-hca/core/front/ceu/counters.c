@@ -82,6 +82,7 @@ static const HcaCounterRow rows[] = {
     COMMAND(355, "query_srq", QUERY_SRQ),
     COMMAND(356, "arm_srq", ARM_SRQ),
     COMMAND(366, "modify_cq", MODIFY_CQ),
+    COMMAND(373, "set_flow", SET_FLOW),
 };
 
 const HcaCounterTable hca_ceu_counter_table = {

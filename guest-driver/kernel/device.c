@@ -45,6 +45,7 @@ static void rhca_maps_cleanup(struct rhca_dev *dev)
 {
 	if (dev->pdn)
 		rhca_bitmap_free(&dev->pd_map, dev->pdn, 1);
+	rhca_bitmap_cleanup(&dev->flow_map);
 	rhca_bitmap_cleanup(&dev->xrcd_map);
 	rhca_bitmap_cleanup(&dev->srq_map);
 	rhca_bitmap_cleanup(&dev->uar_map);
@@ -91,6 +92,9 @@ static int rhca_maps_init(struct rhca_dev *dev)
 				       caps->reserved_srqs);
 	if (!err && rhca_has_xrc(dev))
 		err = rhca_bitmap_init(&dev->xrcd_map, 1u << caps->log_xrcds,
+				       0);
+	if (!err && rhca_has_raw(dev))
+		err = rhca_bitmap_init(&dev->flow_map, 1u << caps->log_flows,
 				       0);
 	if (!err)
 		err = rhca_bitmap_alloc(&dev->pd_map, &dev->pdn, NULL);

@@ -139,6 +139,7 @@ static void rhca_decode_srqs(struct rhca_caps *caps,
 		be32_get_bits(word, RDMA_HCA_DEV_LIM_RESERVED_SRQ));
 	caps->max_srq_sge = be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_SRQ_SGE);
 	caps->log_xrcds = be32_get_bits(lim->xrcds, RDMA_HCA_DEV_LIM_MAX_XRCDS);
+	caps->log_flows = be32_get_bits(lim->flows, RDMA_HCA_DEV_LIM_MAX_FLOWS);
 }
 
 static bool rhca_srqs_ok(const struct rhca_caps *caps,
@@ -171,7 +172,7 @@ static bool rhca_limits_ok(const struct rhca_caps *caps)
 	       caps->log_eqs <= ilog2(RDMA_HCA_MAX_EQS) &&
 	       caps->log_mpts <= 24 && caps->log_mtts <= 30 &&
 	       caps->log_pds <= 24 && caps->log_max_cqes <= 24 &&
-	       caps->log_max_msg <= 31 &&
+	       caps->log_max_msg <= 31 && caps->log_flows <= 24 &&
 	       caps->reserved_qps < 1u << caps->log_qps &&
 	       caps->reserved_cqs < 1u << caps->log_cqs &&
 	       caps->reserved_eqs < 1u << caps->log_eqs &&

@@ -91,6 +91,7 @@ struct rhca_dev {
 	struct rhca_bitmap srq_map;
 	struct rhca_bitmap xrcd_map;
 	struct rhca_bitmap dm_map;	/* pages of device memory */
+	struct rhca_bitmap flow_map;
 	u32 pdn;		/* PD of the driver's own regions */
 	struct rhca_region *null_mr;	/* without memory; NULL: none */
 	struct dma_pool *db_pool;
@@ -137,6 +138,12 @@ static inline bool rhca_has_srqs(const struct rhca_dev *dev)
 static inline bool rhca_has_xrc(const struct rhca_dev *dev)
 {
 	return dev->caps.features & RDMA_HCA_FEATURE_XRC;
+}
+
+/* Raw packet QPs, and rules for them. */
+static inline bool rhca_has_raw(const struct rhca_dev *dev)
+{
+	return dev->caps.features & RDMA_HCA_FEATURE_RAW;
 }
 
 /* A doorbell of the kernel's UAR page: one 64-bit write, @low first. */

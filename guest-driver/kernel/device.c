@@ -46,6 +46,7 @@ static void rhca_maps_cleanup(struct rhca_dev *dev)
 	if (dev->pdn)
 		rhca_bitmap_free(&dev->pd_map, dev->pdn, 1);
 	rhca_bitmap_cleanup(&dev->dm_map);
+	rhca_bitmap_cleanup(&dev->flow_map);
 	rhca_bitmap_cleanup(&dev->xrcd_map);
 	rhca_bitmap_cleanup(&dev->srq_map);
 	rhca_bitmap_cleanup(&dev->uar_map);
@@ -96,6 +97,9 @@ static int rhca_maps_init(struct rhca_dev *dev)
 	if (!err && caps->dev_mem)
 		err = rhca_bitmap_init(&dev->dm_map,
 				       caps->dev_mem >> PAGE_SHIFT, 0);
+	if (!err && rhca_has_raw(dev))
+		err = rhca_bitmap_init(&dev->flow_map, 1u << caps->log_flows,
+				       0);
 	if (!err)
 		err = rhca_bitmap_alloc(&dev->pd_map, &dev->pdn, NULL);
 	if (!err)

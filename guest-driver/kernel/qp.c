@@ -35,6 +35,8 @@ static u8 rhca_service(enum ib_qp_type type)
 		return RDMA_HCA_QP_ST_XRC_INI;
 	case IB_QPT_XRC_TGT:
 		return RDMA_HCA_QP_ST_XRC_TGT;
+	case IB_QPT_RAW_PACKET:
+		return RDMA_HCA_QP_ST_RAW;
 	default:
 		return RDMA_HCA_QP_ST_RC;
 	}
@@ -111,6 +113,8 @@ static bool rhca_has_type(const struct rhca_dev *dev, enum ib_qp_type type)
 		return rhca_has_xrc(dev);
 	case IB_QPT_GSI:
 		return rhca_is_roce(dev);
+	case IB_QPT_RAW_PACKET:
+		return rhca_has_raw(dev);
 	default:
 		return false;
 	}
@@ -232,6 +236,9 @@ int rhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	int err;
 
 	qp->cap = attr->cap;
+	/* The kernel has the interface for that. */
+	if (attr->qp_type == IB_QPT_RAW_PACKET && !ctx)
+		return -EOPNOTSUPP;
 	rhca_drop_queues(attr, &qp->cap);
 	err = rhca_check_qp_init(dev, attr, &qp->cap);
 	if (err)

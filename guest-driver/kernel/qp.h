@@ -66,7 +66,9 @@ static inline struct rhca_qp *to_rhca_qp(struct ib_qp *ibqp)
 
 static inline bool rhca_is_datagram(const struct rhca_qp *qp)
 {
-	return qp->ibqp.qp_type == IB_QPT_UD || qp->ibqp.qp_type == IB_QPT_GSI;
+	return qp->ibqp.qp_type == IB_QPT_UD ||
+	       qp->ibqp.qp_type == IB_QPT_GSI ||
+	       qp->ibqp.qp_type == IB_QPT_RAW_PACKET;
 }
 
 static inline void rhca_qp_tell(struct rhca_qp *qp, enum ib_event_type type)

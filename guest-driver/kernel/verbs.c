@@ -7,6 +7,7 @@
 
 #include "cq.h"
 #include "device.h"
+#include "flow.h"
 #include "mr.h"
 #include "port.h"
 #include "qp.h"
@@ -80,6 +81,8 @@ static int rhca_query_device(struct ib_device *ibdev,
 	}
 	if (rhca_has_xrc(dev))
 		attr->device_cap_flags |= IB_DEVICE_XRC;
+	if (rhca_has_raw(dev))
+		attr->device_cap_flags |= IB_DEVICE_MANAGED_FLOW_STEERING;
 	if (caps->max_page_list) {
 		attr->device_cap_flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
 		attr->kernel_cap_flags |= IBK_SG_GAPS_REG;
@@ -287,6 +290,11 @@ static const struct ib_device_ops rhca_xrc_ops = {
 };
 
 /* Of a card that knows moderation besides. */
+static const struct ib_device_ops rhca_raw_ops = {
+	.create_flow = rhca_create_flow,
+	.destroy_flow = rhca_destroy_flow,
+};
+
 static const struct ib_device_ops rhca_moderation_ops = {
 	.modify_cq = rhca_modify_cq,
 };
@@ -321,6 +329,8 @@ void rhca_set_verbs(struct rhca_dev *dev)
 		ib_set_device_ops(&dev->ibdev, &rhca_srq_ops);
 	if (rhca_has_xrc(dev))
 		ib_set_device_ops(&dev->ibdev, &rhca_xrc_ops);
+	if (rhca_has_raw(dev))
+		ib_set_device_ops(&dev->ibdev, &rhca_raw_ops);
 	if (dev->caps.features & RDMA_HCA_FEATURE_CQ_MODERATION)
 		ib_set_device_ops(&dev->ibdev, &rhca_moderation_ops);
 	if (dev->caps.dev_mem)

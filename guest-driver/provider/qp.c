@@ -26,6 +26,8 @@ static uint32_t rhca_send_head_size(enum ibv_qp_type type)
 	switch (type) {
 	case IBV_QPT_UD:
 		return next + sizeof(struct rdma_hca_ud_unit);
+	case IBV_QPT_RAW_PACKET:
+		return next;
 	case IBV_QPT_XRC_SEND:
 		return next + sizeof(struct rdma_hca_xrc_unit) + raddr +
 		       sizeof(struct rdma_hca_atomic_unit);
@@ -132,6 +134,8 @@ static bool rhca_has_type(const struct rhca_context *ctx,
 	case IBV_QPT_XRC_SEND:
 	case IBV_QPT_XRC_RECV:
 		return ctx->srqs;
+	case IBV_QPT_RAW_PACKET:
+		return ctx->is_roce;
 	default:
 		return false;
 	}

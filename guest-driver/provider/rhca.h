@@ -460,6 +460,12 @@ struct ibv_xrcd *rhca_open_xrcd(struct ibv_context *context,
 				struct ibv_xrcd_init_attr *attr);
 int rhca_close_xrcd(struct ibv_xrcd *xrcd);
 
+/* flow.c */
+
+struct ibv_flow *rhca_create_flow(struct ibv_qp *qp,
+				 struct ibv_flow_attr *attr);
+int rhca_destroy_flow(struct ibv_flow *flow);
+
 /* wr.c */
 
 int rhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,

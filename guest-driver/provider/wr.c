@@ -30,6 +30,7 @@
 #define RHCA_RC	(1u << IBV_QPT_RC | 1u << IBV_QPT_XRC_SEND)
 #define RHCA_UC	(1u << IBV_QPT_UC)
 #define RHCA_UD	(1u << IBV_QPT_UD)
+#define RHCA_RAW	(1u << IBV_QPT_RAW_PACKET)
 
 /* What a send is: to the card, in its WQE, in its completion. */
 struct rhca_op {
@@ -66,7 +67,7 @@ static const struct rhca_op rhca_ops[] = {
 	},
 	[IBV_WR_SEND] = {
 		.qp_ex = IBV_QP_EX_WITH_SEND,
-		.qp_types = RHCA_RC | RHCA_UC | RHCA_UD,
+		.qp_types = RHCA_RC | RHCA_UC | RHCA_UD | RHCA_RAW,
 		.opcode = RDMA_HCA_OPCODE_SEND,
 		.wc_opcode = IBV_WC_SEND,
 	},
@@ -1056,7 +1057,8 @@ void rhca_init_qp_ex(struct rhca_qp *qp)
 	ex->wr_complete = rhca_wr_complete;
 	ex->wr_abort = rhca_wr_abort;
 	ex->wr_send = rhca_wr_send;
-	ex->wr_send_imm = rhca_wr_send_imm;
+	if (ops & IBV_QP_EX_WITH_SEND_WITH_IMM)
+		ex->wr_send_imm = rhca_wr_send_imm;
 	if (ops & IBV_QP_EX_WITH_RDMA_WRITE) {
 		ex->wr_rdma_write = rhca_wr_rdma_write;
 		ex->wr_rdma_write_imm = rhca_wr_rdma_write_imm;

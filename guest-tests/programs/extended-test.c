@@ -584,7 +584,8 @@ static void test_refused(void)
     refused(ibv_modify_qp_rate_limit(qp[0], &rate), EOPNOTSUPP);
     refused_pointer(ibv_create_wq(device.context, &wq), EOPNOTSUPP);
     refused_pointer(ibv_create_rwq_ind_table(device.context, &table), EOPNOTSUPP);
-    refused_pointer(ibv_create_flow(qp[0], &flow), EOPNOTSUPP);
+    refused_pointer(ibv_create_flow(qp[0], &flow),
+                    device.port.link_layer == IBV_LINK_LAYER_ETHERNET ? EINVAL : EOPNOTSUPP);
     refused_pointer(ibv_create_flow_action_esp(device.context, &esp), EOPNOTSUPP);
     refused_pointer(ibv_create_counters(device.context, &counters), EOPNOTSUPP);
     for (int op = IBV_WR_RDMA_WRITE; op <= IBV_WR_RDMA_READ; op++) {

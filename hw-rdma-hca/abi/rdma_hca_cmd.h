@@ -60,6 +60,7 @@
 #define RDMA_HCA_CMD_SET_GID		0x050
 #define RDMA_HCA_CMD_SETUP_ETH		0x051
 #define RDMA_HCA_CMD_SET_RX_MODE	0x052
+#define RDMA_HCA_CMD_SET_FLOW		0x053
 /* Ours: moderation of completion events. */
 #define RDMA_HCA_CMD_MODIFY_CQ		0x054
 #define RDMA_HCA_CMD_RESIZE_SRQ		0x055
@@ -110,7 +111,7 @@ struct rdma_hca_dev_lim {
 	__be32 dev_mem_h;		/* 48: bytes of device memory */
 	__be32 dev_mem_l;
 	__be32 clock_khz;		/* 50: of the clock in UAR pages */
-	__be32 reserved54;
+	__be32 flows;			/* 54: RoCE */
 	__be32 xrcds;			/* 58 */
 	__be32 reserved5c;
 };
@@ -156,6 +157,7 @@ struct rdma_hca_dev_lim {
 #define RDMA_HCA_DEV_LIM_RESERVED_SRQ	RDMA_HCA_MASK(31, 24)
 #define RDMA_HCA_DEV_LIM_MAX_SRQ_SGE	RDMA_HCA_MASK(23, 16)	/* count */
 #define RDMA_HCA_DEV_LIM_MAX_PAGE_LIST	RDMA_HCA_MASK(15, 0)	/* count, of a REG_MR */
+#define RDMA_HCA_DEV_LIM_MAX_FLOWS	RDMA_HCA_MASK(31, 24)
 #define RDMA_HCA_DEV_LIM_MAX_XRCDS	RDMA_HCA_MASK(31, 24)
 
 /* QUERY_FW (ours): outbox. */
@@ -180,6 +182,7 @@ struct rdma_hca_fw {
 #define RDMA_HCA_FEATURE_MW		RDMA_HCA_MASK(9, 9)	/* memory windows */
 #define RDMA_HCA_FEATURE_TIMESTAMP	RDMA_HCA_MASK(10, 10)	/* clock, time in CQEs */
 #define RDMA_HCA_FEATURE_CQ_MODERATION	RDMA_HCA_MASK(11, 11)
+#define RDMA_HCA_FEATURE_RAW		RDMA_HCA_MASK(12, 12)	/* raw packet QPs, flow rules */
 #define RDMA_HCA_FEATURE_DEV_MEM	RDMA_HCA_MASK(13, 13)	/* device memory, in BAR 4 */
 #define RDMA_HCA_FEATURE_ATOMIC_WRITE	RDMA_HCA_MASK(14, 14)
 #define RDMA_HCA_FEATURE_FLUSH		RDMA_HCA_MASK(15, 15)
@@ -424,5 +427,52 @@ struct rdma_hca_rx_mode {
 #define RDMA_HCA_RX_MODE_ALLMULTI	RDMA_HCA_MASK(1, 1)
 #define RDMA_HCA_RX_MODE_MAX_MULTICAST	128
 #define RDMA_HCA_RX_MODE_SIZE		1040	/* read by the card in any case */
+
+/*
+ * SET_FLOW (ours): IN_MODIFIER is the number of a flow rule. Inbox to add it,
+ * none to remove it. Of a frame that arrives, each bit that is set in @mask has
+ * to be as in @value; bytes are in network order.
+ */
+struct rdma_hca_flow_match {
+	__u8 dmac[6];
+	__u8 smac[6];
+	__be16 ether_type;	/* behind the VLAN tags */
+	__be16 vlan_tci;	/* of the first one */
+	__u8 sip[16];		/* IPv4: ::ffff:a.b.c.d */
+	__u8 dip[16];
+	__be16 sport;		/* of TCP and UDP */
+	__be16 dport;
+	__u8 protocol;		/* IPv6: Next Header */
+	__u8 tclass;		/* IPv4: TOS */
+	__u8 hop_limit;		/* IPv4: TTL */
+	__u8 layers;		/* RDMA_HCA_FLOW_HAS_* */
+	__be32 flow_label;	/* IPv6, 19:0 */
+	__u8 reserved[4];
+};
+
+/* What a frame has; the fields of what it does not have are 0. */
+#define RDMA_HCA_FLOW_HAS_VLAN		RDMA_HCA_MASK(0, 0)
+#define RDMA_HCA_FLOW_HAS_IPV4		RDMA_HCA_MASK(1, 1)
+#define RDMA_HCA_FLOW_HAS_IPV6		RDMA_HCA_MASK(2, 2)
+#define RDMA_HCA_FLOW_HAS_PORTS		RDMA_HCA_MASK(3, 3)
+
+struct rdma_hca_flow {
+	__be32 qpn;
+	__be32 kind_priority;
+	__be32 reserved[2];
+	struct rdma_hca_flow_match value;
+	struct rdma_hca_flow_match mask;
+};
+
+#define RDMA_HCA_SET_FLOW_REMOVE	0	/* op_modifier */
+#define RDMA_HCA_SET_FLOW_ADD		1
+#define RDMA_HCA_FLOW_DONT_TRAP		RDMA_HCA_MASK(31, 31)
+#define RDMA_HCA_FLOW_KIND		RDMA_HCA_MASK(19, 16)
+#define RDMA_HCA_FLOW_PRIORITY		RDMA_HCA_MASK(15, 0)	/* 0: the first */
+/* Kinds. Those other than NORMAL look at neither @value nor the priority. */
+#define RDMA_HCA_FLOW_NORMAL		0
+#define RDMA_HCA_FLOW_ALL_DEFAULT	1	/* what nothing else takes */
+#define RDMA_HCA_FLOW_MC_DEFAULT	2	/* multicast of that */
+#define RDMA_HCA_FLOW_SNIFFER		3	/* all that is received or sent */
 
 #endif /* RDMA_HCA_CMD_H */

@@ -116,6 +116,7 @@ struct rdma_hca_qpc {
 #define RDMA_HCA_QP_ST_UD		3
 #define RDMA_HCA_QP_ST_XRC_INI		5	/* ours; BTH's of both is 5 */
 #define RDMA_HCA_QP_ST_XRC_TGT		6
+#define RDMA_HCA_QP_ST_RAW		7	/* ours: Ethernet frames */
 
 /* Bits of opt_param_mask (table A1-3): those of enum ib_qp_attr_mask. */
 #define RDMA_HCA_QP_ATTR_STATE			(1u << 0)

@@ -30,6 +30,7 @@ typedef enum HcaAckPolicy {
 /* The P_Key table unless something else is asked for: full member. */
 #define HCA_DEFAULT_PKEY 0xffff
 #define HCA_MAX_LOG_GIDS 8
+#define HCA_MAX_LOG_FLOWS 10
 
 /*
  * field, name, default, least, most (numbers as they stand in messages),
@@ -71,6 +72,8 @@ typedef enum HcaAckPolicy {
       "Elements of the send and write packet buffer, of 256 bits each")        \
     X(log_gids, "log-gids", 6, 0, HCA_MAX_LOG_GIDS, ANY, NONE, ROCE,           \
       "Number of GIDs, as a power of two")                                     \
+    X(log_flows, "log-flows", 8, 1, HCA_MAX_LOG_FLOWS, ANY, NONE, ROCE,        \
+      "Number of flow rules of raw packet queue pairs, as a power of two")     \
     X(osq_per_qp, "osq-per-qp", 16, 1, 32768, ANY, NONE, ROCE,                 \
       "Packets of a queue pair that may be on their way")                      \
     X(cnp_timer_us, "cnp-timer-us", 1000, 1, 1000000, ANY, US, ROCE,           \

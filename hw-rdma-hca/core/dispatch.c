@@ -23,6 +23,7 @@
 #define TURN_BUDGET 64   /* QPs that have a turn at sending */
 #define TIMER_BUDGET 256 /* QPs whose timer is due */
 #define ETH_BUDGET 64    /* frames of the Ethernet function */
+#define SNIFF_BUDGET 128 /* frames that were sent, for sniffers */
 
 static bool run_timers(Hca *hca)
 {
@@ -111,7 +112,9 @@ static void dispatch_request(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 /* A congestion notification, which each service has (annex A17.9.3). */
 static void dispatch_cnp(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 {
-    if (qp->state != HCA_QP_RTS && qp->state != HCA_QP_SQD) {
+    if (hca_service(qp->attr.service)->raw) {
+        hca_drop(hca->port, packet, HCA_DROP_SERVICE);
+    } else if (qp->state != HCA_QP_RTS && qp->state != HCA_QP_SQD) {
         hca_drop(hca->port, packet, HCA_DROP_QP_STATE);
     } else if (!hca_port_takes_pkey(hca->port, qp->attr.pkey_index,
                                     packet->pkey)) {
@@ -196,9 +199,87 @@ static void dispatch(Hca *hca, const HcaPacket *packet, HcaArrival arrival)
     }
 }
 
+/* Frames */
+
+typedef struct Delivery {
+    Hca *hca;
+    const uint8_t *frame;
+    size_t len;
+} Delivery;
+
+/* A copy for a raw packet QP, if it is one that receives. */
+static bool deliver(void *opaque, uint32_t qpn)
+{
+    const Delivery *delivery = opaque;
+    Hca *hca = delivery->hca;
+    HcaQp *qp = hca_qp_find(hca->cm, qpn);
+
+    if (!qp || !hca_service(qp->attr.service)->raw || qp->state < HCA_QP_RTR ||
+        qp->state == HCA_QP_ERR) {
+        return false;
+    }
+    hca->rx_left -= hca->rx_left > 1;
+    hca_responder_receive_frame(hca, qp, delivery->frame, delivery->len);
+    return true;
+}
+
+/*
+ * Who gets a frame that is not the engine's: QPs by their rules, the interface
+ * (verbs: rules of programs come before its own), or whoever takes the rest.
+ */
+static void steer(Hca *hca, const uint8_t *frame, size_t len)
+{
+    Delivery delivery = { hca, frame, len };
+    bool enabled = hca_port_is_enabled(hca->port);
+
+    if (enabled && hca_flow_steer(hca->port, frame, len, deliver, &delivery)) {
+        return;
+    }
+    if (enabled && len && !hca_eth_accepts(hca->eth, frame, len) &&
+        hca_flow_default(hca->port, frame, deliver, &delivery)) {
+        return;
+    }
+    hca_eth_receive(hca->eth, frame, len);
+}
+
+/*
+ * Multicasts that turn round have been sent, too, and are seen once, there (a
+ * frame is never empty).
+ */
+static void sniff(Hca *hca, const uint8_t *frame, size_t len, bool loopback)
+{
+    Delivery delivery = { hca, frame, len };
+
+    if (len && !(loopback && frame[0] & 1) && hca_port_is_enabled(hca->port)) {
+        hca_flow_sniff(hca->port, deliver, &delivery);
+    }
+}
+
+/*
+ * Copies of what was sent. True: there was one, and so who found no room to
+ * send may have some.
+ */
+static bool run_sniffers(Hca *hca)
+{
+    const uint8_t *frame;
+    bool any = false;
+    size_t len;
+
+    for (hca->rx_left = SNIFF_BUDGET; hca->rx_left; hca->rx_left--) {
+        frame = hca_link_tapped(hca->link, &len);
+        if (!frame) {
+            break;
+        }
+        any = true;
+        sniff(hca, frame, len, false);
+    }
+    return any;
+}
+
 /*
  * Sort a frame by its headers: what is not RoCEv2, or not to the card's
- * addresses, belongs to the Ethernet function.
+ * addresses, belongs to the Ethernet function and to raw packet QPs. What turned
+ * round and is not RoCEv2 is a raw packet QP's.
  */
 static void receive_frame(Hca *hca, const uint8_t *frame, size_t len,
                           bool loopback)
@@ -209,8 +290,12 @@ static void receive_frame(Hca *hca, const uint8_t *frame, size_t len,
                              ? HCA_ARRIVAL_OTHER
                              : hca_port_arrival(hca->port, &packet, loopback);
 
-    if (hca->eth && arrival == HCA_ARRIVAL_OTHER && !loopback) {
-        hca_eth_receive(hca->eth, frame, len);
+    if (hca->eth) {
+        sniff(hca, frame, len, loopback);
+    }
+    if (hca->eth && arrival == HCA_ARRIVAL_OTHER &&
+        (!loopback || error == HCA_PARSE_NOT_ROCE)) {
+        steer(hca, frame, len);
         return;
     }
     hca_port_counters(hca->port)->rx_packets++;
@@ -349,6 +434,7 @@ bool hca_dispatch_run(Hca *hca)
     more |= run_timers(hca);
     more |= hca_cxtmgt_run_timers(hca->cm);
     more |= run_senders(hca);
+    more |= run_sniffers(hca);
     hca_link_flush(hca->link);
     hca_link_flush_capture(hca->link);
     hca_dispatch_set_alarm(hca);

@@ -10,10 +10,11 @@
 #define RC (1 << HCA_SERVICE_RC | 1 << HCA_SERVICE_XRC_INI)
 #define UC (1 << HCA_SERVICE_UC)
 #define UD (1 << HCA_SERVICE_UD)
+#define RAW (1 << HCA_SERVICE_RAW)
 
 const HcaSendOp hca_send_ops[HCA_NOPCODES] = {
-    [HCA_OP_NOP] = { .services = RC | UC | UD },
-    [HCA_OP_SEND] = { .services = RC | UC | UD,
+    [HCA_OP_NOP] = { .services = RC | UC | UD | RAW },
+    [HCA_OP_SEND] = { .services = RC | UC | UD | RAW,
                       .transfer = HCA_TRANSFER_PAYLOAD,
                       .ends_receive = true,
                       .first = HCA_SEND_FIRST,

@@ -11,13 +11,17 @@
 
 #include "verbs.h"
 
+#define HCA_SERVICE_NO_BTH 0xff
+
 typedef struct HcaServiceRow {
-    uint8_t bth;   /* its number in a BTH opcode (IBA 9.2) */
+    uint8_t bth;   /* its number in a BTH opcode (IBA 9.2), or NO_BTH */
     bool reliable; /* requests are acknowledged, and sent again */
     bool sends;    /* has a send queue, and a CQ for it */
     bool serves;   /* executes requests of a peer */
     bool receives; /* has receives of its own, be it of an SRQ, and a CQ */
     bool xrc;      /* requests name an SRQ */
+    bool datagram; /* a message is one packet */
+    bool raw;      /* frames; its packets have no BTH */
 } HcaServiceRow;
 
 extern const HcaServiceRow hca_services[HCA_NSERVICES];

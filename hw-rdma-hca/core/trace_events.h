@@ -13,7 +13,7 @@
     X(WQE)              /* qpn; offset, opcode, length */                      \
     X(WQE_ERROR)        /* qpn; offset, syndrome, check */                     \
     X(PACKET_TX)        /* qpn of the peer; opcode, psn, length */             \
-    X(PACKET_RX)        /* qpn; opcode, psn, length */                         \
+    X(PACKET_RX)        /* qpn; opcode, psn, length; raw: as a UD Send */      \
     X(PACKET_DROP)      /* qpn; opcode, psn, HcaDropReason */                  \
     X(NAK_TX)           /* qpn; psn, syndrome, reason */                       \
     X(NAK_RX)           /* qpn; psn, syndrome */                               \

@@ -52,6 +52,7 @@ typedef enum HcaService {
     HCA_SERVICE_UD = 3,
     HCA_SERVICE_XRC_INI = 5,
     HCA_SERVICE_XRC_TGT = 6,
+    HCA_SERVICE_RAW = 7, /* Ethernet frames, of a RoCE card */
     HCA_NSERVICES = 8
 } HcaService;
 

@@ -69,6 +69,8 @@ static struct {
 	int free_dm_err;
 	struct ibv_alloc_dm_attr dm_attr;
 	unsigned int dm_mr_access;
+	int flows;
+	int destroy_flow_err;
 	/* called in the middle of RESIZE_CQ, as the card works on */
 	void (*on_resize)(void);
 } kernel = { .next_qpn = 0x40, .next_cqn = 7, .next_srqn = 0x123450 };
@@ -429,6 +431,26 @@ int ibv_cmd_alloc_mw(struct ibv_pd *ibpd, enum ibv_mw_type type,
 int ibv_cmd_dealloc_mw(struct ibv_mw *mw)
 {
 	kernel.mws--;
+	return 0;
+}
+
+int ibv_cmd_create_flow(struct ibv_qp *qp, struct ibv_flow *flow_id,
+			struct ibv_flow_attr *flow_attr, void *ucmd,
+			size_t ucmd_size)
+{
+	CHECK(!ucmd && !ucmd_size);
+	if (flow_attr->port != 1)
+		return EINVAL;
+	flow_id->context = qp->context;
+	kernel.flows++;
+	return 0;
+}
+
+int ibv_cmd_destroy_flow(struct ibv_flow *flow_id)
+{
+	if (kernel.destroy_flow_err)
+		return kernel.destroy_flow_err;
+	kernel.flows--;
 	return 0;
 }
 
@@ -1138,6 +1160,51 @@ static void test_roce_ud(void)
 	CHECK_EQ(kernel.ahs, 0);
 
 	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+/* A frame is the whole message: nothing says where it goes. */
+static void test_raw(void)
+{
+	struct ibv_flow_attr attr = { .type = IBV_FLOW_ATTR_SNIFFER, .port = 1,
+				      .size = sizeof(attr) };
+	struct rhca_cq *cq = new_cq(8);
+	struct ibv_sge sge = { 0x1000, 60, 7 };
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .sg_list = &sge,
+				  .num_sge = 1 };
+	const struct rdma_hca_data_unit *unit;
+	struct ibv_send_wr *bad;
+	struct ibv_flow *flow;
+	struct rhca_qp *qp;
+	struct seen wqe;
+
+	CHECK_EQ(rhca_send_ops(IBV_QPT_RAW_PACKET), IBV_QP_EX_WITH_SEND);
+	ctx.is_roce = true;
+	qp = new_qp(cq, IBV_QPT_RAW_PACKET, &small_cap);
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad), 0);
+	wqe = first_wqe(qp);
+	CHECK_EQ(wqe.units, 2);
+	unit = (void *)(wqe.next + 1);
+	CHECK_EQ(le32toh(unit->byte_cnt), 60);
+	CHECK_EQ(le32toh(unit->lkey), 7);
+	wr.opcode = IBV_WR_SEND_WITH_IMM;
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad), EINVAL);
+	wr.opcode = IBV_WR_RDMA_WRITE;
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad), EINVAL);
+
+	flow = rhca_create_flow(&qp->vqp.qp, &attr);
+	CHECK(flow);
+	CHECK_EQ(kernel.flows, 1);
+	kernel.destroy_flow_err = EIO;
+	CHECK_EQ(rhca_destroy_flow(flow), EIO);
+	kernel.destroy_flow_err = 0;
+	CHECK_EQ(rhca_destroy_flow(flow), 0);
+	CHECK_EQ(kernel.flows, 0);
+	attr.port = 2;
+	CHECK(!rhca_create_flow(&qp->vqp.qp, &attr));
+	CHECK_EQ(errno, EINVAL);
+	rhca_destroy_qp(&qp->vqp.qp);
+	ctx.is_roce = false;
 	rhca_destroy_cq(&cq->vcq.cq);
 }
 
@@ -3101,6 +3168,7 @@ static const struct {
 	{ "null-mr", test_null_mr },
 	{ "ud", test_ud },
 	{ "roce-ud", test_roce_ud },
+	{ "raw", test_raw },
 	{ "bad-sends", test_bad_sends },
 	{ "bad-wr", test_bad_wr },
 	{ "full", test_full },

@@ -9,7 +9,8 @@
  * takes the attributes that the mask names, as verbs do, and all of them, as
  * the table says, if the mask is 0. There is no automatic path migration:
  * ALT_PATH is kept for QUERY_QP and PATH_MIG_STATE has no effect. XRC has the
- * attributes of RC that its side of a connection has (annex A14.4).
+ * attributes of RC that its side of a connection has (annex A14.4). A raw packet
+ * QP has none but its port.
  */
 #include <stddef.h>
 #include <string.h>
@@ -25,6 +26,7 @@
 #define UD HCA_SERVICE_UD
 #define INI HCA_SERVICE_XRC_INI
 #define TGT HCA_SERVICE_XRC_TGT
+#define RAW HCA_SERVICE_RAW
 
 #define CONNECTED_INIT (ATTR(PKEY_INDEX) | ATTR(PORT) | ATTR(ACCESS_FLAGS))
 #define DATAGRAM_INIT (ATTR(PKEY_INDEX) | ATTR(PORT) | ATTR(QKEY))
@@ -56,6 +58,7 @@ const HcaQpTransitionRow hca_qp_transitions[] = {
             [RC] = { CONNECTED_INIT | ATTR(CREATE), 0 },
             [UC] = { CONNECTED_INIT | ATTR(CREATE), 0 },
             [UD] = { DATAGRAM_INIT | ATTR(CREATE), 0 },
+            [RAW] = { ATTR(PORT) | ATTR(CREATE), 0 },
             [INI] = { CONNECTED_INIT | ATTR(CREATE), 0 },
             [TGT] = { CONNECTED_INIT | ATTR(CREATE), 0 },
         },
@@ -68,6 +71,7 @@ const HcaQpTransitionRow hca_qp_transitions[] = {
             [RC] = { CONNECTED_INIT, 0 },
             [UC] = { CONNECTED_INIT, 0 },
             [UD] = { DATAGRAM_INIT, 0 },
+            [RAW] = { ATTR(PORT), 0 },
             [INI] = { CONNECTED_INIT, 0 },
             [TGT] = { CONNECTED_INIT, 0 },
         },
@@ -121,6 +125,7 @@ const HcaQpTransitionRow hca_qp_transitions[] = {
             [RC] = { 0, ATTR(EN_SQD_ASYNC_NOTIFY) },
             [UC] = { 0, ATTR(EN_SQD_ASYNC_NOTIFY) },
             [UD] = { 0, ATTR(EN_SQD_ASYNC_NOTIFY) },
+            [RAW] = { 0, ATTR(EN_SQD_ASYNC_NOTIFY) },
             [INI] = { 0, ATTR(EN_SQD_ASYNC_NOTIFY) },
             [TGT] = { 0, ATTR(EN_SQD_ASYNC_NOTIFY) },
         },
@@ -274,6 +279,7 @@ static bool create_ok(HcaCxtMgt *cm, const HcaQpAttr *attr)
     return attr->pd < 1ull << cm->config->log_pds &&
            attr->uar < RDMA_HCA_NUM_UARS && sends_ok(cm, attr) &&
            receives_ok(cm, attr) &&
+           (attr->service != RAW || hca_port_is_roce(cm->port)) &&
            (attr->service != TGT || attr->xrcd < 1u << HCA_LOG_XRCDS);
 }
 
@@ -331,15 +337,18 @@ static void merge(HcaQpAttr *to, const HcaQpAttr *from, uint32_t attrs)
     }
 }
 
-/* A datagram is one packet, of the port's MTU. */
+/* A datagram is one packet, of the port's MTU; or a frame. */
 static void derive_sizes(const HcaCxtMgt *cm, HcaQp *qp)
 {
     const HcaQpAttr *attr = &qp->attr;
-    uint8_t mtu = attr->service == UD ? hca_port_mtu(cm->port) : attr->mtu;
+    const HcaServiceRow *service = hca_service(attr->service);
+    uint8_t mtu = service->datagram ? hca_port_mtu(cm->port) : attr->mtu;
 
     qp->pmtu = mtu ? 128u << mtu : 0;
     qp->max_msg = attr->log_max_msg ? 1u << attr->log_max_msg : 1u << 31;
-    if (attr->service == UD) {
+    if (service->raw) {
+        qp->pmtu = qp->max_msg = HCA_ETH_MAX_FRAME;
+    } else if (service->datagram) {
         qp->max_msg = MIN(qp->max_msg, qp->pmtu);
     }
 }

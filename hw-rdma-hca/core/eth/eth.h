@@ -23,8 +23,6 @@ typedef struct HcaEth HcaEth;
 #define HCA_ETH_MAX_LOG_RING 12
 /* Transmit descriptors of a frame. */
 #define HCA_ETH_MAX_PIECES 20
-/* Bytes of a header with a VLAN tag, and of what follows it. */
-#define HCA_ETH_MAX_FRAME (18 + 9000)
 #define HCA_ETH_MAX_MULTICAST 128
 #define HCA_ETH_MAC_SIZE 6
 
@@ -86,6 +84,8 @@ void hca_eth_doorbell(HcaEth *eth, HcaEthDoorbell doorbell, uint32_t value);
  */
 bool hca_eth_run(HcaEth *eth, unsigned budget);
 
+/* Whether the interface runs, and receives frames like this one. */
+bool hca_eth_accepts(const HcaEth *eth, const uint8_t *frame, size_t len);
 /* A frame of the cable that is not the engine's, without FCS. */
 void hca_eth_receive(HcaEth *eth, const uint8_t *frame, size_t len);
 

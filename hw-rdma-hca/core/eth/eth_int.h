@@ -6,12 +6,9 @@
 #include "../card.h"
 #include "../link/link.h"
 #include "../v2p/v2p.h"
+#include "../wire/wire.h"
 #include "eth.h"
 #include "eth_format.h"
-
-/* Addresses and EtherType. */
-#define HCA_ETH_HEADER_SIZE 14
-#define HCA_ETH_MIN_FRAME 60
 
 /*
  * Indices count without wrapping at the ring's size: descriptors from head to

@@ -105,6 +105,12 @@ static void take_descriptor(HcaEth *eth, const uint8_t *frame, size_t len)
     hca_eth_ring_notify(eth, ring);
 }
 
+bool hca_eth_accepts(const HcaEth *eth, const uint8_t *frame, size_t len)
+{
+    return len >= HCA_ETH_HEADER_SIZE && eth->rx.running &&
+           accepts(&eth->filter, frame);
+}
+
 void hca_eth_receive(HcaEth *eth, const uint8_t *frame, size_t len)
 {
     if (len < HCA_ETH_HEADER_SIZE) {

@@ -8,6 +8,7 @@
 #include "../../abi/rdma_hca_eth.h"
 #include "../eth/eth.h"
 #include "../eth/eth_format.h"
+#include "../wire/wire.h"
 #include "format.h"
 #include "words.h"
 

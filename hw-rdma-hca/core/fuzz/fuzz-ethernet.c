@@ -2,7 +2,8 @@
 /*
  * The Ethernet function: a network driver on machine 0 that means harm, with
  * descriptors, doorbells and commands as it likes, and frames of any content;
- * a good one on machine 1, whose buffers end where it says.
+ * a good one on machine 1, whose buffers end where it says. Beside them raw
+ * packet QPs, which get and send the same frames.
  */
 #include <string.h>
 
@@ -13,9 +14,11 @@
 #define LOG_RING 4
 #define DESC_SIZE 16
 #define TIGHT 3 /* receive buffers of machine 1 that are small */
+#define RULES 8 /* of a card */
 
 typedef struct Ethernet {
     Nic *nic[2];
+    Qp *raw[2];
     uint64_t area; /* 16 pages of machine 0, for frames to send */
     uint8_t frame[FRAME_MOST];
 } Ethernet;
@@ -332,15 +335,122 @@ static void act_good(Fuzz *f)
     nic_doorbell(nic, RDMA_HCA_ETH_DB_TX_ARM, nic->tx_next);
 }
 
+/* ---- raw packets ---- */
+
+/* Frames of all lengths, of memory that machine 0 may read or may not. */
+static void act_raw_send(Fuzz *f)
+{
+    static const uint8_t opcodes[] = { RDMA_HCA_OPCODE_SEND,
+                                       RDMA_HCA_OPCODE_SEND_IMM,
+                                       RDMA_HCA_OPCODE_RDMA_WRITE,
+                                       RDMA_HCA_OPCODE_NOP };
+    Ethernet *eth = f->own;
+    uint8_t how = take8(&f->in);
+    const Mr *mr = f->mr[0][how & 8 ? FUZZ_ALIEN : FUZZ_ALL];
+    uint32_t len = MIN(take_frame(f, 1, eth->frame), mr->len);
+    Sge sge = mr_sge(mr, 0, len);
+    SendWr wr = {
+        .opcode = opcodes[how & 4 ? how & 3 : 0],
+        .flags = how & 16 ? SEND_SIGNALED : 0,
+        .nsge = 1,
+        .sge = &sge,
+    };
+
+    if (!(how & 8)) {
+        mr_write(f->mr[0][FUZZ_ALL], 0, eth->frame, len);
+    }
+    sge.len += how & 32 ? take_odd(&f->in) : 0;
+    qp_post_send(eth->raw[0], &wr, 1);
+}
+
+/* Buffers of both: those of machine 1 end where they say. */
+static void act_raw_receive(Fuzz *f)
+{
+    Ethernet *eth = f->own;
+    unsigned side = fuzz_take_side(f);
+    const Mr *mr = f->mr[side][FUZZ_WRITABLE];
+    uint32_t at = take8(&f->in), len = take_size(f) % (mr->len - at);
+    Sge sge = mr_sge(mr, at, len);
+    RecvWr wr = { .nsge = 1, .sge = &sge };
+
+    if (!side && take_below(&f->in, 8) == 0) {
+        sge.lkey = take_odd(&f->in);
+    }
+    qp_post_recv(eth->raw[side], &wr, 1);
+}
+
+static void act_rule(Fuzz *f)
+{
+    Ethernet *eth = f->own;
+    unsigned side = fuzz_take_side(f);
+    uint8_t kind = take8(&f->in), at = take_below(&f->in, 60);
+    struct rdma_hca_flow flow = {
+        .qpn = GUINT32_TO_BE(eth->raw[side]->qpn),
+        .kind_priority = GUINT32_TO_BE(
+            (kind & 3) << 16 | (kind >> 2 & 3) |
+            (kind & 16 ? RDMA_HCA_FLOW_DONT_TRAP : 0)),
+    };
+
+    if (kind & 32) {
+        ((uint8_t *)&flow.value)[at] = take8(&f->in);
+        ((uint8_t *)&flow.mask)[at] = take8(&f->in);
+    }
+    driver_cmd_in(f->pair->drv[side], RDMA_HCA_CMD_SET_FLOW, &flow,
+                  sizeof(flow), take_below(&f->in, RULES + 1),
+                  kind & 64 ? RDMA_HCA_SET_FLOW_REMOVE : RDMA_HCA_SET_FLOW_ADD);
+}
+
+static void act_raw_again(Fuzz *f)
+{
+    Ethernet *eth = f->own;
+    unsigned side = fuzz_take_side(f);
+    QpAttr attr;
+
+    qp_attr_init(&attr);
+    if (take_bool(&f->in)) {
+        qp_to_err(eth->raw[side]);
+    }
+    qp_to_rst(eth->raw[side]);
+    qp_to_init(eth->raw[side], &attr);
+    qp_to_rtr(eth->raw[side], &attr);
+    qp_to_rts(eth->raw[side], &attr);
+}
+
+static Qp *new_raw(Fuzz *f, unsigned side)
+{
+    QpConfig config;
+    QpAttr attr;
+    Qp *qp;
+
+    qp_config_init(&config, f->pair->pd[side], f->pair->cq[side]);
+    config.service = RDMA_HCA_QP_ST_RAW;
+    config.sq_entries = config.rq_entries = 16;
+    qp = qp_new(f->pair->drv[side], &config);
+    qp_attr_init(&attr);
+    qp_bring_up(qp, &attr);
+    return qp;
+}
+
 static const FuzzAction actions[] = {
-    { "transmit", act_transmit }, { "receive buffers", act_receive_buffers },
-    { "doorbell", act_doorbell }, { "scribble", act_scribble },
-    { "failure", act_failure },   { "setup", act_setup },
-    { "mode", act_mode },         { "frame", act_frame },
-    { "inject", act_inject },     { "good", act_good },
-    { "send", fuzz_act_send },    { "turns", fuzz_act_turns },
-    { "rest", fuzz_act_rest },    { "time", fuzz_act_time },
+    { "transmit", act_transmit },
+    { "receive buffers", act_receive_buffers },
+    { "doorbell", act_doorbell },
+    { "scribble", act_scribble },
+    { "failure", act_failure },
+    { "setup", act_setup },
+    { "mode", act_mode },
+    { "frame", act_frame },
+    { "inject", act_inject },
+    { "good", act_good },
+    { "send", fuzz_act_send },
+    { "turns", fuzz_act_turns },
+    { "rest", fuzz_act_rest },
+    { "time", fuzz_act_time },
     { "cable", fuzz_act_cable },
+    { "raw send", act_raw_send },
+    { "raw receive", act_raw_receive },
+    { "rule", act_rule },
+    { "raw again", act_raw_again },
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -357,6 +467,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     eth.area = host_alloc(&f.lab->host[0], HOST_BLOCK_SIZE / HOST_PAGE_SIZE);
     eth.nic[0] = start(&f, 0);
     eth.nic[1] = start(&f, 1);
+    eth.raw[0] = new_raw(&f, 0);
+    eth.raw[1] = new_raw(&f, 1);
     post_tight(&f, eth.nic[1]);
     fuzz_play(&f, actions, G_N_ELEMENTS(actions));
     fuzz_end(&f);

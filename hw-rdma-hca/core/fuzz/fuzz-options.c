@@ -93,6 +93,7 @@ static void cut(HcaConfig *config, const HcaConfig *small)
     bound(&config->log_pds, small->log_pds, 24);
     bound(&config->log_sq_slots, small->log_sq_slots, 16);
     bound(&config->log_gids, small->log_gids, HCA_MAX_LOG_GIDS);
+    bound(&config->log_flows, small->log_flows, HCA_MAX_LOG_FLOWS);
     bound(&config->mpt_cache_size, 0, MOST_BYTES);
     bound(&config->mtt_cache_size, 0, MOST_BYTES);
     bound(&config->device_memory, 0, MOST_BYTES);

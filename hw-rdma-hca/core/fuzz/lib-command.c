@@ -315,7 +315,7 @@ static void make_arm_srq(Fuzz *f, FuzzCommand *command)
 
 /* ---- queue pairs ---- */
 
-/* With an SRQ; or XRC, which has no queues, or one. */
+/* With an SRQ; or XRC, which has no queues, or one; or raw packets. */
 static void share(Fuzz *f, struct rdma_hca_qpc *qpc, uint32_t qpn, uint8_t kind)
 {
     bool target = qpn & 1;
@@ -328,6 +328,9 @@ static void share(Fuzz *f, struct rdma_hca_qpc *qpc, uint32_t qpn, uint8_t kind)
         qpc->rcv_wqe_len = 0;
         qpc->snd_wqe_len = target ? 0 : qpc->snd_wqe_len;
         qpc->xrcd = GUINT32_TO_BE(f->srq[FUZZ_SRQ_XRC][0]->xrcd);
+    } else if (f->roce && (kind & 0x78) == (2 << 5 | RDMA_HCA_QP_ST_UD << 3)) {
+        qpc->flags |= GUINT32_TO_BE(
+            RDMA_HCA_PREP(RDMA_HCA_QPC_SERVICE, RDMA_HCA_QP_ST_RAW));
     } else if ((kind & 0x60) == 0x60) {
         qpc->rcv_wqe_len = 0;
         qpc->srq = GUINT32_TO_BE(
@@ -480,6 +483,25 @@ static void make_rx_mode(Fuzz *f, FuzzCommand *command)
     command->word[2] = 0x02000001;
 }
 
+/* Of the first bytes of a frame, any; of any queue pair. */
+static void make_flow(Fuzz *f, FuzzCommand *command)
+{
+    uint8_t kind = take8(&f->in), at = take_below(&f->in, 14);
+
+    command->in_modifier = take_below(&f->in, 10);
+    command->nwords = 36;
+    command->word[0] = take_qpn(f);
+    command->word[1] = (kind & 3) << 16 | (kind >> 2 & 7) |
+                       (kind & 0x80 ? RDMA_HCA_FLOW_DONT_TRAP : 0);
+    command->word[4 + at] = take32(&f->in);
+    command->word[20 + at] = kind & 0x40 ? take32(&f->in) : 0;
+}
+
+static void make_flow_number(Fuzz *f, FuzzCommand *command)
+{
+    command->in_modifier = take_below(&f->in, 10);
+}
+
 #define ROW(cmd, ...)                                                          \
     {                                                                          \
         RDMA_HCA_CMD_##cmd, __VA_ARGS__                                        \
@@ -541,6 +563,8 @@ static const Row rows[] = {
     ROW(ARM_SRQ, 0, make_arm_srq),
     ROW(RESIZE_SRQ, 0, make_resize_srq),
     ROW(SW2HW_MPT, 0, make_dev_mem),
+    ROW(SET_FLOW, RDMA_HCA_SET_FLOW_ADD, make_flow),
+    ROW(SET_FLOW, RDMA_HCA_SET_FLOW_REMOVE, make_flow_number),
 };
 
 void fuzz_take_command(Fuzz *f, FuzzCommand *command)

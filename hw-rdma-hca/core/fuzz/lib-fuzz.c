@@ -239,6 +239,7 @@ void fuzz_config(HcaConfig *config, unsigned side, bool roce)
     config->log_pds = 3;
     config->log_sq_slots = 15;
     config->log_gids = 3;
+    config->log_flows = 3;
     config->cache_ways = 1;
     config->mpt_cache_size = config->mtt_cache_size = 256;
     config->rpb_elements = 16;

@@ -38,6 +38,7 @@ struct HcaLink {
     const HcaHostOps *ops;
     void *opaque;
     HcaLoopback *loopback;
+    HcaLoopback *tap; /* copies of what is sent, NULL: none */
     HcaInjector *faults;
     HcaCapture *capture;
     HcaLinkCounters counters;
@@ -98,6 +99,7 @@ void hca_link_free(HcaLink *link)
 {
     if (link) {
         hca_loopback_free(link->loopback);
+        hca_loopback_free(link->tap);
         hca_injector_free(link->faults);
         hca_capture_free(link->capture);
         g_free(link->tx);
@@ -299,6 +301,9 @@ bool hca_link_can_send(const HcaLink *link, bool loopback)
     if (!has_peer(link)) {
         return true; /* and lost */
     }
+    if (link->tap && !hca_loopback_can_put(link->tap)) {
+        return false;
+    }
     /* With its second copy. Those held back that find no room wait. */
     return tx_takes(link, (link->faults->on ? 2 : 1) * HCA_FRAME_MAX_SIZE);
 }
@@ -344,7 +349,13 @@ static void close_to_peer(HcaLink *link, unsigned vl, size_t len)
 {
     if (!has_peer(link)) {
         link->counters.tx_discarded++;
-    } else if (link->faults->on) {
+        return;
+    }
+    if (link->tap) {
+        memcpy(hca_loopback_open(link->tap), tx_place(link), len);
+        hca_loopback_close(link->tap, len);
+    }
+    if (link->faults->on) {
         tx_faulty(link, vl, len);
     } else {
         tx_put(link, vl, len, NULL);
@@ -359,6 +370,21 @@ void hca_link_close(HcaLink *link, bool loopback, unsigned vl, size_t len)
     } else {
         close_to_peer(link, vl, len);
     }
+}
+
+void hca_link_set_tap(HcaLink *link, bool on)
+{
+    if (on && !link->tap) {
+        link->tap = hca_loopback_new();
+    } else if (!on) {
+        hca_loopback_free(link->tap);
+        link->tap = NULL;
+    }
+}
+
+const uint8_t *hca_link_tapped(HcaLink *link, size_t *len)
+{
+    return link->tap ? hca_loopback_get(link->tap, len) : NULL;
 }
 
 /* Receive */
@@ -749,6 +775,7 @@ void hca_link_clear(HcaLink *link)
         link->ops->link_forget(link->opaque);
     }
     hca_loopback_clear(link->loopback);
+    hca_link_set_tap(link, false);
     clear_faults(link);
     while (rx_packet(link, &len)) {
         /* forgotten */

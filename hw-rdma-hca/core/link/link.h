@@ -105,6 +105,15 @@ bool hca_link_rx_pending(const HcaLink *link);
 bool hca_link_rx_failed(const HcaLink *link);
 
 /*
+ * Keep a copy of each packet that is sent to the peer, as it is before the plan
+ * of faults, for hca_link_tapped(); off forgets them. While there is no room for
+ * another one nothing can be sent.
+ */
+void hca_link_set_tap(HcaLink *link, bool on);
+/* The oldest copy, valid until the next call, or NULL. */
+const uint8_t *hca_link_tapped(HcaLink *link, size_t *len);
+
+/*
  * The plan of faults; packets that are held back leave with the next
  * hca_link_tick().
  */

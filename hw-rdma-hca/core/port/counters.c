@@ -8,6 +8,8 @@
 #define DROP(number, name, d, t)                                               \
     COUNTER(number, "drop_" name, drops[HCA_DROP_##d], "packets dropped: " t)
 
+HCA_GAUGE_FN(flow_rules, HcaPort, hca_flow_count(room))
+
 static const void *counters(const void *room)
 {
     return hca_port_counters((HcaPort *)room);
@@ -46,6 +48,12 @@ static const HcaCounterRow rows[] = {
     DROP(313, "fragment", PARSE_FRAGMENT, "RoCEv2 in IP fragments"),
     DROP(314, "ip_header", PARSE_IP_HEADER, "IP options or checksum"),
     DROP(315, "udp", PARSE_UDP, "UDP length or checksum"),
+    COUNTER(376, "tx_frames", tx_frames, "frames of raw packet QPs sent"),
+    COUNTER(377, "flow_steered", flow_steered,
+            "frames that rules gave to raw packet QPs"),
+    COUNTER(378, "flow_sniffed", flow_sniffed,
+            "copies that sniffers among them got"),
+    HCA_GAUGE(379, "flow_rules", INSTANT, flow_rules, "flow rules"),
 };
 
 const HcaCounterTable hca_port_counter_table = {

@@ -51,6 +51,17 @@ static void copy_to_self(HcaPort *port, const uint8_t *frame, size_t len)
     hca_link_close(port->link, true, 0, len);
 }
 
+/* Put the payload behind the first @len bytes; where it ends. */
+static size_t gather(uint8_t *frame, size_t len, const struct iovec *payload,
+                     unsigned iovcnt)
+{
+    for (unsigned i = 0; i < iovcnt; i++) {
+        memcpy(frame + len, payload[i].iov_base, payload[i].iov_len);
+        len += payload[i].iov_len;
+    }
+    return len;
+}
+
 static size_t build(HcaPort *port, HcaPacket *packet,
                     const struct iovec *payload, unsigned iovcnt,
                     uint8_t *frame)
@@ -58,11 +69,7 @@ static size_t build(HcaPort *port, HcaPacket *packet,
     const HcaEncap *encap = port->addressing->encap;
     size_t len = encap->build(packet, frame);
 
-    for (unsigned i = 0; i < iovcnt; i++) {
-        memcpy(frame + len, payload[i].iov_base, payload[i].iov_len);
-        len += payload[i].iov_len;
-    }
-    return encap->seal(packet, frame, len);
+    return encap->seal(packet, frame, gather(frame, len, payload, iovcnt));
 }
 
 void hca_frame_send(HcaPort *port, const HcaQp *qp, const HcaPath *path,
@@ -89,4 +96,44 @@ void hca_frame_send(HcaPort *port, const HcaQp *qp, const HcaPath *path,
     hca_host_trace(port->ops, port->opaque, HCA_TRACE_PACKET_TX,
                    packet->dest_qp, packet->opcode, packet->psn,
                    packet->payload_len);
+}
+
+/* Raw packets */
+
+/* Where one goes is in the frame, which nobody has seen yet: room for both. */
+bool hca_frame_can_send_raw(HcaPort *port)
+{
+    return hca_link_can_send(port->link, false) &&
+           hca_link_can_send(port->link, true);
+}
+
+static unsigned raw_destinations(const HcaPort *port, const uint8_t *dmac)
+{
+    if (dmac[0] & 1) {
+        return TO_PEER | TO_SELF;
+    }
+    return hca_gid_has_mac(port, dmac) ? TO_SELF : TO_PEER;
+}
+
+/* Built in the peer's buffer; what is not closed there is not sent. */
+void hca_frame_send_raw(HcaPort *port, const struct iovec *payload,
+                        unsigned iovcnt)
+{
+    uint8_t *frame = hca_link_open(port->link, false);
+    size_t len = gather(frame, 0, payload, iovcnt);
+    unsigned to = raw_destinations(port, frame);
+
+    if (len < HCA_ETH_MIN_FRAME) {
+        memset(frame + len, 0, HCA_ETH_MIN_FRAME - len);
+        len = HCA_ETH_MIN_FRAME;
+    }
+    if (to & TO_SELF) {
+        copy_to_self(port, frame, len);
+    }
+    if (to & TO_PEER) {
+        hca_link_close(port->link, false, 0, len);
+    }
+    port->counters.tx_frames++;
+    hca_host_trace(port->ops, port->opaque, HCA_TRACE_PACKET_TX, 0,
+                   HCA_BTH_OPCODE(HCA_BTH_UD, HCA_SEND_ONLY), 0, len);
 }

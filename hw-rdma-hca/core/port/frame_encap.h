@@ -32,4 +32,13 @@ void hca_frame_send(HcaPort *port, const HcaQp *qp, const HcaPath *path,
                     HcaPacket *packet, const struct iovec *payload,
                     unsigned iovcnt);
 
+/*
+ * A frame of a raw packet QP, as it is in @payload, filled up if it is short. To
+ * the card's own MAC address it turns round, to a multicast address it does
+ * both; nothing else of it is looked at. Whether that may be called.
+ */
+void hca_frame_send_raw(HcaPort *port, const struct iovec *payload,
+                        unsigned iovcnt);
+bool hca_frame_can_send_raw(HcaPort *port);
+
 #endif /* HCA_FRAME_ENCAP_H */

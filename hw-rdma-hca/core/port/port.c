@@ -14,6 +14,7 @@ static void forget(HcaPort *port)
     memcpy(port->pkeys, port->config->pkeys, sizeof(port->pkeys));
     hca_gid_reset(port);
     hca_mcast_reset(port);
+    hca_flow_reset(port);
 }
 
 HcaPort *hca_port_new(const HcaConfig *config, HcaLink *link,
@@ -28,12 +29,14 @@ HcaPort *hca_port_new(const HcaConfig *config, HcaLink *link,
     port->addressing = hca_config_is_roce(config) ? &hca_addressing_roce
                                                   : &hca_addressing_ib;
     port->told = HCA_PORT_DOWN;
+    hca_flow_init(port);
     forget(port);
     return port;
 }
 
 void hca_port_free(HcaPort *port)
 {
+    hca_flow_cleanup(port);
     g_free(port);
 }
 

@@ -7,6 +7,8 @@
  * port.c          identity, state, drops
  * gid_table.c     GIDs
  * mcast_table.c   multicast groups and the QPs attached to them
+ * flow_table.c    rules by which raw packet QPs get frames
+ * flow_key.c      what of a frame they look at
  * addressing*.c   paths and addresses, a table for each link layer
  * frame_encap.c   context document 3.2: from packet metadata to a packet
  */
@@ -21,6 +23,7 @@
 #include "../path.h"
 #include "../wire/gid.h"
 #include "../wire/wire.h"
+#include "flow_table.h"
 #include "gid_table.h"
 #include "mcast_table.h"
 
@@ -61,6 +64,9 @@ typedef struct HcaPortCounters {
     uint64_t tx_packets, rx_packets;
     uint64_t tx_unreachable; /* lost: no source address for the path */
     uint64_t rx_multicast;   /* to a group, counted once */
+    uint64_t tx_frames;      /* of raw packet QPs */
+    uint64_t flow_steered;   /* frames, to a raw packet QP each */
+    uint64_t flow_sniffed;   /* the same, copies */
     uint64_t drops[HCA_DROP_NREASONS];
 } HcaPortCounters;
 

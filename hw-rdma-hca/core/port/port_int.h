@@ -17,6 +17,19 @@ typedef struct HcaMcastTable {
     HcaMcastGroup group[RDMA_HCA_MGM_NUM];
 } HcaMcastTable;
 
+/* Rules of one kind, in the order in which they are tried. */
+typedef struct HcaFlowList {
+    unsigned count;
+    uint16_t *index;
+} HcaFlowList;
+
+/* 2^log_flows rules, and whether there is one. */
+typedef struct HcaFlowTable {
+    HcaFlowRule *rule;
+    bool *used;
+    HcaFlowList list[HCA_FLOW_NKINDS];
+} HcaFlowTable;
+
 struct HcaPort {
     const HcaConfig *config;
     HcaLink *link;
@@ -32,11 +45,17 @@ struct HcaPort {
     uint16_t pkeys[RDMA_HCA_MAX_PKEYS];
     HcaGidTable gids;
     HcaMcastTable mcast;
+    HcaFlowTable flows;
     HcaPortCounters counters;
 };
 
 /* As after a reset: the default GID on InfiniBand, nothing on RoCE. */
 void hca_gid_reset(HcaPort *port);
 void hca_mcast_reset(HcaPort *port);
+
+void hca_flow_init(HcaPort *port);
+void hca_flow_cleanup(HcaPort *port);
+/* No rules. */
+void hca_flow_reset(HcaPort *port);
 
 #endif /* HCA_PORT_INT_H */

@@ -35,7 +35,11 @@ static HcaV2pState send(Hca *hca, HcaQp *qp, const HcaPath *path,
                                            iov, &iovcnt);
 
     if (state == HCA_V2P_SUCCESS) {
-        hca_frame_send(hca->port, qp, path, packet, iov, iovcnt);
+        if (hca_service(qp->attr.service)->raw) {
+            hca_frame_send_raw(hca->port, iov, iovcnt);
+        } else {
+            hca_frame_send(hca->port, qp, path, packet, iov, iovcnt);
+        }
     }
     return state;
 }

@@ -3,7 +3,7 @@
  * RequesterTransControl (engine document 3.4.1, figure 3.3).
  *
  * RC and XRC keep each packet until it is acknowledged and send it again from
- * the oldest on (Go-Back-N, 3.4.1.1.3.2.1). UC and UD send and complete.
+ * the oldest on (Go-Back-N, 3.4.1.1.3.2.1). UC, UD and RAW send and complete.
  */
 #include "../port/frame_encap.h"
 #include "congestion.h"
@@ -157,6 +157,18 @@ static bool may_send(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
            waits_for(hca, qp, HCA_WAIT_BARRIER);
 }
 
+static bool cable_takes(Hca *hca, const HcaQp *qp, const HcaWqe *wqe)
+{
+    switch (qp->attr.service) {
+    case HCA_SERVICE_RAW:
+        return hca_frame_can_send_raw(hca->port);
+    case HCA_SERVICE_UD:
+        return hca_frame_can_send(hca->port, &wqe->path);
+    default:
+        return hca_frame_can_send(hca->port, &qp->attr.path);
+    }
+}
+
 HcaJudge hca_requester_judge(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
 {
     bool reliable = hca_service(qp->attr.service)->reliable;
@@ -171,9 +183,7 @@ HcaJudge hca_requester_judge(Hca *hca, HcaQp *qp, const HcaWqe *wqe)
         return judge_local(hca, qp, wqe);
     }
     /* Before its turn: room that was promised to it stays so. */
-    if (!hca_frame_can_send(hca->port, qp->attr.service == HCA_SERVICE_UD
-                                           ? &wqe->path
-                                           : &qp->attr.path)) {
+    if (!cable_takes(hca, qp, wqe)) {
         count_wait(hca, HCA_WAIT_CABLE);
         return HCA_JUDGE_BLOCKED;
     }

@@ -641,6 +641,36 @@ static void receive_ud(Hca *hca, HcaQp *qp, const HcaPacket *packet,
     }
 }
 
+/*
+ * Raw packets (verbs): a frame is a message. What does not fit into the next
+ * WQE is dropped, as a datagram is: who asks for all frames must not break by a
+ * long one. The completion is that of a Send.
+ */
+void hca_responder_receive_frame(Hca *hca, HcaQp *qp, const uint8_t *frame,
+                                 size_t len)
+{
+    HcaPacket packet = {
+        .opcode = HCA_BTH_OPCODE(HCA_BTH_UD, HCA_SEND_ONLY),
+        .dest_qp = qp->qpn,
+        .payload = frame,
+        .payload_len = len,
+    };
+    HcaOutcome outcome;
+
+    hca_trace(hca, HCA_TRACE_PACKET_RX, qp->qpn, packet.opcode, 0, len);
+    outcome = take_wqe(hca, qp, &packet);
+    if (outcome == HCA_EXE_OK) {
+        outcome = scatter(hca, qp, frame, len);
+    }
+    if (outcome == HCA_EXE_OK) {
+        outcome = complete(hca, qp, &packet, len);
+    }
+    hca->responder->counters.outcomes[outcome]++;
+    if (outcome != HCA_EXE_OK) {
+        fail_unreliable(hca, qp, &packet, outcome);
+    }
+}
+
 /* IBA 11.6.3.1: the first packet tells that the connected peer is in RTS. */
 static void communication_established(Hca *hca, HcaQp *qp)
 {

@@ -52,7 +52,6 @@ bool hca_recv_complete(Hca *hca, HcaQp *qp, const HcaPacket *packet,
     HcaCompletion completion = {
         .remote_qpn = qp->attr.service == HCA_SERVICE_UD ? packet->src_qp
                                                          : qp->attr.remote_qpn,
-        .source = hca_port_source(hca->port, packet),
         .imm_be = packet->imm_be,
         .inv_rkey = packet->inv_rkey,
         .byte_cnt = byte_cnt,
@@ -60,6 +59,9 @@ bool hca_recv_complete(Hca *hca, HcaQp *qp, const HcaPacket *packet,
         .solicited = packet->solicited,
     };
 
+    if (!hca_service(qp->attr.service)->raw) {
+        completion.source = hca_port_source(hca->port, packet);
+    }
     hca->responder->counters.receives_completed++;
     return post(hca, qp, &completion);
 }

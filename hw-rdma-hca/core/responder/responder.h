@@ -79,6 +79,10 @@ void hca_responder_reset(HcaResponderUnit *responder);
 /* A request packet for @qp, which is in RTR, RTS, SQE or SQD. */
 void hca_responder_receive(Hca *hca, HcaQp *qp, const HcaPacket *packet);
 
+/* A frame for @qp, a raw packet QP, which is in RTR, RTS, SQE or SQD. */
+void hca_responder_receive_frame(Hca *hca, HcaQp *qp, const uint8_t *frame,
+                                 size_t len);
+
 /*
  * Send up to @budget response packets of @qp. Returns true if more are left
  * and the cable took all it was given.

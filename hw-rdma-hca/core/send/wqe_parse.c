@@ -71,18 +71,20 @@ static void parse_units(const Hca *hca, const HcaQp *qp, const uint8_t *bytes,
 }
 
 /*
- * Request length check: a packet for UD, else the QP's limit. 2 GiB at the
- * most, as QUERY_DEV_LIM says; a Read of that takes half of all PSNs at the
+ * Request length check: a packet of a datagram service, of which a raw one has
+ * a header; else the QP's limit. 2 GiB at the most, as QUERY_DEV_LIM says; a Read of that takes half of all PSNs at the
  * least MTU.
  */
 static void check_length(const HcaQp *qp, const HcaSendOp *op, HcaWqe *wqe)
 {
+    const HcaServiceRow *service = hca_service(qp->attr.service);
     uint32_t limit = qp->max_msg;
 
-    if (qp->attr.service == HCA_SERVICE_UD) {
+    if (service->datagram) {
         limit = MIN(limit, qp->pmtu);
     }
     if (MAX(wqe->msg_len, wqe->flush_len) > limit ||
+        (service->raw && wqe->msg_len < HCA_ETH_HEADER_SIZE) ||
         (op->length && wqe->msg_len != op->length)) {
         fail(wqe, HCA_SYNDROME_LOCAL_LENGTH_ERR, HCA_WQE_BAD_LENGTH);
     }

@@ -111,14 +111,32 @@ static uint8_t qp_modify(Qp *qp, uint16_t op, struct rdma_hca_qpc *qpc)
     return driver_cmd_in(qp->drv, op, qpc, sizeof(*qpc), qp->qpn, 0);
 }
 
+static uint32_t init_mask(const Qp *qp)
+{
+    uint32_t mask = RDMA_HCA_QP_ATTR_PKEY_INDEX | RDMA_HCA_QP_ATTR_PORT;
+
+    switch (qp->service) {
+    case RDMA_HCA_QP_ST_RAW:
+        return RDMA_HCA_QP_ATTR_PORT;
+    case RDMA_HCA_QP_ST_UD:
+        return mask | RDMA_HCA_QP_ATTR_QKEY;
+    default:
+        return mask | RDMA_HCA_QP_ATTR_ACCESS_FLAGS;
+    }
+}
+
+/* Of a service whose QPs have a peer each. */
+static bool is_connected(const Qp *qp)
+{
+    return qp->service != RDMA_HCA_QP_ST_UD &&
+           qp->service != RDMA_HCA_QP_ST_RAW;
+}
+
 uint8_t qp_to_init(Qp *qp, const QpAttr *attr)
 {
     struct rdma_hca_qpc qpc;
-    uint32_t mask = RDMA_HCA_QP_ATTR_PKEY_INDEX | RDMA_HCA_QP_ATTR_PORT;
 
-    mask |= qp->service == RDMA_HCA_QP_ST_UD ? RDMA_HCA_QP_ATTR_QKEY
-                                             : RDMA_HCA_QP_ATTR_ACCESS_FLAGS;
-    qpc_init(qp, &qpc, RDMA_HCA_QP_STATE_INIT, mask);
+    qpc_init(qp, &qpc, RDMA_HCA_QP_STATE_INIT, init_mask(qp));
     qpc.flags |= PREP_BE(RDMA_HCA_QPC_PRIVILEGED, qp->privileged);
     qpc.mtu_msgmax_sz = PREP_BE(RDMA_HCA_QPC_MSGMAX, 31) |
                         PREP_BE(RDMA_HCA_QPC_SQ_ENTRY_SZ, qp->sq.log_entry) |
@@ -201,7 +219,7 @@ uint8_t qp_to_rtr(Qp *qp, const QpAttr *attr)
     struct rdma_hca_qpc qpc;
     uint32_t mask = 0;
 
-    if (qp->service != RDMA_HCA_QP_ST_UD) {
+    if (is_connected(qp)) {
         mask |= RDMA_HCA_QP_ATTR_AV | RDMA_HCA_QP_ATTR_PATH_MTU |
                 RDMA_HCA_QP_ATTR_DEST_QPN | RDMA_HCA_QP_ATTR_RQ_PSN;
     }
@@ -225,7 +243,8 @@ uint8_t qp_to_rtr(Qp *qp, const QpAttr *attr)
 uint8_t qp_to_rts(Qp *qp, const QpAttr *attr)
 {
     struct rdma_hca_qpc qpc;
-    uint32_t mask = RDMA_HCA_QP_ATTR_SQ_PSN;
+    uint32_t mask = qp->service == RDMA_HCA_QP_ST_RAW ? 0
+                                                      : RDMA_HCA_QP_ATTR_SQ_PSN;
 
     if (qp->service == RDMA_HCA_QP_ST_RC ||
         qp->service == RDMA_HCA_QP_ST_XRC_INI) {

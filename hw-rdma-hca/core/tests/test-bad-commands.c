@@ -106,7 +106,7 @@ static const Known known[] = {
     AFTER(WRITE_MGM, BAD_PARAM),      AFTER(READ_MGM, BAD_INDEX),
     AFTER(MODIFY_CQ, BAD_INDEX),      AFTER(RESIZE_SRQ, BAD_PARAM),
     ROCE(SET_GID, BAD_PARAM),         ROCE(SETUP_ETH, BAD_PARAM),
-    ROCE(SET_RX_MODE, BAD_PARAM),
+    ROCE(SET_RX_MODE, BAD_PARAM),     ROCE(SET_FLOW, BAD_PARAM),
 };
 
 static const Known *find_known(uint16_t op, bool roce)

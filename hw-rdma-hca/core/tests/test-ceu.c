@@ -318,7 +318,7 @@ static const Legal legal[] = {
 static bool is_roce_command(uint16_t op)
 {
     return op == RDMA_HCA_CMD_SET_GID || op == RDMA_HCA_CMD_SETUP_ETH ||
-           op == RDMA_HCA_CMD_SET_RX_MODE;
+           op == RDMA_HCA_CMD_SET_RX_MODE || op == RDMA_HCA_CMD_SET_FLOW;
 }
 
 static const Legal *find_legal(uint16_t op)

@@ -417,6 +417,58 @@ static void test_ethernet(void)
     bed_free(bed);
 }
 
+/* ---- raw packets ---- */
+
+static void add_flow(Bed *bed, const Qp *qp, unsigned index, uint32_t kind)
+{
+    struct rdma_hca_flow flow = {
+        .qpn = GUINT32_TO_BE(qp->qpn),
+        .kind_priority = GUINT32_TO_BE(RDMA_HCA_PREP(RDMA_HCA_FLOW_KIND, kind)),
+    };
+
+    g_assert_cmphex(driver_cmd_in(bed->drv[0], RDMA_HCA_CMD_SET_FLOW, &flow,
+                                  sizeof(flow), index, RDMA_HCA_SET_FLOW_ADD),
+                    ==, 0);
+}
+
+/* One QP sends to its group, and sniffs; another one takes what turns round. */
+static void test_raw(void)
+{
+    static const uint8_t frame[64] = { 1, 0, 0x5e, [5] = 1, [12] = 0x88, 0xb5 };
+    Sge sge;
+    SendWr wr = { .opcode = RDMA_HCA_OPCODE_SEND, .sge = &sge, .nsge = 1 };
+    Qp *qp[2];
+    Bed *bed;
+
+    bed = bed_new_roce(RDMA_HCA_QP_ST_RC, NULL, NULL);
+    for (unsigned i = 0; i < 2; i++) {
+        QpAttr attr;
+
+        qp[i] = pair_new_qp(bed->pair, 0, RDMA_HCA_QP_ST_RAW);
+        qp_attr_init(&attr);
+        qp_bring_up(qp[i], &attr);
+        pair_post_recv(bed->pair, 0, qp[i], i, 4096 * i, 128);
+    }
+    add_flow(bed, qp[0], 0, RDMA_HCA_FLOW_SNIFFER);
+    add_flow(bed, qp[1], 1, RDMA_HCA_FLOW_NORMAL);
+    bed_counted(bed, 0, "port_flow_rules", 2);
+    events_look(bed);
+    mr_write(bed->pair->mr[0], 8192, frame, sizeof(frame));
+    sge = mr_sge(bed->pair->mr[0], 8192, sizeof(frame));
+    g_assert_true(qp_post_send(qp[0], &wr, 1));
+    lab_run(bed->lab);
+    bed_counted(bed, 0, "port_tx_frames", 1);
+    bed_counted(bed, 0, "port_flow_sniffed", 1);
+    bed_counted(bed, 0, "port_flow_steered", 1);
+    for (unsigned i = 0; i < 2; i++) {
+        Wc wc;
+
+        g_assert_true(cq_poll(bed->pair->cq[0], &wc));
+        g_assert_cmphex(wc.syndrome, ==, 0);
+    }
+    events_look_and_free(bed);
+}
+
 /* ---- faults and the capture ---- */
 
 static void set_fault(Bed *bed, HcaFaultAction action,
@@ -544,6 +596,7 @@ static const EventsTest tests[] = {
     { "roce/malformed", test_roce_malformed },
     { "roce/addresses", test_roce_addresses },
     { "ethernet", test_ethernet },
+    { "raw", test_raw },
     { "faults/each", test_faults },
     { "faults/each-roce", test_faults_roce },
     { "faults/held", test_faults_held },

@@ -103,8 +103,8 @@ static void test_visit(void)
  * Numbers are for ever. When this fails a row was put elsewhere than at the
  * end. After adding rows at the end, raise both constants.
  */
-#define FROZEN 376
-#define FROZEN_SUM "fb6581598439e15e4bc5143fa6ebbfde"
+#define FROZEN 381
+#define FROZEN_SUM "299f42fcbfb2ca342cadbd30b15cde4f"
 
 static void test_numbers(void)
 {

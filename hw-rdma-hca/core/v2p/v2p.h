@@ -148,7 +148,7 @@ HcaV2pState hca_v2p_check_flush(HcaV2p *v2p, HcaV2pChannel channel,
                                 const HcaMatchInfo *info, bool whole);
 
 /* What a request may be for whose memory is found by hca_v2p_map(). */
-#define HCA_V2P_MAX_MAP 4096
+#define HCA_V2P_MAX_MAP 9216
 
 /*
  * Find the memory of a request for reading. On entry *@iovcnt is the room in

@@ -16,8 +16,6 @@
 #include "crc.h"
 #include "headers.h"
 
-#define ETH_HEADER_SIZE 14
-#define ETH_MIN_SIZE 60 /* IEEE 802.3, without FCS */
 #define VLAN_TAG_SIZE 4
 #define ETHERTYPE_IPV4 0x0800
 #define ETHERTYPE_VLAN 0x8100
@@ -60,7 +58,7 @@ static size_t ip_header_size(bool is_ipv4)
 
 static size_t eth_size(const HcaPacket *packet)
 {
-    return ETH_HEADER_SIZE + (packet->has_vlan ? VLAN_TAG_SIZE : 0);
+    return HCA_ETH_HEADER_SIZE + (packet->has_vlan ? VLAN_TAG_SIZE : 0);
 }
 
 /* BTH and the extended headers. */
@@ -168,9 +166,9 @@ size_t hca_roce_seal(const HcaPacket *packet, uint8_t *frame, size_t len)
     len += packet->pad;
     make_icrc(frame + eth, len - eth, packet->is_ipv4, frame + len);
     len += HCA_ICRC_SIZE;
-    if (len < ETH_MIN_SIZE) {
-        memset(frame + len, 0, ETH_MIN_SIZE - len);
-        len = ETH_MIN_SIZE;
+    if (len < HCA_ETH_MIN_FRAME) {
+        memset(frame + len, 0, HCA_ETH_MIN_FRAME - len);
+        len = HCA_ETH_MIN_FRAME;
     }
     return len;
 }
@@ -183,20 +181,20 @@ static HcaParseError parse_eth(HcaPacket *packet, const uint8_t *frame,
 {
     uint16_t type;
 
-    if (len < ETH_HEADER_SIZE) {
+    if (len < HCA_ETH_HEADER_SIZE) {
         return HCA_PARSE_SHORT;
     }
     memcpy(packet->dmac, frame, sizeof(packet->dmac));
     memcpy(packet->smac, frame + 6, sizeof(packet->smac));
     type = get_be16(frame + 12);
-    *ip = ETH_HEADER_SIZE;
+    *ip = HCA_ETH_HEADER_SIZE;
     if (type == ETHERTYPE_VLAN) {
-        if (len - ETH_HEADER_SIZE < VLAN_TAG_SIZE) {
+        if (len - HCA_ETH_HEADER_SIZE < VLAN_TAG_SIZE) {
             return HCA_PARSE_SHORT;
         }
         packet->has_vlan = true;
-        packet->vlan_tci = get_be16(frame + ETH_HEADER_SIZE);
-        type = get_be16(frame + ETH_HEADER_SIZE + 2);
+        packet->vlan_tci = get_be16(frame + HCA_ETH_HEADER_SIZE);
+        type = get_be16(frame + HCA_ETH_HEADER_SIZE + 2);
         *ip += VLAN_TAG_SIZE;
     }
     packet->is_ipv4 = type == ETHERTYPE_IPV4;

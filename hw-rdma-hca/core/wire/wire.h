@@ -29,6 +29,10 @@
 /* Pad, ICRC; VCRC or what a short Ethernet frame is filled up with. */
 #define HCA_MAX_TRAILER_SIZE (3 + 4 + 2)
 #define HCA_MAX_MTU 4096
+/* Ethernet frames without FCS: addresses and EtherType; least and greatest. */
+#define HCA_ETH_HEADER_SIZE 14
+#define HCA_ETH_MIN_FRAME 60
+#define HCA_ETH_MAX_FRAME (18 + 9000) /* with a VLAN tag */
 #define HCA_MAX_PACKET_SIZE                                                    \
     (HCA_MAX_HEADER_SIZE + HCA_MAX_MTU + HCA_MAX_TRAILER_SIZE)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * acc_addr: commands of the port's address tables, which the CEU document has
- * not: SET_GID, WRITE_MGM, READ_MGM.
+ * not: SET_GID, WRITE_MGM, READ_MGM, SET_FLOW.
  */
 #include "ceu_int.h"
 
@@ -83,4 +83,54 @@ uint8_t hca_ceu_read_mgm(HcaCeu *ceu, HcaCommand *cmd)
         mgm->qpn[i] = GUINT32_TO_BE(group->qpn[i]);
     }
     return RDMA_HCA_STAT_OK;
+}
+
+G_STATIC_ASSERT(sizeof(struct rdma_hca_flow_match) == sizeof(HcaFlowKey));
+G_STATIC_ASSERT(RDMA_HCA_FLOW_HAS_VLAN == HCA_FLOW_HAS_VLAN);
+G_STATIC_ASSERT(RDMA_HCA_FLOW_HAS_IPV4 == HCA_FLOW_HAS_IPV4);
+G_STATIC_ASSERT(RDMA_HCA_FLOW_HAS_IPV6 == HCA_FLOW_HAS_IPV6);
+G_STATIC_ASSERT(RDMA_HCA_FLOW_HAS_PORTS == HCA_FLOW_HAS_PORTS);
+
+/* Bytes in network order on both sides. */
+static void decode_match(const struct rdma_hca_flow_match *from, HcaFlowKey *to)
+{
+    memset(to, 0, sizeof(*to));
+    memcpy(to->dmac, from->dmac, sizeof(to->dmac));
+    memcpy(to->smac, from->smac, sizeof(to->smac));
+    memcpy(to->ether_type, &from->ether_type, sizeof(to->ether_type));
+    memcpy(to->vlan_tci, &from->vlan_tci, sizeof(to->vlan_tci));
+    memcpy(to->sip, from->sip, sizeof(to->sip));
+    memcpy(to->dip, from->dip, sizeof(to->dip));
+    memcpy(to->sport, &from->sport, sizeof(to->sport));
+    memcpy(to->dport, &from->dport, sizeof(to->dport));
+    to->protocol = from->protocol;
+    to->tclass = from->tclass;
+    to->hop_limit = from->hop_limit;
+    to->layers = from->layers;
+    memcpy(to->flow_label, &from->flow_label, sizeof(to->flow_label));
+}
+
+uint8_t hca_ceu_add_flow(HcaCeu *ceu, HcaCommand *cmd)
+{
+    const struct rdma_hca_flow *flow = (const void *)cmd->inbox;
+    uint32_t word = GUINT32_FROM_BE(flow->kind_priority);
+    HcaFlowRule rule = {
+        .qpn = GUINT32_FROM_BE(flow->qpn),
+        .kind = RDMA_HCA_GET(RDMA_HCA_FLOW_KIND, word),
+        .priority = RDMA_HCA_GET(RDMA_HCA_FLOW_PRIORITY, word),
+        .dont_trap = word & RDMA_HCA_FLOW_DONT_TRAP,
+    };
+
+    decode_match(&flow->value, &rule.value);
+    decode_match(&flow->mask, &rule.mask);
+    return hca_flow_add(ceu->hca->port, cmd->in_modifier, &rule);
+}
+
+/* The row of all op_modifiers but that which adds a rule. */
+uint8_t hca_ceu_remove_flow(HcaCeu *ceu, HcaCommand *cmd)
+{
+    if (cmd->op_modifier != RDMA_HCA_SET_FLOW_REMOVE) {
+        return RDMA_HCA_STAT_BAD_PARAM;
+    }
+    return hca_flow_remove(ceu->hca->port, cmd->in_modifier);
 }

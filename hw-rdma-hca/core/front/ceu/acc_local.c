@@ -47,7 +47,9 @@ static unsigned log_pkeys(const HcaConfig *config)
 
 static void table_limits(struct rdma_hca_dev_lim *lim, const HcaConfig *config)
 {
-    unsigned log_gids = hca_config_is_roce(config) ? config->log_gids : 0;
+    bool roce = hca_config_is_roce(config);
+    unsigned log_gids = roce ? config->log_gids : 0;
+    unsigned log_flows = roce ? config->log_flows : 0;
     uint64_t icm = (uint64_t)HCA_ICM_MAX_PAGES << RDMA_HCA_ICM_PAGE_SHIFT;
 
     lim->max_qp_cq_sz = BE(LIM(MAX_QP_SZ, HCA_MAX_LOG_WQES) |
@@ -66,6 +68,7 @@ static void table_limits(struct rdma_hca_dev_lim *lim, const HcaConfig *config)
     lim->srqs = BE(LIM(MAX_SRQS, config->log_srqs) |
                    LIM(MAX_SRQ_WQES, config->log_srq_wqes) |
                    LIM(SRQC_SZ, RDMA_HCA_SRQC_SIZE));
+    lim->flows = BE(LIM(MAX_FLOWS, log_flows));
     lim->xrcds = BE(LIM(MAX_XRCDS, HCA_LOG_XRCDS));
     lim->max_icm_sz_h = BE(RDMA_HCA_HI32(icm));
     lim->max_icm_sz_l = BE(RDMA_HCA_LO32(icm));
@@ -109,7 +112,8 @@ uint8_t hca_ceu_query_fw(HcaCeu *ceu, HcaCommand *cmd)
 {
     struct rdma_hca_fw *fw = (void *)cmd->outbox;
     const HcaConfig *config = &ceu->hca->config;
-    uint32_t eth = hca_config_is_roce(config) ? RDMA_HCA_FEATURE_ETH : 0;
+    bool roce = hca_config_is_roce(config);
+    uint32_t eth = roce ? RDMA_HCA_FEATURE_ETH | RDMA_HCA_FEATURE_RAW : 0;
     uint32_t dev_mem = config->device_memory ? RDMA_HCA_FEATURE_DEV_MEM : 0;
 
     fw->magic = BE(RDMA_HCA_FW_MAGIC);

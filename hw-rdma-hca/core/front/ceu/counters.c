@@ -83,6 +83,7 @@ static const HcaCounterRow rows[] = {
     COMMAND(356, "arm_srq", ARM_SRQ),
     COMMAND(366, "modify_cq", MODIFY_CQ),
     COMMAND(369, "resize_srq", RESIZE_SRQ),
+    COMMAND(380, "set_flow", SET_FLOW),
 };
 
 const HcaCounterTable hca_ceu_counter_table = {

@@ -83,7 +83,7 @@ def reset_fails(make):
 # What the RDMA core loses for want of memory, up to Linux 6.1 at least. Where it cannot register a context it keeps the task
 # (uverbs_std_types_device.c: it frees the context, and not by its restrack entry). Where it cannot list a device's methods it
 # keeps nodes of a tree: radix_tree_insert() that fails leaves empty ones, which uverbs_destroy_api() does not see.
-LOST_BY_CORE = re.compile(r'\b(copy_process|prepare_creds|uverbs_alloc_api)\+')
+LOST_BY_CORE = re.compile(r'\b(copy_process|prepare_creds)\+|\bradix_tree_insert\+.*\buverbs_alloc_api\+', re.DOTALL)
 
 
 def lost(guest):

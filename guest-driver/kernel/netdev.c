@@ -428,7 +428,7 @@ static int rhca_eth_create(struct rhca_dev *dev,
 	err = register_netdev(eth->ndev);
 	if (err)
 		goto free;
-	/* A link event would put one that is not on linkwatch's list. */
+	/* Not before: linkwatch would remember one that is never registered. */
 	rhca_eth_bind(dev, eth, true);
 	dev->pci->ndev = eth->ndev;
 	schedule_work(&eth->rx_mode);

@@ -6,6 +6,7 @@
  * usage: rdma_hca_provider_test [-l] [-p CASE]...
  * Prints TAP; -l lists the cases, -p chooses one.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -1178,7 +1179,7 @@ static void test_raw(void)
 	struct rhca_qp *qp;
 	struct seen wqe;
 
-	CHECK_EQ(rhca_send_ops(IBV_QPT_RAW_PACKET), IBV_QP_EX_WITH_SEND);
+	CHECK_EQ(rhca_send_ops(&ctx, IBV_QPT_RAW_PACKET), IBV_QP_EX_WITH_SEND);
 	ctx.is_roce = true;
 	qp = new_qp(cq, IBV_QPT_RAW_PACKET, &small_cap);
 	CHECK_EQ(rhca_post_send(&qp->vqp.qp, &wr, &bad), 0);

@@ -23,49 +23,33 @@ static int rhca_enable_driver(struct ib_device *ibdev)
 	return 0;
 }
 
-static int rhca_query_device(struct ib_device *ibdev,
-			     struct ib_device_attr *attr,
-			     struct ib_udata *udata)
+static void rhca_query_identity(struct rhca_dev *dev,
+				struct ib_device_attr *attr)
 {
-	struct rhca_dev *dev = to_rhca(ibdev);
-	const struct rhca_caps *caps = &dev->caps;
+	u32 version = dev->caps.fw_version;
 
-	int err;
-
-	err = rhca_take_no_request(udata);
-	if (err)
-		return err;
-
-	memset(attr, 0, sizeof(*attr));
-	attr->fw_ver = (u64)(caps->fw_version >> 16) << 32 |
-		       (caps->fw_version & 0xffff);
-	attr->sys_image_guid = ibdev->node_guid;
+	attr->fw_ver = (u64)(version >> 16) << 32 | (version & 0xffff);
+	attr->sys_image_guid = dev->ibdev.node_guid;
 	attr->vendor_id = dev->pdev->vendor;
 	attr->vendor_part_id = dev->pdev->device;
 	attr->hw_ver = dev->pdev->revision;
-	attr->device_cap_flags = IB_DEVICE_PORT_ACTIVE_EVENT |
-				 IB_DEVICE_SYS_IMAGE_GUID |
-				 IB_DEVICE_RC_RNR_NAK_GEN |
-				 IB_DEVICE_CURR_QP_STATE_MOD;
-	attr->page_size_cap = GENMASK_ULL(RDMA_HCA_MPT_PAGE_SHIFT_MAX,
-					  RDMA_HCA_MPT_PAGE_SHIFT_MIN);
-	/* What all MTT entries together can span. */
-	attr->max_mr_size = (u64)(dev->mtt_map.num - caps->reserved_mtts)
-			    << RDMA_HCA_MPT_PAGE_SHIFT_MAX;
-	/*
-	 * Each event queue is a region, and the driver has a PD for them, and
-	 * perhaps a region without memory.
-	 */
-	attr->max_mr = dev->mpt_map.num - caps->reserved_mpts - dev->num_eqs -
-		       (dev->null_mr ? 1 : 0);
+}
+
+static void rhca_query_queues(struct rhca_dev *dev, struct ib_device_attr *attr)
+{
+	const struct rhca_caps *caps = &dev->caps;
+
+	attr->device_cap_flags |= IB_DEVICE_PORT_ACTIVE_EVENT |
+				  IB_DEVICE_SYS_IMAGE_GUID |
+				  IB_DEVICE_RC_RNR_NAK_GEN |
+				  IB_DEVICE_CURR_QP_STATE_MOD;
+	/* The driver has a PD for its event queues. */
 	attr->max_pd = dev->pd_map.num - caps->reserved_pds - 1;
 	attr->max_qp = dev->qp_map.num - caps->reserved_qps;
 	attr->max_qp_wr = 1 << caps->log_max_wqes;
 	attr->max_send_sge = caps->max_send_sge;
 	attr->max_recv_sge = caps->max_recv_sge;
 	attr->max_sge_rd = caps->max_send_sge;
-	attr->max_cq = dev->cq_map.num - caps->reserved_cqs;
-	attr->max_cqe = 1 << caps->log_max_cqes;
 	attr->max_qp_init_rd_atom = caps->max_sra;
 	attr->max_qp_rd_atom = caps->max_rra;
 	attr->max_res_rd_atom = caps->max_rra * attr->max_qp;
@@ -83,6 +67,30 @@ static int rhca_query_device(struct ib_device *ibdev,
 		attr->device_cap_flags |= IB_DEVICE_XRC;
 	if (rhca_has_raw(dev))
 		attr->device_cap_flags |= IB_DEVICE_MANAGED_FLOW_STEERING;
+	if (caps->features & RDMA_HCA_FEATURE_ATOMIC_WRITE)
+		attr->device_cap_flags |= RHCA_DEVICE_ATOMIC_WRITE;
+	if (caps->features & RDMA_HCA_FEATURE_FLUSH)
+		attr->device_cap_flags |= RHCA_DEVICE_FLUSH;
+	if (caps->features & RDMA_HCA_FEATURE_MCAST) {
+		attr->max_mcast_grp = RDMA_HCA_MGM_NUM;
+		attr->max_mcast_qp_attach = RDMA_HCA_MGM_MAX_QPS;
+		attr->max_total_mcast_qp_attach = RDMA_HCA_MGM_NUM *
+						  RDMA_HCA_MGM_MAX_QPS;
+	}
+}
+
+static void rhca_query_memory(struct rhca_dev *dev, struct ib_device_attr *attr)
+{
+	const struct rhca_caps *caps = &dev->caps;
+
+	attr->page_size_cap = GENMASK_ULL(RDMA_HCA_MPT_PAGE_SHIFT_MAX,
+					  RDMA_HCA_MPT_PAGE_SHIFT_MIN);
+	/* What all MTT entries together can span. */
+	attr->max_mr_size = (u64)(dev->mtt_map.num - caps->reserved_mtts)
+			    << RDMA_HCA_MPT_PAGE_SHIFT_MAX;
+	/* Each event queue is a region, and there may be one without memory. */
+	attr->max_mr = dev->mpt_map.num - caps->reserved_mpts - dev->num_eqs -
+		       (dev->null_mr ? 1 : 0);
 	if (caps->max_page_list) {
 		attr->device_cap_flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
 		attr->kernel_cap_flags |= IBK_SG_GAPS_REG;
@@ -93,10 +101,16 @@ static int rhca_query_device(struct ib_device *ibdev,
 					  IB_DEVICE_MEM_WINDOW_TYPE_2B;
 		attr->max_mw = attr->max_mr;
 	}
-	if (caps->features & RDMA_HCA_FEATURE_ATOMIC_WRITE)
-		attr->device_cap_flags |= RHCA_DEVICE_ATOMIC_WRITE;
-	if (caps->features & RDMA_HCA_FEATURE_FLUSH)
-		attr->device_cap_flags |= RHCA_DEVICE_FLUSH;
+	attr->max_dm_size = caps->dev_mem;
+}
+
+static void rhca_query_completions(struct rhca_dev *dev,
+				   struct ib_device_attr *attr)
+{
+	const struct rhca_caps *caps = &dev->caps;
+
+	attr->max_cq = dev->cq_map.num - caps->reserved_cqs;
+	attr->max_cqe = 1 << caps->log_max_cqes;
 	if (caps->clock_khz) {
 		attr->timestamp_mask =
 			GENMASK_ULL(RDMA_HCA_CQE_TIME_BITS - 1, 0);
@@ -108,13 +122,23 @@ static int rhca_query_device(struct ib_device *ibdev,
 		attr->cq_caps.max_cq_moderation_period =
 			FIELD_MAX(RDMA_HCA_MODERATION_PERIOD);
 	}
-	attr->max_dm_size = caps->dev_mem;
-	if (caps->features & RDMA_HCA_FEATURE_MCAST) {
-		attr->max_mcast_grp = RDMA_HCA_MGM_NUM;
-		attr->max_mcast_qp_attach = RDMA_HCA_MGM_MAX_QPS;
-		attr->max_total_mcast_qp_attach = RDMA_HCA_MGM_NUM *
-						  RDMA_HCA_MGM_MAX_QPS;
-	}
+}
+
+static int rhca_query_device(struct ib_device *ibdev,
+			     struct ib_device_attr *attr,
+			     struct ib_udata *udata)
+{
+	struct rhca_dev *dev = to_rhca(ibdev);
+	int err;
+
+	err = rhca_take_no_request(udata);
+	if (err)
+		return err;
+	memset(attr, 0, sizeof(*attr));
+	rhca_query_identity(dev, attr);
+	rhca_query_queues(dev, attr);
+	rhca_query_memory(dev, attr);
+	rhca_query_completions(dev, attr);
 	return 0;
 }
 

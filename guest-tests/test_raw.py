@@ -8,7 +8,7 @@ from harness import resources, tap, verbs
 from harness.guest import GuestError
 from harness.labs import kept, roce
 
-CASES = ('self', 'priority', 'sniffer', 'refused_rules', 'all_rules', 'left_behind', 'unprivileged', 'errors')
+CASES = ('self', 'priority', 'tags', 'sniffer', 'refused_rules', 'all_rules', 'left_behind', 'unprivileged', 'errors')
 
 
 def run(case):

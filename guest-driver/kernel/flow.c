@@ -103,7 +103,7 @@ static void rhca_put_l2(struct rdma_hca_flow *flow,
 		rhca_need_layer(flow, RDMA_HCA_FLOW_HAS_VLAN);
 }
 
-/* One for each layer. *@layers: bits of those that have been. */
+/* One for each layer, actions are one. *@layers: bits of those that have been. */
 static int rhca_put_spec(struct rdma_hca_flow *flow,
 			 const union ib_flow_spec *spec, u32 *layers)
 {
@@ -123,6 +123,9 @@ static int rhca_put_spec(struct rdma_hca_flow *flow,
 		return rhca_put_l4(flow, &spec->tcp_udp, IPPROTO_TCP);
 	case IB_FLOW_SPEC_UDP:
 		return rhca_put_l4(flow, &spec->tcp_udp, IPPROTO_UDP);
+	case IB_FLOW_SPEC_ACTION_TAG:
+		flow->tag = cpu_to_be32(spec->flow_tag.tag_id);
+		return 0;
 	default:
 		return -EOPNOTSUPP;
 	}

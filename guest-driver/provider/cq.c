@@ -269,6 +269,18 @@ static unsigned int rhca_read_wc_flags(struct ibv_cq_ex *ibcq)
 	return flags;
 }
 
+/* A frame completes as a Send of UD, and so do datagrams: these have 0. */
+static uint32_t rhca_read_flow_tag(struct ibv_cq_ex *ibcq)
+{
+	const struct rdma_hca_cqe *cqe = to_rcq_ex(ibcq)->cur;
+
+	if (rhca_cqe_is_send(cqe) || rhca_cqe_is_error(cqe) ||
+	    rhca_bth_has_imm(rhca_cqe_opcode(cqe)) ||
+	    rhca_bth_has_inv(rhca_cqe_opcode(cqe)))
+		return 0;
+	return le32toh(cqe->flow_tag);
+}
+
 static bool rhca_cq_is_roce(const struct rhca_cq *cq)
 {
 	return to_rctx(cq->vcq.cq.context)->is_roce;
@@ -640,12 +652,15 @@ static void rhca_fill_readers(struct rhca_cq *cq, uint64_t wc_flags)
 		ex->read_completion_wallclock_ns = rhca_read_wallclock_ns;
 	if (wc_flags & IBV_WC_EX_WITH_CVLAN)
 		ex->read_cvlan = rhca_read_cvlan;
+	if (wc_flags & IBV_WC_EX_WITH_FLOW_TAG)
+		ex->read_flow_tag = rhca_read_flow_tag;
 }
 
-/* What there is to know; flow tags and tag matching are not. */
+/* What there is to know; tag matching is not. */
 static uint64_t rhca_wc_flags(const struct rhca_context *ctx)
 {
-	uint64_t flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_CVLAN;
+	uint64_t flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_CVLAN |
+			 IBV_WC_EX_WITH_FLOW_TAG;
 
 	if (ctx->has_clock)
 		flags |= IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |

@@ -195,6 +195,24 @@ static struct rule make_rule(const uint8_t *dmac, uint32_t daddr, uint16_t port)
     return rule;
 }
 
+struct tagged_rule {
+    struct rule rule;
+    struct ibv_flow_spec_action_tag tag;
+};
+_Static_assert(sizeof(struct tagged_rule) == sizeof(struct rule) + sizeof(struct ibv_flow_spec_action_tag), "without gaps");
+
+static struct tagged_rule make_tagged_rule(const uint8_t *dmac, uint16_t port, uint32_t tag)
+{
+    struct tagged_rule rule = {
+        .rule = make_rule(dmac, 0, port),
+        .tag = { .type = IBV_FLOW_SPEC_ACTION_TAG, .size = sizeof(rule.tag), .tag_id = tag },
+    };
+
+    rule.rule.attr.size = sizeof(rule);
+    rule.rule.attr.num_of_specs++;
+    return rule;
+}
+
 static struct ibv_flow *add_rule(struct ibv_qp *qp, struct rule *rule)
 {
     struct ibv_flow *flow = ibv_create_flow(qp, &rule->attr);
@@ -287,6 +305,41 @@ static void test_priority(void)
     }
 }
 
+/* Completions say by which rule a frame came; of rules without a tag, and of sends, they say 0. */
+static void test_tags(void)
+{
+    struct tagged_rule tagged = make_tagged_rule(group, 1, 0xfedcba98);
+    struct rule plain = make_rule(group, 0, 2);
+    struct ibv_cq_init_attr_ex attr = { .cqe = 16, .wc_flags = IBV_WC_EX_WITH_FLOW_TAG };
+    struct ibv_cq_ex *other = cq;
+    struct ibv_poll_cq_attr poll = {};
+    struct ibv_flow *flow[2];
+    struct ibv_qp *qp;
+
+    cq = ibv_create_cq_ex(device.context, &attr);
+    check(cq);
+    qp = create_raw();
+    flow[0] = add_rule(qp, &tagged.rule);
+    flow[1] = add_rule(qp, &plain);
+    for (uint16_t port = 1; port <= 2; port++) {
+        struct frame frame = make_frame(group, htonl(0xe0010203), port, 7);
+
+        post_slot(qp, port);
+        post_frame(qp, &frame, sizeof(frame), 0);
+        for (int i = 0; i < 2; i++) {
+            while (ibv_start_poll(cq, &poll) == ENOENT) {
+            }
+            check(cq->status == IBV_WC_SUCCESS);
+            check(ibv_wc_read_flow_tag(cq) == (cq->wr_id == 1 ? 0xfedcba98 : 0));
+            ibv_end_poll(cq);
+        }
+    }
+    check(!ibv_destroy_flow(flow[0]) && !ibv_destroy_flow(flow[1]));
+    check(!ibv_destroy_qp(qp));
+    destroy_cq(cq);
+    cq = other;
+}
+
 /* A sniffer, as tcpdump has it: without a send queue, in RTR. */
 static void test_sniffer(void)
 {
@@ -323,6 +376,7 @@ static void test_refused_rules(void)
 {
     struct ibv_qp *qp = create_raw();
     struct ibv_qp *ud = create_qp(&device, cq, IBV_QPT_UD, 4, 0);
+    struct tagged_rule tagged = make_tagged_rule(group, 1234, 1);
     struct rule good = make_rule(group, 0, 1234), rule;
 
     expect_refused(ud, &good, EOPNOTSUPP);
@@ -341,6 +395,9 @@ static void test_refused_rules(void)
     rule = good;
     rule.ip.mask.flags = 1;
     expect_refused(qp, &rule, EOPNOTSUPP);
+    tagged.tag.type = IBV_FLOW_SPEC_ACTION_DROP;
+    tagged.tag.size = sizeof(struct ibv_flow_spec_action_drop);
+    expect_refused(qp, &tagged.rule, EOPNOTSUPP);
     rule = good; /* TCP, says IP */
     rule.ip.val.proto = IPPROTO_TCP;
     rule.ip.mask.proto = 0xff;
@@ -529,6 +586,7 @@ static const struct {
 } cases[] = {
     { "self", test_self },
     { "priority", test_priority },
+    { "tags", test_tags },
     { "sniffer", test_sniffer },
     { "refused_rules", test_refused_rules },
     { "all_rules", test_all_rules },

@@ -459,7 +459,8 @@ struct rdma_hca_flow_match {
 struct rdma_hca_flow {
 	__be32 qpn;
 	__be32 kind_priority;
-	__be32 reserved[2];
+	__be32 tag;		/* in completions of the frames that it gives */
+	__be32 reserved;
 	struct rdma_hca_flow_match value;
 	struct rdma_hca_flow_match mask;
 };

@@ -184,6 +184,7 @@ struct rdma_hca_cqe {
 		__be32 imm;	/* as it came: network order */
 		__le32 err;	/* error CQE: syndrome and vendor_err */
 		__le32 inv_rkey;	/* receive of a Send with invalidate */
+		__le32 flow_tag;	/* receive of a frame: of its rule */
 	};
 	__le32 byte_cnt;
 	__le32 wqe;		/* offset of the WQE in its queue; of an SRQ's, its tag */

@@ -208,18 +208,19 @@ typedef struct Delivery {
 } Delivery;
 
 /* A copy for a raw packet QP, if it is one that receives. */
-static bool deliver(void *opaque, uint32_t qpn)
+static bool deliver(void *opaque, const HcaFlowRule *rule)
 {
     const Delivery *delivery = opaque;
     Hca *hca = delivery->hca;
-    HcaQp *qp = hca_qp_find(hca->cm, qpn);
+    HcaQp *qp = hca_qp_find(hca->cm, rule->qpn);
 
     if (!qp || !hca_service(qp->attr.service)->raw || qp->state < HCA_QP_RTR ||
         qp->state == HCA_QP_ERR) {
         return false;
     }
     hca->rx_left -= hca->rx_left > 1;
-    hca_responder_receive_frame(hca, qp, delivery->frame, delivery->len);
+    hca_responder_receive_frame(hca, qp, delivery->frame, delivery->len,
+                                rule->tag);
     return true;
 }
 

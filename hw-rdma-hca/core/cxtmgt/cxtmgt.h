@@ -161,6 +161,7 @@ typedef struct HcaCompletion {
     bool solicited; /* fires a solicited-only arm; errors always do */
     uint32_t imm_be;
     uint32_t inv_rkey; /* a key that it has invalidated */
+    uint32_t flow_tag; /* of the rule that a frame came by */
     HcaSource source;
 } HcaCompletion;
 

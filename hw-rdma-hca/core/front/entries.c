@@ -35,6 +35,9 @@ void hca_front_put_cqe(const HcaCompletion *completion, int64_t time, void *cqe)
     if (completion->inv_rkey) {
         entry.inv_rkey = GUINT32_TO_LE(completion->inv_rkey);
     }
+    if (completion->flow_tag) {
+        entry.flow_tag = GUINT32_TO_LE(completion->flow_tag);
+    }
     if (completion->syndrome) {
         entry.err = GUINT32_TO_LE(CQE(VENDOR_ERR, completion->vendor_err) |
                                   CQE(SYNDROME, completion->syndrome));

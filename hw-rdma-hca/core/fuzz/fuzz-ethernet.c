@@ -386,6 +386,7 @@ static void act_rule(Fuzz *f)
     uint8_t kind = take8(&f->in), at = take_below(&f->in, 60);
     struct rdma_hca_flow flow = {
         .qpn = GUINT32_TO_BE(eth->raw[side]->qpn),
+        .tag = GUINT32_TO_BE(kind),
         .kind_priority = GUINT32_TO_BE(
             (kind & 3) << 16 | (kind >> 2 & 3) |
             (kind & 16 ? RDMA_HCA_FLOW_DONT_TRAP : 0)),

@@ -165,7 +165,7 @@ static bool serve(const HcaFlowRule *rule, Served *served, HcaFlowFn *fn,
     if (is_served(served, rule->qpn)) {
         return true;
     }
-    if (!fn(opaque, rule->qpn)) {
+    if (!fn(opaque, rule)) {
         return false;
     }
     served->qpn[served->count++] = rule->qpn;

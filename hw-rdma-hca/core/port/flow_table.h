@@ -54,6 +54,7 @@ typedef struct HcaFlowKey {
 typedef struct HcaFlowRule {
     uint32_t qpn;
     HcaFlowKind kind;
+    uint32_t tag;      /* for who gets a frame by it */
     uint16_t priority; /* 0: the first */
     bool dont_trap;    /* frames go on to rules behind it, too */
     HcaFlowKey value;
@@ -71,12 +72,12 @@ unsigned hca_flow_count(const HcaPort *port);
 /* The key of a frame, which has a header at the least. */
 void hca_flow_key(const uint8_t *frame, size_t len, HcaFlowKey *key);
 
-/* Give QP @qpn the frame. False: it does not receive; the rule is none. */
-typedef bool HcaFlowFn(void *opaque, uint32_t qpn);
+/* Give @rule's QP the frame. False: it does not receive; the rule is none. */
+typedef bool HcaFlowFn(void *opaque, const HcaFlowRule *rule);
 
 /*
  * Have @fn called for each QP that gets a frame: that of all rules of the best
- * priority that match, once. True: a rule has trapped it, it goes no further.
+ * priority that match, once, with the first of them. True: a rule has trapped it, it goes no further.
  */
 bool hca_flow_steer(HcaPort *port, const uint8_t *frame, size_t len,
                     HcaFlowFn *fn, void *opaque);

@@ -647,11 +647,12 @@ static void receive_ud(Hca *hca, HcaQp *qp, const HcaPacket *packet,
  * long one. The completion is that of a Send.
  */
 void hca_responder_receive_frame(Hca *hca, HcaQp *qp, const uint8_t *frame,
-                                 size_t len)
+                                 size_t len, uint32_t flow_tag)
 {
     HcaPacket packet = {
         .opcode = HCA_BTH_OPCODE(HCA_BTH_UD, HCA_SEND_ONLY),
         .dest_qp = qp->qpn,
+        .flow_tag = flow_tag,
         .payload = frame,
         .payload_len = len,
     };

@@ -79,9 +79,12 @@ void hca_responder_reset(HcaResponderUnit *responder);
 /* A request packet for @qp, which is in RTR, RTS, SQE or SQD. */
 void hca_responder_receive(Hca *hca, HcaQp *qp, const HcaPacket *packet);
 
-/* A frame for @qp, a raw packet QP, which is in RTR, RTS, SQE or SQD. */
+/*
+ * A frame for @qp, a raw packet QP, which is in RTR, RTS, SQE or SQD. @flow_tag:
+ * of the rule that it came by.
+ */
 void hca_responder_receive_frame(Hca *hca, HcaQp *qp, const uint8_t *frame,
-                                 size_t len);
+                                 size_t len, uint32_t flow_tag);
 
 /*
  * Send up to @budget response packets of @qp. Returns true if more are left

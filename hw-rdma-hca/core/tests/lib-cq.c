@@ -249,6 +249,7 @@ bool cq_poll(Cq *cq, Wc *wc)
         wc->byte_len = GUINT32_FROM_LE(cqe.byte_cnt);
         wc->imm_be = cqe.imm;
         wc->inv_rkey = GUINT32_FROM_LE(cqe.inv_rkey);
+        wc->flow_tag = GUINT32_FROM_LE(cqe.flow_tag);
     }
     wc->wr_id = work_done(cq, wc, GUINT32_FROM_LE(cqe.wqe));
     return true;

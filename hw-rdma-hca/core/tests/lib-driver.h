@@ -290,6 +290,7 @@ typedef struct Wc {
     uint32_t byte_len;
     uint32_t imm_be;
     uint32_t inv_rkey; /* of a Send with invalidate */
+    uint32_t flow_tag; /* of a frame, that of its rule */
     uint32_t rqpn;     /* XRC: the SRQN */
     bool xrc;
     uint16_t rlid; /* InfiniBand */

@@ -512,6 +512,55 @@ static void test_sniff_burst(void)
     raw_bench_free(bench);
 }
 
+/* Tags */
+
+static void expect_tag(RawBench *bench, Qp *qp, uint32_t tag)
+{
+    Wc wc;
+
+    lab_run(bench->pair->lab);
+    g_assert_true(cq_poll(qp->recv_cq, &wc));
+    g_assert_cmphex(wc.syndrome, ==, 0);
+    g_assert_cmphex(wc.flow_tag, ==, tag);
+}
+
+static void add_tagged(RawBench *bench, unsigned index, const Qp *qp,
+                       uint32_t kind, uint32_t tag)
+{
+    struct rdma_hca_flow flow;
+
+    flow_init(&flow, qp, kind);
+    flow.tag = GUINT32_TO_BE(tag);
+    g_assert_cmphex(flow_add(bench, index, &flow), ==, OK);
+}
+
+/* A completion says by which rule the frame came: each QP's own, its first. */
+static void test_tag(void)
+{
+    RawBench *bench = raw_bench_new(311);
+    Qp *qp[3] = { raw_new(bench), raw_new(bench), raw_new(bench) };
+    uint8_t frame[FRAME_LEN];
+
+    raw_frame(bench, frame, sizeof(frame), bench->host->config.mac);
+    for (unsigned i = 0; i < 3; i++) {
+        raw_post(bench, qp[i], 2);
+    }
+    add_tagged(bench, 0, qp[0], NORMAL(2), 0x11223344);
+    add_tagged(bench, 1, qp[0], STAY | NORMAL(1), UINT32_MAX);
+    add_tagged(bench, 2, qp[1], NORMAL(2), 0);
+    add_tagged(bench, 3, qp[2], KIND(SNIFFER), 1);
+    raw_inject(bench, frame, sizeof(frame));
+    expect_tag(bench, qp[0], UINT32_MAX);
+    expect_tag(bench, qp[1], 0);
+    expect_tag(bench, qp[2], 1);
+    g_assert_cmphex(flow_remove(bench, 1), ==, OK);
+    raw_inject(bench, frame, sizeof(frame));
+    expect_tag(bench, qp[0], 0x11223344);
+    expect_tag(bench, qp[1], 0);
+    expect_tag(bench, qp[2], 1);
+    raw_bench_free(bench);
+}
+
 /* Commands */
 
 static void test_commands(void)
@@ -683,6 +732,7 @@ int main(int argc, char **argv)
     test_add("/flow/sniff/rdma", test_sniff_rdma);
     test_add("/flow/sniff/self", test_sniff_self);
     test_add("/flow/sniff/burst", test_sniff_burst);
+    test_add("/flow/tag", test_tag);
     test_add("/flow/commands", test_commands);
     test_add("/flow/infiniband", test_infiniband);
     test_add("/flow/model", test_model);

@@ -169,6 +169,8 @@ typedef struct HcaPacket {
     /* ImmDt (as on the wire), IETH */
     uint32_t imm_be;
     uint32_t inv_rkey;
+    /* A frame of a raw packet QP's: of the rule that it came by */
+    uint32_t flow_tag;
     /* Received: where the payload is; to send: only its length counts. */
     const uint8_t *payload;
     uint32_t payload_len; /* without pad */

@@ -118,6 +118,7 @@ uint8_t hca_ceu_add_flow(HcaCeu *ceu, HcaCommand *cmd)
         .qpn = GUINT32_FROM_BE(flow->qpn),
         .kind = RDMA_HCA_GET(RDMA_HCA_FLOW_KIND, word),
         .priority = RDMA_HCA_GET(RDMA_HCA_FLOW_PRIORITY, word),
+        .tag = GUINT32_FROM_BE(flow->tag),
         .dont_trap = word & RDMA_HCA_FLOW_DONT_TRAP,
     };
 

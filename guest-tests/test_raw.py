@@ -4,7 +4,7 @@
 has the same cable, goes on."""
 import re
 
-from harness import resources, tap, verbs
+from harness import resources, tap, verbs, wait
 from harness.guest import GuestError
 from harness.labs import kept, roce
 
@@ -36,24 +36,30 @@ def unreachable(guest):
 
 
 def test_between_guests():
-    """What matches comes to the QP, in order; what does not comes to the interface."""
+    """What matches comes to the QP, in order; what does not comes to the interface. Nothing holds back who sends, so there are
+    never more on the way than were posted (256)."""
     both = kept(roce)
     to = f'{mac(both.b)} {both.b.card.address()}'
     ping(both.a, both.b)
-    receiving = both.b.spawn('exec raw-test receive 5000 2000')
-    receiving.wait_output('ready')
-    old = unreachable(both.b)
-    both.a.run(f'exec raw-test send {to} 5000 1000')
-    ping(both.a, both.b)
-    both.a.run(f'exec raw-test send {to} 5001 100')
-    if unreachable(both.b) != old + 100:
-        raise GuestError(f'{unreachable(both.b) - old} of 100 datagrams came to the interface')
-    ping(both.b, both.a)
-    receiving.kill()
     receiving = both.b.spawn('exec raw-test receive 5000 1000')
     receiving.wait_output('ready')
-    both.a.run(f'exec raw-test send {to} 5000 1000')
+    old = unreachable(both.b)
+    for sent in range(0, 800, 200):
+        both.a.run(f'exec raw-test send {to} 5000 {sent} 200')
+        receiving.wait_output(f'{sent + 200} received')
+    ping(both.a, both.b)
+    both.a.run(f'exec raw-test send {to} 5001 0 100')
+    wait.until(lambda: unreachable(both.b) >= old + 100, lambda: f'at the interface: {unreachable(both.b) - old} of 100 datagrams')
+    ping(both.b, both.a)
+    both.a.run(f'exec raw-test send {to} 5000 800 200')
     verbs.finish([receiving])
+    if unreachable(both.b) != old + 100:
+        raise GuestError(f'{unreachable(both.b) - old} datagrams came to the interface')
+    # One that goes without a word.
+    receiving = both.b.spawn('exec raw-test receive 5000 1000')
+    receiving.wait_output('ready')
+    receiving.kill()
+    wait.until(lambda: resources.counters(both.b, 'instant')['port flow_rules'] == 0, 'free of the rule')
 
 
 def test_sniffer_sees_rdma():
@@ -71,14 +77,29 @@ def test_sniffer_sees_rdma():
         raise GuestError(f'too little was seen: {output}')
 
 
+def processor_time(guest, program):
+    """Of the only process of that name, in ticks (proc(5): utime)."""
+    return int(guest.run(f'cat /proc/$(pidof {program})/stat').output.rsplit(')', 1)[1].split()[11])
+
+
+def wait_polling(serving, program):
+    """Wait until a server of perftest has posted its receives: behind the head of its table it does that, then it polls."""
+    serving.wait_output('#bytes')
+    begin = processor_time(serving.guest, program)
+    wait.until(lambda: processor_time(serving.guest, program) >= begin + 20, 'polling')
+
+
 def test_perftest():
-    """Its programs for raw Ethernet, which need no connection: the server is there first."""
+    """Its programs for raw Ethernet. They do not speak before: the server is there first, and there are no more
+    frames than are posted. Any frame counts as one of the peer's, so neighbours must have no reason to ask for each other."""
     both = kept(roce)
+    device = both.a.card.name
     addresses = mac(both.a), mac(both.b)
-    for program, options in (('raw_ethernet_bw', '-s 1000 -n 1000'), ('raw_ethernet_lat', '-s 200 -n 200')):
-        device = both.b.run('ls /sys/class/infiniband').output.split()[0]
+    for guest in both.a, both.b:
+        guest.run('ip neigh flush all')
+    for program, options in (('raw_ethernet_bw', '-s 1000 -n 400 -r 512'), ('raw_ethernet_lat', '-s 200 -n 200')):
         server = both.a.spawn(f'exec {program} -d {device} --server -B {addresses[0]} -E {addresses[1]} {options}')
-        both.b.run('sleep 3')
+        wait_polling(server, program)
         client = both.b.spawn(f'exec {program} -d {device} --client -B {addresses[1]} -E {addresses[0]} {options}')
         for output in verbs.finish([client, server]):
             print(f'# {output.splitlines()[-2]}')

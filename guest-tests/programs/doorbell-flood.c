@@ -13,7 +13,7 @@
 #define QPN UINT64_C(0xfffff0)
 #define QPN_SHIFT 40
 
-/* The page of doorbells: the one that may be written and not read. */
+/* The page of doorbells: the only one of the card's that may be written. */
 static volatile uint64_t *doorbell_page(void)
 {
     char line[512];
@@ -22,7 +22,7 @@ static volatile uint64_t *doorbell_page(void)
 
     check(maps);
     while (fgets(line, sizeof(line), maps)) {
-        if (strstr(line, "/dev/infiniband/uverbs") && strstr(line, " -w")) {
+        if (strstr(line, "/dev/infiniband/uverbs") && strstr(line, "w-s ")) {
             check(sscanf(line, "%p", &page) == 1);
             break;
         }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * usage: raw-test CASE                              raw packet QPs and flow rules, on one card
- *        raw-test send DMAC DADDR PORT COUNT        UDP datagrams by IPv4, as frames, to a rule's port or another one
- *        raw-test receive PORT COUNT                takes COUNT of them by a rule of MAC address, IP and UDP
+ *        raw-test send DMAC DADDR PORT FIRST COUNT  UDP datagrams by IPv4, as frames, to a rule's port or another one
+ *        raw-test receive PORT COUNT                takes COUNT of them by a rule of MAC address, IP and UDP, and tells
  *        raw-test sniff FILE                        counts what passes, until there is a file of that name
  */
 #define _GNU_SOURCE
@@ -486,13 +486,13 @@ static void test_errors(void)
 
 /* --- two machines ------------------------------------------------------------------------------------------------- */
 
-static void run_send(const char *dmac, const char *daddr, unsigned int port, unsigned int count)
+static void run_send(const char *dmac, const char *daddr, unsigned int port, unsigned int first, unsigned int count)
 {
     struct ibv_qp *qp = create_raw();
     uint8_t mac[6];
 
     check(sscanf(dmac, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", &mac[0], &mac[1], &mac[2], &mac[3], &mac[4], &mac[5]) == 6);
-    for (unsigned int i = 0; i < count; i++) {
+    for (unsigned int i = first; i < first + count; i++) {
         struct frame frame = make_frame(mac, inet_addr(daddr), port, i);
 
         send_frame(qp, &frame, sizeof(frame));
@@ -530,6 +530,10 @@ static void run_receive(unsigned int port, unsigned int count)
         check(wc.status == IBV_WC_SUCCESS && wc.byte_len == sizeof(*frame));
         check(ntohl(frame->number) == i && frame->dport == htons(port) && frame->data[DATA - 1] == (uint8_t)i);
         post_slot(qp, wc.wr_id);
+        if ((i + 1) % 100 == 0) {
+            printf("%u received\n", i + 1);
+            fflush(stdout);
+        }
     }
     check(!ibv_destroy_flow(flow) && !ibv_destroy_qp(qp));
 }
@@ -597,8 +601,8 @@ static const struct {
 
 static bool run(int argc, char **argv)
 {
-    if (argc == 6 && !strcmp(argv[1], "send")) {
-        run_send(argv[2], argv[3], atoi(argv[4]), atoi(argv[5]));
+    if (argc == 7 && !strcmp(argv[1], "send")) {
+        run_send(argv[2], argv[3], atoi(argv[4]), atoi(argv[5]), atoi(argv[6]));
         return true;
     }
     if (argc == 4 && !strcmp(argv[1], "receive")) {

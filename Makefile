@@ -67,7 +67,7 @@ check-threads: build $S/qemu-tsan
 	@scripts/check-threads '$(T)'
 
 # What `make check-debug` runs. Its guests are slow, and get more time.
-debug_tests := ^guest/(driver|recovery|reset|concurrency|stress|verbs|memory|roce|roce_driver|kernel_checks)$$
+debug_tests := ^guest/(driver|recovery|reset|concurrency|stress|verbs|srq|memory|dm|extended|raw|roce|roce_driver|kernel_checks)$$
 
 ifeq ($(KERNEL),debug)
 check-debug: build

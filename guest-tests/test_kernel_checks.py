@@ -53,11 +53,14 @@ def card_of(guest):
     return guest.run(f'cd {DRIVER} && echo 0000:*').output.strip()
 
 
-def verbs_fail(make):
+# Verbs of both link layers.
+VERBS = ('open', 'pd', 'cq', 'resize', 'srq', 'srq-resize', 'xrcd', 'mr', 'mw', 'dm', 'dm-mr', 'rereg', 'qp', 'connect', 'exit')
+
+
+def verbs_fail(make, *others):
     both = lab(make)
     before = resources.in_use(both.a)
-    for operation in ('open', 'pd', 'cq', 'resize', 'srq', 'srq-resize', 'mr', 'mw', 'dm', 'dm-mr', 'rereg', 'qp',
-                      'connect', 'exit'):
+    for operation in VERBS + others:
         fail_each(both, operation)
         resources.wait_for(both.a, before)
     works(both)
@@ -135,7 +138,7 @@ def test_nothing_lost():
 
 @tap.seconds(600)
 def test_roce_verbs_without_memory():
-    verbs_fail(roce)
+    verbs_fail(roce, 'flow')
 
 
 @tap.seconds(600)

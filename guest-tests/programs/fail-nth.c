@@ -9,7 +9,7 @@
  *   reset DEVICE       the function is reset while the driver is bound
  *   up INTERFACE, mtu INTERFACE MTU    the interface is brought up; gets another MTU, and back its own
  *   read FILE
- *   open, pd, cq, resize, srq, srq-resize, mr, mw, dm, dm-mr, rereg, qp, connect    verbs
+ *   open, pd, cq, resize, srq, srq-resize, xrcd, mr, mw, dm, dm-mr, rereg, qp, flow, connect    verbs
  *   exit               a process that has made all that ends with failures
  */
 #include "common.h"
@@ -211,6 +211,8 @@ static struct ibv_mr *mr;
 static struct ibv_mw *mw;
 static struct ibv_dm *dm;
 static struct ibv_qp *qp;
+static struct ibv_xrcd *xrcd;
+static struct ibv_flow *flow;
 static void *memory;
 static const int queue_entries = 256;
 static bool larger;
@@ -282,6 +284,22 @@ static bool undo_srq(void)
     return ok(ibv_destroy_srq(srq));
 }
 
+static bool do_xrcd(void)
+{
+    struct ibv_xrcd_init_attr attr = {
+        .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+        .fd = -1,
+        .oflags = O_CREAT,
+    };
+
+    return (xrcd = ibv_open_xrcd(hca.context, &attr)) != NULL;
+}
+
+static bool undo_xrcd(void)
+{
+    return ok(ibv_close_xrcd(xrcd));
+}
+
 static bool do_mr(void)
 {
     return (mr = ibv_reg_mr(hca.pd, memory, REGION_SIZE, ACCESS_ALL)) != NULL;
@@ -342,6 +360,24 @@ static bool undo_qp(void)
     return ok(ibv_destroy_qp(qp));
 }
 
+static bool do_flow(void)
+{
+    struct {
+        struct ibv_flow_attr attr;
+        struct ibv_flow_spec_eth eth;
+    } rule = {
+        .attr = { .type = IBV_FLOW_ATTR_NORMAL, .size = sizeof(rule), .num_of_specs = 1, .port = 1 },
+        .eth = { .type = IBV_FLOW_SPEC_ETH, .size = sizeof(rule.eth), .val.ether_type = 0xb588, .mask.ether_type = 0xffff },
+    };
+
+    return (flow = ibv_create_flow(qp, &rule.attr)) != NULL;
+}
+
+static bool undo_flow(void)
+{
+    return ok(ibv_destroy_flow(flow));
+}
+
 static bool modify(enum ibv_qp_state state, int mask)
 {
     struct ibv_qp_attr attr = {
@@ -391,6 +427,16 @@ static void prepare_connect(char **arguments)
 {
     prepare_qp_test(arguments);
     check(do_qp());
+}
+
+static void prepare_flow(char **arguments)
+{
+    struct ibv_qp_init_attr attr = { .cap = { .max_recv_wr = 1, .max_recv_sge = 1 }, .qp_type = IBV_QPT_RAW_PACKET };
+
+    prepare_qp_test(arguments);
+    attr.send_cq = attr.recv_cq = cq;
+    qp = ibv_create_qp(hca.pd, &attr);
+    check(qp);
 }
 
 static bool do_resize(void)
@@ -460,12 +506,14 @@ static const struct operation operations[] = {
     { "resize", 0, prepare_qp_test, do_resize, nothing, false },
     { "srq", 0, prepare_verbs, do_srq, undo_srq, false },
     { "srq-resize", 0, prepare_srq_resize, do_srq_resize, nothing, false },
+    { "xrcd", 0, prepare_verbs, do_xrcd, undo_xrcd, false },
     { "mr", 0, prepare_verbs, do_mr, undo_mr, false },
     { "mw", 0, prepare_verbs, do_mw, undo_mw, false },
     { "dm", 0, prepare_verbs, do_dm, undo_dm, false },
     { "dm-mr", 0, prepare_dm_mr, do_dm_mr, undo_mr, false },
     { "rereg", 0, prepare_rereg, do_rereg, nothing, false },
     { "qp", 0, prepare_qp_test, do_qp, undo_qp, false },
+    { "flow", 0, prepare_flow, do_flow, undo_flow, false },
     { "connect", 0, prepare_connect, do_connect, undo_connect, false },
 };
 

@@ -23,6 +23,7 @@ void test_start_poll(void);
 void test_cq_attr(void);
 void test_wc_flags(void);
 void test_cvlan(void);
+void test_flow_tag(void);
 void test_timestamps(void);
 
 /* test-dm.c */

@@ -62,6 +62,7 @@ static const struct {
 	{ "rt-values", test_rt_values },
 	{ "wc-flags", test_wc_flags },
 	{ "cvlan", test_cvlan },
+	{ "flow-tag", test_flow_tag },
 	{ "cq-attr", test_cq_attr },
 	{ "domains", test_domains },
 	{ "bad-domains", test_bad_domains },

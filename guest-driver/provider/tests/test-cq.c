@@ -369,8 +369,7 @@ void test_wc_flags(void)
 	ctx.has_clock = true;
 	for (bit = 0; bit < 64; bit++) {
 		cq = new_cq_ex(1ull << bit);
-		if (bit > 11 || 1ull << bit == IBV_WC_EX_WITH_FLOW_TAG ||
-		    1ull << bit == IBV_WC_EX_WITH_TM_INFO) {
+		if (bit > 11 || 1ull << bit == IBV_WC_EX_WITH_TM_INFO) {
 			CHECK(!cq);
 			CHECK_EQ(errno, EOPNOTSUPP);
 			continue;
@@ -405,6 +404,49 @@ void test_cvlan(void)
 	check_cvlan(true, RDMA_HCA_CQE_HAS_VLAN | 0x123 << 16 | 5, 0xa123);
 	check_cvlan(true, 0x123 << 16 | 5, 0);
 	check_cvlan(false, RDMA_HCA_CQE_HAS_VLAN | 0x123 << 16, 0);
+}
+
+static void check_flow_tag(struct rdma_hca_cqe cqe, uint32_t tag)
+{
+	struct rhca_cq *cq = new_cq_ex(IBV_WC_EX_WITH_FLOW_TAG);
+	struct rhca_qp *qp = new_qp(cq, IBV_QPT_UD, &small_cap);
+	struct ibv_poll_cq_attr poll = {};
+
+	cqe.my_qpn = htole32(qp->vqp.qp.qp_num);
+	produce(cq, 0, cqe);
+	CHECK_EQ(ibv_start_poll(&cq->vcq.cq_ex, &poll), 0);
+	CHECK_EQ(ibv_wc_read_flow_tag(&cq->vcq.cq_ex), tag);
+	ibv_end_poll(&cq->vcq.cq_ex);
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+/* Of what is no frame the word is immediate data, a key, or the syndrome. */
+void test_flow_tag(void)
+{
+	struct rhca_cq *cq = new_cq(8);
+	struct rhca_qp *qp = new_qp(cq, IBV_QPT_UD, &small_cap);
+	struct rdma_hca_cqe cqe;
+	static const struct {
+		bool is_send;
+		uint8_t opcode;
+		uint32_t tag;
+	} rows[] = {
+		{ false, 0x64, 0xfedcba98 }, /* UD Send only */
+		{ false, 0x65, 0 }, /* with immediate */
+		{ false, 0x17, 0 }, /* RC Send only with invalidate */
+		{ false, RDMA_HCA_OPCODE_INVALID, 0 },
+		{ true, RDMA_HCA_OPCODE_SEND, 0 },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		cqe = make_cqe(qp, rows[i].is_send, 0, rows[i].opcode);
+		cqe.flow_tag = htole32(0xfedcba98);
+		check_flow_tag(cqe, rows[i].tag);
+	}
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
 }
 
 /* --- time --------------------------------------------------------------- */

@@ -64,7 +64,7 @@ def test_connection_manager():
     """By IPv4 only: the programs know no other address of the peer."""
     both = kept(roce)
     for program in ('ib_send_bw', 'ib_write_bw', 'ib_read_lat', 'ib_send_lat -c UD'):
-        cm.connected(both.a, both.b, f'{program} -F -R -s 1000 -n 50 -p {verbs.new_port()}', '', '{server}')
+        cm.perftest(both.a, both.b, program, '-F -s 1000 -n 50')
 
 
 def test_ethernet_beside_rdma():

@@ -24,8 +24,24 @@ def connected(server, client, program, listening, connecting, version=4, timeout
     serving = listen(server, f'{program} {listening.format(server=where)}')
     result = client.run(f'exec {client_program or program} {connecting.format(server=where)}', timeout, check=False)
     if result.status != 0:
+        serving.kill()
         raise GuestError(f'{result}\n{server.name}: {serving.output}')
     return result.output, serving.wait(timeout).output
+
+
+# IBA table 99, invalid service ID: nobody listens.
+NOBODY_LISTENS = 'RDMA_CM_EVENT_REJECTED; error: 8'
+
+
+def perftest(server, client, program, options, tries=10):
+    """A program of perftest with -R. It listens anew for the QPs of the measurement, and its client does not wait for that:
+    where the client is first, both start again."""
+    for attempt in range(tries):
+        try:
+            return connected(server, client, f'{program} -R {options} -p {verbs.new_port()}', '', '{server}')
+        except GuestError as error:
+            if NOBODY_LISTENS not in str(error) or attempt == tries - 1:
+                raise
 
 
 def talk(server, client):

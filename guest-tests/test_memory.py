@@ -62,20 +62,16 @@ def test_fast_registration():
     load(kept(infiniband, cpus=1).a)
 
 
-def test_forced_registration():
-    """The core's own reads and writes, which it is told to register memory for."""
-    guest = kept(infiniband, cpus=1).a
-    guest.run('for module in rdma_hca rdma_ucm ib_uverbs rdma_cm iw_cm ib_cm ib_core; do modprobe -q -r $module; done; '
-              '! [ -e /sys/module/ib_core ] && modprobe ib_core force_mr=1 && modprobe -a ib_uverbs rdma_ucm rdma_hca')
-    guest.card.wait_active()
-    load(guest, 'only=core-rw', 'forced=1')
-
-
 def test_nothing_is_left():
     """After all that came before, the driver finds nothing left when it stops: it would complain."""
     guest = kept(infiniband, cpus=1).a
     guest.run('modprobe -r rdma_hca && modprobe rdma_hca')
     guest.card.wait_active()
+
+
+def test_forced_registration():
+    """The core's own reads and writes, which it is told to register memory for."""
+    load(kept(infiniband, cpus=1, append='ib_core.force_mr=1').a, 'only=core-rw', 'forced=1')
 
 
 def test_roce_windows_of_type_1():

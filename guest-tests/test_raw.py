@@ -97,7 +97,7 @@ def test_perftest():
     addresses = mac(both.a), mac(both.b)
     for guest in both.a, both.b:
         guest.run('ip neigh flush all')
-    for program, options in (('raw_ethernet_bw', '-s 1000 -n 400 -r 512'), ('raw_ethernet_lat', '-s 200 -n 200')):
+    for program, options in (('raw_ethernet_bw', '-F -s 1000 -n 400 -r 512'), ('raw_ethernet_lat', '-F -s 200 -n 200')):
         server = both.a.spawn(f'exec {program} -d {device} --server -B {addresses[0]} -E {addresses[1]} {options}')
         wait_polling(server, program)
         client = both.b.spawn(f'exec {program} -d {device} --client -B {addresses[1]} -E {addresses[0]} {options}')

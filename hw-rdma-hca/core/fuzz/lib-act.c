@@ -54,23 +54,26 @@ static bool is_private(const Fuzz *f, unsigned side, uint32_t key)
             key == f->mr[side][FUZZ_LOCAL]->key);
 }
 
-uint32_t fuzz_take_mem_key(Fuzz *f, unsigned side)
+uint32_t fuzz_take_mem_key(Fuzz *f, unsigned side, unsigned *which)
 {
     uint8_t kind = take8(&f->in);
     uint32_t key = f->mem_key[side][kind % FUZZ_NMEM_KEYS];
 
+    if (which) {
+        *which = kind % FUZZ_NMEM_KEYS;
+    }
     return (key & RDMA_HCA_KEY_INDEX) | kind >> 6;
 }
 
 uint32_t fuzz_take_key(Fuzz *f, unsigned side, bool own, const Mr **mr)
 {
-    unsigned which = take_below(&f->in, 16);
+    unsigned which = take_below(&f->in, 16), mem;
     const Mr *known = f->mr[side][which % FUZZ_NREGIONS];
     uint32_t key = known->key;
 
     if (which == 13) {
-        known = f->bindable[side];
-        key = fuzz_take_mem_key(f, side);
+        key = fuzz_take_mem_key(f, side, &mem);
+        known = f->mem[side][mem];
     } else if (which == 15) {
         key = take_bool(&f->in) ? take_below(&f->in, 64) : take_odd(&f->in);
     } else if (which == 14) {
@@ -189,10 +192,13 @@ static unsigned good_sge(Fuzz *f, unsigned side, const SendWr *wr, Sge *sge)
 /* What operations on memory have behind next_unit. */
 static void take_unit(Fuzz *f, unsigned side, SendWr *wr)
 {
-    uint32_t key = fuzz_take_mem_key(f, side);
+    unsigned which;
+    uint32_t key = fuzz_take_mem_key(f, side, &which);
+    bool pieces = which == FUZZ_PIECES;
+    uint64_t len;
     uint32_t access = ACCESS_ALL | RDMA_HCA_ACCESS_MW_BIND |
                       RDMA_HCA_ACCESS_FLUSH;
-    Mr fast = *f->fast[side];
+    Mr fast = pieces ? *f->pieces[side] : *f->fast[side];
     SendWr op;
 
     fast.key = key;
@@ -201,8 +207,13 @@ static void take_unit(Fuzz *f, unsigned side, SendWr *wr)
         op = mem_inv_wr(key);
         break;
     case RDMA_HCA_OPCODE_REG_MR:
-        op = mem_reg_wr(&fast, f->list[side], take_below(&f->in, 0x4000),
-                        fuzz_take_len(f), access ^ take_below(&f->in, 0x40));
+        len = fuzz_take_len(f);
+        if (pieces && !take_below(&f->in, 4)) {
+            len = FUZZ_PIECES_LEN;
+        }
+        op = mem_reg_wr(&fast, pieces ? f->piece_list[side] : f->list[side],
+                        FUZZ_MEM_VA + take_below(&f->in, 0x4000), len,
+                        access ^ take_below(&f->in, 0x40));
         break;
     default:
         op = mem_bind_wr(1 + take_bool(&f->in), key, f->bindable[side],
@@ -272,7 +283,7 @@ static void take_wr(Fuzz *f, unsigned side, unsigned which, SendWr *wr,
         wr->raddr = fuzz_take_va(f, mr);
     }
     if (wr->opcode == RDMA_HCA_OPCODE_SEND_INV) {
-        wr->rkey = fuzz_take_mem_key(f, !side);
+        wr->rkey = fuzz_take_mem_key(f, !side, NULL);
     }
     if (wr->opcode == RDMA_HCA_OPCODE_FLUSH) {
         take_flush(f, side, wr);

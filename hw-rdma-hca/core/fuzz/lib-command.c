@@ -140,6 +140,10 @@ static void make_mpt(Fuzz *f, FuzzCommand *command)
 
     mpt.mtt_sz = GUINT32_TO_BE(16);
     mpt.page_size = GUINT32_TO_BE(kind >> 3 & 3);
+    if (kind & 32) {
+        mpt.flags |= GUINT32_TO_BE(RDMA_HCA_MPT_PIECES);
+        mpt.pieces = GUINT32_TO_BE(kind >> 6);
+    }
     command->in_modifier = index;
     set_inbox(command, &mpt, sizeof(mpt));
 }

@@ -176,7 +176,22 @@ static void check_hidden(Fuzz *f, unsigned side)
     }
 }
 
-/* Device memory: regions of it are a driver's to make. */
+/* Device memory: regions of it are a driver's to make, and one there is. */
+
+#define DEV_MEM_START 64u
+#define DEV_MEM_LEN 1024u
+
+static bool has_dev_mem(const Fuzz *f, unsigned side)
+{
+    return f->lab->host[side].config.device_memory >=
+           DEV_MEM_START + DEV_MEM_LEN;
+}
+
+static bool is_shown(const Fuzz *f, unsigned side, uint32_t at)
+{
+    return has_dev_mem(f, side) && at >= DEV_MEM_START &&
+           at < DEV_MEM_START + DEV_MEM_LEN;
+}
 
 static bool has_dev_mem_secret(const Fuzz *f, unsigned side)
 {
@@ -189,7 +204,9 @@ static void hide_dev_mem(Fuzz *f, unsigned side)
 
     for (uint32_t at = 0; at < host->config.device_memory;
          at += sizeof(canary)) {
-        memcpy(host->dev_mem + at, &canary, sizeof(canary));
+        if (!is_shown(f, side, at)) {
+            memcpy(host->dev_mem + at, &canary, sizeof(canary));
+        }
     }
 }
 
@@ -199,7 +216,8 @@ static void check_dev_mem(Fuzz *f, unsigned side)
 
     for (uint32_t at = 0; at < host->config.device_memory;
          at += sizeof(canary)) {
-        if (memcmp(host->dev_mem + at, &canary, sizeof(canary))) {
+        if (!is_shown(f, side, at) &&
+            memcmp(host->dev_mem + at, &canary, sizeof(canary))) {
             fuzz_fail("device memory of machine %u has changed at %#x", side,
                       at);
         }
@@ -254,6 +272,54 @@ static Mr *region(Fuzz *f, unsigned side, uint32_t pd, unsigned i,
                   access);
 }
 
+static void add_pieces(Fuzz *f, unsigned side)
+{
+    Driver *drv = f->pair->drv[side];
+    Mr *mr = mem_pieces_new(drv, f->pair->pd[side], 2);
+    const MemPiece piece[] = {
+        { mr->page[0] + 100, 300 },
+        { mr->page[2] + 96, FUZZ_PIECES_LEN },
+    };
+
+    f->pieces[side] = mr;
+    f->piece_list[side] = mem_piece_list_new(drv, piece, 2);
+    f->mem_key[side][FUZZ_PIECES] = mr->key;
+}
+
+/* Not with options that leave no room for it: then the key is of nothing. */
+static void add_dev_mem(Fuzz *f, unsigned side)
+{
+    Mr *mr = &f->dev_mem[side];
+
+    mr->va = 0;
+    mr->len = DEV_MEM_LEN;
+    if (has_dev_mem(f, side)) {
+        mem_dev_mem_new(f->pair->drv[side], f->pair->pd[side], DEV_MEM_START,
+                        DEV_MEM_LEN, ACCESS_ALL | RDMA_HCA_ACCESS_ZERO_BASED,
+                        &f->mem_key[side][FUZZ_DEV_MEM]);
+    }
+}
+
+/* Of all these the memory is where that of @bindable is, but for device memory. */
+static void add_mem(Fuzz *f, unsigned side)
+{
+    Driver *drv = f->pair->drv[side];
+    uint32_t pd = f->pair->pd[side];
+
+    for (unsigned i = 0; i < FUZZ_NMEM_KEYS; i++) {
+        f->mem[side][i] = f->bindable[side];
+    }
+    f->mem[side][FUZZ_DEV_MEM] = &f->dev_mem[side];
+    f->fast[side] = mem_region_new(drv, pd, 2);
+    f->list[side] = mem_list_new(drv, f->fast[side]->page, 2);
+    f->mem_key[side][FUZZ_FAST] = f->fast[side]->key;
+    f->mem_key[side][FUZZ_WINDOW1] = mem_window_new(drv, pd, 1);
+    f->mem_key[side][FUZZ_WINDOW2] = mem_window_new(drv, pd, 2);
+    add_pieces(f, side);
+    add_dev_mem(f, side);
+    f->mem_key[side][FUZZ_NULL] = mem_null_new(drv, pd)->key;
+}
+
 static void add_regions(Fuzz *f, unsigned side)
 {
     Driver *drv = f->pair->drv[side];
@@ -268,13 +334,9 @@ static void add_regions(Fuzz *f, unsigned side)
                                    RDMA_HCA_ACCESS_FLUSH);
     mr[FUZZ_LOCAL] = region(f, side, pd, 3, RDMA_HCA_ACCESS_LOCAL_WRITE);
     mr[FUZZ_ALIEN] = region(f, side, pd_new(drv), 4, ACCESS_ALL);
-    f->bindable[side] = mr_new(drv, pd, 0x777000, 2 * HOST_PAGE_SIZE,
+    f->bindable[side] = mr_new(drv, pd, FUZZ_MEM_VA, 2 * HOST_PAGE_SIZE,
                                ACCESS_ALL | RDMA_HCA_ACCESS_MW_BIND);
-    f->fast[side] = mem_region_new(drv, pd, 2);
-    f->list[side] = mem_list_new(drv, f->fast[side]->page, 2);
-    f->mem_key[side][FUZZ_FAST] = f->fast[side]->key;
-    f->mem_key[side][FUZZ_WINDOW1] = mem_window_new(drv, pd, 1);
-    f->mem_key[side][FUZZ_WINDOW2] = mem_window_new(drv, pd, 2);
+    add_mem(f, side);
 }
 
 static void add_secrets(Fuzz *f, unsigned side)
@@ -322,6 +384,9 @@ static void add_srqs(Fuzz *f, unsigned side)
     f->srq[FUZZ_SRQ][side] = srq_new(f->pair->drv[side], &config);
     srq_config_xrc(&config, f->pair->cq[side], XRC_DOMAIN);
     f->srq[FUZZ_SRQ_XRC][side] = srq_new(f->pair->drv[side], &config);
+    for (unsigned i = 0; i < FUZZ_NSRQS; i++) {
+        f->srq[i][side]->doubtful = f->guest[side] != FUZZ_GUEST_GOOD;
+    }
 }
 
 static Qp *new_qp(Fuzz *f, unsigned side, unsigned which)

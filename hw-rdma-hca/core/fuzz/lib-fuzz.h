@@ -56,11 +56,17 @@ enum {
     FUZZ_NREGIONS
 };
 
-/* For work requests of memory management. */
+#define FUZZ_MEM_VA 0x777000u
+#define FUZZ_PIECES_LEN 4300u
+
+/* For work requests of memory management, and what else is no plain memory. */
 enum {
     FUZZ_FAST,    /* a region: the key that it began with */
     FUZZ_WINDOW1, /* windows, likewise */
     FUZZ_WINDOW2,
+    FUZZ_PIECES,  /* a region of pieces, likewise */
+    FUZZ_DEV_MEM, /* device memory */
+    FUZZ_NULL,    /* the region without memory */
     FUZZ_NMEM_KEYS
 };
 
@@ -81,8 +87,10 @@ typedef struct Fuzz {
     Srq *srq[FUZZ_NSRQS][2];
     Mr *mr[2][FUZZ_NREGIONS];
     Mr *bindable[2]; /* everything, and windows */
-    Mr *fast[2];
-    uint64_t list[2]; /* of the pages of @fast */
+    Mr *fast[2], *pieces[2];
+    uint64_t list[2], piece_list[2];  /* of their memory */
+    Mr dev_mem[2];                    /* where it is, no more */
+    const Mr *mem[2][FUZZ_NMEM_KEYS]; /* where each is, if it is valid */
     uint32_t mem_key[2][FUZZ_NMEM_KEYS];
     GArray *secrets; /* FuzzSecret */
     void *own;       /* of the target */
@@ -151,8 +159,9 @@ Srq *fuzz_srq_of(const Fuzz *f, unsigned side, unsigned which);
  * @own: for the machine's own use, by a guest that keeps its secrets if good.
  */
 uint32_t fuzz_take_key(Fuzz *f, unsigned side, bool own, const Mr **mr);
-/* One that work requests of machine @side change, with any consumer's byte. */
-uint32_t fuzz_take_mem_key(Fuzz *f, unsigned side);
+/* One that work requests of machine @side change, with any consumer's byte.
+ * *@which: which it is, FUZZ_FAST and following; NULL if nobody cares. */
+uint32_t fuzz_take_mem_key(Fuzz *f, unsigned side, unsigned *which);
 /* An address in or near region @mr; NULL: anything. */
 uint64_t fuzz_take_va(Fuzz *f, const Mr *mr);
 uint32_t fuzz_take_len(Fuzz *f);

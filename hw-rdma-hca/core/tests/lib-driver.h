@@ -152,6 +152,7 @@ struct Srq {
     uint64_t *wr_id;   /* by tag */
     GArray *free_tags; /* uint32_t, less SRQ_TAG */
     bool *used;        /* tags posted and not completed */
+    bool doubtful;     /* others write to its memory: tags may be anything */
     bool xrc;
     Cq *cq; /* XRC: of completions */
     uint32_t xrcd;

@@ -23,7 +23,6 @@ typedef struct EthBench {
 } EthBench;
 
 EthBench *eth_bench_new(uint32_t seed, unsigned log);
-void eth_frame_unref(gpointer frame);
 void eth_bench_free(EthBench *bench);
 /* A counter of the Ethernet function. */
 uint64_t eth_count(EthBench *bench, const char *name);

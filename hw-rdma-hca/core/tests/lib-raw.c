@@ -4,30 +4,17 @@
 #include <string.h>
 
 #include "../link/framing.h"
+#include "lib-frames.h"
 
-#define MIN_FRAME 60u
 #define LOG_RING 6
-
-static CableFate take_frame(void *opaque, unsigned from, uint8_t *packet,
-                            size_t len)
-{
-    RawBench *bench = opaque;
-
-    if (from == 0) {
-        GByteArray *frame = g_byte_array_new();
-
-        g_byte_array_append(frame, packet, len);
-        g_queue_push_tail(&bench->sent, frame);
-    }
-    return CABLE_DROP;
-}
 
 static RawBench *new_bench(uint32_t seed, CableTap *tap)
 {
     RawBench *bench = g_new0(RawBench, 1);
 
     g_queue_init(&bench->sent);
-    bench->pair = pair_new_roce(seed, RAW_SEND_AT + RAW_SLOT, tap, bench);
+    bench->pair = pair_new_roce(seed, RAW_SEND_AT + RAW_SLOT, tap,
+                                &bench->sent);
     bench->host = &bench->pair->lab->host[0];
     bench->drv = bench->pair->drv[0];
     bench->nic = nic_new(bench->drv, LOG_RING);
@@ -37,7 +24,7 @@ static RawBench *new_bench(uint32_t seed, CableTap *tap)
 
 RawBench *raw_bench_new(uint32_t seed)
 {
-    return new_bench(seed, take_frame);
+    return new_bench(seed, frames_take);
 }
 
 RawBench *raw_bench_new_cabled(uint32_t seed)
@@ -45,14 +32,9 @@ RawBench *raw_bench_new_cabled(uint32_t seed)
     return new_bench(seed, NULL);
 }
 
-static void frame_unref(gpointer frame)
-{
-    g_byte_array_unref(frame);
-}
-
 void raw_bench_free(RawBench *bench)
 {
-    g_queue_clear_full(&bench->sent, frame_unref);
+    frames_clear(&bench->sent);
     nic_free(bench->nic);
     pair_free(bench->pair);
     g_free(bench);
@@ -142,16 +124,8 @@ void raw_inject(RawBench *bench, const uint8_t *frame, size_t len)
 
 void raw_expect_sent(RawBench *bench, const uint8_t *frame, size_t len)
 {
-    static const uint8_t zeros[MIN_FRAME];
-    GByteArray *sent;
-
     lab_run(bench->pair->lab);
-    sent = g_queue_pop_head(&bench->sent);
-    g_assert_nonnull(sent);
-    g_assert_cmpuint(sent->len, ==, MAX(len, MIN_FRAME));
-    g_assert_cmpmem(sent->data, len, frame, len);
-    g_assert_cmpmem(sent->data + len, sent->len - len, zeros, sent->len - len);
-    g_byte_array_unref(sent);
+    frames_expect(&bench->sent, frame, len);
 }
 
 void raw_expect_none_sent(RawBench *bench)

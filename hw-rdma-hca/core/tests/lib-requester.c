@@ -192,6 +192,11 @@ void bed_respond(Bed *bed, uint8_t op, uint32_t psn, uint32_t at, uint32_t len)
     bed_say_packet(bed, &packet, at);
 }
 
+void bed_say_placed(Bed *bed, uint32_t psn)
+{
+    bed_respond(bed, HCA_READ_RESP_ONLY, psn, 0, 0);
+}
+
 void bed_atomic_ack(Bed *bed, uint32_t psn, uint64_t value)
 {
     HcaPacket packet = {
@@ -232,6 +237,18 @@ void bed_expect_broken(Bed *bed, uint64_t wr_id, uint8_t syndrome, unsigned n)
     bed_expect_state(bed, RDMA_HCA_QP_STATE_ERR);
     g_assert_cmpint(bed->hqp->deadline[HCA_TIMER_LOSS], ==, INT64_MAX);
     g_assert_cmpint(bed->hqp->deadline[HCA_TIMER_RNR], ==, INT64_MAX);
+}
+
+void bed_expect_refused(Bed *bed, uint8_t syndrome, uint8_t vendor_err)
+{
+    Wc wc;
+
+    bed_run(bed);
+    g_assert_true(cq_poll(bed->cq, &wc));
+    g_assert_cmphex(wc.syndrome, ==, syndrome);
+    g_assert_cmpuint(wc.vendor_err, ==, vendor_err);
+    bed_expect_state(bed, RDMA_HCA_QP_STATE_ERR);
+    bed_free(bed);
 }
 
 void bed_expect_upsn(Bed *bed, uint32_t psn)

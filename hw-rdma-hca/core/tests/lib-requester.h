@@ -45,6 +45,8 @@ void bed_ack(Bed *bed, uint32_t psn);
 void bed_nak(Bed *bed, uint32_t psn, uint8_t syndrome);
 /* A Read response with @len bytes from @at of bed->data on. */
 void bed_respond(Bed *bed, uint8_t op, uint32_t psn, uint32_t at, uint32_t len);
+/* The answer to an atomic write or a FLUSH: a Read response without data. */
+void bed_say_placed(Bed *bed, uint32_t psn);
 void bed_atomic_ack(Bed *bed, uint32_t psn, uint64_t value);
 
 /* The next completion, which has to be there. */
@@ -52,6 +54,9 @@ void bed_expect_wc(Bed *bed, uint64_t wr_id, uint8_t syndrome);
 void bed_expect_done(Bed *bed, uint64_t wr_id);
 /* Message @wr_id fails, the @n after it are flushed, and the QP is broken. */
 void bed_expect_broken(Bed *bed, uint64_t wr_id, uint8_t syndrome, unsigned n);
+/* The next completion is this error of the card's own, and the QP is broken; the
+ * bed is freed. */
+void bed_expect_refused(Bed *bed, uint8_t syndrome, uint8_t vendor_err);
 
 /* The first PSN that is not acknowledged. */
 void bed_expect_upsn(Bed *bed, uint32_t psn);

@@ -97,6 +97,11 @@ void resp_expect_ack(Bed *bed, uint32_t psn, uint32_t msn)
     g_assert_cmphex(answer->packet.msn, ==, msn);
 }
 
+void resp_expect_placed(Bed *bed, uint32_t psn, uint32_t msn)
+{
+    resp_expect_read(bed, psn, 0, 0, msn);
+}
+
 void resp_expect_nak(Bed *bed, uint32_t psn, uint8_t syndrome)
 {
     g_autofree BedPacket *answer = bed_next(bed, HCA_ACK, psn);

@@ -36,6 +36,8 @@ void request_give_op(Bed *bed, uint8_t op, uint32_t len);
 /* Let the responder's card send what waits. */
 void resp_run(Bed *bed);
 void resp_expect_ack(Bed *bed, uint32_t psn, uint32_t msn);
+/* The answer to an atomic write or a FLUSH: a Read response without data. */
+void resp_expect_placed(Bed *bed, uint32_t psn, uint32_t msn);
 void resp_expect_nak(Bed *bed, uint32_t psn, uint8_t syndrome);
 /* The responses to a Read of @len bytes at @offset, from @psn on. */
 void resp_expect_read(Bed *bed, uint32_t psn, uint32_t offset, uint32_t len,

@@ -34,11 +34,6 @@ static void expect_value(Bed *bed, uint32_t psn, const void *value)
     g_assert_cmpmem(heard->data, heard->packet.payload_len, value, 8);
 }
 
-static void answer(Bed *bed, uint32_t psn)
-{
-    bed_respond(bed, HCA_READ_RESP_ONLY, psn, 0, 0);
-}
-
 /* It completes when it is answered, and not before. */
 static void test_request(void)
 {
@@ -49,7 +44,7 @@ static void test_request(void)
     bed_post(bed, ATOMIC_WRITE, 1, 8);
     expect_value(bed, PSN, value);
     bed_expect_none(bed);
-    answer(bed, PSN);
+    bed_say_placed(bed, PSN);
     bed_expect_done(bed, 1);
     bed_expect_upsn(bed, PSN + 1);
     bed_expect_timer_off(bed);
@@ -69,7 +64,7 @@ static void test_inline(void)
     wr.inline_len = sizeof(value);
     bed_post_wr(bed, &wr);
     expect_value(bed, PSN, value);
-    answer(bed, PSN);
+    bed_say_placed(bed, PSN);
     bed_expect_done(bed, 1);
     bed_free(bed);
 }
@@ -96,20 +91,8 @@ static void test_gathered(void)
     wr.nsge = 8;
     bed_post_wr(bed, &wr);
     expect_value(bed, PSN, value);
-    answer(bed, PSN);
+    bed_say_placed(bed, PSN);
     bed_expect_done(bed, 1);
-    bed_free(bed);
-}
-
-static void expect_refused(Bed *bed, uint8_t syndrome, uint8_t vendor_err)
-{
-    Wc wc;
-
-    bed_run(bed);
-    g_assert_true(cq_poll(bed->cq, &wc));
-    g_assert_cmphex(wc.syndrome, ==, syndrome);
-    g_assert_cmpuint(wc.vendor_err, ==, vendor_err);
-    bed_expect_state(bed, RDMA_HCA_QP_STATE_ERR);
     bed_free(bed);
 }
 
@@ -130,7 +113,7 @@ static void test_bad_length(void)
             wr.inline_len = len;
         }
         bed_post_wr(bed, &wr);
-        expect_refused(bed, SYNDROME(LOCAL_LENGTH_ERR), HCA_WQE_BAD_LENGTH);
+        bed_expect_refused(bed, SYNDROME(LOCAL_LENGTH_ERR), HCA_WQE_BAD_LENGTH);
     }
 }
 
@@ -142,7 +125,7 @@ static void test_bad_entry(void)
 
     sge.lkey ^= 0x100;
     bed_post_wr(bed, &wr);
-    expect_refused(bed, SYNDROME(LOCAL_PROT_ERR), HCA_WQE_BAD_ENTRY);
+    bed_expect_refused(bed, SYNDROME(LOCAL_PROT_ERR), HCA_WQE_BAD_ENTRY);
 }
 
 /* The region goes while it waits for its turn. */
@@ -179,7 +162,7 @@ static void test_retransmission(void)
     bed_run_for(bed, 3 * BED_TIMEOUT_NS);
     expect_value(bed, PSN, value);
     bed_forget_requests(bed);
-    answer(bed, PSN);
+    bed_say_placed(bed, PSN);
     bed_expect_done(bed, 1);
     bed_free(bed);
 }
@@ -198,7 +181,7 @@ static void test_only_acknowledged(void)
     }
     expect_value(bed, PSN, value);
     bed_expect_quiet(bed);
-    answer(bed, PSN);
+    bed_say_placed(bed, PSN);
     bed_expect_done(bed, 1);
     bed_free(bed);
 }
@@ -246,10 +229,10 @@ static void test_limits(void)
     bed_expect_done(bed, 1);
     bed_expect_request(bed, HCA_ATOMIC_WRITE, PSN + 2);
     bed_post_flags(bed, WRITE, 4, 8, SEND_SIGNALED | SEND_FENCE);
-    answer(bed, PSN + 1);
+    bed_say_placed(bed, PSN + 1);
     bed_expect_done(bed, 2);
     bed_expect_quiet(bed);
-    answer(bed, PSN + 2);
+    bed_say_placed(bed, PSN + 2);
     bed_expect_done(bed, 3);
     bed_expect_request(bed, HCA_WRITE_ONLY, PSN + 3);
     bed_ack(bed, PSN + 3);
@@ -266,7 +249,7 @@ static void test_order(void)
     bed_post(bed, ATOMIC_WRITE, 2, 8);
     bed_post(bed, WRITE, 3, 8);
     bed_forget_requests(bed);
-    answer(bed, PSN + 1);
+    bed_say_placed(bed, PSN + 1);
     bed_expect_done(bed, 1);
     bed_expect_done(bed, 2);
     bed_expect_none(bed);
@@ -285,7 +268,7 @@ static void test_no_depth(void)
     attr.max_rd_atomic = 0;
     bed = bed_new_with(RDMA_HCA_QP_ST_RC, &attr, NULL);
     bed_post(bed, ATOMIC_WRITE, 1, 8);
-    expect_refused(bed, SYNDROME(LOCAL_QP_OP_ERR), HCA_WQE_BAD_OPCODE);
+    bed_expect_refused(bed, SYNDROME(LOCAL_QP_OP_ERR), HCA_WQE_BAD_OPCODE);
 }
 
 /* ---- the responder ---- */
@@ -297,11 +280,6 @@ static HcaPacket make(Bed *bed)
 
     packet.dma_len = packet.payload_len = 8;
     return packet;
-}
-
-static void expect_answer(Bed *bed, uint32_t psn, uint32_t msn)
-{
-    resp_expect_read(bed, psn, 0, 0, msn);
 }
 
 static uint64_t value_at(const Bed *bed, uint32_t at)
@@ -321,7 +299,7 @@ static void test_execute(void)
 
         request_put(bed, &packet, 8 * i);
         bed->psn++;
-        expect_answer(bed, RQ_PSN + i, i + 1);
+        resp_expect_placed(bed, RQ_PSN + i, i + 1);
         g_assert_cmphex(resp_atomic_word(bed), ==, value_at(bed, 8 * i));
     }
     bed_counted(bed, 1, "responder_atomic_writes", 5);
@@ -401,7 +379,7 @@ static void test_qp_rights(void)
         packet = make(bed);
         request_put(bed, &packet, 0);
         if (rows[i].allowed) {
-            expect_answer(bed, RQ_PSN, 1);
+            resp_expect_placed(bed, RQ_PSN, 1);
         } else {
             resp_expect_nak(bed, RQ_PSN, INVALID);
         }
@@ -432,7 +410,7 @@ static void test_region_rights(void)
         } else {
             uint64_t value;
 
-            expect_answer(bed, RQ_PSN, 1);
+            resp_expect_placed(bed, RQ_PSN, 1);
             mr_read(mr, 0, &value, sizeof(value));
             g_assert_cmphex(GUINT64_FROM_LE(value), ==, value_at(bed, 0));
         }
@@ -479,7 +457,7 @@ static void test_places(void)
         packet.va = mr->va;
         request_put(bed, &packet, 0);
         if (i == 0) {
-            expect_answer(bed, RQ_PSN, 1);
+            resp_expect_placed(bed, RQ_PSN, 1);
         } else {
             resp_expect_nak(bed, RQ_PSN, ACCESS);
         }
@@ -494,18 +472,18 @@ static void test_duplicate(void)
     HcaPacket first = make(bed);
 
     request_put(bed, &first, 0);
-    expect_answer(bed, RQ_PSN, 1);
+    resp_expect_placed(bed, RQ_PSN, 1);
     bed->psn++;
     for (unsigned i = 0; i < 3; i++) {
         mr_fill(bed->mr, -bed->mr->va & 7, i, 8);
         request_put(bed, &first, 0);
-        expect_answer(bed, RQ_PSN, 1);
+        resp_expect_placed(bed, RQ_PSN, 1);
         g_assert_cmphex(resp_atomic_word(bed), ==,
                         UINT64_C(0x0101010101010101) * i);
     }
     g_assert_cmphex(mr_deregister(bed->mr), ==, 0);
     request_put(bed, &first, 0);
-    expect_answer(bed, RQ_PSN, 1);
+    resp_expect_placed(bed, RQ_PSN, 1);
     bed_counted(bed, 1, "responder_atomic_writes", 1);
     bed_counted(bed, 1, "responder_duplicates", 4);
     g_assert_cmpuint(bed->hqp->state, ==, RDMA_HCA_QP_STATE_RTS);
@@ -525,7 +503,7 @@ static void test_among_atomics(void)
         request_put(bed, &packet[i], 0);
         bed->psn++;
         if (i % 2) {
-            expect_answer(bed, RQ_PSN + i, i + 1);
+            resp_expect_placed(bed, RQ_PSN + i, i + 1);
         } else {
             resp_expect_atomic(bed, RQ_PSN + i, old[i], i + 1);
         }
@@ -533,7 +511,7 @@ static void test_among_atomics(void)
     for (unsigned i = 0; i < 4; i++) {
         request_put(bed, &packet[i], 0);
         if (i % 2) {
-            expect_answer(bed, RQ_PSN + i, 4);
+            resp_expect_placed(bed, RQ_PSN + i, 4);
         } else {
             resp_expect_atomic(bed, RQ_PSN + i, old[i], 4);
         }

@@ -3,6 +3,7 @@
  * What a hostile driver or segment can do to the Ethernet function.
  */
 #include "lib-eth.h"
+#include "lib-frames.h"
 
 #define MIN_FRAME 60u
 #define OK RDMA_HCA_STAT_OK
@@ -146,7 +147,7 @@ static void test_hostile(void)
     for (unsigned i = 0; i < 20000; i++) {
         hostile_step(bench);
         lab_run(bench->lab);
-        g_queue_clear_full(&bench->sent, eth_frame_unref);
+        frames_clear(&bench->sent);
     }
     g_assert_cmpuint(eth_count(bench, "tx_errors"), >, 0);
     g_assert_cmpuint(eth_count(bench, "tx_frames"), >, 0);

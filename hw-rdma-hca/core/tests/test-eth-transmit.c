@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib-eth.h"
+#include "lib-frames.h"
 
 #define MIN_FRAME 60u
 #define MAX_FRAME (RDMA_HCA_ETH_HEADER_SIZE + RDMA_HCA_ETH_MAX_MTU)
@@ -92,7 +93,7 @@ static void test_tx_wrap(void)
         nic_ring_tx(bench->nic);
         eth_expect_done(bench, batch, DONE);
         g_assert_cmpuint(g_queue_get_length(&bench->sent), ==, batch);
-        g_queue_clear_full(&bench->sent, eth_frame_unref);
+        frames_clear(&bench->sent);
     }
     g_assert_cmpuint(eth_count(bench, "tx_frames"), ==, 70 * batch);
     g_assert_cmpuint(eth_count(bench, "bad_doorbells"), ==, 0);

@@ -63,11 +63,6 @@ static void expect_flush(Bed *bed, uint32_t psn, uint32_t len, uint32_t feth)
     g_assert_true(heard->packet.ack_req);
 }
 
-static void answer(Bed *bed, uint32_t psn)
-{
-    bed_respond(bed, HCA_READ_RESP_ONLY, psn, 0, 0);
-}
-
 /* Every type and level; of bits that are reserved none leaves. */
 static void test_request(void)
 {
@@ -84,24 +79,12 @@ static void test_request(void)
             bed_post_wr(bed, &wr);
             expect_flush(bed, PSN + n, len, feth);
             bed_expect_none(bed);
-            answer(bed, PSN + n);
+            bed_say_placed(bed, PSN + n);
             bed_expect_done(bed, n);
         }
     }
     bed_expect_timer_off(bed);
     bed_counted(bed, 0, "send_wqe_flush", n);
-    bed_free(bed);
-}
-
-static void expect_refused(Bed *bed, uint8_t syndrome, uint8_t vendor_err)
-{
-    Wc wc;
-
-    bed_run(bed);
-    g_assert_true(cq_poll(bed->cq, &wc));
-    g_assert_cmphex(wc.syndrome, ==, syndrome);
-    g_assert_cmpuint(wc.vendor_err, ==, vendor_err);
-    bed_expect_state(bed, RDMA_HCA_QP_STATE_ERR);
     bed_free(bed);
 }
 
@@ -119,7 +102,7 @@ static void test_bad_units(void)
         SendWr wr = make_wr(bed, &sge, 1, 64, bad[i]);
 
         bed_post_wr(bed, &wr);
-        expect_refused(bed, SYNDROME(LOCAL_QP_OP_ERR), HCA_WQE_BAD_UNITS);
+        bed_expect_refused(bed, SYNDROME(LOCAL_QP_OP_ERR), HCA_WQE_BAD_UNITS);
     }
 }
 
@@ -134,7 +117,7 @@ static void test_short_wqe(void)
 
         g_assert_true(qp_write_send(bed->qp, &wr, 1, &low, &high));
         qp_ring(bed->qp, low, (high & ~RDMA_HCA_SEND_DB_SIZE) | units);
-        expect_refused(bed, SYNDROME(LOCAL_QP_OP_ERR), HCA_WQE_BAD_UNITS);
+        bed_expect_refused(bed, SYNDROME(LOCAL_QP_OP_ERR), HCA_WQE_BAD_UNITS);
     }
 }
 
@@ -145,7 +128,7 @@ static void test_bad_length(void)
     SendWr wr = make_wr(bed, &sge, 1, 0x80000001, HCA_FETH(GLOBAL, RANGE));
 
     bed_post_wr(bed, &wr);
-    expect_refused(bed, SYNDROME(LOCAL_LENGTH_ERR), HCA_WQE_BAD_LENGTH);
+    bed_expect_refused(bed, SYNDROME(LOCAL_LENGTH_ERR), HCA_WQE_BAD_LENGTH);
 }
 
 /* It takes one of max_rd_atomic; the fence waits for it, and it for the fence. */
@@ -168,11 +151,11 @@ static void test_limits(void)
     post(bed, 4, SEND_SIGNALED);
     bed_expect_request(bed, HCA_FLUSH, PSN + 2);
     bed_expect_quiet(bed);
-    answer(bed, PSN + 1);
+    bed_say_placed(bed, PSN + 1);
     bed_expect_done(bed, 2);
     bed_expect_request(bed, HCA_FLUSH, PSN + 3);
-    answer(bed, PSN + 2);
-    answer(bed, PSN + 3);
+    bed_say_placed(bed, PSN + 2);
+    bed_say_placed(bed, PSN + 3);
     bed_expect_done(bed, 3);
     bed_expect_done(bed, 4);
     bed_free(bed);
@@ -190,7 +173,7 @@ static void test_order(void)
     bed_ack(bed, PSN + 3);
     bed_expect_done(bed, 1);
     bed_expect_none(bed);
-    answer(bed, PSN + 4);
+    bed_say_placed(bed, PSN + 4);
     bed_expect_done(bed, 2);
     bed_ack(bed, PSN + 5);
     bed_expect_done(bed, 3);
@@ -206,7 +189,7 @@ static void test_retransmission(void)
     bed_run_for(bed, 3 * BED_TIMEOUT_NS / 2);
     expect_flush(bed, PSN, LEN, HCA_FETH(GLOBAL, RANGE));
     bed_forget_requests(bed);
-    answer(bed, PSN);
+    bed_say_placed(bed, PSN);
     bed_expect_done(bed, 1);
     bed_free(bed);
 }
@@ -259,11 +242,6 @@ static HcaPacket make(Bed *bed, const Mr *mr, uint32_t feth)
     return packet;
 }
 
-static void expect_answer(Bed *bed, uint32_t psn, uint32_t msn)
-{
-    resp_expect_read(bed, psn, 0, 0, msn);
-}
-
 /* Each type needs its right of the QP and of the region, whatever the level. */
 static void test_rights(void)
 {
@@ -284,7 +262,7 @@ static void test_rights(void)
             resp_expect_nak(bed, RQ_PSN, ACCESS);
             resp_expect_broken(bed, RDMA_HCA_EVENT_WQ_ACCESS_ERROR);
         } else {
-            expect_answer(bed, RQ_PSN, 1);
+            resp_expect_placed(bed, RQ_PSN, 1);
             bed_counted(bed, 1, "responder_flushes", 1);
         }
         bed_free(bed);
@@ -342,7 +320,7 @@ static void test_place(const void *opaque)
                                     ? RDMA_HCA_EVENT_WQ_ACCESS_ERROR
                                     : RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR);
     } else {
-        expect_answer(bed, RQ_PSN, 1);
+        resp_expect_placed(bed, RQ_PSN, 1);
     }
     bed_counted(bed, 1, "responder_flushes", !row->nak);
     bed_free(bed);
@@ -366,7 +344,7 @@ static void test_kinds(void)
     for (uint32_t level = RANGE; level <= REGION; level++) {
         packet = make(bed, fast, HCA_FETH(PERSISTENT, level));
         request_put(bed, &packet, 0);
-        expect_answer(bed, RQ_PSN + level, level + 1);
+        resp_expect_placed(bed, RQ_PSN + level, level + 1);
         bed->psn++;
     }
     window = mem_bind(qp[1], 1, window, mr, VA, LEN,
@@ -425,7 +403,7 @@ static void test_executed_in_order(void)
     request_put(bed, &packet, BED_MTU);
     bed_expect_region(bed, 0, 0, 2 * BED_MTU);
     request_put(bed, &flush, 0);
-    expect_answer(bed, RQ_PSN + 2, 2);
+    resp_expect_placed(bed, RQ_PSN + 2, 2);
     bed_free(bed);
 }
 
@@ -453,12 +431,12 @@ static void test_duplicate(void)
     HcaPacket packet = make(bed, mr, HCA_FETH(GLOBAL, REGION));
 
     request_put(bed, &packet, 0);
-    expect_answer(bed, RQ_PSN, 1);
+    resp_expect_placed(bed, RQ_PSN, 1);
     bed->psn++;
     g_assert_cmphex(mr_deregister(mr), ==, 0);
     for (unsigned i = 0; i < 5; i++) {
         request_put(bed, &packet, 0);
-        expect_answer(bed, RQ_PSN, 1);
+        resp_expect_placed(bed, RQ_PSN, 1);
     }
     bed_counted(bed, 1, "responder_flushes", 1);
     bed_counted(bed, 1, "responder_duplicates", 5);
@@ -505,7 +483,7 @@ static void test_many(void)
     g_assert_cmpuint(resp_waiting(bed), ==, n + 1);
     resp_run(bed);
     for (unsigned i = 0; i < n; i++) {
-        expect_answer(bed, RQ_PSN + i, i + 1);
+        resp_expect_placed(bed, RQ_PSN + i, i + 1);
     }
     resp_expect_read(bed, RQ_PSN + n, 0, 100, n + 1);
     for (unsigned i = 0; i < n; i++) {
@@ -517,7 +495,7 @@ static void test_many(void)
     g_assert_cmpuint(resp_waiting(bed), ==, HCA_MAX_RD_ATOMIC);
     resp_run(bed);
     for (unsigned i = 0; i < HCA_MAX_RD_ATOMIC; i++) {
-        expect_answer(bed, RQ_PSN + i, n + 1);
+        resp_expect_placed(bed, RQ_PSN + i, n + 1);
     }
     bed_free(bed);
 }

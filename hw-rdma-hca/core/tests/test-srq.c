@@ -371,6 +371,22 @@ static void test_protection_domain(void)
     fix_free(&fix);
 }
 
+/* @n messages without data and receives for them, numbered from @first on; each
+ * @every-th Send is signalled. */
+static void empty_messages(Fix *fix, RecvWr *recv, SendWr *wr, unsigned n,
+                           unsigned first, unsigned every)
+{
+    for (unsigned i = 0; i < n; i++) {
+        Sge none;
+
+        recv[i] = (RecvWr) { .wr_id = first + i };
+        wr[i] = pair_send(fix->pair, 0, SEND, 0, &none, 0, 0, 0);
+        wr[i].flags = (i + 1) % every ? 0 : SEND_SIGNALED;
+        wr[i].sge = NULL;
+        wr[i].nsge = 0;
+    }
+}
+
 /* A queue of any number of slots, its count beyond 16 bits. */
 static void test_wrap(void)
 {
@@ -384,15 +400,9 @@ static void test_wrap(void)
     for (unsigned n = 0; n < 66000;) {
         RecvWr recv[1000];
         SendWr wr[60];
-        Sge sge;
         Wc wc;
 
-        for (unsigned i = 0; i < 60; i++) {
-            recv[i] = (RecvWr) { .wr_id = n + i };
-            wr[i] = pair_send(fix.pair, 0, SEND, 0, &sge, 0, 0, 0);
-            wr[i].flags = i == 59 ? SEND_SIGNALED : 0;
-            wr[i].nsge = 0;
-        }
+        empty_messages(&fix, recv, wr, 60, n, 60);
         g_assert_true(srq_post(fix.srq, recv, 60));
         g_assert_true(qp_post_send(fix.near[n % QPS], wr, 60));
         for (unsigned i = 0; i < 60; i++) {
@@ -418,15 +428,9 @@ static void test_resize(void)
     for (unsigned n = 0, round = 0; n < 66000; round++) {
         RecvWr recv[60];
         SendWr wr[60];
-        Sge sge;
         Wc wc;
 
-        for (unsigned i = 0; i < 60; i++) {
-            recv[i] = (RecvWr) { .wr_id = n + i };
-            wr[i] = pair_send(fix.pair, 0, SEND, 0, &sge, 0, 0, 0);
-            wr[i].flags = i == 29 || i == 59 ? SEND_SIGNALED : 0;
-            wr[i].nsge = 0;
-        }
+        empty_messages(&fix, recv, wr, 60, n, 30);
         g_assert_true(srq_post(fix.srq, recv, 60));
         g_assert_cmphex(srq_resize(fix.srq, 64u << round % 4), ==, 0);
         for (unsigned half = 0; half < 2; half++) {

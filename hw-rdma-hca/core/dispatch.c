@@ -25,6 +25,12 @@
 #define ETH_BUDGET 64    /* frames of the Ethernet function */
 #define SNIFF_BUDGET 128 /* frames that were sent, for sniffers */
 
+/* Whether a share goes on, of which @left is left. */
+static bool goes_on(const Hca *hca, unsigned left)
+{
+    return left && !hca_v2p_share_is_over(hca->v2p);
+}
+
 static bool run_timers(Hca *hca)
 {
     int64_t now;
@@ -266,7 +272,9 @@ static bool run_sniffers(Hca *hca)
     bool any = false;
     size_t len;
 
-    for (hca->rx_left = SNIFF_BUDGET; hca->rx_left; hca->rx_left--) {
+    hca_v2p_begin_share(hca->v2p);
+    for (hca->rx_left = SNIFF_BUDGET; goes_on(hca, hca->rx_left);
+         hca->rx_left--) {
         frame = hca_link_tapped(hca->link, &len);
         if (!frame) {
             break;
@@ -311,7 +319,8 @@ static void receive_frame(Hca *hca, const uint8_t *frame, size_t len,
 
 static bool run_receive(Hca *hca)
 {
-    for (hca->rx_left = RX_BUDGET; hca->rx_left; hca->rx_left--) {
+    hca_v2p_begin_share(hca->v2p);
+    for (hca->rx_left = RX_BUDGET; goes_on(hca, hca->rx_left); hca->rx_left--) {
         const uint8_t *frame;
         bool loopback;
         size_t len;
@@ -338,7 +347,9 @@ static bool run_responses(Hca *hca)
     unsigned visits = hca->resp_queue.length;
     unsigned blocked = 0;
 
-    for (unsigned turns = 0; visits && turns < TURN_BUDGET; visits--) {
+    hca_v2p_begin_share(hca->v2p);
+    for (unsigned turns = 0; visits && goes_on(hca, TURN_BUDGET - turns);
+         visits--) {
         GList *link = g_queue_pop_head_link(&hca->resp_queue);
         HcaQp *qp = link->data;
         bool more;
@@ -364,7 +375,9 @@ static bool run_requests(Hca *hca)
     unsigned visits = hca->send_queue.length;
     unsigned blocked = 0;
 
-    for (unsigned turns = 0; visits && turns < TURN_BUDGET; visits--) {
+    hca_v2p_begin_share(hca->v2p);
+    for (unsigned turns = 0; visits && goes_on(hca, TURN_BUDGET - turns);
+         visits--) {
         GList *link = g_queue_pop_head_link(&hca->send_queue);
         HcaQp *qp = link->data;
         HcaTurn turn;

@@ -62,7 +62,8 @@ uint32_t fuzz_take_mem_key(Fuzz *f, unsigned side, unsigned *which)
     if (which) {
         *which = kind % FUZZ_NMEM_KEYS;
     }
-    return (key & RDMA_HCA_KEY_INDEX) | kind >> 6;
+    /* As it began, or one of the next three. */
+    return key + (kind >> 6);
 }
 
 uint32_t fuzz_take_key(Fuzz *f, unsigned side, bool own, const Mr **mr)
@@ -189,31 +190,38 @@ static unsigned good_sge(Fuzz *f, unsigned side, const SendWr *wr, Sge *sge)
     return 1;
 }
 
+/* A list of pages, or of pieces if the region is one of those. */
+static SendWr take_reg(Fuzz *f, unsigned side, uint32_t key, bool pieces)
+{
+    Mr fast = pieces ? *f->pieces[side] : *f->fast[side];
+    uint64_t len = fuzz_take_len(f), va;
+    uint32_t access;
+
+    if (pieces && !take_below(&f->in, 4)) {
+        len = FUZZ_PIECES_LEN;
+    }
+    fast.key = key;
+    va = FUZZ_MEM_VA + take_below(&f->in, 0x4000);
+    access = (ACCESS_ALL | RDMA_HCA_ACCESS_MW_BIND | RDMA_HCA_ACCESS_FLUSH) ^
+             take_below(&f->in, 0x40);
+    return pieces ? mem_reg_pieces_wr(&fast, f->piece_list[side], FUZZ_NPIECES,
+                                      va, len, access)
+                  : mem_reg_wr(&fast, f->list[side], va, len, access);
+}
+
 /* What operations on memory have behind next_unit. */
 static void take_unit(Fuzz *f, unsigned side, SendWr *wr)
 {
     unsigned which;
     uint32_t key = fuzz_take_mem_key(f, side, &which);
-    bool pieces = which == FUZZ_PIECES;
-    uint64_t len;
-    uint32_t access = ACCESS_ALL | RDMA_HCA_ACCESS_MW_BIND |
-                      RDMA_HCA_ACCESS_FLUSH;
-    Mr fast = pieces ? *f->pieces[side] : *f->fast[side];
     SendWr op;
 
-    fast.key = key;
     switch (wr->opcode) {
     case RDMA_HCA_OPCODE_LOCAL_INV:
         op = mem_inv_wr(key);
         break;
     case RDMA_HCA_OPCODE_REG_MR:
-        len = fuzz_take_len(f);
-        if (pieces && !take_below(&f->in, 4)) {
-            len = FUZZ_PIECES_LEN;
-        }
-        op = mem_reg_wr(&fast, pieces ? f->piece_list[side] : f->list[side],
-                        FUZZ_MEM_VA + take_below(&f->in, 0x4000), len,
-                        access ^ take_below(&f->in, 0x40));
+        op = take_reg(f, side, key, which == FUZZ_PIECES);
         break;
     default:
         op = mem_bind_wr(1 + take_bool(&f->in), key, f->bindable[side],

@@ -275,14 +275,20 @@ static Mr *region(Fuzz *f, unsigned side, uint32_t pd, unsigned i,
 static void add_pieces(Fuzz *f, unsigned side)
 {
     Driver *drv = f->pair->drv[side];
-    Mr *mr = mem_pieces_new(drv, f->pair->pd[side], 2);
-    const MemPiece piece[] = {
-        { mr->page[0] + 100, 300 },
+    Mr *mr = mem_pieces_new(drv, f->pair->pd[side], FUZZ_NPIECES);
+    const MemPiece piece[FUZZ_NPIECES] = {
+        { mr->page[0] + 100, 1 },
+        { mr->page[1], 2 },
+        { mr->page[3] + 7, 3 },
+        { mr->page[4] + 4000, 90 },
+        { mr->page[0] + 101, 200 },
+        { mr->page[6], 300 },
         { mr->page[2] + 96, FUZZ_PIECES_LEN },
     };
 
+    mem_pieces_make_valid(mr, piece, FUZZ_NPIECES, FUZZ_MEM_VA, ACCESS_ALL);
     f->pieces[side] = mr;
-    f->piece_list[side] = mem_piece_list_new(drv, piece, 2);
+    f->piece_list[side] = mem_piece_list_new(drv, piece, FUZZ_NPIECES);
     f->mem_key[side][FUZZ_PIECES] = mr->key;
 }
 

@@ -57,6 +57,7 @@ enum {
 };
 
 #define FUZZ_MEM_VA 0x777000u
+#define FUZZ_NPIECES 7u
 #define FUZZ_PIECES_LEN 4300u
 
 /* For work requests of memory management, and what else is no plain memory. */

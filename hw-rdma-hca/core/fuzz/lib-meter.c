@@ -123,6 +123,12 @@ static bool has_rings(const Hca *hca)
     return hca && hca->eth && hca_eth_running(hca->eth);
 }
 
+/* Look-ups of pieces until now. A card that is not there, or is new, has none. */
+static uint64_t pieces(const Hca *hca)
+{
+    return hca ? hca_v2p_counters(hca->v2p)->pieces : 0;
+}
+
 /* @hca: NULL if it is not there yet. */
 static void enter(const Hca *hca, bool all_tables)
 {
@@ -130,14 +136,19 @@ static void enter(const Hca *hca, bool all_tables)
     meter.steps = 0;
     meter.allowed = METER_TURN + (has_rings(hca) ? METER_ETHERNET : 0);
     meter.looks = all_tables ? METER_TABLES : METER_LOOKS;
+    meter.pieces = pieces(hca);
     inside = true;
 }
 
-static void leave(void)
+/* @hca: NULL if it is gone. */
+static void leave(const Hca *hca)
 {
     uint64_t steps;
 
     inside = false;
+    if (pieces(hca) > meter.pieces) {
+        meter.allowed += METER_PIECE * (pieces(hca) - meter.pieces);
+    }
     meter.most_work = MAX(meter.most_work, meter.work);
     meter.most_percent = MAX(meter.most_percent,
                              meter.work * 100 / meter.allowed);
@@ -168,7 +179,7 @@ static void leave(void)
     {                                                                          \
         enter(hca, hca_reset_wanted(hca));                                     \
         __real_##name arguments;                                               \
-        leave();                                                               \
+        leave(hca);                                                            \
     }
 
 #define METERED_VALUE(type, name, parameters, arguments)                       \
@@ -180,7 +191,7 @@ static void leave(void)
                                                                                \
         enter(hca, hca_reset_wanted(hca));                                     \
         result = __real_##name arguments;                                      \
-        leave();                                                               \
+        leave(hca);                                                            \
         return result;                                                         \
     }
 
@@ -196,7 +207,7 @@ Hca *__wrap_hca_new(const HcaConfig *config, const HcaHostOps *ops,
     machine_watch(opaque);
     enter(NULL, true);
     hca = __real_hca_new(config, ops, opaque);
-    leave();
+    leave(hca);
     return hca;
 }
 
@@ -206,7 +217,7 @@ void __wrap_hca_free(Hca *hca)
 {
     enter(hca, true);
     __real_hca_free(hca);
-    leave();
+    leave(NULL);
 }
 
 void __real_hca_reset(Hca *hca);
@@ -215,7 +226,7 @@ void __wrap_hca_reset(Hca *hca)
 {
     enter(hca, true);
     __real_hca_reset(hca);
-    leave();
+    leave(hca);
 }
 
 METERED_VALUE(bool, hca_run, (Hca * hca), (hca))

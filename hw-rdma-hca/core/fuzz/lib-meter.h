@@ -22,6 +22,7 @@
 #define METER_ENTRY 16u      /* more, for each completion, event, timeout */
 #define METER_COMMAND 64u    /* more, for a command */
 #define METER_MTT 2u         /* more, for each MTT entry that it names */
+#define METER_PIECE 6u       /* more, for each look-up of a piece */
 #define METER_ETHERNET 4096u /* more, if there are Ethernet rings */
 #define METER_STEPS 64u      /* for each piece of work */
 #define METER_LOOKS 32768u /* steps of any turn: 128 packets that are dropped */
@@ -35,6 +36,7 @@ typedef struct Meter {
     uint64_t steps;   /* of this turn */
     unsigned allowed; /* work, for what it has got done */
     uint64_t looks;   /* steps, for what is looked at and not done */
+    uint64_t pieces;  /* looked up before the turn */
     size_t live;      /* bytes */
     /* For the report at the end. */
     unsigned most_work;

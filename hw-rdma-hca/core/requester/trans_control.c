@@ -445,7 +445,7 @@ HcaTurn hca_requester_resend(Hca *hca, HcaQp *qp, unsigned *budget)
         if (waits_for_rnr(qp, &resend)) {
             break;
         }
-        if (!*budget) {
+        if (!*budget || hca_v2p_share_is_over(hca->v2p)) {
             return HCA_TURN_MORE;
         }
         if (!hca_frame_can_send(hca->port, &qp->attr.path)) {

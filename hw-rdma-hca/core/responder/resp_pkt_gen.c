@@ -347,7 +347,7 @@ bool hca_responder_send(Hca *hca, HcaQp *qp, unsigned budget)
         if (!hca_frame_can_send(hca->port, &qp->attr.path)) {
             return false;
         }
-        if (!budget) {
+        if (!budget || hca_v2p_share_is_over(hca->v2p)) {
             return true;
         }
         send_next(hca, qp);

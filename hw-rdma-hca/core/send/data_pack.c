@@ -56,7 +56,7 @@ HcaTurn hca_data_pack(Hca *hca, HcaQp *qp, unsigned *budget)
 {
     HcaSendQueue *sq = &qp->send;
 
-    while (*budget) {
+    while (*budget && !hca_v2p_share_is_over(hca->v2p)) {
         switch (hca_requester_judge(hca, qp, &sq->wqe)) {
         case HCA_JUDGE_WAIT:
             return HCA_TURN_IDLE;

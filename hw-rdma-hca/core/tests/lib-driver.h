@@ -357,6 +357,9 @@ Mr *mr_new_repeated(Driver *drv, uint32_t pd, uint64_t va, uint64_t len,
                     uint32_t access);
 /* HW2SW_MPT; the memory stays readable until the Driver goes. */
 uint8_t mr_deregister(Mr *mr);
+/* WRITE_MTT of @count entries from @index on. */
+void mtts_write(Driver *drv, uint32_t index, const uint64_t *entry,
+                unsigned count);
 /* The number of its MPT entry. */
 uint32_t mr_index(const Mr *mr);
 void mr_read(Mr *mr, uint64_t offset, void *buf, size_t len);

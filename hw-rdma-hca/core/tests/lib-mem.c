@@ -7,20 +7,31 @@
 
 #define RESULT_AT 0 /* where mem_try() has its data, in the side's region */
 
-static void sw2hw(Mr *mr, uint32_t flags, uint64_t length, uint32_t entries)
+static void sw2hw_mpt(const Mr *mr, const struct rdma_hca_mpt *mpt)
+{
+    driver_must(driver_cmd_in(mr->drv, RDMA_HCA_CMD_SW2HW_MPT, mpt,
+                              sizeof(*mpt), mr_index(mr), 0));
+}
+
+static void sw2hw(const Mr *mr, uint32_t flags, uint64_t length,
+                  uint32_t entries)
 {
     struct rdma_hca_mpt mpt = good_mpt(mr->key, flags, mr->pd, 0, length,
                                        mr->mtt);
 
     mpt.mtt_sz = GUINT32_TO_BE(entries);
-    driver_must(driver_cmd_in(mr->drv, RDMA_HCA_CMD_SW2HW_MPT, &mpt,
-                              sizeof(mpt), mr_index(mr), 0));
+    sw2hw_mpt(mr, &mpt);
+}
+
+static void hw2sw(const Mr *mr)
+{
+    driver_must(driver_cmd(mr->drv, RDMA_HCA_CMD_HW2SW_MPT, 0, mr_index(mr), 0,
+                           0, NULL));
 }
 
 void mem_region_renew(Mr *mr)
 {
-    driver_must(driver_cmd(mr->drv, RDMA_HCA_CMD_HW2SW_MPT, 0, mr_index(mr), 0,
-                           0, NULL));
+    hw2sw(mr);
     sw2hw(mr,
           RDMA_HCA_MPT_REGION | RDMA_HCA_MPT_MIO | RDMA_HCA_MPT_FAST_REG |
               RDMA_HCA_MPT_FREE,
@@ -40,8 +51,7 @@ Mr *mem_pieces_new(Driver *drv, uint32_t pd, unsigned npieces)
     unsigned entries = 2 * npieces;
     Mr *mr = mr_new(drv, pd, 0, (uint64_t)entries * HOST_PAGE_SIZE, 0);
 
-    driver_must(
-        driver_cmd(drv, RDMA_HCA_CMD_HW2SW_MPT, 0, mr_index(mr), 0, 0, NULL));
+    hw2sw(mr);
     sw2hw(mr,
           RDMA_HCA_MPT_REGION | RDMA_HCA_MPT_MIO | RDMA_HCA_MPT_FAST_REG |
               RDMA_HCA_MPT_FREE | RDMA_HCA_MPT_PIECES,
@@ -49,12 +59,35 @@ Mr *mem_pieces_new(Driver *drv, uint32_t pd, unsigned npieces)
     return mr;
 }
 
+void mem_pieces_make_valid(Mr *mr, const MemPiece *piece, unsigned npieces,
+                           uint64_t va, uint32_t access)
+{
+    const uint64_t len = piece[npieces - 1].end;
+    struct rdma_hca_mpt mpt = good_mpt(mr->key,
+                                       RDMA_HCA_MPT_REGION | RDMA_HCA_MPT_MIO |
+                                           RDMA_HCA_MPT_FAST_REG |
+                                           RDMA_HCA_MPT_PIECES | access,
+                                       mr->pd, va, len, mr->mtt);
+
+    uint64_t *pairs = g_new(uint64_t, 2 * npieces);
+
+    for (unsigned i = 0; i < npieces; i++) {
+        pairs[2 * i] = piece[i].bus;
+        pairs[2 * i + 1] = piece[i].end;
+    }
+    hw2sw(mr);
+    mtts_write(mr->drv, mr->mtt, pairs, 2 * npieces);
+    g_free(pairs);
+    mpt.mtt_sz = GUINT32_TO_BE(mr->npages);
+    mpt.pieces = GUINT32_TO_BE(npieces);
+    sw2hw_mpt(mr, &mpt);
+}
+
 Mr *mem_null_new(Driver *drv, uint32_t pd)
 {
     Mr *mr = mr_new(drv, pd, 0, HOST_PAGE_SIZE, 0);
 
-    driver_must(
-        driver_cmd(drv, RDMA_HCA_CMD_HW2SW_MPT, 0, mr_index(mr), 0, 0, NULL));
+    hw2sw(mr);
     sw2hw(mr,
           RDMA_HCA_MPT_REGION | RDMA_HCA_MPT_MIO | RDMA_HCA_MPT_NULL |
               RDMA_HCA_ACCESS_LOCAL_WRITE,
@@ -130,6 +163,15 @@ SendWr mem_reg_wr(const Mr *mr, uint64_t list, uint64_t va, uint64_t len,
     };
 
     return mem_wr(RDMA_HCA_OPCODE_REG_MR, &unit, sizeof(unit));
+}
+
+SendWr mem_reg_pieces_wr(const Mr *mr, uint64_t list, unsigned npieces,
+                         uint64_t va, uint64_t len, uint32_t access)
+{
+    SendWr wr = mem_reg_wr(mr, list, va, len, access);
+
+    mem_reg_unit(&wr)->entries = GUINT32_TO_LE(npieces);
+    return wr;
 }
 
 SendWr mem_inv_wr(uint32_t key)

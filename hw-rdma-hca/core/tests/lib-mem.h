@@ -21,6 +21,9 @@ Mr *mem_region_new(Driver *drv, uint32_t pd, unsigned npages);
 void mem_region_renew(Mr *mr);
 /* The same for @npieces pieces, without memory of its own. */
 Mr *mem_pieces_new(Driver *drv, uint32_t pd, unsigned npieces);
+/* What a REG_MR would do, by commands. */
+void mem_pieces_make_valid(Mr *mr, const MemPiece *piece, unsigned npieces,
+                           uint64_t va, uint32_t access);
 /* One that reads as 0, of @pd, for all addresses. */
 Mr *mem_null_new(Driver *drv, uint32_t pd);
 /* SW2HW_MPT of a region of device memory: the status, and its key. */
@@ -36,6 +39,9 @@ uint32_t mem_next_key(uint32_t key);
 /* Work requests, signalled. REG_MR of all pages of @mr, with its present key. */
 SendWr mem_reg_wr(const Mr *mr, uint64_t list, uint64_t va, uint64_t len,
                   uint32_t access);
+/* The same of a region of pieces, with a list of @npieces. */
+SendWr mem_reg_pieces_wr(const Mr *mr, uint64_t list, unsigned npieces,
+                         uint64_t va, uint64_t len, uint32_t access);
 SendWr mem_inv_wr(uint32_t key);
 SendWr mem_bind_wr(unsigned type, uint32_t rkey, const Mr *mr, uint64_t va,
                    uint64_t len, uint32_t access);

@@ -26,24 +26,25 @@ static uint32_t mtt_alloc(Driver *drv, uint32_t count)
     g_error("out of MTT entries");
 }
 
-static void write_mtt(Mr *mr)
+void mtts_write(Driver *drv, uint32_t index, const uint64_t *entry,
+                unsigned count)
 {
     struct rdma_hca_mtt_mailbox *mbox = g_malloc0(RDMA_HCA_MAILBOX_SIZE);
 
-    for (unsigned done = 0; done < mr->npages;) {
-        unsigned n = MIN(mr->npages - done, RDMA_HCA_MTT_MAX_ENTRIES);
+    for (unsigned done = 0; done < count;) {
+        unsigned n = MIN(count - done, RDMA_HCA_MTT_MAX_ENTRIES);
 
         mbox->start_index_h = 0;
-        mbox->start_index_l = GUINT32_TO_BE(mr->mtt + done);
+        mbox->start_index_l = GUINT32_TO_BE(index + done);
         for (unsigned i = 0; i < n; i++) {
-            uint64_t bus = mr->page[done + i];
+            uint64_t value = entry[done + i];
 
             mbox->entry[RDMA_HCA_MTT_SLOT(i)].addr_h = GUINT32_TO_BE(
-                RDMA_HCA_HI32(bus));
+                RDMA_HCA_HI32(value));
             mbox->entry[RDMA_HCA_MTT_SLOT(i)].addr_l = GUINT32_TO_BE(
-                RDMA_HCA_LO32(bus));
+                RDMA_HCA_LO32(value));
         }
-        driver_must(driver_cmd_in(mr->drv, RDMA_HCA_CMD_WRITE_MTT, mbox,
+        driver_must(driver_cmd_in(drv, RDMA_HCA_CMD_WRITE_MTT, mbox,
                                   RDMA_HCA_MAILBOX_SIZE, n, 0));
         done += n;
     }
@@ -110,7 +111,7 @@ static Mr *mr_make(Driver *drv, uint32_t pd, uint64_t va, uint64_t len,
     mr->mtt = mtt_alloc(drv, mr->npages);
     mr->registered = true;
     g_ptr_array_add(drv->mrs, mr);
-    write_mtt(mr);
+    mtts_write(mr->drv, mr->mtt, mr->page, mr->npages);
     write_mpt(mr, access);
     return mr;
 }

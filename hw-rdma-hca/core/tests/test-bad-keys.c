@@ -242,9 +242,8 @@ static void test_bad_pieces(void)
         for (unsigned j = 0; j < 3; j++) {
             piece[j] = (MemPiece) { b.mr->page[j], ends[i][j] };
         }
-        wr = mem_reg_wr(mr, mem_piece_list_new(b.drv, piece, 3), VA, 30,
-                        ACCESS_ALL);
-        mem_reg_unit(&wr)->entries = GUINT32_TO_LE(3);
+        wr = mem_reg_pieces_wr(mr, mem_piece_list_new(b.drv, piece, 3), 3, VA,
+                               30, ACCESS_ALL);
         g_assert_cmphex(
             mem_do(b.other[1], &wr, RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR), ==,
             0x10 | HCA_V2P_LENGTH_ERR);

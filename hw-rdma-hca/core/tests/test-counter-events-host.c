@@ -453,6 +453,21 @@ static void test_dev_mem(void)
     events_look_and_free(bed);
 }
 
+/* A region of two pieces, both of which are read. */
+static void test_pieces(void)
+{
+    Bed *bed = events_new_rc(NULL);
+    Mr *mr = mem_pieces_new(bed->drv[1], bed->pair->pd[1], 2);
+    const MemPiece piece[] = { { mr->page[1] + 5, 30 }, { mr->page[0], 64 } };
+    SendWr wr = mem_reg_pieces_wr(mr, mem_piece_list_new(bed->drv[1], piece, 2),
+                                  2, 0x10000, 64, ACCESS_ALL);
+
+    mem_do(bed->qps[1], &wr, 0);
+    mem_try(bed->pair, bed->qps[0], 0, READ, mr->key, 0x10000, 64, 0);
+    events_expect_some(bed, 1, "v2p_pieces");
+    events_look_and_free(bed);
+}
+
 static const EventsTest tests[] = {
     { "ceu/commands", test_commands },
     { "ceu/statuses", test_statuses },
@@ -467,6 +482,7 @@ static const EventsTest tests[] = {
     { "v2p/checks", test_v2p_checks },
     { "v2p/caches", test_v2p_caches },
     { "v2p/write-back-errors", test_v2p_write_back_errors },
+    { "v2p/pieces", test_pieces },
     { "v2p/memory-management", events_memory_management },
     { "v2p/device-memory", test_dev_mem },
 };

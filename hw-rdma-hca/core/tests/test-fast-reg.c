@@ -267,10 +267,9 @@ static void test_pieces(void)
         total += len;
         piece[i] = (MemPiece) { mr_bus(memory, at) + 9, total };
     }
-    wr = mem_reg_wr(
+    wr = mem_reg_pieces_wr(
         b.mr, mem_piece_list_new(b.pair->drv[1], piece, G_N_ELEMENTS(piece)),
-        VA + 5, total, ACCESS_ALL);
-    mem_reg_unit(&wr)->entries = GUINT32_TO_LE(G_N_ELEMENTS(piece));
+        G_N_ELEMENTS(piece), VA + 5, total, ACCESS_ALL);
     mem_do(b.qp[1], &wr, 0);
 
     data = pair_data(b.pair, total);
@@ -298,42 +297,133 @@ static void test_pieces(void)
     bench_free(&b);
 }
 
+/* The same made by commands, of a region that is one for good. */
+static void test_pieces_by_command(void)
+{
+    Bench b;
+    MemPiece piece[3];
+    uint8_t got[190];
+    uint8_t *data;
+    Mr *memory;
+
+    bench_init(&b, 3233);
+    memory = b.mr;
+    b.mr = mem_pieces_new(b.pair->drv[1], b.pair->pd[1], G_N_ELEMENTS(piece));
+    piece[0] = (MemPiece) { mr_bus(memory, 8000), 100 };
+    piece[1] = (MemPiece) { mr_bus(memory, 10), 103 };
+    piece[2] = (MemPiece) { mr_bus(memory, 4000), sizeof(got) };
+    mem_pieces_make_valid(b.mr, piece, G_N_ELEMENTS(piece), VA, ACCESS_ALL);
+    data = pair_data(b.pair, sizeof(got));
+    mr_write(b.pair->mr[0], 0, data, sizeof(got));
+    try(&b, RDMA_HCA_OPCODE_RDMA_WRITE, VA, sizeof(got), 0);
+    mr_read(memory, 8000, got, 100);
+    mr_read(memory, 10, got + 100, 3);
+    mr_read(memory, 4000, got + 103, sizeof(got) - 103);
+    g_assert_cmpmem(got, sizeof(got), data, sizeof(got));
+    g_free(data);
+    bench_free(&b);
+}
+
+/* A region of as many pieces as there may be, one byte each, in @memory. */
+#define TINY RDMA_HCA_MAX_PAGE_LIST
+#define TINY_GAP 4
+#define TINY_AT(i) (TINY_GAP * (TINY - 1 - (i)))
+
+static Mr *tiny_new(Bench *b, unsigned side, Mr **memory)
+{
+    Driver *drv = b->pair->drv[side];
+    uint32_t pd = b->pair->pd[side];
+    Mr *mr = mem_pieces_new(drv, pd, TINY);
+    MemPiece piece[TINY];
+    SendWr wr;
+
+    *memory = mr_new(drv, pd, 0, TINY_GAP * TINY, 0);
+    for (unsigned i = 0; i < TINY; i++) {
+        piece[i] = (MemPiece) { mr_bus(*memory, TINY_AT(i)), i + 1 };
+    }
+    wr = mem_reg_pieces_wr(mr, mem_piece_list_new(drv, piece, TINY), TINY, VA,
+                           TINY, ACCESS_ALL);
+    mem_do(b->qp[side], &wr, 0);
+    return mr;
+}
+
 /* So many pieces in a packet that no list of them would do. */
 static void test_tiny_pieces(void)
 {
-    enum {
-        N = RDMA_HCA_MAX_PAGE_LIST
-    };
     Bench b;
-    MemPiece piece[N];
-    uint8_t *data, *got = g_malloc0(N);
+    uint8_t *data, *got = g_malloc0(TINY);
     Mr *memory;
     SendWr wr;
     Sge sge;
     Wc wc;
 
     bench_init(&b, 3231);
-    memory = mr_new(b.pair->drv[0], b.pair->pd[0], 0, 4 * N, 0);
-    b.mr = mem_pieces_new(b.pair->drv[0], b.pair->pd[0], N);
-    for (unsigned i = 0; i < N; i++) {
-        piece[i] = (MemPiece) { mr_bus(memory, 4 * N - 4 - 4 * i), i + 1 };
+    b.mr = tiny_new(&b, 0, &memory);
+    data = pair_data(b.pair, TINY);
+    for (unsigned i = 0; i < TINY; i++) {
+        mr_write(memory, TINY_AT(i), data + i, 1);
     }
-    wr = mem_reg_wr(b.mr, mem_piece_list_new(b.pair->drv[0], piece, N), VA, N,
-                    ACCESS_ALL);
-    mem_reg_unit(&wr)->entries = GUINT32_TO_LE(N);
-    mem_do(b.qp[0], &wr, 0);
-    data = pair_data(b.pair, N);
-    for (unsigned i = 0; i < N; i++) {
-        mr_write(memory, 4 * N - 4 - 4 * i, data + i, 1);
-    }
-    wr = pair_send(b.pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 9, &sge, 0, N, 0);
-    sge = (Sge) { .va = VA, .len = N, .lkey = b.mr->key };
+    wr = pair_send(b.pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 9, &sge, 0, TINY, 0);
+    sge = (Sge) { .va = VA, .len = TINY, .lkey = b.mr->key };
     g_assert_true(qp_post_send(b.qp[0], &wr, 1));
     cq_expect(b.pair->cq[0], &wc, 9, 0);
-    mr_read(b.pair->mr[1], 0, got, N);
-    g_assert_cmpmem(got, N, data, N);
+    mr_read(b.pair->mr[1], 0, got, TINY);
+    g_assert_cmpmem(got, TINY, data, TINY);
     g_free(data);
     g_free(got);
+    bench_free(&b);
+}
+
+/*
+ * However many there are in the packets that wait, a turn ends: its shares are
+ * of so many look-ups, and the packet with which they are used up.
+ */
+static void test_pieces_share(void)
+{
+    enum {
+        NSGE = 6,
+        MESSAGES = 24,
+        MOST = HCA_V2P_SHARE_PIECES + 2 * NSGE * TINY,
+    };
+    uint64_t seen[2], now;
+    Bench b;
+    Mr *memory;
+    Sge sge[2][NSGE];
+    Wc wc;
+
+    bench_init(&b, 3232);
+    for (unsigned side = 0; side < 2; side++) {
+        uint32_t key = tiny_new(&b, side, &memory)->key;
+
+        for (unsigned i = 0; i < NSGE; i++) {
+            sge[side][i] = (Sge) { .va = VA, .len = TINY, .lkey = key };
+        }
+        seen[side] = pair_counter(b.pair, side, "v2p_pieces");
+    }
+    for (unsigned i = 0; i < MESSAGES; i++) {
+        RecvWr recv = { .wr_id = i, .sge = sge[1], .nsge = NSGE };
+        SendWr send = {
+            .wr_id = i,
+            .opcode = RDMA_HCA_OPCODE_SEND,
+            .flags = SEND_SIGNALED,
+            .sge = sge[0],
+            .nsge = NSGE,
+        };
+
+        g_assert_true(qp_post_recv(b.qp[1], &recv, 1));
+        g_assert_true(qp_post_send(b.qp[0], &send, 1));
+    }
+    while (lab_step(b.pair->lab)) {
+        for (unsigned side = 0; side < 2; side++) {
+            now = pair_counter(b.pair, side, "v2p_pieces");
+            g_assert_cmpuint(now - seen[side], <=, MOST);
+            seen[side] = now;
+        }
+    }
+    for (unsigned i = 0; i < MESSAGES; i++) {
+        cq_expect(b.pair->cq[0], &wc, i, 0);
+        cq_expect(b.pair->cq[1], &wc, i, 0);
+    }
     bench_free(&b);
 }
 
@@ -602,6 +692,27 @@ static void test_chain(void)
     bench_free(&b);
 }
 
+/* The spare entry is made anew: the status. */
+static uint8_t entry_status(Bench *b, uint32_t flags, uint64_t length,
+                            uint32_t entries, uint32_t pieces)
+{
+    const uint32_t index = SPARE_MPT;
+    struct rdma_hca_mpt mpt = {
+        .flags = GUINT32_TO_BE(RDMA_HCA_MPT_REGION | RDMA_HCA_MPT_MIO | flags),
+        .key = GUINT32_TO_BE(index << 8),
+        .pd = GUINT32_TO_BE(b->mr->pd),
+        .length_h = GUINT32_TO_BE(RDMA_HCA_HI32(length)),
+        .length_l = GUINT32_TO_BE(RDMA_HCA_LO32(length)),
+        .mtt_seg_l = GUINT32_TO_BE(b->mr->mtt),
+        .mtt_sz = GUINT32_TO_BE(entries),
+        .pieces = GUINT32_TO_BE(pieces),
+    };
+
+    driver_cmd(b->mr->drv, RDMA_HCA_CMD_HW2SW_MPT, 0, index, 0, 0, NULL);
+    return driver_cmd_in(b->mr->drv, RDMA_HCA_CMD_SW2HW_MPT, &mpt, sizeof(mpt),
+                         index, 0);
+}
+
 /* SW2HW_MPT of entries for it. */
 static void test_entries(void)
 {
@@ -639,24 +750,36 @@ static void test_entries(void)
 
     bench_init(&b, 3500);
     for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++) {
-        uint32_t index = SPARE_MPT;
-        struct rdma_hca_mpt mpt = {
-            .flags = GUINT32_TO_BE(RDMA_HCA_MPT_REGION | RDMA_HCA_MPT_MIO |
-                                   rows[i].flags),
-            .key = GUINT32_TO_BE(index << 8),
-            .pd = GUINT32_TO_BE(b.mr->pd),
-            .length_h = GUINT32_TO_BE(RDMA_HCA_HI32(rows[i].length)),
-            .length_l = GUINT32_TO_BE(RDMA_HCA_LO32(rows[i].length)),
-            .mtt_seg_l = GUINT32_TO_BE(b.mr->mtt),
-            .mtt_sz = GUINT32_TO_BE(rows[i].entries),
-        };
-        uint8_t status;
-
-        driver_cmd(b.mr->drv, RDMA_HCA_CMD_HW2SW_MPT, 0, index, 0, 0, NULL);
-        status = driver_cmd_in(b.mr->drv, RDMA_HCA_CMD_SW2HW_MPT, &mpt,
-                               sizeof(mpt), index, 0);
         g_test_message("row %u", i);
-        g_assert_cmphex(status, ==, rows[i].status);
+        g_assert_cmphex(
+            entry_status(&b, rows[i].flags, rows[i].length, rows[i].entries, 0),
+            ==, rows[i].status);
+    }
+    bench_free(&b);
+}
+
+/* No more pieces than a REG_MR may name, nor than there is place for. */
+static void test_piece_entries(void)
+{
+    static const struct {
+        uint32_t entries;
+        uint32_t pieces;
+        uint8_t status;
+    } rows[] = {
+        { 2 * TINY, TINY, RDMA_HCA_STAT_OK },
+        { 2 * TINY + 2, TINY + 1, RDMA_HCA_STAT_BAD_PARAM },
+        { 7, 3, RDMA_HCA_STAT_OK },
+        { 7, 4, RDMA_HCA_STAT_BAD_PARAM },
+        { 7, UINT32_MAX, RDMA_HCA_STAT_BAD_PARAM },
+    };
+    Bench b;
+
+    bench_init(&b, 3502);
+    for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_test_message("row %u", i);
+        g_assert_cmphex(entry_status(&b, RDMA_HCA_MPT_PIECES, 4096,
+                                     rows[i].entries, rows[i].pieces),
+                        ==, rows[i].status);
     }
     bench_free(&b);
 }
@@ -708,7 +831,9 @@ int main(int argc, char **argv)
     test_add("/page-sizes", test_page_sizes);
     test_add_each_link("/local-use", test_local_use);
     test_add_each_link("/pieces", test_pieces);
+    test_add_each_link("/pieces-by-command", test_pieces_by_command);
     test_add_each_link("/tiny-pieces", test_tiny_pieces);
+    test_add_each_link("/pieces-share", test_pieces_share);
     test_add_each_link("/null", test_null);
     for (unsigned i = 0; i < G_N_ELEMENTS(bad); i++) {
         test_add_data_each_link(test_named("/refused/%s", bad[i].name), &bad[i],
@@ -719,6 +844,7 @@ int main(int argc, char **argv)
     test_add("/short-units", test_short_units);
     test_add_each_link("/chain", test_chain);
     test_add("/entries", test_entries);
+    test_add("/piece-entries", test_piece_entries);
     test_add("/caches", test_caches);
     return g_test_run();
 }

@@ -170,9 +170,8 @@ static void test_of_pieces(void)
     piece[0] = (MemPiece) { mr_bus(memory, 8000), 100 };
     piece[1] = (MemPiece) { mr_bus(memory, 10), 103 };
     piece[2] = (MemPiece) { mr_bus(memory, 4000), 190 };
-    wr = mem_reg_wr(b.mr, mem_piece_list_new(b.drv, piece, 3), VA, 190,
-                    BINDABLE);
-    mem_reg_unit(&wr)->entries = GUINT32_TO_LE(3);
+    wr = mem_reg_pieces_wr(b.mr, mem_piece_list_new(b.drv, piece, 3), 3, VA,
+                           190, BINDABLE);
     mem_do(b.qp[1], &wr, 0);
     data = pair_data(b.pair, 190);
     mr_write(memory, 8000, data, 100);

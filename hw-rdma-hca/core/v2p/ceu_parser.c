@@ -120,6 +120,7 @@ static bool mtts_ok(const HcaV2p *v2p, const HcaMpt *mpt)
 
     return hca_mtts_in_table(v2p, mpt->mtt_seg, entries) &&
            (!mpt->mtt_sz || pages <= mpt->mtt_sz) &&
+           mpt->npieces <= RDMA_HCA_MAX_PAGE_LIST &&
            mpt->npieces <= mpt->mtt_sz / 2;
 }
 

@@ -74,6 +74,8 @@ static const HcaCounterRow rows[] = {
             "bytes read from device memory"),
     COUNTER(371, "dev_mem_write_bytes", dev_mem_write_bytes,
             "bytes written to device memory"),
+    COUNTER(381, "pieces", pieces,
+            "look-ups of pieces, in regions that consist of such"),
 };
 
 const HcaCounterTable hca_v2p_counter_table = {

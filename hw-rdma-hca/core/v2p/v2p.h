@@ -285,9 +285,19 @@ typedef struct HcaV2pCounters {
     uint64_t dev_mem_read_bytes, dev_mem_write_bytes; /* not of the above */
     uint64_t failed[HCA_V2P_NSTATES];
     uint64_t fast_regs, binds, local_invs, remote_invs, mem_ops_refused;
+    uint64_t pieces; /* looked up */
     HcaTptCacheCounters mpt, mtt;
 } HcaV2pCounters;
 
 const HcaV2pCounters *hca_v2p_counters(const HcaV2p *v2p);
+
+/*
+ * Requests look up one piece of memory after the other, and those may be as
+ * short as a byte. So each share of a card's turn is over with the packet that
+ * brings it to this many, too.
+ */
+#define HCA_V2P_SHARE_PIECES 8192
+void hca_v2p_begin_share(HcaV2p *v2p);
+bool hca_v2p_share_is_over(const HcaV2p *v2p);
 
 #endif /* HCA_V2P_H */

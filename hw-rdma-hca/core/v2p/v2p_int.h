@@ -35,6 +35,7 @@ struct HcaV2p {
     /* Copies that hca_v2p_map() makes: those of a packet and of the next. */
     uint8_t copies[2 * HCA_V2P_MAX_MAP];
     uint32_t copies_at;
+    uint64_t share_end; /* of counters.pieces */
 };
 
 #define HCA_MTTS_PER_LINE (HCA_TPT_LINE / HCA_MTT_SIZE)

@@ -137,6 +137,16 @@ const HcaV2pCounters *hca_v2p_counters(const HcaV2p *v2p)
     return &v2p->counters;
 }
 
+void hca_v2p_begin_share(HcaV2p *v2p)
+{
+    v2p->share_end = v2p->counters.pieces + HCA_V2P_SHARE_PIECES;
+}
+
+bool hca_v2p_share_is_over(const HcaV2p *v2p)
+{
+    return v2p->counters.pieces >= v2p->share_end;
+}
+
 /* A request that has passed its checks, and how far it has come. */
 typedef struct HcaWalk {
     HcaMpt mpt;
@@ -261,6 +271,7 @@ static HcaV2pState find_page(HcaV2p *v2p, const HcaMpt *mpt, uint64_t page,
 static HcaV2pState find_piece_end(HcaV2p *v2p, const HcaMpt *mpt, uint32_t n,
                                   uint64_t *end)
 {
+    v2p->counters.pieces++;
     return find_mtt(v2p, mpt, 2 * (uint64_t)n + 1, end);
 }
 

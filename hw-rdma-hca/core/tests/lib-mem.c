@@ -68,7 +68,6 @@ void mem_pieces_make_valid(Mr *mr, const MemPiece *piece, unsigned npieces,
                                            RDMA_HCA_MPT_FAST_REG |
                                            RDMA_HCA_MPT_PIECES | access,
                                        mr->pd, va, len, mr->mtt);
-
     uint64_t *pairs = g_new(uint64_t, 2 * npieces);
 
     for (unsigned i = 0; i < npieces; i++) {

@@ -244,6 +244,21 @@ static void test_local_use(void)
     bench_free(&b);
 }
 
+/* What lies in pieces of side 1 is @data. */
+static void expect_pieces(Bench *b, const MemPiece *piece, unsigned n,
+                          const uint8_t *data)
+{
+    uint64_t total = piece[n - 1].end;
+    uint8_t *got = g_malloc(total);
+
+    for (unsigned i = 0, at = 0; i < n; at = piece[i++].end) {
+        host_read(b->pair->drv[1]->host, piece[i].bus, got + at,
+                  piece[i].end - at);
+    }
+    g_assert_cmpmem(got, total, data, total);
+    g_free(got);
+}
+
 /* SG_GAPS: pieces of any address and length. */
 static void test_pieces(void)
 {
@@ -276,11 +291,7 @@ static void test_pieces(void)
     got = g_malloc0(total);
     mr_write(b.pair->mr[0], 0, data, total);
     try(&b, RDMA_HCA_OPCODE_RDMA_WRITE, VA + 5, total, 0);
-    for (unsigned i = 0, at = 0; i < G_N_ELEMENTS(piece); at = piece[i++].end) {
-        host_read(b.pair->drv[1]->host, piece[i].bus, got + at,
-                  piece[i].end - at);
-    }
-    g_assert_cmpmem(got, total, data, total);
+    expect_pieces(&b, piece, G_N_ELEMENTS(piece), data);
     /* Read from anywhere to anywhere. */
     for (unsigned i = 0; i < 50; i++) {
         uint32_t at = pair_rand(b.pair, 0, total);
@@ -301,8 +312,8 @@ static void test_pieces(void)
 static void test_pieces_by_command(void)
 {
     Bench b;
+    const uint32_t len = 190;
     MemPiece piece[3];
-    uint8_t got[190];
     uint8_t *data;
     Mr *memory;
 
@@ -311,15 +322,12 @@ static void test_pieces_by_command(void)
     b.mr = mem_pieces_new(b.pair->drv[1], b.pair->pd[1], G_N_ELEMENTS(piece));
     piece[0] = (MemPiece) { mr_bus(memory, 8000), 100 };
     piece[1] = (MemPiece) { mr_bus(memory, 10), 103 };
-    piece[2] = (MemPiece) { mr_bus(memory, 4000), sizeof(got) };
+    piece[2] = (MemPiece) { mr_bus(memory, 4000), len };
     mem_pieces_make_valid(b.mr, piece, G_N_ELEMENTS(piece), VA, ACCESS_ALL);
-    data = pair_data(b.pair, sizeof(got));
-    mr_write(b.pair->mr[0], 0, data, sizeof(got));
-    try(&b, RDMA_HCA_OPCODE_RDMA_WRITE, VA, sizeof(got), 0);
-    mr_read(memory, 8000, got, 100);
-    mr_read(memory, 10, got + 100, 3);
-    mr_read(memory, 4000, got + 103, sizeof(got) - 103);
-    g_assert_cmpmem(got, sizeof(got), data, sizeof(got));
+    data = pair_data(b.pair, len);
+    mr_write(b.pair->mr[0], 0, data, len);
+    try(&b, RDMA_HCA_OPCODE_RDMA_WRITE, VA, len, 0);
+    expect_pieces(&b, piece, G_N_ELEMENTS(piece), data);
     g_free(data);
     bench_free(&b);
 }

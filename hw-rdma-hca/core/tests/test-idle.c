@@ -67,13 +67,22 @@ static void test_day(void)
     pair_free(pair);
 }
 
+/* A Send of side 0, which ends with @syndrome. */
+static void say(Pair *pair, Qp *qp, uint8_t syndrome)
+{
+    Sge sge;
+    SendWr wr = pair_send(pair, 0, RDMA_HCA_OPCODE_SEND, 7, &sge, 0, LEN, 0);
+    Wc wc;
+
+    g_assert_true(qp_post_send(qp, &wr, 1));
+    cq_expect(pair->cq[0], &wc, 7, syndrome);
+}
+
 /* Receives that wait, queues that are armed, a peer that is silent for days. */
 static void test_waiting(void)
 {
     Pair *pair = large_pair(8101);
     Qp *qp[3][2];
-    SendWr wr;
-    Sge sge;
     Wc wc;
 
     for (unsigned i = 0; i < 3; i++) {
@@ -83,17 +92,13 @@ static void test_waiting(void)
     }
     /* A request whose peer is silent ends after its retries. */
     lab_cable(pair->lab, false);
-    wr = pair_send(pair, 0, RDMA_HCA_OPCODE_SEND, 7, &sge, 0, LEN, 0);
-    g_assert_true(qp_post_send(qp[0][0], &wr, 1));
-    cq_expect(pair->cq[0], &wc, 7, RDMA_HCA_SYNDROME_RETRY_EXC_ERR);
-    g_assert_cmphex(qp_to_rst(qp[0][0]), ==,
-                    0); /* in ERR it looks for receives */
+    say(pair, qp[0][0], RDMA_HCA_SYNDROME_RETRY_EXC_ERR);
+    /* In ERR it would look for receives. */
+    g_assert_cmphex(qp_to_rst(qp[0][0]), ==, 0);
     check_idle(pair, 24);
     lab_cable(pair->lab, true);
     check_idle(pair, 24);
-    wr = pair_send(pair, 0, RDMA_HCA_OPCODE_SEND, 8, &sge, 0, LEN, 0);
-    g_assert_true(qp_post_send(qp[1][0], &wr, 1));
-    cq_expect(pair->cq[0], &wc, 8, 0);
+    say(pair, qp[1][0], 0);
     cq_expect(pair->cq[1], &wc, 0, 0);
     check_idle(pair, 24);
     pair_free(pair);

@@ -64,6 +64,14 @@
 /* Ours: moderation of completion events. */
 #define RDMA_HCA_CMD_MODIFY_CQ		0x054
 #define RDMA_HCA_CMD_RESIZE_SRQ		0x055
+/* Ours: what is counted for QPs. */
+#define RDMA_HCA_CMD_SET_QP_COUNTERS	0x058
+#define RDMA_HCA_CMD_QUERY_QP_COUNTERS	0x059
+/* Ours: receive-side scaling and interrupts of the Ethernet function. */
+#define RDMA_HCA_CMD_SET_RSS		0x05a
+#define RDMA_HCA_CMD_MODIFY_ETH		0x05b
+/* Ours: flow control of the link. */
+#define RDMA_HCA_CMD_SET_PAUSE		0x05c
 #define RDMA_HCA_CMD_UNMAP_ICM		0xff9
 #define RDMA_HCA_CMD_MAP_ICM		0xffa
 
@@ -112,7 +120,7 @@ struct rdma_hca_dev_lim {
 	__be32 dev_mem_l;
 	__be32 clock_khz;		/* 50: of the clock in UAR pages */
 	__be32 flows;			/* 54: RoCE */
-	__be32 xrcds;			/* 58 */
+	__be32 xrcds_counters;		/* 58 */
 	__be32 reserved5c;
 };
 
@@ -159,6 +167,7 @@ struct rdma_hca_dev_lim {
 #define RDMA_HCA_DEV_LIM_MAX_PAGE_LIST	RDMA_HCA_MASK(15, 0)	/* count, of a REG_MR */
 #define RDMA_HCA_DEV_LIM_MAX_FLOWS	RDMA_HCA_MASK(31, 24)
 #define RDMA_HCA_DEV_LIM_MAX_XRCDS	RDMA_HCA_MASK(31, 24)
+#define RDMA_HCA_DEV_LIM_MAX_COUNTER_SETS RDMA_HCA_MASK(23, 16)
 
 /* QUERY_FW (ours): outbox. */
 struct rdma_hca_fw {
@@ -187,6 +196,11 @@ struct rdma_hca_fw {
 #define RDMA_HCA_FEATURE_ATOMIC_WRITE	RDMA_HCA_MASK(14, 14)
 #define RDMA_HCA_FEATURE_FLUSH		RDMA_HCA_MASK(15, 15)
 #define RDMA_HCA_FEATURE_NULL_MR	RDMA_HCA_MASK(16, 16)
+#define RDMA_HCA_FEATURE_QP_COUNTERS	RDMA_HCA_MASK(20, 20)
+#define RDMA_HCA_FEATURE_ETH_TSO	RDMA_HCA_MASK(21, 21)	/* TCP segmentation */
+#define RDMA_HCA_FEATURE_ETH_RSS	RDMA_HCA_MASK(22, 22)
+#define RDMA_HCA_FEATURE_ETH_MODERATION	RDMA_HCA_MASK(23, 23)
+#define RDMA_HCA_FEATURE_ETH_PAUSE	RDMA_HCA_MASK(24, 24)
 
 /* QUERY_ADAPTER (table 3-2-6): outbox. INTA_PIN is absent: MSI-X only. */
 struct rdma_hca_adapter {
@@ -320,6 +334,16 @@ struct rdma_hca_diag {
 	};
 };
 
+/*
+ * SET_QP_COUNTERS (ours): IN_MODIFIER is a QPN, IN_PARAM the number of the set
+ * that the QP counts in from now on; 0 is that of QPs which are in no other.
+ *
+ * QUERY_QP_COUNTERS (ours): IN_MODIFIER is the number of a set; outbox as
+ * DIAG_RPRT's, with all that a set has. OP_MODIFIER is whether values or names
+ * are wanted, or values of which each begins anew.
+ */
+#define RDMA_HCA_QP_COUNTERS_CLEAR	2
+
 /* QUERY_PORT (ours): IN_MODIFIER is the port; outbox. */
 struct rdma_hca_port {
 	__be32 state;
@@ -358,6 +382,7 @@ struct rdma_hca_port {
 #define RDMA_HCA_PORT_SM_LID		RDMA_HCA_MASK(15, 0)
 #define RDMA_HCA_PORT_SM_SL		RDMA_HCA_MASK(19, 16)
 #define RDMA_HCA_PORT_LINK_LAYER	RDMA_HCA_MASK(0, 0)
+#define RDMA_HCA_PORT_ETH_QUEUES	RDMA_HCA_MASK(19, 16)	/* pairs of rings */
 #define RDMA_HCA_PORT_ETH_MAX_MTU	RDMA_HCA_MASK(15, 0)	/* bytes behind the header */
 #define RDMA_HCA_LINK_LAYER_IB		0
 #define RDMA_HCA_LINK_LAYER_ROCE	1
@@ -393,7 +418,10 @@ struct rdma_hca_mgm {
 	__be32 qpn[];		/* RDMA_HCA_MGM_MAX_QPS */
 };
 
-/* SETUP_ETH (ours): inbox to start the rings, none to stop them. */
+/*
+ * SETUP_ETH (ours): inbox to start the rings of pair IN_MODIFIER, none to stop
+ * those of all pairs.
+ */
 struct rdma_hca_setup_eth {
 	__be32 tx_ring_h;	/* bus addresses, aligned to 64 bytes */
 	__be32 tx_ring_l;
@@ -410,6 +438,40 @@ struct rdma_hca_setup_eth {
 #define RDMA_HCA_SETUP_ETH_LOG_RX	RDMA_HCA_MASK(15, 0)
 #define RDMA_HCA_SETUP_ETH_TX_VECTOR	RDMA_HCA_MASK(31, 16)
 #define RDMA_HCA_SETUP_ETH_RX_VECTOR	RDMA_HCA_MASK(15, 0)
+
+/*
+ * MODIFY_ETH (ours): IN_MODIFIER is the pair of rings, IN_PARAM what its
+ * interrupts wait for: 63:32 of the transmit ring, 31:0 of the receive ring,
+ * each as in MODIFY_CQ, with frames in place of entries.
+ */
+
+/*
+ * SET_PAUSE (ours): IN_PARAM. Whether PAUSE frames (IEEE 802.3 annex 31B) of a
+ * peer stop the port, and whether it sends some when receive rings run short.
+ */
+#define RDMA_HCA_PAUSE_RX		RDMA_HCA_MASK(0, 0)
+#define RDMA_HCA_PAUSE_TX		RDMA_HCA_MASK(1, 1)
+
+/*
+ * SET_RSS (ours): inbox. Which receive ring a frame is for: that which @table
+ * has for the Toeplitz hash of its addresses and ports, modulo the table's size.
+ */
+struct rdma_hca_rss {
+	__be32 types;		/* what is hashed, RDMA_HCA_RSS_*; 0: all to ring 0 */
+	__be32 reserved[3];
+	__u8 key[RDMA_HCA_RSS_KEY_SIZE];
+	__u8 reserved2[8];
+	__u8 table[RDMA_HCA_RSS_TABLE_SIZE];
+};
+
+/* Addresses of IP; addresses and ports of TCP and UDP. */
+#define RDMA_HCA_RSS_IPV4		RDMA_HCA_MASK(0, 0)
+#define RDMA_HCA_RSS_TCP_IPV4		RDMA_HCA_MASK(1, 1)
+#define RDMA_HCA_RSS_UDP_IPV4		RDMA_HCA_MASK(2, 2)
+#define RDMA_HCA_RSS_IPV6		RDMA_HCA_MASK(3, 3)
+#define RDMA_HCA_RSS_TCP_IPV6		RDMA_HCA_MASK(4, 4)
+#define RDMA_HCA_RSS_UDP_IPV6		RDMA_HCA_MASK(5, 5)
+#define RDMA_HCA_RSS_ALL		RDMA_HCA_MASK(5, 0)
 
 /*
  * SET_RX_MODE (ours): inbox. What the Ethernet function receives besides

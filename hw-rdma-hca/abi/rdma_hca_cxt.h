@@ -59,7 +59,8 @@ struct rdma_hca_qpc {
 	__be32 rq_db_l;			/* a4 */
 	__be32 xrcd;			/* a8: XRC_TGT */
 	__be32 srq;			/* ac: mthca's */
-	__be32 reserved1[3];		/* b0 */
+	__be32 counter_set;		/* b0: ours */
+	__be32 reserved1[2];		/* b4 */
 	__be32 wqe_counter;		/* bc: RQ 31:16, SQ 15:0 */
 	__be32 reserved2[16];		/* c0 */
 };

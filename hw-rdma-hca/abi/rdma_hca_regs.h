@@ -66,13 +66,14 @@
  * producer index. ARM: the index of the next descriptor that software will
  * look at; one interrupt is sent when that one is done, at once if it is
  * already. Indices are 16 bits and count without wrapping at the ring's size.
+ * Each pair of rings has its own registers.
  */
 #define RDMA_HCA_ETH_DB			0x91000
 #define RDMA_HCA_ETH_DB_TX_TAIL		0x00
 #define RDMA_HCA_ETH_DB_RX_TAIL		0x04
 #define RDMA_HCA_ETH_DB_TX_ARM		0x08
 #define RDMA_HCA_ETH_DB_RX_ARM		0x0c
-#define RDMA_HCA_ETH_DB_SIZE		0x10
+#define RDMA_HCA_ETH_DB_STRIDE		0x10
 
 /* In BAR 0: MSI-X table, for up to 2048 vectors, and pending bits. */
 #define RDMA_HCA_MSIX_TABLE		0xe0000

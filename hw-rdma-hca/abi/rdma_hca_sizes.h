@@ -51,7 +51,9 @@
 /* next_unit, 30 data units, all-zero unit. */
 #define RDMA_HCA_MAX_SGE		30
 
-/* Rings of the Ethernet function (ours): logarithms of descriptors. */
+/* Pairs of rings of the Ethernet function (ours), a transmit and a receive one. */
+#define RDMA_HCA_ETH_MAX_QUEUES		8
+/* Logarithms of descriptors. */
 #define RDMA_HCA_ETH_MIN_LOG_RING	4
 #define RDMA_HCA_ETH_MAX_LOG_RING	12
 /* A frame lies in at most so many transmit descriptors. */
@@ -59,5 +61,12 @@
 /* Header with a VLAN tag, and what follows it at most. */
 #define RDMA_HCA_ETH_HEADER_SIZE	18
 #define RDMA_HCA_ETH_MAX_MTU		9000
+/* What the card cuts into TCP segments, the headers of that, and the cuts. */
+#define RDMA_HCA_ETH_MAX_TSO		(RDMA_HCA_ETH_HEADER_SIZE + 65535)
+#define RDMA_HCA_ETH_MAX_TSO_HEADER	192
+#define RDMA_HCA_ETH_MIN_MSS		64
+/* Receive-side scaling, bytes. */
+#define RDMA_HCA_RSS_KEY_SIZE		40
+#define RDMA_HCA_RSS_TABLE_SIZE		128
 
 #endif /* RDMA_HCA_SIZES_H */

@@ -138,6 +138,8 @@ static void dispatch_to(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 {
     hca_trace(hca, HCA_TRACE_PACKET_RX, qp->qpn, packet->opcode, packet->psn,
               packet->payload_len);
+    qp->counters->rx_packets++;
+    qp->counters->rx_bytes += packet->payload_len;
     if (packet->opcode == HCA_BTH_CNP) {
         dispatch_cnp(hca, qp, packet);
     } else if (HCA_BTH_SERVICE(packet->opcode) !=
@@ -299,6 +301,10 @@ static void receive_frame(Hca *hca, const uint8_t *frame, size_t len,
                              ? HCA_ARRIVAL_OTHER
                              : hca_port_arrival(hca->port, &packet, loopback);
 
+    if (hca->eth && error == HCA_PARSE_NOT_ROCE && !loopback &&
+        hca_eth_take_control(hca->eth, frame, len)) {
+        return;
+    }
     if (hca->eth) {
         sniff(hca, frame, len, loopback);
     }
@@ -422,6 +428,9 @@ void hca_dispatch_set_alarm(Hca *hca)
     int64_t at = hca_link_deadline(hca->link);
 
     at = MIN(at, hca_cxtmgt_deadline(hca->cm));
+    if (hca->eth) {
+        at = MIN(at, hca_eth_deadline(hca->eth));
+    }
     if (first) {
         at = MIN(at, first->timer.key);
     }
@@ -447,6 +456,10 @@ bool hca_dispatch_run(Hca *hca)
     hca_dispatch_watch_port(hca);
     more |= run_timers(hca);
     more |= hca_cxtmgt_run_timers(hca->cm);
+    if (hca->eth) {
+        hca_eth_run_timers(hca->eth);
+        more |= hca_eth_run_pause(hca->eth);
+    }
     more |= run_senders(hca);
     more |= run_sniffers(hca);
     hca_link_flush(hca->link);

@@ -71,7 +71,8 @@ typedef struct HcaQpAttr {
     uint64_t rq_db; /* posted-count record, bus address, 0: none */
     bool uses_srq;
     uint32_t srqn;
-    uint32_t xrcd; /* XRC_TGT */
+    uint32_t xrcd;        /* XRC_TGT */
+    uint32_t counter_set; /* also by itself, see qp_counters.c */
     /* CREATE, PATH_MTU */
     uint8_t mtu;         /* IB MTU code; UD has the port's */
     uint8_t log_max_msg; /* of bytes; 0: no limit but that of the wire */
@@ -95,6 +96,15 @@ typedef struct HcaQpAttr {
     uint8_t ack_timeout;
     uint8_t min_rnr_timer;
 } HcaQpAttr;
+
+/* What is counted for one QP or several: a set. Names: cxtmgt/qp_counters.c. */
+typedef struct HcaQpCounters {
+    uint64_t tx_packets, tx_bytes, rx_packets, rx_bytes;
+    uint64_t write_requests, read_requests, atomic_requests;
+    uint64_t out_of_buffer, out_of_sequence, duplicates;
+    uint64_t rnrs_rx, psn_naks_rx, timeouts, retransmissions;
+    uint64_t sends_failed, sends_flushed, receives_failed, receives_flushed;
+} HcaQpCounters;
 
 /* A piece of guest memory: a gather or scatter entry. */
 typedef struct HcaSge {
@@ -350,6 +360,7 @@ struct HcaQp {
     uint32_t pmtu;    /* bytes */
     uint32_t max_msg; /* bytes */
     HcaSrq *srq;      /* NULL: it uses none */
+    HcaQpCounters *counters;
     /*
      * Places in queues of the context manager, the requester's pool and the
      * card (card.h): not for the units.

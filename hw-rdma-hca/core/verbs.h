@@ -16,6 +16,7 @@
 
 /* XRC domains, logarithm to base 2: numbers, of which no table is kept. */
 #define HCA_LOG_XRCDS 16
+#define HCA_LOG_COUNTER_SETS 8
 
 /* QP states (interface document, table 3-2-42). */
 typedef enum HcaQpState {

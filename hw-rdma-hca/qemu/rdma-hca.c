@@ -28,10 +28,14 @@
 
 /* Network controller, InfiniBand (PCI Code and ID Assignment). */
 #define PCI_CLASS_NETWORK_INFINIBAND 0x0207
-/* MSI-X messages of the Ethernet function, behind those of event queues. */
-#define ETH_VECTORS 2
+/*
+ * MSI-X messages of the Ethernet function, beside those of event queues: one for
+ * each pair of rings.
+ */
+#define ETH_VECTORS RDMA_HCA_ETH_MAX_QUEUES
 #define MAX_VECTORS 2048
 #define EXPRESS_CAP_OFFSET 0x80
+#define AER_CAP_OFFSET 0x100
 /* An EUI-64 under QEMU's OUI, which is of the local kind. */
 #define GUID_PREFIX 0x5254000000000000ull
 #define GUID_SUFFIX_BITS 40
@@ -174,6 +178,7 @@ static void config_write(PCIDevice *pci, uint32_t addr, uint32_t value, int len)
     pci_default_write_config(pci, addr, value, len);
     if (pci->exp.exp_cap) {
         pcie_cap_flr_write_config(pci, addr, value, len);
+        pcie_aer_write_config(pci, addr, value, len);
     }
 }
 
@@ -395,6 +400,14 @@ static void vm_state_changed(void *opaque, bool running, RunState state)
     rdma_hca_thread_set_running(&s->thread, running);
 }
 
+static void exit_express(PCIDevice *pci)
+{
+    if (pci->exp.exp_cap) {
+        pcie_aer_exit(pci);
+        pcie_cap_exit(pci);
+    }
+}
+
 static bool init_capabilities(RdmaHcaState *s, Error **errp)
 {
     PCIDevice *pci = PCI_DEVICE(s);
@@ -408,10 +421,17 @@ static bool init_capabilities(RdmaHcaState *s, Error **errp)
             return false;
         }
         pcie_cap_flr_init(pci);
+        pcie_cap_deverr_init(pci);
+        if (pcie_aer_init(pci, PCI_ERR_VER, AER_CAP_OFFSET, PCI_ERR_SIZEOF,
+                          errp) < 0) {
+            pcie_cap_exit(pci);
+            return false;
+        }
     }
     if (msix_init(pci, s->config.num_vectors, &s->bar0, RDMA_HCA_BAR0,
                   RDMA_HCA_MSIX_TABLE, &s->bar0, RDMA_HCA_BAR0,
                   RDMA_HCA_MSIX_PBA, 0, errp) < 0) {
+        exit_express(pci);
         return false;
     }
     for (unsigned v = 0; v < s->config.num_vectors; v++) {
@@ -476,6 +496,7 @@ static void rdma_hca_realize(PCIDevice *pci, Error **errp)
 free_net:
     g_clear_pointer(&s->net, rdma_hca_net_free);
     msix_uninit(pci, &s->bar0, &s->bar0);
+    exit_express(pci);
 forget_dev_mem:
     forget_dev_mem(s);
 del_blocker:
@@ -492,9 +513,7 @@ static void rdma_hca_exit(PCIDevice *pci)
     g_clear_pointer(&s->net, rdma_hca_net_free);
     msix_uninit(pci, &s->bar0, &s->bar0);
     forget_dev_mem(s);
-    if (pci->exp.exp_cap) {
-        pcie_cap_exit(pci);
-    }
+    exit_express(pci);
     migrate_del_blocker(&s->migration_blocker);
 }
 
@@ -502,6 +521,9 @@ static void rdma_hca_reset_hold(Object *obj, ResetType type)
 {
     RdmaHcaState *s = RDMA_HCA(obj);
 
+    if (PCI_DEVICE(obj)->exp.exp_cap) {
+        pcie_cap_deverr_reset(PCI_DEVICE(obj));
+    }
     if (s->alive) {
         trace_rdma_hca_reset(s->thread.name);
         rdma_hca_thread_reset(&s->thread);

@@ -36,6 +36,7 @@ HcaCxtMgt *hca_cxtmgt_new(const HcaCxtFormat *format, const HcaConfig *config,
     }
     g_queue_init(&cm->cq_errors);
     hca_moderation_init(cm);
+    hca_qp_counters_init(cm);
     return cm;
 }
 
@@ -44,6 +45,7 @@ void hca_cxtmgt_free(HcaCxtMgt *cm)
     hca_cxtmgt_close(cm);
     hca_mdata_free(cm->ctxmdata);
     hca_moderation_cleanup(cm);
+    hca_qp_counters_cleanup(cm);
     g_free(cm->qps);
     g_free(cm->cqs);
     g_free(cm->srqs);
@@ -55,6 +57,7 @@ void hca_cxtmgt_reset(HcaCxtMgt *cm)
     hca_cxtmgt_close(cm);
     hca_mdata_clear(cm->ctxmdata);
     memset(&cm->counters, 0, sizeof(cm->counters));
+    hca_qp_counters_reset(cm);
 }
 
 /* Whether @table lies in the space. */

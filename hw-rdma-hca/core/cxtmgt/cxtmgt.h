@@ -12,6 +12,7 @@
  * completion.c    the way of a completion through CQ and EQ
  * cq.c            completion queues: CQEs, arming, overrun
  * moderation.c    events that wait for more entries
+ * qp_counters.c   what is counted for QPs, in sets
  * eq.c            event queues: EQEs, interrupts, asynchronous events
  * ctxmdata.c      5.3: where a context lies in ICM, and its writing
  */
@@ -243,6 +244,8 @@ uint8_t hca_cxtmgt_modify_qp(HcaCxtMgt *cm, uint32_t qpn,
 /* Queries give all of a context as the programming interface has it. */
 uint8_t hca_cxtmgt_query_qp(HcaCxtMgt *cm, uint32_t qpn, void *cxt);
 /* @attr NULL, here and for an EQ: what software says is no context. */
+/* SET_QP_COUNTERS: the QP counts in another set. */
+uint8_t hca_cxtmgt_set_qp_counters(HcaCxtMgt *cm, uint32_t qpn, uint64_t set);
 uint8_t hca_cxtmgt_sw2hw_cq(HcaCxtMgt *cm, uint32_t cqn, const HcaCqAttr *attr);
 uint8_t hca_cxtmgt_hw2sw_cq(HcaCxtMgt *cm, uint32_t cqn);
 uint8_t hca_cxtmgt_query_cq(HcaCxtMgt *cm, uint32_t cqn, void *cxt);
@@ -301,6 +304,13 @@ void hca_eq_doorbell(HcaCxtMgt *cm, uint32_t eqn, uint32_t ci, bool arm);
 bool hca_cxtmgt_run_timers(HcaCxtMgt *cm);
 /* When it has to be called; INT64_MAX: not at all. */
 int64_t hca_cxtmgt_deadline(const HcaCxtMgt *cm);
+
+/* A set of counters for QPs; NULL: there is none with that number. */
+HcaQpCounters *hca_qp_counter_set(HcaCxtMgt *cm, uint32_t set);
+/* How many counters each set has, and the @i-th of one. */
+unsigned hca_qp_counters_number(void);
+const char *hca_qp_counter_name(unsigned i);
+uint64_t hca_qp_counter_value(const HcaQpCounters *counters, unsigned i);
 
 HcaCxtCounters *hca_cxt_counters(HcaCxtMgt *cm);
 const HcaCxtLive *hca_cxt_live(const HcaCxtMgt *cm);

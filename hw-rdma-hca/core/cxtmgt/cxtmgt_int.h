@@ -39,7 +39,8 @@ struct HcaCxtMgt {
     HcaCq **cqs;
     HcaEq *eqs[RDMA_HCA_MAX_EQS];
     HcaSrq **srqs;
-    uint64_t srq_lives; /* SRQs that there have been */
+    HcaQpCounters *qp_counters; /* 2^HCA_LOG_COUNTER_SETS sets */
+    uint64_t srq_lives;         /* SRQs that there have been */
     HcaHeap cq_timers;
 
     /* Which EQ asked for events of a type, HCA_NO_EQ: none. */
@@ -109,6 +110,14 @@ uint8_t hca_qp_check(HcaCxtMgt *cm, const HcaQpAttr *attr, uint32_t attrs);
 void hca_qp_take(const HcaCxtMgt *cm, HcaQp *qp, const HcaQpAttr *attr,
                  uint32_t attrs);
 
+/* qp_counters.c */
+void hca_qp_counters_init(HcaCxtMgt *cm);
+void hca_qp_counters_cleanup(HcaCxtMgt *cm);
+void hca_qp_counters_reset(HcaCxtMgt *cm);
+bool hca_qp_counter_set_ok(uint64_t set);
+/* @qp counts where its attributes say. */
+void hca_qp_find_counters(const HcaCxtMgt *cm, HcaQp *qp);
+
 /* cq.c */
 HcaCq *hca_cq_find(HcaCxtMgt *cm, uint32_t cqn);
 void hca_cq_free_all(HcaCxtMgt *cm);
@@ -165,6 +174,7 @@ HcaSrq *hca_srq_find(HcaCxtMgt *cm, uint32_t srqn);
 void hca_srq_free_all(HcaCxtMgt *cm);
 
 /* key_qpc_data.c */
+bool hca_qp_write_context(HcaCxtMgt *cm, const HcaQp *qp);
 void hca_qp_free_all(HcaCxtMgt *cm);
 
 #endif /* HCA_CXTMGT_INT_H */

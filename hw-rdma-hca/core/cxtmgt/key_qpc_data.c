@@ -14,7 +14,7 @@ HcaQp *hca_qp_find(HcaCxtMgt *cm, uint32_t qpn)
     return hca_index_ok(cm, &cm->qpc, qpn) ? cm->qps[qpn] : NULL;
 }
 
-static bool write_qpc(HcaCxtMgt *cm, const HcaQp *qp)
+bool hca_qp_write_context(HcaCxtMgt *cm, const HcaQp *qp)
 {
     uint8_t cxt[HCA_MAX_CXT_SIZE];
 
@@ -69,7 +69,7 @@ static void enter_state(HcaCxtMgt *cm, HcaQp *qp, uint8_t state)
 static void change_state(HcaCxtMgt *cm, HcaQp *qp, uint8_t state)
 {
     enter_state(cm, qp, state);
-    write_qpc(cm, qp);
+    hca_qp_write_context(cm, qp);
     if (qp->state == HCA_QP_RST) {
         remove_qp(cm, qp);
     }
@@ -156,7 +156,7 @@ static uint8_t create_qp(HcaCxtMgt *cm, uint32_t qpn, const HcaQpChange *change)
     }
     qp = new_qp(qpn);
     hca_qp_take(cm, qp, change->attr, attrs);
-    if (!write_qpc(cm, qp)) {
+    if (!hca_qp_write_context(cm, qp)) {
         g_free(qp);
         return HCA_STAT_BAD_SEG_PARAM;
     }
@@ -206,7 +206,7 @@ static uint8_t change_qp(HcaCxtMgt *cm, HcaQp *qp, const HcaQpChange *change)
         hca_qp_take(cm, qp, change->attr, attrs);
     }
     if (to == qp->state) {
-        write_qpc(cm, qp);
+        hca_qp_write_context(cm, qp);
         return HCA_STAT_OK;
     }
     if (to == HCA_QP_SQD) {

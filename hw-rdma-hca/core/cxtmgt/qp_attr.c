@@ -194,6 +194,7 @@ static const HcaQpField fields[] = {
     FIELD(ATTR(CREATE), uses_srq),
     FIELD(ATTR(CREATE), srqn),
     FIELD(ATTR(CREATE), xrcd),
+    FIELD(ATTR(CREATE), counter_set),
     FIELD(ATTR(CREATE) | ATTR(PATH_MTU), mtu),
     FIELD(ATTR(CREATE) | ATTR(PATH_MTU), log_max_msg),
     FIELD(ATTR(AV), path),
@@ -277,7 +278,8 @@ static bool receives_ok(HcaCxtMgt *cm, const HcaQpAttr *attr)
 static bool create_ok(HcaCxtMgt *cm, const HcaQpAttr *attr)
 {
     return attr->pd < 1ull << cm->config->log_pds &&
-           attr->uar < RDMA_HCA_NUM_UARS && sends_ok(cm, attr) &&
+           attr->uar < RDMA_HCA_NUM_UARS &&
+           hca_qp_counter_set_ok(attr->counter_set) && sends_ok(cm, attr) &&
            receives_ok(cm, attr) &&
            (attr->service != RAW || hca_port_is_roce(cm->port)) &&
            (attr->service != TGT || attr->xrcd < 1u << HCA_LOG_XRCDS);
@@ -389,5 +391,6 @@ void hca_qp_take(const HcaCxtMgt *cm, HcaQp *qp, const HcaQpAttr *attr,
     merge(&qp->attr, attr, attrs);
     derive_sizes(cm, qp);
     derive_recv_queue(qp);
+    hca_qp_find_counters(cm, qp);
     start_engines(qp, attrs);
 }

@@ -32,6 +32,21 @@ static const HcaCounterRow rows[] = {
             "frames lost: no header, or memory refused"),
     COUNTER(328, "interrupts", interrupts, "interrupts sent"),
     COUNTER(329, "bad_doorbells", bad_doorbells, "doorbells of no meaning"),
+    COUNTER(384, "tx_tso", tx_tso, "frames cut into TCP segments"),
+    COUNTER(385, "tx_segments", tx_segments, "of the frames sent, such"),
+    COUNTER(386, "rx_hashed", rx_hashed, "of the frames received, with a hash"),
+    COUNTER(387, "interrupts_held", interrupts_held,
+            "interrupts that waited for more frames"),
+    COUNTER(391, "rx_pause", rx_pause, "PAUSE frames received"),
+    COUNTER(392, "tx_pause", tx_pause, "PAUSE frames sent"),
+    COUNTER(393, "rx_control_ignored", rx_control_ignored,
+            "MAC control frames that are no PAUSE to this card"),
+    COUNTER(394, "tx_stopped", tx_stopped,
+            "times that a PAUSE frame stopped the port"),
+    COUNTER(395, "rx_waited", rx_waited,
+            "frames that waited for a buffer while the peer was to stop"),
+    COUNTER(396, "pause_given_up", pause_given_up,
+            "receive rings for which the peer was not stopped any longer"),
 };
 
 const HcaCounterTable hca_eth_counter_table = {

@@ -17,37 +17,77 @@ static bool ring_is_valid(const HcaEth *eth, const HcaEthRingSetup *ring)
            ring->vector < eth->hca->config.num_vectors;
 }
 
+static void clear(HcaEth *eth, HcaEthQueue *queue)
+{
+    hca_eth_ring_clear(eth, &queue->tx);
+    hca_eth_ring_clear(eth, &queue->rx);
+    queue->tx_discard = false;
+    queue->tso.left = 0;
+}
+
 static void start(HcaEthRing *ring, const HcaEthRingSetup *setup)
 {
-    *ring = (HcaEthRing) {
-        .addr = setup->addr,
-        .log_size = setup->log_size,
-        .vector = setup->vector,
-        .running = true,
-    };
+    ring->addr = setup->addr;
+    ring->log_size = setup->log_size;
+    ring->vector = setup->vector;
+    ring->running = true;
 }
 
-static void stop(HcaEth *eth)
+static bool is_running(const HcaEthQueue *queue)
 {
-    memset(&eth->tx, 0, sizeof(eth->tx));
-    memset(&eth->rx, 0, sizeof(eth->rx));
-    eth->tx_discard = false;
+    return queue->tx.running || queue->rx.running;
 }
 
-uint8_t hca_eth_setup(HcaEth *eth, const HcaEthSetup *setup)
+uint8_t hca_eth_start(HcaEth *eth, uint32_t queue, const HcaEthSetup *setup)
 {
-    if (!setup) {
-        stop(eth);
-        return HCA_STAT_OK;
+    if (queue >= HCA_ETH_MAX_QUEUES) {
+        return HCA_STAT_BAD_INDEX;
     }
-    if (hca_eth_running(eth)) {
+    if (is_running(&eth->queue[queue])) {
         return HCA_STAT_BAD_RESOURCE;
     }
     if (!ring_is_valid(eth, &setup->tx) || !ring_is_valid(eth, &setup->rx)) {
         return HCA_STAT_BAD_PARAM;
     }
-    start(&eth->tx, &setup->tx);
-    start(&eth->rx, &setup->rx);
+    clear(eth, &eth->queue[queue]);
+    start(&eth->queue[queue].tx, &setup->tx);
+    start(&eth->queue[queue].rx, &setup->rx);
+    return HCA_STAT_OK;
+}
+
+void hca_eth_stop(HcaEth *eth)
+{
+    for (unsigned i = 0; i < HCA_ETH_MAX_QUEUES; i++) {
+        clear(eth, &eth->queue[i]);
+    }
+    hca_pause_forget(eth);
+}
+
+uint8_t hca_eth_moderate(HcaEth *eth, uint32_t queue,
+                         const HcaEthModeration *tx, const HcaEthModeration *rx)
+{
+    if (queue >= HCA_ETH_MAX_QUEUES) {
+        return HCA_STAT_BAD_INDEX;
+    }
+    if (!is_running(&eth->queue[queue])) {
+        return HCA_STAT_BAD_RES_STATE;
+    }
+    hca_eth_ring_moderate(eth, &eth->queue[queue].tx, tx);
+    hca_eth_ring_moderate(eth, &eth->queue[queue].rx, rx);
+    return HCA_STAT_OK;
+}
+
+uint8_t hca_eth_set_rss(HcaEth *eth, const HcaRssSetup *setup)
+{
+    if (setup->types & ~(uint32_t)HCA_RSS_ALL) {
+        return HCA_STAT_BAD_PARAM;
+    }
+    for (unsigned i = 0; i < HCA_RSS_TABLE_SIZE; i++) {
+        if (setup->table[i] >= HCA_ETH_MAX_QUEUES) {
+            return HCA_STAT_BAD_PARAM;
+        }
+    }
+    hca_rss_set(&eth->rss, setup);
     return HCA_STAT_OK;
 }
 
@@ -74,10 +114,11 @@ uint8_t hca_eth_set_rx_mode(HcaEth *eth, const HcaEthRxMode *mode)
 
 /* Doorbells */
 
-void hca_eth_doorbell(HcaEth *eth, HcaEthDoorbell doorbell, uint32_t value)
+void hca_eth_doorbell(HcaEth *eth, unsigned queue, HcaEthDoorbell doorbell,
+                      uint32_t value)
 {
     bool tx = doorbell == HCA_ETH_TX_TAIL || doorbell == HCA_ETH_TX_ARM;
-    HcaEthRing *ring = tx ? &eth->tx : &eth->rx;
+    HcaEthRing *ring = tx ? &eth->queue[queue].tx : &eth->queue[queue].rx;
     bool good = false;
 
     switch (doorbell) {
@@ -87,8 +128,7 @@ void hca_eth_doorbell(HcaEth *eth, HcaEthDoorbell doorbell, uint32_t value)
         break;
     case HCA_ETH_TX_ARM:
     case HCA_ETH_RX_ARM:
-        good = hca_eth_ring_arm(ring, value);
-        hca_eth_ring_notify(eth, ring);
+        good = hca_eth_ring_arm(eth, ring, value);
         break;
     case HCA_ETH_NO_DOORBELL:
         break;
@@ -103,18 +143,27 @@ HcaEth *hca_eth_new(Hca *hca)
     HcaEth *eth = g_new0(HcaEth, 1);
 
     eth->hca = hca;
+    eth->timers.slot = eth->timer_slot;
+    for (unsigned i = 0; i < HCA_ETH_MAX_QUEUES; i++) {
+        eth->queue[i].tx.timer.slot = -1;
+        eth->queue[i].rx.timer.slot = -1;
+    }
+    hca_pause_init(&eth->pause);
     hca_eth_reset(eth);
     return eth;
 }
 
 void hca_eth_free(HcaEth *eth)
 {
+    hca_loopback_free(eth->pause.held);
     g_free(eth);
 }
 
 void hca_eth_close(HcaEth *eth)
 {
-    stop(eth);
+    hca_eth_stop(eth);
+    hca_eth_set_pause(eth, false, false);
+    eth->rss.types = HCA_RSS_NONE;
     memset(&eth->filter, 0, sizeof(eth->filter));
     memcpy(eth->filter.mac, eth->hca->config.mac, HCA_ETH_MAC_SIZE);
 }
@@ -127,7 +176,12 @@ void hca_eth_reset(HcaEth *eth)
 
 bool hca_eth_running(const HcaEth *eth)
 {
-    return eth->tx.running || eth->rx.running;
+    for (unsigned i = 0; i < HCA_ETH_MAX_QUEUES; i++) {
+        if (is_running(&eth->queue[i])) {
+            return true;
+        }
+    }
+    return false;
 }
 
 const HcaEthCounters *hca_eth_counters(const HcaEth *eth)

@@ -76,13 +76,37 @@ static bool store(HcaEth *eth, uint64_t addr, const uint8_t *frame, size_t len)
     return true;
 }
 
-static void take_descriptor(HcaEth *eth, const uint8_t *frame, size_t len)
+/* What the card knows of a frame that is received. */
+typedef struct Frame {
+    const uint8_t *data;
+    size_t len;
+    HcaEthHeaders headers;
+    HcaRssType hash_type;
+    uint32_t hash;
+} Frame;
+
+/* What software is told of a frame that has been @stored. */
+static HcaEthReceived tell(HcaEth *eth, const Frame *frame, bool stored)
+{
+    HcaEthReceived received = { 0 };
+
+    if (stored) {
+        received.len = frame->len;
+        received.checksum_right = hca_eth_checksum_right(&frame->headers);
+        received.hash_type = frame->hash_type;
+        received.hash = frame->hash;
+    }
+    eth->counters.rx_checksum_ok += received.checksum_right;
+    eth->counters.rx_hashed += received.hash_type != HCA_RSS_NONE;
+    return received;
+}
+
+static void take_descriptor(HcaEth *eth, HcaEthRing *ring, const Frame *frame)
 {
     const HcaEthFormat *format = eth->hca->format->eth;
-    HcaEthRing *ring = &eth->rx;
+    HcaEthReceived received;
     HcaEthRxDesc desc;
     uint64_t addr;
-    bool stored, right;
     void *slot;
 
     slot = hca_eth_ring_slot(eth, ring, ring->head, &addr);
@@ -92,22 +116,60 @@ static void take_descriptor(HcaEth *eth, const uint8_t *frame, size_t len)
         return;
     }
     format->read_rx(slot, &desc);
-    if (len > desc.size) {
+    if (frame->len > desc.size) {
         eth->counters.rx_no_buffer++;
         return;
     }
-    stored = store(eth, desc.addr, frame, len);
-    right = stored && hca_eth_checksum_right(frame, len);
-    eth->counters.rx_checksum_ok += right;
-    format->rx_done(slot, stored ? len : 0, right);
+    received = tell(eth, frame, store(eth, desc.addr, frame->data, frame->len));
+    format->rx_done(slot, &received);
     hca_eth_ring_done(eth, addr);
     ring->head++;
+    hca_eth_ring_frame_done(ring);
     hca_eth_ring_notify(eth, ring);
+}
+
+/* The ring that a frame is for: the first one, unless it is spread over them. */
+static HcaEthRing *find_ring(HcaEth *eth, Frame *frame)
+{
+    unsigned queue = 0;
+
+    frame->hash_type = hca_rss_hash(&eth->rss, &frame->headers, &frame->hash);
+    if (frame->hash_type != HCA_RSS_NONE) {
+        queue = eth->rss.table[frame->hash % HCA_RSS_TABLE_SIZE];
+    }
+    return &eth->queue[queue].rx;
+}
+
+bool hca_eth_deliver(HcaEth *eth, const uint8_t *data, size_t len)
+{
+    Frame frame = { .data = data, .len = len };
+    HcaEthRing *ring;
+
+    hca_eth_parse(data, len, &frame.headers);
+    ring = find_ring(eth, &frame);
+    if (ring->running && hca_eth_ring_level(ring)) {
+        take_descriptor(eth, ring, &frame);
+    } else if (hca_pause_waits_for(eth, ring)) {
+        return false;
+    } else {
+        eth->counters.rx_no_buffer++;
+    }
+    return true;
+}
+
+static bool is_receiving(const HcaEth *eth)
+{
+    for (unsigned i = 0; i < HCA_ETH_MAX_QUEUES; i++) {
+        if (eth->queue[i].rx.running) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool hca_eth_accepts(const HcaEth *eth, const uint8_t *frame, size_t len)
 {
-    return len >= HCA_ETH_HEADER_SIZE && eth->rx.running &&
+    return len >= HCA_ETH_HEADER_SIZE && is_receiving(eth) &&
            accepts(&eth->filter, frame);
 }
 
@@ -115,11 +177,9 @@ void hca_eth_receive(HcaEth *eth, const uint8_t *frame, size_t len)
 {
     if (len < HCA_ETH_HEADER_SIZE) {
         eth->counters.rx_errors++;
-    } else if (!eth->rx.running || !accepts(&eth->filter, frame)) {
+    } else if (!is_receiving(eth) || !accepts(&eth->filter, frame)) {
         eth->counters.rx_filtered++;
-    } else if (!hca_eth_ring_level(&eth->rx)) {
-        eth->counters.rx_no_buffer++;
-    } else {
-        take_descriptor(eth, frame, len);
+    } else if (eth->pause.num_held || !hca_eth_deliver(eth, frame, len)) {
+        hca_pause_hold(eth, frame, len);
     }
 }

@@ -95,7 +95,8 @@ static bool is_eq_doorbell(uint32_t offset, uint32_t *at)
 
 static bool is_eth_doorbell(uint32_t offset, uint32_t *at)
 {
-    return is_in(offset, RDMA_HCA_ETH_DB, RDMA_HCA_ETH_DB_SIZE, at);
+    return is_in(offset, RDMA_HCA_ETH_DB,
+                 RDMA_HCA_ETH_MAX_QUEUES * RDMA_HCA_ETH_DB_STRIDE, at);
 }
 
 bool hca_bar0_is_doorbell(uint32_t offset)
@@ -113,7 +114,7 @@ static void eq_doorbell(Hca *hca, uint32_t eqn, uint32_t value)
 
 static HcaEthDoorbell eth_doorbell(uint32_t at)
 {
-    switch (at) {
+    switch (at % RDMA_HCA_ETH_DB_STRIDE) {
     case RDMA_HCA_ETH_DB_TX_TAIL:
         return HCA_ETH_TX_TAIL;
     case RDMA_HCA_ETH_DB_RX_TAIL:
@@ -134,7 +135,8 @@ static void bar0_doorbell(Hca *hca, uint32_t offset, uint32_t value)
     if (is_eq_doorbell(offset, &at)) {
         eq_doorbell(hca, at / RDMA_HCA_EQ_DB_STRIDE, value);
     } else if (hca->eth && is_eth_doorbell(offset, &at)) {
-        hca_eth_doorbell(hca->eth, eth_doorbell(at), value);
+        hca_eth_doorbell(hca->eth, at / RDMA_HCA_ETH_DB_STRIDE,
+                         eth_doorbell(at), value);
     }
 }
 

@@ -55,6 +55,7 @@ static void get_queues(const struct rdma_hca_qpc *qpc, HcaQpAttr *attr)
     attr->uses_srq = GET(USES_SRQ, be(qpc->srq));
     attr->srqn = GET(SRQN, be(qpc->srq));
     attr->xrcd = GET(XRCD, be(qpc->xrcd));
+    attr->counter_set = be(qpc->counter_set);
 }
 
 /* What a connection promises: PSNs, retries, Reads outstanding. */
@@ -171,6 +172,7 @@ static void put_attr(const HcaQpAttr *attr, struct rdma_hca_qpc *qpc)
     qpc->srq = GUINT32_TO_BE(PUT(USES_SRQ, attr->uses_srq) |
                              PUT(SRQN, attr->srqn));
     qpc->xrcd = GUINT32_TO_BE(PUT(XRCD, attr->xrcd));
+    qpc->counter_set = GUINT32_TO_BE(attr->counter_set);
     put_path(attr, qpc);
 }
 

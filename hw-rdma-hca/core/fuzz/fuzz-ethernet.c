@@ -18,12 +18,13 @@
 
 typedef struct Ethernet {
     Nic *nic[2];
+    Nic *more[2]; /* pair 1 of rings, once it is wanted */
     Qp *raw[2];
     uint64_t area; /* 16 pages of machine 0, for frames to send */
     uint8_t frame[FRAME_MOST];
 } Ethernet;
 
-/* Behind a buffer's end nobody may write. */
+/* Behind the end of a good machine's buffer nobody may write. */
 static void post_tight(Fuzz *f, Nic *nic)
 {
     static const uint16_t size[TIGHT] = { 64, 1514, 200 };
@@ -32,7 +33,9 @@ static void post_tight(Fuzz *f, Nic *nic)
         uint64_t page = host_alloc(nic->host, 1);
 
         nic_put_rx(nic, page, size[i]);
-        fuzz_add_secret(f, 1, page + size[i], HOST_PAGE_SIZE - size[i]);
+        if (nic->host->side == 1) {
+            fuzz_add_secret(f, 1, page + size[i], HOST_PAGE_SIZE - size[i]);
+        }
     }
     for (unsigned i = 0; i < 8; i++) {
         nic_put_rx(nic, host_alloc(nic->host, 4), NIC_BUFFER_SIZE);
@@ -57,15 +60,14 @@ static uint8_t set_up(Nic *nic, const struct rdma_hca_setup_eth *setup,
 {
     nic->tx_tail = nic->tx_next = nic->rx_tail = nic->rx_next = 0;
     return driver_cmd_in(nic->drv, RDMA_HCA_CMD_SETUP_ETH, setup,
-                         sizeof(*setup), 0, op_modifier);
+                         sizeof(*setup), nic->queue, op_modifier);
 }
 
-/* Rings without buffers. */
-static Nic *start(Fuzz *f, unsigned side)
+/* Rings without buffers, not set up. */
+static Nic *new_nic(Fuzz *f, unsigned side)
 {
     Host *host = &f->lab->host[side];
     Nic *nic = g_new0(Nic, 1);
-    struct rdma_hca_setup_eth setup;
 
     *nic = (Nic) {
         .drv = f->pair->drv[side],
@@ -75,6 +77,14 @@ static Nic *start(Fuzz *f, unsigned side)
         .rx_ring = host_alloc(host, 1),
         .buffer = host_alloc(host, NIC_BUFFER_SIZE / HOST_PAGE_SIZE),
     };
+    return nic;
+}
+
+static Nic *start(Fuzz *f, unsigned side)
+{
+    Nic *nic = new_nic(f, side);
+    struct rdma_hca_setup_eth setup;
+
     setup = good_setup(nic);
     g_assert_cmphex(set_up(nic, &setup, RDMA_HCA_SETUP_ETH_START), ==, 0);
     g_assert_cmphex(nic_set_rx_mode(nic, 0, NULL, 0), ==, 0);
@@ -149,7 +159,7 @@ static void act_doorbell(Fuzz *f)
 {
     Ethernet *eth = f->own;
     Nic *nic = eth->nic[0];
-    uint32_t reg = take_below(&f->in, RDMA_HCA_ETH_DB_SIZE + 4);
+    uint32_t reg = take_below(&f->in, RDMA_HCA_ETH_DB_STRIDE + 4);
     uint32_t value = take_bool(&f->in) ? nic->tx_tail : nic->rx_tail;
 
     value += (int)take8(&f->in) - 32;
@@ -417,6 +427,162 @@ static void act_raw_again(Fuzz *f)
     qp_to_rts(eth->raw[side], &attr);
 }
 
+/* ---- more rings, and what is spread over them ---- */
+
+/* Pair 1 of a machine, or 0, which it has in any case. */
+static Nic *take_nic(Fuzz *f, unsigned side)
+{
+    Ethernet *eth = f->own;
+
+    return take_bool(&f->in) || !eth->more[side] ? eth->nic[side]
+                                                 : eth->more[side];
+}
+
+static void act_more_rings(Fuzz *f)
+{
+    Ethernet *eth = f->own;
+    unsigned side = fuzz_take_side(f);
+    struct rdma_hca_setup_eth setup;
+
+    if (!eth->more[side]) {
+        eth->more[side] = new_nic(f, side);
+        eth->more[side]->queue = 1;
+    }
+    setup = good_setup(eth->more[side]);
+    if (set_up(eth->more[side], &setup, RDMA_HCA_SETUP_ETH_START) == 0) {
+        post_tight(f, eth->more[side]);
+    }
+}
+
+static void act_rss(Fuzz *f)
+{
+    Ethernet *eth = f->own;
+    unsigned side = fuzz_take_side(f);
+
+    nic_set_rss(eth->nic[side], take_below(&f->in, RDMA_HCA_RSS_ALL + 2),
+                1 + take_below(&f->in, 3));
+}
+
+static void act_moderate(Fuzz *f)
+{
+    Nic *nic = take_nic(f, fuzz_take_side(f));
+    uint8_t frames = take_below(&f->in, 16), us = take8(&f->in);
+
+    nic_moderate(nic, frames, us, take_below(&f->in, 16), take8(&f->in));
+    nic_doorbell(nic, RDMA_HCA_ETH_DB_RX_ARM, nic->rx_next);
+    nic_doorbell(nic, RDMA_HCA_ETH_DB_TX_ARM, nic->tx_next);
+}
+
+/* Headers of TCP in front of whatever is there; at @tcp of them. */
+static void write_tcp(Fuzz *f, uint64_t at, bool ipv6, size_t tcp)
+{
+    uint8_t header[14 + 40 + 20] = { 0 };
+
+    memcpy(header, f->lab->host[1].config.mac, 6);
+    memcpy(header + 6, f->lab->host[0].config.mac, 6);
+    put_be16(header + 12, ipv6 ? 0x86dd : 0x0800);
+    header[14] = ipv6 ? 0x60 : 0x45;
+    header[ipv6 ? 20 : 23] = 6;
+    header[tcp + 12] = 0x50;
+    header[tcp + 13] = take8(&f->in);
+    if (take_below(&f->in, 4) == 3) {
+        header[take_below(&f->in, sizeof(header))] = take8(&f->in);
+    }
+    host_write(&f->lab->host[0], at, header, sizeof(header));
+}
+
+/* A long segment; its descriptor says what is so, or something else. */
+static void act_tso(Fuzz *f)
+{
+    Ethernet *eth = f->own;
+    Nic *nic = take_nic(f, 0);
+    uint8_t how = take8(&f->in);
+    bool ipv6 = how & 1;
+    uint16_t tcp = 14 + (ipv6 ? 40 : 20), len = take16(&f->in);
+    uint16_t field[] = { RDMA_HCA_ETH_MIN_MSS + take_size(f), tcp + 20, 14,
+                         tcp };
+
+    write_tcp(f, eth->area, ipv6, tcp);
+    if (how & 2) {
+        unsigned at = take_below(&f->in, G_N_ELEMENTS(field));
+
+        field[at] = take_odd(&f->in);
+    }
+    nic_put_tso(nic, field[0], field[1], field[2], field[3]);
+    if (how & 4) {
+        nic_put_tx(nic, eth->area, tcp, 0);
+        nic_put_tx(nic, eth->area + tcp, 20, 0);
+        nic_put_tx(nic, take_place(f), len, RDMA_HCA_ETH_TX_LAST);
+    } else {
+        nic_put_tx(nic, eth->area, len, RDMA_HCA_ETH_TX_LAST);
+    }
+    nic_ring_tx(nic);
+}
+
+/* Registers of all pairs; and frames of pair 1, also of the good machine's. */
+static void act_more_doorbells(Fuzz *f)
+{
+    Ethernet *eth = f->own;
+    unsigned side = fuzz_take_side(f);
+    uint32_t reg = take8(&f->in), value = take8(&f->in);
+
+    host_bar0_write(&f->lab->host[0], RDMA_HCA_ETH_DB + reg, value);
+    if (eth->more[side]) {
+        nic_put_tx(eth->more[side], eth->more[side]->buffer, value,
+                   RDMA_HCA_ETH_TX_LAST);
+        nic_ring_tx(eth->more[side]);
+    }
+}
+
+/* ---- flow control of the link ---- */
+
+static void act_set_pause(Fuzz *f)
+{
+    Ethernet *eth = f->own;
+    unsigned side = fuzz_take_side(f);
+    uint8_t not = take8(&f->in);
+
+    nic_set_pause(eth->nic[side], !(not &1), !(not &2));
+}
+
+/* From the segment, to either; also what is nearly a PAUSE frame. */
+static void act_pause(Fuzz *f)
+{
+    uint8_t frame[60] = { 0x01, 0x80, 0xc2, 0, 0, 1 };
+    unsigned to = fuzz_take_side(f);
+    uint8_t how = take8(&f->in);
+    size_t len = sizeof(frame);
+
+    if (how & 1) {
+        take_destination(f, to, frame);
+    }
+    memcpy(frame + 6, f->lab->host[how & 2 ? to : !to].config.mac, 6);
+    put_be16(frame + 12, 0x8808);
+    put_be16(frame + 14, how & 4 ? take8(&f->in) : 1);
+    put_be16(frame + 16, take16(&f->in));
+    if (how & 8) {
+        len = 1 + take_below(&f->in, sizeof(frame));
+    }
+    frame_inject(f, !to, frame, len);
+}
+
+/* More frames than machine 1 has buffers, with a hash or without; some come back. */
+static void act_flood(Fuzz *f)
+{
+    Ethernet *eth = f->own;
+    Nic *nic = eth->nic[1];
+    unsigned n = take_below(&f->in, 32), again = take_below(&f->in, 12);
+    size_t len = take_frame(f, 1, eth->frame);
+
+    while (n--) {
+        frame_inject(f, 0, eth->frame, len);
+    }
+    while (again--) {
+        nic_put_rx(nic, nic->buffer, NIC_BUFFER_SIZE);
+    }
+    nic_ring_rx(nic);
+}
+
 static Qp *new_raw(Fuzz *f, unsigned side)
 {
     QpConfig config;
@@ -452,6 +618,14 @@ static const FuzzAction actions[] = {
     { "raw receive", act_raw_receive },
     { "rule", act_rule },
     { "raw again", act_raw_again },
+    { "more rings", act_more_rings },
+    { "spread", act_rss },
+    { "moderate", act_moderate },
+    { "long segment", act_tso },
+    { "more doorbells", act_more_doorbells },
+    { "set pause", act_set_pause },
+    { "pause", act_pause },
+    { "flood", act_flood },
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -468,6 +642,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     eth.area = host_alloc(&f.lab->host[0], HOST_BLOCK_SIZE / HOST_PAGE_SIZE);
     eth.nic[0] = start(&f, 0);
     eth.nic[1] = start(&f, 1);
+    eth.more[0] = eth.more[1] = NULL;
     eth.raw[0] = new_raw(&f, 0);
     eth.raw[1] = new_raw(&f, 1);
     post_tight(&f, eth.nic[1]);
@@ -475,5 +650,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_end(&f);
     nic_free(eth.nic[0]);
     nic_free(eth.nic[1]);
+    for (unsigned i = 0; i < 2; i++) {
+        if (eth.more[i]) {
+            nic_free(eth.more[i]);
+        }
+    }
     return 0;
 }

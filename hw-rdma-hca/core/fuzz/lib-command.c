@@ -435,6 +435,12 @@ static void make_qp_number(Fuzz *f, FuzzCommand *command)
     command->op_modifier = RDMA_HCA_MODIFY_NO_INBOX;
 }
 
+static void make_set_counters(Fuzz *f, FuzzCommand *command)
+{
+    command->in_modifier = take_qpn(f);
+    command->in_param = take8(&f->in);
+}
+
 static void make_query_qp(Fuzz *f, FuzzCommand *command)
 {
     command->in_modifier = take_qpn(f);
@@ -506,6 +512,42 @@ static void make_flow_number(Fuzz *f, FuzzCommand *command)
     command->in_modifier = take_below(&f->in, 10);
 }
 
+/* Of the rings that an interface has at most, any. */
+static void make_rss(Fuzz *f, FuzzCommand *command)
+{
+    uint8_t kind = take8(&f->in), at = take_below(&f->in, 32);
+
+    command->nwords = sizeof(struct rdma_hca_rss) / 4;
+    command->word[0] = kind & RDMA_HCA_RSS_ALL;
+    command->word[4] = take32(&f->in);
+    for (unsigned i = 0; i < 32; i++) {
+        command->word[16 + i] = 0x00010203 * (kind >> 6 & 1);
+    }
+    command->word[16 + at] = take32(&f->in) & (kind & 0x80 ? ~0u : 0x07070707);
+}
+
+/* Of a pair of rings. */
+static void make_modify_eth(Fuzz *f, FuzzCommand *command)
+{
+    command->in_modifier = take_below(&f->in, RDMA_HCA_ETH_MAX_QUEUES + 1);
+    command->in_param = (uint64_t)take32(&f->in) << 32;
+    command->in_param |= take32(&f->in);
+    if (take_bool(&f->in)) {
+        command->in_param &= 0x000f00ff000f00ff;
+    }
+}
+
+static void make_set_pause(Fuzz *f, FuzzCommand *command)
+{
+    command->in_param = take_below(&f->in, 5);
+}
+
+static void make_more_eth(Fuzz *f, FuzzCommand *command)
+{
+    make_setup_eth(f, command);
+    command->in_modifier = take_below(&f->in, RDMA_HCA_ETH_MAX_QUEUES + 1);
+}
+
 #define ROW(cmd, ...)                                                          \
     {                                                                          \
         RDMA_HCA_CMD_##cmd, __VA_ARGS__                                        \
@@ -569,6 +611,12 @@ static const Row rows[] = {
     ROW(SW2HW_MPT, 0, make_dev_mem),
     ROW(SET_FLOW, RDMA_HCA_SET_FLOW_ADD, make_flow),
     ROW(SET_FLOW, RDMA_HCA_SET_FLOW_REMOVE, make_flow_number),
+    ROW(SET_RSS, 0, make_rss),
+    ROW(MODIFY_ETH, 0, make_modify_eth),
+    ROW(SETUP_ETH, RDMA_HCA_SETUP_ETH_START, make_more_eth),
+    ROW(SET_QP_COUNTERS, 0, make_set_counters),
+    ROW(QUERY_QP_COUNTERS, 0, make_number),
+    ROW(SET_PAUSE, 0, make_set_pause),
 };
 
 void fuzz_take_command(Fuzz *f, FuzzCommand *command)

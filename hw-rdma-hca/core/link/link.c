@@ -61,12 +61,13 @@ struct HcaLink {
     HcaFault rx_again_fault;
     HcaHeld *rx_lent; /* where the packet handed out last lies */
 
-    size_t rx_at;     /* first byte not handed out */
-    size_t rx_end;    /* after the last byte received */
-    bool tx_blocked;  /* the cable did not take all */
-    size_t tx_at;     /* first byte that the cable did not take */
-    size_t tx_end;    /* after the last byte of a whole packet */
-    uint64_t tx_gone; /* bytes that were in front of tx_at, ever */
+    size_t rx_at;      /* first byte not handed out */
+    size_t rx_end;     /* after the last byte received */
+    bool tx_blocked;   /* the cable did not take all */
+    size_t tx_at;      /* first byte that the cable did not take */
+    size_t tx_end;     /* after the last byte of a whole packet */
+    uint64_t tx_gone;  /* bytes that were in front of tx_at, ever */
+    int64_t pause_end; /* nothing is sent until then; 0: no pause */
 
     uint8_t *tx;
     uint8_t *rx;
@@ -293,6 +294,12 @@ void hca_link_flush(HcaLink *link)
     } while (link->tx_at < link->tx_end);
 }
 
+/* For a packet with its second copy. Those held back that find none wait. */
+static bool tx_has_room(const HcaLink *link)
+{
+    return tx_takes(link, (link->faults->on ? 2 : 1) * HCA_FRAME_MAX_SIZE);
+}
+
 bool hca_link_can_send(const HcaLink *link, bool loopback)
 {
     if (loopback) {
@@ -301,11 +308,10 @@ bool hca_link_can_send(const HcaLink *link, bool loopback)
     if (!has_peer(link)) {
         return true; /* and lost */
     }
-    if (link->tap && !hca_loopback_can_put(link->tap)) {
+    if (link->pause_end || (link->tap && !hca_loopback_can_put(link->tap))) {
         return false;
     }
-    /* With its second copy. Those held back that find no room wait. */
-    return tx_takes(link, (link->faults->on ? 2 : 1) * HCA_FRAME_MAX_SIZE);
+    return tx_has_room(link);
 }
 
 uint8_t *hca_link_open(HcaLink *link, bool loopback)
@@ -345,6 +351,15 @@ static void tx_faulty(HcaLink *link, unsigned vl, size_t len)
     tx_put_due(link);
 }
 
+static void tx_put_faulty(HcaLink *link, unsigned vl, size_t len)
+{
+    if (link->faults->on) {
+        tx_faulty(link, vl, len);
+    } else {
+        tx_put(link, vl, len, NULL);
+    }
+}
+
 static void close_to_peer(HcaLink *link, unsigned vl, size_t len)
 {
     if (!has_peer(link)) {
@@ -355,11 +370,7 @@ static void close_to_peer(HcaLink *link, unsigned vl, size_t len)
         memcpy(hca_loopback_open(link->tap), tx_place(link), len);
         hca_loopback_close(link->tap, len);
     }
-    if (link->faults->on) {
-        tx_faulty(link, vl, len);
-    } else {
-        tx_put(link, vl, len, NULL);
-    }
+    tx_put_faulty(link, vl, len);
 }
 
 void hca_link_close(HcaLink *link, bool loopback, unsigned vl, size_t len)
@@ -370,6 +381,26 @@ void hca_link_close(HcaLink *link, bool loopback, unsigned vl, size_t len)
     } else {
         close_to_peer(link, vl, len);
     }
+}
+
+void hca_link_pause(HcaLink *link, int64_t ns)
+{
+    link->pause_end = ns ? link->ops->clock_ns(link->opaque) + ns : 0;
+}
+
+bool hca_link_is_paused(const HcaLink *link)
+{
+    return link->pause_end != 0;
+}
+
+bool hca_link_send_control(HcaLink *link, const uint8_t *frame, size_t len)
+{
+    if (!has_peer(link) || !tx_has_room(link)) {
+        return false;
+    }
+    memcpy(tx_place(link), frame, len);
+    tx_put_faulty(link, 0, len);
+    return true;
 }
 
 void hca_link_set_tap(HcaLink *link, bool on)
@@ -675,11 +706,18 @@ void hca_link_tick(HcaLink *link)
         hca_injector_tick(link->faults);
         tx_put_due(link);
     }
+    if (link->pause_end &&
+        link->pause_end <= link->ops->clock_ns(link->opaque)) {
+        link->pause_end = 0;
+    }
 }
 
 int64_t hca_link_deadline(const HcaLink *link)
 {
-    return link->faults->held ? hca_injector_deadline(link->faults) : INT64_MAX;
+    int64_t due = link->faults->held ? hca_injector_deadline(link->faults)
+                                     : INT64_MAX;
+
+    return link->pause_end ? MIN(due, link->pause_end) : due;
 }
 
 void hca_link_limit_capture(HcaLink *link, uint64_t max_bytes)
@@ -776,6 +814,7 @@ void hca_link_clear(HcaLink *link)
     }
     hca_loopback_clear(link->loopback);
     hca_link_set_tap(link, false);
+    hca_link_pause(link, 0);
     clear_faults(link);
     while (rx_packet(link, &len)) {
         /* forgotten */
@@ -798,6 +837,7 @@ void hca_link_set_up(HcaLink *link, bool up)
     link->rx_at = 0;
     link->rx_end = 0;
     tx_clear(link);
+    hca_link_pause(link, 0);
     clear_faults(link);
     if (!up) {
         return;

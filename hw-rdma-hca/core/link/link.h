@@ -63,7 +63,7 @@ unsigned hca_link_downs(const HcaLink *link);
 /*
  * Whether one more packet can be sent now, to the peer or by loopback. If
  * not, it can after hca_link_flush(), or when the cable or the receiver has
- * taken some (hca_link_tx_blocked() tells).
+ * taken some (hca_link_tx_blocked() tells), or when a pause is over.
  */
 bool hca_link_can_send(const HcaLink *link, bool loopback);
 
@@ -77,6 +77,18 @@ bool hca_link_can_send(const HcaLink *link, bool loopback);
 #define HCA_LINK_MAX_PACKET 9216
 uint8_t *hca_link_open(HcaLink *link, bool loopback);
 void hca_link_close(HcaLink *link, bool loopback, unsigned vl, size_t len);
+
+/*
+ * Nothing more can be sent to the peer for so long from now on; 0: it can again.
+ * What was sent before leaves. The end of it is one of hca_link_deadline().
+ */
+void hca_link_pause(HcaLink *link, int64_t ns);
+bool hca_link_is_paused(const HcaLink *link);
+/*
+ * Send a frame that no pause holds back and no tap sees. False: there is no
+ * room now, or no peer.
+ */
+bool hca_link_send_control(HcaLink *link, const uint8_t *frame, size_t len);
 
 /* Write what was sent to the cable, as much as it takes now. */
 void hca_link_flush(HcaLink *link);
@@ -119,7 +131,10 @@ const uint8_t *hca_link_tapped(HcaLink *link, size_t *len);
  */
 void hca_link_set_faults(HcaLink *link, const HcaFaultPlan *plan);
 
-/* Packets whose time has come leave; when the next one's does, or INT64_MAX. */
+/*
+ * Packets whose time has come leave, and a pause ends; when the next one's does,
+ * or INT64_MAX.
+ */
 void hca_link_tick(HcaLink *link);
 int64_t hca_link_deadline(const HcaLink *link);
 

@@ -72,6 +72,12 @@ static size_t build(HcaPort *port, HcaPacket *packet,
     return encap->seal(packet, frame, gather(frame, len, payload, iovcnt));
 }
 
+static void count_sent(const HcaQp *qp, size_t payload)
+{
+    qp->counters->tx_packets++;
+    qp->counters->tx_bytes += payload;
+}
+
 void hca_frame_send(HcaPort *port, const HcaQp *qp, const HcaPath *path,
                     HcaPacket *packet, const struct iovec *payload,
                     unsigned iovcnt)
@@ -93,6 +99,7 @@ void hca_frame_send(HcaPort *port, const HcaQp *qp, const HcaPath *path,
     }
     hca_link_close(port->link, loopback, packet->vl, len);
     port->counters.tx_packets++;
+    count_sent(qp, packet->payload_len);
     hca_host_trace(port->ops, port->opaque, HCA_TRACE_PACKET_TX,
                    packet->dest_qp, packet->opcode, packet->psn,
                    packet->payload_len);
@@ -116,8 +123,8 @@ static unsigned raw_destinations(const HcaPort *port, const uint8_t *dmac)
 }
 
 /* Built in the peer's buffer; what is not closed there is not sent. */
-void hca_frame_send_raw(HcaPort *port, const struct iovec *payload,
-                        unsigned iovcnt)
+void hca_frame_send_raw(HcaPort *port, const HcaQp *qp,
+                        const struct iovec *payload, unsigned iovcnt)
 {
     uint8_t *frame = hca_link_open(port->link, false);
     size_t len = gather(frame, 0, payload, iovcnt);
@@ -134,6 +141,7 @@ void hca_frame_send_raw(HcaPort *port, const struct iovec *payload,
         hca_link_close(port->link, false, 0, len);
     }
     port->counters.tx_frames++;
+    count_sent(qp, len);
     hca_host_trace(port->ops, port->opaque, HCA_TRACE_PACKET_TX, 0,
                    HCA_BTH_OPCODE(HCA_BTH_UD, HCA_SEND_ONLY), 0, len);
 }

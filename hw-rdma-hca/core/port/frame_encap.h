@@ -37,8 +37,8 @@ void hca_frame_send(HcaPort *port, const HcaQp *qp, const HcaPath *path,
  * the card's own MAC address it turns round, to a multicast address it does
  * both; nothing else of it is looked at. Whether that may be called.
  */
-void hca_frame_send_raw(HcaPort *port, const struct iovec *payload,
-                        unsigned iovcnt);
+void hca_frame_send_raw(HcaPort *port, const HcaQp *qp,
+                        const struct iovec *payload, unsigned iovcnt);
 bool hca_frame_can_send_raw(HcaPort *port);
 
 #endif /* HCA_FRAME_ENCAP_H */

@@ -177,13 +177,15 @@ static uint8_t nak_syndrome(uint8_t value)
     }
 }
 
-static void count_nak(Hca *hca, uint8_t syndrome)
+static void count_nak(Hca *hca, HcaQp *qp, uint8_t syndrome)
 {
     if (HCA_AETH_KIND(syndrome) == HCA_AETH_RNR) {
         hca->requester->counters.rnrs_rx++;
+        qp->counters->rnrs_rx++;
     } else {
         hca->requester->counters.naks_rx++;
         hca->requester->counters.nak_codes_rx[hca_nak_index(syndrome)]++;
+        qp->counters->psn_naks_rx += hca_nak_index(syndrome) == HCA_NAK_PSN_SEQ;
     }
 }
 
@@ -198,7 +200,7 @@ static void receive_nak(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     uint8_t value = HCA_AETH_VALUE(packet->syndrome);
     bool read_lost;
 
-    count_nak(hca, packet->syndrome);
+    count_nak(hca, qp, packet->syndrome);
     hca_trace(hca, HCA_TRACE_NAK_RX, qp->qpn, packet->psn, packet->syndrome, 0);
     read_lost = !release_before(hca, qp, packet->psn);
     if (in_error(qp)) {

@@ -36,7 +36,7 @@ static HcaV2pState send(Hca *hca, HcaQp *qp, const HcaPath *path,
 
     if (state == HCA_V2P_SUCCESS) {
         if (hca_service(qp->attr.service)->raw) {
-            hca_frame_send_raw(hca->port, iov, iovcnt);
+            hca_frame_send_raw(hca->port, qp, iov, iovcnt);
         } else {
             hca_frame_send(hca->port, qp, path, packet, iov, iovcnt);
         }

@@ -96,6 +96,7 @@ static void loss_timeout(Hca *hca, HcaQp *qp)
         return;
     }
     hca->requester->counters.timeouts++;
+    qp->counters->timeouts++;
     hca_trace(hca, HCA_TRACE_TIMEOUT, qp->qpn, 0, qp->req.unacked_psn,
               qp->req.retries_left);
     if (hca_use_retry(hca, qp)) {

@@ -417,6 +417,7 @@ static bool resend_one(Hca *hca, HcaQp *qp, const Resend *resend)
         hca_loss_timer_restart(hca, qp); /* it may have waited for the cable */
     }
     hca->requester->counters.retransmissions++;
+    qp->counters->retransmissions++;
     return true;
 }
 
@@ -459,14 +460,16 @@ HcaTurn hca_requester_resend(Hca *hca, HcaQp *qp, unsigned *budget)
     return HCA_TURN_IDLE;
 }
 
-static void count_ended(Hca *hca, uint8_t syndrome)
+static void count_ended(Hca *hca, HcaQp *qp, uint8_t syndrome)
 {
     if (!syndrome) {
         hca->requester->counters.wqes_completed++;
     } else if (syndrome == HCA_SYNDROME_WR_FLUSH_ERR) {
         hca->requester->counters.wqes_flushed++;
+        qp->counters->sends_flushed++;
     } else {
         hca->requester->counters.wqes_failed++;
+        qp->counters->sends_failed++;
     }
 }
 
@@ -485,7 +488,7 @@ void hca_complete(Hca *hca, HcaQp *qp, uint32_t wqe_offset, uint8_t opcode,
         .vendor_err = vendor_err,
     };
 
-    count_ended(hca, syndrome);
+    count_ended(hca, qp, syndrome);
     if ((syndrome || signalled) &&
         !hca_cq_post(hca->cm, HCA_V2P_RTC, qp, qp->attr.sq_cqn, &completion) &&
         qp->state != HCA_QP_ERR) {

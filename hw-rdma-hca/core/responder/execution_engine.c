@@ -400,6 +400,17 @@ static HcaOutcome execute_kind(Hca *hca, HcaQp *qp, const HcaPacket *packet,
     }
 }
 
+/* For the QP: requests that begin well, and those that find no WQE. */
+static void count_request(HcaQp *qp, const HcaOperation *op, HcaOutcome outcome)
+{
+    bool begun = outcome == HCA_EXE_OK && op->first;
+
+    qp->counters->out_of_buffer += outcome == HCA_EXE_NO_WQE;
+    qp->counters->write_requests += begun && op->kind == HCA_REQUEST_WRITE;
+    qp->counters->read_requests += begun && op->kind == HCA_REQUEST_READ;
+    qp->counters->atomic_requests += begun && op->kind == HCA_REQUEST_ATOMIC;
+}
+
 static HcaOutcome execute(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                           const HcaOperation *op)
 {
@@ -413,6 +424,7 @@ static HcaOutcome execute(Hca *hca, HcaQp *qp, const HcaPacket *packet,
     }
     hca->responder->counters.requests[op->kind] += outcome == HCA_EXE_OK;
     hca->responder->counters.outcomes[outcome]++;
+    count_request(qp, op, outcome);
     return outcome;
 }
 
@@ -511,6 +523,7 @@ static void ahead(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     }
     qp->resp.nak_sent = true;
     hca->responder->counters.outcomes[HCA_EXE_PSN]++;
+    qp->counters->out_of_sequence++;
     hca_resp_nak(hca, qp, qp->resp.expected_psn, NAK(PSN_SEQ), HCA_EXE_PSN);
 }
 
@@ -556,6 +569,7 @@ static void duplicate(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                       const HcaOperation *op)
 {
     hca->responder->counters.duplicates++;
+    qp->counters->duplicates++;
     if (op->kind == HCA_REQUEST_SEND || op->kind == HCA_REQUEST_WRITE) {
         hca_resp_ack(hca, qp);
     } else if (hca_resp_pending(qp, packet->psn)) {
@@ -659,6 +673,8 @@ void hca_responder_receive_frame(Hca *hca, HcaQp *qp, const uint8_t *frame,
     HcaOutcome outcome;
 
     hca_trace(hca, HCA_TRACE_PACKET_RX, qp->qpn, packet.opcode, 0, len);
+    qp->counters->rx_packets++;
+    qp->counters->rx_bytes += len;
     outcome = take_wqe(hca, qp, &packet);
     if (outcome == HCA_EXE_OK) {
         outcome = scatter(hca, qp, frame, len);
@@ -667,6 +683,7 @@ void hca_responder_receive_frame(Hca *hca, HcaQp *qp, const uint8_t *frame,
         outcome = complete(hca, qp, &packet, len);
     }
     hca->responder->counters.outcomes[outcome]++;
+    qp->counters->out_of_buffer += outcome == HCA_EXE_NO_WQE;
     if (outcome != HCA_EXE_OK) {
         fail_unreliable(hca, qp, &packet, outcome);
     }

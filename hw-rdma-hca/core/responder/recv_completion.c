@@ -78,8 +78,10 @@ void hca_recv_fail(Hca *hca, HcaQp *qp, uint8_t syndrome, HcaOutcome vendor_err)
               vendor_err);
     if (syndrome == HCA_SYNDROME_WR_FLUSH_ERR) {
         hca->responder->counters.receives_flushed++;
+        qp->counters->receives_flushed++;
     } else {
         hca->responder->counters.receives_failed++;
+        qp->counters->receives_failed++;
     }
     post(hca, qp, &completion);
 }

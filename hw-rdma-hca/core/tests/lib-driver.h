@@ -178,6 +178,7 @@ struct Qp {
     uint64_t rq_record; /* posted count: bus address */
     Srq *srq;           /* in place of rq */
     uint32_t xrcd;      /* XRC_TGT */
+    uint32_t counter_set;
 };
 
 typedef struct QpConfig {
@@ -190,6 +191,7 @@ typedef struct QpConfig {
     unsigned log_sq_entry, log_rq_entry;
     Srq *srq;
     uint32_t xrcd; /* XRC_TGT */
+    uint32_t counter_set;
 } QpConfig;
 
 /* The part of a path that only RoCE has. */

@@ -7,6 +7,7 @@
 #include "lib-frames.h"
 
 #define DONE RDMA_HCA_ETH_DONE
+#define BAD (RDMA_HCA_ETH_DONE | RDMA_HCA_ETH_ERROR)
 
 const uint8_t eth_stranger[6] = { 0x02, 0, 0, 0, 0, 0x99 };
 
@@ -52,6 +53,23 @@ void eth_bench_free(EthBench *bench)
     driver_free(bench->drv);
     lab_free(bench->lab);
     g_free(bench);
+}
+
+void eth_queues_open(EthQueues *queues, uint32_t seed, unsigned log)
+{
+    queues->bench = eth_bench_new(seed, log);
+    queues->nic[0] = queues->bench->nic;
+    for (unsigned i = 1; i < ETH_QUEUES; i++) {
+        queues->nic[i] = nic_new_queue(queues->bench->drv, log, i, i - 1);
+    }
+}
+
+void eth_queues_close(EthQueues *queues)
+{
+    for (unsigned i = 1; i < ETH_QUEUES; i++) {
+        nic_free(queues->nic[i]);
+    }
+    eth_bench_free(queues->bench);
 }
 
 uint64_t eth_count(EthBench *bench, const char *name)
@@ -106,6 +124,22 @@ void eth_expect_done(EthBench *bench, unsigned n, uint8_t last)
         g_assert_cmphex(done, ==, i + 1 == n ? last : DONE);
     }
     g_assert_false(nic_take_tx(bench->nic, &done));
+}
+
+void eth_expect_refused(EthBench *bench, unsigned n)
+{
+    GByteArray *good = eth_make_frame(bench, eth_stranger,
+                                      bench->host->config.mac, 100);
+    uint64_t errors = eth_count(bench, "tx_errors");
+
+    nic_ring_tx(bench->nic);
+    eth_expect_none_sent(bench);
+    eth_expect_done(bench, n, BAD);
+    g_assert_cmpuint(eth_count(bench, "tx_errors"), ==, errors + 1);
+    nic_send(bench->nic, good->data, good->len);
+    eth_expect_sent(bench, good->data, good->len);
+    eth_expect_done(bench, 1, DONE);
+    g_byte_array_unref(good);
 }
 
 uint16_t eth_checksum(const uint8_t *data, size_t len, uint32_t sum)

@@ -22,8 +22,18 @@ typedef struct EthBench {
     GQueue sent; /* GByteArray: frames that card 0 sent */
 } EthBench;
 
+/* All pairs of rings, which are started one after the other. */
+#define ETH_QUEUES RDMA_HCA_ETH_MAX_QUEUES
+typedef struct EthQueues {
+    EthBench *bench;
+    Nic *nic[ETH_QUEUES]; /* 0: the bench's */
+} EthQueues;
+
 EthBench *eth_bench_new(uint32_t seed, unsigned log);
 void eth_bench_free(EthBench *bench);
+/* Interrupts of one pair are on the vector behind those of the pair before. */
+void eth_queues_open(EthQueues *queues, uint32_t seed, unsigned log);
+void eth_queues_close(EthQueues *queues);
 /* A counter of the Ethernet function. */
 uint64_t eth_count(EthBench *bench, const char *name);
 /* From @begin to @end - 1. */
@@ -39,6 +49,11 @@ void eth_expect_none_sent(EthBench *bench);
 void eth_expect_sent(EthBench *bench, const uint8_t *frame, size_t len);
 /* @n descriptors are done, the last one with @last. */
 void eth_expect_done(EthBench *bench, unsigned n, uint8_t last);
+/*
+ * Ring the doorbell: the frame of @n descriptors that is posted ends in error,
+ * and the ring goes on with what is behind it.
+ */
+void eth_expect_refused(EthBench *bench, unsigned n);
 /* A frame from the other end of the cable. */
 void eth_inject(EthBench *bench, const uint8_t *frame, size_t len);
 void eth_expect_received(EthBench *bench, const uint8_t *frame, size_t len,

@@ -48,6 +48,7 @@ Qp *qp_new_number(Driver *drv, const QpConfig *config, uint32_t qpn)
     qp->recv_cq = config->recv_cq;
     qp->srq = config->srq;
     qp->xrcd = config->xrcd;
+    qp->counter_set = config->counter_set;
     qp->rq_record = record_new(drv);
     ring_init(drv, &qp->sq, qp->pd, UINT64_C(0x6000000000) + qpn * 0x100000,
               config->sq_entries, config->log_sq_entry);
@@ -154,6 +155,7 @@ uint8_t qp_to_init(Qp *qp, const QpAttr *attr)
         qpc.srq = GUINT32_TO_BE(RDMA_HCA_QPC_USES_SRQ | qp->srq->srqn);
     }
     qpc.xrcd = GUINT32_TO_BE(qp->xrcd);
+    qpc.counter_set = GUINT32_TO_BE(qp->counter_set);
     if (qp->sq.mr) {
         qpc.snd_wqe_base_l = GUINT32_TO_BE(qp->sq.mr->key);
         qpc.snd_wqe_len = GUINT32_TO_BE(qp->sq.mr->len);

@@ -306,6 +306,7 @@ static const Field qpc_fields[] = {
     QPC(cqn_rcv, ALL, CREATE, .low = 1, .high = 1),
     QPC(rcv_wqe_len, ALL, CREATE, .high = 32u << HCA_MAX_LOG_WQES, .step = 32),
     QPC(rq_db_l, ALL, CREATE, .high = ALL, .step = 4),
+    QPC(counter_set, ALL, CREATE, .high = (1u << HCA_LOG_COUNTER_SETS) - 1),
     /* It has a receive queue of its own. */
     QPC(srq, RDMA_HCA_QPC_USES_SRQ, CREATE, .high = 0),
 };

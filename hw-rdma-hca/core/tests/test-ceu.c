@@ -298,6 +298,8 @@ static const Legal legal[] = {
     { RDMA_HCA_CMD_ARM_SRQ, false, true },
     { RDMA_HCA_CMD_RESIZE_SRQ, false, true },
     { RDMA_HCA_CMD_QUERY_QP, false, true },
+    { RDMA_HCA_CMD_SET_QP_COUNTERS, false, true },
+    { RDMA_HCA_CMD_QUERY_QP_COUNTERS, true, true },
     { RDMA_HCA_CMD_RST2INIT_QPEE, false, true },
     { RDMA_HCA_CMD_INIT2INIT_QPEE, false, true },
     { RDMA_HCA_CMD_INIT2RTR_QPEE, false, true },
@@ -318,7 +320,9 @@ static const Legal legal[] = {
 static bool is_roce_command(uint16_t op)
 {
     return op == RDMA_HCA_CMD_SET_GID || op == RDMA_HCA_CMD_SETUP_ETH ||
-           op == RDMA_HCA_CMD_SET_RX_MODE || op == RDMA_HCA_CMD_SET_FLOW;
+           op == RDMA_HCA_CMD_SET_RX_MODE || op == RDMA_HCA_CMD_SET_FLOW ||
+           op == RDMA_HCA_CMD_SET_RSS || op == RDMA_HCA_CMD_MODIFY_ETH ||
+           op == RDMA_HCA_CMD_SET_PAUSE;
 }
 
 static const Legal *find_legal(uint16_t op)

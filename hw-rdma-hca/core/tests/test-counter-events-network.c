@@ -364,6 +364,65 @@ static size_t udp_frame(uint8_t *frame)
     return 70;
 }
 
+/* A hash, two segments, an interrupt that waits. */
+static void spread_and_cut(Bed *bed, Nic *const *nic)
+{
+    uint8_t frame[54 + 100] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+    static const uint8_t headers[] = { 0x08, 0, 0x45, 0, 0,  140,
+                                       0,    0, 0,    0, 64, 6 };
+
+    memcpy(frame + 12, headers, sizeof(headers));
+    frame[14 + 20 + 12] = 0x50;
+    host_write(nic[0]->host, nic[0]->buffer, frame, sizeof(frame));
+    g_assert_cmphex(nic_stop(nic[1]), ==, 0);
+    g_assert_cmphex(nic_start(nic[1]), ==, 0);
+    g_assert_cmphex(nic_set_rss(nic[1], RDMA_HCA_RSS_ALL, 1), ==, 0);
+    g_assert_cmphex(nic_moderate(nic[1], 0, 0, 9, 9), ==, 0);
+    nic_doorbell(nic[1], RDMA_HCA_ETH_DB_RX_ARM, 0);
+    nic_put_tso(nic[0], 64, 54, 14, 34);
+    nic_put_tx(nic[0], nic[0]->buffer, sizeof(frame), RDMA_HCA_ETH_TX_LAST);
+    nic_ring_tx(nic[0]);
+    lab_run(bed->lab);
+    bed_counted(bed, 0, "ethernet_tx_tso", 1);
+    bed_counted(bed, 0, "ethernet_tx_segments", 2);
+    bed_counted(bed, 1, "ethernet_rx_hashed", 2);
+    bed_counted(bed, 1, "ethernet_interrupts_held", 1);
+    events_look(bed);
+}
+
+/* A ring that runs short stops the peer, until nobody waits for it any more. */
+static void run_short(Bed *bed, Nic *const *nic)
+{
+    uint8_t frame[60] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+
+    g_assert_cmphex(nic_stop(nic[1]), ==, 0);
+    g_assert_cmphex(nic_start(nic[1]), ==, 0);
+    g_assert_cmphex(nic_set_pause(nic[0], true, false), ==, 0);
+    g_assert_cmphex(nic_set_pause(nic[1], false, true), ==, 0);
+    host_write(nic[0]->host, nic[0]->buffer, frame, sizeof(frame));
+    for (unsigned i = 0; i < 2; i++) {
+        for (unsigned n = 0; n < 9; n++) {
+            nic_put_tx(nic[0], nic[0]->buffer, sizeof(frame),
+                       RDMA_HCA_ETH_TX_LAST);
+        }
+        nic_ring_tx(nic[0]);
+        lab_run(bed->lab);
+    }
+    bed_counted(bed, 1, "ethernet_rx_waited", 3);
+    bed_counted(bed, 1, "ethernet_tx_pause", 1);
+    bed_counted(bed, 0, "ethernet_rx_pause", 1);
+    bed_counted(bed, 0, "ethernet_tx_stopped", 1);
+    lab_sleep(bed->lab, 9 * NS_PER_S);
+    bed_counted(bed, 1, "ethernet_pause_given_up", 1);
+    bed_counted(bed, 1, "ethernet_rx_no_buffer", 2 + 3);
+    frame[12] = 0x88;
+    frame[13] = 0x08;
+    nic_send(nic[0], frame, sizeof(frame));
+    lab_run(bed->lab);
+    bed_counted(bed, 1, "ethernet_rx_control_ignored", 1);
+    events_look(bed);
+}
+
 static void test_ethernet(void)
 {
     uint8_t frame[70];
@@ -412,6 +471,8 @@ static void test_ethernet(void)
     lab_run(bed->lab);
     bed_counted(bed, 1, "ethernet_rx_errors", 1);
     events_look(bed);
+    spread_and_cut(bed, nic);
+    run_short(bed, nic);
     nic_free(nic[0]);
     nic_free(nic[1]);
     bed_free(bed);

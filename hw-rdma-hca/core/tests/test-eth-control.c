@@ -214,7 +214,7 @@ static void test_infiniband(void)
     g_assert_cmphex(driver_cmd_in(pair->drv[0], RDMA_HCA_CMD_SET_RX_MODE, box,
                                   sizeof(box), 0, 0),
                     ==, RDMA_HCA_STAT_BAD_OP);
-    for (unsigned reg = 0; reg < RDMA_HCA_ETH_DB_SIZE; reg += 4) {
+    for (unsigned reg = 0; reg < RDMA_HCA_ETH_DB_STRIDE; reg += 4) {
         host_bar0_write(&pair->lab->host[0], RDMA_HCA_ETH_DB + reg, 1);
     }
     lab_run(pair->lab);

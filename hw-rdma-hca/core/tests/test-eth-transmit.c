@@ -13,7 +13,6 @@
 #define OK RDMA_HCA_STAT_OK
 #define LAST RDMA_HCA_ETH_TX_LAST
 #define DONE RDMA_HCA_ETH_DONE
-#define BAD (RDMA_HCA_ETH_DONE | RDMA_HCA_ETH_ERROR)
 
 /* ---- frames that card 0 sends ---- */
 
@@ -118,23 +117,6 @@ static void test_tx_roce_like(void)
     eth_bench_free(bench);
 }
 
-/* The ring goes on after what could not be sent. */
-static void expect_refused(EthBench *bench, unsigned n)
-{
-    GByteArray *good = eth_make_frame(bench, eth_stranger,
-                                      bench->host->config.mac, 100);
-    uint64_t errors = eth_count(bench, "tx_errors");
-
-    nic_ring_tx(bench->nic);
-    eth_expect_none_sent(bench);
-    eth_expect_done(bench, n, BAD);
-    g_assert_cmpuint(eth_count(bench, "tx_errors"), ==, errors + 1);
-    nic_send(bench->nic, good->data, good->len);
-    eth_expect_sent(bench, good->data, good->len);
-    eth_expect_done(bench, 1, DONE);
-    g_byte_array_unref(good);
-}
-
 static void test_tx_refused(void)
 {
     static const uint64_t nowhere[] = {
@@ -151,26 +133,26 @@ static void test_tx_refused(void)
     Nic *nic = bench->nic;
 
     nic_put_tx(nic, nic->buffer, ETH_HEADER - 1, LAST); /* too short */
-    expect_refused(bench, 1);
+    eth_expect_refused(bench, 1);
     nic_put_tx(nic, nic->buffer, 0, LAST);
-    expect_refused(bench, 1);
+    eth_expect_refused(bench, 1);
     nic_put_tx(nic, nic->buffer, MAX_FRAME + 1, LAST); /* too long */
-    expect_refused(bench, 1);
+    eth_expect_refused(bench, 1);
     nic_put_tx(nic, nic->buffer, UINT16_MAX, LAST);
-    expect_refused(bench, 1);
+    eth_expect_refused(bench, 1);
     nic_put_tx(nic, nic->buffer, MAX_FRAME, 0);
     nic_put_tx(nic, nic->buffer, 1, LAST);
-    expect_refused(bench, 2);
+    eth_expect_refused(bench, 2);
     for (unsigned i = 0; i < RDMA_HCA_ETH_MAX_PIECES; i++) {
         nic_put_tx(nic, nic->buffer, UINT16_MAX,
                    i + 1 == RDMA_HCA_ETH_MAX_PIECES ? LAST : 0);
     }
-    expect_refused(bench, RDMA_HCA_ETH_MAX_PIECES);
+    eth_expect_refused(bench, RDMA_HCA_ETH_MAX_PIECES);
     for (unsigned i = 0; i < G_N_ELEMENTS(nowhere); i++) { /* not RAM */
         nic_put_tx(nic, nic->buffer, 50, 0);
         nic_put_tx(nic, nowhere[i], 50, 0);
         nic_put_tx(nic, nic->buffer, 50, LAST);
-        expect_refused(bench, 3);
+        eth_expect_refused(bench, 3);
     }
     eth_bench_free(bench);
 }
@@ -184,7 +166,7 @@ static void test_tx_endless(void)
         for (unsigned i = 1; i <= n; i++) {
             nic_put_tx(bench->nic, bench->nic->buffer, 10, i == n ? LAST : 0);
         }
-        expect_refused(bench, n);
+        eth_expect_refused(bench, n);
     }
     eth_bench_free(bench);
 }
@@ -325,7 +307,7 @@ static void test_tx_checksum_refused(void)
     for (unsigned i = 0; i < G_N_ELEMENTS(wrong); i++) {
         nic_put_tx(bench->nic, bench->nic->buffer, 64, LAST);
         nic_want_checksum(bench->nic, wrong[i].start, wrong[i].offset);
-        expect_refused(bench, 1);
+        eth_expect_refused(bench, 1);
     }
     eth_bench_free(bench);
 }

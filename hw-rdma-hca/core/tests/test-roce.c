@@ -404,7 +404,12 @@ static void test_queries(void)
     g_assert_cmpmem(&port.mac_h, 6, watch.pair->lab->host[0].config.mac, 6);
     /* The option's, whatever the MAC is. */
     g_assert_cmpmem(&port.guid_h, 8, &guid, 8);
-    g_assert_cmpuint(GUINT32_FROM_BE(port.eth), ==, RDMA_HCA_ETH_MAX_MTU);
+    g_assert_cmpuint(
+        RDMA_HCA_GET(RDMA_HCA_PORT_ETH_MAX_MTU, GUINT32_FROM_BE(port.eth)), ==,
+        RDMA_HCA_ETH_MAX_MTU);
+    g_assert_cmpuint(
+        RDMA_HCA_GET(RDMA_HCA_PORT_ETH_QUEUES, GUINT32_FROM_BE(port.eth)), ==,
+        RDMA_HCA_ETH_MAX_QUEUES);
     g_assert_cmpuint(
         RDMA_HCA_GET(RDMA_HCA_DEV_LIM_MAX_GIDS,
                      GUINT32_FROM_BE(watch.drv[0]->lim.max_pds_gids_pkeys)),

@@ -208,6 +208,39 @@ static void test_identity(void)
     card_close(&card);
 }
 
+/* Errors that the card finds on the bus, which the machine's user makes. */
+static void test_bus_errors(void)
+{
+    static const struct {
+        const char *name;
+        uint16_t status;
+    } errors[] = {
+        { "BAD_TLP", PCI_EXP_DEVSTA_CED },
+        { "COMP_ABORT", PCI_EXP_DEVSTA_NFED },
+        { "DLP", PCI_EXP_DEVSTA_FED },
+    };
+    uint8_t express;
+    Card card;
+
+    card_open(&card, DEVICE_ARG);
+    express = qpci_find_capability(card.dev, PCI_CAP_ID_EXP, 0);
+    for (unsigned i = 0; i < ARRAY_SIZE(errors); i++) {
+        g_autofree char *answer = qtest_hmp(
+            card.qts, "pcie_aer_inject_error hca0 %s", errors[i].name);
+
+        g_assert_true(g_str_has_prefix(answer, "OK"));
+        g_assert_cmphex(qpci_config_readw(card.dev, express + PCI_EXP_DEVSTA) &
+                            0xf,
+                        ==, errors[i].status);
+        qpci_config_writew(card.dev, express + PCI_EXP_DEVSTA,
+                           errors[i].status);
+        g_assert_cmphex(
+            qpci_config_readw(card.dev, express + PCI_EXP_DEVSTA) & 0xf, ==, 0);
+        assert_alive(&card);
+    }
+    card_close(&card);
+}
+
 /* Device memory. */
 
 static uint64_t device_memory(Card *card)
@@ -1503,6 +1536,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("rdma-hca/identity", test_identity);
+    qtest_add_func("rdma-hca/bus-errors", test_bus_errors);
     qtest_add_func("rdma-hca/device-memory/size", test_device_memory);
     qtest_add_func("rdma-hca/device-memory/stays", test_device_memory_stays);
     qtest_add_func("rdma-hca/device-memory/dma", test_device_memory_dma);

@@ -187,3 +187,39 @@ uint8_t hca_ceu_query_qp(HcaCeu *ceu, HcaCommand *cmd)
 {
     return hca_cxtmgt_query_qp(ceu->hca->cm, cmd->in_modifier, cmd->outbox);
 }
+
+uint8_t hca_ceu_set_qp_counters(HcaCeu *ceu, HcaCommand *cmd)
+{
+    return hca_cxtmgt_set_qp_counters(ceu->hca->cm, cmd->in_modifier,
+                                      cmd->in_param);
+}
+
+uint8_t hca_ceu_query_qp_counters(HcaCeu *ceu, HcaCommand *cmd)
+{
+    struct rdma_hca_diag *diag = (void *)cmd->outbox;
+    HcaQpCounters *set = hca_qp_counter_set(ceu->hca->cm, cmd->in_modifier);
+    unsigned number = hca_qp_counters_number();
+
+    if (cmd->op_modifier > RDMA_HCA_QP_COUNTERS_CLEAR) {
+        return RDMA_HCA_STAT_BAD_PARAM;
+    }
+    if (!set) {
+        return RDMA_HCA_STAT_BAD_INDEX;
+    }
+    diag->total = diag->count = GUINT32_TO_BE(number);
+    for (unsigned i = 0; i < number; i++) {
+        uint64_t value = hca_qp_counter_value(set, i);
+
+        if (cmd->op_modifier == RDMA_HCA_DIAG_NAMES) {
+            g_strlcpy(diag->name[i], hca_qp_counter_name(i),
+                      RDMA_HCA_DIAG_NAME_SIZE);
+            continue;
+        }
+        diag->value[i].h = GUINT32_TO_BE(RDMA_HCA_HI32(value));
+        diag->value[i].l = GUINT32_TO_BE(RDMA_HCA_LO32(value));
+    }
+    if (cmd->op_modifier == RDMA_HCA_QP_COUNTERS_CLEAR) {
+        *set = (HcaQpCounters) { 0 };
+    }
+    return RDMA_HCA_STAT_OK;
+}

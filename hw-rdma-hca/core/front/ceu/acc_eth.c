@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * acc_eth: commands of the Ethernet function, which the CEU document has not:
- * SETUP_ETH, SET_RX_MODE.
+ * SETUP_ETH, SET_RX_MODE, SET_RSS, MODIFY_ETH, SET_PAUSE.
  */
 #include <string.h>
 
@@ -22,7 +22,7 @@ uint8_t hca_ceu_setup_eth(HcaCeu *ceu, HcaCommand *cmd)
                 .vector = RDMA_HCA_GET(RDMA_HCA_SETUP_ETH_RX_VECTOR, vectors) },
     };
 
-    return hca_eth_setup(ceu->hca->eth, &setup);
+    return hca_eth_start(ceu->hca->eth, cmd->in_modifier, &setup);
 }
 
 /* The row of all op_modifiers but that which starts the rings. */
@@ -31,7 +31,44 @@ uint8_t hca_ceu_stop_eth(HcaCeu *ceu, HcaCommand *cmd)
     if (cmd->op_modifier != RDMA_HCA_SETUP_ETH_STOP) {
         return RDMA_HCA_STAT_BAD_PARAM;
     }
-    return hca_eth_setup(ceu->hca->eth, NULL);
+    hca_eth_stop(ceu->hca->eth);
+    return RDMA_HCA_STAT_OK;
+}
+
+static HcaEthModeration moderation(uint32_t word)
+{
+    return (HcaEthModeration) {
+        .frames = RDMA_HCA_GET(RDMA_HCA_MODERATION_COUNT, word),
+        .period_us = RDMA_HCA_GET(RDMA_HCA_MODERATION_PERIOD, word),
+    };
+}
+
+uint8_t hca_ceu_modify_eth(HcaCeu *ceu, HcaCommand *cmd)
+{
+    HcaEthModeration tx = moderation(RDMA_HCA_HI32(cmd->in_param));
+    HcaEthModeration rx = moderation(RDMA_HCA_LO32(cmd->in_param));
+
+    return hca_eth_moderate(ceu->hca->eth, cmd->in_modifier, &tx, &rx);
+}
+
+uint8_t hca_ceu_set_pause(HcaCeu *ceu, HcaCommand *cmd)
+{
+    if (cmd->in_param & ~(uint64_t)(RDMA_HCA_PAUSE_RX | RDMA_HCA_PAUSE_TX)) {
+        return RDMA_HCA_STAT_BAD_PARAM;
+    }
+    hca_eth_set_pause(ceu->hca->eth, cmd->in_param & RDMA_HCA_PAUSE_RX,
+                      cmd->in_param & RDMA_HCA_PAUSE_TX);
+    return RDMA_HCA_STAT_OK;
+}
+
+uint8_t hca_ceu_set_rss(HcaCeu *ceu, HcaCommand *cmd)
+{
+    const struct rdma_hca_rss *inbox = (const void *)cmd->inbox;
+    HcaRssSetup setup = { .types = GUINT32_FROM_BE(inbox->types) };
+
+    memcpy(setup.key, inbox->key, sizeof(setup.key));
+    memcpy(setup.table, inbox->table, sizeof(setup.table));
+    return hca_eth_set_rss(ceu->hca->eth, &setup);
 }
 
 uint8_t hca_ceu_set_rx_mode(HcaCeu *ceu, HcaCommand *cmd)

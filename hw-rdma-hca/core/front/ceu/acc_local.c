@@ -14,11 +14,16 @@
 /* "RDMAHCA1" */
 #define BOARD_ID 0x52444d4148434131ull
 
-/* IB codes: width 4X, speed SDR, one data virtual lane. */
+/* IB codes: width 4X, speed SDR (HCA_ETH_GBITS), one data virtual lane. */
 #define WIDTH_4X 2
 #define SPEED_SDR 1
 #define VL_CAP_VL0 1
 #define LOG_MAX_MSG 31
+/* Of a RoCE card. */
+#define ETH_FEATURES                                                           \
+    (RDMA_HCA_FEATURE_ETH | RDMA_HCA_FEATURE_RAW | RDMA_HCA_FEATURE_ETH_TSO |  \
+     RDMA_HCA_FEATURE_ETH_RSS | RDMA_HCA_FEATURE_ETH_MODERATION |              \
+     RDMA_HCA_FEATURE_ETH_PAUSE)
 /* Of clock_ns. */
 #define CLOCK_KHZ 1000000
 /* 4.096 us * 2^15, what a peer should allow for an answer of ours: 134 ms. */
@@ -69,7 +74,8 @@ static void table_limits(struct rdma_hca_dev_lim *lim, const HcaConfig *config)
                    LIM(MAX_SRQ_WQES, config->log_srq_wqes) |
                    LIM(SRQC_SZ, RDMA_HCA_SRQC_SIZE));
     lim->flows = BE(LIM(MAX_FLOWS, log_flows));
-    lim->xrcds = BE(LIM(MAX_XRCDS, HCA_LOG_XRCDS));
+    lim->xrcds_counters = BE(LIM(MAX_XRCDS, HCA_LOG_XRCDS) |
+                             LIM(MAX_COUNTER_SETS, HCA_LOG_COUNTER_SETS));
     lim->max_icm_sz_h = BE(RDMA_HCA_HI32(icm));
     lim->max_icm_sz_l = BE(RDMA_HCA_LO32(icm));
 }
@@ -113,7 +119,7 @@ uint8_t hca_ceu_query_fw(HcaCeu *ceu, HcaCommand *cmd)
     struct rdma_hca_fw *fw = (void *)cmd->outbox;
     const HcaConfig *config = &ceu->hca->config;
     bool roce = hca_config_is_roce(config);
-    uint32_t eth = roce ? RDMA_HCA_FEATURE_ETH | RDMA_HCA_FEATURE_RAW : 0;
+    uint32_t eth = roce ? ETH_FEATURES : 0;
     uint32_t dev_mem = config->device_memory ? RDMA_HCA_FEATURE_DEV_MEM : 0;
 
     fw->magic = BE(RDMA_HCA_FW_MAGIC);
@@ -125,7 +131,8 @@ uint8_t hca_ceu_query_fw(HcaCeu *ceu, HcaCommand *cmd)
         RDMA_HCA_FEATURE_MEM_MGT | RDMA_HCA_FEATURE_MW |
         RDMA_HCA_FEATURE_TIMESTAMP | RDMA_HCA_FEATURE_CQ_MODERATION |
         RDMA_HCA_FEATURE_ATOMIC_WRITE | RDMA_HCA_FEATURE_FLUSH |
-        RDMA_HCA_FEATURE_NULL_MR | eth | dev_mem);
+        RDMA_HCA_FEATURE_NULL_MR | RDMA_HCA_FEATURE_QP_COUNTERS | eth |
+        dev_mem);
     fw->fw_version = BE(FW_VERSION);
     return RDMA_HCA_STAT_OK;
 }
@@ -158,7 +165,8 @@ static void port_link(struct rdma_hca_port *port, const Hca *hca)
     /* Six bytes in the order of the mailbox. */
     memcpy(&port->mac_h, hca->config.mac, sizeof(hca->config.mac));
     port->eth = BE(
-        RDMA_HCA_PREP(RDMA_HCA_PORT_ETH_MAX_MTU, RDMA_HCA_ETH_MAX_MTU));
+        RDMA_HCA_PREP(RDMA_HCA_PORT_ETH_MAX_MTU, RDMA_HCA_ETH_MAX_MTU) |
+        RDMA_HCA_PREP(RDMA_HCA_PORT_ETH_QUEUES, RDMA_HCA_ETH_MAX_QUEUES));
 }
 
 /* IBA 14.2.5.6: these counters stay at their greatest value. */

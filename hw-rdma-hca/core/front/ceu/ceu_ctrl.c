@@ -68,6 +68,10 @@ static const HcaCommandRow commands[] = {
     ROW(SETUP_ETH, AFTER_INIT, stop_eth, .roce = true),
     ROW(SET_RX_MODE, AFTER_INIT, set_rx_mode, .roce = true,
         .inbox = RDMA_HCA_RX_MODE_SIZE),
+    ROW(SET_RSS, AFTER_INIT, set_rss, .roce = true,
+        .inbox = sizeof(struct rdma_hca_rss)),
+    ROW(MODIFY_ETH, AFTER_INIT, modify_eth, .roce = true),
+    ROW(SET_PAUSE, AFTER_INIT, set_pause, .roce = true),
     ROW(SET_FLOW, AFTER_INIT, add_flow, .roce = true,
         .op_modifier = RDMA_HCA_SET_FLOW_ADD,
         .inbox = sizeof(struct rdma_hca_flow)),
@@ -120,6 +124,9 @@ static const HcaCommandRow commands[] = {
     MODIFY_QP(SQD2RTS),
     MODIFY_QP(ERR2RST),
     ROW(QUERY_QP, AFTER_INIT, query_qp, .outbox = sizeof(struct rdma_hca_qpc)),
+    ROW(SET_QP_COUNTERS, AFTER_INIT, set_qp_counters),
+    ROW(QUERY_QP_COUNTERS, ANY, query_qp_counters,
+        .outbox = sizeof(struct rdma_hca_diag)),
 };
 
 /* The command's row; NULL and a status if the card has none. */

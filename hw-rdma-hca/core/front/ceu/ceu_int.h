@@ -92,13 +92,15 @@ HcaCommandFn hca_ceu_query_dev_lim, hca_ceu_query_fw, hca_ceu_query_adapter,
 HcaCommandFn hca_ceu_set_gid, hca_ceu_write_mgm, hca_ceu_read_mgm,
     hca_ceu_add_flow, hca_ceu_remove_flow;
 /* acc_eth.c */
-HcaCommandFn hca_ceu_setup_eth, hca_ceu_stop_eth, hca_ceu_set_rx_mode;
+HcaCommandFn hca_ceu_setup_eth, hca_ceu_stop_eth, hca_ceu_set_rx_mode,
+    hca_ceu_set_rss, hca_ceu_modify_eth, hca_ceu_set_pause;
 /* acc_cm.c */
 HcaCommandFn hca_ceu_map_icm_cm, hca_ceu_unmap_icm_cm, hca_ceu_sw2hw_cq,
     hca_ceu_hw2sw_cq, hca_ceu_query_cq, hca_ceu_resize_cq, hca_ceu_modify_cq,
     hca_ceu_sw2hw_eq, hca_ceu_hw2sw_eq, hca_ceu_query_eq, hca_ceu_map_eq,
     hca_ceu_sw2hw_srq, hca_ceu_hw2sw_srq, hca_ceu_query_srq, hca_ceu_resize_srq,
-    hca_ceu_arm_srq, hca_ceu_modify_qp, hca_ceu_query_qp;
+    hca_ceu_arm_srq, hca_ceu_modify_qp, hca_ceu_query_qp,
+    hca_ceu_set_qp_counters, hca_ceu_query_qp_counters;
 /* wr_v2p.c */
 HcaCommandFn hca_ceu_map_icm_v2p, hca_ceu_unmap_icm_v2p, hca_ceu_sw2hw_mpt,
     hca_ceu_hw2sw_mpt, hca_ceu_query_mpt, hca_ceu_write_mtt, hca_ceu_read_mtt,

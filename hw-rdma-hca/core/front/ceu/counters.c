@@ -83,7 +83,12 @@ static const HcaCounterRow rows[] = {
     COMMAND(356, "arm_srq", ARM_SRQ),
     COMMAND(366, "modify_cq", MODIFY_CQ),
     COMMAND(369, "resize_srq", RESIZE_SRQ),
+    COMMAND(382, "set_qp_counters", SET_QP_COUNTERS),
+    COMMAND(383, "query_qp_counters", QUERY_QP_COUNTERS),
     COMMAND(380, "set_flow", SET_FLOW),
+    COMMAND(388, "set_rss", SET_RSS),
+    COMMAND(389, "modify_eth", MODIFY_ETH),
+    COMMAND(390, "set_pause", SET_PAUSE),
 };
 
 const HcaCounterTable hca_ceu_counter_table = {

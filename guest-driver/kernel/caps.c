@@ -138,7 +138,11 @@ static void rhca_decode_srqs(struct rhca_caps *caps,
 	caps->reserved_srqs = rhca_reserved(
 		be32_get_bits(word, RDMA_HCA_DEV_LIM_RESERVED_SRQ));
 	caps->max_srq_sge = be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_SRQ_SGE);
-	caps->log_xrcds = be32_get_bits(lim->xrcds, RDMA_HCA_DEV_LIM_MAX_XRCDS);
+	caps->log_xrcds = be32_get_bits(lim->xrcds_counters,
+					RDMA_HCA_DEV_LIM_MAX_XRCDS);
+	caps->log_counter_sets =
+		be32_get_bits(lim->xrcds_counters,
+			      RDMA_HCA_DEV_LIM_MAX_COUNTER_SETS);
 	caps->log_flows = be32_get_bits(lim->flows, RDMA_HCA_DEV_LIM_MAX_FLOWS);
 }
 

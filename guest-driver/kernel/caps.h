@@ -26,6 +26,7 @@ struct rhca_caps {
 	u8 log_max_srq_wqes;
 	u8 log_xrcds;
 	u8 log_flows;
+	u8 log_counter_sets;
 
 	/* counts, taken from the low end of each table */
 	u32 reserved_qps;

@@ -55,6 +55,8 @@ void rhca_fail(struct rhca_dev *dev, const char *why)
 	if (test_and_set_bit(0, &dev->failed))
 		return;
 	dev_err(&dev->pdev->dev, "card failed: %s\n", why);
+	WRITE_ONCE(dev->pci->failure, why);
+	dev->pci->failures++;
 	dev->on_failure(dev);
 }
 

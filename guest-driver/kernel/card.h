@@ -32,6 +32,8 @@
  */
 #define RHCA_UARS_PER_PAGE	(PAGE_SIZE / RDMA_HCA_UAR_PAGE_SIZE)
 
+struct devlink;
+struct devlink_health_reporter;
 struct rdma_hca_eqe;
 struct rhca_eq;
 struct rhca_mgm;
@@ -49,10 +51,20 @@ struct rhca_pci {
 	struct delayed_work restart;
 	u32 restart_secs;	/* after a start that failed */
 	bool wanted;		/* the card is to run, or to be tried again */
+	bool going;		/* the function goes: not wanted any more */
 	spinlock_t master_lock;	/* bus mastering against @off */
 	bool off;		/* for good: the machine goes down */
 	struct rhca_dev *dev;		/* NULL: stopped */
 	struct net_device *ndev;	/* RoCE: since the first start */
+
+	struct devlink *devlink;
+	struct devlink_health_reporter *reporter;
+	/* What pci.c has devlink.c call: they take @lock. */
+	void (*halt)(struct rhca_pci *pci);
+	int (*resume)(struct rhca_pci *pci);
+	int (*recover)(struct rhca_pci *pci);
+	const char *failure;	/* the last one */
+	u32 failures;
 };
 
 struct rhca_dev {
@@ -92,6 +104,7 @@ struct rhca_dev {
 	struct rhca_bitmap xrcd_map;
 	struct rhca_bitmap dm_map;	/* pages of device memory */
 	struct rhca_bitmap flow_map;
+	struct rhca_bitmap counter_map;	/* sets of QPs' counters */
 	u32 pdn;		/* PD of the driver's own regions */
 	struct rhca_region *null_mr;	/* without memory; NULL: none */
 	struct dma_pool *db_pool;
@@ -105,7 +118,8 @@ struct rhca_dev {
 
 	struct rhca_eq *eq;	/* see eq.c for what each is for */
 	u32 num_eqs;
-	u32 eth_vector;		/* transmit; receive has the next one */
+	u32 eth_vector;		/* the first one of the Ethernet function... */
+	u32 num_eth_vectors;	/* ...and how many it has */
 
 	/* the port */
 	u16 lid;		/* as QUERY_PORT last said */
@@ -138,6 +152,13 @@ static inline bool rhca_has_srqs(const struct rhca_dev *dev)
 static inline bool rhca_has_xrc(const struct rhca_dev *dev)
 {
 	return dev->caps.features & RDMA_HCA_FEATURE_XRC;
+}
+
+/* More than one set of counters for QPs, and names for them. */
+static inline bool rhca_has_qp_counters(const struct rhca_dev *dev)
+{
+	return (dev->caps.features & RDMA_HCA_FEATURE_QP_COUNTERS) &&
+	       dev->caps.log_counter_sets;
 }
 
 /* Raw packet QPs, and rules for them. */

@@ -15,6 +15,22 @@
 
 /* --- failure ------------------------------------------------------------ */
 
+/*
+ * Users that poll in softirqs know of the end when this returns, or at the end of
+ * the interrupt. It has to be before the device is taken from them: what nvme-rdma
+ * takes for sound it deletes with care, and waits for answers that do not come.
+ */
+static void rhca_flush_now(struct rhca_dev *dev)
+{
+	if (in_hardirq()) {
+		rhca_flush_kernel(dev);
+		return;
+	}
+	local_bh_disable();
+	rhca_flush_kernel(dev);
+	local_bh_enable();
+}
+
 /* dev->on_failure: users are told, and the card restarts. */
 static void rhca_end_all(struct rhca_dev *dev)
 {
@@ -24,7 +40,7 @@ static void rhca_end_all(struct rhca_dev *dev)
 		.event = IB_EVENT_DEVICE_FATAL,
 	};
 
-	rhca_flush_kernel(dev);
+	rhca_flush_now(dev);
 	if (!READ_ONCE(dev->registered))
 		return;
 	if (rhca_is_roce(dev))
@@ -46,6 +62,7 @@ static void rhca_maps_cleanup(struct rhca_dev *dev)
 	if (dev->pdn)
 		rhca_bitmap_free(&dev->pd_map, dev->pdn, 1);
 	rhca_bitmap_cleanup(&dev->dm_map);
+	rhca_bitmap_cleanup(&dev->counter_map);
 	rhca_bitmap_cleanup(&dev->flow_map);
 	rhca_bitmap_cleanup(&dev->xrcd_map);
 	rhca_bitmap_cleanup(&dev->srq_map);
@@ -100,6 +117,10 @@ static int rhca_maps_init(struct rhca_dev *dev)
 	if (!err && rhca_has_raw(dev))
 		err = rhca_bitmap_init(&dev->flow_map, 1u << caps->log_flows,
 				       0);
+	/* QPs that are in no other set count in 0. */
+	if (!err && rhca_has_qp_counters(dev))
+		err = rhca_bitmap_init(&dev->counter_map,
+				       1u << caps->log_counter_sets, 1);
 	if (!err)
 		err = rhca_bitmap_alloc(&dev->pd_map, &dev->pdn, NULL);
 	if (!err)
@@ -199,14 +220,14 @@ static int rhca_publish(struct rhca_dev *dev)
 {
 	int err;
 
+	rhca_diag_init(dev);
 	rhca_describe(dev);
 	err = rhca_cmd_none(dev, RDMA_HCA_CMD_INIT_IB, RHCA_PORT);
 	if (err)
-		return err;
-	rhca_diag_init(dev);
+		goto diag;
 	err = rhca_is_roce(dev) ? rhca_eth_start(dev) : 0;
 	if (err)
-		goto diag;
+		goto close;
 	err = rhca_register(dev);
 	if (err)
 		goto eth;
@@ -219,9 +240,10 @@ static int rhca_publish(struct rhca_dev *dev)
 eth:
 	if (rhca_is_roce(dev))
 		rhca_eth_stop(dev);
+close:
+	rhca_cmd_none(dev, RDMA_HCA_CMD_CLOSE_IB, RHCA_PORT);
 diag:
 	rhca_diag_cleanup(dev);
-	rhca_cmd_none(dev, RDMA_HCA_CMD_CLOSE_IB, RHCA_PORT);
 	return err;
 }
 

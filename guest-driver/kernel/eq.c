@@ -12,9 +12,6 @@
 
 #include "eq.h"
 
-/* Interrupts of the Ethernet function: transmit and receive. */
-#define RHCA_ETH_VECTORS	2
-
 #define RHCA_EQ_ENTRIES		4096
 /* Tell the card about entries freed after this many. */
 #define RHCA_EQ_BATCH		256
@@ -227,19 +224,33 @@ static void rhca_eqs_destroy(struct rhca_dev *dev)
 	pci_free_irq_vectors(dev->pdev);
 }
 
-int rhca_eqs_init(struct rhca_dev *dev)
+/*
+ * Event queues have the first vectors, the Ethernet function those behind them,
+ * one at least. Returns how many event queues there can be, or an errno.
+ */
+static int rhca_alloc_vectors(struct rhca_dev *dev)
 {
-	u32 usable = (1u << dev->caps.log_eqs) - dev->caps.reserved_eqs;
-	u32 want = min_t(u32, usable, 1 + num_online_cpus());
-	u32 eth = rhca_is_roce(dev) ? RHCA_ETH_VECTORS : 0;
-	int vectors, err = 0;
+	int usable = (1 << dev->caps.log_eqs) - dev->caps.reserved_eqs;
+	int want = min_t(int, usable, 1 + num_online_cpus());
+	int eth = rhca_is_roce(dev) ? RDMA_HCA_ETH_MAX_QUEUES : 0;
+	int vectors;
 
-	vectors = pci_alloc_irq_vectors(dev->pdev, 1 + eth, want + eth,
+	vectors = pci_alloc_irq_vectors(dev->pdev, eth ? 2 : 1, want + eth,
 					PCI_IRQ_MSIX);
 	if (vectors < 0)
 		return vectors;
-	vectors -= eth;
-	dev->eth_vector = vectors;
+	dev->num_eth_vectors = eth ? max(vectors - want, 1) : 0;
+	dev->eth_vector = vectors - dev->num_eth_vectors;
+	return dev->eth_vector;
+}
+
+int rhca_eqs_init(struct rhca_dev *dev)
+{
+	int vectors = rhca_alloc_vectors(dev);
+	int err = 0;
+
+	if (vectors < 0)
+		return vectors;
 	dev->eq = kcalloc(vectors, sizeof(*dev->eq), GFP_KERNEL);
 	if (!dev->eq) {
 		pci_free_irq_vectors(dev->pdev);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The Ethernet function of a RoCE card: what netdev.c (the interface) and
- * ring.c (its rings) share.
+ * The Ethernet function of a RoCE card: what netdev.c (the interface),
+ * ethtool.c (its settings) and ring.c, tx.c, rx.c (its rings) share.
  */
 #ifndef RHCA_ETH_H
 #define RHCA_ETH_H
@@ -19,20 +19,22 @@
 #define RHCA_ETH_MIN_LOG_TX		5
 #define RHCA_ETH_MIN_LOG_RX		RDMA_HCA_ETH_MIN_LOG_RING
 
+struct page_pool;
 struct rhca_eth;
 
 /* A descriptor that the card may be using, and what it stands for. */
 struct rhca_tx_slot {
 	struct sk_buff *skb;	/* in a frame's first */
 	dma_addr_t dma;
-	u16 len;
+	u16 len;		/* 0: it is no piece of the frame */
 	bool is_page;		/* mapped as such */
 	u16 last;		/* in a frame's first: index of its last */
 };
 
+/* A piece of a page of the ring's pool. */
 struct rhca_rx_slot {
-	struct sk_buff *skb;
-	dma_addr_t dma;
+	struct page *page;
+	unsigned int offset;
 };
 
 /* The memory of a ring. Indices count without wrapping at its size. */
@@ -49,25 +51,63 @@ struct rhca_rx_mem {
 	struct rdma_hca_eth_rx *ring;
 	dma_addr_t dma;
 	struct rhca_rx_slot *slot;
+	struct page_pool *pool;
 	u16 size;		/* power of two */
 	u16 head;		/* next to be filled */
 	u16 tail;		/* next to be over */
-	u16 buf_len;
+	u16 buf_len;		/* for a frame... */
+	u32 piece_len;		/* ...and for what Linux wants around it */
 };
 
-struct rhca_tx {
-	struct napi_struct napi;
-	struct rhca_tx_mem mem;
-	int irq;
-	char name[32];
+/* Each has one writer: NAPI, the sender or the interrupt. */
+struct rhca_queue_stats {
+	u64 rx_packets;
+	u64 rx_bytes;
+	u64 rx_no_memory;	/* the ring could not be refilled */
+	u64 tx_packets;
+	u64 tx_bytes;
+	u64 tx_tso;		/* frames that the card has cut */
+	u64 tx_stopped;		/* the ring was full */
+	u64 interrupts;
 };
 
-struct rhca_rx {
+static inline void rhca_count(u64 *stat, u64 n)
+{
+	WRITE_ONCE(*stat, *stat + n);
+}
+
+/* What its interrupts wait for. */
+struct rhca_coalesce {
+	u16 usecs;
+	u16 frames;
+};
+
+/* A pair of rings, with a vector and a NAPI context for both. */
+struct rhca_queue {
+	struct rhca_eth *eth;
 	struct napi_struct napi;
-	struct rhca_rx_mem mem;
+	struct rhca_tx_mem tx;
+	struct rhca_rx_mem rx;
 	struct timer_list refill;
+	struct rhca_queue_stats stats;
+	struct rhca_coalesce tx_coalesce;
+	struct rhca_coalesce rx_coalesce;
+	u16 index;
 	int irq;
 	char name[32];
+};
+
+/* Receive-side scaling: what the card is told when there are several rings. */
+struct rhca_rss {
+	u32 types;		/* RDMA_HCA_RSS_* */
+	u8 key[RDMA_HCA_RSS_KEY_SIZE];
+	u8 table[RDMA_HCA_RSS_TABLE_SIZE];
+};
+
+/* Flow control of the link: PAUSE frames that count, and that are sent. */
+struct rhca_pause {
+	bool rx;
+	bool tx;
 };
 
 /*
@@ -78,28 +118,82 @@ struct rhca_eth {
 	struct net_device *ndev;
 	struct rhca_pci *pci;
 	struct rhca_dev *dev;	/* NULL: the card is stopped */
-	struct rhca_tx tx;
-	struct rhca_rx rx;
+	struct rhca_queue queue[RDMA_HCA_ETH_MAX_QUEUES];
+	u8 num_queues;		/* that are in use when it is open */
+	u8 max_queues;		/* as many as card and vectors allow */
 	bool open;		/* the card has the rings */
 	u8 log_tx;		/* of the rings when they are next opened */
 	u8 log_rx;
 	u32 speed;		/* Mbit/s */
+	struct rhca_rss rss;
+	struct rhca_pause pause;
+	bool can_pause;
 	struct work_struct rx_mode;
 	struct work_struct reset;
 };
 
+static inline struct rhca_eth *rhca_eth_of(struct net_device *ndev)
+{
+	return netdev_priv(ndev);
+}
+
+static inline struct device *rhca_eth_dma(struct rhca_eth *eth)
+{
+	return &eth->pci->pdev->dev;
+}
+
+static inline void rhca_eth_doorbell(struct rhca_queue *queue, u32 offset,
+				     u16 index)
+{
+	writel(index, queue->eth->pci->bar0 + RDMA_HCA_ETH_DB +
+			      queue->index * RDMA_HCA_ETH_DB_STRIDE + offset);
+}
+
 /* ring.c */
-/* Add and remove both NAPI contexts. */
+/* Add and remove the NAPI contexts. */
 void rhca_rings_init(struct rhca_eth *eth);
 void rhca_rings_cleanup(struct rhca_eth *eth);
 /* Give the card rings for the interface's MTU; eth->dev is there. */
 int rhca_rings_open(struct rhca_eth *eth);
 /*
- * Exchange them for others, as MTU and sizes are now. If there is no memory for
- * these, all stays as it was. If the card does not take them it has failed.
+ * Exchange them for others, @num pairs, as MTU and sizes are now. If there is
+ * no memory for these, all stays as it was. If the card does not take them it
+ * has failed.
  */
-int rhca_rings_exchange(struct rhca_eth *eth);
+int rhca_rings_exchange(struct rhca_eth *eth, u8 num);
 void rhca_rings_close(struct rhca_eth *eth);
+/* Tell the card what has changed, if it has rings. */
+int rhca_rings_set_rss(struct rhca_eth *eth);
+int rhca_rings_set_coalesce(struct rhca_queue *queue);
+
+/* tx.c */
+int rhca_tx_alloc(struct rhca_eth *eth, struct rhca_tx_mem *tx);
+/* Its frames are gone. */
+void rhca_tx_free(struct rhca_eth *eth, struct rhca_tx_mem *tx);
 netdev_tx_t rhca_start_xmit(struct sk_buff *skb, struct net_device *ndev);
+netdev_features_t rhca_features_check(struct sk_buff *skb,
+				      struct net_device *ndev,
+				      netdev_features_t features);
+/* Take back frames that have been sent; returns how many. */
+int rhca_tx_clean(struct rhca_queue *queue, int budget);
+void rhca_tx_arm(struct rhca_queue *queue);
+/* Also those that the card has not sent, and now never will. */
+void rhca_tx_drain(struct rhca_queue *queue);
+
+/* rx.c */
+int rhca_rx_alloc(struct rhca_eth *eth, struct rhca_rx_mem *rx);
+void rhca_rx_free(struct rhca_eth *eth, struct rhca_rx_mem *rx);
+/* Deliver up to @budget frames, and refill the ring; returns how many. */
+int rhca_rx_clean(struct rhca_queue *queue, int budget);
+void rhca_rx_refill_timer(struct timer_list *timer);
+
+/* ethtool.c */
+extern const struct ethtool_ops rhca_ethtool_ops;
+/* Tell a card that begins anew what a user has set. */
+int rhca_pause_restore(struct rhca_eth *eth);
+/* A key, and the rings in turn. */
+void rhca_rss_init(struct rhca_eth *eth);
+/* The same number of places for each ring, unless a user has said otherwise. */
+void rhca_rss_spread(struct rhca_eth *eth);
 
 #endif /* RHCA_ETH_H */

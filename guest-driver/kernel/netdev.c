@@ -2,9 +2,8 @@
 /*
  * The Ethernet interface of a RoCE card: a net_device on the same PCI
  * function, which carries what is not RDMA, and whose addresses are the GIDs.
- * Its rings are in ring.c.
+ * Its rings are in ring.c, its settings in ethtool.c.
  */
-#include <linux/ethtool.h>
 #include <linux/rtnetlink.h>
 
 #include "eth.h"
@@ -13,11 +12,11 @@
 
 #define RHCA_ETH_FEATURES \
 	(NETIF_F_SG | NETIF_F_HW_CSUM | NETIF_F_HIGHDMA)
+#define RHCA_TSO_FEATURES \
+	(NETIF_F_TSO | NETIF_F_TSO6 | NETIF_F_TSO_ECN)
 
-static struct rhca_eth *rhca_eth_of(struct net_device *ndev)
-{
-	return netdev_priv(ndev);
-}
+/* A peer that is short of buffers may stop the port for 8 s. */
+#define RHCA_ETH_TX_TIMEOUT	(15 * HZ)
 
 /* --- the link ----------------------------------------------------------- */
 
@@ -177,7 +176,8 @@ static int rhca_close(struct net_device *ndev)
 /* New rings after something about them has changed. */
 static int rhca_eth_reopen(struct rhca_eth *eth)
 {
-	return rhca_failed(eth->dev) ? -EIO : rhca_rings_exchange(eth);
+	return rhca_failed(eth->dev) ? -EIO :
+				       rhca_rings_exchange(eth, eth->num_queues);
 }
 
 static int rhca_change_mtu(struct net_device *ndev, int mtu)
@@ -209,10 +209,28 @@ static void rhca_eth_reset_work(struct work_struct *work)
 	rtnl_unlock();
 }
 
+/* Whether there is a use for the card's hashes. */
+static int rhca_set_features(struct net_device *ndev,
+			     netdev_features_t features)
+{
+	netdev_features_t old = ndev->features;
+	int err;
+
+	if (!((old ^ features) & NETIF_F_RXHASH))
+		return 0;
+	ndev->features = features;
+	err = rhca_rings_set_rss(rhca_eth_of(ndev));
+	if (err)
+		ndev->features = old;
+	return err;
+}
+
 static const struct net_device_ops rhca_netdev_ops = {
 	.ndo_open = rhca_open,
 	.ndo_stop = rhca_close,
 	.ndo_start_xmit = rhca_start_xmit,
+	.ndo_features_check = rhca_features_check,
+	.ndo_set_features = rhca_set_features,
 	.ndo_validate_addr = eth_validate_addr,
 	.ndo_set_rx_mode = rhca_set_rx_mode,
 	.ndo_set_mac_address = rhca_set_mac_address,
@@ -221,115 +239,34 @@ static const struct net_device_ops rhca_netdev_ops = {
 	.ndo_tx_timeout = rhca_tx_timeout,
 };
 
-/* --- ethtool ------------------------------------------------------------ */
-
-static void rhca_get_drvinfo(struct net_device *ndev,
-			     struct ethtool_drvinfo *info)
-{
-	struct rhca_eth *eth = rhca_eth_of(ndev);
-	u32 version = eth->dev->caps.fw_version;
-
-	strscpy(info->driver, RHCA_NAME, sizeof(info->driver));
-	strscpy(info->bus_info, pci_name(eth->pci->pdev),
-		sizeof(info->bus_info));
-	snprintf(info->fw_version, sizeof(info->fw_version), "%u.%u",
-		 version >> 16, version & 0xffff);
-}
-
-static int rhca_get_link_ksettings(struct net_device *ndev,
-				   struct ethtool_link_ksettings *settings)
-{
-	bool link = netif_carrier_ok(ndev);
-
-	settings->base.speed = link ? READ_ONCE(rhca_eth_of(ndev)->speed) :
-				      SPEED_UNKNOWN;
-	settings->base.duplex = link ? DUPLEX_FULL : DUPLEX_UNKNOWN;
-	settings->base.port = PORT_OTHER;
-	settings->base.autoneg = AUTONEG_DISABLE;
-	return 0;
-}
-
-static void rhca_get_ringparam(struct net_device *ndev,
-			       struct ethtool_ringparam *ring,
-			       struct kernel_ethtool_ringparam *kernel_ring,
-			       struct netlink_ext_ack *extack)
-{
-	struct rhca_eth *eth = rhca_eth_of(ndev);
-
-	ring->tx_max_pending = 1 << RDMA_HCA_ETH_MAX_LOG_RING;
-	ring->rx_max_pending = 1 << RDMA_HCA_ETH_MAX_LOG_RING;
-	ring->tx_pending = 1 << eth->log_tx;
-	ring->rx_pending = 1 << eth->log_rx;
-}
-
-static u8 rhca_log_ring(u32 pending, u8 min)
-{
-	return max_t(u8, order_base_2(pending), min);
-}
-
-static int rhca_set_ringparam(struct net_device *ndev,
-			      struct ethtool_ringparam *ring,
-			      struct kernel_ethtool_ringparam *kernel_ring,
-			      struct netlink_ext_ack *extack)
-{
-	struct rhca_eth *eth = rhca_eth_of(ndev);
-	u8 log_tx = rhca_log_ring(ring->tx_pending, RHCA_ETH_MIN_LOG_TX);
-	u8 log_rx = rhca_log_ring(ring->rx_pending, RHCA_ETH_MIN_LOG_RX);
-	int err = 0;
-
-	if (ring->rx_mini_pending || ring->rx_jumbo_pending)
-		return -EINVAL;
-	swap(eth->log_tx, log_tx);
-	swap(eth->log_rx, log_rx);
-	if (netif_running(ndev))
-		err = rhca_eth_reopen(eth);
-	if (err) {
-		eth->log_tx = log_tx;
-		eth->log_rx = log_rx;
-	}
-	return err;
-}
-
-static int rhca_get_sset_count(struct net_device *ndev, int sset)
-{
-	if (sset != ETH_SS_STATS)
-		return -EOPNOTSUPP;
-	return rhca_eth_of(ndev)->dev->diag.num_eth;
-}
-
-static void rhca_get_strings(struct net_device *ndev, u32 sset, u8 *data)
-{
-	const struct rhca_dev *dev = rhca_eth_of(ndev)->dev;
-	u32 i;
-
-	if (sset != ETH_SS_STATS)
-		return;
-	for (i = 0; i < dev->diag.num_eth; i++, data += ETH_GSTRING_LEN)
-		strscpy(data, rhca_diag_eth_name(dev, i), ETH_GSTRING_LEN);
-}
-
-static void rhca_get_ethtool_stats(struct net_device *ndev,
-				   struct ethtool_stats *stats, u64 *data)
-{
-	int err = rhca_diag_read_eth(rhca_eth_of(ndev)->dev, data);
-
-	if (err)
-		netdev_warn(ndev, "no counters: %d\n", err);
-}
-
-static const struct ethtool_ops rhca_ethtool_ops = {
-	.get_drvinfo = rhca_get_drvinfo,
-	.get_link = ethtool_op_get_link,
-	.get_link_ksettings = rhca_get_link_ksettings,
-	.get_ringparam = rhca_get_ringparam,
-	.set_ringparam = rhca_set_ringparam,
-	.get_ts_info = ethtool_op_get_ts_info,
-	.get_sset_count = rhca_get_sset_count,
-	.get_strings = rhca_get_strings,
-	.get_ethtool_stats = rhca_get_ethtool_stats,
-};
-
 /* --- life --------------------------------------------------------------- */
+
+static void rhca_eth_set_features(struct rhca_eth *eth)
+{
+	u32 card = eth->dev->caps.features;
+	netdev_features_t features = RHCA_ETH_FEATURES;
+
+	if (card & RDMA_HCA_FEATURE_ETH_TSO)
+		features |= RHCA_TSO_FEATURES;
+	eth->ndev->vlan_features = features;
+	features |= NETIF_F_RXCSUM;
+	if (card & RDMA_HCA_FEATURE_ETH_RSS)
+		features |= NETIF_F_RXHASH;
+	eth->can_pause = card & RDMA_HCA_FEATURE_ETH_PAUSE;
+	eth->ndev->hw_features = features;
+	eth->ndev->features = features;
+}
+
+/* @wanted queues, or as many as there are. */
+static void rhca_eth_set_queues(struct rhca_eth *eth,
+				const struct rdma_hca_port *port, u32 wanted)
+{
+	u32 card = be32_get_bits(port->eth, RDMA_HCA_PORT_ETH_QUEUES);
+
+	eth->max_queues = clamp_t(u32, card, 1, eth->dev->num_eth_vectors);
+	eth->num_queues = min_t(u32, eth->max_queues, wanted);
+	rhca_rss_spread(eth);
+}
 
 static int rhca_eth_describe(struct rhca_eth *eth,
 			     const struct rdma_hca_port *port)
@@ -353,14 +290,16 @@ static int rhca_eth_describe(struct rhca_eth *eth,
 	SET_NETDEV_DEV(ndev, &eth->pci->pdev->dev);
 	ndev->netdev_ops = &rhca_netdev_ops;
 	ndev->ethtool_ops = &rhca_ethtool_ops;
+	ndev->watchdog_timeo = RHCA_ETH_TX_TIMEOUT;
 	ndev->priv_flags |= IFF_LIVE_ADDR_CHANGE;
 	ndev->min_mtu = ETH_MIN_MTU;
 	ndev->max_mtu = max_mtu;
 	ndev->mtu = min_t(u32, ETH_DATA_LEN, max_mtu);
-	ndev->hw_features = RHCA_ETH_FEATURES | NETIF_F_RXCSUM;
-	ndev->features = ndev->hw_features;
-	ndev->vlan_features = RHCA_ETH_FEATURES;
-	return 0;
+	rhca_eth_set_features(eth);
+	rhca_rss_init(eth);
+	rhca_eth_set_queues(eth, port, num_online_cpus());
+	return netif_set_real_num_queues(ndev, eth->num_queues,
+					 eth->num_queues);
 }
 
 static struct rhca_eth *rhca_eth_alloc(struct rhca_pci *pci)
@@ -368,7 +307,7 @@ static struct rhca_eth *rhca_eth_alloc(struct rhca_pci *pci)
 	struct net_device *ndev;
 	struct rhca_eth *eth;
 
-	ndev = alloc_etherdev(sizeof(*eth));
+	ndev = alloc_etherdev_mq(sizeof(*eth), RDMA_HCA_ETH_MAX_QUEUES);
 	if (!ndev)
 		return NULL;
 	ndev->tstats = netdev_alloc_pcpu_stats(struct pcpu_sw_netstats);
@@ -419,12 +358,12 @@ static int rhca_eth_create(struct rhca_dev *dev,
 	eth = rhca_eth_alloc(dev->pci);
 	if (!eth)
 		return -ENOMEM;
+	/* Users come as soon as it is registered. */
+	eth->dev = dev;
 	err = rhca_eth_describe(eth, port);
 	if (err)
 		goto free;
 	netif_carrier_off(eth->ndev);
-	/* Users come as soon as it is registered. */
-	eth->dev = dev;
 	err = register_netdev(eth->ndev);
 	if (err)
 		goto free;
@@ -440,13 +379,17 @@ free:
 }
 
 /* The card is there again. */
-static int rhca_eth_attach(struct rhca_dev *dev, struct rhca_eth *eth)
+static int rhca_eth_attach(struct rhca_dev *dev, struct rhca_eth *eth,
+			   const struct rdma_hca_port *port)
 {
 	int err;
 
 	rtnl_lock();
 	rhca_eth_bind(dev, eth, true);
+	rhca_eth_set_queues(eth, port, eth->num_queues);
 	err = rhca_eth_set_filter(eth, eth->ndev->dev_addr);
+	if (!err)
+		err = rhca_pause_restore(eth);
 	if (!err && netif_running(eth->ndev))
 		err = rhca_rings_open(eth);
 	if (err)
@@ -471,7 +414,7 @@ int rhca_eth_start(struct rhca_dev *dev)
 		dev_err(&dev->pdev->dev, "Ethernet, but not its link layer\n");
 		return -ENODEV;
 	}
-	err = ndev ? rhca_eth_attach(dev, rhca_eth_of(ndev)) :
+	err = ndev ? rhca_eth_attach(dev, rhca_eth_of(ndev), &port) :
 		     rhca_eth_create(dev, &port);
 	if (err)
 		return err;
@@ -492,6 +435,15 @@ void rhca_eth_stop(struct rhca_dev *dev)
 	rhca_eth_bind(dev, eth, false);
 	netif_carrier_off(eth->ndev);
 	rtnl_unlock();
+}
+
+/* It outlives the RDMA device. */
+struct net_device *rhca_get_netdev(struct ib_device *ibdev, u32 port)
+{
+	struct net_device *ndev = to_rhca(ibdev)->ndev;
+
+	dev_hold(ndev);
+	return ndev;
 }
 
 /* Until users of the RDMA device are gone, it is there without a link. */

@@ -13,6 +13,8 @@ void rhca_eth_stop(struct rhca_dev *dev);
 void rhca_eth_fail(struct rhca_dev *dev);
 /* Remove the interface, if there is one. */
 void rhca_eth_destroy(struct rhca_pci *pci);
+/* get_netdev: for users of the port that ask for its interface, as SMC does. */
+struct net_device *rhca_get_netdev(struct ib_device *ibdev, u32 port);
 /* Ask the card about its link; tell users of the port what has changed. */
 void rhca_eth_update_link(struct rhca_dev *dev);
 

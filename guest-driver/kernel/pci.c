@@ -6,6 +6,7 @@
 #include <linux/module.h>
 
 #include "device.h"
+#include "devlink.h"
 #include "netdev.h"
 
 /* How soon a start that failed is tried again: longer each time. */
@@ -85,14 +86,15 @@ static void rhca_disable(struct rhca_pci *pci)
 }
 
 /* Caller holds pci->lock. */
-static void rhca_start_or_retry(struct rhca_pci *pci)
+static int rhca_start_or_retry(struct rhca_pci *pci)
 {
 	int err;
 
 	err = rhca_start(pci);
 	if (!err) {
 		pci->restart_secs = RHCA_RESTART_MIN_SECS;
-		return;
+		rhca_devlink_healthy(pci);
+		return 0;
 	}
 	dev_err(&pci->pdev->dev, "restart failed: %d, again in %u s\n", err,
 		pci->restart_secs);
@@ -100,24 +102,50 @@ static void rhca_start_or_retry(struct rhca_pci *pci)
 			   pci->restart_secs * HZ);
 	pci->restart_secs = min_t(u32, 2 * pci->restart_secs,
 				  RHCA_RESTART_MAX_SECS);
+	return err;
 }
 
-static void rhca_restart(struct work_struct *work)
+/* The card has failed, or its last start has. */
+static bool rhca_is_broken(const struct rhca_pci *pci)
 {
-	struct rhca_pci *pci = container_of(to_delayed_work(work),
-					    struct rhca_pci, restart);
+	return pci->wanted && !READ_ONCE(pci->off) &&
+	       (!pci->dev || rhca_failed(pci->dev));
+}
+
+static int rhca_recover(struct rhca_pci *pci)
+{
+	int err = 0;
 
 	mutex_lock(&pci->lock);
-	if (pci->wanted && !READ_ONCE(pci->off) &&
-	    (!pci->dev || rhca_failed(pci->dev))) {
+	if (rhca_is_broken(pci)) {
 		dev_warn(&pci->pdev->dev, "restarting\n");
 		rhca_stop(pci);
 		/* Lost configuration is one reason why a card fails. */
 		pci_restore_state(pci->pdev);
 		pci_save_state(pci->pdev);
-		rhca_start_or_retry(pci);
+		err = rhca_start_or_retry(pci);
 	}
 	mutex_unlock(&pci->lock);
+	return err;
+}
+
+/* A failure is reported, which may recover it; what has failed is tried again. */
+static void rhca_restart(struct work_struct *work)
+{
+	struct rhca_pci *pci = container_of(to_delayed_work(work),
+					    struct rhca_pci, restart);
+	bool broken, again;
+
+	mutex_lock(&pci->lock);
+	broken = rhca_is_broken(pci);
+	again = !pci->dev;
+	mutex_unlock(&pci->lock);
+	if (!broken)
+		return;
+	if (again)
+		rhca_recover(pci);
+	else
+		rhca_devlink_report(pci);
 }
 
 /* Until rhca_continue() the card is stopped, and not restarted. */
@@ -129,14 +157,38 @@ static void rhca_halt(struct rhca_pci *pci)
 	mutex_unlock(&pci->lock);
 }
 
-static void rhca_continue(struct rhca_pci *pci)
+static int rhca_continue(struct rhca_pci *pci)
 {
+	int err = -ENODEV;
+
 	mutex_lock(&pci->lock);
 	/* What was saved has been used up. */
 	pci_save_state(pci->pdev);
-	pci->wanted = true;
-	rhca_start_or_retry(pci);
+	pci->wanted = !pci->going;
+	if (pci->wanted)
+		err = rhca_start_or_retry(pci);
 	mutex_unlock(&pci->lock);
+	return err;
+}
+
+/* The card runs: from now on it is recovered when it fails. */
+static void rhca_watch(struct rhca_pci *pci)
+{
+	mutex_lock(&pci->lock);
+	pci->wanted = true;
+	if (rhca_is_broken(pci))
+		queue_delayed_work(system_long_wq, &pci->restart, 0);
+	mutex_unlock(&pci->lock);
+}
+
+/* Nobody recovers it any more, nor begins to report that it has failed. */
+static void rhca_unwatch(struct rhca_pci *pci)
+{
+	mutex_lock(&pci->lock);
+	pci->going = true;
+	pci->wanted = false;
+	mutex_unlock(&pci->lock);
+	cancel_delayed_work_sync(&pci->restart);
 }
 
 static struct rhca_pci *rhca_pci_alloc(struct pci_dev *pdev)
@@ -151,6 +203,9 @@ static struct rhca_pci *rhca_pci_alloc(struct pci_dev *pdev)
 	spin_lock_init(&pci->master_lock);
 	INIT_DELAYED_WORK(&pci->restart, rhca_restart);
 	pci->restart_secs = RHCA_RESTART_MIN_SECS;
+	pci->halt = rhca_halt;
+	pci->resume = rhca_continue;
+	pci->recover = rhca_recover;
 	return pci;
 }
 
@@ -162,16 +217,20 @@ static int rhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	pci = rhca_pci_alloc(pdev);
 	if (!pci)
 		return -ENOMEM;
-	err = rhca_enable(pci);
+	err = rhca_devlink_create(pci);
 	if (err)
 		goto free;
+	err = rhca_enable(pci);
+	if (err)
+		goto devlink;
 	mutex_lock(&pci->lock);
 	err = rhca_start(pci);
-	pci->wanted = !err;
 	mutex_unlock(&pci->lock);
 	if (err)
 		goto eth;
 	pci_set_drvdata(pdev, pci);
+	rhca_devlink_register(pci);
+	rhca_watch(pci);
 	return 0;
 
 eth:
@@ -179,6 +238,8 @@ eth:
 	cancel_delayed_work_sync(&pci->restart);
 	rhca_eth_destroy(pci);
 	rhca_disable(pci);
+devlink:
+	rhca_devlink_destroy(pci);
 free:
 	kfree(pci);
 	return err;
@@ -188,12 +249,15 @@ static void rhca_remove(struct pci_dev *pdev)
 {
 	struct rhca_pci *pci = pci_get_drvdata(pdev);
 
+	rhca_unwatch(pci);
+	rhca_devlink_unregister(pci);
 	rhca_halt(pci);
 	cancel_delayed_work_sync(&pci->restart);
 	rhca_eth_destroy(pci);
 	/* Nothing of the card's may be left running, whatever failed above. */
 	rhca_reset(pci);
 	rhca_disable(pci);
+	rhca_devlink_destroy(pci);
 	kfree(pci);
 }
 
@@ -220,6 +284,41 @@ static void rhca_reset_done(struct pci_dev *pdev)
 	rhca_continue(pci_get_drvdata(pdev));
 }
 
+/*
+ * The bus has lost something between the card and the machine: the card is not
+ * to be trusted before it has been reset, be the link good or not.
+ */
+static pci_ers_result_t rhca_error_detected(struct pci_dev *pdev,
+					    pci_channel_state_t state)
+{
+	struct rhca_pci *pci = pci_get_drvdata(pdev);
+
+	mutex_lock(&pci->lock);
+	pci->wanted = false;
+	if (pci->dev)
+		rhca_fail(pci->dev, "the bus reports an error");
+	rhca_stop(pci);
+	mutex_unlock(&pci->lock);
+	return state == pci_channel_io_perm_failure ?
+	       PCI_ERS_RESULT_DISCONNECT : PCI_ERS_RESULT_NEED_RESET;
+}
+
+/* The slot may have been reset: what the card knew of the bus is gone. */
+static pci_ers_result_t rhca_slot_reset(struct pci_dev *pdev)
+{
+	struct rhca_pci *pci = pci_get_drvdata(pdev);
+
+	pci_restore_state(pdev);
+	pci_save_state(pdev);
+	return rhca_reset(pci) ? PCI_ERS_RESULT_DISCONNECT :
+				 PCI_ERS_RESULT_RECOVERED;
+}
+
+static void rhca_error_resume(struct pci_dev *pdev)
+{
+	rhca_continue(pci_get_drvdata(pdev));
+}
+
 /* The card keeps nothing while it sleeps. */
 static int rhca_suspend(struct device *device)
 {
@@ -236,6 +335,9 @@ static int rhca_resume(struct device *device)
 static DEFINE_SIMPLE_DEV_PM_OPS(rhca_pm_ops, rhca_suspend, rhca_resume);
 
 static const struct pci_error_handlers rhca_err_handlers = {
+	.error_detected = rhca_error_detected,
+	.slot_reset = rhca_slot_reset,
+	.resume = rhca_error_resume,
 	.reset_prepare = rhca_reset_prepare,
 	.reset_done = rhca_reset_done,
 };

@@ -342,6 +342,7 @@ static void rhca_put_fixed(struct rhca_qp *qp, struct rdma_hca_qpc *qpc)
 			   RDMA_HCA_QPC_SQ_ENTRY_SZ);
 	qpc->pd = cpu_to_be32(qp->pdn);
 	qpc->xrcd = cpu_to_be32(qp->xrcdn);
+	qpc->counter_set = cpu_to_be32(qp->counter_set);
 	if (qp->srq)
 		qpc->srq = cpu_to_be32(RDMA_HCA_QPC_USES_SRQ | qp->srq->srqn);
 	if (ibqp->send_cq)

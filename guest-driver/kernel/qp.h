@@ -44,6 +44,7 @@ struct rhca_qp {
 	u32 uar;
 	u32 pdn;
 	u32 xrcdn;		/* XRC target */
+	u32 counter_set;	/* that it counts in */
 	struct rhca_wq sq;
 	struct rhca_wq rq;
 	struct rhca_db rq_db;

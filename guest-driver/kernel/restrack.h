@@ -5,7 +5,7 @@
 
 #include <rdma/ib_verbs.h>
 
-/* Put in @msg what the driver knows of it. */
+/* Put in @msg what the driver knows of it, and what its context says. */
 int rhca_res_qp(struct sk_buff *msg, struct ib_qp *ibqp);
 int rhca_res_cq(struct sk_buff *msg, struct ib_cq *ibcq);
 int rhca_res_mr(struct sk_buff *msg, struct ib_mr *ibmr);

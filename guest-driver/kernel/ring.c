@@ -1,639 +1,388 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The descriptor rings of the Ethernet function (rdma_hca_eth.h): transmit
- * and receive, each with a NAPI context and an MSI-X vector of its own. A
- * vector fires once for each time that its ring is armed.
+ * The rings of the Ethernet function as a whole: pairs of a transmit and a
+ * receive ring, each pair with an MSI-X vector and a NAPI context. A vector
+ * fires once for each time that a ring is armed.
  */
+#include <linux/cpumask.h>
 #include <linux/interrupt.h>
 
 #include "eth.h"
 
 /* A ring's index that could be 16 bits further would look the same. */
 static_assert(RDMA_HCA_ETH_MAX_LOG_RING < 15);
-/* What a frame at most needs must fit the smallest ring, or nothing goes. */
-#define RHCA_TX_ROOM	RDMA_HCA_ETH_MAX_PIECES
-static_assert(RHCA_TX_ROOM < 1 << RHCA_ETH_MIN_LOG_TX);
 
-#define RHCA_REFILL_MS	100
-
-static void rhca_eth_doorbell(struct rhca_eth *eth, u32 offset, u16 index)
+static int rhca_queue_poll(struct napi_struct *napi, int budget)
 {
-	writel(index, eth->pci->bar0 + RDMA_HCA_ETH_DB + offset);
-}
+	struct rhca_queue *queue = container_of(napi, struct rhca_queue, napi);
+	int sent = rhca_tx_clean(queue, budget);
+	int received = rhca_rx_clean(queue, budget);
 
-static struct device *rhca_eth_dma(struct rhca_eth *eth)
-{
-	return &eth->pci->pdev->dev;
-}
-
-/* --- transmit ----------------------------------------------------------- */
-
-/* One index is unused, so that a full ring differs from an empty one. */
-static u16 rhca_tx_room(const struct rhca_tx_mem *tx)
-{
-	u16 used = READ_ONCE(tx->head) - READ_ONCE(tx->tail);
-
-	return tx->size - 1 - used;
-}
-
-static struct rhca_tx_slot *rhca_tx_slot(struct rhca_tx_mem *tx, u16 index)
-{
-	return &tx->slot[index & (tx->size - 1)];
-}
-
-static struct rdma_hca_eth_tx *rhca_tx_desc(struct rhca_tx_mem *tx, u16 index)
-{
-	return &tx->ring[index & (tx->size - 1)];
-}
-
-static void rhca_tx_unmap(struct rhca_eth *eth, u16 index)
-{
-	struct rhca_tx_slot *slot = rhca_tx_slot(&eth->tx.mem, index);
-
-	if (slot->is_page)
-		dma_unmap_page(rhca_eth_dma(eth), slot->dma, slot->len,
-			       DMA_TO_DEVICE);
-	else
-		dma_unmap_single(rhca_eth_dma(eth), slot->dma, slot->len,
-				 DMA_TO_DEVICE);
-}
-
-static void rhca_tx_fill(struct rhca_eth *eth, u16 index, dma_addr_t dma,
-			 u16 len, bool is_page)
-{
-	struct rdma_hca_eth_tx *desc = rhca_tx_desc(&eth->tx.mem, index);
-	struct rhca_tx_slot *slot = rhca_tx_slot(&eth->tx.mem, index);
-
-	slot->skb = NULL;
-	slot->dma = dma;
-	slot->len = len;
-	slot->is_page = is_page;
-	memset(desc, 0, sizeof(*desc));
-	desc->addr_l = cpu_to_le32(lower_32_bits(dma));
-	desc->addr_h = cpu_to_le32(upper_32_bits(dma));
-	desc->len = cpu_to_le16(len);
-}
-
-/* Returns how many descriptors from the head on have @skb, or an errno. */
-static int rhca_tx_map(struct rhca_eth *eth, struct sk_buff *skb)
-{
-	struct device *dma_dev = rhca_eth_dma(eth);
-	u16 index = eth->tx.mem.head;
-	dma_addr_t dma;
-	int i;
-
-	dma = dma_map_single(dma_dev, skb->data, skb_headlen(skb),
-			     DMA_TO_DEVICE);
-	if (dma_mapping_error(dma_dev, dma))
-		return -ENOMEM;
-	rhca_tx_fill(eth, index++, dma, skb_headlen(skb), false);
-
-	for (i = 0; i < skb_shinfo(skb)->nr_frags; i++) {
-		const skb_frag_t *frag = &skb_shinfo(skb)->frags[i];
-
-		dma = skb_frag_dma_map(dma_dev, frag, 0, skb_frag_size(frag),
-				       DMA_TO_DEVICE);
-		if (dma_mapping_error(dma_dev, dma))
-			goto undo;
-		rhca_tx_fill(eth, index++, dma, skb_frag_size(frag), true);
+	if (sent >= budget || received >= budget)
+		return budget;
+	if (napi_complete_done(napi, received)) {
+		rhca_tx_arm(queue);
+		rhca_eth_doorbell(queue, RDMA_HCA_ETH_DB_RX_ARM,
+				  queue->rx.tail);
 	}
-	return (u16)(index - eth->tx.mem.head);
-
-undo:
-	while (index != eth->tx.mem.head)
-		rhca_tx_unmap(eth, --index);
-	return -ENOMEM;
+	return received;
 }
 
-static void rhca_tx_describe(struct rhca_tx_mem *tx, struct sk_buff *skb, u16 count)
+/* --- interrupts --------------------------------------------------------- */
+
+static irqreturn_t rhca_queue_interrupt(int irq, void *data)
 {
-	struct rdma_hca_eth_tx *first = rhca_tx_desc(tx, tx->head);
-	struct rhca_tx_slot *slot = rhca_tx_slot(tx, tx->head);
-	u16 last = tx->head + count - 1;
+	struct rhca_queue *queue = data;
 
-	slot->skb = skb;
-	slot->last = last;
-	rhca_tx_desc(tx, last)->flags |= RDMA_HCA_ETH_TX_LAST;
-	if (skb->ip_summed != CHECKSUM_PARTIAL)
-		return;
-	first->flags |= RDMA_HCA_ETH_TX_CSUM;
-	first->csum_start = cpu_to_le16(skb_checksum_start_offset(skb));
-	first->csum_offset = cpu_to_le16(skb->csum_offset);
-}
-
-/* Stop the queue unless the next frame finds room, however large it is. */
-static void rhca_tx_stop_if_full(struct rhca_eth *eth)
-{
-	if (rhca_tx_room(&eth->tx.mem) >= RHCA_TX_ROOM)
-		return;
-	netif_stop_queue(eth->ndev);
-	/* Either NAPI sees the queue stopped, or room is seen here. */
-	smp_mb__after_atomic();
-	if (rhca_tx_room(&eth->tx.mem) >= RHCA_TX_ROOM)
-		netif_start_queue(eth->ndev);
-}
-
-static void rhca_tx_drop(struct rhca_eth *eth, struct sk_buff *skb)
-{
-	DEV_STATS_INC(eth->ndev, tx_dropped);
-	dev_kfree_skb_any(skb);
-	/* Of frames before it the doorbell may not have been rung. */
-	rhca_eth_doorbell(eth, RDMA_HCA_ETH_DB_TX_TAIL, eth->tx.mem.head);
-}
-
-netdev_tx_t rhca_start_xmit(struct sk_buff *skb, struct net_device *ndev)
-{
-	struct netdev_queue *queue = netdev_get_tx_queue(ndev, 0);
-	struct rhca_eth *eth = netdev_priv(ndev);
-	struct rhca_tx_mem *tx = &eth->tx.mem;
-	int count;
-
-	if (unlikely(rhca_tx_room(tx) < RHCA_TX_ROOM)) {
-		netif_stop_queue(ndev);
-		return NETDEV_TX_BUSY;
-	}
-	if ((skb_shinfo(skb)->nr_frags >= RDMA_HCA_ETH_MAX_PIECES &&
-	     skb_linearize(skb)) || skb->len > U16_MAX) {
-		rhca_tx_drop(eth, skb);
-		return NETDEV_TX_OK;
-	}
-	count = rhca_tx_map(eth, skb);
-	if (count < 0) {
-		rhca_tx_drop(eth, skb);
-		return NETDEV_TX_OK;
-	}
-	rhca_tx_describe(tx, skb, count);
-	skb_tx_timestamp(skb);
-	/* NAPI looks at the slots once it sees the head. */
-	smp_store_release(&tx->head, tx->head + count);
-	rhca_tx_stop_if_full(eth);
-	if (__netdev_tx_sent_queue(queue, skb->len, netdev_xmit_more()))
-		rhca_eth_doorbell(eth, RDMA_HCA_ETH_DB_TX_TAIL, tx->head);
-	return NETDEV_TX_OK;
-}
-
-/* Take back the frame at the tail. */
-static void rhca_tx_retire(struct rhca_eth *eth, int budget)
-{
-	struct rhca_tx_mem *tx = &eth->tx.mem;
-	u16 end = rhca_tx_slot(tx, tx->tail)->last + 1;
-	struct sk_buff *skb = rhca_tx_slot(tx, tx->tail)->skb;
-	u16 index;
-
-	for (index = tx->tail; index != end; index++)
-		rhca_tx_unmap(eth, index);
-	napi_consume_skb(skb, budget);
-	WRITE_ONCE(tx->tail, end);
-}
-
-/* Whether the frame at the tail is over; *@done: what its last one says. */
-static bool rhca_tx_is_over(struct rhca_tx_mem *tx, u8 *done)
-{
-	/* Slots before the head are filled. */
-	if (tx->tail == smp_load_acquire(&tx->head))
-		return false;
-	*done = READ_ONCE(rhca_tx_desc(tx, rhca_tx_slot(tx, tx->tail)->last)
-				  ->done);
-	return *done & RDMA_HCA_ETH_DONE;
-}
-
-static void rhca_tx_count(struct rhca_eth *eth, const struct sk_buff *skb,
-			  u8 done)
-{
-	if (done & RDMA_HCA_ETH_ERROR)
-		DEV_STATS_INC(eth->ndev, tx_errors);
-	else
-		dev_sw_netstats_tx_add(eth->ndev, 1, skb->len);
-}
-
-static int rhca_tx_clean(struct rhca_eth *eth, int budget)
-{
-	struct rhca_tx_mem *tx = &eth->tx.mem;
-	unsigned int bytes = 0;
-	int frames = 0;
-	u8 done;
-
-	/* Without a budget it is netpoll that wants room. */
-	while (frames < (budget ?: NAPI_POLL_WEIGHT) &&
-	       rhca_tx_is_over(tx, &done)) {
-		struct sk_buff *skb = rhca_tx_slot(tx, tx->tail)->skb;
-
-		rhca_tx_count(eth, skb, done);
-		bytes += skb->len;
-		frames++;
-		rhca_tx_retire(eth, budget);
-	}
-	netdev_completed_queue(eth->ndev, frames, bytes);
-	/* Either the sender sees the room, or it is seen to have stopped. */
-	smp_mb();
-	if (frames && netif_queue_stopped(eth->ndev) &&
-	    rhca_tx_room(tx) >= RHCA_TX_ROOM)
-		netif_wake_queue(eth->ndev);
-	return frames;
-}
-
-static void rhca_tx_arm(struct rhca_eth *eth)
-{
-	struct rhca_tx_mem *tx = &eth->tx.mem;
-	u16 index = tx->tail;
-
-	/* Slots before the head are filled. */
-	if (index != smp_load_acquire(&tx->head))
-		index = rhca_tx_slot(tx, index)->last;
-	rhca_eth_doorbell(eth, RDMA_HCA_ETH_DB_TX_ARM, index);
-}
-
-static int rhca_tx_poll(struct napi_struct *napi, int budget)
-{
-	struct rhca_eth *eth = container_of(napi, struct rhca_eth, tx.napi);
-	int frames = rhca_tx_clean(eth, budget);
-
-	if (frames < budget && napi_complete_done(napi, frames))
-		rhca_tx_arm(eth);
-	return min(frames, budget);
-}
-
-/* Also what the card has not sent, and now never will. */
-static void rhca_tx_drain(struct rhca_eth *eth)
-{
-	struct rhca_tx_mem *tx = &eth->tx.mem;
-	u8 done;
-
-	while (tx->tail != tx->head) {
-		if (rhca_tx_is_over(tx, &done))
-			rhca_tx_count(eth, rhca_tx_slot(tx, tx->tail)->skb,
-				      done);
-		else
-			DEV_STATS_INC(eth->ndev, tx_dropped);
-		rhca_tx_retire(eth, 0);
-	}
-	netdev_reset_queue(eth->ndev);
-}
-
-static int rhca_tx_alloc(struct rhca_eth *eth, struct rhca_tx_mem *tx)
-{
-	*tx = (struct rhca_tx_mem){ .size = 1 << eth->log_tx };
-	tx->slot = kvcalloc(tx->size, sizeof(*tx->slot), GFP_KERNEL);
-	if (!tx->slot)
-		return -ENOMEM;
-	tx->ring = dma_alloc_coherent(rhca_eth_dma(eth),
-				      tx->size * sizeof(*tx->ring), &tx->dma,
-				      GFP_KERNEL | __GFP_NOWARN);
-	if (tx->ring)
-		return 0;
-	kvfree(tx->slot);
-	return -ENOMEM;
-}
-
-/* Its frames are gone. */
-static void rhca_tx_free(struct rhca_eth *eth, struct rhca_tx_mem *tx)
-{
-	dma_free_coherent(rhca_eth_dma(eth), tx->size * sizeof(*tx->ring),
-			  tx->ring, tx->dma);
-	kvfree(tx->slot);
-}
-
-/* --- receive ------------------------------------------------------------ */
-
-static struct rhca_rx_slot *rhca_rx_slot(struct rhca_rx_mem *rx, u16 index)
-{
-	return &rx->slot[index & (rx->size - 1)];
-}
-
-static struct rdma_hca_eth_rx *rhca_rx_desc(struct rhca_rx_mem *rx,
-					    u16 index)
-{
-	return &rx->ring[index & (rx->size - 1)];
-}
-
-/* A buffer for the descriptor at the head. */
-static bool rhca_rx_add(struct rhca_eth *eth, struct rhca_rx_mem *rx,
-			gfp_t gfp)
-{
-	struct rdma_hca_eth_rx *desc = rhca_rx_desc(rx, rx->head);
-	struct rhca_rx_slot *slot = rhca_rx_slot(rx, rx->head);
-	struct device *dma_dev = rhca_eth_dma(eth);
-
-	slot->skb = __netdev_alloc_skb_ip_align(eth->ndev, rx->buf_len, gfp);
-	if (!slot->skb)
-		return false;
-	slot->dma = dma_map_single(dma_dev, slot->skb->data, rx->buf_len,
-				   DMA_FROM_DEVICE);
-	if (dma_mapping_error(dma_dev, slot->dma)) {
-		dev_kfree_skb_any(slot->skb);
-		return false;
-	}
-	memset(desc, 0, sizeof(*desc));
-	desc->addr_l = cpu_to_le32(lower_32_bits(slot->dma));
-	desc->addr_h = cpu_to_le32(upper_32_bits(slot->dma));
-	desc->size = cpu_to_le16(rx->buf_len);
-	rx->head++;
-	return true;
-}
-
-/* Returns false if memory is short. */
-static bool rhca_rx_fill(struct rhca_eth *eth, struct rhca_rx_mem *rx,
-			 gfp_t gfp)
-{
-	while ((u16)(rx->head - rx->tail) < rx->size - 1)
-		if (!rhca_rx_add(eth, rx, gfp))
-			return false;
-	return true;
-}
-
-static void rhca_rx_refill(struct rhca_eth *eth)
-{
-	struct rhca_rx_mem *rx = &eth->rx.mem;
-	u16 before = rx->head;
-
-	/* With an empty ring there is no interrupt that would try again. */
-	if (!rhca_rx_fill(eth, rx, GFP_ATOMIC))
-		mod_timer(&eth->rx.refill,
-			  jiffies + msecs_to_jiffies(RHCA_REFILL_MS));
-	if (rx->head != before)
-		rhca_eth_doorbell(eth, RDMA_HCA_ETH_DB_RX_TAIL, rx->head);
-}
-
-static void rhca_rx_refill_timer(struct timer_list *timer)
-{
-	struct rhca_eth *eth = container_of(timer, struct rhca_eth, rx.refill);
-
-	napi_schedule(&eth->rx.napi);
-}
-
-/* Take the buffer at the tail from the card. */
-static struct sk_buff *rhca_rx_take(struct rhca_eth *eth,
-				    struct rhca_rx_mem *rx)
-{
-	struct rhca_rx_slot *slot = rhca_rx_slot(rx, rx->tail);
-
-	dma_unmap_single(rhca_eth_dma(eth), slot->dma, rx->buf_len,
-			 DMA_FROM_DEVICE);
-	rx->tail++;
-	return slot->skb;
-}
-
-static void rhca_rx_deliver(struct rhca_eth *eth, struct sk_buff *skb, u16 len,
-			    u8 flags)
-{
-	struct net_device *ndev = eth->ndev;
-
-	skb_put(skb, len);
-	dev_sw_netstats_rx_add(ndev, len);
-	if ((flags & RDMA_HCA_ETH_RX_CSUM_OK) &&
-	    (ndev->features & NETIF_F_RXCSUM))
-		skb->ip_summed = CHECKSUM_UNNECESSARY;
-	skb->protocol = eth_type_trans(skb, ndev);
-	if (skb->pkt_type == PACKET_MULTICAST)
-		DEV_STATS_INC(ndev, multicast);
-	napi_gro_receive(&eth->rx.napi, skb);
-}
-
-static bool rhca_rx_is_over(struct rhca_rx_mem *rx)
-{
-	if (rx->tail == rx->head ||
-	    !(READ_ONCE(rhca_rx_desc(rx, rx->tail)->done) & RDMA_HCA_ETH_DONE))
-		return false;
-	/* Read the rest only after that. */
-	dma_rmb();
-	return true;
-}
-
-static void rhca_rx_one(struct rhca_eth *eth)
-{
-	struct rhca_rx_mem *rx = &eth->rx.mem;
-	const struct rdma_hca_eth_rx *desc = rhca_rx_desc(rx, rx->tail);
-	bool error = desc->done & RDMA_HCA_ETH_ERROR;
-	u16 len = le16_to_cpu(desc->len);
-	u8 flags = desc->flags;
-	struct sk_buff *skb = rhca_rx_take(eth, rx);
-
-	if (error || len < ETH_HLEN || len > rx->buf_len) {
-		DEV_STATS_INC(eth->ndev, rx_errors);
-		dev_kfree_skb_any(skb);
-		return;
-	}
-	rhca_rx_deliver(eth, skb, len, flags);
-}
-
-static int rhca_rx_poll(struct napi_struct *napi, int budget)
-{
-	struct rhca_eth *eth = container_of(napi, struct rhca_eth, rx.napi);
-	struct rhca_rx_mem *rx = &eth->rx.mem;
-	int frames = 0;
-
-	while (frames < budget && rhca_rx_is_over(rx)) {
-		rhca_rx_one(eth);
-		frames++;
-	}
-	rhca_rx_refill(eth);
-	if (frames < budget && napi_complete_done(napi, frames))
-		rhca_eth_doorbell(eth, RDMA_HCA_ETH_DB_RX_ARM, rx->tail);
-	return frames;
-}
-
-static void rhca_rx_free(struct rhca_eth *eth, struct rhca_rx_mem *rx)
-{
-	while (rx->tail != rx->head)
-		dev_kfree_skb_any(rhca_rx_take(eth, rx));
-	dma_free_coherent(rhca_eth_dma(eth), rx->size * sizeof(*rx->ring),
-			  rx->ring, rx->dma);
-	kvfree(rx->slot);
-}
-
-/* Whoever asks for more than there is gets an error; nobody is killed for it. */
-static int rhca_rx_alloc(struct rhca_eth *eth, struct rhca_rx_mem *rx)
-{
-	*rx = (struct rhca_rx_mem){
-		.size = 1 << eth->log_rx,
-		.buf_len = eth->ndev->mtu + RDMA_HCA_ETH_HEADER_SIZE,
-	};
-	rx->slot = kvcalloc(rx->size, sizeof(*rx->slot), GFP_KERNEL);
-	if (!rx->slot)
-		return -ENOMEM;
-	rx->ring = dma_alloc_coherent(rhca_eth_dma(eth),
-				      rx->size * sizeof(*rx->ring), &rx->dma,
-				      GFP_KERNEL | __GFP_NOWARN);
-	if (!rx->ring) {
-		kvfree(rx->slot);
-		return -ENOMEM;
-	}
-	if (rhca_rx_fill(eth, rx, GFP_KERNEL | __GFP_RETRY_MAYFAIL |
-				  __GFP_NOWARN))
-		return 0;
-	rhca_rx_free(eth, rx);
-	return -ENOMEM;
-}
-
-/* --- both --------------------------------------------------------------- */
-
-static irqreturn_t rhca_ring_interrupt(int irq, void *napi)
-{
-	napi_schedule_irqoff(napi);
+	rhca_count(&queue->stats.interrupts, 1);
+	napi_schedule_irqoff(&queue->napi);
 	return IRQ_HANDLED;
 }
 
-static int rhca_rings_request_irqs(struct rhca_eth *eth)
+/* A queue's own processor, for what it receives and for what is sent there. */
+static int rhca_queue_request_irq(struct rhca_queue *queue)
 {
-	struct rhca_dev *dev = eth->dev;
-	struct pci_dev *pdev = dev->pdev;
-	struct rhca_tx *tx = &eth->tx;
-	struct rhca_rx *rx = &eth->rx;
+	struct rhca_eth *eth = queue->eth;
+	struct pci_dev *pdev = eth->pci->pdev;
+	const struct cpumask *cpu;
 	int err;
 
-	tx->irq = pci_irq_vector(pdev, dev->eth_vector);
-	rx->irq = pci_irq_vector(pdev, dev->eth_vector + 1);
-	snprintf(tx->name, sizeof(tx->name), RHCA_NAME "-tx@%s",
-		 pci_name(pdev));
-	snprintf(rx->name, sizeof(rx->name), RHCA_NAME "-rx@%s",
-		 pci_name(pdev));
-	err = request_irq(tx->irq, rhca_ring_interrupt, 0, tx->name, &tx->napi);
+	queue->irq = pci_irq_vector(pdev, eth->dev->eth_vector + queue->index);
+	snprintf(queue->name, sizeof(queue->name), RHCA_NAME "-eth%u@%s",
+		 queue->index, pci_name(pdev));
+	err = request_irq(queue->irq, rhca_queue_interrupt, 0, queue->name,
+			  queue);
 	if (err)
 		return err;
-	err = request_irq(rx->irq, rhca_ring_interrupt, 0, rx->name, &rx->napi);
-	if (err)
-		free_irq(tx->irq, &tx->napi);
-	return err;
+	cpu = cpumask_of(cpumask_local_spread(queue->index,
+					      dev_to_node(&pdev->dev)));
+	/* Only hints: frames pass wherever they are handled. */
+	irq_set_affinity_and_hint(queue->irq, cpu);
+	netif_set_xps_queue(eth->ndev, cpu, queue->index);
+	return 0;
 }
 
-static void rhca_rings_free_irqs(struct rhca_eth *eth)
+/* Those of queues from @first to @end - 1. */
+static void rhca_rings_free_irqs(struct rhca_eth *eth, u8 first, u8 end)
 {
-	free_irq(eth->rx.irq, &eth->rx.napi);
-	free_irq(eth->tx.irq, &eth->tx.napi);
+	while (end-- > first) {
+		irq_update_affinity_hint(eth->queue[end].irq, NULL);
+		free_irq(eth->queue[end].irq, &eth->queue[end]);
+	}
 }
+
+static int rhca_rings_request_irqs(struct rhca_eth *eth, u8 first, u8 end)
+{
+	u8 i;
+	int err;
+
+	for (i = first; i < end; i++) {
+		err = rhca_queue_request_irq(&eth->queue[i]);
+		if (err) {
+			rhca_rings_free_irqs(eth, first, i);
+			return err;
+		}
+	}
+	return 0;
+}
+
+/* --- memory ------------------------------------------------------------- */
 
 /* What is made before the card has anything to do with it. */
 struct rhca_rings {
-	struct rhca_tx_mem tx;
-	struct rhca_rx_mem rx;
+	u8 num;
+	struct rhca_tx_mem tx[RDMA_HCA_ETH_MAX_QUEUES];
+	struct rhca_rx_mem rx[RDMA_HCA_ETH_MAX_QUEUES];
 	struct rhca_mailbox box;
 };
+
+static void rhca_rings_free_mem(struct rhca_eth *eth, struct rhca_rings *rings)
+{
+	while (rings->num) {
+		rings->num--;
+		rhca_rx_free(eth, &rings->rx[rings->num]);
+		rhca_tx_free(eth, &rings->tx[rings->num]);
+	}
+}
 
 static void rhca_rings_free(struct rhca_eth *eth, struct rhca_rings *rings)
 {
 	rhca_mailbox_free(eth->dev, &rings->box);
-	rhca_rx_free(eth, &rings->rx);
-	rhca_tx_free(eth, &rings->tx);
+	rhca_rings_free_mem(eth, rings);
+	kfree(rings);
 }
 
-static int rhca_rings_alloc(struct rhca_eth *eth, struct rhca_rings *rings)
+static int rhca_rings_alloc_pair(struct rhca_eth *eth,
+				 struct rhca_rings *rings)
 {
 	int err;
 
-	err = rhca_tx_alloc(eth, &rings->tx);
+	err = rhca_tx_alloc(eth, &rings->tx[rings->num]);
 	if (err)
 		return err;
-	err = rhca_rx_alloc(eth, &rings->rx);
+	err = rhca_rx_alloc(eth, &rings->rx[rings->num]);
 	if (err)
-		goto tx;
-	err = rhca_mailbox_alloc(eth->dev, &rings->box);
-	if (err)
-		goto rx;
-	return 0;
-
-rx:
-	rhca_rx_free(eth, &rings->rx);
-tx:
-	rhca_tx_free(eth, &rings->tx);
+		rhca_tx_free(eth, &rings->tx[rings->num]);
+	else
+		rings->num++;
 	return err;
+}
+
+static struct rhca_rings *rhca_rings_alloc(struct rhca_eth *eth, u8 num)
+{
+	struct rhca_rings *rings = kzalloc(sizeof(*rings), GFP_KERNEL);
+	int err;
+
+	if (!rings)
+		return ERR_PTR(-ENOMEM);
+	do {
+		err = rhca_rings_alloc_pair(eth, rings);
+	} while (!err && rings->num < num);
+	if (!err)
+		err = rhca_mailbox_alloc(eth->dev, &rings->box);
+	if (!err)
+		return rings;
+	rhca_rings_free_mem(eth, rings);
+	kfree(rings);
+	return ERR_PTR(err);
 }
 
 /* The rings of @eth, which no one uses, and those of @rings change places. */
 static void rhca_rings_swap(struct rhca_eth *eth, struct rhca_rings *rings)
 {
-	swap(eth->tx.mem, rings->tx);
-	swap(eth->rx.mem, rings->rx);
+	u8 i;
+
+	for (i = 0; i < RDMA_HCA_ETH_MAX_QUEUES; i++) {
+		swap(eth->queue[i].tx, rings->tx[i]);
+		swap(eth->queue[i].rx, rings->rx[i]);
+	}
+	swap(eth->num_queues, rings->num);
+}
+
+/* --- the card ----------------------------------------------------------- */
+
+static int rhca_queue_setup(struct rhca_queue *queue, struct rhca_mailbox *box)
+{
+	struct rdma_hca_setup_eth *setup = box->buf;
+	struct rhca_dev *dev = queue->eth->dev;
+	u32 vector = dev->eth_vector + queue->index;
+
+	memset(setup, 0, sizeof(*setup));
+	rhca_put64(&setup->tx_ring_h, &setup->tx_ring_l, queue->tx.dma);
+	rhca_put64(&setup->rx_ring_h, &setup->rx_ring_l, queue->rx.dma);
+	be32p_replace_bits(&setup->log_sizes, ilog2(queue->tx.size),
+			   RDMA_HCA_SETUP_ETH_LOG_TX);
+	be32p_replace_bits(&setup->log_sizes, ilog2(queue->rx.size),
+			   RDMA_HCA_SETUP_ETH_LOG_RX);
+	be32p_replace_bits(&setup->vectors, vector,
+			   RDMA_HCA_SETUP_ETH_TX_VECTOR);
+	be32p_replace_bits(&setup->vectors, vector,
+			   RDMA_HCA_SETUP_ETH_RX_VECTOR);
+	return rhca_cmd(dev, RDMA_HCA_CMD_SETUP_ETH, RDMA_HCA_SETUP_ETH_START,
+			queue->index, box->dma, 0);
+}
+
+static u32 rhca_coalesce_word(const struct rhca_coalesce *coalesce)
+{
+	/* Without a number of frames the time alone counts. */
+	return FIELD_PREP(RDMA_HCA_MODERATION_COUNT,
+			  coalesce->frames ?: U16_MAX) |
+	       FIELD_PREP(RDMA_HCA_MODERATION_PERIOD, coalesce->usecs);
+}
+
+static int rhca_queue_moderate(struct rhca_queue *queue)
+{
+	u64 tx = rhca_coalesce_word(&queue->tx_coalesce);
+	u64 rx = rhca_coalesce_word(&queue->rx_coalesce);
+
+	if (!(queue->eth->dev->caps.features & RDMA_HCA_FEATURE_ETH_MODERATION))
+		return 0;
+	return rhca_cmd(queue->eth->dev, RDMA_HCA_CMD_MODIFY_ETH, 0,
+			queue->index, tx << 32 | rx, 0);
+}
+
+int rhca_rings_set_coalesce(struct rhca_queue *queue)
+{
+	const struct rhca_eth *eth = queue->eth;
+
+	return eth->open && queue->index < eth->num_queues ?
+		       rhca_queue_moderate(queue) : 0;
+}
+
+/* The card hashes if somebody has a use for that. */
+static int rhca_rings_put_rss(struct rhca_eth *eth, struct rhca_mailbox *box)
+{
+	bool wanted = eth->num_queues > 1 ||
+		      (eth->ndev->features & NETIF_F_RXHASH);
+	struct rdma_hca_rss *rss = box->buf;
+
+	if (!(eth->dev->caps.features & RDMA_HCA_FEATURE_ETH_RSS))
+		return 0;
+	memset(rss, 0, sizeof(*rss));
+	rss->types = cpu_to_be32(wanted ? eth->rss.types : 0);
+	memcpy(rss->key, eth->rss.key, sizeof(rss->key));
+	memcpy(rss->table, eth->rss.table, sizeof(rss->table));
+	return rhca_cmd_in(eth->dev, RDMA_HCA_CMD_SET_RSS, 0, box);
+}
+
+int rhca_rings_set_rss(struct rhca_eth *eth)
+{
+	struct rhca_mailbox box;
+	int err;
+
+	if (!eth->open)
+		return 0;
+	err = rhca_mailbox_alloc(eth->dev, &box);
+	if (err)
+		return err;
+	err = rhca_rings_put_rss(eth, &box);
+	rhca_mailbox_free(eth->dev, &box);
+	return err;
 }
 
 static int rhca_rings_setup(struct rhca_eth *eth, struct rhca_mailbox *box)
 {
-	struct rdma_hca_setup_eth *setup = box->buf;
-	struct rhca_dev *dev = eth->dev;
+	int err;
+	u8 i;
 
-	rhca_put64(&setup->tx_ring_h, &setup->tx_ring_l, eth->tx.mem.dma);
-	rhca_put64(&setup->rx_ring_h, &setup->rx_ring_l, eth->rx.mem.dma);
-	be32p_replace_bits(&setup->log_sizes, ilog2(eth->tx.mem.size),
-			   RDMA_HCA_SETUP_ETH_LOG_TX);
-	be32p_replace_bits(&setup->log_sizes, ilog2(eth->rx.mem.size),
-			   RDMA_HCA_SETUP_ETH_LOG_RX);
-	be32p_replace_bits(&setup->vectors, dev->eth_vector,
-			   RDMA_HCA_SETUP_ETH_TX_VECTOR);
-	be32p_replace_bits(&setup->vectors, dev->eth_vector + 1,
-			   RDMA_HCA_SETUP_ETH_RX_VECTOR);
-	return rhca_cmd(dev, RDMA_HCA_CMD_SETUP_ETH, 1, 0, box->dma, 0);
+	err = rhca_rings_put_rss(eth, box);
+	for (i = 0; !err && i < eth->num_queues; i++) {
+		err = rhca_queue_setup(&eth->queue[i], box);
+		if (!err)
+			err = rhca_queue_moderate(&eth->queue[i]);
+	}
+	if (err)
+		rhca_cmd_revoke(eth->dev, RDMA_HCA_CMD_SETUP_ETH,
+				RDMA_HCA_SETUP_ETH_STOP, 0, 0);
+	return err;
 }
+
+/* --- start and stop ----------------------------------------------------- */
 
 static void rhca_rings_start(struct rhca_eth *eth)
 {
+	u8 i;
+
 	eth->open = true;
-	napi_enable(&eth->tx.napi);
-	napi_enable(&eth->rx.napi);
-	rhca_eth_doorbell(eth, RDMA_HCA_ETH_DB_RX_TAIL, eth->rx.mem.head);
-	rhca_eth_doorbell(eth, RDMA_HCA_ETH_DB_RX_ARM, 0);
-	rhca_eth_doorbell(eth, RDMA_HCA_ETH_DB_TX_ARM, 0);
-	netif_start_queue(eth->ndev);
+	for (i = 0; i < eth->num_queues; i++) {
+		struct rhca_queue *queue = &eth->queue[i];
+
+		napi_enable(&queue->napi);
+		rhca_eth_doorbell(queue, RDMA_HCA_ETH_DB_RX_TAIL,
+				  queue->rx.head);
+		rhca_eth_doorbell(queue, RDMA_HCA_ETH_DB_RX_ARM, 0);
+		rhca_eth_doorbell(queue, RDMA_HCA_ETH_DB_TX_ARM, 0);
+	}
+	netif_tx_start_all_queues(eth->ndev);
 }
 
 /* The card has no rings any more, and nothing is on its way. */
 static void rhca_rings_stop(struct rhca_eth *eth)
 {
+	u8 i;
+
 	eth->open = false;
 	/* NAPI first, as it would wake the queue again. */
-	napi_disable(&eth->rx.napi);
-	napi_disable(&eth->tx.napi);
+	for (i = 0; i < eth->num_queues; i++)
+		napi_disable(&eth->queue[i].napi);
 	netif_tx_disable(eth->ndev);
-	rhca_cmd_revoke(eth->dev, RDMA_HCA_CMD_SETUP_ETH, 0, 0, 0);
-	timer_delete_sync(&eth->rx.refill);
-	rhca_tx_drain(eth);
+	rhca_cmd_revoke(eth->dev, RDMA_HCA_CMD_SETUP_ETH,
+			RDMA_HCA_SETUP_ETH_STOP, 0, 0);
+	for (i = 0; i < eth->num_queues; i++) {
+		timer_delete_sync(&eth->queue[i].refill);
+		rhca_tx_drain(&eth->queue[i]);
+	}
+}
+
+static void rhca_rings_free_own(struct rhca_eth *eth)
+{
+	u8 i;
+
+	for (i = 0; i < eth->num_queues; i++) {
+		rhca_rx_free(eth, &eth->queue[i].rx);
+		rhca_tx_free(eth, &eth->queue[i].tx);
+	}
 }
 
 int rhca_rings_open(struct rhca_eth *eth)
 {
-	struct rhca_rings rings;
+	u8 num = eth->num_queues;
+	struct rhca_rings *rings;
 	int err;
 
-	err = rhca_rings_alloc(eth, &rings);
-	if (err)
-		return err;
-	err = rhca_rings_request_irqs(eth);
+	rings = rhca_rings_alloc(eth, num);
+	if (IS_ERR(rings))
+		return PTR_ERR(rings);
+	err = netif_set_real_num_queues(eth->ndev, num, num);
 	if (err)
 		goto free;
-	rhca_rings_swap(eth, &rings);
-	err = rhca_rings_setup(eth, &rings.box);
+	err = rhca_rings_request_irqs(eth, 0, num);
+	if (err)
+		goto free;
+	rhca_rings_swap(eth, rings);
+	err = rhca_rings_setup(eth, &rings->box);
 	if (err)
 		goto irqs;
-	rhca_mailbox_free(eth->dev, &rings.box);
+	rhca_mailbox_free(eth->dev, &rings->box);
+	kfree(rings);
 	rhca_rings_start(eth);
 	return 0;
 
 irqs:
-	rhca_rings_swap(eth, &rings);
-	rhca_rings_free_irqs(eth);
+	rhca_rings_swap(eth, rings);
+	rhca_rings_free_irqs(eth, 0, num);
 free:
-	rhca_rings_free(eth, &rings);
+	rhca_rings_free(eth, rings);
 	return err;
 }
 
-int rhca_rings_exchange(struct rhca_eth *eth)
+/* Vectors for queues that come, and room for them in the interface. */
+static int rhca_rings_prepare(struct rhca_eth *eth, u8 num)
 {
-	struct rhca_rings rings;
+	u8 old = eth->num_queues;
 	int err;
 
-	err = rhca_rings_alloc(eth, &rings);
+	if (num == old)
+		return 0;
+	err = rhca_rings_request_irqs(eth, old, num);
 	if (err)
 		return err;
+	/* Nobody may send by a queue that has no ring yet. */
+	netif_tx_disable(eth->ndev);
+	err = netif_set_real_num_queues(eth->ndev, num, num);
+	if (err) {
+		netif_tx_wake_all_queues(eth->ndev);
+		rhca_rings_free_irqs(eth, old, num);
+	}
+	return err;
+}
+
+int rhca_rings_exchange(struct rhca_eth *eth, u8 num)
+{
+	u8 old = eth->num_queues;
+	struct rhca_rings *rings;
+	int err;
+
+	rings = rhca_rings_alloc(eth, num);
+	if (IS_ERR(rings))
+		return PTR_ERR(rings);
+	err = rhca_rings_prepare(eth, num);
+	if (err) {
+		rhca_rings_free(eth, rings);
+		return err;
+	}
 	rhca_rings_stop(eth);
-	rhca_rings_swap(eth, &rings);
-	err = rhca_rings_setup(eth, &rings.box);
+	rhca_rings_free_irqs(eth, num, old);
+	rhca_rings_swap(eth, rings);
+	err = rhca_rings_setup(eth, &rings->box);
 	if (!err) {
 		rhca_rings_start(eth);
 	} else {
 		rhca_fail(eth->dev, "it does not take other Ethernet rings");
-		rhca_rings_free_irqs(eth);
-		rhca_rx_free(eth, &eth->rx.mem);
-		rhca_tx_free(eth, &eth->tx.mem);
+		rhca_rings_free_irqs(eth, 0, num);
+		rhca_rings_free_own(eth);
 	}
-	rhca_rings_free(eth, &rings);
+	rhca_rings_free(eth, rings);
 	return err;
 }
 
@@ -642,20 +391,28 @@ void rhca_rings_close(struct rhca_eth *eth)
 	if (!eth->open)
 		return;
 	rhca_rings_stop(eth);
-	rhca_rings_free_irqs(eth);
-	rhca_rx_free(eth, &eth->rx.mem);
-	rhca_tx_free(eth, &eth->tx.mem);
+	rhca_rings_free_irqs(eth, 0, eth->num_queues);
+	rhca_rings_free_own(eth);
 }
 
 void rhca_rings_init(struct rhca_eth *eth)
 {
-	netif_napi_add_tx(eth->ndev, &eth->tx.napi, rhca_tx_poll);
-	netif_napi_add(eth->ndev, &eth->rx.napi, rhca_rx_poll);
-	timer_setup(&eth->rx.refill, rhca_rx_refill_timer, 0);
+	u8 i;
+
+	for (i = 0; i < RDMA_HCA_ETH_MAX_QUEUES; i++) {
+		struct rhca_queue *queue = &eth->queue[i];
+
+		queue->eth = eth;
+		queue->index = i;
+		netif_napi_add(eth->ndev, &queue->napi, rhca_queue_poll);
+		timer_setup(&queue->refill, rhca_rx_refill_timer, 0);
+	}
 }
 
 void rhca_rings_cleanup(struct rhca_eth *eth)
 {
-	netif_napi_del(&eth->rx.napi);
-	netif_napi_del(&eth->tx.napi);
+	u8 i;
+
+	for (i = 0; i < RDMA_HCA_ETH_MAX_QUEUES; i++)
+		netif_napi_del(&eth->queue[i].napi);
 }

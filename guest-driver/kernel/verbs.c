@@ -5,10 +5,12 @@
  */
 #include "rdma_hca_user.h"
 
+#include "counter.h"
 #include "cq.h"
 #include "device.h"
 #include "flow.h"
 #include "mr.h"
+#include "netdev.h"
 #include "port.h"
 #include "qp.h"
 #include "restrack.h"
@@ -268,6 +270,7 @@ static const struct ib_device_ops rhca_ib_ops = {
 static const struct ib_device_ops rhca_roce_ops = {
 	.add_gid = rhca_add_gid,
 	.del_gid = rhca_del_gid,
+	.get_netdev = rhca_get_netdev,
 };
 
 /* Of a card that knows multicast besides. */
@@ -303,6 +306,15 @@ static const struct ib_device_ops rhca_srq_ops = {
 	.query_srq = rhca_query_srq,
 
 	INIT_RDMA_OBJ_SIZE(ib_srq, rhca_srq, ibsrq),
+};
+
+/* Of a card that counts for QPs besides. */
+static const struct ib_device_ops rhca_counter_ops = {
+	.counter_alloc_stats = rhca_counter_alloc_stats,
+	.counter_bind_qp = rhca_counter_bind_qp,
+	.counter_dealloc = rhca_counter_dealloc,
+	.counter_unbind_qp = rhca_counter_unbind_qp,
+	.counter_update_stats = rhca_counter_update_stats,
 };
 
 /* Of a card that knows XRC besides. */
@@ -359,4 +371,6 @@ void rhca_set_verbs(struct rhca_dev *dev)
 		ib_set_device_ops(&dev->ibdev, &rhca_moderation_ops);
 	if (dev->caps.dev_mem)
 		ib_set_device_ops(&dev->ibdev, &rhca_dm_ops);
+	if (dev->diag.num_qp)
+		ib_set_device_ops(&dev->ibdev, &rhca_counter_ops);
 }

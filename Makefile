@@ -3,7 +3,7 @@
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run check check-debug check-threads bench ledger loss shell env build clean distclean
+.PHONY: help run check check-long check-debug check-threads bench ledger loss shell env build clean distclean
 .DEFAULT_GOAL := help
 
 S := build/stamps
@@ -17,7 +17,8 @@ core     := $(call sources,hw-rdma-hca/core)
 device   := $(filter-out hw-rdma-hca/core/tests/% hw-rdma-hca/core/fuzz/%,$(core)) $(abi) $(call sources,hw-rdma-hca/qemu)
 driver   := $(call sources,guest-driver/kernel) $(call sources,guest-tests/kernel)
 provider := $(call sources,guest-driver/provider)
-image    := $(filter-out %packages,$(wildcard guest-tests/image/*)) $(call sources,guest-tests/programs)
+image    := $(filter-out %packages %headers,$(wildcard guest-tests/image/*)) \
+	$(filter-out guest-tests/programs/apps/%,$(call sources,guest-tests/programs))
 
 # The guests' kernel: Debian's; one of `named`, which a script makes; or that of KERNEL and HEADERS. What is built for it is in
 # $K, its stamps in $(SK).
@@ -42,6 +43,7 @@ help:
 	@echo 'make run             set up and build what is missing, start two guests, run the demonstration'
 	@echo 'make check           the same set-up, then all tests'
 	@echo 'make check T=PATTERN only the tests whose name matches this regular expression; T=list names them'
+	@echo 'make check-long      all tests, some of them longer; T=PATTERN as above'
 	@echo 'make check-threads   the qtest with a QEMU under the thread sanitizer; T=PATTERN as above'
 	@echo 'make fuzz            look for inputs that break the card; T=NAME one target, SECONDS=N for so long each'
 	@echo 'make fuzz-coverage   lines of the card that the kept inputs reach; make fuzz-keep T=NAME keeps what was learned'
@@ -49,7 +51,7 @@ help:
 	@echo 'make bench           our card and Soft-RoCE side by side: a table and a plot in build/bench'
 	@echo 'make loss            goodput and retransmissions on a cable that loses packets'
 	@echo 'make check-debug     tests of the driver under a kernel that checks it: KASAN, lockdep, failing allocations'
-	@echo 'make shell           two guests, with their consoles'
+	@echo 'make shell           two guests, with their consoles; LINK=roce: RoCE cards; APPS=1: with applications'
 	@echo 'make build           set up and build only'
 	@echo 'make env             where things are, as shell variables: eval "$$(make -s env)"'
 	@echo 'make clean           remove what was built; make distclean: also what was fetched'
@@ -60,17 +62,21 @@ help:
 run: build
 	@guest-tests/demonstration.py
 
-check: build $S/unit $S/python-disk $S/headers-bookworm-backports $S/headers-trixie
+check: build $S/unit $S/python-disk $S/apps-layer $S/headers-bookworm-backports $S/headers-trixie
 	@scripts/run-tests '$(T)'
+
+# Tests take their long forms.
+check-long: export LONG := 1
+check-long: check
 
 check-threads: build $S/qemu-tsan
 	@scripts/check-threads '$(T)'
 
 # What `make check-debug` runs. Its guests are slow, and get more time.
-debug_tests := ^guest/(driver|recovery|reset|concurrency|stress|verbs|srq|memory|dm|extended|raw|roce|roce_driver|kernel_checks)$$
+debug_tests := ^guest/(driver|recovery|reset|concurrency|stress|verbs|srq|memory|dm|extended|raw|roce|roce_driver|tools|interface|life|apps_nvme|apps_nfs|apps_ucx|kernel_checks)$$
 
 ifeq ($(KERNEL),debug)
-check-debug: build
+check-debug: build $S/apps-layer
 	@scripts/run-tests '$(T)'
 else
 check-debug:
@@ -87,8 +93,9 @@ ledger: build $S/python-disk
 loss: build
 	@guest-tests/loss_figures.py
 
-shell: build
-	@guest-tests/shell.py
+# The guests have the applications with APPS=1, and RoCE cards with LINK=roce.
+shell: build $(if $(APPS),$S/apps-layer)
+	@LINK='$(LINK)' APPS='$(APPS)' guest-tests/shell.py
 
 env:
 	@scripts/env
@@ -98,9 +105,10 @@ build: $S/qemu $(SK)/image
 clean:
 	rm -rf build/qemu build/qemu-tsan build/qemu-data build/unit build/rdma-core build/rdma-core-root build/driver build/kernel-test \
 		build/guest/own* build/guest/initramfs* build/pyverbs build/guest/python build/guest/python.squashfs \
+		build/guest/apps build/guest/apps-headers build/guest/apps.squashfs \
 		build/run build/logs build/accelerator build/check-driver build/kernels/*/driver build/kernels/*/kernel-test \
 		build/kernels/*/guest/own* build/kernels/*/guest/initramfs* build/kernels/*/stamps/driver build/kernels/*/stamps/image
-	rm -f $S/qemu $S/qemu-tsan $S/unit $S/rdma-core $S/driver $S/image $S/pyverbs $S/python-disk
+	rm -f $S/qemu $S/qemu-tsan $S/unit $S/rdma-core $S/driver $S/image $S/pyverbs $S/python-disk $S/apps-layer
 
 distclean:
 	rm -rf build
@@ -148,7 +156,7 @@ $S/guest-packages: scripts/fetch-guest guest-tests/image/packages | $S/host
 	@$(stage) 'fetch guest packages' scripts/fetch-guest
 	$(stage_done)
 
-$S/guest-unpacked: $S/guest-packages scripts/unpack-guest scripts/extract-vmlinux
+$S/guest-unpacked: $S/guest-packages scripts/unpack-guest scripts/image.sh scripts/extract-vmlinux
 	@$(stage) 'unpack guest packages' scripts/unpack-guest
 	$(stage_done)
 
@@ -156,7 +164,7 @@ $(SK)/driver: $(kernel) scripts/build-driver scripts/kbuild.sh $(driver) $(abi)
 	@$(stage) 'build driver' scripts/build-driver
 	$(stage_done)
 
-$(SK)/image: $S/rdma-core $(SK)/driver $S/guest-unpacked scripts/build-image $(image)
+$(SK)/image: $S/rdma-core $(SK)/driver $S/guest-unpacked scripts/build-image scripts/image.sh $(image)
 	@$(stage) 'build guest image' scripts/build-image
 	$(stage_done)
 
@@ -193,12 +201,22 @@ $S/pyverbs: $S/rdma-core-source scripts/build-pyverbs
 	@$(stage) 'build pyverbs' scripts/build-pyverbs
 	$(stage_done)
 
-$S/python-packages: $S/guest-packages scripts/fetch-python guest-tests/image/python-packages
-	@$(stage) 'fetch python packages' scripts/fetch-python
+$S/python-packages: $S/guest-packages scripts/fetch-layer guest-tests/image/python-packages
+	@$(stage) 'fetch python packages' scripts/fetch-layer python
 	$(stage_done)
 
-$S/python-disk: $S/pyverbs $S/python-packages scripts/build-python-disk
+$S/python-disk: $S/pyverbs $S/python-packages scripts/build-python-disk scripts/image.sh
 	@$(stage) 'build python disk' scripts/build-python-disk
+	$(stage_done)
+
+# What only the tests of applications need.
+
+$S/apps-packages: $S/guest-packages scripts/fetch-layer guest-tests/image/apps-packages guest-tests/image/apps-headers
+	@$(stage) 'fetch applications' scripts/fetch-layer apps
+	$(stage_done)
+
+$S/apps-layer: $S/apps-packages scripts/build-apps-layer scripts/image.sh $(call sources,guest-tests/programs/apps)
+	@$(stage) 'build apps layer' scripts/build-apps-layer
 	$(stage_done)
 
 # What only the benchmark needs.

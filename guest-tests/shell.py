@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What `make shell` does: two guests and their consoles, side by side in tmux, else one at a time in this terminal.
 
+LINK=roce in the environment: on an Ethernet segment, not on a cable. APPS=1: with fio, NFS, iSCSI and MPI, and what they need.
+
 shell.py SOCKET... attaches to consoles by their sockets; it is what runs in each half of tmux.
 """
 import os
@@ -17,7 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 sys.dont_write_bytecode = True
 
 from harness.guest import GuestError  # noqa: E402
-from harness.labs import infiniband  # noqa: E402
+from harness.labs import APPLICATIONS, infiniband, roce  # noqa: E402
 
 ESCAPE = b'\x1d'  # Ctrl-]
 
@@ -69,7 +71,9 @@ def main():
         return
     if not sys.stdin.isatty():
         sys.exit('rdma-hca: make shell needs a terminal')
-    with infiniband(append='guest.console=1') as lab:
+    make = roce if os.environ.get('LINK') == 'roce' else infiniband
+    options = APPLICATIONS if os.environ.get('APPS') else {}
+    with make(append='guest.console=1', **options) as lab:
         consoles = [os.path.join(lab.folder, f'{guest.name}.tty') for guest in lab.guests]
         if shutil.which('tmux'):
             command = [[sys.executable, os.path.realpath(__file__), console] for console in consoles]

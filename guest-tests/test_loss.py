@@ -111,14 +111,14 @@ def test_changed_while_traffic_flows():
     with faults.planned(both.guests, [], LOSS):
         start = faults.counted(both)
         commands = verbs.start(both.a, both.b, 'ibv_rc_pingpong -c -s 4096 -n 100000000')
-        wait_moved(both, start, 'link tx_packets', 1000)
+        faults.wait_moved(both, start, 'link tx_packets', 1000)
         if faults.moved(both, start)['fault tx_drop']:
             raise GuestError('a good cable loses packets')
         faults.set_faults(both.guests, LOSS)
-        wait_moved(both, start, 'requester retransmissions', 3)
+        faults.wait_moved(both, start, 'requester retransmissions', 3)
         faults.set_faults(both.guests, [])
         good = faults.counted(both)
-        wait_moved(both, good, 'link tx_packets', 1000)
+        faults.wait_moved(both, good, 'link tx_packets', 1000)
         if faults.moved(both, good)['fault tx_drop']:
             raise GuestError('the cable still loses packets')
         for command in commands:
@@ -127,12 +127,6 @@ def test_changed_while_traffic_flows():
             command.kill()
             if re.search('Failed status|invalid data', command.wait(check=False).output):
                 raise GuestError(command.output)
-
-
-def wait_moved(both, before, name, by):
-    """Wait until a counter has moved by so much."""
-    wait.until(lambda: faults.moved(both, before)[name] >= by,
-               lambda: f'moved by {by}: {name} has by {faults.moved(both, before)[name]}', timeout=60, pause=0.05)
 
 
 # IBA 9.7.6.1.3: a time-out is from 4.096 us * 2^code to four times that. It is waited for after the first sending and
@@ -155,7 +149,7 @@ def peer_dies(both, die):
     verbs.wait_listening(server, port)
     before = faults.counted(both)
     client = both.a.spawn(f'{program} -p {port} {verbs.address(both.b)}; echo "ended with $? at" $(cat /proc/uptime)')
-    wait_moved(both, before, 'requester wqes_completed', 100)
+    faults.wait_moved(both, before, 'requester wqes_completed', 100)
     start = uptime(both.a)
     die(server)
     output = client.wait(16 * TIMEOUT * RETRIES + 2 * PATIENCE).output

@@ -109,6 +109,14 @@ def test_drain():
     recovers(both, 'restarting')
 
 
+def test_flushed_first():
+    """Users in the kernel that poll in softirqs know that their requests have ended before anybody takes the device from them."""
+    both = kept(infiniband)
+    mark(both.a)
+    play(both.a, 'flushed-first')
+    recovers(both, 'restarting')
+
+
 def test_drain_registrations():
     both = kept(infiniband)
     mark(both.a)

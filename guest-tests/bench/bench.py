@@ -6,6 +6,8 @@ network card, an MTU of 9000, the generic CRC, -netdev stream. Bandwidths and ra
 latencies the lowest median: where processors are few, a run may measure the host's scheduler instead. Prints a table; it
 and a plot go to build/bench."""
 import functools
+import itertools
+import json
 import os
 import subprocess
 import sys
@@ -24,6 +26,9 @@ SIZES = [64, 512, 4096, 32768, 262144, 1048576]
 BANDWIDTH = ['send', 'write', 'read']
 LATENCY_SIZES = [2, 64]
 QPS = [1, 8]
+STREAMS = [1, 4]
+MTUS = [1500, 9000]
+TCP_SECONDS = 5
 REPEATS = 3
 LATENCY_REPEATS = 5
 # Columns of perftest's tables: average bandwidth and message rate; the median of the latencies.
@@ -107,6 +112,30 @@ def head():
     return f'{"":24}{"bytes":>9}{"rdma-hca":>12}{"Soft-RoCE":>12}{"ratio":>9}{"socket":>12}'
 
 
+def tcp_rate(both, slot, streams):
+    """MB/s that iperf3 moves between the interfaces of a contender."""
+    server = both.a.spawn('exec iperf3 -s -1')
+    verbs.wait_listening(server, 5201)
+    client = both.b.spawn(f'exec iperf3 -J -c {both.a.devices[slot].address()} -P {streams} -t {TCP_SECONDS}')
+    report = json.loads(verbs.finish([client, server])[0])
+    return report['end']['sum_received']['bits_per_second'] / 8e6
+
+
+def measure_tcp(both):
+    """The interfaces: the card's Ethernet function, and the virtio network card that is under Soft-RoCE."""
+    for mtu in MTUS:
+        for guest in both.guests:
+            for slot in (HCA, RXE):
+                guest.run(f'ip link set {guest.devices[slot].interface} mtu {mtu}')
+        for streams in STREAMS:
+            found = {slot: [] for slot in (HCA, RXE)}
+            for _ in range(REPEATS):
+                for slot, figures in found.items():
+                    figures.append(tcp_rate(both, slot, streams))
+            yield Row(f'TCP, {streams} stream{"s" if streams > 1 else ""}', mtu, 'MB/s', True,
+                      *(median(figures) for figures in found.values()))
+
+
 def machine():
     with open('/proc/cpuinfo') as info:
         model = next((text.split(':', 1)[1].strip() for text in info if text.startswith('model name')), 'unknown CPU')
@@ -143,6 +172,7 @@ def plot(rows):
 
 
 def main():
+    tcp_only = sys.argv[1:] == ['--tcp']
     start = time.monotonic()
     os.makedirs(OUT, exist_ok=True)
     socket = os.path.join(OUT, 'socket-ceiling')
@@ -154,7 +184,7 @@ def main():
         text = [f'{machine()}, guests with {both.a.accelerator}', head()]
         say('\n'.join(text))
         rows = []
-        for row in measure(both, socket):
+        for row in itertools.chain([] if tcp_only else measure(both, socket), measure_tcp(both)):
             rows.append(row)
             text.append(line(row))
             say(text[-1])
@@ -165,7 +195,8 @@ def main():
     both.stop()
     with open(os.path.join(OUT, 'bench.txt'), 'w') as out:
         out.write('\n'.join(text) + '\n')
-    plot(rows)
+    if not tcp_only:
+        plot(rows)
     say(f'\nbuild/bench/bench.txt, build/bench/bench.svg ({time.monotonic() - start:.0f} s)')
 
 

@@ -4,9 +4,18 @@ from . import verbs
 from .guest import GuestError
 
 
+def _identifiers(guest):
+    return {line for line in guest.run('rdma resource show cm_id').output.splitlines() if line.strip()}
+
+
 def listeners(guest):
     """What listens in the guest by the connection manager."""
-    return {line for line in guest.run('rdma resource show cm_id').output.splitlines() if 'state LISTEN' in line}
+    return {line for line in _identifiers(guest) if 'state LISTEN' in line}
+
+
+def connections(guest):
+    """What is, or is about to be, connected in the guest by the connection manager."""
+    return _identifiers(guest) - listeners(guest)
 
 
 def listen(server, script):

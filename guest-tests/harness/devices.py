@@ -88,13 +88,14 @@ class RdmaDevice(Device):
 
 
 class Hca(RdmaDevice):
-    """Our card. properties: more of the device's; capture: write all that passes the link to a file, see captured."""
+    """Our card. properties: more of the device's; capture: write all that passes the link to a file, see captured; slotted: it
+    is in a slot of its own, which it can be taken out of (see pci.py)."""
     prefix = 'rdma_hca'
     backend_property = None
 
-    def __init__(self, link=None, properties=None, capture=False):
+    def __init__(self, link=None, properties=None, capture=False, slotted=False):
         super().__init__(link)
-        self.properties, self.capture = properties or {}, capture
+        self.properties, self.capture, self.slotted = properties or {}, capture, slotted
 
     @property
     def id(self):
@@ -104,13 +105,24 @@ class Hca(RdmaDevice):
     def captured(self):
         return os.path.join(self.guest.folder, f'{self.guest.name}-{self.id}.pcapng')
 
-    def arguments(self):
+    def device(self):
+        """QEMU's description of it."""
         device = {'driver': 'rdma-hca', 'id': self.id, 'iothread': f'io{self.number}', **self.kind(), **self.properties}
+        if self.slotted:
+            device['bus'] = self.slot_id
         if self.backend:
             device[self.backend_property] = self.backend
         if self.capture:
             device['capture'] = os.path.basename(self.captured)
-        return ['-object', f'iothread,id=io{self.number}', '-device', json.dumps(device)]
+        return device
+
+    @property
+    def slot_id(self):
+        return f'slot{self.number}'
+
+    def arguments(self):
+        slot = ['-device', f'pcie-root-port,id={self.slot_id},chassis={self.number + 1}'] if self.slotted else []
+        return [*slot, '-object', f'iothread,id=io{self.number}', '-device', json.dumps(self.device())]
 
     def kind(self):
         """Properties of this kind of card."""

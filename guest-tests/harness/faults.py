@@ -2,8 +2,9 @@
 """Faults between cards and their links, and what the cards have counted of them."""
 import contextlib
 
-from . import resources
+from . import resources, wait
 from .devices import Hca
+from .guest import GuestError
 
 
 def loss(probability):
@@ -48,3 +49,22 @@ def counted(lab):
 def moved(lab, before):
     """By how much they have moved since."""
     return {name: value - before[name] for name, value in counted(lab).items()}
+
+
+def wait_moved(lab, before, name, by, timeout=60):
+    """Wait until one has moved by so much."""
+    wait.until(lambda: moved(lab, before)[name] >= by, lambda: f'moved by {by}: {name} has by {moved(lab, before)[name]}', timeout,
+               pause=0.05)
+
+
+@contextlib.contextmanager
+def losing(lab, plan):
+    """The cards have these faults inside, and lose packets by them. Gives by what all counters have moved, when it is over."""
+    before, change = counted(lab), {}
+    with planned(lab.guests, plan):
+        yield change
+    change.update(moved(lab, before))
+    print(f'# {change["link tx_packets"]} packets sent, {change["fault tx_drop"]} lost, '
+          f'{change["requester retransmissions"]} sent again')
+    if not change['fault tx_drop']:
+        raise GuestError('nothing was lost')

@@ -32,6 +32,8 @@ MAPPED_TWICE = re.compile(r'cacheline tracking EEXIST|DMA-API: exceeded \d+ over
 FAILED_ALLOCATION = re.compile(r': (page allocation failure|vmalloc error)|remove_proc_entry\+|'
                                r'kmemleak: Cannot allocate a scan area|DMA-API: cacheline tracking ENOMEM|'
                                r'sysctl could not get directory: .* -12')
+# How the kernel begins to tell which process it ends for want of memory.
+OOM_KILLER = re.compile(r' invoked oom-killer: ')
 
 
 class GuestError(Exception):
@@ -123,13 +125,15 @@ class Guest:
     """A virtual machine that runs the image of the project."""
 
     def __init__(self, name, folder, number=1, cpus=1, memory=512, accelerator=None, arguments=(), append='',
-                 disks=(), launch=(paths.QEMU, '-L', paths.QEMU_DATA)):
+                 layers=(), disks=(), launch=(paths.QEMU, '-L', paths.QEMU_DATA)):
         """folder: its sockets and logs, made here. arguments: more of QEMU's command line; paths of sockets in it are
-        relative to the folder. append: more of the kernel's. disks: images that it sees, read-only, from /dev/vdc on.
-        launch: the command that has QEMU's options behind it."""
+        relative to the folder. append: more of the kernel's. layers: what its root has beside the usual, by names of
+        paths.LAYERS; no more than 4. disks: images that it sees, read-only, behind those of its root: without layers from
+        /dev/vdc on. launch: the command that has QEMU's options behind it."""
         self.name, self.folder, self.number = name, folder, number
         self.cpus, self.memory, self.append, self.launch = cpus, memory, append, list(launch)
         self.accelerator, self.arguments, self.disks = accelerator, list(arguments), list(disks)
+        self.layers = [paths.LAYERS[layer] for layer in layers]
         self.console = os.path.join(folder, f'{name}.console')
         self._log = os.path.join(folder, f'{name}.qemu')
         self.devices = []  # a lab puts them in
@@ -140,6 +144,7 @@ class Guest:
         self._lock = threading.Lock()
         self._ready = threading.Event()
         self.short_of_memory = False  # allocations that fail are no trouble
+        self.out_of_memory = False  # nor are processes that the kernel ends because there is no more
         self._log_seen = 0
         self._found = []
         self.boot_seconds = None
@@ -153,13 +158,14 @@ class Guest:
     def command_line(self):
         accelerator = self.accelerator or 'tcg'
         kernel = (f'console=ttyS0 rdinit=/init mitigations=off nokaslr no_timer_check cryptomgr.notests '
-                  f'rcupdate.rcu_expedited=1 panic=0 loglevel=6 guest.n={self.number} GUEST_PATIENCE={FACTOR} {self.append}')
+                  f'rcupdate.rcu_expedited=1 panic=0 loglevel=6 guest.n={self.number} GUEST_PATIENCE={FACTOR} '
+                  f'GUEST_LAYERS={len(self.layers)} {self.append}')
         line = [*self.launch, '-name', self.name, '-nodefaults', '-no-user-config', '-display', 'none',
                 '-machine', 'q35,usb=off,vmport=off,sata=off,smbus=off,hpet=off,i8042=off', '-accel', accelerator,
                 '-cpu', 'host' if accelerator == 'kvm' else 'max', '-smp', str(self.cpus), '-m', f'{self.memory}M',
                 '-kernel', paths.KERNEL, '-initrd', paths.INITRAMFS, '-append', kernel.strip(),
                 '-qmp', f'unix:{self.name}.qmp,server=on,wait=off']
-        for number, disk in enumerate(paths.DISKS + self.disks):
+        for number, disk in enumerate(paths.DISKS + self.layers + self.disks):
             line += ['-drive', f'if=none,id=disk{number},format=raw,readonly=on,file.locking=off,file={disk}',
                      '-device', f'virtio-blk-pci,drive=disk{number},disable-legacy=on']
         line += ['-device', 'virtio-serial-pci,disable-legacy=on',
@@ -276,7 +282,7 @@ class Guest:
 
     def _expected(self, lines, number):
         where = lines[max(0, number - 30):number + 1] if 'Call Trace:' in lines[number] else [lines[number]]
-        known = [MAPPED_TWICE, FAILED_ALLOCATION] if self.short_of_memory else [MAPPED_TWICE]
+        known = [MAPPED_TWICE] + [FAILED_ALLOCATION] * self.short_of_memory + [OOM_KILLER] * self.out_of_memory
         return any(pattern.search(line) for pattern in known for line in where)
 
     def stop(self):

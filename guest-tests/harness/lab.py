@@ -62,6 +62,13 @@ class Lab:
         self.wait_active()
         return self
 
+    def wait_again(self, guest):
+        """Wait until a guest that starts once more is up, and has its devices as they were."""
+        guest.wait_ready()
+        for device in guest.devices:
+            device.configure()
+        self.wait_active()
+
     def devices(self):
         return [device for guest in self.guests for device in guest.devices]
 

@@ -5,6 +5,9 @@ from . import lab, links
 from .devices import InfinibandCard, Nic, RoceCard
 from .lab import Lab, Machine
 
+# Options of guests that run applications.
+APPLICATIONS = {'layers': ('apps',), 'memory': 1024, 'cpus': 4}
+
 
 def infiniband(cable=links.unix_cable, properties=None, capture=False, **options):
     """Two cards on a cable. properties, capture: of the cards; options: of the guests."""

@@ -45,3 +45,13 @@ def unix_cable():
 
 def tcp_cable():
     return _cable(f'type=inet,host=127.0.0.1,port={free_port()}')
+
+
+def hub(number):
+    """An Ethernet segment of number machines: a hub in the first one's QEMU, and a unix socket to each of the others."""
+    first = ['-netdev', 'hubport,id={id},hubid=0']
+    for port in range(1, number):
+        first += ['-netdev', f'stream,id={{id}}port{port},addr.type=unix,addr.path={{name}}{port},server=on',
+                  '-netdev', f'hubport,id={{id}}hub{port},hubid=0,netdev={{id}}port{port}']
+    return Link(first, *[['-netdev', f'stream,id={{id}},addr.type=unix,addr.path={{name}}{port},server=off,reconnect-ms=100']
+                         for port in range(1, number)])

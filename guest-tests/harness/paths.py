@@ -10,7 +10,10 @@ GUEST = os.path.join(BUILD, 'guest')
 # What was built for another kernel than Debian's is in a folder of that kernel's own: make KERNEL=...
 OF_KERNEL = os.path.join(os.environ.get('GUEST_KERNEL') or BUILD, 'guest')
 KERNEL = os.path.join(OF_KERNEL, 'vmlinux')
+# As a boot loader wants it; not there if the kernel is somebody's vmlinux.
+BOOT = os.path.join(os.environ.get('GUEST_KERNEL') or BUILD, 'guest', 'kernel', 'boot')
 INITRAMFS = os.path.join(OF_KERNEL, 'initramfs')
 DISKS = [os.path.join(GUEST, 'base.squashfs'), os.path.join(OF_KERNEL, 'own.squashfs')]
+LAYERS = {'apps': os.path.join(GUEST, 'apps.squashfs')}
 PYTHON_DISK = os.path.join(GUEST, 'python.squashfs')
 RUN = os.path.join(BUILD, 'run')

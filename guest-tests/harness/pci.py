@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A card as a function on its guest's PCI bus."""
+from . import wait
 
 # Bits of the command register of PCI configuration space: answer to accesses, do DMA.
 MEMORY, MASTER = 2, 4
@@ -31,3 +32,57 @@ def remove(guest, function):
 
 def rescan(guest):
     guest.run('echo 1 >/sys/bus/pci/rescan')
+
+
+# A card in a slot (devices.py: slotted)
+
+# Of a machine: slots are the operating system's to serve, as they are in most.
+NATIVE = ['-global', 'ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off']
+
+
+def port(card):
+    """The address of the port that its slot is behind."""
+    return run(card, 'basename $(dirname $(readlink -f /sys/bus/pci/devices/$card))').output.strip()
+
+
+def pull(card):
+    """Out of its slot, without a word to anyone: QEMU does so when the slot has no power. Of the port's slot control that is
+    the power indicator and the power controller."""
+    card.guest.run(f'setpci -s {port(card)} CAP_EXP+18.w=0700:0700')
+
+
+def unplug(card):
+    """As the machine's user asks for; the guest lets go of it, or does not."""
+    card.guest.qmp('device_del', id=card.id)
+
+
+def plug(card):
+    """Again, into its slot, as soon as that is empty; wait until the guest offers it."""
+    wait.until(lambda: not _in_slot(card), f'gone: {card.id} of {card.guest.name}')
+    card.guest.qmp('device_add', **card.device())
+    # Linux gives a card that has gone and come the first name that is free.
+    wait.until(lambda: _offered(card), f'there: {card.name} of {card.guest.name}')
+
+
+def wait_gone(card):
+    """Wait until the guest does not offer it any more."""
+    wait.until(lambda: not _offered(card), f'gone: {card.name} of {card.guest.name}')
+
+
+def _offered(card):
+    return card.guest.run(f'test -e /sys/class/infiniband/{card.name}', check=False).status == 0
+
+
+def _in_slot(card):
+    return any(device['qdev_id'] == card.id for bus in card.guest.qmp('query-pci') for device in _functions(bus['devices']))
+
+
+def _functions(devices):
+    for device in devices:
+        yield device
+        yield from _functions(device.get('pci_bridge', {}).get('devices', []))
+
+
+def bus_error(card, error):
+    """The card finds an error on the bus, and says so (AER); for their names see QEMU's pcie_aer_inject_error."""
+    card.guest.qmp('human-monitor-command', command_line=f'pcie_aer_inject_error {card.id} {error}')

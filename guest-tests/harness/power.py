@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A guest that sleeps, and one that boots again by itself."""
+from . import wait
+from .guest import READY_TIMEOUT
 
 
 def sleep(guest):
@@ -12,4 +14,31 @@ def reboot(guest):
     """As its software asks for; back when it is ready again."""
     guest.starts_again()
     guest.spawn('reboot -f')
+    guest.wait_ready()
+
+
+def freeze(guest, asleep):
+    """All of its devices, by the kernel alone, until its power button is pressed, which it is when asleep() is true. Too soon,
+    and it does not fall asleep: then it tries again."""
+    guest.run('modprobe button')
+    frozen = guest.spawn('until echo freeze >/sys/power/state; do sleep 1; done')
+    wait.until(asleep, f'asleep: {guest.name}')
+
+    def awake():
+        guest.qmp('system_powerdown')
+        return not frozen.running
+
+    wait.until(awake, f'awake: {guest.name}', pause=1)
+    frozen.wait()
+
+
+def start_kernel(guest, begun):
+    """The same kernel again, by the running one and without firmware; the cards are not reset on the way. The guest has the
+    kernel and its initramfs as its last two disks. begun() is called when the new kernel has just begun."""
+    guest.run('cat /dev/vdc >/tmp/kernel; cat /dev/vdd >/tmp/initrd')
+    kernels = guest.kernel_log().count('Linux version')
+    guest.starts_again()
+    guest.spawn('start-kernel /tmp/kernel /tmp/initrd "$(cat /proc/cmdline)"')
+    wait.until(lambda: guest.kernel_log().count('Linux version') > kernels, f'there: another kernel in {guest.name}', READY_TIMEOUT)
+    begun()
     guest.wait_ready()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a guest has in use: as the RDMA core counts it (`rdma resource`) and the card (QMP). What the driver has, its numbers
 and its translations, it looks after itself: with something left of them it complains when it stops."""
+import contextlib
 import re
 
 from . import wait
@@ -35,3 +36,12 @@ def wait_for(guest, counts):
         return f'free: {guest.name} has still in use\n' + '\n'.join(wrong)
 
     wait.until(lambda: in_use(guest) == counts, trouble, timeout=10)
+
+
+@contextlib.contextmanager
+def given_back(lab):
+    """What comes into use inside is free afterwards, in all guests."""
+    before = [in_use(guest) for guest in lab.guests]
+    yield
+    for guest, counts in zip(lab.guests, before):
+        wait_for(guest, counts)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Run the test_* functions of a module and print TAP. -l lists them; -p NAME (may be repeated) runs only these."""
+"""Run the test_* functions of a module and print TAP. -l lists them; -p NAME (may be repeated) runs only these. With LONG=1 in
+the environment (make check-long) tests take their long forms."""
 import argparse
 import faulthandler
+import os
 import signal
 import sys
 import time
@@ -11,6 +13,7 @@ from . import lab
 from .patience import patient
 
 DEFAULT_SECONDS = 180
+LONG = os.environ.get('LONG') == '1'
 
 
 class Skip(Exception):
@@ -29,9 +32,16 @@ def seconds(limit):
     return mark
 
 
+def only_long(function):
+    """Decorator: a test that there is only in the long form."""
+    function.only_long = True
+    return function
+
+
 def main(module=None):
     names = vars(module or sys.modules['__main__'])
-    tests = [(name, function) for name, function in names.items() if name.startswith('test_') and callable(function)]
+    tests = [(name, function) for name, function in names.items() if name.startswith('test_') and callable(function)
+             and (LONG or not getattr(function, 'only_long', False))]
     parser = argparse.ArgumentParser()
     parser.add_argument('-l', action='store_true', help='list the tests')
     parser.add_argument('-p', action='append', help='run this one')

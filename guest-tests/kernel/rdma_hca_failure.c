@@ -240,6 +240,21 @@ static int drain(struct ib_device *dev)
 	return 0;
 }
 
+/* Who polls in softirqs has seen the end when somebody finds the card failed. */
+static int flushed_first(struct ib_device *dev)
+{
+	struct ib_port_attr port;
+	struct consumer u;
+
+	CHECK(!consumer_init(&u, dev, IB_QPT_RC, IB_POLL_SOFTIRQ));
+	CHECK(!post_recvs(&u, WRS - 1));
+	lose_card(dev);
+	CHECK(ib_query_port(dev, 1, &port));
+	CHECK(atomic_read(&u.flushed) == WRS - 1);
+	consumer_cleanup(&u);
+	return 0;
+}
+
 /* Memory of one page, mapped to be registered. */
 static struct ib_mr *mapped_mr(struct ib_pd *pd, struct scatterlist *sg)
 {
@@ -408,6 +423,14 @@ static void sleep_stop(void)
 	pci_dev_put(sleeper);
 }
 
+/* --- a kernel that ends without a word to the card ----------------------- */
+
+static int left_running(struct ib_device *dev)
+{
+	function_of(dev)->driver->shutdown = NULL;
+	return 0;
+}
+
 /* --- module ------------------------------------------------------------- */
 
 static const struct {
@@ -422,9 +445,11 @@ static const struct {
 	{ "reset", reset_card },
 	{ "freed-cq", freed_cq },
 	{ "drain", drain },
+	{ "flushed-first", flushed_first },
 	{ "drain-registrations", drain_registrations },
 	{ "lost-srq", lost_srq },
 	{ "sleep", sleep_start },
+	{ "left-running", left_running },
 };
 
 static int played = -ENODEV;

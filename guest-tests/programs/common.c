@@ -8,8 +8,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-/* Seconds: far more than any retry takes. Slow guests have a factor. */
-static double patience(void)
+double patience(void)
 {
     const char *factor = getenv("GUEST_PATIENCE");
 

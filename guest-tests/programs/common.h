@@ -68,5 +68,7 @@ struct ibv_wc next_completion(struct ibv_cq_ex *cq);
 void expect_completion(struct ibv_cq_ex *cq, uint64_t wr_id, enum ibv_wc_status status);
 
 double seconds_now(void);
+/* Seconds: far more than any retry takes. Slow guests have a factor. */
+double patience(void);
 
 #endif /* COMMON_H */

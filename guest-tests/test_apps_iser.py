@@ -1,0 +1,85 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""iSER: Linux's iSCSI target in one guest, open-iscsi in the other, by our cards. What fio has written it reads again and
+compares."""
+import functools
+
+from harness import faults, iser, resources, storage, tap
+from harness.labs import kept
+
+LOSS = faults.loss(0.005)
+SECONDS = 1800 if tap.LONG else tap.DEFAULT_SECONDS
+WRITES = f'--rw=randwrite --bsrange=512-128k --iodepth=8 --size={48 if tap.LONG else 4}m'
+SMALL = f'--rw=randwrite --bs=4k --iodepth=16 --size={48 if tap.LONG else 2}m'
+GOES_ON = f'{WRITES} --loops=8'
+
+
+def prepare(both):
+    iser.serve(both.a, *both.a.devices[1:])
+    iser.prepare(both.b)
+    # The RDMA core makes CQs that all share, and keeps them.
+    with logged_in(both):
+        pass
+
+
+served = functools.partial(kept, storage.lab, prepare=prepare)
+
+
+def logged_in(both, timeout=None):
+    return iser.logged_in(both.b, both.a.card, timeout)
+
+
+@tap.seconds(SECONDS)
+def test_data():
+    both = served()
+    with resources.given_back(both):
+        with logged_in(both) as disk:
+            storage.fio(both.b, disk, SMALL)
+            storage.fio(both.b, disk, WRITES, seed=2)
+        with logged_in(both) as disk:
+            storage.fio(both.b, disk, f'{WRITES} --verify_only', seed=2)
+
+
+@tap.seconds(SECONDS)
+def test_loss():
+    both = served()
+    with resources.given_back(both), logged_in(both) as disk, storage.loss(both, LOSS):
+        storage.fio(both.b, disk, SMALL)
+        storage.fio(both.b, disk, WRITES, seed=2)
+
+
+@tap.seconds(SECONDS)
+def test_target_leaves_and_returns():
+    both = served()
+    with resources.given_back(both), logged_in(both) as disk:
+        job = storage.writing(both, disk, GOES_ON)
+        iser.enable(both.a, 0)
+        iser.enable(both.a, 1)
+        storage.report(job)
+
+
+@tap.seconds(SECONDS)
+def test_target_dies_in_a_write():
+    """It does not come back in the time that the initiator has been told to wait: who writes gets an error."""
+    both = served()
+    with resources.given_back(both):
+        with logged_in(both, timeout=2) as disk:
+            job = storage.writing(both, disk, GOES_ON)
+            iser.enable(both.a, 0)
+            storage.fails(job, 'Input/output error')
+            iser.enable(both.a, 1)
+        with logged_in(both) as disk:
+            storage.fio(both.b, disk, WRITES)
+
+
+@tap.seconds(SECONDS)
+def test_figures():
+    """Our card and Soft-RoCE, in the same guests. Nobody judges them."""
+    both = served()
+    for device in both.a.card, both.a.devices[storage.SOFT]:
+        with iser.logged_in(both.b, device) as disk:
+            storage.figures(both.b, disk, f'iSER over {device.name}')
+
+
+if __name__ == '__main__':
+    tap.main()

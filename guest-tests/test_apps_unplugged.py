@@ -1,0 +1,318 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A card is taken out of its slot under applications, and put back: its user asks for it and Linux lets go of it, or somebody
+pulls it out without a word. Those who use it are told or wait; the other side notices; what was acknowledged before is there
+afterwards; and with the card back all goes on, by itself or after what an operator has to do (docs/compatibility.md).
+
+That nothing is left of a card that has gone its driver sees to, which complains if there is."""
+import contextlib
+import re
+import signal
+
+from harness import cm, faults, iser, links, mpi, nfs, nvme, pci, rds, resources, storage, tap, ucx, verbs, wait
+from harness.devices import Nic, RoceCard
+from harness.guest import GuestError
+from harness.lab import Lab, Machine
+from harness.labs import APPLICATIONS, kept
+from harness.patience import FACTOR, patient
+
+SECONDS = 300
+# fio keeps a record of what was acknowledged, by which it judges later: exact only where one write waits for the one before. It
+# is slow so that it is not done too soon. Beside it another one does all it can.
+STATE = '/tmp/fio'
+RECORDED = f'--rw=randwrite --bs=4k --size=32m --aux-path={STATE}'
+SLOWLY = f'--rate_iops={max(200 // FACTOR, 20)}'
+LOAD = '--rw=randwrite --bsrange=512-128k --iodepth=16 --offset=32m --size=8m --time_based --runtime=10000'
+
+_fresh = {}  # by the lab's folder, what is in use when it has started
+_ready = set()
+
+
+def slots():
+    machine = Machine(Nic('net'), RoceCard('lan', slotted=True), arguments=pci.NATIVE, **APPLICATIONS)
+    return Lab([machine, machine], {'net': links.stream(), 'lan': links.stream()})
+
+
+def prepared(prepare=None):
+    """The guests, where prepare(both) was called once."""
+    both = kept(slots)
+    _fresh.setdefault(both.folder, in_use(both))
+    if prepare and (both.folder, prepare) not in _ready:
+        prepare(both)
+        _ready.add((both.folder, prepare))
+    return both
+
+
+# In and out
+
+def let_go(card):
+    """As the machine's user asks for."""
+    pci.unplug(card)
+    pci.wait_gone(card)
+
+
+def torn_out(card):
+    """Without a word: the driver finds out, and tries in vain, until the operator takes the function away."""
+    script, function = "dmesg | grep -c 'restart failed'", pci.address(card)
+    before = card.guest.run(script, check=False).output
+    pci.pull(card)
+    wait.until(lambda: card.guest.run(script, check=False).output != before, 'lost: the card')
+    pci.remove(card.guest, function)
+    pci.wait_gone(card)
+
+
+def put_back(both, card):
+    pci.plug(card)
+    card.configure()
+    both.wait_active()
+
+
+def in_use(both):
+    """What users of the RDMA core have of each card. CQs the core shares among them, and keeps; and what listened at the address
+    of a card that has gone does not any more."""
+    counts = [resources.in_use(guest) for guest in both.guests]
+    return [{**{name: count[f'core {name}'] for name in ('ctx', 'pd', 'mr', 'qp')}, 'connections': len(cm.connections(guest))}
+            for count, guest in zip(counts, both.guests)]
+
+
+@contextlib.contextmanager
+def clean(both):
+    """Afterwards nobody uses the cards, whichever they are, and they work."""
+    yield
+    fresh = _fresh[both.folder]
+    wait.until(lambda: in_use(both) == fresh, lambda: f'free: in use are {in_use(both)}, and not {fresh}')
+    verbs.pingpong(both.a, both.b, '-e -n 50')
+
+
+def working(both, *jobs, least=100):
+    """Wait until the cards have done some work from now on."""
+    before = faults.counted(both)
+
+    def moved():
+        for job in jobs:
+            if not job.running:
+                raise GuestError(f'ended: {job.script}\n{job.output}')
+        return faults.moved(both, before)['requester wqes_completed'] >= least
+
+    wait.until(moved, 'moving: data', timeout=60)
+
+
+# What fio writes
+
+def begin(both, device):
+    """Both fios, which have begun to write."""
+    both.b.run(f'mkdir -p {STATE}')
+    jobs = [storage.begin(both.b, device, f'{RECORDED} {SLOWLY}'), storage.begin(both.b, device, LOAD, seed=2)]
+    working(both, *jobs)
+    return jobs
+
+
+def end(jobs):
+    """They are told to end, which gives them a status of its own, and have had no error."""
+    for job in jobs:
+        job.kill(signal.SIGINT)
+    for job in jobs:
+        storage.report(job, check=False)
+
+
+def all_there(guest, device):
+    """What the first of them was told that it was written."""
+    storage.fio(guest, device, f'{RECORDED} --verify_only --verify_state_load=1')
+
+
+# NVMe
+
+def target(both):
+    nvme.serve(both.a, both.a.card, kept=False)
+    nvme.disconnect(both.b, nvme.connect(both.b, both.a.card))
+
+
+def host_loses(take_out):
+    """Linux deletes its controllers with the card: who writes gets an error. The operator connects anew."""
+    both = prepared(target)
+    with clean(both):
+        name = nvme.connect(both.b, both.a.card)
+        jobs = begin(both, f'/dev/{name}n1')
+        take_out(both.b.card)
+        for job in jobs:
+            storage.fails(job, 'Input/output error')
+        wait.until(lambda: not nvme.state(both.b, name), f'gone: {name}')
+        put_back(both, both.b.card)
+        with nvme.connected(both.b, both.a.card) as name:
+            all_there(both.b, f'/dev/{name}n1')
+
+
+@tap.seconds(SECONDS)
+def test_nvme_host_unplugged():
+    host_loses(let_go)
+
+
+@tap.seconds(SECONDS)
+def test_nvme_host_pulled_out():
+    host_loses(torn_out)
+
+
+@tap.seconds(SECONDS)
+def test_nvme_target_unplugged():
+    """The host tries to come back. The target does not listen again by itself, where Linux had bound it to the card."""
+    both = prepared(target)
+    with clean(both), nvme.connected(both.b, both.a.card) as name:
+        jobs = begin(both, f'/dev/{name}n1')
+        let_go(both.a.card)
+        nvme.wait_state(both.b, name, 'connecting')
+        put_back(both, both.a.card)
+        nvme.leave(both.a.card)
+        nvme.listen(both.a.card)
+        nvme.wait_state(both.b, name, 'live')
+        working(both, *jobs)
+        end(jobs)
+        all_there(both.b, f'/dev/{name}n1')
+
+
+# iSER
+
+def portal(both):
+    iser.serve(both.a, both.a.card)
+    iser.prepare(both.b, patient(120))
+    with iser.logged_in(both.b, both.a.card):
+        pass
+
+
+@tap.seconds(SECONDS)
+def test_iser_target_unplugged():
+    """The initiator tries to come back. The operator has the portal listen anew."""
+    both = prepared(portal)
+    with clean(both), iser.logged_in(both.b, both.a.card) as disk:
+        jobs = begin(both, disk)
+        let_go(both.a.card)
+        put_back(both, both.a.card)
+        iser.listen_anew(both.a.card)
+        working(both, *jobs)
+        end(jobs)
+        all_there(both.b, disk)
+
+
+@tap.seconds(SECONDS)
+def test_iser_initiator_unplugged():
+    """The session waits for another connection, which is made when the card is back. In sysfs it went with the card, whose function
+    was its SCSI host's parent, so that iscsiadm cannot end it any more."""
+    both = prepared(portal)
+    with clean(both):
+        disk = iser.login(both.b, both.a.card)
+        jobs = begin(both, disk)
+        let_go(both.b.card)
+        put_back(both, both.b.card)
+        working(both, *jobs)
+        end(jobs)
+        all_there(both.b, disk)
+        both.b.run('killall iscsid')
+        iser.enable(both.a, 0)
+
+
+# NFS
+
+TREE = '/usr/lib/x86_64-linux-gnu/ucx'
+COPIES = f"""
+until [ -e /tmp/enough ]; do
+    rm -rf {nfs.MOUNT}/tree
+    mkdir {nfs.MOUNT}/tree && cp -r {TREE} {nfs.MOUNT}/tree/ && sync && echo 3 >/proc/sys/vm/drop_caches || exit
+    for folder in {TREE}; do diff -r $folder {nfs.MOUNT}/tree/${{folder##*/}} || exit; done
+done"""
+
+
+def server(both):
+    nfs.export_memory(both.a)
+    nfs.serve(both.a)
+    with nfs.mounted(both.b, both.a.card):
+        pass
+
+
+def files_survive(side):
+    """Who copies waits until the card is back; nobody has to do anything."""
+    both = prepared(server)
+    with clean(both), nfs.mounted(both.b, both.a.card):
+        job = both.b.spawn(COPIES)
+        working(both, job)
+        card = side(both).card
+        let_go(card)
+        put_back(both, card)
+        working(both, job)
+        both.b.run('touch /tmp/enough')
+        job.wait(120)
+        both.b.run('rm /tmp/enough')
+        both.a.run(f'for folder in {TREE}; do diff -r $folder {nfs.EXPORT}/tree/${{folder##*/}} || exit; done')
+
+
+@tap.seconds(SECONDS)
+def test_nfs_client_unplugged():
+    files_survive(lambda both: both.b)
+
+
+@tap.seconds(SECONDS)
+def test_nfs_server_unplugged():
+    files_survive(lambda both: both.a)
+
+
+# Programs
+
+@tap.seconds(SECONDS)
+def test_ucx():
+    """UCX tells its user at both ends: of the card that is lost, and of a peer that does not answer."""
+    both = prepared()
+    with clean(both):
+        programs = ucx.start(both.a, both.b, ucx.mortal('rc_v'), [('tag_lat', 4000, 100000000, '-e')])
+        working(both, *programs)
+        let_go(both.a.card)
+        client, server = programs
+        server.wait_output('IB Async event on .*: local catastrophic error', timeout=60)
+        # Which error of the lost card's UCX hears of first is chance.
+        for command, status in (server, 'Input/output error|Request canceled|Endpoint timeout'), (client, 'Endpoint timeout'):
+            command.wait_output(rf'error handler called with status -\d+ \(({status})\)', timeout=100)
+        # The one goes on to wait, the other ends itself.
+        for program in programs:
+            program.kill()
+            program.wait(check=False)
+        put_back(both, both.a.card)
+        ucx.run(both.a, both.b, ucx.below_protocols('rc_v'), [('tag_lat', 30000, 50, '')])
+
+
+@tap.only_long
+@tap.seconds(SECONDS)
+def test_mpi():
+    """UCX ends the rank that has lost its card, and mpirun the job."""
+    both = prepared(mpi.prepare)
+    with clean(both):
+        job = mpi.start(both, 2, 'rc_v', 'for_ever')
+        working(both, job)
+        let_go(both.b.card)
+        result = job.wait(120, check=False)
+        if result.status in (None, 0) or not re.search(r'rank 1 .*guest2 exited on signal', result.output):
+            raise GuestError(f'nobody told of the loss:\n{result}')
+        put_back(both, both.b.card)
+        mpi.start(both, 2, 'rc_v', 'ring').wait(120)
+
+
+# RDS
+
+@tap.seconds(SECONDS)
+def test_rds():
+    """Sockets stay, and what is in them: when the card is back, another connection carries it."""
+    both = prepared()
+    for guest in both.guests:
+        guest.run('modprobe rds_rdma')
+    with clean(both):
+        programs = rds.start(both.a, both.b, ('answers', 'messages'), 100000000)
+        working(both, *programs)
+        let_go(both.b.card)
+        put_back(both, both.b.card)
+        working(both, *programs)
+        for program in programs:
+            program.kill()
+            program.wait(check=False)
+        verbs.finish(rds.start(both.a, both.b, ('answers', 'messages'), 200))
+        for guest in both.guests:
+            guest.run('modprobe -r rds_rdma')
+
+
+if __name__ == '__main__':
+    tap.main()

@@ -28,14 +28,13 @@ def in_use(guest):
 
 
 def wait_for(guest, counts):
-    """Wait until the counts are these again: what a process has goes a moment after it."""
-    def trouble():
+    """Wait until no more is in use than these counts: what a process has goes a moment after it. Less may be: of what was in use
+    before them, something may have been about to go."""
+    def more():
         now = in_use(guest)
-        wrong = [f'{name}: {now.get(name)}, not {counts.get(name)}' for name in sorted({*now, *counts})
-                 if now.get(name) != counts.get(name)]
-        return f'free: {guest.name} has still in use\n' + '\n'.join(wrong)
+        return [f'{name}: {now[name]}, not {counts.get(name, 0)}' for name in sorted(now) if now[name] > counts.get(name, 0)]
 
-    wait.until(lambda: in_use(guest) == counts, trouble, timeout=10)
+    wait.until(lambda: not more(), lambda: f'free: {guest.name} has still in use\n' + '\n'.join(more()))
 
 
 @contextlib.contextmanager

@@ -168,13 +168,14 @@ static void tell(int things)
 static void resolve(const char *address)
 {
     struct sockaddr_in target = {.sin_family = AF_INET, .sin_port = htons(PORT)};
+    int milliseconds = (int)(1000 * patience());
 
     check(inet_pton(AF_INET, address, &target.sin_addr) == 1);
     channel = rdma_create_event_channel();
     check(channel && rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) == 0);
-    check(rdma_resolve_addr(id, NULL, (struct sockaddr *)&target, 2000) == 0);
+    check(rdma_resolve_addr(id, NULL, (struct sockaddr *)&target, milliseconds) == 0);
     expect_event(RDMA_CM_EVENT_ADDR_RESOLVED);
-    check(rdma_resolve_route(id, 2000) == 0);
+    check(rdma_resolve_route(id, milliseconds) == 0);
     expect_event(RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 

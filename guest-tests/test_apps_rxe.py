@@ -9,7 +9,7 @@ from harness.labs import kept
 # Between the card and all else: it loses what it sends, and what comes to it.
 LOSS = [{'action': 'drop', 'direction': 'both', 'probability': 0.005}]
 SECONDS = 1800 if tap.LONG else 2 * tap.DEFAULT_SECONDS  # Soft-RoCE is slow
-WRITES = f'--rw=randwrite --bsrange=512-128k --iodepth=8 --size={48 if tap.LONG else 2}m'
+WRITES = f'--rw=randwrite --bsrange=512-128k --iodepth=8 --size={48 if tap.LONG else 1}m'
 
 
 def prepare(both):

@@ -51,16 +51,6 @@ def let_go(card):
     pci.wait_gone(card)
 
 
-def torn_out(card):
-    """Without a word: the driver finds out, and tries in vain, until the operator takes the function away."""
-    script, function = "dmesg | grep -c 'restart failed'", pci.address(card)
-    before = card.guest.run(script, check=False).output
-    pci.pull(card)
-    wait.until(lambda: card.guest.run(script, check=False).output != before, 'lost: the card')
-    pci.remove(card.guest, function)
-    pci.wait_gone(card)
-
-
 def put_back(both, card):
     pci.plug(card)
     card.configure()
@@ -99,10 +89,12 @@ def working(both, *jobs, least=100):
 
 # What fio writes
 
-def begin(both, device):
-    """Both fios, which have begun to write."""
+def begin(both, device, load=True):
+    """Both fios, or the first alone, which have begun to write."""
     both.b.run(f'mkdir -p {STATE}')
-    jobs = [storage.begin(both.b, device, f'{RECORDED} {SLOWLY}'), storage.begin(both.b, device, LOAD, seed=2)]
+    jobs = [storage.begin(both.b, device, f'{RECORDED} {SLOWLY}')]
+    if load:
+        jobs.append(storage.begin(both.b, device, LOAD, seed=2))
     working(both, *jobs)
     return jobs
 
@@ -149,7 +141,7 @@ def test_nvme_host_unplugged():
 
 @tap.seconds(SECONDS)
 def test_nvme_host_pulled_out():
-    host_loses(torn_out)
+    host_loses(pci.tear_out)
 
 
 @tap.seconds(SECONDS)
@@ -169,7 +161,8 @@ def test_nvme_target_unplugged():
         all_there(both.b, f'/dev/{name}n1')
 
 
-# iSER
+# iSER. Without load: of several commands, those that wait for the session's lock while Linux's initiator gives its connection up
+# fail (iscsi_iser_task_init: -ENODEV), which is an error for who writes.
 
 def portal(both):
     iser.serve(both.a, both.a.card)
@@ -183,7 +176,7 @@ def test_iser_target_unplugged():
     """The initiator tries to come back. The operator has the portal listen anew."""
     both = prepared(portal)
     with clean(both), iser.logged_in(both.b, both.a.card) as disk:
-        jobs = begin(both, disk)
+        jobs = begin(both, disk, load=False)
         let_go(both.a.card)
         put_back(both, both.a.card)
         iser.listen_anew(both.a.card)
@@ -199,7 +192,7 @@ def test_iser_initiator_unplugged():
     both = prepared(portal)
     with clean(both):
         disk = iser.login(both.b, both.a.card)
-        jobs = begin(both, disk)
+        jobs = begin(both, disk, load=False)
         let_go(both.b.card)
         put_back(both, both.b.card)
         working(both, *jobs)

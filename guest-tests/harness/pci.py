@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A card as a function on its guest's PCI bus."""
-from . import wait
+from . import log, wait
 
 # Bits of the command register of PCI configuration space: answer to accesses, do DMA.
 MEMORY, MASTER = 2, 4
@@ -49,6 +49,16 @@ def pull(card):
     """Out of its slot, without a word to anyone: QEMU does so when the slot has no power. Of the port's slot control that is
     the power indicator and the power controller."""
     card.guest.run(f'setpci -s {port(card)} CAP_EXP+18.w=0700:0700')
+
+
+def tear_out(card):
+    """Pull it; the driver finds out, and tries in vain, until the operator takes the function away."""
+    said, function = 'restart failed', address(card)
+    before = log.times(card.guest, said)
+    pull(card)
+    log.wait_more(card.guest, said, before)
+    remove(card.guest, function)
+    wait_gone(card)
 
 
 def unplug(card):

@@ -72,6 +72,7 @@ def test_target_dies_in_a_write():
             storage.fio(both.b, disk, WRITES)
 
 
+@tap.only_long
 @tap.seconds(SECONDS)
 def test_figures():
     """Our card and Soft-RoCE, in the same guests. Nobody judges them."""

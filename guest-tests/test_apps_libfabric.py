@@ -9,6 +9,9 @@ from harness.guest import GuestError
 from harness.labs import infiniband, kept, roce
 
 TIMES = 500 if tap.LONG else 20
+# Of 1.17: who hears that its peer has gone before it has read all that came ends with an error, or waits for ever.
+ENDS_BADLY, ITS_ERROR = 'verbs;ofi_rxm', '[error] util/pingpong.c:1119: cq_readerr: Work Request Flushed Error'
+SIZES = 64, 4096, 70000
 KINDS = {'verbs': 'msg', 'verbs;ofi_rxm': 'rdm', 'verbs;ofi_rxd': 'rdm'}
 
 
@@ -28,17 +31,25 @@ def start(server, client, provider, kind, options, at=None):
 def pingpong(server, client, provider, kind, size=None, times=TIMES, at=None, timeout=90):
     """Its usual sizes, or one."""
     sizes = f'-S {size}' if size else ''
-    outputs = verbs.finish(start(server, client, provider, kind, f'-c -I {times} {sizes}', at), timeout)
+    commands = start(server, client, provider, kind, f'-c -I {times} {sizes}', at)
+    row = rf'(?m)^\w+ +{times} +=?{times} .*$'
+    if provider == ENDS_BADLY:
+        for command in commands:
+            command.wait_output(row, timeout)
+            command.kill()
+        outputs = [command.wait(check=False).output.replace(ITS_ERROR, '') for command in commands]
+    else:
+        outputs = verbs.finish(commands, timeout)
     for output in outputs:
-        rows = re.findall(rf'^\w+ +{times} +=?{times} .*$', output, re.MULTILINE)
+        rows = re.findall(row, output)
         if len(rows) < (1 if size else 3) or 'rror' in output:
             raise GuestError(f'not every size came to its end:\n{output}')
     return rows
 
 
-def each_kind(server, client, providers=KINDS):
+def each_kind(server, client, providers=KINDS, sizes=SIZES):
     for provider in providers:
-        for size in 64, 4096, 70000:
+        for size in sizes:
             pingpong(server, client, provider, KINDS[provider], size)
     pingpong(server, client, 'verbs', 'dgram')
 
@@ -111,8 +122,8 @@ def test_roce_peer_killed():
 def test_stranger():
     """Without rxm, whose endpoints cannot be enabled on Soft-RoCE (EINVAL)."""
     both = kept(apps.mixed, **apps.ALONE)
-    for server, client in (both.a, both.b), (both.b, both.a):
-        each_kind(server, client, ['verbs', 'verbs;ofi_rxd'])
+    for server, client, sizes in (both.a, both.b, SIZES[1:]), (both.b, both.a, SIZES[:1]):
+        each_kind(server, client, ['verbs', 'verbs;ofi_rxd'], SIZES if tap.LONG else sizes)
 
 
 if __name__ == '__main__':

@@ -130,6 +130,7 @@ def test_server_switched_off():
     returns(both, both.a.stop, back)
 
 
+@tap.only_long
 @tap.seconds(SECONDS)
 def test_figures():
     """Our card and Soft-RoCE, in the same guests. Nobody judges them."""

@@ -153,6 +153,7 @@ def test_host_that_does_not_answer():
         silent.wait(check=False)
 
 
+@tap.only_long
 @tap.seconds(SECONDS)
 def test_figures():
     """Our card and Soft-RoCE, in the same guests. Nobody judges them."""

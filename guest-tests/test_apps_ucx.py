@@ -98,6 +98,7 @@ def test_protocols():
     protocols(kept(infiniband))
 
 
+@tap.only_long
 def test_loss():
     across_loss(kept(infiniband))
 

@@ -15,7 +15,7 @@ DISK_MIB = 64
 DISK = 'kept'  # its serial number, and its file in the lab's folder
 SOFT = 1  # the slot of Soft-RoCE among a machine's devices
 
-FIGURE_SECONDS = 20 if tap.LONG else 2
+FIGURE_SECONDS = 20
 TIMEOUT = 1500 if tap.LONG else 150  # of a fio
 # Of every write fio keeps a checksum in the block, with its number, and compares all that it reads again. A
 # process that has seen an error ends with one.

@@ -11,14 +11,8 @@ MESSAGES = 10000 if tap.LONG else 200
 
 def prepared(make):
     both = kept(make)
-    for guest in both.guests:
-        guest.run('modprobe rds_rdma')
+    rds.load(both)
     return both
-
-
-def unload(both):
-    for guest in both.guests:
-        guest.run('modprobe -r rds_rdma')
 
 
 def run(first, second, *cases, count=MESSAGES, timeout=90):
@@ -43,14 +37,13 @@ def test_messages():
 def test_loss():
     """Of itself RDS gives a connection up when a packet was lost twice, and then both sides connect and reject each other for
     a minute now and then: an operator has it repeat more often, as others do."""
-    both = prepared(roce)
-    unload(both)
-    for guest in both.guests:
-        guest.run('modprobe rds_rdma rds_ib_retry_count=7')
+    both = kept(roce)
+    rds.unload(both)
+    rds.load(both, 'rds_ib_retry_count=7')
     with apps.loss(both):
         run(both.a, both.b, 'answers', 'messages', timeout=150)
         run(both.b, both.a, 'borrow', 'lend', count=10, timeout=150)
-    unload(both)
+    rds.unload(both)
 
 
 def test_peer_killed():
@@ -83,7 +76,7 @@ def test_unloaded():
     """The module goes with its connections."""
     both = prepared(roce)
     run(both.a, both.b, 'answers', 'messages')
-    unload(both)
+    rds.unload(both)
     for guest in both.guests:
         found = guest.run('rdma resource show qp').output
         if 'rdma_cm' in found:

@@ -293,9 +293,7 @@ def test_mpi():
 @tap.seconds(SECONDS)
 def test_rds():
     """Sockets stay, and what is in them: when the card is back, another connection carries it."""
-    both = prepared()
-    for guest in both.guests:
-        guest.run('modprobe rds_rdma')
+    both = prepared(rds.load)
     with clean(both):
         programs = rds.start(both.a, both.b, ('answers', 'messages'), 100000000)
         working(both, *programs)
@@ -306,8 +304,7 @@ def test_rds():
             program.kill()
             program.wait(check=False)
         verbs.finish(rds.start(both.a, both.b, ('answers', 'messages'), 200))
-        for guest in both.guests:
-            guest.run('modprobe -r rds_rdma')
+        rds.unload(both)
 
 
 if __name__ == '__main__':

@@ -15,6 +15,7 @@ sources = $(shell find $(1) -type f \( -name '*.[ch]' -o -name '*.c.inc' -o -nam
 abi      := $(call sources,hw-rdma-hca/abi)
 core     := $(call sources,hw-rdma-hca/core)
 device   := $(filter-out hw-rdma-hca/core/tests/% hw-rdma-hca/core/fuzz/%,$(core)) $(abi) $(call sources,hw-rdma-hca/qemu)
+switch   := $(call sources,hw-rdma-hca/switch)
 driver   := $(call sources,guest-driver/kernel) $(call sources,guest-tests/kernel)
 provider := $(call sources,guest-driver/provider)
 image    := $(filter-out %packages %headers,$(wildcard guest-tests/image/*)) \
@@ -45,8 +46,8 @@ help:
 	@echo 'make check T=PATTERN only the tests whose name matches this regular expression; T=list names them'
 	@echo 'make check-long      all tests, some of them longer; T=PATTERN as above'
 	@echo 'make check-threads   the qtest with a QEMU under the thread sanitizer; T=PATTERN as above'
-	@echo 'make fuzz            look for inputs that break the card; T=NAME one target, SECONDS=N for so long each'
-	@echo 'make fuzz-coverage   lines of the card that the kept inputs reach; make fuzz-keep T=NAME keeps what was learned'
+	@echo 'make fuzz            look for inputs that break card or switch; T=NAME one target, SECONDS=N for so long each'
+	@echo 'make fuzz-coverage   lines of card and switch that the kept inputs reach; make fuzz-keep T=NAME keeps what was learned'
 	@echo 'make ledger          write guest-tests/pyverbs/ledger anew: how rdma-core'\''s own tests go'
 	@echo 'make bench           our card and Soft-RoCE side by side: a table and a plot in build/bench'
 	@echo 'make loss            goodput and retransmissions on a cable that loses packets'
@@ -100,15 +101,16 @@ shell: build $(if $(APPS),$S/apps-layer)
 env:
 	@scripts/env
 
-build: $S/qemu $(SK)/image
+build: $S/qemu $S/switch $(SK)/image
 
 clean:
-	rm -rf build/qemu build/qemu-tsan build/qemu-data build/unit build/rdma-core build/rdma-core-root build/driver build/kernel-test \
+	rm -rf build/qemu build/qemu-tsan build/qemu-data build/switch build/hca-switch build/unit build/rdma-core build/rdma-core-root \
+		build/driver build/kernel-test \
 		build/guest/own* build/guest/initramfs* build/pyverbs build/guest/python build/guest/python.squashfs \
 		build/guest/apps build/guest/apps-headers build/guest/apps.squashfs \
 		build/run build/logs build/accelerator build/check-driver build/kernels/*/driver build/kernels/*/kernel-test \
 		build/kernels/*/guest/own* build/kernels/*/guest/initramfs* build/kernels/*/stamps/driver build/kernels/*/stamps/image
-	rm -f $S/qemu $S/qemu-tsan $S/unit $S/rdma-core $S/driver $S/image $S/pyverbs $S/python-disk $S/apps-layer
+	rm -f $S/qemu $S/qemu-tsan $S/switch $S/unit $S/rdma-core $S/driver $S/image $S/pyverbs $S/python-disk $S/apps-layer
 
 distclean:
 	rm -rf build
@@ -138,6 +140,11 @@ $S/qemu-source: scripts/fetch-sources $(wildcard patches/qemu/*.patch) | $S/host
 
 $S/qemu: $S/qemu-source scripts/build-qemu $(device)
 	@$(stage) 'build qemu' scripts/build-qemu
+	$(stage_done)
+
+$S/switch: scripts/switch.mk $(filter-out hw-rdma-hca/switch/tests/% hw-rdma-hca/switch/fuzz/%,$(switch)) \
+		$(filter-out hw-rdma-hca/core/tests/% hw-rdma-hca/core/fuzz/%,$(core)) $(abi) | $S/host
+	@$(stage) 'build switch' $(MAKE) -f scripts/switch.mk -j $(shell nproc)
 	$(stage_done)
 
 $S/qemu-tsan: $S/qemu scripts/build-qemu-tsan
@@ -225,7 +232,7 @@ $S/bench-packages: scripts/install-host-packages scripts/bench-packages | $S/hos
 	@$(stage) 'install benchmark packages' scripts/install-host-packages scripts/bench-packages
 	$(stage_done)
 
-$S/unit: scripts/unit.mk $(core) $(abi) | $S/host
+$S/unit: scripts/unit.mk $(core) $(switch) $(abi) | $S/host
 	@$(stage) 'build unit tests' $(MAKE) -f scripts/unit.mk -j $(shell nproc)
 	$(stage_done)
 
@@ -235,7 +242,7 @@ $S/unit: scripts/unit.mk $(core) $(abi) | $S/host
 
 SECONDS ?= 600
 
-$S/fuzz: scripts/fuzz.mk $(core) $(abi) | $S/host
+$S/fuzz: scripts/fuzz.mk $(core) $(switch) $(abi) | $S/host
 	@$(stage) 'build fuzz targets' $(MAKE) -f scripts/fuzz.mk -j $(shell nproc)
 	$(stage_done)
 

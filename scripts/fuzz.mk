@@ -2,7 +2,8 @@
 # Fuzz targets: every core/fuzz/fuzz-*.c is a program of its own, linked with libFuzzer, the whole card (core/), the tests'
 # helpers (core/tests/lib*.c) and those of the targets (core/fuzz/lib*.c), all under the address and undefined behaviour
 # sanitizers. Only the card is watched by libFuzzer, and its steps counted: what the helpers do is no news. COVERAGE=1 builds the same with
-# the compiler's own count of lines, for scripts/fuzz coverage.
+# the compiler's own count of lines, for scripts/fuzz coverage. Every switch/fuzz/fuzz-*.c is one of the switch, with its engine and
+# what that takes of the card.
 
 source := hw-rdma-hca
 out := build/fuzz$(if $(COVERAGE),/coverage)
@@ -23,21 +24,29 @@ card := $(shell find $(source)/core -name '*.c' ! -path '*/tests/*' ! -path '*/f
 helpers := $(wildcard $(source)/core/tests/lib*.c $(source)/core/fuzz/lib*.c)
 targets := $(wildcard $(source)/core/fuzz/fuzz-*.c)
 object = $(patsubst $(source)/%.c,$(out)/%.o,$(1))
+parts := $(filter $(addprefix $(source)/core/,link/% wire/% mad/% config.c),$(card))
+engine := $(addprefix $(source)/switch/,switch.c port.c packet.c forward.c output.c queue.c agent.c counters.c report.c)
+switch_helpers := $(wildcard $(source)/switch/fuzz/lib*.c) $(source)/core/fuzz/lib-input.c
+switch_targets := $(wildcard $(source)/switch/fuzz/fuzz-*.c)
+switch_programs := $(patsubst $(source)/switch/fuzz/%.c,$(out)/%,$(switch_targets))
 programs := $(patsubst $(source)/core/fuzz/%.c,$(out)/%,$(targets))
 
 # A target whose source is gone is none any more.
-all: $(programs)
-	@rm -f $(filter-out $(programs),$(filter-out %.log,$(wildcard $(out)/fuzz-*)))
+all: $(programs) $(switch_programs)
+	@rm -f $(filter-out $(programs) $(switch_programs),$(filter-out %.log,$(wildcard $(out)/fuzz-*)))
 
 $(programs): $(out)/%: $(out)/core/fuzz/%.o $(call object,$(card) $(helpers))
 	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(call object,$(card)): CFLAGS += $(watched)
+$(switch_programs): $(out)/%: $(out)/switch/fuzz/%.o $(call object,$(parts) $(engine) $(switch_helpers))
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(call object,$(card) $(engine)): CFLAGS += $(watched)
 
 $(out)/%.o: $(source)/%.c scripts/fuzz.mk
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
 
--include $(patsubst %.o,%.d,$(call object,$(card) $(helpers) $(targets)))
+-include $(patsubst %.o,%.d,$(call object,$(card) $(helpers) $(targets) $(engine) $(switch_helpers) $(switch_targets)))
 .PHONY: all
 .SECONDARY:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Unit tests: every core/tests/test-*.c is a program of its own, linked with the whole card (core/, but for its tests) and with
-# the tests' helpers (core/tests/lib*.c), all under the address and undefined behaviour sanitizers.
+# the tests' helpers (core/tests/lib*.c), all under the address and undefined behaviour sanitizers. The same of the switch, of
+# which the program itself is built, too. fabric-cards, which guest tests use, is built without sanitizers, as are its cards.
 
 source := hw-rdma-hca
 out := build/unit
@@ -16,17 +17,46 @@ tests := $(wildcard $(source)/core/tests/test-*.c)
 object = $(patsubst $(source)/%.c,$(out)/%.o,$(1))
 programs := $(patsubst $(source)/core/tests/%.c,$(out)/%,$(tests))
 
+# The switch (switch/) and what it takes of the card: cables, packets, management agents.
+parts := $(filter $(addprefix $(source)/core/,link/% wire/% mad/% config.c),$(card))
+switch := $(wildcard $(source)/switch/*.c)
+engine := $(addprefix $(source)/switch/,switch.c port.c packet.c forward.c output.c queue.c agent.c counters.c report.c)
+switch_helpers := $(wildcard $(source)/switch/tests/lib*.c) $(source)/core/tests/lib-test.c
+switch_tests := $(wildcard $(source)/switch/tests/test-*.c)
+switch_programs := $(patsubst $(source)/switch/tests/%.c,$(out)/%,$(switch_tests))
+GIO := $(shell pkg-config --cflags gio-unix-2.0)
+GIO_LIBS := $(shell pkg-config --libs gio-unix-2.0)
+
 # A test whose source is gone is none any more.
-all: $(programs)
-	@rm -f $(filter-out $(programs),$(wildcard $(out)/test-*))
+all: $(programs) $(switch_programs) $(out)/hca-switch $(out)/fabric-cards
+	@rm -f $(filter-out $(programs) $(switch_programs),$(wildcard $(out)/test-*))
 
 $(programs): $(out)/%: $(out)/core/tests/%.o $(call object,$(card) $(helpers))
 	gcc $(CFLAGS) -o $@ $^ $(LIBS)
+
+$(switch_programs): $(out)/%: $(out)/switch/tests/%.o $(call object,$(parts) $(engine) $(switch_helpers))
+	gcc $(CFLAGS) -o $@ $^ $(LIBS) $(GIO_LIBS)
+
+$(out)/hca-switch: $(call object,$(parts) $(switch))
+	gcc $(CFLAGS) -o $@ $^ $(LIBS) $(GIO_LIBS)
+
+$(out)/switch/%.o: CFLAGS += $(GIO)
+
+plain = $(patsubst $(source)/%.c,$(out)/plain/%.o,$(1))
+cards := $(call plain,$(card) $(source)/switch/tests/fabric-cards.c)
+PLAIN_CFLAGS := -O2 $(filter-out -O1 -fsanitize% -fno-sanitize%,$(CFLAGS)) $(GIO)
+
+$(out)/fabric-cards: $(cards)
+	gcc $(PLAIN_CFLAGS) -o $@ $^ $(LIBS) $(GIO_LIBS)
+
+$(out)/plain/%.o: $(source)/%.c scripts/unit.mk
+	@mkdir -p $(@D)
+	gcc $(PLAIN_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(out)/%.o: $(source)/%.c scripts/unit.mk
 	@mkdir -p $(@D)
 	gcc $(CFLAGS) -MMD -MP -c -o $@ $<
 
--include $(patsubst %.o,%.d,$(call object,$(card) $(helpers) $(tests)))
+-include $(patsubst %.o,%.d,$(call object,$(card) $(helpers) $(tests) $(switch) $(switch_helpers) $(switch_tests))) $(cards:.o=.d)
 .PHONY: all
 .SECONDARY:

@@ -65,14 +65,31 @@ static void rhca_decode_reserved(struct rhca_caps *caps,
 	caps->reserved_mpts = rhca_reserved(
 		be32_get_bits(word, RDMA_HCA_DEV_LIM_RESERVED_LKEY));
 	/* QPs 0 and 1 are the special ones. */
-	caps->reserved_qps = max_t(u32, caps->reserved_qps, 2);
+	caps->reserved_qps = max_t(u32, caps->reserved_qps, RHCA_SPECIAL_QPS);
+	/* Where they are not in the table, others take their places. */
+	if (caps->features & RDMA_HCA_FEATURE_MAD) {
+		caps->special_qpn = caps->reserved_qps;
+		caps->reserved_qps += RHCA_SPECIAL_QPS;
+	}
+}
+
+/* Places in the port's GID table. */
+static u32 rhca_decode_gids(const struct rhca_caps *caps, u32 log)
+{
+	/* An index has 8 bits. */
+	if (caps->features & RDMA_HCA_FEATURE_ETH)
+		return 1u << min_t(u32, log, 8);
+	if (caps->features & RDMA_HCA_FEATURE_MAD)
+		return 1u << min_t(u32, log, ilog2(RDMA_HCA_MAX_GUIDS));
+	/* Nobody gives it another. */
+	return 1;
 }
 
 static void rhca_decode_counts(struct rhca_caps *caps,
 			       const struct rdma_hca_dev_lim *lim)
 {
 	__be32 word = lim->max_qps_cqs_eqs_mpts;
-	u32 log_gids, log_pkeys, log_uars;
+	u32 log_pkeys, log_uars;
 
 	caps->log_qps = be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_QPS);
 	caps->log_cqs = be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_CQS);
@@ -80,9 +97,8 @@ static void rhca_decode_counts(struct rhca_caps *caps,
 	caps->log_mpts = be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_MPTS);
 	word = lim->max_pds_gids_pkeys;
 	caps->log_pds = be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_PDS);
-	log_gids = be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_GIDS);
-	/* An index has 8 bits. */
-	caps->num_gids = 1u << min_t(u32, log_gids, 8);
+	caps->num_gids = rhca_decode_gids(
+		caps, be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_GIDS));
 	log_pkeys = be32_get_bits(word, RDMA_HCA_DEV_LIM_MAX_PKEYS);
 	caps->num_pkeys = 1u << min_t(u32, log_pkeys,
 				      ilog2(RDMA_HCA_MAX_PKEYS));

@@ -7,6 +7,9 @@
 
 struct rhca_dev;
 
+/* The subnet and the general services interface: QPs 0 and 1. */
+#define RHCA_SPECIAL_QPS	2
+
 struct rhca_caps {
 	u32 fw_version;
 	u32 features;
@@ -36,6 +39,7 @@ struct rhca_caps {
 	u32 reserved_mtts;
 	u32 reserved_pds;
 	u32 reserved_srqs;
+	u32 special_qpn;	/* the card's number of QP 0; next: QP 1 */
 
 	u32 num_uars;
 	u32 num_pkeys;		/* places in the port's table */

@@ -110,7 +110,7 @@ struct rhca_dev {
 	struct dma_pool *db_pool;
 
 	/* what events and completions name */
-	struct xarray qps;	/* by QPN */
+	struct xarray qps;	/* by the card's QPN */
 	struct xarray cqs;	/* by CQN */
 	struct xarray srqs;	/* by SRQN */
 	spinlock_t flush_lock;	/* keeps QPs while the card fails */
@@ -125,6 +125,7 @@ struct rhca_dev {
 	u16 lid;		/* as QUERY_PORT last said */
 	u8 active_mtu;		/* IB MTU code, likewise */
 	u32 port_up;		/* RoCE: as users were last told */
+	struct mutex mgmt_lock;	/* one change of what it tells others */
 	struct net_device *ndev;	/* RoCE: the interface */
 	struct mutex link_lock;	/* setting @ndev; orders link changes */
 
@@ -142,6 +143,12 @@ static inline struct rhca_dev *to_rhca(struct ib_device *ibdev)
 static inline bool rhca_is_roce(const struct rhca_dev *dev)
 {
 	return dev->caps.features & RDMA_HCA_FEATURE_ETH;
+}
+
+/* An InfiniBand card whose port a subnet manager can manage. */
+static inline bool rhca_has_mad(const struct rhca_dev *dev)
+{
+	return dev->caps.features & RDMA_HCA_FEATURE_MAD;
 }
 
 static inline bool rhca_has_srqs(const struct rhca_dev *dev)

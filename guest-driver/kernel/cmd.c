@@ -47,7 +47,7 @@ static int rhca_status_to_errno(u8 status)
 		{ RDMA_HCA_STAT_BAD_QP_STATE,	-EINVAL },
 		{ RDMA_HCA_STAT_BAD_SEG_PARAM,	-EFAULT },
 		{ RDMA_HCA_STAT_REG_BOUND,	-EBUSY },
-		{ RDMA_HCA_STAT_BAD_PKT,	-EINVAL },
+		{ RDMA_HCA_STAT_BAD_PKT,	-EBADMSG },
 		{ RDMA_HCA_STAT_BAD_SIZE,	-EINVAL },
 	};
 	unsigned int i;

@@ -40,8 +40,8 @@ static int rhca_count_in(struct rhca_qp *qp, struct rdma_counter *counter)
 
 	mutex_lock(&qp->lock);
 	if (qp->state != IB_QPS_RESET)
-		err = rhca_cmd(dev, RDMA_HCA_CMD_SET_QP_COUNTERS, 0,
-			       qp->ibqp.qp_num, number, 0);
+		err = rhca_cmd(dev, RDMA_HCA_CMD_SET_QP_COUNTERS, 0, qp->qpn,
+			       number, 0);
 	/* A card that has failed counts nothing any more. */
 	if (!counter && rhca_failed(dev))
 		err = 0;

@@ -8,6 +8,7 @@
 #include "cq.h"
 #include "device.h"
 #include "eq.h"
+#include "mgmt.h"
 #include "mr.h"
 #include "netdev.h"
 #include "port.h"
@@ -222,9 +223,12 @@ static int rhca_publish(struct rhca_dev *dev)
 
 	rhca_diag_init(dev);
 	rhca_describe(dev);
-	err = rhca_cmd_none(dev, RDMA_HCA_CMD_INIT_IB, RHCA_PORT);
+	err = rhca_mgmt_start(dev);
 	if (err)
 		goto diag;
+	err = rhca_cmd_none(dev, RDMA_HCA_CMD_INIT_IB, RHCA_PORT);
+	if (err)
+		goto mgmt;
 	err = rhca_is_roce(dev) ? rhca_eth_start(dev) : 0;
 	if (err)
 		goto close;
@@ -242,6 +246,8 @@ eth:
 		rhca_eth_stop(dev);
 close:
 	rhca_cmd_none(dev, RDMA_HCA_CMD_CLOSE_IB, RHCA_PORT);
+mgmt:
+	rhca_mgmt_stop(dev);
 diag:
 	rhca_diag_cleanup(dev);
 	return err;
@@ -257,6 +263,7 @@ static void rhca_unpublish(struct rhca_dev *dev)
 	/* The interface shows some of them as long as it is there. */
 	rhca_diag_cleanup(dev);
 	rhca_cmd_none(dev, RDMA_HCA_CMD_CLOSE_IB, RHCA_PORT);
+	rhca_mgmt_stop(dev);
 }
 
 int rhca_start(struct rhca_pci *pci)
@@ -279,6 +286,7 @@ int rhca_start(struct rhca_pci *pci)
 	xa_init(&dev->srqs);
 	spin_lock_init(&dev->flush_lock);
 	mutex_init(&dev->link_lock);
+	mutex_init(&dev->mgmt_lock);
 	INIT_WORK(&dev->flush, rhca_flush_work);
 	rhca_health_init(dev);
 	rhca_let_master(pci);

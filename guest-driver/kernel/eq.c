@@ -37,6 +37,7 @@ static u64 rhca_async_events(const struct rhca_dev *dev)
 {
 	return RHCA_ASYNC_EVENTS |
 	       (rhca_has_srqs(dev) ? RHCA_SRQ_EVENTS : 0) |
+	       (rhca_has_mad(dev) ? BIT_ULL(RDMA_HCA_EVENT_PORT_MNG) : 0) |
 	       (rhca_is_roce(dev) ? BIT_ULL(RDMA_HCA_EVENT_CONGESTION) : 0);
 }
 

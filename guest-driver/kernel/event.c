@@ -10,21 +10,47 @@
 #include "qp.h"
 #include "srq.h"
 
-static void rhca_port_event(struct rhca_dev *dev,
-			    const struct rdma_hca_eqe *eqe)
+static void rhca_tell(struct rhca_dev *dev, enum ib_event_type type)
 {
 	struct ib_event event = {
 		.device = &dev->ibdev,
 		.element.port_num = RHCA_PORT,
-		.event = eqe->subtype == RDMA_HCA_PORT_CHANGE_ACTIVE ?
-				 IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR,
+		.event = type,
 	};
 
+	if (READ_ONCE(dev->registered))
+		ib_dispatch_event(&event);
+}
+
+static void rhca_port_event(struct rhca_dev *dev, u8 subtype)
+{
 	/* There the port is what the interface makes of the link. */
 	if (rhca_is_roce(dev))
 		rhca_eth_update_link(dev);
-	else if (READ_ONCE(dev->registered))
-		ib_dispatch_event(&event);
+	else if (subtype == RDMA_HCA_PORT_CHANGE_ACTIVE)
+		rhca_tell(dev, IB_EVENT_PORT_ACTIVE);
+	else
+		rhca_tell(dev, IB_EVENT_PORT_ERR);
+}
+
+/* Who registers anew finds the LIDs and tables that others were told of. */
+static void rhca_port_mng_event(struct rhca_dev *dev, u32 changes)
+{
+	static const struct {
+		u32 change;
+		enum ib_event_type type;
+	} table[] = {
+		{ RDMA_HCA_PORT_MNG_LID,	IB_EVENT_LID_CHANGE },
+		{ RDMA_HCA_PORT_MNG_SM,		IB_EVENT_SM_CHANGE },
+		{ RDMA_HCA_PORT_MNG_PKEYS,	IB_EVENT_PKEY_CHANGE },
+		{ RDMA_HCA_PORT_MNG_GIDS,	IB_EVENT_GID_CHANGE },
+		{ RDMA_HCA_PORT_MNG_REREGISTER,	IB_EVENT_CLIENT_REREGISTER },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(table); i++)
+		if (changes & table[i].change)
+			rhca_tell(dev, table[i].type);
 }
 
 void rhca_event(struct rhca_dev *dev, const struct rdma_hca_eqe *eqe)
@@ -50,7 +76,10 @@ void rhca_event(struct rhca_dev *dev, const struct rdma_hca_eqe *eqe)
 		rhca_srq_event(dev, le32_to_cpu(eqe->srq.srqn), eqe->type);
 		break;
 	case RDMA_HCA_EVENT_PORT_CHANGE:
-		rhca_port_event(dev, eqe);
+		rhca_port_event(dev, eqe->subtype);
+		break;
+	case RDMA_HCA_EVENT_PORT_MNG:
+		rhca_port_mng_event(dev, le32_to_cpu(eqe->port.changes));
 		break;
 	case RDMA_HCA_EVENT_CONGESTION:
 		dev_dbg(&dev->pdev->dev, "congestion on the path of QP %#x\n",

@@ -188,7 +188,7 @@ static int rhca_put_flow(struct ib_qp *ibqp, const struct ib_flow_attr *attr,
 	if (kind < 0)
 		return kind;
 	memset(flow, 0, sizeof(*flow));
-	flow->qpn = cpu_to_be32(ibqp->qp_num);
+	flow->qpn = cpu_to_be32(to_rhca_qp(ibqp)->qpn);
 	be32p_replace_bits(&flow->kind_priority, kind, RDMA_HCA_FLOW_KIND);
 	be32p_replace_bits(&flow->kind_priority, attr->priority,
 			   RDMA_HCA_FLOW_PRIORITY);

@@ -124,7 +124,7 @@ int rhca_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	int err;
 
 	mutex_lock(&dev->mgm_lock);
-	err = rhca_join(dev, gid, ibqp->qp_num);
+	err = rhca_join(dev, gid, to_rhca_qp(ibqp)->qpn);
 	mutex_unlock(&dev->mgm_lock);
 	return err;
 }
@@ -135,7 +135,7 @@ int rhca_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	int err;
 
 	mutex_lock(&dev->mgm_lock);
-	err = rhca_leave(dev, gid, ibqp->qp_num);
+	err = rhca_leave(dev, gid, to_rhca_qp(ibqp)->qpn);
 	mutex_unlock(&dev->mgm_lock);
 	return err;
 }

@@ -114,16 +114,28 @@ static void rhca_wc_path(struct rhca_dev *dev, u32 path, struct ib_wc *wc)
 	}
 }
 
+/* QP 1 of InfiniBand takes any P_Key of the port, and no immediate data. */
+static bool rhca_has_pkey_index(struct rhca_dev *dev, const struct rhca_qp *qp)
+{
+	return qp->ibqp.qp_type == IB_QPT_GSI && !rhca_is_roce(dev);
+}
+
 /* What follows the retirement of the request. */
 static void rhca_wc_recv(struct rhca_qp *qp, const struct rdma_hca_cqe *cqe,
 			 u8 opcode, struct ib_wc *wc)
 {
+	struct rhca_dev *dev = to_rhca(qp->ibqp.device);
+
 	wc->opcode = IB_WC_RECV;
 	wc->byte_len = le32_to_cpu(cqe->byte_cnt);
 	if (!rhca_cqe_is_xrc(cqe))
 		wc->src_qp = le32_to_cpu(cqe->rqpn) & RDMA_HCA_QPN_MASK;
-	rhca_wc_path(to_rhca(qp->ibqp.device), le32_to_cpu(cqe->rlid_path), wc);
-	rhca_wc_extra(cqe, opcode, wc);
+	rhca_wc_path(dev, le32_to_cpu(cqe->rlid_path), wc);
+	if (rhca_has_pkey_index(dev, qp))
+		wc->pkey_index = FIELD_GET(RDMA_HCA_CQE_PKEY_INDEX,
+					   le32_to_cpu(cqe->pkey_index));
+	else
+		rhca_wc_extra(cqe, opcode, wc);
 }
 
 static void rhca_wc_error(const struct rdma_hca_cqe *cqe, struct ib_wc *wc)

@@ -10,9 +10,6 @@
 
 #include "port.h"
 
-/* An InfiniBand port has one GID until management arrives. */
-#define RHCA_NUM_GIDS	1
-
 /* --- the card's answer -------------------------------------------------- */
 
 static void rhca_decode_port(const struct rdma_hca_port *port,
@@ -32,15 +29,27 @@ static void rhca_decode_port(const struct rdma_hca_port *port,
 	attr->sm_lid = be32_get_bits(port->sm, RDMA_HCA_PORT_SM_LID);
 	attr->sm_sl = be32_get_bits(port->sm, RDMA_HCA_PORT_SM_SL);
 	attr->port_cap_flags = be32_to_cpu(port->cap_mask);
+	attr->subnet_timeout =
+		be32_get_bits(port->mgmt, RDMA_HCA_PORT_SUBNET_TIMEOUT);
+	attr->init_type_reply =
+		be32_get_bits(port->mgmt, RDMA_HCA_PORT_INIT_TYPE_REPLY);
 	attr->bad_pkey_cntr =
 		be32_get_bits(port->violations, RDMA_HCA_PORT_PKEY_VIOLATIONS);
 	attr->qkey_viol_cntr =
 		be32_get_bits(port->violations, RDMA_HCA_PORT_QKEY_VIOLATIONS);
 }
 
-static __be64 rhca_port_guid(const struct rdma_hca_port *port)
+static u64 rhca_port_prefix(const struct rdma_hca_port *port)
 {
-	return cpu_to_be64(rhca_get64(port->guid_h, port->guid_l));
+	return rhca_get64(port->gid_prefix_h, port->gid_prefix_l);
+}
+
+/* The port's own, which is there in any case, or another. */
+static u64 rhca_port_guid(const struct rdma_hca_port *port, int index)
+{
+	if (!index)
+		return rhca_get64(port->guid_h, port->guid_l);
+	return rhca_get64(port->guids[index].h, port->guids[index].l);
 }
 
 int rhca_read_port(struct rhca_dev *dev, struct rdma_hca_port *port)
@@ -116,7 +125,10 @@ enum ib_mtu rhca_active_mtu(const struct rhca_dev *dev)
 				   READ_ONCE(dev->active_mtu);
 }
 
-/* The core asks after each port event: this is where a new LID is noticed. */
+/*
+ * The core asks after each port event: this is where a new LID is noticed of
+ * which no event tells.
+ */
 static void rhca_keep_port(struct rhca_dev *dev,
 			   const struct ib_port_attr *attr)
 {
@@ -128,13 +140,9 @@ static void rhca_keep_port(struct rhca_dev *dev,
 	u16 old = xchg(&dev->lid, attr->lid);
 
 	WRITE_ONCE(dev->active_mtu, attr->active_mtu);
-	if (old != attr->lid && READ_ONCE(dev->registered))
+	if (old != attr->lid && !rhca_has_mad(dev) &&
+	    READ_ONCE(dev->registered))
 		ib_dispatch_event(&event);
-}
-
-static u32 rhca_num_gids(const struct rhca_dev *dev)
-{
-	return rhca_is_roce(dev) ? dev->caps.num_gids : RHCA_NUM_GIDS;
 }
 
 int rhca_query_port(struct ib_device *ibdev, u32 port,
@@ -150,9 +158,11 @@ int rhca_query_port(struct ib_device *ibdev, u32 port,
 	rhca_decode_port(&answer, attr);
 	if (rhca_is_roce(dev))
 		rhca_put_roce_port(dev, attr);
+	else
+		attr->subnet_prefix = rhca_port_prefix(&answer);
 	if (attr->active_mtu < IB_MTU_256 || attr->active_mtu > IB_MTU_4096)
 		return -EIO;
-	attr->gid_tbl_len = rhca_num_gids(dev);
+	attr->gid_tbl_len = dev->caps.num_gids;
 	attr->pkey_tbl_len = dev->caps.num_pkeys;
 	attr->max_msg_sz = 1u << dev->caps.log_max_msg;
 	rhca_keep_port(dev, attr);
@@ -166,25 +176,26 @@ int rhca_query_guid(struct rhca_dev *dev, __be64 *guid)
 
 	err = rhca_read_port(dev, &port);
 	if (!err)
-		*guid = rhca_port_guid(&port);
+		*guid = cpu_to_be64(rhca_port_guid(&port, 0));
 	return err;
 }
 
+/* Only of InfiniBand: the core has RoCE's. */
 int rhca_query_gid(struct ib_device *ibdev, u32 port, int index,
 		   union ib_gid *gid)
 {
+	struct rhca_dev *dev = to_rhca(ibdev);
 	struct rdma_hca_port answer;
-	u64 prefix;
 	int err;
 
-	if (index >= RHCA_NUM_GIDS)
+	if (index >= dev->caps.num_gids || index >= RDMA_HCA_MAX_GUIDS)
 		return -EINVAL;
-	err = rhca_read_port(to_rhca(ibdev), &answer);
+	err = rhca_read_port(dev, &answer);
 	if (err)
 		return err;
-	prefix = rhca_get64(answer.gid_prefix_h, answer.gid_prefix_l);
-	gid->global.subnet_prefix = cpu_to_be64(prefix);
-	gid->global.interface_id = rhca_port_guid(&answer);
+	/* The core takes the prefix from any of them, also without a GUID. */
+	gid->global.subnet_prefix = cpu_to_be64(rhca_port_prefix(&answer));
+	gid->global.interface_id = cpu_to_be64(rhca_port_guid(&answer, index));
 	return 0;
 }
 
@@ -210,12 +221,15 @@ int rhca_get_port_immutable(struct ib_device *ibdev, u32 port,
 {
 	const struct rhca_dev *dev = to_rhca(ibdev);
 
-	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_IB;
-	if (rhca_is_roce(dev)) {
+	if (rhca_is_roce(dev))
 		immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+	else if (rhca_has_mad(dev))
+		immutable->core_cap_flags = RDMA_CORE_PORT_IBA_IB;
+	else
+		immutable->core_cap_flags = RDMA_CORE_CAP_PROT_IB;
+	if (immutable->core_cap_flags & RDMA_CORE_CAP_IB_MAD)
 		immutable->max_mad_size = IB_MGMT_MAD_SIZE;
-	}
-	immutable->gid_tbl_len = rhca_num_gids(dev);
+	immutable->gid_tbl_len = dev->caps.num_gids;
 	immutable->pkey_tbl_len = dev->caps.num_pkeys;
 	return 0;
 }

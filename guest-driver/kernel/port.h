@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* The RDMA port: port.c, and gid.c, the GID table of a RoCE card. */
+/* The RDMA port: port.c; the GID table of a RoCE card: gid.c. */
 #ifndef RHCA_PORT_H
 #define RHCA_PORT_H
 

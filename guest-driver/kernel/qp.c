@@ -21,14 +21,13 @@
 	(RDMA_HCA_ACCESS_REMOTE_WRITE | RDMA_HCA_ACCESS_REMOTE_READ |	\
 	 RDMA_HCA_ACCESS_REMOTE_ATOMIC)
 
-#define RHCA_QPN_GSI	1
-
 static u8 rhca_service(enum ib_qp_type type)
 {
 	switch (type) {
 	case IB_QPT_UC:
 		return RDMA_HCA_QP_ST_UC;
 	case IB_QPT_UD:
+	case IB_QPT_SMI:
 	case IB_QPT_GSI:
 		return RDMA_HCA_QP_ST_UD;
 	case IB_QPT_XRC_INI:
@@ -101,7 +100,8 @@ static u16 rhca_transition(enum ib_qp_state from, enum ib_qp_state to)
 
 /* --- create and destroy ------------------------------------------------- */
 
-static bool rhca_has_type(const struct rhca_dev *dev, enum ib_qp_type type)
+static bool rhca_has_type(const struct rhca_dev *dev, enum ib_qp_type type,
+			  bool of_kernel)
 {
 	switch (type) {
 	case IB_QPT_RC:
@@ -111,10 +111,13 @@ static bool rhca_has_type(const struct rhca_dev *dev, enum ib_qp_type type)
 	case IB_QPT_XRC_INI:
 	case IB_QPT_XRC_TGT:
 		return rhca_has_xrc(dev);
+	case IB_QPT_SMI:
+		return of_kernel && rhca_has_mad(dev);
 	case IB_QPT_GSI:
-		return rhca_is_roce(dev);
+		return of_kernel && (rhca_is_roce(dev) || rhca_has_mad(dev));
 	case IB_QPT_RAW_PACKET:
-		return rhca_has_raw(dev);
+		/* The kernel has the interface for that. */
+		return !of_kernel && rhca_has_raw(dev);
 	default:
 		return false;
 	}
@@ -135,13 +138,13 @@ static void rhca_drop_queues(const struct ib_qp_init_attr *attr,
 /* @cap: of the queues that it is to have. */
 static int rhca_check_qp_init(struct rhca_dev *dev,
 			      const struct ib_qp_init_attr *attr,
-			      const struct ib_qp_cap *cap)
+			      const struct ib_qp_cap *cap, bool of_kernel)
 {
 	const struct rhca_caps *caps = &dev->caps;
 
 	if (attr->create_flags || attr->rwq_ind_tbl)
 		return -EOPNOTSUPP;
-	if (!rhca_has_type(dev, attr->qp_type))
+	if (!rhca_has_type(dev, attr->qp_type, of_kernel))
 		return -EOPNOTSUPP;
 	if (attr->qp_type == IB_QPT_XRC_TGT)
 		return attr->xrcd ? 0 : -EINVAL;
@@ -158,24 +161,32 @@ static int rhca_check_qp_init(struct rhca_dev *dev,
 	return 0;
 }
 
-/* QP 1 is the general services interface, if the kernel asks for it. */
-static int rhca_qpn_alloc(struct rhca_dev *dev, struct ib_qp *ibqp)
+/* QPs 0 and 1 are there once, and have their numbers from the beginning. */
+static int rhca_qpn_alloc(struct rhca_dev *dev, struct rhca_qp *qp)
 {
-	if (ibqp->qp_type != IB_QPT_GSI)
-		return rhca_bitmap_alloc(&dev->qp_map, &ibqp->qp_num, NULL);
-	ibqp->qp_num = RHCA_QPN_GSI;
-	return xa_load(&dev->qps, RHCA_QPN_GSI) ? -EBUSY : 0;
+	struct ib_qp *ibqp = &qp->ibqp;
+	int err;
+
+	if (rhca_is_special(ibqp->qp_type)) {
+		ibqp->qp_num = ibqp->qp_type == IB_QPT_GSI;
+		qp->qpn = dev->caps.special_qpn + ibqp->qp_num;
+		return xa_load(&dev->qps, qp->qpn) ? -EBUSY : 0;
+	}
+	err = rhca_bitmap_alloc(&dev->qp_map, &qp->qpn, NULL);
+	if (!err)
+		ibqp->qp_num = qp->qpn;
+	return err;
 }
 
-static void rhca_qpn_free(struct rhca_dev *dev, struct ib_qp *ibqp)
+static void rhca_qpn_free(struct rhca_dev *dev, struct rhca_qp *qp)
 {
-	if (ibqp->qp_type != IB_QPT_GSI)
-		rhca_bitmap_free(&dev->qp_map, ibqp->qp_num, 1);
+	if (!rhca_is_special(qp->ibqp.qp_type))
+		rhca_bitmap_free(&dev->qp_map, qp->qpn, 1);
 }
 
 static int rhca_qp_respond(struct rhca_qp *qp, struct ib_udata *udata)
 {
-	struct rdma_hca_create_qp_resp resp = { .qpn = qp->ibqp.qp_num };
+	struct rdma_hca_create_qp_resp resp = { .qpn = qp->qpn };
 
 	if (!udata)
 		return 0;
@@ -236,19 +247,16 @@ int rhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	int err;
 
 	qp->cap = attr->cap;
-	/* The kernel has the interface for that. */
-	if (attr->qp_type == IB_QPT_RAW_PACKET && !ctx)
-		return -EOPNOTSUPP;
 	rhca_drop_queues(attr, &qp->cap);
-	err = rhca_check_qp_init(dev, attr, &qp->cap);
+	err = rhca_check_qp_init(dev, attr, &qp->cap, !ctx);
 	if (err)
 		return err;
 	rhca_qp_init(qp, attr);
 
-	err = rhca_qpn_alloc(dev, ibqp);
+	err = rhca_qpn_alloc(dev, qp);
 	if (err)
 		return err;
-	err = rhca_icm_get(dev, &dev->qpc_table, ibqp->qp_num, 1);
+	err = rhca_icm_get(dev, &dev->qpc_table, qp->qpn, 1);
 	if (err)
 		goto number;
 	err = ctx ? rhca_queues_create_user(dev, qp, ctx, udata) :
@@ -260,7 +268,7 @@ int rhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	err = rhca_qp_respond(qp, udata);
 	if (err)
 		goto queues;
-	err = xa_insert(&dev->qps, ibqp->qp_num, qp, GFP_KERNEL);
+	err = xa_insert(&dev->qps, qp->qpn, qp, GFP_KERNEL);
 	if (err)
 		goto queues;
 	if (!ctx) {
@@ -273,7 +281,7 @@ int rhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 queues:
 	rhca_queues_destroy(dev, qp, ctx);
 number:
-	rhca_qpn_free(dev, ibqp);
+	rhca_qpn_free(dev, qp);
 	return err;
 }
 
@@ -285,9 +293,9 @@ static void rhca_qp_clean_cqs(struct rhca_qp *qp)
 	if (ibqp->uobject)
 		return;
 	if (ibqp->send_cq)
-		rhca_cq_clean(to_rhca_cq(ibqp->send_cq), ibqp->qp_num, qp->srq);
+		rhca_cq_clean(to_rhca_cq(ibqp->send_cq), qp->qpn, qp->srq);
 	if (ibqp->recv_cq && ibqp->recv_cq != ibqp->send_cq)
-		rhca_cq_clean(to_rhca_cq(ibqp->recv_cq), ibqp->qp_num, qp->srq);
+		rhca_cq_clean(to_rhca_cq(ibqp->recv_cq), qp->qpn, qp->srq);
 }
 
 /*
@@ -300,8 +308,8 @@ static void rhca_qp_return_taken(struct rhca_dev *dev, struct rhca_qp *qp)
 	if (!qp->srq)
 		return;
 	WRITE_ONCE(qp->has_last_wqe, true);
-	rhca_cmd(dev, RDMA_HCA_CMD_2ERR_QPEE, RDMA_HCA_MODIFY_NO_INBOX,
-		 qp->ibqp.qp_num, 0, 0);
+	rhca_cmd(dev, RDMA_HCA_CMD_2ERR_QPEE, RDMA_HCA_MODIFY_NO_INBOX, qp->qpn,
+		 0, 0);
 }
 
 int rhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
@@ -312,11 +320,11 @@ int rhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	if (qp->state != IB_QPS_RESET) {
 		rhca_qp_return_taken(dev, qp);
 		rhca_cmd_revoke(dev, RDMA_HCA_CMD_ERR2RST_QPEE,
-				RDMA_HCA_MODIFY_NO_INBOX, ibqp->qp_num, 0);
+				RDMA_HCA_MODIFY_NO_INBOX, qp->qpn, 0);
 	}
 	/* As long as it is found: what is polled meanwhile is its own. */
 	rhca_qp_clean_cqs(qp);
-	xa_erase(&dev->qps, ibqp->qp_num);
+	xa_erase(&dev->qps, qp->qpn);
 	rhca_eq_synchronize(&dev->eq[0]);
 	rhca_flush_synchronize(dev);
 	if (!ibqp->uobject) {
@@ -324,7 +332,7 @@ int rhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		rhca_cq_unlink(ibqp->recv_cq, &qp->recv_node);
 	}
 	rhca_queues_destroy(dev, qp, rhca_udata_ucontext(udata));
-	rhca_qpn_free(dev, ibqp);
+	rhca_qpn_free(dev, qp);
 	return 0;
 }
 
@@ -358,7 +366,7 @@ static void rhca_put_fixed(struct rhca_qp *qp, struct rdma_hca_qpc *qpc)
 	if (!ibqp->uobject)
 		be32p_replace_bits(&qpc->flags, 1, RDMA_HCA_QPC_PRIVILEGED);
 	/* For any other QP the port is an attribute. */
-	if (ibqp->qp_type == IB_QPT_GSI)
+	if (rhca_is_special(ibqp->qp_type))
 		be32p_replace_bits(&qpc->port_pkey, RHCA_PORT,
 				   RDMA_HCA_QPC_PORT);
 }
@@ -393,16 +401,13 @@ static void rhca_put_grh(const struct ib_global_route *grh,
 	memcpy(qpc->rgid, grh->dgid.raw, sizeof(qpc->rgid));
 }
 
-static void rhca_put_lids(struct rhca_dev *dev, const struct rdma_ah_attr *ah,
+/* The source is the port's LID, whatever it is, with the path bits. */
+static void rhca_put_lids(const struct rdma_ah_attr *ah,
 			  struct rdma_hca_qpc *qpc)
 {
-	u8 path_bits = rdma_ah_get_path_bits(ah);
-
 	be32p_replace_bits(&qpc->dlid_slid, rdma_ah_get_dlid(ah),
 			   RDMA_HCA_QPC_DLID);
-	be32p_replace_bits(&qpc->dlid_slid, READ_ONCE(dev->lid) | path_bits,
-			   RDMA_HCA_QPC_SLID);
-	be32p_replace_bits(&qpc->rnr_retry_path, path_bits,
+	be32p_replace_bits(&qpc->rnr_retry_path, rdma_ah_get_path_bits(ah),
 			   RDMA_HCA_QPC_MLPATH);
 }
 
@@ -414,13 +419,12 @@ static void rhca_put_dmac(const u8 *dmac, struct rdma_hca_qpc *qpc)
 	qpc->dmac_h = cpu_to_be32(rhca_mac_high(dmac));
 }
 
-static void rhca_put_av(struct rhca_dev *dev, const struct rdma_ah_attr *ah,
-			struct rdma_hca_qpc *qpc)
+static void rhca_put_av(const struct rdma_ah_attr *ah, struct rdma_hca_qpc *qpc)
 {
 	if (ah->type == RDMA_AH_ATTR_TYPE_ROCE)
 		rhca_put_dmac(ah->roce.dmac, qpc);
 	else
-		rhca_put_lids(dev, ah, qpc);
+		rhca_put_lids(ah, qpc);
 	be32p_replace_bits(&qpc->ackto_path, rdma_ah_get_static_rate(ah),
 			   RDMA_HCA_QPC_STATIC_RATE);
 	be32p_replace_bits(&qpc->sl_tclass_flowlabel, rdma_ah_get_sl(ah),
@@ -429,8 +433,8 @@ static void rhca_put_av(struct rhca_dev *dev, const struct rdma_ah_attr *ah,
 		rhca_put_grh(rdma_ah_read_grh(ah), qpc);
 }
 
-static void rhca_put_path(struct rhca_dev *dev, const struct ib_qp_attr *attr,
-			  int mask, struct rdma_hca_qpc *qpc)
+static void rhca_put_path(const struct ib_qp_attr *attr, int mask,
+			  struct rdma_hca_qpc *qpc)
 {
 	if (mask & IB_QP_PORT)
 		be32p_replace_bits(&qpc->port_pkey, attr->port_num,
@@ -439,7 +443,7 @@ static void rhca_put_path(struct rhca_dev *dev, const struct ib_qp_attr *attr,
 		be32p_replace_bits(&qpc->port_pkey, attr->pkey_index,
 				   RDMA_HCA_QPC_PKEY_INDEX);
 	if (mask & IB_QP_AV)
-		rhca_put_av(dev, &attr->ah_attr, qpc);
+		rhca_put_av(&attr->ah_attr, qpc);
 	if (mask & IB_QP_RNR_RETRY)
 		be32p_replace_bits(&qpc->rnr_retry_path, attr->rnr_retry,
 				   RDMA_HCA_QPC_RNR_RETRY);
@@ -505,12 +509,12 @@ static void rhca_put_qpc(struct rhca_dev *dev, struct rhca_qp *qp,
 			   RDMA_HCA_QPC_STATE);
 	be32p_replace_bits(&qpc->flags, rhca_service(qp->ibqp.qp_type),
 			   RDMA_HCA_QPC_SERVICE);
-	qpc->local_qpn = cpu_to_be32(qp->ibqp.qp_num);
+	qpc->local_qpn = cpu_to_be32(qp->qpn);
 	if (from == IB_QPS_RESET)
 		rhca_put_fixed(qp, qpc);
 	if ((mask & IB_QP_PATH_MTU) || (ud && from == IB_QPS_RESET))
 		rhca_put_mtu(dev, qp, attr, qpc);
-	rhca_put_path(dev, attr, mask, qpc);
+	rhca_put_path(attr, mask, qpc);
 	rhca_put_transport(attr, mask, qpc);
 }
 
@@ -518,7 +522,6 @@ static int rhca_qp_transition(struct rhca_dev *dev, struct rhca_qp *qp,
 			      const struct ib_qp_attr *attr, int mask,
 			      enum ib_qp_state from, enum ib_qp_state to)
 {
-	u32 in_modifier = qp->ibqp.qp_num;
 	u16 op = rhca_transition(from, to);
 	struct rhca_mailbox box;
 	int err;
@@ -526,14 +529,14 @@ static int rhca_qp_transition(struct rhca_dev *dev, struct rhca_qp *qp,
 	if (to == IB_QPS_RESET)
 		rhca_qp_return_taken(dev, qp);
 	if (to == IB_QPS_RESET || to == IB_QPS_ERR)
-		return rhca_cmd(dev, op, RDMA_HCA_MODIFY_NO_INBOX, in_modifier,
-				0, 0);
+		return rhca_cmd(dev, op, RDMA_HCA_MODIFY_NO_INBOX, qp->qpn, 0,
+				0);
 
 	err = rhca_mailbox_alloc(dev, &box);
 	if (err)
 		return err;
 	rhca_put_qpc(dev, qp, attr, mask, from, to, box.buf);
-	err = rhca_cmd_in(dev, op, in_modifier, &box);
+	err = rhca_cmd_in(dev, op, qp->qpn, &box);
 	rhca_mailbox_free(dev, &box);
 	return err;
 }
@@ -578,7 +581,7 @@ static int rhca_check_modify(struct rhca_dev *dev,
 static int rhca_read_qpc(struct rhca_dev *dev, struct rhca_qp *qp,
 			 struct rhca_mailbox *box)
 {
-	return rhca_cmd_out(dev, RDMA_HCA_CMD_QUERY_QP, qp->ibqp.qp_num, box);
+	return rhca_cmd_out(dev, RDMA_HCA_CMD_QUERY_QP, qp->qpn, box);
 }
 
 static enum ib_qp_state rhca_qpc_state(const struct rdma_hca_qpc *qpc)

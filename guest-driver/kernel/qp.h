@@ -37,6 +37,7 @@ struct rhca_wq {
 
 struct rhca_qp {
 	struct ib_qp ibqp;
+	u32 qpn;		/* the card's; ibqp.qp_num: its users' */
 	struct mutex lock;	/* one state change at a time */
 	enum ib_qp_state state;	/* as far as the driver knows */
 	enum ib_sig_type sig_type;
@@ -65,11 +66,17 @@ static inline struct rhca_qp *to_rhca_qp(struct ib_qp *ibqp)
 	return container_of(ibqp, struct rhca_qp, ibqp);
 }
 
+/* QP 0 or 1. */
+static inline bool rhca_is_special(enum ib_qp_type type)
+{
+	return type == IB_QPT_SMI || type == IB_QPT_GSI;
+}
+
 static inline bool rhca_is_datagram(const struct rhca_qp *qp)
 {
 	return qp->ibqp.qp_type == IB_QPT_UD ||
-	       qp->ibqp.qp_type == IB_QPT_GSI ||
-	       qp->ibqp.qp_type == IB_QPT_RAW_PACKET;
+	       qp->ibqp.qp_type == IB_QPT_RAW_PACKET ||
+	       rhca_is_special(qp->ibqp.qp_type);
 }
 
 static inline void rhca_qp_tell(struct rhca_qp *qp, enum ib_event_type type)

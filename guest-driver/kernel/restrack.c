@@ -53,7 +53,7 @@ int rhca_res_qp_context(struct sk_buff *msg, struct ib_qp *ibqp)
 	mutex_lock(&qp->lock);
 	if (qp->state != IB_QPS_RESET)
 		err = rhca_put_context(to_rhca(ibqp->device), msg,
-				       RDMA_HCA_CMD_QUERY_QP, ibqp->qp_num,
+				       RDMA_HCA_CMD_QUERY_QP, qp->qpn,
 				       RDMA_HCA_QPC_SIZE);
 	mutex_unlock(&qp->lock);
 	return err;
@@ -217,7 +217,7 @@ int rhca_res_qp(struct sk_buff *msg, struct ib_qp *ibqp)
 		err = rhca_put_values(msg, values, count, NULL, NULL, 0);
 	else
 		err = rhca_put_entry(to_rhca(ibqp->device), msg, values, count,
-				     RDMA_HCA_CMD_QUERY_QP, ibqp->qp_num,
+				     RDMA_HCA_CMD_QUERY_QP, qp->qpn,
 				     rhca_qp_fields,
 				     ARRAY_SIZE(rhca_qp_fields));
 	mutex_unlock(&qp->lock);

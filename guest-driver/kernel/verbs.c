@@ -9,6 +9,7 @@
 #include "cq.h"
 #include "device.h"
 #include "flow.h"
+#include "mgmt.h"
 #include "mr.h"
 #include "netdev.h"
 #include "port.h"
@@ -261,9 +262,16 @@ static int rhca_netdev_get_params(struct ib_device *ibdev, u32 port,
 	return type == RDMA_NETDEV_IPOIB ? -ENODEV : -EOPNOTSUPP;
 }
 
-/* Of an InfiniBand card besides. */
-static const struct ib_device_ops rhca_ib_ops = {
+/* Of an InfiniBand card without management besides. */
+static const struct ib_device_ops rhca_unmanaged_ops = {
 	.rdma_netdev_get_params = rhca_netdev_get_params,
+};
+
+/* Of an InfiniBand card with management besides. */
+static const struct ib_device_ops rhca_mad_ops = {
+	.modify_device = rhca_modify_device,
+	.modify_port = rhca_modify_port,
+	.process_mad = rhca_process_mad,
 };
 
 /* Of a RoCE card besides. */
@@ -349,12 +357,19 @@ static const struct uapi_definition rhca_uapi_defs[] = {
 	{}
 };
 
+/* What differs between link layers. */
+static const struct ib_device_ops *rhca_link_ops(const struct rhca_dev *dev)
+{
+	if (rhca_is_roce(dev))
+		return &rhca_roce_ops;
+	return rhca_has_mad(dev) ? &rhca_mad_ops : &rhca_unmanaged_ops;
+}
+
 void rhca_set_verbs(struct rhca_dev *dev)
 {
 	dev->ibdev.driver_def = rhca_uapi_defs;
 	ib_set_device_ops(&dev->ibdev, &rhca_dev_ops);
-	ib_set_device_ops(&dev->ibdev, rhca_is_roce(dev) ? &rhca_roce_ops :
-							   &rhca_ib_ops);
+	ib_set_device_ops(&dev->ibdev, rhca_link_ops(dev));
 	if (dev->caps.features & RDMA_HCA_FEATURE_MCAST)
 		ib_set_device_ops(&dev->ibdev, &rhca_mcast_ops);
 	if (dev->caps.max_page_list)

@@ -201,22 +201,31 @@ static void rhca_put_inv(struct rhca_wqe *wqe, u32 key)
 	wqe->end = unit + 1;
 }
 
-/* Where the LIDs are on InfiniBand, there is a part of the MAC on RoCE. */
-static u32 rhca_put_dest(struct rhca_dev *dev, const struct rdma_ah_attr *ah,
-			 struct rdma_hca_ud_unit *unit)
+/*
+ * Where the DLID is on InfiniBand, there is a part of the MAC on RoCE, and the
+ * other part where QP 1 says with which P_Key it sends.
+ */
+static void rhca_put_dest(const struct rhca_qp *qp, const struct ib_ud_wr *wr,
+			  struct rdma_hca_ud_unit *unit)
 {
+	const struct rdma_ah_attr *ah = &to_rhca_ah(wr->ah)->attr;
 	const u8 *dmac = ah->roce.dmac;
+	u32 dest;
 
-	if (ah->type != RDMA_AH_ATTR_TYPE_ROCE)
-		return FIELD_PREP(RDMA_HCA_UD_DLID, rdma_ah_get_dlid(ah)) |
-		       FIELD_PREP(RDMA_HCA_UD_SLID,
-				  READ_ONCE(dev->lid) |
-					  rdma_ah_get_path_bits(ah));
-	unit->dmac_h2 = cpu_to_le32(rhca_mac_high(dmac));
-	return FIELD_PREP(RDMA_HCA_UD_DLID, rhca_mac_low(dmac));
+	if (ah->type == RDMA_AH_ATTR_TYPE_ROCE) {
+		dest = FIELD_PREP(RDMA_HCA_UD_DLID, rhca_mac_low(dmac));
+		unit->dmac_h2 = cpu_to_le32(rhca_mac_high(dmac));
+	} else {
+		dest = FIELD_PREP(RDMA_HCA_UD_DLID, rdma_ah_get_dlid(ah)) |
+		       FIELD_PREP(RDMA_HCA_UD_PATH_BITS,
+				  rdma_ah_get_path_bits(ah));
+		if (qp->ibqp.qp_type == IB_QPT_GSI)
+			unit->pkey_index = cpu_to_le32(wr->pkey_index);
+	}
+	unit->dlid_slid = cpu_to_le32(dest);
 }
 
-static void rhca_put_ud(struct rhca_dev *dev, struct rhca_wqe *wqe,
+static void rhca_put_ud(const struct rhca_qp *qp, struct rhca_wqe *wqe,
 			const struct ib_ud_wr *wr)
 {
 	const struct rdma_ah_attr *ah = &to_rhca_ah(wr->ah)->attr;
@@ -236,7 +245,7 @@ static void rhca_put_ud(struct rhca_dev *dev, struct rhca_wqe *wqe,
 		memcpy(unit->dgid, grh->dgid.raw, sizeof(unit->dgid));
 	}
 	unit->port = cpu_to_le32(port);
-	unit->dlid_slid = cpu_to_le32(rhca_put_dest(dev, ah, unit));
+	rhca_put_dest(qp, wr, unit);
 	unit->flow = cpu_to_le32(flow);
 	unit->dqpn = cpu_to_le32(wr->remote_qpn & RDMA_HCA_QPN_MASK);
 	unit->qkey = cpu_to_le32(wr->remote_qkey);
@@ -287,12 +296,11 @@ static int rhca_put_inline(struct rhca_qp *qp, struct rhca_wqe *wqe,
 /* --- send --------------------------------------------------------------- */
 
 /* The units between next_unit and the data. */
-static void rhca_put_head(struct rhca_dev *dev, struct rhca_qp *qp,
-			  const struct rhca_op *op, struct rhca_wqe *wqe,
-			  const struct ib_send_wr *wr)
+static void rhca_put_head(const struct rhca_qp *qp, const struct rhca_op *op,
+			  struct rhca_wqe *wqe, const struct ib_send_wr *wr)
 {
 	if (rhca_is_datagram(qp))
-		rhca_put_ud(dev, wqe, ud_wr(wr));
+		rhca_put_ud(qp, wqe, ud_wr(wr));
 	else if (op->has_atomic)
 		rhca_put_atomic_head(op, wqe, atomic_wr(wr));
 	else if (op->has_raddr)
@@ -316,9 +324,8 @@ static u32 rhca_send_flags(struct rhca_qp *qp, const struct ib_send_wr *wr)
 	return flags;
 }
 
-static int rhca_build_send(struct rhca_dev *dev, struct rhca_qp *qp,
-			   const struct rhca_op *op, struct rhca_wqe *wqe,
-			   const struct ib_send_wr *wr)
+static int rhca_build_send(struct rhca_qp *qp, const struct rhca_op *op,
+			   struct rhca_wqe *wqe, const struct ib_send_wr *wr)
 {
 	memset(wqe->next, 0, sizeof(*wqe->next));
 	wqe->next->flags = cpu_to_le32(rhca_send_flags(qp, wr));
@@ -327,7 +334,7 @@ static int rhca_build_send(struct rhca_dev *dev, struct rhca_qp *qp,
 	else if (op->has_inv)
 		wqe->next->inv_rkey = cpu_to_le32(wr->ex.invalidate_rkey);
 	wqe->end = wqe->next + 1;
-	rhca_put_head(dev, qp, op, wqe, wr);
+	rhca_put_head(qp, op, wqe, wr);
 	if (op->is_local)
 		return 0;
 	if (wr->send_flags & IB_SEND_INLINE)
@@ -400,7 +407,7 @@ static void rhca_set_doorbell(const struct rhca_qp *qp,
 	db->low = FIELD_PREP(RDMA_HCA_SEND_DB_SQ_HEAD, head) |
 		  FIELD_PREP(RDMA_HCA_SEND_DB_FENCE, fence) |
 		  FIELD_PREP(RDMA_HCA_SEND_DB_OPCODE, opcode);
-	db->high = FIELD_PREP(RDMA_HCA_SEND_DB_QPN, qp->ibqp.qp_num) |
+	db->high = FIELD_PREP(RDMA_HCA_SEND_DB_QPN, qp->qpn) |
 		   FIELD_PREP(RDMA_HCA_SEND_DB_SIZE, units);
 }
 
@@ -426,9 +433,8 @@ static void rhca_add_send(struct rhca_qp *qp, const struct rhca_op *op,
 	smp_store_release(&sq->head, sq->head + 1);
 }
 
-static int rhca_post_one(struct rhca_dev *dev, struct rhca_qp *qp,
-			 const struct ib_send_wr *wr, bool first,
-			 struct rhca_doorbell *db)
+static int rhca_post_one(struct rhca_qp *qp, const struct ib_send_wr *wr,
+			 bool first, struct rhca_doorbell *db)
 {
 	const struct rhca_op *op = rhca_find_op(qp, wr->opcode);
 	struct rhca_wqe wqe = { .next = rhca_wqe_at(&qp->sq, qp->sq.head) };
@@ -437,7 +443,7 @@ static int rhca_post_one(struct rhca_dev *dev, struct rhca_qp *qp,
 	err = rhca_check_send(qp, op, wr);
 	if (err)
 		return err;
-	err = rhca_build_send(dev, qp, op, &wqe, wr);
+	err = rhca_build_send(qp, op, &wqe, wr);
 	if (err)
 		return err;
 	rhca_add_send(qp, op, &wqe, wr->wr_id, wr->send_flags & IB_SEND_FENCE,
@@ -473,7 +479,7 @@ int rhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	spin_lock_irqsave(&qp->sq.lock, flags);
 	for (; wr; wr = wr->next) {
 		err = rhca_may_send(dev, qp) ?:
-		      rhca_post_one(dev, qp, wr, first, &db);
+		      rhca_post_one(qp, wr, first, &db);
 		if (err) {
 			*bad_wr = wr;
 			break;

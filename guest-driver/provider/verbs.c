@@ -236,7 +236,10 @@ static void rhca_fill_grh(const struct ibv_global_route *grh, uint8_t hop_limit,
 	memcpy(unit->dgid, grh->dgid.raw, sizeof(unit->dgid));
 }
 
-/* The address vector (interface document 3.4.4) is all that there is. */
+/*
+ * The address vector (interface document 3.4.4) is all that there is. The
+ * source is the port's LID, whatever it is, with the path bits.
+ */
 static int rhca_init_ib_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr,
 			   struct rhca_ah *ah)
 {
@@ -252,7 +255,7 @@ static int rhca_init_ib_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr,
 	unit->port = htole32(rhca_av_port(attr));
 	unit->dlid_slid = htole32(
 		FIELD_PREP(RDMA_HCA_UD_DLID, attr->dlid) |
-		FIELD_PREP(RDMA_HCA_UD_SLID, port.lid | attr->src_path_bits));
+		FIELD_PREP(RDMA_HCA_UD_PATH_BITS, attr->src_path_bits));
 	if (attr->is_global)
 		rhca_fill_grh(&attr->grh, attr->grh.hop_limit, unit);
 	return 0;

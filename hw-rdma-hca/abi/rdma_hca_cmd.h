@@ -18,6 +18,7 @@
 #define RDMA_HCA_CMD_CLOSE_HCA		0x008
 #define RDMA_HCA_CMD_INIT_IB		0x009
 #define RDMA_HCA_CMD_CLOSE_IB		0x00a
+#define RDMA_HCA_CMD_SET_IB		0x00c
 #define RDMA_HCA_CMD_SW2HW_MPT		0x00d
 #define RDMA_HCA_CMD_QUERY_MPT		0x00e
 #define RDMA_HCA_CMD_HW2SW_MPT		0x00f
@@ -72,6 +73,8 @@
 #define RDMA_HCA_CMD_MODIFY_ETH		0x05b
 /* Ours: flow control of the link. */
 #define RDMA_HCA_CMD_SET_PAUSE		0x05c
+/* Ours: the NodeDescription of an InfiniBand card. */
+#define RDMA_HCA_CMD_SET_NODE_DESC	0x05d
 #define RDMA_HCA_CMD_UNMAP_ICM		0xff9
 #define RDMA_HCA_CMD_MAP_ICM		0xffa
 
@@ -201,6 +204,7 @@ struct rdma_hca_fw {
 #define RDMA_HCA_FEATURE_ETH_RSS	RDMA_HCA_MASK(22, 22)
 #define RDMA_HCA_FEATURE_ETH_MODERATION	RDMA_HCA_MASK(23, 23)
 #define RDMA_HCA_FEATURE_ETH_PAUSE	RDMA_HCA_MASK(24, 24)
+#define RDMA_HCA_FEATURE_MAD		RDMA_HCA_MASK(25, 25)	/* special QPs, agents */
 
 /* QUERY_ADAPTER (table 3-2-6): outbox. INTA_PIN is absent: MSI-X only. */
 struct rdma_hca_adapter {
@@ -360,8 +364,13 @@ struct rdma_hca_port {
 	__be32 mac_l;		/* bytes 4 and 5 in 31:16 */
 	__be32 violations;	/* packets with a wrong key, up to 65535 */
 	__be32 eth;		/* the interface */
-	__be32 reserved[2];
+	__be32 mgmt;		/* what a subnet manager has set besides */
+	__be32 reserved;
 	__be32 pkeys[RDMA_HCA_MAX_PKEYS / 2];
+	struct {
+		__be32 h;
+		__be32 l;
+	} guids[RDMA_HCA_MAX_GUIDS];	/* InfiniBand; 0: none */
 };
 
 /* Key @i is in word @i / 2, the even ones in the high half; 0: no key. */
@@ -381,11 +390,66 @@ struct rdma_hca_port {
 #define RDMA_HCA_PORT_LMC		RDMA_HCA_MASK(18, 16)
 #define RDMA_HCA_PORT_SM_LID		RDMA_HCA_MASK(15, 0)
 #define RDMA_HCA_PORT_SM_SL		RDMA_HCA_MASK(19, 16)
+#define RDMA_HCA_PORT_SUBNET_TIMEOUT	RDMA_HCA_MASK(4, 0)
+#define RDMA_HCA_PORT_INIT_TYPE_REPLY	RDMA_HCA_MASK(11, 8)
 #define RDMA_HCA_PORT_LINK_LAYER	RDMA_HCA_MASK(0, 0)
 #define RDMA_HCA_PORT_ETH_QUEUES	RDMA_HCA_MASK(19, 16)	/* pairs of rings */
 #define RDMA_HCA_PORT_ETH_MAX_MTU	RDMA_HCA_MASK(15, 0)	/* bytes behind the header */
 #define RDMA_HCA_LINK_LAYER_IB		0
 #define RDMA_HCA_LINK_LAYER_ROCE	1
+
+/*
+ * SET_IB (mthca): IN_MODIFIER is the port; inbox. CAP_MASK is what software
+ * wants to stand in the port's CapabilityMask, of which it may change the bits
+ * of RDMA_HCA_CAP_SOFTWARE.
+ */
+struct rdma_hca_set_ib {
+	__be32 flags;
+	__be32 cap_mask;
+	__be32 guid_h;		/* SystemImageGUID */
+	__be32 guid_l;
+	__be32 reserved[4];
+};
+
+#define RDMA_HCA_SET_IB_RESET_QKEY	RDMA_HCA_MASK(0, 0)	/* violations */
+#define RDMA_HCA_SET_IB_SYSTEM_GUID	RDMA_HCA_MASK(18, 18)
+/* IsSM, CM, SNMP tunnelling, device management, vendor class, boot management */
+#define RDMA_HCA_CAP_SOFTWARE		0x009b0002
+
+/* SET_NODE_DESC (ours): inbox of 64 bytes, filled up with zeros. */
+#define RDMA_HCA_NODE_DESC_SIZE		64
+
+/*
+ * CONF_SPECIAL_QP (mthca): OP_MODIFIER says which one, IN_MODIFIER the number of
+ * the QP that takes its place from now on, 0: none. That QP is in RST.
+ */
+#define RDMA_HCA_SPECIAL_SMI		0
+#define RDMA_HCA_SPECIAL_GSI		1
+
+/*
+ * MAD_IFC (mthca): a MAD for the card's agents; outbox: its answer, 256 bytes.
+ * IN_MODIFIER: the port in 15:0, the SLID that the MAD came with in 31:16.
+ * BAD_PKT: there is no answer. What is behind MAD comes with OP_MODIFIER's
+ * EXTENDED alone.
+ */
+struct rdma_hca_mad_ifc {
+	__u8 mad[RDMA_HCA_MAD_SIZE];
+	__be32 my_qpn;		/* 100: 0 or 1 */
+	__be32 reserved;
+	__be32 rqpn;		/* 108 */
+	__u8 sl;		/* 10c: in 7:4 */
+	__u8 grh_path;		/* 10d: a GRH came 7, path bits 6:0 */
+	__be16 slid;		/* 10e */
+	__be16 reserved2;
+	__be16 pkey_index;	/* 112 */
+	__be32 reserved3[11];
+	__u8 grh[40];		/* 140 */
+	__be32 reserved4[38];
+};
+
+#define RDMA_HCA_MAD_IGNORE_MKEY	1
+#define RDMA_HCA_MAD_IGNORE_BKEY	2	/* there is no such key */
+#define RDMA_HCA_MAD_EXTENDED		4
 
 /*
  * SET_GID (ours): IN_MODIFIER is the index; inbox. The table of a RoCE card

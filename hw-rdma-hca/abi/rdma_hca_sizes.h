@@ -21,6 +21,9 @@
 /* Mailboxes, in bytes. */
 #define RDMA_HCA_MAILBOX_SIZE		4096
 #define RDMA_HCA_MGM_SIZE		256
+/* GUIDs of an InfiniBand port, a management datagram. */
+#define RDMA_HCA_MAX_GUIDS		8
+#define RDMA_HCA_MAD_SIZE		256
 
 /* ICM: its pages, and the entries of its tables in bytes. */
 #define RDMA_HCA_ICM_PAGE_SHIFT		12

@@ -148,7 +148,10 @@ struct rdma_hca_ud_unit {
 		__u8 dgid[16];	/* ours: with GRH, network order */
 	};
 	__le32 flow;		/* ours: traffic class 27:20, flow label 19:0 */
-	__le32 dmac_h2;		/* ours: RoCE with GRH */
+	union {
+		__le32 dmac_h2;		/* ours: RoCE with GRH */
+		__le32 pkey_index;	/* ours: InfiniBand, QP 1 */
+	};
 	__le32 dqpn;
 	__le32 qkey;		/* bit 31 set: use the QP's own Q_Key */
 	__le32 reserved2[2];
@@ -161,6 +164,8 @@ struct rdma_hca_ud_unit {
 #define RDMA_HCA_UD_GRH			RDMA_HCA_MASK(31, 31)
 #define RDMA_HCA_UD_DLID		RDMA_HCA_MASK(31, 16)
 #define RDMA_HCA_UD_SLID		RDMA_HCA_MASK(15, 0)
+#define RDMA_HCA_UD_PATH_BITS		RDMA_HCA_MASK(6, 0)	/* of the SLID */
+#define RDMA_HCA_UD_PKEY_INDEX		RDMA_HCA_MASK(15, 0)
 
 /* inline_unit (3.4.5): header word, then the data, padded to 16 bytes. */
 #define RDMA_HCA_INLINE			RDMA_HCA_MASK(31, 31)
@@ -185,6 +190,7 @@ struct rdma_hca_cqe {
 		__le32 err;	/* error CQE: syndrome and vendor_err */
 		__le32 inv_rkey;	/* receive of a Send with invalidate */
 		__le32 flow_tag;	/* receive of a frame: of its rule */
+		__le32 pkey_index;	/* receive of QP 1; in 31:16 */
 	};
 	__le32 byte_cnt;
 	__le32 wqe;		/* offset of the WQE in its queue; of an SRQ's, its tag */
@@ -206,6 +212,7 @@ struct rdma_hca_cqe {
 /* When it was written, by the card's clock: bits 38:32; 31:0 are in time_l. */
 #define RDMA_HCA_CQE_TIME_H		RDMA_HCA_MASK(22, 16)
 #define RDMA_HCA_CQE_TIME_BITS		39
+#define RDMA_HCA_CQE_PKEY_INDEX		RDMA_HCA_MASK(31, 16)
 #define RDMA_HCA_CQE_IS_SEND		RDMA_HCA_MASK(15, 8)
 #define RDMA_HCA_CQE_OPCODE		RDMA_HCA_MASK(7, 0)	/* recv: BTH opcode */
 /* Software writes OWNER_HW before it gives an entry back. */
@@ -248,10 +255,18 @@ struct rdma_hca_cqe {
 #define RDMA_HCA_EVENT_LAST_WQE_REACHED		0x13
 #define RDMA_HCA_EVENT_SRQ_LIMIT		0x14
 #define RDMA_HCA_EVENT_CONGESTION		0x15	/* ours: a QP got a CNP */
+/* Ours, at mlx4's number: a subnet manager has changed the port. */
+#define RDMA_HCA_EVENT_PORT_MNG			0x1d
 
 /* PORT_CHANGE subtypes. */
 #define RDMA_HCA_PORT_CHANGE_DOWN		1
 #define RDMA_HCA_PORT_CHANGE_ACTIVE		4
+/* PORT_MNG: what has changed; QUERY_PORT says to what. */
+#define RDMA_HCA_PORT_MNG_LID			RDMA_HCA_MASK(0, 0)	/* or LMC */
+#define RDMA_HCA_PORT_MNG_SM			RDMA_HCA_MASK(1, 1)	/* its LID or SL */
+#define RDMA_HCA_PORT_MNG_PKEYS			RDMA_HCA_MASK(2, 2)
+#define RDMA_HCA_PORT_MNG_GIDS			RDMA_HCA_MASK(3, 3)	/* or the prefix */
+#define RDMA_HCA_PORT_MNG_REREGISTER		RDMA_HCA_MASK(4, 4)	/* ClientReregister */
 /* CQ_ERROR syndromes. */
 #define RDMA_HCA_CQ_ERROR_OVERRUN		1
 #define RDMA_HCA_CQ_ERROR_ACCESS		2
@@ -275,6 +290,7 @@ struct rdma_hca_eqe {
 		} srq;
 		struct {
 			__le32 port;
+			__le32 changes;	/* PORT_MNG: see RDMA_HCA_PORT_MNG_* */
 		} port;
 		struct {
 			__le32 token;

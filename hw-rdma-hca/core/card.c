@@ -18,8 +18,6 @@ const char *hca_trace_name(unsigned event)
 /* There is a place in the heap for each QP. */
 void hca_card_init(Hca *hca)
 {
-    g_queue_init(&hca->send_queue);
-    g_queue_init(&hca->resp_queue);
     hca->timers.slot = g_new(HcaHeapNode *, 1u << hca->config.log_qps);
     hca->alarm = INT64_MAX;
 }
@@ -31,8 +29,8 @@ void hca_card_cleanup(Hca *hca)
 
 void hca_card_add_qp(HcaQp *qp)
 {
-    qp->send_link.data = qp;
-    qp->resp_link.data = qp;
+    qp->send_turn.link.data = qp;
+    qp->resp_turn.link.data = qp;
     for (unsigned i = 0; i < HCA_NTIMERS; i++) {
         qp->deadline[i] = INT64_MAX;
     }
@@ -42,19 +40,50 @@ void hca_card_add_qp(HcaQp *qp)
 
 /* Run queues */
 
+static void remove_node(HcaRunQueue *queue, HcaRunNode *node)
+{
+    GQueue *lane = &queue->lane[node->lane];
+
+    node->queued = false;
+    g_queue_unlink(lane, &node->link);
+    if (!lane->length) {
+        queue->lanes &= ~(1u << node->lane);
+    }
+    queue->length--;
+}
+
+void hca_run_queue_put(HcaRunQueue *queue, HcaRunNode *node, unsigned lane)
+{
+    if (node->queued) {
+        remove_node(queue, node);
+    }
+    node->queued = true;
+    node->lane = lane;
+    g_queue_push_tail_link(&queue->lane[lane], &node->link);
+    queue->lanes |= 1u << lane;
+    queue->length++;
+}
+
+HcaQp *hca_run_queue_take(HcaRunQueue *queue, unsigned lane)
+{
+    GList *link = queue->lane[lane].head;
+    HcaRunNode *node = (HcaRunNode *)link; /* its first member */
+
+    remove_node(queue, node);
+    return link->data;
+}
+
 void hca_schedule_send(Hca *hca, HcaQp *qp)
 {
-    if (!qp->send_queued) {
-        qp->send_queued = true;
-        g_queue_push_tail_link(&hca->send_queue, &qp->send_link);
+    if (!qp->send_turn.queued) {
+        hca_run_queue_put(&hca->send_queue, &qp->send_turn, qp->lane);
     }
 }
 
 void hca_schedule_resp(Hca *hca, HcaQp *qp)
 {
-    if (!qp->resp_queued) {
-        qp->resp_queued = true;
-        g_queue_push_tail_link(&hca->resp_queue, &qp->resp_link);
+    if (!qp->resp_turn.queued) {
+        hca_run_queue_put(&hca->resp_queue, &qp->resp_turn, qp->lane);
     }
 }
 
@@ -167,12 +196,10 @@ void hca_card_forget_qp(Hca *hca, HcaQp *qp)
     for (unsigned i = 0; i < HCA_NTIMERS; i++) {
         hca_timer_stop(hca, qp, i);
     }
-    if (qp->send_queued) {
-        g_queue_unlink(&hca->send_queue, &qp->send_link);
-        qp->send_queued = false;
+    if (qp->send_turn.queued) {
+        remove_node(&hca->send_queue, &qp->send_turn);
     }
-    if (qp->resp_queued) {
-        g_queue_unlink(&hca->resp_queue, &qp->resp_link);
-        qp->resp_queued = false;
+    if (qp->resp_turn.queued) {
+        remove_node(&hca->resp_queue, &qp->resp_turn);
     }
 }

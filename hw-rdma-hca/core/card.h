@@ -20,6 +20,17 @@ typedef struct HcaHeap {
     unsigned count;
 } HcaHeap;
 
+/*
+ * QPs whose turn comes, by the virtual lane that each sent in last: that of its
+ * path, which a datagram QP may change with each message.
+ */
+#define HCA_RUN_HELD 16 /* behind the lanes: those that the cable blocks */
+typedef struct HcaRunQueue {
+    GQueue lane[HCA_RUN_HELD + 1];
+    unsigned lanes;  /* that are not empty: bits */
+    unsigned length; /* of all */
+} HcaRunQueue;
+
 typedef struct Hca {
     HcaConfig config;
     const HcaHostOps *ops;
@@ -38,12 +49,13 @@ typedef struct Hca {
     struct HcaV2p *v2p;
     struct HcaLink *link;
 
-    GQueue send_queue; /* QPs with something to send */
-    GQueue resp_queue; /* QPs with a response to send */
-    HcaHeap timers;    /* of QPs */
-    int64_t alarm;     /* as last given to timer_mod */
-    bool eth_first;    /* at the cable in this turn */
-    unsigned rx_left;  /* packets, or copies, that this turn still takes */
+    HcaRunQueue send_queue; /* QPs with something to send */
+    HcaRunQueue resp_queue; /* QPs with a response to send */
+    HcaHeap timers;         /* of QPs */
+    int64_t alarm;          /* as last given to timer_mod */
+    bool eth_first;         /* at the cable in this turn */
+    unsigned resp_first;    /* lanes whose next turn is a response's: bits */
+    unsigned rx_left;       /* packets, or copies, that this turn still takes */
 } Hca;
 
 /* What a QP's turn at sending came to. */
@@ -67,6 +79,10 @@ void hca_card_forget_qp(Hca *hca, HcaQp *qp);
  */
 void hca_schedule_send(Hca *hca, HcaQp *qp);
 void hca_schedule_resp(Hca *hca, HcaQp *qp);
+
+/* Put @node, which may be in @queue, at the end of @lane; take out the first. */
+void hca_run_queue_put(HcaRunQueue *queue, HcaRunNode *node, unsigned lane);
+HcaQp *hca_run_queue_take(HcaRunQueue *queue, unsigned lane);
 
 /* Heaps: put @node in, or to its new place; take it out, if it is in. */
 void hca_heap_put(HcaHeap *heap, HcaHeapNode *node, int64_t key);

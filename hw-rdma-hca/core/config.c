@@ -186,6 +186,9 @@ static const char *check_others(const HcaConfig *c)
     if (c->max_mtu < 1 || c->max_mtu > 5) {
         return "max-mtu must be from 1 (256 bytes) to 5 (4096 bytes)";
     }
+    if (c->managed >= HCA_MANAGED_NCHOICES) {
+        return "managed must be on, off or auto";
+    }
     if (c->num_vectors < 1 || c->num_vectors > 2048) {
         return "vectors must be from 1 to 2048";
     }

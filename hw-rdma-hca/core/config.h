@@ -27,6 +27,14 @@ typedef enum HcaAckPolicy {
     HCA_ACK_NPOLICIES
 } HcaAckPolicy;
 
+/* Who gives an InfiniBand port its LID, state and P_Keys. */
+typedef enum HcaManaged {
+    HCA_MANAGED_AUTO, /* a manager, if the other end of the cable is managed */
+    HCA_MANAGED_ON,   /* a subnet manager */
+    HCA_MANAGED_OFF, /* this configuration, at first; the port activates itself */
+    HCA_MANAGED_NCHOICES
+} HcaManaged;
+
 /* The P_Key table unless something else is asked for: full member. */
 #define HCA_DEFAULT_PKEY 0xffff
 #define HCA_MAX_LOG_GIDS 8
@@ -89,6 +97,7 @@ typedef struct HcaConfig {
 #undef HCA_OPTION_FIELD
     HcaLinkLayer link_layer;
     uint16_t lid;                       /* 1..0xbfff; InfiniBand only */
+    HcaManaged managed;                 /* InfiniBand only */
     uint8_t mac[6];                     /* RoCE only */
     HcaAckPolicy ack_policy;            /* HCA_ACK_COALESCED */
     uint8_t max_mtu;                    /* IB MTU code 1..5 (256..4096) */

@@ -66,5 +66,6 @@ extern const HcaCounterTable hca_link_counter_table;
 extern const HcaCounterTable hca_fault_counter_table;
 extern const HcaCounterTable hca_capture_counter_table;
 extern const HcaCounterTable hca_eth_counter_table;
+extern const HcaCounterTable hca_mgmt_counter_table;
 
 #endif /* HCA_COUNTER_TABLE_H */

@@ -37,6 +37,7 @@ static const Unit units[] = {
     { &hca_fault_counter_table, cable },
     { &hca_capture_counter_table, cable },
     { &hca_eth_counter_table, ethernet },
+    { &hca_mgmt_counter_table, port },
 };
 
 static void read_row(const Hca *hca, const Unit *unit, const HcaCounterRow *row,

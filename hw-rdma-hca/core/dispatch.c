@@ -10,26 +10,20 @@
 #include "eth/eth.h"
 #include "front/ceu/ceu.h"
 #include "link/link.h"
+#include "mgmt/mgmt.h"
 #include "port/port.h"
 #include "requester/congestion.h"
 #include "requester/requester.h"
 #include "responder/responder.h"
 #include "send/send.h"
 #include "service.h"
+#include "turns.h"
 
 /* Shares of one turn. */
 #define RX_BUDGET 128    /* packets received */
-#define QP_BUDGET 16     /* packets of a QP's turn */
-#define TURN_BUDGET 64   /* QPs that have a turn at sending */
 #define TIMER_BUDGET 256 /* QPs whose timer is due */
 #define ETH_BUDGET 64    /* frames of the Ethernet function */
 #define SNIFF_BUDGET 128 /* frames that were sent, for sniffers */
-
-/* Whether a share goes on, of which @left is left. */
-static bool goes_on(const Hca *hca, unsigned left)
-{
-    return left && !hca_v2p_share_is_over(hca->v2p);
-}
 
 static bool run_timers(Hca *hca)
 {
@@ -67,11 +61,27 @@ void hca_dispatch_qp_state(void *opaque, HcaQp *qp, uint8_t old_state)
     }
 }
 
+/* What a manager has changed of the port: its software looks again. */
+static void tell_changes(Hca *hca)
+{
+    HcaEvent event = {
+        .type = HCA_EVENT_PORT_MNG,
+        .number = HCA_PORT_NUMBER,
+        .syndrome = hca_port_take_changes(hca->port),
+    };
+
+    if (event.syndrome && hca_ceu_initialised(hca->ceu)) {
+        hca_eq_event(hca->cm, &event);
+    }
+}
+
 void hca_dispatch_watch_port(Hca *hca)
 {
     HcaEvent event = { .type = HCA_EVENT_PORT_CHANGE, .number = 1 };
     HcaPortState state;
 
+    hca_port_refresh(hca->port);
+    tell_changes(hca);
     while (hca_port_state_changed(hca->port, &state)) {
         event.subtype = state == HCA_PORT_ACTIVE ? HCA_PORT_CHANGE_ACTIVE
                                                  : HCA_PORT_CHANGE_DOWN;
@@ -183,27 +193,41 @@ static void dispatch_group(Hca *hca, const HcaPacket *packet)
     }
 }
 
-static void dispatch(Hca *hca, const HcaPacket *packet, HcaArrival arrival)
+static void dispatch_own(Hca *hca, const HcaPacket *packet)
 {
     HcaQp *qp;
 
-    if (arrival == HCA_ARRIVAL_OTHER) {
-        hca_drop(hca->port, packet, HCA_DROP_LID);
-        return;
+    if (hca_mgmt_is_for(hca, packet)) {
+        qp = hca_mgmt_receive(hca, packet);
+    } else {
+        qp = hca_qp_find(hca->cm, packet->dest_qp);
+        if (!qp) {
+            hca_drop(hca->port, packet, HCA_DROP_QPN);
+        }
     }
-    if (!hca_port_is_enabled(hca->port)) {
-        hca_drop(hca->port, packet, HCA_DROP_PORT_DOWN);
-        return;
-    }
-    if (arrival == HCA_ARRIVAL_GROUP) {
-        dispatch_group(hca, packet);
-        return;
-    }
-    qp = hca_qp_find(hca->cm, packet->dest_qp);
     if (qp) {
         dispatch_to(hca, qp, packet);
+    }
+}
+
+/* SMPs come in any state of a port that is enabled. */
+static bool takes(Hca *hca, const HcaPacket *packet, bool loopback)
+{
+    return packet->vl == HCA_VL_MGMT ? hca_port_is_enabled(hca->port)
+                                     : hca_port_takes_data(hca->port, loopback);
+}
+
+static void dispatch(Hca *hca, const HcaPacket *packet, HcaArrival arrival,
+                     bool loopback)
+{
+    if (arrival == HCA_ARRIVAL_OTHER) {
+        hca_drop(hca->port, packet, HCA_DROP_LID);
+    } else if (!takes(hca, packet, loopback)) {
+        hca_drop(hca->port, packet, HCA_DROP_PORT_DOWN);
+    } else if (arrival == HCA_ARRIVAL_GROUP) {
+        dispatch_group(hca, packet);
     } else {
-        hca_drop(hca->port, packet, HCA_DROP_QPN);
+        dispatch_own(hca, packet);
     }
 }
 
@@ -275,7 +299,7 @@ static bool run_sniffers(Hca *hca)
     size_t len;
 
     hca_v2p_begin_share(hca->v2p);
-    for (hca->rx_left = SNIFF_BUDGET; goes_on(hca, hca->rx_left);
+    for (hca->rx_left = SNIFF_BUDGET; hca_turns_go_on(hca, hca->rx_left);
          hca->rx_left--) {
         frame = hca_link_tapped(hca->link, &len);
         if (!frame) {
@@ -315,7 +339,7 @@ static void receive_frame(Hca *hca, const uint8_t *frame, size_t len,
     }
     hca_port_counters(hca->port)->rx_packets++;
     if (error == HCA_PARSE_OK || error == HCA_PARSE_NOT_ROCE) {
-        dispatch(hca, &packet, arrival);
+        dispatch(hca, &packet, arrival, loopback);
     } else {
         /* The reasons begin with the parser's, in its order. */
         hca_drop(hca->port, &packet,
@@ -326,7 +350,8 @@ static void receive_frame(Hca *hca, const uint8_t *frame, size_t len,
 static bool run_receive(Hca *hca)
 {
     hca_v2p_begin_share(hca->v2p);
-    for (hca->rx_left = RX_BUDGET; goes_on(hca, hca->rx_left); hca->rx_left--) {
+    for (hca->rx_left = RX_BUDGET; hca_turns_go_on(hca, hca->rx_left);
+         hca->rx_left--) {
         const uint8_t *frame;
         bool loopback;
         size_t len;
@@ -340,67 +365,7 @@ static bool run_receive(Hca *hca)
     return hca_link_rx_pending(hca->link);
 }
 
-/* QPs' turns */
-
-/*
- * Each QP that is queued has one turn, as far as the budget goes; a turn of a
- * QP that the cable blocks costs next to nothing. Returns true if a QP could
- * go on at once: one whose turn has not come, one that is not finished, and
- * one that was scheduled meanwhile, be it by its own turn.
- */
-static bool run_responses(Hca *hca)
-{
-    unsigned visits = hca->resp_queue.length;
-    unsigned blocked = 0;
-
-    hca_v2p_begin_share(hca->v2p);
-    for (unsigned turns = 0; visits && goes_on(hca, TURN_BUDGET - turns);
-         visits--) {
-        GList *link = g_queue_pop_head_link(&hca->resp_queue);
-        HcaQp *qp = link->data;
-        bool more;
-
-        qp->resp_queued = false;
-        more = hca_responder_send(hca, qp, QP_BUDGET);
-        if (!hca_responder_owes(qp)) {
-            turns++;
-            continue;
-        }
-        hca_schedule_resp(hca, qp);
-        if (more) {
-            turns++;
-        } else {
-            blocked++;
-        }
-    }
-    return hca->resp_queue.length > blocked;
-}
-
-static bool run_requests(Hca *hca)
-{
-    unsigned visits = hca->send_queue.length;
-    unsigned blocked = 0;
-
-    hca_v2p_begin_share(hca->v2p);
-    for (unsigned turns = 0; visits && goes_on(hca, TURN_BUDGET - turns);
-         visits--) {
-        GList *link = g_queue_pop_head_link(&hca->send_queue);
-        HcaQp *qp = link->data;
-        HcaTurn turn;
-
-        qp->send_queued = false;
-        turn = hca_send_run(hca, qp, QP_BUDGET);
-        if (turn != HCA_TURN_IDLE) {
-            hca_schedule_send(hca, qp);
-        }
-        if (turn == HCA_TURN_BLOCKED) {
-            blocked++;
-        } else {
-            turns++;
-        }
-    }
-    return hca->send_queue.length > blocked;
-}
+/* Senders */
 
 /*
  * Packets and frames of the interface share the cable: who comes first may
@@ -414,8 +379,7 @@ static bool run_senders(Hca *hca)
     if (hca->eth && hca->eth_first) {
         more |= hca_eth_run(hca->eth, ETH_BUDGET);
     }
-    more |= run_responses(hca);
-    more |= run_requests(hca);
+    more |= hca_turns_run(hca);
     if (hca->eth && !hca->eth_first) {
         more |= hca_eth_run(hca->eth, ETH_BUDGET);
     }
@@ -428,6 +392,7 @@ void hca_dispatch_set_alarm(Hca *hca)
     int64_t at = hca_link_deadline(hca->link);
 
     at = MIN(at, hca_cxtmgt_deadline(hca->cm));
+    at = MIN(at, hca_port_deadline(hca->port));
     if (hca->eth) {
         at = MIN(at, hca_eth_deadline(hca->eth));
     }
@@ -454,6 +419,7 @@ bool hca_dispatch_run(Hca *hca)
     hca_link_tick(hca->link);
     more = run_receive(hca);
     hca_dispatch_watch_port(hca);
+    hca_port_tick(hca->port);
     more |= run_timers(hca);
     more |= hca_cxtmgt_run_timers(hca->cm);
     if (hca->eth) {

@@ -10,7 +10,10 @@
 typedef struct HcaPath {
     uint16_t dlid;
     uint8_t sl;
+    uint8_t path_bits; /* of the SLID, IBA 4.1.3 */
     bool grh;
+    bool smp;            /* QP 0's: on VL 15, also to the permissive LID */
+    uint16_t pkey_index; /* of a packet of QP 1 */
     uint8_t sgid_index;
     uint8_t tclass;
     uint8_t hop_limit;
@@ -24,9 +27,10 @@ typedef struct HcaPath {
 
 /* Where a packet came from, as its receiver is told. */
 typedef struct HcaSource {
-    uint16_t lid;  /* InfiniBand */
-    uint16_t vlan; /* RoCE; 0: none */
-    uint8_t sl;    /* RoCE: priority */
+    uint16_t lid;      /* InfiniBand */
+    uint16_t vlan;     /* RoCE; 0: none */
+    uint8_t sl;        /* RoCE: priority */
+    uint8_t path_bits; /* of the DLID, InfiniBand */
     bool grh;
     bool ipv4; /* RoCE */
 } HcaSource;

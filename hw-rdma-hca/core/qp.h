@@ -79,7 +79,6 @@ typedef struct HcaQpAttr {
     /* AV */
     HcaPath path;
     uint16_t slid; /* this and the next two are for QUERY_QP only: */
-    uint8_t path_bits;
     uint8_t static_rate;
     uint32_t alt_path[3]; /* ALT_PATH: the same, as it was given */
     uint8_t pkey_index;
@@ -335,6 +334,13 @@ typedef struct HcaHeapNode {
     int slot; /* -1: in none */
 } HcaHeapNode;
 
+/* A place in a run queue (card.h). */
+typedef struct HcaRunNode {
+    GList link; /* of the QP */
+    bool queued;
+    uint8_t lane;
+} HcaRunNode;
+
 /* What a QP waits for; see hca_timer_set(). */
 typedef enum HcaQpTimer {
     HCA_TIMER_LOSS,       /* an answer (engine document 3.4.2) */
@@ -344,8 +350,17 @@ typedef enum HcaQpTimer {
     HCA_NTIMERS
 } HcaQpTimer;
 
+/* The QPs of a port's management interfaces (IBA 13.5.1, 13.5.3). */
+typedef enum HcaSpecial {
+    HCA_SPECIAL_NONE,
+    HCA_SPECIAL_SMI, /* QP 0 */
+    HCA_SPECIAL_GSI, /* QP 1, InfiniBand */
+    HCA_NSPECIALS
+} HcaSpecial;
+
 struct HcaQp {
     uint32_t qpn;
+    HcaSpecial special;
     uint8_t state;  /* HcaQpState */
     bool sqd_event; /* RTS2SQD asked for SQ_DRAINED */
     HcaQpAttr attr;
@@ -366,10 +381,9 @@ struct HcaQp {
      * card (card.h): not for the units.
      */
     GList event_link[HCA_QP_EVENTS];
-    GList send_link;
-    GList resp_link;
-    bool send_queued;
-    bool resp_queued;
+    HcaRunNode send_turn;
+    HcaRunNode resp_turn;
+    uint8_t lane;      /* virtual, of the last packet */
     HcaHeapNode timer; /* the earliest of the deadlines */
     /* A pool of the multi-queue: the QP waits for room, or has a promise. */
     HcaHeapNode pool_wait;

@@ -108,6 +108,7 @@ typedef enum HcaEventType {
     HCA_EVENT_LAST_WQE_REACHED = 0x13,
     HCA_EVENT_SRQ_LIMIT = 0x14,
     HCA_EVENT_CONGESTION = 0x15, /* ours: a QP got a CNP */
+    HCA_EVENT_PORT_MNG = 0x1d,   /* ours: a manager has changed the port */
 } HcaEventType;
 
 /* Subtypes of PORT_CHANGE, syndromes of CQ_ERROR. */

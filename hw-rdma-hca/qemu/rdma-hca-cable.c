@@ -50,6 +50,13 @@ bool rdma_hca_cable_is_server(const RdmaHcaCable *cable)
            RDMA_HCA_CABLE_GET_CLASS(cable)->is_server(cable);
 }
 
+char *rdma_hca_cable_address(const RdmaHcaCable *cable)
+{
+    return cable && RDMA_HCA_CABLE_GET_CLASS(cable)->address
+               ? RDMA_HCA_CABLE_GET_CLASS(cable)->address(cable)
+               : NULL;
+}
+
 void rdma_hca_cable_start(RdmaHcaCable *cable)
 {
     if (cable) {

@@ -50,10 +50,11 @@ struct RdmaHcaCable {
 struct RdmaHcaCableClass {
     ObjectClass parent_class;
 
-    /* With the BQL. @unplug and @is_server may be NULL. */
+    /* With the BQL. @unplug, @is_server and @address may be NULL. */
     void (*plug)(RdmaHcaCable *cable);
     void (*unplug)(RdmaHcaCable *cable);
     bool (*is_server)(const RdmaHcaCable *cable);
+    char *(*address)(const RdmaHcaCable *cable);
 
     /*
      * In the card's thread. Between stop and start nothing is told and nothing
@@ -100,6 +101,8 @@ bool rdma_hca_cable_is_plugged(const RdmaHcaCable *cable);
 
 /* The end that waits for the other; of two that are alike, each is one. */
 bool rdma_hca_cable_is_server(const RdmaHcaCable *cable);
+/* Where its other end is, or is waited for; to be freed. NULL: it has no name. */
+char *rdma_hca_cable_address(const RdmaHcaCable *cable);
 
 void rdma_hca_cable_start(RdmaHcaCable *cable);
 void rdma_hca_cable_stop(RdmaHcaCable *cable);

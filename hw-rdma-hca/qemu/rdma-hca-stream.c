@@ -296,6 +296,11 @@ static bool stream_is_server(const RdmaHcaCable *cable)
     return RDMA_HCA_STREAM(cable)->server;
 }
 
+static char *stream_address(const RdmaHcaCable *cable)
+{
+    return socket_uri(RDMA_HCA_STREAM(cable)->addr);
+}
+
 static bool set_option(QIOChannelSocket *sioc, int level, int name, int value)
 {
     return setsockopt(sioc->fd, level, name, &value, sizeof(value)) == 0;
@@ -652,6 +657,7 @@ static void stream_class_init(ObjectClass *klass, void *data)
     cc->plug = stream_plug;
     cc->unplug = stream_unplug;
     cc->is_server = stream_is_server;
+    cc->address = stream_address;
     cc->start = stream_start;
     cc->stop = stream_stop;
     cc->close = stream_close;

@@ -57,6 +57,7 @@ struct RdmaHcaState {
     char *capture;
     uint64_t capture_size; /* bytes; 0: no limit */
     char *pkeys;
+    OnOffAuto managed;
 
     RdmaHcaNet *net; /* the cable of a RoCE card */
     MemoryRegion bar0;
@@ -201,10 +202,14 @@ static uint64_t fnv1a(uint64_t hash, const void *data, size_t len)
 static uint64_t default_guid(RdmaHcaState *s)
 {
     g_autofree char *path = qdev_get_dev_path(DEVICE(s));
+    g_autofree char *address = rdma_hca_cable_address(s->cable);
     uint64_t hash = 0xcbf29ce484222325ull;
 
     hash = fnv1a(hash, path, strlen(path));
     hash = fnv1a(hash, &s->config.lid, sizeof(s->config.lid));
+    if (address) {
+        hash = fnv1a(hash, address, strlen(address));
+    }
     if (qemu_uuid_set) {
         hash = fnv1a(hash, &qemu_uuid, sizeof(qemu_uuid));
     }
@@ -239,6 +244,11 @@ static bool check_roce(RdmaHcaState *s, Error **errp)
                          "there are no LIDs");
         return false;
     }
+    if (s->managed != ON_OFF_AUTO_AUTO) {
+        error_setg(errp, "'managed' is of InfiniBand cards: with "
+                         "link-layer=roce there is no subnet manager");
+        return false;
+    }
     if (s->nic.peers.queues > 1) {
         error_setg(errp, "'netdev' must be one with a single queue");
         return false;
@@ -268,6 +278,13 @@ static bool check_ib(RdmaHcaState *s, Error **errp)
 
 static void set_ib_addresses(RdmaHcaState *s)
 {
+    static const HcaManaged managed[] = {
+        [ON_OFF_AUTO_AUTO] = HCA_MANAGED_AUTO,
+        [ON_OFF_AUTO_ON] = HCA_MANAGED_ON,
+        [ON_OFF_AUTO_OFF] = HCA_MANAGED_OFF,
+    };
+
+    s->config.managed = managed[s->managed];
     s->config.lid = s->lid ? s->lid : default_lid(s);
     s->config.guid = s->guid ? s->guid : default_guid(s);
 }
@@ -623,6 +640,10 @@ static const struct {
     { DEFINE_PROP_UINT16("lid", RdmaHcaState, lid, 0),
       "The port's LID, 1 to 49151; 0: 1 at a listening cable, 2 at a "
       "connecting one (InfiniBand)" },
+    { DEFINE_PROP_ON_OFF_AUTO("managed", RdmaHcaState, managed,
+                              ON_OFF_AUTO_AUTO),
+      "A subnet manager gives the port its LID, state and P_Keys; auto: if the "
+      "other end of the cable is a switch, or managed (InfiniBand)" },
     { DEFINE_PROP_NETDEV("netdev", RdmaHcaState, nic.peers),
       "The netdev that is plugged in (RoCE)" },
     { DEFINE_PROP_MACADDR("mac", RdmaHcaState, nic.macaddr),

@@ -46,7 +46,7 @@ void test_ud(void)
 {
 	static const struct ud_unit want = {
 		.port = 0x80000931,
-		.dlid_slid = 0x12340021,
+		.dlid_slid = 0x12340001,
 		.flow = 0x055abcde,
 		.qkey = 0x80000001,
 	};

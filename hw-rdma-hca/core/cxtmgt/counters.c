@@ -76,6 +76,7 @@ static const HcaCounterRow rows[] = {
     EVENT(362, "srq_catas_error", SRQ_CATAS_ERROR),
     EVENT(363, "last_wqe_reached", LAST_WQE_REACHED),
     EVENT(364, "srq_limit", SRQ_LIMIT),
+    EVENT(419, "port_mng", PORT_MNG),
     COUNTER(367, "cqes_held", cq_held,
             "CQEs whose event waited for more of them"),
     COUNTER(368, "cq_periods", cq_periods, "waits that the period ended"),

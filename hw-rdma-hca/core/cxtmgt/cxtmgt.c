@@ -114,6 +114,7 @@ void hca_cxtmgt_close(HcaCxtMgt *cm)
     hca_srq_free_all(cm);
     hca_cq_free_all(cm);
     hca_eq_free_all(cm);
+    memset(cm->special, 0, sizeof(cm->special));
     cm->ready = false;
 }
 
@@ -135,7 +136,8 @@ uint64_t hca_cxt_live_pages(const HcaCxtMgt *cm)
 unsigned hca_cxt_waiting_events(const HcaCxtMgt *cm)
 {
     unsigned n = cm->cq_errors.length + __builtin_popcount(cm->eq_errors) +
-                 cm->nport_events + cm->command_pending;
+                 cm->nport_events + (cm->port_changes != 0) +
+                 cm->command_pending;
 
     for (unsigned i = 0; i < HCA_QP_EVENTS; i++) {
         n += cm->qp_events[i].length;

@@ -161,8 +161,10 @@ typedef struct HcaCompletion {
     /* Of a receive: */
     bool solicited; /* fires a solicited-only arm; errors always do */
     uint32_t imm_be;
-    uint32_t inv_rkey; /* a key that it has invalidated */
-    uint32_t flow_tag; /* of the rule that a frame came by */
+    uint32_t inv_rkey;   /* a key that it has invalidated */
+    uint32_t flow_tag;   /* of the rule that a frame came by */
+    bool has_pkey_index; /* QP 1: where the packet's P_Key is in the table */
+    uint16_t pkey_index;
     HcaSource source;
 } HcaCompletion;
 
@@ -171,7 +173,7 @@ typedef struct HcaEvent {
     uint8_t type; /* HcaEventType */
     uint8_t subtype;
     uint32_t number;   /* QPN, CQN, EQN, SRQN, port, or token of a command */
-    uint32_t syndrome; /* CQ_ERROR */
+    uint32_t syndrome; /* CQ_ERROR; PORT_MNG: HCA_CHANGED_* */
     uint8_t status;    /* CMD: HcaStatus, and what else it gives */
     uint64_t out_param;
 } HcaEvent;
@@ -241,6 +243,13 @@ uint8_t hca_cxtmgt_unmap_icm(HcaCxtMgt *cm, uint64_t virt, uint32_t npages);
 /* MODIFY_QP (3.2.6.1). What is illegal changes nothing. */
 uint8_t hca_cxtmgt_modify_qp(HcaCxtMgt *cm, uint32_t qpn,
                              const HcaQpChange *change);
+/*
+ * CONF_SPECIAL_QP: QP @qpn, which is in RST, takes the place of @special; 0:
+ * none does. An InfiniBand port's alone.
+ */
+uint8_t hca_cxtmgt_set_special(HcaCxtMgt *cm, HcaSpecial special, uint32_t qpn);
+/* Which QP it is, 0: none. */
+uint32_t hca_cxtmgt_special(const HcaCxtMgt *cm, HcaSpecial special);
 /* Queries give all of a context as the programming interface has it. */
 uint8_t hca_cxtmgt_query_qp(HcaCxtMgt *cm, uint32_t qpn, void *cxt);
 /* @attr NULL, here and for an EQ: what software says is no context. */

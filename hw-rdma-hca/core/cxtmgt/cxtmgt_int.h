@@ -39,8 +39,9 @@ struct HcaCxtMgt {
     HcaCq **cqs;
     HcaEq *eqs[RDMA_HCA_MAX_EQS];
     HcaSrq **srqs;
-    HcaQpCounters *qp_counters; /* 2^HCA_LOG_COUNTER_SETS sets */
-    uint64_t srq_lives;         /* SRQs that there have been */
+    HcaQpCounters *qp_counters;      /* 2^HCA_LOG_COUNTER_SETS sets */
+    uint32_t special[HCA_NSPECIALS]; /* QPNs, 0: none */
+    uint64_t srq_lives;              /* SRQs that there have been */
     HcaHeap cq_timers;
 
     /* Which EQ asked for events of a type, HCA_NO_EQ: none. */
@@ -52,6 +53,7 @@ struct HcaCxtMgt {
     uint32_t eq_errors; /* EQs that have failed: bits */
     uint8_t port_events[HCA_PORT_EVENTS];
     unsigned nport_events;
+    uint32_t port_changes; /* PORT_MNG: all that have happened */
     bool command_pending;
     HcaEvent command;
 

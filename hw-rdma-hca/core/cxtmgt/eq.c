@@ -108,6 +108,7 @@ void hca_eq_free_all(HcaCxtMgt *cm)
         }
     }
     cm->nport_events = 0;
+    cm->port_changes = 0;
     cm->command_pending = false;
 }
 
@@ -337,6 +338,9 @@ static void wait_event(HcaCxtMgt *cm, const HcaEvent *event)
     case HCA_EVENT_PORT_CHANGE:
         wait_port(cm, event->subtype);
         break;
+    case HCA_EVENT_PORT_MNG:
+        cm->port_changes |= event->syndrome;
+        break;
     default:
         wait_qp(cm, event);
         break;
@@ -440,6 +444,21 @@ static HcaEqPost deliver_port(HcaCxtMgt *cm)
     return HCA_EQ_DONE;
 }
 
+static HcaEqPost deliver_port_changes(HcaCxtMgt *cm)
+{
+    HcaEvent event = {
+        .type = HCA_EVENT_PORT_MNG,
+        .number = RDMA_HCA_NUM_PORTS,
+        .syndrome = cm->port_changes,
+    };
+
+    if (cm->port_changes && post_event(cm, &event) == HCA_EQ_FULL) {
+        return HCA_EQ_FULL;
+    }
+    cm->port_changes = 0;
+    return HCA_EQ_DONE;
+}
+
 static HcaEqPost deliver_cqs(HcaCxtMgt *cm)
 {
     while (cm->cq_errors.head) {
@@ -530,6 +549,9 @@ static void deliver(HcaCxtMgt *cm, uint8_t eqn)
     }
     if (to[HCA_EVENT_PORT_CHANGE] == eqn && post == HCA_EQ_DONE) {
         post = deliver_port(cm);
+    }
+    if (to[HCA_EVENT_PORT_MNG] == eqn && post == HCA_EQ_DONE) {
+        post = deliver_port_changes(cm);
     }
     if (to[HCA_EVENT_LOCAL_CATAS_ERROR] == eqn && post == HCA_EQ_DONE) {
         post = deliver_eqs(cm);

@@ -103,19 +103,52 @@ static HcaQp *new_qp(uint32_t qpn)
     return qp;
 }
 
+static HcaSpecial special_of(const HcaCxtMgt *cm, uint32_t qpn)
+{
+    for (HcaSpecial i = HCA_SPECIAL_SMI; i < HCA_NSPECIALS; i++) {
+        if (cm->special[i] == qpn) {
+            return i;
+        }
+    }
+    return HCA_SPECIAL_NONE;
+}
+
 /*
- * QP0 and QP1 of a RoCE port (RoCEv2 annex A17.7): there is no subnet manager,
- * and management datagrams are datagrams.
+ * QP 0 and QP 1 of a RoCE port (RoCEv2 annex A17.7): there is no subnet manager,
+ * and management datagrams are datagrams. On InfiniBand they are not numbers of
+ * QPs: CONF_SPECIAL_QP says which take their place.
  */
 static uint8_t check_special(const HcaCxtMgt *cm, uint32_t qpn, uint8_t service)
 {
-    if (!hca_port_is_roce(cm->port) || qpn > 1) {
-        return HCA_STAT_OK;
-    }
-    if (qpn == 0) {
+    bool special = qpn == 1 || special_of(cm, qpn) != HCA_SPECIAL_NONE;
+
+    if (qpn == 0 || (qpn == 1 && !hca_port_is_roce(cm->port))) {
         return HCA_STAT_BAD_INDEX;
     }
-    return service == HCA_SERVICE_UD ? HCA_STAT_OK : HCA_STAT_BAD_PARAM;
+    return !special || service == HCA_SERVICE_UD ? HCA_STAT_OK
+                                                 : HCA_STAT_BAD_PARAM;
+}
+
+uint8_t hca_cxtmgt_set_special(HcaCxtMgt *cm, HcaSpecial special, uint32_t qpn)
+{
+    uint32_t old = cm->special[special];
+
+    if (!hca_index_ok(cm, &cm->qpc, qpn) || qpn == 1) {
+        return HCA_STAT_BAD_INDEX;
+    }
+    if (cm->qps[qpn] || cm->qps[old]) {
+        return HCA_STAT_BAD_QP_STATE;
+    }
+    if (qpn && qpn != old && special_of(cm, qpn) != HCA_SPECIAL_NONE) {
+        return HCA_STAT_BAD_RESOURCE;
+    }
+    cm->special[special] = qpn;
+    return HCA_STAT_OK;
+}
+
+uint32_t hca_cxtmgt_special(const HcaCxtMgt *cm, HcaSpecial special)
+{
+    return cm->special[special];
 }
 
 /*
@@ -155,6 +188,7 @@ static uint8_t create_qp(HcaCxtMgt *cm, uint32_t qpn, const HcaQpChange *change)
         return status;
     }
     qp = new_qp(qpn);
+    qp->special = special_of(cm, qpn);
     hca_qp_take(cm, qp, change->attr, attrs);
     if (!hca_qp_write_context(cm, qp)) {
         g_free(qp);

@@ -199,7 +199,6 @@ static const HcaQpField fields[] = {
     FIELD(ATTR(CREATE) | ATTR(PATH_MTU), log_max_msg),
     FIELD(ATTR(AV), path),
     FIELD(ATTR(AV), slid),
-    FIELD(ATTR(AV), path_bits),
     FIELD(ATTR(AV), static_rate),
     FIELD(ATTR(ALT_PATH), alt_path),
     FIELD(ATTR(PKEY_INDEX), pkey_index),
@@ -301,7 +300,7 @@ uint8_t hca_qp_check(HcaCxtMgt *cm, const HcaQpAttr *attr, uint32_t attrs)
         ok &= create_ok(cm, attr);
     }
     if (attrs & ATTR(PKEY_INDEX)) {
-        ok &= attr->pkey_index < hca_port_num_pkeys(cm->port);
+        ok &= hca_port_pkey_index_ok(cm->port, attr->pkey_index);
     }
     if (attrs & ATTR(PORT)) {
         ok &= attr->port == RDMA_HCA_NUM_PORTS;

@@ -11,7 +11,8 @@ static uint32_t path_word(const HcaSource *source)
 {
     return CQE(RLID, source->lid) | CQE(HAS_VLAN, source->vlan != 0) |
            CQE(VLAN, source->vlan) | CQE(GRH, source->grh) |
-           CQE(IPV4, source->ipv4) | CQE(SL, source->sl);
+           CQE(MLPATH, source->path_bits) | CQE(IPV4, source->ipv4) |
+           CQE(SL, source->sl);
 }
 
 void hca_front_put_cqe(const HcaCompletion *completion, int64_t time, void *cqe)
@@ -38,6 +39,10 @@ void hca_front_put_cqe(const HcaCompletion *completion, int64_t time, void *cqe)
     if (completion->flow_tag) {
         entry.flow_tag = GUINT32_TO_LE(completion->flow_tag);
     }
+    if (completion->has_pkey_index) {
+        entry.pkey_index = GUINT32_TO_LE(
+            CQE(PKEY_INDEX, completion->pkey_index));
+    }
     if (completion->syndrome) {
         entry.err = GUINT32_TO_LE(CQE(VENDOR_ERR, completion->vendor_err) |
                                   CQE(SYNDROME, completion->syndrome));
@@ -57,6 +62,8 @@ void hca_front_put_eqe(const HcaEvent *event, void *eqe)
     entry.raw[0] = GUINT32_TO_LE(event->number);
     if (event->type == HCA_EVENT_CQ_ERROR) {
         entry.cq.syndrome = GUINT32_TO_LE(event->syndrome);
+    } else if (event->type == HCA_EVENT_PORT_MNG) {
+        entry.port.changes = GUINT32_TO_LE(event->syndrome);
     } else if (event->type == HCA_EVENT_CMD) {
         entry.cmd.status = GUINT32_TO_LE(event->status);
         entry.cmd.out_param_h = GUINT32_TO_LE(RDMA_HCA_HI32(event->out_param));

@@ -30,6 +30,7 @@ static void get_path(const struct rdma_hca_qpc *qpc, bool roce, HcaPath *path)
 
     *path = (HcaPath) {
         .sl = GET(SL, flow),
+        .path_bits = GET(MLPATH, be(qpc->rnr_retry_path)),
         .grh = GET(GRH, be(qpc->rnr_retry_path)),
         .sgid_index = GET(SGID_INDEX, ackto),
         .tclass = GET(TCLASS, flow),
@@ -90,7 +91,6 @@ void hca_front_get_qp(const struct rdma_hca_qpc *qpc, bool roce,
         .mtu = GET(MTU, sizes),
         .log_max_msg = GET(MSGMAX, sizes),
         .slid = roce ? 0 : GET(SLID, be(qpc->dlid_slid)),
-        .path_bits = GET(MLPATH, be(qpc->rnr_retry_path)),
         .static_rate = GET(STATIC_RATE, be(qpc->ackto_path)),
         .pkey_index = GET(PKEY_INDEX, port),
         .port = GET(PORT, port),
@@ -131,7 +131,7 @@ static void put_path(const HcaQpAttr *attr, struct rdma_hca_qpc *qpc)
 
     qpc->rnr_retry_path = GUINT32_TO_BE(
         PUT(RNR_RETRY, attr->rnr_retry) | PUT(GRH, path->grh) |
-        PUT(MLPATH, attr->path_bits) | PUT(RETRY_COUNT, attr->retry_count));
+        PUT(MLPATH, path->path_bits) | PUT(RETRY_COUNT, attr->retry_count));
     qpc->ackto_path = GUINT32_TO_BE(PUT(ACK_TIMEOUT, attr->ack_timeout) |
                                     PUT(SGID_INDEX, path->sgid_index) |
                                     PUT(STATIC_RATE, attr->static_rate) |

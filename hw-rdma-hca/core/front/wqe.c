@@ -86,7 +86,10 @@ static bool parse_path(bool roce, const struct rdma_hca_ud_unit *unit,
 
     *path = (HcaPath) {
         .sl = RDMA_HCA_GET(RDMA_HCA_UD_SL, port),
+        .path_bits = RDMA_HCA_GET(RDMA_HCA_UD_PATH_BITS, addresses.low),
         .grh = grh,
+        .pkey_index = RDMA_HCA_GET(RDMA_HCA_UD_PKEY_INDEX,
+                                   GUINT32_FROM_LE(unit->pkey_index)),
         .sgid_index = RDMA_HCA_GET(RDMA_HCA_UD_SGID_INDEX, port),
         .hop_limit = RDMA_HCA_GET(RDMA_HCA_UD_HOP_LIMIT, port),
         .tclass = RDMA_HCA_GET(RDMA_HCA_QPC_TCLASS, flow),

@@ -120,9 +120,10 @@ static void act_greeting(Fuzz *f)
 {
     unsigned from = fuzz_take_side(f);
     uint8_t frame[HCA_GREETING_FRAME_SIZE];
+    uint8_t how = take8(&f->in);
+    HcaGreeting greeting = { .enabled = !(how & 1), .managed = how & 2 };
     size_t len = hca_frame_write_greeting(
-        frame, f->roce ? HCA_LINK_LAYER_ROCE : HCA_LINK_LAYER_IB,
-        !take_bool(&f->in));
+        frame, f->roce ? HCA_LINK_LAYER_ROCE : HCA_LINK_LAYER_IB, &greeting);
 
     if (take_bool(&f->in)) {
         frame_edit(f, frame, len);

@@ -5,6 +5,7 @@
 
 #include "../../abi/rdma_hca_eth.h"
 #include "lib-make.h"
+#include "lib-manage.h"
 #include "lib-nic.h"
 
 /* Numbers that the driver does not get to. */
@@ -542,6 +543,34 @@ static void make_set_pause(Fuzz *f, FuzzCommand *command)
     command->in_param = take_below(&f->in, 5);
 }
 
+/* Management of an InfiniBand port. */
+static void make_mad_ifc(Fuzz *f, FuzzCommand *command)
+{
+    uint8_t mad[HCA_MAD_SIZE];
+
+    fuzz_take_mad(f, f->lab->host[0].hca->port->node, mad);
+    command->in_modifier = 1;
+    command->nwords = HCA_MAD_SIZE / 4;
+    for (unsigned i = 0; i < command->nwords; i++) {
+        command->word[i] = get_be32(mad + 4 * i);
+    }
+}
+
+static void make_set_ib(Fuzz *f, FuzzCommand *command)
+{
+    command->in_modifier = 1;
+    command->nwords = sizeof(struct rdma_hca_set_ib) / 4;
+    command->word[0] = take_odd(&f->in);
+    command->word[1] = take_odd(&f->in);
+}
+
+static void make_node_desc(Fuzz *f, FuzzCommand *command)
+{
+    command->nwords = RDMA_HCA_NODE_DESC_SIZE / 4;
+    command->word[0] = take32(&f->in);
+    command->word[15] = take8(&f->in);
+}
+
 static void make_more_eth(Fuzz *f, FuzzCommand *command)
 {
     make_setup_eth(f, command);
@@ -617,6 +646,10 @@ static const Row rows[] = {
     ROW(SET_QP_COUNTERS, 0, make_set_counters),
     ROW(QUERY_QP_COUNTERS, 0, make_number),
     ROW(SET_PAUSE, 0, make_set_pause),
+    ROW(MAD_IFC, RDMA_HCA_MAD_IGNORE_MKEY, make_mad_ifc),
+    ROW(CONF_SPECIAL_QP, RDMA_HCA_SPECIAL_GSI, make_number),
+    ROW(SET_IB, 0, make_set_ib),
+    ROW(SET_NODE_DESC, 0, make_node_desc),
 };
 
 void fuzz_take_command(Fuzz *f, FuzzCommand *command)

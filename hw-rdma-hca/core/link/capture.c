@@ -220,6 +220,13 @@ void hca_capture_start(HcaCapture *capture, HcaCaptureLinkType link_type)
     hca_capture_flush(capture);
 }
 
+void hca_capture_stop(HcaCapture *capture)
+{
+    hca_capture_flush(capture);
+    capture->on = false;
+    capture->full = false;
+}
+
 /* The time is little-endian, in 2^-32 seconds; lengths are big-endian. */
 static void put_erf(HcaCapture *capture, uint64_t now, size_t len)
 {

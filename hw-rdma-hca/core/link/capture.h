@@ -38,6 +38,8 @@ void hca_capture_free(HcaCapture *capture);
  */
 void hca_capture_limit(HcaCapture *capture, uint64_t max_bytes);
 void hca_capture_start(HcaCapture *capture, HcaCaptureLinkType link_type);
+/* It ends, and what is buffered is handed over; nothing is counted any more. */
+void hca_capture_stop(HcaCapture *capture);
 /* Packets are to be handed over: to be written, or to be counted. */
 bool hca_capture_is_watching(const HcaCapture *capture);
 /* They are written. */

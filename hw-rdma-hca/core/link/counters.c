@@ -31,7 +31,7 @@ HCA_GAUGE_FN(captured, HcaLink, hca_link_is_captured(room))
 
 static const void *link_counters(const void *room)
 {
-    return hca_link_counters(room);
+    return hca_link_counters((HcaLink *)room);
 }
 
 static const void *fault_counters(const void *room)
@@ -52,6 +52,7 @@ static const HcaCounterRow link_rows[] = {
     LINK(282, "tx_writes", tx_writes, "writes to the cable"),
     LINK(283, "tx_waits", tx_waits, "times that the cable was full"),
     LINK(284, "tx_discarded", tx_discarded, "packets lost for want of a peer"),
+    LINK(413, "tx_wait_ns", tx_wait_ns, "nanoseconds that the cable was full"),
     LINK(285, "rx_packets", rx_packets, "packets from the peer"),
     LINK(286, "rx_bytes", rx_bytes, "bytes of them"),
     LINK(287, "rx_reads", rx_reads, "reads from the cable"),

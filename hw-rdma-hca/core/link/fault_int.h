@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The inside of the fault injector, for link.c: it shows each packet to the
- * injector, does to it what that says, and asks for those held back.
+ * The inside of the fault injector, for tx.c and rx.c: they show each packet to
+ * the injector, do to it what that says, and ask for those held back.
  */
 #ifndef HCA_LINK_FAULT_INT_H
 #define HCA_LINK_FAULT_INT_H

@@ -22,10 +22,11 @@
  * (Ethernet has none: many may be on the segment):
  *
  *     byte 0-7   "rdma-hca"
- *     byte 8-9   version, big-endian: 2
+ *     byte 8-9   version, big-endian: 3
  *     byte 10    link layer: 1 InfiniBand
  *     byte 11    state: 1 if the port is enabled, 0 if it is not
- *     byte 12-15 0
+ *     byte 12    1 if this end is left to a subnet manager, else 0
+ *     byte 13-15 0
  *
  * A state frame tells that this has changed. Packets come from an enabled port
  * alone.
@@ -34,8 +35,9 @@
 
 #include "framing.h"
 
-#define VERSION 2
+#define VERSION 3
 #define STATE_OFFSET 11
+#define MANAGED_OFFSET 12
 #define MARKS (HCA_FRAME_START | HCA_FRAME_END)
 
 static const uint8_t magic[8] = { 'r', 'd', 'm', 'a', '-', 'h', 'c', 'a' };
@@ -53,21 +55,23 @@ void hca_frame_write_header(uint8_t *header, HcaFrameType type, unsigned vl,
     header[7] = len;
 }
 
-static void write_greeting(uint8_t *body, HcaLinkLayer link_layer, bool enabled)
+static void write_greeting(uint8_t *body, HcaLinkLayer link_layer,
+                           const HcaGreeting *greeting)
 {
     memset(body, 0, HCA_FRAME_GREETING_SIZE);
     memcpy(body, magic, sizeof(magic));
     body[8] = VERSION >> 8;
     body[9] = VERSION & 0xff;
     body[10] = link_layer;
-    body[STATE_OFFSET] = enabled;
+    body[STATE_OFFSET] = greeting->enabled;
+    body[MANAGED_OFFSET] = greeting->managed;
 }
 
 size_t hca_frame_write_greeting(uint8_t *out, HcaLinkLayer link_layer,
-                                bool enabled)
+                                const HcaGreeting *greeting)
 {
     hca_frame_write_header(out, HCA_FRAME_GREETING, 0, HCA_FRAME_GREETING_SIZE);
-    write_greeting(out + HCA_FRAME_HEADER_SIZE, link_layer, enabled);
+    write_greeting(out + HCA_FRAME_HEADER_SIZE, link_layer, greeting);
     return HCA_GREETING_FRAME_SIZE;
 }
 
@@ -79,15 +83,16 @@ static bool is_plain(const HcaFrame *frame, HcaFrameType type, size_t len)
 }
 
 bool hca_frame_read_greeting(const HcaFrame *frame, HcaLinkLayer link_layer,
-                             bool *enabled)
+                             HcaGreeting *greeting)
 {
     uint8_t expected[HCA_FRAME_GREETING_SIZE];
 
     if (!is_plain(frame, HCA_FRAME_GREETING, sizeof(expected))) {
         return false;
     }
-    *enabled = frame->body[STATE_OFFSET] & 1;
-    write_greeting(expected, link_layer, *enabled);
+    greeting->enabled = frame->body[STATE_OFFSET] & 1;
+    greeting->managed = frame->body[MANAGED_OFFSET] & 1;
+    write_greeting(expected, link_layer, greeting);
     return memcmp(frame->body, expected, sizeof(expected)) == 0;
 }
 

@@ -42,18 +42,21 @@ typedef struct HcaFrame {
 void hca_frame_write_header(uint8_t *header, HcaFrameType type, unsigned vl,
                             size_t len);
 
+/* What a greeting says of the end that it comes from. */
+typedef struct HcaGreeting {
+    bool enabled; /* its port */
+    bool managed; /* it is left to a subnet manager */
+} HcaGreeting;
+
 /* Write a whole greeting frame; returns its size. */
 #define HCA_GREETING_FRAME_SIZE                                                \
     (HCA_FRAME_HEADER_SIZE + HCA_FRAME_GREETING_SIZE)
 size_t hca_frame_write_greeting(uint8_t *out, HcaLinkLayer link_layer,
-                                bool enabled);
+                                const HcaGreeting *greeting);
 
-/*
- * Whether @frame is the greeting of a peer that we can talk to, and if its
- * port is enabled.
- */
+/* Whether @frame is the greeting of a peer that we can talk to. */
 bool hca_frame_read_greeting(const HcaFrame *frame, HcaLinkLayer link_layer,
-                             bool *enabled);
+                             HcaGreeting *greeting);
 
 /* The same of a frame that says that the port has been enabled, or disabled. */
 #define HCA_STATE_FRAME_SIZE (HCA_FRAME_HEADER_SIZE + 1)

@@ -5,8 +5,10 @@
  * framing.c   the frame around a packet on the stream: the start, end and
  *             error marks and the virtual lane of the 72-bit link interface
  *             (engine document 6), length; the greeting
- * link.c      the transmit buffer (one write for many packets) and the receive
- *             buffer (one read for many packets)
+ * link.c      a link as a whole: how the stream comes and goes, the ports at its
+ *             ends, faults and captures
+ * tx.c        the transmit buffer: one write for many packets
+ * rx.c        the receive buffer: one read for many packets
  * loopback.c  packets for the card's own address
  * fault.c     what a plan of faults does to the packets of the cable
  * capture.c   the same packets as a file
@@ -32,6 +34,7 @@ typedef struct HcaLinkCounters {
     uint64_t rx_frame_errors; /* marks, lengths, greeting that cannot be */
     uint64_t rx_marked_bad;   /* dropped: marked in error by the sender */
     uint64_t tx_discarded;    /* no peer */
+    uint64_t tx_wait_ns;      /* the time of that, up to now */
     uint64_t peers;           /* whose greeting was good; RoCE: link up */
 } HcaLinkCounters;
 
@@ -47,6 +50,13 @@ void hca_link_clear(HcaLink *link);
 
 /* The own port: the peer's link is up while it is enabled. RoCE: no effect. */
 void hca_link_enable(HcaLink *link, bool enabled);
+
+/*
+ * Whether this end is left to a subnet manager, as the next greeting says; and
+ * whether the peer's is, as its last greeting said (RoCE: neither).
+ */
+void hca_link_set_managed(HcaLink *link, bool managed);
+bool hca_link_peer_is_managed(const HcaLink *link);
 
 /* The peer is there (its stream begins), or is gone. */
 void hca_link_set_up(HcaLink *link, bool up);
@@ -66,6 +76,14 @@ unsigned hca_link_downs(const HcaLink *link);
  * taken some (hca_link_tx_blocked() tells), or when a pause is over.
  */
 bool hca_link_can_send(const HcaLink *link, bool loopback);
+
+/*
+ * The same for a packet of up to HCA_LINK_MAX_MGMT bytes on VL 15, which has room
+ * of its own: also while the cable takes nothing, and no matter what waits (IBA
+ * 7.6.4). If there is none it is to be dropped.
+ */
+#define HCA_LINK_MAX_MGMT 512
+bool hca_link_can_send_mgmt(const HcaLink *link, bool loopback);
 
 /*
  * Send one packet: hca_link_open() gives room for HCA_LINK_MAX_PACKET bytes,
@@ -110,6 +128,9 @@ bool hca_link_tx_passed(const HcaLink *link, uint64_t mark);
  */
 const uint8_t *hca_link_receive(HcaLink *link, size_t *len, bool *loopback);
 
+/* The lane of the frame that the last one of the peer's came in. */
+unsigned hca_link_rx_vl(const HcaLink *link);
+
 /* Whether packets are buffered that hca_link_receive() would return. */
 bool hca_link_rx_pending(const HcaLink *link);
 
@@ -138,13 +159,17 @@ void hca_link_set_faults(HcaLink *link, const HcaFaultPlan *plan);
 void hca_link_tick(HcaLink *link);
 int64_t hca_link_deadline(const HcaLink *link);
 
-/* Capture what passes the cable; what is buffered goes to the file. */
+/*
+ * Capture what passes the cable, or no more; what is buffered goes to the file.
+ */
 void hca_link_limit_capture(HcaLink *link, uint64_t max_bytes);
 void hca_link_start_capture(HcaLink *link);
+void hca_link_stop_capture(HcaLink *link);
 void hca_link_flush_capture(HcaLink *link);
 bool hca_link_is_captured(const HcaLink *link);
 
-const HcaLinkCounters *hca_link_counters(const HcaLink *link);
+/* As they are now; ask anew for later ones. */
+const HcaLinkCounters *hca_link_counters(HcaLink *link);
 const HcaFaultCounters *hca_link_fault_counters(const HcaLink *link);
 const HcaCaptureCounters *hca_link_capture_counters(const HcaLink *link);
 /* Packets that are held back, of both directions. */

@@ -24,7 +24,7 @@ typedef struct HcaAddressing {
     /* @loopback: it came from the card itself. */
     HcaArrival (*arrival)(const HcaPort *port, const HcaPacket *packet,
                           bool loopback);
-    HcaSource (*source)(const HcaPacket *packet);
+    HcaSource (*source)(const HcaPort *port, const HcaPacket *packet);
     /* The 40 bytes before a datagram in its receive buffer. */
     void (*datagram_header)(const HcaPacket *packet, uint8_t *header);
 } HcaAddressing;

@@ -140,7 +140,7 @@ static HcaArrival arrival(const HcaPort *port, const HcaPacket *packet,
 }
 
 /* There is always an IP header, in the place of a GRH. */
-static HcaSource source(const HcaPacket *packet)
+static HcaSource source(const HcaPort *port, const HcaPacket *packet)
 {
     return (HcaSource) {
         .vlan = hca_packet_vlan(packet),

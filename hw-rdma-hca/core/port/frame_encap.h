@@ -28,9 +28,23 @@ bool hca_frame_has_left(const HcaPort *port, uint64_t mark);
  * One that has no source address is lost and counted.
  */
 #define HCA_MAX_PIECES 64 /* entries of a WQE, each over two pages */
-void hca_frame_send(HcaPort *port, const HcaQp *qp, const HcaPath *path,
+void hca_frame_send(HcaPort *port, HcaQp *qp, const HcaPath *path,
                     HcaPacket *packet, const struct iovec *payload,
                     unsigned iovcnt);
+
+/*
+ * A management datagram of the card's own agents, to QP 0 (@path's smp) or
+ * another. False: it is lost, for want of room or of a way.
+ */
+typedef struct HcaMadAddress {
+    HcaPath path;
+    uint16_t pkey; /* not of an SMP */
+    uint32_t qpn;  /* the same */
+    uint32_t qkey;
+} HcaMadAddress;
+
+bool hca_frame_send_mad(HcaPort *port, const HcaMadAddress *to,
+                        const uint8_t *mad);
 
 /*
  * A frame of a raw packet QP, as it is in @payload, filled up if it is short. To

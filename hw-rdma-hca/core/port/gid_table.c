@@ -10,31 +10,52 @@
 
 #include "port_int.h"
 
-/* Subnet prefix of a subnet without a manager (IBA 4.1.1): link-local. */
-static const uint8_t default_prefix[8] = { 0xfe, 0x80 };
-
 unsigned hca_gid_log_size(const HcaPort *port)
 {
-    return hca_port_is_roce(port) ? port->config->log_gids : 0;
+    return hca_port_is_roce(port) ? port->config->log_gids
+                                  : g_bit_storage(HCA_NODE_GUIDS) - 1;
 }
 
-HcaGid hca_gid_default(const HcaPort *port)
+static HcaGid make_gid(uint64_t prefix, uint64_t guid)
 {
-    uint64_t guid = GUINT64_TO_BE(port->config->guid);
     HcaGid gid;
 
-    memcpy(gid.raw, default_prefix, sizeof(default_prefix));
-    memcpy(gid.raw + sizeof(default_prefix), &guid, sizeof(guid));
+    put_be64(gid.raw, prefix);
+    put_be64(gid.raw + sizeof(prefix), guid);
     return gid;
+}
+
+void hca_gid_update(HcaPort *port)
+{
+    const HcaNodePort *node = hca_port_node_port(port);
+
+    for (unsigned i = 0; i < HCA_NODE_GUIDS; i++) {
+        HcaGidEntry entry = {
+            .gid = make_gid(node->info.gid_prefix, node->guids[i]),
+            .valid = node->guids[i],
+        };
+
+        hca_gid_set(port, i, &entry);
+    }
+}
+
+bool hca_gid_is_own(const HcaPort *port, const HcaGid *gid)
+{
+    HcaGid ours;
+
+    if (get_be64(gid->raw) != HCA_DEFAULT_GID_PREFIX) {
+        return hca_gid_find(port, gid, 0, NULL);
+    }
+    ours = make_gid(hca_port_node_port(port)->info.gid_prefix,
+                    get_be64(gid->raw + 8));
+    return hca_gid_find(port, &ours, 0, NULL);
 }
 
 void hca_gid_reset(HcaPort *port)
 {
     memset(&port->gids, 0, sizeof(port->gids));
     if (!hca_port_is_roce(port)) {
-        HcaGidEntry entry = { .gid = hca_gid_default(port), .valid = true };
-
-        hca_gid_set(port, 0, &entry);
+        hca_gid_update(port);
     }
 }
 

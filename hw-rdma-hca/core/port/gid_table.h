@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * gid_table: the port's GIDs. An InfiniBand port has one, made of the prefix
- * and its GUID; a RoCE port those that SET_GID writes, each with the MAC and
+ * gid_table: the port's GIDs. Those of an InfiniBand port are made of its prefix
+ * and its GUIDs (node.h); a RoCE port has those that SET_GID writes, each with the MAC and
  * VLAN of the interface that the address belongs to.
  */
 #ifndef HCA_GID_TABLE_H
@@ -22,8 +22,10 @@ typedef struct HcaGidEntry {
 
 typedef struct HcaPort HcaPort;
 
-/* The GID of prefix and GUID. */
-HcaGid hca_gid_default(const HcaPort *port);
+/* Of an InfiniBand port: prefix or GUIDs have changed. */
+void hca_gid_update(HcaPort *port);
+/* Whether @gid is one of them, also by the default prefix (IBA 4.1.1). */
+bool hca_gid_is_own(const HcaPort *port, const HcaGid *gid);
 
 /* Places in the table, a logarithm to base 2. */
 unsigned hca_gid_log_size(const HcaPort *port);

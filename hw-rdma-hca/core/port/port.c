@@ -1,20 +1,166 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The port: identity, state, drops. */
+/*
+ * The port: identity, state, drops. What a manager may see and set is a node of
+ * one port (mad/node.h); that of a RoCE card has none to ask for it.
+ */
 #include <glib.h>
 #include <string.h>
 
 #include "../trace_events.h"
+#include "frame_encap.h"
 #include "port_int.h"
 
-/* What a manager, if there were one, would have to tell anew. */
+#define VENDOR_ID 0x525400 /* QEMU's OUI */
+#define DEVICE_ID 0x10f0
+#define REVISION 1
+#define DESCRIPTION "rdma-hca"
+#define VL_CAP_8 4 /* VL 0 to 7 */
+#define NS_PER_US 1000
+#define DISABLE_DELAY_NS 200000000
+
+static HcaPortInfo *info_of(const HcaPort *port)
+{
+    return &port->node->port[HCA_PORT_NUMBER].info;
+}
+
+/* What the node asks of its port */
+
+static int64_t now(void *opaque)
+{
+    HcaPort *port = opaque;
+
+    return port->ops->clock_ns(port->opaque);
+}
+
+/*
+ * Who disables the port is to have its answer, which software sends, and maybe by
+ * this port: so the link is there for a while, and SMPs pass.
+ */
+static void set_link(void *opaque, unsigned number, bool poll)
+{
+    HcaPort *port = opaque;
+
+    port->disable_at = poll ? 0 : now(port) + DISABLE_DELAY_NS;
+    if (poll) {
+        hca_link_enable(port->link, false);
+        hca_link_enable(port->link, port->enabled);
+    }
+    hca_port_refresh(port);
+}
+
+static void changed(void *opaque, unsigned number, unsigned what)
+{
+    HcaPort *port = opaque;
+
+    if (what & HCA_CHANGED_GIDS) {
+        hca_gid_update(port);
+    }
+    if (info_of(port)->state != HCA_PORT_ACTIVE) {
+        port->fell = true;
+    }
+    port->changes |= what & ~HCA_CHANGED_STATE;
+}
+
+static uint64_t words(uint64_t bytes, uint64_t packets)
+{
+    return (bytes - packets * HCA_VCRC_SIZE) / 4;
+}
+
+static uint64_t receive_errors(const HcaPortCounters *c)
+{
+    return c->drops[HCA_DROP_PARSE_SHORT] + c->drops[HCA_DROP_PARSE_LENGTH] +
+           c->drops[HCA_DROP_PARSE_VERSION] + c->drops[HCA_DROP_PARSE_LNH] +
+           c->drops[HCA_DROP_PARSE_VCRC];
+}
+
+/* Packets to the card itself have not passed the port. */
+static void counters(void *opaque, unsigned number, HcaPmaCounters *out)
+{
+    const HcaPort *port = opaque;
+    const HcaPortCounters *c = &port->counters;
+    const HcaLinkCounters *link = hca_link_counters(port->link);
+    uint64_t *value = out->value;
+
+    value[HCA_PMA_RCV_ERRORS] = receive_errors(c);
+    value[HCA_PMA_RCV_REMOTE_ERRORS] = link->rx_marked_bad;
+    value[HCA_PMA_XMIT_DISCARDS] = link->tx_discarded + c->tx_inactive +
+                                   c->tx_mgmt_full;
+    value[HCA_PMA_VL15_DROPPED] = c->vl15_dropped;
+    value[HCA_PMA_QP1_DROPPED] = c->qp1_dropped;
+    value[HCA_PMA_XMIT_DATA] = words(link->tx_bytes, link->tx_packets);
+    value[HCA_PMA_RCV_DATA] = words(link->rx_bytes, link->rx_packets);
+    value[HCA_PMA_XMIT_PKTS] = link->tx_packets;
+    value[HCA_PMA_RCV_PKTS] = link->rx_packets;
+    value[HCA_PMA_XMIT_WAIT] = link->tx_wait_ns / NS_PER_US;
+    value[HCA_PMA_MULTICAST_XMIT] = c->tx_multicast;
+    value[HCA_PMA_MULTICAST_RCV] = c->rx_multicast_all;
+    value[HCA_PMA_UNICAST_XMIT] = link->tx_packets - c->tx_multicast;
+    value[HCA_PMA_UNICAST_RCV] = link->rx_packets - c->rx_multicast_all;
+}
+
+static bool send_smp(void *opaque, uint16_t lid, uint8_t sl, const uint8_t *mad)
+{
+    HcaPort *port = opaque;
+    HcaMadAddress to = { .path = { .dlid = lid, .smp = true } };
+
+    return hca_frame_send_mad(port, &to, mad);
+}
+
+static const HcaNodeOps node_ops = {
+    .now = now,
+    .set_link = set_link,
+    .changed = changed,
+    .counters = counters,
+    .send_smp = send_smp,
+};
+
+/* Life */
+
+/* Who it is before a manager says so, or if there is none. */
+static void set_identity(HcaPort *port)
+{
+    HcaNodePort *node = &port->node->port[HCA_PORT_NUMBER];
+
+    memset(node->pkeys, 0, sizeof(node->pkeys));
+    node->info.sm_lid = 0;
+    if (port->managed) {
+        node->info.lid = 0;
+        node->pkeys[0] = HCA_DEFAULT_PKEY;
+    } else {
+        node->info.lid = hca_port_is_roce(port) ? 0 : port->config->lid;
+        memcpy(node->pkeys, port->config->pkeys, sizeof(node->pkeys));
+    }
+}
+
+/* What a manager would have to tell anew. */
 static void forget(HcaPort *port)
 {
-    port->lid = port->config->lid;
-    port->num_pkeys = port->config->num_pkeys;
-    memcpy(port->pkeys, port->config->pkeys, sizeof(port->pkeys));
+    hca_node_reset(port->node);
+    hca_node_enable(port->node, HCA_PORT_NUMBER, port->enabled);
+    set_identity(port);
     hca_gid_reset(port);
     hca_mcast_reset(port);
     hca_flow_reset(port);
+    port->changes = 0;
+}
+
+static HcaNode *new_node(HcaPort *port)
+{
+    HcaNodeSetup setup = {
+        .type = HCA_NODE_CA,
+        .num_ports = RDMA_HCA_NUM_PORTS,
+        .guid = port->config->guid,
+        .device_id = DEVICE_ID,
+        .vendor_id = VENDOR_ID,
+        .revision = REVISION,
+        .description = DESCRIPTION,
+        .mtu_cap = port->config->max_mtu,
+        .vl_cap = VL_CAP_8,
+        .width = HCA_PORT_WIDTH,
+        .speed = HCA_PORT_SPEED,
+    };
+
+    return hca_node_new(&setup, &node_ops, port);
 }
 
 HcaPort *hca_port_new(const HcaConfig *config, HcaLink *link,
@@ -29,6 +175,10 @@ HcaPort *hca_port_new(const HcaConfig *config, HcaLink *link,
     port->addressing = hca_config_is_roce(config) ? &hca_addressing_roce
                                                   : &hca_addressing_ib;
     port->told = HCA_PORT_DOWN;
+    port->managed = !hca_config_is_roce(config) &&
+                    config->managed == HCA_MANAGED_ON;
+    hca_link_set_managed(link, port->managed);
+    port->node = new_node(port);
     hca_flow_init(port);
     forget(port);
     return port;
@@ -37,6 +187,7 @@ HcaPort *hca_port_new(const HcaConfig *config, HcaLink *link,
 void hca_port_free(HcaPort *port)
 {
     hca_flow_cleanup(port);
+    hca_node_free(port->node);
     g_free(port);
 }
 
@@ -59,6 +210,8 @@ void hca_port_reset(HcaPort *port)
 void hca_port_enable(HcaPort *port, bool enable)
 {
     port->enabled = enable;
+    port->disable_at = 0;
+    hca_node_enable(port->node, HCA_PORT_NUMBER, enable);
     hca_link_enable(port->link, enable);
 }
 
@@ -67,32 +220,64 @@ bool hca_port_is_enabled(const HcaPort *port)
     return port->enabled;
 }
 
-HcaPortState hca_port_state(const HcaPort *port)
+/* The other end of the cable has greeted: it may be one that is managed. */
+static void judge_managed(HcaPort *port)
 {
-    return port->enabled && hca_link_is_up(port->link) ? HCA_PORT_ACTIVE
-                                                       : HCA_PORT_DOWN;
-}
+    bool managed = hca_link_peer_is_managed(port->link);
 
-HcaPortPhysState hca_port_phys_state(const HcaPort *port)
-{
-    if (!port->enabled) {
-        return HCA_PORT_PHYS_DISABLED;
+    if (port->config->managed != HCA_MANAGED_AUTO || managed == port->managed) {
+        return;
     }
-    return hca_link_is_up(port->link) ? HCA_PORT_PHYS_LINK_UP
-                                      : HCA_PORT_PHYS_POLLING;
+    port->managed = managed;
+    hca_node_link(port->node, HCA_PORT_NUMBER, false);
+    hca_node_forget(port->node, HCA_PORT_NUMBER);
+    set_identity(port);
+    changed(port, HCA_PORT_NUMBER,
+            HCA_CHANGED_LID | HCA_CHANGED_SM | HCA_CHANGED_PKEYS |
+                HCA_CHANGED_GIDS);
 }
 
-/* A link that went down and came back between two looks has been down, too. */
-bool hca_port_state_changed(HcaPort *port, HcaPortState *state)
+void hca_port_refresh(HcaPort *port)
 {
     unsigned downs = hca_link_downs(port->link);
-    bool was_down = downs != port->downs;
+    bool up = port->enabled && hca_link_is_up(port->link);
 
-    *state = hca_port_state(port);
-    if (port->told == HCA_PORT_ACTIVE && was_down) {
+    if (downs != port->downs) {
+        port->downs = downs;
+        hca_node_link(port->node, HCA_PORT_NUMBER, false);
+    }
+    judge_managed(port);
+    hca_node_link(port->node, HCA_PORT_NUMBER, up);
+    if (!port->managed && info_of(port)->state == HCA_PORT_INIT) {
+        hca_node_activate(port->node, HCA_PORT_NUMBER);
+    }
+}
+
+void hca_port_tick(HcaPort *port)
+{
+    hca_node_tick(port->node);
+    if (port->disable_at && now(port) >= port->disable_at) {
+        port->disable_at = 0;
+        hca_link_enable(port->link, false);
+    }
+}
+
+int64_t hca_port_deadline(const HcaPort *port)
+{
+    int64_t node = hca_node_deadline(port->node);
+
+    return port->disable_at ? MIN(port->disable_at, node) : node;
+}
+
+/* One that was lost and came back between two looks has been down, too. */
+bool hca_port_state_changed(HcaPort *port, HcaPortState *state)
+{
+    *state = info_of(port)->state == HCA_PORT_ACTIVE ? HCA_PORT_ACTIVE
+                                                     : HCA_PORT_DOWN;
+    if (port->told == HCA_PORT_ACTIVE && port->fell) {
         *state = HCA_PORT_DOWN;
     }
-    port->downs = downs;
+    port->fell = false;
     if (*state == port->told) {
         return false;
     }
@@ -100,16 +285,40 @@ bool hca_port_state_changed(HcaPort *port, HcaPortState *state)
     return true;
 }
 
+uint32_t hca_port_take_changes(HcaPort *port)
+{
+    uint32_t changes = port->changes;
+
+    port->changes = 0;
+    return changes;
+}
+
+bool hca_port_takes_data(HcaPort *port, bool loopback)
+{
+    if (port->downs != hca_link_downs(port->link) ||
+        info_of(port)->state != HCA_PORT_ACTIVE) {
+        hca_port_refresh(port);
+    }
+    if (loopback || hca_port_is_roce(port)) {
+        return port->enabled;
+    }
+    /* The peer is further than this end (IBA 7.2.7). */
+    if (info_of(port)->state == HCA_PORT_ARMED) {
+        hca_node_activate(port->node, HCA_PORT_NUMBER);
+    }
+    return info_of(port)->state == HCA_PORT_ACTIVE;
+}
+
 /* Identity */
+
+HcaNode *hca_port_node(const HcaPort *port)
+{
+    return port->node;
+}
 
 bool hca_port_is_roce(const HcaPort *port)
 {
     return hca_config_is_roce(port->config);
-}
-
-uint16_t hca_port_lid(const HcaPort *port)
-{
-    return port->lid;
 }
 
 uint8_t hca_port_mtu(const HcaPort *port)
@@ -117,19 +326,53 @@ uint8_t hca_port_mtu(const HcaPort *port)
     return port->config->max_mtu;
 }
 
-unsigned hca_port_num_pkeys(const HcaPort *port)
-{
-    return port->num_pkeys;
-}
-
 uint16_t hca_port_pkey(const HcaPort *port, unsigned index)
 {
-    return index < port->num_pkeys ? port->pkeys[index] : 0;
+    return index < HCA_NODE_PKEYS
+               ? port->node->port[HCA_PORT_NUMBER].pkeys[index]
+               : 0;
 }
 
 bool hca_port_takes_pkey(const HcaPort *port, unsigned index, uint16_t pkey)
 {
     return hca_pkey_match(pkey, hca_port_pkey(port, index));
+}
+
+/* What a manager will write there nobody knows. */
+bool hca_port_pkey_index_ok(const HcaPort *port, unsigned index)
+{
+    return port->managed ? index < HCA_NODE_PKEYS : hca_port_pkey(port, index);
+}
+
+bool hca_port_find_pkey(const HcaPort *port, uint16_t pkey, unsigned *index)
+{
+    for (*index = 0; *index < HCA_NODE_PKEYS; ++*index) {
+        if (hca_port_takes_pkey(port, *index, pkey)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint8_t hca_port_vl(const HcaPort *port, uint8_t sl)
+{
+    return hca_node_vl(port->node, 0, HCA_PORT_NUMBER, sl);
+}
+
+#define MIN_CHARGE 64 /* bytes, a unit of weight */
+
+unsigned hca_port_next_lane(HcaPort *port, uint16_t waiting, unsigned *left)
+{
+    port->lane_sent = 0;
+    return hca_vl_arbiter_next(
+        &port->arbiter, &port->node->port[HCA_PORT_NUMBER], waiting, left);
+}
+
+/* A turn that sent nothing has its price, or it might never end. */
+void hca_port_lane_done(HcaPort *port, bool blocked)
+{
+    hca_vl_arbiter_sent(&port->arbiter,
+                        MAX(port->lane_sent, blocked ? 0 : MIN_CHARGE));
 }
 
 /* Paths and packets, as the link layer has them */
@@ -147,7 +390,7 @@ bool hca_port_came_along(const HcaPort *port, const HcaPath *path,
 
 HcaSource hca_port_source(const HcaPort *port, const HcaPacket *packet)
 {
-    return port->addressing->source(packet);
+    return port->addressing->source(port, packet);
 }
 
 void hca_port_datagram_header(const HcaPort *port, const HcaPacket *packet,
@@ -156,23 +399,63 @@ void hca_port_datagram_header(const HcaPort *port, const HcaPacket *packet,
     port->addressing->datagram_header(packet, header);
 }
 
-HcaParseError hca_port_parse(const HcaPort *port, HcaPacket *packet,
+HcaParseError hca_port_parse(HcaPort *port, HcaPacket *packet,
                              const uint8_t *frame, size_t len)
 {
-    return port->addressing->encap->parse(packet, frame, len);
+    HcaParseError error = port->addressing->encap->parse(packet, frame, len);
+
+    hca_node_packet(port->node, HCA_PORT_NUMBER, error != HCA_PARSE_VCRC);
+    return error;
 }
 
-HcaArrival hca_port_arrival(const HcaPort *port, const HcaPacket *packet,
+HcaArrival hca_port_arrival(HcaPort *port, const HcaPacket *packet,
                             bool loopback)
 {
-    return port->addressing->arrival(port, packet, loopback);
+    HcaArrival arrival = port->addressing->arrival(port, packet, loopback);
+
+    port->counters.rx_multicast_all += arrival == HCA_ARRIVAL_GROUP &&
+                                       !loopback;
+    return arrival;
 }
 
-/* Counters */
+/* Drops */
+
+static HcaKeyViolation violation(const HcaPacket *packet, uint32_t key)
+{
+    return (HcaKeyViolation) {
+        .slid = packet->slid,
+        .dlid = packet->dlid,
+        .key = key,
+        .sl = packet->sl,
+        .src_qp = packet->src_qp,
+        .dest_qp = packet->dest_qp,
+        .sgid = packet->has_grh ? packet->sgid.raw : NULL,
+        .dgid = packet->has_grh ? packet->dgid.raw : NULL,
+    };
+}
+
+static void tell_violation(HcaPort *port, const HcaPacket *packet,
+                           HcaDropReason reason)
+{
+    HcaKeyViolation bad;
+
+    if (reason == HCA_DROP_PKEY) {
+        bad = violation(packet, packet->pkey);
+        hca_node_bad_pkey(port->node, HCA_PORT_NUMBER, &bad);
+    } else if (reason == HCA_DROP_QKEY) {
+        bad = violation(packet, packet->qkey);
+        hca_node_bad_qkey(port->node, HCA_PORT_NUMBER, &bad);
+    }
+}
 
 void hca_drop(HcaPort *port, const HcaPacket *packet, HcaDropReason reason)
 {
     port->counters.drops[reason]++;
+    if (reason == HCA_DROP_NO_WQE) {
+        port->counters.vl15_dropped += packet->dest_qp == 0;
+        port->counters.qp1_dropped += packet->dest_qp == 1;
+    }
+    tell_violation(port, packet, reason);
     hca_host_trace(port->ops, port->opaque, HCA_TRACE_PACKET_DROP,
                    packet->dest_qp, packet->opcode, packet->psn, reason);
 }

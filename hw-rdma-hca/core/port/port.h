@@ -20,6 +20,7 @@
 #include "../config.h"
 #include "../host.h"
 #include "../link/link.h"
+#include "../mad/node.h"
 #include "../path.h"
 #include "../wire/gid.h"
 #include "../wire/wire.h"
@@ -50,7 +51,8 @@ typedef struct HcaPort HcaPort;
     X(OPCODE_SEQ)       /* UC: out of place in a message */                    \
     X(ACCESS)           /* UC: memory refused */                               \
     X(RESOURCES)        /* the response ring is full */                        \
-    X(GROUP)            /* multicast, to no group of ours */
+    X(GROUP)            /* multicast, to no group of ours */              \
+    X(MGMT)             /* not as those of QP 0 and QP 1 are */
 /* clang-format on */
 
 typedef enum HcaDropReason {
@@ -62,25 +64,25 @@ typedef enum HcaDropReason {
 
 typedef struct HcaPortCounters {
     uint64_t tx_packets, rx_packets;
-    uint64_t tx_unreachable; /* lost: no source address for the path */
-    uint64_t rx_multicast;   /* to a group, counted once */
-    uint64_t tx_frames;      /* of raw packet QPs */
-    uint64_t flow_steered;   /* frames, to a raw packet QP each */
-    uint64_t flow_sniffed;   /* the same, copies */
+    /* Lost: no source address for the path, no VL for its SL, no P_Key. */
+    uint64_t tx_unreachable;
+    uint64_t tx_inactive;      /* lost: the port was not ACTIVE */
+    uint64_t tx_mgmt_full;     /* lost: no room on VL 15 */
+    uint64_t tx_multicast;     /* to the peer */
+    uint64_t rx_multicast;     /* to a group, counted once */
+    uint64_t rx_multicast_all; /* from the peer, whosever groups they are */
+    uint64_t vl15_dropped;     /* QP 0 or QP 1 had no receive WQE */
+    uint64_t qp1_dropped;
+    uint64_t tx_frames;    /* of raw packet QPs */
+    uint64_t flow_steered; /* frames, to a raw packet QP each */
+    uint64_t flow_sniffed; /* the same, copies */
     uint64_t drops[HCA_DROP_NREASONS];
 } HcaPortCounters;
 
-/* PortState, PortPhysicalState (IBA 14.2.5.6). */
-typedef enum HcaPortState {
-    HCA_PORT_DOWN = 1,
-    HCA_PORT_ACTIVE = 4,
-} HcaPortState;
-
-typedef enum HcaPortPhysState {
-    HCA_PORT_PHYS_POLLING = 2,
-    HCA_PORT_PHYS_DISABLED = 3,
-    HCA_PORT_PHYS_LINK_UP = 5,
-} HcaPortPhysState;
+/* Its number, IB codes of its width (4X) and speed (SDR: HCA_ETH_GBITS). */
+#define HCA_PORT_NUMBER RDMA_HCA_NUM_PORTS
+#define HCA_PORT_WIDTH 2
+#define HCA_PORT_SPEED 1
 
 /* @config and @link outlive the port. */
 HcaPort *hca_port_new(const HcaConfig *config, HcaLink *link,
@@ -94,24 +96,49 @@ void hca_port_reset(HcaPort *port);
 /* INIT_IB, CLOSE_IB. */
 void hca_port_enable(HcaPort *port, bool enable);
 bool hca_port_is_enabled(const HcaPort *port);
-/* ACTIVE: enabled, and the peer is there. */
-HcaPortState hca_port_state(const HcaPort *port);
-HcaPortPhysState hca_port_phys_state(const HcaPort *port);
+/* What has its time: leases, traps, links. When that is, or INT64_MAX. */
+void hca_port_tick(HcaPort *port);
+int64_t hca_port_deadline(const HcaPort *port);
+/* What has become of the cable since the last look. */
+void hca_port_refresh(HcaPort *port);
 /*
- * Whether the state has changed since the last call, or the reset, and to what.
- * There may be another change behind it.
+ * Whether the port had become ACTIVE, or something else (DOWN), at the last look,
+ * since the last call or the reset. There may be another change behind it.
  */
 bool hca_port_state_changed(HcaPort *port, HcaPortState *state);
+/* HCA_CHANGED_*: what a manager has changed since the last call. */
+uint32_t hca_port_take_changes(HcaPort *port);
+/* Whether data packets are taken; one from the peer makes ARMED ACTIVE. */
+bool hca_port_takes_data(HcaPort *port, bool loopback);
+
+/* The port as managers see it. */
+HcaNode *hca_port_node(const HcaPort *port);
+static inline const HcaNodePort *hca_port_node_port(const HcaPort *port)
+{
+    return &hca_port_node(port)->port[HCA_PORT_NUMBER];
+}
 
 bool hca_port_is_roce(const HcaPort *port);
-uint16_t hca_port_lid(const HcaPort *port);
 /* The greatest MTU, an IB code. */
 uint8_t hca_port_mtu(const HcaPort *port);
-unsigned hca_port_num_pkeys(const HcaPort *port);
 /* 0: nothing is at @index. */
 uint16_t hca_port_pkey(const HcaPort *port, unsigned index);
 /* Whether a packet with @pkey may come to a QP that has that at @index. */
 bool hca_port_takes_pkey(const HcaPort *port, unsigned index, uint16_t pkey);
+/* Whether QPs may name the key at @index: there is one, or may be one. */
+bool hca_port_pkey_index_ok(const HcaPort *port, unsigned index);
+/* The first @index that takes it, as QP 1 does. False: none. */
+bool hca_port_find_pkey(const HcaPort *port, uint16_t pkey, unsigned *index);
+/* The virtual lane of a service level, 15: none (IBA 7.6.6). */
+uint8_t hca_port_vl(const HcaPort *port, uint8_t sl);
+
+/*
+ * Whose turn it is at the cable, as hca_vl_arbiter_next(); and the turn is over:
+ * what was sent meanwhile is charged, and no turn is free but one that the cable
+ * has @blocked.
+ */
+unsigned hca_port_next_lane(HcaPort *port, uint16_t waiting, unsigned *left);
+void hca_port_lane_done(HcaPort *port, bool blocked);
 
 /* Whether packets can be sent along @path as things are. */
 bool hca_port_can_reach(const HcaPort *port, const HcaPath *path);
@@ -131,10 +158,10 @@ typedef enum HcaArrival {
 } HcaArrival;
 
 /* A frame of the link, as hca_ib_parse() and hca_roce_parse(). */
-HcaParseError hca_port_parse(const HcaPort *port, HcaPacket *packet,
+HcaParseError hca_port_parse(HcaPort *port, HcaPacket *packet,
                              const uint8_t *frame, size_t len);
 /* @loopback: it came from the card itself. */
-HcaArrival hca_port_arrival(const HcaPort *port, const HcaPacket *packet,
+HcaArrival hca_port_arrival(HcaPort *port, const HcaPacket *packet,
                             bool loopback);
 
 /* Count and trace a received packet that is dropped without an answer. */

@@ -4,6 +4,7 @@
 #define HCA_PORT_INT_H
 
 #include "../../abi/rdma_hca_sizes.h"
+#include "../mad/vl_arbiter.h"
 #include "addressing.h"
 #include "port.h"
 
@@ -37,12 +38,17 @@ struct HcaPort {
     void *opaque;
     const HcaAddressing *addressing; /* of the link layer */
 
-    bool enabled;      /* INIT_IB done */
-    HcaPortState told; /* the state as last looked at */
-    unsigned downs;    /* hca_link_downs() at that time */
-    uint16_t lid;
-    unsigned num_pkeys;
-    uint16_t pkeys[RDMA_HCA_MAX_PKEYS];
+    bool enabled;       /* INIT_IB done */
+    bool managed;       /* by a subnet manager, and not by itself */
+    HcaNode *node;      /* LID, P_Keys, state, and so on */
+    HcaPortState told;  /* ACTIVE or DOWN, as last asked for, */
+    bool fell;          /* and whether it has not been ACTIVE since */
+    unsigned downs;     /* hca_link_downs() at the last look */
+    uint32_t changes;   /* HCA_CHANGED_*, not asked for yet */
+    int64_t disable_at; /* a manager has disabled the port; 0: no */
+    uint32_t mad_psn;   /* of packets of the card's agents */
+    HcaVlArbiter arbiter;
+    uint64_t lane_sent; /* bytes, since hca_port_next_lane() */
     HcaGidTable gids;
     HcaMcastTable mcast;
     HcaFlowTable flows;

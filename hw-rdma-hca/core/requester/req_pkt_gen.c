@@ -44,6 +44,17 @@ static HcaV2pState send(Hca *hca, HcaQp *qp, const HcaPath *path,
     return state;
 }
 
+/* On the wire QP 0 and QP 1 have these numbers. */
+static uint32_t number_of(const HcaQp *qp)
+{
+    static const uint32_t numbers[] = {
+        [HCA_SPECIAL_SMI] = 0,
+        [HCA_SPECIAL_GSI] = 1,
+    };
+
+    return qp->special ? numbers[qp->special] : qp->qpn;
+}
+
 HcaV2pState hca_req_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *ud,
                                 const HcaSentPacket *sent, const HcaSge *refs)
 {
@@ -60,7 +71,7 @@ HcaV2pState hca_req_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *ud,
     if (ud) {
         packet.dest_qp = ud->dqpn;
         packet.qkey = ud->qkey;
-        packet.src_qp = qp->qpn;
+        packet.src_qp = number_of(qp);
     }
     return send(hca, qp, ud ? &ud->path : &qp->attr.path, &packet,
                 sent->wqe_opcode, refs, sent->nrefs);

@@ -86,15 +86,36 @@ static bool from_peer(const Hca *hca, const HcaQp *qp, const HcaPacket *packet)
            hca_port_came_along(hca->port, &qp->attr.path, packet);
 }
 
+/* Of an SMP neither is looked at (IBA 13.5.1.5); QP 1 is in each partition. */
+static bool pkey_ok(const Hca *hca, const HcaQp *qp, const HcaPacket *packet)
+{
+    unsigned index;
+
+    switch (qp->special) {
+    case HCA_SPECIAL_SMI:
+        return true;
+    case HCA_SPECIAL_GSI:
+        return hca_port_find_pkey(hca->port, packet->pkey, &index);
+    default:
+        return hca_port_takes_pkey(hca->port, qp->attr.pkey_index,
+                                   packet->pkey);
+    }
+}
+
+static bool qkey_ok(const HcaQp *qp, const HcaPacket *packet)
+{
+    return qp->attr.service != HCA_SERVICE_UD ||
+           qp->special == HCA_SPECIAL_SMI || packet->qkey == qp->attr.qkey;
+}
+
 bool hca_check_headers(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                        const HcaOperation *op)
 {
-    if (!hca_port_takes_pkey(hca->port, qp->attr.pkey_index, packet->pkey)) {
+    if (!pkey_ok(hca, qp, packet)) {
         hca_drop(hca->port, packet, HCA_DROP_PKEY);
     } else if (!from_peer(hca, qp, packet)) {
         hca_drop(hca->port, packet, HCA_DROP_SOURCE);
-    } else if (qp->attr.service == HCA_SERVICE_UD &&
-               packet->qkey != qp->attr.qkey) {
+    } else if (!qkey_ok(qp, packet)) {
         hca_drop(hca->port, packet, HCA_DROP_QKEY);
     } else if (!(op->services & (1u << qp->attr.service))) {
         hca_drop(hca->port, packet, HCA_DROP_SERVICE);

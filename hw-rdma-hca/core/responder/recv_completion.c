@@ -59,9 +59,15 @@ bool hca_recv_complete(Hca *hca, HcaQp *qp, const HcaPacket *packet,
         .opcode = packet->opcode,
         .solicited = packet->solicited,
     };
+    unsigned pkey_index;
 
     if (!hca_service(qp->attr.service)->raw) {
         completion.source = hca_port_source(hca->port, packet);
+    }
+    if (qp->special == HCA_SPECIAL_GSI &&
+        hca_port_find_pkey(hca->port, packet->pkey, &pkey_index)) {
+        completion.has_pkey_index = true;
+        completion.pkey_index = pkey_index;
     }
     hca->responder->counters.receives_completed++;
     return post(hca, qp, &completion);

@@ -51,7 +51,10 @@ static void parse_peer(const Hca *hca, const HcaQp *qp, const uint8_t *bytes,
 
     if (!hca->format->wqe->parse_peer(bytes, roce, wqe)) {
         fail(wqe, HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_UNITS);
-    } else if (!hca_port_can_reach(hca->port, &wqe->path)) {
+        return;
+    }
+    wqe->path.smp = qp->special == HCA_SPECIAL_SMI;
+    if (!hca_port_can_reach(hca->port, &wqe->path)) {
         fail(wqe, HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_ADDRESS);
     } else if (wqe->qkey >> 31) { /* asks for the QP's own (IBA 10.2.5) */
         wqe->qkey = qp->attr.qkey;
@@ -72,8 +75,9 @@ static void parse_units(const Hca *hca, const HcaQp *qp, const uint8_t *bytes,
 
 /*
  * Request length check: a packet of a datagram service, of which a raw one has
- * a header; else the QP's limit. 2 GiB at the most, as QUERY_DEV_LIM says; a Read of that takes half of all PSNs at the
- * least MTU.
+ * a header, and one of QP 0 and QP 1 is a MAD; else the QP's limit. 2 GiB at the
+ * most, as QUERY_DEV_LIM says; a Read of that takes half of all PSNs at the least
+ * MTU.
  */
 static void check_length(const HcaQp *qp, const HcaSendOp *op, HcaWqe *wqe)
 {
@@ -85,6 +89,7 @@ static void check_length(const HcaQp *qp, const HcaSendOp *op, HcaWqe *wqe)
     }
     if (MAX(wqe->msg_len, wqe->flush_len) > limit ||
         (service->raw && wqe->msg_len < HCA_ETH_HEADER_SIZE) ||
+        (qp->special && wqe->msg_len != HCA_MAD_SIZE) ||
         (op->length && wqe->msg_len != op->length)) {
         fail(wqe, HCA_SYNDROME_LOCAL_LENGTH_ERR, HCA_WQE_BAD_LENGTH);
     }

@@ -18,11 +18,22 @@ static const struct {
     { "send", NULL, EVENTS_ENGINES },
     { "requester", NULL, EVENTS_ENGINES },
     { "responder", NULL, EVENTS_ENGINES },
+    { "ceu", "status_bad_pkt", EVENTS_MANAGEMENT },
     { "ceu", NULL, EVENTS_HOST },
+    { "cxtmgt", "event_port_mng", EVENTS_MANAGEMENT },
     { "cxtmgt", NULL, EVENTS_HOST },
     { "v2p", NULL, EVENTS_HOST },
+    { "port", "drop_mgmt", EVENTS_MANAGEMENT },
+    { "port", "tx_inactive", EVENTS_MANAGEMENT },
+    { "port", "tx_mgmt_full", EVENTS_MANAGEMENT },
+    { "port", "tx_multicast", EVENTS_MANAGEMENT },
+    { "port", "rx_multicast_all", EVENTS_MANAGEMENT },
+    { "port", "vl15_dropped", EVENTS_MANAGEMENT },
+    { "port", "qp1_dropped", EVENTS_MANAGEMENT },
     { "port", NULL, EVENTS_NETWORK },
+    { "link", "tx_wait_ns", EVENTS_MANAGEMENT },
     { "link", NULL, EVENTS_NETWORK },
+    { "mgmt", NULL, EVENTS_MANAGEMENT },
     { "fault", NULL, EVENTS_NETWORK },
     { "capture", NULL, EVENTS_NETWORK },
     { "ethernet", NULL, EVENTS_NETWORK },
@@ -50,16 +61,21 @@ Bed *events_new_rc(const QpAttr *attr)
     return events_new_by(RDMA_HCA_QP_ST_RC, attr, NULL);
 }
 
-void events_look(Bed *bed)
+void events_look_lab(Lab *lab)
 {
     for (unsigned side = 0; side < 2; side++) {
         for (unsigned i = 0; i < hca_counters_number(); i++) {
             HcaCounter counter;
 
-            hca_counter_get(bed->lab->host[side].hca, i, &counter);
+            hca_counter_get(lab->host[side].hca, i, &counter);
             moved[i] |= counter.value != 0;
         }
     }
+}
+
+void events_look(Bed *bed)
+{
+    events_look_lab(bed->lab);
 }
 
 void events_look_and_free(Bed *bed)

@@ -13,6 +13,7 @@ typedef enum EventsSubject {
     EVENTS_ENGINES,
     EVENTS_HOST,
     EVENTS_NETWORK,
+    EVENTS_MANAGEMENT,
 } EventsSubject;
 
 typedef struct EventsTest {
@@ -33,6 +34,7 @@ Bed *events_new_by(uint8_t service, const QpAttr *attr, const HcaConfig *cards);
 Bed *events_new_rc(const QpAttr *attr);
 /* Take down which counters are not 0. */
 void events_look(Bed *bed);
+void events_look_lab(Lab *lab);
 void events_look_and_free(Bed *bed);
 void events_expect_some(const Bed *bed, unsigned side, const char *name);
 /* Request @i of the bed, from side 0, to be posted by bed_post_requests(). */

@@ -238,6 +238,7 @@ bool cq_poll(Cq *cq, Wc *wc)
         wc->ipv4 = RDMA_HCA_GET(RDMA_HCA_CQE_IPV4, path);
     } else {
         wc->rlid = RDMA_HCA_GET(RDMA_HCA_CQE_RLID, path);
+        wc->path_bits = RDMA_HCA_GET(RDMA_HCA_CQE_MLPATH, path);
     }
     if (wc->opcode == RDMA_HCA_OPCODE_INVALID) {
         uint32_t err = GUINT32_FROM_LE(cqe.err);
@@ -250,6 +251,8 @@ bool cq_poll(Cq *cq, Wc *wc)
         wc->imm_be = cqe.imm;
         wc->inv_rkey = GUINT32_FROM_LE(cqe.inv_rkey);
         wc->flow_tag = GUINT32_FROM_LE(cqe.flow_tag);
+        wc->pkey_index = RDMA_HCA_GET(RDMA_HCA_CQE_PKEY_INDEX,
+                                      GUINT32_FROM_LE(cqe.pkey_index));
     }
     wc->wr_id = work_done(cq, wc, GUINT32_FROM_LE(cqe.wqe));
     return true;

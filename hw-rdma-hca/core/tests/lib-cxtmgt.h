@@ -27,6 +27,7 @@
 #define FIX_UAR 9
 #define FIX_CQN 2
 #define FIX_EQN 1
+#define FIX_FIRST_QPN 2 /* 0 and 1 are no numbers of QPs */
 #define FIX_QPN 5
 #define FIX_LOG_CQ 3
 #define FIX_LOG_EQ 2

@@ -271,7 +271,8 @@ static const uint64_t eq_mask[NUM_EQS] = {
                  UINT64_C(1) << RDMA_HCA_EVENT_SRQ_CATAS_ERROR |
                  UINT64_C(1) << RDMA_HCA_EVENT_LAST_WQE_REACHED |
                  UINT64_C(1) << RDMA_HCA_EVENT_SRQ_LIMIT |
-                 UINT64_C(1) << RDMA_HCA_EVENT_CONGESTION,
+                 UINT64_C(1) << RDMA_HCA_EVENT_CONGESTION |
+                 UINT64_C(1) << RDMA_HCA_EVENT_PORT_MNG,
     [EQ_CMD] = UINT64_C(1) << RDMA_HCA_EVENT_CMD,
 };
 

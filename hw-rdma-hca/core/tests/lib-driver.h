@@ -194,11 +194,11 @@ typedef struct QpConfig {
     uint32_t counter_set;
 } QpConfig;
 
-/* The part of a path that only RoCE has. */
+/* The part of a path that only RoCE has, but for the source GID. */
 typedef struct RocePath {
-    bool document; /* the document's addresses, no GRH */
-    uint8_t sgid_index;
-    uint8_t hop_limit; /* 0: 64 */
+    bool document;      /* the document's addresses, no GRH */
+    uint8_t sgid_index; /* InfiniBand, too: with a GRH */
+    uint8_t hop_limit;  /* 0: 64 */
     uint32_t flow_label;
     uint8_t dmac[6], smac[6];
     uint32_t dip, sip;
@@ -209,6 +209,7 @@ typedef struct QpAttr {
     uint16_t access; /* RDMA_HCA_ACCESS_REMOTE_*, _FLUSH_* */
     uint8_t mtu;     /* IB MTU code */
     uint16_t dlid;
+    uint8_t path_bits; /* of the SLID */
     uint8_t sl;
     bool grh;
     uint8_t dgid[16];
@@ -241,6 +242,8 @@ void driver_gid(const Driver *drv, uint8_t gid[16]);
 /* Where a UD message goes: an address handle, QP number and Q_Key. */
 typedef struct UdAddress {
     uint16_t dlid;
+    uint8_t path_bits;   /* of the SLID */
+    uint16_t pkey_index; /* of QP 1 */
     uint8_t sl;
     bool grh;
     uint8_t dgid[16];
@@ -297,6 +300,8 @@ typedef struct Wc {
     uint32_t rqpn;     /* XRC: the SRQN */
     bool xrc;
     uint16_t rlid; /* InfiniBand */
+    uint8_t path_bits;
+    uint16_t pkey_index; /* QP 1 */
     bool grh;
     uint8_t sl;
     bool has_vlan, ipv4; /* RoCE */

@@ -62,6 +62,7 @@ static void put_frame(FaultBench *b, const uint8_t *packet, size_t len)
 
 static void fault_bench_up(FaultBench *b)
 {
+    HcaGreeting greeting_of = { .enabled = true };
     uint8_t greeting[HCA_GREETING_FRAME_SIZE];
     bool loopback;
     size_t len;
@@ -77,7 +78,7 @@ static void fault_bench_up(FaultBench *b)
         return;
     }
     g_assert_cmpuint(b->out->len, ==, HCA_GREETING_FRAME_SIZE);
-    hca_frame_write_greeting(greeting, HCA_LINK_LAYER_IB, true);
+    hca_frame_write_greeting(greeting, HCA_LINK_LAYER_IB, &greeting_of);
     g_byte_array_append(b->in, greeting, sizeof(greeting));
     g_assert_null(hca_link_receive(b->link, &len, &loopback));
     g_assert_true(hca_link_is_up(b->link));

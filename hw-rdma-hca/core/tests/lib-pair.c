@@ -13,8 +13,8 @@ static bool ports_active(void *opaque)
            driver_port_state(pair->drv[1]) == 4;
 }
 
-Pair *pair_new_with(uint32_t seed, uint64_t mr_len, const HcaConfig *config,
-                    CableTap *tap, void *opaque)
+Pair *pair_new_managed(uint32_t seed, uint64_t mr_len, const HcaConfig *config,
+                       CableTap *tap, void *opaque)
 {
     Pair *pair = g_new0(Pair, 1);
 
@@ -32,6 +32,14 @@ Pair *pair_new_with(uint32_t seed, uint64_t mr_len, const HcaConfig *config,
                              ACCESS_ALL);
     }
     lab_run(pair->lab);
+    return pair;
+}
+
+Pair *pair_new_with(uint32_t seed, uint64_t mr_len, const HcaConfig *config,
+                    CableTap *tap, void *opaque)
+{
+    Pair *pair = pair_new_managed(seed, mr_len, config, tap, opaque);
+
     g_assert_true(ports_active(pair));
     return pair;
 }

@@ -29,6 +29,9 @@ Pair *pair_new_roce(uint32_t seed, uint64_t mr_len, CableTap *tap,
 /* The same of cards after @config, and with a tap from the start. */
 Pair *pair_new_with(uint32_t seed, uint64_t mr_len, const HcaConfig *config,
                     CableTap *tap, void *opaque);
+/* The same, but for the ports: somebody has to activate them. */
+Pair *pair_new_managed(uint32_t seed, uint64_t mr_len, const HcaConfig *config,
+                       CableTap *tap, void *opaque);
 void pair_free(Pair *pair);
 
 /* A connected QP of RC on each side; @attr NULL: the defaults. */

@@ -206,6 +206,9 @@ static void put_path(const Driver *drv, struct rdma_hca_qpc *qpc,
         put_roce_path(qpc, &attr->roce);
     } else {
         qpc->dlid_slid = PREP_BE(RDMA_HCA_QPC_DLID, attr->dlid);
+        qpc->rnr_retry_path |= PREP_BE(RDMA_HCA_QPC_MLPATH, attr->path_bits);
+        qpc->ackto_path |= PREP_BE(RDMA_HCA_QPC_SGID_INDEX,
+                                   attr->roce.sgid_index);
     }
     qpc->sl_tclass_flowlabel = PREP_BE(RDMA_HCA_QPC_SL, attr->sl) |
                                PREP_BE(RDMA_HCA_QPC_TCLASS, attr->tclass) |

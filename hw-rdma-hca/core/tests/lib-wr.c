@@ -103,7 +103,10 @@ static void put_ud(const Driver *drv, GByteArray *wqe, const UdAddress *ud)
         put_roce_ud(&unit, ud);
     } else {
         unit.dlid_slid = GUINT32_TO_LE(
-            RDMA_HCA_PREP(RDMA_HCA_UD_DLID, ud->dlid));
+            RDMA_HCA_PREP(RDMA_HCA_UD_DLID, ud->dlid) |
+            RDMA_HCA_PREP(RDMA_HCA_UD_PATH_BITS, ud->path_bits));
+        unit.pkey_index = GUINT32_TO_LE(
+            RDMA_HCA_PREP(RDMA_HCA_UD_PKEY_INDEX, ud->pkey_index));
         memcpy(unit.dgid, ud->dgid, sizeof(unit.dgid));
     }
     g_byte_array_append(wqe, (void *)&unit, sizeof(unit));

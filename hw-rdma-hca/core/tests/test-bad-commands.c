@@ -62,60 +62,96 @@ typedef struct Known {
     bool before, after; /* INIT_HCA */
     uint8_t answer;
     bool roce; /* of RoCE cards alone */
+    bool ib;   /* of InfiniBand cards alone */
 } Known;
 
 #define ANY(cmd, answer)                                                       \
     {                                                                          \
-        RDMA_HCA_CMD_##cmd, true, true, RDMA_HCA_STAT_##answer, false          \
+        RDMA_HCA_CMD_##cmd, true, true, RDMA_HCA_STAT_##answer, false, false   \
     }
 #define BEFORE(cmd, answer)                                                    \
     {                                                                          \
-        RDMA_HCA_CMD_##cmd, true, false, RDMA_HCA_STAT_##answer, false         \
+        RDMA_HCA_CMD_##cmd, true, false, RDMA_HCA_STAT_##answer, false, false  \
     }
 #define AFTER(cmd, answer)                                                     \
     {                                                                          \
-        RDMA_HCA_CMD_##cmd, false, true, RDMA_HCA_STAT_##answer, false         \
+        RDMA_HCA_CMD_##cmd, false, true, RDMA_HCA_STAT_##answer, false, false  \
     }
 #define ROCE(cmd, answer)                                                      \
     {                                                                          \
-        RDMA_HCA_CMD_##cmd, false, true, RDMA_HCA_STAT_##answer, true          \
+        RDMA_HCA_CMD_##cmd, false, true, RDMA_HCA_STAT_##answer, true, false   \
+    }
+#define IB(cmd, answer)                                                        \
+    {                                                                          \
+        RDMA_HCA_CMD_##cmd, false, true, RDMA_HCA_STAT_##answer, false, true   \
     }
 
 static const Known known[] = {
-    ANY(QUERY_DEV_LIM, BAD_PARAM),     ANY(QUERY_FW, BAD_PARAM),
-    ANY(QUERY_ADAPTER, BAD_PARAM),     ANY(QUERY_PORT, BAD_INDEX),
-    ANY(DIAG_RPRT, BAD_PARAM),         ANY(NOP, OK),
-    ANY(MAP_ICM, BAD_PARAM),           ANY(UNMAP_ICM, BAD_PARAM),
-    BEFORE(INIT_HCA, BAD_PARAM),       AFTER(CLOSE_HCA, OK),
-    AFTER(INIT_IB, BAD_INDEX),         AFTER(CLOSE_IB, BAD_INDEX),
-    AFTER(SW2HW_MPT, BAD_PARAM),       AFTER(QUERY_MPT, BAD_INDEX),
-    AFTER(HW2SW_MPT, BAD_INDEX),       AFTER(READ_MTT, BAD_PARAM),
-    AFTER(WRITE_MTT, BAD_PARAM),       AFTER(SYNC_TPT, OK),
-    AFTER(MAP_EQ, BAD_INDEX),          AFTER(SW2HW_EQ, BAD_PARAM),
-    AFTER(HW2SW_EQ, BAD_INDEX),        AFTER(QUERY_EQ, BAD_INDEX),
-    AFTER(SW2HW_CQ, BAD_PARAM),        AFTER(HW2SW_CQ, BAD_INDEX),
-    AFTER(QUERY_CQ, BAD_INDEX),        AFTER(RESIZE_CQ, BAD_PARAM),
-    AFTER(QUERY_QP, BAD_INDEX),        AFTER(RST2INIT_QPEE, BAD_PARAM),
-    AFTER(INIT2INIT_QPEE, BAD_PARAM),  AFTER(INIT2RTR_QPEE, BAD_PARAM),
-    AFTER(RTR2RTS_QPEE, BAD_PARAM),    AFTER(RTS2RTS_QPEE, BAD_PARAM),
-    AFTER(SQERR2RTS_QPEE, BAD_PARAM),  AFTER(2ERR_QPEE, BAD_PARAM),
-    AFTER(RTS2SQD_QPEE, BAD_PARAM),    AFTER(SQD2SQD_QPEE, BAD_PARAM),
-    AFTER(SQD2RTS_QPEE, BAD_PARAM),    AFTER(ERR2RST_QPEE, BAD_PARAM),
-    AFTER(SW2HW_SRQ, BAD_PARAM),       AFTER(HW2SW_SRQ, BAD_INDEX),
-    AFTER(QUERY_SRQ, BAD_INDEX),       AFTER(ARM_SRQ, BAD_INDEX),
-    AFTER(WRITE_MGM, BAD_PARAM),       AFTER(READ_MGM, BAD_INDEX),
-    AFTER(MODIFY_CQ, BAD_INDEX),       AFTER(RESIZE_SRQ, BAD_PARAM),
-    AFTER(SET_QP_COUNTERS, BAD_INDEX), ANY(QUERY_QP_COUNTERS, BAD_PARAM),
-    ROCE(SET_GID, BAD_PARAM),          ROCE(SETUP_ETH, BAD_PARAM),
-    ROCE(SET_RX_MODE, BAD_PARAM),      ROCE(SET_FLOW, BAD_PARAM),
-    ROCE(SET_RSS, BAD_PARAM),          ROCE(MODIFY_ETH, BAD_INDEX),
+    ANY(QUERY_DEV_LIM, BAD_PARAM),
+    ANY(QUERY_FW, BAD_PARAM),
+    ANY(QUERY_ADAPTER, BAD_PARAM),
+    ANY(QUERY_PORT, BAD_INDEX),
+    ANY(DIAG_RPRT, BAD_PARAM),
+    ANY(NOP, OK),
+    ANY(MAP_ICM, BAD_PARAM),
+    ANY(UNMAP_ICM, BAD_PARAM),
+    BEFORE(INIT_HCA, BAD_PARAM),
+    AFTER(CLOSE_HCA, OK),
+    AFTER(INIT_IB, BAD_INDEX),
+    AFTER(CLOSE_IB, BAD_INDEX),
+    AFTER(SW2HW_MPT, BAD_PARAM),
+    AFTER(QUERY_MPT, BAD_INDEX),
+    AFTER(HW2SW_MPT, BAD_INDEX),
+    AFTER(READ_MTT, BAD_PARAM),
+    AFTER(WRITE_MTT, BAD_PARAM),
+    AFTER(SYNC_TPT, OK),
+    AFTER(MAP_EQ, BAD_INDEX),
+    AFTER(SW2HW_EQ, BAD_PARAM),
+    AFTER(HW2SW_EQ, BAD_INDEX),
+    AFTER(QUERY_EQ, BAD_INDEX),
+    AFTER(SW2HW_CQ, BAD_PARAM),
+    AFTER(HW2SW_CQ, BAD_INDEX),
+    AFTER(QUERY_CQ, BAD_INDEX),
+    AFTER(RESIZE_CQ, BAD_PARAM),
+    AFTER(QUERY_QP, BAD_INDEX),
+    AFTER(RST2INIT_QPEE, BAD_PARAM),
+    AFTER(INIT2INIT_QPEE, BAD_PARAM),
+    AFTER(INIT2RTR_QPEE, BAD_PARAM),
+    AFTER(RTR2RTS_QPEE, BAD_PARAM),
+    AFTER(RTS2RTS_QPEE, BAD_PARAM),
+    AFTER(SQERR2RTS_QPEE, BAD_PARAM),
+    AFTER(2ERR_QPEE, BAD_PARAM),
+    AFTER(RTS2SQD_QPEE, BAD_PARAM),
+    AFTER(SQD2SQD_QPEE, BAD_PARAM),
+    AFTER(SQD2RTS_QPEE, BAD_PARAM),
+    AFTER(ERR2RST_QPEE, BAD_PARAM),
+    AFTER(SW2HW_SRQ, BAD_PARAM),
+    AFTER(HW2SW_SRQ, BAD_INDEX),
+    AFTER(QUERY_SRQ, BAD_INDEX),
+    AFTER(ARM_SRQ, BAD_INDEX),
+    AFTER(WRITE_MGM, BAD_PARAM),
+    AFTER(READ_MGM, BAD_INDEX),
+    AFTER(MODIFY_CQ, BAD_INDEX),
+    AFTER(RESIZE_SRQ, BAD_PARAM),
+    AFTER(SET_QP_COUNTERS, BAD_INDEX),
+    ANY(QUERY_QP_COUNTERS, BAD_PARAM),
+    ROCE(SET_GID, BAD_PARAM),
+    ROCE(SETUP_ETH, BAD_PARAM),
+    ROCE(SET_RX_MODE, BAD_PARAM),
+    ROCE(SET_FLOW, BAD_PARAM),
+    ROCE(SET_RSS, BAD_PARAM),
+    ROCE(MODIFY_ETH, BAD_INDEX),
     ROCE(SET_PAUSE, BAD_PARAM),
+    IB(SET_IB, BAD_PARAM),
+    IB(SET_NODE_DESC, BAD_PARAM),
+    IB(CONF_SPECIAL_QP, BAD_PARAM),
+    IB(MAD_IFC, BAD_PARAM),
 };
 
 static const Known *find_known(uint16_t op, bool roce)
 {
     for (unsigned i = 0; i < G_N_ELEMENTS(known); i++) {
-        if (known[i].op == op && (roce || !known[i].roce)) {
+        if (known[i].op == op && !(roce ? known[i].ib : known[i].roce)) {
             return &known[i];
         }
     }

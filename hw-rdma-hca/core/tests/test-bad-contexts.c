@@ -293,8 +293,9 @@ static const Field qpc_fields[] = {
     QPC(port_pkey, RDMA_HCA_QPC_PORT, ATTR(PORT), .low = 1, .high = 1),
     QPC(port_pkey, RDMA_HCA_QPC_PKEY_INDEX, ATTR(PKEY_INDEX), .high = 0),
     QPC(rnr_retry_path, RDMA_HCA_QPC_GRH, ATTR(AV), .high = 1),
-    /* The context that is changed has a GRH: there is one source GID. */
-    QPC(ackto_path, RDMA_HCA_QPC_SGID_INDEX, ATTR(AV), .high = 0),
+    /* The context that is changed has a GRH: it names a source GID. */
+    QPC(ackto_path, RDMA_HCA_QPC_SGID_INDEX, ATTR(AV),
+        .high = RDMA_HCA_MAX_GUIDS - 1),
     QPC(pd, ALL, CREATE, .high = (1u << LOG_PDS) - 1),
     QPC(params1, RDMA_HCA_QPC_SRA_MAX, ATTR(MAX_QP_RD_ATOMIC),
         .high = HCA_MAX_RD_ATOMIC),
@@ -374,7 +375,7 @@ static void finish_qpc(Scene *s, const uint32_t *words, uint8_t status)
     EXPECT(qp_to_rst(victim.qp), OK);
 }
 
-/* A RoCE card has more than one source GID, and no group as a peer. */
+/* A RoCE card has other source GIDs, and no group as a peer. */
 static unsigned roce_fields(const Scene *s, Field *fields)
 {
     static const Field rgid = QPC(rgid, ALL, ATTR(AV), .high = 0xfeffffff);

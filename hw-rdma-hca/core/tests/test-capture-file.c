@@ -429,6 +429,38 @@ static void test_limit(void)
     machine_free(&m);
 }
 
+/* It is whole; what comes afterwards is nobody's. A new one may begin. */
+static void test_stop(void)
+{
+    uint8_t packet[100] = { 0 };
+    GArray *records;
+    Machine m;
+
+    machine_init(&m);
+    hca_capture_stop(m.capture); /* nothing to stop */
+    for (unsigned i = 0; i < 2; i++) {
+        g_byte_array_set_size(m.file, 0);
+        hca_capture_limit(m.capture, i ? 1000 : 0);
+        hca_capture_start(m.capture, HCA_CAPTURE_IB);
+        for (unsigned j = 0; j < 10; j++) {
+            hca_capture_packet(m.capture, true, packet, sizeof(packet), NULL);
+        }
+        g_assert_cmpint(hca_capture_is_on(m.capture), ==, !i); /* or full */
+        hca_capture_stop(m.capture);
+        g_assert_false(hca_capture_is_on(m.capture));
+        g_assert_false(hca_capture_is_watching(m.capture));
+        hca_capture_reset_counters(m.capture);
+        hca_capture_packet(m.capture, true, packet, sizeof(packet), NULL);
+        hca_capture_flush(m.capture);
+        g_assert_cmpuint(hca_capture_counters(m.capture)->missed, ==, 0);
+        g_assert_cmpuint(m.warnings, ==, i);
+        records = read_file(m.file, HCA_CAPTURE_IB);
+        g_assert_cmpint(records->len < 10, ==, i);
+        g_array_unref(records);
+    }
+    machine_free(&m);
+}
+
 static void test_no_host(void)
 {
     uint8_t packet[4] = { 0 };
@@ -816,6 +848,7 @@ int main(int argc, char **argv)
     test_add("/capture-file/buffer", test_buffer);
     test_add("/capture-file/full", test_full);
     test_add("/capture-file/limit", test_limit);
+    test_add("/capture-file/stop", test_stop);
     test_add("/capture-file/no-host", test_no_host);
     test_add_each_link("/capture-file/cards/good-cable", test_cards);
     test_add_each_link("/capture-file/cards/faults", test_faults);

@@ -314,6 +314,10 @@ static const Legal legal[] = {
     { RDMA_HCA_CMD_DIAG_RPRT, true, true },
     { RDMA_HCA_CMD_WRITE_MGM, false, true },
     { RDMA_HCA_CMD_READ_MGM, false, true },
+    { RDMA_HCA_CMD_SET_IB, false, true },
+    { RDMA_HCA_CMD_SET_NODE_DESC, false, true },
+    { RDMA_HCA_CMD_CONF_SPECIAL_QP, false, true },
+    { RDMA_HCA_CMD_MAD_IFC, false, true },
 };
 
 /* Those of a RoCE card, which this one is not. */

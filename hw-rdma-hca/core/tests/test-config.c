@@ -112,6 +112,20 @@ static void test_caches(void)
         g_str_has_prefix(hca_config_check(&config), "mtt-cache-size must be "));
 }
 
+/* Who manages a port: the peer says so, unless somebody says otherwise. */
+static void test_managed(void)
+{
+    HcaConfig config;
+
+    hca_config_init(&config);
+    g_assert_cmpint(config.managed, ==, HCA_MANAGED_AUTO);
+    for (unsigned i = 0; i < 6; i++) {
+        config.managed = i;
+        g_assert_cmpstr(hca_config_check(&config), ==,
+                        i < 3 ? NULL : "managed must be on, off or auto");
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -119,5 +133,6 @@ int main(int argc, char **argv)
     g_test_add_func("/config/limits", test_limits);
     g_test_add_func("/config/link-layer", test_link_layer);
     g_test_add_func("/config/caches", test_caches);
+    g_test_add_func("/config/managed", test_managed);
     return g_test_run();
 }

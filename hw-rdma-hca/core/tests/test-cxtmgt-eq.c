@@ -88,7 +88,7 @@ static void test_eq_full_async(void)
     Fix fix;
     FixQueues q = fix_init(&fix);
 
-    for (uint32_t qpn = 0; qpn < 32; qpn++) {
+    for (uint32_t qpn = FIX_FIRST_QPN; qpn < FIX_FIRST_QPN + 32; qpn++) {
         fix_qp_to(&fix, qpn, RC, RDMA_HCA_QP_STATE_RTS);
         qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, qpn);
         qp_event(&fix, RDMA_HCA_EVENT_SQ_DRAINED, qpn);
@@ -110,6 +110,42 @@ static void test_eq_full_async(void)
     g_assert_cmpuint(count[RDMA_HCA_EVENT_WQ_ACCESS_ERROR], ==, 31);
     g_assert_cmpuint(count[RDMA_HCA_EVENT_PORT_CHANGE], ==, 2);
     g_assert_cmpuint(count[RDMA_HCA_EVENT_CMD], ==, 1);
+    fix_free(&fix);
+}
+
+static void port_mng(Fix *fix, uint32_t changes)
+{
+    HcaEvent event = { .type = HCA_EVENT_PORT_MNG,
+                       .number = 1,
+                       .syndrome = changes };
+
+    hca_eq_event(fix->cm, &event);
+}
+
+/* What a manager changes while the queue is full is told in one. */
+static void test_eq_full_port_mng(void)
+{
+    const struct rdma_hca_eqe *eqe;
+    Fix fix;
+    FixQueues q = fix_init(&fix);
+
+    port_mng(&fix, 0x10);
+    fix_expect_eqe(&fix, q.eq, FIX_LOG_EQ, 0, RDMA_HCA_EVENT_PORT_MNG, 1);
+    eqe = fix_eqe_at(&fix, q.eq, FIX_LOG_EQ, 0);
+    g_assert_cmphex(GUINT32_FROM_LE(eqe->port.changes), ==, 0x10);
+    for (unsigned i = 0; i < 3; i++) {
+        port_event(&fix, RDMA_HCA_PORT_CHANGE_DOWN);
+    }
+    port_mng(&fix, 0x01);
+    port_mng(&fix, 0x08);
+    port_mng(&fix, 0x01);
+    g_assert_cmpuint(hca_cxt_waiting_events(fix.cm), ==, 1);
+    hca_eq_doorbell(fix.cm, FIX_EQN, 4, false);
+    g_assert_cmpuint(fix_eq_producer(&fix, FIX_EQN), ==, 5);
+    eqe = fix_eqe_at(&fix, q.eq, FIX_LOG_EQ, 4);
+    g_assert_cmphex(eqe->type, ==, RDMA_HCA_EVENT_PORT_MNG);
+    g_assert_cmphex(GUINT32_FROM_LE(eqe->port.changes), ==, 0x09);
+    g_assert_cmpuint(hca_cxt_waiting_events(fix.cm), ==, 0);
     fix_free(&fix);
 }
 
@@ -149,7 +185,7 @@ static void test_eq_wait_work(void)
     fix_init(&fix);
     counters = hca_cxt_counters(fix.cm);
     fix_new_eq(&fix, 2, FIX_LOG_EQ);
-    for (uint32_t qpn = 0; qpn < 1u << FIX_LOG_QPS; qpn++) {
+    for (uint32_t qpn = FIX_FIRST_QPN; qpn < 1u << FIX_LOG_QPS; qpn++) {
         HcaEvent event = { .number = qpn };
 
         fix_qp_to(&fix, qpn, RC, RDMA_HCA_QP_STATE_RTS);
@@ -189,7 +225,7 @@ static void test_eq_wait_remapped(void)
 
     fix_init(&fix);
     fix_new_eq(&fix, 2, FIX_LOG_EQ);
-    for (uint32_t qpn = 0; qpn < 6; qpn++) {
+    for (uint32_t qpn = FIX_FIRST_QPN; qpn < FIX_FIRST_QPN + 6; qpn++) {
         HcaEvent event = { .type = HCA_EVENT_COMM_EST, .number = qpn };
 
         fix_qp_to(&fix, qpn, RC, RDMA_HCA_QP_STATE_RTS);
@@ -416,6 +452,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     test_add("/cxtmgt/eq/full-completions", test_eq_full_completions);
     test_add("/cxtmgt/eq/full-async", test_eq_full_async);
+    test_add("/cxtmgt/eq/full-port-mng", test_eq_full_port_mng);
     test_add("/cxtmgt/eq/full-cq-error", test_eq_full_cq_error);
     test_add("/cxtmgt/eq/wait-work", test_eq_wait_work);
     test_add("/cxtmgt/eq/wait-remapped", test_eq_wait_remapped);

@@ -210,7 +210,7 @@ static const BadValue bad_values[] = {
     { HCA_QP_INIT2RTR, UC, WORD_OF(mtu_msgmax_sz), 7u << 29 },
     { HCA_QP_INIT2RTR, UC, WORD_OF(remote_qpn), 1u << 24 },
     { HCA_QP_INIT2RTR, RC, WORD_OF(params1), 17u << 16 },
-    { HCA_QP_INIT2RTR, RC, WORD_OF(ackto_path), 1u << 16 },
+    { HCA_QP_INIT2RTR, RC, WORD_OF(ackto_path), 8u << 16 },
     { HCA_QP_RTR2RTS, RC, WORD_OF(params1), 17u << 24 },
     { HCA_QP_RTR2RTS, UD, WORD_OF(next_send_psn), 1u << 24 },
 };
@@ -274,15 +274,21 @@ static void test_qp_index(void)
     g_assert_cmphex(hca_cxtmgt_query_qp(fix.cm, 1u << FIX_LOG_QPS, &qpc), ==,
                     RDMA_HCA_STAT_BAD_INDEX);
     g_assert_null(hca_qp_find(fix.cm, FIX_QPN + (1u << FIX_LOG_QPS)));
+    /* An InfiniBand port's own (IBA 13.5.1, 13.5.3). */
+    for (uint32_t qpn = 0; qpn < FIX_FIRST_QPN; qpn++) {
+        g_assert_cmphex(fix_modify(&fix, HCA_QP_RST2INIT, qpn, UD, 0), ==,
+                        RDMA_HCA_STAT_BAD_INDEX);
+    }
     /* All there are, and not one more. */
-    for (uint32_t qpn = 0; qpn < 1u << FIX_LOG_QPS; qpn++) {
+    for (uint32_t qpn = FIX_FIRST_QPN; qpn < 1u << FIX_LOG_QPS; qpn++) {
         fix_qp_to(&fix, qpn, RC, RDMA_HCA_QP_STATE_INIT);
     }
-    g_assert_cmpuint(hca_cxt_live(fix.cm)->qps, ==, 1u << FIX_LOG_QPS);
+    g_assert_cmpuint(hca_cxt_live(fix.cm)->qps, ==,
+                     (1u << FIX_LOG_QPS) - FIX_FIRST_QPN);
     /* CLOSE_HCA tells the engines of each. */
     fix.changes = 0;
     hca_cxtmgt_close(fix.cm);
-    g_assert_cmpuint(fix.changes, ==, 1u << FIX_LOG_QPS);
+    g_assert_cmpuint(fix.changes, ==, (1u << FIX_LOG_QPS) - FIX_FIRST_QPN);
     g_assert_cmpuint(fix.to, ==, RDMA_HCA_QP_STATE_RST);
     g_assert_null(hca_qp_find(fix.cm, 3));
     fix_free(&fix);
@@ -304,7 +310,7 @@ static void test_qp_fields(void)
     g_assert_cmphex(qp->attr.remote_qpn, ==, 0xabcdef);
     g_assert_cmphex(hca_port_pkey(fix.port, qp->attr.pkey_index), ==, 0xffff);
     g_assert_cmpuint(qp->attr.path.dlid, ==, 0x321);
-    g_assert_cmpuint(hca_port_lid(fix.port), ==, 77);
+    g_assert_cmpuint(hca_port_node_port(fix.port)->info.lid, ==, 77);
     g_assert_cmpuint(qp->attr.path.sl, ==, 2);
     g_assert_true(qp->attr.path.grh);
     g_assert_cmphex(qp->attr.path.tclass, ==, 0x5a);

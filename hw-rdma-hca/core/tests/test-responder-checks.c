@@ -74,7 +74,7 @@ static void test_pkey(void)
         uint32_t psn = bed->psn;
 
         bed->peer.pkey = c[i].packet;
-        bed->hca->port->pkeys[0] = c[i].qp;
+        bed->hca->port->node->port[HCA_PORT_NUMBER].pkeys[0] = c[i].qp;
         request_send(bed, HCA_WRITE_ONLY, 0);
         if (c[i].match) {
             resp_expect_ack(bed, psn, ++matches);

@@ -194,8 +194,8 @@ static Pair *pair_with_pkeys(void)
 
 static void check_port(Pair *pair, unsigned violations)
 {
-    static const uint16_t want[] = { 0xffff, 0x8001, 0x0001, 0x8002,
-                                     0x0002, 0,      0,      0 };
+    static const uint16_t want[RDMA_HCA_MAX_PKEYS] = { 0xffff, 0x8001, 0x0001,
+                                                       0x8002, 0x0002 };
     struct rdma_hca_port port;
 
     g_assert_cmphex(driver_cmd_out(pair->drv[1], RDMA_HCA_CMD_QUERY_PORT, &port,
@@ -207,11 +207,11 @@ static void check_port(Pair *pair, unsigned violations)
     g_assert_cmpuint(1u << RDMA_HCA_GET(
                          RDMA_HCA_DEV_LIM_MAX_PKEYS,
                          GUINT32_FROM_BE(pair->drv[1]->lim.max_pds_gids_pkeys)),
-                     ==, G_N_ELEMENTS(want));
+                     ==, RDMA_HCA_MAX_PKEYS);
     for (unsigned i = 0; i < RDMA_HCA_MAX_PKEYS; i++) {
         g_assert_cmphex(RDMA_HCA_GET(RDMA_HCA_PORT_PKEY(i),
                                      GUINT32_FROM_BE(port.pkeys[i / 2])),
-                        ==, i < G_N_ELEMENTS(want) ? want[i] : 0);
+                        ==, want[i]);
     }
 }
 

@@ -1218,7 +1218,7 @@ static uint64_t peers(Card *card)
 static bool greet(int fd, bool whole)
 {
     static const uint8_t frame[24] = "\xc0\0\1\0\0\0\0\x10"
-                                     "rdma-hca\0\2\1\1";
+                                     "rdma-hca\0\3\1\1";
     ssize_t len = sizeof(frame) - !whole;
 
     return send(fd, frame, len, MSG_NOSIGNAL) == len;

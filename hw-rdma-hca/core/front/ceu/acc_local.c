@@ -14,10 +14,6 @@
 /* "RDMAHCA1" */
 #define BOARD_ID 0x52444d4148434131ull
 
-/* IB codes: width 4X, speed SDR (HCA_ETH_GBITS), one data virtual lane. */
-#define WIDTH_4X 2
-#define SPEED_SDR 1
-#define VL_CAP_VL0 1
 #define LOG_MAX_MSG 31
 /* Of a RoCE card. */
 #define ETH_FEATURES                                                           \
@@ -44,16 +40,23 @@ static void reserved_limits(struct rdma_hca_dev_lim *lim)
     lim->reserved_pd_lkey = BE(LIM(RESERVED_PD, 0) | LIM(RESERVED_LKEY, 0));
 }
 
-/* The table has room for a power of two of keys; the rest of it is empty. */
+/*
+ * The table has room for a power of two of keys; the rest of it is empty. That
+ * of an InfiniBand port a manager may fill.
+ */
 static unsigned log_pkeys(const HcaConfig *config)
 {
-    return config->num_pkeys > 1 ? g_bit_storage(config->num_pkeys - 1) : 0;
+    unsigned n = hca_config_is_roce(config) ? config->num_pkeys
+                                            : RDMA_HCA_MAX_PKEYS;
+
+    return n > 1 ? g_bit_storage(n - 1) : 0;
 }
 
-static void table_limits(struct rdma_hca_dev_lim *lim, const HcaConfig *config)
+static void table_limits(struct rdma_hca_dev_lim *lim, const Hca *hca)
 {
+    const HcaConfig *config = &hca->config;
     bool roce = hca_config_is_roce(config);
-    unsigned log_gids = roce ? config->log_gids : 0;
+    unsigned log_gids = hca_gid_log_size(hca->port);
     unsigned log_flows = roce ? config->log_flows : 0;
     uint64_t icm = (uint64_t)HCA_ICM_MAX_PAGES << RDMA_HCA_ICM_PAGE_SHIFT;
 
@@ -83,7 +86,7 @@ static void table_limits(struct rdma_hca_dev_lim *lim, const HcaConfig *config)
 static void work_limits(struct rdma_hca_dev_lim *lim, const HcaConfig *config)
 {
     lim->port = BE(LIM(ACK_DELAY, ACK_DELAY) | LIM(MAX_MTU, config->max_mtu) |
-                   LIM(MAX_WIDTH, WIDTH_4X) | LIM(MAX_VL, 1) |
+                   LIM(MAX_WIDTH, HCA_PORT_WIDTH) | LIM(MAX_VL, 8) |
                    LIM(NUM_PORTS, RDMA_HCA_NUM_PORTS));
     lim->min_page_sz = BE(LIM(MIN_PAGE_SZ, RDMA_HCA_MPT_PAGE_SHIFT_MIN));
     lim->max_sg_desc_sz = BE(LIM(MAX_SG, RDMA_HCA_MAX_SGE) |
@@ -109,7 +112,7 @@ uint8_t hca_ceu_query_dev_lim(HcaCeu *ceu, HcaCommand *cmd)
     struct rdma_hca_dev_lim *lim = (void *)cmd->outbox;
 
     reserved_limits(lim);
-    table_limits(lim, &ceu->hca->config);
+    table_limits(lim, ceu->hca);
     work_limits(lim, &ceu->hca->config);
     return RDMA_HCA_STAT_OK;
 }
@@ -119,7 +122,7 @@ uint8_t hca_ceu_query_fw(HcaCeu *ceu, HcaCommand *cmd)
     struct rdma_hca_fw *fw = (void *)cmd->outbox;
     const HcaConfig *config = &ceu->hca->config;
     bool roce = hca_config_is_roce(config);
-    uint32_t eth = roce ? ETH_FEATURES : 0;
+    uint32_t link = roce ? ETH_FEATURES : RDMA_HCA_FEATURE_MAD;
     uint32_t dev_mem = config->device_memory ? RDMA_HCA_FEATURE_DEV_MEM : 0;
 
     fw->magic = BE(RDMA_HCA_FW_MAGIC);
@@ -131,7 +134,7 @@ uint8_t hca_ceu_query_fw(HcaCeu *ceu, HcaCommand *cmd)
         RDMA_HCA_FEATURE_MEM_MGT | RDMA_HCA_FEATURE_MW |
         RDMA_HCA_FEATURE_TIMESTAMP | RDMA_HCA_FEATURE_CQ_MODERATION |
         RDMA_HCA_FEATURE_ATOMIC_WRITE | RDMA_HCA_FEATURE_FLUSH |
-        RDMA_HCA_FEATURE_NULL_MR | RDMA_HCA_FEATURE_QP_COUNTERS | eth |
+        RDMA_HCA_FEATURE_NULL_MR | RDMA_HCA_FEATURE_QP_COUNTERS | link |
         dev_mem);
     fw->fw_version = BE(FW_VERSION);
     return RDMA_HCA_STAT_OK;
@@ -146,74 +149,75 @@ uint8_t hca_ceu_query_adapter(HcaCeu *ceu, HcaCommand *cmd)
     return RDMA_HCA_STAT_OK;
 }
 
-static uint32_t port_state(const HcaPort *port)
+#define PORT(field, value) RDMA_HCA_PREP(RDMA_HCA_PORT_##field, value)
+
+/* What a manager sets, of which a RoCE port has the least. */
+static void port_info(struct rdma_hca_port *port, const HcaPortInfo *info)
 {
-    return RDMA_HCA_PREP(RDMA_HCA_PORT_STATE, hca_port_state(port)) |
-           RDMA_HCA_PREP(RDMA_HCA_PORT_PHYS_STATE, hca_port_phys_state(port));
+    port->state = BE(PORT(STATE, info->state) |
+                     PORT(PHYS_STATE, info->phys_state));
+    port->mtu_width_speed = BE(
+        PORT(MAX_MTU, info->mtu_cap) | PORT(ACTIVE_MTU, info->mtu) |
+        PORT(WIDTH, info->width_active) | PORT(SPEED, info->speed_active) |
+        PORT(MAX_VL, info->vl_cap));
+    port->lid = BE(PORT(LID, info->lid) | PORT(LMC, info->lmc));
+    port->sm = BE(PORT(SM_LID, info->sm_lid) | PORT(SM_SL, info->sm_sl));
+    port->violations = BE(PORT(PKEY_VIOLATIONS, info->p_key_violations) |
+                          PORT(QKEY_VIOLATIONS, info->q_key_violations));
+    port->mgmt = BE(PORT(SUBNET_TIMEOUT, info->subnet_timeout));
+    port->gid_prefix_h = BE(RDMA_HCA_HI32(info->gid_prefix));
+    port->gid_prefix_l = BE(RDMA_HCA_LO32(info->gid_prefix));
 }
 
 /* What the two link layers do not have in common. */
-static void port_link(struct rdma_hca_port *port, const Hca *hca)
+static void port_link(struct rdma_hca_port *port, const Hca *hca,
+                      const HcaNodePort *node)
 {
     if (!hca_port_is_roce(hca->port)) {
-        port->lid = BE(
-            RDMA_HCA_PREP(RDMA_HCA_PORT_LID, hca_port_lid(hca->port)));
         port->link_layer = BE(RDMA_HCA_LINK_LAYER_IB);
+        port->cap_mask = BE(node->info.cap_mask);
         return;
     }
     port->link_layer = BE(RDMA_HCA_LINK_LAYER_ROCE);
     /* Six bytes in the order of the mailbox. */
     memcpy(&port->mac_h, hca->config.mac, sizeof(hca->config.mac));
-    port->eth = BE(
-        RDMA_HCA_PREP(RDMA_HCA_PORT_ETH_MAX_MTU, RDMA_HCA_ETH_MAX_MTU) |
-        RDMA_HCA_PREP(RDMA_HCA_PORT_ETH_QUEUES, RDMA_HCA_ETH_MAX_QUEUES));
+    port->eth = BE(PORT(ETH_MAX_MTU, RDMA_HCA_ETH_MAX_MTU) |
+                   PORT(ETH_QUEUES, RDMA_HCA_ETH_MAX_QUEUES));
 }
 
-/* IBA 14.2.5.6: these counters stay at their greatest value. */
-static uint32_t violations(const HcaPortCounters *counters)
+static void port_tables(struct rdma_hca_port *port, const HcaNodePort *node)
 {
-    uint64_t pkey = MIN(counters->drops[HCA_DROP_PKEY], UINT16_MAX);
-    uint64_t qkey = MIN(counters->drops[HCA_DROP_QKEY], UINT16_MAX);
-
-    return RDMA_HCA_PREP(RDMA_HCA_PORT_PKEY_VIOLATIONS, pkey) |
-           RDMA_HCA_PREP(RDMA_HCA_PORT_QKEY_VIOLATIONS, qkey);
-}
-
-static void port_pkeys(struct rdma_hca_port *port, const HcaPort *from)
-{
-    for (unsigned i = 0; i < hca_port_num_pkeys(from); i++) {
+    port->guid_h = BE(RDMA_HCA_HI32(node->guids[0]));
+    port->guid_l = BE(RDMA_HCA_LO32(node->guids[0]));
+    for (unsigned i = 0; i < RDMA_HCA_MAX_PKEYS; i++) {
         port->pkeys[i / 2] |= BE(
-            RDMA_HCA_PREP(RDMA_HCA_PORT_PKEY(i), hca_port_pkey(from, i)));
+            RDMA_HCA_PREP(RDMA_HCA_PORT_PKEY(i), node->pkeys[i]));
+    }
+    for (unsigned i = 0; i < RDMA_HCA_MAX_GUIDS; i++) {
+        port->guids[i].h = BE(RDMA_HCA_HI32(node->guids[i]));
+        port->guids[i].l = BE(RDMA_HCA_LO32(node->guids[i]));
     }
 }
 
 uint8_t hca_ceu_query_port(HcaCeu *ceu, HcaCommand *cmd)
 {
     const Hca *hca = ceu->hca;
+    const HcaNodePort *node = hca_port_node_port(hca->port);
     struct rdma_hca_port *port = (void *)cmd->outbox;
-    HcaGid gid = hca_gid_default(hca->port);
-    uint8_t mtu = hca_port_mtu(hca->port);
 
-    if (cmd->in_modifier != RDMA_HCA_NUM_PORTS) {
+    if (cmd->in_modifier != HCA_PORT_NUMBER) {
         return RDMA_HCA_STAT_BAD_INDEX;
     }
-    port->state = BE(port_state(hca->port));
-    port->mtu_width_speed = BE(RDMA_HCA_PREP(RDMA_HCA_PORT_MAX_MTU, mtu) |
-                               RDMA_HCA_PREP(RDMA_HCA_PORT_ACTIVE_MTU, mtu) |
-                               RDMA_HCA_PREP(RDMA_HCA_PORT_WIDTH, WIDTH_4X) |
-                               RDMA_HCA_PREP(RDMA_HCA_PORT_SPEED, SPEED_SDR) |
-                               RDMA_HCA_PREP(RDMA_HCA_PORT_MAX_VL, VL_CAP_VL0));
-    port_link(port, hca);
-    port->violations = BE(violations(hca_port_counters(hca->port)));
-    port_pkeys(port, hca->port);
-    /* Prefix and GUID are the GID's halves, in the order of the mailbox. */
-    memcpy(&port->gid_prefix_h, gid.raw, sizeof(gid.raw));
+    hca_port_refresh(hca->port);
+    port_info(port, &node->info);
+    port_link(port, hca, node);
+    port_tables(port, node);
     return RDMA_HCA_STAT_OK;
 }
 
 static uint8_t enable_port(HcaCeu *ceu, const HcaCommand *cmd, bool enable)
 {
-    if (cmd->in_modifier != RDMA_HCA_NUM_PORTS) {
+    if (cmd->in_modifier != HCA_PORT_NUMBER) {
         return RDMA_HCA_STAT_BAD_INDEX;
     }
     hca_port_enable(ceu->hca->port, enable);

@@ -40,6 +40,13 @@ static uint32_t mtt_mailbox_len(const HcaCommand *cmd)
            round_up(n, 4) * RDMA_HCA_MTT_SIZE;
 }
 
+static uint32_t mad_inbox_len(const HcaCommand *cmd)
+{
+    return cmd->op_modifier & RDMA_HCA_MAD_EXTENDED
+               ? sizeof(struct rdma_hca_mad_ifc)
+               : RDMA_HCA_MAD_SIZE;
+}
+
 #define ROW(cmd, when, fn, ...)                                                \
     {                                                                          \
         .op = RDMA_HCA_CMD_##cmd, .name = #cmd, .legal = HCA_CEU_##when,       \
@@ -60,6 +67,13 @@ static const HcaCommandRow commands[] = {
     ROW(DIAG_RPRT, ANY, diag_rprt, .outbox = sizeof(struct rdma_hca_diag)),
     ROW(INIT_IB, AFTER_INIT, init_ib),
     ROW(CLOSE_IB, AFTER_INIT, close_ib),
+    ROW(SET_IB, AFTER_INIT, set_ib, .ib = true,
+        .inbox = sizeof(struct rdma_hca_set_ib)),
+    ROW(SET_NODE_DESC, AFTER_INIT, set_node_desc, .ib = true,
+        .inbox = RDMA_HCA_NODE_DESC_SIZE),
+    ROW(CONF_SPECIAL_QP, AFTER_INIT, conf_special_qp, .ib = true),
+    ROW(MAD_IFC, AFTER_INIT, mad_ifc, .ib = true, .inbox_len = mad_inbox_len,
+        .outbox = RDMA_HCA_MAD_SIZE),
     ROW(SET_GID, AFTER_INIT, set_gid, .roce = true,
         .inbox = sizeof(struct rdma_hca_gid_entry)),
     ROW(SETUP_ETH, AFTER_INIT, setup_eth, .roce = true,
@@ -139,7 +153,7 @@ static const HcaCommandRow *find_row(const HcaCeu *ceu, const HcaCommand *cmd,
     for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
         const HcaCommandRow *row = &commands[i];
 
-        if (row->op != cmd->op || (row->roce && !roce)) {
+        if (row->op != cmd->op || (row->roce && !roce) || (row->ib && roce)) {
             continue;
         }
         if (!row->op_modifier || row->op_modifier == cmd->op_modifier) {

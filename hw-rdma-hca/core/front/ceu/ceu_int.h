@@ -63,6 +63,7 @@ struct HcaCommandRow {
     HcaMailboxLenFn *outbox_len;
     bool no_inbox_modifier;     /* RDMA_HCA_MODIFY_NO_INBOX: no inbox */
     bool roce;                  /* BAD_OP on an InfiniBand card */
+    bool ib;                    /* BAD_OP on a RoCE card */
     HcaQpTransition transition; /* MODIFY_QP */
     HcaCommandFn *execute;
 };
@@ -91,6 +92,9 @@ HcaCommandFn hca_ceu_query_dev_lim, hca_ceu_query_fw, hca_ceu_query_adapter,
 /* acc_addr.c */
 HcaCommandFn hca_ceu_set_gid, hca_ceu_write_mgm, hca_ceu_read_mgm,
     hca_ceu_add_flow, hca_ceu_remove_flow;
+/* acc_mgmt.c */
+HcaCommandFn hca_ceu_set_ib, hca_ceu_set_node_desc, hca_ceu_conf_special_qp,
+    hca_ceu_mad_ifc;
 /* acc_eth.c */
 HcaCommandFn hca_ceu_setup_eth, hca_ceu_stop_eth, hca_ceu_set_rx_mode,
     hca_ceu_set_rss, hca_ceu_modify_eth, hca_ceu_set_pause;

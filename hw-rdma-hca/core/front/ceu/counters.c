@@ -89,6 +89,11 @@ static const HcaCounterRow rows[] = {
     COMMAND(388, "set_rss", SET_RSS),
     COMMAND(389, "modify_eth", MODIFY_ETH),
     COMMAND(390, "set_pause", SET_PAUSE),
+    COMMAND(414, "set_ib", SET_IB),
+    COMMAND(415, "set_node_desc", SET_NODE_DESC),
+    COMMAND(416, "conf_special_qp", CONF_SPECIAL_QP),
+    COMMAND(417, "mad_ifc", MAD_IFC),
+    STATUS(418, "bad_pkt", BAD_PKT),
 };
 
 const HcaCounterTable hca_ceu_counter_table = {

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The inside of a link, which its two directions share. */
+#ifndef HCA_LINK_INT_H
+#define HCA_LINK_INT_H
+
+#include "capture.h"
+#include "fault_int.h"
+#include "framing.h"
+#include "link.h"
+#include "loopback.h"
+
+#define HCA_LINK_TX_SIZE (256 * 1024)
+#define HCA_LINK_RX_SIZE (256 * 1024)
+
+struct HcaLink {
+    HcaLinkLayer link_layer;
+    const HcaHostOps *ops;
+    void *opaque;
+    HcaLoopback *loopback;
+    HcaLoopback *tap; /* copies of what is sent, NULL: none */
+    HcaInjector *faults;
+    HcaCapture *capture;
+    HcaLinkCounters counters;
+
+    bool up;                 /* there is a stream */
+    bool greeted;            /* the peer's greeting has arrived, if any */
+    bool peer_enabled;       /* as the peer said last */
+    bool enabled;            /* the own port */
+    bool managed;            /* it is left to a subnet manager, */
+    bool peer_managed;       /* and so is the peer's */
+    bool told;               /* that it is, as the stream says so far */
+    bool was_disabled;       /* since then, maybe for a moment */
+    unsigned downs;          /* times that the link went down */
+    bool rx_failed;          /* the peer broke the framing */
+    bool tx_failed;          /* the stream takes nothing, for good */
+    bool rx_unfinished;      /* stopped reading before the cable was empty */
+    bool loopback_turn;      /* who was asked first last time */
+    unsigned rx_rest;        /* loopback packets before the next read */
+    unsigned rx_swallowed;   /* by faults, since a packet was asked for */
+    const uint8_t *rx_again; /* handed out, to be so once more */
+    size_t rx_again_len;
+    HcaFault rx_again_fault;
+    HcaHeld *rx_lent; /* where the packet handed out last lies */
+    uint8_t rx_vl;    /* of its frame */
+
+    size_t rx_at;       /* first byte not handed out */
+    size_t rx_end;      /* after the last byte received */
+    bool tx_blocked;    /* the cable did not take all */
+    int64_t blocked_at; /* since then; or counted up to then */
+    size_t tx_at;       /* first byte that the cable did not take */
+    size_t tx_end;      /* after the last byte of a whole packet */
+    uint64_t tx_gone;   /* bytes that were in front of tx_at, ever */
+    int64_t pause_end;  /* nothing is sent until then; 0: no pause */
+
+    uint8_t *tx;
+    uint8_t *rx;
+    uint8_t *lost; /* where packets are built that nobody gets */
+};
+
+static inline bool hca_link_is_roce(const HcaLink *link)
+{
+    return link->link_layer == HCA_LINK_LAYER_ROCE;
+}
+
+/* What hca_link_is_greeted() and hca_link_is_up() say: asked for each packet. */
+static inline bool hca_link_peer_has_greeted(const HcaLink *link)
+{
+    return link->up && link->greeted && !link->rx_failed;
+}
+
+static inline bool hca_link_peer_is_up(const HcaLink *link)
+{
+    return hca_link_peer_has_greeted(link) && link->peer_enabled;
+}
+
+/* @fault: what was done to the packet, or NULL. */
+static inline void hca_link_record(HcaLink *link, bool sent,
+                                   const uint8_t *packet, size_t len,
+                                   const HcaFault *fault)
+{
+    char text[HCA_FAULT_TEXT_SIZE];
+
+    if (!hca_capture_is_watching(link->capture)) {
+        return;
+    }
+    if (fault) {
+        hca_fault_describe(fault, text);
+    }
+    hca_capture_packet(link->capture, sent, packet, len, fault ? text : NULL);
+}
+
+/* tx.c */
+/* Of a wait that goes on: up to now. */
+void hca_link_tx_count_wait(HcaLink *link);
+/* A stream begins, or has ended: nothing waits for it. */
+void hca_link_tx_begin(HcaLink *link);
+/* Forget what has not left, as far as the peer can do without it. */
+void hca_link_tx_forget(HcaLink *link);
+/* The first frame. */
+void hca_link_tx_greet(HcaLink *link);
+/*
+ * Tell the peer what has become of the port, if it has not been told: also that
+ * it was disabled for a while. Without room now it is told later, in one.
+ */
+void hca_link_tx_tell(HcaLink *link);
+/* Packets that were held back and are due, as far as there is room. */
+void hca_link_tx_put_due(HcaLink *link);
+
+/* rx.c */
+/* A stream begins, or has ended: nothing has come of it. */
+void hca_link_rx_begin(HcaLink *link);
+/* Forget the packets that have come. */
+void hca_link_rx_forget(HcaLink *link);
+
+#endif /* HCA_LINK_INT_H */

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What is on the stream: frames as they have to be, and a peer, the test, that
+ * sends others.
+ */
+#include <glib.h>
+#include <string.h>
+
+#include "lib-link.h"
+#include "lib-test.h"
+
+/* The frame as docs/wire.md has it. */
+static void test_format(void)
+{
+    uint8_t greeting[] = {
+        0xc0, 0,   1,   0,   0, 0, 0, 16, 'r', 'd', 'm', 'a',
+        '-',  'h', 'c', 'a', 0, 3, 1, 1,  0,   0,   0,   0,
+    };
+    static const uint8_t frame[] = {
+        0xc0, 15, 2, 0, 0, 0, 0, 3, 'a', 'b', 'c'
+    };
+    static const uint8_t state[] = {
+        0xc0, 0, 3, 0, 0, 0, 0, 1, 0, /* disabled */
+        0xc0, 0, 3, 0, 0, 0, 0, 1, 1, /* and enabled again */
+    };
+    Packet packet = { .vl = 15, .len = 3, .data = "abc" };
+    LinkCable cable;
+
+    link_cable_init(&cable);
+    hca_link_set_up(cable.end[0].link, true);
+    g_assert_cmpmem(cable.pipe[0].bytes->data, cable.pipe[0].bytes->len,
+                    greeting, sizeof(greeting));
+    hca_link_set_managed(cable.end[1].link, true);
+    hca_link_set_up(cable.end[1].link, true);
+    greeting[8 + 12] = 1;
+    g_assert_cmpmem(cable.pipe[1].bytes->data, cable.pipe[1].bytes->len,
+                    greeting, sizeof(greeting));
+    link_cable_set_up(&cable, true);
+    packet_send(cable.end[0].link, false, &packet);
+    hca_link_flush(cable.end[0].link);
+    g_assert_cmpmem(cable.pipe[0].bytes->data, cable.pipe[0].bytes->len, frame,
+                    sizeof(frame));
+    link_pipe_empty(&cable.pipe[0]);
+    hca_link_enable(cable.end[0].link, false);
+    hca_link_enable(cable.end[0].link, true);
+    hca_link_flush(cable.end[0].link);
+    g_assert_cmpmem(cable.pipe[0].bytes->data, cable.pipe[0].bytes->len, state,
+                    sizeof(state));
+    link_cable_destroy(&cable);
+}
+
+/* Bytes put on the cable by hand */
+
+static void put(LinkCable *cable, const void *data, size_t len)
+{
+    g_byte_array_append(cable->pipe[1].bytes, data, len);
+}
+
+static void put_frame(LinkCable *cable, uint8_t marks, uint8_t vl, uint8_t type,
+                      uint8_t zero, uint32_t len)
+{
+    uint8_t header[8] = { marks,     vl,        type,     zero,
+                          len >> 24, len >> 16, len >> 8, len };
+    g_autofree uint8_t *body = g_malloc0(8192);
+
+    put(cable, header, sizeof(header));
+    put(cable, body, MIN(len, 8192));
+}
+
+static void expect_failure(LinkCable *cable)
+{
+    HcaLink *link = cable->end[0].link;
+    uint64_t errors = hca_link_counters(link)->rx_frame_errors;
+
+    link_receive_nothing(&cable->end[0]);
+    g_assert_true(hca_link_rx_failed(link));
+    g_assert_false(hca_link_is_up(link));
+    g_assert_cmpuint(hca_link_counters(link)->rx_frame_errors, ==, errors + 1);
+    link_receive_nothing(&cable->end[0]);
+    g_assert_cmpuint(hca_link_counters(link)->rx_frame_errors, ==, errors + 1);
+
+    /* A new stream mends it. */
+    link_cable_set_up(cable, true);
+    g_assert_false(hca_link_rx_failed(link));
+}
+
+static void test_broken_frames(void)
+{
+    static const struct {
+        uint8_t marks, vl, type, zero;
+        uint32_t len;
+    } bad[] = {
+        { 0x00, 0, 2, 0, 64 },         { 0x80, 0, 2, 0, 64 },
+        { 0x40, 0, 2, 0, 64 },         { 0xc1, 0, 2, 0, 64 },
+        { 0xd0, 0, 2, 0, 64 },         { 0xff, 0, 2, 0, 64 },
+        { 0xc0, 16, 2, 0, 64 },        { 0xc0, 255, 2, 0, 64 },
+        { 0xc0, 0, 0, 0, 64 },         { 0xc0, 0, 3, 0, 64 },
+        { 0xc0, 0, 4, 0, 64 },         { 0xc0, 0, 3, 0, 2 },
+        { 0xc0, 1, 3, 0, 1 },          { 0xe0, 0, 3, 0, 1 },
+        { 0xc0, 0, 2, 1, 64 },         { 0xc0, 0, 2, 0, 0 },
+        { 0xc0, 0, 2, 0, 9217 },       { 0xc0, 0, 2, 0, 0x10000 },
+        { 0xc0, 0, 2, 0, 0x1000040 },  { 0xc0, 0, 2, 0, 0x80000000 },
+        { 0xc0, 0, 2, 0, 0xffffffff }, { 0xc0, 0, 1, 0, 16 },
+    };
+    LinkCable cable;
+
+    link_cable_init(&cable);
+    link_cable_set_up(&cable, true);
+    for (unsigned i = 0; i < G_N_ELEMENTS(bad); i++) {
+        size_t len;
+
+        put_frame(&cable, 0xc0, 0, 2, 0, 100);
+        put_frame(&cable, bad[i].marks, bad[i].vl, bad[i].type, bad[i].zero,
+                  bad[i].len);
+        put_frame(&cable, 0xc0, 0, 2, 0, 100);
+        g_assert_nonnull(link_receive(&cable.end[0], &len));
+        g_assert_cmpuint(len, ==, 100);
+        expect_failure(&cable);
+    }
+    link_cable_destroy(&cable);
+}
+
+static void test_bad_greeting(void)
+{
+    HcaGreeting greeting_of = { .enabled = true };
+    uint8_t good[HCA_GREETING_FRAME_SIZE], bad[HCA_GREETING_FRAME_SIZE];
+    LinkCable cable;
+
+    link_cable_init(&cable);
+    hca_frame_write_greeting(good, HCA_LINK_LAYER_IB, &greeting_of);
+    for (unsigned i = 0; i < 8 * sizeof(good); i++) {
+        if (i == 8 * (HCA_FRAME_HEADER_SIZE + 11) ||
+            i == 8 * (HCA_FRAME_HEADER_SIZE + 12)) {
+            continue; /* the state, and managed, which may be 0 or 1 */
+        }
+        memcpy(bad, good, sizeof(good));
+        bad[i / 8] ^= 1 << i % 8;
+        hca_link_set_up(cable.end[0].link, true);
+        link_pipe_empty(&cable.pipe[1]);
+        put(&cable, bad, sizeof(bad));
+        put_frame(&cable, 0xc0, 0, 2, 0,
+                  HCA_FRAME_MAX_PACKET); /* for long lengths */
+        expect_failure(&cable);
+    }
+
+    /* A packet first. */
+    hca_link_set_up(cable.end[0].link, true);
+    link_pipe_empty(&cable.pipe[1]);
+    put_frame(&cable, 0xc0, 0, 2, 0, 100);
+    expect_failure(&cable);
+
+    /* In pieces, it is not there before it is. */
+    hca_link_set_up(cable.end[0].link, true);
+    link_pipe_empty(&cable.pipe[1]);
+    for (unsigned i = 0; i < sizeof(good); i++) {
+        g_assert_false(hca_link_is_up(cable.end[0].link));
+        put(&cable, good + i, 1);
+        link_receive_nothing(&cable.end[0]);
+    }
+    g_assert_true(hca_link_is_up(cable.end[0].link));
+    link_cable_destroy(&cable);
+}
+
+static void test_marked_bad(void)
+{
+    const HcaLinkCounters *counters;
+    LinkCable cable;
+    size_t len;
+
+    link_cable_init(&cable);
+    link_cable_set_up(&cable, true);
+    counters = hca_link_counters(cable.end[0].link);
+    put_frame(&cable, 0xc0, 0, 2, 0, 100);
+    put_frame(&cable, 0xe0, 0, 2, 0, 200);
+    put_frame(&cable, 0xc0, 0, 2, 0, 300);
+    g_assert_nonnull(link_receive(&cable.end[0], &len));
+    g_assert_cmpuint(len, ==, 100);
+    g_assert_nonnull(link_receive(&cable.end[0], &len));
+    g_assert_cmpuint(len, ==, 300);
+    link_receive_nothing(&cable.end[0]);
+    g_assert_cmpuint(counters->rx_marked_bad, ==, 1);
+    g_assert_cmpuint(counters->rx_packets, ==, 2);
+    g_assert_cmpuint(counters->rx_frame_errors, ==, 0);
+    link_cable_destroy(&cable);
+}
+
+/* A peer that only sends rubbish does not hold the card's thread. */
+static void test_flood(void)
+{
+    LinkCable cable;
+    size_t len;
+
+    link_cable_init(&cable);
+    link_cable_set_up(&cable, true);
+    cable.pipe[1].chunk = 1;
+    for (unsigned i = 0; i < 1000; i++) {
+        put_frame(&cable, 0xe0, 0, 2, 0, 1);
+    }
+    cable.pipe[1].reads = 0;
+    g_assert_null(link_receive(&cable.end[0], &len));
+    g_assert_cmpuint(cable.pipe[1].reads, <=, 16);
+    g_assert_true(hca_link_rx_pending(cable.end[0].link));
+    link_receive_nothing(&cable.end[0]);
+    g_assert_cmpuint(hca_link_counters(cable.end[0].link)->rx_marked_bad, ==,
+                     1000);
+    link_cable_destroy(&cable);
+}
+
+/* Random bytes, and frames with a few wrong bytes. */
+static void test_fuzz(void)
+{
+    GRand *rand = g_rand_new_with_seed(7);
+    unsigned failures = 0, packets = 0;
+    LinkCable cable;
+
+    link_cable_init(&cable);
+    link_cable_set_up(&cable, true);
+    for (unsigned round = 0; round < 20000; round++) {
+        uint8_t bytes[64];
+        const uint8_t *got;
+        size_t len;
+
+        cable.pipe[1].chunk = g_rand_int_range(rand, 1, 100);
+        for (unsigned i = 0; i < sizeof(bytes); i++) {
+            bytes[i] = g_rand_int(rand);
+        }
+        hca_frame_write_header(bytes, HCA_FRAME_PACKET, 0,
+                               g_rand_int_range(rand, 1, 57));
+        if (g_rand_int_range(rand, 0, 4) == 0) {
+            bytes[g_rand_int_range(rand, 0, 8)] = g_rand_int(rand);
+        }
+        put(&cable, bytes, 8 + MIN(bytes[7], 56));
+        do {
+            got = link_receive(&cable.end[0], &len);
+            if (got) {
+                g_assert_cmpuint(len, >=, 1);
+                g_assert_cmpuint(len, <=, HCA_FRAME_MAX_PACKET);
+                packets += got[len - 1] >= got[0];
+            }
+        } while (got || hca_link_rx_pending(cable.end[0].link));
+        if (hca_link_rx_failed(cable.end[0].link)) {
+            failures++;
+            link_cable_set_up(&cable, true);
+        }
+    }
+    g_assert_cmpuint(failures, >, 1000);
+    g_assert_cmpuint(packets, >, 1000);
+    link_cable_destroy(&cable);
+    g_rand_free(rand);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    test_add("/link/format", test_format);
+    test_add("/link/broken-frames", test_broken_frames);
+    test_add("/link/bad-greeting", test_bad_greeting);
+    test_add("/link/marked-bad", test_marked_bad);
+    test_add("/link/flood", test_flood);
+    test_add("/link/fuzz", test_fuzz);
+    return g_test_run();
+}

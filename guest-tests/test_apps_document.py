@@ -1,18 +1,36 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """docs/applications.md: what it says can be typed in two guests works."""
+import re
+
 from harness import tap
-from harness.examples import Document
+from harness.check import expect
+from harness.examples import Document, ExampleCard, apart, machine
 from harness.guest import GuestError
+from harness.lab import Lab
 from harness.labs import APPLICATIONS, kept, roce
 
 
 DOCUMENT = Document('docs/applications.md')
 
 
-def run(word, then=''):
+class ManagedCard(ExampleCard):
+    """The first guest's gets the manager."""
+
+    def configure(self):
+        if self.guest.number == 1:
+            self.guest.run(f'set -e\n{DOCUMENT.example("opensm -B")}', 120)
+
+
+def managed():
+    """Two guests with InfiniBand cards, as the document starts them, and its manager."""
+    first = DOCUMENT.example('-object rdma-hca-cable')
+    second = re.sub(r'guid=\w+', DOCUMENT.inline(r'guid=\w+'), first.replace('server=on', DOCUMENT.inline('server=off')))
+    return Lab([machine(text, ManagedCard(), layers=APPLICATIONS['layers']) for text in apart(first, second)])
+
+
+def run(both, word, then=''):
     """The commands of both guests, those that have this word; then: more for the second."""
-    both = kept(roce, **APPLICATIONS)
     first, second = DOCUMENT.examples(word)
     both.a.run(f'grep -q configfs /proc/mounts || {{ {DOCUMENT.example("mount -t configfs")}\n}}')
     both.a.run(f'set -e\n{first}')
@@ -22,15 +40,34 @@ def run(word, then=''):
 
 
 def test_nvme():
-    run('modprobe nvme')
+    run(kept(roce, **APPLICATIONS), 'modprobe nvme')
 
 
 def test_nfs():
-    run('modprobe -a nfs', 'cp -r /etc /mnt/nfs/ && umount /mnt/nfs')
+    run(kept(roce, **APPLICATIONS), 'modprobe -a nfs', 'cp -r /etc /mnt/nfs/ && umount /mnt/nfs')
 
 
 def test_iser():
-    run('iqn.2026-11.test')
+    run(kept(roce, **APPLICATIONS), 'iqn.2026-11.test')
+
+
+def test_manager():
+    output = kept(managed).b.run(f'set -e\n{DOCUMENT.example("ibnetdiscover")}', 120).output
+    for guid in re.findall(r'guid=0x(\w+)', DOCUMENT.text):
+        expect('the card, by ibnetdiscover and iblinkinfo', re.search(rf'^Ca.*{guid}', output, re.M) and
+               re.search(rf'^ +0x{guid} .* Active/ +LinkUp', output, re.M), guid, output)
+
+
+def test_ipoib():
+    both = kept(managed)
+    run(both, 'modprobe ib_ipoib')
+    for guest in both.guests:
+        guest.run(f'set -e\n{DOCUMENT.example("echo connected")}')
+    both.b.run(DOCUMENT.example('ping', '-s 65000'), 120)
+
+
+def test_srp():
+    run(kept(managed), 'ib_srp', 'until ! grep sda /proc/partitions; do sleep 0.2; done')
 
 
 if __name__ == '__main__':

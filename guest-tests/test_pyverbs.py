@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """rdma-core's own tests (pyverbs) on the card, in one guest of a pair: both ends of their traffic are queue pairs of its card.
-All of them run, on an InfiniBand card and on a RoCE card, those of other vendors' extensions too.
+All of them run, on an InfiniBand card with a subnet manager and on a RoCE card, those of other vendors' extensions too.
 
 How each test goes is written in pyverbs/ledger: passed, or skipped and why. Anything else than what is written there
 fails, for the better too, so that the ledger is always true. `make ledger` (this program with --ledger) writes it
@@ -14,14 +14,14 @@ import os
 import random
 import sys
 
-from harness import lab, links, paths, tap
-from harness.devices import InfinibandCard, Nic, RoceCard
+from harness import fabric, lab, links, paths, tap
+from harness.devices import ManagedCard, Nic, RoceCard
 from harness.guest import GuestError
-from harness.lab import Lab, Machine
+from harness.lab import Machine
 from harness.labs import kept
 
 # The link layers, and where in its guest the card of each is.
-LINKS = {'infiniband': 1, 'roce': 2}
+LINKS = {'infiniband': 2, 'roce': 1}
 LIMIT = 400  # seconds for all tests on one of them
 
 FOLDER = os.path.join(paths.TOP, 'guest-tests', 'pyverbs')
@@ -32,7 +32,7 @@ HEAD = '''# SPDX-License-Identifier: GPL-2.0-or-later
 '''
 UPDATE = '`make ledger` updates guest-tests/pyverbs/ledger'
 # Some tests want huge pages.
-PREPARE = '[ -e /mnt/tests ] || { mkdir -p /mnt && mount -t squashfs -o ro /dev/vdc /mnt; }; echo 16 >/proc/sys/vm/nr_hugepages'
+PREPARE = '[ -e /mnt/tests ] || { mkdir -p /mnt && mount -t squashfs -o ro /dev/vdd /mnt; }; echo 16 >/proc/sys/vm/nr_hugepages'
 PYTHON = 'LD_LIBRARY_PATH=/mnt/usr/lib/x86_64-linux-gnu /mnt/usr/bin/python3'
 cut_short = []  # modules that did not come to their end, by "MODULE.LINK"
 SEED = int(os.environ.get('PYVERBS_SEED') or random.randrange(10**6))
@@ -74,9 +74,9 @@ def write_ledger(outcomes):
 
 
 def both_links(**options):
-    """A pair of guests, each with a card for each link layer."""
-    machine = Machine(Nic('net'), InfinibandCard('cable'), RoceCard('lan'), **options)
-    return Lab([machine, machine], {'net': links.stream(), 'cable': links.unix_cable(), 'lan': links.stream()})
+    """A pair of guests, each with a card for each link layer; the InfiniBand subnet has a manager."""
+    machine = Machine(Nic('net'), RoceCard('lan'), ManagedCard('cable'), layers=('apps',), **options)
+    return fabric.FabricLab([machine, machine], {'net': links.stream(), 'lan': links.stream(), 'cable': links.unix_cable()})
 
 
 def run_modules(guest, device, modules):

@@ -90,7 +90,7 @@ class Bridge(links.Link):
         super().__init__()
         self.script = script
 
-    def start(self):
+    def start(self, folder):
         subprocess.run(['bash', '-e', '-c', self.script], check=True)
 
     def stop(self):

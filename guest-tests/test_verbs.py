@@ -14,6 +14,11 @@ def run(case, prepare='true', cpus=1):
     resources.wait_for(guest, before)
 
 
+def run_last(case, kind):
+    """As many of a kind as users in the kernel leave."""
+    run(f"{case} {resources.in_use(kept(infiniband, cpus=1).a)[f'core {kind}']}")
+
+
 def test_chain_of_work_requests():
     run('chain')
 
@@ -103,15 +108,16 @@ def test_last_qp():
 
 
 def test_last_cq():
-    run('all_cqs')
+    run_last('all_cqs', 'cq')
 
 
 def test_last_pd():
-    run('all_pds')
+    run_last('all_pds', 'pd')
 
 
 def test_last_region():
-    run('all_regions')
+    guest = kept(infiniband, cpus=1).a
+    run(f'all_regions {resources.keys_of_users(guest)}')
 
 
 def test_last_translation():

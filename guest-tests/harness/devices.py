@@ -117,6 +117,11 @@ class Hca(RdmaDevice):
         return device
 
     @property
+    def number_of_keys(self):
+        """Of memory: entries of the card's table."""
+        return 1 << self.properties.get('log-mpts', 15)
+
+    @property
     def slot_id(self):
         return f'slot{self.number}'
 
@@ -138,6 +143,33 @@ class InfinibandCard(Hca):
 
     def options(self, program, version):
         return f'-d {self.name}'
+
+
+class ManagedCard(InfinibandCard, Interface):
+    """It has no LID, and its port does not work, before a subnet manager says so (see fabric.py). Its interface is IPoIB's.
+    managed: the property; None leaves it to the other end of the cable, a switch."""
+
+    def __init__(self, link=None, subnet=1, managed='on', **options):
+        super().__init__(link, **options)
+        self.subnet, self.managed = subnet, managed
+
+    def kind(self):
+        managed = {'managed': self.managed} if self.managed else {}
+        return {'guid': 0x525400fffe0a0000 + (self.slot << 8) + self.guest.number, 'fault-seed': self.guest.number, **managed}
+
+    def configure(self):
+        sysfs = f'/sys/class/infiniband/{self.name}'
+        self.guest.run(f'modprobe -a ib_umad ib_ipoib && echo -n {self.guest.name} >{sysfs}/node_desc')
+        self.interface = self.guest.run(f'ls {sysfs}/device/net').output.strip()
+        self.guest.run(f'echo 0 >/proc/sys/net/ipv6/conf/{self.interface}/accept_dad; ip link set {self.interface} up && '
+                       f'ip address replace {self.address()}/24 dev {self.interface} && '
+                       f'ip address replace {self.address(6)}/64 dev {self.interface}')
+
+    def wait_active(self, timeout=60):
+        """The interface has a carrier when it has joined the group that it broadcasts to."""
+        super().wait_active(timeout)
+        wait.until(lambda: self.guest.run(f'cat /sys/class/net/{self.interface}/carrier', check=False).output.strip() == '1',
+                   f'joined: {self.guest.name}: {self.interface}', timeout)
 
 
 class RoceDevice(RdmaDevice, Interface):

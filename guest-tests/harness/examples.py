@@ -65,10 +65,10 @@ def shell(text):
     return f'unset MAKEFLAGS MAKELEVEL; make() {{ command make -C {shlex.quote(paths.TOP)} "$@"; }}\n{text}\n'
 
 
-def machine(text, *devices):
-    """A machine that an example starts. devices: those that `...` stands for, and the example's card."""
+def machine(text, *devices, **options):
+    """A machine that an example starts. devices: those that `...` stands for, and the example's card; options: a Guest's."""
     script = shell(text if 'make -s env' in text else ENVIRONMENT + text)
-    return Machine(*devices, launch=['bash', '-e', '-c', script, 'example'])
+    return Machine(*devices, launch=['bash', '-e', '-c', script, 'example'], **options)
 
 
 class ExampleCard(InfinibandCard):

@@ -1,25 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""iSER: iSCSI by RDMA, with Linux's target (LIO, by configfs) and open-iscsi: a logical unit on a file in memory."""
+"""iSER: iSCSI by RDMA, with Linux's target and open-iscsi."""
 import contextlib
 
-from . import storage, wait
+from . import lio
 
 TARGET = 'iqn.2026-11.test:target'
 INITIATOR = 'iqn.2026-11.test:initiator'
 PORT = 3260
-SIZE_MIB = 64
-ROOT = '/sys/kernel/config/target'
-GROUP = f'{ROOT}/iscsi/{TARGET}/tpgt_1'
-UNIT = f'{ROOT}/core/fileio_0/unit'
+GROUP = f'{lio.ROOT}/iscsi/{TARGET}/tpgt_1'
 
 
 def serve(guest, *devices):
     """Make the target in a guest, which listens at the addresses of these devices."""
-    guest.run('modprobe -a target_core_mod target_core_file iscsi_target_mod ib_isert && '
-              f'{storage.CONFIGFS} && '
-              f'mkdir -p /back && mount -t tmpfs -o size={SIZE_MIB + 1}m none /back && truncate -s {SIZE_MIB}M /back/unit && '
-              f'mkdir -p {UNIT} && echo fd_dev_name=/back/unit,fd_dev_size={SIZE_MIB << 20} >{UNIT}/control && '
-              f'echo 1 >{UNIT}/enable && mkdir -p {GROUP}/lun/lun_0 && ln -s {UNIT} {GROUP}/lun/lun_0/unit')
+    guest.run('modprobe -a iscsi_target_mod ib_isert')
+    lio.make_unit(guest)
+    lio.offer_unit(guest, GROUP)
     # Whoever comes may write.
     for name, value in (('authentication', 0), ('generate_node_acls', 1), ('cache_dynamic_acls', 0),
                         ('demo_mode_write_protect', 0)):
@@ -60,9 +55,7 @@ def login(guest, device, timeout=None):
     options = '' if timeout is None else f' && {_node(device)} -o update -n node.session.timeo.replacement_timeout -v {timeout}'
     guest.run(f'{_node(device)},1 -o new -I iser && {_node(device)} -o update -n iface.transport_name -v iser{options} && '
               f'{_node(device)} -I iser --login')
-    found = wait.until(lambda: guest.run('cat /proc/partitions | grep -o "sd[a-z]$"', check=False).output.split(),
-                       f'there: {guest.name}: a disk')
-    return f'/dev/{found[0]}'
+    return lio.wait_disk(guest)
 
 
 def logout(guest, device):

@@ -52,7 +52,7 @@ class Lab:
     def start(self):
         """Start all guests at once, and wait until their devices can be used."""
         for link in self.links.values():
-            link.start()
+            link.start(self.folder)
         for guest in self.guests:
             guest.start()
         for guest in self.guests:

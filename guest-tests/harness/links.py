@@ -21,8 +21,8 @@ class Link:
         backend = f'{name}{number}'
         return backend, [argument.format(id=backend, name=name) for argument in self.ends[number]]
 
-    def start(self):
-        """Before the machines start; for what is outside of them."""
+    def start(self, folder):
+        """Before the machines start; for what is outside of them. folder: where they run, and sockets are files."""
 
     def stop(self):
         """After they have stopped."""

@@ -6,6 +6,7 @@ TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), '..', '..'))
 BUILD = os.path.join(TOP, 'build')
 QEMU = os.path.join(BUILD, 'qemu', 'qemu-system-x86_64')
 QEMU_DATA = os.path.join(BUILD, 'qemu-data')
+SWITCH = os.path.join(BUILD, 'hca-switch')
 GUEST = os.path.join(BUILD, 'guest')
 # What was built for another kernel than Debian's is in a folder of that kernel's own: make KERNEL=...
 OF_KERNEL = os.path.join(os.environ.get('GUEST_KERNEL') or BUILD, 'guest')

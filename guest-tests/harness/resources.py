@@ -27,6 +27,12 @@ def in_use(guest):
     return counts
 
 
+def keys_of_users(guest):
+    """Memory keys that users in the kernel have: those of the card's table that the driver neither has nor offers. Key 0 is nobody's."""
+    offered = int(re.search(r'max_mr:\s+(\d+)', guest.run(f'ibv_devinfo -v -d {guest.card.name}').output).group(1))
+    return in_use(guest)['card v2p mpts'] - (guest.card.number_of_keys - 1 - offered)
+
+
 def wait_for(guest, counts):
     """Wait until no more is in use than these counts: what a process has goes a moment after it. Less may be: of what was in use
     before them, something may have been about to go."""

@@ -74,7 +74,7 @@ check-threads: build $S/qemu-tsan
 	@scripts/check-threads '$(T)'
 
 # What `make check-debug` runs. Its guests are slow, and get more time.
-debug_tests := ^guest/(driver|recovery|reset|concurrency|stress|verbs|srq|memory|dm|extended|raw|roce|roce_driver|tools|interface|life|apps_nvme|apps_nfs|apps_ucx|kernel_checks)$$
+debug_tests := ^guest/(driver|recovery|reset|concurrency|stress|verbs|srq|memory|dm|extended|raw|roce|roce_driver|tools|interface|life|apps_nvme|apps_nfs|apps_ucx|kernel_checks|fabric_(pair|managers|ipoib|switch|apps|trunk))$$
 
 ifeq ($(KERNEL),debug)
 check-debug: build $S/apps-layer

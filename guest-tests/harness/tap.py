@@ -72,7 +72,7 @@ def main(module=None):
 
 def run(number, name, function):
     start = time.monotonic()
-    trouble, skip = [], ''
+    trouble, logs, skip = [], [], ''
     signal.alarm(patient(getattr(function, 'seconds', DEFAULT_SECONDS)))
     try:
         function()
@@ -84,15 +84,17 @@ def run(number, name, function):
         signal.alarm(0)
     for each in lab.running():
         found = each.trouble()
-        if found or trouble:
-            trouble += [*found, f'consoles and logs: {each.folder}']
+        trouble += found
+        if trouble:
+            logs.append(f'consoles and logs: {each.folder}')
             for guest in each.guests:
-                trouble += [f'{guest.name} console: {line}' for line in guest.kernel_log().splitlines()[-15:]]
-                trouble += [f'{guest.name} QEMU: {line}' for line in guest.qemu_log().splitlines()[-15:]]
+                logs += [f'{guest.name} console: {line}' for line in guest.kernel_log().splitlines()[-15:]]
+                logs += [f'{guest.name} QEMU: {line}' for line in guest.qemu_log().splitlines()[-15:]]
     if trouble:
         # The next test is not to inherit what this one has broken.
         lab.stop_all(keep=True)
-    for line in trouble:
+    # What is wrong comes last: of a long output it is the end that is read.
+    for line in [*logs, *trouble]:
         print(f'# {line}')
     print(f'{"not " if trouble else ""}ok {number} - {name}{skip}', flush=True)
     print(f'# {time.monotonic() - start:.1f} s', flush=True)

@@ -52,7 +52,8 @@ help:
 	@echo 'make bench           our card and Soft-RoCE side by side: a table and a plot in build/bench'
 	@echo 'make loss            goodput and retransmissions on a cable that loses packets'
 	@echo 'make check-debug     tests of the driver under a kernel that checks it: KASAN, lockdep, failing allocations'
-	@echo 'make shell           two guests, with their consoles; LINK=roce: RoCE cards; APPS=1: with applications'
+	@echo 'make shell           two guests, with their consoles; LINK=roce: RoCE cards;'
+	@echo '                     LINK=managed: with opensm to start; APPS=1: with applications'
 	@echo 'make build           set up and build only'
 	@echo 'make env             where things are, as shell variables: eval "$$(make -s env)"'
 	@echo 'make clean           remove what was built; make distclean: also what was fetched'
@@ -95,7 +96,7 @@ loss: build
 	@guest-tests/loss_figures.py
 
 # The guests have the applications with APPS=1, and RoCE cards with LINK=roce.
-shell: build $(if $(APPS),$S/apps-layer)
+shell: build $(if $(APPS)$(filter managed,$(LINK)),$S/apps-layer)
 	@LINK='$(LINK)' APPS='$(APPS)' guest-tests/shell.py
 
 env:

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What `make shell` does: two guests and their consoles, side by side in tmux, else one at a time in this terminal.
 
-LINK=roce in the environment: on an Ethernet segment, not on a cable. APPS=1: with fio, NFS, iSCSI and MPI, and what they need.
+In the environment: LINK=roce: on an Ethernet segment, not on a cable; LINK=managed: on a cable, without LIDs before a subnet
+manager runs. APPS=1: with fio, NFS, iSCSI, MPI and opensm, and what they need; LINK=managed has them always.
 
 shell.py SOCKET... attaches to consoles by their sockets; it is what runs in each half of tmux.
 """
@@ -19,9 +20,10 @@ sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 sys.dont_write_bytecode = True
 
 from harness.guest import GuestError  # noqa: E402
-from harness.labs import APPLICATIONS, infiniband, roce  # noqa: E402
+from harness.labs import APPLICATIONS, infiniband, roce, unmanaged  # noqa: E402
 
 ESCAPE = b'\x1d'  # Ctrl-]
+LABS = {'': infiniband, 'ib': infiniband, 'roce': roce, 'managed': unmanaged}
 
 
 def connect(path):
@@ -71,7 +73,9 @@ def main():
         return
     if not sys.stdin.isatty():
         sys.exit('rdma-hca: make shell needs a terminal')
-    make = roce if os.environ.get('LINK') == 'roce' else infiniband
+    make = LABS.get(os.environ.get('LINK', ''))
+    if not make:
+        sys.exit(f'rdma-hca: LINK must be one of {", ".join(filter(None, LABS))}')
     options = APPLICATIONS if os.environ.get('APPS') else {}
     with make(append='guest.console=1', **options) as lab:
         consoles = [os.path.join(lab.folder, f'{guest.name}.tty') for guest in lab.guests]

@@ -1,15 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """docs/applications.md: what it says can be typed in two guests works."""
+import os
 import re
+import sys
 
-from harness import tap
+from harness import lab, paths, tap
 from harness.check import expect
 from harness.examples import Document, ExampleCard, apart, machine
 from harness.guest import GuestError
 from harness.lab import Lab
 from harness.labs import APPLICATIONS, kept, roce
-
+from harness.terminal import Terminal
 
 DOCUMENT = Document('docs/applications.md')
 
@@ -68,6 +70,20 @@ def test_ipoib():
 
 def test_srp():
     run(kept(managed), 'ib_srp', 'until ! grep sda /proc/partitions; do sleep 0.2; done')
+
+
+def test_shell():
+    """The consoles of such guests, one after the other, as there is no tmux."""
+    lab.stop_all()
+    first, second = re.findall(r'guid=0x(\w+)', DOCUMENT.text)
+    with Terminal([sys.executable, os.path.join(paths.TOP, 'guest-tests', 'shell.py')], LINK='managed', PATH='') as terminal:
+        for guid in first, second:
+            terminal.wait_shown('Ctrl-]')
+            terminal.type('cat /sys/class/infiniband/*/ports/1/state /sys/class/infiniband/*/node_guid; which opensm\n')
+            terminal.wait_shown('INIT')
+            terminal.wait_shown(':'.join(guid[at:at + 4] for at in range(0, 16, 4)))
+            terminal.wait_shown('/sbin/opensm')
+            terminal.type('\x1d')
 
 
 if __name__ == '__main__':

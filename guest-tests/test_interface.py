@@ -213,6 +213,8 @@ def test_statistics():
 def fields(path, display, *names):
     """Of the packets of a capture that match, by tshark, which looks at all checksums."""
     options = [each for protocol in ('ip', 'tcp', 'udp') for each in ('-o', f'{protocol}.check_checksum:TRUE')]
+    # Bytes are bytes: a port that Linux takes by chance may be some protocol's, which they break.
+    options += ['-d', 'tcp.port==1-65535,data']
     output = subprocess.run(['tshark', '-n', '-r', path, *options, '-Y', display, '-T', 'fields', '-E', 'separator=|',
                              *[each for field in names for each in ('-e', field)]],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True).stdout

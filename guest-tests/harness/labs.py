@@ -21,6 +21,20 @@ def roce(*cards, **options):
     return Lab(machines, {'net': links.stream(), 'lan': links.stream()})
 
 
+class Unmanaged(Lab):
+    """Its ports wait for a subnet manager, which its user starts."""
+
+    def wait_active(self):
+        """Whoever starts the manager waits."""
+
+
+def unmanaged(layers=('apps',), **options):
+    """Two managed cards on a cable, with the GUIDs that docs/applications.md says; opensm is in the applications' layer."""
+    machines = [Machine(Nic('net'), InfinibandCard('cable', {'managed': 'on', 'guid': 0x525400fffe000000 + number}),
+                        layers=layers, **options) for number in (1, 2)]
+    return Unmanaged(machines, {'net': links.stream(), 'cable': links.unix_cable()})
+
+
 _kept = {}
 
 

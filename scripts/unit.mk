@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Unit tests: every core/tests/test-*.c is a program of its own, linked with the whole card (core/, but for its tests) and with
 # the tests' helpers (core/tests/lib*.c), all under the address and undefined behaviour sanitizers. The same of the switch, of
-# which the program itself is built, too. fabric-cards, which guest tests use, is built without sanitizers, as are its cards.
+# which the program itself is built, too. Without sanitizers, as are their cards: fabric-cards, which guest tests use, and cards,
+# which is to be timed.
 
 source := hw-rdma-hca
 out := build/unit
@@ -28,7 +29,7 @@ GIO := $(shell pkg-config --cflags gio-unix-2.0)
 GIO_LIBS := $(shell pkg-config --libs gio-unix-2.0)
 
 # A test whose source is gone is none any more.
-all: $(programs) $(switch_programs) $(out)/hca-switch $(out)/fabric-cards
+all: $(programs) $(switch_programs) $(out)/hca-switch $(out)/fabric-cards $(out)/cards
 	@rm -f $(filter-out $(programs) $(switch_programs),$(wildcard $(out)/test-*))
 
 $(programs): $(out)/%: $(out)/core/tests/%.o $(call object,$(card) $(helpers))
@@ -43,11 +44,16 @@ $(out)/hca-switch: $(call object,$(parts) $(switch))
 $(out)/switch/%.o: CFLAGS += $(GIO)
 
 plain = $(patsubst $(source)/%.c,$(out)/plain/%.o,$(1))
-cards := $(call plain,$(card) $(source)/switch/tests/fabric-cards.c)
+plain_card := $(call plain,$(card))
+fabric_cards := $(call plain,$(source)/switch/tests/fabric-cards.c)
+timed_cards := $(call plain,$(source)/bench/cards.c $(helpers))
 PLAIN_CFLAGS := -O2 $(filter-out -O1 -fsanitize% -fno-sanitize%,$(CFLAGS)) $(GIO)
 
-$(out)/fabric-cards: $(cards)
+$(out)/fabric-cards: $(plain_card) $(fabric_cards)
 	gcc $(PLAIN_CFLAGS) -o $@ $^ $(LIBS) $(GIO_LIBS)
+
+$(out)/cards: $(plain_card) $(timed_cards)
+	gcc $(PLAIN_CFLAGS) -o $@ $^ $(LIBS)
 
 $(out)/plain/%.o: $(source)/%.c scripts/unit.mk
 	@mkdir -p $(@D)
@@ -57,6 +63,6 @@ $(out)/%.o: $(source)/%.c scripts/unit.mk
 	@mkdir -p $(@D)
 	gcc $(CFLAGS) -MMD -MP -c -o $@ $<
 
--include $(patsubst %.o,%.d,$(call object,$(card) $(helpers) $(tests) $(switch) $(switch_helpers) $(switch_tests))) $(cards:.o=.d)
+-include $(patsubst %.o,%.d,$(call object,$(card) $(helpers) $(tests) $(switch) $(switch_helpers) $(switch_tests))) $(patsubst %.o,%.d,$(plain_card) $(fabric_cards) $(timed_cards))
 .PHONY: all
 .SECONDARY:

@@ -58,7 +58,10 @@ static bool table_write_back(void *opaque, uint64_t line, const void *data)
     return true;
 }
 
-static const HcaTptBackingOps table_ops = { table_refill, table_write_back };
+static const HcaTptBackingOps table_ops = {
+    .refill = table_refill,
+    .write_back = table_write_back,
+};
 
 /* What a set holds, the most recently used line first. */
 typedef struct ModelSet {

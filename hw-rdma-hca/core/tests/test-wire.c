@@ -8,6 +8,7 @@
 
 #include "wire/bytes.h"
 #include "wire/crc.h"
+#include "wire/crc_way.h"
 #include "wire/headers.h"
 #include "wire/wire.h"
 #include "lib-test.h"
@@ -298,6 +299,53 @@ static void test_sample_build(void)
 
     g_assert_cmpmem(frame, build(&packet, sample + 36, frame), sample,
                     sizeof(sample));
+}
+
+/* A register of the model that has the bits of @reg, in their other order. */
+static CrcModel model_from(unsigned width, uint32_t polynomial, uint32_t reg)
+{
+    CrcModel model = { width, polynomial, 0 };
+
+    for (unsigned bit = 0; bit < width; bit++) {
+        model.reg |= (reg >> bit & 1u) << (width - 1 - bit);
+    }
+    return model;
+}
+
+static uint32_t model_reg(const CrcModel *model)
+{
+    return model_from(model->width, 0, model->reg).reg;
+}
+
+/* Each way that this processor has, at all places and lengths. */
+static void test_crc_ways(void)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(2);
+    uint8_t data[1024 + 16];
+    const HcaCrcWay *way;
+
+    random_fill(rand, data, sizeof(data));
+    for (unsigned i = 0; (way = hca_crc_way(i)); i++) {
+        if (!way->usable()) {
+            g_test_message("this processor has no way of %s", way->name);
+            continue;
+        }
+        for (size_t len = way->least; len <= 1024; len++) {
+            const uint8_t *p = data + g_rand_int_range(rand, 0, 16);
+            uint32_t icrc = g_rand_int(rand);
+            uint16_t vcrc = g_rand_int(rand);
+            CrcModel icrc_model = model_from(32, 0x04c11db7, icrc);
+            CrcModel vcrc_model = model_from(16, 0x100b, vcrc);
+
+            model_bytes(&icrc_model, p, len);
+            model_bytes(&vcrc_model, p, len);
+            g_assert_cmphex(way->vcrc(vcrc, p, len), ==,
+                            model_reg(&vcrc_model));
+            way->both(&icrc, &vcrc, p, len);
+            g_assert_cmphex(icrc, ==, model_reg(&icrc_model));
+            g_assert_cmphex(vcrc, ==, model_reg(&vcrc_model));
+        }
+    }
 }
 
 static void test_vcrc_pieces(void)
@@ -838,6 +886,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     test_add("/wire/sample/parse", test_sample_parse);
     test_add("/wire/sample/build", test_sample_build);
+    test_add("/wire/crc-ways", test_crc_ways);
     test_add("/wire/vcrc/pieces", test_vcrc_pieces);
     test_add("/wire/round-trip", test_round_trip);
     test_add("/wire/every-opcode", test_every_opcode);

@@ -31,16 +31,16 @@ static bool put_mpt(HcaV2p *v2p, const HcaMpt *mpt)
     return line;
 }
 
-/* The entry that @key names, with any consumer's byte. */
+/* The entry that @key names, with any consumer's byte: a copy. */
 static HcaV2pState find_any(HcaV2p *v2p, uint32_t key, HcaMpt *mpt)
 {
-    HcaV2pState state = hca_v2p_find_mpt(v2p, key, mpt);
+    const HcaMpt *found = hca_v2p_find_mpt(v2p, key);
 
-    if (state == HCA_V2P_SUCCESS &&
-        (mpt->sw_owns || (mpt->key ^ key) & ~HCA_KEY_BYTE)) {
-        state = HCA_V2P_KEY_ERR;
+    if (!found || found->sw_owns || (found->key ^ key) & ~HCA_KEY_BYTE) {
+        return HCA_V2P_KEY_ERR;
     }
-    return state;
+    *mpt = *found;
+    return HCA_V2P_SUCCESS;
 }
 
 /* The one whose key it is. */

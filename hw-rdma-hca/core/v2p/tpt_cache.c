@@ -19,6 +19,7 @@ typedef struct HcaTptTag {
     uint64_t used; /* when, by the cache's clock: LRU order */
     bool valid;
     bool dirty;
+    bool decoded; /* what is decoded is of this line as it is */
 } HcaTptTag;
 
 struct HcaTptCache {
@@ -27,6 +28,7 @@ struct HcaTptCache {
     uint64_t clock;
     HcaTptTag *tags; /* sets of @ways */
     uint8_t (*data)[HCA_TPT_LINE];
+    uint8_t *decoded; /* ops->decoded_size for each line */
     const HcaTptBackingOps *ops;
     void *opaque;
     HcaTptCacheCounters *counters;
@@ -43,6 +45,7 @@ HcaTptCache *hca_tpt_cache_new(uint32_t size, uint32_t ways,
     cache->set_mask = lines / ways - 1;
     cache->tags = g_new0(HcaTptTag, lines);
     cache->data = g_malloc(size);
+    cache->decoded = g_malloc_n(lines, ops->decoded_size);
     cache->ops = ops;
     cache->opaque = opaque;
     cache->counters = counters;
@@ -53,6 +56,7 @@ void hca_tpt_cache_free(HcaTptCache *cache)
 {
     g_free(cache->tags);
     g_free(cache->data);
+    g_free(cache->decoded);
     g_free(cache);
 }
 
@@ -132,6 +136,7 @@ static HcaTptTag *refill(HcaTptCache *cache, uint64_t line)
     tag->line = line;
     tag->valid = true;
     tag->dirty = false;
+    tag->decoded = false;
     return tag;
 }
 
@@ -167,7 +172,24 @@ void *hca_tpt_cache_write(HcaTptCache *cache, uint64_t line)
         return NULL;
     }
     tag->dirty = true;
+    tag->decoded = false;
     return tag_data(cache, tag);
+}
+
+const void *hca_tpt_cache_decoded(HcaTptCache *cache, uint64_t line)
+{
+    HcaTptTag *tag = lookup(cache, line);
+    void *decoded;
+
+    if (!tag) {
+        return NULL;
+    }
+    decoded = cache->decoded + (tag - cache->tags) * cache->ops->decoded_size;
+    if (!tag->decoded) {
+        cache->ops->decode(cache->opaque, tag_data(cache, tag), decoded);
+        tag->decoded = true;
+    }
+    return decoded;
 }
 
 static bool in_range(const HcaTptTag *tag, uint64_t first, uint64_t end)

@@ -18,6 +18,9 @@ typedef struct HcaTptCache HcaTptCache;
 typedef struct HcaTptBackingOps {
     bool (*refill)(void *opaque, uint64_t line, void *data);
     bool (*write_back)(void *opaque, uint64_t line, const void *data);
+    /* What is kept beside a line that is asked for decoded. NULL: none is. */
+    void (*decode)(void *opaque, const void *data, void *decoded);
+    size_t decoded_size;
 } HcaTptBackingOps;
 
 /*
@@ -36,6 +39,8 @@ void hca_tpt_cache_free(HcaTptCache *cache);
  */
 const void *hca_tpt_cache_read(HcaTptCache *cache, uint64_t line);
 void *hca_tpt_cache_write(HcaTptCache *cache, uint64_t line);
+/* The same for reading, decoded: once for as long as the line stays as it is. */
+const void *hca_tpt_cache_decoded(HcaTptCache *cache, uint64_t line);
 
 /*
  * Write back dirty lines, all or those from @first to before @end. False if

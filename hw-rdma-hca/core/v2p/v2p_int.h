@@ -58,8 +58,11 @@ static inline bool hca_mpt_owned(const HcaV2p *v2p, uint32_t index)
     return v2p->owned[index / 64] >> (index % 64) & 1;
 }
 
-/* virt_to_phys.c: the entry that @key names, if it is in hardware ownership. */
-HcaV2pState hca_v2p_find_mpt(HcaV2p *v2p, uint32_t key, HcaMpt *mpt);
+/*
+ * virt_to_phys.c: the entry that @key names, if it is in hardware ownership and
+ * can be reached; else NULL. Valid until the next entry is asked for.
+ */
+const HcaMpt *hca_v2p_find_mpt(HcaV2p *v2p, uint32_t key);
 
 /*
  * ceu_parser.c: whether @n MTT entries from @index on are in the table; and

@@ -61,8 +61,23 @@ static bool mtt_write_back(void *opaque, uint64_t line, const void *data)
     return write_line(v2p, v2p->mtt_base, line, data);
 }
 
-static const HcaTptBackingOps mpt_backing = { mpt_refill, mpt_write_back };
-static const HcaTptBackingOps mtt_backing = { mtt_refill, mtt_write_back };
+static void mpt_decode(void *opaque, const void *data, void *mpt)
+{
+    HcaV2p *v2p = opaque;
+
+    v2p->format->decode(mpt, data);
+}
+
+static const HcaTptBackingOps mpt_backing = {
+    .refill = mpt_refill,
+    .write_back = mpt_write_back,
+    .decode = mpt_decode,
+    .decoded_size = sizeof(HcaMpt),
+};
+static const HcaTptBackingOps mtt_backing = {
+    .refill = mtt_refill,
+    .write_back = mtt_write_back,
+};
 
 static size_t owned_words(const HcaV2p *v2p)
 {
@@ -149,8 +164,8 @@ bool hca_v2p_share_is_over(const HcaV2p *v2p)
 
 /* A request that has passed its checks, and how far it has come. */
 typedef struct HcaWalk {
-    HcaMpt mpt;
-    uint64_t at; /* from the region's first page or piece, or PHYSICAL */
+    const HcaMpt *mpt; /* in the cache, of which a walk asks no other */
+    uint64_t at;       /* from the region's first page or piece, or PHYSICAL */
     uint32_t left;
     uint32_t piece;       /* PIECES: the next one, if it is known, */
     uint64_t piece_start; /* and where it begins */
@@ -159,33 +174,26 @@ typedef struct HcaWalk {
 
 static bool is_physical(const HcaWalk *walk)
 {
-    return walk->mpt.physical;
+    return walk->mpt->physical;
 }
 
 /* Whether what is left of a request has no memory. */
 static bool is_null(const HcaWalk *walk)
 {
-    return walk->left && walk->mpt.null;
+    return walk->left && walk->mpt->null;
 }
 
-HcaV2pState hca_v2p_find_mpt(HcaV2p *v2p, uint32_t key, HcaMpt *mpt)
+const HcaMpt *hca_v2p_find_mpt(HcaV2p *v2p, uint32_t key)
 {
     uint32_t index;
-    const void *entry;
 
     if (!v2p->ready) {
-        return HCA_V2P_KEY_ERR;
+        return NULL;
     }
     index = hca_mpt_index(v2p, key);
-    if (!hca_mpt_owned(v2p, index)) {
-        return HCA_V2P_KEY_ERR;
-    }
-    entry = hca_tpt_cache_read(v2p->mpt_ram, index);
-    if (!entry) {
-        return HCA_V2P_KEY_ERR;
-    }
-    v2p->format->decode(mpt, entry);
-    return HCA_V2P_SUCCESS;
+    return hca_mpt_owned(v2p, index)
+               ? hca_tpt_cache_decoded(v2p->mpt_ram, index)
+               : NULL;
 }
 
 /* Where the byte at @offset of a region, or of a window in one, is. */
@@ -213,15 +221,15 @@ static HcaV2pState begin(HcaV2p *v2p, HcaV2pChannel channel,
     if (!info->len) {
         return HCA_V2P_SUCCESS;
     }
-    state = hca_v2p_find_mpt(v2p, info->key, &walk->mpt);
+    walk->mpt = hca_v2p_find_mpt(v2p, info->key);
+    if (!walk->mpt) {
+        return HCA_V2P_KEY_ERR;
+    }
+    state = hca_mpt_check(walk->mpt, info, &offset);
     if (state != HCA_V2P_SUCCESS) {
         return state;
     }
-    state = hca_mpt_check(&walk->mpt, info, &offset);
-    if (state != HCA_V2P_SUCCESS) {
-        return state;
-    }
-    walk->at = place(&walk->mpt, offset);
+    walk->at = place(walk->mpt, offset);
     walk->piece_known = false;
     return HCA_V2P_SUCCESS;
 }
@@ -278,14 +286,14 @@ static HcaV2pState find_piece_end(HcaV2p *v2p, const HcaMpt *mpt, uint32_t n,
 /* The piece that walk->at lies in: the first one that ends behind it. */
 static HcaV2pState search_piece(HcaV2p *v2p, HcaWalk *walk)
 {
-    uint32_t low = 0, high = walk->mpt.npieces;
+    uint32_t low = 0, high = walk->mpt->npieces;
     HcaV2pState state = HCA_V2P_SUCCESS;
 
     while (low < high && state == HCA_V2P_SUCCESS) {
         uint32_t middle = low + (high - low) / 2;
         uint64_t end = 0;
 
-        state = find_piece_end(v2p, &walk->mpt, middle, &end);
+        state = find_piece_end(v2p, walk->mpt, middle, &end);
         if (end > walk->at) {
             high = middle;
         } else {
@@ -296,7 +304,7 @@ static HcaV2pState search_piece(HcaV2p *v2p, HcaWalk *walk)
     walk->piece_start = 0;
     walk->piece_known = true;
     if (state == HCA_V2P_SUCCESS && low) {
-        state = find_piece_end(v2p, &walk->mpt, low - 1, &walk->piece_start);
+        state = find_piece_end(v2p, walk->mpt, low - 1, &walk->piece_start);
     }
     return state;
 }
@@ -311,14 +319,14 @@ static HcaV2pState next_piece(HcaV2p *v2p, HcaWalk *walk, uint64_t *bus,
     if (!walk->piece_known) {
         state = search_piece(v2p, walk);
     }
-    if (state == HCA_V2P_SUCCESS && walk->piece >= walk->mpt.npieces) {
+    if (state == HCA_V2P_SUCCESS && walk->piece >= walk->mpt->npieces) {
         state = HCA_V2P_LENGTH_ERR;
     }
     if (state == HCA_V2P_SUCCESS) {
-        state = find_mtt(v2p, &walk->mpt, 2 * (uint64_t)walk->piece, bus);
+        state = find_mtt(v2p, walk->mpt, 2 * (uint64_t)walk->piece, bus);
     }
     if (state == HCA_V2P_SUCCESS) {
-        state = find_piece_end(v2p, &walk->mpt, walk->piece, &end);
+        state = find_piece_end(v2p, walk->mpt, walk->piece, &end);
     }
     if (state != HCA_V2P_SUCCESS) {
         return state;
@@ -337,10 +345,10 @@ static HcaV2pState next_piece(HcaV2p *v2p, HcaWalk *walk, uint64_t *bus,
 static HcaV2pState next_page(HcaV2p *v2p, HcaWalk *walk, uint64_t *bus,
                              uint32_t *len)
 {
-    uint64_t page_size = UINT64_C(1) << walk->mpt.page_shift;
+    uint64_t page_size = UINT64_C(1) << walk->mpt->page_shift;
     uint64_t offset = walk->at & (page_size - 1);
-    HcaV2pState state = find_page(v2p, &walk->mpt,
-                                  walk->at >> walk->mpt.page_shift, bus);
+    HcaV2pState state = find_page(v2p, walk->mpt,
+                                  walk->at >> walk->mpt->page_shift, bus);
 
     *bus += offset;
     *len = MIN(walk->left, page_size - offset);
@@ -356,13 +364,13 @@ static HcaV2pState next(HcaV2p *v2p, HcaWalk *walk, HcaPlace *place,
 {
     HcaV2pState state;
 
-    place->dev_mem = walk->mpt.dev_mem;
+    place->dev_mem = walk->mpt->dev_mem;
     if (is_physical(walk)) {
         place->addr = walk->at;
         *len = walk->left;
     } else {
-        state = walk->mpt.pieces ? next_piece(v2p, walk, &place->addr, len)
-                                 : next_page(v2p, walk, &place->addr, len);
+        state = walk->mpt->pieces ? next_piece(v2p, walk, &place->addr, len)
+                                  : next_page(v2p, walk, &place->addr, len);
         if (state != HCA_V2P_SUCCESS) {
             return state;
         }
@@ -387,20 +395,19 @@ HcaV2pState hca_v2p_check_flush(HcaV2p *v2p, HcaV2pChannel channel,
                                 const HcaMatchInfo *info, bool whole)
 {
     HcaMatchInfo match = *info;
-    HcaV2pState state;
+    const HcaMpt *mpt;
     uint64_t offset;
-    HcaMpt mpt;
 
     hca_v2p_select(v2p, channel);
-    state = hca_v2p_find_mpt(v2p, info->key, &mpt);
-    if (state != HCA_V2P_SUCCESS) {
-        return end(v2p, state);
+    mpt = hca_v2p_find_mpt(v2p, info->key);
+    if (!mpt) {
+        return end(v2p, HCA_V2P_KEY_ERR);
     }
     if (whole) {
-        match.va = mpt.access & HCA_ACCESS_ZERO_BASED ? 0 : mpt.start;
+        match.va = mpt->access & HCA_ACCESS_ZERO_BASED ? 0 : mpt->start;
         match.len = 0;
     }
-    return end(v2p, hca_mpt_check(&mpt, &match, &offset));
+    return end(v2p, hca_mpt_check(mpt, &match, &offset));
 }
 
 /* Pieces of a list of memory that is being made. */
@@ -497,7 +504,7 @@ static HcaV2pState map_copy(HcaV2p *v2p, HcaWalk *walk, HcaPieces *pieces)
 
 static bool needs_copy(const HcaWalk *walk)
 {
-    return walk->left && (walk->mpt.pieces || walk->mpt.null);
+    return walk->left && (walk->mpt->pieces || walk->mpt->null);
 }
 
 HcaV2pState hca_v2p_map(HcaV2p *v2p, HcaV2pChannel channel,

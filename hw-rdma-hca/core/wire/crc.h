@@ -16,6 +16,9 @@
  */
 uint32_t hca_icrc_update(uint32_t crc, const void *data, size_t len);
 uint16_t hca_vcrc_update(uint16_t crc, const void *data, size_t len);
+/* Both of the same bytes, in one pass where that is possible. */
+void hca_crcs_update(uint32_t *icrc, uint16_t *vcrc, const void *data,
+                     size_t len);
 
 /*
  * ICRC of the first headers of a packet, LRH, [GRH,] BTH, with the fields left

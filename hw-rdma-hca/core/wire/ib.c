@@ -80,41 +80,67 @@ static void put_vcrc(uint8_t *p, uint16_t crc)
     p[1] = crc >> 8;
 }
 
-/* The ICRC of @len bytes from LRH on (IBA 7.8.1). */
-static uint32_t icrc_of(const uint8_t *frame, size_t len, bool has_grh)
+/* CRCs of the bytes from LRH on, up to ICRC. */
+typedef struct Crcs {
+    uint32_t icrc; /* IBA 7.8.1 */
+    uint16_t vcrc; /* IBA 7.8.2; of ICRC, too, when that is known */
+} Crcs;
+
+/* @len: at least up to the end of BTH. */
+static Crcs crcs_of(const uint8_t *frame, size_t len, bool has_grh)
 {
     size_t masked = HCA_LRH_SIZE + HCA_BTH_SIZE + (has_grh ? HCA_GRH_SIZE : 0);
+    Crcs crcs = {
+        .icrc = hca_icrc_masked_headers(frame, has_grh),
+        .vcrc = hca_vcrc_update(HCA_VCRC_INIT, frame, masked),
+    };
 
-    return hca_icrc_update(hca_icrc_masked_headers(frame, has_grh),
-                           frame + masked, len - masked);
+    hca_crcs_update(&crcs.icrc, &crcs.vcrc, frame + masked, len - masked);
+    return crcs;
 }
 
 size_t hca_ib_seal(const HcaPacket *packet, uint8_t *frame, size_t len)
 {
+    Crcs crcs;
+
     memset(frame + len, 0, packet->pad);
     len += packet->pad;
-    put_icrc(frame + len, icrc_of(frame, len, packet->has_grh));
+    crcs = crcs_of(frame, len, packet->has_grh);
+    put_icrc(frame + len, crcs.icrc);
+    crcs.vcrc = hca_vcrc_update(crcs.vcrc, frame + len, HCA_ICRC_SIZE);
     len += HCA_ICRC_SIZE;
-    put_vcrc(frame + len, hca_vcrc_update(HCA_VCRC_INIT, frame, len));
+    put_vcrc(frame + len, crcs.vcrc);
     return len + HCA_VCRC_SIZE;
 }
 
 /* Parsing */
 
-static bool vcrc_is_good(const uint8_t *frame, size_t len)
+/* Whether the CRCs of a packet are right. */
+typedef struct Verdict {
+    bool vcrc, icrc;
+} Verdict;
+
+/* @len: LRH to VCRC. What has no place for an ICRC has none that is right. */
+static Verdict judge_crcs(const uint8_t *frame, size_t len)
 {
-    uint8_t vcrc[HCA_VCRC_SIZE];
+    bool has_grh = (frame[1] & 3) == LNH_IBA_GLOBAL;
+    size_t least = HCA_LRH_SIZE + HCA_BTH_SIZE + (has_grh ? HCA_GRH_SIZE : 0) +
+                   HCA_ICRC_SIZE;
+    uint8_t icrc[HCA_ICRC_SIZE], vcrc[HCA_VCRC_SIZE];
+    Crcs crcs = { .vcrc = HCA_VCRC_INIT };
+    size_t done = 0;
+    Verdict good = { 0 };
 
-    put_vcrc(vcrc, hca_vcrc_update(HCA_VCRC_INIT, frame, len));
-    return memcmp(vcrc, frame + len, sizeof(vcrc)) == 0;
-}
-
-static bool icrc_is_good(const uint8_t *frame, size_t len, bool has_grh)
-{
-    uint8_t icrc[HCA_ICRC_SIZE];
-
-    put_icrc(icrc, icrc_of(frame, len, has_grh));
-    return memcmp(icrc, frame + len, sizeof(icrc)) == 0;
+    len -= HCA_VCRC_SIZE;
+    if (len >= least) {
+        done = len - HCA_ICRC_SIZE;
+        crcs = crcs_of(frame, done, has_grh);
+        put_icrc(icrc, crcs.icrc);
+        good.icrc = memcmp(icrc, frame + done, sizeof(icrc)) == 0;
+    }
+    put_vcrc(vcrc, hca_vcrc_update(crcs.vcrc, frame + done, len - done));
+    good.vcrc = memcmp(vcrc, frame + len, sizeof(vcrc)) == 0;
+    return good;
 }
 
 /* @len: LRH to ICRC, as arrived. */
@@ -158,23 +184,9 @@ static HcaParseError parse_grh(HcaPacket *packet, const uint8_t *p, size_t len)
     return get_be16(p + 4) == len ? HCA_PARSE_OK : HCA_PARSE_LENGTH;
 }
 
-/* Check the link's part of a packet: VCRC, LRH. */
-static HcaParseError parse_link(HcaPacket *packet, const uint8_t *frame,
-                                size_t len)
-{
-    if (len < HCA_LRH_SIZE + HCA_VCRC_SIZE) {
-        return HCA_PARSE_SHORT;
-    }
-    len -= HCA_VCRC_SIZE;
-    if (!vcrc_is_good(frame, len)) {
-        return HCA_PARSE_VCRC;
-    }
-    return parse_lrh(packet, frame, len);
-}
-
 /* Check GRH, if there is one, and ICRC. @len: LRH to ICRC. */
 static HcaParseError parse_network(HcaPacket *packet, const uint8_t *frame,
-                                   size_t len)
+                                   size_t len, bool icrc_is_good)
 {
     size_t before_bth = HCA_LRH_SIZE + (packet->has_grh ? HCA_GRH_SIZE : 0);
     HcaParseError error = HCA_PARSE_OK;
@@ -185,25 +197,29 @@ static HcaParseError parse_network(HcaPacket *packet, const uint8_t *frame,
     if (packet->has_grh) {
         error = parse_grh(packet, frame + HCA_LRH_SIZE, len - before_bth);
     }
-    if (error == HCA_PARSE_OK &&
-        !icrc_is_good(frame, len - HCA_ICRC_SIZE, packet->has_grh)) {
-        error = HCA_PARSE_ICRC;
-    }
-    return error;
+    return error == HCA_PARSE_OK && !icrc_is_good ? HCA_PARSE_ICRC : error;
 }
 
 HcaParseError hca_ib_parse(HcaPacket *packet, const uint8_t *frame, size_t len)
 {
     HcaParseError error;
     size_t before_bth;
+    Verdict good;
 
     memset(packet, 0, sizeof(*packet));
-    error = parse_link(packet, frame, len);
+    if (len < HCA_LRH_SIZE + HCA_VCRC_SIZE) {
+        return HCA_PARSE_SHORT;
+    }
+    good = judge_crcs(frame, len);
+    if (!good.vcrc) {
+        return HCA_PARSE_VCRC;
+    }
+    len -= HCA_VCRC_SIZE;
+    error = parse_lrh(packet, frame, len);
     if (error != HCA_PARSE_OK) {
         return error;
     }
-    len -= HCA_VCRC_SIZE;
-    error = parse_network(packet, frame, len);
+    error = parse_network(packet, frame, len, good.icrc);
     if (error != HCA_PARSE_OK) {
         return error;
     }

@@ -5,25 +5,24 @@
  * polynomial stands in reverse here; all ones at the start and complemented at
  * the end.
  *
- * 16 bytes at a time: slice[n][b] is what byte b does to the CRC of a message
- * in which n bytes follow it, and the effects of 16 bytes add up (exclusive
- * or), which a processor looks up in parallel.
- *
- * Where the processor multiplies without carries, long pieces are folded
- * first: a block of 16 bytes is replaced by a remainder of the same effect at
- * the place of a later block, until one block is left.
+ * By tables, 16 bytes at a time: slice[n][b] is what byte b does to the CRC of
+ * a message in which n bytes follow it, and the effects of 16 bytes add up
+ * (exclusive or), which a processor looks up in parallel. Where it multiplies
+ * without carries, there are quicker ways: crc_fold.c.
  */
 #include "crc.h"
+#include "crc_way.h"
 
-#define POLYNOMIAL_REVERSED 0xd008
 #define SLICES 16
+/* Fewer bytes cost less in two passes. */
+#define BOTH_MIN 192
 
 static uint16_t slice[SLICES][256];
 
 static uint16_t shift_byte(uint16_t crc)
 {
     for (unsigned bit = 0; bit < 8; bit++) {
-        crc = crc >> 1 ^ (crc & 1 ? POLYNOMIAL_REVERSED : 0);
+        crc = crc >> 1 ^ (crc & 1 ? HCA_VCRC_POLYNOMIAL : 0);
     }
     return crc;
 }
@@ -60,105 +59,83 @@ static uint16_t update_slices(uint16_t crc, const uint8_t *p, size_t len)
     return crc;
 }
 
+static void update_both(uint32_t *icrc, uint16_t *vcrc, const uint8_t *p,
+                        size_t len)
+{
+    *icrc = ~hca_icrc_update(~*icrc, p, len);
+    *vcrc = update_slices(*vcrc, p, len);
+}
+
+static bool always(void)
+{
+    return true;
+}
+
+static const HcaCrcWay by_tables = {
+    .name = "tables",
+    .usable = always,
+    .vcrc = update_slices,
+    .both = update_both,
+};
+
+/* The slowest first. */
+static const HcaCrcWay *const ways[] = {
+    &by_tables,
 #ifdef __x86_64__
-#include <immintrin.h>
-
-#define BLOCK sizeof(__m128i)
-#define LANES 4
-#define FOLD_MIN (2 * LANES * BLOCK)
-#define TARGET_FOLD __attribute__((target("pclmul,sse4.1")))
-
-static bool can_fold;
-static uint64_t fold_1[2];     /* one block further; low and high half */
-static uint64_t fold_lanes[2]; /* LANES blocks further */
-
-/* x^n modulo the polynomial, bits reversed, as the high end of 64 bits. */
-static uint64_t power(unsigned n)
-{
-    uint16_t crc = 0x8000; /* x^0 */
-
-    while (n--) {
-        crc = crc >> 1 ^ (crc & 1 ? POLYNOMIAL_REVERSED : 0);
-    }
-    return (uint64_t)crc << 48;
-}
-
-/*
- * With bits reversed, the low half of a block has the higher terms: it stands
- * 64 terms above the high half. A product of reversed factors comes out one
- * term too high, hence the 1.
- */
-static void init_fold(void)
-{
-    __builtin_cpu_init();
-    can_fold = __builtin_cpu_supports("pclmul") &&
-               __builtin_cpu_supports("sse4.1");
-    fold_1[0] = power(128 + 64 - 1);
-    fold_1[1] = power(128 - 1);
-    fold_lanes[0] = power(LANES * 128 + 64 - 1);
-    fold_lanes[1] = power(LANES * 128 - 1);
-}
-
-static inline TARGET_FOLD __m128i load(const void *p)
-{
-    return _mm_loadu_si128(p);
-}
-
-/* @block moved to the place of @next, and added to it. */
-static inline TARGET_FOLD __m128i fold(__m128i block, __m128i by, __m128i next)
-{
-    __m128i low = _mm_clmulepi64_si128(block, by, 0x00);
-    __m128i high = _mm_clmulepi64_si128(block, by, 0x11);
-
-    return _mm_xor_si128(_mm_xor_si128(low, high), next);
-}
-
-/* @len: FOLD_MIN or more. */
-static TARGET_FOLD uint16_t update_folding(uint16_t crc, const uint8_t *p,
-                                           size_t len)
-{
-    __m128i by = load(fold_lanes);
-    __m128i lane[LANES];
-    uint8_t last[BLOCK];
-
-    for (unsigned i = 0; i < LANES; i++) {
-        lane[i] = load(p + i * BLOCK);
-    }
-    lane[0] = _mm_xor_si128(lane[0], _mm_cvtsi32_si128(crc));
-    for (p += LANES * BLOCK, len -= LANES * BLOCK; len >= LANES * BLOCK;
-         p += LANES * BLOCK, len -= LANES * BLOCK) {
-        for (unsigned i = 0; i < LANES; i++) {
-            lane[i] = fold(lane[i], by, load(p + i * BLOCK));
-        }
-    }
-    by = load(fold_1);
-    for (unsigned i = 1; i < LANES; i++) {
-        lane[i] = fold(lane[i - 1], by, lane[i]);
-    }
-    for (; len >= BLOCK; p += BLOCK, len -= BLOCK) {
-        lane[LANES - 1] = fold(lane[LANES - 1], by, load(p));
-    }
-    _mm_storeu_si128((__m128i *)last, lane[LANES - 1]);
-    return update_slices(update_block(0, last), p, len);
-}
+    &hca_crc_fold_128,
+    &hca_crc_fold_256,
 #endif
+};
+
+#define NUM_WAYS (sizeof(ways) / sizeof(ways[0]))
+
+/* Those of this processor, the quickest first. */
+static const HcaCrcWay *usable[NUM_WAYS];
+
+const HcaCrcWay *hca_crc_way(unsigned i)
+{
+    return i < NUM_WAYS ? ways[i] : NULL;
+}
 
 /* Before main(), so that the tables never change while they are used. */
 static void __attribute__((constructor)) init_tables(void)
 {
+    unsigned n = 0;
+
     init_slices();
-#ifdef __x86_64__
-    init_fold();
-#endif
+    for (unsigned i = NUM_WAYS; i--;) {
+        if (ways[i]->usable()) {
+            usable[n++] = ways[i];
+        }
+    }
+}
+
+static const HcaCrcWay *way_for(size_t len)
+{
+    const HcaCrcWay *const *way = usable;
+
+    while (len < (*way)->least) {
+        way++;
+    }
+    return *way;
 }
 
 uint16_t hca_vcrc_update(uint16_t crc, const void *data, size_t len)
 {
-    crc = ~crc;
-#ifdef __x86_64__
-    if (can_fold && len >= FOLD_MIN) {
-        return ~update_folding(crc, data, len);
+    return ~way_for(len)->vcrc(~crc, data, len);
+}
+
+void hca_crcs_update(uint32_t *icrc, uint16_t *vcrc, const void *data,
+                     size_t len)
+{
+    if (len < BOTH_MIN) {
+        *icrc = hca_icrc_update(*icrc, data, len);
+        *vcrc = hca_vcrc_update(*vcrc, data, len);
+        return;
     }
-#endif
-    return ~update_slices(crc, data, len);
+    *icrc = ~*icrc;
+    *vcrc = ~*vcrc;
+    way_for(len)->both(icrc, vcrc, data, len);
+    *icrc = ~*icrc;
+    *vcrc = ~*vcrc;
 }

@@ -10,6 +10,7 @@
 
 #define TCP_MIN_HEADER 20
 #define UDP_HEADER 8
+#define UDP_CHECKSUM 6 /* its place in the header; TCP's is another */
 
 uint64_t hca_eth_sum(const uint8_t *data, size_t len)
 {
@@ -48,8 +49,8 @@ bool hca_eth_checksum_fill(uint8_t *frame, size_t len, size_t start,
         return false;
     }
     value = hca_eth_checksum(hca_eth_sum(frame + start, len - start));
-    if (!value) {
-        value = 0xffff; /* of UDP, 0 would be none (RFC 768) */
+    if (!value && offset == UDP_CHECKSUM) {
+        value = 0xffff; /* 0 would be none (RFC 768) */
     }
     memcpy(frame + start + offset, &value, sizeof(value));
     return true;

@@ -252,6 +252,10 @@ static void test_doorbells(void)
 
 /* ---- checksums ---- */
 
+/* Their places in a header. */
+#define UDP_CHECKSUM 6
+#define TCP_CHECKSUM 16
+
 static void test_tx_checksum(void)
 {
     EthBench *bench = eth_bench_new(9, 4);
@@ -269,7 +273,8 @@ static void test_tx_checksum(void)
         nic_put_tx(bench->nic, bench->nic->buffer, len, LAST);
         nic_want_checksum(bench->nic, start, offset);
         nic_ring_tx(bench->nic);
-        eth_put16(frame->data + start + offset, value ? value : 0xffff);
+        eth_put16(frame->data + start + offset,
+                  value || offset != UDP_CHECKSUM ? value : 0xffff);
         eth_expect_sent(bench, frame->data, len);
         eth_expect_done(bench, 1, DONE);
         g_byte_array_unref(frame);
@@ -277,19 +282,27 @@ static void test_tx_checksum(void)
     eth_bench_free(bench);
 }
 
+/* Of UDP, 0 would be none; of TCP, 0xffff is never right (RFC 1624). */
 static void test_tx_checksum_zero(void)
 {
+    static const unsigned offsets[] = { UDP_CHECKSUM, TCP_CHECKSUM };
     EthBench *bench = eth_bench_new(10, 4);
-    GByteArray *frame = eth_make_frame(bench, eth_stranger,
-                                       bench->host->config.mac, 64);
 
-    memset(frame->data + 40, 0xff, 24); /* sums up to 0xffff */
-    host_write(bench->host, bench->nic->buffer, frame->data, 64);
-    nic_put_tx(bench->nic, bench->nic->buffer, 64, LAST);
-    nic_want_checksum(bench->nic, 40, 6);
-    nic_ring_tx(bench->nic);
-    eth_expect_sent(bench, frame->data, 64); /* 0xffff in place of 0 */
-    g_byte_array_unref(frame);
+    for (unsigned i = 0; i < G_N_ELEMENTS(offsets); i++) {
+        GByteArray *frame = eth_make_frame(bench, eth_stranger,
+                                           bench->host->config.mac, 64);
+
+        memset(frame->data + 40, 0xff, 24); /* sums up to 0xffff */
+        host_write(bench->host, bench->nic->buffer, frame->data, 64);
+        nic_put_tx(bench->nic, bench->nic->buffer, 64, LAST);
+        nic_want_checksum(bench->nic, 40, offsets[i]);
+        nic_ring_tx(bench->nic);
+        eth_put16(frame->data + 40 + offsets[i],
+                  offsets[i] == UDP_CHECKSUM ? 0xffff : 0);
+        eth_expect_sent(bench, frame->data, 64);
+        eth_expect_done(bench, 1, DONE);
+        g_byte_array_unref(frame);
+    }
     eth_bench_free(bench);
 }
 

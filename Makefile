@@ -100,7 +100,7 @@ ledger: build $S/python-disk
 loss: build
 	@guest-tests/loss_figures.py
 
-# The guests have the applications with APPS=1, and RoCE cards with LINK=roce.
+# The guests have the applications with APPS=1 or LINK=managed, which wants opensm, and RoCE cards with LINK=roce.
 shell: build $(if $(APPS)$(filter managed,$(LINK)),$S/apps-layer)
 	@LINK='$(LINK)' APPS='$(APPS)' guest-tests/shell.py
 

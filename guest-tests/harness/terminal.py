@@ -19,7 +19,6 @@ class Terminal:
 
     def __enter__(self):
         self._fd, theirs = pty.openpty()
-        # The harness of a lab stops it when it is told to end.
         self._process = subprocess.Popen(self._command, stdin=theirs, stdout=theirs, stderr=theirs, env=self._environment)
         os.close(theirs)
         return self

@@ -117,15 +117,38 @@ static uint64_t rest_of(uint64_t value)
     return value;
 }
 
-/* 2^128 / ICRC's polynomial, modulo VCRC's: some power of it is the inverse. */
+static void swap(uint64_t pair[2])
+{
+    uint64_t first = pair[0];
+
+    pair[0] = pair[1];
+    pair[1] = first;
+}
+
+/* 1 / @value modulo VCRC's polynomial, by Euclid: rest[i] is times[i] * @value. */
+static uint64_t inverse_of(uint64_t value)
+{
+    uint64_t rest[2] = { vcrc_divisor.polynomial, rest_of(value) };
+    uint64_t times[2] = { 0, 1 };
+
+    while (rest[1] != 1) {
+        unsigned shift = __builtin_clzll(rest[1]) - __builtin_clzll(rest[0]);
+
+        rest[0] ^= rest[1] << shift;
+        times[0] ^= times[1] << shift;
+        if (rest[0] < rest[1]) {
+            swap(rest);
+            swap(times);
+        }
+    }
+    return times[1];
+}
+
+/* 2^128 / ICRC's polynomial, modulo VCRC's. */
 static uint64_t find_icrc_inverse(void)
 {
-    uint64_t icrc = rest_of(icrc_divisor.polynomial);
-    uint64_t inverse = 1;
+    uint64_t inverse = inverse_of(icrc_divisor.polynomial);
 
-    while (rest_of(multiply(inverse, icrc)) != 1) {
-        inverse = rest_of(multiply(inverse, icrc));
-    }
     for (unsigned i = 0; i < 128; i++) {
         inverse = rest_of(inverse << 1);
     }

@@ -4,12 +4,12 @@
 import time
 
 from harness import pci, tap, verbs
-from harness.labs import infiniband, kept
+from harness.labs import infiniband, kept, roce_cable
 from harness.links import tcp_cable, unix_cable
 
 
-def peer_leaves_and_returns(cable, leaver):
-    with infiniband(cable) as both:
+def peer_leaves_and_returns(cable, leaver, lab=infiniband):
+    with lab(cable) as both:
         leaves = both.guests[leaver]
         stays = both.guests[1 - leaver]
         watch = stays.spawn(f'exec ibv_asyncwatch -d {stays.card.name}')
@@ -43,9 +43,17 @@ def test_tcp_listening_end_leaves():
     peer_leaves_and_returns(tcp_cable, 0)
 
 
-def test_reset_of_the_peer():
+def test_roce_connecting_end_leaves():
+    peer_leaves_and_returns(unix_cable, 1, roce_cable)
+
+
+def test_roce_listening_end_leaves():
+    peer_leaves_and_returns(unix_cable, 0, roce_cable)
+
+
+def reset_of_the_peer(lab):
     """The peer's card is reset and its driver brings it up again: the stream stays, but the link was down."""
-    both = kept(infiniband)
+    both = kept(lab)
     watch = both.a.spawn(f'exec ibv_asyncwatch -d {both.a.card.name}')
     watch.wait_output('async event')
     for _ in range(2):
@@ -55,6 +63,14 @@ def test_reset_of_the_peer():
         both.wait_active()
         verbs.pingpong(both.a, both.b, '-e -n 50')
     watch.kill()
+
+
+def test_reset_of_the_peer():
+    reset_of_the_peer(infiniband)
+
+
+def test_reset_of_the_roce_peer():
+    reset_of_the_peer(roce_cable)
 
 
 def test_pause_of_both_guests():

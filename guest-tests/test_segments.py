@@ -50,6 +50,10 @@ def test_stream_over_tcp():
     try_out(*[text.replace('addr.type=unix,addr.path=/tmp/segment', tcp) for text in STREAMS])
 
 
+def test_cable_to_stream():
+    try_out(STREAMS[0], PAGE.example('rdma-hca-cable', 'link-layer=roce'))
+
+
 def test_datagrams():
     try_out(*PAGE.examples('-netdev dgram,id=lan,local.type=unix', '-device rdma-hca'))
 

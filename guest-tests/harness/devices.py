@@ -19,8 +19,7 @@ class Device:
         self.link = link
 
     def put_into(self, guest, slot, backend):
-        """The device of a guest that is made after this; slot: its place in the guest's list; backend: the ID of its end of
-        the link."""
+        """The device of a guest that is made after this; slot: its place in the guest's list; backend: its end of the link."""
         device = copy.copy(self)
         device.guest, device.slot, device.backend = guest, slot, backend
         guest.devices.append(device)
@@ -54,7 +53,7 @@ class Nic(Interface):
     """A virtio network card, for what programs say to each other first. The image sets up a machine's first one."""
 
     def arguments(self):
-        return ['-device', f'virtio-net-pci,netdev={self.backend},mac={self.mac},romfile=,disable-legacy=on,host_mtu=9000']
+        return ['-device', f'virtio-net-pci,netdev={self.backend.id},mac={self.mac},romfile=,disable-legacy=on,host_mtu=9000']
 
 
 class RdmaDevice(Device):
@@ -91,7 +90,6 @@ class Hca(RdmaDevice):
     """Our card. properties: more of the device's; capture: write all that passes the link to a file, see captured; slotted: it
     is in a slot of its own, which it can be taken out of (see pci.py)."""
     prefix = 'rdma_hca'
-    backend_property = None
 
     def __init__(self, link=None, properties=None, capture=False, slotted=False):
         super().__init__(link)
@@ -111,7 +109,7 @@ class Hca(RdmaDevice):
         if self.slotted:
             device['bus'] = self.slot_id
         if self.backend:
-            device[self.backend_property] = self.backend
+            device[self.backend.property] = self.backend.id
         if self.capture:
             device['capture'] = os.path.basename(self.captured)
         return device
@@ -135,8 +133,6 @@ class Hca(RdmaDevice):
 
 
 class InfinibandCard(Hca):
-    backend_property = 'cable'
-
     def kind(self):
         # Two cards with the same faults are not to have the same chances.
         return {'lid': self.guest.number, 'fault-seed': self.guest.number}
@@ -216,8 +212,6 @@ class RoceDevice(RdmaDevice, Interface):
 
 
 class RoceCard(RoceDevice, Hca):
-    backend_property = 'netdev'
-
     def kind(self):
         return {'link-layer': 'roce', 'mac': self.mac}
 

@@ -17,7 +17,7 @@ class Machine:
         self.devices, self.options = devices, options
 
     def guest(self, folder, number, plug):
-        """The guest; plug(link) takes the next end of a link and gives the backend's ID and arguments of QEMU."""
+        """The guest; plug(link) takes the next end of a link and gives the backend and arguments of QEMU."""
         guest = Guest(f'guest{number}', folder, number=number, accelerator=accelerator.choose(), **self.options)
         for slot, description in enumerate(self.devices):
             backend, arguments = plug(description.link) if description.link else (None, [])

@@ -21,6 +21,12 @@ def roce(*cards, **options):
     return Lab(machines, {'net': links.stream(), 'lan': links.stream()})
 
 
+def roce_cable(cable=links.unix_cable, *cards, **options):
+    """Two RoCE cards on a cable of their own."""
+    machines = [Machine(Nic('net'), card, **options) for card in cards or [RoceCard('lan')] * 2]
+    return Lab(machines, {'net': links.stream(), 'lan': cable()})
+
+
 class Unmanaged(Lab):
     """Its ports wait for a subnet manager, which its user starts."""
 

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What joins the devices of machines: cables of InfiniBand cards, Ethernet segments. A new kind is a function or class here."""
+import collections
 import socket
+
+# What a device is plugged into: QEMU's ID of it, and the device's property that takes this.
+Backend = collections.namedtuple('Backend', 'id property')
 
 
 def free_port():
@@ -17,9 +21,9 @@ class Link:
         self.ends = ends
 
     def end(self, name, number):
-        """The backend of the number-th device (from 0): its ID, and the arguments that make it."""
-        backend = f'{name}{number}'
-        return backend, [argument.format(id=backend, name=name) for argument in self.ends[number]]
+        """The backend of the number-th device (from 0), and the arguments that make it."""
+        backend = Backend(f'{name}{number}', 'cable' if self.ends[number][0] == '-object' else 'netdev')
+        return backend, [argument.format(id=backend.id, name=name) for argument in self.ends[number]]
 
     def start(self, folder):
         """Before the machines start; for what is outside of them. folder: where they run, and sockets are files."""
@@ -34,17 +38,25 @@ def stream():
     return Link(['-netdev', f'{where},server=on'], ['-netdev', f'{where},server=off,reconnect-ms=100'])
 
 
-def _cable(where):
-    options = f'rdma-hca-cable,id={{id}},{where},reconnect-ms=100'
+def _cable(where, **options):
+    """options: more of the cables' properties, with _ for -."""
+    more = ''.join(f',{name.replace("_", "-")}={value}' for name, value in options.items())
+    options = f'rdma-hca-cable,id={{id}},{where},reconnect-ms=100{more}'
     return Link(['-object', f'{options},server=on'], ['-object', f'{options},server=off'])
 
 
-def unix_cable():
-    return _cable('type=unix,path={name}')
+def unix_cable(**options):
+    return _cable('type=unix,path={name}', **options)
 
 
-def tcp_cable():
-    return _cable(f'type=inet,host=127.0.0.1,port={free_port()}')
+def tcp_cable(**options):
+    return _cable(f'type=inet,host=127.0.0.1,port={free_port()}', **options)
+
+
+def cable_to_netdev():
+    """A RoCE card's cable that speaks as QEMU's -netdev stream does, and such a netdev, which listens."""
+    return Link(['-netdev', 'stream,id={id},addr.type=unix,addr.path={name},server=on'],
+                ['-object', 'rdma-hca-cable,id={id},type=unix,path={name},reconnect-ms=100,protocol=netdev'])
 
 
 def hub(number):

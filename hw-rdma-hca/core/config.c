@@ -59,6 +59,7 @@ void hca_config_init(HcaConfig *config)
 {
     *config = (HcaConfig) {
         .link_layer = HCA_LINK_LAYER_IB,
+        .cable = HCA_CABLE_CARD,
         .lid = 1,
         .mac = { 0x52, 0x54, 0x00, 0x12, 0x34, 0x56 },
         .ack_policy = HCA_ACK_COALESCED,
@@ -177,6 +178,14 @@ static const char *check_link(const HcaConfig *c)
     }
 }
 
+static const char *check_cable(const HcaConfig *c)
+{
+    return c->cable >= HCA_CABLE_NPROTOCOLS ||
+                   (c->cable != HCA_CABLE_CARD && !hca_config_is_roce(c))
+               ? "cable must be one between cards, as link-layer=ib has no other"
+               : NULL;
+}
+
 /* What is not a plain number, or is given in another way. */
 static const char *check_others(const HcaConfig *c)
 {
@@ -198,7 +207,8 @@ static const char *check_others(const HcaConfig *c)
 const char *hca_config_check(const HcaConfig *config)
 {
     static const char *(*const checks[])(const HcaConfig *) = {
-        check_options, check_caches, check_others, pkeys_check, check_link,
+        check_options, check_caches, check_others,
+        pkeys_check,   check_link,   check_cable,
     };
     const char *message = NULL;
 

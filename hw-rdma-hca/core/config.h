@@ -19,6 +19,14 @@ typedef enum HcaLinkLayer {
     HCA_LINK_LAYER_ROCE = 2, /* Ethernet frames: RoCEv2 and others */
 } HcaLinkLayer;
 
+/* What surrounds packets on the cable, see link/framing.h. */
+typedef enum HcaCableProtocol {
+    HCA_CABLE_CARD,    /* one card at the other end, which says who it is */
+    HCA_CABLE_SEGMENT, /* RoCE: the same frames, of any number of stations */
+    HCA_CABLE_NETDEV,  /* RoCE: frames as of QEMU's -netdev stream */
+    HCA_CABLE_NPROTOCOLS
+} HcaCableProtocol;
+
 /* When the responder of a reliable connection acknowledges. */
 typedef enum HcaAckPolicy {
     HCA_ACK_COALESCED, /* as AckReq asks; those that wait join */
@@ -82,7 +90,7 @@ typedef enum HcaManaged {
       "Number of GIDs, as a power of two")                                     \
     X(log_flows, "log-flows", 8, 1, HCA_MAX_LOG_FLOWS, ANY, NONE, ROCE,        \
       "Number of flow rules of raw packet queue pairs, as a power of two")     \
-    X(osq_per_qp, "osq-per-qp", 16, 1, 32768, ANY, NONE, ROCE,                 \
+    X(osq_per_qp, "osq-per-qp", 1024, 1, 32768, ANY, NONE, ROCE,               \
       "Packets of a queue pair that may be on their way")                      \
     X(cnp_timer_us, "cnp-timer-us", 1000, 1, 1000000, ANY, US, ROCE,           \
       "Time until a limit that a CNP has halved recovers")                     \
@@ -96,6 +104,7 @@ typedef struct HcaConfig {
     HCA_OPTIONS(HCA_OPTION_FIELD)
 #undef HCA_OPTION_FIELD
     HcaLinkLayer link_layer;
+    HcaCableProtocol cable;             /* HCA_CABLE_CARD */
     uint16_t lid;                       /* 1..0xbfff; InfiniBand only */
     HcaManaged managed;                 /* InfiniBand only */
     uint8_t mac[6];                     /* RoCE only */

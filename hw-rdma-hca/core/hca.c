@@ -101,7 +101,7 @@ Hca *hca_new(const HcaConfig *config, const HcaHostOps *ops, void *opaque)
     hca->opaque = opaque;
     hca->format = &hca_format;
     hca_card_init(hca);
-    hca->link = hca_link_new(config->link_layer, ops, opaque);
+    hca->link = hca_link_new(config->link_layer, config->cable, ops, opaque);
     hca->v2p = hca_v2p_new(hca->format->mpt, ops, opaque, config->log_mpts,
                            config->log_mtts, config->mpt_cache_size,
                            config->mtt_cache_size, config->cache_ways);

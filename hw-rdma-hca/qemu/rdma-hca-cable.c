@@ -44,6 +44,12 @@ bool rdma_hca_cable_is_plugged(const RdmaHcaCable *cable)
     return cable->events;
 }
 
+HcaCableProtocol rdma_hca_cable_protocol(const RdmaHcaCable *cable)
+{
+    return cable ? RDMA_HCA_CABLE_GET_CLASS(cable)->protocol(cable)
+                 : HCA_CABLE_CARD;
+}
+
 bool rdma_hca_cable_is_server(const RdmaHcaCable *cable)
 {
     return !cable || !RDMA_HCA_CABLE_GET_CLASS(cable)->is_server ||

@@ -5,7 +5,7 @@
  * To the card it is a stream of bytes each way, the frames of
  * core/link/framing.h, that begins anew whenever a peer comes. Each kind of
  * cable is a subclass in a file of its own: rdma-hca-stream.c, a stream
- * socket; rdma-hca-net.c, a netdev.
+ * socket; rdma-hca-net.c, a netdev. Which frames these are the cable says.
  *
  * A cable is in one card at a time:
  *
@@ -21,6 +21,7 @@
 
 #include <sys/uio.h>
 
+#include "../core/config.h"
 #include "block/aio.h"
 #include "qom/object.h"
 
@@ -51,6 +52,7 @@ struct RdmaHcaCableClass {
     ObjectClass parent_class;
 
     /* With the BQL. @unplug, @is_server and @address may be NULL. */
+    HcaCableProtocol (*protocol)(const RdmaHcaCable *cable);
     void (*plug)(RdmaHcaCable *cable);
     void (*unplug)(RdmaHcaCable *cable);
     bool (*is_server)(const RdmaHcaCable *cable);
@@ -99,6 +101,8 @@ bool rdma_hca_cable_plug(RdmaHcaCable *cable, AioContext *ctx,
 void rdma_hca_cable_unplug(RdmaHcaCable *cable);
 bool rdma_hca_cable_is_plugged(const RdmaHcaCable *cable);
 
+/* Of what is plugged in; nobody knows the difference if nothing is. */
+HcaCableProtocol rdma_hca_cable_protocol(const RdmaHcaCable *cable);
 /* The end that waits for the other; of two that are alike, each is one. */
 bool rdma_hca_cable_is_server(const RdmaHcaCable *cable);
 /* Where its other end is, or is waited for; to be freed. NULL: it has no name. */

@@ -387,6 +387,11 @@ void rdma_hca_net_free(RdmaHcaNet *net)
     call_rcu1(&net->rcu, net_reclaim);
 }
 
+static HcaCableProtocol net_protocol(const RdmaHcaCable *cable)
+{
+    return HCA_CABLE_SEGMENT;
+}
+
 static void net_plug(RdmaHcaCable *cable)
 {
     RdmaHcaNet *net = RDMA_HCA_NET(cable);
@@ -418,6 +423,7 @@ static void net_class_init(ObjectClass *klass, void *data)
 {
     RdmaHcaCableClass *cc = RDMA_HCA_CABLE_CLASS(klass);
 
+    cc->protocol = net_protocol;
     cc->plug = net_plug;
     cc->start = net_start;
     cc->stop = net_stop;

@@ -6,12 +6,16 @@
  * The object listens, accepts, connects and reconnects in the main loop; the
  * bytes flow in the card's thread. A stream is handed from the one to the
  * other when the peer comes, and back when it goes. One peer at a time.
+ *
+ * With a peer on the same host that does so, too, the bytes go by shared memory,
+ * see rdma-hca-shm.h; a peer that breaks its rules has seen the last of it.
  */
 #include "qemu/osdep.h"
 #include <netinet/tcp.h>
 #include "io/channel-socket.h"
 #include "io/net-listener.h"
 #include "qapi/error.h"
+#include "qapi/qapi-types-qom.h"
 #include "qapi/qapi-visit-sockets.h"
 #include "qemu/error-report.h"
 #include "qemu/lockable.h"
@@ -19,6 +23,7 @@
 #include "qemu/units.h"
 #include "qom/object_interfaces.h"
 #include "rdma-hca-cable.h"
+#include "rdma-hca-shm.h"
 #include "trace.h"
 
 #define CABLE_RECONNECT_MS 1000
@@ -42,6 +47,8 @@ struct RdmaHcaStream {
     uint32_t reconnect_ms;
     bool reconnect_given;
     uint32_t greeting_ms;
+    RdmaHcaCableProtocol protocol;
+    OnOffAuto share; /* memory */
     bool complete;
 
     /* The main loop's. */
@@ -66,7 +73,11 @@ struct RdmaHcaStream {
     bool read_wanted; /* the card reads until -EAGAIN */
     bool read_watched;
     bool write_watched; /* the card was told -EAGAIN */
+    bool write_blocked; /* the same, and a wake-up will come */
     bool greeted;       /* the peer has said who it is */
+    RdmaHcaShm *shm;    /* NULL: the socket carries everything */
+    bool distrusted;    /* a peer has broken the rules of shared memory */
+    bool sharing;       /* atomic: both directions go by it */
     QEMUTimer *greeting_timer;
 };
 
@@ -99,6 +110,28 @@ static void stream_watch(RdmaHcaStream *stream, bool read, bool write)
         stream->cable.ctx, write ? stream_on_writable : NULL, stream);
 }
 
+static void stream_break(RdmaHcaStream *stream)
+{
+    if (stream->ioc && !stream->broken) {
+        stream->broken = true;
+        qemu_bh_schedule(stream->broken_bh);
+    }
+}
+
+/* What comes by the socket is of use only when the card has room for it. */
+static bool stream_brings_bytes(const RdmaHcaStream *stream)
+{
+    return !stream->shm || !rdma_hca_shm_is_receiving(stream->shm);
+}
+
+static void stream_tell_writable(RdmaHcaStream *stream)
+{
+    if (stream->write_blocked) {
+        stream->write_blocked = false;
+        stream->cable.events->writable(stream->cable.opaque);
+    }
+}
+
 /*
  * The socket stays readable while the card has no room for more. Stop
  * watching then; the next stream_readv() watches again.
@@ -106,10 +139,15 @@ static void stream_watch(RdmaHcaStream *stream, bool read, bool write)
 static void stream_on_readable(void *opaque)
 {
     RdmaHcaStream *stream = opaque;
+    bool there = !stream->shm || rdma_hca_shm_woken(stream->shm);
 
     stream->read_wanted = false;
+    stream_tell_writable(stream);
     stream->cable.events->readable(stream->cable.opaque);
-    if (stream->ioc && stream->running && !stream->read_wanted) {
+    if (!there) {
+        stream_break(stream);
+    } else if (stream->ioc && stream->running && !stream->read_wanted &&
+               stream_brings_bytes(stream)) {
         stream_watch(stream, false, stream->write_watched);
     }
 }
@@ -122,17 +160,62 @@ static void stream_on_writable(void *opaque)
     stream->cable.events->writable(stream->cable.opaque);
 }
 
-static void stream_break(RdmaHcaStream *stream)
-{
-    if (stream->ioc && !stream->broken) {
-        stream->broken = true;
-        qemu_bh_schedule(stream->broken_bh);
-    }
-}
-
 static void stream_drop(RdmaHcaCable *cable)
 {
     stream_break(RDMA_HCA_STREAM(cable));
+}
+
+static ssize_t stream_do_writev(RdmaHcaStream *stream, const struct iovec *iov,
+                                int iovcnt)
+{
+    ssize_t ret;
+
+    if (stream->shm) {
+        return rdma_hca_shm_writev(stream->shm, iov, iovcnt);
+    }
+    ret = qio_channel_writev(stream->ioc, iov, MIN(iovcnt, IOV_MAX), NULL);
+    return ret == QIO_CHANNEL_ERR_BLOCK ? -EAGAIN : ret < 0 ? -EPIPE : ret;
+}
+
+static ssize_t stream_do_readv(RdmaHcaStream *stream, const struct iovec *iov,
+                               int iovcnt)
+{
+    ssize_t ret;
+
+    if (stream->shm) {
+        return rdma_hca_shm_readv(stream->shm, iov, iovcnt);
+    }
+    ret = qio_channel_readv(stream->ioc, iov, MIN(iovcnt, IOV_MAX), NULL);
+    return ret == QIO_CHANNEL_ERR_BLOCK ? -EAGAIN : ret < 0 ? -EPIPE : ret;
+}
+
+/* The stream has come to its end, or to what cannot be. */
+static void stream_fail(RdmaHcaStream *stream, ssize_t ret)
+{
+    if (ret == -EPROTO) {
+        trace_rdma_hca_cable_distrusted(stream_id(stream));
+        stream->distrusted = true;
+    }
+    stream_break(stream);
+}
+
+/* What has come of the offer to share memory. */
+static void stream_look_at_shm(RdmaHcaStream *stream)
+{
+    if (!stream->shm || stream->sharing) {
+        return;
+    }
+    if (rdma_hca_shm_is_sending(stream->shm) &&
+        rdma_hca_shm_is_receiving(stream->shm)) {
+        trace_rdma_hca_cable_shared(stream_id(stream));
+        qatomic_set(&stream->sharing, true);
+    } else if (rdma_hca_shm_is_refused(stream->shm)) {
+        trace_rdma_hca_cable_not_shared(stream_id(stream));
+        if (stream->share == ON_OFF_AUTO_ON) {
+            stream_break(stream);
+        }
+        g_clear_pointer(&stream->shm, rdma_hca_shm_free);
+    }
 }
 
 static ssize_t stream_writev(RdmaHcaCable *cable, const struct iovec *iov,
@@ -144,14 +227,13 @@ static ssize_t stream_writev(RdmaHcaCable *cable, const struct iovec *iov,
     if (!stream->ioc || stream->broken) {
         return -EPIPE;
     }
-    ret = qio_channel_writev(stream->ioc, iov, MIN(iovcnt, IOV_MAX), NULL);
-    if (ret == QIO_CHANNEL_ERR_BLOCK) {
+    ret = stream_do_writev(stream, iov, iovcnt);
+    if (ret == -EAGAIN && stream->shm && rdma_hca_shm_is_sending(stream->shm)) {
+        stream->write_blocked = true;
+    } else if (ret == -EAGAIN) {
         stream_watch(stream, stream->read_watched, true);
-        return -EAGAIN;
-    }
-    if (ret < 0) {
-        stream_break(stream);
-        return -EPIPE;
+    } else if (ret < 0) {
+        stream_fail(stream, ret);
     }
     return ret;
 }
@@ -167,14 +249,11 @@ static ssize_t stream_readv(RdmaHcaCable *cable, const struct iovec *iov,
     }
     stream->read_wanted = true;
     stream_watch(stream, true, stream->write_watched);
-    ret = qio_channel_readv(stream->ioc, iov, MIN(iovcnt, IOV_MAX), NULL);
-    if (ret == QIO_CHANNEL_ERR_BLOCK) {
-        return -EAGAIN;
+    ret = stream_do_readv(stream, iov, iovcnt);
+    if (ret <= 0 && ret != -EAGAIN) {
+        stream_fail(stream, ret);
     }
-    if (ret <= 0) {
-        stream_break(stream);
-        return ret < 0 ? -EPIPE : 0;
-    }
+    stream_look_at_shm(stream);
     return ret;
 }
 
@@ -218,6 +297,8 @@ static void stream_end(RdmaHcaStream *stream)
     }
     stream->ioc = NULL;
     stream->broken = false;
+    qatomic_set(&stream->sharing, false);
+    g_clear_pointer(&stream->shm, rdma_hca_shm_free);
     qemu_bh_schedule(stream->ended_bh);
 }
 
@@ -232,6 +313,32 @@ static void stream_broken_bh(void *opaque)
     stream->cable.events->down(stream->cable.opaque);
 }
 
+static bool stream_may_share(const RdmaHcaStream *stream)
+{
+    return stream->share == ON_OFF_AUTO_ON ||
+           (stream->share == ON_OFF_AUTO_AUTO && !stream->distrusted &&
+            stream->protocol == RDMA_HCA_CABLE_PROTOCOL_RDMA_HCA);
+}
+
+/* A host or socket that knows no such memory does without, if it may. */
+static void stream_offer_memory(RdmaHcaStream *stream)
+{
+    Error *err = NULL;
+
+    if (!stream_may_share(stream)) {
+        return;
+    }
+    stream->shm = rdma_hca_shm_new(stream->ioc, &err);
+    if (stream->shm) {
+        return;
+    }
+    trace_rdma_hca_cable_no_memory(stream_id(stream), error_get_pretty(err));
+    error_free(err);
+    if (stream->share == ON_OFF_AUTO_ON) {
+        stream_break(stream);
+    }
+}
+
 static void stream_arrived_bh(void *opaque)
 {
     RdmaHcaStream *stream = opaque;
@@ -244,6 +351,8 @@ static void stream_arrived_bh(void *opaque)
     }
     if (stream->ioc) {
         stream_watch(stream, true, false);
+        stream->write_blocked = false;
+        stream_offer_memory(stream);
         stream->greeted = false;
         stream_await_greeting(stream);
         stream->cable.events->up(stream->cable.opaque);
@@ -290,6 +399,13 @@ static void stream_close(RdmaHcaCable *cable)
 /* ---- the main loop ---- */
 
 static void stream_connect(RdmaHcaStream *stream);
+
+static HcaCableProtocol stream_protocol(const RdmaHcaCable *cable)
+{
+    return RDMA_HCA_STREAM(cable)->protocol == RDMA_HCA_CABLE_PROTOCOL_NETDEV
+               ? HCA_CABLE_NETDEV
+               : HCA_CABLE_CARD;
+}
 
 static bool stream_is_server(const RdmaHcaCable *cable)
 {
@@ -505,6 +621,24 @@ static bool stream_open_passed(RdmaHcaStream *stream, Error **errp)
                                            errp) == 0;
 }
 
+/* A passed socket may be of any kind; one that is not local carries all. */
+static bool stream_check_share(RdmaHcaStream *stream, Error **errp)
+{
+    if (stream->share != ON_OFF_AUTO_ON) {
+        return true;
+    }
+    if (stream->protocol == RDMA_HCA_CABLE_PROTOCOL_NETDEV) {
+        error_setg(errp, "shared-memory=on needs protocol=rdma-hca");
+        return false;
+    }
+    if (stream->addr->type != SOCKET_ADDRESS_TYPE_UNIX &&
+        stream->addr->type != SOCKET_ADDRESS_TYPE_FD) {
+        error_setg(errp, "shared-memory=on needs a unix socket");
+        return false;
+    }
+    return true;
+}
+
 static void stream_complete(UserCreatable *uc, Error **errp)
 {
     RdmaHcaStream *stream = RDMA_HCA_STREAM(uc);
@@ -513,7 +647,8 @@ static void stream_complete(UserCreatable *uc, Error **errp)
         error_setg(errp, "rdma-hca-cable needs 'addr'");
         return;
     }
-    if (socket_address_parse_named_fd(stream->addr, errp) < 0) {
+    if (socket_address_parse_named_fd(stream->addr, errp) < 0 ||
+        !stream_check_share(stream, errp)) {
         return;
     }
     stream->complete = true;
@@ -620,6 +755,44 @@ static void stream_set_greeting(Object *obj, Visitor *v, const char *name,
     visit_type_uint32(v, name, &stream->greeting_ms, errp);
 }
 
+static int stream_get_protocol(Object *obj, Error **errp)
+{
+    return RDMA_HCA_STREAM(obj)->protocol;
+}
+
+static void stream_set_protocol(Object *obj, int value, Error **errp)
+{
+    RdmaHcaStream *stream = RDMA_HCA_STREAM(obj);
+
+    if (stream->complete) {
+        error_setg(errp, "'protocol' can only be set when the cable is made");
+        return;
+    }
+    stream->protocol = value;
+}
+
+static int stream_get_share(Object *obj, Error **errp)
+{
+    return RDMA_HCA_STREAM(obj)->share;
+}
+
+static void stream_set_share(Object *obj, int value, Error **errp)
+{
+    RdmaHcaStream *stream = RDMA_HCA_STREAM(obj);
+
+    if (stream->complete) {
+        error_setg(errp, "'shared-memory' can only be set when the cable is "
+                         "made");
+        return;
+    }
+    stream->share = value;
+}
+
+static bool stream_get_sharing(Object *obj, Error **errp)
+{
+    return qatomic_read(&RDMA_HCA_STREAM(obj)->sharing);
+}
+
 static bool stream_get_connected(Object *obj, Error **errp)
 {
     return RDMA_HCA_STREAM(obj)->taken;
@@ -629,6 +802,7 @@ static void stream_init(Object *obj)
 {
     RdmaHcaStream *stream = RDMA_HCA_STREAM(obj);
 
+    stream->share = ON_OFF_AUTO_AUTO;
     stream->reconnect_ms = CABLE_RECONNECT_MS;
     stream->greeting_ms = CABLE_GREETING_MS;
     qemu_mutex_init(&stream->lock);
@@ -654,6 +828,7 @@ static void stream_class_init(ObjectClass *klass, void *data)
     ucc->can_be_deleted = stream_can_be_deleted;
     klass->unparent = stream_unparent;
 
+    cc->protocol = stream_protocol;
     cc->plug = stream_plug;
     cc->unplug = stream_unplug;
     cc->is_server = stream_is_server;
@@ -688,6 +863,23 @@ static void stream_class_init(ObjectClass *klass, void *data)
         klass, "greeting-ms",
         "Milliseconds that who connects to a listening cable has to say that "
         "it is a card; 0: no limit");
+    object_class_property_add_enum(klass, "protocol", "RdmaHcaCableProtocol",
+                                   &RdmaHcaCableProtocol_lookup,
+                                   stream_get_protocol, stream_set_protocol);
+    object_class_property_set_description(
+        klass, "protocol",
+        "What is at the other end: rdma-hca, a card like this one, or, of a "
+        "RoCE card, netdev: a -netdev stream");
+    object_class_property_add_enum(klass, "shared-memory", "OnOffAuto",
+                                   &OnOffAuto_lookup, stream_get_share,
+                                   stream_set_share);
+    object_class_property_set_description(
+        klass, "shared-memory",
+        "Whether packets pass by memory that both ends share: on, off, or "
+        "auto, if the other end is on this host and does so, too");
+    object_class_property_add_bool(klass, "sharing", stream_get_sharing, NULL);
+    object_class_property_set_description(
+        klass, "sharing", "Whether packets pass by shared memory now");
     object_class_property_add_bool(klass, "connected", stream_get_connected,
                                    NULL);
     object_class_property_set_description(klass, "connected",

@@ -59,7 +59,7 @@ struct RdmaHcaState {
     char *pkeys;
     OnOffAuto managed;
 
-    RdmaHcaNet *net; /* the cable of a RoCE card */
+    RdmaHcaNet *net; /* the cable of a RoCE card that has no other */
     MemoryRegion bar0;
     MemoryRegion bar2;
     MemoryRegion dev_mem; /* BAR 4, if the card has device memory */
@@ -231,12 +231,11 @@ static uint16_t default_lid(RdmaHcaState *s)
     return rdma_hca_cable_is_server(s->cable) ? 1 : 2;
 }
 
-/* Each link layer has its way to the outside; these are of the other one. */
+/* What is of the other link layer. */
 static bool check_roce(RdmaHcaState *s, Error **errp)
 {
-    if (s->cable) {
-        error_setg(errp, "'cable' is of InfiniBand cards: with link-layer=roce "
-                         "use 'netdev'");
+    if (s->cable && s->nic.peers.ncs[0]) {
+        error_setg(errp, "a card has a 'cable' or a 'netdev', not both");
         return false;
     }
     if (s->lid) {
@@ -264,6 +263,10 @@ static bool check_ib(RdmaHcaState *s, Error **errp)
 {
     static const MACAddr none;
 
+    if (rdma_hca_cable_protocol(s->cable) != HCA_CABLE_CARD) {
+        error_setg(errp, "a cable with protocol=netdev needs link-layer=roce");
+        return false;
+    }
     if (s->nic.peers.ncs[0]) {
         error_setg(errp, "'netdev' needs link-layer=roce: an InfiniBand card "
                          "has a 'cable'");
@@ -464,6 +467,7 @@ static bool start_thread(RdmaHcaState *s, Error **errp)
     MemoryRegion *dev_mem = s->config.device_memory ? &s->dev_mem : NULL;
     HcaFaultPlan plan;
 
+    s->config.cable = rdma_hca_cable_protocol(cable);
     if (!rdma_hca_thread_start(&s->thread, PCI_DEVICE(s), &s->config, dev_mem,
                                s->iothread, cable, errp)) {
         return false;
@@ -499,6 +503,8 @@ static void rdma_hca_realize(PCIDevice *pci, Error **errp)
     }
     if (hca_config_is_roce(&s->config)) {
         take_mac(s);
+    }
+    if (hca_config_is_roce(&s->config) && !s->cable) {
         s->net = rdma_hca_net_new(DEVICE(s), &s->nic);
     }
     if (!start_thread(s, errp)) {
@@ -636,7 +642,7 @@ static const struct {
 } own_properties[] = {
     { DEFINE_PROP_LINK("cable", RdmaHcaState, cable, TYPE_RDMA_HCA_CABLE,
                        RdmaHcaCable *),
-      "The rdma-hca-cable that is plugged in (InfiniBand)" },
+      "The rdma-hca-cable that is plugged in" },
     { DEFINE_PROP_UINT16("lid", RdmaHcaState, lid, 0),
       "The port's LID, 1 to 49151; 0: 1 at a listening cable, 2 at a "
       "connecting one (InfiniBand)" },

@@ -20,7 +20,8 @@ void sw_port_init(HcaSwitch *sw, unsigned number)
         port->queue[vl].size = sw->config.queue_size;
     }
     if (number) {
-        port->link = hca_link_new(HCA_LINK_LAYER_IB, &sw->link_ops, port);
+        port->link = hca_link_new(HCA_LINK_LAYER_IB, HCA_CABLE_CARD,
+                                  &sw->link_ops, port);
         port->enabled = true;
         hca_link_set_managed(port->link, true);
         hca_link_enable(port->link, true);

@@ -3,7 +3,7 @@
  * The stream of a cable: greeting and framing, cut anywhere, with errors of
  * reads and writes; what is between frames, and frames that say what is not
  * so. As a machine does, the lab ends a stream of which the card says that it
- * has failed.
+ * has failed. RoCE cards are on a cable of each kind that they may have.
  */
 #include <errno.h>
 #include <string.h>
@@ -25,6 +25,11 @@ typedef struct Stream {
 } Stream;
 
 static Stream stream;
+
+static const HcaFraming *framing(const Fuzz *f)
+{
+    return hca_framing(f->lab->host[0].config.cable);
+}
 
 /* False: as usual. */
 static bool next_fate(Fates *fates, int *fate)
@@ -158,14 +163,14 @@ static void act_frame(Fuzz *f)
     if (odd & 1) {
         len = 1 + take_below(&f->in, FRAME_MOST);
     }
-    hca_frame_write_header(header, HCA_FRAME_PACKET, odd >> 4, len);
+    framing(f)->write_header(header, HCA_FRAME_PACKET, odd >> 4, len);
     if (odd & 2) {
         header[take_below(&f->in, sizeof(header))] = take8(&f->in);
     }
     if (odd & 4) {
         header[0] |= HCA_FRAME_ERROR;
     }
-    lab_cable_inject(f->lab, from, header, sizeof(header));
+    lab_cable_inject(f->lab, from, header, framing(f)->header_size);
     if (odd & 8) {
         len = take_below(&f->in, len + 1);
     }
@@ -227,11 +232,29 @@ static const FuzzAction actions[] = {
     { "reset", act_reset },
 };
 
+/* One bit for the link layer, and then the kind of cable. */
+static void begin(Fuzz *f, const uint8_t *data, size_t size)
+{
+    HcaConfig config[2];
+    uint8_t kind;
+
+    *f = (Fuzz) { .in = { data, size } };
+    kind = take8(&f->in);
+    for (unsigned side = 0; side < 2; side++) {
+        fuzz_config(&config[side], side, kind & 1);
+        if (kind & 1) {
+            config[side].cable = (HCA_CABLE_SEGMENT + kind / 2) %
+                                 HCA_CABLE_NPROTOCOLS;
+        }
+    }
+    fuzz_begin_with(f, data, size, FUZZ_GUEST_GOOD, config);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     Fuzz f;
 
-    fuzz_begin(&f, data, size, FUZZ_GUEST_GOOD);
+    begin(&f, data, size);
     f.lab->short_io = false;
     watch(&f.lab->host[0]);
     watch(&f.lab->host[1]);

@@ -247,6 +247,7 @@ void fuzz_config(HcaConfig *config, unsigned side, bool roce)
 {
     lab_config_roce(config, side);
     config->link_layer = roce ? HCA_LINK_LAYER_ROCE : HCA_LINK_LAYER_IB;
+    config->cable = roce ? HCA_CABLE_SEGMENT : HCA_CABLE_CARD;
     config->log_qps = 4;
     config->log_cqs = 3;
     config->log_eqs = 3;

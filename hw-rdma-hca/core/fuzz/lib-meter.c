@@ -11,6 +11,7 @@
 #include "lib-machine.h"
 
 Meter meter;
+void (*meter_between)(void);
 
 /* Of a card. libFuzzer has a thread of its own, which frees what it likes. */
 static _Thread_local bool inside;
@@ -51,6 +52,9 @@ void __wrap___sanitizer_cov_trace_pc(void);
 void __wrap___sanitizer_cov_trace_pc(void)
 {
     meter.steps += inside;
+    if (meter_between) {
+        meter_between();
+    }
 }
 
 void meter_work(unsigned n)

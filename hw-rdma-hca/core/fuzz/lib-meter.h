@@ -48,6 +48,12 @@ typedef struct Meter {
 
 extern Meter meter;
 
+/*
+ * Called between any two steps, whoever takes them, if it is not NULL: what others
+ * do at that moment. Not with COVERAGE=1, where steps are not counted.
+ */
+extern void (*meter_between)(void);
+
 /* Once, before the first card. */
 void meter_init(void);
 /* A piece of work of the turn. */

@@ -17,22 +17,26 @@
  *     body     the packet as on an InfiniBand link, LRH to VCRC; or an
  *              Ethernet frame without FCS; of a state one byte, see below
  *
- * S and T are always both set: a packet is never split over frames. Each side
- * of an InfiniBand link begins its stream with one greeting and sends no other
- * (Ethernet has none: many may be on the segment):
+ * S and T are always both set: a packet is never split over frames. Each of two
+ * cards on a cable begins its stream with one greeting and sends no other (on a
+ * segment there is none: many may be there):
  *
  *     byte 0-7   "rdma-hca"
  *     byte 8-9   version, big-endian: 3
- *     byte 10    link layer: 1 InfiniBand
+ *     byte 10    link layer: 1 InfiniBand, 2 Ethernet
  *     byte 11    state: 1 if the port is enabled, 0 if it is not
- *     byte 12    1 if this end is left to a subnet manager, else 0
+ *     byte 12    1 if this end is left to a subnet manager, else 0 (InfiniBand)
  *     byte 13-15 0
  *
  * A state frame tells that this has changed. Packets come from an enabled port
  * alone.
+ *
+ * QEMU's -netdev stream knows Ethernet frames alone, each behind its length in
+ * four bytes, big-endian.
  */
 #include <string.h>
 
+#include "../wire/bytes.h"
 #include "framing.h"
 
 #define VERSION 3
@@ -49,10 +53,7 @@ void hca_frame_write_header(uint8_t *header, HcaFrameType type, unsigned vl,
     header[1] = vl;
     header[2] = type;
     header[3] = 0;
-    header[4] = len >> 24;
-    header[5] = len >> 16;
-    header[6] = len >> 8;
-    header[7] = len;
+    put_be32(header + 4, len);
 }
 
 static void write_greeting(uint8_t *body, HcaLinkLayer link_layer,
@@ -91,7 +92,8 @@ bool hca_frame_read_greeting(const HcaFrame *frame, HcaLinkLayer link_layer,
         return false;
     }
     greeting->enabled = frame->body[STATE_OFFSET] & 1;
-    greeting->managed = frame->body[MANAGED_OFFSET] & 1;
+    greeting->managed = link_layer == HCA_LINK_LAYER_IB &&
+                        frame->body[MANAGED_OFFSET] & 1;
     write_greeting(expected, link_layer, greeting);
     return memcmp(frame->body, expected, sizeof(expected)) == 0;
 }
@@ -127,7 +129,7 @@ int hca_frame_read(HcaFrame *frame, const uint8_t *data, size_t len)
     if (len < HCA_FRAME_HEADER_SIZE) {
         return 0;
     }
-    body_len = (size_t)data[4] << 24 | data[5] << 16 | data[6] << 8 | data[7];
+    body_len = get_be32(data + 4);
     if (!header_is_valid(data, body_len)) {
         return -1;
     }
@@ -140,4 +142,49 @@ int hca_frame_read(HcaFrame *frame, const uint8_t *data, size_t len)
     frame->body = data + HCA_FRAME_HEADER_SIZE;
     frame->len = body_len;
     return HCA_FRAME_HEADER_SIZE + body_len;
+}
+
+/* QEMU's -netdev stream */
+
+static void netdev_write_header(uint8_t *header, HcaFrameType type, unsigned vl,
+                                size_t len)
+{
+    put_be32(header, len);
+}
+
+/* Who has offloads may send more than a link takes: that is lost. */
+static int netdev_read(HcaFrame *frame, const uint8_t *data, size_t len)
+{
+    size_t body_len;
+
+    if (len < HCA_NETDEV_HEADER_SIZE) {
+        return 0;
+    }
+    body_len = get_be32(data);
+    if (body_len > HCA_NETDEV_MAX_FRAME) {
+        return -1;
+    }
+    if (len - HCA_NETDEV_HEADER_SIZE < body_len) {
+        return 0;
+    }
+    frame->type = HCA_FRAME_PACKET;
+    frame->error = !body_len || body_len > HCA_FRAME_MAX_PACKET;
+    frame->vl = 0;
+    frame->body = data + HCA_NETDEV_HEADER_SIZE;
+    frame->len = body_len;
+    return HCA_NETDEV_HEADER_SIZE + body_len;
+}
+
+const HcaFraming *hca_framing(HcaCableProtocol protocol)
+{
+    static const HcaFraming framings[] = {
+        [HCA_CABLE_CARD] = { true, HCA_FRAME_HEADER_SIZE,
+                             hca_frame_write_header, hca_frame_read },
+        [HCA_CABLE_SEGMENT] = { false, HCA_FRAME_HEADER_SIZE,
+                                hca_frame_write_header, hca_frame_read },
+        [HCA_CABLE_NETDEV] = { false, HCA_NETDEV_HEADER_SIZE,
+                               netdev_write_header, netdev_read },
+    };
+
+    return &framings[protocol];
 }

@@ -17,6 +17,9 @@
 #define HCA_FRAME_MAX_PACKET HCA_LINK_MAX_PACKET
 #define HCA_FRAME_MAX_SIZE (HCA_FRAME_HEADER_SIZE + HCA_FRAME_MAX_PACKET)
 #define HCA_FRAME_MAX_VL 15
+/* QEMU's -netdev stream: its header, and the longest frame that is one. */
+#define HCA_NETDEV_HEADER_SIZE 4
+#define HCA_NETDEV_MAX_FRAME 69632
 #define HCA_FRAME_GREETING_SIZE 16
 
 /* Marks: the control bits of the 72-bit link interface, at its places. */
@@ -38,7 +41,24 @@ typedef struct HcaFrame {
     size_t len;
 } HcaFrame;
 
-/* Write the header of a frame whose body of @len bytes follows it. */
+/*
+ * A format, and what begins a stream of it. @read may mark a frame as in error
+ * that is longer than HCA_FRAME_MAX_PACKET. Only a format that @greets has
+ * frames of other types than HCA_FRAME_PACKET, and error marks and lanes of the
+ * sender's are of the format of cards.
+ */
+typedef struct HcaFraming {
+    bool greets; /* a greeting begins the stream, and states may follow */
+    uint8_t header_size; /* bytes in front of a body */
+    /* As hca_frame_write_header() and hca_frame_read(). */
+    void (*write_header)(uint8_t *header, HcaFrameType type, unsigned vl,
+                         size_t len);
+    int (*read)(HcaFrame *frame, const uint8_t *data, size_t len);
+} HcaFraming;
+
+const HcaFraming *hca_framing(HcaCableProtocol protocol);
+
+/* Of cards: write the header of a frame whose body of @len bytes follows it. */
 void hca_frame_write_header(uint8_t *header, HcaFrameType type, unsigned vl,
                             size_t len);
 

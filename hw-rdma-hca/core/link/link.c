@@ -17,12 +17,14 @@ static const HcaEncap *encap_of(HcaLinkLayer link_layer)
     return link_layer == HCA_LINK_LAYER_ROCE ? &hca_encap_roce : &hca_encap_ib;
 }
 
-HcaLink *hca_link_new(HcaLinkLayer link_layer, const HcaHostOps *ops,
-                      void *opaque)
+HcaLink *hca_link_new(HcaLinkLayer link_layer, HcaCableProtocol protocol,
+                      const HcaHostOps *ops, void *opaque)
 {
     HcaLink *link = g_new0(HcaLink, 1);
 
     link->link_layer = link_layer;
+    link->framing = hca_framing(protocol);
+    link->enabled = hca_link_is_roce(link);
     link->ops = ops;
     link->opaque = opaque;
     link->loopback = hca_loopback_new();
@@ -129,6 +131,9 @@ static void clear_faults(HcaLink *link)
 
 void hca_link_enable(HcaLink *link, bool enabled)
 {
+    if (hca_link_is_roce(link)) {
+        return;
+    }
     link->enabled = enabled;
     link->was_disabled |= !enabled;
     hca_link_tx_tell(link);
@@ -161,13 +166,13 @@ void hca_link_set_up(HcaLink *link, bool up)
     if (!up) {
         return;
     }
-    if (hca_link_is_roce(link)) {
+    if (link->framing->greets) {
+        hca_link_tx_greet(link);
+        hca_link_flush(link);
+    } else {
         link->greeted = true;
         link->peer_enabled = true;
         link->counters.peers++;
-    } else {
-        hca_link_tx_greet(link);
-        hca_link_flush(link);
     }
 }
 

@@ -10,6 +10,7 @@
  * tx.c        the transmit buffer: one write for many packets
  * rx.c        the receive buffer: one read for many packets
  * loopback.c  packets for the card's own address
+ * shared_ring.c  bytes to a peer on the same host, by memory that both have
  * fault.c     what a plan of faults does to the packets of the cable
  * capture.c   the same packets as a file
  */
@@ -35,11 +36,12 @@ typedef struct HcaLinkCounters {
     uint64_t rx_marked_bad;   /* dropped: marked in error by the sender */
     uint64_t tx_discarded;    /* no peer */
     uint64_t tx_wait_ns;      /* the time of that, up to now */
-    uint64_t peers;           /* whose greeting was good; RoCE: link up */
+    uint64_t peers;           /* whose greeting was good, if there is one */
 } HcaLinkCounters;
 
-HcaLink *hca_link_new(HcaLinkLayer link_layer, const HcaHostOps *ops,
-                      void *opaque);
+/* @protocol: of the streams; InfiniBand has HCA_CABLE_CARD alone. */
+HcaLink *hca_link_new(HcaLinkLayer link_layer, HcaCableProtocol protocol,
+                      const HcaHostOps *ops, void *opaque);
 void hca_link_free(HcaLink *link);
 
 /*
@@ -48,7 +50,10 @@ void hca_link_free(HcaLink *link);
  */
 void hca_link_clear(HcaLink *link);
 
-/* The own port: the peer's link is up while it is enabled. RoCE: no effect. */
+/*
+ * The own port: the peer's link is up while it is enabled. RoCE: no effect, it
+ * always is, as a network card's link is.
+ */
 void hca_link_enable(HcaLink *link, bool enabled);
 
 /*
@@ -60,11 +65,11 @@ bool hca_link_peer_is_managed(const HcaLink *link);
 
 /* The peer is there (its stream begins), or is gone. */
 void hca_link_set_up(HcaLink *link, bool up);
-/* The peer's greeting has arrived and was good (RoCE: there is none). */
+/* The peer's greeting has arrived and was good, if the protocol has one. */
 bool hca_link_is_greeted(const HcaLink *link);
 /*
- * True once the peer has greeted and while its port is enabled (RoCE: from the
- * beginning): the port is ACTIVE then. False again when the link went down.
+ * True once the peer has greeted and while its port is enabled (without a
+ * greeting: from the beginning). False again when the link went down.
  */
 bool hca_link_is_up(const HcaLink *link);
 /* How often it went down; this may happen twice in one turn. */
@@ -131,7 +136,11 @@ const uint8_t *hca_link_receive(HcaLink *link, size_t *len, bool *loopback);
 /* The lane of the frame that the last one of the peer's came in. */
 unsigned hca_link_rx_vl(const HcaLink *link);
 
-/* Whether packets are buffered that hca_link_receive() would return. */
+/*
+ * Whether hca_link_receive() may return packets: some are buffered, or the cable
+ * has not said since the last read that it is empty. It tells nobody of what it
+ * had before it said so.
+ */
 bool hca_link_rx_pending(const HcaLink *link);
 
 /* The peer broke the framing: the host should drop the stream. */

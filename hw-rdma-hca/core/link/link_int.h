@@ -14,6 +14,7 @@
 
 struct HcaLink {
     HcaLinkLayer link_layer;
+    const HcaFraming *framing;
     const HcaHostOps *ops;
     void *opaque;
     HcaLoopback *loopback;
@@ -33,7 +34,7 @@ struct HcaLink {
     unsigned downs;          /* times that the link went down */
     bool rx_failed;          /* the peer broke the framing */
     bool tx_failed;          /* the stream takes nothing, for good */
-    bool rx_unfinished;      /* stopped reading before the cable was empty */
+    bool rx_unfinished;      /* the cable has not said yet that it is empty */
     bool loopback_turn;      /* who was asked first last time */
     unsigned rx_rest;        /* loopback packets before the next read */
     unsigned rx_swallowed;   /* by faults, since a packet was asked for */

@@ -62,7 +62,7 @@ static bool rx_frame(HcaLink *link, const HcaFrame *frame)
         rx_greeting(link, frame);
         return false;
     }
-    if (hca_frame_read_state(frame, &enabled)) {
+    if (link->framing->greets && hca_frame_read_state(frame, &enabled)) {
         set_peer_enabled(link, enabled);
         return false;
     }
@@ -84,8 +84,8 @@ static uint8_t *rx_packet(HcaLink *link, size_t *len)
 
     while (!packet && !link->rx_failed) {
         HcaFrame frame;
-        int size = hca_frame_read(&frame, link->rx + link->rx_at,
-                                  link->rx_end - link->rx_at);
+        int size = link->framing->read(&frame, link->rx + link->rx_at,
+                                       link->rx_end - link->rx_at);
 
         if (size < 0) {
             rx_fail(link);
@@ -229,6 +229,7 @@ static bool rx_fill(HcaLink *link)
     do {
         n = link->ops->link_readv(link->opaque, &iov, 1);
     } while (n == -EINTR);
+    link->rx_unfinished = n > 0;
     if (n <= 0) {
         return false;
     }
@@ -244,7 +245,6 @@ static const uint8_t *receive_from_peer(HcaLink *link, size_t *len)
     if (link->rx_failed) {
         return NULL;
     }
-    link->rx_unfinished = false;
     link->rx_swallowed = 0;
     packet = rx_next(link, len);
     for (unsigned reads = 0; !packet && !link->rx_failed; reads++) {
@@ -307,8 +307,8 @@ bool hca_link_rx_pending(const HcaLink *link)
     return link->up && !link->rx_failed &&
            (link->rx_unfinished || link->rx_again ||
             hca_injector_is_due(link->faults, HCA_FAULT_RX) ||
-            hca_frame_read(&frame, link->rx + link->rx_at,
-                           link->rx_end - link->rx_at) != 0);
+            link->framing->read(&frame, link->rx + link->rx_at,
+                                link->rx_end - link->rx_at) != 0);
 }
 
 bool hca_link_rx_failed(const HcaLink *link)

@@ -116,13 +116,12 @@ bool hca_link_tx_passed(const HcaLink *link, uint64_t mark)
 /* Whether a packet that is sent now can arrive. */
 static bool has_peer(const HcaLink *link)
 {
-    return hca_link_peer_is_up(link) && !link->tx_failed &&
-           (link->enabled || hca_link_is_roce(link));
+    return hca_link_peer_is_up(link) && !link->tx_failed && link->enabled;
 }
 
 static uint8_t *tx_place(HcaLink *link)
 {
-    return link->tx + link->tx_end + HCA_FRAME_HEADER_SIZE;
+    return link->tx + link->tx_end + link->framing->header_size;
 }
 
 /* The packet at tx_place() goes. */
@@ -130,8 +129,9 @@ static void tx_put(HcaLink *link, unsigned vl, size_t len,
                    const HcaFault *fault)
 {
     hca_link_record(link, true, tx_place(link), len, fault);
-    hca_frame_write_header(link->tx + link->tx_end, HCA_FRAME_PACKET, vl, len);
-    link->tx_end += HCA_FRAME_HEADER_SIZE + len;
+    link->framing->write_header(link->tx + link->tx_end, HCA_FRAME_PACKET, vl,
+                                len);
+    link->tx_end += link->framing->header_size + len;
     link->counters.tx_packets++;
     link->counters.tx_bytes += len;
 }
@@ -171,7 +171,7 @@ static void tx_put_state(HcaLink *link, bool enabled)
 
 void hca_link_tx_tell(HcaLink *link)
 {
-    if (!link->up || link->tx_failed || hca_link_is_roce(link) ||
+    if (!link->up || link->tx_failed || !link->framing->greets ||
         !tx_takes(link, 2 * HCA_STATE_FRAME_SIZE)) {
         return;
     }
@@ -362,12 +362,13 @@ void hca_link_tx_forget(HcaLink *link)
         return;
     }
     while (at < link->tx_end && (at < link->tx_at || !link->tx_at)) {
-        int size = hca_frame_read(&frame, link->tx + at, link->tx_end - at);
+        int size = link->framing->read(&frame, link->tx + at,
+                                       link->tx_end - at);
 
         if (!link->tx_at && frame.type != HCA_FRAME_GREETING) {
             break;
         }
-        body = MAX(at + HCA_FRAME_HEADER_SIZE, link->tx_at);
+        body = MAX(at + link->framing->header_size, link->tx_at);
         at += size;
     }
     link->tx_end = at;

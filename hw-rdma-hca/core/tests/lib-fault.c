@@ -97,7 +97,9 @@ static void fault_bench_init_layer(FaultBench *b, HcaLinkLayer layer)
         .now = NS_PER_S,
         .traces = g_array_new(FALSE, FALSE, sizeof(HcaTrace)),
     };
-    b->link = hca_link_new(layer, &b->ops, b);
+    b->link = hca_link_new(
+        layer, layer == HCA_LINK_LAYER_IB ? HCA_CABLE_CARD : HCA_CABLE_SEGMENT,
+        &b->ops, b);
     hca_link_enable(b->link, true);
     fault_bench_up(b);
 }

@@ -54,9 +54,11 @@ void lab_config_roce(HcaConfig *config, unsigned side)
 
     small_config(config, side);
     config->link_layer = HCA_LINK_LAYER_ROCE;
+    config->cable = HCA_CABLE_SEGMENT;
     memcpy(config->mac, mac, sizeof(mac));
     config->mac[5] = 0x10 + side;
     config->log_gids = 4;
+    config->osq_per_qp = 16; /* the document's */
 }
 
 void lab_config(HcaConfig *config, unsigned side)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "lib-link.h"
+#include "lib-test.h"
 
 #include <errno.h>
 #include <string.h>
@@ -132,9 +133,52 @@ void link_receive_nothing(LinkEnd *end)
     } while (hca_link_rx_pending(end->link));
 }
 
+const LinkKind link_kind_ib = { "ib", HCA_LINK_LAYER_IB, HCA_CABLE_CARD };
+const LinkKind link_kind_roce = { "roce", HCA_LINK_LAYER_ROCE, HCA_CABLE_CARD };
+const LinkKind link_kind_segment = { "segment", HCA_LINK_LAYER_ROCE,
+                                     HCA_CABLE_SEGMENT };
+const LinkKind link_kind_netdev = { "netdev", HCA_LINK_LAYER_ROCE,
+                                    HCA_CABLE_NETDEV };
+/* Of the case that runs. */
+static const LinkKind *kind_of_case = &link_kind_ib;
+
+typedef struct LinkTest {
+    const LinkKind *kind;
+    GTestFunc test;
+} LinkTest;
+
+static void run_with_kind(gconstpointer opaque)
+{
+    const LinkTest *test = opaque;
+
+    kind_of_case = test->kind;
+    test->test();
+    kind_of_case = &link_kind_ib;
+}
+
+void link_test_add(const char *path, GTestFunc test)
+{
+    const LinkKind *const kinds[] = { &link_kind_ib, &link_kind_roce,
+                                      &link_kind_segment, &link_kind_netdev };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        LinkTest of_kind = { kinds[i], test };
+
+        test_add_data(test_named("%s/%s", path, kinds[i]->name),
+                      test_copy(&of_kind, sizeof(of_kind)), run_with_kind);
+    }
+}
+
 void link_cable_init(LinkCable *cable)
 {
+    link_cable_init_kind(cable, kind_of_case);
+}
+
+void link_cable_init_kind(LinkCable *cable, const LinkKind *kind)
+{
     cable->now = 0;
+    cable->greets = hca_framing(kind->protocol)->greets;
+    cable->lanes = kind->protocol != HCA_CABLE_NETDEV;
     for (unsigned i = 0; i < 2; i++) {
         pipe_init(&cable->pipe[i], i + 1);
     }
@@ -142,7 +186,7 @@ void link_cable_init(LinkCable *cable)
         cable->end[i].cable = cable;
         cable->end[i].out = &cable->pipe[i];
         cable->end[i].in = &cable->pipe[!i];
-        cable->end[i].link = hca_link_new(HCA_LINK_LAYER_IB, &ops,
+        cable->end[i].link = hca_link_new(kind->layer, kind->protocol, &ops,
                                           &cable->end[i]);
         hca_link_enable(cable->end[i].link, true);
     }
@@ -163,7 +207,8 @@ void link_cable_set_up(LinkCable *cable, bool up)
     }
     for (unsigned i = 0; i < 2; i++) {
         hca_link_set_up(cable->end[i].link, up);
-        g_assert_false(hca_link_is_up(cable->end[i].link));
+        g_assert_true(hca_link_is_up(cable->end[i].link) ==
+                      (up && !cable->greets));
     }
     if (!up) {
         return;
@@ -262,7 +307,8 @@ unsigned link_receive_some(LinkEnd *end, uint32_t stream, unsigned received)
 
         packet_random(&packet, stream + received++);
         packet_check(&packet, got, len);
-        g_assert_cmpuint(hca_link_rx_vl(end->link), ==, packet.vl);
+        g_assert_cmpuint(hca_link_rx_vl(end->link), ==,
+                         end->cable->lanes ? packet.vl : 0);
     }
     return received;
 }

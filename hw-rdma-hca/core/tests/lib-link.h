@@ -33,10 +33,16 @@ typedef struct LinkCable {
     LinkPipe pipe[2]; /* of each end: what it has sent */
     LinkEnd end[2];
     int64_t now;
+    bool greets; /* a stream begins with greetings */
+    bool lanes;  /* frames have lanes */
 } LinkCable;
 
-/* Both ports enabled; no stream yet. */
+/*
+ * Both ports enabled; no stream yet. An InfiniBand cable, or that of the case:
+ * link_test_add() adds one for each kind of cable.
+ */
 void link_cable_init(LinkCable *cable);
+void link_test_add(const char *path, GTestFunc test);
 void link_cable_destroy(LinkCable *cable);
 /* A new stream, until both ends are up; or none. */
 void link_cable_set_up(LinkCable *cable, bool up);
@@ -52,6 +58,16 @@ typedef struct Packet {
     size_t len;
     uint8_t data[HCA_FRAME_MAX_PACKET];
 } Packet;
+
+/* What a cable is to links. */
+typedef struct LinkKind {
+    const char *name;
+    HcaLinkLayer layer;
+    HcaCableProtocol protocol;
+} LinkKind;
+extern const LinkKind link_kind_ib, link_kind_roce, link_kind_segment,
+    link_kind_netdev;
+void link_cable_init_kind(LinkCable *cable, const LinkKind *kind);
 
 /* Number @seed; its lane is the lowest four bits of that. */
 void packet_sized(Packet *packet, uint32_t seed, size_t len);

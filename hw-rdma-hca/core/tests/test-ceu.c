@@ -54,7 +54,8 @@ static void fix_init(Fix *fix)
     hca->requester = hca_requester_new(&hca->config);
     hca->responder = hca_responder_new();
     hca->send = hca_send_new();
-    hca->link = hca_link_new(HCA_LINK_LAYER_IB, hca->ops, hca->opaque);
+    hca->link = hca_link_new(HCA_LINK_LAYER_IB, HCA_CABLE_CARD, hca->ops,
+                             hca->opaque);
     hca->v2p = hca_v2p_new(&hca_mpt_format, hca->ops, hca->opaque, 4, 8, 1024,
                            1024, 2);
     hca->port = hca_port_new(&hca->config, hca->link, hca->ops, hca->opaque);

@@ -249,6 +249,170 @@ static void test_fuzz(void)
     g_rand_free(rand);
 }
 
+/* ---- RoCE cards, and strangers ---- */
+
+/* Two RoCE cards greet as InfiniBand cards do, but not each other. */
+static void test_roce_greeting(void)
+{
+    static const uint8_t greeting[] = {
+        0xc0, 0,   1,   0,   0, 0, 0, 16, 'r', 'd', 'm', 'a',
+        '-',  'h', 'c', 'a', 0, 3, 2, 1,  0,   0,   0,   0,
+    };
+    uint8_t managed[sizeof(greeting)];
+    LinkCable cable;
+
+    link_cable_init_kind(&cable, &link_kind_roce);
+    hca_link_set_up(cable.end[0].link, true);
+    g_assert_cmpmem(cable.pipe[0].bytes->data, cable.pipe[0].bytes->len,
+                    greeting, sizeof(greeting));
+    memcpy(managed, greeting, sizeof(managed));
+    managed[HCA_FRAME_HEADER_SIZE + 10] = HCA_LINK_LAYER_IB;
+    put(&cable, managed, sizeof(managed));
+    expect_failure(&cable);
+
+    /* No subnet manager has anything to say on Ethernet. */
+    hca_link_set_up(cable.end[0].link, true);
+    link_pipe_empty(&cable.pipe[1]);
+    managed[HCA_FRAME_HEADER_SIZE + 10] = HCA_LINK_LAYER_ROCE;
+    managed[HCA_FRAME_HEADER_SIZE + 12] = 1;
+    put(&cable, managed, sizeof(managed));
+    expect_failure(&cable);
+    g_assert_false(hca_link_peer_is_managed(cable.end[0].link));
+    link_cable_destroy(&cable);
+}
+
+/* A RoCE port is enabled for good, but a reset shows at the other end. */
+static void test_roce_state(void)
+{
+    HcaLink *own, *peer;
+    LinkCable cable;
+    unsigned downs;
+
+    link_cable_init_kind(&cable, &link_kind_roce);
+    own = cable.end[0].link;
+    peer = cable.end[1].link;
+    hca_link_enable(own, false);
+    link_cable_set_up(&cable, true);
+    downs = hca_link_downs(peer);
+    hca_link_enable(own, false);
+    hca_link_flush(own);
+    link_receive_nothing(&cable.end[1]);
+    g_assert_cmpuint(hca_link_downs(peer), ==, downs);
+    hca_link_clear(own);
+    hca_link_flush(own);
+    link_receive_nothing(&cable.end[1]);
+    g_assert_true(hca_link_is_up(peer));
+    g_assert_cmpuint(hca_link_downs(peer), ==, downs + 1);
+    link_cable_destroy(&cable);
+}
+
+/* As QEMU's net/stream.c has it. */
+static void test_netdev_format(void)
+{
+    static const uint8_t frames[] = {
+        0, 0, 0, 3, 'a', 'b', 'c', 0, 0, 0, 1, 'd'
+    };
+    Packet packet = { .vl = 15, .len = 3, .data = "abc" };
+    LinkCable cable;
+    size_t len;
+
+    link_cable_init_kind(&cable, &link_kind_netdev);
+    link_cable_set_up(&cable, true);
+    g_assert_cmpuint(cable.pipe[0].bytes->len, ==, 0);
+    packet_send(cable.end[0].link, false, &packet);
+    packet = (Packet) { .len = 1, .data = "d" };
+    packet_send(cable.end[0].link, false, &packet);
+    hca_link_flush(cable.end[0].link);
+    g_assert_cmpmem(cable.pipe[0].bytes->data, cable.pipe[0].bytes->len, frames,
+                    sizeof(frames));
+    g_assert_cmpmem(link_receive(&cable.end[1], &len), 3, "abc", 3);
+    g_assert_cmpuint(len, ==, 3);
+    g_assert_cmpuint(hca_link_rx_vl(cable.end[1].link), ==, 0);
+    packet_expect(&cable.end[1], &packet);
+    link_receive_nothing(&cable.end[1]);
+    /* There is nobody to be told. */
+    hca_link_clear(cable.end[0].link);
+    hca_link_flush(cable.end[0].link);
+    g_assert_cmpuint(cable.pipe[0].bytes->len, ==, 0);
+    link_cable_destroy(&cable);
+}
+
+static void put_netdev(LinkCable *cable, uint32_t len, uint32_t there)
+{
+    uint8_t header[4] = { len >> 24, len >> 16, len >> 8, len };
+    g_autofree uint8_t *body = g_malloc0(there + 1);
+
+    put(cable, header, sizeof(header));
+    put(cable, body, there);
+}
+
+/* A reset in the middle of a frame: it ends, in zeros, and the next one is whole. */
+static void test_netdev_reset(void)
+{
+    static const uint8_t zeros[1000];
+    Packet packet, next;
+    LinkCable cable;
+    const uint8_t *got;
+    size_t len;
+
+    link_cable_init_kind(&cable, &link_kind_netdev);
+    link_cable_set_up(&cable, true);
+    packet_sized(&packet, 1, 1000);
+    packet_sized(&next, 2, 1000);
+    cable.pipe[0].capacity = 2 * (HCA_NETDEV_HEADER_SIZE + 1000) + 500;
+    for (unsigned i = 0; i < 4; i++) {
+        packet_send(cable.end[0].link, false, &packet);
+    }
+    hca_link_flush(cable.end[0].link);
+    g_assert_true(hca_link_tx_blocked(cable.end[0].link));
+    hca_link_clear(cable.end[0].link);
+    cable.pipe[0].capacity = 100000;
+    hca_link_flush(cable.end[0].link);
+    packet_send(cable.end[0].link, false, &next);
+    hca_link_flush(cable.end[0].link);
+    packet_expect(&cable.end[1], &packet);
+    packet_expect(&cable.end[1], &packet);
+    got = link_receive(&cable.end[1], &len);
+    g_assert_cmpuint(len, ==, 1000);
+    g_assert_cmpmem(got, 496, packet.data, 496);
+    g_assert_cmpmem(got + 496, 504, zeros, 504);
+    packet_expect(&cable.end[1], &next);
+    link_receive_nothing(&cable.end[1]);
+    link_cable_destroy(&cable);
+}
+
+/* What cannot be a packet of a link is lost alone; what is none, the stream. */
+static void test_netdev_lengths(void)
+{
+    static const uint32_t lost[] = { 0, HCA_FRAME_MAX_PACKET + 1, 65535, 65536,
+                                     HCA_NETDEV_MAX_FRAME };
+    static const uint32_t broken[] = { HCA_NETDEV_MAX_FRAME + 1, 0x1000000,
+                                       0x80000000, UINT32_MAX };
+    LinkCable cable;
+    size_t len;
+
+    link_cable_init_kind(&cable, &link_kind_netdev);
+    link_cable_set_up(&cable, true);
+    for (unsigned i = 0; i < G_N_ELEMENTS(lost); i++) {
+        put_netdev(&cable, lost[i], lost[i]);
+        put_netdev(&cable, HCA_FRAME_MAX_PACKET, HCA_FRAME_MAX_PACKET);
+        do {
+        } while (!link_receive(&cable.end[0], &len));
+        g_assert_cmpuint(len, ==, HCA_FRAME_MAX_PACKET);
+        g_assert_cmpuint(hca_link_counters(cable.end[0].link)->rx_marked_bad,
+                         ==, i + 1);
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(broken); i++) {
+        put_netdev(&cable, 100, 100);
+        put_netdev(&cable, broken[i], 8192);
+        g_assert_nonnull(link_receive(&cable.end[0], &len));
+        link_receive_nothing(&cable.end[0]);
+        g_assert_true(hca_link_rx_failed(cable.end[0].link));
+        link_cable_set_up(&cable, true);
+    }
+    link_cable_destroy(&cable);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -258,5 +422,10 @@ int main(int argc, char **argv)
     test_add("/link/marked-bad", test_marked_bad);
     test_add("/link/flood", test_flood);
     test_add("/link/fuzz", test_fuzz);
+    test_add("/link/roce/greeting", test_roce_greeting);
+    test_add("/link/roce/state", test_roce_state);
+    test_add("/link/netdev/format", test_netdev_format);
+    test_add("/link/netdev/lengths", test_netdev_lengths);
+    test_add("/link/netdev/reset", test_netdev_reset);
     return g_test_run();
 }

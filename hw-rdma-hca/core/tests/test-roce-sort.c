@@ -686,6 +686,7 @@ SPOIL(spoil_timer_low, c->cnp_timer_us = 0)
 SPOIL(spoil_timer_high, c->cnp_timer_us = 1000001)
 SPOIL(spoil_interval, c->cnp_interval_us = 1000001)
 SPOIL(spoil_link_layer, c->link_layer = 3)
+SPOIL(spoil_cable, c->cable = HCA_CABLE_NPROTOCOLS)
 SPOIL(spoil_ack_policy, c->ack_policy = HCA_ACK_NPOLICIES)
 SPOIL(spoil_qps_low, c->log_qps = 1)
 SPOIL(spoil_qps_high, c->log_qps = 17)
@@ -705,6 +706,7 @@ static void test_config(void)
     check_config(spoil_timer_high, "cnp-timer-us ");
     check_config(spoil_interval, "cnp-interval-us ");
     check_config(spoil_link_layer, "link-layer ");
+    check_config(spoil_cable, "cable ");
     check_config(spoil_ack_policy, "ack-policy ");
     check_config(spoil_qps_low, "log-qps ");
     check_config(spoil_qps_high, "log-qps ");
@@ -718,6 +720,8 @@ static void test_config(void)
     g_assert_cmpint(config.link_layer, ==, HCA_LINK_LAYER_IB);
     memset(config.mac, 0, sizeof(config.mac));
     g_assert_null(hca_config_check(&config));
+    config.cable = HCA_CABLE_NETDEV;
+    g_assert_true(g_str_has_prefix(hca_config_check(&config), "cable "));
 }
 
 /* A card of 2^@log_qps QPs and 2^@log_mpts regions has the last of each. */

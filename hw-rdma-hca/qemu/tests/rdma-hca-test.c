@@ -703,6 +703,7 @@ static void test_properties(void)
 #include "hw/rdma-hca/qemu/tests/rdma-hca-roce.c.inc"
 #include "hw/rdma-hca/qemu/tests/rdma-hca-roce-full.c.inc"
 #include "hw/rdma-hca/qemu/tests/rdma-hca-roce-options.c.inc"
+#include "hw/rdma-hca/qemu/tests/rdma-hca-shm.c.inc"
 #include "hw/rdma-hca/qemu/tests/rdma-hca-threads.c.inc"
 
 int main(int argc, char **argv)
@@ -731,6 +732,7 @@ int main(int argc, char **argv)
     add_roce_tests();
     add_roce_full_tests();
     add_roce_option_tests();
+    add_shm_tests();
     qtest_add_func("rdma-hca/threads", test_threads);
     return g_test_run();
 }

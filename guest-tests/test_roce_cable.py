@@ -1,0 +1,77 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""RoCE cards on a cable: with each other, and with what is behind a -netdev stream, another card or Soft-RoCE."""
+from harness import cm, faults, tap, verbs
+from harness.devices import RoceCard, SoftRoce
+from harness.labs import kept, roce_cable
+from harness.links import cable_to_netdev, tcp_cable
+
+LOSS = [{'action': 'drop', 'direction': 'both', 'probability': 0.01}]
+
+
+def programs(both):
+    """Every service, both ways, by both versions of IP, with data that are checked."""
+    for server, client, version in ((both.a, both.b, 4), (both.b, both.a, 6)):
+        for service in ('rc', 'uc', 'ud'):
+            verbs.pingpong(server, client, '-s 4096 -n 50', service, version)
+        verbs.pingpong(server, client, '-s 100001 -n 50 -e', version=version)
+        for program in ('ib_send_bw', 'ib_write_bw', 'ib_read_bw -o 16'):
+            verbs.perftest(server, client, program, '-s 65536 -n 50', version)
+        verbs.perftest(server, client, 'ib_atomic_bw -A FETCH_AND_ADD -o 16', '-n 50', version)
+
+
+def losses(both):
+    """Some packets are lost, and all arrives."""
+    with faults.losing(both, LOSS):
+        verbs.pingpong(both.a, both.b, '-s 65536 -n 200 -c')
+
+
+def test_unix():
+    programs(kept(roce_cable))
+
+
+def test_unix_events_and_connection_manager():
+    both = kept(roce_cable)
+    verbs.event_programs(both.a, both.b)
+    cm.talk(both.a, both.b)
+
+
+def test_unix_losses():
+    losses(kept(roce_cable))
+
+
+def test_tcp():
+    programs(kept(roce_cable, cable=tcp_cable))
+
+
+def between(first):
+    """first: behind a -netdev stream."""
+    return roce_cable(cable_to_netdev, first, RoceCard('lan'))
+
+
+def netdev():
+    return between(RoceCard('lan'))
+
+
+def soft_roce():
+    return between(SoftRoce('lan'))
+
+
+def test_netdev():
+    both = kept(netdev)
+    programs(both)
+    cm.talk(both.a, both.b)
+
+
+def test_netdev_losses():
+    losses(kept(netdev))
+
+
+def test_soft_roce():
+    both = kept(soft_roce)
+    programs(both)
+    cm.talk(both.a, both.b)
+
+
+if __name__ == '__main__':
+    tap.main()

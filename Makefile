@@ -49,7 +49,7 @@ help:
 	@echo 'make fuzz            look for inputs that break card or switch; T=NAME one target, SECONDS=N for so long each'
 	@echo 'make fuzz-coverage   lines of card and switch that the kept inputs reach; make fuzz-keep T=NAME keeps what was learned'
 	@echo 'make ledger          write guest-tests/pyverbs/ledger anew: how rdma-core'\''s own tests go'
-	@echo 'make bench           our card and Soft-RoCE side by side: a table and a plot in build/bench'
+	@echo 'make bench           our cards, Soft-RoCE, virtio-net and sockets side by side: build/bench; BASE=FILE compares'
 	@echo 'make bench-cards     nanoseconds a message of two cards in one process, without guests'
 	@echo 'make loss            goodput and retransmissions on a cable that loses packets'
 	@echo 'make check-debug     tests of the driver under a kernel that checks it: KASAN, lockdep, failing allocations'
@@ -87,7 +87,7 @@ check-debug:
 		T='$(or $(T),$(debug_tests))'
 endif
 
-bench: build $S/bench-packages
+bench: build $S/bench-packages $S/unit
 	@guest-tests/bench/bench.py
 
 bench-cards: $S/unit

@@ -1,139 +1,80 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What `make bench` shows: our card and Linux's Soft-RoCE, one after the other in the same two guests with the same
-programs, and the bare socket between two processes of the host as the ceiling. Soft-RoCE is at its strongest: a virtio
-network card, an MTU of 9000, the generic CRC, -netdev stream. Bandwidths and rates are the median of several runs,
-latencies the lowest median: where processors are few, a run may measure the host's scheduler instead. Prints a table; it
-and a plot go to build/bench."""
-import functools
-import itertools
-import json
+"""What `make bench` shows: our cards on InfiniBand and on RoCE, with every kind of link, beside Linux's Soft-RoCE and the
+virtio network card, all in the same two guests, with the same programs, one after the other; and without guests two cards in
+one process, and the bare socket between two processes, alone and beside two that spin, as guests do that poll. Soft-RoCE is at
+its strongest: a virtio network card, an MTU of 9000, the generic CRC, -netdev stream. MB are of 2^20 bytes, GB of 2^30.
+
+Prints a table as the figures come. It (bench.txt), its figures (bench.json) and a plot (bench.svg) go to build/bench. With
+BASE=FILE in the environment, or --base, the figures are then compared with those of an earlier run."""
+import argparse
 import os
-import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), '..'))
 sys.dont_write_bytecode = True
 
-from harness import links, paths, verbs  # noqa: E402
-from harness.devices import RoceCard, SoftRoce  # noqa: E402
+from bench import figures, report  # noqa: E402
+from bench.compare import comparison  # noqa: E402
+from bench.contenders import NAMES, Field  # noqa: E402
+from bench.ethernet import ping, tcp  # noqa: E402
+from bench.host import OUT, cards  # noqa: E402
+from bench.objects import objects  # noqa: E402
+from bench.perftest import atomics, bandwidth, latency, queue_pairs, short  # noqa: E402
+from bench.plans import Plan, Quick  # noqa: E402
+from bench.processor import processor  # noqa: E402
+from bench.turns import Turns  # noqa: E402
 from harness.guest import GuestError  # noqa: E402
-from harness.lab import Lab, Machine  # noqa: E402
 
-OUT = os.path.join(paths.BUILD, 'bench')
-SIZES = [64, 512, 4096, 32768, 262144, 1048576]
-BANDWIDTH = ['send', 'write', 'read']
-LATENCY_SIZES = [2, 64]
-QPS = [1, 8]
-STREAMS = [1, 4]
-MTUS = [1500, 9000]
-TCP_SECONDS = 5
-REPEATS = 3
-LATENCY_REPEATS = 5
-# Columns of perftest's tables: average bandwidth and message rate; the median of the latencies.
-AVERAGE, RATE, TYPICAL = 3, 4, 4
-# The contenders' slots in both machines.
-RXE, HCA = 0, 1
+# Each yields Figures. The first ones want no guests, and are to have the machine for themselves.
+ALONE = [cards]
+GUESTS = [bandwidth, short, queue_pairs, atomics, latency, processor, objects, tcp, ping]
+PARTS = {part.__name__: part for part in ALONE + GUESTS}
 
 
-class Row:
-    """A figure of each contender; higher is better, or not. ceiling: None where the socket has nothing like it."""
+class Paper:
+    """What has been said, and the rows behind it."""
 
-    def __init__(self, what, size, unit, more_is_better, hca, rxe, ceiling=None):
-        self.what, self.size, self.unit, self.more_is_better = what, size, unit, more_is_better
-        self.hca, self.rxe, self.ceiling = hca, rxe, ceiling
+    def __init__(self, columns):
+        self.columns, self.text, self.rows = columns, [], []
 
-    @property
-    def ratio(self):
-        """How many times better the card is."""
-        return self.hca / self.rxe if self.more_is_better else self.rxe / self.hca
+    def say(self, *lines):
+        self.text += lines
+        if lines:
+            print('\n'.join(lines), flush=True)
 
+    def add(self, found):
+        if found.values:
+            self.say(*report.lines(found, self.columns))
+            self.rows += found.rows()
 
-def lab():
-    """Two guests that have both contenders, each on a segment of its own."""
-    machine = Machine(SoftRoce('net', subnet=0, mtu=9000), RoceCard('lan'))
-    return Lab([machine, machine], {'net': links.stream(), 'lan': links.stream()})
-
-
-def say(text=''):
-    print(text, flush=True)
-
-
-def count_for(size):
-    return max(16, min(2000, 16 * 1048576 // size))
+    def save(self, out):
+        with open(os.path.join(out, 'bench.txt'), 'w') as file:
+            file.write('\n'.join(self.text) + '\n')
+        figures.write(os.path.join(out, 'bench.json'), self.rows)
+        drawn = report.plot(out, self.rows)
+        return ['bench.txt', 'bench.json', *(['bench.svg'] if drawn else [])]
 
 
-def median(values):
-    return sorted(values)[len(values) // 2]
+def names(known):
+    def parse(text):
+        found = text.split(',')
+        unknown = set(found) - set(known)
+        if unknown:
+            raise argparse.ArgumentTypeError(f'no {", ".join(sorted(unknown))}; there are {", ".join(known)}')
+        return found
+    return parse
 
 
-def one(server, client, program, options, slot, column):
-    return verbs.perftest(server, client, program, options, timeout=300, slot=slot)[column]
-
-
-def in_turn(both, program, options, column, repeats=REPEATS, choose=median):
-    """Of each contender one of its figures, measured in turn, so that both meet the same machine."""
-    found = {slot: [] for slot in (HCA, RXE)}
-    for _ in range(repeats):
-        for slot, figures in found.items():
-            figures.append(verbs.measured(one, both.a, both.b, program, options, slot, column))
-    return [choose(figures) for figures in found.values()]
-
-
-@functools.cache
-def ceiling(program, kind, size, count, choose=median):
-    return choose([float(subprocess.run([program, kind, str(size), str(count)], check=True, capture_output=True,
-                                        text=True).stdout) for _ in range(REPEATS)])
-
-
-def measure(both, socket):
-    for kind in BANDWIDTH:
-        for size in SIZES:
-            yield Row(f'{kind} bandwidth', size, 'MB/s', True,
-                      *in_turn(both, f'ib_{kind}_bw', f'-s {size} -n {count_for(size)}', AVERAGE),
-                      ceiling(socket, 'bandwidth', size, max(1000, min(200000, 268435456 // size))))
-    for kind in BANDWIDTH:
-        for size in LATENCY_SIZES:
-            yield Row(f'{kind} latency', size, 'us', False,
-                      *in_turn(both, f'ib_{kind}_lat', f'-s {size} -n 500', TYPICAL, LATENCY_REPEATS, min),
-                      ceiling(socket, 'latency', size, 20000, min))
-    for qps in QPS:
-        hca_rate, rxe_rate = in_turn(both, 'ib_write_bw', f'-s 64 -q {qps} -n 2000', RATE)
-        yield Row(f'message rate, {qps} QP{"s" if qps > 1 else ""}', 64, 'k/s', True, hca_rate * 1000, rxe_rate * 1000)
-
-
-def line(row):
-    top = f'{row.ceiling:12.1f}' if row.ceiling is not None else ' ' * 12
-    return f'{row.what:24}{row.size:9}{row.hca:12.2f}{row.rxe:12.2f}{row.ratio:9.2f}{top}  {row.unit}'
-
-
-def head():
-    return f'{"":24}{"bytes":>9}{"rdma-hca":>12}{"Soft-RoCE":>12}{"ratio":>9}{"socket":>12}'
-
-
-def tcp_rate(both, slot, streams):
-    """MB/s that iperf3 moves between the interfaces of a contender."""
-    server = both.a.spawn('exec iperf3 -s -1')
-    verbs.wait_listening(server, 5201)
-    client = both.b.spawn(f'exec iperf3 -J -c {both.a.devices[slot].address()} -P {streams} -t {TCP_SECONDS}')
-    report = json.loads(verbs.finish([client, server])[0])
-    return report['end']['sum_received']['bits_per_second'] / 8e6
-
-
-def measure_tcp(both):
-    """The interfaces: the card's Ethernet function, and the virtio network card that is under Soft-RoCE."""
-    for mtu in MTUS:
-        for guest in both.guests:
-            for slot in (HCA, RXE):
-                guest.run(f'ip link set {guest.devices[slot].interface} mtu {mtu}')
-        for streams in STREAMS:
-            found = {slot: [] for slot in (HCA, RXE)}
-            for _ in range(REPEATS):
-                for slot, figures in found.items():
-                    figures.append(tcp_rate(both, slot, streams))
-            yield Row(f'TCP, {streams} stream{"s" if streams > 1 else ""}', mtu, 'MB/s', True,
-                      *(median(figures) for figures in found.values()))
+def arguments():
+    parser = argparse.ArgumentParser(description='see the beginning of the file')
+    parser.add_argument('--contenders', type=names(NAMES), default=NAMES, help='only these, with commas between')
+    parser.add_argument('--parts', type=names(PARTS), default=list(PARTS), help='only these, with commas between')
+    parser.add_argument('--quick', action='store_true', help='few sizes, once: that all of it works')
+    parser.add_argument('--base', default=os.environ.get('BASE') or None, help='bench.json of an earlier run')
+    parser.add_argument('--out', default=OUT, help='the folder for what is written')
+    return parser.parse_args()
 
 
 def machine():
@@ -142,62 +83,60 @@ def machine():
     return f'{os.cpu_count()} x {model}'
 
 
-PLOT = '''set terminal svg size 900,360 font "sans,11" background "white"
-set output "{out}/bench.svg"
-set multiplot layout 1,3
-set logscale xy
-set key bottom right
-set xlabel "bytes"
-set xrange [32:2097152]
-set xtics ("64" 64, "512" 512, "4k" 4096, "32k" 32768, "" 262144, "1M" 1048576) nomirror
-set yrange [0.1:20000]
-{plots}
-unset multiplot
-'''
+def measure(parts, field, turns, plan, paper):
+    for part in parts:
+        for found in part(field, turns, plan):
+            paper.add(found)
 
 
-def plot(rows):
-    """Bandwidth over message size, by gnuplot."""
-    plots = []
-    for kind in BANDWIDTH:
-        data = os.path.join(OUT, f'{kind}.dat')
-        with open(data, 'w') as out:
-            for row in rows:
-                if row.what == f'{kind} bandwidth':
-                    out.write(f'{row.size} {row.hca} {row.rxe} {row.ceiling}\n')
-        plots.append(f'set title "{kind}, MB/s"\nplot ' + ', '.join(
-            f'"{data}" using 1:{column} with linespoints title "{title}"'
-            for column, title in ((2, 'rdma-hca'), (3, 'Soft-RoCE'), (4, 'socket'))))
-    subprocess.run(['gnuplot'], input=PLOT.format(out=OUT, plots='\n'.join(plots)), text=True, check=True)
+def measure_guests(parts, field, turns, plan, paper):
+    """Start the guests, and measure."""
+    both = field.both
+    both.start()
+    turns.guests = both.guests
+    paper.say(f'{machine()}, guests with {both.a.accelerator}', report.titles(paper.columns))
+    measure(parts, field, turns, plan, paper)
+    turns.failures += both.trouble()
+
+
+def run(options, plan, paper):
+    """All that was asked for; gives what went wrong."""
+    field, turns = Field(options.contenders), Turns()
+    alone = [part for part in ALONE if part.__name__ in options.parts]
+    guests = [part for part in GUESTS if part.__name__ in options.parts]
+    keep = False
+    try:
+        if alone:
+            paper.say(f'{machine()}, without guests', report.titles([]))
+            measure(alone, field, turns, plan, paper)
+        if guests:
+            measure_guests(guests, field, turns, plan, paper)
+    except (GuestError, OSError) as error:
+        print(f'rdma-hca: {error}', file=sys.stderr)
+        turns.failures.append(f'the rest, since {str(error).splitlines()[0]}')
+        keep = True
+    finally:
+        field.both.stop(keep)
+    paper.say(*(f'measured a second time: {what}' for what in turns.repeated),
+              *(f'not measured: {what}' for what in turns.missing), *(f'went wrong: {what}' for what in turns.failures))
+    return turns.failures
 
 
 def main():
-    tcp_only = sys.argv[1:] == ['--tcp']
+    options = arguments()
+    base = figures.read(options.base) if options.base else None  # it may be the file that will be written
     start = time.monotonic()
-    os.makedirs(OUT, exist_ok=True)
-    socket = os.path.join(OUT, 'socket-ceiling')
-    source = os.path.join(os.path.dirname(os.path.realpath(__file__)), 'socket-ceiling.c')
-    subprocess.run(['gcc', '-std=gnu11', '-O2', '-Wall', '-Wextra', '-Werror', '-o', socket, source], check=True)
-    both = lab()
+    os.makedirs(options.out, exist_ok=True)
+    paper = Paper(report.columns_of(options.contenders))
     try:
-        both.start()
-        text = [f'{machine()}, guests with {both.a.accelerator}', head()]
-        say('\n'.join(text))
-        rows = []
-        for row in itertools.chain([] if tcp_only else measure(both, socket), measure_tcp(both)):
-            rows.append(row)
-            text.append(line(row))
-            say(text[-1])
-    except (GuestError, OSError) as error:
-        both.stop(keep=True)
-        print(f'rdma-hca: the benchmark failed: {error}', file=sys.stderr)
-        sys.exit(1)
-    both.stop()
-    with open(os.path.join(OUT, 'bench.txt'), 'w') as out:
-        out.write('\n'.join(text) + '\n')
-    if not tcp_only:
-        plot(rows)
-    say(f'\nbuild/bench/bench.txt, build/bench/bench.svg ({time.monotonic() - start:.0f} s)')
+        failures = run(options, Quick if options.quick else Plan, paper)
+    finally:
+        written = paper.save(options.out)
+    if base is not None:
+        print('\n' + '\n'.join(comparison(base, paper.rows)))
+    print('\n' + ', '.join(os.path.join(options.out, name) for name in written), f'({time.monotonic() - start:.0f} s)')
+    if failures:
+        sys.exit('rdma-hca: not all went well')
 
 
 if __name__ == '__main__':

@@ -1,26 +1,40 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What a unix stream socket between two processes does with messages of one size: the ceiling of everything that a card
- * sends through one.
+ * sends through one. Others that spin beside them stand for guests that poll.
  *
- *   socket-ceiling bandwidth SIZE COUNT    one write a message, reads of 256 KiB; prints MB/s (2^20)
- *   socket-ceiling latency SIZE COUNT      there and back; prints half of it in microseconds
+ *   socket-ceiling bandwidth SIZE SECONDS [SPINNING]   one write a message, reads of 256 KiB; prints MB/s (2^20)
+ *   socket-ceiling latency SIZE SECONDS [SPINNING]     there and back; prints half of it in microseconds: average, median and
+ *                                                      99th percentile
  */
 #include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #define READ_SIZE (256 * 1024)
+#define MOST_SPINNING 64
+#define MOST_TIMES 1000000
 
 static void die(const char *what)
 {
     fprintf(stderr, "socket-ceiling: %s: %s\n", what, strerror(errno));
     exit(1);
+}
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
 static void put(int fd, const char *data, size_t len)
@@ -36,63 +50,125 @@ static void put(int fd, const char *data, size_t len)
     }
 }
 
-/* @len bytes, at most @most at a time. */
-static void get(int fd, char *data, size_t len, size_t most)
+/* @len bytes; false: there are no more. */
+static bool get(int fd, char *data, size_t len)
 {
     while (len > 0) {
-        ssize_t n = read(fd, data, len < most ? len : most);
+        ssize_t n = read(fd, data, len);
 
-        if (n <= 0) {
+        if (n < 0) {
             die("read");
+        }
+        if (n == 0) {
+            return false;
         }
         len -= n;
     }
+    return true;
 }
 
-static void answer(int fd, char *data, size_t size, long count)
+/* The other process */
+
+static void take(int fd, char *data)
 {
-    for (long i = 0; i < count; i++) {
-        get(fd, data, size, size);
+    while (get(fd, data, READ_SIZE)) {
+    }
+    put(fd, data, 1);
+}
+
+static void answer(int fd, char *data, size_t size)
+{
+    while (get(fd, data, size)) {
         put(fd, data, size);
     }
 }
 
-static void ask(int fd, char *data, size_t size, long count)
+/* This one */
+
+static void send_all(int fd, char *data, size_t size, double seconds)
 {
-    for (long i = 0; i < count; i++) {
+    double start = now();
+    double bytes = 0;
+
+    while (now() - start < seconds) {
         put(fd, data, size);
-        get(fd, data, size, size);
+        bytes += size;
     }
+    shutdown(fd, SHUT_WR);
+    get(fd, data, 1);
+    printf("%.2f\n", bytes / (now() - start) / 1048576);
 }
 
-static double now(void)
+static int compare(const void *a, const void *b)
 {
-    struct timespec t;
+    double x = *(const double *)a, y = *(const double *)b;
 
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec + t.tv_nsec * 1e-9;
+    return (x > y) - (x < y);
 }
 
-static void peer(int fd, int bandwidth, char *data, size_t size, long count)
+static void ask(int fd, char *data, size_t size, double seconds)
 {
-    if (bandwidth) {
-        get(fd, data, size * count, READ_SIZE);
-        put(fd, data, 1);
-    } else {
-        answer(fd, data, size, count);
+    double *times = calloc(MOST_TIMES, sizeof(*times));
+    double start = now(), last = start;
+    long count = 0;
+
+    if (!times) {
+        die("memory");
     }
+    while (last - start < seconds && count < MOST_TIMES) {
+        double before = last;
+
+        put(fd, data, size);
+        get(fd, data, size);
+        last = now();
+        times[count++] = last - before;
+    }
+    shutdown(fd, SHUT_WR);
+    qsort(times, count, sizeof(*times), compare);
+    printf("%.2f %.2f %.2f\n", (last - start) / count * 5e5, times[count / 2] * 5e5, times[count * 99 / 100] * 5e5);
+    free(times);
+}
+
+/* A process of its own that ends with this one. */
+static pid_t fork_child(void)
+{
+    pid_t parent = getpid(), child = fork();
+
+    if (child < 0) {
+        die("fork");
+    }
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) {
+            _exit(1);
+        }
+    }
+    return child;
+}
+
+static pid_t spin(void)
+{
+    pid_t child = fork_child();
+
+    if (child == 0) {
+        for (volatile unsigned long n = 0;; n++) {
+        }
+    }
+    return child;
 }
 
 int main(int argc, char **argv)
 {
-    int bandwidth, fds[2];
-    double start, seconds;
+    pid_t spinning[MOST_SPINNING];
+    int fds[2], num_spinning = argc == 5 ? atoi(argv[4]) : 0;
+    bool bandwidth;
+    double seconds;
     size_t size;
-    long count;
     char *data;
 
-    if (argc != 4 || (size = atol(argv[2])) < 1 || (count = atol(argv[3])) < 1) {
-        fprintf(stderr, "usage: socket-ceiling bandwidth|latency SIZE COUNT\n");
+    if (argc < 4 || argc > 5 || (size = atol(argv[2])) < 1 || (seconds = atof(argv[3])) <= 0 || num_spinning < 0 ||
+        num_spinning > MOST_SPINNING) {
+        fprintf(stderr, "usage: socket-ceiling bandwidth|latency SIZE SECONDS [SPINNING]\n");
         return 2;
     }
     bandwidth = !strcmp(argv[1], "bandwidth");
@@ -100,21 +176,20 @@ int main(int argc, char **argv)
     if (!data || socketpair(AF_UNIX, SOCK_STREAM, 0, fds)) {
         die("start");
     }
-    if (fork() == 0) {
-        peer(fds[1], bandwidth, data, size, count);
+    if (fork_child() == 0) {
+        close(fds[0]);
+        bandwidth ? take(fds[1], data) : answer(fds[1], data, size);
         return 0;
     }
-    start = now();
-    if (bandwidth) {
-        for (long i = 0; i < count; i++) {
-            put(fds[0], data, size);
-        }
-        get(fds[0], data, 1, 1);
-    } else {
-        ask(fds[0], data, size, count);
+    close(fds[1]);
+    for (int i = 0; i < num_spinning; i++) {
+        spinning[i] = spin();
     }
-    seconds = now() - start;
-    wait(NULL);
-    printf("%.2f\n", bandwidth ? size * count / seconds / 1048576 : seconds / count / 2 * 1e6);
+    (bandwidth ? send_all : ask)(fds[0], data, size, seconds);
+    for (int i = 0; i < num_spinning; i++) {
+        kill(spinning[i], SIGKILL);
+    }
+    while (wait(NULL) > 0) {
+    }
     return 0;
 }

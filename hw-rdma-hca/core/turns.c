@@ -10,8 +10,9 @@
 #include "responder/responder.h"
 #include "send/send.h"
 
-#define QP_BUDGET 16   /* packets of a QP's turn */
-#define TURN_BUDGET 64 /* QPs that have a turn at sending */
+#define QP_BUDGET 16    /* packets of a QP's turn, at most */
+#define ROUND_BUDGET 64 /* and of all that wait, if each has one at least */
+#define TURN_BUDGET 64  /* QPs that have a turn at sending */
 
 /* Responses, or requests. */
 typedef struct Kind {
@@ -80,15 +81,19 @@ static bool release(Hca *hca, const Kind *kind)
     return others;
 }
 
-/* Each QP of @lane that is queued has one turn. */
+/*
+ * Each QP of @lane that is queued has one turn, which is the shorter the more they
+ * are: who is first must not take the buffers that all share.
+ */
 static bool run_lane(Hca *hca, const Kind *kind, unsigned lane)
 {
     unsigned visits = queue_of(hca, kind)->lane[lane].length;
+    unsigned budget = CLAMP(ROUND_BUDGET / MAX(visits, 1), 1, QP_BUDGET);
     unsigned left = TURN_BUDGET;
 
     hca_v2p_begin_share(hca->v2p);
     for (; visits && hca_turns_go_on(hca, left); visits--) {
-        left -= visit(hca, kind, lane, QP_BUDGET) != HCA_TURN_BLOCKED;
+        left -= visit(hca, kind, lane, budget) != HCA_TURN_BLOCKED;
     }
     return release(hca, kind);
 }

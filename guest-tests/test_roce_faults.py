@@ -72,9 +72,14 @@ def expect(what, condition, *counters):
         raise GuestError(f'{what}:\n' + '\n'.join(map(str, moved)))
 
 
+def limited():
+    """Cards whose QPs have few packets on their way, so that the limit is met."""
+    return roce(*[RoceCard('lan', properties={'osq-per-qp': 16})] * 2)
+
+
 def test_congestion():
     """Marks make the responder notify the requester, which halves what it has on its way, and recovers."""
-    both = kept(roce)
+    both = kept(limited)
     for server, client, version in (both.a, both.b, 4), (both.b, both.a, 6):
         responder, requester = congested(both, server, client, version,
                                          [{'action': 'mark', 'direction': 'rx', 'kinds': ['write'], 'every': 20}])
@@ -93,7 +98,7 @@ def test_congestion():
 
 def test_no_congestion():
     """Without marks there are no notifications, and nothing is halved."""
-    both = kept(roce)
+    both = kept(limited)
     responder, requester = congested(both, both.a, both.b, 4, [])
     for name in 'ecn_marked_rx', 'cnp_tx':
         expect(name, responder[f'responder {name}'] == 0, responder, requester)
@@ -103,7 +108,7 @@ def test_no_congestion():
 
 def test_congestion_while_packets_are_lost():
     """A lost notification is none; what is sent again is within the limit, too."""
-    both = kept(roce)
+    both = kept(limited)
     plan = [{'action': 'mark', 'direction': 'rx', 'kinds': ['write'], 'probability': 0.05}, *faults.loss(0.02)]
     responder, requester = congested(both, both.a, both.b, 6, plan)
     counters = responder, requester

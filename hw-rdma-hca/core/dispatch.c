@@ -319,7 +319,7 @@ static bool run_sniffers(Hca *hca)
 static void receive_frame(Hca *hca, const uint8_t *frame, size_t len,
                           bool loopback)
 {
-    HcaPacket packet = { 0 };
+    HcaPacket packet; /* the parser leaves 0 what is not there */
     HcaParseError error = hca_port_parse(hca->port, &packet, frame, len);
     HcaArrival arrival = error == HCA_PARSE_NOT_ROCE
                              ? HCA_ARRIVAL_OTHER

@@ -7,6 +7,10 @@
  * Each part is its state, then, behind "Derived", what can be computed from
  * the state, or can begin anew and nobody would tell. Whoever saves a QP saves
  * its state alone. A new member goes to its side of the line.
+ *
+ * With thousands of QPs in turn each packet finds its own in none of the
+ * processor's caches. So what each packet needs lies together and comes first,
+ * and what is large lies behind it, be it state or not.
  */
 #ifndef HCA_QP_H
 #define HCA_QP_H
@@ -216,13 +220,13 @@ typedef struct HcaRequester {
     uint32_t loss_psn; /* ...this UPSN: once is enough */
     uint8_t retries_left;
     uint8_t rnr_retries_left;
-    bool rnr_wait;    /* the peer's receive queue was empty... */
-    uint32_t rnr_psn; /* ...at this packet */
-    HcaBarrier barrier;
+    bool rnr_wait;         /* the peer's receive queue was empty... */
+    uint32_t rnr_psn;      /* ...at this packet */
     uint8_t fail_syndrome; /* of the next WQE to be flushed, 0: none */
     uint8_t fail_vendor_err;
     bool drained;   /* SQD: nothing is outstanding any more */
     bool congested; /* RoCE: the outstanding limit is halved */
+    HcaBarrier barrier;
 
     /* Derived. */
     uint32_t swpb_elements; /* 256-bit elements in use by @swpb */
@@ -308,24 +312,25 @@ typedef struct HcaResponder {
     uint32_t write_pd;
     uint32_t write_rkey;
     uint32_t write_left;
-    bool wqe_valid; /* a message is using @wqe */
-    HcaRecvWqe wqe;
-    HcaResp ring[HCA_RESP_RING];
-    uint32_t ring_head; /* indices count without wrapping */
+    bool wqe_valid;     /* a message is using @wqe */
+    bool cnp_owed;      /* RoCE: a CNP, and to whom: */
+    uint32_t ring_head; /* of @ring; indices count without wrapping */
     uint32_t ring_tail;
-    /* RoCE: the CNP that is owed, and to whom. */
-    bool cnp_owed;
-    uint32_t cnp_qpn;
-    HcaPath cnp_path;
-    HcaReplay replay[HCA_MAX_RD_ATOMIC];
     uint32_t replay_next;
-    uint32_t flushed; /* ERR: WQEs flushed */
-    /* ERR: ns from one look for receive WQEs to the next. */
-    int64_t flush_delay;
 
     /* Derived. */
     uint32_t rd_atomic; /* those in @ring that count for rra_max */
     int64_t cnp_next;   /* RoCE: the earliest time of a CNP */
+
+    /* State again: large, or seldom used. */
+    uint32_t cnp_qpn;
+    uint32_t flushed; /* ERR: WQEs flushed */
+    /* ERR: ns from one look for receive WQEs to the next. */
+    int64_t flush_delay;
+    HcaPath cnp_path;
+    HcaResp ring[HCA_RESP_RING];
+    HcaReplay replay[HCA_MAX_RD_ATOMIC];
+    HcaRecvWqe wqe;
 } HcaResponder;
 
 /* A place in a heap (card.h). */
@@ -361,14 +366,10 @@ typedef enum HcaSpecial {
 struct HcaQp {
     uint32_t qpn;
     HcaSpecial special;
-    uint8_t state;  /* HcaQpState */
-    bool sqd_event; /* RTS2SQD asked for SQ_DRAINED */
-    HcaQpAttr attr;
-    HcaSendQueue send;
-    HcaRecvQueue rq;
-    HcaRequester req;
-    HcaResponder resp;
+    uint8_t state;   /* HcaQpState */
+    bool sqd_event;  /* RTS2SQD asked for SQ_DRAINED */
     uint32_t events; /* that wait for room in their EQ; bits: HcaEventType */
+    HcaQpAttr attr;
     int64_t deadline[HCA_NTIMERS]; /* ns; INT64_MAX: off */
 
     /* Derived: of the attributes. */
@@ -377,19 +378,27 @@ struct HcaQp {
     HcaSrq *srq;      /* NULL: it uses none */
     HcaQpCounters *counters;
     /*
-     * Places in queues of the context manager, the requester's pool and the
-     * card (card.h): not for the units.
+     * Places in the requester's pool and in queues of the card (card.h): not for
+     * the units.
      */
-    GList event_link[HCA_QP_EVENTS];
     HcaRunNode send_turn;
     HcaRunNode resp_turn;
-    uint8_t lane;      /* virtual, of the last packet */
     HcaHeapNode timer; /* the earliest of the deadlines */
+    uint8_t lane;      /* virtual, of the last packet */
     /* A pool of the multi-queue: the QP waits for room, or has a promise. */
-    HcaHeapNode pool_wait;
     uint8_t pool;
     bool pool_promised;
     uint32_t pool_need;
+    HcaHeapNode pool_wait;
+
+    /* State again: the engines' parts. */
+    HcaRequester req;
+    HcaSendQueue send;
+    HcaResponder resp;
+    HcaRecvQueue rq;
+
+    /* Derived: places in queues of the context manager. */
+    GList event_link[HCA_QP_EVENTS];
 };
 
 /* Places for doorbells: one for each slot of the send queue, a power of two. */

@@ -8,20 +8,21 @@
  */
 #include <string.h>
 
+#include "../clear.h"
 #include "../port/frame_encap.h"
 #include "units.h"
 
-static HcaPacket request(const HcaQp *qp, uint8_t operation, uint32_t psn)
+static void begin(const HcaQp *qp, uint8_t operation, uint32_t psn,
+                  HcaPacket *packet)
 {
     const HcaServiceRow *service = hca_service(qp->attr.service);
 
-    return (HcaPacket) {
-        .opcode = HCA_BTH_OPCODE(service->bth, operation),
-        .mig_req = true, /* the path state is always MIGRATED */
-        .ack_req = service->reliable,
-        .dest_qp = qp->attr.remote_qpn,
-        .psn = psn,
-    };
+    hca_clear(packet, sizeof(*packet));
+    packet->opcode = HCA_BTH_OPCODE(service->bth, operation);
+    packet->mig_req = true; /* the path state is always MIGRATED */
+    packet->ack_req = service->reliable;
+    packet->dest_qp = qp->attr.remote_qpn;
+    packet->psn = psn;
 }
 
 /* By way of ReqTransCore, which finds the payload's memory, to the cable. */
@@ -58,8 +59,9 @@ static uint32_t number_of(const HcaQp *qp)
 HcaV2pState hca_req_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *ud,
                                 const HcaSentPacket *sent, const HcaSge *refs)
 {
-    HcaPacket packet = request(qp, sent->operation, sent->psn);
+    HcaPacket packet;
 
+    begin(qp, sent->operation, sent->psn, &packet);
     packet.solicited = sent->solicited;
     packet.va = sent->raddr;
     packet.rkey = sent->rkey;
@@ -110,8 +112,9 @@ static void send_atomic_write(Hca *hca, HcaQp *qp, HcaPacket *packet,
 void hca_req_send_read(Hca *hca, HcaQp *qp, const HcaSentRead *read)
 {
     const HcaSendOp *op = hca_send_op(read->wqe_opcode);
-    HcaPacket packet = request(qp, op->only, hca_read_expects(read));
+    HcaPacket packet;
 
+    begin(qp, op->only, hca_read_expects(read), &packet);
     packet.va = read->raddr + read->received;
     packet.rkey = read->rkey;
     packet.dma_len = op->flush ? read->flush_len : read->len - read->received;

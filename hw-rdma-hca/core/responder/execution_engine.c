@@ -287,7 +287,9 @@ static HcaOutcome execute_write(Hca *hca, HcaQp *qp, const HcaPacket *packet,
         outcome = take_wqe(hca, qp, packet);
     }
     if (outcome == HCA_EXE_OK && op->first) {
-        outcome = check_region(hca, qp, packet, HCA_ACCESS_REMOTE_WRITE);
+        if (!op->last) { /* an Only is checked when it is written */
+            outcome = check_region(hca, qp, packet, HCA_ACCESS_REMOTE_WRITE);
+        }
         hca_wat_store(qp, packet);
     }
     if (outcome == HCA_EXE_OK) {

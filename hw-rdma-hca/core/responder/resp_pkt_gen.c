@@ -9,6 +9,7 @@
  * packet by packet when it is sent, so that nothing is kept for it; a region
  * that went meanwhile ends the Read in a NAK.
  */
+#include "../clear.h"
 #include "../port/frame_encap.h"
 #include "responder.h"
 #include "units.h"
@@ -197,17 +198,18 @@ void hca_resp_abandon(HcaQp *qp)
 static void send(Hca *hca, HcaQp *qp, const HcaResp *resp, uint8_t operation,
                  uint32_t payload_len, const struct iovec *iov, unsigned iovcnt)
 {
-    HcaPacket packet = {
-        .opcode = HCA_BTH_OPCODE(hca_service(qp->attr.service)->bth, operation),
-        .mig_req = true, /* the path state is always MIGRATED */
-        .dest_qp = qp->attr.remote_qpn,
-        .psn = resp->psn,
-        .syndrome = resp->syndrome,
-        .msn = resp->msn,
-        .atomic_ack = resp->atomic_ack,
-        .payload_len = payload_len,
-    };
+    HcaPacket packet;
 
+    hca_clear(&packet, sizeof(packet));
+    packet.opcode = HCA_BTH_OPCODE(hca_service(qp->attr.service)->bth,
+                                   operation);
+    packet.mig_req = true; /* the path state is always MIGRATED */
+    packet.dest_qp = qp->attr.remote_qpn;
+    packet.psn = resp->psn;
+    packet.syndrome = resp->syndrome;
+    packet.msn = resp->msn;
+    packet.atomic_ack = resp->atomic_ack;
+    packet.payload_len = payload_len;
     if (HCA_AETH_KIND(resp->syndrome) == HCA_AETH_ACK &&
         operation != HCA_READ_RESP_MIDDLE) {
         packet.syndrome = HCA_AETH(HCA_AETH_ACK, hca_rwm_credits(hca, qp));

@@ -10,8 +10,7 @@
  * checked; its memory is found when a packet is built, so that a region that
  * goes away in between is noticed.
  */
-#include <string.h>
-
+#include "../clear.h"
 #include "send.h"
 
 static void fail(HcaWqe *wqe, uint8_t syndrome, HcaWqeCheck check)
@@ -190,7 +189,7 @@ static void parse(Hca *hca, HcaQp *qp, HcaV2pChannel channel, HcaWqe *wqe)
 void hca_wqe_parse(Hca *hca, HcaQp *qp, HcaV2pChannel channel,
                    const HcaWqeRef *ref, HcaWqe *wqe)
 {
-    memset(wqe, 0, offsetof(HcaWqe, sge));
+    hca_clear(wqe, offsetof(HcaWqe, sge));
     wqe->ref = *ref;
     parse(hca, qp, channel, wqe);
     hca->send->counters.wqes++;

@@ -408,6 +408,15 @@ static void test_check_bounds(void)
     }
 }
 
+static HcaV2pState check_mpt(const HcaMpt *mpt, const HcaMatchInfo *info,
+                             uint64_t *offset)
+{
+    HcaRegion region = { .mpt = *mpt };
+
+    hca_region_init(&region);
+    return hca_mpt_check(&region, info, offset);
+}
+
 /* Physical regions and lengths up to 2^63 */
 static void test_check_huge(void)
 {
@@ -422,24 +431,21 @@ static void test_check_huge(void)
     g_assert_true(hca_mpt_shape_ok(&mpt));
     g_assert_cmpuint(hca_mpt_pages(&mpt), ==, (UINT64_C(1) << 32) + 1);
     info.va = 0xfff + (UINT64_C(1) << 63) - 1;
-    g_assert_cmpint(hca_mpt_check(&mpt, &info, &offset), ==, 0);
+    g_assert_cmpint(check_mpt(&mpt, &info, &offset), ==, 0);
     g_assert_cmphex(offset, ==, (UINT64_C(1) << 63) - 1);
     info.len = 2;
-    g_assert_cmpint(hca_mpt_check(&mpt, &info, &offset), ==,
-                    HCA_V2P_LENGTH_ERR);
+    g_assert_cmpint(check_mpt(&mpt, &info, &offset), ==, HCA_V2P_LENGTH_ERR);
     mpt.length++;
     info.len = 1;
-    g_assert_cmpint(hca_mpt_check(&mpt, &info, &offset), ==,
-                    HCA_V2P_LENGTH_ERR);
+    g_assert_cmpint(check_mpt(&mpt, &info, &offset), ==, HCA_V2P_LENGTH_ERR);
     mpt.physical = true;
     mpt.page_shift = 12;
-    g_assert_cmpint(hca_mpt_check(&mpt, &info, &offset), ==, 0);
+    g_assert_cmpint(check_mpt(&mpt, &info, &offset), ==, 0);
     mpt.physical = false;
     mpt.length = 0x1000;
     mpt.page_shift = 32;
     info.va = mpt.start;
-    g_assert_cmpint(hca_mpt_check(&mpt, &info, &offset), ==,
-                    HCA_V2P_LENGTH_ERR);
+    g_assert_cmpint(check_mpt(&mpt, &info, &offset), ==, HCA_V2P_LENGTH_ERR);
 }
 
 /* 5.7: pages of every size, regions that begin and end anywhere */
@@ -557,6 +563,39 @@ static void try_write(Fix *fix, const Region *region, uint64_t offset,
                     POOL_PAGES * RAM_PAGE);
 }
 
+static void fill_pool(Fix *fix)
+{
+    fix->pool = ram_alloc(fix->ram, POOL_PAGES);
+    for (unsigned i = 0; i < POOL_PAGES * RAM_PAGE; i++) {
+        *(uint8_t *)ram_at(fix->ram, fix->pool + i) = g_test_rand_int();
+    }
+}
+
+/*
+ * What follows from an entry is kept beside its line, and no longer than that:
+ * written anew in the cache, or another's by then, it is computed anew.
+ */
+static void test_pages_again(gconstpointer cache_size)
+{
+    Region region;
+    Fix fix;
+
+    fix_init(&fix, GPOINTER_TO_UINT(cache_size));
+    fill_pool(&fix);
+    for (unsigned i = 0; i < 200; i++) {
+        uint32_t index = 1 + i % 3;
+
+        region_random(&fix, &region, index);
+        try_read(&fix, &region, 0, region.length, false);
+        try_read(&fix, &region, region.length - 1, 1, true);
+        g_assert_cmphex(hca_v2p_invalidate_mpt(fix.v2p, index), ==, 0);
+        g_assert_cmpint(
+            check(&fix, VA, 5, region.key, region.start, region.length), ==,
+            HCA_V2P_KEY_ERR);
+    }
+    fix_free(&fix);
+}
+
 /* The same data through caches of one set and of many. */
 static void test_pages_random(gconstpointer cache_size)
 {
@@ -564,10 +603,7 @@ static void test_pages_random(gconstpointer cache_size)
     Fix fix;
 
     fix_init(&fix, GPOINTER_TO_UINT(cache_size));
-    fix.pool = ram_alloc(fix.ram, POOL_PAGES);
-    for (unsigned i = 0; i < POOL_PAGES * RAM_PAGE; i++) {
-        *(uint8_t *)ram_at(fix.ram, fix.pool + i) = g_test_rand_int();
-    }
+    fill_pool(&fix);
     for (unsigned i = 0; i < G_N_ELEMENTS(regions); i++) {
         region_random(&fix, &regions[i], i);
     }
@@ -1460,6 +1496,10 @@ int main(int argc, char **argv)
                   test_pages_random);
     test_add_data("/v2p/5.7/random/large-cache", GUINT_TO_POINTER(524288),
                   test_pages_random);
+    test_add_data("/v2p/5.7/again/small-cache",
+                  GUINT_TO_POINTER(2 * HCA_TPT_LINE), test_pages_again);
+    test_add_data("/v2p/5.7/again/large-cache", GUINT_TO_POINTER(524288),
+                  test_pages_again);
     test_add("/v2p/5.7/sizes", test_pages_sizes);
     test_add("/v2p/5.7/physical", test_pages_physical);
     test_add("/v2p/5.7/page-size", test_pages_size);

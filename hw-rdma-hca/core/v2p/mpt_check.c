@@ -26,6 +26,24 @@ bool hca_mpt_shape_ok(const HcaMpt *mpt)
            ((mpt->access & HCA_ACCESS_ZERO_BASED) || ends(mpt));
 }
 
+/* Of a window that is of its region's first page, of pieces the first piece. */
+static uint64_t base_of(const HcaMpt *mpt)
+{
+    uint64_t page_mask = (UINT64_C(1) << mpt->page_shift) - 1;
+
+    if (mpt->physical) {
+        return mpt->start;
+    }
+    return mpt->pieces ? mpt->offset
+                       : mpt->offset + ((mpt->start - mpt->offset) & page_mask);
+}
+
+void hca_region_init(HcaRegion *region)
+{
+    region->shape_ok = hca_mpt_shape_ok(&region->mpt);
+    region->base = region->shape_ok ? base_of(&region->mpt) : 0;
+}
+
 uint64_t hca_mpt_pages(const HcaMpt *mpt)
 {
     uint64_t page_mask;
@@ -85,16 +103,20 @@ static bool find_offset(const HcaMpt *mpt, const HcaMatchInfo *info,
     return info->va >= mpt->start;
 }
 
-static bool bounds_ok(const HcaMpt *mpt, const HcaMatchInfo *info,
+static bool bounds_ok(const HcaRegion *region, const HcaMatchInfo *info,
                       uint64_t *offset)
 {
-    return hca_mpt_shape_ok(mpt) && find_offset(mpt, info, offset) &&
+    const HcaMpt *mpt = &region->mpt;
+
+    return region->shape_ok && find_offset(mpt, info, offset) &&
            *offset <= mpt->length && info->len <= mpt->length - *offset;
 }
 
-HcaV2pState hca_mpt_check(const HcaMpt *mpt, const HcaMatchInfo *info,
+HcaV2pState hca_mpt_check(const HcaRegion *region, const HcaMatchInfo *info,
                           uint64_t *offset)
 {
+    const HcaMpt *mpt = &region->mpt;
+
     if (!key_ok(mpt, info)) {
         return HCA_V2P_KEY_ERR;
     }
@@ -104,7 +126,7 @@ HcaV2pState hca_mpt_check(const HcaMpt *mpt, const HcaMatchInfo *info,
     if (!flags_ok(mpt, info)) {
         return HCA_V2P_FLAGS_ERR;
     }
-    if (!bounds_ok(mpt, info, offset)) {
+    if (!bounds_ok(region, info, offset)) {
         return HCA_V2P_LENGTH_ERR;
     }
     return HCA_V2P_SUCCESS;

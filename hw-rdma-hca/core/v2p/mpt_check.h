@@ -5,6 +5,16 @@
 
 #include "v2p.h"
 
+/* A region or a window as its entry has it, and what follows from that alone. */
+typedef struct HcaRegion {
+    HcaMpt mpt;
+    uint64_t base; /* of its first byte: an address, or from its first page */
+    bool shape_ok;
+} HcaRegion;
+
+/* What follows from region->mpt. */
+void hca_region_init(HcaRegion *region);
+
 /* Whether its pages are of a size, and its length of a kind, that there is. */
 bool hca_mpt_shape_ok(const HcaMpt *mpt);
 
@@ -18,7 +28,7 @@ uint64_t hca_mpt_pages(const HcaMpt *mpt);
  * Check @info, of a length other than 0, against the entry that its key
  * indexes. *@offset: of the first byte from the start of the region.
  */
-HcaV2pState hca_mpt_check(const HcaMpt *mpt, const HcaMatchInfo *info,
+HcaV2pState hca_mpt_check(const HcaRegion *region, const HcaMatchInfo *info,
                           uint64_t *offset);
 
 #endif /* HCA_MPT_CHECK_H */

@@ -14,26 +14,6 @@
 
 #include "tpt_cache.h"
 
-typedef struct HcaTptTag {
-    uint64_t line;
-    uint64_t used; /* when, by the cache's clock: LRU order */
-    bool valid;
-    bool dirty;
-    bool decoded; /* what is decoded is of this line as it is */
-} HcaTptTag;
-
-struct HcaTptCache {
-    uint32_t ways;
-    uint32_t set_mask;
-    uint64_t clock;
-    HcaTptTag *tags; /* sets of @ways */
-    uint8_t (*data)[HCA_TPT_LINE];
-    uint8_t *decoded; /* ops->decoded_size for each line */
-    const HcaTptBackingOps *ops;
-    void *opaque;
-    HcaTptCacheCounters *counters;
-};
-
 HcaTptCache *hca_tpt_cache_new(uint32_t size, uint32_t ways,
                                const HcaTptBackingOps *ops, void *opaque,
                                HcaTptCacheCounters *counters)
@@ -43,12 +23,14 @@ HcaTptCache *hca_tpt_cache_new(uint32_t size, uint32_t ways,
 
     cache->ways = ways;
     cache->set_mask = lines / ways - 1;
-    cache->tags = g_new0(HcaTptTag, lines);
+    cache->tags = g_new(HcaTptTag, lines);
     cache->data = g_malloc(size);
     cache->decoded = g_malloc_n(lines, ops->decoded_size);
+    cache->decoded_size = ops->decoded_size;
     cache->ops = ops;
     cache->opaque = opaque;
     cache->counters = counters;
+    hca_tpt_cache_clear(cache);
     return cache;
 }
 
@@ -75,16 +57,9 @@ static uint8_t *tag_data(const HcaTptCache *cache, const HcaTptTag *tag)
     return cache->data[tag - cache->tags];
 }
 
-static HcaTptTag *find_line(const HcaTptCache *cache, uint64_t line)
+static bool is_valid(const HcaTptTag *tag)
 {
-    HcaTptTag *tag = first_way(cache, line);
-
-    for (uint32_t way = 0; way < cache->ways; way++, tag++) {
-        if (tag->valid && tag->line == line) {
-            return tag;
-        }
-    }
-    return NULL;
+    return tag->line != HCA_TPT_NO_LINE;
 }
 
 /* The way to replace: a free one, else the least recently used. */
@@ -94,7 +69,7 @@ static HcaTptTag *choose_victim(const HcaTptCache *cache, uint64_t line)
     HcaTptTag *victim = tag;
 
     for (uint32_t way = 0; way < cache->ways; way++, tag++) {
-        if (!tag->valid) {
+        if (!is_valid(tag)) {
             return tag;
         }
         if (tag->used < victim->used) {
@@ -106,7 +81,7 @@ static HcaTptTag *choose_victim(const HcaTptCache *cache, uint64_t line)
 
 static bool write_back(HcaTptCache *cache, HcaTptTag *tag)
 {
-    if (!tag->valid || !tag->dirty) {
+    if (!is_valid(tag) || !tag->dirty) {
         return true;
     }
     if (!cache->ops->write_back(cache->opaque, tag->line,
@@ -134,39 +109,34 @@ static HcaTptTag *refill(HcaTptCache *cache, uint64_t line)
     write_back(cache, tag);
     memcpy(tag_data(cache, tag), data, sizeof(data));
     tag->line = line;
-    tag->valid = true;
     tag->dirty = false;
     tag->decoded = false;
     return tag;
 }
 
-static HcaTptTag *lookup(HcaTptCache *cache, uint64_t line)
+HcaTptTag *hca_tpt_cache_miss(HcaTptCache *cache, uint64_t line)
 {
-    HcaTptTag *tag = find_line(cache, line);
+    HcaTptTag *tag;
 
+    cache->counters->misses++;
+    tag = refill(cache, line);
     if (tag) {
-        cache->counters->hits++;
-    } else {
-        cache->counters->misses++;
-        tag = refill(cache, line);
-        if (!tag) {
-            return NULL;
-        }
+        tag->used = ++cache->clock;
     }
-    tag->used = ++cache->clock;
     return tag;
 }
 
-const void *hca_tpt_cache_read(HcaTptCache *cache, uint64_t line)
+void hca_tpt_cache_decode(HcaTptCache *cache, HcaTptTag *tag)
 {
-    HcaTptTag *tag = lookup(cache, line);
-
-    return tag ? tag_data(cache, tag) : NULL;
+    cache->ops->decode(cache->opaque, tag_data(cache, tag),
+                       cache->decoded +
+                           (tag - cache->tags) * cache->decoded_size);
+    tag->decoded = true;
 }
 
 void *hca_tpt_cache_write(HcaTptCache *cache, uint64_t line)
 {
-    HcaTptTag *tag = lookup(cache, line);
+    HcaTptTag *tag = hca_tpt_cache_find(cache, line);
 
     if (!tag) {
         return NULL;
@@ -176,25 +146,9 @@ void *hca_tpt_cache_write(HcaTptCache *cache, uint64_t line)
     return tag_data(cache, tag);
 }
 
-const void *hca_tpt_cache_decoded(HcaTptCache *cache, uint64_t line)
-{
-    HcaTptTag *tag = lookup(cache, line);
-    void *decoded;
-
-    if (!tag) {
-        return NULL;
-    }
-    decoded = cache->decoded + (tag - cache->tags) * cache->ops->decoded_size;
-    if (!tag->decoded) {
-        cache->ops->decode(cache->opaque, tag_data(cache, tag), decoded);
-        tag->decoded = true;
-    }
-    return decoded;
-}
-
 static bool in_range(const HcaTptTag *tag, uint64_t first, uint64_t end)
 {
-    return tag->valid && tag->line >= first && tag->line < end;
+    return is_valid(tag) && tag->line >= first && tag->line < end;
 }
 
 bool hca_tpt_cache_flush(HcaTptCache *cache, uint64_t first, uint64_t end)
@@ -218,13 +172,15 @@ void hca_tpt_cache_drop(HcaTptCache *cache, uint64_t first, uint64_t end)
 {
     for (uint32_t i = 0; i < line_count(cache); i++) {
         if (in_range(&cache->tags[i], first, end)) {
-            cache->tags[i].valid = false;
+            cache->tags[i].line = HCA_TPT_NO_LINE;
         }
     }
 }
 
 void hca_tpt_cache_clear(HcaTptCache *cache)
 {
-    memset(cache->tags, 0, line_count(cache) * sizeof(*cache->tags));
+    for (uint32_t i = 0; i < line_count(cache); i++) {
+        cache->tags[i] = (HcaTptTag) { .line = HCA_TPT_NO_LINE };
+    }
     cache->clock = 0;
 }

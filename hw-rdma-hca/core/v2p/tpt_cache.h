@@ -12,8 +12,6 @@
 /* Bytes in a line: one MPT entry or eight MTT entries (5.5.1.3). */
 #define HCA_TPT_LINE 64
 
-typedef struct HcaTptCache HcaTptCache;
-
 /* The table behind a cache, by line number. False: it cannot be reached. */
 typedef struct HcaTptBackingOps {
     bool (*refill)(void *opaque, uint64_t line, void *data);
@@ -22,6 +20,30 @@ typedef struct HcaTptBackingOps {
     void (*decode)(void *opaque, const void *data, void *decoded);
     size_t decoded_size;
 } HcaTptBackingOps;
+
+/* A line, by its number in the table; and how it is. */
+typedef struct HcaTptTag {
+    uint64_t line;      /* HCA_TPT_NO_LINE: none */
+    uint64_t used : 62; /* when, by the cache's clock: LRU order */
+    uint64_t dirty : 1;
+    uint64_t decoded : 1; /* what is decoded is of this line as it is */
+} HcaTptTag;
+
+#define HCA_TPT_NO_LINE UINT64_MAX
+
+/* Here so that a hit, of which each request has two, costs no call. */
+typedef struct HcaTptCache {
+    uint32_t ways;
+    uint32_t set_mask;
+    uint64_t clock;
+    HcaTptTag *tags; /* sets of @ways */
+    uint8_t (*data)[HCA_TPT_LINE];
+    uint8_t *decoded;    /* ops->decoded_size for each line */
+    size_t decoded_size; /* the same, at hand */
+    const HcaTptBackingOps *ops;
+    void *opaque;
+    HcaTptCacheCounters *counters;
+} HcaTptCache;
 
 /*
  * @size in bytes and @ways are powers of two, @size at least one line for
@@ -32,15 +54,52 @@ HcaTptCache *hca_tpt_cache_new(uint32_t size, uint32_t ways,
                                HcaTptCacheCounters *counters);
 void hca_tpt_cache_free(HcaTptCache *cache);
 
+/* tpt_cache.c: what is missing, and what is not decoded. */
+HcaTptTag *hca_tpt_cache_miss(HcaTptCache *cache, uint64_t line);
+void hca_tpt_cache_decode(HcaTptCache *cache, HcaTptTag *tag);
+
+static inline HcaTptTag *hca_tpt_cache_find(HcaTptCache *cache, uint64_t line)
+{
+    HcaTptTag *tag = &cache->tags[(line & cache->set_mask) * cache->ways];
+
+    for (uint32_t way = cache->ways; way; way--, tag++) {
+        if (tag->line == line) {
+            cache->counters->hits++;
+            tag->used = ++cache->clock;
+            return tag;
+        }
+    }
+    return hca_tpt_cache_miss(cache, line);
+}
+
 /*
  * The HCA_TPT_LINE bytes of @line, refilled if they are not here, or NULL if
  * they could not be; then nothing has been replaced. Valid until the next
  * call. What is got for writing is written back later.
  */
-const void *hca_tpt_cache_read(HcaTptCache *cache, uint64_t line);
+static inline const void *hca_tpt_cache_read(HcaTptCache *cache, uint64_t line)
+{
+    HcaTptTag *tag = hca_tpt_cache_find(cache, line);
+
+    return tag ? cache->data[tag - cache->tags] : NULL;
+}
+
 void *hca_tpt_cache_write(HcaTptCache *cache, uint64_t line);
+
 /* The same for reading, decoded: once for as long as the line stays as it is. */
-const void *hca_tpt_cache_decoded(HcaTptCache *cache, uint64_t line);
+static inline const void *hca_tpt_cache_decoded(HcaTptCache *cache,
+                                                uint64_t line)
+{
+    HcaTptTag *tag = hca_tpt_cache_find(cache, line);
+
+    if (!tag) {
+        return NULL;
+    }
+    if (!tag->decoded) {
+        hca_tpt_cache_decode(cache, tag);
+    }
+    return cache->decoded + (tag - cache->tags) * cache->decoded_size;
+}
 
 /*
  * Write back dirty lines, all or those from @first to before @end. False if

@@ -61,18 +61,20 @@ static bool mtt_write_back(void *opaque, uint64_t line, const void *data)
     return write_line(v2p, v2p->mtt_base, line, data);
 }
 
-static void mpt_decode(void *opaque, const void *data, void *mpt)
+static void mpt_decode(void *opaque, const void *data, void *decoded)
 {
     HcaV2p *v2p = opaque;
+    HcaRegion *region = decoded;
 
-    v2p->format->decode(mpt, data);
+    v2p->format->decode(&region->mpt, data);
+    hca_region_init(region);
 }
 
 static const HcaTptBackingOps mpt_backing = {
     .refill = mpt_refill,
     .write_back = mpt_write_back,
     .decode = mpt_decode,
-    .decoded_size = sizeof(HcaMpt),
+    .decoded_size = sizeof(HcaRegion),
 };
 static const HcaTptBackingOps mtt_backing = {
     .refill = mtt_refill,
@@ -183,7 +185,7 @@ static bool is_null(const HcaWalk *walk)
     return walk->left && walk->mpt->null;
 }
 
-const HcaMpt *hca_v2p_find_mpt(HcaV2p *v2p, uint32_t key)
+static const HcaRegion *find_region(HcaV2p *v2p, uint32_t key)
 {
     uint32_t index;
 
@@ -196,23 +198,18 @@ const HcaMpt *hca_v2p_find_mpt(HcaV2p *v2p, uint32_t key)
                : NULL;
 }
 
-/* Where the byte at @offset of a region, or of a window in one, is. */
-static uint64_t place(const HcaMpt *mpt, uint64_t offset)
+const HcaMpt *hca_v2p_find_mpt(HcaV2p *v2p, uint32_t key)
 {
-    uint64_t page_mask = (UINT64_C(1) << mpt->page_shift) - 1;
+    const HcaRegion *region = find_region(v2p, key);
 
-    if (mpt->physical) {
-        return mpt->start + offset;
-    }
-    offset += mpt->offset;
-    return mpt->pieces ? offset
-                       : offset + ((mpt->start - mpt->offset) & page_mask);
+    return region ? &region->mpt : NULL;
 }
 
 /* Judge a request. With @info->len 0 there is nothing to judge. */
 static HcaV2pState begin(HcaV2p *v2p, HcaV2pChannel channel,
                          const HcaMatchInfo *info, HcaWalk *walk)
 {
+    const HcaRegion *region;
     HcaV2pState state;
     uint64_t offset;
 
@@ -221,15 +218,16 @@ static HcaV2pState begin(HcaV2p *v2p, HcaV2pChannel channel,
     if (!info->len) {
         return HCA_V2P_SUCCESS;
     }
-    walk->mpt = hca_v2p_find_mpt(v2p, info->key);
-    if (!walk->mpt) {
+    region = find_region(v2p, info->key);
+    if (!region) {
         return HCA_V2P_KEY_ERR;
     }
-    state = hca_mpt_check(walk->mpt, info, &offset);
+    state = hca_mpt_check(region, info, &offset);
     if (state != HCA_V2P_SUCCESS) {
         return state;
     }
-    walk->at = place(walk->mpt, offset);
+    walk->mpt = &region->mpt;
+    walk->at = region->base + offset;
     walk->piece_known = false;
     return HCA_V2P_SUCCESS;
 }
@@ -395,19 +393,21 @@ HcaV2pState hca_v2p_check_flush(HcaV2p *v2p, HcaV2pChannel channel,
                                 const HcaMatchInfo *info, bool whole)
 {
     HcaMatchInfo match = *info;
-    const HcaMpt *mpt;
+    const HcaRegion *region;
     uint64_t offset;
 
     hca_v2p_select(v2p, channel);
-    mpt = hca_v2p_find_mpt(v2p, info->key);
-    if (!mpt) {
+    region = find_region(v2p, info->key);
+    if (!region) {
         return end(v2p, HCA_V2P_KEY_ERR);
     }
     if (whole) {
-        match.va = mpt->access & HCA_ACCESS_ZERO_BASED ? 0 : mpt->start;
+        match.va = region->mpt.access & HCA_ACCESS_ZERO_BASED
+                       ? 0
+                       : region->mpt.start;
         match.len = 0;
     }
-    return end(v2p, hca_mpt_check(mpt, &match, &offset));
+    return end(v2p, hca_mpt_check(region, &match, &offset));
 }
 
 /* Pieces of a list of memory that is being made. */

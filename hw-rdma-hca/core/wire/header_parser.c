@@ -122,15 +122,15 @@ HcaParseError hca_header_parse(HcaPacket *packet, const uint8_t *bth,
     }
     p += HCA_BTH_SIZE;
     len -= HCA_BTH_SIZE;
-    for (unsigned i = 0; i < HCA_EXT_HEADERS; i++) {
-        if (format.headers & 1u << i) {
-            if (len < hca_ext_header_size[i]) {
-                return HCA_PARSE_SHORT;
-            }
-            parse_ext[i](packet, p);
-            p += hca_ext_header_size[i];
-            len -= hca_ext_header_size[i];
+    for (unsigned left = format.headers; left; left &= left - 1) {
+        unsigned i = __builtin_ctz(left);
+
+        if (len < hca_ext_header_size[i]) {
+            return HCA_PARSE_SHORT;
         }
+        parse_ext[i](packet, p);
+        p += hca_ext_header_size[i];
+        len -= hca_ext_header_size[i];
     }
     return parse_payload(packet, p, len, format.has_payload);
 }

@@ -84,7 +84,7 @@ static const struct {
  * What is reserved is no packet, but to RC and XRC: their responder has to say
  * that it does not know the operation (figure 4.3; IBA 9.7.5.2.4).
  */
-bool hca_opcode_format(uint8_t opcode, HcaOpcodeFormat *format)
+static bool find_format(uint8_t opcode, HcaOpcodeFormat *format)
 {
     unsigned service = HCA_BTH_SERVICE(opcode);
     unsigned operation = HCA_BTH_OPERATION(opcode);
@@ -100,18 +100,37 @@ bool hca_opcode_format(uint8_t opcode, HcaOpcodeFormat *format)
     return true;
 }
 
-size_t hca_header_size(uint8_t opcode)
-{
-    HcaOpcodeFormat format = { 0 };
-    size_t size = HCA_BTH_SIZE;
+/* The same for each opcode, found once. */
+static struct {
+    HcaOpcodeFormat format;
+    uint8_t size; /* bytes of BTH and what follows it */
+    bool known;
+} opcodes[UINT8_MAX + 1];
 
-    hca_opcode_format(opcode, &format);
-    for (unsigned i = 0; i < HCA_EXT_HEADERS; i++) {
-        if (format.headers & BIT(i)) {
-            size += hca_ext_header_size[i];
+static void __attribute__((constructor)) init_opcodes(void)
+{
+    for (unsigned opcode = 0; opcode <= UINT8_MAX; opcode++) {
+        HcaOpcodeFormat *format = &opcodes[opcode].format;
+
+        opcodes[opcode].known = find_format(opcode, format);
+        opcodes[opcode].size = HCA_BTH_SIZE;
+        for (unsigned i = 0; i < HCA_EXT_HEADERS; i++) {
+            if (format->headers & BIT(i)) {
+                opcodes[opcode].size += hca_ext_header_size[i];
+            }
         }
     }
-    return size;
+}
+
+bool hca_opcode_format(uint8_t opcode, HcaOpcodeFormat *format)
+{
+    *format = opcodes[opcode].format;
+    return opcodes[opcode].known;
+}
+
+size_t hca_header_size(uint8_t opcode)
+{
+    return opcodes[opcode].size;
 }
 
 static void build_xrceth(const HcaPacket *packet, uint8_t *p)
@@ -189,15 +208,14 @@ void hca_bth_build(const HcaPacket *packet, uint8_t *p)
 
 void hca_header_build(const HcaPacket *packet, uint8_t *bth)
 {
-    HcaOpcodeFormat format = { 0 };
     uint8_t *p = bth + HCA_BTH_SIZE;
 
-    hca_opcode_format(packet->opcode, &format);
     hca_bth_build(packet, bth);
-    for (unsigned i = 0; i < HCA_EXT_HEADERS; i++) {
-        if (format.headers & BIT(i)) {
-            build_ext[i](packet, p);
-            p += hca_ext_header_size[i];
-        }
+    for (unsigned left = opcodes[packet->opcode].format.headers; left;
+         left &= left - 1) {
+        unsigned i = __builtin_ctz(left);
+
+        build_ext[i](packet, p);
+        p += hca_ext_header_size[i];
     }
 }

@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "../clear.h"
 #include "bytes.h"
 #include "crc.h"
 #include "headers.h"
@@ -103,7 +104,7 @@ size_t hca_ib_seal(const HcaPacket *packet, uint8_t *frame, size_t len)
 {
     Crcs crcs;
 
-    memset(frame + len, 0, packet->pad);
+    hca_clear(frame + len, packet->pad);
     len += packet->pad;
     crcs = crcs_of(frame, len, packet->has_grh);
     put_icrc(frame + len, crcs.icrc);
@@ -206,7 +207,7 @@ HcaParseError hca_ib_parse(HcaPacket *packet, const uint8_t *frame, size_t len)
     size_t before_bth;
     Verdict good;
 
-    memset(packet, 0, sizeof(*packet));
+    hca_clear(packet, sizeof(*packet));
     if (len < HCA_LRH_SIZE + HCA_VCRC_SIZE) {
         return HCA_PARSE_SHORT;
     }

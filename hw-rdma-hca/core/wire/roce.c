@@ -12,6 +12,7 @@
  */
 #include <string.h>
 
+#include "../clear.h"
 #include "bytes.h"
 #include "crc.h"
 #include "headers.h"
@@ -162,7 +163,7 @@ size_t hca_roce_seal(const HcaPacket *packet, uint8_t *frame, size_t len)
 {
     size_t eth = eth_size(packet);
 
-    memset(frame + len, 0, packet->pad);
+    hca_clear(frame + len, packet->pad);
     len += packet->pad;
     make_icrc(frame + eth, len - eth, packet->is_ipv4, frame + len);
     len += HCA_ICRC_SIZE;
@@ -403,7 +404,7 @@ HcaParseError hca_roce_parse(HcaPacket *packet, const uint8_t *frame,
     HcaParseError error;
     size_t at = 0;
 
-    memset(packet, 0, sizeof(*packet));
+    hca_clear(packet, sizeof(*packet));
     error = parse_eth(packet, frame, len, &at);
     if (error != HCA_PARSE_OK) {
         return error;

@@ -20,6 +20,7 @@
 #define PAIR sizeof(__m256i)
 #define LANES 4
 #define VCRC_BITS 16
+#define ICRC_BITS 32
 #define BOTH_BITS 48
 #define TARGET_128 __attribute__((target("pclmul,sse4.1")))
 #define TARGET_256 __attribute__((target("vpclmulqdq,pclmul,avx2")))
@@ -39,7 +40,7 @@ typedef struct Divisor {
     uint64_t inverse; /* modulo 64 bits */
 } Divisor;
 
-static Modulus vcrc_modulus, both_modulus;
+static Modulus vcrc_modulus, icrc_modulus, both_modulus;
 static Divisor vcrc_divisor, icrc_divisor;
 static uint64_t icrc_inverse; /* modulo VCRC's, times 2^128: see join() */
 
@@ -160,6 +161,7 @@ static void __attribute__((constructor)) init(void)
     vcrc_divisor = divisor(whole(HCA_VCRC_POLYNOMIAL));
     icrc_divisor = divisor(whole(HCA_ICRC_POLYNOMIAL));
     vcrc_modulus = modulus(vcrc_divisor.polynomial, VCRC_BITS);
+    icrc_modulus = modulus(icrc_divisor.polynomial, ICRC_BITS);
     both_modulus = modulus(
         multiply(vcrc_divisor.polynomial, icrc_divisor.polynomial), BOTH_BITS);
     icrc_inverse = find_icrc_inverse();
@@ -382,6 +384,11 @@ static TARGET_256 void both_256(uint32_t *icrc, uint16_t *vcrc,
     *vcrc = vcrc_of(block);
 }
 
+static TARGET_256 uint32_t icrc_256(uint32_t icrc, const uint8_t *p, size_t len)
+{
+    return icrc_of(fold_256(&icrc_modulus, icrc, p, len));
+}
+
 static bool usable_256(void)
 {
     return usable_128() && __builtin_cpu_supports("avx2") &&
@@ -394,5 +401,6 @@ const HcaCrcWay hca_crc_fold_256 = {
     .usable = usable_256,
     .vcrc = vcrc_256,
     .both = both_256,
+    .icrc = icrc_256,
 };
 #endif

@@ -18,10 +18,14 @@ typedef struct HcaCrcWay {
     bool (*usable)(void);
     uint16_t (*vcrc)(uint16_t vcrc, const uint8_t *p, size_t len);
     void (*both)(uint32_t *icrc, uint16_t *vcrc, const uint8_t *p, size_t len);
+    /* NULL: no quicker than libdeflate's. */
+    uint32_t (*icrc)(uint32_t icrc, const uint8_t *p, size_t len);
 } HcaCrcWay;
 
 /* Way @i: later ones are quicker. NULL: there are no more. */
 const HcaCrcWay *hca_crc_way(unsigned i);
+/* The quickest that this processor has for @len bytes. */
+const HcaCrcWay *hca_crc_way_for(size_t len);
 
 /* crc_fold.c */
 extern const HcaCrcWay hca_crc_fold_128, hca_crc_fold_256;

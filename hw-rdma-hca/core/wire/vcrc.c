@@ -110,7 +110,7 @@ static void __attribute__((constructor)) init_tables(void)
     }
 }
 
-static const HcaCrcWay *way_for(size_t len)
+const HcaCrcWay *hca_crc_way_for(size_t len)
 {
     const HcaCrcWay *const *way = usable;
 
@@ -122,7 +122,7 @@ static const HcaCrcWay *way_for(size_t len)
 
 uint16_t hca_vcrc_update(uint16_t crc, const void *data, size_t len)
 {
-    return ~way_for(len)->vcrc(~crc, data, len);
+    return ~hca_crc_way_for(len)->vcrc(~crc, data, len);
 }
 
 void hca_crcs_update(uint32_t *icrc, uint16_t *vcrc, const void *data,
@@ -135,7 +135,7 @@ void hca_crcs_update(uint32_t *icrc, uint16_t *vcrc, const void *data,
     }
     *icrc = ~*icrc;
     *vcrc = ~*vcrc;
-    way_for(len)->both(icrc, vcrc, data, len);
+    hca_crc_way_for(len)->both(icrc, vcrc, data, len);
     *icrc = ~*icrc;
     *vcrc = ~*vcrc;
 }

@@ -84,7 +84,7 @@ typedef enum HcaManaged {
       "Elements of the read packet buffer")                                    \
     X(reb_elements, "reb-elements", 16384, 32, 32768, POWER, NONE, BOTH,       \
       "Elements of the read entry buffer")                                     \
-    X(swpb_elements, "swpb-elements", 4096, 512, 32768, POWER, NONE, BOTH,     \
+    X(swpb_elements, "swpb-elements", 32768, 512, 32768, POWER, NONE, BOTH,    \
       "Elements of the send and write packet buffer, of 256 bits each")        \
     X(log_gids, "log-gids", 6, 0, HCA_MAX_LOG_GIDS, ANY, NONE, ROCE,           \
       "Number of GIDs, as a power of two")                                     \
@@ -121,7 +121,7 @@ static inline bool hca_config_is_roce(const HcaConfig *config)
     return config->link_layer == HCA_LINK_LAYER_ROCE;
 }
 
-/* The documents' sizes. */
+/* The documents' sizes, but for what a cable of software needs more of. */
 void hca_config_init(HcaConfig *config);
 
 /*

@@ -46,6 +46,7 @@ static void small_config(HcaConfig *config, unsigned side)
     config->guid = UINT64_C(0x0200c0fffe000000) + side;
     config->num_vectors = 8;
     config->device_memory = 65536;
+    config->swpb_elements = 4096; /* the document's */
 }
 
 void lab_config_roce(HcaConfig *config, unsigned side)

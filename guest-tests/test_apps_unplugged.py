@@ -276,8 +276,8 @@ def test_ucx():
         handled = r'error handler called with status -\d+ '
         server.wait_output(rf'{handled}\((Input/output error|Request canceled|Endpoint timeout)\)|'
                            'Fatal: receive completion.* local protection error', timeout=100)
-        # The peer hears nothing more, or still hears of that receive.
-        client.wait_output(rf'{handled}\((Endpoint timeout|Input/output error)\)', timeout=100)
+        # The peer hears nothing more, or still hears of that receive, or that it may not reach such memory.
+        client.wait_output(rf'{handled}\((Endpoint timeout|Input/output error|Connection reset by remote peer)\)', timeout=100)
         # The one goes on to wait, the other ends itself.
         for program in programs:
             program.kill()

@@ -31,12 +31,17 @@ double seconds_now(void)
 
 /* --- device and memory ------------------------------------------------------------------------------------------- */
 
-void open_device(struct device *device)
+void open_device_named(struct device *device, const char *name)
 {
     struct ibv_device **list = ibv_get_device_list(NULL);
+    int i = 0;
 
-    check(list && list[0]);
-    device->context = ibv_open_device(list[0]);
+    check(list);
+    while (name && list[i] && strcmp(ibv_get_device_name(list[i]), name)) {
+        i++;
+    }
+    check(list[i]);
+    device->context = ibv_open_device(list[i]);
     check(device->context);
     ibv_free_device_list(list);
     device->pd = ibv_alloc_pd(device->context);
@@ -44,6 +49,11 @@ void open_device(struct device *device)
     check(!ibv_query_device(device->context, &device->attr));
     check(!ibv_query_port(device->context, 1, &device->port));
     check(!ibv_query_gid(device->context, 1, 0, &device->gid));
+}
+
+void open_device(struct device *device)
+{
+    open_device_named(device, NULL);
 }
 
 void close_device(struct device *device)

@@ -29,7 +29,9 @@ struct device {
     union ibv_gid gid;
 };
 
+/* The first one; the one of this name. */
 void open_device(struct device *device);
+void open_device_named(struct device *device, const char *name);
 void close_device(struct device *device);
 
 /* Memory of its own pages, zeroed, registered with ACCESS_ALL. */

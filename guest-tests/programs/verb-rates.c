@@ -9,7 +9,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define WORK_REQUESTS 16
 #define LARGE (1024 * 1024)
@@ -20,27 +19,6 @@ struct rates {
     struct ibv_qp *qp[2];
     struct region memory;
 };
-
-/* open_device() takes the first one. */
-static void open_named(struct device *device, const char *name)
-{
-    struct ibv_device **list = ibv_get_device_list(NULL);
-    int i = 0;
-
-    check(list);
-    while (list[i] && strcmp(ibv_get_device_name(list[i]), name)) {
-        i++;
-    }
-    check(list[i]);
-    device->context = ibv_open_device(list[i]);
-    check(device->context);
-    ibv_free_device_list(list);
-    device->pd = ibv_alloc_pd(device->context);
-    check(device->pd);
-    check(!ibv_query_device(device->context, &device->attr));
-    check(!ibv_query_port(device->context, 1, &device->port));
-    check(!ibv_query_gid(device->context, 1, 0, &device->gid));
-}
 
 static void query(struct rates *rates)
 {
@@ -97,7 +75,7 @@ int main(int argc, char **argv)
     struct rates rates;
 
     check(seconds > 0);
-    open_named(&rates.device, argv[1]);
+    open_device_named(&rates.device, argv[1]);
     rates.cq = create_cq(&rates.device, WORK_REQUESTS);
     create_connection(&rates.device, rates.cq, WORK_REQUESTS, rates.qp);
     create_region(&rates.device, &rates.memory, LARGE);

@@ -702,6 +702,15 @@ static void stream_set_addr(Object *obj, Visitor *v, const char *name,
     }
 }
 
+static bool stream_can_be_set(const RdmaHcaStream *stream, const char *name,
+                              Error **errp)
+{
+    if (stream->complete) {
+        error_setg(errp, "'%s' can only be set when the cable is made", name);
+    }
+    return !stream->complete;
+}
+
 static bool stream_get_server(Object *obj, Error **errp)
 {
     return RDMA_HCA_STREAM(obj)->server;
@@ -711,8 +720,7 @@ static void stream_set_server(Object *obj, bool value, Error **errp)
 {
     RdmaHcaStream *stream = RDMA_HCA_STREAM(obj);
 
-    if (stream->complete) {
-        error_setg(errp, "'server' can only be set when the cable is made");
+    if (!stream_can_be_set(stream, "server", errp)) {
         return;
     }
     stream->server = value;
@@ -747,9 +755,7 @@ static void stream_set_greeting(Object *obj, Visitor *v, const char *name,
 {
     RdmaHcaStream *stream = RDMA_HCA_STREAM(obj);
 
-    if (stream->complete) {
-        error_setg(errp, "'greeting-ms' can only be set when the cable is "
-                         "made");
+    if (!stream_can_be_set(stream, "greeting-ms", errp)) {
         return;
     }
     visit_type_uint32(v, name, &stream->greeting_ms, errp);
@@ -764,8 +770,7 @@ static void stream_set_protocol(Object *obj, int value, Error **errp)
 {
     RdmaHcaStream *stream = RDMA_HCA_STREAM(obj);
 
-    if (stream->complete) {
-        error_setg(errp, "'protocol' can only be set when the cable is made");
+    if (!stream_can_be_set(stream, "protocol", errp)) {
         return;
     }
     stream->protocol = value;
@@ -780,9 +785,7 @@ static void stream_set_share(Object *obj, int value, Error **errp)
 {
     RdmaHcaStream *stream = RDMA_HCA_STREAM(obj);
 
-    if (stream->complete) {
-        error_setg(errp, "'shared-memory' can only be set when the cable is "
-                         "made");
+    if (!stream_can_be_set(stream, "shared-memory", errp)) {
         return;
     }
     stream->share = value;

@@ -4,7 +4,7 @@
  * has a table of it (counter_table.h); who shows counters walks them all:
  * DIAG_RPRT, QEMU's monitor, tests.
  *
- * Call these in the card's thread, or while it stands still.
+ * Call these as the functions of hca.h.
  */
 #ifndef HCA_COUNTERS_H
 #define HCA_COUNTERS_H

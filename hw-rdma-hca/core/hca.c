@@ -69,6 +69,11 @@ bool hca_link_failed(const Hca *hca)
     return hca_link_rx_failed(hca->link);
 }
 
+bool hca_has_timers(const Hca *hca)
+{
+    return hca_timer_first(hca) != NULL;
+}
+
 bool hca_link_settled(const Hca *hca)
 {
     return hca_link_is_greeted(hca->link);

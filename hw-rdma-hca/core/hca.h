@@ -3,7 +3,7 @@
  * A card: what the machine that it sits in may do with it.
  *
  * One card is one clock domain. Every function here but those that say so
- * must be called from one thread at a time, the card's.
+ * must be called from one thread at a time.
  */
 #ifndef HCA_H
 #define HCA_H
@@ -68,6 +68,12 @@ void hca_run_command(Hca *hca);
 bool hca_run_data(Hca *hca);
 bool hca_command_wanted(const Hca *hca);
 bool hca_reset_wanted(const Hca *hca);
+
+/*
+ * Whether a queue pair waits for an answer or until it may try again, so that
+ * the card's next turn is not far away.
+ */
+bool hca_has_timers(const Hca *hca);
 
 /* The name of an HcaTraceEvent; counters: see counters.h. */
 const char *hca_trace_name(unsigned event);

@@ -2,9 +2,9 @@
 /*
  * What a card asks of the machine it sits in.
  *
- * The core calls these only from the card's thread: from inside hca_run() and
- * the other functions of hca.h; but clock_ns also from that of a reader of BAR
- * 2. @opaque is what hca_new() was given.
+ * The core calls these only from inside hca_run() and the other functions of
+ * hca.h, in the thread that called those; but clock_ns also from that of a
+ * reader of BAR 2. @opaque is what hca_new() was given.
  */
 #ifndef HCA_HOST_H
 #define HCA_HOST_H

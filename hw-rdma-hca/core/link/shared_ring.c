@@ -174,18 +174,54 @@ static int sleep_for_bytes(HcaSharedEnd *end)
 /* Room for @wanted bytes, or at least for some. */
 static int find_room(HcaSharedEnd *end, size_t wanted)
 {
+    int error = 0;
+
     if (room_of(end) < wanted && see_consumed(end)) {
         return -EPROTO;
     }
-    return room_of(end) ? 0 : sleep_for_room(end);
+    if (!room_of(end)) {
+        error = end->awake ? -EAGAIN : sleep_for_room(end);
+    }
+    end->wants_room = error == -EAGAIN;
+    return error;
 }
 
 static int find_bytes(HcaSharedEnd *end, size_t wanted)
 {
+    int error = 0;
+
     if (available_of(end) < wanted && see_produced(end)) {
         return -EPROTO;
     }
-    return available_of(end) ? 0 : sleep_for_bytes(end);
+    if (!available_of(end)) {
+        error = end->awake ? -EAGAIN : sleep_for_bytes(end);
+    }
+    end->wants_bytes = error == -EAGAIN;
+    return error;
+}
+
+void hca_shared_set_awake(HcaSharedEnd *end, bool awake)
+{
+    end->awake = awake;
+    if (awake || end->broken) {
+        return;
+    }
+    if (end->wants_room) {
+        sleep_for_room(end);
+    }
+    if (end->wants_bytes) {
+        sleep_for_bytes(end);
+    }
+}
+
+bool hca_shared_is_ready(HcaSharedEnd *end)
+{
+    if (end->broken || (end->wants_bytes && see_produced(end)) ||
+        (end->wants_room && see_consumed(end))) {
+        return true;
+    }
+    return (end->wants_bytes && available_of(end)) ||
+           (end->wants_room && room_of(end) >= HCA_SHARED_WAKE_ROOM);
 }
 
 /* Whether @mark lies behind @before and not behind @now. */

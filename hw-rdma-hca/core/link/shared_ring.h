@@ -98,6 +98,11 @@ typedef struct HcaSharedEnd {
     uint64_t checked_consumed;
     uint64_t wake_at_produced;
 
+    /* Of the last write, and read: it was -EAGAIN. */
+    bool wants_room;
+    bool wants_bytes;
+    bool awake; /* the caller looks for that by itself */
+
     uint64_t peer_switched_at;
     bool peer_switched;
     bool peer_accepted;
@@ -117,9 +122,10 @@ void hca_shared_open(HcaSharedEnd *end, void *own, const void *peer);
  * given, fewer than asked for if need be; 0 only if @iov holds none. Take the
  * wake-up afterwards.
  *
- * -EAGAIN: no room, or nothing. The peer has been shown that this end sleeps for
- * it, and sends one wake-up when that has changed: a reader's for the first
- * byte, a writer's for HCA_SHARED_WAKE_ROOM. To try before is allowed.
+ * -EAGAIN: no room, or nothing. Unless this end is awake the peer has been shown
+ * that it sleeps for it, and sends one wake-up when that has changed: a reader's
+ * for the first byte, a writer's for HCA_SHARED_WAKE_ROOM. To try before is
+ * allowed.
  *
  * -EPROTO: the peer's position is none that can be. The end is broken: nothing
  * is read, written or woken any more.
@@ -128,6 +134,18 @@ ssize_t hca_shared_writev(HcaSharedEnd *end, const struct iovec *iov,
                           int iovcnt);
 ssize_t hca_shared_readv(HcaSharedEnd *end, const struct iovec *iov,
                          int iovcnt);
+
+/*
+ * An end that is awake asks for no wake-ups, as it looks again and again itself,
+ * by hca_shared_is_ready(). Before it sleeps it is to say so, and look once more:
+ * what -EAGAIN was the answer to is then waited for as that says.
+ */
+void hca_shared_set_awake(HcaSharedEnd *end, bool awake);
+/*
+ * Whether what the last read, or the last write, found missing is there: bytes,
+ * or HCA_SHARED_WAKE_ROOM more room. True as well if the end is broken.
+ */
+bool hca_shared_is_ready(HcaSharedEnd *end);
 
 /*
  * After any number of writes, reads and a switch, and before this end rests:

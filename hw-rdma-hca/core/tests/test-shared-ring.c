@@ -333,6 +333,88 @@ static void test_wake_early_writer(void)
     end();
 }
 
+/* Who is awake asks for no wake-up, and finds out what there is. */
+static void test_awake_reader(void)
+{
+    begin();
+    hca_shared_set_awake(reader, true);
+    g_assert_false(hca_shared_is_ready(reader)); /* it has not asked */
+    g_assert_cmpint(get(reader, 10), ==, -EAGAIN);
+    g_assert_cmpuint(readers->wake_at_produced, ==, 0);
+    g_assert_false(hca_shared_is_ready(reader));
+    put(writer, 10);
+    g_assert_false(hca_shared_take_wake(writer));
+    g_assert_true(hca_shared_is_ready(reader));
+    expect(4);
+    g_assert_false(hca_shared_is_ready(reader)); /* it reads on by itself */
+    expect(6);
+    g_assert_cmpint(get(reader, 10), ==, -EAGAIN);
+    hca_shared_set_awake(reader, false);
+    g_assert_cmpuint(readers->wake_at_produced, ==, 11);
+    g_assert_false(hca_shared_is_ready(reader));
+    put(writer, 1);
+    g_assert_true(hca_shared_take_wake(writer));
+    g_assert_true(hca_shared_is_ready(reader));
+    expect(1);
+    end();
+}
+
+static void test_awake_writer(void)
+{
+    begin();
+    hca_shared_set_awake(writer, true);
+    put(writer, SIZE);
+    expect(ROOM);
+    g_assert_false(hca_shared_is_ready(writer)); /* it has not asked */
+    put(writer, ROOM);
+    g_assert_cmpint(put(writer, 1), ==, -EAGAIN);
+    g_assert_cmpuint(writers->wake_at_consumed, ==, 0);
+    expect(ROOM - 1);
+    g_assert_false(hca_shared_is_ready(writer));
+    expect(1);
+    g_assert_false(hca_shared_take_wake(reader));
+    g_assert_true(hca_shared_is_ready(writer));
+    put(writer, ROOM);
+    g_assert_cmpint(put(writer, 1), ==, -EAGAIN);
+    hca_shared_set_awake(writer, false);
+    g_assert_cmpuint(writers->wake_at_consumed, ==, 3 * ROOM);
+    expect(ROOM);
+    g_assert_true(hca_shared_take_wake(reader));
+    end();
+}
+
+/* What comes just before it sleeps it finds when it looks once more. */
+static void test_awake_sleeps_late(void)
+{
+    begin();
+    hca_shared_set_awake(reader, true);
+    g_assert_cmpint(get(reader, 1), ==, -EAGAIN);
+    put(writer, 1);
+    g_assert_false(hca_shared_take_wake(writer));
+    hca_shared_set_awake(reader, false);
+    g_assert_true(hca_shared_is_ready(reader));
+    expect(1);
+    end();
+}
+
+/* Who has asked for nothing sleeps for nothing; a broken end is ready. */
+static void test_awake_idle(void)
+{
+    begin();
+    hca_shared_set_awake(reader, true);
+    hca_shared_set_awake(reader, false);
+    g_assert_cmpuint(readers->wake_at_produced, ==, 0);
+    g_assert_cmpuint(readers->wake_at_consumed, ==, 0);
+    g_assert_cmpint(get(reader, 1), ==, -EAGAIN);
+    writers->produced = SIZE + 1;
+    g_assert_true(hca_shared_is_ready(reader));
+    g_assert_cmpint(get(reader, 1), ==, -EPROTO);
+    hca_shared_set_awake(reader, true);
+    hca_shared_set_awake(reader, false);
+    g_assert_true(hca_shared_is_ready(reader));
+    end();
+}
+
 /* What both need is taken at once; a write wakes no writer, a read no reader. */
 static void test_wake_both(void)
 {
@@ -772,6 +854,10 @@ int main(int argc, char **argv)
     test_add("/shared/wake/writer", test_wake_writer);
     test_add("/shared/wake/early-writer", test_wake_early_writer);
     test_add("/shared/wake/both", test_wake_both);
+    test_add("/shared/awake/reader", test_awake_reader);
+    test_add("/shared/awake/writer", test_awake_writer);
+    test_add("/shared/awake/sleeps-late", test_awake_sleeps_late);
+    test_add("/shared/awake/idle", test_awake_idle);
     test_add("/shared/moment", test_moment);
     test_add("/shared/moment/impossible", test_moment_impossible);
     test_add("/shared/accept", test_accept);

@@ -39,6 +39,7 @@ typedef struct Party {
     Bell bell;
     struct Party *peer;
     GRand *rand;
+    unsigned polls;  /* looks before it sleeps; 0: it does not poll */
     size_t most;     /* bytes in one call */
     uint64_t to_put; /* and to get */
     uint64_t to_get;
@@ -85,6 +86,25 @@ static bool party_gets(Party *party)
     return n > 0;
 }
 
+/* Look for a while, then sleep if there is still nothing. */
+static void party_rests(Party *party)
+{
+    if (party->polls) {
+        for (unsigned i = 0; i < party->polls; i++) {
+            if (hca_shared_is_ready(party->end)) {
+                return;
+            }
+        }
+        hca_shared_set_awake(party->end, false);
+        if (!hca_shared_is_ready(party->end)) {
+            bell_wait(&party->bell);
+        }
+        hca_shared_set_awake(party->end, true);
+    } else {
+        bell_wait(&party->bell);
+    }
+}
+
 static void *party_run(void *opaque)
 {
     Party *party = opaque;
@@ -97,10 +117,20 @@ static void *party_run(void *opaque)
             bell_ring(&party->peer->bell);
         }
         if (!more && (party->to_put || party->to_get)) {
-            bell_wait(&party->bell);
+            party_rests(party);
         }
     }
     return NULL;
+}
+
+/* The same, and looks for itself now and then. */
+static void *poller_run(void *opaque)
+{
+    Party *party = opaque;
+
+    party->polls = g_rand_int_range(party->rand, 1, 200);
+    hca_shared_set_awake(party->end, true);
+    return party_run(party);
 }
 
 static void check_threads(GThreadFunc run, const size_t most[2],
@@ -204,6 +234,14 @@ static void test_threads_race(void)
                   (uint64_t[2]) { 1024 * (uint64_t)MIB, 0 });
 }
 
+static void test_threads_polling(void)
+{
+    check_threads(poller_run, (size_t[2]) { 30, 100 },
+                  (uint64_t[2]) { 2 * MIB, 3 * MIB });
+    check_threads(poller_run, (size_t[2]) { 3 * MIB, 700000 },
+                  (uint64_t[2]) { 50 * MIB, 50 * MIB });
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -212,5 +250,6 @@ int main(int argc, char **argv)
     test_add("/shared/threads/both", test_threads_both);
     test_add("/shared/threads/bytes", test_threads_bytes);
     test_add("/shared/threads/race", test_threads_race);
+    test_add("/shared/threads/polling", test_threads_polling);
     return g_test_run();
 }

@@ -4,8 +4,10 @@
 import time
 
 from harness import pci, tap, verbs
+from harness.devices import InfinibandCard, Nic
 from harness.labs import infiniband, kept, roce_cable
-from harness.links import tcp_cable, unix_cable
+from harness.links import stream, tcp_cable, unix_cable
+from harness.lab import Lab, Machine
 
 
 def peer_leaves_and_returns(cable, leaver, lab=infiniband):
@@ -51,6 +53,26 @@ def test_roce_connecting_end_leaves():
 
 def test_roce_listening_end_leaves():
     peer_leaves_and_returns(unix_cable, 0, roce_cable)
+
+
+def polling(cable):
+    """Cards whose threads poll, as where there are processors to spare."""
+    machine = Machine(Nic('net'), InfinibandCard('cable', polling=True))
+    return Lab([machine, machine], {'net': stream(), 'cable': cable()})
+
+
+def test_polling_connecting_end_leaves():
+    peer_leaves_and_returns(unix_cable, 1, polling)
+
+
+def test_polling():
+    """Messages that find the other end's thread awake, or asleep, or that wait for room in the ring."""
+    with polling(unix_cable) as both:
+        verbs.perftest(both.a, both.b, 'ib_write_bw', '-s 65536 -n 2000')
+        verbs.perftest(both.a, both.b, 'ib_send_bw', '-b -s 4096 -n 2000')
+        verbs.perftest(both.a, both.b, 'ib_read_bw', '-q 8 -s 16384 -n 500')
+        verbs.perftest(both.a, both.b, 'ib_write_lat', '-s 2 -n 500')
+        verbs.perftest(both.a, both.b, 'ib_send_lat', '-e -s 2 -n 200')
 
 
 def test_reset_of_the_peer():

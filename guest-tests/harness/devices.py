@@ -10,6 +10,8 @@ from . import wait
 
 MTU = 4500  # of an interface, so that an RDMA MTU of 4096 fits
 ACTIVE_TIMEOUT = 20
+# For two guests of one processor each, and their cards.
+HAS_SPARE_PROCESSORS = len(os.sched_getaffinity(0)) >= 4
 
 
 class Device:
@@ -88,12 +90,13 @@ class RdmaDevice(Device):
 
 class Hca(RdmaDevice):
     """Our card. properties: more of the device's; capture: write all that passes the link to a file, see captured; slotted: it
-    is in a slot of its own, which it can be taken out of (see pci.py)."""
+    is in a slot of its own, which it can be taken out of (see pci.py). polling: its thread looks for work for some microseconds
+    before it sleeps, which helps where it has a processor to itself."""
     prefix = 'rdma_hca'
 
-    def __init__(self, link=None, properties=None, capture=False, slotted=False):
+    def __init__(self, link=None, properties=None, capture=False, slotted=False, polling=HAS_SPARE_PROCESSORS):
         super().__init__(link)
-        self.properties, self.capture, self.slotted = properties or {}, capture, slotted
+        self.properties, self.capture, self.slotted, self.polling = properties or {}, capture, slotted, polling
 
     @property
     def id(self):
@@ -105,7 +108,9 @@ class Hca(RdmaDevice):
 
     def device(self):
         """QEMU's description of it."""
-        device = {'driver': 'rdma-hca', 'id': self.id, 'iothread': f'io{self.number}', **self.kind(), **self.properties}
+        device = {'driver': 'rdma-hca', 'id': self.id, **self.kind(), **self.properties}
+        if self.polling:
+            device['iothread'] = f'io{self.number}'
         if self.slotted:
             device['bus'] = self.slot_id
         if self.backend:
@@ -125,7 +130,8 @@ class Hca(RdmaDevice):
 
     def arguments(self):
         slot = ['-device', f'pcie-root-port,id={self.slot_id},chassis={self.number + 1}'] if self.slotted else []
-        return [*slot, '-object', f'iothread,id=io{self.number}', '-device', json.dumps(self.device())]
+        thread = ['-object', f'iothread,id=io{self.number}'] if self.polling else []
+        return [*slot, *thread, '-device', json.dumps(self.device())]
 
     def kind(self):
         """Properties of this kind of card."""

@@ -7,8 +7,8 @@
 #include "rdma-hca-cable.h"
 
 bool rdma_hca_cable_plug(RdmaHcaCable *cable, AioContext *ctx,
-                         const RdmaHcaCableEvents *events, void *opaque,
-                         Error **errp)
+                         QemuRecMutex *lock, const RdmaHcaCableEvents *events,
+                         void *opaque, Error **errp)
 {
     if (!cable) {
         return true;
@@ -22,6 +22,7 @@ bool rdma_hca_cable_plug(RdmaHcaCable *cable, AioContext *ctx,
     cable->events = events;
     cable->opaque = opaque;
     cable->ctx = ctx;
+    cable->lock = lock;
     RDMA_HCA_CABLE_GET_CLASS(cable)->plug(cable);
     return true;
 }
@@ -37,6 +38,7 @@ void rdma_hca_cable_unplug(RdmaHcaCable *cable)
     cable->events = NULL;
     cable->opaque = NULL;
     cable->ctx = NULL;
+    cable->lock = NULL;
 }
 
 bool rdma_hca_cable_is_plugged(const RdmaHcaCable *cable)

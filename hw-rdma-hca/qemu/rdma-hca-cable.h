@@ -13,8 +13,11 @@
  *
  * plug and unplug are called with the BQL, from outside the card's thread. All
  * else between a card and its cable, in both directions, happens in the card's
- * thread. That never takes the BQL, but at start, stop and close a holder of
- * the BQL waits for it: what they write may be read with the BQL.
+ * thread, with its lock; but for start, stop and close also in another one that
+ * has this lock, and the BQL, and then the event loop of the card's thread goes
+ * on meanwhile: what that calls takes the lock first. The card's thread never
+ * takes the BQL, but at start, stop and close a holder of the BQL waits for it:
+ * what they write may be read with the BQL.
  */
 #ifndef RDMA_HCA_CABLE_H
 #define RDMA_HCA_CABLE_H
@@ -29,8 +32,8 @@
 OBJECT_DECLARE_TYPE(RdmaHcaCable, RdmaHcaCableClass, RDMA_HCA_CABLE)
 
 /*
- * What a cable tells the card, in the card's thread, from start to stop and
- * never from inside of a method.
+ * What a cable tells the card, in the card's thread with the lock, from start to
+ * stop and never from inside of a method.
  */
 typedef struct RdmaHcaCableEvents {
     void (*up)(void *opaque);       /* a peer is there */
@@ -44,8 +47,9 @@ struct RdmaHcaCable {
 
     /* The card, from plug to unplug; otherwise NULL. */
     const RdmaHcaCableEvents *events;
-    void *opaque;    /* of @events */
-    AioContext *ctx; /* of the card's thread */
+    void *opaque;       /* of @events */
+    AioContext *ctx;    /* of the card's thread */
+    QemuRecMutex *lock; /* of the card */
 };
 
 struct RdmaHcaCableClass {
@@ -69,8 +73,8 @@ struct RdmaHcaCableClass {
     void (*close)(RdmaHcaCable *cable);
 
     /*
-     * In the card's thread, between start and stop: as HcaHostOps.link_writev
-     * and link_readv. When the stream has ended or failed, @down follows.
+     * With the lock, between start and stop: as HcaHostOps.link_writev and
+     * link_readv. When the stream has ended or failed, @down follows.
      */
     ssize_t (*writev)(RdmaHcaCable *cable, const struct iovec *iov, int iovcnt);
     ssize_t (*readv)(RdmaHcaCable *cable, const struct iovec *iov, int iovcnt);
@@ -85,7 +89,7 @@ struct RdmaHcaCableClass {
      */
     void (*settle)(RdmaHcaCable *cable);
     /*
-     * In the card's thread: as HcaHostOps.link_forget. NULL: nothing that was
+     * With the lock: as HcaHostOps.link_forget. NULL: nothing that was
      * written lies in the cable.
      */
     void (*forget)(RdmaHcaCable *cable);
@@ -96,8 +100,8 @@ struct RdmaHcaCableClass {
  * Plugging fails when the cable is in another card.
  */
 bool rdma_hca_cable_plug(RdmaHcaCable *cable, AioContext *ctx,
-                         const RdmaHcaCableEvents *events, void *opaque,
-                         Error **errp);
+                         QemuRecMutex *lock, const RdmaHcaCableEvents *events,
+                         void *opaque, Error **errp);
 void rdma_hca_cable_unplug(RdmaHcaCable *cable);
 bool rdma_hca_cable_is_plugged(const RdmaHcaCable *cable);
 

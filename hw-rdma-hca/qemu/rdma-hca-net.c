@@ -5,6 +5,7 @@
 #include "qemu/osdep.h"
 #include "../core/link/framing.h"
 #include "qemu/iov.h"
+#include "qemu/lockable.h"
 #include "qemu/main-loop.h"
 #include "qemu/rcu.h"
 #include "rdma-hca-cable.h"
@@ -65,6 +66,7 @@ static void net_readable_bh(void *opaque)
 {
     RdmaHcaNet *net = opaque;
 
+    QEMU_LOCK_GUARD(net->cable.lock);
     net_kicked(&net->rx_kicked);
     if (net->started && net->up) {
         net->cable.events->readable(net->cable.opaque);
@@ -75,6 +77,7 @@ static void net_writable_bh(void *opaque)
 {
     RdmaHcaNet *net = opaque;
 
+    QEMU_LOCK_GUARD(net->cable.lock);
     if (net->started && net->up) {
         net->cable.events->writable(net->cable.opaque);
     }
@@ -92,6 +95,7 @@ static void net_carrier_bh(void *opaque)
     RdmaHcaNet *net = opaque;
     bool carrier = qatomic_read(&net->carrier);
 
+    QEMU_LOCK_GUARD(net->cable.lock);
     if (!net->started || net->up == carrier) {
         return;
     }

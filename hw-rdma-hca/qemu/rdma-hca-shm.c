@@ -18,6 +18,8 @@
 #endif
 
 #define WAKE_BATCH 256 /* wake-ups that are taken at once */
+/* Who polls the rings looks at the socket, too, once in so many reads. */
+#define READS_A_LOOK 4096
 
 struct RdmaHcaShm {
     QIOChannel *ioc;
@@ -28,7 +30,8 @@ struct RdmaHcaShm {
     HcaSharedEnd end; /* once there is @peer */
     bool sending;
     bool receiving;
-    uint64_t sent; /* bytes of the stream */
+    unsigned reads; /* of the ring since the last look at the socket */
+    uint64_t sent;  /* bytes of the stream */
     uint64_t received;
 };
 
@@ -265,10 +268,26 @@ ssize_t rdma_hca_shm_writev(RdmaHcaShm *shm, const struct iovec *iov,
     return send_wake(shm) ? ret : -EPIPE;
 }
 
+bool rdma_hca_shm_woken(RdmaHcaShm *shm)
+{
+    char wakes[WAKE_BATCH];
+    ssize_t ret;
+
+    if (!shm->receiving) {
+        return true; /* what has come is for readv */
+    }
+    shm->reads = 0;
+    ret = qio_channel_read(shm->ioc, wakes, sizeof(wakes), NULL);
+    return ret > 0 || ret == QIO_CHANNEL_ERR_BLOCK;
+}
+
 static ssize_t ring_readv(RdmaHcaShm *shm, const struct iovec *iov, int iovcnt)
 {
     ssize_t ret = hca_shared_readv(&shm->end, iov, iovcnt);
 
+    if (++shm->reads >= READS_A_LOOK && !rdma_hca_shm_woken(shm)) {
+        return -EPIPE;
+    }
     return send_wake(shm) ? ret : -EPIPE;
 }
 
@@ -293,16 +312,14 @@ ssize_t rdma_hca_shm_readv(RdmaHcaShm *shm, const struct iovec *iov, int iovcnt)
     return shm->receiving ? ring_readv(shm, iov, iovcnt) : -EAGAIN;
 }
 
-bool rdma_hca_shm_woken(RdmaHcaShm *shm)
+void rdma_hca_shm_set_polling(RdmaHcaShm *shm, bool polling)
 {
-    char wakes[WAKE_BATCH];
-    ssize_t ret;
+    hca_shared_set_awake(&shm->end, polling);
+}
 
-    if (!shm->receiving) {
-        return true; /* what has come is for readv */
-    }
-    ret = qio_channel_read(shm->ioc, wakes, sizeof(wakes), NULL);
-    return ret > 0 || ret == QIO_CHANNEL_ERR_BLOCK;
+bool rdma_hca_shm_is_ready(RdmaHcaShm *shm)
+{
+    return hca_shared_is_ready(&shm->end);
 }
 
 bool rdma_hca_shm_is_refused(const RdmaHcaShm *shm)

@@ -42,6 +42,14 @@ ssize_t rdma_hca_shm_readv(RdmaHcaShm *shm, const struct iovec *iov,
 /* Take the wake-ups that have come. False: the other end is gone. */
 bool rdma_hca_shm_woken(RdmaHcaShm *shm);
 
+/*
+ * Once it is sending and receiving: who polls looks by rdma_hca_shm_is_ready()
+ * for what -EAGAIN said was not there, and the other end saves its wake-ups. Who
+ * stops polling looks once more.
+ */
+void rdma_hca_shm_set_polling(RdmaHcaShm *shm, bool polling);
+bool rdma_hca_shm_is_ready(RdmaHcaShm *shm);
+
 /* The other end has been heard, and shares no memory that can be used. */
 bool rdma_hca_shm_is_refused(const RdmaHcaShm *shm);
 /* What is sent, or received, goes by memory. */

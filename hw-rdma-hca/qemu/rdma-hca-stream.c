@@ -72,12 +72,14 @@ struct RdmaHcaStream {
     bool broken;      /* to be ended by broken_bh */
     bool read_wanted; /* the card reads until -EAGAIN */
     bool read_watched;
-    bool write_watched; /* the card was told -EAGAIN */
-    bool write_blocked; /* the same, and a wake-up will come */
-    bool greeted;       /* the peer has said who it is */
-    RdmaHcaShm *shm;    /* NULL: the socket carries everything */
-    bool distrusted;    /* a peer has broken the rules of shared memory */
-    bool sharing;       /* atomic: both directions go by it */
+    bool write_watched;  /* the card was told -EAGAIN */
+    bool rings_watched;  /* in place of the socket, while the thread polls */
+    EventNotifier wakes; /* the socket's descriptor, for that */
+    bool write_blocked;  /* the same, and a wake-up will come */
+    bool greeted;        /* the peer has said who it is */
+    RdmaHcaShm *shm;     /* NULL: the socket carries everything */
+    bool distrusted;     /* a peer has broken the rules of shared memory */
+    bool sharing;        /* atomic: both directions go by it */
     QEMUTimer *greeting_timer;
 };
 
@@ -97,17 +99,95 @@ static const char *stream_id(const RdmaHcaStream *stream)
 
 static void stream_on_readable(void *opaque);
 static void stream_on_writable(void *opaque);
+static void stream_on_ring(RdmaHcaStream *stream);
+
+static RdmaHcaStream *stream_of_wakes(EventNotifier *wakes)
+{
+    return container_of(wakes, RdmaHcaStream, wakes);
+}
+
+static void stream_on_wake(EventNotifier *wakes)
+{
+    stream_on_readable(stream_of_wakes(wakes));
+}
+
+static bool stream_poll(void *opaque)
+{
+    RdmaHcaStream *stream = stream_of_wakes(opaque);
+    bool ready;
+
+    if (qemu_rec_mutex_trylock(stream->cable.lock)) {
+        return false; /* who has it looks for itself */
+    }
+    ready = rdma_hca_shm_is_ready(stream->shm);
+    qemu_rec_mutex_unlock(stream->cable.lock);
+    return ready;
+}
+
+static void stream_on_ready(EventNotifier *wakes)
+{
+    stream_on_ring(stream_of_wakes(wakes));
+}
+
+static void stream_poll_begin(EventNotifier *wakes)
+{
+    RdmaHcaStream *stream = stream_of_wakes(wakes);
+
+    QEMU_LOCK_GUARD(stream->cable.lock);
+    rdma_hca_shm_set_polling(stream->shm, true);
+}
+
+static void stream_poll_end(EventNotifier *wakes)
+{
+    RdmaHcaStream *stream = stream_of_wakes(wakes);
+
+    QEMU_LOCK_GUARD(stream->cable.lock);
+    rdma_hca_shm_set_polling(stream->shm, false);
+}
+
+/*
+ * Watch the rings of shared memory as long as the thread's event loop polls (see
+ * poll-max-ns of its iothread), and then the socket.
+ */
+static void stream_watch_rings(RdmaHcaStream *stream)
+{
+    AioContext *ctx = stream->cable.ctx;
+
+    event_notifier_init_fd(&stream->wakes, QIO_CHANNEL_SOCKET(stream->ioc)->fd);
+    aio_set_event_notifier(ctx, &stream->wakes, stream_on_wake, stream_poll,
+                           stream_on_ready);
+    aio_set_event_notifier_poll(ctx, &stream->wakes, stream_poll_begin,
+                                stream_poll_end);
+}
+
+static void stream_watch_socket(RdmaHcaStream *stream, bool read, bool write)
+{
+    AioContext *ctx = stream->cable.ctx;
+
+    if (stream->shm) {
+        rdma_hca_shm_set_polling(stream->shm, false);
+    }
+    qio_channel_set_aio_fd_handler(stream->ioc, ctx,
+                                   read ? stream_on_readable : NULL, ctx,
+                                   write ? stream_on_writable : NULL, stream);
+}
 
 static void stream_watch(RdmaHcaStream *stream, bool read, bool write)
 {
-    if (stream->read_watched == read && stream->write_watched == write) {
+    bool rings = stream->sharing && read && !write;
+
+    if (stream->read_watched == read && stream->write_watched == write &&
+        stream->rings_watched == rings) {
         return;
     }
     stream->read_watched = read;
     stream->write_watched = write;
-    qio_channel_set_aio_fd_handler(
-        stream->ioc, stream->cable.ctx, read ? stream_on_readable : NULL,
-        stream->cable.ctx, write ? stream_on_writable : NULL, stream);
+    stream->rings_watched = rings;
+    if (rings) {
+        stream_watch_rings(stream);
+    } else {
+        stream_watch_socket(stream, read, write);
+    }
 }
 
 static void stream_break(RdmaHcaStream *stream)
@@ -139,8 +219,10 @@ static void stream_tell_writable(RdmaHcaStream *stream)
 static void stream_on_readable(void *opaque)
 {
     RdmaHcaStream *stream = opaque;
-    bool there = !stream->shm || rdma_hca_shm_woken(stream->shm);
+    bool there;
 
+    QEMU_LOCK_GUARD(stream->cable.lock);
+    there = !stream->shm || rdma_hca_shm_woken(stream->shm);
     stream->read_wanted = false;
     stream_tell_writable(stream);
     stream->cable.events->readable(stream->cable.opaque);
@@ -152,10 +234,19 @@ static void stream_on_readable(void *opaque)
     }
 }
 
+/* The thread has looked for itself: no wake-up has come for that. */
+static void stream_on_ring(RdmaHcaStream *stream)
+{
+    QEMU_LOCK_GUARD(stream->cable.lock);
+    stream_tell_writable(stream);
+    stream->cable.events->readable(stream->cable.opaque);
+}
+
 static void stream_on_writable(void *opaque)
 {
     RdmaHcaStream *stream = opaque;
 
+    QEMU_LOCK_GUARD(stream->cable.lock);
     stream_watch(stream, stream->read_watched, false);
     stream->cable.events->writable(stream->cable.opaque);
 }
@@ -209,6 +300,7 @@ static void stream_look_at_shm(RdmaHcaStream *stream)
         rdma_hca_shm_is_receiving(stream->shm)) {
         trace_rdma_hca_cable_shared(stream_id(stream));
         qatomic_set(&stream->sharing, true);
+        stream_watch(stream, stream->read_watched, stream->write_watched);
     } else if (rdma_hca_shm_is_refused(stream->shm)) {
         trace_rdma_hca_cable_not_shared(stream_id(stream));
         if (stream->share == ON_OFF_AUTO_ON) {
@@ -283,6 +375,7 @@ static void stream_silent(void *opaque)
 {
     RdmaHcaStream *stream = opaque;
 
+    QEMU_LOCK_GUARD(stream->cable.lock);
     trace_rdma_hca_cable_silent(stream_id(stream));
     stream_break(stream);
 }
@@ -306,6 +399,7 @@ static void stream_broken_bh(void *opaque)
 {
     RdmaHcaStream *stream = opaque;
 
+    QEMU_LOCK_GUARD(stream->cable.lock);
     if (!stream->running || !stream->broken) {
         return;
     }
@@ -343,6 +437,7 @@ static void stream_arrived_bh(void *opaque)
 {
     RdmaHcaStream *stream = opaque;
 
+    QEMU_LOCK_GUARD(stream->cable.lock);
     if (!stream->running || stream->ioc) {
         return;
     }

@@ -18,11 +18,17 @@
 
 #define WARN_INTERVAL_NS NANOSECONDS_PER_SECOND
 
-/* ---- calling the core, in the card's thread ---- */
+/* Doorbells that come together: those within this time of the last one. */
+#define BURST_NS 10000
+/* Of these so many are done by who rings them: a message, with what arms a CQ. */
+#define BURST_HERE 4
+
+/* ---- calling the core ---- */
 
 /* What dma_map() returns stays valid from enter to leave. */
 static void core_enter(RdmaHcaThread *thread)
 {
+    qemu_rec_mutex_lock(&thread->lock);
     rcu_read_lock();
     thread->map = rdma_hca_ram_map(&thread->ram);
 }
@@ -31,6 +37,7 @@ static void core_leave(RdmaHcaThread *thread)
 {
     thread->map = NULL;
     rcu_read_unlock();
+    qemu_rec_mutex_unlock(&thread->lock);
 }
 
 /* ---- the ring of doorbells ---- */
@@ -78,7 +85,7 @@ static void ring_wait(RdmaHcaDoorbellRing *ring, uint32_t limit)
     qatomic_dec(&ring->waiting);
 }
 
-/* The rest is in the card's thread. */
+/* The rest is for who has the card's lock. */
 
 static void ring_wake(RdmaHcaDoorbellRing *ring)
 {
@@ -287,7 +294,9 @@ static void host_msix_notify(void *opaque, unsigned vector)
 
     if (vector < thread->num_vectors) {
         set_bit_atomic(vector, thread->vectors);
-        qemu_bh_schedule(thread->msix_bh);
+        if (!thread->here) {
+            qemu_bh_schedule(thread->msix_bh);
+        }
     }
 }
 
@@ -476,6 +485,61 @@ static void deliver_interrupts(void *opaque)
     }
 }
 
+static bool rings_alone(RdmaHcaThread *thread)
+{
+    int64_t now = get_clock();
+
+    if (now - thread->rung_ns > BURST_NS) {
+        thread->burst = 0;
+    }
+    thread->rung_ns = now;
+    if (thread->burst == BURST_HERE) {
+        return false;
+    }
+    thread->burst++;
+    return true;
+}
+
+/*
+ * Do a turn of the card in place of its thread, with its lock: to wake that
+ * takes longer than most turns do. What the turn leaves is for the thread. With
+ * the BQL, too, so the interrupts can be delivered at once.
+ */
+static void run_here(RdmaHcaThread *thread)
+{
+    trace_rdma_hca_turn_here(thread->name);
+    thread->here = true;
+    run_card(thread);
+    thread->here = false;
+    qemu_rec_mutex_unlock(&thread->lock);
+    deliver_interrupts(thread);
+}
+
+static bool run_command_here(RdmaHcaThread *thread)
+{
+    if (qemu_rec_mutex_trylock(&thread->lock)) {
+        return false;
+    }
+    run_here(thread);
+    return true;
+}
+
+/*
+ * Only a card that has nothing else to do: of many doorbells in a row it makes
+ * less work together, and while it waits for answers more of them come.
+ */
+static bool run_doorbell_here(RdmaHcaThread *thread)
+{
+    if (!rings_alone(thread) || qemu_rec_mutex_trylock(&thread->lock)) {
+        return false;
+    }
+    if (hca_has_timers(thread->hca)) {
+        qemu_rec_mutex_unlock(&thread->lock);
+        return false;
+    }
+    run_here(thread);
+    return true;
+}
 /* On the vCPU's own, with nothing of QEMU beneath it. */
 static void wait_without_bql(CPUState *cpu, run_on_cpu_data data)
 {
@@ -520,8 +584,10 @@ void rdma_hca_thread_doorbell(RdmaHcaThread *thread,
     }
     ring->slot[ring->produced % RDMA_HCA_DOORBELL_RING] = *doorbell;
     qatomic_store_release(&ring->produced, ring->produced + 1);
-    qemu_bh_schedule(thread->run_bh);
-    hold_back(thread);
+    if (!run_doorbell_here(thread)) {
+        qemu_bh_schedule(thread->run_bh);
+        hold_back(thread);
+    }
 }
 
 void rdma_hca_thread_register(RdmaHcaThread *thread, uint32_t offset,
@@ -533,7 +599,8 @@ void rdma_hca_thread_register(RdmaHcaThread *thread, uint32_t offset,
     if (offset == RDMA_HCA_RESET || !hca_command_wanted(thread->hca)) {
         qatomic_store_release(&ring->command_at, ring->produced);
     }
-    if (hca_bar0_write(thread->hca, offset, value)) {
+    if (hca_bar0_write(thread->hca, offset, value) &&
+        !run_command_here(thread)) {
         qemu_bh_schedule(thread->run_bh);
     }
 }
@@ -554,7 +621,9 @@ static void do_counters(RdmaHcaThread *thread, void *opaque)
 {
     CountersCall *call = opaque;
 
+    core_enter(thread);
     hca_counters_visit(thread->hca, call->fn, call->opaque);
+    core_leave(thread);
 }
 
 void rdma_hca_thread_counters(RdmaHcaThread *thread, HcaCounterFn *fn,
@@ -614,12 +683,24 @@ void rdma_hca_thread_set_running(RdmaHcaThread *thread, bool running)
     }
 }
 
+/*
+ * Its own thread sleeps until it is woken. To poll, as IOThreads do by default,
+ * pays with a processor that nobody else has work for: who has one gives the
+ * card an iothread.
+ */
+static IOThread *own_iothread_new(Error **errp)
+{
+    return IOTHREAD(
+        object_new_with_props(TYPE_IOTHREAD, object_get_internal_root(),
+                              "rdma-hca[*]", errp, "poll-max-ns", "0", NULL));
+}
+
 static bool take_iothread(RdmaHcaThread *thread, IOThread *iothread,
                           Error **errp)
 {
     thread->own_iothread = !iothread;
     thread->iothread = iothread ? IOTHREAD(object_ref(OBJECT(iothread)))
-                                : iothread_create("rdma-hca[*]", errp);
+                                : own_iothread_new(errp);
     if (!thread->iothread) {
         return false;
     }
@@ -656,7 +737,10 @@ bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
     if (!take_iothread(thread, iothread, errp)) {
         return false;
     }
-    if (!rdma_hca_cable_plug(cable, thread->ctx, &cable_events, thread, errp)) {
+    qemu_rec_mutex_init(&thread->lock);
+    if (!rdma_hca_cable_plug(cable, thread->ctx, &thread->lock, &cable_events,
+                             thread, errp)) {
+        qemu_rec_mutex_destroy(&thread->lock);
         release_iothread(thread);
         return false;
     }
@@ -669,6 +753,9 @@ bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
     thread->vectors = bitmap_new(thread->num_vectors);
     thread->settled = false;
     thread->ring = ring_new();
+    thread->here = false;
+    thread->rung_ns = 0;
+    thread->burst = 0;
     qemu_mutex_init(&thread->sync_lock);
     qemu_cond_init(&thread->sync_done);
     thread->msix_bh = qemu_bh_new_guarded(deliver_interrupts, thread,
@@ -702,4 +789,5 @@ void rdma_hca_thread_finish(RdmaHcaThread *thread)
     thread->cable = NULL;
     qatomic_set(&thread->link_up, false);
     release_iothread(thread);
+    qemu_rec_mutex_destroy(&thread->lock);
 }

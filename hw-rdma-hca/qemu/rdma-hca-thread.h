@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The thread of a card: the event loop in which all of core/ runs, and what a
- * card asks of its host (core/host.h).
+ * The thread of a card: the event loop in which core/ runs, and what a card asks
+ * of its host (core/host.h).
  *
  * vCPUs leave doorbells in a ring and kick the thread, which takes a bounded
- * number of them in each of its turns. A vCPU that rings faster is sent to wait
+ * number of them in each of its turns. One that finds the card idle does a turn
+ * itself, with the card's lock, which the thread holds in its own turns. A vCPU that rings faster is sent to wait
  * without the BQL. The thread never takes the BQL, so whoever holds the BQL may
  * wait for it, at most for a turn: for a reset, for a standstill. It leaves
  * interrupts in a bitmap, which a bottom half of the main loop delivers.
@@ -35,7 +36,7 @@ typedef struct RdmaHcaDoorbell {
 } RdmaHcaDoorbell;
 
 /*
- * One producer, whoever holds the BQL; one consumer, the card's thread. Counted
+ * One producer, whoever holds the BQL; one consumer, who has the lock. Counted
  * by references: a vCPU that waits may outlive the card.
  */
 typedef struct RdmaHcaDoorbellRing {
@@ -60,6 +61,7 @@ typedef struct RdmaHcaThread {
 
     /* Shared with the holders of the BQL. */
     RdmaHcaDoorbellRing *ring;
+    QemuRecMutex lock;   /* of the core and the cable */
     QemuMutex sync_lock; /* sync_call() */
     QemuCond sync_done;
     RdmaHcaRam ram;
@@ -71,7 +73,12 @@ typedef struct RdmaHcaThread {
     bool link_up;    /* atomic */
     int capture_fd;  /* -1: there is none */
 
-    /* The thread's own. */
+    /* With the BQL. */
+    int64_t rung_ns; /* when a doorbell was rung last */
+    unsigned burst;  /* doorbells that came together, up to some */
+
+    /* With @lock. */
+    bool here; /* a holder of the BQL does the card's turn */
     QEMUTimer *timer;
     const RdmaHcaRamMap *map;  /* while in a core function */
     RdmaHcaRamSection dev_mem; /* the card's own, at 0; size 0: none */

@@ -149,11 +149,6 @@ void rdma_hca_shm_free(RdmaHcaShm *shm)
 
 /* ---- the stream ---- */
 
-static ssize_t error_of(ssize_t ret)
-{
-    return ret == QIO_CHANNEL_ERR_BLOCK ? -EAGAIN : -EPIPE;
-}
-
 static ssize_t stream_writev(RdmaHcaShm *shm, const struct iovec *iov,
                              int iovcnt)
 {
@@ -163,7 +158,7 @@ static ssize_t stream_writev(RdmaHcaShm *shm, const struct iovec *iov,
                                           NULL);
 
     if (ret < 0) {
-        return error_of(ret);
+        return rdma_hca_channel_result(ret);
     }
     forget_fd(shm);
     shm->sent += ret;
@@ -206,7 +201,7 @@ static ssize_t stream_readv(RdmaHcaShm *shm, const struct iovec *iov,
                                                  MIN(iovcnt, IOV_MAX), NULL)
                              : first_readv(shm, iov, iovcnt);
 
-    return ret < 0 ? error_of(ret) : ret;
+    return rdma_hca_channel_result(ret);
 }
 
 /* ---- from the stream to the rings ---- */

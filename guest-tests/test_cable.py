@@ -5,9 +5,9 @@ import time
 
 from harness import pci, tap, verbs
 from harness.devices import InfinibandCard, Nic
+from harness.lab import Lab, Machine
 from harness.labs import infiniband, kept, roce_cable
 from harness.links import stream, tcp_cable, unix_cable
-from harness.lab import Lab, Machine
 
 
 def peer_leaves_and_returns(cable, leaver, lab=infiniband):

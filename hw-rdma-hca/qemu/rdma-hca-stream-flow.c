@@ -14,7 +14,7 @@
 
 static void stream_on_readable(void *opaque);
 static void stream_on_writable(void *opaque);
-static void stream_on_ring(RdmaHcaStream *stream);
+static void stream_on_ready(EventNotifier *wakes);
 
 static RdmaHcaStream *stream_of_wakes(EventNotifier *wakes)
 {
@@ -37,11 +37,6 @@ static bool stream_poll(void *opaque)
     ready = rdma_hca_shm_is_ready(stream->shm);
     qemu_rec_mutex_unlock(stream->cable.lock);
     return ready;
-}
-
-static void stream_on_ready(EventNotifier *wakes)
-{
-    stream_on_ring(stream_of_wakes(wakes));
 }
 
 static void stream_poll_begin(EventNotifier *wakes)
@@ -150,8 +145,10 @@ static void stream_on_readable(void *opaque)
 }
 
 /* The thread has looked for itself: no wake-up has come for that. */
-static void stream_on_ring(RdmaHcaStream *stream)
+static void stream_on_ready(EventNotifier *wakes)
 {
+    RdmaHcaStream *stream = stream_of_wakes(wakes);
+
     QEMU_LOCK_GUARD(stream->cable.lock);
     stream_tell_writable(stream);
     stream->cable.events->readable(stream->cable.opaque);

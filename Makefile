@@ -3,7 +3,7 @@
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run check check-long check-debug check-threads bench bench-cards ledger loss shell env build clean distclean
+.PHONY: help run check soak check-long check-debug check-threads bench bench-cards ledger loss shell env build clean distclean
 .DEFAULT_GOAL := help
 
 S := build/stamps
@@ -44,6 +44,8 @@ help:
 	@echo 'make run             set up and build what is missing, start two guests, run the demonstration'
 	@echo 'make check           the same set-up, then all tests'
 	@echo 'make check T=PATTERN only the tests whose name matches this regular expression; T=list names them'
+	@echo '                     SHAKY=fail: also fail for guest cases that fail only once'
+	@echo 'make soak            N=20 rounds of guest programs beside LOAD=2 spinning processes; T=PATTERN as above'
 	@echo 'make check-long      all tests, some of them longer; T=PATTERN as above'
 	@echo 'make check-threads   the qtest with a QEMU under the thread sanitizer; T=PATTERN as above'
 	@echo 'make fuzz            look for inputs that break card or switch; T=NAME one target, SECONDS=N for so long each'
@@ -67,6 +69,12 @@ run: build
 
 check: build $S/unit $S/python-disk $S/apps-layer $S/headers-bookworm-backports $S/headers-trixie
 	@scripts/run-tests '$(T)'
+
+# What fails seldom: N rounds of guest programs beside LOAD processes that spin.
+N ?= 20
+LOAD ?= 2
+soak: build $S/python-disk $S/apps-layer
+	@scripts/run-tests --soak '$(N)' --load '$(LOAD)' '$(T)'
 
 # Tests take their long forms.
 check-long: export LONG := 1

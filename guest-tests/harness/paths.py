@@ -17,4 +17,5 @@ INITRAMFS = os.path.join(OF_KERNEL, 'initramfs')
 DISKS = [os.path.join(GUEST, 'base.squashfs'), os.path.join(OF_KERNEL, 'own.squashfs')]
 LAYERS = {'apps': os.path.join(GUEST, 'apps.squashfs')}
 PYTHON_DISK = os.path.join(GUEST, 'python.squashfs')
-RUN = os.path.join(BUILD, 'run')
+# Of one run of a program; scripts/tap-run gives each a folder of its own.
+RUN = os.environ.get('RUN_FOLDER') or os.path.join(BUILD, 'run')

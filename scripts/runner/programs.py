@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The test programs that there are. Each prints TAP, and knows GLib's options -l (list the cases) and -p (run one)."""
+import os
+import re
+import subprocess
+from pathlib import Path
+
+TOP = Path.cwd()
+BUILD = TOP / 'build'
+PYTHON = '/usr/bin/python3'
+# Those of the guests that take longest go first: none of them is to be alone at the end.
+SLOW = ('fabric_managers', 'fabric_pair', 'apps_ucx', 'verbs', 'rxe', 'apps_unplugged', 'apps_rxe', 'cable', 'life', 'roce_driver')
+
+
+class Program:
+    """name: LEVEL/PROGRAM. seconds: its limit of time. command: a list."""
+
+    def __init__(self, name, seconds, *command):
+        self.name, self.seconds, self.command = name, seconds, [str(word) for word in command]
+
+    @property
+    def is_guest(self):
+        return self.name.startswith('guest/')
+
+    def cases(self):
+        """The names of its cases, as -p takes them."""
+        listed = subprocess.run([*self.command, '-l'], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        return [line for line in listed.stdout.splitlines() if line and not re.match(r'#|\d+\.\.', line)]
+
+
+class Part:
+    """Some cases of a program; all of them, if cases is None."""
+
+    def __init__(self, program, cases=None):
+        self.program, self.cases = program, cases
+
+    def expected(self):
+        """The names of its cases."""
+        return self.program.cases() if self.cases is None else self.cases
+
+    def command(self):
+        return [*self.program.command, *(word for case in self.cases or () for word in ('-p', case))]
+
+
+def programs():
+    """All that is built, in the order of their run."""
+    for path in sorted((BUILD / 'unit').glob('test-*')):
+        if path.suffix == '':
+            yield Program('unit/' + path.name.removeprefix('test-'), 300, path, '--tap')
+    for path in sorted((BUILD / 'fuzz').glob('fuzz-*')):
+        if path.suffix == '':
+            name = path.name.removeprefix('fuzz-')
+            yield Program(f'fuzz/{name}', 300, TOP / 'scripts/fuzz', 'test', name)
+    yield Program('docs/figures', 300, TOP / 'scripts/check-figures')
+    yield Program('bench/cards', 300, TOP / 'scripts/check-cards')
+    yield Program('source/style', 300, TOP / 'scripts/check-style')
+    yield Program('source/floors', 300, TOP / 'scripts/check-floors')
+    yield Program('source/runner', 300, PYTHON, TOP / 'scripts/check-runner')
+    yield Program('source/driver', 900, TOP / 'scripts/check-driver')
+    for name, path, options in (('unit/provider', 'rdma-core/bin/rdma_hca_provider_test', ()),
+                                ('qtest/rdma-hca', 'qemu/tests/qtest/rdma-hca-test', ('--tap', '-k'))):
+        if (BUILD / path).exists():
+            yield Program(name, 300, BUILD / path, *options)
+    seconds = (3600 if os.environ.get('LONG') == '1' else 900) * int(os.environ.get('GUEST_PATIENCE') or 1)
+    names = sorted(path.stem.removeprefix('test_') for path in (TOP / 'guest-tests').glob('test_*.py'))
+    for name in sorted(names, key=lambda name: SLOW.index(name) if name in SLOW else len(SLOW)):
+        yield Program(f'guest/{name}', seconds, PYTHON, TOP / f'guest-tests/test_{name}.py')
+
+
+def select(pattern):
+    """The parts whose name matches: whole programs, or those cases of one whose PROGRAM/CASE does."""
+    chosen = []
+    for program in programs():
+        if re.search(pattern, program.name):
+            chosen.append(Part(program))
+        else:
+            cases = [case for case in program.cases() if re.search(pattern, f'{program.name}/{case.lstrip("/")}')]
+            chosen += [Part(program, cases)] if cases else []
+    return chosen

@@ -230,7 +230,7 @@ def test_ibping():
     both = kept(fabric.pair)
     for client, server in (both.a, both.b), (both.b, both.a):
         port = fabric.port(server)
-        with diags.serving(server, 'ibping', lambda: ', 1 received' in diags.result(client, 'ibping', f'-c 1 {port.lid}').output):
+        with diags.serving(server, 'ibping', client, f'-c 1 {port.lid}'):
             for way, count in (f'-c 2 {port.lid}', 2), (f'-f -c 20 -G {port.guid:#x}', 20), (f'-f -c 200 {port.lid}', 200):
                 output = diags.run(client, 'ibping', way)
                 expect('all come back', f' {count} received' in output and f'--- {server.name}' in output, output)
@@ -241,7 +241,7 @@ def test_ibsysstat():
     both = kept(fabric.pair)
     for client, server in (both.a, both.b), (both.b, both.a):
         lid = fabric.lid(server)
-        with diags.serving(server, 'ibsysstat', lambda: diags.result(client, 'ibsysstat', f'{lid} ping').status == 0):
+        with diags.serving(server, 'ibsysstat', client, f'{lid} host'):
             for operation, text in ('ping', 'succeeded'), ('host', server.name), ('cpu', 'cpu 0: model'):
                 output = diags.run(client, 'ibsysstat', f'{lid} {operation}')
                 expect(operation, text in output, output)

@@ -61,10 +61,12 @@ def records(guest, arguments):
 
 
 @contextlib.contextmanager
-def serving(guest, program, answers):
-    """A program serves inside (-S); answers() tells that it does."""
+def serving(guest, program, client, arguments):
+    """A program serves inside (-S). It does when what it says to these arguments of a client has its guest's name: where nobody
+    serves, the kernel answers, and some of the programs are content with that."""
     server = spawn(guest, program, '-S')
-    wait.until(answers, lambda: f'served: {guest.name}$ {server.script}\n{server.output}')
+    wait.until(lambda: guest.name in result(client, program, arguments).output,
+               lambda: f'served: {guest.name}$ {server.script}\n{server.output}')
     yield
     server.kill()
     server.wait(check=False)

@@ -530,6 +530,19 @@ static void send_datagram(struct ibv_qp *from, struct ibv_ah *ah, uint32_t to, s
     check(!ibv_post_send(from, &wr, &bad));
 }
 
+/* Sent is not arrived: what was sent before has arrived when this has. */
+static void expect_passed(struct ibv_qp *from, struct ibv_qp *to, struct ibv_ah *ah, struct ibv_cq_ex *cq, struct region *r)
+{
+    struct ibv_sge sge = sge_of(r, 2048, 1024);
+    struct ibv_recv_wr recv = { .wr_id = 2, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+    check(!ibv_post_recv(to, &recv, &bad));
+    send_datagram(from, ah, to->qp_num, sge_of(r, 4096, 100));
+    for (int i = 0; i < 2; i++) {
+        check(next_completion(cq).status == IBV_WC_SUCCESS);
+    }
+}
+
 /* Without a WQE a datagram is lost; with one it comes. */
 static void test_datagrams(void)
 {
@@ -537,7 +550,7 @@ static void test_datagrams(void)
     struct ibv_ah *ah = ibv_create_ah(device.pd, &address);
     struct ibv_cq_ex *cq = create_cq(&device, 64);
     struct ibv_srq *srq = create_srq(16);
-    struct ibv_qp *qp[2];
+    struct ibv_qp *qp[2], *other;
     struct region r;
 
     check(ah);
@@ -546,8 +559,11 @@ static void test_datagrams(void)
         qp[i] = create_srq_qp(cq, srq, IBV_QPT_UD);
         connect_qp(&device, qp[i], 0);
     }
+    other = create_qp(&device, cq, IBV_QPT_UD, 16, 1);
+    connect_qp(&device, other, 0);
     send_datagram(qp[0], ah, qp[1]->qp_num, sge_of(&r, 4096, 100));
     expect_completion(cq, 1, IBV_WC_SUCCESS);
+    expect_passed(qp[0], other, ah, cq, &r);
     post_srq(srq, 7, sge_of(&r, 0, 1024));
     memset(r.addr + 4096, 'd', 100);
     send_datagram(qp[0], ah, qp[1]->qp_num, sge_of(&r, 4096, 100));
@@ -560,6 +576,7 @@ static void test_datagrams(void)
     check(!memcmp(r.addr + 40, r.addr + 4096, 100));
     check(!ibv_destroy_ah(ah));
     destroy_pair(qp);
+    check(!ibv_destroy_qp(other));
     check(!ibv_destroy_srq(srq));
     destroy_cq(cq);
     destroy_region(&r);

@@ -60,7 +60,7 @@ class Watch:
             raise GuestError(f'not SMC-Rv2: {client}, {server}')
         if client.get('client_fallback', 0) or server.get('server_fallback', 0):
             raise GuestError(f'fell back to TCP: {client}, {server}')
-        if client['tx_bytes'] + client['rx_bytes'] < self.size:
+        if client['tx_bytes'] + client['rx_bytes'] + client['rx_bytes_left'] < self.size:
             raise GuestError(f'only so much went by RDMA: {client}')
         apps.carried(self.both, self.counted, 'responder writes', self.size >> 15)
 

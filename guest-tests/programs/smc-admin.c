@@ -152,10 +152,20 @@ static void found_rdma(int type, const void *data, int length)
     }
 }
 
+/* Linux counts what is read of a connection whose link is gone as SMC-D's. */
+static void found_left(int type, const void *data, int length)
+{
+    if (type == SMC_NLA_STATS_T_RX_BYTES) {
+        print("rx_bytes_left", data, length);
+    }
+}
+
 static void found_stats(int type, const void *data, int length)
 {
     if (type == SMC_NLA_STATS_SMCR_TECH) {
         each(data, length, found_rdma);
+    } else if (type == SMC_NLA_STATS_SMCD_TECH) {
+        each(data, length, found_left);
     }
 }
 

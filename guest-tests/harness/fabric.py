@@ -21,7 +21,7 @@ CONFIGURATION = {
 }
 
 # What a manager says
-UP = 'SUBNET UP'
+UP, NO_PORT = 'SUBNET UP', 'SM port is down'
 DISCOVERING, MASTER, STANDBY = (f'Entering {state} state' for state in ('DISCOVERING', 'MASTER', 'STANDBY'))
 # Its errors where a port goes while it is asked, and where another manager has gone.
 TIMEOUTS = (r'ERR 541[01]:', r'ERR 3113:', r'ERR 3119:', r'ERR 3120:')

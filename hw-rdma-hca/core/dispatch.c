@@ -405,10 +405,11 @@ void hca_dispatch_set_alarm(Hca *hca)
     }
 }
 
-/* Whether QPs that found the link's buffer full can go on: it was emptied. */
+/* Whether who found the link's buffer full can go on: it was emptied. */
 static bool may_go_on(const Hca *hca)
 {
-    return (hca->send_queue.length || hca->resp_queue.length) &&
+    return (hca->send_queue.length || hca->resp_queue.length ||
+            (hca->eth && hca_eth_waits(hca->eth))) &&
            hca_link_can_send(hca->link, false);
 }
 

@@ -151,6 +151,8 @@ void hca_eth_doorbell(HcaEth *eth, unsigned queue, HcaEthDoorbell doorbell,
  * link takes them. True if it could go on at once.
  */
 bool hca_eth_run(HcaEth *eth, unsigned budget);
+/* Whether a transmit ring found no room on the link then. */
+bool hca_eth_waits(const HcaEth *eth);
 
 /* Whether the interface runs, and receives frames like this one. */
 bool hca_eth_accepts(const HcaEth *eth, const uint8_t *frame, size_t len);

@@ -94,6 +94,7 @@ struct HcaEth {
     Hca *hca;
     HcaEthQueue queue[HCA_ETH_MAX_QUEUES];
     unsigned tx_turn; /* the queue that sends first */
+    bool tx_waits;    /* one found no room on the link in its last turn */
     HcaHeap timers;   /* of rings */
     HcaHeapNode *timer_slot[2 * HCA_ETH_MAX_QUEUES];
     HcaEthRxMode filter;

@@ -260,12 +260,18 @@ static bool run_frame(HcaEth *eth, HcaEthQueue *queue)
     return true;
 }
 
-static bool link_takes_frame(HcaLink *link)
+static bool link_takes_frame(HcaEth *eth)
 {
+    HcaLink *link = eth->hca->link;
+
     if (!hca_link_can_send(link, false)) {
         hca_link_flush(link);
     }
-    return hca_link_can_send(link, false);
+    if (!hca_link_can_send(link, false)) {
+        eth->tx_waits = true;
+        return false;
+    }
+    return true;
 }
 
 /* At most @share frames. True if the ring could go on at once. */
@@ -276,7 +282,7 @@ static bool run_ring(HcaEth *eth, HcaEthQueue *queue, unsigned share,
 
     do {
         more = queue->tx.running && hca_eth_ring_level(&queue->tx) &&
-               link_takes_frame(eth->hca->link);
+               link_takes_frame(eth);
     } while (more && share-- && (++*sent, more = run_frame(eth, queue)));
     hca_eth_ring_notify(eth, &queue->tx);
     return more;
@@ -309,8 +315,14 @@ bool hca_eth_run(HcaEth *eth, unsigned budget)
     unsigned sent = 0;
     bool more;
 
+    eth->tx_waits = false;
     do {
         more = run_rings(eth, budget, &sent);
     } while (more && sent < budget);
     return more;
+}
+
+bool hca_eth_waits(const HcaEth *eth)
+{
+    return eth->tx_waits;
 }

@@ -186,6 +186,10 @@ ssize_t cable_writev(Lab *lab, unsigned side, const struct iovec *iov,
         total += iov[i].iov_len;
     }
     g_assert_cmpuint(total, >, 0);
+    if (lab->refusals[side]) {
+        lab->refusals[side]--;
+        return -EAGAIN;
+    }
     if (!room) {
         lab->want_write[side] = true;
         return -EAGAIN;

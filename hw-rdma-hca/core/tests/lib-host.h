@@ -87,7 +87,9 @@ struct Lab {
     GByteArray *pipe[2]; /* written by machine [i], not read yet */
     size_t pipe_at[2];
     bool want_write[2]; /* machine [i] met a full pipe */
-    unsigned reads[2];  /* of machine [i] in this run */
+    unsigned
+        refusals[2];   /* writes of machine [i] that find none, before room */
+    unsigned reads[2]; /* of machine [i] in this run */
     /* Cutting the stream into packets, when somebody wants to see them. */
     CableTap *tap;
     void *tap_opaque;

@@ -325,6 +325,28 @@ static void test_tx_checksum_refused(void)
     eth_bench_free(bench);
 }
 
+/*
+ * The cable has no room, and then has: the turn that finds it so ends with an
+ * empty link, and nobody tells the card of room.
+ */
+static void test_room_in_turn(void)
+{
+    EthBench *bench = eth_bench_new(12, 8);
+    Nic *nic = bench->nic;
+
+    lab_tap(bench->lab, NULL, NULL);
+    bench->lab->capacity = 4 << 20;
+    bench->lab->refusals[0] = 1;
+    for (unsigned i = 0; i < 200; i++) {
+        nic_put_tx(nic, nic->buffer, 9000, LAST);
+    }
+    nic_ring_tx(nic);
+    lab_run(bench->lab);
+    g_assert_cmpuint(bench->lab->refusals[0], ==, 0);
+    g_assert_cmpuint(eth_count(bench, "tx_frames"), ==, 200);
+    eth_bench_free(bench);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -335,6 +357,7 @@ int main(int argc, char **argv)
     test_add("/eth/tx/refused", test_tx_refused);
     test_add("/eth/tx/endless", test_tx_endless);
     test_add("/eth/tx/unfinished", test_tx_unfinished);
+    test_add("/eth/tx/room-in-turn", test_room_in_turn);
     test_add("/eth/tx/checksum", test_tx_checksum);
     test_add("/eth/tx/checksum-zero", test_tx_checksum_zero);
     test_add("/eth/tx/checksum-refused", test_tx_checksum_refused);

@@ -196,6 +196,9 @@ class RoceDevice(RdmaDevice, Interface):
 
     def wait_active(self, timeout=ACTIVE_TIMEOUT):
         super().wait_active(timeout)
+        # Linux takes up to a second to see that the carrier is there, and has no way to the link-local address before.
+        wait.until(lambda: 'fe80:' in self.guest.run(f'ip -6 route show table local dev {self.interface}', check=False).output,
+                   f'a way to its link-local address: {self.guest.name}: {self.interface}', timeout)
         for version in (4, 6):
             self.gid_index(version, timeout)
 

@@ -27,15 +27,16 @@ class Suspect:
         return len(self.cases or [None])
 
     def look(self, folder):
-        """Run it again."""
-        part = Part(self.run.part.program, self.cases)
-        self.shaky = all(self._passes(part, f'again-{number}/{self.run.name}', folder) for number in range(1, LOOKS + 1))
+        """Run it again, until it fails."""
+        self.shaky = all(self._passes(f'again-{number}/{self.run.name}', folder) for number in range(1, LOOKS + 1))
 
-    def _passes(self, part, name, folder):
+    def _passes(self, name, folder):
         if self.cases and len(self.cases) == 1:
             name = f'{name}/{self.cases[0]}'
-        run = Run(part, name, LOGS / 'tests', folder)
-        return prove([run], '-q', alone=True) and set(self.cases or ()) <= set(run.results.passed)
+        run = Run(Part(self.run.part.program, self.cases), name, LOGS / 'tests', folder)
+        passed = prove([run], alone=True, silent=True) and set(self.cases or ()) <= set(run.results.passed)
+        print(f'  {self.name}: {"passes" if passed else "fails again"}', flush=True)
+        return passed
 
     def keep(self, folder):
         """Keep the log and the files of its run; where."""

@@ -8,14 +8,16 @@ from pathlib import Path
 TOP = Path.cwd()
 BUILD = TOP / 'build'
 PYTHON = '/usr/bin/python3'
+# For each program: many times what it takes, as a busy machine gives it little. In the long form guest tests have more.
+SECONDS, LONG_SECONDS = 900, 3600
 # Those of the guests that take longest go first: none of them is to be alone at the end.
 SLOW = ('fabric_managers', 'fabric_pair', 'apps_ucx', 'verbs', 'rxe', 'apps_unplugged', 'apps_rxe', 'cable', 'life', 'roce_driver')
 
 
 class Program:
-    """name: LEVEL/PROGRAM. seconds: its limit of time. command: a list."""
+    """name: LEVEL/PROGRAM. command: how it is started. seconds: its limit of time."""
 
-    def __init__(self, name, seconds, *command):
+    def __init__(self, name, *command, seconds=SECONDS):
         self.name, self.seconds, self.command = name, seconds, [str(word) for word in command]
 
     @property
@@ -46,25 +48,25 @@ def programs():
     """All that is built, in the order of their run."""
     for path in sorted((BUILD / 'unit').glob('test-*')):
         if path.suffix == '':
-            yield Program('unit/' + path.name.removeprefix('test-'), 300, path, '--tap')
+            yield Program('unit/' + path.name.removeprefix('test-'), path, '--tap')
     for path in sorted((BUILD / 'fuzz').glob('fuzz-*')):
         if path.suffix == '':
             name = path.name.removeprefix('fuzz-')
-            yield Program(f'fuzz/{name}', 300, TOP / 'scripts/fuzz', 'test', name)
-    yield Program('docs/figures', 300, TOP / 'scripts/check-figures')
-    yield Program('bench/cards', 300, TOP / 'scripts/check-cards')
-    yield Program('source/style', 300, TOP / 'scripts/check-style')
-    yield Program('source/floors', 300, TOP / 'scripts/check-floors')
-    yield Program('source/runner', 300, PYTHON, TOP / 'scripts/check-runner')
-    yield Program('source/driver', 900, TOP / 'scripts/check-driver')
+            yield Program(f'fuzz/{name}', TOP / 'scripts/fuzz', 'test', name)
+    yield Program('docs/figures', TOP / 'scripts/check-figures')
+    yield Program('bench/cards', TOP / 'scripts/check-cards')
+    yield Program('source/style', TOP / 'scripts/check-style')
+    yield Program('source/floors', TOP / 'scripts/check-floors')
+    yield Program('source/runner', PYTHON, TOP / 'scripts/check-runner')
+    yield Program('source/driver', TOP / 'scripts/check-driver')
     for name, path, options in (('unit/provider', 'rdma-core/bin/rdma_hca_provider_test', ()),
                                 ('qtest/rdma-hca', 'qemu/tests/qtest/rdma-hca-test', ('--tap', '-k'))):
         if (BUILD / path).exists():
-            yield Program(name, 300, BUILD / path, *options)
-    seconds = (3600 if os.environ.get('LONG') == '1' else 900) * int(os.environ.get('GUEST_PATIENCE') or 1)
+            yield Program(name, BUILD / path, *options)
+    seconds = (LONG_SECONDS if os.environ.get('LONG') == '1' else SECONDS) * int(os.environ.get('GUEST_PATIENCE') or 1)
     names = sorted(path.stem.removeprefix('test_') for path in (TOP / 'guest-tests').glob('test_*.py'))
     for name in sorted(names, key=lambda name: SLOW.index(name) if name in SLOW else len(SLOW)):
-        yield Program(f'guest/{name}', seconds, PYTHON, TOP / f'guest-tests/test_{name}.py')
+        yield Program(f'guest/{name}', PYTHON, TOP / f'guest-tests/test_{name}.py', seconds=seconds)
 
 
 def select(pattern):

@@ -69,10 +69,11 @@ def jobs():
     return int(os.environ.get('JOBS') or min(len(os.sched_getaffinity(0)), 2))
 
 
-def prove(runs, *options, alone=False):
-    """Run them; whether prove has found all good."""
+def prove(runs, alone=False, silent=False):
+    """Run them; whether prove has found all good. silent: it says nothing; what failed is shown all the same."""
     for run in runs:
         run.write_script()
-    command = ['prove', '--jobs', str(1 if alone else jobs()), '--timer', '--failures', *options, '--exec', '',
+    command = ['prove', '--jobs', str(1 if alone else jobs()), '--timer', '--failures', '--exec', '',
                *(run.name for run in runs)]
-    return subprocess.run(command, cwd=runs[0].scripts, stdin=subprocess.DEVNULL, check=False).returncode == 0
+    return subprocess.run(command, cwd=runs[0].scripts, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL if silent else None,
+                          check=False).returncode == 0

@@ -94,7 +94,7 @@ def one_round(parts, tally, title):
     with scratch() as folder:
         runs = [Run(part, part.program.name, folder / 'logs', folder) for part in parts]
         started = time.monotonic()
-        prove(runs, '--QUIET')
+        prove(runs, silent=True)
         failed = [name for run in runs for name in tally.add(run)]
     tally.write()
     print(f'{title}, {time.monotonic() - started:.0f} s: {", ".join(failed) + " failed" if failed else "all passed"}', flush=True)

@@ -105,5 +105,20 @@ def test_logs_after_a_failure():
     shutil.rmtree(both.folder)
 
 
+def test_state_after_a_failure():
+    """What the kernel says, with tasks that wait; of a guest that is gone nothing, and no more trouble."""
+    both = kept(bare)
+    both.a.leave_state()
+    with open(os.path.join(both.folder, 'guest1.dmesg')) as file:
+        expect('Show Blocked State' in file.read(), 'its log')
+    expect(os.path.exists(os.path.join(both.folder, 'guest1.rdma')), 'what it holds')
+    both.b.process.kill()
+    both.b.process.wait()
+    both.b.leave_state()
+    expect(both.trouble(), 'a QEMU that was killed')
+    both.stop()
+    both.a.leave_state()
+
+
 if __name__ == '__main__':
     tap.main()

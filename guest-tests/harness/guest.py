@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One virtual machine: start it, run commands in it, talk QMP to it, read its kernel's log."""
+import contextlib
 import ctypes
 import json
 import os
@@ -15,6 +16,7 @@ from . import paths
 from .patience import FACTOR, patient
 
 READY_TIMEOUT = 120
+STATE_TIMEOUT = 10
 
 # What no kernel log of ours may have in it.
 KERNEL_TROUBLE = re.compile(
@@ -263,6 +265,21 @@ class Guest:
 
     def qemu_log(self):
         return self._read(self._log)
+
+    def leave_state(self):
+        """Of a guest whose test has failed: what it holds of RDMA, and what its kernel says, with the stacks of tasks that wait, in
+        files beside its console. A guest that does not answer leaves what it says within STATE_TIMEOUT."""
+        if not self.process:
+            return
+        self._leave('rdma', 'rdma link; rdma resource; for kind in qp cq mr cm_id; do rdma resource show $kind; done')
+        self._leave('dmesg', 'echo w >/proc/sysrq-trigger; dmesg')
+
+    def _leave(self, kind, script):
+        with contextlib.suppress(GuestError), open(self._path(f'{self.name}.{kind}'), 'w') as file:
+            command = self.spawn(f'{{ {script}; }} 2>&1')
+            with contextlib.suppress(GuestError):
+                command.wait(STATE_TIMEOUT, check=False)
+            file.write(command.output)
 
     def trouble(self):
         """What the kernel, or QEMU, complained of since the last time of asking."""

@@ -88,6 +88,7 @@ def run(number, name, function):
         if trouble:
             logs.append(f'consoles and logs: {each.folder}')
             for guest in each.guests:
+                guest.leave_state()
                 logs += [f'{guest.name} console: {line}' for line in guest.kernel_log().splitlines()[-15:]]
                 logs += [f'{guest.name} QEMU: {line}' for line in guest.qemu_log().splitlines()[-15:]]
     if trouble:

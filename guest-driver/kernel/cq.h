@@ -21,6 +21,7 @@ struct rhca_cq {
 	struct list_head send_qps;	/* kernel: QPs that send by it */
 	struct list_head recv_qps;	/* and that receive */
 	bool armed;		/* kernel: an event has been asked for */
+	bool has_events;	/* kernel: ever */
 	bool ignore_overrun;
 	struct rhca_buf buf;	/* kernel */
 	struct ib_umem *umem;	/* process */
@@ -96,5 +97,7 @@ int rhca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
  * requests, which all end with a flush. What is posted from now on is refused.
  */
 void rhca_flush_kernel(struct rhca_dev *dev);
+/* Then: wait until those who are told by events have polled, for 2 s at most. */
+void rhca_flush_wait(struct rhca_dev *dev);
 
 #endif /* RHCA_CQ_H */

@@ -255,6 +255,9 @@ diag:
 
 static void rhca_unpublish(struct rhca_dev *dev)
 {
+	/* On a busy machine softirqs may come long after rhca_flush_now(). */
+	if (rhca_failed(dev))
+		rhca_flush_wait(dev);
 	rhca_silence(dev);
 	ib_unregister_device(&dev->ibdev);
 	cancel_work_sync(&dev->flush);

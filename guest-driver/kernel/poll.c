@@ -3,9 +3,15 @@
  * How users in the kernel get completions: CQEs (interface document 3.3)
  * become work completions of their QPs. A process's provider does so itself.
  */
+#include <linux/iopoll.h>
+
 #include "cq.h"
 #include "qp.h"
 #include "srq.h"
+
+/* How long users may take to see that all has ended, and how often to look. */
+#define RHCA_FLUSH_WAIT_US	(2 * USEC_PER_SEC)
+#define RHCA_FLUSH_LOOK_US	1000
 
 /* --- what a CQE says ---------------------------------------------------- */
 
@@ -289,6 +295,38 @@ void rhca_flush_kernel(struct rhca_dev *dev)
 	spin_unlock_irqrestore(&dev->flush_lock, flags);
 }
 
+/* Whether who is told by events has yet to poll for the end of what is in @wq. */
+static bool rhca_is_awaited(struct ib_cq *ibcq, struct rhca_wq *wq)
+{
+	return READ_ONCE(to_rhca_cq(ibcq)->has_events) && rhca_has_work(wq);
+}
+
+static bool rhca_has_awaited(struct rhca_dev *dev)
+{
+	unsigned long flags, number;
+	struct rhca_qp *qp;
+	bool awaited = false;
+
+	spin_lock_irqsave(&dev->flush_lock, flags);
+	xa_for_each(&dev->qps, number, qp)
+		awaited |= !qp->ibqp.uobject &&
+			   (rhca_is_awaited(qp->ibqp.send_cq, &qp->sq) ||
+			    rhca_is_awaited(qp->ibqp.recv_cq, &qp->rq));
+	spin_unlock_irqrestore(&dev->flush_lock, flags);
+	return awaited;
+}
+
+void rhca_flush_wait(struct rhca_dev *dev)
+{
+	bool awaited;
+
+	if (read_poll_timeout(rhca_has_awaited, awaited, !awaited,
+			      RHCA_FLUSH_LOOK_US, RHCA_FLUSH_WAIT_US, false,
+			      dev))
+		dev_warn(&dev->pdev->dev,
+			 "a user has not polled for what has ended\n");
+}
+
 /* --- poll and arm ------------------------------------------------------- */
 
 int rhca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
@@ -343,6 +381,7 @@ int rhca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 			  RDMA_HCA_CQ_DB_CMD_ARM_SOLICITED :
 			  RDMA_HCA_CQ_DB_CMD_ARM_NEXT;
 
+	WRITE_ONCE(cq->has_events, true);
 	WRITE_ONCE(cq->armed, true);
 	/* Either a failure finds the CQ armed, or it is seen here. */
 	smp_mb();

@@ -300,6 +300,46 @@ static int post_registrations(struct consumer *u, struct ib_mr *mr, int count)
 	return n;
 }
 
+/*
+ * A user that polls some time after it was told, as a softirq does on a busy
+ * machine: its requests have ended when the device is taken from it.
+ */
+static struct consumer late;
+static struct delayed_work late_poll;
+static int seen = -1;
+module_param(seen, int, 0444);
+MODULE_PARM_DESC(seen, "what the user of scene \"late\" had seen to end when the device went");
+
+static void poll_late(struct work_struct *work)
+{
+	ib_process_cq_direct(late.cq, -1);
+}
+
+static void wake_late(struct ib_cq *cq, void *context)
+{
+	schedule_delayed_work(&late_poll, HZ / 2);
+}
+
+static int late_start(struct ib_device *dev)
+{
+	struct ib_port_attr port;
+
+	INIT_DELAYED_WORK(&late_poll, poll_late);
+	CHECK(!consumer_init(&late, dev, IB_QPT_RC, IB_POLL_WORKQUEUE));
+	late.cq->comp_handler = wake_late;
+	CHECK(!post_recvs(&late, WRS - 1));
+	lose_card(dev);
+	CHECK(ib_query_port(dev, 1, &port));
+	return 0;
+}
+
+static void late_end(void)
+{
+	seen = atomic_read(&late.flushed);
+	cancel_delayed_work_sync(&late_poll);
+	consumer_cleanup(&late);
+}
+
 /* What is registered, and what is about to be, goes with the card. */
 static int drain_registrations(struct ib_device *dev)
 {
@@ -451,6 +491,7 @@ static const struct {
 	{ "freed-cq", freed_cq },
 	{ "drain", drain },
 	{ "flushed-first", flushed_first },
+	{ "late", late_start },
 	{ "drain-registrations", drain_registrations },
 	{ "lost-srq", lost_srq },
 	{ "sleep", sleep_start },
@@ -468,20 +509,30 @@ static void play(struct ib_device *dev)
 			played = scenes[i].play(dev);
 }
 
+static bool plays(const char *name)
+{
+	return !strcmp(scene, name);
+}
+
 /* To hold the device is a scene, too: it can be removed, but not at once. */
 static int add_device(struct ib_device *dev)
 {
 	if (!is_rdma_hca(dev) || played != -ENODEV)
 		return -EOPNOTSUPP;
 	play(dev);
-	if (strcmp(scene, "hold"))
+	if (plays("hold"))
+		played = 0;
+	else if (!plays("late"))
 		return -EOPNOTSUPP;	/* not to be told when it goes */
-	played = 0;
 	return 0;
 }
 
-static void never_let_go(struct ib_device *dev, void *client_data)
+static void remove_device(struct ib_device *dev, void *client_data)
 {
+	if (plays("late")) {
+		late_end();
+		return;
+	}
 	pr_notice("holds %s\n", dev_name(&dev->dev));
 	while (1)
 		schedule_timeout_uninterruptible(HZ);
@@ -490,7 +541,7 @@ static void never_let_go(struct ib_device *dev, void *client_data)
 static struct ib_client client = {
 	.name = "rdma_hca_failure",
 	.add = add_device,
-	.remove = never_let_go,
+	.remove = remove_device,
 };
 
 static int __init rdma_hca_failure_init(void)

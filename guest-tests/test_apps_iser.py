@@ -11,7 +11,8 @@ LOSS = faults.loss(0.005)
 SECONDS = 1800 if tap.LONG else tap.DEFAULT_SECONDS
 WRITES = f'--rw=randwrite --bsrange=512-128k --iodepth=8 --size={48 if tap.LONG else 4}m'
 SMALL = f'--rw=randwrite --bs=4k --iodepth=16 --size={48 if tap.LONG else 2}m'
-GOES_ON = f'{WRITES} --loops=8'
+# One at a time: of commands that are about to be sent just when it gives its connection up, Linux's initiator has some fail.
+GOES_ON = f'{WRITES} --iodepth=1 --loops=8'
 
 
 def prepare(both):

@@ -11,7 +11,7 @@ Soft-RoCE of Linux 6.1 cannot carry SMC, which arms its CQs with both flags: it 
 silent."""
 import re
 
-from harness import apps, faults, tap, verbs
+from harness import apps, faults, tap, verbs, wait
 from harness.guest import GuestError
 from harness.labs import kept, roce
 
@@ -172,10 +172,17 @@ def test_peer_reset():
     echo(prepared(roce), both.a, both.b)
 
 
+def unload(guest):
+    """When its last socket has gone, which waits for the peer to tell that it has closed, too."""
+    guest.run('rmmod smc_diag')
+    wait.until(lambda: guest.run('cat /sys/module/smc/refcnt').output.strip() == '0', f'SMC without a user in {guest.name}', 180)
+    guest.run('modprobe -r smc')
+
+
 def test_unloaded():
     both = prepared(roce)
     for guest in both.guests:
-        guest.run('modprobe -r smc_diag smc')
+        unload(guest)
 
 
 if __name__ == '__main__':

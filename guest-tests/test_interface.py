@@ -7,7 +7,7 @@ import json
 import re
 import subprocess
 
-from harness import pci, tap, verbs, wait
+from harness import ethernet, pci, tap, verbs, wait
 from harness.devices import RoceCard
 from harness.guest import GuestError
 from harness.labs import kept, roce
@@ -68,13 +68,6 @@ def grown(guest, action):
 
 def ping(both, version=4, count=20):
     both.b.run(f'ping -{version} -c {count} -i 0.005 -W 20 {both.a.card.address(version)}')
-
-
-def iperf(both, options):
-    """By TCP, to a."""
-    server = both.a.spawn('exec iperf3 -s -1')
-    verbs.wait_listening(server, 5201)
-    verbs.finish([both.b.spawn(f'exec iperf3 -c {both.a.card.address()} {options}'), server])
 
 
 def copy(both, address, megabytes=4):
@@ -145,11 +138,11 @@ def test_spread():
         counts = grown(both.a, lambda number=version: ping(both, number))
         if counts[ring] < 20 or sum(counts) > counts[ring] + 20:  # others are Linux's own
             raise GuestError(f'IPv{version}: {counts}, not to {ring}')
-    counts = grown(both.a, lambda: iperf(both, '-P 8 -n 8M'))
+    counts = grown(both.a, lambda: ethernet.iperf(both, '-P 8 -n 8M'))
     if sum(each > 20 for each in counts) < 2:
         raise GuestError(f'eight streams: {counts}')
     ethtool(both.a, '-X', 'start 6 equal 1')
-    counts = grown(both.a, lambda: iperf(both, '-P 4 -n 4M'))
+    counts = grown(both.a, lambda: ethernet.iperf(both, '-P 4 -n 4M'))
     if sum(counts) - counts[6] > 20 or not counts[6]:
         raise GuestError(f'all to ring 6: {counts}')
     refused(both.a, '-L', 'combined 4')  # the table has a ring that would be gone
@@ -202,7 +195,7 @@ def test_statistics():
         return [new - old for new, old in zip(queued, linux)]
 
     before = counts()
-    iperf(both, '-n 2M -P 2')
+    ethernet.iperf(both, '-n 2M -P 2')
     # A frame may come between the counts of the one and of the other.
     wait.until(lambda: counts() == before, lambda: f'the same growth of both: {before}, {counts()}')
 
@@ -288,7 +281,7 @@ def test_coalescing():
     expect('set', shown(ethtool(guest, '-c')), [['300'], ['20'], ['200'], ['10']])
     before = guest.card.interface_counters()['interrupts_held']
     ping(both)
-    iperf(both, '-n 1M')
+    ethernet.iperf(both, '-n 1M')
     if guest.card.interface_counters()['interrupts_held'] <= before:
         raise GuestError('no interrupt has waited')
     guest.run(f'ethtool -Q {name(guest)} queue_mask 0x2 --coalesce rx-usecs 50')
@@ -383,7 +376,7 @@ def test_reset():
     pci.reset(both.a.card)
     both.wait_active()
     expect('after a reset', [ethtool(both.a, option) for option in ('-l', '-x')], before)
-    counts = grown(both.a, lambda: iperf(both, '-P 4 -n 2M'))
+    counts = grown(both.a, lambda: ethernet.iperf(both, '-P 4 -n 2M'))
     if sum(counts[:2]) > 20 or not sum(counts[2:]):
         raise GuestError(f'by the table: {counts}')
     ethtool(both.a, '-X', 'default')
@@ -397,8 +390,8 @@ def test_beside_rdma():
     for guest in both.guests:
         ethtool(guest, '-L', f'combined {MAX_QUEUES}')
     rdma = verbs.start(both.a, both.b, 'ibv_rc_pingpong -c -s 65536 -n 50')
-    iperf(both, '-P 4 -n 4M')
-    iperf(both, '-P 4 -n 4M -R')
+    ethernet.iperf(both, '-P 4 -n 4M')
+    ethernet.iperf(both, '-P 4 -n 4M -R')
     verbs.finish(rdma)
     for guest in both.guests:
         ethtool(guest, '-L', f'combined {CPUS}')

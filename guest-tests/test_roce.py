@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """RoCEv2 between two of our cards, by IPv4 and IPv6, and beside what goes through the interface."""
-from harness import cm, tap, verbs
+from harness import cm, ethernet, tap, verbs
 from harness.guest import GuestError
 from harness.labs import kept, roce
 
@@ -80,7 +80,7 @@ def test_ethernet_beside_rdma():
         rdma = verbs.start(both.a, both.b, 'ibv_rc_pingpong -c -s 65536 -n 100')
         flood = both.a.spawn(f'exec ping -f -q -c 300 -s 4000 -W 20 {both.b.card.address()}')
         for direction in ('', '-R'):
-            iperf(both, f'-n 3M {direction}')
+            ethernet.iperf(both, f'-n 3M {direction}')
         output = verbs.finish([flood, *rdma])[0]
         if ' 0% packet loss' not in output:
             raise GuestError(f'ping -f:\n{output}')
@@ -89,12 +89,6 @@ def test_ethernet_beside_rdma():
         wrong = {name: new[name] - old[name] for name in ('tx_errors', 'rx_errors', 'rx_no_buffer', 'bad_doorbells')}
         if any(wrong.values()):
             raise GuestError(f'{guest.name}: {wrong}')
-
-
-def iperf(both, options):
-    server = both.a.spawn('exec iperf3 -s -1')
-    verbs.wait_listening(server, 5201)
-    verbs.finish([both.b.spawn(f'exec iperf3 -c {both.a.card.address()} {options}'), server])
 
 
 if __name__ == '__main__':

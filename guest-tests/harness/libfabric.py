@@ -7,8 +7,9 @@ from .guest import GuestError
 
 TIMES = 500 if tap.LONG else 20
 KINDS = {'verbs': 'msg', 'verbs;ofi_rxm': 'rdm', 'verbs;ofi_rxd': 'rdm'}
-# Of 1.17: who hears that its peer has gone before it has read all that came ends with an error, or waits for ever.
-ENDS_BADLY, ITS_ERROR = 'verbs;ofi_rxm', '[error] util/pingpong.c:1119: cq_readerr: Work Request Flushed Error'
+# Of 1.17. rxm: who hears that its peer has gone before it has read all that came ends with an error, or waits for ever.
+# rxd: who has all ends, though it has not yet acknowledged it, and its peer sends again to nobody, for minutes.
+END_BADLY, RXM_ERROR = ('verbs;ofi_rxm', 'verbs;ofi_rxd'), '[error] util/pingpong.c:1119: cq_readerr: Work Request Flushed Error'
 
 
 def start(server, client, provider, kind, options, at=None):
@@ -29,12 +30,12 @@ def pingpong(server, client, provider, kind, size=None, times=TIMES, at=None, ti
     sizes = f'-S {size}' if size else ''
     commands = start(server, client, provider, kind, f'-c -I {times} {sizes}', at)
     row = rf'(?m)^\w+ +{times} +=?{times} .*$'
-    if provider == ENDS_BADLY:
+    if provider in END_BADLY:
         for command in commands:
             command.wait_output(row, timeout)
         # Who is killed while a message comes is no good peer: its region goes before its queue pair, and the other one's error is
         # the one of a NAK for that.
-        outputs = [command.output.replace(ITS_ERROR, '') for command in commands]
+        outputs = [command.output.replace(RXM_ERROR, '') for command in commands]
         for command in commands:
             command.kill()
             command.wait(check=False)

@@ -963,6 +963,7 @@ static int test_srq_limit(struct bench *b)
  */
 static int test_srq_last_wqe(struct bench *b)
 {
+	struct ib_srq_attr limit = { .srq_limit = WRS - 1 };
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 	struct ib_wc wc;
 	int n;
@@ -970,10 +971,12 @@ static int test_srq_last_wqe(struct bench *b)
 	CHECK(!create_srq(b));
 	CHECK(!create_qps(b, IB_QPT_RC, 0));
 	CHECK(!fill_srq(b, WRS));
+	CHECK(!ib_modify_srq(b->srq, &limit, IB_SRQ_LIMIT));
 	for (n = 0; n < 2; n++)
 		CHECK(!post_rdma(b, IB_WR_SEND, n, SZ_32K, 1000, 0, false));
-	for (n = 0; n < 2; n++)
-		CHECK(!next_wc(b, &wc) && !wc.status);
+	/* Both have come. */
+	CHECK(!wait_count(&b->limits, 1));
+	CHECK(!next_wc(b, &wc) && !wc.status && wc.opcode == IB_WC_RECV);
 	CHECK(!ib_modify_qp(b->qp[1], &attr, IB_QP_STATE));
 	CHECK(!wait_count(&b->last_wqes, 1));
 	CHECK(!destroy_qps(b));

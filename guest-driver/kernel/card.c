@@ -60,6 +60,19 @@ void rhca_fail(struct rhca_dev *dev, const char *why)
 	dev->on_failure(dev);
 }
 
+void rhca_fail_soon(struct rhca_dev *dev, const char *why)
+{
+	WRITE_ONCE(dev->trouble, why);
+	if (!rhca_failed(dev))
+		mod_delayed_work(system_wq, &dev->health, 0);
+}
+
+void rhca_count_lost(struct rhca_dev *dev, int irq)
+{
+	dev->pci->lost_interrupts++;
+	dev_warn_ratelimited(&dev->pdev->dev, "interrupt %d was lost\n", irq);
+}
+
 /* --- health ------------------------------------------------------------- */
 
 /* Whether the card may do its work, which needs both. */
@@ -88,6 +101,8 @@ void rhca_check_health(struct rhca_dev *dev)
 		rhca_fail(dev, "it is gone, or its configuration is lost");
 	else if (rhca_was_reset(dev->pci))
 		rhca_fail(dev, "it has been reset");
+	else if (READ_ONCE(dev->trouble))
+		rhca_fail(dev, dev->trouble);
 }
 
 static void rhca_health_work(struct work_struct *work)
@@ -96,6 +111,8 @@ static void rhca_health_work(struct work_struct *work)
 					    struct rhca_dev, health);
 
 	rhca_check_health(dev);
+	if (!rhca_failed(dev))
+		dev->on_look(dev);
 	rhca_health_start(dev);
 }
 

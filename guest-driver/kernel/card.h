@@ -65,6 +65,7 @@ struct rhca_pci {
 	int (*recover)(struct rhca_pci *pci);
 	const char *failure;	/* the last one */
 	u32 failures;
+	u32 lost_interrupts;	/* the look at the card has found */
 };
 
 struct rhca_dev {
@@ -79,11 +80,13 @@ struct rhca_dev {
 	unsigned long failed;	/* bit 0 */
 	struct delayed_work health;
 	/*
-	 * What device.c has the files below it call: the card has failed, and
-	 * it has written an event.
+	 * What device.c has the files below it call: the card has failed, it
+	 * has written an event, and it may have said more than was heard.
 	 */
 	void (*on_failure)(struct rhca_dev *dev);
 	void (*on_event)(struct rhca_dev *dev, const struct rdma_hca_eqe *eqe);
+	void (*on_look)(struct rhca_dev *dev);
+	const char *trouble;	/* the next look fails the card for it */
 
 	/* what the card keeps in host memory */
 	struct rhca_icm_table qpc_table;
@@ -128,6 +131,7 @@ struct rhca_dev {
 	struct mutex mgmt_lock;	/* one change of what it tells others */
 	struct net_device *ndev;	/* RoCE: the interface */
 	struct mutex link_lock;	/* setting @ndev; orders link changes */
+	bool link_unknown;	/* the card has not said how it is now */
 
 	struct mutex mgm_lock;	/* protects the rest */
 	struct rhca_mgm *mgm;	/* RDMA_HCA_MGM_NUM */
@@ -209,9 +213,16 @@ void rhca_switch_off(struct rhca_pci *pci);
  * What the card had of memory is free when this returns.
  */
 void rhca_fail(struct rhca_dev *dev, const char *why);
+/* The same, soon, for who holds a lock. */
+void rhca_fail_soon(struct rhca_dev *dev, const char *why);
+/* An interrupt did not come: somebody has found what it was for. */
+void rhca_count_lost(struct rhca_dev *dev, int irq);
 /* Give up a card that is lost, even if nobody talks to it. */
 void rhca_check_health(struct rhca_dev *dev);
-/* Do so from now on, until the end of a card. */
+/*
+ * Look once a second, until the end of a card: whether it is well, and what it
+ * has said that nobody has heard.
+ */
 void rhca_health_init(struct rhca_dev *dev);
 void rhca_health_start(struct rhca_dev *dev);
 void rhca_health_stop(struct rhca_dev *dev);

@@ -187,15 +187,22 @@ void rhca_mailbox_free(struct rhca_dev *dev, struct rhca_mailbox *box)
 int rhca_cmd_init(struct rhca_dev *dev)
 {
 	struct rhca_cmd *cmd = &dev->cmd;
+	int err;
 
 	mutex_init(&cmd->lock);
 	cmd->pool = dma_pool_create(RHCA_NAME "_mailbox", &dev->pdev->dev,
 				    RDMA_HCA_MAILBOX_SIZE,
 				    RDMA_HCA_MAILBOX_SIZE, 0);
-	return cmd->pool ? 0 : -ENOMEM;
+	if (!cmd->pool)
+		return -ENOMEM;
+	err = rhca_mailbox_alloc(dev, &cmd->blank);
+	if (err)
+		dma_pool_destroy(cmd->pool);
+	return err;
 }
 
 void rhca_cmd_cleanup(struct rhca_dev *dev)
 {
+	rhca_mailbox_free(dev, &dev->cmd.blank);
 	dma_pool_destroy(dev->cmd.pool);
 }

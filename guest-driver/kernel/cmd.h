@@ -22,6 +22,7 @@ struct rhca_mailbox {
 struct rhca_cmd {
 	struct mutex lock;	/* one command at a time */
 	struct dma_pool *pool;
+	struct rhca_mailbox blank;	/* nobody writes to it */
 };
 
 int rhca_cmd_init(struct rhca_dev *dev);

@@ -337,7 +337,12 @@ void rhca_cq_error(struct rhca_dev *dev, u32 cqn, u32 syndrome)
 	dev_warn_ratelimited(&dev->pdev->dev, "CQ %#x %s\n", cqn,
 			     syndrome == RDMA_HCA_CQ_ERROR_OVERRUN ?
 				     "overrun" : "access violation");
-	if (!cq || !cq->ibcq.event_handler)
+	if (!cq)
+		return;
+	/* Its users wait for what will never be in it, and few ask to be told. */
+	if (!cq->ibcq.uobject && syndrome != RDMA_HCA_CQ_ERROR_OVERRUN)
+		rhca_fail(dev, "it could not write a completion queue");
+	if (!cq->ibcq.event_handler)
 		return;
 	event.device = cq->ibcq.device;
 	event.element.cq = &cq->ibcq;

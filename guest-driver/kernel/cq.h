@@ -92,6 +92,8 @@ void rhca_cq_error(struct rhca_dev *dev, u32 cqn, u32 syndrome);
 /* poll.c */
 int rhca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc);
 int rhca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+/* Of the kernel: there is a completion that nobody has taken. */
+bool rhca_cq_has_entry(struct ib_cq *ibcq);
 /*
  * The card has failed: have users in the kernel poll, who wait for the end of
  * requests, which all end with a flush. What is posted from now on is refused.

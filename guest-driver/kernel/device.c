@@ -50,6 +50,14 @@ static void rhca_end_all(struct rhca_dev *dev)
 	queue_delayed_work(system_long_wq, &dev->pci->restart, 0);
 }
 
+/* dev->on_look: find what the card has said that nobody has heard. */
+static void rhca_look(struct rhca_dev *dev)
+{
+	rhca_eqs_look(dev);
+	if (rhca_is_roce(dev))
+		rhca_eth_look(dev);
+}
+
 /* Somebody waits for the end of what is in a queue of a card that has failed. */
 static void rhca_flush_work(struct work_struct *work)
 {
@@ -284,6 +292,7 @@ int rhca_start(struct rhca_pci *pci)
 	dev->pdev = pci->pdev;
 	dev->on_failure = rhca_end_all;
 	dev->on_event = rhca_event;
+	dev->on_look = rhca_look;
 	xa_init(&dev->qps);
 	xa_init(&dev->cqs);
 	xa_init(&dev->srqs);
@@ -299,14 +308,16 @@ int rhca_start(struct rhca_pci *pci)
 	err = rhca_start_card(dev);
 	if (err)
 		goto cmd;
+	/* Who learns of the device waits for its completions at once. */
+	rhca_health_start(dev);
 	err = rhca_publish(dev);
 	if (err)
-		goto card;
-	rhca_health_start(dev);
+		goto health;
 	pci->dev = dev;
 	return 0;
 
-card:
+health:
+	rhca_health_stop(dev);
 	rhca_stop_card(dev);
 cmd:
 	rhca_cmd_cleanup(dev);
@@ -323,10 +334,10 @@ void rhca_stop(struct rhca_pci *pci)
 	if (!dev)
 		return;
 	pci->dev = NULL;
-	rhca_health_stop(dev);
 	/* Nobody may wait for work that the card will not end. */
 	rhca_check_health(dev);
 	rhca_unpublish(dev);
+	rhca_health_stop(dev);
 	rhca_stop_card(dev);
 	rhca_cmd_cleanup(dev);
 	pci_clear_master(pci->pdev);

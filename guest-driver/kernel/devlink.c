@@ -122,6 +122,9 @@ static int rhca_put_history(struct devlink_fmsg *fmsg,
 	if (!err)
 		err = rhca_fmsg(devlink_fmsg_u32_pair_put(fmsg, "failures",
 							  pci->failures));
+	if (!err)
+		err = rhca_fmsg(devlink_fmsg_u32_pair_put(
+			fmsg, "lost_interrupts", pci->lost_interrupts));
 	if (!err && pci->failure)
 		err = rhca_fmsg(devlink_fmsg_string_pair_put(
 			fmsg, "last_failure", pci->failure));

@@ -5,7 +5,7 @@
  * Queue 0 takes asynchronous events. It is served by a thread, since event
  * handlers of QPs and CQs may sleep, and even execute commands. The other
  * queues take completions, in the interrupt itself. With one vector there is
- * only queue 0.
+ * only queue 0. An interrupt that was lost is found by a look at the queues.
  */
 #include <linux/cpumask.h>
 #include <linux/interrupt.h>
@@ -25,6 +25,7 @@
 	 BIT_ULL(RDMA_HCA_EVENT_WQ_CATAS_ERROR) |			\
 	 BIT_ULL(RDMA_HCA_EVENT_LOCAL_CATAS_ERROR) |			\
 	 BIT_ULL(RDMA_HCA_EVENT_PORT_CHANGE) |				\
+	 BIT_ULL(RDMA_HCA_EVENT_EQ_OVERFLOW) |				\
 	 BIT_ULL(RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR) |			\
 	 BIT_ULL(RDMA_HCA_EVENT_WQ_ACCESS_ERROR))
 
@@ -56,22 +57,26 @@ static struct rdma_hca_eqe *rhca_eqe(struct rhca_eq *eq, u32 index)
 					     RDMA_HCA_EQE_SIZE);
 }
 
-/* The entry at the consumer index, if the card has written it. */
+/* Whether the card has written the entry. */
+static bool rhca_eqe_is_there(struct rhca_eq *eq, u32 index)
+{
+	return READ_ONCE(rhca_eqe(eq, index)->owner) == RDMA_HCA_OWNER_SW;
+}
+
+/* The entry at the consumer index, if it is there. */
 static struct rdma_hca_eqe *rhca_eq_next(struct rhca_eq *eq)
 {
-	struct rdma_hca_eqe *eqe = rhca_eqe(eq, eq->ci);
-
-	if (READ_ONCE(eqe->owner) != RDMA_HCA_OWNER_SW)
+	if (!rhca_eqe_is_there(eq, eq->ci))
 		return NULL;
 	/* Read the rest only after the owner. */
 	dma_rmb();
-	return eqe;
+	return rhca_eqe(eq, eq->ci);
 }
 
 static void rhca_eq_consume(struct rhca_eq *eq, struct rdma_hca_eqe *eqe)
 {
 	WRITE_ONCE(eqe->owner, RDMA_HCA_OWNER_HW);
-	eq->ci++;
+	WRITE_ONCE(eq->ci, eq->ci + 1);
 	if (!(eq->ci % RHCA_EQ_BATCH))
 		rhca_eq_doorbell(eq, 0);
 }
@@ -94,6 +99,8 @@ static irqreturn_t rhca_eq_interrupt(int irq, void *data)
 void rhca_eq_synchronize(struct rhca_eq *eq)
 {
 	synchronize_irq(eq->irq);
+	mutex_lock(&eq->look_lock);
+	mutex_unlock(&eq->look_lock);
 }
 
 struct rhca_eq *rhca_eq_of_vector(struct rhca_dev *dev, u32 vector)
@@ -103,7 +110,7 @@ struct rhca_eq *rhca_eq_of_vector(struct rhca_dev *dev, u32 vector)
 	return &dev->eq[1 + vector % (dev->num_eqs - 1)];
 }
 
-static int rhca_sw2hw_eq(struct rhca_dev *dev, struct rhca_eq *eq, u32 vector)
+static int rhca_sw2hw_eq(struct rhca_dev *dev, struct rhca_eq *eq)
 {
 	struct rhca_mailbox box;
 	struct rdma_hca_eqc *eqc;
@@ -122,7 +129,8 @@ static int rhca_sw2hw_eq(struct rhca_dev *dev, struct rhca_eq *eq, u32 vector)
 			   RDMA_HCA_EQC_STATE);
 	be32p_replace_bits(&eqc->logsize, ilog2(eq->entries),
 			   RDMA_HCA_EQC_LOGSIZE);
-	be32p_replace_bits(&eqc->msix_vector, vector, RDMA_HCA_EQC_VECTOR);
+	be32p_replace_bits(&eqc->msix_vector, eq->vector,
+			   RDMA_HCA_EQC_VECTOR);
 	eqc->pd = cpu_to_be32(dev->pdn);
 	eqc->lkey = cpu_to_be32(eq->region.key);
 	err = rhca_cmd_in(dev, RDMA_HCA_CMD_SW2HW_EQ, eq->eqn, &box);
@@ -138,22 +146,21 @@ static void rhca_eq_fill(struct rhca_eq *eq)
 		rhca_eqe(eq, i)->owner = RDMA_HCA_OWNER_HW;
 }
 
-static int rhca_eq_request_irq(struct rhca_dev *dev, struct rhca_eq *eq,
-			       u32 vector)
+static int rhca_eq_request_irq(struct rhca_dev *dev, struct rhca_eq *eq)
 {
 	int node = dev_to_node(&dev->pdev->dev);
+	const struct cpumask *cpu;
 	int err;
 
-	if (!vector)
+	if (!eq->vector)
 		return request_threaded_irq(eq->irq, NULL, rhca_eq_interrupt,
 					    IRQF_ONESHOT, eq->name, eq);
 	err = request_irq(eq->irq, rhca_eq_interrupt, 0, eq->name, eq);
 	if (err)
 		return err;
 	/* Only a hint: completions work wherever they are delivered. */
-	irq_set_affinity_and_hint(eq->irq,
-				  cpumask_of(cpumask_local_spread(vector - 1,
-								  node)));
+	cpu = cpumask_of(cpumask_local_spread(eq->vector - 1, node));
+	irq_set_affinity_and_hint(eq->irq, cpu);
 	return 0;
 }
 
@@ -168,6 +175,8 @@ static int rhca_eq_create(struct rhca_dev *dev, struct rhca_eq *eq, u32 vector)
 	int err;
 
 	eq->dev = dev;
+	mutex_init(&eq->look_lock);
+	eq->vector = vector;
 	eq->eqn = dev->caps.reserved_eqs + vector;
 	eq->entries = RHCA_EQ_ENTRIES;
 	eq->irq = pci_irq_vector(dev->pdev, vector);
@@ -185,10 +194,10 @@ static int rhca_eq_create(struct rhca_dev *dev, struct rhca_eq *eq, u32 vector)
 	err = rhca_icm_get(dev, &dev->eqc_table, eq->eqn, 1);
 	if (err)
 		goto destroy;
-	err = rhca_eq_request_irq(dev, eq, vector);
+	err = rhca_eq_request_irq(dev, eq);
 	if (err)
 		goto destroy;
-	err = rhca_sw2hw_eq(dev, eq, vector);
+	err = rhca_sw2hw_eq(dev, eq);
 	if (err)
 		goto irq;
 	return 0;
@@ -273,4 +282,78 @@ void rhca_eqs_cleanup(struct rhca_dev *dev)
 {
 	rhca_map_events(dev, rhca_async_events(dev), RDMA_HCA_MAP_EQ_UNMAP);
 	rhca_eqs_destroy(dev);
+}
+
+/* --- what was lost ------------------------------------------------------ */
+
+/* As its interrupt would. */
+static void rhca_eq_handle(struct rhca_eq *eq)
+{
+	unsigned long flags;
+
+	if (!eq->vector) {
+		rhca_eq_interrupt(eq->irq, eq);
+		return;
+	}
+	local_bh_disable();
+	local_irq_save(flags);
+	rhca_eq_interrupt(eq->irq, eq);
+	local_irq_restore(flags);
+	local_bh_enable();
+}
+
+/* Nobody else handles entries meanwhile; somebody may have done so before. */
+static void rhca_eq_handle_lost(struct rhca_eq *eq)
+{
+	mutex_lock(&eq->look_lock);
+	disable_irq(eq->irq);
+	if (eq->ci == eq->waiting) {
+		rhca_count_lost(eq->dev, eq->irq);
+		rhca_eq_handle(eq);
+	}
+	enable_irq(eq->irq);
+	mutex_unlock(&eq->look_lock);
+}
+
+/* An entry that waits from one look to the next has had no interrupt. */
+static void rhca_eq_look(struct rhca_eq *eq)
+{
+	u32 ci = READ_ONCE(eq->ci);
+	bool waits = rhca_eqe_is_there(eq, ci);
+
+	if (waits && eq->waits && ci == eq->waiting) {
+		rhca_eq_handle_lost(eq);
+		waits = false;
+	}
+	eq->waits = waits;
+	eq->waiting = ci;
+}
+
+/*
+ * Queue 0 tells of the others when they fail. Of itself the card alone tells,
+ * and only who asks.
+ */
+static void rhca_eq_check(struct rhca_dev *dev)
+{
+	const struct rdma_hca_eqc *eqc;
+	struct rhca_mailbox box;
+	int err;
+
+	if (rhca_mailbox_alloc(dev, &box))
+		return;
+	eqc = box.buf;
+	err = rhca_cmd_out(dev, RDMA_HCA_CMD_QUERY_EQ, dev->eq[0].eqn, &box);
+	if (!err && be32_get_bits(eqc->flags, RDMA_HCA_EQC_STATUS) !=
+			    RDMA_HCA_EQ_STATUS_OK)
+		rhca_fail(dev, "its event queue has failed");
+	rhca_mailbox_free(dev, &box);
+}
+
+void rhca_eqs_look(struct rhca_dev *dev)
+{
+	u32 i;
+
+	for (i = 0; i < dev->num_eqs; i++)
+		rhca_eq_look(&dev->eq[i]);
+	rhca_eq_check(dev);
 }

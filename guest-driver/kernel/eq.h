@@ -12,7 +12,11 @@ struct rhca_eq {
 	u32 eqn;
 	u32 entries;
 	u32 ci;
+	u32 vector;
 	int irq;
+	u32 waiting;		/* the entry that the last look saw waiting */
+	bool waits;		/* there was one */
+	struct mutex look_lock;	/* while a look handles entries */
 	struct rhca_buf buf;
 	struct rhca_region region;
 	char name[32];
@@ -20,6 +24,11 @@ struct rhca_eq {
 
 int rhca_eqs_init(struct rhca_dev *dev);
 void rhca_eqs_cleanup(struct rhca_dev *dev);
+/*
+ * Handle what no interrupt has told of, and find a queue that has failed. Once a
+ * second.
+ */
+void rhca_eqs_look(struct rhca_dev *dev);
 /* Wait until no handler that runs now uses an object that was looked up. */
 void rhca_eq_synchronize(struct rhca_eq *eq);
 /* The event queue of a completion vector. */

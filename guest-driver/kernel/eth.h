@@ -59,7 +59,7 @@ struct rhca_rx_mem {
 	u32 piece_len;		/* ...and for what Linux wants around it */
 };
 
-/* Each has one writer: NAPI, the sender or the interrupt. */
+/* Each has one writer: NAPI, the sender, the interrupt or the look. */
 struct rhca_queue_stats {
 	u64 rx_packets;
 	u64 rx_bytes;
@@ -69,6 +69,7 @@ struct rhca_queue_stats {
 	u64 tx_tso;		/* frames that the card has cut */
 	u64 tx_stopped;		/* the ring was full */
 	u64 interrupts;
+	u64 lost_interrupts;	/* a look has found what they were for */
 };
 
 static inline void rhca_count(u64 *stat, u64 n)
@@ -92,6 +93,10 @@ struct rhca_queue {
 	struct rhca_queue_stats stats;
 	struct rhca_coalesce tx_coalesce;
 	struct rhca_coalesce rx_coalesce;
+	/* As the last look saw them: whether something waited, and where. */
+	bool waits;
+	u16 tx_waiting;
+	u16 rx_waiting;
 	u16 index;
 	int irq;
 	char name[32];
@@ -108,6 +113,13 @@ struct rhca_rss {
 struct rhca_pause {
 	bool rx;
 	bool tx;
+};
+
+/* What the card had counted at the last look, since its reset. */
+struct rhca_eth_seen {
+	bool valid;		/* since the rings were opened */
+	u64 errors;		/* of memory and frames */
+	u64 bad_doorbells;
 };
 
 /*
@@ -128,6 +140,8 @@ struct rhca_eth {
 	struct rhca_rss rss;
 	struct rhca_pause pause;
 	bool can_pause;
+	bool filter_unknown;	/* the card has not taken the last one */
+	struct rhca_eth_seen seen;
 	struct work_struct rx_mode;
 	struct work_struct reset;
 };
@@ -162,6 +176,10 @@ int rhca_rings_open(struct rhca_eth *eth);
  */
 int rhca_rings_exchange(struct rhca_eth *eth, u8 num);
 void rhca_rings_close(struct rhca_eth *eth);
+/* Once a second: handle what no interrupt has told of. Caller holds RTNL. */
+void rhca_rings_look(struct rhca_eth *eth);
+/* Have NAPI look at all rings, and arm them. */
+void rhca_rings_poll(struct rhca_eth *eth);
 /* Tell the card what has changed, if it has rings. */
 int rhca_rings_set_rss(struct rhca_eth *eth);
 int rhca_rings_set_coalesce(struct rhca_queue *queue);
@@ -177,6 +195,8 @@ netdev_features_t rhca_features_check(struct sk_buff *skb,
 /* Take back frames that have been sent; returns how many. */
 int rhca_tx_clean(struct rhca_queue *queue, int budget);
 void rhca_tx_arm(struct rhca_queue *queue);
+/* A guess of who is not NAPI: something is over. */
+bool rhca_tx_waits(struct rhca_queue *queue);
 /* Also those that the card has not sent, and now never will. */
 void rhca_tx_drain(struct rhca_queue *queue);
 
@@ -186,6 +206,8 @@ void rhca_rx_free(struct rhca_eth *eth, struct rhca_rx_mem *rx);
 /* Deliver up to @budget frames, and refill the ring; returns how many. */
 int rhca_rx_clean(struct rhca_queue *queue, int budget);
 void rhca_rx_refill_timer(struct timer_list *timer);
+/* As rhca_tx_waits(). */
+bool rhca_rx_waits(struct rhca_queue *queue);
 
 /* ethtool.c */
 extern const struct ethtool_ops rhca_ethtool_ops;

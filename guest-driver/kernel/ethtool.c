@@ -507,6 +507,7 @@ static const struct {
 	RHCA_STAT(tx_tso),
 	RHCA_STAT(tx_stopped),
 	RHCA_STAT(interrupts),
+	RHCA_STAT(lost_interrupts),
 };
 
 static int rhca_get_sset_count(struct net_device *ndev, int sset)

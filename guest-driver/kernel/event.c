@@ -85,6 +85,9 @@ void rhca_event(struct rhca_dev *dev, const struct rdma_hca_eqe *eqe)
 		dev_dbg(&dev->pdev->dev, "congestion on the path of QP %#x\n",
 			le32_to_cpu(eqe->qp.qpn));
 		break;
+	case RDMA_HCA_EVENT_EQ_OVERFLOW:
+		rhca_fail(dev, "an event queue has overflowed");
+		break;
 	case RDMA_HCA_EVENT_LOCAL_CATAS_ERROR:
 		rhca_fail(dev, "an event queue could not be written");
 		break;

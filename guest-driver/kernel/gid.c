@@ -17,8 +17,7 @@ static int rhca_set_gid(struct rhca_dev *dev, u32 index,
 	err = rhca_mailbox_alloc(dev, &box);
 	if (err)
 		return err;
-	if (entry)
-		*(struct rdma_hca_gid_entry *)box.buf = *entry;
+	*(struct rdma_hca_gid_entry *)box.buf = *entry;
 	err = rhca_cmd_in(dev, RDMA_HCA_CMD_SET_GID, index, &box);
 	rhca_mailbox_free(dev, &box);
 	return err;
@@ -49,7 +48,15 @@ int rhca_add_gid(const struct ib_gid_attr *attr, void **context)
 	return rhca_set_gid(to_rhca(attr->device), attr->index, &entry);
 }
 
+/*
+ * The core does not look whether that went well. A card that went on to speak
+ * for an address which may be another machine's by then has failed.
+ */
 int rhca_del_gid(const struct ib_gid_attr *attr, void **context)
 {
-	return rhca_set_gid(to_rhca(attr->device), attr->index, NULL);
+	struct rhca_dev *dev = to_rhca(attr->device);
+
+	rhca_cmd_revoke(dev, RDMA_HCA_CMD_SET_GID, 0, attr->index,
+			dev->cmd.blank.dma);
+	return 0;
 }

@@ -60,7 +60,8 @@ void rhca_eth_update_link(struct rhca_dev *dev)
 	struct rdma_hca_port port;
 
 	mutex_lock(&dev->link_lock);
-	if (dev->ndev && !rhca_read_port(dev, &port))
+	dev->link_unknown = dev->ndev && rhca_read_port(dev, &port);
+	if (dev->ndev && !dev->link_unknown)
 		rhca_eth_take_port(rhca_eth_of(dev->ndev), &port);
 	mutex_unlock(&dev->link_lock);
 	rhca_tell_port(dev);
@@ -124,6 +125,7 @@ static void rhca_rx_mode_work(struct work_struct *work)
 	rtnl_lock();
 	if (eth->dev && !rhca_failed(eth->dev))
 		err = rhca_eth_set_filter(eth, eth->ndev->dev_addr);
+	eth->filter_unknown = err;
 	rtnl_unlock();
 	if (err)
 		netdev_warn(eth->ndev, "receive filter not set: %d\n", err);
@@ -434,6 +436,78 @@ void rhca_eth_stop(struct rhca_dev *dev)
 	rhca_rings_close(eth);
 	rhca_eth_bind(dev, eth, false);
 	netif_carrier_off(eth->ndev);
+	rtnl_unlock();
+}
+
+/* --- what was lost ------------------------------------------------------ */
+
+static u64 rhca_eth_counted(const struct rhca_dev *dev, const u64 *value,
+			    const char *name)
+{
+	u32 i;
+
+	for (i = 0; i < dev->diag.num_eth; i++)
+		if (!strcmp(rhca_diag_eth_name(dev, i), name))
+			return value[i];
+	return 0;
+}
+
+/* What the card has counted, if it says so. */
+static void rhca_eth_see(struct rhca_dev *dev, struct rhca_eth_seen *seen)
+{
+	u64 *value;
+
+	value = kcalloc(dev->diag.num_eth, sizeof(*value), GFP_KERNEL);
+	if (!ZERO_OR_NULL_PTR(value) && !rhca_diag_read_eth(dev, value)) {
+		seen->errors = rhca_eth_counted(dev, value, "rx_errors") +
+			       rhca_eth_counted(dev, value, "tx_errors");
+		seen->bad_doorbells = rhca_eth_counted(dev, value,
+						       "bad_doorbells");
+		seen->valid = true;
+	}
+	kfree(value);
+}
+
+/*
+ * A ring whose memory was refused stands still. The card tells nobody, but it
+ * counts an error, and then takes no doorbell of the ring.
+ */
+static void rhca_eth_find_still(struct rhca_eth *eth)
+{
+	struct rhca_eth_seen now = {}, old = eth->seen;
+
+	rhca_eth_see(eth->dev, &now);
+	if (!now.valid)
+		return;
+	if (old.valid && now.bad_doorbells != old.bad_doorbells) {
+		netdev_warn(eth->ndev, "a ring stands still\n");
+		rhca_eth_reopen(eth);
+		return;
+	}
+	eth->seen = now;
+	if (old.valid && now.errors != old.errors)
+		rhca_rings_poll(eth);
+}
+
+static void rhca_eth_look_locked(struct rhca_dev *dev, struct rhca_eth *eth)
+{
+	if (dev->link_unknown)
+		rhca_eth_update_link(dev);
+	if (eth->filter_unknown)
+		schedule_work(&eth->rx_mode);
+	if (!eth->open)
+		return;
+	rhca_rings_look(eth);
+	rhca_eth_find_still(eth);
+}
+
+/* Who holds RTNL may wait for the card: another time, then. */
+void rhca_eth_look(struct rhca_dev *dev)
+{
+	if (!rtnl_trylock())
+		return;
+	if (dev->ndev && !rhca_failed(dev))
+		rhca_eth_look_locked(dev, rhca_eth_of(dev->ndev));
 	rtnl_unlock();
 }
 

@@ -11,6 +11,8 @@ int rhca_eth_start(struct rhca_dev *dev);
 void rhca_eth_stop(struct rhca_dev *dev);
 /* The card has failed: nobody should wait for frames to go. */
 void rhca_eth_fail(struct rhca_dev *dev);
+/* Handle what was lost on its way from the card. Once a second. */
+void rhca_eth_look(struct rhca_dev *dev);
 /* Remove the interface, if there is one. */
 void rhca_eth_destroy(struct rhca_pci *pci);
 /* get_netdev: for users of the port that ask for its interface, as SMC does. */

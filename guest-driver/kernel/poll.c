@@ -144,7 +144,16 @@ static void rhca_wc_recv(struct rhca_qp *qp, const struct rdma_hca_cqe *cqe,
 		rhca_wc_extra(cqe, opcode, wc);
 }
 
-static void rhca_wc_error(const struct rdma_hca_cqe *cqe, struct ib_wc *wc)
+/* The core does not begin anew with a QP 0 or 1 that has ended in an error. */
+static void rhca_note_broken(struct rhca_dev *dev, const struct ib_wc *wc)
+{
+	if (rhca_is_special(wc->qp->qp_type) && wc->opcode == IB_WC_RECV &&
+	    wc->status != IB_WC_WR_FLUSH_ERR)
+		rhca_fail_soon(dev, "a queue pair of its management broke");
+}
+
+static void rhca_wc_error(struct rhca_dev *dev, const struct rdma_hca_cqe *cqe,
+			  struct ib_wc *wc)
 {
 	u32 err = le32_to_cpu(cqe->err);
 
@@ -152,6 +161,7 @@ static void rhca_wc_error(const struct rdma_hca_cqe *cqe, struct ib_wc *wc)
 	wc->vendor_err = FIELD_GET(RDMA_HCA_CQE_VENDOR_ERR, err);
 	wc->byte_len = 0;
 	wc->wc_flags = 0;
+	rhca_note_broken(dev, wc);
 }
 
 /* Where the request of a receive came from; NULL: the QP's own queue. */
@@ -205,7 +215,7 @@ static bool rhca_cqe_to_wc(struct rhca_dev *dev, const struct rdma_hca_cqe *cqe,
 	else
 		rhca_wc_recv(qp, cqe, opcode, wc);
 	if (opcode == RDMA_HCA_OPCODE_INVALID)
-		rhca_wc_error(cqe, wc);
+		rhca_wc_error(dev, cqe, wc);
 	return true;
 }
 
@@ -358,8 +368,9 @@ int rhca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 	return n;
 }
 
-static bool rhca_cq_has_entry(struct rhca_cq *cq)
+bool rhca_cq_has_entry(struct ib_cq *ibcq)
 {
+	struct rhca_cq *cq = to_rhca_cq(ibcq);
 	unsigned long flags;
 	bool has;
 
@@ -393,5 +404,5 @@ int rhca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 		  FIELD_PREP(RDMA_HCA_CQ_DB_CMD, cmd) |
 			  FIELD_PREP(RDMA_HCA_CQ_DB_CQN, cq->cqn),
 		  READ_ONCE(cq->ci));
-	return (flags & IB_CQ_REPORT_MISSED_EVENTS) && rhca_cq_has_entry(cq);
+	return (flags & IB_CQ_REPORT_MISSED_EVENTS) && rhca_cq_has_entry(ibcq);
 }

@@ -300,16 +300,15 @@ static void rhca_qp_clean_cqs(struct rhca_qp *qp)
 
 /*
  * What it has taken of its SRQ would be lost with a reset; in ERR it ends, and
- * has its place again. A card that does not do it has lost no more than that.
- * Nobody has asked for the event.
+ * has its place again. Nobody has asked for the event.
  */
 static void rhca_qp_return_taken(struct rhca_dev *dev, struct rhca_qp *qp)
 {
 	if (!qp->srq)
 		return;
 	WRITE_ONCE(qp->has_last_wqe, true);
-	rhca_cmd(dev, RDMA_HCA_CMD_2ERR_QPEE, RDMA_HCA_MODIFY_NO_INBOX, qp->qpn,
-		 0, 0);
+	rhca_cmd_revoke(dev, RDMA_HCA_CMD_2ERR_QPEE, RDMA_HCA_MODIFY_NO_INBOX,
+			qp->qpn, 0);
 }
 
 int rhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
@@ -629,9 +628,13 @@ static int rhca_modify_locked(struct rhca_dev *dev, struct rhca_qp *qp,
 	enum ib_qp_state from, to;
 	int err;
 
-	err = rhca_refresh_state(dev, qp);
-	if (err)
-		return err;
+	/* These need no more than that it is not RESET, nor memory to ask. */
+	if (mask != IB_QP_STATE || (attr->qp_state != IB_QPS_ERR &&
+				    attr->qp_state != IB_QPS_RESET)) {
+		err = rhca_refresh_state(dev, qp);
+		if (err)
+			return err;
+	}
 	from = mask & IB_QP_CUR_STATE ? attr->cur_qp_state : qp->state;
 	to = mask & IB_QP_STATE ? attr->qp_state : from;
 	if (from != qp->state ||

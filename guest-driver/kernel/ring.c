@@ -264,6 +264,7 @@ static void rhca_rings_start(struct rhca_eth *eth)
 	u8 i;
 
 	eth->open = true;
+	eth->seen.valid = false;
 	for (i = 0; i < eth->num_queues; i++) {
 		struct rhca_queue *queue = &eth->queue[i];
 
@@ -394,6 +395,52 @@ void rhca_rings_close(struct rhca_eth *eth)
 	rhca_rings_free_irqs(eth, 0, eth->num_queues);
 	rhca_rings_free_own(eth);
 }
+
+/* --- what was lost ------------------------------------------------------ */
+
+static void rhca_queue_schedule(struct rhca_queue *queue)
+{
+	local_bh_disable();
+	napi_schedule(&queue->napi);
+	local_bh_enable();
+}
+
+/* What waits from one look to the next has had no interrupt. */
+static void rhca_queue_look(struct rhca_queue *queue)
+{
+	u16 tx = READ_ONCE(queue->tx.tail), rx = READ_ONCE(queue->rx.tail);
+	bool waits = !test_bit(NAPI_STATE_SCHED, &queue->napi.state) &&
+		     (rhca_tx_waits(queue) || rhca_rx_waits(queue));
+
+	if (waits && queue->waits && tx == queue->tx_waiting &&
+	    rx == queue->rx_waiting) {
+		rhca_count(&queue->stats.lost_interrupts, 1);
+		rhca_count_lost(queue->eth->dev, queue->irq);
+		rhca_queue_schedule(queue);
+		waits = false;
+	}
+	queue->waits = waits;
+	queue->tx_waiting = tx;
+	queue->rx_waiting = rx;
+}
+
+void rhca_rings_look(struct rhca_eth *eth)
+{
+	u8 i;
+
+	for (i = 0; i < eth->num_queues; i++)
+		rhca_queue_look(&eth->queue[i]);
+}
+
+void rhca_rings_poll(struct rhca_eth *eth)
+{
+	u8 i;
+
+	for (i = 0; i < eth->num_queues; i++)
+		rhca_queue_schedule(&eth->queue[i]);
+}
+
+/* --- life --------------------------------------------------------------- */
 
 void rhca_rings_init(struct rhca_eth *eth)
 {

@@ -146,6 +146,11 @@ static bool rhca_rx_is_over(struct rhca_rx_mem *rx)
 	return true;
 }
 
+bool rhca_rx_waits(struct rhca_queue *queue)
+{
+	return rhca_rx_is_over(&queue->rx);
+}
+
 static void rhca_rx_one(struct rhca_queue *queue)
 {
 	struct rhca_rx_mem *rx = &queue->rx;

@@ -318,6 +318,13 @@ int rhca_tx_clean(struct rhca_queue *queue, int budget)
 	return frames;
 }
 
+bool rhca_tx_waits(struct rhca_queue *queue)
+{
+	u8 done;
+
+	return rhca_tx_is_over(&queue->tx, &done);
+}
+
 void rhca_tx_arm(struct rhca_queue *queue)
 {
 	struct rhca_tx_mem *tx = &queue->tx;

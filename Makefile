@@ -16,6 +16,7 @@ abi      := $(call sources,hw-rdma-hca/abi)
 core     := $(call sources,hw-rdma-hca/core)
 device   := $(filter-out hw-rdma-hca/core/tests/% hw-rdma-hca/core/fuzz/%,$(core)) $(abi) $(call sources,hw-rdma-hca/qemu)
 switch   := $(call sources,hw-rdma-hca/switch)
+benches  := $(call sources,hw-rdma-hca/bench)
 driver   := $(call sources,guest-driver/kernel) $(call sources,guest-tests/kernel)
 provider := $(call sources,guest-driver/provider)
 image    := $(filter-out %packages %headers,$(wildcard guest-tests/image/*)) \
@@ -246,7 +247,7 @@ $S/bench-packages: scripts/install-host-packages scripts/bench-packages | $S/hos
 	@$(stage) 'install benchmark packages' scripts/install-host-packages scripts/bench-packages
 	$(stage_done)
 
-$S/unit: scripts/unit.mk $(core) $(switch) $(abi) | $S/host
+$S/unit: scripts/unit.mk $(core) $(switch) $(benches) $(abi) | $S/host
 	@$(stage) 'build unit tests' $(MAKE) -f scripts/unit.mk -j $(shell nproc)
 	$(stage_done)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Unit tests: every core/tests/test-*.c is a program of its own, linked with the whole card (core/, but for its tests) and with
 # the tests' helpers (core/tests/lib*.c), all under the address and undefined behaviour sanitizers. The same of the switch, of
-# which the program itself is built, too. Without sanitizers, as are their cards: fabric-cards, which guest tests use, and cards,
-# which is to be timed.
+# which the program itself is built, too. Without sanitizers, as are their cards: fabric-cards, which guest tests use, and the
+# benchmarks of bench/.
 
 source := hw-rdma-hca
 out := build/unit
@@ -16,10 +16,11 @@ card := $(shell find $(source)/core -name '*.c' ! -path '*/tests/*' ! -path '*/f
 helpers := $(wildcard $(source)/core/tests/lib*.c)
 tests := $(wildcard $(source)/core/tests/test-*.c)
 object = $(patsubst $(source)/%.c,$(out)/%.o,$(1))
+benches := $(out)/cards $(out)/sweep
 programs := $(patsubst $(source)/core/tests/%.c,$(out)/%,$(tests))
 
 # The switch (switch/) and what it takes of the card: cables, packets, management agents.
-parts := $(filter $(addprefix $(source)/core/,link/% wire/% mad/% config.c),$(card))
+parts := $(filter $(addprefix $(source)/core/,fault/% link/% wire/% mad/% config.c),$(card))
 switch := $(wildcard $(source)/switch/*.c)
 engine := $(addprefix $(source)/switch/,switch.c port.c packet.c forward.c output.c queue.c agent.c counters.c report.c)
 switch_helpers := $(wildcard $(source)/switch/tests/lib*.c) $(source)/core/tests/lib-test.c
@@ -29,7 +30,7 @@ GIO := $(shell pkg-config --cflags gio-unix-2.0)
 GIO_LIBS := $(shell pkg-config --libs gio-unix-2.0)
 
 # A test whose source is gone is none any more.
-all: $(programs) $(switch_programs) $(out)/hca-switch $(out)/fabric-cards $(out)/cards
+all: $(programs) $(switch_programs) $(out)/hca-switch $(out)/fabric-cards $(benches)
 	@rm -f $(filter-out $(programs) $(switch_programs),$(wildcard $(out)/test-*))
 
 $(programs): $(out)/%: $(out)/core/tests/%.o $(call object,$(card) $(helpers))
@@ -46,13 +47,13 @@ $(out)/switch/%.o: CFLAGS += $(GIO)
 plain = $(patsubst $(source)/%.c,$(out)/plain/%.o,$(1))
 plain_card := $(call plain,$(card))
 fabric_cards := $(call plain,$(source)/switch/tests/fabric-cards.c)
-timed_cards := $(call plain,$(source)/bench/cards.c $(helpers))
+bench_parts := $(call plain,$(source)/bench/rig.c $(helpers))
 PLAIN_CFLAGS := -O2 $(filter-out -O1 -fsanitize% -fno-sanitize%,$(CFLAGS)) $(GIO)
 
 $(out)/fabric-cards: $(plain_card) $(fabric_cards)
 	gcc $(PLAIN_CFLAGS) -o $@ $^ $(LIBS) $(GIO_LIBS)
 
-$(out)/cards: $(plain_card) $(timed_cards)
+$(benches): $(out)/%: $(out)/plain/bench/%.o $(plain_card) $(bench_parts)
 	gcc $(PLAIN_CFLAGS) -o $@ $^ $(LIBS)
 
 $(out)/plain/%.o: $(source)/%.c scripts/unit.mk
@@ -63,6 +64,6 @@ $(out)/%.o: $(source)/%.c scripts/unit.mk
 	@mkdir -p $(@D)
 	gcc $(CFLAGS) -MMD -MP -c -o $@ $<
 
--include $(patsubst %.o,%.d,$(call object,$(card) $(helpers) $(tests) $(switch) $(switch_helpers) $(switch_tests))) $(patsubst %.o,%.d,$(plain_card) $(fabric_cards) $(timed_cards))
+-include $(patsubst %.o,%.d,$(call object,$(card) $(helpers) $(tests) $(switch) $(switch_helpers) $(switch_tests))) $(patsubst %.o,%.d,$(plain_card) $(fabric_cards) $(bench_parts)) $(benches:$(out)/%=$(out)/plain/bench/%.d)
 .PHONY: all
 .SECONDARY:

@@ -21,8 +21,8 @@ def in_use(guest):
     for name, value in re.findall(r'(\w+) (\d+)', output.split(':', 2)[2]):
         counts[f'core {name}'] = int(value)
     for name, value in counters(guest, 'instant').items():
-        # Memory for the card's tables is added as it is needed, and stays.
-        if not name.endswith(' icm_pages'):
+        # Memory for the card's tables is added as it is needed, and stays; caches are filled, and stay so.
+        if not name.endswith((' icm_pages', '_lines', '_capacity')):
             counts[f'card {name}'] = value
     return counts
 

@@ -17,10 +17,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "lib-pair.h"
+#include "rig.h"
 
-#define CABLE_SIZE (256 * 1024)
-#define LOG_CQ_SIZE 12
 #define BATCH 256 /* messages on their way, of all queue pairs */
 #define LONG_BATCH 16
 #define SQ_ENTRIES 64 /* of qp_config_init() */
@@ -39,13 +37,6 @@ typedef struct Case {
     bool small_caches; /* which hold nothing long enough */
 } Case;
 
-/* One direction: bytes go round. */
-typedef struct Cable {
-    uint8_t data[CABLE_SIZE];
-    size_t written, read; /* without wrapping */
-    bool full;            /* its writer waits for room */
-} Cable;
-
 /* A doorbell that is to be rung. */
 typedef struct Bell {
     Qp *qp;
@@ -54,69 +45,12 @@ typedef struct Bell {
 
 typedef struct Bench {
     const Case *run;
-    Pair *pair;
-    Cq *cq[2];
+    Rig rig;
     Mr *mr[2];
-    Qp **qp[2];
-    unsigned num_qps;
     uint64_t posted;
     Bell bells[BATCH];
     int64_t spent; /* ns in the cards */
 } Bench;
-
-/* From card [i]. One pair at a time: the cards' callbacks know no more. */
-static Cable cables[2];
-
-/* The cable */
-
-static ssize_t cable_writev(void *opaque, const struct iovec *iov, int iovcnt)
-{
-    Host *host = opaque;
-    Cable *cable = &cables[host->side];
-    size_t start = cable->written;
-
-    for (int i = 0; i < iovcnt && !cable->full; i++) {
-        size_t room = CABLE_SIZE - (cable->written - cable->read);
-        size_t len = MIN(iov[i].iov_len, room);
-        size_t at = cable->written % CABLE_SIZE;
-        size_t first = MIN(len, CABLE_SIZE - at);
-
-        memcpy(cable->data + at, iov[i].iov_base, first);
-        memcpy(cable->data, (uint8_t *)iov[i].iov_base + first, len - first);
-        cable->written += len;
-        cable->full = len < iov[i].iov_len;
-    }
-    return cable->written == start ? -EAGAIN
-                                   : (ssize_t)(cable->written - start);
-}
-
-static ssize_t cable_readv(void *opaque, const struct iovec *iov, int iovcnt)
-{
-    Host *host = opaque;
-    Cable *cable = &cables[!host->side];
-    size_t start = cable->read;
-
-    for (int i = 0; i < iovcnt; i++) {
-        size_t len = MIN(iov[i].iov_len, cable->written - cable->read);
-        size_t at = cable->read % CABLE_SIZE;
-        size_t first = MIN(len, CABLE_SIZE - at);
-
-        memcpy(iov[i].iov_base, cable->data + at, first);
-        memcpy((uint8_t *)iov[i].iov_base + first, cable->data, len - first);
-        cable->read += len;
-    }
-    return cable->read == start ? -EAGAIN : (ssize_t)(cable->read - start);
-}
-
-/* In the place of the lab's, once the cards have greeted each other. */
-static void cable_plug(Lab *lab)
-{
-    memset(cables, 0, sizeof(cables));
-    for (unsigned i = 0; i < 2; i++) {
-        lab->host[i].ops.link_writev = cable_writev;
-        lab->host[i].ops.link_readv = cable_readv;
-    }
-}
 
 /* The cards */
 
@@ -128,25 +62,6 @@ static int64_t processor_ns(void)
     return now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-/* One turn of each card. False: neither has anything to do. */
-static bool turn(Lab *lab)
-{
-    bool more = false;
-
-    lab->now += TURN_NS;
-    for (unsigned i = 0; i < 2; i++) {
-        more |= hca_run(lab->host[i].hca);
-    }
-    for (unsigned i = 0; i < 2; i++) {
-        more |= cables[i].written != cables[i].read;
-        if (cables[i].full && cables[i].written == cables[i].read) {
-            cables[i].full = false;
-            hca_link_writable(lab->host[i].hca);
-        }
-    }
-    return more;
-}
-
 static void run_cards(Bench *bench, const Bell *bell, unsigned n)
 {
     int64_t start = processor_ns();
@@ -154,7 +69,7 @@ static void run_cards(Bench *bench, const Bell *bell, unsigned n)
     for (unsigned i = 0; i < n; i++) {
         qp_ring(bell[i].qp, bell[i].low, bell[i].high);
     }
-    while (turn(bench->pair->lab)) {
+    while (rig_turn(&bench->rig, TURN_NS)) {
     }
     bench->spent += processor_ns() - start;
 }
@@ -164,7 +79,6 @@ static void run_cards(Bench *bench, const Bell *bell, unsigned n)
 static void bench_open(Bench *bench, const Case *c, bool roce)
 {
     HcaConfig config[2];
-    QpAttr attr;
 
     for (unsigned i = 0; i < 2; i++) {
         (roce ? lab_config_roce : lab_config)(&config[i], i);
@@ -175,47 +89,23 @@ static void bench_open(Bench *bench, const Case *c, bool roce)
             config[i].mpt_cache_size = config[i].mtt_cache_size = 1024;
         }
     }
-    *bench = (Bench) {
-        .run = c,
-        .pair = pair_new_with(1, HOST_PAGE_SIZE, config, NULL, NULL),
-        .num_qps = 1u << c->log_qps,
-    };
-    qp_attr_init(&attr);
-    attr.mtu = 5;
-    attr.max_rd_atomic = attr.max_dest_rd_atomic = 16;
+    *bench = (Bench) { .run = c };
+    rig_open(&bench->rig, config, 1u << c->log_qps,
+             wr_takes_receive(c->opcode));
     for (unsigned i = 0; i < 2; i++) {
-        bench->cq[i] = cq_new(bench->pair->drv[i], LOG_CQ_SIZE,
-                              RDMA_HCA_UAR_KERNEL + 1);
-        bench->mr[i] = mr_new(bench->pair->drv[i], bench->pair->pd[i],
-                              UINT64_C(0x10000000), REGION, ACCESS_ALL);
-        bench->qp[i] = g_new(Qp *, bench->num_qps);
-        for (unsigned n = 0; n < bench->num_qps; n++) {
-            QpConfig own;
+        const Pair *pair = bench->rig.pair;
 
-            qp_config_init(&own, bench->pair->pd[i], bench->cq[i]);
-            own.rq_entries = wr_takes_receive(c->opcode) ? own.rq_entries : 0;
-            bench->qp[i][n] = qp_new(bench->pair->drv[i], &own);
-        }
+        bench->mr[i] = mr_new(pair->drv[i], pair->pd[i], UINT64_C(0x10000000),
+                              REGION, ACCESS_ALL);
     }
-    for (unsigned n = 0; n < bench->num_qps; n++) {
-        qp_connect(bench->qp[0][n], bench->qp[1][n], &attr);
-    }
-    lab_run(bench->pair->lab);
-    cable_plug(bench->pair->lab);
-}
-
-static void bench_close(Bench *bench)
-{
-    g_free(bench->qp[0]);
-    g_free(bench->qp[1]);
-    pair_free(bench->pair);
+    rig_plug(&bench->rig, 0);
 }
 
 /* The next message, of the next queue pair, from and to the next place. */
 static void post(Bench *bench, Bell *bell)
 {
     const Case *c = bench->run;
-    unsigned n = bench->posted % bench->num_qps;
+    unsigned n = bench->posted % bench->rig.num_qps;
     uint64_t at = bench->posted * c->bytes % (REGION - c->bytes + 1);
     Sge sge = mr_sge(bench->mr[0], at & ~7, c->bytes);
     Sge into = mr_sge(bench->mr[1], at & ~7, c->bytes);
@@ -230,21 +120,11 @@ static void post(Bench *bench, Bell *bell)
     };
 
     if (wr_takes_receive(c->opcode)) {
-        g_assert_true(qp_post_recv(bench->qp[1][n], &receive, 1));
+        g_assert_true(qp_post_recv(bench->rig.qp[1][n], &receive, 1));
     }
-    bell->qp = bench->qp[0][n];
+    bell->qp = bench->rig.qp[0][n];
     g_assert_true(qp_write_send(bell->qp, &wr, 1, &bell->low, &bell->high));
     bench->posted++;
-}
-
-static void expect(Cq *cq, unsigned n)
-{
-    Wc wc;
-
-    while (n--) {
-        g_assert_true(cq_poll(cq, &wc));
-        g_assert_cmphex(wc.syndrome, ==, 0);
-    }
 }
 
 static void run_batch(Bench *bench, unsigned n)
@@ -253,8 +133,8 @@ static void run_batch(Bench *bench, unsigned n)
         post(bench, &bench->bells[i]);
     }
     run_cards(bench, bench->bells, n);
-    expect(bench->cq[0], n);
-    expect(bench->cq[1], wr_takes_receive(bench->run->opcode) ? n : 0);
+    rig_expect(bench->rig.cq[0], n);
+    rig_expect(bench->rig.cq[1], wr_takes_receive(bench->run->opcode) ? n : 0);
 }
 
 /* Nanoseconds a message: of the quickest round. */
@@ -263,7 +143,7 @@ static double measure(Bench *bench, unsigned batch, unsigned messages,
 {
     double best = INFINITY;
 
-    messages = MAX(messages, bench->num_qps);
+    messages = MAX(messages, bench->rig.num_qps);
     for (unsigned round = 0; round <= rounds; round++) {
         bench->spent = 0;
         for (unsigned done = 0; done < messages; done += batch) {
@@ -321,11 +201,6 @@ static bool is_chosen(const Choice *choice, const Case *c)
            (!choice->qps || choice->qps == 1 << c->log_qps);
 }
 
-/* What the tests' drivers tell a tester. */
-static void ignore(const char *text)
-{
-}
-
 static void run_case(const Case *c, bool roce, unsigned rounds)
 {
     unsigned packets = MAX(1, (c->bytes + MTU - 1) / MTU);
@@ -335,9 +210,9 @@ static void run_case(const Case *c, bool roce, unsigned rounds)
     double ns;
 
     bench_open(&bench, c, roce);
-    batch = MIN(batch, SQ_ENTRIES * bench.num_qps);
+    batch = MIN(batch, SQ_ENTRIES * bench.rig.num_qps);
     ns = measure(&bench, batch, MAX(messages, batch), rounds);
-    bench_close(&bench);
+    rig_close(&bench.rig);
     printf("%-5s %-20s %8u %6u %10.1f %9.1f %9.1f %9.1f\n",
            roce ? "roce" : "ib", c->name, c->bytes, 1u << c->log_qps, ns,
            ns / packets, c->bytes * 1e3 / ns, 1e6 / ns);
@@ -365,7 +240,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "cards: %s\n", error ? error->message : "rounds?");
         return 2;
     }
-    g_set_print_handler(ignore);
+    rig_be_quiet();
     choice.name = argv[1]; /* or NULL */
     printf("%-5s %-20s %8s %6s %10s %9s %9s %9s\n", "cards", "operation",
            "bytes", "QPs", "ns/message", "ns/packet", "MB/s", "k/s");

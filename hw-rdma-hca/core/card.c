@@ -36,6 +36,8 @@ void hca_card_add_qp(HcaQp *qp)
     }
     qp->timer.slot = -1;
     qp->pool_wait.slot = -1;
+    qp->send_ask = (HcaV2pAsk) { .owner = qp, .unit = HCA_ASK_SEND };
+    qp->resp_ask = (HcaV2pAsk) { .owner = qp, .unit = HCA_ASK_RESP };
 }
 
 /* Run queues */
@@ -196,6 +198,8 @@ void hca_card_forget_qp(Hca *hca, HcaQp *qp)
     for (unsigned i = 0; i < HCA_NTIMERS; i++) {
         hca_timer_stop(hca, qp, i);
     }
+    hca_v2p_ask_forget(hca->v2p, &qp->send_ask);
+    hca_v2p_ask_forget(hca->v2p, &qp->resp_ask);
     if (qp->send_turn.queued) {
         remove_node(&hca->send_queue, &qp->send_turn);
     }

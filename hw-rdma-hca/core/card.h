@@ -47,16 +47,27 @@ typedef struct Hca {
     struct HcaCxtMgt *cm;
     struct HcaPort *port;
     struct HcaV2p *v2p;
+    struct HcaHostFaults *faults;
     struct HcaLink *link;
 
-    HcaRunQueue send_queue; /* QPs with something to send */
-    HcaRunQueue resp_queue; /* QPs with a response to send */
-    HcaHeap timers;         /* of QPs */
-    int64_t alarm;          /* as last given to timer_mod */
-    bool eth_first;         /* at the cable in this turn */
-    unsigned resp_first;    /* lanes whose next turn is a response's: bits */
-    unsigned rx_left;       /* packets, or copies, that this turn still takes */
+    HcaRunQueue send_queue;     /* QPs with something to send */
+    HcaRunQueue resp_queue;     /* QPs with a response to send */
+    HcaHeap timers;             /* of QPs */
+    int64_t alarm;              /* as last given to timer_mod */
+    bool late;                  /* memory takes its time */
+    struct HcaArrived *arrived; /* dispatch.c; NULL unless late */
+    bool eth_first;             /* at the cable in this turn */
+    unsigned resp_first; /* lanes whose next turn is a response's: bits */
+    unsigned rx_left;    /* packets, or copies, that this turn still takes */
 } Hca;
+
+/* Who asks for memory that takes its time: HcaV2pAsk's unit. */
+typedef enum HcaAskUnit {
+    HCA_ASK_SEND,    /* a QP that sends */
+    HCA_ASK_RESP,    /* a QP that answers */
+    HCA_ASK_RECEIVE, /* the packet that arrived last */
+    HCA_ASK_COMMAND, /* the command unit */
+} HcaAskUnit;
 
 /* What a QP's turn at sending came to. */
 typedef enum HcaTurn {

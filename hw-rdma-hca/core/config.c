@@ -18,6 +18,7 @@
 #define SUFFIX_NONE ""
 #define SUFFIX_BYTES " bytes"
 #define SUFFIX_US " microseconds"
+#define SUFFIX_NS " nanoseconds"
 #define IS_POWER_ANY false
 #define IS_POWER_POWER true
 #define IS_POWER_NONE_OR_POWER true

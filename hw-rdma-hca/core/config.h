@@ -97,7 +97,11 @@ typedef enum HcaManaged {
     X(cnp_interval_us, "cnp-interval-us", 50, 0, 1000000, ANY, US, ROCE,       \
       "Least time between two CNPs for a queue pair")                          \
     X(device_memory, "device-memory", 4194304, 4096, 1073741824,               \
-      NONE_OR_POWER, BYTES, BOTH, "Memory on the card for regions")
+      NONE_OR_POWER, BYTES, BOTH, "Memory on the card for regions")            \
+    X(memory_latency_ns, "memory-latency-ns", 0, 0, 1000000000, ANY, NS, BOTH, \
+      "Time until memory of the machine answers")                              \
+    X(memory_bandwidth, "memory-bandwidth", 0, 0, 1000000, ANY, NONE, BOTH,    \
+      "Megabytes that pass in a second to memory, or from it; 0: no limit")
 
 typedef struct HcaConfig {
 #define HCA_OPTION_FIELD(field, ...) uint32_t field;
@@ -140,6 +144,7 @@ typedef enum HcaOptionUnit {
     HCA_UNIT_NONE,
     HCA_UNIT_BYTES,
     HCA_UNIT_US, /* microseconds */
+    HCA_UNIT_NS, /* nanoseconds */
 } HcaOptionUnit;
 
 /* A row of HCA_OPTIONS. Strings are in static storage. */

@@ -40,6 +40,11 @@ typedef struct HcaCounterTable {
         .number = (num), .name = (n), .text = (t),                             \
         .offset = offsetof(type, field)                                        \
     }
+#define HCA_PEAK(num, n, type, field, t)                                       \
+    {                                                                          \
+        .number = (num), .name = (n), .text = (t), .kind = HCA_COUNTER_PEAK,   \
+        .offset = offsetof(type, field)                                        \
+    }
 #define HCA_GAUGE(num, n, k, fn, t)                                            \
     {                                                                          \
         .number = (num), .name = (n), .text = (t), .kind = HCA_COUNTER_##k,    \
@@ -64,6 +69,7 @@ extern const HcaCounterTable hca_v2p_counter_table;
 extern const HcaCounterTable hca_port_counter_table;
 extern const HcaCounterTable hca_link_counter_table;
 extern const HcaCounterTable hca_fault_counter_table;
+extern const HcaCounterTable hca_host_fault_counter_table;
 extern const HcaCounterTable hca_capture_counter_table;
 extern const HcaCounterTable hca_eth_counter_table;
 extern const HcaCounterTable hca_mgmt_counter_table;

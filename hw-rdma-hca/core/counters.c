@@ -22,6 +22,7 @@ ROOM_FN(cxtmgt, hca->cm)
 ROOM_FN(v2p, hca->v2p)
 ROOM_FN(port, hca->port)
 ROOM_FN(cable, hca->link)
+ROOM_FN(host_faults, hca->faults)
 ROOM_FN(ethernet, hca->eth)
 
 /* In the order in which they are shown: of the data path. */
@@ -35,6 +36,7 @@ static const Unit units[] = {
     { &hca_port_counter_table, port },
     { &hca_link_counter_table, cable },
     { &hca_fault_counter_table, cable },
+    { &hca_host_fault_counter_table, host_faults },
     { &hca_capture_counter_table, cable },
     { &hca_eth_counter_table, ethernet },
     { &hca_mgmt_counter_table, port },

@@ -8,6 +8,7 @@
 
 #include "cxtmgt/cxtmgt.h"
 #include "eth/eth.h"
+#include "front/bars.h"
 #include "front/ceu/ceu.h"
 #include "link/link.h"
 #include "mgmt/mgmt.h"
@@ -311,6 +312,124 @@ static bool run_sniffers(Hca *hca)
     return any;
 }
 
+/* Packets whose memory takes its time */
+
+/*
+ * The packet that arrived last waits here while what it needs is on its way, and
+ * all that arrive behind it wait for it: figure 4.4 has one in hand.
+ */
+typedef struct HcaArrived {
+    HcaV2pAsk ask;
+    bool held;
+    bool loopback;
+    size_t len;
+    uint8_t frame[HCA_LINK_MAX_PACKET];
+} HcaArrived;
+
+void hca_dispatch_be_late(Hca *hca)
+{
+    if (!hca->late) {
+        hca->late = true;
+        hca->arrived = g_new0(HcaArrived, 1);
+        hca->arrived->ask.unit = HCA_ASK_RECEIVE;
+    }
+}
+
+void hca_dispatch_cleanup(Hca *hca)
+{
+    g_free(hca->arrived);
+}
+
+void hca_dispatch_forget(Hca *hca)
+{
+    if (hca->late) {
+        hca_v2p_ask_forget(hca->v2p, &hca->arrived->ask);
+        hca->arrived->held = false;
+    }
+}
+
+void hca_dispatch_answered(void *opaque, HcaV2pAsk *ask)
+{
+    Hca *hca = opaque;
+
+    switch ((HcaAskUnit)ask->unit) {
+    case HCA_ASK_SEND:
+        hca_schedule_send(hca, ask->owner);
+        break;
+    case HCA_ASK_RESP:
+        hca_schedule_resp(hca, ask->owner);
+        break;
+    case HCA_ASK_RECEIVE:
+    case HCA_ASK_COMMAND:
+        break; /* they look */
+    }
+}
+
+static bool is_held(const Hca *hca)
+{
+    return hca->late && hca->arrived->held;
+}
+
+/* Whether more can be received now. */
+static bool rx_pending(const Hca *hca)
+{
+    return !is_held(hca) && hca_link_rx_pending(hca->link);
+}
+
+/* The packet that waited, or the next one; NULL: none, or it still waits. */
+static const uint8_t *next_frame(Hca *hca, size_t *len, bool *loopback)
+{
+    HcaArrived *arrived = hca->arrived;
+
+    if (!is_held(hca)) {
+        return hca_link_receive(hca->link, len, loopback);
+    }
+    if (hca_v2p_ask_waits(&arrived->ask)) {
+        return NULL;
+    }
+    arrived->held = false;
+    *len = arrived->len;
+    *loopback = arrived->loopback;
+    return arrived->frame;
+}
+
+static void hold(Hca *hca, const uint8_t *frame, size_t len, bool loopback)
+{
+    HcaArrived *arrived = hca->arrived;
+
+    arrived->held = true;
+    arrived->loopback = loopback;
+    arrived->len = len;
+    memmove(arrived->frame, frame, len);
+}
+
+/* Whether what a packet of a QP needs is here. */
+static bool memory_is_here(Hca *hca, const HcaPacket *packet,
+                           HcaArrival arrival, bool loopback)
+{
+    HcaV2pAsk *ask = &hca->arrived->ask;
+    bool here = true;
+    HcaQp *qp;
+
+    if (arrival != HCA_ARRIVAL_OWN || !takes(hca, packet, loopback) ||
+        hca_mgmt_is_for(hca, packet)) {
+        return true;
+    }
+    qp = hca_qp_find(hca->cm, packet->dest_qp);
+    if (!qp || qp->state < HCA_QP_RTR || qp->state == HCA_QP_ERR ||
+        packet->opcode == HCA_BTH_CNP ||
+        HCA_BTH_SERVICE(packet->opcode) != hca_service(qp->attr.service)->bth) {
+        return true;
+    }
+    here = hca_is_response(packet->opcode)
+               ? hca_answer_is_here(hca, qp, packet, ask)
+               : hca_responder_is_here(hca, qp, packet, ask);
+    if (here) {
+        hca_v2p_ask_done(ask);
+    }
+    return here;
+}
+
 /*
  * Sort a frame by its headers: what is not RoCEv2, or not to the card's
  * addresses, belongs to the Ethernet function and to raw packet QPs. What turned
@@ -325,6 +444,11 @@ static void receive_frame(Hca *hca, const uint8_t *frame, size_t len,
                              ? HCA_ARRIVAL_OTHER
                              : hca_port_arrival(hca->port, &packet, loopback);
 
+    if (hca->late && error == HCA_PARSE_OK &&
+        !memory_is_here(hca, &packet, arrival, loopback)) {
+        hold(hca, frame, len, loopback);
+        return;
+    }
     if (hca->eth && error == HCA_PARSE_NOT_ROCE && !loopback &&
         hca_eth_take_control(hca->eth, frame, len)) {
         return;
@@ -356,13 +480,13 @@ static bool run_receive(Hca *hca)
         bool loopback;
         size_t len;
 
-        frame = hca_link_receive(hca->link, &len, &loopback);
+        frame = next_frame(hca, &len, &loopback);
         if (!frame) {
             return false;
         }
         receive_frame(hca, frame, len, loopback);
     }
-    return hca_link_rx_pending(hca->link);
+    return rx_pending(hca);
 }
 
 /* Senders */
@@ -392,6 +516,9 @@ void hca_dispatch_set_alarm(Hca *hca)
     int64_t at = hca_link_deadline(hca->link);
 
     at = MIN(at, hca_cxtmgt_deadline(hca->cm));
+    at = MIN(at, hca_v2p_deadline(hca->v2p));
+    at = MIN(at, hca_bars_deadline(hca->bars));
+    at = MIN(at, hca_ceu_deadline(hca->ceu));
     at = MIN(at, hca_port_deadline(hca->port));
     if (hca->eth) {
         at = MIN(at, hca_eth_deadline(hca->eth));
@@ -418,7 +545,9 @@ bool hca_dispatch_run(Hca *hca)
     bool more;
 
     hca_link_tick(hca->link);
-    more = run_receive(hca);
+    more = hca_bars_ring_late(hca);
+    more |= hca_v2p_run(hca->v2p);
+    more |= run_receive(hca);
     hca_dispatch_watch_port(hca);
     hca_port_tick(hca->port);
     more |= run_timers(hca);
@@ -431,6 +560,7 @@ bool hca_dispatch_run(Hca *hca)
     more |= run_sniffers(hca);
     hca_link_flush(hca->link);
     hca_link_flush_capture(hca->link);
+    more |= hca_v2p_run(hca->v2p); /* what this turn asked for */
     hca_dispatch_set_alarm(hca);
-    return more || hca_link_rx_pending(hca->link) || may_go_on(hca);
+    return more || rx_pending(hca) || may_go_on(hca);
 }

@@ -14,6 +14,14 @@ void hca_dispatch_watch_port(Hca *hca);
 /* Have the host call again when the next timer ends. */
 void hca_dispatch_set_alarm(Hca *hca);
 
+/* There is a place for a packet that waits for memory. May be called again. */
+void hca_dispatch_be_late(Hca *hca);
+void hca_dispatch_cleanup(Hca *hca);
+/* A packet that waits is lost. */
+void hca_dispatch_forget(Hca *hca);
+/* HcaV2pAnswerFn; @opaque is the card. */
+void hca_dispatch_answered(void *opaque, HcaV2pAsk *ask);
+
 /* HcaQpStateFn: the engines follow. @opaque is the card. */
 void hca_dispatch_qp_state(void *opaque, HcaQp *qp, uint8_t old_state);
 

@@ -5,6 +5,7 @@
 #include "cxtmgt/cxtmgt.h"
 #include "dispatch.h"
 #include "eth/eth.h"
+#include "fault/host_faults.h"
 #include "front/bars.h"
 #include "front/ceu/ceu.h"
 #include "front/format.h"
@@ -55,6 +56,7 @@ void hca_link_up(Hca *hca)
 void hca_link_down(Hca *hca)
 {
     hca_link_set_up(hca->link, false);
+    hca_dispatch_forget(hca);
     hca_dispatch_watch_port(hca);
 }
 
@@ -71,7 +73,7 @@ bool hca_link_failed(const Hca *hca)
 
 bool hca_has_timers(const Hca *hca)
 {
-    return hca_timer_first(hca) != NULL;
+    return hca->late || hca_timer_first(hca);
 }
 
 bool hca_link_settled(const Hca *hca)
@@ -79,9 +81,21 @@ bool hca_link_settled(const Hca *hca)
     return hca_link_is_greeted(hca->link);
 }
 
+/* Memory takes its time from now on, be that none. */
+static void be_late(Hca *hca)
+{
+    hca_v2p_set_late(hca->v2p, hca->config.memory_latency_ns,
+                     hca->config.memory_bandwidth, hca_dispatch_answered, hca);
+    hca_dispatch_be_late(hca);
+}
+
 void hca_set_faults(Hca *hca, const HcaFaultPlan *plan)
 {
     hca_link_set_faults(hca->link, plan);
+    hca_host_faults_set_plan(hca->faults, plan);
+    if (hca_host_faults_delay_dma(plan)) {
+        be_late(hca);
+    }
     hca_dispatch_set_alarm(hca); /* what was held back leaves now */
 }
 
@@ -114,10 +128,16 @@ Hca *hca_new(const HcaConfig *config, const HcaHostOps *ops, void *opaque)
         hca_v2p_set_dev_mem(hca->v2p, ops->dev_mem(opaque),
                             config->device_memory);
     }
+    hca->faults = hca_host_faults_new(ops, opaque);
+    hca_v2p_set_faults(hca->v2p, hca->faults);
+    if (config->memory_latency_ns || config->memory_bandwidth) {
+        be_late(hca);
+    }
     hca->port = hca_port_new(&hca->config, hca->link, ops, opaque);
     hca->cm = hca_cxtmgt_new(hca->format->cxt, &hca->config, hca->v2p,
                              hca->port, ops, opaque, hca_dispatch_qp_state,
                              hca);
+    hca_cxtmgt_set_faults(hca->cm, hca->faults);
     hca->requester = hca_requester_new(config);
     hca->responder = hca_responder_new();
     hca->send = hca_send_new();
@@ -141,7 +161,9 @@ void hca_free(Hca *hca)
     hca_cxtmgt_free(hca->cm);
     hca_port_free(hca->port);
     hca_v2p_free(hca->v2p);
+    hca_host_faults_free(hca->faults);
     hca_link_free(hca->link);
+    hca_dispatch_cleanup(hca);
     hca_card_cleanup(hca);
     g_free(hca);
 }
@@ -155,8 +177,10 @@ void hca_reset(Hca *hca)
     if (hca->eth) {
         hca_eth_reset(hca->eth);
     }
+    hca_dispatch_forget(hca);
     hca_link_clear(hca->link);
     hca_link_reset_counters(hca->link);
+    hca->faults->counters = (HcaHostFaultCounters) { 0 };
     hca_requester_reset(hca->requester);
     hca_responder_reset(hca->responder);
     hca_send_reset(hca->send);

@@ -9,9 +9,9 @@
 #define HCA_H
 
 #include "config.h"
+#include "fault/fault.h"
 #include "front/bars.h"
 #include "host.h"
-#include "link/fault.h"
 
 typedef struct Hca Hca;
 

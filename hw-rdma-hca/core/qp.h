@@ -22,6 +22,7 @@
 #include "../abi/rdma_hca_sizes.h"
 #include "mem_op.h"
 #include "path.h"
+#include "v2p/v2p.h"
 #include "verbs.h"
 
 typedef struct HcaCxtMgt HcaCxtMgt;
@@ -397,8 +398,9 @@ struct HcaQp {
     HcaResponder resp;
     HcaRecvQueue rq;
 
-    /* Derived: places in queues of the context manager. */
+    /* Derived: places in queues of the context manager, and of VirtToPhys. */
     GList event_link[HCA_QP_EVENTS];
+    HcaV2pAsk send_ask, resp_ask;
 };
 
 /* Places for doorbells: one for each slot of the send queue, a power of two. */

@@ -30,7 +30,9 @@
     X(SRQ_ERROR)        /* srqn; WQEs taken */                                 \
     X(CNP_TX)           /* qpn; qpn of the peer */                             \
     X(CONGESTION)       /* qpn; old limit, new limit, requests on their way */ \
-    X(MEM_OP)           /* qpn; opcode, key, HcaV2pState */
+    X(MEM_OP)           /* qpn; opcode, key, HcaV2pState */                    \
+    X(V2P_REQUEST)      /* HcaV2pChannel; from, to HcaV2pStage, key */         \
+    X(HOST_FAULT)       /* rule; HcaFaultPlace, -Action, address or number */
 /* clang-format on */
 
 typedef enum HcaTraceEvent {

@@ -21,20 +21,10 @@ typedef struct Kind {
     HcaTurn (*run)(Hca *hca, HcaQp *qp, unsigned budget);
 } Kind;
 
-static HcaTurn run_response(Hca *hca, HcaQp *qp, unsigned budget)
-{
-    bool more = hca_responder_send(hca, qp, budget);
-
-    if (!hca_responder_owes(qp)) {
-        return HCA_TURN_IDLE;
-    }
-    return more ? HCA_TURN_MORE : HCA_TURN_BLOCKED;
-}
-
 static const Kind responses = {
     offsetof(Hca, resp_queue),
     offsetof(HcaQp, resp_turn),
-    run_response,
+    hca_responder_send,
 };
 static const Kind requests = {
     offsetof(Hca, send_queue),

@@ -102,6 +102,7 @@ typedef enum HcaEventType {
     HCA_EVENT_LOCAL_CATAS_ERROR = 0x08, /* an EQ could not be written */
     HCA_EVENT_PORT_CHANGE = 0x09,
     HCA_EVENT_CMD = 0x0a,
+    HCA_EVENT_EQ_OVERFLOW = 0x0f, /* an EQ had no room: a fault */
     HCA_EVENT_WQ_INVAL_REQ_ERROR = 0x10,
     HCA_EVENT_WQ_ACCESS_ERROR = 0x11,
     HCA_EVENT_SRQ_CATAS_ERROR = 0x12, /* its memory was refused */

@@ -1,11 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The faults of a cable: from their QAPI form to the card's.
+ * Faults of a cable and of the host: from their QAPI form to the card's.
  */
 #include "qemu/osdep.h"
 #include <math.h>
 #include "qapi/error.h"
 #include "rdma-hca-faults.h"
+#include "../core/v2p/v2p.h"
+
+static HcaFaultPlace place(const RdmaHcaFault *fault)
+{
+    static const HcaFaultPlace places[RDMA_HCA_FAULT_PLACE__MAX] = {
+        [RDMA_HCA_FAULT_PLACE_CABLE] = HCA_FAULT_CABLE,
+        [RDMA_HCA_FAULT_PLACE_DMA] = HCA_FAULT_DMA,
+        [RDMA_HCA_FAULT_PLACE_COMMAND] = HCA_FAULT_COMMAND,
+        [RDMA_HCA_FAULT_PLACE_INTERRUPT] = HCA_FAULT_INTERRUPT,
+        [RDMA_HCA_FAULT_PLACE_DOORBELL] = HCA_FAULT_DOORBELL,
+        [RDMA_HCA_FAULT_PLACE_EVENT_QUEUE] = HCA_FAULT_EVENT,
+    };
+
+    return fault->has_place ? places[fault->place] : HCA_FAULT_CABLE;
+}
 
 static HcaFaultAction action(const RdmaHcaFault *fault)
 {
@@ -16,6 +31,9 @@ static HcaFaultAction action(const RdmaHcaFault *fault)
         [RDMA_HCA_FAULT_ACTION_DELAY] = HCA_FAULT_DELAY,
         [RDMA_HCA_FAULT_ACTION_CORRUPT] = HCA_FAULT_CORRUPT,
         [RDMA_HCA_FAULT_ACTION_MARK] = HCA_FAULT_MARK,
+        [RDMA_HCA_FAULT_ACTION_FAIL] = HCA_FAULT_FAIL,
+        [RDMA_HCA_FAULT_ACTION_HANG] = HCA_FAULT_HANG,
+        [RDMA_HCA_FAULT_ACTION_OVERFLOW] = HCA_FAULT_OVERFLOW,
     };
 
     return actions[fault->action];
@@ -58,6 +76,64 @@ static uint16_t kinds(const RdmaHcaFault *fault)
     return mask;
 }
 
+static uint8_t units(const RdmaHcaFault *fault)
+{
+    static const HcaV2pChannel unit[RDMA_HCA_DMA_UNIT__MAX] = {
+        [RDMA_HCA_DMA_UNIT_CEU] = HCA_V2P_CEU,
+        [RDMA_HCA_DMA_UNIT_DB] = HCA_V2P_DB,
+        [RDMA_HCA_DMA_UNIT_WQE_PARSER] = HCA_V2P_WP_WQE,
+        [RDMA_HCA_DMA_UNIT_DATA] = HCA_V2P_WP_ND,
+        [RDMA_HCA_DMA_UNIT_RTC] = HCA_V2P_RTC,
+        [RDMA_HCA_DMA_UNIT_RRC] = HCA_V2P_RRC,
+        [RDMA_HCA_DMA_UNIT_RWM] = HCA_V2P_RWM,
+        [RDMA_HCA_DMA_UNIT_EE] = HCA_V2P_EE,
+    };
+    uint8_t mask = 0;
+
+    for (RdmaHcaDmaUnitList *l = fault->units; l; l = l->next) {
+        mask |= 1 << unit[l->value];
+    }
+    return mask;
+}
+
+static uint8_t channels(const RdmaHcaFault *fault)
+{
+    static const HcaFaultChannel channel[RDMA_HCA_DMA_CHANNEL__MAX] = {
+        [RDMA_HCA_DMA_CHANNEL_READ_CTX] = HCA_FAULT_READ_CTX,
+        [RDMA_HCA_DMA_CHANNEL_WRITE_CTX] = HCA_FAULT_WRITE_CTX,
+        [RDMA_HCA_DMA_CHANNEL_READ_WQE] = HCA_FAULT_READ_WQE,
+        [RDMA_HCA_DMA_CHANNEL_READ_DATA] = HCA_FAULT_READ_DATA,
+        [RDMA_HCA_DMA_CHANNEL_WRITE_DATA] = HCA_FAULT_WRITE_DATA,
+    };
+    uint8_t mask = 0;
+
+    for (RdmaHcaDmaChannelList *l = fault->channels; l; l = l->next) {
+        mask |= 1 << channel[l->value];
+    }
+    return mask;
+}
+
+/* What its place has in common with others: the number of a thing. */
+static bool match_number(const RdmaHcaFault *fault, uint32_t *number)
+{
+    switch (place(fault)) {
+    case HCA_FAULT_COMMAND:
+        *number = fault->opcode;
+        return fault->has_opcode;
+    case HCA_FAULT_INTERRUPT:
+        *number = fault->vector;
+        return fault->has_vector;
+    case HCA_FAULT_DOORBELL:
+        *number = fault->qpn;
+        return fault->has_qpn;
+    case HCA_FAULT_EVENT:
+        *number = fault->eqn;
+        return fault->has_eqn;
+    default:
+        return false;
+    }
+}
+
 /* What is no probability becomes one that hca_fault_check() refuses. */
 static uint64_t probability(const RdmaHcaFault *fault)
 {
@@ -73,7 +149,10 @@ static uint64_t probability(const RdmaHcaFault *fault)
 
 static HcaFaultRule rule(const RdmaHcaFault *fault)
 {
+    uint32_t number = 0;
+
     return (HcaFaultRule) {
+        .place = place(fault),
         .action = action(fault),
         .directions = directions(fault),
         .kinds = kinds(fault),
@@ -84,6 +163,14 @@ static HcaFaultRule rule(const RdmaHcaFault *fault)
         .match_psn = fault->has_psn_first,
         .psn_first = fault->psn_first,
         .psn_last = fault->has_psn_last ? fault->psn_last : fault->psn_first,
+        .units = units(fault),
+        .channels = channels(fault),
+        .match_addr = fault->has_address_first,
+        .addr_first = fault->address_first,
+        .addr_last = fault->has_address_last ? fault->address_last
+                                             : fault->address_first,
+        .match_number = match_number(fault, &number),
+        .number = number,
         .skip = fault->skip,
         .every = fault->every,
         .probability = probability(fault),
@@ -92,7 +179,67 @@ static HcaFaultRule rule(const RdmaHcaFault *fault)
         .delay_ns = fault->delay_ns,
         .offset = fault->has_offset ? fault->offset : -1,
         .mask = fault->mask,
+        .status = fault->status,
     };
+}
+
+/* Fields, and the places that know them. */
+#define AT(place) (1u << RDMA_HCA_FAULT_PLACE_##place)
+#define FIELD(field, name, places)                                             \
+    {                                                                          \
+        offsetof(RdmaHcaFault, has_##field), name, places                      \
+    }
+
+static const struct {
+    size_t has;
+    const char *name;
+    unsigned places;
+} fields[] = {
+    FIELD(direction, "direction", AT(CABLE)),
+    FIELD(kinds, "kinds", AT(CABLE)),
+    FIELD(opcode, "opcode", AT(CABLE) | AT(COMMAND)),
+    FIELD(qpn, "qpn", AT(CABLE) | AT(DOORBELL)),
+    FIELD(psn_first, "psn-first", AT(CABLE)),
+    FIELD(psn_last, "psn-last", AT(CABLE)),
+    FIELD(units, "units", AT(DMA)),
+    FIELD(channels, "channels", AT(DMA)),
+    FIELD(address_first, "address-first", AT(DMA)),
+    FIELD(address_last, "address-last", AT(DMA)),
+    FIELD(vector, "vector", AT(INTERRUPT)),
+    FIELD(eqn, "eqn", AT(EVENT_QUEUE)),
+    FIELD(distance, "distance", AT(CABLE)),
+    FIELD(offset, "offset", AT(CABLE)),
+    FIELD(mask, "mask", AT(CABLE)),
+    FIELD(status, "status", AT(COMMAND)),
+};
+
+/* Whether @fault says only what means something at its place. */
+static bool check_fields(const RdmaHcaFault *fault, Error **errp)
+{
+    RdmaHcaFaultPlace at = fault->has_place ? fault->place
+                                            : RDMA_HCA_FAULT_PLACE_CABLE;
+
+    for (unsigned i = 0; i < ARRAY_SIZE(fields); i++) {
+        if (*(const bool *)((const char *)fault + fields[i].has) &&
+            !(fields[i].places >> at & 1)) {
+            error_setg(errp, "%s means nothing at place %s", fields[i].name,
+                       RdmaHcaFaultPlace_str(at));
+            return false;
+        }
+    }
+    if (fault->has_psn_last && !fault->has_psn_first) {
+        error_setg(errp, "psn-last needs psn-first");
+        return false;
+    }
+    if (fault->has_address_last && !fault->has_address_first) {
+        error_setg(errp, "address-last needs address-first");
+        return false;
+    }
+    if (at == RDMA_HCA_FAULT_PLACE_CABLE && fault->opcode > UINT8_MAX) {
+        error_setg(errp, "opcode of a packet must be at most 255");
+        return false;
+    }
+    return true;
 }
 
 bool rdma_hca_fault_plan(const RdmaHcaFaultList *faults, uint32_t seed,
@@ -102,8 +249,7 @@ bool rdma_hca_fault_plan(const RdmaHcaFaultList *faults, uint32_t seed,
 
     *plan = (HcaFaultPlan) { .seed = seed };
     for (const RdmaHcaFaultList *l = faults; l; l = l->next) {
-        if (l->value->has_psn_last && !l->value->has_psn_first) {
-            error_setg(errp, "psn-last needs psn-first");
+        if (!check_fields(l->value, errp)) {
             return false;
         }
         if (plan->nrules == HCA_FAULT_MAX_RULES) {

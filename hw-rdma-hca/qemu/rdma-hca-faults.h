@@ -3,7 +3,7 @@
 #ifndef RDMA_HCA_FAULTS_H
 #define RDMA_HCA_FAULTS_H
 
-#include "../core/link/fault.h"
+#include "../core/fault/fault.h"
 #include "qapi/qapi-types-rdma-hca.h"
 
 /* Make the plan of @faults; false if it is none that a card may have. */

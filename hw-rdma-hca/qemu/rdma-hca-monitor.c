@@ -5,6 +5,7 @@
  */
 #include "qemu/osdep.h"
 #include "../core/counters.h"
+#include "../core/front/derived.h"
 #include "hw/qdev-core.h"
 #include "monitor/hmp.h"
 #include "monitor/monitor.h"
@@ -107,22 +108,64 @@ RdmaHcaCountersList *qmp_query_rdma_hca_counters(const char *id, Error **errp)
     return query.head;
 }
 
-static void print_unit(Monitor *mon, const RdmaHcaUnit *unit, bool all)
+/* 0 if @name is NULL. */
+static uint64_t value_of(const RdmaHcaUnit *unit, const char *name)
 {
-    bool named = false;
+    for (RdmaHcaCounterList *l = unit->counters; name && l; l = l->next) {
+        if (g_str_equal(l->value->name, name)) {
+            return l->value->value;
+        }
+    }
+    return 0;
+}
 
+/* What counters come to, in a line for each subject that has something. */
+static void add_derived(GString *lines, const RdmaHcaUnit *unit)
+{
+    unsigned n;
+    const HcaDerived *row = hca_derived(&n);
+    const char *subject = ""; /* of the last line */
+
+    for (; n--; row++) {
+        g_autofree char *text = NULL;
+
+        if (g_str_equal(row->unit, unit->name)) {
+            text = hca_derived_text(row, value_of(unit, row->first),
+                                    value_of(unit, row->second));
+        }
+        if (!text) {
+            continue;
+        }
+        if (g_str_equal(row->subject, subject)) {
+            g_string_truncate(lines, lines->len - 1);
+            g_string_append_printf(lines, ", %s\n", text);
+        } else {
+            g_string_append_printf(lines, "    %-24s %s\n", row->subject, text);
+        }
+        subject = row->subject;
+    }
+}
+
+static void add_counters(GString *lines, const RdmaHcaUnit *unit, bool all)
+{
     for (RdmaHcaCounterList *l = unit->counters; l; l = l->next) {
         const RdmaHcaCounter *c = l->value;
 
-        if (!all && !c->value) {
-            continue;
+        if (all || c->value) {
+            g_string_append_printf(lines, "    %-24s %16" PRIu64 "  %s\n",
+                                   c->name, c->value, c->description);
         }
-        if (!named) {
-            monitor_printf(mon, "  %s\n", unit->name);
-            named = true;
-        }
-        monitor_printf(mon, "    %-24s %16" PRIu64 "  %s\n", c->name, c->value,
-                       c->description);
+    }
+}
+
+static void print_unit(Monitor *mon, const RdmaHcaUnit *unit, bool all)
+{
+    g_autoptr(GString) lines = g_string_new(NULL);
+
+    add_derived(lines, unit);
+    add_counters(lines, unit, all);
+    if (lines->len) {
+        monitor_printf(mon, "  %s\n%s", unit->name, lines->str);
     }
 }
 

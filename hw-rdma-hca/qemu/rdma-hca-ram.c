@@ -13,16 +13,19 @@ static bool is_device_memory(MemoryRegion *mr)
     return object_dynamic_cast(memory_region_owner(mr), TYPE_RDMA_HCA);
 }
 
+/* A vIOMMU that is made after the card comes between when the machine is done. */
+static void warn_of_order(const RdmaHcaRam *ram, MemoryRegion *mr)
+{
+    if (memory_region_is_iommu(mr) && !ram->translated) {
+        warn_report_once("rdma-hca: the card cannot reach memory: the vIOMMU "
+                         "has to come before it on the command line");
+    }
+}
+
 static bool section_is_memory(const MemoryRegionSection *section)
 {
     MemoryRegion *mr = section->mr;
 
-    if (memory_region_is_iommu(mr)) {
-        warn_report_once("rdma-hca: a vIOMMU translates the card's DMA, which "
-                         "is not supported: the card cannot reach memory "
-                         "(bypass_iommu=on on its bus helps)");
-        return false;
-    }
     return memory_region_is_ram(mr) && !memory_region_is_ram_device(mr) &&
            !memory_region_is_protected(mr) && !is_device_memory(mr);
 }
@@ -45,6 +48,7 @@ static void ram_listener_add(MemoryListener *listener,
         .writable = !section->readonly && !memory_region_is_rom(section->mr),
     };
 
+    warn_of_order(ram, section->mr);
     if (!section_is_memory(section)) {
         return;
     }
@@ -113,15 +117,19 @@ static void ram_listener_commit(MemoryListener *listener)
         return;
     }
     qatomic_rcu_set(&ram->map, map_new(ram->sections));
-    ram->changed(ram->opaque);
+    if (ram->changed) {
+        ram->changed(ram->opaque);
+    }
     call_rcu(old, map_free, rcu);
 }
 
 void rdma_hca_ram_init(RdmaHcaRam *ram, AddressSpace *as, const char *name,
-                       void (*changed)(void *opaque), void *opaque)
+                       bool translated, void (*changed)(void *opaque),
+                       void *opaque)
 {
     ram->sections = g_array_new(false, false, sizeof(RdmaHcaRamSection));
     ram->map = map_new(ram->sections);
+    ram->translated = translated;
     ram->changed = changed;
     ram->opaque = opaque;
     ram->listener = (MemoryListener) {

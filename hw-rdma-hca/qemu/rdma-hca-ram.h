@@ -5,7 +5,8 @@
  * A MemoryListener on the function's DMA address space keeps the map, as
  * vhost does. It holds RAM and ROM only: the BARs of a device, the card's own
  * among them, are not in it, so that DMA never turns into MMIO. (Some devices
- * have BARs of RAM; those of an rdma-hca are not in it either.)
+ * have BARs of RAM; those of an rdma-hca are not in it either.) Nor is what a
+ * vIOMMU translates, see rdma-hca-iommu.h.
  * While bus mastering is off the address space, and so the map, is empty.
  */
 #ifndef RDMA_HCA_RAM_H
@@ -33,16 +34,20 @@ typedef struct RdmaHcaRam {
     MemoryListener listener;
     GArray *sections;   /* being collected by the listener */
     RdmaHcaRamMap *map; /* RCU */
+    bool translated;    /* somebody asks the vIOMMU for the rest */
     void (*changed)(void *opaque);
     void *opaque;
 } RdmaHcaRam;
 
 /*
  * Follow @as. @changed is called with the BQL each time that the map has
- * become another one; it may wait for the users of the former map.
+ * become another one; it may wait for the users of the former map. NULL:
+ * nobody is to know. @translated: whoever uses the map knows what to do for
+ * what is not in it because a vIOMMU translates it.
  */
 void rdma_hca_ram_init(RdmaHcaRam *ram, AddressSpace *as, const char *name,
-                       void (*changed)(void *opaque), void *opaque);
+                       bool translated, void (*changed)(void *opaque),
+                       void *opaque);
 void rdma_hca_ram_cleanup(RdmaHcaRam *ram);
 
 /* The map of now; valid until the caller's RCU critical section ends. */

@@ -29,8 +29,12 @@
 static void core_enter(RdmaHcaThread *thread)
 {
     qemu_rec_mutex_lock(&thread->lock);
+    g_assert(!thread->map);
     rcu_read_lock();
     thread->map = rdma_hca_ram_map(&thread->ram);
+    if (thread->iommu) {
+        rdma_hca_iommu_begin(thread->iommu);
+    }
 }
 
 static void core_leave(RdmaHcaThread *thread)
@@ -38,6 +42,23 @@ static void core_leave(RdmaHcaThread *thread)
     thread->map = NULL;
     rcu_read_unlock();
     qemu_rec_mutex_unlock(&thread->lock);
+}
+
+/*
+ * Take the lock if it is free. Behind a vIOMMU it may be one's own, in the
+ * middle of a core function: an IOMMU may tell of a fault by a message, which is
+ * a write to where the guest wants.
+ */
+static bool try_lock(RdmaHcaThread *thread)
+{
+    if (qemu_rec_mutex_trylock(&thread->lock)) {
+        return false;
+    }
+    if (!thread->map) {
+        return true;
+    }
+    qemu_rec_mutex_unlock(&thread->lock);
+    return false;
 }
 
 /* ---- the ring of doorbells ---- */
@@ -245,12 +266,22 @@ static const RdmaHcaCableEvents cable_events = {
 
 /* ---- core/host.h: what the card asks of its host ---- */
 
+static const RdmaHcaRamSection *find_ram(RdmaHcaThread *thread, uint64_t addr,
+                                         bool is_write)
+{
+    const RdmaHcaRamSection *section = rdma_hca_ram_find(thread->map, addr,
+                                                         &thread->map_hint);
+
+    return section || !thread->iommu
+               ? section
+               : rdma_hca_iommu_find(thread->iommu, addr, is_write);
+}
+
 static void *host_dma_map(void *opaque, uint64_t addr, uint64_t *len,
                           bool is_write)
 {
     RdmaHcaThread *thread = opaque;
-    const RdmaHcaRamSection *section = rdma_hca_ram_find(thread->map, addr,
-                                                         &thread->map_hint);
+    const RdmaHcaRamSection *section = find_ram(thread, addr, is_write);
     uint64_t offset;
 
     if (!section || (is_write && !section->writable)) {
@@ -264,8 +295,7 @@ static void *host_dma_map(void *opaque, uint64_t addr, uint64_t *len,
 static void host_dma_written(void *opaque, uint64_t addr, uint64_t len)
 {
     RdmaHcaThread *thread = opaque;
-    const RdmaHcaRamSection *section = rdma_hca_ram_find(thread->map, addr,
-                                                         &thread->map_hint);
+    const RdmaHcaRamSection *section = find_ram(thread, addr, true);
 
     if (section && len && len <= section->size - (addr - section->addr)) {
         rdma_hca_ram_written(pci_get_address_space(thread->pci), section, addr,
@@ -411,12 +441,17 @@ static void sync_call_bh(void *opaque)
 /*
  * Not aio_wait_bh_oneshot(): that would run bottom halves of the main loop
  * inside of whatever a vCPU or the main loop is doing. The card's thread needs
- * nothing from us, so a plain wait ends.
+ * nothing from us, so a plain wait ends. Where the main loop is in its place it
+ * does nothing while we hold the BQL, and we are as good.
  */
 static void sync_call(RdmaHcaThread *thread, SyncFn *func, void *opaque)
 {
     SyncCall call = { .func = func, .thread = thread, .opaque = opaque };
 
+    if (thread->iommu) {
+        func(thread, opaque);
+        return;
+    }
     aio_bh_schedule_oneshot(thread->ctx, sync_call_bh, &call);
     QEMU_LOCK_GUARD(&thread->sync_lock);
     while (!call.done) {
@@ -517,7 +552,7 @@ static void run_here(RdmaHcaThread *thread)
 
 static bool run_command_here(RdmaHcaThread *thread)
 {
-    if (qemu_rec_mutex_trylock(&thread->lock)) {
+    if (!try_lock(thread)) {
         return false;
     }
     run_here(thread);
@@ -530,7 +565,7 @@ static bool run_command_here(RdmaHcaThread *thread)
  */
 static bool run_doorbell_here(RdmaHcaThread *thread)
 {
-    if (!rings_alone(thread) || qemu_rec_mutex_trylock(&thread->lock)) {
+    if (!rings_alone(thread) || !try_lock(thread)) {
         return false;
     }
     if (hca_has_timers(thread->hca)) {
@@ -540,6 +575,7 @@ static bool run_doorbell_here(RdmaHcaThread *thread)
     run_here(thread);
     return true;
 }
+
 /* On the vCPU's own, with nothing of QEMU beneath it. */
 static void wait_without_bql(CPUState *cpu, run_on_cpu_data data)
 {
@@ -568,15 +604,28 @@ static void hold_back(RdmaHcaThread *thread)
     }
 }
 
+/* Who holds the BQL need not wait for the main loop. */
+static void make_room(RdmaHcaThread *thread)
+{
+    if (thread->iommu) {
+        run_command_here(thread);
+    } else {
+        ring_wait(thread->ring, RDMA_HCA_DOORBELL_RING);
+    }
+}
+
 void rdma_hca_thread_doorbell(RdmaHcaThread *thread,
                               const RdmaHcaDoorbell *doorbell)
 {
     RdmaHcaDoorbellRing *ring = thread->ring;
 
     if (ring_level(ring) == RDMA_HCA_DOORBELL_RING) {
-        ring_wait(ring, RDMA_HCA_DOORBELL_RING);
+        make_room(thread);
     }
-    /* While the VM is stopped only a debugger writes; its writes get lost. */
+    /*
+     * While the VM is stopped only a debugger writes; its writes get lost. So
+     * do those that the card's own turn has led to.
+     */
     if (ring_level(ring) == RDMA_HCA_DOORBELL_RING) {
         trace_rdma_hca_doorbell_lost(thread->name, doorbell->bar,
                                      doorbell->offset);
@@ -695,6 +744,25 @@ static IOThread *own_iothread_new(Error **errp)
                               "rdma-hca[*]", errp, "poll-max-ns", "0", NULL));
 }
 
+/*
+ * Not the context that is polled by who waits for a disk: that may be in the
+ * middle of anything.
+ */
+static bool take_main_loop(RdmaHcaThread *thread, IOThread *iothread,
+                           Error **errp)
+{
+    if (iothread) {
+        error_setg(errp,
+                   "'iothread' has no use behind a vIOMMU: the card works "
+                   "in the main loop");
+        return false;
+    }
+    thread->own_iothread = false;
+    thread->iothread = NULL;
+    thread->ctx = iohandler_get_aio_context();
+    return true;
+}
+
 static bool take_iothread(RdmaHcaThread *thread, IOThread *iothread,
                           Error **errp)
 {
@@ -712,7 +780,7 @@ static void release_iothread(RdmaHcaThread *thread)
 {
     if (thread->own_iothread) {
         iothread_destroy(thread->iothread);
-    } else {
+    } else if (thread->iothread) {
         object_unref(OBJECT(thread->iothread));
     }
     thread->iothread = NULL;
@@ -729,12 +797,25 @@ static void set_dev_mem(RdmaHcaThread *thread, MemoryRegion *mr)
     }
 }
 
+static void follow_memory(RdmaHcaThread *thread, bool translated)
+{
+    AddressSpace *as = pci_get_address_space(thread->pci);
+
+    thread->iommu = translated ? rdma_hca_iommu_new(as, &thread->ram) : NULL;
+    rdma_hca_ram_init(&thread->ram, as, "rdma-hca", translated, ram_changed,
+                      thread);
+}
+
 bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
                            const HcaConfig *config, MemoryRegion *dev_mem,
                            IOThread *iothread, RdmaHcaCable *cable,
                            Error **errp)
 {
-    if (!take_iothread(thread, iothread, errp)) {
+    bool translated = pci_device_iommu_address_space(pci) !=
+                      &address_space_memory;
+
+    if (!(translated ? take_main_loop(thread, iothread, errp)
+                     : take_iothread(thread, iothread, errp))) {
         return false;
     }
     qemu_rec_mutex_init(&thread->lock);
@@ -765,8 +846,7 @@ bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
                                   timer_cb, thread);
     set_dev_mem(thread, dev_mem);
     thread->hca = hca_new(config, &host_ops, thread);
-    rdma_hca_ram_init(&thread->ram, pci_get_address_space(pci), "rdma-hca",
-                      ram_changed, thread);
+    follow_memory(thread, translated);
     return true;
 }
 
@@ -777,6 +857,7 @@ void rdma_hca_thread_finish(RdmaHcaThread *thread)
         close(thread->capture_fd);
     }
     rdma_hca_ram_cleanup(&thread->ram);
+    g_clear_pointer(&thread->iommu, rdma_hca_iommu_free);
     qemu_bh_delete(thread->msix_bh);
     /* An interrupt being delivered may have led here. */
     thread->num_vectors = 0;

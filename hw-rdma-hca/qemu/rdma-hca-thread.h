@@ -9,6 +9,9 @@
  * without the BQL. The thread never takes the BQL, so whoever holds the BQL may
  * wait for it, at most for a turn: for a reset, for a standstill. It leaves
  * interrupts in a bitmap, which a bottom half of the main loop delivers.
+ *
+ * A card behind a vIOMMU has no thread of its own: the main loop, which holds
+ * the BQL, is in its place (see rdma-hca-iommu.h).
  */
 #ifndef RDMA_HCA_THREAD_H
 #define RDMA_HCA_THREAD_H
@@ -18,6 +21,7 @@
 #include "hw/pci/pci_device.h"
 #include "qemu/thread.h"
 #include "rdma-hca-cable.h"
+#include "rdma-hca-iommu.h"
 #include "rdma-hca-ram.h"
 #include "system/iothread.h"
 
@@ -55,7 +59,7 @@ typedef struct RdmaHcaThread {
     char *name; /* for messages and traces */
     Hca *hca;
     RdmaHcaCable *cable; /* or NULL */
-    IOThread *iothread;
+    IOThread *iothread;  /* NULL: behind a vIOMMU */
     bool own_iothread;
     AioContext *ctx;
 
@@ -65,6 +69,7 @@ typedef struct RdmaHcaThread {
     QemuMutex sync_lock; /* sync_call() */
     QemuCond sync_done;
     RdmaHcaRam ram;
+    RdmaHcaIommu *iommu;    /* NULL: there is none in front of the card */
     unsigned long *vectors; /* MSI-X messages to send; atomic */
     unsigned num_vectors;
     QEMUBH *msix_bh; /* in the main loop */

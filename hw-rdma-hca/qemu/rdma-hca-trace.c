@@ -47,8 +47,10 @@ void rdma_hca_trace(void *opaque, const HcaTrace *trace)
         FORWARD1(CQ_ERROR, cq_error);
         FORWARD2(EQE, eqe);
         FORWARD3(V2P_ERROR, v2p_error);
+        FORWARD3(V2P_REQUEST, v2p_request);
         FORWARD1(LINK, link);
         FORWARD3(FAULT, fault);
+        FORWARD3(HOST_FAULT, host_fault);
         FORWARD3(SRQ_WQE, srq_wqe);
         FORWARD1(SRQ_ERROR, srq_error);
         FORWARD1(CNP_TX, cnp_tx);

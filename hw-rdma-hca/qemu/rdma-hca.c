@@ -332,18 +332,6 @@ static bool check_properties(RdmaHcaState *s, Error **errp)
     return !message;
 }
 
-/* Behind a vIOMMU the card would need to follow its translations. */
-static bool check_place(RdmaHcaState *s, Error **errp)
-{
-    if (pci_device_iommu_address_space(PCI_DEVICE(s)) !=
-        &address_space_memory) {
-        error_setg(errp, "rdma-hca does not work behind a vIOMMU");
-        error_append_hint(errp, "Put it on a bus with bypass_iommu=on.\n");
-        return false;
-    }
-    return true;
-}
-
 /* Take over @faults and @seed, at once if the card is there, or fail. */
 static bool change_faults(RdmaHcaState *s, const RdmaHcaFaultList *faults,
                           uint32_t seed, Error **errp)
@@ -487,7 +475,7 @@ static void rdma_hca_realize(PCIDevice *pci, Error **errp)
 {
     RdmaHcaState *s = RDMA_HCA(pci);
 
-    if (!check_properties(s, errp) || !check_place(s, errp)) {
+    if (!check_properties(s, errp)) {
         return;
     }
     error_setg(&s->migration_blocker,

@@ -120,7 +120,7 @@ static void report_pma(HcaSwitch *sw, unsigned number, GString *out)
 
 static void report_faults(const SwPort *port, GString *out)
 {
-    static const char *const actions[HCA_FAULT_NACTIONS] = {
+    static const char *const actions[HCA_FAULT_NPACKET_ACTIONS] = {
         [HCA_FAULT_DROP] = "drop",       [HCA_FAULT_DUPLICATE] = "duplicate",
         [HCA_FAULT_REORDER] = "reorder", [HCA_FAULT_DELAY] = "delay",
         [HCA_FAULT_CORRUPT] = "corrupt", [HCA_FAULT_MARK] = "mark",
@@ -132,7 +132,7 @@ static void report_faults(const SwPort *port, GString *out)
     const HcaFaultCounters *faults = hca_link_fault_counters(port->link);
 
     for (unsigned d = 0; d < HCA_FAULT_NDIRECTIONS; d++) {
-        for (unsigned a = 0; a < HCA_FAULT_NACTIONS; a++) {
+        for (unsigned a = 0; a < HCA_FAULT_NPACKET_ACTIONS; a++) {
             char *name = g_strdup_printf("fault.%s.%s", directions[d],
                                          actions[a]);
 

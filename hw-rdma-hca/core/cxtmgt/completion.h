@@ -8,6 +8,8 @@
 #ifndef HCA_COMPLETION_H
 #define HCA_COMPLETION_H
 
+#include "cxtmgt.h"
+
 typedef enum HcaReqTransState {
     HCA_RT_IDLE = 1,
     HCA_RT_JUDGE = 2,
@@ -20,5 +22,12 @@ typedef enum HcaReqTransState {
     HCA_RT_EQ_REQ = 9,
     HCA_RT_EQ_RESP = 10,
 } HcaReqTransState;
+
+/*
+ * Memory that takes its time: whether what a completion in @cqn will need is
+ * here; it is asked for by @ask, from the *@nth thing on.
+ */
+bool hca_cq_is_here(HcaCxtMgt *cm, HcaV2pChannel channel, uint32_t cqn,
+                    HcaV2pAsk *ask, unsigned *nth);
 
 #endif /* HCA_COMPLETION_H */

@@ -67,6 +67,7 @@ static const HcaCounterRow rows[] = {
               "events that wait for room in their EQ"),
     EVENT(336, "congestion", CONGESTION),
     EVENT(339, "local_catas_error", LOCAL_CATAS_ERROR),
+    EVENT(546, "eq_overflow", EQ_OVERFLOW),
     HCA_GAUGE(357, "srqs", INSTANT, srqs, "SRQs owned by the card"),
     COUNTER(358, "srq_fetches", srq.fetches, "fetches of WQEs of an SRQ"),
     COUNTER(359, "srq_record_reads", srq.record_reads,

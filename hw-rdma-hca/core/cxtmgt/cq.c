@@ -208,18 +208,24 @@ uint64_t hca_cq_next_addr(const HcaCxtMgt *cm, const HcaCq *cq)
     return cq->attr.start + (uint64_t)slot * cm->format->cqe_size;
 }
 
-static HcaV2pState write_cqe(HcaCxtMgt *cm, HcaV2pChannel channel,
-                             const HcaCq *cq, uint64_t addr,
-                             const HcaCompletion *completion)
+static HcaMatchInfo cqe_info(const HcaCxtMgt *cm, const HcaCq *cq,
+                             uint64_t addr)
 {
-    uint8_t entry[HCA_MAX_ENTRY_SIZE];
-    HcaMatchInfo info = {
+    return (HcaMatchInfo) {
         .flags = HCA_V2P_RELATIVE_ADDR | HCA_ACCESS_LOCAL_WRITE,
         .pd = cq->attr.pd,
         .key = cq->attr.lkey,
         .len = cm->format->cqe_size,
         .va = addr,
     };
+}
+
+static HcaV2pState write_cqe(HcaCxtMgt *cm, HcaV2pChannel channel,
+                             const HcaCq *cq, uint64_t addr,
+                             const HcaCompletion *completion)
+{
+    uint8_t entry[HCA_MAX_ENTRY_SIZE];
+    HcaMatchInfo info = cqe_info(cm, cq, addr);
 
     cm->format->put_cqe(completion, cm->ops->clock_ns(cm->opaque), entry);
     return hca_v2p_write_entry(cm->v2p, channel, &info, entry);
@@ -363,4 +369,29 @@ void hca_cq_doorbell(HcaCxtMgt *cm, uint32_t uar, uint32_t cqn, HcaCqArm how,
         (how == HCA_CQ_ARMED_SOLICITED && cq->arm != HCA_CQ_ARMED_NEXT)) {
         arm(cm, cq, how);
     }
+}
+
+bool hca_cq_is_here(HcaCxtMgt *cm, HcaV2pChannel channel, uint32_t cqn,
+                    HcaV2pAsk *ask, unsigned *nth)
+{
+    HcaCq *cq = hca_cq_find(cm, cqn);
+    HcaMatchInfo info;
+    bool may_fire;
+
+    if (!cq || cq->status != HCA_QUEUE_OK) {
+        return true;
+    }
+    may_fire = cq->arm == HCA_CQ_ARMED_NEXT ||
+               cq->arm == HCA_CQ_ARMED_SOLICITED;
+    if (!cq->attr.ignore_overrun && entries(cq) >= cq_size(cq) &&
+        cq->attr.ci_db) {
+        info = (HcaMatchInfo) { .va = cq->attr.ci_db, .len = sizeof(uint32_t) };
+        if (!hca_v2p_ask(cm->v2p, ask, (*nth)++, channel, HCA_V2P_PLAIN,
+                         &info)) {
+            return false;
+        }
+    }
+    info = cqe_info(cm, cq, hca_cq_next_addr(cm, cq));
+    return hca_v2p_ask(cm->v2p, ask, (*nth)++, channel, HCA_V2P_STORE, &info) &&
+           (!may_fire || hca_eq_is_here(cm, channel, cq->attr.eqn, ask, nth));
 }

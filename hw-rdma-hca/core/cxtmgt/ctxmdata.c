@@ -46,7 +46,7 @@ bool hca_cxt_write(HcaCxtMgt *cm, const HcaCxtTable *table, uint32_t index,
     uint64_t bus;
 
     if (!find_place(cm, table, index, &bus) ||
-        !hca_dma_write(cm->v2p, HCA_V2P_CEU, bus, cxt, table->entry_size)) {
+        !hca_dma_write_ctx(cm->v2p, bus, cxt, table->entry_size)) {
         cm->counters.icm_write_errors++;
         return false;
     }

@@ -40,6 +40,11 @@ HcaCxtMgt *hca_cxtmgt_new(const HcaCxtFormat *format, const HcaConfig *config,
     return cm;
 }
 
+void hca_cxtmgt_set_faults(HcaCxtMgt *cm, HcaHostFaults *faults)
+{
+    cm->faults = faults;
+}
+
 void hca_cxtmgt_free(HcaCxtMgt *cm)
 {
     hca_cxtmgt_close(cm);

@@ -221,6 +221,8 @@ HcaCxtMgt *hca_cxtmgt_new(const HcaCxtFormat *format, const HcaConfig *config,
                           void *opaque, HcaQpStateFn *state_fn,
                           void *state_opaque);
 void hca_cxtmgt_free(HcaCxtMgt *cm);
+/* What goes wrong with event queues. */
+void hca_cxtmgt_set_faults(HcaCxtMgt *cm, HcaHostFaults *faults);
 /* All contexts gone, nothing mapped. Calls the state function for each QP. */
 void hca_cxtmgt_reset(HcaCxtMgt *cm);
 

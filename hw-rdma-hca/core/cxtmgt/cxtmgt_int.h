@@ -27,6 +27,7 @@ struct HcaCxtMgt {
     const HcaConfig *config;
     HcaV2p *v2p;
     HcaPort *port;
+    HcaHostFaults *faults; /* or NULL */
     const HcaHostOps *ops;
     void *opaque;
     HcaQpStateFn *state_fn;
@@ -178,5 +179,9 @@ void hca_srq_free_all(HcaCxtMgt *cm);
 /* key_qpc_data.c */
 bool hca_qp_write_context(HcaCxtMgt *cm, const HcaQp *qp);
 void hca_qp_free_all(HcaCxtMgt *cm);
+
+/* eq.c: as hca_cq_is_here(), of an entry of @eqn. */
+bool hca_eq_is_here(HcaCxtMgt *cm, HcaV2pChannel channel, uint32_t eqn,
+                    HcaV2pAsk *ask, unsigned *nth);
 
 #endif /* HCA_CXTMGT_INT_H */

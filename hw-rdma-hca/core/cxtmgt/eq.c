@@ -11,6 +11,7 @@
  */
 #include <string.h>
 
+#include "../fault/host_faults.h"
 #include "cxtmgt_int.h"
 
 static uint32_t eq_size(const HcaEq *eq)
@@ -153,7 +154,7 @@ static void interrupt(HcaCxtMgt *cm, HcaEq *eq)
         eq->arm = HCA_EQ_FIRED;
     }
     cm->counters.interrupts++;
-    cm->ops->msix_notify(cm->opaque, eq->attr.vector);
+    hca_v2p_interrupt(cm->v2p, eq->attr.vector);
 }
 
 static uint64_t next_addr(const HcaCxtMgt *cm, const HcaEq *eq)
@@ -163,36 +164,68 @@ static uint64_t next_addr(const HcaCxtMgt *cm, const HcaEq *eq)
     return eq->attr.start + (uint64_t)slot * cm->format->eqe_size;
 }
 
-static bool write_eqe(HcaCxtMgt *cm, const HcaEq *eq, const HcaEvent *event)
+static HcaMatchInfo eqe_info(const HcaCxtMgt *cm, const HcaEq *eq)
 {
-    uint8_t entry[HCA_MAX_ENTRY_SIZE];
-    HcaMatchInfo info = {
+    return (HcaMatchInfo) {
         .flags = HCA_V2P_RELATIVE_ADDR | HCA_ACCESS_LOCAL_WRITE,
         .pd = eq->attr.pd,
         .key = eq->attr.lkey,
         .len = cm->format->eqe_size,
         .va = next_addr(cm, eq),
     };
+}
+
+bool hca_eq_is_here(HcaCxtMgt *cm, HcaV2pChannel channel, uint32_t eqn,
+                    HcaV2pAsk *ask, unsigned *nth)
+{
+    const HcaEq *eq = cm->eqs[eqn];
+    HcaMatchInfo info = eqe_info(cm, eq);
+
+    return eq->status != HCA_QUEUE_OK ||
+           hca_v2p_ask(cm->v2p, ask, (*nth)++, channel, HCA_V2P_STORE, &info);
+}
+
+static bool write_eqe(HcaCxtMgt *cm, const HcaEq *eq, const HcaEvent *event)
+{
+    uint8_t entry[HCA_MAX_ENTRY_SIZE];
+    HcaMatchInfo info = eqe_info(cm, eq);
 
     cm->format->put_eqe(event, entry);
     return hca_v2p_write_entry(cm->v2p, HCA_V2P_EE, &info, entry) ==
            HCA_V2P_SUCCESS;
 }
 
-/* @eq has failed: its events are lost. Another EQ may tell. */
-static void fail(HcaCxtMgt *cm, HcaEq *eq)
+/* What another EQ tells of one that has failed. */
+static uint8_t failure_event(const HcaEq *eq)
 {
-    HcaEvent event = {
-        .type = HCA_EVENT_LOCAL_CATAS_ERROR,
-        .number = eq->eqn,
-    };
+    return eq->status == HCA_QUEUE_OVERFLOW ? HCA_EVENT_EQ_OVERFLOW
+                                            : HCA_EVENT_LOCAL_CATAS_ERROR;
+}
 
-    eq->status = HCA_QUEUE_WRITE_FAIL;
+/* @eq has failed: its events are lost. Another EQ may tell. */
+static void fail(HcaCxtMgt *cm, HcaEq *eq, HcaQueueStatus status)
+{
+    HcaEvent event = { .number = eq->eqn };
+
+    eq->status = status;
+    event.type = failure_event(eq);
     write_eqc(cm, eq->eqn, eq);
     cm->counters.events_lost++;
     if (cm->event_eq[event.type] != eq->eqn) {
         hca_eq_event(cm, &event);
     }
+}
+
+/* No EQ does so by itself; but a plan of faults may have it. */
+static bool overflows(HcaCxtMgt *cm, const HcaEq *eq)
+{
+    const HcaFaultSubject subject = {
+        .place = HCA_FAULT_EVENT,
+        .actions = UINT16_MAX,
+        .number = eq->eqn,
+    };
+
+    return hca_host_fault(cm->faults, &subject);
 }
 
 static HcaEqPost post_to(HcaCxtMgt *cm, HcaEq *eq, const HcaEvent *event)
@@ -201,12 +234,16 @@ static HcaEqPost post_to(HcaCxtMgt *cm, HcaEq *eq, const HcaEvent *event)
         cm->counters.events_lost++;
         return HCA_EQ_DONE;
     }
+    if (overflows(cm, eq)) {
+        fail(cm, eq, HCA_QUEUE_OVERFLOW);
+        return HCA_EQ_DONE;
+    }
     if (eq_is_full(eq)) {
         cm->counters.eq_waits++;
         return HCA_EQ_FULL;
     }
     if (!write_eqe(cm, eq, event)) {
-        fail(cm, eq);
+        fail(cm, eq, HCA_QUEUE_WRITE_FAIL);
         return HCA_EQ_DONE;
     }
     eq->producer_index++;
@@ -333,6 +370,7 @@ static void wait_event(HcaCxtMgt *cm, const HcaEvent *event)
         wait_srq(cm, event);
         break;
     case HCA_EVENT_LOCAL_CATAS_ERROR:
+    case HCA_EVENT_EQ_OVERFLOW:
         cm->eq_errors |= 1u << event->number;
         break;
     case HCA_EVENT_PORT_CHANGE:
@@ -479,15 +517,16 @@ static HcaEqPost deliver_cqs(HcaCxtMgt *cm)
     return HCA_EQ_DONE;
 }
 
-static HcaEqPost deliver_eqs(HcaCxtMgt *cm)
+/* Those EQs that have failed of which event @type tells. */
+static HcaEqPost deliver_eqs(HcaCxtMgt *cm, uint8_t type)
 {
-    while (cm->eq_errors) {
-        uint32_t eqn = __builtin_ctz(cm->eq_errors);
-        HcaEvent event = {
-            .type = HCA_EVENT_LOCAL_CATAS_ERROR,
-            .number = eqn,
-        };
+    for (uint32_t left = cm->eq_errors; left; left &= left - 1) {
+        uint32_t eqn = __builtin_ctz(left);
+        HcaEvent event = { .type = type, .number = eqn };
 
+        if (failure_event(cm->eqs[eqn]) != type) {
+            continue;
+        }
         if (post_event(cm, &event) == HCA_EQ_FULL) {
             return HCA_EQ_FULL;
         }
@@ -554,7 +593,10 @@ static void deliver(HcaCxtMgt *cm, uint8_t eqn)
         post = deliver_port_changes(cm);
     }
     if (to[HCA_EVENT_LOCAL_CATAS_ERROR] == eqn && post == HCA_EQ_DONE) {
-        post = deliver_eqs(cm);
+        post = deliver_eqs(cm, HCA_EVENT_LOCAL_CATAS_ERROR);
+    }
+    if (to[HCA_EVENT_EQ_OVERFLOW] == eqn && post == HCA_EQ_DONE) {
+        post = deliver_eqs(cm, HCA_EVENT_EQ_OVERFLOW);
     }
     if (to[HCA_EVENT_CQ_ERROR] == eqn && post == HCA_EQ_DONE) {
         post = deliver_cqs(cm);

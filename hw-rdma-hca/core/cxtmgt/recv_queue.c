@@ -92,16 +92,21 @@ static HcaRwmResp slots_to_fetch(Hca *hca, HcaRecvQueue *rq,
     return *n ? HCA_RWM_VALID : HCA_RWM_EMPTY;
 }
 
-/* MEM_RESP */
-static HcaV2pState read_slots(Hca *hca, HcaRecvQueue *rq, uint32_t n)
+static HcaMatchInfo slots_info(const HcaRecvQueue *rq, uint32_t n)
 {
-    HcaMatchInfo info = {
+    return (HcaMatchInfo) {
         .flags = HCA_V2P_RELATIVE_ADDR,
         .pd = rq->pd,
         .key = rq->lkey,
         .len = n << rq->entry_log,
         .va = rq->offset,
     };
+}
+
+/* MEM_RESP */
+static HcaV2pState read_slots(Hca *hca, HcaRecvQueue *rq, uint32_t n)
+{
+    HcaMatchInfo info = slots_info(rq, n);
 
     rq->buffer_offset = rq->offset;
     rq->buffer_at = 0;
@@ -176,4 +181,41 @@ HcaRwmResp hca_recv_queue_take(Hca *hca, HcaRecvQueue *rq,
     }
     return hca->format->wqe->parse_recv(bytes, slot, wqe) ? HCA_RWM_VALID
                                                           : HCA_RWM_MALFORMED;
+}
+
+/* MEM_REQ: the record, then as much as a fetch would bring. */
+static bool fetch_is_here(Hca *hca, const HcaRecvQueue *rq, HcaV2pAsk *ask,
+                          unsigned *nth)
+{
+    uint32_t left = hca_recv_queue_slots(rq) - (rq->offset >> rq->entry_log);
+    HcaMatchInfo record = { .va = rq->record, .len = sizeof(uint32_t) };
+    HcaMatchInfo slots = slots_info(rq, MIN(FETCH_SIZE >> rq->entry_log, left));
+
+    return (!rq->record || hca_v2p_ask(hca->v2p, ask, (*nth)++, HCA_V2P_RWM,
+                                       HCA_V2P_PLAIN, &record)) &&
+           hca_v2p_ask(hca->v2p, ask, (*nth)++, HCA_V2P_RWM, HCA_V2P_FETCH,
+                       &slots);
+}
+
+bool hca_recv_queue_is_here(Hca *hca, const HcaRecvQueue *rq, HcaV2pAsk *ask,
+                            unsigned *nth, HcaRecvWqe *wqe)
+{
+    uint32_t slot = 1u << rq->entry_log;
+    uint8_t bytes[FETCH_SIZE];
+    HcaMatchInfo info = slots_info(rq, 1);
+
+    wqe->nsge = wqe->sge_at = 0;
+    wqe->sge_done = 0;
+    wqe->pd = rq->pd;
+    if (rq->prefetched) {
+        hca->format->wqe->parse_recv(rq->buffer + rq->buffer_at, slot, wqe);
+    } else if (hca_recv_queue_slots(rq)) {
+        if (!fetch_is_here(hca, rq, ask, nth)) {
+            return false;
+        }
+        if (hca_v2p_peek(hca->v2p, &info, bytes) == HCA_V2P_SUCCESS) {
+            hca->format->wqe->parse_recv(bytes, slot, wqe);
+        }
+    }
+    return true;
 }

@@ -25,6 +25,14 @@ uint32_t hca_recv_queue_slots(const HcaRecvQueue *rq);
 /* Take the next WQE into use: VALID, EMPTY, MALFORMED (taken) or REFUSED. */
 HcaRwmResp hca_recv_queue_take(Hca *hca, HcaRecvQueue *rq,
                                HcaRecvQueueCounters *counters, HcaRecvWqe *wqe);
+/*
+ * Memory that takes its time: whether the next WQE is here; it and its queue are
+ * asked for by @ask, from the *@nth thing on. *@wqe: it, or one without entries.
+ */
+bool hca_recv_queue_is_here(Hca *hca, const HcaRecvQueue *rq, HcaV2pAsk *ask,
+                            unsigned *nth, HcaRecvWqe *wqe);
+bool hca_srq_is_here(Hca *hca, const HcaSrq *srq, HcaV2pAsk *ask, unsigned *nth,
+                     HcaRecvWqe *wqe);
 /* WQEs posted and not taken; false: there is no record, or a bad one. */
 bool hca_recv_queue_left(HcaV2p *v2p, HcaRecvQueue *rq,
                          HcaRecvQueueCounters *counters, uint16_t *left);

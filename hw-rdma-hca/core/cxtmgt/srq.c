@@ -301,3 +301,10 @@ HcaRwmResp hca_srq_take(Hca *hca, HcaSrq *srq, HcaRecvWqe *wqe)
     }
     return resp;
 }
+
+bool hca_srq_is_here(Hca *hca, const HcaSrq *srq, HcaV2pAsk *ask, unsigned *nth,
+                     HcaRecvWqe *wqe)
+{
+    wqe->nsge = 0;
+    return srq->failed || hca_recv_queue_is_here(hca, &srq->rq, ask, nth, wqe);
+}

@@ -59,7 +59,7 @@ static void interrupt(HcaEth *eth, HcaEthRing *ring)
     hca_heap_remove(&eth->timers, &ring->timer);
     ring->armed = false;
     eth->counters.interrupts++;
-    hca->ops->msix_notify(hca->opaque, ring->vector);
+    hca_v2p_interrupt(hca->v2p, ring->vector);
 }
 
 /*

@@ -10,6 +10,7 @@
 #include "../card.h"
 #include "../cxtmgt/cxtmgt.h"
 #include "../eth/eth.h"
+#include "../fault/host_faults.h"
 #include "../send/send.h"
 #include "ceu/ceu.h"
 #include "contexts.h"
@@ -21,10 +22,22 @@ enum {
     NUAR_DOORBELLS
 };
 
+/* Doorbells that are late, and those behind them. */
+#define MAX_LATE 256
+
+typedef struct LateDoorbell {
+    int64_t at_ns;
+    uint64_t value;
+    uint32_t offset;
+    uint8_t bar, size;
+} LateDoorbell;
+
 struct HcaBars {
     int reset; /* the reset register; atomic */
     /* Low words of doorbells written in halves: each page keeps its own. */
     uint32_t uar_low[RDMA_HCA_NUM_UARS][NUAR_DOORBELLS];
+    unsigned late_head, nlate;
+    LateDoorbell late[MAX_LATE];
 };
 
 HcaBars *hca_bars_new(void)
@@ -40,6 +53,7 @@ void hca_bars_free(HcaBars *bars)
 void hca_bars_reset(HcaBars *bars)
 {
     memset(bars->uar_low, 0, sizeof(bars->uar_low));
+    bars->nlate = 0;
 }
 
 bool hca_bars_reset_wanted(const HcaBars *bars)
@@ -208,12 +222,100 @@ uint64_t hca_bar2_read(Hca *hca, uint32_t offset, unsigned size)
     return at == RDMA_HCA_CLOCK ? RDMA_HCA_LO32(now) : RDMA_HCA_HI32(now);
 }
 
+static void ring(Hca *hca, const LateDoorbell *db)
+{
+    if (db->bar == RDMA_HCA_BAR0) {
+        bar0_doorbell(hca, db->offset, db->value);
+    } else {
+        uar_write(hca, db->offset, db->value, db->size);
+    }
+}
+
+/* Doorbells that are late */
+
+/* The QP that it is for; UINT32_MAX: it is no send doorbell, or half a one. */
+static uint32_t send_qpn(const LateDoorbell *db)
+{
+    uint32_t at = db->offset % RDMA_HCA_UAR_PAGE_SIZE;
+
+    if (db->bar == RDMA_HCA_BAR0 || at - at % 8 != RDMA_HCA_SEND_DB ||
+        (db->size != 8 && at % 8 == 0)) {
+        return UINT32_MAX;
+    }
+    return RDMA_HCA_GET(
+        RDMA_HCA_SEND_DB_QPN,
+        (uint32_t)(db->size == 8 ? db->value >> 32 : db->value));
+}
+
+static uint64_t delay_of(Hca *hca, const LateDoorbell *db)
+{
+    const HcaFaultSubject subject = {
+        .place = HCA_FAULT_DOORBELL,
+        .actions = UINT16_MAX,
+        .number = send_qpn(db),
+    };
+    const HcaFaultRule *rule = hca_host_fault(hca->faults, &subject);
+
+    return rule ? rule->delay_ns : 0;
+}
+
+static void ring_first(Hca *hca)
+{
+    HcaBars *bars = hca->bars;
+    LateDoorbell db = bars->late[bars->late_head];
+
+    bars->late_head = (bars->late_head + 1) % MAX_LATE;
+    bars->nlate--;
+    ring(hca, &db);
+}
+
+static void put_late(Hca *hca, const LateDoorbell *db)
+{
+    HcaBars *bars = hca->bars;
+
+    if (bars->nlate == MAX_LATE) {
+        hca->faults->counters.held_full++;
+        ring_first(hca);
+    }
+    bars->late[(bars->late_head + bars->nlate++) % MAX_LATE] = *db;
+}
+
+bool hca_bars_hold_doorbells(const HcaBars *bars)
+{
+    return bars->nlate;
+}
+
+int64_t hca_bars_deadline(const HcaBars *bars)
+{
+    return bars->nlate ? bars->late[bars->late_head].at_ns : INT64_MAX;
+}
+
+bool hca_bars_ring_late(Hca *hca)
+{
+    bool any = false;
+
+    while (hca->bars->nlate && hca_bars_deadline(hca->bars) <= hca_now(hca)) {
+        ring_first(hca);
+        any = true;
+    }
+    return any;
+}
+
 void hca_doorbell(Hca *hca, unsigned bar, uint32_t offset, uint64_t value,
                   unsigned size)
 {
-    if (bar == RDMA_HCA_BAR0) {
-        bar0_doorbell(hca, offset, value);
+    LateDoorbell db = {
+        .value = value, .offset = offset, .bar = bar, .size = size
+    };
+    uint64_t delay = 0;
+
+    if (hca_host_faults_at(hca->faults, HCA_FAULT_DOORBELL)) {
+        delay = delay_of(hca, &db);
+    }
+    if (delay || hca->bars->nlate) {
+        db.at_ns = hca_now(hca) + (int64_t)delay;
+        put_late(hca, &db);
     } else {
-        uar_write(hca, offset, value, size);
+        ring(hca, &db);
     }
 }

@@ -39,6 +39,14 @@ HcaBars *hca_bars_new(void);
 void hca_bars_free(HcaBars *bars);
 void hca_bars_reset(HcaBars *bars);
 
+/*
+ * Doorbells that a plan of faults has come late are rung when it is time; true
+ * if some were. Whether there are such, and when the next one's time is.
+ */
+bool hca_bars_ring_late(Hca *hca);
+bool hca_bars_hold_doorbells(const HcaBars *bars);
+int64_t hca_bars_deadline(const HcaBars *bars);
+
 /* Whether software has written the reset register; tell it that all is over. */
 bool hca_bars_reset_wanted(const HcaBars *bars);
 void hca_bars_reset_done(HcaBars *bars);

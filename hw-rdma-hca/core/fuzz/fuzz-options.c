@@ -128,7 +128,7 @@ static void take_rule(Fuzz *f, HcaFaultRule *rule)
     uint8_t odd = take8(&f->in);
 
     *rule = (HcaFaultRule) {
-        .action = take_below(&f->in, HCA_FAULT_NACTIONS),
+        .action = take_below(&f->in, HCA_FAULT_NPACKET_ACTIONS),
         .directions = 3,
         .probability = HCA_FAULT_ALWAYS,
         .offset = -1,
@@ -168,6 +168,15 @@ static void take_rule(Fuzz *f, HcaFaultRule *rule)
     }
 }
 
+/* As the user does: a plan that does not pass the check is refused. */
+static void give_plan(Host *host, const HcaFaultPlan *plan)
+{
+    if (!hca_fault_check(plan)) {
+        host_set_faults(host, plan);
+        host->kicked = true;
+    }
+}
+
 static void act_faults(Fuzz *f)
 {
     Host *host = &f->lab->host[fuzz_take_side(f)];
@@ -180,10 +189,55 @@ static void act_faults(Fuzz *f)
     for (unsigned i = 0; i < MIN(plan.nrules, HCA_FAULT_MAX_RULES); i++) {
         take_rule(f, &plan.rule[i]);
     }
-    if (!hca_fault_check(&plan)) {
-        hca_set_faults(host->hca, &plan);
-        host->kicked = true;
+    give_plan(host, &plan);
+}
+
+/*
+ * Of the host's side. Commands are left alone: the driver here expects that
+ * they end.
+ */
+static void take_host_rule(Fuzz *f, HcaFaultRule *rule)
+{
+    static const struct {
+        HcaFaultPlace place;
+        HcaFaultAction action;
+    } what[] = {
+        { HCA_FAULT_DMA, HCA_FAULT_FAIL },
+        { HCA_FAULT_DMA, HCA_FAULT_DELAY },
+        { HCA_FAULT_INTERRUPT, HCA_FAULT_DROP },
+        { HCA_FAULT_INTERRUPT, HCA_FAULT_DUPLICATE },
+        { HCA_FAULT_INTERRUPT, HCA_FAULT_DELAY },
+        { HCA_FAULT_DOORBELL, HCA_FAULT_DELAY },
+        { HCA_FAULT_EVENT, HCA_FAULT_OVERFLOW },
+    };
+    unsigned i = take_below(&f->in, G_N_ELEMENTS(what));
+
+    *rule = (HcaFaultRule) {
+        .place = what[i].place,
+        .action = what[i].action,
+        .units = take8(&f->in) & ~(1u << HCA_V2P_CEU),
+        .channels = take_below(&f->in, 1u << HCA_FAULT_NCHANNELS),
+        .match_number = take_below(&f->in, 2),
+        .number = take_odd(&f->in),
+        .skip = take8(&f->in),
+        .count = 1 + take_below(&f->in, 8),
+        .probability = HCA_FAULT_ALWAYS,
+        .delay_ns = 1 + take_below(&f->in, NS_PER_MS),
+    };
+    if (!rule->units) {
+        rule->units = 1u << HCA_V2P_EE;
     }
+}
+
+static void act_host_faults(Fuzz *f)
+{
+    Host *host = &f->lab->host[fuzz_take_side(f)];
+    HcaFaultPlan plan = { .nrules = 1 + take_below(&f->in, 4) };
+
+    for (unsigned i = 0; i < plan.nrules; i++) {
+        take_host_rule(f, &plan.rule[i]);
+    }
+    give_plan(host, &plan);
 }
 
 static void act_capture(Fuzz *f)
@@ -229,16 +283,27 @@ static void act_reset(Fuzz *f)
 }
 
 static const FuzzAction actions[] = {
-    { "faults", act_faults },      { "faults", act_faults },
-    { "capture", act_capture },    { "reset", act_reset },
-    { "send", fuzz_act_send },     { "send", fuzz_act_send },
-    { "recv", fuzz_act_recv },     { "poll", fuzz_act_poll },
-    { "turns", fuzz_act_turns },   { "rest", fuzz_act_rest },
-    { "time", fuzz_act_time },     { "revive", fuzz_act_revive },
-    { "modify", fuzz_act_modify }, { "group", fuzz_act_group },
-    { "cable", fuzz_act_cable },   { "short capture", act_short_capture },
-    { "noise", act_noise },        { "exchange", fuzz_act_exchange },
-    { "gid", fuzz_act_gid },       { "multicast", fuzz_act_multicast },
+    { "faults", act_faults },
+    { "faults", act_faults },
+    { "capture", act_capture },
+    { "reset", act_reset },
+    { "send", fuzz_act_send },
+    { "send", fuzz_act_send },
+    { "recv", fuzz_act_recv },
+    { "poll", fuzz_act_poll },
+    { "turns", fuzz_act_turns },
+    { "rest", fuzz_act_rest },
+    { "time", fuzz_act_time },
+    { "revive", fuzz_act_revive },
+    { "modify", fuzz_act_modify },
+    { "group", fuzz_act_group },
+    { "cable", fuzz_act_cable },
+    { "short capture", act_short_capture },
+    { "noise", act_noise },
+    { "exchange", fuzz_act_exchange },
+    { "gid", fuzz_act_gid },
+    { "multicast", fuzz_act_multicast },
+    { "host faults", act_host_faults },
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -643,13 +643,12 @@ static void check_datagram(Fuzz *f)
 
 static void check_works(Fuzz *f)
 {
-    static const HcaFaultPlan none;
     QpAttr attr;
 
     lab_cable(f->lab, false);
     lab_tap(f->lab, NULL, NULL);
     for (unsigned side = 0; side < 2; side++) {
-        hca_set_faults(f->lab->host[side].hca, &none);
+        host_set_faults(&f->lab->host[side], NULL);
         renew(f, side);
     }
     lab_cable(f->lab, true);

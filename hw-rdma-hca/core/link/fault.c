@@ -22,64 +22,6 @@ static bool holds(const HcaFaultRule *rule)
     return rule->action == HCA_FAULT_REORDER || rule->action == HCA_FAULT_DELAY;
 }
 
-static const char *check_match(const HcaFaultRule *rule)
-{
-    if (!rule->directions || rule->directions >> HCA_FAULT_NDIRECTIONS) {
-        return "directions must name tx, rx or both";
-    }
-    if (rule->kinds >> HCA_FAULT_NKINDS) {
-        return "kinds must be of the kinds of packets that there are";
-    }
-    if (rule->match_qpn && rule->qpn > HCA_QPN_MULTICAST) {
-        return "qpn must be at most 0xffffff";
-    }
-    if (rule->match_psn &&
-        (rule->psn_first > HCA_PSN_MASK || rule->psn_last > HCA_PSN_MASK)) {
-        return "psn-first and psn-last must be at most 0xffffff";
-    }
-    return NULL;
-}
-
-static const char *check_rule(const HcaFaultRule *rule)
-{
-    if ((unsigned)rule->action >= HCA_FAULT_NACTIONS) {
-        return "action must be drop, duplicate, reorder, delay, corrupt or "
-               "mark";
-    }
-    if (rule->probability > HCA_FAULT_ALWAYS) {
-        return "probability must be from 0 to 1";
-    }
-    if (rule->action == HCA_FAULT_DELAY && !rule->delay_ns) {
-        return "delay-ns must be at least 1";
-    }
-    if (holds(rule) && rule->delay_ns > HCA_FAULT_MAX_DELAY_NS) {
-        return "delay-ns must be at most 3600000000000 (an hour)";
-    }
-    if (rule->action == HCA_FAULT_CORRUPT &&
-        rule->offset >= HCA_LINK_MAX_PACKET) {
-        return "offset must be less than 9216, the longest packet";
-    }
-    return check_match(rule);
-}
-
-const char *hca_fault_check(const HcaFaultPlan *plan)
-{
-    G_STATIC_ASSERT(HCA_FAULT_MAX_RULES == 32 && HCA_LINK_MAX_PACKET == 9216 &&
-                    HCA_FAULT_MAX_DELAY_NS == UINT64_C(3600000000000));
-
-    if (plan->nrules > HCA_FAULT_MAX_RULES) {
-        return "there must be at most 32 rules";
-    }
-    for (unsigned i = 0; i < plan->nrules; i++) {
-        const char *wrong = check_rule(&plan->rule[i]);
-
-        if (wrong) {
-            return wrong;
-        }
-    }
-    return NULL;
-}
-
 static void allocate_slots(HcaInjectorSide *side)
 {
     if (side->slots) {
@@ -94,7 +36,8 @@ static void allocate_slots(HcaInjectorSide *side)
 
 static void update_on(HcaInjector *injector)
 {
-    injector->on = injector->plan.nrules || injector->held;
+    injector->on = hca_faults_at(&injector->faults, HCA_FAULT_CABLE) ||
+                   injector->held;
 }
 
 static void hurry(HcaInjectorSide *side, int64_t now)
@@ -109,13 +52,15 @@ static void hurry(HcaInjectorSide *side, int64_t now)
 static void begin_side(HcaInjector *injector, HcaFaultDirection direction)
 {
     HcaInjectorSide *side = &injector->side[direction];
-    const guint32 seed[] = { injector->plan.seed, direction };
+    const HcaFaultPlan *plan = &injector->faults.plan;
+    const guint32 seed[] = { plan->seed, direction };
 
     g_rand_set_seed_array(side->rand, seed, G_N_ELEMENTS(seed));
-    for (unsigned i = 0; i < injector->plan.nrules; i++) {
-        const HcaFaultRule *rule = &injector->plan.rule[i];
+    for (unsigned i = 0; i < plan->nrules; i++) {
+        const HcaFaultRule *rule = &plan->rule[i];
 
-        if (holds(rule) && rule->directions & 1u << direction) {
+        if (rule->place == HCA_FAULT_CABLE && holds(rule) &&
+            rule->directions & 1u << direction) {
             allocate_slots(side);
         }
     }
@@ -126,8 +71,7 @@ static void begin_side(HcaInjector *injector, HcaFaultDirection direction)
 
 void hca_injector_set_plan(HcaInjector *injector, const HcaFaultPlan *plan)
 {
-    injector->plan = *plan;
-    memset(injector->state, 0, sizeof(injector->state));
+    hca_faults_begin(&injector->faults, plan);
     for (unsigned i = 0; i < HCA_FAULT_NDIRECTIONS; i++) {
         begin_side(injector, i);
     }
@@ -246,7 +190,8 @@ static bool matches(const HcaFaultRule *rule, HcaFaultDirection direction,
 {
     bool needs_bth = rule->match_opcode || rule->match_qpn || rule->match_psn;
 
-    return rule->directions & 1u << direction &&
+    return rule->place == HCA_FAULT_CABLE &&
+           rule->directions & 1u << direction &&
            (!rule->kinds || rule->kinds & 1u << s->kind) &&
            (!needs_bth || s->has_bth) &&
            (!rule->match_opcode || rule->opcode == s->opcode) &&
@@ -257,28 +202,16 @@ static bool matches(const HcaFaultRule *rule, HcaFaultDirection direction,
            (rule->action != HCA_FAULT_MARK || s->has_ecn);
 }
 
-/* Whether rule @i takes a packet that it matches. */
-static bool takes(HcaInjector *injector, unsigned i, GRand *rand)
-{
-    const HcaFaultRule *rule = &injector->plan.rule[i];
-    uint64_t matched = ++injector->state[i].matched;
-
-    return (!rule->count || injector->state[i].faults < rule->count) &&
-           matched > rule->skip &&
-           (matched - rule->skip) % MAX(rule->every, 1) == 0 &&
-           (rule->probability == HCA_FAULT_ALWAYS ||
-            g_rand_int(rand) < rule->probability);
-}
-
 /* The number of the rule that fires; nrules: none. */
 static unsigned judge(HcaInjector *injector, HcaFaultDirection direction,
                       const Subject *subject)
 {
+    HcaFaults *faults = &injector->faults;
     unsigned i;
 
-    for (i = 0; i < injector->plan.nrules; i++) {
-        if (matches(&injector->plan.rule[i], direction, subject) &&
-            takes(injector, i, injector->side[direction].rand)) {
+    for (i = 0; i < faults->plan.nrules; i++) {
+        if (matches(&faults->plan.rule[i], direction, subject) &&
+            hca_faults_takes(faults, i, injector->side[direction].rand)) {
             break;
         }
     }
@@ -300,7 +233,7 @@ static void hold(HcaInjector *injector, HcaInjectorSide *side,
                  const HcaFault *fault, const uint8_t *packet, size_t len,
                  uint8_t vl)
 {
-    const HcaFaultRule *rule = &injector->plan.rule[fault->rule];
+    const HcaFaultRule *rule = &injector->faults.plan.rule[fault->rule];
     HcaHeld *held = g_queue_pop_head_link(&side->free)->data;
     uint64_t delay = rule->delay_ns ? rule->delay_ns : REORDER_DELAY_NS;
 
@@ -341,7 +274,7 @@ static void overtake(HcaInjectorSide *side, uint64_t number)
 static void count(HcaInjector *injector, HcaFaultDirection direction,
                   const HcaFault *fault, uint32_t qpn)
 {
-    injector->state[fault->rule].faults++;
+    hca_faults_done(&injector->faults, fault->rule);
     injector->counters.injected[direction][fault->action]++;
     if (injector->ops->trace) {
         HcaTrace trace = { HCA_TRACE_FAULT,
@@ -357,14 +290,14 @@ static HcaFault inject(HcaInjector *injector, HcaFaultDirection direction,
 {
     HcaInjectorSide *side = &injector->side[direction];
     Subject subject = subject_of(injector, packet, len);
-    HcaFault fault = { .action = HCA_FAULT_NACTIONS };
+    HcaFault fault = { .action = HCA_FAULT_NPACKET_ACTIONS };
     const HcaFaultRule *rule;
 
     fault.rule = judge(injector, direction, &subject);
-    if (fault.rule == injector->plan.nrules) {
+    if (fault.rule == injector->faults.plan.nrules) {
         return fault;
     }
-    rule = &injector->plan.rule[fault.rule];
+    rule = &injector->faults.plan.rule[fault.rule];
     if (holds(rule) && !side->free.length) {
         injector->counters.held_full++;
         return fault;
@@ -397,7 +330,7 @@ HcaFault hca_injector_treat(HcaInjector *injector, HcaFaultDirection direction,
 
 void hca_fault_describe(const HcaFault *fault, char text[HCA_FAULT_TEXT_SIZE])
 {
-    static const char *const what[HCA_FAULT_NACTIONS] = {
+    static const char *const what[HCA_FAULT_NPACKET_ACTIONS] = {
         [HCA_FAULT_DROP] = "dropped",      [HCA_FAULT_DUPLICATE] = "duplicate",
         [HCA_FAULT_REORDER] = "reordered", [HCA_FAULT_DELAY] = "delayed",
         [HCA_FAULT_MARK] = "marked",

@@ -8,14 +8,14 @@
 
 #include <glib.h>
 
+#include "../fault/faults.h"
 #include "../host.h"
 #include "../wire/wire.h"
-#include "fault.h"
 #include "link.h"
 
 /* What happens to a packet. */
 typedef struct HcaFault {
-    HcaFaultAction action; /* HCA_FAULT_NACTIONS: nothing */
+    HcaFaultAction action; /* HCA_FAULT_NPACKET_ACTIONS: nothing */
     unsigned rule;         /* from 0 on, of the plan of that time */
     size_t offset;         /* CORRUPT */
     uint8_t mask;
@@ -48,11 +48,7 @@ typedef struct HcaInjector {
     const HcaEncap *encap;
     bool on;       /* there are rules or packets held */
     unsigned held; /* slots that are not free */
-    HcaFaultPlan plan;
-    struct {
-        uint64_t matched;
-        uint32_t faults;
-    } state[HCA_FAULT_MAX_RULES];
+    HcaFaults faults;
     HcaInjectorSide side[HCA_FAULT_NDIRECTIONS];
     HcaFaultCounters counters;
 } HcaInjector;

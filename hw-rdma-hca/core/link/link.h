@@ -20,9 +20,9 @@
 #include <sys/uio.h>
 
 #include "../config.h"
+#include "../fault/fault.h"
 #include "../host.h"
 #include "capture.h"
-#include "fault.h"
 
 typedef struct HcaLink HcaLink;
 
@@ -97,7 +97,7 @@ bool hca_link_can_send_mgmt(const HcaLink *link, bool loopback);
  * hca_link_can_send(). Without a peer the packet is lost and counted. A packet
  * that is not closed is not sent.
  */
-#define HCA_LINK_MAX_PACKET 9216
+#define HCA_LINK_MAX_PACKET HCA_FAULT_MAX_PACKET
 uint8_t *hca_link_open(HcaLink *link, bool loopback);
 void hca_link_close(HcaLink *link, bool loopback, unsigned vl, size_t len);
 

@@ -169,7 +169,7 @@ static const uint8_t *rx_treat(HcaLink *link, uint8_t *packet, size_t len)
     case HCA_FAULT_MARK:
         hca_link_record(link, false, packet, len, &fault);
         return packet;
-    case HCA_FAULT_NACTIONS:
+    default: /* nothing */
         break;
     }
     hca_link_record(link, false, packet, len, NULL);

@@ -273,7 +273,7 @@ static void tx_faulty(HcaLink *link, unsigned vl, size_t len)
     case HCA_FAULT_MARK:
         tx_put(link, vl, len, &fault);
         break;
-    case HCA_FAULT_NACTIONS:
+    default: /* nothing */
         tx_put(link, vl, len, NULL);
         break;
     }

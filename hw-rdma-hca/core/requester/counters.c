@@ -24,6 +24,9 @@ HCA_GAUGE_FN(rpb_peak, Hca, gauges(room).rpb.peak)
 HCA_GAUGE_FN(reb_used, Hca, gauges(room).reb.used)
 HCA_GAUGE_FN(reb_peak, Hca, gauges(room).reb.peak)
 HCA_GAUGE_FN(pool_waiting, Hca, gauges(room).waiting)
+HCA_GAUGE_FN(swpb_capacity, Hca, room->config.swpb_elements)
+HCA_GAUGE_FN(rpb_capacity, Hca, room->config.rpb_elements)
+HCA_GAUGE_FN(reb_capacity, Hca, room->config.reb_elements)
 
 static const void *counters(const void *room)
 {
@@ -95,6 +98,12 @@ static const HcaCounterRow rows[] = {
     COUNTER(333, "limit_restored", limit_restored,
             "outstanding limits restored"),
     WAIT(341, "credits", CREDITS, "the peer has no receive for a message"),
+    HCA_GAUGE(532, "swpb_capacity", INSTANT, swpb_capacity,
+              "send and write packet buffer: elements that there are"),
+    HCA_GAUGE(533, "rpb_capacity", INSTANT, rpb_capacity,
+              "read packet buffer: elements that there are"),
+    HCA_GAUGE(534, "reb_capacity", INSTANT, reb_capacity,
+              "read entry buffer: elements that there are"),
 };
 
 const HcaCounterTable hca_requester_counter_table = {

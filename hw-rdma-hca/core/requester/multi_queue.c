@@ -398,6 +398,21 @@ HcaSge *hca_mq_reb_head(Hca *hca, HcaQp *qp)
                : NULL;
 }
 
+const HcaSge *hca_mq_reb_at(Hca *hca, HcaQp *qp, unsigned nth)
+{
+    const HcaSentRead *read = hca_mq_rpb_head(hca, qp);
+    const RebElement *reb = hca->requester->mq->reb;
+    uint32_t index = qp->req.reb.head;
+
+    if (!read || nth >= read->nentries) {
+        return NULL;
+    }
+    while (nth--) {
+        index = reb[index].next;
+    }
+    return &reb[index].entry;
+}
+
 HcaSentPacket *hca_mq_swpb_at(Hca *hca, uint32_t index, uint32_t *next)
 {
     *next = hca->requester->mq->swpb[index].next;

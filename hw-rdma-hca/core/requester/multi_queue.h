@@ -93,6 +93,8 @@ void hca_mq_read_insert(Hca *hca, HcaQp *qp, const HcaSentRead *read,
 HcaSentPacket *hca_mq_swpb_head(Hca *hca, HcaQp *qp);
 HcaSentRead *hca_mq_rpb_head(Hca *hca, HcaQp *qp);
 HcaSge *hca_mq_reb_head(Hca *hca, HcaQp *qp);
+/* The @nth of those that are left, or NULL. */
+const HcaSge *hca_mq_reb_at(Hca *hca, HcaQp *qp, unsigned nth);
 
 /* Release the first of a queue; a Read takes its scatter entries along. */
 void hca_mq_swpb_release(Hca *hca, HcaQp *qp);

@@ -24,19 +24,22 @@ typedef struct Request {
     HcaV2pState result;
 } Request;
 
+static HcaMatchInfo ref_info(const HcaQp *qp, const HcaSge *ref)
+{
+    return (HcaMatchInfo) {
+        .flags = ref->relative ? HCA_V2P_RELATIVE_ADDR : HCA_V2P_ABSOLUTE_ADDR,
+        .pd = qp->attr.pd,
+        .key = ref->lkey,
+        .len = ref->len,
+        .va = ref->va,
+    };
+}
+
 /* Find the memory of each piece of the payload. */
 static void map_pieces(Request *request, HcaV2pChannel channel)
 {
     for (unsigned i = 0; i < request->nrefs; i++) {
-        const HcaSge *ref = &request->refs[i];
-        HcaMatchInfo info = {
-            .flags = ref->relative ? HCA_V2P_RELATIVE_ADDR
-                                   : HCA_V2P_ABSOLUTE_ADDR,
-            .pd = request->qp->attr.pd,
-            .key = ref->lkey,
-            .len = ref->len,
-            .va = ref->va,
-        };
+        HcaMatchInfo info = ref_info(request->qp, &request->refs[i]);
         unsigned n = request->room - request->used;
 
         request->result = hca_v2p_map(request->hca->v2p, channel, &info,
@@ -99,4 +102,29 @@ HcaV2pState hca_req_trans_core(Hca *hca, HcaQp *qp, uint8_t opcode,
     }
     *iovcnt = request.used;
     return request.result;
+}
+
+bool hca_req_trans_is_here(Hca *hca, HcaQp *qp, uint8_t opcode,
+                           const HcaSge *refs, unsigned nrefs, bool completes)
+{
+    const Request request = { .opcode = opcode, .refs = refs, .nrefs = nrefs };
+    HcaV2pChannel channel = judge(&request) == HCA_RT_BYPASS ? HCA_V2P_WP_WQE
+                                                             : HCA_V2P_WP_ND;
+
+    unsigned n;
+
+    for (n = 0; n < nrefs; n++) {
+        HcaMatchInfo info = ref_info(qp, &refs[n]);
+
+        if (!hca_v2p_ask(hca->v2p, &qp->send_ask, n, channel, HCA_V2P_FETCH,
+                         &info)) {
+            return false;
+        }
+    }
+    if (completes && !hca_cq_is_here(hca->cm, HCA_V2P_RTC, qp->attr.sq_cqn,
+                                     &qp->send_ask, &n)) {
+        return false;
+    }
+    hca_v2p_ask_done(&qp->send_ask);
+    return true;
 }

@@ -113,4 +113,14 @@ void hca_requester_timer(Hca *hca, HcaQp *qp, int64_t now);
 /* The QP's state changed (HcaQpStateFn): begin, flush, drain or forget. */
 void hca_requester_state(Hca *hca, HcaQp *qp, uint8_t old_state);
 
+/*
+ * Memory that takes its time: whether what ReqTransCore will find for the packet
+ * of @refs is here, the place of a completion, too, if it @completes a request;
+ * and what an answer needs that arrived, asked for by @ask.
+ */
+bool hca_req_trans_is_here(Hca *hca, HcaQp *qp, uint8_t opcode,
+                           const HcaSge *refs, unsigned nrefs, bool completes);
+bool hca_answer_is_here(Hca *hca, HcaQp *qp, const HcaPacket *packet,
+                        HcaV2pAsk *ask);
+
 #endif /* HCA_REQUESTER_H */

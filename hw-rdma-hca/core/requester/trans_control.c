@@ -394,6 +394,18 @@ static bool waits_for_rnr(const HcaQp *qp, const Resend *resend)
            hca_psn_diff(resend_psn(resend), qp->req.rnr_psn) >= 0;
 }
 
+static bool resend_is_here(Hca *hca, HcaQp *qp, const Resend *resend)
+{
+    HcaSge refs[RDMA_HCA_MAX_SGE];
+
+    if (resend->read) {
+        return true;
+    }
+    hca_mq_swpb_refs(hca, qp->req.resend_swpb, refs);
+    return hca_req_trans_is_here(hca, qp, resend->packet->wqe_opcode, refs,
+                                 resend->packet->nrefs, false);
+}
+
 /* False if the packet's memory is refused: the region went away. */
 static bool resend_one(Hca *hca, HcaQp *qp, const Resend *resend)
 {
@@ -451,6 +463,9 @@ HcaTurn hca_requester_resend(Hca *hca, HcaQp *qp, unsigned *budget)
         }
         if (!hca_frame_can_send(hca->port, &qp->attr.path)) {
             return HCA_TURN_BLOCKED;
+        }
+        if (hca->late && !resend_is_here(hca, qp, &resend)) {
+            return HCA_TURN_IDLE;
         }
         (*budget)--;
         if (!resend_one(hca, qp, &resend)) {

@@ -279,13 +279,9 @@ static uint8_t read_operation(const HcaResp *resp, bool last)
     return last ? HCA_READ_RESP_ONLY : HCA_READ_RESP_FIRST;
 }
 
-/* READ_SEG, READ_PAYLOAD: the next packet of a Read. */
-static void send_read(Hca *hca, HcaQp *qp, HcaResp *resp)
+static HcaMatchInfo read_info(const HcaQp *qp, const HcaResp *resp)
 {
-    bool last = resp->len <= qp->pmtu;
-    struct iovec iov[HCA_MAX_PIECES];
-    unsigned iovcnt = G_N_ELEMENTS(iov);
-    HcaMatchInfo info = {
+    return (HcaMatchInfo) {
         .flags = HCA_V2P_ABSOLUTE_ADDR | HCA_ACCESS_REMOTE_READ,
         .pd = resp->pd,
         .key = resp->rkey,
@@ -293,6 +289,32 @@ static void send_read(Hca *hca, HcaQp *qp, HcaResp *resp)
         .va = resp->va,
         .qpn = qp->qpn,
     };
+}
+
+/* Whether the memory of the next response is here. */
+static bool is_here(Hca *hca, HcaQp *qp)
+{
+    const HcaResp *resp = at(qp, qp->resp.ring_head);
+    HcaMatchInfo info = read_info(qp, resp);
+
+    if (resp->kind != HCA_RESP_READ || !info.len) {
+        return true;
+    }
+    if (!hca_v2p_ask(hca->v2p, &qp->resp_ask, 0, HCA_V2P_EE, HCA_V2P_FETCH,
+                     &info)) {
+        return false;
+    }
+    hca_v2p_ask_done(&qp->resp_ask);
+    return true;
+}
+
+/* READ_SEG, READ_PAYLOAD: the next packet of a Read. */
+static void send_read(Hca *hca, HcaQp *qp, HcaResp *resp)
+{
+    bool last = resp->len <= qp->pmtu;
+    struct iovec iov[HCA_MAX_PIECES];
+    unsigned iovcnt = G_N_ELEMENTS(iov);
+    HcaMatchInfo info = read_info(qp, resp);
     HcaV2pState state = HCA_V2P_SUCCESS;
 
     if (info.len) {
@@ -340,19 +362,22 @@ static void send_next(Hca *hca, HcaQp *qp)
     }
 }
 
-bool hca_responder_send(Hca *hca, HcaQp *qp, unsigned budget)
+HcaTurn hca_responder_send(Hca *hca, HcaQp *qp, unsigned budget)
 {
     if (!hca_cnp_send(hca, qp)) {
-        return false;
+        return HCA_TURN_BLOCKED;
     }
     for (; !is_empty(qp); budget--) {
         if (!hca_frame_can_send(hca->port, &qp->attr.path)) {
-            return false;
+            return HCA_TURN_BLOCKED;
         }
         if (!budget || hca_v2p_share_is_over(hca->v2p)) {
-            return true;
+            return HCA_TURN_MORE;
+        }
+        if (hca->late && !is_here(hca, qp)) {
+            return HCA_TURN_IDLE;
         }
         send_next(hca, qp);
     }
-    return false;
+    return HCA_TURN_IDLE;
 }

@@ -76,6 +76,12 @@ HcaResponderUnit *hca_responder_new(void);
 void hca_responder_free(HcaResponderUnit *responder);
 void hca_responder_reset(HcaResponderUnit *responder);
 
+/*
+ * Memory that takes its time: whether what hca_responder_receive() will touch is
+ * here; it is asked for by @ask.
+ */
+bool hca_responder_is_here(Hca *hca, HcaQp *qp, const HcaPacket *packet,
+                           HcaV2pAsk *ask);
 /* A request packet for @qp, which is in RTR, RTS, SQE or SQD. */
 void hca_responder_receive(Hca *hca, HcaQp *qp, const HcaPacket *packet);
 
@@ -87,10 +93,10 @@ void hca_responder_receive_frame(Hca *hca, HcaQp *qp, const uint8_t *frame,
                                  size_t len, uint32_t flow_tag);
 
 /*
- * Send up to @budget response packets of @qp. Returns true if more are left
- * and the cable took all it was given.
+ * Send up to @budget response packets of @qp. MORE: some are left;
+ * BLOCKED: the cable takes no more; IDLE: none, or their memory is not here.
  */
-bool hca_responder_send(Hca *hca, HcaQp *qp, unsigned budget);
+HcaTurn hca_responder_send(Hca *hca, HcaQp *qp, unsigned budget);
 
 /* Whether anything is left to send. */
 static inline bool hca_responder_owes(const HcaQp *qp)

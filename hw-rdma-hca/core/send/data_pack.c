@@ -31,6 +31,33 @@ static unsigned pack(HcaWqe *wqe, uint32_t len, HcaSge *refs)
     return n;
 }
 
+/* Whether the memory of the next packet is here; none of it is taken. */
+static bool payload_is_here(Hca *hca, HcaQp *qp)
+{
+    HcaWqe *wqe = &qp->send.wqe;
+    const HcaSendOp *op = hca_send_op(wqe->ref.opcode);
+    uint32_t len = MIN(qp->pmtu, wqe->msg_len - wqe->sent);
+    unsigned at = wqe->sge_at;
+    uint32_t done = wqe->sge_done;
+    bool completes = !hca_service(qp->attr.service)->reliable &&
+                     wqe->signalled && wqe->sent + len == wqe->msg_len;
+    HcaSge refs[RDMA_HCA_MAX_SGE];
+    unsigned nrefs;
+
+    if (hca_has_value(op)) {
+        return hca_req_trans_is_here(hca, qp, wqe->ref.opcode, wqe->sge,
+                                     wqe->nsge, completes);
+    }
+    if (op->transfer != HCA_TRANSFER_PAYLOAD) {
+        return true;
+    }
+    nrefs = pack(wqe, len, refs);
+    wqe->sge_at = at;
+    wqe->sge_done = done;
+    return hca_req_trans_is_here(hca, qp, wqe->ref.opcode, refs, nrefs,
+                                 completes);
+}
+
 /* One packet of the WQE in hand. Returns true if it was the last. */
 static bool offer_packet(Hca *hca, HcaQp *qp)
 {
@@ -67,6 +94,9 @@ HcaTurn hca_data_pack(Hca *hca, HcaQp *qp, unsigned *budget)
             (*budget)--;
             return HCA_TURN_IDLE;
         case HCA_JUDGE_SEND:
+            if (hca->late && !payload_is_here(hca, qp)) {
+                return HCA_TURN_IDLE;
+            }
             (*budget)--;
             if (offer_packet(hca, qp)) {
                 sq->wqe_valid = false;

@@ -80,6 +80,9 @@ bool hca_wqe_schedule(Hca *hca, HcaQp *qp);
 /* WQEIndicatorTable: the link that the last WQE held. */
 void hca_wqe_indicate(HcaQp *qp, const HcaWqeRef *next);
 void hca_wqe_indicate_end(HcaQp *qp);
+/* Whether what parsing needs is here, if memory takes its time. */
+bool hca_wqe_is_here(Hca *hca, HcaQp *qp, HcaV2pChannel channel,
+                     const HcaWqeRef *ref);
 /* WQEParse: @channel tells who found @ref. The next link is indicated. */
 void hca_wqe_parse(Hca *hca, HcaQp *qp, HcaV2pChannel channel,
                    const HcaWqeRef *ref, HcaWqe *wqe);

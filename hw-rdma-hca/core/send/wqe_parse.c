@@ -94,24 +94,29 @@ static void check_length(const HcaQp *qp, const HcaSendOp *op, HcaWqe *wqe)
     }
 }
 
-/* Local memory access check of each entry. */
-static void check_entries(Hca *hca, const HcaQp *qp, const HcaSendOp *op,
-                          HcaWqe *wqe)
+static HcaMatchInfo entry_info(const HcaQp *qp, const HcaSendOp *op,
+                               const HcaSge *sge)
 {
     uint32_t access = op->transfer == HCA_TRANSFER_RESPONSE
                           ? HCA_ACCESS_LOCAL_WRITE
                           : 0;
 
+    return (HcaMatchInfo) {
+        .flags = access | (sge->relative ? HCA_V2P_RELATIVE_ADDR
+                                         : HCA_V2P_ABSOLUTE_ADDR),
+        .pd = qp->attr.pd,
+        .key = sge->lkey,
+        .len = sge->len,
+        .va = sge->va,
+    };
+}
+
+/* Local memory access check of each entry. */
+static void check_entries(Hca *hca, const HcaQp *qp, const HcaSendOp *op,
+                          HcaWqe *wqe)
+{
     for (unsigned i = 0; i < wqe->nsge; i++) {
-        const HcaSge *sge = &wqe->sge[i];
-        HcaMatchInfo info = {
-            .flags = access | (sge->relative ? HCA_V2P_RELATIVE_ADDR
-                                             : HCA_V2P_ABSOLUTE_ADDR),
-            .pd = qp->attr.pd,
-            .key = sge->lkey,
-            .len = sge->len,
-            .va = sge->va,
-        };
+        HcaMatchInfo info = entry_info(qp, op, &wqe->sge[i]);
 
         if (hca_v2p_check(hca->v2p, HCA_V2P_WP_ND, &info) != HCA_V2P_SUCCESS) {
             fail(wqe, HCA_SYNDROME_LOCAL_PROT_ERR, HCA_WQE_BAD_ENTRY);
@@ -120,22 +125,32 @@ static void check_entries(Hca *hca, const HcaQp *qp, const HcaSendOp *op,
     }
 }
 
-/* Read the WQE; false (and failed) if it is not in the queue's memory. */
-static bool fetch(Hca *hca, const HcaQp *qp, HcaV2pChannel channel, HcaWqe *wqe,
-                  uint8_t *bytes)
+static HcaMatchInfo wqe_info(const HcaQp *qp, const HcaWqeRef *ref)
 {
-    const HcaWqeRef *ref = &wqe->ref;
-    HcaMatchInfo info = {
+    return (HcaMatchInfo) {
         .flags = HCA_V2P_RELATIVE_ADDR,
         .pd = qp->attr.pd,
         .key = qp->attr.sq_lkey,
         .len = ref->size,
         .va = ref->offset,
     };
+}
 
-    if (ref->size < RDMA_HCA_WQE_UNIT ||
-        ref->size > RDMA_HCA_MAX_SEND_WQE_SIZE || ref->size > qp->attr.sq_len ||
-        ref->offset > qp->attr.sq_len - ref->size) {
+static bool place_ok(const HcaQp *qp, const HcaWqeRef *ref)
+{
+    return ref->size >= RDMA_HCA_WQE_UNIT &&
+           ref->size <= RDMA_HCA_MAX_SEND_WQE_SIZE &&
+           ref->size <= qp->attr.sq_len &&
+           ref->offset <= qp->attr.sq_len - ref->size;
+}
+
+/* Read the WQE; false (and failed) if it is not in the queue's memory. */
+static bool fetch(Hca *hca, const HcaQp *qp, HcaV2pChannel channel, HcaWqe *wqe,
+                  uint8_t *bytes)
+{
+    HcaMatchInfo info = wqe_info(qp, &wqe->ref);
+
+    if (!place_ok(qp, &wqe->ref)) {
         fail(wqe, HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_PLACE);
         return false;
     }
@@ -220,4 +235,38 @@ void hca_wqe_parse_again(Hca *hca, HcaQp *qp)
         sq->chain_len--;
     }
     hca_wqe_parse(hca, qp, HCA_V2P_WP_WQE, &ref, &sq->wqe);
+}
+
+/*
+ * VTP_CMD, VTP_RESP: the WQE, then the regions of its entries. What is read here
+ * to find these is not what the WQE is judged by.
+ */
+bool hca_wqe_is_here(Hca *hca, HcaQp *qp, HcaV2pChannel channel,
+                     const HcaWqeRef *ref)
+{
+    uint8_t bytes[RDMA_HCA_MAX_SEND_WQE_SIZE];
+    const HcaSendOp *op = hca_send_op(ref->opcode);
+    HcaMatchInfo info = wqe_info(qp, ref);
+    HcaWqe wqe = { .ref = *ref };
+
+    if (!place_ok(qp, ref)) {
+        return true;
+    }
+    if (!hca_v2p_ask(hca->v2p, &qp->send_ask, 0, channel, HCA_V2P_FETCH,
+                     &info)) {
+        return false;
+    }
+    if (hca_v2p_peek(hca->v2p, &info, bytes) == HCA_V2P_SUCCESS &&
+        opcode_allowed(qp, op)) {
+        parse_units(hca, qp, bytes, &wqe);
+    }
+    for (unsigned i = 0; !wqe.syndrome && i < wqe.nsge; i++) {
+        info = entry_info(qp, op, &wqe.sge[i]);
+        if (!hca_v2p_ask(hca->v2p, &qp->send_ask, 1 + i, HCA_V2P_WP_ND,
+                         HCA_V2P_CHECK, &info)) {
+            return false;
+        }
+    }
+    hca_v2p_ask_done(&qp->send_ask);
+    return true;
 }

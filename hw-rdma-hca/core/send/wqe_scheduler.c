@@ -7,8 +7,9 @@
  */
 #include "send.h"
 
-/* The next reference and who found it; false if the queue is empty. */
-static bool next_ref(HcaSendQueue *sq, HcaWqeRef *ref, HcaV2pChannel *channel)
+/* The next reference and who finds it; false if the queue is empty. */
+static bool next_ref(const HcaSendQueue *sq, HcaWqeRef *ref,
+                     HcaV2pChannel *channel)
 {
     if (sq->indicator) { /* FROM_VTP */
         *ref = sq->chained;
@@ -16,7 +17,7 @@ static bool next_ref(HcaSendQueue *sq, HcaWqeRef *ref, HcaV2pChannel *channel)
         return true;
     }
     if (sq->doorbell_head != sq->doorbell_tail) { /* FROM_DBQ */
-        *ref = sq->doorbells[sq->doorbell_head++ & sq->doorbell_mask];
+        *ref = sq->doorbells[sq->doorbell_head & sq->doorbell_mask];
         *channel = HCA_V2P_DB;
         return true;
     }
@@ -32,6 +33,10 @@ bool hca_wqe_schedule(Hca *hca, HcaQp *qp)
     if (!next_ref(sq, &ref, &channel)) {
         return false;
     }
+    if (hca->late && !hca_wqe_is_here(hca, qp, channel, &ref)) {
+        return false;
+    }
+    sq->doorbell_head += channel == HCA_V2P_DB;
     hca->send->counters.wqes_chained += channel == HCA_V2P_WP_WQE;
     hca_wqe_parse(hca, qp, channel, &ref, &sq->wqe);
     sq->wqe_valid = true;
@@ -83,6 +88,9 @@ HcaTurn hca_send_run(Hca *hca, HcaQp *qp, unsigned budget)
         return HCA_TURN_IDLE;
     }
     turn = hca_requester_resend(hca, qp, &budget);
+    if (hca->late && hca_v2p_ask_waits(&qp->send_ask)) {
+        return HCA_TURN_IDLE; /* perhaps for what is to be sent again */
+    }
     while (turn == HCA_TURN_IDLE && budget) {
         if (!sq->wqe_valid &&
             (qp->state != HCA_QP_RTS || !hca_wqe_schedule(hca, qp))) {

@@ -221,6 +221,27 @@ void bed_connect(Bed *bed, const QpAttr *attr)
     look_at_qp(bed);
 }
 
+void bed_set_faults(Bed *bed, unsigned side, const HcaFaultPlan *plan)
+{
+    host_set_faults(&bed->lab->host[side], plan);
+}
+
+void bed_revive(Bed *bed)
+{
+    QpAttr attr;
+
+    qp_attr_init(&attr);
+    attr.sq_psn = pair_rand(bed->pair, 0, 1 << 24);
+    attr.rq_psn = pair_rand(bed->pair, 0, 1 << 24);
+    for (unsigned i = 0; i < 2; i++) {
+        bed_set_faults(bed, i, NULL);
+        g_assert_cmphex(qp_to_rst(bed->qps[i]), ==, 0);
+    }
+    qp_connect(bed->qps[0], bed->qps[1], &attr);
+    pair_check_works(bed->pair, bed->qps, 0);
+    pair_check_works(bed->pair, bed->qps, 1);
+}
+
 Bed *bed_new_as(const BedConfig *config)
 {
     Bed *bed = g_new0(Bed, 1);
@@ -252,6 +273,17 @@ Bed *bed_new_as(const BedConfig *config)
     driver_poll_eq(bed->drv[1], EQ_ASYNC);
     bed->interrupts = bed->lab->host[1].msix[EQ_ASYNC];
     return bed;
+}
+
+Bed *bed_new_rc(uint32_t seed, const QpAttr *attr)
+{
+    BedConfig config = bed_connection(RDMA_HCA_QP_ST_RC);
+
+    config.seed = seed;
+    if (attr) {
+        config.attr = *attr;
+    }
+    return bed_new_as(&config);
 }
 
 Bed *bed_new_roce(uint8_t service, const QpAttr *attr, const HcaConfig *cards)
@@ -395,8 +427,14 @@ void bed_post_requests(Bed *bed, unsigned n)
 
 void bed_post_recvs(Bed *bed, unsigned n, uint32_t len)
 {
+    bed_post_recvs_on(bed, 1, 0, n, len);
+}
+
+void bed_post_recvs_on(Bed *bed, unsigned side, uint64_t first, unsigned n,
+                       uint32_t len)
+{
     for (unsigned i = 0; i < n; i++) {
-        pair_post_recv(bed->pair, 1, bed->qps[1], i, 0, len);
+        pair_post_recv(bed->pair, side, bed->qps[side], first + i, 0, len);
     }
 }
 

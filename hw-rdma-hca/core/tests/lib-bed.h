@@ -99,6 +99,8 @@ BedConfig bed_responder(uint8_t service);
 BedConfig bed_connection(uint8_t service);
 
 Bed *bed_new_as(const BedConfig *config);
+/* A connection of RC; NULL: the usual attributes. */
+Bed *bed_new_rc(uint32_t seed, const QpAttr *attr);
 /* A connection of RoCE cards; NULL: the usual attributes, the usual cards. */
 Bed *bed_new_roce(uint8_t service, const QpAttr *attr, const HcaConfig *cards);
 /* Nothing more may have been taken down; the bystanders still work. */
@@ -106,6 +108,11 @@ void bed_free(Bed *bed);
 /* New QPs in place of the last: one without a peer, with a CQ; or two. */
 void bed_make_qp(Bed *bed, const BedConfig *config);
 void bed_connect(Bed *bed, const QpAttr *attr);
+/* The same QPs by RST, INIT, RTR, RTS, and no more faults: they work. */
+void bed_revive(Bed *bed);
+
+/* The faults of a side's card from now on; NULL: none. */
+void bed_set_faults(Bed *bed, unsigned side, const HcaFaultPlan *plan);
 
 /* Let both cards come to rest; or let time pass, as long as there is work. */
 void bed_run(Bed *bed);
@@ -144,6 +151,9 @@ SendWr *bed_request(Bed *bed, unsigned i, uint8_t opcode, uint32_t len);
 void bed_post_requests(Bed *bed, unsigned n);
 /* @n receives of @len bytes on side 1. */
 void bed_post_recvs(Bed *bed, unsigned n, uint32_t len);
+/* The same on @side, with wr_id from @first on. */
+void bed_post_recvs_on(Bed *bed, unsigned side, uint64_t first, unsigned n,
+                       uint32_t len);
 /* The next completion of side @side's QP. */
 void bed_expect_end(Bed *bed, unsigned side, uint8_t syndrome);
 

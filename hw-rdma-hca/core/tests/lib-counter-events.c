@@ -35,6 +35,7 @@ static const struct {
     { "link", NULL, EVENTS_NETWORK },
     { "mgmt", NULL, EVENTS_MANAGEMENT },
     { "fault", NULL, EVENTS_NETWORK },
+    { "host_fault", NULL, EVENTS_HOST },
     { "capture", NULL, EVENTS_NETWORK },
     { "ethernet", NULL, EVENTS_NETWORK },
 };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "lib-host.h"
+#include "../card.h"
+#include "../v2p/v2p.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -393,12 +395,26 @@ static const HcaHostOps host_ops = {
     .warn = op_warn,
 };
 
+/*
+ * HCA_MEMORY_LATENCY_NS: the same tests with memory that takes its time. Those
+ * that count turns, or judge times, are not for that.
+ */
+static void be_late(HcaConfig *config)
+{
+    const char *ns = g_getenv("HCA_MEMORY_LATENCY_NS");
+
+    if (ns) {
+        config->memory_latency_ns = g_ascii_strtoull(ns, NULL, 0);
+    }
+}
+
 static void host_init(Host *host, Lab *lab, unsigned side,
                       const HcaConfig *config)
 {
     host->lab = lab;
     host->side = side;
     host->config = *config;
+    be_late(&host->config);
     host->low_blocks = g_ptr_array_new_with_free_func(host_block_free);
     host->high_blocks = g_ptr_array_new_with_free_func(host_block_free);
     host->free_pages = g_array_new(FALSE, FALSE, sizeof(uint64_t));
@@ -411,7 +427,7 @@ static void host_init(Host *host, Lab *lab, unsigned side,
     g_assert_null(hca_config_check(config));
     host->ops = host_ops;
     host->ops.trace = g_getenv("HCA_TRACE") ? op_trace : NULL;
-    host->hca = hca_new(config, &host->ops, host);
+    host->hca = hca_new(&host->config, &host->ops, host);
 }
 
 static void host_destroy(Host *host)
@@ -438,6 +454,15 @@ void host_reset(Host *host)
 {
     hca_reset(host->hca);
     host->kicked = true;
+}
+
+void host_set_faults(Host *host, const HcaFaultPlan *plan)
+{
+    static const HcaFaultPlan none;
+
+    plan = plan ? plan : &none;
+    g_assert_null(hca_fault_check(plan));
+    hca_set_faults(host->hca, plan);
 }
 
 uint32_t host_bar0_read(Host *host, uint32_t offset)
@@ -531,11 +556,29 @@ bool lab_step(Lab *lab)
     return true;
 }
 
+/* Whether memory is on its way, for which time has to pass. */
+static bool lab_await_memory(Lab *lab)
+{
+    int64_t next = INT64_MAX;
+
+    for (unsigned i = 0; i < 2; i++) {
+        if (lab->host[i].hca && lab->host[i].hca->late) {
+            next = MIN(next, hca_v2p_deadline(lab->host[i].hca->v2p));
+        }
+    }
+    lab->now = next == INT64_MAX ? lab->now : MAX(lab->now, next);
+    return next != INT64_MAX;
+}
+
 void lab_run(Lab *lab)
 {
-    for (unsigned n = 0; lab_step(lab); n++) {
-        g_assert_cmpuint(n, <, MAX_STEPS);
-    }
+    unsigned n = 0;
+
+    do {
+        while (lab_step(lab)) {
+            g_assert_cmpuint(++n, <, MAX_STEPS);
+        }
+    } while (lab_await_memory(lab));
 }
 
 /* The next moment at which something is due, INT64_MAX: none. */

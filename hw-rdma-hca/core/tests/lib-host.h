@@ -148,6 +148,9 @@ void lab_listen(Lab *lab, LabListener *listener, void *opaque);
 /* Power the machine's card off and on: hca_reset() behind the driver's back. */
 void host_reset(Host *host);
 
+/* The faults of its card from now on, a plan that is right; NULL: none. */
+void host_set_faults(Host *host, const HcaFaultPlan *plan);
+
 /*
  * @npages pages (1 to 16) that lie together, zeroed; the bus address. What
  * consecutive calls return lies anywhere.

@@ -212,6 +212,15 @@ void cq_expect(Cq *cq, Wc *wc, uint64_t wr_id, uint8_t syndrome)
     g_assert_cmphex(wc->wr_id, ==, wr_id);
 }
 
+void cq_expect_flushed(Cq *cq, uint64_t first, unsigned n)
+{
+    Wc wc;
+
+    for (unsigned i = 0; i < n; i++) {
+        cq_expect(cq, &wc, first + i, RDMA_HCA_SYNDROME_WR_FLUSH_ERR);
+    }
+}
+
 void cq_expect_none(Cq *cq)
 {
     Wc wc;

@@ -73,6 +73,8 @@ void image_write(uint8_t *image, const Mr *mr, const Sge *sge, unsigned n,
 /* The next completion, which has to be this one. */
 void cq_expect(Cq *cq, Wc *wc, uint64_t wr_id, uint8_t syndrome);
 /* Nothing (more) comes, whatever time passes. */
+/* @n flushed ones, from @first on; nothing. */
+void cq_expect_flushed(Cq *cq, uint64_t first, unsigned n);
 void cq_expect_none(Cq *cq);
 
 /* A signalled work request with one entry at @at of the side's region. */

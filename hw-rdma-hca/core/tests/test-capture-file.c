@@ -578,10 +578,10 @@ static void test_cards(void)
     cable_free(&c);
 }
 
-static const char *const actions[HCA_FAULT_NACTIONS] = {
+static const char *const actions[HCA_FAULT_NPACKET_ACTIONS] = {
     "drop", "duplicate", "reorder", "delay", "corrupt", "mark",
 };
-static const char *const comments[HCA_FAULT_NACTIONS] = {
+static const char *const comments[HCA_FAULT_NPACKET_ACTIONS] = {
     "fault: dropped (rule 0)",   "fault: duplicate (rule 1)",
     "fault: reordered (rule 2)", "fault: delayed (rule 3)",
     "fault: corrupted byte ",    "fault: marked (rule 5)",
@@ -591,12 +591,12 @@ static HcaFaultAction action_of(const Record *record)
 {
     unsigned action = 0;
 
-    while (action < HCA_FAULT_NACTIONS &&
+    while (action < HCA_FAULT_NPACKET_ACTIONS &&
            (!record->comment ||
             !g_str_has_prefix(record->comment, comments[action]))) {
         action++;
     }
-    g_assert_true(!record->comment || action < HCA_FAULT_NACTIONS);
+    g_assert_true(!record->comment || action < HCA_FAULT_NPACKET_ACTIONS);
     return action;
 }
 
@@ -645,9 +645,9 @@ static void leave_file(const GByteArray *file, const char *name)
 
 static HcaFaultPlan all_faults(uint32_t seed)
 {
-    HcaFaultPlan plan = { .seed = seed, .nrules = HCA_FAULT_NACTIONS };
+    HcaFaultPlan plan = { .seed = seed, .nrules = HCA_FAULT_NPACKET_ACTIONS };
 
-    for (unsigned i = 0; i < HCA_FAULT_NACTIONS; i++) {
+    for (unsigned i = 0; i < HCA_FAULT_NPACKET_ACTIONS; i++) {
         plan.rule[i] = (HcaFaultRule) {
             .action = i,
             .directions = 1u << HCA_FAULT_TX | 1u << HCA_FAULT_RX,
@@ -665,8 +665,8 @@ static HcaFaultPlan all_faults(uint32_t seed)
  */
 static void test_faults(void)
 {
-    HcaFaultPlan plan = all_faults(lab_seed(6)), none = { 0 };
-    uint64_t n[2][HCA_FAULT_NACTIONS + 1] = { 0 };
+    HcaFaultPlan plan = all_faults(lab_seed(6));
+    uint64_t n[2][HCA_FAULT_NPACKET_ACTIONS + 1] = { 0 };
     unsigned on_cable = 0, end;
     GArray *records;
     Host *host;
@@ -674,12 +674,13 @@ static void test_faults(void)
 
     cable_init(&c, 5002);
     /* An InfiniBand packet has no place for a mark. */
-    end = c.link_type == HCA_CAPTURE_IB ? HCA_FAULT_MARK : HCA_FAULT_NACTIONS;
+    end = c.link_type == HCA_CAPTURE_IB ? HCA_FAULT_MARK
+                                        : HCA_FAULT_NPACKET_ACTIONS;
     host = &c.pair->lab->host[0];
     hca_start_capture(host->hca);
-    hca_set_faults(host->hca, &plan);
+    host_set_faults(host, &plan);
     exchange(c.pair, c.qp, 60);
-    hca_set_faults(host->hca, &none);
+    host_set_faults(host, NULL);
     lab_run(c.pair->lab);
     records = read_file(host->capture, c.link_type);
     for (unsigned i = 0; i < records->len; i++) {
@@ -690,7 +691,7 @@ static void test_faults(void)
         n[rx][action]++;
         if (action == HCA_FAULT_CORRUPT) {
             check_corrupt(record, c.link_type);
-        } else if (action != HCA_FAULT_NACTIONS) {
+        } else if (action != HCA_FAULT_NPACKET_ACTIONS) {
             g_assert_cmpstr(record->comment, ==, comments[action]);
         }
         if (action == HCA_FAULT_MARK) {

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "../fault/host_faults.h"
 #include "lib-card.h"
 #include "lib-make.h"
 #include "lib-ram.h"
@@ -61,6 +62,8 @@ static void fix_init(Fix *fix)
     hca->port = hca_port_new(&hca->config, hca->link, hca->ops, hca->opaque);
     hca->cm = hca_cxtmgt_new(hca->format->cxt, &fix->small, hca->v2p, hca->port,
                              hca->ops, hca->opaque, state_changed, fix);
+    hca->faults = hca_host_faults_new(hca->ops, hca->opaque);
+    hca->bars = hca_bars_new();
     hca->ceu = hca_ceu_new(hca);
     fix->in = ram_alloc(fix->ram, 1);
     fix->out = ram_alloc(fix->ram, 1);
@@ -70,6 +73,8 @@ static void fix_init(Fix *fix)
 static void fix_free(Fix *fix)
 {
     hca_ceu_free(fix->hca.ceu);
+    hca_bars_free(fix->hca.bars);
+    hca_host_faults_free(fix->hca.faults);
     hca_cxtmgt_free(fix->hca.cm);
     hca_v2p_free(fix->hca.v2p);
     hca_link_free(fix->hca.link);

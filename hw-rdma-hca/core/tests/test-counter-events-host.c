@@ -388,6 +388,17 @@ static void test_v2p_checks(void)
     }
 }
 
+/* Two cards whose caches have one line each. */
+static void least_caches(HcaConfig *config)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        lab_config(&config[i], i);
+        config[i].cache_ways = 1;
+        config[i].mpt_cache_size = 64;
+        config[i].mtt_cache_size = 64;
+    }
+}
+
 /* Caches of one line: every events_look-up is a refill, whoever asks. */
 static void test_v2p_caches(void)
 {
@@ -395,12 +406,7 @@ static void test_v2p_caches(void)
     uint64_t refills;
     Bed *bed;
 
-    for (unsigned i = 0; i < 2; i++) {
-        lab_config(&config[i], i);
-        config[i].cache_ways = 1;
-        config[i].mpt_cache_size = 64;
-        config[i].mtt_cache_size = 64;
-    }
+    least_caches(config);
     bed = events_new_by(RDMA_HCA_QP_ST_RC, NULL, config);
     refills = bed_counter(bed, 0, "v2p_mpt_refills");
     events_post_recv(bed, 4096);
@@ -437,6 +443,105 @@ static void test_v2p_write_back_errors(void)
     events_look_and_free(bed);
 }
 
+/* Two requests of @channel, the first of which misses the caches. */
+static void ask_twice(Bed *bed, HcaV2pChannel channel, const Mr *mr)
+{
+    Lab *lab = bed->lab;
+    HcaV2p *v2p = lab->host[0].hca->v2p;
+    HcaV2pAsk ask[2] = { { .unit = HCA_ASK_COMMAND },
+                         { .unit = HCA_ASK_COMMAND } };
+    HcaMatchInfo info = {
+        .flags = HCA_V2P_ABSOLUTE_ADDR,
+        .pd = bed->pair->pd[0],
+        .key = mr->key,
+        .va = mr->va,
+        .len = 8,
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(ask); i++) {
+        g_assert_false(
+            hca_v2p_ask(v2p, &ask[i], 0, channel, HCA_V2P_FETCH, &info));
+    }
+    lab->host[0].kicked = true;
+    lab_run(lab);
+    for (unsigned i = 0; i < G_N_ELEMENTS(ask); i++) {
+        g_assert_true(
+            hca_v2p_ask(v2p, &ask[i], 0, channel, HCA_V2P_FETCH, &info));
+    }
+}
+
+/* All channels, each of which misses what the one before it had come. */
+static void ask_of_all(Bed *bed)
+{
+    const Mr *mr[2] = { bed->pair->mr[0], mr_new(bed->drv[0], bed->pair->pd[0],
+                                                 0x100000, 65536, ACCESS_ALL) };
+
+    for (unsigned i = 0; i < HCA_V2P_NCHANNELS; i++) {
+        ask_twice(bed, i, mr[i % 2]);
+    }
+}
+
+/* A request that nobody waits for any more. */
+static void forget(Bed *bed)
+{
+    HcaV2p *v2p = bed->lab->host[0].hca->v2p;
+    uint64_t before = bed_counter(bed, 0, "v2p_forgotten");
+    HcaV2pAsk ask = { .unit = HCA_ASK_COMMAND };
+    HcaMatchInfo info = { .len = 8 };
+
+    g_assert_false(
+        hca_v2p_ask(v2p, &ask, 0, HCA_V2P_CEU, HCA_V2P_PLAIN, &info));
+    hca_v2p_ask_forget(v2p, &ask);
+    bed_counted(bed, 0, "v2p_forgotten", before + 1);
+}
+
+/* What is on its way to a page that cannot be written when it arrives. */
+static void lose_write(Bed *bed)
+{
+    uint64_t page = g_array_index(bed->drv[0]->icm_pages, uint64_t, 0);
+    Host *host = &bed->lab->host[0];
+    uint32_t word = 0;
+
+    g_assert_true(
+        hca_dma_write(host->hca->v2p, HCA_V2P_CEU, page, &word, sizeof(word)));
+    host_set_rom(host, page);
+    events_expect_some(bed, 0, "v2p_posted");
+    events_look(bed);
+    host->kicked = true;
+    lab_run(bed->lab);
+    bed_counted(bed, 0, "v2p_posted_lost", 1);
+}
+
+/* Memory takes its time. */
+static void test_v2p_late(void)
+{
+    HcaConfig config[2];
+    Bed *bed;
+
+    least_caches(config);
+    for (unsigned i = 0; i < 2; i++) {
+        config[i].memory_latency_ns = 1000;
+        config[i].memory_bandwidth = 1000;
+    }
+    bed = events_new_by(RDMA_HCA_QP_ST_RC, NULL, config);
+    events_post_recv(bed, 4096);
+    events_request(bed, 0, WRITE, 3000);
+    events_request(bed, 1, SEND, 3000);
+    events_request(bed, 2, READ, 3000);
+    bed_post_requests(bed, 3);
+    bed_run(bed);
+    bed_counted(bed, 0, "requester_wqes_completed", 3);
+    events_expect_some(bed, 0, "v2p_waits_mpt");
+    events_expect_some(bed, 0, "v2p_waits_mtt");
+    events_expect_some(bed, 0, "v2p_wait_ns_host");
+    ask_of_all(bed);
+    events_expect_some(bed, 0, "v2p_waits_channel");
+    events_expect_some(bed, 0, "v2p_wait_ns_path");
+    forget(bed);
+    lose_write(bed);
+    events_look_and_free(bed);
+}
+
 /* A peer writes device memory, and reads it. */
 static void test_dev_mem(void)
 {
@@ -468,6 +573,97 @@ static void test_pieces(void)
     events_look_and_free(bed);
 }
 
+/* ---- host_fault ---- */
+
+static HcaFaultRule host_rule(HcaFaultPlace place, HcaFaultAction action)
+{
+    return (HcaFaultRule) {
+        .place = place,
+        .action = action,
+        .probability = HCA_FAULT_ALWAYS,
+        .count = 1,
+        .delay_ns = action == HCA_FAULT_DELAY ? NS_PER_MS : 0,
+        .status = action == HCA_FAULT_FAIL ? RDMA_HCA_STAT_INTERNAL_ERR : 0,
+    };
+}
+
+/* One fault of each kind that leaves the card alive. */
+static void test_host_faults(void)
+{
+    HcaFaultPlan plan = {
+        .nrules = 8,
+        .rule = { host_rule(HCA_FAULT_DMA, HCA_FAULT_DELAY),
+                  host_rule(HCA_FAULT_DMA, HCA_FAULT_FAIL),
+                  host_rule(HCA_FAULT_COMMAND, HCA_FAULT_FAIL),
+                  host_rule(HCA_FAULT_COMMAND, HCA_FAULT_DELAY),
+                  host_rule(HCA_FAULT_INTERRUPT, HCA_FAULT_DROP),
+                  host_rule(HCA_FAULT_INTERRUPT, HCA_FAULT_DUPLICATE),
+                  host_rule(HCA_FAULT_INTERRUPT, HCA_FAULT_DELAY),
+                  host_rule(HCA_FAULT_DOORBELL, HCA_FAULT_DELAY) },
+    };
+    Bed *bed = events_new_by(RDMA_HCA_QP_ST_RC, NULL, NULL);
+    HcaV2p *v2p = bed->lab->host[0].hca->v2p;
+
+    plan.rule[0].channels = 1u << HCA_FAULT_READ_WQE;
+    plan.rule[1].channels = 1u << HCA_FAULT_READ_DATA;
+    plan.rule[1].units = 1u << HCA_V2P_WP_ND;
+    bed_set_faults(bed, 0, &plan);
+    for (unsigned i = 0; i < 2; i++) {
+        driver_cmd(bed->drv[0], RDMA_HCA_CMD_NOP, 0, 0, 0, 0, NULL);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        hca_v2p_interrupt(v2p, EQ_CMD);
+    }
+    bed->lab->host[0].kicked = true;
+    lab_sleep(bed->lab, 2 * NS_PER_MS);
+    events_request(bed, 0, WRITE, 3000);
+    bed_post_requests(bed, 1);
+    bed_expect_end(bed, 0, RDMA_HCA_SYNDROME_LOCAL_PROT_ERR);
+    bed_counted(bed, 0, "host_fault_dma_delay", 1);
+    bed_counted(bed, 0, "host_fault_dma_fail", 1);
+    bed_counted(bed, 0, "host_fault_command_fail", 1);
+    bed_counted(bed, 0, "host_fault_command_delay", 1);
+    bed_counted(bed, 0, "host_fault_interrupt_drop", 1);
+    bed_counted(bed, 0, "host_fault_interrupt_duplicate", 1);
+    bed_counted(bed, 0, "host_fault_interrupt_delay", 1);
+    bed_counted(bed, 0, "host_fault_doorbell_delay", 1);
+    events_look_and_free(bed);
+}
+
+/* Those that end it, and more than can be late. */
+static void test_host_faults_fatal(void)
+{
+    HcaFaultPlan plan = {
+        .nrules = 3,
+        .rule = { host_rule(HCA_FAULT_COMMAND, HCA_FAULT_HANG),
+                  host_rule(HCA_FAULT_EVENT, HCA_FAULT_OVERFLOW),
+                  host_rule(HCA_FAULT_INTERRUPT, HCA_FAULT_DELAY) },
+    };
+    Bed *bed = events_new_by(RDMA_HCA_QP_ST_RC, NULL, NULL);
+    Host *host = &bed->lab->host[0];
+    HcaEvent event = { .type = HCA_EVENT_PORT_CHANGE, .number = 1 };
+
+    g_assert_cmphex(driver_cmd(bed->drv[0], RDMA_HCA_CMD_MAP_EQ,
+                               1ull << RDMA_HCA_EVENT_EQ_OVERFLOW,
+                               bed->drv[0]->eq[EQ_COMP].eqn, 0, 0, NULL),
+                    ==, 0);
+    plan.rule[2].count = 0;
+    bed_set_faults(bed, 0, &plan);
+    hca_eq_event(host->hca->cm, &event);
+    for (unsigned i = 0; i < 64; i++) { /* and that of the event */
+        hca_v2p_interrupt(host->hca->v2p, EQ_CMD);
+    }
+    host_bar0_write(host, RDMA_HCA_HCR + RDMA_HCA_HCR_CTRL,
+                    RDMA_HCA_HCR_GO |
+                        RDMA_HCA_PREP(RDMA_HCA_HCR_OP, RDMA_HCA_CMD_NOP));
+    lab_run(bed->lab);
+    bed_counted(bed, 0, "host_fault_command_hang", 1);
+    bed_counted(bed, 0, "host_fault_event_overflow", 1);
+    bed_counted(bed, 0, "cxtmgt_event_eq_overflow", 1);
+    bed_counted(bed, 0, "host_fault_held_full", 1);
+    events_look_and_free(bed);
+}
+
 static const EventsTest tests[] = {
     { "ceu/commands", test_commands },
     { "ceu/statuses", test_statuses },
@@ -480,11 +676,14 @@ static const EventsTest tests[] = {
     { "cxtmgt/comm-est", test_comm_est },
     { "cxtmgt/srq", test_srq },
     { "v2p/checks", test_v2p_checks },
+    { "v2p/late", test_v2p_late },
     { "v2p/caches", test_v2p_caches },
     { "v2p/write-back-errors", test_v2p_write_back_errors },
     { "v2p/pieces", test_pieces },
     { "v2p/memory-management", events_memory_management },
     { "v2p/device-memory", test_dev_mem },
+    { "host-faults/each", test_host_faults },
+    { "host-faults/fatal", test_host_faults_fatal },
 };
 
 int main(int argc, char **argv)

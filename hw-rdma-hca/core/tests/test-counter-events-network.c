@@ -545,13 +545,13 @@ static void set_fault(Bed *bed, HcaFaultAction action,
                      .offset = -1 },
     };
 
-    hca_set_faults(bed->lab->host[0].hca, &plan);
+    bed_set_faults(bed, 0, &plan);
 }
 
 /* One fault of each kind and direction, of a events_request or of its answer. */
 static void check_faults(Bed *bed, HcaFaultAction end)
 {
-    static const char *const names[HCA_FAULT_NACTIONS] = {
+    static const char *const names[HCA_FAULT_NPACKET_ACTIONS] = {
         "drop", "duplicate", "reorder", "delay", "corrupt", "mark",
     };
 
@@ -588,7 +588,7 @@ static void test_faults_roce(void)
     lab_config_roce(&config[0], 0);
     lab_config_roce(&config[1], 1);
     bed = events_new_by(RDMA_HCA_QP_ST_RC, NULL, config);
-    check_faults(bed, HCA_FAULT_NACTIONS);
+    check_faults(bed, HCA_FAULT_NPACKET_ACTIONS);
     events_look_and_free(bed);
 }
 
@@ -609,7 +609,7 @@ static void test_faults_held(void)
     qp_attr_init(&attr);
     attr.mtu = 1; /* 256 bytes */
     bed = events_new_rc(&attr);
-    hca_set_faults(bed->lab->host[0].hca, &plan);
+    bed_set_faults(bed, 0, &plan);
     events_request(bed, 0, WRITE, packets * 256);
     bed_post_requests(bed, 1);
     bed_run(bed);

@@ -103,8 +103,8 @@ static void test_visit(void)
  * Numbers are for ever. When this fails a row was put elsewhere than at the
  * end. After adding rows at the end, raise both constants.
  */
-#define FROZEN 420
-#define FROZEN_SUM "2da5d99eca6e51afb6c637c9c77cbf02"
+#define FROZEN 547
+#define FROZEN_SUM "9803234268223322e114cf920695ca64"
 
 static void test_numbers(void)
 {
@@ -124,6 +124,24 @@ static void test_numbers(void)
     pair_free(pair);
 }
 
+/* Rows that are sums of others. */
+static bool is_sum(const HcaCounter *counter)
+{
+    static const char *const cause[] = { "channel", "mpt", "path", "mtt",
+                                         "host" };
+    const char *name = counter->name;
+
+    if (!g_str_equal(counter->unit, "v2p") || !g_str_has_prefix(name, "wait")) {
+        return false;
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(cause); i++) {
+        if (g_str_has_suffix(name, cause[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* How many rows show the word at @at, which nobody else has the value of. */
 static unsigned rows_of(const Hca *hca, uint64_t *at)
 {
@@ -136,7 +154,7 @@ static unsigned rows_of(const Hca *hca, uint64_t *at)
         HcaCounter counter;
 
         hca_counter_get(hca, i, &counter);
-        n += counter.value == magic;
+        n += counter.value == magic && !is_sum(&counter);
     }
     *at = was;
     return n;
@@ -516,6 +534,7 @@ static void test_reset(void)
 {
     Pair *pair = pair_new(10, 65536);
     const Hca *hca = pair->lab->host[0].hca;
+    uint64_t *before = all_values(hca);
     Qp *qp[2];
 
     pair_connect(pair, NULL, qp);
@@ -525,10 +544,16 @@ static void test_reset(void)
         HcaCounter counter;
 
         hca_counter_get(hca, i, &counter);
+        if (g_str_has_suffix(counter.name, "_capacity")) {
+            g_assert_cmpuint(counter.value, >, 0);
+            g_assert_cmpuint(counter.value, ==, before[i]);
+            continue;
+        }
         g_assert_cmpuint(counter.value, ==,
                          !strcmp(counter.unit, "link") &&
                              !strcmp(counter.name, "up"));
     }
+    g_free(before);
     pair_free(pair);
 }
 

@@ -12,52 +12,11 @@
 #define SEND RDMA_HCA_OPCODE_SEND
 #define WRITE RDMA_HCA_OPCODE_RDMA_WRITE
 #define READ RDMA_HCA_OPCODE_RDMA_READ
-
-static Bed *bed_new_by(uint32_t seed, const QpAttr *attr)
-{
-    BedConfig config = bed_connection(RDMA_HCA_QP_ST_RC);
-
-    config.seed = seed;
-    if (attr) {
-        config.attr = *attr;
-    }
-    return bed_new_as(&config);
-}
+#define RECV 0x1000u /* the first receive */
 
 static void post(Bed *bed, const SendWr *wr)
 {
     g_assert_true(qp_post_send(bed->qps[0], wr, 1));
-}
-
-static void post_recvs(Bed *bed, unsigned side, unsigned n)
-{
-    for (unsigned i = 0; i < n; i++) {
-        pair_post_recv(bed->pair, side, bed->qps[side], 0x1000 + i, 0, 4096);
-    }
-}
-
-static void expect_flush(Cq *cq, uint64_t first, unsigned n)
-{
-    Wc wc;
-
-    for (unsigned i = 0; i < n; i++) {
-        cq_expect(cq, &wc, first + i, RDMA_HCA_SYNDROME_WR_FLUSH_ERR);
-    }
-}
-
-/* Both sides come back to life by RST, INIT, RTR, RTS. */
-static void revive(Bed *bed)
-{
-    QpAttr attr;
-
-    qp_attr_init(&attr);
-    attr.sq_psn = pair_rand(bed->pair, 0, 1 << 24);
-    attr.rq_psn = pair_rand(bed->pair, 0, 1 << 24);
-    g_assert_cmphex(qp_to_rst(bed->qps[0]), ==, 0);
-    g_assert_cmphex(qp_to_rst(bed->qps[1]), ==, 0);
-    qp_connect(bed->qps[0], bed->qps[1], &attr);
-    pair_check_works(bed->pair, bed->qps, 0);
-    pair_check_works(bed->pair, bed->qps, 1);
 }
 
 /*
@@ -82,7 +41,7 @@ static void run_bad_request(Bed *bed, const SendWr *bad, uint8_t syndrome)
     }
     cq_expect(bed->cqs[0], &wc, 3, syndrome);
     g_assert_true(wc.is_send);
-    expect_flush(bed->cqs[0], 4, 2);
+    cq_expect_flushed(bed->cqs[0], 4, 2);
     cq_expect_none(bed->cqs[0]);
     g_assert_cmpuint(qp_state(bed->qps[0]), ==, RDMA_HCA_QP_STATE_ERR);
 }
@@ -96,7 +55,7 @@ static void test_rnr_then_posted(void)
     Sge sge;
     Wc wc;
 
-    bed = bed_new_by(101, NULL);
+    bed = bed_new_rc(101, NULL);
     wr = pair_send(bed->pair, 0, SEND, 1, &sge, 0, 3000, 0);
     post(bed, &wr);
     lab_sleep(bed->lab, 50 * NS_PER_MS);
@@ -112,7 +71,7 @@ static void test_rnr_then_posted(void)
 /* A Read, and behind it @behind; the first response is lost. */
 static Bed *lose_read_before(const QpAttr *attr, uint8_t behind, bool bad_key)
 {
-    Bed *bed = bed_new_by(110, attr);
+    Bed *bed = bed_new_rc(110, attr);
     SendWr wr[2];
     Sge sge[2];
 
@@ -142,7 +101,7 @@ static void test_rnr_read_lost(void)
     g_assert_cmphex(wc.syndrome, ==, 0);
     g_assert_false(cq_poll(bed->cqs[0], &wc));
     bed_counted(bed, 0, "requester_rnrs_rx", 1);
-    post_recvs(bed, 1, 1);
+    bed_post_recvs_on(bed, 1, RECV, 1, 4096);
     lab_sleep(bed->lab, 10 * NS_PER_MS);
     cq_expect(bed->cqs[0], &wc, 2, 0);
     bed_expect_end(bed, 1, 0);
@@ -167,7 +126,7 @@ static void test_fatal_read_lost(void)
     bed_run(bed);
     g_assert_cmpuint(qp_state(bed->qps[1]), ==, RDMA_HCA_QP_STATE_ERR);
     cq_expect(bed->cqs[0], &wc, 1, RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR);
-    expect_flush(bed->cqs[0], 2, 1);
+    cq_expect_flushed(bed->cqs[0], 2, 1);
     cq_expect_none(bed->cqs[0]);
     g_assert_cmpuint(qp_state(bed->qps[0]), ==, RDMA_HCA_QP_STATE_ERR);
     bed_free(bed);
@@ -186,7 +145,7 @@ static void test_rnr_timer(void)
     qp_attr_init(&attr);
     attr.min_rnr_timer = 20; /* 10.24 ms */
     attr.rnr_retry = 3;
-    bed = bed_new_by(102, &attr);
+    bed = bed_new_rc(102, &attr);
     wr = pair_send(bed->pair, 0, SEND, 1, &sge, 0, 100, 0);
     start = bed->lab->now;
     post(bed, &wr);
@@ -207,20 +166,20 @@ static void test_rnr_exhausted(void)
 
         qp_attr_init(&attr);
         attr.rnr_retry = retries;
-        bed = bed_new_by(103, &attr);
+        bed = bed_new_rc(103, &attr);
         for (unsigned i = 0; i < 3; i++) {
             wr[i] = pair_send(bed->pair, 0, SEND, i, &sge[i], 0, 3000, 0);
         }
         g_assert_true(qp_post_send(bed->qps[0], wr, 3));
         cq_expect(bed->cqs[0], &wc, 0, RDMA_HCA_SYNDROME_RNR_RETRY_EXC_ERR);
-        expect_flush(bed->cqs[0], 1, 2);
+        cq_expect_flushed(bed->cqs[0], 1, 2);
         cq_expect_none(bed->cqs[0]);
         cq_expect_none(bed->cqs[1]);
         g_assert_cmpuint(bed_counter(bed, 1, "responder_rnrs_tx"), ==,
                          retries + 1);
         /* The responder did nothing wrong. */
         g_assert_cmpuint(qp_state(bed->qps[1]), ==, RDMA_HCA_QP_STATE_RTS);
-        revive(bed);
+        bed_revive(bed);
         bed_free(bed);
     }
 }
@@ -237,7 +196,7 @@ static void test_rnr_count_restarts(void)
     qp_attr_init(&attr);
     attr.rnr_retry = 2;
     attr.min_rnr_timer = 20;
-    bed = bed_new_by(104, &attr);
+    bed = bed_new_rc(104, &attr);
     for (unsigned i = 0; i < 6; i++) {
         wr = pair_send(bed->pair, 0, SEND, i, &sge, 0, 3000, 0);
         post(bed, &wr);
@@ -260,7 +219,7 @@ static void test_rnr_credits(void)
     Sge sge[N];
     Bed *bed;
 
-    bed = bed_new_by(111, NULL);
+    bed = bed_new_rc(111, NULL);
     bed_post_recvs(bed, READY, 100);
     for (unsigned i = 0; i < N; i++) {
         wr[i] = pair_send(bed->pair, 0, SEND, i, &sge[i], 0, 100, 0);
@@ -288,7 +247,7 @@ static void test_rnr_trickle(void)
     Sge sge[20];
     Wc wc;
 
-    bed = bed_new_by(105, NULL);
+    bed = bed_new_rc(105, NULL);
     for (unsigned i = 0; i < 20; i++) {
         wr[i] = pair_send(bed->pair, 0, RDMA_HCA_OPCODE_SEND_IMM, i, &sge[i], 0,
                           2500, 0);
@@ -313,14 +272,14 @@ static void test_rnr_write_imm(void)
     Sge sge;
     Wc wc;
 
-    bed = bed_new_by(106, NULL);
+    bed = bed_new_rc(106, NULL);
     wr = pair_send(bed->pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE_IMM, 1, &sge, 0,
                    5000, 0);
     post(bed, &wr);
     lab_sleep(bed->lab, 20 * NS_PER_MS);
     g_assert_false(cq_poll(bed->cqs[0], &wc));
-    post_recvs(bed, 1, 1);
-    cq_expect(bed->cqs[1], &wc, 0x1000, 0);
+    bed_post_recvs_on(bed, 1, RECV, 1, 4096);
+    cq_expect(bed->cqs[1], &wc, RECV, 0);
     g_assert_cmpuint(wc.byte_len, ==, 5000);
     cq_expect(bed->cqs[0], &wc, 1, 0);
     bed_free(bed);
@@ -395,9 +354,9 @@ static void check_remote(uint8_t opcode, RemoteFault fault, uint32_t len)
     Sge sge;
     Bed *bed;
 
-    bed = bed_new_by(200 + fault, NULL);
+    bed = bed_new_rc(200 + fault, NULL);
     mr_fill(bed->pair->mr[0], 0, 0x77, 65536);
-    post_recvs(bed, 1, 2);
+    bed_post_recvs_on(bed, 1, RECV, 2, 4096);
     wr = pair_send(bed->pair, 0, opcode, 3, &sge, 20000, len, 0);
     break_remote(bed, fault, &wr);
     image = mr_image(bed->pair->mr[1]);
@@ -408,9 +367,9 @@ static void check_remote(uint8_t opcode, RemoteFault fault, uint32_t len)
     g_assert_true(
         driver_event(bed->drv[1], RDMA_HCA_EVENT_WQ_ACCESS_ERROR, &eqe));
     g_assert_cmpuint(GUINT32_FROM_LE(eqe.qp.qpn), ==, bed->qps[1]->qpn);
-    expect_flush(bed->cqs[1], 0x1000, 2);
+    cq_expect_flushed(bed->cqs[1], RECV, 2);
     g_assert_cmpuint(qp_state(bed->qps[1]), ==, RDMA_HCA_QP_STATE_ERR);
-    revive(bed);
+    bed_revive(bed);
     bed_free(bed);
 }
 
@@ -457,7 +416,7 @@ static void test_zero_length_bad_key(void)
     Sge sge[2];
     Wc wc;
 
-    bed = bed_new_by(220, NULL);
+    bed = bed_new_rc(220, NULL);
     for (unsigned i = 0; i < 2; i++) {
         wr[i] = pair_send(bed->pair, 0, i ? READ : WRITE, i, &sge[i], 0, 0, 0);
         wr[i].rkey = 0x12345;
@@ -484,7 +443,7 @@ static void test_qp_not_enabled(void)
 
         qp_attr_init(&attr);
         attr.access = 0;
-        bed = bed_new_by(221, &attr);
+        bed = bed_new_rc(221, &attr);
         wr = pair_send(bed->pair, 0, opcode[i], 1, &sge, 0, 8,
                        4096 - (bed->pair->mr[1]->va & 4095));
         post(bed, &wr);
@@ -492,7 +451,7 @@ static void test_qp_not_enabled(void)
         g_assert_true(
             driver_event(bed->drv[1], RDMA_HCA_EVENT_WQ_INVAL_REQ_ERROR, &eqe));
         g_assert_cmpuint(GUINT32_FROM_LE(eqe.qp.qpn), ==, bed->qps[1]->qpn);
-        revive(bed);
+        bed_revive(bed);
         bed_free(bed);
     }
 }
@@ -504,11 +463,11 @@ static void test_atomic_misaligned(void)
     SendWr wr;
     Sge sge;
 
-    bed = bed_new_by(222, NULL);
+    bed = bed_new_rc(222, NULL);
     wr = pair_send(bed->pair, 0, RDMA_HCA_OPCODE_ATOMIC_FA, 3, &sge, 0, 8,
                    4096 - (bed->pair->mr[1]->va & 4095) + 4);
     run_bad_request(bed, &wr, RDMA_HCA_SYNDROME_REMOTE_INVAL_REQ_ERR);
-    revive(bed);
+    bed_revive(bed);
     bed_free(bed);
 }
 
@@ -605,13 +564,13 @@ static void test_local(const void *opaque)
     Sge sge[4];
     Bed *bed;
 
-    bed = bed_new_by(300 + fault, NULL);
+    bed = bed_new_rc(300 + fault, NULL);
     wr = pair_send(bed->pair, 0, WRITE, 3, sge, 0, 5000, 8192);
     break_local(bed, fault, &wr, sge);
     run_bad_request(bed, &wr, local_fault[fault].syndrome);
     /* The peer noticed nothing. */
     g_assert_cmpuint(qp_state(bed->qps[1]), ==, RDMA_HCA_QP_STATE_RTS);
-    revive(bed);
+    bed_revive(bed);
     bed_free(bed);
 }
 
@@ -625,7 +584,7 @@ static void test_longest_list(void)
     SendWr wr;
     Wc wc;
 
-    bed = bed_new_by(320, NULL);
+    bed = bed_new_rc(320, NULL);
     qp_attr_init(&attr);
     for (unsigned i = 0; i < 2; i++) {
         qp_config_init(&config, bed->pair->pd[i], bed->cqs[i]);
@@ -716,7 +675,7 @@ static void test_recv(const void *opaque)
     Bed *bed;
     Wc wc;
 
-    bed = bed_new_by(400 + fault, NULL);
+    bed = bed_new_rc(400 + fault, NULL);
     pair_post_recv(bed->pair, 1, bed->qps[1], 0, 0, 4096);
     to = mr_sge(bed->pair->mr[1], 8192, 4096);
     break_recv(bed, fault, &recv, &to);
@@ -729,263 +688,15 @@ static void test_recv(const void *opaque)
     cq_expect(bed->cqs[1], &wc, 0, 0);
     cq_expect(bed->cqs[1], &wc, 1, recv_fault[fault].receiver);
     g_assert_false(wc.is_send);
-    expect_flush(bed->cqs[1], 2, 1);
+    cq_expect_flushed(bed->cqs[1], 2, 1);
     cq_expect(bed->cqs[0], &wc, 0, 0);
     cq_expect(bed->cqs[0], &wc, 1, recv_fault[fault].sender);
-    expect_flush(bed->cqs[0], 2, 1);
+    cq_expect_flushed(bed->cqs[0], 2, 1);
     cq_expect_none(bed->cqs[0]);
     cq_expect_none(bed->cqs[1]);
     g_assert_cmpuint(qp_state(bed->qps[1]), ==, RDMA_HCA_QP_STATE_ERR);
-    revive(bed);
+    bed_revive(bed);
     bed_free(bed);
-}
-
-/* ---- the life of a QP ---- */
-
-/* ERR: what is in both queues, and what is posted later, is flushed. */
-static void test_flush(void)
-{
-    Bed *bed;
-    SendWr wr[10];
-    Sge sge[10];
-    Wc wc;
-
-    bed = bed_new_by(501, NULL);
-    post_recvs(bed, 0, 12);
-    for (unsigned i = 0; i < 10; i++) {
-        wr[i] = pair_send(bed->pair, 0, SEND, i, &sge[i], 0, 3000, 0);
-        wr[i].flags = i % 3 ? 0 : SEND_SIGNALED;
-    }
-    g_assert_true(qp_post_send(bed->qps[0], wr, 7));
-    lab_run(bed->lab); /* the peer is not ready */
-    g_assert_cmphex(qp_to_err(bed->qps[0]), ==, 0);
-    for (unsigned i = 0, sends = 0, recvs = 0; i < 19; i++) {
-        g_assert_true(cq_wait(bed->cqs[0], &wc, PAIR_PATIENCE));
-        g_assert_cmphex(wc.syndrome, ==, RDMA_HCA_SYNDROME_WR_FLUSH_ERR);
-        if (wc.is_send) {
-            g_assert_cmpuint(wc.wr_id, ==, sends++);
-        } else {
-            g_assert_cmpuint(wc.wr_id, ==, 0x1000 + recvs++);
-        }
-    }
-    cq_expect_none(bed->cqs[0]);
-    g_assert_true(qp_post_send(bed->qps[0], wr + 7, 3));
-    expect_flush(bed->cqs[0], 7, 3);
-    post_recvs(bed, 0, 3);
-    expect_flush(bed->cqs[0], 0x1000, 3);
-    cq_expect_none(bed->cqs[0]);
-    /* ERR again is no error and flushes nothing twice. */
-    g_assert_cmphex(qp_to_err(bed->qps[0]), ==, 0);
-    cq_expect_none(bed->cqs[0]);
-    g_assert_cmphex(qp_to_err(bed->qps[1]), ==, 0);
-    revive(bed);
-    bed_free(bed);
-}
-
-/* From INIT: only receives can be there. */
-static void test_flush_from_init(void)
-{
-    Bed *bed;
-    QpAttr attr;
-
-    bed = bed_new_by(502, NULL);
-    g_assert_cmphex(qp_to_rst(bed->qps[0]), ==, 0);
-    qp_attr_init(&attr);
-    g_assert_cmphex(qp_to_init(bed->qps[0], &attr), ==, 0);
-    post_recvs(bed, 0, 5);
-    g_assert_cmphex(qp_to_err(bed->qps[0]), ==, 0);
-    expect_flush(bed->cqs[0], 0x1000, 5);
-    revive(bed);
-    bed_free(bed);
-}
-
-static void post_big(Bed *bed, unsigned n)
-{
-    for (unsigned i = 0; i < n; i++) {
-        SendWr wr;
-        Sge sge;
-
-        wr = pair_send(bed->pair, 0, i & 1 ? READ : WRITE, i, &sge, 0, 60000,
-                       0);
-        post(bed, &wr);
-    }
-}
-
-/* RST with packets of the old life everywhere; the new life sees none. */
-static void test_reset_with_work(void)
-{
-    for (unsigned steps = 0; steps < 120; steps += 15) {
-        Bed *bed;
-
-        bed = bed_new_by(503 + steps, NULL);
-        post_big(bed, 10);
-        for (unsigned i = 0; i < steps; i++) {
-            lab_step(bed->lab);
-        }
-        revive(bed);
-        cq_expect_none(bed->cqs[0]);
-        cq_expect_none(bed->cqs[1]);
-        bed_free(bed);
-    }
-}
-
-/* The number of a QP destroyed at work is used again at once. */
-static void test_reuse_number(void)
-{
-    for (unsigned steps = 0; steps < 120; steps += 15) {
-        Bed *bed;
-        QpAttr attr;
-
-        bed = bed_new_by(650 + steps, NULL);
-        post_recvs(bed, 1, 3);
-        post_big(bed, 10);
-        for (unsigned i = 0; i < steps; i++) {
-            lab_step(bed->lab);
-        }
-        for (unsigned i = 0; i < 2; i++) {
-            uint32_t qpn = bed->qps[i]->qpn;
-            QpConfig config;
-
-            qp_destroy(bed->qps[i]);
-            qp_config_init(&config, bed->pair->pd[i], bed->cqs[i]);
-            bed->qps[i] = qp_new_number(bed->drv[i], &config, qpn);
-        }
-        qp_attr_init(&attr);
-        attr.sq_psn = attr.rq_psn = 0xabcdef;
-        qp_connect(bed->qps[0], bed->qps[1], &attr);
-        pair_check_works(bed->pair, bed->qps, 0);
-        pair_check_works(bed->pair, bed->qps, 1);
-        cq_expect_none(bed->cqs[0]);
-        cq_expect_none(bed->cqs[1]);
-        bed_free(bed);
-    }
-}
-
-/* A doorbell of another process's UAR page does nothing and is counted. */
-static void test_foreign_doorbell(void)
-{
-    Bed *bed;
-    uint32_t low, high;
-    SendWr wr;
-    Sge sge;
-    Wc wc;
-
-    bed = bed_new_by(504, NULL);
-    wr = pair_send(bed->pair, 0, WRITE, 1, &sge, 0, 100, 0);
-    g_assert_true(qp_write_send(bed->qps[0], &wr, 1, &low, &high));
-    host_uar_write64(&bed->lab->host[0], 3 * RDMA_HCA_UAR_PAGE_SIZE,
-                     (uint64_t)high << 32 | low);
-    cq_expect_none(bed->cqs[0]);
-    bed_counted(bed, 0, "send_db_bad_uar", 1);
-    qp_ring(bed->qps[0], low, high);
-    cq_expect(bed->cqs[0], &wc, 1, 0);
-    bed_free(bed);
-}
-
-/* A region goes away under a transfer: an error, or its whole data. */
-static void test_deregister_in_flight(void)
-{
-    for (unsigned steps = 5; steps < 100; steps += 10) {
-        Bed *bed;
-        Mr *mr;
-        SendWr wr;
-        Sge sge;
-        Wc wc;
-
-        bed = bed_new_by(700 + steps, NULL);
-        mr = bed->pair->mr[1];
-        wr = pair_send(bed->pair, 0, WRITE, 1, &sge, 0, 60000, 0);
-        post(bed, &wr);
-        for (unsigned i = 0; i < steps; i++) {
-            lab_step(bed->lab);
-        }
-        g_assert_cmphex(mr_deregister(mr), ==, RDMA_HCA_STAT_OK);
-        bed->pair->mr[1] = mr_new(bed->drv[1], mr->pd, mr->va, mr->len,
-                                  ACCESS_ALL);
-        g_assert_true(cq_wait(bed->cqs[0], &wc, PAIR_PATIENCE));
-        g_assert_true(wc.syndrome == 0 ||
-                      wc.syndrome == RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR);
-        revive(bed);
-        bed_free(bed);
-    }
-}
-
-/* Drain: nothing new is sent, what is sent ends, SQ_DRAINED comes once. */
-static void test_drain(void)
-{
-    Bed *bed;
-    struct rdma_hca_qpc qpc = { 0 };
-    struct rdma_hca_eqe eqe;
-    unsigned done = 0;
-    Wc wc;
-
-    bed = bed_new_by(505, NULL);
-    post_big(bed, 10);
-    for (unsigned i = 0; i < 30; i++) {
-        lab_step(bed->lab);
-    }
-    g_assert_cmphex(driver_cmd(bed->drv[0], RDMA_HCA_CMD_RTS2SQD_QPEE, 0,
-                               bed->qps[0]->qpn | RDMA_HCA_RTS2SQD_EVENT,
-                               RDMA_HCA_MODIFY_NO_INBOX, 0, NULL),
-                    ==, 0);
-    lab_sleep(bed->lab, NS_PER_S);
-    g_assert_true(driver_event(bed->drv[0], RDMA_HCA_EVENT_SQ_DRAINED, &eqe));
-    g_assert_cmpuint(GUINT32_FROM_LE(eqe.qp.qpn), ==, bed->qps[0]->qpn);
-    g_assert_cmpuint(
-        driver_count_events(bed->drv[0], RDMA_HCA_EVENT_SQ_DRAINED), ==, 0);
-    while (cq_poll(bed->cqs[0], &wc)) {
-        g_assert_cmpuint(wc.syndrome, ==, 0);
-        g_assert_cmpuint(wc.wr_id, ==, done++);
-    }
-    g_assert_cmpuint(done, <, 10);
-    qpc.opt_param_mask = GUINT32_TO_BE(RDMA_HCA_QP_ATTR_STATE);
-    qpc.flags = GUINT32_TO_BE(
-        RDMA_HCA_PREP(RDMA_HCA_QPC_STATE, RDMA_HCA_QP_STATE_RTS));
-    g_assert_cmphex(driver_cmd_in(bed->drv[0], RDMA_HCA_CMD_SQD2RTS_QPEE, &qpc,
-                                  sizeof(qpc), bed->qps[0]->qpn, 0),
-                    ==, 0);
-    for (; done < 10; done++) {
-        cq_expect(bed->cqs[0], &wc, done, 0);
-    }
-    bed_free(bed);
-}
-
-/* First packet from the peer in RTR: communication established, once. */
-static void test_comm_established(void)
-{
-    Pair *pair = pair_new(506, 65536);
-    struct rdma_hca_eqe eqe;
-    QpConfig config;
-    QpAttr attr;
-    Qp *qp[2];
-    SendWr wr;
-    Sge sge;
-    Wc wc;
-
-    for (unsigned i = 0; i < 2; i++) {
-        qp_config_init(&config, pair->pd[i], pair->cq[i]);
-        qp[i] = qp_new(pair->drv[i], &config);
-    }
-    for (unsigned i = 0; i < 2; i++) {
-        qp_attr_init(&attr);
-        qp_attr_to(&attr, pair->drv[i], pair->drv[!i]);
-        attr.dest_qpn = qp[!i]->qpn;
-        g_assert_cmphex(qp_to_init(qp[i], &attr), ==, 0);
-        g_assert_cmphex(qp_to_rtr(qp[i], &attr), ==, 0);
-    }
-    g_assert_cmphex(qp_to_rts(qp[0], &attr), ==, 0);
-    for (unsigned i = 0; i < 2; i++) {
-        pair_post_recv(pair, 1, qp[1], i, 0, 100);
-        wr = pair_send(pair, 0, SEND, i, &sge, 0, 100, 0);
-        g_assert_true(qp_post_send(qp[0], &wr, 1));
-        cq_expect(pair->cq[1], &wc, i, 0);
-        cq_expect(pair->cq[0], &wc, i, 0);
-    }
-    g_assert_true(driver_event(pair->drv[1], RDMA_HCA_EVENT_COMM_EST, &eqe));
-    g_assert_cmpuint(GUINT32_FROM_LE(eqe.qp.qpn), ==, qp[1]->qpn);
-    g_assert_cmpuint(driver_count_events(pair->drv[1], RDMA_HCA_EVENT_COMM_EST),
-                     ==, 0);
-    pair_free(pair);
 }
 
 int main(int argc, char **argv)
@@ -1016,14 +727,5 @@ int main(int argc, char **argv)
 
         test_add_data_each_link(path, GUINT_TO_POINTER(i), test_recv);
     }
-    test_add_each_link("/errors/qp/flush", test_flush);
-    test_add_each_link("/errors/qp/flush-from-init", test_flush_from_init);
-    test_add_each_link("/errors/qp/reset-with-work", test_reset_with_work);
-    test_add_each_link("/errors/qp/reuse-number", test_reuse_number);
-    test_add_each_link("/errors/qp/foreign-doorbell", test_foreign_doorbell);
-    test_add_each_link("/errors/qp/deregister-in-flight",
-                       test_deregister_in_flight);
-    test_add_each_link("/errors/qp/drain", test_drain);
-    test_add_each_link("/errors/qp/comm-established", test_comm_established);
     return g_test_run();
 }

@@ -37,11 +37,11 @@ static void test_check(void)
     HcaFaultPlan plan = { 0 };
 
     g_assert_null(hca_fault_check(&plan));
-    for (unsigned i = 0; i < HCA_FAULT_NACTIONS; i++) {
+    for (unsigned i = 0; i < HCA_FAULT_NPACKET_ACTIONS; i++) {
         plan = fault_plan(i);
         g_assert_null(hca_fault_check(&plan));
     }
-    REFUSE(drop, action, HCA_FAULT_NACTIONS, "action");
+    REFUSE(drop, action, HCA_FAULT_NPACKET_ACTIONS, "action");
     REFUSE(drop, directions, 0, "directions");
     REFUSE(drop, directions, 4, "directions");
     REFUSE(drop, kinds, 1u << HCA_FAULT_NKINDS, "kinds");
@@ -274,7 +274,7 @@ static void random_plan(GRand *rand, HcaFaultPlan *plan)
     plan->nrules = g_rand_int_range(rand, 0, 6);
     for (unsigned i = 0; i < plan->nrules; i++) {
         plan->rule[i] = (HcaFaultRule) {
-            .action = g_rand_int_range(rand, 0, HCA_FAULT_NACTIONS),
+            .action = g_rand_int_range(rand, 0, HCA_FAULT_NPACKET_ACTIONS),
             .directions = g_rand_int_range(rand, 1, 4),
             .kinds = g_rand_boolean(rand) ? g_rand_int(rand) & 0x3ff : 0,
             .every = g_rand_int_range(rand, 0, 4),

@@ -10,12 +10,6 @@
 #define TX HCA_FAULT_TX
 #define RX HCA_FAULT_RX
 
-static void set_card(Pair *pair, unsigned side, const HcaFaultPlan *plan)
-{
-    g_assert_null(hca_fault_check(plan));
-    hca_set_faults(pair->lab->host[side].hca, plan);
-}
-
 #define AREA (512 * 1024u)
 
 /* Side 0 reads all of side 1's region; 512 packets of an MTU of 1024. */
@@ -53,7 +47,7 @@ static void test_every_50th_read_response(void)
     Qp *qp[2];
 
     pair_connect(pair, NULL, qp);
-    set_card(pair, 0, &plan);
+    host_set_faults(&pair->lab->host[0], &plan);
     read_all(pair, qp);
     g_assert_cmpuint(pair_counter(pair, 0, "fault_rx_drop"), ==,
                      pair_counter(pair, 0, "link_rx_packets") / 50);
@@ -100,7 +94,7 @@ static void test_acks_out_of_order(void)
     qp_attr_init(&attr);
     attr.timeout = 20; /* four seconds: nothing is sent again */
     pair_connect(pair, &attr, qp);
-    set_card(pair, 1, &plan);
+    host_set_faults(&pair->lab->host[1], &plan);
     lab_listen(pair->lab, note_ack, psns);
     for (unsigned i = 0; i < 2; i++) {
         wr = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, i, &sge, 0, 100, 0);
@@ -134,7 +128,7 @@ static void test_card_timer(void)
     pair_connect(pair, NULL, qp);
     plan.rule[0].directions = 1u << TX;
     plan.rule[0].delay_ns = 10 * NS_PER_MS;
-    set_card(pair, 0, &plan);
+    host_set_faults(&pair->lab->host[0], &plan);
     wr = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 0, &sge, 0, 100, 0);
     begin = lab->now;
     g_assert_true(qp_post_send(qp[0], &wr, 1));
@@ -151,12 +145,12 @@ static void test_card_timer(void)
 
     /* A plan that goes sets free at once what is held, without another call. */
     plan.rule[0].delay_ns = HCA_FAULT_MAX_DELAY_NS;
-    set_card(pair, 0, &plan);
+    host_set_faults(&pair->lab->host[0], &plan);
     g_assert_true(qp_post_send(qp[0], &wr, 1));
     lab_run(lab);
     g_assert_cmpuint(pair_counter(pair, 1, "responder_writes"), ==, 1);
     plan.nrules = 0;
-    set_card(pair, 0, &plan);
+    host_set_faults(&pair->lab->host[0], &plan);
     lab_run(lab);
     g_assert_cmpuint(pair_counter(pair, 1, "responder_writes"), ==, 2);
     pair_free(pair);
@@ -174,7 +168,7 @@ static void test_card_reset(void)
 
     pair_connect(pair, NULL, qp);
     plan.rule[0].delay_ns = NS_PER_S;
-    set_card(pair, 1, &plan);
+    host_set_faults(&pair->lab->host[1], &plan);
     for (unsigned i = 0; i < 2; i++) {
         wr = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 0, &sge, 0, 100, 0);
         g_assert_true(qp_post_send(qp[0], &wr, 1));
@@ -199,25 +193,27 @@ static void test_card_reset(void)
 /* All faults in both directions of both cards; all is right in the end. */
 static void test_card_storm(void)
 {
-    static const char *const names[HCA_FAULT_NACTIONS] = {
+    static const char *const names[HCA_FAULT_NPACKET_ACTIONS] = {
         "drop", "duplicate", "reorder", "delay", "corrupt", "mark",
     };
-    HcaFaultPlan plan = { .seed = lab_seed(9), .nrules = HCA_FAULT_NACTIONS };
+    HcaFaultPlan plan = { .seed = lab_seed(9),
+                          .nrules = HCA_FAULT_NPACKET_ACTIONS };
     Pair *pair = pair_new(4005, AREA);
-    unsigned actions = pair->drv[0]->roce ? HCA_FAULT_NACTIONS : HCA_FAULT_MARK;
+    unsigned actions = pair->drv[0]->roce ? HCA_FAULT_NPACKET_ACTIONS
+                                          : HCA_FAULT_MARK;
     QpAttr attr;
     Qp *qp[2];
 
-    for (unsigned i = 0; i < HCA_FAULT_NACTIONS; i++) {
+    for (unsigned i = 0; i < HCA_FAULT_NPACKET_ACTIONS; i++) {
         plan.rule[i] = fault_plan(i).rule[0];
         plan.rule[i].probability = HCA_FAULT_ALWAYS / 200;
     }
     plan.rule[HCA_FAULT_DELAY].delay_ns = 20 * NS_PER_US;
     qp_attr_init(&attr);
     pair_connect(pair, &attr, qp);
-    set_card(pair, 0, &plan);
+    host_set_faults(&pair->lab->host[0], &plan);
     plan.seed++;
-    set_card(pair, 1, &plan);
+    host_set_faults(&pair->lab->host[1], &plan);
     for (unsigned round = 0; round < 8; round++) {
         read_all(pair, qp);
         for (unsigned i = 0; i < 20; i++) {

@@ -401,7 +401,7 @@ static void run(uint32_t seed, unsigned percent)
         /* Requests alone: a NAK that is lost does not come again. */
         plan.rule[0].directions = 1u << HCA_FAULT_TX;
         plan.rule[0].probability = HCA_FAULT_ALWAYS / 100 * percent;
-        hca_set_faults(m.pair->lab->host[0].hca, &plan);
+        host_set_faults(&m.pair->lab->host[0], &plan);
     }
     for (unsigned i = 0; i < ROUNDS; i++) {
         step(&m);

@@ -4,7 +4,8 @@
  * services, all operations, 64 QPs on each side whose PSNs wrap, some of them
  * with a shared receive queue. An XRC connection is one of each way. Others
  * lend each other memory, and take it back or have it given back. Every
- * completion and, in the end, every byte has to be as the model has it.
+ * completion and, in the end, every byte has to be as the model has it; also
+ * where memory takes its time, and fails now and then.
  *
  * A run is repeated by its seed (HCA_SEED). HCA_MESSAGES: so many messages in
  * each case, in place of its own number.
@@ -44,6 +45,8 @@ typedef struct Weather {
     unsigned deaths; /* of connections, in 10000 turns */
     bool small_card; /* buffers and caches are always full */
     bool roce;
+    unsigned late; /* memory answers up to so many ns later */
+    unsigned dma;  /* of 10000 accesses to some pages, how many fail */
 } Weather;
 
 /*
@@ -683,13 +686,63 @@ static void serve(Storm *s, Station *st)
 
 /* ---- completions and events ---- */
 
+/* The last of a queue is signalled: it tells that all before it have ended. */
+static void post_last(Station *st)
+{
+    ModelSend wr = {
+        .wr_id = st->posted,
+        .opcode = RDMA_HCA_OPCODE_RDMA_WRITE,
+        .signalled = true,
+        .remote = &st->peer->target,
+    };
+    SendWr post = {
+        .wr_id = st->posted++,
+        .opcode = wr.opcode,
+        .flags = SEND_SIGNALED,
+        .raddr = wr.remote->mr->va,
+        .rkey = wr.remote->mr->key,
+    };
+
+    model_post_send(&st->model, &wr);
+    g_assert_true(qp_post_send(st->model.qp, &post, 1));
+}
+
+/* Nothing more is posted, and both sides are watched. */
+static void begin_dying(Storm *s, Station *st)
+{
+    st->dying = st->peer->dying = true;
+    st->looks = st->peer->looks = 0;
+    s->dying++;
+}
+
+/* Whether a first completion in error can come of memory that failed. */
+static bool tells_of_memory(const Wc *wc)
+{
+    return wc->syndrome == RDMA_HCA_SYNDROME_LOCAL_PROT_ERR ||
+           wc->syndrome == RDMA_HCA_SYNDROME_REMOTE_OP_ERR ||
+           wc->syndrome == RDMA_HCA_SYNDROME_WR_FLUSH_ERR;
+}
+
+/* Memory has failed, of which the last of its requests will tell. */
+static void die_of_memory(Storm *s, Station *st, const Wc *wc)
+{
+    if (!s->weather->dma || st->xrc || !tells_of_memory(wc)) {
+        g_error("QP %#x: a work request ended with %#x", wc->qpn, wc->syndrome);
+    }
+    begin_dying(s, st);
+    post_last(st);
+    post_last(st->peer);
+}
+
 /* One WQE fails; those behind it are flushed, each of them and in order. */
-static void take_error(Station *st, const Wc *wc)
+static void take_error(Storm *s, Station *st, const Wc *wc)
 {
     bool *failed = wc->is_send ? &st->send_failed : &st->recv_failed;
     ModelSrq *shared = wc->is_send ? NULL : st->model.srq;
 
-    g_assert_true(st->dying);
+    if (!st->dying) {
+        die_of_memory(s, st, wc);
+    }
     if (*failed) {
         g_assert_cmphex(wc->syndrome, ==, RDMA_HCA_SYNDROME_WR_FLUSH_ERR);
     }
@@ -738,14 +791,26 @@ static void tell_lease(Station *st, const Wc *wc)
     }
 }
 
+/* All that the card has written is in memory. */
+static void settle(Storm *s, unsigned side)
+{
+    hca_v2p_settle(s->pair->lab->host[side].hca->v2p);
+}
+
 static void take_completion(Storm *s, unsigned side, Watch *watch, const Wc *wc)
 {
     Station *st = g_hash_table_lookup(s->by_qpn[side],
                                       GUINT_TO_POINTER(wc->qpn));
     bool solicited;
 
+    /*
+     * That a request is complete does not say that what it wrote at the peer's
+     * is in memory yet; but what is used of it there afterwards is, as if this
+     * machine had told that one by a message, which takes longer.
+     */
+    settle(s, !side);
     if (wc->syndrome) {
-        take_error(st, wc);
+        take_error(s, st, wc);
         solicited = true;
     } else {
         g_assert_false(wc->is_send ? st->send_failed : st->recv_failed);
@@ -799,12 +864,25 @@ static void take_events(Storm *s, unsigned side)
     }
 }
 
+/* Completions and events of one moment: what gives leases back runs cards. */
+static void take_all(Storm *s)
+{
+    uint64_t steps;
+
+    do {
+        steps = s->pair->lab->steps;
+        settle(s, 0);
+        settle(s, 1);
+        take_completions(s);
+    } while (s->pair->lab->steps != steps);
+    take_events(s, 0);
+    take_events(s, 1);
+}
+
 /* One event for each arm that was answered, and none else. */
 static void check_events(Storm *s)
 {
-    take_events(s, 0);
-    take_events(s, 1);
-    take_completions(s);
+    take_all(s);
     for (unsigned i = 0; i < 2 * NUM_CQS; i++) {
         Watch *watch = &s->watch[i % 2][i / 2];
         bool fired = (watch->arm == ARMED_ANY && watch->completions) ||
@@ -843,7 +921,8 @@ static void pick_attr(Storm *s, unsigned i, QpAttr *attr)
 {
     qp_attr_init(attr);
     attr->mtu = service_of(i) == RDMA_HCA_QP_ST_UD ? 5 : 1 + i % 5;
-    attr->timeout = 8; /* about a millisecond */
+    /* About a millisecond; memory may keep all packets waiting for longer. */
+    attr->timeout = s->weather->late ? 12 : 8;
     attr->min_rnr_timer = 1;
     attr->max_rd_atomic = 1 + i % HCA_MAX_RD_ATOMIC;
     attr->max_dest_rd_atomic = attr->max_rd_atomic;
@@ -887,27 +966,6 @@ static void post_killer(Storm *s, Station *st)
     g_assert_true(qp_post_send(st->model.qp, &wr, 1));
 }
 
-/* The last of a queue is signalled: it tells that all before it have ended. */
-static void post_last(Station *st)
-{
-    ModelSend wr = {
-        .wr_id = st->posted,
-        .opcode = RDMA_HCA_OPCODE_RDMA_WRITE,
-        .signalled = true,
-        .remote = &st->peer->target,
-    };
-    SendWr post = {
-        .wr_id = st->posted++,
-        .opcode = wr.opcode,
-        .flags = SEND_SIGNALED,
-        .raddr = wr.remote->mr->va,
-        .rkey = wr.remote->mr->key,
-    };
-
-    model_post_send(&st->model, &wr);
-    g_assert_true(qp_post_send(st->model.qp, &post, 1));
-}
-
 static void kill_connection(Storm *s)
 {
     Station *st = &s->station[pick(s, 0, 2)][pick(s, 0, NUM_QPS / 2)];
@@ -916,9 +974,7 @@ static void kill_connection(Storm *s)
     if (st->dying || st->xrc) {
         return;
     }
-    st->dying = st->peer->dying = true;
-    st->looks = st->peer->looks = 0;
-    s->dying++;
+    begin_dying(s, st);
     if (by_request) {
         post_killer(s, st);
     }
@@ -1184,6 +1240,45 @@ static void make_pair(Storm *s, unsigned i)
     }
 }
 
+/* Of the regions of a connection, one page each fails now and then. */
+static void fail_page(const Storm *s, HcaFaultPlan *plan,
+                      const ModelRegion *region)
+{
+    uint64_t page = g_rand_int(s->dice) % region->mr->npages;
+
+    plan->rule[plan->nrules++] = (HcaFaultRule) {
+        .place = HCA_FAULT_DMA,
+        .action = HCA_FAULT_FAIL,
+        .match_addr = true,
+        .addr_first = region->mr->page[page],
+        .addr_last = region->mr->page[page] + HOST_PAGE_SIZE - 1,
+        .probability = HCA_FAULT_ALWAYS / 10000 * s->weather->dma,
+    };
+}
+
+/*
+ * The host of each side fails, for some connections of RC that can begin anew:
+ * @on, or no more.
+ */
+static void set_host_faults(Storm *s, bool on)
+{
+    for (unsigned side = 0; side < 2; side++) {
+        HcaFaultPlan plan = { .seed = s->weather->seed };
+
+        for (unsigned i = 0; on && i < NUM_QPS; i++) {
+            Station *st = &s->station[side][i];
+
+            if (st->service == RDMA_HCA_QP_ST_RC && !st->xrc &&
+                plan.nrules <= HCA_FAULT_MAX_RULES - 3) {
+                fail_page(s, &plan, &st->near);
+                fail_page(s, &plan, &st->recv);
+                fail_page(s, &plan, &st->target);
+            }
+        }
+        host_set_faults(&s->pair->lab->host[side], &plan);
+    }
+}
+
 static Storm *storm_new(const Weather *weather)
 {
     uint32_t seed = lab_seed(weather->seed);
@@ -1204,6 +1299,11 @@ static Storm *storm_new(const Weather *weather)
             config[side].reb_elements = 64;
             config[side].mpt_cache_size = 4096;
             config[side].mtt_cache_size = 4096;
+        }
+        if (weather->late) {
+            config[side].memory_latency_ns = 1 + g_rand_int(s->rand) %
+                                                     weather->late;
+            config[side].memory_bandwidth = 2000 + g_rand_int(s->rand) % 20000;
         }
         s->by_qpn[side] = g_hash_table_new(NULL, NULL);
     }
@@ -1309,20 +1409,23 @@ static void check_end(Storm *s)
 static void report(const Storm *s, gint64 began)
 {
     double seconds = (g_get_monotonic_time() - began) / 1e6;
-    uint64_t again = 0, timeouts = 0;
+    uint64_t again = 0, timeouts = 0, failed = 0;
 
     for (unsigned i = 0; i < 2; i++) {
+        failed += pair_counter(s->pair, i, "host_fault_dma_fail");
         again += pair_counter(s->pair, i, "requester_retransmissions");
         timeouts += pair_counter(s->pair, i, "requester_timeouts");
     }
+    g_assert_true(failed || !s->weather->dma);
     g_test_message(
         "%u messages in %.1f s, %" G_GINT64_FORMAT " ms of the "
         "cards: %u lost, %u doubled, %u overtaken, %u delayed, "
         "%u corrupted, %u not received, %u leases, %u deaths; %" G_GUINT64_FORMAT
-        " sent again, %" G_GUINT64_FORMAT " time-outs",
+        " sent again, %" G_GUINT64_FORMAT " time-outs, %" G_GUINT64_FORMAT
+        " failures of memory",
         s->messages, seconds, (s->pair->lab->now - NS_PER_S) / NS_PER_MS,
         s->dropped, s->duplicated, s->overtaken, s->delayed, s->corrupted,
-        s->refused, s->leases, s->deaths, again, timeouts);
+        s->refused, s->leases, s->deaths, again, timeouts, failed);
 }
 
 static void test_storm(const void *opaque)
@@ -1332,7 +1435,11 @@ static void test_storm(const void *opaque)
     Storm *s = storm_new(weather);
 
     s->bad = true;
+    set_host_faults(s, weather->dma);
     for (unsigned left = s->messages; left; left -= MIN(left, ROUND)) {
+        if (left <= ROUND) {
+            set_host_faults(s, false);
+        }
         run_round(s, MIN(left, ROUND), left <= ROUND);
     }
     s->bad = false;
@@ -1342,19 +1449,24 @@ static void test_storm(const void *opaque)
 }
 
 static const Weather weathers[] = {
-    { "fine", 1, 250000, 0, 0, 0, 0, 0, 0, false, false },
-    { "loss", 2, 200000, 100, 0, 0, 0, 0, 0, false, false },
-    { "order", 3, 200000, 0, 0, 100, 100, 0, 0, false, false },
-    { "doubles", 4, 100000, 0, 300, 50, 50, 0, 0, false, false },
-    { "corruption", 5, 100000, 0, 0, 0, 0, 200, 0, false, false },
-    { "everything", 6, 200000, 100, 100, 50, 50, 100, 0, false, false },
-    { "tempest", 7, 100000, 400, 200, 200, 200, 400, 0, false, false },
-    { "small-card", 8, 100000, 50, 50, 50, 50, 50, 0, true, false },
-    { "deaths", 9, 100000, 100, 100, 100, 100, 100, 100, false, false },
-    { "roce/fine", 10, 50000, 0, 0, 0, 0, 0, 0, false, true },
-    { "roce/everything", 11, 100000, 100, 100, 50, 50, 100, 0, false, true },
-    { "roce/small-card", 12, 50000, 50, 50, 50, 50, 50, 0, true, true },
-    { "roce/deaths", 13, 50000, 100, 100, 100, 100, 100, 100, false, true },
+    { "fine", 1, 250000, 0, 0, 0, 0, 0, 0, false, false, 0, 0 },
+    { "loss", 2, 200000, 100, 0, 0, 0, 0, 0, false, false, 0, 0 },
+    { "order", 3, 200000, 0, 0, 100, 100, 0, 0, false, false, 0, 0 },
+    { "doubles", 4, 100000, 0, 300, 50, 50, 0, 0, false, false, 0, 0 },
+    { "corruption", 5, 100000, 0, 0, 0, 0, 200, 0, false, false, 0, 0 },
+    { "everything", 6, 200000, 100, 100, 50, 50, 100, 0, false, false, 0, 0 },
+    { "tempest", 7, 100000, 400, 200, 200, 200, 400, 0, false, false, 0, 0 },
+    { "small-card", 8, 100000, 50, 50, 50, 50, 50, 0, true, false, 0, 0 },
+    { "deaths", 9, 100000, 100, 100, 100, 100, 100, 100, false, false, 0, 0 },
+    { "roce/fine", 10, 50000, 0, 0, 0, 0, 0, 0, false, true, 0, 0 },
+    { "roce/everything", 11, 100000, 100, 100, 50, 50, 100, 0, false, true, 0,
+      0 },
+    { "roce/small-card", 12, 50000, 50, 50, 50, 50, 50, 0, true, true, 0, 0 },
+    { "roce/deaths", 13, 50000, 100, 100, 100, 100, 100, 100, false, true, 0,
+      0 },
+    { "late", 14, 50000, 100, 100, 50, 50, 100, 0, true, false, 5000, 0 },
+    { "host", 15, 50000, 50, 50, 50, 50, 50, 20, true, false, 5000, 5000 },
+    { "roce/host", 16, 30000, 50, 50, 50, 50, 50, 20, true, true, 5000, 5000 },
 };
 
 int main(int argc, char **argv)

@@ -190,8 +190,7 @@ static void check_fault(HcaFaultDirection direction, uint8_t sgid_index)
     qp_attr_init(&attr);
     attr.roce.sgid_index = sgid_index;
     bed = bed_new_roce(RC, &attr, NULL);
-    g_assert_null(hca_fault_check(&plan));
-    hca_set_faults(bed->lab->host[side].hca, &plan);
+    bed_set_faults(bed, side, &plan);
     bed_request(bed, 0, WRITE, 64);
     bed_post_requests(bed, 1);
     bed_run(bed);
@@ -217,11 +216,11 @@ static void test_faults_go_on(void)
                      .directions = 1u << HCA_FAULT_TX,
                      .every = 4,
                      .probability = HCA_FAULT_ALWAYS },
-    }, none = { 0 };
+    };
     Bed *bed;
 
     bed = bed_new_roce(RC, NULL, NULL);
-    hca_set_faults(bed->lab->host[0].hca, &plan);
+    bed_set_faults(bed, 0, &plan);
     for (unsigned round = 0; round < 10; round++) {
         for (unsigned i = 0; i < 16; i++) {
             bed_request(bed, i, WRITE, 64);
@@ -237,7 +236,7 @@ static void test_faults_go_on(void)
     g_assert_cmpuint(bed_counter(bed, 1, "responder_cnp_tx"), >=, 10);
     bed_counted(bed, 0, "requester_limit_halved", 1);
     bed_counted(bed, 0, "requester_limit_restored", 0);
-    hca_set_faults(bed->lab->host[0].hca, &none);
+    bed_set_faults(bed, 0, NULL);
     lab_sleep(bed->lab, NS_PER_MS);
     bed_counted(bed, 0, "requester_limit_restored", 1);
     g_assert_cmpuint(count_outstanding(bed), ==, 16);

@@ -2,12 +2,15 @@
 /*
  * TPT cache (VirtToPhys document 5.5, 5.6.3.1, 5.7.3.1).
  *
- * Departures. The document reads a missing line while requests of other
- * channels go on; here a refill is a copy from mapped memory and happens at
- * once. It calls for write-through in 5.5.1 and write-back in 5.5.2; the rules
- * of the pipeline (5.6.3.1, dirty bits) are those of write-back. A write to a
- * line that is missing refills it first for MTTs only (5.7.3.1); here for MPTs
- * too, so that a table that cannot be reached is found by the command.
+ * A line that is missing while memory takes its time (host_channels.c) has a
+ * way kept for it until it comes. Who needs it at once, as the command unit does,
+ * has it at once.
+ *
+ * Departures. The document calls for write-through in 5.5.1 and write-back in
+ * 5.5.2; the rules of the pipeline (5.6.3.1, dirty bits) are those of write-back.
+ * A write to a line that is missing refills it first for MTTs only (5.7.3.1);
+ * here for MPTs too, so that a table that cannot be reached is found by the
+ * command.
  */
 #include <glib.h>
 #include <string.h>
@@ -30,6 +33,7 @@ HcaTptCache *hca_tpt_cache_new(uint32_t size, uint32_t ways,
     cache->ops = ops;
     cache->opaque = opaque;
     cache->counters = counters;
+    cache->sync_counters = counters;
     hca_tpt_cache_clear(cache);
     return cache;
 }
@@ -40,11 +44,6 @@ void hca_tpt_cache_free(HcaTptCache *cache)
     g_free(cache->data);
     g_free(cache->decoded);
     g_free(cache);
-}
-
-static uint32_t line_count(const HcaTptCache *cache)
-{
-    return (cache->set_mask + 1) * cache->ways;
 }
 
 static HcaTptTag *first_way(const HcaTptCache *cache, uint64_t line)
@@ -62,21 +61,81 @@ static bool is_valid(const HcaTptTag *tag)
     return tag->line != HCA_TPT_NO_LINE;
 }
 
-/* The way to replace: a free one, else the least recently used. */
+static bool is_used(const HcaTptTag *tag)
+{
+    return is_valid(tag) || tag->awaited;
+}
+
+/* What @tag's way has from now on. */
+static void set_tag(HcaTptCache *cache, HcaTptTag *tag, HcaTptTag now)
+{
+    cache->used += is_used(&now) - is_used(tag);
+    *tag = now;
+}
+
+static void empty_tag(HcaTptCache *cache, HcaTptTag *tag)
+{
+    set_tag(cache, tag, (HcaTptTag) { .line = HCA_TPT_NO_LINE });
+}
+
+/* The way whose refill with @line was refused, or NULL. */
+static HcaTptTag *refused(const HcaTptCache *cache, uint64_t line)
+{
+    HcaTptTag *tag = first_way(cache, line);
+
+    for (uint32_t way = 0; way < cache->ways; way++, tag++) {
+        if (tag->refused && tag->used == line) {
+            return tag;
+        }
+    }
+    return NULL;
+}
+
+/* The way that waits for @line, or NULL. */
+static HcaTptTag *awaiting(const HcaTptCache *cache, uint64_t line)
+{
+    HcaTptTag *tag = first_way(cache, line);
+
+    for (uint32_t way = 0; way < cache->ways; way++, tag++) {
+        if (tag->awaited && tag->used == line) {
+            return tag;
+        }
+    }
+    return NULL;
+}
+
+/*
+ * The way to replace: a free one, else the least recently used. NULL: all of
+ * them wait for lines.
+ */
 static HcaTptTag *choose_victim(const HcaTptCache *cache, uint64_t line)
 {
     HcaTptTag *tag = first_way(cache, line);
-    HcaTptTag *victim = tag;
+    HcaTptTag *victim = NULL;
 
     for (uint32_t way = 0; way < cache->ways; way++, tag++) {
+        if (tag->awaited) {
+            continue;
+        }
         if (!is_valid(tag)) {
             return tag;
         }
-        if (tag->used < victim->used) {
+        if (!victim || tag->used < victim->used) {
             victim = tag;
         }
     }
     return victim;
+}
+
+/* Where to put a line that is needed now: first of all where it is awaited. */
+static HcaTptTag *choose_way(const HcaTptCache *cache, uint64_t line)
+{
+    HcaTptTag *tag = awaiting(cache, line);
+
+    if (!tag) {
+        tag = choose_victim(cache, line);
+    }
+    return tag ? tag : first_way(cache, line);
 }
 
 static bool write_back(HcaTptCache *cache, HcaTptTag *tag)
@@ -104,26 +163,66 @@ static HcaTptTag *refill(HcaTptCache *cache, uint64_t line)
         return NULL;
     }
     cache->counters->refills++;
-    tag = choose_victim(cache, line);
+    tag = choose_way(cache, line);
     /* A line that its table refuses is lost; it has been counted. */
     write_back(cache, tag);
     memcpy(tag_data(cache, tag), data, sizeof(data));
-    tag->line = line;
-    tag->dirty = false;
-    tag->decoded = false;
+    set_tag(cache, tag, (HcaTptTag) { .line = line });
     return tag;
 }
 
 HcaTptTag *hca_tpt_cache_miss(HcaTptCache *cache, uint64_t line)
 {
-    HcaTptTag *tag;
+    HcaTptTag *tag = refused(cache, line);
 
-    cache->counters->misses++;
+    cache->sync_counters->misses++;
+    if (tag) {
+        tag->refused = false;
+        return NULL; /* the answer to who waited for it */
+    }
     tag = refill(cache, line);
     if (tag) {
         tag->used = ++cache->clock;
     }
     return tag;
+}
+
+bool hca_tpt_cache_await(HcaTptCache *cache, uint64_t line)
+{
+    HcaTptTag *tag = choose_victim(cache, line);
+
+    if (!tag) {
+        return false;
+    }
+    write_back(cache, tag);
+    set_tag(cache, tag,
+            (HcaTptTag) {
+                .line = HCA_TPT_NO_LINE,
+                .awaited = true,
+                .used = line,
+            });
+    return true;
+}
+
+bool hca_tpt_cache_awaits(HcaTptCache *cache, uint64_t line)
+{
+    return awaiting(cache, line);
+}
+
+void hca_tpt_cache_arrive(HcaTptCache *cache, uint64_t line)
+{
+    HcaTptTag *tag = awaiting(cache, line);
+
+    if (tag && !refill(cache, line)) {
+        set_tag(cache, tag,
+                (HcaTptTag) {
+                    .line = HCA_TPT_NO_LINE,
+                    .used = line,
+                    .refused = true,
+                });
+    } else if (tag) {
+        tag->used = ++cache->clock;
+    }
 }
 
 void hca_tpt_cache_decode(HcaTptCache *cache, HcaTptTag *tag)
@@ -136,8 +235,12 @@ void hca_tpt_cache_decode(HcaTptCache *cache, HcaTptTag *tag)
 
 void *hca_tpt_cache_write(HcaTptCache *cache, uint64_t line)
 {
-    HcaTptTag *tag = hca_tpt_cache_find(cache, line);
+    HcaTptTag *tag = refused(cache, line);
 
+    if (tag) {
+        tag->refused = false; /* that was a reader's */
+    }
+    tag = hca_tpt_cache_find(cache, line);
     if (!tag) {
         return NULL;
     }
@@ -151,11 +254,18 @@ static bool in_range(const HcaTptTag *tag, uint64_t first, uint64_t end)
     return is_valid(tag) && tag->line >= first && tag->line < end;
 }
 
+/* The same of a line that comes, or did not. */
+static bool is_awaited_in(const HcaTptTag *tag, uint64_t first, uint64_t end)
+{
+    return (tag->awaited || tag->refused) && tag->used >= first &&
+           tag->used < end;
+}
+
 bool hca_tpt_cache_flush(HcaTptCache *cache, uint64_t first, uint64_t end)
 {
     bool ok = true;
 
-    for (uint32_t i = 0; i < line_count(cache); i++) {
+    for (uint32_t i = 0; i < hca_tpt_cache_lines(cache); i++) {
         if (in_range(&cache->tags[i], first, end)) {
             ok &= write_back(cache, &cache->tags[i]);
         }
@@ -170,17 +280,20 @@ bool hca_tpt_cache_sync(HcaTptCache *cache)
 
 void hca_tpt_cache_drop(HcaTptCache *cache, uint64_t first, uint64_t end)
 {
-    for (uint32_t i = 0; i < line_count(cache); i++) {
-        if (in_range(&cache->tags[i], first, end)) {
-            cache->tags[i].line = HCA_TPT_NO_LINE;
+    for (uint32_t i = 0; i < hca_tpt_cache_lines(cache); i++) {
+        HcaTptTag *tag = &cache->tags[i];
+
+        if (in_range(tag, first, end) || is_awaited_in(tag, first, end)) {
+            empty_tag(cache, tag);
         }
     }
 }
 
 void hca_tpt_cache_clear(HcaTptCache *cache)
 {
-    for (uint32_t i = 0; i < line_count(cache); i++) {
+    for (uint32_t i = 0; i < hca_tpt_cache_lines(cache); i++) {
         cache->tags[i] = (HcaTptTag) { .line = HCA_TPT_NO_LINE };
     }
+    cache->used = 0;
     cache->clock = 0;
 }

@@ -24,8 +24,11 @@ typedef struct HcaTptBackingOps {
 /* A line, by its number in the table; and how it is. */
 typedef struct HcaTptTag {
     uint64_t line;      /* HCA_TPT_NO_LINE: none */
-    uint64_t used : 62; /* when, by the cache's clock: LRU order */
+    uint64_t used : 60; /* when, by the cache's clock: LRU order */
     uint64_t dirty : 1;
+    /* There is no line: @used is the one that comes, or that did not. */
+    uint64_t awaited : 1;
+    uint64_t refused : 1;
     uint64_t decoded : 1; /* what is decoded is of this line as it is */
 } HcaTptTag;
 
@@ -35,6 +38,7 @@ typedef struct HcaTptTag {
 typedef struct HcaTptCache {
     uint32_t ways;
     uint32_t set_mask;
+    uint32_t used; /* ways that have a line, or are kept for one */
     uint64_t clock;
     HcaTptTag *tags; /* sets of @ways */
     uint8_t (*data)[HCA_TPT_LINE];
@@ -43,6 +47,7 @@ typedef struct HcaTptCache {
     const HcaTptBackingOps *ops;
     void *opaque;
     HcaTptCacheCounters *counters;
+    HcaTptCacheCounters *sync_counters; /* of what is looked up at once */
 } HcaTptCache;
 
 /*
@@ -58,18 +63,29 @@ void hca_tpt_cache_free(HcaTptCache *cache);
 HcaTptTag *hca_tpt_cache_miss(HcaTptCache *cache, uint64_t line);
 void hca_tpt_cache_decode(HcaTptCache *cache, HcaTptTag *tag);
 
-static inline HcaTptTag *hca_tpt_cache_find(HcaTptCache *cache, uint64_t line)
+/* The way that has @line, or NULL. */
+static inline HcaTptTag *hca_tpt_cache_peek(HcaTptCache *cache, uint64_t line)
 {
     HcaTptTag *tag = &cache->tags[(line & cache->set_mask) * cache->ways];
 
     for (uint32_t way = cache->ways; way; way--, tag++) {
         if (tag->line == line) {
-            cache->counters->hits++;
-            tag->used = ++cache->clock;
             return tag;
         }
     }
-    return hca_tpt_cache_miss(cache, line);
+    return NULL;
+}
+
+static inline HcaTptTag *hca_tpt_cache_find(HcaTptCache *cache, uint64_t line)
+{
+    HcaTptTag *tag = hca_tpt_cache_peek(cache, line);
+
+    if (!tag) {
+        return hca_tpt_cache_miss(cache, line);
+    }
+    cache->sync_counters->hits++;
+    tag->used = ++cache->clock;
+    return tag;
 }
 
 /*
@@ -86,19 +102,51 @@ static inline const void *hca_tpt_cache_read(HcaTptCache *cache, uint64_t line)
 
 void *hca_tpt_cache_write(HcaTptCache *cache, uint64_t line);
 
+static inline uint32_t hca_tpt_cache_lines(const HcaTptCache *cache)
+{
+    return (cache->set_mask + 1) * cache->ways;
+}
+
+/*
+ * A line that takes its time. Look it up, counted, or only see whether it is
+ * here; take a way for a line that is not, which what was there leaves (false:
+ * all ways of its set wait for lines); and fill that way, if nobody has taken it
+ * or forgotten its line meanwhile.
+ */
+static inline bool hca_tpt_cache_hits(HcaTptCache *cache, uint64_t line)
+{
+    HcaTptTag *tag = hca_tpt_cache_peek(cache, line);
+
+    if (!tag) {
+        cache->counters->misses++;
+        return false;
+    }
+    cache->counters->hits++;
+    tag->used = ++cache->clock;
+    return true;
+}
+
+bool hca_tpt_cache_await(HcaTptCache *cache, uint64_t line);
+bool hca_tpt_cache_awaits(HcaTptCache *cache, uint64_t line);
+void hca_tpt_cache_arrive(HcaTptCache *cache, uint64_t line);
+
+/* What is decoded of a way that has a line. */
+static inline const void *hca_tpt_cache_decoded_of(HcaTptCache *cache,
+                                                   HcaTptTag *tag)
+{
+    if (!tag->decoded) {
+        hca_tpt_cache_decode(cache, tag);
+    }
+    return cache->decoded + (tag - cache->tags) * cache->decoded_size;
+}
+
 /* The same for reading, decoded: once for as long as the line stays as it is. */
 static inline const void *hca_tpt_cache_decoded(HcaTptCache *cache,
                                                 uint64_t line)
 {
     HcaTptTag *tag = hca_tpt_cache_find(cache, line);
 
-    if (!tag) {
-        return NULL;
-    }
-    if (!tag->decoded) {
-        hca_tpt_cache_decode(cache, tag);
-    }
-    return cache->decoded + (tag - cache->tags) * cache->decoded_size;
+    return tag ? hca_tpt_cache_decoded_of(cache, tag) : NULL;
 }
 
 /*

@@ -16,15 +16,19 @@
  *                      requests
  * host_op.c            5.4: DMA reads and writes by channel
  *
- * Departure from 5.2. The hardware polls one request FIFO for each channel, the
- * command unit first and the engine's in turn, and passes over a channel whose
- * last request waits for a refill. Here a unit asks when its turn in hca_run()
- * comes and has its answer before the next one asks: no channel can overtake or
- * block another, and there is no request scheduler.
+ * request_scheduler.c  5.2, 5.6.3.2: channels that wait, and those that go on
+ * mtt_ram_ctl.c        5.7.3.2, 6: the three paths behind the MPT
+ * host_channels.c      5.4: lines on their way, writes that are posted
+ * interrupts.c         MSI-X messages, behind what was written before them
+ *
+ * The three before that are for memory that takes its time. Memory that does not
+ * (set_late() was not called) answers a unit when it asks, before the next one
+ * does, and they have no part in it.
  */
 #ifndef HCA_V2P_H
 #define HCA_V2P_H
 
+#include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/uio.h>
@@ -35,6 +39,7 @@
 
 typedef struct HcaV2p HcaV2p;
 typedef struct HcaTptMdata HcaTptMdata;
+typedef struct HcaHostFaults HcaHostFaults;
 
 /* Who asks (3.2): the command unit and the seven channels of the engine. */
 typedef enum HcaV2pChannel {
@@ -126,6 +131,58 @@ typedef struct HcaMptFormat {
     void (*encode)(const HcaMpt *mpt, void *entry);
 } HcaMptFormat;
 
+/* What memory is needed for (5.4.4, 5.4.5). */
+typedef enum HcaV2pUse {
+    HCA_V2P_CHECK,  /* not at all: its region is looked at */
+    HCA_V2P_FETCH,  /* reading */
+    HCA_V2P_STORE,  /* writing */
+    HCA_V2P_MODIFY, /* an atomic */
+    HCA_V2P_PLAIN,  /* reading, at bus address @va and without a key */
+} HcaV2pUse;
+
+/* The three paths behind the MPT, none of which blocks another (6). */
+typedef enum HcaMttPath {
+    HCA_MTT_READ_WQE,
+    HCA_MTT_READ_DATA,
+    HCA_MTT_WRITE,
+    HCA_MTT_NPATHS
+} HcaMttPath;
+
+/* How far a request is; see request_scheduler.c and mtt_ram_ctl.c. */
+typedef enum HcaV2pStage {
+    HCA_V2P_IDLE,       /* there is none */
+    HCA_V2P_QUEUED,     /* in the FIFO of its channel (5.2) */
+    HCA_V2P_MPT_MISS,   /* in the PendingFIFO; its channel waits (5.6.3.2) */
+    HCA_V2P_MTT_QUEUED, /* behind others of its path (6) */
+    HCA_V2P_MTT_MISS,   /* its path waits (5.7.3.2) */
+    HCA_V2P_DMA,        /* on its way (5.4) */
+    HCA_V2P_ANSWERED,
+    HCA_V2P_NSTAGES
+} HcaV2pStage;
+
+/*
+ * The place of one who asks for memory that takes its time. Who owns it sets
+ * @owner and @unit, clears the rest, and has it forgotten before it goes.
+ */
+typedef struct HcaV2pAsk {
+    void *owner;
+    unsigned unit; /* of the owner's */
+    /* The rest is VirtToPhys's. */
+    HcaV2pStage stage;
+    unsigned answered; /* requests of the step in hand */
+    HcaV2pChannel channel;
+    HcaV2pUse use;
+    HcaMatchInfo info;
+    GList link;
+    unsigned path;
+    bool has_way; /* the line that is missing, in the cache */
+    uint64_t mtt, mtt_end;
+    int64_t since, ready_at;
+} HcaV2pAsk;
+
+/* @ask has been answered: its owner tries its step again. */
+typedef void HcaV2pAnswerFn(void *opaque, HcaV2pAsk *ask);
+
 /* @log_* and sizes as in HcaConfig. */
 HcaV2p *hca_v2p_new(const HcaMptFormat *format, const HcaHostOps *ops,
                     void *opaque, unsigned log_mpts, unsigned log_mtts,
@@ -133,8 +190,53 @@ HcaV2p *hca_v2p_new(const HcaMptFormat *format, const HcaHostOps *ops,
                     uint32_t ways);
 /* Device memory of @size bytes; there is none before. A reset leaves it alone. */
 void hca_v2p_set_dev_mem(HcaV2p *v2p, void *mem, uint64_t size);
+/* What goes wrong with memory and interrupts. Call at most once. */
+void hca_v2p_set_faults(HcaV2p *v2p, HcaHostFaults *faults);
 void hca_v2p_free(HcaV2p *v2p);
 void hca_v2p_reset(HcaV2p *v2p);
+
+/*
+ * Have memory take its time from now on: so long until what is asked for comes,
+ * so many bytes in a microsecond each way (0: no limit). @answer is called from
+ * hca_v2p_run().
+ */
+void hca_v2p_set_late(HcaV2p *v2p, uint64_t latency_ns, uint64_t bandwidth,
+                      HcaV2pAnswerFn *answer, void *opaque);
+
+/*
+ * Whether the @nth thing that a step of @ask's owner needs is there. False: it
+ * has been asked for, and the step is to be given up, without a trace, until
+ * @ask is answered; and then to be tried from its beginning. When it has been
+ * done, hca_v2p_ask_done(). Without set_late() all is there.
+ */
+bool hca_v2p_ask(HcaV2p *v2p, HcaV2pAsk *ask, unsigned nth,
+                 HcaV2pChannel channel, HcaV2pUse use,
+                 const HcaMatchInfo *info);
+static inline void hca_v2p_ask_done(HcaV2pAsk *ask)
+{
+    ask->answered = 0;
+}
+static inline bool hca_v2p_ask_waits(const HcaV2pAsk *ask)
+{
+    return ask->stage != HCA_V2P_IDLE && ask->stage != HCA_V2P_ANSWERED;
+}
+void hca_v2p_ask_forget(HcaV2p *v2p, HcaV2pAsk *ask);
+
+/* Requests go on as far as they can by now; true if some were answered. */
+bool hca_v2p_run(HcaV2p *v2p);
+/* When to call it again; INT64_MAX: when something is asked for. */
+int64_t hca_v2p_deadline(const HcaV2p *v2p);
+
+/* An interrupt, behind all that was written before it. */
+void hca_v2p_interrupt(HcaV2p *v2p, unsigned vector);
+/* All that was written has arrived. */
+void hca_v2p_settle(HcaV2p *v2p);
+
+/*
+ * As hca_v2p_read(), to know what to ask for: nothing is counted, and no fault
+ * is looked for, as this is not the read that takes effect.
+ */
+HcaV2pState hca_v2p_peek(HcaV2p *v2p, const HcaMatchInfo *info, void *buf);
 
 /* Only the checks. A request of length 0 succeeds, whatever its key. */
 HcaV2pState hca_v2p_check(HcaV2p *v2p, HcaV2pChannel channel,
@@ -220,6 +322,9 @@ bool hca_dma_read(HcaV2p *v2p, HcaV2pChannel channel, uint64_t addr, void *buf,
                   uint32_t len);
 bool hca_dma_write(HcaV2p *v2p, HcaV2pChannel channel, uint64_t addr,
                    const void *buf, uint32_t len);
+/* The same of a context. */
+bool hca_dma_write_ctx(HcaV2p *v2p, uint64_t addr, const void *buf,
+                       uint32_t len);
 /* Whether hca_dma_write() would succeed now. */
 bool hca_dma_writable(HcaV2p *v2p, uint64_t addr, uint32_t len);
 
@@ -275,6 +380,18 @@ typedef struct HcaTptCacheCounters {
     uint64_t write_back_errors; /* the table is not mapped or not RAM */
 } HcaTptCacheCounters;
 
+/*
+ * How often and how long requests waited, by cause: the stage that they waited
+ * in, from QUEUED on. A wait is counted when it is over, which is found in the
+ * card's first turn after that; one of no time is none, and nor is one for a
+ * turn of the card alone.
+ */
+#define HCA_V2P_NCAUSES (HCA_V2P_ANSWERED - HCA_V2P_QUEUED)
+typedef struct HcaV2pWaits {
+    uint64_t times[HCA_V2P_NCAUSES];
+    uint64_t ns[HCA_V2P_NCAUSES];
+} HcaV2pWaits;
+
 typedef struct HcaV2pCounters {
     uint64_t requests[HCA_V2P_NCHANNELS];
     uint64_t pended[HCA_V2P_NCHANNELS]; /* waited for a refill */
@@ -287,6 +404,14 @@ typedef struct HcaV2pCounters {
     uint64_t fast_regs, binds, local_invs, remote_invs, mem_ops_refused;
     uint64_t pieces; /* looked up */
     HcaTptCacheCounters mpt, mtt;
+    HcaV2pWaits waits[HCA_V2P_NCHANNELS];
+    uint64_t forgotten;   /* requests whose last wait is in none of them */
+    uint64_t posted_lost; /* writes that arrived where nothing is any more */
+    /* The most requests at a time. */
+    uint64_t fifo_peak[HCA_V2P_NCHANNELS];
+    uint64_t path_peak[HCA_MTT_NPATHS];
+    uint64_t away_peak[HCA_MTT_NPATHS];
+    uint64_t posted_peak;
 } HcaV2pCounters;
 
 const HcaV2pCounters *hca_v2p_counters(const HcaV2p *v2p);

@@ -7,7 +7,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "v2p_int.h"
+#include "requests.h"
 
 /* Number of a table's line @line at card-virtual @base, from or to ICM. */
 static bool icm_line(HcaV2p *v2p, uint64_t base, uint64_t line, uint64_t *bus)
@@ -19,9 +19,11 @@ static bool read_line(HcaV2p *v2p, uint64_t base, uint64_t line, void *data)
 {
     uint64_t bus;
 
-    v2p->counters.pended[v2p->channel]++;
+    if (!v2p->requests) {
+        v2p->counters.pended[v2p->channel]++;
+    }
     return icm_line(v2p, base, line, &bus) &&
-           hca_host_read(v2p, hca_on_bus(bus), data, HCA_TPT_LINE);
+           hca_host_read_line(v2p, bus, data);
 }
 
 static bool write_line(HcaV2p *v2p, uint64_t base, uint64_t line,
@@ -30,7 +32,14 @@ static bool write_line(HcaV2p *v2p, uint64_t base, uint64_t line,
     uint64_t bus;
 
     return icm_line(v2p, base, line, &bus) &&
-           hca_host_write(v2p, hca_on_bus(bus), data, HCA_TPT_LINE);
+           hca_host_write_line(v2p, bus, data);
+}
+
+bool hca_v2p_line_bus(HcaV2p *v2p, const HcaTptCache *cache, uint64_t line,
+                      uint64_t *bus)
+{
+    return icm_line(v2p, cache == v2p->mpt_ram ? v2p->mpt_base : v2p->mtt_base,
+                    line, bus);
 }
 
 static bool mpt_refill(void *opaque, uint64_t line, void *data)
@@ -113,8 +122,17 @@ void hca_v2p_set_dev_mem(HcaV2p *v2p, void *mem, uint64_t size)
     v2p->dev_mem_size = size;
 }
 
+void hca_v2p_set_faults(HcaV2p *v2p, HcaHostFaults *faults)
+{
+    v2p->faults = faults;
+    v2p->late_interrupts = hca_late_interrupts_new();
+}
+
 void hca_v2p_free(HcaV2p *v2p)
 {
+    g_free(v2p->requests);
+    g_free(v2p->posted);
+    g_free(v2p->late_interrupts);
     hca_tpt_cache_free(v2p->mpt_ram);
     hca_tpt_cache_free(v2p->mtt_ram);
     hca_mdata_free(v2p->mdata);
@@ -134,6 +152,8 @@ void hca_v2p_forget(HcaV2p *v2p)
 
 void hca_v2p_reset(HcaV2p *v2p)
 {
+    hca_v2p_forget_asks(v2p);
+    hca_late_interrupts_forget(v2p);
     hca_v2p_forget(v2p);
     hca_mdata_clear(v2p->mdata);
     memset(&v2p->counters, 0, sizeof(v2p->counters));
@@ -189,13 +209,17 @@ static const HcaRegion *find_region(HcaV2p *v2p, uint32_t key)
 {
     uint32_t index;
 
-    if (!v2p->ready) {
-        return NULL;
-    }
-    index = hca_mpt_index(v2p, key);
-    return hca_mpt_owned(v2p, index)
+    return hca_v2p_owns(v2p, key, &index)
                ? hca_tpt_cache_decoded(v2p->mpt_ram, index)
                : NULL;
+}
+
+const HcaRegion *hca_v2p_peek_region(HcaV2p *v2p, uint32_t key)
+{
+    HcaTptCache *cache = v2p->mpt_ram;
+
+    return hca_tpt_cache_decoded_of(
+        cache, hca_tpt_cache_peek(cache, hca_mpt_index(v2p, key)));
 }
 
 const HcaMpt *hca_v2p_find_mpt(HcaV2p *v2p, uint32_t key)
@@ -206,14 +230,12 @@ const HcaMpt *hca_v2p_find_mpt(HcaV2p *v2p, uint32_t key)
 }
 
 /* Judge a request. With @info->len 0 there is nothing to judge. */
-static HcaV2pState begin(HcaV2p *v2p, HcaV2pChannel channel,
-                         const HcaMatchInfo *info, HcaWalk *walk)
+static HcaV2pState judge(HcaV2p *v2p, const HcaMatchInfo *info, HcaWalk *walk)
 {
     const HcaRegion *region;
     HcaV2pState state;
     uint64_t offset;
 
-    hca_v2p_select(v2p, channel);
     walk->left = info->len;
     if (!info->len) {
         return HCA_V2P_SUCCESS;
@@ -230,6 +252,13 @@ static HcaV2pState begin(HcaV2p *v2p, HcaV2pChannel channel,
     walk->at = region->base + offset;
     walk->piece_known = false;
     return HCA_V2P_SUCCESS;
+}
+
+static HcaV2pState begin(HcaV2p *v2p, HcaV2pChannel channel,
+                         const HcaMatchInfo *info, HcaWalk *walk)
+{
+    hca_v2p_select(v2p, channel);
+    return judge(v2p, info, walk);
 }
 
 static HcaV2pState end(HcaV2p *v2p, HcaV2pState state)
@@ -544,6 +573,28 @@ HcaV2pState hca_v2p_read(HcaV2p *v2p, HcaV2pChannel channel,
         state = read_walk(v2p, &walk, buf);
     }
     return end(v2p, state);
+}
+
+HcaV2pState hca_v2p_peek(HcaV2p *v2p, const HcaMatchInfo *info, void *buf)
+{
+    HcaWalk walk;
+    HcaV2pState state = judge(v2p, info, &walk);
+
+    v2p->peeking = true;
+    if (state == HCA_V2P_SUCCESS) {
+        state = read_walk(v2p, &walk, buf);
+    }
+    v2p->peeking = false;
+    return state;
+}
+
+bool hca_v2p_first_place(HcaV2p *v2p, const HcaMatchInfo *info, HcaPlace *at)
+{
+    HcaWalk walk;
+    uint32_t len;
+
+    return judge(v2p, info, &walk) == HCA_V2P_SUCCESS && walk.left &&
+           !is_null(&walk) && next(v2p, &walk, at, &len) == HCA_V2P_SUCCESS;
 }
 
 HcaV2pState hca_v2p_write(HcaV2p *v2p, HcaV2pChannel channel,

@@ -2,7 +2,7 @@
 /*
  * qtest of rdma-hca: the PCI function, its registers, reset, DMA limits, the
  * cable, its faults and its capture, stop and continue, unplug; the same with
- * a netdev in place of the cable.
+ * a netdev in place of the cable; a vIOMMU in front of it.
  */
 #include "qemu/osdep.h"
 #include "hw/pci/pci_regs.h"
@@ -10,7 +10,9 @@
 #include "hw/rdma-hca/abi/rdma_hca_cxt.h"
 #include "hw/rdma-hca/abi/rdma_hca_regs.h"
 #include "hw/rdma-hca/abi/rdma_hca_wqe.h"
+#include "libqos/libqos-malloc.h"
 #include "libqos/pci-pc.h"
+#include "libqos/virtio-pci.h"
 #include "libqtest.h"
 #include "qapi/error.h"
 #include "qemu/bswap.h"
@@ -19,6 +21,8 @@
 #include "qobject/qdict.h"
 #include "qobject/qjson.h"
 #include "qobject/qlist.h"
+#include "standard-headers/linux/virtio_iommu.h"
+#include "standard-headers/linux/virtio_ring.h"
 
 #define SLOT 4
 #define DEVICE_ARG "-device rdma-hca,id=hca0,addr=04.0"
@@ -699,6 +703,7 @@ static void test_properties(void)
 
 #include "hw/rdma-hca/qemu/tests/rdma-hca-bad-input.c.inc"
 #include "hw/rdma-hca/qemu/tests/rdma-hca-faults.c.inc"
+#include "hw/rdma-hca/qemu/tests/rdma-hca-iommu.c.inc"
 #include "hw/rdma-hca/qemu/tests/rdma-hca-options.c.inc"
 #include "hw/rdma-hca/qemu/tests/rdma-hca-roce.c.inc"
 #include "hw/rdma-hca/qemu/tests/rdma-hca-roce-full.c.inc"
@@ -729,6 +734,7 @@ int main(int argc, char **argv)
     add_cable_tests();
     add_bad_input_tests();
     add_fault_tests();
+    add_iommu_tests();
     add_roce_tests();
     add_roce_full_tests();
     add_roce_option_tests();

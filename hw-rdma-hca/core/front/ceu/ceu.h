@@ -34,6 +34,8 @@ bool hca_ceu_wanted(const HcaCeu *ceu);
 
 /* Execute the command that waits, if any. The card's thread. */
 void hca_ceu_run(HcaCeu *ceu);
+/* When to call that again for a command in hand; INT64_MAX: no time is known. */
+int64_t hca_ceu_deadline(const HcaCeu *ceu);
 
 /* Whether INIT_HCA has been done. */
 bool hca_ceu_initialised(const HcaCeu *ceu);

@@ -9,6 +9,8 @@
  */
 #include <string.h>
 
+#include "../../fault/host_faults.h"
+#include "../bars.h"
 #include "ceu_int.h"
 
 /* Mailboxes are aligned as the entries in them are grouped, half a beat. */
@@ -223,11 +225,23 @@ static void decode(HcaCeu *ceu)
     }
 }
 
+static bool inbox_is_here(HcaCeu *ceu, uint32_t len)
+{
+    HcaMatchInfo info = { .va = ceu->cmd.in_param, .len = len };
+
+    return hca_v2p_ask(ceu->hca->v2p, &ceu->ask, 0, HCA_V2P_CEU, HCA_V2P_PLAIN,
+                       &info);
+}
+
 static void get_inbox(HcaCeu *ceu)
 {
     HcaCommand *cmd = &ceu->cmd;
     uint32_t len = inbox_len(cmd);
 
+    if (len && !inbox_is_here(ceu, len)) {
+        return; /* until it is */
+    }
+    hca_v2p_ask_done(&ceu->ask);
     if (!len || cmd->in_param % MAILBOX_ALIGN ||
         !hca_dma_read(ceu->hca->v2p, HCA_V2P_CEU, cmd->in_param, cmd->inbox,
                       len)) {
@@ -260,6 +274,9 @@ static void step(HcaCeu *ceu)
     switch (ceu->state) {
     case HCA_CEU_IDLE:
         break;
+    case HCA_CEU_STALLED:
+        ceu->state = HCA_CEU_DECODE;
+        break;
     case HCA_CEU_DECODE:
         decode(ceu);
         break;
@@ -287,6 +304,8 @@ static void complete(HcaCeu *ceu)
     ceu->counters.status[cmd->status]++;
     hca_trace(ceu->hca, HCA_TRACE_COMMAND, cmd->op, cmd->in_modifier,
               cmd->op_modifier, cmd->status);
+    /* Who sees GO cleared sees what was written, too: reads do not pass writes. */
+    hca_v2p_settle(ceu->hca->v2p);
     /* First the registers: who gets the event may use them at once. */
     hca_hcr_complete(ceu, cmd);
     if (cmd->event) {
@@ -294,8 +313,39 @@ static void complete(HcaCeu *ceu)
     }
 }
 
-void hca_ceu_run(HcaCeu *ceu)
+static bool is_stalled(const HcaCeu *ceu)
 {
+    return ceu->state == HCA_CEU_STALLED &&
+           hca_now(ceu->hca) < ceu->stalled_til;
+}
+
+/* What a plan of faults has in mind for a command that begins. */
+static void begin_faulty(HcaCeu *ceu, const HcaFaultRule *rule)
+{
+    if (rule->action == HCA_FAULT_FAIL) {
+        finish(ceu, rule->status);
+        complete(ceu);
+    } else {
+        ceu->state = HCA_CEU_STALLED;
+        ceu->stalled_til = rule->action == HCA_FAULT_HANG
+                               ? INT64_MAX
+                               : hca_now(ceu->hca) + (int64_t)rule->delay_ns;
+    }
+}
+
+/* A command to begin with, or none. */
+static void begin(HcaCeu *ceu)
+{
+    HcaFaultSubject subject = {
+        .place = HCA_FAULT_COMMAND,
+        .actions = UINT16_MAX,
+    };
+    const HcaFaultRule *rule;
+
+    /* Writes do not pass one another: a doorbell that is late, is so for it. */
+    if (hca_bars_hold_doorbells(ceu->hca->bars)) {
+        return;
+    }
     /* The event of the one before has not found room yet. */
     if (hca_hcr_wants_event(ceu) && hca_eq_command_pending(ceu->hca->cm)) {
         return;
@@ -303,11 +353,34 @@ void hca_ceu_run(HcaCeu *ceu)
     if (!hca_hcr_fetch(ceu, &ceu->cmd)) {
         return;
     }
-    ceu->state = HCA_CEU_DECODE;
-    while (ceu->state != HCA_CEU_IDLE) {
-        step(ceu);
+    subject.number = ceu->cmd.op;
+    rule = hca_host_fault(ceu->hca->faults, &subject);
+    if (rule) {
+        begin_faulty(ceu, rule);
+    } else {
+        ceu->state = HCA_CEU_DECODE;
     }
-    complete(ceu);
+}
+
+void hca_ceu_run(HcaCeu *ceu)
+{
+    if (ceu->state == HCA_CEU_IDLE) {
+        begin(ceu);
+    }
+    if (ceu->state == HCA_CEU_IDLE || is_stalled(ceu)) {
+        return;
+    }
+    do {
+        step(ceu);
+    } while (ceu->state != HCA_CEU_IDLE && !hca_v2p_ask_waits(&ceu->ask));
+    if (ceu->state == HCA_CEU_IDLE) {
+        complete(ceu);
+    }
+}
+
+int64_t hca_ceu_deadline(const HcaCeu *ceu)
+{
+    return ceu->state == HCA_CEU_STALLED ? ceu->stalled_til : INT64_MAX;
 }
 
 HcaCeu *hca_ceu_new(Hca *hca)
@@ -315,6 +388,7 @@ HcaCeu *hca_ceu_new(Hca *hca)
     HcaCeu *ceu = g_new0(HcaCeu, 1);
 
     ceu->hca = hca;
+    ceu->ask = (HcaV2pAsk) { .owner = ceu, .unit = HCA_ASK_COMMAND };
     return ceu;
 }
 
@@ -329,6 +403,7 @@ void hca_ceu_reset(HcaCeu *ceu)
         __atomic_store_n(&ceu->hcr[i], 0, __ATOMIC_RELEASE);
     }
     ceu->state = HCA_CEU_IDLE;
+    hca_v2p_ask_forget(ceu->hca->v2p, &ceu->ask);
     ceu->initialised = false;
     memset(&ceu->counters, 0, sizeof(ceu->counters));
     __atomic_store_n(&ceu->ignored_writes, 0, __ATOMIC_RELAXED);

@@ -12,9 +12,10 @@
 #include "../words.h"
 #include "ceu.h"
 
-/* States of CEU_ctrl (CEU document, figure 2-3). */
+/* States of CEU_ctrl (CEU document, figure 2-3), and one of a faulty card. */
 typedef enum HcaCeuState {
     HCA_CEU_IDLE,
+    HCA_CEU_STALLED, /* the command takes a time, or never ends */
     HCA_CEU_DECODE,
     HCA_CEU_GET_INBOX,
     HCA_CEU_EXECUTE,
@@ -72,6 +73,8 @@ struct HcaCeu {
     Hca *hca;
     uint32_t hcr[RDMA_HCA_HCR_SIZE / 4]; /* atomic */
     HcaCeuState state;
+    HcaV2pAsk ask;       /* for the mailbox */
+    int64_t stalled_til; /* STALLED: clock_ns; INT64_MAX: for ever */
     HcaCommand cmd;
     bool initialised; /* INIT_HCA done */
     HcaCeuCounters counters;

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Faults of the host's side: how many there were, by kind. */
+#include "../counter_table.h"
+#include "host_faults.h"
+
+#define FAULT(number, name, PLACE, ACTION, text)                               \
+    HCA_COUNTER(number, name, HcaHostFaultCounters,                            \
+                injected[HCA_FAULT_##PLACE][HCA_FAULT_##ACTION],               \
+                text " by a plan of faults")
+
+static const void *counters(const void *room)
+{
+    return &((const HcaHostFaults *)room)->counters;
+}
+
+static const HcaCounterRow rows[] = {
+    FAULT(535, "dma_fail", DMA, FAIL, "accesses to memory refused"),
+    FAULT(536, "dma_delay", DMA, DELAY, "accesses to memory made late"),
+    FAULT(537, "command_fail", COMMAND, FAIL,
+          "commands that were not executed"),
+    FAULT(538, "command_delay", COMMAND, DELAY, "commands made late"),
+    FAULT(539, "command_hang", COMMAND, HANG, "commands that do not end"),
+    FAULT(540, "interrupt_drop", INTERRUPT, DROP, "interrupts lost"),
+    FAULT(541, "interrupt_duplicate", INTERRUPT, DUPLICATE,
+          "interrupts doubled"),
+    FAULT(542, "interrupt_delay", INTERRUPT, DELAY, "interrupts made late"),
+    FAULT(543, "doorbell_delay", DOORBELL, DELAY, "doorbells made late"),
+    FAULT(544, "event_overflow", EVENT, OVERFLOW,
+          "event queues that overflowed"),
+    HCA_COUNTER(545, "held_full", HcaHostFaultCounters, held_full,
+                "interrupts and doorbells not late for want of room"),
+};
+
+const HcaCounterTable hca_host_fault_counter_table = {
+    .unit = "host_fault",
+    .counters = counters,
+    .rows = rows,
+    .nrows = G_N_ELEMENTS(rows),
+};

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The rules of a plan at work: for whoever holds things against them. Which
+ * things a rule matches is for the caller to say.
+ */
+#ifndef HCA_FAULTS_H
+#define HCA_FAULTS_H
+
+#include <glib.h>
+
+#include "fault.h"
+
+typedef struct HcaFaults {
+    HcaFaultPlan plan;
+    uint32_t places; /* that have a rule: bit n is HcaFaultPlace n */
+    struct {
+        uint64_t matched;
+        uint32_t faults;
+    } state[HCA_FAULT_MAX_RULES];
+} HcaFaults;
+
+/* @plan from now on; all counts are 0. */
+void hca_faults_begin(HcaFaults *faults, const HcaFaultPlan *plan);
+
+/* Whether rule @i takes a thing that it matches, with @rand for its chance. */
+bool hca_faults_takes(HcaFaults *faults, unsigned i, GRand *rand);
+
+/* Rule @i has been done. */
+void hca_faults_done(HcaFaults *faults, unsigned i);
+
+static inline bool hca_faults_at(const HcaFaults *faults, HcaFaultPlace place)
+{
+    return faults->places >> place & 1;
+}
+
+#endif /* HCA_FAULTS_H */

@@ -3,7 +3,7 @@
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run check soak check-long check-debug check-threads bench bench-cards ledger loss shell env build clean distclean
+.PHONY: help run check soak check-long check-debug check-threads bench bench-cards bench-sweep ledger loss shell env build clean distclean
 .DEFAULT_GOAL := help
 
 S := build/stamps
@@ -54,6 +54,7 @@ help:
 	@echo 'make ledger          write guest-tests/pyverbs/ledger anew: how rdma-core'\''s own tests go'
 	@echo 'make bench           our cards, Soft-RoCE, virtio-net and sockets side by side: build/bench; BASE=FILE compares'
 	@echo 'make bench-cards     nanoseconds a message of two cards in one process, without guests'
+	@echo 'make bench-sweep     their messages a second in simulated time by caches, latency and QPs: build/bench'
 	@echo 'make loss            goodput and retransmissions on a cable that loses packets'
 	@echo 'make check-debug     tests of the driver under a kernel that checks it: KASAN, lockdep, failing allocations'
 	@echo 'make shell           two guests, with their consoles; LINK=roce: RoCE cards;'
@@ -102,6 +103,9 @@ bench: build $S/bench-packages $S/unit
 bench-cards: $S/unit
 	@build/unit/cards
 	@build/unit/cards --roce
+
+bench-sweep: $S/bench-packages $S/unit
+	@guest-tests/bench/sweep.py
 
 ledger: build $S/python-disk
 	@guest-tests/test_pyverbs.py --ledger

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-from bench import compare, figures, host, objects, report
+from bench import compare, figures, host, objects, report, sweep
 from bench.figures import Figures
 from bench.turns import Turns
 from harness import paths, tap
@@ -23,6 +23,13 @@ ib    write                       2      1      858.4     858.4       2.3    116
 ib    fetch and add               8      1      767.9     767.9      10.4    1302.2
 ib    write, small caches      4096     64     2269.0    2269.0    1805.2     440.7
 ib    write                   65536      1    16116.7    1007.3    4066.3      62.0
+'''
+SWEEP = ''' bytes    QPs  lines  ways      ns        k/s   MPT %   MTT %   misses
+    64      1     16     2     500      990.1  100.00  100.00   0.0000
+    64   1024     16     4     500     1073.8   48.96   42.89   5.9180
+    64   1024     16     2     500     1007.8   27.30   39.21   7.3810
+    64      1   4096     2     500      990.1  100.00  100.00   0.0000
+    64   1024   4096     2     500    49696.7  100.00  100.00   0.0000
 '''
 
 
@@ -110,6 +117,21 @@ def test_cards():
     wanted = {('write', 2, 1): (858.4, 858.4), ('fetch and add', 8, 1): (767.9, 767.9),
               ('write, small caches', 4096, 64): (2269.0, 2269.0), ('write', 65536, 1): (16116.7, 1007.3)}
     expect('rows', found == wanted, found)
+
+
+def test_sweep():
+    """Its rows, the tables of them, and the plot, if there is what draws it."""
+    rows = sweep.rows_of(SWEEP)
+    expect('five', len(rows) == 5, rows)
+    expect('the third', rows[2] == {'bytes': 64, 'qps': 1024, 'lines': 16, 'ways': 2, 'latency_ns': 500, 'rate': 1007.8,
+                                    'mpt_hits': 27.3, 'mtt_hits': 39.21, 'misses': 7.381}, rows)
+    found = [line.split() for line in sweep.tables(rows)]
+    expect('sizes, and a line for each number of queue pairs',
+           found[1:4] == [['QPs', '16', '4096'], ['1', '990', '990'], ['1024', '1008', '49697']], found)
+    where = folder()
+    drawn = sweep.plot(where, rows)
+    expect('its file', drawn == bool(shutil.which('gnuplot')) == os.path.exists(os.path.join(where, 'sweep.svg')), drawn)
+    shutil.rmtree(where)
 
 
 def test_rates():

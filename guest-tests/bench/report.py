@@ -67,15 +67,22 @@ def curves(rows, name):
     return {contender: sorted(points) for contender, points in found.items()}
 
 
-def panel(out, name, unit, rows):
-    """Commands of gnuplot for one plot, whose points are in a file of its own."""
+def gnuplot(commands):
+    """False: it is not there."""
+    if not shutil.which('gnuplot'):
+        return False
+    subprocess.run(['gnuplot'], input=commands, text=True, check=True)
+    return True
+
+
+def panel(out, name, unit, found):
+    """Commands of gnuplot for one plot of curves, by their titles, whose points are in a file of its own."""
     data = os.path.join(out, f'{name.replace(" ", "-")}.dat')
-    found = curves(rows, name)
     with open(data, 'w') as file:
         for points in found.values():
-            file.write(''.join(f'{size} {value}\n' for size, value in points) + '\n\n')
-    drawn = ', '.join(f'"{data}" index {number} using 1:2 with linespoints title "{contender}"'
-                      for number, contender in enumerate(found))
+            file.write(''.join(f'{x} {y}\n' for x, y in points) + '\n\n')
+    drawn = ', '.join(f'"{data}" index {number} using 1:2 with linespoints title "{title}"'
+                      for number, title in enumerate(found))
     return f'set title "{name}, {unit}"\nplot {drawn}'
 
 
@@ -86,10 +93,9 @@ def is_drawn(rows, name):
 def plot(out, rows):
     """bench.svg in the folder `out`, by gnuplot; False: it is not there, or there is nothing to draw."""
     drawn = [each for each in PANELS if is_drawn(rows, each[0])]
-    if not drawn or not shutil.which('gnuplot'):
+    if not drawn:
         return False
     sizes = sorted({size for name, _ in drawn for points in curves(rows, name).values() for size, _ in points})
     tics = ', '.join(f'"{TICS.get(size, size)}" {size}' for size in sizes)
-    plots = '\n'.join(panel(out, *each, rows) for each in drawn)
-    subprocess.run(['gnuplot'], input=PLOT.format(out=out, tics=tics, plots=plots), text=True, check=True)
-    return True
+    plots = '\n'.join(panel(out, name, unit, curves(rows, name)) for name, unit in drawn)
+    return gnuplot(PLOT.format(out=out, tics=tics, plots=plots))

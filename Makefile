@@ -3,7 +3,7 @@
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run check soak check-long check-debug check-threads bench bench-cards bench-sweep ledger loss shell env build clean distclean
+.PHONY: help run check soak check-long check-late check-debug check-threads bench bench-cards bench-sweep ledger loss shell env build clean distclean
 .DEFAULT_GOAL := help
 
 S := build/stamps
@@ -48,6 +48,7 @@ help:
 	@echo '                     SHAKY=fail: also fail for guest cases that fail only once'
 	@echo 'make soak            N=20 rounds of guest programs beside LOAD=2 spinning processes; T=PATTERN as above'
 	@echo 'make check-long      all tests, some of them longer; T=PATTERN as above'
+	@echo 'make check-late      the guests'\'' tests with memory that takes its time; T=PATTERN as above'
 	@echo 'make check-threads   the qtest with a QEMU under the thread sanitizer; T=PATTERN as above'
 	@echo 'make fuzz            look for inputs that break card or switch; T=NAME one target, SECONDS=N for so long each'
 	@echo 'make fuzz-coverage   lines of card and switch that the kept inputs reach; make fuzz-keep T=NAME keeps what was learned'
@@ -82,11 +83,16 @@ soak: build $S/python-disk $S/apps-layer
 check-long: export LONG := 1
 check-long: check
 
+# Guests whose cards have memory that takes its time; so do they.
+late_options := memory-latency-ns=2000
+check-late: build $S/unit $S/python-disk $S/apps-layer
+	@CARD_OPTIONS='$(late_options)' GUEST_PATIENCE=$(or $(GUEST_PATIENCE),4) scripts/run-tests '$(or $(T),^guest/)'
+
 check-threads: build $S/qemu-tsan
 	@scripts/check-threads '$(T)'
 
 # What `make check-debug` runs. Its guests are slow, and get more time. Linux's own RDS and iSER break its checkers' rules.
-debug_tests := ^guest/(driver|recovery|reset|concurrency|stress|verbs|srq|memory|dm|extended|raw|roce|roce_driver|tools|interface|life|apps_nvme|apps_nfs|apps_ucx|kernel_checks|fabric_(pair|managers|ipoib|switch|trunk)|fabric_apps/test_(nvme|nfs|mpi|libfabric|perftest))$$
+debug_tests := ^guest/(driver|recovery|host_faults|reset|concurrency|stress|verbs|srq|memory|dm|extended|raw|roce|roce_driver|tools|interface|life|apps_nvme|apps_nfs|apps_ucx|kernel_checks|fabric_(pair|managers|ipoib|switch|trunk)|fabric_apps/test_(nvme|nfs|mpi|libfabric|perftest))$$
 
 ifeq ($(KERNEL),debug)
 check-debug: build $S/apps-layer

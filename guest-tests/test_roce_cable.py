@@ -22,7 +22,7 @@ def programs(both):
 
 def losses(both):
     """Some packets are lost, and all arrives."""
-    with faults.losing(both, LOSS):
+    with faults.losing(both, faults.ending(LOSS, 64)):
         verbs.pingpong(both.a, both.b, '-s 65536 -n 200 -c')
 
 

@@ -14,6 +14,12 @@ ACTIVE_TIMEOUT = 20
 HAS_SPARE_PROCESSORS = len(os.sched_getaffinity(0)) >= 4
 
 
+def _card_options():
+    """CARD_OPTIONS from the environment, NAME=VALUE,...: properties of all cards of ours that do not have them already."""
+    pairs = (option.split('=', 1) for option in os.environ.get('CARD_OPTIONS', '').split(',') if option)
+    return {name: int(value) if value.isdigit() else value for name, value in pairs}
+
+
 class Device:
     """A device as a Machine describes it. link: the name of the link that it is plugged into."""
 
@@ -108,7 +114,7 @@ class Hca(RdmaDevice):
 
     def device(self):
         """QEMU's description of it."""
-        device = {'driver': 'rdma-hca', 'id': self.id, **self.kind(), **self.properties}
+        device = {'driver': 'rdma-hca', 'id': self.id, **_card_options(), **self.kind(), **self.properties}
         if self.polling:
             device['iothread'] = f'io{self.number}'
         if self.slotted:

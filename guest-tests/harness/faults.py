@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Faults between cards and their links, and what the cards have counted of them."""
+"""Faults between cards and their links, and between cards and their machines; and what the cards have counted of them."""
 import contextlib
 
 from . import resources, wait
@@ -68,3 +68,48 @@ def losing(lab, plan):
           f'{change["requester retransmissions"]} sent again')
     if not change['fault tx_drop']:
         raise GuestError('nothing was lost')
+
+
+# Of the host's side
+
+class Commands:
+    """Opcodes of commands (docs/abi.md) that tests name."""
+    QUERY_DEV_LIM, QUERY_FW, QUERY_ADAPTER = 0x003, 0x004, 0x006
+    INIT_HCA, CLOSE_HCA, INIT_IB, CLOSE_IB = 0x007, 0x008, 0x009, 0x00a
+    SW2HW_MPT, HW2SW_MPT, WRITE_MTT = 0x00d, 0x00f, 0x011
+    MAP_EQ, SW2HW_EQ, HW2SW_EQ = 0x012, 0x013, 0x014
+    SW2HW_CQ, HW2SW_CQ = 0x016, 0x017
+    RST2INIT, INIT2RTR, RTR2RTS, TO_ERR, TO_RST, QUERY_QP = 0x019, 0x01a, 0x01b, 0x01e, 0x021, 0x022
+    CONF_SPECIAL_QP, DIAG_RPRT, QUERY_PORT, SET_GID = 0x023, 0x030, 0x043, 0x050
+    UNMAP_ICM, MAP_ICM = 0xff9, 0xffa
+
+
+MS = 1000000  # in ns
+
+INTERNAL_ERR = 0x01  # a status that no card ends a command with by itself
+
+
+def of_command(action, opcode=None, **more):
+    """A command never ends (hang), is late (delay), or is not executed (fail)."""
+    which = {} if opcode is None else {'opcode': opcode}
+    status = {'status': INTERNAL_ERR} if action == 'fail' else {}
+    return {'place': 'command', 'action': action, **which, **status, **more}
+
+
+def of_memory(units=(), channels=(), action='fail', **more):
+    """The card does not reach memory, or late."""
+    which = {name: list(values) for name, values in (('units', units), ('channels', channels)) if values}
+    return {'place': 'dma', 'action': action, **which, **more}
+
+
+def of_interrupt(action, **more):
+    return {'place': 'interrupt', 'action': action, **more}
+
+
+def of_doorbell(delay_ns, **more):
+    return {'place': 'doorbell', 'action': 'delay', 'delay-ns': delay_ns, **more}
+
+
+def of_event_queue(**more):
+    """Its next event finds no room, and is lost with all that follow."""
+    return {'place': 'event-queue', 'action': 'overflow', 'count': 1, **more}

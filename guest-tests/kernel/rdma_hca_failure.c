@@ -240,6 +240,20 @@ static int drain(struct ib_device *dev)
 	return 0;
 }
 
+/* The host's side has faults: whatever they are, all that is posted ends. */
+static int drain_faulty(struct ib_device *dev)
+{
+	struct consumer u;
+
+	CHECK(!consumer_init(&u, dev, IB_QPT_RC, IB_POLL_WORKQUEUE));
+	CHECK(!connect_rtr(u.qp, u.qp->qp_num) && !connect_rts(u.qp));
+	CHECK(!post_recvs(&u, WRS - 1));
+	ib_drain_qp(u.qp);
+	CHECK(atomic_read(&u.flushed) == WRS - 1);
+	consumer_cleanup(&u);
+	return 0;
+}
+
 /*
  * Who polls in softirqs sees the end when somebody finds the card failed: at
  * once, or when the processor that is behind with softirqs has caught up.
@@ -490,6 +504,7 @@ static const struct {
 	{ "reset", reset_card },
 	{ "freed-cq", freed_cq },
 	{ "drain", drain },
+	{ "drain-faulty", drain_faulty },
 	{ "flushed-first", flushed_first },
 	{ "late", late_start },
 	{ "drain-registrations", drain_registrations },

@@ -200,8 +200,9 @@ static void rhca_describe(struct rhca_dev *dev)
 static void rhca_silence(struct rhca_dev *dev)
 {
 	WRITE_ONCE(dev->registered, false);
-	/* Those who tell it: the event thread, and the interface. */
+	/* Those who tell it: the event thread, the look, and the interface. */
 	rhca_eq_synchronize(&dev->eq[0]);
+	flush_delayed_work(&dev->health);
 	rtnl_lock();
 	rtnl_unlock();
 }

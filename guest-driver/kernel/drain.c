@@ -49,7 +49,8 @@ static void rhca_marker_wait(struct ib_cq *cq, struct rhca_wq *wq,
 	u32 tail = READ_ONCE(wq->tail);
 
 	while (!rhca_marker_wait_some(cq, marker)) {
-		if (tail == READ_ONCE(wq->tail) && !rhca_cq_has_entry(cq))
+		if (tail == READ_ONCE(wq->tail) &&
+		    tail != READ_ONCE(wq->head) && !rhca_cq_has_entry(cq))
 			rhca_fail(dev, "it does not end what was posted");
 		tail = READ_ONCE(wq->tail);
 	}

@@ -485,7 +485,8 @@ static void rhca_eth_find_still(struct rhca_eth *eth)
 		return;
 	}
 	eth->seen = now;
-	if (old.valid && now.errors != old.errors)
+	/* Since the rings were opened there may have been one, too. */
+	if (!old.valid || now.errors != old.errors)
 		rhca_rings_poll(eth);
 }
 

@@ -39,6 +39,11 @@ static void core_enter(RdmaHcaThread *thread)
 
 static void core_leave(RdmaHcaThread *thread)
 {
+    if (thread->reset_wanted) {
+        thread->reset_wanted = false;
+        hca_reset(thread->hca);
+        qemu_bh_schedule(thread->run_bh);
+    }
     thread->map = NULL;
     rcu_read_unlock();
     qemu_rec_mutex_unlock(&thread->lock);
@@ -477,6 +482,10 @@ static void do_stop(RdmaHcaThread *thread, void *opaque)
 static void do_reset(RdmaHcaThread *thread, void *opaque)
 {
     ring_discard(thread->ring, qatomic_load_acquire(&thread->ring->produced));
+    if (thread->iommu && thread->map) {
+        thread->reset_wanted = true; /* as try_lock() says */
+        return;
+    }
     core_enter(thread);
     hca_reset(thread->hca);
     core_leave(thread);
@@ -488,6 +497,7 @@ static void do_finish(RdmaHcaThread *thread, void *opaque)
     do_stop(thread, NULL);
     rdma_hca_cable_close(thread->cable);
     core_enter(thread);
+    thread->reset_wanted = false;
     hca_free(thread->hca);
     core_leave(thread);
     thread->hca = NULL;

@@ -85,6 +85,7 @@ typedef struct RdmaHcaThread {
     /* With @lock. */
     bool here; /* a holder of the BQL does the card's turn */
     QEMUTimer *timer;
+    bool reset_wanted; /* when the core function that goes on has returned */
     const RdmaHcaRamMap *map;  /* while in a core function */
     RdmaHcaRamSection dev_mem; /* the card's own, at 0; size 0: none */
     unsigned map_hint;

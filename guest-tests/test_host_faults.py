@@ -5,6 +5,7 @@ lost, late or doubled, doorbells that are late, event queues that overflow. Prog
 failed, and end; the driver begins anew where it has to; then all works, and nothing is left in use."""
 import contextlib
 import json
+import shlex
 
 from harness import cm, faults, log, pci, resources, tap, verbs, wait
 from harness.check import expect
@@ -241,13 +242,19 @@ REFUSED = (
 )
 
 
-def in_trouble(guest, operation, plan, kind):
-    """A program under a plan: what it says."""
-    program = guest.spawn(f'exec faulty-host {operation} wait')
+FATAL = 'event: local catastrophic error'
+
+
+def in_trouble(guest, operation, plan, kind, *lines):
+    """A program under a plan, which has to be told these lines before it goes on: what it says."""
+    program = guest.spawn(f'exec faulty-host {operation} {shlex.join(lines)}')
     program.wait_output('ready')
     with faulty(guest, plan, kind):
         program.kill(10)  # SIGUSR1
-        return program.wait().output
+        output = program.wait(120).output
+    for line in lines:
+        expect(f'the program is told: {line}', line in output, output)
+    return output
 
 
 @tap.seconds(300)
@@ -257,9 +264,7 @@ def test_memory_refused():
     with survived(infiniband) as both:
         for operation, rule, lines in REFUSED:
             print(f'# {operation}: {rule}')
-            output = in_trouble(both.a, operation, [rule], 'dma_fail')
-            for line in lines:
-                expect(f'the program is told: {line}', line in output, output)
+            output = in_trouble(both.a, operation, [rule], 'dma_fail', *lines)
             expect('it works again', 'works\n' in output, output)
 
 
@@ -274,8 +279,8 @@ def test_mailboxes_refused():
 def test_event_refused():
     """An event queue that cannot be written is one of a card that has failed: programs are told, and end."""
     with survived(infiniband, 'an event queue could not be written', fails=True) as both:
-        output = in_trouble(both.a, 'send', [faults.of_memory(['ee'], ['write-data'], skip=2, count=1)], 'dma_fail')
-        expect('the program is told', 'device failed' in output, output)
+        output = in_trouble(both.a, 'send', [faults.of_memory(['ee'], ['write-data'], skip=2, count=1)], 'dma_fail', FATAL)
+        expect('it ends', 'device failed' in output, output)
 
 
 def test_memory_late():
@@ -310,10 +315,13 @@ def test_interrupts_lost():
         before = lost_interrupts(both.a)
         with faulty(both.a, [faults.of_interrupt('drop', count=4)], 'interrupt_drop'):
             verbs.pingpong(both.a, both.b, '-e -n 20')
+        between = lost_interrupts(both.a)
+        expect('they are counted', between > before, before, between)
         output = in_trouble(both.a, 'send', [faults.of_memory(['rwm'], ['read-wqe'], count=1),
-                                             faults.of_interrupt('drop', vector=0)], 'interrupt_drop')
-        expect('the program is told', 'works\n' in output, output)
-        expect('they are counted', lost_interrupts(both.a) > before, before, lost_interrupts(both.a))
+                                             faults.of_interrupt('drop', vector=0)], 'interrupt_drop',
+                            'event: local work queue catastrophic error', SEND + 'remote operation error')
+        expect('it works again', 'works\n' in output, output)
+        expect('and that of the event', lost_interrupts(both.a) > between, between)
 
 
 # --- doorbells and event queues -------------------------------------------------------------------------------------------
@@ -328,8 +336,8 @@ def test_doorbells_late():
 
 def overflows(both, plan, operation='send'):
     watching = watch(both.a)
-    output = in_trouble(both.a, operation, plan, 'event_overflow')
-    expect('the program is told', 'device failed' in output, output)
+    output = in_trouble(both.a, operation, plan, 'event_overflow', FATAL)
+    expect('it ends', 'device failed' in output, output)
     told(watching)
 
 
@@ -347,7 +355,7 @@ def test_asynchronous_event_queue_overflows():
 # --- users in the kernel --------------------------------------------------------------------------------------------------
 
 def play(guest, scene):
-    guest.run(f'modprobe -r rdma_hca_failure; modprobe rdma_hca_failure scene={scene}; modprobe -r rdma_hca_failure')
+    guest.run(f'modprobe -r rdma_hca_failure; modprobe rdma_hca_failure scene={scene} && modprobe -r rdma_hca_failure')
 
 
 def test_kernel_drains_faulty_card():
@@ -420,18 +428,21 @@ def test_address_not_given_back():
         address = '10.0.1.77'
         both.a.run(f'ip address add {address}/24 dev {both.a.card.interface}')
         both.a.card.gid_index_of(address)
+        failures = log.times(both.a, FAILED)
         with faulty(both.a, [faults.of_command('fail', Commands.SET_GID, count=1)], 'command_fail'):
             both.a.run(f'ip address del {address}/24 dev {both.a.card.interface}')
-            wait.until(lambda: counter(both.a, 'command_fail'), 'refused')
+            log.wait_more(both.a, FAILED, failures)
 
 
 def test_connection_manager_loses_its_queue_pair():
     """QP 1 breaks when the card cannot write what it receives: the card begins anew, and there are connections again."""
     with survived(roce, 'management broke', fails=True) as both:
+        failures = log.times(both.a, FAILED)
         listening = cm.listen(both.a, f'rping -s -a {both.a.card.address()} -C 5')
         with faulty(both.a, [faults.of_memory(['ee'], ['write-data'], count=1)], 'dma_fail'):
-            both.b.run(f'timeout 3 rping -c -a {both.a.card.address()} -C 5', check=False)
-        end(listening)
+            calling = both.b.spawn(f'exec rping -c -a {both.a.card.address()} -C 5')
+            log.wait_more(both.a, FAILED, failures)
+        end(calling, listening)
     cm.talk(kept(roce).a, kept(roce).b)
 
 

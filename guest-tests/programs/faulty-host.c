@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * usage: faulty-host OPERATION [wait]   Two queue pairs of one process, one of which sends to the other, writes its memory or
+ * usage: faulty-host OPERATION [TEXT]...   Two queue pairs of one process, one of which sends to the other, writes its memory or
  * reads it (send, write, read), waiting for completion events, while something of the host's side goes wrong.
  *
- * Without "wait" that is from the beginning: the program does its work, or says what did not go well and ends with an error.
- * With it the program says "ready", and begins with SIGUSR1. Then it works until something goes wrong, and says what: each
- * completion in error, each event. It begins anew, by a reset of its queue pairs or, if its completion queue has failed, with
- * all of it, and says "works" when that does. When its device has failed it ends.
+ * Without a text that is from the beginning: the program does its work, or says what did not go well and ends with an error.
+ * With some the program says "ready", and begins with SIGUSR1. Then it works until something goes wrong, and says what: each
+ * completion in error, each event, until it has said all of the texts. It begins anew, by a reset of its queue pairs or, if its
+ * completion queue has failed, with all of it, and says "works" when that does. When its device has failed it ends.
  */
 #include "common.h"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,10 +36,11 @@ static struct bench {
     unsigned int events; /* of the CQ, not acknowledged */
 } bench;
 
-/* What has gone wrong. */
+/* What has gone wrong; and what of the texts that will be said of it has not been said yet. */
 static struct trouble {
     bool any, cq, device;
 } trouble;
+static char **expected;
 
 /* --- set-up ------------------------------------------------------------------------------------------------------- */
 
@@ -96,6 +98,23 @@ static void renew(void)
 
 /* --- what is told ------------------------------------------------------------------------------------------------- */
 
+static void tell(const char *format, ...)
+{
+    char line[200], **left = expected;
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    puts(line);
+    for (char **text = expected; *text; text++) {
+        if (!strstr(line, *text)) {
+            *left++ = *text;
+        }
+    }
+    *left = NULL;
+}
+
 static void take_event(const struct ibv_async_event *event)
 {
     switch (event->event_type) {
@@ -112,7 +131,7 @@ static void take_event(const struct ibv_async_event *event)
         break;
     }
     trouble.any = true;
-    printf("event: %s\n", ibv_event_type_str(event->event_type));
+    tell("event: %s", ibv_event_type_str(event->event_type));
 }
 
 static void take_events(void)
@@ -136,7 +155,7 @@ static unsigned int take_completions(void)
         ended |= 1u << wc.wr_id;
         if (wc.status) {
             trouble.any = true;
-            printf("%s: %s, vendor %#x\n", wc.wr_id == SEND_ID ? "send" : "recv", ibv_wc_status_str(wc.status), wc.vendor_err);
+            tell("%s: %s, vendor %#x", wc.wr_id == SEND_ID ? "send" : "recv", ibv_wc_status_str(wc.status), wc.vendor_err);
         }
     }
     return ended;
@@ -172,7 +191,7 @@ static unsigned int post_all(void)
     return 1u << SEND_ID;
 }
 
-/* Completions are waited for by events alone; in trouble the rest has a moment to come. */
+/* Completions are waited for by events; in trouble, all that is to be said of it. */
 static void wait_for(unsigned int wanted)
 {
     double end = seconds_now() + patience();
@@ -188,11 +207,10 @@ static void wait_for(unsigned int wanted)
         check(seconds_now() < end);
         wait_for_events(100);
     }
-    if (trouble.any) {
-        for (end = seconds_now() + 1; seconds_now() < end && !trouble.device;) {
-            wait_for_events(100);
-            take_completions();
-        }
+    while (trouble.any && *expected && !trouble.device) {
+        check(seconds_now() < end);
+        wait_for_events(100);
+        take_completions();
     }
 }
 
@@ -277,7 +295,8 @@ int main(int argc, char **argv)
     opcode = opcode_of(argv[1]);
     open_device(&device);
     set_up();
-    if (argc == 3) {
+    expected = argv + 2;
+    if (argc > 2) {
         await_start();
         return work_till_trouble();
     }

@@ -408,7 +408,6 @@ static bool memory_is_here(Hca *hca, const HcaPacket *packet,
                            HcaArrival arrival, bool loopback)
 {
     HcaV2pAsk *ask = &hca->arrived->ask;
-    bool here = true;
     HcaQp *qp;
 
     if (arrival != HCA_ARRIVAL_OWN || !takes(hca, packet, loopback) ||
@@ -421,13 +420,9 @@ static bool memory_is_here(Hca *hca, const HcaPacket *packet,
         HCA_BTH_SERVICE(packet->opcode) != hca_service(qp->attr.service)->bth) {
         return true;
     }
-    here = hca_is_response(packet->opcode)
+    return hca_is_response(packet->opcode)
                ? hca_answer_is_here(hca, qp, packet, ask)
                : hca_responder_is_here(hca, qp, packet, ask);
-    if (here) {
-        hca_v2p_ask_done(ask);
-    }
-    return here;
 }
 
 /*
@@ -444,10 +439,13 @@ static void receive_frame(Hca *hca, const uint8_t *frame, size_t len,
                              ? HCA_ARRIVAL_OTHER
                              : hca_port_arrival(hca->port, &packet, loopback);
 
-    if (hca->late && error == HCA_PARSE_OK &&
-        !memory_is_here(hca, &packet, arrival, loopback)) {
-        hold(hca, frame, len, loopback);
-        return;
+    if (hca->late) {
+        if (error == HCA_PARSE_OK &&
+            !memory_is_here(hca, &packet, arrival, loopback)) {
+            hold(hca, frame, len, loopback);
+            return;
+        }
+        hca_v2p_ask_done(&hca->arrived->ask);
     }
     if (hca->eth && error == HCA_PARSE_NOT_ROCE && !loopback &&
         hca_eth_take_control(hca->eth, frame, len)) {

@@ -32,7 +32,8 @@ void hca_link_writable(Hca *hca);
 /*
  * Put @plan, which must have passed hca_fault_check(), in the place of the
  * last one. Its counts and its chance begin anew; packets that are held back
- * leave. The plan outlives hca_reset().
+ * leave, but what is late at the host's side stays so, and a command that never
+ * ends waits for hca_reset(). The plan outlives that.
  */
 void hca_set_faults(Hca *hca, const HcaFaultPlan *plan);
 

@@ -200,22 +200,26 @@ static bool fetch_is_here(Hca *hca, const HcaRecvQueue *rq, HcaV2pAsk *ask,
 bool hca_recv_queue_is_here(Hca *hca, const HcaRecvQueue *rq, HcaV2pAsk *ask,
                             unsigned *nth, HcaRecvWqe *wqe)
 {
-    uint32_t slot = 1u << rq->entry_log;
     uint8_t bytes[FETCH_SIZE];
-    HcaMatchInfo info = slots_info(rq, 1);
+    HcaMatchInfo info;
 
     wqe->nsge = wqe->sge_at = 0;
     wqe->sge_done = 0;
     wqe->pd = rq->pd;
+    if (!hca_recv_queue_slots(rq)) {
+        return true; /* nor has anybody judged how large slots are */
+    }
     if (rq->prefetched) {
-        hca->format->wqe->parse_recv(rq->buffer + rq->buffer_at, slot, wqe);
-    } else if (hca_recv_queue_slots(rq)) {
-        if (!fetch_is_here(hca, rq, ask, nth)) {
-            return false;
-        }
-        if (hca_v2p_peek(hca->v2p, &info, bytes) == HCA_V2P_SUCCESS) {
-            hca->format->wqe->parse_recv(bytes, slot, wqe);
-        }
+        hca->format->wqe->parse_recv(rq->buffer + rq->buffer_at,
+                                     1u << rq->entry_log, wqe);
+        return true;
+    }
+    if (!fetch_is_here(hca, rq, ask, nth)) {
+        return false;
+    }
+    info = slots_info(rq, 1);
+    if (hca_v2p_peek(hca->v2p, &info, bytes) == HCA_V2P_SUCCESS) {
+        hca->format->wqe->parse_recv(bytes, info.len, wqe);
     }
     return true;
 }

@@ -36,6 +36,7 @@ struct HcaBars {
     int reset; /* the reset register; atomic */
     /* Low words of doorbells written in halves: each page keeps its own. */
     uint32_t uar_low[RDMA_HCA_NUM_UARS][NUAR_DOORBELLS];
+    uint64_t rung_late; /* of those that were late, since a reset */
     unsigned late_head, nlate;
     LateDoorbell late[MAX_LATE];
 };
@@ -54,6 +55,7 @@ void hca_bars_reset(HcaBars *bars)
 {
     memset(bars->uar_low, 0, sizeof(bars->uar_low));
     bars->nlate = 0;
+    bars->rung_late = 0;
 }
 
 bool hca_bars_reset_wanted(const HcaBars *bars)
@@ -266,6 +268,7 @@ static void ring_first(Hca *hca)
 
     bars->late_head = (bars->late_head + 1) % MAX_LATE;
     bars->nlate--;
+    bars->rung_late++;
     ring(hca, &db);
 }
 
@@ -280,9 +283,14 @@ static void put_late(Hca *hca, const LateDoorbell *db)
     bars->late[(bars->late_head + bars->nlate++) % MAX_LATE] = *db;
 }
 
-bool hca_bars_hold_doorbells(const HcaBars *bars)
+uint64_t hca_bars_late_doorbells(const HcaBars *bars)
 {
-    return bars->nlate;
+    return bars->rung_late + bars->nlate;
+}
+
+bool hca_bars_have_rung(const HcaBars *bars, uint64_t n)
+{
+    return bars->rung_late >= n;
 }
 
 int64_t hca_bars_deadline(const HcaBars *bars)

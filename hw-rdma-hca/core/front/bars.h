@@ -41,10 +41,12 @@ void hca_bars_reset(HcaBars *bars);
 
 /*
  * Doorbells that a plan of faults has come late are rung when it is time; true
- * if some were. Whether there are such, and when the next one's time is.
+ * if some were. How many there have been since the last reset, whether the first @n
+ * of them have been rung, and when the next one's time is.
  */
 bool hca_bars_ring_late(Hca *hca);
-bool hca_bars_hold_doorbells(const HcaBars *bars);
+uint64_t hca_bars_late_doorbells(const HcaBars *bars);
+bool hca_bars_have_rung(const HcaBars *bars, uint64_t n);
 int64_t hca_bars_deadline(const HcaBars *bars);
 
 /* Whether software has written the reset register; tell it that all is over. */

@@ -97,6 +97,11 @@ static void cut(HcaConfig *config, const HcaConfig *small)
     bound(&config->mpt_cache_size, 0, MOST_BYTES);
     bound(&config->mtt_cache_size, 0, MOST_BYTES);
     bound(&config->device_memory, 0, MOST_BYTES);
+    /* Memory that is slower than a peer's patience is no fault of the card's. */
+    bound(&config->memory_latency_ns, 0, 20000);
+    if (config->memory_bandwidth) {
+        bound(&config->memory_bandwidth, 1000, UINT32_MAX);
+    }
     bound(&config->num_vectors, small->num_vectors, 2048);
     /* As the connections of the tests have it. */
     config->pkeys[0] = HCA_DEFAULT_PKEY;

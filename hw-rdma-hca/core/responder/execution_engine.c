@@ -368,9 +368,8 @@ static HcaOutcome execute_atomic_write(Hca *hca, const HcaQp *qp,
 }
 
 /*
- * IBA annex A19. All requests before it have been executed, and what they wrote
- * is in the machine's memory, where everybody sees it: there is nothing left to
- * do but to look whether the peer may ask.
+ * IBA annex A19. All requests before it have been executed; what they wrote is in
+ * the machine's memory, where everybody sees it, when it is on its way no more.
  */
 static HcaOutcome execute_flush(Hca *hca, const HcaQp *qp,
                                 const HcaPacket *packet, const HcaOperation *op)
@@ -379,8 +378,12 @@ static HcaOutcome execute_flush(Hca *hca, const HcaQp *qp,
     HcaMatchInfo info = remote_info(
         qp, packet, hca_operation_access(op, packet), packet->dma_len);
 
-    return remote_outcome(
-        hca, &info, hca_v2p_check_flush(hca->v2p, HCA_V2P_EE, &info, whole));
+    HcaV2pState state = hca_v2p_check_flush(hca->v2p, HCA_V2P_EE, &info, whole);
+
+    if (state == HCA_V2P_SUCCESS) {
+        hca_v2p_settle(hca->v2p);
+    }
+    return remote_outcome(hca, &info, state);
 }
 
 static HcaOutcome execute_kind(Hca *hca, HcaQp *qp, const HcaPacket *packet,

@@ -84,6 +84,10 @@ HcaTurn hca_data_pack(Hca *hca, HcaQp *qp, unsigned *budget)
     HcaSendQueue *sq = &qp->send;
 
     while (*budget && !hca_v2p_share_is_over(hca->v2p)) {
+        /* Before there is room for it, which others may want meanwhile. */
+        if (hca->late && !sq->wqe.syndrome && !payload_is_here(hca, qp)) {
+            return HCA_TURN_IDLE;
+        }
         switch (hca_requester_judge(hca, qp, &sq->wqe)) {
         case HCA_JUDGE_WAIT:
             return HCA_TURN_IDLE;
@@ -94,9 +98,6 @@ HcaTurn hca_data_pack(Hca *hca, HcaQp *qp, unsigned *budget)
             (*budget)--;
             return HCA_TURN_IDLE;
         case HCA_JUDGE_SEND:
-            if (hca->late && !payload_is_here(hca, qp)) {
-                return HCA_TURN_IDLE;
-            }
             (*budget)--;
             if (offer_packet(hca, qp)) {
                 sq->wqe_valid = false;

@@ -88,8 +88,8 @@ HcaTurn hca_send_run(Hca *hca, HcaQp *qp, unsigned budget)
         return HCA_TURN_IDLE;
     }
     turn = hca_requester_resend(hca, qp, &budget);
-    if (hca->late && hca_v2p_ask_waits(&qp->send_ask)) {
-        return HCA_TURN_IDLE; /* perhaps for what is to be sent again */
+    if (hca->late && qp->req.retransmit && hca_v2p_ask_waits(&qp->send_ask)) {
+        return HCA_TURN_IDLE; /* for what is to be sent again */
     }
     while (turn == HCA_TURN_IDLE && budget) {
         if (!sq->wqe_valid &&

@@ -473,9 +473,14 @@ static void test_interrupt_duplicate(void)
 {
     HcaFaultPlan plan = plan_of(HCA_FAULT_INTERRUPT, HCA_FAULT_DUPLICATE);
     Bed *bed = bed_new();
+    const uint64_t *msix = &bed->lab->host[1].msix[EQ_COMP];
+    uint64_t before;
 
     bed_set_faults(bed, 1, &plan);
-    expect_interrupts(bed, 2);
+    expect_interrupts(bed, 1);
+    before = *msix;
+    lab_sleep(bed->lab, NS_PER_MS);
+    g_assert_cmpuint(*msix, ==, before + 1);
     expect_interrupts(bed, 1);
     bed_counted(bed, 1, "host_fault_interrupt_duplicate", 1);
     bed_revive(bed);
@@ -551,10 +556,11 @@ static void test_doorbell_delay(void)
     HcaFaultPlan plan = plan_of(HCA_FAULT_DOORBELL, HCA_FAULT_DELAY);
     Bed *bed = bed_new();
     Lab *lab = bed->lab;
-    SendWr wr[2];
-    Sge sge[2];
+    SendWr wr[3];
+    Sge sge[3];
     Wc wc;
 
+    plan.rule[0].count = 0;
     plan.rule[0].match_number = true;
     plan.rule[0].number = bed->qps[0]->qpn + 1;
     plan.rule[0].delay_ns = 5 * NS_PER_MS;
@@ -570,12 +576,18 @@ static void test_doorbell_delay(void)
     lab_sleep(lab, 4 * NS_PER_MS);
     g_assert_false(cq_poll(bed->cqs[0], &wc));
     g_assert_false(go_is_clear(&lab->host[0]));
+    /* The command does not wait for those that come after it. */
+    wr[2] = pair_send(bed->pair, 0, WRITE, 2, &sge[2], 0, 100, 8192);
+    g_assert_true(qp_post_send(bed->qps[0], &wr[2], 1));
     lab_sleep(lab, 2 * NS_PER_MS);
     for (unsigned i = 0; i < 2; i++) {
         cq_expect(bed->cqs[0], &wc, i, 0);
     }
     g_assert_true(go_is_clear(&lab->host[0]));
-    bed_counted(bed, 0, "host_fault_doorbell_delay", 1);
+    g_assert_false(cq_poll(bed->cqs[0], &wc));
+    lab_sleep(lab, 4 * NS_PER_MS);
+    cq_expect(bed->cqs[0], &wc, 2, 0);
+    bed_counted(bed, 0, "host_fault_doorbell_delay", 3);
     bed_revive(bed);
     bed_free(bed);
 }

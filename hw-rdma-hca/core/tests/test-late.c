@@ -29,6 +29,7 @@ static Bed *late_new(uint8_t service, bool least_caches)
     config.seed = 4200;
     config.cards = cards;
     config.bystander = false;
+    config.attr.access |= RDMA_HCA_ACCESS_FLUSH;
     return bed_new_as(&config);
 }
 
@@ -257,6 +258,37 @@ static void test_order(void)
     bed_free(bed);
 }
 
+/* What was written before a FLUSH is in memory when that has been answered. */
+static void test_flush(void)
+{
+    Bed *bed = late_new(RDMA_HCA_QP_ST_RC, false);
+    Mr *mr = mr_new(bed->drv[1], bed->pair->pd[1], 0x7000000, 4096,
+                    ACCESS_ALL | RDMA_HCA_ACCESS_FLUSH);
+    SendWr wr = {
+        .opcode = RDMA_HCA_OPCODE_FLUSH,
+        .flags = SEND_SIGNALED,
+        .raddr = mr->va,
+        .rkey = mr->key,
+        .flush_len = 64,
+        .flush = RDMA_HCA_FLUSH_TYPE_GLOBAL,
+    };
+    uint64_t one = 1, was;
+
+    mr_write(bed->pair->mr[0], 0, &one, sizeof(one));
+    delay_one(bed, 1, HCA_V2P_EE, HCA_FAULT_WRITE_DATA);
+    post(bed, 0, WRITE, bed->pair->mr[0], 0, mr);
+    run_for_ms(bed, 5);
+    g_assert_true(done(bed, 0, 0));
+    mr_read(mr, 0, &was, sizeof(was));
+    g_assert_cmphex(was, !=, one);
+    g_assert_true(qp_post_send(bed->qps[0], &wr, 1));
+    run_for_ms(bed, 2);
+    g_assert_true(done(bed, 0, 0));
+    mr_read(mr, 0, &was, sizeof(was));
+    g_assert_cmphex(was, ==, one);
+    bed_free(bed);
+}
+
 /* A command waits for its mailbox; one without does not. */
 static void test_mailbox(void)
 {
@@ -415,6 +447,7 @@ int main(int argc, char **argv)
     test_add("/late/not-late", test_not_late);
     test_add("/late/others", test_others);
     test_add_each_link("/late/order", test_order);
+    test_add_each_link("/late/flush", test_flush);
     test_add("/late/mailbox", test_mailbox);
     test_add("/late/deregistered", test_deregistered);
     test_add("/late/target-deregistered", test_target_deregistered);

@@ -484,8 +484,10 @@ static void test_atomic(void)
     run_at(late, LATENCY);
     EXPECT(late, 0);
     info.flags |= RDMA_HCA_ACCESS_REMOTE_ATOMIC;
+    write_at(late, 128, 2); /* is not overtaken */
     g_assert_cmpint(hca_v2p_fetch_add(late->v2p, HCA_V2P_EE, &info, 1, &old),
                     ==, HCA_V2P_SUCCESS);
+    g_assert_cmpuint(byte_at(late, 128), ==, 2);
     g_assert_cmphex(old, ==, UINT64_C(0x0101010101010101));
     late_free(late);
 }
@@ -534,6 +536,19 @@ static void test_other_step(void)
     g_assert_true(ask(late, 0, HCA_V2P_WP_ND, HCA_V2P_CHECK, 7, 0, 8));
     run_at(late, LATENCY);
     EXPECT(late, 0);
+    late_free(late);
+}
+
+/* What has been answered is, though something else is asked for by now. */
+static void test_other_answer(void)
+{
+    Late *late = late_new(0);
+
+    begin(late, 0, HCA_V2P_RWM, HCA_V2P_CHECK, 7);
+    run_at(late, 0);
+    EXPECT(late, 0);
+    g_assert_true(ask(late, 0, HCA_V2P_RWM, HCA_V2P_CHECK, 0, 64, 8));
+    expect_stage(late, 0, HCA_V2P_IDLE);
     late_free(late);
 }
 
@@ -717,6 +732,7 @@ int main(int argc, char **argv)
     g_test_add_func("/v2p/5.4/late/atomic", test_atomic);
     g_test_add_func("/v2p/late/steps", test_steps);
     g_test_add_func("/v2p/late/other-step", test_other_step);
+    g_test_add_func("/v2p/late/other-answer", test_other_answer);
     g_test_add_func("/v2p/late/forget", test_forget);
     g_test_add_func("/v2p/late/reset", test_reset);
     return g_test_run();

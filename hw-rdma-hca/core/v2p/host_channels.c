@@ -205,6 +205,16 @@ static uint32_t make_room(HcaV2p *v2p, uint32_t len)
     return from;
 }
 
+/* What has had to arrive for want of room is on its way no more. */
+static void bound_backlog(HcaV2pRequests *r)
+{
+    if (r->bandwidth) {
+        r->writes.free_at = MIN(
+            r->writes.free_at,
+            r->now + (int64_t)(HCA_POSTED_BYTES * 1000 / r->bandwidth));
+    }
+}
+
 static Posted *post(HcaV2p *v2p, uint32_t len)
 {
     HcaV2pRequests *r = v2p->requests;
@@ -216,6 +226,7 @@ static Posted *post(HcaV2p *v2p, uint32_t len)
     v2p->counters.posted_peak = MAX(v2p->counters.posted_peak, posted->count);
     posted->end = offset + len;
     r->now = v2p->ops->clock_ns(v2p->opaque);
+    bound_backlog(r);
     *write = (Posted) {
         .at_ns = hca_host_arrival(r, &r->writes, len),
         .offset = offset,

@@ -269,9 +269,8 @@ uint64_t *hca_host_map_atomic(HcaV2p *v2p, HcaPlace at)
     if (fails(v2p, at, len, true)) {
         return NULL;
     }
-    settle(v2p, at, len);
+    hca_posted_flush(v2p); /* it does not overtake what was written before */
     p = map(v2p, at, &len, true);
-
     if (!p || len < sizeof(uint64_t) || (uintptr_t)p % sizeof(uint64_t)) {
         return NULL;
     }

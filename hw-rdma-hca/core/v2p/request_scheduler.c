@@ -249,16 +249,17 @@ bool hca_v2p_ask(HcaV2p *v2p, HcaV2pAsk *ask, unsigned nth,
     if (!v2p->requests || nth < ask->answered) {
         return true;
     }
+    /* Whatever it was: who changes his mind each time would never go on. */
+    if (ask->stage == HCA_V2P_ANSWERED) {
+        ask->stage = HCA_V2P_IDLE;
+        ask->answered = nth + 1;
+        return true;
+    }
     if (ask->stage != HCA_V2P_IDLE && !same(ask, channel, use, info)) {
         unsigned answered = ask->answered;
 
         hca_v2p_ask_forget(v2p, ask); /* it is another step by now */
         ask->answered = answered;
-    }
-    if (ask->stage == HCA_V2P_ANSWERED) {
-        ask->stage = HCA_V2P_IDLE;
-        ask->answered = nth + 1;
-        return true;
     }
     if (ask->stage == HCA_V2P_IDLE) {
         begin(v2p, ask, channel, use, info);

@@ -173,8 +173,12 @@ static HcaTptTag *refill(HcaTptCache *cache, uint64_t line)
 
 HcaTptTag *hca_tpt_cache_miss(HcaTptCache *cache, uint64_t line)
 {
-    HcaTptTag *tag = refused(cache, line);
+    HcaTptTag *tag;
 
+    if (cache->peeking) {
+        return NULL;
+    }
+    tag = refused(cache, line);
     cache->sync_counters->misses++;
     if (tag) {
         tag->refused = false;

@@ -38,6 +38,7 @@ typedef struct HcaTptTag {
 typedef struct HcaTptCache {
     uint32_t ways;
     uint32_t set_mask;
+    bool peeking;  /* what is not here is not fetched */
     uint32_t used; /* ways that have a line, or are kept for one */
     uint64_t clock;
     HcaTptTag *tags; /* sets of @ways */

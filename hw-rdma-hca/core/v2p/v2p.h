@@ -233,8 +233,9 @@ void hca_v2p_interrupt(HcaV2p *v2p, unsigned vector);
 void hca_v2p_settle(HcaV2p *v2p);
 
 /*
- * As hca_v2p_read(), to know what to ask for: nothing is counted, and no fault
- * is looked for, as this is not the read that takes effect.
+ * As hca_v2p_read(), to know what to ask for, by what is in the caches: nothing
+ * is counted or fetched, and no fault is looked for, as this is not the read that
+ * takes effect.
  */
 HcaV2pState hca_v2p_peek(HcaV2p *v2p, const HcaMatchInfo *info, void *buf);
 

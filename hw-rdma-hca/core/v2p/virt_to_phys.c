@@ -575,16 +575,24 @@ HcaV2pState hca_v2p_read(HcaV2p *v2p, HcaV2pChannel channel,
     return end(v2p, state);
 }
 
+/* Look-ups find what is in the caches, and change nothing. */
+static void set_peeking(HcaV2p *v2p, bool peeking)
+{
+    v2p->peeking = peeking;
+    v2p->mpt_ram->peeking = v2p->mtt_ram->peeking = peeking;
+}
+
 HcaV2pState hca_v2p_peek(HcaV2p *v2p, const HcaMatchInfo *info, void *buf)
 {
     HcaWalk walk;
-    HcaV2pState state = judge(v2p, info, &walk);
+    HcaV2pState state;
 
-    v2p->peeking = true;
+    set_peeking(v2p, true);
+    state = judge(v2p, info, &walk);
     if (state == HCA_V2P_SUCCESS) {
         state = read_walk(v2p, &walk, buf);
     }
-    v2p->peeking = false;
+    set_peeking(v2p, false);
     return state;
 }
 
@@ -592,9 +600,13 @@ bool hca_v2p_first_place(HcaV2p *v2p, const HcaMatchInfo *info, HcaPlace *at)
 {
     HcaWalk walk;
     uint32_t len;
+    bool found;
 
-    return judge(v2p, info, &walk) == HCA_V2P_SUCCESS && walk.left &&
-           !is_null(&walk) && next(v2p, &walk, at, &len) == HCA_V2P_SUCCESS;
+    set_peeking(v2p, true);
+    found = judge(v2p, info, &walk) == HCA_V2P_SUCCESS && walk.left &&
+            !is_null(&walk) && next(v2p, &walk, at, &len) == HCA_V2P_SUCCESS;
+    set_peeking(v2p, false);
+    return found;
 }
 
 HcaV2pState hca_v2p_write(HcaV2p *v2p, HcaV2pChannel channel,

@@ -333,6 +333,18 @@ static void begin_faulty(HcaCeu *ceu, const HcaFaultRule *rule)
     }
 }
 
+/* Writes do not pass one another: a doorbell before it that is late, is so for it. */
+static bool waits_for_doorbells(HcaCeu *ceu)
+{
+    const HcaBars *bars = ceu->hca->bars;
+
+    if (!ceu->waiting) {
+        ceu->waiting = true;
+        ceu->behind = hca_bars_late_doorbells(bars);
+    }
+    return !hca_bars_have_rung(bars, ceu->behind);
+}
+
 /* A command to begin with, or none. */
 static void begin(HcaCeu *ceu)
 {
@@ -342,17 +354,14 @@ static void begin(HcaCeu *ceu)
     };
     const HcaFaultRule *rule;
 
-    /* Writes do not pass one another: a doorbell that is late, is so for it. */
-    if (hca_bars_hold_doorbells(ceu->hca->bars)) {
+    if (!hca_hcr_fetch(ceu, &ceu->cmd) || waits_for_doorbells(ceu)) {
         return;
     }
     /* The event of the one before has not found room yet. */
     if (hca_hcr_wants_event(ceu) && hca_eq_command_pending(ceu->hca->cm)) {
         return;
     }
-    if (!hca_hcr_fetch(ceu, &ceu->cmd)) {
-        return;
-    }
+    ceu->waiting = false;
     subject.number = ceu->cmd.op;
     rule = hca_host_fault(ceu->hca->faults, &subject);
     if (rule) {
@@ -403,6 +412,7 @@ void hca_ceu_reset(HcaCeu *ceu)
         __atomic_store_n(&ceu->hcr[i], 0, __ATOMIC_RELEASE);
     }
     ceu->state = HCA_CEU_IDLE;
+    ceu->waiting = false;
     hca_v2p_ask_forget(ceu->hca->v2p, &ceu->ask);
     ceu->initialised = false;
     memset(&ceu->counters, 0, sizeof(ceu->counters));

@@ -2,7 +2,9 @@
 #include "lib-program.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <netinet/in.h>
@@ -48,6 +50,12 @@ static GPtrArray *arguments(va_list ap)
     return args;
 }
 
+/* A test that aborts leaves no program, which would keep its output open. */
+static void die_with_test(void *opaque)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
 Program program_start(const char *name, ...)
 {
     GSubprocessLauncher *launcher = g_subprocess_launcher_new(0);
@@ -61,6 +69,7 @@ Program program_start(const char *name, ...)
     va_end(ap);
     program.log = program_path(name);
     g_subprocess_launcher_set_stderr_file_path(launcher, program.log);
+    g_subprocess_launcher_set_child_setup(launcher, die_with_test, NULL, NULL);
     program.process = g_subprocess_launcher_spawnv(
         launcher, (const char *const *)args->pdata, &error);
     g_assert_no_error(error);

@@ -112,11 +112,13 @@ static void tcp(void)
     Peer peer;
 
     close(reserved);
-    first = program_start("log", "--guid=1", to, at, NULL);
+    first = program_start("log", "--guid=1", "-v", to, at, NULL);
     second = program_start("log2", "--guid=2", "-v", "--reconnect-ms=5", back,
                            NULL);
     peer = peer_accept(listener);
     peer_greet(&peer);
+    /* Both ends have heard the other's greeting. */
+    program_expect(&first, "port 2: init");
     program_expect(&second, "port 1: init");
     g_assert_cmphex(peer_guid(&peer, (const uint8_t *)"\2", 1), ==,
                     HCA_SWITCH_DEFAULT_GUID + 2);

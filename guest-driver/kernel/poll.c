@@ -144,14 +144,6 @@ static void rhca_wc_recv(struct rhca_qp *qp, const struct rdma_hca_cqe *cqe,
 		rhca_wc_extra(cqe, opcode, wc);
 }
 
-/* The core does not begin anew with a QP 0 or 1 that has ended in an error. */
-static void rhca_note_broken(struct rhca_dev *dev, const struct ib_wc *wc)
-{
-	if (rhca_is_special(wc->qp->qp_type) && wc->opcode == IB_WC_RECV &&
-	    wc->status != IB_WC_WR_FLUSH_ERR)
-		rhca_fail_soon(dev, "a queue pair of its management broke");
-}
-
 static void rhca_wc_error(struct rhca_dev *dev, const struct rdma_hca_cqe *cqe,
 			  struct ib_wc *wc)
 {
@@ -161,7 +153,8 @@ static void rhca_wc_error(struct rhca_dev *dev, const struct rdma_hca_cqe *cqe,
 	wc->vendor_err = FIELD_GET(RDMA_HCA_CQE_VENDOR_ERR, err);
 	wc->byte_len = 0;
 	wc->wc_flags = 0;
-	rhca_note_broken(dev, wc);
+	if (wc->opcode == IB_WC_RECV && wc->status != IB_WC_WR_FLUSH_ERR)
+		rhca_qp_broke(dev, wc->qp);
 }
 
 /* Where the request of a receive came from; NULL: the QP's own queue. */

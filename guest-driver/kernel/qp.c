@@ -836,15 +836,6 @@ static enum ib_event_type rhca_event_type(u8 type)
 	}
 }
 
-/* As of a completion in error (poll.c), where there is none. */
-static void rhca_note_broken(struct rhca_dev *dev, const struct rhca_qp *qp,
-			     u8 type)
-{
-	if (rhca_is_special(qp->ibqp.qp_type) &&
-	    rhca_event_type(type) == IB_EVENT_QP_FATAL)
-		rhca_fail_soon(dev, "a queue pair of its management broke");
-}
-
 /* In the thread of EQ 0: rhca_destroy_qp() keeps the QP until it returns. */
 void rhca_qp_event(struct rhca_dev *dev, u32 qpn, u8 type)
 {
@@ -856,6 +847,7 @@ void rhca_qp_event(struct rhca_dev *dev, u32 qpn, u8 type)
 	if (type == RDMA_HCA_EVENT_LAST_WQE_REACHED &&
 	    xchg(&qp->has_last_wqe, true))
 		return;
-	rhca_note_broken(dev, qp, type);
+	if (rhca_event_type(type) == IB_EVENT_QP_FATAL)
+		rhca_qp_broke(dev, &qp->ibqp);
 	rhca_qp_tell(qp, rhca_event_type(type));
 }

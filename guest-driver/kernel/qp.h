@@ -72,6 +72,13 @@ static inline bool rhca_is_special(enum ib_qp_type type)
 	return type == IB_QPT_SMI || type == IB_QPT_GSI;
 }
 
+/* A QP has ended in an error. With 0 or 1 the core does not begin anew. */
+static inline void rhca_qp_broke(struct rhca_dev *dev, const struct ib_qp *qp)
+{
+	if (rhca_is_special(qp->qp_type))
+		rhca_fail_soon(dev, "a queue pair of its management broke");
+}
+
 static inline bool rhca_is_datagram(const struct rhca_qp *qp)
 {
 	return qp->ibqp.qp_type == IB_QPT_UD ||

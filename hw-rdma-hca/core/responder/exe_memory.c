@@ -27,24 +27,13 @@ static void need(Needs *needs, HcaV2pUse use, const HcaMatchInfo *info)
     }
 }
 
-static uint32_t remote_pd(const Needs *needs, const HcaSrq *xrc)
-{
-    return xrc ? xrc->attr.pd : needs->qp->attr.pd;
-}
-
-/* What a RETH or AtomicETH names. */
+/* What a RETH or AtomicETH names; by XRC, in the PD of the SRQ. */
 static void need_region(Needs *needs, HcaV2pUse use, const HcaSrq *xrc,
                         uint32_t access, uint32_t len)
 {
-    HcaMatchInfo info = {
-        .flags = HCA_V2P_ABSOLUTE_ADDR | access,
-        .pd = remote_pd(needs, xrc),
-        .key = needs->packet->rkey,
-        .len = len,
-        .va = needs->packet->va,
-        .qpn = needs->qp->qpn,
-    };
+    HcaMatchInfo info = hca_remote_info(needs->qp, needs->packet, access, len);
 
+    info.pd = xrc ? xrc->attr.pd : needs->qp->attr.pd;
     need(needs, use, &info);
 }
 

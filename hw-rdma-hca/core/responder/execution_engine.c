@@ -114,24 +114,11 @@ static bool find_remote_pd(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     return srq;
 }
 
-static HcaMatchInfo remote_info(const HcaQp *qp, const HcaPacket *packet,
-                                uint32_t access, uint32_t len)
-{
-    return (HcaMatchInfo) {
-        .flags = HCA_V2P_ABSOLUTE_ADDR | access,
-        .pd = qp->resp.remote_pd,
-        .key = packet->rkey,
-        .len = len,
-        .va = packet->va,
-        .qpn = qp->qpn,
-    };
-}
-
 /* The whole of what a RETH names is checked before any of it is touched. */
 static HcaOutcome check_region(Hca *hca, const HcaQp *qp,
                                const HcaPacket *packet, uint32_t access)
 {
-    HcaMatchInfo info = remote_info(qp, packet, access, packet->dma_len);
+    HcaMatchInfo info = hca_remote_info(qp, packet, access, packet->dma_len);
 
     if (!packet->dma_len) {
         return HCA_EXE_OK; /* IBA 9.7.4.1.7: no R_Key */
@@ -336,8 +323,8 @@ static const HcaReplay *find_replay(const HcaQp *qp, uint32_t psn)
 
 static HcaOutcome execute_atomic(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 {
-    HcaMatchInfo info = remote_info(qp, packet, HCA_ACCESS_REMOTE_ATOMIC,
-                                    sizeof(uint64_t));
+    HcaMatchInfo info = hca_remote_info(qp, packet, HCA_ACCESS_REMOTE_ATOMIC,
+                                        sizeof(uint64_t));
     HcaV2pState state;
     uint64_t old;
 
@@ -358,8 +345,8 @@ static HcaOutcome execute_atomic(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 static HcaOutcome execute_atomic_write(Hca *hca, const HcaQp *qp,
                                        const HcaPacket *packet)
 {
-    HcaMatchInfo info = remote_info(qp, packet, HCA_ACCESS_REMOTE_WRITE,
-                                    sizeof(uint64_t));
+    HcaMatchInfo info = hca_remote_info(qp, packet, HCA_ACCESS_REMOTE_WRITE,
+                                        sizeof(uint64_t));
     uint64_t value;
 
     memcpy(&value, packet->payload, sizeof(value));
@@ -375,7 +362,7 @@ static HcaOutcome execute_flush(Hca *hca, const HcaQp *qp,
                                 const HcaPacket *packet, const HcaOperation *op)
 {
     bool whole = HCA_FETH_LEVEL(packet->feth) == HCA_FLUSH_REGION;
-    HcaMatchInfo info = remote_info(
+    HcaMatchInfo info = hca_remote_info(
         qp, packet, hca_operation_access(op, packet), packet->dma_len);
 
     HcaV2pState state = hca_v2p_check_flush(hca->v2p, HCA_V2P_EE, &info, whole);

@@ -97,6 +97,21 @@ bool hca_cnp_send(Hca *hca, HcaQp *qp);
 /* The QP has failed: nothing more is answered, but for a NAK that says so. */
 void hca_resp_abandon(HcaQp *qp);
 
+/* The memory that a RETH or AtomicETH names. */
+static inline HcaMatchInfo hca_remote_info(const HcaQp *qp,
+                                           const HcaPacket *packet,
+                                           uint32_t access, uint32_t len)
+{
+    return (HcaMatchInfo) {
+        .flags = HCA_V2P_ABSOLUTE_ADDR | access,
+        .pd = qp->resp.remote_pd,
+        .key = packet->rkey,
+        .len = len,
+        .va = packet->va,
+        .qpn = qp->qpn,
+    };
+}
+
 /* PSNs that the answer to a Read of @len bytes takes. */
 static inline uint32_t hca_read_psns(const HcaQp *qp, uint32_t len)
 {

@@ -215,6 +215,30 @@ static bool done(Bed *bed, unsigned side, uint8_t syndrome)
     return true;
 }
 
+#define MARK UINT64_C(1)
+
+/*
+ * Write MARK to the beginning of @mr, of side 1, where memory is 10 ms late on
+ * @channel; half of that time is over.
+ */
+static void write_held_up(Bed *bed, Mr *mr, HcaFaultChannel channel)
+{
+    uint64_t mark = MARK;
+
+    mr_write(bed->pair->mr[0], 0, &mark, sizeof(mark));
+    delay_one(bed, 1, HCA_V2P_EE, channel);
+    post(bed, 0, WRITE, bed->pair->mr[0], 0, mr);
+    run_for_ms(bed, 5);
+}
+
+static uint64_t first_word(Mr *mr)
+{
+    uint64_t word;
+
+    mr_read(mr, 0, &word, sizeof(word));
+    return word;
+}
+
 /* One channel waits for a line of a table; what the peer asks for goes on. */
 static void test_others(void)
 {
@@ -272,20 +296,14 @@ static void test_flush(void)
         .flush_len = 64,
         .flush = RDMA_HCA_FLUSH_TYPE_GLOBAL,
     };
-    uint64_t one = 1, was;
 
-    mr_write(bed->pair->mr[0], 0, &one, sizeof(one));
-    delay_one(bed, 1, HCA_V2P_EE, HCA_FAULT_WRITE_DATA);
-    post(bed, 0, WRITE, bed->pair->mr[0], 0, mr);
-    run_for_ms(bed, 5);
+    write_held_up(bed, mr, HCA_FAULT_WRITE_DATA);
     g_assert_true(done(bed, 0, 0));
-    mr_read(mr, 0, &was, sizeof(was));
-    g_assert_cmphex(was, !=, one);
+    g_assert_cmphex(first_word(mr), !=, MARK);
     g_assert_true(qp_post_send(bed->qps[0], &wr, 1));
     run_for_ms(bed, 2);
     g_assert_true(done(bed, 0, 0));
-    mr_read(mr, 0, &was, sizeof(was));
-    g_assert_cmphex(was, ==, one);
+    g_assert_cmphex(first_word(mr), ==, MARK);
     bed_free(bed);
 }
 
@@ -313,7 +331,7 @@ static void test_deregistered(void)
 {
     Bed *bed = late_new(RDMA_HCA_QP_ST_RC, false);
     Mr *mr = region(bed, 0);
-    uint64_t one = 1, was;
+    uint64_t one = MARK;
 
     mr_write(mr, 0, &one, sizeof(one));
     delay_one(bed, 0, HCA_V2P_WP_ND, HCA_FAULT_READ_DATA);
@@ -323,8 +341,7 @@ static void test_deregistered(void)
     g_assert_cmphex(mr_deregister(mr), ==, 0);
     run_for_ms(bed, 8);
     g_assert_true(done(bed, 0, RDMA_HCA_SYNDROME_LOCAL_PROT_ERR));
-    mr_read(bed->pair->mr[1], 0, &was, sizeof(was));
-    g_assert_cmphex(was, !=, one);
+    g_assert_cmphex(first_word(bed->pair->mr[1]), !=, MARK);
     bed_revive(bed);
     bed_free(bed);
 }
@@ -334,18 +351,13 @@ static void test_target_deregistered(void)
 {
     Bed *bed = late_new(RDMA_HCA_QP_ST_RC, true);
     Mr *mr = region(bed, 1);
-    uint64_t one = 1, was;
 
     pair_check_works(bed->pair, bed->qps, 0);
-    mr_write(bed->pair->mr[0], 0, &one, sizeof(one));
-    delay_one(bed, 1, HCA_V2P_EE, HCA_FAULT_READ_CTX);
-    post(bed, 0, WRITE, bed->pair->mr[0], 0, mr);
-    run_for_ms(bed, 5);
+    write_held_up(bed, mr, HCA_FAULT_READ_CTX);
     g_assert_cmphex(mr_deregister(mr), ==, 0);
     run_for_ms(bed, 8);
     g_assert_true(done(bed, 0, RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR));
-    mr_read(mr, 0, &was, sizeof(was));
-    g_assert_cmphex(was, !=, one);
+    g_assert_cmphex(first_word(mr), !=, MARK);
     bed_revive(bed);
     bed_free(bed);
 }
@@ -355,21 +367,14 @@ static void test_posted_deregistered(void)
 {
     Bed *bed = late_new(RDMA_HCA_QP_ST_RC, false);
     Mr *mr = region(bed, 1);
-    uint64_t one = 1, was;
 
-    mr_write(bed->pair->mr[0], 0, &one, sizeof(one));
-    delay_one(bed, 1, HCA_V2P_EE, HCA_FAULT_WRITE_DATA);
-    post(bed, 0, WRITE, bed->pair->mr[0], 0, mr);
-    run_for_ms(bed, 5);
-    mr_read(mr, 0, &was, sizeof(was));
-    g_assert_cmphex(was, !=, one);
+    write_held_up(bed, mr, HCA_FAULT_WRITE_DATA);
+    g_assert_cmphex(first_word(mr), !=, MARK);
     g_assert_cmphex(mr_deregister(mr), ==, 0);
-    mr_read(mr, 0, &was, sizeof(was));
-    g_assert_cmphex(was, ==, one);
-    mr_fill(mr, 0, 0, sizeof(was));
+    g_assert_cmphex(first_word(mr), ==, MARK);
+    mr_fill(mr, 0, 0, sizeof(uint64_t));
     run_for_ms(bed, 8);
-    mr_read(mr, 0, &was, sizeof(was));
-    g_assert_cmphex(was, ==, 0);
+    g_assert_cmphex(first_word(mr), ==, 0);
     bed_free(bed);
 }
 
@@ -394,21 +399,15 @@ static void test_cable_gone(void)
 {
     Bed *bed = late_new(RDMA_HCA_QP_ST_RC, true);
     Mr *mr = region(bed, 1);
-    uint64_t one = 1, was;
 
     pair_check_works(bed->pair, bed->qps, 0);
-    mr_write(bed->pair->mr[0], 0, &one, sizeof(one));
-    delay_one(bed, 1, HCA_V2P_EE, HCA_FAULT_READ_CTX);
-    post(bed, 0, WRITE, bed->pair->mr[0], 0, mr);
-    run_for_ms(bed, 5);
+    write_held_up(bed, mr, HCA_FAULT_READ_CTX);
     lab_cable(bed->lab, false);
     lab_cable(bed->lab, true);
-    mr_read(mr, 0, &was, sizeof(was));
-    g_assert_cmphex(was, !=, one);
+    g_assert_cmphex(first_word(mr), !=, MARK);
     run_for_ms(bed, 1000);
     g_assert_true(done(bed, 0, 0));
-    mr_read(mr, 0, &was, sizeof(was));
-    g_assert_cmphex(was, ==, one);
+    g_assert_cmphex(first_word(mr), ==, MARK);
     g_assert_cmpuint(bed_counter(bed, 0, "requester_retransmissions"), >, 0);
     bed_revive(bed);
     bed_free(bed);
@@ -419,16 +418,11 @@ static void test_card_reset(void)
 {
     Bed *bed = late_new(RDMA_HCA_QP_ST_RC, false);
     Host *host = &bed->lab->host[1];
-    uint64_t one = 1, was;
 
-    mr_write(bed->pair->mr[0], 0, &one, sizeof(one));
-    delay_one(bed, 1, HCA_V2P_EE, HCA_FAULT_WRITE_DATA);
-    post(bed, 0, WRITE, bed->pair->mr[0], 0, bed->pair->mr[1]);
-    run_for_ms(bed, 5);
+    write_held_up(bed, bed->pair->mr[1], HCA_FAULT_WRITE_DATA);
     host_bar0_write(host, RDMA_HCA_RESET, 1);
     run_for_ms(bed, 20);
-    mr_read(bed->pair->mr[1], 0, &was, sizeof(was));
-    g_assert_cmphex(was, !=, one);
+    g_assert_cmphex(first_word(bed->pair->mr[1]), !=, MARK);
     g_assert_cmpint(hca_v2p_deadline(host->hca->v2p), ==, INT64_MAX);
     driver_free(bed->drv[1]);
     bed->drv[1] = bed->pair->drv[1] = driver_new(host);

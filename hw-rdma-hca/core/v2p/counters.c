@@ -25,8 +25,10 @@
         HCA_GAUGE((number) + 1, "wait_ns_" name, CUMULATIVE, wait_ns_##STAGE,  \
                   "nanoseconds of them")
 #define WAIT_FNS(STAGE)                                                        \
-    HCA_GAUGE_FN(waits_##STAGE, HcaV2p, all_waits(room, HCA_V2P_##STAGE))      \
-    HCA_GAUGE_FN(wait_ns_##STAGE, HcaV2p, all_wait_ns(room, HCA_V2P_##STAGE))
+    HCA_GAUGE_FN(waits_##STAGE, HcaV2p,                                        \
+                 all_waits(room, HCA_V2P_##STAGE, false))                      \
+    HCA_GAUGE_FN(wait_ns_##STAGE, HcaV2p,                                      \
+                 all_waits(room, HCA_V2P_##STAGE, true))
 /* and each one's. */
 #define WAIT_OF(number, n, c, name, STAGE, text)                               \
     COUNTER(number, "waits_" name "_" n,                                       \
@@ -72,24 +74,18 @@ HCA_GAUGE_FN(mpt_capacity, HcaV2p, hca_tpt_cache_lines(room->mpt_ram))
 HCA_GAUGE_FN(mtt_capacity, HcaV2p, hca_tpt_cache_lines(room->mtt_ram))
 HCA_GAUGE_FN(posted, HcaV2p, hca_posted_count(room))
 
-static uint64_t all_waits(const HcaV2p *v2p, HcaV2pStage stage)
+/* How often all channels have waited in @stage; or for how long, in ns. */
+static uint64_t all_waits(const HcaV2p *v2p, HcaV2pStage stage, bool ns)
 {
-    uint64_t n = 0;
+    unsigned cause = stage - HCA_V2P_QUEUED;
+    uint64_t sum = 0;
 
     for (unsigned i = 0; i < HCA_V2P_NCHANNELS; i++) {
-        n += v2p->counters.waits[i].times[stage - HCA_V2P_QUEUED];
-    }
-    return n;
-}
+        const HcaV2pWaits *waits = &v2p->counters.waits[i];
 
-static uint64_t all_wait_ns(const HcaV2p *v2p, HcaV2pStage stage)
-{
-    uint64_t ns = 0;
-
-    for (unsigned i = 0; i < HCA_V2P_NCHANNELS; i++) {
-        ns += v2p->counters.waits[i].ns[stage - HCA_V2P_QUEUED];
+        sum += ns ? waits->ns[cause] : waits->times[cause];
     }
-    return ns;
+    return sum;
 }
 
 WAIT_FNS(QUEUED)

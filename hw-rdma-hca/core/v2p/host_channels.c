@@ -13,13 +13,13 @@
 
 #include "requests.h"
 
-int64_t hca_host_arrival(HcaV2pRequests *r, HcaHostWay *way, uint64_t bytes)
+int64_t hca_host_arrival(HcaV2pRequests *r, int64_t *free_at, uint64_t bytes)
 {
-    way->free_at = MAX(way->free_at, r->now);
+    *free_at = MAX(*free_at, r->now);
     if (r->bandwidth) {
-        way->free_at += (bytes * 1000 + r->bandwidth - 1) / r->bandwidth;
+        *free_at += (bytes * 1000 + r->bandwidth - 1) / r->bandwidth;
     }
-    return way->free_at + r->latency_ns;
+    return *free_at + r->latency_ns;
 }
 
 /* Lines of the tables */
@@ -29,7 +29,7 @@ static int64_t line_arrival(HcaV2p *v2p, HcaTptCache *cache, uint64_t line,
                             HcaV2pChannel channel)
 {
     HcaV2pRequests *r = v2p->requests;
-    int64_t at = hca_host_arrival(r, &r->reads, HCA_TPT_LINE);
+    int64_t at = hca_host_arrival(r, &r->reads_free_at, HCA_TPT_LINE);
     uint64_t bus;
 
     if (hca_v2p_line_bus(v2p, cache, line, &bus)) {
@@ -154,7 +154,7 @@ static void arrive_many(HcaV2p *v2p, unsigned n)
     }
 }
 
-void hca_posted_flush(HcaV2p *v2p)
+void hca_v2p_settle(HcaV2p *v2p)
 {
     if (v2p->posted) {
         arrive_many(v2p, v2p->posted->count);
@@ -209,8 +209,8 @@ static uint32_t make_room(HcaV2p *v2p, uint32_t len)
 static void bound_backlog(HcaV2pRequests *r)
 {
     if (r->bandwidth) {
-        r->writes.free_at = MIN(
-            r->writes.free_at,
+        r->writes_free_at = MIN(
+            r->writes_free_at,
             r->now + (int64_t)(HCA_POSTED_BYTES * 1000 / r->bandwidth));
     }
 }
@@ -228,7 +228,7 @@ static Posted *post(HcaV2p *v2p, uint32_t len)
     r->now = v2p->ops->clock_ns(v2p->opaque);
     bound_backlog(r);
     *write = (Posted) {
-        .at_ns = hca_host_arrival(r, &r->writes, len),
+        .at_ns = hca_host_arrival(r, &r->writes_free_at, len),
         .offset = offset,
         .len = len,
     };

@@ -4,8 +4,9 @@
  * memory, which the document does not have.
  *
  * The document's seven DMA channels are independent so that none blocks
- * another; here every one is a copy from or to mapped memory that ends before
- * the next begins, and only the counting tells them apart.
+ * another; here every one is a copy from or to mapped memory. What comes or
+ * arrives late (host_channels.c) is copied when its time has come. So only the
+ * counting, and faults, tell them apart.
  */
 #include <glib.h>
 #include <string.h>
@@ -105,11 +106,6 @@ static void settle(HcaV2p *v2p, HcaPlace at, uint64_t len)
     if (v2p->posted) {
         hca_posted_settle(v2p, at, len);
     }
-}
-
-void hca_v2p_settle(HcaV2p *v2p)
-{
-    hca_posted_flush(v2p);
 }
 
 void *hca_host_map(HcaV2p *v2p, HcaPlace at, uint64_t *len)
@@ -232,7 +228,7 @@ static bool write_late(HcaV2p *v2p, HcaPlace at, const void *buf, uint64_t len,
                        bool entry)
 {
     if (len > HCA_POSTED_BYTES) {
-        hca_posted_flush(v2p);
+        hca_v2p_settle(v2p);
         return hca_host_write_now(v2p, at, buf, len, entry);
     }
     if (!writable(v2p, at, len)) {
@@ -269,7 +265,7 @@ uint64_t *hca_host_map_atomic(HcaV2p *v2p, HcaPlace at)
     if (fails(v2p, at, len, true)) {
         return NULL;
     }
-    hca_posted_flush(v2p); /* it does not overtake what was written before */
+    hca_v2p_settle(v2p); /* it does not overtake what was written before */
     p = map(v2p, at, &len, true);
     if (!p || len < sizeof(uint64_t) || (uintptr_t)p % sizeof(uint64_t)) {
         return NULL;

@@ -58,9 +58,9 @@ static void go_to_host(HcaV2p *v2p, HcaV2pAsk *ask)
     HcaV2pRequests *r = v2p->requests;
 
     if (ask->use == HCA_V2P_STORE) {
-        ask->ready_at = MAX(r->now, r->writes.free_at);
+        ask->ready_at = MAX(r->now, r->writes_free_at);
     } else {
-        ask->ready_at = hca_host_arrival(r, &r->reads, ask->info.len) +
+        ask->ready_at = hca_host_arrival(r, &r->reads_free_at, ask->info.len) +
                         delay_of(v2p, ask);
     }
     hca_queue_put(&r->away[ask->path], ask,

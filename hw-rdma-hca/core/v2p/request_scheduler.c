@@ -243,31 +243,8 @@ static void begin(HcaV2p *v2p, HcaV2pAsk *ask, HcaV2pChannel channel,
     hca_queue_put(&r->fifo[channel], ask, &v2p->counters.fifo_peak[channel]);
 }
 
-bool hca_v2p_ask(HcaV2p *v2p, HcaV2pAsk *ask, unsigned nth,
-                 HcaV2pChannel channel, HcaV2pUse use, const HcaMatchInfo *info)
-{
-    if (!v2p->requests || nth < ask->answered) {
-        return true;
-    }
-    /* Whatever it was: who changes his mind each time would never go on. */
-    if (ask->stage == HCA_V2P_ANSWERED) {
-        ask->stage = HCA_V2P_IDLE;
-        ask->answered = nth + 1;
-        return true;
-    }
-    if (ask->stage != HCA_V2P_IDLE && !same(ask, channel, use, info)) {
-        unsigned answered = ask->answered;
-
-        hca_v2p_ask_forget(v2p, ask); /* it is another step by now */
-        ask->answered = answered;
-    }
-    if (ask->stage == HCA_V2P_IDLE) {
-        begin(v2p, ask, channel, use, info);
-    }
-    return false;
-}
-
-void hca_v2p_ask_forget(HcaV2p *v2p, HcaV2pAsk *ask)
+/* It is on its way no more, and asks for nothing. */
+static void give_up(HcaV2p *v2p, HcaV2pAsk *ask)
 {
     HcaV2pRequests *r = v2p->requests;
 
@@ -292,6 +269,32 @@ void hca_v2p_ask_forget(HcaV2p *v2p, HcaV2pAsk *ask)
         break;
     }
     ask->stage = HCA_V2P_IDLE;
+}
+
+bool hca_v2p_ask(HcaV2p *v2p, HcaV2pAsk *ask, unsigned nth,
+                 HcaV2pChannel channel, HcaV2pUse use, const HcaMatchInfo *info)
+{
+    if (!v2p->requests || nth < ask->answered) {
+        return true;
+    }
+    /* Whatever it was: who changes his mind each time would never go on. */
+    if (ask->stage == HCA_V2P_ANSWERED) {
+        ask->stage = HCA_V2P_IDLE;
+        ask->answered = nth + 1;
+        return true;
+    }
+    if (ask->stage != HCA_V2P_IDLE && !same(ask, channel, use, info)) {
+        give_up(v2p, ask); /* it is another step by now */
+    }
+    if (ask->stage == HCA_V2P_IDLE) {
+        begin(v2p, ask, channel, use, info);
+    }
+    return false;
+}
+
+void hca_v2p_ask_forget(HcaV2p *v2p, HcaV2pAsk *ask)
+{
+    give_up(v2p, ask);
     ask->answered = 0;
 }
 
@@ -344,6 +347,6 @@ void hca_v2p_forget_asks(HcaV2p *v2p)
         forget_queue(&r->away[i]);
     }
     memset(r->fills, 0, sizeof(r->fills));
-    r->reads = r->writes = (HcaHostWay) { 0 };
+    r->reads_free_at = r->writes_free_at = 0;
     hca_posted_forget(v2p);
 }

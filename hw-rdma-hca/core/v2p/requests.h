@@ -15,7 +15,7 @@
 
 #include "v2p_int.h"
 
-/* A line of a table that is on its way: at most one for each who waits. */
+/* A line of a table that is on its way: one for each who may wait. */
 #define HCA_MAX_FILLS (HCA_V2P_NCHANNELS + HCA_MTT_NPATHS)
 typedef struct HcaFill {
     HcaTptCache *cache;    /* NULL: none */
@@ -23,11 +23,6 @@ typedef struct HcaFill {
     uint64_t line;
     int64_t ready_at;
 } HcaFill;
-
-/* One way to the host, on which bytes follow each other. */
-typedef struct HcaHostWay {
-    int64_t free_at; /* when what was asked for has passed */
-} HcaHostWay;
 
 typedef struct HcaV2pRequests {
     uint64_t latency_ns;
@@ -44,11 +39,12 @@ typedef struct HcaV2pRequests {
     GQueue path[HCA_MTT_NPATHS];
     GQueue away[HCA_MTT_NPATHS]; /* on their way to the host and back */
     HcaFill fills[HCA_MAX_FILLS];
-    HcaHostWay reads, writes;
+    /* Ways to the host, on which bytes follow each other: when each is free. */
+    int64_t reads_free_at, writes_free_at;
 } HcaV2pRequests;
 
-/* host_channels.c: when @bytes that are asked for now will have come. */
-int64_t hca_host_arrival(HcaV2pRequests *r, HcaHostWay *way, uint64_t bytes);
+/* host_channels.c: when @bytes that are asked for now, by a way, will have come. */
+int64_t hca_host_arrival(HcaV2pRequests *r, int64_t *free_at, uint64_t bytes);
 /*
  * Have @line come to @cache for @channel, unless it is on its way. False: there
  * is no way for it until another line has come.

@@ -78,30 +78,28 @@ static void empty_tag(HcaTptCache *cache, HcaTptTag *tag)
     set_tag(cache, tag, (HcaTptTag) { .line = HCA_TPT_NO_LINE });
 }
 
-/* The way whose refill with @line was refused, or NULL. */
-static HcaTptTag *refused(const HcaTptCache *cache, uint64_t line)
+/* The way that is kept for @line, which was refused, or else comes; or NULL. */
+static HcaTptTag *kept_for(const HcaTptCache *cache, uint64_t line,
+                           bool refused)
 {
     HcaTptTag *tag = first_way(cache, line);
 
     for (uint32_t way = 0; way < cache->ways; way++, tag++) {
-        if (tag->refused && tag->used == line) {
+        if ((refused ? tag->refused : tag->awaited) && tag->used == line) {
             return tag;
         }
     }
     return NULL;
 }
 
-/* The way that waits for @line, or NULL. */
+static HcaTptTag *refused(const HcaTptCache *cache, uint64_t line)
+{
+    return kept_for(cache, line, true);
+}
+
 static HcaTptTag *awaiting(const HcaTptCache *cache, uint64_t line)
 {
-    HcaTptTag *tag = first_way(cache, line);
-
-    for (uint32_t way = 0; way < cache->ways; way++, tag++) {
-        if (tag->awaited && tag->used == line) {
-            return tag;
-        }
-    }
-    return NULL;
+    return kept_for(cache, line, false);
 }
 
 /*

@@ -138,9 +138,8 @@ HcaPosted *hca_posted_new(void);
 /* @len bytes, at most HCA_POSTED_BYTES, go to where there is memory now. */
 void hca_posted_put(HcaV2p *v2p, HcaPlace at, const void *buf, uint32_t len,
                     bool entry);
-/* Those that meet @len bytes at @at arrive, and all before them; or all do. */
+/* Those that meet @len bytes at @at arrive, and all before them. */
 void hca_posted_settle(HcaV2p *v2p, HcaPlace at, uint64_t len);
-void hca_posted_flush(HcaV2p *v2p);
 void hca_posted_forget(HcaV2p *v2p);
 void hca_posted_run(HcaV2p *v2p, int64_t now);
 int64_t hca_posted_deadline(const HcaV2p *v2p);

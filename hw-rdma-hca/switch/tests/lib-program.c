@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "lib-program.h"
 
+#include <glib/gstdio.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -68,6 +69,7 @@ Program program_start(const char *name, ...)
     args = arguments(ap);
     va_end(ap);
     program.log = program_path(name);
+    g_unlink(program.log); /* it would be written over, and not cut */
     g_subprocess_launcher_set_stderr_file_path(launcher, program.log);
     g_subprocess_launcher_set_child_setup(launcher, die_with_test, NULL, NULL);
     program.process = g_subprocess_launcher_spawnv(

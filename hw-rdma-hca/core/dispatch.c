@@ -340,6 +340,13 @@ void hca_dispatch_cleanup(Hca *hca)
     g_free(hca->arrived);
 }
 
+void hca_dispatch_cable_gone(Hca *hca)
+{
+    if (hca->late && !hca->arrived->loopback) {
+        hca_dispatch_forget(hca);
+    }
+}
+
 void hca_dispatch_forget(Hca *hca)
 {
     if (hca->late) {

@@ -17,8 +17,9 @@ void hca_dispatch_set_alarm(Hca *hca);
 /* There is a place for a packet that waits for memory. May be called again. */
 void hca_dispatch_be_late(Hca *hca);
 void hca_dispatch_cleanup(Hca *hca);
-/* A packet that waits is lost. */
+/* A packet that waits is lost: any, or one that came by the cable. */
 void hca_dispatch_forget(Hca *hca);
+void hca_dispatch_cable_gone(Hca *hca);
 /* HcaV2pAnswerFn; @opaque is the card. */
 void hca_dispatch_answered(void *opaque, HcaV2pAsk *ask);
 

@@ -56,7 +56,7 @@ void hca_link_up(Hca *hca)
 void hca_link_down(Hca *hca)
 {
     hca_link_set_up(hca->link, false);
-    hca_dispatch_forget(hca);
+    hca_dispatch_cable_gone(hca);
     hca_dispatch_watch_port(hca);
 }
 

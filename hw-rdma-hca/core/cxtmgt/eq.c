@@ -216,7 +216,10 @@ static void fail(HcaCxtMgt *cm, HcaEq *eq, HcaQueueStatus status)
     }
 }
 
-/* No EQ does so by itself; but a plan of faults may have it. */
+/*
+ * No EQ does so by itself; but a plan of faults may have it. Asked once for each
+ * event, when there is room for it.
+ */
 static bool overflows(HcaCxtMgt *cm, const HcaEq *eq)
 {
     const HcaFaultSubject subject = {
@@ -234,13 +237,13 @@ static HcaEqPost post_to(HcaCxtMgt *cm, HcaEq *eq, const HcaEvent *event)
         cm->counters.events_lost++;
         return HCA_EQ_DONE;
     }
-    if (overflows(cm, eq)) {
-        fail(cm, eq, HCA_QUEUE_OVERFLOW);
-        return HCA_EQ_DONE;
-    }
     if (eq_is_full(eq)) {
         cm->counters.eq_waits++;
         return HCA_EQ_FULL;
+    }
+    if (overflows(cm, eq)) {
+        fail(cm, eq, HCA_QUEUE_OVERFLOW);
+        return HCA_EQ_DONE;
     }
     if (!write_eqe(cm, eq, event)) {
         fail(cm, eq, HCA_QUEUE_WRITE_FAIL);

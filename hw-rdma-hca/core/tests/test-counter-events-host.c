@@ -512,6 +512,19 @@ static void lose_write(Bed *bed)
     bed_counted(bed, 0, "v2p_posted_lost", 1);
 }
 
+/* More is on its way than there is room for. */
+static void crowd_writes(Bed *bed)
+{
+    Host *host = &bed->lab->host[0];
+
+    for (unsigned i = 0; i < 300; i++) {
+        hca_v2p_interrupt(host->hca->v2p, 0);
+    }
+    events_expect_some(bed, 0, "v2p_posted_early");
+    host->kicked = true;
+    lab_run(bed->lab);
+}
+
 /* Memory takes its time. */
 static void test_v2p_late(void)
 {
@@ -538,6 +551,7 @@ static void test_v2p_late(void)
     events_expect_some(bed, 0, "v2p_waits_channel");
     events_expect_some(bed, 0, "v2p_wait_ns_path");
     forget(bed);
+    crowd_writes(bed);
     lose_write(bed);
     events_look_and_free(bed);
 }

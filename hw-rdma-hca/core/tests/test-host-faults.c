@@ -104,16 +104,11 @@ static void test_dma_fail(gconstpointer data)
     bed_free(bed);
 }
 
-/* A line of the table of regions, which is in no cache. */
-static void test_dma_fail_table(void)
+/* Each table's cache has one line. */
+static Bed *bed_least_caches(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DMA, HCA_FAULT_FAIL);
-    HcaConfig config[2];
     BedConfig bc = bed_connection(RDMA_HCA_QP_ST_RC);
-    Bed *bed;
-    SendWr wr;
-    Sge sge;
-    Wc wc;
+    HcaConfig config[2];
 
     for (unsigned i = 0; i < 2; i++) {
         lab_config(&config[i], i);
@@ -122,7 +117,18 @@ static void test_dma_fail_table(void)
     }
     bc.seed = 4101;
     bc.cards = config;
-    bed = bed_new_as(&bc);
+    return bed_new_as(&bc);
+}
+
+/* A line of the table of regions, which is in no cache. */
+static void test_dma_fail_table(void)
+{
+    HcaFaultPlan plan = plan_of(HCA_FAULT_DMA, HCA_FAULT_FAIL);
+    Bed *bed = bed_least_caches();
+    SendWr wr;
+    Sge sge;
+    Wc wc;
+
     plan.rule[0].channels = 1u << HCA_FAULT_READ_CTX;
     plan.rule[0].units = 1u << HCA_V2P_EE;
     bed_set_faults(bed, 1, &plan);
@@ -130,6 +136,58 @@ static void test_dma_fail_table(void)
     g_assert_true(qp_post_send(bed->qps[0], &wr, 1));
     cq_expect(bed->cqs[0], &wc, 1, RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR);
     bed_counted(bed, 1, "host_fault_dma_fail", 1);
+    bed_revive(bed);
+    bed_free(bed);
+}
+
+/*
+ * A region's entry, which is in no cache: it is the card's until it can be told
+ * that it is not.
+ */
+static void test_dma_fail_take_back(void)
+{
+    HcaFaultPlan plan = plan_of(HCA_FAULT_DMA, HCA_FAULT_FAIL);
+    Bed *bed = bed_least_caches();
+    Mr *mr[2];
+
+    for (unsigned i = 0; i < 2; i++) {
+        mr[i] = mr_new(bed->drv[1], bed->pair->pd[1], 0x7000000, 4096,
+                       ACCESS_ALL);
+    }
+    plan.rule[0].channels = 1u << HCA_FAULT_READ_CTX;
+    bed_set_faults(bed, 1, &plan);
+    g_assert_cmphex(mr_deregister(mr[0]), ==, RDMA_HCA_STAT_BAD_SEG_PARAM);
+    g_assert_cmphex(mr_deregister(mr[0]), ==, 0);
+    g_assert_cmphex(mr_deregister(mr[0]), ==, RDMA_HCA_STAT_BAD_RES_STATE);
+    bed_counted(bed, 1, "host_fault_dma_fail", 1);
+    bed_revive(bed);
+    bed_free(bed);
+}
+
+/*
+ * A line of the table that cannot be written back: what needs its place is not
+ * had, and what it says stays true.
+ */
+static void test_dma_fail_write_back(void)
+{
+    HcaFaultPlan plan = plan_of(HCA_FAULT_DMA, HCA_FAULT_FAIL);
+    Bed *bed = bed_least_caches();
+    struct rdma_hca_mpt mpt;
+    Mr *mr = mr_new(bed->drv[1], bed->pair->pd[1], 0x7000000, 4096, ACCESS_ALL);
+    Driver *drv = bed->drv[1];
+
+    plan.rule[0].channels = 1u << HCA_FAULT_WRITE_CTX;
+    plan.rule[0].count = 0;
+    bed_set_faults(bed, 1, &plan);
+    g_assert_cmphex(driver_cmd_out(drv, RDMA_HCA_CMD_QUERY_MPT, &mpt,
+                                   sizeof(mpt), mr_index(bed->pair->mr[1]), 0),
+                    ==, RDMA_HCA_STAT_BAD_SEG_PARAM);
+    g_assert_cmphex(driver_cmd_out(drv, RDMA_HCA_CMD_QUERY_MPT, &mpt,
+                                   sizeof(mpt), mr_index(mr), 0),
+                    ==, 0);
+    g_assert_cmphex(GUINT32_FROM_BE(mpt.key), ==, mr->key);
+    bed_set_faults(bed, 1, NULL);
+    g_assert_cmphex(mr_deregister(mr), ==, 0);
     bed_revive(bed);
     bed_free(bed);
 }
@@ -688,6 +746,35 @@ static void test_event_overflow_waits(void)
     bed_free(bed);
 }
 
+/* Each event is judged once, when there is room for it. */
+static void test_event_judged_once(void)
+{
+    HcaFaultPlan plan = plan_of(HCA_FAULT_EVENT, HCA_FAULT_OVERFLOW);
+    Bed *bed = bed_new();
+    Driver *drv = bed->drv[1];
+    HcaCxtMgt *cm = bed->lab->host[1].hca->cm;
+    Eq *async = &drv->eq[EQ_ASYNC];
+    HcaEvent event = { .type = HCA_EVENT_PORT_CHANGE, .number = 1 };
+    unsigned size = 1u << async->log_size;
+
+    driver_poll_eq(drv, EQ_ASYNC);
+    lab_run(bed->lab);
+    plan.rule[0].every = size + 1;
+    plan.rule[0].match_number = true;
+    plan.rule[0].number = async->eqn;
+    bed_set_faults(bed, 1, &plan);
+    for (unsigned i = 0; i < size + 10; i++) {
+        event.subtype = i & 1;
+        hca_eq_event(cm, &event);
+    }
+    bed_counted(bed, 1, "host_fault_event_overflow", 0);
+    driver_poll_eq(drv, EQ_ASYNC);
+    lab_run(bed->lab);
+    bed_counted(bed, 1, "host_fault_event_overflow", 1);
+    bed_set_faults(bed, 1, NULL);
+    bed_free(bed);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -697,6 +784,8 @@ int main(int argc, char **argv)
             &dma_cases[i], test_dma_fail);
     }
     test_add_each_link("/host-faults/dma/fail/table", test_dma_fail_table);
+    test_add("/host-faults/dma/fail/take-back", test_dma_fail_take_back);
+    test_add("/host-faults/dma/fail/write-back", test_dma_fail_write_back);
     test_add_each_link("/host-faults/dma/fail/cqe", test_dma_fail_cqe);
     test_add_each_link("/host-faults/dma/fail/eqe", test_dma_fail_eqe);
     test_add("/host-faults/dma/fail/command", test_dma_fail_command);
@@ -715,5 +804,6 @@ int main(int argc, char **argv)
     test_add("/host-faults/doorbell/many", test_doorbell_many);
     test_add("/host-faults/event/overflow", test_event_overflow);
     test_add("/host-faults/event/overflow-waits", test_event_overflow_waits);
+    test_add("/host-faults/event/judged-once", test_event_judged_once);
     return g_test_run();
 }

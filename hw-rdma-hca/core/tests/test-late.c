@@ -413,6 +413,31 @@ static void test_cable_gone(void)
     bed_free(bed);
 }
 
+/* The same under a packet that turned round: it has no need of the cable. */
+static void test_cable_gone_loopback(void)
+{
+    Bed *bed = late_new(RDMA_HCA_QP_ST_RC, true);
+    Qp *qps[2] = { bed->qps[1], bed->qps[1] };
+    Mr *mr = region(bed, 1);
+    uint64_t mark = MARK;
+    QpAttr attr;
+
+    qp_attr_init(&attr);
+    g_assert_cmphex(qp_to_rst(qps[0]), ==, 0);
+    qp_connect(qps[0], qps[1], &attr);
+    mr_write(bed->pair->mr[1], 0, &mark, sizeof(mark));
+    delay_one(bed, 1, HCA_V2P_EE, HCA_FAULT_READ_CTX);
+    post(bed, 1, WRITE, bed->pair->mr[1], 0, mr);
+    run_for_ms(bed, 5);
+    lab_cable(bed->lab, false);
+    g_assert_cmphex(first_word(mr), !=, MARK);
+    run_for_ms(bed, 8);
+    g_assert_cmphex(first_word(mr), ==, MARK);
+    g_assert_true(done(bed, 1, 0));
+    g_assert_cmpuint(bed_counter(bed, 1, "requester_retransmissions"), ==, 0);
+    bed_free(bed);
+}
+
 /* The card: nothing of it comes afterwards. */
 static void test_card_reset(void)
 {
@@ -448,6 +473,7 @@ int main(int argc, char **argv)
     test_add("/late/posted-deregistered", test_posted_deregistered);
     test_add("/late/qp-reset", test_qp_reset);
     test_add("/late/cable-gone", test_cable_gone);
+    test_add_each_link("/late/cable-gone-loopback", test_cable_gone_loopback);
     test_add("/late/card-reset", test_card_reset);
     return g_test_run();
 }

@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "../fault/host_faults.h"
 #include "../v2p/tpt_cache.h"
 #include "lib-make.h"
 #include "lib-ram.h"
@@ -258,6 +259,39 @@ static bool refill_line(void *opaque, uint64_t line, void *data)
     return *there;
 }
 
+static bool refuse_line(void *opaque, uint64_t line, const void *data)
+{
+    return false;
+}
+
+/*
+ * No way can be had, as the table refuses the lines that are there. A set that
+ * waits for another line waits for that; else the line does not come, and who
+ * asked finds out.
+ */
+static void test_no_room(void)
+{
+    static const HcaTptBackingOps ops = { .refill = refill_line,
+                                          .write_back = refuse_line };
+    HcaTptCacheCounters counters = { 0 };
+    bool there = true;
+    HcaTptCache *cache = hca_tpt_cache_new(2 * HCA_TPT_LINE, 2, &ops, &there,
+                                           &counters);
+
+    g_assert_nonnull(hca_tpt_cache_write(cache, 1));
+    g_assert_true(hca_tpt_cache_await(cache, 2));
+    g_assert_false(hca_tpt_cache_await(cache, 3));
+    hca_tpt_cache_arrive(cache, 2);
+    g_assert_nonnull(hca_tpt_cache_write(cache, 2));
+    g_assert_true(hca_tpt_cache_await(cache, 3));
+    g_assert_false(hca_tpt_cache_awaits(cache, 3));
+    g_assert_null(hca_tpt_cache_read(cache, 3));
+    hca_tpt_cache_arrive(cache, 3);
+    g_assert_nonnull(hca_tpt_cache_peek(cache, 1));
+    g_assert_nonnull(hca_tpt_cache_peek(cache, 2));
+    hca_tpt_cache_free(cache);
+}
+
 /* Ways are in use that have a line, and those that are kept for one. */
 static void test_used(void)
 {
@@ -462,12 +496,49 @@ static void test_many_writes(void)
     }
     g_assert_cmpuint(late->ram->msix[1], >=, 1000 - 128);
     g_assert_cmpuint(late->ram->msix[1], <, 1000);
+    g_assert_cmpuint(hca_v2p_counters(late->v2p)->posted_early, ==, 2000 - 256);
     run_at(late, LATENCY);
     g_assert_cmpuint(late->ram->msix[1], ==, 1000);
     for (unsigned i = 512; i < 1000; i++) {
         g_assert_cmpuint(byte_at(late, 8 * (i % 512)), ==, i % 251);
     }
     late_free(late);
+}
+
+/*
+ * A rule that has some memory answer late meets the pieces of a read by their
+ * own addresses: here the second of two, and not what lies behind the first.
+ */
+static void test_delay_of_pieces(void)
+{
+    Late *late = late_new(0);
+    HcaHostFaults *faults = hca_host_faults_new(&late->ram->ops, late->ram);
+    uint64_t page = late->pages[7];
+    uint64_t addr[2] = { page + 4 * RAM_PAGE, page + 2 * RAM_PAGE };
+    HcaFaultPlan plan = { .nrules = 1,
+                          .rule[0] = { .place = HCA_FAULT_DMA,
+                                       .action = HCA_FAULT_DELAY,
+                                       .match_addr = true,
+                                       .delay_ns = 5 * LATENCY,
+                                       .probability = HCA_FAULT_ALWAYS } };
+    HcaMatchInfo info = info_of(7, RAM_PAGE - 8, 16);
+
+    g_assert_cmphex(hca_v2p_write_mtt(late->v2p, 7 * PAGES, addr, 2), ==, 0);
+    hca_v2p_set_faults(late->v2p, faults);
+    for (unsigned i = 0; i < 2; i++) {
+        plan.rule[0].addr_first = page + (i ? 5 : 2) * RAM_PAGE;
+        plan.rule[0].addr_last = plan.rule[0].addr_first + 7;
+        hca_host_faults_set_plan(faults, &plan);
+        g_assert_false(hca_v2p_ask(late->v2p, &late->ask[i], 0, HCA_V2P_WP_ND,
+                                   HCA_V2P_FETCH, &info));
+        run_at(late, 10 * i * LATENCY);
+        g_assert_cmpint(hca_v2p_deadline(late->v2p), ==,
+                        i ? 11 * LATENCY : 6 * LATENCY);
+        run_at(late, 10 * i * LATENCY + 6 * LATENCY);
+        g_assert_cmpuint(late->answers, ==, i + 1);
+    }
+    late_free(late);
+    hca_host_faults_free(faults);
 }
 
 /* An atomic comes back, behind what was written there. */
@@ -720,6 +791,7 @@ int main(int argc, char **argv)
     g_test_add_func("/v2p/5.2/no-waits", test_no_waits);
     g_test_add_func("/v2p/late/peaks", test_peaks);
     g_test_add_func("/v2p/5.5/late/used", test_used);
+    g_test_add_func("/v2p/5.5/late/no-room", test_no_room);
     g_test_add_func("/v2p/5.6/late/no-way", test_no_way);
     g_test_add_func("/v2p/5.6/late/gone", test_gone);
     g_test_add_func("/v2p/5.6/late/unmapped", test_unmapped);
@@ -729,6 +801,7 @@ int main(int argc, char **argv)
     g_test_add_func("/v2p/5.4/late/posted", test_posted);
     g_test_add_func("/v2p/5.4/late/own-writes", test_own_writes);
     g_test_add_func("/v2p/5.4/late/many-writes", test_many_writes);
+    g_test_add_func("/v2p/5.4/late/delay-of-pieces", test_delay_of_pieces);
     g_test_add_func("/v2p/5.4/late/atomic", test_atomic);
     g_test_add_func("/v2p/late/steps", test_steps);
     g_test_add_func("/v2p/late/other-step", test_other_step);

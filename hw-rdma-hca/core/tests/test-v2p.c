@@ -30,7 +30,7 @@
 
 typedef struct Table {
     uint8_t line[TABLE_LINES][HCA_TPT_LINE];
-    bool gone[TABLE_LINES];
+    bool gone[TABLE_LINES], no_write[TABLE_LINES];
     unsigned reads, writes;
 } Table;
 
@@ -50,7 +50,7 @@ static bool table_write_back(void *opaque, uint64_t line, const void *data)
 {
     Table *table = opaque;
 
-    if (table->gone[line]) {
+    if (table->gone[line] || table->no_write[line]) {
         return false;
     }
     memcpy(table->line[line], data, HCA_TPT_LINE);
@@ -149,6 +149,39 @@ static void test_cache_errors(void)
     table.gone[1] = false;
     g_assert_true(hca_tpt_cache_sync(cache));
     g_assert_cmpuint(table.line[1][0], ==, 1);
+    hca_tpt_cache_free(cache);
+}
+
+/*
+ * A line that its table refuses stays, whatever needs its way: another one is
+ * taken, or the new line is not had. It is written when the table takes it.
+ */
+static void test_cache_no_room(void)
+{
+    static Table table;
+    HcaTptCacheCounters counters = { 0 };
+    HcaTptCache *cache;
+
+    memset(&table, 0, sizeof(table));
+    cache = hca_tpt_cache_new(2 * HCA_TPT_LINE, 2, &table_ops, &table,
+                              &counters);
+    *(uint8_t *)hca_tpt_cache_write(cache, 1) = 1;
+    table.no_write[1] = true;
+    for (unsigned line = 2; line < 6; line++) {
+        g_assert_nonnull(hca_tpt_cache_read(cache, line));
+    }
+    g_assert_cmpuint(counters.write_back_errors, >, 0);
+    *(uint8_t *)hca_tpt_cache_write(cache, 6) = 6;
+    table.no_write[6] = true;
+    g_assert_null(hca_tpt_cache_read(cache, 7));
+    g_assert_null(hca_tpt_cache_write(cache, 7));
+    g_assert_cmpuint(*(uint8_t *)hca_tpt_cache_read(cache, 1), ==, 1);
+    g_assert_cmpuint(*(uint8_t *)hca_tpt_cache_read(cache, 6), ==, 6);
+    table.no_write[1] = false;
+    g_assert_nonnull(hca_tpt_cache_read(cache, 7));
+    g_assert_cmpuint(table.line[1][0], ==, 1);
+    g_assert_cmpuint(table.line[6][0], ==, 0);
+    g_assert_cmpuint(*(uint8_t *)hca_tpt_cache_read(cache, 6), ==, 6);
     hca_tpt_cache_free(cache);
 }
 
@@ -1487,6 +1520,7 @@ int main(int argc, char **argv)
     test_add("/v2p/5.3/mtt-pages", test_mdata_mtt_pages);
     test_add("/v2p/5.5/model", test_cache_model);
     test_add("/v2p/5.5/errors", test_cache_errors);
+    test_add("/v2p/5.5/no-room", test_cache_no_room);
     test_add("/v2p/5.6/order", test_check_order);
     test_add("/v2p/5.6/flags", test_check_flags);
     test_add("/v2p/5.6/bounds", test_check_bounds);

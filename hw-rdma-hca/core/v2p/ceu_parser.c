@@ -187,19 +187,32 @@ uint8_t hca_v2p_write_mpt(HcaV2p *v2p, uint32_t index, const HcaMpt *mpt)
     return HCA_STAT_OK;
 }
 
-/* An entry is software's again. */
-static void give_back(HcaV2p *v2p, uint32_t index, HcaMpt *mpt)
+/* An entry is software's again. False: its table cannot be told. */
+static bool give_back(HcaV2p *v2p, uint32_t index, HcaMpt *mpt)
 {
-    void *line;
+    void *line = hca_tpt_cache_write(v2p->mpt_ram, index);
+    HcaMpt entry = *mpt;
 
+    if (!line) {
+        return false;
+    }
+    if (!mpt->region) {
+        hca_mpt_make_window(&entry);
+    }
+    entry.sw_owns = true;
+    v2p->format->encode(&entry, line);
     if (!mpt->region) {
         hca_v2p_unbind(v2p, mpt);
     }
-    line = hca_tpt_cache_write(v2p->mpt_ram, index);
-    if (line) {
-        mpt->sw_owns = true;
-        v2p->format->encode(mpt, line);
-    }
+    return true;
+}
+
+/* Whether the page that the table has @index in is mapped. */
+static bool mpt_mapped(HcaV2p *v2p, uint32_t index)
+{
+    uint64_t bus;
+
+    return hca_v2p_line_bus(v2p, v2p->mpt_ram, index, &bus);
 }
 
 /* WR_MPT_INVALID. */
@@ -215,14 +228,16 @@ uint8_t hca_v2p_invalidate_mpt(HcaV2p *v2p, uint32_t index)
     if (!hca_mpt_owned(v2p, index)) {
         return HCA_STAT_BAD_RES_STATE;
     }
-    /* If the table's page has gone the entry has gone with it. */
     line = hca_tpt_cache_read(v2p->mpt_ram, index);
     if (line) {
         v2p->format->decode(&mpt, line);
         if (mpt.region && mpt.windows) {
             return HCA_STAT_REG_BOUND;
         }
-        give_back(v2p, index, &mpt);
+    }
+    /* If the table's page has gone the entry has gone with it. */
+    if (line ? !give_back(v2p, index, &mpt) : mpt_mapped(v2p, index)) {
+        return HCA_STAT_BAD_SEG_PARAM;
     }
     set_owned(v2p, index, false);
     return HCA_STAT_OK;

@@ -181,6 +181,8 @@ static const HcaCounterRow rows[] = {
               "MTT cache lines in use, or kept for what is on its way"),
     HCA_GAUGE(531, "mtt_capacity", INSTANT, mtt_capacity,
               "MTT cache lines that there are"),
+    COUNTER(547, "posted_early", posted_early,
+            "writes and interrupts that came early, to make room for others"),
 };
 
 const HcaCounterTable hca_v2p_counter_table = {

@@ -154,6 +154,12 @@ static void arrive_many(HcaV2p *v2p, unsigned n)
     }
 }
 
+static void arrive_early(HcaV2p *v2p, unsigned n)
+{
+    v2p->counters.posted_early += n;
+    arrive_many(v2p, n);
+}
+
 void hca_v2p_settle(HcaV2p *v2p)
 {
     if (v2p->posted) {
@@ -191,7 +197,7 @@ static uint32_t make_room(HcaV2p *v2p, uint32_t len)
     uint32_t from;
 
     if (posted->count == POSTED_MAX) {
-        arrive(v2p);
+        arrive_early(v2p, 1);
     }
     from = len > HCA_POSTED_BYTES - posted->end ? 0 : posted->end;
     for (unsigned i = 0; i < posted->count; i++) {
@@ -201,7 +207,7 @@ static uint32_t make_room(HcaV2p *v2p, uint32_t len)
             left = i + 1;
         }
     }
-    arrive_many(v2p, left);
+    arrive_early(v2p, left);
     return from;
 }
 

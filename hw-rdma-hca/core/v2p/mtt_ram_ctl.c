@@ -37,16 +37,15 @@ void hca_mtt_put(HcaV2p *v2p, HcaV2pAsk *ask)
 /* How much later than others the memory of a read is, by a fault. */
 static uint64_t delay_of(HcaV2p *v2p, const HcaV2pAsk *ask)
 {
-    HcaPlace at = { .addr = ask->info.va };
+    bool modify = ask->use == HCA_V2P_MODIFY;
 
-    if (!hca_host_faults_at(v2p->faults, HCA_FAULT_DMA) ||
-        (ask->use != HCA_V2P_PLAIN &&
-         !hca_v2p_first_place(v2p, &ask->info, &at)) ||
-        at.dev_mem) {
+    if (!hca_host_faults_at(v2p->faults, HCA_FAULT_DMA)) {
         return 0;
     }
-    return hca_dma_delay(v2p, ask->channel, false, ask->use == HCA_V2P_MODIFY,
-                         at.addr, ask->info.len);
+    return ask->use == HCA_V2P_PLAIN
+               ? hca_dma_delay(v2p, ask->channel, false, modify, ask->info.va,
+                               ask->info.len)
+               : hca_v2p_delay(v2p, ask->channel, modify, &ask->info);
 }
 
 /*
@@ -96,6 +95,7 @@ static bool look_up(HcaV2p *v2p, HcaV2pAsk *ask)
         uint64_t line = ask->mtt / HCA_MTTS_PER_LINE;
 
         if (!waited && !hca_tpt_cache_hits(v2p->mtt_ram, line)) {
+            v2p->counters.pended[ask->channel]++;
             hca_v2p_enter(v2p, ask, HCA_V2P_MTT_MISS);
             ask->has_way = hca_fill_begin(v2p, v2p->mtt_ram, line,
                                           ask->channel);

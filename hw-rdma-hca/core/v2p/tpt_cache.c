@@ -102,10 +102,35 @@ static HcaTptTag *awaiting(const HcaTptCache *cache, uint64_t line)
     return kept_for(cache, line, false);
 }
 
-/*
- * The way to replace: a free one, else the least recently used. NULL: all of
- * them wait for lines.
- */
+static bool write_back(HcaTptCache *cache, HcaTptTag *tag)
+{
+    if (!is_valid(tag) || !tag->dirty) {
+        return true;
+    }
+    if (!cache->ops->write_back(cache->opaque, tag->line,
+                                tag_data(cache, tag))) {
+        cache->counters->write_back_errors++;
+        return false;
+    }
+    cache->counters->write_backs++;
+    tag->dirty = false;
+    return true;
+}
+
+/* A way of @line's set that waits for some line, or NULL. */
+static HcaTptTag *some_awaiting(const HcaTptCache *cache, uint64_t line)
+{
+    HcaTptTag *tag = first_way(cache, line);
+
+    for (uint32_t way = 0; way < cache->ways; way++, tag++) {
+        if (tag->awaited) {
+            return tag;
+        }
+    }
+    return NULL;
+}
+
+/* The way to replace: a free one, else the least recently used, or NULL. */
 static HcaTptTag *choose_victim(const HcaTptCache *cache, uint64_t line)
 {
     HcaTptTag *tag = first_way(cache, line);
@@ -125,30 +150,33 @@ static HcaTptTag *choose_victim(const HcaTptCache *cache, uint64_t line)
     return victim;
 }
 
+/*
+ * A way of @line's set whose line can go. One that its table refuses is the
+ * only true form of its entry: it stays, and the next one is tried. NULL: all
+ * ways wait for lines, or have such ones.
+ */
+static HcaTptTag *make_room(HcaTptCache *cache, uint64_t line)
+{
+    for (uint32_t way = 0; way < cache->ways; way++) {
+        HcaTptTag *tag = choose_victim(cache, line);
+
+        if (!tag || write_back(cache, tag)) {
+            return tag;
+        }
+        tag->used = ++cache->clock;
+    }
+    return NULL;
+}
+
 /* Where to put a line that is needed now: first of all where it is awaited. */
-static HcaTptTag *choose_way(const HcaTptCache *cache, uint64_t line)
+static HcaTptTag *choose_way(HcaTptCache *cache, uint64_t line)
 {
     HcaTptTag *tag = awaiting(cache, line);
 
     if (!tag) {
-        tag = choose_victim(cache, line);
+        tag = make_room(cache, line);
     }
-    return tag ? tag : first_way(cache, line);
-}
-
-static bool write_back(HcaTptCache *cache, HcaTptTag *tag)
-{
-    if (!is_valid(tag) || !tag->dirty) {
-        return true;
-    }
-    if (!cache->ops->write_back(cache->opaque, tag->line,
-                                tag_data(cache, tag))) {
-        cache->counters->write_back_errors++;
-        return false;
-    }
-    cache->counters->write_backs++;
-    tag->dirty = false;
-    return true;
+    return tag ? tag : some_awaiting(cache, line);
 }
 
 /* Select, replace and refill: the third stage of the pipeline. */
@@ -162,8 +190,9 @@ static HcaTptTag *refill(HcaTptCache *cache, uint64_t line)
     }
     cache->counters->refills++;
     tag = choose_way(cache, line);
-    /* A line that its table refuses is lost; it has been counted. */
-    write_back(cache, tag);
+    if (!tag) {
+        return NULL;
+    }
     memcpy(tag_data(cache, tag), data, sizeof(data));
     set_tag(cache, tag, (HcaTptTag) { .line = line });
     return tag;
@@ -191,12 +220,11 @@ HcaTptTag *hca_tpt_cache_miss(HcaTptCache *cache, uint64_t line)
 
 bool hca_tpt_cache_await(HcaTptCache *cache, uint64_t line)
 {
-    HcaTptTag *tag = choose_victim(cache, line);
+    HcaTptTag *tag = make_room(cache, line);
 
     if (!tag) {
-        return false;
+        return !some_awaiting(cache, line);
     }
-    write_back(cache, tag);
     set_tag(cache, tag,
             (HcaTptTag) {
                 .line = HCA_TPT_NO_LINE,

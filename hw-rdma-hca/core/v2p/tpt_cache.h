@@ -91,7 +91,8 @@ static inline HcaTptTag *hca_tpt_cache_find(HcaTptCache *cache, uint64_t line)
 
 /*
  * The HCA_TPT_LINE bytes of @line, refilled if they are not here, or NULL if
- * they could not be; then nothing has been replaced. Valid until the next
+ * they could not be, or no line of the set could be written back; then nothing
+ * has been replaced. Valid until the next
  * call. What is got for writing is written back later.
  */
 static inline const void *hca_tpt_cache_read(HcaTptCache *cache, uint64_t line)
@@ -111,8 +112,9 @@ static inline uint32_t hca_tpt_cache_lines(const HcaTptCache *cache)
 /*
  * A line that takes its time. Look it up, counted, or only see whether it is
  * here; take a way for a line that is not, which what was there leaves (false:
- * all ways of its set wait for lines); and fill that way, if nobody has taken it
- * or forgotten its line meanwhile.
+ * its set has to wait; if it never can, none is taken, and the line does not
+ * come); and fill that way, if nobody has taken it or forgotten its line
+ * meanwhile.
  */
 static inline bool hca_tpt_cache_hits(HcaTptCache *cache, uint64_t line)
 {

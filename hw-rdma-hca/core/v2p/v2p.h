@@ -406,8 +406,9 @@ typedef struct HcaV2pCounters {
     uint64_t pieces; /* looked up */
     HcaTptCacheCounters mpt, mtt;
     HcaV2pWaits waits[HCA_V2P_NCHANNELS];
-    uint64_t forgotten;   /* requests whose last wait is in none of them */
-    uint64_t posted_lost; /* writes that arrived where nothing is any more */
+    uint64_t forgotten;    /* requests whose last wait is in none of them */
+    uint64_t posted_lost;  /* writes that arrived where nothing is any more */
+    uint64_t posted_early; /* those that arrived to make room */
     /* The most requests at a time. */
     uint64_t fifo_peak[HCA_V2P_NCHANNELS];
     uint64_t path_peak[HCA_MTT_NPATHS];

@@ -162,11 +162,13 @@ static inline bool hca_v2p_reads_wqes(HcaV2pChannel channel)
 uint64_t hca_dma_delay(HcaV2p *v2p, HcaV2pChannel channel, bool ctx,
                        bool is_write, uint64_t bus, uint64_t len);
 
+/* virt_to_phys.c: the same of the latest of a request's pieces of memory. */
+uint64_t hca_v2p_delay(HcaV2p *v2p, HcaV2pChannel channel, bool is_write,
+                       const HcaMatchInfo *info);
+
 /* virt_to_phys.c: where @line of a cache's table is. False: it is not mapped. */
 bool hca_v2p_line_bus(HcaV2p *v2p, const HcaTptCache *cache, uint64_t line,
                       uint64_t *bus);
-/* virt_to_phys.c: where the first bytes of a request are, if it is good. */
-bool hca_v2p_first_place(HcaV2p *v2p, const HcaMatchInfo *info, HcaPlace *at);
 
 /* request_scheduler.c: a reset. */
 void hca_v2p_forget_asks(HcaV2p *v2p);

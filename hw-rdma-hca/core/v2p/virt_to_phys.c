@@ -596,17 +596,26 @@ HcaV2pState hca_v2p_peek(HcaV2p *v2p, const HcaMatchInfo *info, void *buf)
     return state;
 }
 
-bool hca_v2p_first_place(HcaV2p *v2p, const HcaMatchInfo *info, HcaPlace *at)
+uint64_t hca_v2p_delay(HcaV2p *v2p, HcaV2pChannel channel, bool is_write,
+                       const HcaMatchInfo *info)
 {
+    uint64_t delay = 0, piece;
+    HcaV2pState state;
     HcaWalk walk;
+    HcaPlace at;
     uint32_t len;
-    bool found;
 
     set_peeking(v2p, true);
-    found = judge(v2p, info, &walk) == HCA_V2P_SUCCESS && walk.left &&
-            !is_null(&walk) && next(v2p, &walk, at, &len) == HCA_V2P_SUCCESS;
+    state = judge(v2p, info, &walk);
+    while (state == HCA_V2P_SUCCESS && walk.left && !is_null(&walk)) {
+        state = next(v2p, &walk, &at, &len);
+        if (state == HCA_V2P_SUCCESS && !at.dev_mem) {
+            piece = hca_dma_delay(v2p, channel, false, is_write, at.addr, len);
+            delay = MAX(delay, piece);
+        }
+    }
     set_peeking(v2p, false);
-    return found;
+    return delay;
 }
 
 HcaV2pState hca_v2p_write(HcaV2p *v2p, HcaV2pChannel channel,

@@ -421,7 +421,7 @@ static bool memory_is_here(Hca *hca, const HcaPacket *packet,
         hca_mgmt_is_for(hca, packet)) {
         return true;
     }
-    qp = hca_qp_find(hca->cm, packet->dest_qp);
+    qp = hca_qp_peek(hca->cm, packet->dest_qp);
     if (!qp || qp->state < HCA_QP_RTR || qp->state == HCA_QP_ERR ||
         packet->opcode == HCA_BTH_CNP ||
         HCA_BTH_SERVICE(packet->opcode) != hca_service(qp->attr.service)->bth) {

@@ -25,13 +25,16 @@
 
 /* ---- calling the core ---- */
 
+/* What a card reaches that has been unplugged. */
+static const RdmaHcaRamMap no_ram;
+
 /* What dma_map() returns stays valid from enter to leave. */
 static void core_enter(RdmaHcaThread *thread)
 {
     qemu_rec_mutex_lock(&thread->lock);
     g_assert(!thread->map);
     rcu_read_lock();
-    thread->map = rdma_hca_ram_map(&thread->ram);
+    thread->map = thread->unplugged ? &no_ram : rdma_hca_ram_map(&thread->ram);
     if (thread->iommu) {
         rdma_hca_iommu_begin(thread->iommu);
     }
@@ -51,8 +54,8 @@ static void core_leave(RdmaHcaThread *thread)
 
 /*
  * Take the lock if it is free. Behind a vIOMMU it may be one's own, in the
- * middle of a core function: an IOMMU may tell of a fault by a message, which is
- * a write to where the guest wants.
+ * middle of a core function: an IOMMU tells of a fault by a write, which goes to
+ * where the guest wants.
  */
 static bool try_lock(RdmaHcaThread *thread)
 {
@@ -277,7 +280,7 @@ static const RdmaHcaRamSection *find_ram(RdmaHcaThread *thread, uint64_t addr,
     const RdmaHcaRamSection *section = rdma_hca_ram_find(thread->map, addr,
                                                          &thread->map_hint);
 
-    return section || !thread->iommu
+    return section || !thread->iommu || thread->unplugged
                ? section
                : rdma_hca_iommu_find(thread->iommu, addr, is_write);
 }
@@ -319,6 +322,9 @@ static void host_dev_mem_written(void *opaque, uint64_t offset, uint64_t len)
 {
     RdmaHcaThread *thread = opaque;
 
+    if (thread->unplugged) {
+        return;
+    }
     rdma_hca_ram_written(pci_get_address_space(thread->pci), &thread->dev_mem,
                          offset, len);
 }
@@ -492,9 +498,19 @@ static void do_reset(RdmaHcaThread *thread, void *opaque)
     qemu_bh_schedule(thread->run_bh);
 }
 
+static void do_unplug(RdmaHcaThread *thread, void *opaque)
+{
+    thread->running = false;
+    ring_set_open(thread->ring, false);
+    thread->unplugged = true;
+    if (thread->map) {
+        thread->map = &no_ram;
+    }
+}
+
 static void do_finish(RdmaHcaThread *thread, void *opaque)
 {
-    do_stop(thread, NULL);
+    rdma_hca_cable_stop(thread->cable);
     rdma_hca_cable_close(thread->cable);
     core_enter(thread);
     thread->reset_wanted = false;
@@ -839,6 +855,7 @@ bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
     thread->name = qdev_get_human_name(DEVICE(pci));
     thread->cable = cable;
     thread->running = false;
+    thread->unplugged = false;
     thread->capture_fd = -1;
     thread->num_vectors = config->num_vectors;
     thread->vectors = bitmap_new(thread->num_vectors);
@@ -860,17 +877,23 @@ bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
     return true;
 }
 
+bool rdma_hca_thread_unplug(RdmaHcaThread *thread)
+{
+    sync_call(thread, do_unplug, NULL);
+    rdma_hca_ram_cleanup(&thread->ram);
+    /* An interrupt being delivered may have led here. */
+    thread->num_vectors = 0;
+    return !thread->iommu || !thread->map;
+}
+
 void rdma_hca_thread_finish(RdmaHcaThread *thread)
 {
     sync_call(thread, do_finish, NULL);
     if (thread->capture_fd >= 0) {
         close(thread->capture_fd);
     }
-    rdma_hca_ram_cleanup(&thread->ram);
     g_clear_pointer(&thread->iommu, rdma_hca_iommu_free);
     qemu_bh_delete(thread->msix_bh);
-    /* An interrupt being delivered may have led here. */
-    thread->num_vectors = 0;
     g_free(thread->vectors);
     g_free(thread->name);
     ring_unref(thread->ring);

@@ -86,6 +86,7 @@ typedef struct RdmaHcaThread {
     bool here; /* a holder of the BQL does the card's turn */
     QEMUTimer *timer;
     bool reset_wanted; /* when the core function that goes on has returned */
+    bool unplugged;    /* what it does reaches nothing any more */
     const RdmaHcaRamMap *map;  /* while in a core function */
     RdmaHcaRamSection dev_mem; /* the card's own, at 0; size 0: none */
     unsigned map_hint;
@@ -101,12 +102,16 @@ typedef struct RdmaHcaThread {
  * @dev_mem (NULL: it has none), in the thread of @iothread (NULL: one of its
  * own), with @cable plugged in (NULL: none). It stands still until
  * rdma_hca_thread_set_running().
- * rdma_hca_thread_finish(): free it all; only after a successful start.
+ * rdma_hca_thread_unplug(): it stands still for ever, and reaches nothing of the
+ * machine any more. False: behind a vIOMMU, by what that tells of a fault, a
+ * core function has led here, which has to return first.
+ * rdma_hca_thread_finish(): free it all; only after that.
  */
 bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
                            const HcaConfig *config, MemoryRegion *dev_mem,
                            IOThread *iothread, RdmaHcaCable *cable,
                            Error **errp);
+bool rdma_hca_thread_unplug(RdmaHcaThread *thread);
 void rdma_hca_thread_finish(RdmaHcaThread *thread);
 
 /* Reset the card; it is done on return. */

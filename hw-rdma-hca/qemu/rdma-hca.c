@@ -462,6 +462,7 @@ static bool start_thread(RdmaHcaState *s, Error **errp)
     }
     if (s->capture && !rdma_hca_thread_capture(&s->thread, s->capture,
                                                s->capture_size, errp)) {
+        rdma_hca_thread_unplug(&s->thread);
         rdma_hca_thread_finish(&s->thread);
         return false;
     }
@@ -514,14 +515,36 @@ del_blocker:
     migrate_del_blocker(&s->migration_blocker);
 }
 
+static void finish(RdmaHcaState *s)
+{
+    rdma_hca_thread_finish(&s->thread);
+    g_clear_pointer(&s->net, rdma_hca_net_free);
+}
+
+static void finish_bh(void *opaque)
+{
+    finish(opaque);
+    object_unref(OBJECT(opaque));
+}
+
+/* The context that no device polls in the middle of anything. */
+static void finish_later(RdmaHcaState *s)
+{
+    object_ref(OBJECT(s));
+    aio_bh_schedule_oneshot(iohandler_get_aio_context(), finish_bh, s);
+}
+
 static void rdma_hca_exit(PCIDevice *pci)
 {
     RdmaHcaState *s = RDMA_HCA(pci);
 
     s->alive = false;
     qemu_del_vm_change_state_handler(s->vm_state);
-    rdma_hca_thread_finish(&s->thread);
-    g_clear_pointer(&s->net, rdma_hca_net_free);
+    if (rdma_hca_thread_unplug(&s->thread)) {
+        finish(s);
+    } else {
+        finish_later(s);
+    }
     msix_uninit(pci, &s->bar0, &s->bar0);
     forget_dev_mem(s);
     exit_express(pci);

@@ -278,8 +278,12 @@ uint8_t hca_cxtmgt_resize_srq(HcaCxtMgt *cm, uint32_t srqn, uint32_t len,
                               uint32_t lkey);
 uint8_t hca_cxtmgt_arm_srq(HcaCxtMgt *cm, uint32_t srqn, uint64_t limit);
 
-/* The QP with this number in a state other than RST, or NULL. */
+/*
+ * The QP with this number in a state other than RST, or NULL. To fetch it is
+ * counted; to see what it will need is not.
+ */
 HcaQp *hca_qp_find(HcaCxtMgt *cm, uint32_t qpn);
+HcaQp *hca_qp_peek(const HcaCxtMgt *cm, uint32_t qpn);
 /* Change the state as the engine does (to ERR or SQE). */
 void hca_qp_set_state(HcaCxtMgt *cm, HcaQp *qp, uint8_t state);
 

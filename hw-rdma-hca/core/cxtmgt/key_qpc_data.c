@@ -8,10 +8,15 @@
  */
 #include "cxtmgt_int.h"
 
+HcaQp *hca_qp_peek(const HcaCxtMgt *cm, uint32_t qpn)
+{
+    return hca_index_ok(cm, &cm->qpc, qpn) ? cm->qps[qpn] : NULL;
+}
+
 HcaQp *hca_qp_find(HcaCxtMgt *cm, uint32_t qpn)
 {
     cm->counters.qpc_lookups++;
-    return hca_index_ok(cm, &cm->qpc, qpn) ? cm->qps[qpn] : NULL;
+    return hca_qp_peek(cm, qpn);
 }
 
 bool hca_qp_write_context(HcaCxtMgt *cm, const HcaQp *qp)

@@ -145,7 +145,7 @@ def test_nothing_is_left():
 
 
 def test_kernel_verbs():
-    """What a kernel user has: the tests are in a module (kernel/rdma_hca_test.c), which loads if they pass."""
+    """What a kernel user has: the tests are in a module (rdma_hca_test: kernel/cases.c), which loads if they pass."""
     guest = kept(infiniband, cpus=1).a
     before = resources.in_use(guest)
     guest.run('modprobe rdma_hca_test && modprobe -r rdma_hca_test')

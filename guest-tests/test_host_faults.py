@@ -191,9 +191,11 @@ def test_stop_refused():
     """The driver goes though the card does not let go of something; the next start is as ever."""
     both = kept(infiniband)
     for opcode in STOP:
-        print(f'# command {opcode:#x}')
+        said = 'port not closed' if opcode == Commands.CLOSE_IB else FAILED
+        before = log.times(both.a, said)
         with faulty(both.a, [faults.of_command('fail', opcode)]):
             both.a.run('modprobe -r rdma_hca')
+        expect(f'the driver says of command {opcode:#x}: {said}', log.times(both.a, said) > before)
         both.a.run('modprobe rdma_hca')
         both.wait_active()
     with faulty(both.a, [faults.of_command('hang', Commands.CLOSE_HCA, count=1)], 'command_hang'):

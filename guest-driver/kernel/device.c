@@ -225,6 +225,15 @@ static int rhca_register(struct rhca_dev *dev)
 	return err;
 }
 
+static void rhca_close_port(struct rhca_dev *dev)
+{
+	int err;
+
+	err = rhca_cmd_none(dev, RDMA_HCA_CMD_CLOSE_IB, RHCA_PORT);
+	if (err && !rhca_failed(dev))
+		dev_warn(&dev->pdev->dev, "port not closed: %d\n", err);
+}
+
 /* Bring the port up and offer the device to the world. */
 static int rhca_publish(struct rhca_dev *dev)
 {
@@ -254,7 +263,7 @@ eth:
 	if (rhca_is_roce(dev))
 		rhca_eth_stop(dev);
 close:
-	rhca_cmd_none(dev, RDMA_HCA_CMD_CLOSE_IB, RHCA_PORT);
+	rhca_close_port(dev);
 mgmt:
 	rhca_mgmt_stop(dev);
 diag:
@@ -274,7 +283,7 @@ static void rhca_unpublish(struct rhca_dev *dev)
 		rhca_eth_stop(dev);
 	/* The interface shows some of them as long as it is there. */
 	rhca_diag_cleanup(dev);
-	rhca_cmd_none(dev, RDMA_HCA_CMD_CLOSE_IB, RHCA_PORT);
+	rhca_close_port(dev);
 	rhca_mgmt_stop(dev);
 }
 

@@ -120,14 +120,17 @@ static int rhca_eth_set_filter(struct rhca_eth *eth, const u8 *mac)
 static void rhca_rx_mode_work(struct work_struct *work)
 {
 	struct rhca_eth *eth = container_of(work, struct rhca_eth, rx_mode);
+	bool first;
 	int err = 0;
 
 	rtnl_lock();
 	if (eth->dev && !rhca_failed(eth->dev))
 		err = rhca_eth_set_filter(eth, eth->ndev->dev_addr);
+	first = !eth->filter_unknown;
 	eth->filter_unknown = err;
 	rtnl_unlock();
-	if (err)
+	/* It is tried again each second. */
+	if (err && first)
 		netdev_warn(eth->ndev, "receive filter not set: %d\n", err);
 }
 

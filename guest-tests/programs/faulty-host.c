@@ -161,21 +161,24 @@ static unsigned int take_completions(void)
     return ended;
 }
 
-/* One round of waiting: for an event of either kind, some milliseconds at most. */
-static void wait_for_events(int milliseconds)
+/* One round of waiting: some milliseconds at most. True: the CQ has told of completions. */
+static bool wait_for_events(int milliseconds)
 {
     struct pollfd fds[] = {
         { .fd = bench.channel->fd, .events = POLLIN },
         { .fd = device.context->async_fd, .events = POLLIN },
     };
+    bool told = false;
     struct ibv_cq *cq;
     void *context;
 
     poll(fds, 2, milliseconds);
     while (!ibv_get_cq_event(bench.channel, &cq, &context)) {
         bench.events++;
+        told = true;
     }
     take_events();
+    return told;
 }
 
 /* --- work --------------------------------------------------------------------------------------------------------- */
@@ -204,8 +207,9 @@ static void wait_for(unsigned int wanted)
         if ((ended & wanted) == wanted || trouble.any) {
             break;
         }
-        check(seconds_now() < end);
-        wait_for_events(100);
+        do {
+            check(seconds_now() < end);
+        } while (!wait_for_events(100) && !trouble.any);
     }
     while (trouble.any && *expected && !trouble.device) {
         check(seconds_now() < end);

@@ -25,16 +25,13 @@
 
 /* ---- calling the core ---- */
 
-/* What a card reaches that has been unplugged. */
-static const RdmaHcaRamMap no_ram;
-
 /* What dma_map() returns stays valid from enter to leave. */
 static void core_enter(RdmaHcaThread *thread)
 {
     qemu_rec_mutex_lock(&thread->lock);
     g_assert(!thread->map);
     rcu_read_lock();
-    thread->map = thread->unplugged ? &no_ram : rdma_hca_ram_map(&thread->ram);
+    thread->map = rdma_hca_ram_map(&thread->ram);
     if (thread->iommu) {
         rdma_hca_iommu_begin(thread->iommu);
     }
@@ -53,10 +50,15 @@ static void core_leave(RdmaHcaThread *thread)
 }
 
 /*
- * Take the lock if it is free. Behind a vIOMMU it may be one's own, in the
- * middle of a core function: an IOMMU tells of a fault by a write, which goes to
- * where the guest wants.
+ * Whether a core function has led to who asks, with the BQL. Behind a vIOMMU it
+ * may: an IOMMU tells of a fault by a write, which goes to where the guest wants.
  */
+static bool is_inside(const RdmaHcaThread *thread)
+{
+    return thread->iommu && thread->map;
+}
+
+/* Take the lock if it is free: one's own is not, in a core function's middle. */
 static bool try_lock(RdmaHcaThread *thread)
 {
     if (qemu_rec_mutex_trylock(&thread->lock)) {
@@ -277,10 +279,13 @@ static const RdmaHcaCableEvents cable_events = {
 static const RdmaHcaRamSection *find_ram(RdmaHcaThread *thread, uint64_t addr,
                                          bool is_write)
 {
-    const RdmaHcaRamSection *section = rdma_hca_ram_find(thread->map, addr,
-                                                         &thread->map_hint);
+    const RdmaHcaRamSection *section;
 
-    return section || !thread->iommu || thread->unplugged
+    if (thread->unplugged) {
+        return NULL;
+    }
+    section = rdma_hca_ram_find(thread->map, addr, &thread->map_hint);
+    return section || !thread->iommu
                ? section
                : rdma_hca_iommu_find(thread->iommu, addr, is_write);
 }
@@ -488,8 +493,8 @@ static void do_stop(RdmaHcaThread *thread, void *opaque)
 static void do_reset(RdmaHcaThread *thread, void *opaque)
 {
     ring_discard(thread->ring, qatomic_load_acquire(&thread->ring->produced));
-    if (thread->iommu && thread->map) {
-        thread->reset_wanted = true; /* as try_lock() says */
+    if (is_inside(thread)) {
+        thread->reset_wanted = true;
         return;
     }
     core_enter(thread);
@@ -503,9 +508,6 @@ static void do_unplug(RdmaHcaThread *thread, void *opaque)
     thread->running = false;
     ring_set_open(thread->ring, false);
     thread->unplugged = true;
-    if (thread->map) {
-        thread->map = &no_ram;
-    }
 }
 
 static void do_finish(RdmaHcaThread *thread, void *opaque)
@@ -513,7 +515,6 @@ static void do_finish(RdmaHcaThread *thread, void *opaque)
     rdma_hca_cable_stop(thread->cable);
     rdma_hca_cable_close(thread->cable);
     core_enter(thread);
-    thread->reset_wanted = false;
     hca_free(thread->hca);
     core_leave(thread);
     thread->hca = NULL;
@@ -883,7 +884,7 @@ bool rdma_hca_thread_unplug(RdmaHcaThread *thread)
     rdma_hca_ram_cleanup(&thread->ram);
     /* An interrupt being delivered may have led here. */
     thread->num_vectors = 0;
-    return !thread->iommu || !thread->map;
+    return !is_inside(thread);
 }
 
 void rdma_hca_thread_finish(RdmaHcaThread *thread)

@@ -12,6 +12,7 @@
 #include <rdma/ib_cache.h>
 
 #include "bench.h"
+#include "connect.h"
 
 #define BUF_SIZE	SZ_64K
 
@@ -57,53 +58,10 @@ int create_qp(struct bench *b, enum ib_qp_type type, u32 inline_data,
 	return 0;
 }
 
-int to_rtr(struct bench *b, struct ib_qp *qp, u32 peer)
-{
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_RTR,
-		.path_mtu = IB_MTU_1024,
-		.dest_qp_num = peer,
-		.max_dest_rd_atomic = 4,
-		.min_rnr_timer = 1,
-		.ah_attr.type = RDMA_AH_ATTR_TYPE_IB,
-	};
-	int mask = IB_QP_STATE;
-
-	rdma_ah_set_dlid(&attr.ah_attr, b->port.lid);
-	rdma_ah_set_port_num(&attr.ah_attr, PORT);
-	if (qp->qp_type == IB_QPT_RC)
-		mask |= IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN |
-			IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
-			IB_QP_MIN_RNR_TIMER;
-	return ib_modify_qp(qp, &attr, mask);
-}
-
-int to_rts(struct ib_qp *qp)
-{
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_RTS,
-		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.max_rd_atomic = 4,
-	};
-	int mask = IB_QP_STATE | IB_QP_SQ_PSN;
-
-	if (qp->qp_type == IB_QPT_RC)
-		mask |= IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY |
-			IB_QP_MAX_QP_RD_ATOMIC;
-	return ib_modify_qp(qp, &attr, mask);
-}
-
 int connect(struct bench *b)
 {
-	int i;
-
-	for (i = 0; i < 2; i++) {
-		CHECK(!to_init(b->qp[i]));
-		CHECK(!to_rtr(b, b->qp[i], b->qp[1 - i]->qp_num));
-		CHECK(!to_rts(b->qp[i]));
-	}
+	CHECK(!connect_qp(b->qp[0], b->qp[1]->qp_num));
+	CHECK(!connect_qp(b->qp[1], b->qp[0]->qp_num));
 	return 0;
 }
 

@@ -37,8 +37,6 @@ void completion_event(struct ib_cq *cq, void *context);
 
 int create_qp(struct bench *b, enum ib_qp_type type, u32 inline_data,
 	      struct ib_qp **qp);
-int to_rtr(struct bench *b, struct ib_qp *qp, u32 peer);
-int to_rts(struct ib_qp *qp);
 
 /* Both QPs. */
 int connect(struct bench *b);

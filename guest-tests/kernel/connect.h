@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Two connected QPs of one device that talk to each other, on InfiniBand and on
- * RoCE. The first entry of a GID table is made of the interface's MAC, and
+ * Two QPs of one device that talk to each other, connected or of datagrams, on
+ * InfiniBand and on RoCE. The first entry of a GID table is made of the interface's MAC, and
  * leads back to it without a neighbour.
  */
 #ifndef CONNECT_H
@@ -42,13 +42,14 @@ static inline int connect_rtr(struct ib_qp *qp, u32 peer)
 		.max_dest_rd_atomic = 4,
 		.min_rnr_timer = 1,
 	};
-	int err;
+	int err, mask = IB_QP_STATE;
 
+	if (qp->qp_type == IB_QPT_RC)
+		mask |= IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN |
+			IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
+			IB_QP_MIN_RNR_TIMER;
 	err = connect_address(qp->device, &attr.ah_attr);
-	return err ?: ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV |
-				   IB_QP_PATH_MTU | IB_QP_DEST_QPN |
-				   IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
-				   IB_QP_MIN_RNR_TIMER);
+	return err ?: ib_modify_qp(qp, &attr, mask);
 }
 
 static inline int connect_rts(struct ib_qp *qp)
@@ -60,10 +61,12 @@ static inline int connect_rts(struct ib_qp *qp)
 		.rnr_retry = 7,
 		.max_rd_atomic = 4,
 	};
+	int mask = IB_QP_STATE | IB_QP_SQ_PSN;
 
-	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_SQ_PSN |
-			    IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
-			    IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC);
+	if (qp->qp_type == IB_QPT_RC)
+		mask |= IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY |
+			IB_QP_MAX_QP_RD_ATOMIC;
+	return ib_modify_qp(qp, &attr, mask);
 }
 
 /* @qp is in RESET; the other side is to come. */

@@ -9,6 +9,7 @@
 #include <linux/kthread.h>
 
 #include "bench.h"
+#include "connect.h"
 #include "cases.h"
 
 #define RACE_WRS	40000
@@ -54,10 +55,10 @@ int test_posts_by_state(struct bench *b)
 	CHECK(post_rdma(b, IB_WR_RDMA_WRITE, 1, 0, 8, 64, false) == -EINVAL);
 	CHECK(!post_recv(b, b->qp[1], 2, 0, 100));
 	for (i = 0; i < 2; i++)
-		CHECK(!to_rtr(b, b->qp[i], b->qp[1 - i]->qp_num));
+		CHECK(!connect_rtr(b->qp[i], b->qp[1 - i]->qp_num));
 	CHECK(post_rdma(b, IB_WR_RDMA_WRITE, 1, 0, 8, 64, false) == -EINVAL);
 	for (i = 0; i < 2; i++)
-		CHECK(!to_rts(b->qp[i]));
+		CHECK(!connect_rts(b->qp[i]));
 	CHECK(!post_rdma(b, IB_WR_SEND, 1, 0, 8, 0, true));
 	CHECK(!expect(b, 2, IB_WC_RECV, IB_WC_SUCCESS));
 	CHECK(!ib_modify_qp(b->qp[0], &attr, IB_QP_STATE));

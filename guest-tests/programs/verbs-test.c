@@ -852,11 +852,10 @@ static void test_all_translations(void)
 
     check(memory != MAP_FAILED);
     madvise(memory, length, MADV_NOHUGEPAGE);
-    for (size_t at = 0; at < length; at += 2 * page) {
-        memory[at] = 1;
-    }
-    for (size_t at = page; at < length; at += 2 * page) {
-        memory[at] = 1;
+    for (size_t first = 0; first <= page; first += page) {
+        for (size_t at = first; at < length; at += 2 * page) {
+            memory[at] = 1;
+        }
     }
     FILL_UP(struct ibv_mr, made, ibv_reg_mr_iova(device.pd, memory, length, page, 0), ibv_dereg_mr(object));
     printf("%u regions of 16 MiB in small pages\n", made);

@@ -65,14 +65,16 @@ static const DmaCase dma_cases[] = {
       RDMA_HCA_SYNDROME_REMOTE_OP_ERR, RDMA_HCA_SYNDROME_LOCAL_PROT_ERR, 0 },
 };
 
-/* The first access of @c's kind on its side is refused. */
-static void fail_one(Bed *bed, const DmaCase *c)
+/* Accesses by @channel are refused: so many (0: all), for @units (bits; 0: any). */
+static void refuse(Bed *bed, unsigned side, uint8_t units,
+                   HcaFaultChannel channel, uint32_t count)
 {
     HcaFaultPlan plan = plan_of(HCA_FAULT_DMA, HCA_FAULT_FAIL);
 
-    plan.rule[0].units = 1u << c->unit;
-    plan.rule[0].channels = 1u << c->channel;
-    bed_set_faults(bed, c->side, &plan);
+    plan.rule[0].units = units;
+    plan.rule[0].channels = 1u << channel;
+    plan.rule[0].count = count;
+    bed_set_faults(bed, side, &plan);
 }
 
 static void test_dma_fail(gconstpointer data)
@@ -89,7 +91,7 @@ static void test_dma_fail(gconstpointer data)
     if (c->opcode == SEND) {
         pair_post_recv(bed->pair, 1, bed->qps[1], 2, 0, 4096);
     }
-    fail_one(bed, c);
+    refuse(bed, c->side, 1u << c->unit, c->channel, 1);
     g_assert_true(qp_post_send(bed->qps[0], &wr, 1));
     cq_expect(bed->cqs[0], &wc, 1, c->syndrome);
     if (c->recv_syndrome) {
@@ -123,15 +125,12 @@ static Bed *bed_least_caches(void)
 /* A line of the table of regions, which is in no cache. */
 static void test_dma_fail_table(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DMA, HCA_FAULT_FAIL);
     Bed *bed = bed_least_caches();
     SendWr wr;
     Sge sge;
     Wc wc;
 
-    plan.rule[0].channels = 1u << HCA_FAULT_READ_CTX;
-    plan.rule[0].units = 1u << HCA_V2P_EE;
-    bed_set_faults(bed, 1, &plan);
+    refuse(bed, 1, 1u << HCA_V2P_EE, HCA_FAULT_READ_CTX, 1);
     wr = pair_send(bed->pair, 0, WRITE, 1, &sge, 0, LEN, 8192);
     g_assert_true(qp_post_send(bed->qps[0], &wr, 1));
     cq_expect(bed->cqs[0], &wc, 1, RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR);
@@ -146,7 +145,6 @@ static void test_dma_fail_table(void)
  */
 static void test_dma_fail_take_back(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DMA, HCA_FAULT_FAIL);
     Bed *bed = bed_least_caches();
     Mr *mr[2];
 
@@ -154,8 +152,7 @@ static void test_dma_fail_take_back(void)
         mr[i] = mr_new(bed->drv[1], bed->pair->pd[1], 0x7000000, 4096,
                        ACCESS_ALL);
     }
-    plan.rule[0].channels = 1u << HCA_FAULT_READ_CTX;
-    bed_set_faults(bed, 1, &plan);
+    refuse(bed, 1, 0, HCA_FAULT_READ_CTX, 1);
     g_assert_cmphex(mr_deregister(mr[0]), ==, RDMA_HCA_STAT_BAD_SEG_PARAM);
     g_assert_cmphex(mr_deregister(mr[0]), ==, 0);
     g_assert_cmphex(mr_deregister(mr[0]), ==, RDMA_HCA_STAT_BAD_RES_STATE);
@@ -170,15 +167,12 @@ static void test_dma_fail_take_back(void)
  */
 static void test_dma_fail_write_back(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DMA, HCA_FAULT_FAIL);
     Bed *bed = bed_least_caches();
     struct rdma_hca_mpt mpt;
     Mr *mr = mr_new(bed->drv[1], bed->pair->pd[1], 0x7000000, 4096, ACCESS_ALL);
     Driver *drv = bed->drv[1];
 
-    plan.rule[0].channels = 1u << HCA_FAULT_WRITE_CTX;
-    plan.rule[0].count = 0;
-    bed_set_faults(bed, 1, &plan);
+    refuse(bed, 1, 0, HCA_FAULT_WRITE_CTX, 0);
     g_assert_cmphex(driver_cmd_out(drv, RDMA_HCA_CMD_QUERY_MPT, &mpt,
                                    sizeof(mpt), mr_index(bed->pair->mr[1]), 0),
                     ==, RDMA_HCA_STAT_BAD_SEG_PARAM);
@@ -195,16 +189,13 @@ static void test_dma_fail_write_back(void)
 /* A completion: the CQ fails, and tells. */
 static void test_dma_fail_cqe(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DMA, HCA_FAULT_FAIL);
     struct rdma_hca_eqe eqe;
     Bed *bed = bed_new();
     SendWr wr;
     Sge sge;
     Wc wc;
 
-    plan.rule[0].units = 1u << HCA_V2P_RTC;
-    plan.rule[0].channels = 1u << HCA_FAULT_WRITE_DATA;
-    bed_set_faults(bed, 0, &plan);
+    refuse(bed, 0, 1u << HCA_V2P_RTC, HCA_FAULT_WRITE_DATA, 1);
     wr = pair_send(bed->pair, 0, WRITE, 1, &sge, 0, LEN, 8192);
     g_assert_true(qp_post_send(bed->qps[0], &wr, 1));
     bed_run(bed);
@@ -239,24 +230,20 @@ static void test_dma_fail_eqe(void)
 /* A mailbox, and a context. */
 static void test_dma_fail_command(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DMA, HCA_FAULT_FAIL);
     Bed *bed = bed_new();
     Driver *drv = bed->drv[0];
     struct rdma_hca_port port;
     QpAttr attr;
 
-    plan.rule[0].units = 1u << HCA_V2P_CEU;
-    plan.rule[0].channels = 1u << HCA_FAULT_WRITE_DATA;
-    bed_set_faults(bed, 0, &plan);
+    refuse(bed, 0, 1u << HCA_V2P_CEU, HCA_FAULT_WRITE_DATA, 1);
     g_assert_cmphex(driver_cmd_out(drv, RDMA_HCA_CMD_QUERY_PORT, &port,
                                    sizeof(port), RDMA_HCA_NUM_PORTS, 0),
                     ==, RDMA_HCA_STAT_BAD_PARAM);
     g_assert_cmphex(driver_cmd_out(drv, RDMA_HCA_CMD_QUERY_PORT, &port,
                                    sizeof(port), RDMA_HCA_NUM_PORTS, 0),
                     ==, 0);
-    plan.rule[0].channels = 1u << HCA_FAULT_WRITE_CTX;
     g_assert_cmphex(qp_to_rst(bed->qps[0]), ==, 0);
-    bed_set_faults(bed, 0, &plan);
+    refuse(bed, 0, 1u << HCA_V2P_CEU, HCA_FAULT_WRITE_CTX, 1);
     qp_attr_init(&attr);
     g_assert_cmphex(qp_to_init(bed->qps[0], &attr), ==,
                     RDMA_HCA_STAT_BAD_SEG_PARAM);

@@ -239,6 +239,36 @@ static uint64_t first_word(Mr *mr)
     return word;
 }
 
+/* Fetches of contexts are the same: what is only asked for is none. */
+static void test_lookups(void)
+{
+    static const char *const name[] = { "cxtmgt_qpc_lookups",
+                                        "cxtmgt_cqc_lookups" };
+    uint64_t fetched[2][2][2]; /* late or not; side; name */
+
+    for (unsigned late = 0; late < 2; late++) {
+        Bed *bed = late ? late_new(RDMA_HCA_QP_ST_RC, false)
+                        : bed_new_rc(4200, NULL);
+
+        for (unsigned side = 0; side < 2; side++) {
+            for (unsigned i = 0; i < 2; i++) {
+                fetched[late][side][i] = -bed_counter(bed, side, name[i]);
+            }
+        }
+        pair_check_works(bed->pair, bed->qps, 0);
+        pair_check_works(bed->pair, bed->qps, 1);
+        for (unsigned side = 0; side < 2; side++) {
+            for (unsigned i = 0; i < 2; i++) {
+                fetched[late][side][i] += bed_counter(bed, side, name[i]);
+            }
+        }
+        bed_free(bed);
+    }
+    g_assert_cmpmem(fetched[0], sizeof(fetched[0]), fetched[1],
+                    sizeof(fetched[1]));
+    g_assert_cmpuint(fetched[0][0][0], >, 0);
+}
+
 /* One channel waits for a line of a table; what the peer asks for goes on. */
 static void test_others(void)
 {
@@ -464,6 +494,7 @@ int main(int argc, char **argv)
                       &ask_cases[i], test_asked);
     }
     test_add("/late/not-late", test_not_late);
+    test_add("/late/lookups", test_lookups);
     test_add("/late/others", test_others);
     test_add_each_link("/late/order", test_order);
     test_add_each_link("/late/flush", test_flush);

@@ -709,6 +709,8 @@ static void test_waits(void)
         run_at(late, i * LATENCY);
     }
     EXPECT(late, 1, 2, 3, 0);
+    g_assert_cmpuint(hca_v2p_counters(late->v2p)->pended[HCA_V2P_DB], ==, 2);
+    g_assert_cmpuint(hca_v2p_counters(late->v2p)->pended[HCA_V2P_WP_ND], ==, 1);
     left = *hca_v2p_counters(late->v2p);
     take_waits(&left, HCA_V2P_DB, HCA_V2P_QUEUED, 1, LATENCY);
     take_waits(&left, HCA_V2P_DB, HCA_V2P_MPT_MISS, 1, LATENCY);

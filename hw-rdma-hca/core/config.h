@@ -101,7 +101,9 @@ typedef enum HcaManaged {
     X(memory_latency_ns, "memory-latency-ns", 0, 0, 1000000000, ANY, NS, BOTH, \
       "Time until memory of the machine answers")                              \
     X(memory_bandwidth, "memory-bandwidth", 0, 0, 1000000, ANY, NONE, BOTH,    \
-      "Megabytes that pass in a second to memory, or from it; 0: no limit")
+      "Megabytes that pass in a second to memory, or from it; 0: no limit")    \
+    X(recorder, "recorder", 0, 16, 65536, NONE_OR_POWER, NONE, BOTH,           \
+      "Events and packets that the flight recorder keeps; 0: there is none")
 
 typedef struct HcaConfig {
 #define HCA_OPTION_FIELD(field, ...) uint32_t field;

@@ -8,6 +8,8 @@
 #ifndef HCA_H
 #define HCA_H
 
+#include <glib.h>
+
 #include "config.h"
 #include "fault/fault.h"
 #include "front/bars.h"
@@ -75,6 +77,25 @@ bool hca_reset_wanted(const Hca *hca);
  * the card's next turn is not far away.
  */
 bool hca_has_timers(const Hca *hca);
+
+/* One line of a text, without its end; valid during the call. */
+typedef void HcaLineFn(void *opaque, const char *line);
+
+/*
+ * What the flight recorder holds, a line for each event or packet, the oldest
+ * first; nothing without one.
+ */
+void hca_recorder_visit(const Hca *hca, HcaLineFn *fn, void *opaque);
+/*
+ * The same as a pcapng file, which the caller frees: events are comments of the
+ * packet in front of them. NULL without a recorder.
+ */
+GByteArray *hca_recorder_pcapng(const Hca *hca);
+/*
+ * QPs that are not in reset, CQs, SRQs and EQs, a line for each: states, and
+ * what is in them. Reads no memory of the host's.
+ */
+void hca_queues_visit(const Hca *hca, HcaLineFn *fn, void *opaque);
 
 /* The name of an HcaTraceEvent; counters: see counters.h. */
 const char *hca_trace_name(unsigned event);

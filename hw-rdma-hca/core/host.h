@@ -67,6 +67,12 @@ typedef struct HcaHostOps {
     bool (*capture_write)(void *opaque, const void *data, size_t len);
     /* One trace event. NULL: nobody listens. */
     void (*trace)(void *opaque, const HcaTrace *trace);
+    /*
+     * Something has broken, for the first time since the card was reset, and
+     * the flight recorder says how it came about: hca_recorder_visit() and its
+     * like may be called. NULL: nobody wants to know.
+     */
+    void (*recorder_dump)(void *opaque);
     /* One line that the user of the machine should see. */
     void (*warn)(void *opaque, const char *message);
 } HcaHostOps;

@@ -9,7 +9,7 @@ CFLAGS := -std=gnu11 -g -O2 -Wall -Wextra -Wno-unused-parameter -Werror \
 	-I$(source)/core -I$(source)/abi -I$(source) $(shell pkg-config --cflags gio-unix-2.0 libdeflate)
 LIBS := $(shell pkg-config --libs gio-unix-2.0 libdeflate) -lm
 
-sources := $(wildcard $(source)/switch/*.c $(source)/core/fault/*.c $(source)/core/link/*.c $(source)/core/wire/*.c $(source)/core/mad/*.c) \
+sources := $(wildcard $(source)/switch/*.c $(source)/core/fault/*.c $(source)/core/link/*.c $(source)/core/record/*.c $(source)/core/wire/*.c $(source)/core/mad/*.c) \
 	$(source)/core/config.c
 objects := $(patsubst $(source)/%.c,$(out)/%.o,$(sources))
 

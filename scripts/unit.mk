@@ -20,7 +20,7 @@ benches := $(out)/cards $(out)/sweep
 programs := $(patsubst $(source)/core/tests/%.c,$(out)/%,$(tests))
 
 # The switch (switch/) and what it takes of the card: cables, packets, management agents.
-parts := $(filter $(addprefix $(source)/core/,fault/% link/% wire/% mad/% config.c),$(card))
+parts := $(filter $(addprefix $(source)/core/,fault/% link/% record/% wire/% mad/% config.c),$(card))
 switch := $(wildcard $(source)/switch/*.c)
 engine := $(addprefix $(source)/switch/,switch.c port.c packet.c forward.c output.c queue.c agent.c counters.c report.c)
 switch_helpers := $(wildcard $(source)/switch/tests/lib*.c) $(source)/core/tests/lib-test.c

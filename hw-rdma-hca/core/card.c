@@ -3,7 +3,7 @@
 #include "card.h"
 
 static const char *const trace_names[] = {
-#define TRACE_NAME(name) #name,
+#define TRACE_NAME(name, ...) #name,
     HCA_TRACE_EVENTS(TRACE_NAME)
 #undef TRACE_NAME
 };

@@ -33,8 +33,7 @@ typedef struct HcaRunQueue {
 
 typedef struct Hca {
     HcaConfig config;
-    const HcaHostOps *ops;
-    void *opaque;
+    HcaHost host;
     const HcaFormat *format; /* of the programming interface */
 
     /* The rooms, from top to bottom. */
@@ -122,13 +121,13 @@ HcaQp *hca_timer_first(const Hca *hca);
 
 static inline int64_t hca_now(Hca *hca)
 {
-    return hca->ops->clock_ns(hca->opaque);
+    return hca->host.ops->clock_ns(hca->host.opaque);
 }
 
 static inline void hca_trace(Hca *hca, HcaTraceEvent event, uint32_t qpn,
                              uint64_t a, uint64_t b, uint64_t c)
 {
-    hca_host_trace(hca->ops, hca->opaque, event, qpn, a, b, c);
+    hca_host_trace(&hca->host, event, qpn, a, b, c);
 }
 
 #endif /* HCA_CARD_H */

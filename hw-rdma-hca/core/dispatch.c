@@ -533,7 +533,7 @@ void hca_dispatch_set_alarm(Hca *hca)
     }
     if (at != hca->alarm) {
         hca->alarm = at;
-        hca->ops->timer_mod(hca->opaque, at);
+        hca->host.ops->timer_mod(hca->host.opaque, at);
     }
 }
 

@@ -26,6 +26,23 @@ bool hca_command_wanted(const Hca *hca)
     return hca_reset_wanted(hca) || hca_ceu_wanted(hca->ceu);
 }
 
+/* What is recorded from now on has another time. */
+static void end_turn(Hca *hca)
+{
+    HcaRecorder *recorder = hca->host.recorder;
+
+    if (!recorder) {
+        return;
+    }
+    recorder->late = true;
+    if (recorder->broke && !recorder->told) {
+        recorder->told = true;
+        if (hca->host.ops->recorder_dump) {
+            hca->host.ops->recorder_dump(hca->host.opaque);
+        }
+    }
+}
+
 void hca_run_command(Hca *hca)
 {
     if (hca_reset_wanted(hca)) {
@@ -33,11 +50,15 @@ void hca_run_command(Hca *hca)
         hca_bars_reset_done(hca->bars);
     }
     hca_ceu_run(hca->ceu);
+    end_turn(hca);
 }
 
 bool hca_run_data(Hca *hca)
 {
-    return hca_dispatch_run(hca);
+    bool more = hca_dispatch_run(hca);
+
+    end_turn(hca);
+    return more;
 }
 
 bool hca_run(Hca *hca)
@@ -111,32 +132,43 @@ void hca_start_capture(Hca *hca)
 
 /* Life */
 
+static HcaHost host_of(const HcaConfig *config, const HcaHostOps *ops,
+                       void *opaque)
+{
+    HcaHost host = { ops, opaque, NULL };
+
+    if (config->recorder) {
+        host.recorder = hca_recorder_new(config->recorder, ops->clock_ns,
+                                         opaque);
+    }
+    return host;
+}
+
 Hca *hca_new(const HcaConfig *config, const HcaHostOps *ops, void *opaque)
 {
     Hca *hca = g_new0(Hca, 1);
+    const HcaHost *host = &hca->host;
 
     hca->config = *config;
-    hca->ops = ops;
-    hca->opaque = opaque;
+    hca->host = host_of(config, ops, opaque);
     hca->format = &hca_format;
     hca_card_init(hca);
-    hca->link = hca_link_new(config->link_layer, config->cable, ops, opaque);
-    hca->v2p = hca_v2p_new(hca->format->mpt, ops, opaque, config->log_mpts,
+    hca->link = hca_link_new(config->link_layer, config->cable, host);
+    hca->v2p = hca_v2p_new(hca->format->mpt, host, config->log_mpts,
                            config->log_mtts, config->mpt_cache_size,
                            config->mtt_cache_size, config->cache_ways);
     if (config->device_memory) {
         hca_v2p_set_dev_mem(hca->v2p, ops->dev_mem(opaque),
                             config->device_memory);
     }
-    hca->faults = hca_host_faults_new(ops, opaque);
+    hca->faults = hca_host_faults_new(host);
     hca_v2p_set_faults(hca->v2p, hca->faults);
     if (config->memory_latency_ns || config->memory_bandwidth) {
         be_late(hca);
     }
-    hca->port = hca_port_new(&hca->config, hca->link, ops, opaque);
+    hca->port = hca_port_new(&hca->config, hca->link, host);
     hca->cm = hca_cxtmgt_new(hca->format->cxt, &hca->config, hca->v2p,
-                             hca->port, ops, opaque, hca_dispatch_qp_state,
-                             hca);
+                             hca->port, host, hca_dispatch_qp_state, hca);
     hca_cxtmgt_set_faults(hca->cm, hca->faults);
     hca->requester = hca_requester_new(config);
     hca->responder = hca_responder_new();
@@ -165,6 +197,7 @@ void hca_free(Hca *hca)
     hca_link_free(hca->link);
     hca_dispatch_cleanup(hca);
     hca_card_cleanup(hca);
+    hca_recorder_free(hca->host.recorder);
     g_free(hca);
 }
 
@@ -185,21 +218,8 @@ void hca_reset(Hca *hca)
     hca_responder_reset(hca->responder);
     hca_send_reset(hca->send);
     hca_bars_reset(hca->bars);
+    if (hca->host.recorder) {
+        hca->host.recorder->broke = hca->host.recorder->told = false;
+    }
     hca_dispatch_set_alarm(hca);
-}
-
-/* For whoever looks at a card: to be written. */
-void hca_recorder_visit(const Hca *hca, HcaLineFn *fn, void *opaque)
-{
-    fn(opaque, "stub");
-}
-
-GByteArray *hca_recorder_pcapng(const Hca *hca)
-{
-    return hca->config.recorder ? g_byte_array_new() : NULL;
-}
-
-void hca_queues_visit(const Hca *hca, HcaLineFn *fn, void *opaque)
-{
-    fn(opaque, "stub");
 }

@@ -8,11 +8,11 @@
 #ifndef HCA_H
 #define HCA_H
 
-#include <glib.h>
-
 #include "config.h"
 #include "fault/fault.h"
 #include "front/bars.h"
+#include "front/record_text.h"
+#include "front/state_text.h"
 #include "host.h"
 
 typedef struct Hca Hca;
@@ -78,24 +78,7 @@ bool hca_reset_wanted(const Hca *hca);
  */
 bool hca_has_timers(const Hca *hca);
 
-/* One line of a text, without its end; valid during the call. */
-typedef void HcaLineFn(void *opaque, const char *line);
-
-/*
- * What the flight recorder holds, a line for each event or packet, the oldest
- * first; nothing without one.
- */
-void hca_recorder_visit(const Hca *hca, HcaLineFn *fn, void *opaque);
-/*
- * The same as a pcapng file, which the caller frees: events are comments of the
- * packet in front of them. NULL without a recorder.
- */
-GByteArray *hca_recorder_pcapng(const Hca *hca);
-/*
- * QPs that are not in reset, CQs, SRQs and EQs, a line for each: states, and
- * what is in them. Reads no memory of the host's.
- */
-void hca_queues_visit(const Hca *hca, HcaLineFn *fn, void *opaque);
+/* What it is in: front/record_text.h, front/state_text.h. */
 
 /* The name of an HcaTraceEvent; counters: see counters.h. */
 const char *hca_trace_name(unsigned event);

@@ -14,6 +14,9 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include "record/recorder.h"
+#include "trace_events.h"
+
 /* What a unit saw, for whoever traces the card. See hca_trace_name(). */
 typedef struct HcaTrace {
     unsigned event; /* HcaTraceEvent */
@@ -68,24 +71,51 @@ typedef struct HcaHostOps {
     /* One trace event. NULL: nobody listens. */
     void (*trace)(void *opaque, const HcaTrace *trace);
     /*
-     * Something has broken, for the first time since the card was reset, and
-     * the flight recorder says how it came about: hca_recorder_visit() and its
-     * like may be called. NULL: nobody wants to know.
+     * A QP, a CQ or an EQ has broken, for the first time since the card was
+     * reset; the flight recorder says how it came about. At the end of the
+     * turn: hca_recorder_visit() and its like may be called. NULL: nobody wants
+     * to know.
      */
     void (*recorder_dump)(void *opaque);
     /* One line that the user of the machine should see. */
     void (*warn)(void *opaque, const char *message);
 } HcaHostOps;
 
-/* Trace, if somebody listens. */
-static inline void hca_host_trace(const HcaHostOps *ops, void *opaque,
-                                  unsigned event, uint32_t qpn, uint64_t a,
-                                  uint64_t b, uint64_t c)
-{
-    if (ops->trace) {
-        HcaTrace trace = { event, qpn, { a, b, c } };
+/* The machine, and what a card tells it that it may read later. */
+typedef struct HcaHost {
+    const HcaHostOps *ops;
+    void *opaque;
+    HcaRecorder *recorder; /* NULL: none */
+} HcaHost;
 
-        ops->trace(opaque, &trace);
+/* A machine without a flight recorder. */
+#define HCA_HOST(its_ops, its_opaque)                                          \
+    ((const HcaHost) { .ops = (its_ops), .opaque = (its_opaque) })
+
+/*
+ * Record an event, and trace it, if somebody listens. Not recorded is what a
+ * packet in the recorder says, too, and what each request has several of.
+ */
+static inline void hca_host_trace(const HcaHost *host, HcaTraceEvent event,
+                                  uint32_t number, uint64_t a, uint64_t b,
+                                  uint64_t c)
+{
+    if (host->recorder && event != HCA_TRACE_PACKET_TX &&
+        event != HCA_TRACE_PACKET_RX && event != HCA_TRACE_REQ_TRANS) {
+        hca_recorder_event(host->recorder, event, number, a, b, c);
+    }
+    if (host->ops->trace) {
+        HcaTrace trace = { event, number, { a, b, c } };
+
+        host->ops->trace(host->opaque, &trace);
+    }
+}
+
+/* Something has broken: a QP, a CQ, an EQ. The machine hears of it later. */
+static inline void hca_host_broke(const HcaHost *host)
+{
+    if (host->recorder) {
+        host->recorder->broke = true;
     }
 }
 

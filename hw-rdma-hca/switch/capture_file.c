@@ -19,7 +19,7 @@
 #define OPT_IF_NAME 2
 #define OPT_IF_TSRESOL 9
 #define OPT_USERAPPL 4
-#define LINK_TYPE HCA_CAPTURE_IB
+#define LINK_TYPE HCA_PCAPNG_IB
 /* Type, length, ... and the length once more. */
 #define BLOCK_FRAME 12
 

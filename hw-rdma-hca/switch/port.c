@@ -21,7 +21,7 @@ void sw_port_init(HcaSwitch *sw, unsigned number)
     }
     if (number) {
         port->link = hca_link_new(HCA_LINK_LAYER_IB, HCA_CABLE_CARD,
-                                  &sw->link_ops, port);
+                                  &HCA_HOST(&sw->link_ops, port));
         port->enabled = true;
         hca_link_set_managed(port->link, true);
         hca_link_enable(port->link, true);

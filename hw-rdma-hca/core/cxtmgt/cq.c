@@ -17,7 +17,7 @@ static uint32_t cq_size(const HcaCq *cq)
 }
 
 /* Not counted, for who will fetch it when what it asks for is here. */
-static HcaCq *peek(const HcaCxtMgt *cm, uint32_t cqn)
+HcaCq *hca_cq_peek(const HcaCxtMgt *cm, uint32_t cqn)
 {
     return hca_index_ok(cm, &cm->cqc, cqn) ? cm->cqs[cqn] : NULL;
 }
@@ -25,7 +25,7 @@ static HcaCq *peek(const HcaCxtMgt *cm, uint32_t cqn)
 HcaCq *hca_cq_find(HcaCxtMgt *cm, uint32_t cqn)
 {
     cm->counters.cqc_lookups++;
-    return peek(cm, cqn);
+    return hca_cq_peek(cm, cqn);
 }
 
 /* Write the context of @cqn; @cq NULL: not in use. */
@@ -233,7 +233,8 @@ static HcaV2pState write_cqe(HcaCxtMgt *cm, HcaV2pChannel channel,
     uint8_t entry[HCA_MAX_ENTRY_SIZE];
     HcaMatchInfo info = cqe_info(cm, cq, addr);
 
-    cm->format->put_cqe(completion, cm->ops->clock_ns(cm->opaque), entry);
+    cm->format->put_cqe(completion, cm->host.ops->clock_ns(cm->host.opaque),
+                        entry);
     return hca_v2p_write_entry(cm->v2p, channel, &info, entry);
 }
 
@@ -258,6 +259,7 @@ static void fail(HcaCxtMgt *cm, HcaCq *cq, HcaQueueStatus status,
     cq->status = status;
     write_cqc(cm, cq->cqn, cq);
     hca_cxt_trace(cm, HCA_TRACE_CQ_ERROR, cq->cqn, syndrome, 0, 0);
+    hca_host_broke(&cm->host);
     hca_eq_event(cm, &event);
 }
 
@@ -380,7 +382,7 @@ void hca_cq_doorbell(HcaCxtMgt *cm, uint32_t uar, uint32_t cqn, HcaCqArm how,
 bool hca_cq_is_here(HcaCxtMgt *cm, HcaV2pChannel channel, uint32_t cqn,
                     HcaV2pAsk *ask, unsigned *nth)
 {
-    HcaCq *cq = peek(cm, cqn);
+    HcaCq *cq = hca_cq_peek(cm, cqn);
     HcaMatchInfo info;
     bool may_fire;
 

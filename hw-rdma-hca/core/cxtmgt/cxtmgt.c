@@ -9,9 +9,8 @@
 #include "cxtmgt_int.h"
 
 HcaCxtMgt *hca_cxtmgt_new(const HcaCxtFormat *format, const HcaConfig *config,
-                          HcaV2p *v2p, HcaPort *port, const HcaHostOps *ops,
-                          void *opaque, HcaQpStateFn *state_fn,
-                          void *state_opaque)
+                          HcaV2p *v2p, HcaPort *port, const HcaHost *host,
+                          HcaQpStateFn *state_fn, void *state_opaque)
 {
     HcaCxtMgt *cm = g_new0(HcaCxtMgt, 1);
 
@@ -19,8 +18,7 @@ HcaCxtMgt *hca_cxtmgt_new(const HcaCxtFormat *format, const HcaConfig *config,
     cm->config = config;
     cm->v2p = v2p;
     cm->port = port;
-    cm->ops = ops;
-    cm->opaque = opaque;
+    cm->host = *host;
     cm->state_fn = state_fn;
     cm->state_opaque = state_opaque;
     cm->ctxmdata = hca_mdata_new(HCA_ICM_MAX_PAGES);

@@ -217,9 +217,8 @@ typedef void HcaQpStateFn(void *opaque, HcaQp *qp, uint8_t old_state);
 
 /* @format, @config, @v2p and @port outlive it. */
 HcaCxtMgt *hca_cxtmgt_new(const HcaCxtFormat *format, const HcaConfig *config,
-                          HcaV2p *v2p, HcaPort *port, const HcaHostOps *ops,
-                          void *opaque, HcaQpStateFn *state_fn,
-                          void *state_opaque);
+                          HcaV2p *v2p, HcaPort *port, const HcaHost *host,
+                          HcaQpStateFn *state_fn, void *state_opaque);
 void hca_cxtmgt_free(HcaCxtMgt *cm);
 /* What goes wrong with event queues. */
 void hca_cxtmgt_set_faults(HcaCxtMgt *cm, HcaHostFaults *faults);
@@ -284,6 +283,10 @@ uint8_t hca_cxtmgt_arm_srq(HcaCxtMgt *cm, uint32_t srqn, uint64_t limit);
  */
 HcaQp *hca_qp_find(HcaCxtMgt *cm, uint32_t qpn);
 HcaQp *hca_qp_peek(const HcaCxtMgt *cm, uint32_t qpn);
+/* The same of other queues that software has given to the card; for looking. */
+HcaCq *hca_cq_peek(const HcaCxtMgt *cm, uint32_t cqn);
+HcaEq *hca_eq_peek(const HcaCxtMgt *cm, uint32_t eqn);
+HcaSrq *hca_srq_peek(const HcaCxtMgt *cm, uint32_t srqn);
 /* Change the state as the engine does (to ERR or SQE). */
 void hca_qp_set_state(HcaCxtMgt *cm, HcaQp *qp, uint8_t state);
 

@@ -28,8 +28,7 @@ struct HcaCxtMgt {
     HcaV2p *v2p;
     HcaPort *port;
     HcaHostFaults *faults; /* or NULL */
-    const HcaHostOps *ops;
-    void *opaque;
+    HcaHost host;
     HcaQpStateFn *state_fn;
     void *state_opaque;
 
@@ -72,7 +71,7 @@ static inline void hca_cxt_trace(HcaCxtMgt *cm, HcaTraceEvent event,
                                  uint32_t number, uint64_t a, uint64_t b,
                                  uint64_t c)
 {
-    hca_host_trace(cm->ops, cm->opaque, event, number, a, b, c);
+    hca_host_trace(&cm->host, event, number, a, b, c);
 }
 
 /*

@@ -19,10 +19,15 @@ static uint32_t eq_size(const HcaEq *eq)
     return 1u << eq->attr.log_size;
 }
 
+HcaEq *hca_eq_peek(const HcaCxtMgt *cm, uint32_t eqn)
+{
+    return hca_index_ok(cm, &cm->eqc, eqn) ? cm->eqs[eqn] : NULL;
+}
+
 HcaEq *hca_eq_find(HcaCxtMgt *cm, uint32_t eqn)
 {
     cm->counters.eqc_lookups++;
-    return hca_index_ok(cm, &cm->eqc, eqn) ? cm->eqs[eqn] : NULL;
+    return hca_eq_peek(cm, eqn);
 }
 
 /* Contexts */
@@ -211,6 +216,7 @@ static void fail(HcaCxtMgt *cm, HcaEq *eq, HcaQueueStatus status)
     event.type = failure_event(eq);
     write_eqc(cm, eq->eqn, eq);
     cm->counters.events_lost++;
+    hca_host_broke(&cm->host);
     if (cm->event_eq[event.type] != eq->eqn) {
         hca_eq_event(cm, &event);
     }

@@ -84,6 +84,7 @@ void hca_qp_set_state(HcaCxtMgt *cm, HcaQp *qp, uint8_t state)
 {
     if (qp->state != state) {
         change_state(cm, qp, state);
+        hca_host_broke(&cm->host);
     }
 }
 

@@ -36,7 +36,7 @@ static bool has_enough(const HcaCq *cq)
 
 static int64_t period_end(HcaCxtMgt *cm, const HcaCq *cq)
 {
-    return cm->ops->clock_ns(cm->opaque) +
+    return cm->host.ops->clock_ns(cm->host.opaque) +
            (int64_t)cq->event_period_us * NS_PER_US;
 }
 
@@ -108,7 +108,7 @@ bool hca_cxtmgt_run_timers(HcaCxtMgt *cm)
     if (!hca_heap_first(&cm->cq_timers)) {
         return false;
     }
-    now = cm->ops->clock_ns(cm->opaque);
+    now = cm->host.ops->clock_ns(cm->host.opaque);
     for (unsigned n = 0; n < TIMER_BUDGET; n++) {
         HcaHeapNode *first = hca_heap_first(&cm->cq_timers);
         HcaCq *cq;

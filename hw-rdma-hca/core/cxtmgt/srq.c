@@ -7,9 +7,14 @@
 #include "cxtmgt_int.h"
 #include "recv_queue.h"
 
-HcaSrq *hca_srq_find(HcaCxtMgt *cm, uint32_t srqn)
+HcaSrq *hca_srq_peek(const HcaCxtMgt *cm, uint32_t srqn)
 {
     return hca_index_ok(cm, &cm->srqc, srqn) ? cm->srqs[srqn] : NULL;
+}
+
+HcaSrq *hca_srq_find(HcaCxtMgt *cm, uint32_t srqn)
+{
+    return hca_srq_peek(cm, srqn);
 }
 
 HcaSrq *hca_srq_xrc(HcaCxtMgt *cm, uint32_t srqn, uint32_t xrcd)

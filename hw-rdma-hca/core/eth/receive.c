@@ -50,13 +50,13 @@ static bool copy_to_guest(const Hca *hca, uint64_t addr, const uint8_t *from,
 {
     while (len) {
         uint64_t n = len;
-        void *to = hca->ops->dma_map(hca->opaque, addr, &n, true);
+        void *to = hca->host.ops->dma_map(hca->host.opaque, addr, &n, true);
 
         if (!to) {
             return false;
         }
         memcpy(to, from, n);
-        hca->ops->dma_written(hca->opaque, addr, n);
+        hca->host.ops->dma_written(hca->host.opaque, addr, n);
         from += n;
         addr += n;
         len -= n;

@@ -18,7 +18,7 @@ void *hca_eth_ring_slot(HcaEth *eth, const HcaEthRing *ring, uint16_t index,
 
     *addr = ring->addr + HCA_ETH_DESC_SIZE *
                              (uint64_t)(index & (hca_eth_ring_size(ring) - 1));
-    slot = hca->ops->dma_map(hca->opaque, *addr, &len, true);
+    slot = hca->host.ops->dma_map(hca->host.opaque, *addr, &len, true);
     return slot && len == HCA_ETH_DESC_SIZE ? slot : NULL;
 }
 
@@ -26,7 +26,7 @@ void hca_eth_ring_done(HcaEth *eth, uint64_t addr)
 {
     const Hca *hca = eth->hca;
 
-    hca->ops->dma_written(hca->opaque, addr, HCA_ETH_DESC_SIZE);
+    hca->host.ops->dma_written(hca->host.opaque, addr, HCA_ETH_DESC_SIZE);
 }
 
 /* A tail never goes back, and one place of the ring stays free. */

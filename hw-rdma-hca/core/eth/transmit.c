@@ -77,7 +77,8 @@ static bool copy_from_guest(const Hca *hca, uint8_t *to, uint64_t addr,
 {
     while (len) {
         uint64_t n = len;
-        const void *from = hca->ops->dma_map(hca->opaque, addr, &n, false);
+        const void *from = hca->host.ops->dma_map(hca->host.opaque, addr, &n,
+                                                  false);
 
         if (!from) {
             return false;

@@ -28,3 +28,14 @@ void hca_faults_done(HcaFaults *faults, unsigned i)
 {
     faults->state[i].faults++;
 }
+
+const char *hca_fault_done_word(HcaFaultAction action)
+{
+    static const char *const words[HCA_FAULT_NPACKET_ACTIONS] = {
+        [HCA_FAULT_DROP] = "dropped",      [HCA_FAULT_DUPLICATE] = "duplicate",
+        [HCA_FAULT_REORDER] = "reordered", [HCA_FAULT_DELAY] = "delayed",
+        [HCA_FAULT_MARK] = "marked",       [HCA_FAULT_CORRUPT] = "corrupted",
+    };
+
+    return words[action];
+}

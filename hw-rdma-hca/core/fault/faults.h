@@ -28,6 +28,9 @@ bool hca_faults_takes(HcaFaults *faults, unsigned i, GRand *rand);
 /* Rule @i has been done. */
 void hca_faults_done(HcaFaults *faults, unsigned i);
 
+/* What has been done to a packet, for people; @action is one of packets. */
+const char *hca_fault_done_word(HcaFaultAction action);
+
 static inline bool hca_faults_at(const HcaFaults *faults, HcaFaultPlace place)
 {
     return faults->places >> place & 1;

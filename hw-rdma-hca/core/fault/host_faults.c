@@ -4,12 +4,11 @@
 
 #include "../trace_events.h"
 
-HcaHostFaults *hca_host_faults_new(const HcaHostOps *ops, void *opaque)
+HcaHostFaults *hca_host_faults_new(const HcaHost *host)
 {
     HcaHostFaults *faults = g_new0(HcaHostFaults, 1);
 
-    faults->ops = ops;
-    faults->opaque = opaque;
+    faults->host = *host;
     for (unsigned i = 0; i < HCA_FAULT_NPLACES; i++) {
         faults->rand[i] = g_rand_new_with_seed(0);
     }
@@ -82,8 +81,8 @@ const HcaFaultRule *hca_host_faults_judge(HcaHostFaults *faults,
             hca_faults_takes(&faults->faults, i, faults->rand[s->place])) {
             hca_faults_done(&faults->faults, i);
             faults->counters.injected[s->place][rule->action]++;
-            hca_host_trace(faults->ops, faults->opaque, HCA_TRACE_HOST_FAULT, i,
-                           s->place, rule->action, what);
+            hca_host_trace(&faults->host, HCA_TRACE_HOST_FAULT, i, s->place,
+                           rule->action, what);
             return rule;
         }
     }

@@ -30,11 +30,10 @@ typedef struct HcaHostFaults {
     HcaFaults faults;
     GRand *rand[HCA_FAULT_NPLACES];
     HcaHostFaultCounters counters;
-    const HcaHostOps *ops;
-    void *opaque;
+    HcaHost host;
 } HcaHostFaults;
 
-HcaHostFaults *hca_host_faults_new(const HcaHostOps *ops, void *opaque);
+HcaHostFaults *hca_host_faults_new(const HcaHost *host);
 void hca_host_faults_free(HcaHostFaults *faults);
 /* Rules for the cable are not looked at. */
 void hca_host_faults_set_plan(HcaHostFaults *faults, const HcaFaultPlan *plan);

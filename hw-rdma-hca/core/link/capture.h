@@ -12,14 +12,9 @@
 #include <stdint.h>
 
 #include "../host.h"
+#include "../record/pcapng.h"
 
 typedef struct HcaCapture HcaCapture;
-
-/* How packets lie in the file: link types of pcap. */
-typedef enum HcaCaptureLinkType {
-    HCA_CAPTURE_ETHERNET = 1,
-    HCA_CAPTURE_IB = 197, /* ERF, records of type 21 (InfiniBand) */
-} HcaCaptureLinkType;
 
 typedef struct HcaCaptureCounters {
     uint64_t packets;
@@ -28,7 +23,7 @@ typedef struct HcaCaptureCounters {
 } HcaCaptureCounters;
 
 /* Nothing is captured until hca_capture_start(), which writes the header. */
-HcaCapture *hca_capture_new(const HcaHostOps *ops, void *opaque);
+HcaCapture *hca_capture_new(const HcaHost *host);
 /* Hands over what is buffered. */
 void hca_capture_free(HcaCapture *capture);
 /*
@@ -37,7 +32,7 @@ void hca_capture_free(HcaCapture *capture);
  * that start afterwards.
  */
 void hca_capture_limit(HcaCapture *capture, uint64_t max_bytes);
-void hca_capture_start(HcaCapture *capture, HcaCaptureLinkType link_type);
+void hca_capture_start(HcaCapture *capture, HcaPcapngLinkType link_type);
 /* It ends, and what is buffered is handed over; nothing is counted any more. */
 void hca_capture_stop(HcaCapture *capture);
 /* Packets are to be handed over: to be written, or to be counted. */

@@ -65,7 +65,7 @@ static void begin_side(HcaInjector *injector, HcaFaultDirection direction)
         }
     }
     if (side->waiting.length) {
-        hurry(side, injector->ops->clock_ns(injector->opaque));
+        hurry(side, injector->host.ops->clock_ns(injector->host.opaque));
     }
 }
 
@@ -78,13 +78,11 @@ void hca_injector_set_plan(HcaInjector *injector, const HcaFaultPlan *plan)
     update_on(injector);
 }
 
-HcaInjector *hca_injector_new(const HcaHostOps *ops, void *opaque,
-                              const HcaEncap *encap)
+HcaInjector *hca_injector_new(const HcaHost *host, const HcaEncap *encap)
 {
     HcaInjector *injector = g_new0(HcaInjector, 1);
 
-    injector->ops = ops;
-    injector->opaque = opaque;
+    injector->host = *host;
     injector->encap = encap;
     for (unsigned i = 0; i < HCA_FAULT_NDIRECTIONS; i++) {
         injector->side[i].rand = g_rand_new_with_seed(0);
@@ -240,7 +238,8 @@ static void hold(HcaInjector *injector, HcaInjectorSide *side,
     held->number = side->number;
     held->left = rule->action == HCA_FAULT_REORDER ? MAX(rule->distance, 1)
                                                    : UINT32_MAX;
-    held->deadline = injector->ops->clock_ns(injector->opaque) + delay;
+    held->deadline = injector->host.ops->clock_ns(injector->host.opaque) +
+                     delay;
     held->fault = *fault;
     held->vl = vl;
     held->len = len;
@@ -276,13 +275,8 @@ static void count(HcaInjector *injector, HcaFaultDirection direction,
 {
     hca_faults_done(&injector->faults, fault->rule);
     injector->counters.injected[direction][fault->action]++;
-    if (injector->ops->trace) {
-        HcaTrace trace = { HCA_TRACE_FAULT,
-                           qpn,
-                           { direction, fault->action, fault->rule } };
-
-        injector->ops->trace(injector->opaque, &trace);
-    }
+    hca_host_trace(&injector->host, HCA_TRACE_FAULT, qpn, direction,
+                   fault->action, fault->rule);
 }
 
 static HcaFault inject(HcaInjector *injector, HcaFaultDirection direction,
@@ -330,19 +324,14 @@ HcaFault hca_injector_treat(HcaInjector *injector, HcaFaultDirection direction,
 
 void hca_fault_describe(const HcaFault *fault, char text[HCA_FAULT_TEXT_SIZE])
 {
-    static const char *const what[HCA_FAULT_NPACKET_ACTIONS] = {
-        [HCA_FAULT_DROP] = "dropped",      [HCA_FAULT_DUPLICATE] = "duplicate",
-        [HCA_FAULT_REORDER] = "reordered", [HCA_FAULT_DELAY] = "delayed",
-        [HCA_FAULT_MARK] = "marked",
-    };
-
     if (fault->action == HCA_FAULT_CORRUPT) {
         snprintf(text, HCA_FAULT_TEXT_SIZE,
-                 "fault: corrupted byte %zu, bits 0x%02x (rule %u)",
-                 fault->offset, fault->mask, fault->rule);
+                 "fault: %s byte %zu, bits 0x%02x (rule %u)",
+                 hca_fault_done_word(fault->action), fault->offset, fault->mask,
+                 fault->rule);
     } else {
         snprintf(text, HCA_FAULT_TEXT_SIZE, "fault: %s (rule %u)",
-                 what[fault->action], fault->rule);
+                 hca_fault_done_word(fault->action), fault->rule);
     }
 }
 
@@ -370,7 +359,7 @@ void hca_injector_tick(HcaInjector *injector)
     if (!injector->held) {
         return;
     }
-    now = injector->ops->clock_ns(injector->opaque);
+    now = injector->host.ops->clock_ns(injector->host.opaque);
     for (unsigned i = 0; i < HCA_FAULT_NDIRECTIONS; i++) {
         HcaInjectorSide *side = &injector->side[i];
         HcaHeld *held;

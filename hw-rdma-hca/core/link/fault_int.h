@@ -43,8 +43,7 @@ typedef struct HcaInjectorSide {
 } HcaInjectorSide;
 
 typedef struct HcaInjector {
-    const HcaHostOps *ops;
-    void *opaque;
+    HcaHost host;
     const HcaEncap *encap;
     bool on;       /* there are rules or packets held */
     unsigned held; /* slots that are not free */
@@ -53,8 +52,7 @@ typedef struct HcaInjector {
     HcaFaultCounters counters;
 } HcaInjector;
 
-HcaInjector *hca_injector_new(const HcaHostOps *ops, void *opaque,
-                              const HcaEncap *encap);
+HcaInjector *hca_injector_new(const HcaHost *host, const HcaEncap *encap);
 void hca_injector_free(HcaInjector *injector);
 
 /* Packets that are held are due at once. */

@@ -18,18 +18,17 @@ static const HcaEncap *encap_of(HcaLinkLayer link_layer)
 }
 
 HcaLink *hca_link_new(HcaLinkLayer link_layer, HcaCableProtocol protocol,
-                      const HcaHostOps *ops, void *opaque)
+                      const HcaHost *host)
 {
     HcaLink *link = g_new0(HcaLink, 1);
 
     link->link_layer = link_layer;
     link->framing = hca_framing(protocol);
     link->enabled = hca_link_is_roce(link);
-    link->ops = ops;
-    link->opaque = opaque;
+    link->host = *host;
     link->loopback = hca_loopback_new();
-    link->faults = hca_injector_new(ops, opaque, encap_of(link_layer));
-    link->capture = hca_capture_new(ops, opaque);
+    link->faults = hca_injector_new(host, encap_of(link_layer));
+    link->capture = hca_capture_new(host);
     link->tx = g_malloc0(HCA_LINK_TX_SIZE);
     link->rx = g_malloc0(HCA_LINK_RX_SIZE);
     link->lost = g_malloc0(HCA_FRAME_MAX_PACKET);
@@ -64,7 +63,7 @@ void hca_link_tick(HcaLink *link)
         hca_link_tx_put_due(link);
     }
     if (link->pause_end &&
-        link->pause_end <= link->ops->clock_ns(link->opaque)) {
+        link->pause_end <= link->host.ops->clock_ns(link->host.opaque)) {
         link->pause_end = 0;
     }
 }
@@ -85,8 +84,8 @@ void hca_link_limit_capture(HcaLink *link, uint64_t max_bytes)
 void hca_link_start_capture(HcaLink *link)
 {
     hca_capture_start(link->capture, hca_link_is_roce(link)
-                                         ? HCA_CAPTURE_ETHERNET
-                                         : HCA_CAPTURE_IB);
+                                         ? HCA_PCAPNG_ETHERNET
+                                         : HCA_PCAPNG_IB);
 }
 
 void hca_link_stop_capture(HcaLink *link)
@@ -142,8 +141,8 @@ void hca_link_enable(HcaLink *link, bool enabled)
 void hca_link_clear(HcaLink *link)
 {
     hca_link_tx_forget(link);
-    if (link->ops->link_forget) {
-        link->ops->link_forget(link->opaque);
+    if (link->host.ops->link_forget) {
+        link->host.ops->link_forget(link->host.opaque);
     }
     hca_loopback_clear(link->loopback);
     hca_link_set_tap(link, false);

@@ -41,7 +41,7 @@ typedef struct HcaLinkCounters {
 
 /* @protocol: of the streams; InfiniBand has HCA_CABLE_CARD alone. */
 HcaLink *hca_link_new(HcaLinkLayer link_layer, HcaCableProtocol protocol,
-                      const HcaHostOps *ops, void *opaque);
+                      const HcaHost *host);
 void hca_link_free(HcaLink *link);
 
 /*

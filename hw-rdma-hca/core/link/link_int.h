@@ -15,8 +15,7 @@
 struct HcaLink {
     HcaLinkLayer link_layer;
     const HcaFraming *framing;
-    const HcaHostOps *ops;
-    void *opaque;
+    HcaHost host;
     HcaLoopback *loopback;
     HcaLoopback *tap; /* copies of what is sent, NULL: none */
     HcaInjector *faults;
@@ -81,6 +80,16 @@ static inline void hca_link_record(HcaLink *link, bool sent,
 {
     char text[HCA_FAULT_TEXT_SIZE];
 
+    if (link->host.recorder) {
+        HcaRecord *record = hca_recorder_packet(
+            link->host.recorder, sent ? HCA_RECORD_TX : HCA_RECORD_RX, packet,
+            len);
+
+        if (fault) {
+            record->fault = fault->action;
+            record->rule = fault->rule;
+        }
+    }
     if (!hca_capture_is_watching(link->capture)) {
         return;
     }

@@ -227,7 +227,7 @@ static bool rx_fill(HcaLink *link)
     iov.iov_base = link->rx + link->rx_end;
     iov.iov_len = HCA_LINK_RX_SIZE - link->rx_end;
     do {
-        n = link->ops->link_readv(link->opaque, &iov, 1);
+        n = link->host.ops->link_readv(link->host.opaque, &iov, 1);
     } while (n == -EINTR);
     link->rx_unfinished = n > 0;
     if (n <= 0) {

@@ -19,7 +19,7 @@ void hca_link_tx_count_wait(HcaLink *link)
     int64_t now;
 
     if (link->tx_blocked) {
-        now = link->ops->clock_ns(link->opaque);
+        now = link->host.ops->clock_ns(link->host.opaque);
         link->counters.tx_wait_ns += now - link->blocked_at;
         link->blocked_at = now;
     }
@@ -32,7 +32,7 @@ static void set_blocked(HcaLink *link, bool blocked)
     }
     hca_link_tx_count_wait(link);
     if (blocked) {
-        link->blocked_at = link->ops->clock_ns(link->opaque);
+        link->blocked_at = link->host.ops->clock_ns(link->host.opaque);
     }
     link->tx_blocked = blocked;
 }
@@ -66,7 +66,7 @@ static size_t cable_write(HcaLink *link, uint8_t *data, size_t len)
     ssize_t n;
 
     do {
-        n = link->ops->link_writev(link->opaque, &iov, 1);
+        n = link->host.ops->link_writev(link->host.opaque, &iov, 1);
     } while (n == -EINTR);
     if (n > 0) {
         link->counters.tx_writes++;
@@ -305,6 +305,10 @@ static void close_to_peer(HcaLink *link, unsigned vl, size_t len)
 void hca_link_close(HcaLink *link, bool loopback, unsigned vl, size_t len)
 {
     if (loopback) {
+        if (link->host.recorder) {
+            hca_recorder_packet(link->host.recorder, HCA_RECORD_LOOPBACK,
+                                hca_loopback_open(link->loopback), len);
+        }
         hca_loopback_close(link->loopback, len);
         link->counters.loopback_packets++;
     } else {
@@ -314,7 +318,7 @@ void hca_link_close(HcaLink *link, bool loopback, unsigned vl, size_t len)
 
 void hca_link_pause(HcaLink *link, int64_t ns)
 {
-    link->pause_end = ns ? link->ops->clock_ns(link->opaque) + ns : 0;
+    link->pause_end = ns ? link->host.ops->clock_ns(link->host.opaque) + ns : 0;
 }
 
 bool hca_link_is_paused(const HcaLink *link)

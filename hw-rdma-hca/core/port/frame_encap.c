@@ -118,9 +118,8 @@ static void put_frame(HcaPort *port, unsigned to, HcaPacket *packet,
     hca_link_close(port->link, loopback, packet->vl, len);
     port->lane_sent += len;
     port->counters.tx_packets++;
-    hca_host_trace(port->ops, port->opaque, HCA_TRACE_PACKET_TX,
-                   packet->dest_qp, packet->opcode, packet->psn,
-                   packet->payload_len);
+    hca_host_trace(&port->host, HCA_TRACE_PACKET_TX, packet->dest_qp,
+                   packet->opcode, packet->psn, packet->payload_len);
 }
 
 /* False: the packet, which has a P_Key, is lost, and counted. */
@@ -228,6 +227,6 @@ void hca_frame_send_raw(HcaPort *port, const HcaQp *qp,
     }
     port->counters.tx_frames++;
     count_sent(qp, len);
-    hca_host_trace(port->ops, port->opaque, HCA_TRACE_PACKET_TX, 0,
+    hca_host_trace(&port->host, HCA_TRACE_PACKET_TX, 0,
                    HCA_BTH_OPCODE(HCA_BTH_UD, HCA_SEND_ONLY), 0, len);
 }

@@ -29,7 +29,7 @@ static int64_t now(void *opaque)
 {
     HcaPort *port = opaque;
 
-    return port->ops->clock_ns(port->opaque);
+    return port->host.ops->clock_ns(port->host.opaque);
 }
 
 /*
@@ -164,14 +164,13 @@ static HcaNode *new_node(HcaPort *port)
 }
 
 HcaPort *hca_port_new(const HcaConfig *config, HcaLink *link,
-                      const HcaHostOps *ops, void *opaque)
+                      const HcaHost *host)
 {
     HcaPort *port = g_new0(HcaPort, 1);
 
     port->config = config;
     port->link = link;
-    port->ops = ops;
-    port->opaque = opaque;
+    port->host = *host;
     port->addressing = hca_config_is_roce(config) ? &hca_addressing_roce
                                                   : &hca_addressing_ib;
     port->told = HCA_PORT_DOWN;
@@ -456,8 +455,8 @@ void hca_drop(HcaPort *port, const HcaPacket *packet, HcaDropReason reason)
         port->counters.qp1_dropped += packet->dest_qp == 1;
     }
     tell_violation(port, packet, reason);
-    hca_host_trace(port->ops, port->opaque, HCA_TRACE_PACKET_DROP,
-                   packet->dest_qp, packet->opcode, packet->psn, reason);
+    hca_host_trace(&port->host, HCA_TRACE_PACKET_DROP, packet->dest_qp,
+                   packet->opcode, packet->psn, reason);
 }
 
 HcaPortCounters *hca_port_counters(HcaPort *port)

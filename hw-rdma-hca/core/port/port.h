@@ -86,7 +86,7 @@ typedef struct HcaPortCounters {
 
 /* @config and @link outlive the port. */
 HcaPort *hca_port_new(const HcaConfig *config, HcaLink *link,
-                      const HcaHostOps *ops, void *opaque);
+                      const HcaHost *host);
 void hca_port_free(HcaPort *port);
 /* Disabled, without addresses and groups but those that @config gives. */
 void hca_port_close(HcaPort *port);

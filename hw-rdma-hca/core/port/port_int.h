@@ -34,8 +34,7 @@ typedef struct HcaFlowTable {
 struct HcaPort {
     const HcaConfig *config;
     HcaLink *link;
-    const HcaHostOps *ops;
-    void *opaque;
+    HcaHost host;
     const HcaAddressing *addressing; /* of the link layer */
 
     bool enabled;       /* INIT_IB done */

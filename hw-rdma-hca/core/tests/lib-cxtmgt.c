@@ -62,14 +62,16 @@ void fix_init_bare(Fix *fix)
     };
 
     *fix = (Fix) { .ram = ram_new(), .config = config };
-    fix->v2p = hca_v2p_new(&hca_mpt_format, &fix->ram->ops, fix->ram, 6, 6,
-                           4096, 4096, 2);
+    fix->v2p = hca_v2p_new(&hca_mpt_format, &HCA_HOST(&fix->ram->ops, fix->ram),
+                           6, 6, 4096, 4096, 2);
     make_region(fix, 64);
-    fix->link = hca_link_new(HCA_LINK_LAYER_IB, HCA_CABLE_CARD, &fix->ram->ops,
-                             fix->ram);
-    fix->port = hca_port_new(&fix->config, fix->link, &fix->ram->ops, fix->ram);
+    fix->link = hca_link_new(HCA_LINK_LAYER_IB, HCA_CABLE_CARD,
+                             &HCA_HOST(&fix->ram->ops, fix->ram));
+    fix->port = hca_port_new(&fix->config, fix->link,
+                             &HCA_HOST(&fix->ram->ops, fix->ram));
     fix->cm = hca_cxtmgt_new(hca_format.cxt, &fix->config, fix->v2p, fix->port,
-                             &fix->ram->ops, fix->ram, state_changed, fix);
+                             &HCA_HOST(&fix->ram->ops, fix->ram), state_changed,
+                             fix);
     fix->icm = ram_alloc(fix->ram, FIX_ICM_PAGES);
     g_assert_cmphex(hca_cxtmgt_map_icm(fix->cm, 0, fix->icm, FIX_ICM_PAGES), ==,
                     0);

@@ -99,7 +99,7 @@ static void fault_bench_init_layer(FaultBench *b, HcaLinkLayer layer)
     };
     b->link = hca_link_new(
         layer, layer == HCA_LINK_LAYER_IB ? HCA_CABLE_CARD : HCA_CABLE_SEGMENT,
-        &b->ops, b);
+        &HCA_HOST(&b->ops, b));
     hca_link_enable(b->link, true);
     fault_bench_up(b);
 }

@@ -186,8 +186,8 @@ void link_cable_init_kind(LinkCable *cable, const LinkKind *kind)
         cable->end[i].cable = cable;
         cable->end[i].out = &cable->pipe[i];
         cable->end[i].in = &cable->pipe[!i];
-        cable->end[i].link = hca_link_new(kind->layer, kind->protocol, &ops,
-                                          &cable->end[i]);
+        cable->end[i].link = hca_link_new(kind->layer, kind->protocol,
+                                          &HCA_HOST(&ops, &cable->end[i]));
         hca_link_enable(cable->end[i].link, true);
     }
 }

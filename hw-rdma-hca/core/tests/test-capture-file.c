@@ -201,7 +201,7 @@ static GArray *read_file(const GByteArray *file, unsigned link_type)
         Record record;
 
         read_record(&b, &record);
-        if (link_type == HCA_CAPTURE_IB) {
+        if (link_type == HCA_PCAPNG_IB) {
             unwrap_erf(&record);
         }
         g_assert_cmpuint(record.time, >=, time);
@@ -259,7 +259,7 @@ static void machine_init(Machine *m)
         .limit = SIZE_MAX,
         .now = INT64_C(0x123456789abcdef),
     };
-    m->capture = hca_capture_new(&m->ops, m);
+    m->capture = hca_capture_new(&HCA_HOST(&m->ops, m));
 }
 
 static void machine_free(Machine *m)
@@ -269,7 +269,7 @@ static void machine_free(Machine *m)
 }
 
 /* Every length up to the longest, with and without a comment of any length. */
-static void check_lengths(HcaCaptureLinkType link_type)
+static void check_lengths(HcaPcapngLinkType link_type)
 {
     uint8_t packet[HCA_LINK_MAX_PACKET];
     const unsigned step = 61;
@@ -315,12 +315,12 @@ static void check_lengths(HcaCaptureLinkType link_type)
 
 static void test_lengths_ib(void)
 {
-    check_lengths(HCA_CAPTURE_IB);
+    check_lengths(HCA_PCAPNG_IB);
 }
 
 static void test_lengths_ethernet(void)
 {
-    check_lengths(HCA_CAPTURE_ETHERNET);
+    check_lengths(HCA_PCAPNG_ETHERNET);
 }
 
 /* The host is asked seldom; what is buffered is not lost. */
@@ -334,7 +334,7 @@ static void test_buffer(void)
     machine_init(&m);
     hca_capture_packet(m.capture, true, packet, sizeof(packet), NULL);
     g_assert_cmpuint(m.writes, ==, 0); /* not started */
-    hca_capture_start(m.capture, HCA_CAPTURE_IB);
+    hca_capture_start(m.capture, HCA_PCAPNG_IB);
     for (unsigned i = 0; i < n; i++) {
         put_be16(packet, i);
         hca_capture_packet(m.capture, true, packet, sizeof(packet), NULL);
@@ -344,7 +344,7 @@ static void test_buffer(void)
     m.writes = 0;
     hca_capture_flush(m.capture);
     g_assert_cmpuint(m.writes, ==, 0);
-    records = read_file(m.file, HCA_CAPTURE_IB);
+    records = read_file(m.file, HCA_PCAPNG_IB);
     g_assert_cmpuint(records->len, ==, n);
     for (unsigned i = 0; i < n; i++) {
         g_assert_cmpuint(get_be16(record_at(records, i)->data), ==, i);
@@ -362,7 +362,7 @@ static void test_full(void)
 
     machine_init(&m);
     m.limit = 600 * 1024;
-    hca_capture_start(m.capture, HCA_CAPTURE_IB);
+    hca_capture_start(m.capture, HCA_PCAPNG_IB);
     for (unsigned i = 0; i < 1000; i++) {
         hca_capture_packet(m.capture, true, packet, sizeof(packet), NULL);
         if (!hca_capture_is_on(m.capture)) {
@@ -376,15 +376,15 @@ static void test_full(void)
     g_assert_cmpuint(m.warnings, ==, 1);
     g_assert_cmpuint(hca_capture_counters(m.capture)->bytes, ==, m.file->len);
     /* What it took is whole. */
-    g_array_unref(read_file(m.file, HCA_CAPTURE_IB));
+    g_array_unref(read_file(m.file, HCA_PCAPNG_IB));
 
     /* A new one begins with a header; a host without room ends it at once. */
     g_byte_array_set_size(m.file, 0);
-    hca_capture_start(m.capture, HCA_CAPTURE_IB);
+    hca_capture_start(m.capture, HCA_PCAPNG_IB);
     g_assert_true(hca_capture_is_on(m.capture));
-    check_header(m.file, &at, HCA_CAPTURE_IB);
+    check_header(m.file, &at, HCA_PCAPNG_IB);
     m.limit = m.file->len;
-    hca_capture_start(m.capture, HCA_CAPTURE_IB);
+    hca_capture_start(m.capture, HCA_PCAPNG_IB);
     g_assert_false(hca_capture_is_on(m.capture));
     g_assert_cmpuint(m.warnings, ==, 2);
     machine_free(&m);
@@ -399,7 +399,7 @@ static void test_limit(void)
     Machine m;
 
     machine_init(&m);
-    hca_capture_start(m.capture, HCA_CAPTURE_IB);
+    hca_capture_start(m.capture, HCA_PCAPNG_IB);
     header = m.file->len;
     hca_capture_packet(m.capture, true, packet, sizeof(packet), NULL);
     hca_capture_flush(m.capture);
@@ -411,7 +411,7 @@ static void test_limit(void)
         machine_free(&m);
         machine_init(&m);
         hca_capture_limit(m.capture, limit);
-        hca_capture_start(m.capture, HCA_CAPTURE_IB);
+        hca_capture_start(m.capture, HCA_PCAPNG_IB);
         for (unsigned i = 0; i < 8; i++) {
             hca_capture_packet(m.capture, true, packet, sizeof(packet), NULL);
         }
@@ -421,7 +421,7 @@ static void test_limit(void)
         g_assert_cmpuint(m.file->len, <=, limit);
         g_assert_cmpuint(hca_capture_counters(m.capture)->packets, ==, fit);
         g_assert_cmpuint(hca_capture_counters(m.capture)->missed, ==, 8 - fit);
-        records = read_file(m.file, HCA_CAPTURE_IB);
+        records = read_file(m.file, HCA_PCAPNG_IB);
         g_assert_cmpuint(records->len, ==, fit);
         g_array_unref(records);
         g_byte_array_set_size(m.file, header + size);
@@ -441,7 +441,7 @@ static void test_stop(void)
     for (unsigned i = 0; i < 2; i++) {
         g_byte_array_set_size(m.file, 0);
         hca_capture_limit(m.capture, i ? 1000 : 0);
-        hca_capture_start(m.capture, HCA_CAPTURE_IB);
+        hca_capture_start(m.capture, HCA_PCAPNG_IB);
         for (unsigned j = 0; j < 10; j++) {
             hca_capture_packet(m.capture, true, packet, sizeof(packet), NULL);
         }
@@ -454,7 +454,7 @@ static void test_stop(void)
         hca_capture_flush(m.capture);
         g_assert_cmpuint(hca_capture_counters(m.capture)->missed, ==, 0);
         g_assert_cmpuint(m.warnings, ==, i);
-        records = read_file(m.file, HCA_CAPTURE_IB);
+        records = read_file(m.file, HCA_PCAPNG_IB);
         g_assert_cmpint(records->len < 10, ==, i);
         g_array_unref(records);
     }
@@ -468,7 +468,7 @@ static void test_no_host(void)
 
     machine_init(&m);
     m.ops.capture_write = NULL;
-    hca_capture_start(m.capture, HCA_CAPTURE_IB);
+    hca_capture_start(m.capture, HCA_PCAPNG_IB);
     g_assert_false(hca_capture_is_on(m.capture));
     hca_capture_packet(m.capture, true, packet, sizeof(packet), NULL);
     hca_capture_flush(m.capture);
@@ -520,7 +520,7 @@ static void exchange(Pair *pair, Qp *qp[2], unsigned rounds)
 
 typedef struct Cable {
     Pair *pair;
-    HcaCaptureLinkType link_type;
+    HcaPcapngLinkType link_type;
     GPtrArray *seen[2];
     Qp *qp[2];
 } Cable;
@@ -532,8 +532,7 @@ static void cable_init(Cable *c, uint32_t seed)
             (GDestroyNotify)g_bytes_unref);
     }
     c->pair = pair_new_with(seed, 32768, NULL, keep, c->seen);
-    c->link_type = c->pair->drv[0]->roce ? HCA_CAPTURE_ETHERNET
-                                         : HCA_CAPTURE_IB;
+    c->link_type = c->pair->drv[0]->roce ? HCA_PCAPNG_ETHERNET : HCA_PCAPNG_IB;
     pair_connect(c->pair, NULL, c->qp);
 }
 
@@ -601,10 +600,10 @@ static HcaFaultAction action_of(const Record *record)
 }
 
 /* Nothing covers a frame's MACs and pad, and what routers may change. */
-static void check_corrupt(const Record *record, HcaCaptureLinkType link_type)
+static void check_corrupt(const Record *record, HcaPcapngLinkType link_type)
 {
-    const HcaEncap *encap = link_type == HCA_CAPTURE_IB ? &hca_encap_ib
-                                                        : &hca_encap_roce;
+    const HcaEncap *encap = link_type == HCA_PCAPNG_IB ? &hca_encap_ib
+                                                       : &hca_encap_roce;
     unsigned at, mask, rule;
     uint8_t bytes[HCA_LINK_MAX_PACKET];
     HcaPacket packet;
@@ -616,7 +615,7 @@ static void check_corrupt(const Record *record, HcaCaptureLinkType link_type)
     g_assert_cmpuint(rule, ==, 4);
     g_assert_cmpuint(at, <, record->len);
     memcpy(bytes, record->data, record->len);
-    if (link_type == HCA_CAPTURE_IB) {
+    if (link_type == HCA_PCAPNG_IB) {
         g_assert_cmpint(encap->parse(&packet, bytes, record->len), !=,
                         HCA_PARSE_OK);
     }
@@ -674,8 +673,8 @@ static void test_faults(void)
 
     cable_init(&c, 5002);
     /* An InfiniBand packet has no place for a mark. */
-    end = c.link_type == HCA_CAPTURE_IB ? HCA_FAULT_MARK
-                                        : HCA_FAULT_NPACKET_ACTIONS;
+    end = c.link_type == HCA_PCAPNG_IB ? HCA_FAULT_MARK
+                                       : HCA_FAULT_NPACKET_ACTIONS;
     host = &c.pair->lab->host[0];
     hca_start_capture(host->hca);
     host_set_faults(host, &plan);
@@ -711,7 +710,7 @@ static void test_faults(void)
         g_assert_cmpuint(n[1][i], >, 0);
         g_assert_cmpuint(n[1][i], ==, pair_counter(c.pair, 0, rx));
     }
-    leave_file(host->capture, c.link_type == HCA_CAPTURE_IB
+    leave_file(host->capture, c.link_type == HCA_PCAPNG_IB
                                   ? "rdma-hca.pcapng"
                                   : "rdma-hca-roce.pcapng");
     g_array_unref(records);
@@ -829,7 +828,7 @@ static void test_interface(void)
     g_assert_cmpmem(got->data, got->len, frame, sizeof(frame));
     for (unsigned i = 0; i < 2; i++) {
         GArray *records = read_file(pair->lab->host[i].capture,
-                                    HCA_CAPTURE_ETHERNET);
+                                    HCA_PCAPNG_ETHERNET);
         const Record *record = record_at(records, 0);
 
         g_assert_cmpuint(records->len, ==, 1);

@@ -42,8 +42,7 @@ static void fix_init(Fix *fix)
     hca_config_init(&hca->config);
     hca->config.lid = 9;
     hca->config.guid = UINT64_C(0x1122334455667788);
-    hca->ops = &fix->ram->ops;
-    hca->opaque = fix->ram;
+    hca->host = HCA_HOST(&fix->ram->ops, fix->ram);
     hca->format = &hca_format;
     fix->small = hca->config;
     fix->small.log_qps = LOG_QPS;
@@ -55,14 +54,12 @@ static void fix_init(Fix *fix)
     hca->requester = hca_requester_new(&hca->config);
     hca->responder = hca_responder_new();
     hca->send = hca_send_new();
-    hca->link = hca_link_new(HCA_LINK_LAYER_IB, HCA_CABLE_CARD, hca->ops,
-                             hca->opaque);
-    hca->v2p = hca_v2p_new(&hca_mpt_format, hca->ops, hca->opaque, 4, 8, 1024,
-                           1024, 2);
-    hca->port = hca_port_new(&hca->config, hca->link, hca->ops, hca->opaque);
+    hca->link = hca_link_new(HCA_LINK_LAYER_IB, HCA_CABLE_CARD, &hca->host);
+    hca->v2p = hca_v2p_new(&hca_mpt_format, &hca->host, 4, 8, 1024, 1024, 2);
+    hca->port = hca_port_new(&hca->config, hca->link, &hca->host);
     hca->cm = hca_cxtmgt_new(hca->format->cxt, &fix->small, hca->v2p, hca->port,
-                             hca->ops, hca->opaque, state_changed, fix);
-    hca->faults = hca_host_faults_new(hca->ops, hca->opaque);
+                             &hca->host, state_changed, fix);
+    hca->faults = hca_host_faults_new(&hca->host);
     hca->bars = hca_bars_new();
     hca->ceu = hca_ceu_new(hca);
     fix->in = ram_alloc(fix->ram, 1);

@@ -98,8 +98,9 @@ static Late *late_new(uint64_t bandwidth)
     Late *late = g_new0(Late, 1);
 
     late->ram = ram_new();
-    late->v2p = hca_v2p_new(&hca_mpt_format, &late->ram->ops, late->ram,
-                            LOG_MPTS, LOG_MTTS, 128, 128, 2);
+    late->v2p = hca_v2p_new(&hca_mpt_format,
+                            &HCA_HOST(&late->ram->ops, late->ram), LOG_MPTS,
+                            LOG_MTTS, 128, 128, 2);
     hca_v2p_set_late(late->v2p, LATENCY, bandwidth, answered, late);
     for (unsigned i = 0; i < ICM_PAGES; i++) {
         g_assert_cmphex(hca_v2p_map_icm(late->v2p, (uint64_t)i << 12,
@@ -512,7 +513,8 @@ static void test_many_writes(void)
 static void test_delay_of_pieces(void)
 {
     Late *late = late_new(0);
-    HcaHostFaults *faults = hca_host_faults_new(&late->ram->ops, late->ram);
+    HcaHostFaults *faults = hca_host_faults_new(
+        &HCA_HOST(&late->ram->ops, late->ram));
     uint64_t page = late->pages[7];
     uint64_t addr[2] = { page + 4 * RAM_PAGE, page + 2 * RAM_PAGE };
     HcaFaultPlan plan = { .nrules = 1,

@@ -263,8 +263,8 @@ typedef struct Fix {
 static void fix_init(Fix *fix, uint32_t cache_size)
 {
     fix->ram = ram_new();
-    fix->v2p = hca_v2p_new(&hca_mpt_format, &fix->ram->ops, fix->ram, LOG_MPTS,
-                           LOG_MTTS, cache_size, cache_size, 2);
+    fix->v2p = hca_v2p_new(&hca_mpt_format, &HCA_HOST(&fix->ram->ops, fix->ram),
+                           LOG_MPTS, LOG_MTTS, cache_size, cache_size, 2);
     for (int i = G_N_ELEMENTS(fix->icm) - 1; i >= 0; i--) {
         fix->icm[i] = ram_alloc(fix->ram, 1);
         g_assert_cmphex(
@@ -908,8 +908,8 @@ static void test_dma_entry(void)
 static void test_command_init(void)
 {
     Ram *ram = ram_new();
-    HcaV2p *v2p = hca_v2p_new(&hca_mpt_format, &ram->ops, ram, LOG_MPTS,
-                              LOG_MTTS, 1024, 1024, 2);
+    HcaV2p *v2p = hca_v2p_new(&hca_mpt_format, &HCA_HOST(&ram->ops, ram),
+                              LOG_MPTS, LOG_MTTS, 1024, 1024, 2);
     struct rdma_hca_mpt mpt = { 0 };
     HcaMatchInfo info = match(VA, 0, 0, 0, 1);
     uint64_t addr = 0;

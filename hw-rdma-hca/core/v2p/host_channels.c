@@ -231,7 +231,7 @@ static Posted *post(HcaV2p *v2p, uint32_t len)
     write = nth(posted, posted->count++);
     v2p->counters.posted_peak = MAX(v2p->counters.posted_peak, posted->count);
     posted->end = offset + len;
-    r->now = v2p->ops->clock_ns(v2p->opaque);
+    r->now = v2p->host.ops->clock_ns(v2p->host.opaque);
     bound_backlog(r);
     *write = (Posted) {
         .at_ns = hca_host_arrival(r, &r->writes_free_at, len),

@@ -79,16 +79,17 @@ static void *map_dev_mem(HcaV2p *v2p, uint64_t offset, uint64_t *len)
 static void *map(HcaV2p *v2p, HcaPlace at, uint64_t *len, bool is_write)
 {
     return at.dev_mem ? map_dev_mem(v2p, at.addr, len)
-                      : v2p->ops->dma_map(v2p->opaque, at.addr, len, is_write);
+                      : v2p->host.ops->dma_map(v2p->host.opaque, at.addr, len,
+                                               is_write);
 }
 
 static void wrote(HcaV2p *v2p, HcaPlace at, uint64_t len)
 {
     if (at.dev_mem) {
-        v2p->ops->dev_mem_written(v2p->opaque, at.addr, len);
+        v2p->host.ops->dev_mem_written(v2p->host.opaque, at.addr, len);
         v2p->counters.dev_mem_write_bytes += len;
     } else {
-        v2p->ops->dma_written(v2p->opaque, at.addr, len);
+        v2p->host.ops->dma_written(v2p->host.opaque, at.addr, len);
         v2p->counters.writes[v2p->channel]++;
         v2p->counters.write_bytes[v2p->channel] += len;
     }

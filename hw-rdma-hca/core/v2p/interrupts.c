@@ -27,7 +27,7 @@ HcaLateInterrupts *hca_late_interrupts_new(void)
 
 static void send(HcaV2p *v2p, unsigned vector)
 {
-    v2p->ops->msix_notify(v2p->opaque, vector);
+    v2p->host.ops->msix_notify(v2p->host.opaque, vector);
 }
 
 static void be_late(HcaV2p *v2p, unsigned vector, uint64_t delay_ns)
@@ -40,7 +40,7 @@ static void be_late(HcaV2p *v2p, unsigned vector, uint64_t delay_ns)
         return;
     }
     late->late[late->count++] = (LateInterrupt) {
-        .at_ns = v2p->ops->clock_ns(v2p->opaque) + delay_ns,
+        .at_ns = v2p->host.ops->clock_ns(v2p->host.opaque) + delay_ns,
         .vector = vector,
     };
 }
@@ -72,7 +72,7 @@ void hca_late_interrupts_run(HcaV2p *v2p)
     if (!late || !late->count) {
         return;
     }
-    now = v2p->ops->clock_ns(v2p->opaque);
+    now = v2p->host.ops->clock_ns(v2p->host.opaque);
     for (unsigned i = 0; i < late->count;) {
         if (late->late[i].at_ns > now) {
             i++;

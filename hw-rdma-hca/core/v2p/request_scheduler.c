@@ -29,8 +29,8 @@ void hca_v2p_enter(HcaV2p *v2p, HcaV2pAsk *ask, HcaV2pStage stage)
         waits->times[cause]++;
         waits->ns[cause] += r->now - ask->since;
     }
-    hca_host_trace(v2p->ops, v2p->opaque, HCA_TRACE_V2P_REQUEST, ask->channel,
-                   ask->stage, stage, ask->info.key);
+    hca_host_trace(&v2p->host, HCA_TRACE_V2P_REQUEST, ask->channel, ask->stage,
+                   stage, ask->info.key);
     ask->since = r->now;
     ask->stage = stage;
 }
@@ -187,7 +187,7 @@ bool hca_v2p_run(HcaV2p *v2p)
         return false;
     }
     r->answered = false;
-    r->now = v2p->ops->clock_ns(v2p->opaque);
+    r->now = v2p->host.ops->clock_ns(v2p->host.opaque);
     hca_posted_run(v2p, r->now);
     hca_fill_run(v2p);
     schedule(v2p);
@@ -234,7 +234,7 @@ static void begin(HcaV2p *v2p, HcaV2pAsk *ask, HcaV2pChannel channel,
     ask->channel = channel;
     ask->use = use;
     ask->info = *info;
-    r->now = v2p->ops->clock_ns(v2p->opaque);
+    r->now = v2p->host.ops->clock_ns(v2p->host.opaque);
     ask->since = NO_WAIT;
     hca_v2p_enter(v2p, ask, HCA_V2P_QUEUED);
     if (!r->pending[channel]) {

@@ -184,8 +184,8 @@ typedef struct HcaV2pAsk {
 typedef void HcaV2pAnswerFn(void *opaque, HcaV2pAsk *ask);
 
 /* @log_* and sizes as in HcaConfig. */
-HcaV2p *hca_v2p_new(const HcaMptFormat *format, const HcaHostOps *ops,
-                    void *opaque, unsigned log_mpts, unsigned log_mtts,
+HcaV2p *hca_v2p_new(const HcaMptFormat *format, const HcaHost *host,
+                    unsigned log_mpts, unsigned log_mtts,
                     uint32_t mpt_cache_size, uint32_t mtt_cache_size,
                     uint32_t ways);
 /* Device memory of @size bytes; there is none before. A reset leaves it alone. */

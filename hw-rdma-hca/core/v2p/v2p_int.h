@@ -8,8 +8,7 @@
 
 struct HcaV2p {
     const HcaMptFormat *format;
-    const HcaHostOps *ops;
-    void *opaque;
+    HcaHost host;
     unsigned max_log_mpts;
     unsigned log_mtts;
 

@@ -95,16 +95,15 @@ static size_t owned_words(const HcaV2p *v2p)
     return ((UINT64_C(1) << v2p->max_log_mpts) + 63) / 64;
 }
 
-HcaV2p *hca_v2p_new(const HcaMptFormat *format, const HcaHostOps *ops,
-                    void *opaque, unsigned log_mpts, unsigned log_mtts,
+HcaV2p *hca_v2p_new(const HcaMptFormat *format, const HcaHost *host,
+                    unsigned log_mpts, unsigned log_mtts,
                     uint32_t mpt_cache_size, uint32_t mtt_cache_size,
                     uint32_t ways)
 {
     HcaV2p *v2p = g_new0(HcaV2p, 1);
 
     v2p->format = format;
-    v2p->ops = ops;
-    v2p->opaque = opaque;
+    v2p->host = *host;
     v2p->max_log_mpts = log_mpts;
     v2p->log_mtts = log_mtts;
     v2p->mdata = hca_mdata_new(HCA_ICM_MAX_PAGES);

@@ -207,7 +207,7 @@ Station *fabric_station(Fabric *fabric)
     station->fabric = fabric;
     end_init(&station->end, fabric);
     station->link = hca_link_new(HCA_LINK_LAYER_IB, HCA_CABLE_CARD,
-                                 &station_ops, station);
+                                 &HCA_HOST(&station_ops, station));
     hca_link_set_managed(station->link, true);
     hca_link_enable(station->link, true);
     station->tid = (uint64_t)(fabric->stations->len + 1) << 32;

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the card's queues hold, for people. */
+#ifndef HCA_FRONT_STATE_TEXT_H
+#define HCA_FRONT_STATE_TEXT_H
+
+#include "record_text.h"
+
+/*
+ * A line for each QP that is not in RST, each CQ, SRQ and EQ: its state, and
+ * what is in it. Reads no memory of the machine's, and counts nothing.
+ */
+void hca_queues_visit(const Hca *hca, HcaLineFn *fn, void *opaque);
+
+/* The name of an HcaQpState. */
+const char *hca_qp_state_text(uint64_t state);
+
+#endif /* HCA_FRONT_STATE_TEXT_H */

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The flight recorder: the last events of a card's units, and the first bytes of
+ * the last packets that passed its cable or turned round in front of it, in a
+ * ring. It is there to be read after something went wrong, and costs as little as
+ * can be while nothing does: memory is written, and the clock is asked once in a
+ * turn of the card.
+ */
+#ifndef HCA_RECORDER_H
+#define HCA_RECORDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Of a packet: all headers that there can be, and a MAD's. */
+#define HCA_RECORD_HEAD 112
+
+typedef enum HcaRecordKind {
+    HCA_RECORD_NONE, /* not used yet */
+    HCA_RECORD_EVENT,
+    HCA_RECORD_TX,
+    HCA_RECORD_RX,
+    HCA_RECORD_LOOPBACK,
+} HcaRecordKind;
+
+/* What the plan of faults did to a packet; action HCA_RECORD_NO_FAULT: nothing. */
+#define HCA_RECORD_NO_FAULT 0xff
+
+/* Two lines of a processor's cache; an event is all in the first. */
+typedef struct HcaRecord {
+    _Alignas(64) int64_t at_ns; /* when its turn had its first */
+    uint8_t kind;               /* HcaRecordKind */
+    uint8_t event;              /* HcaTraceEvent */
+    uint8_t fault;              /* of a packet: HcaFaultAction */
+    uint8_t rule;
+    uint32_t len; /* of a packet; or the number that the event is about */
+    union {
+        uint64_t arg[3];
+        uint8_t head[HCA_RECORD_HEAD]; /* as many bytes as there are */
+    };
+} HcaRecord;
+
+_Static_assert(sizeof(HcaRecord) == 128, "two lines");
+
+typedef struct HcaRecorder {
+    HcaRecord *ring;
+    uint32_t mask;
+    uint32_t next; /* counts without wrapping */
+    int64_t now;
+    bool late;  /* a turn has ended since @now */
+    bool broke; /* something has, since the last reset */
+    bool told;  /* and the machine knows */
+    int64_t (*clock_ns)(void *opaque);
+    void *opaque;
+} HcaRecorder;
+
+/* @entries: a power of two. @clock_ns and @opaque: the machine's. */
+HcaRecorder *hca_recorder_new(uint32_t entries,
+                              int64_t (*clock_ns)(void *opaque), void *opaque);
+void hca_recorder_free(HcaRecorder *recorder);
+
+/* The @i-th of the records that there are, the oldest first; NULL: no more. */
+const HcaRecord *hca_recorder_get(const HcaRecorder *recorder, uint32_t i);
+
+/* The record that is written next; the one behind it is fetched meanwhile. */
+static inline HcaRecord *hca_recorder_next(HcaRecorder *recorder)
+{
+    HcaRecord *record = &recorder->ring[recorder->next++ & recorder->mask];
+    HcaRecord *behind = &recorder->ring[recorder->next & recorder->mask];
+
+    __builtin_prefetch(behind, 1);
+    __builtin_prefetch((char *)behind + sizeof(*behind) / 2, 1);
+    if (recorder->late) {
+        recorder->late = false;
+        recorder->now = recorder->clock_ns(recorder->opaque);
+    }
+    record->at_ns = recorder->now;
+    return record;
+}
+
+static inline void hca_recorder_event(HcaRecorder *recorder, unsigned event,
+                                      uint32_t number, uint64_t a, uint64_t b,
+                                      uint64_t c)
+{
+    HcaRecord *record = hca_recorder_next(recorder);
+
+    record->kind = HCA_RECORD_EVENT;
+    record->event = event;
+    record->len = number;
+    record->arg[0] = a;
+    record->arg[1] = b;
+    record->arg[2] = c;
+}
+
+/* Most packets are longer than what is kept; then the size is known here. */
+static inline HcaRecord *hca_recorder_packet(HcaRecorder *recorder,
+                                             HcaRecordKind kind,
+                                             const uint8_t *packet, size_t len)
+{
+    HcaRecord *record = hca_recorder_next(recorder);
+
+    record->kind = kind;
+    record->fault = HCA_RECORD_NO_FAULT;
+    record->len = len;
+    if (len >= HCA_RECORD_HEAD) {
+        memcpy(record->head, packet, HCA_RECORD_HEAD);
+    } else {
+        memcpy(record->head, packet, len);
+    }
+    return record;
+}
+
+#endif /* HCA_RECORDER_H */

@@ -94,14 +94,16 @@ typedef struct HcaHost {
 
 /*
  * Record an event, and trace it, if somebody listens. Not recorded is what a
- * packet in the recorder says, too, and what each request has several of.
+ * packet or a WQE in the recorder says, too, and what each request has several
+ * of.
  */
 static inline void hca_host_trace(const HcaHost *host, HcaTraceEvent event,
                                   uint32_t number, uint64_t a, uint64_t b,
                                   uint64_t c)
 {
     if (host->recorder && event != HCA_TRACE_PACKET_TX &&
-        event != HCA_TRACE_PACKET_RX && event != HCA_TRACE_REQ_TRANS) {
+        event != HCA_TRACE_PACKET_RX && event != HCA_TRACE_REQ_TRANS &&
+        event != HCA_TRACE_DOORBELL) {
         hca_recorder_event(host->recorder, event, number, a, b, c);
     }
     if (host->ops->trace) {

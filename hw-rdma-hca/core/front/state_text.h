@@ -3,6 +3,8 @@
 #ifndef HCA_FRONT_STATE_TEXT_H
 #define HCA_FRONT_STATE_TEXT_H
 
+#include <stdint.h>
+
 #include "record_text.h"
 
 /*

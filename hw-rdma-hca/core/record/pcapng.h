@@ -9,6 +9,7 @@
 
 #include <glib.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* How packets lie in the file: link types of pcap. */
 typedef enum HcaPcapngLinkType {

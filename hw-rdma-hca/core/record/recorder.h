@@ -63,14 +63,11 @@ void hca_recorder_free(HcaRecorder *recorder);
 /* The @i-th of the records that there are, the oldest first; NULL: no more. */
 const HcaRecord *hca_recorder_get(const HcaRecorder *recorder, uint32_t i);
 
-/* The record that is written next; the one behind it is fetched meanwhile. */
+/* The record that is written next. */
 static inline HcaRecord *hca_recorder_next(HcaRecorder *recorder)
 {
     HcaRecord *record = &recorder->ring[recorder->next++ & recorder->mask];
-    HcaRecord *behind = &recorder->ring[recorder->next & recorder->mask];
 
-    __builtin_prefetch(behind, 1);
-    __builtin_prefetch((char *)behind + sizeof(*behind) / 2, 1);
     if (recorder->late) {
         recorder->late = false;
         recorder->now = recorder->clock_ns(recorder->opaque);
@@ -93,7 +90,27 @@ static inline void hca_recorder_event(HcaRecorder *recorder, unsigned event,
     record->arg[2] = c;
 }
 
-/* Most packets are longer than what is kept; then the size is known here. */
+/* The first and the last @half bytes of @len, which are all of them. */
+#define HCA_RECORD_HALVES(to, from, len, half)                                 \
+    do {                                                                       \
+        memcpy((to), (from), (half));                                          \
+        memcpy((to) + (len) - (half), (from) + (len) - (half), (half));        \
+    } while (0)
+
+/* A copy of a size that the compiler knows takes a fraction of any other's. */
+static inline void hca_record_copy(uint8_t *to, const uint8_t *from, size_t len)
+{
+    if (len >= HCA_RECORD_HEAD) {
+        memcpy(to, from, HCA_RECORD_HEAD);
+    } else if (len >= HCA_RECORD_HEAD / 2) {
+        HCA_RECORD_HALVES(to, from, len, HCA_RECORD_HEAD / 2);
+    } else if (len >= HCA_RECORD_HEAD / 4) {
+        HCA_RECORD_HALVES(to, from, len, HCA_RECORD_HEAD / 4);
+    } else {
+        memcpy(to, from, len);
+    }
+}
+
 static inline HcaRecord *hca_recorder_packet(HcaRecorder *recorder,
                                              HcaRecordKind kind,
                                              const uint8_t *packet, size_t len)
@@ -103,11 +120,7 @@ static inline HcaRecord *hca_recorder_packet(HcaRecorder *recorder,
     record->kind = kind;
     record->fault = HCA_RECORD_NO_FAULT;
     record->len = len;
-    if (len >= HCA_RECORD_HEAD) {
-        memcpy(record->head, packet, HCA_RECORD_HEAD);
-    } else {
-        memcpy(record->head, packet, len);
-    }
+    hca_record_copy(record->head, packet, len);
     return record;
 }
 

@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The flight recorder: what it holds, as lines and as a capture; when the
+ * machine is told that something broke; and what queues hold, in words.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "lib-bed.h"
+#include "lib-subnet.h"
+#include "lib-transfer.h"
+
+#define SEND RDMA_HCA_OPCODE_SEND
+#define WRITE RDMA_HCA_OPCODE_RDMA_WRITE
+#define ENTRIES 1024
+#define NS_PER_LINE_SECOND UINT64_C(1000000000)
+
+/* A connection of cards whose recorders have @entries; CQs of 2^@log_cq. */
+static Bed *new_bed_as(uint32_t entries, unsigned log_cq)
+{
+    BedConfig config = bed_connection(HCA_SERVICE_RC);
+    HcaConfig cards[2];
+
+    for (unsigned i = 0; i < 2; i++) {
+        lab_config(&cards[i], i);
+        cards[i].recorder = entries;
+    }
+    config.seed = 7100;
+    config.cards = cards;
+    config.bystander = false;
+    config.own_cq = log_cq != 0;
+    config.log_cq = log_cq;
+    return bed_new_as(&config);
+}
+
+static Bed *new_bed(uint32_t entries)
+{
+    return new_bed_as(entries, 0);
+}
+
+/* Lines of a text */
+
+static void add_line(void *opaque, const char *line)
+{
+    g_assert_null(strchr(line, '\n'));
+    g_ptr_array_add(opaque, g_strdup(line));
+}
+
+static GPtrArray *recorded(const Bed *bed, unsigned side)
+{
+    GPtrArray *lines = g_ptr_array_new_with_free_func(g_free);
+
+    hca_recorder_visit(bed->lab->host[side].hca, add_line, lines);
+    return lines;
+}
+
+static GPtrArray *queues(const Bed *bed, unsigned side)
+{
+    GPtrArray *lines = g_ptr_array_new_with_free_func(g_free);
+
+    hca_queues_visit(bed->lab->host[side].hca, add_line, lines);
+    return lines;
+}
+
+static const char *line_at(const GPtrArray *lines, unsigned i)
+{
+    return g_ptr_array_index(lines, i);
+}
+
+/* The first line from @*at on that has @part; @*at is then behind it. */
+static const char *find(const GPtrArray *lines, unsigned *at, const char *part)
+{
+    while (*at < lines->len) {
+        const char *line = line_at(lines, (*at)++);
+
+        if (strstr(line, part)) {
+            return line;
+        }
+    }
+    return NULL;
+}
+
+/* One has it; @where is where the next has to follow. */
+static void has(const GPtrArray *lines, unsigned *at, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+static void has(const GPtrArray *lines, unsigned *at, const char *format, ...)
+{
+    g_autofree char *part = NULL;
+    va_list args;
+
+    va_start(args, format);
+    part = g_strdup_vprintf(format, args);
+    va_end(args);
+    if (!find(lines, at, part)) {
+        for (unsigned i = 0; i < lines->len; i++) {
+            g_test_message("%s", line_at(lines, i));
+        }
+        g_test_message("no line has \"%s\"", part);
+        g_test_fail();
+    }
+}
+
+static unsigned count(const GPtrArray *lines, const char *part)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < lines->len; i++) {
+        n += strstr(line_at(lines, i), part) != NULL;
+    }
+    return n;
+}
+
+static int64_t time_of(const char *line)
+{
+    guint64 s, ns;
+
+    g_assert_cmpint(sscanf(line, "%" SCNu64 ".%9" SCNu64, &s, &ns), ==, 2);
+    return s * NS_PER_LINE_SECOND + ns;
+}
+
+static void send_one(Bed *bed, uint32_t len)
+{
+    bed_post_recvs(bed, 1, len);
+    bed_request(bed, 0, SEND, len);
+    bed_post_requests(bed, 1);
+    bed_expect_end(bed, 0, 0);
+    bed_expect_end(bed, 1, 0);
+}
+
+/* What it holds */
+
+static void test_off(void)
+{
+    Bed *bed = new_bed(0);
+    GPtrArray *lines;
+
+    send_one(bed, 100);
+    lines = recorded(bed, 0);
+    g_assert_cmpuint(lines->len, ==, 0);
+    g_assert_null(hca_recorder_pcapng(bed->lab->host[0].hca));
+    g_ptr_array_unref(lines);
+    bed_free(bed);
+}
+
+/* A Send at both ends: each has what happened there, in its order. */
+static void test_exchange(void)
+{
+    Bed *bed = new_bed(ENTRIES);
+    uint32_t qpn[2] = { bed->qps[0]->qpn, bed->qps[1]->qpn };
+    GPtrArray *lines;
+    unsigned at = 0;
+
+    send_one(bed, 100);
+    lines = recorded(bed, 0);
+    has(lines, &at, "COMMAND opcode 0x");
+    has(lines, &at, "QP_STATE qpn 0x%x old RTR new RTS", qpn[0]);
+    has(lines, &at, "WQE qpn 0x%x offset 0x0 opcode 0xa length 100", qpn[0]);
+    has(lines, &at, "TX   dqpn 0x%x RC_SEND_ONLY psn 0x", qpn[1]);
+    has(lines, &at, "RX   dqpn 0x%x RC_ACK psn 0x", qpn[0]);
+    has(lines, &at, "CQE cqn 0x%x qpn 0x%x opcode 0xa syndrome 0x0",
+        bed->cqs[0]->cqn, qpn[0]);
+    g_ptr_array_unref(lines);
+    lines = recorded(bed, 1);
+    at = 0;
+    has(lines, &at, "RX   dqpn 0x%x RC_SEND_ONLY psn 0x", qpn[1]);
+    has(lines, &at, "CQE cqn 0x%x qpn 0x%x", bed->cqs[1]->cqn, qpn[1]);
+    has(lines, &at, "TX   dqpn 0x%x RC_ACK psn 0x", qpn[0]);
+    g_assert_cmpuint(count(lines, " ack 0x"), ==, 1);
+    g_ptr_array_unref(lines);
+    bed_free(bed);
+}
+
+/* Full, it has the last ones, whatever the ring's place. */
+static void test_wraps(void)
+{
+    Bed *bed = new_bed(16);
+
+    for (unsigned i = 0; i < 40; i++) {
+        GPtrArray *lines;
+        unsigned at = 0;
+
+        send_one(bed, 8 + i);
+        lines = recorded(bed, 0);
+        g_assert_cmpuint(lines->len, ==, 16);
+        has(lines, &at, "length %u", 8 + i);
+        for (unsigned l = 1; l < lines->len; l++) {
+            g_assert_cmpint(time_of(line_at(lines, l - 1)), <=,
+                            time_of(line_at(lines, l)));
+        }
+        g_ptr_array_unref(lines);
+    }
+    bed_free(bed);
+}
+
+/* A card that had nothing to do: what comes then has the time of then. */
+static void test_time(void)
+{
+    Bed *bed = new_bed(ENTRIES);
+    GPtrArray *lines;
+    unsigned at = 0;
+    int64_t before;
+
+    send_one(bed, 100);
+    lab_sleep(bed->lab, 5 * NS_PER_S);
+    before = bed->lab->now;
+    send_one(bed, 200);
+    lines = recorded(bed, 0);
+    g_assert_nonnull(find(lines, &at, "length 100"));
+    g_assert_cmpint(time_of(find(lines, &at, "WQE")), >=, before);
+    g_assert_cmpint(time_of(find(lines, &at, "CQE")), <=, bed->lab->now);
+    g_ptr_array_unref(lines);
+    bed_free(bed);
+}
+
+static void test_loopback(void)
+{
+    HcaConfig cards[2];
+    GPtrArray *lines = g_ptr_array_new_with_free_func(g_free);
+    unsigned at = 0;
+    UdAddress to;
+    SendWr wr;
+    Sge sge;
+    Pair *pair;
+    Qp *qp;
+    Wc wc;
+
+    for (unsigned i = 0; i < 2; i++) {
+        lab_config(&cards[i], i);
+        cards[i].recorder = ENTRIES;
+    }
+    pair = pair_new_with(7101, 65536, cards, NULL, NULL);
+    qp = pair_new_ud(pair, 0);
+    to = transfer_address(qp, test_is_roce());
+    pair_post_recv(pair, 0, qp, 1, 4096, 4096);
+    wr = pair_send(pair, 0, SEND, 2, &sge, 0, 64, 0);
+    wr.ud = &to;
+    g_assert_true(qp_post_send(qp, &wr, 1));
+    for (unsigned i = 0; i < 2; i++) {
+        g_assert_true(cq_wait(pair->cq[0], &wc, PAIR_PATIENCE));
+    }
+    hca_recorder_visit(pair->lab->host[0].hca, add_line, lines);
+    has(lines, &at, "LOOP dqpn 0x%x UD_SEND_ONLY", qp->qpn);
+    g_assert_cmpuint(count(lines, " TX "), ==, 0);
+    g_assert_cmpuint(count(lines, " RX "), ==, 0);
+    g_ptr_array_unref(lines);
+    pair_free(pair);
+}
+
+/* A packet that the plan of faults has dropped is there, and says so. */
+static void test_fault(void)
+{
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_DROP);
+    Bed *bed = new_bed(ENTRIES);
+    GPtrArray *lines;
+    unsigned at = 0;
+
+    plan.rule[0].count = 1;
+    plan.rule[0].directions = 1u << HCA_FAULT_TX;
+    bed_set_faults(bed, 0, &plan);
+    send_one(bed, 100);
+    lines = recorded(bed, 0);
+    has(lines, &at, "FAULT dqpn 0x%x direction 0 action 0 rule 0",
+        bed->qps[1]->qpn);
+    g_assert_true(g_str_has_suffix(find(lines, &at, "TX   dqpn"),
+                                   "fault: dropped (rule 0)"));
+    has(lines, &at, "TIMEOUT qpn 0x%x", bed->qps[0]->qpn);
+    has(lines, &at, "RETRANSMIT qpn 0x%x", bed->qps[0]->qpn);
+    g_assert_false(g_str_has_suffix(find(lines, &at, "TX   dqpn"), ")"));
+    g_ptr_array_unref(lines);
+    bed_free(bed);
+}
+
+/* A MAD's header is among what is kept. */
+static void test_mad(void)
+{
+    HcaConfig config[2];
+    GPtrArray *lines = g_ptr_array_new_with_free_func(g_free);
+    unsigned at = 0;
+    Subnet *s;
+
+    subnet_config(config, HCA_MANAGED_ON, HCA_MANAGED_ON);
+    config[0].recorder = config[1].recorder = ENTRIES;
+    s = subnet_new_with(7102, config);
+    subnet_take(s, 0, SUBNET_SMI);
+    subnet_get(s, HCA_ATTR_NODE_INFO, 0);
+    hca_recorder_visit(subnet_card(s, 0), add_line, lines);
+    has(lines, &at, "sqpn 0x0 mad class 0x81 method 0x01 attribute 0x0011");
+    has(lines, &at, "mad class 0x81 method 0x81 attribute 0x0011");
+    g_ptr_array_unref(lines);
+    subnet_free(s);
+}
+
+/* A reset leaves what there is: it may be what one wants to know about. */
+static void test_outlives_reset(void)
+{
+    Bed *bed = new_bed(ENTRIES);
+    GPtrArray *lines;
+    unsigned at = 0;
+
+    send_one(bed, 100);
+    hca_reset(bed->lab->host[0].hca);
+    lines = recorded(bed, 0);
+    has(lines, &at, "TX   dqpn 0x%x", bed->qps[1]->qpn);
+    g_ptr_array_unref(lines);
+    bed_free(bed);
+}
+
+/* As a capture */
+
+typedef struct Blocks {
+    unsigned packets, comments, cut;
+} Blocks;
+
+static uint32_t le32(const guint8 *p)
+{
+    uint32_t value;
+
+    memcpy(&value, p, sizeof(value));
+    return GUINT32_FROM_LE(value);
+}
+
+/* Comments among the options from @p to @end. */
+static unsigned comments(const guint8 *p, const guint8 *end)
+{
+    unsigned n = 0;
+
+    while (p < end && le32(p)) {
+        n += (le32(p) & 0xffff) == 1;
+        p += 4 + (((le32(p) >> 16) + 3) & ~3u);
+    }
+    g_assert_true(p + 4 == end); /* the end of options */
+    return n;
+}
+
+static Blocks read_blocks(const GByteArray *file)
+{
+    Blocks b = { 0 };
+
+    for (guint at = 0, len; at < file->len; at += len) {
+        const guint8 *block = file->data + at;
+        const guint8 *options = block + 16;
+
+        len = le32(block + 4);
+        g_assert_cmpuint(len % 4, ==, 0);
+        g_assert_cmpuint(len, <=, file->len - at);
+        g_assert_cmphex(le32(block + len - 4), ==, len);
+        if (le32(block) == 6) {
+            uint32_t kept = le32(block + 20);
+
+            b.packets++;
+            b.cut += kept < le32(block + 24);
+            options = block + 28 + ((kept + 3) & ~3u);
+        } else if (le32(block) == 0x0a0d0d0a) {
+            options = block + 24;
+        }
+        b.comments += comments(options, block + len - 4);
+    }
+    return b;
+}
+
+static void test_pcapng(void)
+{
+    Bed *bed = new_bed(256);
+    g_autoptr(GByteArray) file = NULL;
+    GPtrArray *lines;
+    unsigned packets;
+    Blocks blocks;
+
+    send_one(bed, 8);
+    send_one(bed, 1000);
+    file = hca_recorder_pcapng(bed->lab->host[0].hca);
+    lines = recorded(bed, 0);
+    blocks = read_blocks(file);
+    packets = count(lines, " TX ") + count(lines, " RX ");
+    g_assert_cmpuint(packets, >=, 4);
+    g_assert_cmpuint(blocks.packets, ==, packets);
+    g_assert_cmpuint(blocks.comments, ==, lines->len - packets);
+    g_assert_cmpuint(blocks.cut, >=, 1);
+    g_assert_cmpuint(blocks.cut, <, packets);
+    g_ptr_array_unref(lines);
+    bed_free(bed);
+}
+
+/* What breaks */
+
+static unsigned dumps[2];
+
+static void op_dump(void *opaque)
+{
+    const Host *host = opaque;
+    GPtrArray *lines = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GByteArray) file = hca_recorder_pcapng(host->hca);
+
+    hca_recorder_visit(host->hca, add_line, lines);
+    g_assert_cmpuint(lines->len, >, 0);
+    g_assert_cmpuint(read_blocks(file).comments, >, 0);
+    dumps[host->side]++;
+    g_ptr_array_unref(lines);
+}
+
+static Bed *new_bed_dumping(unsigned log_cq)
+{
+    Bed *bed = new_bed_as(ENTRIES, log_cq);
+
+    for (unsigned i = 0; i < 2; i++) {
+        bed->lab->host[i].ops.recorder_dump = op_dump;
+        dumps[i] = 0;
+    }
+    return bed;
+}
+
+/* A key that there is not: the requester's QP breaks, and the responder's. */
+static void break_qps(Bed *bed)
+{
+    bed_request(bed, 0, WRITE, 64)->rkey ^= 0x80;
+    bed_post_requests(bed, 1);
+    bed_expect_end(bed, 0, RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR);
+}
+
+static void test_dump_qp(void)
+{
+    Bed *bed = new_bed_dumping(0);
+    unsigned at = 0;
+    GPtrArray *lines;
+
+    send_one(bed, 100);
+    g_assert_cmpuint(dumps[0] + dumps[1], ==, 0);
+    break_qps(bed);
+    g_assert_cmpuint(dumps[0], ==, 1);
+    g_assert_cmpuint(dumps[1], ==, 1);
+    lines = recorded(bed, 0);
+    has(lines, &at, "NAK_RX qpn 0x%x", bed->qps[0]->qpn);
+    has(lines, &at, "QP_STATE qpn 0x%x old RTS new ERR", bed->qps[0]->qpn);
+    g_ptr_array_unref(lines);
+    /* Once is enough... */
+    bed_revive(bed);
+    break_qps(bed);
+    g_assert_cmpuint(dumps[0], ==, 1);
+    g_assert_cmpuint(dumps[1], ==, 1);
+    bed_revive(bed);
+    bed_free(bed);
+}
+
+/* ...until the card is reset. */
+static void test_dump_again(void)
+{
+    Bed *bed = new_bed_dumping(0);
+    HcaRecorder *recorder = bed->lab->host[0].hca->host.recorder;
+
+    break_qps(bed);
+    g_assert_true(recorder->broke && recorder->told);
+    hca_reset(bed->lab->host[0].hca);
+    g_assert_false(recorder->broke || recorder->told);
+    bed_free(bed);
+}
+
+/* Software that ends its QPs breaks nothing. */
+static void test_no_dump(void)
+{
+    Bed *bed = new_bed_dumping(0);
+
+    g_assert_cmphex(qp_to_err(bed->qps[0]), ==, 0);
+    g_assert_cmphex(qp_to_err(bed->qps[1]), ==, 0);
+    bed_revive(bed);
+    g_assert_cmpuint(dumps[0] + dumps[1], ==, 0);
+    bed_free(bed);
+}
+
+static void test_dump_eq(void)
+{
+    HcaFaultPlan plan = fault_plan(HCA_FAULT_OVERFLOW);
+    Bed *bed = new_bed_dumping(0);
+
+    plan.rule[0].place = HCA_FAULT_EVENT;
+    bed_set_faults(bed, 1, &plan);
+    cq_arm(bed->cqs[1], false);
+    pair_check_works(bed->pair, bed->qps, 0);
+    g_assert_cmpuint(dumps[0], ==, 0);
+    g_assert_cmpuint(dumps[1], ==, 1);
+    bed_revive(bed);
+    bed_free(bed);
+}
+
+/* An overrun: more ends than the queue has room for. */
+static void test_dump_cq(void)
+{
+    Bed *bed = new_bed_dumping(1);
+    unsigned at = 0;
+    GPtrArray *lines;
+
+    for (unsigned i = 0; i < 4; i++) {
+        bed_request(bed, i, WRITE, 64);
+    }
+    bed_post_requests(bed, 4);
+    bed_run(bed);
+    g_assert_cmpuint(dumps[0], ==, 1);
+    g_assert_cmpuint(dumps[1], ==, 0);
+    lines = recorded(bed, 0);
+    has(lines, &at, "CQ_ERROR cqn 0x%x", bed->cqs[0]->cqn);
+    g_ptr_array_unref(lines);
+    bed_free(bed);
+}
+
+/* What queues hold */
+
+static void test_queues(void)
+{
+    Bed *bed = new_bed(0);
+    uint32_t qpn[2] = { bed->qps[0]->qpn, bed->qps[1]->qpn };
+    GPtrArray *lines = queues(bed, 0);
+    unsigned at = 0;
+
+    has(lines, &at, "qp 0x%x RC RTS peer 0x%x", qpn[0], qpn[1]);
+    has(lines, &at, "cq 0x%x ok", bed->cqs[0]->cqn);
+    has(lines, &at, "eq 0x");
+    g_assert_cmpuint(count(lines, "outstanding"), ==, 0);
+    g_ptr_array_unref(lines);
+    /* A request that is lost, and receives that nobody takes. */
+    bed_set_weather(bed, 0, (BedWeather) { .lost = true });
+    bed_post_recvs(bed, 3, 100);
+    bed_request(bed, 0, SEND, 100);
+    bed_post_requests(bed, 1);
+    bed_run(bed);
+    lines = queues(bed, 0);
+    at = 0;
+    has(lines, &at, "outstanding 1 reads 0");
+    at = 0;
+    has(lines, &at, "loss timer");
+    g_ptr_array_unref(lines);
+    g_assert_cmphex(qp_to_err(bed->qps[0]), ==, 0);
+    lines = queues(bed, 0);
+    at = 0;
+    has(lines, &at, "qp 0x%x RC ERR", qpn[0]);
+    g_ptr_array_unref(lines);
+    bed_expect_end(bed, 0, RDMA_HCA_SYNDROME_WR_FLUSH_ERR);
+    bed_set_weather(bed, 0, (BedWeather) { 0 });
+    bed_revive(bed);
+    bed_free(bed);
+}
+
+/* It is no look-up that counts, and a card that is reset has none. */
+static void test_queues_quiet(void)
+{
+    Bed *bed = new_bed(0);
+    uint64_t before = bed_counter(bed, 0, "cxtmgt_cqc_lookups");
+    GPtrArray *lines = queues(bed, 0);
+
+    g_assert_cmpuint(lines->len, >, 0);
+    bed_counted(bed, 0, "cxtmgt_cqc_lookups", before);
+    g_ptr_array_unref(lines);
+    hca_reset(bed->lab->host[0].hca);
+    lines = queues(bed, 0);
+    g_assert_cmpuint(lines->len, ==, 0);
+    g_ptr_array_unref(lines);
+    bed_free(bed);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    test_add("/recorder/off", test_off);
+    test_add_each_link("/recorder/exchange", test_exchange);
+    test_add("/recorder/wraps", test_wraps);
+    test_add("/recorder/time", test_time);
+    test_add_each_link("/recorder/loopback", test_loopback);
+    test_add_each_link("/recorder/fault", test_fault);
+    test_add("/recorder/mad", test_mad);
+    test_add("/recorder/outlives-reset", test_outlives_reset);
+    test_add_each_link("/recorder/pcapng", test_pcapng);
+    test_add("/recorder/dump/qp", test_dump_qp);
+    test_add("/recorder/dump/again", test_dump_again);
+    test_add("/recorder/dump/none", test_no_dump);
+    test_add("/recorder/dump/cq", test_dump_cq);
+    test_add("/recorder/dump/eq", test_dump_eq);
+    test_add_each_link("/recorder/queues", test_queues);
+    test_add("/recorder/queues/quiet", test_queues_quiet);
+    return g_test_run();
+}

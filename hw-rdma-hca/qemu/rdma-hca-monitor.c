@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The counters of a card at the monitor: query-rdma-hca-counters (QMP) and
- * info rdma-hca (HMP).
+ * Cards at the monitor: counters, queues and the flight recorder, by
+ * query-rdma-hca-* (QMP) and info rdma-hca (HMP).
  */
 #include "qemu/osdep.h"
 #include "../core/counters.h"
@@ -13,6 +13,52 @@
 #include "qapi/qapi-commands-rdma-hca.h"
 #include "qobject/qdict.h"
 #include "rdma-hca.h"
+
+/* ---- finding cards ---- */
+
+typedef void CardFn(Object *obj, RdmaHcaThread *thread, void *opaque);
+
+typedef struct Search {
+    const char *id; /* NULL: all cards */
+    CardFn *fn;
+    void *opaque;
+    bool found;
+} Search;
+
+static bool is_wanted(const Search *search, Object *obj)
+{
+    g_autofree char *path = object_get_canonical_path(obj);
+
+    return !search->id || !g_strcmp0(search->id, DEVICE(obj)->id) ||
+           g_str_equal(search->id, path);
+}
+
+static int visit_object(Object *obj, void *opaque)
+{
+    Search *search = opaque;
+    RdmaHcaState *s = (RdmaHcaState *)object_dynamic_cast(obj, TYPE_RDMA_HCA);
+    RdmaHcaThread *thread = s ? rdma_hca_thread(s) : NULL;
+
+    if (thread && is_wanted(search, obj)) {
+        search->found = true;
+        search->fn(obj, thread, search->opaque);
+    }
+    return 0;
+}
+
+/* Call @fn for the card @id, or for each one if that is NULL. */
+static void visit_cards(const char *id, CardFn *fn, void *opaque, Error **errp)
+{
+    Search search = { .id = id, .fn = fn, .opaque = opaque };
+
+    object_child_foreach_recursive(object_get_root(), visit_object, &search);
+    if (id && !search.found) {
+        error_set(errp, ERROR_CLASS_DEVICE_NOT_FOUND,
+                  "'%s' is not an rdma-hca device", id);
+    }
+}
+
+/* ---- counters ---- */
 
 /* A list that grows at its end. */
 typedef struct UnitList {
@@ -58,8 +104,14 @@ static void add_counter(void *opaque, const HcaCounter *counter)
     QAPI_LIST_APPEND(units->counters_tail, c);
 }
 
-static RdmaHcaCounters *query_card(Object *obj, RdmaHcaThread *thread)
+typedef struct CountersList {
+    RdmaHcaCountersList *head;
+    RdmaHcaCountersList **tail;
+} CountersList;
+
+static void query_counters(Object *obj, RdmaHcaThread *thread, void *opaque)
 {
+    CountersList *cards = opaque;
     RdmaHcaCounters *counters = g_new0(RdmaHcaCounters, 1);
     UnitList units = { .tail = &units.head };
 
@@ -67,46 +119,84 @@ static RdmaHcaCounters *query_card(Object *obj, RdmaHcaThread *thread)
     counters->qom_path = object_get_canonical_path(obj);
     rdma_hca_thread_counters(thread, add_counter, &units);
     counters->units = units.head;
-    return counters;
-}
-
-typedef struct Query {
-    const char *id; /* NULL: all cards */
-    RdmaHcaCountersList *head;
-    RdmaHcaCountersList **tail;
-} Query;
-
-static bool is_wanted(const Query *query, Object *obj)
-{
-    g_autofree char *path = object_get_canonical_path(obj);
-
-    return !query->id || !g_strcmp0(query->id, DEVICE(obj)->id) ||
-           g_str_equal(query->id, path);
-}
-
-static int visit_object(Object *obj, void *opaque)
-{
-    Query *query = opaque;
-    RdmaHcaState *s = (RdmaHcaState *)object_dynamic_cast(obj, TYPE_RDMA_HCA);
-    RdmaHcaThread *thread = s ? rdma_hca_thread(s) : NULL;
-
-    if (thread && is_wanted(query, obj)) {
-        QAPI_LIST_APPEND(query->tail, query_card(obj, thread));
-    }
-    return 0;
+    QAPI_LIST_APPEND(cards->tail, counters);
 }
 
 RdmaHcaCountersList *qmp_query_rdma_hca_counters(const char *id, Error **errp)
 {
-    Query query = { .id = id, .tail = &query.head };
+    CountersList cards = { .tail = &cards.head };
 
-    object_child_foreach_recursive(object_get_root(), visit_object, &query);
-    if (id && !query.head) {
-        error_set(errp, ERROR_CLASS_DEVICE_NOT_FOUND,
-                  "'%s' is not an rdma-hca device", id);
-    }
-    return query.head;
+    visit_cards(id, query_counters, &cards, errp);
+    return cards.head;
 }
+
+/* ---- lines ---- */
+
+typedef void LinesFn(RdmaHcaThread *thread, HcaLineFn *fn, void *opaque);
+
+typedef struct LinesList {
+    LinesFn *fn;
+    RdmaHcaLinesList *head;
+    RdmaHcaLinesList **tail;
+} LinesList;
+
+/* HcaLineFn, in the card's thread while the main loop waits. */
+static void add_line(void *opaque, const char *line)
+{
+    strList ***tail = opaque;
+
+    QAPI_LIST_APPEND(*tail, g_strdup(line));
+}
+
+static void query_lines(Object *obj, RdmaHcaThread *thread, void *opaque)
+{
+    LinesList *cards = opaque;
+    RdmaHcaLines *lines = g_new0(RdmaHcaLines, 1);
+    strList **tail = &lines->lines;
+
+    lines->id = g_strdup(DEVICE(obj)->id);
+    lines->qom_path = object_get_canonical_path(obj);
+    cards->fn(thread, add_line, &tail);
+    QAPI_LIST_APPEND(cards->tail, lines);
+}
+
+RdmaHcaLinesList *qmp_query_rdma_hca_recorder(const char *id, Error **errp)
+{
+    LinesList cards = { .fn = rdma_hca_thread_recorder, .tail = &cards.head };
+
+    visit_cards(id, query_lines, &cards, errp);
+    return cards.head;
+}
+
+RdmaHcaLinesList *qmp_query_rdma_hca_queues(const char *id, Error **errp)
+{
+    LinesList cards = { .fn = rdma_hca_thread_queues, .tail = &cards.head };
+
+    visit_cards(id, query_lines, &cards, errp);
+    return cards.head;
+}
+
+typedef struct Save {
+    const char *filename;
+    Error **errp;
+} Save;
+
+static void save_recorder(Object *obj, RdmaHcaThread *thread, void *opaque)
+{
+    Save *save = opaque;
+
+    rdma_hca_thread_save_recorder(thread, save->filename, save->errp);
+}
+
+void qmp_rdma_hca_recorder_save(const char *id, const char *filename,
+                                Error **errp)
+{
+    Save save = { .filename = filename, .errp = errp };
+
+    visit_cards(id, save_recorder, &save, errp);
+}
+
+/* ---- info rdma-hca ---- */
 
 /* 0 if @name is NULL. */
 static uint64_t value_of(const RdmaHcaUnit *unit, const char *name)
@@ -169,25 +259,53 @@ static void print_unit(Monitor *mon, const RdmaHcaUnit *unit, bool all)
     }
 }
 
-static void hmp_info_rdma_hca(Monitor *mon, const QDict *qdict)
+static void print_name(Monitor *mon, const char *id, const char *qom_path)
 {
-    const char *id = qdict_get_try_str(qdict, "id");
-    bool all = qdict_get_try_bool(qdict, "all", false);
-    RdmaHcaCountersList *cards;
-    Error *err = NULL;
+    monitor_printf(mon, "%s\n", id ? id : qom_path);
+}
 
-    cards = qmp_query_rdma_hca_counters(id, &err);
-    if (hmp_handle_error(mon, err)) {
-        return;
-    }
+static void print_counters(Monitor *mon, const char *id, bool all, Error **errp)
+{
+    RdmaHcaCountersList *cards = qmp_query_rdma_hca_counters(id, errp);
+
     for (RdmaHcaCountersList *l = cards; l; l = l->next) {
-        monitor_printf(mon, "%s\n",
-                       l->value->id ? l->value->id : l->value->qom_path);
+        print_name(mon, l->value->id, l->value->qom_path);
         for (RdmaHcaUnitList *u = l->value->units; u; u = u->next) {
             print_unit(mon, u->value, all);
         }
     }
     qapi_free_RdmaHcaCountersList(cards);
+}
+
+static void print_lines(Monitor *mon, RdmaHcaLinesList *cards)
+{
+    for (RdmaHcaLinesList *l = cards; l; l = l->next) {
+        print_name(mon, l->value->id, l->value->qom_path);
+        for (strList *line = l->value->lines; line; line = line->next) {
+            monitor_printf(mon, "  %s\n", line->value);
+        }
+    }
+    qapi_free_RdmaHcaLinesList(cards);
+}
+
+/* What is neither the recorder nor the queues is the ID of a card. */
+static void hmp_info_rdma_hca(Monitor *mon, const QDict *qdict)
+{
+    const char *what = qdict_get_try_str(qdict, "what");
+    const char *id = qdict_get_try_str(qdict, "id");
+    bool all = qdict_get_try_bool(qdict, "all", false);
+    Error *err = NULL;
+
+    if (!g_strcmp0(what, "recorder")) {
+        print_lines(mon, qmp_query_rdma_hca_recorder(id, &err));
+    } else if (!g_strcmp0(what, "queues")) {
+        print_lines(mon, qmp_query_rdma_hca_queues(id, &err));
+    } else if (id) {
+        error_setg(&err, "'%s' is neither 'recorder' nor 'queues'", what);
+    } else {
+        print_counters(mon, what, all, &err);
+    }
+    hmp_handle_error(mon, err);
 }
 
 static void register_commands(void)

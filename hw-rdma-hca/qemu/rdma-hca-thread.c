@@ -416,6 +416,42 @@ static void host_warn(void *opaque, const char *message)
     thread->warn_after_ns = now + WARN_INTERVAL_NS;
 }
 
+static bool write_file(const char *path, const GByteArray *data, Error **errp)
+{
+    int fd = qemu_create(path, O_WRONLY | O_TRUNC | O_BINARY, 0644, errp);
+    bool written;
+
+    if (fd < 0) {
+        return false;
+    }
+    written = qemu_write_full(fd, data->data, data->len) == data->len;
+    if (!written) {
+        error_setg_errno(errp, errno, "Could not write '%s'", path);
+    }
+    qemu_close(fd);
+    return written;
+}
+
+/* A guest may break and reset its card at will: warn as of anything else. */
+static void host_recorder_dump(void *opaque)
+{
+    RdmaHcaThread *thread = opaque;
+    g_autoptr(GByteArray) data = NULL;
+    g_autofree char *message = NULL;
+    Error *err = NULL;
+
+    if (!thread->recorder_path) {
+        return;
+    }
+    data = hca_recorder_pcapng(thread->hca);
+    if (!write_file(thread->recorder_path, data, &err)) {
+        message = g_strdup_printf("the flight recorder was not written: %s",
+                                  error_get_pretty(err));
+        host_warn(thread, message);
+        error_free(err);
+    }
+}
+
 static const HcaHostOps host_ops = {
     .dma_map = host_dma_map,
     .dma_written = host_dma_written,
@@ -429,6 +465,7 @@ static const HcaHostOps host_ops = {
     .link_forget = host_link_forget,
     .capture_write = host_capture_write,
     .trace = rdma_hca_trace,
+    .recorder_dump = host_recorder_dump,
     .warn = host_warn,
 };
 
@@ -710,6 +747,67 @@ void rdma_hca_thread_counters(RdmaHcaThread *thread, HcaCounterFn *fn,
     sync_call(thread, do_counters, &call);
 }
 
+typedef void VisitFn(const Hca *hca, HcaLineFn *fn, void *opaque);
+
+typedef struct LinesCall {
+    VisitFn *visit;
+    HcaLineFn *fn;
+    void *opaque;
+} LinesCall;
+
+static void do_lines(RdmaHcaThread *thread, void *opaque)
+{
+    LinesCall *call = opaque;
+
+    core_enter(thread);
+    call->visit(thread->hca, call->fn, call->opaque);
+    core_leave(thread);
+}
+
+void rdma_hca_thread_recorder(RdmaHcaThread *thread, HcaLineFn *fn,
+                              void *opaque)
+{
+    LinesCall call = { .visit = hca_recorder_visit,
+                       .fn = fn,
+                       .opaque = opaque };
+
+    sync_call(thread, do_lines, &call);
+}
+
+void rdma_hca_thread_queues(RdmaHcaThread *thread, HcaLineFn *fn, void *opaque)
+{
+    LinesCall call = { .visit = hca_queues_visit, .fn = fn, .opaque = opaque };
+
+    sync_call(thread, do_lines, &call);
+}
+
+static void do_pcapng(RdmaHcaThread *thread, void *opaque)
+{
+    GByteArray **data = opaque;
+
+    core_enter(thread);
+    *data = hca_recorder_pcapng(thread->hca);
+    core_leave(thread);
+}
+
+bool rdma_hca_thread_save_recorder(RdmaHcaThread *thread, const char *path,
+                                   Error **errp)
+{
+    g_autoptr(GByteArray) data = NULL;
+
+    sync_call(thread, do_pcapng, &data);
+    if (!data) {
+        error_setg(errp, "device has no recorder (property recorder)");
+        return false;
+    }
+    return write_file(path, data, errp);
+}
+
+void rdma_hca_thread_record_to(RdmaHcaThread *thread, const char *path)
+{
+    thread->recorder_path = path;
+}
+
 static void do_set_faults(RdmaHcaThread *thread, void *opaque)
 {
     core_enter(thread);
@@ -858,6 +956,7 @@ bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
     thread->running = false;
     thread->unplugged = false;
     thread->capture_fd = -1;
+    thread->recorder_path = NULL;
     thread->num_vectors = config->num_vectors;
     thread->vectors = bitmap_new(thread->num_vectors);
     thread->settled = false;

@@ -78,6 +78,9 @@ typedef struct RdmaHcaThread {
     bool link_up;    /* atomic */
     int capture_fd;  /* -1: there is none */
 
+    /* Written before the card works. */
+    const char *recorder_path; /* the owner's; NULL: nobody wants a file */
+
     /* With the BQL. */
     int64_t rung_ns; /* when a doorbell was rung last */
     unsigned burst;  /* doorbells that came together, up to some */
@@ -150,6 +153,25 @@ void rdma_hca_thread_set_faults(RdmaHcaThread *thread,
  */
 bool rdma_hca_thread_capture(RdmaHcaThread *thread, const char *path,
                              uint64_t max_bytes, Error **errp);
+
+/*
+ * Call @fn for each line of what the flight recorder holds, or of the card's
+ * queues, in the card's thread, all at one moment.
+ */
+void rdma_hca_thread_recorder(RdmaHcaThread *thread, HcaLineFn *fn,
+                              void *opaque);
+void rdma_hca_thread_queues(RdmaHcaThread *thread, HcaLineFn *fn, void *opaque);
+
+/* Write the flight recorder to a new file @path. */
+bool rdma_hca_thread_save_recorder(RdmaHcaThread *thread, const char *path,
+                                   Error **errp);
+
+/*
+ * Do so by itself when something breaks, for the first time since a reset. For
+ * a card that stands still; @path (NULL: do not) has to stay until
+ * rdma_hca_thread_finish().
+ */
+void rdma_hca_thread_record_to(RdmaHcaThread *thread, const char *path);
 
 /* HcaHostOps.trace: a trace event of QEMU for one of the card. */
 void rdma_hca_trace(void *opaque, const HcaTrace *trace);

@@ -56,6 +56,7 @@ struct RdmaHcaState {
     uint32_t fault_seed;
     char *capture;
     uint64_t capture_size; /* bytes; 0: no limit */
+    char *recorder_file;
     char *pkeys;
     OnOffAuto managed;
 
@@ -317,6 +318,10 @@ static bool check_properties(RdmaHcaState *s, Error **errp)
         error_setg(errp, "vectors must be from 1 to %u", MAX_VECTORS - extra);
         return false;
     }
+    if (s->recorder_file && !s->config.recorder) {
+        error_setg(errp, "recorder-file needs recorder");
+        return false;
+    }
     s->config.max_mtu = ctz32(s->max_mtu) - 7;
     s->config.num_vectors = s->vectors + extra;
     if (!hca_config_is_roce(&s->config)) {
@@ -466,6 +471,7 @@ static bool start_thread(RdmaHcaState *s, Error **errp)
         rdma_hca_thread_finish(&s->thread);
         return false;
     }
+    rdma_hca_thread_record_to(&s->thread, s->recorder_file);
     rdma_hca_fault_plan(s->faults, s->fault_seed, &plan, &error_abort);
     rdma_hca_thread_set_faults(&s->thread, &plan);
     rdma_hca_thread_set_running(&s->thread, runstate_is_running());
@@ -681,6 +687,8 @@ static const struct {
       "File for what passes the cable (pcapng)" },
     { DEFINE_PROP_SIZE("capture-size", RdmaHcaState, capture_size, 0),
       "Bytes that the file may have; 0: no limit" },
+    { DEFINE_PROP_STRING("recorder-file", RdmaHcaState, recorder_file),
+      "File for the flight recorder when something breaks (pcapng)" },
 };
 
 static Property option_property(const HcaOption *option)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qtest of rdma-hca: the PCI function, its registers, reset, DMA limits, the
- * cable, its faults and its capture, stop and continue, unplug; the same with
- * a netdev in place of the cable; a vIOMMU in front of it.
+ * cable, its faults and its capture, the flight recorder, stop and continue,
+ * unplug; the same with a netdev in place of the cable; a vIOMMU in front of it.
  */
 #include "qemu/osdep.h"
 #include "hw/pci/pci_regs.h"
@@ -21,6 +21,7 @@
 #include "qobject/qdict.h"
 #include "qobject/qjson.h"
 #include "qobject/qlist.h"
+#include "qobject/qstring.h"
 #include "standard-headers/linux/virtio_iommu.h"
 #include "standard-headers/linux/virtio_ring.h"
 
@@ -705,6 +706,7 @@ static void test_properties(void)
 #include "hw/rdma-hca/qemu/tests/rdma-hca-faults.c.inc"
 #include "hw/rdma-hca/qemu/tests/rdma-hca-iommu.c.inc"
 #include "hw/rdma-hca/qemu/tests/rdma-hca-options.c.inc"
+#include "hw/rdma-hca/qemu/tests/rdma-hca-recorder.c.inc"
 #include "hw/rdma-hca/qemu/tests/rdma-hca-roce.c.inc"
 #include "hw/rdma-hca/qemu/tests/rdma-hca-roce-full.c.inc"
 #include "hw/rdma-hca/qemu/tests/rdma-hca-roce-options.c.inc"
@@ -735,6 +737,7 @@ int main(int argc, char **argv)
     add_bad_input_tests();
     add_fault_tests();
     add_iommu_tests();
+    add_recorder_tests();
     add_roce_tests();
     add_roce_full_tests();
     add_roce_option_tests();

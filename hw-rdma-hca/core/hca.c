@@ -203,6 +203,7 @@ void hca_free(Hca *hca)
 
 void hca_reset(Hca *hca)
 {
+    hca_trace(hca, HCA_TRACE_RESET, 0, 0, 0, 0);
     hca_cxtmgt_reset(hca->cm);
     hca_v2p_reset(hca->v2p);
     hca_ceu_reset(hca->ceu);

@@ -40,7 +40,8 @@
     X(CONGESTION, "qpn:x", "old:d new:d outstanding:d")                        \
     X(MEM_OP, "qpn:x", "opcode:x key:x state:d")                               \
     X(V2P_REQUEST, "channel:d", "from:d to:d key:x")                           \
-    X(HOST_FAULT, "rule:d", "place:d action:d what:x")
+    X(HOST_FAULT, "rule:d", "place:d action:d what:x")                         \
+    X(RESET, "card:d", "")
 /* clang-format on */
 
 typedef enum HcaTraceEvent {

@@ -14,6 +14,10 @@ void rdma_hca_trace(void *opaque, const HcaTrace *trace)
     const uint64_t *arg = trace->arg;
 
 /* FORWARD and the number of arguments; there is always the number. */
+#define FORWARD0(event, function)                                              \
+    case HCA_TRACE_##event:                                                    \
+        trace_rdma_hca_##function(name, number);                               \
+        break
 #define FORWARD1(event, function)                                              \
     case HCA_TRACE_##event:                                                    \
         trace_rdma_hca_##function(name, number, arg[0]);                       \
@@ -56,6 +60,7 @@ void rdma_hca_trace(void *opaque, const HcaTrace *trace)
         FORWARD1(CNP_TX, cnp_tx);
         FORWARD3(CONGESTION, congestion);
         FORWARD3(MEM_OP, mem_op);
+        FORWARD0(RESET, card_reset);
     case HCA_TRACE_NEVENTS:
         break;
     }

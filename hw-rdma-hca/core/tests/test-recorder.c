@@ -301,8 +301,40 @@ static void test_outlives_reset(void)
     hca_reset(bed->lab->host[0].hca);
     lines = recorded(bed, 0);
     has(lines, &at, "TX   dqpn 0x%x", bed->qps[1]->qpn);
+    has(lines, &at, "RESET card 0");
     g_ptr_array_unref(lines);
     bed_free(bed);
+}
+
+static int64_t no_time(void *opaque)
+{
+    return 7;
+}
+
+/* The first bytes of a packet, however long it is, and no byte more. */
+static void test_lengths(void)
+{
+    HcaRecorder *recorder = hca_recorder_new(16, no_time, NULL);
+    uint8_t packet[200];
+
+    for (unsigned i = 0; i < sizeof(packet); i++) {
+        packet[i] = i + 1;
+    }
+    for (unsigned len = 1; len <= sizeof(packet); len++) {
+        unsigned kept = MIN(len, HCA_RECORD_HEAD);
+        g_autofree uint8_t *exact = g_memdup2(packet, len);
+        HcaRecord *record;
+
+        memset(recorder->ring, 0, 16 * sizeof(*recorder->ring));
+        record = hca_recorder_packet(recorder, HCA_RECORD_RX, exact, len);
+        g_assert_cmpuint(record->len, ==, len);
+        g_assert_cmpint(record->at_ns, ==, 7);
+        g_assert_cmpmem(record->head, kept, packet, kept);
+        for (unsigned i = kept; i < HCA_RECORD_HEAD; i++) {
+            g_assert_cmpuint(record->head[i], ==, 0);
+        }
+    }
+    hca_recorder_free(recorder);
 }
 
 /* As a capture */
@@ -566,6 +598,7 @@ int main(int argc, char **argv)
     test_add_each_link("/recorder/fault", test_fault);
     test_add("/recorder/mad", test_mad);
     test_add("/recorder/outlives-reset", test_outlives_reset);
+    test_add("/recorder/lengths", test_lengths);
     test_add_each_link("/recorder/pcapng", test_pcapng);
     test_add("/recorder/dump/qp", test_dump_qp);
     test_add("/recorder/dump/again", test_dump_again);

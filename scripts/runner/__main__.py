@@ -21,7 +21,9 @@ def main():
     parser.add_argument('--soak', type=positive, metavar='ROUNDS', help='guest programs, so often')
     parser.add_argument('--load', type=int, default=0, metavar='N', help='beside N processes that spin')
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, lambda number, frame: sys.exit(128 + number))
     if options.pattern == 'list':
         for program in programs.programs():
             for case in program.cases():

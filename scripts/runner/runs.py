@@ -4,14 +4,17 @@ import contextlib
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 from .programs import BUILD, TOP
 from .results import Results
 
 LOGS = BUILD / 'logs'
+END_SECONDS = 30  # that programs have to stop their machines in
 
 
 class Run:
@@ -75,5 +78,39 @@ def prove(runs, alone=False, silent=False):
         run.write_script()
     command = ['prove', '--jobs', str(1 if alone else jobs()), '--timer', '--failures', '--exec', '',
                *(run.name for run in runs)]
-    return subprocess.run(command, cwd=runs[0].scripts, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL if silent else None,
-                          check=False).returncode == 0
+    with subprocess.Popen(command, cwd=runs[0].scripts, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL if silent else None,
+                          start_new_session=True) as process:
+        try:
+            return process.wait() == 0
+        except BaseException:
+            end(process)
+            raise
+
+
+def end(process):
+    """End a process that has a group of its own, and all that is in the group: prove would leave the programs to themselves."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # make sends them once more
+    deadline = time.monotonic() + END_SECONDS
+    send(process.pid, signal.SIGTERM)
+    while process.poll() is None or living(process.pid):
+        if time.monotonic() > deadline:
+            send(process.pid, signal.SIGKILL)
+            break
+        time.sleep(0.05)
+
+
+def send(group, number):
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, number)
+
+
+def living(group):
+    """Whether a process of the group has not ended; one that nobody has waited for has."""
+    for stat in Path('/proc').glob('[0-9]*/stat'):
+        with contextlib.suppress(OSError):
+            # Behind the name, which may have anything in it: state, parent, group.
+            state, _, its_group = stat.read_text(errors='replace').rpartition(')')[2].split()[:3]
+            if int(its_group) == group and state not in 'ZX':
+                return True
+    return False

@@ -5,11 +5,11 @@ import os
 import shutil
 import time
 
-from harness import links, tap, wait
+from harness import captures, links, remains, tap, verbs, wait
 from harness.devices import Nic
 from harness.guest import GuestError
 from harness.lab import Lab, Machine
-from harness.labs import kept
+from harness.labs import infiniband, kept
 
 
 def fails(function, *arguments, **options):
@@ -105,19 +105,38 @@ def test_logs_after_a_failure():
     shutil.rmtree(both.folder)
 
 
-def test_state_after_a_failure():
+def test_what_a_failure_leaves():
     """What the kernel says, with tasks that wait; of a guest that is gone nothing, and no more trouble."""
     both = kept(bare)
-    both.a.leave_state()
-    with open(os.path.join(both.folder, 'guest1.dmesg')) as file:
-        expect('Show Blocked State' in file.read(), 'its log')
-    expect(os.path.exists(os.path.join(both.folder, 'guest1.rdma')), 'what it holds')
     both.b.process.kill()
     both.b.process.wait()
-    both.b.leave_state()
+    lines = remains.leave([both], 'case', [['why']])
+    with open(os.path.join(both.folder, 'case-guest1.dmesg')) as file:
+        expect('Show Blocked State' in file.read(), 'its log')
+    with open(os.path.join(both.folder, 'case-guest1.rdma')) as file:
+        expect('# cm_id' in file.read(), 'what it holds')
+    expect(not os.path.exists(os.path.join(both.folder, 'case-guest2.dmesg')), 'of a guest that is gone')
+    expect('guest2: not had: QEMU has ended with status -9' in lines, lines)
     expect(both.trouble(), 'a QEMU that was killed')
     both.stop()
-    both.a.leave_state()
+    remains.leave([both], 'case', [['why']])
+
+
+def test_what_a_card_leaves():
+    """Recorder, queues and counters, also of one whose guest hangs."""
+    both = kept(infiniband)
+    verbs.pingpong(both.a, both.b, '-n 10')
+    both.a.qmp('stop')
+    lines = remains.leave([both], 'case', [['why']])
+    both.a.qmp('cont')
+    for guest in both.guests:
+        for kind, words in (('recorder', ' TX '), ('queues', ''), ('counters', 'requester wqes_completed ')):
+            with open(os.path.join(both.folder, f'case-{guest.name}-hca0.{kind}')) as file:
+                expect(words in file.read(), f'{guest.name}: {kind}')
+        expect(captures.packets(os.path.join(both.folder, f'case-{guest.name}-hca0.pcapng')), f'{guest.name}: packets')
+        expect(any(line.startswith(f'{guest.name}-hca0: ') for line in lines), lines)
+    expect(any(line.startswith('guest1: dmesg: no end in ') for line in lines), lines)
+    both.a.run('true')
 
 
 if __name__ == '__main__':

@@ -10,6 +10,7 @@ from . import wait
 
 MTU = 4500  # of an interface, so that an RDMA MTU of 4096 fits
 ACTIVE_TIMEOUT = 20
+RECORDED = 1024  # events and packets, what came before a failure
 # For two guests of one processor each, and their cards.
 HAS_SPARE_PROCESSORS = len(os.sched_getaffinity(0)) >= 4
 
@@ -97,12 +98,14 @@ class RdmaDevice(Device):
 class Hca(RdmaDevice):
     """Our card. properties: more of the device's; capture: write all that passes the link to a file, see captured; slotted: it
     is in a slot of its own, which it can be taken out of (see pci.py). polling: its thread looks for work for some microseconds
-    before it sleeps, which helps where it has a processor to itself."""
+    before it sleeps, which helps where it has a processor to itself. recorder: entries of its flight recorder, where neither the
+    properties nor CARD_OPTIONS say how many."""
     prefix = 'rdma_hca'
 
-    def __init__(self, link=None, properties=None, capture=False, slotted=False, polling=HAS_SPARE_PROCESSORS):
+    def __init__(self, link=None, properties=None, capture=False, slotted=False, polling=HAS_SPARE_PROCESSORS, recorder=RECORDED):
         super().__init__(link)
         self.properties, self.capture, self.slotted, self.polling = properties or {}, capture, slotted, polling
+        self.recorder = recorder
 
     @property
     def id(self):
@@ -114,7 +117,8 @@ class Hca(RdmaDevice):
 
     def device(self):
         """QEMU's description of it."""
-        device = {'driver': 'rdma-hca', 'id': self.id, **_card_options(), **self.kind(), **self.properties}
+        device = {'driver': 'rdma-hca', 'id': self.id, 'recorder': self.recorder,
+                  **_card_options(), **self.kind(), **self.properties}
         if self.polling:
             device['iothread'] = f'io{self.number}'
         if self.slotted:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One virtual machine: start it, run commands in it, talk QMP to it, read its kernel's log."""
-import contextlib
 import ctypes
-import json
 import os
 import re
 import shlex
@@ -13,10 +11,11 @@ import threading
 import time
 
 from . import paths
+from .errors import GuestError
+from .monitor import Monitor
 from .patience import FACTOR, patient
 
 READY_TIMEOUT = 120
-STATE_TIMEOUT = 10
 
 # What no kernel log of ours may have in it.
 KERNEL_TROUBLE = re.compile(
@@ -36,10 +35,6 @@ FAILED_ALLOCATION = re.compile(r': (page allocation failure|vmalloc error)|remov
                                r'sysctl could not get directory: .* -12')
 # How the kernel begins to tell which process it ends for want of memory.
 OOM_KILLER = re.compile(r' invoked oom-killer: ')
-
-
-class GuestError(Exception):
-    """A guest, or a command in it, did not do what it should."""
 
 
 class Result:
@@ -140,7 +135,7 @@ class Guest:
         self._log = os.path.join(folder, f'{name}.qemu')
         self.devices = []  # a lab puts them in
         self.process = None
-        self._agent = self._monitor = self._monitor_file = None
+        self.monitor = self._agent = None
         self._commands = {}
         self._next = 0
         self._lock = threading.Lock()
@@ -195,10 +190,7 @@ class Guest:
         with open(self._log, 'ab') as log:
             self.process = subprocess.Popen(
                 self.command_line(), cwd=self.folder, preexec_fn=die_with_us, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self._monitor = self._connect(f'{self.name}.qmp')
-        self._monitor_file = self._monitor.makefile('rb')
-        self._monitor_read()
-        self.qmp('qmp_capabilities')
+        self.monitor = Monitor(self._connect(f'{self.name}.qmp'), self.name, self.qemu_log)
         self._agent = self._connect(f'{self.name}.agent')
         threading.Thread(target=self._read_agent, args=(self._agent,), daemon=True).start()
         return self
@@ -211,6 +203,10 @@ class Guest:
             if time.monotonic() > deadline:
                 raise GuestError(f'{self.name} is not up after {patient(timeout)} s; its console ends\n' + self.kernel_log()[-2000:])
         return self
+
+    @property
+    def is_ready(self):
+        return self._ready.is_set()
 
     # commands
 
@@ -237,16 +233,7 @@ class Guest:
 
     def qmp(self, command, **arguments):
         """Run a QMP command; '_' in the arguments' names stands for '-'."""
-        request = {'execute': command}
-        if arguments:
-            request['arguments'] = {name.replace('_', '-'): value for name, value in arguments.items()}
-        self._monitor.sendall(json.dumps(request).encode())
-        while True:
-            answer = self._monitor_read()
-            if 'return' in answer:
-                return answer['return']
-            if 'error' in answer:
-                raise GuestError(f'{self.name}: QMP {command}: {answer["error"]["desc"]}')
+        return self.monitor.execute(command, {name.replace('_', '-'): value for name, value in arguments.items()})
 
     def reset(self):
         """Push the reset button. wait_ready() waits for the new start."""
@@ -265,21 +252,6 @@ class Guest:
 
     def qemu_log(self):
         return self._read(self._log)
-
-    def leave_state(self):
-        """Of a guest whose test has failed: what it holds of RDMA, and what its kernel says, with the stacks of tasks that wait, in
-        files beside its console. A guest that does not answer leaves what it says within STATE_TIMEOUT."""
-        if not self.process:
-            return
-        self._leave('rdma', 'rdma link; rdma resource; for kind in qp cq mr cm_id; do rdma resource show $kind; done')
-        self._leave('dmesg', 'echo w >/proc/sysrq-trigger; dmesg')
-
-    def _leave(self, kind, script):
-        with contextlib.suppress(GuestError), open(self._path(f'{self.name}.{kind}'), 'w') as file:
-            command = self.spawn(f'{{ {script}; }} 2>&1')
-            with contextlib.suppress(GuestError):
-                command.wait(STATE_TIMEOUT, check=False)
-            file.write(command.output)
 
     def trouble(self):
         """What the kernel, or QEMU, complained of since the last time of asking."""
@@ -308,21 +280,25 @@ class Guest:
             return
         self._found = self.trouble()
         if self.process.poll() is None:
-            try:
-                self._monitor.settimeout(5)
-                self.qmp('quit')
-                self.process.wait(10)
-            except (OSError, GuestError, subprocess.TimeoutExpired):
-                self.process.kill()
+            self._quit()
         self.process.wait()
         for kind in ('qmp', 'agent', 'tty'):
             self._remove(f'{self.name}.{kind}')
-        for connection in (self._monitor_file, self._monitor, self._agent):
+        for connection in (self.monitor, self._agent):
             if connection:
                 connection.close()
         self.process = None
 
     # within
+
+    def _quit(self):
+        try:
+            if self.monitor:
+                self.monitor.execute('quit', seconds=5)
+                self.process.wait(10)
+        except (OSError, GuestError, subprocess.TimeoutExpired):
+            pass
+        self.process.kill()
 
     def _path(self, name):
         return os.path.join(self.folder, name)
@@ -361,12 +337,6 @@ class Guest:
                     time.sleep(0.01)
         finally:
             os.close(folder)
-
-    def _monitor_read(self):
-        line = self._monitor_file.readline()
-        if not line:
-            raise GuestError(f'{self.name}: QEMU closed its monitor: {self.qemu_log()[-2000:]}')
-        return json.loads(line)
 
     def _read_agent(self, connection):
         try:

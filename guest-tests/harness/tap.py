@@ -9,10 +9,11 @@ import sys
 import time
 import traceback
 
-from . import lab
+from . import lab, remains
 from .patience import patient
 
 DEFAULT_SECONDS = 180
+LEAVE_SECONDS = remains.SECONDS + 30  # more than it takes by itself
 LONG = os.environ.get('LONG') == '1'
 
 
@@ -72,31 +73,45 @@ def main(module=None):
 
 def run(number, name, function):
     start = time.monotonic()
-    trouble, logs, skip = [], [], ''
+    failure, skip = [], ''
     signal.alarm(patient(getattr(function, 'seconds', DEFAULT_SECONDS)))
     try:
         function()
     except Skip as reason:
         skip = f' # SKIP {reason}'
-    except Exception:  # pylint: disable=broad-except
-        trouble += traceback.format_exc().splitlines()
+    except Exception as error:  # pylint: disable=broad-except
+        failure += blocks_of(error)
     finally:
         signal.alarm(0)
-    for each in lab.running():
-        found = each.trouble()
-        trouble += found
-        if trouble:
-            logs.append(f'consoles and logs: {each.folder}')
-            for guest in each.guests:
-                guest.leave_state()
-                logs += [f'{guest.name} console: {line}' for line in guest.kernel_log().splitlines()[-15:]]
-                logs += [f'{guest.name} QEMU: {line}' for line in guest.qemu_log().splitlines()[-15:]]
-    if trouble:
+    labs = lab.running()
+    failure += [block for block in (each.trouble() for each in labs) if block]
+    for line in report(labs, name, failure) if failure else []:
+        print(f'# {line}')
+    if failure:
         # The next test is not to inherit what this one has broken.
         lab.stop_all(keep=True)
-    # What is wrong comes last: of a long output it is the end that is read.
-    for line in [*logs, *trouble]:
-        print(f'# {line}')
-    print(f'{"not " if trouble else ""}ok {number} - {name}{skip}', flush=True)
+    print(f'{"not " if failure else ""}ok {number} - {name}{skip}', flush=True)
     print(f'# {time.monotonic() - start:.1f} s', flush=True)
-    return not trouble
+    return not failure
+
+
+def blocks_of(error):
+    """The way to it, and what it says."""
+    lines = [line for text in traceback.format_exception(error) for line in text.splitlines()]
+    said = sum(len(text.splitlines()) for text in traceback.format_exception_only(error))
+    return [lines[:-said], lines[-said:]]
+
+
+def report(labs, name, failure):
+    """What is printed of a failure; the rest is left in files. Whatever that meets, the failure is told."""
+    whole = [line for block in failure for line in block]
+    if not labs:
+        return whole
+    # Who catches the first one may hang in what follows.
+    signal.setitimer(signal.ITIMER_REAL, patient(LEAVE_SECONDS), 10)
+    try:
+        return remains.leave(labs, name, failure)
+    except Exception as error:  # pylint: disable=broad-except
+        return [f'consoles and logs: {each.folder}' for each in labs] + [f'no more than these: {error!r}', *whole]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)

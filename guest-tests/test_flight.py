@@ -23,7 +23,7 @@ from harness.errors import GuestError, Refused
 from harness.flight import Card
 from harness.monitor import Monitor
 
-PEER = 'QP qpn 0x49 state 3 dqpn 0x50'
+PEER = 'qp 0x49 RC RTS dqpn 0x50'
 
 
 def recorded(*events):

@@ -66,7 +66,7 @@ def broken(entries):
 def peers_of(qpn, queues):
     """Whom a QP is connected to, if the line of the QP says so."""
     lines = [numbers_of(line) for line in queues]
-    return {numbers['dqpn'] for numbers in lines if numbers.get('qpn') == qpn and numbers.get('dqpn')}
+    return {numbers['dqpn'] for numbers in lines if numbers.get('qp') == qpn and numbers.get('dqpn')}
 
 
 def excerpt(recorder, queues=(), most=MOST_OF_CARD):

@@ -127,7 +127,7 @@ static void put_qp(GString *line, const HcaQp *qp)
 {
     const HcaQpAttr *attr = &qp->attr;
 
-    g_string_append_printf(line, "qp 0x%x %s %s peer 0x%x cqs 0x%x 0x%x",
+    g_string_append_printf(line, "qp 0x%x %s %s dqpn 0x%x cqs 0x%x 0x%x",
                            qp->qpn, service_text(attr->service),
                            hca_qp_state_text(qp->state), attr->remote_qpn,
                            attr->sq_cqn, attr->rq_cqn);

@@ -542,7 +542,7 @@ static void test_queues(void)
     GPtrArray *lines = queues(bed, 0);
     unsigned at = 0;
 
-    has(lines, &at, "qp 0x%x RC RTS peer 0x%x", qpn[0], qpn[1]);
+    has(lines, &at, "qp 0x%x RC RTS dqpn 0x%x", qpn[0], qpn[1]);
     has(lines, &at, "cq 0x%x ok", bed->cqs[0]->cqn);
     has(lines, &at, "eq 0x");
     g_assert_cmpuint(count(lines, "outstanding"), ==, 0);

@@ -92,8 +92,17 @@ def verdict(runs, folder):
     return 1 if wrong else 0
 
 
+def write_times(runs):
+    """What each took, and all together, those first that cost most."""
+    rows = sorted(((run.results.processor, run.results.seconds, run.name) for run in runs), reverse=True)
+    total = [(sum(row[0] for row in rows), sum(row[1] for row in rows), 'all')]
+    (LOGS / 'times').write_text('processor   clock  program\n' + ''.join(f'{cpu:9.1f} {clock:7.1f}  {name}\n' for cpu, clock, name in total + rows))
+
+
 def check(parts):
     """Run them all; the exit status."""
     with scratch() as folder:
         runs = [Run(part, part.program.name, LOGS / 'tests', folder) for part in parts]
-        return 0 if prove(runs) else verdict(runs, folder)
+        good = prove(runs)
+        write_times(runs)
+        return 0 if good else verdict(runs, folder)

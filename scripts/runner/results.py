@@ -7,17 +7,20 @@ from pathlib import Path
 
 RESULT = re.compile(r'(?P<failed>not )?ok \d+(?: -)? (?P<name>.*?)(?P<directive> # (?:SKIP|TODO)\b.*)?$', re.IGNORECASE)
 PLAN = re.compile(r'1\.\.(\d+)')
+TOOK = re.compile(r'# took ([\d.]+) s, of processors ([\d.]+) s and in the kernel ([\d.]+) s$')
 STATUS = re.compile(r'# status (\d+)$')
 MOST_LINES, MOST_CASES = 60, 3  # that are shown
 
 
 class Results:
     """passed, failed: names of cases. planned: how many there were to be; None if it has not come to say so. printed: by case,
-    the lines up to its result. rest: those behind the last result. status: as a shell has it; None if the run was cut off."""
+    the lines up to its result. rest: those behind the last result. status: as a shell has it; None if the run was cut off.
+    seconds, processor: those that it took, of the clock and of processors."""
 
     def __init__(self, log):
         self.passed, self.failed, self.printed = [], [], {}
         self.planned, self.status, self.rest = None, None, []
+        self.seconds = self.processor = 0
         try:
             lines = Path(log).read_text(errors='replace').splitlines()
         except FileNotFoundError:
@@ -26,13 +29,15 @@ class Results:
             self._take(line)
 
     def _take(self, line):
-        result, plan, status = RESULT.match(line), PLAN.match(line), STATUS.match(line)
+        result, plan, took, status = (pattern.match(line) for pattern in (RESULT, PLAN, TOOK, STATUS))
         if result:
             failed = result['failed'] and 'todo' not in (result['directive'] or '').lower()
             (self.failed if failed else self.passed).append(result['name'])
             self.printed[result['name']], self.rest = [*self.rest, line], []
         elif plan:
             self.planned = max(self.planned or 0, int(plan[1]))  # GLib plans for each -p anew, with those before it
+        elif took:
+            self.seconds, self.processor = float(took[1]), float(took[2]) + float(took[3])
         elif status:
             self.status = int(status[1])
         else:

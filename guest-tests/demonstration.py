@@ -49,7 +49,7 @@ def demonstrate(lab):
 
 def main():
     start = time.monotonic()
-    lab = infiniband()
+    lab = infiniband(boots=True)
     try:
         demonstrate(lab.start())
     except (GuestError, OSError) as error:

@@ -29,7 +29,7 @@ def row(both, program, loss):
 
 
 def main():
-    both = infiniband()
+    both = infiniband(boots=True)
     print(f'{ITERATIONS} messages of {SIZE} bytes, RC, MTU 4096; packets of both directions\n')
     print(f'{"":12} {"loss":>6} {"MB/s":>9}' + ''.join(f'{title:>12}' for title, _ in COLUMNS), flush=True)
     try:

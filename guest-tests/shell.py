@@ -77,7 +77,7 @@ def main():
     if not make:
         sys.exit(f'rdma-hca: LINK must be one of {", ".join(filter(None, LABS))}')
     options = APPLICATIONS if os.environ.get('APPS') else {}
-    with make(append='guest.console=1', **options) as lab:
+    with make(append='guest.console=1', boots=True, **options) as lab:
         consoles = [os.path.join(lab.folder, f'{guest.name}.tty') for guest in lab.guests]
         if shutil.which('tmux'):
             command = [[sys.executable, os.path.realpath(__file__), console] for console in consoles]

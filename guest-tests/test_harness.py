@@ -5,11 +5,12 @@ import os
 import shutil
 import time
 
-from harness import captures, links, remains, tap, verbs, wait
+from harness import captures, links, paths, remains, tap, verbs, wait
 from harness.devices import Nic
-from harness.guest import GuestError
+from harness.guest import CPU, GuestError
 from harness.lab import Lab, Machine
 from harness.labs import infiniband, kept
+from harness.template import Template
 
 
 def fails(function, *arguments, **options):
@@ -95,6 +96,50 @@ def test_stop_and_start():
     guest.stop()
     guest.start().wait_ready()
     guest.run('true')
+
+
+def test_guests_of_a_template():
+    """Nothing that one is to have for itself is the other's, nor the template's."""
+    both = kept(bare)
+    if not both.a.template:
+        raise tap.Skip('guests boot with this accelerator')
+    expect(both.a.template.memory == both.b.template.memory, 'both are of one')
+    for script in ('hostname', 'cat /proc/sys/kernel/random/boot_id', 'head -c 16 /dev/urandom | xxd -p', 'cat /sys/class/net/eth0/address',
+                   'ip -4 -o address show eth0'):
+        outputs = [guest.run(script).output for guest in both.guests]
+        expect(outputs[0] != outputs[1], f'{script}: {outputs[0]}')
+    for guest in both.guests:
+        late = time.time() - float(guest.run('date +%s').output)
+        expect(abs(late) < 60, f'{guest.name} has a time {late} s behind ours')
+    both.a.run('echo mine >/dev/shm/mine')
+    expect(both.b.run('cat /dev/shm/mine', check=False).status != 0, 'memory is not shared')
+    both.a.stop()
+    both.a.start().wait_ready()
+    expect(both.a.run('cat /dev/shm/mine', check=False).status != 0, 'nor is it written to the template')
+
+
+def test_template_made_anew():
+    """When what it is made of has changed; who uses the old one goes on."""
+    disk = os.path.join(paths.RUN, 'template-disk')
+    template = Template(cpus=1, cpu=CPU, memory=256, accelerator='tcg', append='', layers=[], disks=[disk])
+    try:
+        inodes = []
+        for content in b'one', b'one', b'other':
+            if not os.path.exists(disk) or content == b'other':
+                with open(disk, 'wb') as file:
+                    file.write(content.ljust(512))
+            template.ensure()
+            inodes.append(os.stat(template.memory).st_ino)
+        expect(inodes[0] == inodes[1] != inodes[2], inodes)
+    finally:
+        shutil.rmtree(template.folder)
+        os.unlink(disk)
+
+
+def test_guest_that_boots():
+    with Lab([Machine(Nic('net'), boots=True)] * 2, {'net': links.stream()}) as both:
+        expect(not both.a.template, 'it boots')
+        expect('Linux version' in both.a.kernel_log(), 'its console has all of it')
 
 
 def test_logs_after_a_failure():

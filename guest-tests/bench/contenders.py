@@ -75,7 +75,7 @@ class Field:
                 self.slots[contender.name] = len(devices)
                 devices.append(contender.device(contender.name, len(devices)))
                 joined[contender.name] = contender.link()
-        machine = Machine(*devices, **options)
+        machine = Machine(*devices, boots=True, cpu='max', **options)
         self.both = Lab([machine, machine], joined)
 
     def device(self, guest, name):

@@ -16,6 +16,9 @@ from .monitor import Monitor
 from .patience import FACTOR, patient
 
 READY_TIMEOUT = 120
+# The processor of emulated guests. With what `max` has beside it (SMAP, LA57, AVX, fast string instructions) Linux does what an
+# emulator has a fifth more work with.
+CPU = 'Westmere,+rdrand,+arat'
 
 # What no kernel log of ours may have in it.
 KERNEL_TROUBLE = re.compile(
@@ -121,16 +124,16 @@ class Command:
 class Guest:
     """A virtual machine that runs the image of the project."""
 
-    def __init__(self, name, folder, number=1, cpus=1, memory=512, accelerator=None, arguments=(), append='',
+    def __init__(self, name, folder, number=1, cpus=1, cpu=CPU, memory=512, accelerator=None, arguments=(), append='',
                  layers=(), disks=(), launch=(paths.QEMU, '-L', paths.QEMU_DATA)):
-        """folder: its sockets and logs, made here. arguments: more of QEMU's command line; paths of sockets in it are
-        relative to the folder. append: more of the kernel's. layers: what its root has beside the usual, by names of
-        paths.LAYERS; no more than 4. disks: images that it sees, read-only, behind those of its root: without layers from
-        /dev/vdc on. launch: the command that has QEMU's options behind it."""
+        """cpus, cpu: how many, and of which model when they are emulated. folder: its sockets and logs, made here. arguments: more of
+        QEMU's command line; paths of sockets in it are relative to the folder. append: more of the kernel's. layers: what its root
+        has beside the usual, by names of paths.LAYERS; no more than 4. disks: images that it sees, read-only, behind those of its
+        root: without layers from /dev/vdc on. launch: the command that has QEMU's options behind it."""
         self.name, self.folder, self.number = name, folder, number
-        self.cpus, self.memory, self.append, self.launch = cpus, memory, append, list(launch)
+        self.cpus, self.cpu, self.memory, self.append, self.launch = cpus, cpu, memory, append, list(launch)
         self.accelerator, self.arguments, self.disks = accelerator, list(arguments), list(disks)
-        self.layers = [paths.LAYERS[layer] for layer in layers]
+        self.layers = list(layers)
         self.console = os.path.join(folder, f'{name}.console')
         self._log = os.path.join(folder, f'{name}.qemu')
         self.devices = []  # a lab puts them in
@@ -140,6 +143,9 @@ class Guest:
         self._next = 0
         self._lock = threading.Lock()
         self._ready = threading.Event()
+        self.template = None  # that it goes on from instead of booting (see template.py)
+        self.memory_file, self.shares_memory = None, False  # where its memory is, and whether what it writes gets there
+        self._waking = None  # the command with which it becomes itself
         self.short_of_memory = False  # allocations that fail are no trouble
         self.out_of_memory = False  # nor are processes that the kernel ends because there is no more
         self._log_seen = 0
@@ -152,17 +158,28 @@ class Guest:
         """The device that programs use."""
         return self.devices[-1]
 
+    def _memory(self):
+        """Options of QEMU's for memory that is a file."""
+        if not self.memory_file:
+            return []
+        shares = 'on' if self.shares_memory else 'off'
+        return ['-object', f'memory-backend-file,id=ram,size={self.memory}M,mem-path={self.memory_file},share={shares}',
+                '-machine', 'memory-backend=ram']
+
+    def kernel_line(self):
+        """What its kernel is told when it boots."""
+        return (f'console=ttyS0 rdinit=/init mitigations=off nokaslr no_timer_check cryptomgr.notests rcupdate.rcu_expedited=1 panic=0 '
+                f'loglevel=6 guest.n={self.number} GUEST_PATIENCE={FACTOR} GUEST_LAYERS={len(self.layers)} {self.append}').strip()
+
     def command_line(self):
         accelerator = self.accelerator or 'tcg'
-        kernel = (f'console=ttyS0 rdinit=/init mitigations=off nokaslr no_timer_check cryptomgr.notests '
-                  f'rcupdate.rcu_expedited=1 panic=0 loglevel=6 guest.n={self.number} GUEST_PATIENCE={FACTOR} '
-                  f'GUEST_LAYERS={len(self.layers)} {self.append}')
         line = [*self.launch, '-name', self.name, '-nodefaults', '-no-user-config', '-display', 'none',
                 '-machine', 'q35,usb=off,vmport=off,sata=off,smbus=off,hpet=off,i8042=off', '-accel', accelerator,
-                '-cpu', 'host' if accelerator == 'kvm' else 'max', '-smp', str(self.cpus), '-m', f'{self.memory}M',
-                '-kernel', paths.KERNEL, '-initrd', paths.INITRAMFS, '-append', kernel.strip(),
+                '-cpu', 'host' if accelerator == 'kvm' else self.cpu, '-smp', str(self.cpus), '-m', f'{self.memory}M',
+                '-kernel', paths.KERNEL, '-initrd', paths.INITRAMFS, '-append', self.kernel_line(),
                 '-qmp', f'unix:{self.name}.qmp,server=on,wait=off']
-        for number, disk in enumerate(paths.DISKS + self.layers + self.disks):
+        line += self._memory() + (['-incoming', 'defer'] if self.template else [])
+        for number, disk in enumerate(paths.disks_of(self.layers) + self.disks):
             line += ['-drive', f'if=none,id=disk{number},format=raw,readonly=on,file.locking=off,file={disk}',
                      '-device', f'virtio-blk-pci,drive=disk{number},disable-legacy=on']
         line += ['-device', 'virtio-serial-pci,disable-legacy=on',
@@ -175,6 +192,9 @@ class Guest:
 
     def start(self):
         """Start QEMU; wait_ready() waits for Linux in it."""
+        if self.template:
+            self.template.ensure()
+            self.memory_file = self.template.memory
         for kind in ('qmp', 'agent', 'tty'):
             self._remove(f'{self.name}.{kind}')
         parent = os.getpid()
@@ -193,9 +213,16 @@ class Guest:
         self.monitor = Monitor(self._connect(f'{self.name}.qmp'), self.name, self.qemu_log)
         self._agent = self._connect(f'{self.name}.agent')
         threading.Thread(target=self._read_agent, args=(self._agent,), daemon=True).start()
+        if self.template:
+            self.template.wake(self.monitor)
+            self._waking = self.spawn(f'echo {time.time():.9f} {os.urandom(64).hex(" ")} | guest-wake {self.number}')
         return self
 
     def wait_ready(self, timeout=READY_TIMEOUT):
+        if self._waking:
+            self._waking.wait(timeout)
+            self._waking = None
+            self._become_ready()
         deadline = time.monotonic() + patient(timeout)
         while not self._ready.wait(0.2):
             if self.process.poll() is not None:
@@ -291,6 +318,10 @@ class Guest:
 
     # within
 
+    def _become_ready(self):
+        self.boot_seconds = time.monotonic() - self._started
+        self._ready.set()
+
     def _quit(self):
         try:
             if self.monitor:
@@ -345,8 +376,7 @@ class Guest:
                     words = line.split()
                     if words[:1] == [b'ready']:
                         self._lose_commands()
-                        self.boot_seconds = time.monotonic() - self._started
-                        self._ready.set()
+                        self._become_ready()
                     elif len(words) == 3 and words[0] == b'out':
                         data = stream.read(int(words[2]))
                         command = self._commands.get(int(words[1]))

@@ -6,19 +6,22 @@ import itertools
 import os
 import shutil
 
-from . import accelerator, paths
+from . import accelerator, paths, template
 from .guest import Guest, GuestError
 
 
 class Machine:
-    """What a guest is to be. devices: see devices.py; the last one is its `card`. options: a Guest's."""
+    """What a guest is to be. devices: see devices.py; the last one is its `card`. boots: by itself, where others go on from a
+    template; if not said, those do that have arguments or a launch of their own. options: a Guest's."""
 
-    def __init__(self, *devices, **options):
+    def __init__(self, *devices, boots=None, **options):
         self.devices, self.options = devices, options
+        self.boots = 'arguments' in options or 'launch' in options if boots is None else boots
 
     def guest(self, folder, number, plug):
         """The guest; plug(link) takes the next end of a link and gives the backend and arguments of QEMU."""
         guest = Guest(f'guest{number}', folder, number=number, accelerator=accelerator.choose(), **self.options)
+        guest.template = None if self.boots else template.of(guest)
         for slot, description in enumerate(self.devices):
             backend, arguments = plug(description.link) if description.link else (None, [])
             guest.arguments += arguments + description.put_into(guest, slot, backend).arguments()

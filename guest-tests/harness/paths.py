@@ -19,3 +19,8 @@ LAYERS = {'apps': os.path.join(GUEST, 'apps.squashfs')}
 PYTHON_DISK = os.path.join(GUEST, 'python.squashfs')
 # Of one run of a program; scripts/tap-run gives each a folder of its own.
 RUN = os.environ.get('RUN_FOLDER') or os.path.join(BUILD, 'run')
+
+
+def disks_of(layers):
+    """What the root of a guest with these layers is made of."""
+    return DISKS + [LAYERS[layer] for layer in layers]

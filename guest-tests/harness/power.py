@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A guest that sleeps, and one that boots again by itself."""
+import shlex
+
 from . import wait
 from .guest import READY_TIMEOUT
 
@@ -38,7 +40,7 @@ def start_kernel(guest, begun):
     guest.run('cat /dev/vdc >/tmp/kernel; cat /dev/vdd >/tmp/initrd')
     kernels = guest.kernel_log().count('Linux version')
     guest.starts_again()
-    guest.spawn('start-kernel /tmp/kernel /tmp/initrd "$(cat /proc/cmdline)"')
+    guest.spawn(f'start-kernel /tmp/kernel /tmp/initrd {shlex.quote(guest.kernel_line())}')
     wait.until(lambda: guest.kernel_log().count('Linux version') > kernels, f'there: another kernel in {guest.name}', READY_TIMEOUT)
     begun()
     guest.wait_ready()

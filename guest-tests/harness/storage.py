@@ -42,7 +42,7 @@ def lab(prepare=None, cards=(), **options):
     drive = ['-drive', f'if=none,id={DISK},format=raw,file={DISK}',
              '-device', f'virtio-blk-pci,drive={DISK},serial={DISK},disable-legacy=on']
     options = {**APPLICATIONS, **options}
-    both = StorageLab([Machine(*devices[0], arguments=drive, **options), Machine(*devices[1], **options)],
+    both = StorageLab([Machine(*devices[0], arguments=drive, boots=False, **options), Machine(*devices[1], **options)],
                       {name: links.stream() for name in ('net', 'soft', 'lan')})
     both.prepare = prepare
     with open(os.path.join(both.folder, DISK), 'wb') as disk:

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Guests that do not boot: each goes on from what was kept of a machine that had, as they all have the same in memory then. A
+template is made when it is first asked for, and made anew when what guests are made of has changed. Its memory is a file, which
+guests map for themselves: what they do not write they share."""
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import time
+
+from . import paths
+from .errors import GuestError
+from .guest import Guest
+from .patience import FACTOR, patient
+
+FOLDER = os.path.join(paths.OF_KERNEL, 'templates')
+SECONDS = 60  # to write or read what is not memory
+CAPABILITIES = [{'capability': 'x-ignore-shared', 'state': True}]  # memory stays where it is
+
+
+class Template:
+    """What guests of one kind go on from. kind: cpus, cpu, memory, accelerator, append, layers and disks, as of Guest."""
+
+    def __init__(self, **kind):
+        self.kind = kind
+        name = hashlib.sha256(json.dumps([kind, FACTOR], sort_keys=True).encode()).hexdigest()[:16]
+        self.folder = os.path.join(FOLDER, name)
+        self.memory, self._state, self._made_of = (os.path.join(self.folder, name) for name in ('memory', 'state', 'made-of'))
+
+    def ensure(self):
+        """Have it there."""
+        os.makedirs(self.folder, exist_ok=True)
+        with open(os.path.join(self.folder, 'lock'), 'w') as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # another program may be making it
+            made_of = self._ingredients()
+            if self._read(self._made_of) != made_of:
+                self._make()
+                with open(self._made_of, 'w') as file:
+                    file.write(made_of)
+
+    def wake(self, monitor):
+        """Have a machine that was started with -incoming defer go on from it."""
+        monitor.execute('migrate-set-capabilities', {'capabilities': CAPABILITIES})
+        # It has not come from elsewhere. And QEMU 10.0 may crash when it announces a card by a stream that does not listen yet.
+        monitor.execute('migrate-set-parameters', {'announce-rounds': 0})
+        monitor.execute('migrate-incoming', {'uri': f'file:{self._state}'})
+        migrated(monitor)
+
+    def _ingredients(self):
+        """What changes when it has to be made anew."""
+        files = [paths.QEMU, paths.KERNEL, paths.INITRAMFS, *paths.disks_of(self.kind["layers"]), *self.kind["disks"]]
+        return json.dumps([[path, os.stat(path).st_mtime_ns, os.stat(path).st_size] for path in files])
+
+    @staticmethod
+    def _read(path):
+        with contextlib.suppress(FileNotFoundError):
+            with open(path) as file:
+                return file.read()
+
+    def _make(self):
+        """Guests may be using the files of before; these stay theirs."""
+        new = {path: f'{path}.new' for path in (self.memory, self._state)}
+        for path in (self._made_of, *new.values()):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+        folder = os.path.join(paths.RUN, f'template-{os.getpid()}-{os.path.basename(self.folder)}')
+        kind = {**self.kind, 'append': f'{self.kind["append"]} guest.template=1'.strip()}
+        guest = Guest('template', folder, **kind)
+        guest.memory_file, guest.shares_memory = new[self.memory], True
+        try:
+            guest.start().wait_ready()
+            guest.run('sync')
+            guest.monitor.execute('migrate-set-capabilities', {'capabilities': CAPABILITIES})
+            guest.monitor.execute('migrate', {'uri': f'file:{new[self._state]}'})
+            migrated(guest.monitor)
+            trouble = guest.trouble()
+            if trouble:
+                raise GuestError('a template complains:\n' + '\n'.join(trouble))
+        finally:
+            guest.stop()
+        shutil.rmtree(folder)
+        for path, made in new.items():
+            os.rename(made, path)
+
+
+def of(guest):
+    """What it can go on from; None with TEMPLATES=0 in the environment, and with KVM, which boots in a second."""
+    if os.environ.get('TEMPLATES') == '0' or guest.accelerator != 'tcg':
+        return None
+    return Template(cpus=guest.cpus, cpu=guest.cpu, memory=guest.memory, accelerator=guest.accelerator, append=guest.append, layers=guest.layers,
+                    disks=guest.disks)
+
+
+def migrated(monitor):
+    """Wait until what a machine is was written, or read."""
+    deadline = time.monotonic() + patient(SECONDS)
+    while True:
+        found = monitor.execute('query-migrate')
+        if found.get('status') == 'completed':
+            return
+        if found.get('status') == 'failed' or time.monotonic() > deadline:
+            raise GuestError(f'a template is not to be had: {found}')
+        time.sleep(0.005)

@@ -67,9 +67,9 @@ def scratch():
 
 
 def jobs():
-    """How many programs run at a time: JOBS, or 2, where there are so many processors: the machines of a guest test wait for each
-    other much of the time."""
-    return int(os.environ.get('JOBS') or min(len(os.sched_getaffinity(0)), 2))
+    """How many programs run at a time: JOBS, or one more than there are processors, but no more than 3: the machines of a guest test
+    wait for each other much of the time."""
+    return int(os.environ.get('JOBS') or min(len(os.sched_getaffinity(0)) + 1, 3))
 
 
 def prove(runs, alone=False, silent=False):

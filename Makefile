@@ -3,7 +3,7 @@
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run check soak check-long check-late check-debug check-threads bench bench-cards bench-sweep ledger loss shell env build clean distclean
+.PHONY: help run check soak check-long check-late check-debug check-threads check-mutations bench bench-cards bench-sweep ledger loss shell env build clean distclean
 .DEFAULT_GOAL := help
 
 S := build/stamps
@@ -45,11 +45,13 @@ help:
 	@echo 'make run             set up and build what is missing, start two guests, run the demonstration'
 	@echo 'make check           the same set-up, then all tests'
 	@echo 'make check T=PATTERN only the tests whose name matches this regular expression; T=list names them'
+	@echo '                     SINCE=REV: only those that what changed since this commit can break'
 	@echo '                     SHAKY=fail: also fail for guest cases that fail only once'
 	@echo 'make soak            N=20 rounds of guest programs beside LOAD=2 spinning processes; T=PATTERN as above'
 	@echo 'make check-long      all tests, some of them longer; T=PATTERN as above'
 	@echo 'make check-late      the guests'\'' tests with memory that takes its time; T=PATTERN as above'
 	@echo 'make check-threads   the qtest with a QEMU under the thread sanitizer; T=PATTERN as above'
+	@echo 'make check-mutations mistakes in the tree, each of which make check SINCE=HEAD has to find; T=ROOM one'
 	@echo 'make fuzz            look for inputs that break card or switch; T=NAME one target, SECONDS=N for so long each'
 	@echo 'make fuzz-coverage   lines of card and switch that the kept inputs reach; make fuzz-keep T=NAME keeps what was learned'
 	@echo 'make ledger          write guest-tests/pyverbs/ledger anew: how rdma-core'\''s own tests go'
@@ -71,7 +73,11 @@ run: build
 	@guest-tests/demonstration.py
 
 check: build $S/unit $S/python-disk $S/apps-layer $S/headers-bookworm-backports $S/headers-trixie
-	@scripts/run-tests '$(T)'
+	@scripts/run-tests $(if $(SINCE),--since '$(SINCE)') '$(T)'
+
+# Whether make check SINCE= finds mistakes: scripts/mutations. Arguments are rooms.
+check-mutations: build $S/unit $S/fuzz
+	@scripts/check-mutations $(T)
 
 # What fails seldom: N rounds of guest programs beside LOAD processes that spin.
 N ?= 20
@@ -107,8 +113,8 @@ bench: build $S/bench-packages $S/unit
 	@guest-tests/bench/bench.py
 
 bench-cards: $S/unit
-	@build/unit/cards
-	@build/unit/cards --roce
+	@build/unit/cards --recorder=1024
+	@build/unit/cards --roce --recorder=1024
 
 bench-sweep: $S/bench-packages $S/unit
 	@guest-tests/bench/sweep.py
@@ -132,9 +138,9 @@ clean:
 	rm -rf build/qemu build/qemu-tsan build/qemu-data build/switch build/hca-switch build/unit build/rdma-core build/rdma-core-root \
 		build/driver build/kernel-test \
 		build/guest/own* build/guest/initramfs* build/pyverbs build/guest/python build/guest/python.squashfs \
-		build/guest/apps build/guest/apps-headers build/guest/apps.squashfs \
+		build/guest/apps build/guest/apps-headers build/guest/apps.squashfs build/guest/templates \
 		build/run build/logs build/accelerator build/check-driver build/kernels/*/driver build/kernels/*/kernel-test \
-		build/kernels/*/guest/own* build/kernels/*/guest/initramfs* build/kernels/*/stamps/driver build/kernels/*/stamps/image
+		build/kernels/*/guest/own* build/kernels/*/guest/initramfs* build/kernels/*/guest/templates build/kernels/*/stamps/driver build/kernels/*/stamps/image
 	rm -f $S/qemu $S/qemu-tsan $S/switch $S/unit $S/rdma-core $S/driver $S/image $S/pyverbs $S/python-disk $S/apps-layer
 
 distclean:

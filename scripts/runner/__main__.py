@@ -5,7 +5,7 @@ import argparse
 import signal
 import sys
 
-from . import check, programs, soak
+from . import check, programs, since, soak
 
 
 def positive(text):
@@ -20,6 +20,7 @@ def main():
     parser.add_argument('pattern', nargs='?', default='')
     parser.add_argument('--soak', type=positive, metavar='ROUNDS', help='guest programs, so often')
     parser.add_argument('--load', type=int, default=0, metavar='N', help='beside N processes that spin')
+    parser.add_argument('--since', metavar='REV', help='only what the changes since this commit can break')
     options = parser.parse_args()
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
@@ -32,6 +33,10 @@ def main():
     chosen = programs.select(options.pattern)
     if options.soak:
         chosen = [part for part in chosen if part.program.is_guest]
+    if options.since:
+        chosen = since.select(chosen, options.since)
+        if not chosen:
+            return 0
     if not chosen:
         sys.exit(f"rdma-hca: no test matches '{options.pattern}'; make check T=list names them")
     return soak.soak(chosen, options.soak, options.load) if options.soak else check.check(chosen)

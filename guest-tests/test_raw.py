@@ -4,7 +4,7 @@
 has the same cable, goes on."""
 import re
 
-from harness import resources, tap, verbs, wait
+from harness import ethernet, resources, tap, verbs, wait
 from harness.guest import GuestError
 from harness.labs import kept, roce
 
@@ -20,9 +20,9 @@ def run(case):
 
 
 def ping(one, other):
-    output = one.run(f'ping -c 20 -i 0.02 -q -W 5 {other.card.address()}').output
-    if ' 0% packet loss' not in output:
-        raise GuestError(f'ping:\n{output}')
+    echoes = ethernet.Echoes(one)
+    one.run(f'ping -c 20 -i 0.02 -q -W 5 {other.card.address()}')
+    echoes.wait(20)
 
 
 def mac(guest):
@@ -31,8 +31,7 @@ def mac(guest):
 
 def unreachable(guest):
     """Datagrams that came by the interface to a port that nobody has."""
-    names, values = re.findall(r'^Udp: (.*)$', guest.run('cat /proc/net/snmp').output, re.M)
-    return int(dict(zip(names.split(), values.split()))['NoPorts'])
+    return ethernet.counted(guest, 'Udp', 'NoPorts')
 
 
 def test_between_guests():

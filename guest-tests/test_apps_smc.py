@@ -175,10 +175,16 @@ def test_peer_reset():
 def unload(guest):
     """When its last socket has gone, which waits for the peer to tell that it has closed, too."""
     guest.run('rmmod smc_diag')
-    wait.until(lambda: guest.run('cat /sys/module/smc/refcnt').output.strip() == '0', f'SMC without a user in {guest.name}', 180)
+
+    def users():
+        return guest.run('cat /sys/module/smc/refcnt; grep -E "SMC|TCP" /proc/net/protocols; ss -tanoe', check=False).output
+
+    wait.until(lambda: guest.run('cat /sys/module/smc/refcnt').output.strip() == '0',
+               lambda: f'SMC without a user in {guest.name}; it has\n{users()}', 180)
     guest.run('modprobe -r smc')
 
 
+@tap.seconds(400)
 def test_unloaded():
     both = prepared(roce)
     for guest in both.guests:

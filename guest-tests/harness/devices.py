@@ -5,6 +5,7 @@ import copy
 import ipaddress
 import json
 import os
+import random
 
 from . import wait
 
@@ -16,9 +17,17 @@ HAS_SPARE_PROCESSORS = len(os.sched_getaffinity(0)) >= 4
 
 
 def _card_options():
-    """CARD_OPTIONS from the environment, NAME=VALUE,...: properties of all cards of ours that do not have them already."""
-    pairs = (option.split('=', 1) for option in os.environ.get('CARD_OPTIONS', '').split(',') if option)
-    return {name: int(value) if value.isdigit() else value for name, value in pairs}
+    """CARD_OPTIONS from the environment, NAME=VALUE,... or a JSON object: properties of all cards of ours that do not have them
+    already. Faults in it are by chance, another one for each card."""
+    given = os.environ.get('CARD_OPTIONS', '')
+    if given.startswith('{'):
+        options = json.loads(given)
+    else:
+        pairs = (option.split('=', 1) for option in given.split(',') if option)
+        options = {name: int(value) if value.isdigit() else value for name, value in pairs}
+    if 'faults' in options:
+        options.setdefault('fault-seed', random.getrandbits(32))
+    return options
 
 
 class Device:

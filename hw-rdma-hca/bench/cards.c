@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * usage: cards [--roce] [--rounds=N] [--bytes=N] [--qps=N] [NAME]
+ * usage: cards [--roce] [--rounds=N] [--recorder=N] [--bytes=N] [--qps=N] [NAME]
  *
  * What two cards cost that have nothing between them but memory: one process,
  * one thread, no guests, no sockets. A line for each case: its name, bytes,
  * queue pairs, nanoseconds a message and a packet of data, and the same as
  * megabytes and thousands of messages a second. Time is that of the processor,
  * of both cards together, without that of their drivers: the least of all
- * rounds, which hardly depends on what else the machine does.
+ * rounds, which hardly depends on what else the machine does. With --recorder
+ * each round is run once more, by cards with a flight recorder.
  *
  * Memory is in pages of 4 KiB that do not lie together, as a guest's is.
  */

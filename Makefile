@@ -75,7 +75,7 @@ run: build
 check: build $S/unit $S/python-disk $S/apps-layer $S/headers-bookworm-backports $S/headers-trixie
 	@scripts/run-tests $(if $(SINCE),--since '$(SINCE)') '$(T)'
 
-# Whether make check SINCE= finds mistakes: scripts/mutations. Arguments are rooms.
+# Whether make check SINCE= finds mistakes: those of scripts/mutations; T=ROOM one.
 check-mutations: build $S/unit $S/fuzz
 	@scripts/check-mutations $(T)
 

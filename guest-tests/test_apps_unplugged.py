@@ -178,6 +178,7 @@ def test_nvme_target_unplugged():
 # -ENODEV), which is an error for who writes. So there is no load beside; but even the only writer is in it once in some twenty runs.
 NOT_TAKEN = 'iscsi_iser_task_init: Failed to init task'
 
+
 def portal(both):
     iser.serve(both.a, both.a.card)
     iser.prepare(both.b, patient(120))

@@ -8,12 +8,11 @@ import hashlib
 import json
 import os
 import shutil
-import time
 
-from . import paths
+from . import paths, wait
 from .errors import GuestError
 from .guest import Guest
-from .patience import FACTOR, patient
+from .patience import FACTOR
 
 FOLDER = os.path.join(paths.OF_KERNEL, 'templates')
 SECONDS = 60  # to write or read what is not memory
@@ -95,11 +94,10 @@ def of(guest):
 
 def migrated(monitor):
     """Wait until what a machine is was written, or read."""
-    deadline = time.monotonic() + patient(SECONDS)
-    while True:
+    def completed():
         found = monitor.execute('query-migrate')
-        if found.get('status') == 'completed':
-            return
-        if found.get('status') == 'failed' or time.monotonic() > deadline:
+        if found.get('status') == 'failed':
             raise GuestError(f'a template is not to be had: {found}')
-        time.sleep(0.005)
+        return found.get('status') == 'completed'
+
+    wait.until(completed, 'a template written, or read', SECONDS, pause=0.005)

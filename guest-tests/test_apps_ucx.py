@@ -117,6 +117,7 @@ def test_figures():
     figures(kept(infiniband), 'InfiniBand')
 
 
+@tap.only_long
 @tap.seconds(LIMIT)
 def test_roce_transports():
     directly(kept(roce), 6)

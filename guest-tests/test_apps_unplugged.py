@@ -29,7 +29,7 @@ _ready = set()
 
 
 def slots():
-    machine = Machine(Nic('net'), RoceCard('lan', slotted=True), arguments=pci.NATIVE, **APPLICATIONS)
+    machine = Machine(Nic('net'), RoceCard('lan', slotted=True), machine=pci.NATIVE, **APPLICATIONS)
     return Lab([machine, machine], {'net': links.stream(), 'lan': links.stream()})
 
 

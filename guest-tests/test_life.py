@@ -14,7 +14,7 @@ from harness.labs import infiniband, kept
 
 def slots():
     """Two cards on a cable, each in a slot that it can be taken out of."""
-    machine = Machine(Nic('net'), InfinibandCard('cable', slotted=True), arguments=pci.NATIVE)
+    machine = Machine(Nic('net'), InfinibandCard('cable', slotted=True), machine=pci.NATIVE)
     return Lab([machine, machine], {'net': links.stream(), 'cable': links.unix_cable()})
 
 
@@ -183,7 +183,7 @@ def test_freeze():
 def three():
     """A machine with three cards, each of which has a peer of its own in the other machine."""
     devices = [Nic('net'), InfinibandCard('one', slotted=True), InfinibandCard('two', slotted=True), RoceCard('lan', slotted=True)]
-    machine = Machine(*devices, arguments=pci.NATIVE, memory=768)
+    machine = Machine(*devices, machine=pci.NATIVE, memory=768)
     return Lab([machine, machine], {'net': links.stream(), 'one': links.unix_cable(), 'two': links.unix_cable(),
                                     'lan': links.stream()})
 

@@ -124,15 +124,15 @@ class Command:
 class Guest:
     """A virtual machine that runs the image of the project."""
 
-    def __init__(self, name, folder, number=1, cpus=1, cpu=CPU, memory=512, accelerator=None, arguments=(), append='',
-                 layers=(), disks=(), launch=(paths.QEMU, '-L', paths.QEMU_DATA)):
-        """cpus, cpu: how many, and of which model when they are emulated. folder: its sockets and logs, made here. arguments: more of
-        QEMU's command line; paths of sockets in it are relative to the folder. append: more of the kernel's. layers: what its root
+    def __init__(self, name, folder, number=1, cpus=1, cpu=CPU, memory=512, accelerator=None, machine=(), arguments=(),
+                 append='', layers=(), disks=(), launch=(paths.QEMU, '-L', paths.QEMU_DATA)):
+        """cpus, cpu: how many, and of which model when they are emulated. folder: its sockets and logs, made here. machine: options of
+        QEMU's that make it another machine, before it has devices. arguments: more of the command line; paths of sockets in it are relative to the folder. append: more of the kernel's. layers: what its root
         has beside the usual, by names of paths.LAYERS; no more than 4. disks: images that it sees, read-only, behind those of its
         root: without layers from /dev/vdc on. launch: the command that has QEMU's options behind it."""
         self.name, self.folder, self.number = name, folder, number
         self.cpus, self.cpu, self.memory, self.append, self.launch = cpus, cpu, memory, append, list(launch)
-        self.accelerator, self.arguments, self.disks = accelerator, list(arguments), list(disks)
+        self.accelerator, self.machine, self.arguments, self.disks = accelerator, list(machine), list(arguments), list(disks)
         self.layers = list(layers)
         self.console = os.path.join(folder, f'{name}.console')
         self._log = os.path.join(folder, f'{name}.qemu')
@@ -178,7 +178,7 @@ class Guest:
                 '-cpu', 'host' if accelerator == 'kvm' else self.cpu, '-smp', str(self.cpus), '-m', f'{self.memory}M',
                 '-kernel', paths.KERNEL, '-initrd', paths.INITRAMFS, '-append', self.kernel_line(),
                 '-qmp', f'unix:{self.name}.qmp,server=on,wait=off']
-        line += self._memory() + (['-incoming', 'defer'] if self.template else [])
+        line += self.machine + self._memory() + (['-incoming', 'defer'] if self.template else [])
         for number, disk in enumerate(paths.disks_of(self.layers) + self.disks):
             line += ['-drive', f'if=none,id=disk{number},format=raw,readonly=on,file.locking=off,file={disk}',
                      '-device', f'virtio-blk-pci,drive=disk{number},disable-legacy=on']

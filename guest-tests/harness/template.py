@@ -20,7 +20,7 @@ CAPABILITIES = [{'capability': 'x-ignore-shared', 'state': True}]  # memory stay
 
 
 class Template:
-    """What guests of one kind go on from. kind: cpus, cpu, memory, accelerator, append, layers and disks, as of Guest."""
+    """What guests of one kind go on from. kind: cpus, cpu, memory, accelerator, machine, append, layers and disks, as of Guest."""
 
     def __init__(self, **kind):
         self.kind = kind
@@ -88,8 +88,8 @@ def of(guest):
     """What it can go on from; None with TEMPLATES=0 in the environment, and with KVM, which boots in a second."""
     if os.environ.get('TEMPLATES') == '0' or guest.accelerator != 'tcg':
         return None
-    return Template(cpus=guest.cpus, cpu=guest.cpu, memory=guest.memory, accelerator=guest.accelerator, append=guest.append, layers=guest.layers,
-                    disks=guest.disks)
+    return Template(cpus=guest.cpus, cpu=guest.cpu, memory=guest.memory, accelerator=guest.accelerator, machine=guest.machine,
+                    append=guest.append, layers=guest.layers, disks=guest.disks)
 
 
 def migrated(monitor):

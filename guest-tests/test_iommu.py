@@ -15,8 +15,6 @@ PROGRAMS = ('chain', 'datagrams', 'datagrams_grh', 'resize_cq', 'resize_cq_busy'
             'cq_overrun', 'sq_drained', 'comm_established', 'rereg', 'rereg_remapped', 'forked', 'all_qps', 'all_translations',
             'all_contexts')
 
-INTEL = ['-device', 'intel-iommu']
-
 
 class OnOtherBus(InfinibandCard):
     """On a bus that is translated where that of all others is not."""
@@ -26,25 +24,25 @@ class OnOtherBus(InfinibandCard):
                 *super().arguments()]
 
 
-def machines(card, append='', **options):
+def machines(card, arguments, append):
     """Two processors: what is unmapped by one is used by the other, and by the card."""
-    machine = Machine(Nic('net'), card, append=f'iommu.strict=1 {append}', cpus=2, **options)
+    machine = Machine(Nic('net'), card, arguments=arguments, append=f'iommu.strict=1 {append}', cpus=2)
     return Lab([machine, machine], {'net': links.stream(), 'cable': links.unix_cable()})
 
 
 def intel(append='intel_iommu=on'):
     """A card behind an IOMMU has no thread that could poll."""
-    return machines(InfinibandCard('cable', polling=False), append, machine=INTEL)
+    return machines(InfinibandCard('cable', polling=False), ['-device', 'intel-iommu'], append)
 
 
 def intel_roce():
-    return machines(RoceCard('cable', polling=False), 'intel_iommu=on', machine=INTEL)
+    return machines(RoceCard('cable', polling=False), ['-device', 'intel-iommu'], 'intel_iommu=on')
 
 
 def virtio():
     """Before the driver of a virtio-iommu is loaded, Linux uses no device behind it, and the driver is on a disk."""
     card = OnOtherBus('cable', {'bus': 'translated'}, polling=False)
-    return machines(card, arguments=['-machine', 'default-bus-bypass-iommu=on', '-device', 'virtio-iommu-pci,addr=1e.0'])
+    return machines(card, ['-machine', 'default-bus-bypass-iommu=on', '-device', 'virtio-iommu-pci,addr=1e.0'], '')
 
 
 def group_type(guest):

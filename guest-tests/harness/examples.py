@@ -66,8 +66,7 @@ def shell(text):
 
 
 def machine(text, *devices, **options):
-    """A machine that an example starts. devices: those that `...` stands for, and the example's card; options: a Guest's. What
-    `...` stands for comes first in an example, so that the machine is that of the others, and need not boot either."""
+    """A machine that an example starts. devices: those that `...` stands for, and the example's card; options: a Guest's."""
     script = shell(text if 'make -s env' in text else ENVIRONMENT + text)
     return Machine(*devices, launch=['bash', '-e', '-c', script, 'example'], boots=False, **options)
 

@@ -19,6 +19,7 @@ READY_TIMEOUT = 120
 # The processor of emulated guests. With what `max` has beside it (SMAP, LA57, AVX, fast string instructions) Linux does what an
 # emulator has a fifth more work with.
 CPU = 'Westmere,+rdrand,+arat'
+SLOT = 0x10  # on the bus, of the first disk; where other devices come in the command line does not change what is there
 
 # What no kernel log of ours may have in it.
 KERNEL_TROUBLE = re.compile(
@@ -181,8 +182,8 @@ class Guest:
         line += self.machine + self._memory() + (['-incoming', 'defer'] if self.template else [])
         for number, disk in enumerate(paths.disks_of(self.layers) + self.disks):
             line += ['-drive', f'if=none,id=disk{number},format=raw,readonly=on,file.locking=off,file={disk}',
-                     '-device', f'virtio-blk-pci,drive=disk{number},disable-legacy=on']
-        line += ['-device', 'virtio-serial-pci,disable-legacy=on',
+                     '-device', f'virtio-blk-pci,drive=disk{number},addr={SLOT + number:#x},disable-legacy=on']
+        line += ['-device', f'virtio-serial-pci,addr={SLOT - 1:#x},disable-legacy=on',
                  '-chardev', f'socket,id=agent,path={self.name}.agent,server=on,wait=off',
                  '-device', 'virtserialport,chardev=agent,name=rdma-hca.agent']
         line += ['-chardev', f'socket,id=console,path={self.name}.tty,server=on,wait=off,'

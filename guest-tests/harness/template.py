@@ -49,7 +49,8 @@ class Template:
 
     def _ingredients(self):
         """What changes when it has to be made anew."""
-        files = [paths.QEMU, paths.KERNEL, paths.INITRAMFS, *paths.disks_of(self.kind["layers"]), *self.kind["disks"]]
+        machine = os.path.join(os.path.dirname(__file__), 'guest.py')
+        files = [machine, paths.QEMU, paths.KERNEL, paths.INITRAMFS, *paths.disks_of(self.kind["layers"]), *self.kind["disks"]]
         return json.dumps([[path, os.stat(path).st_mtime_ns, os.stat(path).st_size] for path in files])
 
     @staticmethod

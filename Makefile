@@ -98,7 +98,7 @@ check-threads: build $S/qemu-tsan
 	@scripts/check-threads '$(T)'
 
 # What `make check-debug` runs. Its guests are slow, and get more time. Linux's own RDS and iSER break its checkers' rules.
-debug_tests := ^guest/(driver|recovery|host_faults|reset|concurrency|stress|verbs|srq|memory|dm|extended|raw|roce|roce_driver|tools|interface|life|apps_nvme|apps_nfs|apps_ucx|kernel_checks|fabric_(pair|managers|ipoib|switch|trunk)|fabric_apps/test_(nvme|nfs|mpi|libfabric|perftest))$$
+debug_tests := ^guest/(driver|recovery|host_faults|reset|concurrency|stress|verbs|srq|memory|dm|extended|raw|roce|roce_driver|tools|interface|life|life_pairs|apps_nvme|apps_nfs|apps_ucx|kernel_checks|fabric_(pair|managers|ipoib|switch|trunk)|fabric_apps/test_(nvme|nfs|mpi|libfabric|perftest))$$
 
 ifeq ($(KERNEL),debug)
 check-debug: build $S/apps-layer

@@ -2,18 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What only a kernel with checkers can do (make check-debug): each allocation of the driver's fails once
 (programs/fail-nth.c), and nothing is lost when it is unloaded."""
-import os
 import re
 
-from harness import paths, resources, tap, verbs, wait
+from harness import checkers, resources, tap, verbs, wait
 from harness.guest import GuestError
 from harness.labs import infiniband, kept, roce
 
 DEBUGFS = '/sys/kernel/debug'
 KMEMLEAK = f'{DEBUGFS}/kmemleak'
 DRIVER = '/sys/bus/pci/drivers/rdma_hca'
-CHECKERS = ('CONFIG_KASAN=y', 'CONFIG_PROVE_LOCKING=y', 'CONFIG_DEBUG_KMEMLEAK=y', 'CONFIG_FAILSLAB=y',
-            'CONFIG_FAIL_PAGE_ALLOC=y')
 # Failures are to be seen by all who allocate, and not to be told in the log.
 INJECT = ('cd {0}; '
           'for folder in failslab fail_page_alloc fail_usercopy; do echo 0 >$folder/verbose; done; '
@@ -23,9 +20,7 @@ INJECT = ('cd {0}; '
 
 def lab(make):
     """A lab whose kernels have the checkers."""
-    with open(os.path.join(paths.OF_KERNEL, 'headers', '.config')) as config:
-        have = set(config.read().splitlines())
-    missing = [name for name in CHECKERS if name not in have]
+    missing = checkers.missing()
     if missing:
         raise tap.Skip(f'the guests\' kernel has no {missing[0]}: make check-debug')
     both = kept(make)

@@ -8,7 +8,6 @@
 #include "card.h"
 
 #define RHCA_RESET_TIMEOUT_SECS	10
-#define RHCA_HEALTH_PERIOD	HZ
 
 /* Table 3-1-2. */
 int rhca_reset(struct rhca_pci *pci)
@@ -31,33 +30,37 @@ int rhca_reset(struct rhca_pci *pci)
 
 void rhca_let_master(struct rhca_pci *pci)
 {
-	spin_lock(&pci->master_lock);
-	if (!pci->off)
+	spin_lock_irq(&pci->state_lock);
+	if (pci->state != RHCA_OFF)
 		pci_set_master(pci->pdev);
-	spin_unlock(&pci->master_lock);
+	spin_unlock_irq(&pci->state_lock);
 }
 
 void rhca_switch_off(struct rhca_pci *pci)
 {
-	spin_lock(&pci->master_lock);
-	WRITE_ONCE(pci->off, true);
+	/* Behind that nobody lets it master the bus again. */
+	rhca_life(pci, RHCA_SHUTDOWN);
 	pci_clear_master(pci->pdev);
-	spin_unlock(&pci->master_lock);
 }
 
 void rhca_fail(struct rhca_dev *dev, const char *why)
 {
+	enum rhca_state before;
+
 	/*
 	 * What is freed from now on must not be written by the card. Who finds
 	 * the card failed relies on that, whoever was first to notice.
 	 */
 	pci_clear_master(dev->pdev);
-	if (test_and_set_bit(0, &dev->failed))
+	before = rhca_life(dev->pci, RHCA_FAIL);
+	if (rhca_is_lost(before))
 		return;
 	dev_err(&dev->pdev->dev, "card failed: %s\n", why);
 	WRITE_ONCE(dev->pci->failure, why);
 	dev->pci->failures++;
-	dev->on_failure(dev);
+	/* Before there are users, and behind them, there is nobody to tell. */
+	if (before != RHCA_PRIVATE)
+		queue_work(dev->pci->wq, &dev->failure);
 }
 
 void rhca_fail_soon(struct rhca_dev *dev, const char *why)
@@ -103,31 +106,4 @@ void rhca_check_health(struct rhca_dev *dev)
 		rhca_fail(dev, "it has been reset");
 	else if (READ_ONCE(dev->trouble))
 		rhca_fail(dev, dev->trouble);
-}
-
-static void rhca_health_work(struct work_struct *work)
-{
-	struct rhca_dev *dev = container_of(to_delayed_work(work),
-					    struct rhca_dev, health);
-
-	rhca_check_health(dev);
-	if (!rhca_failed(dev))
-		dev->on_look(dev);
-	rhca_health_start(dev);
-}
-
-void rhca_health_init(struct rhca_dev *dev)
-{
-	INIT_DELAYED_WORK(&dev->health, rhca_health_work);
-}
-
-void rhca_health_start(struct rhca_dev *dev)
-{
-	if (!rhca_failed(dev))
-		schedule_delayed_work(&dev->health, RHCA_HEALTH_PERIOD);
-}
-
-void rhca_health_stop(struct rhca_dev *dev)
-{
-	cancel_delayed_work_sync(&dev->health);
 }

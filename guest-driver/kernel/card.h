@@ -21,6 +21,7 @@
 #include "cmd.h"
 #include "diag.h"
 #include "icm.h"
+#include "life.h"
 
 #define RHCA_NAME	"rdma_hca"
 #define RHCA_PORT	1
@@ -39,30 +40,27 @@ struct rhca_eq;
 struct rhca_mgm;
 struct rhca_region;
 
-/*
- * What outlives a restart of the card: the PCI function. @lock serialises
- * start and stop.
- */
+/* What outlives a restart of the card: the PCI function. */
 struct rhca_pci {
 	struct pci_dev *pdev;
 	void __iomem *bar0;
 	void __iomem *uar;	/* page RDMA_HCA_UAR_KERNEL */
-	struct mutex lock;
-	struct delayed_work restart;
-	u32 restart_secs;	/* after a start that failed */
-	bool wanted;		/* the card is to run, or to be tried again */
-	bool going;		/* the function goes: not wanted any more */
-	spinlock_t master_lock;	/* bus mastering against @off */
-	bool off;		/* for good: the machine goes down */
-	struct rhca_dev *dev;		/* NULL: stopped */
+
+	enum rhca_state state;	/* rhca_life() changes it */
+	spinlock_t state_lock;	/* and bus mastering against RHCA_OFF */
+	struct mutex lock;	/* one start or stop; protects the next six */
+	struct rhca_dev *dev;		/* NULL: there is none */
 	struct net_device *ndev;	/* RoCE: since the first start */
+	u32 halters;		/* enum rhca_halter */
+	u32 pause_secs;		/* from the last start to the next restart */
+	unsigned long started;	/* when that was, in jiffies */
+	unsigned long failed_at;	/* the last failure that users were told of */
+	struct delayed_work restart;
+	/* Failures, and what users are told of them: one at a time, in order. */
+	struct workqueue_struct *wq;
 
 	struct devlink *devlink;
 	struct devlink_health_reporter *reporter;
-	/* What pci.c has devlink.c call: they take @lock. */
-	void (*halt)(struct rhca_pci *pci);
-	int (*resume)(struct rhca_pci *pci);
-	int (*recover)(struct rhca_pci *pci);
 	const char *failure;	/* the last one */
 	u32 failures;
 	u32 lost_interrupts;	/* the look at the card has found */
@@ -75,18 +73,13 @@ struct rhca_dev {
 	struct rhca_caps caps;
 	struct rhca_cmd cmd;
 	struct rhca_diag diag;
-	bool registered;	/* the core takes events */
 
-	unsigned long failed;	/* bit 0 */
-	struct delayed_work health;
-	/*
-	 * What device.c has the files below it call: the card has failed, it
-	 * has written an event, and it may have said more than was heard.
-	 */
-	void (*on_failure)(struct rhca_dev *dev);
-	void (*on_event)(struct rhca_dev *dev, const struct rdma_hca_eqe *eqe);
-	void (*on_look)(struct rhca_dev *dev);
+	struct work_struct failure;	/* users are told of it */
+	struct work_struct flush;	/* rhca_flush_kernel() once more */
+	struct delayed_work health;	/* a look at the card, once a second */
 	const char *trouble;	/* the next look fails the card for it */
+	/* What event.c has eq.c call: the card has written an event. */
+	void (*on_event)(struct rhca_dev *dev, const struct rdma_hca_eqe *eqe);
 
 	/* what the card keeps in host memory */
 	struct rhca_icm_table qpc_table;
@@ -116,8 +109,6 @@ struct rhca_dev {
 	struct xarray qps;	/* by the card's QPN */
 	struct xarray cqs;	/* by CQN */
 	struct xarray srqs;	/* by SRQN */
-	spinlock_t flush_lock;	/* keeps QPs while the card fails */
-	struct work_struct flush;	/* rhca_flush_kernel() once more */
 
 	struct rhca_eq *eq;	/* see eq.c for what each is for */
 	u32 num_eqs;
@@ -127,7 +118,7 @@ struct rhca_dev {
 	/* the port */
 	u16 lid;		/* as QUERY_PORT last said */
 	u8 active_mtu;		/* IB MTU code, likewise */
-	u32 port_up;		/* RoCE: as users were last told */
+	bool port_up;		/* RoCE: as users were last told */
 	struct mutex mgmt_lock;	/* one change of what it tells others */
 	struct net_device *ndev;	/* RoCE: the interface */
 	struct mutex link_lock;	/* setting @ndev; orders link changes */
@@ -192,14 +183,13 @@ static inline void rhca_ring(struct rhca_dev *dev, u32 offset, u32 low,
  */
 static inline bool rhca_failed(const struct rhca_dev *dev)
 {
-	return test_bit(0, &dev->failed) || READ_ONCE(dev->pci->off);
+	return rhca_is_lost(READ_ONCE(dev->pci->state));
 }
 
-/* Wait until a failure no longer uses a QP that it has found. */
-static inline void rhca_flush_synchronize(struct rhca_dev *dev)
+/* Whether the core takes events. */
+static inline bool rhca_has_users(const struct rhca_dev *dev)
 {
-	spin_lock_irq(&dev->flush_lock);
-	spin_unlock_irq(&dev->flush_lock);
+	return rhca_is_offered(READ_ONCE(dev->pci->state));
 }
 
 /* The card forgets everything and leaves host memory alone. */
@@ -209,8 +199,9 @@ void rhca_let_master(struct rhca_pci *pci);
 /* No DMA any more, whoever starts or stops the card now. */
 void rhca_switch_off(struct rhca_pci *pci);
 /*
- * Give the card up: no more commands or DMA, users are told, it restarts.
- * What the card had of memory is free when this returns.
+ * Give the card up: no more commands or DMA; soon users are told, and it
+ * restarts. In any context. What the card had of memory is free when this
+ * returns.
  */
 void rhca_fail(struct rhca_dev *dev, const char *why);
 /* The same, soon, for who holds a lock. */
@@ -219,12 +210,5 @@ void rhca_fail_soon(struct rhca_dev *dev, const char *why);
 void rhca_count_lost(struct rhca_dev *dev, int irq);
 /* Give up a card that is lost, even if nobody talks to it. */
 void rhca_check_health(struct rhca_dev *dev);
-/*
- * Look once a second, until the end of a card: whether it is well, and what it
- * has said that nobody has heard.
- */
-void rhca_health_init(struct rhca_dev *dev);
-void rhca_health_start(struct rhca_dev *dev);
-void rhca_health_stop(struct rhca_dev *dev);
 
 #endif /* RHCA_CARD_H */

@@ -321,12 +321,15 @@ void rhca_cq_completion(struct rhca_dev *dev, u32 cqn)
 {
 	struct rhca_cq *cq = xa_load(&dev->cqs, cqn);
 
-	if (cq) {
-		WRITE_ONCE(cq->armed, false);
-		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
-	} else {
+	if (!cq) {
 		dev_dbg(&dev->pdev->dev, "completion for no CQ, %#x\n", cqn);
+		return;
 	}
+	/* Users in the kernel hear of it by rhca_flush_kernel(), not twice. */
+	if (!cq->ibcq.uobject && rhca_failed(dev))
+		return;
+	WRITE_ONCE(cq->armed, false);
+	cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 }
 
 void rhca_cq_error(struct rhca_dev *dev, u32 cqn, u32 syndrome)

@@ -3,8 +3,6 @@
  * The life of a card: from its reset to a device that the RDMA core offers,
  * and back. What a start does, a stop undoes in reverse.
  */
-#include <linux/rtnetlink.h>
-
 #include "cq.h"
 #include "device.h"
 #include "eq.h"
@@ -14,54 +12,63 @@
 #include "port.h"
 #include "qp.h"
 
-/* --- failure ------------------------------------------------------------ */
+#define RHCA_HEALTH_PERIOD	HZ
+
+/* --- failure and health ------------------------------------------------- */
 
 /*
- * Users that poll in softirqs know of the end when this returns, or at the end of
- * the interrupt. It has to be before the device is taken from them: what nvme-rdma
- * takes for sound it deletes with care, and waits for answers that do not come.
+ * Users are told, and the card restarts. What is posted has to end before the
+ * device is taken from users: what nvme-rdma takes for sound it deletes with
+ * care, and waits for answers that do not come.
  */
-static void rhca_flush_now(struct rhca_dev *dev)
+static void rhca_failure_work(struct work_struct *work)
 {
-	if (in_hardirq()) {
-		rhca_flush_kernel(dev);
-		return;
-	}
-	local_bh_disable();
-	rhca_flush_kernel(dev);
-	local_bh_enable();
-}
-
-/* dev->on_failure: users are told, and the card restarts. */
-static void rhca_end_all(struct rhca_dev *dev)
-{
+	struct rhca_dev *dev = container_of(work, struct rhca_dev, failure);
 	struct ib_event event = {
 		.device = &dev->ibdev,
 		.element.port_num = RHCA_PORT,
 		.event = IB_EVENT_DEVICE_FATAL,
 	};
 
-	rhca_flush_now(dev);
-	if (!READ_ONCE(dev->registered))
+	/* From here on no handler of a CQ's runs but by rhca_flush_kernel(). */
+	rhca_eqs_synchronize(dev);
+	rhca_flush_kernel(dev);
+	if (!rhca_has_users(dev))
 		return;
 	if (rhca_is_roce(dev))
 		rhca_eth_fail(dev);
 	ib_dispatch_event(&event);
+	dev->pci->failed_at = jiffies;
 	queue_delayed_work(system_long_wq, &dev->pci->restart, 0);
 }
 
-/* dev->on_look: find what the card has said that nobody has heard. */
-static void rhca_look(struct rhca_dev *dev)
-{
-	rhca_eqs_look(dev);
-	if (rhca_is_roce(dev))
-		rhca_eth_look(dev);
-}
-
-/* Somebody waits for the end of what is in a queue of a card that has failed. */
 static void rhca_flush_work(struct work_struct *work)
 {
 	rhca_flush_kernel(container_of(work, struct rhca_dev, flush));
+}
+
+static void rhca_health_start(struct rhca_dev *dev)
+{
+	if (!rhca_failed(dev))
+		schedule_delayed_work(&dev->health, RHCA_HEALTH_PERIOD);
+}
+
+/*
+ * Until the end of a card: whether it is well, and what it has said that nobody
+ * has heard.
+ */
+static void rhca_health_work(struct work_struct *work)
+{
+	struct rhca_dev *dev = container_of(to_delayed_work(work),
+					    struct rhca_dev, health);
+
+	rhca_check_health(dev);
+	if (!rhca_failed(dev)) {
+		rhca_eqs_look(dev);
+		if (rhca_is_roce(dev))
+			rhca_eth_look(dev);
+	}
+	rhca_health_start(dev);
 }
 
 /* --- start and stop ----------------------------------------------------- */
@@ -199,12 +206,20 @@ static void rhca_describe(struct rhca_dev *dev)
 /* From here on nothing of the port is told to users any more. */
 static void rhca_silence(struct rhca_dev *dev)
 {
-	WRITE_ONCE(dev->registered, false);
-	/* Those who tell it: the event thread, the look, and the interface. */
+	mutex_lock(&dev->link_lock);
+	rhca_life(dev->pci, RHCA_LEAVE);
+	mutex_unlock(&dev->link_lock);
+	/* Who may be telling it: the event thread, the look. */
 	rhca_eq_synchronize(&dev->eq[0]);
 	flush_delayed_work(&dev->health);
-	rtnl_lock();
-	rtnl_unlock();
+}
+
+/* There are no users any more, who would have to be told of a failure. */
+static void rhca_vacate(struct rhca_dev *dev)
+{
+	rhca_life(dev->pci, RHCA_VACATED);
+	cancel_work_sync(&dev->failure);
+	cancel_work_sync(&dev->flush);
 }
 
 static int rhca_register(struct rhca_dev *dev)
@@ -220,7 +235,7 @@ static int rhca_register(struct rhca_dev *dev)
 	err = ib_register_device(&dev->ibdev, RHCA_NAME "%d", &dev->pdev->dev);
 	if (err) {
 		rhca_silence(dev);
-		cancel_work_sync(&dev->flush);
+		rhca_vacate(dev);
 	}
 	return err;
 }
@@ -273,12 +288,15 @@ diag:
 
 static void rhca_unpublish(struct rhca_dev *dev)
 {
-	/* On a busy machine softirqs may come long after rhca_flush_now(). */
+	/* Nobody may wait for work that the card will not end. */
+	rhca_check_health(dev);
+	flush_work(&dev->failure);
+	/* On a busy machine softirqs may come long after that. */
 	if (rhca_failed(dev))
 		rhca_flush_wait(dev);
 	rhca_silence(dev);
 	ib_unregister_device(&dev->ibdev);
-	cancel_work_sync(&dev->flush);
+	rhca_vacate(dev);
 	if (rhca_is_roce(dev))
 		rhca_eth_stop(dev);
 	/* The interface shows some of them as long as it is there. */
@@ -287,31 +305,33 @@ static void rhca_unpublish(struct rhca_dev *dev)
 	rhca_mgmt_stop(dev);
 }
 
-int rhca_start(struct rhca_pci *pci)
+static struct rhca_dev *rhca_alloc(struct rhca_pci *pci)
 {
 	struct rhca_dev *dev;
-	int err;
 
-	err = rhca_reset(pci);
-	if (err)
-		return err;
 	dev = ib_alloc_device(rhca_dev, ibdev);
 	if (!dev)
-		return -ENOMEM;
+		return NULL;
 	dev->pci = pci;
 	dev->pdev = pci->pdev;
-	dev->on_failure = rhca_end_all;
 	dev->on_event = rhca_event;
-	dev->on_look = rhca_look;
 	xa_init(&dev->qps);
 	xa_init(&dev->cqs);
 	xa_init(&dev->srqs);
-	spin_lock_init(&dev->flush_lock);
 	mutex_init(&dev->link_lock);
 	mutex_init(&dev->mgmt_lock);
+	INIT_WORK(&dev->failure, rhca_failure_work);
 	INIT_WORK(&dev->flush, rhca_flush_work);
-	rhca_health_init(dev);
-	rhca_let_master(pci);
+	INIT_DELAYED_WORK(&dev->health, rhca_health_work);
+	return dev;
+}
+
+/* What is between a card that was reset and a device that is offered. */
+static int rhca_bring_up(struct rhca_dev *dev)
+{
+	int err;
+
+	rhca_let_master(dev->pci);
 	err = rhca_cmd_init(dev);
 	if (err)
 		goto master;
@@ -323,17 +343,46 @@ int rhca_start(struct rhca_pci *pci)
 	err = rhca_publish(dev);
 	if (err)
 		goto health;
-	pci->dev = dev;
 	return 0;
 
 health:
-	rhca_health_stop(dev);
+	cancel_delayed_work_sync(&dev->health);
 	rhca_stop_card(dev);
 cmd:
 	rhca_cmd_cleanup(dev);
 master:
-	pci_clear_master(pci->pdev);
-	ib_dealloc_device(&dev->ibdev);
+	pci_clear_master(dev->pdev);
+	return err;
+}
+
+static void rhca_take_down(struct rhca_dev *dev)
+{
+	rhca_unpublish(dev);
+	cancel_delayed_work_sync(&dev->health);
+	rhca_stop_card(dev);
+	rhca_cmd_cleanup(dev);
+	pci_clear_master(dev->pdev);
+}
+
+int rhca_start(struct rhca_pci *pci)
+{
+	struct rhca_dev *dev = NULL;
+	int err;
+
+	if (rhca_life(pci, RHCA_START) == RHCA_OFF)
+		return -ESHUTDOWN;
+	err = rhca_reset(pci);
+	if (!err) {
+		dev = rhca_alloc(pci);
+		err = dev ? rhca_bring_up(dev) : -ENOMEM;
+	}
+	if (!err) {
+		pci->dev = dev;
+		return 0;
+	}
+	if (dev)
+		ib_dealloc_device(&dev->ibdev);
+	rhca_life(pci, RHCA_END);
 	return err;
 }
 
@@ -341,15 +390,10 @@ void rhca_stop(struct rhca_pci *pci)
 {
 	struct rhca_dev *dev = pci->dev;
 
-	if (!dev)
-		return;
-	pci->dev = NULL;
-	/* Nobody may wait for work that the card will not end. */
-	rhca_check_health(dev);
-	rhca_unpublish(dev);
-	rhca_health_stop(dev);
-	rhca_stop_card(dev);
-	rhca_cmd_cleanup(dev);
-	pci_clear_master(pci->pdev);
-	ib_dealloc_device(&dev->ibdev);
+	if (dev) {
+		pci->dev = NULL;
+		rhca_take_down(dev);
+		ib_dealloc_device(&dev->ibdev);
+	}
+	rhca_life(pci, RHCA_END);
 }

@@ -8,6 +8,7 @@
 
 #include "compat.h"
 #include "devlink.h"
+#include "recovery.h"
 
 /* What a card says of itself: %016llx, or two numbers. */
 #define RHCA_TEXT_SIZE	24
@@ -74,7 +75,7 @@ static int rhca_reload_down(struct devlink *devlink, bool netns_change,
 		NL_SET_ERR_MSG_MOD(extack, "the card stays in its namespace");
 		return -EOPNOTSUPP;
 	}
-	pci->halt(pci);
+	rhca_halt(pci, RHCA_HALT_RELOAD, NULL);
 	return 0;
 }
 
@@ -87,7 +88,7 @@ static int rhca_reload_up(struct devlink *devlink,
 	struct rhca_pci *pci = rhca_of_devlink(devlink);
 
 	*actions_performed = BIT(DEVLINK_RELOAD_ACTION_DRIVER_REINIT);
-	return pci->resume(pci);
+	return rhca_continue(pci, RHCA_HALT_RELOAD);
 }
 
 static const struct devlink_ops rhca_devlink_ops = {
@@ -105,20 +106,14 @@ rhca_of_reporter(struct devlink_health_reporter *reporter)
 	return devlink_health_reporter_priv(reporter);
 }
 
-static const char *rhca_state_name(const struct rhca_pci *pci)
-{
-	if (!pci->dev)
-		return "stopped";
-	return rhca_failed(pci->dev) ? "failed" : "running";
-}
-
 static int rhca_put_history(struct devlink_fmsg *fmsg,
 			    const struct rhca_pci *pci)
 {
+	enum rhca_state state = READ_ONCE(pci->state);
 	int err;
 
 	err = rhca_fmsg(devlink_fmsg_string_pair_put(fmsg, "state",
-						     rhca_state_name(pci)));
+						     rhca_state_name(state)));
 	if (!err)
 		err = rhca_fmsg(devlink_fmsg_u32_pair_put(fmsg, "failures",
 							  pci->failures));
@@ -205,32 +200,18 @@ static int rhca_dump(struct devlink_health_reporter *reporter,
 	return err;
 }
 
-static int rhca_recover(struct devlink_health_reporter *reporter, void *context,
-			struct netlink_ext_ack *extack)
+static int rhca_recover_card(struct devlink_health_reporter *reporter,
+			     void *context, struct netlink_ext_ack *extack)
 {
-	struct rhca_pci *pci = rhca_of_reporter(reporter);
-
-	return pci->recover(pci);
+	return rhca_recover(rhca_of_reporter(reporter));
 }
 
 static const struct devlink_health_reporter_ops rhca_reporter_ops = {
 	.name = "card",
-	.recover = rhca_recover,
+	.recover = rhca_recover_card,
 	.dump = rhca_dump,
 	.diagnose = rhca_diagnose,
 };
-
-void rhca_devlink_report(struct rhca_pci *pci)
-{
-	devlink_health_report(pci->reporter, READ_ONCE(pci->failure), pci);
-}
-
-/* As long as the core has it for broken, it recovers nothing by itself. */
-void rhca_devlink_healthy(struct rhca_pci *pci)
-{
-	devlink_health_reporter_state_update(
-		pci->reporter, DEVLINK_HEALTH_REPORTER_STATE_HEALTHY);
-}
 
 /* --- life --------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * devlink.c: what `devlink` shows of a card and may do to it: its identity,
- * its health, a reload. What is done is pci.c's, which gives it two functions.
+ * its health, a reload.
  */
 #ifndef RHCA_DEVLINK_H
 #define RHCA_DEVLINK_H
@@ -15,13 +15,6 @@ void rhca_devlink_destroy(struct rhca_pci *pci);
 /* Users may come, and errors be reported; or no more. */
 void rhca_devlink_register(struct rhca_pci *pci);
 void rhca_devlink_unregister(struct rhca_pci *pci);
-/*
- * The card has failed: it is looked at, then recovered, if the operator has not
- * said that this be left to him. Caller does not hold pci->lock.
- */
-void rhca_devlink_report(struct rhca_pci *pci);
-/* The card runs again. */
-void rhca_devlink_healthy(struct rhca_pci *pci);
 
 #else
 
@@ -42,14 +35,6 @@ static inline void rhca_devlink_unregister(struct rhca_pci *pci)
 {
 }
 
-static inline void rhca_devlink_report(struct rhca_pci *pci)
-{
-	pci->recover(pci);
-}
-
-static inline void rhca_devlink_healthy(struct rhca_pci *pci)
-{
-}
 
 #endif
 

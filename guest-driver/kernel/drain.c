@@ -79,7 +79,7 @@ static void rhca_drain(struct ib_qp *ibqp, struct rhca_wq *wq,
 	}
 	/* A failure before the marker was there, has not told of it. */
 	if (rhca_failed(dev))
-		schedule_work(&dev->flush);
+		rhca_flush_soon(dev);
 	rhca_marker_wait(cq, wq, &marker);
 }
 

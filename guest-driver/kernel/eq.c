@@ -103,6 +103,14 @@ void rhca_eq_synchronize(struct rhca_eq *eq)
 	mutex_unlock(&eq->look_lock);
 }
 
+void rhca_eqs_synchronize(struct rhca_dev *dev)
+{
+	u32 i;
+
+	for (i = 0; i < dev->num_eqs; i++)
+		rhca_eq_synchronize(&dev->eq[i]);
+}
+
 struct rhca_eq *rhca_eq_of_vector(struct rhca_dev *dev, u32 vector)
 {
 	if (dev->num_eqs == 1)

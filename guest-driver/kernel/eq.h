@@ -31,6 +31,8 @@ void rhca_eqs_cleanup(struct rhca_dev *dev);
 void rhca_eqs_look(struct rhca_dev *dev);
 /* Wait until no handler that runs now uses an object that was looked up. */
 void rhca_eq_synchronize(struct rhca_eq *eq);
+/* The same of all queues: whose handlers that began before have ended. */
+void rhca_eqs_synchronize(struct rhca_dev *dev);
 /* The event queue of a completion vector. */
 struct rhca_eq *rhca_eq_of_vector(struct rhca_dev *dev, u32 vector);
 

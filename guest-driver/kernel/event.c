@@ -18,7 +18,7 @@ static void rhca_tell(struct rhca_dev *dev, enum ib_event_type type)
 		.event = type,
 	};
 
-	if (READ_ONCE(dev->registered))
+	if (rhca_has_users(dev))
 		ib_dispatch_event(&event);
 }
 

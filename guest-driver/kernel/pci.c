@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The PCI function: probe and remove, and what starts, stops and restarts the
- * card behind it.
+ * The PCI function: probe and remove, and what the bus and the machine have done
+ * to the card behind it.
  */
 #include <linux/module.h>
 
-#include "device.h"
 #include "devlink.h"
 #include "netdev.h"
-
-/* How soon a start that failed is tried again: longer each time. */
-#define RHCA_RESTART_MIN_SECS	1
-#define RHCA_RESTART_MAX_SECS	64
+#include "recovery.h"
 
 MODULE_AUTHOR("The rdma-hca project");
 MODULE_DESCRIPTION("rdma-hca RDMA host channel adapter");
@@ -85,112 +81,6 @@ static void rhca_disable(struct rhca_pci *pci)
 	pci_disable_device(pci->pdev);
 }
 
-/* Caller holds pci->lock. */
-static int rhca_start_or_retry(struct rhca_pci *pci)
-{
-	int err;
-
-	err = rhca_start(pci);
-	if (!err) {
-		pci->restart_secs = RHCA_RESTART_MIN_SECS;
-		rhca_devlink_healthy(pci);
-		return 0;
-	}
-	dev_err(&pci->pdev->dev, "restart failed: %d, again in %u s\n", err,
-		pci->restart_secs);
-	queue_delayed_work(system_long_wq, &pci->restart,
-			   pci->restart_secs * HZ);
-	pci->restart_secs = min_t(u32, 2 * pci->restart_secs,
-				  RHCA_RESTART_MAX_SECS);
-	return err;
-}
-
-/* The card has failed, or its last start has. */
-static bool rhca_is_broken(const struct rhca_pci *pci)
-{
-	return pci->wanted && !READ_ONCE(pci->off) &&
-	       (!pci->dev || rhca_failed(pci->dev));
-}
-
-static int rhca_recover(struct rhca_pci *pci)
-{
-	int err = 0;
-
-	mutex_lock(&pci->lock);
-	if (rhca_is_broken(pci)) {
-		dev_warn(&pci->pdev->dev, "restarting\n");
-		rhca_stop(pci);
-		/* Lost configuration is one reason why a card fails. */
-		pci_restore_state(pci->pdev);
-		pci_save_state(pci->pdev);
-		err = rhca_start_or_retry(pci);
-	}
-	mutex_unlock(&pci->lock);
-	return err;
-}
-
-/* A failure is reported, which may recover it; what has failed is tried again. */
-static void rhca_restart(struct work_struct *work)
-{
-	struct rhca_pci *pci = container_of(to_delayed_work(work),
-					    struct rhca_pci, restart);
-	bool broken, again;
-
-	mutex_lock(&pci->lock);
-	broken = rhca_is_broken(pci);
-	again = !pci->dev;
-	mutex_unlock(&pci->lock);
-	if (!broken)
-		return;
-	if (again)
-		rhca_recover(pci);
-	else
-		rhca_devlink_report(pci);
-}
-
-/* Until rhca_continue() the card is stopped, and not restarted. */
-static void rhca_halt(struct rhca_pci *pci)
-{
-	mutex_lock(&pci->lock);
-	pci->wanted = false;
-	rhca_stop(pci);
-	mutex_unlock(&pci->lock);
-}
-
-static int rhca_continue(struct rhca_pci *pci)
-{
-	int err = -ENODEV;
-
-	mutex_lock(&pci->lock);
-	/* What was saved has been used up. */
-	pci_save_state(pci->pdev);
-	pci->wanted = !pci->going;
-	if (pci->wanted)
-		err = rhca_start_or_retry(pci);
-	mutex_unlock(&pci->lock);
-	return err;
-}
-
-/* The card runs: from now on it is recovered when it fails. */
-static void rhca_watch(struct rhca_pci *pci)
-{
-	mutex_lock(&pci->lock);
-	pci->wanted = true;
-	if (rhca_is_broken(pci))
-		queue_delayed_work(system_long_wq, &pci->restart, 0);
-	mutex_unlock(&pci->lock);
-}
-
-/* Nobody recovers it any more, nor begins to report that it has failed. */
-static void rhca_unwatch(struct rhca_pci *pci)
-{
-	mutex_lock(&pci->lock);
-	pci->going = true;
-	pci->wanted = false;
-	mutex_unlock(&pci->lock);
-	cancel_delayed_work_sync(&pci->restart);
-}
-
 static struct rhca_pci *rhca_pci_alloc(struct pci_dev *pdev)
 {
 	struct rhca_pci *pci;
@@ -199,14 +89,17 @@ static struct rhca_pci *rhca_pci_alloc(struct pci_dev *pdev)
 	if (!pci)
 		return NULL;
 	pci->pdev = pdev;
-	mutex_init(&pci->lock);
-	spin_lock_init(&pci->master_lock);
-	INIT_DELAYED_WORK(&pci->restart, rhca_restart);
-	pci->restart_secs = RHCA_RESTART_MIN_SECS;
-	pci->halt = rhca_halt;
-	pci->resume = rhca_continue;
-	pci->recover = rhca_recover;
+	if (rhca_recovery_init(pci)) {
+		kfree(pci);
+		return NULL;
+	}
 	return pci;
+}
+
+static void rhca_pci_free(struct rhca_pci *pci)
+{
+	rhca_recovery_cleanup(pci);
+	kfree(pci);
 }
 
 static int rhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
@@ -223,9 +116,7 @@ static int rhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	err = rhca_enable(pci);
 	if (err)
 		goto devlink;
-	mutex_lock(&pci->lock);
-	err = rhca_start(pci);
-	mutex_unlock(&pci->lock);
+	err = rhca_first_start(pci);
 	if (err)
 		goto eth;
 	pci_set_drvdata(pdev, pci);
@@ -234,14 +125,12 @@ static int rhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	return 0;
 
 eth:
-	/* A card that failed in its start may have asked for it. */
-	cancel_delayed_work_sync(&pci->restart);
 	rhca_eth_destroy(pci);
 	rhca_disable(pci);
 devlink:
 	rhca_devlink_destroy(pci);
 free:
-	kfree(pci);
+	rhca_pci_free(pci);
 	return err;
 }
 
@@ -251,14 +140,13 @@ static void rhca_remove(struct pci_dev *pdev)
 
 	rhca_unwatch(pci);
 	rhca_devlink_unregister(pci);
-	rhca_halt(pci);
-	cancel_delayed_work_sync(&pci->restart);
+	rhca_halt(pci, RHCA_HALT_REMOVAL, NULL);
 	rhca_eth_destroy(pci);
 	/* Nothing of the card's may be left running, whatever failed above. */
 	rhca_reset(pci);
 	rhca_disable(pci);
 	rhca_devlink_destroy(pci);
-	kfree(pci);
+	rhca_pci_free(pci);
 }
 
 /*
@@ -276,12 +164,12 @@ static void rhca_shutdown(struct pci_dev *pdev)
 /* A function-level reset that somebody asks for while the driver is bound. */
 static void rhca_reset_prepare(struct pci_dev *pdev)
 {
-	rhca_halt(pci_get_drvdata(pdev));
+	rhca_halt(pci_get_drvdata(pdev), RHCA_HALT_RESET, NULL);
 }
 
 static void rhca_reset_done(struct pci_dev *pdev)
 {
-	rhca_continue(pci_get_drvdata(pdev));
+	rhca_continue(pci_get_drvdata(pdev), RHCA_HALT_RESET);
 }
 
 /*
@@ -291,14 +179,8 @@ static void rhca_reset_done(struct pci_dev *pdev)
 static pci_ers_result_t rhca_error_detected(struct pci_dev *pdev,
 					    pci_channel_state_t state)
 {
-	struct rhca_pci *pci = pci_get_drvdata(pdev);
-
-	mutex_lock(&pci->lock);
-	pci->wanted = false;
-	if (pci->dev)
-		rhca_fail(pci->dev, "the bus reports an error");
-	rhca_stop(pci);
-	mutex_unlock(&pci->lock);
+	rhca_halt(pci_get_drvdata(pdev), RHCA_HALT_BUS,
+		  "the bus reports an error");
 	return state == pci_channel_io_perm_failure ?
 	       PCI_ERS_RESULT_DISCONNECT : PCI_ERS_RESULT_NEED_RESET;
 }
@@ -316,19 +198,19 @@ static pci_ers_result_t rhca_slot_reset(struct pci_dev *pdev)
 
 static void rhca_error_resume(struct pci_dev *pdev)
 {
-	rhca_continue(pci_get_drvdata(pdev));
+	rhca_continue(pci_get_drvdata(pdev), RHCA_HALT_BUS);
 }
 
 /* The card keeps nothing while it sleeps. */
 static int rhca_suspend(struct device *device)
 {
-	rhca_halt(dev_get_drvdata(device));
+	rhca_halt(dev_get_drvdata(device), RHCA_HALT_SLEEP, NULL);
 	return 0;
 }
 
 static int rhca_resume(struct device *device)
 {
-	rhca_continue(dev_get_drvdata(device));
+	rhca_continue(dev_get_drvdata(device), RHCA_HALT_SLEEP);
 	return 0;
 }
 

@@ -264,8 +264,12 @@ static bool rhca_has_work(struct rhca_wq *wq)
 /* One event for one request for it, as from a card that is well. */
 static void rhca_notify(struct ib_cq *ibcq)
 {
-	if (xchg(&to_rhca_cq(ibcq)->armed, false))
-		ibcq->comp_handler(ibcq, ibcq->cq_context);
+	if (!xchg(&to_rhca_cq(ibcq)->armed, false))
+		return;
+	/* Users that poll in softirqs know of the end when this returns. */
+	local_bh_disable();
+	ibcq->comp_handler(ibcq, ibcq->cq_context);
+	local_bh_enable();
 }
 
 /*
@@ -279,23 +283,40 @@ static void rhca_tell_last_wqe(struct rhca_qp *qp)
 		rhca_qp_tell(qp, IB_EVENT_QP_LAST_WQE_REACHED);
 }
 
-void rhca_flush_kernel(struct rhca_dev *dev)
+/* The first QP from @number on, which stays there until rhca_qp_put(). */
+static struct rhca_qp *rhca_qp_get(struct rhca_dev *dev, unsigned long *number)
 {
-	unsigned long flags, number;
 	struct rhca_qp *qp;
 
-	spin_lock_irqsave(&dev->flush_lock, flags);
-	/* A QP that is there has CQs that are, and so is its SRQ. */
-	xa_for_each(&dev->qps, number, qp) {
-		if (qp->ibqp.uobject)
-			continue;
-		rhca_tell_last_wqe(qp);
-		if (rhca_has_work(&qp->sq))
-			rhca_notify(qp->ibqp.send_cq);
-		if (rhca_has_work(&qp->rq))
-			rhca_notify(qp->ibqp.recv_cq);
+	xa_lock(&dev->qps);
+	qp = xa_find(&dev->qps, number, ULONG_MAX, XA_PRESENT);
+	if (qp)
+		refcount_inc(&qp->refs);
+	xa_unlock(&dev->qps);
+	return qp;
+}
+
+/* A QP that is there has CQs that are, and so is its SRQ. */
+static void rhca_qp_tell_end(struct rhca_qp *qp)
+{
+	if (qp->ibqp.uobject)
+		return;
+	rhca_tell_last_wqe(qp);
+	if (rhca_has_work(&qp->sq))
+		rhca_notify(qp->ibqp.send_cq);
+	if (rhca_has_work(&qp->rq))
+		rhca_notify(qp->ibqp.recv_cq);
+}
+
+void rhca_flush_kernel(struct rhca_dev *dev)
+{
+	unsigned long number = 0;
+	struct rhca_qp *qp;
+
+	for (; (qp = rhca_qp_get(dev, &number)); number++) {
+		rhca_qp_tell_end(qp);
+		rhca_qp_put(qp);
 	}
-	spin_unlock_irqrestore(&dev->flush_lock, flags);
 }
 
 /* Whether who is told by events has yet to poll for the end of what is in @wq. */
@@ -306,16 +327,16 @@ static bool rhca_is_awaited(struct ib_cq *ibcq, struct rhca_wq *wq)
 
 static bool rhca_has_awaited(struct rhca_dev *dev)
 {
-	unsigned long flags, number;
+	unsigned long number = 0;
 	struct rhca_qp *qp;
 	bool awaited = false;
 
-	spin_lock_irqsave(&dev->flush_lock, flags);
-	xa_for_each(&dev->qps, number, qp)
-		awaited |= !qp->ibqp.uobject &&
-			   (rhca_is_awaited(qp->ibqp.send_cq, &qp->sq) ||
-			    rhca_is_awaited(qp->ibqp.recv_cq, &qp->rq));
-	spin_unlock_irqrestore(&dev->flush_lock, flags);
+	for (; !awaited && (qp = rhca_qp_get(dev, &number)); number++) {
+		awaited = !qp->ibqp.uobject &&
+			  (rhca_is_awaited(qp->ibqp.send_cq, &qp->sq) ||
+			   rhca_is_awaited(qp->ibqp.recv_cq, &qp->rq));
+		rhca_qp_put(qp);
+	}
 	return awaited;
 }
 
@@ -390,7 +411,7 @@ int rhca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	/* Either a failure finds the CQ armed, or it is seen here. */
 	smp_mb();
 	if (unlikely(rhca_failed(dev))) {
-		schedule_work(&dev->flush);
+		rhca_flush_soon(dev);
 		return 0;
 	}
 	rhca_ring(dev, RDMA_HCA_CQ_DB,

@@ -108,13 +108,18 @@ void rhca_tell_port(struct rhca_dev *dev)
 	};
 	bool up;
 
-	if (!READ_ONCE(dev->registered))
-		return;
+	/* The last one to tell has to be the last one to look. */
+	mutex_lock(&dev->link_lock);
+	if (!rhca_has_users(dev))
+		goto unlock;
 	up = rhca_ndev_is_up(dev);
-	if (xchg(&dev->port_up, up) == up)
-		return;
+	if (up == dev->port_up)
+		goto unlock;
+	dev->port_up = up;
 	event.event = up ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR;
 	ib_dispatch_event(&event);
+unlock:
+	mutex_unlock(&dev->link_lock);
 }
 
 /* --- what users get ----------------------------------------------------- */
@@ -140,8 +145,7 @@ static void rhca_keep_port(struct rhca_dev *dev,
 	u16 old = xchg(&dev->lid, attr->lid);
 
 	WRITE_ONCE(dev->active_mtu, attr->active_mtu);
-	if (old != attr->lid && !rhca_has_mad(dev) &&
-	    READ_ONCE(dev->registered))
+	if (old != attr->lid && !rhca_has_mad(dev) && rhca_has_users(dev))
 		ib_dispatch_event(&event);
 }
 

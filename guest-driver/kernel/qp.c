@@ -226,6 +226,8 @@ static void rhca_cq_unlink(struct ib_cq *ibcq, struct list_head *node)
 static void rhca_qp_init(struct rhca_qp *qp, const struct ib_qp_init_attr *attr)
 {
 	mutex_init(&qp->lock);
+	refcount_set(&qp->refs, 1);
+	init_completion(&qp->unused);
 	qp->state = IB_QPS_RESET;
 	qp->sig_type = attr->sq_sig_type;
 	if (attr->qp_type == IB_QPT_XRC_TGT) {
@@ -325,7 +327,8 @@ int rhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	rhca_qp_clean_cqs(qp);
 	xa_erase(&dev->qps, qp->qpn);
 	rhca_eq_synchronize(&dev->eq[0]);
-	rhca_flush_synchronize(dev);
+	rhca_qp_put(qp);
+	wait_for_completion(&qp->unused);
 	if (!ibqp->uobject) {
 		rhca_cq_unlink(ibqp->send_cq, &qp->send_node);
 		rhca_cq_unlink(ibqp->recv_cq, &qp->recv_node);

@@ -50,6 +50,8 @@ struct rhca_qp {
 	struct rhca_wq rq;
 	struct rhca_db rq_db;
 	struct rhca_srq *srq;	/* instead of @rq */
+	refcount_t refs;	/* its owner's, and who tells of a failure */
+	struct completion unused;
 	bool has_last_wqe;	/* takes nothing of @srq: told, or not wanted */
 	/* kernel: in the lists of its CQs */
 	struct list_head send_node;
@@ -84,6 +86,12 @@ static inline bool rhca_is_datagram(const struct rhca_qp *qp)
 	return qp->ibqp.qp_type == IB_QPT_UD ||
 	       qp->ibqp.qp_type == IB_QPT_RAW_PACKET ||
 	       rhca_is_special(qp->ibqp.qp_type);
+}
+
+static inline void rhca_qp_put(struct rhca_qp *qp)
+{
+	if (refcount_dec_and_test(&qp->refs))
+		complete(&qp->unused);
 }
 
 static inline void rhca_qp_tell(struct rhca_qp *qp, enum ib_event_type type)

@@ -22,7 +22,11 @@
 /* The core is ready for events, and for users. */
 static int rhca_enable_driver(struct ib_device *ibdev)
 {
-	WRITE_ONCE(to_rhca(ibdev)->registered, true);
+	struct rhca_dev *dev = to_rhca(ibdev);
+
+	/* A failure that nobody could be told of. */
+	if (rhca_life(dev->pci, RHCA_OFFER) == RHCA_LOST)
+		queue_work(dev->pci->wq, &dev->failure);
 	return 0;
 }
 

@@ -11,8 +11,9 @@ LATEST = 3  # of a card, whatever they are about
 MOST_NOTES = 4
 WIDTH = 200
 
-BROKEN = {'WQE_ERROR', 'CQ_ERROR', 'SRQ_ERROR', 'V2P_ERROR', 'NAK_TX', 'NAK_RX', 'TIMEOUT', 'PACKET_DROP'}
+BROKEN = {'HOST_FAULT', 'WQE_ERROR', 'CQ_ERROR', 'SRQ_ERROR', 'V2P_ERROR', 'NAK_TX', 'NAK_RX', 'TIMEOUT', 'PACKET_DROP'}
 FLUSHED = 5  # a syndrome: what is still queued when a QP goes into the error state
+IN_ERROR = re.compile(r'QP_STATE .* new (ERR|6)\b')
 
 # name: of machine and card. recorder, queues: their texts, as lists of lines.
 Card = collections.namedtuple('Card', 'name recorder queues')
@@ -24,6 +25,7 @@ class Entry:
     def __init__(self, line):
         self.kind = (line.split() + ['', ''])[1]
         self.numbers = numbers_of(line)
+        self.enters_error = bool(IN_ERROR.search(line))
 
     @property
     def qpn(self):
@@ -51,13 +53,25 @@ def numbers_of(line):
     return {name: int(value, 16 if value.startswith('0x') else 10) for name, value in found}
 
 
+def consequences(entries):
+    """The indices of those that are about a QP in the error state, or about flushed work."""
+    found, in_error = set(), set()
+    for number, entry in enumerate(entries):
+        if entry.is_flushed or entry.qpn in in_error:
+            found.add(number)
+        if entry.enters_error:
+            in_error.add(entry.qpn)
+        elif entry.kind == 'QP_STATE':
+            in_error.discard(entry.qpn)
+    return found
+
+
 def broken(entries):
-    """The index of the last entry that says that something broke, best one that names a QP; None: there is none. Flushed work
-    is what follows."""
+    """The index of the last entry that says that something broke, best one that names a QP; None: there is none. What is only a
+    consequence comes last."""
     found = [number for number, entry in enumerate(entries) if entry.is_broken]
-    for choice in (lambda entry: entry.qpn is not None and not entry.is_flushed, lambda entry: not entry.is_flushed,
-                   lambda entry: True):
-        chosen = [number for number in found if choice(entries[number])]
+    causes = [number for number in found if number not in consequences(entries)]
+    for chosen in [number for number in causes if entries[number].qpn is not None], causes, found:
         if chosen:
             return chosen[-1]
     return None
@@ -69,9 +83,14 @@ def peers_of(qpn, queues):
     return {numbers['dqpn'] for numbers in lines if numbers.get('qp') == qpn and numbers.get('dqpn')}
 
 
+def by_nearness(numbers, cause):
+    """Two before it for each one behind it."""
+    return sorted(numbers, key=lambda number: cause - number if number <= cause else 2 * (number - cause))
+
+
 def excerpt(recorder, queues=(), most=MOST_OF_CARD):
-    """The last lines of a recorder about the QP that last had something broken, that line, and the very last lines; if nothing
-    broke, or no QP is named, the last lines of all."""
+    """Of a recorder, the line that says what broke last, those about the same QP that are next to it, most of them before it, and
+    the very last lines; if no QP is named, lines of all; if nothing broke, the last lines of all."""
     entries = [Entry(line) for line in recorder]
     cause = broken(entries)
     chosen = set(range(len(entries))[-LATEST:])
@@ -82,7 +101,7 @@ def excerpt(recorder, queues=(), most=MOST_OF_CARD):
         if qpn is not None:
             peers = peers_of(qpn, queues)
             about = [number for number, entry in enumerate(entries) if entry.is_about(qpn, peers)]
-    for number in reversed(about):
+    for number in by_nearness(about, len(entries) if cause is None else cause):
         if len(chosen) >= most:
             break
         chosen.add(number)

@@ -17,8 +17,8 @@ HAS_SPARE_PROCESSORS = len(os.sched_getaffinity(0)) >= 4
 
 
 def _card_options():
-    """CARD_OPTIONS from the environment, NAME=VALUE,... or a JSON object: properties of all cards of ours that do not have them
-    already. Faults in it are by chance, another one for each card."""
+    """CARD_OPTIONS from the environment, NAME=VALUE,... or a JSON object: properties of all cards of ours that are not given
+    others by a test. Faults in it are by chance, another one for each card."""
     given = os.environ.get('CARD_OPTIONS', '')
     if given.startswith('{'):
         options = json.loads(given)
@@ -127,7 +127,7 @@ class Hca(RdmaDevice):
     def device(self):
         """QEMU's description of it."""
         device = {'driver': 'rdma-hca', 'id': self.id, 'recorder': self.recorder,
-                  **_card_options(), **self.kind(), **self.properties}
+                  **self.kind(), **_card_options(), **self.properties}
         if self.polling:
             device['iothread'] = f'io{self.number}'
         if self.slotted:

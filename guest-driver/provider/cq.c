@@ -610,13 +610,12 @@ void rhca_clean_cq(struct rhca_cq *cq, const struct rhca_qp *qp)
 	rhca_cq_remove(cq, qp, qp->srq);
 }
 
-void rhca_forget_srq(struct rhca_cq *cq, struct rhca_srq *srq)
+void rhca_cq_forget_srq(struct rhca_cq *cq, struct rhca_srq *srq,
+			struct rhca_srq **place)
 {
-	struct rhca_context *ctx = to_rctx(cq->vcq.cq.context);
-
 	rhca_cq_lock(cq);
 	rhca_cq_remove(cq, NULL, srq);
-	ctx->srqs[srq->vsrq.srq_num & ctx->srq_mask] = NULL;
+	*place = NULL;
 	rhca_cq_unlock(cq);
 }
 

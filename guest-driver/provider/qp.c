@@ -195,12 +195,74 @@ static void rhca_drop_queues(struct ibv_qp_init_attr_ex *attr)
 	}
 }
 
-/* XRC targets have no completions of their own, and need not be found. */
-static void rhca_qp_store(struct rhca_context *ctx, struct rhca_qp *qp,
-			  struct rhca_qp *entry)
+static void rhca_qp_lock_cqs(struct rhca_qp *qp)
 {
-	if (rhca_has_send(qp))
-		ctx->qps[qp->vqp.qp.qp_num & ctx->qp_mask] = entry;
+	struct ibv_qp *ibqp = &qp->vqp.qp;
+
+	rhca_lock_cqs(to_rcq(ibqp->send_cq), to_rcq(rhca_has_recv(qp) ?
+							    ibqp->recv_cq :
+							    ibqp->send_cq));
+}
+
+static void rhca_qp_unlock_cqs(struct rhca_qp *qp)
+{
+	struct ibv_qp *ibqp = &qp->vqp.qp;
+
+	rhca_unlock_cqs(to_rcq(ibqp->send_cq), to_rcq(rhca_has_recv(qp) ?
+							      ibqp->recv_cq :
+							      ibqp->send_cq));
+}
+
+/* Completions that are left would name the QP's next life, or another QP. */
+static void rhca_clean_cqs(struct rhca_qp *qp)
+{
+	struct ibv_qp *ibqp = &qp->vqp.qp;
+
+	rhca_clean_cq(to_rcq(ibqp->send_cq), qp);
+	if (rhca_has_recv(qp) && ibqp->recv_cq != ibqp->send_cq)
+		rhca_clean_cq(to_rcq(ibqp->recv_cq), qp);
+}
+
+/*
+ * Where a completion finds the QP; of XRC targets, which have none of their own,
+ * NULL.
+ */
+static struct rhca_qp **rhca_qp_place(struct rhca_context *ctx,
+				      const struct rhca_qp *qp)
+{
+	return rhca_has_send(qp) ?
+		       &ctx->qps[qp->vqp.qp.qp_num & ctx->qp_mask] :
+		       NULL;
+}
+
+/* The QP is gone: no completion names it any more. Under table_mutex. */
+static void rhca_qp_forget(struct rhca_context *ctx, struct rhca_qp *qp)
+{
+	struct rhca_qp **place = rhca_qp_place(ctx, qp);
+
+	if (!place || *place != qp)
+		return;
+	rhca_qp_lock_cqs(qp);
+	rhca_clean_cqs(qp);
+	*place = NULL;
+	rhca_qp_unlock_cqs(qp);
+}
+
+/*
+ * The kernel may have given the number of a QP that is being destroyed, whose
+ * thread waits there until its events are acknowledged.
+ */
+static void rhca_qp_remember(struct rhca_context *ctx, struct rhca_qp *qp)
+{
+	struct rhca_qp **place = rhca_qp_place(ctx, qp);
+
+	if (!place)
+		return;
+	pthread_mutex_lock(&ctx->table_mutex);
+	if (*place)
+		rhca_qp_forget(ctx, *place);
+	*place = qp;
+	pthread_mutex_unlock(&ctx->table_mutex);
 }
 
 static int rhca_qp_command(struct rhca_context *ctx, struct rhca_qp *qp,
@@ -218,13 +280,11 @@ static int rhca_qp_command(struct rhca_context *ctx, struct rhca_qp *qp,
 	struct rhca_create_qp_resp resp = {};
 	int err;
 
-	pthread_mutex_lock(&ctx->table_mutex);
 	err = ibv_cmd_create_qp_ex(&ctx->vctx.context, &qp->vqp, attr,
 				   &cmd.core, sizeof(cmd), &resp.core,
 				   sizeof(resp));
 	if (!err)
-		rhca_qp_store(ctx, qp, qp);
-	pthread_mutex_unlock(&ctx->table_mutex);
+		rhca_qp_remember(ctx, qp);
 	return err;
 }
 
@@ -327,34 +387,6 @@ int rhca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 }
 
 /* Lock what CQs it has, perhaps one that is both. */
-static void rhca_qp_lock_cqs(struct rhca_qp *qp)
-{
-	struct ibv_qp *ibqp = &qp->vqp.qp;
-
-	rhca_lock_cqs(to_rcq(ibqp->send_cq), to_rcq(rhca_has_recv(qp) ?
-							    ibqp->recv_cq :
-							    ibqp->send_cq));
-}
-
-static void rhca_qp_unlock_cqs(struct rhca_qp *qp)
-{
-	struct ibv_qp *ibqp = &qp->vqp.qp;
-
-	rhca_unlock_cqs(to_rcq(ibqp->send_cq), to_rcq(rhca_has_recv(qp) ?
-							      ibqp->recv_cq :
-							      ibqp->send_cq));
-}
-
-/* Completions that are left would name the QP's next life, or another QP. */
-static void rhca_clean_cqs(struct rhca_qp *qp)
-{
-	struct ibv_qp *ibqp = &qp->vqp.qp;
-
-	rhca_clean_cq(to_rcq(ibqp->send_cq), qp);
-	if (rhca_has_recv(qp) && ibqp->recv_cq != ibqp->send_cq)
-		rhca_clean_cq(to_rcq(ibqp->recv_cq), qp);
-}
-
 int rhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 		   int attr_mask)
 {
@@ -381,17 +413,13 @@ int rhca_destroy_qp(struct ibv_qp *ibqp)
 	struct rhca_qp *qp = to_rqp(ibqp);
 	int err;
 
-	pthread_mutex_lock(&ctx->table_mutex);
+	/* It waits for whoever has an event of the QP: no lock is held. */
 	err = ibv_cmd_destroy_qp(ibqp);
-	if (!err && rhca_has_send(qp)) {
-		rhca_qp_lock_cqs(qp);
-		rhca_clean_cqs(qp);
-		rhca_qp_store(ctx, qp, NULL);
-		rhca_qp_unlock_cqs(qp);
-	}
-	pthread_mutex_unlock(&ctx->table_mutex);
 	if (err)
 		return err;
+	pthread_mutex_lock(&ctx->table_mutex);
+	rhca_qp_forget(ctx, qp);
+	pthread_mutex_unlock(&ctx->table_mutex);
 	rhca_free_rings(ctx, qp);
 	rhca_pd_release(qp->parent);
 	free(qp);

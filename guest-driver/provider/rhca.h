@@ -50,9 +50,9 @@ struct rhca_context {
 	uint32_t max_srq_wr;
 	uint32_t max_srq_sge;
 	/*
-	 * QPs, and XRC SRQs, by the low bits of their number. The mutex keeps a
-	 * number from being used again before its old entry is gone; readers
-	 * hold the lock of a CQ of the QP, or of the SRQ's CQ.
+	 * QPs, and XRC SRQs, by the low bits of their number. Writers hold the
+	 * mutex, and no command is sent meanwhile; readers hold the lock of a
+	 * CQ of the QP, or of the SRQ's CQ.
 	 */
 	struct rhca_qp **qps;
 	uint32_t qp_mask;
@@ -410,8 +410,9 @@ void rhca_unlock_cqs(struct rhca_cq *a, struct rhca_cq *b);
  * is locked. The WQEs of an SRQ that they tell of go back there.
  */
 void rhca_clean_cq(struct rhca_cq *cq, const struct rhca_qp *qp);
-/* The same of an XRC SRQ; it takes @cq's lock, and is found no more. */
-void rhca_forget_srq(struct rhca_cq *cq, struct rhca_srq *srq);
+/* The same of an XRC SRQ, which is in @place; under @cq's lock, which it takes. */
+void rhca_cq_forget_srq(struct rhca_cq *cq, struct rhca_srq *srq,
+			struct rhca_srq **place);
 
 /* qp.c */
 

@@ -130,6 +130,42 @@ static void rhca_srq_free(struct rhca_context *ctx, struct rhca_srq *srq)
 	rhca_wq_destroy(&srq->wq);
 }
 
+/*
+ * Where a completion finds the SRQ: of XRC alone, as that of any other has a QP.
+ * NULL: nowhere.
+ */
+static struct rhca_srq **rhca_srq_place(struct rhca_context *ctx,
+					const struct rhca_srq *srq)
+{
+	return rhca_srq_is_xrc(srq) ?
+		       &ctx->srqs[srq->vsrq.srq_num & ctx->srq_mask] :
+		       NULL;
+}
+
+/* The SRQ is gone: no completion names it any more. Under table_mutex. */
+static void rhca_srq_forget(struct rhca_context *ctx, struct rhca_srq *srq)
+{
+	struct rhca_srq **place = rhca_srq_place(ctx, srq);
+
+	if (!place || *place != srq)
+		return;
+	rhca_cq_forget_srq(to_rcq(srq->vsrq.cq), srq, place);
+}
+
+/* As with a QP, the number may be that of one that is being destroyed. */
+static void rhca_srq_remember(struct rhca_context *ctx, struct rhca_srq *srq)
+{
+	struct rhca_srq **place = rhca_srq_place(ctx, srq);
+
+	if (!place)
+		return;
+	pthread_mutex_lock(&ctx->table_mutex);
+	if (*place)
+		rhca_srq_forget(ctx, *place);
+	*place = srq;
+	pthread_mutex_unlock(&ctx->table_mutex);
+}
+
 static int rhca_srq_command(struct rhca_context *ctx, struct rhca_srq *srq,
 			    struct ibv_srq_init_attr_ex *attr)
 {
@@ -142,14 +178,11 @@ static int rhca_srq_command(struct rhca_context *ctx, struct rhca_srq *srq,
 	struct rhca_create_srq_resp resp = {};
 	int err;
 
-	pthread_mutex_lock(&ctx->table_mutex);
 	err = ibv_cmd_create_srq_ex(&ctx->vctx.context, &srq->vsrq, attr,
 				    &cmd.core, sizeof(cmd), &resp.core,
 				    sizeof(resp));
-	/* Completions of any other have a QP, by which it is found. */
-	if (!err && rhca_srq_is_xrc(srq))
-		ctx->srqs[srq->vsrq.srq_num & ctx->srq_mask] = srq;
-	pthread_mutex_unlock(&ctx->table_mutex);
+	if (!err)
+		rhca_srq_remember(ctx, srq);
 	return err;
 }
 
@@ -303,13 +336,13 @@ int rhca_destroy_srq(struct ibv_srq *ibsrq)
 	struct rhca_srq *srq = to_rsrq(ibsrq);
 	int err;
 
-	pthread_mutex_lock(&ctx->table_mutex);
+	/* It waits for whoever has an event of the SRQ: no lock is held. */
 	err = ibv_cmd_destroy_srq(ibsrq);
-	if (!err && rhca_srq_is_xrc(srq))
-		rhca_forget_srq(to_rcq(srq->vsrq.cq), srq);
-	pthread_mutex_unlock(&ctx->table_mutex);
 	if (err)
 		return err;
+	pthread_mutex_lock(&ctx->table_mutex);
+	rhca_srq_forget(ctx, srq);
+	pthread_mutex_unlock(&ctx->table_mutex);
 	rhca_srq_free(ctx, srq);
 	rhca_pd_release(srq->parent);
 	free(srq);

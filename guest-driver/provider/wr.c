@@ -322,6 +322,9 @@ static void rhca_put_xrc(struct rhca_chain *chain, uint32_t srqn)
 {
 	struct rdma_hca_xrc_unit *unit = (void *)(chain->wqe + 1);
 
+	/* What sends nothing has no such unit. */
+	if (chain->op->is_local)
+		return;
 	memset(unit, 0, sizeof(*unit));
 	unit->srqn = htole32(srqn & RDMA_HCA_XRC_SRQN);
 	chain->has_addr = true;
@@ -467,11 +470,14 @@ static size_t rhca_addr_size(const struct rhca_qp *qp)
 	}
 }
 
-/* Begin a WQE: next_unit, and the place of the address, if it has one. */
+/*
+ * Begin a WQE: next_unit, and the place of the address, if it has one. What
+ * sends nothing goes nowhere.
+ */
 static int rhca_wqe_open(struct rhca_qp *qp, const struct rhca_op *op,
 			 uint64_t wr_id, unsigned int flags, __be32 imm)
 {
-	size_t addr_size = rhca_addr_size(qp);
+	size_t addr_size = op->is_local ? 0 : rhca_addr_size(qp);
 	struct rhca_chain *chain = &qp->chain;
 	struct rdma_hca_next_unit *wqe;
 

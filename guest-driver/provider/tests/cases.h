@@ -60,6 +60,7 @@ void test_caps(void);
 void test_bad_caps(void);
 void test_missing_ops(void);
 void test_xrc_target(void);
+void test_destroyed_under_an_event(void);
 
 /* test-recv.c */
 
@@ -104,5 +105,8 @@ void test_atomic_write(void);
 void test_xrc_completions(void);
 void test_xrc_send(void);
 void test_xrc_wr_api(void);
+void test_xrc_local(void);
+void test_xrc_bind(void);
+void test_xrc_destroyed_under_an_event(void);
 
 #endif /* CASES_H */

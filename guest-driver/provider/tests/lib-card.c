@@ -91,6 +91,21 @@ void check_inv(struct seen wqe, uint32_t key)
 	CHECK_EQ(unit->reserved[0] | unit->reserved[1] | unit->reserved[2], 0);
 }
 
+void check_bind(struct seen wqe, uint32_t access, uint32_t type,
+		       uint32_t rkey, const struct ibv_mw_bind_info *info)
+{
+	const struct rdma_hca_bind_unit *unit = (void *)(wqe.next + 1);
+
+	CHECK_EQ(wqe.opcode, RDMA_HCA_OPCODE_BIND_MW);
+	CHECK_EQ(wqe.units, 3);
+	CHECK_EQ(le32toh(unit->access), access);
+	CHECK_EQ(le32toh(unit->type), type);
+	CHECK_EQ(le32toh(unit->rkey), rkey);
+	CHECK_EQ(le32toh(unit->lkey), info->mr ? info->mr->lkey : 0);
+	CHECK_EQ(two_words(unit->addr_h, unit->addr_l), info->addr);
+	CHECK_EQ(two_words(unit->length_h, unit->length_l), info->length);
+}
+
 void produce(struct rhca_cq *cq, uint32_t pi, struct rdma_hca_cqe cqe)
 {
 	struct rdma_hca_cqe *slot =

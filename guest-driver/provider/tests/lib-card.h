@@ -34,6 +34,9 @@ void check_data(const struct rdma_hca_data_unit *unit, uint64_t addr,
 void check_raddr(const struct rdma_hca_raddr_unit *unit, uint64_t addr,
 		 uint32_t rkey);
 void check_inv(struct seen wqe, uint32_t key);
+/* The whole WQE of a bind. */
+void check_bind(struct seen wqe, uint32_t access, uint32_t type, uint32_t rkey,
+		const struct ibv_mw_bind_info *info);
 
 /* A number of 64 bits that a unit has in two words. */
 static inline uint64_t two_words(__le32 high, __le32 low)

@@ -102,8 +102,18 @@ int ibv_cmd_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 	return 0;
 }
 
+static void be_waited_for(void)
+{
+	void (*on_destroy)(void) = kernel.on_destroy;
+
+	kernel.on_destroy = NULL;
+	if (on_destroy)
+		on_destroy();
+}
+
 int ibv_cmd_destroy_qp(struct ibv_qp *qp)
 {
+	be_waited_for();
 	return 0;
 }
 
@@ -156,6 +166,7 @@ int ibv_cmd_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr,
 
 int ibv_cmd_destroy_srq(struct ibv_srq *srq)
 {
+	be_waited_for();
 	return 0;
 }
 

@@ -46,6 +46,11 @@ struct kernel {
 	int flows;
 	/* called in the middle of RESIZE_CQ, as the card works on */
 	void (*on_resize)(void);
+	/*
+	 * called when a QP or SRQ is gone, and its destroyer waits for somebody
+	 * to acknowledge its events
+	 */
+	void (*on_destroy)(void);
 };
 
 extern struct kernel kernel;

@@ -7,21 +7,6 @@
 #include "lib-kernel.h"
 #include "lib-objects.h"
 
-static void check_bind(struct seen wqe, uint32_t access, uint32_t type,
-		       uint32_t rkey, const struct ibv_mw_bind_info *info)
-{
-	const struct rdma_hca_bind_unit *unit = (void *)(wqe.next + 1);
-
-	CHECK_EQ(wqe.opcode, RDMA_HCA_OPCODE_BIND_MW);
-	CHECK_EQ(wqe.units, 3);
-	CHECK_EQ(le32toh(unit->access), access);
-	CHECK_EQ(le32toh(unit->type), type);
-	CHECK_EQ(le32toh(unit->rkey), rkey);
-	CHECK_EQ(le32toh(unit->lkey), info->mr ? info->mr->lkey : 0);
-	CHECK_EQ(two_words(unit->addr_h, unit->addr_l), info->addr);
-	CHECK_EQ(two_words(unit->length_h, unit->length_l), info->length);
-}
-
 static struct ibv_mr some_mr = { .lkey = 0x56789a00 };
 
 /* Whatever was in the slots: a window's life in one chain, and Sends. */

@@ -160,3 +160,37 @@ void test_xrc_target(void)
 	CHECK_FAILS(rhca_create_qp_ex(&ctx.vctx.context, &attr), EINVAL);
 	CHECK_EQ(rhca_close_xrcd(xrcd), 0);
 }
+
+static struct {
+	struct rhca_cq *cq;
+	struct rhca_qp *qp;
+} heir;
+
+static void make_heir(void)
+{
+	kernel.next_qpn--;
+	heir.qp = new_qp(heir.cq, IBV_QPT_RC, &small_cap);
+}
+
+/*
+ * Who has an event of a QP that is being destroyed makes another one first,
+ * which has the same number.
+ */
+void test_destroyed_under_an_event(void)
+{
+	struct rhca_cq *cq = heir.cq = new_cq(8);
+	struct rhca_qp *qp = new_qp(cq, IBV_QPT_RC, &small_cap);
+	struct ibv_wc wc;
+
+	CHECK_EQ(post_nop_sends(qp, 1, 11), 0);
+	produce(cq, 0, make_cqe(qp, true, 0, RDMA_HCA_OPCODE_SEND));
+	kernel.on_destroy = make_heir;
+	CHECK_EQ(rhca_destroy_qp(&qp->vqp.qp), 0);
+	CHECK_EQ(rhca_poll_cq(&cq->vcq.cq, 1, &wc), 0);
+	CHECK_EQ(post_nop_sends(heir.qp, 1, 22), 0);
+	produce(cq, 1, make_cqe(heir.qp, true, 0, RDMA_HCA_OPCODE_SEND));
+	CHECK_EQ(rhca_poll_cq(&cq->vcq.cq, 1, &wc), 1);
+	CHECK_EQ(wc.wr_id, 22);
+	rhca_destroy_qp(&heir.qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}

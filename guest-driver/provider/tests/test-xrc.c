@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* XRC: who sends, and SRQs that messages name. */
+#include <string.h>
+
 #include <util/util.h>
 
 #include "cases.h"
@@ -168,5 +170,95 @@ void test_xrc_wr_api(void)
 	ibv_wr_send(ex);
 	CHECK_EQ(ibv_wr_complete(ex), EINVAL);
 	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+/* What sends nothing has no place for an SRQ, and need not be told of one. */
+void test_xrc_local(void)
+{
+	struct rhca_cq *cq = new_cq(8);
+	struct rhca_qp *qp = new_xrc_sender(cq);
+	struct ibv_mw *mw = rhca_alloc_mw(pd, IBV_MW_TYPE_2);
+	struct ibv_mr mr = { .lkey = 0x56789a00 };
+	struct ibv_mw_bind_info info = { .mr = &mr, .addr = 0x1000 };
+	struct ibv_send_wr wr[2] = {
+		{ .next = &wr[1],
+		  .opcode = IBV_WR_LOCAL_INV,
+		  .invalidate_rkey = 0x123402,
+		  .qp_type.xrc.remote_srqn = 0x1234 },
+		{ .opcode = IBV_WR_BIND_MW,
+		  .bind_mw = { .mw = mw, .rkey = 0x123401, .bind_info = info },
+		  .qp_type.xrc.remote_srqn = 0x1234 },
+	};
+	struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
+	struct ibv_send_wr *bad;
+	struct seen wqe;
+
+	memset(qp->sq.buf.addr, 0xee, qp->sq.buf.size);
+	CHECK_EQ(rhca_post_send(&qp->vqp.qp, wr, &bad), 0);
+	wqe = first_wqe(qp);
+	check_inv(wqe, 0x123402);
+	check_bind(next_wqe(qp, wqe), 0, 2, 0x123401, &wr[1].bind_mw.bind_info);
+
+	ibv_wr_start(ex);
+	ibv_wr_local_inv(ex, 0x123403);
+	ibv_wr_set_xrc_srqn(ex, 0x1234);
+	ibv_wr_bind_mw(ex, mw, 0x123404, &info);
+	CHECK_EQ(ibv_wr_complete(ex), 0);
+	wqe = first_wqe(qp);
+	check_inv(wqe, 0x123403);
+	check_bind(next_wqe(qp, wqe), 0, 2, 0x123404, &info);
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_dealloc_mw(mw);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+/* The verb that binds a window of type 1. */
+void test_xrc_bind(void)
+{
+	struct rhca_cq *cq = new_cq(8);
+	struct rhca_qp *qp = new_xrc_sender(cq);
+	struct ibv_mw *mw = rhca_alloc_mw(pd, IBV_MW_TYPE_1);
+	struct ibv_mw_bind bind = {};
+
+	memset(qp->sq.buf.addr, 0xee, qp->sq.buf.size);
+	CHECK_EQ(rhca_bind_mw(&qp->vqp.qp, mw, &bind), 0);
+	check_bind(first_wqe(qp), 0, 1, mw->rkey, &bind.bind_info);
+	rhca_destroy_qp(&qp->vqp.qp);
+	rhca_dealloc_mw(mw);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
+static struct {
+	struct rhca_cq *cq;
+	struct ibv_xrcd *xrcd;
+	struct rhca_srq *srq;
+} heir;
+
+static void make_heir(void)
+{
+	kernel.next_srqn--;
+	heir.srq = new_xsrq(heir.cq, heir.xrcd);
+}
+
+/* Another SRQ is made meanwhile, which has its number. */
+void test_xrc_destroyed_under_an_event(void)
+{
+	struct ibv_xrcd *xrcd = heir.xrcd = new_xrcd();
+	struct rhca_cq *cq = heir.cq = new_cq(8);
+	struct rhca_srq *srq = new_xsrq(cq, xrcd);
+	struct ibv_wc wc;
+
+	CHECK_EQ(post_srq(srq, 11), 0);
+	produce(cq, 0, make_xrc_cqe(srq, tag_of(srq, 0)));
+	kernel.on_destroy = make_heir;
+	CHECK_EQ(rhca_destroy_srq(&srq->vsrq.srq), 0);
+	CHECK_EQ(rhca_poll_cq(&cq->vcq.cq, 1, &wc), 0);
+	CHECK_EQ(post_srq(heir.srq, 22), 0);
+	produce(cq, 1, make_xrc_cqe(heir.srq, tag_of(heir.srq, 0)));
+	CHECK_EQ(rhca_poll_cq(&cq->vcq.cq, 1, &wc), 1);
+	CHECK_EQ(wc.wr_id, 22);
+	rhca_destroy_srq(&heir.srq->vsrq.srq);
+	CHECK_EQ(rhca_close_xrcd(xrcd), 0);
 	rhca_destroy_cq(&cq->vcq.cq);
 }

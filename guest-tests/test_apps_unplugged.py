@@ -6,14 +6,14 @@ afterwards; and with the card back all goes on, by itself or after what an opera
 
 That nothing is left of a card that has gone its driver sees to, which complains if there is."""
 import contextlib
+import functools
 import re
 import signal
 
 from harness import cm, faults, iser, links, mpi, nfs, nvme, pci, rds, resources, storage, tap, ucx, verbs, wait
-from harness.devices import Nic, RoceCard
+from harness.devices import RoceCard
 from harness.guest import GuestError
-from harness.lab import Lab, Machine
-from harness.labs import APPLICATIONS, kept
+from harness.labs import APPLICATIONS, kept, slots
 from harness.patience import FACTOR, patient
 
 SECONDS = 300
@@ -28,14 +28,12 @@ _fresh = {}  # by the lab's folder, what is in use when it has started
 _ready = set()
 
 
-def slots():
-    machine = Machine(Nic('net'), RoceCard('lan', slotted=True), machine=pci.NATIVE, **APPLICATIONS)
-    return Lab([machine, machine], {'net': links.stream(), 'lan': links.stream()})
+lab = functools.partial(slots, RoceCard('lan', slotted=True), links.stream, **APPLICATIONS)
 
 
 def prepared(prepare=None):
     """The guests, where prepare(both) was called once."""
-    both = kept(slots)
+    both = kept(lab)
     _fresh.setdefault(both.folder, in_use(both))
     if prepare and (both.folder, prepare) not in _ready:
         prepare(both)

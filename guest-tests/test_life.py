@@ -9,13 +9,7 @@ from harness import links, log, paths, pci, power, resources, tap, verbs, wait
 from harness.devices import InfinibandCard, Nic, RoceCard
 from harness.guest import GuestError
 from harness.lab import Lab, Machine
-from harness.labs import infiniband, kept
-
-
-def slots():
-    """Two cards on a cable, each in a slot that it can be taken out of."""
-    machine = Machine(Nic('net'), InfinibandCard('cable', slotted=True), machine=pci.NATIVE)
-    return Lab([machine, machine], {'net': links.stream(), 'cable': links.unix_cable()})
+from harness.labs import infiniband, kept, slots
 
 
 class Traffic:

@@ -58,6 +58,7 @@ void rhca_fail(struct rhca_dev *dev, const char *why)
 	dev_err(&dev->pdev->dev, "card failed: %s\n", why);
 	WRITE_ONCE(dev->pci->failure, why);
 	dev->pci->failures++;
+	dev->pci->failed_at = jiffies;
 	/* Before there are users, and behind them, there is nobody to tell. */
 	if (before != RHCA_PRIVATE)
 		queue_work(dev->pci->wq, &dev->failure);

@@ -48,13 +48,12 @@ struct rhca_pci {
 
 	enum rhca_state state;	/* rhca_life() changes it */
 	spinlock_t state_lock;	/* and bus mastering against RHCA_OFF */
-	struct mutex lock;	/* one start or stop; protects the next six */
+	struct mutex lock;	/* one start or stop; protects the next five */
 	struct rhca_dev *dev;		/* NULL: there is none */
 	struct net_device *ndev;	/* RoCE: since the first start */
 	u32 halters;		/* enum rhca_halter */
 	u32 pause_secs;		/* from the last start to the next restart */
 	unsigned long started;	/* when that was, in jiffies */
-	unsigned long failed_at;	/* the last failure that users were told of */
 	struct delayed_work restart;
 	/* Failures, and what users are told of them: one at a time, in order. */
 	struct workqueue_struct *wq;
@@ -62,6 +61,7 @@ struct rhca_pci {
 	struct devlink *devlink;
 	struct devlink_health_reporter *reporter;
 	const char *failure;	/* the last one */
+	unsigned long failed_at;	/* when that was, in jiffies */
 	u32 failures;
 	u32 lost_interrupts;	/* the look at the card has found */
 };

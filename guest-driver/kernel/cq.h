@@ -99,13 +99,13 @@ bool rhca_cq_has_entry(struct ib_cq *ibcq);
  * requests, which all end with a flush. What is posted from now on is refused.
  */
 void rhca_flush_kernel(struct rhca_dev *dev);
-/* The same, once more: somebody waits for the end of what is in a queue. */
+/* Then: wait until those who are told by events have polled, for 2 s at most. */
+void rhca_flush_wait(struct rhca_dev *dev);
+
+/* Once more: somebody waits for the end of what is in a queue. */
 static inline void rhca_flush_soon(struct rhca_dev *dev)
 {
 	queue_work(dev->pci->wq, &dev->flush);
 }
-
-/* Then: wait until those who are told by events have polled, for 2 s at most. */
-void rhca_flush_wait(struct rhca_dev *dev);
 
 #endif /* RHCA_CQ_H */

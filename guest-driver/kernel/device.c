@@ -38,7 +38,6 @@ static void rhca_failure_work(struct work_struct *work)
 	if (rhca_is_roce(dev))
 		rhca_eth_fail(dev);
 	ib_dispatch_event(&event);
-	dev->pci->failed_at = jiffies;
 	queue_delayed_work(system_long_wq, &dev->pci->restart, 0);
 }
 

@@ -6,7 +6,7 @@
  */
 #include "card.h"
 
-/* By state and event: the state behind it. 0 (RHCA_HALTED): see below. */
+/* By state and event: the state behind it. 0: it stays as it is. */
 static const u8 rhca_next[RHCA_NUM_STATES][RHCA_NUM_LIFE_EVENTS] = {
 	[RHCA_HALTED] = {
 		[RHCA_START] = RHCA_PRIVATE,
@@ -14,10 +14,12 @@ static const u8 rhca_next[RHCA_NUM_STATES][RHCA_NUM_LIFE_EVENTS] = {
 	},
 	[RHCA_WAITING] = {
 		[RHCA_START] = RHCA_PRIVATE,
+		[RHCA_END] = RHCA_HALTED,
 	},
 	[RHCA_PRIVATE] = {
 		[RHCA_OFFER] = RHCA_RUNNING,
 		[RHCA_FAIL] = RHCA_LOST,
+		[RHCA_END] = RHCA_HALTED,
 	},
 	[RHCA_RUNNING] = {
 		[RHCA_FAIL] = RHCA_FAILED,
@@ -29,6 +31,7 @@ static const u8 rhca_next[RHCA_NUM_STATES][RHCA_NUM_LIFE_EVENTS] = {
 	},
 	[RHCA_LOST] = {
 		[RHCA_OFFER] = RHCA_FAILED,
+		[RHCA_END] = RHCA_HALTED,
 	},
 	[RHCA_FAILED] = {
 		[RHCA_LEAVE] = RHCA_LEAVING_LOST,
@@ -41,11 +44,8 @@ static const u8 rhca_next[RHCA_NUM_STATES][RHCA_NUM_LIFE_EVENTS] = {
 static enum rhca_state rhca_next_state(enum rhca_state state,
 				       enum rhca_life_event event)
 {
-	if (state == RHCA_OFF || event == RHCA_SHUTDOWN)
+	if (event == RHCA_SHUTDOWN)
 		return RHCA_OFF;
-	if (event == RHCA_END)
-		return RHCA_HALTED;
-	/* Only an end leads back to where lives begin. */
 	return rhca_next[state][event] ?: state;
 }
 

@@ -9,7 +9,7 @@ struct rhca_pci;
 
 /* In the order of rhca_is_lost(). */
 enum rhca_state {
-	RHCA_HALTED,	/* there is no device, and none is wanted */
+	RHCA_HALTED = 1,	/* there is no device, and none is wanted */
 	RHCA_WAITING,	/* nor here, but a start is due: the last one failed */
 	RHCA_PRIVATE,	/* on its way in or out: the driver alone uses it */
 	RHCA_RUNNING,	/* the RDMA core offers the device */

@@ -209,6 +209,7 @@ int rhca_recovery_init(struct rhca_pci *pci)
 	mutex_init(&pci->lock);
 	spin_lock_init(&pci->state_lock);
 	INIT_DELAYED_WORK(&pci->restart, rhca_restart);
+	pci->state = RHCA_HALTED;
 	pci->halters = RHCA_HALT_PROBE;
 	pci->wq = alloc_ordered_workqueue(RHCA_NAME "-%s",
 					  WQ_HIGHPRI | WQ_MEM_RECLAIM,

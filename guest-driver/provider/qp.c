@@ -195,6 +195,7 @@ static void rhca_drop_queues(struct ibv_qp_init_attr_ex *attr)
 	}
 }
 
+/* Lock what CQs it has, perhaps one that is both. */
 static void rhca_qp_lock_cqs(struct rhca_qp *qp)
 {
 	struct ibv_qp *ibqp = &qp->vqp.qp;
@@ -386,7 +387,6 @@ int rhca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 	return 0;
 }
 
-/* Lock what CQs it has, perhaps one that is both. */
 int rhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 		   int attr_mask)
 {

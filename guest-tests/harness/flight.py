@@ -70,7 +70,8 @@ def broken(entries):
     """The index of the last entry that says that something broke, best one that names a QP; None: there is none. What is only a
     consequence comes last."""
     found = [number for number, entry in enumerate(entries) if entry.is_broken]
-    causes = [number for number in found if number not in consequences(entries)]
+    follow = consequences(entries)
+    causes = [number for number in found if number not in follow]
     for chosen in [number for number in causes if entries[number].qpn is not None], causes, found:
         if chosen:
             return chosen[-1]

@@ -128,7 +128,8 @@ class Guest:
     def __init__(self, name, folder, number=1, cpus=1, cpu=CPU, memory=512, accelerator=None, machine=(), arguments=(),
                  append='', layers=(), disks=(), launch=(paths.QEMU, '-L', paths.QEMU_DATA)):
         """cpus, cpu: how many, and of which model when they are emulated. folder: its sockets and logs, made here. machine: options of
-        QEMU's that make it another machine, before it has devices. arguments: more of the command line; paths of sockets in it are relative to the folder. append: more of the kernel's. layers: what its root
+        QEMU's that make it another machine, before it has devices. arguments: more of the command line; paths of sockets in it are
+        relative to the folder. append: more of the kernel's. layers: what its root
         has beside the usual, by names of paths.LAYERS; no more than 4. disks: images that it sees, read-only, behind those of its
         root: without layers from /dev/vdc on. launch: the command that has QEMU's options behind it."""
         self.name, self.folder, self.number = name, folder, number

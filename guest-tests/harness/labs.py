@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The labs that most tests use: two guests with an RDMA device each, and an Ethernet between them for what programs say to
 each other first. A test has its own (`with infiniband() as both:`) or shares one (`both = kept(infiniband)`)."""
-from . import lab, links
+from . import lab, links, pci
 from .devices import InfinibandCard, Nic, RoceCard
 from .lab import Lab, Machine
 
@@ -25,6 +25,12 @@ def roce_cable(cable=links.unix_cable, *cards, **options):
     """Two RoCE cards on a cable of their own."""
     machines = [Machine(Nic('net'), card, **options) for card in cards or [RoceCard('lan')] * 2]
     return Lab(machines, {'net': links.stream(), 'lan': cable()})
+
+
+def slots(card=InfinibandCard('cable', slotted=True), link=links.unix_cable, **options):
+    """Two cards, each in a slot that it can be taken out of."""
+    machine = Machine(Nic('net'), card, machine=pci.NATIVE, **options)
+    return Lab([machine, machine], {'net': links.stream(), card.link: link()})
 
 
 class Unmanaged(Lab):

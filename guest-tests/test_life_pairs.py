@@ -14,7 +14,9 @@ SCRIPTS = {
     'reload': 'devlink dev reload pci/$card',
     'recover': 'devlink health recover pci/$card reporter card',
     'sleep': 'cd /sys; echo 0 >module/suspend/parameters/pm_test_delay && echo devices >power/pm_test && echo mem >power/state',
-    'unbind': 'cd /sys/bus/pci/drivers/rdma_hca; echo $card >unbind; echo $card >bind',
+    # A probe fails with its card, and is not tried again but by who binds.
+    'unbind': 'cd /sys/bus/pci; echo $card >drivers/rdma_hca/unbind || exit; '
+              'while [ -e devices/$card ] && ! [ -e drivers/rdma_hca/$card ]; do echo $card >drivers/rdma_hca/bind; sleep 0.1; done',
 }
 EVENTS = [*SCRIPTS, 'aer', 'unplug']
 

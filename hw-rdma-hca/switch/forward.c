@@ -8,22 +8,21 @@
 
 /* What comes in (IBA 7.2.7, 10.9.3) */
 
-bool sw_has_pkey(const HcaNodePort *port, uint16_t pkey)
+/* The port's table is that of the end node there, which sends. */
+static bool pkey_may_enter(const SwPort *in, const SwPacket *packet)
 {
+    const HcaNodePort *port = &in->sw->node->port[in->number];
+    uint16_t pkey = get_be16(sw_packet_bth(packet) + 2);
+
+    if (!port->info.enforce_in) {
+        return true;
+    }
     for (unsigned i = 0; i < HCA_NODE_PKEYS; i++) {
-        if (hca_pkey_match(port->pkeys[i], pkey)) {
+        if (hca_pkey_may_send(port->pkeys[i], pkey)) {
             return true;
         }
     }
     return false;
-}
-
-static bool pkey_may_enter(const SwPort *in, const SwPacket *packet)
-{
-    const HcaNodePort *port = &in->sw->node->port[in->number];
-
-    return !port->info.enforce_in ||
-           sw_has_pkey(port, get_be16(sw_packet_bth(packet) + 2));
 }
 
 /* Data: into a port that is Armed or Active, which the first one activates. */

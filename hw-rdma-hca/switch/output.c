@@ -103,12 +103,21 @@ static unsigned mtu_bytes(unsigned code)
     return 128u << code;
 }
 
+/* The port's table is that of the end node there, which receives. */
 static bool pkey_may_leave(const SwPort *out, const SwPacket *packet)
 {
     const HcaNodePort *port = node_port(out);
+    uint16_t pkey = get_be16(sw_packet_bth(packet) + 2);
 
-    return !port->info.enforce_out ||
-           sw_has_pkey(port, get_be16(sw_packet_bth(packet) + 2));
+    if (!port->info.enforce_out) {
+        return true;
+    }
+    for (unsigned i = 0; i < HCA_NODE_PKEYS; i++) {
+        if (hca_pkey_match(port->pkeys[i], pkey)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Down is no state to send in, but for the answer to who has asked for it. */

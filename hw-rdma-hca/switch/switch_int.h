@@ -158,7 +158,6 @@ void sw_forward(SwPort *in, SwPacket *packet);
 uint64_t sw_deliver(HcaSwitch *sw, const SwPacket *packet, uint64_t to);
 /* The port that @lid is reached by, or HCA_LFT_NO_PORT. */
 unsigned sw_route(const HcaSwitch *sw, uint16_t lid);
-bool sw_has_pkey(const HcaNodePort *port, uint16_t pkey);
 
 /* output.c */
 /* Send or queue a packet, or drop and count it. False: there is no room yet. */

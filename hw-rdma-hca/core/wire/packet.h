@@ -192,6 +192,17 @@ static inline bool hca_pkey_match(uint16_t a, uint16_t b)
 }
 
 /*
+ * Whether who has @entry in its P_Key table may send with @pkey: the question
+ * of the switch port that it is at (IBA 10.9.3, 18.2.4.2.1). A limited member
+ * may be heard by full ones, and must not say that it is one.
+ */
+static inline bool hca_pkey_may_send(uint16_t entry, uint16_t pkey)
+{
+    return ((entry ^ pkey) & 0x7fff) == 0 && (entry & 0x7fff) &&
+           (entry & 0x8000 || !(pkey & 0x8000));
+}
+
+/*
  * Of a frame's 802.1Q tag; 0 without one. A priority tag (VLAN 0) is no VLAN
  * (IEEE 802.1Q 6.9).
  */

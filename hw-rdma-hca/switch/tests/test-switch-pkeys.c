@@ -17,18 +17,19 @@ static const Parcel parcel = {
     .size = 100,
 };
 
-/* Which keys of packets match which of the table. */
+/* Which keys of packets may enter and leave by a port with which in its table:
+ * that of the end node which is there. */
 typedef struct Match {
     uint16_t table, packet;
-    bool passes;
+    bool enters, leaves;
 } Match;
 
 static const Match matches[] = {
-    { FULL, FULL, true },       { FULL, LIMITED, true },
-    { LIMITED, FULL, true },    { LIMITED, LIMITED, false },
-    { FULL, 0x8124, false },    { 0xffff, FULL, false },
-    { 0x8000, 0x8000, false },  { 0x0000, 0x8000, false },
-    { 0x8000, LIMITED, false },
+    { FULL, FULL, true, true },        { FULL, LIMITED, true, true },
+    { LIMITED, FULL, false, true },    { LIMITED, LIMITED, true, false },
+    { FULL, 0x8124, false, false },    { 0xffff, FULL, false, false },
+    { 0x8000, 0x8000, false, false },  { 0x0000, 0x8000, false, false },
+    { 0x8000, LIMITED, false, false },
 };
 
 /* @in: where it enters; else where it leaves. */
@@ -44,6 +45,7 @@ static void enforce(bool in)
     port->pkeys[0] = 0;
     for (unsigned i = 0; i < G_N_ELEMENTS(matches); i++) {
         const Match *m = &matches[i];
+        bool passes = in ? m->enters : m->leaves;
 
         for (unsigned slot = 0; slot < HCA_NODE_PKEYS; slot += 31) {
             port->pkeys[slot] = m->table;
@@ -56,8 +58,8 @@ static void enforce(bool in)
             port->info.enforce_out = !in;
             station_send(s[0], &p);
             fabric_run(fabric);
-            g_assert_cmpuint(station_count(s[1]), ==, m->passes);
-            dropped += !m->passes;
+            g_assert_cmpuint(station_count(s[1]), ==, passes);
+            dropped += !passes;
             port->pkeys[slot] = 0;
         }
     }
@@ -94,6 +96,37 @@ static void other_direction(void)
     station_send(s[1], &back);
     fabric_run(fabric);
     station_expect(s[0], &back);
+    fabric_free(fabric);
+}
+
+/* Two limited members do not talk, be the way to the second one clear or not:
+ * the first is heard by the full one alone. */
+static void limited_member(void)
+{
+    Fabric *fabric = fabric_new();
+    Station *s[3];
+    Box *box = fabric_star(fabric, 3, s);
+    const uint16_t key[] = { LIMITED, LIMITED, FULL };
+    Parcel p = parcel;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(key); i++) {
+        box->node->port[i + 1].info.enforce_in = true;
+        box->node->port[i + 1].info.enforce_out = true;
+        box->node->port[i + 1].pkeys[0] = key[i];
+    }
+    p.pkey = LIMITED;
+    p.dlid = 3;
+    station_send(s[0], &p);
+    fabric_run(fabric);
+    station_expect(s[2], &p);
+    p.dlid = 2;
+    station_send(s[0], &p);
+    p.pkey = FULL;
+    station_send(s[0], &p);
+    fabric_run(fabric);
+    station_expect_nothing(s[1]);
+    g_assert_cmpuint(box_counter(box, 1, HCA_PMA_RCV_CONSTRAINT), ==, 1);
+    g_assert_cmpuint(box_counter(box, 2, HCA_PMA_XMIT_CONSTRAINT), ==, 1);
     fabric_free(fabric);
 }
 
@@ -228,6 +261,7 @@ int main(int argc, char **argv)
     test_add("/switch/pkeys/inbound", inbound);
     test_add("/switch/pkeys/outbound", outbound);
     test_add("/switch/pkeys/other-direction", other_direction);
+    test_add("/switch/pkeys/limited-member", limited_member);
     test_add("/switch/pkeys/management", management);
     test_add("/switch/pkeys/multicast", multicast);
     test_add("/switch/pkeys/own-answers", own_answers);

@@ -3,6 +3,9 @@
  * Notices (IBA 13.4.8 to 13.4.11, 14.2.5.1). Each is kept to be asked for, and
  * sent to the manager as a trap: no more often than one in SubnetTimeOut (o14-2),
  * again until it is repressed, but a few times only, as there may be nobody.
+ *
+ * Who may send packets may cause as many security notices as he likes: they
+ * have no more than half of the places, and wait for all others.
  */
 #include "mad_int.h"
 
@@ -10,6 +13,7 @@
 #define GENERIC 0x80
 #define TIMEOUT_UNIT 4096 /* ns */
 #define TOGGLE 0x8000
+#define TYPE_MASK 0x7f
 
 /* Whether there is somebody to tell, and a way (o14-3.2.1). */
 static bool can_tell(const HcaNode *node)
@@ -42,6 +46,25 @@ static bool is_waiting(const HcaNode *node, const uint8_t *notice)
     return false;
 }
 
+static bool is_security(const uint8_t *notice)
+{
+    return (notice[0] & TYPE_MASK) == HCA_NOTICE_SECURITY;
+}
+
+/* Whether @notice finds a place in one of @places, of which @n are taken; they
+ * are @stride bytes apart. */
+static bool has_place(const uint8_t *notice, const void *taken, size_t stride,
+                      unsigned n, unsigned places)
+{
+    const uint8_t *at = taken;
+    unsigned security = 0;
+
+    for (unsigned i = 0; i < n; i++, at += stride) {
+        security += is_security(at);
+    }
+    return n < places && (!is_security(notice) || security < places / 2);
+}
+
 static void add_trap(HcaNode *node, const uint8_t *notice)
 {
     HcaTrap *trap = &node->trap[node->ntraps];
@@ -49,7 +72,8 @@ static void add_trap(HcaNode *node, const uint8_t *notice)
     if (is_waiting(node, notice)) {
         return;
     }
-    if (node->ntraps == HCA_NODE_TRAPS) {
+    if (!has_place(notice, node->trap, sizeof(*trap), node->ntraps,
+                   HCA_NODE_TRAPS)) {
         node->counters.traps_lost++;
         return;
     }
@@ -63,7 +87,8 @@ void hca_notice_raise(HcaNode *node, const HcaNotice *notice)
     uint8_t bytes[HCA_NOTICE_SIZE];
 
     write_notice(node, notice, bytes);
-    if (node->nnotices < HCA_NODE_NOTICES) {
+    if (has_place(bytes, node->notice, HCA_NOTICE_SIZE, node->nnotices,
+                  HCA_NODE_NOTICES)) {
         memcpy(node->notice[node->nnotices++], bytes, HCA_NOTICE_SIZE);
     }
     if (can_tell(node)) {
@@ -111,13 +136,30 @@ static int64_t period(const HcaNode *node)
     return (int64_t)TIMEOUT_UNIT << info->subnet_timeout;
 }
 
-/* The oldest goes, and to the end of those that wait. */
-static void send_first(HcaNode *node)
+/* The one that was sent least often; security last, and the oldest first. */
+static unsigned next_trap(const HcaNode *node)
 {
-    HcaTrap trap = node->trap[0];
+    unsigned best = 0;
+
+    for (unsigned i = 1; i < node->ntraps; i++) {
+        const HcaTrap *a = &node->trap[i], *b = &node->trap[best];
+        bool later = is_security(a->notice), before = is_security(b->notice);
+
+        if (a->sent < b->sent || (a->sent == b->sent && later < before)) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* One goes, and to the end of those that wait. */
+static void send_next(HcaNode *node)
+{
+    unsigned i = next_trap(node);
+    HcaTrap trap = node->trap[i];
 
     node->counters.traps += send(node, &trap);
-    remove_trap(node, 0);
+    remove_trap(node, i);
     if (++trap.sent < SEND_TIMES) {
         node->trap[node->ntraps++] = trap;
     }
@@ -138,7 +180,7 @@ void hca_notice_tick(HcaNode *node)
     now = hca_node_now(node);
     if (now >= node->next_trap) {
         node->next_trap = now + period(node);
-        send_first(node);
+        send_next(node);
     }
 }
 

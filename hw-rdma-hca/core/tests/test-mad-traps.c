@@ -436,6 +436,44 @@ static void test_full(gconstpointer type)
     mad_bench_free(b);
 }
 
+static void raise_security(MadBench *b, unsigned n)
+{
+    HcaKeyViolation bad = violation(0x8001, NULL);
+
+    for (unsigned i = 0; i < n; i++) {
+        bad.dest_qp++;
+        hca_node_bad_pkey(b->node, mgmt_port(b), &bad);
+    }
+}
+
+/* Who sends with bad keys does not silence the rest: neither in what is sent
+ * nor in what is kept. */
+static void test_crowd(gconstpointer type)
+{
+    for (unsigned n = 1; n <= 4 * HCA_NODE_TRAPS; n *= 2) {
+        MadBench *b = new_managed(type);
+        unsigned kept = MIN(n, HCA_NODE_TRAPS / 2);
+        unsigned before = b->node->nnotices;
+        MadSent *trap;
+
+        raise_security(b, n);
+        mad_sleep(b, 0);
+        g_free(mad_next_trap(b, 257));
+        raise_some(b, 2);
+        for (unsigned i = 0; i < 2; i++) {
+            mad_sleep(b, PERIOD(TIMEOUT));
+            trap = mad_next_trap(b, 144);
+            mad_repress(b, trap);
+            g_free(trap);
+            raise_security(b, n);
+        }
+        g_assert_cmpuint(b->node->ntraps, ==, kept);
+        g_assert_cmpuint(b->node->nnotices, ==,
+                         before + 2 + MIN(3 * n, HCA_NODE_NOTICES / 2));
+        mad_bench_free(b);
+    }
+}
+
 /* What a reset forgets; the next one is not held up by those before. */
 static void test_reset(gconstpointer type)
 {
@@ -512,13 +550,14 @@ static void test_notices_full(gconstpointer type)
 {
     MadBench *b = mad_bench_new(GPOINTER_TO_UINT(type));
     HcaKeyViolation bad = violation(0, NULL);
+    const unsigned kept = HCA_NODE_NOTICES / 2; /* of security */
 
     for (unsigned i = 0; i < HCA_NODE_NOTICES + 5; i++) {
         bad.key = i;
         hca_node_bad_qkey(b->node, mgmt_port(b), &bad);
     }
-    for (unsigned i = 0; i < HCA_NODE_NOTICES; i++) {
-        expect_oldest(b, mad_get(b, 0x02, 0), 258, HCA_NODE_NOTICES - i);
+    for (unsigned i = 0; i < kept; i++) {
+        expect_oldest(b, mad_get(b, 0x02, 0), 258, kept - i);
         g_assert_cmphex(get_be32(mad_data(b) + 16), ==, i);
         take_notice(b, toggle_of(mad_data(b)));
     }
@@ -550,6 +589,7 @@ int main(int argc, char **argv)
     add_both("nobody", test_nobody);
     add_both("no-way", test_no_way);
     add_both("full", test_full);
+    add_both("crowd", test_crowd);
     add_both("reset", test_reset);
     add_both("notices", test_notices);
     add_both("notices-full", test_notices_full);

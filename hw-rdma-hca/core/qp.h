@@ -230,7 +230,8 @@ typedef struct HcaRequester {
     HcaBarrier barrier;
 
     /* Derived. */
-    uint32_t swpb_elements; /* 256-bit elements in use by @swpb */
+    uint32_t swpb_elements; /* 256-bit elements in use by @swpb, and... */
+    uint32_t swpb_memory;   /* ...elements of memory */
     uint64_t timer_mark;    /* the loss timer's packet: hca_frame_mark() */
 } HcaRequester;
 
@@ -302,6 +303,7 @@ typedef struct HcaResponder {
     uint32_t expected_psn; /* EPSN */
     uint32_t msn;
     bool nak_sent;        /* silent until the sequence is right again */
+    bool nak_owed;        /* the expected packet had to wait for answers */
     bool comm_est;        /* the event has been sent */
     bool in_message;      /* a First has come, its Last has not */
     uint8_t message;      /* the kind of that message */

@@ -11,8 +11,20 @@
 #define ELEMENT_SIZE 32
 #define HEADER_ELEMENTS 2
 #define REFS_PER_ELEMENT 2
-/* What a packet takes of the memory of the pool at the most. */
-#define OWN_SWPB_ELEMENTS (1 + RDMA_HCA_MAX_SGE / REFS_PER_ELEMENT)
+
+/*
+ * What a QP has for itself, be the pool full or not: one packet and one Read, of
+ * as many pieces as there can be; or more, up to a part of what the pool counts
+ * and to this much memory beside it (16 packets and 8 Reads of few pieces).
+ */
+#define OWN_SWPB_PART 16
+#define OWN_RPB_PART 64
+#define OWN_REB_PART 64
+#define OWN_SWPB 32
+#define OWN_RPB 8
+#define OWN_REB 32
+G_STATIC_ASSERT(OWN_SWPB >= 1 + RDMA_HCA_MAX_SGE / REFS_PER_ELEMENT &&
+                OWN_REB >= RDMA_HCA_MAX_SGE);
 
 typedef struct SwpbElement {
     uint32_t next; /* packet of the QP, or more references */
@@ -83,9 +95,9 @@ HcaMultiQueue *hca_mq_new(const HcaConfig *config)
 {
     HcaMultiQueue *mq = g_new0(HcaMultiQueue, 1);
     size_t qps = (size_t)1 << config->log_qps;
-    size_t swpb = config->swpb_elements + qps * OWN_SWPB_ELEMENTS;
-    size_t rpb = config->rpb_elements + qps;
-    size_t reb = config->reb_elements + qps * RDMA_HCA_MAX_SGE;
+    size_t swpb = config->swpb_elements + qps * OWN_SWPB;
+    size_t rpb = config->rpb_elements + qps * OWN_RPB;
+    size_t reb = config->reb_elements + qps * OWN_REB;
 
     mq->pool[POOL_SWPB].size = config->swpb_elements;
     mq->pool[POOL_RPB].size = config->rpb_elements;
@@ -124,22 +136,29 @@ static uint32_t elements_of(uint32_t len, unsigned nrefs)
     return HEADER_ELEMENTS + MAX(for_payload, for_refs);
 }
 
+/* What a packet takes of the pool's memory: no more than what it counts for. */
+static uint32_t memory_of(unsigned nrefs)
+{
+    return 1 + (nrefs + REFS_PER_ELEMENT - 1) / REFS_PER_ELEMENT;
+}
+
 /* What a QP wants of a pool, and what it has of it already. */
 typedef struct Want {
     unsigned pool;
     uint32_t held;
     uint32_t need;
+    bool own; /* it fits into what the QP has for itself */
 } Want;
 
 /*
- * QPs share a pool by a dynamic threshold: one that holds elements gets more
- * only while that leaves it at most twice what is free. A busy QP alone has
- * two thirds of the pool, and a newcomer soon finds room. One that holds
- * nothing always has room for one.
+ * QPs share a pool by a dynamic threshold: one that holds more than its own gets
+ * more only while that leaves it at most twice what is free. A busy QP alone has
+ * two thirds of the pool, and a newcomer soon finds room. Those whose peers do
+ * not answer keep what they have, so each QP has something of its own.
  */
 static uint32_t has_to_be_free(const Want *want)
 {
-    return want->held ? want->need + (want->held + want->need + 1) / 2 : 0;
+    return want->own ? 0 : want->need + (want->held + want->need + 1) / 2;
 }
 
 static uint32_t free_of(const Pool *pool)
@@ -215,12 +234,25 @@ static bool has_room(Hca *hca, HcaQp *qp, const Want *wants, unsigned n)
     return true;
 }
 
+static bool is_part(const HcaMultiQueue *mq, unsigned pool, unsigned part,
+                    uint32_t elements)
+{
+    return elements <= mq->pool[pool].size / part;
+}
+
 bool hca_mq_swpb_room(Hca *hca, HcaQp *qp, uint32_t len, unsigned nrefs)
 {
+    const HcaMultiQueue *mq = hca->requester->mq;
+    const HcaRequester *req = &qp->req;
+    uint32_t need = elements_of(len, nrefs);
     Want want = {
         .pool = POOL_SWPB,
-        .held = qp->req.swpb_elements,
-        .need = elements_of(len, nrefs),
+        .held = req->swpb_elements,
+        .need = need,
+        .own = !req->swpb_elements ||
+               (is_part(mq, POOL_SWPB, OWN_SWPB_PART,
+                        req->swpb_elements + need) &&
+                req->swpb_memory + memory_of(nrefs) <= OWN_SWPB),
     };
 
     return has_room(hca, qp, &want, 1);
@@ -228,13 +260,20 @@ bool hca_mq_swpb_room(Hca *hca, HcaQp *qp, uint32_t len, unsigned nrefs)
 
 bool hca_mq_read_room(Hca *hca, HcaQp *qp, unsigned nentries)
 {
+    const HcaMultiQueue *mq = hca->requester->mq;
     uint32_t reads = qp->req.rpb.count;
+    uint32_t entries = qp->req.reb.count;
+    bool own = !reads ||
+               (is_part(mq, POOL_RPB, OWN_RPB_PART, reads + 1) &&
+                is_part(mq, POOL_REB, OWN_REB_PART, entries + nentries) &&
+                reads < OWN_RPB && entries + nentries <= OWN_REB);
     Want wants[] = {
-        { .pool = POOL_RPB, .held = reads, .need = 1 },
+        { .pool = POOL_RPB, .held = reads, .need = 1, .own = own },
         /* One more than there are: a Read may have none. */
         { .pool = POOL_REB,
-          .held = reads ? qp->req.reb.count + 1 : 0,
-          .need = nentries },
+          .held = reads ? entries + 1 : 0,
+          .need = nentries,
+          .own = own },
     };
 
     return has_room(hca, qp, wants, G_N_ELEMENTS(wants));
@@ -301,6 +340,7 @@ void hca_mq_swpb_insert(Hca *hca, HcaQp *qp, const HcaSentPacket *packet,
     list_append(list, index, &mq->swpb[list->tail].next);
     qp->req.locals += packet->local;
     qp->req.swpb_elements += used;
+    qp->req.swpb_memory += memory_of(packet->nrefs);
     use_more(&mq->pool[POOL_SWPB], used);
 }
 
@@ -315,6 +355,7 @@ void hca_mq_swpb_release(Hca *hca, HcaQp *qp)
         qp->req.resend_swpb = element->next;
     }
     qp->req.locals -= element->packet.local;
+    qp->req.swpb_memory -= memory_of(element->packet.nrefs);
     for (uint32_t ref = element->refs; ref != HCA_MQ_NONE;) {
         uint32_t next = mq->swpb[ref].next;
 

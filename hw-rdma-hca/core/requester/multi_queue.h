@@ -9,9 +9,9 @@
  *
  * The pools have the document's sizes and count as the document counts, so
  * that flow control is the card's; but an element refers to guest memory
- * where the document's holds 32 bytes of it. Beyond them there is room for
- * one packet and one Read of each QP: QPs whose peers do not answer may hold
- * all of a pool, and must not hold up the others.
+ * where the document's holds 32 bytes of it. Beyond them each QP has
+ * room of its own for some packets and Reads: QPs whose peers do not answer may
+ * hold all of a pool, and must not hold up the others.
  */
 #ifndef HCA_MULTI_QUEUE_H
 #define HCA_MULTI_QUEUE_H

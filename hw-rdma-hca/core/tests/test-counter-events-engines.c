@@ -331,6 +331,7 @@ static void test_wait_pools(void)
     }
     qp_attr_init(&attr);
     attr.retry_cnt = 2;
+    attr.max_rd_atomic = attr.max_dest_rd_atomic = 16;
     bed = events_new_by(RDMA_HCA_QP_ST_RC, &attr, config);
     bed->weather[0].lost = true;
     events_request(bed, 0, WRITE, 40000);
@@ -348,9 +349,10 @@ static void test_wait_pools(void)
     bed_counted(bed, 0, "requester_qps_waiting", 0);
 
     bed_connect(bed, &bed->config.attr);
-    events_request(bed, 0, READ, 100);
-    events_request(bed, 1, READ, 100);
-    bed_post_requests(bed, 2);
+    for (unsigned i = 0; i < 12; i++) { /* it has room for some of its own */
+        events_request(bed, i, READ, 100);
+    }
+    bed_post_requests(bed, 12);
     bed_run(bed);
     events_expect_some(bed, 0, "requester_wait_rpb");
     events_look_and_free(bed);

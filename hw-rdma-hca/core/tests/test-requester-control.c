@@ -307,19 +307,19 @@ static void test_no_room(void)
     bed_attr_init(&attr);
     attr.mtu = 5;
     bed = bed_new_with(RDMA_HCA_QP_ST_RC, &attr, config);
-    bed_post(bed, WRITE, 1, 100);
-    bed_expect_payload(bed, HCA_WRITE_ONLY, PSN, 4096, 100);
+    bed_post(bed, WRITE, 1, 1000);
+    bed_expect_payload(bed, HCA_WRITE_ONLY, PSN, 4096, 1000);
     wr = bed_wr(bed, &sge, WRITE, 2, 4096);
     bed_post_from_others(bed, &attr, other, G_N_ELEMENTS(other), &wr);
     hca_mq_gauges(bed->hca->requester->mq, &gauges);
     g_assert_cmpuint(gauges.swpb.used, >=, 512);
-    bed_post(bed, WRITE, 3, 100);
+    bed_post(bed, WRITE, 3, 1000);
     bed_expect_quiet(bed);
     hca_mq_gauges(bed->hca->requester->mq, &gauges);
     g_assert_cmpuint(gauges.waiting, ==, 1);
     respond_to(bed, other[0], HCA_ACK, 0);
     bed_expect_done(bed, 2);
-    bed_expect_payload(bed, HCA_WRITE_ONLY, PSN + 1, 3 * 4096, 100);
+    bed_expect_payload(bed, HCA_WRITE_ONLY, PSN + 1, 3 * 4096, 1000);
     bed_ack(bed, PSN + 1);
     bed_expect_done(bed, 1);
     bed_expect_done(bed, 3);
@@ -333,16 +333,66 @@ static void test_no_room(void)
 }
 
 /*
+ * Many peers that do not answer leave a QP what is its own: of the packet buffer
+ * a 16th of what it counts (7 packets of 1 KiB, of 34 elements), of the other two
+ * a 64th (8 Reads).
+ */
+static void own_room(uint8_t opcode, uint32_t len, unsigned n, unsigned own)
+{
+    HcaConfig config[2];
+    Qp *other[48];
+    QpAttr attr;
+    Bed *bed;
+    SendWr wr;
+    Sge sge;
+
+    lab_config(&config[0], 0);
+    lab_config(&config[1], 1);
+    config[0].swpb_elements = 4096;
+    config[0].rpb_elements = 512;
+    config[0].reb_elements = 2048;
+    bed_attr_init(&attr);
+    attr.mtu = 3;
+    attr.timeout = 0;
+    attr.max_rd_atomic = 16;
+    bed = bed_new_with(RDMA_HCA_QP_ST_RC, &attr, config);
+    wr = bed_wr(bed, &sge, opcode, 2, 1);
+    bed_post_from_others(bed, &attr, other, G_N_ELEMENTS(other), &wr);
+    wr = bed_wr(bed, &sge, opcode, 2, len);
+    for (unsigned i = 0; i < n * G_N_ELEMENTS(other); i++) {
+        g_assert_true(qp_post_send(other[i / n], &wr, 1));
+    }
+    bed_run(bed);
+    bed_forget_requests(bed);
+    for (unsigned i = 0; i < n; i++) {
+        bed_post(bed, opcode, i, len);
+    }
+    g_assert_cmpuint(bed->heard.length, ==, own);
+    bed_forget_requests(bed);
+    bed_free(bed);
+}
+
+static void test_own_packets(void)
+{
+    own_room(WRITE, 60 * 1024, 1, 7);
+}
+
+static void test_own_reads(void)
+{
+    own_room(READ, 1, 16, 8);
+}
+
+/*
  * Of many QPs that wait for the packet buffer as many have a turn as what was
  * released is enough for, and none if it is not.
  */
 static void test_wake_what_fits(void)
 {
     enum {
-        N = 60,
-        SMALL = 6,    /* elements of 100 bytes */
-        LARGE = 130,  /* of 4096 */
-        LEAST = 6 + 6 /* free, for one that has six to have six more */
+        N = 9,
+        SMALL = 34,     /* elements of 1000 bytes */
+        LARGE = 130,    /* of 4096 */
+        LEAST = 34 + 34 /* free, for one that has 34 to have as many more */
     };
     HcaConfig config[2];
     unsigned left = 512, fit = 0;
@@ -362,7 +412,7 @@ static void test_wake_what_fits(void)
     bed = bed_new_with(RDMA_HCA_QP_ST_RC, &attr, config);
     wr = bed_wr(bed, &sge, WRITE, 2, 4096);
     bed_post_from_others(bed, &attr, large, 1, &wr);
-    wr = bed_wr(bed, &sge, WRITE, 3, 100);
+    wr = bed_wr(bed, &sge, WRITE, 3, 1000);
     bed_post_from_others(bed, &attr, small, N, &wr);
     left -= LARGE + N * SMALL;
     waits = bed_counter(bed, 0, "requester_wait_swpb");
@@ -638,6 +688,8 @@ int main(int argc, char **argv)
     test_add("/requester/fig-3.9/insert-and-release", test_multi_queue);
     test_add("/requester/fig-3.9/no-room", test_no_room);
     test_add("/requester/fig-3.10/release", test_multi_queue);
+    test_add("/requester/pool/own-packets", test_own_packets);
+    test_add("/requester/pool/own-reads", test_own_reads);
     test_add("/requester/pool/wake-what-fits", test_wake_what_fits);
     test_add("/requester/pool/promise-passed-on", test_promise_passed_on);
     test_add("/requester/fig-3.17/bad-request", test_bad_request);

@@ -6,7 +6,7 @@
 #define REVISION 1
 #define VENDOR_ID 0x525400
 #define WIDTH_4X 2
-#define SPEED_QDR 4
+#define SPEEDS_TO_QDR 7
 
 /* Data VLs by their code (PortInfo.VLCap, IBA 14.2.5.6). */
 static const uint8_t num_vls[] = { 0, 1, 2, 4, 8, 15 };
@@ -129,7 +129,7 @@ static HcaNode *new_node(HcaSwitch *sw, const HcaSwitchConfig *config)
         .mtu_cap = mtu_code(config->mtu),
         .vl_cap = vls_code(config->vls),
         .width = WIDTH_4X,
-        .speed = SPEED_QDR,
+        .speeds = SPEEDS_TO_QDR,
     };
 
     return hca_node_new(&setup, &sw_node_ops, sw);

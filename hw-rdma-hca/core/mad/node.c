@@ -72,7 +72,7 @@ HcaNode *hca_node_new(const HcaNodeSetup *setup, const HcaNodeOps *ops,
     node->mtu_cap = setup->mtu_cap;
     node->vl_cap = setup->vl_cap;
     node->width = setup->width;
-    node->speed = setup->speed;
+    node->speeds = setup->speeds;
     node->cap_mask = is_switch ? SWITCH_CAPS : CA_CAPS;
     node->ops = ops;
     node->opaque = opaque;
@@ -186,6 +186,7 @@ void hca_node_link(HcaNode *node, unsigned port, bool up)
     if (up) {
         p->info.phys_state = HCA_PORT_PHYS_LINK_UP;
         p->info.state = HCA_PORT_INIT;
+        p->info.speed_active = hca_node_speed(p->info.speed_enabled);
     } else {
         lose(p, p->info.down_default);
     }

@@ -191,7 +191,8 @@ typedef struct HcaNodeCounters {
 } HcaNodeCounters;
 
 #define HCA_NODE_DESC_SIZE 64
-/* Traps that wait for their time or for an answer; notices that are kept. */
+/* Traps that wait for their time or for an answer; notices that are kept. Of
+ * security notices each has half as many. */
 #define HCA_NODE_TRAPS 16
 #define HCA_NODE_NOTICES 16
 #define HCA_NOTICE_SIZE 64
@@ -209,7 +210,7 @@ struct HcaNode {
     uint16_t device_id;
     uint32_t revision, vendor_id;
     uint8_t mtu_cap, vl_cap;              /* codes */
-    uint8_t width, speed;                 /* of the links, one bit each */
+    uint8_t width, speeds;                /* of the links, one bit each */
     uint32_t cap_mask;                    /* that a port begins with */
     char description[HCA_NODE_DESC_SIZE]; /* filled up with zeros */
     HcaNodePort *port;                    /* by number; of a CA 0 is not used */
@@ -239,7 +240,7 @@ typedef struct HcaNodeSetup {
     uint32_t vendor_id; /* an OUI */
     uint32_t revision;
     uint8_t mtu_cap, vl_cap; /* codes */
-    uint8_t width, speed;    /* of the links, one bit each */
+    uint8_t width, speeds;   /* of the links, one bit each */
 } HcaNodeSetup;
 
 /* @opaque is @ops'. */
@@ -248,6 +249,12 @@ HcaNode *hca_node_new(const HcaNodeSetup *setup, const HcaNodeOps *ops,
 void hca_node_free(HcaNode *node);
 /* As after power-up: no LIDs, keys or routes; all links Down. */
 void hca_node_reset(HcaNode *node);
+
+/* The fastest of @speeds, a bit each (LinkSpeedEnabled; IBA 14.2.5.6). */
+static inline uint8_t hca_node_speed(uint8_t speeds)
+{
+    return speeds ? 1u << (31 - __builtin_clz(speeds)) : 0;
+}
 
 /* The port that the node's keys, LID and traps belong to. */
 static inline unsigned hca_node_mgmt_port(const HcaNode *node)

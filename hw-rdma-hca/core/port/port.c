@@ -157,7 +157,8 @@ static HcaNode *new_node(HcaPort *port)
         .mtu_cap = port->config->max_mtu,
         .vl_cap = VL_CAP_8,
         .width = HCA_PORT_WIDTH,
-        .speed = HCA_PORT_SPEED,
+        .speeds = hca_config_is_roce(port->config) ? HCA_PORT_SPEEDS_ROCE
+                                                   : HCA_PORT_SPEEDS_IB,
     };
 
     return hca_node_new(&setup, &node_ops, port);

@@ -79,10 +79,12 @@ typedef struct HcaPortCounters {
     uint64_t drops[HCA_DROP_NREASONS];
 } HcaPortCounters;
 
-/* Its number, IB codes of its width (4X) and speed (SDR: HCA_ETH_GBITS). */
+/* Its number, IB code of its width (4X), sets of the speeds that it has: of
+ * InfiniBand SDR to QDR, of RoCE the Ethernet's (HCA_ETH_GBITS, as SDR). */
 #define HCA_PORT_NUMBER RDMA_HCA_NUM_PORTS
 #define HCA_PORT_WIDTH 2
-#define HCA_PORT_SPEED 1
+#define HCA_PORT_SPEEDS_IB 7
+#define HCA_PORT_SPEEDS_ROCE 1
 
 /* @config and @link outlive the port. */
 HcaPort *hca_port_new(const HcaConfig *config, HcaLink *link,

@@ -77,7 +77,7 @@ MadBench *mad_bench_new_ports(HcaNodeType type, unsigned num_ports)
         .mtu_cap = 5,
         .vl_cap = 4,
         .width = 2,
-        .speed = 1,
+        .speeds = 7,
     };
     MadBench *b = g_new0(MadBench, 1);
 

@@ -246,6 +246,28 @@ static void test_link(gconstpointer type)
     mad_bench_free(b);
 }
 
+/* The fastest that is enabled, from when the link comes up. */
+static void test_link_speed(gconstpointer type)
+{
+    MadBench *b = mad_bench_new(GPOINTER_TO_UINT(type));
+    static const uint8_t active[] = { 0, 1, 2, 2, 4, 4, 4, 4 };
+
+    for (uint8_t enabled = 1; enabled < G_N_ELEMENTS(active); enabled++) {
+        uint8_t info[64];
+
+        begin(b, ACTIVE);
+        mad_good_info(b, port_of(b), info);
+        mad_put_bits(info, 35, 3, 0, enabled);
+        mad_set_port_info(b, port_of(b), info);
+        hca_node_link(b->node, port_of(b), false);
+        hca_node_link(b->node, port_of(b), true);
+        mad_get(b, 0x15, port_of(b));
+        g_assert_cmpuint(mad_bits(mad_data(b), 35, 7, 4), ==, active[enabled]);
+        g_assert_cmpuint(mad_bits(mad_data(b), 35, 3, 0), ==, enabled);
+    }
+    mad_bench_free(b);
+}
+
 /* What a manager has set outlives the link, but for the state. */
 static void test_link_keeps(gconstpointer type)
 {
@@ -542,6 +564,7 @@ int main(int argc, char **argv)
     add_both("set/phys-state-alone", test_set_phys_state_alone);
     add_both("set/disabled", test_disabled);
     add_both("link", test_link);
+    add_both("link-speed", test_link_speed);
     add_both("link-keeps", test_link_keeps);
     add_both("downs", test_downs);
     add_both("activate", test_activate);

@@ -135,6 +135,14 @@ typedef enum HcaEventType {
      HCA_ACCESS_REMOTE_ATOMIC)
 #define HCA_REMOTE_ACCESS (HCA_REMOTE_DATA_ACCESS | HCA_FLUSH_ACCESS)
 
+/* Whether a region may have them: a peer may write to nothing that its owner
+ * may not (IBA 10.6.3.1). */
+static inline bool hca_region_access_ok(uint32_t access)
+{
+    return (access & HCA_ACCESS_LOCAL_WRITE) ||
+           !(access & (HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_ATOMIC));
+}
+
 /*
  * A FLUSH (IBA annex A19): what has to become of the data, bits; and of which,
  * those of a range or of all of the region.

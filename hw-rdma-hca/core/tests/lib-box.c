@@ -36,6 +36,9 @@ static const Field mpt_fields[] = {
     FIELD(rdma_hca_mpt, flags, RDMA_HCA_MPT_NULL, .high = 0),
     FIELD(rdma_hca_mpt, flags, RDMA_HCA_MPT_DEV_MEM, .high = 0),
     FIELD(rdma_hca_mpt, flags, RDMA_HCA_ACCESS_ON_DEMAND, .high = 0),
+    /* With the right of a peer to write. */
+    FIELD(rdma_hca_mpt, flags, RDMA_HCA_ACCESS_LOCAL_WRITE, .low = 1,
+          .high = 1),
     FIELD(rdma_hca_mpt, flags, RDMA_HCA_MPT_PHYSICAL, .high = 1),
     FIELD(rdma_hca_mpt, flags, RDMA_HCA_MPT_SW_OWNS, .high = 15),
     FIELD(rdma_hca_mpt, page_size, ALL, .high = 19),

@@ -231,7 +231,8 @@ static void test_rights(void)
             Bench b;
 
             bench_init(&b, 7040);
-            key = region(&b, 8, 64, rows[i].access);
+            key = region(&b, 8, 64,
+                         RDMA_HCA_ACCESS_LOCAL_WRITE | rows[i].access);
             try(&b, rows[j].opcode, key, 8, 8, i == j ? 0 : REMOTE_ACCESS_ERR);
             memcpy(b.image + 8, b.mem + 8, 8);
             bench_free(&b);

@@ -127,8 +127,8 @@ static void test_bounds(void)
         { RDMA_HCA_ACCESS_REMOTE_READ, RDMA_HCA_OPCODE_RDMA_READ, 0, 1, 0 },
         { RDMA_HCA_ACCESS_REMOTE_READ, RDMA_HCA_OPCODE_RDMA_WRITE, 0, 1,
           REMOTE_ACCESS_ERR },
-        { RDMA_HCA_ACCESS_REMOTE_WRITE, RDMA_HCA_OPCODE_ATOMIC_CS, 11, 8,
-          REMOTE_ACCESS_ERR },
+        { RDMA_HCA_ACCESS_LOCAL_WRITE | RDMA_HCA_ACCESS_REMOTE_WRITE,
+          RDMA_HCA_OPCODE_ATOMIC_CS, 11, 8, REMOTE_ACCESS_ERR },
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++) {
@@ -523,6 +523,18 @@ static void unknown_rights(Bench *b, SendWr *wr)
     mem_reg_unit(wr)->access = GUINT32_TO_LE(1 << 7);
 }
 
+/* A peer may not write to what its owner may not (IBA 10.6.3.1). */
+static void remote_write_alone(Bench *b, SendWr *wr)
+{
+    mem_reg_unit(wr)->access = GUINT32_TO_LE(RDMA_HCA_ACCESS_REMOTE_WRITE);
+}
+
+static void atomic_alone(Bench *b, SendWr *wr)
+{
+    mem_reg_unit(wr)->access = GUINT32_TO_LE(RDMA_HCA_ACCESS_REMOTE_ATOMIC |
+                                             RDMA_HCA_ACCESS_REMOTE_READ);
+}
+
 static void on_demand(Bench *b, SendWr *wr)
 {
     mem_reg_unit(wr)->access = GUINT32_TO_LE(RDMA_HCA_ACCESS_ON_DEMAND);
@@ -577,6 +589,8 @@ static const Bad bad[] = {
     { "valid-region", valid_region, REFUSED(KEY_ERR) },
     { "pd", other_pd, REFUSED(PD_ERR) },
     { "rights", unknown_rights, REFUSED(FLAGS_ERR) },
+    { "remote-write-alone", remote_write_alone, REFUSED(FLAGS_ERR) },
+    { "atomic-alone", atomic_alone, REFUSED(FLAGS_ERR) },
     { "on-demand", on_demand, REFUSED(FLAGS_ERR) },
     { "too-many", too_many, REFUSED(LENGTH_ERR) },
     { "far-too-many", far_too_many, REFUSED(LENGTH_ERR) },

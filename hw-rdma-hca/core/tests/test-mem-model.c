@@ -126,6 +126,8 @@ static void try_register(Model *m, Region *r)
                                   LOCAL_WRITE | REMOTE | MW_BIND | ZERO_BASED);
     uint32_t key = mem_next_key(r->mr->key);
     bool good = !r->valid &&
+                (access & LOCAL_WRITE ||
+                 !(access & REMOTE & ~RDMA_HCA_ACCESS_REMOTE_READ)) &&
                 va % HOST_PAGE_SIZE + len <= PAGES * HOST_PAGE_SIZE;
     Mr mr = *r->mr;
     SendWr wr;

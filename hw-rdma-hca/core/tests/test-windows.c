@@ -492,8 +492,9 @@ static void not_bindable(Bench *b, uint32_t window, SendWr *wr)
 
 static void no_local_write(Bench *b, uint32_t window, SendWr *wr)
 {
-    to_region(wr, mr_new(b->drv, b->pair->pd[1], VA, LEN,
-                         RDMA_HCA_ACCESS_MW_BIND | REMOTE));
+    to_region(wr,
+              mr_new(b->drv, b->pair->pd[1], VA, LEN,
+                     RDMA_HCA_ACCESS_MW_BIND | RDMA_HCA_ACCESS_REMOTE_READ));
 }
 
 static void zero_based_region(Bench *b, uint32_t window, SendWr *wr)

@@ -152,7 +152,8 @@ static bool dev_mem_ok(const HcaV2p *v2p, const HcaMpt *mpt)
 
 static bool region_ok(const HcaV2p *v2p, const HcaMpt *mpt)
 {
-    return !(mpt->access & HCA_ACCESS_ON_DEMAND) && kind_ok(mpt) &&
+    return !(mpt->access & HCA_ACCESS_ON_DEMAND) &&
+           hca_region_access_ok(mpt->access) && kind_ok(mpt) &&
            hca_mpt_shape_ok(mpt) && mtts_ok(v2p, mpt) && dev_mem_ok(v2p, mpt);
 }
 

@@ -13,7 +13,6 @@
 
 #include "v2p_int.h"
 
-#define REMOTE_WRITES (HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_ATOMIC)
 #define REGION_ACCESS                                                          \
     (HCA_ACCESS_LOCAL_WRITE | HCA_REMOTE_ACCESS | HCA_ACCESS_MW_BIND |         \
      HCA_ACCESS_ZERO_BASED)
@@ -80,7 +79,8 @@ static HcaV2pState judge_fast_reg(HcaV2p *v2p, uint32_t pd, const HcaMemOp *op,
     if (state != HCA_V2P_SUCCESS) {
         return state;
     }
-    if (!mpt->region || !mpt->fast_reg || (op->access & ~REGION_ACCESS)) {
+    if (!mpt->region || !mpt->fast_reg || (op->access & ~REGION_ACCESS) ||
+        !hca_region_access_ok(op->access)) {
         return HCA_V2P_FLAGS_ERR;
     }
     if (!mpt->free) {
@@ -234,8 +234,8 @@ static bool rights_ok(const HcaMpt *region, const HcaMemOp *op)
 
     return !(op->access & ~known) && region->bind_enable &&
            !(region->access & HCA_ACCESS_ZERO_BASED) &&
-           (!(op->access & REMOTE_WRITES) ||
-            (region->access & HCA_ACCESS_LOCAL_WRITE));
+           hca_region_access_ok(op->access |
+                                (region->access & HCA_ACCESS_LOCAL_WRITE));
 }
 
 /* Whether the region that @op names may be bound to. */

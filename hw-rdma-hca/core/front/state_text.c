@@ -88,6 +88,7 @@ static void add_responder(GString *line, const HcaQp *qp)
                                resp->ring_tail - resp->ring_head);
     }
     g_string_append(line, resp->nak_sent ? " nak sent" : "");
+    g_string_append(line, resp->nak_owed ? " nak owed" : "");
     g_string_append(line, resp->in_message ? " in a message" : "");
     if (qp->srq) {
         g_string_append_printf(line, " srq 0x%x", qp->srq->srqn);

@@ -493,6 +493,7 @@ static void expected(Hca *hca, HcaQp *qp, const HcaPacket *packet,
     HcaOutcome outcome;
 
     qp->resp.nak_sent = false;
+    qp->resp.nak_owed = false;
     outcome = execute(hca, qp, packet, op);
     if (outcome == HCA_EXE_OK) {
         advance(qp, packet, op);
@@ -509,14 +510,23 @@ static void expected(Hca *hca, HcaQp *qp, const HcaPacket *packet,
 /* Figure 4.4: the invalid region. One NAK, then silence. */
 static void ahead(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 {
-    if (qp->resp.nak_sent) {
+    if (qp->resp.nak_sent || qp->resp.nak_owed) {
         hca_drop(hca->port, packet, HCA_DROP_PSN);
-        return;
+    } else {
+        hca_resp_ask_again(hca, qp);
     }
-    qp->resp.nak_sent = true;
-    hca->responder->counters.outcomes[HCA_EXE_PSN]++;
-    qp->counters->out_of_sequence++;
-    hca_resp_nak(hca, qp, qp->resp.expected_psn, NAK(PSN_SEQ), HCA_EXE_PSN);
+}
+
+/*
+ * The expected packet has to wait for the answers before it: a peer that asks for
+ * more than it was granted leaves none to remember, and the key of a Read that is
+ * being answered cannot go yet. It is asked for again when they are out.
+ */
+static bool must_wait(const Hca *hca, HcaQp *qp, const HcaPacket *packet,
+                      const HcaOperation *op)
+{
+    return !hca_resp_has_room(hca, qp, packet->psn) ||
+           (op->invalidates && hca_resp_reads_by(qp, packet->inv_rkey));
 }
 
 /*
@@ -582,7 +592,10 @@ static void receive_rc(Hca *hca, HcaQp *qp, const HcaPacket *packet,
 {
     int32_t distance = hca_psn_diff(packet->psn, qp->resp.expected_psn);
 
-    if (!hca_resp_has_room(qp)) {
+    if (distance == 0 && must_wait(hca, qp, packet, op)) {
+        hca_drop(hca->port, packet, HCA_DROP_RESOURCES);
+        qp->resp.nak_owed = true;
+    } else if (!hca_resp_has_room(hca, qp, packet->psn)) {
         hca_drop(hca->port, packet, HCA_DROP_RESOURCES);
     } else if (distance < 0) {
         duplicate(hca, qp, packet, op);

@@ -30,11 +30,6 @@ static HcaResp *newest(HcaQp *qp)
     return is_empty(qp) ? NULL : at(qp, qp->resp.ring_tail - 1);
 }
 
-bool hca_resp_has_room(const HcaQp *qp)
-{
-    return qp->resp.ring_tail - qp->resp.ring_head < HCA_RESP_RING;
-}
-
 /* A new entry. Everything that a response says of the QP is as of now. */
 static HcaResp *put(Hca *hca, HcaQp *qp, HcaRespKind kind, uint32_t psn)
 {
@@ -86,6 +81,24 @@ static bool joins(const Hca *hca, const HcaQp *qp, const HcaResp *last)
            qp->resp.ring_tail - qp->resp.ring_head >= HCA_RESP_RING / 2;
 }
 
+/* An ACK that waits and says no more than a response with @psn does (IBA
+ * 9.7.5.1.2), which takes its place; else NULL. */
+static HcaResp *ack_before(const Hca *hca, HcaQp *qp, uint32_t psn)
+{
+    HcaResp *last = newest(qp);
+
+    return last && last->kind == HCA_RESP_ACK && !is_nak(last) &&
+                   joins(hca, qp, last) && hca_psn_diff(psn, last->psn) > 0
+               ? last
+               : NULL;
+}
+
+bool hca_resp_has_room(const Hca *hca, HcaQp *qp, uint32_t psn)
+{
+    return qp->resp.ring_tail - qp->resp.ring_head < HCA_RESP_RING ||
+           ack_before(hca, qp, psn);
+}
+
 /*
  * An ACK or NAK for @psn, in place of one that waits as the last entry and
  * says less.
@@ -118,11 +131,26 @@ void hca_resp_nak(Hca *hca, HcaQp *qp, uint32_t psn, uint8_t syndrome,
     put_ack(hca, qp, psn)->syndrome = syndrome;
 }
 
+void hca_resp_ask_again(Hca *hca, HcaQp *qp)
+{
+    qp->resp.nak_owed = false;
+    qp->resp.nak_sent = true;
+    hca->responder->counters.outcomes[HCA_EXE_PSN]++;
+    qp->counters->out_of_sequence++;
+    hca_resp_nak(hca, qp, qp->resp.expected_psn,
+                 HCA_AETH(HCA_AETH_NAK, HCA_NAK_PSN_SEQ), HCA_EXE_PSN);
+}
+
 /* One that is no ACK. */
 static HcaResp *put_response(Hca *hca, HcaQp *qp, HcaRespKind kind,
                              uint32_t psn, bool counts, bool duplicate)
 {
-    HcaResp *resp = put(hca, qp, kind, psn);
+    HcaResp *resp;
+
+    if (ack_before(hca, qp, psn)) {
+        qp->resp.ring_tail--;
+    }
+    resp = put(hca, qp, kind, psn);
 
     resp->duplicate = duplicate;
     resp->counts = counts && !duplicate;
@@ -173,6 +201,18 @@ bool hca_resp_pending(const HcaQp *qp, uint32_t psn)
     return false;
 }
 
+bool hca_resp_reads_by(const HcaQp *qp, uint32_t key)
+{
+    for (uint32_t i = qp->resp.ring_head; i != qp->resp.ring_tail; i++) {
+        const HcaResp *resp = &qp->resp.ring[i % HCA_RESP_RING];
+
+        if (resp->kind == HCA_RESP_READ && resp->len && resp->rkey == key) {
+            return true;
+        }
+    }
+    return false;
+}
+
 unsigned hca_resp_duplicates(const HcaQp *qp)
 {
     unsigned n = 0;
@@ -189,6 +229,7 @@ void hca_resp_abandon(HcaQp *qp)
     const HcaResp *last = newest(qp);
 
     qp->resp.cnp_owed = false;
+    qp->resp.nak_owed = false;
     if (!last || !is_fatal(last)) {
         clear(qp);
     }
@@ -367,15 +408,18 @@ HcaTurn hca_responder_send(Hca *hca, HcaQp *qp, unsigned budget)
     if (!hca_cnp_send(hca, qp)) {
         return HCA_TURN_BLOCKED;
     }
-    for (; !is_empty(qp); budget--) {
+    for (; !is_empty(qp) || qp->resp.nak_owed; budget--) {
         if (!hca_frame_can_send(hca->port, &qp->attr.path)) {
             return HCA_TURN_BLOCKED;
         }
         if (!budget || hca_v2p_share_is_over(hca->v2p)) {
             return HCA_TURN_MORE;
         }
-        if (hca->late && !is_here(hca, qp)) {
+        if (hca->late && !is_empty(qp) && !is_here(hca, qp)) {
             return HCA_TURN_IDLE;
+        }
+        if (is_empty(qp)) {
+            hca_resp_ask_again(hca, qp);
         }
         send_next(hca, qp);
     }

@@ -74,7 +74,10 @@ void hca_recv_fail(Hca *hca, HcaQp *qp, uint8_t syndrome,
 
 /* The queue to RespPktGen (7.2.10), and RespPktGen (4.4.4) */
 
-bool hca_resp_has_room(const HcaQp *qp);
+/* Whether there is room for the answer to a request with @psn. */
+bool hca_resp_has_room(const Hca *hca, HcaQp *qp, uint32_t psn);
+/* Whether a Read by @key waits to be answered. */
+bool hca_resp_reads_by(const HcaQp *qp, uint32_t key);
 /* Whether a Read or atomic response with @psn is still to be sent. */
 bool hca_resp_pending(const HcaQp *qp, uint32_t psn);
 /* Those that wait to be answered again. */
@@ -84,6 +87,9 @@ void hca_resp_ack(Hca *hca, HcaQp *qp);
 /* A NAK or RNR NAK, by @syndrome of its AETH. */
 void hca_resp_nak(Hca *hca, HcaQp *qp, uint32_t psn, uint8_t syndrome,
                   HcaOutcome reason);
+/* NAK PSN sequence error: the peer is to send again from the expected packet
+ * on (IBA 9.7.5.2.8). Nothing is said of it a second time. */
+void hca_resp_ask_again(Hca *hca, HcaQp *qp);
 /* The responses of a Read; of what is answered without data; of an atomic that
  * found @old. */
 void hca_resp_read(Hca *hca, HcaQp *qp, const HcaPacket *packet,

@@ -407,6 +407,43 @@ static void test_executed_in_order(void)
     bed_free(bed);
 }
 
+static void give_pair(Bed *bed, const Mr *mr)
+{
+    HcaPacket flush;
+
+    request_give_op(bed, HCA_WRITE_ONLY, 4);
+    flush = make(bed, mr, HCA_FETH(GLOBAL, RANGE));
+    request_give(bed, &flush, 0);
+}
+
+/* A peer whose FLUSHes do not count for what it may ask at once has as many of
+ * them answered as the ring has entries, and is told to send the rest again. */
+static void test_ring_full(void)
+{
+    Mr *mr;
+    Bed *bed = new_responder(BOTH_RIGHTS, ACCESS_ALL | BOTH_RIGHTS, &mr);
+
+    for (unsigned i = 0; i < HCA_RESP_RING; i++) {
+        give_pair(bed, mr);
+    }
+    g_assert_cmpuint(resp_waiting(bed), ==, HCA_RESP_RING);
+    bed_expect_drops(bed, HCA_DROP_RESOURCES, 0);
+    give_pair(bed, mr);
+    bed_expect_drops(bed, HCA_DROP_RESOURCES, 2);
+    bed->psn = RQ_PSN + 2 * HCA_RESP_RING;
+    resp_run(bed);
+    for (unsigned i = 1; i <= HCA_RESP_RING; i++) {
+        resp_expect_placed(bed, RQ_PSN + 2 * i - 1, 2 * i);
+    }
+    resp_expect_nak(bed, bed->psn, HCA_AETH(HCA_AETH_NAK, 0));
+    bed_expect_quiet(bed);
+    give_pair(bed, mr);
+    resp_run(bed);
+    resp_expect_placed(bed, RQ_PSN + 2 * HCA_RESP_RING + 1,
+                       2 * HCA_RESP_RING + 2);
+    bed_free(bed);
+}
+
 static void test_out_of_place(void)
 {
     Mr *mr;
@@ -567,6 +604,7 @@ int main(int argc, char **argv)
     test_add("/flush/kinds", test_kinds);
     test_add("/flush/query", test_query);
     test_add_each_link("/flush/executed-in-order", test_executed_in_order);
+    test_add("/flush/ring-full", test_ring_full);
     test_add("/flush/out-of-place", test_out_of_place);
     test_add_each_link("/flush/duplicate", test_duplicate);
     test_add("/flush/many", test_many);

@@ -8,6 +8,7 @@
 
 #include "lib-bed.h"
 #include "lib-mem.h"
+#include "lib-responder.h"
 #include "lib-test.h"
 
 #define PAGES 4
@@ -329,6 +330,45 @@ static void expect_answer(Peer *p, uint32_t psn, uint8_t kind)
     g_assert_cmphex(HCA_AETH_KIND(answer->packet.syndrome), ==, kind);
 }
 
+/* A Read by the key that is still being answered is answered to its end; then
+ * the Send is asked for again. */
+static void test_behind_read(void)
+{
+    Peer p;
+    Wc wc;
+    HcaPacket read;
+
+    peer_init(&p);
+    post_recv(&p, 1);
+    read = request_make_read(p.bed, 0, 8 * BED_MTU);
+    read.rkey = p.mr->key;
+    read.va = VA;
+    bed_put(p.bed, &read, 0);
+    for (unsigned i = 0; i < 2; i++) { /* the second is ahead */
+        HcaPacket send = request_make(p.bed, HCA_SEND_ONLY_INV, 10);
+
+        send.inv_rkey = p.mr->key;
+        send.psn = PSN + 8 + i;
+        bed_put(p.bed, &send, 0);
+    }
+    lab_run(p.bed->lab); /* all three have come when the first is answered */
+    g_assert_false(mem_is_free(p.bed->drv[1], p.mr->key));
+    for (unsigned i = 0; i < 8; i++) {
+        uint8_t op = i == 0   ? HCA_READ_RESP_FIRST
+                     : i == 7 ? HCA_READ_RESP_LAST
+                              : HCA_READ_RESP_MIDDLE;
+
+        g_free(bed_next(p.bed, op, PSN + i));
+    }
+    resp_expect_nak(p.bed, PSN + 8, HCA_AETH(HCA_AETH_NAK, HCA_NAK_PSN_SEQ));
+    bed_expect_quiet(p.bed);
+    say(&p, HCA_SEND_ONLY_INV, PSN + 8, 10);
+    expect_answer(&p, PSN + 8, HCA_AETH_ACK);
+    cq_expect(p.bed->cq, &wc, 1, 0);
+    g_assert_true(mem_is_free(p.bed->drv[1], p.mr->key));
+    bed_free(p.bed);
+}
+
 /* FR-23: what comes again was executed. The region has a new life by then, with
  * the same key. */
 static void test_duplicate(void)
@@ -427,6 +467,7 @@ int main(int argc, char **argv)
                                 &bad[i], test_remote_refused);
     }
     test_add_each_link("/remote/services", test_services);
+    test_add_each_link("/remote/behind-read", test_behind_read);
     test_add_each_link("/remote/duplicate", test_duplicate);
     test_add_each_link("/remote/not-ready", test_not_ready);
     test_add_each_link("/remote/not-executed", test_not_executed);

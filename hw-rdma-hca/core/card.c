@@ -160,6 +160,10 @@ void hca_timer_set(Hca *hca, HcaQp *qp, HcaQpTimer timer, int64_t deadline)
 {
     int64_t at = INT64_MAX;
 
+    if (timer != HCA_TIMER_FLUSH) {
+        hca->timers_of_peers += (deadline != INT64_MAX) -
+                                hca_timer_runs(qp, timer);
+    }
     qp->deadline[timer] = deadline;
     for (unsigned i = 0; i < HCA_NTIMERS; i++) {
         at = MIN(at, qp->deadline[i]);

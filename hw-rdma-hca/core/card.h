@@ -52,6 +52,7 @@ typedef struct Hca {
     HcaRunQueue send_queue;     /* QPs with something to send */
     HcaRunQueue resp_queue;     /* QPs with a response to send */
     HcaHeap timers;             /* of QPs */
+    unsigned timers_of_peers;   /* that run: all but HCA_TIMER_FLUSH */
     int64_t alarm;              /* as last given to timer_mod */
     bool late;                  /* memory takes its time */
     struct HcaArrived *arrived; /* dispatch.c; NULL unless late */

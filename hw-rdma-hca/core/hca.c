@@ -92,9 +92,9 @@ bool hca_link_failed(const Hca *hca)
     return hca_link_rx_failed(hca->link);
 }
 
-bool hca_has_timers(const Hca *hca)
+bool hca_expects_peers(const Hca *hca)
 {
-    return hca->late || hca_timer_first(hca);
+    return hca->late || hca->timers_of_peers;
 }
 
 bool hca_link_settled(const Hca *hca)

@@ -76,7 +76,7 @@ bool hca_reset_wanted(const Hca *hca);
  * Whether a queue pair waits for an answer or until it may try again, so that
  * the card's next turn is not far away.
  */
-bool hca_has_timers(const Hca *hca);
+bool hca_expects_peers(const Hca *hca);
 
 /* What it is in: front/record_text.h, front/state_text.h. */
 

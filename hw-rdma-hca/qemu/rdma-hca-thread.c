@@ -614,6 +614,15 @@ static void run_here(RdmaHcaThread *thread)
     deliver_interrupts(thread);
 }
 
+/*
+ * Not what may take long while all of the machine waits for the BQL: a capture
+ * is as slow as its disk, and a reset has each QP to see to.
+ */
+static bool is_short(RdmaHcaThread *thread)
+{
+    return thread->capture_fd < 0 && !hca_reset_wanted(thread->hca);
+}
+
 static bool run_command_here(RdmaHcaThread *thread)
 {
     if (!try_lock(thread)) {
@@ -629,10 +638,10 @@ static bool run_command_here(RdmaHcaThread *thread)
  */
 static bool run_doorbell_here(RdmaHcaThread *thread)
 {
-    if (!rings_alone(thread) || !try_lock(thread)) {
+    if (!rings_alone(thread) || !is_short(thread) || !try_lock(thread)) {
         return false;
     }
-    if (hca_has_timers(thread->hca)) {
+    if (hca_expects_peers(thread->hca)) {
         qemu_rec_mutex_unlock(&thread->lock);
         return false;
     }
@@ -713,7 +722,7 @@ void rdma_hca_thread_register(RdmaHcaThread *thread, uint32_t offset,
         qatomic_store_release(&ring->command_at, ring->produced);
     }
     if (hca_bar0_write(thread->hca, offset, value) &&
-        !run_command_here(thread)) {
+        !(is_short(thread) && run_command_here(thread))) {
         qemu_bh_schedule(thread->run_bh);
     }
 }

@@ -6,7 +6,8 @@
  *
  * In ERR all receive WQEs are flushed, those that are posted later too, as
  * the verbs promise. There is no receive doorbell, so the card looks for them:
- * after 2 ms at first, less and less often while nothing comes. Without a
+ * after 2 ms at first, less and less often while nothing comes, but once a
+ * second at least; none waits for longer than nothing came before it. Without a
  * posted-count record new WQEs look like old ones; one lap of the queue is
  * flushed then. Of a shared queue only what the QP has taken is flushed (IBA
  * 10.2.9.1), and an event says that it will take no more.
@@ -18,7 +19,7 @@
 
 #define FLUSH_BATCH 64
 #define FLUSH_DELAY_MIN (2 * 1000 * 1000) /* ns */
-#define FLUSH_DELAY_MAX (64 * 1000 * 1000)
+#define FLUSH_DELAY_MAX (1000 * 1000 * 1000)
 
 /* To the SRQ's CQ (A14.3.2.4); of one that is gone nobody is to be told. */
 static bool post_xrc(Hca *hca, HcaQp *qp, HcaCompletion *completion)

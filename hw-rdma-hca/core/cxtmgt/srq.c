@@ -235,9 +235,9 @@ static uint8_t check_resize(HcaCxtMgt *cm, HcaSrq *srq, const HcaSrqAttr *attr)
         fail(cm, srq);
         return HCA_STAT_BAD_RES_STATE;
     }
-    return MAX(left, srq->limit) > attr->len >> attr->entry_log
-               ? HCA_STAT_BAD_SIZE
-               : HCA_STAT_OK;
+    /* An armed limit is no more than what is left. */
+    return left > attr->len >> attr->entry_log ? HCA_STAT_BAD_SIZE
+                                               : HCA_STAT_OK;
 }
 
 uint8_t hca_cxtmgt_resize_srq(HcaCxtMgt *cm, uint32_t srqn, uint32_t len,

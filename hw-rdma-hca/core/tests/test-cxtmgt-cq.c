@@ -450,6 +450,9 @@ static void test_cq_ci_record(void)
         *ci = GUINT32_TO_LE(i);
     }
     g_assert_cmpuint(hca_cxt_counters(fix.cm)->cq_overruns, ==, 0);
+    *ci = GUINT32_TO_LE(100);
+    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, FIX_CQN, 0, FIX_KEY), ==, 0);
+    g_assert_cmphex(hca_cxtmgt_resize_cq(fix.cm, FIX_CQN, 3, FIX_KEY), ==, 0);
     /* Nonsense in it makes no room. */
     *ci = GUINT32_TO_LE(1000);
     for (uint32_t i = 0; i < 9; i++) {

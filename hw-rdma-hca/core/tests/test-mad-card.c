@@ -609,6 +609,9 @@ static void test_set_disabled(void)
     subnet_port_info(s, 1, info);
     info[33] |= 3 << 4;
     subnet_set_port_info(s, 1, info);
+    lab_sleep(s->lab, NS_PER_S / 10);
+    lab_run(s->lab);
+    g_assert_true(hca_link_is_up(s->lab->host[0].hca->link));
     lab_sleep(s->lab, NS_PER_S);
     lab_run(s->lab);
     g_assert_cmpuint(subnet_state(s, 0), ==, HCA_PORT_DOWN);

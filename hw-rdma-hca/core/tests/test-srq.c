@@ -729,6 +729,7 @@ static void expect_srq_failed(Fix *fix)
     g_assert_cmphex(GUINT32_FROM_LE(eqe.srq.srqn), ==, fix->srq->srqn);
     g_assert_cmpuint(field(query(fix).flags, RDMA_HCA_SRQC_STATUS), ==,
                      RDMA_HCA_SRQ_STATUS_FAILED);
+    g_assert_cmpuint(field(query(fix).limit_wqes, RDMA_HCA_SRQC_LIMIT), ==, 0);
 }
 
 /* Each QP that asks breaks, and the queue tells of it once. */
@@ -761,6 +762,7 @@ static void test_memory_gone(void)
 
     fix_init(&fix, RC);
     post(&fix, 0, 4);
+    g_assert_cmphex(srq_arm(fix.srq, 2), ==, 0);
     g_assert_cmphex(mr_deregister(fix.srq->mr), ==, 0);
     send(&fix, 0, 100);
     expect_sent(&fix, 0, RDMA_HCA_SYNDROME_REMOTE_OP_ERR);

@@ -373,6 +373,37 @@ static void back_pressure(void)
     fabric_free(fabric);
 }
 
+/* What has waited in the switch for longer than LifeTimeValue goes, where it came
+ * in, too; what it has not read yet is young. */
+static void life_time(void)
+{
+    Fabric *fabric = fabric_new();
+    Station *s[2];
+    Box *box = fabric_star(fabric, 2, s);
+    Parcel to_deaf = parcel;
+    unsigned sent = 0, waiting;
+
+    box->node->port[2].info.hoq_life = 31;
+    to_deaf.size = 4096;
+    s[1]->deaf = true;
+    while (hca_link_can_send(s[0]->link, false)) {
+        station_send(s[0], &to_deaf);
+        fabric_run(fabric);
+        sent++;
+    }
+    g_assert_false(hca_switch_wants_read(box->sw, 1));
+    waiting = box_counter(box, 1, HCA_PMA_RCV_PKTS) -
+              box_counter(box, 2, HCA_PMA_XMIT_PKTS);
+    g_assert_cmpuint(waiting, >, 1);
+    fabric_advance(fabric, NS_PER_S);
+    box->node->switch_info.life_time = 10; /* 4.194304 ms */
+    s[1]->deaf = false;
+    fabric_run(fabric);
+    g_assert_cmpuint(box_reported(box, 2, "drop.lifetime"), ==, waiting);
+    g_assert_cmpuint(station_count(s[1]), ==, sent - waiting);
+    fabric_free(fabric);
+}
+
 /* Packets of several ports to one that is slow come in turn. */
 static void fair(void)
 {
@@ -599,6 +630,7 @@ int main(int argc, char **argv)
     test_add("/switch/forward/many", many);
     test_add("/switch/forward/all-ports", all_ports);
     test_add("/switch/forward/back-pressure", back_pressure);
+    test_add("/switch/forward/life-time", life_time);
     test_add("/switch/forward/fair", fair);
     test_add("/switch/forward/chain", chain);
     test_add("/switch/forward/both-ways", both_ways);

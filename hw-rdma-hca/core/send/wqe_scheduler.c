@@ -11,7 +11,7 @@
 static bool next_ref(const HcaSendQueue *sq, HcaWqeRef *ref,
                      HcaV2pChannel *channel)
 {
-    if (sq->indicator) { /* FROM_VTP */
+    if (sq->indicator) { /* FROM_MEMQ */
         *ref = sq->chained;
         *channel = HCA_V2P_WP_WQE;
         return true;

@@ -114,6 +114,55 @@ def test_channels():
     works(both)
 
 
+def backlog(guest):
+    """Frames that wait in Linux's queues."""
+    return sum(each['qlen'] for each in json.loads(guest.run(f'tc -s -j qdisc show dev {name(guest)}').output))
+
+
+def test_waiting_frames():
+    """What waits in Linux's queue when the rings are exchanged is sent by the new ones, though nothing comes after it."""
+    both = kept(captured)
+    guest = both.a
+    ethtool(guest, '-L', 'combined 1')
+    ethtool(guest, '-C', 'tx-usecs 60000')
+    ethtool(guest, '-G', 'tx 64')
+    for size in (128, 64, 128, 256):
+        guest.run(f'ping -q -c 150 -l 150 -s 1000 -S 1000000 -W 1 {both.b.card.address()} >/tmp/burst & '
+                  f'sleep 0.01; ethtool -G {name(guest)} tx {size}; wait', check=False)
+        wait.until(lambda: backlog(guest) == 0, lambda: f'an empty queue: {backlog(guest)}')
+    ethtool(guest, '-C', 'tx-usecs 0')
+    ethtool(guest, '-L', f'combined {CPUS}')
+    works(both)
+
+
+def interrupt(guest, queue):
+    """The number of a queue's."""
+    line = guest.run(f'grep -- "-eth{queue}@" /proc/interrupts').output
+    return int(line.split(':')[0])
+
+
+def test_processors():
+    """A queue stays on the processor that it was put on, when the interface or the card begins anew."""
+    both = kept(captured)
+    guest = both.a
+
+    def places():
+        return [int(guest.run(f'cat {path}').output.strip(), 16)
+                for path in (f'/sys/class/net/{name(guest)}/queues/tx-0/xps_cpus',
+                             f'/proc/irq/{interrupt(guest, 0)}/smp_affinity')]
+
+    expect('at first', places(), [1, 1])
+    guest.run(f'echo 2 >/sys/class/net/{name(guest)}/queues/tx-0/xps_cpus && echo 2 >/proc/irq/{interrupt(guest, 0)}/smp_affinity')
+    guest.run(f'ip link set {name(guest)} down')
+    guest.card.up()
+    expect('after the interface was down', places(), [2, 2])
+    pci.reset(guest.card)
+    both.wait_active()
+    expect('after a reset', places(), [2, 2])
+    guest.run(f'echo 1 >/sys/class/net/{name(guest)}/queues/tx-0/xps_cpus && echo 1 >/proc/irq/{interrupt(guest, 0)}/smp_affinity')
+    works(both)
+
+
 def toeplitz(data, key=KEY):
     """The hash, bit by bit."""
     bits = int.from_bytes(key, 'big')

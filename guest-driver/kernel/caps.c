@@ -193,6 +193,7 @@ static bool rhca_limits_ok(const struct rhca_caps *caps)
 	       caps->log_mpts <= 24 && caps->log_mtts <= 30 &&
 	       caps->log_pds <= 24 && caps->log_max_cqes <= 24 &&
 	       caps->log_max_msg <= 31 && caps->log_flows <= 24 &&
+	       caps->log_counter_sets <= 24 &&
 	       caps->reserved_qps < 1u << caps->log_qps &&
 	       caps->reserved_cqs < 1u << caps->log_cqs &&
 	       caps->reserved_eqs < 1u << caps->log_eqs &&

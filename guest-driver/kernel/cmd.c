@@ -27,6 +27,7 @@ static void rhca_hcr_write(struct rhca_dev *dev, u32 offset, u32 value)
 	writel(value, dev->pci->bar0 + RDMA_HCA_HCR + offset);
 }
 
+/* Those that man pages of verbs have, but for what a driver alone can cause. */
 static int rhca_status_to_errno(u8 status)
 {
 	static const struct {
@@ -37,13 +38,13 @@ static int rhca_status_to_errno(u8 status)
 		{ RDMA_HCA_STAT_INTERNAL_ERR,	-EIO },
 		{ RDMA_HCA_STAT_BAD_OP,		-EOPNOTSUPP },
 		{ RDMA_HCA_STAT_BAD_PARAM,	-EINVAL },
-		{ RDMA_HCA_STAT_BAD_SYS_STATE,	-ENXIO },
+		{ RDMA_HCA_STAT_BAD_SYS_STATE,	-EIO },
 		{ RDMA_HCA_STAT_BAD_NVMEM,	-EIO },
-		{ RDMA_HCA_STAT_BAD_RESOURCE,	-EBADF },
+		{ RDMA_HCA_STAT_BAD_RESOURCE,	-EINVAL },
 		{ RDMA_HCA_STAT_RESOURCE_BUSY,	-EBUSY },
 		{ RDMA_HCA_STAT_EXCEED_LIM,	-ENOMEM },
-		{ RDMA_HCA_STAT_BAD_RES_STATE,	-EBADF },
-		{ RDMA_HCA_STAT_BAD_INDEX,	-EBADF },
+		{ RDMA_HCA_STAT_BAD_RES_STATE,	-EINVAL },
+		{ RDMA_HCA_STAT_BAD_INDEX,	-EINVAL },
 		{ RDMA_HCA_STAT_BAD_QP_STATE,	-EINVAL },
 		{ RDMA_HCA_STAT_BAD_SEG_PARAM,	-EFAULT },
 		{ RDMA_HCA_STAT_REG_BOUND,	-EBUSY },

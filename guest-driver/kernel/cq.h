@@ -22,6 +22,7 @@ struct rhca_cq {
 	struct list_head recv_qps;	/* and that receive */
 	bool armed;		/* kernel: an event has been asked for */
 	bool has_events;	/* kernel: ever */
+	bool failed;		/* kernel: it takes no entries any more */
 	bool ignore_overrun;
 	struct rhca_buf buf;	/* kernel */
 	struct ib_umem *umem;	/* process */

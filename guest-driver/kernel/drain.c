@@ -78,7 +78,7 @@ static void rhca_drain(struct ib_qp *ibqp, struct rhca_wq *wq,
 		return;
 	}
 	/* A failure before the marker was there, has not told of it. */
-	if (rhca_failed(dev))
+	if (rhca_failed(dev) || READ_ONCE(to_rhca_cq(cq)->failed))
 		rhca_flush_soon(dev);
 	rhca_marker_wait(cq, wq, &marker);
 }

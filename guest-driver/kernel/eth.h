@@ -99,6 +99,8 @@ struct rhca_queue {
 	u16 rx_waiting;
 	u16 index;
 	int irq;
+	bool placed;		/* it has had a processor, which... */
+	struct cpumask cpus;	/* ...who operates it may have changed */
 	char name[32];
 };
 

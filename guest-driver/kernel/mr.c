@@ -3,6 +3,8 @@
  * The verbs on memory regions: of a process, of all memory, of the card's, for
  * fast registration, and the one that has no memory.
  */
+#include <linux/backing-dev.h>
+
 #include "mr.h"
 #include "udata.h"
 
@@ -102,8 +104,17 @@ struct ib_mr *rhca_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 
 /*
  * Memory that the process may write is pinned for writing, whatever the region
- * is for now: a new registration can give it that right, on the same pages.
+ * is for now: a new registration can give it that right, on the same pages. But
+ * not what a file system has to write back: all of it would be dirty afterwards,
+ * and some let nobody pin it so.
  */
+static bool rhca_is_writable(const struct vm_area_struct *vma)
+{
+	return (vma->vm_flags & VM_WRITE) &&
+	       (!(vma->vm_flags & VM_SHARED) || !vma->vm_file ||
+		!mapping_can_writeback(vma->vm_file->f_mapping));
+}
+
 static struct ib_umem *rhca_pin(struct ib_device *ibdev, u64 start, u64 length,
 				int access)
 {
@@ -112,7 +123,7 @@ static struct ib_umem *rhca_pin(struct ib_device *ibdev, u64 start, u64 length,
 	mmap_read_lock(current->mm);
 	vma = find_vma(current->mm, start);
 	if (vma && vma->vm_start <= start && vma->vm_end - start >= length &&
-	    (vma->vm_flags & VM_WRITE))
+	    rhca_is_writable(vma))
 		access |= IB_ACCESS_LOCAL_WRITE;
 	mmap_read_unlock(current->mm);
 	return ib_umem_get(ibdev, start, length, access);
@@ -185,6 +196,8 @@ struct ib_mr *rhca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset,
 	      rhca_check_access(to_rhca(ibpd->device), access);
 	if (err)
 		return ERR_PTR(err);
+	if (!length)
+		return ERR_PTR(-EINVAL);
 	dmabuf = ib_umem_dmabuf_get_pinned(ibpd->device, offset, length, fd,
 					   access);
 	if (IS_ERR(dmabuf))

@@ -212,7 +212,7 @@ static bool rhca_cqe_to_wc(struct rhca_dev *dev, const struct rdma_hca_cqe *cqe,
 	return true;
 }
 
-/* --- a card that has failed --------------------------------------------- */
+/* --- a card, or a CQ, that has failed ----------------------------------- */
 
 /* What is still in @wq ends: the card will not do it. */
 static int rhca_wq_flush(struct rhca_qp *qp, struct rhca_wq *wq, bool is_send,
@@ -237,6 +237,20 @@ static int rhca_wq_flush(struct rhca_qp *qp, struct rhca_wq *wq, bool is_send,
 	return n;
 }
 
+/*
+ * Whether the card does no more of what is in @qp's queues, nor tells of it. Those
+ * of a QP in RESET are being emptied (rhca_modify_locked(), which has @cq's lock
+ * before it does so).
+ */
+static bool rhca_is_to_flush(const struct rhca_cq *cq, const struct rhca_qp *qp)
+{
+	enum ib_qp_state state = READ_ONCE(qp->state);
+
+	return state != IB_QPS_RESET &&
+	       (rhca_failed(to_rhca(cq->ibcq.device)) ||
+		(state == IB_QPS_ERR && READ_ONCE(cq->failed)));
+}
+
 /* Under @cq's lock, which keeps its QPs. */
 static int rhca_cq_flush(struct rhca_cq *cq, int num_entries, struct ib_wc *wc)
 {
@@ -244,9 +258,13 @@ static int rhca_cq_flush(struct rhca_cq *cq, int num_entries, struct ib_wc *wc)
 	int n = 0;
 
 	list_for_each_entry(qp, &cq->send_qps, send_node)
-		n += rhca_wq_flush(qp, &qp->sq, true, num_entries - n, &wc[n]);
+		if (rhca_is_to_flush(cq, qp))
+			n += rhca_wq_flush(qp, &qp->sq, true, num_entries - n,
+					   &wc[n]);
 	list_for_each_entry(qp, &cq->recv_qps, recv_node)
-		n += rhca_wq_flush(qp, &qp->rq, false, num_entries - n, &wc[n]);
+		if (rhca_is_to_flush(cq, qp))
+			n += rhca_wq_flush(qp, &qp->rq, false, num_entries - n,
+					   &wc[n]);
 	return n;
 }
 
@@ -296,16 +314,22 @@ static struct rhca_qp *rhca_qp_get(struct rhca_dev *dev, unsigned long *number)
 	return qp;
 }
 
+static void rhca_wq_tell_end(struct rhca_qp *qp, struct rhca_wq *wq,
+			     struct ib_cq *ibcq)
+{
+	if (rhca_is_to_flush(to_rhca_cq(ibcq), qp) && rhca_has_work(wq))
+		rhca_notify(ibcq);
+}
+
 /* A QP that is there has CQs that are, and so is its SRQ. */
-static void rhca_qp_tell_end(struct rhca_qp *qp)
+static void rhca_qp_tell_end(struct rhca_dev *dev, struct rhca_qp *qp)
 {
 	if (qp->ibqp.uobject)
 		return;
-	rhca_tell_last_wqe(qp);
-	if (rhca_has_work(&qp->sq))
-		rhca_notify(qp->ibqp.send_cq);
-	if (rhca_has_work(&qp->rq))
-		rhca_notify(qp->ibqp.recv_cq);
+	if (rhca_failed(dev))
+		rhca_tell_last_wqe(qp);
+	rhca_wq_tell_end(qp, &qp->sq, qp->ibqp.send_cq);
+	rhca_wq_tell_end(qp, &qp->rq, qp->ibqp.recv_cq);
 }
 
 void rhca_flush_kernel(struct rhca_dev *dev)
@@ -314,7 +338,7 @@ void rhca_flush_kernel(struct rhca_dev *dev)
 	struct rhca_qp *qp;
 
 	for (; (qp = rhca_qp_get(dev, &number)); number++) {
-		rhca_qp_tell_end(qp);
+		rhca_qp_tell_end(dev, qp);
 		rhca_qp_put(qp);
 	}
 }
@@ -376,7 +400,7 @@ int rhca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 	}
 	if (cq->ci != before)
 		rhca_cq_update_ci(cq);
-	if (unlikely(rhca_failed(dev)))
+	if (unlikely(rhca_failed(dev) || READ_ONCE(cq->failed)))
 		n += rhca_cq_flush(cq, num_entries - n, &wc[n]);
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return n;

@@ -6,6 +6,7 @@
  */
 #include <linux/cpumask.h>
 #include <linux/interrupt.h>
+#include <linux/irq.h>
 
 #include "eth.h"
 
@@ -39,12 +40,40 @@ static irqreturn_t rhca_queue_interrupt(int irq, void *data)
 	return IRQ_HANDLED;
 }
 
-/* A queue's own processor, for what it receives and for what is sent there. */
+/*
+ * A queue's own processor, for what it receives and for what is sent there: once,
+ * as both are the operator's to change. Only hints: frames pass wherever they
+ * are handled.
+ */
+static void rhca_queue_place(struct rhca_queue *queue)
+{
+	struct rhca_eth *eth = queue->eth;
+	u32 cpu = cpumask_local_spread(queue->index,
+				       dev_to_node(&eth->pci->pdev->dev));
+
+	if (!queue->placed) {
+		cpumask_copy(&queue->cpus, cpumask_of(cpu));
+		netif_set_xps_queue(eth->ndev, &queue->cpus, queue->index);
+		queue->placed = true;
+	}
+	irq_set_affinity_and_hint(queue->irq, &queue->cpus);
+}
+
+/* The next vector is where this one was. */
+static void rhca_queue_free_irq(struct rhca_queue *queue)
+{
+	const struct cpumask *cpus = irq_get_affinity_mask(queue->irq);
+
+	if (cpus)
+		cpumask_copy(&queue->cpus, cpus);
+	irq_update_affinity_hint(queue->irq, NULL);
+	free_irq(queue->irq, queue);
+}
+
 static int rhca_queue_request_irq(struct rhca_queue *queue)
 {
 	struct rhca_eth *eth = queue->eth;
 	struct pci_dev *pdev = eth->pci->pdev;
-	const struct cpumask *cpu;
 	int err;
 
 	queue->irq = pci_irq_vector(pdev, eth->dev->eth_vector + queue->index);
@@ -52,23 +81,16 @@ static int rhca_queue_request_irq(struct rhca_queue *queue)
 		 queue->index, pci_name(pdev));
 	err = request_irq(queue->irq, rhca_queue_interrupt, 0, queue->name,
 			  queue);
-	if (err)
-		return err;
-	cpu = cpumask_of(cpumask_local_spread(queue->index,
-					      dev_to_node(&pdev->dev)));
-	/* Only hints: frames pass wherever they are handled. */
-	irq_set_affinity_and_hint(queue->irq, cpu);
-	netif_set_xps_queue(eth->ndev, cpu, queue->index);
-	return 0;
+	if (!err)
+		rhca_queue_place(queue);
+	return err;
 }
 
 /* Those of queues from @first to @end - 1. */
 static void rhca_rings_free_irqs(struct rhca_eth *eth, u8 first, u8 end)
 {
-	while (end-- > first) {
-		irq_update_affinity_hint(eth->queue[end].irq, NULL);
-		free_irq(eth->queue[end].irq, &eth->queue[end]);
-	}
+	while (end-- > first)
+		rhca_queue_free_irq(&eth->queue[end]);
 }
 
 static int rhca_rings_request_irqs(struct rhca_eth *eth, u8 first, u8 end)
@@ -274,7 +296,8 @@ static void rhca_rings_start(struct rhca_eth *eth)
 		rhca_eth_doorbell(queue, RDMA_HCA_ETH_DB_RX_ARM, 0);
 		rhca_eth_doorbell(queue, RDMA_HCA_ETH_DB_TX_ARM, 0);
 	}
-	netif_tx_start_all_queues(eth->ndev);
+	/* Frames may wait for it that came while there were no rings. */
+	netif_tx_wake_all_queues(eth->ndev);
 }
 
 /* The card has no rings any more, and nothing is on its way. */

@@ -183,6 +183,19 @@ int rhca_rx_clean(struct rhca_queue *queue, int budget)
 
 /* --- its memory --------------------------------------------------------- */
 
+/*
+ * What a frame of @buf_len bytes takes of a page: what is left over of it, too, as
+ * sockets are charged with the piece.
+ */
+static u32 rhca_rx_piece_len(u32 buf_len)
+{
+	u32 least = SKB_DATA_ALIGN(RHCA_RX_PAD + buf_len) +
+		    SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
+	u32 page = PAGE_SIZE << get_order(least);
+
+	return ALIGN_DOWN(page / (page / least), SMP_CACHE_BYTES);
+}
+
 static struct page_pool *rhca_rx_pool(struct rhca_eth *eth,
 				      const struct rhca_rx_mem *rx)
 {
@@ -236,8 +249,7 @@ int rhca_rx_alloc(struct rhca_eth *eth, struct rhca_rx_mem *rx)
 	*rx = (struct rhca_rx_mem){
 		.size = 1 << eth->log_rx,
 		.buf_len = buf_len,
-		.piece_len = SKB_DATA_ALIGN(RHCA_RX_PAD + buf_len) +
-			     SKB_DATA_ALIGN(sizeof(struct skb_shared_info)),
+		.piece_len = rhca_rx_piece_len(buf_len),
 	};
 	err = rhca_rx_alloc_ring(eth, rx);
 	if (err)

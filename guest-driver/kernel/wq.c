@@ -44,7 +44,7 @@ int rhca_wq_create_user(struct rhca_dev *dev, struct rhca_wq *wq, u32 pdn,
 	int err;
 
 	if (!wq->len)
-		return max_wr ? -EINVAL : 0;
+		return max_wr || addr || wq->shift ? -EINVAL : 0;
 	err = rhca_check_wq(dev, wq, addr, max_size, max_wr);
 	if (err)
 		return err;
@@ -92,6 +92,8 @@ int rhca_queues_create_user(struct rhca_dev *dev, struct rhca_qp *qp,
 		goto sq;
 	if (qp->rq.len)
 		err = rhca_db_map_user(ctx, req.rq_db_addr, &qp->rq_db);
+	else if (req.rq_db_addr)
+		err = -EINVAL;
 	if (err)
 		goto rq;
 	return 0;

@@ -13,6 +13,7 @@ struct rhca_op {
 	u8 opcode;		/* RDMA_HCA_OPCODE_*; 0: unknown */
 	u8 wc_opcode;		/* enum ib_wc_opcode */
 	bool is_datagram;	/* QPs of datagrams have it, too */
+	bool is_reliable;	/* UC has not */
 	bool is_local;		/* nothing is sent: no data */
 	bool has_imm;
 	bool has_inv;		/* a key, in the place of immediate data */
@@ -49,12 +50,14 @@ static const struct rhca_op rhca_ops[] = {
 	[IB_WR_RDMA_READ] = {
 		.opcode = RDMA_HCA_OPCODE_RDMA_READ,
 		.wc_opcode = IB_WC_RDMA_READ,
+		.is_reliable = true,
 		.has_raddr = true,
 		.has_answer = true,
 	},
 	[IB_WR_ATOMIC_CMP_AND_SWP] = {
 		.opcode = RDMA_HCA_OPCODE_ATOMIC_CS,
 		.wc_opcode = IB_WC_COMP_SWAP,
+		.is_reliable = true,
 		.has_raddr = true,
 		.has_answer = true,
 		.has_atomic = true,
@@ -63,6 +66,7 @@ static const struct rhca_op rhca_ops[] = {
 	[IB_WR_ATOMIC_FETCH_AND_ADD] = {
 		.opcode = RDMA_HCA_OPCODE_ATOMIC_FA,
 		.wc_opcode = IB_WC_FETCH_ADD,
+		.is_reliable = true,
 		.has_raddr = true,
 		.has_answer = true,
 		.has_atomic = true,
@@ -71,12 +75,14 @@ static const struct rhca_op rhca_ops[] = {
 	[IB_WR_ATOMIC_WRITE] = {
 		.opcode = RDMA_HCA_OPCODE_ATOMIC_WRITE,
 		.wc_opcode = IB_WC_ATOMIC_WRITE,
+		.is_reliable = true,
 		.has_raddr = true,
 	},
 #endif
 	[IB_WR_SEND_WITH_INV] = {
 		.opcode = RDMA_HCA_OPCODE_SEND_INV,
 		.wc_opcode = IB_WC_SEND,
+		.is_reliable = true,
 		.has_inv = true,
 	},
 	[IB_WR_LOCAL_INV] = {
@@ -102,7 +108,8 @@ static const struct rhca_op *rhca_find_op(const struct rhca_qp *qp,
 	if (opcode >= ARRAY_SIZE(rhca_ops) || rhca_is_xrc(qp))
 		return NULL;
 	op = &rhca_ops[opcode];
-	if (!op->opcode || (rhca_is_datagram(qp) && !op->is_datagram))
+	if (!op->opcode || (rhca_is_datagram(qp) && !op->is_datagram) ||
+	    (qp->ibqp.qp_type == IB_QPT_UC && op->is_reliable))
 		return NULL;
 	return op;
 }
@@ -437,12 +444,13 @@ static int rhca_post_one(struct rhca_qp *qp, const struct ib_send_wr *wr,
 			 bool first, struct rhca_doorbell *db)
 {
 	const struct rhca_op *op = rhca_find_op(qp, wr->opcode);
-	struct rhca_wqe wqe = { .next = rhca_wqe_at(&qp->sq, qp->sq.head) };
+	struct rhca_wqe wqe;
 	int err;
 
 	err = rhca_check_send(qp, op, wr);
 	if (err)
 		return err;
+	wqe.next = rhca_wqe_at(&qp->sq, qp->sq.head);
 	err = rhca_build_send(qp, op, &wqe, wr);
 	if (err)
 		return err;

@@ -20,6 +20,7 @@ int test_events(struct bench *b);
 int test_refused(struct bench *b);
 int test_inline_answers(struct bench *b);
 int test_access_flags(struct bench *b);
+int test_unreliable(struct bench *b);
 
 /* queues.c */
 
@@ -32,6 +33,8 @@ int test_flush_and_clean(struct bench *b);
 int test_posts_by_state(struct bench *b);
 int test_post_while_polling(struct bench *b);
 int test_drain(struct bench *b);
+int test_drain_overrun(struct bench *b);
+int test_receives_only(struct bench *b);
 
 /* srq.c */
 

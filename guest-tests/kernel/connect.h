@@ -44,10 +44,11 @@ static inline int connect_rtr(struct ib_qp *qp, u32 peer)
 	};
 	int err, mask = IB_QP_STATE;
 
-	if (qp->qp_type == IB_QPT_RC)
+	if (qp->qp_type == IB_QPT_RC || qp->qp_type == IB_QPT_UC)
 		mask |= IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN |
-			IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
-			IB_QP_MIN_RNR_TIMER;
+			IB_QP_RQ_PSN;
+	if (qp->qp_type == IB_QPT_RC)
+		mask |= IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER;
 	err = connect_address(qp->device, &attr.ah_attr);
 	return err ?: ib_modify_qp(qp, &attr, mask);
 }

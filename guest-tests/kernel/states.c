@@ -162,3 +162,59 @@ int test_drain(struct bench *b)
 		      drain(b, IB_QPT_UD, context);
 	return err;
 }
+
+/*
+ * A CQ that has overrun takes nothing any more. What is in the queues of its QPs
+ * ends nevertheless for who drains one, and the card is none the worse.
+ */
+int test_drain_overrun(struct bench *b)
+{
+	struct drained d = { .cqe.done = count_drained };
+	struct ib_recv_wr recv = { .wr_cqe = &d.cqe };
+	struct ib_send_wr send = {
+		.wr_cqe = &d.cqe,
+		.opcode = IB_WR_SEND,
+		.send_flags = IB_SEND_SIGNALED,
+	};
+	struct ib_cq *cq = b->cq;
+	int n;
+
+	b->cq = ib_alloc_cq(b->dev, NULL, 1, 0, IB_POLL_DIRECT);
+	CHECK(!IS_ERR(b->cq));
+	CHECK(b->cq->cqe < WRS);
+	CHECK(!create_qps(b, IB_QPT_RC, 0));
+	/* One place is for the end of a drain. */
+	for (n = 0; n < WRS - 1; n++) {
+		CHECK(!ib_post_recv(b->qp[1], &recv, NULL));
+		CHECK(!ib_post_send(b->qp[0], &send, NULL));
+	}
+	msleep(100);
+	ib_drain_sq(b->qp[0]);
+	ib_drain_rq(b->qp[1]);
+	CHECK(d.count && d.count < 2 * (WRS - 1));
+	CHECK(!destroy_qps(b));
+	ib_free_cq(b->cq);
+	b->cq = cq;
+	/* The card has not failed. */
+	return test_writes(b);
+}
+
+/* A QP that only receives has no queue to post a send to. */
+int test_receives_only(struct bench *b)
+{
+	struct ib_qp_init_attr attr = {
+		.send_cq = b->cq,
+		.recv_cq = b->cq,
+		.cap = { .max_recv_wr = WRS, .max_recv_sge = 1 },
+		.qp_type = IB_QPT_RC,
+	};
+	const struct ib_send_wr *bad = NULL;
+	struct ib_send_wr wr = { .opcode = IB_WR_SEND };
+
+	b->qp[0] = ib_create_qp(b->pd, &attr);
+	CHECK(!IS_ERR(b->qp[0]));
+	CHECK(!connect_qp(b->qp[0], b->qp[0]->qp_num));
+	CHECK(ib_post_send(b->qp[0], &wr, &bad) == -ENOMEM && bad == &wr);
+	CHECK(!ib_destroy_qp(b->qp[0]));
+	return 0;
+}

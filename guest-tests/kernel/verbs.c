@@ -329,3 +329,40 @@ int test_access_flags(struct bench *b)
 	CHECK(!ib_destroy_qp(b->qp[0]));
 	return 0;
 }
+
+/* What UC has not is refused when it is posted, and the QP goes on (IBA 9.8.2). */
+int test_unreliable(struct bench *b)
+{
+	static const enum ib_wr_opcode reliable[] = {
+		IB_WR_RDMA_READ,
+		IB_WR_ATOMIC_CMP_AND_SWP,
+		IB_WR_ATOMIC_FETCH_AND_ADD,
+		IB_WR_SEND_WITH_INV,
+	};
+	struct ib_sge sge = sge_at(b, 0, 8);
+	int i;
+
+	CHECK(!create_qps(b, IB_QPT_UC, 0));
+	for (i = 0; i < ARRAY_SIZE(reliable); i++) {
+		struct ib_atomic_wr wr = {
+			.wr = {
+				.sg_list = &sge,
+				.num_sge = 1,
+				.opcode = reliable[i],
+				.send_flags = IB_SEND_SIGNALED,
+			},
+			.remote_addr = b->dma + 64,
+			.rkey = b->pd->unsafe_global_rkey,
+		};
+
+		CHECK(ib_post_send(b->qp[0], &wr.wr, NULL) == -EINVAL);
+	}
+	fill(b, 0, 8);
+	CHECK(!post_rdma(b, IB_WR_RDMA_WRITE, 1, 0, 8, 64, false));
+	CHECK(!expect(b, 1, IB_WC_RDMA_WRITE, IB_WC_SUCCESS));
+	CHECK(!post_recv(b, b->qp[1], 2, 128, 8));
+	CHECK(!post_rdma(b, IB_WR_SEND, 3, 0, 8, 0, true));
+	CHECK(!expect(b, 2, IB_WC_RECV, IB_WC_SUCCESS));
+	CHECK(equal(b, 0, 64, 8) && equal(b, 0, 128, 8));
+	return destroy_qps(b);
+}

@@ -18,11 +18,28 @@ from harness.labs import kept, roce
 SIZE = (200 if tap.LONG else 5) << 20
 SMC = 'exec env LD_PRELOAD=preload-smc.so'
 
+# The life of SMC's sockets, as Linux traces it: once in some dozens of runs one is left that no list has any more.
+TRACE = '/sys/kernel/tracing'
+TRACED = ('smc_release', 'smc_destruct', 'smc_conn_kill', 'smc_conn_free', 'smc_close_active', 'smc_close_active_abort',
+          'smc_close_passive_work', 'smc_close_non_accepted')
+
+
+def trace(guest):
+    guest.run(f'mountpoint -q {TRACE} || mount -t tracefs none {TRACE}')
+    for event in ['r:smc_test/made smc_sock_alloc sk=$retval'] + [f'p:smc_test/{name} {name} of=%di' for name in TRACED]:
+        guest.run(f"echo '{event}' >>{TRACE}/kprobe_events")
+    guest.run(f'echo 1 >{TRACE}/events/smc_test/enable')
+
+
+def end_trace(guest):
+    guest.run(f'echo 0 >{TRACE}/events/smc_test/enable; echo >{TRACE}/kprobe_events', check=False)
+
 
 def set_up(guest, other):
     card, peer = guest.card, other.card.address()
     guest.run('modprobe -a smc smc_diag && smc-admin eid RDMA-HCA.TEST && '
               f'ip route replace {peer}/32 via {peer} dev {card.interface} onlink')
+    trace(guest)
 
 
 def ready(guest):
@@ -177,10 +194,12 @@ def unload(guest):
     guest.run('rmmod smc_diag')
 
     def users():
-        return guest.run('cat /sys/module/smc/refcnt; grep -E "SMC|TCP" /proc/net/protocols; ss -tanoe', check=False).output
+        return guest.run('cat /sys/module/smc/refcnt; grep -E "SMC|TCP" /proc/net/protocols; ss -tanoe; '
+                         f'grep -v "^#" {TRACE}/trace', check=False).output
 
     wait.until(lambda: guest.run('cat /sys/module/smc/refcnt').output.strip() == '0',
                lambda: f'SMC without a user in {guest.name}; it has\n{users()}', 180)
+    end_trace(guest)
     guest.run('modprobe -r smc')
 
 

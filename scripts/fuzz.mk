@@ -19,6 +19,8 @@ calls := hca_new hca_free hca_reset hca_run hca_bar0_write hca_doorbell hca_link
 	hca_set_faults hca_start_capture
 LDFLAGS := -fsanitize=fuzzer,address,undefined $(if $(COVERAGE),-fprofile-instr-generate) $(calls:%=-Wl,--wrap=%) -Wl,--wrap=__sanitizer_cov_trace_pc
 LIBS := $(shell pkg-config --libs glib-2.0 libdeflate) -lm -pthread
+GIO := $(shell pkg-config --cflags gio-unix-2.0)
+GIO_LIBS := $(shell pkg-config --libs gio-unix-2.0)
 
 card := $(shell find $(source)/core -name '*.c' ! -path '*/tests/*' ! -path '*/fuzz/*')
 helpers := $(wildcard $(source)/core/tests/lib*.c $(source)/core/fuzz/lib*.c)
@@ -26,6 +28,8 @@ targets := $(wildcard $(source)/core/fuzz/fuzz-*.c)
 object = $(patsubst $(source)/%.c,$(out)/%.o,$(1))
 parts := $(filter $(addprefix $(source)/core/,fault/% link/% record/% wire/% mad/% config.c),$(card))
 engine := $(addprefix $(source)/switch/,switch.c port.c packet.c forward.c output.c queue.c agent.c counters.c report.c)
+# What is around the engine that a user gives text to (fuzz-control.c).
+around := $(addprefix $(source)/switch/,address.c control.c fault_text.c options.c)
 switch_helpers := $(wildcard $(source)/switch/fuzz/lib*.c) $(source)/core/fuzz/lib-input.c
 switch_targets := $(wildcard $(source)/switch/fuzz/fuzz-*.c)
 switch_programs := $(patsubst $(source)/switch/fuzz/%.c,$(out)/%,$(switch_targets))
@@ -39,14 +43,16 @@ $(programs): $(out)/%: $(out)/core/fuzz/%.o $(call object,$(card) $(helpers))
 	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(switch_programs): $(out)/%: $(out)/switch/fuzz/%.o $(call object,$(parts) $(engine) $(switch_helpers))
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) $(GIO_LIBS)
 
-$(call object,$(card) $(engine)): CFLAGS += $(watched)
+$(out)/fuzz-control: $(call object,$(around))
+$(call object,$(around)) $(out)/switch/fuzz/fuzz-control.o: CFLAGS += $(GIO)
+$(call object,$(card) $(engine) $(around)): CFLAGS += $(watched)
 
 $(out)/%.o: $(source)/%.c scripts/fuzz.mk
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
 
--include $(patsubst %.o,%.d,$(call object,$(card) $(helpers) $(targets) $(engine) $(switch_helpers) $(switch_targets)))
+-include $(patsubst %.o,%.d,$(call object,$(card) $(helpers) $(targets) $(engine) $(around) $(switch_helpers) $(switch_targets)))
 .PHONY: all
 .SECONDARY:

@@ -43,8 +43,10 @@ int rhca_wq_create_user(struct rhca_dev *dev, struct rhca_wq *wq, u32 pdn,
 {
 	int err;
 
-	if (!wq->len)
-		return max_wr || addr || wq->shift ? -EINVAL : 0;
+	if (!wq->len) {
+		wq->shift = 0; /* of nothing: no provider says it well */
+		return max_wr || addr ? -EINVAL : 0;
+	}
 	err = rhca_check_wq(dev, wq, addr, max_size, max_wr);
 	if (err)
 		return err;

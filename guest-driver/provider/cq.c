@@ -520,16 +520,19 @@ static int rhca_start_poll(struct ibv_cq_ex *ibcq,
 			   struct ibv_poll_cq_attr *attr)
 {
 	struct rhca_cq *cq = to_rcq_ex(ibcq);
+	uint32_t before;
 
 	if (attr->comp_mask)
 		return EINVAL;
 	rhca_cq_lock(cq);
+	before = cq->ci;
 	if (rhca_cq_advance(cq)) {
 		if (cq->wants_wallclock)
 			rhca_sample_clocks(cq);
 		return 0;
 	}
-	rhca_cq_publish(cq);
+	if (cq->ci != before)
+		rhca_cq_publish(cq);
 	rhca_cq_unlock(cq);
 	return ENOENT;
 }

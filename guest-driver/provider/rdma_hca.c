@@ -93,6 +93,7 @@ static int rhca_query_link_layer(struct rhca_context *ctx)
 
 	err = rhca_query_port(&ctx->vctx.context, 1, &port);
 	ctx->is_roce = port.link_layer == IBV_LINK_LAYER_ETHERNET;
+	rhca_keep_ah_limits(ctx, &port);
 	return err;
 }
 

@@ -36,6 +36,8 @@ struct rhca_context {
 	struct verbs_context vctx;
 	void *uar;			/* this process's doorbell page */
 	bool is_roce;
+	/* The port when it was asked last: GIDs 31:8, LMC 7:0. */
+	atomic_uint ah_limits;
 	uint32_t null_key;		/* L_Key without memory, 0: none */
 	bool has_clock;			/* in the UAR page, and in completions */
 	bool has_dm;			/* device memory */
@@ -372,6 +374,9 @@ int rhca_query_device_ex(struct ibv_context *context,
 			 struct ibv_device_attr_ex *attr, size_t attr_size);
 int rhca_query_port(struct ibv_context *context, uint8_t port,
 		    struct ibv_port_attr *attr);
+/* What of the port address handles have to keep to. */
+void rhca_keep_ah_limits(struct rhca_context *ctx,
+			 const struct ibv_port_attr *port);
 int rhca_query_rt_values(struct ibv_context *context,
 			 struct ibv_values_ex *values);
 struct ibv_mr *rhca_reg_mr(struct ibv_pd *pd, void *addr, size_t length,

@@ -207,14 +207,38 @@ int rhca_dealloc_mw(struct ibv_mw *mw)
 
 /* --- address handles ---------------------------------------------------- */
 
-static int rhca_check_ah(const struct ibv_ah_attr *attr,
+void rhca_keep_ah_limits(struct rhca_context *ctx,
 			 const struct ibv_port_attr *port)
 {
-	if (attr->sl > 15 || attr->src_path_bits >> port->lmc)
+	atomic_store(&ctx->ah_limits,
+		     (uint32_t)port->gid_tbl_len << 8 | port->lmc);
+}
+
+static bool rhca_ah_fits(struct rhca_context *ctx,
+			 const struct ibv_ah_attr *attr)
+{
+	uint32_t limits = atomic_load(&ctx->ah_limits);
+
+	return !(attr->src_path_bits >> (limits & 0xff)) &&
+	       (!attr->is_global || attr->grh.sgid_index < limits >> 8);
+}
+
+/* A manager may have given the port more path bits since it was asked. */
+static int rhca_check_ah(struct rhca_context *ctx,
+			 const struct ibv_ah_attr *attr)
+{
+	struct ibv_port_attr port = {};
+	int err;
+
+	if (attr->sl > 15 || attr->port_num != 1)
 		return EINVAL;
-	if (attr->is_global && attr->grh.sgid_index >= port->gid_tbl_len)
-		return EINVAL;
-	return 0;
+	if (rhca_ah_fits(ctx, attr))
+		return 0;
+	err = rhca_query_port(&ctx->vctx.context, attr->port_num, &port);
+	if (err)
+		return err;
+	rhca_keep_ah_limits(ctx, &port);
+	return rhca_ah_fits(ctx, attr) ? 0 : EINVAL;
 }
 
 static uint32_t rhca_av_port(const struct ibv_ah_attr *attr)
@@ -244,12 +268,9 @@ static int rhca_init_ib_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr,
 			   struct rhca_ah *ah)
 {
 	struct rdma_hca_ud_unit *unit = &ah->unit;
-	struct ibv_port_attr port = {};
 	int err;
 
-	err = rhca_query_port(pd->context, attr->port_num, &port);
-	if (!err)
-		err = rhca_check_ah(attr, &port);
+	err = rhca_check_ah(to_rctx(pd->context), attr);
 	if (err)
 		return err;
 	unit->port = htole32(rhca_av_port(attr));

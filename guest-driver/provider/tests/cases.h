@@ -8,6 +8,7 @@
 /* test-ah.c */
 
 void test_ud(void);
+void test_ah_limits(void);
 void test_roce_ud(void);
 
 /* test-cq.c */

@@ -215,7 +215,8 @@ int ibv_cmd_query_port(struct ibv_context *context, uint8_t port,
 	if (port != 1)
 		return EINVAL;
 	attr->lid = 0x20;
-	attr->lmc = 1;
+	attr->lmc = kernel.lmc ? kernel.lmc : 1;
+	kernel.port_queries++;
 	attr->gid_tbl_len = 1;
 	attr->link_layer = IBV_LINK_LAYER_INFINIBAND;
 	return 0;

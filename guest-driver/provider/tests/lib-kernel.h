@@ -39,6 +39,9 @@ struct kernel {
 	int dereg_err;
 	int free_dm_err;
 	int destroy_flow_err;
+	/* of the port, 0: 1; and how often it was asked */
+	uint8_t lmc;
+	unsigned int port_queries;
 	/* how many it has of them */
 	int ahs;
 	int mws;

@@ -26,6 +26,7 @@ static const struct {
 	{ "bad-binds", test_bad_binds },
 	{ "null-mr", test_null_mr },
 	{ "ud", test_ud },
+	{ "ah-limits", test_ah_limits },
 	{ "roce-ud", test_roce_ud },
 	{ "raw", test_raw },
 	{ "bad-sends", test_bad_sends },

@@ -42,6 +42,30 @@ static void check_bad_ahs(struct ibv_ah_attr attr)
 	CHECK_FAILS(rhca_create_ah(pd, &attr), EINVAL);
 }
 
+/* The kernel is asked for the port when it was opened, and in doubt. */
+void test_ah_limits(void)
+{
+	struct ibv_ah_attr attr = { .dlid = 0x1234, .port_num = 1 };
+	unsigned int before;
+	int i;
+
+	attr.src_path_bits = 2;
+	CHECK_FAILS(rhca_create_ah(pd, &attr), EINVAL);
+	before = kernel.port_queries;
+	for (i = 0; i < 100; i++) {
+		attr.src_path_bits = i % 2;
+		rhca_destroy_ah(check_made(rhca_create_ah(pd, &attr), "AH"));
+	}
+	CHECK_EQ(kernel.port_queries, before);
+	attr.src_path_bits = 3;
+	kernel.lmc = 2;
+	for (i = 0; i < 2; i++)
+		rhca_destroy_ah(check_made(rhca_create_ah(pd, &attr), "AH"));
+	CHECK_EQ(kernel.port_queries, before + 1);
+	attr.sl = 16;
+	CHECK_FAILS(rhca_create_ah(pd, &attr), EINVAL);
+}
+
 void test_ud(void)
 {
 	static const struct ud_unit want = {

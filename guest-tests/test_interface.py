@@ -151,8 +151,14 @@ def test_processors():
                 for path in (f'/sys/class/net/{name(guest)}/queues/tx-0/xps_cpus',
                              f'/proc/irq/{interrupt(guest, 0)}/smp_affinity')]
 
+    def moved():
+        """Linux moves an interrupt when it comes the next time."""
+        ethernet.iperf(both, '-P 4 -n 1M')
+        return int(guest.run(f'cat /proc/irq/{interrupt(guest, 0)}/effective_affinity').output, 16) == 2
+
     expect('at first', places(), [1, 1])
     guest.run(f'echo 2 >/sys/class/net/{name(guest)}/queues/tx-0/xps_cpus && echo 2 >/proc/irq/{interrupt(guest, 0)}/smp_affinity')
+    wait.until(moved, 'an interrupt on the other processor')
     guest.run(f'ip link set {name(guest)} down')
     guest.card.up()
     expect('after the interface was down', places(), [2, 2])

@@ -6,6 +6,7 @@
 #include <linux/iopoll.h>
 
 #include "cq.h"
+#include "eq.h"
 #include "qp.h"
 #include "srq.h"
 
@@ -317,8 +318,14 @@ static struct rhca_qp *rhca_qp_get(struct rhca_dev *dev, unsigned long *number)
 static void rhca_wq_tell_end(struct rhca_qp *qp, struct rhca_wq *wq,
 			     struct ib_cq *ibcq)
 {
-	if (rhca_is_to_flush(to_rhca_cq(ibcq), qp) && rhca_has_work(wq))
-		rhca_notify(ibcq);
+	struct rhca_cq *cq = to_rhca_cq(ibcq);
+
+	if (!rhca_is_to_flush(cq, qp) || !rhca_has_work(wq))
+		return;
+	/* The last event of a CQ that has overrun may be being told. */
+	if (READ_ONCE(cq->failed))
+		rhca_eq_synchronize(cq->eq);
+	rhca_notify(ibcq);
 }
 
 /* A QP that is there has CQs that are, and so is its SRQ. */

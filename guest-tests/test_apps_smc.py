@@ -26,10 +26,10 @@ TRACED = ('smc_release', 'smc_destruct', 'smc_conn_kill', 'smc_conn_free', 'smc_
 
 
 def trace(guest):
-    guest.run(f'mountpoint -q {TRACE} || mount -t tracefs none {TRACE}')
-    for event in ['r:smc_test/made smc_sock_alloc sk=$retval'] + [f'p:smc_test/{name} {name} of=%di' for name in TRACED]:
-        guest.run(f"echo '{event}' >>{TRACE}/kprobe_events")
-    guest.run(f'echo 1 >{TRACE}/events/smc_test/enable')
+    events = ['r:smc_test/made smc_sock_alloc sk=$retval', *(f'p:smc_test/{name} {name} of=%di' for name in TRACED)]
+    guest.run(f'mountpoint -q {TRACE} || mount -t tracefs none {TRACE}; set -e; '
+              + ''.join(f"echo '{event}' >>{TRACE}/kprobe_events; " for event in events)
+              + f'echo 1 >{TRACE}/events/smc_test/enable')
 
 
 def end_trace(guest):

@@ -342,8 +342,8 @@ void rhca_cq_error(struct rhca_dev *dev, u32 cqn, u32 syndrome)
 				     "overrun" : "access violation");
 	if (!cq)
 		return;
-	/* Its users wait for what will never be in it, and few ask to be told. */
 	WRITE_ONCE(cq->failed, true);
+	/* Its users wait for what will never be in it, and few ask to be told. */
 	if (!cq->ibcq.uobject && syndrome != RDMA_HCA_CQ_ERROR_OVERRUN)
 		rhca_fail(dev, "it could not write a completion queue");
 	if (!cq->ibcq.event_handler)

@@ -103,18 +103,20 @@ struct ib_mr *rhca_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 /* --- of a process ------------------------------------------------------- */
 
 /*
- * Memory that the process may write is pinned for writing, whatever the region
- * is for now: a new registration can give it that right, on the same pages. But
- * not what a file system has to write back: all of it would be dirty afterwards,
- * and some let nobody pin it so.
+ * Not what a file system has to write back: all of it would be dirty afterwards,
+ * and some let nobody pin it for writing.
  */
-static bool rhca_is_writable(const struct vm_area_struct *vma)
+static bool rhca_may_pin_writable(const struct vm_area_struct *vma)
 {
 	return (vma->vm_flags & VM_WRITE) &&
 	       (!(vma->vm_flags & VM_SHARED) || !vma->vm_file ||
 		!mapping_can_writeback(vma->vm_file->f_mapping));
 }
 
+/*
+ * Memory that the process may write is pinned for writing, whatever the region
+ * is for now: a new registration can give it that right, on the same pages.
+ */
 static struct ib_umem *rhca_pin(struct ib_device *ibdev, u64 start, u64 length,
 				int access)
 {
@@ -123,7 +125,7 @@ static struct ib_umem *rhca_pin(struct ib_device *ibdev, u64 start, u64 length,
 	mmap_read_lock(current->mm);
 	vma = find_vma(current->mm, start);
 	if (vma && vma->vm_start <= start && vma->vm_end - start >= length &&
-	    rhca_is_writable(vma))
+	    rhca_may_pin_writable(vma))
 		access |= IB_ACCESS_LOCAL_WRITE;
 	mmap_read_unlock(current->mm);
 	return ib_umem_get(ibdev, start, length, access);

@@ -48,10 +48,11 @@ static irqreturn_t rhca_queue_interrupt(int irq, void *data)
 static void rhca_queue_place(struct rhca_queue *queue)
 {
 	struct rhca_eth *eth = queue->eth;
-	u32 cpu = cpumask_local_spread(queue->index,
-				       dev_to_node(&eth->pci->pdev->dev));
+	u32 cpu;
 
 	if (!queue->placed) {
+		cpu = cpumask_local_spread(queue->index,
+					   dev_to_node(rhca_eth_dma(eth)));
 		cpumask_copy(&queue->cpus, cpumask_of(cpu));
 		netif_set_xps_queue(eth->ndev, &queue->cpus, queue->index);
 		queue->placed = true;

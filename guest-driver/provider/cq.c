@@ -114,8 +114,16 @@ static void rhca_ring_init(const struct rhca_buf *buf, uint32_t entries)
 }
 
 /* From here on the card may write entries before the consumer index. */
+static uint32_t rhca_cq_published(const struct rhca_cq *cq)
+{
+	return le32toh(atomic_load_explicit((_Atomic(__le32) *)cq->ci_db,
+					    memory_order_relaxed));
+}
+
 static void rhca_cq_publish(struct rhca_cq *cq)
 {
+	if (rhca_cq_published(cq) == cq->ci)
+		return;
 	/* They have been read. */
 	udma_from_device_barrier();
 	rhca_store_record(cq->ci_db, cq->ci);
@@ -503,15 +511,12 @@ static void rhca_fill_wc(struct rhca_cq *cq, struct ibv_wc *wc)
 int rhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 {
 	struct rhca_cq *cq = to_rcq(ibcq);
-	uint32_t before;
 	int n;
 
 	rhca_cq_lock(cq);
-	before = cq->ci;
 	for (n = 0; n < num_entries && rhca_cq_advance(cq); n++)
 		rhca_fill_wc(cq, &wc[n]);
-	if (cq->ci != before)
-		rhca_cq_publish(cq);
+	rhca_cq_publish(cq);
 	rhca_cq_unlock(cq);
 	return n;
 }
@@ -520,19 +525,16 @@ static int rhca_start_poll(struct ibv_cq_ex *ibcq,
 			   struct ibv_poll_cq_attr *attr)
 {
 	struct rhca_cq *cq = to_rcq_ex(ibcq);
-	uint32_t before;
 
 	if (attr->comp_mask)
 		return EINVAL;
 	rhca_cq_lock(cq);
-	before = cq->ci;
 	if (rhca_cq_advance(cq)) {
 		if (cq->wants_wallclock)
 			rhca_sample_clocks(cq);
 		return 0;
 	}
-	if (cq->ci != before)
-		rhca_cq_publish(cq);
+	rhca_cq_publish(cq);
 	rhca_cq_unlock(cq);
 	return ENOENT;
 }
@@ -560,13 +562,11 @@ int rhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	struct rhca_cq *cq = to_rcq(ibcq);
 	uint32_t cmd = solicited_only ? RDMA_HCA_CQ_DB_CMD_ARM_SOLICITED :
 					RDMA_HCA_CQ_DB_CMD_ARM_NEXT;
-	uint32_t ci = le32toh(atomic_load_explicit(
-		(_Atomic(__le32) *)cq->ci_db, memory_order_relaxed));
 
 	rhca_ring(to_rctx(ibcq->context), RDMA_HCA_CQ_DB,
 		  FIELD_PREP(RDMA_HCA_CQ_DB_CMD, cmd) |
 			  FIELD_PREP(RDMA_HCA_CQ_DB_CQN, cq->cqn),
-		  ci);
+		  rhca_cq_published(cq));
 	return 0;
 }
 

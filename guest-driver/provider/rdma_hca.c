@@ -86,7 +86,7 @@ static const struct verbs_context_ops rhca_context_ops = {
 	.unimport_pd = rhca_unimport_pd,
 };
 
-static int rhca_query_link_layer(struct rhca_context *ctx)
+static int rhca_learn_port(struct rhca_context *ctx)
 {
 	struct ibv_port_attr port = {};
 	int err;
@@ -170,7 +170,7 @@ static int rhca_init_context(struct rhca_context *ctx, int cmd_fd,
 {
 	int err;
 
-	err = rhca_query_link_layer(ctx);
+	err = rhca_learn_port(ctx);
 	if (!err)
 		err = rhca_query_limits(ctx, resp);
 	if (!err)

@@ -120,7 +120,8 @@ int test_post_while_polling(struct bench *b)
 /* A drain returns when all that was posted before it has ended. */
 struct drained {
 	struct ib_cqe cqe;
-	int count;
+	int count;	/* flushed */
+	int all;
 };
 
 static void count_drained(struct ib_cq *cq, struct ib_wc *wc)
@@ -128,6 +129,7 @@ static void count_drained(struct ib_cq *cq, struct ib_wc *wc)
 	struct drained *d = container_of(wc->wr_cqe, struct drained, cqe);
 
 	d->count += wc->status == IB_WC_WR_FLUSH_ERR;
+	d->all++;
 }
 
 static int drain(struct bench *b, enum ib_qp_type type,
@@ -192,6 +194,7 @@ int test_drain_overrun(struct bench *b)
 	ib_drain_sq(b->qp[0]);
 	ib_drain_rq(b->qp[1]);
 	CHECK(d.count && d.count < 2 * (WRS - 1));
+	CHECK(d.all == 2 * (WRS - 1));
 	CHECK(!destroy_qps(b));
 	ib_free_cq(b->cq);
 	b->cq = cq;

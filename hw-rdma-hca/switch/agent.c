@@ -214,14 +214,7 @@ static bool receive_smp(HcaSwitch *sw, const HcaPacket *packet, unsigned in)
 /* The key of port 0 that a packet with @pkey is let in by; 0: none. */
 static uint16_t own_pkey(const HcaSwitch *sw, uint16_t pkey)
 {
-    const HcaNodePort *port = &sw->node->port[0];
-
-    for (unsigned i = 0; i < HCA_NODE_PKEYS; i++) {
-        if (hca_pkey_match(port->pkeys[i], pkey)) {
-            return port->pkeys[i];
-        }
-    }
-    return 0;
+    return sw_find_pkey(&sw->node->port[0], hca_pkey_match, pkey);
 }
 
 /* False, and told: a key is wrong (IBA 10.2.4, 10.9.3). */

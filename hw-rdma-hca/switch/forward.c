@@ -8,21 +8,24 @@
 
 /* What comes in (IBA 7.2.7, 10.9.3) */
 
+uint16_t sw_find_pkey(const HcaNodePort *port, SwPkeyRule *rule, uint16_t pkey)
+{
+    for (unsigned i = 0; i < HCA_NODE_PKEYS; i++) {
+        if (rule(port->pkeys[i], pkey)) {
+            return port->pkeys[i];
+        }
+    }
+    return 0;
+}
+
 /* The port's table is that of the end node there, which sends. */
 static bool pkey_may_enter(const SwPort *in, const SwPacket *packet)
 {
     const HcaNodePort *port = &in->sw->node->port[in->number];
-    uint16_t pkey = get_be16(sw_packet_bth(packet) + 2);
 
-    if (!port->info.enforce_in) {
-        return true;
-    }
-    for (unsigned i = 0; i < HCA_NODE_PKEYS; i++) {
-        if (hca_pkey_may_send(port->pkeys[i], pkey)) {
-            return true;
-        }
-    }
-    return false;
+    return !port->info.enforce_in ||
+           sw_find_pkey(port, hca_pkey_may_send,
+                        get_be16(sw_packet_bth(packet) + 2));
 }
 
 /* Data: into a port that is Armed or Active, which the first one activates. */

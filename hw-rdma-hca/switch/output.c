@@ -107,17 +107,10 @@ static unsigned mtu_bytes(unsigned code)
 static bool pkey_may_leave(const SwPort *out, const SwPacket *packet)
 {
     const HcaNodePort *port = node_port(out);
-    uint16_t pkey = get_be16(sw_packet_bth(packet) + 2);
 
-    if (!port->info.enforce_out) {
-        return true;
-    }
-    for (unsigned i = 0; i < HCA_NODE_PKEYS; i++) {
-        if (hca_pkey_match(port->pkeys[i], pkey)) {
-            return true;
-        }
-    }
-    return false;
+    return !port->info.enforce_out ||
+           sw_find_pkey(port, hca_pkey_match,
+                        get_be16(sw_packet_bth(packet) + 2));
 }
 
 /* Down is no state to send in, but for the answer to who has asked for it. */

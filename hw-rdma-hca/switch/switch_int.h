@@ -158,6 +158,10 @@ void sw_forward(SwPort *in, SwPacket *packet);
 uint64_t sw_deliver(HcaSwitch *sw, const SwPacket *packet, uint64_t to);
 /* The port that @lid is reached by, or HCA_LFT_NO_PORT. */
 unsigned sw_route(const HcaSwitch *sw, uint16_t lid);
+/* hca_pkey_match() or hca_pkey_may_send(). */
+typedef bool SwPkeyRule(uint16_t entry, uint16_t pkey);
+/* The entry of @port's table that lets @pkey pass by @rule; 0: there is none. */
+uint16_t sw_find_pkey(const HcaNodePort *port, SwPkeyRule *rule, uint16_t pkey);
 
 /* output.c */
 /* Send or queue a packet, or drop and count it. False: there is no room yet. */

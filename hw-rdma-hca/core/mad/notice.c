@@ -53,14 +53,13 @@ static bool is_security(const uint8_t *notice)
 
 /* Whether @notice finds a place in one of @places, of which @n are taken; they
  * are @stride bytes apart. */
-static bool has_place(const uint8_t *notice, const void *taken, size_t stride,
-                      unsigned n, unsigned places)
+static bool has_place(const uint8_t *notice, const uint8_t *taken,
+                      size_t stride, unsigned n, unsigned places)
 {
-    const uint8_t *at = taken;
     unsigned security = 0;
 
-    for (unsigned i = 0; i < n; i++, at += stride) {
-        security += is_security(at);
+    for (unsigned i = 0; i < n; i++) {
+        security += is_security(taken + i * stride);
     }
     return n < places && (!is_security(notice) || security < places / 2);
 }
@@ -72,7 +71,7 @@ static void add_trap(HcaNode *node, const uint8_t *notice)
     if (is_waiting(node, notice)) {
         return;
     }
-    if (!has_place(notice, node->trap, sizeof(*trap), node->ntraps,
+    if (!has_place(notice, node->trap[0].notice, sizeof(*trap), node->ntraps,
                    HCA_NODE_TRAPS)) {
         node->counters.traps_lost++;
         return;
@@ -87,7 +86,7 @@ void hca_notice_raise(HcaNode *node, const HcaNotice *notice)
     uint8_t bytes[HCA_NOTICE_SIZE];
 
     write_notice(node, notice, bytes);
-    if (has_place(bytes, node->notice, HCA_NOTICE_SIZE, node->nnotices,
+    if (has_place(bytes, node->notice[0], HCA_NOTICE_SIZE, node->nnotices,
                   HCA_NODE_NOTICES)) {
         memcpy(node->notice[node->nnotices++], bytes, HCA_NOTICE_SIZE);
     }

@@ -88,7 +88,7 @@ void hca_resp_ack(Hca *hca, HcaQp *qp);
 void hca_resp_nak(Hca *hca, HcaQp *qp, uint32_t psn, uint8_t syndrome,
                   HcaOutcome reason);
 /* NAK PSN sequence error: the peer is to send again from the expected packet
- * on (IBA 9.7.5.2.8). Nothing is said of it a second time. */
+ * on (IBA 9.7.5.2). Nothing is said of it a second time. */
 void hca_resp_ask_again(Hca *hca, HcaQp *qp);
 /* The responses of a Read; of what is answered without data; of an atomic that
  * found @old. */

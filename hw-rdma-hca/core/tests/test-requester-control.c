@@ -83,24 +83,43 @@ static void respond_to(Bed *bed, Qp *other, uint8_t op, uint32_t len)
     bed->qp = own;
 }
 
+/* Elements of the pools; 0: as many as usual. */
+typedef struct Pools {
+    uint32_t swpb, rpb, reb;
+} Pools;
+
+static Bed *new_with_pools(const QpAttr *attr, Pools pools)
+{
+    HcaConfig config[2];
+
+    lab_config(&config[0], 0);
+    lab_config(&config[1], 1);
+    if (pools.swpb) {
+        config[0].swpb_elements = pools.swpb;
+    }
+    if (pools.rpb) {
+        config[0].rpb_elements = pools.rpb;
+    }
+    if (pools.reb) {
+        config[0].reb_elements = pools.reb;
+    }
+    return bed_new_with(RDMA_HCA_QP_ST_RC, attr, config);
+}
+
 /*
  * RC_STORE_ENTRY waits for room: RC_JUDGE_MSG does it in its place. Others
  * hold all of the entry buffer; the QP itself is far from its share.
  */
 static void test_store_entry_waits(void)
 {
-    HcaConfig config[2];
     Qp *other[2];
     QpAttr attr;
     Bed *bed;
     SendWr wr;
     Sge sge[14]; /* what a WQE of 256 bytes has room for */
 
-    lab_config(&config[0], 0);
-    lab_config(&config[1], 1);
-    config[0].reb_elements = 32;
     bed_attr_init(&attr);
-    bed = bed_new_with(RDMA_HCA_QP_ST_RC, &attr, config);
+    bed = new_with_pools(&attr, (Pools) { .reb = 32 });
     bed_post(bed, READ, 1, 1);
     bed_expect_read(bed, PSN, 0, 1);
     wr = bed_wr(bed, sge, READ, 2, 1);
@@ -131,17 +150,13 @@ static void test_store_entry_waits(void)
 /* RC_JUDGE_MSG, FETCH_CXT: the QP has its share of the entry buffer. */
 static void test_judge_entries(void)
 {
-    HcaConfig config[2];
     QpAttr attr;
     Bed *bed;
     SendWr wr;
     Sge sge[12];
 
-    lab_config(&config[0], 0);
-    lab_config(&config[1], 1);
-    config[0].reb_elements = 32;
     bed_attr_init(&attr);
-    bed = bed_new_with(RDMA_HCA_QP_ST_RC, &attr, config);
+    bed = new_with_pools(&attr, (Pools) { .reb = 32 });
     for (unsigned n = 0; n < 3; n++) {
         wr = bed_wr(bed, sge, READ, n, 1);
         for (unsigned i = 1; i < G_N_ELEMENTS(sge); i++) {
@@ -258,16 +273,12 @@ static void test_judge_reads(void)
 /* RC_JUDGE_MSG, FETCH_CXT: the QP has its share of the packet buffer. */
 static void test_judge_room(void)
 {
-    HcaConfig config[2];
     unsigned sent = 0, more;
     QpAttr attr;
     Bed *bed;
 
-    lab_config(&config[0], 0);
-    lab_config(&config[1], 1);
-    config[0].swpb_elements = 512;
     bed_attr_init(&attr);
-    bed = bed_new_with(RDMA_HCA_QP_ST_RC, &attr, config);
+    bed = new_with_pools(&attr, (Pools) { .swpb = 512 });
     bed_post(bed, WRITE, 1, 60 * MTU);
     sent = bed->heard.length;
     /* Ten elements a packet; a QP alone has two thirds of the pool. */
@@ -293,7 +304,6 @@ static void test_judge_room(void)
  */
 static void test_no_room(void)
 {
-    HcaConfig config[2];
     Qp *other[4];
     HcaMqGauges gauges;
     QpAttr attr;
@@ -301,12 +311,9 @@ static void test_no_room(void)
     SendWr wr;
     Sge sge;
 
-    lab_config(&config[0], 0);
-    lab_config(&config[1], 1);
-    config[0].swpb_elements = 512;
     bed_attr_init(&attr);
     attr.mtu = 5;
-    bed = bed_new_with(RDMA_HCA_QP_ST_RC, &attr, config);
+    bed = new_with_pools(&attr, (Pools) { .swpb = 512 });
     bed_post(bed, WRITE, 1, 1000);
     bed_expect_payload(bed, HCA_WRITE_ONLY, PSN, 4096, 1000);
     wr = bed_wr(bed, &sge, WRITE, 2, 4096);
@@ -339,23 +346,18 @@ static void test_no_room(void)
  */
 static void own_room(uint8_t opcode, uint32_t len, unsigned n, unsigned own)
 {
-    HcaConfig config[2];
     Qp *other[48];
     QpAttr attr;
     Bed *bed;
     SendWr wr;
     Sge sge;
 
-    lab_config(&config[0], 0);
-    lab_config(&config[1], 1);
-    config[0].swpb_elements = 4096;
-    config[0].rpb_elements = 512;
-    config[0].reb_elements = 2048;
     bed_attr_init(&attr);
     attr.mtu = 3;
     attr.timeout = 0;
     attr.max_rd_atomic = 16;
-    bed = bed_new_with(RDMA_HCA_QP_ST_RC, &attr, config);
+    bed = new_with_pools(&attr,
+                         (Pools) { .swpb = 4096, .rpb = 512, .reb = 2048 });
     wr = bed_wr(bed, &sge, opcode, 2, 1);
     bed_post_from_others(bed, &attr, other, G_N_ELEMENTS(other), &wr);
     wr = bed_wr(bed, &sge, opcode, 2, len);
@@ -394,7 +396,6 @@ static void test_wake_what_fits(void)
         LARGE = 130,    /* of 4096 */
         LEAST = 34 + 34 /* free, for one that has 34 to have as many more */
     };
-    HcaConfig config[2];
     unsigned left = 512, fit = 0;
     Qp *large[1], *small[N];
     uint64_t waits;
@@ -403,13 +404,10 @@ static void test_wake_what_fits(void)
     SendWr wr;
     Sge sge;
 
-    lab_config(&config[0], 0);
-    lab_config(&config[1], 1);
-    config[0].swpb_elements = left;
     bed_attr_init(&attr);
     attr.mtu = 5;
     attr.timeout = 0;
-    bed = bed_new_with(RDMA_HCA_QP_ST_RC, &attr, config);
+    bed = new_with_pools(&attr, (Pools) { .swpb = left });
     wr = bed_wr(bed, &sge, WRITE, 2, 4096);
     bed_post_from_others(bed, &attr, large, 1, &wr);
     wr = bed_wr(bed, &sge, WRITE, 3, 1000);
@@ -457,7 +455,6 @@ static void test_wake_what_fits(void)
 /* What was promised to a QP that does not want it any more goes to the next. */
 static void test_promise_passed_on(void)
 {
-    HcaConfig config[2];
     Qp *other[3];
     HcaMqGauges gauges;
     QpAttr attr;
@@ -465,12 +462,9 @@ static void test_promise_passed_on(void)
     SendWr wr;
     Sge sge;
 
-    lab_config(&config[0], 0);
-    lab_config(&config[1], 1);
-    config[0].rpb_elements = 8;
     bed_attr_init(&attr);
     attr.timeout = 0;
-    bed = bed_new_with(RDMA_HCA_QP_ST_RC, &attr, config);
+    bed = new_with_pools(&attr, (Pools) { .rpb = 8 });
     for (unsigned i = 0; i < 4; i++) {
         bed_post(bed, READ, 1, 8);
     }

@@ -324,6 +324,34 @@ static void test_flush(void)
     bed_free(bed);
 }
 
+/* A QP that is left in ERR: nobody is waited for, and the card looks for what is
+ * posted once a second at last. */
+static void test_flush_rests(void)
+{
+    Bed *bed = resp_new();
+    uint64_t looks = 0;
+    int64_t end;
+    Wc wc;
+
+    g_assert_cmphex(qp_to_err(bed->qp), ==, 0);
+    lab_sleep(bed->lab, 3600 * NS_PER_S);
+    g_assert_false(hca_expects_peers(bed->hca));
+    end = bed->lab->now + 10 * NS_PER_S;
+    while (bed->lab->now < end) {
+        int64_t next = bed->hqp->deadline[HCA_TIMER_FLUSH];
+
+        g_assert_cmpint(next, <=, bed->lab->now + NS_PER_S);
+        lab_sleep(bed->lab, MAX(next - bed->lab->now, 1));
+        looks++;
+    }
+    g_assert_cmpuint(looks, <=, 12);
+    resp_post_recv(bed, 7, 0, 4096);
+    g_assert_true(cq_wait(bed->cq, &wc, NS_PER_S + NS_PER_MS));
+    g_assert_cmphex(wc.wr_id, ==, 7);
+    g_assert_cmphex(wc.syndrome, ==, RDMA_HCA_SYNDROME_WR_FLUSH_ERR);
+    bed_free(bed);
+}
+
 /* Without a record one lap is flushed, not more. */
 static void test_flush_no_record(void)
 {
@@ -372,6 +400,7 @@ int main(int argc, char **argv)
     test_add("/responder/t4.5/odd-wqes", test_odd_wqes);
     test_add("/responder/t4.5/credits", test_credits);
     test_add("/responder/flush/all", test_flush);
+    test_add("/responder/flush/rests", test_flush_rests);
     test_add("/responder/flush/no-record", test_flush_no_record);
     test_add("/responder/flush/silence", test_error_silences);
     return g_test_run();

@@ -9,7 +9,7 @@
     COUNTER(number, "requests_" n, requests[HCA_V2P_##c],                      \
             "requests of channel " #c),                                        \
         COUNTER((number) + 1, "pended_" n, pended[HCA_V2P_##c],                \
-                "waits of " #c " for a refill"),                               \
+                "lines read for requests of " #c),                             \
         COUNTER((number) + 2, "reads_" n, reads[HCA_V2P_##c],                  \
                 "DMA reads of " #c),                                           \
         COUNTER((number) + 3, "read_bytes_" n, read_bytes[HCA_V2P_##c],        \

@@ -193,7 +193,7 @@ static inline bool hca_pkey_match(uint16_t a, uint16_t b)
 
 /*
  * Whether who has @entry in its P_Key table may send with @pkey: the question
- * of the switch port that it is at (IBA 10.9.3, 18.2.4.2.1). A limited member
+ * of the switch port that it is at (IBA 10.9.3, 18.2.4). A limited member
  * may be heard by full ones, and must not say that it is one.
  */
 static inline bool hca_pkey_may_send(uint16_t entry, uint16_t pkey)

@@ -338,6 +338,19 @@ static void all_ports(void)
     fabric_free(fabric);
 }
 
+/* As many as @from may send, with marks from 0 on; how many. */
+static unsigned fill(Fabric *fabric, Station *from, Parcel *p)
+{
+    unsigned sent = 0;
+
+    while (hca_link_can_send(from->link, false)) {
+        p->mark = sent++;
+        station_send(from, p);
+        fabric_run(fabric);
+    }
+    return sent;
+}
+
 /*
  * A station that does not read holds up who sends to it, loses nothing, and
  * disturbs nobody else. (HOQLife without limit.)
@@ -353,11 +366,7 @@ static void back_pressure(void)
     box->node->port[2].info.hoq_life = 31;
     to_deaf.size = 4096;
     s[1]->deaf = true;
-    while (hca_link_can_send(s[0]->link, false)) {
-        to_deaf.mark = sent++;
-        station_send(s[0], &to_deaf);
-        fabric_run(fabric);
-    }
+    sent = fill(fabric, s[0], &to_deaf);
     g_assert_cmpuint(sent, >, 40);
     g_assert_false(hca_switch_wants_read(box->sw, 1));
     other.slid = 3;
@@ -386,11 +395,7 @@ static void life_time(void)
     box->node->port[2].info.hoq_life = 31;
     to_deaf.size = 4096;
     s[1]->deaf = true;
-    while (hca_link_can_send(s[0]->link, false)) {
-        station_send(s[0], &to_deaf);
-        fabric_run(fabric);
-        sent++;
-    }
+    sent = fill(fabric, s[0], &to_deaf);
     g_assert_false(hca_switch_wants_read(box->sw, 1));
     waiting = box_counter(box, 1, HCA_PMA_RCV_PKTS) -
               box_counter(box, 2, HCA_PMA_XMIT_PKTS);
@@ -504,16 +509,8 @@ static void both_ways(void)
     back.slid = 2;
     back.dlid = 1;
     a->deaf = b->deaf = true;
-    while (hca_link_can_send(a->link, false)) {
-        p.mark = sent++;
-        station_send(a, &p);
-        fabric_run(fabric);
-    }
-    while (hca_link_can_send(b->link, false)) {
-        back.mark = sent_back++;
-        station_send(b, &back);
-        fabric_run(fabric);
-    }
+    sent = fill(fabric, a, &p);
+    sent_back = fill(fabric, b, &back);
     a->deaf = b->deaf = false;
     fabric_run(fabric);
     expect_many(b, &p, sent);
@@ -533,11 +530,7 @@ static void lost_cable(void)
     box->node->port[2].info.hoq_life = 31;
     p.size = 4096;
     s[1]->deaf = true;
-    while (hca_link_can_send(s[0]->link, false)) {
-        station_send(s[0], &p);
-        fabric_run(fabric);
-        sent++;
-    }
+    sent = fill(fabric, s[0], &p);
     g_assert_cmpuint(box_reported(box, 2, "queued"), >, 0);
     fabric_pull(&s[1]->end);
     fabric_run(fabric);
@@ -556,10 +549,7 @@ static void lost_cable(void)
     s[1]->deaf = true;
     p.dlid = 2;
     p.size = 4096;
-    while (hca_link_can_send(s[0]->link, false)) {
-        station_send(s[0], &p);
-        fabric_run(fabric);
-    }
+    fill(fabric, s[0], &p);
     g_assert_false(hca_switch_wants_read(box->sw, 1));
     fabric_pull(&s[0]->end);
     fabric_run(fabric);

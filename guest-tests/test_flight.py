@@ -75,9 +75,11 @@ def test_what_follows_is_no_cause():
     """A completion that could not be written: the QP is in error then, drops what comes, and has its queue flushed."""
     story = ['HOST_FAULT rule 0 place 1 action 6 what 0x1000', 'CQ_ERROR cqn 0x81 syndrome 0x2', 'EQE eqn 0x1 type 0x4 number 0x81',
              'QP_STATE qpn 0x49 old RTS new ERR']
-    behind = ['PACKET_DROP qpn 0x49 opcode 0x11 psn 0x1 reason 13', *['WQE qpn 0x49 offset 0x40 opcode 0x8 length 0'] * 40]
+    behind = ['PACKET_DROP qpn 0x49 opcode 0x11 psn 0x1 reason QP_STATE', *['WQE qpn 0x49 offset 0x40 opcode 0x8 length 0'] * 40]
     found = chosen(*[received(1)] * 40, *story, *behind)
     expect('the story', set(story) <= set(found), *found)
+    found = chosen(*story[:2], *[f'PACKET_DROP qpn {number:#x} opcode 0x11 psn 0x1 reason QP_STATE' for number in range(40)])
+    expect('what broke, where the QPs broke in what was forgotten', set(story[:2]) <= set(found), *found)
     found = chosen(*[received(1, 0x33)] * 5, *story, 'QP_STATE qpn 0x49 old ERR new RST', 'PACKET_DROP qpn 0x49 opcode 0x11', *[received(2)] * 20)
     expect('another life of the QP', 'PACKET_DROP qpn 0x49 opcode 0x11' in found, *found)
 

@@ -13,6 +13,7 @@ WIDTH = 200
 
 BROKEN = {'HOST_FAULT', 'WQE_ERROR', 'CQ_ERROR', 'SRQ_ERROR', 'V2P_ERROR', 'NAK_TX', 'NAK_RX', 'TIMEOUT', 'PACKET_DROP'}
 FLUSHED = 5  # a syndrome: what is still queued when a QP goes into the error state
+DROPPED_IN_ERROR = re.compile(r'PACKET_DROP .* reason QP_STATE\b')
 IN_ERROR = re.compile(r'QP_STATE .* new (ERR|6)\b')
 
 # name: of machine and card. recorder, queues: their texts, as lists of lines.
@@ -25,6 +26,7 @@ class Entry:
     def __init__(self, line):
         self.kind = (line.split() + ['', ''])[1]
         self.numbers = numbers_of(line)
+        self.is_drop_in_error = bool(DROPPED_IN_ERROR.search(line))
         self.enters_error = bool(IN_ERROR.search(line))
 
     @property
@@ -54,10 +56,10 @@ def numbers_of(line):
 
 
 def consequences(entries):
-    """The indices of those that are about a QP in the error state, or about flushed work."""
+    """The indices of those that are about a QP in the error state, or about flushed work. The change of state may have been forgotten."""
     found, in_error = set(), set()
     for number, entry in enumerate(entries):
-        if entry.is_flushed or entry.qpn in in_error:
+        if entry.is_flushed or entry.is_drop_in_error or entry.qpn in in_error:
             found.add(number)
         if entry.enters_error:
             in_error.add(entry.qpn)

@@ -117,7 +117,7 @@ static inline void hca_host_trace(const HcaHost *host, HcaTraceEvent event,
 static inline void hca_host_broke(const HcaHost *host)
 {
     if (host->recorder) {
-        host->recorder->broke = true;
+        hca_recorder_broke(host->recorder);
     }
 }
 

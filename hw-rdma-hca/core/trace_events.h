@@ -5,7 +5,8 @@
 
 /*
  * name, what the number is, up to three arguments; each with how it is
- * written: x hexadecimal, d decimal, s a state of QPs. qemu/ has trace events of the same names.
+ * written: x hexadecimal, d decimal, s a state of
+ * QPs, r why a packet was dropped. qemu/ has trace events of the same names.
  *
  * opcodes: COMMAND HcaCmdOp, DOORBELL, WQE and MEM_OP HcaOpcode, PACKET_* of BTH
  * (a raw frame: as a UD Send); reasons: PACKET_DROP HcaDropReason; states:
@@ -22,7 +23,7 @@
     X(WQE_ERROR, "qpn:x", "offset:x syndrome:x check:d")                       \
     X(PACKET_TX, "dqpn:x", "opcode:x psn:x length:d")                          \
     X(PACKET_RX, "qpn:x", "opcode:x psn:x length:d")                           \
-    X(PACKET_DROP, "qpn:x", "opcode:x psn:x reason:d")                         \
+    X(PACKET_DROP, "qpn:x", "opcode:x psn:x reason:r")                         \
     X(NAK_TX, "qpn:x", "psn:x syndrome:x reason:d")                            \
     X(NAK_RX, "qpn:x", "psn:x syndrome:x")                                     \
     X(RETRANSMIT, "qpn:x", "from_psn:x next_psn:x retries_left:d")             \

@@ -34,6 +34,9 @@ static const char *add_value(GString *text, const char *what, uint64_t value)
     case 's':
         g_string_append(text, hca_qp_state_text(value));
         break;
+    case 'r':
+        g_string_append(text, hca_drop_reason_text(value));
+        break;
     case 'd':
         g_string_append_printf(text, "%" G_GUINT64_FORMAT, value);
         break;

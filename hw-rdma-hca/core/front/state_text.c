@@ -16,6 +16,17 @@ const char *hca_qp_state_text(uint64_t state)
     return state < G_N_ELEMENTS(names) ? names[state] : "?";
 }
 
+const char *hca_drop_reason_text(uint64_t reason)
+{
+    static const char *const names[HCA_DROP_NREASONS] = {
+#define DROP_NAME(name) [HCA_DROP_##name] = #name,
+        HCA_DROP_REASONS(DROP_NAME)
+#undef DROP_NAME
+    };
+
+    return reason < HCA_DROP_NREASONS ? names[reason] : "?";
+}
+
 static const char *service_text(uint8_t service)
 {
     static const char *const names[HCA_NSERVICES] = {

@@ -13,7 +13,8 @@
  */
 void hca_queues_visit(const Hca *hca, HcaLineFn *fn, void *opaque);
 
-/* The name of an HcaQpState. */
+/* The names of an HcaQpState and of an HcaDropReason; "?": there is none. */
 const char *hca_qp_state_text(uint64_t state);
+const char *hca_drop_reason_text(uint64_t reason);
 
 #endif /* HCA_FRONT_STATE_TEXT_H */

@@ -4,14 +4,20 @@
 
 #include <glib.h>
 
+static HcaRecord *new_records(uint32_t entries)
+{
+    return g_aligned_alloc0(entries, sizeof(HcaRecord), _Alignof(HcaRecord));
+}
+
 HcaRecorder *hca_recorder_new(uint32_t entries,
                               int64_t (*clock_ns)(void *opaque), void *opaque)
 {
     HcaRecorder *recorder = g_new0(HcaRecorder, 1);
-    size_t size = entries * sizeof(HcaRecord);
 
-    recorder->ring = g_aligned_alloc0(1, size, _Alignof(HcaRecord));
+    recorder->ring.records = new_records(entries);
+    recorder->kept.records = new_records(entries);
     recorder->mask = entries - 1;
+    recorder->keep_at = HCA_RECORDER_NEVER;
     recorder->late = true;
     recorder->clock_ns = clock_ns;
     recorder->opaque = opaque;
@@ -21,20 +27,36 @@ HcaRecorder *hca_recorder_new(uint32_t entries,
 void hca_recorder_free(HcaRecorder *recorder)
 {
     if (recorder) {
-        g_aligned_free(recorder->ring);
+        g_aligned_free(recorder->ring.records);
+        g_aligned_free(recorder->kept.records);
         g_free(recorder);
     }
 }
 
-/* Before the ring is full the oldest places are those not used yet. */
+void hca_recorder_keep(HcaRecorder *recorder)
+{
+    HcaRecordRing full = recorder->ring;
+
+    recorder->ring = recorder->kept;
+    recorder->ring.begin = recorder->ring.end = full.end;
+    recorder->kept = full;
+    recorder->keep_at = HCA_RECORDER_NEVER;
+}
+
+static uint32_t held(const HcaRecorder *recorder, const HcaRecordRing *ring)
+{
+    return MIN(ring->end - ring->begin, UINT64_C(1) + recorder->mask);
+}
+
 const HcaRecord *hca_recorder_get(const HcaRecorder *recorder, uint32_t i)
 {
-    uint32_t entries = recorder->mask + 1;
-    bool full = recorder->ring[recorder->mask].kind != HCA_RECORD_NONE;
-    uint32_t first = full ? recorder->next : 0;
+    const HcaRecordRing *ring = &recorder->kept;
+    uint32_t n = held(recorder, ring);
 
-    if (i >= (full ? entries : recorder->next)) {
-        return NULL;
+    if (i >= n) {
+        i -= n;
+        ring = &recorder->ring;
+        n = held(recorder, ring);
     }
-    return &recorder->ring[(first + i) & recorder->mask];
+    return i < n ? &ring->records[(ring->end - n + i) & recorder->mask] : NULL;
 }

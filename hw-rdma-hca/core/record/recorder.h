@@ -4,7 +4,9 @@
  * the last packets that passed its cable or turned round in front of it, in a
  * ring. It is there to be read after something went wrong, and costs as little as
  * can be while nothing does: memory is written, and the clock is asked once in a
- * turn of the card.
+ * turn of the card. When something breaks, what was recorded just before and
+ * just after it is kept until the next thing breaks, as what follows, thousands
+ * of packets for a QP that is in error, says nothing about the cause.
  */
 #ifndef HCA_RECORDER_H
 #define HCA_RECORDER_H
@@ -43,10 +45,19 @@ typedef struct HcaRecord {
 
 _Static_assert(sizeof(HcaRecord) == 128, "two lines");
 
+/* Records are counted, without wrapping; a count has its place by the mask. */
+typedef struct HcaRecordRing {
+    HcaRecord *records;
+    uint64_t begin, end; /* written since it began: more than it holds */
+} HcaRecordRing;
+
+#define HCA_RECORDER_NEVER UINT64_MAX
+
 typedef struct HcaRecorder {
-    HcaRecord *ring;
-    uint32_t mask;
-    uint32_t next; /* counts without wrapping */
+    HcaRecordRing ring; /* that is written */
+    uint32_t mask;      /* of both */
+    uint64_t keep_at;   /* count of the ring's at which it is kept */
+    HcaRecordRing kept; /* about what broke last */
     int64_t now;
     bool late;  /* a turn has ended since @now */
     bool broke; /* something has, since the last reset */
@@ -55,7 +66,10 @@ typedef struct HcaRecorder {
     void *opaque;
 } HcaRecorder;
 
-/* @entries: a power of two. @clock_ns and @opaque: the machine's. */
+/*
+ * @entries: how many there are at least; a power of two. @clock_ns and @opaque:
+ * the machine's.
+ */
 HcaRecorder *hca_recorder_new(uint32_t entries,
                               int64_t (*clock_ns)(void *opaque), void *opaque);
 void hca_recorder_free(HcaRecorder *recorder);
@@ -63,11 +77,30 @@ void hca_recorder_free(HcaRecorder *recorder);
 /* The @i-th of the records that there are, the oldest first; NULL: no more. */
 const HcaRecord *hca_recorder_get(const HcaRecorder *recorder, uint32_t i);
 
+/* The ring becomes what is kept, and the other one is written. */
+void hca_recorder_keep(HcaRecorder *recorder);
+
+/*
+ * Something has broken. Half a ring later the ring is kept, with as much before
+ * as after it; what breaks until then breaks as a consequence.
+ */
+static inline void hca_recorder_broke(HcaRecorder *recorder)
+{
+    recorder->broke = true;
+    if (recorder->keep_at == HCA_RECORDER_NEVER) {
+        recorder->keep_at = recorder->ring.end + (recorder->mask + 1) / 2;
+    }
+}
+
 /* The record that is written next. */
 static inline HcaRecord *hca_recorder_next(HcaRecorder *recorder)
 {
-    HcaRecord *record = &recorder->ring[recorder->next++ & recorder->mask];
+    HcaRecord *record;
 
+    if (recorder->ring.end == recorder->keep_at) {
+        hca_recorder_keep(recorder);
+    }
+    record = &recorder->ring.records[recorder->ring.end++ & recorder->mask];
     if (recorder->late) {
         recorder->late = false;
         recorder->now = recorder->clock_ns(recorder->opaque);

@@ -325,7 +325,7 @@ static void test_lengths(void)
         g_autofree uint8_t *exact = g_memdup2(packet, len);
         HcaRecord *record;
 
-        memset(recorder->ring, 0, 16 * sizeof(*recorder->ring));
+        memset(recorder->ring.records, 0, 16 * sizeof(HcaRecord));
         record = hca_recorder_packet(recorder, HCA_RECORD_RX, exact, len);
         g_assert_cmpuint(record->len, ==, len);
         g_assert_cmpint(record->at_ns, ==, 7);
@@ -334,6 +334,77 @@ static void test_lengths(void)
             g_assert_cmpuint(record->head[i], ==, 0);
         }
     }
+    hca_recorder_free(recorder);
+}
+
+static void record_numbers(HcaRecorder *recorder, unsigned from, unsigned to)
+{
+    for (unsigned i = from; i < to; i++) {
+        hca_recorder_event(recorder, HCA_TRACE_RESET, i, 0, 0, 0);
+    }
+}
+
+/* It holds @from to @to, but for those before @again that are after @until. */
+static void holds(const HcaRecorder *recorder, unsigned from, unsigned until,
+                  unsigned again, unsigned to)
+{
+    const HcaRecord *record;
+    uint32_t i = 0;
+
+    for (unsigned number = from; number < to; number++) {
+        if (number == until) {
+            number = again;
+        }
+        record = hca_recorder_get(recorder, i++);
+        g_assert_nonnull(record);
+        g_assert_cmpuint(record->len, ==, number);
+    }
+    g_assert_null(hca_recorder_get(recorder, i));
+}
+
+/* As much before as after what breaks outlives whatever follows. */
+static void test_keeps(void)
+{
+    HcaRecorder *recorder = hca_recorder_new(16, no_time, NULL);
+
+    record_numbers(recorder, 0, 100);
+    hca_recorder_broke(recorder);
+    holds(recorder, 84, 100, 100, 100);
+    record_numbers(recorder, 100, 107);
+    hca_recorder_broke(recorder); /* follows from the first */
+    record_numbers(recorder, 107, 108);
+    holds(recorder, 92, 108, 108, 108);
+    record_numbers(recorder, 108, 120);
+    holds(recorder, 92, 120, 120, 120);
+    record_numbers(recorder, 120, 1000);
+    holds(recorder, 92, 108, 984, 1000);
+    /* What breaks next takes its place. */
+    hca_recorder_broke(recorder);
+    record_numbers(recorder, 1000, 1008);
+    holds(recorder, 92, 108, 992, 1008);
+    record_numbers(recorder, 1008, 1100);
+    holds(recorder, 992, 1008, 1084, 1100);
+    hca_recorder_free(recorder);
+}
+
+/* What breaks early, and twice at once. */
+static void test_keeps_beginning(void)
+{
+    HcaRecorder *recorder = hca_recorder_new(16, no_time, NULL);
+
+    holds(recorder, 0, 0, 0, 0);
+    hca_recorder_broke(recorder);
+    record_numbers(recorder, 0, 3);
+    holds(recorder, 0, 3, 3, 3);
+    record_numbers(recorder, 3, 8);
+    hca_recorder_broke(recorder);
+    record_numbers(recorder, 8, 9);
+    hca_recorder_broke(recorder);
+    holds(recorder, 0, 9, 9, 9);
+    record_numbers(recorder, 9, 17);
+    holds(recorder, 0, 17, 17, 17);
+    record_numbers(recorder, 17, 18);
+    holds(recorder, 8, 18, 18, 18);
     hca_recorder_free(recorder);
 }
 
@@ -498,6 +569,33 @@ static void test_no_dump(void)
     bed_free(bed);
 }
 
+/* Of a QP that broke, what is sent later leaves that and how. */
+static void test_break_is_kept(void)
+{
+    Bed *bed = new_bed(64);
+    uint32_t qpn = bed->qps[0]->qpn;
+    GPtrArray *lines;
+    unsigned at = 0;
+
+    break_qps(bed);
+    bed_revive(bed);
+    for (unsigned i = 0; i < 100; i++) {
+        send_one(bed, 8 + i);
+    }
+    lines = recorded(bed, 0);
+    g_assert_cmpuint(lines->len, ==, 128);
+    has(lines, &at, "TX   dqpn 0x%x RC_WRITE_ONLY", bed->qps[1]->qpn);
+    has(lines, &at, "NAK_RX qpn 0x%x", qpn);
+    has(lines, &at, "QP_STATE qpn 0x%x old RTS new ERR", qpn);
+    has(lines, &at, "length 107");
+    for (unsigned l = 1; l < lines->len; l++) {
+        g_assert_cmpint(time_of(line_at(lines, l - 1)), <=,
+                        time_of(line_at(lines, l)));
+    }
+    g_ptr_array_unref(lines);
+    bed_free(bed);
+}
+
 static void test_dump_eq(void)
 {
     HcaFaultPlan plan = fault_plan(HCA_FAULT_OVERFLOW);
@@ -599,7 +697,10 @@ int main(int argc, char **argv)
     test_add("/recorder/mad", test_mad);
     test_add("/recorder/outlives-reset", test_outlives_reset);
     test_add("/recorder/lengths", test_lengths);
+    test_add("/recorder/keeps", test_keeps);
+    test_add("/recorder/keeps-beginning", test_keeps_beginning);
     test_add_each_link("/recorder/pcapng", test_pcapng);
+    test_add("/recorder/break-is-kept", test_break_is_kept);
     test_add("/recorder/dump/qp", test_dump_qp);
     test_add("/recorder/dump/again", test_dump_again);
     test_add("/recorder/dump/none", test_no_dump);

@@ -5,29 +5,26 @@ in use."""
 from harness import resources, tap
 from harness.labs import infiniband, kept, roce
 
-CASES = {
-    'clock': 'true',
-    'timestamps': 'true',
-    'moderation': 'true',
-    'ignore_overrun': 'true',
-    'domains': 'true',
-    'import': 'true',
-    'dmabuf': 'modprobe vgem',
-    'access_flags': 'true',
-    'refused': 'true',
-}
+CASES = ('clock', 'timestamps', 'moderation', 'ignore_overrun', 'domains', 'import', 'dmabuf', 'access_flags', 'refused')
+PREPARE = {'dmabuf': 'modprobe vgem'}
+FEW_SLOTS = {'log-sq-slots': 17}  # so that a process can have them all
 
 
-def run(make_lab, case):
-    guest = kept(make_lab, cpus=1).a
+def run(make_lab, case, **options):
+    guest = kept(make_lab, cpus=1, **options).a
     before = resources.in_use(guest)
-    for line in guest.run(f'{CASES[case]} && exec extended-test {case}', timeout=120).output.splitlines():
+    prepare = PREPARE.get(case, 'true')
+    for line in guest.run(f'{prepare} && exec extended-test {case}', timeout=120).output.splitlines():
         print(f'# {line}')
     resources.wait_for(guest, before)
 
 
 def case(make_lab, name):
     return lambda: run(make_lab, name)
+
+
+def test_send_slots():
+    run(infiniband, 'send_slots', properties=FEW_SLOTS)
 
 
 if __name__ == '__main__':

@@ -160,6 +160,24 @@ def kept_out():
     return sum(int(port['PortXmitConstraintErrors']) + int(port['PortRcvConstraintErrors']) for port in ports)
 
 
+def key(guest, index):
+    return guest.run(f'cat /sys/class/infiniband/{guest.card.name}/ports/1/pkeys/{index}').output.strip()
+
+
+def expect_kept_out(client, server, index):
+    """Nothing of what a guest sends with a key of its arrives at another: the switch keeps it, and counts it."""
+    before = kept_out()
+    port = verbs.new_port()
+    serving = server.spawn(f'exec ib_send_bw -F -d {server.card.name} -s 1000 -n 20 -p {port}')
+    verbs.wait_listening(serving, port)
+    script = f'exec ib_send_bw -F -d {client.card.name} -s 1000 -n 20 --pkey_index={index} -p {port} {verbs.address(server)}'
+    result = client.run(script, check=False)
+    serving.kill()
+    serving.wait(check=False)
+    expect('nothing arrives', result.status and 'status 12' in result.output, result)
+    expect('the switch has kept it out', kept_out() > before, before)
+
+
 def test_partitions():
     """A manager's configuration keeps partitions apart, at the switch already."""
     a, b, c, _ = lab().guests
@@ -167,24 +185,31 @@ def test_partitions():
     with lab().other_managers():
         lab().manage(a, partitions=PARTITIONS.format(*guids))
         lab().wait_active()
-        keys = [guest.run(f'cat /sys/class/infiniband/{guest.card.name}/ports/1/pkeys/1').output.strip() for guest in (a, b, c)]
+        keys = [key(guest, 1) for guest in (a, b, c)]
         expect('keys', keys == ['0x8001', '0x8001', '0x0000'], *keys)
         with ipoib.child(a, 0x8001) as one, ipoib.child(b, 0x8001) as other:
             for number, (guest, name) in enumerate(((a, one), (b, other)), 1):
                 guest.run(f'ip link set {name} up && ip address add 10.7.0.{number}/24 dev {name}')
                 wait.until(lambda: ipoib.has_carrier(guest, name), f'joined: {guest.name}: {name}')
             ipoib.ping_all(a, '10.7.0.2', ['10.7.0.2'])
-        # A port that has not the key gets nothing: the switch keeps it from there, and counts it.
-        before = kept_out()
-        port = verbs.new_port()
-        server = c.spawn(f'exec ib_send_bw -F -d {c.card.name} -s 1000 -n 20 -p {port}')
-        verbs.wait_listening(server, port)
-        client = a.run(f'exec ib_send_bw -F -d {a.card.name} -s 1000 -n 20 --pkey_index=1 -p {port} {verbs.address(c)}', check=False)
-        server.kill()
-        server.wait(check=False)
-        expect('nothing arrives', client.status and 'status 12' in client.output, client)
-        expect('the switch has kept it out', kept_out() > before, before)
+        expect_kept_out(a, c, 1)  # a port that has not the key
     lab().wait_active()
+
+
+def test_limited_members():
+    """As opensm's manual page has it: the manager's guest is a full member, all others are limited ones. They speak to it, find
+    their paths and join their group, but nothing passes between them."""
+    a, b, c, _ = lab().guests
+    with lab().other_managers():
+        lab().manage(a, partitions='Default=0x7fff, ipoib : ALL, SELF=full ;\n')
+        lab().wait_active()
+        wait.until(lambda: [key(guest, 0) for guest in (a, b, c)] == ['0xffff', '0x7fff', '0x7fff'], 'there: keys of limited members')
+        for member in b, c:
+            ipoib.ping_all(member, a.card.address(), [a.card.address()])
+            verbs.pingpong(member, a, '-n 50')
+        expect_kept_out(b, c, 0)
+    lab().wait_active()
+    wait.until(lambda: all(key(guest, 0) == '0xffff' for guest in (a, b, c)), 'gone: keys of limited members')
 
 
 def test_service_levels():

@@ -246,7 +246,7 @@ def test_mtu_bounds():
 
 
 def test_raised_mtu():
-    """A datagram QP is not bound to what the interface could carry when it was made."""
+    """A datagram QP is bound to what the interface can carry, but not to what it could when the QP was made."""
     both = kept(roce)
     interface = both.a.card.interface
     both.a.run(f'ip link set {interface} mtu 1500')

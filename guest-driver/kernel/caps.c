@@ -10,6 +10,8 @@
 
 #include "card.h"
 
+#define RHCA_MAX_LOG_SQ_SLOTS 30
+
 #define RHCA_FEATURES_NEEDED \
 	(RDMA_HCA_FEATURE_RQ_DB_RECORD | RDMA_HCA_FEATURE_CQ_CI_RECORD)
 
@@ -159,6 +161,11 @@ static void rhca_decode_srqs(struct rhca_caps *caps,
 	caps->log_counter_sets =
 		be32_get_bits(lim->xrcds_counters,
 			      RDMA_HCA_DEV_LIM_MAX_COUNTER_SETS);
+	caps->log_sq_slots = be32_get_bits(lim->xrcds_counters,
+					   RDMA_HCA_DEV_LIM_SQ_SLOTS);
+	/* A card that does not tell may have as many as can be counted. */
+	if (!caps->log_sq_slots)
+		caps->log_sq_slots = RHCA_MAX_LOG_SQ_SLOTS;
 	caps->log_flows = be32_get_bits(lim->flows, RDMA_HCA_DEV_LIM_MAX_FLOWS);
 }
 
@@ -194,6 +201,7 @@ static bool rhca_limits_ok(const struct rhca_caps *caps)
 	       caps->log_pds <= 24 && caps->log_max_cqes <= 24 &&
 	       caps->log_max_msg <= 31 && caps->log_flows <= 24 &&
 	       caps->log_counter_sets <= 24 &&
+	       caps->log_sq_slots <= RHCA_MAX_LOG_SQ_SLOTS &&
 	       caps->reserved_qps < 1u << caps->log_qps &&
 	       caps->reserved_cqs < 1u << caps->log_cqs &&
 	       caps->reserved_eqs < 1u << caps->log_eqs &&

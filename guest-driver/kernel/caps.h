@@ -30,6 +30,7 @@ struct rhca_caps {
 	u8 log_xrcds;
 	u8 log_flows;
 	u8 log_counter_sets;
+	u8 log_sq_slots;	/* of all send queues */
 
 	/* counts, taken from the low end of each table */
 	u32 reserved_qps;

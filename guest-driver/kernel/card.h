@@ -101,6 +101,7 @@ struct rhca_dev {
 	struct rhca_bitmap dm_map;	/* pages of device memory */
 	struct rhca_bitmap flow_map;
 	struct rhca_bitmap counter_map;	/* sets of QPs' counters */
+	atomic_t sq_slots;	/* that send queues have */
 	u32 pdn;		/* PD of the driver's own regions */
 	struct rhca_region *null_mr;	/* without memory; NULL: none */
 	struct dma_pool *db_pool;

@@ -30,7 +30,7 @@ static inline struct ib_udata *rhca_cq_udata(struct ib_udata *udata)
 static inline struct ib_udata *
 rhca_dmabuf_udata(struct uverbs_attr_bundle *attrs)
 {
-	return &attrs->driver_udata;
+	return attrs ? &attrs->driver_udata : NULL;
 }
 #else
 #define rhca_dmabuf_arg ib_udata

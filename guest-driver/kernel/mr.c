@@ -182,16 +182,11 @@ struct ib_mr *rhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	return rhca_mr_create(ibpd, umem, iova, access);
 }
 
-/*
- * Memory of another device's driver, or of the system, by a file. The card has
- * no page faults, so the exporter has to pin it: it never moves while the
- * region is there.
- */
 struct ib_mr *rhca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset,
 				      u64 length, u64 iova, int fd, int access,
 				      struct rhca_dmabuf_arg *arg)
 {
-	struct ib_umem_dmabuf *dmabuf;
+	struct ib_umem *umem;
 	int err;
 
 	err = rhca_take_no_request(rhca_dmabuf_udata(arg)) ?:
@@ -200,11 +195,10 @@ struct ib_mr *rhca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset,
 		return ERR_PTR(err);
 	if (!length)
 		return ERR_PTR(-EINVAL);
-	dmabuf = ib_umem_dmabuf_get_pinned(ibpd->device, offset, length, fd,
-					   access);
-	if (IS_ERR(dmabuf))
-		return ERR_CAST(dmabuf);
-	return rhca_mr_create(ibpd, &dmabuf->umem, iova, access);
+	umem = rhca_dmabuf_pin(ibpd->device, offset, length, fd, access);
+	if (IS_ERR(umem))
+		return ERR_CAST(umem);
+	return rhca_mr_create(ibpd, umem, iova, access);
 }
 
 /*

@@ -107,6 +107,10 @@ int rhca_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 int rhca_null_mr_init(struct rhca_dev *dev);
 void rhca_null_mr_cleanup(struct rhca_dev *dev);
 
+/* dmabuf.c: memory of the file @fd's, pinned; ib_umem_release() unpins it. */
+struct ib_umem *rhca_dmabuf_pin(struct ib_device *ibdev, u64 offset, u64 length,
+				int fd, int access);
+
 /* mw.c */
 int rhca_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
 int rhca_dealloc_mw(struct ib_mw *ibmw);

@@ -185,18 +185,30 @@ static int rhca_eth_reopen(struct rhca_eth *eth)
 				       rhca_rings_exchange(eth, eth->num_queues);
 }
 
+/* A card that is not there is told when it starts. */
+static int rhca_eth_tell_mtu(struct rhca_eth *eth, int mtu)
+{
+	if (!eth->dev || rhca_failed(eth->dev))
+		return 0;
+	return rhca_tell_mtu(eth->dev, mtu);
+}
+
 static int rhca_change_mtu(struct net_device *ndev, int mtu)
 {
 	struct rhca_eth *eth = rhca_eth_of(ndev);
 	int old = ndev->mtu;
-	int err = 0;
+	int err;
 
+	/* Users must not hear of more than the card sends. */
+	err = rhca_eth_tell_mtu(eth, max(mtu, old));
+	if (err)
+		return err;
 	WRITE_ONCE(ndev->mtu, mtu);
 	if (netif_running(ndev))
 		err = rhca_eth_reopen(eth);
 	if (err)
 		WRITE_ONCE(ndev->mtu, old);
-	return err;
+	return rhca_eth_tell_mtu(eth, ndev->mtu) ?: err;
 }
 
 static void rhca_tx_timeout(struct net_device *ndev, unsigned int queue)
@@ -405,6 +417,17 @@ static int rhca_eth_attach(struct rhca_dev *dev, struct rhca_eth *eth,
 	return err;
 }
 
+/* A card that begins has the greatest. */
+static int rhca_start_mtu(struct rhca_dev *dev)
+{
+	int err;
+
+	rtnl_lock();
+	err = rhca_tell_mtu(dev, dev->ndev->mtu);
+	rtnl_unlock();
+	return err;
+}
+
 int rhca_eth_start(struct rhca_dev *dev)
 {
 	struct net_device *ndev = dev->pci->ndev;
@@ -424,7 +447,9 @@ int rhca_eth_start(struct rhca_dev *dev)
 	if (err)
 		return err;
 	rhca_eth_update_link(dev);
-	err = ib_device_set_netdev(&dev->ibdev, dev->ndev, RHCA_PORT);
+	err = rhca_start_mtu(dev);
+	if (!err)
+		err = ib_device_set_netdev(&dev->ibdev, dev->ndev, RHCA_PORT);
 	if (err)
 		rhca_eth_stop(dev);
 	return err;

@@ -77,12 +77,16 @@ static bool rhca_ndev_is_up(const struct rhca_dev *dev)
 	return netif_running(ndev) && netif_carrier_ok(ndev);
 }
 
+static enum ib_mtu rhca_roce_mtu(const struct rhca_dev *dev, int ndev_mtu)
+{
+	/* Less than the least is not fit for RDMA, but for the rest. */
+	return clamp_t(u8, iboe_get_mtu(ndev_mtu), IB_MTU_256,
+		       dev->caps.max_mtu);
+}
+
 static enum ib_mtu rhca_ndev_mtu(const struct rhca_dev *dev)
 {
-	enum ib_mtu mtu = iboe_get_mtu(READ_ONCE(dev->ndev->mtu));
-
-	/* Less than the least is not fit for RDMA, but for the rest. */
-	return clamp_t(u8, mtu, IB_MTU_256, dev->caps.max_mtu);
+	return rhca_roce_mtu(dev, READ_ONCE(dev->ndev->mtu));
 }
 
 /* The RDMA port follows the interface: what it is, what it can carry. */
@@ -120,6 +124,14 @@ void rhca_tell_port(struct rhca_dev *dev)
 	ib_dispatch_event(&event);
 unlock:
 	mutex_unlock(&dev->link_lock);
+}
+
+int rhca_tell_mtu(struct rhca_dev *dev, int ndev_mtu)
+{
+	if (!(dev->caps.features & RDMA_HCA_FEATURE_SET_MTU))
+		return 0;
+	return rhca_cmd(dev, RDMA_HCA_CMD_SET_MTU, 0, 0,
+			rhca_roce_mtu(dev, ndev_mtu), 0);
 }
 
 /* --- what users get ----------------------------------------------------- */

@@ -11,6 +11,8 @@ int rhca_read_port(struct rhca_dev *dev, struct rdma_hca_port *port);
 void rhca_tell_port(struct rhca_dev *dev);
 /* What the port's packets hold at most. */
 enum ib_mtu rhca_active_mtu(const struct rhca_dev *dev);
+/* RoCE: have the card know what they hold with that MTU of the interface. */
+int rhca_tell_mtu(struct rhca_dev *dev, int ndev_mtu);
 /* The port's GUID: the node's too. */
 int rhca_query_guid(struct rhca_dev *dev, __be64 *guid);
 /* QUERY_PORT, and what the driver keeps of it. */

@@ -184,6 +184,32 @@ static void rhca_qpn_free(struct rhca_dev *dev, struct rhca_qp *qp)
 		rhca_bitmap_free(&dev->qp_map, qp->qpn, 1);
 }
 
+/* As the card counts them. */
+static u32 rhca_qp_slots(const struct rhca_qp *qp)
+{
+	return qp->sq.entries ? roundup_pow_of_two(qp->sq.entries) : 0;
+}
+
+/*
+ * A QP that there is must not want for slots when it leaves RESET, where nobody
+ * expects it.
+ */
+static int rhca_qp_take_slots(struct rhca_dev *dev, const struct rhca_qp *qp)
+{
+	int slots = rhca_qp_slots(qp);
+
+	if (atomic_add_return(slots, &dev->sq_slots) <=
+	    1 << dev->caps.log_sq_slots)
+		return 0;
+	atomic_sub(slots, &dev->sq_slots);
+	return -ENOMEM;
+}
+
+static void rhca_qp_return_slots(struct rhca_dev *dev, const struct rhca_qp *qp)
+{
+	atomic_sub(rhca_qp_slots(qp), &dev->sq_slots);
+}
+
 static int rhca_qp_respond(struct rhca_qp *qp, struct ib_udata *udata)
 {
 	struct rdma_hca_create_qp_resp resp = { .qpn = qp->qpn };
@@ -265,14 +291,17 @@ int rhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 		    rhca_queues_create_kernel(dev, qp);
 	if (err)
 		goto number;
+	err = rhca_qp_take_slots(dev, qp);
+	if (err)
+		goto queues;
 	qp->cap.max_send_wr = qp->sq.entries;
 	qp->cap.max_recv_wr = qp->rq.entries;
 	err = rhca_qp_respond(qp, udata);
 	if (err)
-		goto queues;
+		goto slots;
 	err = xa_insert(&dev->qps, qp->qpn, qp, GFP_KERNEL);
 	if (err)
-		goto queues;
+		goto slots;
 	if (!ctx) {
 		rhca_cq_link(ibqp->send_cq, &qp->send_node, true);
 		rhca_cq_link(ibqp->recv_cq, &qp->recv_node, false);
@@ -280,6 +309,8 @@ int rhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	attr->cap = qp->cap;
 	return 0;
 
+slots:
+	rhca_qp_return_slots(dev, qp);
 queues:
 	rhca_queues_destroy(dev, qp, ctx);
 number:
@@ -333,6 +364,7 @@ int rhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		rhca_cq_unlink(ibqp->send_cq, &qp->send_node);
 		rhca_cq_unlink(ibqp->recv_cq, &qp->recv_node);
 	}
+	rhca_qp_return_slots(dev, qp);
 	rhca_queues_destroy(dev, qp, rhca_udata_ucontext(udata));
 	rhca_qpn_free(dev, qp);
 	return 0;
@@ -378,7 +410,7 @@ static void rhca_put_mtu(struct rhca_dev *dev, struct rhca_qp *qp,
 			 struct rdma_hca_qpc *qpc)
 {
 	bool ud = rhca_is_datagram(qp);
-	/* What the interface can carry may change while the QP lives. */
+	/* The port's may change while the QP lives; the card looks at it. */
 	u8 mtu = ud ? dev->caps.max_mtu : attr->path_mtu;
 	/* A datagram is one packet. */
 	u8 log_msg = ud ? ilog2(ib_mtu_enum_to_int(mtu)) :

@@ -337,12 +337,13 @@ static const struct ib_device_ops rhca_xrc_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_xrcd, rhca_xrcd, ibxrcd),
 };
 
-/* Of a card that knows moderation besides. */
+/* Of a card that has raw packet QPs besides. */
 static const struct ib_device_ops rhca_raw_ops = {
 	.create_flow = rhca_create_flow,
 	.destroy_flow = rhca_destroy_flow,
 };
 
+/* Of a card that knows moderation besides. */
 static const struct ib_device_ops rhca_moderation_ops = {
 	.modify_cq = rhca_modify_cq,
 };

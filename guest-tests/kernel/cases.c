@@ -36,6 +36,7 @@ static const struct {
 	{ "fragmented-memory", test_fragmented },
 	{ "flush-and-clean", test_flush_and_clean },
 	{ "posts-by-state", test_posts_by_state },
+	{ "dmabuf-exporter", test_dmabuf_exporter },
 	{ "inline-answers", test_inline_answers },
 	{ "access-flags", test_access_flags },
 	{ "post-while-polling", test_post_while_polling },

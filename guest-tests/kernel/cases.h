@@ -27,6 +27,10 @@ int test_unreliable(struct bench *b);
 int test_largest(struct bench *b);
 int test_fragmented(struct bench *b);
 
+/* dmabuf.c */
+
+int test_dmabuf_exporter(struct bench *b);
+
 /* states.c */
 
 int test_flush_and_clean(struct bench *b);

@@ -537,6 +537,42 @@ static void test_dmabuf(void)
     destroy_cq(cq);
 }
 
+/* --- memory of files ---------------------------------------------------------------------------------------------- */
+
+/*
+ * What a peer may only read, but the process may write, and the file system has to write back: from Linux 6.5 on that is not
+ * pinned for writing. In the current folder.
+ */
+static void test_file(void)
+{
+    const size_t size = 4 * PAGE;
+    int file = open("extended-test.file", O_RDWR | O_CREAT | O_TRUNC, 0600);
+    struct ibv_cq_ex *cq = create_cq(&device, 16);
+    struct ibv_qp *qp[2];
+    struct ibv_mr *mr;
+    struct region r;
+    uint8_t *seen;
+
+    create_region(&device, &r, 2 * size);
+    create_connection(&device, cq, 4, qp);
+    for (size_t i = 0; i < size; i++) {
+        r.addr[i] = i * 7;
+    }
+    check(file >= 0 && pwrite(file, r.addr, size, 0) == (ssize_t)size && !fsync(file));
+    seen = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    check(seen != MAP_FAILED);
+    mr = ibv_reg_mr(device.pd, seen, size, IBV_ACCESS_REMOTE_READ);
+    check(mr);
+    post(qp[0], IBV_WR_RDMA_READ, 1, sge_of(&r, size, size), (uintptr_t)seen, mr->rkey);
+    expect_completion(cq, 1, IBV_WC_SUCCESS);
+    check(!memcmp(r.addr, r.addr + size, size));
+    check(!ibv_dereg_mr(mr));
+    check(!munmap(seen, size) && !close(file) && !unlink("extended-test.file"));
+    destroy_pair(qp);
+    destroy_region(&r);
+    destroy_cq(cq);
+}
+
 /* --- what there is not -------------------------------------------------------------------------------------------- */
 
 static void test_access_flags(void)
@@ -595,6 +631,67 @@ static void test_refused(void)
     destroy_cq(cq);
 }
 
+/* --- limits ------------------------------------------------------------------------------------------------------- */
+
+#define MOST_QPS 64
+
+static struct ibv_qp *create_sender(struct ibv_cq *cq, uint32_t max_send_wr)
+{
+    struct ibv_qp_init_attr attr = {
+        .send_cq = cq,
+        .recv_cq = cq,
+        .cap = { .max_send_wr = max_send_wr, .max_send_sge = 1 },
+        .qp_type = IBV_QPT_RC,
+    };
+
+    return ibv_create_qp(device.pd, &attr);
+}
+
+/* QPs for all slots that the card has left, the largest first; how many. */
+static unsigned take_slots(struct ibv_cq *cq, uint32_t max_send_wr, struct ibv_qp **qp)
+{
+    unsigned n = 0;
+
+    while (max_send_wr) {
+        check(n < MOST_QPS);
+        errno = 0;
+        qp[n] = create_sender(cq, max_send_wr);
+        if (qp[n]) {
+            n++;
+        } else {
+            check(errno == ENOMEM);
+            max_send_wr /= 2;
+        }
+    }
+    return n;
+}
+
+/* Who wants more send WRs than the card has for all QPs is told so when the QP is made: what is made can leave RESET. */
+static void test_send_slots(void)
+{
+    struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+    struct ibv_cq *cq = ibv_create_cq(device.context, 1, NULL, NULL, 0);
+    struct ibv_qp *qp[MOST_QPS];
+    struct ibv_device_attr attr;
+    unsigned first = 0;
+
+    check(cq && !ibv_query_device(device.context, &attr));
+    for (int round = 0; round < 2; round++) {
+        unsigned n = take_slots(cq, attr.max_qp_wr, qp);
+
+        printf("%u QPs, the largest of %d WRs\n", n, attr.max_qp_wr);
+        check(n > 1 && (!round || n == first));
+        first = n;
+        for (unsigned i = 0; i < n; i++) {
+            check(!ibv_modify_qp(qp[i], &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+        }
+        for (unsigned i = 0; i < n; i++) {
+            check(!ibv_destroy_qp(qp[i]));
+        }
+    }
+    check(!ibv_destroy_cq(cq));
+}
+
 /* --- main --------------------------------------------------------------------------------------------------------- */
 
 static const struct {
@@ -608,8 +705,10 @@ static const struct {
     { "domains", test_domains },
     { "import", test_import },
     { "dmabuf", test_dmabuf },
+    { "file", test_file },
     { "access_flags", test_access_flags },
     { "refused", test_refused },
+    { "send_slots", test_send_slots },
 };
 
 int main(int argc, char **argv)

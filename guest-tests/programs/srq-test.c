@@ -775,6 +775,69 @@ static void test_xrc(void)
     destroy_region(&r);
 }
 
+/* One of the sender's that stays with it, and names no SRQ though the request does. */
+static void post_local(struct ibv_qp *qp, struct ibv_send_wr wr, uint32_t srqn)
+{
+    struct ibv_send_wr *bad;
+
+    wr.wr_id = 1;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.qp_type.xrc.remote_srqn = srqn;
+    check(!ibv_post_send(qp, &wr, &bad));
+}
+
+/* Windows that a sender binds and takes back; the peer's work requests come by one of type 1. */
+static void use_windows(struct ibv_qp *sender, struct ibv_cq_ex *cq, struct region *r, uint32_t srqn)
+{
+    struct ibv_mr *mr = ibv_reg_mr(device.pd, r->addr, r->mr->length, ACCESS_ALL | IBV_ACCESS_MW_BIND);
+    struct ibv_mw *mw[2] = { ibv_alloc_mw(device.pd, IBV_MW_TYPE_1), ibv_alloc_mw(device.pd, IBV_MW_TYPE_2) };
+    uint64_t there = (uintptr_t)r->addr + 8192;
+    struct ibv_mw_bind bind = {
+        .wr_id = 1,
+        .send_flags = IBV_SEND_SIGNALED,
+        .bind_info = { .mr = mr, .addr = there, .length = 4096, .mw_access_flags = IBV_ACCESS_REMOTE_WRITE },
+    };
+    struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW };
+
+    check(mr && mw[0] && mw[1]);
+    check(!ibv_bind_mw(sender, mw[0], &bind));
+    expect_completion(cq, 1, IBV_WC_SUCCESS);
+    fill(r->addr + 4096, 99, 3000);
+    post_xrc(sender, IBV_WR_RDMA_WRITE, 2, srqn, sge_of(r, 4096, 3000), there, mw[0]->rkey);
+    expect_completion(cq, 2, IBV_WC_SUCCESS);
+    check_filled(r->addr + 8192, 99, 3000);
+    wr.bind_mw.mw = mw[1];
+    wr.bind_mw.rkey = ibv_inc_rkey(mw[1]->rkey);
+    wr.bind_mw.bind_info = bind.bind_info;
+    post_local(sender, wr, srqn);
+    expect_completion(cq, 1, IBV_WC_SUCCESS);
+    check(ibv_dereg_mr(mr) == EBUSY);
+    post_local(sender, (struct ibv_send_wr) { .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = wr.bind_mw.rkey }, srqn);
+    expect_completion(cq, 1, IBV_WC_SUCCESS);
+    check(!ibv_dealloc_mw(mw[0]) && !ibv_dealloc_mw(mw[1]));
+    check(!ibv_dereg_mr(mr));
+}
+
+static void test_xrc_windows(void)
+{
+    struct ibv_cq_ex *cq[2] = { create_cq(&device, 16), create_cq(&device, 16) };
+    struct ibv_xrcd *xrcd = open_domain(-1);
+    struct ibv_srq *srq = create_xsrq(xrcd, device.pd, cq[0]);
+    struct ibv_qp *target = create_target(xrcd), *sender = create_sender(cq[1]);
+    struct region r;
+
+    create_region(&device, &r, 32768);
+    connect_xrc(target, sender->qp_num);
+    connect_xrc(sender, target->qp_num);
+    use_windows(sender, cq[1], &r, number_of(srq));
+    check(!ibv_destroy_qp(target) && !ibv_destroy_qp(sender));
+    check(!ibv_destroy_srq(srq));
+    check(!ibv_close_xrcd(xrcd));
+    destroy_cq(cq[0]);
+    destroy_cq(cq[1]);
+    destroy_region(&r);
+}
+
 /* What a process of test_xrc_shared() says to the other. */
 struct word {
     uint32_t qpn;
@@ -975,6 +1038,7 @@ static const struct {
     { "datagrams", test_datagrams, false },
     { "empty", test_empty, false },
     { "xrc", test_xrc, false },
+    { "xrc_windows", test_xrc_windows, false },
     { "xrc_shared", test_xrc_shared, true },
     { "all_srqs", test_all_srqs, false },
 };

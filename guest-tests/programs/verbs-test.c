@@ -246,7 +246,7 @@ static void test_datagrams_grh(void)
     datagrams(true);
 }
 
-/* On a RoCE card: a QP sends as much as the port can carry now, whatever it could when the QP was made. */
+/* On a RoCE card: a QP sends as much as the port can carry now, and no more, whatever it could when the QP was made. */
 static void test_raised_mtu(void)
 {
     struct ibv_ah_attr address = {
@@ -254,6 +254,7 @@ static void test_raised_mtu(void)
         .is_global = true,
         .grh = { .dgid = device.gid, .hop_limit = 1 },
     };
+    struct ibv_qp_attr again = { .qp_state = IBV_QPS_RTS }; /* after an error */
     double start = seconds_now();
     struct ibv_cq_ex *cq = create_cq(&device, 16);
     struct ibv_qp *qp[2];
@@ -266,13 +267,16 @@ static void test_raised_mtu(void)
         qp[i] = create_qp(&device, cq, IBV_QPT_UD, 4, 0);
         connect_qp(&device, qp[i], 0);
     }
+    ah = ibv_create_ah(device.pd, &address);
+    check(ah);
+    send_datagram(qp[0], ah, qp[1]->qp_num, QKEY, sge_of(&r, 8192, 4096));
+    expect_completion(cq, 1, IBV_WC_LOC_LEN_ERR);
+    check(!ibv_modify_qp(qp[0], &again, IBV_QP_STATE));
     puts("raise it");
     while (device.port.active_mtu < IBV_MTU_4096 && seconds_now() < start + 60) {
         usleep(10000);
         check(!ibv_query_port(device.context, 1, &device.port));
     }
-    ah = ibv_create_ah(device.pd, &address);
-    check(ah);
     post_recv(qp[1], 2, sge_of(&r, 0, GRH_LENGTH + 4096));
     send_datagram(qp[0], ah, qp[1]->qp_num, QKEY, sge_of(&r, 8192, 4096));
     for (int i = 0; i < 2; i++) {

@@ -75,6 +75,8 @@
 #define RDMA_HCA_CMD_SET_PAUSE		0x05c
 /* Ours: the NodeDescription of an InfiniBand card. */
 #define RDMA_HCA_CMD_SET_NODE_DESC	0x05d
+/* Ours: what a packet of a RoCE port holds. */
+#define RDMA_HCA_CMD_SET_MTU		0x05e
 #define RDMA_HCA_CMD_UNMAP_ICM		0xff9
 #define RDMA_HCA_CMD_MAP_ICM		0xffa
 
@@ -171,6 +173,8 @@ struct rdma_hca_dev_lim {
 #define RDMA_HCA_DEV_LIM_MAX_FLOWS	RDMA_HCA_MASK(31, 24)
 #define RDMA_HCA_DEV_LIM_MAX_XRCDS	RDMA_HCA_MASK(31, 24)
 #define RDMA_HCA_DEV_LIM_MAX_COUNTER_SETS RDMA_HCA_MASK(23, 16)
+/* Of all send queues; 0: not told. */
+#define RDMA_HCA_DEV_LIM_SQ_SLOTS	RDMA_HCA_MASK(15, 8)
 
 /* QUERY_FW (ours): outbox. */
 struct rdma_hca_fw {
@@ -205,6 +209,7 @@ struct rdma_hca_fw {
 #define RDMA_HCA_FEATURE_ETH_MODERATION	RDMA_HCA_MASK(23, 23)
 #define RDMA_HCA_FEATURE_ETH_PAUSE	RDMA_HCA_MASK(24, 24)
 #define RDMA_HCA_FEATURE_MAD		RDMA_HCA_MASK(25, 25)	/* special QPs, agents */
+#define RDMA_HCA_FEATURE_SET_MTU	RDMA_HCA_MASK(26, 26)
 
 /* QUERY_ADAPTER (table 3-2-6): outbox. INTA_PIN is absent: MSI-X only. */
 struct rdma_hca_adapter {

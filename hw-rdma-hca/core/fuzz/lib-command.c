@@ -543,6 +543,11 @@ static void make_set_pause(Fuzz *f, FuzzCommand *command)
     command->in_param = take_below(&f->in, 5);
 }
 
+static void make_set_mtu(Fuzz *f, FuzzCommand *command)
+{
+    command->in_param = take_below(&f->in, 7);
+}
+
 /* Management of an InfiniBand port. */
 static void make_mad_ifc(Fuzz *f, FuzzCommand *command)
 {
@@ -646,6 +651,7 @@ static const Row rows[] = {
     ROW(SET_QP_COUNTERS, 0, make_set_counters),
     ROW(QUERY_QP_COUNTERS, 0, make_number),
     ROW(SET_PAUSE, 0, make_set_pause),
+    ROW(SET_MTU, 0, make_set_mtu),
     ROW(MAD_IFC, RDMA_HCA_MAD_IGNORE_MKEY, make_mad_ifc),
     ROW(CONF_SPECIAL_QP, RDMA_HCA_SPECIAL_GSI, make_number),
     ROW(SET_IB, 0, make_set_ib),

@@ -326,6 +326,15 @@ uint8_t hca_port_mtu(const HcaPort *port)
     return port->config->max_mtu;
 }
 
+bool hca_port_set_mtu(HcaPort *port, uint8_t mtu)
+{
+    if (mtu < 1 || mtu > hca_port_mtu(port)) {
+        return false;
+    }
+    info_of(port)->mtu = mtu;
+    return true;
+}
+
 uint16_t hca_port_pkey(const HcaPort *port, unsigned index)
 {
     return index < HCA_NODE_PKEYS

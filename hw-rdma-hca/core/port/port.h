@@ -123,6 +123,15 @@ static inline const HcaNodePort *hca_port_node_port(const HcaPort *port)
 bool hca_port_is_roce(const HcaPort *port);
 /* The greatest MTU, an IB code. */
 uint8_t hca_port_mtu(const HcaPort *port);
+/*
+ * What its packets hold now: what a manager has set, or the interface of a RoCE
+ * port, by hca_port_set_mtu(), which refuses what is no MTU of the port's.
+ */
+static inline uint8_t hca_port_active_mtu(const HcaPort *port)
+{
+    return hca_port_node_port(port)->info.mtu;
+}
+bool hca_port_set_mtu(HcaPort *port, uint8_t mtu);
 /* 0: nothing is at @index. */
 uint16_t hca_port_pkey(const HcaPort *port, unsigned index);
 /* Whether a packet with @pkey may come to a QP that has that at @index. */

@@ -74,17 +74,22 @@ static void parse_units(const Hca *hca, const HcaQp *qp, const uint8_t *bytes,
 
 /*
  * Request length check: a packet of a datagram service, of which a raw one has
- * a header, and one of QP 0 and QP 1 is a MAD; else the QP's limit. 2 GiB at the
+ * a header, and one of QP 0 and QP 1 is a MAD; others are of the port's MTU, as
+ * it is now; else the QP's limit. 2 GiB at the
  * most, as QUERY_DEV_LIM says; a Read of that takes half of all PSNs at the least
  * MTU.
  */
-static void check_length(const HcaQp *qp, const HcaSendOp *op, HcaWqe *wqe)
+static void check_length(const Hca *hca, const HcaQp *qp, const HcaSendOp *op,
+                         HcaWqe *wqe)
 {
     const HcaServiceRow *service = hca_service(qp->attr.service);
     uint32_t limit = qp->max_msg;
 
     if (service->datagram) {
         limit = MIN(limit, qp->pmtu);
+    }
+    if (service->datagram && !service->raw && !qp->special) {
+        limit = MIN(limit, 128u << hca_port_active_mtu(hca->port));
     }
     if (MAX(wqe->msg_len, wqe->flush_len) > limit ||
         (service->raw && wqe->msg_len < HCA_ETH_HEADER_SIZE) ||
@@ -178,7 +183,7 @@ static void check(Hca *hca, const HcaQp *qp, const uint8_t *bytes, HcaWqe *wqe)
         return; /* judged when it is executed */
     }
     if (!wqe->syndrome) {
-        check_length(qp, op, wqe);
+        check_length(hca, qp, op, wqe);
     }
     if (!wqe->syndrome) {
         check_entries(hca, qp, op, wqe);

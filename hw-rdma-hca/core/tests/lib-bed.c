@@ -495,6 +495,9 @@ BedPacket *bed_next(Bed *bed, uint8_t op, uint32_t psn)
                     bth_service[bed->service] << 5 | op);
     g_assert_cmphex(heard->packet.psn, ==, psn & HCA_PSN_MASK);
     g_assert_cmphex(heard->packet.dest_qp, ==, BED_PEER_QPN);
+    /* The path is always MIGRATED (IBA 17.2.8), and congestion is told by CNPs. */
+    g_assert_true(heard->packet.mig_req);
+    g_assert_false(heard->packet.fecn || heard->packet.becn);
     return heard;
 }
 

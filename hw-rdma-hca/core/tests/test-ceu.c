@@ -329,7 +329,7 @@ static bool is_roce_command(uint16_t op)
     return op == RDMA_HCA_CMD_SET_GID || op == RDMA_HCA_CMD_SETUP_ETH ||
            op == RDMA_HCA_CMD_SET_RX_MODE || op == RDMA_HCA_CMD_SET_FLOW ||
            op == RDMA_HCA_CMD_SET_RSS || op == RDMA_HCA_CMD_MODIFY_ETH ||
-           op == RDMA_HCA_CMD_SET_PAUSE;
+           op == RDMA_HCA_CMD_SET_PAUSE || op == RDMA_HCA_CMD_SET_MTU;
 }
 
 static const Legal *find_legal(uint16_t op)
@@ -523,6 +523,7 @@ static void test_query_dev_lim(void)
     g_assert_cmpuint(GET_LIM(SRQC_SZ, lim->srqs), ==, 64);
     g_assert_cmpuint(GET_LIM(RESERVED_SRQ, lim->srq_page_list), ==, 0);
     g_assert_cmpuint(GET_LIM(MAX_SRQ_SGE, lim->srq_page_list), ==, 30);
+    g_assert_cmpuint(GET_LIM(SQ_SLOTS, lim->xrcds_counters), ==, 22);
     g_assert_cmphex(GUINT32_FROM_BE(lim->dev_mem_h), ==, 0);
     g_assert_cmphex(GUINT32_FROM_BE(lim->dev_mem_l), ==, 4 << 20);
     /* Only the mailbox has been written. */

@@ -45,6 +45,21 @@ static void test_defaults(void)
     g_assert_null(hca_config_check(&config));
 }
 
+/* As the documents of the RDMA engine (RPB, REB) and of VirtToPhys have them. */
+static void test_documents(void)
+{
+    HcaConfig config;
+
+    hca_config_init(&config);
+    g_assert_cmpuint(config.rpb_elements, ==, 512);
+    g_assert_cmpuint(config.reb_elements, ==, 16384);
+    g_assert_cmpuint(config.log_qps, ==, 14);
+    g_assert_cmpuint(config.log_mpts, ==, 15);
+    g_assert_cmpuint(config.cache_ways, ==, 2);
+    g_assert_cmpuint(config.mpt_cache_size, ==, 512 * 1024);
+    g_assert_cmpuint(config.mtt_cache_size, ==, 512 * 1024);
+}
+
 /* Each limit, and what is next to it. */
 static void test_limits(void)
 {
@@ -130,6 +145,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/config/defaults", test_defaults);
+    g_test_add_func("/config/documents", test_documents);
     g_test_add_func("/config/limits", test_limits);
     g_test_add_func("/config/link-layer", test_link_layer);
     g_test_add_func("/config/caches", test_caches);

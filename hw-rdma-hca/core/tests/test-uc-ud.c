@@ -48,6 +48,80 @@ static void test_ud_too_long(void)
     pair_free(pair);
 }
 
+/* A RoCE card's driver says it, on InfiniBand a manager does. */
+static void set_port_mtu(Pair *pair, unsigned side, unsigned mtu)
+{
+    if (test_is_roce()) {
+        g_assert_cmphex(driver_cmd(pair->drv[side], RDMA_HCA_CMD_SET_MTU, mtu,
+                                   0, 0, 0, NULL),
+                        ==, RDMA_HCA_STAT_OK);
+    } else {
+        g_assert_true(hca_port_set_mtu(pair->lab->host[side].hca->port, mtu));
+    }
+}
+
+static unsigned active_mtu(Pair *pair, unsigned side)
+{
+    struct rdma_hca_port port;
+
+    g_assert_cmphex(driver_cmd_out(pair->drv[side], RDMA_HCA_CMD_QUERY_PORT,
+                                   &port, sizeof(port), 1, 0),
+                    ==, RDMA_HCA_STAT_OK);
+    return RDMA_HCA_GET(RDMA_HCA_PORT_ACTIVE_MTU,
+                        GUINT32_FROM_BE(port.mtu_width_speed));
+}
+
+/* What the port holds now counts, also for QPs that have been there before. */
+static void test_ud_port_mtu(void)
+{
+    Pair *pair = pair_new(313, 65536);
+    Qp *qp[2] = { pair_new_ud(pair, 0), pair_new_ud(pair, 1) };
+    UdAddress ud = { .dqpn = qp[1]->qpn, .qkey = 0x11111111 };
+    unsigned greatest = pair->lab->host[0].config.max_mtu;
+    Wc wc;
+
+    ud_address_to(&ud, pair->drv[0], pair->drv[1]);
+    g_assert_cmpuint(active_mtu(pair, 0), ==, greatest);
+    for (unsigned mtu = 1; mtu <= greatest; mtu++) {
+        set_port_mtu(pair, 0, mtu);
+        g_assert_cmpuint(active_mtu(pair, 0), ==, mtu);
+        for (unsigned over = 0; over < 2; over++) {
+            SendWr wr;
+            Sge sge;
+
+            pair_post_recv(pair, 1, qp[1], 2 * mtu + over, 0, 8192);
+            wr = pair_send(pair, 0, RDMA_HCA_OPCODE_SEND, over, &sge, 0,
+                           (128u << mtu) + over, 0);
+            wr.ud = &ud;
+            g_assert_true(qp_post_send(qp[0], &wr, 1));
+            cq_expect(pair->cq[0], &wc, over,
+                      over ? RDMA_HCA_SYNDROME_LOCAL_LENGTH_ERR : 0);
+        }
+        g_assert_cmphex(qp_sqe_to_rts(qp[0]), ==, 0);
+        g_assert_true(cq_wait(pair->cq[1], &wc, PAIR_PATIENCE));
+        g_assert_cmpuint(wc.byte_len, ==, (128u << mtu) + GRH_SIZE);
+        cq_expect_none(pair->cq[1]);
+    }
+    pair_free(pair);
+}
+
+static void test_bad_port_mtu(void)
+{
+    static const uint64_t bad[] = {
+        0, 6, 255, 256 + 3, UINT64_C(3) << 32, UINT64_MAX
+    };
+    Pair *pair = pair_new_roce(314, 4096, NULL, NULL);
+
+    set_port_mtu(pair, 0, 3);
+    for (unsigned i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_assert_cmphex(driver_cmd(pair->drv[0], RDMA_HCA_CMD_SET_MTU, bad[i],
+                                   0, 0, 0, NULL),
+                        ==, RDMA_HCA_STAT_BAD_PARAM);
+        g_assert_cmpuint(active_mtu(pair, 0), ==, 3);
+    }
+    pair_free(pair);
+}
+
 /* What a service lacks, Send with Invalidate among it, is a bad opcode. */
 static void test_bad_opcodes(const void *opaque)
 {
@@ -690,6 +764,8 @@ int main(int argc, char **argv)
         }
     }
     test_add("/ud/too-long", test_ud_too_long);
+    test_add_each_link("/ud/port-mtu", test_ud_port_mtu);
+    test_add("/ud/port-mtu-bad", test_bad_port_mtu);
     add_services("bad-opcodes", test_bad_opcodes, true);
     test_add("/ud/everybody", test_ud_everybody);
     test_add("/ud/lost", test_ud_lost);

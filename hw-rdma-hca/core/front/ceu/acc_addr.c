@@ -33,6 +33,14 @@ static void decode_entry(const struct rdma_hca_gid_entry *from, HcaGidEntry *to)
                  GUINT32_FROM_BE(from->mac_l) >> 16);
 }
 
+uint8_t hca_ceu_set_mtu(HcaCeu *ceu, HcaCommand *cmd)
+{
+    return cmd->in_param <= UINT8_MAX &&
+                   hca_port_set_mtu(ceu->hca->port, cmd->in_param)
+               ? RDMA_HCA_STAT_OK
+               : RDMA_HCA_STAT_BAD_PARAM;
+}
+
 uint8_t hca_ceu_set_gid(HcaCeu *ceu, HcaCommand *cmd)
 {
     const struct rdma_hca_gid_entry *from = (const void *)cmd->inbox;

@@ -19,7 +19,7 @@
 #define ETH_FEATURES                                                           \
     (RDMA_HCA_FEATURE_ETH | RDMA_HCA_FEATURE_RAW | RDMA_HCA_FEATURE_ETH_TSO |  \
      RDMA_HCA_FEATURE_ETH_RSS | RDMA_HCA_FEATURE_ETH_MODERATION |              \
-     RDMA_HCA_FEATURE_ETH_PAUSE)
+     RDMA_HCA_FEATURE_ETH_PAUSE | RDMA_HCA_FEATURE_SET_MTU)
 /* Of clock_ns. */
 #define CLOCK_KHZ 1000000
 /* 4.096 us * 2^15, what a peer should allow for an answer of ours: 134 ms. */
@@ -78,7 +78,8 @@ static void table_limits(struct rdma_hca_dev_lim *lim, const Hca *hca)
                    LIM(SRQC_SZ, RDMA_HCA_SRQC_SIZE));
     lim->flows = BE(LIM(MAX_FLOWS, log_flows));
     lim->xrcds_counters = BE(LIM(MAX_XRCDS, HCA_LOG_XRCDS) |
-                             LIM(MAX_COUNTER_SETS, HCA_LOG_COUNTER_SETS));
+                             LIM(MAX_COUNTER_SETS, HCA_LOG_COUNTER_SETS) |
+                             LIM(SQ_SLOTS, config->log_sq_slots));
     lim->max_icm_sz_h = BE(RDMA_HCA_HI32(icm));
     lim->max_icm_sz_l = BE(RDMA_HCA_LO32(icm));
 }

@@ -78,6 +78,7 @@ static const HcaCommandRow commands[] = {
         .outbox = RDMA_HCA_MAD_SIZE),
     ROW(SET_GID, AFTER_INIT, set_gid, .roce = true,
         .inbox = sizeof(struct rdma_hca_gid_entry)),
+    ROW(SET_MTU, AFTER_INIT, set_mtu, .roce = true),
     ROW(SETUP_ETH, AFTER_INIT, setup_eth, .roce = true,
         .op_modifier = RDMA_HCA_SETUP_ETH_START,
         .inbox = sizeof(struct rdma_hca_setup_eth)),

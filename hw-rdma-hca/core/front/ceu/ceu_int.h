@@ -95,8 +95,8 @@ HcaCommandFn hca_ceu_query_dev_lim, hca_ceu_query_fw, hca_ceu_query_adapter,
     hca_ceu_query_port, hca_ceu_init_ib, hca_ceu_close_ib, hca_ceu_nop,
     hca_ceu_diag_rprt;
 /* acc_addr.c */
-HcaCommandFn hca_ceu_set_gid, hca_ceu_write_mgm, hca_ceu_read_mgm,
-    hca_ceu_add_flow, hca_ceu_remove_flow;
+HcaCommandFn hca_ceu_set_gid, hca_ceu_set_mtu, hca_ceu_write_mgm,
+    hca_ceu_read_mgm, hca_ceu_add_flow, hca_ceu_remove_flow;
 /* acc_mgmt.c */
 HcaCommandFn hca_ceu_set_ib, hca_ceu_set_node_desc, hca_ceu_conf_special_qp,
     hca_ceu_mad_ifc;

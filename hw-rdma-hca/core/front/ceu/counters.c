@@ -94,6 +94,7 @@ static const HcaCounterRow rows[] = {
     COMMAND(416, "conf_special_qp", CONF_SPECIAL_QP),
     COMMAND(417, "mad_ifc", MAD_IFC),
     STATUS(418, "bad_pkt", BAD_PKT),
+    COMMAND(548, "set_mtu", SET_MTU),
 };
 
 const HcaCounterTable hca_ceu_counter_table = {

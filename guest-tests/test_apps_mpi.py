@@ -74,6 +74,7 @@ def test_peer_killed():
     run(both, 2, 'rc_v', 'ring')
 
 
+@tap.only_long
 @tap.seconds(300)
 def test_roce_two_ranks():
     run(prepared(roce), 2, 'rc_v')

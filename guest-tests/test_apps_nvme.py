@@ -24,7 +24,7 @@ def prepare(both):
     nvme.disconnect(both.b, nvme.connect(both.b, both.a.card))
 
 
-served = functools.partial(kept, storage.lab, prepare=prepare)
+served = functools.partial(kept, storage.lab, prepare=prepare, cpus=nvme.QUEUES)  # a host has no more than it has processors
 
 
 def connected(both, options=''):

@@ -9,6 +9,7 @@ from harness.labs import infiniband, kept
 from harness.links import tcp_cable, unix_cable
 
 MTUS = [256, 512, 1024, 2048, 4096]
+BANDWIDTH = ['ib_send_bw', 'ib_write_bw', 'ib_read_bw']
 
 
 def devinfo(cable):
@@ -36,7 +37,7 @@ def all_mtus(cable):
 
 def perftests(cable):
     both = kept(infiniband, cable=cable)
-    for program in ('ib_send_bw', 'ib_write_bw', 'ib_read_bw'):
+    for program in BANDWIDTH:
         verbs.bandwidth(both.b, both.a, program, 65536, 200)
     for program in ('ib_send_lat', 'ib_write_lat', 'ib_read_lat'):
         verbs.latency(both.b, both.a, program, 64, 200)
@@ -103,11 +104,12 @@ def test_unix_ucx():
 
 def test_unix_perftest_every_mtu():
     both = kept(infiniband, cable=unix_cable)
-    for mtu in MTUS:
-        for program in ('ib_send_bw', 'ib_write_bw', 'ib_read_bw'):
+    for number, mtu in enumerate(MTUS):
+        for program in BANDWIDTH if tap.LONG else [BANDWIDTH[number % len(BANDWIDTH)]]:
             verbs.bandwidth(both.a, both.b, program, 32768, 30, f'-m {mtu}')
 
 
+@tap.only_long
 def test_tcp_devinfo():
     devinfo(tcp_cable)
 
@@ -116,10 +118,12 @@ def test_tcp_pingpong_polling():
     pingpongs(tcp_cable, '')
 
 
+@tap.only_long
 def test_tcp_pingpong_events():
     pingpongs(tcp_cable, '-e')
 
 
+@tap.only_long
 @tap.seconds(300)
 def test_tcp_pingpong_every_mtu():
     all_mtus(tcp_cable)

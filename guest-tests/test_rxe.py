@@ -106,6 +106,7 @@ def test_rping():
             rping(server, client, version)
 
 
+@tap.only_long
 def test_pingpongs_over_loss():
     with losses(LOSS):
         for server, client in directions():
@@ -119,6 +120,7 @@ def test_bandwidth_over_loss():
         programs(BANDWIDTH, '-s 32768 -n 50')
 
 
+@tap.only_long
 def test_latency_over_loss():
     with losses(LOSS):
         programs(LATENCY, '-s 20000 -n 100', 6)
@@ -133,8 +135,8 @@ def test_rping_over_loss():
     """The messages of the connection manager are lost as well."""
     both = kept(mixed)
     before = faults.counted(both)
-    for server, client in directions():
-        for version in (4, 6):
+    for (server, client), its_own in zip(directions(), MTUS):
+        for version in MTUS if tap.LONG else [its_own]:
             with faults.planned(both.guests, faults.ending([{**LOSS[0], 'probability': 0.03}], 3)):
                 rping(server, client, version)
     if not faults.moved(both, before)['fault rx_drop']:

@@ -50,6 +50,11 @@ def test_xrc():
     run('xrc')
 
 
+def test_xrc_windows():
+    """A window that a sender binds, and its end: neither takes the SRQ's number of its request for its own."""
+    run('xrc_windows')
+
+
 def test_xrc_of_two_processes():
     run('xrc_shared')
 
@@ -95,10 +100,12 @@ def test_roce_pingpongs():
     pingpongs(roce)
 
 
+@tap.only_long
 def test_roce_perftests():
     perftests(roce)
 
 
+@tap.only_long
 def test_roce_ucx():
     both = kept(roce)
     verbs.ucx_tests(both.a, both.b, 'rc_v')

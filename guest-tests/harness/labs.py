@@ -6,7 +6,7 @@ from .devices import InfinibandCard, Nic, RoceCard
 from .lab import Lab, Machine
 
 # Options of guests that run applications.
-APPLICATIONS = {'layers': ('apps',), 'memory': 1024, 'cpus': 4}
+APPLICATIONS = {'layers': ('apps',), 'memory': 1024, 'cpus': 2}
 
 
 def infiniband(cable=links.unix_cable, properties=None, capture=False, **options):

@@ -2,12 +2,14 @@
 """Run the test_* functions of a module and print TAP. -l lists them; -p NAME (may be repeated) runs only these. With LONG=1 in
 the environment (make check-long) tests take their long forms."""
 import argparse
+import contextlib
 import faulthandler
 import os
 import signal
 import sys
 import time
 import traceback
+from pathlib import Path
 
 from . import lab, remains
 from .patience import patient
@@ -71,8 +73,20 @@ def main(module=None):
     sys.exit(1 if failed else 0)
 
 
+def processor_seconds():
+    """What this process has taken, with its children: those that have ended, and those that run, as machines do."""
+    ticks = os.sysconf('SC_CLK_TCK')
+    total = sum(os.times()[:4])
+    for stat in Path('/proc').glob('[0-9]*/stat'):
+        with contextlib.suppress(OSError):
+            fields = stat.read_text(errors='replace').rpartition(')')[2].split()  # behind the name: from the state on
+            if int(fields[1]) == os.getpid():
+                total += sum(map(int, fields[11:15])) / ticks
+    return total
+
+
 def run(number, name, function):
-    start = time.monotonic()
+    start, used = time.monotonic(), processor_seconds()
     failure, skip = [], ''
     signal.alarm(patient(getattr(function, 'seconds', DEFAULT_SECONDS)))
     try:
@@ -91,7 +105,7 @@ def run(number, name, function):
         # The next test is not to inherit what this one has broken.
         lab.stop_all(keep=True)
     print(f'{"not " if failure else ""}ok {number} - {name}{skip}', flush=True)
-    print(f'# {time.monotonic() - start:.1f} s', flush=True)
+    print(f'# {time.monotonic() - start:.1f} s, of processors {processor_seconds() - used:.1f} s', flush=True)
     return not failure
 
 

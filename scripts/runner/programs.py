@@ -11,7 +11,7 @@ PYTHON = '/usr/bin/python3'
 # For each program: many times what it takes, as a busy machine gives it little. In the long form guest tests have more.
 SECONDS, LONG_SECONDS = 900, 3600
 # Those of the guests that take longest go first: none of them is to be alone at the end.
-SLOW = ('fabric_managers', 'fabric_pair', 'apps_ucx', 'verbs', 'rxe', 'apps_unplugged', 'apps_rxe', 'cable', 'life', 'roce_driver')
+SLOW = ('pyverbs', 'fabric_managers', 'apps_unplugged', 'apps_memory', 'host_faults', 'apps_ucx', 'apps_libfabric', 'rxe', 'life', 'roce_cable')
 
 
 class Program:

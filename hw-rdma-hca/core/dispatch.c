@@ -65,30 +65,25 @@ void hca_dispatch_qp_state(void *opaque, HcaQp *qp, uint8_t old_state)
 /* What a manager has changed of the port: its software looks again. */
 static void tell_changes(Hca *hca)
 {
-    HcaEvent event = {
-        .type = HCA_EVENT_PORT_MNG,
-        .number = HCA_PORT_NUMBER,
-        .syndrome = hca_port_take_changes(hca->port),
-    };
+    uint32_t changes = hca_port_take_changes(hca->port);
 
-    if (event.syndrome && hca_ceu_initialised(hca->ceu)) {
-        hca_eq_event(hca->cm, &event);
+    if (changes && hca_ceu_initialised(hca->ceu)) {
+        hca_port_mng_event(hca->cm, changes);
     }
 }
 
 void hca_dispatch_watch_port(Hca *hca)
 {
-    HcaEvent event = { .type = HCA_EVENT_PORT_CHANGE, .number = 1 };
     HcaPortState state;
 
     hca_port_refresh(hca->port);
     tell_changes(hca);
     while (hca_port_state_changed(hca->port, &state)) {
-        event.subtype = state == HCA_PORT_ACTIVE ? HCA_PORT_CHANGE_ACTIVE
-                                                 : HCA_PORT_CHANGE_DOWN;
         hca_trace(hca, HCA_TRACE_LINK, 0, state == HCA_PORT_ACTIVE, 0, 0);
         if (hca_ceu_initialised(hca->ceu)) {
-            hca_eq_event(hca->cm, &event);
+            hca_port_change_event(hca->cm, state == HCA_PORT_ACTIVE
+                                               ? HCA_PORT_CHANGE_ACTIVE
+                                               : HCA_PORT_CHANGE_DOWN);
         }
     }
 }

@@ -20,6 +20,7 @@
 #include <glib.h>
 
 #include "../abi/rdma_hca_sizes.h"
+#include "event.h"
 #include "mem_op.h"
 #include "path.h"
 #include "v2p/v2p.h"
@@ -369,9 +370,8 @@ typedef enum HcaSpecial {
 struct HcaQp {
     uint32_t qpn;
     HcaSpecial special;
-    uint8_t state;   /* HcaQpState */
-    bool sqd_event;  /* RTS2SQD asked for SQ_DRAINED */
-    uint32_t events; /* that wait for room in their EQ; bits: HcaEventType */
+    uint8_t state;  /* HcaQpState */
+    bool sqd_event; /* RTS2SQD asked for SQ_DRAINED */
     HcaQpAttr attr;
     int64_t deadline[HCA_NTIMERS]; /* ns; INT64_MAX: off */
 
@@ -400,8 +400,9 @@ struct HcaQp {
     HcaResponder resp;
     HcaRecvQueue rq;
 
-    /* Derived: places in queues of the context manager, and of VirtToPhys. */
-    GList event_link[HCA_QP_EVENTS];
+    HcaEventPlace event[HCA_QP_EVENTS]; /* one for each type */
+
+    /* Derived: places in queues of VirtToPhys. */
     HcaV2pAsk send_ask, resp_ask;
 };
 

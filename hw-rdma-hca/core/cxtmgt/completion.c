@@ -49,7 +49,8 @@ static HcaReqTransState fetch_cq_mr(Chain *chain)
 /* A full EQ: the event waits in its CQ. */
 static HcaReqTransState eq_req(Chain *chain)
 {
-    chain->eq = hca_eq_request(chain->cm, chain->cq);
+    chain->eq = hca_eq_request(chain->cm, chain->cq->attr.eqn, chain->cqn,
+                               &chain->cq->completion);
     return chain->eq ? HCA_RT_EQ_RESP : HCA_RT_IDLE;
 }
 
@@ -61,7 +62,7 @@ static HcaReqTransState eq_resp(Chain *chain)
 
 static HcaReqTransState fetch_eq_mr(Chain *chain)
 {
-    hca_eq_write_completion(chain->cm, chain->eq, chain->cq);
+    hca_eq_write_completion(chain->cm, chain->eq, chain->cqn);
     return HCA_RT_IDLE;
 }
 
@@ -89,16 +90,11 @@ static HcaReqTransState step(Chain *chain, HcaReqTransState state)
  * Completions of @qp cannot be told any more: beside the CQ's error an error
  * of its work queue, once (IBA 11.6.3.2).
  */
-static void cq_lost(HcaCxtMgt *cm, const HcaQp *qp)
+static void cq_lost(HcaCxtMgt *cm, HcaQp *qp)
 {
-    HcaEvent event = {
-        .type = HCA_EVENT_WQ_CATAS_ERROR,
-        .number = qp->qpn,
-    };
-
     cm->counters.cqes_lost++;
     if (qp->state != HCA_QP_RST && qp->state != HCA_QP_ERR) {
-        hca_eq_event(cm, &event);
+        hca_qp_event(cm, qp, HCA_EVENT_WQ_CATAS_ERROR);
     }
 }
 

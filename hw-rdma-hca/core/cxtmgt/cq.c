@@ -9,6 +9,7 @@
  */
 #include "cxtmgt_int.h"
 
+#define TIMER_BUDGET 256 /* events of a turn */
 #define TRACE_ERROR 0xff /* in the place of an opcode */
 
 static uint32_t cq_size(const HcaCq *cq)
@@ -35,11 +36,6 @@ static bool write_cqc(HcaCxtMgt *cm, uint32_t cqn, const HcaCq *cq)
 
     cm->format->put_cq(cq, cxt);
     return hca_cxt_write(cm, &cm->cqc, cqn, cxt);
-}
-
-void hca_cq_write_context(HcaCxtMgt *cm, const HcaCq *cq)
-{
-    write_cqc(cm, cq->cqn, cq);
 }
 
 static bool check(HcaCxtMgt *cm, const HcaCqAttr *attr)
@@ -70,8 +66,6 @@ uint8_t hca_cxtmgt_sw2hw_cq(HcaCxtMgt *cm, uint32_t cqn, const HcaCqAttr *attr)
         return HCA_STAT_BAD_SEG_PARAM;
     }
     cm->cqs[cqn] = g_memdup2(&cq, sizeof(cq));
-    cm->cqs[cqn]->comp_link.data = cm->cqs[cqn];
-    cm->cqs[cqn]->error_link.data = cm->cqs[cqn];
     hca_eq_find(cm, attr->eqn)->cqs++;
     cm->live.cqs++;
     return HCA_STAT_OK;
@@ -80,7 +74,8 @@ uint8_t hca_cxtmgt_sw2hw_cq(HcaCxtMgt *cm, uint32_t cqn, const HcaCqAttr *attr)
 static void free_cq(HcaCxtMgt *cm, HcaCq *cq)
 {
     hca_cq_stop_timer(cm, cq);
-    hca_eq_forget_cq(cm, cq);
+    hca_eq_forget(cm, &cq->error);
+    hca_eq_forget_completion(cm, cq->attr.eqn, &cq->completion);
     hca_eq_find(cm, cq->attr.eqn)->cqs--;
     cm->live.cqs--;
     cm->cqs[cq->cqn] = NULL;
@@ -96,7 +91,8 @@ void hca_cq_free_all(HcaCxtMgt *cm)
     }
 }
 
-uint8_t hca_cq_owned(HcaCxtMgt *cm, uint32_t cqn, HcaCq **cq)
+/* BAD_RES_STATE for one that is not in hardware. */
+static uint8_t owned(HcaCxtMgt *cm, uint32_t cqn, HcaCq **cq)
 {
     if (!hca_index_ok(cm, &cm->cqc, cqn)) {
         return HCA_STAT_BAD_INDEX;
@@ -108,7 +104,7 @@ uint8_t hca_cq_owned(HcaCxtMgt *cm, uint32_t cqn, HcaCq **cq)
 uint8_t hca_cxtmgt_hw2sw_cq(HcaCxtMgt *cm, uint32_t cqn)
 {
     HcaCq *cq;
-    uint8_t status = hca_cq_owned(cm, cqn, &cq);
+    uint8_t status = owned(cm, cqn, &cq);
 
     if (status) {
         return status;
@@ -124,7 +120,7 @@ uint8_t hca_cxtmgt_hw2sw_cq(HcaCxtMgt *cm, uint32_t cqn)
 uint8_t hca_cxtmgt_query_cq(HcaCxtMgt *cm, uint32_t cqn, void *cxt)
 {
     HcaCq *cq;
-    uint8_t status = hca_cq_owned(cm, cqn, &cq);
+    uint8_t status = owned(cm, cqn, &cq);
 
     if (!status) {
         cm->format->put_cq(cq, cxt);
@@ -174,7 +170,7 @@ uint8_t hca_cxtmgt_resize_cq(HcaCxtMgt *cm, uint32_t cqn, unsigned log_size,
                              uint32_t lkey)
 {
     HcaCq *cq;
-    uint8_t status = hca_cq_owned(cm, cqn, &cq);
+    uint8_t status = owned(cm, cqn, &cq);
 
     if (status) {
         return status;
@@ -260,7 +256,7 @@ static void fail(HcaCxtMgt *cm, HcaCq *cq, HcaQueueStatus status,
     write_cqc(cm, cq->cqn, cq);
     hca_cxt_trace(cm, HCA_TRACE_CQ_ERROR, cq->cqn, syndrome, 0, 0);
     hca_host_broke(&cm->host);
-    hca_eq_event(cm, &event);
+    hca_eq_event(cm, &event, &cq->error);
 }
 
 HcaCq *hca_cq_request(HcaCxtMgt *cm, HcaV2pChannel channel, uint32_t cqn)
@@ -292,21 +288,33 @@ bool hca_cq_write(HcaCxtMgt *cm, HcaV2pChannel channel, HcaCq *cq,
 }
 
 /*
- * Each event tells of one entry, the oldest that none has told of: who takes an
+ * An arm of @cq is answered: the caller sees to the event. Each event tells of one entry, the oldest that none has told of: who takes an
  * entry for each event never sleeps in front of one. Who has asked for one event
  * for many takes them all.
  */
-void hca_cq_fire(HcaCxtMgt *cm, HcaCq *cq)
+static void fire(HcaCxtMgt *cm, HcaCq *cq)
 {
     cq->arm = HCA_CQ_FIRED;
     hca_cq_stop_timer(cm, cq);
-    if (cq->event_pending) {
+    if (cq->completion.waits) {
         return; /* one that waits for room becomes one with this */
     }
     if (hca_cq_is_moderated(cq)) {
         cq->last_notified_index = cq->producer_index;
     } else {
         cq->last_notified_index++;
+    }
+}
+
+/* The same, with the event: at once, or when there is room. */
+static void answer(HcaCxtMgt *cm, HcaCq *cq)
+{
+    HcaEq *eq;
+
+    fire(cm, cq);
+    eq = hca_eq_request(cm, cq->attr.eqn, cq->cqn, &cq->completion);
+    if (eq) {
+        hca_eq_write_completion(cm, eq, cq->cqn);
     }
 }
 
@@ -335,7 +343,7 @@ bool hca_cq_take_arm(HcaCxtMgt *cm, HcaCq *cq, const HcaCompletion *completion)
     if (!answers(cm, cq, solicited, error)) {
         return false;
     }
-    hca_cq_fire(cm, cq);
+    fire(cm, cq);
     return true;
 }
 
@@ -346,8 +354,7 @@ static void arm(HcaCxtMgt *cm, HcaCq *cq, HcaCqArm how)
                                             : cq->solicit_producer_index;
 
     if ((int32_t)(end - cq->last_notified_index) > 0) {
-        hca_cq_fire(cm, cq);
-        hca_eq_completion(cm, cq);
+        answer(cm, cq);
     } else {
         cq->arm = how;
     }
@@ -377,6 +384,44 @@ void hca_cq_doorbell(HcaCxtMgt *cm, uint32_t uar, uint32_t cqn, HcaCqArm how,
         (how == HCA_CQ_ARMED_SOLICITED && cq->arm != HCA_CQ_ARMED_NEXT)) {
         arm(cm, cq, how);
     }
+}
+
+uint8_t hca_cxtmgt_modify_cq(HcaCxtMgt *cm, uint32_t cqn, uint16_t count,
+                             uint16_t period_us)
+{
+    HcaCq *cq;
+    uint8_t status = owned(cm, cqn, &cq);
+
+    if (status) {
+        return status;
+    }
+    if (!hca_cxt_writable(cm, &cm->cqc, cqn)) {
+        return HCA_STAT_BAD_SEG_PARAM;
+    }
+    if (hca_cq_moderate(cm, cq, count, period_us)) {
+        answer(cm, cq);
+    }
+    write_cqc(cm, cqn, cq);
+    return HCA_STAT_OK;
+}
+
+bool hca_cxtmgt_run_timers(HcaCxtMgt *cm)
+{
+    int64_t now;
+
+    if (!hca_heap_first(&cm->cq_timers)) {
+        return false;
+    }
+    now = cm->host.ops->clock_ns(cm->host.opaque);
+    for (unsigned n = 0; n < TIMER_BUDGET; n++) {
+        HcaCq *cq = hca_cq_next_due(cm, now);
+
+        if (!cq) {
+            return false;
+        }
+        answer(cm, cq);
+    }
+    return true;
 }
 
 bool hca_cq_is_here(HcaCxtMgt *cm, HcaV2pChannel channel, uint32_t cqn,

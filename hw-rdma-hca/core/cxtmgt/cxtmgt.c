@@ -25,14 +25,7 @@ HcaCxtMgt *hca_cxtmgt_new(const HcaCxtFormat *format, const HcaConfig *config,
     cm->qps = g_new0(HcaQp *, 1u << config->log_qps);
     cm->cqs = g_new0(HcaCq *, 1u << config->log_cqs);
     cm->srqs = g_new0(HcaSrq *, 1u << config->log_srqs);
-    memset(cm->event_eq, HCA_NO_EQ, sizeof(cm->event_eq));
-    for (unsigned i = 0; i < HCA_QP_EVENTS; i++) {
-        g_queue_init(&cm->qp_events[i]);
-    }
-    for (unsigned i = 0; i < HCA_SRQ_EVENTS; i++) {
-        g_queue_init(&cm->srq_events[i]);
-    }
-    g_queue_init(&cm->cq_errors);
+    hca_eq_init(cm);
     hca_moderation_init(cm);
     hca_qp_counters_init(cm);
     return cm;
@@ -138,18 +131,5 @@ uint64_t hca_cxt_live_pages(const HcaCxtMgt *cm)
 
 unsigned hca_cxt_waiting_events(const HcaCxtMgt *cm)
 {
-    unsigned n = cm->cq_errors.length + __builtin_popcount(cm->eq_errors) +
-                 cm->nport_events + (cm->port_changes != 0) +
-                 cm->command_pending;
-
-    for (unsigned i = 0; i < HCA_QP_EVENTS; i++) {
-        n += cm->qp_events[i].length;
-    }
-    for (unsigned i = 0; i < HCA_SRQ_EVENTS; i++) {
-        n += cm->srq_events[i].length;
-    }
-    for (unsigned eqn = 0; eqn < G_N_ELEMENTS(cm->eqs); eqn++) {
-        n += cm->eqs[eqn] ? cm->eqs[eqn]->completions.length : 0;
-    }
-    return n;
+    return hca_eq_waiting(cm);
 }

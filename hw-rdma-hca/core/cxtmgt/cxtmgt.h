@@ -13,7 +13,8 @@
  * cq.c            completion queues: CQEs, arming, overrun
  * moderation.c    events that wait for more entries
  * qp_counters.c   what is counted for QPs, in sets
- * eq.c            event queues: EQEs, interrupts, asynchronous events
+ * port_event.c    events of the port
+ * eq.c            event queues: EQEs, interrupts, events that wait for room
  * ctxmdata.c      5.3: where a context lies in ICM, and its writing
  */
 #ifndef HCA_CXTMGT_H
@@ -22,6 +23,7 @@
 #include <glib.h>
 
 #include "../config.h"
+#include "../event.h"
 #include "../port/port.h"
 #include "../qp.h"
 #include "../v2p/v2p.h"
@@ -40,8 +42,6 @@ typedef enum HcaCqArm {
 #define HCA_MAX_LOG_WQES 15 /* half of what a posted count counts */
 #define HCA_MAX_LOG_CQ_SIZE 22
 #define HCA_MAX_LOG_EQ_SIZE 20
-/* Types of events that an SRQ has. */
-#define HCA_SRQ_EVENTS 2
 
 /* A queue that has failed takes no more entries. */
 typedef enum HcaQueueStatus {
@@ -68,7 +68,6 @@ struct HcaCq {
     HcaCqAttr attr;
     HcaQueueStatus status;
     HcaCqArm arm;
-    bool event_pending;              /* waits for room in its EQ */
     uint32_t producer_index;         /* all indices count without wrapping */
     uint32_t consumer_index;         /* as last heard */
     uint32_t solicit_producer_index; /* behind the last solicited entry */
@@ -78,11 +77,10 @@ struct HcaCq {
     uint16_t event_period_us; /* after the first of them */
 
     /* The context manager's own. */
-    unsigned queues;    /* of QPs, and XRC SRQs, that use it */
-    bool error_pending; /* CQ_ERROR waits for room in its EQ */
-    HcaHeapNode timer;  /* of an event that waits for more entries */
-    GList comp_link;
-    GList error_link;
+    unsigned queues;   /* of QPs, and XRC SRQs, that use it */
+    HcaHeapNode timer; /* of an event that waits for more entries */
+    HcaEventPlace completion;
+    HcaEventPlace error;
 };
 
 typedef enum HcaEqArm {
@@ -111,7 +109,8 @@ typedef struct HcaEq {
     uint32_t consumer_index;
     /* The context manager's own. */
     unsigned cqs;       /* CQs that report here */
-    GQueue completions; /* of CQs that wait for room */
+    GQueue completions; /* places of CQs */
+    HcaEventPlace failure;
 } HcaEq;
 
 /* What software says of an SRQ. */
@@ -132,11 +131,10 @@ struct HcaSrq {
     bool failed;    /* its memory was refused: it gives no more WQEs */
     uint16_t limit; /* the event comes when fewer WQEs are left; 0: never */
     HcaRecvQueue rq;
-    uint64_t life;   /* which of all that have this number */
-    uint32_t events; /* that wait for room in their EQ; bits: HcaEventType */
+    uint64_t life; /* which of all that have this number */
     /* The context manager's own. */
     unsigned qps; /* that use it */
-    GList event_link[HCA_SRQ_EVENTS];
+    HcaEventPlace catas_error, limit_reached;
 };
 
 /* A transition that software commands, and what it brings. */
@@ -167,16 +165,6 @@ typedef struct HcaCompletion {
     uint16_t pkey_index;
     HcaSource source;
 } HcaCompletion;
-
-/* What happened to whom (table 3-2-25). */
-typedef struct HcaEvent {
-    uint8_t type; /* HcaEventType */
-    uint8_t subtype;
-    uint32_t number;   /* QPN, CQN, EQN, SRQN, port, or token of a command */
-    uint32_t syndrome; /* CQ_ERROR; PORT_MNG: HCA_CHANGED_* */
-    uint8_t status;    /* CMD: HcaStatus, and what else it gives */
-    uint64_t out_param;
-} HcaEvent;
 
 /* What receive queues cost. */
 typedef struct HcaRecvQueueCounters {
@@ -297,13 +285,17 @@ void hca_qp_set_state(HcaCxtMgt *cm, HcaQp *qp, uint8_t state);
  */
 bool hca_cq_post(HcaCxtMgt *cm, HcaV2pChannel channel, HcaQp *qp, uint32_t cqn,
                  const HcaCompletion *completion);
-/* An asynchronous event, to the EQ that asked for its type. */
-void hca_eq_event(HcaCxtMgt *cm, const HcaEvent *event);
 /*
- * Whether the last command's event still waits for room in its EQ. There is
- * one place for it: the next command that ends in an event has to wait.
+ * An asynchronous event, to the EQ that asked for its type; until that has room
+ * it waits at @place. What waits there already is the same event.
  */
-bool hca_eq_command_pending(const HcaCxtMgt *cm);
+void hca_eq_event(HcaCxtMgt *cm, const HcaEvent *event, HcaEventPlace *place);
+/* One of @qp's types. */
+void hca_qp_event(HcaCxtMgt *cm, HcaQp *qp, uint8_t type);
+/* The port has come up or gone down: HCA_PORT_CHANGE_*. */
+void hca_port_change_event(HcaCxtMgt *cm, uint8_t subtype);
+/* A manager has changed the port: HCA_CHANGED_*. */
+void hca_port_mng_event(HcaCxtMgt *cm, uint32_t changes);
 
 /*
  * Doorbells: all before @ci has been consumed, and software asks for an event

@@ -16,11 +16,15 @@ typedef struct HcaCxtTable {
     unsigned entry_size; /* bytes; divides a page */
 } HcaCxtTable;
 
-/* The card has one port; the last two changes of its state say all. */
-#define HCA_PORT_EVENTS 2
 #define HCA_EVENT_TYPES 64
 #define HCA_NO_EQ 0xff
-G_STATIC_ASSERT(RDMA_HCA_MAX_EQS <= 32); /* eq_errors */
+
+/* The card has one port; the last two changes of its state say all. */
+typedef struct HcaPortEvents {
+    HcaEventPlace change[2];
+    HcaEventPlace *last; /* the one of the latest change */
+    HcaEventPlace mng;
+} HcaPortEvents;
 
 struct HcaCxtMgt {
     const HcaCxtFormat *format;
@@ -46,16 +50,9 @@ struct HcaCxtMgt {
 
     /* Which EQ asked for events of a type, HCA_NO_EQ: none. */
     uint8_t event_eq[HCA_EVENT_TYPES];
-    /* Events that wait for room in their EQ, each kind bounded. */
-    GQueue qp_events[HCA_QP_EVENTS]; /* QPs, by type */
-    GQueue srq_events[HCA_SRQ_EVENTS];
-    GQueue cq_errors;
-    uint32_t eq_errors; /* EQs that have failed: bits */
-    uint8_t port_events[HCA_PORT_EVENTS];
-    unsigned nport_events;
-    uint32_t port_changes; /* PORT_MNG: all that have happened */
-    bool command_pending;
-    HcaEvent command;
+    /* Places of events that wait for room in their EQ, by type. */
+    GQueue waiting[HCA_EVENT_TYPES];
+    HcaPortEvents port_events;
 
     HcaCxtCounters counters;
     HcaCxtLive live;
@@ -123,22 +120,21 @@ void hca_qp_find_counters(const HcaCxtMgt *cm, HcaQp *qp);
 /* cq.c */
 HcaCq *hca_cq_find(HcaCxtMgt *cm, uint32_t cqn);
 void hca_cq_free_all(HcaCxtMgt *cm);
-/* As find() of commands: BAD_RES_STATE for one that is not in hardware. */
-uint8_t hca_cq_owned(HcaCxtMgt *cm, uint32_t cqn, HcaCq **cq);
-/* Write its context, which is in hardware. */
-void hca_cq_write_context(HcaCxtMgt *cm, const HcaCq *cq);
 /* Entries that have been neither consumed nor told of. */
 static inline uint32_t hca_cq_untold(const HcaCq *cq)
 {
     return cq->producer_index - cq->last_notified_index;
 }
-/* An arm of @cq is answered: the caller sees to the event. */
-void hca_cq_fire(HcaCxtMgt *cm, HcaCq *cq);
 
 /* moderation.c */
 void hca_moderation_init(HcaCxtMgt *cm);
 void hca_moderation_cleanup(HcaCxtMgt *cm);
 bool hca_cq_is_moderated(const HcaCq *cq);
+/* How @cq is moderated from now on: whether what waits is due at once. */
+bool hca_cq_moderate(HcaCxtMgt *cm, HcaCq *cq, uint16_t count,
+                     uint16_t period_us);
+/* The next CQ whose event has waited for long enough at @now; NULL: none. */
+HcaCq *hca_cq_next_due(HcaCxtMgt *cm, int64_t now);
 /* @cq is armed and an entry has come: whether its event waits for more. */
 bool hca_cq_hold(HcaCxtMgt *cm, HcaCq *cq);
 /* Nothing waits, or @cq is going. */
@@ -159,24 +155,30 @@ bool hca_cq_take_arm(HcaCxtMgt *cm, HcaCq *cq, const HcaCompletion *completion);
 
 /* eq.c */
 HcaEq *hca_eq_find(HcaCxtMgt *cm, uint32_t eqn);
-/* The CQ's EQ, if it takes an entry now; else the event waits in the CQ. */
-HcaEq *hca_eq_request(HcaCxtMgt *cm, HcaCq *cq);
-/* Write the completion event of @cq, after hca_eq_request(). */
-void hca_eq_write_completion(HcaCxtMgt *cm, HcaEq *eq, const HcaCq *cq);
-/* A completion event of @cq, at once or when there is room. */
-void hca_eq_completion(HcaCxtMgt *cm, HcaCq *cq);
-/* Who is going: drop its events that wait. */
-void hca_eq_forget_qp(HcaCxtMgt *cm, HcaQp *qp);
-void hca_eq_forget_cq(HcaCxtMgt *cm, HcaCq *cq);
-void hca_eq_forget_srq(HcaCxtMgt *cm, HcaSrq *srq);
+/*
+ * @eqn, if it takes a completion event of @cqn now; else the event waits at
+ * @place, and it is NULL.
+ */
+HcaEq *hca_eq_request(HcaCxtMgt *cm, uint32_t eqn, uint32_t cqn,
+                      HcaEventPlace *place);
+/* Write the completion event of @cqn, after hca_eq_request(). */
+void hca_eq_write_completion(HcaCxtMgt *cm, HcaEq *eq, uint32_t cqn);
+/* The source of @place goes, and an event that waits there with it. */
+void hca_eq_forget(HcaCxtMgt *cm, HcaEventPlace *place);
+/* The same of a completion event for @eqn. */
+void hca_eq_forget_completion(HcaCxtMgt *cm, uint32_t eqn,
+                              HcaEventPlace *place);
+void hca_eq_init(HcaCxtMgt *cm);
+/* And all events that wait. */
 void hca_eq_free_all(HcaCxtMgt *cm);
+/* Events that wait. */
+unsigned hca_eq_waiting(const HcaCxtMgt *cm);
 
 /* srq.c */
 HcaSrq *hca_srq_find(HcaCxtMgt *cm, uint32_t srqn);
 void hca_srq_free_all(HcaCxtMgt *cm);
 
 /* key_qpc_data.c */
-bool hca_qp_write_context(HcaCxtMgt *cm, const HcaQp *qp);
 void hca_qp_free_all(HcaCxtMgt *cm);
 
 /* eq.c: as hca_cq_is_here(), of an entry of @eqn. */

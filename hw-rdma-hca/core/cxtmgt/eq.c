@@ -2,12 +2,12 @@
 /*
  * Event queues (interface document 3.2.4; context document 4.2.3).
  *
- * No event is lost because its queue is full: it waits where it happened, as
- * a bit of its QP, CQ, SRQ or port, and is written when software has made room. An
- * event that happens again while it waits is the same event. Completion
- * events go to the EQ of their CQ; others to the EQ that asked for their type.
- * There is a list for each type, so that a doorbell finds what waits for its
- * queue and stops when that is full.
+ * No event is lost because its queue is full: it waits where it happened, at a
+ * place of its source's, and is written when software has made room. An event
+ * that happens again while it waits is the same event. Completion events go to
+ * the EQ of their CQ; others to the EQ that asked for their type. There is a
+ * list for each type, so that a doorbell finds what waits for its queue and
+ * stops when that is full.
  */
 #include <string.h>
 
@@ -99,13 +99,21 @@ static void unmap_events(HcaCxtMgt *cm, uint32_t eqn, uint64_t mask)
 static void free_eq(HcaCxtMgt *cm, HcaEq *eq)
 {
     unmap_events(cm, eq->eqn, UINT64_MAX);
-    cm->eq_errors &= ~(1u << eq->eqn);
+    hca_eq_forget(cm, &eq->failure);
     cm->eqs[eq->eqn] = NULL;
     cm->live.eqs--;
     g_free(eq);
 }
 
-/* All QPs and CQs are gone, and their events with them. */
+void hca_eq_init(HcaCxtMgt *cm)
+{
+    memset(cm->event_eq, HCA_NO_EQ, sizeof(cm->event_eq));
+    for (unsigned type = 0; type < HCA_EVENT_TYPES; type++) {
+        g_queue_init(&cm->waiting[type]);
+    }
+}
+
+/* All CQs are gone, and their completion events with them. */
 void hca_eq_free_all(HcaCxtMgt *cm)
 {
     for (uint32_t eqn = 0; eqn < RDMA_HCA_MAX_EQS; eqn++) {
@@ -113,9 +121,11 @@ void hca_eq_free_all(HcaCxtMgt *cm)
             free_eq(cm, cm->eqs[eqn]);
         }
     }
-    cm->nport_events = 0;
-    cm->port_changes = 0;
-    cm->command_pending = false;
+    for (unsigned type = 0; type < HCA_EVENT_TYPES; type++) {
+        while (cm->waiting[type].head) {
+            hca_eq_forget(cm, cm->waiting[type].head->data);
+        }
+    }
 }
 
 static uint8_t find(HcaCxtMgt *cm, uint32_t eqn, HcaEq **eq)
@@ -200,25 +210,21 @@ static bool write_eqe(HcaCxtMgt *cm, const HcaEq *eq, const HcaEvent *event)
            HCA_V2P_SUCCESS;
 }
 
-/* What another EQ tells of one that has failed. */
-static uint8_t failure_event(const HcaEq *eq)
-{
-    return eq->status == HCA_QUEUE_OVERFLOW ? HCA_EVENT_EQ_OVERFLOW
-                                            : HCA_EVENT_LOCAL_CATAS_ERROR;
-}
-
 /* @eq has failed: its events are lost. Another EQ may tell. */
 static void fail(HcaCxtMgt *cm, HcaEq *eq, HcaQueueStatus status)
 {
-    HcaEvent event = { .number = eq->eqn };
+    HcaEvent event = {
+        .type = status == HCA_QUEUE_OVERFLOW ? HCA_EVENT_EQ_OVERFLOW
+                                             : HCA_EVENT_LOCAL_CATAS_ERROR,
+        .number = eq->eqn,
+    };
 
     eq->status = status;
-    event.type = failure_event(eq);
     write_eqc(cm, eq->eqn, eq);
     cm->counters.events_lost++;
     hca_host_broke(&cm->host);
     if (cm->event_eq[event.type] != eq->eqn) {
-        hca_eq_event(cm, &event);
+        hca_eq_event(cm, &event, &eq->failure);
     }
 }
 
@@ -276,298 +282,99 @@ static HcaEqPost post_event(HcaCxtMgt *cm, const HcaEvent *event)
     return post_to(cm, cm->eqs[eqn], event);
 }
 
-static HcaEqPost post_completion(HcaCxtMgt *cm, HcaEq *eq, const HcaCq *cq)
-{
-    HcaEvent event = { .type = HCA_EVENT_COMP, .number = cq->cqn };
-
-    return post_to(cm, eq, &event);
-}
-
 /* Events that wait */
 
-/* Those of QPs: the place of a type in qp->event_link and cm->qp_events. */
-static const uint8_t qp_event_types[HCA_QP_EVENTS] = {
-    HCA_EVENT_WQ_CATAS_ERROR,   HCA_EVENT_WQ_INVAL_REQ_ERROR,
-    HCA_EVENT_WQ_ACCESS_ERROR,  HCA_EVENT_COMM_EST,
-    HCA_EVENT_SQ_DRAINED,       HCA_EVENT_CONGESTION,
-    HCA_EVENT_LAST_WQE_REACHED,
-};
-
-static void wait_qp(HcaCxtMgt *cm, const HcaEvent *event)
+static void wait(GQueue *list, const HcaEvent *event, HcaEventPlace *place)
 {
-    HcaQp *qp = hca_qp_find(cm, event->number);
+    place->waits = true;
+    place->event = *event;
+    place->link.data = place;
+    g_queue_push_tail_link(list, &place->link);
+}
 
-    for (unsigned i = 0; qp && i < HCA_QP_EVENTS; i++) {
-        if (qp_event_types[i] == event->type &&
-            !(qp->events >> event->type & 1)) {
-            qp->events |= 1u << event->type;
-            qp->event_link[i].data = qp;
-            g_queue_push_tail_link(&cm->qp_events[i], &qp->event_link[i]);
-        }
+static void forget(GQueue *list, HcaEventPlace *place)
+{
+    if (place->waits) {
+        place->waits = false;
+        g_queue_unlink(list, &place->link);
     }
 }
 
-static void forget_qp_event(HcaCxtMgt *cm, HcaQp *qp, unsigned i)
+void hca_eq_event(HcaCxtMgt *cm, const HcaEvent *event, HcaEventPlace *place)
 {
-    if (qp->events >> qp_event_types[i] & 1) {
-        qp->events &= ~(1u << qp_event_types[i]);
-        g_queue_unlink(&cm->qp_events[i], &qp->event_link[i]);
+    if (post_event(cm, event) == HCA_EQ_FULL && !place->waits) {
+        wait(&cm->waiting[event->type], event, place);
     }
 }
 
-/* The same of SRQs. */
-static const uint8_t srq_event_types[HCA_SRQ_EVENTS] = {
-    HCA_EVENT_SRQ_CATAS_ERROR,
-    HCA_EVENT_SRQ_LIMIT,
-};
-
-static void wait_srq(HcaCxtMgt *cm, const HcaEvent *event)
+void hca_eq_forget(HcaCxtMgt *cm, HcaEventPlace *place)
 {
-    HcaSrq *srq = hca_srq_find(cm, event->number);
-
-    for (unsigned i = 0; srq && i < HCA_SRQ_EVENTS; i++) {
-        if (srq_event_types[i] == event->type &&
-            !(srq->events >> event->type & 1)) {
-            srq->events |= 1u << event->type;
-            g_queue_push_tail_link(&cm->srq_events[i], &srq->event_link[i]);
-        }
-    }
+    forget(&cm->waiting[place->event.type], place);
 }
 
-static void forget_srq_event(HcaCxtMgt *cm, HcaSrq *srq, unsigned i)
+/* Completion events, whose lists are the EQs' */
+
+static HcaEvent completion_event(uint32_t cqn)
 {
-    if (srq->events >> srq_event_types[i] & 1) {
-        srq->events &= ~(1u << srq_event_types[i]);
-        g_queue_unlink(&cm->srq_events[i], &srq->event_link[i]);
-    }
+    return (HcaEvent) { .type = HCA_EVENT_COMP, .number = cqn };
 }
 
-static void wait_cq(HcaCxtMgt *cm, const HcaEvent *event)
+HcaEq *hca_eq_request(HcaCxtMgt *cm, uint32_t eqn, uint32_t cqn,
+                      HcaEventPlace *place)
 {
-    HcaCq *cq = hca_cq_find(cm, event->number);
+    HcaEvent event = completion_event(cqn);
+    HcaEq *eq = cm->eqs[eqn];
 
-    if (cq && !cq->error_pending) {
-        cq->error_pending = true;
-        g_queue_push_tail_link(&cm->cq_errors, &cq->error_link);
-    }
-}
-
-/* Keep the last changes that leave the port in the state it is in. */
-static void wait_port(HcaCxtMgt *cm, uint8_t subtype)
-{
-    if (cm->nport_events && cm->port_events[cm->nport_events - 1] == subtype) {
-        return;
-    }
-    if (cm->nport_events == HCA_PORT_EVENTS) {
-        cm->nport_events = 0;
-    }
-    cm->port_events[cm->nport_events++] = subtype;
-}
-
-static void wait_event(HcaCxtMgt *cm, const HcaEvent *event)
-{
-    switch (event->type) {
-    case HCA_EVENT_CMD:
-        cm->command_pending = true;
-        cm->command = *event;
-        break;
-    case HCA_EVENT_CQ_ERROR:
-        wait_cq(cm, event);
-        break;
-    case HCA_EVENT_SRQ_CATAS_ERROR:
-    case HCA_EVENT_SRQ_LIMIT:
-        wait_srq(cm, event);
-        break;
-    case HCA_EVENT_LOCAL_CATAS_ERROR:
-    case HCA_EVENT_EQ_OVERFLOW:
-        cm->eq_errors |= 1u << event->number;
-        break;
-    case HCA_EVENT_PORT_CHANGE:
-        wait_port(cm, event->subtype);
-        break;
-    case HCA_EVENT_PORT_MNG:
-        cm->port_changes |= event->syndrome;
-        break;
-    default:
-        wait_qp(cm, event);
-        break;
-    }
-}
-
-void hca_eq_event(HcaCxtMgt *cm, const HcaEvent *event)
-{
-    if (post_event(cm, event) == HCA_EQ_FULL) {
-        wait_event(cm, event);
-    }
-}
-
-HcaEq *hca_eq_request(HcaCxtMgt *cm, HcaCq *cq)
-{
-    HcaEq *eq = cm->eqs[cq->attr.eqn];
-
-    if (cq->event_pending) {
+    if (place->waits) {
         return NULL;
     }
     if (eq->status == HCA_QUEUE_OK && eq_is_full(eq)) {
         cm->counters.eq_waits++;
-        cq->event_pending = true;
-        g_queue_push_tail_link(&eq->completions, &cq->comp_link);
+        wait(&eq->completions, &event, place);
         return NULL;
     }
     return eq;
 }
 
-void hca_eq_write_completion(HcaCxtMgt *cm, HcaEq *eq, const HcaCq *cq)
+void hca_eq_write_completion(HcaCxtMgt *cm, HcaEq *eq, uint32_t cqn)
 {
-    post_completion(cm, eq, cq);
+    HcaEvent event = completion_event(cqn);
+
+    post_to(cm, eq, &event);
 }
 
-void hca_eq_completion(HcaCxtMgt *cm, HcaCq *cq)
+void hca_eq_forget_completion(HcaCxtMgt *cm, uint32_t eqn, HcaEventPlace *place)
 {
-    HcaEq *eq = hca_eq_request(cm, cq);
-
-    if (eq) {
-        post_completion(cm, eq, cq);
-    }
+    forget(&cm->eqs[eqn]->completions, place);
 }
 
-bool hca_eq_command_pending(const HcaCxtMgt *cm)
+unsigned hca_eq_waiting(const HcaCxtMgt *cm)
 {
-    return cm->command_pending;
-}
+    unsigned n = 0;
 
-void hca_eq_forget_qp(HcaCxtMgt *cm, HcaQp *qp)
-{
-    for (unsigned i = 0; i < HCA_QP_EVENTS; i++) {
-        forget_qp_event(cm, qp, i);
+    for (unsigned type = 0; type < HCA_EVENT_TYPES; type++) {
+        n += cm->waiting[type].length;
     }
-}
-
-void hca_eq_forget_srq(HcaCxtMgt *cm, HcaSrq *srq)
-{
-    for (unsigned i = 0; i < HCA_SRQ_EVENTS; i++) {
-        forget_srq_event(cm, srq, i);
+    for (unsigned eqn = 0; eqn < RDMA_HCA_MAX_EQS; eqn++) {
+        n += cm->eqs[eqn] ? cm->eqs[eqn]->completions.length : 0;
     }
-}
-
-void hca_eq_forget_cq(HcaCxtMgt *cm, HcaCq *cq)
-{
-    if (cq->event_pending) {
-        g_queue_unlink(&cm->eqs[cq->attr.eqn]->completions, &cq->comp_link);
-        cq->event_pending = false;
-    }
-    if (cq->error_pending) {
-        g_queue_unlink(&cm->cq_errors, &cq->error_link);
-        cq->error_pending = false;
-    }
+    return n;
 }
 
 /* Events that waited, delivered while there is room */
 
-static HcaEqPost deliver_command(HcaCxtMgt *cm)
+/* Those of a type. */
+static HcaEqPost deliver_type(HcaCxtMgt *cm, uint8_t type)
 {
-    if (cm->command_pending && post_event(cm, &cm->command) == HCA_EQ_FULL) {
-        return HCA_EQ_FULL;
-    }
-    cm->command_pending = false;
-    return HCA_EQ_DONE;
-}
+    GQueue *list = &cm->waiting[type];
 
-static HcaEqPost deliver_port(HcaCxtMgt *cm)
-{
-    while (cm->nport_events) {
-        HcaEvent event = {
-            .type = HCA_EVENT_PORT_CHANGE,
-            .subtype = cm->port_events[0],
-            .number = RDMA_HCA_NUM_PORTS,
-        };
+    while (list->head) {
+        HcaEventPlace *place = list->head->data;
 
-        if (post_event(cm, &event) == HCA_EQ_FULL) {
+        if (post_event(cm, &place->event) == HCA_EQ_FULL) {
             return HCA_EQ_FULL;
         }
-        cm->nport_events--;
-        memmove(&cm->port_events[0], &cm->port_events[1], cm->nport_events);
-    }
-    return HCA_EQ_DONE;
-}
-
-static HcaEqPost deliver_port_changes(HcaCxtMgt *cm)
-{
-    HcaEvent event = {
-        .type = HCA_EVENT_PORT_MNG,
-        .number = RDMA_HCA_NUM_PORTS,
-        .syndrome = cm->port_changes,
-    };
-
-    if (cm->port_changes && post_event(cm, &event) == HCA_EQ_FULL) {
-        return HCA_EQ_FULL;
-    }
-    cm->port_changes = 0;
-    return HCA_EQ_DONE;
-}
-
-static HcaEqPost deliver_cqs(HcaCxtMgt *cm)
-{
-    while (cm->cq_errors.head) {
-        HcaCq *cq = cm->cq_errors.head->data;
-        HcaEvent event = {
-            .type = HCA_EVENT_CQ_ERROR,
-            .number = cq->cqn,
-            .syndrome = cq->status == HCA_QUEUE_OVERFLOW ? HCA_CQ_ERROR_OVERRUN
-                                                         : HCA_CQ_ERROR_ACCESS,
-        };
-
-        if (post_event(cm, &event) == HCA_EQ_FULL) {
-            return HCA_EQ_FULL;
-        }
-        g_queue_unlink(&cm->cq_errors, &cq->error_link);
-        cq->error_pending = false;
-    }
-    return HCA_EQ_DONE;
-}
-
-/* Those EQs that have failed of which event @type tells. */
-static HcaEqPost deliver_eqs(HcaCxtMgt *cm, uint8_t type)
-{
-    for (uint32_t left = cm->eq_errors; left; left &= left - 1) {
-        uint32_t eqn = __builtin_ctz(left);
-        HcaEvent event = { .type = type, .number = eqn };
-
-        if (failure_event(cm->eqs[eqn]) != type) {
-            continue;
-        }
-        if (post_event(cm, &event) == HCA_EQ_FULL) {
-            return HCA_EQ_FULL;
-        }
-        cm->eq_errors &= ~(1u << eqn);
-    }
-    return HCA_EQ_DONE;
-}
-
-static HcaEqPost deliver_qps(HcaCxtMgt *cm, unsigned i)
-{
-    while (cm->qp_events[i].head) {
-        HcaQp *qp = cm->qp_events[i].head->data;
-        HcaEvent event = { .type = qp_event_types[i], .number = qp->qpn };
-
-        if (post_event(cm, &event) == HCA_EQ_FULL) {
-            return HCA_EQ_FULL;
-        }
-        forget_qp_event(cm, qp, i);
-    }
-    return HCA_EQ_DONE;
-}
-
-static HcaEqPost deliver_srqs(HcaCxtMgt *cm, unsigned i)
-{
-    while (cm->srq_events[i].head) {
-        HcaSrq *srq = cm->srq_events[i].head->data;
-        HcaEvent event = { .type = srq_event_types[i], .number = srq->srqn };
-
-        if (post_event(cm, &event) == HCA_EQ_FULL) {
-            return HCA_EQ_FULL;
-        }
-        forget_srq_event(cm, srq, i);
+        forget(list, place);
     }
     return HCA_EQ_DONE;
 }
@@ -575,49 +382,44 @@ static HcaEqPost deliver_srqs(HcaCxtMgt *cm, unsigned i)
 static HcaEqPost deliver_completions(HcaCxtMgt *cm, HcaEq *eq)
 {
     while (eq->completions.head) {
-        HcaCq *cq = eq->completions.head->data;
+        HcaEventPlace *place = eq->completions.head->data;
 
-        if (post_completion(cm, eq, cq) == HCA_EQ_FULL) {
+        if (post_to(cm, eq, &place->event) == HCA_EQ_FULL) {
             return HCA_EQ_FULL;
         }
-        g_queue_unlink(&eq->completions, &cq->comp_link);
-        cq->event_pending = false;
+        forget(&eq->completions, place);
     }
     return HCA_EQ_DONE;
 }
 
-/* What waits for @eqn (HCA_NO_EQ: for none any more), until that is full. */
+/*
+ * What waits for @eqn (HCA_NO_EQ: for none any more), until that is full: first
+ * what others wait for, or what says most.
+ */
 static void deliver(HcaCxtMgt *cm, uint8_t eqn)
 {
-    const uint8_t *to = cm->event_eq;
-    HcaEqPost post = HCA_EQ_DONE;
+    static const uint8_t order[] = {
+        HCA_EVENT_CMD,
+        HCA_EVENT_PORT_CHANGE,
+        HCA_EVENT_PORT_MNG,
+        HCA_EVENT_LOCAL_CATAS_ERROR,
+        HCA_EVENT_EQ_OVERFLOW,
+        HCA_EVENT_CQ_ERROR,
+        HCA_EVENT_SRQ_CATAS_ERROR,
+        HCA_EVENT_SRQ_LIMIT,
+        HCA_EVENT_WQ_CATAS_ERROR,
+        HCA_EVENT_WQ_INVAL_REQ_ERROR,
+        HCA_EVENT_WQ_ACCESS_ERROR,
+        HCA_EVENT_COMM_EST,
+        HCA_EVENT_SQ_DRAINED,
+        HCA_EVENT_CONGESTION,
+        HCA_EVENT_LAST_WQE_REACHED,
+    };
 
-    if (to[HCA_EVENT_CMD] == eqn) {
-        post = deliver_command(cm);
-    }
-    if (to[HCA_EVENT_PORT_CHANGE] == eqn && post == HCA_EQ_DONE) {
-        post = deliver_port(cm);
-    }
-    if (to[HCA_EVENT_PORT_MNG] == eqn && post == HCA_EQ_DONE) {
-        post = deliver_port_changes(cm);
-    }
-    if (to[HCA_EVENT_LOCAL_CATAS_ERROR] == eqn && post == HCA_EQ_DONE) {
-        post = deliver_eqs(cm, HCA_EVENT_LOCAL_CATAS_ERROR);
-    }
-    if (to[HCA_EVENT_EQ_OVERFLOW] == eqn && post == HCA_EQ_DONE) {
-        post = deliver_eqs(cm, HCA_EVENT_EQ_OVERFLOW);
-    }
-    if (to[HCA_EVENT_CQ_ERROR] == eqn && post == HCA_EQ_DONE) {
-        post = deliver_cqs(cm);
-    }
-    for (unsigned i = 0; i < HCA_SRQ_EVENTS && post == HCA_EQ_DONE; i++) {
-        if (to[srq_event_types[i]] == eqn) {
-            post = deliver_srqs(cm, i);
-        }
-    }
-    for (unsigned i = 0; i < HCA_QP_EVENTS && post == HCA_EQ_DONE; i++) {
-        if (to[qp_event_types[i]] == eqn) {
-            post = deliver_qps(cm, i);
+    for (unsigned i = 0; i < G_N_ELEMENTS(order); i++) {
+        if (cm->event_eq[order[i]] == eqn &&
+            deliver_type(cm, order[i]) == HCA_EQ_FULL) {
+            return;
         }
     }
 }

@@ -19,7 +19,7 @@ HcaQp *hca_qp_find(HcaCxtMgt *cm, uint32_t qpn)
     return hca_qp_peek(cm, qpn);
 }
 
-bool hca_qp_write_context(HcaCxtMgt *cm, const HcaQp *qp)
+static bool write_context(HcaCxtMgt *cm, const HcaQp *qp)
 {
     uint8_t cxt[HCA_MAX_CXT_SIZE];
 
@@ -52,9 +52,30 @@ static void add_qp(HcaCxtMgt *cm, HcaQp *qp)
     use_queues(cm, qp, 1);
 }
 
+/* Types of events, by their places. */
+static const uint8_t event_types[HCA_QP_EVENTS] = {
+    HCA_EVENT_WQ_CATAS_ERROR,   HCA_EVENT_WQ_INVAL_REQ_ERROR,
+    HCA_EVENT_WQ_ACCESS_ERROR,  HCA_EVENT_COMM_EST,
+    HCA_EVENT_SQ_DRAINED,       HCA_EVENT_CONGESTION,
+    HCA_EVENT_LAST_WQE_REACHED,
+};
+
+void hca_qp_event(HcaCxtMgt *cm, HcaQp *qp, uint8_t type)
+{
+    HcaEvent event = { .type = type, .number = qp->qpn };
+
+    for (unsigned i = 0; i < HCA_QP_EVENTS; i++) {
+        if (event_types[i] == type) {
+            hca_eq_event(cm, &event, &qp->event[i]);
+        }
+    }
+}
+
 static void remove_qp(HcaCxtMgt *cm, HcaQp *qp)
 {
-    hca_eq_forget_qp(cm, qp);
+    for (unsigned i = 0; i < HCA_QP_EVENTS; i++) {
+        hca_eq_forget(cm, &qp->event[i]);
+    }
     use_queues(cm, qp, -1);
     cm->live.qps--;
     cm->live.sq_slots -= hca_qp_doorbells(&qp->attr);
@@ -74,7 +95,7 @@ static void enter_state(HcaCxtMgt *cm, HcaQp *qp, uint8_t state)
 static void change_state(HcaCxtMgt *cm, HcaQp *qp, uint8_t state)
 {
     enter_state(cm, qp, state);
-    hca_qp_write_context(cm, qp);
+    write_context(cm, qp);
     if (qp->state == HCA_QP_RST) {
         remove_qp(cm, qp);
     }
@@ -196,7 +217,7 @@ static uint8_t create_qp(HcaCxtMgt *cm, uint32_t qpn, const HcaQpChange *change)
     qp = new_qp(qpn);
     qp->special = special_of(cm, qpn);
     hca_qp_take(cm, qp, change->attr, attrs);
-    if (!hca_qp_write_context(cm, qp)) {
+    if (!write_context(cm, qp)) {
         g_free(qp);
         return HCA_STAT_BAD_SEG_PARAM;
     }
@@ -246,7 +267,7 @@ static uint8_t change_qp(HcaCxtMgt *cm, HcaQp *qp, const HcaQpChange *change)
         hca_qp_take(cm, qp, change->attr, attrs);
     }
     if (to == qp->state) {
-        hca_qp_write_context(cm, qp);
+        write_context(cm, qp);
         return HCA_STAT_OK;
     }
     if (to == HCA_QP_SQD) {
@@ -308,5 +329,25 @@ uint8_t hca_cxtmgt_query_qp(HcaCxtMgt *cm, uint32_t qpn, void *cxt)
         return HCA_STAT_BAD_INDEX;
     }
     cm->format->put_qp(qpn, cm->qps[qpn], cxt);
+    return HCA_STAT_OK;
+}
+
+uint8_t hca_cxtmgt_set_qp_counters(HcaCxtMgt *cm, uint32_t qpn, uint64_t set)
+{
+    HcaQp *qp;
+
+    if (!hca_index_ok(cm, &cm->qpc, qpn) || !hca_qp_counter_set_ok(set)) {
+        return HCA_STAT_BAD_INDEX;
+    }
+    qp = cm->qps[qpn];
+    if (!qp) {
+        return HCA_STAT_BAD_RES_STATE;
+    }
+    if (!hca_cxt_writable(cm, &cm->qpc, qpn)) {
+        return HCA_STAT_BAD_SEG_PARAM;
+    }
+    qp->attr.counter_set = set;
+    hca_qp_find_counters(cm, qp);
+    write_context(cm, qp);
     return HCA_STAT_OK;
 }

@@ -11,7 +11,6 @@
 #include "cxtmgt_int.h"
 
 #define NS_PER_US 1000
-#define TIMER_BUDGET 256 /* events of a turn */
 
 /* There is a place for each CQ. */
 void hca_moderation_init(HcaCxtMgt *cm)
@@ -58,39 +57,21 @@ void hca_cq_stop_timer(HcaCxtMgt *cm, HcaCq *cq)
 }
 
 /* An event that waits comes no later than it would have. */
-static void apply(HcaCxtMgt *cm, HcaCq *cq)
+bool hca_cq_moderate(HcaCxtMgt *cm, HcaCq *cq, uint16_t count,
+                     uint16_t period_us)
 {
-    int64_t end;
-
-    if (cq->timer.slot < 0) {
-        return;
-    }
-    if (has_enough(cq)) {
-        hca_cq_fire(cm, cq);
-        hca_eq_completion(cm, cq);
-        return;
-    }
-    end = period_end(cm, cq);
-    hca_heap_put(&cm->cq_timers, &cq->timer, MIN(end, cq->timer.key));
-}
-
-uint8_t hca_cxtmgt_modify_cq(HcaCxtMgt *cm, uint32_t cqn, uint16_t count,
-                             uint16_t period_us)
-{
-    HcaCq *cq;
-    uint8_t status = hca_cq_owned(cm, cqn, &cq);
-
-    if (status) {
-        return status;
-    }
-    if (!hca_cxt_writable(cm, &cm->cqc, cqn)) {
-        return HCA_STAT_BAD_SEG_PARAM;
-    }
     cq->event_count = count;
     cq->event_period_us = period_us;
-    apply(cm, cq);
-    hca_cq_write_context(cm, cq);
-    return HCA_STAT_OK;
+    if (cq->timer.slot < 0) {
+        return false;
+    }
+    if (!has_enough(cq)) {
+        int64_t end = period_end(cm, cq);
+
+        hca_heap_put(&cm->cq_timers, &cq->timer, MIN(end, cq->timer.key));
+        return false;
+    }
+    return true;
 }
 
 int64_t hca_cxtmgt_deadline(const HcaCxtMgt *cm)
@@ -101,25 +82,13 @@ int64_t hca_cxtmgt_deadline(const HcaCxtMgt *cm)
 }
 
 /* A timer runs only while its CQ is armed and has entries to tell of. */
-bool hca_cxtmgt_run_timers(HcaCxtMgt *cm)
+HcaCq *hca_cq_next_due(HcaCxtMgt *cm, int64_t now)
 {
-    int64_t now;
+    HcaHeapNode *first = hca_heap_first(&cm->cq_timers);
 
-    if (!hca_heap_first(&cm->cq_timers)) {
-        return false;
+    if (!first || first->key > now) {
+        return NULL;
     }
-    now = cm->host.ops->clock_ns(cm->host.opaque);
-    for (unsigned n = 0; n < TIMER_BUDGET; n++) {
-        HcaHeapNode *first = hca_heap_first(&cm->cq_timers);
-        HcaCq *cq;
-
-        if (!first || first->key > now) {
-            return false;
-        }
-        cq = HCA_HEAP_ENTRY(first, HcaCq, timer);
-        cm->counters.cq_periods++;
-        hca_cq_fire(cm, cq);
-        hca_eq_completion(cm, cq);
-    }
-    return true;
+    cm->counters.cq_periods++;
+    return HCA_HEAP_ENTRY(first, HcaCq, timer);
 }

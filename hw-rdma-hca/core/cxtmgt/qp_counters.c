@@ -83,23 +83,3 @@ uint64_t hca_qp_counter_value(const HcaQpCounters *counters, unsigned i)
 {
     return *(const uint64_t *)((const char *)counters + rows[i].offset);
 }
-
-uint8_t hca_cxtmgt_set_qp_counters(HcaCxtMgt *cm, uint32_t qpn, uint64_t set)
-{
-    HcaQp *qp;
-
-    if (!hca_index_ok(cm, &cm->qpc, qpn) || !hca_qp_counter_set_ok(set)) {
-        return HCA_STAT_BAD_INDEX;
-    }
-    qp = cm->qps[qpn];
-    if (!qp) {
-        return HCA_STAT_BAD_RES_STATE;
-    }
-    if (!hca_cxt_writable(cm, &cm->qpc, qpn)) {
-        return HCA_STAT_BAD_SEG_PARAM;
-    }
-    qp->attr.counter_set = set;
-    hca_qp_find_counters(cm, qp);
-    hca_qp_write_context(cm, qp);
-    return HCA_STAT_OK;
-}

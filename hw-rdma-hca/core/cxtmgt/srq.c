@@ -58,9 +58,6 @@ static void add_srq(HcaCxtMgt *cm, const HcaSrq *from)
 {
     HcaSrq *srq = g_memdup2(from, sizeof(*from));
 
-    for (unsigned i = 0; i < HCA_SRQ_EVENTS; i++) {
-        srq->event_link[i].data = srq;
-    }
     cm->srqs[srq->srqn] = srq;
     cm->live.srqs++;
     if (srq->attr.xrc) {
@@ -70,7 +67,8 @@ static void add_srq(HcaCxtMgt *cm, const HcaSrq *from)
 
 static void remove_srq(HcaCxtMgt *cm, HcaSrq *srq)
 {
-    hca_eq_forget_srq(cm, srq);
+    hca_eq_forget(cm, &srq->catas_error);
+    hca_eq_forget(cm, &srq->limit_reached);
     if (srq->attr.xrc) {
         hca_cq_find(cm, srq->attr.cqn)->queues--;
     }
@@ -161,11 +159,12 @@ uint8_t hca_cxtmgt_query_srq(HcaCxtMgt *cm, uint32_t srqn, void *cxt)
     return HCA_STAT_OK;
 }
 
-static void raise_event(HcaCxtMgt *cm, const HcaSrq *srq, uint8_t type)
+static void raise_event(HcaCxtMgt *cm, const HcaSrq *srq, uint8_t type,
+                        HcaEventPlace *place)
 {
     HcaEvent event = { .type = type, .number = srq->srqn };
 
-    hca_eq_event(cm, &event);
+    hca_eq_event(cm, &event, place);
 }
 
 /* The queue's memory or its record was refused: it gives no more WQEs. */
@@ -175,7 +174,7 @@ static void fail(HcaCxtMgt *cm, HcaSrq *srq)
     srq->limit = 0;
     write_srqc(cm, srq->srqn, srq);
     hca_cxt_trace(cm, HCA_TRACE_SRQ_ERROR, srq->srqn, srq->rq.consumed, 0, 0);
-    raise_event(cm, srq, HCA_EVENT_SRQ_CATAS_ERROR);
+    raise_event(cm, srq, HCA_EVENT_SRQ_CATAS_ERROR, &srq->catas_error);
 }
 
 /*
@@ -193,7 +192,7 @@ static void judge_limit(HcaCxtMgt *cm, HcaSrq *srq)
         fail(cm, srq);
     } else if (left < srq->limit) {
         srq->limit = 0;
-        raise_event(cm, srq, HCA_EVENT_SRQ_LIMIT);
+        raise_event(cm, srq, HCA_EVENT_SRQ_LIMIT, &srq->limit_reached);
     }
 }
 

@@ -16,7 +16,7 @@
 /* Nothing but room for the last one's event is waited for. */
 static void check_done(const Hca *hca)
 {
-    if (hca_command_wanted(hca) && !hca_eq_command_pending(hca->cm)) {
+    if (hca_command_wanted(hca) && !hca_ceu_event_waits(hca->ceu)) {
         fuzz_fail("the card rests, and has a command to do");
     }
 }

@@ -35,15 +35,13 @@ static void set_congested(Hca *hca, HcaQp *qp, bool congested)
 
 void hca_congestion_receive(Hca *hca, HcaQp *qp)
 {
-    HcaEvent event = { .type = HCA_EVENT_CONGESTION, .number = qp->qpn };
-
     hca->requester->counters.cnp_rx++;
     hca_timer_set(hca, qp, HCA_TIMER_CONGESTION,
                   hca_now(hca) + hca->config.cnp_timer_us * NS_PER_US);
     if (!qp->req.congested) {
         set_congested(hca, qp, true);
         hca->requester->counters.limit_halved++;
-        hca_eq_event(hca->cm, &event);
+        hca_qp_event(hca->cm, qp, HCA_EVENT_CONGESTION);
     }
 }
 

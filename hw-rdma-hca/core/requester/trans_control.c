@@ -545,10 +545,7 @@ void hca_progress(Hca *hca, HcaQp *qp)
         !(qp->send.wqe_valid && qp->send.wqe.sent)) {
         req->drained = true;
         if (qp->sqd_event) {
-            HcaEvent event = { .type = HCA_EVENT_SQ_DRAINED,
-                               .number = qp->qpn };
-
-            hca_eq_event(hca->cm, &event);
+            hca_qp_event(hca->cm, qp, HCA_EVENT_SQ_DRAINED);
         }
     }
 }

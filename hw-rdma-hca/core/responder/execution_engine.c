@@ -473,7 +473,7 @@ static void break_qp(Hca *hca, HcaQp *qp, HcaOutcome outcome)
         hca_recv_fail(hca, qp, failure->syndrome, outcome);
     }
     if (failure->event) {
-        hca_qp_event(hca, qp, failure->event);
+        hca_qp_event(hca->cm, qp, failure->event);
     }
     hca_qp_set_state(hca->cm, qp, HCA_QP_ERR);
 }
@@ -700,7 +700,7 @@ static void communication_established(Hca *hca, HcaQp *qp)
     if (qp->state == HCA_QP_RTR && qp->attr.service != HCA_SERVICE_UD &&
         !qp->resp.comm_est) {
         qp->resp.comm_est = true;
-        hca_qp_event(hca, qp, HCA_EVENT_COMM_EST);
+        hca_qp_event(hca->cm, qp, HCA_EVENT_COMM_EST);
     }
 }
 

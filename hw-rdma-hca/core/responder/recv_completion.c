@@ -158,7 +158,7 @@ static void flush_receives(Hca *hca, HcaQp *qp)
         flush_used(hca, qp);
     } else if (qp->srq) {
         flush_used(hca, qp);
-        hca_qp_event(hca, qp, HCA_EVENT_LAST_WQE_REACHED);
+        hca_qp_event(hca->cm, qp, HCA_EVENT_LAST_WQE_REACHED);
     } else {
         flush(hca, qp, hca_now(hca));
     }

@@ -305,7 +305,7 @@ static void read_failed(Hca *hca, HcaQp *qp, const HcaMatchInfo *info,
                           refused ? HCA_NAK_REMOTE_ACCESS : HCA_NAK_REMOTE_OP),
                  outcome);
     if (qp->state != HCA_QP_ERR) {
-        hca_qp_event(hca, qp,
+        hca_qp_event(hca->cm, qp,
                      refused ? HCA_EVENT_WQ_ACCESS_ERROR
                              : HCA_EVENT_WQ_CATAS_ERROR);
         hca_qp_set_state(hca->cm, qp, HCA_QP_ERR);

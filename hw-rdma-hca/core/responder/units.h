@@ -124,12 +124,4 @@ static inline uint32_t hca_read_psns(const HcaQp *qp, uint32_t len)
     return len ? (len - 1) / qp->pmtu + 1 : 1;
 }
 
-/* Raise an asynchronous event of @qp. */
-static inline void hca_qp_event(Hca *hca, const HcaQp *qp, uint8_t type)
-{
-    HcaEvent event = { .type = type, .number = qp->qpn };
-
-    hca_eq_event(hca->cm, &event);
-}
-
 #endif /* HCA_RESPONDER_UNITS_H */

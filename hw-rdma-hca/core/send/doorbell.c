@@ -44,10 +44,7 @@ void hca_send_doorbell(Hca *hca, uint32_t uar, uint32_t qpn,
         bad_doorbell(hca, &hca->send->counters.db_overflow, qpn, uar,
                      HCA_DB_OVERFLOW);
         if (qp->state != HCA_QP_ERR) {
-            HcaEvent event = { .type = HCA_EVENT_WQ_CATAS_ERROR,
-                               .number = qpn };
-
-            hca_eq_event(hca->cm, &event);
+            hca_qp_event(hca->cm, qp, HCA_EVENT_WQ_CATAS_ERROR);
             hca_qp_set_state(hca->cm, qp, HCA_QP_ERR);
         }
         return;

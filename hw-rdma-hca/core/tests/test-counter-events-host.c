@@ -655,7 +655,6 @@ static void test_host_faults_fatal(void)
     };
     Bed *bed = events_new_by(RDMA_HCA_QP_ST_RC, NULL, NULL);
     Host *host = &bed->lab->host[0];
-    HcaEvent event = { .type = HCA_EVENT_PORT_CHANGE, .number = 1 };
 
     g_assert_cmphex(driver_cmd(bed->drv[0], RDMA_HCA_CMD_MAP_EQ,
                                1ull << RDMA_HCA_EVENT_EQ_OVERFLOW,
@@ -663,7 +662,7 @@ static void test_host_faults_fatal(void)
                     ==, 0);
     plan.rule[2].count = 0;
     bed_set_faults(bed, 0, &plan);
-    hca_eq_event(host->hca->cm, &event);
+    hca_port_change_event(host->hca->cm, 0);
     for (unsigned i = 0; i < 64; i++) { /* and that of the event */
         hca_v2p_interrupt(host->hca->v2p, EQ_CMD);
     }

@@ -103,8 +103,8 @@ static void test_visit(void)
  * Numbers are for ever. When this fails a row was put elsewhere than at the
  * end. After adding rows at the end, raise both constants.
  */
-#define FROZEN 547
-#define FROZEN_SUM "9803234268223322e114cf920695ca64"
+#define FROZEN 548
+#define FROZEN_SUM "7542ed3add7e24a27d903c6885887f25"
 
 static void test_numbers(void)
 {

@@ -41,9 +41,17 @@ static void test_eq_full_completions(void)
 
 static void qp_event(Fix *fix, uint8_t type, uint32_t qpn)
 {
-    HcaEvent event = { .type = type, .number = qpn };
+    hca_qp_event(fix->cm, hca_qp_find(fix->cm, qpn), type);
+}
 
-    hca_eq_event(fix->cm, &event);
+/* In place of any other source's, and of the command unit's. */
+static HcaEventPlace source, command;
+
+static void any_event(Fix *fix, uint8_t type, uint32_t number)
+{
+    HcaEvent event = { .type = type, .number = number };
+
+    hca_eq_event(fix->cm, &event, &source);
 }
 
 static void command_event(Fix *fix, uint16_t token, uint8_t status,
@@ -56,16 +64,12 @@ static void command_event(Fix *fix, uint16_t token, uint8_t status,
         .out_param = out_param,
     };
 
-    hca_eq_event(fix->cm, &event);
+    hca_eq_event(fix->cm, &event, &command);
 }
 
 static void port_event(Fix *fix, uint8_t subtype)
 {
-    HcaEvent event = { .type = RDMA_HCA_EVENT_PORT_CHANGE,
-                       .number = 1,
-                       .subtype = subtype };
-
-    hca_eq_event(fix->cm, &event);
+    hca_port_change_event(fix->cm, subtype);
 }
 
 /* Take all entries; how many there were of each type and number. */
@@ -99,12 +103,12 @@ static void test_eq_full_async(void)
         port_event(&fix, RDMA_HCA_PORT_CHANGE_ACTIVE);
     }
     command_event(&fix, 0x55, 3, UINT64_MAX);
-    g_assert_true(hca_eq_command_pending(fix.cm));
+    g_assert_true(command.waits);
     /* A QP that is gone has no events any more. */
     fix_qp_reset(&fix, 31);
     g_assert_cmpuint(fix_eq_producer(&fix, FIX_EQN), ==, 4);
     drain_eq(&fix, q.eq, count);
-    g_assert_false(hca_eq_command_pending(fix.cm));
+    g_assert_false(command.waits);
     g_assert_cmpuint(count[RDMA_HCA_EVENT_COMM_EST], ==, 31);
     g_assert_cmpuint(count[RDMA_HCA_EVENT_SQ_DRAINED], ==, 31);
     g_assert_cmpuint(count[RDMA_HCA_EVENT_WQ_ACCESS_ERROR], ==, 31);
@@ -115,11 +119,7 @@ static void test_eq_full_async(void)
 
 static void port_mng(Fix *fix, uint32_t changes)
 {
-    HcaEvent event = { .type = HCA_EVENT_PORT_MNG,
-                       .number = 1,
-                       .syndrome = changes };
-
-    hca_eq_event(fix->cm, &event);
+    hca_port_mng_event(fix->cm, changes);
 }
 
 /* What a manager changes while the queue is full is told in one. */
@@ -159,7 +159,7 @@ static void test_eq_full_cq_error(void)
 
     fix_qp_to(&fix, 9, RC, RDMA_HCA_QP_STATE_RTS);
     for (unsigned i = 0; i < 4; i++) {
-        qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, 9);
+        any_event(&fix, RDMA_HCA_EVENT_COMM_EST, 9);
     }
     qp = fix_qp(&fix);
     for (unsigned i = 0; i < 9; i++) {
@@ -186,13 +186,9 @@ static void test_eq_wait_work(void)
     counters = hca_cxt_counters(fix.cm);
     fix_new_eq(&fix, 2, FIX_LOG_EQ);
     for (uint32_t qpn = FIX_FIRST_QPN; qpn < 1u << FIX_LOG_QPS; qpn++) {
-        HcaEvent event = { .number = qpn };
-
         fix_qp_to(&fix, qpn, RC, RDMA_HCA_QP_STATE_RTS);
-        event.type = HCA_EVENT_COMM_EST;
-        hca_eq_event(fix.cm, &event);
-        event.type = HCA_EVENT_WQ_ACCESS_ERROR;
-        hca_eq_event(fix.cm, &event);
+        qp_event(&fix, HCA_EVENT_COMM_EST, qpn);
+        qp_event(&fix, HCA_EVENT_WQ_ACCESS_ERROR, qpn);
         n += 2;
     }
     g_assert_cmpuint(hca_cxt_waiting_events(fix.cm), ==,
@@ -226,12 +222,9 @@ static void test_eq_wait_remapped(void)
     fix_init(&fix);
     fix_new_eq(&fix, 2, FIX_LOG_EQ);
     for (uint32_t qpn = FIX_FIRST_QPN; qpn < FIX_FIRST_QPN + 6; qpn++) {
-        HcaEvent event = { .type = HCA_EVENT_COMM_EST, .number = qpn };
-
         fix_qp_to(&fix, qpn, RC, RDMA_HCA_QP_STATE_RTS);
-        hca_eq_event(fix.cm, &event);
-        event.type = HCA_EVENT_WQ_ACCESS_ERROR;
-        hca_eq_event(fix.cm, &event);
+        qp_event(&fix, HCA_EVENT_COMM_EST, qpn);
+        qp_event(&fix, HCA_EVENT_WQ_ACCESS_ERROR, qpn);
     }
     g_assert_cmpuint(hca_cxt_waiting_events(fix.cm), ==, 8);
     g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 2, access, false), ==, 0);
@@ -255,8 +248,8 @@ static void test_eq_interrupts(void)
 
     fix_init(&fix);
     fix_qp_to(&fix, FIX_QPN, RC, RDMA_HCA_QP_STATE_RTS);
-    qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, FIX_QPN);
-    qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, FIX_QPN);
+    any_event(&fix, RDMA_HCA_EVENT_COMM_EST, FIX_QPN);
+    any_event(&fix, RDMA_HCA_EVENT_COMM_EST, FIX_QPN);
     g_assert_cmpuint(fix.ram->msix[FIX_EQN], ==, 1);
     hca_eq_doorbell(fix.cm, FIX_EQN, 1, false);
     g_assert_cmpuint(fix.ram->msix[FIX_EQN], ==, 1);
@@ -264,7 +257,7 @@ static void test_eq_interrupts(void)
     g_assert_cmpuint(fix.ram->msix[FIX_EQN], ==, 2);
     hca_eq_doorbell(fix.cm, FIX_EQN, 2, true);
     g_assert_cmpuint(fix.ram->msix[FIX_EQN], ==, 2);
-    qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, FIX_QPN);
+    any_event(&fix, RDMA_HCA_EVENT_COMM_EST, FIX_QPN);
     g_assert_cmpuint(fix.ram->msix[FIX_EQN], ==, 3);
     /* Beyond what there is, or back. */
     hca_eq_doorbell(fix.cm, FIX_EQN, 4, true);
@@ -278,8 +271,8 @@ static void test_eq_interrupts(void)
     eqc = fix_make_eqc(&fix, FIX_LOG_EQ, 5, RDMA_HCA_EQ_STATE_ALWAYS_ARMED);
     g_assert_cmphex(fix_sw2hw_eq(&fix, 4, &eqc), ==, 0);
     g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 4, UINT64_MAX, false), ==, 0);
-    qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, FIX_QPN);
-    qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, FIX_QPN);
+    any_event(&fix, RDMA_HCA_EVENT_COMM_EST, FIX_QPN);
+    any_event(&fix, RDMA_HCA_EVENT_COMM_EST, FIX_QPN);
     g_assert_cmpuint(fix.ram->msix[5], ==, 2);
     g_assert_cmpuint(fix.ram->msix_bad, ==, 0);
     fix_free(&fix);
@@ -299,7 +292,7 @@ static void test_eq_wrap(void)
     g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 2, UINT64_MAX, false), ==, 0);
     fix_qp_to(&fix, FIX_QPN, RC, RDMA_HCA_QP_STATE_RTS);
     for (unsigned i = 0; i < 20; i++) {
-        qp_event(&fix, RDMA_HCA_EVENT_COMM_EST, FIX_QPN);
+        any_event(&fix, RDMA_HCA_EVENT_COMM_EST, FIX_QPN);
         hca_eq_doorbell(fix.cm, 2, ++ci & RDMA_HCA_EQ_DB_CI, false);
     }
     g_assert_cmphex(fix_eq_producer(&fix, 2), ==, ci);
@@ -324,7 +317,7 @@ static void test_eq_map(void)
 
         g_assert_cmphex(
             hca_cxtmgt_map_eq(fix.cm, 2, UINT64_C(1) << type, false), ==, 0);
-        qp_event(&fix, type, FIX_QPN);
+        any_event(&fix, type, FIX_QPN);
         g_assert_cmpuint(fix_eq_producer(&fix, 2), ==, before + 1);
         hca_eq_doorbell(fix.cm, 2, before + 1, false);
         hca_cxtmgt_query_eq(fix.cm, 2, &eqc);
@@ -332,12 +325,12 @@ static void test_eq_map(void)
         /* Unmapped by another it stays; by itself it goes. */
         g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, FIX_EQN, UINT64_MAX, true),
                         ==, 0);
-        qp_event(&fix, type, FIX_QPN);
+        any_event(&fix, type, FIX_QPN);
         g_assert_cmpuint(fix_eq_producer(&fix, 2), ==, before + 2);
         hca_eq_doorbell(fix.cm, 2, before + 2, false);
         g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 2, UINT64_MAX, true), ==, 0);
         counters->events_unmapped = 0;
-        qp_event(&fix, type, FIX_QPN);
+        any_event(&fix, type, FIX_QPN);
         g_assert_cmpuint(counters->events_unmapped, ==, 1);
     }
     command_event(&fix, 1, 0, 0);
@@ -417,7 +410,6 @@ static void test_eq_unwritable(void)
 static void test_eq_failed(void)
 {
     const uint64_t port = UINT64_C(1) << HCA_EVENT_PORT_CHANGE;
-    HcaEvent event = { .type = HCA_EVENT_COMM_EST, .number = FIX_QPN };
     struct rdma_hca_eqc eqc;
     Fix fix;
     FixQueues q = fix_init(&fix);
@@ -429,7 +421,7 @@ static void test_eq_failed(void)
         eqc.lkey = GUINT32_TO_BE(FIX_OTHER_KEY);
         g_assert_cmphex(fix_sw2hw_eq(&fix, 2 + full, &eqc), ==, 0);
         for (unsigned i = 0; full && i < 1u << FIX_LOG_EQ; i++) {
-            hca_eq_event(fix.cm, &event);
+            any_event(&fix, HCA_EVENT_COMM_EST, FIX_QPN);
             next++;
         }
         g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 2 + full, port, false), ==,

@@ -52,7 +52,6 @@ static void test_icm_missing(void)
 static void test_icm_gone(void)
 {
     const uint64_t comm_est = UINT64_C(1) << HCA_EVENT_COMM_EST;
-    HcaEvent event = { .type = HCA_EVENT_COMM_EST, .number = FIX_QPN };
     struct rdma_hca_qpc before, after;
     struct rdma_hca_cqc cqc;
     Fix fix;
@@ -76,7 +75,7 @@ static void test_icm_gone(void)
                     RDMA_HCA_STAT_BAD_SEG_PARAM);
     g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, FIX_EQN, comm_est, true), ==,
                     RDMA_HCA_STAT_BAD_SEG_PARAM);
-    hca_eq_event(fix.cm, &event);
+    hca_qp_event(fix.cm, hca_qp_find(fix.cm, FIX_QPN), HCA_EVENT_COMM_EST);
     g_assert_cmpuint(fix_eq_producer(&fix, FIX_EQN), ==, 1);
     g_assert_cmpuint(fix_eq_producer(&fix, 2), ==, 0);
     g_assert_cmpuint(hca_cxt_counters(fix.cm)->icm_write_errors, ==, 5);

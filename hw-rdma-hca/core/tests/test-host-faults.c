@@ -707,7 +707,6 @@ static void test_event_overflow_waits(void)
     Driver *drv = bed->drv[1];
     HcaCxtMgt *cm = bed->lab->host[1].hca->cm;
     Eq *async = &drv->eq[EQ_ASYNC];
-    HcaEvent event = { .type = HCA_EVENT_PORT_CHANGE, .number = 1 };
 
     g_assert_cmphex(driver_cmd(drv, RDMA_HCA_CMD_MAP_EQ,
                                1ull << RDMA_HCA_EVENT_EQ_OVERFLOW, async->eqn,
@@ -716,8 +715,7 @@ static void test_event_overflow_waits(void)
     driver_poll_eq(drv, EQ_ASYNC);
     lab_run(bed->lab);
     for (unsigned i = 0; i < 1u << async->log_size; i++) {
-        event.subtype = i & 1;
-        hca_eq_event(cm, &event);
+        hca_port_change_event(cm, i & 1);
     }
     plan.rule[0].match_number = true;
     plan.rule[0].number = drv->eq[EQ_COMP].eqn;
@@ -741,7 +739,6 @@ static void test_event_judged_once(void)
     Driver *drv = bed->drv[1];
     HcaCxtMgt *cm = bed->lab->host[1].hca->cm;
     Eq *async = &drv->eq[EQ_ASYNC];
-    HcaEvent event = { .type = HCA_EVENT_PORT_CHANGE, .number = 1 };
     unsigned size = 1u << async->log_size;
 
     driver_poll_eq(drv, EQ_ASYNC);
@@ -751,8 +748,7 @@ static void test_event_judged_once(void)
     plan.rule[0].number = async->eqn;
     bed_set_faults(bed, 1, &plan);
     for (unsigned i = 0; i < size + 10; i++) {
-        event.subtype = i & 1;
-        hca_eq_event(cm, &event);
+        hca_port_change_event(cm, i & 1);
     }
     bed_counted(bed, 1, "host_fault_event_overflow", 0);
     driver_poll_eq(drv, EQ_ASYNC);

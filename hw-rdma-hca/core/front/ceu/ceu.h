@@ -37,6 +37,12 @@ void hca_ceu_run(HcaCeu *ceu);
 /* When to call that again for a command in hand; INT64_MAX: no time is known. */
 int64_t hca_ceu_deadline(const HcaCeu *ceu);
 
+/*
+ * Whether the last command's event still waits for room in its EQ: the next
+ * command that ends in an event has to wait, too.
+ */
+bool hca_ceu_event_waits(const HcaCeu *ceu);
+
 /* Whether INIT_HCA has been done. */
 bool hca_ceu_initialised(const HcaCeu *ceu);
 

@@ -310,7 +310,7 @@ static void complete(HcaCeu *ceu)
     /* First the registers: who gets the event may use them at once. */
     hca_hcr_complete(ceu, cmd);
     if (cmd->event) {
-        hca_eq_event(ceu->hca->cm, &event);
+        hca_eq_event(ceu->hca->cm, &event, &ceu->event);
     }
 }
 
@@ -359,7 +359,7 @@ static void begin(HcaCeu *ceu)
         return;
     }
     /* The event of the one before has not found room yet. */
-    if (hca_hcr_wants_event(ceu) && hca_eq_command_pending(ceu->hca->cm)) {
+    if (hca_hcr_wants_event(ceu) && hca_ceu_event_waits(ceu)) {
         return;
     }
     ceu->waiting = false;
@@ -418,6 +418,11 @@ void hca_ceu_reset(HcaCeu *ceu)
     ceu->initialised = false;
     memset(&ceu->counters, 0, sizeof(ceu->counters));
     __atomic_store_n(&ceu->ignored_writes, 0, __ATOMIC_RELAXED);
+}
+
+bool hca_ceu_event_waits(const HcaCeu *ceu)
+{
+    return ceu->event.waits;
 }
 
 bool hca_ceu_initialised(const HcaCeu *ceu)

@@ -76,9 +76,10 @@ struct HcaCeu {
     HcaV2pAsk ask;       /* for the mailbox */
     int64_t stalled_til; /* STALLED: clock_ns; INT64_MAX: for ever */
     HcaCommand cmd;
-    bool waiting;     /* a command does, for @behind late doorbells */
-    uint64_t behind;  /* in all, rung or not */
-    bool initialised; /* INIT_HCA done */
+    bool waiting;        /* a command does, for @behind late doorbells */
+    uint64_t behind;     /* in all, rung or not */
+    bool initialised;    /* INIT_HCA done */
+    HcaEventPlace event; /* of the last command */
     HcaCeuCounters counters;
     uint64_t ignored_writes; /* atomic */
 };

@@ -14,6 +14,14 @@ def run(case, cpus=1):
     resources.wait_for(guest, before)
 
 
+def test_limits_ignored():
+    run('limits_ignored')
+
+
+def test_exact_lists():
+    run('exact_lists')
+
+
 def test_limit():
     run('limit')
 

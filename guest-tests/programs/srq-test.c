@@ -127,6 +127,58 @@ static uint64_t message(struct ibv_cq_ex *cq, struct ibv_qp *qp, struct region *
     return wr_id;
 }
 
+/* --- limits of what is asked ---------------------------------------------------------------------------------------- */
+
+/* What a QP with an SRQ asks of its own receive queue, which it does not have, is not looked at (ibv_create_qp(3)). */
+static void test_limits_ignored(void)
+{
+    struct ibv_cq_ex *cq = create_cq(&device, 16);
+    struct ibv_srq *srq = create_srq(16);
+    struct ibv_qp_init_attr init = {
+        .send_cq = ibv_cq_ex_to_cq(cq),
+        .recv_cq = ibv_cq_ex_to_cq(cq),
+        .srq = srq,
+        .cap = { .max_send_wr = 4, .max_send_sge = 1, .max_recv_wr = UINT32_MAX, .max_recv_sge = UINT32_MAX },
+        .qp_type = IBV_QPT_RC,
+    };
+    struct ibv_qp *qp = ibv_create_qp(device.pd, &init);
+    struct ibv_qp_attr attr;
+
+    check(qp);
+    check(!ibv_query_qp(qp, &attr, IBV_QP_CAP, &init));
+    check(attr.cap.max_recv_wr == 0 && init.cap.max_recv_wr == 0 && attr.cap.max_send_wr >= 4);
+    check(!ibv_destroy_qp(qp) && !ibv_destroy_srq(srq));
+    destroy_cq(cq);
+}
+
+/* A list of as many requests as there are slots is taken; of one that is longer, all but those that do not fit. */
+static void test_exact_lists(void)
+{
+    struct ibv_srq *srq = create_srq(16);
+    unsigned int n = size_of(srq);
+    struct ibv_recv_wr *wr = calloc(n + 2, sizeof(*wr)), *bad;
+    struct ibv_sge sge;
+    struct region r;
+
+    check(wr);
+    create_region(&device, &r, 4096);
+    sge = sge_of(&r, 0, 8);
+    for (unsigned int i = 0; i < n + 2; i++) {
+        wr[i] = (struct ibv_recv_wr) { .wr_id = i, .sg_list = &sge, .num_sge = 1, .next = i < n + 1 ? &wr[i + 1] : NULL };
+    }
+    wr[n - 1].next = NULL;
+    check(!ibv_post_srq_recv(srq, wr, &bad));
+    check(ibv_post_srq_recv(srq, &wr[n], &bad) == ENOMEM && bad == &wr[n]);
+    check(!ibv_destroy_srq(srq));
+    srq = create_srq(16);
+    wr[n - 1].next = &wr[n];
+    check(ibv_post_srq_recv(srq, wr, &bad) == ENOMEM && bad == &wr[n]);
+    check(try_post(srq, 1, sge) == ENOMEM);
+    check(!ibv_destroy_srq(srq));
+    destroy_region(&r);
+    free(wr);
+}
+
 /* --- events ------------------------------------------------------------------------------------------------------- */
 
 static bool event_is_there(int ms)
@@ -1029,6 +1081,8 @@ static const struct {
     void (*run)(void);
     bool opens; /* devices by itself, one in each process */
 } cases[] = {
+    { "limits_ignored", test_limits_ignored, false },
+    { "exact_lists", test_exact_lists, false },
     { "limit", test_limit, false },
     { "resize", test_resize, false },
     { "last_wqe", test_last_wqe, false },

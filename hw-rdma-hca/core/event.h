@@ -22,9 +22,14 @@ typedef struct HcaEvent {
  * source that goes hca_eq_forget() takes it back.
  */
 typedef struct HcaEventPlace {
-    bool waits;
-    HcaEvent event; /* if it does */
-    GList link;     /* eq.c's */
+    HcaEvent event; /* if one waits */
+    GQueue *list;   /* eq.c's, that it waits in; NULL: none does */
+    GList link;
 } HcaEventPlace;
+
+static inline bool hca_event_waits(const HcaEventPlace *place)
+{
+    return place->list;
+}
 
 #endif /* HCA_EVENT_H */

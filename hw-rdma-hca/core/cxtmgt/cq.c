@@ -74,8 +74,8 @@ uint8_t hca_cxtmgt_sw2hw_cq(HcaCxtMgt *cm, uint32_t cqn, const HcaCqAttr *attr)
 static void free_cq(HcaCxtMgt *cm, HcaCq *cq)
 {
     hca_cq_stop_timer(cm, cq);
-    hca_eq_forget(cm, &cq->error);
-    hca_eq_forget_completion(cm, cq->attr.eqn, &cq->completion);
+    hca_eq_forget(&cq->error);
+    hca_eq_forget(&cq->completion);
     hca_eq_find(cm, cq->attr.eqn)->cqs--;
     cm->live.cqs--;
     cm->cqs[cq->cqn] = NULL;
@@ -288,15 +288,16 @@ bool hca_cq_write(HcaCxtMgt *cm, HcaV2pChannel channel, HcaCq *cq,
 }
 
 /*
- * An arm of @cq is answered: the caller sees to the event. Each event tells of one entry, the oldest that none has told of: who takes an
- * entry for each event never sleeps in front of one. Who has asked for one event
- * for many takes them all.
+ * An arm of @cq is answered: the caller sees to the event. Each event tells of
+ * one entry, the oldest that none has told of: who takes an entry for each event
+ * never sleeps in front of one. Who has asked for one event for many takes them
+ * all.
  */
 static void fire(HcaCxtMgt *cm, HcaCq *cq)
 {
     cq->arm = HCA_CQ_FIRED;
     hca_cq_stop_timer(cm, cq);
-    if (cq->completion.waits) {
+    if (hca_event_waits(&cq->completion)) {
         return; /* one that waits for room becomes one with this */
     }
     if (hca_cq_is_moderated(cq)) {
@@ -307,7 +308,7 @@ static void fire(HcaCxtMgt *cm, HcaCq *cq)
 }
 
 /* The same, with the event: at once, or when there is room. */
-static void answer(HcaCxtMgt *cm, HcaCq *cq)
+static void fire_and_tell(HcaCxtMgt *cm, HcaCq *cq)
 {
     HcaEq *eq;
 
@@ -354,7 +355,7 @@ static void arm(HcaCxtMgt *cm, HcaCq *cq, HcaCqArm how)
                                             : cq->solicit_producer_index;
 
     if ((int32_t)(end - cq->last_notified_index) > 0) {
-        answer(cm, cq);
+        fire_and_tell(cm, cq);
     } else {
         cq->arm = how;
     }
@@ -399,7 +400,7 @@ uint8_t hca_cxtmgt_modify_cq(HcaCxtMgt *cm, uint32_t cqn, uint16_t count,
         return HCA_STAT_BAD_SEG_PARAM;
     }
     if (hca_cq_moderate(cm, cq, count, period_us)) {
-        answer(cm, cq);
+        fire_and_tell(cm, cq);
     }
     write_cqc(cm, cqn, cq);
     return HCA_STAT_OK;
@@ -419,7 +420,7 @@ bool hca_cxtmgt_run_timers(HcaCxtMgt *cm)
         if (!cq) {
             return false;
         }
-        answer(cm, cq);
+        fire_and_tell(cm, cq);
     }
     return true;
 }

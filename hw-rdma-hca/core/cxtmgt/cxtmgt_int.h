@@ -22,7 +22,6 @@ typedef struct HcaCxtTable {
 /* The card has one port; the last two changes of its state say all. */
 typedef struct HcaPortEvents {
     HcaEventPlace change[2];
-    HcaEventPlace *last; /* the one of the latest change */
     HcaEventPlace mng;
 } HcaPortEvents;
 
@@ -164,10 +163,7 @@ HcaEq *hca_eq_request(HcaCxtMgt *cm, uint32_t eqn, uint32_t cqn,
 /* Write the completion event of @cqn, after hca_eq_request(). */
 void hca_eq_write_completion(HcaCxtMgt *cm, HcaEq *eq, uint32_t cqn);
 /* The source of @place goes, and an event that waits there with it. */
-void hca_eq_forget(HcaCxtMgt *cm, HcaEventPlace *place);
-/* The same of a completion event for @eqn. */
-void hca_eq_forget_completion(HcaCxtMgt *cm, uint32_t eqn,
-                              HcaEventPlace *place);
+void hca_eq_forget(HcaEventPlace *place);
 void hca_eq_init(HcaCxtMgt *cm);
 /* And all events that wait. */
 void hca_eq_free_all(HcaCxtMgt *cm);

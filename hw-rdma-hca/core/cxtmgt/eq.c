@@ -99,7 +99,7 @@ static void unmap_events(HcaCxtMgt *cm, uint32_t eqn, uint64_t mask)
 static void free_eq(HcaCxtMgt *cm, HcaEq *eq)
 {
     unmap_events(cm, eq->eqn, UINT64_MAX);
-    hca_eq_forget(cm, &eq->failure);
+    hca_eq_forget(&eq->failure);
     cm->eqs[eq->eqn] = NULL;
     cm->live.eqs--;
     g_free(eq);
@@ -123,7 +123,7 @@ void hca_eq_free_all(HcaCxtMgt *cm)
     }
     for (unsigned type = 0; type < HCA_EVENT_TYPES; type++) {
         while (cm->waiting[type].head) {
-            hca_eq_forget(cm, cm->waiting[type].head->data);
+            hca_eq_forget(cm->waiting[type].head->data);
         }
     }
 }
@@ -243,8 +243,13 @@ static bool overflows(HcaCxtMgt *cm, const HcaEq *eq)
     return hca_host_fault(cm->faults, &subject);
 }
 
+/* @eq NULL: nobody has asked for it. */
 static HcaEqPost post_to(HcaCxtMgt *cm, HcaEq *eq, const HcaEvent *event)
 {
+    if (!eq) {
+        cm->counters.events_unmapped++;
+        return HCA_EQ_DONE;
+    }
     if (eq->status != HCA_QUEUE_OK) {
         cm->counters.events_lost++;
         return HCA_EQ_DONE;
@@ -269,47 +274,38 @@ static HcaEqPost post_to(HcaCxtMgt *cm, HcaEq *eq, const HcaEvent *event)
     return HCA_EQ_DONE;
 }
 
-/* To the EQ that asked for this type. */
-static HcaEqPost post_event(HcaCxtMgt *cm, const HcaEvent *event)
+/* The EQ that asked for events of this type, or NULL. */
+static HcaEq *eq_of(const HcaCxtMgt *cm, uint8_t type)
 {
-    uint8_t eqn = event->type < HCA_EVENT_TYPES ? cm->event_eq[event->type]
-                                                : HCA_NO_EQ;
+    uint8_t eqn = type < HCA_EVENT_TYPES ? cm->event_eq[type] : HCA_NO_EQ;
 
-    if (eqn == HCA_NO_EQ) {
-        cm->counters.events_unmapped++;
-        return HCA_EQ_DONE;
-    }
-    return post_to(cm, cm->eqs[eqn], event);
+    return eqn == HCA_NO_EQ ? NULL : cm->eqs[eqn];
 }
 
 /* Events that wait */
 
 static void wait(GQueue *list, const HcaEvent *event, HcaEventPlace *place)
 {
-    place->waits = true;
     place->event = *event;
+    place->list = list;
     place->link.data = place;
     g_queue_push_tail_link(list, &place->link);
 }
 
-static void forget(GQueue *list, HcaEventPlace *place)
+void hca_eq_forget(HcaEventPlace *place)
 {
-    if (place->waits) {
-        place->waits = false;
-        g_queue_unlink(list, &place->link);
+    if (hca_event_waits(place)) {
+        g_queue_unlink(place->list, &place->link);
+        place->list = NULL;
     }
 }
 
 void hca_eq_event(HcaCxtMgt *cm, const HcaEvent *event, HcaEventPlace *place)
 {
-    if (post_event(cm, event) == HCA_EQ_FULL && !place->waits) {
+    if (post_to(cm, eq_of(cm, event->type), event) == HCA_EQ_FULL &&
+        !hca_event_waits(place)) {
         wait(&cm->waiting[event->type], event, place);
     }
-}
-
-void hca_eq_forget(HcaCxtMgt *cm, HcaEventPlace *place)
-{
-    forget(&cm->waiting[place->event.type], place);
 }
 
 /* Completion events, whose lists are the EQs' */
@@ -325,7 +321,7 @@ HcaEq *hca_eq_request(HcaCxtMgt *cm, uint32_t eqn, uint32_t cqn,
     HcaEvent event = completion_event(cqn);
     HcaEq *eq = cm->eqs[eqn];
 
-    if (place->waits) {
+    if (hca_event_waits(place)) {
         return NULL;
     }
     if (eq->status == HCA_QUEUE_OK && eq_is_full(eq)) {
@@ -343,11 +339,6 @@ void hca_eq_write_completion(HcaCxtMgt *cm, HcaEq *eq, uint32_t cqn)
     post_to(cm, eq, &event);
 }
 
-void hca_eq_forget_completion(HcaCxtMgt *cm, uint32_t eqn, HcaEventPlace *place)
-{
-    forget(&cm->eqs[eqn]->completions, place);
-}
-
 unsigned hca_eq_waiting(const HcaCxtMgt *cm)
 {
     unsigned n = 0;
@@ -363,31 +354,16 @@ unsigned hca_eq_waiting(const HcaCxtMgt *cm)
 
 /* Events that waited, delivered while there is room */
 
-/* Those of a type. */
-static HcaEqPost deliver_type(HcaCxtMgt *cm, uint8_t type)
+/* Those of a list, as post_to(). */
+static HcaEqPost deliver_list(HcaCxtMgt *cm, HcaEq *eq, GQueue *list)
 {
-    GQueue *list = &cm->waiting[type];
-
     while (list->head) {
         HcaEventPlace *place = list->head->data;
-
-        if (post_event(cm, &place->event) == HCA_EQ_FULL) {
-            return HCA_EQ_FULL;
-        }
-        forget(list, place);
-    }
-    return HCA_EQ_DONE;
-}
-
-static HcaEqPost deliver_completions(HcaCxtMgt *cm, HcaEq *eq)
-{
-    while (eq->completions.head) {
-        HcaEventPlace *place = eq->completions.head->data;
 
         if (post_to(cm, eq, &place->event) == HCA_EQ_FULL) {
             return HCA_EQ_FULL;
         }
-        forget(&eq->completions, place);
+        hca_eq_forget(place);
     }
     return HCA_EQ_DONE;
 }
@@ -418,7 +394,8 @@ static void deliver(HcaCxtMgt *cm, uint8_t eqn)
 
     for (unsigned i = 0; i < G_N_ELEMENTS(order); i++) {
         if (cm->event_eq[order[i]] == eqn &&
-            deliver_type(cm, order[i]) == HCA_EQ_FULL) {
+            deliver_list(cm, eq_of(cm, order[i]), &cm->waiting[order[i]]) ==
+                HCA_EQ_FULL) {
             return;
         }
     }
@@ -493,7 +470,7 @@ void hca_eq_doorbell(HcaCxtMgt *cm, uint32_t eqn, uint32_t ci, bool arm)
         return;
     }
     eq->consumer_index = ci;
-    if (deliver_completions(cm, eq) == HCA_EQ_DONE) {
+    if (deliver_list(cm, eq, &eq->completions) == HCA_EQ_DONE) {
         deliver(cm, eqn);
     }
     if (arm && eq->arm == HCA_EQ_FIRED) {

@@ -74,7 +74,7 @@ void hca_qp_event(HcaCxtMgt *cm, HcaQp *qp, uint8_t type)
 static void remove_qp(HcaCxtMgt *cm, HcaQp *qp)
 {
     for (unsigned i = 0; i < HCA_QP_EVENTS; i++) {
-        hca_eq_forget(cm, &qp->event[i]);
+        hca_eq_forget(&qp->event[i]);
     }
     use_queues(cm, qp, -1);
     cm->live.qps--;

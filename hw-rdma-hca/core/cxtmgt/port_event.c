@@ -10,11 +10,11 @@ static HcaEventPlace *free_place(HcaCxtMgt *cm)
 {
     HcaEventPlace *place = cm->port_events.change;
 
-    if (place[0].waits && place[1].waits) {
-        hca_eq_forget(cm, &place[0]);
-        hca_eq_forget(cm, &place[1]);
+    if (hca_event_waits(&place[0]) && hca_event_waits(&place[1])) {
+        hca_eq_forget(&place[0]);
+        hca_eq_forget(&place[1]);
     }
-    return place[0].waits ? &place[1] : &place[0];
+    return hca_event_waits(&place[0]) ? &place[1] : &place[0];
 }
 
 void hca_port_change_event(HcaCxtMgt *cm, uint8_t subtype)
@@ -24,14 +24,11 @@ void hca_port_change_event(HcaCxtMgt *cm, uint8_t subtype)
         .subtype = subtype,
         .number = RDMA_HCA_NUM_PORTS,
     };
-    HcaPortEvents *port = &cm->port_events;
+    const HcaEventPlace *last = g_queue_peek_tail(&cm->waiting[event.type]);
 
-    if (port->last && port->last->waits &&
-        port->last->event.subtype == subtype) {
-        return;
+    if (!last || last->event.subtype != subtype) {
+        hca_eq_event(cm, &event, free_place(cm));
     }
-    port->last = free_place(cm);
-    hca_eq_event(cm, &event, port->last);
 }
 
 void hca_port_mng_event(HcaCxtMgt *cm, uint32_t changes)
@@ -43,7 +40,7 @@ void hca_port_mng_event(HcaCxtMgt *cm, uint32_t changes)
     };
     HcaEventPlace *place = &cm->port_events.mng;
 
-    if (place->waits) {
+    if (hca_event_waits(place)) {
         place->event.syndrome |= changes;
     } else {
         hca_eq_event(cm, &event, place);

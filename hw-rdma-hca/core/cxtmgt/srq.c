@@ -67,8 +67,8 @@ static void add_srq(HcaCxtMgt *cm, const HcaSrq *from)
 
 static void remove_srq(HcaCxtMgt *cm, HcaSrq *srq)
 {
-    hca_eq_forget(cm, &srq->catas_error);
-    hca_eq_forget(cm, &srq->limit_reached);
+    hca_eq_forget(&srq->catas_error);
+    hca_eq_forget(&srq->limit_reached);
     if (srq->attr.xrc) {
         hca_cq_find(cm, srq->attr.cqn)->queues--;
     }

@@ -165,8 +165,9 @@ static void put_cq(GString *line, const HcaCq *cq)
                            cq->cqn, status_text(cq->status), arms[cq->arm],
                            cq->producer_index, cq->consumer_index,
                            1u << cq->attr.log_size, cq->attr.eqn);
-    g_string_append(line, cq->completion.waits ? " event waits" : "");
-    g_string_append(line, cq->error.waits ? " error waits" : "");
+    g_string_append(line,
+                    hca_event_waits(&cq->completion) ? " event waits" : "");
+    g_string_append(line, hca_event_waits(&cq->error) ? " error waits" : "");
 }
 
 static void put_srq(GString *line, const HcaSrq *srq)
@@ -175,7 +176,8 @@ static void put_srq(GString *line, const HcaSrq *srq)
         line, "srq 0x%x %s receives taken %u of %u limit %u qps %u", srq->srqn,
         srq->failed ? "failed" : "ok", srq->rq.consumed, srq->rq.posted,
         srq->limit, srq->qps);
-    g_string_append(line, srq->catas_error.waits || srq->limit_reached.waits
+    g_string_append(line, hca_event_waits(&srq->catas_error) ||
+                                  hca_event_waits(&srq->limit_reached)
                               ? " events wait"
                               : "");
 }

@@ -86,10 +86,9 @@ static void check_length(const Hca *hca, const HcaQp *qp, const HcaSendOp *op,
     uint32_t limit = qp->max_msg;
 
     if (service->datagram) {
-        limit = MIN(limit, qp->pmtu);
-    }
-    if (service->datagram && !service->raw && !qp->special) {
-        limit = MIN(limit, 128u << hca_port_active_mtu(hca->port));
+        limit = MIN(limit, service->raw
+                               ? qp->pmtu
+                               : 128u << hca_port_active_mtu(hca->port));
     }
     if (MAX(wqe->msg_len, wqe->flush_len) > limit ||
         (service->raw && wqe->msg_len < HCA_ETH_HEADER_SIZE) ||

@@ -103,12 +103,12 @@ static void test_eq_full_async(void)
         port_event(&fix, RDMA_HCA_PORT_CHANGE_ACTIVE);
     }
     command_event(&fix, 0x55, 3, UINT64_MAX);
-    g_assert_true(command.waits);
+    g_assert_true(hca_event_waits(&command));
     /* A QP that is gone has no events any more. */
     fix_qp_reset(&fix, 31);
     g_assert_cmpuint(fix_eq_producer(&fix, FIX_EQN), ==, 4);
     drain_eq(&fix, q.eq, count);
-    g_assert_false(command.waits);
+    g_assert_false(hca_event_waits(&command));
     g_assert_cmpuint(count[RDMA_HCA_EVENT_COMM_EST], ==, 31);
     g_assert_cmpuint(count[RDMA_HCA_EVENT_SQ_DRAINED], ==, 31);
     g_assert_cmpuint(count[RDMA_HCA_EVENT_WQ_ACCESS_ERROR], ==, 31);

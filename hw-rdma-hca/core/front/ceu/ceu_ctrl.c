@@ -422,7 +422,7 @@ void hca_ceu_reset(HcaCeu *ceu)
 
 bool hca_ceu_event_waits(const HcaCeu *ceu)
 {
-    return ceu->event.waits;
+    return hca_event_waits(&ceu->event);
 }
 
 bool hca_ceu_initialised(const HcaCeu *ceu)

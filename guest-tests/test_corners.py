@@ -15,11 +15,7 @@ CASES = {
 
 def case(make_lab, program, name):
     def run():
-        guest = kept(make_lab, cpus=2).a
-        before = resources.in_use(guest)
-        for line in guest.run(f'exec {program} {name}', timeout=120).output.splitlines():
-            print(f'# {line}')
-        resources.wait_for(guest, before)
+        resources.run(kept(make_lab, cpus=2).a, f'exec {program} {name}')
     return run
 
 

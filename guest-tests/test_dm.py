@@ -9,11 +9,7 @@ CASES = ('zeroed', 'exhaustion', 'refused', 'isolated', 'imported', 'traffic')
 
 
 def run(make_lab, case):
-    guest = kept(make_lab, cpus=1).a
-    before = resources.in_use(guest)
-    for line in guest.run(f'exec dm-test {case}', timeout=120).output.splitlines():
-        print(f'# {line}')
-    resources.wait_for(guest, before)
+    resources.run(kept(make_lab, cpus=1).a, f'exec dm-test {case}')
 
 
 def peers(make_lab):

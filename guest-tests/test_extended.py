@@ -11,12 +11,7 @@ FEW_SLOTS = {'log-sq-slots': 17}  # so that a process can have them all
 
 
 def run(make_lab, case, **options):
-    guest = kept(make_lab, cpus=1, **options).a
-    before = resources.in_use(guest)
-    prepare = PREPARE.get(case, 'true')
-    for line in guest.run(f'{prepare} && exec extended-test {case}', timeout=120).output.splitlines():
-        print(f'# {line}')
-    resources.wait_for(guest, before)
+    resources.run(kept(make_lab, cpus=1, **options).a, f'{PREPARE.get(case, "true")} && exec extended-test {case}')
 
 
 def case(make_lab, name):

@@ -8,11 +8,7 @@ from harness.labs import infiniband, kept, roce
 
 
 def run(lab, case):
-    guest = kept(lab, cpus=1).a
-    before = resources.in_use(guest)
-    for line in guest.run(f'exec memory-test {case}', timeout=120).output.splitlines():
-        print(f'# {line}')
-    resources.wait_for(guest, before)
+    resources.run(kept(lab, cpus=1).a, f'exec memory-test {case}')
 
 
 def load(guest, *arguments):

@@ -36,10 +36,7 @@ def needs_kernel(test):
 
 
 def run(both, case):
-    guest = both.a
-    before = resources.in_use(guest)
-    guest.run(f'exec placement-test {case}', timeout=120)
-    resources.wait_for(guest, before)
+    resources.run(both.a, f'exec placement-test {case}')
 
 
 def offered(make):

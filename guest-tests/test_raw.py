@@ -12,11 +12,7 @@ CASES = ('self', 'priority', 'tags', 'sniffer', 'refused_rules', 'all_rules', 'l
 
 
 def run(case):
-    guest = kept(roce).a
-    before = resources.in_use(guest)
-    for line in guest.run(f'exec raw-test {case}', timeout=120).output.splitlines():
-        print(f'# {line}')
-    resources.wait_for(guest, before)
+    resources.run(kept(roce).a, f'exec raw-test {case}')
 
 
 def ping(one, other):

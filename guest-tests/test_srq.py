@@ -1,17 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Shared receive queues and XRC: the common programs on both link layers, and what these do not do (programs/srq-test.c)."""
+"""Shared receive queues and XRC: the common programs on both link layers, and what these do not do (programs/srq-test.c, programs/xrc-test.c)."""
 from harness import resources, tap, verbs
 from harness.labs import infiniband, kept, roce
 
 
-def run(case, cpus=1):
-    """A case of srq-test, in one guest; it leaves the driver with nothing in use."""
-    guest = kept(infiniband, cpus=cpus).a
-    before = resources.in_use(guest)
-    for line in guest.run(f'exec srq-test {case}', timeout=120).output.splitlines():
-        print(f'# {line}')
-    resources.wait_for(guest, before)
+def run(case, cpus=1, program='srq-test'):
+    """A case of a program, in one guest; it leaves the driver with nothing in use."""
+    resources.run(kept(infiniband, cpus=cpus).a, f'exec {program} {case}')
 
 
 def test_limits_ignored():
@@ -55,16 +51,16 @@ def test_empty():
 
 
 def test_xrc():
-    run('xrc')
+    run('operations', program='xrc-test')
 
 
 def test_xrc_windows():
     """A window that a sender binds, and its end: neither takes the SRQ's number of its request for its own."""
-    run('xrc_windows')
+    run('windows', program='xrc-test')
 
 
 def test_xrc_of_two_processes():
-    run('xrc_shared')
+    run('shared', program='xrc-test')
 
 
 def test_last_srq():

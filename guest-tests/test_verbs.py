@@ -7,11 +7,7 @@ from harness.labs import infiniband, kept
 
 
 def run(case, prepare='true', cpus=1):
-    guest = kept(infiniband, cpus=cpus).a
-    before = resources.in_use(guest)
-    for line in guest.run(f'{prepare} && ulimit -n 8192 && exec verbs-test {case}', timeout=120).output.splitlines():
-        print(f'# {line}')
-    resources.wait_for(guest, before)
+    resources.run(kept(infiniband, cpus=cpus).a, f'{prepare} && ulimit -n 8192 && exec verbs-test {case}')
 
 
 def run_last(case, kind):

@@ -43,6 +43,14 @@ def wait_for(guest, counts):
     wait.until(lambda: not more(), lambda: f'free: {guest.name} has still in use\n' + '\n'.join(more()))
 
 
+def run(guest, script, timeout=120):
+    """Run what prints for people, and leaves nothing in use."""
+    before = in_use(guest)
+    for line in guest.run(script, timeout).output.splitlines():
+        print(f'# {line}')
+    wait_for(guest, before)
+
+
 @contextlib.contextmanager
 def given_back(lab):
     """What comes into use inside is free afterwards, in all guests."""

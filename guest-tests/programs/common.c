@@ -227,6 +227,11 @@ void create_connection(struct device *device, struct ibv_cq_ex *cq, unsigned int
     }
 }
 
+void destroy_pair(struct ibv_qp *qp[2])
+{
+    check(!ibv_destroy_qp(qp[0]) && !ibv_destroy_qp(qp[1]));
+}
+
 void to_state(struct ibv_qp *qp, enum ibv_qp_state state)
 {
     struct ibv_qp_attr attr = { .qp_state = state };
@@ -253,6 +258,14 @@ void post_recv(struct ibv_qp *qp, uint64_t wr_id, struct ibv_sge sge)
     check(!ibv_post_recv(qp, &wr, &bad));
 }
 
+void post_srq(struct ibv_srq *srq, uint64_t wr_id, struct ibv_sge sge)
+{
+    struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 };
+    struct ibv_recv_wr *bad;
+
+    check(!ibv_post_srq_recv(srq, &wr, &bad));
+}
+
 void post(struct ibv_qp *qp, enum ibv_wr_opcode opcode, uint64_t wr_id, struct ibv_sge sge, uint64_t remote_addr,
           uint32_t rkey)
 {
@@ -267,6 +280,18 @@ void post(struct ibv_qp *qp, enum ibv_wr_opcode opcode, uint64_t wr_id, struct i
     struct ibv_send_wr *bad;
 
     check(!ibv_post_send(qp, &wr, &bad));
+}
+
+void start_poll(struct ibv_cq_ex *cq)
+{
+    struct ibv_poll_cq_attr attr = { 0 };
+    double end = seconds_now() + patience();
+    int err;
+
+    do {
+        err = ibv_start_poll(cq, &attr);
+    } while (err == ENOENT && seconds_now() < end);
+    check(!err);
 }
 
 struct ibv_wc next_completion(struct ibv_cq_ex *cq)
@@ -291,5 +316,26 @@ void expect_completion(struct ibv_cq_ex *cq, uint64_t wr_id, enum ibv_wc_status 
         printf("completion of %ju has status %d (vendor %#x); expected is %ju with %d\n", (uintmax_t)wc.wr_id, wc.status,
                wc.vendor_err, (uintmax_t)wr_id, status);
         exit(1);
+    }
+}
+
+/* --- data --------------------------------------------------------------------------------------------------------- */
+
+static uint8_t pattern(unsigned int seed, unsigned int i)
+{
+    return seed * 31 + i * 7 + (i >> 8);
+}
+
+void fill_pattern(uint8_t *at, unsigned int seed, unsigned int length)
+{
+    for (unsigned int i = 0; i < length; i++) {
+        at[i] = pattern(seed, i);
+    }
+}
+
+void check_pattern(const uint8_t *at, unsigned int seed, unsigned int length)
+{
+    for (unsigned int i = 0; i < length; i++) {
+        check(at[i] == pattern(seed, i));
     }
 }

@@ -15,6 +15,7 @@
 #define ACCESS_ALL \
     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 #define QKEY 0x11111111u
+#define NO_KEY 0xdead00u /* nobody has it */
 
 /* What does not hold, or did not do what it should, ends the program with a line that says where. */
 #define check(condition) ((condition) ? (void)0 : fail(__FILE__, __LINE__, #condition))
@@ -58,16 +59,25 @@ void prepare_qp(struct device *device, struct ibv_qp *qp, uint32_t peer);
 void connect_qp(struct device *device, struct ibv_qp *qp, uint32_t peer);
 /* Two RC QPs with each other. */
 void create_connection(struct device *device, struct ibv_cq_ex *cq, unsigned int work_requests, struct ibv_qp *qp[2]);
+/* Their end. */
+void destroy_pair(struct ibv_qp *qp[2]);
 void to_state(struct ibv_qp *qp, enum ibv_qp_state state);
 enum ibv_qp_state state_of(struct ibv_qp *qp);
 
 void post_recv(struct ibv_qp *qp, uint64_t wr_id, struct ibv_sge sge);
+void post_srq(struct ibv_srq *srq, uint64_t wr_id, struct ibv_sge sge);
 /* One signalled work request of a connected QP. */
 void post(struct ibv_qp *qp, enum ibv_wr_opcode opcode, uint64_t wr_id, struct ibv_sge sge, uint64_t remote_addr,
           uint32_t rkey);
-/* The next completion, which has to come within seconds. */
+/* Of ibv_start_poll(): the next completion, which has to come within seconds. */
+void start_poll(struct ibv_cq_ex *cq);
+/* The same of ibv_poll_cq(). */
 struct ibv_wc next_completion(struct ibv_cq_ex *cq);
 void expect_completion(struct ibv_cq_ex *cq, uint64_t wr_id, enum ibv_wc_status status);
+
+/* Bytes that differ by seed. */
+void fill_pattern(uint8_t *at, unsigned int seed, unsigned int length);
+void check_pattern(const uint8_t *at, unsigned int seed, unsigned int length);
 
 double seconds_now(void);
 /* Seconds: far more than any retry takes. Slow guests have a factor. */

@@ -16,20 +16,12 @@
 
 #include "common.h"
 
-#define NOBODY 0xdead00u /* no key of anybody's */
-
 static struct device device;
 static struct region region;
 
 static void write_one(struct ibv_qp *qp, uint64_t wr_id)
 {
     post(qp, IBV_WR_RDMA_WRITE, wr_id, sge_of(&region, 0, 8), (uintptr_t)region.addr + 64, region.mr->rkey);
-}
-
-static void destroy_pair(struct ibv_qp *qp[2])
-{
-    check(!ibv_destroy_qp(qp[0]));
-    check(!ibv_destroy_qp(qp[1]));
 }
 
 /* Requests that have ended since the card was reset, successfully. */
@@ -73,14 +65,9 @@ static void test_past_the_end(void)
 
     create_connection(&device, cq, 4, qp);
     for (uint64_t i = 0; i < 1000; i++) {
-        double end = seconds_now() + patience();
-        int err;
-
         write_one(qp[0], i);
-        do {
-            err = ibv_start_poll(cq, &attr);
-        } while (err == ENOENT && seconds_now() < end);
-        check(!err && cq->wr_id == i && cq->status == IBV_WC_SUCCESS);
+        start_poll(cq);
+        check(cq->wr_id == i && cq->status == IBV_WC_SUCCESS);
         check(ibv_next_poll(cq) == ENOENT);
         ibv_end_poll(cq);
         check(ibv_start_poll(cq, &attr) == ENOENT);
@@ -187,15 +174,9 @@ static const struct mistake mistakes[] = {
 
 static struct ibv_wc poll_new(struct ibv_cq_ex *cq)
 {
-    struct ibv_poll_cq_attr attr = { 0 };
-    double end = seconds_now() + patience();
     struct ibv_wc wc = { 0 };
-    int err;
 
-    do {
-        err = ibv_start_poll(cq, &attr);
-    } while (err == ENOENT && seconds_now() < end);
-    check(!err);
+    start_poll(cq);
     wc.wr_id = cq->wr_id;
     wc.status = cq->status;
     wc.vendor_err = ibv_wc_read_vendor_err(cq);
@@ -212,8 +193,8 @@ static void make_mistake(const struct mistake *mistake, bool new_way, struct ibv
     struct ibv_qp *qp[2];
 
     create_connection(&device, cq, 8, qp);
-    sge.lkey = mistake->bad_lkey ? NOBODY : sge.lkey;
-    post(qp[0], mistake->opcode, 1, sge, (uintptr_t)region.addr + 64, mistake->bad_rkey ? NOBODY : region.mr->rkey);
+    sge.lkey = mistake->bad_lkey ? NO_KEY : sge.lkey;
+    post(qp[0], mistake->opcode, 1, sge, (uintptr_t)region.addr + 64, mistake->bad_rkey ? NO_KEY : region.mr->rkey);
     write_one(qp[0], 2);
     for (int i = 0; i < 2; i++) {
         wc[i] = new_way ? poll_new(cq) : next_completion(cq);

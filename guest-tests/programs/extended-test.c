@@ -35,12 +35,6 @@ static void write_and_wait(struct ibv_cq_ex *cq, struct ibv_qp *qp, struct regio
     expect_completion(cq, 1, IBV_WC_SUCCESS);
 }
 
-static void destroy_pair(struct ibv_qp *qp[2])
-{
-    check(!ibv_destroy_qp(qp[0]));
-    check(!ibv_destroy_qp(qp[1]));
-}
-
 /* --- time --------------------------------------------------------------------------------------------------------- */
 
 static uint64_t raw_clock(void)
@@ -80,20 +74,6 @@ static void test_clock(void)
     check(clock > day / 10 * 9 && clock < day / 10 * 11);
 }
 
-/* The completion that is there, or will be soon. */
-static void start_poll(struct ibv_cq_ex *cq)
-{
-    struct ibv_poll_cq_attr attr = { 0 };
-    double end = seconds_now() + 20;
-    int err;
-
-    do {
-        err = ibv_start_poll(cq, &attr);
-    } while (err == ENOENT && seconds_now() < end);
-    check(!err);
-    check(cq->status == IBV_WC_SUCCESS);
-}
-
 static void test_timestamps(void)
 {
     struct ibv_cq_init_attr_ex attr = {
@@ -115,6 +95,7 @@ static void test_timestamps(void)
         post(qp[0], IBV_WR_RDMA_WRITE, i, sge_of(&r, 0, 8), (uintptr_t)r.addr + 64, r.mr->rkey);
         usleep(1000);
         start_poll(cq);
+        check(cq->status == IBV_WC_SUCCESS);
         ts = ibv_wc_read_completion_ts(cq);
         wall = ibv_wc_read_completion_wallclock_ns(cq);
         took = raw_clock() - before;

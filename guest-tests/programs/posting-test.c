@@ -12,7 +12,6 @@
 
 #include "common.h"
 
-#define NOBODY 0xdead00u /* no key of anybody's */
 #define DEPTH 16u
 #define SGES 4
 #define INLINE 200u
@@ -189,7 +188,7 @@ static void test_inlined(void)
 
             for (int i = 0; i < n; i++) {
                 sge[i] = sge_of(&region, 1000 * i, i < n - 1 ? total / n : total - total / n * (n - 1));
-                sge[i].lkey = NOBODY; /* inline data have none */
+                sge[i].lkey = NO_KEY; /* inline data have none */
                 buf[i] = (struct ibv_data_buf) { (void *)(uintptr_t)sge[i].addr, sge[i].length };
             }
             fill(total);
@@ -233,7 +232,7 @@ static void test_zero_lengths(void)
         for (int i = 0; i < SGES; i++) {
             sge[i] = sge_of(&region, 100 * i, i == (int)round % SGES ? 0 : 50 + i);
             if (!sge[i].length) {
-                sge[i].lkey = NOBODY;
+                sge[i].lkey = NO_KEY;
                 sge[i].addr = round < SGES ? 0 : UINT64_MAX;
             }
         }
@@ -252,7 +251,7 @@ static void test_zero_lengths(void)
 static void test_nothing(void)
 {
     static const enum ibv_wr_opcode silent[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ };
-    struct ibv_sge empty = { .lkey = NOBODY };
+    struct ibv_sge empty = { .lkey = NO_KEY };
     struct ibv_recv_wr recv = { .wr_id = 2 }, *bad;
 
     fill(0);
@@ -261,14 +260,14 @@ static void test_nothing(void)
             struct ibv_send_wr wr = request(imm ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_SEND, 1, &empty, with_element);
 
             check(!ibv_post_recv(qp[1], &recv, &bad));
-            wr.wr.rdma.rkey = NOBODY;
+            wr.wr.rdma.rkey = NO_KEY;
             send_it(wr);
             both_end(1, 2, 0);
         }
         for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++) {
             struct ibv_send_wr wr = request(silent[i], 3, &empty, with_element);
 
-            wr.wr.rdma.rkey = NOBODY;
+            wr.wr.rdma.rkey = NO_KEY;
             send_it(wr);
             expect_completion(cq, 3, IBV_WC_SUCCESS);
         }

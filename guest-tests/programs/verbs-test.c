@@ -17,11 +17,6 @@
 
 static struct device device;
 
-static void destroy_pair(struct ibv_qp *qp[2])
-{
-    check(!ibv_destroy_qp(qp[0]) && !ibv_destroy_qp(qp[1]));
-}
-
 static void expect_nothing(struct ibv_cq_ex *cq)
 {
     struct ibv_wc wc;

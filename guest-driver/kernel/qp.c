@@ -135,6 +135,15 @@ static void rhca_drop_queues(const struct ib_qp_init_attr *attr,
 	}
 }
 
+/* Of enum ib_qp_create_flags. */
+static u32 rhca_create_flags(struct rhca_dev *dev, enum ib_qp_type type)
+{
+	return type == IB_QPT_UD &&
+			       dev->caps.features & RDMA_HCA_FEATURE_BLOCK_LOOPBACK ?
+		       IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK :
+		       0;
+}
+
 /* @cap: of the queues that it is to have. */
 static int rhca_check_qp_init(struct rhca_dev *dev,
 			      const struct ib_qp_init_attr *attr,
@@ -142,7 +151,8 @@ static int rhca_check_qp_init(struct rhca_dev *dev,
 {
 	const struct rhca_caps *caps = &dev->caps;
 
-	if (attr->create_flags || attr->rwq_ind_tbl)
+	if (attr->rwq_ind_tbl ||
+	    attr->create_flags & ~rhca_create_flags(dev, attr->qp_type))
 		return -EOPNOTSUPP;
 	if (!rhca_has_type(dev, attr->qp_type, of_kernel))
 		return -EOPNOTSUPP;
@@ -256,6 +266,7 @@ static void rhca_qp_init(struct rhca_qp *qp, const struct ib_qp_init_attr *attr)
 	init_completion(&qp->unused);
 	qp->state = IB_QPS_RESET;
 	qp->sig_type = attr->sq_sig_type;
+	qp->block_loopback = attr->create_flags & IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 	if (attr->qp_type == IB_QPT_XRC_TGT) {
 		/* To the core it has no PD. */
 		qp->pdn = to_rhca_xrcd(attr->xrcd)->pdn;
@@ -399,6 +410,8 @@ static void rhca_put_fixed(struct rhca_qp *qp, struct rdma_hca_qpc *qpc)
 	/* A process has no say in what memory a key stands for. */
 	if (!ibqp->uobject)
 		be32p_replace_bits(&qpc->flags, 1, RDMA_HCA_QPC_PRIVILEGED);
+	if (qp->block_loopback)
+		be32p_replace_bits(&qpc->flags, 1, RDMA_HCA_QPC_BLOCK_LOOPBACK);
 	/* For any other QP the port is an attribute. */
 	if (rhca_is_special(ibqp->qp_type))
 		be32p_replace_bits(&qpc->port_pkey, RHCA_PORT,

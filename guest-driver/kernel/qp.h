@@ -41,6 +41,7 @@ struct rhca_qp {
 	struct mutex lock;	/* one state change at a time */
 	enum ib_qp_state state;	/* as far as the driver knows */
 	enum ib_sig_type sig_type;
+	bool block_loopback;	/* of multicasts */
 	struct ib_qp_cap cap;
 	u32 uar;
 	u32 pdn;

@@ -78,6 +78,8 @@ static void rhca_query_queues(struct rhca_dev *dev, struct ib_device_attr *attr)
 		attr->device_cap_flags |= RHCA_DEVICE_ATOMIC_WRITE;
 	if (caps->features & RDMA_HCA_FEATURE_FLUSH)
 		attr->device_cap_flags |= RHCA_DEVICE_FLUSH;
+	if (caps->features & RDMA_HCA_FEATURE_BLOCK_LOOPBACK)
+		attr->kernel_cap_flags |= IBK_BLOCK_MULTICAST_LOOPBACK;
 	if (caps->features & RDMA_HCA_FEATURE_MCAST) {
 		attr->max_mcast_grp = RDMA_HCA_MGM_NUM;
 		attr->max_mcast_qp_attach = RDMA_HCA_MGM_MAX_QPS;

@@ -156,6 +156,13 @@ static int rhca_check_qp_parts(const struct ibv_qp_init_attr_ex *attr)
 	return attr->recv_cq ? 0 : EINVAL;
 }
 
+static uint32_t rhca_create_flags(const struct ibv_qp_init_attr_ex *attr)
+{
+	return attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ?
+		       attr->create_flags :
+		       0;
+}
+
 static int rhca_check_qp_attr(const struct rhca_context *ctx,
 			      const struct ibv_qp_init_attr_ex *attr)
 {
@@ -164,8 +171,9 @@ static int rhca_check_qp_attr(const struct rhca_context *ctx,
 				     IBV_QP_INIT_ATTR_CREATE_FLAGS |
 				     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return EOPNOTSUPP;
-	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
-	    attr->create_flags)
+	if (rhca_create_flags(attr) &&
+	    (rhca_create_flags(attr) != IBV_QP_CREATE_BLOCK_SELF_MCAST_LB ||
+	     attr->qp_type != IBV_QPT_UD))
 		return EOPNOTSUPP;
 	if (!rhca_has_type(ctx, attr->qp_type))
 		return EOPNOTSUPP;
@@ -281,9 +289,9 @@ static int rhca_qp_command(struct rhca_context *ctx, struct rhca_qp *qp,
 	struct rhca_create_qp_resp resp = {};
 	int err;
 
-	err = ibv_cmd_create_qp_ex(&ctx->vctx.context, &qp->vqp, attr,
-				   &cmd.core, sizeof(cmd), &resp.core,
-				   sizeof(resp));
+	err = ibv_cmd_create_qp_ex2(&ctx->vctx.context, &qp->vqp, attr,
+				    &cmd.core, sizeof(cmd), &resp.core,
+				    sizeof(resp));
 	if (!err)
 		rhca_qp_remember(ctx, qp);
 	return err;
@@ -337,8 +345,7 @@ struct ibv_qp *rhca_create_qp_ex(struct ibv_context *context,
 	/* What a target need not have, it need not have set. */
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_PD)
 		qp->parent = rhca_pd_use(attr->pd);
-	/* There are none, and this call of uverbs has no place for them. */
-	real.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	real.create_flags = rhca_create_flags(attr);
 	err = rhca_qp_init(ctx, qp, &real);
 	if (err) {
 		rhca_pd_release(qp->parent);

@@ -37,9 +37,9 @@ RHCA_DECLARE(rhca_resize_cq_cmd, struct ibv_resize_cq,
 	     struct rdma_hca_resize_cq_req);
 RHCA_DECLARE(rhca_create_ah_resp, struct ib_uverbs_create_ah_resp,
 	     struct rdma_hca_create_ah_resp);
-RHCA_DECLARE(rhca_create_qp_cmd, struct ibv_create_qp,
+RHCA_DECLARE(rhca_create_qp_cmd, struct ibv_create_qp_ex,
 	     struct rdma_hca_create_qp_req);
-RHCA_DECLARE(rhca_create_qp_resp, struct ib_uverbs_create_qp_resp,
+RHCA_DECLARE(rhca_create_qp_resp, struct ib_uverbs_ex_create_qp_resp,
 	     struct rdma_hca_create_qp_resp);
 RHCA_DECLARE(rhca_create_srq_cmd, struct ibv_create_xsrq,
 	     struct rdma_hca_create_srq_req);

@@ -210,6 +210,7 @@ struct rdma_hca_fw {
 #define RDMA_HCA_FEATURE_ETH_PAUSE	RDMA_HCA_MASK(24, 24)
 #define RDMA_HCA_FEATURE_MAD		RDMA_HCA_MASK(25, 25)	/* special QPs, agents */
 #define RDMA_HCA_FEATURE_SET_MTU	RDMA_HCA_MASK(26, 26)
+#define RDMA_HCA_FEATURE_BLOCK_LOOPBACK	RDMA_HCA_MASK(27, 27)	/* of multicasts */
 
 /* QUERY_ADAPTER (table 3-2-6): outbox. INTA_PIN is absent: MSI-X only. */
 struct rdma_hca_adapter {

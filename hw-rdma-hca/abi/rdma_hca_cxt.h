@@ -69,6 +69,7 @@ struct rdma_hca_qpc {
 #define RDMA_HCA_QPC_SERVICE		RDMA_HCA_MASK(23, 16)
 #define RDMA_HCA_QPC_SQ_DRAINING	RDMA_HCA_MASK(0, 0)	/* ours, QUERY_QP */
 #define RDMA_HCA_QPC_PRIVILEGED		RDMA_HCA_MASK(1, 1)	/* ours: may post REG_MR */
+#define RDMA_HCA_QPC_BLOCK_LOOPBACK	RDMA_HCA_MASK(2, 2)	/* ours: UD */
 #define RDMA_HCA_QPC_MTU		RDMA_HCA_MASK(31, 29)	/* IB MTU code 1..5 */
 #define RDMA_HCA_QPC_MSGMAX		RDMA_HCA_MASK(28, 24)	/* log of bytes */
 #define RDMA_HCA_QPC_RQ_ENTRY_SZ	RDMA_HCA_MASK(23, 16)	/* log of bytes */

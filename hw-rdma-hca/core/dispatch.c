@@ -158,11 +158,17 @@ static void dispatch_to(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     }
 }
 
+/* What this QP has sent, and does not want to hear. */
+static bool is_own_echo(const HcaQp *qp, const HcaPacket *packet)
+{
+    return qp->attr.block_loopback && packet->src_qp == qp->qpn;
+}
+
 /*
  * To each QP of a group (IBA 10.5.2): one that takes no packets, or is gone,
  * does not keep it from the others. Each copy counts as a packet.
  */
-static void dispatch_group(Hca *hca, const HcaPacket *packet)
+static void dispatch_group(Hca *hca, const HcaPacket *packet, bool loopback)
 {
     const HcaMcastGroup *group = hca_mcast_find(hca->port, &packet->dgid);
 
@@ -183,7 +189,7 @@ static void dispatch_group(Hca *hca, const HcaPacket *packet)
     for (unsigned i = 0; i < group->count; i++) {
         HcaQp *qp = hca_qp_find(hca->cm, group->qpn[i]);
 
-        if (qp) {
+        if (qp && !(loopback && is_own_echo(qp, packet))) {
             dispatch_to(hca, qp, packet);
         }
     }
@@ -221,7 +227,7 @@ static void dispatch(Hca *hca, const HcaPacket *packet, HcaArrival arrival,
     } else if (!takes(hca, packet, loopback)) {
         hca_drop(hca->port, packet, HCA_DROP_PORT_DOWN);
     } else if (arrival == HCA_ARRIVAL_GROUP) {
-        dispatch_group(hca, packet);
+        dispatch_group(hca, packet, loopback);
     } else {
         dispatch_own(hca, packet);
     }

@@ -62,8 +62,9 @@ typedef struct HcaSrq HcaSrq;
 /* What software says of a QP (table 3-2-40); which, a mask of the above. */
 typedef struct HcaQpAttr {
     /* CREATE */
-    uint8_t service; /* HcaService */
-    bool privileged; /* its WQEs are the kernel's */
+    uint8_t service;     /* HcaService */
+    bool privileged;     /* its WQEs are the kernel's */
+    bool block_loopback; /* UD: it hears no multicast of its own */
     uint32_t pd;
     uint32_t uar;
     uint32_t sq_cqn;

@@ -60,6 +60,7 @@ void test_bad_binds(void);
 void test_caps(void);
 void test_bad_caps(void);
 void test_missing_ops(void);
+void test_create_flags(void);
 void test_xrc_target(void);
 void test_destroyed_under_an_event(void);
 

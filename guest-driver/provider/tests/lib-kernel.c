@@ -72,12 +72,15 @@ int ibv_cmd_destroy_cq(struct ibv_cq *cq)
 	return 0;
 }
 
-int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,
-			 struct ibv_qp_init_attr_ex *attr,
-			 struct ibv_create_qp *cmd, size_t cmd_size,
-			 struct ib_uverbs_create_qp_resp *resp,
-			 size_t resp_size)
+int ibv_cmd_create_qp_ex2(struct ibv_context *context, struct verbs_qp *qp,
+			  struct ibv_qp_init_attr_ex *attr,
+			  struct ibv_create_qp_ex *cmd, size_t cmd_size,
+			  struct ib_uverbs_ex_create_qp_resp *resp,
+			  size_t resp_size)
 {
+	kernel.create_flags = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ?
+				      attr->create_flags :
+				      0;
 	kernel.qp_req = container_of(cmd, struct rhca_create_qp_cmd, core)->drv;
 	qp->qp.context = context;
 	qp->qp.qp_num = kernel.next_qpn++;

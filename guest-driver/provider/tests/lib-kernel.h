@@ -23,6 +23,7 @@ struct kernel {
 	uint32_t next_srqn;
 	/* what it was asked last */
 	struct rdma_hca_create_qp_req qp_req;
+	uint32_t create_flags;
 	struct rdma_hca_create_cq_req cq_req;
 	struct rdma_hca_create_srq_req srq_req;
 	struct rdma_hca_modify_srq_req modify_srq_req;

@@ -46,6 +46,7 @@ static const struct {
 	{ "flush", test_flush },
 	{ "atomic-write", test_atomic_write },
 	{ "missing-ops", test_missing_ops },
+	{ "create-flags", test_create_flags },
 	{ "srq-caps", test_srq_caps },
 	{ "srq-recv", test_srq_recv },
 	{ "srq-order", test_srq_order },

@@ -122,6 +122,39 @@ void test_missing_ops(void)
 	rhca_destroy_cq(&cq->vcq.cq);
 }
 
+/* Not to hear one's own multicasts, of UD; the kernel is told. */
+void test_create_flags(void)
+{
+	struct rhca_cq *cq = new_cq(1);
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = &cq->vcq.cq,
+		.recv_cq = &cq->vcq.cq,
+		.cap = small_cap,
+		.qp_type = IBV_QPT_UD,
+		.comp_mask =
+			IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,
+		.pd = pd,
+		.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB,
+	};
+	struct ibv_qp *qp = rhca_create_qp_ex(&ctx.vctx.context, &attr);
+
+	CHECK(qp);
+	CHECK_EQ(kernel.create_flags, IBV_QP_CREATE_BLOCK_SELF_MCAST_LB);
+	rhca_destroy_qp(qp);
+	attr.qp_type = IBV_QPT_RC;
+	CHECK_FAILS(rhca_create_qp_ex(&ctx.vctx.context, &attr), EOPNOTSUPP);
+	attr.qp_type = IBV_QPT_UD;
+	attr.create_flags |= IBV_QP_CREATE_SCATTER_FCS;
+	CHECK_FAILS(rhca_create_qp_ex(&ctx.vctx.context, &attr), EOPNOTSUPP);
+	/* What the mask does not name is not looked at. */
+	attr.comp_mask = IBV_QP_INIT_ATTR_PD;
+	qp = rhca_create_qp_ex(&ctx.vctx.context, &attr);
+	CHECK(qp);
+	CHECK_EQ(kernel.create_flags, 0);
+	rhca_destroy_qp(qp);
+	rhca_destroy_cq(&cq->vcq.cq);
+}
+
 /* A target has no CQs and no queues, however one comes by it. */
 void test_xrc_target(void)
 {

@@ -180,6 +180,7 @@ typedef struct HcaQpField {
 static const HcaQpField fields[] = {
     FIELD(ATTR(CREATE), service),
     FIELD(ATTR(CREATE), privileged),
+    FIELD(ATTR(CREATE), block_loopback),
     FIELD(ATTR(CREATE), pd),
     FIELD(ATTR(CREATE), uar),
     FIELD(ATTR(CREATE), sq_cqn),

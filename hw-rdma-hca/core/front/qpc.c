@@ -86,6 +86,7 @@ void hca_front_get_qp(const struct rdma_hca_qpc *qpc, bool roce,
     *attr = (HcaQpAttr) {
         .service = GET(SERVICE, be(qpc->flags)),
         .privileged = GET(PRIVILEGED, be(qpc->flags)),
+        .block_loopback = GET(BLOCK_LOOPBACK, be(qpc->flags)),
         .pd = be(qpc->pd),
         .uar = GET(UAR, be(qpc->usr_page)),
         .mtu = GET(MTU, sizes),
@@ -181,9 +182,11 @@ static void put_state(const HcaQp *qp, struct rdma_hca_qpc *qpc)
 {
     bool draining = qp->state == HCA_QP_SQD && !qp->req.drained;
 
-    qpc->flags = GUINT32_TO_BE(
-        PUT(STATE, qp->state) | PUT(SERVICE, qp->attr.service) |
-        PUT(PRIVILEGED, qp->attr.privileged) | PUT(SQ_DRAINING, draining));
+    qpc->flags = GUINT32_TO_BE(PUT(STATE, qp->state) |
+                               PUT(SERVICE, qp->attr.service) |
+                               PUT(PRIVILEGED, qp->attr.privileged) |
+                               PUT(BLOCK_LOOPBACK, qp->attr.block_loopback) |
+                               PUT(SQ_DRAINING, draining));
     qpc->next_send_psn = GUINT32_TO_BE(qp->req.next_psn);
     qpc->last_acked_psn = GUINT32_TO_BE(qp->req.unacked_psn);
     qpc->rnr_nextrecvpsn = GUINT32_TO_BE(

@@ -170,7 +170,8 @@ struct Qp {
     Driver *drv;
     uint32_t qpn;
     bool privileged;
-    uint8_t service; /* RDMA_HCA_QP_ST_* */
+    bool block_loopback; /* UD */
+    uint8_t service;     /* RDMA_HCA_QP_ST_* */
     uint32_t uar;
     uint32_t pd;
     Cq *send_cq, *recv_cq;

@@ -138,7 +138,8 @@ uint8_t qp_to_init(Qp *qp, const QpAttr *attr)
     struct rdma_hca_qpc qpc;
 
     qpc_init(qp, &qpc, RDMA_HCA_QP_STATE_INIT, init_mask(qp));
-    qpc.flags |= PREP_BE(RDMA_HCA_QPC_PRIVILEGED, qp->privileged);
+    qpc.flags |= PREP_BE(RDMA_HCA_QPC_PRIVILEGED, qp->privileged) |
+                 PREP_BE(RDMA_HCA_QPC_BLOCK_LOOPBACK, qp->block_loopback);
     qpc.mtu_msgmax_sz = PREP_BE(RDMA_HCA_QPC_MSGMAX, 31) |
                         PREP_BE(RDMA_HCA_QPC_SQ_ENTRY_SZ, qp->sq.log_entry) |
                         PREP_BE(RDMA_HCA_QPC_RQ_ENTRY_SZ, qp->rq.log_entry);

@@ -129,6 +129,40 @@ static void check_multicast(const uint8_t *mgid, uint8_t index)
     watch_free(&watch);
 }
 
+/* One that does not want to hear itself: others of its card do, and it them. */
+static void test_multicast_of_ones_own(void)
+{
+    UdAddress ud = group_of(mgid4, GID_IPV4);
+    struct rdma_hca_qpc qpc;
+    Qp *qp[2], *far;
+    QpAttr attr;
+    Watch watch;
+
+    watch_init(&watch, 164);
+    qp_attr_init(&attr);
+    qp[0] = pair_new_qp(watch.pair, 0, RDMA_HCA_QP_ST_UD);
+    qp[0]->block_loopback = true;
+    qp_bring_up(qp[0], &attr);
+    qp[1] = pair_new_ud(watch.pair, 0);
+    g_assert_cmphex(qp_query(qp[0], &qpc), ==, 0);
+    g_assert_cmphex(GUINT32_FROM_BE(qpc.flags) & RDMA_HCA_QPC_BLOCK_LOOPBACK,
+                    !=, 0);
+    g_assert_cmphex(
+        driver_write_mgm(watch.drv[0], 3, mgid4, (const Qp *const *)qp, 2), ==,
+        0);
+    for (unsigned sender = 0; sender < 2; sender++) {
+        post_receives(&watch, 0, qp, 2);
+        watch_post_datagram(&watch, qp[sender], 0, SEND, &ud, 100);
+        g_assert_cmpuint(take_receives(&watch, 0), ==, sender ? 2 : 1);
+    }
+    /* Of the other card, whatever number its sender has. */
+    post_receives(&watch, 0, qp, 2);
+    far = pair_new_ud(watch.pair, 1);
+    watch_post_datagram(&watch, far, 1, SEND, &ud, 100);
+    g_assert_cmpuint(take_receives(&watch, 0), ==, 2);
+    watch_free(&watch);
+}
+
 static void test_multicast(void)
 {
     check_multicast(mgid4, GID_IPV4);
@@ -779,6 +813,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     test_add("/roce/multicast/members", test_multicast);
+    test_add("/roce/multicast/not-oneself", test_multicast_of_ones_own);
     test_add("/roce/multicast/share-of-turn", test_multicast_turn);
     test_add("/roce/multicast/refused", test_multicast_refused);
     test_add("/roce/multicast/commands", test_mgm);

@@ -51,7 +51,8 @@ static bool is_private(const Fuzz *f, unsigned side, uint32_t key)
 {
     return f->guest[side] == FUZZ_GUEST_GOOD &&
            (key == f->mr[side][FUZZ_WRITABLE]->key ||
-            key == f->mr[side][FUZZ_LOCAL]->key);
+            key == f->mr[side][FUZZ_LOCAL]->key ||
+            key == f->claimed[side]->key);
 }
 
 uint32_t fuzz_take_mem_key(Fuzz *f, unsigned side, unsigned *which)

@@ -307,6 +307,38 @@ static void add_dev_mem(Fuzz *f, unsigned side)
     }
 }
 
+/*
+ * A window of type 2 is its QP's alone (IBA 10.6.7.2.2). That one has broken,
+ * so whoever names the key, be it a QP of the same protection domain or its
+ * peer, does not come by it.
+ */
+static void add_claimed(Fuzz *f, unsigned side)
+{
+    Driver *drv = f->pair->drv[side];
+    uint32_t pd = f->pair->pd[side];
+    Mr *mr = region(f, side, pd, 5,
+                    RDMA_HCA_ACCESS_LOCAL_WRITE | RDMA_HCA_ACCESS_MW_BIND);
+    QpConfig config;
+    QpAttr attr;
+    Qp *qp;
+
+    qp_config_init(&config, pd, f->pair->cq[side]);
+    config.sq_entries = config.rq_entries = 1;
+    qp = qp_new(drv, &config);
+    fuzz_attr(&attr);
+    attr.dest_qpn = qp->qpn;
+    qp_attr_to(&attr, drv, f->pair->drv[!side]);
+    g_assert_cmphex(qp_to_init(qp, &attr), ==, 0);
+    g_assert_cmphex(qp_to_rtr(qp, &attr), ==, 0);
+    g_assert_cmphex(qp_to_rts(qp, &attr), ==, 0);
+    f->mem_key[side][FUZZ_CLAIMED] = mem_bind(
+        qp, 2, mem_window_new(drv, pd, 2), mr, mr->va, mr->len,
+        ACCESS_ALL & ~RDMA_HCA_ACCESS_LOCAL_WRITE);
+    g_assert_cmphex(qp_to_err(qp), ==, 0);
+    f->claimed[side] = mr;
+    f->mem[side][FUZZ_CLAIMED] = mr;
+}
+
 /* Of all these the memory is where that of @bindable is, but for device memory. */
 static void add_mem(Fuzz *f, unsigned side)
 {
@@ -368,6 +400,7 @@ static void add_secrets(Fuzz *f, unsigned side)
         add_region(f, side, mr[FUZZ_READABLE], true, false);
         add_region(f, side, mr[FUZZ_WRITABLE], false, true);
         add_region(f, side, mr[FUZZ_LOCAL], true, true);
+        add_region(f, side, f->claimed[side], true, true);
     }
 }
 
@@ -480,6 +513,8 @@ static void connect(Fuzz *f)
         g_assert_true(fuzz_bring_up(f, 0, which, &attr));
         g_assert_true(fuzz_bring_up(f, 1, which, &attr));
     }
+    add_claimed(f, 0);
+    add_claimed(f, 1);
 }
 
 /* What cards share is made by the first look, and is not theirs. */
@@ -610,6 +645,7 @@ void fuzz_start_over(Fuzz *f, unsigned side)
         f->qp[which][side] = new_qp(f, side, which);
         g_assert_true(fuzz_bring_up(f, side, which, &attr));
     }
+    add_claimed(f, side);
 }
 
 /* What the peer receives has to be what was sent. */

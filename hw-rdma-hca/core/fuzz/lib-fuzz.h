@@ -68,6 +68,7 @@ enum {
     FUZZ_PIECES,  /* a region of pieces, likewise */
     FUZZ_DEV_MEM, /* device memory */
     FUZZ_NULL,    /* the region without memory */
+    FUZZ_CLAIMED, /* a window that a QP has bound which has broken since */
     FUZZ_NMEM_KEYS
 };
 
@@ -91,6 +92,7 @@ typedef struct Fuzz {
     Mr *fast[2], *pieces[2];
     uint64_t list[2], piece_list[2];  /* of their memory */
     Mr dev_mem[2];                    /* where it is, no more */
+    Mr *claimed[2];                   /* what FUZZ_CLAIMED has all rights to */
     const Mr *mem[2][FUZZ_NMEM_KEYS]; /* where each is, if it is valid */
     uint32_t mem_key[2][FUZZ_NMEM_KEYS];
     GArray *secrets; /* FuzzSecret */

@@ -260,12 +260,15 @@ static void rhca_put_ud(const struct rhca_qp *qp, struct rhca_wqe *wqe,
 }
 
 /* Elements of length 0 are left out: a unit of zeros would end a list. */
-static void rhca_put_sges(struct rhca_wqe *wqe, const struct ib_sge *sge,
-			  int num_sge)
+static int rhca_put_sges(struct rhca_wqe *wqe, const struct ib_sge *sge,
+			 int num_sge)
 {
 	struct rdma_hca_data_unit *unit = wqe->end;
 
 	for (; num_sge; num_sge--, sge++) {
+		/* It would be a unit of another kind. */
+		if (sge->length > RDMA_HCA_MAX_BYTE_CNT)
+			return -EINVAL;
 		if (!sge->length)
 			continue;
 		unit->byte_cnt = cpu_to_le32(sge->length);
@@ -275,6 +278,7 @@ static void rhca_put_sges(struct rhca_wqe *wqe, const struct ib_sge *sge,
 		unit++;
 	}
 	wqe->end = unit;
+	return 0;
 }
 
 static int rhca_put_inline(struct rhca_qp *qp, struct rhca_wqe *wqe,
@@ -346,8 +350,7 @@ static int rhca_build_send(struct rhca_qp *qp, const struct rhca_op *op,
 		return 0;
 	if (wr->send_flags & IB_SEND_INLINE)
 		return rhca_put_inline(qp, wqe, wr);
-	rhca_put_sges(wqe, wr->sg_list, wr->num_sge);
-	return 0;
+	return rhca_put_sges(wqe, wr->sg_list, wr->num_sge);
 }
 
 /*
@@ -527,12 +530,13 @@ int rhca_post_send_marker(struct rhca_qp *qp, struct ib_cqe *cqe)
 /* --- receive ------------------------------------------------------------ */
 
 /* Put @wr at the head of @rq; @index is where its wr_id is kept. */
-static void rhca_add_recv(struct rhca_wq *rq, const struct ib_recv_wr *wr,
-			  u32 index, u32 tag)
+static int rhca_add_recv(struct rhca_wq *rq, const struct ib_recv_wr *wr,
+			 u32 index, u32 tag)
 {
 	struct rhca_wqe wqe = { .next = rhca_wqe_at(rq, rq->head) };
 	u32 place = rhca_wqe_offset(rq, rq->head + 1) / RDMA_HCA_WQE_ALIGN;
 	u32 units = (1u << rq->shift) / RDMA_HCA_WQE_UNIT;
+	int err;
 
 	memset(wqe.next, 0, sizeof(*wqe.next));
 	/* All entries are alike: the next one's place and size are known. */
@@ -540,11 +544,14 @@ static void rhca_add_recv(struct rhca_wq *rq, const struct ib_recv_wr *wr,
 	wqe.next->nee_nds = cpu_to_le32(FIELD_PREP(RDMA_HCA_NEXT_NDS, units));
 	wqe.next->tag = cpu_to_le32(tag);
 	wqe.end = wqe.next + 1;
-	rhca_put_sges(&wqe, wr->sg_list, wr->num_sge);
+	err = rhca_put_sges(&wqe, wr->sg_list, wr->num_sge);
+	if (err)
+		return err;
 	memset(wqe.end, 0, RDMA_HCA_WQE_UNIT);
 	rq->wr_id[index] = wr->wr_id;
 	/* As in rhca_add_send(). */
 	smp_store_release(&rq->head, rq->head + 1);
+	return 0;
 }
 
 static int rhca_post_one_recv(struct rhca_qp *qp, const struct ib_recv_wr *wr)
@@ -555,8 +562,7 @@ static int rhca_post_one_recv(struct rhca_qp *qp, const struct ib_recv_wr *wr)
 		return -ENOMEM;
 	if (wr->num_sge > qp->cap.max_recv_sge)
 		return -EINVAL;
-	rhca_add_recv(rq, wr, rq->head & (rq->entries - 1), 0);
-	return 0;
+	return rhca_add_recv(rq, wr, rq->head & (rq->entries - 1), 0);
 }
 
 static void rhca_count_posted(const struct rhca_wq *rq,
@@ -619,6 +625,7 @@ int rhca_post_recv_marker(struct rhca_qp *qp, struct ib_cqe *cqe)
 static int rhca_post_one_srq(struct rhca_srq *srq, const struct ib_recv_wr *wr)
 {
 	u32 tag;
+	int err;
 
 	if (rhca_failed(to_rhca(srq->ibsrq.device)))
 		return -EIO;
@@ -626,8 +633,10 @@ static int rhca_post_one_srq(struct rhca_srq *srq, const struct ib_recv_wr *wr)
 		return -EINVAL;
 	if (!rhca_tags_take(&srq->tags, &tag))
 		return -ENOMEM;
-	rhca_add_recv(&srq->wq, wr, tag, tag);
-	return 0;
+	err = rhca_add_recv(&srq->wq, wr, tag, tag);
+	if (err)
+		rhca_tags_give(&srq->tags, tag);
+	return err;
 }
 
 int rhca_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,

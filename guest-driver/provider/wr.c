@@ -352,15 +352,15 @@ static void rhca_write_data_unit(struct rdma_hca_data_unit *unit,
 
 /*
  * Write data units at @unit. An element of length 0 is left out: a unit of
- * zeros ends a receive list. Returns the end, or NULL for a length whose
- * highest bit would mark the unit as another kind.
+ * zeros ends a receive list. Returns the end, or NULL for a length that would
+ * mark the unit as another kind.
  */
 static struct rdma_hca_data_unit *
 rhca_write_sges(struct rdma_hca_data_unit *unit, const struct ibv_sge *sge,
 		size_t num_sge)
 {
 	for (; num_sge; num_sge--, sge++) {
-		if (unlikely(sge->length & RDMA_HCA_INLINE))
+		if (unlikely(sge->length > RDMA_HCA_MAX_BYTE_CNT))
 			return NULL;
 		if (sge->length)
 			rhca_write_data_unit(unit++, sge);

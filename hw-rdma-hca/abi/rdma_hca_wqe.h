@@ -167,13 +167,16 @@ struct rdma_hca_ud_unit {
 #define RDMA_HCA_UD_PATH_BITS		RDMA_HCA_MASK(6, 0)	/* of the SLID */
 #define RDMA_HCA_UD_PKEY_INDEX		RDMA_HCA_MASK(15, 0)
 
-/* inline_unit (3.4.5): header word, then the data, padded to 16 bytes. */
+/* inline_unit (3.4.5): header word, then the data, padded to 16 bytes; not of none. */
 #define RDMA_HCA_INLINE			RDMA_HCA_MASK(31, 31)
 #define RDMA_HCA_INLINE_LENGTH		RDMA_HCA_MASK(30, 0)
 
+/* The longest message: bit 31 alone, where an inline_unit would have no data. */
+#define RDMA_HCA_MAX_BYTE_CNT		0x80000000u
+
 /* data_unit (3.4.6). In a receive WQE an all-zero unit ends the list. */
 struct rdma_hca_data_unit {
-	__le32 byte_cnt;	/* bit 31 clear */
+	__le32 byte_cnt;	/* at most RDMA_HCA_MAX_BYTE_CNT */
 	__le32 lkey;
 	__le32 addr_l;
 	__le32 addr_h;

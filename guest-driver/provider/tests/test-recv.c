@@ -100,7 +100,7 @@ void test_srq_recv(void)
 	struct rhca_srq *srq = new_srq(32768, 30);
 	struct rhca_cq *cq = new_cq(8);
 	struct rhca_qp *qp = new_srq_qp(cq, srq);
-	struct ibv_sge sge = { 0x1000, RDMA_HCA_INLINE, 0 };
+	struct ibv_sge sge = { 0x1000, RDMA_HCA_MAX_BYTE_CNT + 1, 0 };
 	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 };
 	struct ibv_recv_wr *bad;
 

@@ -193,14 +193,12 @@ static bool parse_inline(Units *units, uint32_t lkey, HcaWqe *wqe)
         wqe->msg_len > units->left) {
         return false;
     }
-    if (wqe->msg_len) {
-        wqe->sge[wqe->nsge++] = (HcaSge) {
-            .va = units->offset,
-            .lkey = lkey,
-            .len = wqe->msg_len,
-            .relative = true,
-        };
-    }
+    wqe->sge[wqe->nsge++] = (HcaSge) {
+        .va = units->offset,
+        .lkey = lkey,
+        .len = wqe->msg_len,
+        .relative = true,
+    };
     return true;
 }
 
@@ -212,7 +210,7 @@ static bool parse_entry(const struct rdma_hca_data_unit *unit, HcaSge *sge)
         .lkey = GUINT32_FROM_LE(unit->lkey),
         .len = GUINT32_FROM_LE(unit->byte_cnt),
     };
-    return !(sge->len & RDMA_HCA_INLINE);
+    return sge->len <= RDMA_HCA_MAX_BYTE_CNT;
 }
 
 /* DATA_SEG, FWD_DATA_SEG: gather or scatter entries; empty ones are left out */
@@ -248,7 +246,7 @@ static bool parse_message(Units *units, uint32_t lkey, HcaWqe *wqe)
         return true;
     }
     memcpy(&first, units->at, sizeof(first));
-    return GUINT32_FROM_LE(first) & RDMA_HCA_INLINE
+    return GUINT32_FROM_LE(first) > RDMA_HCA_MAX_BYTE_CNT
                ? parse_inline(units, lkey, wqe)
                : parse_data(units, wqe);
 }

@@ -117,6 +117,9 @@ static void put_inline(GByteArray *wqe, const SendWr *wr)
     uint32_t header = GUINT32_TO_LE(RDMA_HCA_INLINE | wr->inline_len);
     static const uint8_t zero[RDMA_HCA_WQE_UNIT];
 
+    if (!wr->inline_len) {
+        return;
+    }
     g_byte_array_append(wqe, (void *)&header, sizeof(header));
     g_byte_array_append(wqe, wr->inline_data, wr->inline_len);
     if (wqe->len % RDMA_HCA_WQE_UNIT) {

@@ -509,7 +509,7 @@ static void break_receiver(Bed *bed, Refusal refusal)
         sge.lkey ^= 0x155;
         break;
     case BAD_RECV_WQE:
-        sge.len |= RDMA_HCA_INLINE;
+        sge.len |= RDMA_HCA_MAX_BYTE_CNT; /* and more */
         break;
     default:
         break;

@@ -307,6 +307,40 @@ static void test_longest_lists(void)
     pair_free(pair);
 }
 
+/* An entry of as many bytes as a message may have; one of more is none. */
+static void test_longest_entry(void)
+{
+    Pair *pair = pair_new(3106, 65536);
+    Sge to = {
+        .va = mr_bus(pair->mr[1], 0),
+        .len = RDMA_HCA_MAX_BYTE_CNT,
+        .lkey = driver_physical_region(pair->drv[1], pair->pd[1]),
+    };
+    RecvWr recv = { .wr_id = 2, .nsge = 1, .sge = &to };
+    uint8_t got[100];
+    Sge from;
+    SendWr wr;
+    Qp *qp[2];
+    Wc wc;
+
+    pair_connect(pair, NULL, qp);
+    mr_write(pair->mr[0], 0, "as long as can be", 18);
+    for (unsigned more = 0; more < 2; more++) {
+        to.len += more;
+        g_assert_true(qp_post_recv(qp[1], &recv, 1));
+        wr = pair_send(pair, 0, RDMA_HCA_OPCODE_SEND, 1, &from, 0, 100, 0);
+        g_assert_true(qp_post_send(qp[0], &wr, 1));
+        cq_expect(pair->cq[0], &wc, 1,
+                  more ? RDMA_HCA_SYNDROME_REMOTE_OP_ERR : 0);
+        cq_expect(pair->cq[1], &wc, 2,
+                  more ? RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR : 0);
+        g_assert_true(more || wc.byte_len == 100);
+    }
+    mr_read(pair->mr[1], 0, got, sizeof(got));
+    g_assert_cmpstr((char *)got, ==, "as long as can be");
+    pair_free(pair);
+}
+
 /* The longest inline data, in one packet and over several. */
 static void test_longest_inline(void)
 {
@@ -793,6 +827,7 @@ int main(int argc, char **argv)
     test_add_each_link("/limits/full-queues", test_full_queues);
     test_add_each_link("/limits/no-receive-queue", test_no_receive_queue);
     test_add_each_link("/limits/longest-lists", test_longest_lists);
+    test_add_each_link("/limits/longest-entry", test_longest_entry);
     test_add_each_link("/limits/longest-inline", test_longest_inline);
     test_add_each_link("/limits/posted-count-wraps", test_posted_count_wraps);
     test_add_each_link("/limits/psn-wraps", test_psn_wraps);

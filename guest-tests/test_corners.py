@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Completions and posted work where those of other cards have gone wrong (programs/completion-test.c, programs/posting-test.c), on
-both link layers, and that each leaves the driver with nothing in use."""
+"""Completions, posted work, states of QPs and regions where those of other cards have gone wrong (programs/completion-test.c,
+posting-test.c, states-test.c, on both link layers, and regions-test.c), and that each leaves the driver with nothing in use."""
 from harness import resources, tap
 from harness.labs import infiniband, kept, roce
 
@@ -10,7 +10,11 @@ CASES = {
                         'too_small', 'armed_in_between', 'two_on_a_channel'),
     'posting-test': ('sums', 'inlined', 'zero_lengths', 'nothing', 'left_over', 'bad_in_the_middle', 'shapes_of_atomics',
                      'places_of_atomics', 'states', 'limits', 'lives', 'fenced', 'unsignalled', 'at_the_wrap'),
+    'states-test': ('posted_while_it_breaks', 'opcodes', 'of_many', 'overrun_of_one', 'either_order', 'path_in_rts',
+                    'attributes_of_types', 'garbage_not_meant', 'rates', 'too_many_reads', 'no_addresses', 'errno', 'two_readers',
+                    'groups', 'not_oneself'),
 }
+REGIONS = 'ends', 'huge_ends', 'overlapping', 'read_only', 'parent', 'lengths'
 
 
 def case(make_lab, program, name):
@@ -19,7 +23,19 @@ def case(make_lab, program, name):
     return run
 
 
+def of_regions(name):
+    """Of a card's memory, which knows nothing of links."""
+    def run():
+        guest = kept(infiniband, cpus=2).a
+        guest.run('echo 4 > /proc/sys/vm/nr_hugepages')
+        resources.run(guest, f'exec regions-test {name}')
+        guest.run('echo 0 > /proc/sys/vm/nr_hugepages')
+    return run
+
+
 if __name__ == '__main__':
     globals().update({f'test_{link.__name__}_{name}': case(link, program, name)
-                      for link in (infiniband, roce) for program, names in CASES.items() for name in names})
+                      for link in (infiniband, roce) for program, names in CASES.items() for name in names
+                      if link is roce or name != 'no_addresses'})
+    globals().update({f'test_{name}': of_regions(name) for name in REGIONS})
     tap.main()

@@ -26,6 +26,14 @@ def test_windows_of_type_2():
     run(infiniband, 'type2')
 
 
+def test_windows_in_a_chain():
+    run(infiniband, 'chain')
+
+
+def test_windows_not_given_back():
+    run(infiniband, 'not_given_back')
+
+
 def test_window_of_another_qp():
     run(infiniband, 'other_qp')
 

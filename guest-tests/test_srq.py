@@ -50,6 +50,10 @@ def test_empty():
     run('empty')
 
 
+def test_empty_immediate():
+    run('empty_immediate')
+
+
 def test_xrc():
     run('operations', program='xrc-test')
 

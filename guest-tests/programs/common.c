@@ -29,6 +29,25 @@ double seconds_now(void)
     return now.tv_sec + now.tv_nsec / 1e9;
 }
 
+const struct test_case *find_case(int argc, char **argv, const struct test_case *cases)
+{
+    const struct test_case *found = cases;
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    while (argc > 1 && found->name && strcmp(argv[1], found->name)) {
+        found++;
+    }
+    if (argc > 1 && found->name) {
+        return found;
+    }
+    fprintf(stderr, "usage: %s CASE; a case is one of", argv[0]);
+    for (; cases->name; cases++) {
+        fprintf(stderr, " %s", cases->name);
+    }
+    fprintf(stderr, "\n");
+    return NULL;
+}
+
 /* --- device and memory ------------------------------------------------------------------------------------------- */
 
 void open_device_named(struct device *device, const char *name)

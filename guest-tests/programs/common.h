@@ -21,6 +21,15 @@
 #define check(condition) ((condition) ? (void)0 : fail(__FILE__, __LINE__, #condition))
 _Noreturn void fail(const char *file, int line, const char *what);
 
+/* A case of a program, by its name; the last of a list has none. */
+struct test_case {
+    const char *name;
+    void (*run)(void);
+};
+
+/* That of the first argument; NULL: there is none, and a line says what the program wants. */
+const struct test_case *find_case(int argc, char **argv, const struct test_case *cases);
+
 /* A device, its only port and a protection domain. */
 struct device {
     struct ibv_context *context;

@@ -415,10 +415,7 @@ static void test_two_on_a_channel(void)
 
 /* --- main --------------------------------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {
+static const struct test_case cases[] = {
     { "past_the_end", test_past_the_end },
     { "last_qp_gone", test_last_qp_gone },
     { "gone_in_a_batch", test_gone_in_a_batch },
@@ -429,20 +426,21 @@ static const struct {
     { "too_small", test_too_small },
     { "armed_in_between", test_armed_in_between },
     { "two_on_a_channel", test_two_on_a_channel },
+    { NULL, NULL },
 };
 
 int main(int argc, char **argv)
 {
-    for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++) {
-        if (!strcmp(argv[1], cases[i].name)) {
-            open_device(&device);
-            create_region(&device, &region, 4096);
-            cases[i].run();
-            destroy_region(&region);
-            close_device(&device);
-            return 0;
-        }
+    const struct test_case *found;
+
+    found = find_case(argc, argv, cases);
+    if (!found) {
+        return 2;
     }
-    fprintf(stderr, "usage: completion-test CASE\n");
-    return 2;
+    open_device(&device);
+    create_region(&device, &region, 4096);
+    found->run();
+    destroy_region(&region);
+    close_device(&device);
+    return 0;
 }

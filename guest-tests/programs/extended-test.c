@@ -675,10 +675,7 @@ static void test_send_slots(void)
 
 /* --- main --------------------------------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {
+static const struct test_case cases[] = {
     { "clock", test_clock },
     { "timestamps", test_timestamps },
     { "moderation", test_moderation },
@@ -690,21 +687,22 @@ static const struct {
     { "access_flags", test_access_flags },
     { "refused", test_refused },
     { "send_slots", test_send_slots },
+    { NULL, NULL },
 };
 
 int main(int argc, char **argv)
 {
+    const struct test_case *found;
+
     if (argc == 3 && !strcmp(argv[1], "importer")) {
         return run_importer(atoi(argv[2]));
     }
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        if (argc == 2 && !strcmp(argv[1], cases[i].name)) {
-            open_device(&device);
-            cases[i].run();
-            close_device(&device);
-            return 0;
-        }
+    found = find_case(argc, argv, cases);
+    if (!found) {
+        return 2;
     }
-    fprintf(stderr, "usage: extended-test CASE\n");
-    return 2;
+    open_device(&device);
+    found->run();
+    close_device(&device);
+    return 0;
 }

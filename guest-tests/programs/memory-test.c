@@ -253,6 +253,109 @@ static void test_type2(void)
     tear_down();
 }
 
+/* Two binds and a fenced message that tells of them, in one list; one given back by the answer, one by its owner; and again. */
+static void test_chain(void)
+{
+    enum { ROUNDS = 260 }; /* more than there are keys of a window */
+    struct ibv_mw *mw[2];
+    uint32_t key[2], old;
+
+    set_up(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+    for (int i = 0; i < 2; i++) {
+        mw[i] = alloc_mw(IBV_MW_TYPE_2);
+        key[i] = mw[i]->rkey;
+    }
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(bench.qp[OWNER]);
+        struct ibv_mw_bind_info info = part(LENGTH, REMOTE);
+
+        old = key[0];
+        post_recv(bench.qp[PEER], 3, sge_of(&bench.peer, 0, 100));
+        ibv_wr_start(ex);
+        ex->wr_id = 2;
+        ex->wr_flags = 0;
+        for (int i = 0; i < 2; i++) {
+            key[i] = ibv_inc_rkey(key[i]);
+            ibv_wr_bind_mw(ex, mw[i], key[i], &info);
+        }
+        ex->wr_flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE;
+        ibv_wr_send(ex);
+        ibv_wr_set_sge(ex, bench.mr->lkey, (uintptr_t)bench.memory, 16);
+        check(!ibv_wr_complete(ex));
+        for (int i = 0; i < 2; i++) {
+            struct ibv_wc wc = next_completion(bench.cq);
+
+            check(!wc.status && (wc.wr_id == 2 || wc.wr_id == 3));
+        }
+        for (int i = 0; i < 2; i++) { /* who has the message finds them bound */
+            transfer(IBV_WR_RDMA_WRITE, key[i], here() + i, 8, IBV_WC_SUCCESS);
+        }
+        give_back(key[0]);
+        invalidate(key[1], IBV_WC_SUCCESS);
+    }
+    closed(old, here());
+    closed(key[0], here());
+    check(!ibv_dealloc_mw(mw[0]) && !ibv_dealloc_mw(mw[1]));
+    tear_down();
+}
+
+/* Asked of the owner by its peer: what is not that QP's to give back stays, and the QP breaks. */
+static void refuse_to_give_back(uint32_t rkey)
+{
+    struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(bench.qp[PEER]);
+    struct ibv_wc wc;
+
+    post_recv(bench.qp[OWNER], 3, sge_of(&bench.peer, 0, 100));
+    ibv_wr_start(ex);
+    ex->wr_id = 2;
+    ex->wr_flags = IBV_SEND_SIGNALED;
+    ibv_wr_send_inv(ex, rkey);
+    ibv_wr_set_sge(ex, bench.peer.mr->lkey, (uintptr_t)bench.peer.addr + 200, 50);
+    check(!ibv_wr_complete(ex));
+    for (int i = 0; i < 2; i++) {
+        wc = next_completion(bench.cq);
+        check(wc.wr_id == 3 ? wc.status != IBV_WC_SUCCESS : wc.wr_id == 2 && wc.status == IBV_WC_REM_ACCESS_ERR);
+    }
+    check(state_of(bench.qp[OWNER]) == IBV_QPS_ERR && state_of(bench.qp[PEER]) == IBV_QPS_ERR);
+    renew();
+}
+
+static void test_not_given_back(void)
+{
+    struct ibv_pd *other = ibv_alloc_pd(device.context);
+    struct ibv_mw *elsewhere, *of_the_peer, *one;
+    struct ibv_qp_ex *ex;
+    uint32_t key;
+
+    check(other);
+    set_up(ACCESS_ALL | IBV_ACCESS_MW_BIND);
+    refuse_to_give_back(0xdead00);
+    refuse_to_give_back(bench.mr->rkey); /* of ibv_reg_mr(): its owner's alone */
+    use(bench.mr->rkey, (uintptr_t)bench.memory, 0, SIZE);
+    check(elsewhere = ibv_alloc_mw(other, IBV_MW_TYPE_2));
+    refuse_to_give_back(elsewhere->rkey);
+    one = alloc_mw(IBV_MW_TYPE_1);
+    bind(one, part(LENGTH, REMOTE), IBV_WC_SUCCESS);
+    refuse_to_give_back(one->rkey);
+    use(one->rkey, here(), AT, LENGTH);
+    /* Bound to the other QP, whose peer is this one. */
+    of_the_peer = alloc_mw(IBV_MW_TYPE_2);
+    key = ibv_inc_rkey(of_the_peer->rkey);
+    ex = ibv_qp_to_qp_ex(bench.qp[PEER]);
+    ibv_wr_start(ex);
+    ex->wr_id = 2;
+    ex->wr_flags = IBV_SEND_SIGNALED;
+    ibv_wr_bind_mw(ex, of_the_peer, key, &(struct ibv_mw_bind_info) { bench.mr, here(), LENGTH, REMOTE });
+    check(!ibv_wr_complete(ex));
+    ends(IBV_WC_BIND_MW, IBV_WC_SUCCESS);
+    refuse_to_give_back(key);
+    post(bench.qp[OWNER], IBV_WR_RDMA_READ, 1, sge_of(&bench.peer, 0, 8), here(), key);
+    expect_completion(bench.cq, 1, IBV_WC_SUCCESS);
+    check(!ibv_dealloc_mw(of_the_peer) && !ibv_dealloc_mw(elsewhere) && !ibv_dealloc_mw(one));
+    check(!ibv_dealloc_pd(other));
+    tear_down();
+}
+
 /* It is its QP's: another one of the same protection domain does not get in by it. */
 static void test_other_qp(void)
 {
@@ -460,12 +563,11 @@ static void test_null(void)
 
 /* ------------------------------------------------------------------------------------------------------------------ */
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {
+static const struct test_case cases[] = {
     { "type1", test_type1 },
     { "type2", test_type2 },
+    { "chain", test_chain },
+    { "not_given_back", test_not_given_back },
     { "other_qp", test_other_qp },
     { "bad_binds", test_bad_binds },
     { "bound_region", test_bound_region },
@@ -474,20 +576,20 @@ static const struct {
     { "lost", test_lost },
     { "zero_based", test_zero_based },
     { "null", test_null },
+    { NULL, NULL },
 };
 
 int main(int argc, char **argv)
 {
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    taken = argc == 3 ? atoi(argv[2]) : 0;
-    for (size_t i = 0; argc >= 2 && i < sizeof(cases) / sizeof(cases[0]); i++) {
-        if (!strcmp(argv[1], cases[i].name)) {
-            open_device(&device);
-            cases[i].run();
-            close_device(&device);
-            return 0;
-        }
+    const struct test_case *found;
+
+    found = find_case(argc, argv, cases);
+    if (!found) {
+        return 2;
     }
-    fprintf(stderr, "usage: memory-test CASE [NUMBER]\n");
-    return 2;
+    taken = argc == 3 ? atoi(argv[2]) : 0;
+    open_device(&device);
+    found->run();
+    close_device(&device);
+    return 0;
 }

@@ -610,10 +610,7 @@ static void test_unsignalled(void)
 
 /* --- main --------------------------------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {
+static const struct test_case cases[] = {
     { "sums", test_sums },
     { "inlined", test_inlined },
     { "zero_lengths", test_zero_lengths },
@@ -628,18 +625,19 @@ static const struct {
     { "lives", test_lives },
     { "fenced", test_fenced },
     { "unsignalled", test_unsignalled },
+    { NULL, NULL },
 };
 
 int main(int argc, char **argv)
 {
-    for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++) {
-        if (!strcmp(argv[1], cases[i].name)) {
-            open_all();
-            cases[i].run();
-            close_all();
-            return 0;
-        }
+    const struct test_case *found;
+
+    found = find_case(argc, argv, cases);
+    if (!found) {
+        return 2;
     }
-    fprintf(stderr, "usage: posting-test CASE\n");
-    return 2;
+    open_all();
+    found->run();
+    close_all();
+    return 0;
 }

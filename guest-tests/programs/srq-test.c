@@ -632,6 +632,43 @@ static void test_empty(void)
     destroy_region(&r);
 }
 
+/* So does a Write with immediate data, of one packet and of many: nothing is told before, and it is told once. */
+static void test_empty_immediate(void)
+{
+    static const uint32_t lengths[] = { 8, 20000 };
+    struct ibv_cq_ex *cq = create_cq(&device, 64);
+    struct ibv_srq *srq = create_srq(16);
+    struct ibv_qp *qp[2];
+    struct region r;
+
+    create_region(&device, &r, 65536);
+    connect_pair(cq, srq, qp);
+    for (unsigned round = 0; round < 6; round++) {
+        uint32_t length = lengths[round % 2];
+        unsigned seen = 0;
+        struct ibv_wc wc;
+
+        fill_pattern(r.addr, round, length);
+        memset(r.addr + 32768, 0, length);
+        post(qp[0], IBV_WR_RDMA_WRITE_WITH_IMM, 1, sge_of(&r, 0, length), (uintptr_t)r.addr + 32768, r.mr->rkey);
+        usleep(20000);
+        check(!ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc));
+        post_srq(srq, 2, sge_of(&r, 65000, 8));
+        for (int i = 0; i < 2; i++) {
+            wc = next_completion(cq);
+            check(wc.status == IBV_WC_SUCCESS && (wc.wr_id == 1 || wc.wr_id == 2) && !(seen & wc.wr_id));
+            check(wc.wr_id == 1 || (wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM && wc.byte_len == length));
+            seen |= wc.wr_id;
+        }
+        check_pattern(r.addr + 32768, round, length);
+        check(!ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc));
+    }
+    destroy_pair(qp);
+    check(!ibv_destroy_srq(srq));
+    destroy_cq(cq);
+    destroy_region(&r);
+}
+
 /* --- the last one ------------------------------------------------------------------------------------------------- */
 
 static void test_all_srqs(void)
@@ -657,10 +694,7 @@ static void test_all_srqs(void)
 
 /* ------------------------------------------------------------------------------------------------------------------ */
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {
+static const struct test_case cases[] = {
     { "limits_ignored", test_limits_ignored },
     { "exact_lists", test_exact_lists },
     { "limit", test_limit },
@@ -671,20 +705,21 @@ static const struct {
     { "threads", test_threads },
     { "datagrams", test_datagrams },
     { "empty", test_empty },
+    { "empty_immediate", test_empty_immediate },
     { "all_srqs", test_all_srqs },
+    { NULL, NULL },
 };
 
 int main(int argc, char **argv)
 {
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++) {
-        if (!strcmp(argv[1], cases[i].name)) {
-            open_device(&device);
-            cases[i].run();
-            close_device(&device);
-            return 0;
-        }
+    const struct test_case *found;
+
+    found = find_case(argc, argv, cases);
+    if (!found) {
+        return 2;
     }
-    fprintf(stderr, "usage: srq-test CASE\n");
-    return 2;
+    open_device(&device);
+    found->run();
+    close_device(&device);
+    return 0;
 }

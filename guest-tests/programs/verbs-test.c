@@ -889,10 +889,7 @@ static void test_all_contexts(void)
 
 /* ------------------------------------------------------------------------------------------------------------------ */
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {
+static const struct test_case cases[] = {
     { "chain", test_chain },
     { "datagrams", test_datagrams },
     { "datagrams_grh", test_datagrams_grh },
@@ -915,20 +912,20 @@ static const struct {
     { "all_translations", test_all_translations },
     { "huge_pages", test_huge_pages },
     { "all_contexts", test_all_contexts },
+    { NULL, NULL },
 };
 
 int main(int argc, char **argv)
 {
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    taken = argc == 3 ? strtoul(argv[2], NULL, 0) : 0;
-    for (size_t i = 0; argc >= 2 && i < sizeof(cases) / sizeof(cases[0]); i++) {
-        if (!strcmp(argv[1], cases[i].name)) {
-            open_device(&device);
-            cases[i].run();
-            close_device(&device);
-            return 0;
-        }
+    const struct test_case *found;
+
+    found = find_case(argc, argv, cases);
+    if (!found) {
+        return 2;
     }
-    fprintf(stderr, "usage: verbs-test CASE [NUMBER]\n");
-    return 2;
+    taken = argc == 3 ? strtoul(argv[2], NULL, 0) : 0;
+    open_device(&device);
+    found->run();
+    close_device(&device);
+    return 0;
 }

@@ -407,29 +407,24 @@ static void test_shared(void)
 
 /* --- main --------------------------------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-    bool opens; /* devices by itself, one in each process */
-} cases[] = {
-    { "operations", test_operations, false },
-    { "windows", test_windows, false },
-    { "shared", test_shared, true },
+static const struct test_case cases[] = {
+    { "operations", test_operations },
+    { "windows", test_windows },
+    { "shared", test_shared },
+    { NULL, NULL },
 };
 
 int main(int argc, char **argv)
 {
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++) {
-        if (!strcmp(argv[1], cases[i].name)) {
-            if (!cases[i].opens) {
-                open_device(&device);
-            }
-            cases[i].run();
-            close_device(&device);
-            return 0;
-        }
+    const struct test_case *found = find_case(argc, argv, cases);
+
+    if (!found) {
+        return 2;
     }
-    fprintf(stderr, "usage: xrc-test CASE\n");
-    return 2;
+    if (found->run != test_shared) { /* which opens it in each process */
+        open_device(&device);
+    }
+    found->run();
+    close_device(&device);
+    return 0;
 }

@@ -80,6 +80,7 @@ def test_roce_two_ranks():
     run(prepared(roce), 2, 'rc_v')
 
 
+@tap.only_long
 @tap.seconds(300)
 def test_roce_datagrams_of_four_ranks():
     run(prepared(roce), 4, 'ud_v')

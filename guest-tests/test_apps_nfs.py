@@ -9,7 +9,7 @@ from harness.labs import kept
 
 LOSS = faults.loss(0.005)
 # Files of many sizes, which both guests have.
-TREE = '/usr/lib/modules /usr/lib/python3.11' if tap.LONG else '/usr/lib/x86_64-linux-gnu/ucx /usr/share/openmpi'
+TREE = '/usr/lib/modules /usr/lib/python3.11' if tap.LONG else '/usr/share/openmpi'
 SECONDS = 1800 if tap.LONG else tap.DEFAULT_SECONDS
 FILE = f'{nfs.MOUNT}/file'
 WRITES = f'--rw=randwrite --bsrange=512-128k --iodepth=8 --size={32 if tap.LONG else 4}m'

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Storage between our card and Linux's Soft-RoCE: each is the target, or server, of the other; also over a link that loses
-packets, by NVMe, and in the long form by all."""
+packets. In the long form by iSER and NFS, too."""
 from harness import iser, nfs, nvme, storage, tap
 from harness.devices import RoceCard, SoftRoce
 from harness.labs import kept
@@ -21,28 +21,29 @@ def prepare(both):
         nfs.serve(guest)
 
 
-def each_way(use, path, loses=tap.LONG):
-    """Write by what use(client, server's device) gives, each way, and compare; loses: while packets are lost, too. path: the
-    file, by that."""
+def each_way(use, path):
+    """Write by what use(client, server's device) gives, each way, also while packets are lost, and compare. path: the file, by
+    that."""
     both = kept(storage.lab, prepare=prepare, cards=(RoceCard('lan'), SoftRoce('lan')))
     for server, client in (both.a, both.b), (both.b, both.a):
         with use(client, server.card) as name:
             storage.fio(client, path(name), WRITES)
-            if loses:
-                with storage.loss(both, LOSS):
-                    storage.fio(client, path(name), WRITES, seed=2)
+            with storage.loss(both, LOSS):
+                storage.fio(client, path(name), WRITES, seed=2)
 
 
 @tap.seconds(SECONDS)
 def test_nvme():
-    each_way(nvme.connected, lambda name: f'/dev/{name}n1', loses=True)
+    each_way(nvme.connected, lambda name: f'/dev/{name}n1')
 
 
+@tap.only_long
 @tap.seconds(SECONDS)
 def test_iser():
     each_way(iser.logged_in, lambda disk: disk)
 
 
+@tap.only_long
 @tap.seconds(SECONDS)
 def test_nfs():
     each_way(nfs.mounted, lambda _: f'{nfs.MOUNT}/file')

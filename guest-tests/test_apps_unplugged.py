@@ -155,6 +155,7 @@ def test_nvme_host_pulled_out():
     host_loses(pci.tear_out)
 
 
+@tap.only_long
 @tap.seconds(SECONDS)
 def test_nvme_target_unplugged():
     """The host tries to come back. The target does not listen again by itself, where Linux had bound it to the card."""
@@ -213,6 +214,7 @@ def test_iser_target_unplugged():
             iser.listen_anew(both.a.card)
 
 
+@tap.only_long
 @tap.seconds(SECONDS)
 def test_iser_initiator_unplugged():
     """The session waits for another connection, which is made when the card is back. In sysfs it went with the card, whose function
@@ -266,6 +268,7 @@ def test_nfs_client_unplugged():
     files_survive(lambda both: both.b)
 
 
+@tap.only_long
 @tap.seconds(SECONDS)
 def test_nfs_server_unplugged():
     files_survive(lambda both: both.a)
@@ -278,7 +281,7 @@ def test_ucx():
     """UCX tells its user at both ends: of the card that is lost, and of a peer that does not answer."""
     both = prepared()
     with clean(both):
-        programs = ucx.start(both.a, both.b, ucx.mortal('rc_v'), [('tag_lat', 4000, 100000000, '-e')])
+        programs = ucx.start(both.a, both.b, ucx.mortal('rc_v'), [('tag_lat', 4000, 100000000, '-e')], percent=20)
         working(both, *programs)
         let_go(both.a.card)
         client, server = programs

@@ -69,6 +69,7 @@ def test_rds():
     rds.unload(both)
 
 
+@tap.only_long
 @tap.seconds(SECONDS)
 def test_mpi():
     both = pair()
@@ -78,6 +79,7 @@ def test_mpi():
         expect('both ranks at their end', len(set(re.findall(r'rank (\d+) of 2: done', output))) == 2, output)
 
 
+@tap.only_long
 @tap.seconds(SECONDS)
 def test_libfabric():
     both = pair()

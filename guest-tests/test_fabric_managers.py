@@ -34,7 +34,7 @@ def works(both):
 
 def forever(both):
     """Traffic that has no end, and needs no manager."""
-    commands = verbs.start(both.a, both.b, 'ibv_rc_pingpong -e -n 1000000000')
+    commands = verbs.start(both.a, both.b, 'ibv_rc_pingpong -e -n 1000000000', percent=10)
     for command in commands:
         command.wait_output('remote address')
     return commands

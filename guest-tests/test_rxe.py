@@ -76,6 +76,7 @@ def test_bandwidth():
     programs(BANDWIDTH, '-s 65536 -n 50')
 
 
+@tap.only_long
 def test_latency():
     programs(LATENCY, '-s 64 -n 100')
 

@@ -2,7 +2,7 @@
 """ucx_perftest, in both guests, by one of UCX's transports."""
 import re
 
-from . import tap, verbs
+from . import quota, tap, verbs
 from .guest import GuestError
 
 MORE = 20 if tap.LONG else 1
@@ -13,16 +13,17 @@ def lines(tests):
     return '\n'.join(f'{name} {options} -t {name} -s {size} -n {times * MORE} -w 10' for name, size, times, options in tests)
 
 
-def start(server, client, options, tests, version=4):
-    """Start tests in both guests, as options(card) say; give both commands, the client's first."""
+def start(server, client, options, tests, version=4, percent=None):
+    """Start tests in both guests, as options(card) say, each with so much of a processor; give both commands, the client's
+    first."""
     port = verbs.new_port()
 
     def script(guest):
         environment, rest = options(guest.card)
         if hasattr(guest.card, 'gid_index'):
             environment += f' UCX_IB_GID_INDEX={guest.card.gid_index(version)}'
-        return (f"cat >/tmp/batch <<'END'\n{lines(tests)}\nEND\n"
-                f'{environment} UCX_WARN_UNUSED_ENV_VARS=n exec ucx_perftest {rest} -b /tmp/batch -p {port}')
+        program = f'{environment} UCX_WARN_UNUSED_ENV_VARS=n exec ucx_perftest {rest} -b /tmp/batch -p {port}'
+        return f"cat >/tmp/batch <<'END'\n{lines(tests)}\nEND\n{quota.at(percent, program)}"
 
     serving = server.spawn(script(server))
     verbs.wait_listening(serving, port)

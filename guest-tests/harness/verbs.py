@@ -4,7 +4,7 @@ device in the same slot of both guests; version, of IP, chooses among the addres
 import math
 import re
 
-from . import wait
+from . import quota, wait
 from .guest import GuestError
 
 PORT = 18515
@@ -41,13 +41,13 @@ def wait_listening(serving, port):
     wait_server(serving, lambda: serving.guest.run(script, check=False).status == 0)
 
 
-def start(server, client, program, version=4, slot=None):
-    """Start a program as server and as client; give both commands, the client's first."""
+def start(server, client, program, version=4, slot=None, percent=None):
+    """Start a program as server and as client, each with so much of a processor; give both commands, the client's first."""
     port = new_port()
 
     def script(guest):
         device = guest.card if slot is None else guest.devices[slot]
-        return f'exec {program} {device.options(program, version)} -p {port}'
+        return quota.at(percent, f'exec {program} {device.options(program, version)} -p {port}')
 
     serving = server.spawn(script(server))
     wait_listening(serving, port)

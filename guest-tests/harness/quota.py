@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs that poll without end, at a part of a processor: where they only have to be there, the rest is for others."""
+FOLDER = '/run/quota'
+
+
+def at(percent, script):
+    """The script, which then has no more than so much of one processor (cgroup v2); None: all that there is."""
+    if percent is None:
+        return script
+    group = f'{FOLDER}/{percent}'
+    return (f'mkdir -p {FOLDER} && (grep -q "{FOLDER} " /proc/mounts || mount -t cgroup2 none {FOLDER}) && '
+            f'echo +cpu >{FOLDER}/cgroup.subtree_control && mkdir -p {group} && echo {percent}000 100000 >{group}/cpu.max && '
+            f'echo $$ >{group}/cgroup.procs && {script}')

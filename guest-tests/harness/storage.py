@@ -75,11 +75,11 @@ def begin(guest, device, options, seed=1):
     return guest.spawn(f'exec {FIO} --filename={device} --randseed={seed} {options}')
 
 
-def fails(command, error, timeout=TIMEOUT):
-    """Wait for the end of a fio that has to tell of this error."""
+def fails(command, *errors, timeout=TIMEOUT):
+    """Wait for the end of a fio that has to tell of one of these errors."""
     result = command.wait(timeout, check=False)
-    if not result.status or error not in result.output:
-        raise GuestError(f'fio did not fail with {error}:\n{result}')
+    if not result.status or not any(error in result.output for error in errors):
+        raise GuestError(f'fio did not fail with {" or ".join(errors)}:\n{result}')
 
 
 def figures(guest, device, title):

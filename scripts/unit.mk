@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Unit tests: every core/tests/test-*.c is a program of its own, linked with the whole card (core/, but for its tests) and with
-# the tests' helpers (core/tests/lib*.c), all under the address and undefined behaviour sanitizers. The same of the switch, of
-# which the program itself is built, too. Without sanitizers, as are their cards: fabric-cards, which guest tests use, and the
-# benchmarks of bench/.
+# Unit tests: every core/tests/test-*.c is a program of its own. What they share is a library, so that a change to the card is
+# one link and not one for each program: the whole card (core/, but for its tests) and the tests' helpers (core/tests/lib*.c), all
+# under the address and undefined behaviour sanitizers. The same of the switch, of which the program itself is built, too. Without
+# sanitizers, as are their cards: fabric-cards, which guest tests use, and the benchmarks of bench/.
 
 source := hw-rdma-hca
 out := build/unit
 
 CFLAGS := -std=gnu11 -g -O1 -Wall -Wextra -Wno-unused-parameter -Werror \
-	-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer \
+	-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -fPIC \
 	-I$(source)/core -I$(source)/abi -I$(source)/core/tests -I$(source) $(shell pkg-config --cflags glib-2.0 libdeflate)
 LIBS := $(shell pkg-config --libs glib-2.0 libdeflate) -lm -pthread
 
@@ -33,11 +33,21 @@ GIO_LIBS := $(shell pkg-config --libs gio-unix-2.0)
 all: $(programs) $(switch_programs) $(out)/hca-switch $(out)/fabric-cards $(benches)
 	@rm -f $(filter-out $(programs) $(switch_programs),$(wildcard $(out)/test-*))
 
-$(programs): $(out)/%: $(out)/core/tests/%.o $(call object,$(card) $(helpers))
-	gcc $(CFLAGS) -o $@ $^ $(LIBS)
+$(out)/libcard.so: $(call object,$(card) $(helpers))
+	gcc $(CFLAGS) -shared -o $@ $^ $(LIBS)
 
-$(switch_programs): $(out)/%: $(out)/switch/tests/%.o $(call object,$(parts) $(engine) $(switch_helpers))
-	gcc $(CFLAGS) -o $@ $^ $(LIBS) $(GIO_LIBS)
+$(out)/libswitch.so: $(call object,$(parts) $(engine) $(switch_helpers))
+	gcc $(CFLAGS) -shared -o $@ $^ $(LIBS) $(GIO_LIBS)
+
+# A program whose library alone is new is as good as new.
+program = $(if $(filter %.o,$?),gcc $(CFLAGS) -o $@ $(filter %.o,$^) -L$(out) -l$(1) -Wl$(comma)-rpath$(comma)'$$ORIGIN' $(LIBS) $(2),touch $@)
+comma := ,
+
+$(programs): $(out)/%: $(out)/core/tests/%.o $(out)/libcard.so
+	$(call program,card)
+
+$(switch_programs): $(out)/%: $(out)/switch/tests/%.o $(out)/libswitch.so
+	$(call program,switch,$(GIO_LIBS))
 
 $(out)/hca-switch: $(call object,$(parts) $(switch))
 	gcc $(CFLAGS) -o $@ $^ $(LIBS) $(GIO_LIBS)
@@ -48,7 +58,7 @@ plain = $(patsubst $(source)/%.c,$(out)/plain/%.o,$(1))
 plain_card := $(call plain,$(card))
 fabric_cards := $(call plain,$(source)/switch/tests/fabric-cards.c)
 bench_parts := $(call plain,$(source)/bench/rig.c $(helpers))
-PLAIN_CFLAGS := -O2 $(filter-out -O1 -fsanitize% -fno-sanitize%,$(CFLAGS)) $(GIO)
+PLAIN_CFLAGS := -O2 $(filter-out -O1 -fPIC -fsanitize% -fno-sanitize%,$(CFLAGS)) $(GIO)
 
 $(out)/fabric-cards: $(plain_card) $(fabric_cards)
 	gcc $(PLAIN_CFLAGS) -o $@ $^ $(LIBS) $(GIO_LIBS)

@@ -11,8 +11,8 @@ from .programs import Part, TOP
 
 GUEST_TESTS = TOP / 'guest-tests'
 MAKEFILES = {'scripts/unit.mk': 'unit/', 'scripts/fuzz.mk': 'fuzz/'}
-# What make says when it makes a test program.
-MADE = re.compile(r' -o build/(?:unit/test-|fuzz/fuzz-)([\w-]+) ')
+# What make says when it makes a test program, or when a library of it is new.
+MADE = re.compile(r'(?: -o |^touch )build/(?:unit/test-|fuzz/fuzz-)([\w-]+)(?: |$)', re.MULTILINE)
 
 
 def changed(rev):

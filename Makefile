@@ -3,7 +3,7 @@
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run check soak check-long check-late check-debug check-threads check-mutations bench bench-cards bench-sweep ledger loss shell env build clean distclean
+.PHONY: help run check soak check-long check-late check-debug check-threads check-mutations mutate bench bench-cards bench-sweep ledger loss shell env build clean distclean
 .DEFAULT_GOAL := help
 
 S := build/stamps
@@ -52,6 +52,7 @@ help:
 	@echo 'make check-late      the guests'\'' tests with memory that takes its time; T=PATTERN as above'
 	@echo 'make check-threads   the qtest with a QEMU under the thread sanitizer; T=PATTERN as above'
 	@echo 'make check-mutations mistakes in the tree, each of which make check SINCE=HEAD has to find; T=ROOM one'
+	@echo 'make mutate          300 small mistakes in card and switch: those that no unit test finds; T=ROOM one, N=... so many'
 	@echo 'make fuzz            look for inputs that break card or switch; T=NAME one target, SECONDS=N for so long each'
 	@echo 'make fuzz-coverage   lines of card and switch that the kept inputs reach; make fuzz-keep T=NAME keeps what was learned'
 	@echo 'make ledger          write guest-tests/pyverbs/ledger anew: how rdma-core'\''s own tests go'
@@ -78,6 +79,10 @@ check: build $S/unit $S/python-disk $S/apps-layer $S/headers-bookworm-backports 
 # Whether make check SINCE= finds mistakes: those of scripts/mutations; T=ROOM one.
 check-mutations: build $S/unit $S/fuzz
 	@scripts/check-mutations $(T)
+
+# Which small mistakes in the card and the switch no unit test finds; T=ROOM, N=COUNT.
+mutate: $S/unit
+	@scripts/mutate $(if $(filter command line,$(origin N)),--count $(N)) $(T)
 
 # What fails seldom: N rounds of guest programs beside LOAD processes that spin.
 N ?= 20

@@ -240,5 +240,46 @@ def test_info():
                                     'versions': {'fixed': {'board.id': board, 'board.rev': '1'}, 'running': {'fw': firmware}}}, info)
 
 
+# Namespaces, and tools for what a card is not
+
+POD = 'ip netns exec pod '
+
+
+def devices(guest, where=''):
+    return [device['ifname'] for device in shown(guest, f'{where}rdma -j dev show')]
+
+
+def test_namespaces():
+    """A card and its interface that a namespace has been given are there alone, and come back when it ends."""
+    with roce() as both:
+        guest, card = both.a, both.a.card
+        guest.run('rdma system set netns exclusive && ip netns add pod')
+        index = card.gid_index()
+        guest.run(f'ip link set {card.interface} netns pod')
+        gid = f'/sys/class/infiniband/{card.name}/ports/1/gids/{index}'
+        wait.until(lambda: not int(guest.run(f'cat {gid}').output.replace(':', ''), 16), 'gone: the GID of an interface that has')
+        guest.run(f'rdma dev set {card.name} netns pod')
+        expect('there alone', devices(guest) == [] and devices(guest, POD) == [card.name], devices(guest))
+        guest.run(f'ip -n pod link set lo up && ip -n pod address add {card.address()}/24 dev {card.interface} && '
+                  f'ip -n pod link set {card.interface} up')
+        wait.until(lambda: guest.run(f"{POD} grep -l ffff:0a00 {gid[:gid.rindex('/')]}/*", check=False).output, 'there: a GID of its address')
+        server = guest.spawn(f'exec {POD} rping -s -a {card.address()} -C 20 -V')
+        wait.until(lambda: both.b.run(f'rping -c -a {card.address()} -C 20 -V', check=False).status == 0, 'well: rping', pause=0.5)
+        server.wait()
+        guest.run('ip netns delete pod')
+        wait.until(lambda: devices(guest) == [card.name], lambda: f'back: the card: {devices(guest)}')
+        wait.until(lambda: guest.run(f'ip link show {card.interface}', check=False).status == 0, 'back: the interface')
+        guest.run('rdma system set netns shared')
+
+
+def test_tools_of_fabrics():
+    """They end, and say that a port of Ethernet is none of a fabric's; ibstat shows it."""
+    guest = kept(roce).a
+    expect('Ethernet', 'Link layer: Ethernet' in guest.run(f'ibstat {guest.card.name}').output)
+    for command in 'ibnetdiscover', 'perfquery', 'smpquery nodeinfo 1', 'ibhosts', 'iblinkinfo', 'saquery', 'ibping -c 1 1':
+        ended = guest.run(f'timeout 30 {command}', check=False)
+        expect(f'an error of {command}', ended.status not in (0, 124), ended.status, ended.output)
+
+
 if __name__ == '__main__':
     tap.main()

@@ -56,7 +56,7 @@ def peer_killed(both, transport):
     """UCX tells its user of the dead, who does nothing about it: the program goes on to wait."""
     endless = [('tag_lat', 4000, 100000000, '-e')]
     before = faults.counted(both)
-    client, server = ucx.start(both.a, both.b, ucx.mortal(transport), endless, percent=20)
+    client, server = ucx.start(both.a, both.b, ucx.mortal(transport), endless)
     faults.wait_moved(both, before, 'port tx_packets', 1001)
     server.kill()
     server.wait(check=False)

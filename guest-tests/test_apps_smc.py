@@ -19,28 +19,10 @@ from harness.labs import kept, roce
 SIZE = (200 if tap.LONG else 5) << 20
 SMC = 'exec env LD_PRELOAD=preload-smc.so'
 
-# The life of SMC's sockets, as Linux traces it: once in some dozens of runs one is left that no list has any more.
-TRACE = '/sys/kernel/tracing'
-TRACED = ('smc_release', 'smc_destruct', 'smc_conn_kill', 'smc_conn_free', 'smc_close_active', 'smc_close_active_abort',
-          'smc_close_passive_work', 'smc_close_non_accepted')
-
-
-def trace(guest):
-    events = ['r:smc_test/made smc_sock_alloc sk=$retval', *(f'p:smc_test/{name} {name} of=%di' for name in TRACED)]
-    guest.run(f'mountpoint -q {TRACE} || mount -t tracefs none {TRACE}; set -e; '
-              + ''.join(f"echo '{event}' >>{TRACE}/kprobe_events; " for event in events)
-              + f'echo 1 >{TRACE}/events/smc_test/enable')
-
-
-def end_trace(guest):
-    guest.run(f'echo 0 >{TRACE}/events/smc_test/enable; echo >{TRACE}/kprobe_events', check=False)
-
-
 def set_up(guest, other):
     card, peer = guest.card, other.card.address()
     guest.run('modprobe -a smc smc_diag && smc-admin eid RDMA-HCA.TEST && '
               f'ip route replace {peer}/32 via {peer} dev {card.interface} onlink')
-    trace(guest)
 
 
 def ready(guest):
@@ -189,6 +171,26 @@ def ends_with_error(client):
     print('# ' + result.output.strip().splitlines()[-1])
 
 
+def unload(guest):
+    """When its last socket has gone, which waits for the peer to tell that it has closed, too."""
+    guest.run('rmmod smc_diag')
+
+    def users():
+        return guest.run('cat /sys/module/smc/refcnt; grep -E "SMC|TCP" /proc/net/protocols; ss -tanoe', check=False).output
+
+    wait.until(lambda: guest.run('cat /sys/module/smc/refcnt').output.strip() == '0',
+               lambda: f'SMC without a user in {guest.name}; it has\n{users()}', 180)
+    guest.run('modprobe -r smc')
+
+
+@tap.seconds(400)
+def test_unloaded():
+    """Before a peer is reset: then Linux 6.1 keeps a socket for ever now and then (docs/compatibility.md)."""
+    both = prepared(roce)
+    for guest in both.guests:
+        unload(guest)
+
+
 def test_peer_reset():
     """So it is when the other machine is gone without a word."""
     both = prepared(roce)
@@ -198,27 +200,6 @@ def test_peer_reset():
     both.wait_again(both.a)
     serving.wait(check=False)
     echo(prepared(roce), both.a, both.b)
-
-
-def unload(guest):
-    """When its last socket has gone, which waits for the peer to tell that it has closed, too."""
-    guest.run('rmmod smc_diag')
-
-    def users():
-        return guest.run('cat /sys/module/smc/refcnt; grep -E "SMC|TCP" /proc/net/protocols; ss -tanoe; '
-                         f'grep -v "^#" {TRACE}/trace', check=False).output
-
-    wait.until(lambda: guest.run('cat /sys/module/smc/refcnt').output.strip() == '0',
-               lambda: f'SMC without a user in {guest.name}; it has\n{users()}', 180)
-    end_trace(guest)
-    guest.run('modprobe -r smc')
-
-
-@tap.seconds(400)
-def test_unloaded():
-    both = prepared(roce)
-    for guest in both.guests:
-        unload(guest)
 
 
 if __name__ == '__main__':

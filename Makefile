@@ -81,7 +81,7 @@ check-mutations: build $S/unit $S/fuzz
 	@scripts/check-mutations $(T)
 
 # Which small mistakes in the card and the switch no unit test finds; T=ROOM, N=COUNT.
-mutate: $S/unit
+mutate: $S/host
 	@scripts/mutate $(if $(filter command line,$(origin N)),--count $(N)) $(T)
 
 # What fails seldom: N rounds of guest programs beside LOAD processes that spin.

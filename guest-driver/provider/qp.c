@@ -171,9 +171,10 @@ static int rhca_check_qp_attr(const struct rhca_context *ctx,
 				     IBV_QP_INIT_ATTR_CREATE_FLAGS |
 				     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return EOPNOTSUPP;
-	if (rhca_create_flags(attr) &&
-	    (rhca_create_flags(attr) != IBV_QP_CREATE_BLOCK_SELF_MCAST_LB ||
-	     attr->qp_type != IBV_QPT_UD))
+	if (!check_comp_mask(rhca_create_flags(attr),
+			     attr->qp_type == IBV_QPT_UD ?
+				     IBV_QP_CREATE_BLOCK_SELF_MCAST_LB :
+				     0))
 		return EOPNOTSUPP;
 	if (!rhca_has_type(ctx, attr->qp_type))
 		return EOPNOTSUPP;

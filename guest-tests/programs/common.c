@@ -29,7 +29,7 @@ double seconds_now(void)
     return now.tv_sec + now.tv_nsec / 1e9;
 }
 
-const struct test_case *find_case(int argc, char **argv, const struct test_case *cases)
+int run_case(int argc, char **argv, const struct test_case *cases, void (*begin)(void), void (*end)(void))
 {
     const struct test_case *found = cases;
 
@@ -38,14 +38,17 @@ const struct test_case *find_case(int argc, char **argv, const struct test_case 
         found++;
     }
     if (argc > 1 && found->name) {
-        return found;
+        begin();
+        found->run();
+        end();
+        return 0;
     }
     fprintf(stderr, "usage: %s CASE; a case is one of", argv[0]);
     for (; cases->name; cases++) {
         fprintf(stderr, " %s", cases->name);
     }
     fprintf(stderr, "\n");
-    return NULL;
+    return 2;
 }
 
 /* --- device and memory ------------------------------------------------------------------------------------------- */
@@ -236,14 +239,27 @@ void connect_qp(struct device *device, struct ibv_qp *qp, uint32_t peer)
     to_rts(qp);
 }
 
+static void connect_pair(struct device *device, struct ibv_qp *qp[2])
+{
+    for (int i = 0; i < 2; i++) {
+        connect_qp(device, qp[i], qp[1 - i]->qp_num);
+    }
+}
+
 void create_connection(struct device *device, struct ibv_cq_ex *cq, unsigned int work_requests, struct ibv_qp *qp[2])
 {
     for (int i = 0; i < 2; i++) {
         qp[i] = create_qp(device, cq, IBV_QPT_RC, work_requests, 0);
     }
+    connect_pair(device, qp);
+}
+
+void reconnect(struct device *device, struct ibv_qp *qp[2])
+{
     for (int i = 0; i < 2; i++) {
-        connect_qp(device, qp[i], qp[1 - i]->qp_num);
+        to_state(qp[i], IBV_QPS_RESET);
     }
+    connect_pair(device, qp);
 }
 
 void destroy_pair(struct ibv_qp *qp[2])
@@ -335,6 +351,14 @@ void expect_completion(struct ibv_cq_ex *cq, uint64_t wr_id, enum ibv_wc_status 
         printf("completion of %ju has status %d (vendor %#x); expected is %ju with %d\n", (uintmax_t)wc.wr_id, wc.status,
                wc.vendor_err, (uintmax_t)wr_id, status);
         exit(1);
+    }
+}
+
+void discard_completions(struct ibv_cq_ex *cq)
+{
+    struct ibv_wc wc;
+
+    while (ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc) == 1) {
     }
 }
 

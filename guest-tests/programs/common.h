@@ -27,8 +27,11 @@ struct test_case {
     void (*run)(void);
 };
 
-/* That of the first argument; NULL: there is none, and a line says what the program wants. */
-const struct test_case *find_case(int argc, char **argv, const struct test_case *cases);
+/*
+ * main() of a program of cases: that of the first argument, between begin() and end(); one that fails ends the program. 2: there is
+ * none, and a line says what there is.
+ */
+int run_case(int argc, char **argv, const struct test_case *cases, void (*begin)(void), void (*end)(void));
 
 /* A device, its only port and a protection domain. */
 struct device {
@@ -68,6 +71,8 @@ void prepare_qp(struct device *device, struct ibv_qp *qp, uint32_t peer);
 void connect_qp(struct device *device, struct ibv_qp *qp, uint32_t peer);
 /* Two RC QPs with each other. */
 void create_connection(struct device *device, struct ibv_cq_ex *cq, unsigned int work_requests, struct ibv_qp *qp[2]);
+/* Another life of two that were connected, from RESET on. */
+void reconnect(struct device *device, struct ibv_qp *qp[2]);
 /* Their end. */
 void destroy_pair(struct ibv_qp *qp[2]);
 void to_state(struct ibv_qp *qp, enum ibv_qp_state state);
@@ -83,6 +88,8 @@ void start_poll(struct ibv_cq_ex *cq);
 /* The same of ibv_poll_cq(). */
 struct ibv_wc next_completion(struct ibv_cq_ex *cq);
 void expect_completion(struct ibv_cq_ex *cq, uint64_t wr_id, enum ibv_wc_status status);
+/* Take what is there. */
+void discard_completions(struct ibv_cq_ex *cq);
 
 /* Bytes that differ by seed. */
 void fill_pattern(uint8_t *at, unsigned int seed, unsigned int length);

@@ -429,18 +429,19 @@ static const struct test_case cases[] = {
     { NULL, NULL },
 };
 
-int main(int argc, char **argv)
+static void begin(void)
 {
-    const struct test_case *found;
-
-    found = find_case(argc, argv, cases);
-    if (!found) {
-        return 2;
-    }
     open_device(&device);
     create_region(&device, &region, 4096);
-    found->run();
+}
+
+static void end(void)
+{
     destroy_region(&region);
     close_device(&device);
-    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    return run_case(argc, argv, cases, begin, end);
 }

@@ -551,29 +551,36 @@ static void run_peer(const char *server, const char *port)
 
 /* --- main --------------------------------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {
-    { "zeroed", test_zeroed },     { "exhaustion", test_exhaustion }, { "refused", test_refused },
-    { "isolated", test_isolated }, { "imported", test_imported },     { "traffic", test_traffic },
+static const struct test_case cases[] = {
+    { "zeroed", test_zeroed },
+    { "exhaustion", test_exhaustion },
+    { "refused", test_refused },
+    { "isolated", test_isolated },
+    { "imported", test_imported },
+    { "traffic", test_traffic },
     { "lost", test_lost },
+    { NULL, NULL },
 };
+
+static void begin(void)
+{
+    open_device(&device);
+}
+
+static void end(void)
+{
+    close_device(&device);
+}
 
 int main(int argc, char **argv)
 {
     const char *port = NULL;
     int option;
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        if (argc == 2 && !strcmp(argv[1], cases[i].name)) {
-            open_device(&device);
-            cases[i].run();
-            close_device(&device);
-            return 0;
-        }
+    if (argc <= 2) {
+        return run_case(argc, argv, cases, begin, end);
     }
-    check(argc > 2 && !strcmp(argv[1], "peer"));
+    check(!strcmp(argv[1], "peer"));
     optind = 2;
     while ((option = getopt(argc, argv, "d:x:p:")) != -1) {
         device_name = option == 'd' ? optarg : device_name;

@@ -690,19 +690,20 @@ static const struct test_case cases[] = {
     { NULL, NULL },
 };
 
+static void begin(void)
+{
+    open_device(&device);
+}
+
+static void end(void)
+{
+    close_device(&device);
+}
+
 int main(int argc, char **argv)
 {
-    const struct test_case *found;
-
     if (argc == 3 && !strcmp(argv[1], "importer")) {
         return run_importer(atoi(argv[2]));
     }
-    found = find_case(argc, argv, cases);
-    if (!found) {
-        return 2;
-    }
-    open_device(&device);
-    found->run();
-    close_device(&device);
-    return 0;
+    return run_case(argc, argv, cases, begin, end);
 }

@@ -58,10 +58,7 @@ static void tear_down(void)
 /* Whatever was left in the queues and the CQ is gone. */
 static void renew(void)
 {
-    to_state(bench.qp[0], IBV_QPS_RESET);
-    to_state(bench.qp[1], IBV_QPS_RESET);
-    connect_qp(&device, bench.qp[0], bench.qp[1]->qp_num);
-    connect_qp(&device, bench.qp[1], bench.qp[0]->qp_num);
+    reconnect(&device, bench.qp);
 }
 
 /* Between the peer's memory and what a key leads to. */
@@ -141,10 +138,10 @@ static void bind(struct ibv_mw *mw, struct ibv_mw_bind_info info, enum ibv_wc_st
     ends(IBV_WC_BIND_MW, status);
 }
 
-/* Type 2. */
-static void bind_as(struct ibv_mw *mw, uint32_t rkey, struct ibv_mw_bind_info info, enum ibv_wc_status status)
+/* Type 2, by either QP. */
+static void bind_by(int who, struct ibv_mw *mw, uint32_t rkey, struct ibv_mw_bind_info info, enum ibv_wc_status status)
 {
-    struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(bench.qp[OWNER]);
+    struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(bench.qp[who]);
 
     ibv_wr_start(ex);
     ex->wr_id = 2;
@@ -152,6 +149,11 @@ static void bind_as(struct ibv_mw *mw, uint32_t rkey, struct ibv_mw_bind_info in
     ibv_wr_bind_mw(ex, mw, rkey, &info);
     check(!ibv_wr_complete(ex));
     ends(IBV_WC_BIND_MW, status);
+}
+
+static void bind_as(struct ibv_mw *mw, uint32_t rkey, struct ibv_mw_bind_info info, enum ibv_wc_status status)
+{
+    bind_by(OWNER, mw, rkey, info, status);
 }
 
 static void invalidate(uint32_t rkey, enum ibv_wc_status status)
@@ -196,12 +198,10 @@ static void test_type1(void)
     tear_down();
 }
 
-/* The peer frees it by a message, which says so at both ends. */
-static void give_back(uint32_t rkey)
+/* The peer's message that gives a key back: two completions, 2 of who sends it, 3 of who receives it. */
+static void send_back(uint32_t rkey)
 {
     struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(bench.qp[PEER]);
-    struct ibv_poll_cq_attr none = {};
-    bool received = false;
 
     post_recv(bench.qp[OWNER], 3, sge_of(&bench.peer, 0, 100));
     ibv_wr_start(ex);
@@ -210,6 +210,15 @@ static void give_back(uint32_t rkey)
     ibv_wr_send_inv(ex, rkey);
     ibv_wr_set_sge(ex, bench.peer.mr->lkey, (uintptr_t)bench.peer.addr + 200, 50);
     check(!ibv_wr_complete(ex));
+}
+
+/* The peer frees it by a message, which says so at both ends. */
+static void give_back(uint32_t rkey)
+{
+    struct ibv_poll_cq_attr none = {};
+    bool received = false;
+
+    send_back(rkey);
     for (int i = 0; i < 2; i++) {
         while (ibv_start_poll(bench.cq, &none)) {
         }
@@ -302,16 +311,9 @@ static void test_chain(void)
 /* Asked of the owner by its peer: what is not that QP's to give back stays, and the QP breaks. */
 static void refuse_to_give_back(uint32_t rkey)
 {
-    struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(bench.qp[PEER]);
     struct ibv_wc wc;
 
-    post_recv(bench.qp[OWNER], 3, sge_of(&bench.peer, 0, 100));
-    ibv_wr_start(ex);
-    ex->wr_id = 2;
-    ex->wr_flags = IBV_SEND_SIGNALED;
-    ibv_wr_send_inv(ex, rkey);
-    ibv_wr_set_sge(ex, bench.peer.mr->lkey, (uintptr_t)bench.peer.addr + 200, 50);
-    check(!ibv_wr_complete(ex));
+    send_back(rkey);
     for (int i = 0; i < 2; i++) {
         wc = next_completion(bench.cq);
         check(wc.wr_id == 3 ? wc.status != IBV_WC_SUCCESS : wc.wr_id == 2 && wc.status == IBV_WC_REM_ACCESS_ERR);
@@ -324,7 +326,6 @@ static void test_not_given_back(void)
 {
     struct ibv_pd *other = ibv_alloc_pd(device.context);
     struct ibv_mw *elsewhere, *of_the_peer, *one;
-    struct ibv_qp_ex *ex;
     uint32_t key;
 
     check(other);
@@ -341,13 +342,7 @@ static void test_not_given_back(void)
     /* Bound to the other QP, whose peer is this one. */
     of_the_peer = alloc_mw(IBV_MW_TYPE_2);
     key = ibv_inc_rkey(of_the_peer->rkey);
-    ex = ibv_qp_to_qp_ex(bench.qp[PEER]);
-    ibv_wr_start(ex);
-    ex->wr_id = 2;
-    ex->wr_flags = IBV_SEND_SIGNALED;
-    ibv_wr_bind_mw(ex, of_the_peer, key, &(struct ibv_mw_bind_info) { bench.mr, here(), LENGTH, REMOTE });
-    check(!ibv_wr_complete(ex));
-    ends(IBV_WC_BIND_MW, IBV_WC_SUCCESS);
+    bind_by(PEER, of_the_peer, key, part(LENGTH, REMOTE), IBV_WC_SUCCESS);
     refuse_to_give_back(key);
     post(bench.qp[OWNER], IBV_WR_RDMA_READ, 1, sge_of(&bench.peer, 0, 8), here(), key);
     expect_completion(bench.cq, 1, IBV_WC_SUCCESS);
@@ -579,17 +574,18 @@ static const struct test_case cases[] = {
     { NULL, NULL },
 };
 
+static void begin(void)
+{
+    open_device(&device);
+}
+
+static void end(void)
+{
+    close_device(&device);
+}
+
 int main(int argc, char **argv)
 {
-    const struct test_case *found;
-
-    found = find_case(argc, argv, cases);
-    if (!found) {
-        return 2;
-    }
     taken = argc == 3 ? atoi(argv[2]) : 0;
-    open_device(&device);
-    found->run();
-    close_device(&device);
-    return 0;
+    return run_case(argc, argv, cases, begin, end);
 }

@@ -320,15 +320,13 @@ static void test_missing(void)
     free(target);
 }
 
-static const struct {
-    const char *name;
-    void (*test)(void);
-} cases[] = {
+static const struct test_case cases[] = {
     { "atomic_write", test_atomic_write },
     { "flush", test_flush },
     { "rights", test_rights },
     { "refused", test_refused },
     { "missing", test_missing },
+    { NULL, NULL },
 };
 
 /* --- two guests ----------------------------------------------------------------------------------------------------- */
@@ -437,11 +435,27 @@ static void run_peer(int gid_index, const char *port, const char *address)
     check(!ibv_destroy_qp(qp[0]));
 }
 
+static void open_all(void)
+{
+    srand(getpid());
+    open_device(&device);
+    cq = create_cq(&device, 64);
+}
+
+static void close_all(void)
+{
+    destroy_cq(cq);
+    close_device(&device);
+}
+
 int main(int argc, char **argv)
 {
     const char *port = NULL;
     int option, gid_index = 0;
 
+    if (argc <= 2) {
+        return run_case(argc, argv, cases, open_all, close_all);
+    }
     while ((option = getopt(argc, argv, "nd:x:p:")) != -1) {
         if (option == 'n') {
             without_flush = true;
@@ -451,21 +465,9 @@ int main(int argc, char **argv)
             port = optarg;
         }
     }
-    srand(getpid());
-    open_device(&device);
-    cq = create_cq(&device, 64);
-    if (port) {
-        run_peer(gid_index, port, argv[optind]);
-    }
-    for (size_t i = 0; !port && i < sizeof(cases) / sizeof(cases[0]); i++) {
-        if (argc == 2 && !strcmp(argv[1], cases[i].name)) {
-            cases[i].test();
-            destroy_cq(cq);
-            close_device(&device);
-            return 0;
-        }
-    }
-    destroy_cq(cq);
-    close_device(&device);
-    return port ? 0 : 2;
+    check(port);
+    open_all();
+    run_peer(gid_index, port, argv[optind]);
+    close_all();
+    return 0;
 }

@@ -47,17 +47,11 @@ static void close_all(void)
 /* After an error has broken them. */
 static void renew(void)
 {
-    struct ibv_wc wc;
-
     for (int i = 0; i < 2; i++) {
         to_state(qp[i], IBV_QPS_ERR);
-        to_state(qp[i], IBV_QPS_RESET);
     }
-    while (ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc) == 1) {
-    }
-    for (int i = 0; i < 2; i++) {
-        connect_qp(&device, qp[i], qp[1 - i]->qp_num);
-    }
+    reconnect(&device, qp);
+    discard_completions(cq);
 }
 
 /* Each round has its own bytes. */
@@ -542,11 +536,8 @@ static void test_lives(void)
     for (unsigned round = 0; round < 5; round++) {
         for (int i = 0; i < 2; i++) {
             to_state(qp[i], IBV_QPS_RESET);
-            to_state(qp[i], IBV_QPS_RESET);
         }
-        for (int i = 0; i < 2; i++) {
-            connect_qp(&device, qp[i], qp[1 - i]->qp_num);
-        }
+        reconnect(&device, qp); /* and RESET once more */
         fill(round);
         receive_at(2, 8);
         send_it(request(IBV_WR_SEND, 1, &sge, 1));
@@ -630,14 +621,5 @@ static const struct test_case cases[] = {
 
 int main(int argc, char **argv)
 {
-    const struct test_case *found;
-
-    found = find_case(argc, argv, cases);
-    if (!found) {
-        return 2;
-    }
-    open_all();
-    found->run();
-    close_all();
-    return 0;
+    return run_case(argc, argv, cases, open_all, close_all);
 }

@@ -584,10 +584,7 @@ static void run_sniff(const char *end)
 
 /* --- main --------------------------------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {
+static const struct test_case cases[] = {
     { "self", test_self },
     { "priority", test_priority },
     { "tags", test_tags },
@@ -597,9 +594,11 @@ static const struct {
     { "left_behind", test_left_behind },
     { "unprivileged", test_unprivileged },
     { "errors", test_errors },
+    { NULL, NULL },
 };
 
-static bool run(int argc, char **argv)
+/* One end of two machines: whether there is such a one. */
+static bool run_end(int argc, char **argv)
 {
     if (argc == 7 && !strcmp(argv[1], "send")) {
         run_send(argv[2], argv[3], atoi(argv[4]), atoi(argv[5]), atoi(argv[6]));
@@ -613,26 +612,33 @@ static bool run(int argc, char **argv)
         run_sniff(argv[2]);
         return true;
     }
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        if (argc == 2 && !strcmp(argv[1], cases[i].name)) {
-            cases[i].run();
-            return true;
-        }
-    }
     return false;
+}
+
+static void begin(void)
+{
+    open_device(&device);
+    create_region(&device, &memory, (SLOTS + 1) * SLOT);
+    cq = create_cq(&device, 4 * SLOTS);
+}
+
+static void end(void)
+{
+    destroy_cq(cq);
+    destroy_region(&memory);
+    close_device(&device);
 }
 
 int main(int argc, char **argv)
 {
     bool known;
 
-    open_device(&device);
-    create_region(&device, &memory, (SLOTS + 1) * SLOT);
-    cq = create_cq(&device, 4 * SLOTS);
-    known = run(argc, argv);
-    destroy_cq(cq);
-    destroy_region(&memory);
-    close_device(&device);
+    if (argc <= 2) {
+        return run_case(argc, argv, cases, begin, end);
+    }
+    begin();
+    known = run_end(argc, argv);
+    end();
     if (!known) {
         fprintf(stderr, "usage: raw-test CASE\n");
     }

@@ -26,16 +26,8 @@ static struct ibv_qp *qp[2];
 
 static void renew(void)
 {
-    struct ibv_wc wc;
-
-    for (int i = 0; i < 2; i++) {
-        to_state(qp[i], IBV_QPS_RESET);
-    }
-    while (ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc) == 1) {
-    }
-    for (int i = 0; i < 2; i++) {
-        connect_qp(&device, qp[i], qp[1 - i]->qp_num);
-    }
+    reconnect(&device, qp);
+    discard_completions(cq);
 }
 
 /* One request between memory of one's own and that of a key, which ends so. */
@@ -298,21 +290,23 @@ static const struct test_case cases[] = {
     { NULL, NULL },
 };
 
-int main(int argc, char **argv)
+static void begin(void)
 {
-    const struct test_case *found = find_case(argc, argv, cases);
-
-    if (!found) {
-        return 2;
-    }
     open_device(&device);
     create_region(&device, &own, PAGE);
     cq = create_cq(&device, 64);
     create_connection(&device, cq, 8, qp);
-    found->run();
+}
+
+static void end(void)
+{
     destroy_pair(qp);
     destroy_cq(cq);
     destroy_region(&own);
     close_device(&device);
-    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    return run_case(argc, argv, cases, begin, end);
 }

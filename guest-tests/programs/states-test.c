@@ -29,14 +29,6 @@ static struct ibv_cq *plain_cq(void)
     return ibv_cq_ex_to_cq(cq);
 }
 
-static void discard_completions(void)
-{
-    struct ibv_wc wc;
-
-    while (ibv_poll_cq(plain_cq(), 1, &wc) == 1) {
-    }
-}
-
 static bool is_ethernet(void)
 {
     return device.port.link_layer == IBV_LINK_LAYER_ETHERNET;
@@ -100,12 +92,7 @@ static void test_posted_while_it_breaks(void)
             }
         }
         check(!ibv_poll_cq(plain_cq(), 1, &wc));
-        for (int i = 0; i < 2; i++) {
-            to_state(qp[i], IBV_QPS_RESET);
-        }
-        for (int i = 0; i < 2; i++) {
-            connect_qp(&device, qp[i], qp[1 - i]->qp_num);
-        }
+        reconnect(&device, qp);
     }
     check(flushed);
     destroy_pair(qp);
@@ -626,7 +613,7 @@ static unsigned who_hears(struct ibv_qp *from, struct ibv_ah *ah, struct ibv_qp 
         to_state(qp[i], IBV_QPS_RESET);
         connect_qp(&device, qp[i], 0);
     }
-    discard_completions();
+    discard_completions(cq);
     return heard;
 }
 
@@ -703,19 +690,21 @@ static const struct test_case cases[] = {
     { NULL, NULL },
 };
 
-int main(int argc, char **argv)
+static void begin(void)
 {
-    const struct test_case *found = find_case(argc, argv, cases);
-
-    if (!found) {
-        return 2;
-    }
     open_device(&device);
     create_region(&device, &region, 16384);
     cq = create_cq(&device, 256);
-    found->run();
+}
+
+static void end(void)
+{
     destroy_cq(cq);
     destroy_region(&region);
     close_device(&device);
-    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    return run_case(argc, argv, cases, begin, end);
 }

@@ -915,17 +915,18 @@ static const struct test_case cases[] = {
     { NULL, NULL },
 };
 
+static void begin(void)
+{
+    open_device(&device);
+}
+
+static void end(void)
+{
+    close_device(&device);
+}
+
 int main(int argc, char **argv)
 {
-    const struct test_case *found;
-
-    found = find_case(argc, argv, cases);
-    if (!found) {
-        return 2;
-    }
     taken = argc == 3 ? strtoul(argv[2], NULL, 0) : 0;
-    open_device(&device);
-    found->run();
-    close_device(&device);
-    return 0;
+    return run_case(argc, argv, cases, begin, end);
 }

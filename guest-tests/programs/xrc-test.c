@@ -414,17 +414,23 @@ static const struct test_case cases[] = {
     { NULL, NULL },
 };
 
+static void nothing(void)
+{
+}
+
+static void begin(void)
+{
+    open_device(&device);
+}
+
+static void end(void)
+{
+    close_device(&device);
+}
+
 int main(int argc, char **argv)
 {
-    const struct test_case *found = find_case(argc, argv, cases);
+    bool opens = argc > 1 && !strcmp(argv[1], "shared"); /* by itself, in each process */
 
-    if (!found) {
-        return 2;
-    }
-    if (found->run != test_shared) { /* which opens it in each process */
-        open_device(&device);
-    }
-    found->run();
-    close_device(&device);
-    return 0;
+    return run_case(argc, argv, cases, opens ? nothing : begin, end);
 }

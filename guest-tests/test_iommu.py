@@ -10,10 +10,10 @@ from harness.labs import kept
 
 # How the kernel begins to tell of an access that the IOMMU has refused.
 REFUSED = 'DMAR: \\[DMA '
-# Of programs/verbs-test.c, those that need no more than a program's own memory.
-PROGRAMS = ('chain', 'datagrams', 'datagrams_grh', 'resize_cq', 'resize_cq_busy', 'threads', 'reset', 'access_error',
-            'cq_overrun', 'sq_drained', 'comm_established', 'rereg', 'rereg_remapped', 'forked', 'all_qps', 'all_translations',
-            'all_contexts')
+# Those that need no more than a program's own memory.
+VERBS = ('chain', 'datagrams', 'datagrams_grh', 'resize_cq', 'resize_cq_busy', 'threads', 'reset', 'access_error',
+         'cq_overrun', 'sq_drained', 'comm_established', 'rereg', 'rereg_remapped', 'forked')
+LIMITS = 'all_qps', 'all_translations', 'all_contexts'
 
 
 class OnOtherBus(InfinibandCard):
@@ -69,10 +69,10 @@ def expect_no_refusal(both):
             raise GuestError(f'{guest.name}: ' + guest.run(f"dmesg | grep '{REFUSED}'").output)
 
 
-def run_programs(guest, programs):
+def run_programs(guest, verbs_cases, limits_cases=()):
     before = resources.in_use(guest)
-    for case in programs:
-        guest.run(f'ulimit -n 8192 && exec verbs-test {case}', timeout=120)
+    for case in [*(f'verbs-test {case}' for case in verbs_cases), *(f'limits-test {case}' for case in limits_cases)]:
+        guest.run(f'ulimit -n 8192 && exec {case}', timeout=120)
     resources.wait_for(guest, before)
 
 
@@ -88,7 +88,7 @@ def test_intel_exchange():
 
 def test_intel_verbs():
     both = kept(intel)
-    run_programs(both.a, PROGRAMS)
+    run_programs(both.a, VERBS, LIMITS)
     both.a.run('exec uverbs-test')
     expect_no_refusal(both)
 
@@ -175,7 +175,7 @@ def test_intel_roce():
     both.a.card.up()
     both.wait_active()
     exchange_beside_interface(both)
-    run_programs(both.a, ('rereg', 'all_translations'))
+    run_programs(both.a, ['rereg'], ['all_translations'])
     expect_no_refusal(both)
 
 

@@ -1,18 +1,23 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Verbs that the common programs do not use (programs/verbs-test.c), and that each leaves the driver with nothing in use."""
+"""Verbs that the common programs do not use (programs/verbs-test.c), as many objects as a card
+has (programs/limits-test.c), and that each leaves the driver with nothing in use."""
 from harness import resources, tap
 from harness.guest import GuestError
 from harness.labs import infiniband, kept
 
 
-def run(case, prepare='true', cpus=1):
-    resources.run(kept(infiniband, cpus=cpus).a, f'{prepare} && ulimit -n 8192 && exec verbs-test {case}')
+def run(case, prepare='true', cpus=1, program='verbs-test'):
+    resources.run(kept(infiniband, cpus=cpus).a, f'{prepare} && ulimit -n 8192 && exec {program} {case}')
+
+
+def run_limit(case, prepare='true'):
+    run(case, prepare, program='limits-test')
 
 
 def run_last(case, kind):
     """As many of a kind as users in the kernel leave."""
-    run(f"{case} {resources.in_use(kept(infiniband, cpus=1).a)[f'core {kind}']}")
+    run_limit(f"{case} {resources.in_use(kept(infiniband, cpus=1).a)[f'core {kind}']}")
 
 
 def test_chain_of_work_requests():
@@ -72,7 +77,7 @@ def test_forked():
 
 
 def test_huge_pages():
-    run('huge_pages', prepare='echo 8 >/proc/sys/vm/nr_hugepages')
+    run_limit('huge_pages', prepare='echo 8 >/proc/sys/vm/nr_hugepages')
     kept(infiniband, cpus=1).a.run('echo 0 >/proc/sys/vm/nr_hugepages')
 
 
@@ -100,7 +105,7 @@ def test_large_region():
 
 
 def test_last_qp():
-    run('all_qps')
+    run_limit('all_qps')
 
 
 def test_last_cq():
@@ -113,15 +118,15 @@ def test_last_pd():
 
 def test_last_region():
     guest = kept(infiniband, cpus=1).a
-    run(f'all_regions {resources.keys_of_users(guest)}')
+    run_limit(f'all_regions {resources.keys_of_users(guest)}')
 
 
 def test_last_translation():
-    run('all_translations')
+    run_limit('all_translations')
 
 
 def test_last_doorbell_page():
-    run('all_contexts')
+    run_limit('all_contexts')
 
 
 def test_requests_by_hand():

@@ -86,6 +86,7 @@ def test_roce_datagrams_of_four_ranks():
     run(prepared(roce), 4, 'ud_v')
 
 
+@tap.only_long
 @tap.seconds(300)
 def test_stranger():
     """The other rank's device is Soft-RoCE."""

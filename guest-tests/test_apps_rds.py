@@ -83,6 +83,7 @@ def test_unloaded():
             raise GuestError(f'RDS left a QP:\n{found}')
 
 
+@tap.only_long
 def test_stranger():
     each_case(prepared(apps.mixed))
 

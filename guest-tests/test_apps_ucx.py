@@ -41,9 +41,9 @@ def protocols(both, version=4, rc=PROTOCOLS, ud=PROTOCOLS):
     ucx.run(both.b, both.a, ucx.below_protocols('ud_v'), ud, version)
 
 
-# On RoCE they differ by their addresses only: each transport takes one half of them, with Soft-RoCE a quarter.
-HALVES = {} if tap.LONG else {'rc': PROTOCOLS[::2], 'ud': PROTOCOLS[1::2]}
-QUARTERS = {} if tap.LONG else {'rc': PROTOCOLS[1::4], 'ud': PROTOCOLS[::4]}
+# On RoCE they differ by their addresses only: each transport takes a quarter of them; with Soft-RoCE, another one.
+QUARTERS = {} if tap.LONG else {'rc': PROTOCOLS[::4], 'ud': PROTOCOLS[2::4]}
+OTHERS = {} if tap.LONG else {'rc': PROTOCOLS[1::4], 'ud': PROTOCOLS[3::4]}
 
 
 def across_loss(both):
@@ -126,7 +126,7 @@ def test_roce_transports():
 
 @tap.seconds(LIMIT)
 def test_roce_protocols():
-    protocols(kept(roce), **HALVES)
+    protocols(kept(roce), **QUARTERS)
 
 
 def test_roce_loss():
@@ -143,7 +143,7 @@ def test_roce_figures():
 def test_stranger():
     """Without UCT, as the program has the server take the device of the client's name. By IPv6: UCX 1.13 finds the addresses of a
     datagram by IPv4 only if the completion's service level tells of IPv4, as ours do, and Soft-RoCE's do not."""
-    protocols(kept(apps.mixed), 6, **QUARTERS)
+    protocols(kept(apps.mixed), 6, **OTHERS)
 
 
 @tap.only_long

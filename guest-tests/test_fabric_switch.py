@@ -227,7 +227,7 @@ def test_service_levels():
 def test_guest_reset():
     """Its port is down for a while, and then like before; the others do not notice."""
     guests = lab().guests
-    traffic = verbs.start(guests[0], guests[1], 'ibv_rc_pingpong -e -n 1000000000')
+    traffic = verbs.start(guests[0], guests[1], 'ibv_rc_pingpong -e -n 1000000000', percent=15)
     for command in traffic:
         command.wait_output('remote address')
     lid = fabric.lid(guests[3])

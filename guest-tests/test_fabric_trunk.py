@@ -79,7 +79,7 @@ def test_cable_pulled():
     """Connections live through it, by the other cable; and then through the other one's loss, by the first."""
     guests = lab().guests
     traffic = [command for pair in ((guests[0], guests[2]), (guests[1], guests[3]))
-               for command in verbs.start(*pair, PATIENT)]
+               for command in verbs.start(*pair, PATIENT, percent=15)]
     for command in traffic:
         command.wait_output('remote address')
     with lab().manager.expecting(*LOST):

@@ -12,10 +12,13 @@
 #define RHCA_CMD_TIMEOUT_SECS	10
 /*
  * A card answers within microseconds, sooner than an interrupt would: first
- * look without a pause, then with pauses.
+ * look without a pause, then with short ones. Who has waited for long does
+ * not mind a longer one, and a card that hangs costs no processor.
  */
 #define RHCA_SPIN_US		100
-#define RHCA_POLL_US		20
+#define RHCA_SHORT_PAUSE_US	20
+#define RHCA_SHORT_PAUSES_US	2000
+#define RHCA_LONG_PAUSE_US	1000
 
 static u32 rhca_hcr_read(struct rhca_dev *dev, u32 offset)
 {
@@ -81,7 +84,14 @@ static int rhca_wait_go(struct rhca_dev *dev, u16 op, u32 *ctrl)
 				       RDMA_HCA_HCR_CTRL);
 	if (err)
 		err = read_poll_timeout(rhca_hcr_read, *ctrl,
-					rhca_is_over(dev, *ctrl), RHCA_POLL_US,
+					rhca_is_over(dev, *ctrl),
+					RHCA_SHORT_PAUSE_US,
+					RHCA_SHORT_PAUSES_US, false, dev,
+					RDMA_HCA_HCR_CTRL);
+	if (err)
+		err = read_poll_timeout(rhca_hcr_read, *ctrl,
+					rhca_is_over(dev, *ctrl),
+					RHCA_LONG_PAUSE_US,
 					RHCA_CMD_TIMEOUT_SECS * USEC_PER_SEC,
 					false, dev, RDMA_HCA_HCR_CTRL);
 	if (err)

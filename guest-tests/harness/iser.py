@@ -59,7 +59,7 @@ def login(guest, device, timeout=None):
 
 
 def logout(guest, device):
-    guest.run(f'{_node(device)} --logout; {_node(device)} -o delete')
+    guest.run(f'{_node(device)} --logout && {_node(device)} -o delete')
 
 
 @contextlib.contextmanager

@@ -30,6 +30,16 @@ static void rhca_hcr_write(struct rhca_dev *dev, u32 offset, u32 value)
 	writel(value, dev->pci->bar0 + RDMA_HCA_HCR + offset);
 }
 
+/* A register that the card leaves as it is; a write costs more than all else. */
+static void rhca_hcr_put(struct rhca_dev *dev, u32 offset, u32 value)
+{
+	u32 *written = &dev->cmd.written[offset / sizeof(u32)];
+
+	if (*written != value)
+		rhca_hcr_write(dev, offset, value);
+	*written = value;
+}
+
 /* Those that man pages of verbs have, but for what a driver alone can cause. */
 static int rhca_status_to_errno(u8 status)
 {
@@ -104,14 +114,14 @@ static int rhca_wait_go(struct rhca_dev *dev, u16 op, u32 *ctrl)
 static void rhca_post(struct rhca_dev *dev, u32 ctrl, u32 in_modifier,
 		      u64 in_param, u64 out_param)
 {
-	rhca_hcr_write(dev, RDMA_HCA_HCR_IN_PARAM_H, upper_32_bits(in_param));
-	rhca_hcr_write(dev, RDMA_HCA_HCR_IN_PARAM_L, lower_32_bits(in_param));
-	rhca_hcr_write(dev, RDMA_HCA_HCR_IN_MODIFIER, in_modifier);
-	rhca_hcr_write(dev, RDMA_HCA_HCR_OUT_PARAM_H, upper_32_bits(out_param));
-	rhca_hcr_write(dev, RDMA_HCA_HCR_OUT_PARAM_L, lower_32_bits(out_param));
-	rhca_hcr_write(dev, RDMA_HCA_HCR_TOKEN,
-		       FIELD_PREP(RDMA_HCA_HCR_TOKEN_MASK,
-				  RDMA_HCA_CMD_POLL_TOKEN));
+	rhca_hcr_put(dev, RDMA_HCA_HCR_IN_PARAM_H, upper_32_bits(in_param));
+	rhca_hcr_put(dev, RDMA_HCA_HCR_IN_PARAM_L, lower_32_bits(in_param));
+	rhca_hcr_put(dev, RDMA_HCA_HCR_IN_MODIFIER, in_modifier);
+	rhca_hcr_put(dev, RDMA_HCA_HCR_OUT_PARAM_H, upper_32_bits(out_param));
+	rhca_hcr_put(dev, RDMA_HCA_HCR_OUT_PARAM_L, lower_32_bits(out_param));
+	rhca_hcr_put(dev, RDMA_HCA_HCR_TOKEN,
+		     FIELD_PREP(RDMA_HCA_HCR_TOKEN_MASK,
+				RDMA_HCA_CMD_POLL_TOKEN));
 	rhca_hcr_write(dev, RDMA_HCA_HCR_CTRL, ctrl | RDMA_HCA_HCR_GO);
 }
 

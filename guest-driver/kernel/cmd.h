@@ -21,6 +21,8 @@ struct rhca_mailbox {
 
 struct rhca_cmd {
 	struct mutex lock;	/* one command at a time */
+	/* What is in the HCR's words in front of the last one; 0 after a reset. */
+	u32 written[RDMA_HCA_HCR_CTRL / sizeof(u32)];
 	struct dma_pool *pool;
 	struct rhca_mailbox blank;	/* nobody writes to it */
 };

@@ -472,20 +472,29 @@ struct ibv_flow *rhca_create_flow(struct ibv_qp *qp,
 				 struct ibv_flow_attr *attr);
 int rhca_destroy_flow(struct ibv_flow *flow);
 
-/* wr.c */
+/* op.c */
+
+/* What a completion calls the card's @opcode of a send; an error has none. */
+enum ibv_wc_opcode rhca_send_wc_opcode(uint8_t opcode);
+/* The operations (IBV_QP_EX_WITH_*) that QPs of @type can be asked for. */
+uint64_t rhca_send_ops(const struct rhca_context *ctx, enum ibv_qp_type type);
+
+/* send.c */
 
 int rhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		   struct ibv_send_wr **bad_wr);
 int rhca_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
 		 struct ibv_mw_bind *mw_bind);
+
+/* recv.c */
+
 int rhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		   struct ibv_recv_wr **bad_wr);
 int rhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 		       struct ibv_recv_wr **bad_wr);
-/* What a completion calls the card's @opcode of a send; an error has none. */
-enum ibv_wc_opcode rhca_send_wc_opcode(uint8_t opcode);
-/* The operations (IBV_QP_EX_WITH_*) that QPs of @type can be asked for. */
-uint64_t rhca_send_ops(const struct rhca_context *ctx, enum ibv_qp_type type);
+
+/* wr.c */
+
 /* Make @qp one for ibv_wr_*(). */
 void rhca_init_qp_ex(struct rhca_qp *qp);
 

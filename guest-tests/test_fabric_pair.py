@@ -3,6 +3,7 @@
 """Two cards back to back, whose LIDs a subnet manager (opensm) gives: what infiniband-diags asks them, from either end, by LIDs,
 by GUIDs and along the path; and that what it does to ports is done. All questions are answered, and the manager's log has no
 errors (fabric.py)."""
+import itertools
 import re
 
 from harness import diags, fabric, resources, tap, verbs, wait
@@ -199,6 +200,15 @@ def test_perfquery_reset():
             diags.run(both.a, 'perfquery', f'{options} {how} {lid} 1')
             counters = diags.counters(both.a, lid, options)
             expect(f'{options} {how}', counters['PortXmitData'] < DATA // 8 and counters['PortRcvPkts'] < 100, counters)
+
+
+def test_ibdiagnet():
+    both = kept(fabric.pair)
+    lids = [fabric.lid(guest) for guest in both.guests]
+    for guest in both.guests:
+        diags.ibutils(guest, 'ibdiagnet', '-c 10')
+        for source, target in itertools.permutations(lids):
+            diags.ibutils(guest, 'ibdiagpath', f'-l {source},{target}')
 
 
 OPTIONAL = ('-c', '-X', '-S', '-D', '-E', '-T', '--oprcvcounters', '--flowctlcounters', '--vloppackets', '--vlopdata',

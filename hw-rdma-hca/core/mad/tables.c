@@ -72,14 +72,18 @@ uint16_t hca_sma_guids(HcaNode *node, HcaSmp *smp)
     return HCA_MAD_OK;
 }
 
-/* Of a CA there is one; of a switch one for each port in and out. */
+/*
+ * Of a switch there is one for each port in and out; of a CA one, whichever
+ * ports are named (ibdiagpath names them).
+ */
 static uint8_t *sl_to_vl(HcaNode *node, const HcaSmp *smp)
 {
     unsigned out = smp->modifier & 0xff;
     unsigned in = smp->modifier >> 8;
 
     if (node->type == HCA_NODE_CA) {
-        return smp->modifier ? NULL : node->port[smp->in_port].sl_to_vl[0];
+        return smp->modifier >> 16 ? NULL
+                                   : node->port[smp->in_port].sl_to_vl[0];
     }
     return out && out <= node->num_ports && in <= node->num_ports
                ? node->port[out].sl_to_vl[in]

@@ -162,7 +162,10 @@ static void test_sl_to_vl_ca(void)
     for (unsigned sl = 0; sl < 16; sl++) {
         g_assert_cmpuint(hca_node_vl(b->node, 0, 1, sl), ==, sl < 8 ? sl : 15);
     }
-    for (unsigned i = 0; i < 32; i++) {
+    for (unsigned i = 0; i < 16; i++) {
+        g_assert_cmpmem(mad_get(b, SL_TO_VL, 1u << i), 64, block, 64);
+    }
+    for (unsigned i = 16; i < 32; i++) {
         mad_set_refused(b, SL_TO_VL, 1u << i, MAD_BAD_VALUE);
     }
     mad_bench_free(b);

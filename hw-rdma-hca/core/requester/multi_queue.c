@@ -269,11 +269,7 @@ bool hca_mq_read_room(Hca *hca, HcaQp *qp, unsigned nentries)
                 reads < OWN_RPB && entries + nentries <= OWN_REB);
     Want wants[] = {
         { .pool = POOL_RPB, .held = reads, .need = 1, .own = own },
-        /* One more than there are: a Read may have none. */
-        { .pool = POOL_REB,
-          .held = reads ? entries + 1 : 0,
-          .need = nentries,
-          .own = own },
+        { .pool = POOL_REB, .held = entries, .need = nentries, .own = own },
     };
 
     return has_room(hca, qp, wants, G_N_ELEMENTS(wants));

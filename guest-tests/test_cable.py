@@ -3,7 +3,7 @@
 """The peer at the other end of the cable leaves and comes back; the port follows, with an event each time."""
 import time
 
-from harness import pci, tap, verbs
+from harness import events, pci, tap, verbs
 from harness.devices import InfinibandCard, Nic
 from harness.lab import Lab, Machine
 from harness.labs import infiniband, kept, roce_cable
@@ -14,21 +14,20 @@ def peer_leaves_and_returns(cable, leaver, lab=infiniband):
     with lab(cable) as both:
         leaves = both.guests[leaver]
         stays = both.guests[1 - leaver]
-        watch = stays.spawn(f'exec ibv_asyncwatch -d {stays.card.name}')
-        watch.wait_output('async event')
+        watch = events.Watch(stays)
         for _ in range(2):
-            before = len(watch.output)
+            before = len(watch.told)
             leaves.stop()
             stays.card.wait_port('DOWN')
-            watch.wait_output(rf'(?s)^.{{{before}}}.*IBV_EVENT_PORT_ERR')
-            before = len(watch.output)
+            watch.wait('PORT_ERR', since=before)
+            before = len(watch.told)
             leaves.start().wait_ready()
             for device in leaves.devices:
                 device.configure()
             both.wait_active()
-            watch.wait_output(rf'(?s)^.{{{before}}}.*IBV_EVENT_PORT_ACTIVE')
+            watch.wait('PORT_ACTIVE', since=before)
             verbs.pingpong(both.a, both.b, '-e -n 50')
-        watch.kill()
+        watch.end()
 
 
 def test_unix_connecting_end_leaves():
@@ -78,15 +77,13 @@ def test_polling():
 def test_reset_of_the_peer():
     """The peer's card is reset and its driver brings it up again: the stream stays, but the link was down."""
     both = kept(infiniband)
-    watch = both.a.spawn(f'exec ibv_asyncwatch -d {both.a.card.name}')
-    watch.wait_output('async event')
-    for _ in range(2):
-        before = len(watch.output)
-        pci.reset(both.b.card)
-        watch.wait_output(rf'(?s)^.{{{before}}}.*IBV_EVENT_PORT_ERR.*IBV_EVENT_PORT_ACTIVE')
-        both.wait_active()
-        verbs.pingpong(both.a, both.b, '-e -n 50')
-    watch.kill()
+    with events.watched(both.a) as watch:
+        for _ in range(2):
+            before = len(watch.told)
+            pci.reset(both.b.card)
+            watch.wait('PORT_ERR', 'PORT_ACTIVE', since=before)
+            both.wait_active()
+            verbs.pingpong(both.a, both.b, '-e -n 50')
 
 
 def test_reset_of_the_roce_peer():

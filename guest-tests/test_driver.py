@@ -3,7 +3,7 @@
 """The driver comes and goes; and what tools show of it."""
 import json
 
-from harness import tap, verbs
+from harness import events, tap, verbs
 from harness.guest import GuestError
 from harness.labs import infiniband, kept
 
@@ -39,13 +39,10 @@ def test_reload_of_one_side():
 def test_unload_under_a_program():
     """The driver goes away under a program that has the device open; the program ends, and all is well afterwards."""
     both = kept(infiniband)
-    watch = both.a.spawn(f'exec ibv_asyncwatch -d {both.a.card.name}')
-    watch.wait_output('async event')
-    result = both.a.run('modprobe -r rdma_hca', check=False)
-    if result.status != 0 and 'in use' not in result.output:
-        raise GuestError(str(result))
-    watch.kill()
-    watch.wait(check=False)
+    with events.watched(both.a):
+        result = both.a.run('modprobe -r rdma_hca', check=False)
+        if result.status != 0 and 'in use' not in result.output:
+            raise GuestError(str(result))
     both.a.run('modprobe -r rdma_hca; modprobe rdma_hca')
     both.wait_active()
     verbs.pingpong(both.a, both.b, '-n 50')

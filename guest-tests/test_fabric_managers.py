@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a subnet manager can ask of two cards back to back: several LIDs, partitions, keys, another prefix; that it may go, and
 another comes."""
+import contextlib
 import functools
 import signal
 
-from harness import cm_programs, diags, fabric, ipoib, tap, verbs, wait
+from harness import cm_programs, diags, events, fabric, ipoib, tap, verbs, wait
 from harness.check import expect
 from harness.guest import GuestError
 from harness.labs import kept
@@ -60,6 +61,15 @@ def state(asker, target):
     return diags.run(asker, 'sminfo', fabric.lid(target)).split('state ')[1].split()[1]
 
 
+@contextlib.contextmanager
+def told(guest, *names):
+    """Inside, who listens is told these, of its port, in this order."""
+    with events.watched(guest) as watch:
+        yield
+        watch.wait(*names, timeout=60)
+    expect('of the port', all(port == 1 for _, port in watch.told), watch.told)
+
+
 @tap.seconds(400)
 def test_failover():
     """The second takes over when the first is killed, and gives back when it returns, which has the higher priority."""
@@ -72,10 +82,11 @@ def test_failover():
                    first.log, second.log)
             fabric.wait_manager(both, both.a)
             traffic = forever(both)
-            first.stop(signal.SIGKILL)
-            second.wait_says(fabric.MASTER)
-            second.wait_says(fabric.UP)
-            fabric.wait_manager(both, both.b)
+            with told(both.b, 'SM_CHANGE'):
+                first.stop(signal.SIGKILL)
+                second.wait_says(fabric.MASTER)
+                second.wait_says(fabric.UP)
+                fabric.wait_manager(both, both.b)
             works(both)
             groups_work(both, 1)
             second.wait_swept()
@@ -132,8 +143,9 @@ def test_several_lids():
     """A port has four, and answers to each; its own packets have the first."""
     both = pair()
     with both.other_managers():
-        both.manage(both.a, lmc=2)
-        both.wait_active()
+        with told(both.b, 'LID_CHANGE'):
+            both.manage(both.a, lmc=2)
+            both.wait_active()
         wait.until(lambda: all(fabric.port(guest).lmc == 2 for guest in both.guests), 'known: the number of LIDs')
         for asker, target in (both.a, both.b), (both.b, both.a), (both.a, both.a):
             base = fabric.lid(target)
@@ -207,8 +219,9 @@ def test_partitions():
     both = pair()
     guids = {guest.name[-1]: fabric.port(guest).guid for guest in both.guests}
     with both.other_managers():
-        both.manage(both.a, partitions=PARTITIONS.format(a=guids['1'], b=guids['2']))
-        both.wait_active()
+        with told(both.b, 'PKEY_CHANGE'):
+            both.manage(both.a, partitions=PARTITIONS.format(a=guids['1'], b=guids['2']))
+            both.wait_active()
         for guest, own in (both.a, 0x8002), (both.b, 0x8003):
             wait.until(lambda: set(pkeys(guest)) == {0xffff, 0x8001, own, 0x0004}, lambda: f'there: keys: {pkeys(guest)}')
             expect('the default one first', pkeys(guest)[0xffff] == 0, pkeys(guest))
@@ -222,10 +235,11 @@ def test_partitions():
 
 
 def test_prefix():
-    """Another one of the subnet's is in all GIDs."""
+    """Another one of the subnet's is in all GIDs. Linux's core keeps IB_EVENT_GID_CHANGE of an InfiniBand port to itself."""
     both = pair()
     with both.other_managers():
-        both.manage(both.a, subnet_prefix='0xfec0000000000000')
+        with told(both.b, 'CLIENT_REREGISTER'):
+            both.manage(both.a, subnet_prefix='0xfec0000000000000')
         wait.until(lambda: all(fabric.port(guest).gid.startswith('fec0:0000:0000:0000:') for guest in both.guests),
                    lambda: f'known: the prefix: {[fabric.port(guest).gid for guest in both.guests]}')
         both.wait_active()
@@ -278,7 +292,7 @@ def test_peer_reset():
     """The other machine starts again; its port is made to work again, with its LID."""
     both = pair()
     lid = fabric.lid(both.b)
-    with both.manager.expecting(*fabric.TIMEOUTS):
+    with both.manager.expecting(*fabric.TIMEOUTS), told(both.a, 'PORT_ERR', 'CLIENT_REREGISTER', 'PORT_ACTIVE'):
         both.b.reset()
         both.wait_again(both.b)
         both.manager.wait_swept()

@@ -7,7 +7,7 @@ import contextlib
 import json
 import shlex
 
-from harness import cm, faults, log, pci, resources, tap, verbs, wait
+from harness import cm, events, faults, log, pci, resources, tap, verbs, wait
 from harness.check import expect
 from harness.faults import MS, Commands
 from harness.guest import GuestError
@@ -88,17 +88,12 @@ def lost_interrupts(guest):
     return json.loads(output)['lost_interrupts']
 
 
-def watch(guest):
-    command = guest.spawn(f'exec ibv_asyncwatch -d {guest.card.name}')
-    command.wait_output('async event')
-    return command
-
-
 def told(watching):
-    """A program that has asked is told that its device has failed."""
-    watching.wait_output('IBV_EVENT_DEVICE_FATAL')
-    watching.kill()
-    watching.wait(check=False)
+    """A program that has asked is told that its device has failed: once by the driver, and by the core, with port 0, when the
+    device goes from its users."""
+    watching.wait('DEVICE_FATAL')
+    watching.end()
+    expect('told once', watching.told.count(('DEVICE_FATAL', 1)) == 1, watching.told)
 
 
 def end(*commands):
@@ -113,7 +108,7 @@ def test_third_sw2hw_cq_never_ends():
     """The program that wants the CQ has an error after the driver's patience, others that wait for their commands too; all that
     have the device open are told."""
     with survived(infiniband, 'no answer to a command', fails=True) as both:
-        watching = watch(both.a)
+        watching = events.Watch(both.a)
         with faulty(both.a, [faults.of_command('hang', Commands.SW2HW_CQ, skip=2, count=1)], 'command_hang'):
             for _ in range(2):
                 both.a.run('faulty-host send')
@@ -337,7 +332,7 @@ def test_doorbells_late():
 
 
 def overflows(both, plan, operation='send'):
-    watching = watch(both.a)
+    watching = events.Watch(both.a)
     output = in_trouble(both.a, operation, plan, 'event_overflow', FATAL)
     expect('it ends', 'device failed' in output, output)
     told(watching)

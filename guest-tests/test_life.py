@@ -5,7 +5,7 @@ it, a machine that sleeps. Programs are told, and what comes afterwards finds a 
 import glob
 import os
 
-from harness import links, log, paths, pci, power, resources, tap, verbs, wait
+from harness import events, links, log, paths, pci, power, resources, tap, verbs, wait
 from harness.devices import InfinibandCard, Nic, RoceCard
 from harness.guest import GuestError
 from harness.lab import Lab, Machine
@@ -16,16 +16,16 @@ class Traffic:
     """Programs of both guests, at work between them, and one that listens to what guest a's card has to tell."""
 
     def __init__(self, both):
-        self.watch = both.a.spawn(f'exec ibv_asyncwatch -d {both.a.card.name}')
-        self.watch.wait_output('async event')
+        self.watch = events.Watch(both.a)
         self.programs = verbs.start(both.a, both.b, 'ib_write_bw -F -s 65536 -D 100')
         before = resources.counters(both.a, 'cumulative')['responder writes']
         wait.until(lambda: resources.counters(both.a, 'cumulative')['responder writes'] > before + 200, 'moving: data')
 
     def end(self):
         """The card is lost: all of them are told."""
-        self.watch.wait_output('IBV_EVENT_DEVICE_FATAL')
-        for command in (self.watch, *self.programs):
+        self.watch.wait('DEVICE_FATAL')
+        self.watch.end()
+        for command in self.programs:
             command.kill()
             command.wait(check=False)
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A card that does not answer any more, or does not obey, is given up and reset; programs are told, and then all works
 again."""
-from harness import pci, power, tap, verbs, wait
+from harness import events, pci, power, tap, verbs, wait
 from harness.guest import GuestError
 from harness.labs import infiniband, kept
 
@@ -36,12 +36,9 @@ def play(guest, scene):
 def notices(both, loses, *log):
     """The card is lost in a way that nobody tells the driver of: it finds out without being asked."""
     mark(both.a)
-    watch = both.a.spawn(f'exec ibv_asyncwatch -d {both.a.card.name}')
-    watch.wait_output('async event')
-    loses()
-    watch.wait_output('IBV_EVENT_DEVICE_FATAL')
-    watch.kill()
-    watch.wait(check=False)
+    with events.watched(both.a) as watch:
+        loses()
+        watch.wait('DEVICE_FATAL')
     recovers(both, *log, 'restarting')
 
 

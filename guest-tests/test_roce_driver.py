@@ -3,7 +3,7 @@
 """The driver of a RoCE card: the interface, its settings, the port's state, and what becomes of them when the card fails."""
 import json
 
-from harness import cm, pci, power, tap, verbs, wait
+from harness import cm, events, pci, power, tap, verbs, wait
 from harness.devices import MTU
 from harness.guest import GuestError
 from harness.labs import kept, roce
@@ -218,16 +218,13 @@ def test_port_follows_interface():
 
 def with_events(guest, down, again):
     """The port goes down and comes up: programs are told, and see it."""
-    watch = guest.spawn(f'exec ibv_asyncwatch -d {guest.card.name}')
-    watch.wait_output('async event')
-    for change, event, state in ((down, 'PORT_ERR', 'PORT_DOWN'), (again, 'PORT_ACTIVE', 'PORT_ACTIVE')):
-        change()
-        watch.wait_output(f'IBV_EVENT_{event}')
-        port = guest.run(f'ibv_devinfo -d {guest.card.name}').output
-        if state not in port:
-            raise GuestError(port)
-    watch.kill()
-    watch.wait(check=False)
+    with events.watched(guest) as watch:
+        for change, event, state in ((down, 'PORT_ERR', 'PORT_DOWN'), (again, 'PORT_ACTIVE', 'PORT_ACTIVE')):
+            change()
+            watch.wait(event)
+            port = guest.run(f'ibv_devinfo -d {guest.card.name}').output
+            if state not in port:
+                raise GuestError(port)
 
 
 def test_mtu_bounds():

@@ -4,7 +4,7 @@
 details have are compared in test_driver.py."""
 import json
 
-from harness import pci, resources, tap, verbs, wait
+from harness import events, pci, resources, tap, verbs, wait
 from harness.guest import GuestError
 from harness.labs import infiniband, kept, roce
 
@@ -178,11 +178,9 @@ def test_health_by_hand():
     both = kept(infiniband)
     where = handle(both.a)
     both.a.run(f'devlink health set {where} reporter card auto_recover false')
-    watch = both.a.spawn(f'exec ibv_asyncwatch -d {both.a.card.name}')
-    watch.wait_output('async event')
-    pci.clear(both.a.card, pci.MASTER)
-    watch.wait_output('IBV_EVENT_DEVICE_FATAL')
-    stopped(watch)
+    with events.watched(both.a) as watch:
+        pci.clear(both.a.card, pci.MASTER)
+        watch.wait('DEVICE_FATAL')
     wait.until(lambda: reporter(both.a, where)['state'] == 'error', 'reported: the failure')
     both.a.run('sleep 2')
     expect('it stays failed', diagnosis(both.a, where)['state'] == 'failed', diagnosis(both.a, where))
@@ -213,11 +211,9 @@ def test_reload():
     for make in (infiniband, roce):
         both = kept(make)
         where = handle(both.a)
-        watch = both.a.spawn(f'exec ibv_asyncwatch -d {both.a.card.name}')
-        watch.wait_output('async event')
-        both.a.run(f'devlink dev reload {where} action driver_reinit')
-        watch.wait_output('IBV_EVENT_DEVICE_FATAL')
-        stopped(watch)
+        with events.watched(both.a) as watch:
+            both.a.run(f'devlink dev reload {where} action driver_reinit')
+            watch.wait('DEVICE_FATAL')
         if make is roce:
             both.a.card.up()
         both.wait_active()

@@ -43,6 +43,30 @@ def test_tree():
 
 
 @tap.seconds(SECONDS)
+def test_large_requests():
+    """Of as much as the server takes, past the page cache; of files with holes, and beyond their end."""
+    both = served()
+    with resources.given_back(both), nfs.mounted(both.b, both.a.card, ',rsize=1048576,wsize=1048576'):
+        sizes = both.b.run(f"grep -o '[rw]size=[0-9]*' /proc/mounts | sort -u").output.split()
+        if sizes != ['rsize=1048576', 'wsize=1048576']:
+            raise GuestError(f'other sizes: {sizes}')
+        storage.fio(both.b, FILE, f'--rw=write --bs=1m --direct=1 --size={32 if tap.LONG else 4}m')
+        # Both ends see the same of a file that begins with a hole, has one, and ends in the middle of a page.
+        both.b.run(f'''cd {nfs.MOUNT} && rm -f holes && for at in 1 5; do
+                dd if=/dev/urandom of=holes bs=700001 seek=$at count=1 conv=notrunc status=none || exit 1
+            done
+            echo 3 >/proc/sys/vm/drop_caches
+            for bs in 1M 300000 4095; do dd if=holes bs=$bs status=none | md5sum; done >/tmp/sums
+            dd if=holes iflag=direct bs=1M status=none | md5sum >>/tmp/sums
+            [ $(sort -u /tmp/sums | wc -l) = 1 ] && [ -z "$(dd if=holes bs=1M skip=5 status=none)" ]''', SECONDS)
+        here = both.b.run('sort -u /tmp/sums').output
+        there = both.a.run(f'md5sum <{nfs.EXPORT}/holes').output
+        if here != there:
+            raise GuestError(f'the client reads {here}, the server has {there}')
+        both.b.run(f'rm {nfs.MOUNT}/holes')
+
+
+@tap.seconds(SECONDS)
 def test_loss():
     both = served()
     with resources.given_back(both), nfs.mounted(both.b, both.a.card), storage.loss(both, LOSS):

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Many: connections between two guests, guests on a segment. The long forms (make check-long) have more of both."""
-from harness import cm, links, resources, tap
+from harness import cm, links, resources, tap, verbs
 from harness.devices import RoceCard
 from harness.lab import Lab, Machine
 from harness.labs import kept, roce
@@ -21,6 +21,16 @@ def test_connections():
     lines = [both.b.run(f'exec cm-crowd connect {CONNECTIONS} {address}', timeout=1000).output, serving.wait(60).output]
     for who, line in zip(('connects', 'accepts'), lines):
         print(f'# who {who}: {line.strip()}')
+    for guest, counts in zip(both.guests, before):
+        resources.wait_for(guest, counts)
+
+
+def test_many_queue_pairs():
+    """Of perftest, each with little room; by the connection manager more than a thousand, with one completion queue."""
+    both = kept(roce, memory=1024)
+    before = [resources.in_use(guest) for guest in both.guests]
+    verbs.perftest(both.a, both.b, 'ib_send_bw', f'-q 96 -s 64 -t 4 -r 4 -n {1000 if tap.LONG else 100}')
+    cm.perftest(both.a, both.b, 'ib_write_bw', f'-F -n 10 -q {1026 if tap.LONG else 130} -s 32')
     for guest, counts in zip(both.guests, before):
         resources.wait_for(guest, counts)
 

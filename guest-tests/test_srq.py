@@ -63,6 +63,10 @@ def test_xrc_windows():
     run('windows', program='xrc-test')
 
 
+def test_xrc_limits():
+    run('limits', program='xrc-test')
+
+
 def test_xrc_of_two_processes():
     run('shared', program='xrc-test')
 
@@ -80,14 +84,14 @@ def pingpongs(make):
 
 
 # perftest's table of numbers has the last one of a message that is sent in one direction: that has to suffice.
-PERFTESTS = ('ib_send_bw --use-srq', 'ib_send_lat --use-srq', 'ib_send_bw --use-srq -q 4', 'ib_send_bw -c XRC', 'ib_send_lat -c XRC',
+PERFTESTS = ('ib_send_bw --use-srq', 'ib_send_lat --use-srq', 'ib_send_bw --use-srq -q 4', 'ib_send_bw --use-srq -c UD', 'ib_send_bw -c XRC', 'ib_send_lat -c XRC',
              'ib_write_bw -c XRC', 'ib_read_bw -c XRC')
 
 
 def perftests(make):
     both = kept(make)
     for program in PERFTESTS:
-        verbs.perftest(both.a, both.b, program, '-s 5000 -n 100')
+        verbs.perftest(both.a, both.b, program, f'-s {4096 if "UD" in program else 5000} -n 100')
 
 
 def test_pingpongs():

@@ -35,6 +35,7 @@ def serve(guest, waits=False):
     ready = '' if waits else ' && echo Y >v4_end_grace'
     guest.run(f'grep -q /proc/fs/nfsd /proc/mounts || mount -t nfsd nfsd /proc/fs/nfsd; cd /proc/fs/nfsd && '
               f'echo {GRACE} >nfsv4leasetime && echo {GRACE} >nfsv4gracetime && '
+              'echo 1048576 >max_block_size && '  # with so little memory it takes less by itself
               f'echo "{EXPORT} *(rw,no_root_squash,insecure,no_subtree_check,fsid=0)" >/etc/exports && '
               '{ pidof rpc.mountd >/dev/null || rpc.mountd -N 2 -N 3; } && exportfs -ra && '
               f'rpc.nfsd -N 3 -V 4.2 --rdma={PORT} 4{ready}')

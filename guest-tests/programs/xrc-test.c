@@ -82,10 +82,12 @@ static struct ibv_qp *create_sender(struct ibv_cq_ex *cq)
     return qp;
 }
 
-/* From RESET to RTS, with what the two kinds of XRC QP have of an RC QP's attributes. */
+/*
+ * From RESET to RTS. Each of the two kinds of XRC QP has a part of an RC QP's attributes; those of the other, which
+ * programs give all the same, uverbs takes away.
+ */
 static void connect_xrc(struct ibv_qp *qp, uint32_t peer)
 {
-    bool sends = qp->qp_type == IBV_QPT_XRC_SEND;
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_INIT,
         .port_num = 1,
@@ -100,14 +102,14 @@ static void connect_xrc(struct ibv_qp *qp, uint32_t peer)
         .rnr_retry = 7,
         .max_rd_atomic = 4,
     };
-    int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+    const int of_target = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+    const int of_sender = IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 
     check(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
     attr.qp_state = IBV_QPS_RTR;
-    check(!ibv_modify_qp(qp, &attr, mask | (sends ? 0 : IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)));
+    check(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | of_target));
     attr.qp_state = IBV_QPS_RTS;
-    mask = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT;
-    check(!ibv_modify_qp(qp, &attr, mask | (sends ? IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0)));
+    check(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | of_sender));
 }
 
 static void post_xrc(struct ibv_qp *qp, enum ibv_wr_opcode opcode, uint64_t wr_id, uint32_t srqn, struct ibv_sge sge,
@@ -242,6 +244,48 @@ static void test_windows(void)
     destroy_cq(cq[0]);
     destroy_cq(cq[1]);
     destroy_region(&r);
+}
+
+static struct ibv_qp_cap limits_of(struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+
+    check(!ibv_query_qp(qp, &attr, IBV_QP_CAP, &init));
+    return attr.cap;
+}
+
+/* Limits of the side that a QP has not are not looked at, and it has none. */
+static void test_limits(void)
+{
+    struct ibv_cq_ex *cq = create_cq(&device, 16);
+    struct ibv_xrcd *xrcd = open_domain(-1);
+    struct ibv_qp_init_attr_ex attr = {
+        .send_cq = ibv_cq_ex_to_cq(cq),
+        .recv_cq = ibv_cq_ex_to_cq(cq),
+        .cap = { .max_send_wr = 16, .max_recv_wr = 1u << 30, .max_send_sge = 1, .max_recv_sge = 1000 },
+        .qp_type = IBV_QPT_XRC_SEND,
+        .comp_mask = IBV_QP_INIT_ATTR_PD,
+        .pd = device.pd,
+    };
+    struct ibv_qp *sender = ibv_create_qp_ex(device.context, &attr), *target;
+    struct ibv_qp_cap found;
+
+    check(sender);
+    found = limits_of(sender);
+    check(found.max_send_wr >= 16 && found.max_send_sge >= 1 && !found.max_recv_wr && !found.max_recv_sge);
+    attr.qp_type = IBV_QPT_XRC_RECV;
+    attr.cap.max_send_wr = 1u << 30;
+    attr.cap.max_send_sge = 1000;
+    attr.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+    attr.xrcd = xrcd;
+    target = ibv_create_qp_ex(device.context, &attr);
+    check(target);
+    found = limits_of(target);
+    check(!found.max_send_wr && !found.max_send_sge && !found.max_recv_wr && !found.max_recv_sge);
+    check(!ibv_destroy_qp(target) && !ibv_destroy_qp(sender));
+    check(!ibv_close_xrcd(xrcd));
+    destroy_cq(cq);
 }
 
 /* What a process of test_shared() says to the other. */
@@ -410,6 +454,7 @@ static void test_shared(void)
 static const struct test_case cases[] = {
     { "operations", test_operations },
     { "windows", test_windows },
+    { "limits", test_limits },
     { "shared", test_shared },
     { NULL, NULL },
 };

@@ -56,6 +56,7 @@ def test_roce_pingpongs():
     apps.carried(both, before, 'port tx_packets', 14 * libfabric.TIMES)
 
 
+@tap.only_long
 def test_roce_loss():
     both = kept(roce, **apps.ALONE)
     with apps.loss(both):

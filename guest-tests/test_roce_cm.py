@@ -5,12 +5,19 @@
 All but one: udpong (datagrams by rsockets) addresses its peer without a GRH, which RoCE does not have; it fails with
 Soft-RoCE in the same way. The kernel's connection manager has no groups of RoCEv2 by IPv6 (mckey).
 """
-from harness import cm_programs, tap
+from harness import cm, cm_programs, tap
 from harness.labs import kept, roce
 
 
 def test_rping():
     cm_programs.rping(kept(roce))
+
+
+def test_oneself():
+    """Both ends in one guest: their address is the machine's own, and the card that has it is theirs."""
+    guest = kept(roce).a
+    for version in 4, 6:
+        cm.connected(guest, guest, 'rping -V -C 10', '-s -a {server}', '-c -a {server}', version)
 
 
 def test_connections_in_turn():

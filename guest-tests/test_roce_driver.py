@@ -161,6 +161,26 @@ def test_address_changes():
         raise GuestError('a multicast address was taken')
 
 
+def gid_table(guest):
+    """Indices of the GIDs, by their text."""
+    files = f'/sys/class/infiniband/{guest.card.name}/ports/1/gids'
+    lines = guest.run(f'cd {files} && grep -v 0000:0000:0000:0000:0000:0000:0000:0000 *').output.split()
+    return {gid: int(index) for index, _, gid in (line.partition(':') for line in lines)}
+
+
+def test_gid_indices():
+    """An address that comes has the first index that is free, others keep theirs; programs are told each time."""
+    guest = kept(roce).a
+    before, added = gid_table(guest), '0000:0000:0000:0000:0000:ffff:0a4d:0001'
+    free = min(set(range(len(before) + 1)) - set(before.values()))
+    with events.watched(guest) as watch:
+        for what, wanted in 2 * (('add', {**before, added: free}), ('delete', before)):
+            since = len(watch.told)
+            guest.run(f'ip address {what} 10.77.0.1/24 dev {guest.card.interface}')
+            watch.wait('GID_CHANGE', since=since)
+            wait.until(lambda: gid_table(guest) == wanted, lambda: f'behind {what}: {wanted}: {gid_table(guest)}')  # pylint: disable=cell-var-from-loop
+
+
 def test_settings_under_load():
     """Rings, offloads and the MTU change while frames fly in both directions: some are lost, none is wrong."""
     both = kept(roce)

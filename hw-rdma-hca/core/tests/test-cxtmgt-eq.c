@@ -301,6 +301,21 @@ static void test_eq_wrap(void)
     fix_free(&fix);
 }
 
+/* Of a new card no EQ has any, whichever its number is. */
+static void test_eq_nothing_mapped(void)
+{
+    struct rdma_hca_eqc eqc;
+    Fix fix;
+
+    fix_init_bare(&fix);
+    for (unsigned eqn = 0; eqn < 1u << FIX_LOG_EQS; eqn++) {
+        fix_new_eq(&fix, eqn, FIX_LOG_EQ);
+        hca_cxtmgt_query_eq(fix.cm, eqn, &eqc);
+        g_assert_cmphex(eqc.event_mask_h | eqc.event_mask_l, ==, 0);
+    }
+    fix_free(&fix);
+}
+
 /* MAP_EQ: each type goes to the EQ that asked last, or nowhere. */
 static void test_eq_map(void)
 {
@@ -450,6 +465,7 @@ int main(int argc, char **argv)
     test_add("/cxtmgt/eq/wait-remapped", test_eq_wait_remapped);
     test_add("/cxtmgt/eq/interrupts", test_eq_interrupts);
     test_add("/cxtmgt/eq/wrap", test_eq_wrap);
+    test_add("/cxtmgt/eq/nothing-mapped", test_eq_nothing_mapped);
     test_add("/cxtmgt/eq/map", test_eq_map);
     test_add("/cxtmgt/eq/life", test_eq_life);
     test_add("/cxtmgt/eq/unwritable", test_eq_unwritable);

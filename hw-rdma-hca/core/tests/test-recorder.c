@@ -663,6 +663,7 @@ static void test_queues(void)
     has(lines, &at, "qp 0x%x RC RTS dqpn 0x%x", qpn[0], qpn[1]);
     has(lines, &at, "cq 0x%x ok", bed->cqs[0]->cqn);
     has(lines, &at, "eq 0x");
+    g_assert_cmpuint(count(lines, " wait"), ==, 0);
     g_assert_cmpuint(count(lines, "outstanding"), ==, 0);
     g_ptr_array_unref(lines);
     /* A request that is lost, and receives that nobody takes. */

@@ -5,7 +5,7 @@ connections (rxm) and of datagrams (rxd), and datagrams. Connections need the co
 import re
 
 from harness import apps, faults, libfabric, resources, tap, verbs
-from harness.guest import GuestError
+from harness.guest import GuestError, end_all
 from harness.labs import infiniband, kept, roce
 
 SIZES = (64, 4096, 70000) if tap.LONG else (64, 70000)
@@ -69,9 +69,7 @@ def peer_killed(both, provider):
     before = faults.counted(both)
     client, server = libfabric.start(both.a, both.b, provider, libfabric.KINDS[provider], '-I 100000000 -S 4096')
     faults.wait_moved(both, before, 'port tx_packets', 501)
-    for command in server, client:
-        command.kill()
-        command.wait(check=False)
+    end_all([server, client])
 
 
 def test_roce_peer_killed():

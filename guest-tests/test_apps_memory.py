@@ -103,8 +103,7 @@ def run_as_user(both, program, kib):
         serving = both.a.spawn(f'{program(both.a, port, None)} 2>&1')
         verbs.wait_listening(serving, port)
         result = as_user(both.b, kib, f'{program(both.b, port, both.a)} 2>&1').wait(60, check=False)
-        serving.kill()
-        serving.wait(check=False)
+        serving.end()
     return result
 
 
@@ -238,8 +237,7 @@ def tables_full(guest, pages, left):
     if shown != taken:
         raise GuestError(f'{taken} regions are taken, rdma shows {shown}')
     yield
-    hog.kill()
-    hog.wait(check=False)
+    hog.end()
 
 
 def connect_fails(guest, server):

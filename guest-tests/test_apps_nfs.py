@@ -87,8 +87,7 @@ def holding(guest, kind, path, part=''):
 
 
 def release(holder):
-    holder.kill()
-    holder.wait(check=False)
+    holder.end()
 
 
 def expect(what, found, wanted):

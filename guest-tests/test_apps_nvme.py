@@ -149,8 +149,7 @@ def test_host_that_does_not_answer():
         nvme.listen(both.a.card)
         with connected(both) as name:
             storage.fio(both.b, f'/dev/{name}n1', FOUR)
-        silent.kill()
-        silent.wait(check=False)
+        silent.end()
 
 
 @tap.only_long

@@ -3,7 +3,7 @@
 """Reliable datagrams (RDS) over RDMA, by programs/rds-test.c, which looks at what it receives and in which order. RDS connects by
 the connection manager: RoCE."""
 from harness import apps, faults, rds, tap, verbs
-from harness.guest import GuestError
+from harness.guest import GuestError, end_all
 from harness.labs import kept, roce
 
 MESSAGES = 10000 if tap.LONG else 200
@@ -52,9 +52,7 @@ def test_peer_killed():
     before = faults.counted(both)
     first, second = rds.start(both.a, both.b, ('answers', 'messages'), 100000000)
     faults.wait_moved(both, before, 'responder sends', 301)
-    for command in first, second:
-        command.kill()
-        command.wait(check=False)
+    end_all([first, second])
     run(both.a, both.b, 'answers', 'messages')
 
 

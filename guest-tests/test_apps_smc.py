@@ -158,8 +158,7 @@ def test_peer_killed():
     serving, client = sending(both)
     serving.kill(signal.SIGSTOP)
     wait.until(lambda: full(both), 'a full receive buffer')
-    serving.kill()
-    serving.wait(check=False)
+    serving.end()
     ends_with_error(client)
     echo(both, both.a, both.b)
 

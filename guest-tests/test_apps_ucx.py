@@ -58,14 +58,12 @@ def peer_killed(both, transport):
     before = faults.counted(both)
     client, server = ucx.start(both.a, both.b, ucx.mortal(transport), endless)
     faults.wait_moved(both, before, 'port tx_packets', 1001)
-    server.kill()
-    server.wait(check=False)
+    server.end()
     found = client.wait_output(r'error handler called with status .*', timeout=100).group(0)
     if not re.search('Endpoint timeout|Destination is unreachable|Connection reset', found):
         raise GuestError(f'another error: {found}')
     print(f'# {transport}: {found}')
-    client.kill()
-    client.wait(check=False)
+    client.end()
     ucx.run(both.a, both.b, ucx.below_protocols(transport), PROTOCOLS[:2])
 
 

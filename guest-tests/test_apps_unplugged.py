@@ -297,8 +297,7 @@ def test_ucx():
         client.wait_output(rf'{handled}\((Endpoint timeout|Input/output error|Connection reset by remote peer)\)', timeout=100)
         # The one goes on to wait, the other ends itself.
         for program in programs:
-            program.kill()
-            program.wait(check=False)
+            program.end()
         put_back(both, both.a.card)
         ucx.run(both.a, both.b, ucx.below_protocols('rc_v'), [('tag_lat', 30000, 50, '')])
 
@@ -332,8 +331,7 @@ def test_rds():
         put_back(both, both.b.card)
         working(both, *programs)
         for program in programs:
-            program.kill()
-            program.wait(check=False)
+            program.end()
         verbs.finish(rds.start(both.a, both.b, ('answers', 'messages'), 200))
         rds.unload(both)
 

@@ -6,6 +6,7 @@ import contextlib
 
 from harness import cm, faults, pci, resources, tap
 from harness.check import expect
+from harness.guest import end_all
 from harness.labs import kept, roce
 
 # A plan of faults by which nothing of the connection manager's arrives.
@@ -24,8 +25,7 @@ def connected(both, way):
         for each in program, listening:
             each.wait_output('(?m)^up$')
         yield program, listening
-        listening.kill()
-        listening.wait(check=False)
+        listening.end()
 
 
 def go(both):
@@ -95,9 +95,7 @@ def stream(both):
         before = faults.counted(both)
         faults.wait_moved(both, before, 'port tx_packets', 1000)
         yield sending, serving
-        for each in sending, serving:
-            each.kill()
-            each.wait(check=False)
+        end_all([sending, serving])
 
 
 @tap.seconds(400)

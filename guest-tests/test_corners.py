@@ -40,7 +40,7 @@ def test_huge_ends():
 if __name__ == '__main__':
     cases = [(program, name) for program, names in CASES.items() for name in names]
     globals().update({f'test_{link.__name__}_{name}': case(link, program, name)
-                      for make_lab in (infiniband, roce) for number, (program, name) in enumerate(cases)
-                      for link in links_of(number, name) if link is make_lab})
+                      for link in (infiniband, roce) for number, (program, name) in enumerate(cases)
+                      if link in links_of(number, name)})
     globals().update({f'test_{name}': case(infiniband, 'regions-test', name) for name in REGIONS})
     tap.main()

@@ -102,8 +102,7 @@ def test_resources():
         contexts = [bytes(raw['data']) for raw in shown(guest, kind, '-r')]
         if not any(len(context) == size and number == int.from_bytes(context[offset:offset + 4], 'big') for context in contexts):
             raise GuestError(f'no context of {kind} {number:#x}: {contexts}')
-    server.kill()
-    server.wait(check=False)
+    server.end()
 
 
 if __name__ == '__main__':

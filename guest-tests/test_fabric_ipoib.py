@@ -83,8 +83,7 @@ def test_multicast():
                                           (both.b, both.a, '239.130.2.3', 'ff12:401b:ffff::f82:203')):
         member = receiver.spawn(f'exec socat -u UDP4-RECV:9,ip-add-membership={group}:{receiver.card.address()} -')
         wait.until(lambda: mgid in diags.records(both.a, '-g')[1], f'known: {mgid}')
-        member.kill()
-        member.wait(check=False)
+        member.end()
         wait.until(lambda: mgid not in diags.records(both.a, '-g')[1], f'gone: {mgid}')
         ipoib.multicast(receiver, sender, group)
 

@@ -8,7 +8,7 @@ import signal
 
 from harness import cm_programs, diags, events, fabric, ipoib, tap, verbs, wait
 from harness.check import expect
-from harness.guest import GuestError
+from harness.guest import GuestError, end_all
 from harness.labs import kept
 
 pair = functools.partial(kept, fabric.pair)
@@ -45,9 +45,7 @@ def goes_on(commands):
     """It still does; then it is ended."""
     for command in commands:
         expect('going on', command.running, command.output)
-    for command in commands:
-        command.kill()
-        command.wait(check=False)
+    end_all(commands)
 
 
 def groups_work(both, number):

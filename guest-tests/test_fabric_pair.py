@@ -397,8 +397,7 @@ def test_manager_bit():
         holder = both.b.spawn(f'exec sleep 1000 </dev/infiniband/{issm}')
         wait.until(has_bit, 'set: the bit of a manager')
         diags.refused(both.a, 'sminfo', lid)
-        holder.kill()
-        holder.wait(check=False)
+        holder.end()
         wait.until(lambda: not has_bit(), 'cleared: the bit of a manager')
         both.manager.wait_swept()
 

@@ -150,8 +150,7 @@ def test_groups():
 
     wait.until(sent, 'received by both', pause=0.5)
     expect('by no other', other.running, other.output)
-    other.kill()
-    other.wait(check=False)
+    other.end()
 
 
 def kept_out():
@@ -172,8 +171,7 @@ def expect_kept_out(client, server, index):
     verbs.wait_listening(serving, port)
     script = f'exec ib_send_bw -F -d {client.card.name} -s 1000 -n 20 --pkey_index={index} -p {port} {verbs.address(server)}'
     result = client.run(script, check=False)
-    serving.kill()
-    serving.wait(check=False)
+    serving.end()
     expect('nothing arrives', result.status and 'status 12' in result.output, result)
     expect('the switch has kept it out', kept_out() > before, before)
 
@@ -236,8 +234,7 @@ def test_guest_reset():
     expect('the same LID', fabric.lid(guests[3]) == lid, fabric.lid(guests[3]))
     for command in traffic:
         expect('going on', command.running, command.output)
-        command.kill()
-        command.wait(check=False)
+        command.end()
     verbs.pingpong(guests[2], guests[3], '-n 30')
 
 

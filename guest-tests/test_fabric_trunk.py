@@ -103,8 +103,7 @@ def test_cable_pulled():
             wait.until(lambda: cables_seen() == len(TRUNKS), lambda: f'seen: both cables: {cables_seen()}')
     for command in traffic:
         expect('going on', command.running, command.output)
-        command.kill()
-        command.wait(check=False)
+        command.end()
 
 
 def test_several_ways():

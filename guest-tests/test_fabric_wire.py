@@ -46,8 +46,7 @@ def test_lanes():
         lost = verbs.start(both.a, both.b, 'ibv_ud_pingpong -n 5 -l 15')
         for command in lost:
             command.wait_output('remote address')
-            command.kill()
-            command.wait(check=False)
+            command.end()
     for guest in both.guests:
         seen = collections.defaultdict(set)
         for level, lane in fields(guest, 'infiniband.lrh.sl', 'infiniband.lrh.vl'):

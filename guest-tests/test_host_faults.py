@@ -96,12 +96,6 @@ def told(watching):
     expect('told once', watching.told.count(('DEVICE_FATAL', 1)) == 1, watching.told)
 
 
-def end(*commands):
-    for command in commands:
-        command.kill()
-        command.wait(check=False)
-
-
 # --- commands -------------------------------------------------------------------------------------------------------------
 
 def test_third_sw2hw_cq_never_ends():
@@ -219,7 +213,7 @@ def test_every_hundredth_data_read_fails():
         with faulty(both.a, [faults.of_memory(['data'], ['read-data'], every=100)], 'dma_fail'):
             client, server = verbs.start(both.b, both.a, 'ibv_rc_pingpong -n 1000')
             failed = client.wait(check=False)
-            end(server)
+            server.end()
         expect('the request ends in a local protection error', 'Failed status local protection error' in failed.output, failed)
 
 
@@ -411,7 +405,7 @@ def test_interface_ring_stands_still():
         flood = both.b.spawn(f'exec ping -i 0.005 -W 1 {both.a.card.address()}')
         flood.wait_output('bytes from')
         pci.run(both.a.card, 'setpci -s $card COMMAND=0:4; setpci -s $card COMMAND=4:4')
-        end(flood)
+        flood.end()
         wait_ping(both.b, both.a)
         failures.works()
         if log.times(both.a, still) > before:
@@ -439,7 +433,8 @@ def test_connection_manager_loses_its_queue_pair():
         with faulty(both.a, [faults.of_memory(['ee'], ['write-data'], count=1)], 'dma_fail'):
             calling = both.b.spawn(f'exec rping -c -a {both.a.card.address()} -C 5')
             log.wait_more(both.a, FAILED, failures)
-        end(calling, listening)
+        calling.end()
+        listening.end()
     cm.talk(kept(roce).a, kept(roce).b)
 
 

@@ -102,8 +102,7 @@ def test_channels():
         ethtool(both.a, '-L', f'combined {number}')
         expect('queues', queues(both.a), [number] * 3)
         wait.until(lambda: sum(grown(both.a, lambda: None)) > 0, f'receiving with {number} queues')
-    flood.kill()
-    flood.wait(check=False)
+    flood.end()
     for number in ('combined 9', 'combined 0', 'rx 1', 'tx 2'):
         refused(both.a, '-L', number)
     both.a.run(f'ip link set {name(both.a)} down')

@@ -7,7 +7,7 @@ import os
 
 from harness import events, links, log, paths, pci, power, resources, tap, verbs, wait
 from harness.devices import InfinibandCard, Nic, RoceCard
-from harness.guest import GuestError
+from harness.guest import GuestError, end_all
 from harness.lab import Lab, Machine
 from harness.labs import infiniband, kept, slots
 
@@ -25,9 +25,7 @@ class Traffic:
         """The card is lost: all of them are told."""
         self.watch.wait('DEVICE_FATAL')
         self.watch.end()
-        for command in self.programs:
-            command.kill()
-            command.wait(check=False)
+        end_all(self.programs)
 
 
 def works(both):
@@ -155,9 +153,7 @@ def test_kernel_after_kernel():
                 raise GuestError(f'the card was stopped: {left}')
 
         power.start_kernel(both.a, at_work)
-        for command in (client, server):
-            command.kill()
-            command.wait(check=False)
+        end_all((client, server))
         works(both)
 
 

@@ -3,7 +3,7 @@
 """A card that does not answer any more, or does not obey, is given up and reset; programs are told, and then all works
 again."""
 from harness import events, pci, power, tap, verbs, wait
-from harness.guest import GuestError
+from harness.guest import GuestError, end_all
 from harness.labs import infiniband, kept
 
 
@@ -160,8 +160,7 @@ def test_restart_tried_again():
     lost = both.a.spawn('cd /sys/bus/pci/drivers/rdma_hca; card=$(ls -d 0000:*); '
                         'while :; do setpci -s $card COMMAND=0:6; done')
     wait.until(lambda: 'restart failed' in since(both.a), 'in the log: restart failed')
-    lost.kill()
-    lost.wait(check=False)
+    lost.end()
     recovers(both)
 
 
@@ -184,9 +183,7 @@ def test_sleep():
         client, server = verbs.start(both.a, both.b, 'ibv_rc_pingpong -c -e -n 1000000')
         client.wait_output('remote address')
         power.sleep(both.a)
-        for command in (client, server):
-            command.kill()
-            command.wait(check=False)
+        end_all((client, server))
         recovers(both)
     both.a.run('modprobe -r rdma_hca_failure')
 
@@ -197,9 +194,7 @@ def test_reset_under_traffic():
         client, server = verbs.start(both.a, both.b, 'ibv_rc_pingpong -c -e -n 1000000')
         client.wait_output('remote address')
         pci.reset(both.a.card)
-        for command in (client, server):
-            command.kill()
-            command.wait(check=False)
+        end_all((client, server))
         recovers(both)
 
 

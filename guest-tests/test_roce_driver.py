@@ -5,7 +5,7 @@ import json
 
 from harness import cm, events, pci, power, tap, verbs, wait
 from harness.devices import MTU
-from harness.guest import GuestError
+from harness.guest import GuestError, end_all
 from harness.labs import kept, roce
 
 
@@ -28,8 +28,10 @@ def connect(both):
 
 
 def gids(guest):
-    port = f'/sys/class/infiniband/{guest.card.name}/ports/1'
-    return guest.run(f'cat {port}/gids/* | grep -v ^0000:0000:0000:0000:0000:0000', check=False).output.split()
+    """The indices of the port's GIDs, by their text."""
+    files = f'/sys/class/infiniband/{guest.card.name}/ports/1/gids'
+    lines = guest.run(f'{{ cd {files} && grep -v 0000:0000:0000:0000:0000:0000:0000:0000 *; }} 2>/dev/null', check=False).output.split()
+    return {gid: int(index) for index, _, gid in (line.partition(':') for line in lines)}
 
 
 def kernel_counts(guest):
@@ -161,24 +163,17 @@ def test_address_changes():
         raise GuestError('a multicast address was taken')
 
 
-def gid_table(guest):
-    """Indices of the GIDs, by their text."""
-    files = f'/sys/class/infiniband/{guest.card.name}/ports/1/gids'
-    lines = guest.run(f'cd {files} && grep -v 0000:0000:0000:0000:0000:0000:0000:0000 *').output.split()
-    return {gid: int(index) for index, _, gid in (line.partition(':') for line in lines)}
-
-
 def test_gid_indices():
     """An address that comes has the first index that is free, others keep theirs; programs are told each time."""
     guest = kept(roce).a
-    before, added = gid_table(guest), '0000:0000:0000:0000:0000:ffff:0a4d:0001'
+    before, added = gids(guest), '0000:0000:0000:0000:0000:ffff:0a4d:0001'
     free = min(set(range(len(before) + 1)) - set(before.values()))
     with events.watched(guest) as watch:
         for what, wanted in 2 * (('add', {**before, added: free}), ('delete', before)):
             since = len(watch.told)
             guest.run(f'ip address {what} 10.77.0.1/24 dev {guest.card.interface}')
             watch.wait('GID_CHANGE', since=since)
-            wait.until(lambda: gid_table(guest) == wanted, lambda: f'behind {what}: {wanted}: {gid_table(guest)}')  # pylint: disable=cell-var-from-loop
+            wait.until(lambda: gids(guest) == wanted, lambda: f'behind {what}: {wanted}: {gids(guest)}')  # pylint: disable=cell-var-from-loop
 
 
 def test_settings_under_load():
@@ -199,9 +194,7 @@ def test_settings_under_load():
         both.a.run(command)
         wait.until(lambda: all(both.a.card.interface_counters()[each] > before[each] for each in ('rx_frames', 'tx_frames')),
                    f'receiving and sending after {command}')
-    for command in (flood, client, server):
-        command.kill()
-        command.wait(check=False)
+    end_all((flood, client, server))
     rings = both.a.run(f'ethtool -g {name}').output.split()
     if rings.count('256') != 2:
         raise GuestError(f'{rings}')
@@ -291,24 +284,18 @@ def test_carrier_follows_link():
 
 
 def traffic(both):
-    """What runs until the card goes: commands to end()."""
+    """What runs until the card goes: commands, for end_all()."""
     flood = both.b.spawn(f'exec ping -q -f {both.a.card.address()}')
     rdma = verbs.start(both.a, both.b, 'ibv_rc_pingpong -e -n 10000000')
     rdma[0].wait_output('remote address')
     return [flood, *rdma]
 
 
-def end(commands):
-    for command in commands:
-        command.kill()
-        command.wait(check=False)
-
-
 def test_reload_under_traffic():
     both = kept(roce)
     commands = traffic(both)
     both.a.run('modprobe -r rdma_hca && ! ls -d /sys/class/infiniband/*')
-    end(commands)
+    end_all(commands)
     both.a.run('modprobe rdma_hca')
     both.a.card.configure()
     works(both)
@@ -321,7 +308,7 @@ def test_reset_under_traffic():
     for _ in range(3):
         commands = traffic(both)
         pci.reset(both.a.card)
-        end(commands)
+        end_all(commands)
         both.wait_active()
     works(both)
     wait.until(lambda: sorted(gids(both.a)) == before, f'the GIDs as before: {before}')
@@ -333,7 +320,7 @@ def test_sleep():
     before = sorted(gids(both.a))
     commands = traffic(both)
     power.sleep(both.a)
-    end(commands)
+    end_all(commands)
     works(both)
     wait.until(lambda: sorted(gids(both.a)) == before, f'the GIDs as before: {before}')
 
@@ -354,7 +341,7 @@ def test_restart_with_stranded_datagram():
     client = strand_datagram(both)
     for text in ('card failed', 'restarting'):
         wait.until(lambda: text in both.a.kernel_log(), f'in the log: {text}')
-    end([client])
+    client.end()
     both.b.card.up()
     works(both)
     wait.until(lambda: sorted(gids(both.a)) == before, f'the GIDs as before: {before}')
@@ -366,12 +353,12 @@ def test_removal():
     function = pci.address(both.a.card)
     commands = traffic(both)
     remove(both.a, function)
-    end(commands)
+    end_all(commands)
     both.a.card.configure()
     works(both)
     client = strand_datagram(both)
     remove(both.a, function)  # the driver may have noticed by now
-    end([client])
+    client.end()
     both.b.card.up()
     both.a.card.configure()
     works(both)

@@ -3,6 +3,7 @@
 """Many: connections between two guests, guests on a segment. The long forms (make check-long) have more of both."""
 from harness import cm, links, resources, tap, verbs
 from harness.devices import RoceCard
+from harness.guest import end_all
 from harness.lab import Lab, Machine
 from harness.labs import kept, roce
 
@@ -15,24 +16,20 @@ ROUNDS = 5
 def test_connections():
     """All are there at the same time, and each carries its own data. What it took is not a matter of right or wrong."""
     both = kept(roce, memory=1024)
-    before = [resources.in_use(guest) for guest in both.guests]
-    address = both.a.card.address()
-    serving = cm.listen(both.a, f'cm-crowd listen {CONNECTIONS} {address}')
-    lines = [both.b.run(f'exec cm-crowd connect {CONNECTIONS} {address}', timeout=1000).output, serving.wait(60).output]
+    with resources.given_back(both):
+        address = both.a.card.address()
+        serving = cm.listen(both.a, f'cm-crowd listen {CONNECTIONS} {address}')
+        lines = [both.b.run(f'exec cm-crowd connect {CONNECTIONS} {address}', timeout=1000).output, serving.wait(60).output]
     for who, line in zip(('connects', 'accepts'), lines):
         print(f'# who {who}: {line.strip()}')
-    for guest, counts in zip(both.guests, before):
-        resources.wait_for(guest, counts)
 
 
 def test_many_queue_pairs():
     """Of perftest, each with little room; by the connection manager more than a thousand, with one completion queue."""
     both = kept(roce, memory=1024)
-    before = [resources.in_use(guest) for guest in both.guests]
-    verbs.perftest(both.a, both.b, 'ib_send_bw', f'-q 96 -s 64 -t 4 -r 4 -n {1000 if tap.LONG else 100}')
-    cm.perftest(both.a, both.b, 'ib_write_bw', f'-F -n 10 -q {1026 if tap.LONG else 130} -s 32')
-    for guest, counts in zip(both.guests, before):
-        resources.wait_for(guest, counts)
+    with resources.given_back(both):
+        verbs.perftest(both.a, both.b, 'ib_send_bw', f'-q 96 -s 64 -t 4 -r 4 -n {1000 if tap.LONG else 100}')
+        cm.perftest(both.a, both.b, 'ib_write_bw', f'-F -n 10 -q {1026 if tap.LONG else 130} -s 32')
 
 
 def segment(number):
@@ -50,9 +47,7 @@ def test_all_to_all():
                  for guest in lab.guests]
         for talk in talks:
             talk.wait(900)
-        for server in servers:
-            server.kill()
-            server.wait(check=False)
+        end_all(servers)
 
 
 if __name__ == '__main__':

@@ -84,8 +84,8 @@ def pingpongs(make):
 
 
 # perftest's table of numbers has the last one of a message that is sent in one direction: that has to suffice.
-PERFTESTS = ('ib_send_bw --use-srq', 'ib_send_lat --use-srq', 'ib_send_bw --use-srq -q 4', 'ib_send_bw --use-srq -c UD', 'ib_send_bw -c XRC', 'ib_send_lat -c XRC',
-             'ib_write_bw -c XRC', 'ib_read_bw -c XRC')
+PERFTESTS = ('ib_send_bw --use-srq', 'ib_send_lat --use-srq', 'ib_send_bw --use-srq -q 4', 'ib_send_bw --use-srq -c UD',
+             'ib_send_bw -c XRC', 'ib_send_lat -c XRC', 'ib_write_bw -c XRC', 'ib_read_bw -c XRC')
 
 
 def perftests(make):

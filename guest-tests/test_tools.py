@@ -5,7 +5,7 @@ details have are compared in test_driver.py."""
 import json
 
 from harness import events, pci, resources, tap, verbs, wait
-from harness.guest import GuestError
+from harness.guest import GuestError, end_all
 from harness.labs import infiniband, kept, roce
 
 
@@ -36,12 +36,6 @@ def counters(guest):
 def qp_of(guest, command):
     """The number of the QP that a program has."""
     return next(qp['lqpn'] for qp in shown(guest, f'rdma -j resource show qp {link(guest)}') if qp.get('comm') == command)
-
-
-def stopped(*commands):
-    for command in commands:
-        command.kill()
-        command.wait(check=False)
 
 
 def test_statistic():
@@ -78,7 +72,7 @@ def test_bound_by_hand():
     both.a.run(f'rdma statistic qp unbind {link(both.a)} cntn {found[0]["cntn"]} lqpn {number}')
     expect('no counter is left', not counters(both.a), counters(both.a))
     wait.until(lambda: statistics(both.a)['tx_packets'] > before + 20, 'counting: the port, with the QP again')
-    stopped(client, server)
+    end_all([client, server])
     resources.wait_for(both.a, free)
 
 
@@ -106,7 +100,7 @@ def test_bound_by_rule():
         program.wait_output('local address')
     found = counters(both.a)
     expect('a counter for each', len(found) == 2 and {each['qp-type'] for each in found} == {'RC', 'UC'}, found)
-    stopped(*programs)
+    end_all(programs)
     wait.until(lambda: not counters(both.a), lambda: f'gone: {counters(both.a)}')
     verbs.pingpong(both.a, both.b, '-n 100')
     expect('the sum has what they counted', statistics(both.a)['rx_packets'] >= before + 100, before)
@@ -123,7 +117,7 @@ def test_no_set_left():
     lines = '\n'.join(f'statistic qp bind {link(both.a)} lqpn {number}' for number in numbers)
     both.a.run(f"printf '{lines}\\n' >/tmp/binds; rdma -f -b /tmp/binds", check=False)
     expect('all sets in use', len(numbers) == 260 and len(counters(both.a)) == 255, len(numbers), len(counters(both.a)))
-    stopped(client, server)
+    end_all([client, server])
     resources.wait_for(both.a, free)
     expect('no counter is left', not counters(both.a), counters(both.a))
 
@@ -201,7 +195,7 @@ def test_together():
     for _ in range(3):
         both.a.run(f'devlink dev reload {where} & setpci -s {where[4:]} COMMAND=0:4; wait', check=False)
         both.a.run('modprobe -r rdma_hca; modprobe rdma_hca')
-    stopped(*looks)
+    end_all(looks)
     both.wait_active()
     verbs.pingpong(both.a, both.b, '-n 50')
 

@@ -23,8 +23,7 @@ def connections_in_turn(both):
     server = cm.listen(both.a, 'rping -s -P')
     for _ in range(5):
         both.b.run(f'exec rping -c -V -C 3 -a {both.a.card.address()}')
-    server.kill()
-    server.wait(check=False)
+    server.end()
 
 
 def connections_at_once(both):
@@ -66,16 +65,14 @@ def datagram_streams(both):
         server = both.a.spawn(f'exec udpong {options} -b {both.a.card.address()}')
         verbs.wait_server(server, lambda: both.a.run(f'grep -i ":{port:04x} " /proc/net/udp', check=False).status == 0)
         both.b.run(f'exec udpong {options} -s {both.a.card.address()}')
-        server.kill()
-        server.wait(check=False)
+        server.end()
 
 
 def file_copy(both):
     # What follows the first colon of its argument is a name of a file: there is no IPv6 address.
     server = cm.listen(both.a, 'rcopy')
     both.b.run(f'exec rcopy /usr/bin/busybox {both.a.card.address()}:/tmp/copy')
-    server.kill()
-    server.wait(check=False)
+    server.end()
     both.a.run('cmp /usr/bin/busybox /tmp/copy && rm /tmp/copy')
 
 

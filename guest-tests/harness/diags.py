@@ -76,5 +76,4 @@ def serving(guest, program, client, arguments):
     wait.until(lambda: guest.name in result(client, program, arguments).output,
                lambda: f'served: {guest.name}$ {server.script}\n{server.output}')
     yield
-    server.kill()
-    server.wait(check=False)
+    server.end()

@@ -27,8 +27,7 @@ class Watch:
         wait.until(found, lambda: f'told: {", ".join(names)}: {self.told[since:]}', timeout, pause=0.05)
 
     def end(self):
-        self.command.kill()
-        self.command.wait(check=False)
+        self.command.end()
 
 
 @contextlib.contextmanager

@@ -117,9 +117,19 @@ class Command:
     def kill(self, number=signal.SIGKILL):
         self.guest.send(b'kill %d %d\n' % (self.number, number))
 
+    def end(self):
+        """Have it killed, however far it is."""
+        self.kill()
+        self.wait(check=False)
+
     def _describe(self):
         text = self._data.decode(errors='replace')
         return f'{self.guest.name}$ {self.script}\n{text}[status {self._status if self._ended else "none yet"}]'
+
+
+def end_all(commands):
+    for command in commands:
+        command.end()
 
 
 class Guest:

@@ -39,8 +39,7 @@ def ping_all(guest, where, answerers, options=''):
     pinging = guest.spawn(f'exec ping -n -i 0.5 {options} {where}')
     for address in answerers:
         pinging.wait_output(rf'from {address}\b')
-    pinging.kill()
-    pinging.wait(check=False)
+    pinging.end()
 
 
 def carry(server, client, version=4, mebibytes=4):

@@ -37,8 +37,7 @@ def pingpong(server, client, provider, kind, size=None, times=TIMES, at=None, ti
         # the one of a NAK for that.
         outputs = [command.output.replace(RXM_ERROR, '') for command in commands]
         for command in commands:
-            command.kill()
-            command.wait(check=False)
+            command.end()
     else:
         outputs = verbs.finish(commands, timeout)
     for output in outputs:

@@ -133,16 +133,17 @@ static void *destroy(void *unused)
     return unused;
 }
 
-static void go_with_device(bool held)
+static void go_with_device(void)
+{
+    check(!rdma_ack_cm_event(wait_for(RDMA_CM_EVENT_DEVICE_REMOVAL)));
+    let_go();
+}
+
+static void go_while_held(void)
 {
     struct rdma_cm_event *event = wait_for(RDMA_CM_EVENT_DEVICE_REMOVAL);
     pthread_t thread;
 
-    if (!held) {
-        check(!rdma_ack_cm_event(event));
-        let_go();
-        return;
-    }
     rdma_destroy_qp(id);
     check(!pthread_create(&thread, NULL, destroy, NULL));
     usleep(300000);
@@ -151,26 +152,28 @@ static void go_with_device(bool held)
     pthread_join(thread, NULL);
 }
 
+static const struct {
+    const char *name;
+    void (*begin)(struct sockaddr *address);
+    void (*end)(void);
+} ways[] = {
+    { "listen", take_one, told }, { "part", make_one, part },          { "told", make_one, told },
+    { "removed", make_one, go_with_device }, { "held", make_one, go_while_held },
+};
+
 int main(int argc, char **argv)
 {
     struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(PORT) };
-    const char *what = argc == 3 ? argv[1] : "";
+    size_t i = 0;
 
     check(argc == 3 && inet_pton(AF_INET, argv[2], &address.sin_addr) == 1);
+    while (strcmp(argv[1], ways[i].name)) {
+        check(++i < sizeof(ways) / sizeof(ways[0]));
+    }
     setvbuf(stdout, NULL, _IOLBF, 0);
     check(channel = rdma_create_event_channel());
-    if (!strcmp(what, "listen")) {
-        take_one((struct sockaddr *)&address);
-    } else {
-        make_one((struct sockaddr *)&address);
-    }
+    ways[i].begin((struct sockaddr *)&address);
     puts("up");
-    if (!strcmp(what, "part")) {
-        part();
-    } else if (!strcmp(what, "removed") || !strcmp(what, "held")) {
-        go_with_device(!strcmp(what, "held"));
-    } else {
-        told();
-    }
+    ways[i].end();
     rdma_destroy_event_channel(channel);
 }

@@ -29,7 +29,7 @@ double seconds_now(void)
     return now.tv_sec + now.tv_nsec / 1e9;
 }
 
-int run_case(int argc, char **argv, const struct test_case *cases, void (*begin)(void), void (*end)(void))
+int run_case(int argc, char **argv, const struct test_case *cases, struct device *device, void (*begin)(void), void (*end)(void))
 {
     const struct test_case *found = cases;
 
@@ -38,9 +38,19 @@ int run_case(int argc, char **argv, const struct test_case *cases, void (*begin)
         found++;
     }
     if (argc > 1 && found->name) {
-        begin();
+        if (device) {
+            open_device(device);
+        }
+        if (begin) {
+            begin();
+        }
         found->run();
-        end();
+        if (end) {
+            end();
+        }
+        if (device) {
+            close_device(device);
+        }
         return 0;
     }
     fprintf(stderr, "usage: %s CASE; a case is one of", argv[0]);
@@ -239,7 +249,7 @@ void connect_qp(struct device *device, struct ibv_qp *qp, uint32_t peer)
     to_rts(qp);
 }
 
-static void connect_pair(struct device *device, struct ibv_qp *qp[2])
+void connect_pair(struct device *device, struct ibv_qp *qp[2])
 {
     for (int i = 0; i < 2; i++) {
         connect_qp(device, qp[i], qp[1 - i]->qp_num);

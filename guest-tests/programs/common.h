@@ -27,11 +27,13 @@ struct test_case {
     void (*run)(void);
 };
 
+struct device;
+
 /*
- * main() of a program of cases: that of the first argument, between begin() and end(); one that fails ends the program. 2: there is
- * none, and a line says what there is.
+ * main() of a program of cases: that of the first argument, with the device open, between begin() and end(), each of which may be
+ * NULL; one that fails ends the program. 2: there is none, and a line says what there is.
  */
-int run_case(int argc, char **argv, const struct test_case *cases, void (*begin)(void), void (*end)(void));
+int run_case(int argc, char **argv, const struct test_case *cases, struct device *device, void (*begin)(void), void (*end)(void));
 
 /* A device, its only port and a protection domain. */
 struct device {
@@ -69,7 +71,9 @@ struct ibv_ah_attr own_path(const struct device *device);
 /* From RESET to RTR, and on to RTS, with the QP of that number on the same port. */
 void prepare_qp(struct device *device, struct ibv_qp *qp, uint32_t peer);
 void connect_qp(struct device *device, struct ibv_qp *qp, uint32_t peer);
-/* Two RC QPs with each other. */
+/* Two with each other. */
+void connect_pair(struct device *device, struct ibv_qp *qp[2]);
+/* Two RC QPs, connected. */
 void create_connection(struct device *device, struct ibv_cq_ex *cq, unsigned int work_requests, struct ibv_qp *qp[2]);
 /* Another life of two that were connected, from RESET on. */
 void reconnect(struct device *device, struct ibv_qp *qp[2]);

@@ -431,17 +431,15 @@ static const struct test_case cases[] = {
 
 static void begin(void)
 {
-    open_device(&device);
     create_region(&device, &region, 4096);
 }
 
 static void end(void)
 {
     destroy_region(&region);
-    close_device(&device);
 }
 
 int main(int argc, char **argv)
 {
-    return run_case(argc, argv, cases, begin, end);
+    return run_case(argc, argv, cases, &device, begin, end);
 }

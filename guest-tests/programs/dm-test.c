@@ -562,23 +562,13 @@ static const struct test_case cases[] = {
     { NULL, NULL },
 };
 
-static void begin(void)
-{
-    open_device(&device);
-}
-
-static void end(void)
-{
-    close_device(&device);
-}
-
 int main(int argc, char **argv)
 {
     const char *port = NULL;
     int option;
 
     if (argc <= 2) {
-        return run_case(argc, argv, cases, begin, end);
+        return run_case(argc, argv, cases, &device, NULL, NULL);
     }
     check(!strcmp(argv[1], "peer"));
     optind = 2;

@@ -690,20 +690,10 @@ static const struct test_case cases[] = {
     { NULL, NULL },
 };
 
-static void begin(void)
-{
-    open_device(&device);
-}
-
-static void end(void)
-{
-    close_device(&device);
-}
-
 int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], "importer")) {
         return run_importer(atoi(argv[2]));
     }
-    return run_case(argc, argv, cases, begin, end);
+    return run_case(argc, argv, cases, &device, NULL, NULL);
 }

@@ -61,9 +61,7 @@ static void set_up(void)
     for (int i = 0; i < 2; i++) {
         check(b->qp[i] = ibv_create_qp(device.pd, &attr));
     }
-    for (int i = 0; i < 2; i++) {
-        connect_qp(&device, b->qp[i], b->qp[1 - i]->qp_num);
-    }
+    connect_pair(&device, b->qp);
 }
 
 static void tear_down(void)
@@ -91,9 +89,7 @@ static void renew(void)
     for (int i = 0; i < 2; i++) {
         to_state(bench.qp[i], IBV_QPS_RESET);
     }
-    for (int i = 0; i < 2; i++) {
-        connect_qp(&device, bench.qp[i], bench.qp[1 - i]->qp_num);
-    }
+    connect_pair(&device, bench.qp);
 }
 
 /* --- what is told ------------------------------------------------------------------------------------------------- */

@@ -574,18 +574,8 @@ static const struct test_case cases[] = {
     { NULL, NULL },
 };
 
-static void begin(void)
-{
-    open_device(&device);
-}
-
-static void end(void)
-{
-    close_device(&device);
-}
-
 int main(int argc, char **argv)
 {
     taken = argc == 3 ? atoi(argv[2]) : 0;
-    return run_case(argc, argv, cases, begin, end);
+    return run_case(argc, argv, cases, &device, NULL, NULL);
 }

@@ -435,17 +435,15 @@ static void run_peer(int gid_index, const char *port, const char *address)
     check(!ibv_destroy_qp(qp[0]));
 }
 
-static void open_all(void)
+static void begin_case(void)
 {
     srand(getpid());
-    open_device(&device);
     cq = create_cq(&device, 64);
 }
 
-static void close_all(void)
+static void end_case(void)
 {
     destroy_cq(cq);
-    close_device(&device);
 }
 
 int main(int argc, char **argv)
@@ -454,7 +452,7 @@ int main(int argc, char **argv)
     int option, gid_index = 0;
 
     if (argc <= 2) {
-        return run_case(argc, argv, cases, open_all, close_all);
+        return run_case(argc, argv, cases, &device, begin_case, end_case);
     }
     while ((option = getopt(argc, argv, "nd:x:p:")) != -1) {
         if (option == 'n') {
@@ -466,8 +464,10 @@ int main(int argc, char **argv)
         }
     }
     check(port);
-    open_all();
+    open_device(&device);
+    begin_case();
     run_peer(gid_index, port, argv[optind]);
-    close_all();
+    end_case();
+    close_device(&device);
     return 0;
 }

@@ -23,25 +23,21 @@ static struct region region;
 static struct ibv_cq_ex *cq;
 static struct ibv_qp *qp[2];
 
-static void open_all(void)
+static void begin_case(void)
 {
-    open_device(&device);
     create_region(&device, &region, 2 * HALF);
     cq = create_cq(&device, 8 * DEPTH);
     for (int i = 0; i < 2; i++) {
         qp[i] = create_qp(&device, cq, IBV_QPT_RC, DEPTH, INLINE);
     }
-    for (int i = 0; i < 2; i++) {
-        connect_qp(&device, qp[i], qp[1 - i]->qp_num);
-    }
+    connect_pair(&device, qp);
 }
 
-static void close_all(void)
+static void end_case(void)
 {
     check(!ibv_destroy_qp(qp[0]) && !ibv_destroy_qp(qp[1]));
     destroy_cq(cq);
     destroy_region(&region);
-    close_device(&device);
 }
 
 /* After an error has broken them. */
@@ -621,5 +617,5 @@ static const struct test_case cases[] = {
 
 int main(int argc, char **argv)
 {
-    return run_case(argc, argv, cases, open_all, close_all);
+    return run_case(argc, argv, cases, &device, begin_case, end_case);
 }

@@ -617,7 +617,6 @@ static bool run_end(int argc, char **argv)
 
 static void begin(void)
 {
-    open_device(&device);
     create_region(&device, &memory, (SLOTS + 1) * SLOT);
     cq = create_cq(&device, 4 * SLOTS);
 }
@@ -626,7 +625,6 @@ static void end(void)
 {
     destroy_cq(cq);
     destroy_region(&memory);
-    close_device(&device);
 }
 
 int main(int argc, char **argv)
@@ -634,11 +632,13 @@ int main(int argc, char **argv)
     bool known;
 
     if (argc <= 2) {
-        return run_case(argc, argv, cases, begin, end);
+        return run_case(argc, argv, cases, &device, begin, end);
     }
+    open_device(&device);
     begin();
     known = run_end(argc, argv);
     end();
+    close_device(&device);
     if (!known) {
         fprintf(stderr, "usage: raw-test CASE\n");
     }

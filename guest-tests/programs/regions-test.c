@@ -292,7 +292,6 @@ static const struct test_case cases[] = {
 
 static void begin(void)
 {
-    open_device(&device);
     create_region(&device, &own, PAGE);
     cq = create_cq(&device, 64);
     create_connection(&device, cq, 8, qp);
@@ -303,10 +302,9 @@ static void end(void)
     destroy_pair(qp);
     destroy_cq(cq);
     destroy_region(&own);
-    close_device(&device);
 }
 
 int main(int argc, char **argv)
 {
-    return run_case(argc, argv, cases, begin, end);
+    return run_case(argc, argv, cases, &device, begin, end);
 }

@@ -46,14 +46,12 @@ static struct ibv_qp *create_srq_qp(struct ibv_cq_ex *cq, struct ibv_srq *srq, e
 }
 
 /* Two RC QPs with each other, both with the SRQ. */
-static void connect_pair(struct ibv_cq_ex *cq, struct ibv_srq *srq, struct ibv_qp *qp[2])
+static void create_sharing_pair(struct ibv_cq_ex *cq, struct ibv_srq *srq, struct ibv_qp *qp[2])
 {
     for (int i = 0; i < 2; i++) {
         qp[i] = create_srq_qp(cq, srq, IBV_QPT_RC);
     }
-    for (int i = 0; i < 2; i++) {
-        connect_qp(&device, qp[i], qp[1 - i]->qp_num);
-    }
+    connect_pair(&device, qp);
 }
 
 static int try_post(struct ibv_srq *srq, uint64_t wr_id, struct ibv_sge sge)
@@ -206,7 +204,7 @@ static void test_limit(void)
     struct region r;
 
     create_region(&device, &r, 8192);
-    connect_pair(cq, srq, qp);
+    create_sharing_pair(cq, srq, qp);
     attr.srq_limit = size_of(srq) + 1;
     check(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT) == EINVAL);
     for (int i = 0; i < 10; i++) {
@@ -259,7 +257,7 @@ static void test_resize(void)
     struct region r;
 
     create_region(&device, &r, 8192);
-    connect_pair(cq, srq, qp);
+    create_sharing_pair(cq, srq, qp);
     for (int round = 0; round < 300; round++) {
         for (; posted < taken + 16; posted++) {
             post_srq(srq, posted, sge_of(&r, 0, 8));
@@ -295,8 +293,8 @@ static void test_last_wqe(void)
     struct region r;
 
     create_region(&device, &r, 8192);
-    connect_pair(cq, srq, qp);
-    connect_pair(cq, srq, other);
+    create_sharing_pair(cq, srq, qp);
+    create_sharing_pair(cq, srq, other);
     for (int i = 0; i < 4; i++) {
         post_srq(srq, i, sge_of(&r, 0, 8));
     }
@@ -325,7 +323,7 @@ static void test_last_wqe(void)
     destroy_pair(qp);
     destroy_pair(other);
 
-    connect_pair(cq, srq, qp);
+    create_sharing_pair(cq, srq, qp);
     check(message(cq, qp[0], &r) == 2 && message(cq, qp[1], &r) == 3);
     destroy_pair(qp);
     check(fill_srq(srq, &r) == size_of(srq));
@@ -383,7 +381,7 @@ static void test_shared(void)
         post_srq(srq, i, sge_of(&in, i * SLOT, SLOT));
     }
     for (int i = 0; i < PAIRS; i++) {
-        connect_pair(cq, srq, s[i].qp);
+        create_sharing_pair(cq, srq, s[i].qp);
         send_next(&s[i], i, &out);
         sent++;
     }
@@ -430,7 +428,7 @@ static void test_destroy(void)
             try_post(srq, i, sge_of(&r, 0, 1 << 19));
         }
         for (int i = 0; i < 8; i++) {
-            connect_pair(cq[i % 2], srq, qp[i]);
+            create_sharing_pair(cq[i % 2], srq, qp[i]);
             for (int n = 0; n < 3; n++) {
                 post(qp[i][0], IBV_WR_SEND, n, sge_of(&r, 1 << 19, 1 + rand() % (1 << 18)), 0, 0);
             }
@@ -448,7 +446,7 @@ static void test_destroy(void)
         }
     }
     /* Those that are posted still are used: one pair takes them all, and then all can be posted again. */
-    connect_pair(cq[0], srq, qp[0]);
+    create_sharing_pair(cq[0], srq, qp[0]);
     fill_srq(srq, &r);
     for (uint32_t i = 0; i < size_of(srq); i++) {
         message(cq[0], qp[0][0], &r);
@@ -502,7 +500,7 @@ static void test_threads(void)
     struct region r;
 
     create_region(&device, &r, 8192);
-    connect_pair(cq, srq, qp);
+    create_sharing_pair(cq, srq, qp);
     for (int i = 0; i < THREADS; i++) {
         p[i] = (struct poster) { .srq = srq, .region = &r, .number = i };
         check(!pthread_create(&p[i].thread, NULL, post_many, &p[i]));
@@ -616,7 +614,7 @@ static void test_empty(void)
     struct region r;
 
     create_region(&device, &r, 8192);
-    connect_pair(cq, srq, qp);
+    create_sharing_pair(cq, srq, qp);
     check(ibv_post_recv(qp[1], &recv, &bad) == EINVAL && bad == &recv);
     post(qp[0], IBV_WR_SEND, 1, sge_of(&r, 4096, 8), 0, 0);
     usleep(100000);
@@ -642,7 +640,7 @@ static void test_empty_immediate(void)
     struct region r;
 
     create_region(&device, &r, 65536);
-    connect_pair(cq, srq, qp);
+    create_sharing_pair(cq, srq, qp);
     for (unsigned round = 0; round < 6; round++) {
         uint32_t length = lengths[round % 2];
         unsigned seen = 0;
@@ -710,17 +708,7 @@ static const struct test_case cases[] = {
     { NULL, NULL },
 };
 
-static void begin(void)
-{
-    open_device(&device);
-}
-
-static void end(void)
-{
-    close_device(&device);
-}
-
 int main(int argc, char **argv)
 {
-    return run_case(argc, argv, cases, begin, end);
+    return run_case(argc, argv, cases, &device, NULL, NULL);
 }

@@ -692,7 +692,6 @@ static const struct test_case cases[] = {
 
 static void begin(void)
 {
-    open_device(&device);
     create_region(&device, &region, 16384);
     cq = create_cq(&device, 256);
 }
@@ -701,10 +700,9 @@ static void end(void)
 {
     destroy_cq(cq);
     destroy_region(&region);
-    close_device(&device);
 }
 
 int main(int argc, char **argv)
 {
-    return run_case(argc, argv, cases, begin, end);
+    return run_case(argc, argv, cases, &device, begin, end);
 }

@@ -334,9 +334,7 @@ static void test_resize_cq(void)
     /* Room for the Writes, and for what tells of them. */
     qp[0] = create_qp(&device, ex, IBV_QPT_RC, 1024, 0);
     qp[1] = create_qp(&device, arrivals, IBV_QPT_RC, 4, 0);
-    for (int i = 0; i < 2; i++) {
-        connect_qp(&device, qp[i], qp[1 - i]->qp_num);
-    }
+    connect_pair(&device, qp);
     srand(1);
     for (int round = 0; round < 200; round++) {
         unsigned int outstanding = posted - taken;
@@ -771,17 +769,7 @@ static const struct test_case cases[] = {
     { NULL, NULL },
 };
 
-static void begin(void)
-{
-    open_device(&device);
-}
-
-static void end(void)
-{
-    close_device(&device);
-}
-
 int main(int argc, char **argv)
 {
-    return run_case(argc, argv, cases, begin, end);
+    return run_case(argc, argv, cases, &device, NULL, NULL);
 }

@@ -447,6 +447,7 @@ static void test_shared(void)
     destroy_cq(cq);
     destroy_region(&r);
     unlink(DOMAIN_FILE);
+    close_device(&device);
 }
 
 /* --- main --------------------------------------------------------------------------------------------------------- */
@@ -459,23 +460,9 @@ static const struct test_case cases[] = {
     { NULL, NULL },
 };
 
-static void nothing(void)
-{
-}
-
-static void begin(void)
-{
-    open_device(&device);
-}
-
-static void end(void)
-{
-    close_device(&device);
-}
-
 int main(int argc, char **argv)
 {
     bool opens = argc > 1 && !strcmp(argv[1], "shared"); /* by itself, in each process */
 
-    return run_case(argc, argv, cases, opens ? nothing : begin, end);
+    return run_case(argc, argv, cases, opens ? NULL : &device, NULL, NULL);
 }

@@ -17,7 +17,7 @@ class Traffic:
 
     def __init__(self, both):
         self.watch = events.Watch(both.a)
-        self.programs = verbs.start(both.a, both.b, 'ib_write_bw -F -s 65536 -D 100')
+        self.programs = verbs.start(both.a, both.b, 'ib_write_bw -F -s 65536 -D 100', percent=20)
         before = resources.counters(both.a, 'cumulative')['responder writes']
         wait.until(lambda: resources.counters(both.a, 'cumulative')['responder writes'] > before + 200, 'moving: data')
 
@@ -144,7 +144,7 @@ def test_kernel_after_kernel():
     """A kernel ends without a word to the card, which the next one finds at work."""
     with infiniband(disks=boot_files(), memory=768) as both:
         both.a.run('modprobe rdma_hca_failure scene=left-running')
-        client, server = verbs.start(both.a, both.b, 'ib_write_bw -F -s 65536 -D 100')
+        client, server = verbs.start(both.a, both.b, 'ib_write_bw -F -s 65536 -D 100', percent=20)
         server.wait_output('Data ex. method')
 
         def at_work():

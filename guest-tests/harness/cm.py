@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Programs that use the connection manager: they find their peer, and the device, by IP addresses."""
-from . import verbs
+from . import quota, verbs
 from .guest import GuestError
 
 
@@ -18,10 +18,10 @@ def connections(guest):
     return _identifiers(guest) - listeners(guest)
 
 
-def listen(server, script):
-    """Start a server that listens by the connection manager, and wait until it does."""
+def listen(server, program, percent=None):
+    """Start a server that listens by the connection manager, with so much of a processor, and wait until it does."""
     before = listeners(server)
-    serving = server.spawn(f'exec {script}')
+    serving = server.spawn(quota.at(percent, f'exec {program}'))
     verbs.wait_server(serving, lambda: listeners(server) - before)
     return serving
 

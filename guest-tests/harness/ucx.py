@@ -49,6 +49,7 @@ def run(server, client, options, tests, version=4, timeout=150):
 
 
 def mortal(transport):
-    """With handling of errors. UCX waits five minutes for a datagram's acknowledgement, if it is not told otherwise."""
+    """With handling of errors, and less patience: UCX's own is five minutes for a datagram's acknowledgement, and of who is silent it
+    asks each 20 s. All the time it polls."""
     environment = below_protocols(transport)
-    return lambda card: (f'UCX_UD_TIMEOUT=5s {environment(card)[0]}', '')
+    return lambda card: (f'UCX_UD_TIMEOUT=5s UCX_KEEPALIVE_INTERVAL=3s UCX_RC_RETRY_COUNT=3 {environment(card)[0]}', '')

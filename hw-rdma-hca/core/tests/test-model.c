@@ -8,7 +8,7 @@
  * where memory takes its time, and fails now and then.
  *
  * A run is repeated by its seed (HCA_SEED). HCA_MESSAGES: so many messages in
- * each case, in place of its own number.
+ * each case, in place of half its own number, or all of it with LONG=1.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -1283,11 +1283,13 @@ static Storm *storm_new(const Weather *weather)
 {
     uint32_t seed = lab_seed(weather->seed);
     const char *messages = g_getenv("HCA_MESSAGES");
+    bool all = g_strcmp0(g_getenv("LONG"), "1") == 0;
     Storm *s = g_new0(Storm, 1);
     HcaConfig config[2];
 
     s->weather = weather;
-    s->messages = messages ? strtoul(messages, NULL, 0) : weather->messages;
+    s->messages = messages ? strtoul(messages, NULL, 0)
+                           : weather->messages / (all ? 1 : 2);
     s->rand = g_rand_new_with_seed(seed);
     s->dice = g_rand_new_with_seed(seed + 1);
     for (unsigned side = 0; side < 2; side++) {

@@ -12,7 +12,7 @@ from harness.guest import GuestError
 from harness.labs import kept
 
 MIB = 64 if tap.LONG else 4
-TIMES = 5 if tap.LONG else 1
+TIMES = 5000 if tap.LONG else 500
 # Guest a's card can translate few pages, b's has few keys.
 CARDS = [RoceCard('lan', properties={'log-mtts': 18}), RoceCard('lan', properties={'log-mpts': 10})]
 HOG = 'mr-hog'
@@ -182,6 +182,7 @@ def exhaust(guest, number, how):
             raise GuestError(f'was not ended:\n{result}')
 
 
+@tap.only_long
 @tap.seconds(300)
 def test_no_memory():
     both = shared()
@@ -206,7 +207,7 @@ def test_no_memory_beside_traffic():
     """Who is not to be ended goes on, and its data are right."""
     both = shared()
     with hogs_die(both, both.b):
-        commands = verbs.start(both.a, both.b, f'ibv_rc_pingpong -c -s 65536 -n {1000 * TIMES}')
+        commands = verbs.start(both.a, both.b, f'ibv_rc_pingpong -c -s 65536 -n {TIMES}')
         both.b.run('for process in $(pidof ibv_rc_pingpong); do echo -1000 >/proc/$process/oom_score_adj; done')
         exhaust_during(commands[0], both.b)
         for output in verbs.finish(commands):
@@ -218,7 +219,7 @@ def test_no_memory_beside_traffic():
 def test_no_memory_beside_storage():
     both = shared()
     with hogs_die(both, both.b), nvme.connected(both.b, both.a.card) as name:
-        job = storage.begin(both.b, f'/dev/{name}n1', f'--rw=randwrite --bsrange=512-128k --iodepth=8 --size={MIB}m --loops=4')
+        job = storage.begin(both.b, f'/dev/{name}n1', f'--rw=randwrite --bsrange=512-128k --iodepth=8 --size={MIB}m --loops={4 if tap.LONG else 2}')
         both.b.run('for process in $(pidof fio); do echo -1000 >/proc/$process/oom_score_adj; done')
         exhaust_during(job, both.b)
         storage.report(job)

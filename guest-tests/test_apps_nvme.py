@@ -81,6 +81,7 @@ def test_target_dies_in_a_write():
             storage.fio(both.b, f'/dev/{name}n1', FOUR)
 
 
+@tap.only_long
 @tap.seconds(SECONDS + 120)
 def test_target_switched_off():
     """What it said that it had written is on its disk when it is back; and nobody noticed but by the time that it took."""

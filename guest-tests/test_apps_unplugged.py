@@ -205,6 +205,7 @@ def writing(both, disk):
     all_there(both.b, disk)
 
 
+@tap.only_long
 @tap.seconds(SECONDS)
 def test_iser_target_unplugged():
     """The initiator tries to come back. The operator has the portal listen anew."""

@@ -173,6 +173,15 @@ def bench(*arguments):
 
 
 @tap.seconds(600)
+def test_run_some():
+    found = {(row['contender'], row['name']) for row in bench('--contenders', 'ib-stream,socket', '--parts', 'cards,bandwidth,objects')}
+    wanted = {('ib-cards', 'cards write'), ('socket', 'write bandwidth'), ('ib-stream', 'commands'), ('ib-stream', 'queue pairs'),
+              *(('ib-stream', f'{kind} bandwidth') for kind in ('send', 'write', 'read'))}
+    expect('all names', wanted <= found, wanted - found)
+
+
+@tap.only_long
+@tap.seconds(600)
 def test_run():
     rows = bench('--contenders', 'ib-stream,socket,socket-beside')
     found = {row['name'] for row in rows if row['contender'] == 'ib-stream'}
@@ -187,6 +196,7 @@ def test_run():
     expect('cards alone', any(row['name'] == 'cards write' and row['contender'] == 'ib-cards' for row in rows), rows)
 
 
+@tap.only_long
 @tap.seconds(600)
 def test_run_ethernet():
     found = {row['name'] for row in bench('--contenders', 'virtio-net', '--parts', 'tcp,ping')}

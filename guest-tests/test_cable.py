@@ -42,10 +42,12 @@ def test_tcp_connecting_end_leaves():
     peer_leaves_and_returns(tcp_cable, 1)
 
 
+@tap.only_long
 def test_tcp_listening_end_leaves():
     peer_leaves_and_returns(tcp_cable, 0)
 
 
+@tap.only_long
 def test_roce_connecting_end_leaves():
     peer_leaves_and_returns(unix_cable, 1, roce_cable)
 

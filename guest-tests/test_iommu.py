@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Machines whose IOMMU translates the cards' DMA: the verbs programs, translation switched on and off again, traffic while
 memory comes and goes, and a card that is handed to a user-space driver (programs/vfio-test.c)."""
-from harness import ethernet, links, log, pci, resources, tap, verbs
+import os
+import subprocess
+
+from harness import ethernet, links, log, paths, pci, resources, tap, verbs
 from harness.devices import InfinibandCard, Nic, RoceCard
 from harness.guest import GuestError
 from harness.lab import Lab, Machine
@@ -152,6 +155,7 @@ def test_intel_vfio():
     exchange(both)
 
 
+@tap.only_long
 def test_intel_not_used():
     """The IOMMU is there, and the guest lets it be."""
     both = kept(intel, append='intel_iommu=off')
@@ -179,25 +183,30 @@ def test_intel_roce():
     expect_no_refusal(both)
 
 
-def has_virtio_driver(both):
-    return both.a.run('modinfo virtio_iommu', check=False).status == 0
+def has_virtio_driver():
+    with open(os.path.join(paths.OF_KERNEL, 'kernel-version')) as file:
+        release = file.read().strip()
+    found = subprocess.run(['modinfo', '-b', os.path.join(paths.OF_KERNEL, 'kernel'), '-k', release, 'virtio_iommu'],
+                           capture_output=True, check=False)
+    return found.returncode == 0
 
 
 def test_virtio():
-    both = kept(virtio)
-    if not has_virtio_driver(both):
+    if not has_virtio_driver():
         raise tap.Skip('the guests\' kernel has no driver of virtio-iommu: KERNEL=bookworm-backports')
+    both = kept(virtio)
     for guest in both.guests:
         expect_group_type(guest, 'DMA')
     exchange(both)
     run_programs(both.a, ('chain', 'threads', 'rereg'))
 
 
+@tap.only_long
 def test_virtio_without_driver():
     """The IOMMU lets everything through."""
-    both = kept(virtio)
-    if has_virtio_driver(both):
+    if has_virtio_driver():
         raise tap.Skip('the guests\' kernel has a driver of virtio-iommu')
+    both = kept(virtio)
     for guest in both.guests:
         pci.run(guest.card, '! [ -e /sys/bus/pci/devices/$card/iommu_group ]')
     exchange(both)

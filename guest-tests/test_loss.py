@@ -60,6 +60,7 @@ def test_bandwidth_both_ways():
             verbs.bandwidth(both.a, both.b, program, 65536, 100, f'{RELIABLE} -b')
 
 
+@tap.only_long
 def test_latency():
     both = lossy()
     for program in 'ib_send_lat', 'ib_write_lat', 'ib_read_lat':

@@ -97,6 +97,7 @@ def test_unix_perftest_events():
     verbs.event_programs(both.b, both.a)
 
 
+@tap.only_long
 def test_unix_ucx():
     both = kept(infiniband, cable=unix_cable)
     verbs.ucx_tests(both.a, both.b)
@@ -114,6 +115,7 @@ def test_tcp_devinfo():
     devinfo(tcp_cable)
 
 
+@tap.only_long
 def test_tcp_pingpong_polling():
     pingpongs(tcp_cable, '')
 

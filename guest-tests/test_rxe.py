@@ -90,6 +90,7 @@ def test_unreliable_bandwidth():
     programs([f'ib_send_bw -c {service}' for service in ('UC', 'UD')] + ['ib_write_bw -c UC'], '-s 1000 -n 100')
 
 
+@tap.only_long
 def test_unreliable_latency():
     programs(['ib_send_lat -c UD', 'ib_write_lat -c UC'], '-s 1000 -n 50')
 

@@ -53,11 +53,12 @@ def test_lost_configuration():
 
 
 def test_reset_unseen():
-    """Its function level reset, and that of its own register, behind the driver's back."""
+    """Its function level reset, and that of its own register, behind the driver's back, who may ask it something before it knows."""
     both = kept(infiniband)
     notices(both, lambda: pci.run(both.a.card, 'setpci -s $card CAP_EXP+8.w=8000:8000'),
             'gone, or its configuration is lost')
-    notices(both, lambda: play(both.a, 'reset'), 'it has been reset')
+    for scene in 'reset', 'ask-reset':
+        notices(both, lambda: play(both.a, scene), 'it has been reset')  # pylint: disable=cell-var-from-loop
 
 
 def refused(scene, *log):

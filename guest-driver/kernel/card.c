@@ -89,12 +89,10 @@ static bool rhca_is_there(struct rhca_pci *pci)
 	return !PCI_POSSIBLE_ERROR(command) && (command & needed) == needed;
 }
 
-/* HCR keeps the last command until a reset, and no command is 0. */
+/* The first command writes the token, which stays until a reset. */
 static bool rhca_was_reset(struct rhca_pci *pci)
 {
-	u32 ctrl = readl(pci->bar0 + RDMA_HCA_HCR + RDMA_HCA_HCR_CTRL);
-
-	return !FIELD_GET(RDMA_HCA_HCR_OP, ctrl);
+	return !readl(pci->bar0 + RDMA_HCA_HCR + RDMA_HCA_HCR_TOKEN);
 }
 
 void rhca_check_health(struct rhca_dev *dev)

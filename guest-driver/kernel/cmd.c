@@ -117,8 +117,16 @@ static void rhca_post(struct rhca_dev *dev, u32 ctrl, u32 in_modifier,
 	rhca_hcr_put(dev, RDMA_HCA_HCR_IN_PARAM_H, upper_32_bits(in_param));
 	rhca_hcr_put(dev, RDMA_HCA_HCR_IN_PARAM_L, lower_32_bits(in_param));
 	rhca_hcr_put(dev, RDMA_HCA_HCR_IN_MODIFIER, in_modifier);
-	rhca_hcr_put(dev, RDMA_HCA_HCR_OUT_PARAM_H, upper_32_bits(out_param));
-	rhca_hcr_put(dev, RDMA_HCA_HCR_OUT_PARAM_L, lower_32_bits(out_param));
+	/*
+	 * A card that was reset unseen has forgotten it, and would write to
+	 * address 0. A command that has no answer does not look at it.
+	 */
+	if (out_param) {
+		rhca_hcr_write(dev, RDMA_HCA_HCR_OUT_PARAM_H,
+			       upper_32_bits(out_param));
+		rhca_hcr_write(dev, RDMA_HCA_HCR_OUT_PARAM_L,
+			       lower_32_bits(out_param));
+	}
 	rhca_hcr_put(dev, RDMA_HCA_HCR_TOKEN,
 		     FIELD_PREP(RDMA_HCA_HCR_TOKEN_MASK,
 				RDMA_HCA_CMD_POLL_TOKEN));

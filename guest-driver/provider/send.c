@@ -2,6 +2,51 @@
 /* ibv_post_send() and ibv_bind_mw(). */
 #include "wqe.h"
 
+#define RHCA_SEND_FLAGS							\
+	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED |	\
+	 IBV_SEND_INLINE)
+
+/* NULL: this QP has no such operation. */
+static const struct rhca_op *rhca_find_op(const struct rhca_qp *qp,
+					  enum ibv_wr_opcode opcode)
+{
+	const struct rhca_op *op;
+
+	if (unlikely((unsigned int)opcode >= RHCA_NUM_OPS))
+		return NULL;
+	op = &rhca_ops[opcode];
+	if (unlikely(!rhca_has_op(qp->vqp.qp.qp_type, op) ||
+		     (op->qp_ex & to_rctx(qp->vqp.qp.context)->missing_ops)))
+		return NULL;
+	return op;
+}
+
+static int rhca_put_inline(struct rhca_qp *qp, const struct ibv_sge *sge,
+			   size_t num_sge)
+{
+	uint32_t length = 0;
+	int err;
+
+	for (; num_sge; num_sge--, sge++) {
+		err = rhca_add_inline(qp, &length,
+				      (void *)(uintptr_t)sge->addr,
+				      sge->length);
+		if (unlikely(err))
+			return err;
+	}
+	rhca_end_inline(&qp->chain, length);
+	return 0;
+}
+
+/* Those of type 1 by a verb. Without an MR they are unbound. */
+static bool rhca_is_bind_verb(const struct ibv_mw *mw,
+			      const struct ibv_mw_bind_info *info)
+{
+	return rhca_is_bind(mw, IBV_MW_TYPE_1, info) &&
+	       !(info->mw_access_flags & IBV_ACCESS_ZERO_BASED) &&
+	       (info->mr || !info->length);
+}
+
 /* The card has one place for what is swapped in and what is added. */
 static void rhca_put_atomic_head(struct rhca_chain *chain,
 				 const struct ibv_send_wr *wr)

@@ -20,13 +20,6 @@
 
 #include "rhca.h"
 
-#define RHCA_SEND_FLAGS							\
-	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED |	\
-	 IBV_SEND_INLINE)
-
-/* Bytes: as much as a message at most. */
-#define RHCA_MAX_FLUSH	0x80000000u
-
 /* --- operations --------------------------------------------------------- */
 
 /* What a send is: to the card, and in its WQE. */
@@ -52,21 +45,6 @@ extern const struct rhca_op rhca_ops[RHCA_NUM_OPS];
 static inline bool rhca_has_op(enum ibv_qp_type type, const struct rhca_op *op)
 {
 	return type <= IBV_QPT_XRC_RECV && (op->qp_types & 1u << type);
-}
-
-/* NULL: this QP has no such operation. */
-static inline const struct rhca_op *rhca_find_op(const struct rhca_qp *qp,
-					  enum ibv_wr_opcode opcode)
-{
-	const struct rhca_op *op;
-
-	if (unlikely((unsigned int)opcode >= RHCA_NUM_OPS))
-		return NULL;
-	op = &rhca_ops[opcode];
-	if (unlikely(!rhca_has_op(qp->vqp.qp.qp_type, op) ||
-		     (op->qp_ex & to_rctx(qp->vqp.qp.context)->missing_ops)))
-		return NULL;
-	return op;
 }
 
 static inline bool rhca_has_data(const struct rhca_op *op)
@@ -100,7 +78,7 @@ static inline bool rhca_can_post_send(const struct rhca_qp *qp)
 /* --- units -------------------------------------------------------------- */
 
 static inline void rhca_put_raddr(struct rhca_chain *chain, uint64_t raddr,
-			   uint32_t rkey)
+				  uint32_t rkey)
 {
 	struct rdma_hca_raddr_unit *unit = chain->end;
 
@@ -112,7 +90,7 @@ static inline void rhca_put_raddr(struct rhca_chain *chain, uint64_t raddr,
 }
 
 static inline void rhca_put_atomic(struct rhca_chain *chain, uint64_t swap_add,
-			    uint64_t compare)
+				   uint64_t compare)
 {
 	struct rdma_hca_atomic_unit *unit = chain->end;
 
@@ -120,27 +98,6 @@ static inline void rhca_put_atomic(struct rhca_chain *chain, uint64_t swap_add,
 	unit->swap_add_h = htole32(RDMA_HCA_HI32(swap_add));
 	unit->cmp_l = htole32(RDMA_HCA_LO32(compare));
 	unit->cmp_h = htole32(RDMA_HCA_HI32(compare));
-	chain->end = unit + 1;
-}
-
-/* Of all of a region its address and length do not matter. */
-static inline bool rhca_is_flush(size_t len, uint8_t type, uint8_t level)
-{
-	if (!type || (type & ~(IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT)))
-		return false;
-	return level == IBV_FLUSH_MR ||
-	       (level == IBV_FLUSH_RANGE && len <= RHCA_MAX_FLUSH);
-}
-
-static inline void rhca_put_flush(struct rhca_chain *chain, uint32_t len, uint8_t type,
-			   uint8_t level)
-{
-	struct rdma_hca_flush_unit *unit = chain->end;
-
-	memset(unit, 0, sizeof(*unit));
-	unit->length = htole32(len);
-	unit->type_level = htole32(FIELD_PREP(RDMA_HCA_FLUSH_TYPE, type) |
-				   FIELD_PREP(RDMA_HCA_FLUSH_LEVEL, level));
 	chain->end = unit + 1;
 }
 
@@ -162,7 +119,7 @@ static inline void rhca_put_inv(struct rhca_chain *chain, uint32_t rkey)
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED)
 
 static inline bool rhca_is_bind(const struct ibv_mw *mw, enum ibv_mw_type type,
-			 const struct ibv_mw_bind_info *info)
+				const struct ibv_mw_bind_info *info)
 {
 	return mw && mw->type == type &&
 	       !(info->mw_access_flags &
@@ -171,22 +128,14 @@ static inline bool rhca_is_bind(const struct ibv_mw *mw, enum ibv_mw_type type,
 
 /* Windows of type 2 are bound by work requests, and name their own keys. */
 static inline bool rhca_is_bind_wr(const struct ibv_mw *mw,
-			    const struct ibv_mw_bind_info *info)
+				   const struct ibv_mw_bind_info *info)
 {
 	return rhca_is_bind(mw, IBV_MW_TYPE_2, info) && info->mr;
 }
 
-/* Those of type 1 by a verb. Without an MR they are unbound. */
-static inline bool rhca_is_bind_verb(const struct ibv_mw *mw,
-			      const struct ibv_mw_bind_info *info)
-{
-	return rhca_is_bind(mw, IBV_MW_TYPE_1, info) &&
-	       !(info->mw_access_flags & IBV_ACCESS_ZERO_BASED) &&
-	       (info->mr || !info->length);
-}
-
-static inline void rhca_put_bind(struct rhca_chain *chain, const struct ibv_mw *mw,
-			  uint32_t rkey, const struct ibv_mw_bind_info *info)
+static inline void rhca_put_bind(struct rhca_chain *chain,
+				 const struct ibv_mw *mw, uint32_t rkey,
+				 const struct ibv_mw_bind_info *info)
 {
 	struct rdma_hca_bind_unit *unit = chain->end;
 
@@ -214,8 +163,9 @@ static inline void rhca_put_xrc(struct rhca_chain *chain, uint32_t srqn)
 	chain->has_addr = true;
 }
 
-static inline void rhca_put_ud(struct rhca_chain *chain, const struct rhca_ah *ah,
-			uint32_t qpn, uint32_t qkey)
+static inline void rhca_put_ud(struct rhca_chain *chain,
+			       const struct rhca_ah *ah, uint32_t qpn,
+			       uint32_t qkey)
 {
 	struct rdma_hca_ud_unit *unit = (void *)(chain->wqe + 1);
 
@@ -226,7 +176,7 @@ static inline void rhca_put_ud(struct rhca_chain *chain, const struct rhca_ah *a
 }
 
 static inline void rhca_write_data_unit(struct rdma_hca_data_unit *unit,
-				 const struct ibv_sge *sge)
+					const struct ibv_sge *sge)
 {
 	unit->byte_cnt = htole32(sge->length);
 	unit->lkey = htole32(sge->lkey);
@@ -262,7 +212,7 @@ static inline uint32_t rhca_room(const struct rhca_qp *qp)
 }
 
 static inline int rhca_put_sges(struct rhca_qp *qp, const struct ibv_sge *sge,
-			 size_t num_sge)
+				size_t num_sge)
 {
 	struct rhca_chain *chain = &qp->chain;
 	struct rdma_hca_data_unit *end;
@@ -279,7 +229,7 @@ static inline int rhca_put_sges(struct rhca_qp *qp, const struct ibv_sge *sge,
 
 /* @length bytes are there already; add @size more from @addr. */
 static inline int rhca_add_inline(struct rhca_qp *qp, uint32_t *length,
-			   const void *addr, size_t size)
+				  const void *addr, size_t size)
 {
 	uint8_t *data = (uint8_t *)qp->chain.data + sizeof(__le32);
 
@@ -305,23 +255,6 @@ static inline void rhca_end_inline(struct rhca_chain *chain, uint32_t length)
 		     align(sizeof(*header) + length, RDMA_HCA_WQE_UNIT);
 }
 
-static inline int rhca_put_inline(struct rhca_qp *qp, const struct ibv_sge *sge,
-			   size_t num_sge)
-{
-	uint32_t length = 0;
-	int err;
-
-	for (; num_sge; num_sge--, sge++) {
-		err = rhca_add_inline(qp, &length,
-				      (void *)(uintptr_t)sge->addr,
-				      sge->length);
-		if (unlikely(err))
-			return err;
-	}
-	rhca_end_inline(&qp->chain, length);
-	return 0;
-}
-
 /* --- the chain ---------------------------------------------------------- */
 
 static inline void rhca_chain_begin(struct rhca_qp *qp)
@@ -334,7 +267,8 @@ static inline void rhca_chain_begin(struct rhca_qp *qp)
 	chain->err = 0;
 }
 
-static inline uint32_t rhca_wqe_flags(const struct rhca_qp *qp, unsigned int flags)
+static inline uint32_t rhca_wqe_flags(const struct rhca_qp *qp,
+				      unsigned int flags)
 {
 	return (qp->sig_all || (flags & IBV_SEND_SIGNALED) ?
 			RDMA_HCA_WQE_CQ_UPDATE : 0) |
@@ -359,7 +293,7 @@ static inline size_t rhca_addr_size(const struct rhca_qp *qp)
  * sends nothing goes nowhere.
  */
 static inline int rhca_wqe_open(struct rhca_qp *qp, const struct rhca_op *op,
-			 uint64_t wr_id, unsigned int flags, __be32 imm)
+				uint64_t wr_id, unsigned int flags, __be32 imm)
 {
 	size_t addr_size = op->is_local ? 0 : rhca_addr_size(qp);
 	struct rhca_chain *chain = &qp->chain;

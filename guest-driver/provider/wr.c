@@ -2,6 +2,9 @@
 /* ibv_wr_*(): work requests in pieces. */
 #include "wqe.h"
 
+/* Bytes: as much as a message at most. */
+#define RHCA_MAX_FLUSH	0x80000000u
+
 /* The first failure counts; ibv_wr_complete() tells it. */
 static void rhca_wr_fail(struct rhca_chain *chain, int err)
 {
@@ -178,6 +181,27 @@ static void rhca_wr_atomic_write(struct ibv_qp_ex *ibqp, uint32_t rkey,
 	memcpy((uint8_t *)chain->data + sizeof(__le32), value,
 	       sizeof(uint64_t));
 	rhca_end_inline(chain, sizeof(uint64_t));
+}
+
+/* Of all of a region its address and length do not matter. */
+static bool rhca_is_flush(size_t len, uint8_t type, uint8_t level)
+{
+	if (!type || (type & ~(IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT)))
+		return false;
+	return level == IBV_FLUSH_MR ||
+	       (level == IBV_FLUSH_RANGE && len <= RHCA_MAX_FLUSH);
+}
+
+static void rhca_put_flush(struct rhca_chain *chain, uint32_t len, uint8_t type,
+			   uint8_t level)
+{
+	struct rdma_hca_flush_unit *unit = chain->end;
+
+	memset(unit, 0, sizeof(*unit));
+	unit->length = htole32(len);
+	unit->type_level = htole32(FIELD_PREP(RDMA_HCA_FLUSH_TYPE, type) |
+				   FIELD_PREP(RDMA_HCA_FLUSH_LEVEL, level));
+	chain->end = unit + 1;
 }
 
 static void rhca_wr_flush(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t raddr,

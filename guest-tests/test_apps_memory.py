@@ -12,7 +12,7 @@ from harness.guest import GuestError
 from harness.labs import kept
 
 MIB = 64 if tap.LONG else 4
-TIMES = 5000 if tap.LONG else 500
+TIMES, LOOPS = (5000, 4) if tap.LONG else (500, 2)  # of messages; of what is written
 # Guest a's card can translate few pages, b's has few keys.
 CARDS = [RoceCard('lan', properties={'log-mtts': 18}), RoceCard('lan', properties={'log-mpts': 10})]
 HOG = 'mr-hog'
@@ -219,7 +219,7 @@ def test_no_memory_beside_traffic():
 def test_no_memory_beside_storage():
     both = shared()
     with hogs_die(both, both.b), nvme.connected(both.b, both.a.card) as name:
-        job = storage.begin(both.b, f'/dev/{name}n1', f'--rw=randwrite --bsrange=512-128k --iodepth=8 --size={MIB}m --loops={4 if tap.LONG else 2}')
+        job = storage.begin(both.b, f'/dev/{name}n1', f'--rw=randwrite --bsrange=512-128k --iodepth=8 --size={MIB}m --loops={LOOPS}')
         both.b.run('for process in $(pidof fio); do echo -1000 >/proc/$process/oom_score_adj; done')
         exhaust_during(job, both.b)
         storage.report(job)

@@ -86,10 +86,6 @@ def holding(guest, kind, path, part=''):
     return holder
 
 
-def release(holder):
-    holder.end()
-
-
 def expect(what, found, wanted):
     if found != wanted:
         raise GuestError(f'{what}: {"locked" if found else "refused"}')
@@ -105,16 +101,16 @@ def test_locks():
             holder = holding(both.b, kind, FILE)
             expect('the other process', locks(both.b, kind, FILE), False)
             expect('the server', locks(both.a, 'fcntl', own), False)
-            release(holder)
+            holder.end()
             expect('the server, of what is free', locks(both.a, 'fcntl', own), True)
             holder = holding(both.a, 'fcntl', own)
             expect('the client', locks(both.b, kind, FILE), False)
-            release(holder)
+            holder.end()
             expect('the client, of what is free', locks(both.b, kind, FILE), True)
         holder = holding(both.b, 'fcntl', FILE, '0 100')
         expect('another part', locks(both.b, 'fcntl', FILE, '100 100'), True)
         expect('a part of both', locks(both.b, 'fcntl', FILE, '99 100'), False)
-        release(holder)
+        holder.end()
 
 
 def returns(both, leave, back):
@@ -130,7 +126,7 @@ def returns(both, leave, back):
         back()
         storage.report(job)
         expect('the server, of what the client has kept', locks(both.a, 'fcntl', own), False)
-        release(holder)
+        holder.end()
         expect('the server, of what is free', locks(both.a, 'fcntl', own), True)
 
 

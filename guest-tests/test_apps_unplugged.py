@@ -12,7 +12,7 @@ import signal
 
 from harness import cm, faults, iser, links, mpi, nfs, nvme, pci, rds, resources, storage, tap, ucx, verbs, wait
 from harness.devices import RoceCard
-from harness.guest import GuestError
+from harness.guest import GuestError, end_all
 from harness.labs import APPLICATIONS, kept, slots
 from harness.patience import FACTOR, patient
 
@@ -297,8 +297,7 @@ def test_ucx():
         # The peer hears nothing more, or still hears of that receive, or that it may not reach such memory.
         client.wait_output(rf'{handled}\((Endpoint timeout|Input/output error|Connection reset by remote peer)\)', timeout=100)
         # The one goes on to wait, the other ends itself.
-        for program in programs:
-            program.end()
+        end_all(programs)
         put_back(both, both.a.card)
         ucx.run(both.a, both.b, ucx.below_protocols('rc_v'), [('tag_lat', 30000, 50, '')])
 
@@ -331,8 +330,7 @@ def test_rds():
         let_go(both.b.card)
         put_back(both, both.b.card)
         working(both, *programs)
-        for program in programs:
-            program.end()
+        end_all(programs)
         verbs.finish(rds.start(both.a, both.b, ('answers', 'messages'), 200))
         rds.unload(both)
 

@@ -21,10 +21,8 @@ def peer_leaves_and_returns(cable, leaver, lab=infiniband):
             stays.card.wait_port('DOWN')
             watch.wait('PORT_ERR', since=before)
             before = len(watch.told)
-            leaves.start().wait_ready()
-            for device in leaves.devices:
-                device.configure()
-            both.wait_active()
+            leaves.start()
+            both.wait_again(leaves)
             watch.wait('PORT_ACTIVE', since=before)
             verbs.pingpong(both.a, both.b, '-e -n 50')
         watch.end()

@@ -8,7 +8,7 @@ import signal
 
 from harness import cm_programs, diags, events, fabric, ipoib, tap, verbs, wait
 from harness.check import expect
-from harness.guest import GuestError, end_all
+from harness.guest import GuestError
 from harness.labs import kept
 
 pair = functools.partial(kept, fabric.pair)
@@ -32,21 +32,6 @@ def works(both):
 
 
 # One manager after the other
-
-def forever(both):
-    """Traffic that has no end, and needs no manager."""
-    commands = verbs.start(both.a, both.b, 'ibv_rc_pingpong -e -n 1000000000', percent=10)
-    for command in commands:
-        command.wait_output('remote address')
-    return commands
-
-
-def goes_on(commands):
-    """It still does; then it is ended."""
-    for command in commands:
-        expect('going on', command.running, command.output)
-    end_all(commands)
-
 
 def groups_work(both, number):
     """What has joined before knows the new manager, or has joined anew; and others can join."""
@@ -79,7 +64,7 @@ def test_failover():
             expect('their states', (state(both.b, both.a), state(both.a, both.b)) == ('SMINFO_MASTER', 'SMINFO_STANDBY'),
                    first.log, second.log)
             fabric.wait_manager(both, both.a)
-            traffic = forever(both)
+            traffic = verbs.forever(both.a, both.b, percent=10)
             with told(both.b, 'SM_CHANGE'):
                 first.stop(signal.SIGKILL)
                 second.wait_says(fabric.MASTER)
@@ -96,7 +81,7 @@ def test_failover():
                back.log, second.log)
         works(both)
         groups_work(both, 2)
-        goes_on(traffic)
+        verbs.went_on(traffic)
 
 
 def test_equal_priorities():
@@ -118,11 +103,11 @@ def test_manager_restarted():
     both = pair()
     works(both)
     before = [fabric.lid(guest) for guest in both.guests]
-    traffic = forever(both)
+    traffic = verbs.forever(both.a, both.b, percent=10)
     with both.other_managers():
         works(both)
     expect('the same LIDs', [fabric.lid(guest) for guest in both.guests] == before, before)
-    goes_on(traffic)
+    verbs.went_on(traffic)
     groups_work(both, 3)
 
 

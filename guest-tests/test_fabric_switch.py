@@ -225,16 +225,12 @@ def test_service_levels():
 def test_guest_reset():
     """Its port is down for a while, and then like before; the others do not notice."""
     guests = lab().guests
-    traffic = verbs.start(guests[0], guests[1], 'ibv_rc_pingpong -e -n 1000000000', percent=15)
-    for command in traffic:
-        command.wait_output('remote address')
+    traffic = verbs.forever(guests[0], guests[1])
     lid = fabric.lid(guests[3])
     guests[3].reset()
     lab().wait_again(guests[3])
     expect('the same LID', fabric.lid(guests[3]) == lid, fabric.lid(guests[3]))
-    for command in traffic:
-        expect('going on', command.running, command.output)
-        command.end()
+    verbs.went_on(traffic)
     verbs.pingpong(guests[2], guests[3], '-n 30')
 
 

@@ -89,9 +89,7 @@ def test_cable_pulled():
     """Connections live through it, by the other cable; and then through the other one's loss, by the first."""
     guests = lab().guests
     traffic = [command for pair in ((guests[0], guests[2]), (guests[1], guests[3]))
-               for command in verbs.start(*pair, PATIENT, percent=15)]
-    for command in traffic:
-        command.wait_output('remote address')
+               for command in verbs.forever(*pair, PATIENT)]
     with lab().manager.expecting(*LOST):
         for trunk in range(len(TRUNKS)):
             switch, port = lab().links['fabric'].port_of_trunk(trunk, 0)
@@ -101,9 +99,7 @@ def test_cable_pulled():
                 verbs.pingpong(one, other, '-n 20')
             switch.ask(f'plug {port}')
             wait.until(lambda: cables_seen() == len(TRUNKS), lambda: f'seen: both cables: {cables_seen()}')
-    for command in traffic:
-        expect('going on', command.running, command.output)
-        command.end()
+    verbs.went_on(traffic)
 
 
 def test_several_ways():

@@ -3,7 +3,7 @@
 import re
 
 from . import tap, verbs
-from .guest import GuestError
+from .guest import GuestError, end_all
 
 TIMES = 500 if tap.LONG else 20
 KINDS = {'verbs': 'msg', 'verbs;ofi_rxm': 'rdm', 'verbs;ofi_rxd': 'rdm'}
@@ -36,8 +36,7 @@ def pingpong(server, client, provider, kind, size=None, times=TIMES, at=None, ti
         # Who is killed while a message comes is no good peer: its region goes before its queue pair, and the other one's error is
         # the one of a NAK for that.
         outputs = [command.output.replace(RXM_ERROR, '') for command in commands]
-        for command in commands:
-            command.end()
+        end_all(commands)
     else:
         outputs = verbs.finish(commands, timeout)
     for output in outputs:

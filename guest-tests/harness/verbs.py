@@ -5,7 +5,8 @@ import math
 import re
 
 from . import quota, wait
-from .guest import GuestError
+from .check import expect
+from .guest import GuestError, end_all
 
 PORT = 18515
 _next_port = [PORT]
@@ -52,6 +53,21 @@ def start(server, client, program, version=4, slot=None, percent=None):
     serving = server.spawn(script(server))
     wait_listening(serving, port)
     return client.spawn(f'{script(client)} {address(server)}'), serving
+
+
+def forever(server, client, program='ibv_rc_pingpong -e -n 1000000000', percent=15):
+    """Start traffic that only has to be there; give both commands, which have found each other."""
+    commands = start(server, client, program, percent=percent)
+    for command in commands:
+        command.wait_output('remote address')
+    return commands
+
+
+def went_on(commands):
+    """Traffic without an end is still there; then it is ended."""
+    for command in commands:
+        expect('going on', command.running, command.output)
+    end_all(commands)
 
 
 def finish(commands, timeout=90):

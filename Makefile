@@ -11,7 +11,7 @@ stage := scripts/stage
 
 # Sources by what is built from them. They are looked up, not listed.
 sources = $(shell find $(1) -type f \( -name '*.[ch]' -o -name '*.c.inc' -o -name '*.json' -o -name '*.build' -o -name '*.txt' \
-	-o -name Kconfig -o -name Kbuild -o -name Makefile -o -name trace-events \) 2>/dev/null)
+	-o -name Kconfig -o -name Kbuild -o -name '*.mk' -o -name Makefile -o -name trace-events \) 2>/dev/null)
 abi      := $(call sources,hw-rdma-hca/abi)
 core     := $(call sources,hw-rdma-hca/core)
 device   := $(filter-out hw-rdma-hca/core/tests/% hw-rdma-hca/core/fuzz/%,$(core)) $(abi) $(call sources,hw-rdma-hca/qemu)
@@ -22,9 +22,16 @@ provider := $(call sources,guest-driver/provider)
 image    := $(filter-out %packages %headers,$(wildcard guest-tests/image/*)) \
 	$(filter-out guest-tests/programs/apps/%,$(call sources,guest-tests/programs))
 
-# The guests' kernel: Debian's; one of `named`, which a script makes; or that of KERNEL and HEADERS. What is built for it is in
-# $K, its stamps in $(SK).
-named := bookworm-backports debug
+# Versions that there are to choose from: see scripts/versions.
+versions = $(shell sed -n 's/^$(1) \([^ ]*\).*/\1/p' scripts/versions)
+linux := $(call versions,linux)
+
+# The guests' kernel: Debian 12's; one of `named`, which a script makes ready; or that of KERNEL and HEADERS. What is built for
+# it is in $K, its stamps in $(SK).
+named := $(linux) debug
+ifeq ($(KERNEL),newest)
+override KERNEL := $(lastword $(linux))
+endif
 ifeq ($(KERNEL),)
 K := build
 kernel := $S/guest-unpacked
@@ -68,12 +75,12 @@ help:
 	@echo 'make clean           remove what was built; make distclean: also what was fetched'
 	@echo
 	@echo 'ACCEL=kvm|tcg        what the guests run with (by trial if not given). Logs: build/logs'
-	@echo 'KERNEL=FILE HEADERS=TREE  their kernel: vmlinux or bzImage, and its build tree. KERNEL=bookworm-backports: that one'
+	@echo 'KERNEL=FILE HEADERS=TREE  their kernel: vmlinux or bzImage, and its build tree. KERNEL=$(subst $() $(),|,$(named))|newest: that one'
 
 run: build
 	@guest-tests/demonstration.py
 
-check: build $S/unit $S/python-disk $S/apps-layer $S/headers-bookworm-backports $S/headers-trixie
+check: build $S/unit $S/python-disk $S/apps-layer $(patsubst %,$S/headers-%,$(firstword $(linux)) $(lastword $(linux)))
 	@scripts/run-tests $(if $(SINCE),--since '$(SINCE)') '$(T)'
 
 # Whether make check SINCE= finds mistakes: those of scripts/mutations; T=ROOM one.
@@ -92,7 +99,7 @@ soak: build $S/python-disk $S/apps-layer
 
 # Tests take their long forms.
 check-long: export LONG := 1
-check-long: check
+check-long: $(linux:%=$S/headers-%) check
 
 # Guests whose cards have memory that takes its time; so do they.
 late_options := memory-latency-ns=2000
@@ -218,12 +225,12 @@ build/kernels/debug/stamps/kernel: scripts/build-debug-kernel scripts/take-kerne
 	@$(stage) 'build debug kernel' scripts/build-debug-kernel
 	$(stage_done)
 
-build/kernels/bookworm-backports/stamps/kernel: scripts/fetch-kernel | $S/host
-	@$(stage) 'fetch bookworm-backports kernel' scripts/fetch-kernel bookworm-backports
+$(linux:%=build/kernels/%/stamps/kernel): build/kernels/%/stamps/kernel: scripts/fetch-kernel scripts/kbuild.sh scripts/versions | $S/host
+	@$(stage) 'fetch Linux $*' scripts/fetch-kernel $*
 	$(stage_done)
 
-$S/headers-%: scripts/fetch-kernel | $S/host
-	@$(stage) 'fetch $* headers' scripts/fetch-kernel $* headers
+$S/headers-%: scripts/fetch-kernel scripts/kbuild.sh scripts/versions | $S/host
+	@$(stage) 'fetch headers of Linux $*' scripts/fetch-kernel $* headers
 	$(stage_done)
 
 ifdef release

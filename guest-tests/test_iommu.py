@@ -193,7 +193,7 @@ def has_virtio_driver():
 
 def test_virtio():
     if not has_virtio_driver():
-        raise tap.Skip('the guests\' kernel has no driver of virtio-iommu: KERNEL=bookworm-backports')
+        raise tap.Skip('the guests\' kernel has no driver of virtio-iommu: KERNEL=6.12')
     both = kept(virtio)
     for guest in both.guests:
         expect_group_type(guest, 'DMA')

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Atomic write and FLUSH (programs/placement-test.c), which Linux knows since 6.2: `KERNEL=bookworm-backports`. With an older
+"""Atomic write and FLUSH (programs/placement-test.c), which Linux knows since 6.2: `KERNEL=6.12`. With an older
 kernel nothing of them is offered, and that is all that is looked at."""
 import functools
 import json

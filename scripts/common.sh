@@ -42,3 +42,13 @@ private_apt() {
 apt_fetch() {
     private_apt "$@" || { private_apt update && private_apt "$@"; }
 }
+
+# versions_of NAME: those that there are to choose from, the newest last.
+versions_of() {
+    awk -v name="$1" '$1 == name { print $2 }' "$top/scripts/versions"
+}
+
+# suites_of NAME VERSION: the suites that may have it.
+suites_of() {
+    awk -v name="$1" -v version="$2" '$1 == name && $2 == version { for (i = 3; i <= NF; i++) print $i }' "$top/scripts/versions"
+}

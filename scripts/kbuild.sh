@@ -44,22 +44,40 @@ bootable() {
 # kernel_release [OPTION...]: the release of the kernel that linux-image-amd64 stands for. OPTION: of apt-cache.
 kernel_release() {
     APT_CONFIG=$apt/apt.conf apt-cache "$@" --no-all-versions show linux-image-amd64 |
-        sed -n 's/^Depends: linux-image-\([^ ,]*\).*/\1/p'
+        sed -n 's/^Depends: \(.*, \)\?linux-image-\([^ ,]*\).*/\2/p'
+}
+
+# kernel_releases [OPTION...]: the releases that there are headers of, the newest last. OPTION: of apt-cache.
+kernel_releases() {
+    APT_CONFIG=$apt/apt.conf apt-cache "$@" pkgnames linux-headers- | sed -n 's/^linux-headers-\([0-9][^-]*\(-[0-9]*\)\?-amd64\)$/\1/p' | sort -V
+}
+
+# kernel_packages RELEASE [OPTION...]: the packages of its image: one, or since 7.3 several that the one depends on.
+kernel_packages() {
+    local release=$1
+    shift
+    echo "linux-image-$release"
+    APT_CONFIG=$apt/apt.conf apt-cache "$@" --important depends "linux-image-$release" |
+        sed -n "s/^  Depends: \(linux-[a-z]*-$release\)\$/\1/p"
 }
 
 # unpack_kernel DEBS OUT RELEASE: unpack Debian's packages of a kernel, or of its headers alone, in the kernel's folder OUT.
 unpack_kernel() {
-    local debs=$1 out=$2 release=$3 deb headers
+    local debs=$1 out=$2 release=$3 deb headers image
     headers=$out/kernel/usr/src/linux-headers-$release
     rm -rf "$out/kernel"
     for deb in "$debs"/*.deb; do
         dpkg-deb -x "$deb" "$out/kernel"
     done
-    # The headers expect to lie in /usr/src; all but this one reference is relative.
-    sed -i "s,^include /usr,include $out/kernel/usr," "$headers/Makefile"
+    # The headers expect to lie in /usr/src; all but what their Makefile begins with is relative.
+    sed -i "s,^\(include \|KBUILD_OUTPUT=\)/usr,\1$out/kernel/usr," "$headers/Makefile"
     ln -sfn "$headers" "$out/headers"
     echo "$release" >"$out/kernel-version"
-    [ -e "$out/kernel/boot/vmlinuz-$release" ] || return 0
+    # Since 7.3 all of it is in /usr.
+    [ -e "$out/kernel/lib" ] || ln -s usr/lib "$out/kernel/lib"
+    image=$out/kernel/boot/vmlinuz-$release
+    [ -e "$image" ] || image=$out/kernel/lib/modules/$release/vmlinuz
+    [ -e "$image" ] || return 0
     depmod -b "$out/kernel" "$release"
-    bootable "$out/kernel/boot/vmlinuz-$release" "$out/vmlinux" "$headers"
+    bootable "$image" "$out/vmlinux" "$headers"
 }

@@ -6,7 +6,11 @@
 #ifndef RHCA_COMPAT_H
 #define RHCA_COMPAT_H
 
+#include <linux/ethtool.h>
 #include <net/devlink.h>
+#include <rdma/ib_umem.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_counter.h>
 #include <rdma/uverbs_ioctl.h>
 
 /* What create_cq() gets besides its attributes (changed in 6.11). */
@@ -40,6 +44,60 @@ static inline struct ib_udata *rhca_dmabuf_udata(struct ib_udata *udata)
 }
 #endif
 
+/*
+ * Hints of how memory is to be reached, which reg_user_mr() and
+ * reg_user_mr_dmabuf() get (since 6.18): the card takes none.
+ */
+#ifdef RHCA_REG_MR_HAS_DMAH
+#define rhca_dmah_arg struct ib_dmah *dmah,
+#define rhca_check_dmah() (dmah ? -EOPNOTSUPP : 0)
+#else
+#define rhca_dmah_arg
+#define rhca_check_dmah() 0
+#endif
+
+/* A QP whose counter changes comes with its port (since 6.19). */
+#ifdef RHCA_COUNTER_HAS_PORT
+#define rhca_with_port(qp) qp, u32 port
+#else
+#define rhca_with_port(qp) qp
+#endif
+
+/* A counter of QPs is an object of the driver's (since 6.16). */
+#ifdef RHCA_HAS_COUNTER_INIT
+struct rhca_counter {
+	struct rdma_counter counter;
+};
+
+static inline void rhca_counter_init(struct rdma_counter *counter)
+{
+}
+
+#define RHCA_COUNTER_OBJECT                   \
+	.counter_init = rhca_counter_init,    \
+	INIT_RDMA_OBJ_SIZE(rdma_counter, rhca_counter, counter),
+#else
+#define RHCA_COUNTER_OBJECT
+#endif
+
+/* Processes' CQs alone can be resized (since 7.2). */
+#ifdef RHCA_HAS_RESIZE_USER_CQ
+#define rhca_cqe_arg unsigned int
+#else
+#define rhca_cqe_arg int
+#define resize_user_cq resize_cq
+#endif
+
+/* Memory of a process can come in other ways than by its address (since 7.2). */
+#ifndef RHCA_HAS_UMEM_GET_VA
+#define ib_umem_get_va ib_umem_get
+#endif
+
+/* Others' memory that moves (renamed in 7.1). */
+#ifndef RHCA_HAS_INVALIDATE_MAPPINGS
+#define invalidate_mappings move_notify
+#endif
+
 /* FLUSH and atomic write (since 6.2): rights, and what a device can do. */
 #ifdef RHCA_HAS_FLUSH
 #define RHCA_ACCESS_FLUSH (IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_FLUSH_PERSISTENT)
@@ -51,11 +109,29 @@ static inline struct ib_udata *rhca_dmabuf_udata(struct ib_udata *udata)
 #define RHCA_DEVICE_ATOMIC_WRITE 0
 #endif
 
+/*
+ * What ethtool asks of how flows are hashed, by calls of its own (since 6.17);
+ * it asks for the number of rings by another (since 6.19).
+ */
+#ifdef RHCA_HAS_RXFH_FIELDS
+#define rhca_hash_fields ethtool_rxfh_fields
+#else
+#define rhca_hash_fields ethtool_rxnfc
+#endif
+
 /* The errno of @put; a message of devlink keeps the first itself (since 6.7). */
 #ifdef RHCA_FMSG_KEEPS_ERRORS
 #define rhca_fmsg(put) ({ put; 0; })
 #else
 #define rhca_fmsg(put) (put)
+#endif
+
+/* How long it waits between two recoveries is the operations' (since 6.18). */
+#ifdef RHCA_REPORTER_HAS_PERIODS
+#define rhca_reporter_create devlink_health_reporter_create
+#else
+#define rhca_reporter_create(devlink, ops, priv) \
+	devlink_health_reporter_create(devlink, ops, 0, priv)
 #endif
 
 /* Its core finds out what the driver is called (since 6.2), */

@@ -3,6 +3,7 @@
  * Counters of QPs (`rdma statistic qp`): a counter of the core's is a set of the
  * card's, and its QPs count there. What is counted is in diag.c.
  */
+#include <rdma/ib_verbs.h>
 #include <rdma/rdma_counter.h>
 
 #include "counter.h"
@@ -54,7 +55,8 @@ static int rhca_count_in(struct rhca_qp *qp, struct rdma_counter *counter)
 	return err;
 }
 
-int rhca_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp)
+int rhca_counter_bind_qp(struct rdma_counter *counter,
+			 rhca_with_port(struct ib_qp *ibqp))
 {
 	struct rhca_dev *dev = to_rhca(ibqp->device);
 	bool fresh = !counter->id;
@@ -71,7 +73,7 @@ int rhca_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp)
 	return err;
 }
 
-int rhca_counter_unbind_qp(struct ib_qp *ibqp)
+int rhca_counter_unbind_qp(rhca_with_port(struct ib_qp *ibqp))
 {
 	return rhca_count_in(to_rhca_qp(ibqp), NULL);
 }

@@ -86,7 +86,7 @@ static int rhca_cq_map_user(struct rhca_dev *dev, u64 addr, u32 entries,
 
 	if (!PAGE_ALIGNED(addr))
 		return -EINVAL;
-	*umem = ib_umem_get(&dev->ibdev, addr, entries * RDMA_HCA_CQE_SIZE,
+	*umem = ib_umem_get_va(&dev->ibdev, addr, entries * RDMA_HCA_CQE_SIZE,
 			    IB_ACCESS_LOCAL_WRITE);
 	if (IS_ERR(*umem))
 		return PTR_ERR(*umem);
@@ -270,7 +270,7 @@ static int rhca_cmd_resize(struct rhca_dev *dev, struct rhca_cq *cq,
  * A new ring for a process's CQ: the card goes on in it where it is. The
  * provider, which holds the CQ's lock, moves the entries that are there.
  */
-int rhca_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
+int rhca_resize_cq(struct ib_cq *ibcq, rhca_cqe_arg cqe, struct ib_udata *udata)
 {
 	struct rhca_dev *dev = to_rhca(ibcq->device);
 	struct rhca_cq *cq = to_rhca_cq(ibcq);

@@ -5,6 +5,7 @@
  */
 #include <rdma/ib_umem.h>
 
+#include "compat.h"
 #include "uctx.h"
 
 /* A pinned page of doorbell records. */
@@ -25,7 +26,7 @@ static struct rhca_db_page *rhca_db_page_pin(struct rhca_ucontext *ctx,
 		return ERR_PTR(-ENOMEM);
 	page->addr = addr;
 	/* The card only reads records. */
-	page->umem = ib_umem_get(ctx->ibctx.device, addr, PAGE_SIZE, 0);
+	page->umem = ib_umem_get_va(ctx->ibctx.device, addr, PAGE_SIZE, 0);
 	if (IS_ERR(page->umem)) {
 		long err = PTR_ERR(page->umem);
 

@@ -225,8 +225,7 @@ int rhca_devlink_create(struct rhca_pci *pci)
 		return -ENOMEM;
 	*(struct rhca_pci **)devlink_priv(devlink) = pci;
 	rhca_devlink_allow_reload(devlink);
-	pci->reporter = devlink_health_reporter_create(
-		devlink, &rhca_reporter_ops, 0, pci);
+	pci->reporter = rhca_reporter_create(devlink, &rhca_reporter_ops, pci);
 	if (IS_ERR(pci->reporter)) {
 		devlink_free(devlink);
 		return PTR_ERR(pci->reporter);

@@ -19,7 +19,7 @@ static void rhca_dmabuf_move(struct dma_buf_attachment *attach)
 
 static const struct dma_buf_attach_ops rhca_dmabuf_ops = {
 	.allow_peer2peer = false,
-	.move_notify = rhca_dmabuf_move,
+	.invalidate_mappings = rhca_dmabuf_move,
 };
 
 /* With the reservation's lock. What is pinned is unpinned by its release. */

@@ -438,57 +438,70 @@ static struct rhca_flow_type rhca_flow_type_of(u32 flow_type)
 	return other;
 }
 
-static int rhca_get_flow_hash(const struct rhca_eth *eth,
-			      struct ethtool_rxnfc *nfc)
+static int rhca_get_hash_fields(struct net_device *ndev,
+				struct rhca_hash_fields *fields)
 {
-	struct rhca_flow_type type = rhca_flow_type_of(nfc->flow_type);
+	struct rhca_flow_type type = rhca_flow_type_of(fields->flow_type);
+	const struct rhca_eth *eth = rhca_eth_of(ndev);
 
+	if (!rhca_has_rss(eth))
+		return -EOPNOTSUPP;
 	if (eth->rss.types & type.ports)
-		nfc->data = RHCA_RXH_PORTS;
+		fields->data = RHCA_RXH_PORTS;
 	else if (eth->rss.types & type.addresses)
-		nfc->data = RHCA_RXH_IP;
+		fields->data = RHCA_RXH_IP;
 	else
-		nfc->data = 0;
+		fields->data = 0;
 	return 0;
 }
 
-static int rhca_set_flow_hash(struct rhca_eth *eth,
-			      const struct ethtool_rxnfc *nfc)
+static int rhca_set_hash_fields(struct net_device *ndev,
+				const struct rhca_hash_fields *fields,
+				struct netlink_ext_ack *extack)
 {
-	struct rhca_flow_type type = rhca_flow_type_of(nfc->flow_type);
+	struct rhca_flow_type type = rhca_flow_type_of(fields->flow_type);
+	struct rhca_eth *eth = rhca_eth_of(ndev);
 	struct rhca_rss rss = eth->rss;
 
-	if (nfc->data == RHCA_RXH_PORTS && type.ports)
+	if (fields->data == RHCA_RXH_PORTS && type.ports)
 		rss.types |= type.ports;
-	else if (nfc->data == RHCA_RXH_IP && type.addresses)
+	else if (fields->data == RHCA_RXH_IP && type.addresses)
 		rss.types &= ~type.ports;
 	else
 		return -EINVAL;
 	return rhca_set_rss(eth, &rss);
 }
 
+static u32 rhca_get_rx_ring_count(struct net_device *ndev)
+{
+	return rhca_eth_of(ndev)->num_queues;
+}
+
+#ifndef RHCA_HAS_RX_RING_COUNT
 static int rhca_get_rxnfc(struct net_device *ndev, struct ethtool_rxnfc *nfc,
 			  u32 *rules)
 {
-	const struct rhca_eth *eth = rhca_eth_of(ndev);
-
 	switch (nfc->cmd) {
 	case ETHTOOL_GRXRINGS:
-		nfc->data = eth->num_queues;
+		nfc->data = rhca_get_rx_ring_count(ndev);
 		return 0;
+#ifndef RHCA_HAS_RXFH_FIELDS
 	case ETHTOOL_GRXFH:
-		return rhca_has_rss(eth) ? rhca_get_flow_hash(eth, nfc) :
-					   -EOPNOTSUPP;
+		return rhca_get_hash_fields(ndev, nfc);
+#endif
 	default:
 		return -EOPNOTSUPP;
 	}
 }
+#endif
 
+#ifndef RHCA_HAS_RXFH_FIELDS
 static int rhca_set_rxnfc(struct net_device *ndev, struct ethtool_rxnfc *nfc)
 {
 	return nfc->cmd == ETHTOOL_SRXFH ?
-		       rhca_set_flow_hash(rhca_eth_of(ndev), nfc) : -EOPNOTSUPP;
+		       rhca_set_hash_fields(ndev, nfc, NULL) : -EOPNOTSUPP;
 }
+#endif
 
 /* --- statistics --------------------------------------------------------- */
 
@@ -602,8 +615,17 @@ const struct ethtool_ops rhca_ethtool_ops = {
 	.get_pauseparam = rhca_get_pauseparam,
 	.set_pauseparam = rhca_set_pauseparam,
 	.get_pause_stats = rhca_get_pause_stats,
+#ifdef RHCA_HAS_RX_RING_COUNT
+	.get_rx_ring_count = rhca_get_rx_ring_count,
+#else
 	.get_rxnfc = rhca_get_rxnfc,
+#endif
+#ifdef RHCA_HAS_RXFH_FIELDS
+	.get_rxfh_fields = rhca_get_hash_fields,
+	.set_rxfh_fields = rhca_set_hash_fields,
+#else
 	.set_rxnfc = rhca_set_rxnfc,
+#endif
 	.get_rxfh_key_size = rhca_get_rxfh_key_size,
 	.get_rxfh_indir_size = rhca_get_rxfh_indir_size,
 	.get_rxfh = rhca_get_rxfh,

@@ -128,7 +128,7 @@ static struct ib_umem *rhca_pin(struct ib_device *ibdev, u64 start, u64 length,
 	    rhca_may_pin_writable(vma))
 		access |= IB_ACCESS_LOCAL_WRITE;
 	mmap_read_unlock(current->mm);
-	return ib_umem_get(ibdev, start, length, access);
+	return ib_umem_get_va(ibdev, start, length, access);
 }
 
 /* A region of @umem, which is released if that fails. */
@@ -167,12 +167,13 @@ release:
 }
 
 struct ib_mr *rhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
-			       u64 iova, int access, struct ib_udata *udata)
+			       u64 iova, int access,
+			       rhca_dmah_arg struct ib_udata *udata)
 {
 	struct ib_umem *umem;
 	int err;
 
-	err = rhca_take_no_request(udata) ?:
+	err = rhca_check_dmah() ?: rhca_take_no_request(udata) ?:
 	      rhca_check_access(to_rhca(ibpd->device), access);
 	if (err)
 		return ERR_PTR(err);
@@ -184,12 +185,13 @@ struct ib_mr *rhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 
 struct ib_mr *rhca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset,
 				      u64 length, u64 iova, int fd, int access,
+				      rhca_dmah_arg
 				      struct rhca_dmabuf_arg *arg)
 {
 	struct ib_umem *umem;
 	int err;
 
-	err = rhca_take_no_request(rhca_dmabuf_udata(arg)) ?:
+	err = rhca_check_dmah() ?: rhca_take_no_request(rhca_dmabuf_udata(arg)) ?:
 	      rhca_check_access(to_rhca(ibpd->device), access);
 	if (err)
 		return ERR_PTR(err);

@@ -88,9 +88,11 @@ int rhca_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 /* mr.c */
 struct ib_mr *rhca_get_dma_mr(struct ib_pd *ibpd, int access);
 struct ib_mr *rhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
-			       u64 iova, int access, struct ib_udata *udata);
+			       u64 iova, int access,
+			       rhca_dmah_arg struct ib_udata *udata);
 struct ib_mr *rhca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset,
 				      u64 length, u64 iova, int fd, int access,
+				      rhca_dmah_arg
 				      struct rhca_dmabuf_arg *arg);
 struct ib_mr *rhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 				 u64 length, u64 iova, int access,

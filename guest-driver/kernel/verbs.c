@@ -247,7 +247,7 @@ static const struct ib_device_ops rhca_dev_ops = {
 	.reg_user_mr_dmabuf = rhca_reg_user_mr_dmabuf,
 	.req_notify_cq = rhca_req_notify_cq,
 	.rereg_user_mr = rhca_rereg_user_mr,
-	.resize_cq = rhca_resize_cq,
+	.resize_user_cq = rhca_resize_cq,
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, rhca_ah, ibah),
 	INIT_RDMA_OBJ_SIZE(ib_cq, rhca_cq, ibcq),
@@ -329,6 +329,7 @@ static const struct ib_device_ops rhca_counter_ops = {
 	.counter_dealloc = rhca_counter_dealloc,
 	.counter_unbind_qp = rhca_counter_unbind_qp,
 	.counter_update_stats = rhca_counter_update_stats,
+	RHCA_COUNTER_OBJECT
 };
 
 /* Of a card that knows XRC besides. */

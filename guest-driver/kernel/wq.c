@@ -51,7 +51,7 @@ int rhca_wq_create_user(struct rhca_dev *dev, struct rhca_wq *wq, u32 pdn,
 	if (err)
 		return err;
 	wq->entries = wq->len >> wq->shift;
-	wq->umem = ib_umem_get(&dev->ibdev, addr, wq->len, 0);
+	wq->umem = ib_umem_get_va(&dev->ibdev, addr, wq->len, 0);
 	if (IS_ERR(wq->umem))
 		return PTR_ERR(wq->umem);
 	err = rhca_region_create_umem(dev, &wq->region, pdn, 0, wq->umem);

@@ -226,8 +226,7 @@ class Guest:
             self.process = subprocess.Popen(
                 self.command_line(), cwd=self.folder, preexec_fn=die_with_us, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.monitor = Monitor(self._connect(f'{self.name}.qmp'), self.name, self.qemu_log)
-        self._agent = self._connect(f'{self.name}.agent')
-        threading.Thread(target=self._read_agent, args=(self._agent,), daemon=True).start()
+        self._come()
         if self.template:
             self.template.wake(self.monitor)
             self._waking = self.spawn(f'echo {time.time():.9f} {os.urandom(64).hex(" ")} | guest-wake {self.number}')
@@ -270,6 +269,14 @@ class Guest:
             self._agent.sendall(data)
         except OSError as error:
             raise GuestError(f'{self.name} is gone: {error}') from error
+
+    def come_again(self):
+        """Part from the agent, and come anew. What it says just then is lost."""
+        with self._lock:
+            before, self._agent = self._agent, None
+        before.shutdown(socket.SHUT_RDWR)
+        before.close()
+        self._come()
 
     # QMP
 
@@ -384,6 +391,10 @@ class Guest:
         finally:
             os.close(folder)
 
+    def _come(self):
+        self._agent = self._connect(f'{self.name}.agent')
+        threading.Thread(target=self._read_agent, args=(self._agent,), daemon=True).start()
+
     def _read_agent(self, connection):
         try:
             with connection.makefile('rb') as stream:
@@ -404,7 +415,8 @@ class Guest:
                             command.ended(int(words[2]))
         except (OSError, ValueError):
             pass
-        self._lose_commands()
+        if connection is self._agent:
+            self._lose_commands()
 
     def _lose_commands(self):
         with self._lock:

@@ -3,13 +3,16 @@
 import shlex
 
 from . import wait
-from .guest import READY_TIMEOUT
+from .guest import READY_TIMEOUT, GuestError
 
 
 def sleep(guest):
     """All of its devices, and back after a second: Linux's own test, as QEMU's machines do not all wake up under TCG."""
-    guest.run('echo 1 >/sys/module/suspend/parameters/pm_test_delay; '
-              'echo platform >/sys/power/pm_test && echo mem >/sys/power/state')
+    wakings = _wakings(guest)
+    asleep = guest.spawn('echo 1 >/sys/module/suspend/parameters/pm_test_delay; '
+                         'echo platform >/sys/power/pm_test && echo mem >/sys/power/state')
+    wait.until(lambda: not asleep.running or _wakings(guest) > wakings, f'awake: {guest.name}', timeout=60)
+    _greet(guest, asleep)
 
 
 def reboot(guest):
@@ -23,15 +26,30 @@ def freeze(guest, asleep):
     """All of its devices, by the kernel alone, until its power button is pressed, which it is when asleep() is true. Too soon,
     and it does not fall asleep: then it tries again."""
     guest.run('modprobe button')
+    wakings = _wakings(guest)
     frozen = guest.spawn('until echo freeze >/sys/power/state; do sleep 1; done')
     wait.until(asleep, f'asleep: {guest.name}')
 
     def awake():
         guest.qmp('system_powerdown')
-        return not frozen.running
+        return not frozen.running or _wakings(guest) > wakings
 
     wait.until(awake, f'awake: {guest.name}', pause=1)
-    frozen.wait()
+    _greet(guest, frozen)
+
+
+def _wakings(guest):
+    return guest.kernel_log().count('on system resumption')
+
+
+def _greet(guest, command):
+    """To the end of what had the guest sleep. Linux 7.3 believes after a sleep that nobody is at a virtio console's other end,
+    and lets its agent wait, until somebody comes."""
+    try:
+        wait.until(lambda: not command.running, 'heard', timeout=3)
+    except GuestError:
+        guest.come_again()
+    command.wait()
 
 
 def start_kernel(guest, begun):

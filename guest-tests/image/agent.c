@@ -179,10 +179,10 @@ int main(int argc, char **argv)
                 output(&jobs[i]);
             }
         }
-        if (fds[0].revents & POLLIN) {
-            command();
-        } else if (fds[0].revents) {
+        if (fds[0].revents & POLLHUP) {
             usleep(100000); /* nobody at the other end */
+        } else if (fds[0].revents & POLLIN) {
+            command();
         }
     }
 }

@@ -15,6 +15,13 @@
 
 MODULE_INFO(import_ns, "DMA_BUF");
 
+/* No hints of how the memory is to be reached, which there are since 6.18. */
+#ifdef RHCA_REG_MR_HAS_DMAH
+#define NO_DMAH NULL,
+#else
+#define NO_DMAH
+#endif
+
 struct exporter {
 	struct page *page;
 	bool peer2peer;		/* of who has attached last */
@@ -117,7 +124,7 @@ static int import(struct bench *b, struct exporter *e, int fd)
 	struct ib_mr *mr;
 
 	mr = ops->reg_user_mr_dmabuf(b->pd, 0, PAGE_SIZE, 0, fd,
-				     IB_ACCESS_LOCAL_WRITE, NULL);
+				     IB_ACCESS_LOCAL_WRITE, NO_DMAH NULL);
 	CHECK(!IS_ERR(mr));
 	mr->device = b->dev;
 	mr->pd = b->pd;

@@ -4,10 +4,11 @@ FOLDER = '/run/quota'
 
 
 def at(percent, script):
-    """The script, which then has no more than so much of one processor (cgroup v2); None: all that there is."""
+    """The script, which then has no more than so much of one processor (cgroup v2) where the kernel can do that; None: all
+    that there is."""
     if percent is None:
         return script
     group = f'{FOLDER}/{percent}'
-    return (f'mkdir -p {FOLDER} && (grep -q "{FOLDER} " /proc/mounts || mount -t cgroup2 none {FOLDER}) && '
+    return (f'{{ mkdir -p {FOLDER} && {{ grep -q "{FOLDER} " /proc/mounts || mount -t cgroup2 none {FOLDER}; }} && '
             f'echo +cpu >{FOLDER}/cgroup.subtree_control && mkdir -p {group} && echo {percent}000 100000 >{group}/cpu.max && '
-            f'echo $$ >{group}/cgroup.procs && {script}')
+            f'echo $$ >{group}/cgroup.procs; }} 2>/dev/null; {script}')

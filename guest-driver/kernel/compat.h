@@ -93,6 +93,24 @@ static inline void rhca_counter_init(struct rdma_counter *counter)
 #define ib_umem_get_va ib_umem_get
 #endif
 
+/* A process's completions: in its memory, or where it tells the core (since 7.2). */
+#ifdef RHCA_HAS_CREATE_USER_CQ
+#define rhca_umem_get_cq(ibdev, arg, addr, size) \
+	ib_umem_get_cq_buf_or_va(ibdev, arg, addr, size, IB_ACCESS_LOCAL_WRITE)
+#define RHCA_CREATE_USER_CQ .create_user_cq = rhca_create_cq,
+#else
+#define rhca_umem_get_cq(ibdev, arg, addr, size) \
+	ib_umem_get_va(ibdev, addr, size, IB_ACCESS_LOCAL_WRITE)
+#define RHCA_CREATE_USER_CQ
+#endif
+
+/* What a port can carry is asked for by itself (7.2 has it). */
+#ifdef RHCA_HAS_QUERY_PORT_SPEED
+#define RHCA_QUERY_PORT_SPEED .query_port_speed = rhca_query_port_speed,
+#else
+#define RHCA_QUERY_PORT_SPEED
+#endif
+
 /* Others' memory that moves (renamed in 7.1). */
 #ifndef RHCA_HAS_INVALIDATE_MAPPINGS
 #define invalidate_mappings move_notify

@@ -78,37 +78,36 @@ free:
 	return err;
 }
 
-/* Pin and register a process's ring of @entries CQEs. */
-static int rhca_cq_map_user(struct rhca_dev *dev, u64 addr, u32 entries,
-			    struct ib_umem **umem, struct rhca_region *region)
+/* Register a process's ring of CQEs. @umem, or an error, is taken. */
+static int rhca_cq_map_user(struct rhca_dev *dev, struct ib_umem *umem,
+			    struct rhca_region *region)
 {
-	int err;
+	int err = -EINVAL;
 
-	if (!PAGE_ALIGNED(addr))
-		return -EINVAL;
-	*umem = ib_umem_get_va(&dev->ibdev, addr, entries * RDMA_HCA_CQE_SIZE,
-			    IB_ACCESS_LOCAL_WRITE);
-	if (IS_ERR(*umem))
-		return PTR_ERR(*umem);
-	err = rhca_region_create_umem(dev, region, dev->pdn,
-				      RDMA_HCA_ACCESS_LOCAL_WRITE, *umem);
+	if (IS_ERR(umem))
+		return PTR_ERR(umem);
+	if (!ib_umem_offset(umem))
+		err = rhca_region_create_umem(dev, region, dev->pdn,
+					      RDMA_HCA_ACCESS_LOCAL_WRITE,
+					      umem);
 	if (err)
-		ib_umem_release(*umem);
+		ib_umem_release(umem);
 	return err;
 }
 
 static int rhca_cq_ring_user(struct rhca_dev *dev, struct rhca_cq *cq,
-			     struct rhca_ucontext *ctx, struct ib_udata *udata)
+			     struct rhca_ucontext *ctx, struct rhca_cq_arg *arg)
 {
 	struct rdma_hca_create_cq_req req;
 	int err;
 
-	err = rhca_take_request(udata, &req, sizeof(req)) ?:
+	err = rhca_take_request(rhca_cq_udata(arg), &req, sizeof(req)) ?:
 	      rhca_check_request(req.comp_mask, req.reserved);
 	if (err)
 		return err;
-	err = rhca_cq_map_user(dev, req.buf_addr, cq->entries, &cq->umem,
-			       &cq->region);
+	cq->umem = rhca_umem_get_cq(&dev->ibdev, arg, req.buf_addr,
+				    cq->entries * RDMA_HCA_CQE_SIZE);
+	err = rhca_cq_map_user(dev, cq->umem, &cq->region);
 	if (err)
 		return err;
 	err = rhca_db_map_user(ctx, req.ci_db_addr, &cq->db);
@@ -162,8 +161,9 @@ static void rhca_cq_cancel_work(struct rhca_cq *cq)
 }
 
 static int rhca_cq_create(struct rhca_dev *dev, struct rhca_cq *cq,
-			  struct ib_udata *udata)
+			  struct rhca_cq_arg *arg)
 {
+	struct ib_udata *udata = rhca_cq_udata(arg);
 	struct rhca_ucontext *ctx = rhca_udata_ucontext(udata);
 	int err;
 
@@ -173,7 +173,7 @@ static int rhca_cq_create(struct rhca_dev *dev, struct rhca_cq *cq,
 	err = rhca_icm_get(dev, &dev->cqc_table, cq->cqn, 1);
 	if (err)
 		goto number;
-	err = ctx ? rhca_cq_ring_user(dev, cq, ctx, udata) :
+	err = ctx ? rhca_cq_ring_user(dev, cq, ctx, arg) :
 		    rhca_cq_ring_kernel(dev, cq);
 	if (err)
 		goto number;
@@ -227,7 +227,7 @@ int rhca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	cq->entries = roundup_pow_of_two(attr->cqe);
 	cq->ignore_overrun = attr->flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN;
 	cq->eq = rhca_eq_of_vector(dev, attr->comp_vector);
-	err = rhca_cq_create(dev, cq, rhca_cq_udata(arg));
+	err = rhca_cq_create(dev, cq, arg);
 	if (!err)
 		ibcq->cqe = cq->entries;
 	return err;
@@ -289,7 +289,10 @@ int rhca_resize_cq(struct ib_cq *ibcq, rhca_cqe_arg cqe, struct ib_udata *udata)
 	if (err)
 		return err;
 	entries = roundup_pow_of_two(cqe);
-	err = rhca_cq_map_user(dev, req.buf_addr, entries, &umem, &region);
+	umem = ib_umem_get_va(&dev->ibdev, req.buf_addr,
+			      entries * RDMA_HCA_CQE_SIZE,
+			      IB_ACCESS_LOCAL_WRITE);
+	err = rhca_cq_map_user(dev, umem, &region);
 	if (err)
 		return err;
 	/* Which ring is the old one is settled before anybody else resizes. */

@@ -185,6 +185,21 @@ int rhca_query_port(struct ib_device *ibdev, u32 port,
 	return 0;
 }
 
+#ifdef RHCA_HAS_QUERY_PORT_SPEED
+int rhca_query_port_speed(struct ib_device *ibdev, u32 port, u64 *speed)
+{
+	struct ib_port_speed_info info;
+	struct ib_port_attr attr = {};
+	int err;
+
+	err = rhca_query_port(ibdev, port, &attr) ?:
+	      ib_port_attr_to_speed_info(&attr, &info);
+	if (!err)
+		*speed = info.rate;
+	return err;
+}
+#endif
+
 int rhca_query_guid(struct rhca_dev *dev, __be64 *guid)
 {
 	struct rdma_hca_port port;

@@ -18,6 +18,8 @@ int rhca_query_guid(struct rhca_dev *dev, __be64 *guid);
 /* QUERY_PORT, and what the driver keeps of it. */
 int rhca_query_port(struct ib_device *ibdev, u32 port,
 		    struct ib_port_attr *attr);
+/* What it can carry, in units of 100 Mb/s. */
+int rhca_query_port_speed(struct ib_device *ibdev, u32 port, u64 *speed);
 int rhca_query_gid(struct ib_device *ibdev, u32 port, int index,
 		   union ib_gid *gid);
 int rhca_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey);

@@ -5,6 +5,7 @@
  */
 #include "rdma_hca_user.h"
 
+#include "compat.h"
 #include "counter.h"
 #include "cq.h"
 #include "device.h"
@@ -208,6 +209,7 @@ static const struct ib_device_ops rhca_dev_ops = {
 	.alloc_ucontext = rhca_alloc_ucontext,
 	.create_ah = rhca_create_ah,
 	.create_cq = rhca_create_cq,
+	RHCA_CREATE_USER_CQ
 	.create_qp = rhca_create_qp,
 	.create_user_ah = rhca_create_ah,
 	.dealloc_pd = rhca_dealloc_pd,
@@ -241,6 +243,7 @@ static const struct ib_device_ops rhca_dev_ops = {
 	.query_gid = rhca_query_gid,
 	.query_pkey = rhca_query_pkey,
 	.query_port = rhca_query_port,
+	RHCA_QUERY_PORT_SPEED
 	.query_qp = rhca_query_qp,
 	.query_ucontext = rhca_query_ucontext,
 	.reg_user_mr = rhca_reg_user_mr,

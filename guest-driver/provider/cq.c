@@ -712,8 +712,8 @@ static int rhca_cq_command(struct rhca_context *ctx, struct rhca_cq *cq,
 	struct rhca_create_cq_resp resp = {};
 	int err;
 
-	err = ibv_cmd_create_cq_ex(&ctx->vctx.context, attr, &cq->vcq,
-				   &cmd.core, sizeof(cmd), &resp.core,
+	err = ibv_cmd_create_cq_ex(&ctx->vctx.context, attr,
+				   rhca_prov_attr_arg(NULL) &cq->vcq, &cmd.core, sizeof(cmd), &resp.core,
 				   sizeof(resp), 0);
 	if (err)
 		return err;

@@ -292,7 +292,7 @@ static int rhca_qp_command(struct rhca_context *ctx, struct rhca_qp *qp,
 
 	err = ibv_cmd_create_qp_ex2(&ctx->vctx.context, &qp->vqp, attr,
 				    &cmd.core, sizeof(cmd), &resp.core,
-				    sizeof(resp));
+				    rhca_driver_arg(sizeof(resp), NULL));
 	if (!err)
 		rhca_qp_remember(ctx, qp);
 	return err;

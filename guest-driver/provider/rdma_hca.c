@@ -72,6 +72,7 @@ static const struct verbs_context_ops rhca_context_ops = {
 	.post_srq_recv = rhca_post_srq_recv,
 	.query_device_ex = rhca_query_device_ex,
 	.query_port = rhca_query_port,
+	RHCA_PORT_SPEED_OP
 	.query_qp = rhca_query_qp,
 	.query_srq = rhca_query_srq,
 	.query_rt_values = rhca_query_rt_values,
@@ -226,7 +227,7 @@ static struct verbs_context *rhca_alloc_context(struct ibv_device *device,
 	if (!ctx)
 		return NULL;
 	err = ibv_cmd_get_context(&ctx->vctx, &cmd.core, sizeof(cmd),
-				  &resp.core, sizeof(resp));
+				  rhca_fds_arg(NULL) &resp.core, sizeof(resp));
 	return rhca_finish_context(ctx, cmd_fd, &resp.drv, err);
 }
 

@@ -13,6 +13,8 @@
 
 #include <rdma_hca_user.h>
 
+#include "compat.h"
+
 #define RHCA_DECLARE(_name, _core, _drv)                                       \
 	struct _name {                                                         \
 		_core core;                                                    \

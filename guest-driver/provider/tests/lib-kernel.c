@@ -27,6 +27,7 @@ int ibv_dofork_range(void *base, size_t size)
 
 int ibv_cmd_create_cq_ex(struct ibv_context *context,
 			 const struct ibv_cq_init_attr_ex *attr,
+			 rhca_prov_attr_arg(struct verbs_create_cq_prov_attr *p)
 			 struct verbs_cq *cq, struct ibv_create_cq_ex *cmd,
 			 size_t cmd_size,
 			 struct ib_uverbs_ex_create_cq_resp *resp,
@@ -76,7 +77,8 @@ int ibv_cmd_create_qp_ex2(struct ibv_context *context, struct verbs_qp *qp,
 			  struct ibv_qp_init_attr_ex *attr,
 			  struct ibv_create_qp_ex *cmd, size_t cmd_size,
 			  struct ib_uverbs_ex_create_qp_resp *resp,
-			  size_t resp_size)
+			  rhca_driver_arg(size_t resp_size,
+					  struct ibv_command_buffer *driver))
 {
 	kernel.create_flags = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ?
 				      attr->create_flags :

@@ -257,9 +257,13 @@ def test_statistics():
         linux = [link['stats64'][direction][kind] for kind in ('packets', 'bytes') for direction in ('rx', 'tx')]
         return [new - old for new, old in zip(queued, linux)]
 
-    before = counts()
-    ethernet.iperf(both, '-n 2M -P 2')
+    def settled():
+        found = counts()
+        return found if counts() == found else None
+
     # A frame may come between the counts of the one and of the other.
+    before = wait.until(settled, 'the same twice')
+    ethernet.iperf(both, '-n 2M -P 2')
     wait.until(lambda: counts() == before, lambda: f'the same growth of both: {before}, {counts()}')
 
 

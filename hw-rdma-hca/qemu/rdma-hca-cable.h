@@ -25,8 +25,8 @@
 #include <sys/uio.h>
 
 #include "../core/config.h"
-#include "block/aio.h"
 #include "qom/object.h"
+#include "rdma-hca-compat.h"
 
 #define TYPE_RDMA_HCA_CABLE "rdma-hca-cable-base"
 OBJECT_DECLARE_TYPE(RdmaHcaCable, RdmaHcaCableClass, RDMA_HCA_CABLE)

@@ -3,7 +3,7 @@
  * The RAM that a card behind a vIOMMU may reach. See rdma-hca-iommu.h.
  */
 #include "qemu/osdep.h"
-#include "exec/address-spaces.h"
+#include "rdma-hca-compat.h"
 #include "rdma-hca-iommu.h"
 
 #define IOTLB_PAGE_BITS 12

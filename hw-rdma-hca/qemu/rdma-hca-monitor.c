@@ -6,12 +6,12 @@
 #include "qemu/osdep.h"
 #include "../core/counters.h"
 #include "../core/front/derived.h"
-#include "hw/qdev-core.h"
 #include "monitor/hmp.h"
 #include "monitor/monitor.h"
 #include "qapi/error.h"
 #include "qapi/qapi-commands-rdma-hca.h"
 #include "qobject/qdict.h"
+#include "rdma-hca-compat.h"
 #include "rdma-hca.h"
 
 /* ---- finding cards ---- */

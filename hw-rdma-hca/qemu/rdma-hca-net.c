@@ -423,7 +423,7 @@ static void net_finalize(Object *obj)
     rdma_hca_ring_destroy(&net->rx);
 }
 
-static void net_class_init(ObjectClass *klass, void *data)
+static void net_class_init(ObjectClass *klass, RDMA_HCA_CLASS_DATA *data)
 {
     RdmaHcaCableClass *cc = RDMA_HCA_CABLE_CLASS(klass);
 

@@ -10,9 +10,9 @@
 #ifndef RDMA_HCA_NET_H
 #define RDMA_HCA_NET_H
 
-#include "hw/qdev-core.h"
 #include "net/net.h"
 #include "qom/object.h"
+#include "rdma-hca-compat.h"
 
 #define TYPE_RDMA_HCA_NET "rdma-hca-net"
 OBJECT_DECLARE_SIMPLE_TYPE(RdmaHcaNet, RDMA_HCA_NET)

@@ -12,8 +12,8 @@
 #ifndef RDMA_HCA_RAM_H
 #define RDMA_HCA_RAM_H
 
-#include "exec/memory.h"
 #include "qemu/rcu.h"
+#include "rdma-hca-compat.h"
 
 typedef struct RdmaHcaRamSection {
     hwaddr addr;   /* bus address */

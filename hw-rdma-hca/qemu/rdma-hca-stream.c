@@ -88,8 +88,11 @@ static void stream_tune(QIOChannelSocket *sioc)
 static void stream_take(RdmaHcaStream *stream, QIOChannelSocket *sioc)
 {
     QIOChannel *ioc = QIO_CHANNEL(sioc);
+    Error *err = NULL;
 
-    if (qio_channel_set_blocking(ioc, false, NULL) < 0) {
+    qio_channel_set_blocking(ioc, false, &err);
+    if (err) {
+        error_free(err);
         return;
     }
     stream_tune(sioc);
@@ -460,7 +463,7 @@ static void stream_finalize(Object *obj)
     qemu_mutex_destroy(&stream->lock);
 }
 
-static void stream_class_init(ObjectClass *klass, void *data)
+static void stream_class_init(ObjectClass *klass, RDMA_HCA_CLASS_DATA *data)
 {
     UserCreatableClass *ucc = USER_CREATABLE_CLASS(klass);
     RdmaHcaCableClass *cc = RDMA_HCA_CABLE_CLASS(klass);

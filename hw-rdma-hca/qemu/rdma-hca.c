@@ -11,7 +11,6 @@
 #include "hw/pci/pci_bus.h"
 #include "hw/pci/pci_device.h"
 #include "hw/pci/pcie.h"
-#include "hw/qdev-properties.h"
 #include "migration/blocker.h"
 #include "migration/vmstate.h"
 #include "qapi/error.h"
@@ -19,6 +18,7 @@
 #include "qapi/visitor-impl.h"
 #include "qemu/module.h"
 #include "qemu/uuid.h"
+#include "rdma-hca-compat.h"
 #include "rdma-hca-faults.h"
 #include "rdma-hca-net.h"
 #include "rdma-hca.h"
@@ -506,8 +506,7 @@ static void rdma_hca_realize(PCIDevice *pci, Error **errp)
         goto free_net;
     }
     register_bars(s);
-    s->vm_state = qdev_add_vm_change_state_handler(DEVICE(s), vm_state_changed,
-                                                   s);
+    s->vm_state = rdma_hca_add_vm_state_handler(DEVICE(s), vm_state_changed, s);
     s->alive = true;
     return;
 
@@ -759,7 +758,7 @@ static void rdma_hca_init(Object *obj)
     hca_config_init(&RDMA_HCA(obj)->config);
 }
 
-static void rdma_hca_class_init(ObjectClass *klass, void *data)
+static void rdma_hca_class_init(ObjectClass *klass, RDMA_HCA_CLASS_DATA *data)
 {
     DeviceClass *dc = DEVICE_CLASS(klass);
     PCIDeviceClass *pc = PCI_DEVICE_CLASS(klass);

@@ -3,7 +3,7 @@
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run check soak check-long check-late check-debug check-threads check-mutations mutate bench bench-cards bench-sweep ledger loss shell env build clean distclean
+.PHONY: help run check soak check-long check-late check-debug check-threads check-mutations mutate bench bench-cards bench-sweep ledger loss matrix matrix-row shell env build clean distclean
 .DEFAULT_GOAL := help
 
 S := build/stamps
@@ -24,13 +24,31 @@ image    := $(filter-out %packages %headers,$(wildcard guest-tests/image/*)) \
 
 # Versions that there are to choose from: see scripts/versions.
 versions = $(shell sed -n 's/^$(1) \([^ ]*\).*/\1/p' scripts/versions)
-linux := $(call versions,linux)
+linuxes := $(call versions,linux)
+linux := $(filter-out $(firstword $(linuxes)),$(linuxes))
 
-# The guests' kernel: Debian 12's; one of `named`, which a script makes ready; or that of KERNEL and HEADERS. What is built for
+# chosen NAME,VERSIONS: the version to build of QEMU or rdma-core: the first, or that of the command line.
+chosen = $(if $(filter command,$(firstword $(origin $(1)))),$(if $(filter newest,$($(1))),$(lastword $(2)),$(or $(filter $($(1)),$(2)),$(error \
+	$(1)=$($(1)): there are $(2) and newest))),$(firstword $(2)))
+
+# What is built of QEMU is in $Q, its stamps in $(SQ).
+qemus := $(call versions,qemu)
+qemu := $(call chosen,QEMU,$(qemus))
+Q := build
+ifneq ($(qemu),$(firstword $(qemus)))
+Q := build/qemus/$(qemu)
+export HOST_QEMU := $(realpath .)/$Q
+endif
+SQ := $Q/stamps
+
+# The guests' kernel: the usual one; one of `named`, which a script makes ready; or that of KERNEL and HEADERS. What is built for
 # it is in $K, its stamps in $(SK).
 named := $(linux) debug
 ifeq ($(KERNEL),newest)
 override KERNEL := $(lastword $(linux))
+endif
+ifeq ($(KERNEL),$(firstword $(linuxes)))
+override KERNEL :=
 endif
 ifeq ($(KERNEL),)
 K := build
@@ -47,6 +65,20 @@ kernel := $K/stamps/kernel
 export GUEST_KERNEL := $(realpath .)/$K
 endif
 SK := $K/stamps
+
+# What is built of rdma-core is in $R, its stamps in $(SR); the guests' image of both in $I.
+rdma_cores := $(call versions,rdma-core)
+rdma_core := $(call chosen,RDMA_CORE,$(rdma_cores))
+R := build
+I := $K
+ifneq ($(rdma_core),$(firstword $(rdma_cores)))
+R := build/rdma-cores/$(rdma_core)
+I := $R/images/$(if $(KERNEL),$(notdir $K),own)
+export GUEST_RDMA_CORE := $(realpath .)/$R
+export GUEST_IMAGE := $(realpath .)/$I
+endif
+SR := $R/stamps
+SI := $I/stamps
 
 help:
 	@echo 'make run             set up and build what is missing, start two guests, run the demonstration'
@@ -66,6 +98,7 @@ help:
 	@echo 'make bench           our cards, Soft-RoCE, virtio-net and sockets side by side: build/bench; BASE=FILE compares'
 	@echo 'make bench-cards     nanoseconds a message of two cards in one process, without guests'
 	@echo 'make bench-sweep     their messages a second in simulated time by caches, latency and QPs: build/bench'
+	@echo 'make matrix          the demonstration and a few tests with each QEMU, kernel and rdma-core; T=PATTERN some'
 	@echo 'make loss            goodput and retransmissions on a cable that loses packets'
 	@echo 'make check-debug     tests of the driver under a kernel that checks it: KASAN, lockdep, failing allocations'
 	@echo 'make shell           two guests, with their consoles; LINK=roce: RoCE cards;'
@@ -75,12 +108,13 @@ help:
 	@echo 'make clean           remove what was built; make distclean: also what was fetched'
 	@echo
 	@echo 'ACCEL=kvm|tcg        what the guests run with (by trial if not given). Logs: build/logs'
+	@echo 'QEMU=$(subst $() $(),|,$(qemus))|newest RDMA_CORE=$(subst $() $(),|,$(rdma_cores))|newest  other versions of these'
 	@echo 'KERNEL=FILE HEADERS=TREE  their kernel: vmlinux or bzImage, and its build tree. KERNEL=$(subst $() $(),|,$(named))|newest: that one'
 
 run: build
 	@guest-tests/demonstration.py
 
-check: build $S/unit $S/python-disk $S/apps-layer $(patsubst %,$S/headers-%,$(firstword $(linux)) $(lastword $(linux)))
+check: build $S/unit $(SR)/python-disk $S/apps-layer $(patsubst %,$S/headers-%,$(firstword $(linux)) $(lastword $(linux)))
 	@scripts/run-tests $(if $(SINCE),--since '$(SINCE)') '$(T)'
 
 # Whether make check SINCE= finds mistakes: those of scripts/mutations; T=ROOM one.
@@ -94,7 +128,7 @@ mutate: $S/host
 # What fails seldom: N rounds of guest programs beside LOAD processes that spin.
 N ?= 20
 LOAD ?= 2
-soak: build $S/python-disk $S/apps-layer
+soak: build $(SR)/python-disk $S/apps-layer
 	@scripts/run-tests --soak '$(N)' --load '$(LOAD)' '$(T)'
 
 # Tests take their long forms.
@@ -103,10 +137,10 @@ check-long: $(linux:%=$S/headers-%) check
 
 # Guests whose cards have memory that takes its time; so do they.
 late_options := memory-latency-ns=2000
-check-late: build $S/unit $S/python-disk $S/apps-layer
+check-late: build $S/unit $(SR)/python-disk $S/apps-layer
 	@CARD_OPTIONS='$(late_options)' GUEST_PATIENCE=$(or $(GUEST_PATIENCE),4) scripts/run-tests '$(or $(T),^guest/)'
 
-check-threads: build $S/qemu-tsan
+check-threads: build $(SQ)/qemu-tsan
 	@scripts/check-threads '$(T)'
 
 # What `make check-debug` runs. Its guests are slow, and get more time. Linux's own RDS and iSER break its checkers' rules.
@@ -131,7 +165,14 @@ bench-cards: $S/unit
 bench-sweep: $S/bench-packages $S/unit
 	@guest-tests/bench/sweep.py
 
-ledger: build $S/python-disk
+# The versions that README promises: the oldest and the newest with each other, and each between; T=PATTERN some.
+matrix:
+	@scripts/matrix '$(T)'
+
+matrix-row: run $S/apps-layer
+	@scripts/run-tests '^(qtest/.*|unit/provider|guest/(driver|verbs|roce))$$'
+
+ledger: build $(SR)/python-disk
 	@guest-tests/test_pyverbs.py --ledger
 
 loss: build
@@ -144,7 +185,7 @@ shell: build $(if $(APPS)$(filter managed,$(LINK)),$S/apps-layer)
 env:
 	@scripts/env
 
-build: $S/qemu $S/switch $(SK)/image
+build: $(SQ)/qemu $S/switch $(SI)/image
 
 clean:
 	rm -rf build/qemu build/qemu-tsan build/qemu-data build/switch build/hca-switch build/unit build/rdma-core build/rdma-core-root \
@@ -153,6 +194,8 @@ clean:
 		build/guest/apps build/guest/apps-headers build/guest/apps.squashfs build/guest/templates \
 		build/run build/logs build/accelerator build/check-driver build/kernels/*/driver build/kernels/*/kernel-test \
 		build/kernels/*/guest/own* build/kernels/*/guest/initramfs* build/kernels/*/guest/templates build/kernels/*/stamps/driver build/kernels/*/stamps/image
+	rm -rf $(foreach made,qemu qemu-tsan qemu-data stamps/qemu stamps/qemu-tsan,build/qemus/*/$(made)) \
+		$(foreach made,images rdma-core rdma-core-root pyverbs guest stamps/rdma-core stamps/pyverbs stamps/python-disk,build/rdma-cores/*/$(made))
 	rm -f $S/qemu $S/qemu-tsan $S/switch $S/unit $S/rdma-core $S/driver $S/image $S/pyverbs $S/python-disk $S/apps-layer
 
 distclean:
@@ -177,11 +220,11 @@ $S/host: scripts/install-host-packages scripts/host-packages | $S/apt
 	@$(stage) 'install host packages' scripts/install-host-packages
 	$(stage_done)
 
-$S/qemu-source: scripts/fetch-sources $(wildcard patches/qemu/*.patch) | $S/host
-	@$(stage) 'fetch qemu' scripts/fetch-sources qemu
+$(SQ)/qemu-source: scripts/fetch-sources $(wildcard patches/qemu/*.patch patches/qemu/$(qemu)/*.patch) | $S/host
+	@$(stage) 'fetch qemu' scripts/fetch-sources qemu $(qemu)
 	$(stage_done)
 
-$S/qemu: $S/qemu-source scripts/build-qemu $(device)
+$(SQ)/qemu: $(SQ)/qemu-source scripts/build-qemu $(device)
 	@$(stage) 'build qemu' scripts/build-qemu
 	$(stage_done)
 
@@ -190,15 +233,15 @@ $S/switch: scripts/switch.mk $(filter-out hw-rdma-hca/switch/tests/% hw-rdma-hca
 	@$(stage) 'build switch' $(MAKE) -f scripts/switch.mk -j $(shell nproc)
 	$(stage_done)
 
-$S/qemu-tsan: $S/qemu scripts/build-qemu-tsan
+$(SQ)/qemu-tsan: $(SQ)/qemu scripts/build-qemu-tsan
 	@$(stage) 'build qemu for threads' scripts/build-qemu-tsan
 	$(stage_done)
 
-$S/rdma-core-source: scripts/fetch-sources $(wildcard patches/rdma-core/*.patch) | $S/host
-	@$(stage) 'fetch rdma-core' scripts/fetch-sources rdma-core
+$(SR)/rdma-core-source: scripts/fetch-sources $(wildcard patches/rdma-core/*.patch patches/rdma-core/$(rdma_core)/*.patch) | $S/host
+	@$(stage) 'fetch rdma-core' scripts/fetch-sources rdma-core $(rdma_core)
 	$(stage_done)
 
-$S/rdma-core: $S/rdma-core-source scripts/build-rdma-core $(provider) $(abi)
+$(SR)/rdma-core: $(SR)/rdma-core-source scripts/build-rdma-core $(provider) $(abi)
 	@$(stage) 'build rdma-core' scripts/build-rdma-core
 	$(stage_done)
 
@@ -214,7 +257,7 @@ $(SK)/driver: $(kernel) scripts/build-driver scripts/kbuild.sh $(driver) $(abi)
 	@$(stage) 'build driver' scripts/build-driver
 	$(stage_done)
 
-$(SK)/image: $S/rdma-core $(SK)/driver $S/guest-unpacked scripts/build-image scripts/image.sh $(image)
+$(SI)/image: $(SR)/rdma-core $(SK)/driver $S/guest-unpacked scripts/build-image scripts/image.sh $(image)
 	@$(stage) 'build guest image' scripts/build-image
 	$(stage_done)
 
@@ -247,7 +290,7 @@ endif
 
 # What only the tests written in Python need.
 
-$S/pyverbs: $S/rdma-core-source scripts/build-pyverbs
+$(SR)/pyverbs: $(SR)/rdma-core-source scripts/build-pyverbs
 	@$(stage) 'build pyverbs' scripts/build-pyverbs
 	$(stage_done)
 
@@ -255,7 +298,7 @@ $S/python-packages: $S/guest-packages scripts/fetch-layer guest-tests/image/pyth
 	@$(stage) 'fetch python packages' scripts/fetch-layer python
 	$(stage_done)
 
-$S/python-disk: $S/pyverbs $S/python-packages scripts/build-python-disk scripts/image.sh
+$(SR)/python-disk: $(SR)/pyverbs $S/python-packages scripts/build-python-disk scripts/image.sh
 	@$(stage) 'build python disk' scripts/build-python-disk
 	$(stage_done)
 

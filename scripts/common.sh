@@ -6,10 +6,13 @@ umask 022
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 build=$top/build
-src=$build/src
 apt=$build/apt
-# What is built for the guests' kernel: make KERNEL=... gives another than Debian's, which has a folder of its own.
+# What is built of QEMU, of the guests' kernel, of rdma-core, and the guests' image of both. Another version than the usual one
+# has a folder of its own: make gives it.
+of_qemu=${HOST_QEMU:-$build}
 of_kernel=${GUEST_KERNEL:-$build}
+of_rdma_core=${GUEST_RDMA_CORE:-$build}
+of_image=${GUEST_IMAGE:-$of_kernel}
 jobs=$(nproc)
 export LC_ALL=C
 # A Python of the user's own (pyenv, conda) must not come before the one that Debian's meson is installed for.
@@ -41,6 +44,27 @@ private_apt() {
 # apt_fetch ARGS...: private_apt that downloads. Lists from another day may name files that the mirror has replaced.
 apt_fetch() {
     private_apt "$@" || { private_apt update && private_apt "$@"; }
+}
+
+# lists FOLDER SUITE [TYPE]: read the lists of a suite of Debian's, of packages (deb) or of sources (deb-src), into the folder;
+# the array options is then for apt's programs to use no others.
+lists() {
+    local folder=$1 suite=$2 type=${3:-deb} suites
+    # A suite of backports stands on the suite itself.
+    suites=$(printf '%s\n' "${suite%-backports}" "$suite" | uniq | xargs)
+    rm -rf "$folder"
+    mkdir -p "$folder/parts" "$folder/lists/partial" "$apt/none"
+    : >"$apt/none/status"
+    printf 'Types: %s\nURIs: %s\nSuites: %s\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n' \
+        "$type" "$(sed -n 's/^URIs: //p' "$apt/parts/debian.sources" | head -n 1)" "$suites" >"$folder/parts/debian.sources"
+    options=(-o "APT::Default-Release=$suite" -o "Dir::Etc::SourceParts=$folder/parts" -o "Dir::State::Lists=$folder/lists"
+        -o "Dir::State::status=$apt/none/status" -o pkgCacheFile= -o "Dir::Cache=$folder")
+    private_apt "${options[@]}" update || die "cannot fetch the lists of $suite: check the network, then run make again"
+}
+
+# series VERSION...: the first two numbers of each, once.
+series() {
+    printf '%s\n' "$@" | sed 's/^[0-9]*://; s/^\([0-9]*\.[0-9]*\).*/\1/' | sort -uV | xargs
 }
 
 # versions_of NAME: those that there are to choose from, the newest last.

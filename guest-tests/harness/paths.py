@@ -4,21 +4,29 @@ import os
 
 TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), '..', '..'))
 BUILD = os.path.join(TOP, 'build')
-QEMU = os.path.join(BUILD, 'qemu', 'qemu-system-x86_64')
-QEMU_DATA = os.path.join(BUILD, 'qemu-data')
+# Other versions than the usual ones have folders of their own: make gives them.
+OF_QEMU = os.environ.get('HOST_QEMU') or BUILD
+OF_RDMA_CORE = os.environ.get('GUEST_RDMA_CORE') or BUILD
+QEMU = os.path.join(OF_QEMU, 'qemu', 'qemu-system-x86_64')
+QEMU_DATA = os.path.join(OF_QEMU, 'qemu-data')
 SWITCH = os.path.join(BUILD, 'hca-switch')
 GUEST = os.path.join(BUILD, 'guest')
-# What was built for another kernel than Debian's is in a folder of that kernel's own: make KERNEL=...
 OF_KERNEL = os.path.join(os.environ.get('GUEST_KERNEL') or BUILD, 'guest')
+OF_IMAGE = os.path.join(os.environ.get('GUEST_IMAGE') or os.environ.get('GUEST_KERNEL') or BUILD, 'guest')
 KERNEL = os.path.join(OF_KERNEL, 'vmlinux')
 # As a boot loader wants it; not there if the kernel is somebody's vmlinux.
 BOOT = os.path.join(os.environ.get('GUEST_KERNEL') or BUILD, 'guest', 'kernel', 'boot')
-INITRAMFS = os.path.join(OF_KERNEL, 'initramfs')
-DISKS = [os.path.join(GUEST, 'base.squashfs'), os.path.join(OF_KERNEL, 'own.squashfs')]
+INITRAMFS = os.path.join(OF_IMAGE, 'initramfs')
+DISKS = [os.path.join(GUEST, 'base.squashfs'), os.path.join(OF_IMAGE, 'own.squashfs')]
 LAYERS = {'apps': os.path.join(GUEST, 'apps.squashfs')}
-PYTHON_DISK = os.path.join(GUEST, 'python.squashfs')
+PYTHON_DISK = os.path.join(OF_RDMA_CORE, 'guest', 'python.squashfs')
 # Of one run of a program; scripts/tap-run gives each a folder of its own.
 RUN = os.environ.get('RUN_FOLDER') or os.path.join(BUILD, 'run')
+
+
+def other_versions():
+    """The names of rdma-core and of the guests' kernel, where these are not the usual ones."""
+    return [os.path.basename(folder) for folder in map(os.environ.get, ('GUEST_RDMA_CORE', 'GUEST_KERNEL')) if folder]
 
 
 def disks_of(layers):

@@ -14,7 +14,7 @@ from .errors import GuestError
 from .guest import Guest
 from .patience import FACTOR
 
-FOLDER = os.path.join(paths.OF_KERNEL, 'templates')
+FOLDER = os.path.join(paths.OF_IMAGE, 'templates')
 SECONDS = 60  # to write or read what is not memory
 CAPABILITIES = [{'capability': 'x-ignore-shared', 'state': True}]  # memory stays where it is
 

@@ -59,10 +59,11 @@ def programs():
     yield Program('source/floors', TOP / 'scripts/check-floors')
     yield Program('source/runner', PYTHON, TOP / 'scripts/check-runner')
     yield Program('source/driver', TOP / 'scripts/check-driver')
-    for name, path, options in (('unit/provider', 'rdma-core/bin/rdma_hca_provider_test', ()),
-                                ('qtest/rdma-hca', 'qemu/tests/qtest/rdma-hca-test', ('--tap', '-k'))):
-        if (BUILD / path).exists():
-            yield Program(name, BUILD / path, *options)
+    of_rdma_core, of_qemu = (Path(os.environ.get(name) or BUILD) for name in ('GUEST_RDMA_CORE', 'HOST_QEMU'))
+    for name, path, options in (('unit/provider', of_rdma_core / 'rdma-core/bin/rdma_hca_provider_test', ()),
+                                ('qtest/rdma-hca', of_qemu / 'qemu/tests/qtest/rdma-hca-test', ('--tap', '-k'))):
+        if path.exists():
+            yield Program(name, path, *options)
     seconds = (LONG_SECONDS if os.environ.get('LONG') == '1' else SECONDS) * int(os.environ.get('GUEST_PATIENCE') or 1)
     names = sorted(path.stem.removeprefix('test_') for path in (TOP / 'guest-tests').glob('test_*.py'))
     for name in sorted(names, key=lambda name: SLOW.index(name) if name in SLOW else len(SLOW)):

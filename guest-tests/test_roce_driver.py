@@ -230,7 +230,7 @@ def test_port_follows_interface():
 
 
 def with_events(guest, down, again):
-    """The port goes down and comes up: programs are told, and see it."""
+    """The port goes down and comes up: programs are told, each time once, and see it."""
     with events.watched(guest) as watch:
         for change, event, state in ((down, 'PORT_ERR', 'PORT_DOWN'), (again, 'PORT_ACTIVE', 'PORT_ACTIVE')):
             change()
@@ -238,6 +238,9 @@ def with_events(guest, down, again):
             port = guest.run(f'ibv_devinfo -d {guest.card.name}').output
             if state not in port:
                 raise GuestError(port)
+        told = [name for name, _ in watch.told if name.startswith('PORT_')]
+        if told != ['PORT_ERR', 'PORT_ACTIVE']:
+            raise GuestError(f'told of the port: {told}')
 
 
 def test_mtu_bounds():

@@ -93,7 +93,7 @@ static inline void rhca_counter_init(struct rdma_counter *counter)
 #define ib_umem_get_va ib_umem_get
 #endif
 
-/* A process's completions: in its memory, or where it tells the core (since 7.2). */
+/* Where a process has its CQEs it may tell the core (since 7.2). */
 #ifdef RHCA_HAS_CREATE_USER_CQ
 #define rhca_umem_get_cq(ibdev, arg, addr, size) \
 	ib_umem_get_cq_buf_or_va(ibdev, arg, addr, size, IB_ACCESS_LOCAL_WRITE)
@@ -109,6 +109,16 @@ static inline void rhca_counter_init(struct rdma_counter *counter)
 #define RHCA_QUERY_PORT_SPEED .query_port_speed = rhca_query_port_speed,
 #else
 #define RHCA_QUERY_PORT_SPEED
+#endif
+
+/*
+ * The core tells of a port whose interface comes and goes, if the driver has
+ * no function for it (7.2 has that).
+ */
+#ifdef RHCA_HAS_REPORT_PORT_EVENT
+#define RHCA_REPORT_PORT_EVENT .report_port_event = rhca_report_port_event,
+#else
+#define RHCA_REPORT_PORT_EVENT
 #endif
 
 /* Others' memory that moves (renamed in 7.1). */

@@ -9,6 +9,7 @@ ccflags-y += $(call has,REG_MR_HAS_DMAH,rdma/ib_verbs.h,(\*reg_user_mr),3,ib_dma
 ccflags-y += $(call has,HAS_UMEM_GET_VA,rdma/ib_umem.h,ib_umem_get_va)
 ccflags-y += $(call has,HAS_CREATE_USER_CQ,rdma/ib_umem.h,ib_umem_get_cq_buf_or_va)
 ccflags-y += $(call has,HAS_QUERY_PORT_SPEED,rdma/ib_verbs.h,(\*query_port_speed))
+ccflags-y += $(call has,HAS_REPORT_PORT_EVENT,rdma/ib_verbs.h,(\*report_port_event))
 ccflags-y += $(call has,HAS_RESIZE_USER_CQ,rdma/ib_verbs.h,(\*resize_user_cq))
 ccflags-y += $(call has,HAS_FLUSH,rdma/ib_verbs.h,IB_ACCESS_FLUSH_GLOBAL)
 ccflags-y += $(call has,HAS_RES_SRQ,rdma/ib_verbs.h,fill_res_srq_entry)

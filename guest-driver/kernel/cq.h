@@ -78,7 +78,8 @@ static inline void rhca_cq_update_ci(struct rhca_cq *cq)
 int rhca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		   struct rhca_cq_arg *arg);
 int rhca_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
-int rhca_resize_cq(struct ib_cq *ibcq, rhca_cqe_arg cqe, struct ib_udata *udata);
+int rhca_resize_cq(struct ib_cq *ibcq, rhca_cqe_arg cqe,
+		   struct ib_udata *udata);
 int rhca_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
 /*
  * Remove what a QP of the kernel has left in a CQ of the kernel; what it has

@@ -126,6 +126,12 @@ unlock:
 	mutex_unlock(&dev->link_lock);
 }
 
+void rhca_report_port_event(struct ib_device *ibdev, struct net_device *ndev,
+			    unsigned long event)
+{
+	rhca_tell_port(to_rhca(ibdev));
+}
+
 int rhca_tell_mtu(struct rhca_dev *dev, int ndev_mtu)
 {
 	if (!(dev->caps.features & RDMA_HCA_FEATURE_SET_MTU))

@@ -11,6 +11,9 @@ int rhca_read_port(struct rhca_dev *dev, struct rdma_hca_port *port);
 void rhca_tell_port(struct rhca_dev *dev);
 /* What the port's packets hold at most. */
 enum ib_mtu rhca_active_mtu(const struct rhca_dev *dev);
+/* The core saw the interface come or go: the port's users are told once. */
+void rhca_report_port_event(struct ib_device *ibdev, struct net_device *ndev,
+			    unsigned long event);
 /* RoCE: have the card know what they hold with that MTU of the interface. */
 int rhca_tell_mtu(struct rhca_dev *dev, int ndev_mtu);
 /* The port's GUID: the node's too. */

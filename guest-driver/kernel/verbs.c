@@ -244,6 +244,7 @@ static const struct ib_device_ops rhca_dev_ops = {
 	.query_pkey = rhca_query_pkey,
 	.query_port = rhca_query_port,
 	RHCA_QUERY_PORT_SPEED
+	RHCA_REPORT_PORT_EVENT
 	.query_qp = rhca_query_qp,
 	.query_ucontext = rhca_query_ucontext,
 	.reg_user_mr = rhca_reg_user_mr,

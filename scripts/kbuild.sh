@@ -44,7 +44,7 @@ bootable() {
 # kernel_release [OPTION...]: the release of the kernel that linux-image-amd64 stands for. OPTION: of apt-cache.
 kernel_release() {
     APT_CONFIG=$apt/apt.conf apt-cache "$@" --no-all-versions show linux-image-amd64 |
-        sed -n 's/^Depends: \(.*, \)\?linux-image-\([^ ,]*\).*/\2/p'
+        sed -n 's/^Depends: linux-image-\([^ ,]*\).*/\1/p'
 }
 
 # kernel_releases [OPTION...]: the releases that there are headers of, the newest last. OPTION: of apt-cache.
@@ -73,10 +73,13 @@ unpack_kernel() {
     sed -i "s,^\(include \|KBUILD_OUTPUT=\)/usr,\1$out/kernel/usr," "$headers/Makefile"
     ln -sfn "$headers" "$out/headers"
     echo "$release" >"$out/kernel-version"
-    # Since 7.3 all of it is in /usr.
+    # Since 7.3 all of it is in /usr: the rest looks where it was before.
     [ -e "$out/kernel/lib" ] || ln -s usr/lib "$out/kernel/lib"
     image=$out/kernel/boot/vmlinuz-$release
-    [ -e "$image" ] || image=$out/kernel/lib/modules/$release/vmlinuz
+    if [ -e "$out/kernel/lib/modules/$release/vmlinuz" ]; then
+        mkdir -p "$out/kernel/boot"
+        ln -s "../lib/modules/$release/vmlinuz" "$image"
+    fi
     [ -e "$image" ] || return 0
     depmod -b "$out/kernel" "$release"
     bootable "$image" "$out/vmlinux" "$headers"

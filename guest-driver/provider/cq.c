@@ -713,7 +713,8 @@ static int rhca_cq_command(struct rhca_context *ctx, struct rhca_cq *cq,
 	int err;
 
 	err = ibv_cmd_create_cq_ex(&ctx->vctx.context, attr,
-				   rhca_prov_attr_arg(NULL) &cq->vcq, &cmd.core, sizeof(cmd), &resp.core,
+				   rhca_prov_attr_arg(NULL) &cq->vcq,
+				   &cmd.core, sizeof(cmd), &resp.core,
 				   sizeof(resp), 0);
 	if (err)
 		return err;

@@ -272,8 +272,7 @@ class Guest:
 
     def come_again(self):
         """Part from the agent, and come anew. What it says just then is lost."""
-        with self._lock:
-            before, self._agent = self._agent, None
+        before, self._agent = self._agent, None
         before.shutdown(socket.SHUT_RDWR)
         before.close()
         self._come()

@@ -7,15 +7,16 @@ BUILD = os.path.join(TOP, 'build')
 # Other versions than the usual ones have folders of their own: make gives them.
 OF_QEMU = os.environ.get('HOST_QEMU') or BUILD
 OF_RDMA_CORE = os.environ.get('GUEST_RDMA_CORE') or BUILD
+_KERNEL = os.environ.get('GUEST_KERNEL') or BUILD
 QEMU = os.path.join(OF_QEMU, 'qemu', 'qemu-system-x86_64')
 QEMU_DATA = os.path.join(OF_QEMU, 'qemu-data')
 SWITCH = os.path.join(BUILD, 'hca-switch')
 GUEST = os.path.join(BUILD, 'guest')
-OF_KERNEL = os.path.join(os.environ.get('GUEST_KERNEL') or BUILD, 'guest')
-OF_IMAGE = os.path.join(os.environ.get('GUEST_IMAGE') or os.environ.get('GUEST_KERNEL') or BUILD, 'guest')
+OF_KERNEL = os.path.join(_KERNEL, 'guest')
+OF_IMAGE = os.path.join(os.environ.get('GUEST_IMAGE') or _KERNEL, 'guest')
 KERNEL = os.path.join(OF_KERNEL, 'vmlinux')
 # As a boot loader wants it; not there if the kernel is somebody's vmlinux.
-BOOT = os.path.join(os.environ.get('GUEST_KERNEL') or BUILD, 'guest', 'kernel', 'boot')
+BOOT = os.path.join(OF_KERNEL, 'kernel', 'boot')
 INITRAMFS = os.path.join(OF_IMAGE, 'initramfs')
 DISKS = [os.path.join(GUEST, 'base.squashfs'), os.path.join(OF_IMAGE, 'own.squashfs')]
 LAYERS = {'apps': os.path.join(GUEST, 'apps.squashfs')}

@@ -134,7 +134,7 @@ def returns(both, leave, back):
 def test_server_leaves_and_returns():
     both = served()
     with resources.given_back(both):
-        returns(both, lambda: nfs.leave(both.a), lambda: nfs.serve(both.a, waits=True))
+        returns(both, lambda: nfs.leave(both.a), lambda: nfs.serve(both.a))
 
 
 @tap.only_long
@@ -145,7 +145,7 @@ def test_server_switched_off():
     def back():
         storage.again(both, both.a)
         nfs.export_disk(both.a)
-        nfs.serve(both.a, waits=True)
+        nfs.serve(both.a)
 
     returns(both, both.a.stop, back)
 

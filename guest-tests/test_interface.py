@@ -384,7 +384,7 @@ def flood(both, frames=3000):
     """Frames from b to a, faster than a takes them out of its ring: how much each counter of a and b has grown."""
     before = [guest.card.interface_counters() for guest in both.guests]
     # Whether ping sees its answers depends on the sockets' buffers.
-    both.b.run(f'ping -q -f -l {frames} -c {frames} -s 16 -W 1 -w 20 {both.a.card.address()}', check=False)
+    both.b.run(f'ping -q -f -l {frames} -c {frames} -s 16 -W 1 {both.a.card.address()}', check=False)
     wait.until(lambda: both.b.card.interface_counters()['tx_frames'] - before[1]['tx_frames'] >= frames, 'all frames of the flood')
     both.b.run(f'ping -c 1 -W 20 {both.a.card.address()}')  # behind the others
     after = [guest.card.interface_counters() for guest in both.guests]

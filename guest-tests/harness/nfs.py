@@ -27,18 +27,22 @@ def export_memory(guest):
 def _export(guest, mounts):
     guest.run(f'modprobe -a nfsd rpcrdma && mkdir -p {EXPORT} && {mounts} {EXPORT} && '
               f'mkdir -p {EXPORT}/.nfsd/v4recovery /var/lib /run && ln -sfn {EXPORT}/.nfsd /var/lib/nfs && '
-              'mkdir -p /var/lib/nfs/rpc_pipefs && touch /var/lib/nfs/etab /var/lib/nfs/rmtab && sync')
+              'mkdir -p /var/lib/nfs/rpc_pipefs /var/lib/nfs/nfsdcld && touch /var/lib/nfs/etab /var/lib/nfs/rmtab && sync')
 
 
-def serve(guest, waits=False):
-    """Start the server; waits: for clients to tell what they had when it was there the last time."""
-    ready = '' if waits else ' && echo Y >v4_end_grace'
+def serve(guest):
+    """Start the server. If it had clients when it was there the last time, it waits for them to tell what they had."""
     guest.run(f'grep -q /proc/fs/nfsd /proc/mounts || mount -t nfsd nfsd /proc/fs/nfsd; cd /proc/fs/nfsd && '
               f'echo {GRACE} >nfsv4leasetime && echo {GRACE} >nfsv4gracetime && '
               'echo 1048576 >max_block_size && '  # with so little memory it takes less by itself
               f'echo "{EXPORT} *(rw,no_root_squash,insecure,no_subtree_check,fsid=0)" >/etc/exports && '
               '{ pidof rpc.mountd >/dev/null || rpc.mountd -N 2 -N 3; } && exportfs -ra && '
-              f'rpc.nfsd -N 3 -V 4.2 --rdma={PORT} 4{ready}')
+              # nfsdcld keeps what the server has to know of its clients, newer kernels have no other way; a server does not wait
+              # long for it to find the pipe.
+              '{ grep -q rpc_pipefs /proc/mounts || mount -t rpc_pipefs rpc_pipefs /var/lib/nfs/rpc_pipefs; } && '
+              '{ pidof nfsdcld >/dev/null || nfsdcld; } && '
+              f'while rpc.nfsd -N 3 -V 4.2 --rdma={PORT} 4 || exit; do '
+              "ls -l /proc/$(pidof nfsdcld)/fd | grep -q 'nfsd/cld$' && break; rpc.nfsd 0; done")
 
 
 def leave(guest):

@@ -43,7 +43,8 @@ SQ := $Q/stamps
 
 # The guests' kernel: the usual one; one of `named`, which a script makes ready; or that of KERNEL and HEADERS. What is built for
 # it is in $K, its stamps in $(SK).
-named := $(linux) debug
+debug := debug $(patsubst %,debug-%,$(filter $(linux),$(notdir $(wildcard patches/linux/*))))
+named := $(linux) $(debug)
 ifeq ($(KERNEL),newest)
 override KERNEL := $(lastword $(linux))
 endif
@@ -146,12 +147,12 @@ check-threads: build $(SQ)/qemu-tsan
 # What `make check-debug` runs. Its guests are slow, and get more time. Linux's own RDS and iSER break its checkers' rules.
 debug_tests := ^guest/(driver|recovery|host_faults|reset|concurrency|stress|verbs|srq|memory|dm|extended|raw|roce|roce_driver|tools|interface|life|life_pairs|apps_nvme|apps_nfs|apps_ucx|kernel_checks|fabric_(pair|managers|ipoib|switch|trunk)|fabric_apps/test_(nvme|nfs|mpi|libfabric|perftest))$$
 
-ifeq ($(KERNEL),debug)
+ifneq ($(filter $(KERNEL),$(debug)),)
 check-debug: build $S/apps-layer
 	@scripts/run-tests '$(T)'
 else
 check-debug:
-	@$(MAKE) --no-print-directory check-debug KERNEL=debug HEADERS= GUEST_PATIENCE=$(or $(GUEST_PATIENCE),10) \
+	@$(MAKE) --no-print-directory check-debug KERNEL=debug$(KERNEL:%=-%) HEADERS= GUEST_PATIENCE=$(or $(GUEST_PATIENCE),10) \
 		T='$(or $(T),$(debug_tests))'
 endif
 
@@ -170,7 +171,7 @@ matrix:
 	@scripts/matrix '$(T)'
 
 matrix-row: run $S/apps-layer
-	@scripts/run-tests '^(qtest/.*|unit/provider|guest/(driver|verbs|roce))$$'
+	@scripts/run-tests '^(qtest/.*|unit/provider|guest/(driver|verbs|roce|apps_rsockets))$$'
 
 ledger: build $(SR)/python-disk
 	@guest-tests/test_pyverbs.py --ledger
@@ -195,7 +196,7 @@ clean:
 		build/run build/logs build/accelerator build/check-driver build/kernels/*/driver build/kernels/*/kernel-test \
 		build/kernels/*/guest/own* build/kernels/*/guest/initramfs* build/kernels/*/guest/templates build/kernels/*/stamps/driver build/kernels/*/stamps/image
 	rm -rf $(foreach made,qemu qemu-tsan qemu-data stamps/qemu stamps/qemu-tsan,build/qemus/*/$(made)) \
-		$(foreach made,images rdma-core rdma-core-root pyverbs guest stamps/rdma-core stamps/pyverbs stamps/python-disk,build/rdma-cores/*/$(made))
+		$(foreach made,images rdma-core rdma-core-root perftest perftest-root pyverbs guest stamps/rdma-core stamps/perftest stamps/pyverbs stamps/python-disk,build/rdma-cores/*/$(made))
 	rm -f $S/qemu $S/qemu-tsan $S/switch $S/unit $S/rdma-core $S/driver $S/image $S/pyverbs $S/python-disk $S/apps-layer
 
 distclean:
@@ -245,6 +246,14 @@ $(SR)/rdma-core: $(SR)/rdma-core-source scripts/build-rdma-core $(provider) $(ab
 	@$(stage) 'build rdma-core' scripts/build-rdma-core
 	$(stage_done)
 
+$(SR)/perftest-source: scripts/fetch-sources | $S/host
+	@$(stage) 'fetch perftest' scripts/fetch-sources perftest $(lastword $(call versions,perftest))
+	$(stage_done)
+
+$(SR)/perftest: $(SR)/perftest-source $(SR)/rdma-core-source scripts/build-perftest | $(SR)/rdma-core
+	@$(stage) 'build perftest' scripts/build-perftest
+	$(stage_done)
+
 $S/guest-packages: scripts/fetch-guest guest-tests/image/packages | $S/host
 	@$(stage) 'fetch guest packages' scripts/fetch-guest
 	$(stage_done)
@@ -257,15 +266,15 @@ $(SK)/driver: $(kernel) scripts/build-driver scripts/kbuild.sh $(driver) $(abi)
 	@$(stage) 'build driver' scripts/build-driver
 	$(stage_done)
 
-$(SI)/image: $(SR)/rdma-core $(SK)/driver $S/guest-unpacked scripts/build-image scripts/image.sh $(image)
+$(SI)/image: $(SR)/rdma-core $(if $(filter-out build,$R),$(SR)/perftest) $(SK)/driver $S/guest-unpacked scripts/build-image scripts/image.sh $(image)
 	@$(stage) 'build guest image' scripts/build-image
 	$(stage_done)
 
 # Other kernels for the guests.
 
-build/kernels/debug/stamps/kernel: scripts/build-debug-kernel scripts/take-kernel guest-tests/image/debug.config \
-		$(wildcard patches/linux/*.patch) | $S/guest-packages
-	@$(stage) 'build debug kernel' scripts/build-debug-kernel
+$(debug:%=build/kernels/%/stamps/kernel): build/kernels/%/stamps/kernel: scripts/build-debug-kernel scripts/take-kernel \
+		guest-tests/image/debug.config $(wildcard patches/linux/*.patch patches/linux/*/*.patch) | $S/host
+	@$(stage) 'build $* kernel' scripts/build-debug-kernel $(or $(patsubst debug-%,%,$(filter debug-%,$*)),$(firstword $(linuxes)))
 	$(stage_done)
 
 $(linux:%=build/kernels/%/stamps/kernel): build/kernels/%/stamps/kernel: scripts/fetch-kernel scripts/kbuild.sh scripts/versions | $S/host

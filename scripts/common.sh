@@ -76,3 +76,16 @@ versions_of() {
 suites_of() {
     awk -v name="$1" -v version="$2" '$1 == name && $2 == version { for (i = 3; i <= NF; i++) print $i }' "$top/scripts/versions"
 }
+
+# apply_patches NAME VERSION TREE: what we change in somebody's source tree: of all versions, then of this one.
+apply_patches() {
+    local patch
+    for patch in $(patches_of "$1" "$2"); do
+        patch -d "$3" -p1 --no-backup-if-mismatch <"$patch" || die "$patch does not apply to $1 $2"
+    done
+}
+
+# patches_of NAME VERSION: their files, in order.
+patches_of() {
+    find "$top/patches/$1" "$top/patches/$1/$2" -maxdepth 1 -name '*.patch' 2>/dev/null | sort -u
+}

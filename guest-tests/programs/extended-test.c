@@ -603,6 +603,9 @@ static void test_refused(void)
                     device.port.link_layer == IBV_LINK_LAYER_ETHERNET ? EINVAL : EOPNOTSUPP);
     refused_pointer(ibv_create_flow_action_esp(device.context, &esp), EOPNOTSUPP);
     refused_pointer(ibv_create_counters(device.context, &counters), EOPNOTSUPP);
+#ifdef HAS_COMP_CNTR
+    refused_pointer(ibv_create_comp_cntr(device.context, &(struct ibv_comp_cntr_init_attr){}), EOPNOTSUPP);
+#endif
     for (int op = IBV_WR_RDMA_WRITE; op <= IBV_WR_RDMA_READ; op++) {
         check(ibv_query_qp_data_in_order(qp[0], op, 0) == 0);
         check(ibv_query_qp_data_in_order(qp[0], op, IBV_QUERY_QP_DATA_IN_ORDER_RETURN_CAPS) == 0);

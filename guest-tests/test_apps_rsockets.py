@@ -1,0 +1,83 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs of sockets, unchanged, whose streams librspreload makes streams of RDMA. Its epoll, which servers of many clients wait
+by, is in rdma-core 65."""
+import contextlib
+
+from harness import apps, cm, faults, resources, tap
+from harness.check import expect
+from harness.labs import APPLICATIONS, kept, roce
+
+PRELOAD = '/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so'
+BY_RDMA = f'env LD_PRELOAD={PRELOAD}'
+# Bytes.
+LARGE = 1 << 20
+PACKET = 1024
+
+
+def lab():
+    return kept(roce, **APPLICATIONS)
+
+
+@contextlib.contextmanager
+def served(both, program, least):
+    """A server in guest a; what its clients do moves at least so many bytes, by RDMA."""
+    before = faults.counted(both)
+    with resources.given_back(both):
+        serving = cm.listen(both.a, f'{BY_RDMA} {program}')
+        yield both.a.card.address()
+        serving.end()
+    apps.carried(both, before, 'port tx_packets', least // PACKET)
+
+
+def wants_epoll(both):
+    if both.a.run(f"grep -q epoll_ctl {PRELOAD}", check=False).status != 0:
+        raise tap.Skip('librspreload has no epoll before rdma-core 65: RDMA_CORE=65')
+
+
+def iperf(both, options):
+    with served(both, 'iperf3 -s -1', 8 * LARGE) as address:
+        output = both.b.run(f'{BY_RDMA} iperf3 -c {address} -n 8M {options}').output
+    expect('all of it was received', 'receiver' in output, True)
+
+
+def test_iperf3():
+    iperf(lab(), '')
+
+
+def test_iperf3_streams():
+    iperf(lab(), '-P 4')
+
+
+def test_iperf3_reverse():
+    iperf(lab(), '-R')
+
+
+@tap.seconds(300)
+def test_redis():
+    """A value of a megabyte that is read again, and each kind of request from many clients at once."""
+    both = lab()
+    wants_epoll(both)
+    with served(both, "redis-server --bind '*' --protected-mode no --save '' --appendonly no", 4 * LARGE) as address:
+        client = f'{BY_RDMA} redis-cli -h {address}'
+        both.b.run(f'''head -c {LARGE} /dev/urandom | base64 -w 0 >/tmp/value
+                       {client} -x set value </tmp/value && {client} get value | head -c -1 | cmp - /tmp/value''')
+        both.b.run(f'{BY_RDMA} redis-benchmark -h {address} -n 500 -c 10 -q -t ping,set,get,incr,lpush,lrange_100 -d 1000', 120)
+
+
+@tap.seconds(300)
+def test_memcached():
+    """Values of many sizes that are read again, from several clients in turn, and others at once."""
+    both = lab()
+    wants_epoll(both)
+    with served(both, 'memcached -u root -U 0 -I 4m', 2 * LARGE) as address:
+        of = f'--servers={address}'
+        both.b.run(f'''cd /tmp && for size in 1 1000 100000 {LARGE}; do
+                           head -c $size /dev/urandom >value-$size &&
+                           {BY_RDMA} memccp {of} value-$size && {BY_RDMA} memccat {of} --file=read value-$size && cmp read value-$size || exit
+                       done''')
+        both.b.run(f'{BY_RDMA} memcslap {of} --concurrency=4 --execute-number=100 --test=set')
+
+
+if __name__ == '__main__':
+    tap.main()

@@ -62,12 +62,12 @@ def test_other_bus_error():
 def test_corrected_bus_error():
     """Nobody loses anything."""
     both = kept(slots)
-    before = log.times(both.a, 'severity=Corrected')
+    before = log.times(both.a, 'severity=Correct')
     programs = verbs.start(both.a, both.b, 'ibv_rc_pingpong -c -e -n 2000')
     programs[0].wait_output('remote address')
     pci.bus_error(both.a.card, 'BAD_TLP')
     verbs.finish(programs)
-    log.wait_more(both.a, 'severity=Corrected', before)
+    log.wait_more(both.a, 'severity=Correct', before)
 
 
 # In and out of its slot

@@ -181,10 +181,11 @@ class Guest:
 
     def kernel_line(self):
         """What its kernel is told when it boots. The TSC of an emulator goes as the host's does, but Linux's watchdog of clocks
-        doubts it when the host is busy; then each look at the clock is a system call, and one at a port."""
+        doubts it when the host is busy; then each look at the clock is a system call, and one at a port. Its log has to have all
+        that it said: see log.py."""
         clock = '' if self.accelerator == 'kvm' else 'tsc=reliable '
         return (f'{clock}console=ttyS0 rdinit=/init mitigations=off nokaslr no_timer_check cryptomgr.notests init_on_alloc=0 '
-                f'rcupdate.rcu_expedited=1 panic=0 loglevel=6 guest.n={self.number} GUEST_PATIENCE={FACTOR} GUEST_LAYERS={len(self.layers)} {self.append}').strip()
+                f'rcupdate.rcu_expedited=1 panic=0 loglevel=6 log_buf_len=1M guest.n={self.number} GUEST_PATIENCE={FACTOR} GUEST_LAYERS={len(self.layers)} {self.append}').strip()
 
     def command_line(self):
         accelerator = self.accelerator or 'tcg'

@@ -35,7 +35,7 @@ def served(both, program, least):
 def iperf(both, options):
     with served(both, 'iperf3 -s -1', 8 * LARGE) as address:
         output = both.b.run(f'{BY_RDMA} iperf3 -c {address} -n 8M {options}').output
-    expect('all of it was received', 'receiver' in output, True)
+    expect('all of it was received', 'receiver' in output, output)
 
 
 def test_iperf3():

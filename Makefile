@@ -43,7 +43,7 @@ SQ := $Q/stamps
 
 # The guests' kernel: the usual one; one of `named`, which a script makes ready; or that of KERNEL and HEADERS. What is built for
 # it is in $K, its stamps in $(SK).
-debug := debug $(patsubst %,debug-%,$(filter $(linux),$(notdir $(wildcard patches/linux/*))))
+debug := $(patsubst %,debug-%,$(filter $(linuxes),$(notdir $(wildcard patches/linux/*))))
 named := $(linux) $(debug)
 ifeq ($(KERNEL),newest)
 override KERNEL := $(lastword $(linux))
@@ -152,7 +152,7 @@ check-debug: build $S/apps-layer
 	@scripts/run-tests '$(T)'
 else
 check-debug:
-	@$(MAKE) --no-print-directory check-debug KERNEL=debug$(KERNEL:%=-%) HEADERS= GUEST_PATIENCE=$(or $(GUEST_PATIENCE),10) \
+	@$(MAKE) --no-print-directory check-debug KERNEL=debug-$(or $(KERNEL),$(firstword $(linuxes))) HEADERS= GUEST_PATIENCE=$(or $(GUEST_PATIENCE),10) \
 		T='$(or $(T),$(debug_tests))'
 endif
 
@@ -246,7 +246,7 @@ $(SR)/rdma-core: $(SR)/rdma-core-source scripts/build-rdma-core $(provider) $(ab
 	@$(stage) 'build rdma-core' scripts/build-rdma-core
 	$(stage_done)
 
-$(SR)/perftest-source: scripts/fetch-sources | $S/host
+$(SR)/perftest-source: scripts/fetch-sources scripts/versions | $S/host
 	@$(stage) 'fetch perftest' scripts/fetch-sources perftest $(lastword $(call versions,perftest))
 	$(stage_done)
 
@@ -273,8 +273,8 @@ $(SI)/image: $(SR)/rdma-core $(if $(filter-out build,$R),$(SR)/perftest) $(SK)/d
 # Other kernels for the guests.
 
 $(debug:%=build/kernels/%/stamps/kernel): build/kernels/%/stamps/kernel: scripts/build-debug-kernel scripts/take-kernel \
-		guest-tests/image/debug.config $(wildcard patches/linux/*.patch patches/linux/*/*.patch) | $S/host
-	@$(stage) 'build $* kernel' scripts/build-debug-kernel $(or $(patsubst debug-%,%,$(filter debug-%,$*)),$(firstword $(linuxes)))
+		guest-tests/image/debug.config $(wildcard patches/linux/*.patch patches/linux/*/*.patch) | $S/guest-packages
+	@$(stage) 'build $* kernel' scripts/build-debug-kernel $(*:debug-%=%)
 	$(stage_done)
 
 $(linux:%=build/kernels/%/stamps/kernel): build/kernels/%/stamps/kernel: scripts/fetch-kernel scripts/kbuild.sh scripts/versions | $S/host

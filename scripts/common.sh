@@ -79,8 +79,9 @@ suites_of() {
 
 # apply_patches NAME VERSION TREE: what we change in somebody's source tree: of all versions, then of this one.
 apply_patches() {
-    local patch
-    for patch in $(patches_of "$1" "$2"); do
+    local patch patches
+    mapfile -t patches < <(patches_of "$1" "$2")
+    for patch in "${patches[@]}"; do
         patch -d "$3" -p1 --no-backup-if-mismatch <"$patch" || die "$patch does not apply to $1 $2"
     done
 }

@@ -3,7 +3,7 @@
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run check soak check-long check-late check-debug check-threads check-mutations mutate bench bench-cards bench-sweep ledger loss matrix matrix-row shell env build clean distclean
+.PHONY: help run check soak check-long check-late check-debug check-threads check-mutations mutate bench bench-cards bench-sweep ledger loss matrix matrix-row shell env build pair clean distclean
 .DEFAULT_GOAL := help
 
 S := build/stamps
@@ -105,6 +105,7 @@ help:
 	@echo 'make shell           two guests, with their consoles; LINK=roce: RoCE cards;'
 	@echo '                     LINK=managed: with opensm to start; APPS=1: with applications'
 	@echo 'make build           set up and build only'
+	@echo 'make pair            and what ci/rdma-hca-pair wants beside that: docs/ci.md'
 	@echo 'make env             where things are, as shell variables: eval "$$(make -s env)"'
 	@echo 'make clean           remove what was built; make distclean: also what was fetched'
 	@echo
@@ -188,12 +189,15 @@ env:
 
 build: $(SQ)/qemu $S/switch $(SI)/image
 
+# With a subnet manager for managed InfiniBand.
+pair: build $S/apps-layer
+
 clean:
 	rm -rf build/qemu build/qemu-tsan build/qemu-data build/switch build/hca-switch build/unit build/rdma-core build/rdma-core-root \
 		build/driver build/kernel-test \
 		build/guest/own* build/guest/initramfs* build/pyverbs build/guest/python build/guest/python.squashfs \
 		build/guest/apps build/guest/apps-headers build/guest/apps.squashfs build/guest/templates \
-		build/run build/logs build/accelerator build/check-driver build/kernels/*/driver build/kernels/*/kernel-test \
+		build/packages build/run build/logs build/accelerator build/check-driver build/kernels/*/driver build/kernels/*/kernel-test \
 		build/kernels/*/guest/own* build/kernels/*/guest/initramfs* build/kernels/*/guest/templates build/kernels/*/stamps/driver build/kernels/*/stamps/image
 	rm -rf $(foreach made,qemu qemu-tsan qemu-data stamps/qemu stamps/qemu-tsan,build/qemus/*/$(made)) \
 		$(foreach made,images rdma-core rdma-core-root perftest perftest-root pyverbs guest stamps/rdma-core stamps/perftest stamps/pyverbs stamps/python-disk,build/rdma-cores/*/$(made))

@@ -2,6 +2,28 @@
 # shellcheck shell=bash disable=SC2154
 # Sourced after common.sh by the scripts that make file systems for guests.
 
+# With an empty record of installed packages apt names everything that is needed, whatever the host has.
+none_installed=(-o "Dir::State::status=$apt/none/status")
+
+# fetch_debs OUT PACKAGE...: fetch packages and what they need, without what the guest image has.
+fetch_debs() {
+    local out=$1 deb package
+    shift
+    mkdir -p "$out/partial"
+    # apt does not fetch again what lies there already: the packages of the guest image.
+    for deb in "$build"/guest/debs/*.deb; do
+        ln "$deb" "$out/"
+    done
+    : >"$apt/none/status"
+    apt_fetch install -y --no-install-recommends --download-only -o Debug::NoLocking=1 \
+        "${none_installed[@]}" -o Dir::Cache::Archives="$out" "$@" || return
+    # By name, not by version: a second C library would not go with the guest image's.
+    for deb in "$build"/guest/debs/*.deb; do
+        package=${deb##*/}
+        rm -f "$out/${package%%_*}"_*.deb
+    done
+}
+
 # unpack_debs ROOT DEB...: unpack packages in ROOT. Some still have folders /lib and /bin; a guest has all of them in /usr.
 unpack_debs() {
     local root=$1 deb folder
@@ -16,6 +38,20 @@ unpack_debs() {
             cp -a "$root/$folder/." "$root/usr/$folder/"
             rm -rf "${root:?}/$folder"
         fi
+    done
+}
+
+# take_alternatives ROOT DEB...: the links that the packages would make with update-alternatives when they are installed.
+take_alternatives() {
+    local root=$1 deb link path
+    shift
+    for deb; do
+        dpkg-deb --ctrl-tarfile "$deb" | tar -xO ./postinst 2>/dev/null | sed -e ':join' -e '/\\$/N; s/\\\n//; tjoin' |
+            grep -oE -- '--(install|slave)[[:space:]]+/[^[:space:]$]+[[:space:]]+[^[:space:]]+[[:space:]]+/[^[:space:]$]+' || true
+    done | while read -r _ link _ path; do
+        [ -e "$root$path" ] || continue
+        mkdir -p "$root${link%/*}"
+        ln -sfn "$path" "$root$link"
     done
 }
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which accelerator the guests run with: ACCEL from the environment, else KVM where a guest gets through its boot with
-it (there are hosts where /dev/kvm is there and a guest hangs), else TCG. What the trial gave is kept in build/."""
+it (there are hosts where /dev/kvm is there and a guest hangs), else TCG. What the trial gave is kept."""
 import os
 import shutil
 
 from . import paths
 from .guest import Guest, GuestError
 
-CACHE = os.path.join(paths.BUILD, 'accelerator')
+CACHE = os.path.join(paths.STATE, 'accelerator')
 TRIAL_SECONDS = 20
 
 

@@ -21,8 +21,19 @@ INITRAMFS = os.path.join(OF_IMAGE, 'initramfs')
 DISKS = [os.path.join(GUEST, 'base.squashfs'), os.path.join(OF_IMAGE, 'own.squashfs')]
 LAYERS = {'apps': os.path.join(GUEST, 'apps.squashfs')}
 PYTHON_DISK = os.path.join(OF_RDMA_CORE, 'guest', 'python.squashfs')
+
+
+def _state():
+    """Where we write: what was built may be somebody else's."""
+    if os.environ.get('RDMA_HCA_CACHE') or os.access(BUILD, os.W_OK):
+        return os.environ.get('RDMA_HCA_CACHE') or BUILD
+    return os.path.join(os.environ.get('XDG_CACHE_HOME') or os.path.expanduser('~/.cache'), 'rdma-hca')
+
+
+STATE = _state()
 # Of one run of a program; scripts/tap-run gives each a folder of its own.
-RUN = os.environ.get('RUN_FOLDER') or os.path.join(BUILD, 'run')
+RUN = os.environ.get('RUN_FOLDER') or os.path.join(STATE, 'run')
+TEMPLATES = os.path.join(OF_IMAGE if STATE == BUILD else STATE, 'templates')
 
 
 def other_versions():

@@ -14,7 +14,6 @@ from .errors import GuestError
 from .guest import Guest
 from .patience import FACTOR
 
-FOLDER = os.path.join(paths.OF_IMAGE, 'templates')
 SECONDS = 60  # to write or read what is not memory
 CAPABILITIES = [{'capability': 'x-ignore-shared', 'state': True}]  # memory stays where it is
 
@@ -25,7 +24,7 @@ class Template:
     def __init__(self, **kind):
         self.kind = kind
         name = hashlib.sha256(json.dumps([kind, FACTOR], sort_keys=True).encode()).hexdigest()[:16]
-        self.folder = os.path.join(FOLDER, name)
+        self.folder = os.path.join(paths.TEMPLATES, name)
         self.memory, self._state, self._made_of = (os.path.join(self.folder, name) for name in ('memory', 'state', 'made-of'))
 
     def ensure(self):

@@ -3,7 +3,7 @@
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run check soak check-long check-late check-debug check-threads check-mutations mutate bench bench-cards bench-sweep ledger loss matrix matrix-row shell env build pair clean distclean
+.PHONY: help run check soak check-long check-late check-debug check-threads check-mutations mutate bench bench-cards bench-sweep bench-served ledger loss matrix matrix-row shell env build pair clean distclean
 .DEFAULT_GOAL := help
 
 S := build/stamps
@@ -99,6 +99,7 @@ help:
 	@echo 'make bench           our cards, Soft-RoCE, virtio-net and sockets side by side: build/bench; BASE=FILE compares'
 	@echo 'make bench-cards     nanoseconds a message of two cards in one process, without guests'
 	@echo 'make bench-sweep     their messages a second in simulated time by caches, latency and QPs: build/bench'
+	@echo 'make bench-served    cards served to a distribution'\''s QEMU by vfio-user beside the same ones in ours'
 	@echo 'make matrix          the demonstration and a few tests with each QEMU, kernel and rdma-core; T=PATTERN some'
 	@echo 'make loss            goodput and retransmissions on a cable that loses packets'
 	@echo 'make check-debug     tests of the driver under a kernel that checks it: KASAN, lockdep, failing allocations'
@@ -116,7 +117,7 @@ help:
 run: build
 	@guest-tests/demonstration.py
 
-check: build $S/unit $(SR)/python-disk $S/apps-layer $(patsubst %,$S/headers-%,$(firstword $(linux)) $(lastword $(linux)))
+check: build $S/unit $(SR)/python-disk $S/apps-layer $S/stock-qemu $(patsubst %,$S/headers-%,$(firstword $(linux)) $(lastword $(linux)))
 	@scripts/run-tests $(if $(SINCE),--since '$(SINCE)') '$(T)'
 
 # Whether make check SINCE= finds mistakes: those of scripts/mutations; T=ROOM one.
@@ -167,6 +168,9 @@ bench-cards: $S/unit
 bench-sweep: $S/bench-packages $S/unit
 	@guest-tests/bench/sweep.py
 
+bench-served: build $S/stock-qemu
+	@guest-tests/bench/served.py
+
 # The versions that README promises: the oldest and the newest with each other, and each between; T=PATTERN some.
 matrix:
 	@scripts/matrix '$(T)'
@@ -197,11 +201,11 @@ clean:
 		build/driver build/kernel-test \
 		build/guest/own* build/guest/initramfs* build/pyverbs build/guest/python build/guest/python.squashfs \
 		build/guest/apps build/guest/apps-headers build/guest/apps.squashfs build/guest/templates \
-		build/packages build/run build/logs build/accelerator build/check-driver build/kernels/*/driver build/kernels/*/kernel-test \
+		build/packages build/stock build/run build/logs build/accelerator build/check-driver build/kernels/*/driver build/kernels/*/kernel-test \
 		build/kernels/*/guest/own* build/kernels/*/guest/initramfs* build/kernels/*/guest/templates build/kernels/*/stamps/driver build/kernels/*/stamps/image
 	rm -rf $(foreach made,qemu qemu-tsan qemu-data stamps/qemu stamps/qemu-tsan,build/qemus/*/$(made)) \
 		$(foreach made,images rdma-core rdma-core-root perftest perftest-root pyverbs guest stamps/rdma-core stamps/perftest stamps/pyverbs stamps/python-disk,build/rdma-cores/*/$(made))
-	rm -f $S/qemu $S/qemu-tsan $S/switch $S/unit $S/rdma-core $S/driver $S/image $S/pyverbs $S/python-disk $S/apps-layer
+	rm -f $S/qemu $S/qemu-tsan $S/switch $S/unit $S/rdma-core $S/driver $S/image $S/pyverbs $S/python-disk $S/apps-layer $S/stock-qemu
 
 distclean:
 	rm -rf build
@@ -323,6 +327,12 @@ $S/apps-packages: $S/guest-packages scripts/fetch-layer guest-tests/image/apps-p
 
 $S/apps-layer: $S/apps-packages scripts/build-apps-layer scripts/image.sh $(call sources,guest-tests/programs/apps)
 	@$(stage) 'build apps layer' scripts/build-apps-layer
+	$(stage_done)
+
+# What only the tests with a QEMU without our card need.
+
+$S/stock-qemu: scripts/fetch-stock-qemu scripts/image.sh | $S/host
+	@$(stage) 'fetch stock QEMU' scripts/fetch-stock-qemu
 	$(stage_done)
 
 # What only the benchmark needs.

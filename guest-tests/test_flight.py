@@ -290,6 +290,7 @@ def machine(name='guest1', monitor=None, ready=True, devices=(InfinibandCard(),)
     guest = types.SimpleNamespace(name=name, monitor=monitor or Answers(), is_ready=ready, devices=devices)
     guest.process = types.SimpleNamespace(poll=lambda: status, returncode=status)
     guest.spawn = lambda script: Said(guest, **said)
+    guest.card_monitors = lambda: [guest.monitor]
     return guest
 
 

@@ -127,6 +127,16 @@ class Command:
         return f'{self.guest.name}$ {self.script}\n{text}[status {self._status if self._ended else "none yet"}]'
 
 
+def die_with(parent):
+    """For Popen's preexec_fn: no guest outlives its harness, the process parent."""
+    def die_with_us():
+        libc = ctypes.CDLL(None)
+        libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:
+            os._exit(1)
+    return die_with_us
+
+
 def end_all(commands):
     """Each is killed and waited for before the next one."""
     for command in commands:
@@ -213,20 +223,12 @@ class Guest:
             self.memory_file = self.template.memory
         for kind in ('qmp', 'agent', 'tty'):
             self._remove(f'{self.name}.{kind}')
-        parent = os.getpid()
-
-        def die_with_us():
-            libc = ctypes.CDLL(None)
-            libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: no guest outlives its harness
-            if os.getppid() != parent:
-                os._exit(1)
-
         self._ready.clear()
         self._started = time.monotonic()
         with open(self._log, 'ab') as log:
             self.process = subprocess.Popen(
-                self.command_line(), cwd=self.folder, preexec_fn=die_with_us, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self.monitor = Monitor(self._connect(f'{self.name}.qmp'), self.name, self.qemu_log)
+                self.command_line(), cwd=self.folder, preexec_fn=die_with(os.getpid()), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.monitor = Monitor(self._connect('qmp'), self.name, self.qemu_log)
         self._come()
         if self.template:
             self.template.wake(self.monitor)
@@ -284,6 +286,10 @@ class Guest:
         """Run a QMP command; '_' in the arguments' names stands for '-'."""
         return self.monitor.execute(command, {name.replace('_', '-'): value for name, value in arguments.items()})
 
+    def card_monitors(self):
+        """Of the processes that its cards are in."""
+        return [self.monitor]
+
     def reset(self):
         """Push the reset button. wait_ready() waits for the new start."""
         self.starts_again()
@@ -331,14 +337,18 @@ class Guest:
         if self.process.poll() is None:
             self._quit()
         self.process.wait()
+        self.forget()
+
+    # within
+
+    def forget(self):
+        """A process that has ended."""
         for kind in ('qmp', 'agent', 'tty'):
             self._remove(f'{self.name}.{kind}')
         for connection in (self.monitor, self._agent):
             if connection:
                 connection.close()
         self.process = None
-
-    # within
 
     def _become_ready(self):
         self.boot_seconds = time.monotonic() - self._started
@@ -370,8 +380,9 @@ class Guest:
         except FileNotFoundError:
             pass
 
-    def _connect(self, name):
-        """Connect to a socket in the folder, whose full path may be too long for a socket address."""
+    def connect(self, name, process, said):
+        """Connect to a socket of a process in the folder, whose full path may be too long for a socket address. said(): what it had
+        to say when it ended."""
         folder = os.open(self.folder, os.O_PATH)
         try:
             deadline = time.monotonic() + 20
@@ -382,17 +393,19 @@ class Guest:
                     return connection
                 except OSError:
                     connection.close()
-                    if self.process.poll() is not None:
-                        raise GuestError(f'{self.name}: QEMU did not start: {self.qemu_log()}'
-                                         f'\n{shlex.join(self.command_line())}')
+                    if process.poll() is not None:
+                        raise GuestError(f'{self.name}: QEMU did not start: {said()}\n{shlex.join(process.args)}')
                     if time.monotonic() > deadline:
                         raise
                     time.sleep(0.01)
         finally:
             os.close(folder)
 
+    def _connect(self, kind):
+        return self.connect(f'{self.name}.{kind}', self.process, self.qemu_log)
+
     def _come(self):
-        self._agent = self._connect(f'{self.name}.agent')
+        self._agent = self._connect('agent')
         threading.Thread(target=self._read_agent, args=(self._agent,), daemon=True).start()
 
     def _read_agent(self, connection):

@@ -10,6 +10,8 @@ OF_RDMA_CORE = os.environ.get('GUEST_RDMA_CORE') or BUILD
 _KERNEL = os.environ.get('GUEST_KERNEL') or BUILD
 QEMU = os.path.join(OF_QEMU, 'qemu', 'qemu-system-x86_64')
 QEMU_DATA = os.path.join(OF_QEMU, 'qemu-data')
+# Of a distribution, without our card: see scripts/fetch-stock-qemu.
+STOCK_QEMU = os.path.join(BUILD, 'stock', 'qemu-system-x86_64')
 SWITCH = os.path.join(BUILD, 'hca-switch')
 GUEST = os.path.join(BUILD, 'guest')
 OF_KERNEL = os.path.join(_KERNEL, 'guest')

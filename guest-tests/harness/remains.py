@@ -88,11 +88,13 @@ class Remains:
             self._write(f'{card_name(guest, number, answer)}.counters', counters(answer))
 
     def _query(self, guest, command, **arguments):
-        try:
-            return guest.monitor.execute(command, arguments, patient(MONITOR_SECONDS))
-        except Refused as error:
-            self.notes.append(str(error).splitlines()[0])
-            return []
+        answers = []
+        for monitor in guest.card_monitors():
+            try:
+                answers += monitor.execute(command, arguments, patient(MONITOR_SECONDS)) or []
+            except Refused as error:
+                self.notes.append(str(error).splitlines()[0])
+        return answers
 
     # guests
 

@@ -4,7 +4,8 @@
 import json
 
 from harness import cm, events, pci, power, tap, verbs, wait
-from harness.devices import MTU
+from harness.check import expect
+from harness.devices import MTU, RoceCard
 from harness.guest import GuestError, end_all
 from harness.labs import kept, roce
 
@@ -372,6 +373,28 @@ def remove(guest, function):
     if guest.run(f'ls /sys/class/net/{guest.card.interface}', check=False).status == 0:
         raise GuestError('the interface is still there')
     pci.rescan(guest)
+
+
+def test_gids_beside_those_of_roce_v1():
+    """With roce-v1-gids GIDs are where cards that speak RoCEv1, too, have them: IPv4 at 3. Nobody speaks by the others."""
+    with roce(*[RoceCard('lan', properties={'roce-v1-gids': 1})] * 2) as both:
+        for guest in both.guests:
+            expect('the index of IPv4', guest.card.gid_index() == 3, guest.card.gid_index())
+            types = guest.run(f'cd /sys/class/infiniband/{guest.card.name}/ports/1/gid_attrs/types && cat 0 1 2 3').output
+            expect('types', types.splitlines() == ['IB/RoCE v1', 'RoCE v2'] * 2, types)
+        verbs.pingpong(both.a, both.b, '-n 50')
+        verbs.pingpong(both.a, both.b, '-n 50', 'ud')
+        cm.talk(both.a, both.b)
+        peer = both.a.spawn(f'exec ibv_rc_pingpong -d {both.a.card.name} -g 3')
+        peer.wait_output('local address')
+        for service, said in (('rc', 'Failed to modify QP to RTR'), ('ud', 'Failed to create AH')):
+            refused = both.b.run(f'ibv_{service}_pingpong -d {both.b.card.name} -g 2 {both.a.devices[0].address()}', check=False)
+            expect(said, refused.status == 1 and said in refused.output, refused)
+            if service == 'rc':
+                peer.end()
+                peer = both.a.spawn(f'exec ibv_ud_pingpong -d {both.a.card.name} -g 3')
+                peer.wait_output('local address')
+        peer.end()
 
 
 if __name__ == '__main__':

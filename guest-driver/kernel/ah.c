@@ -7,6 +7,7 @@
  */
 #include "rdma_hca_user.h"
 
+#include "port.h"
 #include "qp.h"
 #include "udata.h"
 
@@ -31,6 +32,8 @@ int rhca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *attr,
 
 	if (rdma_ah_get_port_num(attr->ah_attr) != RHCA_PORT)
 		return -EINVAL;
+	if (!rhca_speaks_by(attr->ah_attr))
+		return -EOPNOTSUPP;
 	err = rhca_take_no_request(udata);
 	if (err)
 		return err;

@@ -25,12 +25,16 @@ static int rhca_set_gid(struct rhca_dev *dev, u32 index,
 
 int rhca_add_gid(const struct ib_gid_attr *attr, void **context)
 {
+	const struct rhca_dev *dev = to_rhca(attr->device);
 	struct rdma_hca_gid_entry entry = {};
 	u8 mac[ETH_ALEN];
 	u16 vlan;
 	int err;
 
-	/* The port has announced no other type. */
+	/* RoCEv1 has places at the most: the card knows nothing of them. */
+	if (attr->gid_type == IB_GID_TYPE_ROCE &&
+	    dev->caps.features & RDMA_HCA_FEATURE_ROCE_V1_GIDS)
+		return 0;
 	if (attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
 		return -EOPNOTSUPP;
 	err = rdma_read_gid_l2_fields(attr, &vlan, mac);

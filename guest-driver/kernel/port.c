@@ -259,7 +259,9 @@ int rhca_get_port_immutable(struct ib_device *ibdev, u32 port,
 	const struct rhca_dev *dev = to_rhca(ibdev);
 
 	if (rhca_is_roce(dev))
-		immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+		immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP |
+			(dev->caps.features & RDMA_HCA_FEATURE_ROCE_V1_GIDS ?
+			 RDMA_CORE_PORT_IBA_ROCE : 0);
 	else if (rhca_has_mad(dev))
 		immutable->core_cap_flags = RDMA_CORE_PORT_IBA_IB;
 	else
@@ -269,6 +271,12 @@ int rhca_get_port_immutable(struct ib_device *ibdev, u32 port,
 	immutable->gid_tbl_len = dev->caps.num_gids;
 	immutable->pkey_tbl_len = dev->caps.num_pkeys;
 	return 0;
+}
+
+bool rhca_speaks_by(const struct rdma_ah_attr *ah)
+{
+	return ah->type != RDMA_AH_ATTR_TYPE_ROCE ||
+	       ah->grh.sgid_attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP;
 }
 
 enum rdma_link_layer rhca_get_link_layer(struct ib_device *ibdev, u32 port)

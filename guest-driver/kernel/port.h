@@ -29,6 +29,8 @@ int rhca_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey);
 int rhca_get_port_immutable(struct ib_device *ibdev, u32 port,
 			    struct ib_port_immutable *immutable);
 enum rdma_link_layer rhca_get_link_layer(struct ib_device *ibdev, u32 port);
+/* Whether it speaks by the GID: one of RoCEv1 only has a place in the table. */
+bool rhca_speaks_by(const struct rdma_ah_attr *ah);
 
 /* gid.c */
 int rhca_add_gid(const struct ib_gid_attr *attr, void **context);

@@ -601,6 +601,8 @@ static int rhca_check_modify(struct rhca_dev *dev,
 		return -EINVAL;
 	if ((mask & IB_QP_PORT) && attr->port_num != RHCA_PORT)
 		return -EINVAL;
+	if ((mask & IB_QP_AV) && !rhca_speaks_by(&attr->ah_attr))
+		return -EOPNOTSUPP;
 	if ((mask & IB_QP_PKEY_INDEX) && attr->pkey_index >= caps->num_pkeys)
 		return -EINVAL;
 	if ((mask & IB_QP_PATH_MTU) &&

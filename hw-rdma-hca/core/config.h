@@ -88,6 +88,8 @@ typedef enum HcaManaged {
       "Elements of the send and write packet buffer, of 256 bits each")        \
     X(log_gids, "log-gids", 6, 0, HCA_MAX_LOG_GIDS, ANY, NONE, ROCE,           \
       "Number of GIDs, as a power of two")                                     \
+    X(roce_v1_gids, "roce-v1-gids", 0, 0, 1, ANY, NONE, ROCE,                  \
+      "1: GIDs have the places that they have on a card with RoCEv1, too")     \
     X(log_flows, "log-flows", 8, 1, HCA_MAX_LOG_FLOWS, ANY, NONE, ROCE,        \
       "Number of flow rules of raw packet queue pairs, as a power of two")     \
     X(osq_per_qp, "osq-per-qp", 1024, 1, 32768, ANY, NONE, ROCE,               \

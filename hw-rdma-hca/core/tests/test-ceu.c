@@ -548,6 +548,32 @@ static void test_query_identity(void)
     fix_free(&fix);
 }
 
+/* Those that a card has by its link layer, or by an option. */
+static void test_query_features(void)
+{
+    Fix fix;
+
+    fix_init(&fix);
+    for (unsigned roce = 0; roce < 2; roce++) {
+        for (unsigned v1 = 0; v1 < 2; v1++) {
+            const struct rdma_hca_fw *fw;
+            uint32_t features;
+
+            fix.hca.config.link_layer = roce ? HCA_LINK_LAYER_ROCE
+                                             : HCA_LINK_LAYER_IB;
+            fix.hca.config.roce_v1_gids = v1;
+            fw = run_out(&fix, RDMA_HCA_CMD_QUERY_FW, 0);
+            features = GUINT32_FROM_BE(fw->features);
+            g_assert_cmpuint(!!(features & RDMA_HCA_FEATURE_ETH), ==, roce);
+            g_assert_cmpuint(!!(features & RDMA_HCA_FEATURE_MAD), ==, !roce);
+            g_assert_cmpuint(!!(features & RDMA_HCA_FEATURE_ROCE_V1_GIDS), ==,
+                             roce && v1);
+        }
+    }
+    fix.hca.config.link_layer = HCA_LINK_LAYER_IB;
+    fix_free(&fix);
+}
+
 static unsigned port_word(Fix *fix, uint32_t mask)
 {
     const struct rdma_hca_port *port = run_out(fix, RDMA_HCA_CMD_QUERY_PORT, 1);
@@ -967,6 +993,7 @@ int main(int argc, char **argv)
     test_add("/ceu/random", test_random);
     test_add("/ceu/query/dev-lim", test_query_dev_lim);
     test_add("/ceu/query/identity", test_query_identity);
+    test_add("/ceu/query/features", test_query_features);
     test_add("/ceu/query/port", test_query_port);
     test_add("/ceu/mpt-pd", test_mpt_pd);
     test_add("/ceu/init-hca", test_init_hca);

@@ -125,6 +125,8 @@ uint8_t hca_ceu_query_fw(HcaCeu *ceu, HcaCommand *cmd)
     bool roce = hca_config_is_roce(config);
     uint32_t link = roce ? ETH_FEATURES : RDMA_HCA_FEATURE_MAD;
     uint32_t dev_mem = config->device_memory ? RDMA_HCA_FEATURE_DEV_MEM : 0;
+    uint32_t gids = roce && config->roce_v1_gids ? RDMA_HCA_FEATURE_ROCE_V1_GIDS
+                                                 : 0;
 
     fw->magic = BE(RDMA_HCA_FW_MAGIC);
     fw->interface_version = BE(RDMA_HCA_INTERFACE_VERSION);
@@ -136,7 +138,7 @@ uint8_t hca_ceu_query_fw(HcaCeu *ceu, HcaCommand *cmd)
         RDMA_HCA_FEATURE_TIMESTAMP | RDMA_HCA_FEATURE_CQ_MODERATION |
         RDMA_HCA_FEATURE_ATOMIC_WRITE | RDMA_HCA_FEATURE_FLUSH |
         RDMA_HCA_FEATURE_NULL_MR | RDMA_HCA_FEATURE_QP_COUNTERS |
-        RDMA_HCA_FEATURE_BLOCK_LOOPBACK | link | dev_mem);
+        RDMA_HCA_FEATURE_BLOCK_LOOPBACK | link | dev_mem | gids);
     fw->fw_version = BE(FW_VERSION);
     return RDMA_HCA_STAT_OK;
 }

@@ -381,13 +381,18 @@ static void tell_ready(Bench *b)
     }
 }
 
-static void pull_cut(Bench *b)
+/* True: the switch has been told of one. */
+static bool pull_cut(Bench *b)
 {
+    bool pulled = false;
+
     for (unsigned i = 1; i <= BENCH_PORTS; i++) {
         if (b->cable[i].cut) {
             bench_unplug(b, i);
+            pulled = true;
         }
     }
+    return pulled;
 }
 
 static bool turn(Bench *b)
@@ -400,7 +405,7 @@ static bool turn(Bench *b)
     more = hca_switch_run(b->sw);
     meter.inside = false;
     check_meter();
-    pull_cut(b);
+    more |= pull_cut(b);
     check_protected(b);
     return more;
 }

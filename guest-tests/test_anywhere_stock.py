@@ -112,6 +112,17 @@ def test_reset():
     verbs.pingpong(both.a, both.b, '-e -n 100')
 
 
+def test_card_resets():
+    """The guest resets the function, parts the driver from it, reloads it: the card is found as it was."""
+    both = kept(infiniband)
+    device = '/sys/bus/pci/devices/$pci'
+    driver = '/sys/bus/pci/drivers/rdma_hca'
+    for script in (f'echo 1 >{device}/reset', f'echo $pci >{driver}/unbind && echo $pci >{driver}/bind', 'devlink dev reload pci/$pci'):
+        both.b.run(f'pci=$(basename $(realpath /sys/class/infiniband/rdma_hca0/device)); {script}')
+        both.wait_active()
+        verbs.pingpong(both.a, both.b, '-e -n 100')
+
+
 def test_client_killed():
     """Its QEMU goes without a word, beside traffic, and comes again; the server is still there."""
     both = kept(infiniband)

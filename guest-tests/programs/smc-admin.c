@@ -142,7 +142,7 @@ static void found_rdma(int type, const void *data, int length)
     } counters[] = {
         { SMC_NLA_STATS_T_CLNT_V1_SUCC, "client_v1" }, { SMC_NLA_STATS_T_CLNT_V2_SUCC, "client_v2" },
         { SMC_NLA_STATS_T_SRV_V1_SUCC, "server_v1" },  { SMC_NLA_STATS_T_SRV_V2_SUCC, "server_v2" },
-        { SMC_NLA_STATS_T_RX_BYTES, "rx_bytes" },      { SMC_NLA_STATS_T_TX_BYTES, "tx_bytes" },
+        { SMC_NLA_STATS_T_TX_BYTES, "tx_bytes" },
     };
 
     for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
@@ -152,20 +152,10 @@ static void found_rdma(int type, const void *data, int length)
     }
 }
 
-/* Linux counts what is read of a connection whose link is gone as SMC-D's. */
-static void found_left(int type, const void *data, int length)
-{
-    if (type == SMC_NLA_STATS_T_RX_BYTES) {
-        print("rx_bytes_left", data, length);
-    }
-}
-
 static void found_stats(int type, const void *data, int length)
 {
     if (type == SMC_NLA_STATS_SMCR_TECH) {
         each(data, length, found_rdma);
-    } else if (type == SMC_NLA_STATS_SMCD_TECH) {
-        each(data, length, found_left);
     }
 }
 

@@ -262,7 +262,7 @@ $(SR)/perftest: $(SR)/perftest-source $(SR)/rdma-core-source scripts/build-perft
 	@$(stage) 'build perftest' scripts/build-perftest
 	$(stage_done)
 
-$S/guest-packages: scripts/fetch-guest guest-tests/image/packages | $S/host
+$S/guest-packages: scripts/fetch-guest scripts/image.sh guest-tests/image/packages | $S/host
 	@$(stage) 'fetch guest packages' scripts/fetch-guest
 	$(stage_done)
 
@@ -311,7 +311,7 @@ $(SR)/pyverbs: $(SR)/rdma-core-source scripts/build-pyverbs
 	@$(stage) 'build pyverbs' scripts/build-pyverbs
 	$(stage_done)
 
-$S/python-packages: $S/guest-packages scripts/fetch-layer guest-tests/image/python-packages
+$S/python-packages: $S/guest-packages scripts/fetch-layer scripts/image.sh guest-tests/image/python-packages
 	@$(stage) 'fetch python packages' scripts/fetch-layer python
 	$(stage_done)
 
@@ -321,7 +321,7 @@ $(SR)/python-disk: $(SR)/pyverbs $S/python-packages scripts/build-python-disk sc
 
 # What only the tests of applications need.
 
-$S/apps-packages: $S/guest-packages scripts/fetch-layer guest-tests/image/apps-packages guest-tests/image/apps-headers
+$S/apps-packages: $S/guest-packages scripts/fetch-layer scripts/image.sh guest-tests/image/apps-packages guest-tests/image/apps-headers
 	@$(stage) 'fetch applications' scripts/fetch-layer apps
 	$(stage_done)
 

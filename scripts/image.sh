@@ -5,18 +5,27 @@
 # With an empty record of installed packages apt names everything that is needed, whatever the host has.
 none_installed=(-o "Dir::State::status=$apt/none/status")
 
-# fetch_debs OUT PACKAGE...: fetch packages and what they need, without what the guest image has.
+# fetch_all_debs OUT PACKAGE...: fetch packages and what they need, but for what lies there already.
+fetch_all_debs() {
+    local out=$1
+    shift
+    mkdir -p "$out/partial"
+    : >"$apt/none/status"
+    apt_fetch install -y --no-install-recommends --download-only -o Debug::NoLocking=1 \
+        "${none_installed[@]}" -o Dir::Cache::Archives="$out" "$@"
+}
+
+# fetch_debs OUT PACKAGE...: the same without what the guest image has, and the guests' rdma-core, which is ours.
 fetch_debs() {
     local out=$1 deb package
     shift
-    mkdir -p "$out/partial"
+    mkdir -p "$out"
     # apt does not fetch again what lies there already: the packages of the guest image.
     for deb in "$build"/guest/debs/*.deb; do
         ln "$deb" "$out/"
     done
-    : >"$apt/none/status"
-    apt_fetch install -y --no-install-recommends --download-only -o Debug::NoLocking=1 \
-        "${none_installed[@]}" -o Dir::Cache::Archives="$out" "$@" || return
+    fetch_all_debs "$out" "$@" || return
+    rm -f "$out"/{rdma-core,infiniband-diags,libibmad5,libibnetdisc5}_*.deb
     # By name, not by version: a second C library would not go with the guest image's.
     for deb in "$build"/guest/debs/*.deb; do
         package=${deb##*/}

@@ -20,12 +20,20 @@ class Machine:
 
     def guest(self, folder, number, plug):
         """The guest; plug(link) takes the next end of a link and gives the backend and arguments of QEMU."""
-        guest = Guest(f'guest{number}', folder, number=number, accelerator=accelerator.choose(), **self.options)
-        guest.template = None if self.boots else template.of(guest)
+        guest = self._guest(f'guest{number}', folder, number=number, accelerator=accelerator.choose(), **self.options)
         for slot, description in enumerate(self.devices):
             backend, arguments = plug(description.link) if description.link else (None, [])
-            guest.arguments += arguments + description.put_into(guest, slot, backend).arguments()
+            self._put(guest, description.put_into(guest, slot, backend), arguments)
         return guest
+
+    def _guest(self, *arguments, **options):
+        guest = Guest(*arguments, **options)
+        guest.template = None if self.boots else template.of(guest)
+        return guest
+
+    def _put(self, guest, device, arguments):
+        """Have the guest's QEMU make it; arguments: those of what it is plugged into."""
+        guest.arguments += arguments + device.arguments()
 
 
 class Lab:

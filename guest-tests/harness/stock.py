@@ -16,7 +16,7 @@ SERVER = os.path.join(paths.TOP, 'hw-rdma-hca', 'server', 'rdma-hca-server')
 
 
 class Server:
-    """What serves a card. folder: of its guest, where its sockets are. arguments: of QEMU, for what the card is plugged into."""
+    """What serves a card, with its sockets in its guest's folder. arguments: of QEMU, for what the card is plugged into."""
 
     def __init__(self, guest, card, arguments):
         self._guest, self._card, self._arguments = guest, card, arguments
@@ -103,16 +103,14 @@ class StockGuest(Guest):
 class StockMachine(Machine):
     """Of a QEMU without our card. Its cards are served to it."""
 
-    def guest(self, folder, number, plug):
-        guest = StockGuest(f'guest{number}', folder, number=number, **self.options)
-        for slot, description in enumerate(self.devices):
-            backend, arguments = plug(description.link) if description.link else (None, [])
-            device = description.put_into(guest, slot, backend)
-            if isinstance(device, Hca):
-                server = Server(guest, device, arguments)
-                guest.servers.append(server)
-                where = {'type': 'unix', 'path': server.socket}
-                guest.arguments += ['-device', json.dumps({'driver': 'vfio-user-pci', 'socket': where})]
-            else:
-                guest.arguments += arguments + device.arguments()
-        return guest
+    def _guest(self, *arguments, **options):
+        return StockGuest(*arguments, **options)
+
+    def _put(self, guest, device, arguments):
+        if not isinstance(device, Hca):
+            super()._put(guest, device, arguments)
+            return
+        server = Server(guest, device, arguments)
+        guest.servers.append(server)
+        where = {'type': 'unix', 'path': server.socket}
+        guest.arguments += ['-device', json.dumps({'driver': 'vfio-user-pci', 'socket': where})]

@@ -3,10 +3,22 @@
  * The RAM that a card behind a vIOMMU may reach. See rdma-hca-iommu.h.
  */
 #include "qemu/osdep.h"
+#include "hw/pci/pci.h"
+#include "hw/remote/machine.h"
 #include "rdma-hca-compat.h"
 #include "rdma-hca-iommu.h"
 
 #define IOTLB_PAGE_BITS 12
+
+/*
+ * A vfio-user server has an address space for each device that it serves, with
+ * the client's RAM in it and nothing that translates.
+ */
+bool rdma_hca_iommu_translates(PCIDevice *pci)
+{
+    return pci_device_iommu_address_space(pci) != &address_space_memory &&
+           !object_dynamic_cast(qdev_get_machine(), TYPE_REMOTE_MACHINE);
+}
 
 RdmaHcaIommu *rdma_hca_iommu_new(AddressSpace *as, const RdmaHcaRam *own)
 {

@@ -35,6 +35,9 @@ typedef struct RdmaHcaIommu {
     RdmaHcaIotlbEntry entry[RDMA_HCA_IOTLB_ENTRIES];
 } RdmaHcaIommu;
 
+/* Whether the function is behind a vIOMMU. */
+bool rdma_hca_iommu_translates(PCIDevice *pci);
+
 /*
  * All of these are called with the BQL held. @own follows @as, but need not yet.
  */

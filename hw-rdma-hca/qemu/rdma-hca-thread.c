@@ -6,7 +6,6 @@
 #include "../abi/rdma_hca_regs.h"
 #include "hw/core/cpu.h"
 #include "hw/pci/msix.h"
-#include "hw/remote/machine.h"
 #include "qapi/error.h"
 #include "qemu/atomic.h"
 #include "qemu/bitmap.h"
@@ -941,22 +940,12 @@ static void follow_memory(RdmaHcaThread *thread, bool translated)
                       thread);
 }
 
-/*
- * A vfio-user server has an address space for each device that it serves, with
- * the client's RAM in it and nothing that translates.
- */
-static bool behind_viommu(PCIDevice *pci)
-{
-    return pci_device_iommu_address_space(pci) != &address_space_memory &&
-           !object_dynamic_cast(qdev_get_machine(), TYPE_REMOTE_MACHINE);
-}
-
 bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
                            const HcaConfig *config, MemoryRegion *dev_mem,
                            IOThread *iothread, RdmaHcaCable *cable,
                            Error **errp)
 {
-    bool translated = behind_viommu(pci);
+    bool translated = rdma_hca_iommu_translates(pci);
 
     if (!(translated ? take_main_loop(thread, iothread, errp)
                      : take_iothread(thread, iothread, errp))) {

@@ -5,7 +5,7 @@ import signal
 import sys
 import time
 
-from .. import cm
+from .. import cm, verbs
 from ..devices import RoceDevice
 from ..errors import GuestError
 from . import parcels
@@ -24,8 +24,7 @@ FOLDER = '/run/rdma-hca'  # where rdma-hca-barrier says its name, and is let pas
 
 def address(guest):
     """Of its card's interface, if it has one."""
-    device = guest.card if hasattr(guest.card, 'address') else guest.devices[0]
-    return device.address()
+    return guest.card.address() if hasattr(guest.card, 'address') else verbs.address(guest)
 
 
 def variables(lab, guest, link):
@@ -52,7 +51,7 @@ def run(lab, given):
 
 
 def _prepare(lab):
-    hosts = ''.join(f'{guest.devices[0].address()} {guest.name}\\n' for guest in lab.guests)
+    hosts = ''.join(f'{verbs.address(guest)} {guest.name}\\n' for guest in lab.guests)
     for guest in lab.guests:
         parcels.unpack(guest)
         guest.run(f"printf '127.0.0.1 localhost\\n{hosts}' >/etc/hosts; mkdir -p {FOLDER} && mkfifo {FOLDER}/events")

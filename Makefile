@@ -3,13 +3,14 @@
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run check soak check-long check-late check-debug check-threads check-mutations mutate bench bench-cards bench-sweep bench-served ledger loss matrix matrix-row shell env build pair clean distclean
+.PHONY: help run check soak check-long check-late check-arm64 check-libvirt check-packages check-debug check-threads check-mutations mutate bench bench-cards bench-sweep bench-served ledger loss matrix matrix-row guest shell circle env build pair packages clean distclean
 .DEFAULT_GOAL := help
 
 S := build/stamps
 stage := scripts/stage
 
 # Sources by what is built from them. They are looked up, not listed.
+files = $(shell find $(1) -type f)
 sources = $(shell find $(1) -type f \( -name '*.[ch]' -o -name '*.c.inc' -o -name '*.json' -o -name '*.build' -o -name '*.txt' \
 	-o -name Kconfig -o -name Kbuild -o -name '*.mk' -o -name Makefile -o -name trace-events \) 2>/dev/null)
 abi      := $(call sources,hw-rdma-hca/abi)
@@ -19,8 +20,16 @@ switch   := $(call sources,hw-rdma-hca/switch)
 benches  := $(call sources,hw-rdma-hca/bench)
 driver   := $(call sources,guest-driver/kernel) $(call sources,guest-tests/kernel)
 provider := $(call sources,guest-driver/provider)
-image    := $(filter-out %packages %headers,$(wildcard guest-tests/image/*)) \
-	$(filter-out guest-tests/programs/apps/%,$(call sources,guest-tests/programs))
+programs := $(filter-out guest-tests/programs/apps/%,$(call sources,guest-tests/programs)) \
+	$(wildcard guest-tests/image/*.c guest-tests/image/guest-*)
+
+# What is built for guests of another architecture than the host's, ARCH=arm64, is in $A, all of it.
+A := build
+ifneq ($(filter-out amd64,$(ARCH)),)
+export GUEST_ARCH := $(ARCH)
+A := build/$(ARCH)
+endif
+SA := $A/stamps
 
 # Versions that there are to choose from: see scripts/versions.
 versions = $(shell sed -n 's/^$(1) \([^ ]*\).*/\1/p' scripts/versions)
@@ -34,7 +43,7 @@ chosen = $(if $(filter command,$(firstword $(origin $(1)))),$(if $(filter newest
 # What is built of QEMU is in $Q, its stamps in $(SQ).
 qemus := $(call versions,qemu)
 qemu := $(call chosen,QEMU,$(qemus))
-Q := build
+Q := $A
 ifneq ($(qemu),$(firstword $(qemus)))
 Q := build/qemus/$(qemu)
 export HOST_QEMU := $(realpath .)/$Q
@@ -43,8 +52,9 @@ SQ := $Q/stamps
 
 # The guests' kernel: the usual one; one of `named`, which a script makes ready; or that of KERNEL and HEADERS. What is built for
 # it is in $K, its stamps in $(SK).
-debug := $(patsubst %,debug-%,$(filter $(linuxes),$(notdir $(wildcard patches/linux/*))))
-named := $(linux) $(debug)
+built := $(filter $(linuxes),$(notdir $(wildcard patches/linux/*)))
+debug := $(built:%=debug-%)
+named := $(linux) $(debug) $(built:%=gdb-%)
 ifeq ($(KERNEL),newest)
 override KERNEL := $(lastword $(linux))
 endif
@@ -52,12 +62,18 @@ ifeq ($(KERNEL),$(firstword $(linuxes)))
 override KERNEL :=
 endif
 ifeq ($(KERNEL),)
-K := build
-kernel := $S/guest-unpacked
+K := $A
+kernel := $(SA)/guest-unpacked
 else
 ifneq ($(filter $(KERNEL),$(named)),)
 K := build/kernels/$(KERNEL)
 else
+# A build tree: the vmlinux in it, if QEMU can start that.
+ifneq ($(wildcard $(KERNEL)/.config),)
+override HEADERS := $(KERNEL)
+override KERNEL := $(HEADERS)/$(shell scripts/tree-kernel '$(HEADERS)/.config')
+tree_modules := $(wildcard $(patsubst %.o,%.ko,$(shell sed 's,^kernel/,,; s,^,$(HEADERS)/,' '$(HEADERS)/modules.order' 2>/dev/null)))
+endif
 release := $(shell sed -n 's/.*"\(.*\)".*/\1/p' '$(HEADERS)/include/generated/utsrelease.h' 2>/dev/null)
 $(if $(release),,$(error KERNEL=$(KERNEL): say its build tree with HEADERS, or give one of: $(named)))
 K := build/kernels/$(release)
@@ -67,19 +83,15 @@ export GUEST_KERNEL := $(realpath .)/$K
 endif
 SK := $K/stamps
 
-# What is built of rdma-core is in $R, its stamps in $(SR); the guests' image of both in $I.
+# What is built of rdma-core is in $R, its stamps in $(SR).
 rdma_cores := $(call versions,rdma-core)
 rdma_core := $(call chosen,RDMA_CORE,$(rdma_cores))
-R := build
-I := $K
+R := $A
 ifneq ($(rdma_core),$(firstword $(rdma_cores)))
 R := build/rdma-cores/$(rdma_core)
-I := $R/images/$(if $(KERNEL),$(notdir $K),own)
 export GUEST_RDMA_CORE := $(realpath .)/$R
-export GUEST_IMAGE := $(realpath .)/$I
 endif
 SR := $R/stamps
-SI := $I/stamps
 
 help:
 	@echo 'make run             set up and build what is missing, start two guests, run the demonstration'
@@ -103,16 +115,24 @@ help:
 	@echo 'make matrix          the demonstration and a few tests with each QEMU, kernel and rdma-core; T=PATTERN some'
 	@echo 'make loss            goodput and retransmissions on a cable that loses packets'
 	@echo 'make check-debug     tests of the driver under a kernel that checks it: KASAN, lockdep, failing allocations'
-	@echo 'make shell           two guests, with their consoles; LINK=roce: RoCE cards;'
-	@echo '                     LINK=managed: with opensm to start; APPS=1: with applications'
+	@echo 'make guest           two guests, with their consoles (make shell is the same); LINK=roce: RoCE cards;'
+	@echo '                     LINK=managed: with opensm to start; APPS=1: with applications; GDB=1: and gdb at guest1'\''s kernel'
+	@echo '                     RUN=COMMAND: runs it in both, without a terminal; SERVER=... CLIENT=...: one in each;'
+	@echo '                     GDB=FILE: gdb runs the commands of this file meanwhile; OUT=FOLDER: for counters, recorders, captures'
+	@echo 'make circle          seconds from a changed line of driver, provider, card or kernel to a test of it; TREE=DIR: a kernel'\''s'
+	@echo '                     build tree with CONFIG_GDB_SCRIPTS'
 	@echo 'make build           set up and build only'
+	@echo 'make packages        Debian packages of device, switch, server, driver and provider: build/debs'
+	@echo 'make check-packages  installs and uses them in whole systems of Debian 12 and 13, and removes them'
+	@echo 'make check-arm64     tests with an aarch64 guest as each second one; ARCH=arm64 builds what that is made of'
+	@echo 'make check-libvirt   starts the domains of docs/libvirt'
 	@echo 'make pair            and what ci/rdma-hca-pair wants beside that: docs/ci.md'
 	@echo 'make env             where things are, as shell variables: eval "$$(make -s env)"'
 	@echo 'make clean           remove what was built; make distclean: also what was fetched'
 	@echo
 	@echo 'ACCEL=kvm|tcg        what the guests run with (by trial if not given). Logs: build/logs'
 	@echo 'QEMU=$(subst $() $(),|,$(qemus))|newest RDMA_CORE=$(subst $() $(),|,$(rdma_cores))|newest  other versions of these'
-	@echo 'KERNEL=FILE HEADERS=TREE  their kernel: vmlinux or bzImage, and its build tree. KERNEL=$(subst $() $(),|,$(named))|newest: that one'
+	@echo 'KERNEL=TREE          their kernel: of a build tree; or KERNEL=FILE HEADERS=TREE: vmlinux or bzImage, and its build tree. KERNEL=$(subst $() $(),|,$(named))|newest: that one'
 
 run: build
 	@guest-tests/demonstration.py
@@ -136,7 +156,7 @@ soak: build $(SR)/python-disk $S/apps-layer
 
 # Tests take their long forms.
 check-long: export LONG := 1
-check-long: $(linux:%=$S/headers-%) check
+check-long: $(linux:%=$S/headers-%) packages $(systems:%=$S/system-%) $S/libvirt check
 
 # Guests whose cards have memory that takes its time; so do they.
 late_options := memory-latency-ns=2000
@@ -184,28 +204,63 @@ ledger: build $(SR)/python-disk
 loss: build
 	@guest-tests/loss_figures.py
 
-# The guests have the applications with APPS=1 or LINK=managed, which wants opensm, and RoCE cards with LINK=roce.
-shell: build $(if $(APPS)$(filter managed,$(LINK)),$S/apps-layer)
-	@LINK='$(LINK)' APPS='$(APPS)' guest-tests/shell.py
+# Two guests' consoles, or what RUN says in both, or SERVER and CLIENT in one each. They have the applications with APPS=1 or
+# LINK=managed, which wants opensm, and RoCE cards with LINK=roce. OUT: a folder for what is left of them. What the command line sets is in the environment, too, and
+# a $ in it is the guests'.
+$(foreach name,RUN SERVER CLIENT,$(eval override $(name) := $$(value $(name))))
+export RUN SERVER CLIENT
+guest shell: build $(if $(APPS)$(filter managed,$(LINK)),$S/apps-layer)
+ifneq ($(RUN)$(SERVER),)
+	@ci/rdma-hca-pair --link "$${LINK:-ib}" $(if $(APPS),--apps) $${GDB:+--gdb "$$GDB"} $${OUT:+--artifacts "$$OUT" --capture} \
+		$${SERVER:+--server "$$SERVER" --client "$$CLIENT"} $${RUN:+-- "$$RUN"}
+else
+	@LINK='$(LINK)' APPS='$(APPS)' GDB='$(GDB)' guest-tests/shell.py
+endif
+
+# From a changed line to a test of it, by the clock, with a kernel's build tree: one that is built here, if there is no other.
+TREE ?= build/kernels/gdb-$(firstword $(built))/tree
+circle:
+ifeq ($(origin TREE),file)
+	@$(MAKE) --no-print-directory build KERNEL=gdb-$(firstword $(built))
+endif
+	@scripts/circle '$(TREE)'
 
 env:
 	@scripts/env
 
-build: $(SQ)/qemu $S/switch $(SI)/image
+build: $(SQ)/qemu $S/switch $(SA)/guest-unpacked $(SR)/rdma-core-layer $(SR)/programs-layer $(SK)/modules-layer
 
 # With a subnet manager for managed InfiniBand.
 pair: build $S/apps-layer
 
+layers_made := rdma-core rdma-core-layer programs-layer perftest pyverbs python-disk
+# Debian packages: build/debs. They are installed in whole systems of Debian's, and taken out again.
+packages: $S/packages
+
+systems := bookworm trixie
+# Pairs of an x86-64 guest and an aarch64 one, in which tests run that need no more than the guests have.
+arm64_tests := ^guest/(anywhere_arm64|verbs|memory|srq|extended|dm|concurrency|corners|roce|roce_cable|roce_faults|roce_driver|driver|recovery|counters|raw)$$
+check-arm64: build
+	@$(MAKE) --no-print-directory build ARCH=arm64
+	@PEER_ARCH=arm64 GUEST_PATIENCE=$(or $(GUEST_PATIENCE),3) scripts/run-tests '$(or $(T),$(arm64_tests))'
+
+check-libvirt: export LONG := 1
+check-libvirt: build $S/apps-layer $S/libvirt
+	@scripts/run-tests '^guest/anywhere_libvirt$$'
+
+check-packages: export LONG := 1
+check-packages: build packages $(systems:%=$S/system-%)
+	@scripts/run-tests '^guest/anywhere_packages$$'
+
 clean:
 	rm -rf build/qemu build/qemu-tsan build/qemu-data build/switch build/hca-switch build/unit build/rdma-core build/rdma-core-root \
 		build/driver build/kernel-test \
-		build/guest/own* build/guest/initramfs* build/pyverbs build/guest/python build/guest/python.squashfs \
-		build/guest/apps build/guest/apps-headers build/guest/apps.squashfs build/guest/templates \
-		build/packages build/stock build/run build/logs build/accelerator build/check-driver build/kernels/*/driver build/kernels/*/kernel-test \
-		build/kernels/*/guest/own* build/kernels/*/guest/initramfs* build/kernels/*/guest/templates build/kernels/*/stamps/driver build/kernels/*/stamps/image
+		$(foreach made,modules.* initramfs* rdma-core* programs* objects python python.squashfs apps apps-headers apps.squashfs,build/guest/$(made)) \
+		build/pyverbs build/templates build/debs build/systems build/packages build/stock build/run build/logs build/accelerator build/check-driver \
+		$(foreach made,driver kernel-test guest/modules.* guest/initramfs* stamps/driver stamps/modules-layer,build/kernels/*/$(made))
 	rm -rf $(foreach made,qemu qemu-tsan qemu-data stamps/qemu stamps/qemu-tsan,build/qemus/*/$(made)) \
-		$(foreach made,images rdma-core rdma-core-root perftest perftest-root pyverbs guest stamps/rdma-core stamps/perftest stamps/pyverbs stamps/python-disk,build/rdma-cores/*/$(made))
-	rm -f $S/qemu $S/qemu-tsan $S/switch $S/unit $S/rdma-core $S/driver $S/image $S/pyverbs $S/python-disk $S/apps-layer $S/stock-qemu
+		$(foreach made,rdma-core rdma-core-root perftest perftest-root pyverbs guest $(layers_made:%=stamps/%),build/rdma-cores/*/$(made))
+	rm -f $(foreach made,qemu qemu-tsan switch unit driver modules-layer apps-layer stock-qemu packages $(systems:%=system-%) $(layers_made),$S/$(made))
 
 distclean:
 	rm -rf build
@@ -229,9 +284,26 @@ $S/host: scripts/install-host-packages scripts/host-packages | $S/apt
 	@$(stage) 'install host packages' scripts/install-host-packages
 	$(stage_done)
 
+ifeq ($A,build)
 $(SQ)/qemu-source: scripts/fetch-sources $(wildcard patches/qemu/*.patch patches/qemu/$(qemu)/*.patch) | $S/host
 	@$(stage) 'fetch qemu' scripts/fetch-sources qemu $(qemu)
 	$(stage_done)
+
+$(SR)/rdma-core-source: scripts/fetch-sources $(wildcard patches/rdma-core/*.patch patches/rdma-core/$(rdma_core)/*.patch) | $S/host
+	@$(stage) 'fetch rdma-core' scripts/fetch-sources rdma-core $(rdma_core)
+	$(stage_done)
+else
+# Another architecture has the same sources, and its own compiler.
+$(SA)/host: scripts/install-host-packages scripts/$(ARCH)-packages | $S/host
+	@$(stage) 'install packages for $(ARCH)' scripts/install-host-packages scripts/$(ARCH)-packages
+	@mkdir -p $A && ln -sfn ../src $A/src
+	$(stage_done)
+
+$(SA)/qemu-source $(SA)/rdma-core-source: $(SA)/%: $S/% | $(SA)/host
+	$(stage_done)
+
+$(SA)/guest-packages: | $(SA)/host
+endif
 
 $(SQ)/qemu: $(SQ)/qemu-source scripts/build-qemu $(device)
 	@$(stage) 'build qemu' scripts/build-qemu
@@ -246,10 +318,6 @@ $(SQ)/qemu-tsan: $(SQ)/qemu scripts/build-qemu-tsan
 	@$(stage) 'build qemu for threads' scripts/build-qemu-tsan
 	$(stage_done)
 
-$(SR)/rdma-core-source: scripts/fetch-sources $(wildcard patches/rdma-core/*.patch patches/rdma-core/$(rdma_core)/*.patch) | $S/host
-	@$(stage) 'fetch rdma-core' scripts/fetch-sources rdma-core $(rdma_core)
-	$(stage_done)
-
 $(SR)/rdma-core: $(SR)/rdma-core-source scripts/build-rdma-core $(provider) $(abi)
 	@$(stage) 'build rdma-core' scripts/build-rdma-core
 	$(stage_done)
@@ -262,11 +330,11 @@ $(SR)/perftest: $(SR)/perftest-source $(SR)/rdma-core-source scripts/build-perft
 	@$(stage) 'build perftest' scripts/build-perftest
 	$(stage_done)
 
-$S/guest-packages: scripts/fetch-guest scripts/image.sh guest-tests/image/packages | $S/host
+$(SA)/guest-packages: scripts/fetch-guest scripts/image.sh guest-tests/image/packages | $S/host
 	@$(stage) 'fetch guest packages' scripts/fetch-guest
 	$(stage_done)
 
-$S/guest-unpacked: $S/guest-packages scripts/unpack-guest scripts/image.sh scripts/extract-vmlinux
+$(SA)/guest-unpacked: $(SA)/guest-packages scripts/unpack-guest scripts/image.sh scripts/extract-vmlinux
 	@$(stage) 'unpack guest packages' scripts/unpack-guest
 	$(stage_done)
 
@@ -274,16 +342,30 @@ $(SK)/driver: $(kernel) scripts/build-driver scripts/kbuild.sh $(driver) $(abi)
 	@$(stage) 'build driver' scripts/build-driver
 	$(stage_done)
 
-$(SI)/image: $(SR)/rdma-core $(if $(filter-out build,$R),$(SR)/perftest) $(SK)/driver $S/guest-unpacked scripts/build-image scripts/image.sh $(image)
-	@$(stage) 'build guest image' scripts/build-image
+# The layers of the guests' root that what is built here goes to.
+
+$(SK)/modules-layer: $(SK)/driver $(tree_modules) $(SA)/guest-unpacked scripts/build-modules-layer scripts/image.sh \
+		guest-tests/image/modules guest-tests/image/initramfs-init
+	@$(stage) 'build modules layer' scripts/build-modules-layer
+	$(stage_done)
+
+$(SR)/rdma-core-layer: $(SR)/rdma-core $(if $(filter-out $A,$R),$(SR)/perftest) scripts/build-rdma-core-layer scripts/image.sh
+	@$(stage) 'build rdma-core layer' scripts/build-rdma-core-layer
+	$(stage_done)
+
+$(SR)/programs-layer: scripts/build-programs-layer scripts/programs.mk scripts/image.sh $(programs) $(abi) | $(SR)/rdma-core
+	@$(stage) 'build programs layer' scripts/build-programs-layer
 	$(stage_done)
 
 # Other kernels for the guests.
 
-$(debug:%=build/kernels/%/stamps/kernel): build/kernels/%/stamps/kernel: scripts/build-debug-kernel scripts/take-kernel \
-		guest-tests/image/debug.config $(wildcard patches/linux/*.patch patches/linux/*/*.patch) | $S/guest-packages
-	@$(stage) 'build $* kernel' scripts/build-debug-kernel $(*:debug-%=%)
-	$(stage_done)
+define kernel_rule
+$(built:%=build/kernels/$(1)-%/stamps/kernel): build/kernels/$(1)-%/stamps/kernel: scripts/build-kernel scripts/take-kernel \
+		guest-tests/image/kernel.config guest-tests/image/$(1).config $(wildcard patches/linux/*.patch patches/linux/*/*.patch) | $S/guest-packages
+	@$$(stage) 'build $(1)-$$* kernel' scripts/build-kernel $(1) $$*
+	$$(stage_done)
+endef
+$(foreach kind,debug gdb,$(eval $(call kernel_rule,$(kind))))
 
 $(linux:%=build/kernels/%/stamps/kernel): build/kernels/%/stamps/kernel: scripts/fetch-kernel scripts/kbuild.sh scripts/versions | $S/host
 	@$(stage) 'fetch Linux $*' scripts/fetch-kernel $*
@@ -333,6 +415,25 @@ $S/apps-layer: $S/apps-packages scripts/build-apps-layer scripts/image.sh $(call
 
 $S/stock-qemu: scripts/fetch-stock-qemu scripts/image.sh | $S/host
 	@$(stage) 'fetch stock QEMU' scripts/fetch-stock-qemu
+	$(stage_done)
+
+# Packages, and guests of whole systems that install them.
+
+$S/package-tools: scripts/install-host-packages scripts/package-packages | $S/host
+	@$(stage) 'install packaging tools' scripts/install-host-packages scripts/package-packages
+	$(stage_done)
+
+$S/packages: $S/qemu $S/switch $S/rdma-core $S/package-tools scripts/build-packages $(call files,packaging) $(driver) $(provider) $(abi) \
+		hw-rdma-hca/server/rdma-hca-server hw-rdma-hca/qemu/rdma-hca.rst
+	@$(stage) 'build packages' scripts/build-packages
+	$(stage_done)
+
+$S/system-%: scripts/build-system guest-tests/image/agent.c | $S/package-tools
+	@$(stage) 'build system $*' scripts/build-system $*
+	$(stage_done)
+
+$S/libvirt: scripts/install-host-packages scripts/libvirt-packages | $S/host
+	@$(stage) 'install libvirt' scripts/install-host-packages scripts/libvirt-packages
 	$(stage_done)
 
 # What only the benchmark needs.

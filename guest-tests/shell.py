@@ -3,12 +3,14 @@
 """What `make shell` does: two guests and their consoles, side by side in tmux, else one at a time in this terminal.
 
 In the environment: LINK=roce: on an Ethernet segment, not on a cable; LINK=managed: on a cable, without LIDs before a subnet
-manager runs. APPS=1: with fio, NFS, iSCSI, MPI and opensm, and what they need; LINK=managed has them always.
+manager runs. APPS=1: with fio, NFS, iSCSI, MPI and opensm, and what they need; LINK=managed has them always. GDB=1: below the
+consoles gdb is at guest1's kernel, which stands still until told to go on.
 
 shell.py SOCKET... attaches to consoles by their sockets; it is what runs in each half of tmux.
 """
 import os
 import select
+import shlex
 import shutil
 import socket
 import subprocess
@@ -19,6 +21,7 @@ import tty
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 sys.dont_write_bytecode = True
 
+from harness.debugger import Debugger  # noqa: E402
 from harness.guest import GuestError  # noqa: E402
 from harness.labs import APPLICATIONS, infiniband, roce, unmanaged  # noqa: E402
 
@@ -77,17 +80,22 @@ def main():
     if not make:
         sys.exit(f'rdma-hca: LINK must be one of {", ".join(filter(None, LABS))}')
     options = APPLICATIONS if os.environ.get('APPS') else {}
-    with make(append='guest.console=1', boots=True, **options) as lab:
+    lab = make(append='guest.console=1', boots=True, **options)
+    debugger = Debugger(lab.a) if os.environ.get('GDB') else None
+    with lab:
         consoles = [os.path.join(lab.folder, f'{guest.name}.tty') for guest in lab.guests]
         if shutil.which('tmux'):
             command = [[sys.executable, os.path.realpath(__file__), console] for console in consoles]
             tmux = ['tmux', '-L', f'rdma-hca-{os.getpid()}', '-f', '/dev/null']
             environment = {name: value for name, value in os.environ.items() if name != 'TMUX'}
+            gdb = ['split-window', '-v', '-f', '-c', lab.folder, *debugger.command(), ';'] if debugger else []
             subprocess.run(tmux + ['new-session', *command[0], ';', 'set', '-g', 'mouse', 'on', ';',
-                                   'split-window', '-h', *command[1]], check=False, env=environment)
+                                   'split-window', '-h', *command[1], ';', *gdb], check=False, env=environment)
             subprocess.run(tmux + ['kill-server'], check=False, env=environment, stderr=subprocess.DEVNULL)
         else:
             print('There is no tmux here, so the consoles come one after another.')
+            if debugger:
+                print(f'In another terminal: cd {lab.folder} && {shlex.join(debugger.command())}')
             attach(consoles)
 
 

@@ -75,6 +75,12 @@ def test_server_and_client():
             expect(name, os.path.getsize(os.path.join(found, name)) > 0, True)
 
 
+def test_client_that_fails():
+    """The server, which would wait for ever, is ended."""
+    said = pair('--server', 'trap "echo told; exit 9" TERM; nc -l -p 77 >/tmp/got & while sleep 0.1; do :; done', '--client', 'exit 5', status=5)
+    expect('the server', 'told' in said['guest1'], True)
+
+
 def test_server_that_stays():
     said = pair('--server-stays', '--server', 'trap "echo told; exit 9" TERM; nc -l -p 77 >/tmp/got & while sleep 0.1; do :; done',
                 '--client', 'echo something | nc $RDMA_HCA_SERVER 77')

@@ -7,7 +7,7 @@ import time
 
 from harness import captures, links, paths, remains, tap, verbs, wait
 from harness.devices import Nic
-from harness.guest import CPU, GuestError
+from harness.guest import GuestError
 from harness.lab import Lab, Machine
 from harness.labs import infiniband, kept
 from harness.template import Template
@@ -121,7 +121,7 @@ def test_guests_of_a_template():
 def test_template_made_anew():
     """When what it is made of has changed, and only then."""
     disk = os.path.join(paths.RUN, 'template-disk')
-    template = Template(cpus=1, cpu=CPU, memory=256, accelerator='tcg', append='', layers=[], disks=[disk])
+    template = Template(arch='amd64', cpus=1, cpu=None, memory=256, accelerator='tcg', append='', layers=[], disks=[disk])
     try:
         inodes = []
         for content in b'one', None, b'other':

@@ -33,7 +33,7 @@ HEAD = '''# SPDX-License-Identifier: GPL-2.0-or-later
 '''
 UPDATE = '`make ledger` updates guest-tests/pyverbs/ledger'
 # Some tests want huge pages.
-PREPARE = '[ -e /mnt/tests ] || { mkdir -p /mnt && mount -t squashfs -o ro /dev/vdd /mnt; }; echo 16 >/proc/sys/vm/nr_hugepages'
+PREPARE = '[ -e /mnt/tests ] || { mkdir -p /mnt && mount -t squashfs -o ro %s /mnt; }; echo 16 >/proc/sys/vm/nr_hugepages'
 PYTHON = 'LD_LIBRARY_PATH=/mnt/usr/lib/x86_64-linux-gnu /mnt/usr/bin/python3'
 cut_short = []  # modules that did not come to their end, by "MODULE.LINK"
 SEED = int(os.environ.get('PYVERBS_SEED') or random.randrange(10**6))
@@ -96,7 +96,7 @@ def run_modules(guest, device, modules):
 def run(link):
     """Run all tests on the card with this link; give the outcomes by name."""
     guest = kept(both_links, disks=(paths.PYTHON_DISK,)).a
-    guest.run(PREPARE)
+    guest.run(PREPARE % guest.disk(0))
     left = [os.path.basename(path)[:-len('.py')] for path in guest.run('ls /mnt/tests/test_*.py').output.split()]
     outcomes = {}
     while left:

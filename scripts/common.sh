@@ -7,12 +7,19 @@ umask 022
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 build=$top/build
 apt=$build/apt
-# What is built of QEMU, of the guests' kernel, of rdma-core, and the guests' image of both. Another version than the usual one
+# What is built of QEMU, of the guests' kernel, of rdma-core. Another version than the usual one
 # has a folder of its own: make gives it.
 of_qemu=${HOST_QEMU:-$build}
-of_kernel=${GUEST_KERNEL:-$build}
-of_rdma_core=${GUEST_RDMA_CORE:-$build}
-of_image=${GUEST_IMAGE:-$of_kernel}
+# Guests of another architecture than the host's (GUEST_ARCH, a name of Debian's) have all of theirs in one.
+arch=${GUEST_ARCH:-amd64}
+case $arch in
+amd64) of_arch=$build triplet=x86_64-linux-gnu cross='' machine=x86_64 ;;
+arm64) of_arch=$build/arm64 triplet=aarch64-linux-gnu cross=aarch64-linux-gnu- machine=aarch64 ;;
+*) echo "rdma-hca: there are no guests of GUEST_ARCH=$arch" >&2 && exit 1 ;;
+esac
+[ "$arch" = amd64 ] || of_qemu=$of_arch
+of_kernel=${GUEST_KERNEL:-$of_arch}
+of_rdma_core=${GUEST_RDMA_CORE:-$of_arch}
 jobs=$(nproc)
 export LC_ALL=C
 # A Python of the user's own (pyenv, conda) must not come before the one that Debian's meson is installed for.
@@ -46,6 +53,13 @@ apt_fetch() {
     private_apt "$@" || { private_apt update && private_apt "$@"; }
 }
 
+# foreign: the array none_installed is then for apt's programs to see packages of the guests' architecture, where it is another one.
+foreign() {
+    [ "$arch" != amd64 ] || return 0
+    lists "$of_arch/apt" bookworm
+    none_installed=("${options[@]}")
+}
+
 # lists FOLDER SUITE [TYPE]: read the lists of a suite of Debian's, of packages (deb) or of sources (deb-src), into the folder;
 # the array options is then for apt's programs to use no others.
 lists() {
@@ -57,7 +71,7 @@ lists() {
     : >"$apt/none/status"
     printf 'Types: %s\nURIs: %s\nSuites: %s\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n' \
         "$type" "$(sed -n 's/^URIs: //p' "$apt/parts/debian.sources" | head -n 1)" "$suites" >"$folder/parts/debian.sources"
-    options=(-o "APT::Default-Release=$suite" -o "Dir::Etc::SourceParts=$folder/parts" -o "Dir::State::Lists=$folder/lists"
+    options=(-o "APT::Architecture=$arch" -o "APT::Architectures=$arch" -o "APT::Default-Release=$suite" -o "Dir::Etc::SourceParts=$folder/parts" -o "Dir::State::Lists=$folder/lists"
         -o "Dir::State::status=$apt/none/status" -o pkgCacheFile= -o "Dir::Cache=$folder")
     private_apt "${options[@]}" update || die "cannot fetch the lists of $suite: check the network, then run make again"
 }

@@ -8,6 +8,9 @@
 #   headers                        a link to its build tree
 #   kernel/lib/modules/RELEASE     its modules
 
+kbuild_options=()
+[ "$arch" = amd64 ] || kbuild_options=("ARCH=$arch" "CROSS_COMPILE=$cross")
+
 # build_module SOURCES OUT HEADERS ARGUMENT...: build a module in OUT, from links to its sources, as kbuild writes beside
 # what it compiles. ARGUMENT: more of make's, and a goal.
 build_module() {
@@ -20,7 +23,7 @@ build_module() {
     (cd "$source" && find . -type f) | while read -r file; do ln -s "$source/$file" "$out/$file"; done
 
     # BTF takes a program of its own to make, and serves no guest.
-    make -C "$headers" M="$out" RDMA_HCA_ABI="$top/hw-rdma-hca/abi" CONFIG_DEBUG_INFO_BTF_MODULES= -j "$jobs" "$@"
+    make -C "$headers" M="$out" "${kbuild_options[@]}" RDMA_HCA_ABI="$top/hw-rdma-hca/abi" CONFIG_DEBUG_INFO_BTF_MODULES= -j "$jobs" "$@"
 }
 
 # pvh_entry FILE HEADERS: whether QEMU can boot it as an ELF kernel: by its PVH entry, of which a note of Xen's tells (of type 18). What runs
@@ -41,9 +44,9 @@ bootable() {
     fi
 }
 
-# kernel_release [OPTION...]: the release of the kernel that linux-image-amd64 stands for. OPTION: of apt-cache.
+# kernel_release [OPTION...]: the release of the kernel that linux-image-ARCH stands for. OPTION: of apt-cache.
 kernel_release() {
-    APT_CONFIG=$apt/apt.conf apt-cache "$@" --no-all-versions show linux-image-amd64 |
+    APT_CONFIG=$apt/apt.conf apt-cache "$@" --no-all-versions show "linux-image-$arch" |
         sed -n 's/^Depends: linux-image-\([^ ,]*\).*/\1/p'
 }
 

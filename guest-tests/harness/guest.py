@@ -6,19 +6,17 @@ import re
 import shlex
 import signal
 import socket
+import string
 import subprocess
 import threading
 import time
 
-from . import paths
+from .arch import ARCHES, HOST
 from .errors import GuestError
 from .monitor import Monitor
 from .patience import FACTOR, patient
 
 READY_TIMEOUT = 120
-# The processor of emulated guests. With what `max` has beside it (SMAP, LA57, AVX, fast string instructions) Linux does what an
-# emulator has a fifth more work with.
-CPU = 'Westmere,+rdrand,+arat'
 SLOT = 0x10  # on the bus, of the first disk; where other devices come in the command line does not change what is there
 
 # What no kernel log of ours may have in it.
@@ -146,15 +144,17 @@ def end_all(commands):
 class Guest:
     """A virtual machine that runs the image of the project."""
 
-    def __init__(self, name, folder, number=1, cpus=1, cpu=CPU, memory=512, accelerator=None, machine=(), arguments=(),
-                 append='', layers=(), disks=(), launch=(paths.QEMU, '-L', paths.QEMU_DATA)):
-        """cpus, cpu: how many, and of which model when they are emulated. folder: its sockets and logs, made here. machine: options of
+    def __init__(self, name, folder, number=1, arch=HOST, cpus=1, cpu=None, memory=512, accelerator=None, machine=(), arguments=(),
+                 append='', layers=(), disks=(), launch=None):
+        """arch: see arch.py. cpus, cpu: how many, and of which model when they are emulated, the usual if not said. folder: its sockets and logs, made here. machine: options of
         QEMU's that make it another machine, before it has devices. arguments: more of the command line; paths of sockets in it are
         relative to the folder. append: more of the kernel's. layers: what its root
-        has beside the usual, by names of paths.LAYERS; no more than 4. disks: images that it sees, read-only, behind those of its
-        root: without layers from /dev/vdc on. launch: the command that has QEMU's options behind it."""
+        has beside the usual, by names of paths.LAYERS. disks: images that it sees, read-only, behind those of its root: see
+        disk(). launch: the command that has QEMU's options behind it, if not the usual QEMU."""
         self.name, self.folder, self.number = name, folder, number
-        self.cpus, self.cpu, self.memory, self.append, self.launch = cpus, cpu, memory, append, list(launch)
+        self.arch, self.arch_name = ARCHES[arch], arch
+        self.cpus, self.cpu, self.memory, self.append = cpus, cpu or self.arch.cpu, memory, append
+        self.launch = list(launch or (self.arch.qemu, '-L', self.arch.data))
         self.accelerator, self.machine, self.arguments, self.disks = accelerator, list(machine), list(arguments), list(disks)
         self.layers = list(layers)
         self.console = os.path.join(folder, f'{name}.console')
@@ -181,6 +181,22 @@ class Guest:
         """The device that programs use."""
         return self.devices[-1]
 
+    def _root(self):
+        """The images that its root is made of: its first disks."""
+        return self.arch.disks_of(self.layers)
+
+    def _boots(self):
+        """QEMU's options for the kernel that it boots."""
+        return ['-kernel', self.arch.kernel, '-initrd', self.arch.initramfs, '-append', self.kernel_line()]
+
+    def _access(self, number):
+        """QEMU's options for how it may use a disk."""
+        return 'readonly=on,file.locking=off'
+
+    def disk(self, number):
+        """Where it sees the one of its `disks` with this number, from 0."""
+        return f'/dev/vd{string.ascii_lowercase[len(self._root()) + number]}'
+
     def _memory(self):
         """Options of QEMU's for memory that is a file."""
         if not self.memory_file:
@@ -194,19 +210,18 @@ class Guest:
         doubts it when the host is busy; then each look at the clock is a system call, and one at a port. Its log has to have all
         that it said: see log.py."""
         clock = '' if self.accelerator == 'kvm' else 'tsc=reliable '
-        return (f'{clock}console=ttyS0 rdinit=/init mitigations=off nokaslr no_timer_check cryptomgr.notests init_on_alloc=0 '
-                f'rcupdate.rcu_expedited=1 panic=0 loglevel=6 log_buf_len=1M guest.n={self.number} GUEST_PATIENCE={FACTOR} GUEST_LAYERS={len(self.layers)} {self.append}').strip()
+        return (f'{clock}console={self.arch.console} rdinit=/init mitigations=off nokaslr no_timer_check cryptomgr.notests init_on_alloc=0 '
+                f'rcupdate.rcu_expedited=1 panic=0 loglevel=6 log_buf_len=1M guest.n={self.number} GUEST_PATIENCE={FACTOR} GUEST_DISKS={len(self._root())} {self.append}').strip()
 
     def command_line(self):
         accelerator = self.accelerator or 'tcg'
         line = [*self.launch, '-name', self.name, '-nodefaults', '-no-user-config', '-display', 'none',
-                '-machine', 'q35,usb=off,vmport=off,sata=off,smbus=off,hpet=off,i8042=off', '-accel', accelerator,
+                '-machine', self.arch.machine, '-accel', accelerator,
                 '-cpu', 'host' if accelerator == 'kvm' else self.cpu, '-smp', str(self.cpus), '-m', f'{self.memory}M',
-                '-kernel', paths.KERNEL, '-initrd', paths.INITRAMFS, '-append', self.kernel_line(),
-                '-qmp', f'unix:{self.name}.qmp,server=on,wait=off']
+                *self._boots(), '-qmp', f'unix:{self.name}.qmp,server=on,wait=off']
         line += self.machine + self._memory() + (['-incoming', 'defer'] if self.template else [])
-        for number, disk in enumerate(paths.disks_of(self.layers) + self.disks):
-            line += ['-drive', f'if=none,id=disk{number},format=raw,readonly=on,file.locking=off,file={disk}',
+        for number, disk in enumerate(self._root() + self.disks):
+            line += ['-drive', f'if=none,id=disk{number},format=raw,{self._access(number)},file={disk}',
                      '-device', f'virtio-blk-pci,drive=disk{number},addr={SLOT + number:#x},disable-legacy=on']
         line += ['-device', f'virtio-serial-pci,addr={SLOT - 1:#x},disable-legacy=on',
                  '-chardev', f'socket,id=agent,path={self.name}.agent,server=on,wait=off',

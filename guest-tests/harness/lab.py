@@ -7,7 +7,13 @@ import os
 import shutil
 
 from . import accelerator, paths, template
+from .arch import HOST
 from .guest import Guest, GuestError
+
+
+def _arch_of(number):
+    """Of a machine by its number in its lab: PEER_ARCH in the environment is for each second one."""
+    return os.environ.get('PEER_ARCH') or HOST if number % 2 == 0 else HOST
 
 
 class Machine:
@@ -20,7 +26,10 @@ class Machine:
 
     def guest(self, folder, number, plug):
         """The guest; plug(link) takes the next end of a link and gives the backend and arguments of QEMU."""
-        guest = self._guest(f'guest{number}', folder, number=number, accelerator=accelerator.choose(), **self.options)
+        options = {'arch': _arch_of(number), **self.options}
+        if options['arch'] != HOST:
+            options['accelerator'] = 'tcg'
+        guest = self._guest(f'guest{number}', folder, number=number, **{'accelerator': accelerator.choose(), **options})
         for slot, description in enumerate(self.devices):
             backend, arguments = plug(description.link) if description.link else (None, [])
             self._put(guest, description.put_into(guest, slot, backend), arguments)

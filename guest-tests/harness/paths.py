@@ -15,13 +15,16 @@ STOCK_QEMU = os.path.join(BUILD, 'stock', 'qemu-system-x86_64')
 SWITCH = os.path.join(BUILD, 'hca-switch')
 GUEST = os.path.join(BUILD, 'guest')
 OF_KERNEL = os.path.join(_KERNEL, 'guest')
-OF_IMAGE = os.path.join(os.environ.get('GUEST_IMAGE') or _KERNEL, 'guest')
 KERNEL = os.path.join(OF_KERNEL, 'vmlinux')
 # As a boot loader wants it; not there if the kernel is somebody's vmlinux.
 BOOT = os.path.join(OF_KERNEL, 'kernel', 'boot')
-INITRAMFS = os.path.join(OF_IMAGE, 'initramfs')
-DISKS = [os.path.join(GUEST, 'base.squashfs'), os.path.join(OF_IMAGE, 'own.squashfs')]
+DRIVER = os.path.join(_KERNEL, 'driver')
+INITRAMFS = os.path.join(OF_KERNEL, 'initramfs')
+# What the root of guests is made of, from the ground: what Debian has; layers that some have; and what is built here.
+BASE = os.path.join(GUEST, 'base.squashfs')
 LAYERS = {'apps': os.path.join(GUEST, 'apps.squashfs')}
+BUILT = [os.path.join(OF_RDMA_CORE, 'guest', 'rdma-core.squashfs'), os.path.join(OF_RDMA_CORE, 'guest', 'programs.squashfs'),
+         os.path.join(OF_KERNEL, 'modules.squashfs')]
 PYTHON_DISK = os.path.join(OF_RDMA_CORE, 'guest', 'python.squashfs')
 
 
@@ -35,14 +38,9 @@ def _state():
 STATE = _state()
 # Of one run of a program; scripts/tap-run gives each a folder of its own.
 RUN = os.environ.get('RUN_FOLDER') or os.path.join(STATE, 'run')
-TEMPLATES = os.path.join(OF_IMAGE if STATE == BUILD else STATE, 'templates')
+TEMPLATES = os.path.join(STATE, 'templates')
 
 
 def other_versions():
     """The names of rdma-core and of the guests' kernel, where these are not the usual ones."""
     return [os.path.basename(folder) for folder in map(os.environ.get, ('GUEST_RDMA_CORE', 'GUEST_KERNEL')) if folder]
-
-
-def disks_of(layers):
-    """What the root of a guest with these layers is made of."""
-    return DISKS + [LAYERS[layer] for layer in layers]

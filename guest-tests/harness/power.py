@@ -54,8 +54,8 @@ def _greet(guest, command):
 
 def start_kernel(guest, begun):
     """The same kernel again, by the running one and without firmware; the cards are not reset on the way. The guest has the
-    kernel and its initramfs as its last two disks. begun() is called when the new kernel has just begun."""
-    guest.run('cat /dev/vdc >/tmp/kernel; cat /dev/vdd >/tmp/initrd')
+    kernel and its initramfs as its `disks`. begun() is called when the new kernel has just begun."""
+    guest.run(f'cat {guest.disk(0)} >/tmp/kernel; cat {guest.disk(1)} >/tmp/initrd')
     kernels = guest.kernel_log().count('Linux version')
     guest.starts_again()
     guest.spawn(f'start-kernel /tmp/kernel /tmp/initrd {shlex.quote(guest.kernel_line())}')

@@ -10,6 +10,7 @@ import os
 import shutil
 
 from . import paths, wait
+from .arch import ARCHES
 from .errors import GuestError
 from .guest import Guest
 from .patience import FACTOR
@@ -19,11 +20,12 @@ CAPABILITIES = [{'capability': 'x-ignore-shared', 'state': True}]  # memory stay
 
 
 class Template:
-    """What guests of one kind go on from. kind: cpus, cpu, memory, accelerator, machine, append, layers and disks, as of Guest."""
+    """What guests of one kind go on from. kind: arch, cpus, cpu, memory, accelerator, machine, append, layers and disks, as of Guest."""
 
     def __init__(self, **kind):
         self.kind = kind
-        name = hashlib.sha256(json.dumps([kind, FACTOR], sort_keys=True).encode()).hexdigest()[:16]
+        made_of = [kind, FACTOR, self._files()]
+        name = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:16]
         self.folder = os.path.join(paths.TEMPLATES, name)
         self.memory, self._state, self._made_of = (os.path.join(self.folder, name) for name in ('memory', 'state', 'made-of'))
 
@@ -49,8 +51,11 @@ class Template:
     def _ingredients(self):
         """What changes when it has to be made anew."""
         machine = os.path.join(os.path.dirname(__file__), 'guest.py')
-        files = [machine, paths.QEMU, paths.KERNEL, paths.INITRAMFS, *paths.disks_of(self.kind["layers"]), *self.kind["disks"]]
-        return json.dumps([[path, os.stat(path).st_mtime_ns, os.stat(path).st_size] for path in files])
+        return json.dumps([[path, os.stat(path).st_mtime_ns, os.stat(path).st_size] for path in [machine, *self._files()]])
+
+    def _files(self):
+        arch = ARCHES[self.kind['arch']]
+        return [arch.qemu, arch.kernel, arch.initramfs, *arch.disks_of(self.kind['layers']), *self.kind['disks']]
 
     @staticmethod
     def _read(path):
@@ -88,7 +93,7 @@ def of(guest):
     """What it can go on from; None with TEMPLATES=0 in the environment, and with KVM, which boots in a second."""
     if os.environ.get('TEMPLATES') == '0' or guest.accelerator != 'tcg':
         return None
-    return Template(cpus=guest.cpus, cpu=guest.cpu, memory=guest.memory, accelerator=guest.accelerator, machine=guest.machine,
+    return Template(arch=guest.arch_name, cpus=guest.cpus, cpu=guest.cpu, memory=guest.memory, accelerator=guest.accelerator, machine=guest.machine,
                     append=guest.append, layers=guest.layers, disks=guest.disks)
 
 

@@ -6,6 +6,7 @@ import sys
 import time
 
 from .. import cm, verbs
+from ..debugger import Batch
 from ..devices import RoceDevice
 from ..errors import GuestError
 from . import parcels
@@ -40,13 +41,17 @@ def variables(lab, guest, link):
             'RDMA_HCA_ADDRESSES': ' '.join(map(address, lab.guests))}
 
 
-def run(lab, given):
-    """Run the commands of a lab that is up to their end; gives the exit status."""
+def run(lab, given, debugger=None):
+    """Run the commands of a lab that is up to their end; gives the exit status. debugger: of its first guest, if there is one."""
     _prepare(lab)
     job = Job(lab, given)
+    if debugger:
+        debugger = Batch(debugger, lab.a, given.gdb)
     try:
         return job.run()
     finally:
+        if debugger:
+            debugger.end()
         job.end()
 
 
@@ -104,10 +109,11 @@ class Job:
             self._start(clients, given.client)
         while self._waits_for(clients) and not self._over():
             self._look()
-        if given.server_stays and self._commands[server].running:
+        ended = self._server_may_stay(clients) and self._commands[server].running
+        if ended:
             self._end_server(server)
         self._show()
-        return self._status(server)
+        return self._status(clients if ended or given.server_stays else self._lab.guests)
 
     def end(self):
         """Whatever still runs does so no more."""
@@ -124,8 +130,12 @@ class Job:
             self._shown[guest] = 0
 
     def _waits_for(self, clients):
-        waited = clients if self._given.server_stays else self._lab.guests
+        waited = clients if self._server_may_stay(clients) else self._lab.guests
         return any(self._commands[guest].running for guest in waited)
+
+    def _server_may_stay(self, clients):
+        """It was said so, or a client that has failed will not have it end."""
+        return self._given.server_stays or bool(self._given.client) and any(map(self._failed, clients))
 
     def _failed(self, guest):
         command = self._commands[guest]
@@ -156,13 +166,12 @@ class Job:
             time.sleep(PAUSE)
         self._commands[server].end()
 
-    def _status(self, server):
+    def _status(self, judged):
         late = [guest.name for guest, command in self._commands.items() if command.running]
         if late:
             print(f'rdma-hca-pair: the time is over, and still there run the commands of {", ".join(late)}', file=sys.stderr)
             return OVER
-        judged = [command for guest, command in self._commands.items() if guest is not server or not self._given.server_stays]
-        statuses = [command.wait(check=False).status for command in judged]
+        statuses = [self._commands[guest].wait(check=False).status for guest in judged]
         if None in statuses:
             raise GuestError('a guest went away under its command')
         return next((status for status in statuses if status), 0)

@@ -33,4 +33,9 @@
 #define RHCA_PORT_SPEED_OP
 #endif
 
+/* FLUSH: no version without it says that a QP may have it. */
+#ifndef RHCA_HAS_FLUSH
+#define IBV_QP_EX_WITH_FLUSH 0
+#endif
+
 #endif

@@ -63,6 +63,7 @@ const struct rhca_op rhca_ops[RHCA_NUM_OPS] = {
 		.opcode = RDMA_HCA_OPCODE_ATOMIC_WRITE,
 		.has_raddr = true,
 	},
+#ifdef RHCA_HAS_FLUSH
 	[IBV_WR_FLUSH] = {
 		.qp_ex = IBV_QP_EX_WITH_FLUSH,
 		.qp_types = RHCA_RC,
@@ -70,6 +71,7 @@ const struct rhca_op rhca_ops[RHCA_NUM_OPS] = {
 		.has_raddr = true,
 		.has_flush = true,
 	},
+#endif
 	[IBV_WR_SEND_WITH_INV] = {
 		.qp_ex = IBV_QP_EX_WITH_SEND_WITH_INV,
 		.qp_types = RHCA_RC,
@@ -113,7 +115,9 @@ static const uint8_t rhca_wc_opcodes[] = {
 	[RDMA_HCA_OPCODE_ATOMIC_CS] = IBV_WC_COMP_SWAP,
 	[RDMA_HCA_OPCODE_ATOMIC_FA] = IBV_WC_FETCH_ADD,
 	[RDMA_HCA_OPCODE_ATOMIC_WRITE] = IBV_WC_ATOMIC_WRITE,
+#ifdef RHCA_HAS_FLUSH
 	[RDMA_HCA_OPCODE_FLUSH] = IBV_WC_FLUSH,
+#endif
 	[RDMA_HCA_OPCODE_LOCAL_INV] = IBV_WC_LOCAL_INV,
 	[RDMA_HCA_OPCODE_BIND_MW] = IBV_WC_BIND_MW,
 };

@@ -183,6 +183,7 @@ static void rhca_wr_atomic_write(struct ibv_qp_ex *ibqp, uint32_t rkey,
 	rhca_end_inline(chain, sizeof(uint64_t));
 }
 
+#ifdef RHCA_HAS_FLUSH
 /* Of all of a region its address and length do not matter. */
 static bool rhca_is_flush(size_t len, uint8_t type, uint8_t level)
 {
@@ -218,6 +219,17 @@ static void rhca_wr_flush(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t raddr,
 	rhca_put_raddr(chain, raddr, rkey);
 	rhca_put_flush(chain, level == IBV_FLUSH_MR ? 0 : len, type, level);
 }
+
+static void rhca_set_flush(struct ibv_qp_ex *ex, uint64_t ops)
+{
+	if (ops & IBV_QP_EX_WITH_FLUSH)
+		ex->wr_flush = rhca_wr_flush;
+}
+#else
+static void rhca_set_flush(struct ibv_qp_ex *ex, uint64_t ops)
+{
+}
+#endif
 
 static void rhca_wr_set_ud_addr(struct ibv_qp_ex *ibqp, struct ibv_ah *ah,
 				uint32_t qpn, uint32_t qkey)
@@ -312,8 +324,7 @@ void rhca_init_qp_ex(struct rhca_qp *qp)
 	}
 	if (ops & IBV_QP_EX_WITH_ATOMIC_WRITE)
 		ex->wr_atomic_write = rhca_wr_atomic_write;
-	if (ops & IBV_QP_EX_WITH_FLUSH)
-		ex->wr_flush = rhca_wr_flush;
+	rhca_set_flush(ex, ops);
 	if (ops & IBV_QP_EX_WITH_SEND_WITH_INV)
 		ex->wr_send_inv = rhca_wr_send_inv;
 	if (ops & IBV_QP_EX_WITH_BIND_MW) {

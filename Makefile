@@ -25,9 +25,12 @@ programs := $(filter-out guest-tests/programs/apps/%,$(call sources,guest-tests/
 
 # What is built for guests of another architecture than the host's, ARCH=arm64, is in $A, all of it.
 A := build
-ifneq ($(filter-out amd64,$(ARCH)),)
+ifeq ($(firstword $(origin ARCH)),command)
+$(if $(filter amd64 arm64,$(ARCH)),,$(error ARCH=$(ARCH): there are amd64 and arm64))
+ifneq ($(ARCH),amd64)
 export GUEST_ARCH := $(ARCH)
 A := build/$(ARCH)
+endif
 endif
 SA := $A/stamps
 
@@ -206,9 +209,9 @@ loss: build
 
 # Two guests' consoles, or what RUN says in both, or SERVER and CLIENT in one each. They have the applications with APPS=1 or
 # LINK=managed, which wants opensm, and RoCE cards with LINK=roce. OUT: a folder for what is left of them. What the command line sets is in the environment, too, and
-# a $ in it is the guests'.
-$(foreach name,RUN SERVER CLIENT,$(eval override $(name) := $$(value $(name))))
-export RUN SERVER CLIENT
+# a $ in it is the guests'. What the environment has by these names is something else.
+$(foreach name,RUN SERVER CLIENT GDB OUT,$(eval override $(name) := $$(if $$(filter command,$$(firstword $$(origin $(name)))),$$(value $(name)))))
+export RUN SERVER CLIENT GDB OUT
 guest shell: build $(if $(APPS)$(filter managed,$(LINK)),$S/apps-layer)
 ifneq ($(RUN)$(SERVER),)
 	@ci/rdma-hca-pair --link "$${LINK:-ib}" $(if $(APPS),--apps) $${GDB:+--gdb "$$GDB"} $${OUT:+--artifacts "$$OUT" --capture} \

@@ -71,7 +71,8 @@ lists() {
     : >"$apt/none/status"
     printf 'Types: %s\nURIs: %s\nSuites: %s\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n' \
         "$type" "$(sed -n 's/^URIs: //p' "$apt/parts/debian.sources" | head -n 1)" "$suites" >"$folder/parts/debian.sources"
-    options=(-o "APT::Architecture=$arch" -o "APT::Architectures=$arch" -o "APT::Default-Release=$suite" -o "Dir::Etc::SourceParts=$folder/parts" -o "Dir::State::Lists=$folder/lists"
+    options=(-o "APT::Architecture=$arch" -o "APT::Architectures=$arch" -o "APT::Default-Release=$suite"
+        -o "Dir::Etc::SourceParts=$folder/parts" -o "Dir::State::Lists=$folder/lists"
         -o "Dir::State::status=$apt/none/status" -o pkgCacheFile= -o "Dir::Cache=$folder")
     private_apt "${options[@]}" update || die "cannot fetch the lists of $suite: check the network, then run make again"
 }

@@ -50,13 +50,17 @@ def pass_traffic(both):
 
 
 def test_hosts_infiniband():
-    """A cable over TCP between two hosts. When the network between them is away the cards wait, and go on."""
+    """A cable over TCP between two hosts. When the network between them is away under traffic the cards wait, and go on when TCP
+    does, which may take it longer than the half second for which QPs wait that were not told otherwise."""
     link = hosts.cable()
     with on_two_hosts(link, InfinibandCard('cable')) as both:
         pass_traffic(both)
+        commands = verbs.start(both.a, both.b, 'ib_write_bw -F -s 4096 -D 6 -u 19')
+        both.a.run('sleep 2')
         link.cut(True)
         both.a.run('sleep 1')
         link.cut(False)
+        verbs.finish(commands, 120)
         both.wait_active()
         pass_traffic(both)
 

@@ -208,8 +208,8 @@ loss: build
 	@guest-tests/loss_figures.py
 
 # Two guests' consoles, or what RUN says in both, or SERVER and CLIENT in one each. They have the applications with APPS=1 or
-# LINK=managed, which wants opensm, and RoCE cards with LINK=roce. OUT: a folder for what is left of them. What the command line sets is in the environment, too, and
-# a $ in it is the guests'. What the environment has by these names is something else.
+# LINK=managed, which wants opensm, and RoCE cards with LINK=roce. OUT: a folder for what is left of them. What the command line
+# sets is in the environment, too, and a $ in it is the guests'. What the environment has by these names is something else.
 $(foreach name,RUN SERVER CLIENT GDB OUT,$(eval override $(name) := $$(if $$(filter command,$$(firstword $$(origin $(name)))),$$(value $(name)))))
 export RUN SERVER CLIENT GDB OUT
 guest shell: build $(if $(APPS)$(filter managed,$(LINK)),$S/apps-layer)

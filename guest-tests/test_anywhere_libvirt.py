@@ -4,27 +4,28 @@
 the other tests."""
 import contextlib
 import os
+import tempfile
 
 from harness import paths, tap, verbs, wait
 from harness.check import expect
 from harness.errors import GuestError
 from harness.libvirt import EXAMPLES, Domain, Session
 
+
 @contextlib.contextmanager
 def domains(example, *replaced, layers=()):
     """Two machines of an example, each with what it has in place of something there."""
-    session = Session()
-    guests = [Domain(session, number, example, each, layers) for number, each in enumerate(replaced, 1)]
-    try:
+    with tempfile.TemporaryDirectory(prefix='rdma-hca-') as folder, contextlib.ExitStack() as ends:
+        session = Session(folder)
+        ends.callback(session.stop)
+        session.start()
+        guests = [Domain(session, number, example, each, layers) for number, each in enumerate(replaced, 1)]
         for guest in guests:
+            ends.callback(guest.stop)
             guest.start()
         for guest in guests:
             guest.wait_ready()
         yield session, guests
-    finally:
-        for guest in guests:
-            guest.stop()
-        session.stop()
 
 
 def wait_port(guest, state):

@@ -11,7 +11,8 @@ HOST = 'amd64'
 @dataclasses.dataclass(frozen=True)
 class Arch:
     """qemu, data: the emulator and what it loads. machine: QEMU's, as the usual guests have it. cpu: the model when it is emulated.
-    console: Linux's name of its serial port. parts: of its root, by disks_of()."""
+    console: Linux's name of its serial port. base, built: of its root, see disks_of()."""
+    name: str
     qemu: str
     data: str
     machine: str
@@ -32,16 +33,17 @@ def _foreign(name, program, **options):
     folder = os.path.join(paths.BUILD, name)
     guest = os.path.join(folder, 'guest')
     built = tuple(os.path.join(guest, f'{part}.squashfs') for part in ('rdma-core', 'programs', 'modules'))
-    return Arch(qemu=os.path.join(folder, 'qemu', program), data=os.path.join(folder, 'qemu-data'), kernel=os.path.join(guest, 'vmlinux'),
-                initramfs=os.path.join(guest, 'initramfs'), base=os.path.join(guest, 'base.squashfs'), built=built, **options)
+    return Arch(name=name, qemu=os.path.join(folder, 'qemu', program), data=os.path.join(folder, 'qemu-data'),
+                kernel=os.path.join(guest, 'vmlinux'), initramfs=os.path.join(guest, 'initramfs'), base=os.path.join(guest, 'base.squashfs'), built=built, **options)
 
 
-ARCHES = {
+_ARCHES = (
     # With what the processor `max` has beside it (SMAP, LA57, AVX, fast string instructions) Linux does what an emulator has a fifth
     # more work with.
-    'amd64': Arch(qemu=paths.QEMU, data=paths.QEMU_DATA, machine='q35,usb=off,vmport=off,sata=off,smbus=off,hpet=off,i8042=off',
-                  cpu='Westmere,+rdrand,+arat', console='ttyS0', kernel=paths.KERNEL, initramfs=paths.INITRAMFS, base=paths.BASE,
-                  built=tuple(paths.BUILT)),
+    Arch(name=HOST, qemu=paths.QEMU, data=paths.QEMU_DATA, machine='q35,usb=off,vmport=off,sata=off,smbus=off,hpet=off,i8042=off',
+         cpu='Westmere,+rdrand,+arat', console='ttyS0', kernel=paths.KERNEL, initramfs=paths.INITRAMFS, base=paths.BASE,
+         built=tuple(paths.BUILT)),
     # Message-signalled interrupts want a GICv3 with its translation service.
-    'arm64': _foreign('arm64', 'qemu-system-aarch64', machine='virt,gic-version=3', cpu='cortex-a57', console='ttyAMA0'),
-}
+    _foreign('arm64', 'qemu-system-aarch64', machine='virt,gic-version=3', cpu='cortex-a57', console='ttyAMA0'),
+)
+ARCHES = {arch.name: arch for arch in _ARCHES}

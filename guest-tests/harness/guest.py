@@ -146,13 +146,13 @@ class Guest:
 
     def __init__(self, name, folder, number=1, arch=HOST, cpus=1, cpu=None, memory=512, accelerator=None, machine=(), arguments=(),
                  append='', layers=(), disks=(), launch=None):
-        """arch: see arch.py. cpus, cpu: how many, and of which model when they are emulated, the usual if not said. folder: its sockets and logs, made here. machine: options of
-        QEMU's that make it another machine, before it has devices. arguments: more of the command line; paths of sockets in it are
+        """arch: see arch.py. cpus, cpu: how many, and of which model when they are emulated, the usual if not said. folder: its
+        sockets and logs, made here. machine: options of QEMU's that make it another machine, before it has devices. arguments: more of the command line; paths of sockets in it are
         relative to the folder. append: more of the kernel's. layers: what its root
         has beside the usual, by names of paths.LAYERS. disks: images that it sees, read-only, behind those of its root: see
         disk(). launch: the command that has QEMU's options behind it, if not the usual QEMU."""
         self.name, self.folder, self.number = name, folder, number
-        self.arch, self.arch_name = ARCHES[arch], arch
+        self.arch = ARCHES[arch]
         self.cpus, self.cpu, self.memory, self.append = cpus, cpu or self.arch.cpu, memory, append
         self.launch = list(launch or (self.arch.qemu, '-L', self.arch.data))
         self.accelerator, self.machine, self.arguments, self.disks = accelerator, list(machine), list(arguments), list(disks)

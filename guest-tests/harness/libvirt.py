@@ -3,10 +3,8 @@
 where that is root."""
 import os
 import pwd
-import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from xml.etree import ElementTree
 
@@ -24,17 +22,19 @@ ElementTree.register_namespace('qemu', QEMU)
 
 
 class Session:
-    """A libvirtd of nobody else's, with all that it writes in a folder, whose path is short: there are sockets in it."""
+    """A libvirtd of nobody else's. folder: for all that it writes; its path is short, as there are sockets in it."""
 
-    def __init__(self):
-        self.folder = tempfile.mkdtemp(prefix='rdma-hca-')
+    def __init__(self, folder):
+        self.folder, self._process = folder, None
         self._environment = {**os.environ, 'HOME': self.folder, **{f'XDG_{name}': self.folder for name in
                              ('RUNTIME_DIR', 'CONFIG_HOME', 'CACHE_HOME', 'DATA_HOME', 'STATE_HOME')}}
         self._become = []
         if os.getuid() == 0:
             user = pwd.getpwnam(USER)
             os.chown(self.folder, user.pw_uid, user.pw_gid)
-            self._become = ['setpriv', f'--reuid={user.pw_uid}', f'--regid={user.pw_gid}', '--clear-groups']
+            self._become = ['setpriv', f'--reuid={user.pw_uid}', f'--regid={user.pw_gid}', '--clear-groups', '--pdeathsig=KILL']
+
+    def start(self):
         with open(os.path.join(self.folder, 'libvirtd.log'), 'w') as log:
             self._process = subprocess.Popen([*self._become, '/usr/sbin/libvirtd'], cwd=self.folder, env=self._environment,
                                              stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with(os.getpid()))
@@ -53,13 +53,14 @@ class Session:
         return done
 
     def stop(self):
+        if not self._process:
+            return
         self._process.send_signal(signal.SIGTERM)
         try:
             self._process.wait(patient(20))
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        shutil.rmtree(self.folder)
 
 
 class Domain(Guest):

@@ -93,7 +93,7 @@ def of(guest):
     """What it can go on from; None with TEMPLATES=0 in the environment, and with KVM, which boots in a second."""
     if os.environ.get('TEMPLATES') == '0' or guest.accelerator != 'tcg':
         return None
-    return Template(arch=guest.arch_name, cpus=guest.cpus, cpu=guest.cpu, memory=guest.memory, accelerator=guest.accelerator, machine=guest.machine,
+    return Template(arch=guest.arch.name, cpus=guest.cpus, cpu=guest.cpu, memory=guest.memory, accelerator=guest.accelerator, machine=guest.machine,
                     append=guest.append, layers=guest.layers, disks=guest.disks)
 
 

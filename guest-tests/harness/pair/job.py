@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the guests of a job do: commands, with variables that say who and where they are, and barriers between them."""
+import contextlib
 import shlex
 import signal
 import sys
@@ -44,15 +45,12 @@ def variables(lab, guest, link):
 def run(lab, given, debugger=None):
     """Run the commands of a lab that is up to their end; gives the exit status. debugger: of its first guest, if there is one."""
     _prepare(lab)
-    job = Job(lab, given)
-    if debugger:
-        debugger = Batch(debugger, lab.a, given.gdb)
-    try:
-        return job.run()
-    finally:
+    with contextlib.ExitStack() as ends:
+        job = Job(lab, given)
+        ends.callback(job.end)
         if debugger:
-            debugger.end()
-        job.end()
+            ends.callback(Batch(debugger, lab.a, given.gdb).end)
+        return job.run()
 
 
 def _prepare(lab):

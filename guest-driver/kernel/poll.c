@@ -55,6 +55,10 @@ static enum ib_wc_status rhca_wc_status(u8 syndrome)
 		return IB_WC_INV_EECN_ERR;
 	case RDMA_HCA_SYNDROME_INVAL_EEC_STATE_ERR:
 		return IB_WC_INV_EEC_STATE_ERR;
+	case RDMA_HCA_SYNDROME_FATAL_ERR:
+		return IB_WC_FATAL_ERR;
+	case RDMA_HCA_SYNDROME_RESP_TIMEOUT_ERR:
+		return IB_WC_RESP_TIMEOUT_ERR;
 	default:
 		return IB_WC_GENERAL_ERR;
 	}

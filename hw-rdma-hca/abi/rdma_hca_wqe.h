@@ -241,6 +241,12 @@ struct rdma_hca_cqe {
 #define RDMA_HCA_SYNDROME_REMOTE_ABORTED_ERR	0x22
 #define RDMA_HCA_SYNDROME_INVAL_EECN_ERR	0x23
 #define RDMA_HCA_SYNDROME_INVAL_EEC_STATE_ERR	0x24
+/* Not of the document's; by a plan of faults alone */
+#define RDMA_HCA_SYNDROME_FATAL_ERR		0x30
+#define RDMA_HCA_SYNDROME_RESP_TIMEOUT_ERR	0x31
+#define RDMA_HCA_SYNDROME_GENERAL_ERR		0x32
+#define RDMA_HCA_SYNDROME_TM_ERR		0x33
+#define RDMA_HCA_SYNDROME_TM_RNDV_INCOMPLETE	0x34
 
 /* Event types: the bits of MAP_EQ's mask (table 3-2-25) and ours (mthca's). */
 #define RDMA_HCA_EVENT_COMP			0x00

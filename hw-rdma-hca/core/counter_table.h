@@ -70,6 +70,7 @@ extern const HcaCounterTable hca_port_counter_table;
 extern const HcaCounterTable hca_link_counter_table;
 extern const HcaCounterTable hca_fault_counter_table;
 extern const HcaCounterTable hca_host_fault_counter_table;
+extern const HcaCounterTable hca_verb_fault_counter_table;
 extern const HcaCounterTable hca_capture_counter_table;
 extern const HcaCounterTable hca_eth_counter_table;
 extern const HcaCounterTable hca_mgmt_counter_table;

@@ -37,6 +37,7 @@ static const Unit units[] = {
     { &hca_link_counter_table, cable },
     { &hca_fault_counter_table, cable },
     { &hca_host_fault_counter_table, host_faults },
+    { &hca_verb_fault_counter_table, host_faults },
     { &hca_capture_counter_table, cable },
     { &hca_eth_counter_table, ethernet },
     { &hca_mgmt_counter_table, port },

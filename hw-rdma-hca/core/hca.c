@@ -110,6 +110,22 @@ static void be_late(Hca *hca)
     hca_dispatch_be_late(hca);
 }
 
+/* Beside packets' own faults, a capture says what went wrong in front of them. */
+static void note_fault(void *opaque, unsigned rule,
+                       const HcaFaultSubject *subject, HcaFaultAction action)
+{
+    Hca *hca = opaque;
+
+    if (hca_link_is_captured(hca->link)) {
+        g_autofree char *text = g_strdup_printf(
+            "fault: %s %s 0x%" G_GINT64_MODIFIER "x (rule %u)",
+            hca_fault_place_text(subject->place), hca_fault_action_text(action),
+            hca_fault_what(subject), rule);
+
+        hca_link_note(hca->link, text);
+    }
+}
+
 void hca_set_faults(Hca *hca, const HcaFaultPlan *plan)
 {
     hca_link_set_faults(hca->link, plan);
@@ -162,6 +178,8 @@ Hca *hca_new(const HcaConfig *config, const HcaHostOps *ops, void *opaque)
                             config->device_memory);
     }
     hca->faults = hca_host_faults_new(host);
+    hca->faults->note = note_fault;
+    hca->faults->note_opaque = hca;
     hca_v2p_set_faults(hca->v2p, hca->faults);
     if (config->memory_latency_ns || config->memory_bandwidth) {
         be_late(hca);

@@ -21,6 +21,7 @@
 
 #include "../abi/rdma_hca_sizes.h"
 #include "event.h"
+#include "fault/status.h"
 #include "mem_op.h"
 #include "path.h"
 #include "v2p/v2p.h"
@@ -138,6 +139,7 @@ typedef struct HcaWqe {
     bool solicited;
     uint8_t syndrome;   /* HcaSyndrome, 0: good */
     uint8_t vendor_err; /* which check, HcaWqeCheck */
+    HcaPlanned planned; /* what a plan of faults has in mind */
     uint8_t nsge;
     uint8_t sge_at;    /* DataPack: the entry in hand */
     uint32_t sge_done; /* and how much of it has been sent */
@@ -318,6 +320,7 @@ typedef struct HcaResponder {
     uint32_t write_rkey;
     uint32_t write_left;
     bool wqe_valid;     /* a message is using @wqe */
+    bool waited;        /* a fault: the next answer has, or is about to */
     bool cnp_owed;      /* RoCE: a CNP, and to whom: */
     uint32_t ring_head; /* of @ring; indices count without wrapping */
     uint32_t ring_tail;
@@ -357,6 +360,7 @@ typedef enum HcaQpTimer {
     HCA_TIMER_RNR,        /* the peer's receive queue (3.4.2) */
     HCA_TIMER_CONGESTION, /* RoCE: the end of a halved limit */
     HCA_TIMER_FLUSH,      /* ERR: a look for new receive WQEs */
+    HCA_TIMER_ANSWER,     /* a fault: answers are withheld */
     HCA_NTIMERS
 } HcaQpTimer;
 

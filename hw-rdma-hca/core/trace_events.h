@@ -6,7 +6,7 @@
 /*
  * name, what the number is, up to three arguments; each with how it is
  * written: x hexadecimal, d decimal, s a state of
- * QPs, r why a packet was dropped. qemu/ has trace events of the same names.
+ * QPs, r why a packet was dropped, p a place of faults and a an action. qemu/ has trace events of the same names.
  *
  * opcodes: COMMAND HcaCmdOp, DOORBELL, WQE and MEM_OP HcaOpcode, PACKET_* of BTH
  * (a raw frame: as a UD Send); reasons: PACKET_DROP HcaDropReason; states:
@@ -41,7 +41,7 @@
     X(CONGESTION, "qpn:x", "old:d new:d outstanding:d")                        \
     X(MEM_OP, "qpn:x", "opcode:x key:x state:d")                               \
     X(V2P_REQUEST, "channel:d", "from:d to:d key:x")                           \
-    X(HOST_FAULT, "rule:d", "place:d action:d what:x")                         \
+    X(HOST_FAULT, "rule:d", "place:p action:a what:x")                         \
     X(RESET, "card:d", "")
 /* clang-format on */
 

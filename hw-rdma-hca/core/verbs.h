@@ -76,20 +76,35 @@ typedef enum HcaOpcode {
     HCA_NOPCODES = 0x20
 } HcaOpcode;
 
-/* How a WQE ends; 0: well (second table 3-3-3). */
+/*
+ * How a WQE ends; 0: well (second table 3-3-3, and from 0x30 on what verbs have
+ * beside). What neither the card nor its peers have a reason for (reliable
+ * datagrams, tag matching) comes of a plan of faults alone.
+ */
 typedef enum HcaSyndrome {
     HCA_SYNDROME_LOCAL_LENGTH_ERR = 0x01,
     HCA_SYNDROME_LOCAL_QP_OP_ERR = 0x02,
+    HCA_SYNDROME_LOCAL_EEC_OP_ERR = 0x03,
     HCA_SYNDROME_LOCAL_PROT_ERR = 0x04,
     HCA_SYNDROME_WR_FLUSH_ERR = 0x05,
     HCA_SYNDROME_MW_BIND_ERR = 0x06,
     HCA_SYNDROME_BAD_RESP_ERR = 0x10,
+    HCA_SYNDROME_LOCAL_ACCESS_ERR = 0x11,
     HCA_SYNDROME_REMOTE_INVAL_REQ_ERR = 0x12,
     HCA_SYNDROME_REMOTE_ACCESS_ERR = 0x13,
     HCA_SYNDROME_REMOTE_OP_ERR = 0x14,
     HCA_SYNDROME_RETRY_EXC_ERR = 0x15,
     HCA_SYNDROME_RNR_RETRY_EXC_ERR = 0x16,
+    HCA_SYNDROME_LOCAL_RDD_VIOL_ERR = 0x20,
     HCA_SYNDROME_REMOTE_INVAL_RD_REQ_ERR = 0x21,
+    HCA_SYNDROME_REMOTE_ABORTED_ERR = 0x22,
+    HCA_SYNDROME_INVAL_EECN_ERR = 0x23,
+    HCA_SYNDROME_INVAL_EEC_STATE_ERR = 0x24,
+    HCA_SYNDROME_FATAL_ERR = 0x30,
+    HCA_SYNDROME_RESP_TIMEOUT_ERR = 0x31,
+    HCA_SYNDROME_GENERAL_ERR = 0x32,
+    HCA_SYNDROME_TM_ERR = 0x33,
+    HCA_SYNDROME_TM_RNDV_INCOMPLETE = 0x34,
 } HcaSyndrome;
 
 /* Events (table 3-2-25). */

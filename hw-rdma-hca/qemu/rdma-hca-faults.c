@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Faults of a cable and of the host: from their QAPI form to the card's.
+ * Faults of a cable, of the host and of verbs: from their QAPI form to the card's.
  */
 #include "qemu/osdep.h"
 #include <math.h>
+#include "qemu/cutils.h"
+#include "qemu/sockets.h"
 #include "qapi/error.h"
 #include "rdma-hca-faults.h"
 #include "../core/v2p/v2p.h"
+#include "../core/verbs.h"
 
 static HcaFaultPlace place(const RdmaHcaFault *fault)
 {
@@ -17,6 +20,11 @@ static HcaFaultPlace place(const RdmaHcaFault *fault)
         [RDMA_HCA_FAULT_PLACE_INTERRUPT] = HCA_FAULT_INTERRUPT,
         [RDMA_HCA_FAULT_PLACE_DOORBELL] = HCA_FAULT_DOORBELL,
         [RDMA_HCA_FAULT_PLACE_EVENT_QUEUE] = HCA_FAULT_EVENT,
+        [RDMA_HCA_FAULT_PLACE_SEND] = HCA_FAULT_SEND_WR,
+        [RDMA_HCA_FAULT_PLACE_RECEIVE] = HCA_FAULT_RECEIVE,
+        [RDMA_HCA_FAULT_PLACE_REQUEST] = HCA_FAULT_REQUEST,
+        [RDMA_HCA_FAULT_PLACE_ANSWER] = HCA_FAULT_ANSWER,
+        [RDMA_HCA_FAULT_PLACE_COMPLETION] = HCA_FAULT_COMPLETION,
     };
 
     return fault->has_place ? places[fault->place] : HCA_FAULT_CABLE;
@@ -34,6 +42,8 @@ static HcaFaultAction action(const RdmaHcaFault *fault)
         [RDMA_HCA_FAULT_ACTION_FAIL] = HCA_FAULT_FAIL,
         [RDMA_HCA_FAULT_ACTION_HANG] = HCA_FAULT_HANG,
         [RDMA_HCA_FAULT_ACTION_OVERFLOW] = HCA_FAULT_OVERFLOW,
+        [RDMA_HCA_FAULT_ACTION_BREAK] = HCA_FAULT_BREAK,
+        [RDMA_HCA_FAULT_ACTION_RNR] = HCA_FAULT_RNR,
     };
 
     return actions[fault->action];
@@ -113,6 +123,103 @@ static uint8_t channels(const RdmaHcaFault *fault)
     return mask;
 }
 
+static uint8_t services(const RdmaHcaFault *fault)
+{
+    static const HcaService service[RDMA_HCA_QP_TYPE__MAX] = {
+        [RDMA_HCA_QP_TYPE_RC] = HCA_SERVICE_RC,
+        [RDMA_HCA_QP_TYPE_UC] = HCA_SERVICE_UC,
+        [RDMA_HCA_QP_TYPE_UD] = HCA_SERVICE_UD,
+        [RDMA_HCA_QP_TYPE_XRC_SEND] = HCA_SERVICE_XRC_INI,
+        [RDMA_HCA_QP_TYPE_XRC_RECV] = HCA_SERVICE_XRC_TGT,
+        [RDMA_HCA_QP_TYPE_RAW_PACKET] = HCA_SERVICE_RAW,
+    };
+    uint8_t mask = 0;
+
+    for (RdmaHcaQpTypeList *l = fault->qp_types; l; l = l->next) {
+        mask |= 1 << service[l->value];
+    }
+    return mask;
+}
+
+static uint32_t operations(const RdmaHcaFault *fault)
+{
+    static const uint8_t operation[RDMA_HCA_OPERATION__MAX] = {
+        [RDMA_HCA_OPERATION_SEND] = HCA_OP_SEND,
+        [RDMA_HCA_OPERATION_SEND_IMM] = HCA_OP_SEND_IMM,
+        [RDMA_HCA_OPERATION_SEND_INV] = HCA_OP_SEND_INV,
+        [RDMA_HCA_OPERATION_WRITE] = HCA_OP_RDMA_WRITE,
+        [RDMA_HCA_OPERATION_WRITE_IMM] = HCA_OP_RDMA_WRITE_IMM,
+        [RDMA_HCA_OPERATION_READ] = HCA_OP_RDMA_READ,
+        [RDMA_HCA_OPERATION_COMPARE_SWAP] = HCA_OP_ATOMIC_CS,
+        [RDMA_HCA_OPERATION_FETCH_ADD] = HCA_OP_ATOMIC_FA,
+        [RDMA_HCA_OPERATION_ATOMIC_WRITE] = HCA_OP_ATOMIC_WRITE,
+        [RDMA_HCA_OPERATION_FLUSH] = HCA_OP_FLUSH,
+        [RDMA_HCA_OPERATION_BIND_MW] = HCA_OP_BIND_MW,
+        [RDMA_HCA_OPERATION_REG_MR] = HCA_OP_REG_MR,
+        [RDMA_HCA_OPERATION_LOCAL_INV] = HCA_OP_LOCAL_INV,
+        [RDMA_HCA_OPERATION_RECV] = HCA_FAULT_OP_RECV,
+    };
+    uint32_t mask = 0;
+
+    for (RdmaHcaOperationList *l = fault->operations; l; l = l->next) {
+        mask |= 1u << operation[l->value];
+    }
+    return mask;
+}
+
+static uint8_t status(const RdmaHcaFault *fault)
+{
+    static const uint8_t statuses[RDMA_HCA_WC_STATUS__MAX] = {
+#define STATUS(name, syndrome)                                                 \
+    [RDMA_HCA_WC_STATUS_##name] = HCA_SYNDROME_##syndrome
+        STATUS(LOC_LEN_ERR, LOCAL_LENGTH_ERR),
+        STATUS(LOC_QP_OP_ERR, LOCAL_QP_OP_ERR),
+        STATUS(LOC_EEC_OP_ERR, LOCAL_EEC_OP_ERR),
+        STATUS(LOC_PROT_ERR, LOCAL_PROT_ERR),
+        STATUS(MW_BIND_ERR, MW_BIND_ERR),
+        STATUS(BAD_RESP_ERR, BAD_RESP_ERR),
+        STATUS(LOC_ACCESS_ERR, LOCAL_ACCESS_ERR),
+        STATUS(REM_INV_REQ_ERR, REMOTE_INVAL_REQ_ERR),
+        STATUS(REM_ACCESS_ERR, REMOTE_ACCESS_ERR),
+        STATUS(REM_OP_ERR, REMOTE_OP_ERR),
+        STATUS(RETRY_EXC_ERR, RETRY_EXC_ERR),
+        STATUS(LOC_RDD_VIOL_ERR, LOCAL_RDD_VIOL_ERR),
+        STATUS(REM_INV_RD_REQ_ERR, REMOTE_INVAL_RD_REQ_ERR),
+        STATUS(REM_ABORT_ERR, REMOTE_ABORTED_ERR),
+        STATUS(INV_EECN_ERR, INVAL_EECN_ERR),
+        STATUS(INV_EEC_STATE_ERR, INVAL_EEC_STATE_ERR),
+        STATUS(FATAL_ERR, FATAL_ERR),
+        STATUS(RESP_TIMEOUT_ERR, RESP_TIMEOUT_ERR),
+        STATUS(GENERAL_ERR, GENERAL_ERR),
+        STATUS(TM_ERR, TM_ERR),
+        STATUS(TM_RNDV_INCOMPLETE, TM_RNDV_INCOMPLETE),
+#undef STATUS
+    };
+
+    return fault->has_wc_status ? statuses[fault->wc_status] : fault->status;
+}
+
+/* A LID, an address of IP, or a GID, which looks like one of version 6. */
+static bool peer(const char *text, HcaFaultPeer *peer)
+{
+    unsigned lid;
+
+    *peer = (HcaFaultPeer) { 0 };
+    if (!text) {
+        return true;
+    }
+    if (qemu_strtoui(text, NULL, 0, &lid) == 0) {
+        peer->lid = lid;
+        return lid && lid <= UINT16_MAX;
+    }
+    peer->match_gid = true;
+    if (inet_pton(AF_INET, text, peer->gid.raw + 12) == 1) {
+        memset(peer->gid.raw + 10, 0xff, 2);
+        return true;
+    }
+    return inet_pton(AF_INET6, text, peer->gid.raw) == 1;
+}
+
 /* What its place has in common with others: the number of a thing. */
 static bool match_number(const RdmaHcaFault *fault, uint32_t *number)
 {
@@ -150,7 +257,9 @@ static uint64_t probability(const RdmaHcaFault *fault)
 static HcaFaultRule rule(const RdmaHcaFault *fault)
 {
     uint32_t number = 0;
+    HcaFaultPeer its_peer;
 
+    peer(fault->peer, &its_peer);
     return (HcaFaultRule) {
         .place = place(fault),
         .action = action(fault),
@@ -179,12 +288,26 @@ static HcaFaultRule rule(const RdmaHcaFault *fault)
         .delay_ns = fault->delay_ns,
         .offset = fault->has_offset ? fault->offset : -1,
         .mask = fault->mask,
-        .status = fault->status,
+        .services = services(fault),
+        .operations = operations(fault),
+        .match_peer_qpn = fault->has_peer_qpn,
+        .peer_qpn = fault->peer_qpn,
+        .peer = its_peer,
+        .match_cqn = fault->has_cqn,
+        .cqn = fault->cqn,
+        .match_srqn = fault->has_srqn,
+        .srqn = fault->srqn,
+        .after_ns = fault->after_ns,
+        .for_ns = fault->for_ns,
+        .status = status(fault),
+        .vendor_err = fault->vendor_error,
     };
 }
 
 /* Fields, and the places that know them. */
 #define AT(place) (1u << RDMA_HCA_FAULT_PLACE_##place)
+#define VERBS                                                                  \
+    (AT(SEND) | AT(RECEIVE) | AT(REQUEST) | AT(ANSWER) | AT(COMPLETION))
 #define FIELD(field, name, places)                                             \
     {                                                                          \
         offsetof(RdmaHcaFault, has_##field), name, places                      \
@@ -196,9 +319,9 @@ static const struct {
     unsigned places;
 } fields[] = {
     FIELD(direction, "direction", AT(CABLE)),
-    FIELD(kinds, "kinds", AT(CABLE)),
+    FIELD(kinds, "kinds", AT(CABLE) | AT(ANSWER)),
     FIELD(opcode, "opcode", AT(CABLE) | AT(COMMAND)),
-    FIELD(qpn, "qpn", AT(CABLE) | AT(DOORBELL)),
+    FIELD(qpn, "qpn", AT(CABLE) | AT(DOORBELL) | VERBS),
     FIELD(psn_first, "psn-first", AT(CABLE)),
     FIELD(psn_last, "psn-last", AT(CABLE)),
     FIELD(units, "units", AT(DMA)),
@@ -211,6 +334,13 @@ static const struct {
     FIELD(offset, "offset", AT(CABLE)),
     FIELD(mask, "mask", AT(CABLE)),
     FIELD(status, "status", AT(COMMAND)),
+    FIELD(qp_types, "qp-types", VERBS),
+    FIELD(operations, "operations", VERBS & ~AT(ANSWER)),
+    FIELD(peer_qpn, "peer-qpn", VERBS),
+    FIELD(cqn, "cqn", VERBS & ~AT(ANSWER)),
+    FIELD(srqn, "srqn", AT(RECEIVE)),
+    FIELD(wc_status, "wc-status", AT(SEND) | AT(RECEIVE) | AT(REQUEST)),
+    FIELD(vendor_error, "vendor-error", AT(SEND) | AT(RECEIVE)),
 };
 
 /* Whether @fault says only what means something at its place. */
@@ -218,6 +348,7 @@ static bool check_fields(const RdmaHcaFault *fault, Error **errp)
 {
     RdmaHcaFaultPlace at = fault->has_place ? fault->place
                                             : RDMA_HCA_FAULT_PLACE_CABLE;
+    HcaFaultPeer its_peer;
 
     for (unsigned i = 0; i < ARRAY_SIZE(fields); i++) {
         if (*(const bool *)((const char *)fault + fields[i].has) &&
@@ -226,6 +357,15 @@ static bool check_fields(const RdmaHcaFault *fault, Error **errp)
                        RdmaHcaFaultPlace_str(at));
             return false;
         }
+    }
+    if (fault->peer && !(VERBS >> at & 1)) {
+        error_setg(errp, "peer means nothing at place %s",
+                   RdmaHcaFaultPlace_str(at));
+        return false;
+    }
+    if (!peer(fault->peer, &its_peer)) {
+        error_setg(errp, "peer must be a LID, an IP address or a GID");
+        return false;
     }
     if (fault->has_psn_last && !fault->has_psn_first) {
         error_setg(errp, "psn-last needs psn-first");

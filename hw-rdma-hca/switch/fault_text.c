@@ -177,6 +177,16 @@ static bool set_delay(HcaFaultRule *rule, const char *text)
     return number(text, UINT64_MAX, &rule->delay_ns);
 }
 
+static bool set_after(HcaFaultRule *rule, const char *text)
+{
+    return number(text, UINT64_MAX, &rule->after_ns);
+}
+
+static bool set_for(HcaFaultRule *rule, const char *text)
+{
+    return number(text, UINT64_MAX, &rule->for_ns);
+}
+
 static bool set_u32(uint32_t *field, const char *text)
 {
     uint64_t value;
@@ -221,6 +231,7 @@ static const struct {
     { "count", set_count },       { "probability", set_probability },
     { "distance", set_distance }, { "delay-ns", set_delay },
     { "offset", set_offset },     { "mask", set_mask },
+    { "after-ns", set_after },    { "for-ns", set_for },
 };
 
 static bool set_key(HcaFaultRule *rule, const char *name, const char *value,

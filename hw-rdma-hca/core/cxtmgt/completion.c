@@ -7,12 +7,14 @@
  * The document completes UC and UD here and RC when it is acknowledged; all of
  * them, and receives, take this chain.
  */
+#include "../verb_fault.h"
 #include "completion.h"
 #include "cxtmgt_int.h"
 
 typedef struct Chain {
     HcaCxtMgt *cm;
     HcaV2pChannel channel;
+    const HcaQp *qp;
     uint32_t cqn;
     const HcaCompletion *completion;
     HcaCq *cq;
@@ -21,11 +23,27 @@ typedef struct Chain {
     bool lost; /* the CQ took no entry */
 } Chain;
 
+/* Whether a plan of faults has it that the CQ fails now. */
+static bool cq_breaks(const Chain *chain)
+{
+    const HcaCompletion *completion = chain->completion;
+    const HcaFaultRule *rule = hca_completion_fault(
+        chain->cm->faults, chain->qp, chain->cqn, completion->is_send,
+        completion->opcode);
+
+    if (rule) {
+        hca_cq_break(chain->cm, chain->cq,
+                     rule->action == HCA_FAULT_OVERFLOW ? HCA_QUEUE_OVERFLOW
+                                                        : HCA_QUEUE_WRITE_FAIL);
+    }
+    return rule;
+}
+
 static HcaReqTransState cq_req(Chain *chain)
 {
     chain->cq = hca_cq_request(chain->cm, chain->channel, chain->cqn);
-    chain->lost = !chain->cq;
-    return chain->cq ? HCA_RT_CQ_RESP : HCA_RT_IDLE;
+    chain->lost = !chain->cq || cq_breaks(chain);
+    return chain->lost ? HCA_RT_IDLE : HCA_RT_CQ_RESP;
 }
 
 static HcaReqTransState cq_resp(Chain *chain)
@@ -105,6 +123,7 @@ bool hca_cq_post(HcaCxtMgt *cm, HcaV2pChannel channel, HcaQp *qp, uint32_t cqn,
     Chain chain = {
         .cm = cm,
         .channel = channel,
+        .qp = qp,
         .cqn = cqn,
         .completion = completion,
     };

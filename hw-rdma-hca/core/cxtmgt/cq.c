@@ -259,6 +259,13 @@ static void fail(HcaCxtMgt *cm, HcaCq *cq, HcaQueueStatus status,
     hca_eq_event(cm, &event, &cq->error);
 }
 
+void hca_cq_break(HcaCxtMgt *cm, HcaCq *cq, HcaQueueStatus status)
+{
+    fail(cm, cq, status,
+         status == HCA_QUEUE_OVERFLOW ? HCA_CQ_ERROR_OVERRUN
+                                      : HCA_CQ_ERROR_ACCESS);
+}
+
 HcaCq *hca_cq_request(HcaCxtMgt *cm, HcaV2pChannel channel, uint32_t cqn)
 {
     HcaCq *cq = hca_cq_find(cm, cqn);

@@ -264,6 +264,8 @@ uint8_t hca_cxtmgt_query_srq(HcaCxtMgt *cm, uint32_t srqn, void *cxt);
 uint8_t hca_cxtmgt_resize_srq(HcaCxtMgt *cm, uint32_t srqn, uint32_t len,
                               uint32_t lkey);
 uint8_t hca_cxtmgt_arm_srq(HcaCxtMgt *cm, uint32_t srqn, uint64_t limit);
+/* A fault: as if @srq's memory had been refused, with the event. */
+void hca_srq_break(HcaCxtMgt *cm, HcaSrq *srq);
 
 /*
  * The QP with this number in a state other than RST, or NULL. To fetch it is

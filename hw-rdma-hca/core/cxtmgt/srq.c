@@ -177,6 +177,13 @@ static void fail(HcaCxtMgt *cm, HcaSrq *srq)
     raise_event(cm, srq, HCA_EVENT_SRQ_CATAS_ERROR, &srq->catas_error);
 }
 
+void hca_srq_break(HcaCxtMgt *cm, HcaSrq *srq)
+{
+    if (!srq->failed) {
+        fail(cm, srq);
+    }
+}
+
 /*
  * The event of the limit is due, if fewer WQEs are left. More may have been
  * posted than the card knows of, so it looks before it says so.

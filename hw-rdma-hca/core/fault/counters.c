@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Faults of the host's side: how many there were, by kind. */
+/* Faults of the host's side, and of verbs: how many there were, by kind. */
 #include "../counter_table.h"
 #include "host_faults.h"
 
@@ -29,6 +29,30 @@ static const HcaCounterRow rows[] = {
           "event queues that overflowed"),
     HCA_COUNTER(545, "held_full", HcaHostFaultCounters, held_full,
                 "interrupts and doorbells not late for want of room"),
+};
+
+static const HcaCounterRow verb_rows[] = {
+    FAULT(549, "send_fail", SEND_WR, FAIL, "send work requests failed"),
+    FAULT(550, "send_break", SEND_WR, BREAK,
+          "QPs broken at a send work request"),
+    FAULT(551, "receive_fail", RECEIVE, FAIL, "receives failed"),
+    FAULT(552, "receive_break", RECEIVE, BREAK,
+          "QPs and SRQs broken at a receive"),
+    FAULT(553, "receive_rnr", RECEIVE, RNR, "receives not found"),
+    FAULT(554, "request_fail", REQUEST, FAIL, "requests refused"),
+    FAULT(555, "request_drop", REQUEST, DROP, "requests taken no notice of"),
+    FAULT(556, "answer_drop", ANSWER, DROP, "answers not given"),
+    FAULT(557, "answer_delay", ANSWER, DELAY, "answers made late"),
+    FAULT(558, "completion_fail", COMPLETION, FAIL, "completions not written"),
+    FAULT(559, "completion_overflow", COMPLETION, OVERFLOW,
+          "CQs that overflowed"),
+};
+
+const HcaCounterTable hca_verb_fault_counter_table = {
+    .unit = "verb_fault",
+    .counters = counters,
+    .rows = verb_rows,
+    .nrows = G_N_ELEMENTS(verb_rows),
 };
 
 const HcaCounterTable hca_host_fault_counter_table = {

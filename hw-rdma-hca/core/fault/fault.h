@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A plan of faults: rules for what goes wrong at the card's cable and at its
- * host. Each thing that happens at a place is held against the rules for that
- * place in their order; the first rule that fires does its action, and the
+ * A plan of faults: rules for what goes wrong at the card's cable, at its host,
+ * and with verbs. Each thing that happens at a place is held against the rules for
+ * that place in their order; the first rule that fires does its action, and the
  * others do not see the thing. With the same plan, seed and things the same
  * faults happen: each place, and each direction of the cable, has its own
  * chance.
  *
  * plan.c          what a plan may say
+ * status.c        which status can be planned where, and how it comes about
  * faults.c        which of the things that match a rule it takes
  * host_faults.c   the rules of all places but the cable; who does what they say
- *                 asks there
+ *                 asks there, of verbs by ../verb_fault.h
  *
  * At the cable (link/fault.c) a thing is a packet that the cable carries, in
  * either direction. Packets to the card's own address do not pass the cable,
@@ -22,6 +23,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "../wire/packet.h"
 
 #define HCA_FAULT_MAX_RULES 32
 /* Packets that are held back at a time, of each direction; more are not. */
@@ -39,6 +42,12 @@ typedef enum HcaFaultPlace {
     HCA_FAULT_INTERRUPT, /* an MSI-X message */
     HCA_FAULT_DOORBELL,
     HCA_FAULT_EVENT, /* on its way to an event queue */
+    /* Verbs. */
+    HCA_FAULT_SEND_WR, /* a work request of a send queue, in its turn */
+    HCA_FAULT_RECEIVE, /* a message that is to have a receive of its own */
+    HCA_FAULT_REQUEST, /* of a reliable peer's, before it is executed */
+    HCA_FAULT_ANSWER,  /* to such a request: an acknowledgement or response */
+    HCA_FAULT_COMPLETION, /* on its way to a completion queue */
     HCA_FAULT_NPLACES
 } HcaFaultPlace;
 
@@ -54,7 +63,9 @@ typedef enum HcaFaultAction {
     /* Of the others. */
     HCA_FAULT_FAIL = HCA_FAULT_NPACKET_ACTIONS,
     HCA_FAULT_HANG,     /* a command that never ends */
-    HCA_FAULT_OVERFLOW, /* the event queue has no room, and says so */
+    HCA_FAULT_OVERFLOW, /* the queue of events or completions has no room */
+    HCA_FAULT_BREAK,    /* the QP breaks; a receive of an SRQ: that does */
+    HCA_FAULT_RNR,      /* as if no receive were posted */
     HCA_FAULT_NACTIONS
 } HcaFaultAction;
 
@@ -92,6 +103,16 @@ typedef enum HcaFaultChannel {
 /* Units that ask for memory: as many as HcaV2pChannel has. */
 #define HCA_FAULT_NUNITS 8
 
+/* In HcaFaultRule.operations, beside HcaOpcode: a receive that is completed. */
+#define HCA_FAULT_OP_RECV 31
+
+/* A peer, by its address: of InfiniBand its LID, or its GID. */
+typedef struct HcaFaultPeer {
+    uint16_t lid; /* 0: any */
+    bool match_gid;
+    HcaGid gid; /* RoCE: its IP address */
+} HcaFaultPeer;
+
 #define HCA_FAULT_ALWAYS (UINT64_C(1) << 32) /* probability 1 */
 
 typedef struct HcaFaultRule {
@@ -99,10 +120,10 @@ typedef struct HcaFaultRule {
     HcaFaultAction action;
     /* Match, CABLE: a packet has to meet all of these. */
     uint8_t directions; /* bit n: HcaFaultDirection n */
-    uint16_t kinds;     /* bit n: HcaFaultKind n; 0: any */
+    uint16_t kinds;     /* bit n: HcaFaultKind n; 0: any; also of an ANSWER */
     bool match_opcode, match_qpn;
     uint8_t opcode; /* of BTH */
-    uint32_t qpn;   /* BTH's destination */
+    uint32_t qpn;   /* BTH's destination; of verbs, the card's own QP */
     bool match_psn;
     uint32_t psn_first, psn_last; /* both included, on the 2^24 circle */
     /* Match, DMA */
@@ -116,15 +137,24 @@ typedef struct HcaFaultRule {
      */
     bool match_number;
     uint32_t number;
+    /* Match, verbs */
+    uint8_t services;    /* bit n: HcaService n; 0: any */
+    uint32_t operations; /* bit n: HcaOpcode n, HCA_FAULT_OP_RECV; 0: any */
+    bool match_peer_qpn, match_cqn, match_srqn;
+    uint32_t peer_qpn, cqn, srqn;
+    HcaFaultPeer peer;
+    /* When: so long after the plan has begun, and for how long. */
+    uint64_t after_ns, for_ns; /* for_ns 0: no end */
     /* Selection among the things that match, of both directions together. */
     uint32_t skip;        /* the first ones are left alone */
     uint32_t every;       /* then each so many-th is taken; 0 as 1 */
     uint64_t probability; /* then by chance, in 2^-32; HCA_FAULT_ALWAYS */
     uint32_t count;       /* until so many faults; 0: no end */
     /* Of the action. */
-    uint32_t distance; /* REORDER: 0 as 1 */
-    uint64_t delay_ns; /* DELAY; REORDER: the longest, 0 as a millisecond */
-    uint8_t status;    /* FAIL of a COMMAND: what it ends with */
+    uint32_t distance;  /* REORDER: 0 as 1 */
+    uint64_t delay_ns;  /* DELAY; REORDER: the longest, 0 as a millisecond */
+    uint8_t status;     /* FAIL: what a command ends with; verbs: HcaSyndrome */
+    uint8_t vendor_err; /* FAIL of verbs: beside the status */
     /* CORRUPT: byte of the packet; no shorter one matches; < 0: by chance */
     int32_t offset;
     uint8_t mask; /* CORRUPT: bits to invert; 0: one by chance */

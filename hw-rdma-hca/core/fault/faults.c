@@ -4,19 +4,48 @@
 
 #include <string.h>
 
-void hca_faults_begin(HcaFaults *faults, const HcaFaultPlan *plan)
+static bool has_time(const HcaFaultRule *rule)
 {
-    *faults = (HcaFaults) { .plan = *plan };
+    return rule->after_ns || rule->for_ns;
+}
+
+void hca_faults_begin(HcaFaults *faults, const HcaHost *host,
+                      const HcaFaultPlan *plan)
+{
+    bool timed = false;
+
+    *faults = (HcaFaults) { .host = *host, .plan = *plan };
     for (unsigned i = 0; i < plan->nrules; i++) {
         faults->places |= 1u << plan->rule[i].place;
+        timed |= has_time(&plan->rule[i]);
     }
+    if (timed) {
+        faults->begun = host->ops->clock_ns(host->opaque);
+    }
+}
+
+/* Whether the rule has begun, and has not ended. */
+static bool is_its_time(const HcaFaults *faults, const HcaFaultRule *rule)
+{
+    uint64_t age;
+
+    if (!has_time(rule)) {
+        return true;
+    }
+    age = faults->host.ops->clock_ns(faults->host.opaque) - faults->begun;
+    return age >= rule->after_ns &&
+           (!rule->for_ns || age - rule->after_ns < rule->for_ns);
 }
 
 bool hca_faults_takes(HcaFaults *faults, unsigned i, GRand *rand)
 {
     const HcaFaultRule *rule = &faults->plan.rule[i];
-    uint64_t matched = ++faults->state[i].matched;
+    uint64_t matched;
 
+    if (!is_its_time(faults, rule)) {
+        return false;
+    }
+    matched = ++faults->state[i].matched;
     return (!rule->count || faults->state[i].faults < rule->count) &&
            matched > rule->skip &&
            (matched - rule->skip) % MAX(rule->every, 1) == 0 &&
@@ -27,6 +56,39 @@ bool hca_faults_takes(HcaFaults *faults, unsigned i, GRand *rand)
 void hca_faults_done(HcaFaults *faults, unsigned i)
 {
     faults->state[i].faults++;
+}
+
+const char *hca_fault_place_text(uint64_t place)
+{
+    static const char *const texts[HCA_FAULT_NPLACES] = {
+        [HCA_FAULT_CABLE] = "cable",
+        [HCA_FAULT_DMA] = "dma",
+        [HCA_FAULT_COMMAND] = "command",
+        [HCA_FAULT_INTERRUPT] = "interrupt",
+        [HCA_FAULT_DOORBELL] = "doorbell",
+        [HCA_FAULT_EVENT] = "event-queue",
+        [HCA_FAULT_SEND_WR] = "send",
+        [HCA_FAULT_RECEIVE] = "receive",
+        [HCA_FAULT_REQUEST] = "request",
+        [HCA_FAULT_ANSWER] = "answer",
+        [HCA_FAULT_COMPLETION] = "completion",
+    };
+
+    return place < G_N_ELEMENTS(texts) ? texts[place] : "?";
+}
+
+const char *hca_fault_action_text(uint64_t action)
+{
+    static const char *const texts[HCA_FAULT_NACTIONS] = {
+        [HCA_FAULT_DROP] = "drop",         [HCA_FAULT_DUPLICATE] = "duplicate",
+        [HCA_FAULT_REORDER] = "reorder",   [HCA_FAULT_DELAY] = "delay",
+        [HCA_FAULT_CORRUPT] = "corrupt",   [HCA_FAULT_MARK] = "mark",
+        [HCA_FAULT_FAIL] = "fail",         [HCA_FAULT_HANG] = "hang",
+        [HCA_FAULT_OVERFLOW] = "overflow", [HCA_FAULT_BREAK] = "break",
+        [HCA_FAULT_RNR] = "rnr",
+    };
+
+    return action < G_N_ELEMENTS(texts) ? texts[action] : "?";
 }
 
 const char *hca_fault_done_word(HcaFaultAction action)

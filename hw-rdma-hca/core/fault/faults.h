@@ -8,10 +8,13 @@
 
 #include <glib.h>
 
+#include "../host.h"
 #include "fault.h"
 
 typedef struct HcaFaults {
+    HcaHost host;
     HcaFaultPlan plan;
+    int64_t begun;   /* ns; of a plan with rules that have their time */
     uint32_t places; /* that have a rule: bit n is HcaFaultPlace n */
     struct {
         uint64_t matched;
@@ -19,8 +22,9 @@ typedef struct HcaFaults {
     } state[HCA_FAULT_MAX_RULES];
 } HcaFaults;
 
-/* @plan from now on; all counts are 0. */
-void hca_faults_begin(HcaFaults *faults, const HcaFaultPlan *plan);
+/* @plan from now on, by @host's clock; all counts are 0. */
+void hca_faults_begin(HcaFaults *faults, const HcaHost *host,
+                      const HcaFaultPlan *plan);
 
 /* Whether rule @i takes a thing that it matches, with @rand for its chance. */
 bool hca_faults_takes(HcaFaults *faults, unsigned i, GRand *rand);
@@ -28,7 +32,10 @@ bool hca_faults_takes(HcaFaults *faults, unsigned i, GRand *rand);
 /* Rule @i has been done. */
 void hca_faults_done(HcaFaults *faults, unsigned i);
 
-/* What has been done to a packet, for people; @action is one of packets. */
+/* For people: a place, what is done there... */
+const char *hca_fault_place_text(uint64_t place);
+const char *hca_fault_action_text(uint64_t action);
+/* ...and what has been done to a packet; @action is one of packets. */
 const char *hca_fault_done_word(HcaFaultAction action);
 
 static inline bool hca_faults_at(const HcaFaults *faults, HcaFaultPlace place)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Faults of the host's side: which rule fires. */
+/* Faults of the host's side and of verbs: which rule fires. */
 #include "host_faults.h"
+
+#include <string.h>
 
 #include "../trace_events.h"
 
@@ -25,7 +27,7 @@ void hca_host_faults_free(HcaHostFaults *faults)
 
 void hca_host_faults_set_plan(HcaHostFaults *faults, const HcaFaultPlan *plan)
 {
-    hca_faults_begin(&faults->faults, plan);
+    hca_faults_begin(&faults->faults, &faults->host, plan);
     for (unsigned i = 0; i < HCA_FAULT_NPLACES; i++) {
         const guint32 seed[] = { plan->seed, HCA_FAULT_NDIRECTIONS + i };
 
@@ -58,13 +60,39 @@ static bool matches_dma(const HcaFaultRule *rule, const HcaFaultSubject *s)
            (!rule->match_addr || meets(rule, s->addr, s->len));
 }
 
+static bool is_peer(const HcaFaultPeer *peer, const HcaFaultSubject *s)
+{
+    return (!peer->lid || peer->lid == s->peer_lid) &&
+           (!peer->match_gid ||
+            (s->peer_gid &&
+             memcmp(&peer->gid, s->peer_gid, sizeof(peer->gid)) == 0));
+}
+
+static bool matches_verbs(const HcaFaultRule *rule, const HcaFaultSubject *s)
+{
+    return (!rule->services || rule->services >> s->service & 1) &&
+           (!rule->operations || rule->operations & s->operations) &&
+           (!rule->kinds || rule->kinds >> s->kind & 1) &&
+           (!rule->match_qpn || rule->qpn == s->qpn) &&
+           (!rule->match_peer_qpn || rule->peer_qpn == s->peer_qpn) &&
+           (!rule->match_cqn || rule->cqn == s->cqn) &&
+           (!rule->match_srqn || (s->has_srq && rule->srqn == s->srqn)) &&
+           is_peer(&rule->peer, s) &&
+           (rule->action != HCA_FAULT_FAIL ||
+            s->place == HCA_FAULT_COMPLETION ||
+            s->statuses >> rule->status & 1);
+}
+
 static bool matches(const HcaFaultRule *rule, const HcaFaultSubject *s)
 {
     if (rule->place != s->place || !(s->actions >> rule->action & 1)) {
         return false;
     }
-    return s->place == HCA_FAULT_DMA
-               ? matches_dma(rule, s)
+    if (s->place == HCA_FAULT_DMA) {
+        return matches_dma(rule, s);
+    }
+    return s->place >= HCA_FAULT_SEND_WR
+               ? matches_verbs(rule, s)
                : !rule->match_number || rule->number == s->number;
 }
 
@@ -72,7 +100,6 @@ const HcaFaultRule *hca_host_faults_judge(HcaHostFaults *faults,
                                           const HcaFaultSubject *s)
 {
     const HcaFaultPlan *plan = &faults->faults.plan;
-    uint64_t what = s->place == HCA_FAULT_DMA ? s->addr : s->number;
 
     for (unsigned i = 0; i < plan->nrules; i++) {
         const HcaFaultRule *rule = &plan->rule[i];
@@ -82,7 +109,10 @@ const HcaFaultRule *hca_host_faults_judge(HcaHostFaults *faults,
             hca_faults_done(&faults->faults, i);
             faults->counters.injected[s->place][rule->action]++;
             hca_host_trace(&faults->host, HCA_TRACE_HOST_FAULT, i, s->place,
-                           rule->action, what);
+                           rule->action, hca_fault_what(s));
+            if (faults->note) {
+                faults->note(faults->note_opaque, i, s, rule->action);
+            }
             return rule;
         }
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Faults of the host's side. A unit that is about to do something at one of
- * these places asks here whether that goes wrong, and has it go wrong. One look
- * at a word if there is no rule for the place.
+ * Faults of the host's side, and of verbs. A unit that is about to do something at
+ * one of these places asks here whether that goes wrong, and has it go wrong. One
+ * look at a word if there is no rule for the place.
  */
 #ifndef HCA_HOST_FAULTS_H
 #define HCA_HOST_FAULTS_H
@@ -18,16 +18,41 @@ typedef struct HcaFaultSubject {
     unsigned unit;
     HcaFaultChannel channel;
     uint64_t addr, len;
-    uint32_t number; /* the other places: see HcaFaultRule */
+    uint32_t number; /* COMMAND to EVENT: see HcaFaultRule */
+    /* Verbs. */
+    uint8_t service;
+    HcaFaultKind kind;   /* ANSWER */
+    uint32_t operations; /* what a rule may call it; of an ANSWER, all */
+    uint32_t qpn, peer_qpn, cqn, srqn;
+    bool has_srq;
+    uint16_t peer_lid;
+    const HcaGid *peer_gid; /* NULL: none is known */
+    uint64_t statuses;      /* that FAIL can give it: bit n, HcaSyndrome n */
 } HcaFaultSubject;
+
+/* What it is about, for people: an address, or a number. */
+static inline uint64_t hca_fault_what(const HcaFaultSubject *subject)
+{
+    if (subject->place == HCA_FAULT_DMA) {
+        return subject->addr;
+    }
+    return subject->place >= HCA_FAULT_SEND_WR ? subject->qpn : subject->number;
+}
 
 typedef struct HcaHostFaultCounters {
     uint64_t injected[HCA_FAULT_NPLACES][HCA_FAULT_NACTIONS];
     uint64_t held_full; /* late ones that found no room: they were not late */
 } HcaHostFaultCounters;
 
+/* A rule has fired: for who notes it in a capture. */
+typedef void HcaFaultNoteFn(void *opaque, unsigned rule,
+                            const HcaFaultSubject *subject,
+                            HcaFaultAction action);
+
 typedef struct HcaHostFaults {
     HcaFaults faults;
+    HcaFaultNoteFn *note; /* or NULL */
+    void *note_opaque;
     GRand *rand[HCA_FAULT_NPLACES];
     HcaHostFaultCounters counters;
     HcaHost host;

@@ -2,8 +2,10 @@
 /* What a plan of faults may say. */
 #include <glib.h>
 
+#include "../verbs.h"
 #include "../wire/headers.h"
 #include "fault.h"
+#include "status.h"
 
 static const char *check_packet(const HcaFaultRule *rule)
 {
@@ -66,6 +68,57 @@ static const char *check_number(const HcaFaultRule *rule)
     return NULL; /* one that there is not never matches */
 }
 
+static bool number_ok(bool match, uint32_t number)
+{
+    return !match || number <= HCA_QPN_MULTICAST;
+}
+
+static const char *check_verbs(const HcaFaultRule *rule)
+{
+    if (!number_ok(rule->match_qpn, rule->qpn) ||
+        !number_ok(rule->match_peer_qpn, rule->peer_qpn) ||
+        !number_ok(rule->match_cqn, rule->cqn) ||
+        !number_ok(rule->match_srqn, rule->srqn)) {
+        return "qpn, peer-qpn, cqn and srqn must be at most 0xffffff";
+    }
+    if (rule->kinds >> HCA_FAULT_NKINDS) {
+        return "kinds must be of the kinds of packets that there are";
+    }
+    return NULL;
+}
+
+static const char *check_send_wr(const HcaFaultRule *rule)
+{
+    const HcaFaultStatus *status = hca_fault_status(rule->status);
+
+    if (rule->action == HCA_FAULT_FAIL && !(status && status->way)) {
+        return "wc-status must be one that a send work request can have; what "
+               "only the peer can say is for a plan of its card";
+    }
+    return check_verbs(rule);
+}
+
+static const char *check_receive(const HcaFaultRule *rule)
+{
+    const HcaFaultStatus *status = hca_fault_status(rule->status);
+
+    if (rule->action == HCA_FAULT_FAIL && !(status && status->receive)) {
+        return "wc-status must be one that a receive can have";
+    }
+    return check_verbs(rule);
+}
+
+static const char *check_request(const HcaFaultRule *rule)
+{
+    const HcaFaultStatus *status = hca_fault_status(rule->status);
+
+    if (rule->action == HCA_FAULT_FAIL && !(status && status->request)) {
+        return "wc-status of a request must be rem-inv-req-err, "
+               "rem-access-err, rem-op-err or rem-inv-rd-req-err";
+    }
+    return check_verbs(rule);
+}
+
 typedef struct Place {
     uint16_t actions; /* bits */
     const char *wrong_action;
@@ -94,6 +147,22 @@ static const Place places[HCA_FAULT_NPLACES] = {
     [HCA_FAULT_EVENT] = { ACTION(OVERFLOW),
                           "action of an event-queue must be overflow",
                           check_number },
+    [HCA_FAULT_SEND_WR] = { ACTION(FAIL) | ACTION(BREAK),
+                            "action of a send must be fail or break",
+                            check_send_wr },
+    [HCA_FAULT_RECEIVE] = { ACTION(FAIL) | ACTION(BREAK) | ACTION(RNR),
+                            "action of a receive must be fail, break or rnr",
+                            check_receive },
+    [HCA_FAULT_REQUEST] = { ACTION(FAIL) | ACTION(DROP),
+                            "action of a request must be fail or drop",
+                            check_request },
+    [HCA_FAULT_ANSWER] = { ACTION(DROP) | ACTION(DELAY),
+                           "action of an answer must be drop or delay",
+                           check_verbs },
+    [HCA_FAULT_COMPLETION] = { ACTION(FAIL) | ACTION(OVERFLOW),
+                               "action of a completion must be fail or "
+                               "overflow",
+                               check_verbs },
 };
 
 static const char *check_rule(const HcaFaultRule *rule)
@@ -102,8 +171,8 @@ static const char *check_rule(const HcaFaultRule *rule)
     const Place *place;
 
     if ((unsigned)rule->place >= HCA_FAULT_NPLACES) {
-        return "place must be cable, dma, command, interrupt, doorbell or "
-               "event-queue";
+        return "place must be cable, dma, command, interrupt, doorbell, "
+               "event-queue, send, receive, request, answer or completion";
     }
     place = &places[rule->place];
     if ((unsigned)rule->action >= HCA_FAULT_NACTIONS ||
@@ -119,6 +188,10 @@ static const char *check_rule(const HcaFaultRule *rule)
     if ((delays || rule->action == HCA_FAULT_REORDER) &&
         rule->delay_ns > HCA_FAULT_MAX_DELAY_NS) {
         return "delay-ns must be at most 3600000000000 (an hour)";
+    }
+    if (rule->after_ns > HCA_FAULT_MAX_DELAY_NS ||
+        rule->for_ns > HCA_FAULT_MAX_DELAY_NS) {
+        return "after-ns and for-ns must be at most 3600000000000 (an hour)";
     }
     return place->check(rule);
 }

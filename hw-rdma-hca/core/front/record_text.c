@@ -37,6 +37,12 @@ static const char *add_value(GString *text, const char *what, uint64_t value)
     case 'r':
         g_string_append(text, hca_drop_reason_text(value));
         break;
+    case 'p':
+        g_string_append(text, hca_fault_place_text(value));
+        break;
+    case 'a':
+        g_string_append(text, hca_fault_action_text(value));
+        break;
     case 'd':
         g_string_append_printf(text, "%" G_GUINT64_FORMAT, value);
         break;

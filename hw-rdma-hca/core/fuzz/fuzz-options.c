@@ -234,6 +234,55 @@ static void take_host_rule(Fuzz *f, HcaFaultRule *rule)
     }
 }
 
+/* Of verbs: any status, which need not be one that the place has. */
+static void take_verb_rule(Fuzz *f, HcaFaultRule *rule)
+{
+    static const HcaFaultAction actions[] = {
+        HCA_FAULT_FAIL, HCA_FAULT_BREAK, HCA_FAULT_RNR,
+        HCA_FAULT_DROP, HCA_FAULT_DELAY, HCA_FAULT_OVERFLOW,
+    };
+    uint8_t odd = take8(&f->in);
+
+    *rule = (HcaFaultRule) {
+        .place = HCA_FAULT_SEND_WR +
+                 take_below(&f->in, HCA_FAULT_NPLACES - HCA_FAULT_SEND_WR),
+        .action = actions[take_below(&f->in, G_N_ELEMENTS(actions))],
+        .status = take_below(&f->in, 64),
+        .vendor_err = odd,
+        .skip = take_below(&f->in, 8),
+        .count = take_below(&f->in, 4),
+        .probability = HCA_FAULT_ALWAYS,
+        .delay_ns = 1 + take_below(&f->in, NS_PER_MS),
+    };
+    if (odd & 1) {
+        rule->match_qpn = true;
+        rule->qpn = 2 + take_below(&f->in, FUZZ_NQPS);
+    }
+    if (odd & 2) {
+        rule->services = take8(&f->in);
+        rule->operations = take_odd(&f->in);
+    }
+    if (odd & 4) {
+        rule->for_ns = take_below(&f->in, NS_PER_MS);
+        rule->after_ns = take_below(&f->in, NS_PER_MS);
+    }
+    if (odd & 8) {
+        rule->peer.lid = take_below(&f->in, 4);
+        rule->peer.match_gid = odd & 16;
+    }
+}
+
+static void act_verb_faults(Fuzz *f)
+{
+    Host *host = &f->lab->host[fuzz_take_side(f)];
+    HcaFaultPlan plan = { .nrules = 1 + take_below(&f->in, 4) };
+
+    for (unsigned i = 0; i < plan.nrules; i++) {
+        take_verb_rule(f, &plan.rule[i]);
+    }
+    give_plan(host, &plan);
+}
+
 static void act_host_faults(Fuzz *f)
 {
     Host *host = &f->lab->host[fuzz_take_side(f)];
@@ -309,6 +358,7 @@ static const FuzzAction actions[] = {
     { "gid", fuzz_act_gid },
     { "multicast", fuzz_act_multicast },
     { "host faults", act_host_faults },
+    { "verb faults", act_verb_faults },
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -8,7 +8,7 @@
 
 #define BUFFER_SIZE (256 * 1024)
 #define MAX_BLOCK                                                              \
-    (HCA_PCAPNG_PACKET_SIZE + HCA_LINK_MAX_PACKET + HCA_PCAPNG_COMMENT_SIZE)
+    (HCA_PCAPNG_PACKET_SIZE + HCA_LINK_MAX_PACKET + 2 * HCA_PCAPNG_COMMENT_SIZE)
 
 struct HcaCapture {
     HcaHost host;
@@ -18,6 +18,7 @@ struct HcaCapture {
     uint64_t max_bytes; /* 0: no limit */
     uint64_t room;      /* bytes that the file may still have */
     HcaCaptureCounters counters;
+    char note[HCA_PCAPNG_MAX_COMMENT + 1]; /* for the next packet */
     GByteArray *buffer; /* room for BUFFER_SIZE bytes, once it has started */
 };
 
@@ -98,6 +99,7 @@ void hca_capture_start(HcaCapture *capture, HcaPcapngLinkType link_type)
     }
     capture->on = true;
     capture->full = false;
+    capture->note[0] = '\0';
     capture->link_type = link_type;
     put_header(capture->buffer, link_type);
     capture->room = room_behind(capture, capture->buffer->len);
@@ -109,6 +111,17 @@ void hca_capture_stop(HcaCapture *capture)
     hca_capture_flush(capture);
     capture->on = false;
     capture->full = false;
+}
+
+void hca_capture_note(HcaCapture *capture, const char *text)
+{
+    if (!capture->on) {
+        return;
+    }
+    if (capture->note[0]) {
+        g_strlcat(capture->note, "; ", sizeof(capture->note));
+    }
+    g_strlcat(capture->note, text, sizeof(capture->note));
 }
 
 /* What follows @end does not fit into the file: it is taken back. */
@@ -136,6 +149,10 @@ static guint put_packet(HcaCapture *capture, bool sent, const uint8_t *packet,
     guint block = hca_pcapng_begin_packet(capture->buffer, capture->link_type,
                                           &p);
 
+    if (capture->note[0]) {
+        hca_pcapng_comment(capture->buffer, capture->note);
+        capture->note[0] = '\0';
+    }
     if (comment) {
         hca_pcapng_comment(capture->buffer, comment);
     }

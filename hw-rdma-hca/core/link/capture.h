@@ -44,6 +44,9 @@ bool hca_capture_is_on(const HcaCapture *capture);
 void hca_capture_packet(HcaCapture *capture, bool sent, const uint8_t *packet,
                         size_t len, const char *comment);
 
+/* Something that the next packet is to have a comment on, beside its own. */
+void hca_capture_note(HcaCapture *capture, const char *text);
+
 /* Hand what is buffered to the host. */
 void hca_capture_flush(HcaCapture *capture);
 

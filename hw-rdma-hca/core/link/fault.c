@@ -71,7 +71,7 @@ static void begin_side(HcaInjector *injector, HcaFaultDirection direction)
 
 void hca_injector_set_plan(HcaInjector *injector, const HcaFaultPlan *plan)
 {
-    hca_faults_begin(&injector->faults, plan);
+    hca_faults_begin(&injector->faults, &injector->host, plan);
     for (unsigned i = 0; i < HCA_FAULT_NDIRECTIONS; i++) {
         begin_side(injector, i);
     }

@@ -98,6 +98,11 @@ void hca_link_flush_capture(HcaLink *link)
     hca_capture_flush(link->capture);
 }
 
+void hca_link_note(HcaLink *link, const char *text)
+{
+    hca_capture_note(link->capture, text);
+}
+
 bool hca_link_is_captured(const HcaLink *link)
 {
     return hca_capture_is_on(link->capture);

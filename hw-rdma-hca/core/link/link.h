@@ -176,6 +176,8 @@ void hca_link_start_capture(HcaLink *link);
 void hca_link_stop_capture(HcaLink *link);
 void hca_link_flush_capture(HcaLink *link);
 bool hca_link_is_captured(const HcaLink *link);
+/* The next packet that is captured has a comment that says so. */
+void hca_link_note(HcaLink *link, const char *text);
 
 /* As they are now; ask anew for later ones. */
 const HcaLinkCounters *hca_link_counters(HcaLink *link);

@@ -54,6 +54,7 @@ static const HcaCounterRow rows[] = {
     COUNTER(378, "flow_sniffed", flow_sniffed,
             "copies that sniffers among them got"),
     DROP(406, "mgmt", MGMT, "not as those of QP 0 and QP 1 are"),
+    DROP(560, "fault", FAULT, "by a plan of faults"),
     COUNTER(407, "tx_inactive", tx_inactive,
             "packets lost because the port was not active"),
     COUNTER(408, "tx_mgmt_full", tx_mgmt_full,

@@ -52,7 +52,8 @@ typedef struct HcaPort HcaPort;
     X(ACCESS)           /* UC: memory refused */                               \
     X(RESOURCES)        /* the response ring is full */                        \
     X(GROUP)            /* multicast, to no group of ours */              \
-    X(MGMT)             /* not as those of QP 0 and QP 1 are */
+    X(MGMT)             /* not as those of QP 0 and QP 1 are */                \
+    X(FAULT)            /* a plan of faults */
 /* clang-format on */
 
 typedef enum HcaDropReason {

@@ -39,6 +39,7 @@ typedef struct HcaSentPacket {
     uint32_t rkey;
     uint64_t raddr;
     uint32_t srqn;
+    HcaPlanned planned; /* LOST, ANSWER */
 } HcaSentPacket;
 
 /*
@@ -64,6 +65,7 @@ typedef struct HcaSentRead {
     uint32_t flush_len;
     uint32_t srqn;
     uint16_t nentries; /* in the REB */
+    HcaPlanned planned;
 } HcaSentRead;
 
 HcaMultiQueue *hca_mq_new(const HcaConfig *config);

@@ -16,6 +16,16 @@
 
 #include "units.h"
 
+/* A plan of faults has it that what was answered is no answer: the QP fails. */
+static bool planned_answer(Hca *hca, HcaQp *qp, HcaPlanned planned)
+{
+    if (planned.way != HCA_PLANNED_ANSWER) {
+        return false;
+    }
+    hca_requester_fail(hca, qp, planned.syndrome, planned.vendor_err);
+    return true;
+}
+
 /* Release the packets that RPSN acknowledges, Reads excepted. */
 static bool release_packets(Hca *hca, HcaQp *qp, uint32_t limit)
 {
@@ -27,6 +37,9 @@ static bool release_packets(Hca *hca, HcaQp *qp, uint32_t limit)
         HcaSentPacket done = *head;
 
         any = true;
+        if (planned_answer(hca, qp, done.planned)) {
+            break;
+        }
         hca_mq_swpb_release(hca, qp);
         if (done.last) {
             hca_complete(hca, qp, done.wqe_offset, done.wqe_opcode,
@@ -272,6 +285,9 @@ static void accept_response(Hca *hca, HcaQp *qp, HcaSentRead *read,
 {
     HcaSentRead done;
 
+    if (planned_answer(hca, qp, read->planned)) {
+        return;
+    }
     if (!response_fits(qp, read, packet)) {
         hca_requester_fail(hca, qp, HCA_SYNDROME_BAD_RESP_ERR, packet->opcode);
         return;

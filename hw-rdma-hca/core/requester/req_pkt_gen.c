@@ -61,6 +61,9 @@ HcaV2pState hca_req_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *ud,
 {
     HcaPacket packet;
 
+    if (sent->planned.way == HCA_PLANNED_LOST) {
+        return HCA_V2P_SUCCESS;
+    }
     begin(qp, sent->operation, sent->psn, &packet);
     packet.solicited = sent->solicited;
     packet.va = sent->raddr;
@@ -114,7 +117,12 @@ void hca_req_send_read(Hca *hca, HcaQp *qp, const HcaSentRead *read)
     const HcaSendOp *op = hca_send_op(read->wqe_opcode);
     HcaPacket packet;
 
-    begin(qp, op->only, hca_read_expects(read), &packet);
+    if (read->planned.way == HCA_PLANNED_LOST) {
+        return;
+    }
+    begin(qp,
+          read->planned.way == HCA_PLANNED_REQUEST ? HCA_SEND_LAST : op->only,
+          hca_read_expects(read), &packet);
     packet.va = read->raddr + read->received;
     packet.rkey = read->rkey;
     packet.dma_len = op->flush ? read->flush_len : read->len - read->received;

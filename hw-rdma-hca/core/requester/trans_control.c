@@ -198,6 +198,29 @@ static uint8_t net_opcode(const HcaSendOp *op, bool first, bool last)
                  : (last ? op->last : op->middle);
 }
 
+/*
+ * The peer is to refuse it, and judges for itself: it has a key that there is not
+ * (a Send, one to invalidate), or is out of place in its message.
+ */
+static void spoil(HcaSentPacket *packet, const HcaSendOp *op, bool first)
+{
+    switch (packet->planned.way) {
+    case HCA_PLANNED_KEY:
+        packet->rkey = op->remote || op->invalidates
+                           ? packet->rkey ^ HCA_KEY_BYTE
+                           : UINT32_MAX;
+        if (!op->remote && packet->last) {
+            packet->operation = first ? HCA_SEND_ONLY_INV : HCA_SEND_LAST_INV;
+        }
+        break;
+    case HCA_PLANNED_REQUEST:
+        if (first) {
+            packet->operation = HCA_SEND_LAST;
+        }
+        break;
+    }
+}
+
 /* The next packet of a Send or Write (3.4.1.1.2.2). */
 static HcaSentPacket next_packet(const HcaQp *qp, const HcaWqe *wqe,
                                  unsigned nrefs, uint32_t len)
@@ -205,8 +228,7 @@ static HcaSentPacket next_packet(const HcaQp *qp, const HcaWqe *wqe,
     const HcaSendOp *op = hca_send_op(wqe->ref.opcode);
     bool first = !wqe->sent;
     bool last = len == wqe->msg_len - wqe->sent;
-
-    return (HcaSentPacket) {
+    HcaSentPacket packet = {
         .psn = qp->req.next_psn,
         .wqe_offset = wqe->ref.offset,
         .wqe_opcode = wqe->ref.opcode,
@@ -222,7 +244,11 @@ static HcaSentPacket next_packet(const HcaQp *qp, const HcaWqe *wqe,
         .rkey = wqe->rkey,
         .raddr = wqe->raddr,
         .srqn = wqe->srqn,
+        .planned = wqe->planned,
     };
+
+    spoil(&packet, op, first);
+    return packet;
 }
 
 /* The next packet of a Send or Write. Returns true if it was the last. */
@@ -278,7 +304,8 @@ static void segment_read(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
         .signalled = wqe->signalled,
         .wqe_offset = wqe->ref.offset,
         .raddr = wqe->raddr,
-        .rkey = wqe->rkey,
+        .rkey = wqe->planned.way == HCA_PLANNED_KEY ? wqe->rkey ^ HCA_KEY_BYTE
+                                                    : wqe->rkey,
         .len = response_len(wqe),
         .swap_add = wqe->swap_add,
         .compare = wqe->compare,
@@ -286,6 +313,7 @@ static void segment_read(Hca *hca, HcaQp *qp, const HcaWqe *wqe,
         .flush_len = wqe->flush_len,
         .srqn = wqe->srqn,
         .nentries = entries_of(wqe),
+        .planned = wqe->planned,
     };
 
     if (!find_value(hca, qp, wqe, entries, n, &read.value)) {

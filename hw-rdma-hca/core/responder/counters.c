@@ -37,6 +37,8 @@ static const HcaCounterRow rows[] = {
     REFUSED(131, "bad_wqe", BAD_WQE, "receive WQE malformed"),
     REFUSED(132, "bad_queue", BAD_QUEUE, "receive queue unusable"),
     REFUSED(133, "cq_lost", CQ_LOST, "completion not written"),
+    REFUSED(561, "planned", PLANNED, "by a plan of faults"),
+    REFUSED(562, "ignored", IGNORED, "in silence, by a plan of faults"),
     COUNTER(134, "duplicates", duplicates, "requests received again"),
     COUNTER(135, "acks_tx", acks_tx, "ACKs sent"),
     COUNTER(136, "rnrs_tx", rnrs_tx, "RNR NAKs sent"),

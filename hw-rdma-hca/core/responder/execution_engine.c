@@ -20,15 +20,6 @@
 
 #define NAK(value) HCA_AETH(HCA_AETH_NAK, HCA_NAK_##value)
 
-/* What a failed request leads to (IBA 9.9.3, tables 57 and 58). */
-typedef struct Failure {
-    uint8_t nak;      /* AETH syndrome, RC */
-    uint8_t event;    /* and asynchronous event, 0: none */
-    uint8_t syndrome; /* of the WQE in use, 0: it is flushed */
-    uint8_t drop;     /* HcaDropReason, UC and UD */
-    bool local;       /* breaks UC and UD, too */
-} Failure;
-
 #define INVALID_REQUEST(reason)                                                \
     {                                                                          \
         .nak = NAK(INVALID_REQUEST), .drop = HCA_DROP_##reason,                \
@@ -40,7 +31,7 @@ typedef struct Failure {
         .local = true                                                          \
     }
 
-static const Failure failures[] = {
+static const HcaFailure failures[] = {
     [HCA_EXE_NO_WQE] = { .drop = HCA_DROP_NO_WQE },
     [HCA_EXE_OPCODE] = INVALID_REQUEST(OPCODE_SEQ),
     [HCA_EXE_FORBIDDEN] = INVALID_REQUEST(ACCESS),
@@ -70,6 +61,12 @@ static const Failure failures[] = {
                                .syndrome = HCA_SYNDROME_REMOTE_INVAL_REQ_ERR,
                                .drop = HCA_DROP_ACCESS },
 };
+
+static const HcaFailure *failure_of(const Hca *hca, HcaOutcome outcome)
+{
+    return outcome == HCA_EXE_PLANNED ? &hca->responder->planned
+                                      : &failures[outcome];
+}
 
 /* Memory */
 
@@ -130,12 +127,21 @@ static HcaOutcome check_region(Hca *hca, const HcaQp *qp,
 /* ENTRY_FETCH, ENTRY_RESP, as far as the WQE is concerned */
 static HcaOutcome take_wqe(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 {
-    HcaRwmResp resp = is_xrc(qp) ? hca_rwm_fetch_xrc_wqe(hca, qp, packet->srqn)
-                                 : hca_rwm_fetch_wqe(hca, qp);
+    HcaRwmResp resp;
 
+    switch (hca_planned_before_receive(hca, qp, packet)) {
+    case HCA_FAULT_RNR:
+        return HCA_EXE_NO_WQE;
+    case HCA_FAULT_BREAK:
+        return HCA_EXE_BAD_QUEUE;
+    default:
+        break;
+    }
+    resp = is_xrc(qp) ? hca_rwm_fetch_xrc_wqe(hca, qp, packet->srqn)
+                      : hca_rwm_fetch_wqe(hca, qp);
     switch (resp) {
     case HCA_RWM_VALID:
-        return HCA_EXE_OK;
+        return hca_planned_receive(hca, qp, packet);
     case HCA_RWM_EMPTY:
         return HCA_EXE_NO_WQE;
     case HCA_RWM_INVALID:
@@ -412,6 +418,9 @@ static HcaOutcome execute(Hca *hca, HcaQp *qp, const HcaPacket *packet,
         outcome = HCA_EXE_XRC_SRQ;
     }
     if (outcome == HCA_EXE_OK) {
+        outcome = hca_planned_request(hca, qp, packet, op);
+    }
+    if (outcome == HCA_EXE_OK) {
         outcome = execute_kind(hca, qp, packet, op);
     }
     hca->responder->counters.requests[op->kind] += outcome == HCA_EXE_OK;
@@ -467,10 +476,11 @@ static void respond(Hca *hca, HcaQp *qp, const HcaPacket *packet,
 /* The QP breaks: completion in error, event, flush. */
 static void break_qp(Hca *hca, HcaQp *qp, HcaOutcome outcome)
 {
-    const Failure *failure = &failures[outcome];
+    const HcaFailure *failure = failure_of(hca, outcome);
 
     if (failure->syndrome) {
-        hca_recv_fail(hca, qp, failure->syndrome, outcome);
+        hca_recv_fail(hca, qp, failure->syndrome,
+                      failure->vendor_err ? failure->vendor_err : outcome);
     }
     if (failure->event) {
         hca_qp_event(hca->cm, qp, failure->event);
@@ -500,9 +510,12 @@ static void expected(Hca *hca, HcaQp *qp, const HcaPacket *packet,
         respond(hca, qp, packet, op);
     } else if (outcome == HCA_EXE_NO_WQE) {
         not_ready(hca, qp);
+    } else if (outcome == HCA_EXE_IGNORED) {
+        qp->resp.nak_sent = true; /* nor of what follows */
+        hca_drop(hca->port, packet, HCA_DROP_FAULT);
     } else {
-        hca_resp_nak(hca, qp, qp->resp.expected_psn, failures[outcome].nak,
-                     outcome);
+        hca_resp_nak(hca, qp, qp->resp.expected_psn,
+                     failure_of(hca, outcome)->nak, outcome);
         break_qp(hca, qp, outcome);
     }
 }
@@ -619,8 +632,10 @@ static void abandon_message(HcaQp *qp)
 static void fail_unreliable(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                             HcaOutcome outcome)
 {
-    hca_drop(hca->port, packet, failures[outcome].drop);
-    if (failures[outcome].local) {
+    const HcaFailure *failure = failure_of(hca, outcome);
+
+    hca_drop(hca->port, packet, failure->drop);
+    if (failure->local) {
         break_qp(hca, qp, outcome);
     } else {
         abandon_message(qp);

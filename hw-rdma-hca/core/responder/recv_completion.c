@@ -74,7 +74,7 @@ bool hca_recv_complete(Hca *hca, HcaQp *qp, const HcaPacket *packet,
     return post(hca, qp, &completion);
 }
 
-void hca_recv_fail(Hca *hca, HcaQp *qp, uint8_t syndrome, HcaOutcome vendor_err)
+void hca_recv_fail(Hca *hca, HcaQp *qp, uint8_t syndrome, uint8_t vendor_err)
 {
     HcaCompletion completion = {
         .syndrome = syndrome,
@@ -142,6 +142,9 @@ void hca_responder_timer(Hca *hca, HcaQp *qp, int64_t now)
         qp->state == HCA_QP_ERR) {
         flush(hca, qp, now);
     }
+    if (hca_timer_take(hca, qp, HCA_TIMER_ANSWER, now)) {
+        hca_schedule_resp(hca, qp);
+    }
 }
 
 /* The WQE in use, if there is one. */
@@ -169,6 +172,7 @@ static void forget(Hca *hca, HcaQp *qp)
     memset(&qp->resp, 0, sizeof(qp->resp));
     hca_recv_queue_rewind(&qp->rq);
     hca_timer_stop(hca, qp, HCA_TIMER_FLUSH);
+    hca_timer_stop(hca, qp, HCA_TIMER_ANSWER);
 }
 
 HcaResponderUnit *hca_responder_new(void)

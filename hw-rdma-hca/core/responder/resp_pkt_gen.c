@@ -255,7 +255,9 @@ static void send(Hca *hca, HcaQp *qp, const HcaResp *resp, uint8_t operation,
         operation != HCA_READ_RESP_MIDDLE) {
         packet.syndrome = HCA_AETH(HCA_AETH_ACK, hca_rwm_credits(hca, qp));
     }
-    hca_frame_send(hca->port, qp, &qp->attr.path, &packet, iov, iovcnt);
+    if (!hca->responder->answer_lost) {
+        hca_frame_send(hca->port, qp, &qp->attr.path, &packet, iov, iovcnt);
+    }
 }
 
 static void send_ack(Hca *hca, HcaQp *qp, const HcaResp *resp)
@@ -420,6 +422,10 @@ HcaTurn hca_responder_send(Hca *hca, HcaQp *qp, unsigned budget)
         }
         if (is_empty(qp)) {
             hca_resp_ask_again(hca, qp);
+        }
+        if (hca_planned_answer(hca, qp, at(qp, qp->resp.ring_head),
+                               &hca->responder->answer_lost)) {
+            return HCA_TURN_IDLE;
         }
         send_next(hca, qp);
     }

@@ -8,6 +8,7 @@
  * rq_wqe_manager.c    4.4.2: the receive WQE in use
  * write_addr_table.c  4.4.3: where the next packet of a Write goes
  * resp_pkt_gen.c      4.4.4: ACK, NAK, Read response, atomic response packets
+ * planned.c           what a plan of faults has in mind for requests and answers
  * notification.c      RoCE engine document 7.4: CE marks received, CNPs sent
  */
 #ifndef HCA_RESPONDER_H
@@ -53,6 +54,8 @@ typedef enum HcaOutcome {
     HCA_EXE_CQ_LOST,       /* the completion could not be written */
     HCA_EXE_XRC_SRQ,       /* no SRQ that the packet may name */
     HCA_EXE_INVALIDATION,  /* a key that the peer cannot invalidate */
+    HCA_EXE_PLANNED,       /* a fault: as HcaResponderUnit.planned says */
+    HCA_EXE_IGNORED,       /* a fault: no notice is taken of it */
     HCA_NOUTCOMES
 } HcaOutcome;
 
@@ -67,9 +70,21 @@ typedef struct HcaResponderCounters {
     uint64_t receives_completed, receives_failed, receives_flushed;
 } HcaResponderCounters;
 
+/* What a failed request leads to (IBA 9.9.3, tables 57 and 58). */
+typedef struct HcaFailure {
+    uint8_t nak;        /* AETH syndrome, RC */
+    uint8_t event;      /* and asynchronous event, 0: none */
+    uint8_t syndrome;   /* of the WQE in use, 0: it is flushed */
+    uint8_t vendor_err; /* beside it; 0: the HcaOutcome */
+    uint8_t drop;       /* HcaDropReason, UC and UD */
+    bool local;         /* breaks UC and UD, too */
+} HcaFailure;
+
 /* What is not a single QP's. */
 typedef struct HcaResponderUnit {
     HcaResponderCounters counters;
+    HcaFailure planned; /* HCA_EXE_PLANNED: of the request in hand */
+    bool answer_lost;   /* a fault: the packet in hand does not leave */
 } HcaResponderUnit;
 
 HcaResponderUnit *hca_responder_new(void);

@@ -53,6 +53,26 @@ void hca_rwm_restart_wqe(HcaQp *qp);
 /* The receive WQEs that are left, as a credit count of an AETH. */
 uint8_t hca_rwm_credits(Hca *hca, HcaQp *qp);
 
+/* What a plan of faults has in mind */
+
+/*
+ * A message of @qp is to have a receive: BREAK (an SRQ's has been done), RNR, or
+ * HCA_FAULT_NACTIONS: nothing.
+ */
+HcaFaultAction hca_planned_before_receive(Hca *hca, const HcaQp *qp,
+                                          const HcaPacket *packet);
+/* It has one: OK or PLANNED. */
+HcaOutcome hca_planned_receive(Hca *hca, const HcaQp *qp,
+                               const HcaPacket *packet);
+/* A request may be executed: OK, PLANNED or IGNORED; only its first packet. */
+HcaOutcome hca_planned_request(Hca *hca, const HcaQp *qp,
+                               const HcaPacket *packet, const HcaOperation *op);
+/*
+ * Whether the next answer, @resp, has to wait; *@lost: it is not to leave. Asked
+ * once for each packet.
+ */
+bool hca_planned_answer(Hca *hca, HcaQp *qp, const HcaResp *resp, bool *lost);
+
 /* WriteAddrTable (4.4.3) */
 
 /* A Write begins: its address, R_Key and length. */
@@ -68,9 +88,8 @@ void hca_wat_update(HcaQp *qp, uint32_t len);
  * the CQ took no entry, and the QP has to break. */
 bool hca_recv_complete(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                        uint32_t byte_cnt);
-/* The WQE in use fails; the QP breaks, or has. */
-void hca_recv_fail(Hca *hca, HcaQp *qp, uint8_t syndrome,
-                   HcaOutcome vendor_err);
+/* The WQE in use fails; the QP breaks, or has. @vendor_err: mostly HcaOutcome */
+void hca_recv_fail(Hca *hca, HcaQp *qp, uint8_t syndrome, uint8_t vendor_err);
 
 /* The queue to RespPktGen (7.2.10), and RespPktGen (4.4.4) */
 

@@ -86,6 +86,11 @@ bool hca_wqe_is_here(Hca *hca, HcaQp *qp, HcaV2pChannel channel,
 /* WQEParse: @channel tells who found @ref. The next link is indicated. */
 void hca_wqe_parse(Hca *hca, HcaQp *qp, HcaV2pChannel channel,
                    const HcaWqeRef *ref, HcaWqe *wqe);
+/*
+ * Ask once what a plan of faults has in mind for the WQE in hand. True: the QP
+ * has to break.
+ */
+bool hca_wqe_plan(Hca *hca, HcaQp *qp);
 /* The QP may send again: look anew at the WQE in hand, if it is not begun. */
 void hca_wqe_parse_again(Hca *hca, HcaQp *qp);
 /* DataPack: offer the WQE in hand, packet by packet. */

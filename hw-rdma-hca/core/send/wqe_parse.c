@@ -11,6 +11,7 @@
  * goes away in between is noticed.
  */
 #include "../clear.h"
+#include "../verb_fault.h"
 #include "send.h"
 
 static void fail(HcaWqe *wqe, uint8_t syndrome, HcaWqeCheck check)
@@ -189,6 +190,16 @@ static void check(Hca *hca, const HcaQp *qp, const uint8_t *bytes, HcaWqe *wqe)
     }
 }
 
+/* What a plan of faults has in mind; what the card itself refuses ends here. */
+static void take_plan(HcaWqe *wqe, HcaPlanned planned)
+{
+    wqe->planned = planned;
+    if (planned.way == HCA_PLANNED_LOCAL && !wqe->syndrome) {
+        wqe->syndrome = planned.syndrome;
+        wqe->vendor_err = planned.vendor_err;
+    }
+}
+
 static void parse(Hca *hca, HcaQp *qp, HcaV2pChannel channel, HcaWqe *wqe)
 {
     uint8_t bytes[RDMA_HCA_MAX_SEND_WQE_SIZE];
@@ -223,6 +234,29 @@ void hca_wqe_parse(Hca *hca, HcaQp *qp, HcaV2pChannel channel,
     }
 }
 
+bool hca_wqe_plan(Hca *hca, HcaQp *qp)
+{
+    HcaWqe *wqe = &qp->send.wqe;
+    const HcaFaultRule *rule;
+
+    if (wqe->syndrome || hca_send_flushes(qp)) {
+        return false;
+    }
+    rule = hca_send_fault(hca->faults, qp, wqe);
+    if (!rule) {
+        return false;
+    }
+    if (rule->action == HCA_FAULT_BREAK) {
+        return true;
+    }
+    take_plan(wqe, (HcaPlanned) {
+                       .way = hca_fault_status(rule->status)->way,
+                       .syndrome = rule->status,
+                       .vendor_err = rule->vendor_err,
+                   });
+    return false;
+}
+
 /*
  * Attributes may have changed in SQD: those that it was parsed by count no
  * more. Its link, if it has one, has not been followed yet.
@@ -231,6 +265,7 @@ void hca_wqe_parse_again(Hca *hca, HcaQp *qp)
 {
     HcaSendQueue *sq = &qp->send;
     HcaWqeRef ref = sq->wqe.ref;
+    HcaPlanned planned = sq->wqe.planned;
 
     if (!sq->wqe_valid || sq->wqe.sent) {
         return;
@@ -239,6 +274,7 @@ void hca_wqe_parse_again(Hca *hca, HcaQp *qp)
         sq->chain_len--;
     }
     hca_wqe_parse(hca, qp, HCA_V2P_WP_WQE, &ref, &sq->wqe);
+    take_plan(&sq->wqe, planned);
 }
 
 /*

@@ -41,6 +41,10 @@ bool hca_wqe_schedule(Hca *hca, HcaQp *qp)
     hca_wqe_parse(hca, qp, channel, &ref, &sq->wqe);
     sq->wqe_valid = true;
     sq->taken++;
+    if (hca_wqe_plan(hca, qp)) {
+        hca_qp_event(hca->cm, qp, HCA_EVENT_WQ_CATAS_ERROR);
+        hca_qp_set_state(hca->cm, qp, HCA_QP_ERR);
+    }
     return true;
 }
 
@@ -95,6 +99,9 @@ HcaTurn hca_send_run(Hca *hca, HcaQp *qp, unsigned budget)
         if (!sq->wqe_valid &&
             (qp->state != HCA_QP_RTS || !hca_wqe_schedule(hca, qp))) {
             return HCA_TURN_IDLE;
+        }
+        if (hca_send_flushes(qp)) {
+            return HCA_TURN_MORE; /* it broke */
         }
         turn = hca_data_pack(hca, qp, &budget);
         if (turn == HCA_TURN_IDLE && sq->wqe_valid) {

@@ -24,6 +24,7 @@ static const struct {
     { "cxtmgt", NULL, EVENTS_HOST },
     { "v2p", NULL, EVENTS_HOST },
     { "port", "drop_mgmt", EVENTS_MANAGEMENT },
+    { "port", "drop_fault", EVENTS_ENGINES },
     { "port", "tx_inactive", EVENTS_MANAGEMENT },
     { "port", "tx_mgmt_full", EVENTS_MANAGEMENT },
     { "port", "tx_multicast", EVENTS_MANAGEMENT },
@@ -36,6 +37,7 @@ static const struct {
     { "mgmt", NULL, EVENTS_MANAGEMENT },
     { "fault", NULL, EVENTS_NETWORK },
     { "host_fault", NULL, EVENTS_HOST },
+    { "verb_fault", NULL, EVENTS_ENGINES },
     { "capture", NULL, EVENTS_NETWORK },
     { "ethernet", NULL, EVENTS_NETWORK },
 };

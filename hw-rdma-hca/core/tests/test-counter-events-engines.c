@@ -699,6 +699,64 @@ static void test_roce_congestion(void)
     events_look_and_free(bed);
 }
 
+/* ---- verb_fault ---- */
+
+typedef struct VerbFault {
+    HcaFaultPlace place;
+    HcaFaultAction action;
+    uint8_t status;
+    unsigned side;
+    uint8_t syndrome; /* of a Send from side 0 */
+    const char *counter;
+} VerbFault;
+
+static const VerbFault verb_faults[] = {
+    { HCA_FAULT_SEND_WR, HCA_FAULT_FAIL, RDMA_HCA_SYNDROME_LOCAL_PROT_ERR, 0,
+      RDMA_HCA_SYNDROME_LOCAL_PROT_ERR, "send_fail" },
+    { HCA_FAULT_SEND_WR, HCA_FAULT_BREAK, 0, 0, RDMA_HCA_SYNDROME_WR_FLUSH_ERR,
+      "send_break" },
+    { HCA_FAULT_RECEIVE, HCA_FAULT_FAIL, RDMA_HCA_SYNDROME_LOCAL_PROT_ERR, 1,
+      RDMA_HCA_SYNDROME_REMOTE_OP_ERR, "receive_fail" },
+    { HCA_FAULT_RECEIVE, HCA_FAULT_BREAK, 0, 1, RDMA_HCA_SYNDROME_REMOTE_OP_ERR,
+      "receive_break" },
+    { HCA_FAULT_RECEIVE, HCA_FAULT_RNR, 0, 1, 0, "receive_rnr" },
+    { HCA_FAULT_REQUEST, HCA_FAULT_FAIL, RDMA_HCA_SYNDROME_REMOTE_OP_ERR, 1,
+      RDMA_HCA_SYNDROME_REMOTE_OP_ERR, "request_fail" },
+    { HCA_FAULT_REQUEST, HCA_FAULT_DROP, 0, 1, 0, "request_drop" },
+    { HCA_FAULT_ANSWER, HCA_FAULT_DROP, 0, 1, 0, "answer_drop" },
+    { HCA_FAULT_ANSWER, HCA_FAULT_DELAY, 0, 1, 0, "answer_delay" },
+    { HCA_FAULT_COMPLETION, HCA_FAULT_FAIL, 0, 1,
+      RDMA_HCA_SYNDROME_REMOTE_OP_ERR, "completion_fail" },
+    { HCA_FAULT_COMPLETION, HCA_FAULT_OVERFLOW, 0, 1,
+      RDMA_HCA_SYNDROME_REMOTE_OP_ERR, "completion_overflow" },
+};
+
+static void test_verb_faults(void)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(verb_faults); i++) {
+        const VerbFault *f = &verb_faults[i];
+        HcaFaultPlan plan = {
+            .nrules = 1,
+            .rule[0] = { .place = f->place,
+                         .action = f->action,
+                         .status = f->status,
+                         .delay_ns = NS_PER_MS,
+                         .probability = HCA_FAULT_ALWAYS,
+                         .count = 1 },
+        };
+        g_autofree char *name = g_strdup_printf("verb_fault_%s", f->counter);
+        Bed *bed = events_new_rc(NULL);
+
+        bed_set_faults(bed, f->side, &plan);
+        events_post_recv(bed, 64);
+        events_request(bed, 0, SEND, 64);
+        bed_post_requests(bed, 1);
+        bed_expect_end(bed, 0, f->syndrome);
+        bed_counted(bed, f->side, name, 1);
+        events_look_and_free(bed);
+    }
+}
+
 static const EventsTest tests[] = {
     { "send/doorbells", test_doorbells },
     { "send/wqe-opcodes", test_wqe_opcodes },
@@ -719,6 +777,7 @@ static const EventsTest tests[] = {
     { "responder/queue", test_response_queue },
     { "responder/xrc", test_xrc },
     { "roce/congestion", test_roce_congestion },
+    { "verb-faults", test_verb_faults },
 };
 
 int main(int argc, char **argv)

@@ -103,8 +103,8 @@ static void test_visit(void)
  * Numbers are for ever. When this fails a row was put elsewhere than at the
  * end. After adding rows at the end, raise both constants.
  */
-#define FROZEN 548
-#define FROZEN_SUM "7542ed3add7e24a27d903c6885887f25"
+#define FROZEN 563
+#define FROZEN_SUM "cf8fe3f3c7b446719fc73c02da349161"
 
 static void test_numbers(void)
 {

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "../verbs.h"
 #include "lib-fault.h"
 
 #define TX HCA_FAULT_TX
@@ -56,6 +57,9 @@ static void test_check(void)
     REFUSE(reorder, delay_ns, UINT64_MAX, "delay-ns");
     REFUSE(corrupt, offset, HCA_LINK_MAX_PACKET, "offset");
 
+    REFUSE(drop, after_ns, HCA_FAULT_MAX_DELAY_NS + 1, "after-ns");
+    REFUSE(drop, for_ns, HCA_FAULT_MAX_DELAY_NS + 1, "for-ns");
+
     /* The limits themselves, in the last rule of the longest plan. */
     plan = fault_plan(HCA_FAULT_DELAY);
     plan.nrules = HCA_FAULT_MAX_RULES;
@@ -69,6 +73,39 @@ static void test_check(void)
     plan.rule[31].delay_ns--;
     plan.nrules++;
     refuse(&plan, "32 rules");
+}
+
+/* A rule of verbs that is good, and what is wrong with others. */
+static void test_check_verbs(void)
+{
+    HcaFaultPlan send = fault_plan(HCA_FAULT_FAIL);
+    HcaFaultPlan receive, request;
+
+    send.rule[0].place = HCA_FAULT_SEND_WR;
+    send.rule[0].status = HCA_SYNDROME_REMOTE_ACCESS_ERR;
+    send.rule[0].match_qpn = send.rule[0].match_peer_qpn = true;
+    send.rule[0].match_cqn = send.rule[0].match_srqn = true;
+    receive = request = send;
+    receive.rule[0].place = HCA_FAULT_RECEIVE;
+    receive.rule[0].status = HCA_SYNDROME_TM_ERR;
+    request.rule[0].place = HCA_FAULT_REQUEST;
+    g_assert_null(hca_fault_check(&send));
+    g_assert_null(hca_fault_check(&receive));
+    g_assert_null(hca_fault_check(&request));
+    REFUSE(send, place, HCA_FAULT_NPLACES, "place");
+    REFUSE(send, action, HCA_FAULT_RNR, "send");
+    REFUSE(send, status, 0, "wc-status");
+    REFUSE(send, status, HCA_SYNDROME_WR_FLUSH_ERR, "wc-status");
+    REFUSE(send, status, HCA_SYNDROME_REMOTE_OP_ERR, "peer");
+    REFUSE(send, qpn, 0x1000000, "qpn");
+    REFUSE(send, peer_qpn, 0x1000000, "qpn");
+    REFUSE(send, cqn, 0x1000000, "cqn");
+    REFUSE(send, kinds, 1u << HCA_FAULT_NKINDS, "kinds");
+    REFUSE(receive, srqn, 0x1000000, "srqn");
+    REFUSE(receive, action, HCA_FAULT_DROP, "receive");
+    REFUSE(receive, status, HCA_SYNDROME_RETRY_EXC_ERR, "receive");
+    REFUSE(request, action, HCA_FAULT_BREAK, "request");
+    REFUSE(request, status, HCA_SYNDROME_LOCAL_PROT_ERR, "request");
 }
 
 static void case_none(FaultBench *b, HcaFaultDirection d)
@@ -366,6 +403,7 @@ int main(int argc, char **argv)
 
     g_test_init(&argc, &argv, NULL);
     test_add("/fault/check", test_check);
+    test_add("/fault/check/verbs", test_check_verbs);
     test_add("/fault/not-on-the-cable", test_not_cable);
     test_add("/fault/random", test_random);
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {

@@ -5,7 +5,8 @@
  * with a shared receive queue. An XRC connection is one of each way. Others
  * lend each other memory, and take it back or have it given back. Every
  * completion and, in the end, every byte has to be as the model has it; also
- * where memory takes its time, and fails now and then.
+ * where memory takes its time, and fails now and then, and where a plan has work
+ * requests fail.
  *
  * A run is repeated by its seed (HCA_SEED). HCA_MESSAGES: so many messages in
  * each case, in place of half its own number, or all of it with LONG=1.
@@ -47,6 +48,8 @@ typedef struct Weather {
     bool roce;
     unsigned late; /* memory answers up to so many ns later */
     unsigned dma;  /* of 10000 accesses to some pages, how many fail */
+    /* Of 10000 work requests of some QPs, how many suffer of each kind. */
+    unsigned verbs;
 } Weather;
 
 /*
@@ -715,18 +718,28 @@ static void begin_dying(Storm *s, Station *st)
     s->dying++;
 }
 
-/* Whether a first completion in error can come of memory that failed. */
-static bool tells_of_memory(const Wc *wc)
+/* Whether a first completion in error can come of a fault. */
+static bool tells_of_fault(const Weather *weather, const Wc *wc)
 {
-    return wc->syndrome == RDMA_HCA_SYNDROME_LOCAL_PROT_ERR ||
-           wc->syndrome == RDMA_HCA_SYNDROME_REMOTE_OP_ERR ||
-           wc->syndrome == RDMA_HCA_SYNDROME_WR_FLUSH_ERR;
+    switch (wc->syndrome) {
+    case RDMA_HCA_SYNDROME_LOCAL_PROT_ERR:
+    case RDMA_HCA_SYNDROME_REMOTE_OP_ERR:
+    case RDMA_HCA_SYNDROME_WR_FLUSH_ERR:
+        return weather->dma || weather->verbs;
+    case RDMA_HCA_SYNDROME_BAD_RESP_ERR:
+    case RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR:
+    case RDMA_HCA_SYNDROME_REMOTE_INVAL_REQ_ERR:
+    case RDMA_HCA_SYNDROME_GENERAL_ERR:
+        return weather->verbs;
+    default:
+        return false;
+    }
 }
 
-/* Memory has failed, of which the last of its requests will tell. */
-static void die_of_memory(Storm *s, Station *st, const Wc *wc)
+/* Something has failed, of which the last of its requests will tell. */
+static void die_of_fault(Storm *s, Station *st, const Wc *wc)
 {
-    if (!s->weather->dma || st->xrc || !tells_of_memory(wc)) {
+    if (st->xrc || !tells_of_fault(s->weather, wc)) {
         g_error("QP %#x: a work request ended with %#x", wc->qpn, wc->syndrome);
     }
     begin_dying(s, st);
@@ -741,7 +754,7 @@ static void take_error(Storm *s, Station *st, const Wc *wc)
     ModelSrq *shared = wc->is_send ? NULL : st->model.srq;
 
     if (!st->dying) {
-        die_of_memory(s, st, wc);
+        die_of_fault(s, st, wc);
     }
     if (*failed) {
         g_assert_cmphex(wc->syndrome, ==, RDMA_HCA_SYNDROME_WR_FLUSH_ERR);
@@ -1256,11 +1269,65 @@ static void fail_page(const Storm *s, HcaFaultPlan *plan,
     };
 }
 
+/* All kinds that leave CQs and shared queues alone. */
+static const HcaFaultRule verb_faults[] = {
+    { .place = HCA_FAULT_SEND_WR,
+      .action = HCA_FAULT_FAIL,
+      .status = RDMA_HCA_SYNDROME_LOCAL_PROT_ERR },
+    { .place = HCA_FAULT_SEND_WR,
+      .action = HCA_FAULT_FAIL,
+      .status = RDMA_HCA_SYNDROME_BAD_RESP_ERR },
+    { .place = HCA_FAULT_SEND_WR,
+      .action = HCA_FAULT_FAIL,
+      .status = RDMA_HCA_SYNDROME_REMOTE_ACCESS_ERR },
+    { .place = HCA_FAULT_SEND_WR,
+      .action = HCA_FAULT_FAIL,
+      .status = RDMA_HCA_SYNDROME_REMOTE_INVAL_REQ_ERR },
+    { .place = HCA_FAULT_SEND_WR, .action = HCA_FAULT_BREAK },
+    { .place = HCA_FAULT_RECEIVE,
+      .action = HCA_FAULT_FAIL,
+      .status = RDMA_HCA_SYNDROME_GENERAL_ERR },
+    { .place = HCA_FAULT_RECEIVE, .action = HCA_FAULT_RNR },
+    { .place = HCA_FAULT_REQUEST,
+      .action = HCA_FAULT_FAIL,
+      .status = RDMA_HCA_SYNDROME_REMOTE_OP_ERR },
+    { .place = HCA_FAULT_REQUEST, .action = HCA_FAULT_DROP },
+    { .place = HCA_FAULT_ANSWER, .action = HCA_FAULT_DROP },
+    { .place = HCA_FAULT_ANSWER,
+      .action = HCA_FAULT_DELAY,
+      .delay_ns = NS_PER_MS },
+};
+
+static void fail_verbs(const Storm *s, HcaFaultPlan *plan, const Station *st)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(verb_faults); i++) {
+        HcaFaultRule *rule = &plan->rule[plan->nrules++];
+
+        *rule = verb_faults[i];
+        rule->match_qpn = true;
+        rule->qpn = st->model.qp->qpn;
+        rule->probability = HCA_FAULT_ALWAYS / 10000 * s->weather->verbs;
+    }
+}
+
+static void add_faults(const Storm *s, HcaFaultPlan *plan, const Station *st)
+{
+    if (s->weather->dma && plan->nrules <= HCA_FAULT_MAX_RULES - 3) {
+        fail_page(s, plan, &st->near);
+        fail_page(s, plan, &st->recv);
+        fail_page(s, plan, &st->target);
+    }
+    if (s->weather->verbs &&
+        plan->nrules <= HCA_FAULT_MAX_RULES - G_N_ELEMENTS(verb_faults)) {
+        fail_verbs(s, plan, st);
+    }
+}
+
 /*
- * The host of each side fails, for some connections of RC that can begin anew:
- * @on, or no more.
+ * Each side has faults of its host or its verbs, for some connections of RC that
+ * can begin anew: @on, or no more.
  */
-static void set_host_faults(Storm *s, bool on)
+static void set_faults(Storm *s, bool on)
 {
     for (unsigned side = 0; side < 2; side++) {
         HcaFaultPlan plan = { .seed = s->weather->seed };
@@ -1268,11 +1335,8 @@ static void set_host_faults(Storm *s, bool on)
         for (unsigned i = 0; on && i < NUM_QPS; i++) {
             Station *st = &s->station[side][i];
 
-            if (st->service == RDMA_HCA_QP_ST_RC && !st->xrc &&
-                plan.nrules <= HCA_FAULT_MAX_RULES - 3) {
-                fail_page(s, &plan, &st->near);
-                fail_page(s, &plan, &st->recv);
-                fail_page(s, &plan, &st->target);
+            if (st->service == RDMA_HCA_QP_ST_RC && !st->xrc) {
+                add_faults(s, &plan, st);
             }
         }
         host_set_faults(&s->pair->lab->host[side], &plan);
@@ -1411,23 +1475,27 @@ static void check_end(Storm *s)
 static void report(const Storm *s, gint64 began)
 {
     double seconds = (g_get_monotonic_time() - began) / 1e6;
-    uint64_t again = 0, timeouts = 0, failed = 0;
+    uint64_t again = 0, timeouts = 0, failed = 0, planned = 0;
 
     for (unsigned i = 0; i < 2; i++) {
+        planned += pair_counter(s->pair, i, "verb_fault_send_fail");
+        planned += pair_counter(s->pair, i, "verb_fault_receive_fail");
+        planned += pair_counter(s->pair, i, "verb_fault_request_fail");
         failed += pair_counter(s->pair, i, "host_fault_dma_fail");
         again += pair_counter(s->pair, i, "requester_retransmissions");
         timeouts += pair_counter(s->pair, i, "requester_timeouts");
     }
     g_assert_true(failed || !s->weather->dma);
+    g_assert_true(planned || !s->weather->verbs);
     g_test_message(
         "%u messages in %.1f s, %" G_GINT64_FORMAT " ms of the "
         "cards: %u lost, %u doubled, %u overtaken, %u delayed, "
         "%u corrupted, %u not received, %u leases, %u deaths; %" G_GUINT64_FORMAT
         " sent again, %" G_GUINT64_FORMAT " time-outs, %" G_GUINT64_FORMAT
-        " failures of memory",
+        " failures of memory, %" G_GUINT64_FORMAT " of verbs",
         s->messages, seconds, (s->pair->lab->now - NS_PER_S) / NS_PER_MS,
         s->dropped, s->duplicated, s->overtaken, s->delayed, s->corrupted,
-        s->refused, s->leases, s->deaths, again, timeouts, failed);
+        s->refused, s->leases, s->deaths, again, timeouts, failed, planned);
 }
 
 static void test_storm(const void *opaque)
@@ -1437,10 +1505,10 @@ static void test_storm(const void *opaque)
     Storm *s = storm_new(weather);
 
     s->bad = true;
-    set_host_faults(s, weather->dma);
+    set_faults(s, weather->dma || weather->verbs);
     for (unsigned left = s->messages; left; left -= MIN(left, ROUND)) {
         if (left <= ROUND) {
-            set_host_faults(s, false);
+            set_faults(s, false);
         }
         run_round(s, MIN(left, ROUND), left <= ROUND);
     }
@@ -1451,24 +1519,30 @@ static void test_storm(const void *opaque)
 }
 
 static const Weather weathers[] = {
-    { "fine", 1, 250000, 0, 0, 0, 0, 0, 0, false, false, 0, 0 },
-    { "loss", 2, 200000, 100, 0, 0, 0, 0, 0, false, false, 0, 0 },
-    { "order", 3, 200000, 0, 0, 100, 100, 0, 0, false, false, 0, 0 },
-    { "doubles", 4, 100000, 0, 300, 50, 50, 0, 0, false, false, 0, 0 },
-    { "corruption", 5, 100000, 0, 0, 0, 0, 200, 0, false, false, 0, 0 },
-    { "everything", 6, 200000, 100, 100, 50, 50, 100, 0, false, false, 0, 0 },
-    { "tempest", 7, 100000, 400, 200, 200, 200, 400, 0, false, false, 0, 0 },
-    { "small-card", 8, 100000, 50, 50, 50, 50, 50, 0, true, false, 0, 0 },
-    { "deaths", 9, 100000, 100, 100, 100, 100, 100, 100, false, false, 0, 0 },
-    { "roce/fine", 10, 50000, 0, 0, 0, 0, 0, 0, false, true, 0, 0 },
+    { "fine", 1, 250000, 0, 0, 0, 0, 0, 0, false, false, 0, 0, 0 },
+    { "loss", 2, 200000, 100, 0, 0, 0, 0, 0, false, false, 0, 0, 0 },
+    { "order", 3, 200000, 0, 0, 100, 100, 0, 0, false, false, 0, 0, 0 },
+    { "doubles", 4, 100000, 0, 300, 50, 50, 0, 0, false, false, 0, 0, 0 },
+    { "corruption", 5, 100000, 0, 0, 0, 0, 200, 0, false, false, 0, 0, 0 },
+    { "everything", 6, 200000, 100, 100, 50, 50, 100, 0, false, false, 0, 0,
+      0 },
+    { "tempest", 7, 100000, 400, 200, 200, 200, 400, 0, false, false, 0, 0, 0 },
+    { "small-card", 8, 100000, 50, 50, 50, 50, 50, 0, true, false, 0, 0, 0 },
+    { "deaths", 9, 100000, 100, 100, 100, 100, 100, 100, false, false, 0, 0,
+      0 },
+    { "roce/fine", 10, 50000, 0, 0, 0, 0, 0, 0, false, true, 0, 0, 0 },
     { "roce/everything", 11, 100000, 100, 100, 50, 50, 100, 0, false, true, 0,
+      0, 0 },
+    { "roce/small-card", 12, 50000, 50, 50, 50, 50, 50, 0, true, true, 0, 0,
       0 },
-    { "roce/small-card", 12, 50000, 50, 50, 50, 50, 50, 0, true, true, 0, 0 },
-    { "roce/deaths", 13, 50000, 100, 100, 100, 100, 100, 100, false, true, 0,
+    { "roce/deaths", 13, 50000, 100, 100, 100, 100, 100, 100, false, true, 0, 0,
       0 },
-    { "late", 14, 50000, 100, 100, 50, 50, 100, 0, true, false, 5000, 0 },
-    { "host", 15, 50000, 50, 50, 50, 50, 50, 20, true, false, 5000, 5000 },
-    { "roce/host", 16, 30000, 50, 50, 50, 50, 50, 20, true, true, 5000, 5000 },
+    { "late", 14, 50000, 100, 100, 50, 50, 100, 0, true, false, 5000, 0, 0 },
+    { "host", 15, 50000, 50, 50, 50, 50, 50, 20, true, false, 5000, 5000, 0 },
+    { "roce/host", 16, 30000, 50, 50, 50, 50, 50, 20, true, true, 5000, 5000,
+      0 },
+    { "verbs", 17, 60000, 50, 50, 50, 50, 50, 20, false, false, 0, 0, 1500 },
+    { "roce/verbs", 18, 40000, 50, 50, 50, 50, 50, 20, true, true, 0, 0, 1500 },
 };
 
 int main(int argc, char **argv)

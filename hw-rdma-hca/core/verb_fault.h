@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Faults of verbs: whether a plan has something in mind for what a QP is about to
+ * do (fault/fault.h). Each returns the rule that fires, which is counted and
+ * traced, or NULL; the caller does what it says. One look at a word if no rule is
+ * for that place. @faults may be NULL: a unit by itself has none.
+ */
+#ifndef HCA_VERB_FAULT_H
+#define HCA_VERB_FAULT_H
+
+#include "fault/host_faults.h"
+#include "qp.h"
+
+/* Actions that can be taken now, as bits. */
+#define HCA_FAULT_BIT(action) (1u << HCA_FAULT_##action)
+#define HCA_FAULT_ANY_ACTION UINT16_MAX
+
+/* @wqe, which has passed its checks, has its turn: FAIL, BREAK. */
+const HcaFaultRule *hca_send_fault(HcaHostFaults *faults, const HcaQp *qp,
+                                   const HcaWqe *wqe);
+/*
+ * A message is to have a receive, of SRQ @srqn if there is one (or NULL): those of
+ * FAIL, BREAK and RNR that are in @actions. @operations: by which a rule may call
+ * it, bit n: HcaOpcode n.
+ */
+const HcaFaultRule *hca_receive_fault(HcaHostFaults *faults, const HcaQp *qp,
+                                      uint32_t operations, const uint32_t *srqn,
+                                      unsigned actions);
+/* A request of the peer's begins, whose QP is reliable: FAIL, DROP. */
+const HcaFaultRule *hca_request_fault(HcaHostFaults *faults, const HcaQp *qp,
+                                      uint32_t operations);
+/* A packet answers it: DROP, DELAY. */
+const HcaFaultRule *hca_answer_fault(HcaHostFaults *faults, const HcaQp *qp,
+                                     HcaFaultKind kind);
+/* A completion is on its way to @cqn: FAIL, OVERFLOW. */
+const HcaFaultRule *hca_completion_fault(HcaHostFaults *faults, const HcaQp *qp,
+                                         uint32_t cqn, bool is_send,
+                                         uint8_t opcode);
+
+#endif /* HCA_VERB_FAULT_H */

@@ -59,6 +59,8 @@ void rhca_event(struct rhca_dev *dev, const struct rdma_hca_eqe *eqe)
 	case RDMA_HCA_EVENT_COMP:
 		rhca_cq_completion(dev, le32_to_cpu(eqe->cq.cqn));
 		break;
+	case RDMA_HCA_EVENT_PATH_MIG:
+	case RDMA_HCA_EVENT_PATH_MIG_FAILED:
 	case RDMA_HCA_EVENT_COMM_EST:
 	case RDMA_HCA_EVENT_SQ_DRAINED:
 	case RDMA_HCA_EVENT_WQ_CATAS_ERROR:

@@ -871,6 +871,10 @@ int rhca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 static enum ib_event_type rhca_event_type(u8 type)
 {
 	switch (type) {
+	case RDMA_HCA_EVENT_PATH_MIG:
+		return IB_EVENT_PATH_MIG;
+	case RDMA_HCA_EVENT_PATH_MIG_FAILED:
+		return IB_EVENT_PATH_MIG_ERR;
 	case RDMA_HCA_EVENT_COMM_EST:
 		return IB_EVENT_COMM_EST;
 	case RDMA_HCA_EVENT_SQ_DRAINED:

@@ -324,6 +324,10 @@ void post(struct ibv_qp *qp, enum ibv_wr_opcode opcode, uint64_t wr_id, struct i
     };
     struct ibv_send_wr *bad;
 
+    if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
+        wr.wr.atomic.remote_addr = remote_addr;
+        wr.wr.atomic.rkey = rkey;
+    }
     check(!ibv_post_send(qp, &wr, &bad));
 }
 

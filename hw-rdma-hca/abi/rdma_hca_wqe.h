@@ -250,10 +250,12 @@ struct rdma_hca_cqe {
 
 /* Event types: the bits of MAP_EQ's mask (table 3-2-25) and ours (mthca's). */
 #define RDMA_HCA_EVENT_COMP			0x00
+#define RDMA_HCA_EVENT_PATH_MIG			0x01	/* by a fault alone */
 #define RDMA_HCA_EVENT_COMM_EST			0x02
 #define RDMA_HCA_EVENT_SQ_DRAINED		0x03
 #define RDMA_HCA_EVENT_CQ_ERROR			0x04
 #define RDMA_HCA_EVENT_WQ_CATAS_ERROR		0x05
+#define RDMA_HCA_EVENT_PATH_MIG_FAILED		0x07	/* the same */
 #define RDMA_HCA_EVENT_LOCAL_CATAS_ERROR	0x08
 #define RDMA_HCA_EVENT_PORT_CHANGE		0x09
 #define RDMA_HCA_EVENT_CMD			0x0a

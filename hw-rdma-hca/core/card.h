@@ -47,6 +47,7 @@ typedef struct Hca {
     struct HcaPort *port;
     struct HcaV2p *v2p;
     struct HcaHostFaults *faults;
+    struct HcaScript *script;
     struct HcaLink *link;
 
     HcaRunQueue send_queue;     /* QPs with something to send */

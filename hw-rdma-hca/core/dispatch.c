@@ -16,6 +16,7 @@
 #include "requester/congestion.h"
 #include "requester/requester.h"
 #include "responder/responder.h"
+#include "script.h"
 #include "send/send.h"
 #include "service.h"
 #include "turns.h"
@@ -526,6 +527,7 @@ void hca_dispatch_set_alarm(Hca *hca)
     at = MIN(at, hca_bars_deadline(hca->bars));
     at = MIN(at, hca_ceu_deadline(hca->ceu));
     at = MIN(at, hca_port_deadline(hca->port));
+    at = MIN(at, hca_script_deadline(hca));
     if (hca->eth) {
         at = MIN(at, hca_eth_deadline(hca->eth));
     }
@@ -550,7 +552,13 @@ bool hca_dispatch_run(Hca *hca)
 {
     bool more;
 
-    hca_link_tick(hca->link);
+    /* Each change of the link by a fault is one of the port. */
+    if (hca_link_tick(hca->link)) {
+        hca_dispatch_watch_port(hca);
+    }
+    if (hca_script_run(hca)) {
+        hca_dispatch_watch_port(hca);
+    }
     more = hca_bars_ring_late(hca);
     more |= hca_v2p_run(hca->v2p);
     more |= run_receive(hca);

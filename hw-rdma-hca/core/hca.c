@@ -6,6 +6,7 @@
 #include "dispatch.h"
 #include "eth/eth.h"
 #include "fault/host_faults.h"
+#include "script.h"
 #include "front/bars.h"
 #include "front/ceu/ceu.h"
 #include "front/format.h"
@@ -130,6 +131,7 @@ void hca_set_faults(Hca *hca, const HcaFaultPlan *plan)
 {
     hca_link_set_faults(hca->link, plan);
     hca_host_faults_set_plan(hca->faults, plan);
+    hca_script_begin(hca);
     if (hca_host_faults_delay_dma(plan)) {
         be_late(hca);
     }
@@ -180,6 +182,7 @@ Hca *hca_new(const HcaConfig *config, const HcaHostOps *ops, void *opaque)
     hca->faults = hca_host_faults_new(host);
     hca->faults->note = note_fault;
     hca->faults->note_opaque = hca;
+    hca->script = hca_script_new();
     hca_v2p_set_faults(hca->v2p, hca->faults);
     if (config->memory_latency_ns || config->memory_bandwidth) {
         be_late(hca);
@@ -211,6 +214,7 @@ void hca_free(Hca *hca)
     hca_cxtmgt_free(hca->cm);
     hca_port_free(hca->port);
     hca_v2p_free(hca->v2p);
+    hca_script_free(hca->script);
     hca_host_faults_free(hca->faults);
     hca_link_free(hca->link);
     hca_dispatch_cleanup(hca);

@@ -34,7 +34,7 @@ typedef struct HcaSrq HcaSrq;
 
 #define HCA_MAX_RD_ATOMIC 16
 /* Types of events that a QP has. */
-#define HCA_QP_EVENTS 7
+#define HCA_QP_EVENTS 9
 
 /* Attributes that a transition can bring (table A1-3), bits. */
 #define HCA_QP_ATTR_STATE (1u << 0)

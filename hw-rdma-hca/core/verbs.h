@@ -110,10 +110,12 @@ typedef enum HcaSyndrome {
 /* Events (table 3-2-25). */
 typedef enum HcaEventType {
     HCA_EVENT_COMP = 0x00,
+    HCA_EVENT_PATH_MIG = 0x01, /* by a plan of faults alone, and... */
     HCA_EVENT_COMM_EST = 0x02,
     HCA_EVENT_SQ_DRAINED = 0x03,
     HCA_EVENT_CQ_ERROR = 0x04,
     HCA_EVENT_WQ_CATAS_ERROR = 0x05,
+    HCA_EVENT_PATH_MIG_FAILED = 0x07,   /* ...this: there are no two paths */
     HCA_EVENT_LOCAL_CATAS_ERROR = 0x08, /* an EQ could not be written */
     HCA_EVENT_PORT_CHANGE = 0x09,
     HCA_EVENT_CMD = 0x0a,

@@ -25,6 +25,7 @@ static HcaFaultPlace place(const RdmaHcaFault *fault)
         [RDMA_HCA_FAULT_PLACE_REQUEST] = HCA_FAULT_REQUEST,
         [RDMA_HCA_FAULT_PLACE_ANSWER] = HCA_FAULT_ANSWER,
         [RDMA_HCA_FAULT_PLACE_COMPLETION] = HCA_FAULT_COMPLETION,
+        [RDMA_HCA_FAULT_PLACE_CARD] = HCA_FAULT_CARD,
     };
 
     return fault->has_place ? places[fault->place] : HCA_FAULT_CABLE;
@@ -44,6 +45,8 @@ static HcaFaultAction action(const RdmaHcaFault *fault)
         [RDMA_HCA_FAULT_ACTION_OVERFLOW] = HCA_FAULT_OVERFLOW,
         [RDMA_HCA_FAULT_ACTION_BREAK] = HCA_FAULT_BREAK,
         [RDMA_HCA_FAULT_ACTION_RNR] = HCA_FAULT_RNR,
+        [RDMA_HCA_FAULT_ACTION_RAISE] = HCA_FAULT_RAISE,
+        [RDMA_HCA_FAULT_ACTION_DOWN] = HCA_FAULT_DOWN,
     };
 
     return actions[fault->action];
@@ -199,6 +202,64 @@ static uint8_t status(const RdmaHcaFault *fault)
     return fault->has_wc_status ? statuses[fault->wc_status] : fault->status;
 }
 
+static HcaFaultEvent event(const RdmaHcaFault *fault)
+{
+    static const HcaFaultEvent events[RDMA_HCA_FAULT_EVENT__MAX] = {
+        [RDMA_HCA_FAULT_EVENT_QP_FATAL] = HCA_FAULT_QP_FATAL,
+        [RDMA_HCA_FAULT_EVENT_QP_REQ_ERR] = HCA_FAULT_QP_REQ_ERR,
+        [RDMA_HCA_FAULT_EVENT_QP_ACCESS_ERR] = HCA_FAULT_QP_ACCESS_ERR,
+        [RDMA_HCA_FAULT_EVENT_COMM_EST] = HCA_FAULT_COMM_EST,
+        [RDMA_HCA_FAULT_EVENT_SQ_DRAINED] = HCA_FAULT_SQ_DRAINED,
+        [RDMA_HCA_FAULT_EVENT_PATH_MIG] = HCA_FAULT_PATH_MIG,
+        [RDMA_HCA_FAULT_EVENT_PATH_MIG_ERR] = HCA_FAULT_PATH_MIG_ERR,
+        [RDMA_HCA_FAULT_EVENT_QP_LAST_WQE_REACHED] = HCA_FAULT_LAST_WQE_REACHED,
+        [RDMA_HCA_FAULT_EVENT_CQ_ERR] = HCA_FAULT_CQ_ERR,
+        [RDMA_HCA_FAULT_EVENT_SRQ_ERR] = HCA_FAULT_SRQ_ERR,
+        [RDMA_HCA_FAULT_EVENT_SRQ_LIMIT_REACHED] = HCA_FAULT_SRQ_LIMIT,
+        [RDMA_HCA_FAULT_EVENT_LID_CHANGE] = HCA_FAULT_LID_CHANGE,
+        [RDMA_HCA_FAULT_EVENT_SM_CHANGE] = HCA_FAULT_SM_CHANGE,
+        [RDMA_HCA_FAULT_EVENT_PKEY_CHANGE] = HCA_FAULT_PKEY_CHANGE,
+        [RDMA_HCA_FAULT_EVENT_GID_CHANGE] = HCA_FAULT_GID_CHANGE,
+        [RDMA_HCA_FAULT_EVENT_CLIENT_REREGISTER] = HCA_FAULT_REREGISTER,
+        [RDMA_HCA_FAULT_EVENT_DEVICE_FATAL] = HCA_FAULT_DEVICE_FATAL,
+    };
+
+    return fault->has_event ? events[fault->event] : HCA_FAULT_NO_EVENT;
+}
+
+/* The code of an MTU, 0: the card's; one that is none becomes a wrong code. */
+static uint8_t mtu_code(const RdmaHcaFault *fault)
+{
+    if (!fault->has_mtu) {
+        return 0;
+    }
+    for (unsigned code = 1; code <= 5; code++) {
+        if (fault->mtu == 128u << code) {
+            return code;
+        }
+    }
+    return UINT8_MAX;
+}
+
+static HcaFaultDown down(const RdmaHcaFault *fault)
+{
+    static const uint8_t ends[RDMA_HCA_LINK_ENDS__MAX] = {
+        [RDMA_HCA_LINK_ENDS_BOTH] = HCA_FAULT_BOTH_ENDS,
+        [RDMA_HCA_LINK_ENDS_OWN] = HCA_FAULT_OWN_END,
+        [RDMA_HCA_LINK_ENDS_PEER] = HCA_FAULT_PEER_END,
+    };
+
+    return (HcaFaultDown) {
+        .down_ns = fault->down_ns,
+        .up_ns = fault->up_ns,
+        .ends = fault->has_ends ? ends[fault->ends] : 0,
+        .delivered = fault->has_in_flight &&
+                     fault->in_flight == RDMA_HCA_IN_FLIGHT_DELIVERED,
+        .speed = fault->has_speed ? 1u << fault->speed : 0,
+        .mtu = mtu_code(fault),
+    };
+}
+
 /* A LID, an address of IP, or a GID, which looks like one of version 6. */
 static bool peer(const char *text, HcaFaultPeer *peer)
 {
@@ -301,6 +362,8 @@ static HcaFaultRule rule(const RdmaHcaFault *fault)
         .for_ns = fault->for_ns,
         .status = status(fault),
         .vendor_err = fault->vendor_error,
+        .event = event(fault),
+        .down = down(fault),
     };
 }
 
@@ -308,6 +371,7 @@ static HcaFaultRule rule(const RdmaHcaFault *fault)
 #define AT(place) (1u << RDMA_HCA_FAULT_PLACE_##place)
 #define VERBS                                                                  \
     (AT(SEND) | AT(RECEIVE) | AT(REQUEST) | AT(ANSWER) | AT(COMPLETION))
+#define LINK (AT(CABLE) | AT(CARD))
 #define FIELD(field, name, places)                                             \
     {                                                                          \
         offsetof(RdmaHcaFault, has_##field), name, places                      \
@@ -321,7 +385,7 @@ static const struct {
     FIELD(direction, "direction", AT(CABLE)),
     FIELD(kinds, "kinds", AT(CABLE) | AT(ANSWER)),
     FIELD(opcode, "opcode", AT(CABLE) | AT(COMMAND)),
-    FIELD(qpn, "qpn", AT(CABLE) | AT(DOORBELL) | VERBS),
+    FIELD(qpn, "qpn", AT(CABLE) | AT(DOORBELL) | VERBS | AT(CARD)),
     FIELD(psn_first, "psn-first", AT(CABLE)),
     FIELD(psn_last, "psn-last", AT(CABLE)),
     FIELD(units, "units", AT(DMA)),
@@ -337,10 +401,21 @@ static const struct {
     FIELD(qp_types, "qp-types", VERBS),
     FIELD(operations, "operations", VERBS & ~AT(ANSWER)),
     FIELD(peer_qpn, "peer-qpn", VERBS),
-    FIELD(cqn, "cqn", VERBS & ~AT(ANSWER)),
-    FIELD(srqn, "srqn", AT(RECEIVE)),
+    FIELD(cqn, "cqn", (VERBS & ~AT(ANSWER)) | AT(CARD)),
+    FIELD(srqn, "srqn", AT(RECEIVE) | AT(CARD)),
     FIELD(wc_status, "wc-status", AT(SEND) | AT(RECEIVE) | AT(REQUEST)),
     FIELD(vendor_error, "vendor-error", AT(SEND) | AT(RECEIVE)),
+    FIELD(for_ns, "for-ns", ~AT(CARD)),
+    FIELD(skip, "skip", ~AT(CARD)),
+    FIELD(every, "every", ~AT(CARD)),
+    FIELD(probability, "probability", ~AT(CARD)),
+    FIELD(event, "event", AT(CARD)),
+    FIELD(down_ns, "down-ns", LINK),
+    FIELD(up_ns, "up-ns", AT(CARD)),
+    FIELD(ends, "ends", LINK),
+    FIELD(in_flight, "in-flight", LINK),
+    FIELD(speed, "speed", LINK),
+    FIELD(mtu, "mtu", LINK),
 };
 
 /* Whether @fault says only what means something at its place. */

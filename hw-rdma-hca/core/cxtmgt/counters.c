@@ -50,6 +50,8 @@ static const HcaCounterRow rows[] = {
     COUNTER(171, "eqes", eqes, "EQEs written"),
     EVENT(172, "comp", COMP),
     EVENT(173, "comm_est", COMM_EST),
+    EVENT(568, "path_mig", PATH_MIG),
+    EVENT(569, "path_mig_failed", PATH_MIG_FAILED),
     EVENT(174, "sq_drained", SQ_DRAINED),
     EVENT(175, "cq_error", CQ_ERROR),
     EVENT(176, "wq_catas_error", WQ_CATAS_ERROR),

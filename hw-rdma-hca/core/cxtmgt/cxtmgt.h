@@ -264,8 +264,6 @@ uint8_t hca_cxtmgt_query_srq(HcaCxtMgt *cm, uint32_t srqn, void *cxt);
 uint8_t hca_cxtmgt_resize_srq(HcaCxtMgt *cm, uint32_t srqn, uint32_t len,
                               uint32_t lkey);
 uint8_t hca_cxtmgt_arm_srq(HcaCxtMgt *cm, uint32_t srqn, uint64_t limit);
-/* A fault: as if @srq's memory had been refused, with the event. */
-void hca_srq_break(HcaCxtMgt *cm, HcaSrq *srq);
 
 /*
  * The QP with this number in a state other than RST, or NULL. To fetch it is
@@ -277,6 +275,15 @@ HcaQp *hca_qp_peek(const HcaCxtMgt *cm, uint32_t qpn);
 HcaCq *hca_cq_peek(const HcaCxtMgt *cm, uint32_t cqn);
 HcaEq *hca_eq_peek(const HcaCxtMgt *cm, uint32_t eqn);
 HcaSrq *hca_srq_peek(const HcaCxtMgt *cm, uint32_t srqn);
+/*
+ * Faults. A queue fails, with its event: it takes no more entries (@status), or
+ * gives none. An SRQ's limit is told, armed or not. Of the event queues one fails
+ * as if it could not be written, and another one tells; false: there is none.
+ */
+void hca_cq_break(HcaCxtMgt *cm, HcaCq *cq, HcaQueueStatus status);
+void hca_srq_break(HcaCxtMgt *cm, HcaSrq *srq);
+void hca_srq_tell_limit(HcaCxtMgt *cm, HcaSrq *srq);
+bool hca_eq_break_one(HcaCxtMgt *cm);
 /* Change the state as the engine does (to ERR or SQE). */
 void hca_qp_set_state(HcaCxtMgt *cm, HcaQp *qp, uint8_t state);
 

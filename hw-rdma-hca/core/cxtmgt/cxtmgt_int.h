@@ -149,8 +149,6 @@ uint64_t hca_cq_next_addr(const HcaCxtMgt *cm, const HcaCq *cq);
 /* its writing (false: refused, the CQ has failed); */
 bool hca_cq_write(HcaCxtMgt *cm, HcaV2pChannel channel, HcaCq *cq,
                   uint64_t addr, const HcaCompletion *completion);
-/* A fault: it fails, with @status and the event, and takes none any more. */
-void hca_cq_break(HcaCxtMgt *cm, HcaCq *cq, HcaQueueStatus status);
 /* and whether it calls for an event. */
 bool hca_cq_take_arm(HcaCxtMgt *cm, HcaCq *cq, const HcaCompletion *completion);
 

@@ -228,6 +228,22 @@ static void fail(HcaCxtMgt *cm, HcaEq *eq, HcaQueueStatus status)
     }
 }
 
+bool hca_eq_break_one(HcaCxtMgt *cm)
+{
+    uint8_t teller = cm->event_eq[HCA_EVENT_LOCAL_CATAS_ERROR];
+
+    for (unsigned eqn = 0; teller != HCA_NO_EQ && eqn < RDMA_HCA_MAX_EQS;
+         eqn++) {
+        HcaEq *eq = cm->eqs[eqn];
+
+        if (eq && eqn != teller && eq->status == HCA_QUEUE_OK) {
+            fail(cm, eq, HCA_QUEUE_WRITE_FAIL);
+            return true;
+        }
+    }
+    return false;
+}
+
 /*
  * No EQ does so by itself; but a plan of faults may have it. Asked once for each
  * event, when there is room for it.
@@ -389,6 +405,8 @@ static void deliver(HcaCxtMgt *cm, uint8_t eqn)
         HCA_EVENT_COMM_EST,
         HCA_EVENT_SQ_DRAINED,
         HCA_EVENT_CONGESTION,
+        HCA_EVENT_PATH_MIG,
+        HCA_EVENT_PATH_MIG_FAILED,
         HCA_EVENT_LAST_WQE_REACHED,
     };
 

@@ -184,6 +184,12 @@ void hca_srq_break(HcaCxtMgt *cm, HcaSrq *srq)
     }
 }
 
+void hca_srq_tell_limit(HcaCxtMgt *cm, HcaSrq *srq)
+{
+    srq->limit = 0;
+    raise_event(cm, srq, HCA_EVENT_SRQ_LIMIT, &srq->limit_reached);
+}
+
 /*
  * The event of the limit is due, if fewer WQEs are left. More may have been
  * posted than the card knows of, so it looks before it says so.

@@ -46,6 +46,8 @@ static const HcaCounterRow verb_rows[] = {
     FAULT(558, "completion_fail", COMPLETION, FAIL, "completions not written"),
     FAULT(559, "completion_overflow", COMPLETION, OVERFLOW,
           "CQs that overflowed"),
+    FAULT(566, "card_raise", CARD, RAISE, "events raised"),
+    FAULT(567, "card_down", CARD, DOWN, "times that the link went down"),
 };
 
 const HcaCounterTable hca_verb_fault_counter_table = {

@@ -48,6 +48,7 @@ typedef enum HcaFaultPlace {
     HCA_FAULT_REQUEST, /* of a reliable peer's, before it is executed */
     HCA_FAULT_ANSWER,  /* to such a request: an acknowledgement or response */
     HCA_FAULT_COMPLETION, /* on its way to a completion queue */
+    HCA_FAULT_CARD,       /* nothing happens: it has its time */
     HCA_FAULT_NPLACES
 } HcaFaultPlace;
 
@@ -66,6 +67,8 @@ typedef enum HcaFaultAction {
     HCA_FAULT_OVERFLOW, /* the queue of events or completions has no room */
     HCA_FAULT_BREAK,    /* the QP breaks; a receive of an SRQ: that does */
     HCA_FAULT_RNR,      /* as if no receive were posted */
+    HCA_FAULT_RAISE,    /* of a CARD: an event, and what it tells of */
+    HCA_FAULT_DOWN,     /* of a CARD, or at a packet: the link goes down */
     HCA_FAULT_NACTIONS
 } HcaFaultAction;
 
@@ -113,6 +116,46 @@ typedef struct HcaFaultPeer {
     HcaGid gid; /* RoCE: its IP address */
 } HcaFaultPeer;
 
+/* Events that can be raised; docs/faults.md has the verbs' names. */
+typedef enum HcaFaultEvent {
+    HCA_FAULT_NO_EVENT,
+    /* Of a QP, with what they tell: the first three break it. */
+    HCA_FAULT_QP_FATAL,
+    HCA_FAULT_QP_REQ_ERR,
+    HCA_FAULT_QP_ACCESS_ERR,
+    HCA_FAULT_COMM_EST,
+    HCA_FAULT_SQ_DRAINED,
+    HCA_FAULT_PATH_MIG,
+    HCA_FAULT_PATH_MIG_ERR,
+    HCA_FAULT_LAST_WQE_REACHED,
+    HCA_FAULT_CQ_ERR,
+    HCA_FAULT_SRQ_ERR,
+    HCA_FAULT_SRQ_LIMIT,
+    /* Of the port of an InfiniBand card. */
+    HCA_FAULT_LID_CHANGE,
+    HCA_FAULT_SM_CHANGE,
+    HCA_FAULT_PKEY_CHANGE,
+    HCA_FAULT_GID_CHANGE,
+    HCA_FAULT_REREGISTER,
+    HCA_FAULT_DEVICE_FATAL, /* an event queue cannot be written any more */
+    HCA_FAULT_NEVENTS
+} HcaFaultEvent;
+
+/* Ends of a link, bits. */
+#define HCA_FAULT_OWN_END 1u
+#define HCA_FAULT_PEER_END 2u
+#define HCA_FAULT_BOTH_ENDS (HCA_FAULT_OWN_END | HCA_FAULT_PEER_END)
+
+/* A link that goes down. */
+typedef struct HcaFaultDown {
+    uint64_t down_ns; /* for so long; 0: as long as there is the plan */
+    uint64_t up_ns;   /* of a CARD, between two times */
+    uint8_t ends;     /* that are told; 0: both */
+    bool delivered;   /* what is on its way arrives; else it is lost */
+    uint8_t speed;    /* it comes up with, code of InfiniBand's; 0: all */
+    uint8_t mtu;      /* the same, code */
+} HcaFaultDown;
+
 #define HCA_FAULT_ALWAYS (UINT64_C(1) << 32) /* probability 1 */
 
 typedef struct HcaFaultRule {
@@ -143,6 +186,8 @@ typedef struct HcaFaultRule {
     bool match_peer_qpn, match_cqn, match_srqn;
     uint32_t peer_qpn, cqn, srqn;
     HcaFaultPeer peer;
+    /* RAISE: of whom, by qpn, cqn or srqn, as the event has it. */
+    HcaFaultEvent event;
     /* When: so long after the plan has begun, and for how long. */
     uint64_t after_ns, for_ns; /* for_ns 0: no end */
     /* Selection among the things that match, of both directions together. */
@@ -155,6 +200,7 @@ typedef struct HcaFaultRule {
     uint64_t delay_ns;  /* DELAY; REORDER: the longest, 0 as a millisecond */
     uint8_t status;     /* FAIL: what a command ends with; verbs: HcaSyndrome */
     uint8_t vendor_err; /* FAIL of verbs: beside the status */
+    HcaFaultDown down;  /* DOWN */
     /* CORRUPT: byte of the packet; no shorter one matches; < 0: by chance */
     int32_t offset;
     uint8_t mask; /* CORRUPT: bits to invert; 0: one by chance */
@@ -175,6 +221,7 @@ const char *hca_fault_check(const HcaFaultPlan *plan);
 /* Of a cable. */
 typedef struct HcaFaultCounters {
     uint64_t injected[HCA_FAULT_NDIRECTIONS][HCA_FAULT_NPACKET_ACTIONS];
+    uint64_t downs[HCA_FAULT_NDIRECTIONS]; /* of the link */
     uint64_t held_full; /* reorder and delay that found no room: passed */
 } HcaFaultCounters;
 

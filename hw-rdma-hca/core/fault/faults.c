@@ -72,6 +72,7 @@ const char *hca_fault_place_text(uint64_t place)
         [HCA_FAULT_REQUEST] = "request",
         [HCA_FAULT_ANSWER] = "answer",
         [HCA_FAULT_COMPLETION] = "completion",
+        [HCA_FAULT_CARD] = "card",
     };
 
     return place < G_N_ELEMENTS(texts) ? texts[place] : "?";
@@ -85,7 +86,8 @@ const char *hca_fault_action_text(uint64_t action)
         [HCA_FAULT_CORRUPT] = "corrupt",   [HCA_FAULT_MARK] = "mark",
         [HCA_FAULT_FAIL] = "fail",         [HCA_FAULT_HANG] = "hang",
         [HCA_FAULT_OVERFLOW] = "overflow", [HCA_FAULT_BREAK] = "break",
-        [HCA_FAULT_RNR] = "rnr",
+        [HCA_FAULT_RNR] = "rnr",           [HCA_FAULT_RAISE] = "raise",
+        [HCA_FAULT_DOWN] = "down",
     };
 
     return action < G_N_ELEMENTS(texts) ? texts[action] : "?";
@@ -93,10 +95,11 @@ const char *hca_fault_action_text(uint64_t action)
 
 const char *hca_fault_done_word(HcaFaultAction action)
 {
-    static const char *const words[HCA_FAULT_NPACKET_ACTIONS] = {
+    static const char *const words[HCA_FAULT_NACTIONS] = {
         [HCA_FAULT_DROP] = "dropped",      [HCA_FAULT_DUPLICATE] = "duplicate",
         [HCA_FAULT_REORDER] = "reordered", [HCA_FAULT_DELAY] = "delayed",
         [HCA_FAULT_MARK] = "marked",       [HCA_FAULT_CORRUPT] = "corrupted",
+        [HCA_FAULT_DOWN] = "link down",
     };
 
     return words[action];

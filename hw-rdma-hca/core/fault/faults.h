@@ -35,7 +35,7 @@ void hca_faults_done(HcaFaults *faults, unsigned i);
 /* For people: a place, what is done there... */
 const char *hca_fault_place_text(uint64_t place);
 const char *hca_fault_action_text(uint64_t action);
-/* ...and what has been done to a packet; @action is one of packets. */
+/* ...and what has been done to a packet; @action is one of the cable. */
 const char *hca_fault_done_word(HcaFaultAction action);
 
 static inline bool hca_faults_at(const HcaFaults *faults, HcaFaultPlace place)

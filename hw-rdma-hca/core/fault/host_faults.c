@@ -96,6 +96,26 @@ static bool matches(const HcaFaultRule *rule, const HcaFaultSubject *s)
                : !rule->match_number || rule->number == s->number;
 }
 
+static void done(HcaHostFaults *faults, unsigned i, const HcaFaultSubject *s)
+{
+    const HcaFaultRule *rule = &faults->faults.plan.rule[i];
+
+    hca_faults_done(&faults->faults, i);
+    faults->counters.injected[s->place][rule->action]++;
+    hca_host_trace(&faults->host, HCA_TRACE_HOST_FAULT, i, s->place,
+                   rule->action, hca_fault_what(s));
+    if (faults->note) {
+        faults->note(faults->note_opaque, i, s, rule->action);
+    }
+}
+
+void hca_host_faults_did(HcaHostFaults *faults, unsigned i, uint32_t what)
+{
+    const HcaFaultSubject subject = { .place = HCA_FAULT_CARD, .qpn = what };
+
+    done(faults, i, &subject);
+}
+
 const HcaFaultRule *hca_host_faults_judge(HcaHostFaults *faults,
                                           const HcaFaultSubject *s)
 {
@@ -106,13 +126,7 @@ const HcaFaultRule *hca_host_faults_judge(HcaHostFaults *faults,
 
         if (matches(rule, s) &&
             hca_faults_takes(&faults->faults, i, faults->rand[s->place])) {
-            hca_faults_done(&faults->faults, i);
-            faults->counters.injected[s->place][rule->action]++;
-            hca_host_trace(&faults->host, HCA_TRACE_HOST_FAULT, i, s->place,
-                           rule->action, hca_fault_what(s));
-            if (faults->note) {
-                faults->note(faults->note_opaque, i, s, rule->action);
-            }
+            done(faults, i, s);
             return rule;
         }
     }

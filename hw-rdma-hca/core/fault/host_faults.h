@@ -63,6 +63,9 @@ void hca_host_faults_free(HcaHostFaults *faults);
 /* Rules for the cable are not looked at. */
 void hca_host_faults_set_plan(HcaHostFaults *faults, const HcaFaultPlan *plan);
 
+/* Rule @i, of a CARD, has been done; @what: for people. */
+void hca_host_faults_did(HcaHostFaults *faults, unsigned i, uint32_t what);
+
 /* Whether a rule of @plan has memory answer late. */
 bool hca_host_faults_delay_dma(const HcaFaultPlan *plan);
 

@@ -7,6 +7,25 @@
 #include "fault.h"
 #include "status.h"
 
+/* SDR, DDR or QDR; MTU codes of InfiniBand. */
+#define MAX_SPEED 4
+#define MAX_MTU 5
+
+static const char *check_down(const HcaFaultDown *down)
+{
+    if (down->ends & ~HCA_FAULT_BOTH_ENDS) {
+        return "ends must name the own end, the peer's or both";
+    }
+    if (down->down_ns > HCA_FAULT_MAX_DELAY_NS ||
+        down->up_ns > HCA_FAULT_MAX_DELAY_NS) {
+        return "down-ns and up-ns must be at most 3600000000000 (an hour)";
+    }
+    if (down->speed > MAX_SPEED || (down->speed & (down->speed - 1))) {
+        return "speed must be sdr, ddr or qdr";
+    }
+    return down->mtu > MAX_MTU ? "mtu must be one of InfiniBand's" : NULL;
+}
+
 static const char *check_packet(const HcaFaultRule *rule)
 {
     G_STATIC_ASSERT(HCA_FAULT_MAX_PACKET == 9216);
@@ -27,6 +46,9 @@ static const char *check_packet(const HcaFaultRule *rule)
     if (rule->action == HCA_FAULT_CORRUPT &&
         rule->offset >= HCA_FAULT_MAX_PACKET) {
         return "offset must be less than 9216, the longest packet";
+    }
+    if (rule->action == HCA_FAULT_DOWN) {
+        return check_down(&rule->down);
     }
     return NULL;
 }
@@ -108,6 +130,39 @@ static const char *check_receive(const HcaFaultRule *rule)
     return check_verbs(rule);
 }
 
+/* Whose number an event needs. */
+static bool has_number(const HcaFaultRule *rule)
+{
+    switch (rule->event) {
+    case HCA_FAULT_QP_FATAL ... HCA_FAULT_LAST_WQE_REACHED:
+        return rule->match_qpn;
+    case HCA_FAULT_CQ_ERR:
+        return rule->match_cqn;
+    case HCA_FAULT_SRQ_ERR:
+    case HCA_FAULT_SRQ_LIMIT:
+        return rule->match_srqn;
+    default:
+        return true;
+    }
+}
+
+static const char *check_card(const HcaFaultRule *rule)
+{
+    if (rule->action == HCA_FAULT_DOWN) {
+        return rule->count != 1 && !rule->down.down_ns
+                   ? "down-ns must be at least 1 if the link comes up again"
+                   : check_down(&rule->down);
+    }
+    if (rule->event == HCA_FAULT_NO_EVENT ||
+        (unsigned)rule->event >= HCA_FAULT_NEVENTS) {
+        return "event must say what is raised";
+    }
+    if (!has_number(rule)) {
+        return "qpn, cqn or srqn must say whose event it is";
+    }
+    return check_verbs(rule);
+}
+
 static const char *check_request(const HcaFaultRule *rule)
 {
     const HcaFaultStatus *status = hca_fault_status(rule->status);
@@ -128,9 +183,10 @@ typedef struct Place {
 #define ACTION(a) (1u << HCA_FAULT_##a)
 
 static const Place places[HCA_FAULT_NPLACES] = {
-    [HCA_FAULT_CABLE] = { (1u << HCA_FAULT_NPACKET_ACTIONS) - 1,
+    [HCA_FAULT_CABLE] = { ((1u << HCA_FAULT_NPACKET_ACTIONS) - 1) |
+                              ACTION(DOWN),
                           "action must be drop, duplicate, reorder, delay, "
-                          "corrupt or mark",
+                          "corrupt, mark or down",
                           check_packet },
     [HCA_FAULT_DMA] = { ACTION(FAIL) | ACTION(DELAY),
                         "action of a dma must be fail or delay", check_dma },
@@ -163,6 +219,9 @@ static const Place places[HCA_FAULT_NPLACES] = {
                                "action of a completion must be fail or "
                                "overflow",
                                check_verbs },
+    [HCA_FAULT_CARD] = { ACTION(RAISE) | ACTION(DOWN),
+                         "action of a card must be raise or down",
+                         check_card },
 };
 
 static const char *check_rule(const HcaFaultRule *rule)
@@ -172,7 +231,8 @@ static const char *check_rule(const HcaFaultRule *rule)
 
     if ((unsigned)rule->place >= HCA_FAULT_NPLACES) {
         return "place must be cable, dma, command, interrupt, doorbell, "
-               "event-queue, send, receive, request, answer or completion";
+               "event-queue, send, receive, request, answer, completion or "
+               "card";
     }
     place = &places[rule->place];
     if ((unsigned)rule->action >= HCA_FAULT_NACTIONS ||

@@ -117,6 +117,7 @@ static void add_timers(GString *line, const HcaQp *qp)
         [HCA_TIMER_RNR] = "rnr",
         [HCA_TIMER_CONGESTION] = "congestion",
         [HCA_TIMER_FLUSH] = "flush",
+        [HCA_TIMER_ANSWER] = "answer",
     };
 
     for (unsigned i = 0; i < HCA_NTIMERS; i++) {

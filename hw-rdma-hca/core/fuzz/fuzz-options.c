@@ -97,6 +97,7 @@ static void cut(HcaConfig *config, const HcaConfig *small)
     bound(&config->mpt_cache_size, 0, MOST_BYTES);
     bound(&config->mtt_cache_size, 0, MOST_BYTES);
     bound(&config->device_memory, 0, MOST_BYTES);
+    bound(&config->recorder, 0, 1024);
     /* Memory that is slower than a peer's patience is no fault of the card's. */
     bound(&config->memory_latency_ns, 0, 20000);
     if (config->memory_bandwidth) {
@@ -240,6 +241,7 @@ static void take_verb_rule(Fuzz *f, HcaFaultRule *rule)
     static const HcaFaultAction actions[] = {
         HCA_FAULT_FAIL, HCA_FAULT_BREAK, HCA_FAULT_RNR,
         HCA_FAULT_DROP, HCA_FAULT_DELAY, HCA_FAULT_OVERFLOW,
+        HCA_FAULT_RAISE, HCA_FAULT_DOWN,
     };
     uint8_t odd = take8(&f->in);
 
@@ -265,6 +267,20 @@ static void take_verb_rule(Fuzz *f, HcaFaultRule *rule)
     if (odd & 4) {
         rule->for_ns = take_below(&f->in, NS_PER_MS);
         rule->after_ns = take_below(&f->in, NS_PER_MS);
+    }
+    if (rule->place == HCA_FAULT_CARD) {
+        rule->event = take_below(&f->in, HCA_FAULT_NEVENTS + 1);
+        rule->match_qpn = rule->match_cqn = rule->match_srqn = true;
+        rule->qpn = 2 + take_below(&f->in, FUZZ_NQPS);
+        rule->cqn = rule->srqn = take_below(&f->in, 4);
+        rule->down = (HcaFaultDown) {
+            .down_ns = take_below(&f->in, NS_PER_MS),
+            .up_ns = take_below(&f->in, NS_PER_MS),
+            .ends = take_below(&f->in, 4),
+            .delivered = odd & 1,
+            .speed = take_below(&f->in, 6),
+            .mtu = take_below(&f->in, 7),
+        };
     }
     if (odd & 8) {
         rule->peer.lid = take_below(&f->in, 4);
@@ -331,9 +347,13 @@ static void act_noise(Fuzz *f)
     frame_inject(f, from, frame, len);
 }
 
+/* What the new driver sets up has to succeed: without the old one's faults. */
 static void act_reset(Fuzz *f)
 {
-    fuzz_start_over(f, fuzz_take_side(f));
+    unsigned side = fuzz_take_side(f);
+
+    host_set_faults(&f->lab->host[side], NULL);
+    fuzz_start_over(f, side);
 }
 
 static const FuzzAction actions[] = {

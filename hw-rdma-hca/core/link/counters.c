@@ -58,6 +58,8 @@ static const HcaCounterRow link_rows[] = {
     LINK(287, "rx_reads", rx_reads, "reads from the cable"),
     LINK(288, "rx_frame_errors", rx_frame_errors, "breaks of the framing"),
     LINK(289, "rx_marked_bad", rx_marked_bad, "packets marked bad by the peer"),
+    LINK(565, "rx_unheard", rx_unheard,
+         "packets lost because the link was down at this end"),
     LINK(290, "loopback_packets", loopback_packets,
          "packets to the own address"),
 };
@@ -77,6 +79,10 @@ static const HcaCounterRow fault_rows[] = {
     HCA_GAUGE(302, "held", INSTANT, held, "packets held back"),
     FAULT(337, "tx_mark", injected[HCA_FAULT_TX][HCA_FAULT_MARK],
           "sent packets marked as having met congestion"),
+    FAULT(563, "tx_down", downs[HCA_FAULT_TX],
+          "times that the link went down at a packet sent"),
+    FAULT(564, "rx_down", downs[HCA_FAULT_RX],
+          "times that the link went down at a packet received"),
     FAULT(338, "rx_mark", injected[HCA_FAULT_RX][HCA_FAULT_MARK],
           "received packets marked as having met congestion"),
 };

@@ -274,7 +274,11 @@ static void count(HcaInjector *injector, HcaFaultDirection direction,
                   const HcaFault *fault, uint32_t qpn)
 {
     hca_faults_done(&injector->faults, fault->rule);
-    injector->counters.injected[direction][fault->action]++;
+    if (fault->action == HCA_FAULT_DOWN) {
+        injector->counters.downs[direction]++;
+    } else {
+        injector->counters.injected[direction][fault->action]++;
+    }
     hca_host_trace(&injector->host, HCA_TRACE_FAULT, qpn, direction,
                    fault->action, fault->rule);
 }

@@ -51,21 +51,85 @@ void hca_link_free(HcaLink *link)
 
 /* Faults and capture */
 
+static void come_up(HcaLink *link)
+{
+    link->down_ends = 0;
+    link->down_end = 0;
+    hca_link_tx_tell(link);
+}
+
 void hca_link_set_faults(HcaLink *link, const HcaFaultPlan *plan)
 {
     hca_injector_set_plan(link->faults, plan);
+    link->goes_down = false;
+    if (link->down_ends) {
+        come_up(link);
+        hca_link_flush(link);
+    }
+    link->down = (HcaFaultDown) { 0 };
 }
 
-void hca_link_tick(HcaLink *link)
+/* What is on its way in the card's buffers, and held back there. */
+static void lose_all(HcaLink *link)
 {
+    hca_link_tx_forget(link);
+    hca_injector_forget(link->faults, HCA_FAULT_TX);
+    hca_injector_forget(link->faults, HCA_FAULT_RX);
+    link->rx_again = NULL;
+    hca_link_rx_forget(link);
+}
+
+bool hca_link_go_down(HcaLink *link, const HcaFaultDown *down)
+{
+    uint8_t ends = down->ends ? down->ends : HCA_FAULT_BOTH_ENDS;
+
+    if (link->down_ends) {
+        return false;
+    }
+    if (!down->delivered) {
+        lose_all(link);
+    }
+    link->downs += hca_link_is_up(link) && ends & HCA_FAULT_OWN_END;
+    link->down = *down;
+    link->down_ends = ends;
+    link->down_end = down->down_ns ? link->host.ops->clock_ns(
+                                         link->host.opaque) +
+                                         (int64_t)down->down_ns
+                                   : INT64_MAX;
+    link->was_disabled |= (ends & HCA_FAULT_PEER_END) != 0;
+    hca_link_tx_tell(link);
+    return true;
+}
+
+void hca_link_packet_took_down(HcaLink *link, unsigned rule)
+{
+    hca_link_go_down(link, &link->faults->faults.plan.rule[rule].down);
+}
+
+void hca_link_limits(const HcaLink *link, uint8_t *speed, uint8_t *mtu)
+{
+    *speed = link->down.speed;
+    *mtu = link->down.mtu;
+}
+
+bool hca_link_tick(HcaLink *link)
+{
+    bool came_up = false;
+
     if (link->faults->held) {
         hca_injector_tick(link->faults);
         hca_link_tx_put_due(link);
+    }
+    if (link->down_ends &&
+        link->down_end <= link->host.ops->clock_ns(link->host.opaque)) {
+        come_up(link);
+        came_up = true;
     }
     if (link->pause_end &&
         link->pause_end <= link->host.ops->clock_ns(link->host.opaque)) {
         link->pause_end = 0;
     }
+    return came_up;
 }
 
 int64_t hca_link_deadline(const HcaLink *link)
@@ -73,6 +137,7 @@ int64_t hca_link_deadline(const HcaLink *link)
     int64_t due = link->faults->held ? hca_injector_deadline(link->faults)
                                      : INT64_MAX;
 
+    due = link->down_ends ? MIN(due, link->down_end) : due;
     return link->pause_end ? MIN(due, link->pause_end) : due;
 }
 

@@ -34,6 +34,7 @@ typedef struct HcaLinkCounters {
     uint64_t loopback_packets;
     uint64_t rx_frame_errors; /* marks, lengths, greeting that cannot be */
     uint64_t rx_marked_bad;   /* dropped: marked in error by the sender */
+    uint64_t rx_unheard;      /* the same: the link was down at this end */
     uint64_t tx_discarded;    /* no peer */
     uint64_t tx_wait_ns;      /* the time of that, up to now */
     uint64_t peers;           /* whose greeting was good, if there is one */
@@ -162,10 +163,20 @@ const uint8_t *hca_link_tapped(HcaLink *link, size_t *len);
 void hca_link_set_faults(HcaLink *link, const HcaFaultPlan *plan);
 
 /*
- * Packets whose time has come leave, and a pause ends; when the next one's does,
- * or INT64_MAX.
+ * The link goes down by a fault, at the ends that it names: this one is as
+ * without a peer, and the peer is told that the port is disabled. False: it is
+ * down by a fault already. A new plan of faults has it come up.
  */
-void hca_link_tick(HcaLink *link);
+bool hca_link_go_down(HcaLink *link, const HcaFaultDown *down);
+/* What the last fault of this kind left it with: speed and MTU codes, 0: all. */
+void hca_link_limits(const HcaLink *link, uint8_t *speed, uint8_t *mtu);
+
+/*
+ * Packets whose time has come leave, a link that went down for a time comes up,
+ * and a pause ends. True: one has come up. When the next one's time has come, or
+ * INT64_MAX.
+ */
+bool hca_link_tick(HcaLink *link);
 int64_t hca_link_deadline(const HcaLink *link);
 
 /*

@@ -31,6 +31,12 @@ struct HcaLink {
     bool told;               /* that it is, as the stream says so far */
     bool was_disabled;       /* since then, maybe for a moment */
     unsigned downs;          /* times that the link went down */
+    /* By a fault: ends that are down, the end of that, and how it was. */
+    uint8_t down_ends;
+    int64_t down_end;
+    HcaFaultDown down;
+    bool goes_down; /* behind the packet that was handed out, */
+    unsigned goes_down_by; /* by this rule */
     bool rx_failed;          /* the peer broke the framing */
     bool tx_failed;          /* the stream takes nothing, for good */
     bool rx_unfinished;      /* the cable has not said yet that it is empty */
@@ -62,6 +68,12 @@ static inline bool hca_link_is_roce(const HcaLink *link)
     return link->link_layer == HCA_LINK_LAYER_ROCE;
 }
 
+/* The own port, as the peer is told. */
+static inline bool hca_link_shows_enabled(const HcaLink *link)
+{
+    return link->enabled && !(link->down_ends & HCA_FAULT_PEER_END);
+}
+
 /* What hca_link_is_greeted() and hca_link_is_up() say: asked for each packet. */
 static inline bool hca_link_peer_has_greeted(const HcaLink *link)
 {
@@ -70,7 +82,8 @@ static inline bool hca_link_peer_has_greeted(const HcaLink *link)
 
 static inline bool hca_link_peer_is_up(const HcaLink *link)
 {
-    return hca_link_peer_has_greeted(link) && link->peer_enabled;
+    return hca_link_peer_has_greeted(link) && link->peer_enabled &&
+           !(link->down_ends & HCA_FAULT_OWN_END);
 }
 
 /* @fault: what was done to the packet, or NULL. */
@@ -98,6 +111,9 @@ static inline void hca_link_record(HcaLink *link, bool sent,
     }
     hca_capture_packet(link->capture, sent, packet, len, fault ? text : NULL);
 }
+
+/* link.c: a packet has the link go down, by rule @rule of the plan of faults. */
+void hca_link_packet_took_down(HcaLink *link, unsigned rule);
 
 /* tx.c */
 /* Of a wait that goes on: up to now. */

@@ -74,6 +74,10 @@ static bool rx_frame(HcaLink *link, const HcaFrame *frame)
         link->counters.rx_marked_bad++;
         return false;
     }
+    if (link->down_ends & HCA_FAULT_OWN_END) {
+        link->counters.rx_unheard++;
+        return false;
+    }
     return true;
 }
 
@@ -147,6 +151,26 @@ static const uint8_t *rx_kept(HcaLink *link, size_t *len)
     return held->packet;
 }
 
+/*
+ * The link goes down with this packet: at once, and it is lost, or behind it, when
+ * the card has dealt with it.
+ */
+static const uint8_t *rx_last(HcaLink *link, const HcaFault *fault,
+                              const uint8_t *packet, size_t len)
+{
+    const HcaFaultDown *down =
+        &link->faults->faults.plan.rule[fault->rule].down;
+
+    hca_link_record(link, false, packet, len, fault);
+    if (!down->delivered) {
+        hca_link_go_down(link, down);
+        return NULL;
+    }
+    link->goes_down = true;
+    link->goes_down_by = fault->rule;
+    return packet;
+}
+
 /* A packet that arrived meets the plan of faults; NULL if it goes no further. */
 static const uint8_t *rx_treat(HcaLink *link, uint8_t *packet, size_t len)
 {
@@ -160,6 +184,8 @@ static const uint8_t *rx_treat(HcaLink *link, uint8_t *packet, size_t len)
     case HCA_FAULT_REORDER:
     case HCA_FAULT_DELAY:
         return NULL;
+    case HCA_FAULT_DOWN:
+        return rx_last(link, &fault, packet, len);
     case HCA_FAULT_DUPLICATE:
         link->rx_again = packet;
         link->rx_again_len = len;
@@ -242,6 +268,10 @@ static const uint8_t *receive_from_peer(HcaLink *link, size_t *len)
 {
     const uint8_t *packet;
 
+    if (link->goes_down) {
+        link->goes_down = false;
+        hca_link_packet_took_down(link, link->goes_down_by);
+    }
     if (link->rx_failed) {
         return NULL;
     }

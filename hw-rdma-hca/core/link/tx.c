@@ -116,7 +116,8 @@ bool hca_link_tx_passed(const HcaLink *link, uint64_t mark)
 /* Whether a packet that is sent now can arrive. */
 static bool has_peer(const HcaLink *link)
 {
-    return hca_link_peer_is_up(link) && !link->tx_failed && link->enabled;
+    return hca_link_peer_is_up(link) && !link->tx_failed &&
+           hca_link_shows_enabled(link);
 }
 
 static uint8_t *tx_place(HcaLink *link)
@@ -178,8 +179,8 @@ void hca_link_tx_tell(HcaLink *link)
     if (link->told && link->was_disabled) {
         tx_put_state(link, false);
     }
-    if (link->told != link->enabled) {
-        tx_put_state(link, link->enabled);
+    if (link->told != hca_link_shows_enabled(link)) {
+        tx_put_state(link, hca_link_shows_enabled(link));
     }
     link->was_disabled = false;
 }
@@ -187,13 +188,13 @@ void hca_link_tx_tell(HcaLink *link)
 void hca_link_tx_greet(HcaLink *link)
 {
     HcaGreeting greeting = {
-        .enabled = link->enabled,
+        .enabled = hca_link_shows_enabled(link),
         .managed = link->managed,
     };
 
     link->tx_end = hca_frame_write_greeting(link->tx, link->link_layer,
                                             &greeting);
-    link->told = link->enabled;
+    link->told = hca_link_shows_enabled(link);
     link->was_disabled = false;
 }
 
@@ -264,6 +265,10 @@ static void tx_faulty(HcaLink *link, unsigned vl, size_t len)
         return;
     case HCA_FAULT_REORDER:
     case HCA_FAULT_DELAY:
+        return;
+    case HCA_FAULT_DOWN:
+        tx_put(link, vl, len, &fault); /* with what else is on its way */
+        hca_link_packet_took_down(link, fault.rule);
         return;
     case HCA_FAULT_DUPLICATE:
         tx_put(link, vl, len, NULL);

@@ -17,6 +17,7 @@
 #define VL_CAP_8 4 /* VL 0 to 7 */
 #define NS_PER_US 1000
 #define DISABLE_DELAY_NS 200000000
+#define SPARE_GUID (UINT64_C(0x02) << 56) /* of local scope, by this bit */
 
 static HcaPortInfo *info_of(const HcaPort *port)
 {
@@ -237,17 +238,43 @@ static void judge_managed(HcaPort *port)
                 HCA_CHANGED_GIDS);
 }
 
+/*
+ * A fault may have had the link come up with less; that of a RoCE card is what its
+ * interface makes of it.
+ */
+static void limit_link(HcaPort *port)
+{
+    HcaPortInfo *info = info_of(port);
+    uint8_t speed, mtu;
+
+    hca_link_limits(port->link, &speed, &mtu);
+    if (hca_port_is_roce(port) || !(speed || mtu || port->limited)) {
+        return;
+    }
+    port->limited = speed || mtu;
+    info->mtu_cap = mtu ? MIN(mtu, hca_port_mtu(port)) : hca_port_mtu(port);
+    info->mtu = port->managed ? MIN(info->mtu, info->mtu_cap) : info->mtu_cap;
+    if (speed) {
+        info->speed_active = MIN(info->speed_active, speed);
+    }
+}
+
 void hca_port_refresh(HcaPort *port)
 {
     unsigned downs = hca_link_downs(port->link);
     bool up = port->enabled && hca_link_is_up(port->link);
+    bool was_down;
 
     if (downs != port->downs) {
         port->downs = downs;
         hca_node_link(port->node, HCA_PORT_NUMBER, false);
     }
     judge_managed(port);
+    was_down = info_of(port)->state == HCA_PORT_DOWN;
     hca_node_link(port->node, HCA_PORT_NUMBER, up);
+    if (was_down && info_of(port)->state != HCA_PORT_DOWN) {
+        limit_link(port);
+    }
     if (!port->managed && info_of(port)->state == HCA_PORT_INIT) {
         hca_node_activate(port->node, HCA_PORT_NUMBER);
     }
@@ -291,6 +318,15 @@ uint32_t hca_port_take_changes(HcaPort *port)
 
     port->changes = 0;
     return changes;
+}
+
+void hca_port_turn_last_guid(HcaPort *port)
+{
+    HcaNodePort *node = &port->node->port[HCA_PORT_NUMBER];
+    unsigned last = node->info.guid_cap - 1;
+
+    node->guids[last] = node->guids[last] ? 0 : node->guids[0] ^ SPARE_GUID;
+    changed(port, HCA_PORT_NUMBER, HCA_CHANGED_GIDS);
 }
 
 bool hca_port_takes_data(HcaPort *port, bool loopback)

@@ -111,6 +111,8 @@ void hca_port_refresh(HcaPort *port);
 bool hca_port_state_changed(HcaPort *port, HcaPortState *state);
 /* HCA_CHANGED_*: what a manager has changed since the last call. */
 uint32_t hca_port_take_changes(HcaPort *port);
+/* A fault: the last GUID of the port comes, or goes, as if a manager did so. */
+void hca_port_turn_last_guid(HcaPort *port);
 /* Whether data packets are taken; one from the peer makes ARMED ACTIVE. */
 bool hca_port_takes_data(HcaPort *port, bool loopback);
 

@@ -43,6 +43,7 @@ struct HcaPort {
     HcaPortState told;  /* ACTIVE or DOWN, as last asked for, */
     bool fell;          /* and whether it has not been ACTIVE since */
     unsigned downs;     /* hca_link_downs() at the last look */
+    bool limited;       /* by a fault: see limit_link() */
     uint32_t changes;   /* HCA_CHANGED_*, not asked for yet */
     int64_t disable_at; /* a manager has disabled the port; 0: no */
     uint32_t mad_psn;   /* of packets of the card's agents */

@@ -261,6 +261,8 @@ static void init_allocators(Driver *drv)
 static const uint64_t eq_mask[NUM_EQS] = {
     [EQ_COMP] = UINT64_C(1) << RDMA_HCA_EVENT_COMP,
     [EQ_ASYNC] = UINT64_C(1) << RDMA_HCA_EVENT_COMM_EST |
+                 UINT64_C(1) << RDMA_HCA_EVENT_PATH_MIG |
+                 UINT64_C(1) << RDMA_HCA_EVENT_PATH_MIG_FAILED |
                  UINT64_C(1) << RDMA_HCA_EVENT_SQ_DRAINED |
                  UINT64_C(1) << RDMA_HCA_EVENT_CQ_ERROR |
                  UINT64_C(1) << RDMA_HCA_EVENT_WQ_CATAS_ERROR |

@@ -731,6 +731,61 @@ static const VerbFault verb_faults[] = {
       RDMA_HCA_SYNDROME_REMOTE_OP_ERR, "completion_overflow" },
 };
 
+/* Rules that have their time, or have the link go down at a packet. */
+static void test_script(void)
+{
+    HcaFaultPlan plan = {
+        .nrules = 5,
+        .rule = { { .place = HCA_FAULT_CARD,
+                    .action = HCA_FAULT_RAISE,
+                    .event = HCA_FAULT_PATH_MIG,
+                    .match_qpn = true },
+                  { .place = HCA_FAULT_CARD,
+                    .action = HCA_FAULT_RAISE,
+                    .event = HCA_FAULT_PATH_MIG_ERR,
+                    .match_qpn = true },
+                  { .place = HCA_FAULT_CARD,
+                    .action = HCA_FAULT_DOWN,
+                    .count = 1,
+                    .down = { .down_ns = NS_PER_MS,
+                              .ends = HCA_FAULT_OWN_END } },
+                  { .action = HCA_FAULT_DOWN,
+                    .directions = 1u << HCA_FAULT_TX,
+                    .count = 1,
+                    .skip = 1,
+                    .down = { .down_ns = NS_PER_MS } },
+                  { .action = HCA_FAULT_DOWN,
+                    .directions = 1u << HCA_FAULT_RX,
+                    .count = 1,
+                    .skip = 2,
+                    .down = { .down_ns = NS_PER_MS } } },
+    };
+    Bed *bed = events_new_rc(NULL);
+    Sge sge;
+    SendWr wr = pair_send(bed->pair, 1, WRITE, 0, &sge, 0, 64, 0);
+
+    for (unsigned i = 0; i < plan.nrules; i++) {
+        plan.rule[i].qpn = bed->qps[0]->qpn;
+        plan.rule[i].probability = HCA_FAULT_ALWAYS;
+        plan.rule[i].offset = -1;
+    }
+    bed_set_faults(bed, 0, &plan);
+    bed_run(bed);
+    g_assert_true(qp_post_send(bed->qps[1], &wr, 1));
+    bed_expect_end(bed, 1, 0);
+    for (unsigned i = 0; i < 6; i++) {
+        events_request(bed, 0, WRITE, 64);
+        bed_post_requests(bed, 1);
+        bed_expect_end(bed, 0, 0);
+    }
+    bed_counted(bed, 0, "verb_fault_card_raise", 2);
+    bed_counted(bed, 0, "verb_fault_card_down", 1);
+    bed_counted(bed, 0, "fault_tx_down", 1);
+    bed_counted(bed, 0, "fault_rx_down", 1);
+    events_expect_some(bed, 0, "link_rx_unheard");
+    events_look_and_free(bed);
+}
+
 static void test_verb_faults(void)
 {
     for (unsigned i = 0; i < G_N_ELEMENTS(verb_faults); i++) {
@@ -778,6 +833,7 @@ static const EventsTest tests[] = {
     { "responder/xrc", test_xrc },
     { "roce/congestion", test_roce_congestion },
     { "verb-faults", test_verb_faults },
+    { "script", test_script },
 };
 
 int main(int argc, char **argv)

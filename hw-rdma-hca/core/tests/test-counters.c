@@ -103,8 +103,8 @@ static void test_visit(void)
  * Numbers are for ever. When this fails a row was put elsewhere than at the
  * end. After adding rows at the end, raise both constants.
  */
-#define FROZEN 563
-#define FROZEN_SUM "cf8fe3f3c7b446719fc73c02da349161"
+#define FROZEN 570
+#define FROZEN_SUM "103848230ba911f0d2ad28cd085e8e1e"
 
 static void test_numbers(void)
 {

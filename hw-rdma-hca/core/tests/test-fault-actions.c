@@ -79,6 +79,7 @@ static void test_check(void)
 static void test_check_verbs(void)
 {
     HcaFaultPlan send = fault_plan(HCA_FAULT_FAIL);
+    HcaFaultPlan card = fault_plan(HCA_FAULT_FAIL);
     HcaFaultPlan receive, request;
 
     send.rule[0].place = HCA_FAULT_SEND_WR;
@@ -92,6 +93,23 @@ static void test_check_verbs(void)
     g_assert_null(hca_fault_check(&send));
     g_assert_null(hca_fault_check(&receive));
     g_assert_null(hca_fault_check(&request));
+    card.rule[0].place = HCA_FAULT_CARD;
+    card.rule[0].action = HCA_FAULT_DOWN;
+    card.rule[0].down.down_ns = HCA_FAULT_MAX_DELAY_NS;
+    g_assert_null(hca_fault_check(&card));
+    REFUSE(card, down.down_ns, 0, "down-ns"); /* again and again */
+    REFUSE(card, down.down_ns, HCA_FAULT_MAX_DELAY_NS + 1, "down-ns");
+    REFUSE(card, down.up_ns, HCA_FAULT_MAX_DELAY_NS + 1, "up-ns");
+    REFUSE(card, down.ends, 4, "ends");
+    REFUSE(card, down.speed, 3, "speed");
+    REFUSE(card, down.speed, 8, "speed");
+    REFUSE(card, down.mtu, 6, "mtu");
+    card.rule[0].action = HCA_FAULT_RAISE;
+    REFUSE(card, event, HCA_FAULT_NO_EVENT, "event");
+    REFUSE(card, event, HCA_FAULT_NEVENTS, "event");
+    REFUSE(card, event, HCA_FAULT_QP_FATAL, "qpn");
+    REFUSE(card, event, HCA_FAULT_CQ_ERR, "cqn");
+    REFUSE(card, event, HCA_FAULT_SRQ_LIMIT, "srqn");
     REFUSE(send, place, HCA_FAULT_NPLACES, "place");
     REFUSE(send, action, HCA_FAULT_RNR, "send");
     REFUSE(send, status, 0, "wc-status");

@@ -427,7 +427,7 @@ $S/package-tools: scripts/install-host-packages scripts/package-packages | $S/ho
 	$(stage_done)
 
 $S/packages: $S/qemu $S/switch $S/rdma-core $S/package-tools scripts/build-packages $(call files,packaging) $(driver) $(provider) $(abi) \
-		hw-rdma-hca/server/rdma-hca-server hw-rdma-hca/qemu/rdma-hca.rst
+		hw-rdma-hca/server/rdma-hca-server hw-rdma-hca/tools/rdma-hca-fault hw-rdma-hca/qemu/rdma-hca.rst
 	@$(stage) 'build packages' scripts/build-packages
 	$(stage_done)
 

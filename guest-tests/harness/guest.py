@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One virtual machine: start it, run commands in it, talk QMP to it, read its kernel's log."""
+import contextlib
 import ctypes
 import os
 import re
@@ -300,6 +301,15 @@ class Guest:
     def qmp(self, command, **arguments):
         """Run a QMP command; '_' in the arguments' names stands for '-'."""
         return self.monitor.execute(command, {name.replace('_', '-'): value for name, value in arguments.items()})
+
+    @contextlib.contextmanager
+    def lent_monitor(self):
+        """The path of its QMP socket, at which somebody else may be inside: it takes one client at a time."""
+        self.monitor.close()
+        try:
+            yield os.path.join(self.folder, f'{self.name}.qmp')
+        finally:
+            self.monitor = Monitor(self._connect('qmp'), self.name, self.qemu_log)
 
     def card_monitors(self):
         """Of the processes that its cards are in."""

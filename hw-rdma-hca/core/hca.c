@@ -127,15 +127,42 @@ static void note_fault(void *opaque, unsigned rule,
     }
 }
 
-void hca_set_faults(Hca *hca, const HcaFaultPlan *plan)
+static void take_plan(Hca *hca, const HcaFaultPlan *plan, unsigned kept)
 {
-    hca_link_set_faults(hca->link, plan);
-    hca_host_faults_set_plan(hca->faults, plan);
-    hca_script_begin(hca);
+    hca_host_faults_set_plan(hca->faults, plan, kept);
+    hca_script_begin(hca, kept);
     if (hca_host_faults_delay_dma(plan)) {
         be_late(hca);
     }
     hca_dispatch_set_alarm(hca); /* what was held back leaves now */
+}
+
+void hca_set_faults(Hca *hca, const HcaFaultPlan *plan)
+{
+    hca_link_set_faults(hca->link, plan);
+    take_plan(hca, plan, 0);
+}
+
+void hca_add_faults(Hca *hca, const HcaFaultPlan *plan, unsigned kept)
+{
+    if (!kept) {
+        hca_set_faults(hca, plan);
+        return;
+    }
+    hca_link_add_faults(hca->link, plan, kept);
+    take_plan(hca, plan, kept);
+}
+
+void hca_fault_state(const Hca *hca, unsigned i, HcaFaultState *state)
+{
+    const HcaFaults *faults = &hca->faults->faults;
+
+    if (faults->plan.rule[i].place == HCA_FAULT_CABLE) {
+        hca_link_fault_state(hca->link, i, &state->matched, &state->done);
+    } else {
+        state->matched = faults->state[i].matched;
+        state->done = faults->state[i].faults;
+    }
 }
 
 void hca_limit_capture(Hca *hca, uint64_t max_bytes)

@@ -38,6 +38,16 @@ void hca_link_writable(Hca *hca);
  * ends waits for hca_reset(). The plan outlives that.
  */
 void hca_set_faults(Hca *hca, const HcaFaultPlan *plan);
+/*
+ * The same of a plan whose first @kept rules are those that there are: they go on,
+ * with their counts and their chance, and nothing leaves.
+ */
+void hca_add_faults(Hca *hca, const HcaFaultPlan *plan, unsigned kept);
+/* How often rule @i of the plan has matched, and has been done. */
+typedef struct HcaFaultState {
+    uint64_t matched, done;
+} HcaFaultState;
+void hca_fault_state(const Hca *hca, unsigned i, HcaFaultState *state);
 
 /*
  * Capture what passes the cable from now on, by the host's capture_write,

@@ -39,14 +39,14 @@ static const HcaFaultRule *rule_of(const Hca *hca, const Task *task)
     return &hca->faults->faults.plan.rule[task->rule];
 }
 
-void hca_script_begin(Hca *hca)
+void hca_script_begin(Hca *hca, unsigned kept)
 {
     const HcaFaultPlan *plan = &hca->faults->faults.plan;
     HcaScript *script = hca->script;
     int64_t now = 0;
 
-    script->ntasks = 0;
-    for (unsigned i = 0; i < plan->nrules; i++) {
+    script->ntasks = kept ? script->ntasks : 0;
+    for (unsigned i = kept; i < plan->nrules; i++) {
         const HcaFaultRule *rule = &plan->rule[i];
 
         if (rule->place != HCA_FAULT_CARD) {

@@ -12,8 +12,8 @@ typedef struct HcaScript HcaScript;
 
 HcaScript *hca_script_new(void);
 void hca_script_free(HcaScript *script);
-/* The card's plan has become another one. */
-void hca_script_begin(Hca *hca);
+/* The card's plan has become another one, of which @kept rules go on. */
+void hca_script_begin(Hca *hca, unsigned kept);
 /* Do what is due. True: the link has gone down, or may have. */
 bool hca_script_run(Hca *hca);
 /* When it has to be called; INT64_MAX: not at all. */

@@ -196,6 +196,47 @@ void qmp_rdma_hca_recorder_save(const char *id, const char *filename,
     visit_cards(id, save_recorder, &save, errp);
 }
 
+/* ---- faults ---- */
+
+static void query_faults(Object *obj, RdmaHcaThread *thread, void *opaque)
+{
+    RdmaHcaFaultsList ***tail = opaque;
+    RdmaHcaFaults *faults = g_new0(RdmaHcaFaults, 1);
+
+    faults->id = g_strdup(DEVICE(obj)->id);
+    faults->qom_path = object_get_canonical_path(obj);
+    faults->faults = rdma_hca_fault_states(RDMA_HCA(obj));
+    QAPI_LIST_APPEND(*tail, faults);
+}
+
+RdmaHcaFaultsList *qmp_query_rdma_hca_faults(const char *id, Error **errp)
+{
+    RdmaHcaFaultsList *head = NULL, **tail = &head;
+
+    visit_cards(id, query_faults, &tail, errp);
+    return head;
+}
+
+typedef struct Add {
+    const RdmaHcaFaultList *faults;
+    Error **errp;
+} Add;
+
+static void add_faults(Object *obj, RdmaHcaThread *thread, void *opaque)
+{
+    const Add *add = opaque;
+
+    rdma_hca_add_faults(RDMA_HCA(obj), add->faults, add->errp);
+}
+
+void qmp_rdma_hca_fault_add(const char *id, RdmaHcaFaultList *faults,
+                            Error **errp)
+{
+    Add add = { .faults = faults, .errp = errp };
+
+    visit_cards(id, add_faults, &add, errp);
+}
+
 /* ---- info rdma-hca ---- */
 
 /* 0 if @name is NULL. */

@@ -31,6 +31,18 @@ RdmaHcaLinesList *qmp_query_rdma_hca_queues(const char *id, Error **errp)
     return NULL;
 }
 
+RdmaHcaFaultsList *qmp_query_rdma_hca_faults(const char *id, Error **errp)
+{
+    refuse(id, errp);
+    return NULL;
+}
+
+void qmp_rdma_hca_fault_add(const char *id, RdmaHcaFaultList *faults,
+                            Error **errp)
+{
+    refuse(id, errp);
+}
+
 void qmp_rdma_hca_recorder_save(const char *id, const char *filename,
                                 Error **errp)
 {

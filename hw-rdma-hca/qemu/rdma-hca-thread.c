@@ -817,19 +817,56 @@ void rdma_hca_thread_record_to(RdmaHcaThread *thread, const char *path)
     thread->recorder_path = path;
 }
 
+typedef struct FaultsCall {
+    const HcaFaultPlan *plan;
+    unsigned kept;
+} FaultsCall;
+
 static void do_set_faults(RdmaHcaThread *thread, void *opaque)
 {
+    const FaultsCall *call = opaque;
+
     core_enter(thread);
-    hca_set_faults(thread->hca, opaque);
+    hca_add_faults(thread->hca, call->plan, call->kept);
     core_leave(thread);
     qemu_bh_schedule(thread->run_bh);
 }
 
 void rdma_hca_thread_set_faults(RdmaHcaThread *thread, const HcaFaultPlan *plan)
 {
-    HcaFaultPlan copy = *plan;
+    rdma_hca_thread_add_faults(thread, plan, 0);
+}
 
-    sync_call(thread, do_set_faults, &copy);
+void rdma_hca_thread_add_faults(RdmaHcaThread *thread, const HcaFaultPlan *plan,
+                                unsigned kept)
+{
+    FaultsCall call = { plan, kept };
+
+    sync_call(thread, do_set_faults, &call);
+}
+
+typedef struct StatesCall {
+    HcaFaultState *states;
+    unsigned n;
+} StatesCall;
+
+static void do_fault_states(RdmaHcaThread *thread, void *opaque)
+{
+    const StatesCall *call = opaque;
+
+    core_enter(thread);
+    for (unsigned i = 0; i < call->n; i++) {
+        hca_fault_state(thread->hca, i, &call->states[i]);
+    }
+    core_leave(thread);
+}
+
+void rdma_hca_thread_fault_states(RdmaHcaThread *thread, HcaFaultState *states,
+                                  unsigned n)
+{
+    StatesCall call = { states, n };
+
+    sync_call(thread, do_fault_states, &call);
 }
 
 static void do_capture(RdmaHcaThread *thread, void *opaque)

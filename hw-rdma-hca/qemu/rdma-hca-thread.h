@@ -145,6 +145,12 @@ void rdma_hca_thread_counters(RdmaHcaThread *thread, HcaCounterFn *fn,
 /* Have faults happen on the cable as @plan says, which has been checked. */
 void rdma_hca_thread_set_faults(RdmaHcaThread *thread,
                                 const HcaFaultPlan *plan);
+/* As hca_add_faults(). */
+void rdma_hca_thread_add_faults(RdmaHcaThread *thread, const HcaFaultPlan *plan,
+                                unsigned kept);
+/* Of the first @n rules. */
+void rdma_hca_thread_fault_states(RdmaHcaThread *thread, HcaFaultState *states,
+                                  unsigned n);
 
 /*
  * Write what passes the cable to a new file @path, until

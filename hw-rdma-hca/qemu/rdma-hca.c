@@ -13,6 +13,7 @@
 #include "hw/pci/pcie.h"
 #include "migration/blocker.h"
 #include "migration/vmstate.h"
+#include "qapi/clone-visitor.h"
 #include "qapi/error.h"
 #include "qapi/qapi-visit-rdma-hca.h"
 #include "qapi/visitor-impl.h"
@@ -350,6 +351,56 @@ static bool change_faults(RdmaHcaState *s, const RdmaHcaFaultList *faults,
         rdma_hca_thread_set_faults(&s->thread, &plan);
     }
     return true;
+}
+
+static unsigned length(const RdmaHcaFaultList *faults)
+{
+    unsigned n = 0;
+
+    for (; faults; faults = faults->next) {
+        n++;
+    }
+    return n;
+}
+
+bool rdma_hca_add_faults(RdmaHcaState *s, const RdmaHcaFaultList *more,
+                         Error **errp)
+{
+    unsigned kept = length(s->faults);
+    RdmaHcaFaultList *faults = QAPI_CLONE(RdmaHcaFaultList, s->faults);
+    RdmaHcaFaultList **tail = &faults;
+    HcaFaultPlan plan;
+
+    while (*tail) {
+        tail = &(*tail)->next;
+    }
+    *tail = QAPI_CLONE(RdmaHcaFaultList, more);
+    if (!rdma_hca_fault_plan(faults, s->fault_seed, &plan, errp)) {
+        qapi_free_RdmaHcaFaultList(faults);
+        return false;
+    }
+    rdma_hca_thread_add_faults(&s->thread, &plan, kept);
+    qapi_free_RdmaHcaFaultList(s->faults);
+    s->faults = faults;
+    return true;
+}
+
+RdmaHcaFaultStateList *rdma_hca_fault_states(RdmaHcaState *s)
+{
+    HcaFaultState states[HCA_FAULT_MAX_RULES];
+    RdmaHcaFaultStateList *list = NULL, **tail = &list;
+    unsigned i = 0;
+
+    rdma_hca_thread_fault_states(&s->thread, states, length(s->faults));
+    for (RdmaHcaFaultList *l = s->faults; l; l = l->next, i++) {
+        RdmaHcaFaultState *state = g_new0(RdmaHcaFaultState, 1);
+
+        state->fault = QAPI_CLONE(RdmaHcaFault, l->value);
+        state->matched = states[i].matched;
+        state->done = states[i].done;
+        QAPI_LIST_APPEND(tail, state);
+    }
+    return list;
 }
 
 static void get_faults(Object *obj, Visitor *v, const char *name, void *opaque,

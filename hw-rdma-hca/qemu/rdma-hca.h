@@ -3,6 +3,7 @@
 #ifndef RDMA_HCA_H
 #define RDMA_HCA_H
 
+#include "qapi/qapi-types-rdma-hca.h"
 #include "qom/object.h"
 #include "rdma-hca-thread.h"
 
@@ -11,5 +12,10 @@ OBJECT_DECLARE_SIMPLE_TYPE(RdmaHcaState, RDMA_HCA)
 
 /* The thread of the card; NULL while it is not realized. Needs the BQL. */
 RdmaHcaThread *rdma_hca_thread(RdmaHcaState *s);
+/* Of a realized card: more rules behind those that there are; or it fails. */
+bool rdma_hca_add_faults(RdmaHcaState *s, const RdmaHcaFaultList *more,
+                         Error **errp);
+/* The rules, and what has become of them. */
+RdmaHcaFaultStateList *rdma_hca_fault_states(RdmaHcaState *s);
 
 #endif /* RDMA_HCA_H */

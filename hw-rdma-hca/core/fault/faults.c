@@ -10,29 +10,32 @@ static bool has_time(const HcaFaultRule *rule)
 }
 
 void hca_faults_begin(HcaFaults *faults, const HcaHost *host,
-                      const HcaFaultPlan *plan)
+                      const HcaFaultPlan *plan, unsigned kept)
 {
-    bool timed = false;
-
-    *faults = (HcaFaults) { .host = *host, .plan = *plan };
+    faults->host = *host;
+    faults->plan = *plan;
+    faults->places = 0;
+    memset(&faults->state[kept], 0,
+           (HCA_FAULT_MAX_RULES - kept) * sizeof(faults->state[0]));
     for (unsigned i = 0; i < plan->nrules; i++) {
         faults->places |= 1u << plan->rule[i].place;
-        timed |= has_time(&plan->rule[i]);
-    }
-    if (timed) {
-        faults->begun = host->ops->clock_ns(host->opaque);
+        if (i >= kept && has_time(&plan->rule[i])) {
+            faults->state[i].begun = host->ops->clock_ns(host->opaque);
+        }
     }
 }
 
 /* Whether the rule has begun, and has not ended. */
-static bool is_its_time(const HcaFaults *faults, const HcaFaultRule *rule)
+static bool is_its_time(const HcaFaults *faults, unsigned i)
 {
+    const HcaFaultRule *rule = &faults->plan.rule[i];
     uint64_t age;
 
     if (!has_time(rule)) {
         return true;
     }
-    age = faults->host.ops->clock_ns(faults->host.opaque) - faults->begun;
+    age = faults->host.ops->clock_ns(faults->host.opaque) -
+          faults->state[i].begun;
     return age >= rule->after_ns &&
            (!rule->for_ns || age - rule->after_ns < rule->for_ns);
 }
@@ -42,7 +45,7 @@ bool hca_faults_takes(HcaFaults *faults, unsigned i, GRand *rand)
     const HcaFaultRule *rule = &faults->plan.rule[i];
     uint64_t matched;
 
-    if (!is_its_time(faults, rule)) {
+    if (!is_its_time(faults, i)) {
         return false;
     }
     matched = ++faults->state[i].matched;

@@ -14,17 +14,20 @@
 typedef struct HcaFaults {
     HcaHost host;
     HcaFaultPlan plan;
-    int64_t begun;   /* ns; of a plan with rules that have their time */
     uint32_t places; /* that have a rule: bit n is HcaFaultPlace n */
     struct {
         uint64_t matched;
         uint32_t faults;
+        int64_t begun; /* ns; of a rule that has its time */
     } state[HCA_FAULT_MAX_RULES];
 } HcaFaults;
 
-/* @plan from now on, by @host's clock; all counts are 0. */
+/*
+ * @plan from now on, by @host's clock. Its first @kept rules are those of the plan
+ * before it, and go on; the counts of others are 0.
+ */
 void hca_faults_begin(HcaFaults *faults, const HcaHost *host,
-                      const HcaFaultPlan *plan);
+                      const HcaFaultPlan *plan, unsigned kept);
 
 /* Whether rule @i takes a thing that it matches, with @rand for its chance. */
 bool hca_faults_takes(HcaFaults *faults, unsigned i, GRand *rand);

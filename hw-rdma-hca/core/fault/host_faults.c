@@ -25,9 +25,13 @@ void hca_host_faults_free(HcaHostFaults *faults)
     g_free(faults);
 }
 
-void hca_host_faults_set_plan(HcaHostFaults *faults, const HcaFaultPlan *plan)
+void hca_host_faults_set_plan(HcaHostFaults *faults, const HcaFaultPlan *plan,
+                              unsigned kept)
 {
-    hca_faults_begin(&faults->faults, &faults->host, plan);
+    hca_faults_begin(&faults->faults, &faults->host, plan, kept);
+    if (kept) {
+        return; /* chance goes on, too */
+    }
     for (unsigned i = 0; i < HCA_FAULT_NPLACES; i++) {
         const guint32 seed[] = { plan->seed, HCA_FAULT_NDIRECTIONS + i };
 

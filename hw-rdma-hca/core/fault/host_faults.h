@@ -60,8 +60,9 @@ typedef struct HcaHostFaults {
 
 HcaHostFaults *hca_host_faults_new(const HcaHost *host);
 void hca_host_faults_free(HcaHostFaults *faults);
-/* Rules for the cable are not looked at. */
-void hca_host_faults_set_plan(HcaHostFaults *faults, const HcaFaultPlan *plan);
+/* As hca_faults_begin(). Rules for the cable are not looked at. */
+void hca_host_faults_set_plan(HcaHostFaults *faults, const HcaFaultPlan *plan,
+                              unsigned kept);
 
 /* Rule @i, of a CARD, has been done; @what: for people. */
 void hca_host_faults_did(HcaHostFaults *faults, unsigned i, uint32_t what);

@@ -220,8 +220,7 @@ static const Place places[HCA_FAULT_NPLACES] = {
                                "overflow",
                                check_verbs },
     [HCA_FAULT_CARD] = { ACTION(RAISE) | ACTION(DOWN),
-                         "action of a card must be raise or down",
-                         check_card },
+                         "action of a card must be raise or down", check_card },
 };
 
 static const char *check_rule(const HcaFaultRule *rule)

@@ -239,9 +239,8 @@ static void take_host_rule(Fuzz *f, HcaFaultRule *rule)
 static void take_verb_rule(Fuzz *f, HcaFaultRule *rule)
 {
     static const HcaFaultAction actions[] = {
-        HCA_FAULT_FAIL, HCA_FAULT_BREAK, HCA_FAULT_RNR,
-        HCA_FAULT_DROP, HCA_FAULT_DELAY, HCA_FAULT_OVERFLOW,
-        HCA_FAULT_RAISE, HCA_FAULT_DOWN,
+        HCA_FAULT_FAIL,  HCA_FAULT_BREAK,    HCA_FAULT_RNR,   HCA_FAULT_DROP,
+        HCA_FAULT_DELAY, HCA_FAULT_OVERFLOW, HCA_FAULT_RAISE, HCA_FAULT_DOWN,
     };
     uint8_t odd = take8(&f->in);
 

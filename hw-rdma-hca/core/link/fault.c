@@ -49,13 +49,16 @@ static void hurry(HcaInjectorSide *side, int64_t now)
     }
 }
 
-static void begin_side(HcaInjector *injector, HcaFaultDirection direction)
+static void begin_side(HcaInjector *injector, HcaFaultDirection direction,
+                       bool kept)
 {
     HcaInjectorSide *side = &injector->side[direction];
     const HcaFaultPlan *plan = &injector->faults.plan;
     const guint32 seed[] = { plan->seed, direction };
 
-    g_rand_set_seed_array(side->rand, seed, G_N_ELEMENTS(seed));
+    if (!kept) {
+        g_rand_set_seed_array(side->rand, seed, G_N_ELEMENTS(seed));
+    }
     for (unsigned i = 0; i < plan->nrules; i++) {
         const HcaFaultRule *rule = &plan->rule[i];
 
@@ -64,16 +67,17 @@ static void begin_side(HcaInjector *injector, HcaFaultDirection direction)
             allocate_slots(side);
         }
     }
-    if (side->waiting.length) {
+    if (!kept && side->waiting.length) {
         hurry(side, injector->host.ops->clock_ns(injector->host.opaque));
     }
 }
 
-void hca_injector_set_plan(HcaInjector *injector, const HcaFaultPlan *plan)
+void hca_injector_set_plan(HcaInjector *injector, const HcaFaultPlan *plan,
+                           unsigned kept)
 {
-    hca_faults_begin(&injector->faults, &injector->host, plan);
+    hca_faults_begin(&injector->faults, &injector->host, plan, kept);
     for (unsigned i = 0; i < HCA_FAULT_NDIRECTIONS; i++) {
-        begin_side(injector, i);
+        begin_side(injector, i, kept);
     }
     update_on(injector);
 }

@@ -55,8 +55,9 @@ typedef struct HcaInjector {
 HcaInjector *hca_injector_new(const HcaHost *host, const HcaEncap *encap);
 void hca_injector_free(HcaInjector *injector);
 
-/* Packets that are held are due at once. */
-void hca_injector_set_plan(HcaInjector *injector, const HcaFaultPlan *plan);
+/* As hca_faults_begin(). If none is kept, packets that are held are due at once. */
+void hca_injector_set_plan(HcaInjector *injector, const HcaFaultPlan *plan,
+                           unsigned kept);
 
 /*
  * Judge @packet: its bits are inverted in place; one to be held back is copied.

@@ -60,13 +60,25 @@ static void come_up(HcaLink *link)
 
 void hca_link_set_faults(HcaLink *link, const HcaFaultPlan *plan)
 {
-    hca_injector_set_plan(link->faults, plan);
+    hca_injector_set_plan(link->faults, plan, 0);
     link->goes_down = false;
     if (link->down_ends) {
         come_up(link);
         hca_link_flush(link);
     }
     link->down = (HcaFaultDown) { 0 };
+}
+
+void hca_link_add_faults(HcaLink *link, const HcaFaultPlan *plan, unsigned kept)
+{
+    hca_injector_set_plan(link->faults, plan, kept);
+}
+
+void hca_link_fault_state(const HcaLink *link, unsigned i, uint64_t *matched,
+                          uint64_t *done)
+{
+    *matched = link->faults->faults.state[i].matched;
+    *done = link->faults->faults.state[i].faults;
 }
 
 /* What is on its way in the card's buffers, and held back there. */
@@ -92,10 +104,10 @@ bool hca_link_go_down(HcaLink *link, const HcaFaultDown *down)
     link->downs += hca_link_is_up(link) && ends & HCA_FAULT_OWN_END;
     link->down = *down;
     link->down_ends = ends;
-    link->down_end = down->down_ns ? link->host.ops->clock_ns(
-                                         link->host.opaque) +
-                                         (int64_t)down->down_ns
-                                   : INT64_MAX;
+    link->down_end = down->down_ns
+                         ? link->host.ops->clock_ns(link->host.opaque) +
+                               (int64_t)down->down_ns
+                         : INT64_MAX;
     link->was_disabled |= (ends & HCA_FAULT_PEER_END) != 0;
     hca_link_tx_tell(link);
     return true;

@@ -161,6 +161,12 @@ const uint8_t *hca_link_tapped(HcaLink *link, size_t *len);
  * hca_link_tick().
  */
 void hca_link_set_faults(HcaLink *link, const HcaFaultPlan *plan);
+/* The same with rules behind those that there are, @kept, which go on. */
+void hca_link_add_faults(HcaLink *link, const HcaFaultPlan *plan,
+                         unsigned kept);
+/* How often rule @i, of the cable, has matched and has been done. */
+void hca_link_fault_state(const HcaLink *link, unsigned i, uint64_t *matched,
+                          uint64_t *done);
 
 /*
  * The link goes down by a fault, at the ends that it names: this one is as

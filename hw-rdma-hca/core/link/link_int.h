@@ -22,21 +22,21 @@ struct HcaLink {
     HcaCapture *capture;
     HcaLinkCounters counters;
 
-    bool up;                 /* there is a stream */
-    bool greeted;            /* the peer's greeting has arrived, if any */
-    bool peer_enabled;       /* as the peer said last */
-    bool enabled;            /* the own port */
-    bool managed;            /* it is left to a subnet manager, */
-    bool peer_managed;       /* and so is the peer's */
-    bool told;               /* that it is, as the stream says so far */
-    bool was_disabled;       /* since then, maybe for a moment */
-    unsigned downs;          /* times that the link went down */
+    bool up;           /* there is a stream */
+    bool greeted;      /* the peer's greeting has arrived, if any */
+    bool peer_enabled; /* as the peer said last */
+    bool enabled;      /* the own port */
+    bool managed;      /* it is left to a subnet manager, */
+    bool peer_managed; /* and so is the peer's */
+    bool told;         /* that it is, as the stream says so far */
+    bool was_disabled; /* since then, maybe for a moment */
+    unsigned downs;    /* times that the link went down */
     /* By a fault: ends that are down, the end of that, and how it was. */
     uint8_t down_ends;
     int64_t down_end;
     HcaFaultDown down;
-    bool goes_down; /* behind the packet that was handed out, */
-    unsigned goes_down_by; /* by this rule */
+    bool goes_down;          /* behind the packet that was handed out, */
+    unsigned goes_down_by;   /* by this rule */
     bool rx_failed;          /* the peer broke the framing */
     bool tx_failed;          /* the stream takes nothing, for good */
     bool rx_unfinished;      /* the cable has not said yet that it is empty */

@@ -99,8 +99,7 @@ static void test_qp_event(gconstpointer data)
 static void test_nobody(void)
 {
     static const HcaFaultEvent events[] = { HCA_FAULT_QP_FATAL,
-                                            HCA_FAULT_CQ_ERR,
-                                            HCA_FAULT_SRQ_ERR,
+                                            HCA_FAULT_CQ_ERR, HCA_FAULT_SRQ_ERR,
                                             HCA_FAULT_SRQ_LIMIT };
     Bed *bed = bed_new();
 
@@ -155,10 +154,9 @@ static void test_srq(gconstpointer data)
     plan.rule[0].srqn = srq->srqn;
     bed_set_faults(bed, 0, &plan);
     bed_run(bed);
-    g_assert_true(driver_event(drv,
-                               fails ? RDMA_HCA_EVENT_SRQ_CATAS_ERROR
-                                     : RDMA_HCA_EVENT_SRQ_LIMIT,
-                               &eqe));
+    g_assert_true(driver_event(
+        drv, fails ? RDMA_HCA_EVENT_SRQ_CATAS_ERROR : RDMA_HCA_EVENT_SRQ_LIMIT,
+        &eqe));
     g_assert_cmphex(GUINT32_FROM_LE(eqe.raw[0]), ==, srq->srqn);
     g_assert_cmphex(srq_arm(srq, 1), ==,
                     fails ? RDMA_HCA_STAT_BAD_RES_STATE : 0);
@@ -209,9 +207,9 @@ static void test_device_fatal(void)
 
     bed_set_faults(bed, 0, &plan);
     bed_run(bed);
-    g_assert_cmpuint(driver_count_events(bed->drv[0],
-                                         RDMA_HCA_EVENT_LOCAL_CATAS_ERROR),
-                     ==, 1);
+    g_assert_cmpuint(
+        driver_count_events(bed->drv[0], RDMA_HCA_EVENT_LOCAL_CATAS_ERROR), ==,
+        1);
     bed_counted(bed, 0, "verb_fault_card_raise", 1);
     bed_set_faults(bed, 0, NULL);
     bed_free(bed);
@@ -239,9 +237,8 @@ static char *port_changes(Bed *bed, unsigned side)
     struct rdma_hca_eqe eqe;
 
     while (driver_event(bed->drv[side], RDMA_HCA_EVENT_PORT_CHANGE, &eqe)) {
-        g_string_append_c(text,
-                          eqe.subtype == RDMA_HCA_PORT_CHANGE_ACTIVE ? 'U'
-                                                                     : 'D');
+        g_string_append_c(
+            text, eqe.subtype == RDMA_HCA_PORT_CHANGE_ACTIVE ? 'U' : 'D');
         g_assert_cmpuint(GUINT32_FROM_LE(eqe.raw[0]), ==, RDMA_HCA_NUM_PORTS);
     }
     return g_string_free(text, FALSE);

@@ -530,7 +530,7 @@ static void test_delay_of_pieces(void)
     for (unsigned i = 0; i < 2; i++) {
         plan.rule[0].addr_first = page + (i ? 5 : 2) * RAM_PAGE;
         plan.rule[0].addr_last = plan.rule[0].addr_first + 7;
-        hca_host_faults_set_plan(faults, &plan);
+        hca_host_faults_set_plan(faults, &plan, 0);
         g_assert_false(hca_v2p_ask(late->v2p, &late->ask[i], 0, HCA_V2P_WP_ND,
                                    HCA_V2P_FETCH, &info));
         run_at(late, 10 * i * LATENCY);

@@ -63,8 +63,8 @@ def test_server_and_client():
             file.write('of the host\n')
         bandwidth = 'ib_write_bw -d $RDMA_HCA_DEVICE -x $RDMA_HCA_GID_INDEX -n 50 -s 4096'
         said = pair('--link', 'roce', '--copy-in', f'{given}:there', '--copy-out', 'result', '--artifacts', found, '--capture',
-                    '--server', f'{bandwidth} && tr a-z A-Z <there/below/text >result',
-                    '--client', f'{bandwidth} $RDMA_HCA_SERVER && exit 7', status=7)
+                    '--server', f'{bandwidth} && tr a-z A-Z <there/below/text >result && rdma-hca-barrier made',
+                    '--client', f'{bandwidth} $RDMA_HCA_SERVER && rdma-hca-barrier made && exit 7', status=7)
         if not any(line.split()[:2] == ['4096', '50'] for line in said['guest2']):
             raise GuestError(said)
         with open(os.path.join(found, 'guest1', 'result')) as file:

@@ -6,7 +6,7 @@ import collections
 import functools
 import subprocess
 
-from harness import captures, cm_programs, diags, fabric, links, tap, verbs
+from harness import captures, cm, cm_programs, diags, fabric, links, tap, verbs
 from harness.check import expect
 from harness.devices import ManagedCard, Nic
 from harness.lab import Machine
@@ -58,6 +58,8 @@ def test_lanes():
 def test_management():
     """Whatever was on the cable: all kinds of management datagrams, whole, with the CRCs that they should have."""
     both = lab()
+    for server, client, version in cm_programs.each_way(both):
+        cm.wait_reachable(server, client, version)
     cm_programs.rping(both)
     for command in (f'perfquery {fabric.lid(both.b)} 1', f'smpquery nodeinfo {fabric.lid(both.b)}', 'saquery'):
         diags.run(both.a, *command.split(' ', 1))

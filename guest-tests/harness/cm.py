@@ -42,6 +42,11 @@ def connected(server, client, program, listening, connecting, version=4, timeout
 NOBODY_LISTENS = 'RDMA_CM_EVENT_REJECTED; error: 8', 'RDMA_CM_EVENT_UNREACHABLE; error: 1'
 
 
+def wait_reachable(server, client, version=4):
+    """Behind a manager that has just set up the subnet its interfaces find each other late, and programs are less patient."""
+    client.run(f'exec ping -q -c 1 -w 60 {server.card.address(version)}')
+
+
 def perftest(server, client, program, options, tries=10):
     """A program of perftest with -R. It listens anew for the QPs of the measurement, and its client does not wait for that:
     where the client is first, both start again."""

@@ -14,6 +14,7 @@ from . import parcels
 
 OVER = 124  # the exit status when the time is over, as timeout's
 PAUSE = 0.05  # seconds between looks at what commands have printed
+GRACE_SECONDS = 5  # for a server that is done to end, when a client has failed
 LAST_SECONDS = 10  # for a server to end by itself when it is told to
 
 VARIABLES = ['RDMA_HCA_ROLE (server or client)', 'RDMA_HCA_NUMBER (of this guest, from 1)', 'RDMA_HCA_GUESTS (how many)',
@@ -158,11 +159,16 @@ class Job:
             self._shown[guest] += whole
 
     def _end_server(self, server):
+        if not self._given.server_stays:
+            self._wait_ended(server, GRACE_SECONDS)
         self._commands[server].kill(signal.SIGTERM)
-        until = time.monotonic() + LAST_SECONDS
-        while self._commands[server].running and time.monotonic() < until:
-            time.sleep(PAUSE)
+        self._wait_ended(server, LAST_SECONDS)
         self._commands[server].end()
+
+    def _wait_ended(self, guest, seconds):
+        until = time.monotonic() + seconds
+        while self._commands[guest].running and time.monotonic() < until:
+            time.sleep(PAUSE)
 
     def _status(self, judged):
         late = [guest.name for guest, command in self._commands.items() if command.running]

@@ -48,6 +48,7 @@ typedef struct Hca {
     struct HcaV2p *v2p;
     struct HcaHostFaults *faults;
     struct HcaScript *script;
+    struct HcaStrict *strict; /* NULL: it is not */
     struct HcaLink *link;
 
     HcaRunQueue send_queue;     /* QPs with something to send */

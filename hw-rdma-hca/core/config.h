@@ -122,6 +122,7 @@ typedef struct HcaConfig {
     uint16_t pkeys[RDMA_HCA_MAX_PKEYS]; /* 0xffff; top bit: full member */
     uint64_t guid;                      /* node and port GUID, EUI-64 */
     uint32_t num_vectors;               /* MSI-X messages of the function */
+    bool strict;                        /* see strict.h */
 } HcaConfig;
 
 static inline bool hca_config_is_roce(const HcaConfig *config)

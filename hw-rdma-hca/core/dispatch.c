@@ -19,6 +19,7 @@
 #include "script.h"
 #include "send/send.h"
 #include "service.h"
+#include "strict.h"
 #include "turns.h"
 
 /* Shares of one turn. */
@@ -55,6 +56,9 @@ void hca_dispatch_qp_state(void *opaque, HcaQp *qp, uint8_t old_state)
         hca_card_add_qp(qp);
     }
     hca_trace(hca, HCA_TRACE_QP_STATE, qp->qpn, old_state, qp->state, 0);
+    if (hca_is_strict(hca)) {
+        hca_strict_state(hca, qp, old_state);
+    }
     hca_requester_state(hca, qp, old_state);
     hca_send_state(hca, qp, old_state);
     hca_responder_state(hca, qp, old_state);

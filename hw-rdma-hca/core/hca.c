@@ -7,6 +7,7 @@
 #include "eth/eth.h"
 #include "fault/host_faults.h"
 #include "script.h"
+#include "strict.h"
 #include "front/bars.h"
 #include "front/ceu/ceu.h"
 #include "front/format.h"
@@ -210,6 +211,7 @@ Hca *hca_new(const HcaConfig *config, const HcaHostOps *ops, void *opaque)
     hca->faults->note = note_fault;
     hca->faults->note_opaque = hca;
     hca->script = hca_script_new();
+    hca->strict = hca_strict_new(config);
     hca_v2p_set_faults(hca->v2p, hca->faults);
     if (config->memory_latency_ns || config->memory_bandwidth) {
         be_late(hca);
@@ -241,6 +243,7 @@ void hca_free(Hca *hca)
     hca_cxtmgt_free(hca->cm);
     hca_port_free(hca->port);
     hca_v2p_free(hca->v2p);
+    hca_strict_free(hca->strict);
     hca_script_free(hca->script);
     hca_host_faults_free(hca->faults);
     hca_link_free(hca->link);
@@ -254,6 +257,7 @@ void hca_reset(Hca *hca)
 {
     hca_trace(hca, HCA_TRACE_RESET, 0, 0, 0, 0);
     hca_cxtmgt_reset(hca->cm);
+    hca_strict_reset(hca->strict, &hca->config);
     hca_v2p_reset(hca->v2p);
     hca_ceu_reset(hca->ceu);
     hca_port_reset(hca->port);

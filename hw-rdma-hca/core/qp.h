@@ -176,6 +176,7 @@ typedef struct HcaSendQueue {
     HcaWqeRef chained;
     uint32_t chain_len; /* WQEs followed since the doorbell */
     uint16_t taken;     /* WQEs taken in hand, modulo 2^16 */
+    uint16_t ended;     /* the same that have ended, of a strict card */
     bool flushing;      /* back from SQE: what came before... */
     uint32_t flush_end; /* ...this doorbell is flushed still */
     bool wqe_valid;     /* @wqe is being sent */
@@ -406,6 +407,8 @@ struct HcaQp {
     HcaRecvQueue rq;
 
     HcaEventPlace event[HCA_QP_EVENTS]; /* one for each type */
+    uint16_t strict_told;               /* what strict.c has told of it: bits */
+    bool strict_lived;                  /* it has been in RTS */
 
     /* Derived: places in queues of VirtToPhys. */
     HcaV2pAsk send_ask, resp_ask;

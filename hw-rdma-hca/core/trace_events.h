@@ -6,7 +6,8 @@
 /*
  * name, what the number is, up to three arguments; each with how it is
  * written: x hexadecimal, d decimal, s a state of
- * QPs, r why a packet was dropped, p a place of faults and a an action. qemu/ has trace events of the same names.
+ * QPs, r why a packet was dropped, p a place of faults and a an action, k a
+ * kind of the strict mode. qemu/ has trace events of the same names.
  *
  * opcodes: COMMAND HcaCmdOp, DOORBELL, WQE and MEM_OP HcaOpcode, PACKET_* of BTH
  * (a raw frame: as a UD Send); reasons: PACKET_DROP HcaDropReason; states:
@@ -42,6 +43,7 @@
     X(MEM_OP, "qpn:x", "opcode:x key:x state:d")                               \
     X(V2P_REQUEST, "channel:d", "from:d to:d key:x")                           \
     X(HOST_FAULT, "rule:d", "place:p action:a what:x")                         \
+    X(STRICT, "qpn:x", "kind:k index:d")                                       \
     X(RESET, "card:d", "")
 /* clang-format on */
 

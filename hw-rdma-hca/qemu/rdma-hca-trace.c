@@ -55,6 +55,7 @@ void rdma_hca_trace(void *opaque, const HcaTrace *trace)
         FORWARD1(LINK, link);
         FORWARD3(FAULT, fault);
         FORWARD3(HOST_FAULT, host_fault);
+        FORWARD2(STRICT, strict);
         FORWARD3(SRQ_WQE, srq_wqe);
         FORWARD1(SRQ_ERROR, srq_error);
         FORWARD1(CNP_TX, cnp_tx);

@@ -739,6 +739,8 @@ static const struct {
       "Bytes that the file may have; 0: no limit" },
     { DEFINE_PROP_STRING("recorder-file", RdmaHcaState, recorder_file),
       "File for the flight recorder when something breaks (pcapng)" },
+    { DEFINE_PROP_BOOL("strict", RdmaHcaState, config.strict, false),
+      "Warn of what a program does that works here and breaks elsewhere" },
 };
 
 static Property option_property(const HcaOption *option)

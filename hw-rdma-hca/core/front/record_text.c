@@ -5,6 +5,7 @@
 #include "../card.h"
 #include "../fault/faults.h"
 #include "../record/pcapng.h"
+#include "../strict.h"
 #include "packet_text.h"
 #include "state_text.h"
 
@@ -42,6 +43,9 @@ static const char *add_value(GString *text, const char *what, uint64_t value)
         break;
     case 'a':
         g_string_append(text, hca_fault_action_text(value));
+        break;
+    case 'k':
+        g_string_append(text, hca_strict_name(value));
         break;
     case 'd':
         g_string_append_printf(text, "%" G_GUINT64_FORMAT, value);

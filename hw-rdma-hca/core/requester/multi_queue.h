@@ -40,6 +40,7 @@ typedef struct HcaSentPacket {
     uint64_t raddr;
     uint32_t srqn;
     HcaPlanned planned; /* LOST, ANSWER */
+    uint32_t sum;       /* strict: of its payload, as it was sent first */
 } HcaSentPacket;
 
 /*

@@ -10,6 +10,7 @@
 
 #include "../clear.h"
 #include "../port/frame_encap.h"
+#include "../strict.h"
 #include "units.h"
 
 static void begin(const HcaQp *qp, uint8_t operation, uint32_t psn,
@@ -25,10 +26,23 @@ static void begin(const HcaQp *qp, uint8_t operation, uint32_t psn,
     packet->psn = psn;
 }
 
+/* It is the same each time that it is sent. */
+static void judge_payload(Hca *hca, HcaQp *qp, HcaSentPacket *sent,
+                          const struct iovec *iov, unsigned iovcnt)
+{
+    uint32_t sum = hca_strict_sum(iov, iovcnt);
+
+    if (sent->sum && sent->sum != sum) {
+        hca_strict_tell(hca, qp, HCA_STRICT_PAYLOAD,
+                        sent->wqe_offset >> qp->attr.sq_entry_log);
+    }
+    sent->sum = sum;
+}
+
 /* By way of ReqTransCore, which finds the payload's memory, to the cable. */
 static HcaV2pState send(Hca *hca, HcaQp *qp, const HcaPath *path,
                         HcaPacket *packet, uint8_t wqe_opcode,
-                        const HcaSge *refs, unsigned nrefs)
+                        const HcaSge *refs, unsigned nrefs, HcaSentPacket *sent)
 {
     struct iovec iov[HCA_MAX_PIECES];
     unsigned iovcnt = G_N_ELEMENTS(iov);
@@ -36,6 +50,9 @@ static HcaV2pState send(Hca *hca, HcaQp *qp, const HcaPath *path,
                                            iov, &iovcnt);
 
     if (state == HCA_V2P_SUCCESS) {
+        if (sent && hca_is_strict(hca)) {
+            judge_payload(hca, qp, sent, iov, iovcnt);
+        }
         if (hca_service(qp->attr.service)->raw) {
             hca_frame_send_raw(hca->port, qp, iov, iovcnt);
         } else {
@@ -57,7 +74,7 @@ static uint32_t number_of(const HcaQp *qp)
 }
 
 HcaV2pState hca_req_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *ud,
-                                const HcaSentPacket *sent, const HcaSge *refs)
+                                HcaSentPacket *sent, const HcaSge *refs)
 {
     HcaPacket packet;
 
@@ -79,7 +96,7 @@ HcaV2pState hca_req_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *ud,
         packet.src_qp = number_of(qp);
     }
     return send(hca, qp, ud ? &ud->path : &qp->attr.path, &packet,
-                sent->wqe_opcode, refs, sent->nrefs);
+                sent->wqe_opcode, refs, sent->nrefs, sent);
 }
 
 HcaV2pState hca_req_read_value(Hca *hca, HcaQp *qp, uint8_t opcode,
@@ -133,6 +150,6 @@ void hca_req_send_read(Hca *hca, HcaQp *qp, const HcaSentRead *read)
     if (hca_has_value(op)) {
         send_atomic_write(hca, qp, &packet, read);
     } else {
-        send(hca, qp, &qp->attr.path, &packet, read->wqe_opcode, NULL, 0);
+        send(hca, qp, &qp->attr.path, &packet, read->wqe_opcode, NULL, 0, NULL);
     }
 }

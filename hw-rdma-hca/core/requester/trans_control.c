@@ -532,6 +532,7 @@ void hca_complete(Hca *hca, HcaQp *qp, uint32_t wqe_offset, uint8_t opcode,
     };
 
     count_ended(hca, qp, syndrome);
+    qp->send.ended++;
     if ((syndrome || signalled) &&
         !hca_cq_post(hca->cm, HCA_V2P_RTC, qp, qp->attr.sq_cqn, &completion) &&
         qp->state != HCA_QP_ERR) {

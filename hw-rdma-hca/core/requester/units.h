@@ -25,8 +25,7 @@ HcaV2pState hca_req_trans_core(Hca *hca, HcaQp *qp, uint8_t opcode,
  * nothing and is the result.
  */
 HcaV2pState hca_req_send_packet(Hca *hca, HcaQp *qp, const HcaWqe *ud,
-                                const HcaSentPacket *packet,
-                                const HcaSge *refs);
+                                HcaSentPacket *packet, const HcaSge *refs);
 void hca_req_send_read(Hca *hca, HcaQp *qp, const HcaSentRead *read);
 /* What an atomic write will write: @refs are 8 bytes. */
 HcaV2pState hca_req_read_value(Hca *hca, HcaQp *qp, uint8_t opcode,

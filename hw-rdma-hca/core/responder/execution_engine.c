@@ -15,6 +15,7 @@
  */
 #include <string.h>
 
+#include "../strict.h"
 #include "responder.h"
 #include "units.h"
 
@@ -143,6 +144,10 @@ static HcaOutcome take_wqe(Hca *hca, HcaQp *qp, const HcaPacket *packet)
     case HCA_RWM_VALID:
         return hca_planned_receive(hca, qp, packet);
     case HCA_RWM_EMPTY:
+        if (hca_is_strict(hca)) {
+            hca_strict_tell(hca, qp, HCA_STRICT_NO_RECEIVE,
+                            qp->srq ? qp->srq->rq.consumed : qp->rq.consumed);
+        }
         return HCA_EXE_NO_WQE;
     case HCA_RWM_INVALID:
         return HCA_EXE_XRC_SRQ;
@@ -409,6 +414,23 @@ static void count_request(HcaQp *qp, const HcaOperation *op, HcaOutcome outcome)
     qp->counters->atomic_requests += begun && op->kind == HCA_REQUEST_ATOMIC;
 }
 
+/* What works by the order in which things happen to come here. */
+static void judge_strictly(Hca *hca, HcaQp *qp, const HcaPacket *packet,
+                           const HcaOperation *op, HcaOutcome outcome)
+{
+    const HcaBarrier *barrier = &qp->req.barrier;
+
+    if (outcome == HCA_EXE_RESOURCES) {
+        hca_strict_tell(hca, qp, HCA_STRICT_RD_ATOMIC, qp->attr.rra_max);
+    }
+    if (outcome == HCA_EXE_OK && op->first && op->kind != HCA_REQUEST_SEND &&
+        barrier->pending && barrier->ref.opcode == HCA_OP_LOCAL_INV &&
+        barrier->mem.key == packet->rkey) {
+        hca_strict_tell(hca, qp, HCA_STRICT_KEY_GOING,
+                        barrier->ref.offset >> qp->attr.sq_entry_log);
+    }
+}
+
 static HcaOutcome execute(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                           const HcaOperation *op)
 {
@@ -426,6 +448,9 @@ static HcaOutcome execute(Hca *hca, HcaQp *qp, const HcaPacket *packet,
     hca->responder->counters.requests[op->kind] += outcome == HCA_EXE_OK;
     hca->responder->counters.outcomes[outcome]++;
     count_request(qp, op, outcome);
+    if (hca_is_strict(hca)) {
+        judge_strictly(hca, qp, packet, op, outcome);
+    }
     return outcome;
 }
 
@@ -535,11 +560,15 @@ static void ahead(Hca *hca, HcaQp *qp, const HcaPacket *packet)
  * more than it was granted leaves none to remember, and the key of a Read that is
  * being answered cannot go yet. It is asked for again when they are out.
  */
-static bool must_wait(const Hca *hca, HcaQp *qp, const HcaPacket *packet,
+static bool must_wait(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                       const HcaOperation *op)
 {
-    return !hca_resp_has_room(hca, qp, packet->psn) ||
-           (op->invalidates && hca_resp_reads_by(qp, packet->inv_rkey));
+    bool reads = op->invalidates && hca_resp_reads_by(qp, packet->inv_rkey);
+
+    if (reads && hca_is_strict(hca)) {
+        hca_strict_tell(hca, qp, HCA_STRICT_KEY_READ, packet->inv_rkey);
+    }
+    return reads || !hca_resp_has_room(hca, qp, packet->psn);
 }
 
 /*

@@ -5,6 +5,7 @@
  * A chained WQE (Q2) comes before a doorbelled one (Q1) of the same QP, which
  * has to wait until the chain ends. Among QPs the turns of hca_run() decide.
  */
+#include "../strict.h"
 #include "send.h"
 
 /* The next reference and who finds it; false if the queue is empty. */
@@ -24,6 +25,18 @@ static bool next_ref(const HcaSendQueue *sq, HcaWqeRef *ref,
     return false;
 }
 
+/* A WQE has the place of one that has ended, or the queue has no such place. */
+static void judge_room(Hca *hca, HcaQp *qp)
+{
+    const HcaSendQueue *sq = &qp->send;
+    uint16_t in_use = sq->taken - sq->ended;
+
+    if (in_use > qp->attr.sq_len >> qp->attr.sq_entry_log) {
+        hca_strict_tell(hca, qp, HCA_STRICT_SQ_OVERRUN,
+                        sq->wqe.ref.offset >> qp->attr.sq_entry_log);
+    }
+}
+
 bool hca_wqe_schedule(Hca *hca, HcaQp *qp)
 {
     HcaSendQueue *sq = &qp->send;
@@ -41,6 +54,9 @@ bool hca_wqe_schedule(Hca *hca, HcaQp *qp)
     hca_wqe_parse(hca, qp, channel, &ref, &sq->wqe);
     sq->wqe_valid = true;
     sq->taken++;
+    if (hca_is_strict(hca)) {
+        judge_room(hca, qp);
+    }
     if (hca_wqe_plan(hca, qp)) {
         hca_qp_event(hca->cm, qp, HCA_EVENT_WQ_CATAS_ERROR);
         hca_qp_set_state(hca->cm, qp, HCA_QP_ERR);

@@ -1,0 +1,133 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The recipes of docs/faults.md, each with the plan that is there: what is acknowledged is there, what failed says so with the
+status that was planned, and all works afterwards."""
+import functools
+import json
+import re
+from pathlib import Path
+
+from harness import apps, cm, faults, mpi, nvme, paths, resources, storage, tap, verbs
+from harness.check import expect
+from harness.labs import infiniband, kept, roce
+
+TEXT = (Path(paths.TOP) / 'docs/faults.md').read_text()
+FLAPS = 50 if tap.LONG else 5
+
+
+def recipe(heading):
+    """Its plan."""
+    return json.loads(re.search(rf'^### {re.escape(heading)}$.*?^```json$(.*?)^```$', TEXT, re.MULTILINE | re.DOTALL)[1])
+
+
+def done(guest, what):
+    return resources.counters(guest, 'cumulative')[what]
+
+
+class During:
+    """The plan of a recipe at a guest's card inside; the counter has to move by it."""
+
+    def __init__(self, guest, plan, counter):
+        self.guest, self.plan, self.counter = guest, plan, counter
+
+    def __enter__(self):
+        self.before = done(self.guest, self.counter)
+        faults.set_faults([self.guest], self.plan)
+
+    def __exit__(self, kind, *_):
+        faults.set_faults([self.guest], [])
+        if kind is None:
+            expect(f'there were faults: {self.counter}', done(self.guest, self.counter) > self.before, self.plan)
+
+
+def run_mpi(both):
+    output = verbs.finish([mpi.start(both, 2, 'rc_v', 'all')], 300)[0]
+    expect('both ranks are done', len(set(re.findall(r'rank (\d+) of 2: done', output))) == 2, output)
+
+
+def prepared():
+    both = kept(infiniband, **apps.ALONE)
+    mpi.prepare(both)
+    return both
+
+
+@tap.seconds(400)
+def test_watchdog():
+    both = prepared()
+    with During(both.b, recipe("My collective library's watchdog"), 'verb_fault answer_delay'):
+        run_mpi(both)
+
+
+@tap.seconds(600)
+def test_port_flaps():
+    """In its short form a few times."""
+    both = prepared()
+    plan = [{**rule, 'count': FLAPS} for rule in recipe('The port flaps for a minute while MPI runs')]
+    with During(both.b, plan, 'verb_fault card_down'):
+        run_mpi(both)
+        while FLAPS == 50 and done(both.b, 'verb_fault card_down') < 50:
+            run_mpi(both)
+    both.wait_active()
+
+
+def test_every_thousandth_send():
+    both = kept(infiniband)
+    with resources.given_back(both):
+        with During(both.a, recipe('Every 1000th send ends in REM_ACCESS_ERR'), 'verb_fault send_fail'):
+            client, server = verbs.start(both.b, both.a, 'ibv_rc_pingpong -n 5000')
+            failed = client.wait(check=False)
+            server.end()
+        expect('it ends so', 'Failed status remote access error' in failed.output, failed)
+        verbs.pingpong(both.a, both.b, '-n 20')
+
+
+def test_registration():
+    both = kept(infiniband)
+    with resources.given_back(both):
+        with During(both.a, recipe('Registration fails with ENOMEM from the 200th on'), 'host_fault command_fail'):
+            result = both.a.run('mr-hog memory 1 fresh', check=False)
+        expect('it could not', 'Cannot allocate memory' in result.output, result)
+        verbs.pingpong(both.a, both.b, '-n 20')
+
+
+STORE_ROUNDS = 10
+
+
+def test_store():
+    """A server that stays, and clients of which each makes a connection, exchanges data that is compared, and leaves; one that fails
+    tries again."""
+    both = kept(roce)
+    with resources.given_back(both):
+        server = cm.listen(both.a, 'rping -s -P -v -a 0.0.0.0')
+        with During(both.a, recipe('Ports flap while a key-value store rebuilds its connections'), 'fault tx_down'):
+            for _ in range(STORE_ROUNDS):
+                for attempt in range(20):
+                    result = both.b.run(f'rping -c -V -C 10 -a {both.a.card.address()}', check=False)
+                    if not result.status:
+                        break
+                expect('a client comes through', not result.status, attempt, result)
+        server.end()
+    both.wait_active()
+
+
+def serve(both):
+    nvme.serve(both.a, *both.a.devices[1:])
+    nvme.disconnect(both.b, nvme.connect(both.b, both.a.card))  # the RDMA core makes CQs that all share, and keeps them
+
+
+served = functools.partial(kept, storage.lab, prepare=serve, cpus=nvme.QUEUES)
+
+
+@tap.seconds(400)
+def test_nvme_path_dies():
+    both = served()
+    with resources.given_back(both), nvme.connected(both.b, both.a.card) as name:
+        with During(both.b, recipe('An NVMe path dies under fio'), 'verb_fault send_break'):
+            storage.fio(both.b, f'/dev/{name}n1', '--rw=randwrite --bs=4k --iodepth=16 --size=8m')
+        log = both.b.kernel_log()
+        expect('the path was lost', re.search(r'nvme nvme\d+: (starting error recovery|Reconnecting)', log), log[-3000:])
+        storage.fio(both.b, f'/dev/{name}n1', '--rw=randwrite --bs=4k --iodepth=16 --size=1m', seed=2)
+
+
+if __name__ == '__main__':
+    tap.main()

@@ -139,7 +139,6 @@ typedef struct HcaWqe {
     bool solicited;
     uint8_t syndrome;   /* HcaSyndrome, 0: good */
     uint8_t vendor_err; /* which check, HcaWqeCheck */
-    HcaPlanned planned; /* what a plan of faults has in mind */
     uint8_t nsge;
     uint8_t sge_at;    /* DataPack: the entry in hand */
     uint32_t sge_done; /* and how much of it has been sent */
@@ -147,7 +146,8 @@ typedef struct HcaWqe {
     uint32_t msg_len;
     uint32_t imm_be;
     uint64_t raddr;
-    uint32_t rkey; /* of @raddr; or to be invalidated by the peer */
+    uint32_t rkey;      /* of @raddr; or to be invalidated by the peer */
+    HcaPlanned planned; /* what a plan of faults has in mind */
     uint64_t swap_add;
     uint64_t compare;
     uint32_t feth;      /* FLUSH: as the packet has it... */
@@ -177,9 +177,9 @@ typedef struct HcaSendQueue {
     uint32_t chain_len; /* WQEs followed since the doorbell */
     uint16_t taken;     /* WQEs taken in hand, modulo 2^16 */
     uint16_t ended;     /* the same that have ended, of a strict card */
+    bool wqe_valid;     /* @wqe is being sent */
     bool flushing;      /* back from SQE: what came before... */
     uint32_t flush_end; /* ...this doorbell is flushed still */
-    bool wqe_valid;     /* @wqe is being sent */
     HcaWqe wqe;
 } HcaSendQueue;
 
@@ -375,9 +375,9 @@ typedef enum HcaSpecial {
 
 struct HcaQp {
     uint32_t qpn;
-    HcaSpecial special;
-    uint8_t state;  /* HcaQpState */
-    bool sqd_event; /* RTS2SQD asked for SQ_DRAINED */
+    uint8_t special; /* HcaSpecial */
+    uint8_t state;   /* HcaQpState */
+    bool sqd_event;  /* RTS2SQD asked for SQ_DRAINED */
     HcaQpAttr attr;
     int64_t deadline[HCA_NTIMERS]; /* ns; INT64_MAX: off */
 

@@ -62,15 +62,11 @@ static uint64_t statuses_of(const HcaQp *qp, const HcaWqe *wqe)
     return statuses;
 }
 
-const HcaFaultRule *hca_send_fault(HcaHostFaults *faults, const HcaQp *qp,
-                                   const HcaWqe *wqe)
+const HcaFaultRule *hca_send_fault_judge(HcaHostFaults *faults, const HcaQp *qp,
+                                         const HcaWqe *wqe)
 {
-    HcaFaultSubject subject;
+    HcaFaultSubject subject = subject_of(HCA_FAULT_SEND_WR, qp);
 
-    if (!hca_host_faults_at(faults, HCA_FAULT_SEND_WR)) {
-        return NULL;
-    }
-    subject = subject_of(HCA_FAULT_SEND_WR, qp);
     subject.operations = 1u << wqe->ref.opcode;
     subject.cqn = qp->attr.sq_cqn;
     subject.statuses = statuses_of(qp, wqe);
@@ -130,16 +126,12 @@ const HcaFaultRule *hca_answer_fault(HcaHostFaults *faults, const HcaQp *qp,
     return hca_host_faults_judge(faults, &subject);
 }
 
-const HcaFaultRule *hca_completion_fault(HcaHostFaults *faults, const HcaQp *qp,
-                                         uint32_t cqn, bool is_send,
-                                         uint8_t opcode)
+const HcaFaultRule *hca_completion_fault_judge(HcaHostFaults *faults,
+                                               const HcaQp *qp, uint32_t cqn,
+                                               bool is_send, uint8_t opcode)
 {
-    HcaFaultSubject subject;
+    HcaFaultSubject subject = subject_of(HCA_FAULT_COMPLETION, qp);
 
-    if (!hca_host_faults_at(faults, HCA_FAULT_COMPLETION)) {
-        return NULL;
-    }
-    subject = subject_of(HCA_FAULT_COMPLETION, qp);
     subject.operations = 1u << (is_send ? opcode : HCA_FAULT_OP_RECV);
     subject.cqn = cqn;
     return hca_host_faults_judge(faults, &subject);

@@ -16,8 +16,16 @@
 #define HCA_FAULT_ANY_ACTION UINT16_MAX
 
 /* @wqe, which has passed its checks, has its turn: FAIL, BREAK. */
-const HcaFaultRule *hca_send_fault(HcaHostFaults *faults, const HcaQp *qp,
-                                   const HcaWqe *wqe);
+const HcaFaultRule *hca_send_fault_judge(HcaHostFaults *faults, const HcaQp *qp,
+                                         const HcaWqe *wqe);
+static inline const HcaFaultRule *hca_send_fault(HcaHostFaults *faults,
+                                                 const HcaQp *qp,
+                                                 const HcaWqe *wqe)
+{
+    return hca_host_faults_at(faults, HCA_FAULT_SEND_WR)
+               ? hca_send_fault_judge(faults, qp, wqe)
+               : NULL;
+}
 /*
  * A message is to have a receive, of SRQ @srqn if there is one (or NULL): those of
  * FAIL, BREAK and RNR that are in @actions. @operations: by which a rule may call
@@ -33,8 +41,18 @@ const HcaFaultRule *hca_request_fault(HcaHostFaults *faults, const HcaQp *qp,
 const HcaFaultRule *hca_answer_fault(HcaHostFaults *faults, const HcaQp *qp,
                                      HcaFaultKind kind);
 /* A completion is on its way to @cqn: FAIL, OVERFLOW. */
-const HcaFaultRule *hca_completion_fault(HcaHostFaults *faults, const HcaQp *qp,
-                                         uint32_t cqn, bool is_send,
-                                         uint8_t opcode);
+const HcaFaultRule *hca_completion_fault_judge(HcaHostFaults *faults,
+                                               const HcaQp *qp, uint32_t cqn,
+                                               bool is_send, uint8_t opcode);
+static inline const HcaFaultRule *hca_completion_fault(HcaHostFaults *faults,
+                                                       const HcaQp *qp,
+                                                       uint32_t cqn,
+                                                       bool is_send,
+                                                       uint8_t opcode)
+{
+    return hca_host_faults_at(faults, HCA_FAULT_COMPLETION)
+               ? hca_completion_fault_judge(faults, qp, cqn, is_send, opcode)
+               : NULL;
+}
 
 #endif /* HCA_VERB_FAULT_H */

@@ -12,9 +12,9 @@
 #include "fault.h"
 
 typedef struct HcaFaults {
+    uint32_t places; /* that have a rule: bit n is HcaFaultPlace n */
     HcaHost host;
     HcaFaultPlan plan;
-    uint32_t places; /* that have a rule: bit n is HcaFaultPlace n */
     struct {
         uint64_t matched;
         uint32_t faults;

@@ -28,20 +28,22 @@ typedef struct HcaSentPacket {
     uint32_t wqe_offset; /* bytes in the send queue */
     uint8_t wqe_opcode;
     uint8_t operation; /* HcaBthOperation */
-    bool local;        /* no packet: a local operation, at the next one's PSN */
-    bool last;         /* of its message */
-    bool signalled;
-    bool solicited;
-    uint16_t nrefs; /* pieces of the payload */
-    uint32_t len;   /* bytes of it */
+    bool local : 1;    /* no packet: a local operation, at the next one's PSN */
+    bool last : 1;     /* of its message */
+    bool signalled : 1;
+    bool solicited : 1;
+    HcaPlanned planned; /* LOST, ANSWER */
+    uint16_t nrefs;     /* pieces of the payload */
+    uint16_t len;       /* bytes of it */
     uint32_t msg_len;
     uint32_t imm_be;
     uint32_t rkey;
-    uint64_t raddr;
     uint32_t srqn;
-    HcaPlanned planned; /* LOST, ANSWER */
-    uint32_t sum;       /* strict: of its payload, as it was sent first */
+    uint32_t sum; /* strict: of its payload, as it was sent first */
+    uint64_t raddr;
 } HcaSentPacket;
+
+G_STATIC_ASSERT(sizeof(HcaSentPacket) == 48);
 
 /*
  * A request that a response answers, as it was sent, and how far it is. The
@@ -59,6 +61,7 @@ typedef struct HcaSentRead {
     uint32_t received; /* bytes */
     uint32_t answered; /* responses */
     uint32_t asked;    /* those that had come when it was sent last */
+    HcaPlanned planned;
     uint64_t swap_add;
     uint64_t compare;
     uint64_t value; /* atomic write: as it lay in memory */
@@ -66,7 +69,6 @@ typedef struct HcaSentRead {
     uint32_t flush_len;
     uint32_t srqn;
     uint16_t nentries; /* in the REB */
-    HcaPlanned planned;
 } HcaSentRead;
 
 HcaMultiQueue *hca_mq_new(const HcaConfig *config);

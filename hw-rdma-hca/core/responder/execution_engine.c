@@ -128,9 +128,11 @@ static HcaOutcome check_region(Hca *hca, const HcaQp *qp,
 /* ENTRY_FETCH, ENTRY_RESP, as far as the WQE is concerned */
 static HcaOutcome take_wqe(Hca *hca, HcaQp *qp, const HcaPacket *packet)
 {
+    bool planned = hca_receives_are_planned(hca);
     HcaRwmResp resp;
 
-    switch (hca_planned_before_receive(hca, qp, packet)) {
+    switch (planned ? hca_planned_before_receive(hca, qp, packet)
+                    : HCA_FAULT_NACTIONS) {
     case HCA_FAULT_RNR:
         return HCA_EXE_NO_WQE;
     case HCA_FAULT_BREAK:
@@ -142,7 +144,7 @@ static HcaOutcome take_wqe(Hca *hca, HcaQp *qp, const HcaPacket *packet)
                       : hca_rwm_fetch_wqe(hca, qp);
     switch (resp) {
     case HCA_RWM_VALID:
-        return hca_planned_receive(hca, qp, packet);
+        return planned ? hca_planned_receive(hca, qp, packet) : HCA_EXE_OK;
     case HCA_RWM_EMPTY:
         if (hca_is_strict(hca)) {
             hca_strict_tell(hca, qp, HCA_STRICT_NO_RECEIVE,
@@ -439,7 +441,7 @@ static HcaOutcome execute(Hca *hca, HcaQp *qp, const HcaPacket *packet,
     if (outcome == HCA_EXE_OK && !find_remote_pd(hca, qp, packet)) {
         outcome = HCA_EXE_XRC_SRQ;
     }
-    if (outcome == HCA_EXE_OK) {
+    if (outcome == HCA_EXE_OK && hca_requests_are_planned(hca)) {
         outcome = hca_planned_request(hca, qp, packet, op);
     }
     if (outcome == HCA_EXE_OK) {

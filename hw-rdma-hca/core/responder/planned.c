@@ -56,12 +56,8 @@ static const HcaFaultRule *receive_rule(Hca *hca, const HcaQp *qp,
                                         const HcaPacket *packet,
                                         unsigned actions)
 {
-    HcaSrq *srq;
+    HcaSrq *srq = srq_of(hca, qp, packet);
 
-    if (!hca_host_faults_at(hca->faults, HCA_FAULT_RECEIVE)) {
-        return NULL;
-    }
-    srq = srq_of(hca, qp, packet);
     return hca_receive_fault(hca->faults, qp, receive_names(packet),
                              srq ? &srq->srqn : NULL, actions);
 }

@@ -423,11 +423,13 @@ HcaTurn hca_responder_send(Hca *hca, HcaQp *qp, unsigned budget)
         if (is_empty(qp)) {
             hca_resp_ask_again(hca, qp);
         }
-        if (hca_planned_answer(hca, qp, at(qp, qp->resp.ring_head),
+        if (hca_answers_are_planned(hca, qp) &&
+            hca_planned_answer(hca, qp, at(qp, qp->resp.ring_head),
                                &hca->responder->answer_lost)) {
             return HCA_TURN_IDLE;
         }
         send_next(hca, qp);
+        hca->responder->answer_lost = false;
     }
     return HCA_TURN_IDLE;
 }

@@ -3,6 +3,7 @@
 #ifndef HCA_RESPONDER_UNITS_H
 #define HCA_RESPONDER_UNITS_H
 
+#include "../fault/host_faults.h"
 #include "responder.h"
 
 /* What a BTH operation is, to the responder. */
@@ -67,11 +68,25 @@ HcaOutcome hca_planned_receive(Hca *hca, const HcaQp *qp,
 /* A request may be executed: OK, PLANNED or IGNORED; only its first packet. */
 HcaOutcome hca_planned_request(Hca *hca, const HcaQp *qp,
                                const HcaPacket *packet, const HcaOperation *op);
+/* Whether these have to be asked. */
+static inline bool hca_receives_are_planned(const Hca *hca)
+{
+    return hca_host_faults_at(hca->faults, HCA_FAULT_RECEIVE);
+}
+static inline bool hca_requests_are_planned(const Hca *hca)
+{
+    return hca_host_faults_at(hca->faults, HCA_FAULT_REQUEST);
+}
 /*
  * Whether the next answer, @resp, has to wait; *@lost: it is not to leave. Asked
  * once for each packet.
  */
 bool hca_planned_answer(Hca *hca, HcaQp *qp, const HcaResp *resp, bool *lost);
+/* Whether it has to be asked. */
+static inline bool hca_answers_are_planned(const Hca *hca, const HcaQp *qp)
+{
+    return hca_host_faults_at(hca->faults, HCA_FAULT_ANSWER) || qp->resp.waited;
+}
 
 /* WriteAddrTable (4.4.3) */
 

@@ -6,8 +6,6 @@
 #include "dispatch.h"
 #include "eth/eth.h"
 #include "fault/host_faults.h"
-#include "script.h"
-#include "strict.h"
 #include "front/bars.h"
 #include "front/ceu/ceu.h"
 #include "front/format.h"
@@ -15,7 +13,9 @@
 #include "port/port.h"
 #include "requester/requester.h"
 #include "responder/responder.h"
+#include "script.h"
 #include "send/send.h"
+#include "strict.h"
 #include "v2p/v2p.h"
 
 bool hca_reset_wanted(const Hca *hca)

@@ -78,16 +78,14 @@ const HcaFaultRule *hca_send_fault_judge(HcaHostFaults *faults, const HcaQp *qp,
     return hca_host_faults_judge(faults, &subject);
 }
 
-const HcaFaultRule *hca_receive_fault(HcaHostFaults *faults, const HcaQp *qp,
-                                      uint32_t operations, const uint32_t *srqn,
-                                      unsigned actions)
+const HcaFaultRule *hca_receive_fault_judge(HcaHostFaults *faults,
+                                            const HcaQp *qp,
+                                            uint32_t operations,
+                                            const uint32_t *srqn,
+                                            unsigned actions)
 {
-    HcaFaultSubject subject;
+    HcaFaultSubject subject = subject_of(HCA_FAULT_RECEIVE, qp);
 
-    if (!hca_host_faults_at(faults, HCA_FAULT_RECEIVE)) {
-        return NULL;
-    }
-    subject = subject_of(HCA_FAULT_RECEIVE, qp);
     subject.actions = actions;
     subject.operations = operations;
     subject.cqn = qp->attr.rq_cqn;
@@ -97,30 +95,23 @@ const HcaFaultRule *hca_receive_fault(HcaHostFaults *faults, const HcaQp *qp,
     return hca_host_faults_judge(faults, &subject);
 }
 
-const HcaFaultRule *hca_request_fault(HcaHostFaults *faults, const HcaQp *qp,
-                                      uint32_t operations)
+const HcaFaultRule *hca_request_fault_judge(HcaHostFaults *faults,
+                                            const HcaQp *qp,
+                                            uint32_t operations)
 {
-    HcaFaultSubject subject;
+    HcaFaultSubject subject = subject_of(HCA_FAULT_REQUEST, qp);
 
-    if (!hca_host_faults_at(faults, HCA_FAULT_REQUEST)) {
-        return NULL;
-    }
-    subject = subject_of(HCA_FAULT_REQUEST, qp);
     subject.operations = operations;
     subject.cqn = qp->attr.rq_cqn;
     subject.statuses = UINT64_MAX;
     return hca_host_faults_judge(faults, &subject);
 }
 
-const HcaFaultRule *hca_answer_fault(HcaHostFaults *faults, const HcaQp *qp,
-                                     HcaFaultKind kind)
+const HcaFaultRule *hca_answer_fault_judge(HcaHostFaults *faults,
+                                           const HcaQp *qp, HcaFaultKind kind)
 {
-    HcaFaultSubject subject;
+    HcaFaultSubject subject = subject_of(HCA_FAULT_ANSWER, qp);
 
-    if (!hca_host_faults_at(faults, HCA_FAULT_ANSWER)) {
-        return NULL;
-    }
-    subject = subject_of(HCA_FAULT_ANSWER, qp);
     subject.kind = kind;
     subject.operations = UINT32_MAX;
     return hca_host_faults_judge(faults, &subject);

@@ -26,20 +26,28 @@ static inline const HcaFaultRule *hca_send_fault(HcaHostFaults *faults,
                ? hca_send_fault_judge(faults, qp, wqe)
                : NULL;
 }
+
 /*
+ * These three only if there is a rule for their place: the responder asks for that
+ * before it works out what they want to know (responder/units.h).
+ *
  * A message is to have a receive, of SRQ @srqn if there is one (or NULL): those of
  * FAIL, BREAK and RNR that are in @actions. @operations: by which a rule may call
  * it, bit n: HcaOpcode n.
  */
-const HcaFaultRule *hca_receive_fault(HcaHostFaults *faults, const HcaQp *qp,
-                                      uint32_t operations, const uint32_t *srqn,
-                                      unsigned actions);
+const HcaFaultRule *hca_receive_fault_judge(HcaHostFaults *faults,
+                                            const HcaQp *qp,
+                                            uint32_t operations,
+                                            const uint32_t *srqn,
+                                            unsigned actions);
 /* A request of the peer's begins, whose QP is reliable: FAIL, DROP. */
-const HcaFaultRule *hca_request_fault(HcaHostFaults *faults, const HcaQp *qp,
-                                      uint32_t operations);
+const HcaFaultRule *hca_request_fault_judge(HcaHostFaults *faults,
+                                            const HcaQp *qp,
+                                            uint32_t operations);
 /* A packet answers it: DROP, DELAY. */
-const HcaFaultRule *hca_answer_fault(HcaHostFaults *faults, const HcaQp *qp,
-                                     HcaFaultKind kind);
+const HcaFaultRule *hca_answer_fault_judge(HcaHostFaults *faults,
+                                           const HcaQp *qp, HcaFaultKind kind);
+
 /* A completion is on its way to @cqn: FAIL, OVERFLOW. */
 const HcaFaultRule *hca_completion_fault_judge(HcaHostFaults *faults,
                                                const HcaQp *qp, uint32_t cqn,

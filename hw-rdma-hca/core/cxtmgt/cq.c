@@ -242,28 +242,21 @@ static void trace_cqe(HcaCxtMgt *cm, const HcaCq *cq,
                   completion->syndrome);
 }
 
-/* The queue has failed: one event, and it takes no more entries. */
-static void fail(HcaCxtMgt *cm, HcaCq *cq, HcaQueueStatus status,
-                 uint32_t syndrome)
+/* One event, and it takes no more entries. */
+void hca_cq_break(HcaCxtMgt *cm, HcaCq *cq, HcaQueueStatus status)
 {
     HcaEvent event = {
         .type = HCA_EVENT_CQ_ERROR,
         .number = cq->cqn,
-        .syndrome = syndrome,
+        .syndrome = status == HCA_QUEUE_OVERFLOW ? HCA_CQ_ERROR_OVERRUN
+                                                 : HCA_CQ_ERROR_ACCESS,
     };
 
     cq->status = status;
     write_cqc(cm, cq->cqn, cq);
-    hca_cxt_trace(cm, HCA_TRACE_CQ_ERROR, cq->cqn, syndrome, 0, 0);
+    hca_cxt_trace(cm, HCA_TRACE_CQ_ERROR, cq->cqn, event.syndrome, 0, 0);
     hca_host_broke(&cm->host);
     hca_eq_event(cm, &event, &cq->error);
-}
-
-void hca_cq_break(HcaCxtMgt *cm, HcaCq *cq, HcaQueueStatus status)
-{
-    fail(cm, cq, status,
-         status == HCA_QUEUE_OVERFLOW ? HCA_CQ_ERROR_OVERRUN
-                                      : HCA_CQ_ERROR_ACCESS);
 }
 
 HcaCq *hca_cq_request(HcaCxtMgt *cm, HcaV2pChannel channel, uint32_t cqn)
@@ -275,7 +268,7 @@ HcaCq *hca_cq_request(HcaCxtMgt *cm, HcaV2pChannel channel, uint32_t cqn)
     }
     if (is_full(cm, channel, cq)) {
         cm->counters.cq_overruns++;
-        fail(cm, cq, HCA_QUEUE_OVERFLOW, HCA_CQ_ERROR_OVERRUN);
+        hca_cq_break(cm, cq, HCA_QUEUE_OVERFLOW);
         return NULL;
     }
     return cq;
@@ -285,7 +278,7 @@ bool hca_cq_write(HcaCxtMgt *cm, HcaV2pChannel channel, HcaCq *cq,
                   uint64_t addr, const HcaCompletion *completion)
 {
     if (write_cqe(cm, channel, cq, addr, completion) != HCA_V2P_SUCCESS) {
-        fail(cm, cq, HCA_QUEUE_WRITE_FAIL, HCA_CQ_ERROR_ACCESS);
+        hca_cq_break(cm, cq, HCA_QUEUE_WRITE_FAIL);
         return false;
     }
     cq->producer_index++;

@@ -204,8 +204,7 @@ static void judge_limit(HcaCxtMgt *cm, HcaSrq *srq)
     if (!hca_recv_queue_left(cm->v2p, &srq->rq, &cm->counters.srq, &left)) {
         fail(cm, srq);
     } else if (left < srq->limit) {
-        srq->limit = 0;
-        raise_event(cm, srq, HCA_EVENT_SRQ_LIMIT, &srq->limit_reached);
+        hca_srq_tell_limit(cm, srq);
     }
 }
 

@@ -107,3 +107,15 @@ const char *hca_fault_done_word(HcaFaultAction action)
 
     return words[action];
 }
+
+HcaFaultKind hca_fault_ack_kind(uint8_t syndrome)
+{
+    switch (HCA_AETH_KIND(syndrome)) {
+    case HCA_AETH_ACK:
+        return HCA_FAULT_ACK;
+    case HCA_AETH_RNR:
+        return HCA_FAULT_RNR_NAK;
+    default:
+        return HCA_FAULT_NAK;
+    }
+}

@@ -41,6 +41,9 @@ const char *hca_fault_action_text(uint64_t action);
 /* ...and what has been done to a packet; @action is one of the cable. */
 const char *hca_fault_done_word(HcaFaultAction action);
 
+/* Of a packet with this AETH. */
+HcaFaultKind hca_fault_ack_kind(uint8_t syndrome);
+
 static inline bool hca_faults_at(const HcaFaults *faults, HcaFaultPlace place)
 {
     return faults->places >> place & 1;

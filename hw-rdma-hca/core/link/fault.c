@@ -115,21 +115,6 @@ typedef struct Subject {
 } Subject;
 
 /* BTH and what follows it: @len bytes. */
-static HcaFaultKind ack_kind(const uint8_t *bth, size_t len)
-{
-    if (len - HCA_BTH_SIZE < hca_ext_header_size[HCA_AETH_HEADER]) {
-        return HCA_FAULT_OTHER;
-    }
-    switch (HCA_AETH_KIND(bth[HCA_BTH_SIZE])) {
-    case HCA_AETH_ACK:
-        return HCA_FAULT_ACK;
-    case HCA_AETH_RNR:
-        return HCA_FAULT_RNR_NAK;
-    default:
-        return HCA_FAULT_NAK;
-    }
-}
-
 static HcaFaultKind kind_of(const uint8_t *bth, size_t len)
 {
     HcaOpcodeFormat format;
@@ -148,7 +133,9 @@ static HcaFaultKind kind_of(const uint8_t *bth, size_t len)
     case HCA_READ_RESP_FIRST ... HCA_READ_RESP_ONLY:
         return HCA_FAULT_READ_RESPONSE;
     case HCA_ACK:
-        return ack_kind(bth, len);
+        return len - HCA_BTH_SIZE < hca_ext_header_size[HCA_AETH_HEADER]
+                   ? HCA_FAULT_OTHER
+                   : hca_fault_ack_kind(bth[HCA_BTH_SIZE]);
     case HCA_ATOMIC_ACK:
         return HCA_FAULT_ATOMIC_RESPONSE;
     case HCA_CMP_SWAP:

@@ -54,25 +54,24 @@ static HcaSrq *srq_of(Hca *hca, const HcaQp *qp, const HcaPacket *packet)
 
 static const HcaFaultRule *receive_rule(Hca *hca, const HcaQp *qp,
                                         const HcaPacket *packet,
-                                        unsigned actions)
+                                        const HcaSrq *srq, unsigned actions)
 {
-    HcaSrq *srq = srq_of(hca, qp, packet);
-
-    return hca_receive_fault(hca->faults, qp, receive_names(packet),
-                             srq ? &srq->srqn : NULL, actions);
+    return hca_receive_fault_judge(hca->faults, qp, receive_names(packet),
+                                   srq ? &srq->srqn : NULL, actions);
 }
 
 HcaFaultAction hca_planned_before_receive(Hca *hca, const HcaQp *qp,
                                           const HcaPacket *packet)
 {
+    HcaSrq *srq = srq_of(hca, qp, packet);
     const HcaFaultRule *rule = receive_rule(
-        hca, qp, packet, HCA_FAULT_BIT(BREAK) | HCA_FAULT_BIT(RNR));
+        hca, qp, packet, srq, HCA_FAULT_BIT(BREAK) | HCA_FAULT_BIT(RNR));
 
     if (!rule) {
         return HCA_FAULT_NACTIONS;
     }
-    if (rule->action == HCA_FAULT_BREAK && srq_of(hca, qp, packet)) {
-        hca_srq_break(hca->cm, srq_of(hca, qp, packet));
+    if (rule->action == HCA_FAULT_BREAK && srq) {
+        hca_srq_break(hca->cm, srq);
     }
     return rule->action;
 }
@@ -86,8 +85,8 @@ static HcaOutcome plan(Hca *hca, HcaFailure failure)
 HcaOutcome hca_planned_receive(Hca *hca, const HcaQp *qp,
                                const HcaPacket *packet)
 {
-    const HcaFaultRule *rule = receive_rule(hca, qp, packet,
-                                            HCA_FAULT_BIT(FAIL));
+    const HcaFaultRule *rule = receive_rule(
+        hca, qp, packet, srq_of(hca, qp, packet), HCA_FAULT_BIT(FAIL));
 
     return rule ? plan(hca,
                        (HcaFailure) {
@@ -110,7 +109,7 @@ HcaOutcome hca_planned_request(Hca *hca, const HcaQp *qp,
     if (!op->first || !hca_service(qp->attr.service)->reliable) {
         return HCA_EXE_OK;
     }
-    rule = hca_request_fault(hca->faults, qp, names_of(packet, op));
+    rule = hca_request_fault_judge(hca->faults, qp, names_of(packet, op));
     if (!rule) {
         return HCA_EXE_OK;
     }
@@ -132,15 +131,7 @@ static HcaFaultKind kind_of(const HcaResp *resp)
     case HCA_RESP_ATOMIC:
         return HCA_FAULT_ATOMIC_RESPONSE;
     default:
-        break;
-    }
-    switch (HCA_AETH_KIND(resp->syndrome)) {
-    case HCA_AETH_ACK:
-        return HCA_FAULT_ACK;
-    case HCA_AETH_RNR:
-        return HCA_FAULT_RNR_NAK;
-    default:
-        return HCA_FAULT_NAK;
+        return hca_fault_ack_kind(resp->syndrome);
     }
 }
 
@@ -156,7 +147,9 @@ bool hca_planned_answer(Hca *hca, HcaQp *qp, const HcaResp *resp, bool *lost)
         qp->resp.waited = false;
         return false;
     }
-    rule = hca_answer_fault(hca->faults, qp, kind_of(resp));
+    rule = hca_host_faults_at(hca->faults, HCA_FAULT_ANSWER)
+               ? hca_answer_fault_judge(hca->faults, qp, kind_of(resp))
+               : NULL;
     if (rule && rule->action == HCA_FAULT_DELAY) {
         qp->resp.waited = true;
         hca_timer_set(hca, qp, HCA_TIMER_ANSWER,

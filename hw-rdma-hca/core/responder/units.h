@@ -79,7 +79,7 @@ static inline bool hca_requests_are_planned(const Hca *hca)
 }
 /*
  * Whether the next answer, @resp, has to wait; *@lost: it is not to leave. Asked
- * once for each packet.
+ * once for each packet, and again for one that has waited.
  */
 bool hca_planned_answer(Hca *hca, HcaQp *qp, const HcaResp *resp, bool *lost);
 /* Whether it has to be asked. */

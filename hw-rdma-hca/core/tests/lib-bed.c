@@ -221,6 +221,20 @@ void bed_connect(Bed *bed, const QpAttr *attr)
     look_at_qp(bed);
 }
 
+HcaFaultPlan bed_fault(HcaFaultPlace place, HcaFaultAction action,
+                       uint8_t status)
+{
+    return (HcaFaultPlan) {
+        .nrules = 1,
+        .rule[0] = { .place = place,
+                     .action = action,
+                     .status = status,
+                     .vendor_err = BED_VENDOR_ERR,
+                     .probability = HCA_FAULT_ALWAYS,
+                     .count = 1 },
+    };
+}
+
 void bed_set_faults(Bed *bed, unsigned side, const HcaFaultPlan *plan)
 {
     host_set_faults(&bed->lab->host[side], plan);

@@ -23,7 +23,11 @@
 #define BED_RADDR UINT64_C(0x123456789a00)
 #define BED_RKEY 0xfeedu
 #define BED_QKEY 0x11111111u
-#define BED_TIMEOUT 14 /* ack timeout code: 67 ms */
+#define BED_TIMEOUT 14       /* ack timeout code: 67 ms */
+#define BED_VENDOR_ERR 0x5au /* of a planned fault */
+
+/* Where an atomic may be. */
+#define ROUND_UP8(addr) (((addr) + 7) & ~UINT64_C(7))
 
 /* A packet of the QP under test, taken down. */
 typedef struct BedPacket {
@@ -111,6 +115,9 @@ void bed_connect(Bed *bed, const QpAttr *attr);
 /* The same QPs by RST, INIT, RTR, RTS, and no more faults: they work. */
 void bed_revive(Bed *bed);
 
+/* A plan of one fault; @status: of what fails. */
+HcaFaultPlan bed_fault(HcaFaultPlace place, HcaFaultAction action,
+                       uint8_t status);
 /* The faults of a side's card from now on; NULL: none. */
 void bed_set_faults(Bed *bed, unsigned side, const HcaFaultPlan *plan);
 

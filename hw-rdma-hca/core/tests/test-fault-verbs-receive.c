@@ -16,23 +16,7 @@
 #define RC RDMA_HCA_QP_ST_RC
 #define UC RDMA_HCA_QP_ST_UC
 #define UD RDMA_HCA_QP_ST_UD
-#define VENDOR 0x5a
 #define LEN 3000u
-#define ROUND_UP8(addr) (((addr) + 7) & ~UINT64_C(7))
-
-static HcaFaultPlan plan_of(HcaFaultPlace place, HcaFaultAction action,
-                            uint8_t status)
-{
-    return (HcaFaultPlan) {
-        .nrules = 1,
-        .rule[0] = { .place = place,
-                     .action = action,
-                     .status = status,
-                     .vendor_err = VENDOR,
-                     .probability = HCA_FAULT_ALWAYS,
-                     .count = 1 },
-    };
-}
 
 static Bed *bed_new(uint8_t service)
 {
@@ -86,8 +70,8 @@ typedef struct StatusCase {
 static void test_status(gconstpointer data)
 {
     const StatusCase *c = data;
-    HcaFaultPlan plan = plan_of(HCA_FAULT_RECEIVE, HCA_FAULT_FAIL,
-                                c->status->syndrome);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_RECEIVE, HCA_FAULT_FAIL,
+                                  c->status->syndrome);
     Bed *bed = bed_new(RC);
     Wc wc;
 
@@ -98,7 +82,7 @@ static void test_status(gconstpointer data)
     cq_expect(bed->cqs[0], &wc, 1, syndrome_of(c->status->nak));
     cq_expect(bed->cqs[1], &wc, 0, 0);
     cq_expect(bed->cqs[1], &wc, 1, c->status->syndrome);
-    g_assert_cmphex(wc.vendor_err, ==, VENDOR);
+    g_assert_cmphex(wc.vendor_err, ==, BED_VENDOR_ERR);
     expect_broken(bed, 0);
     expect_broken(bed, 1);
     bed_counted(bed, 1, "verb_fault_receive_fail", 1);
@@ -110,8 +94,8 @@ static void test_status(gconstpointer data)
 /* UC and UD tell nobody: only the receiver's QP breaks. */
 static void test_status_unreliable(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_RECEIVE, HCA_FAULT_FAIL,
-                                HCA_SYNDROME_LOCAL_LENGTH_ERR);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_RECEIVE, HCA_FAULT_FAIL,
+                                  HCA_SYNDROME_LOCAL_LENGTH_ERR);
     Bed *bed = bed_new(UC);
     Wc wc;
 
@@ -131,7 +115,7 @@ static void test_status_unreliable(void)
 static void test_rnr(gconstpointer data)
 {
     uint8_t opcode = GPOINTER_TO_UINT(data);
-    HcaFaultPlan plan = plan_of(HCA_FAULT_RECEIVE, HCA_FAULT_RNR, 0);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_RECEIVE, HCA_FAULT_RNR, 0);
     Bed *bed = bed_new(RC);
     Wc wc;
 
@@ -150,7 +134,7 @@ static void test_rnr(gconstpointer data)
 /* For longer than the sender has patience for. */
 static void test_rnr_exhausted(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_RECEIVE, HCA_FAULT_RNR, 0);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_RECEIVE, HCA_FAULT_RNR, 0);
     Bed *bed = bed_new(RC);
     Wc wc;
 
@@ -168,7 +152,7 @@ static void test_rnr_exhausted(void)
 /* For a time: the sender waits, and then goes on. */
 static void test_rnr_for_a_time(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_RECEIVE, HCA_FAULT_RNR, 0);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_RECEIVE, HCA_FAULT_RNR, 0);
     BedConfig config = bed_connection(RC);
     int64_t begun;
     Bed *bed;
@@ -194,7 +178,7 @@ static void test_rnr_for_a_time(void)
 /* Datagrams find no receive: they are lost. */
 static void test_rnr_datagram(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_RECEIVE, HCA_FAULT_RNR, 0);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_RECEIVE, HCA_FAULT_RNR, 0);
     Bed *bed = bed_new(UC);
     Wc wc;
 
@@ -211,7 +195,7 @@ static void test_rnr_datagram(void)
 /* A receive queue that breaks is the QP's end. */
 static void test_break(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_RECEIVE, HCA_FAULT_BREAK, 0);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_RECEIVE, HCA_FAULT_BREAK, 0);
     Bed *bed = bed_new(RC);
     Wc wc;
 
@@ -269,7 +253,7 @@ static void send_one(Shared *s, unsigned i, uint8_t syndrome)
 
 static void test_break_srq(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_RECEIVE, HCA_FAULT_BREAK, 0);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_RECEIVE, HCA_FAULT_BREAK, 0);
     Driver *drv;
     Shared s;
 
@@ -289,8 +273,8 @@ static void test_break_srq(void)
 /* By its SRQ; another number matches none. */
 static void test_select_srq(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_RECEIVE, HCA_FAULT_FAIL,
-                                HCA_SYNDROME_TM_ERR);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_RECEIVE, HCA_FAULT_FAIL,
+                                  HCA_SYNDROME_TM_ERR);
     Shared s;
     Wc wc;
 
@@ -313,8 +297,8 @@ static void test_select_srq(void)
 static void test_request(gconstpointer data)
 {
     const StatusCase *c = data;
-    HcaFaultPlan plan = plan_of(HCA_FAULT_REQUEST, HCA_FAULT_FAIL,
-                                c->status->syndrome);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_REQUEST, HCA_FAULT_FAIL,
+                                  c->status->syndrome);
     Bed *bed = bed_new(RC);
     Wc wc;
 
@@ -343,7 +327,7 @@ static void test_request(gconstpointer data)
 static void test_request_drop(gconstpointer data)
 {
     uint8_t opcode = GPOINTER_TO_UINT(data);
-    HcaFaultPlan plan = plan_of(HCA_FAULT_REQUEST, HCA_FAULT_DROP, 0);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_REQUEST, HCA_FAULT_DROP, 0);
     Bed *bed = bed_new(RC);
     Wc wc;
 
@@ -361,8 +345,8 @@ static void test_request_drop(gconstpointer data)
 /* By operation: a Write is none of the others. */
 static void test_request_select(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_REQUEST, HCA_FAULT_FAIL,
-                                HCA_SYNDROME_REMOTE_OP_ERR);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_REQUEST, HCA_FAULT_FAIL,
+                                  HCA_SYNDROME_REMOTE_OP_ERR);
     Bed *bed = bed_new(RC);
     Wc wc;
 
@@ -385,7 +369,7 @@ static void test_request_select(void)
 static void test_answer_drop(gconstpointer data)
 {
     uint8_t opcode = GPOINTER_TO_UINT(data);
-    HcaFaultPlan plan = plan_of(HCA_FAULT_ANSWER, HCA_FAULT_DROP, 0);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_ANSWER, HCA_FAULT_DROP, 0);
     Bed *bed = bed_new(RC);
     Wc wc;
 
@@ -408,7 +392,7 @@ static void test_answer_drop(gconstpointer data)
 static void test_answer_delay(gconstpointer data)
 {
     uint8_t opcode = GPOINTER_TO_UINT(data);
-    HcaFaultPlan plan = plan_of(HCA_FAULT_ANSWER, HCA_FAULT_DELAY, 0);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_ANSWER, HCA_FAULT_DELAY, 0);
     Bed *bed = bed_new(RC);
     int64_t begun;
     Wc wc;
@@ -430,7 +414,7 @@ static void test_answer_delay(gconstpointer data)
 /* By kind: an acknowledgement is no response. A QP that goes waits no more. */
 static void test_answer_select(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_ANSWER, HCA_FAULT_DELAY, 0);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_ANSWER, HCA_FAULT_DELAY, 0);
     Bed *bed = bed_new(RC);
     Wc wc;
 
@@ -453,7 +437,7 @@ static void test_answer_select(void)
 /* Withheld for longer than the requester waits: as a peer that is silent. */
 static void test_answer_silent(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_ANSWER, HCA_FAULT_DROP, 0);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_ANSWER, HCA_FAULT_DROP, 0);
     Bed *bed = bed_new(RC);
     Wc wc;
 
@@ -487,7 +471,7 @@ static const CompletionCase completion_cases[] = {
 static void test_completion(gconstpointer data)
 {
     const CompletionCase *c = data;
-    HcaFaultPlan plan = plan_of(HCA_FAULT_COMPLETION, c->action, 0);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_COMPLETION, c->action, 0);
     struct rdma_hca_eqe eqe;
     Bed *bed = bed_new(RC);
     Wc wc;
@@ -511,7 +495,7 @@ static void test_completion(gconstpointer data)
 /* A receive's, by its operation. */
 static void test_completion_receive(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_COMPLETION, HCA_FAULT_OVERFLOW, 0);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_COMPLETION, HCA_FAULT_OVERFLOW, 0);
     Bed *bed = bed_new(RC);
     Wc wc;
 

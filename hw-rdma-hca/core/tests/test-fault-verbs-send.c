@@ -17,22 +17,7 @@
 #define READ RDMA_HCA_OPCODE_RDMA_READ
 #define FETCH_ADD RDMA_HCA_OPCODE_ATOMIC_FA
 #define CMP_SWAP RDMA_HCA_OPCODE_ATOMIC_CS
-#define VENDOR 0x5a
 #define LEN 3000u /* packets: 3 */
-#define ROUND_UP8(addr) (((addr) + 7) & ~UINT64_C(7))
-
-static HcaFaultPlan plan_of(HcaFaultAction action, uint8_t status)
-{
-    return (HcaFaultPlan) {
-        .nrules = 1,
-        .rule[0] = { .place = HCA_FAULT_SEND_WR,
-                     .action = action,
-                     .status = status,
-                     .vendor_err = VENDOR,
-                     .probability = HCA_FAULT_ALWAYS,
-                     .count = 1 },
-    };
-}
 
 static Bed *bed_new(uint8_t service)
 {
@@ -127,10 +112,11 @@ typedef struct StatusCase {
 static void test_status(gconstpointer data)
 {
     const StatusCase *c = data;
-    HcaFaultPlan plan = plan_of(HCA_FAULT_FAIL, c->status->syndrome);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_SEND_WR, HCA_FAULT_FAIL,
+                                  c->status->syndrome);
     const Refusal *refusal = refusal_of(c->status->way, c->opcode);
     Bed *bed = bed_new(RDMA_HCA_QP_ST_RC);
-    uint8_t vendor = VENDOR;
+    uint8_t vendor = BED_VENDOR_ERR;
     Wc wc;
 
     plan.rule[0].skip = 1;
@@ -166,7 +152,8 @@ static void test_status(gconstpointer data)
 /* A work request that has a status of its own is not the plan's. */
 static void test_own_error(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_FAIL, HCA_SYNDROME_FATAL_ERR);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_SEND_WR, HCA_FAULT_FAIL,
+                                  HCA_SYNDROME_FATAL_ERR);
     Bed *bed = bed_new(RDMA_HCA_QP_ST_RC);
     Wc wc;
 
@@ -185,7 +172,8 @@ static void test_own_error(void)
 /* Nothing is answered: what the card refuses can fail, and nothing else. */
 static void test_uc(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_FAIL, HCA_SYNDROME_REMOTE_ACCESS_ERR);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_SEND_WR, HCA_FAULT_FAIL,
+                                  HCA_SYNDROME_REMOTE_ACCESS_ERR);
     Bed *bed = bed_new(RDMA_HCA_QP_ST_UC);
     Wc wc;
 
@@ -202,7 +190,7 @@ static void test_uc(void)
     post_three(bed, SEND);
     cq_expect(bed->cqs[0], &wc, 0, 0);
     cq_expect(bed->cqs[0], &wc, 1, RDMA_HCA_SYNDROME_LOCAL_PROT_ERR);
-    g_assert_cmphex(wc.vendor_err, ==, VENDOR);
+    g_assert_cmphex(wc.vendor_err, ==, BED_VENDOR_ERR);
     cq_expect_flushed(bed->cqs[0], 2, 1);
     g_assert_cmpuint(qp_state(bed->qps[0]), ==, RDMA_HCA_QP_STATE_SQE);
     cq_expect(bed->cqs[1], &wc, 0, 0);
@@ -213,7 +201,8 @@ static void test_uc(void)
 /* A window that cannot be bound: other operations cannot fail so. */
 static void test_bind_status(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_FAIL, HCA_SYNDROME_MW_BIND_ERR);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_SEND_WR, HCA_FAULT_FAIL,
+                                  HCA_SYNDROME_MW_BIND_ERR);
     Bed *bed = bed_new(RDMA_HCA_QP_ST_RC);
     Wc wc;
 
@@ -229,7 +218,8 @@ static void test_bind_status(void)
 /* A key is looked at only where there are bytes. */
 static void test_no_bytes(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_FAIL, HCA_SYNDROME_REMOTE_ACCESS_ERR);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_SEND_WR, HCA_FAULT_FAIL,
+                                  HCA_SYNDROME_REMOTE_ACCESS_ERR);
     Bed *bed = bed_new(RDMA_HCA_QP_ST_RC);
     Wc wc;
 
@@ -293,7 +283,8 @@ static const SelectCase select_cases[] = {
 static void test_select(gconstpointer data)
 {
     const SelectCase *c = data;
-    HcaFaultPlan plan = plan_of(HCA_FAULT_FAIL, HCA_SYNDROME_LOCAL_PROT_ERR);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_SEND_WR, HCA_FAULT_FAIL,
+                                  HCA_SYNDROME_LOCAL_PROT_ERR);
     Bed *bed = bed_new(RDMA_HCA_QP_ST_RC);
     Wc wc;
 
@@ -314,7 +305,8 @@ static void test_select(gconstpointer data)
 /* A peer's address: another one, and the peer's. */
 static void test_select_address(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_FAIL, HCA_SYNDROME_LOCAL_PROT_ERR);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_SEND_WR, HCA_FAULT_FAIL,
+                                  HCA_SYNDROME_LOCAL_PROT_ERR);
     HcaFaultPeer *peer = &plan.rule[0].peer;
     Bed *bed = bed_new(RDMA_HCA_QP_ST_RC);
     const HcaPath *path =
@@ -346,7 +338,8 @@ static void test_select_address(void)
 /* A datagram's peer is its own. */
 static void test_select_datagram(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_FAIL, HCA_SYNDROME_LOCAL_QP_OP_ERR);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_SEND_WR, HCA_FAULT_FAIL,
+                                  HCA_SYNDROME_LOCAL_QP_OP_ERR);
     Pair *pair = pair_new(4201, 65536);
     Qp *from = pair_new_ud(pair, 0), *to[2];
     UdAddress address = { .dlid = pair->lab->host[1].config.lid,
@@ -377,7 +370,8 @@ static void test_select_datagram(void)
 /* Every third, twice, from the second on. */
 static void test_every(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_FAIL, HCA_SYNDROME_LOCAL_LENGTH_ERR);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_SEND_WR, HCA_FAULT_FAIL,
+                                  HCA_SYNDROME_LOCAL_LENGTH_ERR);
     Bed *bed = bed_new(RDMA_HCA_QP_ST_UC);
     unsigned failed = 0;
     Wc wc;
@@ -402,7 +396,8 @@ static void test_every(void)
 /* A rule's time: not before, not behind. */
 static void test_time(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_FAIL, HCA_SYNDROME_LOCAL_PROT_ERR);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_SEND_WR, HCA_FAULT_FAIL,
+                                  HCA_SYNDROME_LOCAL_PROT_ERR);
     Bed *bed = bed_new(RDMA_HCA_QP_ST_RC);
     Wc wc;
 
@@ -425,7 +420,8 @@ static void test_time(void)
 /* Parsed again when it may be sent again: judged once. */
 static void test_parsed_again(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_FAIL, HCA_SYNDROME_BAD_RESP_ERR);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_SEND_WR, HCA_FAULT_FAIL,
+                                  HCA_SYNDROME_BAD_RESP_ERR);
     QpAttr attr;
     Bed *bed;
     Wc wc;
@@ -456,7 +452,7 @@ static void test_parsed_again(void)
 static void test_break(gconstpointer data)
 {
     uint8_t service = GPOINTER_TO_UINT(data);
-    HcaFaultPlan plan = plan_of(HCA_FAULT_BREAK, 0);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_SEND_WR, HCA_FAULT_BREAK, 0);
     struct rdma_hca_eqe eqe;
     Bed *bed = bed_new(service);
 
@@ -481,7 +477,8 @@ static void test_break(gconstpointer data)
 /* The next packet of a capture says so; with two of them, of both. */
 static void test_capture(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_FAIL, HCA_SYNDROME_BAD_RESP_ERR);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_SEND_WR, HCA_FAULT_FAIL,
+                                  HCA_SYNDROME_BAD_RESP_ERR);
     g_autofree char *note = NULL;
     Bed *bed = bed_new(RDMA_HCA_QP_ST_RC);
     Host *host = &bed->lab->host[0];

@@ -13,17 +13,6 @@
 #define FETCH_ADD RDMA_HCA_OPCODE_ATOMIC_FA
 #define LEN 3000u
 
-static HcaFaultPlan plan_of(HcaFaultPlace place, HcaFaultAction action)
-{
-    return (HcaFaultPlan) {
-        .nrules = 1,
-        .rule[0] = { .place = place,
-                     .action = action,
-                     .probability = HCA_FAULT_ALWAYS,
-                     .count = 1 },
-    };
-}
-
 static Bed *bed_new(void)
 {
     return bed_new_rc(4100, NULL);
@@ -69,7 +58,7 @@ static const DmaCase dma_cases[] = {
 static void refuse(Bed *bed, unsigned side, uint8_t units,
                    HcaFaultChannel channel, uint32_t count)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DMA, HCA_FAULT_FAIL);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_DMA, HCA_FAULT_FAIL, 0);
 
     plan.rule[0].units = units;
     plan.rule[0].channels = 1u << channel;
@@ -210,7 +199,7 @@ static void test_dma_fail_cqe(void)
 /* An event: its EQ fails, and another one tells. */
 static void test_dma_fail_eqe(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DMA, HCA_FAULT_FAIL);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_DMA, HCA_FAULT_FAIL, 0);
     Bed *bed = bed_new();
     Eq *eq = &bed->drv[1]->eq[EQ_COMP];
 
@@ -255,7 +244,7 @@ static void test_dma_fail_command(void)
 /* Every second read of data, by range of addresses; others are not counted. */
 static void test_dma_select(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DMA, HCA_FAULT_FAIL);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_DMA, HCA_FAULT_FAIL, 0);
     HcaFaultRule *rule = &plan.rule[0];
     Bed *bed = bed_new();
     Mr *mr = bed->pair->mr[0];
@@ -288,7 +277,7 @@ static void test_dma_select(void)
 /* By chance, the same each time with the same seed; another seed: another. */
 static unsigned failures(uint32_t seed)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_COMMAND, HCA_FAULT_FAIL);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_COMMAND, HCA_FAULT_FAIL, 0);
     Bed *bed = bed_new();
     unsigned failed = 0;
 
@@ -321,7 +310,7 @@ static void test_chance(void)
 /* A payload, 5 ms late: the card has memory take its time from then on. */
 static void test_dma_delay(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DMA, HCA_FAULT_DELAY);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_DMA, HCA_FAULT_DELAY, 0);
     Bed *bed = bed_new();
     int64_t begin;
     SendWr wr;
@@ -351,7 +340,7 @@ static void test_dma_delay(void)
 /* What is written comes late, what is behind it no sooner; an interrupt, too. */
 static void test_dma_delay_write(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DMA, HCA_FAULT_DELAY);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_DMA, HCA_FAULT_DELAY, 0);
     Bed *bed = bed_new();
     uint32_t word = 0x12345678, was;
     uint64_t vectors;
@@ -402,7 +391,7 @@ static void start_nop(Host *host)
 
 static void test_command_delay(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_COMMAND, HCA_FAULT_DELAY);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_COMMAND, HCA_FAULT_DELAY, 0);
     Bed *bed = bed_new();
     Host *host = &bed->lab->host[0];
 
@@ -428,7 +417,7 @@ static void test_command_delay(void)
 /* The third SW2HW_CQ never ends; data goes on; a reset ends it. */
 static void test_command_hang(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_COMMAND, HCA_FAULT_HANG);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_COMMAND, HCA_FAULT_HANG, 0);
     Bed *bed = bed_new();
     Host *host = &bed->lab->host[0];
 
@@ -460,7 +449,7 @@ static void test_command_hang(void)
 /* It ends with a status, and has not been executed. */
 static void test_command_fail(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_COMMAND, HCA_FAULT_FAIL);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_COMMAND, HCA_FAULT_FAIL, 0);
     Bed *bed = bed_new();
 
     plan.rule[0].match_number = true;
@@ -496,7 +485,7 @@ static void expect_interrupts(Bed *bed, uint64_t n)
 
 static void test_interrupt_drop(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_INTERRUPT, HCA_FAULT_DROP);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_INTERRUPT, HCA_FAULT_DROP, 0);
     Bed *bed = bed_new();
 
     plan.rule[0].match_number = true;
@@ -516,7 +505,7 @@ static void test_interrupt_drop(void)
 
 static void test_interrupt_duplicate(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_INTERRUPT, HCA_FAULT_DUPLICATE);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_INTERRUPT, HCA_FAULT_DUPLICATE, 0);
     Bed *bed = bed_new();
     const uint64_t *msix = &bed->lab->host[1].msix[EQ_COMP];
     uint64_t before;
@@ -535,7 +524,7 @@ static void test_interrupt_duplicate(void)
 /* 50 ms late. */
 static void test_interrupt_delay(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_INTERRUPT, HCA_FAULT_DELAY);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_INTERRUPT, HCA_FAULT_DELAY, 0);
     Bed *bed = bed_new();
     uint64_t *msix = &bed->lab->host[1].msix[EQ_COMP];
     uint64_t before = *msix;
@@ -572,7 +561,7 @@ static void test_interrupt_delay(void)
 /* More are late than there is room for: the others are not. */
 static void test_interrupt_many(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_INTERRUPT, HCA_FAULT_DELAY);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_INTERRUPT, HCA_FAULT_DELAY, 0);
     Bed *bed = bed_new();
     uint64_t *msix = &bed->lab->host[1].msix[EQ_COMP];
     HcaV2p *v2p = bed->lab->host[1].hca->v2p;
@@ -598,7 +587,7 @@ static void test_interrupt_many(void)
 /* That of one QP: what is rung behind it waits, a command, too. */
 static void test_doorbell_delay(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DOORBELL, HCA_FAULT_DELAY);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_DOORBELL, HCA_FAULT_DELAY, 0);
     Bed *bed = bed_new();
     Lab *lab = bed->lab;
     SendWr wr[3];
@@ -640,7 +629,7 @@ static void test_doorbell_delay(void)
 /* More are late than there is room for: the oldest are rung, in their order. */
 static void test_doorbell_many(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_DOORBELL, HCA_FAULT_DELAY);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_DOORBELL, HCA_FAULT_DELAY, 0);
     Bed *bed = bed_new();
     Host *host = &bed->lab->host[0];
     uint64_t rung;
@@ -665,7 +654,7 @@ static void test_doorbell_many(void)
 
 static void test_event_overflow(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_EVENT, HCA_FAULT_OVERFLOW);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_EVENT, HCA_FAULT_OVERFLOW, 0);
     struct rdma_hca_eqe eqe;
     struct rdma_hca_eqc eqc;
     Bed *bed = bed_new();
@@ -702,7 +691,7 @@ static void test_event_overflow(void)
 /* The EQ that is to tell is full: it tells when there is room. */
 static void test_event_overflow_waits(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_EVENT, HCA_FAULT_OVERFLOW);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_EVENT, HCA_FAULT_OVERFLOW, 0);
     Bed *bed = bed_new();
     Driver *drv = bed->drv[1];
     HcaCxtMgt *cm = bed->lab->host[1].hca->cm;
@@ -734,7 +723,7 @@ static void test_event_overflow_waits(void)
 /* Each event is judged once, when there is room for it. */
 static void test_event_judged_once(void)
 {
-    HcaFaultPlan plan = plan_of(HCA_FAULT_EVENT, HCA_FAULT_OVERFLOW);
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_EVENT, HCA_FAULT_OVERFLOW, 0);
     Bed *bed = bed_new();
     Driver *drv = bed->drv[1];
     HcaCxtMgt *cm = bed->lab->host[1].hca->cm;

@@ -7,7 +7,7 @@ import json
 import re
 from pathlib import Path
 
-from harness import apps, cm, faults, mpi, nvme, paths, resources, storage, tap, verbs
+from harness import apps, cm, faults, mpi, nvme, paths, resources, storage, tap, ucx, verbs
 from harness.check import expect
 from harness.labs import infiniband, kept, roce
 
@@ -24,20 +24,31 @@ def done(guest, what):
     return resources.counters(guest, 'cumulative')[what]
 
 
+def shown(guest, unit):
+    """What the guest itself can know: how many faults of that kind were planned ones."""
+    output = guest.run(f'rdma statistic show link {guest.card.name}/1').output
+    return int(re.search(rf'\b{unit}_all (\d+)', output)[1])
+
+
 class During:
-    """The plan of a recipe at a guest's card inside; the counter has to move by it."""
+    """The plan of a recipe at a guest's card inside; the counter has to move by it, and what the guest is shown by as much."""
 
     def __init__(self, guest, plan, counter):
         self.guest, self.plan, self.counter = guest, plan, counter
 
     def __enter__(self):
-        self.before = done(self.guest, self.counter)
+        self.before = self.look()
         faults.set_faults([self.guest], self.plan)
 
     def __exit__(self, kind, *_):
         faults.set_faults([self.guest], [])
         if kind is None:
-            expect(f'there were faults: {self.counter}', done(self.guest, self.counter) > self.before, self.plan)
+            counted, seen = (now - then for now, then in zip(self.look(), self.before))
+            expect(f'there were faults: {self.counter}', counted > 0, self.plan)
+            expect('the guest knows of them', seen == counted, seen, counted)
+
+    def look(self):
+        return done(self.guest, self.counter), shown(self.guest, self.counter.split()[0])
 
 
 def run_mpi(both):
@@ -68,6 +79,32 @@ def test_port_flaps():
         while FLAPS == 50 and done(both.b, 'verb_fault card_down') < 50:
             run_mpi(both)
     both.wait_active()
+
+
+# What UCX makes of a status, and the program's test.
+UCX_STATUSES = (('retry-exc-err', 'Endpoint timeout', 'tag_lat'), ('rem-access-err', 'Connection reset by remote peer', 'ucp_put_bw'),
+                ('loc-prot-err', 'Input/output error', 'stream_bw'))
+
+
+def ucx_told(both, plan, text, case):
+    """An endless test ends by this plan at the client's card: its error handler is told so, and others work afterwards."""
+    with resources.given_back(both):
+        client, server = ucx.start(both.a, both.b, ucx.mortal('rc_v'), [(case, 4000, 100000000, '-e')])
+        client.wait_output(rf'\+{case}')
+        with During(both.b, plan, 'verb_fault send_fail'):
+            said = client.wait_output(r'error handler called with status .*', timeout=100)[0]
+        for command in client, server:
+            command.end()
+    expect('it is told what was planned', text in said, plan, said)
+    ucx.run(both.a, both.b, ucx.below_protocols('rc_v'), [('tag_lat', 4000, 50, ''), ('ucp_get', 65536, 20, '')])
+
+
+@tap.seconds(600)
+def test_ucx():
+    both = prepared()
+    [rule] = recipe('An endpoint of UCX fails')
+    for status, text, case in UCX_STATUSES:
+        ucx_told(both, [{**rule, 'wc-status': status}], text, case)
 
 
 def test_every_thousandth_send():

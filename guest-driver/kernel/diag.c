@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The card's counters (DIAG_RPRT) as hardware counters of the device, in
- * /sys/class/infiniband/<device>/hw_counters, and those that the card's port
- * and link count, also of the port (ports/1/hw_counters, `rdma statistic`):
- * netlink has room for so many. Those of the Ethernet function are also the
+ * /sys/class/infiniband/<device>/hw_counters. Those that the card's port and
+ * link count, and how many planned faults there were, are also the port's
+ * (ports/1/hw_counters, `rdma statistic`): netlink has room for so many. Those of the Ethernet function are also the
  * interface's (`ethtool -S`). The names come from the card.
  *
  * In front of the port's own are those that are counted for QPs, in sets, of
@@ -71,7 +71,8 @@ static bool rhca_diag_name_ok(const char *name)
 
 static bool rhca_diag_of_port(const char *name)
 {
-	return strstarts(name, "port_") || strstarts(name, "link_");
+	return strstarts(name, "port_") || strstarts(name, "link_") ||
+	       strstr(name, "fault_all");
 }
 
 /* Of the port's, if there is room. */

@@ -17,6 +17,7 @@
 #include "trace.h"
 
 #define WARN_INTERVAL_NS NANOSECONDS_PER_SECOND
+#define WARN_BURST 32
 
 /* Doorbells that come together: those within this time of the last one. */
 #define BURST_NS 10000
@@ -397,13 +398,28 @@ static bool host_capture_write(void *opaque, const void *data, size_t len)
     return false;
 }
 
-/* A hostile guest or peer must not fill the user's disk: a line a second. */
-static void host_warn(void *opaque, const char *message)
+/*
+ * A hostile guest or peer must not fill the user's disk: a line a second, or
+ * WARN_BURST at once after as many seconds without.
+ */
+static bool may_warn(RdmaHcaThread *thread)
 {
-    RdmaHcaThread *thread = opaque;
     int64_t now = qemu_clock_get_ns(QEMU_CLOCK_REALTIME);
 
     if (now < thread->warn_after_ns) {
+        return false;
+    }
+    thread->warn_after_ns = MAX(thread->warn_after_ns,
+                                now - WARN_BURST * WARN_INTERVAL_NS) +
+                            WARN_INTERVAL_NS;
+    return true;
+}
+
+static void host_warn(void *opaque, const char *message)
+{
+    RdmaHcaThread *thread = opaque;
+
+    if (!may_warn(thread)) {
         thread->warnings_held++;
         return;
     }
@@ -413,7 +429,6 @@ static void host_warn(void *opaque, const char *message)
         thread->warnings_held = 0;
     }
     warn_report("rdma-hca %s: %s", thread->name, message);
-    thread->warn_after_ns = now + WARN_INTERVAL_NS;
 }
 
 static bool write_file(const char *path, const GByteArray *data, Error **errp)

@@ -13,6 +13,25 @@ static const void *counters(const void *room)
     return &((const HcaHostFaults *)room)->counters;
 }
 
+/* Of places from @first to @last. */
+static uint64_t sum_of(const HcaHostFaults *faults, HcaFaultPlace first,
+                       HcaFaultPlace last)
+{
+    uint64_t sum = 0;
+
+    for (unsigned place = first; place <= last; place++) {
+        for (unsigned i = 0; i < HCA_FAULT_NACTIONS; i++) {
+            sum += faults->counters.injected[place][i];
+        }
+    }
+    return sum;
+}
+
+HCA_GAUGE_FN(all_of_host, HcaHostFaults,
+             sum_of(room, HCA_FAULT_DMA, HCA_FAULT_EVENT))
+HCA_GAUGE_FN(all_of_verbs, HcaHostFaults,
+             sum_of(room, HCA_FAULT_SEND_WR, HCA_FAULT_CARD))
+
 static const HcaCounterRow rows[] = {
     FAULT(535, "dma_fail", DMA, FAIL, "accesses to memory refused"),
     FAULT(536, "dma_delay", DMA, DELAY, "accesses to memory made late"),
@@ -29,6 +48,7 @@ static const HcaCounterRow rows[] = {
           "event queues that overflowed"),
     HCA_COUNTER(545, "held_full", HcaHostFaultCounters, held_full,
                 "interrupts and doorbells not late for want of room"),
+    HCA_GAUGE(571, "all", CUMULATIVE, all_of_host, "all of these faults"),
 };
 
 static const HcaCounterRow verb_rows[] = {
@@ -48,6 +68,7 @@ static const HcaCounterRow verb_rows[] = {
           "CQs that overflowed"),
     FAULT(566, "card_raise", CARD, RAISE, "events raised"),
     FAULT(567, "card_down", CARD, DOWN, "times that the link went down"),
+    HCA_GAUGE(572, "all", CUMULATIVE, all_of_verbs, "all of these faults"),
 };
 
 const HcaCounterTable hca_verb_fault_counter_table = {

@@ -29,6 +29,20 @@ HCA_GAUGE_FN(link_up, HcaLink, hca_link_is_up(room))
 HCA_GAUGE_FN(held, HcaLink, hca_link_held(room))
 HCA_GAUGE_FN(captured, HcaLink, hca_link_is_captured(room))
 
+static uint64_t all_faults(const void *room)
+{
+    const HcaFaultCounters *counters = hca_link_fault_counters(room);
+    uint64_t sum = 0;
+
+    for (unsigned d = 0; d < HCA_FAULT_NDIRECTIONS; d++) {
+        for (unsigned i = 0; i < HCA_FAULT_NPACKET_ACTIONS; i++) {
+            sum += counters->injected[d][i];
+        }
+        sum += counters->downs[d];
+    }
+    return sum;
+}
+
 static const void *link_counters(const void *room)
 {
     return hca_link_counters((HcaLink *)room);
@@ -85,6 +99,7 @@ static const HcaCounterRow fault_rows[] = {
           "times that the link went down at a packet received"),
     FAULT(338, "rx_mark", injected[HCA_FAULT_RX][HCA_FAULT_MARK],
           "received packets marked as having met congestion"),
+    HCA_GAUGE(570, "all", CUMULATIVE, all_faults, "all of these"),
 };
 
 const HcaCounterTable hca_fault_counter_table = {

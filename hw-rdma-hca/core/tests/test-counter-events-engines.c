@@ -780,8 +780,10 @@ static void test_script(void)
     }
     bed_counted(bed, 0, "verb_fault_card_raise", 2);
     bed_counted(bed, 0, "verb_fault_card_down", 1);
+    bed_counted(bed, 0, "verb_fault_all", 3);
     bed_counted(bed, 0, "fault_tx_down", 1);
     bed_counted(bed, 0, "fault_rx_down", 1);
+    bed_counted(bed, 0, "fault_all", 2);
     events_expect_some(bed, 0, "link_rx_unheard");
     events_look_and_free(bed);
 }

@@ -641,6 +641,7 @@ static void test_host_faults(void)
     bed_counted(bed, 0, "host_fault_interrupt_duplicate", 1);
     bed_counted(bed, 0, "host_fault_interrupt_delay", 1);
     bed_counted(bed, 0, "host_fault_doorbell_delay", 1);
+    bed_counted(bed, 0, "host_fault_all", 8);
     events_look_and_free(bed);
 }
 

@@ -103,8 +103,8 @@ static void test_visit(void)
  * Numbers are for ever. When this fails a row was put elsewhere than at the
  * end. After adding rows at the end, raise both constants.
  */
-#define FROZEN 570
-#define FROZEN_SUM "103848230ba911f0d2ad28cd085e8e1e"
+#define FROZEN 573
+#define FROZEN_SUM "df05c616241c8eff5f1966b8c6ef3ec4"
 
 static void test_numbers(void)
 {
@@ -131,6 +131,9 @@ static bool is_sum(const HcaCounter *counter)
                                          "host" };
     const char *name = counter->name;
 
+    if (g_str_has_suffix(counter->unit, "fault") && g_str_equal(name, "all")) {
+        return true;
+    }
     if (!g_str_equal(counter->unit, "v2p") || !g_str_has_prefix(name, "wait")) {
         return false;
     }

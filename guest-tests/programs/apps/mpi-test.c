@@ -285,6 +285,8 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    printf("rank %d of %d: begins\n", rank, ranks);
+    fflush(stdout);
     for (size_t i = 0; argc == 3 && i < count; i++) {
         if (!strcmp(argv[1], cases[i].name) || (!strcmp(argv[1], "all") && i < count - LASTING)) {
             cases[i].run(atoi(argv[2]));

@@ -163,7 +163,8 @@ def test_intel_not_used():
 
 
 def exchange_beside_interface(both):
-    rdma = verbs.start(both.a, both.b, 'ibv_rc_pingpong -c -s 65536 -n 100')
+    """The program gives a message half a second: one of many packets needs a card's turn for all of them in that time."""
+    rdma = verbs.start(both.a, both.b, 'ibv_rc_pingpong -c -s 16384 -n 400')
     for direction in ('', '-R'):
         ethernet.iperf(both, f'-n 3M {direction}')
     verbs.finish(rdma)

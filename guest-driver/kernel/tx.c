@@ -341,6 +341,7 @@ void rhca_tx_drain(struct rhca_queue *queue)
 	struct rhca_tx_mem *tx = &queue->tx;
 	u8 done;
 
+	local_bh_disable(); /* as the poll that counts otherwise */
 	while (tx->tail != tx->head) {
 		if (rhca_tx_is_over(tx, &done))
 			rhca_tx_count(queue, rhca_tx_slot(tx, tx->tail)->skb,
@@ -349,6 +350,7 @@ void rhca_tx_drain(struct rhca_queue *queue)
 			DEV_STATS_INC(queue->eth->ndev, tx_dropped);
 		rhca_tx_retire(queue, 0);
 	}
+	local_bh_enable();
 	netdev_tx_reset_queue(rhca_tx_queue(queue));
 }
 

@@ -3,7 +3,7 @@
 """The card's counters as a guest sees them (hw_counters, `rdma statistic`) and as the monitor does."""
 import re
 
-from harness import tap, verbs
+from harness import resources, tap, verbs
 from harness.guest import GuestError
 from harness.labs import infiniband, kept
 
@@ -22,12 +22,6 @@ def in_sysfs(guest, folder='.'):
 
 def of_port(guest):
     return in_sysfs(guest, 'ports/1')
-
-
-def in_statistic(guest):
-    link = f'{guest.card.name}/1'
-    output = guest.run(f'rdma statistic show link {link}').output
-    return {name: int(value) for name, value in re.findall(r'(\w+) (\d+)', output.split(link, 1)[1])}
 
 
 def compare(guest, view, names):
@@ -50,7 +44,7 @@ def test_guest_and_monitor_agree():
     verbs.pingpong(both.a, both.b, '-n 100')
     for guest in both.guests:
         compare(guest, in_sysfs, '')
-        for view in of_port, in_statistic:
+        for view in of_port, resources.in_statistic:
             compare(guest, view, '(port|link)_|(.*_)?fault_all$')
 
 

@@ -3,8 +3,9 @@
  * The card's counters (DIAG_RPRT) as hardware counters of the device, in
  * /sys/class/infiniband/<device>/hw_counters. Those that the card's port and
  * link count, and how many planned faults there were, are also the port's
- * (ports/1/hw_counters, `rdma statistic`): netlink has room for so many. Those of the Ethernet function are also the
- * interface's (`ethtool -S`). The names come from the card.
+ * (ports/1/hw_counters, `rdma statistic`): netlink has room for so many. Those
+ * of the Ethernet function are also the interface's (`ethtool -S`). The names
+ * come from the card.
  *
  * In front of the port's own are those that are counted for QPs, in sets, of
  * which a QP counts in one: the core adds the sets that it knows to the port's,

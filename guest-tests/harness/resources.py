@@ -14,6 +14,13 @@ def counters(guest, kind):
             for unit in card['units'] for counter in unit['counters'] if counter['type'] == kind}
 
 
+def in_statistic(guest):
+    """What the guest is shown of its port's counters, by name."""
+    link = f'{guest.card.name}/1'
+    output = guest.run(f'rdma statistic show link {link}').output
+    return {name: int(value) for name, value in re.findall(r'(\w+) (\d+)', output.split(link, 1)[1])}
+
+
 def in_use(guest):
     """Counts by name, "core mr", "card v2p mpts" and so on."""
     counts = {}

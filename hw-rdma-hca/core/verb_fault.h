@@ -28,7 +28,7 @@ static inline const HcaFaultRule *hca_send_fault(HcaHostFaults *faults,
 }
 
 /*
- * These three only if there is a rule for their place: the responder asks for that
+ * These two only if there is a rule for their place: the responder asks for that
  * before it works out what they want to know (responder/units.h).
  *
  * A message is to have a receive, of SRQ @srqn if there is one (or NULL): those of
@@ -44,10 +44,18 @@ const HcaFaultRule *hca_receive_fault_judge(HcaHostFaults *faults,
 const HcaFaultRule *hca_request_fault_judge(HcaHostFaults *faults,
                                             const HcaQp *qp,
                                             uint32_t operations);
+
 /* A packet answers it: DROP, DELAY. */
 const HcaFaultRule *hca_answer_fault_judge(HcaHostFaults *faults,
                                            const HcaQp *qp, HcaFaultKind kind);
-
+static inline const HcaFaultRule *hca_answer_fault(HcaHostFaults *faults,
+                                                   const HcaQp *qp,
+                                                   HcaFaultKind kind)
+{
+    return hca_host_faults_at(faults, HCA_FAULT_ANSWER)
+               ? hca_answer_fault_judge(faults, qp, kind)
+               : NULL;
+}
 /* A completion is on its way to @cqn: FAIL, OVERFLOW. */
 const HcaFaultRule *hca_completion_fault_judge(HcaHostFaults *faults,
                                                const HcaQp *qp, uint32_t cqn,

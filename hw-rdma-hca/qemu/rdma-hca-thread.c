@@ -410,7 +410,7 @@ static bool may_warn(RdmaHcaThread *thread)
         return false;
     }
     thread->warn_after_ns = MAX(thread->warn_after_ns,
-                                now - WARN_BURST * WARN_INTERVAL_NS) +
+                                now - (WARN_BURST - 1) * WARN_INTERVAL_NS) +
                             WARN_INTERVAL_NS;
     return true;
 }

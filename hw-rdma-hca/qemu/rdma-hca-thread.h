@@ -93,8 +93,8 @@ typedef struct RdmaHcaThread {
     const RdmaHcaRamMap *map;  /* while in a core function */
     RdmaHcaRamSection dev_mem; /* the card's own, at 0; size 0: none */
     unsigned map_hint;
-    bool settled; /* the peer of now has said who it is */
-    int64_t warn_after_ns;
+    bool settled;          /* the peer of now has said who it is */
+    int64_t warn_after_ns; /* of the burst, when the next line is in time */
     unsigned warnings_held;
 } RdmaHcaThread;
 

@@ -147,9 +147,7 @@ bool hca_planned_answer(Hca *hca, HcaQp *qp, const HcaResp *resp, bool *lost)
         qp->resp.waited = false;
         return false;
     }
-    rule = hca_host_faults_at(hca->faults, HCA_FAULT_ANSWER)
-               ? hca_answer_fault_judge(hca->faults, qp, kind_of(resp))
-               : NULL;
+    rule = hca_answer_fault(hca->faults, qp, kind_of(resp));
     if (rule && rule->action == HCA_FAULT_DELAY) {
         qp->resp.waited = true;
         hca_timer_set(hca, qp, HCA_TIMER_ANSWER,

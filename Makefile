@@ -177,7 +177,7 @@ check-debug: build $S/apps-layer
 	@scripts/run-tests '$(T)'
 else
 check-debug:
-	@$(MAKE) --no-print-directory check-debug KERNEL=debug-$(or $(KERNEL),$(firstword $(linuxes))) HEADERS= GUEST_PATIENCE=$(or $(GUEST_PATIENCE),10) \
+	@$(MAKE) --no-print-directory check-debug KERNEL=debug-$(or $(KERNEL),$(firstword $(linuxes))) HEADERS= GUEST_PATIENCE=$(or $(GUEST_PATIENCE),10) GUEST_MEMORY=$(or $(GUEST_MEMORY),1024) \
 		T='$(or $(T),$(debug_tests))'
 endif
 

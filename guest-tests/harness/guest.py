@@ -28,6 +28,9 @@ KERNEL_TROUBLE = re.compile(
     # what kernels with checkers say
     r'BUG [\w-]+ \(|INFO: trying to register|DMA-API: (?!preallocated|debugging enabled|Mapped at)|ODEBUG:|'
     r'locking correctness validator|kmemleak: .*(annot|isabled)')
+# MiB of those of which nothing else is said. Kernels that check themselves take more.
+MEMORY = int(os.environ.get('GUEST_MEMORY') or 512)
+
 # Programs may register the same memory twice, or more often than dma-debug can count, which has no notion of that.
 MAPPED_TWICE = re.compile(r'cacheline tracking EEXIST|DMA-API: exceeded \d+ overlapping mappings|'
                           r'at kernel/dma/debug\.c:\d+ add_dma_entry\+')
@@ -145,16 +148,16 @@ def end_all(commands):
 class Guest:
     """A virtual machine that runs the image of the project."""
 
-    def __init__(self, name, folder, number=1, arch=HOST, cpus=1, cpu=None, memory=512, accelerator=None, machine=(), arguments=(),
+    def __init__(self, name, folder, number=1, arch=HOST, cpus=1, cpu=None, memory=None, accelerator=None, machine=(), arguments=(),
                  append='', layers=(), disks=(), launch=None):
-        """arch: see arch.py. cpus, cpu: how many, and of which model when they are emulated, the usual if not said. folder: its
+        """arch: see arch.py. cpus, cpu: how many, and of which model when they are emulated, the usual if not said. memory: MiB. folder: its
         sockets and logs, made here. machine: options of QEMU's that make it another machine, before it has devices. arguments: more of the command line; paths of sockets in it are
         relative to the folder. append: more of the kernel's. layers: what its root
         has beside the usual, by names of paths.LAYERS. disks: images that it sees, read-only, behind those of its root: see
         disk(). launch: the command that has QEMU's options behind it, if not the usual QEMU."""
         self.name, self.folder, self.number = name, folder, number
         self.arch = ARCHES[arch]
-        self.cpus, self.cpu, self.memory, self.append = cpus, cpu or self.arch.cpu, memory, append
+        self.cpus, self.cpu, self.memory, self.append = cpus, cpu or self.arch.cpu, memory or MEMORY, append
         self.launch = list(launch or (self.arch.qemu, '-L', self.arch.data))
         self.accelerator, self.machine, self.arguments, self.disks = accelerator, list(machine), list(arguments), list(disks)
         self.layers = list(layers)

@@ -10,7 +10,7 @@ CFLAGS := -std=gnu11 -g -O2 -Wall -Wextra -Wno-unused-parameter -Werror \
 LIBS := $(shell pkg-config --libs gio-unix-2.0 libdeflate) -lm
 
 sources := $(wildcard $(source)/switch/*.c $(source)/core/fault/*.c $(source)/core/link/*.c $(source)/core/record/*.c $(source)/core/wire/*.c $(source)/core/mad/*.c) \
-	$(source)/core/config.c
+	$(source)/core/config.c $(source)/core/state.c
 objects := $(patsubst $(source)/%.c,$(out)/%.o,$(sources))
 
 $(program): $(objects)

@@ -20,7 +20,7 @@ benches := $(out)/cards $(out)/sweep
 programs := $(patsubst $(source)/core/tests/%.c,$(out)/%,$(tests))
 
 # The switch (switch/) and what it takes of the card: cables, packets, management agents.
-parts := $(filter $(addprefix $(source)/core/,fault/% link/% record/% wire/% mad/% config.c),$(card))
+parts := $(filter $(addprefix $(source)/core/,fault/% link/% record/% wire/% mad/% config.c state.c),$(card))
 switch := $(wildcard $(source)/switch/*.c)
 engine := $(addprefix $(source)/switch/,switch.c port.c packet.c forward.c output.c queue.c agent.c counters.c report.c)
 switch_helpers := $(wildcard $(source)/switch/tests/lib*.c) $(source)/core/tests/lib-test.c
@@ -30,7 +30,7 @@ GIO := $(shell pkg-config --cflags gio-unix-2.0)
 GIO_LIBS := $(shell pkg-config --libs gio-unix-2.0)
 
 # A test whose source is gone is none any more.
-all: $(programs) $(switch_programs) $(out)/hca-switch $(out)/fabric-cards $(benches)
+all: $(programs) $(switch_programs) $(out)/hca-switch $(out)/fabric-cards $(benches) $(out)/card.elf
 	@rm -f $(filter-out $(programs) $(switch_programs),$(wildcard $(out)/test-*))
 
 $(out)/libcard.so: $(call object,$(card) $(helpers))
@@ -65,6 +65,10 @@ $(out)/fabric-cards: $(plain_card) $(fabric_cards)
 
 $(benches): $(out)/%: $(out)/plain/bench/%.o $(plain_card) $(bench_parts)
 	gcc $(PLAIN_CFLAGS) -o $@ $^ $(LIBS)
+
+# For `make check T=source/state`: gdb reads types and lists in it; where all has an address, pointers are known without running it.
+$(out)/card.elf: $(plain_card)
+	gcc -no-pie -nostartfiles -Wl,-e,0 -o $@ $^ $(LIBS)
 
 $(out)/plain/%.o: $(source)/%.c scripts/unit.mk
 	@mkdir -p $(@D)

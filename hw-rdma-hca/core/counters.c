@@ -129,3 +129,33 @@ void hca_counters_visit(const Hca *hca, HcaCounterFn *fn, void *opaque)
         }
     }
 }
+
+/* Where it is kept; NULL: nowhere. */
+static uint64_t *value_of(const Hca *hca, unsigned index)
+{
+    const Place *place = &places()[index];
+    const void *room = place->unit->room(hca);
+
+    if (!room || place->row->gauge) {
+        return NULL;
+    }
+    return (uint64_t *)((const char *)place->unit->table->counters(room) +
+                        place->row->offset);
+}
+
+bool hca_counter_saved(const Hca *hca, unsigned index, uint64_t *value)
+{
+    const uint64_t *at = value_of(hca, index);
+
+    *value = at ? *at : 0;
+    return *value;
+}
+
+void hca_counter_set(Hca *hca, uint32_t index, uint64_t value)
+{
+    uint64_t *at = index < hca_counters_number() ? value_of(hca, index) : NULL;
+
+    if (at) {
+        *at = value;
+    }
+}

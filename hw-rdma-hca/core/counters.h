@@ -9,6 +9,8 @@
 #ifndef HCA_COUNTERS_H
 #define HCA_COUNTERS_H
 
+#include <stdbool.h>
+
 #include "counter_table.h"
 
 typedef struct Hca Hca;
@@ -34,5 +36,12 @@ void hca_counter_get(const Hca *hca, unsigned index, HcaCounter *counter);
 /* All counters, unit by unit in the order of the data path. */
 typedef void HcaCounterFn(void *opaque, const HcaCounter *counter);
 void hca_counters_visit(const Hca *hca, HcaCounterFn *fn, void *opaque);
+
+/*
+ * A counter's own value, for a state that is saved; false: it is worked out of
+ * something, or 0. To have it again; one that there is not is left out.
+ */
+bool hca_counter_saved(const Hca *hca, unsigned index, uint64_t *value);
+void hca_counter_set(Hca *hca, uint32_t index, uint64_t value);
 
 #endif /* HCA_COUNTERS_H */

@@ -6,6 +6,8 @@
  */
 #include "dispatch.h"
 
+#include <string.h>
+
 #include "cxtmgt/cxtmgt.h"
 #include "eth/eth.h"
 #include "front/bars.h"
@@ -355,6 +357,8 @@ void hca_dispatch_cable_gone(Hca *hca)
 
 void hca_dispatch_forget(Hca *hca)
 {
+    hca->eth_first = false;
+    hca->resp_first = 0;
     if (hca->late) {
         hca_v2p_ask_forget(hca->v2p, &hca->arrived->ask);
         hca->arrived->held = false;
@@ -582,3 +586,49 @@ bool hca_dispatch_run(Hca *hca)
     hca_dispatch_set_alarm(hca);
     return more || rx_pending(hca) || may_go_on(hca);
 }
+
+/* State: the packet that waits for memory, and whether it turned round */
+
+static const HcaField arrived_fields[] = {
+    HCA_ANEW(HcaArrived, ask),           HCA_DERIVED(HcaArrived, held),
+    HCA_ELSEWHERE(HcaArrived, loopback), HCA_ELSEWHERE(HcaArrived, len),
+    HCA_ELSEWHERE(HcaArrived, frame),
+};
+static const HcaStruct arrived_struct = HCA_STRUCT(HcaArrived, arrived_fields);
+
+static void save_arrived(void *room, GArray *bytes)
+{
+    const Hca *hca = room;
+
+    if (is_held(hca)) {
+        const HcaArrived *arrived = hca->arrived;
+        uint8_t loopback = arrived->loopback;
+
+        g_array_append_val(bytes, loopback);
+        g_array_append_vals(bytes, arrived->frame, arrived->len);
+    }
+}
+
+static bool load_arrived(void *room, const void *records, uint32_t n,
+                         HcaStateError *error)
+{
+    const Hca *hca = room;
+    HcaArrived *arrived = hca->arrived;
+    const uint8_t *bytes = records;
+
+    if (!n) {
+        return true;
+    }
+    if (!arrived || n - 1 > sizeof(arrived->frame)) {
+        return hca_state_refuse(error, "a packet that cannot wait");
+    }
+    arrived->held = true;
+    arrived->loopback = bytes[0];
+    arrived->len = n - 1;
+    memcpy(arrived->frame, bytes + 1, n - 1);
+    return true;
+}
+
+const HcaSection hca_arrived_section = HCA_SECTION(
+    "arrived", 1, &hca_byte_struct, save_arrived, load_arrived,
+    &arrived_struct);

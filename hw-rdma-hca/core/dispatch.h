@@ -26,4 +26,7 @@ void hca_dispatch_answered(void *opaque, HcaV2pAsk *ask);
 /* HcaQpStateFn: the engines follow. @opaque is the card. */
 void hca_dispatch_qp_state(void *opaque, HcaQp *qp, uint8_t old_state);
 
+/* What is saved of it. */
+extern const HcaSection hca_arrived_section;
+
 #endif /* HCA_DISPATCH_H */

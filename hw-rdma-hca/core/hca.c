@@ -9,6 +9,7 @@
 #include "front/bars.h"
 #include "front/ceu/ceu.h"
 #include "front/format.h"
+#include "hca_int.h"
 #include "link/link.h"
 #include "port/port.h"
 #include "requester/requester.h"
@@ -104,8 +105,7 @@ bool hca_link_settled(const Hca *hca)
     return hca_link_is_greeted(hca->link);
 }
 
-/* Memory takes its time from now on, be that none. */
-static void be_late(Hca *hca)
+void hca_be_late(Hca *hca)
 {
     hca_v2p_set_late(hca->v2p, hca->config.memory_latency_ns,
                      hca->config.memory_bandwidth, hca_dispatch_answered, hca);
@@ -133,7 +133,7 @@ static void take_plan(Hca *hca, const HcaFaultPlan *plan, unsigned kept)
     hca_host_faults_set_plan(hca->faults, plan, kept);
     hca_script_begin(hca, kept);
     if (hca_host_faults_delay_dma(plan)) {
-        be_late(hca);
+        hca_be_late(hca);
     }
     hca_dispatch_set_alarm(hca); /* what was held back leaves now */
 }
@@ -214,7 +214,7 @@ Hca *hca_new(const HcaConfig *config, const HcaHostOps *ops, void *opaque)
     hca->strict = hca_strict_new(config);
     hca_v2p_set_faults(hca->v2p, hca->faults);
     if (config->memory_latency_ns || config->memory_bandwidth) {
-        be_late(hca);
+        hca_be_late(hca);
     }
     hca->port = hca_port_new(&hca->config, hca->link, host);
     hca->cm = hca_cxtmgt_new(hca->format->cxt, &hca->config, hca->v2p,

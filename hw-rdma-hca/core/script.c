@@ -225,3 +225,49 @@ int64_t hca_script_deadline(const Hca *hca)
     }
     return at;
 }
+
+/* State */
+
+static const HcaField task_fields[] = {
+    HCA_SAVED(Task, rule),
+    HCA_SAVED(Task, at),
+    HCA_SAVED(Task, left),
+};
+static const HcaStruct task_struct = HCA_STRUCT(Task, task_fields);
+
+static const HcaField script_fields[] = {
+    HCA_ELSEWHERE(HcaScript, ntasks),
+    HCA_ELSEWHERE(HcaScript, task),
+};
+static const HcaStruct script_struct = HCA_STRUCT(HcaScript, script_fields);
+
+static void save_tasks(void *room, GArray *records)
+{
+    const HcaScript *script = ((Hca *)room)->script;
+
+    g_array_append_vals(records, script->task, script->ntasks);
+}
+
+static bool load_tasks(void *room, const void *records, uint32_t n,
+                       HcaStateError *error)
+{
+    const Hca *hca = room;
+    const Task *task = records;
+    const HcaFaultPlan *plan = &hca->faults->faults.plan;
+
+    if (n > HCA_FAULT_MAX_RULES) {
+        return hca_state_refuse(error, "%u tasks", n);
+    }
+    hca->script->ntasks = 0;
+    for (unsigned i = 0; i < n; i++) {
+        if (task[i].rule >= plan->nrules ||
+            plan->rule[task[i].rule].place != HCA_FAULT_CARD) {
+            return hca_state_refuse(error, "rule %u is no task", task[i].rule);
+        }
+        hca->script->task[hca->script->ntasks++] = task[i];
+    }
+    return true;
+}
+
+const HcaSection hca_script_section = HCA_SECTION(
+    "script", 1, &task_struct, save_tasks, load_tasks, &script_struct);

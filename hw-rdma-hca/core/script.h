@@ -19,4 +19,7 @@ bool hca_script_run(Hca *hca);
 /* When it has to be called; INT64_MAX: not at all. */
 int64_t hca_script_deadline(const Hca *hca);
 
+/* What is saved of it. */
+extern const HcaSection hca_script_section;
+
 #endif /* HCA_SCRIPT_H */

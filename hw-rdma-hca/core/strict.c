@@ -188,3 +188,51 @@ void hca_strict_state(Hca *hca, HcaQp *qp, uint8_t old_state)
         *gone = hca_now(hca) + patience(qp);
     }
 }
+
+/* State: packets of QPs that have gone, which may be on their way */
+
+typedef struct Gone {
+    uint32_t qpn;
+    int64_t until;
+} Gone;
+
+static const HcaField gone_fields[] = {
+    HCA_SAVED(Gone, qpn),
+    HCA_SAVED(Gone, until),
+};
+static const HcaStruct gone_struct = HCA_STRUCT(Gone, gone_fields);
+
+static const HcaField strict_fields[] = { HCA_ELSEWHERE(HcaStrict, gone) };
+static const HcaStruct strict_struct = HCA_STRUCT(HcaStrict, strict_fields);
+
+static void save_gone(void *room, GArray *records)
+{
+    const Hca *hca = room;
+
+    for (uint32_t i = 0; hca->strict && i < 1u << hca->config.log_qps; i++) {
+        Gone gone = { i, hca->strict->gone[i] };
+
+        if (gone.until) {
+            g_array_append_val(records, gone);
+        }
+    }
+}
+
+/* A card that is not strict has no use for them. */
+static bool load_gone(void *room, const void *records, uint32_t n,
+                      HcaStateError *error)
+{
+    const Hca *hca = room;
+    const Gone *gone = records;
+
+    for (; n && hca->strict; n--, gone++) {
+        if (gone->qpn >= 1u << hca->config.log_qps) {
+            return hca_state_refuse(error, "QP %u", gone->qpn);
+        }
+        hca->strict->gone[gone->qpn] = gone->until;
+    }
+    return true;
+}
+
+const HcaSection hca_strict_section = HCA_SECTION(
+    "strict", 1, &gone_struct, save_gone, load_gone, &strict_struct);

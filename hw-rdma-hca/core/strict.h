@@ -48,4 +48,7 @@ uint32_t hca_strict_sum(const struct iovec *iov, unsigned iovcnt);
 /* For people: the name that docs/strict.md has. */
 const char *hca_strict_name(uint64_t kind);
 
+/* What is saved of it. */
+extern const HcaSection hca_strict_section;
+
 #endif /* HCA_STRICT_H */

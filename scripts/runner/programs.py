@@ -57,6 +57,7 @@ def programs():
     yield Program('bench/cards', TOP / 'scripts/check-cards')
     yield Program('source/style', TOP / 'scripts/check-style')
     yield Program('source/floors', TOP / 'scripts/check-floors')
+    yield Program('source/state', TOP / 'scripts/check-state')
     yield Program('source/runner', PYTHON, TOP / 'scripts/check-runner')
     yield Program('source/driver', TOP / 'scripts/check-driver')
     of_rdma_core, of_qemu = (Path(os.environ.get(name) or BUILD) for name in ('GUEST_RDMA_CORE', 'HOST_QEMU'))

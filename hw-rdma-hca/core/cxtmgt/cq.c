@@ -47,6 +47,16 @@ static bool check(HcaCxtMgt *cm, const HcaCqAttr *attr)
            attr->ci_db % sizeof(uint32_t) == 0;
 }
 
+static HcaCq *add_cq(HcaCxtMgt *cm, const HcaCq *from)
+{
+    HcaCq *cq = g_memdup2(from, sizeof(*from));
+
+    cm->cqs[cq->cqn] = cq;
+    hca_eq_find(cm, cq->attr.eqn)->cqs++;
+    cm->live.cqs++;
+    return cq;
+}
+
 uint8_t hca_cxtmgt_sw2hw_cq(HcaCxtMgt *cm, uint32_t cqn, const HcaCqAttr *attr)
 {
     HcaCq cq = { .cqn = cqn, .timer.slot = -1 };
@@ -65,10 +75,27 @@ uint8_t hca_cxtmgt_sw2hw_cq(HcaCxtMgt *cm, uint32_t cqn, const HcaCqAttr *attr)
     if (!write_cqc(cm, cqn, &cq)) {
         return HCA_STAT_BAD_SEG_PARAM;
     }
-    cm->cqs[cqn] = g_memdup2(&cq, sizeof(cq));
-    hca_eq_find(cm, attr->eqn)->cqs++;
-    cm->live.cqs++;
+    add_cq(cm, &cq);
     return HCA_STAT_OK;
+}
+
+bool hca_cq_add(HcaCxtMgt *cm, const HcaCq *from)
+{
+    HcaCq cq = { 0 };
+    HcaCq *added;
+
+    hca_struct_take(&hca_cq_struct, &cq, from);
+    if (!hca_index_ok(cm, &cm->cqc, cq.cqn) || cm->cqs[cq.cqn] ||
+        !check(cm, &cq.attr) || cq.status > HCA_QUEUE_WRITE_FAIL ||
+        cq.arm > HCA_CQ_FIRED) {
+        return false;
+    }
+    cq.timer.slot = -1;
+    added = add_cq(cm, &cq);
+    if (from->timer.slot >= 0) {
+        hca_heap_put(&cm->cq_timers, &added->timer, from->timer.key);
+    }
+    return true;
 }
 
 static void free_cq(HcaCxtMgt *cm, HcaCq *cq)

@@ -271,6 +271,8 @@ uint8_t hca_cxtmgt_arm_srq(HcaCxtMgt *cm, uint32_t srqn, uint64_t limit);
  */
 HcaQp *hca_qp_find(HcaCxtMgt *cm, uint32_t qpn);
 HcaQp *hca_qp_peek(const HcaCxtMgt *cm, uint32_t qpn);
+/* The one behind @qp, by its number, NULL: the first; NULL: there is no more. */
+HcaQp *hca_qp_next(const HcaCxtMgt *cm, const HcaQp *qp);
 /* The same of other queues that software has given to the card; for looking. */
 HcaCq *hca_cq_peek(const HcaCxtMgt *cm, uint32_t cqn);
 HcaEq *hca_eq_peek(const HcaCxtMgt *cm, uint32_t eqn);
@@ -299,6 +301,8 @@ bool hca_cq_post(HcaCxtMgt *cm, HcaV2pChannel channel, HcaQp *qp, uint32_t cqn,
  * it waits at @place. What waits there already is the same event.
  */
 void hca_eq_event(HcaCxtMgt *cm, const HcaEvent *event, HcaEventPlace *place);
+/* The same of one that waits, as it was saved; false: another one does there. */
+bool hca_eq_wait(HcaCxtMgt *cm, const HcaEvent *event, HcaEventPlace *place);
 /* One of @qp's types. */
 void hca_qp_event(HcaCxtMgt *cm, HcaQp *qp, uint8_t type);
 /* The port has come up or gone down: HCA_PORT_CHANGE_*. */
@@ -337,5 +341,11 @@ const HcaCxtLive *hca_cxt_live(const HcaCxtMgt *cm);
 uint64_t hca_cxt_live_pages(const HcaCxtMgt *cm);
 /* Events that wait for room in their EQ. */
 unsigned hca_cxt_waiting_events(const HcaCxtMgt *cm);
+
+/* state.c: what is saved, in this order; and of an event. */
+extern const HcaSection hca_cxtmgt_section, hca_cxt_icm_section, hca_eq_section,
+    hca_cq_section, hca_srq_section, hca_qp_section, hca_qp_counters_section,
+    hca_event_section;
+extern const HcaStruct hca_event_struct;
 
 #endif /* HCA_CXTMGT_H */

@@ -104,6 +104,10 @@ uint8_t hca_qp_attrs(const HcaQpTransitionRow *row, uint8_t service,
                      uint32_t mask, uint32_t *attrs);
 /* Judge the values of @attrs. */
 uint8_t hca_qp_check(HcaCxtMgt *cm, const HcaQpAttr *attr, uint32_t attrs);
+/* The same of all that a QP has. */
+bool hca_qp_attr_ok(HcaCxtMgt *cm, const HcaQpAttr *attr);
+/* What follows from the attributes. */
+void hca_qp_derive(const HcaCxtMgt *cm, HcaQp *qp);
 /* Take @attrs from @attr, and with them what follows from them. */
 void hca_qp_take(const HcaCxtMgt *cm, HcaQp *qp, const HcaQpAttr *attr,
                  uint32_t attrs);
@@ -180,5 +184,20 @@ void hca_qp_free_all(HcaCxtMgt *cm);
 /* eq.c: as hca_cq_is_here(), of an entry of @eqn. */
 bool hca_eq_is_here(HcaCxtMgt *cm, HcaV2pChannel channel, uint32_t eqn,
                     HcaV2pAsk *ask, unsigned *nth);
+
+/* state.c: what is saved of each. */
+extern const HcaStruct hca_eq_struct, hca_cq_struct, hca_srq_struct;
+/*
+ * A queue as it was saved, but for what can be worked out. False: it cannot be,
+ * or there is one of that number.
+ */
+bool hca_eq_add(HcaCxtMgt *cm, const HcaEq *from);
+bool hca_cq_add(HcaCxtMgt *cm, const HcaCq *from);
+bool hca_srq_add(HcaCxtMgt *cm, const HcaSrq *from);
+bool hca_qp_add(HcaCxtMgt *cm, const HcaQp *from);
+/* eq.c: the same as hca_eq_wait() of a completion event. */
+bool hca_eq_wait_completion(HcaEq *eq, uint32_t cqn, HcaEventPlace *place);
+/* key_qpc_data.c: where events of @type wait; NULL: a QP has none. */
+HcaEventPlace *hca_qp_event_place(HcaQp *qp, uint8_t type);
 
 #endif /* HCA_CXTMGT_INT_H */

@@ -61,6 +61,15 @@ static bool check(const HcaCxtMgt *cm, const HcaEqAttr *attr)
            attr->pd < 1ull << cm->config->log_pds;
 }
 
+static void add_eq(HcaCxtMgt *cm, const HcaEq *from)
+{
+    HcaEq *eq = g_memdup2(from, sizeof(*from));
+
+    g_queue_init(&eq->completions);
+    cm->eqs[eq->eqn] = eq;
+    cm->live.eqs++;
+}
+
 uint8_t hca_cxtmgt_sw2hw_eq(HcaCxtMgt *cm, uint32_t eqn, const HcaEqAttr *attr)
 {
     HcaEq eq = { .eqn = eqn };
@@ -81,10 +90,23 @@ uint8_t hca_cxtmgt_sw2hw_eq(HcaCxtMgt *cm, uint32_t eqn, const HcaEqAttr *attr)
     if (!write_eqc(cm, eqn, &eq)) {
         return HCA_STAT_BAD_SEG_PARAM;
     }
-    cm->eqs[eqn] = g_memdup2(&eq, sizeof(eq));
-    g_queue_init(&cm->eqs[eqn]->completions);
-    cm->live.eqs++;
+    add_eq(cm, &eq);
     return HCA_STAT_OK;
+}
+
+bool hca_eq_add(HcaCxtMgt *cm, const HcaEq *from)
+{
+    HcaEq eq = { 0 };
+
+    hca_struct_take(&hca_eq_struct, &eq, from);
+    if (!hca_index_ok(cm, &cm->eqc, eq.eqn) || cm->eqs[eq.eqn] ||
+        !check(cm, &eq.attr) || eq.status > HCA_QUEUE_WRITE_FAIL ||
+        eq.arm > HCA_EQ_ALWAYS_ARMED ||
+        eq.producer_index - eq.consumer_index > eq_size(&eq)) {
+        return false;
+    }
+    add_eq(cm, &eq);
+    return true;
 }
 
 static void unmap_events(HcaCxtMgt *cm, uint32_t eqn, uint64_t mask)
@@ -126,6 +148,7 @@ void hca_eq_free_all(HcaCxtMgt *cm)
             hca_eq_forget(cm->waiting[type].head->data);
         }
     }
+    memset(cm->event_eq, HCA_NO_EQ, sizeof(cm->event_eq));
 }
 
 static uint8_t find(HcaCxtMgt *cm, uint32_t eqn, HcaEq **eq)
@@ -300,12 +323,37 @@ static HcaEq *eq_of(const HcaCxtMgt *cm, uint8_t type)
 
 /* Events that wait */
 
+static HcaEvent completion_event(uint32_t cqn)
+{
+    return (HcaEvent) { .type = HCA_EVENT_COMP, .number = cqn };
+}
+
 static void wait(GQueue *list, const HcaEvent *event, HcaEventPlace *place)
 {
     place->event = *event;
     place->list = list;
     place->link.data = place;
     g_queue_push_tail_link(list, &place->link);
+}
+
+bool hca_eq_wait(HcaCxtMgt *cm, const HcaEvent *event, HcaEventPlace *place)
+{
+    if (hca_event_waits(place)) {
+        return false;
+    }
+    wait(&cm->waiting[event->type], event, place);
+    return true;
+}
+
+bool hca_eq_wait_completion(HcaEq *eq, uint32_t cqn, HcaEventPlace *place)
+{
+    HcaEvent event = completion_event(cqn);
+
+    if (hca_event_waits(place)) {
+        return false;
+    }
+    wait(&eq->completions, &event, place);
+    return true;
 }
 
 void hca_eq_forget(HcaEventPlace *place)
@@ -325,11 +373,6 @@ void hca_eq_event(HcaCxtMgt *cm, const HcaEvent *event, HcaEventPlace *place)
 }
 
 /* Completion events, whose lists are the EQs' */
-
-static HcaEvent completion_event(uint32_t cqn)
-{
-    return (HcaEvent) { .type = HCA_EVENT_COMP, .number = cqn };
-}
 
 HcaEq *hca_eq_request(HcaCxtMgt *cm, uint32_t eqn, uint32_t cqn,
                       HcaEventPlace *place)

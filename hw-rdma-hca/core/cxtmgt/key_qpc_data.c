@@ -6,11 +6,24 @@
  * A QP is here while its state is not RST; MODIFY_QP judges everything before
  * it changes anything.
  */
+#include "../qp_state.h"
 #include "cxtmgt_int.h"
+#include "recv_queue.h"
 
 HcaQp *hca_qp_peek(const HcaCxtMgt *cm, uint32_t qpn)
 {
     return hca_index_ok(cm, &cm->qpc, qpn) ? cm->qps[qpn] : NULL;
+}
+
+HcaQp *hca_qp_next(const HcaCxtMgt *cm, const HcaQp *qp)
+{
+    for (uint32_t qpn = qp ? qp->qpn + 1 : 0; hca_index_ok(cm, &cm->qpc, qpn);
+         qpn++) {
+        if (cm->qps[qpn]) {
+            return cm->qps[qpn];
+        }
+    }
+    return NULL;
 }
 
 HcaQp *hca_qp_find(HcaCxtMgt *cm, uint32_t qpn)
@@ -61,15 +74,21 @@ static const uint8_t event_types[HCA_QP_EVENTS] = {
     HCA_EVENT_PATH_MIG_FAILED,
 };
 
+HcaEventPlace *hca_qp_event_place(HcaQp *qp, uint8_t type)
+{
+    for (unsigned i = 0; i < HCA_QP_EVENTS; i++) {
+        if (event_types[i] == type) {
+            return &qp->event[i];
+        }
+    }
+    return NULL;
+}
+
 void hca_qp_event(HcaCxtMgt *cm, HcaQp *qp, uint8_t type)
 {
     HcaEvent event = { .type = type, .number = qp->qpn };
 
-    for (unsigned i = 0; i < HCA_QP_EVENTS; i++) {
-        if (event_types[i] == type) {
-            hca_eq_event(cm, &event, &qp->event[i]);
-        }
-    }
+    hca_eq_event(cm, &event, hca_qp_event_place(qp, type));
 }
 
 static void remove_qp(HcaCxtMgt *cm, HcaQp *qp)
@@ -351,4 +370,35 @@ uint8_t hca_cxtmgt_set_qp_counters(HcaCxtMgt *cm, uint32_t qpn, uint64_t set)
     hca_qp_find_counters(cm, qp);
     write_context(cm, qp);
     return HCA_STAT_OK;
+}
+
+/* State */
+
+/* As it was saved: in a state of a QP that exists, with attributes that can be. */
+static bool can_be(HcaCxtMgt *cm, const HcaQp *qp)
+{
+    return hca_index_ok(cm, &cm->qpc, qp->qpn) && !cm->qps[qp->qpn] &&
+           qp->state > HCA_QP_RST && qp->state <= HCA_QP_ERR &&
+           hca_service_exists(qp->attr.service) &&
+           check_special(cm, qp->qpn, qp->attr.service) == HCA_STAT_OK &&
+           hca_qp_attr_ok(cm, &qp->attr) && have_slots(cm, &qp->attr);
+}
+
+bool hca_qp_add(HcaCxtMgt *cm, const HcaQp *from)
+{
+    HcaQp *qp = g_new0(HcaQp, 1);
+
+    hca_struct_take(&hca_qp_struct, qp, from);
+    if (!can_be(cm, qp)) {
+        g_free(qp);
+        return false;
+    }
+    qp->special = special_of(cm, qp->qpn);
+    hca_qp_derive(cm, qp);
+    if (!hca_recv_queue_ok(&qp->rq)) {
+        g_free(qp);
+        return false;
+    }
+    add_qp(cm, qp);
+    return true;
 }

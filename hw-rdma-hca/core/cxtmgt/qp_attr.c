@@ -385,12 +385,42 @@ static void start_engines(HcaQp *qp, uint32_t attrs)
     }
 }
 
+void hca_qp_derive(const HcaCxtMgt *cm, HcaQp *qp)
+{
+    derive_sizes(cm, qp);
+    derive_recv_queue(qp);
+    hca_qp_find_counters(cm, qp);
+}
+
 void hca_qp_take(const HcaCxtMgt *cm, HcaQp *qp, const HcaQpAttr *attr,
                  uint32_t attrs)
 {
     merge(&qp->attr, attr, attrs);
-    derive_sizes(cm, qp);
-    derive_recv_queue(qp);
-    hca_qp_find_counters(cm, qp);
+    hca_qp_derive(cm, qp);
     start_engines(qp, attrs);
+}
+
+#define MAX_MTU 5 /* code of 4096 bytes */
+
+/* What a context has so many bits for. */
+static bool widths_ok(const HcaQpAttr *attr)
+{
+    return attr->log_max_msg <= 31 && attr->retry_count <= 7 &&
+           attr->rnr_retry <= 7 && attr->ack_timeout <= 31 &&
+           attr->min_rnr_timer <= 31 && attr->rq_psn <= HCA_PSN_MASK &&
+           attr->path.sl <= 15 && attr->path.path_bits <= 127 &&
+           attr->path.flow_label <= 0xfffff;
+}
+
+/* An attribute that no transition has brought yet is 0, which may be no value. */
+bool hca_qp_attr_ok(HcaCxtMgt *cm, const HcaQpAttr *attr)
+{
+    uint32_t brought = ATTR(CREATE) | ATTR(AV) | ATTR(MAX_QP_RD_ATOMIC) |
+                       ATTR(MAX_DEST_RD_ATOMIC) | ATTR(SQ_PSN) | ATTR(DEST_QPN);
+
+    brought |= attr->pkey_index ? ATTR(PKEY_INDEX) : 0;
+    brought |= attr->port ? ATTR(PORT) : 0;
+    /* A port's MTU may have become less than that of its QPs. */
+    return attr->mtu <= MAX_MTU && widths_ok(attr) &&
+           hca_qp_check(cm, attr, brought) == HCA_STAT_OK;
 }

@@ -44,6 +44,14 @@ uint32_t hca_recv_queue_slots(const HcaRecvQueue *rq)
     return rq->len >> rq->entry_log;
 }
 
+bool hca_recv_queue_ok(const HcaRecvQueue *rq)
+{
+    uint32_t slots = hca_recv_queue_slots(rq);
+
+    return rq->offset % (1u << (rq->entry_log & 31)) == 0 &&
+           (slots ? rq->offset >> rq->entry_log < slots : !rq->offset);
+}
+
 /* Read the posted-count record. False if it cannot be what it says. */
 static bool read_record(HcaV2p *v2p, HcaRecvQueue *rq,
                         HcaRecvQueueCounters *counters)

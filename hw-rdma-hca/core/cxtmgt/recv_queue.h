@@ -47,6 +47,8 @@ HcaRwmResp hca_srq_take(Hca *hca, HcaSrq *srq, HcaRecvWqe *wqe);
 HcaSrq *hca_srq_xrc(HcaCxtMgt *cm, uint32_t srqn, uint32_t xrcd);
 /* The XRC SRQ that @wqe was taken from; NULL: it is gone. */
 HcaSrq *hca_srq_of(HcaCxtMgt *cm, const HcaRecvWqe *wqe);
+/* Whether @rq, with its attributes, can be where it says that it is. */
+bool hca_recv_queue_ok(const HcaRecvQueue *rq);
 /* Whether a queue of @len bytes in slots of 2^@entry_log can be. */
 bool hca_recv_queue_shape_ok(uint32_t len, unsigned entry_log);
 

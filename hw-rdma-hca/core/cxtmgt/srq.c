@@ -77,6 +77,33 @@ static void remove_srq(HcaCxtMgt *cm, HcaSrq *srq)
     g_free(srq);
 }
 
+/* Where its queue is; how far it has been used is its own. */
+static void derive_queue(HcaSrq *srq)
+{
+    srq->rq.pd = srq->attr.pd;
+    srq->rq.lkey = srq->attr.lkey;
+    srq->rq.len = srq->attr.len;
+    srq->rq.entry_log = srq->attr.entry_log;
+    srq->rq.record = srq->attr.record;
+}
+
+bool hca_srq_add(HcaCxtMgt *cm, const HcaSrq *from)
+{
+    HcaSrq srq = { 0 };
+
+    hca_struct_take(&hca_srq_struct, &srq, from);
+    if (!hca_index_ok(cm, &cm->srqc, srq.srqn) || cm->srqs[srq.srqn] ||
+        !check(cm, &srq.attr)) {
+        return false;
+    }
+    derive_queue(&srq);
+    if (!hca_recv_queue_ok(&srq.rq) || srq.life > cm->srq_lives) {
+        return false;
+    }
+    add_srq(cm, &srq);
+    return true;
+}
+
 uint8_t hca_cxtmgt_sw2hw_srq(HcaCxtMgt *cm, uint32_t srqn,
                              const HcaSrqAttr *attr)
 {
@@ -92,13 +119,7 @@ uint8_t hca_cxtmgt_sw2hw_srq(HcaCxtMgt *cm, uint32_t srqn,
         return HCA_STAT_BAD_PARAM;
     }
     srq.attr = *attr;
-    srq.rq = (HcaRecvQueue) {
-        .pd = attr->pd,
-        .lkey = attr->lkey,
-        .len = attr->len,
-        .entry_log = attr->entry_log,
-        .record = attr->record,
-    };
+    derive_queue(&srq);
     srq.life = ++cm->srq_lives;
     if (!write_srqc(cm, srqn, &srq)) {
         return HCA_STAT_BAD_SEG_PARAM;

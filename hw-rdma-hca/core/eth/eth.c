@@ -8,7 +8,7 @@
 
 /* Commands */
 
-static bool ring_is_valid(const HcaEth *eth, const HcaEthRingSetup *ring)
+bool hca_eth_ring_setup_ok(const HcaEth *eth, const HcaEthRingSetup *ring)
 {
     return ring->addr % RING_ALIGN == 0 &&
            ring->log_size >= HCA_ETH_MIN_LOG_RING &&
@@ -46,7 +46,8 @@ uint8_t hca_eth_start(HcaEth *eth, uint32_t queue, const HcaEthSetup *setup)
     if (is_running(&eth->queue[queue])) {
         return HCA_STAT_BAD_RESOURCE;
     }
-    if (!ring_is_valid(eth, &setup->tx) || !ring_is_valid(eth, &setup->rx)) {
+    if (!hca_eth_ring_setup_ok(eth, &setup->tx) ||
+        !hca_eth_ring_setup_ok(eth, &setup->rx)) {
         return HCA_STAT_BAD_PARAM;
     }
     clear(eth, &eth->queue[queue]);

@@ -179,4 +179,8 @@ int64_t hca_eth_deadline(const HcaEth *eth);
 bool hca_eth_running(const HcaEth *eth);
 const HcaEthCounters *hca_eth_counters(const HcaEth *eth);
 
+/* state.c: what is saved, in this order. */
+extern const HcaSection hca_eth_queue_section, hca_eth_section,
+    hca_eth_held_section;
+
 #endif /* HCA_ETH_H */

@@ -103,6 +103,9 @@ struct HcaEth {
     HcaEthCounters counters;
 };
 
+/* eth.c */
+bool hca_eth_ring_setup_ok(const HcaEth *eth, const HcaEthRingSetup *ring);
+
 /* ring.c */
 
 static inline uint32_t hca_eth_ring_size(const HcaEthRing *ring)

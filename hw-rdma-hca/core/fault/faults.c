@@ -40,7 +40,7 @@ static bool is_its_time(const HcaFaults *faults, unsigned i)
            (!rule->for_ns || age - rule->after_ns < rule->for_ns);
 }
 
-bool hca_faults_takes(HcaFaults *faults, unsigned i, GRand *rand)
+bool hca_faults_takes(HcaFaults *faults, unsigned i, HcaChance *chance)
 {
     const HcaFaultRule *rule = &faults->plan.rule[i];
     uint64_t matched;
@@ -53,7 +53,7 @@ bool hca_faults_takes(HcaFaults *faults, unsigned i, GRand *rand)
            matched > rule->skip &&
            (matched - rule->skip) % MAX(rule->every, 1) == 0 &&
            (rule->probability == HCA_FAULT_ALWAYS ||
-            g_rand_int(rand) < rule->probability);
+            hca_chance_draw(chance) < rule->probability);
 }
 
 void hca_faults_done(HcaFaults *faults, unsigned i)

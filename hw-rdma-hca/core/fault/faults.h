@@ -9,17 +9,22 @@
 #include <glib.h>
 
 #include "../host.h"
+#include "../state.h"
+#include "chance.h"
 #include "fault.h"
+
+/* How far a rule is. */
+typedef struct HcaFaultCount {
+    uint64_t matched;
+    uint32_t faults;
+    int64_t begun; /* ns; of a rule that has its time */
+} HcaFaultCount;
 
 typedef struct HcaFaults {
     uint32_t places; /* that have a rule: bit n is HcaFaultPlace n */
     HcaHost host;
     HcaFaultPlan plan;
-    struct {
-        uint64_t matched;
-        uint32_t faults;
-        int64_t begun; /* ns; of a rule that has its time */
-    } state[HCA_FAULT_MAX_RULES];
+    HcaFaultCount state[HCA_FAULT_MAX_RULES];
 } HcaFaults;
 
 /*
@@ -29,8 +34,8 @@ typedef struct HcaFaults {
 void hca_faults_begin(HcaFaults *faults, const HcaHost *host,
                       const HcaFaultPlan *plan, unsigned kept);
 
-/* Whether rule @i takes a thing that it matches, with @rand for its chance. */
-bool hca_faults_takes(HcaFaults *faults, unsigned i, GRand *rand);
+/* Whether rule @i takes a thing that it matches, with @chance for its own. */
+bool hca_faults_takes(HcaFaults *faults, unsigned i, HcaChance *chance);
 
 /* Rule @i has been done. */
 void hca_faults_done(HcaFaults *faults, unsigned i);
@@ -48,5 +53,14 @@ static inline bool hca_faults_at(const HcaFaults *faults, HcaFaultPlace place)
 {
     return faults->places >> place & 1;
 }
+
+/* The rules and how far they are, as records of this structure; see state.h. */
+extern const HcaStruct hca_fault_rule_struct;
+void hca_faults_save(const HcaFaults *faults, GArray *records);
+bool hca_faults_load(HcaFaults *faults, const HcaHost *host,
+                     const void *records, uint32_t n, HcaStateError *error);
+/* Of what else others have. */
+extern const HcaStruct hca_chance_struct;
+extern const HcaStruct hca_fault_down_struct;
 
 #endif /* HCA_FAULTS_H */

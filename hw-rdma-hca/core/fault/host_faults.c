@@ -11,17 +11,11 @@ HcaHostFaults *hca_host_faults_new(const HcaHost *host)
     HcaHostFaults *faults = g_new0(HcaHostFaults, 1);
 
     faults->host = *host;
-    for (unsigned i = 0; i < HCA_FAULT_NPLACES; i++) {
-        faults->rand[i] = g_rand_new_with_seed(0);
-    }
     return faults;
 }
 
 void hca_host_faults_free(HcaHostFaults *faults)
 {
-    for (unsigned i = 0; i < HCA_FAULT_NPLACES; i++) {
-        g_rand_free(faults->rand[i]);
-    }
     g_free(faults);
 }
 
@@ -33,9 +27,7 @@ void hca_host_faults_set_plan(HcaHostFaults *faults, const HcaFaultPlan *plan,
         return; /* chance goes on, too */
     }
     for (unsigned i = 0; i < HCA_FAULT_NPLACES; i++) {
-        const guint32 seed[] = { plan->seed, HCA_FAULT_NDIRECTIONS + i };
-
-        g_rand_set_seed_array(faults->rand[i], seed, G_N_ELEMENTS(seed));
+        faults->chance[i] = hca_chance(plan->seed, HCA_FAULT_NDIRECTIONS + i);
     }
 }
 
@@ -129,7 +121,7 @@ const HcaFaultRule *hca_host_faults_judge(HcaHostFaults *faults,
         const HcaFaultRule *rule = &plan->rule[i];
 
         if (matches(rule, s) &&
-            hca_faults_takes(&faults->faults, i, faults->rand[s->place])) {
+            hca_faults_takes(&faults->faults, i, &faults->chance[s->place])) {
             done(faults, i, s);
             return rule;
         }

@@ -53,7 +53,7 @@ typedef struct HcaHostFaults {
     HcaFaults faults;
     HcaFaultNoteFn *note; /* or NULL */
     void *note_opaque;
-    GRand *rand[HCA_FAULT_NPLACES];
+    HcaChance chance[HCA_FAULT_NPLACES];
     HcaHostFaultCounters counters;
     HcaHost host;
 } HcaHostFaults;
@@ -88,5 +88,8 @@ static inline const HcaFaultRule *hca_host_fault(HcaHostFaults *faults,
                ? hca_host_faults_judge(faults, subject)
                : NULL;
 }
+
+/* state.c: what is saved. */
+extern const HcaSection hca_host_faults_section, hca_fault_rule_section;
 
 #endif /* HCA_HOST_FAULTS_H */

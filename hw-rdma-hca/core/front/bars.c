@@ -327,3 +327,117 @@ void hca_doorbell(Hca *hca, unsigned bar, uint32_t offset, uint64_t value,
         ring(hca, &db);
     }
 }
+
+/* State */
+
+/* A half that waits for the other one. */
+typedef struct Half {
+    uint32_t uar;
+    uint8_t doorbell;
+    uint32_t low;
+} Half;
+
+static const HcaField half_fields[] = {
+    HCA_SAVED(Half, uar),
+    HCA_SAVED(Half, doorbell),
+    HCA_SAVED(Half, low),
+};
+static const HcaStruct half_struct = HCA_STRUCT(Half, half_fields);
+
+static void save_halves(void *room, GArray *records)
+{
+    const HcaBars *bars = room;
+
+    for (uint32_t uar = 0; uar < RDMA_HCA_NUM_UARS; uar++) {
+        for (unsigned i = 0; i < NUAR_DOORBELLS; i++) {
+            Half half = { uar, i, bars->uar_low[uar][i] };
+
+            if (half.low) {
+                g_array_append_val(records, half);
+            }
+        }
+    }
+}
+
+static bool load_halves(void *room, const void *records, uint32_t n,
+                        HcaStateError *error)
+{
+    HcaBars *bars = room;
+    const Half *half = records;
+
+    for (; n; n--, half++) {
+        if (half->uar >= RDMA_HCA_NUM_UARS ||
+            half->doorbell >= NUAR_DOORBELLS) {
+            return hca_state_refuse(error, "no such doorbell");
+        }
+        bars->uar_low[half->uar][half->doorbell] = half->low;
+    }
+    return true;
+}
+
+const HcaSection hca_half_doorbell_section = HCA_SECTION(
+    "half-doorbell", 1, &half_struct, save_halves, load_halves);
+
+static const HcaField late_fields[] = {
+    HCA_SAVED(LateDoorbell, at_ns),  HCA_SAVED(LateDoorbell, value),
+    HCA_SAVED(LateDoorbell, offset), HCA_SAVED(LateDoorbell, bar),
+    HCA_SAVED(LateDoorbell, size),
+};
+static const HcaStruct late_struct = HCA_STRUCT(LateDoorbell, late_fields);
+
+static void save_late(void *room, GArray *records)
+{
+    const HcaBars *bars = room;
+
+    for (unsigned i = 0; i < bars->nlate; i++) {
+        g_array_append_val(records,
+                           bars->late[(bars->late_head + i) % MAX_LATE]);
+    }
+}
+
+/* What cannot be a doorbell is none to uar_write() and bar0_doorbell(), either. */
+static bool load_late(void *room, const void *records, uint32_t n,
+                      HcaStateError *error)
+{
+    HcaBars *bars = room;
+
+    if (n > MAX_LATE) {
+        return hca_state_refuse(error, "%u late doorbells", n);
+    }
+    memcpy(bars->late, records, n * sizeof(bars->late[0]));
+    bars->late_head = 0;
+    bars->nlate = n;
+    return true;
+}
+
+const HcaSection hca_late_doorbell_section = HCA_SECTION(
+    "late-doorbell", 1, &late_struct, save_late, load_late);
+
+static const HcaField bars_fields[] = {
+    HCA_SAVED(HcaBars, reset),     HCA_ELSEWHERE(HcaBars, uar_low),
+    HCA_SAVED(HcaBars, rung_late), HCA_DERIVED(HcaBars, late_head),
+    HCA_ELSEWHERE(HcaBars, nlate), HCA_ELSEWHERE(HcaBars, late),
+};
+static const HcaStruct bars_struct = HCA_STRUCT(HcaBars, bars_fields);
+
+static void save_bars(void *room, GArray *records)
+{
+    g_array_append_vals(records, room, 1);
+}
+
+static bool load_bars(void *room, const void *records, uint32_t n,
+                      HcaStateError *error)
+{
+    HcaBars *bars = room;
+    const HcaBars *from = records;
+
+    if (n != 1) {
+        return hca_state_refuse(error, "%u records", n);
+    }
+    g_atomic_int_set(&bars->reset, from->reset);
+    bars->rung_late = from->rung_late;
+    return true;
+}
+
+const HcaSection hca_bars_section = HCA_SECTION("bars", 1, &bars_struct,
+                                                save_bars, load_bars);

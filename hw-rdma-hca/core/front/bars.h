@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "../state.h"
+
 typedef struct Hca Hca;
 typedef struct HcaBars HcaBars;
 
@@ -52,5 +54,9 @@ int64_t hca_bars_deadline(const HcaBars *bars);
 /* Whether software has written the reset register; tell it that all is over. */
 bool hca_bars_reset_wanted(const HcaBars *bars);
 void hca_bars_reset_done(HcaBars *bars);
+
+/* What is saved. */
+extern const HcaSection hca_bars_section, hca_half_doorbell_section,
+    hca_late_doorbell_section;
 
 #endif /* HCA_FRONT_BARS_H */

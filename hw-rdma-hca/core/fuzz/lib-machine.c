@@ -263,6 +263,9 @@ void machine_watch(Host *host)
 {
     Machine *m = &machine[host->side];
 
+    if (host->ops.dma_map == on_dma_map) { /* another card in its place */
+        return;
+    }
     *m = (Machine) {
         .host = host,
         .ops = host->ops,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "../eth/eth.h"
+#include "../hca_state.h"
 #include "lib-fuzz.h"
 #include "lib-machine.h"
 
@@ -228,9 +229,27 @@ void __real_hca_reset(Hca *hca);
 void __wrap_hca_reset(Hca *hca);
 void __wrap_hca_reset(Hca *hca)
 {
+    if (inside) { /* of hca_load() */
+        __real_hca_reset(hca);
+        return;
+    }
     enter(hca, true);
     __real_hca_reset(hca);
     leave(hca);
+}
+
+/* A state is as large as it is. */
+bool __real_hca_load(Hca *hca, const HcaState *state, HcaStateError *error);
+bool __wrap_hca_load(Hca *hca, const HcaState *state, HcaStateError *error);
+bool __wrap_hca_load(Hca *hca, const HcaState *state, HcaStateError *error)
+{
+    bool ok;
+
+    enter(hca, true);
+    meter.looks += METER_STATE * hca_state_size(state);
+    ok = __real_hca_load(hca, state, error);
+    leave(hca);
+    return ok;
 }
 
 METERED_VALUE(bool, hca_run, (Hca * hca), (hca))

@@ -27,6 +27,7 @@
 #define METER_STEPS 64u      /* for each piece of work */
 #define METER_LOOKS 32768u /* steps of any turn: 128 packets that are dropped */
 #define METER_TABLES 65536u /* steps of a reset, and of a card's making */
+#define METER_STATE 16u     /* steps, for each byte of a state */
 #define METER_PAGE 8u       /* steps, for each page (un)mapped for tables */
 #define METER_MOST_PAGES (1u << 20) /* that a card has mapped */
 #define METER_MOST_LIVE (12u << 20) /* bytes of two cards */

@@ -54,10 +54,9 @@ static void begin_side(HcaInjector *injector, HcaFaultDirection direction,
 {
     HcaInjectorSide *side = &injector->side[direction];
     const HcaFaultPlan *plan = &injector->faults.plan;
-    const guint32 seed[] = { plan->seed, direction };
 
     if (!kept) {
-        g_rand_set_seed_array(side->rand, seed, G_N_ELEMENTS(seed));
+        side->chance = hca_chance(plan->seed, direction);
     }
     for (unsigned i = 0; i < plan->nrules; i++) {
         const HcaFaultRule *rule = &plan->rule[i];
@@ -88,16 +87,12 @@ HcaInjector *hca_injector_new(const HcaHost *host, const HcaEncap *encap)
 
     injector->host = *host;
     injector->encap = encap;
-    for (unsigned i = 0; i < HCA_FAULT_NDIRECTIONS; i++) {
-        injector->side[i].rand = g_rand_new_with_seed(0);
-    }
     return injector;
 }
 
 void hca_injector_free(HcaInjector *injector)
 {
     for (unsigned i = 0; i < HCA_FAULT_NDIRECTIONS; i++) {
-        g_rand_free(injector->side[i].rand);
         g_free(injector->side[i].slots);
     }
     g_free(injector);
@@ -200,7 +195,7 @@ static unsigned judge(HcaInjector *injector, HcaFaultDirection direction,
 
     for (i = 0; i < faults->plan.nrules; i++) {
         if (matches(&faults->plan.rule[i], direction, subject) &&
-            hca_faults_takes(faults, i, injector->side[direction].rand)) {
+            hca_faults_takes(faults, i, &injector->side[direction].chance)) {
             break;
         }
     }
@@ -209,12 +204,12 @@ static unsigned judge(HcaInjector *injector, HcaFaultDirection direction,
 
 /* Doing */
 
-static void corrupt(const HcaFaultRule *rule, GRand *rand, HcaFault *fault,
-                    uint8_t *packet, size_t len)
+static void corrupt(const HcaFaultRule *rule, HcaChance *chance,
+                    HcaFault *fault, uint8_t *packet, size_t len)
 {
-    fault->offset = rule->offset < 0 ? g_rand_int(rand) % len
+    fault->offset = rule->offset < 0 ? hca_chance_draw(chance) % len
                                      : (size_t)rule->offset;
-    fault->mask = rule->mask ? rule->mask : 1u << g_rand_int(rand) % 8;
+    fault->mask = rule->mask ? rule->mask : 1u << hca_chance_draw(chance) % 8;
     packet[fault->offset] ^= fault->mask;
 }
 
@@ -295,7 +290,7 @@ static HcaFault inject(HcaInjector *injector, HcaFaultDirection direction,
     if (holds(rule)) {
         hold(injector, side, &fault, packet, len, vl);
     } else if (rule->action == HCA_FAULT_CORRUPT) {
-        corrupt(rule, side->rand, &fault, packet, len);
+        corrupt(rule, &side->chance, &fault, packet, len);
     } else if (rule->action == HCA_FAULT_MARK) {
         injector->encap->mark(packet, len);
     }
@@ -418,4 +413,35 @@ void hca_injector_forget(HcaInjector *injector, HcaFaultDirection direction)
 {
     forget_queue(injector, direction, &injector->side[direction].waiting);
     forget_queue(injector, direction, &injector->side[direction].due);
+}
+
+bool hca_injector_load(HcaInjector *injector, const void *records, uint32_t n,
+                       HcaStateError *error)
+{
+    if (!hca_faults_load(&injector->faults, &injector->host, records, n,
+                         error)) {
+        return false;
+    }
+    for (unsigned i = 0; i < HCA_FAULT_NDIRECTIONS; i++) {
+        begin_side(injector, i, true);
+    }
+    update_on(injector);
+    return true;
+}
+
+HcaHeld *hca_injector_add_held(HcaInjector *injector,
+                               HcaFaultDirection direction, bool due)
+{
+    HcaInjectorSide *side = &injector->side[direction];
+    HcaHeld *held;
+
+    allocate_slots(side);
+    if (!side->free.length) {
+        return NULL;
+    }
+    held = g_queue_pop_head_link(&side->free)->data;
+    g_queue_push_tail_link(due ? &side->due : &side->waiting, &held->link);
+    injector->held++;
+    update_on(injector);
+    return held;
 }

@@ -34,7 +34,7 @@ typedef struct HcaHeld {
 } HcaHeld;
 
 typedef struct HcaInjectorSide {
-    GRand *rand;
+    HcaChance chance;
     HcaHeld *slots; /* HCA_FAULT_MAX_HELD; NULL: never needed */
     GQueue free;
     GQueue waiting;  /* in the order of their coming */
@@ -88,5 +88,14 @@ void hca_injector_give_back(HcaInjector *injector, HcaFaultDirection direction,
 
 /* Forget what is held; slots that are lent remain so. */
 void hca_injector_forget(HcaInjector *injector, HcaFaultDirection direction);
+
+/*
+ * As they were saved: the plan; a packet that is held back, behind those that are,
+ * or due (NULL: there is no room), which the caller fills in.
+ */
+bool hca_injector_load(HcaInjector *injector, const void *records, uint32_t n,
+                       HcaStateError *error);
+HcaHeld *hca_injector_add_held(HcaInjector *injector,
+                               HcaFaultDirection direction, bool due);
 
 #endif /* HCA_LINK_FAULT_INT_H */

@@ -204,4 +204,9 @@ const HcaCaptureCounters *hca_link_capture_counters(const HcaLink *link);
 unsigned hca_link_held(const HcaLink *link);
 void hca_link_reset_counters(HcaLink *link);
 
+/* state.c: what is saved, in this order. */
+extern const HcaSection hca_link_section, hca_link_tx_section,
+    hca_link_rx_section, hca_loopback_section, hca_injector_section,
+    hca_cable_rule_section, hca_held_section, hca_doubled_section;
+
 #endif /* HCA_LINK_H */

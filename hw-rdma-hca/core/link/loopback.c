@@ -128,3 +128,45 @@ bool hca_loopback_is_empty(const HcaLoopback *loopback)
 {
     return loopback->used == loopback->lent;
 }
+
+static const HcaField loopback_fields[] = {
+    HCA_DERIVED(HcaLoopback, head),
+    HCA_DERIVED(HcaLoopback, used),
+    HCA_ANEW(HcaLoopback, lent),
+    HCA_ELSEWHERE(HcaLoopback, ring),
+};
+const HcaStruct hca_loopback_struct = HCA_STRUCT(HcaLoopback, loopback_fields);
+
+void hca_loopback_save(const HcaLoopback *loopback, GArray *bytes)
+{
+    size_t at = (loopback->head + loopback->lent) % RING_SIZE;
+    size_t left = loopback->used - loopback->lent;
+
+    while (left) {
+        uint32_t len = get_length(loopback, at);
+        size_t size = len ? RECORD_SIZE(len) : RING_SIZE - at;
+
+        if (len) {
+            hca_state_put_packet(bytes, loopback->ring + at + LENGTH_SIZE, len);
+        }
+        at = (at + size) % RING_SIZE;
+        left -= size;
+    }
+}
+
+bool hca_loopback_load(HcaLoopback *loopback, const uint8_t *bytes, uint32_t n,
+                       unsigned *count)
+{
+    for (*count = 0; n; (*count)++) {
+        size_t len;
+        const uint8_t *packet = hca_state_get_packet(
+            &bytes, &n, HCA_FRAME_MAX_PACKET, &len);
+
+        if (!packet || !len || !hca_loopback_can_put(loopback)) {
+            return false;
+        }
+        memcpy(hca_loopback_open(loopback), packet, len);
+        hca_loopback_close(loopback, len);
+    }
+    return true;
+}

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../state.h"
+
 typedef struct HcaLoopback HcaLoopback;
 
 HcaLoopback *hca_loopback_new(void);
@@ -27,5 +29,12 @@ void hca_loopback_close(HcaLoopback *loopback, size_t len);
 const uint8_t *hca_loopback_get(HcaLoopback *loopback, size_t *len);
 
 bool hca_loopback_is_empty(const HcaLoopback *loopback);
+
+/* All packets that get() has not given, as hca_state_put_packet() has them. */
+extern const HcaStruct hca_loopback_struct;
+void hca_loopback_save(const HcaLoopback *loopback, GArray *bytes);
+/* @n bytes of such; *@count: how many. False: they are none, or too many. */
+bool hca_loopback_load(HcaLoopback *loopback, const uint8_t *bytes, uint32_t n,
+                       unsigned *count);
 
 #endif /* HCA_LINK_LOOPBACK_H */

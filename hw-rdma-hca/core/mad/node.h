@@ -24,6 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../state.h"
 #include "mad.h"
 
 typedef struct HcaNode HcaNode;
@@ -354,5 +355,9 @@ typedef enum HcaMadVerdict {
  */
 HcaMadVerdict hca_node_answer(HcaNode *node, unsigned in_port, bool local,
                               const uint8_t *mad, uint8_t *reply);
+
+/* state.c: what is saved of a channel adapter. */
+extern const HcaStruct hca_node_struct;
+extern const HcaSection hca_node_section;
 
 #endif /* HCA_MAD_NODE_H */

@@ -184,4 +184,8 @@ void hca_drop(HcaPort *port, const HcaPacket *packet, HcaDropReason reason);
 /* Counters are written by the port, and by who hands packets out. */
 HcaPortCounters *hca_port_counters(HcaPort *port);
 
+/* state.c: what is saved, in this order, behind the node of hca_port_node(). */
+extern const HcaSection hca_port_section, hca_gid_section, hca_mcast_section,
+    hca_flow_section;
+
 #endif /* HCA_PORT_H */

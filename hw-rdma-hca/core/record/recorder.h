@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "../state.h"
+
 /* Of a packet: all headers that there can be, and a MAD's. */
 #define HCA_RECORD_HEAD 112
 
@@ -156,5 +158,8 @@ static inline HcaRecord *hca_recorder_packet(HcaRecorder *recorder,
     hca_record_copy(record->head, packet, len);
     return record;
 }
+
+/* What is saved, in this order; there may be no recorder. */
+extern const HcaSection hca_record_section, hca_recorder_section;
 
 #endif /* HCA_RECORDER_H */

@@ -308,6 +308,19 @@ static uint32_t list_remove(HcaMqList *list, uint32_t next)
     return index;
 }
 
+void hca_mq_swpb_set_refs(Hca *hca, uint32_t index, const HcaSge *refs)
+{
+    HcaMultiQueue *mq = hca->requester->mq;
+    uint32_t at = mq->swpb[index].refs;
+
+    for (unsigned i = 0; i < mq->swpb[index].packet.nrefs; i++) {
+        mq->swpb[at].ref[i % REFS_PER_ELEMENT] = refs[i];
+        if (i % REFS_PER_ELEMENT == REFS_PER_ELEMENT - 1) {
+            at = mq->swpb[at].next;
+        }
+    }
+}
+
 void hca_mq_swpb_insert(Hca *hca, HcaQp *qp, const HcaSentPacket *packet,
                         const HcaSge *refs)
 {
@@ -326,13 +339,7 @@ void hca_mq_swpb_insert(Hca *hca, HcaQp *qp, const HcaSentPacket *packet,
         }
     }
     *link = HCA_MQ_NONE;
-    link = &mq->swpb[index].refs;
-    for (unsigned i = 0; i < packet->nrefs; i++) {
-        mq->swpb[*link].ref[i % REFS_PER_ELEMENT] = refs[i];
-        if (i % REFS_PER_ELEMENT == REFS_PER_ELEMENT - 1) {
-            link = &mq->swpb[*link].next;
-        }
-    }
+    hca_mq_swpb_set_refs(hca, index, refs);
     list_append(list, index, &mq->swpb[list->tail].next);
     qp->req.locals += packet->local;
     qp->req.swpb_elements += used;
@@ -503,5 +510,110 @@ void hca_mq_reset_peaks(HcaMultiQueue *mq)
 {
     for (unsigned i = 0; i < NPOOLS; i++) {
         mq->pool[i].use.peak = mq->pool[i].use.used;
+    }
+}
+
+/* State */
+
+static const HcaField mq_fields[] = {
+    HCA_ELSEWHERE(HcaMultiQueue, swpb),   HCA_ELSEWHERE(HcaMultiQueue, rpb),
+    HCA_ELSEWHERE(HcaMultiQueue, reb),    HCA_DERIVED(HcaMultiQueue, swpb_free),
+    HCA_DERIVED(HcaMultiQueue, rpb_free), HCA_DERIVED(HcaMultiQueue, reb_free),
+    HCA_ELSEWHERE(HcaMultiQueue, pool),
+};
+const HcaStruct hca_mq_struct = HCA_STRUCT(HcaMultiQueue, mq_fields);
+
+static const HcaField pool_fields[] = {
+    HCA_DERIVED(Pool, size),
+    HCA_COUNTED(Pool, use),
+    HCA_ANEW(Pool, promised),
+    HCA_ANEW(Pool, waiting),
+};
+const HcaStruct hca_mq_pool_struct = HCA_STRUCT(Pool, pool_fields);
+
+static const HcaField packet_fields[] = {
+    HCA_DERIVED(SwpbElement, next),
+    HCA_DERIVED(SwpbElement, refs),
+    HCA_ELSEWHERE(SwpbElement, packet),
+    HCA_ELSEWHERE(SwpbElement, ref),
+};
+const HcaStruct hca_mq_packet_struct = HCA_STRUCT(SwpbElement, packet_fields);
+
+static const HcaField read_fields[] = {
+    HCA_DERIVED(RpbElement, next),
+    HCA_ELSEWHERE(RpbElement, read),
+};
+const HcaStruct hca_mq_read_struct = HCA_STRUCT(RpbElement, read_fields);
+
+static const HcaField entry_fields[] = {
+    HCA_DERIVED(RebElement, next),
+    HCA_ELSEWHERE(RebElement, entry),
+};
+const HcaStruct hca_mq_entry_struct = HCA_STRUCT(RebElement, entry_fields);
+
+/* Elements that can still be had. */
+static uint32_t left(const FreeList *list, uint64_t all)
+{
+    return all - list->fresh + list->count;
+}
+
+static uint64_t with_own(const Hca *hca, unsigned pool, unsigned own)
+{
+    return hca->requester->mq->pool[pool].size +
+           ((uint64_t)own << hca->config.log_qps);
+}
+
+bool hca_mq_swpb_holds(const Hca *hca, unsigned nrefs)
+{
+    return memory_of(nrefs) <= left(&hca->requester->mq->swpb_free,
+                                    with_own(hca, POOL_SWPB, OWN_SWPB));
+}
+
+bool hca_mq_read_holds(const Hca *hca, unsigned nentries)
+{
+    const HcaMultiQueue *mq = hca->requester->mq;
+
+    return left(&mq->rpb_free, with_own(hca, POOL_RPB, OWN_RPB)) &&
+           nentries <= left(&mq->reb_free, with_own(hca, POOL_REB, OWN_REB));
+}
+
+static uint32_t beyond(uint32_t has, uint32_t own)
+{
+    return has > own ? has - own : 0;
+}
+
+/* What QPs have beyond their own is in the pool: so all will find their own. */
+bool hca_mq_shares_ok(const Hca *hca)
+{
+    const HcaMultiQueue *mq = hca->requester->mq;
+    uint64_t swpb = 0, rpb = 0, reb = 0;
+
+    for (HcaQp *qp = hca_qp_next(hca->cm, NULL); qp;
+         qp = hca_qp_next(hca->cm, qp)) {
+        swpb += beyond(qp->req.swpb_memory, OWN_SWPB);
+        rpb += beyond(qp->req.rpb.count, OWN_RPB);
+        reb += beyond(qp->req.reb.count, OWN_REB);
+    }
+    return swpb <= mq->pool[POOL_SWPB].size && rpb <= mq->pool[POOL_RPB].size &&
+           reb <= mq->pool[POOL_REB].size;
+}
+
+void hca_mq_reb_save(Hca *hca, HcaQp *qp, GArray *records)
+{
+    const RebElement *reb = hca->requester->mq->reb;
+    uint32_t at = qp->req.reb.head;
+
+    for (uint32_t n = qp->req.reb.count; n; n--, at = reb[at].next) {
+        g_array_append_val(records, reb[at].entry);
+    }
+}
+
+void hca_mq_reb_load(Hca *hca, HcaQp *qp, const HcaSge *entries)
+{
+    RebElement *reb = hca->requester->mq->reb;
+    uint32_t at = qp->req.reb.head;
+
+    for (uint32_t n = qp->req.reb.count; n; n--, at = reb[at].next) {
+        reb[at].entry = *entries++;
     }
 }

@@ -28,10 +28,15 @@ typedef struct HcaSentPacket {
     uint32_t wqe_offset; /* bytes in the send queue */
     uint8_t wqe_opcode;
     uint8_t operation; /* HcaBthOperation */
-    bool local : 1;    /* no packet: a local operation, at the next one's PSN */
-    bool last : 1;     /* of its message */
-    bool signalled : 1;
-    bool solicited : 1;
+    union {
+        struct {
+            bool local : 1; /* none: a local operation, at the next one's PSN */
+            bool last : 1;  /* of its message */
+            bool signalled : 1;
+            bool solicited : 1;
+        };
+        uint8_t flags; /* all of these */
+    };
     HcaPlanned planned; /* LOST, ANSWER */
     uint16_t nrefs;     /* pieces of the payload */
     uint16_t len;       /* bytes of it */
@@ -111,5 +116,19 @@ HcaSentPacket *hca_mq_swpb_at(Hca *hca, uint32_t index, uint32_t *next);
 HcaSentRead *hca_mq_rpb_at(Hca *hca, uint32_t index, uint32_t *next);
 /* The pieces of a packet's payload; returns their number. */
 unsigned hca_mq_swpb_refs(Hca *hca, uint32_t index, HcaSge *refs);
+
+/*
+ * For a state that is loaded: whether there is memory for one more packet or Read,
+ * whosever it is; whether no QP has what others are to have; and pieces and entries
+ * of what was inserted without.
+ */
+bool hca_mq_swpb_holds(const Hca *hca, unsigned nrefs);
+bool hca_mq_read_holds(const Hca *hca, unsigned nentries);
+bool hca_mq_shares_ok(const Hca *hca);
+void hca_mq_swpb_set_refs(Hca *hca, uint32_t index, const HcaSge *refs);
+void hca_mq_reb_save(Hca *hca, HcaQp *qp, GArray *records);
+void hca_mq_reb_load(Hca *hca, HcaQp *qp, const HcaSge *entries);
+extern const HcaStruct hca_mq_struct, hca_mq_pool_struct, hca_mq_packet_struct;
+extern const HcaStruct hca_mq_read_struct, hca_mq_entry_struct;
 
 #endif /* HCA_MULTI_QUEUE_H */

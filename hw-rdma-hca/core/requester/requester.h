@@ -123,4 +123,9 @@ bool hca_req_trans_is_here(Hca *hca, HcaQp *qp, uint8_t opcode,
 bool hca_answer_is_here(Hca *hca, HcaQp *qp, const HcaPacket *packet,
                         HcaV2pAsk *ask);
 
+/* state.c: what is saved beside the QP, in this order; a QP that was loaded. */
+extern const HcaSection hca_sent_section, hca_sent_piece_section,
+    hca_read_section, hca_read_entry_section;
+bool hca_requester_load_qp(HcaQp *qp);
+
 #endif /* HCA_REQUESTER_H */

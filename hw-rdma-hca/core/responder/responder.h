@@ -128,4 +128,9 @@ void hca_responder_timer(Hca *hca, HcaQp *qp, int64_t now);
 /* The QP's state changed (HcaQpStateFn): begin, flush or forget. */
 void hca_responder_state(Hca *hca, HcaQp *qp, uint8_t old_state);
 
+/* state.c: what is saved beside the QP, in this order; a QP that was loaded. */
+extern const HcaSection hca_answer_section, hca_replay_section,
+    hca_receive_section;
+bool hca_responder_load_qp(HcaQp *qp);
+
 #endif /* HCA_RESPONDER_H */

@@ -99,4 +99,8 @@ HcaTurn hca_data_pack(Hca *hca, HcaQp *qp, unsigned *budget);
 /* The QP's state changed: make or free the queue. */
 void hca_send_state(Hca *hca, HcaQp *qp, uint8_t old_state);
 
+/* state.c: what is saved beside the QP, in this order; the queue of one loaded. */
+extern const HcaSection hca_doorbell_section, hca_wqe_section;
+bool hca_send_load_qp(HcaQp *qp);
+
 #endif /* HCA_SEND_H */

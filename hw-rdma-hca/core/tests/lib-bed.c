@@ -187,6 +187,15 @@ static void look_at_qp(Bed *bed)
     bed->hqp = card_qp(bed->hca, bed->qp->qpn);
 }
 
+/* There is another card. */
+static void look_again(void *opaque)
+{
+    Bed *bed = opaque;
+
+    bed->hca = bed->lab->host[bed->side].hca;
+    bed->hqp = bed->qp ? hca_qp_peek(bed->hca->cm, bed->qp->qpn) : NULL;
+}
+
 void bed_make_qp(Bed *bed, const BedConfig *config)
 {
     QpAttr attr = config->attr;
@@ -270,6 +279,8 @@ Bed *bed_new_as(const BedConfig *config)
         bed->drv[i] = bed->pair->drv[i];
     }
     bed->hca = bed->lab->host[bed->side].hca;
+    bed->lab->reloaded = look_again;
+    bed->lab->reloaded_opaque = bed;
     bed->mr = bed->pair->mr[bed->side];
     lab_tap(bed->lab, tap, bed);
     if (config->alone) {

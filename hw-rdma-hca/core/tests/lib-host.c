@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "lib-host.h"
+
+#include "../hca_state.h"
 #include "../card.h"
 #include "../v2p/v2p.h"
 
@@ -456,6 +458,72 @@ void host_reset(Host *host)
     host->kicked = true;
 }
 
+static GByteArray *saved(Host *host)
+{
+    GByteArray *bytes = g_byte_array_new();
+    HcaState *state = hca_save(host->hca);
+
+    hca_state_write(state, bytes);
+    hca_state_free(state);
+    return bytes;
+}
+
+void host_expect_state(const GByteArray *should_be, const GByteArray *is)
+{
+    HcaStateError error;
+    HcaState *a = hca_state_read(should_be->data, should_be->len, &error);
+    HcaState *b = hca_state_read(is->data, is->len, &error);
+
+    for (unsigned i = 0; i < hca_state_nsections(); i++) {
+        const HcaSection *section = hca_state_section(i);
+        g_autoptr(GByteArray) x = g_byte_array_new();
+        g_autoptr(GByteArray) y = g_byte_array_new();
+
+        for (unsigned n = 0; n < a->records[i]->len; n++) {
+            hca_struct_write(section->record,
+                             a->records[i]->data + n * section->record->size,
+                             x);
+        }
+        for (unsigned n = 0; n < b->records[i]->len; n++) {
+            hca_struct_write(section->record,
+                             b->records[i]->data + n * section->record->size,
+                             y);
+        }
+        if (x->len != y->len || (x->len && memcmp(x->data, y->data, x->len))) {
+            unsigned at = 0;
+
+            while (at < MIN(x->len, y->len) && x->data[at] == y->data[at]) {
+                at++;
+            }
+            g_error("section %s is another one: %u bytes, not %u, from %u on",
+                    section->name, y->len, x->len, at);
+        }
+    }
+    hca_state_free(a);
+    hca_state_free(b);
+}
+
+void host_reload(Host *host)
+{
+    g_autoptr(GByteArray) before = NULL;
+    g_autoptr(GByteArray) after = NULL;
+    HcaStateError error;
+    HcaState *state;
+
+    hca_settle(host->hca);
+    before = saved(host);
+    hca_free(host->hca);
+    host->hca = hca_new(&host->config, &host->ops, host);
+    state = hca_state_read(before->data, before->len, &error);
+    if (!state || !hca_load(host->hca, state, &error)) {
+        g_error("not loaded: %s", error.text);
+    }
+    hca_state_free(state);
+    after = saved(host);
+    host_expect_state(before, after);
+    host->kicked = true;
+}
+
 void host_set_faults(Host *host, const HcaFaultPlan *plan)
 {
     static const HcaFaultPlan none;
@@ -502,6 +570,9 @@ Lab *lab_new(uint32_t seed, const HcaConfig *config)
     lab->rand = g_rand_new_with_seed(lab->seed);
     lab->now = NS_PER_S;
     lab->short_io = true;
+    if (g_getenv("HCA_RELOAD")) {
+        lab->reload = strtoul(g_getenv("HCA_RELOAD"), NULL, 0);
+    }
     cable_init(lab);
     for (unsigned i = 0; i < 2; i++) {
         HcaConfig own;
@@ -547,6 +618,13 @@ bool lab_step(Lab *lab)
     }
     lab->now += STEP_NS;
     lab->steps++;
+    if (lab->reload && g_rand_int(lab->rand) % lab->reload == 0) {
+        host_reload(host);
+        lab->reloads++;
+        if (lab->reloaded) {
+            lab->reloaded(lab->reloaded_opaque);
+        }
+    }
     cable_before_run(lab, host->side);
     host->kicked = false;
     if (hca_run(host->hca)) {

@@ -95,8 +95,17 @@ struct Lab {
     void *tap_opaque;
     int64_t delay_ns; /* of CABLE_DELAY */
     GByteArray *unparsed[2];
-    GQueue delayed;        /* CableDelayed, in order of time */
-    uint64_t steps;        /* calls of hca_run() so far */
+    GQueue delayed; /* CableDelayed, in order of time */
+    uint64_t steps; /* calls of hca_run() so far */
+    /*
+     * One turn of so many, in the mean, is in front of another card that goes on
+     * (host_reload()); 0: none is. HCA_RELOAD in the environment, for tests that do
+     * not look into cards but by a Bed.
+     */
+    unsigned reload;
+    uint64_t reloads;
+    void (*reloaded)(void *opaque); /* NULL, or told of it */
+    void *reloaded_opaque;
     LabListener *listener; /* see lab_listen() */
     void *listener_opaque;
 };
@@ -147,6 +156,19 @@ void lab_listen(Lab *lab, LabListener *listener, void *opaque);
 
 /* Power the machine's card off and on: hca_reset() behind the driver's back. */
 void host_reset(Host *host);
+
+/*
+ * Its card is saved and thrown away; another one goes on in its place, between two
+ * turns and with the same cable. Nobody may hold on to anything of the old one. What
+ * the new one would save is what it has loaded.
+ */
+void host_reload(Host *host);
+
+/*
+ * States as bytes: @is what @should_be is, or the section that is another one is
+ * named.
+ */
+void host_expect_state(const GByteArray *should_be, const GByteArray *is);
 
 /* The faults of its card from now on, a plan that is right; NULL: none. */
 void host_set_faults(Host *host, const HcaFaultPlan *plan);

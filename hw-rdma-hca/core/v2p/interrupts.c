@@ -3,6 +3,8 @@
  * MSI-X messages, and what a plan of faults does to them. One that is late is
  * overtaken by those behind it, as messages of different vectors may be.
  */
+#include <string.h>
+
 #include "../fault/host_faults.h"
 #include "v2p_int.h"
 
@@ -100,3 +102,46 @@ void hca_late_interrupts_forget(HcaV2p *v2p)
         v2p->late_interrupts->count = 0;
     }
 }
+
+/* State */
+
+static const HcaField late_fields[] = {
+    HCA_SAVED(LateInterrupt, at_ns),
+    HCA_SAVED(LateInterrupt, vector),
+};
+static const HcaStruct late_struct = HCA_STRUCT(LateInterrupt, late_fields);
+
+static const HcaField late_ones_fields[] = {
+    HCA_ELSEWHERE(HcaLateInterrupts, count),
+    HCA_ELSEWHERE(HcaLateInterrupts, late),
+};
+static const HcaStruct late_ones_struct = HCA_STRUCT(HcaLateInterrupts,
+                                                     late_ones_fields);
+
+static void save_late(void *room, GArray *records)
+{
+    const HcaV2p *v2p = room;
+    const HcaLateInterrupts *late = v2p->late_interrupts;
+
+    if (late) {
+        g_array_append_vals(records, late->late, late->count);
+    }
+}
+
+/* One of a vector that there is not does nothing. */
+static bool load_late(void *room, const void *records, uint32_t n,
+                      HcaStateError *error)
+{
+    const HcaV2p *v2p = room;
+    HcaLateInterrupts *late = v2p->late_interrupts;
+
+    if (!late || n > MAX_LATE) {
+        return hca_state_refuse(error, "%u late interrupts", n);
+    }
+    memcpy(late->late, records, n * sizeof(late->late[0]));
+    late->count = n;
+    return true;
+}
+
+const HcaSection hca_late_interrupt_section = HCA_SECTION(
+    "late-interrupt", 1, &late_struct, save_late, load_late, &late_ones_struct);

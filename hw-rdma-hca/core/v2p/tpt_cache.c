@@ -279,6 +279,23 @@ void *hca_tpt_cache_write(HcaTptCache *cache, uint64_t line)
     return tag_data(cache, tag);
 }
 
+bool hca_tpt_cache_put(HcaTptCache *cache, uint64_t line, const void *data)
+{
+    HcaTptTag *tag = choose_victim(cache, line);
+
+    if (!tag || is_used(tag) || hca_tpt_cache_peek(cache, line)) {
+        return false;
+    }
+    memcpy(tag_data(cache, tag), data, HCA_TPT_LINE);
+    set_tag(cache, tag,
+            (HcaTptTag) {
+                .line = line,
+                .used = ++cache->clock,
+                .dirty = true,
+            });
+    return true;
+}
+
 static bool in_range(const HcaTptTag *tag, uint64_t first, uint64_t end)
 {
     return is_valid(tag) && tag->line >= first && tag->line < end;

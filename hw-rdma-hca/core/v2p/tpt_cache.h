@@ -104,6 +104,9 @@ static inline const void *hca_tpt_cache_read(HcaTptCache *cache, uint64_t line)
 
 void *hca_tpt_cache_write(HcaTptCache *cache, uint64_t line);
 
+/* A dirty line, which is not here; false: its set has no way that is free. */
+bool hca_tpt_cache_put(HcaTptCache *cache, uint64_t line, const void *data);
+
 static inline uint32_t hca_tpt_cache_lines(const HcaTptCache *cache)
 {
     return (cache->set_mask + 1) * cache->ways;

@@ -139,3 +139,68 @@ uint64_t hca_mdata_pages(const HcaTptMdata *mdata)
 {
     return mdata->mapped;
 }
+
+/* State */
+
+/* Pages that lie together on both sides. */
+typedef struct Run {
+    uint64_t virt;
+    uint64_t page;
+    uint32_t npages;
+} Run;
+
+static const HcaField run_fields[] = {
+    HCA_SAVED(Run, virt),
+    HCA_SAVED(Run, page),
+    HCA_SAVED(Run, npages),
+};
+const HcaStruct hca_mdata_run_struct = HCA_STRUCT(Run, run_fields);
+
+static const HcaField mdata_fields[] = {
+    HCA_DERIVED(HcaTptMdata, max_pages),
+    HCA_DERIVED(HcaTptMdata, nleaves),
+    HCA_DERIVED(HcaTptMdata, mapped),
+    HCA_ELSEWHERE(HcaTptMdata, leaves),
+};
+const HcaStruct hca_mdata_struct = HCA_STRUCT(HcaTptMdata, mdata_fields);
+
+static void save_page(GArray *runs, uint64_t virt, uint64_t page)
+{
+    Run *last = runs->len ? &g_array_index(runs, Run, runs->len - 1) : NULL;
+    Run run = { virt, page, 1 };
+
+    if (last && virt - last->virt == (uint64_t)last->npages << PAGE_SHIFT &&
+        page - last->page == (uint64_t)last->npages << PAGE_SHIFT) {
+        last->npages++;
+    } else {
+        g_array_append_val(runs, run);
+    }
+}
+
+void hca_mdata_save(const HcaTptMdata *mdata, GArray *records)
+{
+    for (uint64_t i = 0; i < mdata->nleaves; i++) {
+        for (unsigned j = 0; mdata->leaves[i] && j < LEAF_SIZE; j++) {
+            uint64_t entry = mdata->leaves[i][j];
+
+            if (entry) {
+                save_page(records, (i * LEAF_SIZE + j) << PAGE_SHIFT,
+                          entry & ~(uint64_t)PAGE_OFFSET);
+            }
+        }
+    }
+}
+
+bool hca_mdata_load(HcaTptMdata *mdata, const void *records, uint32_t n,
+                    HcaStateError *error)
+{
+    const Run *run = records;
+
+    for (; n; n--, run++) {
+        if (hca_mdata_map(mdata, run->virt, run->page, run->npages) !=
+            HCA_STAT_OK) {
+            return hca_state_refuse(error, "pages that cannot be mapped");
+        }
+    }
+    return true;
+}

@@ -35,6 +35,7 @@
 
 #include "../host.h"
 #include "../mem_op.h"
+#include "../state.h"
 #include "../verbs.h"
 
 typedef struct HcaV2p HcaV2p;
@@ -375,6 +376,12 @@ bool hca_mdata_lookup(const HcaTptMdata *mdata, uint64_t virt, uint64_t *bus);
 /* Pages mapped now. */
 uint64_t hca_mdata_pages(const HcaTptMdata *mdata);
 
+/* What is mapped, as records of this structure; see state.h. */
+extern const HcaStruct hca_mdata_struct, hca_mdata_run_struct;
+void hca_mdata_save(const HcaTptMdata *mdata, GArray *records);
+bool hca_mdata_load(HcaTptMdata *mdata, const void *records, uint32_t n,
+                    HcaStateError *error);
+
 typedef struct HcaTptCacheCounters {
     uint64_t hits, misses, refills;
     uint64_t write_backs;
@@ -426,5 +433,9 @@ const HcaV2pCounters *hca_v2p_counters(const HcaV2p *v2p);
 #define HCA_V2P_SHARE_PIECES 8192
 void hca_v2p_begin_share(HcaV2p *v2p);
 bool hca_v2p_share_is_over(const HcaV2p *v2p);
+
+/* What is saved, in this order. */
+extern const HcaSection hca_v2p_section, hca_v2p_icm_section, hca_mpt_section,
+    hca_tpt_line_section, hca_late_interrupt_section;
 
 #endif /* HCA_V2P_H */

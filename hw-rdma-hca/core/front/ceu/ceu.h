@@ -60,4 +60,7 @@ const HcaCeuCounters *hca_ceu_counters(HcaCeu *ceu);
 /* The name of command @op, or NULL if there is none. */
 const char *hca_ceu_command_name(uint16_t op);
 
+/* state.c: what is saved. */
+extern const HcaSection hca_ceu_section;
+
 #endif /* HCA_CEU_H */

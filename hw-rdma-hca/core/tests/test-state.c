@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The state of a card: what it does while it is saved and loaded at each of its
+ * turns, which cards take it, and that one that lies is refused, with the reason,
+ * and leaves a card that was reset. test-model.c has it in traffic, fuzz-state.c
+ * lies at random.
+ */
+#include <string.h>
+
+#include "../hca_state.h"
+#include "lib-bed.h"
+#include "lib-mem.h"
+
+#define SEND RDMA_HCA_OPCODE_SEND
+#define WRITE RDMA_HCA_OPCODE_RDMA_WRITE
+#define READ RDMA_HCA_OPCODE_RDMA_READ
+
+static void attr_init(QpAttr *attr)
+{
+    qp_attr_init(attr);
+    attr->timeout = BED_TIMEOUT;
+}
+
+static Bed *bed_new(unsigned recorder)
+{
+    BedConfig config = bed_connection(RDMA_HCA_QP_ST_RC);
+    HcaConfig cards[2];
+
+    for (unsigned i = 0; i < 2; i++) {
+        lab_config(&cards[i], i);
+        cards[i].recorder = recorder;
+    }
+    config.seed = 4600;
+    config.cards = cards;
+    config.bystander = false;
+    attr_init(&config.attr);
+    return bed_new_as(&config);
+}
+
+/* Packets and Reads that are out, receives that wait: the peer is silent. */
+static Bed *bed_new_busy(unsigned recorder)
+{
+    Bed *bed = bed_new(recorder);
+
+    bed_set_weather(bed, 1, (BedWeather) { .lost = true });
+    bed_post_recvs(bed, 4, 4096);
+    bed_request(bed, 0, SEND, 3000);
+    bed_request(bed, 1, WRITE, 3000);
+    bed_request(bed, 2, READ, 3000);
+    bed_post_requests(bed, 3);
+    bed_run(bed);
+    return bed;
+}
+
+static GByteArray *bytes_of(HcaState *state)
+{
+    GByteArray *bytes = g_byte_array_new();
+
+    hca_state_write(state, bytes);
+    hca_state_free(state);
+    return bytes;
+}
+
+static HcaState *save(Host *host)
+{
+    hca_settle(host->hca);
+    return hca_save(host->hca);
+}
+
+/* Another card, after @config. */
+static Hca *card_new(Host *host, const HcaConfig *config)
+{
+    return hca_new(config, &host->ops, host);
+}
+
+/* ---- at each turn ---- */
+
+typedef struct Work {
+    const char *name;
+    uint8_t opcode;
+    uint32_t len;
+    bool receives;
+} Work;
+
+static const Work works[] = {
+    { "send", SEND, 5000, true },
+    { "send-imm", RDMA_HCA_OPCODE_SEND_IMM, 300, true },
+    { "write", WRITE, 5000, false },
+    { "write-imm", RDMA_HCA_OPCODE_RDMA_WRITE_IMM, 5000, true },
+    { "read", READ, 5000, false },
+    { "cas", RDMA_HCA_OPCODE_ATOMIC_CS, 8, false },
+    { "faa", RDMA_HCA_OPCODE_ATOMIC_FA, 8, false },
+};
+
+static void each_turn(Bed *bed, const Work *work)
+{
+    Wc wc;
+
+    for (unsigned i = 0; i < 2; i++) {
+        bed_set_weather(
+            bed, i, (BedWeather) { .nth = 3, .last = 3, .fate = CABLE_DROP });
+    }
+    bed_post_recvs(bed, work->receives ? 8 : 0, 8192);
+    for (unsigned i = 0; i < 8; i++) {
+        SendWr *wr = bed_request(bed, i, work->opcode, work->len);
+
+        wr->raddr = ROUND_UP8(wr->raddr);
+    }
+    bed_post_requests(bed, 8);
+    for (unsigned i = 0; i < 8; i++) {
+        cq_expect(bed->cqs[0], &wc, i, 0);
+        if (work->receives) {
+            cq_expect(bed->cqs[1], &wc, i, 0);
+        }
+    }
+}
+
+/* A packet is lost each way, in each round. */
+static void test_each_turn(const void *opaque)
+{
+    Bed *bed = bed_new(64);
+
+    bed->lab->reload = 1;
+    for (unsigned i = 0; i < 4; i++) {
+        each_turn(bed, opaque);
+    }
+    cq_expect_none(bed->cqs[0]);
+    cq_expect_none(bed->cqs[1]);
+    g_assert_cmpuint(bed->lab->reloads, >, 30);
+    bed->lab->reload = 0;
+    bed_free(bed);
+}
+
+/* ---- cards that take it ---- */
+
+static bool next_value(const HcaOption *option, uint32_t *value)
+{
+    uint32_t was = *value;
+
+    if (option->power_of_two) {
+        *value = was && was <= option->most / 2 ? was * 2 : option->least;
+    } else {
+        *value = was < option->most ? was + 1 : option->least;
+    }
+    return *value != was;
+}
+
+static bool is_no_matter(const char *name)
+{
+    return strstr(name, "memory-latency") || strstr(name, "memory-bandwidth") ||
+           strcmp(name, "recorder") == 0;
+}
+
+/* A card with one option that is another one. */
+static void try_config(Host *host, const HcaState *state, HcaConfig *config,
+                       const char *name)
+{
+    Hca *hca = card_new(host, config);
+    HcaStateError error;
+    bool ok = hca_load(hca, state, &error);
+
+    if (is_no_matter(name)) {
+        g_assert_true(ok);
+    } else {
+        g_autofree char *begin = g_strdup_printf("option: %s is ", name);
+
+        g_assert_false(ok);
+        g_assert_true(g_str_has_prefix(error.text, begin));
+        g_assert_nonnull(strstr(error.text, " here"));
+    }
+    hca_free(hca);
+}
+
+static void test_options(void)
+{
+    Bed *bed = bed_new_busy(64);
+    Host *host = &bed->lab->host[0];
+    HcaState *state = save(host);
+    HcaConfig config;
+    unsigned n;
+    const HcaOption *options = hca_config_options(&n);
+
+    for (unsigned i = 0; i < n; i++) {
+        config = host->config;
+        if (next_value(&options[i], &G_STRUCT_MEMBER(uint32_t, &config,
+                                                     options[i].offset))) {
+            try_config(host, state, &config, options[i].name);
+        }
+    }
+    config = host->config;
+    config.guid++;
+    try_config(host, state, &config, "guid");
+    config = host->config;
+    config.managed = HCA_MANAGED_ON;
+    try_config(host, state, &config, "managed");
+    config = host->config;
+    config.num_vectors--;
+    try_config(host, state, &config, "vectors");
+    hca_state_free(state);
+    bed_free(bed);
+}
+
+/* The other link layer's. */
+static void test_link_layer(void)
+{
+    Bed *bed = bed_new(64);
+    Host *host = &bed->lab->host[0];
+    HcaState *state = save(host);
+    HcaStateError error;
+    HcaConfig config;
+    Hca *hca;
+
+    lab_config(&config, 0);
+    config.link_layer = test_is_roce() ? HCA_LINK_LAYER_IB
+                                       : HCA_LINK_LAYER_ROCE;
+    hca = card_new(host, &config);
+    g_assert_false(hca_load(hca, state, &error));
+    g_assert_true(g_str_has_prefix(error.text, "option: "));
+    hca_free(hca);
+    hca_state_free(state);
+    bed_free(bed);
+}
+
+static void count_records(void *opaque, const char *line)
+{
+    ++*(unsigned *)opaque;
+}
+
+/* A recorder of another size has the last ones. */
+static void test_recorder(void)
+{
+    Bed *bed = bed_new_busy(64);
+    Host *host = &bed->lab->host[0];
+    HcaState *state = save(host);
+    HcaConfig config = host->config;
+    unsigned most[] = { 64, 8, 0 };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(most); i++) {
+        HcaStateError error;
+        unsigned n = 0;
+        Hca *hca;
+
+        config.recorder = most[i];
+        hca = card_new(host, &config);
+        g_assert_true(hca_load(hca, state, &error));
+        hca_recorder_visit(hca, count_records, &n);
+        g_assert_cmpuint(n > 0, ==, most[i] > 0);
+        g_assert_cmpuint(n, <=, 2 * most[i] + 2);
+        hca_free(hca);
+    }
+    hca_state_free(state);
+    bed_free(bed);
+}
+
+/* ---- lies ---- */
+
+typedef struct Lie {
+    const char *section;
+    int records;       /* that there are; -1: one at least */
+    const char *field; /* of the first; NULL: none */
+    uint64_t value;
+    const char *why;
+} Lie;
+
+#define BAD_QPN 99999
+
+static const Lie lies[] = {
+    { "option", 3, NULL, 0, "3 of them" },
+    { "option", -1, "name", 'x', "others than this card has" },
+    { "option", -1, "value", 77777, "is 77777 there" },
+    { "card", 0, NULL, 0, "0 records" },
+    { "card", 2, NULL, 0, "2 records" },
+    { "recorder", 2, NULL, 0, "2 records" },
+    { "host-faults", 0, NULL, 0, "0 records" },
+    { "fault-rule", 1000, NULL, 0, "1000 rules" },
+    { "fault-rule", 1, "rule.place", 1, "must" },
+    { "link", 0, NULL, 0, "no such link" },
+    { "link", 1, "down_ends", 4, "no such link" },
+    { "injector", 2, NULL, 0, "2 records" },
+    { "cable-rule", 1000, NULL, 0, "1000 rules" },
+    { "held", 1, "direction", 2, "cannot be held" },
+    { "held", 1, "len", 65535, "cannot be held" },
+    { "held", 1, "vl", 16, "cannot be held" },
+    { "link-tx", 4 << 20, NULL, 0, "4194304 bytes" },
+    { "link-rx", 4 << 20, NULL, 0, "4194304 bytes" },
+    { "doubled", 65535, NULL, 0, "65535 bytes" },
+    { "loopback", 3, NULL, 0, "packets that cannot be" },
+    { "loopback", 4, NULL, 0, "packets that cannot be" },
+    { "loopback", 8, "value", 5, "packets that cannot be" },
+    { "node", 0, NULL, 0, "0 records" },
+    { "node", 1, "port.info.state", 9, "no such node" },
+    { "node", 1, "node.ntraps", 1000, "no such node" },
+    { "node", 1, "sl_to_vl", 16, "no such node" },
+    { "port", 0, NULL, 0, "no such port" },
+    { "port", 1, "port.told", 99, "no such port" },
+    { "port", 1, "port.arbiter.last", 16, "no such port" },
+    { "gid", 1, "index", 60000, "no GID 60000" },
+    { "mcast-group", 1, "index", 255, "no group 255" },
+    { "flow", 1, "index", 60000, "no flow rule 60000" },
+    { "v2p", 2, NULL, 0, "2 records" },
+    { "v2p", 1, "log_mpts", 60, "no such tables" },
+    { "v2p", 1, "mtt_base", 1, "no such tables" },
+    { "v2p-icm", -1, "virt", UINT64_MAX, "cannot be mapped" },
+    { "v2p-icm", -1, "npages", UINT32_MAX, "cannot be mapped" },
+    { "mpt", -1, "word", UINT32_MAX, "no such entries" },
+    { "tpt-line", 1, "number", UINT64_MAX, "no place for a line" },
+    { "late-interrupt", 65535, NULL, 0, "65535 late interrupts" },
+    { "cxtmgt", 0, NULL, 0, "0 records" },
+    { "cxtmgt", 1, "qpc.log_num", 63, "no such tables" },
+    { "cxtmgt", 1, "cqc.base", 1, "no such tables" },
+    { "cxtmgt", 1, "special", BAD_QPN, "no such special QPs" },
+    { "cxtmgt", 1, "event_eq", 250, "events to EQ 250" },
+    { "cxt-icm", -1, "virt", UINT64_MAX, "cannot be mapped" },
+    { "eq", -1, "eqn", 200, "EQ 200 cannot be" },
+    { "cq", -1, "cqn", BAD_QPN, "CQ 99999 cannot be" },
+    { "cq", -1, "attr.eqn", 7, "cannot be" },
+    { "srq", 1, "srqn", BAD_QPN, "SRQ 99999 cannot be" },
+    { "qp-counters", 1, "number", BAD_QPN, "counters of set 99999" },
+    { "qp", -1, "qpn", BAD_QPN, "QP 99999 cannot be" },
+    { "qp", -1, "state", 99, "cannot be" },
+    { "qp", -1, "attr.service", 99, "cannot be" },
+    { "qp", -1, "attr.sq_cqn", BAD_QPN, "cannot be" },
+    { "qp", -1, "req.next_psn", 0x1000000, "cannot be" },
+    { "qp", -1, "resp.expected_psn", 0x1000000, "cannot be" },
+    { "doorbell", 1, "qpn", BAD_QPN, "no room in QP 99999" },
+    { "wqe", 1, "qpn", BAD_QPN, "a WQE of QP 99999" },
+    { "sent", -1, "qpn", BAD_QPN, "a packet of QP 99999" },
+    { "sent", -1, "packet.wqe_opcode", 255, "a packet of QP" },
+    { "sent", -1, "packet.len", 65535, "a packet of QP" },
+    { "sent", -1, "packet.operation", 31, "a packet of QP" },
+    { "sent-piece", -1, "len", UINT32_MAX, "pieces of QP" },
+    { "sent-piece", 0, NULL, 0, "pieces of QP" },
+    { "sent-piece", 1000, NULL, 0, "pieces of no packet" },
+    { "read", -1, "qpn", BAD_QPN, "a Read of QP 99999" },
+    { "read", -1, "read.npsn", 0, "a Read of QP" },
+    { "read", -1, "read.nentries", 255, "a Read of QP" },
+    { "read-entry", 0, NULL, 0, "entries of QP" },
+    { "read-entry", 1000, NULL, 0, "entries of no Read" },
+    { "answer", 1, "qpn", BAD_QPN, "an answer of QP 99999" },
+    { "replay", 1, "qpn", BAD_QPN, "an atomic of QP 99999" },
+    { "receive", 1, "qpn", BAD_QPN, "a receive of QP 99999" },
+    { "event", 1, "number", BAD_QPN, "of 99999" },
+    { "eth-queue", 1, "number", 99, "no queue 99" },
+    { "eth", 2, NULL, 0, "no such function" },
+    { "eth-held", 5, NULL, 0, "frames that cannot wait" },
+    { "script", 1000, NULL, 0, "1000 tasks" },
+    { "script", 1, NULL, 0, "rule 0 is no task" },
+    { "bars", 0, NULL, 0, "0 records" },
+    { "half-doorbell", 1, "uar", UINT32_MAX, "no such doorbell" },
+    { "half-doorbell", 1, "doorbell", 255, "no such doorbell" },
+    { "late-doorbell", 1 << 20, NULL, 0, "1048576 late doorbells" },
+    { "ceu", 2, NULL, 0, "2 records" },
+    { "ceu", 1, "ceu.state", 99, "no command is in hand" },
+    { "ceu", 1, "event_waits", 1, "no event of a command" },
+    { "arrived", 1, NULL, 0, "a packet that cannot wait" },
+};
+
+static unsigned section_named(const char *name)
+{
+    unsigned i = 0;
+
+    while (strcmp(hca_state_section(i)->name, name)) {
+        g_assert_cmpuint(++i, <, hca_state_nsections());
+    }
+    return i;
+}
+
+/* @path: a member, or one of a member that is a structure. */
+static const HcaField *field_named(const HcaStruct *type, const char *path,
+                                   size_t *offset)
+{
+    size_t len = strcspn(path, ".");
+
+    for (unsigned i = 0; i < type->nfields; i++) {
+        const HcaField *field = &type->fields[i];
+
+        if (strncmp(field->name, path, len) == 0 && !field->name[len] &&
+            field->use == HCA_FIELD_SAVED) {
+            *offset += field->offset;
+            return path[len] ? field_named(field->of, path + len + 1, offset)
+                             : field;
+        }
+    }
+    g_error("%s has no %s", type->type, path);
+}
+
+/* Only of a member that can hold it. */
+static void set_field(const HcaStruct *type, void *record, const Lie *lie)
+{
+    size_t offset = 0;
+    const HcaField *field = field_named(type, lie->field, &offset);
+    uint64_t value = GUINT64_TO_LE(lie->value);
+
+    g_assert_cmpuint(field->kind, !=, HCA_FIELD_STRUCT);
+    memcpy((char *)record + offset, &value, MIN(field->size, sizeof(value)));
+}
+
+static void tell(HcaState *state, const Lie *lie)
+{
+    unsigned i = section_named(lie->section);
+    GArray *records = state->records[i];
+
+    g_array_set_size(records, lie->records >= 0 ? (unsigned)lie->records
+                                                : MAX(records->len, 1));
+    if (lie->field) {
+        set_field(hca_state_section(i)->record, records->data, lie);
+    }
+}
+
+/* But for what the cable has carried, ever. */
+static GByteArray *bytes_of_card(Host *host)
+{
+    const Lie nothing = { "link", 1, "tx_gone", 0, NULL };
+    HcaState *state = save(host);
+
+    tell(state, &nothing);
+    return bytes_of(state);
+}
+
+static void test_lie(const void *opaque)
+{
+    const Lie *lie = opaque;
+    Bed *bed = bed_new_busy(0);
+    Host *host = &bed->lab->host[0];
+    HcaState *state = save(host);
+    g_autoptr(GByteArray) should_be = NULL;
+    g_autoptr(GByteArray) is = NULL;
+    g_autofree char *begin = g_strdup_printf("%s: ", lie->section);
+    HcaStateError error;
+
+    hca_reset(host->hca);
+    should_be = bytes_of_card(host);
+    g_assert_true(hca_load(host->hca, state, &error));
+    tell(state, lie);
+    g_assert_false(hca_load(host->hca, state, &error));
+    g_test_message("%s", error.text);
+    g_assert_true(g_str_has_prefix(error.text, begin));
+    g_assert_nonnull(strstr(error.text, lie->why));
+    is = bytes_of_card(host);
+    host_expect_state(should_be, is);
+    hca_state_free(state);
+    pair_free(bed->pair);
+    g_free(bed->data);
+    g_free(bed);
+}
+
+/* Each section that can refuse has a lie here. */
+static void test_all_lie(void)
+{
+    static const char *const never[] = { "record", "strict", "counter" };
+
+    for (unsigned i = 0; i < hca_state_nsections(); i++) {
+        const char *name = hca_state_section(i)->name;
+        bool found = g_strv_contains((const char *const *)never, name);
+
+        for (unsigned n = 0; !found && n < G_N_ELEMENTS(lies); n++) {
+            found = strcmp(lies[n].section, name) == 0;
+        }
+        if (!found) {
+            g_error("no lie of section %s", name);
+        }
+    }
+}
+
+/* ---- bytes ---- */
+
+/* What ends early, or is of another version, is no state. */
+static void test_bytes(void)
+{
+    Bed *bed = bed_new_busy(64);
+    g_autoptr(GByteArray) bytes = bytes_of(save(&bed->lab->host[0]));
+    HcaStateError error;
+
+    for (unsigned len = 0; len < bytes->len; len += 1 + len / 100) {
+        g_autofree uint8_t *part = g_memdup2(bytes->data, len);
+
+        g_assert_null(hca_state_read(part, len, &error));
+        g_assert_true(g_str_has_prefix(error.text, "no section "));
+    }
+    bytes->data[24]++; /* of the first section, behind its name */
+    g_assert_null(hca_state_read(bytes->data, bytes->len, &error));
+    bed_free(bed);
+}
+
+/* A counter that this card does not have is nobody's. */
+static void test_counter(void)
+{
+    Bed *bed = bed_new(64);
+    Host *host = &bed->lab->host[0];
+    HcaState *state = save(host);
+    Lie lie = { "counter", -1, "number", UINT32_MAX, NULL };
+    HcaStateError error;
+
+    tell(state, &lie);
+    g_assert_true(hca_load(host->hca, state, &error));
+    hca_state_free(state);
+    host->kicked = true;
+    bed->lab->reloaded(bed);
+    bed_free(bed);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    for (unsigned i = 0; i < G_N_ELEMENTS(works); i++) {
+        test_add_data_each_link(
+            test_named("/state/each-turn/%s", works[i].name), &works[i],
+            test_each_turn);
+    }
+    test_add_each_link("/state/options", test_options);
+    test_add_each_link("/state/link-layer", test_link_layer);
+    test_add_each_link("/state/recorder", test_recorder);
+    for (unsigned i = 0; i < G_N_ELEMENTS(lies); i++) {
+        test_add_data(test_named("/state/lie/%s-%u", lies[i].section, i),
+                      &lies[i], test_lie);
+    }
+    test_add("/state/lie/all", test_all_lie);
+    test_add_each_link("/state/bytes", test_bytes);
+    test_add_each_link("/state/counter", test_counter);
+    return g_test_run();
+}

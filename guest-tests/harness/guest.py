@@ -165,7 +165,8 @@ class Guest:
         self._log = os.path.join(folder, f'{name}.qemu')
         self.devices = []  # a lab puts them in
         self.process = None
-        self.monitor = self._agent = None
+        self.monitor = self._agent = self._reader = None
+        self._heard = bytearray()  # of the agent, and not understood
         self._commands = {}
         self._next = 0
         self._lock = threading.Lock()
@@ -177,8 +178,13 @@ class Guest:
         self.out_of_memory = False  # nor are processes that the kernel ends because there is no more
         self._log_seen = 0
         self._found = []
+        self.qemu, self._going_to = 0, None  # the how many-th it is in; process and monitor of one that it is going to
         self.boot_seconds = None
         os.makedirs(folder, exist_ok=True)
+
+    def socket(self, kind):
+        """The name of a socket of its QEMU's: qmp, agent, tty. Of two that it is in at once each has its own."""
+        return f'{self.name}.{kind}{self.qemu % 2 or ""}'
 
     @property
     def card(self):
@@ -222,15 +228,15 @@ class Guest:
         line = [*self.launch, '-name', self.name, '-nodefaults', '-no-user-config', '-display', 'none',
                 '-machine', self.arch.machine, '-accel', accelerator,
                 '-cpu', 'host' if accelerator == 'kvm' else self.cpu, '-smp', str(self.cpus), '-m', f'{self.memory}M',
-                *self._boots(), '-qmp', f'unix:{self.name}.qmp,server=on,wait=off']
+                *self._boots(), '-qmp', f'unix:{self.socket("qmp")},server=on,wait=off']
         line += self.machine + self._memory() + (['-incoming', 'defer'] if self.template else [])
         for number, disk in enumerate(self._root() + self.disks):
             line += ['-drive', f'if=none,id=disk{number},format=raw,{self._access(number)},file={disk}',
                      '-device', f'virtio-blk-pci,drive=disk{number},addr={SLOT + number:#x},disable-legacy=on']
         line += ['-device', f'virtio-serial-pci,addr={SLOT - 1:#x},disable-legacy=on',
-                 '-chardev', f'socket,id=agent,path={self.name}.agent,server=on,wait=off',
+                 '-chardev', f'socket,id=agent,path={self.socket("agent")},server=on,wait=off',
                  '-device', 'virtserialport,chardev=agent,name=rdma-hca.agent']
-        line += ['-chardev', f'socket,id=console,path={self.name}.tty,server=on,wait=off,'
+        line += ['-chardev', f'socket,id=console,path={self.socket("tty")},server=on,wait=off,'
                              f'logfile={self.name}.console,logappend=on',
                  '-serial', 'chardev:console']
         return line + self.arguments
@@ -241,18 +247,44 @@ class Guest:
             self.template.ensure()
             self.memory_file = self.template.memory
         for kind in ('qmp', 'agent', 'tty'):
-            self._remove(f'{self.name}.{kind}')
+            self._remove(self.socket(kind))
         self._ready.clear()
         self._started = time.monotonic()
-        with open(self._log, 'ab') as log:
-            self.process = subprocess.Popen(
-                self.command_line(), cwd=self.folder, preexec_fn=die_with(os.getpid()), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self.monitor = Monitor(self._connect('qmp'), self.name, self.qemu_log)
+        self._heard.clear()
+        self.process, self.monitor = self._launch()
         self._come()
         if self.template:
             self.template.wake(self.monitor)
             self._waking = self.spawn(f'echo {time.time():.9f} {os.urandom(64).hex(" ")} | guest-wake {self.number}')
         return self
+
+    def enter(self):
+        """Start a QEMU that waits for what it is (-incoming defer)."""
+        self.process, self.monitor = self._launch('-incoming', 'defer')
+        self._come()
+
+    def enter_next(self):
+        """The same while it is in another one; gives the monitor of the new one."""
+        self.qemu += 1
+        try:
+            self._going_to = self._launch('-incoming', 'defer')
+        finally:
+            self.qemu -= 1
+        return self._going_to[1]
+
+    def leave(self):
+        """Its QEMU ends. What it is, and what runs in it, goes on in the next one; or somebody has kept it for enter()."""
+        self._found += self.trouble()
+        agent, self._agent = self._agent, None
+        self._quit()
+        self.process.wait()
+        self._reader.join()
+        agent.close()
+        self.forget()
+        if self._going_to:
+            self.qemu += 1
+            (self.process, self.monitor), self._going_to = self._going_to, None
+            self._come()
 
     def wait_ready(self, timeout=READY_TIMEOUT):
         if self._waking:
@@ -296,7 +328,9 @@ class Guest:
         """Part from the agent, and come anew. What it says just then is lost."""
         before, self._agent = self._agent, None
         before.shutdown(socket.SHUT_RDWR)
+        self._reader.join()
         before.close()
+        self._heard.clear()
         self._come()
 
     # QMP
@@ -310,7 +344,7 @@ class Guest:
         """The path of its QMP socket, at which somebody else may be inside: it takes one client at a time."""
         self.monitor.close()
         try:
-            yield os.path.join(self.folder, f'{self.name}.qmp')
+            yield os.path.join(self.folder, self.socket('qmp'))
         finally:
             self.monitor = Monitor(self._connect('qmp'), self.name, self.qemu_log)
 
@@ -362,6 +396,10 @@ class Guest:
         if not self.process:
             return
         self._found = self.trouble()
+        if self._going_to:
+            self._going_to[0].kill()
+            self._going_to[0].wait()
+            self._going_to = None
         if self.process.poll() is None:
             self._quit()
         self.process.wait()
@@ -369,10 +407,17 @@ class Guest:
 
     # within
 
+    def _launch(self, *more):
+        """A process of QEMU, and its monitor."""
+        with open(self._log, 'ab') as log:
+            process = subprocess.Popen([*self.command_line(), *more], cwd=self.folder, preexec_fn=die_with(os.getpid()),
+                                       stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        return process, Monitor(self.connect(self.socket('qmp'), process, self.qemu_log), self.name, self.qemu_log)
+
     def forget(self):
         """A process that has ended."""
         for kind in ('qmp', 'agent', 'tty'):
-            self._remove(f'{self.name}.{kind}')
+            self._remove(self.socket(kind))
         for connection in (self.monitor, self._agent):
             if connection:
                 connection.close()
@@ -430,34 +475,46 @@ class Guest:
             os.close(folder)
 
     def _connect(self, kind):
-        return self.connect(f'{self.name}.{kind}', self.process, self.qemu_log)
+        return self.connect(self.socket(kind), self.process, self.qemu_log)
 
     def _come(self):
         self._agent = self._connect('agent')
-        threading.Thread(target=self._read_agent, args=(self._agent,), daemon=True).start()
+        self._reader = threading.Thread(target=self._read_agent, args=(self._agent,), daemon=True)
+        self._reader.start()
 
     def _read_agent(self, connection):
+        """What it says ends in the middle of a word where the machine leaves its QEMU, and goes on in the next one."""
         try:
-            with connection.makefile('rb') as stream:
-                for line in stream:
-                    words = line.split()
-                    if words[:1] == [b'ready']:
-                        self._lose_commands()
-                        self._become_ready()
-                    elif len(words) == 3 and words[0] == b'out':
-                        data = stream.read(int(words[2]))
-                        command = self._commands.get(int(words[1]))
-                        if command:
-                            command.received(data)
-                    elif len(words) == 3 and words[0] == b'exit':
-                        with self._lock:
-                            command = self._commands.pop(int(words[1]), None)
-                        if command:
-                            command.ended(int(words[2]))
+            while data := connection.recv(65536):
+                self._heard += data
+                while self._understand():
+                    pass
         except (OSError, ValueError):
             pass
         if connection is self._agent:
             self._lose_commands()
+
+    def _understand(self):
+        """Take the next thing that it has said; False: it is not whole yet."""
+        line, end, rest = self._heard.partition(b'\n')
+        words = line.split()
+        size = int(words[2]) if len(words) == 3 and words[0] == b'out' else 0
+        if not end or len(rest) < size:
+            return False
+        del self._heard[:len(line) + 1 + size]
+        if words[:1] == [b'ready']:
+            self._lose_commands()
+            self._become_ready()
+        elif len(words) == 3 and words[0] == b'out':
+            command = self._commands.get(int(words[1]))
+            if command:
+                command.received(bytes(rest[:size]))
+        elif len(words) == 3 and words[0] == b'exit':
+            with self._lock:
+                command = self._commands.pop(int(words[1]), None)
+            if command:
+                command.ended(int(words[2]))
+        return True
 
     def _lose_commands(self):
         with self._lock:

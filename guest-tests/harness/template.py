@@ -9,13 +9,12 @@ import json
 import os
 import shutil
 
-from . import paths, wait
+from . import moving, paths
 from .arch import ARCHES
 from .errors import GuestError
 from .guest import Guest
 from .patience import FACTOR
 
-SECONDS = 60  # to write or read what is not memory
 CAPABILITIES = [{'capability': 'x-ignore-shared', 'state': True}]  # memory stays where it is
 
 
@@ -46,7 +45,7 @@ class Template:
         # It has not come from elsewhere. And QEMU 10.0 may crash when it announces a card by a stream that does not listen yet.
         monitor.execute('migrate-set-parameters', {'announce-rounds': 0})
         monitor.execute('migrate-incoming', {'uri': f'file:{self._state}'})
-        migrated(monitor)
+        moving.moved(monitor)
 
     def _ingredients(self):
         """What changes when it has to be made anew."""
@@ -78,7 +77,7 @@ class Template:
             guest.run('sync')
             guest.monitor.execute('migrate-set-capabilities', {'capabilities': CAPABILITIES})
             guest.monitor.execute('migrate', {'uri': f'file:{new[self._state]}'})
-            migrated(guest.monitor)
+            moving.moved(guest.monitor)
             trouble = guest.trouble()
             if trouble:
                 raise GuestError('a template complains:\n' + '\n'.join(trouble))
@@ -95,14 +94,3 @@ def of(guest):
         return None
     return Template(arch=guest.arch.name, cpus=guest.cpus, cpu=guest.cpu, memory=guest.memory, accelerator=guest.accelerator, machine=guest.machine,
                     append=guest.append, layers=guest.layers, disks=guest.disks)
-
-
-def migrated(monitor):
-    """Wait until what a machine is was written, or read."""
-    def completed():
-        found = monitor.execute('query-migrate')
-        if found.get('status') == 'failed':
-            raise GuestError(f'a template is not to be had: {found}')
-        return found.get('status') == 'completed'
-
-    wait.until(completed, 'a template written, or read', SECONDS, pause=0.005)

@@ -7,7 +7,8 @@
  *
  * What is saved is sections, each of them records of one structure. How a section
  * is written down is for others to say: as VMState by QEMU (qemu/rdma-hca-state.c),
- * as bytes by the tests (hca_state_write()).
+ * as bytes by the tests (hca_state_write()). What comes later is another section:
+ * a state that has none of it is one where there are no such records.
  */
 #ifndef HCA_STATE_H
 #define HCA_STATE_H
@@ -41,7 +42,6 @@ typedef struct HcaField {
     uint32_t number; /* of elements */
     uint8_t use;     /* HcaFieldUse */
     uint8_t kind;    /* HcaFieldKind, if it is saved */
-    uint8_t since;   /* version of the section that it came with */
     const HcaStruct *of;
 } HcaField;
 
@@ -118,7 +118,7 @@ bool hca_state_refuse(HcaStateError *error, const char *format, ...)
  */
 typedef struct HcaSection {
     const char *name;
-    uint8_t version; /* from 1 on */
+    uint8_t version; /* from 1 on: of its form; no other is taken */
     const HcaStruct *record;
     void (*save)(void *room, GArray *records);
     bool (*load)(void *room, const void *records, uint32_t n,

@@ -100,6 +100,11 @@ ssize_t rdma_hca_cable_readv(RdmaHcaCable *cable, const struct iovec *iov,
                  : -EPIPE;
 }
 
+bool rdma_hca_cable_can_drop(const RdmaHcaCable *cable)
+{
+    return cable && RDMA_HCA_CABLE_GET_CLASS(cable)->drop;
+}
+
 void rdma_hca_cable_drop(RdmaHcaCable *cable)
 {
     if (cable && RDMA_HCA_CABLE_GET_CLASS(cable)->drop) {

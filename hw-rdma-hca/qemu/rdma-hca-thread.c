@@ -527,12 +527,48 @@ static void sync_call(RdmaHcaThread *thread, SyncFn *func, void *opaque)
     }
 }
 
+/*
+ * A state has been loaded, from where whoever is at the end of the cable has not
+ * been: they meet anew. Where nobody greets nothing is to be met.
+ */
+static void replug(RdmaHcaThread *thread)
+{
+    thread->loaded = false;
+    core_enter(thread);
+    hca_link_down(thread->hca);
+    if (!qatomic_read(&thread->link_up)) {
+        /* A peer has still to come. */
+    } else if (rdma_hca_cable_can_drop(thread->cable)) {
+        rdma_hca_cable_drop(thread->cable);
+    } else {
+        hca_link_up(thread->hca);
+    }
+    core_leave(thread);
+}
+
 static void do_start(RdmaHcaThread *thread, void *opaque)
 {
     thread->running = true;
     ring_set_open(thread->ring, true);
     rdma_hca_cable_start(thread->cable);
+    if (thread->loaded) {
+        replug(thread);
+    }
     qemu_bh_schedule(thread->run_bh);
+}
+
+/*
+ * What the guest has rung is the card's, and what the card has written is in
+ * memory, which does not change any more: it may be saved.
+ */
+static void settle(RdmaHcaThread *thread)
+{
+    core_enter(thread);
+    while (drain_doorbells(thread)) {
+        continue;
+    }
+    hca_settle(thread->hca);
+    core_leave(thread);
 }
 
 static void do_stop(RdmaHcaThread *thread, void *opaque)
@@ -540,6 +576,7 @@ static void do_stop(RdmaHcaThread *thread, void *opaque)
     thread->running = false;
     ring_set_open(thread->ring, false);
     rdma_hca_cable_stop(thread->cable);
+    settle(thread);
 }
 
 static void do_reset(RdmaHcaThread *thread, void *opaque)
@@ -918,6 +955,55 @@ void rdma_hca_thread_set_running(RdmaHcaThread *thread, bool running)
     }
 }
 
+static void do_save(RdmaHcaThread *thread, void *opaque)
+{
+    HcaState **state = opaque;
+
+    core_enter(thread);
+    *state = hca_save(thread->hca);
+    core_leave(thread);
+}
+
+HcaState *rdma_hca_thread_save(RdmaHcaThread *thread)
+{
+    HcaState *state;
+
+    sync_call(thread, do_save, &state);
+    return state;
+}
+
+typedef struct LoadCall {
+    const HcaState *state;
+    bool ok;
+    HcaStateError error;
+} LoadCall;
+
+static void do_load(RdmaHcaThread *thread, void *opaque)
+{
+    LoadCall *call = opaque;
+
+    ring_discard(thread->ring, qatomic_load_acquire(&thread->ring->produced));
+    core_enter(thread);
+    call->ok = hca_load(thread->hca, call->state, &call->error);
+    core_leave(thread);
+    thread->loaded = true;
+}
+
+bool rdma_hca_thread_load(RdmaHcaThread *thread, const HcaState *state,
+                          Error **errp)
+{
+    LoadCall call = { .state = state };
+
+    sync_call(thread, do_load, &call);
+    qemu_bh_cancel(thread->msix_bh);
+    bitmap_test_and_clear_atomic(thread->vectors, 0, thread->num_vectors);
+    if (!call.ok) {
+        error_setg(errp, "the state of the card is refused: %s",
+                   call.error.text);
+    }
+    return call.ok;
+}
+
 /*
  * Its own thread sleeps until it is woken. To poll, as IOThreads do by default,
  * pays with a processor that nobody else has work for: who has one gives the
@@ -1020,6 +1106,7 @@ bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
     thread->num_vectors = config->num_vectors;
     thread->vectors = bitmap_new(thread->num_vectors);
     thread->settled = false;
+    thread->loaded = false;
     thread->ring = ring_new();
     thread->here = false;
     thread->rung_ns = 0;

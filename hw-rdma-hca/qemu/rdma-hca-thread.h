@@ -18,6 +18,7 @@
 
 #include "../core/counters.h"
 #include "../core/hca.h"
+#include "../core/hca_state.h"
 #include "hw/pci/pci_device.h"
 #include "qemu/thread.h"
 #include "rdma-hca-cable.h"
@@ -75,6 +76,7 @@ typedef struct RdmaHcaThread {
     QEMUBH *msix_bh; /* in the main loop */
     QEMUBH *run_bh;  /* in the card's thread */
     bool running;    /* changed with the BQL, in the card's thread */
+    bool loaded;     /* the same: since it has run */
     bool link_up;    /* atomic */
     int capture_fd;  /* -1: there is none */
 
@@ -133,6 +135,14 @@ void rdma_hca_thread_set_running(RdmaHcaThread *thread, bool running);
  */
 void rdma_hca_thread_doorbell(RdmaHcaThread *thread,
                               const RdmaHcaDoorbell *doorbell);
+
+/*
+ * The state of a card that stands still; to be freed. Or have it go on from there,
+ * with a cable that is plugged in anew; or be reset, with an error.
+ */
+HcaState *rdma_hca_thread_save(RdmaHcaThread *thread);
+bool rdma_hca_thread_load(RdmaHcaThread *thread, const HcaState *state,
+                          Error **errp);
 
 /* Write a register of BAR 0 that is no doorbell; doorbells go before it. */
 void rdma_hca_thread_register(RdmaHcaThread *thread, uint32_t offset,

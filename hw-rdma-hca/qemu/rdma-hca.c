@@ -11,17 +11,21 @@
 #include "hw/pci/pci_bus.h"
 #include "hw/pci/pci_device.h"
 #include "hw/pci/pcie.h"
-#include "migration/blocker.h"
 #include "migration/vmstate.h"
 #include "qapi/clone-visitor.h"
 #include "qapi/error.h"
+#include "qapi/qobject-input-visitor.h"
+#include "qapi/qobject-output-visitor.h"
 #include "qapi/qapi-visit-rdma-hca.h"
 #include "qapi/visitor-impl.h"
 #include "qemu/module.h"
 #include "qemu/uuid.h"
+#include "qobject/qjson.h"
+#include "qobject/qobject.h"
 #include "rdma-hca-compat.h"
 #include "rdma-hca-faults.h"
 #include "rdma-hca-net.h"
+#include "rdma-hca-state.h"
 #include "rdma-hca.h"
 #include "system/runstate.h"
 #include "system/system.h"
@@ -68,7 +72,9 @@ struct RdmaHcaState {
     RdmaHcaThread thread;
     bool alive; /* from realize to exit */
     VMChangeStateEntry *vm_state;
-    Error *migration_blocker;
+    RdmaHcaSaved saved;
+    uint32_t faults_size; /* of the same as JSON, while they are saved */
+    uint8_t *faults_json;
 };
 
 /* ---- BARs ---- */
@@ -536,13 +542,8 @@ static void rdma_hca_realize(PCIDevice *pci, Error **errp)
     if (!check_properties(s, errp)) {
         return;
     }
-    error_setg(&s->migration_blocker,
-               "rdma-hca: the state of the card cannot be moved or saved yet");
-    if (migrate_add_blocker(&s->migration_blocker, errp) < 0) {
-        return;
-    }
     if (!init_bars(s, errp)) {
-        goto del_blocker;
+        return;
     }
     if (!init_capabilities(s, errp)) {
         goto forget_dev_mem;
@@ -567,8 +568,6 @@ free_net:
     exit_express(pci);
 forget_dev_mem:
     forget_dev_mem(s);
-del_blocker:
-    migrate_del_blocker(&s->migration_blocker);
 }
 
 static void finish(RdmaHcaState *s)
@@ -604,7 +603,7 @@ static void rdma_hca_exit(PCIDevice *pci)
     msix_uninit(pci, &s->bar0, &s->bar0);
     forget_dev_mem(s);
     exit_express(pci);
-    migrate_del_blocker(&s->migration_blocker);
+    rdma_hca_saved_clear(&s->saved);
 }
 
 static void rdma_hca_reset_hold(Object *obj, ResetType type)
@@ -618,6 +617,141 @@ static void rdma_hca_reset_hold(Object *obj, ResetType type)
         trace_rdma_hca_reset(s->thread.name);
         rdma_hca_thread_reset(&s->thread);
     }
+}
+
+/* ---- state ---- */
+
+static char *faults_text(const RdmaHcaState *s)
+{
+    RdmaHcaFaultList *faults = s->faults;
+    QObject *object;
+    GString *text;
+    Visitor *v = qobject_output_visitor_new(&object);
+
+    visit_type_RdmaHcaFaultList(v, NULL, &faults, &error_abort);
+    visit_complete(v, &object);
+    visit_free(v);
+    text = qobject_to_json(object);
+    qobject_unref(object);
+    return g_string_free(text, false);
+}
+
+/* They may have changed since the machine was started. */
+static bool parse_faults(RdmaHcaState *s, Error **errp)
+{
+    g_autofree char *text = g_strndup((const char *)s->faults_json,
+                                      s->faults_size);
+    QObject *object = qobject_from_json(text, errp);
+    RdmaHcaFaultList *faults;
+    HcaFaultPlan plan;
+    Visitor *v;
+    bool ok;
+
+    if (!object) {
+        return false;
+    }
+    v = qobject_input_visitor_new(object);
+    ok = visit_type_RdmaHcaFaultList(v, NULL, &faults, errp);
+    visit_free(v);
+    qobject_unref(object);
+    if (!ok) {
+        return false;
+    }
+    if (!rdma_hca_fault_plan(faults, s->fault_seed, &plan, errp)) {
+        qapi_free_RdmaHcaFaultList(faults);
+        return false;
+    }
+    qapi_free_RdmaHcaFaultList(s->faults);
+    s->faults = faults;
+    return true;
+}
+
+static void forget_faults_text(RdmaHcaState *s)
+{
+    g_clear_pointer(&s->faults_json, g_free);
+    s->faults_size = 0;
+}
+
+static int pre_save(void *opaque)
+{
+    RdmaHcaState *s = opaque;
+
+    rdma_hca_saved_fill(&s->saved, rdma_hca_thread_save(&s->thread));
+    forget_faults_text(s);
+    s->faults_json = (uint8_t *)faults_text(s);
+    s->faults_size = strlen((const char *)s->faults_json);
+    return 0;
+}
+
+static int post_save(void *opaque)
+{
+    RdmaHcaState *s = opaque;
+
+    rdma_hca_saved_clear(&s->saved);
+    forget_faults_text(s);
+    return 0;
+}
+
+static int pre_load(void *opaque)
+{
+    return post_save(opaque);
+}
+
+static bool load(RdmaHcaState *s, Error **errp)
+{
+    HcaState *state = rdma_hca_saved_take(&s->saved);
+    bool ok = rdma_hca_thread_load(&s->thread, state, errp);
+
+    hca_state_free(state);
+    return ok && parse_faults(s, errp);
+}
+
+static int post_load(void *opaque, int version_id)
+{
+    RdmaHcaState *s = opaque;
+    Error *err = NULL;
+    bool ok = load(s, &err);
+
+    if (!ok) {
+        error_prepend(&err, "rdma-hca %s: ", s->thread.name);
+        error_report_err(err);
+    }
+    forget_faults_text(s);
+    return ok ? 0 : -EINVAL;
+}
+
+#define MOST_FAULTS_TEXT (1u << 20)
+
+static bool faults_size_ok(void *opaque, int version_id)
+{
+    return ((RdmaHcaState *)opaque)->faults_size <= MOST_FAULTS_TEXT;
+}
+
+static const VMStateField own_fields[] = {
+    VMSTATE_PCI_DEVICE(parent_obj, RdmaHcaState),
+    VMSTATE_STRUCT(parent_obj.exp.aer_log, RdmaHcaState, 0,
+                   vmstate_pcie_aer_log, PCIEAERLog),
+    VMSTATE_MSIX(parent_obj, RdmaHcaState),
+    VMSTATE_UINT32(fault_seed, RdmaHcaState),
+    VMSTATE_UINT32(faults_size, RdmaHcaState),
+    VMSTATE_VALIDATE("size of the faults", faults_size_ok),
+    VMSTATE_VBUFFER_ALLOC_UINT32(faults_json, RdmaHcaState, 0, NULL,
+                                 faults_size),
+};
+
+static const VMStateDescription *describe_state(void)
+{
+    VMStateDescription *vmsd = g_new0(VMStateDescription, 1);
+
+    vmsd->name = TYPE_RDMA_HCA;
+    vmsd->version_id = vmsd->minimum_version_id = 1;
+    vmsd->pre_save = pre_save;
+    vmsd->post_save = post_save;
+    vmsd->pre_load = pre_load;
+    vmsd->post_load = post_load;
+    vmsd->fields = rdma_hca_state_fields(own_fields, ARRAY_SIZE(own_fields),
+                                         offsetof(RdmaHcaState, saved));
+    return vmsd;
 }
 
 RdmaHcaThread *rdma_hca_thread(RdmaHcaState *s)
@@ -825,6 +959,7 @@ static void rdma_hca_class_init(ObjectClass *klass, RDMA_HCA_CLASS_DATA *data)
     pc->class_id = PCI_CLASS_NETWORK_INFINIBAND;
     RESETTABLE_CLASS(klass)->phases.hold = rdma_hca_reset_hold;
 
+    dc->vmsd = describe_state();
     dc->desc = "RDMA host channel adapter (InfiniBand, RoCE)";
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
     add_properties(klass);

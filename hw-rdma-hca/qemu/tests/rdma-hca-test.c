@@ -434,9 +434,27 @@ static void take_interrupt(Card *card, uint32_t address)
     qtest_writel(card->qts, address, 0);
 }
 
+/* An event of a command, the @ci-th of its queue, and its interrupt. */
+static void expect_event(Card *card, uint32_t ci)
+{
+    uint64_t slot = EQ_BUFFER + ci % (1 << EQ_LOG_SIZE) * RDMA_HCA_EQE_SIZE;
+    struct rdma_hca_eqe eqe;
+
+    qpci_io_writel(card->dev, card->bar0,
+                   RDMA_HCA_EQ_DB + EQN * RDMA_HCA_EQ_DB_STRIDE,
+                   RDMA_HCA_EQ_DB_ARM | ci);
+    post(card, &(Command) { .op = RDMA_HCA_CMD_NOP, .event = true });
+    take_interrupt(card, MSI_ADDRESS);
+    qtest_memread(card->qts, slot, &eqe, sizeof(eqe));
+    g_assert_cmphex(eqe.owner, ==, RDMA_HCA_OWNER_SW);
+    g_assert_cmphex(eqe.type, ==, RDMA_HCA_EVENT_CMD);
+    g_assert_cmphex(le32_to_cpu(eqe.cmd.token), ==, RDMA_HCA_CMD_POLL_TOKEN);
+    g_assert_cmphex(le32_to_cpu(eqe.cmd.status), ==, RDMA_HCA_STAT_OK);
+    qtest_writeb(card->qts, slot + RDMA_HCA_EQE_SIZE - 1, RDMA_HCA_OWNER_HW);
+}
+
 static void test_interrupt(void)
 {
-    struct rdma_hca_eqe eqe;
     Card card;
 
     card_open(&card, SMALL_CARD);
@@ -445,20 +463,7 @@ static void test_interrupt(void)
     enable_msix(&card);
     init_vector(&card, VECTOR, MSI_ADDRESS);
     for (uint32_t ci = 0; ci < 3u << EQ_LOG_SIZE; ci++) {
-        uint64_t slot = EQ_BUFFER + ci % (1 << EQ_LOG_SIZE) * RDMA_HCA_EQE_SIZE;
-
-        qpci_io_writel(card.dev, card.bar0,
-                       RDMA_HCA_EQ_DB + EQN * RDMA_HCA_EQ_DB_STRIDE,
-                       RDMA_HCA_EQ_DB_ARM | ci);
-        post(&card, &(Command) { .op = RDMA_HCA_CMD_NOP, .event = true });
-        take_interrupt(&card, MSI_ADDRESS);
-        qtest_memread(card.qts, slot, &eqe, sizeof(eqe));
-        g_assert_cmphex(eqe.owner, ==, RDMA_HCA_OWNER_SW);
-        g_assert_cmphex(eqe.type, ==, RDMA_HCA_EVENT_CMD);
-        g_assert_cmphex(le32_to_cpu(eqe.cmd.token), ==,
-                        RDMA_HCA_CMD_POLL_TOKEN);
-        g_assert_cmphex(le32_to_cpu(eqe.cmd.status), ==, RDMA_HCA_STAT_OK);
-        qtest_writeb(card.qts, slot + RDMA_HCA_EQE_SIZE - 1, RDMA_HCA_OWNER_HW);
+        expect_event(&card, ci);
     }
     card_close(&card);
 }
@@ -626,37 +631,6 @@ static void test_hotplug(void)
     g_assert_cmpint(rmdir(dir), ==, 0);
 }
 
-static bool migration_is_blocked(QTestState *qts)
-{
-    QDict *reply = qtest_qmp(qts, "{'execute': 'query-migrate'}");
-    bool blocked = qdict_haskey(qdict_get_qdict(reply, "return"),
-                                "blocked-reasons");
-
-    qobject_unref(reply);
-    return blocked;
-}
-
-/* The state of a card cannot be moved, whatever its link layer. */
-static void test_migration(void)
-{
-    static const char *const link_layers[] = { "ib", "roce" };
-    QTestState *qts = qtest_init("-M pc -nodefaults");
-
-    for (unsigned i = 0; i < ARRAY_SIZE(link_layers); i++) {
-        g_assert_false(migration_is_blocked(qts));
-        qtest_qmp_device_add(qts, "rdma-hca", "hca0",
-                             "{'addr': '0x4', 'link-layer': %s}",
-                             link_layers[i]);
-        assert_refused(qtest_qmp(qts, "{'execute': 'migrate', 'arguments':"
-                                      " {'uri': 'unix:/nonexistent/socket'}}"),
-                       "rdma-hca");
-        g_assert_true(migration_is_blocked(qts));
-        qpci_unplug_acpi_device_test(qts, "hca0", SLOT);
-    }
-    g_assert_false(migration_is_blocked(qts));
-    qtest_quit(qts);
-}
-
 static void expect_refused(QTestState *qts, QDict *args, const char *name)
 {
     qdict_put_str(args, "driver", "rdma-hca");
@@ -711,6 +685,7 @@ static void test_properties(void)
 #include "hw/rdma-hca/qemu/tests/rdma-hca-roce-full.c.inc"
 #include "hw/rdma-hca/qemu/tests/rdma-hca-roce-options.c.inc"
 #include "hw/rdma-hca/qemu/tests/rdma-hca-shm.c.inc"
+#include "hw/rdma-hca/qemu/tests/rdma-hca-state.c.inc"
 #include "hw/rdma-hca/qemu/tests/rdma-hca-threads.c.inc"
 
 int main(int argc, char **argv)
@@ -727,7 +702,6 @@ int main(int argc, char **argv)
     qtest_add_func("rdma-hca/reset/system", test_system_reset);
     qtest_add_func("rdma-hca/stop", test_stop);
     qtest_add_func("rdma-hca/hotplug", test_hotplug);
-    qtest_add_func("rdma-hca/migration", test_migration);
     qtest_add_func("rdma-hca/properties", test_properties);
     qtest_add_func("rdma-hca/properties-described", test_options_described);
     add_memory_tests();
@@ -742,6 +716,7 @@ int main(int argc, char **argv)
     add_roce_full_tests();
     add_roce_option_tests();
     add_shm_tests();
+    add_state_tests();
     qtest_add_func("rdma-hca/threads", test_threads);
     return g_test_run();
 }

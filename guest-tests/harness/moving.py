@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Machines that leave their QEMU, and go on in another one. What runs in them goes on."""
+import os
+
+from . import wait
+from .errors import GuestError
+
+SECONDS = 120
+
+
+def moved(monitor):
+    """Wait until what a machine is was written, or read."""
+    def completed():
+        found = monitor.execute('query-migrate')
+        if found.get('status') == 'failed':
+            raise GuestError(f'a machine did not move: {found}')
+        return found.get('status') == 'completed'
+
+    wait.until(completed, 'a machine written, or read', SECONDS, pause=0.005)
+
+
+def suspend(guest):
+    """Write what it is to a file, and end its QEMU. The file is read once, by resume()."""
+    path = os.path.join(guest.folder, f'{guest.name}.state')
+    guest.qmp('migrate', uri=f'file:{path}')
+    moved(guest.monitor)
+    guest.leave()
+    return path
+
+
+def resume(guest, path):
+    """Go on from what suspend() wrote."""
+    guest.enter()
+    guest.qmp('migrate-incoming', uri=f'file:{path}')
+    moved(guest.monitor)
+    os.unlink(path)
+
+
+def migrate(guest, capabilities=()):
+    """Go on in another QEMU, live, by a unix socket; gives what QEMU has counted of its memory."""
+    path = f'unix:{os.path.join(guest.folder, guest.name)}.migration'
+    there = guest.enter_next()
+    for monitor in there, guest.monitor:
+        monitor.execute('migrate-set-capabilities', {'capabilities': [{'capability': name, 'state': True} for name in capabilities]})
+    there.execute('migrate-incoming', {'uri': path})
+    guest.qmp('migrate', uri=path)
+    if 'postcopy-ram' in capabilities:
+        guest.qmp('migrate-start-postcopy')
+    moved(guest.monitor)
+    moved(there)
+    memory = guest.qmp('query-migrate')['ram']
+    guest.leave()
+    return memory
+
+
+class Snapshots:
+    """States of a running machine, in a disk of its own that only QEMU sees (savevm, loadvm)."""
+
+    def __init__(self, guest):
+        self._guest = guest
+        self._job('blockdev-create', options={'driver': 'file', 'filename': f'{guest.name}.qcow2', 'size': 0})
+        file = {'driver': 'file', 'filename': f'{guest.name}.qcow2'}
+        guest.qmp('blockdev-add', **file, node_name='snapshots-file')
+        self._job('blockdev-create', options={'driver': 'qcow2', 'file': 'snapshots-file', 'size': 1 << 20})
+        guest.qmp('blockdev-add', driver='qcow2', file='snapshots-file', node_name='snapshots')
+
+    def save(self, tag):
+        self._job('snapshot-save', tag=tag, vmstate='snapshots', devices=['snapshots'])
+
+    def load(self, tag):
+        """The machine goes on, as it did then."""
+        self._guest.qmp('stop')
+        self._job('snapshot-load', tag=tag, vmstate='snapshots', devices=['snapshots'])
+        self._guest.qmp('cont')
+
+    def _job(self, command, **arguments):
+        self._guest.qmp(command, job_id='snapshots', **arguments)
+        job = wait.until(lambda: next((job for job in self._guest.qmp('query-jobs') if job['status'] == 'concluded'), None),
+                         f'done: {command}', SECONDS, pause=0.01)
+        self._guest.qmp('job-dismiss', id='snapshots')
+        if 'error' in job:
+            raise GuestError(f'{command}: {job["error"]}')

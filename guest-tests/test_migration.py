@@ -1,0 +1,128 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A machine with a card is written to a file while its card works, and goes on in another QEMU: connections with more patience
+than that takes find nothing lost, and nothing twice; and the driver finds its card as it was. In the long form 20 times."""
+import os
+
+from harness import moving, resources, tap, verbs, wait
+from harness.check import expect
+from harness.labs import infiniband, roce
+
+MOVES = 20 if os.environ.get('LONG') == '1' else 3
+PATIENT = '-u 18 -F -D 600'  # 1 s, and 7 times again
+
+
+def commands_left(both):
+    return [resources.in_use(guest) for guest in both.guests]
+
+
+def traffic(both):
+    """Of each operation, one way and the other."""
+    programs = (f'ib_write_bw {PATIENT} -s 65536', f'ib_read_bw {PATIENT} -s 4096', f'ib_send_bw {PATIENT} -s 1000', f'ib_atomic_bw {PATIENT}')
+    return [command for server, client in ((both.a, both.b), (both.b, both.a)) for program in programs
+            for command in verbs.start(server, client, program, percent=10)]
+
+
+def sent(guest):
+    return resources.counters(guest, 'cumulative')['requester packets_sent']
+
+
+def went_further(both):
+    """The moved machine's card sends, and so does its peer's."""
+    for guest in both.guests:
+        before = sent(guest)
+        wait.until(lambda: sent(guest) > before + 100, lambda: f'sending: {guest.name}')
+
+
+def by_file(guest):
+    moving.resume(guest, moving.suspend(guest))
+
+
+def live(guest):
+    moving.migrate(guest)
+
+
+def multifd(guest):
+    moving.migrate(guest, ['multifd'])
+
+
+def postcopy(guest):
+    """Its memory comes when it is asked for, by the card, too."""
+    memory = moving.migrate(guest, ['postcopy-ram'])
+    expect('memory that was asked for', memory['postcopy-requests'] > 0, memory)
+
+
+def check_traffic(make_lab, move, movers):
+    """movers: numbers of the guests that move."""
+    with make_lab(boots=True) as both:
+        before = commands_left(both)
+        running = traffic(both)
+        went_further(both)
+        for _ in range(MOVES):
+            for number in movers:
+                move(both.guests[number])
+            went_further(both)
+            for command in running:
+                expect(f'going on: {command.script}', command.running, command.output)
+        for command in running:
+            command.end()
+        for guest, was in zip(both.guests, before):
+            resources.wait_for(guest, was)
+        verbs.pingpong(both.a, both.b, '-n 50')
+        for guest in both.guests:
+            log = guest.run('dmesg').output
+            expect('no interrupt lost', 'was lost' not in log, log[-2000:])
+
+
+def test_infiniband_by_file():
+    check_traffic(infiniband, by_file, (0, 1))
+
+
+def test_roce_by_file():
+    check_traffic(roce, by_file, (0, 1))
+
+
+def test_infiniband_live():
+    """The end that connects: the other's address is taken while it is in two QEMUs."""
+    check_traffic(infiniband, live, (1,))
+
+
+def test_roce_live():
+    check_traffic(roce, multifd, (1,))
+
+
+def test_infiniband_postcopy():
+    check_traffic(infiniband, postcopy, (1,))
+
+
+def test_idle():
+    """Nothing runs: what the driver has of its card is there, addresses and counters, too."""
+    with roce(boots=True) as both:
+        verbs.pingpong(both.a, both.b, '-n 50')
+        before = sent(both.a), both.a.run('ibv_devinfo -v; ip -br addr').output
+        by_file(both.a)
+        both.wait_active()
+        after = sent(both.a), both.a.run('ibv_devinfo -v; ip -br addr').output
+        expect('the same card', before == after, before, after)
+        verbs.pingpong(both.a, both.b, '-n 50')
+
+
+def test_snapshots():
+    """A machine goes back to what it was twice. Its peer has gone on, and they connect again."""
+    with infiniband(boots=True) as both:
+        snapshots = moving.Snapshots(both.a)
+        verbs.pingpong(both.a, both.b, '-n 50')
+        snapshots.save('before')
+        before = sent(both.a), both.a.run('ibv_devinfo -v').output
+        for _ in range(2):
+            verbs.pingpong(both.a, both.b, '-n 50')
+            snapshots.load('before')
+            both.a.come_again()
+            both.wait_active()
+            after = sent(both.a), both.a.run('ibv_devinfo -v').output
+            expect('as it was', before == after, before, after)
+        verbs.pingpong(both.a, both.b, '-n 50')
+
+
+if __name__ == '__main__':
+    tap.main()

@@ -100,6 +100,11 @@ HcaQp *hca_run_queue_take(HcaRunQueue *queue, unsigned lane);
 /* Heaps: put @node in, or to its new place; take it out, if it is in. */
 void hca_heap_put(HcaHeap *heap, HcaHeapNode *node, int64_t key);
 void hca_heap_remove(HcaHeap *heap, HcaHeapNode *node);
+/* For a state: whether it is in, 0 or -1, and not where. */
+static inline void hca_heap_save(HcaHeapNode *node)
+{
+    node->slot = node->slot < 0 ? -1 : 0;
+}
 /* The QP, or another @type, that has this node as its @member. */
 #define HCA_HEAP_ENTRY(node, type, member)                                     \
     ((type *)((char *)(node)-offsetof(type, member)))

@@ -247,7 +247,7 @@ static const HcaField responder_struct_fields[] = {
     HCA_ELSEWHERE(HcaResponder, ring_tail),
     HCA_SAVED(HcaResponder, replay_next),
     HCA_DERIVED(HcaResponder, rd_atomic),
-    HCA_ANEW(HcaResponder, cnp_next),
+    HCA_SAVED(HcaResponder, cnp_next),
     HCA_SAVED(HcaResponder, cnp_qpn),
     HCA_SAVED(HcaResponder, flushed),
     HCA_SAVED(HcaResponder, flush_delay),

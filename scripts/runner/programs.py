@@ -12,6 +12,14 @@ PYTHON = '/usr/bin/python3'
 SECONDS, LONG_SECONDS = 900, 3600
 # Those of the guests that take longest go first: none of them is to be alone at the end.
 SLOW = ('pyverbs', 'fabric_managers', 'apps_unplugged', 'apps_memory', 'host_faults', 'apps_ucx', 'apps_libfabric', 'rxe', 'life', 'roce_cable')
+# Units whose cards are exchanged for others that go on (HCA_RELOAD, see docs/testing.md): they hold on to nothing in a card.
+RELOADED = '''
+atomic-write bad-commands bad-contexts cxtmgt-cq cxtmgt-eq cxtmgt-icm cxtmgt-qp dev-mem errors eth-beside eth-control
+eth-pause eth-queues eth-receive eth-rss eth-transmit eth-tso fault-actions fault-held fault-verbs-receive flow flush
+invalidate local-ops loss moderation qp-counters raw rc requester-acks requester-credits requester-life requester-psn
+requester-reads requester-timers responder-answers responder-operations responder-psn responder-uc-ud roce-checks roce-
+congestion send share uc-ud windows xrc
+'''.split()
 
 
 class Program:
@@ -49,6 +57,10 @@ def programs():
     for path in sorted((BUILD / 'unit').glob('test-*')):
         if path.suffix == '':
             yield Program('unit/' + path.name.removeprefix('test-'), path, '--tap')
+    for name in RELOADED:
+        path = BUILD / f'unit/test-{name}'
+        if path.exists():
+            yield Program(f'reload/{name}', 'env', 'HCA_RELOAD=20', path, '--tap')
     for path in sorted((BUILD / 'fuzz').glob('fuzz-*')):
         if path.suffix == '':
             name = path.name.removeprefix('fuzz-')

@@ -105,7 +105,7 @@ uint8_t hca_qp_attrs(const HcaQpTransitionRow *row, uint8_t service,
 /* Judge the values of @attrs. */
 uint8_t hca_qp_check(HcaCxtMgt *cm, const HcaQpAttr *attr, uint32_t attrs);
 /* The same of all that a QP has. */
-bool hca_qp_attr_ok(HcaCxtMgt *cm, const HcaQpAttr *attr);
+bool hca_qp_attr_ok(HcaCxtMgt *cm, const HcaQp *qp);
 /* What follows from the attributes. */
 void hca_qp_derive(const HcaCxtMgt *cm, HcaQp *qp);
 /* Take @attrs from @attr, and with them what follows from them. */

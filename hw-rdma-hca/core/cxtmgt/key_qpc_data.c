@@ -381,7 +381,7 @@ static bool can_be(HcaCxtMgt *cm, const HcaQp *qp)
            qp->state > HCA_QP_RST && qp->state <= HCA_QP_ERR &&
            hca_service_exists(qp->attr.service) &&
            check_special(cm, qp->qpn, qp->attr.service) == HCA_STAT_OK &&
-           hca_qp_attr_ok(cm, &qp->attr) && have_slots(cm, &qp->attr);
+           hca_qp_attr_ok(cm, qp) && have_slots(cm, &qp->attr);
 }
 
 bool hca_qp_add(HcaCxtMgt *cm, const HcaQp *from)

@@ -402,6 +402,16 @@ void hca_qp_take(const HcaCxtMgt *cm, HcaQp *qp, const HcaQpAttr *attr,
 
 #define MAX_MTU 5 /* code of 4096 bytes */
 
+/* Who sends has a code that there is: INIT2RTR looks at it. */
+static bool mtu_ok(const HcaQp *qp)
+{
+    bool looked_at = qp->state != HCA_QP_INIT && qp->state != HCA_QP_ERR &&
+                     !hca_service(qp->attr.service)->datagram;
+
+    return looked_at ? qp->attr.mtu >= 1 && qp->attr.mtu <= MAX_MTU
+                     : qp->attr.mtu <= 7;
+}
+
 /* What a context has so many bits for. */
 static bool widths_ok(const HcaQpAttr *attr)
 {
@@ -413,14 +423,14 @@ static bool widths_ok(const HcaQpAttr *attr)
 }
 
 /* An attribute that no transition has brought yet is 0, which may be no value. */
-bool hca_qp_attr_ok(HcaCxtMgt *cm, const HcaQpAttr *attr)
+bool hca_qp_attr_ok(HcaCxtMgt *cm, const HcaQp *qp)
 {
+    const HcaQpAttr *attr = &qp->attr;
     uint32_t brought = ATTR(CREATE) | ATTR(AV) | ATTR(MAX_QP_RD_ATOMIC) |
                        ATTR(MAX_DEST_RD_ATOMIC) | ATTR(SQ_PSN) | ATTR(DEST_QPN);
 
     brought |= attr->pkey_index ? ATTR(PKEY_INDEX) : 0;
     brought |= attr->port ? ATTR(PORT) : 0;
-    /* A port's MTU may have become less than that of its QPs. */
-    return attr->mtu <= MAX_MTU && widths_ok(attr) &&
+    return mtu_ok(qp) && widths_ok(attr) &&
            hca_qp_check(cm, attr, brought) == HCA_STAT_OK;
 }

@@ -169,6 +169,8 @@ static void save_cqs(void *room, GArray *records)
     for (uint32_t cqn = 0; cqn < 1u << cm->config->log_cqs; cqn++) {
         if (cm->cqs[cqn]) {
             g_array_append_vals(records, cm->cqs[cqn], 1);
+            hca_heap_save(
+                &g_array_index(records, HcaCq, records->len - 1).timer);
         }
     }
 }

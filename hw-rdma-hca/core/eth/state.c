@@ -101,6 +101,8 @@ static void save_queues(void *room, GArray *records)
         Queue queue = { i, eth->queue[i] };
 
         if (queue.queue.tx.running || queue.queue.rx.running) {
+            hca_heap_save(&queue.queue.tx.timer);
+            hca_heap_save(&queue.queue.rx.timer);
             g_array_append_val(records, queue);
         }
     }
@@ -229,7 +231,7 @@ static void save_eth(void *room, GArray *records)
 
 static bool eth_ok(const HcaEth *from)
 {
-    bool ok = from->tx_turn < HCA_ETH_MAX_QUEUES &&
+    bool ok = from->tx_turn <= HCA_ETH_MAX_QUEUES &&
               from->filter.count <= HCA_ETH_MAX_MULTICAST;
 
     for (unsigned i = 0; i < HCA_RSS_TABLE_SIZE; i++) {

@@ -189,6 +189,13 @@ bool rdma_hca_thread_save_recorder(RdmaHcaThread *thread, const char *path,
  */
 void rdma_hca_thread_record_to(RdmaHcaThread *thread, const char *path);
 
+/* What a card asks of its host, whose opaque is the thread (rdma-hca-host.c). */
+extern const HcaHostOps rdma_hca_host_ops;
+
+/* Have a new file @path be @data. */
+bool rdma_hca_write_file(const char *path, const GByteArray *data,
+                         Error **errp);
+
 /* HcaHostOps.trace: a trace event of QEMU for one of the card. */
 void rdma_hca_trace(void *opaque, const HcaTrace *trace);
 

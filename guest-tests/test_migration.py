@@ -2,18 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A machine with a card is written to a file while its card works, and goes on in another QEMU: connections with more patience
 than that takes find nothing lost, and nothing twice; and the driver finds its card as it was. In the long form 20 times."""
-import os
-
 from harness import moving, resources, tap, verbs, wait
 from harness.check import expect
 from harness.labs import infiniband, roce
 
-MOVES = 20 if os.environ.get('LONG') == '1' else 3
+MOVES = 20 if tap.LONG else 3
 PATIENT = '-u 18 -F -D 600'  # 1 s, and 7 times again
-
-
-def commands_left(both):
-    return [resources.in_use(guest) for guest in both.guests]
 
 
 def traffic(both):
@@ -43,19 +37,19 @@ def live(guest):
 
 
 def multifd(guest):
-    moving.migrate(guest, ['multifd'])
+    moving.migrate(guest, 'multifd')
 
 
 def postcopy(guest):
     """Its memory comes when it is asked for, by the card, too."""
-    memory = moving.migrate(guest, ['postcopy-ram'])
+    memory = moving.migrate(guest, 'postcopy-ram')
     expect('memory that was asked for', memory['postcopy-requests'] > 0, memory)
 
 
 def check_traffic(make_lab, move, movers):
     """movers: numbers of the guests that move."""
     with make_lab(boots=True) as both:
-        before = commands_left(both)
+        before = [resources.in_use(guest) for guest in both.guests]
         running = traffic(both)
         went_further(both)
         for _ in range(MOVES):

@@ -5,7 +5,12 @@ import os
 from . import wait
 from .errors import GuestError
 
-SECONDS = 120
+SECONDS = 60
+
+
+def allow(monitor, *capabilities):
+    """Capabilities of migration."""
+    monitor.execute('migrate-set-capabilities', {'capabilities': [{'capability': name, 'state': True} for name in capabilities]})
 
 
 def moved(monitor):
@@ -19,11 +24,22 @@ def moved(monitor):
     wait.until(completed, 'a machine written, or read', SECONDS, pause=0.005)
 
 
+def write(monitor, path):
+    """Write what a machine is to a file; it stands still then."""
+    monitor.execute('migrate', {'uri': f'file:{path}'})
+    moved(monitor)
+
+
+def read(monitor, path):
+    """Have a machine that was started with -incoming defer go on from it."""
+    monitor.execute('migrate-incoming', {'uri': f'file:{path}'})
+    moved(monitor)
+
+
 def suspend(guest):
     """Write what it is to a file, and end its QEMU. The file is read once, by resume()."""
     path = os.path.join(guest.folder, f'{guest.name}.state')
-    guest.qmp('migrate', uri=f'file:{path}')
-    moved(guest.monitor)
+    write(guest.monitor, path)
     guest.leave()
     return path
 
@@ -31,17 +47,16 @@ def suspend(guest):
 def resume(guest, path):
     """Go on from what suspend() wrote."""
     guest.enter()
-    guest.qmp('migrate-incoming', uri=f'file:{path}')
-    moved(guest.monitor)
+    read(guest.monitor, path)
     os.unlink(path)
 
 
-def migrate(guest, capabilities=()):
+def migrate(guest, *capabilities):
     """Go on in another QEMU, live, by a unix socket; gives what QEMU has counted of its memory."""
     path = f'unix:{os.path.join(guest.folder, guest.name)}.migration'
     there = guest.enter_next()
     for monitor in there, guest.monitor:
-        monitor.execute('migrate-set-capabilities', {'capabilities': [{'capability': name, 'state': True} for name in capabilities]})
+        allow(monitor, *capabilities)
     there.execute('migrate-incoming', {'uri': path})
     guest.qmp('migrate', uri=path)
     if 'postcopy-ram' in capabilities:

@@ -15,7 +15,7 @@ from .errors import GuestError
 from .guest import Guest
 from .patience import FACTOR
 
-CAPABILITIES = [{'capability': 'x-ignore-shared', 'state': True}]  # memory stays where it is
+STAYS = 'x-ignore-shared'  # the capability: memory is where it was
 
 
 class Template:
@@ -41,11 +41,10 @@ class Template:
 
     def wake(self, monitor):
         """Have a machine that was started with -incoming defer go on from it."""
-        monitor.execute('migrate-set-capabilities', {'capabilities': CAPABILITIES})
+        moving.allow(monitor, STAYS)
         # It has not come from elsewhere. And QEMU 10.0 may crash when it announces a card by a stream that does not listen yet.
         monitor.execute('migrate-set-parameters', {'announce-rounds': 0})
-        monitor.execute('migrate-incoming', {'uri': f'file:{self._state}'})
-        moving.moved(monitor)
+        moving.read(monitor, self._state)
 
     def _ingredients(self):
         """What changes when it has to be made anew."""
@@ -75,9 +74,8 @@ class Template:
         try:
             guest.start().wait_ready()
             guest.run('sync')
-            guest.monitor.execute('migrate-set-capabilities', {'capabilities': CAPABILITIES})
-            guest.monitor.execute('migrate', {'uri': f'file:{new[self._state]}'})
-            moving.moved(guest.monitor)
+            moving.allow(guest.monitor, STAYS)
+            moving.write(guest.monitor, new[self._state])
             trouble = guest.trouble()
             if trouble:
                 raise GuestError('a template complains:\n' + '\n'.join(trouble))

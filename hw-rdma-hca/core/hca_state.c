@@ -155,19 +155,14 @@ static const HcaField responder_fields[] = {
 static const HcaStruct responder_struct = HCA_STRUCT(HcaResponderUnit,
                                                      responder_fields);
 
-static void save_card(void *room, GArray *records)
-{
-    g_array_append_vals(records, room, 1);
-}
-
 static bool load_card(void *room, const void *records, uint32_t n,
                       HcaStateError *error)
 {
     Hca *hca = room;
     const Hca *from = records;
 
-    if (n != 1) {
-        return hca_state_refuse(error, "%u records", n);
+    if (!hca_state_is_one(n, error)) {
+        return false;
     }
     hca->eth_first = from->eth_first;
     hca->resp_first = from->resp_first;
@@ -178,7 +173,7 @@ static bool load_card(void *room, const void *records, uint32_t n,
 }
 
 static const HcaSection card_section = HCA_SECTION(
-    "card", 1, &card_struct, save_card, load_card, &sender_struct,
+    "card", 1, &card_struct, hca_state_save_room, load_card, &sender_struct,
     &requester_struct, &responder_struct);
 
 /* The port's node */
@@ -398,17 +393,6 @@ void hca_state_free(HcaState *state)
     g_free(state);
 }
 
-size_t hca_state_size(const HcaState *state)
-{
-    size_t size = 0;
-
-    for (unsigned i = 0; i < G_N_ELEMENTS(sections); i++) {
-        size += (size_t)state->records[i]->len *
-                sections[i].section->record->size;
-    }
-    return size;
-}
-
 void hca_settle(Hca *hca)
 {
     hca_v2p_settle(hca->v2p);
@@ -454,73 +438,4 @@ bool hca_load(Hca *hca, const HcaState *state, HcaStateError *error)
     }
     hca_dispatch_set_alarm(hca);
     return true;
-}
-
-/* Bytes: of each section its name, version, how many records, and those */
-
-#define NAME_SIZE 24
-
-void hca_state_write(const HcaState *state, GByteArray *bytes)
-{
-    for (unsigned i = 0; i < G_N_ELEMENTS(sections); i++) {
-        const HcaSection *section = sections[i].section;
-        const GArray *records = state->records[i];
-        char name[NAME_SIZE] = { 0 };
-        uint32_t number = GUINT32_TO_LE(records->len);
-
-        memcpy(name, section->name, MIN(strlen(section->name), NAME_SIZE));
-        g_byte_array_append(bytes, (const uint8_t *)name, sizeof(name));
-        g_byte_array_append(bytes, &section->version, 1);
-        g_byte_array_append(bytes, (const uint8_t *)&number, sizeof(number));
-        for (unsigned n = 0; n < records->len; n++) {
-            hca_struct_write(section->record,
-                             records->data + (size_t)n * section->record->size,
-                             bytes);
-        }
-    }
-}
-
-#define HEADER_SIZE (NAME_SIZE + 1 + sizeof(uint32_t))
-
-static bool read_records(const HcaSection *section, GArray *records,
-                         const uint8_t **bytes, size_t *len)
-{
-    size_t packed = hca_struct_packed(section->record);
-    uint32_t number;
-
-    if (*len < HEADER_SIZE ||
-        strncmp((const char *)*bytes, section->name, NAME_SIZE) ||
-        (*bytes)[NAME_SIZE] != section->version) {
-        return false;
-    }
-    memcpy(&number, *bytes + NAME_SIZE + 1, sizeof(number));
-    number = GUINT32_FROM_LE(number);
-    *bytes += HEADER_SIZE;
-    *len -= HEADER_SIZE;
-    if (number > *len / packed) {
-        return false;
-    }
-    g_array_set_size(records, number);
-    for (uint32_t n = 0; n < number; n++) {
-        hca_struct_read(section->record,
-                        records->data + (size_t)n * section->record->size,
-                        bytes, len);
-    }
-    return true;
-}
-
-HcaState *hca_state_read(const uint8_t *bytes, size_t len, HcaStateError *error)
-{
-    HcaState *state = hca_state_new();
-
-    for (unsigned i = 0; i < G_N_ELEMENTS(sections); i++) {
-        if (!read_records(sections[i].section, state->records[i], &bytes,
-                          &len)) {
-            hca_state_refuse(error, "no section %s here",
-                             sections[i].section->name);
-            hca_state_free(state);
-            return NULL;
-        }
-    }
-    return state;
 }

@@ -27,8 +27,6 @@ void hca_settle(Hca *hca);
 HcaState *hca_state_new(void);
 HcaState *hca_save(Hca *hca);
 void hca_state_free(HcaState *state);
-/* Bytes of all its records. */
-size_t hca_state_size(const HcaState *state);
 
 /*
  * Have @hca, made with the same options, go on where the card was whose state this
@@ -36,10 +34,5 @@ size_t hca_state_size(const HcaState *state);
  * and @error says why.
  */
 bool hca_load(Hca *hca, const HcaState *state, HcaStateError *error);
-
-/* As bytes, and back; NULL: they are none. */
-void hca_state_write(const HcaState *state, GByteArray *bytes);
-HcaState *hca_state_read(const uint8_t *bytes, size_t len,
-                         HcaStateError *error);
 
 #endif /* HCA_HCA_STATE_H */

@@ -2,7 +2,7 @@
 /* What is saved of a QP, and of what its parts are made of (state.h). */
 #include "qp_state.h"
 
-static const HcaField hca_path_struct_fields[] = {
+static const HcaField path_fields[] = {
     HCA_SAVED(HcaPath, dlid),
     HCA_SAVED(HcaPath, sl),
     HCA_SAVED(HcaPath, path_bits),
@@ -18,9 +18,9 @@ static const HcaField hca_path_struct_fields[] = {
     HCA_SAVED_ARRAY(HcaPath, smac, smac[0]),
     HCA_SAVED(HcaPath, sip),
 };
-const HcaStruct hca_path_struct = HCA_STRUCT(HcaPath, hca_path_struct_fields);
+const HcaStruct hca_path_struct = HCA_STRUCT(HcaPath, path_fields);
 
-static const HcaField qp_attr_struct_fields[] = {
+static const HcaField qp_attr_fields[] = {
     HCA_SAVED(HcaQpAttr, service),
     HCA_SAVED(HcaQpAttr, privileged),
     HCA_SAVED(HcaQpAttr, block_loopback),
@@ -59,44 +59,41 @@ static const HcaField qp_attr_struct_fields[] = {
     HCA_SAVED(HcaQpAttr, ack_timeout),
     HCA_SAVED(HcaQpAttr, min_rnr_timer),
 };
-static const HcaStruct qp_attr_struct = HCA_STRUCT(HcaQpAttr,
-                                                   qp_attr_struct_fields);
+static const HcaStruct qp_attr_struct = HCA_STRUCT(HcaQpAttr, qp_attr_fields);
 
-static const HcaField hca_sge_struct_fields[] = {
+static const HcaField sge_fields[] = {
     HCA_SAVED(HcaSge, va),
     HCA_SAVED(HcaSge, lkey),
     HCA_SAVED(HcaSge, len),
     HCA_SAVED(HcaSge, relative),
 };
-const HcaStruct hca_sge_struct = HCA_STRUCT(HcaSge, hca_sge_struct_fields);
+const HcaStruct hca_sge_struct = HCA_STRUCT(HcaSge, sge_fields);
 
-static const HcaField hca_wqe_ref_struct_fields[] = {
+static const HcaField wqe_ref_fields[] = {
     HCA_SAVED(HcaWqeRef, offset),
     HCA_SAVED(HcaWqeRef, size),
     HCA_SAVED(HcaWqeRef, opcode),
     HCA_SAVED(HcaWqeRef, fence),
 };
-const HcaStruct hca_wqe_ref_struct = HCA_STRUCT(HcaWqeRef,
-                                                hca_wqe_ref_struct_fields);
+const HcaStruct hca_wqe_ref_struct = HCA_STRUCT(HcaWqeRef, wqe_ref_fields);
 
-static const HcaField mem_op_struct_fields[] = {
+static const HcaField mem_op_fields[] = {
     HCA_SAVED(HcaMemOp, key),        HCA_SAVED(HcaMemOp, access),
     HCA_SAVED(HcaMemOp, start),      HCA_SAVED(HcaMemOp, length),
     HCA_SAVED(HcaMemOp, list),       HCA_SAVED(HcaMemOp, entries),
     HCA_SAVED(HcaMemOp, page_shift), HCA_SAVED(HcaMemOp, type),
     HCA_SAVED(HcaMemOp, lkey),
 };
-const HcaStruct hca_mem_op_struct = HCA_STRUCT(HcaMemOp, mem_op_struct_fields);
+const HcaStruct hca_mem_op_struct = HCA_STRUCT(HcaMemOp, mem_op_fields);
 
-static const HcaField hca_planned_struct_fields[] = {
+static const HcaField planned_fields[] = {
     HCA_SAVED(HcaPlanned, way),
     HCA_SAVED(HcaPlanned, syndrome),
     HCA_SAVED(HcaPlanned, vendor_err),
 };
-const HcaStruct hca_planned_struct = HCA_STRUCT(HcaPlanned,
-                                                hca_planned_struct_fields);
+const HcaStruct hca_planned_struct = HCA_STRUCT(HcaPlanned, planned_fields);
 
-static const HcaField wqe_struct_fields[] = {
+static const HcaField wqe_fields[] = {
     HCA_SAVED_STRUCT(HcaWqe, ref, hca_wqe_ref_struct),
     HCA_SAVED(HcaWqe, signalled),
     HCA_SAVED(HcaWqe, solicited),
@@ -122,9 +119,9 @@ static const HcaField wqe_struct_fields[] = {
     HCA_SAVED_STRUCTS(HcaWqe, sge, sge[0], hca_sge_struct),
     HCA_ELSEWHERE(HcaWqe, mem), /* in the place of @sge */
 };
-const HcaStruct hca_wqe_struct = HCA_STRUCT(HcaWqe, wqe_struct_fields);
+const HcaStruct hca_wqe_struct = HCA_STRUCT(HcaWqe, wqe_fields);
 
-static const HcaField send_queue_struct_fields[] = {
+static const HcaField send_queue_fields[] = {
     HCA_ELSEWHERE(HcaSendQueue, doorbells),
     HCA_DERIVED(HcaSendQueue, doorbell_mask),
     HCA_SAVED(HcaSendQueue, doorbell_head),
@@ -140,9 +137,9 @@ static const HcaField send_queue_struct_fields[] = {
     HCA_ELSEWHERE(HcaSendQueue, wqe),
 };
 static const HcaStruct send_queue_struct = HCA_STRUCT(HcaSendQueue,
-                                                      send_queue_struct_fields);
+                                                      send_queue_fields);
 
-static const HcaField barrier_struct_fields[] = {
+static const HcaField barrier_fields[] = {
     HCA_SAVED(HcaBarrier, pending),
     HCA_SAVED(HcaBarrier, signalled),
     HCA_SAVED(HcaBarrier, syndrome),
@@ -150,10 +147,9 @@ static const HcaField barrier_struct_fields[] = {
     HCA_SAVED_STRUCT(HcaBarrier, ref, hca_wqe_ref_struct),
     HCA_SAVED_STRUCT(HcaBarrier, mem, hca_mem_op_struct),
 };
-static const HcaStruct barrier_struct = HCA_STRUCT(HcaBarrier,
-                                                   barrier_struct_fields);
+static const HcaStruct barrier_struct = HCA_STRUCT(HcaBarrier, barrier_fields);
 
-static const HcaField requester_struct_fields[] = {
+static const HcaField requester_fields[] = {
     HCA_SAVED(HcaRequester, next_psn),
     HCA_SAVED(HcaRequester, unacked_psn),
     HCA_SAVED(HcaRequester, ssn),
@@ -182,9 +178,9 @@ static const HcaField requester_struct_fields[] = {
     HCA_SAVED(HcaRequester, timer_mark),
 };
 static const HcaStruct requester_struct = HCA_STRUCT(HcaRequester,
-                                                     requester_struct_fields);
+                                                     requester_fields);
 
-static const HcaField resp_struct_fields[] = {
+static const HcaField resp_fields[] = {
     HCA_SAVED(HcaResp, kind),    HCA_SAVED(HcaResp, syndrome),
     HCA_SAVED(HcaResp, psn),     HCA_SAVED(HcaResp, msn),
     HCA_SAVED(HcaResp, pd),      HCA_SAVED(HcaResp, rkey),
@@ -192,16 +188,16 @@ static const HcaField resp_struct_fields[] = {
     HCA_SAVED(HcaResp, started), HCA_SAVED(HcaResp, duplicate),
     HCA_SAVED(HcaResp, counts),  HCA_SAVED(HcaResp, atomic_ack),
 };
-const HcaStruct hca_resp_struct = HCA_STRUCT(HcaResp, resp_struct_fields);
+const HcaStruct hca_resp_struct = HCA_STRUCT(HcaResp, resp_fields);
 
-static const HcaField replay_struct_fields[] = {
+static const HcaField replay_fields[] = {
     HCA_SAVED(HcaReplay, valid),
     HCA_SAVED(HcaReplay, psn),
     HCA_SAVED(HcaReplay, atomic_ack),
 };
-const HcaStruct hca_replay_struct = HCA_STRUCT(HcaReplay, replay_struct_fields);
+const HcaStruct hca_replay_struct = HCA_STRUCT(HcaReplay, replay_fields);
 
-static const HcaField hca_recv_queue_struct_fields[] = {
+static const HcaField recv_queue_fields[] = {
     HCA_DERIVED(HcaRecvQueue, pd),         HCA_DERIVED(HcaRecvQueue, lkey),
     HCA_DERIVED(HcaRecvQueue, len),        HCA_DERIVED(HcaRecvQueue, entry_log),
     HCA_DERIVED(HcaRecvQueue, record),     HCA_SAVED(HcaRecvQueue, offset),
@@ -209,10 +205,10 @@ static const HcaField hca_recv_queue_struct_fields[] = {
     HCA_ANEW(HcaRecvQueue, prefetched),    HCA_ANEW(HcaRecvQueue, buffer_at),
     HCA_ANEW(HcaRecvQueue, buffer_offset), HCA_ANEW(HcaRecvQueue, buffer),
 };
-const HcaStruct hca_recv_queue_struct = HCA_STRUCT(
-    HcaRecvQueue, hca_recv_queue_struct_fields);
+const HcaStruct hca_recv_queue_struct = HCA_STRUCT(HcaRecvQueue,
+                                                   recv_queue_fields);
 
-static const HcaField recv_wqe_struct_fields[] = {
+static const HcaField recv_wqe_fields[] = {
     HCA_SAVED(HcaRecvWqe, offset),
     HCA_SAVED(HcaRecvWqe, tag),
     HCA_SAVED(HcaRecvWqe, pd),
@@ -223,10 +219,9 @@ static const HcaField recv_wqe_struct_fields[] = {
     HCA_SAVED(HcaRecvWqe, sge_done),
     HCA_SAVED_STRUCTS(HcaRecvWqe, sge, sge[0], hca_sge_struct),
 };
-const HcaStruct hca_recv_wqe_struct = HCA_STRUCT(HcaRecvWqe,
-                                                 recv_wqe_struct_fields);
+const HcaStruct hca_recv_wqe_struct = HCA_STRUCT(HcaRecvWqe, recv_wqe_fields);
 
-static const HcaField responder_struct_fields[] = {
+static const HcaField responder_fields[] = {
     HCA_SAVED(HcaResponder, expected_psn),
     HCA_SAVED(HcaResponder, msn),
     HCA_SAVED(HcaResponder, nak_sent),
@@ -257,9 +252,9 @@ static const HcaField responder_struct_fields[] = {
     HCA_ELSEWHERE(HcaResponder, wqe),
 };
 static const HcaStruct responder_struct = HCA_STRUCT(HcaResponder,
-                                                     responder_struct_fields);
+                                                     responder_fields);
 
-static const HcaField hca_qp_struct_fields[] = {
+static const HcaField qp_fields[] = {
     HCA_SAVED(HcaQp, qpn),
     HCA_DERIVED(HcaQp, special),
     HCA_SAVED(HcaQp, state),
@@ -288,4 +283,10 @@ static const HcaField hca_qp_struct_fields[] = {
     HCA_ANEW(HcaQp, send_ask),
     HCA_ANEW(HcaQp, resp_ask),
 };
-const HcaStruct hca_qp_struct = HCA_STRUCT(HcaQp, hca_qp_struct_fields);
+const HcaStruct hca_qp_struct = HCA_STRUCT(HcaQp, qp_fields);
+
+static const HcaField timer_fields[] = {
+    HCA_SAVED(HcaHeapNode, key),
+    HCA_SAVED(HcaHeapNode, slot), /* hca_heap_save(): whether it runs */
+};
+const HcaStruct hca_timer_struct = HCA_STRUCT(HcaHeapNode, timer_fields);

@@ -17,6 +17,8 @@ extern const HcaStruct hca_wqe_ref_struct;
 extern const HcaStruct hca_planned_struct;
 extern const HcaStruct hca_mem_op_struct;
 extern const HcaStruct hca_recv_queue_struct;
+/* Of CQs and Ethernet rings, too: a deadline, if it runs. */
+extern const HcaStruct hca_timer_struct;
 /* Of which there is as much as is in use: they have sections of their own. */
 extern const HcaStruct hca_wqe_struct;
 extern const HcaStruct hca_recv_wqe_struct;

@@ -16,11 +16,6 @@ bool hca_state_refuse(HcaStateError *error, const char *format, ...)
     return false;
 }
 
-static bool is_saved(const HcaField *field)
-{
-    return field->use == HCA_FIELD_SAVED;
-}
-
 /* A bool that is neither 0 nor 1 is none: whoever looks at it may do anything. */
 static void take_value(const HcaField *field, void *to, const void *from)
 {
@@ -44,7 +39,7 @@ void hca_struct_take(const HcaStruct *type, void *to, const void *from)
         char *into = (char *)to + field->offset;
         const char *out_of = (const char *)from + field->offset;
 
-        if (!is_saved(field)) {
+        if (field->use != HCA_FIELD_SAVED) {
             continue;
         }
         for (uint32_t n = 0; n < field->number; n++) {
@@ -54,101 +49,14 @@ void hca_struct_take(const HcaStruct *type, void *to, const void *from)
     }
 }
 
-static void write_value(HcaFieldKind kind, const void *at, uint32_t size,
-                        GByteArray *bytes)
+void hca_state_save_room(void *room, GArray *records)
 {
-    const uint8_t *from = at;
-
-    if (kind == HCA_FIELD_BOOL) {
-        uint8_t value = from[0] != 0;
-
-        g_byte_array_append(bytes, &value, 1);
-        return;
-    }
-#if G_BYTE_ORDER == G_LITTLE_ENDIAN
-    g_byte_array_append(bytes, from, size);
-#else
-    for (uint32_t i = size; i; i--) {
-        g_byte_array_append(bytes, &from[i - 1], 1);
-    }
-#endif
+    g_array_append_vals(records, room, 1);
 }
 
-static void read_value(void *at, uint32_t size, const uint8_t *bytes)
+bool hca_state_is_one(uint32_t n, HcaStateError *error)
 {
-    for (uint32_t i = 0; i < size; i++) {
-#if G_BYTE_ORDER == G_LITTLE_ENDIAN
-        ((uint8_t *)at)[i] = bytes[i];
-#else
-        ((uint8_t *)at)[size - 1 - i] = bytes[i];
-#endif
-    }
-}
-
-void hca_struct_write(const HcaStruct *type, const void *record,
-                      GByteArray *bytes)
-{
-    for (unsigned i = 0; i < type->nfields; i++) {
-        const HcaField *field = &type->fields[i];
-        const char *at = (const char *)record + field->offset;
-
-        for (uint32_t n = is_saved(field) ? field->number : 0; n;
-             n--, at += field->size) {
-            if (field->kind == HCA_FIELD_STRUCT) {
-                hca_struct_write(field->of, at, bytes);
-            } else {
-                write_value(field->kind, at, field->size, bytes);
-            }
-        }
-    }
-}
-
-static void read_struct(const HcaStruct *type, void *record,
-                        const uint8_t **bytes)
-{
-    for (unsigned i = 0; i < type->nfields; i++) {
-        const HcaField *field = &type->fields[i];
-        char *at = (char *)record + field->offset;
-
-        for (uint32_t n = is_saved(field) ? field->number : 0; n;
-             n--, at += field->size) {
-            if (field->kind == HCA_FIELD_STRUCT) {
-                read_struct(field->of, at, bytes);
-            } else {
-                read_value(at, field->size, *bytes);
-                *bytes += field->size;
-            }
-        }
-    }
-}
-
-size_t hca_struct_packed(const HcaStruct *type)
-{
-    size_t size = 0;
-
-    for (unsigned i = 0; i < type->nfields; i++) {
-        const HcaField *field = &type->fields[i];
-
-        if (is_saved(field)) {
-            size += field->number * (field->kind == HCA_FIELD_STRUCT
-                                         ? hca_struct_packed(field->of)
-                                         : field->size);
-        }
-    }
-    return size;
-}
-
-bool hca_struct_read(const HcaStruct *type, void *record, const uint8_t **bytes,
-                     size_t *len)
-{
-    size_t size = hca_struct_packed(type);
-
-    if (*len < size) {
-        return false;
-    }
-    *len -= size;
-    read_struct(type, record, bytes);
-    return true;
+    return n == 1 || hca_state_refuse(error, "%u records", n);
 }
 
 typedef struct Byte {

@@ -7,8 +7,8 @@
  *
  * What is saved is sections, each of them records of one structure. How a section
  * is written down is for others to say: as VMState by QEMU (qemu/rdma-hca-state.c),
- * as bytes by the tests (hca_state_write()). What comes later is another section:
- * a state that has none of it is one where there are no such records.
+ * as bytes by the tests (lib-state.h). What comes later is another section: a state
+ * that has none of it is one where there are no such records.
  */
 #ifndef HCA_STATE_H
 #define HCA_STATE_H
@@ -141,20 +141,16 @@ typedef struct HcaSection {
  */
 void hca_struct_take(const HcaStruct *type, void *to, const void *from);
 
+/* HcaSection.save of a section whose one record is the room itself. */
+void hca_state_save_room(void *room, GArray *records);
+/* Whether @n records are one; or say why not. */
+bool hca_state_is_one(uint32_t n, HcaStateError *error);
+
 /* A section of bytes: packets one behind the other, each with its length. */
 extern const HcaStruct hca_byte_struct;
 void hca_state_put_packet(GArray *bytes, const void *packet, size_t len);
 /* The next one, of *@n bytes that are left; NULL: it is longer than @max. */
 const uint8_t *hca_state_get_packet(const uint8_t **bytes, uint32_t *n,
                                     size_t max, size_t *len);
-
-/* Records as bytes, and back: what is saved alone, little-endian, packed. */
-void hca_struct_write(const HcaStruct *type, const void *record,
-                      GByteArray *bytes);
-/* False: there are too few. *@bytes, *@len: the rest. */
-bool hca_struct_read(const HcaStruct *type, void *record, const uint8_t **bytes,
-                     size_t *len);
-/* How many bytes a record takes. */
-size_t hca_struct_packed(const HcaStruct *type);
 
 #endif /* HCA_STATE_H */

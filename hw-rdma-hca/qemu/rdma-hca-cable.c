@@ -107,7 +107,7 @@ bool rdma_hca_cable_can_drop(const RdmaHcaCable *cable)
 
 void rdma_hca_cable_drop(RdmaHcaCable *cable)
 {
-    if (cable && RDMA_HCA_CABLE_GET_CLASS(cable)->drop) {
+    if (rdma_hca_cable_can_drop(cable)) {
         RDMA_HCA_CABLE_GET_CLASS(cable)->drop(cable);
     }
 }

@@ -119,6 +119,7 @@ ssize_t rdma_hca_cable_writev(RdmaHcaCable *cable, const struct iovec *iov,
                               int iovcnt);
 ssize_t rdma_hca_cable_readv(RdmaHcaCable *cable, const struct iovec *iov,
                              int iovcnt);
+/* Whether its frames can be broken, and it ends a stream for that. */
 bool rdma_hca_cable_can_drop(const RdmaHcaCable *cable);
 void rdma_hca_cable_drop(RdmaHcaCable *cable);
 void rdma_hca_cable_settle(RdmaHcaCable *cable);

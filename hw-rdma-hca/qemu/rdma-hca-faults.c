@@ -7,6 +7,11 @@
 #include "qemu/cutils.h"
 #include "qemu/sockets.h"
 #include "qapi/error.h"
+#include "qapi/qapi-visit-rdma-hca.h"
+#include "qapi/qobject-input-visitor.h"
+#include "qapi/qobject-output-visitor.h"
+#include "qobject/qjson.h"
+#include "qobject/qobject.h"
 #include "rdma-hca-faults.h"
 #include "../core/v2p/v2p.h"
 #include "../core/verbs.h"
@@ -479,4 +484,35 @@ bool rdma_hca_fault_plan(const RdmaHcaFaultList *faults, uint32_t seed,
         error_setg(errp, "%s", message);
     }
     return !message;
+}
+
+char *rdma_hca_faults_text(RdmaHcaFaultList *faults)
+{
+    QObject *object;
+    GString *text;
+    Visitor *v = qobject_output_visitor_new(&object);
+
+    visit_type_RdmaHcaFaultList(v, NULL, &faults, &error_abort);
+    visit_complete(v, &object);
+    visit_free(v);
+    text = qobject_to_json(object);
+    qobject_unref(object);
+    return g_string_free(text, false);
+}
+
+bool rdma_hca_faults_parse(const char *text, RdmaHcaFaultList **faults,
+                           Error **errp)
+{
+    QObject *object = qobject_from_json(text, errp);
+    Visitor *v;
+    bool ok;
+
+    if (!object) {
+        return false;
+    }
+    v = qobject_input_visitor_new(object);
+    ok = visit_type_RdmaHcaFaultList(v, NULL, faults, errp);
+    visit_free(v);
+    qobject_unref(object);
+    return ok;
 }

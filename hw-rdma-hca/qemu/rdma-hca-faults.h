@@ -10,4 +10,9 @@
 bool rdma_hca_fault_plan(const RdmaHcaFaultList *faults, uint32_t seed,
                          HcaFaultPlan *plan, Error **errp);
 
+/* As JSON, to be freed, and back; the list is the caller's. */
+char *rdma_hca_faults_text(RdmaHcaFaultList *faults);
+bool rdma_hca_faults_parse(const char *text, RdmaHcaFaultList **faults,
+                           Error **errp);
+
 #endif /* RDMA_HCA_FAULTS_H */

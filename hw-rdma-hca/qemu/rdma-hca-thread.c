@@ -139,6 +139,11 @@ static void ring_discard(RdmaHcaDoorbellRing *ring, uint32_t produced)
     }
 }
 
+static void ring_discard_all(RdmaHcaDoorbellRing *ring)
+{
+    ring_discard(ring, qatomic_load_acquire(&ring->produced));
+}
+
 /* Whether a command that software has asked for would overtake doorbells. */
 static bool ring_holds_command(const RdmaHcaDoorbellRing *ring)
 {
@@ -323,12 +328,12 @@ static void replug(RdmaHcaThread *thread)
     thread->loaded = false;
     core_enter(thread);
     hca_link_down(thread->hca);
-    if (!qatomic_read(&thread->link_up)) {
-        /* A peer has still to come. */
-    } else if (rdma_hca_cable_can_drop(thread->cable)) {
-        rdma_hca_cable_drop(thread->cable);
-    } else {
-        hca_link_up(thread->hca);
+    if (qatomic_read(&thread->link_up)) { /* or a peer has still to come */
+        if (rdma_hca_cable_can_drop(thread->cable)) {
+            rdma_hca_cable_drop(thread->cable);
+        } else {
+            hca_link_up(thread->hca);
+        }
     }
     core_leave(thread);
 }
@@ -368,7 +373,7 @@ static void do_stop(RdmaHcaThread *thread, void *opaque)
 
 static void do_reset(RdmaHcaThread *thread, void *opaque)
 {
-    ring_discard(thread->ring, qatomic_load_acquire(&thread->ring->produced));
+    ring_discard_all(thread->ring);
     if (is_inside(thread)) {
         thread->reset_wanted = true;
         return;
@@ -566,11 +571,17 @@ void rdma_hca_thread_register(RdmaHcaThread *thread, uint32_t offset,
     }
 }
 
+/* Those that a card asked for which is another one now. */
+static void forget_interrupts(RdmaHcaThread *thread)
+{
+    qemu_bh_cancel(thread->msix_bh);
+    bitmap_test_and_clear_atomic(thread->vectors, 0, thread->num_vectors);
+}
+
 void rdma_hca_thread_reset(RdmaHcaThread *thread)
 {
     sync_call(thread, do_reset, NULL);
-    qemu_bh_cancel(thread->msix_bh);
-    bitmap_test_and_clear_atomic(thread->vectors, 0, thread->num_vectors);
+    forget_interrupts(thread);
 }
 
 typedef struct CountersCall {
@@ -769,7 +780,7 @@ static void do_load(RdmaHcaThread *thread, void *opaque)
 {
     LoadCall *call = opaque;
 
-    ring_discard(thread->ring, qatomic_load_acquire(&thread->ring->produced));
+    ring_discard_all(thread->ring);
     core_enter(thread);
     call->ok = hca_load(thread->hca, call->state, &call->error);
     core_leave(thread);
@@ -782,8 +793,7 @@ bool rdma_hca_thread_load(RdmaHcaThread *thread, const HcaState *state,
     LoadCall call = { .state = state };
 
     sync_call(thread, do_load, &call);
-    qemu_bh_cancel(thread->msix_bh);
-    bitmap_test_and_clear_atomic(thread->vectors, 0, thread->num_vectors);
+    forget_interrupts(thread);
     if (!call.ok) {
         error_setg(errp, "the state of the card is refused: %s",
                    call.error.text);

@@ -14,14 +14,10 @@
 #include "migration/vmstate.h"
 #include "qapi/clone-visitor.h"
 #include "qapi/error.h"
-#include "qapi/qobject-input-visitor.h"
-#include "qapi/qobject-output-visitor.h"
 #include "qapi/qapi-visit-rdma-hca.h"
 #include "qapi/visitor-impl.h"
 #include "qemu/module.h"
 #include "qemu/uuid.h"
-#include "qobject/qjson.h"
-#include "qobject/qobject.h"
 #include "rdma-hca-compat.h"
 #include "rdma-hca-faults.h"
 #include "rdma-hca-net.h"
@@ -359,6 +355,13 @@ static bool change_faults(RdmaHcaState *s, const RdmaHcaFaultList *faults,
     return true;
 }
 
+/* @faults, which are right, are the card's. */
+static void take_faults(RdmaHcaState *s, RdmaHcaFaultList *faults)
+{
+    qapi_free_RdmaHcaFaultList(s->faults);
+    s->faults = faults;
+}
+
 static unsigned length(const RdmaHcaFaultList *faults)
 {
     unsigned n = 0;
@@ -386,8 +389,7 @@ bool rdma_hca_add_faults(RdmaHcaState *s, const RdmaHcaFaultList *more,
         return false;
     }
     rdma_hca_thread_add_faults(&s->thread, &plan, kept);
-    qapi_free_RdmaHcaFaultList(s->faults);
-    s->faults = faults;
+    take_faults(s, faults);
     return true;
 }
 
@@ -433,8 +435,7 @@ static void set_faults(Object *obj, Visitor *v, const char *name, void *opaque,
         qapi_free_RdmaHcaFaultList(faults);
         return;
     }
-    qapi_free_RdmaHcaFaultList(s->faults);
-    s->faults = faults;
+    take_faults(s, faults);
 }
 
 static void release_faults(Object *obj, const char *name, void *opaque)
@@ -621,48 +622,22 @@ static void rdma_hca_reset_hold(Object *obj, ResetType type)
 
 /* ---- state ---- */
 
-static char *faults_text(const RdmaHcaState *s)
-{
-    RdmaHcaFaultList *faults = s->faults;
-    QObject *object;
-    GString *text;
-    Visitor *v = qobject_output_visitor_new(&object);
-
-    visit_type_RdmaHcaFaultList(v, NULL, &faults, &error_abort);
-    visit_complete(v, &object);
-    visit_free(v);
-    text = qobject_to_json(object);
-    qobject_unref(object);
-    return g_string_free(text, false);
-}
-
 /* They may have changed since the machine was started. */
-static bool parse_faults(RdmaHcaState *s, Error **errp)
+static bool load_faults(RdmaHcaState *s, Error **errp)
 {
     g_autofree char *text = g_strndup((const char *)s->faults_json,
                                       s->faults_size);
-    QObject *object = qobject_from_json(text, errp);
     RdmaHcaFaultList *faults;
     HcaFaultPlan plan;
-    Visitor *v;
-    bool ok;
 
-    if (!object) {
-        return false;
-    }
-    v = qobject_input_visitor_new(object);
-    ok = visit_type_RdmaHcaFaultList(v, NULL, &faults, errp);
-    visit_free(v);
-    qobject_unref(object);
-    if (!ok) {
+    if (!rdma_hca_faults_parse(text, &faults, errp)) {
         return false;
     }
     if (!rdma_hca_fault_plan(faults, s->fault_seed, &plan, errp)) {
         qapi_free_RdmaHcaFaultList(faults);
         return false;
     }
-    qapi_free_RdmaHcaFaultList(s->faults);
-    s->faults = faults;
+    take_faults(s, faults);
     return true;
 }
 
@@ -678,7 +653,7 @@ static int pre_save(void *opaque)
 
     rdma_hca_saved_fill(&s->saved, rdma_hca_thread_save(&s->thread));
     forget_faults_text(s);
-    s->faults_json = (uint8_t *)faults_text(s);
+    s->faults_json = (uint8_t *)rdma_hca_faults_text(s->faults);
     s->faults_size = strlen((const char *)s->faults_json);
     return 0;
 }
@@ -703,7 +678,7 @@ static bool load(RdmaHcaState *s, Error **errp)
     bool ok = rdma_hca_thread_load(&s->thread, state, errp);
 
     hca_state_free(state);
-    return ok && parse_faults(s, errp);
+    return ok && load_faults(s, errp);
 }
 
 static int post_load(void *opaque, int version_id)

@@ -41,12 +41,6 @@ static const HcaField cq_attr_fields[] = {
 };
 static const HcaStruct cq_attr_struct = HCA_STRUCT(HcaCqAttr, cq_attr_fields);
 
-static const HcaField timer_fields[] = {
-    HCA_SAVED(HcaHeapNode, key),
-    HCA_SAVED(HcaHeapNode, slot), /* whether it runs */
-};
-static const HcaStruct timer_struct = HCA_STRUCT(HcaHeapNode, timer_fields);
-
 static const HcaField cq_fields[] = {
     HCA_SAVED(HcaCq, cqn),
     HCA_SAVED_STRUCT(HcaCq, attr, cq_attr_struct),
@@ -59,7 +53,7 @@ static const HcaField cq_fields[] = {
     HCA_SAVED(HcaCq, event_count),
     HCA_SAVED(HcaCq, event_period_us),
     HCA_DERIVED(HcaCq, queues),
-    HCA_SAVED_STRUCT(HcaCq, timer, timer_struct),
+    HCA_SAVED_STRUCT(HcaCq, timer, hca_timer_struct),
     HCA_ELSEWHERE(HcaCq, completion),
     HCA_ELSEWHERE(HcaCq, error),
 };

@@ -87,8 +87,8 @@ static bool load_unit(void *room, const void *records, uint32_t n,
     const HcaCxtMgt *from = records;
     HcaCxtPlaces places;
 
-    if (n != 1) {
-        return hca_state_refuse(error, "%u records", n);
+    if (!hca_state_is_one(n, error)) {
+        return false;
     }
     cm->srq_lives = from->srq_lives;
     if (!from->ready) {
@@ -226,10 +226,8 @@ static void save_qps(void *room, GArray *records)
 {
     HcaCxtMgt *cm = room;
 
-    for (uint32_t qpn = 0; qpn < 1u << cm->config->log_qps; qpn++) {
-        if (cm->qps[qpn]) {
-            g_array_append_vals(records, cm->qps[qpn], 1);
-        }
+    for (HcaQp *qp = hca_qp_next(cm, NULL); qp; qp = hca_qp_next(cm, qp)) {
+        g_array_append_vals(records, qp, 1);
     }
 }
 

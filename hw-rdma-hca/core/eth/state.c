@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "../qp_state.h"
 #include "eth_int.h"
 
 /* Rings */
@@ -15,12 +16,6 @@ static const HcaField moderation_fields[] = {
 };
 static const HcaStruct moderation_struct = HCA_STRUCT(HcaEthModeration,
                                                       moderation_fields);
-
-static const HcaField timer_fields[] = {
-    HCA_SAVED(HcaHeapNode, key),
-    HCA_SAVED(HcaHeapNode, slot),
-};
-static const HcaStruct timer_struct = HCA_STRUCT(HcaHeapNode, timer_fields);
 
 static const HcaField ring_fields[] = {
     HCA_SAVED(HcaEthRing, addr),
@@ -34,7 +29,7 @@ static const HcaField ring_fields[] = {
     HCA_SAVED(HcaEthRing, tail),
     HCA_SAVED_STRUCT(HcaEthRing, moderation, moderation_struct),
     HCA_SAVED(HcaEthRing, untold),
-    HCA_SAVED_STRUCT(HcaEthRing, timer, timer_struct),
+    HCA_SAVED_STRUCT(HcaEthRing, timer, hca_timer_struct),
     HCA_SAVED(HcaEthRing, supply),
     HCA_SAVED(HcaEthRing, short_tail),
     HCA_SAVED(HcaEthRing, short_since),

@@ -152,23 +152,18 @@ static const HcaField unit_fields[] = {
 };
 static const HcaStruct unit_struct = HCA_STRUCT(HcaHostFaults, unit_fields);
 
-static void save_unit(void *room, GArray *records)
-{
-    g_array_append_vals(records, room, 1);
-}
-
 static bool load_unit(void *room, const void *records, uint32_t n,
                       HcaStateError *error)
 {
-    if (n != 1) {
-        return hca_state_refuse(error, "%u records", n);
+    if (!hca_state_is_one(n, error)) {
+        return false;
     }
     hca_struct_take(&unit_struct, room, records);
     return true;
 }
 
 const HcaSection hca_host_faults_section = HCA_SECTION(
-    "host-faults", 1, &unit_struct, save_unit, load_unit);
+    "host-faults", 1, &unit_struct, hca_state_save_room, load_unit);
 
 static void save_rules(void *room, GArray *records)
 {

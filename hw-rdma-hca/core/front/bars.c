@@ -420,19 +420,14 @@ static const HcaField bars_fields[] = {
 };
 static const HcaStruct bars_struct = HCA_STRUCT(HcaBars, bars_fields);
 
-static void save_bars(void *room, GArray *records)
-{
-    g_array_append_vals(records, room, 1);
-}
-
 static bool load_bars(void *room, const void *records, uint32_t n,
                       HcaStateError *error)
 {
     HcaBars *bars = room;
     const HcaBars *from = records;
 
-    if (n != 1) {
-        return hca_state_refuse(error, "%u records", n);
+    if (!hca_state_is_one(n, error)) {
+        return false;
     }
     g_atomic_int_set(&bars->reset, from->reset);
     bars->rung_late = from->rung_late;
@@ -440,4 +435,4 @@ static bool load_bars(void *room, const void *records, uint32_t n,
 }
 
 const HcaSection hca_bars_section = HCA_SECTION("bars", 1, &bars_struct,
-                                                save_bars, load_bars);
+                                                hca_state_save_room, load_bars);

@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../hca_state.h"
 #include "lib-fuzz.h"
 #include "lib-machine.h"
+#include "lib-state.h"
 
 /* ---- lies ---- */
 
@@ -92,8 +92,7 @@ static void act_lie(Fuzz *f)
     HcaStateError error;
     HcaState *state;
 
-    hca_settle(host->hca);
-    state = hca_save(host->hca);
+    state = state_save(host->hca);
     for (unsigned n = 1 + take_below(&f->in, 6); n; n--) {
         lie(f, state);
     }
@@ -113,19 +112,14 @@ static void act_reload(Fuzz *f)
 static void act_bytes(Fuzz *f)
 {
     Host *host = &f->lab->host[0];
-    g_autoptr(GByteArray) bytes = g_byte_array_new();
+    g_autoptr(GByteArray) bytes = state_write(state_save(host->hca));
     HcaStateError error;
     HcaState *state;
 
-    hca_settle(host->hca);
-    state = hca_save(host->hca);
-    hca_state_write(state, bytes);
-    hca_state_free(state);
     for (unsigned n = take_below(&f->in, 4); n; n--) {
         bytes->data[take32(&f->in) % bytes->len] = take8(&f->in);
     }
-    state = hca_state_read(bytes->data, bytes->len - take_below(&f->in, 2),
-                           &error);
+    state = state_read(bytes->data, bytes->len - take_below(&f->in, 2), &error);
     if (state) {
         hca_load(host->hca, state, &error);
         hca_state_free(state);

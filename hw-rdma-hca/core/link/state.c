@@ -195,8 +195,8 @@ static bool load_injector(void *room, const void *records, uint32_t n,
 {
     HcaLink *link = room;
 
-    if (n != 1) {
-        return hca_state_refuse(error, "%u records", n);
+    if (!hca_state_is_one(n, error)) {
+        return false;
     }
     hca_struct_take(&injector_struct, link->faults, records);
     return true;

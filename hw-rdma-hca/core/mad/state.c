@@ -173,8 +173,8 @@ static bool load_node(void *room, const void *records, uint32_t n,
     const State *state = records;
     uint64_t guid = port->guids[0];
 
-    if (n != 1) {
-        return hca_state_refuse(error, "%u records", n);
+    if (!hca_state_is_one(n, error)) {
+        return false;
     }
     if (!info_ok(&state->port.info) || !lanes_ok(state) ||
         state->node.ntraps > HCA_NODE_TRAPS ||

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "lib-host.h"
 
-#include "../hca_state.h"
 #include "../card.h"
 #include "../v2p/v2p.h"
 
@@ -11,6 +10,7 @@
 
 #include "../../abi/rdma_hca_regs.h"
 #include "lib-cable.h"
+#include "lib-state.h"
 
 #define STEP_NS 100      /* a call of hca_run() takes this long */
 #define MAX_STEPS 500000 /* without coming to rest */
@@ -458,51 +458,6 @@ void host_reset(Host *host)
     host->kicked = true;
 }
 
-static GByteArray *saved(Host *host)
-{
-    GByteArray *bytes = g_byte_array_new();
-    HcaState *state = hca_save(host->hca);
-
-    hca_state_write(state, bytes);
-    hca_state_free(state);
-    return bytes;
-}
-
-void host_expect_state(const GByteArray *should_be, const GByteArray *is)
-{
-    HcaStateError error;
-    HcaState *a = hca_state_read(should_be->data, should_be->len, &error);
-    HcaState *b = hca_state_read(is->data, is->len, &error);
-
-    for (unsigned i = 0; i < hca_state_nsections(); i++) {
-        const HcaSection *section = hca_state_section(i);
-        g_autoptr(GByteArray) x = g_byte_array_new();
-        g_autoptr(GByteArray) y = g_byte_array_new();
-
-        for (unsigned n = 0; n < a->records[i]->len; n++) {
-            hca_struct_write(section->record,
-                             a->records[i]->data + n * section->record->size,
-                             x);
-        }
-        for (unsigned n = 0; n < b->records[i]->len; n++) {
-            hca_struct_write(section->record,
-                             b->records[i]->data + n * section->record->size,
-                             y);
-        }
-        if (x->len != y->len || (x->len && memcmp(x->data, y->data, x->len))) {
-            unsigned at = 0;
-
-            while (at < MIN(x->len, y->len) && x->data[at] == y->data[at]) {
-                at++;
-            }
-            g_error("section %s is another one: %u bytes, not %u, from %u on",
-                    section->name, y->len, x->len, at);
-        }
-    }
-    hca_state_free(a);
-    hca_state_free(b);
-}
-
 void host_reload(Host *host)
 {
     g_autoptr(GByteArray) before = NULL;
@@ -510,17 +465,16 @@ void host_reload(Host *host)
     HcaStateError error;
     HcaState *state;
 
-    hca_settle(host->hca);
-    before = saved(host);
+    before = state_write(state_save(host->hca));
     hca_free(host->hca);
     host->hca = hca_new(&host->config, &host->ops, host);
-    state = hca_state_read(before->data, before->len, &error);
+    state = state_read(before->data, before->len, &error);
     if (!state || !hca_load(host->hca, state, &error)) {
         g_error("not loaded: %s", error.text);
     }
     hca_state_free(state);
-    after = saved(host);
-    host_expect_state(before, after);
+    after = state_write(state_save(host->hca));
+    state_expect(before, after);
     host->kicked = true;
 }
 

@@ -164,12 +164,6 @@ void host_reset(Host *host);
  */
 void host_reload(Host *host);
 
-/*
- * States as bytes: @is what @should_be is, or the section that is another one is
- * named.
- */
-void host_expect_state(const GByteArray *should_be, const GByteArray *is);
-
 /* The faults of its card from now on, a plan that is right; NULL: none. */
 void host_set_faults(Host *host, const HcaFaultPlan *plan);
 

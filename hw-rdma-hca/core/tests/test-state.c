@@ -7,9 +7,9 @@
  */
 #include <string.h>
 
-#include "../hca_state.h"
 #include "lib-bed.h"
 #include "lib-mem.h"
+#include "lib-state.h"
 
 #define SEND RDMA_HCA_OPCODE_SEND
 #define WRITE RDMA_HCA_OPCODE_RDMA_WRITE
@@ -50,21 +50,6 @@ static Bed *bed_new_busy(unsigned recorder)
     bed_post_requests(bed, 3);
     bed_run(bed);
     return bed;
-}
-
-static GByteArray *bytes_of(HcaState *state)
-{
-    GByteArray *bytes = g_byte_array_new();
-
-    hca_state_write(state, bytes);
-    hca_state_free(state);
-    return bytes;
-}
-
-static HcaState *save(Host *host)
-{
-    hca_settle(host->hca);
-    return hca_save(host->hca);
 }
 
 /* Another card, after @config. */
@@ -175,7 +160,7 @@ static void test_options(void)
 {
     Bed *bed = bed_new_busy(64);
     Host *host = &bed->lab->host[0];
-    HcaState *state = save(host);
+    HcaState *state = state_save(host->hca);
     HcaConfig config;
     unsigned n;
     const HcaOption *options = hca_config_options(&n);
@@ -205,7 +190,7 @@ static void test_link_layer(void)
 {
     Bed *bed = bed_new(64);
     Host *host = &bed->lab->host[0];
-    HcaState *state = save(host);
+    HcaState *state = state_save(host->hca);
     HcaStateError error;
     HcaConfig config;
     Hca *hca;
@@ -231,7 +216,7 @@ static void test_recorder(void)
 {
     Bed *bed = bed_new_busy(64);
     Host *host = &bed->lab->host[0];
-    HcaState *state = save(host);
+    HcaState *state = state_save(host->hca);
     HcaConfig config = host->config;
     unsigned most[] = { 64, 8, 0 };
 
@@ -411,10 +396,10 @@ static void tell(HcaState *state, const Lie *lie)
 static GByteArray *bytes_of_card(Host *host)
 {
     const Lie nothing = { "link", 1, "tx_gone", 0, NULL };
-    HcaState *state = save(host);
+    HcaState *state = state_save(host->hca);
 
     tell(state, &nothing);
-    return bytes_of(state);
+    return state_write(state);
 }
 
 static void test_lie(const void *opaque)
@@ -422,7 +407,7 @@ static void test_lie(const void *opaque)
     const Lie *lie = opaque;
     Bed *bed = bed_new_busy(0);
     Host *host = &bed->lab->host[0];
-    HcaState *state = save(host);
+    HcaState *state = state_save(host->hca);
     g_autoptr(GByteArray) should_be = NULL;
     g_autoptr(GByteArray) is = NULL;
     g_autofree char *begin = g_strdup_printf("%s: ", lie->section);
@@ -437,7 +422,7 @@ static void test_lie(const void *opaque)
     g_assert_true(g_str_has_prefix(error.text, begin));
     g_assert_nonnull(strstr(error.text, lie->why));
     is = bytes_of_card(host);
-    host_expect_state(should_be, is);
+    state_expect(should_be, is);
     hca_state_free(state);
     pair_free(bed->pair);
     g_free(bed->data);
@@ -468,17 +453,18 @@ static void test_all_lie(void)
 static void test_bytes(void)
 {
     Bed *bed = bed_new_busy(64);
-    g_autoptr(GByteArray) bytes = bytes_of(save(&bed->lab->host[0]));
+    g_autoptr(GByteArray)
+        bytes = state_write(state_save(bed->lab->host[0].hca));
     HcaStateError error;
 
     for (unsigned len = 0; len < bytes->len; len += 1 + len / 100) {
         g_autofree uint8_t *part = g_memdup2(bytes->data, len);
 
-        g_assert_null(hca_state_read(part, len, &error));
+        g_assert_null(state_read(part, len, &error));
         g_assert_true(g_str_has_prefix(error.text, "no section "));
     }
     bytes->data[24]++; /* of the first section, behind its name */
-    g_assert_null(hca_state_read(bytes->data, bytes->len, &error));
+    g_assert_null(state_read(bytes->data, bytes->len, &error));
     bed_free(bed);
 }
 
@@ -487,7 +473,7 @@ static void test_counter(void)
 {
     Bed *bed = bed_new(64);
     Host *host = &bed->lab->host[0];
-    HcaState *state = save(host);
+    HcaState *state = state_save(host->hca);
     Lie lie = { "counter", -1, "number", UINT32_MAX, NULL };
     HcaStateError error;
 

@@ -57,8 +57,8 @@ static bool load_unit(void *room, const void *records, uint32_t n,
     HcaV2p *v2p = room;
     const HcaV2p *from = records;
 
-    if (n != 1) {
-        return hca_state_refuse(error, "%u records", n);
+    if (!hca_state_is_one(n, error)) {
+        return false;
     }
     if (!from->ready) {
         return true;

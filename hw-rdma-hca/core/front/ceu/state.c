@@ -68,8 +68,8 @@ static bool load_ceu(void *room, const void *records, uint32_t n,
     HcaCeu *ceu = room;
     const State *state = records;
 
-    if (n != 1) {
-        return hca_state_refuse(error, "%u records", n);
+    if (!hca_state_is_one(n, error)) {
+        return false;
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(ceu->hcr); i++) {
         __atomic_store_n(&ceu->hcr[i], state->ceu.hcr[i], __ATOMIC_RELEASE);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * States of cards as bytes, so that they can be compared, cut and changed: of each
+ * section its name, version, how many records, and what is saved of those, packed
+ * and little-endian.
+ */
+#ifndef LIB_STATE_H
+#define LIB_STATE_H
+
+#include "../hca_state.h"
+
+/* What a card has, when all that it writes has arrived; to be freed. */
+HcaState *state_save(Hca *hca);
+/* Bytes of a state that is freed. */
+GByteArray *state_write(HcaState *state);
+/* NULL: they are none. */
+HcaState *state_read(const uint8_t *bytes, size_t len, HcaStateError *error);
+/* @is what @should_be is; or the section that is another one is named. */
+void state_expect(const GByteArray *should_be, const GByteArray *is);
+
+#endif /* LIB_STATE_H */

@@ -49,6 +49,11 @@ def unix_cable(**options):
     return _cable('type=unix,path={name}', **options)
 
 
+def turned_cable(**options):
+    """The second machine's end listens."""
+    return Link(*reversed(unix_cable(**options).ends))
+
+
 def tcp_cable(**options):
     return _cable(f'type=inet,host=127.0.0.1,port={free_port()}', **options)
 

@@ -197,6 +197,20 @@ HcaQp *hca_timer_first(const Hca *hca)
     return first ? HCA_HEAP_QP(first, timer) : NULL;
 }
 
+/* The same for all: which of them is first remains. */
+void hca_timers_delay(Hca *hca, int64_t ns)
+{
+    for (unsigned i = 0; i < hca->timers.count; i++) {
+        HcaHeapNode *node = hca->timers.slot[i];
+        HcaQp *qp = HCA_HEAP_QP(node, timer);
+
+        node->key += ns;
+        for (unsigned timer = 0; timer < HCA_NTIMERS; timer++) {
+            qp->deadline[timer] += hca_timer_runs(qp, timer) ? ns : 0;
+        }
+    }
+}
+
 void hca_card_forget_qp(Hca *hca, HcaQp *qp)
 {
     for (unsigned i = 0; i < HCA_NTIMERS; i++) {

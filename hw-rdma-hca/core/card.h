@@ -55,6 +55,8 @@ typedef struct Hca {
     HcaRunQueue resp_queue;     /* QPs with a response to send */
     HcaHeap timers;             /* of QPs */
     unsigned timers_of_peers;   /* that run: all but HCA_TIMER_FLUSH */
+    bool timers_stand;          /* an end of the cable is away, */
+    int64_t timers_stood_at;    /* since then */
     int64_t alarm;              /* as last given to timer_mod */
     bool late;                  /* memory takes its time */
     struct HcaArrived *arrived; /* dispatch.c; NULL unless late */
@@ -124,6 +126,8 @@ static inline bool hca_timer_runs(const HcaQp *qp, HcaQpTimer timer)
 }
 /* Whether @timer of @qp has ended; it is stopped then. */
 bool hca_timer_take(Hca *hca, HcaQp *qp, HcaQpTimer timer, int64_t now);
+/* Have all timers end so much later. */
+void hca_timers_delay(Hca *hca, int64_t ns);
 /* The QP whose timer ends first, or NULL. */
 HcaQp *hca_timer_first(const Hca *hca);
 

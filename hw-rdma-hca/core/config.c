@@ -17,6 +17,7 @@
 #define SHAPE_NONE_OR_POWER "0 or a power of two "
 #define SUFFIX_NONE ""
 #define SUFFIX_BYTES " bytes"
+#define SUFFIX_MS " milliseconds"
 #define SUFFIX_US " microseconds"
 #define SUFFIX_NS " nanoseconds"
 #define IS_POWER_ANY false

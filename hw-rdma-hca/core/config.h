@@ -104,6 +104,8 @@ typedef enum HcaManaged {
       "Time until memory of the machine answers")                              \
     X(memory_bandwidth, "memory-bandwidth", 0, 0, 1000000, ANY, NONE, BOTH,    \
       "Megabytes that pass in a second to memory, or from it; 0: no limit")    \
+    X(move_limit_ms, "move-limit-ms", 10000, 0, 3600000, ANY, MS, BOTH,        \
+      "Time that the other end of the cable may take to move; 0: none")        \
     X(recorder, "recorder", 0, 16, 65536, NONE_OR_POWER, NONE, BOTH,           \
       "Events and packets that the flight recorder keeps; 0: there is none")
 
@@ -148,6 +150,7 @@ const char *hca_config_check(const HcaConfig *config);
 typedef enum HcaOptionUnit {
     HCA_UNIT_NONE,
     HCA_UNIT_BYTES,
+    HCA_UNIT_MS, /* milliseconds */
     HCA_UNIT_US, /* microseconds */
     HCA_UNIT_NS, /* nanoseconds */
 } HcaOptionUnit;

@@ -30,11 +30,31 @@
 #define ETH_BUDGET 64    /* frames of the Ethernet function */
 #define SNIFF_BUDGET 128 /* frames that were sent, for sniffers */
 
+/*
+ * While an end of the cable is away no answer can come: connections have as much
+ * time left afterwards as they had before.
+ */
+static void watch_moves(Hca *hca)
+{
+    bool away = hca_link_is_away(hca->link);
+
+    if (away == hca->timers_stand) {
+        return;
+    }
+    hca->timers_stand = away;
+    if (away) {
+        hca->timers_stood_at = hca_now(hca);
+    } else {
+        hca_timers_delay(hca, hca_now(hca) - hca->timers_stood_at);
+    }
+}
+
 static bool run_timers(Hca *hca)
 {
     int64_t now;
 
-    if (!hca_timer_first(hca)) {
+    watch_moves(hca);
+    if (hca->timers_stand || !hca_timer_first(hca)) {
         return false;
     }
     now = hca_now(hca);
@@ -539,7 +559,7 @@ void hca_dispatch_set_alarm(Hca *hca)
     if (hca->eth) {
         at = MIN(at, hca_eth_deadline(hca->eth));
     }
-    if (first) {
+    if (first && !hca->timers_stand) {
         at = MIN(at, first->timer.key);
     }
     if (at != hca->alarm) {

@@ -19,6 +19,8 @@
 #include "strict.h"
 #include "v2p/v2p.h"
 
+#define NS_PER_MS 1000000ll
+
 bool hca_reset_wanted(const Hca *hca)
 {
     return hca_bars_reset_wanted(hca->bars);
@@ -80,8 +82,32 @@ void hca_link_up(Hca *hca)
 void hca_link_down(Hca *hca)
 {
     hca_link_set_up(hca->link, false);
-    hca_dispatch_cable_gone(hca);
+    if (!hca_link_is_away(hca->link)) {
+        hca_dispatch_cable_gone(hca);
+    }
     hca_dispatch_watch_port(hca);
+}
+
+bool hca_depart(Hca *hca)
+{
+    return hca_link_depart(hca->link);
+}
+
+bool hca_drain(Hca *hca)
+{
+    return hca_link_drain(hca->link);
+}
+
+void hca_arrive(Hca *hca)
+{
+    hca_link_arrive(hca->link);
+    hca_dispatch_watch_port(hca);
+    hca_dispatch_set_alarm(hca);
+}
+
+bool hca_link_waits(const Hca *hca)
+{
+    return hca_link_is_away(hca->link);
 }
 
 void hca_link_writable(Hca *hca)
@@ -200,6 +226,7 @@ Hca *hca_new(const HcaConfig *config, const HcaHostOps *ops, void *opaque)
     hca->format = &hca_format;
     hca_card_init(hca);
     hca->link = hca_link_new(config->link_layer, config->cable, host);
+    hca_link_set_patience(hca->link, config->move_limit_ms * NS_PER_MS);
     hca->v2p = hca_v2p_new(hca->format->mpt, host, config->log_mpts,
                            config->log_mtts, config->mpt_cache_size,
                            config->mtt_cache_size, config->cache_ways);

@@ -67,6 +67,18 @@ bool hca_link_failed(const Hca *hca);
 bool hca_link_settled(const Hca *hca);
 
 /*
+ * A card that moves (link.h): before its state is saved, hca_depart(); if it is true,
+ * hca_drain() until it is, too, or until that takes too long; then end the stream,
+ * and hca_link_down(). Between turns. Who has loaded a state: hca_arrive(), and then
+ * hca_link_up() as soon as there is a stream. hca_link_waits(): an end has departed,
+ * and has not come back yet.
+ */
+bool hca_depart(Hca *hca);
+bool hca_drain(Hca *hca);
+void hca_arrive(Hca *hca);
+bool hca_link_waits(const Hca *hca);
+
+/*
  * Do what there is to do, for a bounded time: a command, received packets,
  * timers that are due, work queues. Returns true if there is more to do now.
  */

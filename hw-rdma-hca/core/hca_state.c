@@ -57,6 +57,7 @@ static bool may_differ(const HcaOption *option)
 {
     return strstr(option->name, "memory-latency") ||
            strstr(option->name, "memory-bandwidth") ||
+           strcmp(option->name, "move-limit-ms") == 0 ||
            strcmp(option->name, "recorder") == 0;
 }
 
@@ -132,6 +133,7 @@ static const HcaField card_fields[] = {
     HCA_ANEW(Hca, send_queue),     HCA_ANEW(Hca, resp_queue),
     HCA_DERIVED(Hca, timers),      HCA_DERIVED(Hca, timers_of_peers),
     HCA_DERIVED(Hca, alarm),       HCA_SAVED(Hca, late),
+    HCA_SAVED(Hca, timers_stand),  HCA_SAVED(Hca, timers_stood_at),
     HCA_ELSEWHERE(Hca, arrived),   HCA_SAVED(Hca, eth_first),
     HCA_SAVED(Hca, resp_first),    HCA_ANEW(Hca, rx_left),
 };
@@ -166,6 +168,8 @@ static bool load_card(void *room, const void *records, uint32_t n,
     }
     hca->eth_first = from->eth_first;
     hca->resp_first = from->resp_first;
+    hca->timers_stand = from->timers_stand;
+    hca->timers_stood_at = from->timers_stood_at;
     if (from->late) {
         hca_be_late(hca);
     }

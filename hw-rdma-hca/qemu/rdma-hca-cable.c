@@ -58,6 +58,12 @@ bool rdma_hca_cable_is_server(const RdmaHcaCable *cable)
            RDMA_HCA_CABLE_GET_CLASS(cable)->is_server(cable);
 }
 
+bool rdma_hca_cable_comes_back(const RdmaHcaCable *cable)
+{
+    return cable && RDMA_HCA_CABLE_GET_CLASS(cable)->comes_back &&
+           RDMA_HCA_CABLE_GET_CLASS(cable)->comes_back(cable);
+}
+
 char *rdma_hca_cable_address(const RdmaHcaCable *cable)
 {
     return cable && RDMA_HCA_CABLE_GET_CLASS(cable)->address
@@ -100,14 +106,9 @@ ssize_t rdma_hca_cable_readv(RdmaHcaCable *cable, const struct iovec *iov,
                  : -EPIPE;
 }
 
-bool rdma_hca_cable_can_drop(const RdmaHcaCable *cable)
-{
-    return cable && RDMA_HCA_CABLE_GET_CLASS(cable)->drop;
-}
-
 void rdma_hca_cable_drop(RdmaHcaCable *cable)
 {
-    if (rdma_hca_cable_can_drop(cable)) {
+    if (cable && RDMA_HCA_CABLE_GET_CLASS(cable)->drop) {
         RDMA_HCA_CABLE_GET_CLASS(cable)->drop(cable);
     }
 }
@@ -123,6 +124,25 @@ void rdma_hca_cable_forget(RdmaHcaCable *cable)
 {
     if (cable && RDMA_HCA_CABLE_GET_CLASS(cable)->forget) {
         RDMA_HCA_CABLE_GET_CLASS(cable)->forget(cable);
+    }
+}
+
+bool rdma_hca_cable_can_part(const RdmaHcaCable *cable)
+{
+    return cable && RDMA_HCA_CABLE_GET_CLASS(cable)->part;
+}
+
+void rdma_hca_cable_part(RdmaHcaCable *cable)
+{
+    if (rdma_hca_cable_can_part(cable)) {
+        RDMA_HCA_CABLE_GET_CLASS(cable)->part(cable);
+    }
+}
+
+void rdma_hca_cable_hurry(RdmaHcaCable *cable, bool hurry)
+{
+    if (cable && RDMA_HCA_CABLE_GET_CLASS(cable)->hurry) {
+        RDMA_HCA_CABLE_GET_CLASS(cable)->hurry(cable, hurry);
     }
 }
 

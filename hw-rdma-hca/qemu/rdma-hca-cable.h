@@ -60,6 +60,11 @@ struct RdmaHcaCableClass {
     void (*plug)(RdmaHcaCable *cable);
     void (*unplug)(RdmaHcaCable *cable);
     bool (*is_server)(const RdmaHcaCable *cable);
+    /*
+     * Whether another stream follows one that has ended, so that an end may move
+     * (core/link/move.c). NULL: none does.
+     */
+    bool (*comes_back)(const RdmaHcaCable *cable);
     char *(*address)(const RdmaHcaCable *cable);
 
     /*
@@ -93,6 +98,13 @@ struct RdmaHcaCableClass {
      * written lies in the cable.
      */
     void (*forget)(RdmaHcaCable *cable);
+    /*
+     * With the lock, between stop and start: end what is left of a peer, without
+     * @down, and have none until start. NULL: it has no peer that would know.
+     */
+    void (*part)(RdmaHcaCable *cable);
+    /* With the lock: a peer is wanted soon, or as ever. NULL: nobody is looked for. */
+    void (*hurry)(RdmaHcaCable *cable, bool hurry);
 };
 
 /*
@@ -109,6 +121,7 @@ bool rdma_hca_cable_is_plugged(const RdmaHcaCable *cable);
 HcaCableProtocol rdma_hca_cable_protocol(const RdmaHcaCable *cable);
 /* The end that waits for the other; of two that are alike, each is one. */
 bool rdma_hca_cable_is_server(const RdmaHcaCable *cable);
+bool rdma_hca_cable_comes_back(const RdmaHcaCable *cable);
 /* Where its other end is, or is waited for; to be freed. NULL: it has no name. */
 char *rdma_hca_cable_address(const RdmaHcaCable *cable);
 
@@ -119,10 +132,12 @@ ssize_t rdma_hca_cable_writev(RdmaHcaCable *cable, const struct iovec *iov,
                               int iovcnt);
 ssize_t rdma_hca_cable_readv(RdmaHcaCable *cable, const struct iovec *iov,
                              int iovcnt);
-/* Whether its frames can be broken, and it ends a stream for that. */
-bool rdma_hca_cable_can_drop(const RdmaHcaCable *cable);
 void rdma_hca_cable_drop(RdmaHcaCable *cable);
 void rdma_hca_cable_settle(RdmaHcaCable *cable);
 void rdma_hca_cable_forget(RdmaHcaCable *cable);
+/* Whether it has streams that can be ended so. */
+bool rdma_hca_cable_can_part(const RdmaHcaCable *cable);
+void rdma_hca_cable_part(RdmaHcaCable *cable);
+void rdma_hca_cable_hurry(RdmaHcaCable *cable, bool hurry);
 
 #endif /* RDMA_HCA_CABLE_H */

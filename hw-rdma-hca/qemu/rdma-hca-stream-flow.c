@@ -367,11 +367,21 @@ static void stream_arrived_bh(void *opaque)
     }
 }
 
+/* A card that has been somewhere else looks for its peer. */
+static void stream_seek(RdmaHcaStream *stream)
+{
+    if (qatomic_xchg(&stream->away, false)) {
+        qatomic_set(&stream->seeks, true);
+        qemu_bh_schedule(stream->ended_bh);
+    }
+}
+
 static void stream_start(RdmaHcaCable *cable)
 {
     RdmaHcaStream *stream = RDMA_HCA_STREAM(cable);
 
     stream->running = true;
+    stream_seek(stream);
     if (stream->ioc) {
         /* What was waited for may have come: let both sides look. */
         stream_watch(stream, true, true);
@@ -390,6 +400,23 @@ static void stream_stop(RdmaHcaCable *cable)
         timer_del(stream->greeting_timer);
     }
     stream->running = false;
+}
+
+static void stream_part(RdmaHcaCable *cable)
+{
+    RdmaHcaStream *stream = RDMA_HCA_STREAM(cable);
+
+    qatomic_set(&stream->away, true);
+    if (stream->ioc) {
+        /* The main loop closes it when it has time. */
+        qio_channel_shutdown(stream->ioc, QIO_CHANNEL_SHUTDOWN_BOTH, NULL);
+        stream_end(stream);
+    }
+}
+
+static void stream_hurry(RdmaHcaCable *cable, bool hurry)
+{
+    qatomic_set(&RDMA_HCA_STREAM(cable)->hurry, hurry);
 }
 
 static void stream_close(RdmaHcaCable *cable)
@@ -413,6 +440,8 @@ void rdma_hca_stream_flow_class_init(RdmaHcaCableClass *cc)
     cc->readv = stream_readv;
     cc->drop = stream_drop;
     cc->settle = stream_settle;
+    cc->part = stream_part;
+    cc->hurry = stream_hurry;
 }
 
 void rdma_hca_stream_flow_init(RdmaHcaStream *stream)

@@ -14,9 +14,12 @@
 #include "qemu/units.h"
 #include "qom/object_interfaces.h"
 #include "rdma-hca-stream.h"
+#include "system/runstate.h"
 #include "trace.h"
 
 #define CABLE_RECONNECT_MS 1000
+/* The same while a peer that has moved is on its way. */
+#define CABLE_HURRY_MS 20
 #define CABLE_GREETING_MS 10000
 /* A few hundred packets; what the kernel grants may be less. */
 #define CABLE_BUFFER_SIZE (2 * MiB)
@@ -51,6 +54,14 @@ static HcaCableProtocol stream_protocol(const RdmaHcaCable *cable)
 static bool stream_is_server(const RdmaHcaCable *cable)
 {
     return RDMA_HCA_STREAM(cable)->server;
+}
+
+static bool stream_comes_back(const RdmaHcaCable *cable)
+{
+    const RdmaHcaStream *stream = RDMA_HCA_STREAM(cable);
+
+    return stream->server || (stream->reconnect_ms &&
+                              stream->addr->type != SOCKET_ADDRESS_TYPE_FD);
 }
 
 static char *stream_address(const RdmaHcaCable *cable)
@@ -119,8 +130,11 @@ static void stream_connect_later(RdmaHcaStream *stream)
     if (stream_is_plugged(stream) && !stream->server && stream->reconnect_ms &&
         stream->addr->type != SOCKET_ADDRESS_TYPE_FD &&
         !stream->reconnect_tag) {
-        stream->reconnect_tag = g_timeout_add(stream->reconnect_ms,
-                                              stream_reconnect, stream);
+        uint32_t ms = qatomic_read(&stream->hurry)
+                          ? MIN(stream->reconnect_ms, CABLE_HURRY_MS)
+                          : stream->reconnect_ms;
+
+        stream->reconnect_tag = g_timeout_add(ms, stream_reconnect, stream);
     }
 }
 
@@ -138,7 +152,8 @@ static void stream_connected(QIOTask *task, gpointer opaque)
                         error_get_pretty(err));
         }
         error_free(err);
-    } else if (stream_is_plugged(stream) && !stream->taken) {
+    } else if (stream_is_plugged(stream) && !stream->taken &&
+               !qatomic_read(&stream->away)) {
         stream_take(stream, QIO_CHANNEL_SOCKET(qio_task_get_source(task)));
     }
     if (!stream->taken) {
@@ -150,7 +165,7 @@ static void stream_connect(RdmaHcaStream *stream)
 {
     QIOChannelSocket *sioc;
 
-    if (stream->connecting || stream->taken) {
+    if (stream->connecting || stream->taken || qatomic_read(&stream->away)) {
         return;
     }
     stream->connecting = true;
@@ -189,12 +204,31 @@ static void stream_drop_ended(RdmaHcaStream *stream)
     }
 }
 
+/* Who connects while the card is away waits in the listener's queue. */
+static void stream_listen(RdmaHcaStream *stream)
+{
+    bool away = qatomic_read(&stream->away);
+
+    qio_net_listener_set_client_func(stream->listener,
+                                     away ? NULL : stream_accept, stream, NULL);
+}
+
 static void stream_ended_bh(void *opaque)
 {
     RdmaHcaStream *stream = opaque;
 
     stream_drop_ended(stream);
-    if (!stream->taken) {
+    if (!stream_is_plugged(stream)) {
+        return;
+    }
+    if (stream->listener) {
+        stream_listen(stream);
+    } else if (stream->taken) {
+        return;
+    } else if (qatomic_xchg(&stream->seeks, false) &&
+               stream->addr->type != SOCKET_ADDRESS_TYPE_FD) {
+        stream_connect(stream);
+    } else {
         stream_connect_later(stream);
     }
 }
@@ -204,10 +238,10 @@ static void stream_plug(RdmaHcaCable *cable)
     RdmaHcaStream *stream = RDMA_HCA_STREAM(cable);
 
     stream->ended_bh = qemu_bh_new(stream_ended_bh, stream);
+    stream->away = runstate_check(RUN_STATE_INMIGRATE);
     rdma_hca_stream_flow_init(stream);
     if (stream->listener) {
-        qio_net_listener_set_client_func(stream->listener, stream_accept,
-                                         stream, NULL);
+        stream_listen(stream);
     } else if (stream->passed) {
         stream_take(stream, stream->passed);
         object_unref(OBJECT(g_steal_pointer(&stream->passed)));
@@ -237,6 +271,41 @@ static void stream_unplug(RdmaHcaCable *cable)
 
 /* ---- the object ---- */
 
+/* What is there now. False: nothing, or the address is no path. */
+static bool stream_is_at_path(const RdmaHcaStream *stream, dev_t *dev,
+                              ino_t *ino)
+{
+    struct stat st;
+
+    if (stream->addr->type != SOCKET_ADDRESS_TYPE_UNIX ||
+        stat(stream->addr->u.q_unix.path, &st) < 0) {
+        return false;
+    }
+    *dev = st.st_dev;
+    *ino = st.st_ino;
+    return true;
+}
+
+/*
+ * Another QEMU, to which the machine has moved, has taken the path, and it is not
+ * ours to remove: that is not known to QIO, which closes no socket that is not open.
+ */
+static void stream_leave_path(RdmaHcaStream *stream)
+{
+    dev_t dev;
+    ino_t ino;
+
+    if (!stream_is_at_path(stream, &dev, &ino) ||
+        (dev == stream->listens_dev && ino == stream->listens_ino)) {
+        return;
+    }
+    qio_net_listener_set_client_func(stream->listener, NULL, NULL, NULL);
+    for (size_t i = 0; i < stream->listener->nsioc; i++) {
+        close(stream->listener->sioc[i]->fd);
+        stream->listener->sioc[i]->fd = -1;
+    }
+}
+
 static bool stream_open_listener(RdmaHcaStream *stream, Error **errp)
 {
     stream->listener = qio_net_listener_new();
@@ -246,6 +315,7 @@ static bool stream_open_listener(RdmaHcaStream *stream, Error **errp)
         object_unref(OBJECT(g_steal_pointer(&stream->listener)));
         return false;
     }
+    stream_is_at_path(stream, &stream->listens_dev, &stream->listens_ino);
     return true;
 }
 
@@ -311,6 +381,7 @@ static void stream_unparent(Object *obj)
     RdmaHcaStream *stream = RDMA_HCA_STREAM(obj);
 
     if (stream->listener) {
+        stream_leave_path(stream);
         qio_net_listener_disconnect(stream->listener);
         object_unref(OBJECT(g_steal_pointer(&stream->listener)));
     }
@@ -476,6 +547,7 @@ static void stream_class_init(ObjectClass *klass, RDMA_HCA_CLASS_DATA *data)
     cc->plug = stream_plug;
     cc->unplug = stream_unplug;
     cc->is_server = stream_is_server;
+    cc->comes_back = stream_comes_back;
     cc->address = stream_address;
     rdma_hca_stream_flow_class_init(cc);
 

@@ -44,8 +44,13 @@ struct RdmaHcaStream {
     bool connecting;
     bool taken; /* the card has a stream */
     QEMUBH *ended_bh;
+    dev_t listens_dev; /* of a listener's path */
+    ino_t listens_ino;
 
     /* Hand-over between the two. */
+    bool away;  /* atomic: a card that is, or was, somewhere else has no peer */
+    bool seeks; /* atomic: it is here now */
+    bool hurry; /* atomic: a peer that is away comes back */
     QemuMutex lock;
     QIOChannel *arrived; /* to the card */
     QIOChannel *ended;   /* to the main loop */

@@ -19,6 +19,8 @@
 #define BURST_NS 10000
 /* Of these so many are done by who rings them: a message, with what arms a CQ. */
 #define BURST_HERE 4
+/* That the other end of the cable has to hear that this one moves, and to answer. */
+#define DEPART_MS 100
 
 /* ---- calling the core ---- */
 
@@ -197,6 +199,18 @@ static bool run_turn(RdmaHcaThread *thread)
     return hca_run_data(thread->hca) || more;
 }
 
+/* A cable whose end is away looks for another stream more often. */
+static void watch_moves(RdmaHcaThread *thread)
+{
+    bool waits = hca_link_waits(thread->hca);
+
+    if (waits != thread->waits) {
+        thread->waits = waits;
+        trace_rdma_hca_cable_away(thread->name, waits);
+        rdma_hca_cable_hurry(thread->cable, waits);
+    }
+}
+
 /* One turn of the card; another one follows as long as there is work. */
 static void run_card(RdmaHcaThread *thread)
 {
@@ -213,6 +227,7 @@ static void run_card(RdmaHcaThread *thread)
         thread->settled = true;
         rdma_hca_cable_settle(thread->cable);
     }
+    watch_moves(thread);
     core_leave(thread);
     if (more) {
         qemu_bh_schedule(thread->run_bh);
@@ -320,21 +335,18 @@ static void sync_call(RdmaHcaThread *thread, SyncFn *func, void *opaque)
 }
 
 /*
- * A state has been loaded, from where whoever is at the end of the cable has not
- * been: they meet anew. Where nobody greets nothing is to be met.
+ * A state has been loaded. Its cable, if it has none that would know of that, is
+ * there already.
  */
-static void replug(RdmaHcaThread *thread)
+static void arrive(RdmaHcaThread *thread)
 {
     thread->loaded = false;
     core_enter(thread);
-    hca_link_down(thread->hca);
-    if (qatomic_read(&thread->link_up)) { /* or a peer has still to come */
-        if (rdma_hca_cable_can_drop(thread->cable)) {
-            rdma_hca_cable_drop(thread->cable);
-        } else {
-            hca_link_up(thread->hca);
-        }
+    hca_arrive(thread->hca);
+    if (qatomic_read(&thread->link_up)) {
+        hca_link_up(thread->hca);
     }
+    watch_moves(thread);
     core_leave(thread);
 }
 
@@ -344,7 +356,7 @@ static void do_start(RdmaHcaThread *thread, void *opaque)
     ring_set_open(thread->ring, true);
     rdma_hca_cable_start(thread->cable);
     if (thread->loaded) {
-        replug(thread);
+        arrive(thread);
     }
     qemu_bh_schedule(thread->run_bh);
 }
@@ -753,11 +765,43 @@ void rdma_hca_thread_set_running(RdmaHcaThread *thread, bool running)
     }
 }
 
+/* The stream of a card that stands still ends. */
+static void part(RdmaHcaThread *thread)
+{
+    rdma_hca_cable_part(thread->cable);
+    if (rdma_hca_cable_can_part(thread->cable)) {
+        qatomic_set(&thread->link_up, false);
+        hca_link_down(thread->hca);
+    }
+}
+
+/*
+ * The machine may go on somewhere else: the other end of the cable is told so, and
+ * what is on its way is waited for. The clock that stands is the guest's.
+ */
+static void depart(RdmaHcaThread *thread)
+{
+    int64_t end = qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + DEPART_MS;
+    bool all;
+
+    if (!hca_depart(thread->hca)) {
+        return;
+    }
+    while (!(all = hca_drain(thread->hca)) &&
+           qemu_clock_get_ms(QEMU_CLOCK_REALTIME) < end) {
+        g_usleep(200);
+    }
+    trace_rdma_hca_cable_depart(thread->name, all);
+    part(thread);
+    watch_moves(thread);
+}
+
 static void do_save(RdmaHcaThread *thread, void *opaque)
 {
     HcaState **state = opaque;
 
     core_enter(thread);
+    depart(thread);
     *state = hca_save(thread->hca);
     core_leave(thread);
 }
@@ -782,6 +826,7 @@ static void do_load(RdmaHcaThread *thread, void *opaque)
 
     ring_discard_all(thread->ring);
     core_enter(thread);
+    part(thread);
     call->ok = hca_load(thread->hca, call->state, &call->error);
     core_leave(thread);
     thread->loaded = true;
@@ -903,6 +948,7 @@ bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
     thread->num_vectors = config->num_vectors;
     thread->vectors = bitmap_new(thread->num_vectors);
     thread->settled = false;
+    thread->waits = false;
     thread->loaded = false;
     thread->ring = ring_new();
     thread->here = false;

@@ -96,6 +96,7 @@ typedef struct RdmaHcaThread {
     RdmaHcaRamSection dev_mem; /* the card's own, at 0; size 0: none */
     unsigned map_hint;
     bool settled;          /* the peer of now has said who it is */
+    bool waits;            /* an end of the cable is away */
     int64_t warn_after_ns; /* of the burst, when the next line is in time */
     unsigned warnings_held;
 } RdmaHcaThread;

@@ -517,9 +517,14 @@ static bool start_thread(RdmaHcaState *s, Error **errp)
     RdmaHcaCable *cable = s->net ? RDMA_HCA_CABLE(s->net) : s->cable;
     MemoryRegion *dev_mem = s->config.device_memory ? &s->dev_mem : NULL;
     HcaFaultPlan plan;
+    HcaConfig config;
 
     s->config.cable = rdma_hca_cable_protocol(cable);
-    if (!rdma_hca_thread_start(&s->thread, PCI_DEVICE(s), &s->config, dev_mem,
+    config = s->config;
+    if (config.cable == HCA_CABLE_CARD && !rdma_hca_cable_comes_back(cable)) {
+        config.move_limit_ms = 0; /* it would wait in vain */
+    }
+    if (!rdma_hca_thread_start(&s->thread, PCI_DEVICE(s), &config, dev_mem,
                                s->iothread, cable, errp)) {
         return false;
     }

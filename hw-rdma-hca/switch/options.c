@@ -13,7 +13,7 @@
 /* As GLib gives it. */
 typedef struct Raw {
     char *guid, *name, *control;
-    int ports, mtu, vls, buffer, reconnect_ms, greeting_ms;
+    int ports, mtu, vls, buffer, reconnect_ms, greeting_ms, move_ms;
     gint64 seed, capture_max;
     gboolean verbose;
     char **captures, **faults, **addresses;
@@ -173,9 +173,9 @@ static bool take_control(SwOptions *options, const char *path, GError **error)
 
 static bool take_numbers(SwOptions *options, const Raw *raw, GError **error)
 {
-    if (raw->reconnect_ms < 1 || raw->greeting_ms < 0) {
-        return fail(error, "--reconnect-ms is 1 or more, --greeting-ms 0 or "
-                           "more");
+    if (raw->reconnect_ms < 1 || raw->greeting_ms < 0 || raw->move_ms < 0) {
+        return fail(error, "--reconnect-ms is 1 or more, --greeting-ms and "
+                           "--move-limit-ms 0 or more");
     }
     if (raw->seed < 0 || raw->seed > UINT32_MAX) {
         return fail(error, "--seed has 32 bits");
@@ -185,6 +185,7 @@ static bool take_numbers(SwOptions *options, const Raw *raw, GError **error)
     }
     options->reconnect_ms = raw->reconnect_ms;
     options->greeting_ms = raw->greeting_ms;
+    options->config.move_ms = raw->move_ms;
     options->capture_max = raw->capture_max;
     options->verbose = raw->verbose;
     for (unsigned i = 0; i <= HCA_SWITCH_MAX_PORTS; i++) {
@@ -249,6 +250,10 @@ static bool parse(Raw *raw, int argc, char **argv, GError **error)
           "Time that who connects to a port has to greet (default: 10000; 0: "
           "no limit)",
           "MS" },
+        { "move-limit-ms", 0, 0, G_OPTION_ARG_INT, &raw->move_ms,
+          "Time that a card may take to move to another machine (default: "
+          "10000; 0: none may)",
+          "MS" },
         { "capture", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &raw->captures,
           "Write packets of all ports, or of one, to a pcapng file",
           "[PORT=]FILE" },
@@ -294,6 +299,7 @@ SwOptions *sw_options_parse(int argc, char **argv, GError **error)
         .ports = NOT_GIVEN,
         .reconnect_ms = RECONNECT_MS,
         .greeting_ms = GREETING_MS,
+        .move_ms = HCA_SWITCH_DEFAULT_MOVE_MS,
     };
     bool good;
 

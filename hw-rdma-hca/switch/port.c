@@ -10,6 +10,8 @@
 #define SHARE 256
 #define SHARE_BYTES (128 * 1024)
 
+#define NS_PER_MS 1000000ll
+
 void sw_port_init(HcaSwitch *sw, unsigned number)
 {
     SwPort *port = &sw->port[number];
@@ -23,6 +25,7 @@ void sw_port_init(HcaSwitch *sw, unsigned number)
         port->link = hca_link_new(HCA_LINK_LAYER_IB, HCA_CABLE_CARD,
                                   &HCA_HOST(&sw->link_ops, port));
         port->enabled = true;
+        hca_link_set_patience(port->link, sw->config.move_ms * NS_PER_MS);
         hca_link_set_managed(port->link, true);
         hca_link_enable(port->link, true);
     }
@@ -94,7 +97,9 @@ static void forget_held(SwPort *port)
 
 void sw_port_cable(SwPort *port, bool up)
 {
-    forget_held(port);
+    if (!hca_link_is_away(port->link)) {
+        forget_held(port);
+    }
     port->cabled = up;
     port->readable = up;
     port->writable = false;

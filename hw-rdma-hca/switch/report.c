@@ -18,6 +18,9 @@ const char *sw_state_name(unsigned state)
 
 static const char *link_name(const SwPort *port)
 {
+    if (hca_link_is_away(port->link)) {
+        return "away";
+    }
     if (!port->cabled) {
         return "none";
     }

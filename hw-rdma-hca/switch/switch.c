@@ -46,6 +46,7 @@ void hca_switch_config_init(HcaSwitchConfig *config)
         .mtu = 4096,
         .vls = 8,
         .queue_size = 128 * 1024,
+        .move_ms = HCA_SWITCH_DEFAULT_MOVE_MS,
     };
 }
 
@@ -231,7 +232,9 @@ static void send_waiting(HcaSwitch *sw)
             port->writable = false;
             hca_link_flush(port->link);
         }
-        hca_link_tick(port->link);
+        if (hca_link_tick(port->link)) {
+            sw_port_watch(port);
+        }
         if (port->waiting) {
             sw_output_run(port);
         }

@@ -38,6 +38,7 @@
 #define HCA_SWITCH_MAX_PORTS 48
 #define HCA_SWITCH_DEFAULT_GUID UINT64_C(0x525400fffe800000)
 #define HCA_SWITCH_MIN_QUEUE (16 * 1024)
+#define HCA_SWITCH_DEFAULT_MOVE_MS 10000
 #define HCA_SWITCH_MAX_QUEUE (16 * 1024 * 1024)
 
 typedef struct HcaSwitch HcaSwitch;
@@ -49,6 +50,7 @@ typedef struct HcaSwitchConfig {
     unsigned mtu;       /* bytes: 256, 512, ... 4096 */
     unsigned vls;       /* data VLs: 1, 2, 4, 8 or 15 */
     size_t queue_size;  /* bytes of a port's queue for one VL */
+    unsigned move_ms;   /* that a card may take to move; 0: none may */
 } HcaSwitchConfig;
 
 /* Every field at its default. */

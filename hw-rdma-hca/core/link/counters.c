@@ -74,6 +74,8 @@ static const HcaCounterRow link_rows[] = {
     LINK(289, "rx_marked_bad", rx_marked_bad, "packets marked bad by the peer"),
     LINK(565, "rx_unheard", rx_unheard,
          "packets lost because the link was down at this end"),
+    LINK(573, "moves", moves, "times that an end moved, with notice"),
+    LINK(574, "moves_lost", moves_lost, "of these, that the link went down in"),
     LINK(290, "loopback_packets", loopback_packets,
          "packets to the own address"),
 };

@@ -20,7 +20,7 @@
 /* QEMU's -netdev stream: its header, and the longest frame that is one. */
 #define HCA_NETDEV_HEADER_SIZE 4
 #define HCA_NETDEV_MAX_FRAME 69632
-#define HCA_FRAME_GREETING_SIZE 16
+#define HCA_FRAME_GREETING_SIZE 32
 
 /* Marks: the control bits of the 72-bit link interface, at its places. */
 #define HCA_FRAME_START 0x80 /* S */
@@ -31,6 +31,7 @@ typedef enum HcaFrameType {
     HCA_FRAME_GREETING = 1,
     HCA_FRAME_PACKET = 2,
     HCA_FRAME_STATE = 3,
+    HCA_FRAME_MOVE = 4,
 } HcaFrameType;
 
 typedef struct HcaFrame {
@@ -66,6 +67,11 @@ void hca_frame_write_header(uint8_t *header, HcaFrameType type, unsigned vl,
 typedef struct HcaGreeting {
     bool enabled; /* its port */
     bool managed; /* it is left to a subnet manager */
+    bool old;     /* of version 3, which has nothing of what follows */
+    bool waits;   /* for a peer that says that it moves */
+    bool resumes; /* it goes on where the stream of @token was left */
+    uint64_t nonce;
+    uint64_t token; /* 0, if it does not resume */
 } HcaGreeting;
 
 /* Write a whole greeting frame; returns its size. */
@@ -82,6 +88,11 @@ bool hca_frame_read_greeting(const HcaFrame *frame, HcaLinkLayer link_layer,
 #define HCA_STATE_FRAME_SIZE (HCA_FRAME_HEADER_SIZE + 1)
 size_t hca_frame_write_state(uint8_t *out, bool enabled);
 bool hca_frame_read_state(const HcaFrame *frame, bool *enabled);
+
+/* The same of one that says that nothing follows it on this stream. */
+#define HCA_MOVE_FRAME_SIZE (HCA_FRAME_HEADER_SIZE + 1)
+size_t hca_frame_write_move(uint8_t *out);
+bool hca_frame_is_move(const HcaFrame *frame);
 
 /*
  * The frame at @data, of which @len bytes have arrived. Returns its size in

@@ -42,6 +42,7 @@ void hca_link_free(HcaLink *link)
         hca_loopback_free(link->tap);
         hca_injector_free(link->faults);
         hca_capture_free(link->capture);
+        hca_link_forget_old(link);
         g_free(link->tx);
         g_free(link->rx);
         g_free(link->lost);
@@ -126,7 +127,7 @@ void hca_link_limits(const HcaLink *link, uint8_t *speed, uint8_t *mtu)
 
 bool hca_link_tick(HcaLink *link)
 {
-    bool came_up = false;
+    bool changed = false;
 
     if (link->faults->held) {
         hca_injector_tick(link->faults);
@@ -135,13 +136,18 @@ bool hca_link_tick(HcaLink *link)
     if (link->down_ends &&
         link->down_end <= link->host.ops->clock_ns(link->host.opaque)) {
         come_up(link);
-        came_up = true;
+        changed = true;
+    }
+    if (link->away &&
+        link->away_end <= link->host.ops->clock_ns(link->host.opaque)) {
+        hca_link_move_lost(link);
+        changed = true;
     }
     if (link->pause_end &&
         link->pause_end <= link->host.ops->clock_ns(link->host.opaque)) {
         link->pause_end = 0;
     }
-    return came_up;
+    return changed;
 }
 
 int64_t hca_link_deadline(const HcaLink *link)
@@ -150,6 +156,7 @@ int64_t hca_link_deadline(const HcaLink *link)
                                      : INT64_MAX;
 
     due = link->down_ends ? MIN(due, link->down_end) : due;
+    due = link->away ? MIN(due, link->away_end) : due;
     return link->pause_end ? MIN(due, link->pause_end) : due;
 }
 
@@ -232,6 +239,7 @@ void hca_link_clear(HcaLink *link)
     clear_faults(link);
     hca_link_rx_forget(link);
     /* What was to be told may be among what was forgotten. */
+    link->told_move = false;
     link->told = true;
     link->was_disabled = true;
     hca_link_tx_tell(link);
@@ -239,11 +247,16 @@ void hca_link_clear(HcaLink *link)
 
 void hca_link_set_up(HcaLink *link, bool up)
 {
+    if (link->up) {
+        hca_link_move_end(link);
+    }
     link->up = up;
     hca_link_rx_begin(link);
     hca_link_tx_begin(link);
     hca_link_pause(link, 0);
-    clear_faults(link);
+    if (!link->away) {
+        clear_faults(link);
+    }
     if (!up) {
         return;
     }
@@ -252,6 +265,7 @@ void hca_link_set_up(HcaLink *link, bool up)
         hca_link_flush(link);
     } else {
         link->greeted = true;
+        link->away = false;
         link->peer_enabled = true;
         link->counters.peers++;
     }

@@ -9,6 +9,7 @@
  *             ends, faults and captures
  * tx.c        the transmit buffer: one write for many packets
  * rx.c        the receive buffer: one read for many packets
+ * move.c      an end that goes on in another machine: the other one waits
  * loopback.c  packets for the card's own address
  * shared_ring.c  bytes to a peer on the same host, by memory that both have
  * fault.c     what a plan of faults does to the packets of the cable
@@ -38,6 +39,8 @@ typedef struct HcaLinkCounters {
     uint64_t tx_discarded;    /* no peer */
     uint64_t tx_wait_ns;      /* the time of that, up to now */
     uint64_t peers;           /* whose greeting was good, if there is one */
+    uint64_t moves;           /* that an end has begun, with notice */
+    uint64_t moves_lost;      /* and that the link went down in */
 } HcaLinkCounters;
 
 /* @protocol: of the streams; InfiniBand has HCA_CABLE_CARD alone. */
@@ -75,6 +78,25 @@ bool hca_link_is_greeted(const HcaLink *link);
 bool hca_link_is_up(const HcaLink *link);
 /* How often it went down; this may happen twice in one turn. */
 unsigned hca_link_downs(const HcaLink *link);
+
+/*
+ * Moves. An end whose state is going to be saved says so, and the other one waits
+ * as long as its patience is: the link is up, takes no packets, and goes on with a
+ * stream that has the right token. Only if either end has some patience; 0: none.
+ * What the next greeting says.
+ */
+void hca_link_set_patience(HcaLink *link, int64_t ns);
+/* An end is away: the other one's, or this one after hca_link_depart(). */
+bool hca_link_is_away(const HcaLink *link);
+/*
+ * This end is going to move. False: the other one would not wait, and the stream
+ * may stay. Otherwise call hca_link_drain() until it is true, or for as long as one
+ * likes: what is on its way then is lost. Then the stream ends (hca_link_set_up()).
+ */
+bool hca_link_depart(HcaLink *link);
+bool hca_link_drain(HcaLink *link);
+/* A state was loaded: this end is somewhere else, and looks for the other one. */
+void hca_link_arrive(HcaLink *link);
 
 /*
  * Whether one more packet can be sent now, to the peer or by loopback. If
@@ -178,9 +200,9 @@ bool hca_link_go_down(HcaLink *link, const HcaFaultDown *down);
 void hca_link_limits(const HcaLink *link, uint8_t *speed, uint8_t *mtu);
 
 /*
- * Packets whose time has come leave, a link that went down for a time comes up,
- * and a pause ends. True: one has come up. When the next one's time has come, or
- * INT64_MAX.
+ * Packets whose time has come leave, a link that went down for a time comes up, one
+ * that waits for who is away does no longer, and a pause ends. True: it has come up,
+ * or gone down. When the next one's time has come, or INT64_MAX.
  */
 bool hca_link_tick(HcaLink *link);
 int64_t hca_link_deadline(const HcaLink *link);

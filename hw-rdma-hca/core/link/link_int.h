@@ -23,6 +23,7 @@ struct HcaLink {
     HcaLinkCounters counters;
 
     bool up;           /* there is a stream */
+    bool away;         /* an end moves, see move.c */
     bool greeted;      /* the peer's greeting has arrived, if any */
     bool peer_enabled; /* as the peer said last */
     bool enabled;      /* the own port */
@@ -58,6 +59,22 @@ struct HcaLink {
     uint64_t tx_gone;   /* bytes that were in front of tx_at, ever */
     int64_t pause_end;  /* nothing is sent until then; 0: no pause */
 
+    /* Moves: how this end greets, and what was said on this stream. */
+    int64_t patience_ns; /* waits so long for a peer that moves; 0: does not */
+    bool greets_old;     /* the last peer was of an old version */
+    bool told_waits;     /* that this end would */
+    bool can_move;       /* either end would wait */
+    bool resumed;        /* with this stream, and nothing has come since */
+    bool told_move;      /* nothing more leaves */
+    bool heard_move;     /* nothing more comes */
+    int64_t away_end;    /* when the link goes down, instead */
+    uint64_t nonce;      /* said by the own greeting */
+    uint64_t token;      /* of the stream that is, or that was when one left */
+    uint64_t next_token; /* once something has come */
+    GByteArray *old; /* came by the stream of before, whole frames; or NULL */
+    size_t old_at;   /* of them: first byte that is not in rx */
+    size_t old_left; /* bytes of them that have not been handed out */
+
     uint8_t *tx;
     uint8_t *rx;
     uint8_t *lost; /* where packets are built that nobody gets */
@@ -82,8 +99,8 @@ static inline bool hca_link_peer_has_greeted(const HcaLink *link)
 
 static inline bool hca_link_peer_is_up(const HcaLink *link)
 {
-    return hca_link_peer_has_greeted(link) && link->peer_enabled &&
-           !(link->down_ends & HCA_FAULT_OWN_END);
+    return (link->away || hca_link_peer_has_greeted(link)) &&
+           link->peer_enabled && !(link->down_ends & HCA_FAULT_OWN_END);
 }
 
 /* @fault: what was done to the packet, or NULL. */
@@ -114,6 +131,37 @@ static inline void hca_link_record(HcaLink *link, bool sent,
 
 /* link.c: a packet has the link go down, by rule @rule of the plan of faults. */
 void hca_link_packet_took_down(HcaLink *link, unsigned rule);
+
+/* rx.c */
+/* The peer said that its port is enabled, or is not. */
+void hca_link_set_peer_enabled(HcaLink *link, bool enabled);
+/* The first frame of a stream. */
+void hca_link_rx_greeting(HcaLink *link, const HcaFrame *frame);
+
+/* move.c */
+/* What is to be said by the greeting of a stream that begins. */
+void hca_link_move_greet(HcaLink *link, HcaGreeting *greeting);
+/* The peer's, which was good. */
+void hca_link_move_greeted(HcaLink *link, const HcaGreeting *greeting);
+/* A frame has come, no greeting: it says that this stream goes on. */
+static inline void hca_link_move_heard(HcaLink *link)
+{
+    if (link->resumed) {
+        link->resumed = false;
+        link->token = link->next_token;
+    }
+}
+/* A stream ends. */
+void hca_link_move_end(HcaLink *link);
+/* The peer says that it moves. False: it may not. */
+bool hca_link_move_asked(HcaLink *link);
+/* An end is away, and will not come: the link is down. */
+void hca_link_move_lost(HcaLink *link);
+/* The answer to that, or what is to be answered, if there is room. */
+void hca_link_move_tell(HcaLink *link);
+/* Bytes of before to @to, of @room; 0: there are none. */
+size_t hca_link_take_old(HcaLink *link, uint8_t *to, size_t room);
+void hca_link_forget_old(HcaLink *link);
 
 /* tx.c */
 /* Of a wait that goes on: up to now. */

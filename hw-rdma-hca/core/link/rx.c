@@ -4,6 +4,7 @@
  * handed out where they lie.
  */
 #include <errno.h>
+#include <glib.h>
 #include <string.h>
 
 #include "link_int.h"
@@ -17,11 +18,12 @@
 
 static void rx_fail(HcaLink *link)
 {
+    hca_link_move_lost(link);
     link->rx_failed = true;
     link->counters.rx_frame_errors++;
 }
 
-static void set_peer_enabled(HcaLink *link, bool enabled)
+void hca_link_set_peer_enabled(HcaLink *link, bool enabled)
 {
     link->downs += link->peer_enabled && !enabled;
     link->peer_enabled = enabled;
@@ -30,16 +32,20 @@ static void set_peer_enabled(HcaLink *link, bool enabled)
 void hca_link_rx_begin(HcaLink *link)
 {
     link->greeted = false;
-    set_peer_enabled(link, false);
+    if (!link->away) {
+        hca_link_set_peer_enabled(link, false);
+        hca_link_forget_old(link);
+    }
     link->rx_failed = false;
     link->rx_unfinished = false;
     link->rx_rest = 0;
-    link->rx_at = 0;
-    link->rx_end = 0;
+    if (!link->old_left) {
+        link->rx_at = 0;
+        link->rx_end = 0;
+    }
 }
 
-/* The first frame. */
-static void rx_greeting(HcaLink *link, const HcaFrame *frame)
+void hca_link_rx_greeting(HcaLink *link, const HcaFrame *frame)
 {
     HcaGreeting greeting;
 
@@ -47,23 +53,38 @@ static void rx_greeting(HcaLink *link, const HcaFrame *frame)
     if (link->greeted) {
         link->counters.peers++;
         link->peer_managed = greeting.managed;
-        set_peer_enabled(link, greeting.enabled);
+        hca_link_move_greeted(link, &greeting);
+        hca_link_set_peer_enabled(link, greeting.enabled);
     } else {
         rx_fail(link);
     }
 }
 
-/* Whether there is a packet in a frame, to be handed out. */
-static bool rx_frame(HcaLink *link, const HcaFrame *frame)
+/* Frames of the peer's that are no packets. */
+static bool rx_control(HcaLink *link, const HcaFrame *frame)
 {
     bool enabled;
 
-    if (!link->greeted) {
-        rx_greeting(link, frame);
+    if (hca_frame_read_state(frame, &enabled)) {
+        hca_link_set_peer_enabled(link, enabled);
+        return true;
+    }
+    return hca_frame_is_move(frame) && hca_link_move_asked(link);
+}
+
+/* Whether there is a packet in a frame, to be handed out. */
+static bool rx_frame(HcaLink *link, const HcaFrame *frame)
+{
+    if (!link->greeted && !link->old_left) {
+        hca_link_rx_greeting(link, frame);
         return false;
     }
-    if (link->framing->greets && hca_frame_read_state(frame, &enabled)) {
-        set_peer_enabled(link, enabled);
+    hca_link_move_heard(link);
+    if (link->heard_move && !link->old_left) {
+        rx_fail(link);
+        return false;
+    }
+    if (link->framing->greets && rx_control(link, frame)) {
         return false;
     }
     if (frame->type != HCA_FRAME_PACKET || !link->peer_enabled) {
@@ -102,6 +123,7 @@ static uint8_t *rx_packet(HcaLink *link, size_t *len)
             if (rx_frame(link, &frame)) {
                 packet = link->rx + link->rx_at - frame.len;
             }
+            link->old_left -= MIN(link->old_left, (size_t)size);
         }
     }
     return packet;
@@ -111,6 +133,7 @@ void hca_link_rx_forget(HcaLink *link)
 {
     size_t len;
 
+    hca_link_forget_old(link);
     while (rx_packet(link, &len)) {
         /* forgotten */
     }
@@ -250,6 +273,15 @@ static bool rx_fill(HcaLink *link)
     link->rx_end -= link->rx_at;
     memmove(link->rx, link->rx + link->rx_at, link->rx_end);
     link->rx_at = 0;
+    if (link->old) {
+        link->rx_end += hca_link_take_old(link, link->rx + link->rx_end,
+                                          HCA_LINK_RX_SIZE - link->rx_end);
+        link->rx_unfinished = true;
+        return true;
+    }
+    if (!link->up) {
+        return false;
+    }
     iov.iov_base = link->rx + link->rx_end;
     iov.iov_len = HCA_LINK_RX_SIZE - link->rx_end;
     do {
@@ -310,7 +342,7 @@ const uint8_t *hca_link_receive(HcaLink *link, size_t *len, bool *loopback)
         link->loopback_turn = !link->loopback_turn;
         if (link->loopback_turn) {
             packet = receive_from_self(link, len);
-        } else if (link->up) {
+        } else if (link->up || link->old_left) {
             packet = receive_from_peer(link, len);
         }
         if (packet) {
@@ -334,7 +366,7 @@ bool hca_link_rx_pending(const HcaLink *link)
     if (!hca_loopback_is_empty(link->loopback)) {
         return true;
     }
-    return link->up && !link->rx_failed &&
+    return (link->up || link->old_left) && !link->rx_failed &&
            (link->rx_unfinished || link->rx_again ||
             hca_injector_is_due(link->faults, HCA_FAULT_RX) ||
             link->framing->read(&frame, link->rx + link->rx_at,

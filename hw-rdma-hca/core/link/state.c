@@ -4,6 +4,7 @@
  * has not been read, and what has not left. Who has another cable afterwards takes
  * the link down and up.
  */
+#include <glib.h>
 #include <string.h>
 
 #include "link_int.h"
@@ -26,6 +27,7 @@ static const HcaField link_fields[] = {
     HCA_ANEW(HcaLink, capture),
     HCA_COUNTED(HcaLink, counters),
     HCA_SAVED(HcaLink, up),
+    HCA_SAVED(HcaLink, away),
     HCA_SAVED(HcaLink, greeted),
     HCA_SAVED(HcaLink, peer_enabled),
     HCA_SAVED(HcaLink, enabled),
@@ -58,6 +60,20 @@ static const HcaField link_fields[] = {
     HCA_ELSEWHERE(HcaLink, tx_end),
     HCA_SAVED(HcaLink, tx_gone),
     HCA_SAVED(HcaLink, pause_end),
+    HCA_DERIVED(HcaLink, patience_ns),
+    HCA_SAVED(HcaLink, greets_old),
+    HCA_SAVED(HcaLink, told_waits),
+    HCA_SAVED(HcaLink, can_move),
+    HCA_SAVED(HcaLink, resumed),
+    HCA_SAVED(HcaLink, told_move),
+    HCA_SAVED(HcaLink, heard_move),
+    HCA_SAVED(HcaLink, away_end),
+    HCA_SAVED(HcaLink, nonce),
+    HCA_SAVED(HcaLink, token),
+    HCA_SAVED(HcaLink, next_token),
+    HCA_ELSEWHERE(HcaLink, old),
+    HCA_ELSEWHERE(HcaLink, old_at),
+    HCA_SAVED(HcaLink, old_left),
     HCA_ELSEWHERE(HcaLink, tx),
     HCA_ELSEWHERE(HcaLink, rx),
     HCA_ANEW(HcaLink, lost),
@@ -122,6 +138,25 @@ static void save_rx(void *room, GArray *bytes)
 
     g_array_append_vals(bytes, link->rx + link->rx_at,
                         link->rx_end - link->rx_at);
+    if (link->old) {
+        g_array_append_vals(bytes, link->old->data + link->old_at,
+                            link->old->len - link->old_at);
+    }
+}
+
+static bool are_frames(const uint8_t *bytes, uint32_t n)
+{
+    while (n) {
+        HcaFrame frame;
+        int size = hca_frame_read(&frame, bytes, n);
+
+        if (size <= 0) {
+            return false;
+        }
+        bytes += size;
+        n -= size;
+    }
+    return true;
 }
 
 static bool load_rx(void *room, const void *records, uint32_t n,
@@ -129,6 +164,15 @@ static bool load_rx(void *room, const void *records, uint32_t n,
 {
     HcaLink *link = room;
 
+    if (link->old_left) {
+        if (link->old_left != n || !link->framing->greets ||
+            !are_frames(records, n)) {
+            return hca_state_refuse(error, "what is no frames");
+        }
+        link->old = g_byte_array_new();
+        g_byte_array_append(link->old, records, n);
+        return true;
+    }
     if (n > HCA_LINK_RX_SIZE) {
         return hca_state_refuse(error, "%u bytes", n);
     }

@@ -113,10 +113,10 @@ bool hca_link_tx_passed(const HcaLink *link, uint64_t mark)
     return mark <= link->tx_gone;
 }
 
-/* Whether a packet that is sent now can arrive. */
+/* Whether a packet that is sent now can arrive; or later, with who is away. */
 static bool has_peer(const HcaLink *link)
 {
-    return hca_link_peer_is_up(link) && !link->tx_failed &&
+    return hca_link_peer_is_up(link) && (link->away || !link->tx_failed) &&
            hca_link_shows_enabled(link);
 }
 
@@ -146,7 +146,7 @@ static void tx_put_copy(HcaLink *link, unsigned vl, const uint8_t *packet,
 
 static bool tx_takes(const HcaLink *link, size_t size)
 {
-    return !link->tx_blocked &&
+    return !link->tx_blocked && !link->away &&
            HCA_LINK_TX_SIZE - TX_MGMT_ROOM >= link->tx_end + size;
 }
 
@@ -172,6 +172,10 @@ static void tx_put_state(HcaLink *link, bool enabled)
 
 void hca_link_tx_tell(HcaLink *link)
 {
+    if (link->away) {
+        hca_link_move_tell(link);
+        return;
+    }
     if (!link->up || link->tx_failed || !link->framing->greets ||
         !tx_takes(link, 2 * HCA_STATE_FRAME_SIZE)) {
         return;
@@ -188,13 +192,15 @@ void hca_link_tx_tell(HcaLink *link)
 void hca_link_tx_greet(HcaLink *link)
 {
     HcaGreeting greeting = {
-        .enabled = hca_link_shows_enabled(link),
+        .enabled = hca_link_shows_enabled(link) &&
+                   !(link->away && link->was_disabled),
         .managed = link->managed,
     };
 
+    hca_link_move_greet(link, &greeting);
     link->tx_end = hca_frame_write_greeting(link->tx, link->link_layer,
                                             &greeting);
-    link->told = hca_link_shows_enabled(link);
+    link->told = greeting.enabled;
     link->was_disabled = false;
 }
 
@@ -240,8 +246,9 @@ bool hca_link_can_send_mgmt(const HcaLink *link, bool loopback)
 {
     return loopback ? hca_loopback_can_put(link->loopback)
                     : !has_peer(link) ||
-                          HCA_LINK_TX_SIZE - link->tx_end >=
-                              2 * (HCA_FRAME_HEADER_SIZE + HCA_LINK_MAX_MGMT);
+                          (!link->away &&
+                           HCA_LINK_TX_SIZE - link->tx_end >=
+                               2 * (HCA_FRAME_HEADER_SIZE + HCA_LINK_MAX_MGMT));
 }
 
 uint8_t *hca_link_open(HcaLink *link, bool loopback)

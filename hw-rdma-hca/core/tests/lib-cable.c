@@ -104,17 +104,22 @@ static void cable_delay(Lab *lab, unsigned from, const uint8_t *frame,
     g_queue_insert_sorted(&lab->delayed, delayed, compare_due, NULL);
 }
 
-void cable_release_delayed(Lab *lab)
+static void release_delayed(Lab *lab, int64_t now)
 {
     CableDelayed *delayed;
 
     while ((delayed = g_queue_peek_head(&lab->delayed)) &&
-           delayed->due <= lab->now) {
+           delayed->due <= now) {
         g_queue_pop_head(&lab->delayed);
         pipe_append(lab, delayed->from, delayed->frame->data,
                     delayed->frame->len);
         delayed_free(delayed);
     }
+}
+
+void cable_release_delayed(Lab *lab)
+{
+    release_delayed(lab, lab->now);
 }
 
 int64_t cable_next_delayed(Lab *lab)
@@ -129,6 +134,9 @@ static void cable_treat(Lab *lab, unsigned from, const HcaFrame *in,
 {
     CableFate fate = CABLE_DELIVER;
 
+    if (in->type == HCA_FRAME_MOVE) {
+        release_delayed(lab, INT64_MAX); /* it is the last one */
+    }
     if (in->type == HCA_FRAME_PACKET) {
         fate = lab->tap(lab->tap_opaque, from, frame + (len - in->len),
                         in->len);

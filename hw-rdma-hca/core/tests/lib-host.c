@@ -315,7 +315,7 @@ static int64_t op_clock_ns(void *opaque)
 {
     Host *host = opaque;
 
-    return host->lab->now;
+    return (host->stopped ? host->stopped_at : host->lab->now) - host->behind;
 }
 
 static void op_timer_mod(void *opaque, int64_t deadline_ns)
@@ -458,6 +458,17 @@ void host_reset(Host *host)
     host->kicked = true;
 }
 
+void host_set_running(Host *host, bool running)
+{
+    if (running) {
+        host->behind += host->lab->now - host->stopped_at;
+    } else {
+        host->stopped_at = host->lab->now;
+    }
+    host->stopped = !running;
+    host->kicked = true;
+}
+
 void host_reload(Host *host)
 {
     g_autoptr(GByteArray) before = NULL;
@@ -546,16 +557,41 @@ void lab_free(Lab *lab)
     g_free(lab);
 }
 
+/* Of the lab's clock. */
+static int64_t host_deadline(const Host *host)
+{
+    return host->stopped || host->deadline == INT64_MAX
+               ? INT64_MAX
+               : host->deadline + host->behind;
+}
+
 static void lab_wake_timers(Lab *lab)
 {
     for (unsigned i = 0; i < 2; i++) {
         Host *host = &lab->host[i];
 
-        if (host->deadline <= lab->now) {
+        if (host_deadline(host) <= lab->now) {
             host->deadline = INT64_MAX;
             host->kicked = true;
         }
     }
+}
+
+void host_run(Host *host)
+{
+    Lab *lab = host->lab;
+
+    cable_before_run(lab, host->side);
+    host->kicked = false;
+    if (hca_run(host->hca)) {
+        host->kicked = true;
+    }
+    cable_after_run(lab, host->side);
+}
+
+static bool host_is_due(const Host *host)
+{
+    return host->kicked && !host->stopped;
 }
 
 bool lab_step(Lab *lab)
@@ -564,14 +600,18 @@ bool lab_step(Lab *lab)
 
     lab_wake_timers(lab);
     cable_release_delayed(lab);
-    if (!host->kicked) {
+    if (!host_is_due(host)) {
         host = &lab->host[!host->side];
     }
-    if (!host->kicked) {
+    if (!host_is_due(host)) {
         return false;
     }
     lab->now += STEP_NS;
     lab->steps++;
+    if (lab->moves && g_rand_int(lab->rand) % lab->moves == 0) {
+        lab->moved++;
+        lab->move(lab, host->side);
+    }
     if (lab->reload && g_rand_int(lab->rand) % lab->reload == 0) {
         host_reload(host);
         lab->reloads++;
@@ -579,12 +619,7 @@ bool lab_step(Lab *lab)
             lab->reloaded(lab->reloaded_opaque);
         }
     }
-    cable_before_run(lab, host->side);
-    host->kicked = false;
-    if (hca_run(host->hca)) {
-        host->kicked = true;
-    }
-    cable_after_run(lab, host->side);
+    host_run(host);
     return true;
 }
 
@@ -619,7 +654,7 @@ static int64_t lab_next_event(Lab *lab)
     int64_t next = cable_next_delayed(lab);
 
     for (unsigned i = 0; i < 2; i++) {
-        next = MIN(next, lab->host[i].deadline);
+        next = MIN(next, host_deadline(&lab->host[i]));
     }
     return next;
 }

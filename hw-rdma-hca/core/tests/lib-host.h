@@ -45,8 +45,11 @@ struct Host {
     uint64_t msix[HOST_MAX_VECTORS]; /* messages sent, by vector */
     uint64_t msix_bad;
     uint64_t mmio_hits; /* DMA refused because it met MMIO */
-    int64_t deadline;
-    bool kicked; /* hca_run() has to be called */
+    int64_t deadline;   /* of its own clock */
+    bool kicked;        /* hca_run() has to be called */
+    bool stopped;       /* it stands still, and so does its clock, */
+    int64_t stopped_at;
+    int64_t behind; /* the lab's for all times that it stood still */
     /* Stands for a processor that writes memory just before a link_writev. */
     void (*before_write)(void *opaque);
     void *before_write_opaque;
@@ -104,6 +107,11 @@ struct Lab {
      */
     unsigned reload;
     uint64_t reloads;
+    /* The same of turns in front of which the whole machine moves: lib-move.h. */
+    unsigned moves;
+    uint64_t moved;
+    int64_t away_ns; /* for that long, at most */
+    void (*move)(Lab *lab, unsigned side);
     void (*reloaded)(void *opaque); /* NULL, or told of it */
     void *reloaded_opaque;
     LabListener *listener; /* see lab_listen() */
@@ -156,6 +164,11 @@ void lab_listen(Lab *lab, LabListener *listener, void *opaque);
 
 /* Power the machine's card off and on: hca_reset() behind the driver's back. */
 void host_reset(Host *host);
+
+/* The machine stands still, or goes on. */
+void host_set_running(Host *host, bool running);
+/* One call of hca_run(), of a machine that does not. */
+void host_run(Host *host);
 
 /*
  * Its card is saved and thrown away; another one goes on in its place, between two

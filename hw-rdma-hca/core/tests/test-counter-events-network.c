@@ -277,6 +277,22 @@ static void test_link(void)
     events_look_and_free(bed);
 }
 
+/* The other end says that it moves, and does not come back. */
+static void test_moves(void)
+{
+    Bed *bed = events_new_rc(NULL);
+
+    g_assert_true(hca_depart(bed->lab->host[0].hca));
+    hca_drain(bed->lab->host[0].hca);
+    bed_run(bed);
+    bed_counted(bed, 1, "link_moves", 1);
+    bed_counted(bed, 1, "link_up", 1);
+    lab_sleep(bed->lab, 11 * NS_PER_S);
+    bed_counted(bed, 1, "link_moves_lost", 1);
+    bed_counted(bed, 1, "link_up", 0);
+    events_look_and_free(bed);
+}
+
 /* ---- RoCE ---- */
 
 /* A good frame over IPv4 with one byte changed. */
@@ -653,6 +669,7 @@ static const EventsTest tests[] = {
     { "port/qkey", test_drop_qkey },
     { "port/resources", test_drop_resources },
     { "link", test_link },
+    { "moves", test_moves },
     { "port/group", test_drop_group },
     { "roce/malformed", test_roce_malformed },
     { "roce/addresses", test_roce_addresses },

@@ -103,8 +103,8 @@ static void test_visit(void)
  * Numbers are for ever. When this fails a row was put elsewhere than at the
  * end. After adding rows at the end, raise both constants.
  */
-#define FROZEN 573
-#define FROZEN_SUM "df05c616241c8eff5f1966b8c6ef3ec4"
+#define FROZEN 575
+#define FROZEN_SUM "90c7675c28f2f8910c6aa7901a7e2b06"
 
 static void test_numbers(void)
 {

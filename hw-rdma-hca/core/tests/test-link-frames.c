@@ -9,13 +9,26 @@
 #include "lib-link.h"
 #include "lib-test.h"
 
+/* Of the number of a stream is known that it is there. */
+static void expect_greeting(LinkPipe *pipe, const uint8_t begin[24],
+                            const uint8_t token[8])
+{
+    g_assert_cmpuint(pipe->bytes->len, ==, HCA_GREETING_FRAME_SIZE);
+    g_assert_cmpmem(pipe->bytes->data, 24, begin, 24);
+    g_assert_cmpmem(pipe->bytes->data + 32, 8, token, 8);
+    link_pipe_empty(pipe);
+}
+
 /* The frame as docs/wire.md has it. */
 static void test_format(void)
 {
+    /* Behind it the stream's number, and that of no other one. */
     uint8_t greeting[] = {
-        0xc0, 0,   1,   0,   0, 0, 0, 16, 'r', 'd', 'm', 'a',
-        '-',  'h', 'c', 'a', 0, 3, 1, 1,  0,   0,   0,   0,
+        0xc0, 0,   1,   0,   0, 0, 0, 32, 'r', 'd', 'm', 'a',
+        '-',  'h', 'c', 'a', 0, 4, 1, 1,  0,   0,   0,   0,
     };
+    static const uint8_t no_token[8];
+    static const uint8_t move[] = { 0xc0, 0, 4, 0, 0, 0, 0, 1, 0 };
     static const uint8_t frame[] = {
         0xc0, 15, 2, 0, 0, 0, 0, 3, 'a', 'b', 'c'
     };
@@ -28,13 +41,17 @@ static void test_format(void)
 
     link_cable_init(&cable);
     hca_link_set_up(cable.end[0].link, true);
-    g_assert_cmpmem(cable.pipe[0].bytes->data, cable.pipe[0].bytes->len,
-                    greeting, sizeof(greeting));
+    expect_greeting(&cable.pipe[0], greeting, no_token);
     hca_link_set_managed(cable.end[1].link, true);
     hca_link_set_up(cable.end[1].link, true);
     greeting[8 + 12] = 1;
-    g_assert_cmpmem(cable.pipe[1].bytes->data, cable.pipe[1].bytes->len,
-                    greeting, sizeof(greeting));
+    expect_greeting(&cable.pipe[1], greeting, no_token);
+    hca_link_set_patience(cable.end[1].link, 1);
+    hca_link_set_up(cable.end[1].link, false);
+    hca_link_set_up(cable.end[1].link, true);
+    greeting[8 + 13] = 1;
+    expect_greeting(&cable.pipe[1], greeting, no_token);
+    hca_link_set_patience(cable.end[0].link, 1);
     link_cable_set_up(&cable, true);
     packet_send(cable.end[0].link, false, &packet);
     hca_link_flush(cable.end[0].link);
@@ -46,6 +63,11 @@ static void test_format(void)
     hca_link_flush(cable.end[0].link);
     g_assert_cmpmem(cable.pipe[0].bytes->data, cable.pipe[0].bytes->len, state,
                     sizeof(state));
+    link_pipe_empty(&cable.pipe[0]);
+    g_assert_true(hca_link_depart(cable.end[0].link));
+    hca_link_flush(cable.end[0].link);
+    g_assert_cmpmem(cable.pipe[0].bytes->data, cable.pipe[0].bytes->len, move,
+                    sizeof(move));
     link_cable_destroy(&cable);
 }
 
@@ -120,6 +142,13 @@ static void test_broken_frames(void)
     link_cable_destroy(&cable);
 }
 
+/* The state, managed, both flags, and the number. */
+static bool may_be_either(size_t offset, unsigned bit)
+{
+    return ((offset == 11 || offset == 12) && bit == 0) ||
+           (offset == 13 && bit <= 1) || (offset >= 16 && offset < 24);
+}
+
 static void test_bad_greeting(void)
 {
     HcaGreeting greeting_of = { .enabled = true };
@@ -129,9 +158,8 @@ static void test_bad_greeting(void)
     link_cable_init(&cable);
     hca_frame_write_greeting(good, HCA_LINK_LAYER_IB, &greeting_of);
     for (unsigned i = 0; i < 8 * sizeof(good); i++) {
-        if (i == 8 * (HCA_FRAME_HEADER_SIZE + 11) ||
-            i == 8 * (HCA_FRAME_HEADER_SIZE + 12)) {
-            continue; /* the state, and managed, which may be 0 or 1 */
+        if (may_be_either(i / 8 - HCA_FRAME_HEADER_SIZE, i % 8)) {
+            continue;
         }
         memcpy(bad, good, sizeof(good));
         bad[i / 8] ^= 1 << i % 8;
@@ -254,17 +282,17 @@ static void test_fuzz(void)
 /* Two RoCE cards greet as InfiniBand cards do, but not each other. */
 static void test_roce_greeting(void)
 {
-    static const uint8_t greeting[] = {
-        0xc0, 0,   1,   0,   0, 0, 0, 16, 'r', 'd', 'm', 'a',
-        '-',  'h', 'c', 'a', 0, 3, 2, 1,  0,   0,   0,   0,
+    static const uint8_t greeting[HCA_GREETING_FRAME_SIZE] = {
+        0xc0, 0,   1,   0,   0, 0, 0, 32, 'r', 'd', 'm', 'a',
+        '-',  'h', 'c', 'a', 0, 4, 2, 1,  0,   0,   0,   0,
     };
+    static const uint8_t no_token[8];
     uint8_t managed[sizeof(greeting)];
     LinkCable cable;
 
     link_cable_init_kind(&cable, &link_kind_roce);
     hca_link_set_up(cable.end[0].link, true);
-    g_assert_cmpmem(cable.pipe[0].bytes->data, cable.pipe[0].bytes->len,
-                    greeting, sizeof(greeting));
+    expect_greeting(&cable.pipe[0], greeting, no_token);
     memcpy(managed, greeting, sizeof(managed));
     managed[HCA_FRAME_HEADER_SIZE + 10] = HCA_LINK_LAYER_IB;
     put(&cable, managed, sizeof(managed));

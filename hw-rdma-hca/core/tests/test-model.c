@@ -18,6 +18,7 @@
 #include "../link/framing.h"
 #include "lib-lease.h"
 #include "lib-model.h"
+#include "lib-move.h"
 #include "lib-pair.h"
 
 #define NUM_QPS 64 /* on each side */
@@ -51,6 +52,7 @@ typedef struct Weather {
     /* Of 10000 work requests of some QPs, how many suffer of each kind. */
     unsigned verbs;
     unsigned reload; /* one turn of so many is another card's that goes on */
+    unsigned moves;  /* and in front of one of so many the machine moves */
 } Weather;
 
 /*
@@ -1359,6 +1361,9 @@ static Storm *storm_new(const Weather *weather)
     s->dice = g_rand_new_with_seed(seed + 1);
     for (unsigned side = 0; side < 2; side++) {
         (weather->roce ? lab_config_roce : lab_config)(&config[side], side);
+        if (weather->moves) {
+            config[side].cable = HCA_CABLE_CARD; /* others do not wait */
+        }
         config[side].log_mtts = 16;
         if (weather->small_card) {
             config[side].swpb_elements = 512;
@@ -1499,6 +1504,16 @@ static void report(const Storm *s, gint64 began)
         s->refused, s->leases, s->deaths, again, timeouts, failed, planned);
 }
 
+static void check_never_down(const Storm *s)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        g_assert_cmpuint(pair_counter(s->pair, i, "link_moves"), >, 0);
+        g_assert_cmpuint(pair_counter(s->pair, i, "link_moves_lost"), ==, 0);
+        g_assert_cmpuint(hca_link_downs(s->pair->lab->host[i].hca->link), ==,
+                         0);
+    }
+}
+
 static void test_storm(const void *opaque)
 {
     const Weather *weather = opaque;
@@ -1509,6 +1524,12 @@ static void test_storm(const void *opaque)
     if (weather->reload) {
         s->pair->lab->reload = weather->reload;
     }
+    if (weather->moves) {
+        s->pair->lab->moves = weather->moves;
+        s->pair->lab->move = move_somewhere;
+        /* Late memory has much to do in little time. */
+        s->pair->lab->away_ns = weather->late ? 20 * NS_PER_MS : NS_PER_S;
+    }
     set_faults(s, weather->dma || weather->verbs);
     for (unsigned left = s->messages; left; left -= MIN(left, ROUND)) {
         if (left <= ROUND) {
@@ -1518,10 +1539,16 @@ static void test_storm(const void *opaque)
     }
     s->bad = false;
     check_end(s);
-    g_test_message("%" G_GUINT64_FORMAT " times another card",
-                   s->pair->lab->reloads);
+    g_test_message("%" G_GUINT64_FORMAT
+                   " times another card, %" G_GUINT64_FORMAT
+                   " times another machine",
+                   s->pair->lab->reloads, s->pair->lab->moved);
     if (weather->reload) {
         g_assert_cmpuint(s->pair->lab->reloads, >, 500);
+    }
+    if (weather->moves) {
+        g_assert_cmpuint(s->pair->lab->moved, >, 20);
+        check_never_down(s);
     }
     report(s, began);
     storm_free(s);
@@ -1576,6 +1603,12 @@ static const Weather weathers[] = {
       .reload = 250 },
     { .name = "roce/reload", .seed = 21, .messages = 60000, BAD_CABLE,
       .deaths = 20, .roce = true, .verbs = 1500, .reload = 8 },
+    { .name = "moves", .seed = 22, .messages = 40000, .moves = 4 },
+    { .name = "moves-late", .seed = 23, .messages = 20000, BAD_CABLE,
+      .deaths = 20, .small_card = true, .late = 5000, .dma = 5000,
+      .moves = 500 },
+    { .name = "roce/moves", .seed = 24, .messages = 40000, BAD_CABLE,
+      .deaths = 20, .roce = true, .verbs = 1500, .moves = 4 },
 };
 /* clang-format on */
 

@@ -133,7 +133,7 @@ static bool next_value(const HcaOption *option, uint32_t *value)
 static bool is_no_matter(const char *name)
 {
     return strstr(name, "memory-latency") || strstr(name, "memory-bandwidth") ||
-           strcmp(name, "recorder") == 0;
+           strcmp(name, "move-limit-ms") == 0 || strcmp(name, "recorder") == 0;
 }
 
 /* A card with one option that is another one. */

@@ -208,6 +208,7 @@ Station *fabric_station(Fabric *fabric)
     end_init(&station->end, fabric);
     station->link = hca_link_new(HCA_LINK_LAYER_IB, HCA_CABLE_CARD,
                                  &HCA_HOST(&station_ops, station));
+    hca_link_set_patience(station->link, 10 * NS_PER_S);
     hca_link_set_managed(station->link, true);
     hca_link_enable(station->link, true);
     station->tid = (uint64_t)(fabric->stations->len + 1) << 32;

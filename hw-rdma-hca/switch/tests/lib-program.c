@@ -243,15 +243,20 @@ void peer_expect_end(Peer *peer)
 
 void peer_greet(Peer *peer)
 {
-    HcaGreeting greeting = { .enabled = true, .managed = true };
-    uint8_t frame[HCA_GREETING_FRAME_SIZE];
+    const HcaGreeting own = { .enabled = true, .managed = true };
+    uint8_t bytes[HCA_GREETING_FRAME_SIZE];
     GByteArray *body = peer_frame(peer, HCA_FRAME_GREETING);
-    size_t len = hca_frame_write_greeting(frame, HCA_LINK_LAYER_IB, &greeting);
+    const HcaFrame frame = { .type = HCA_FRAME_GREETING,
+                             .body = body->data,
+                             .len = body->len };
+    HcaGreeting greeting;
 
-    g_assert_cmpmem(body->data, body->len, frame + HCA_FRAME_HEADER_SIZE,
-                    len - HCA_FRAME_HEADER_SIZE);
+    g_assert_true(
+        hca_frame_read_greeting(&frame, HCA_LINK_LAYER_IB, &greeting));
+    g_assert_true(greeting.enabled && greeting.managed && greeting.waits);
     g_byte_array_unref(body);
-    peer_write(peer, frame, len);
+    peer_write(peer, bytes,
+               hca_frame_write_greeting(bytes, HCA_LINK_LAYER_IB, &own));
 }
 
 Peer peer_connect(const char *path)

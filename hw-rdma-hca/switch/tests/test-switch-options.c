@@ -65,6 +65,7 @@ static const BadLine bad_lines[] = {
       "64 bytes" },
     { { "--reconnect-ms=0", "unix:/x" }, "--reconnect-ms" },
     { { "--greeting-ms=-1", "unix:/x" }, "--greeting-ms" },
+    { { "--move-limit-ms=-1", "unix:/x" }, "--move-limit-ms" },
     { { "--capture-max=-1", "unix:/x" }, "--capture-max" },
     { { "--seed=4294967296", "unix:/x" }, "--seed" },
     { { "--capture=2=/tmp/x", "unix:/x" }, "--capture" },

@@ -200,6 +200,61 @@ static void bounce_between(void)
     fabric_free(fabric);
 }
 
+/* A card moves: the port stays as it is, and what comes for the card waits. */
+static void move(void)
+{
+    Fabric *fabric = fabric_new();
+    Station *s[2];
+    Box *box = fabric_star(fabric, 2, s);
+    GString *report = g_string_new(NULL);
+
+    for (unsigned i = 0; i < 3; i++) {
+        g_assert_true(hca_link_depart(s[1]->link));
+        do {
+            fabric_run(fabric);
+        } while (!hca_link_drain(s[1]->link));
+        fabric_pull(&s[1]->end);
+        station_send(s[0], &parcel);
+        fabric_run(fabric);
+        hca_switch_report_port(box->sw, 2, report);
+        g_assert_nonnull(strstr(report->str, "link=away"));
+        g_assert_nonnull(strstr(report->str, "active"));
+        g_string_truncate(report, 0);
+        station_expect_nothing(s[1]);
+        fabric_join(s[1], box, 2);
+        fabric_run(fabric);
+        station_expect(s[1], &parcel);
+        g_assert_cmpuint(hca_link_downs(s[1]->link), ==, 0);
+        g_assert_cmpuint(box->node->port[2].downs, ==, 0);
+    }
+    g_string_free(report, TRUE);
+    fabric_free(fabric);
+}
+
+/* It does not come back; what waits for it grows old in time (IBA 18.2.5.4). */
+static void move_without_end(void)
+{
+    Fabric *fabric = fabric_new();
+    Station *s[2];
+    Box *box = fabric_star(fabric, 2, s);
+
+    box->node->port[2].info.hoq_life = 10; /* 4 ms */
+    g_assert_true(hca_link_depart(s[1]->link));
+    do {
+        fabric_run(fabric);
+    } while (!hca_link_drain(s[1]->link));
+    fabric_pull(&s[1]->end);
+    station_send(s[0], &parcel);
+    fabric_advance(fabric, 9 * NS_PER_S);
+    g_assert_cmpuint(box_reported(box, 2, "drop.hoq"), ==, 1);
+    expect_state(s[0], 2, HCA_PORT_ACTIVE, HCA_PORT_PHYS_LINK_UP);
+    fabric_advance(fabric, 2 * NS_PER_S);
+    expect_state(s[0], 2, HCA_PORT_DOWN, HCA_PORT_PHYS_POLLING);
+    fabric_join(s[1], box, 2);
+    expect_state(s[0], 2, HCA_PORT_INIT, HCA_PORT_PHYS_LINK_UP);
+    fabric_free(fabric);
+}
+
 /* Disabled: nothing makes it train but a manager. */
 static void disabled(void)
 {
@@ -455,6 +510,8 @@ int main(int argc, char **argv)
     test_add("/switch/states/manager", manager);
     test_add("/switch/states/bounce", bounce);
     test_add("/switch/states/bounce-between", bounce_between);
+    test_add("/switch/states/move", move);
+    test_add("/switch/states/move-without-end", move_without_end);
     test_add("/switch/states/disabled", disabled);
     test_add("/switch/states/disabled-below-oneself", disabled_below_oneself);
     test_add("/switch/states/passes", passes);

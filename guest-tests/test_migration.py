@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A machine with a card is written to a file while its card works, and goes on in another QEMU: connections with more patience
 than that takes find nothing lost, and nothing twice; and the driver finds its card as it was. In the long form 20 times."""
-from harness import moving, resources, tap, verbs, wait
+from harness import captures, moving, resources, tap, verbs, wait
 from harness.check import expect
+from harness.devices import RoceCard
 from harness.labs import infiniband, roce
 
 MOVES = 20 if tap.LONG else 3
@@ -99,6 +100,19 @@ def test_idle():
         after = sent(both.a), both.a.run('ibv_devinfo -v; ip -br addr').output
         expect('the same card', before == after, before, after)
         verbs.pingpong(both.a, both.b, '-n 50')
+
+
+def test_announced():
+    """On a segment bridges are told where the card is now: by RARP, with the address of its interface, as QEMU has it."""
+    with roce(RoceCard('lan'), RoceCard('lan', capture=True), boots=True) as both:
+        by_file(both.a)
+        verbs.pingpong(both.a, both.b, '-n 50')
+
+        def announced():
+            told = captures.fields(both.b.card.captured, 'eth.src', 'arp.opcode == 3')
+            return both.a.card.mac in told
+
+        wait.until(announced, 'announced')
 
 
 def test_snapshots():

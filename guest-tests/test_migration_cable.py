@@ -2,24 +2,28 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A machine moves while its card works, and the other end of the cable sees a pause: no port goes down, nothing is lost, and
 nothing comes twice (traffic-test compares all data). In the long form 20 times each."""
+import contextlib
 import re
 
-from harness import faults, links, moving, resources, tap, verbs, wait
+from harness import fabric, faults, ipoib, links, moving, nvme, quota, resources, storage, tap, verbs, wait
 from harness.check import expect
-from harness.devices import InfinibandCard, Nic, RoceCard
+from harness.devices import InfinibandCard, ManagedCard, Nic, RoceCard
 from harness.lab import Lab, Machine
+from harness.labs import APPLICATIONS
 from harness.links import stream
+from harness.switches import Fabric
 
 MOVES = 20 if tap.LONG else 2
 LOSS = faults.loss(0.01)
 # However slow this machine is.
 PATIENT = {'move-limit-ms': 600000}
 SOCKET = {'shared_memory': 'off'}
+WRITES = '--rw=randwrite --bsrange=512-128k --iodepth=8 --size=16m --rate=4m'
 
 
-def pair(card, cable):
-    machine = Machine(Nic('net'), card, boots=True)
-    return Lab([machine, machine], {'net': stream(), 'cable': cable})
+def pair(card, cable, lab=Lab, **options):
+    machine = Machine(Nic('net'), card, boots=True, **options)
+    return lab([machine, machine], {'net': stream(), 'cable': cable})
 
 
 def infiniband(cable):
@@ -28,6 +32,12 @@ def infiniband(cable):
 
 def roce(cable):
     return pair(RoceCard('cable', properties=PATIENT), cable)
+
+
+def switched():
+    """Two cards at a switch, with a subnet manager in the first guest."""
+    return pair(ManagedCard('cable', managed=None, properties=PATIENT),
+                Fabric([0, 0], options=[f'--move-limit-ms={PATIENT["move-limit-ms"]}']), fabric.FabricLab, layers=('apps',))
 
 
 def by_file(guest):
@@ -81,18 +91,31 @@ def end(both, commands):
         expect('ended', re.search(r'ended: [1-9]', output), output)
 
 
+@contextlib.contextmanager
+def unseen(both):
+    before = [seen(guest) for guest in both.guests]
+    yield
+    after = [seen(guest) for guest in both.guests]
+    expect('unseen', after == before, before, after)
+
+
+def move(both, number, moves=(by_file, live)):
+    """In turn guest a by the first of these, and guest b by the second."""
+    moves[number % 2](both.guests[number % 2])
+
+
+def keep_moving(both, moves, commands):
+    for number in range(MOVES):
+        move(both, number, moves)
+        went_further(commands)
+
+
 def check(make, cable, moves, plan=()):
-    """moves: of guest a, and of guest b; how they go."""
     with make(cable) as both:
         commands = traffic(both)
         went_further(commands)
-        before = [seen(guest) for guest in both.guests]
-        with faults.planned(both.guests, plan):
-            for number in range(MOVES):
-                guest = both.guests[number % 2]
-                moves[number % 2](guest)
-                went_further(commands)
-        expect('unseen', [seen(guest) for guest in both.guests] == before, before, *[seen(guest) for guest in both.guests])
+        with unseen(both), faults.planned(both.guests, plan):
+            keep_moving(both, moves, commands)
         for guest in both.guests:
             expect('moves', resources.counters(guest, 'cumulative')['link moves'] == MOVES)
         end(both, commands)
@@ -124,6 +147,125 @@ def test_roce_loss():
 
 def test_tcp():
     check(infiniband, links.tcp_cable(), (by_file, live))
+
+
+def test_switch():
+    with switched() as both:
+        commands = traffic(both)
+        went_further(commands)
+        with unseen(both):
+            keep_moving(both, (by_file, live), commands)
+        end(both, commands)
+
+
+def test_ipoib():
+    with switched() as both, unseen(both):
+        for number in range(MOVES):
+            with ipoib.carrying(both.a, both.b, mebibytes=2, percent=3):
+                move(both, number)
+                quota.lift(both.b, 3)
+
+
+def test_nvme():
+    """The target's machine moves, and the host's; fio compares what it has written."""
+    with pair(RoceCard('cable', properties=PATIENT), links.unix_cable(), **APPLICATIONS) as both:
+        nvme.serve(both.a, both.a.card, kept=False)
+        with nvme.connected(both.b, both.a.card) as name, unseen(both):
+            for number in range(MOVES):
+                job = storage.writing(both, f'/dev/{name}n1', WRITES)
+                move(both, number)
+                storage.report(job)
+
+
+# Snapshots: what runs in the guests tells a file, as a guest that goes back parts from who listens to it.
+
+TOLD = '/tmp/traffic'
+
+
+def traffic_apart(both):
+    port = verbs.new_port()
+    for guest, server in ((both.a, ''), (both.b, verbs.address(both.a))):
+        options = guest.card.options('traffic-test', 4)
+        guest.run(quota.at(20, f'setsid traffic-test {options} -p {port} {server} >{TOLD} 2>&1 &'))
+        if not server:
+            wait.until(lambda: guest.run(f"grep -qi ':{port:04x} 0*:0000 0A ' /proc/net/tcp", check=False).status == 0, 'listening')
+
+
+def told(guest):
+    return guest.run(f'cat {TOLD}').output
+
+
+def went_further_apart(both):
+    before = [len(told(guest)) for guest in both.guests]
+    for guest, was in zip(both.guests, before):
+        wait.until(lambda: len(told(guest)) > was, lambda: f'going on: {guest.name}: {told(guest)}')
+
+
+def end_apart(both):
+    for guest in both.guests:
+        guest.run('killall traffic-test')
+    for guest in both.guests:
+        wait.until(lambda: 'ended: ' in told(guest), lambda: f'ended: {guest.name}: {told(guest)}')
+
+
+def load(guest, snapshots):
+    snapshots.load('moment')
+    guest.come_again()
+
+
+@contextlib.contextmanager
+def saved(make):
+    """A lab, and snapshots of both its guests that fit: one stands still, and the other one waits for it."""
+    with make(links.unix_cable()) as both:
+        snapshots = [moving.Snapshots(guest) for guest in both.guests]
+        traffic_apart(both)
+        went_further_apart(both)
+        with unseen(both):
+            both.a.qmp('stop')
+            for each in snapshots:
+                each.save('moment')
+            both.a.qmp('cont')
+            went_further_apart(both)
+        yield both, snapshots
+
+
+def check_together(make):
+    with saved(make) as (both, snapshots):
+        with unseen(both):
+            for guest, each in zip(both.guests, snapshots):
+                load(guest, each)
+            went_further_apart(both)
+        end_apart(both)
+
+
+def check_apart(make):
+    """One goes back, and the other one has gone on: connections break, and others are made."""
+    with saved(make) as (both, snapshots):
+        load(both.a, snapshots[0])
+        for guest in both.guests:
+            wait.until(lambda: guest.run('killall -0 traffic-test', check=False).status, lambda: f'broken: {told(guest)}', 120)
+        said = ''.join(told(guest) for guest in both.guests)
+        expect('a connection that broke', 'retry counter exceeded' in said, said)
+        both.wait_active()
+        again = traffic(both, 1)
+        went_further(again)
+        end(both, again)
+
+
+def test_infiniband_snapshots_together():
+    check_together(infiniband)
+
+
+def test_roce_snapshots_together():
+    check_together(roce)
+
+
+def test_infiniband_snapshots_apart():
+    check_apart(infiniband)
+
+
+def test_roce_snapshots_apart():
+    check_apart(roce)
 
 
 if __name__ == '__main__':

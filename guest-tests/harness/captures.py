@@ -21,6 +21,12 @@ def check(path):
         raise GuestError(result.stdout)
 
 
+def fields(path, name, rule):
+    """A field of each packet that a display filter of tshark's passes."""
+    return subprocess.run(['tshark', '-n', '-r', path, '-Y', rule, '-T', 'fields', '-e', name],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False).stdout.split()
+
+
 def packets(path):
     """(time, direction, comment) of each packet, as tshark has them; 1 is received, 2 is sent."""
     output = subprocess.run(['tshark', '-n', '-r', path, '-T', 'fields', '-E', 'separator=|', '-e', 'frame.time_epoch',

@@ -3,7 +3,7 @@
 import contextlib
 import re
 
-from . import verbs, wait
+from . import quota, verbs, wait
 from .check import expect
 
 DATAGRAM_MTU = 2044  # what a group with an MTU of 2048 leaves
@@ -46,17 +46,24 @@ def ping_all(guest, where, answerers, options=''):
     pinging.end()
 
 
-def carry(server, client, version=4, mebibytes=4):
-    """By TCP; what has come is what was sent."""
+@contextlib.contextmanager
+def carrying(server, client, version=4, mebibytes=4, percent=None):
+    """By TCP, which gets so much of a processor; what has come, at the end, is what was sent."""
     port, family = verbs.new_port(), f'TCP{version}'
     where = server.card.address(version)
     client.run(f'dd if=/dev/urandom of=/tmp/sent bs=1M count={mebibytes} 2>/dev/null')
     serving = server.spawn(f'exec socat -u {family}-LISTEN:{port},reuseaddr CREATE:/tmp/received')
     verbs.wait_listening(serving, port)
-    sending = client.spawn(f'exec socat -u OPEN:/tmp/sent {family}:{f"[{where}]" if version == 6 else where}:{port}')
+    sending = client.spawn(quota.at(percent, f'exec socat -u OPEN:/tmp/sent {family}:{f"[{where}]" if version == 6 else where}:{port}'))
+    yield sending
     verbs.finish([sending, serving])
     sums = [guest.run(f'md5sum </tmp/{name}; rm /tmp/{name}').output for guest, name in ((client, 'sent'), (server, 'received'))]
     expect('the same data', sums[0] == sums[1], *sums)
+
+
+def carry(server, client, version=4, mebibytes=4):
+    with carrying(server, client, version, mebibytes):
+        pass
 
 
 def multicast(receiver, sender, group):

@@ -12,3 +12,8 @@ def at(percent, script):
     return (f'{{ mkdir -p {FOLDER} && {{ grep -q "{FOLDER} " /proc/mounts || mount -t cgroup2 none {FOLDER}; }} && '
             f'echo +cpu >{FOLDER}/cgroup.subtree_control && mkdir -p {group} && echo {percent}000 100000 >{group}/cpu.max && '
             f'echo $$ >{group}/cgroup.procs; }} 2>/dev/null; {script}')
+
+
+def lift(guest, percent):
+    """What has so much of a processor has all that it wants from now on."""
+    guest.run(f'echo max >{FOLDER}/{percent}/cpu.max', check=False)

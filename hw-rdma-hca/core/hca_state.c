@@ -89,6 +89,50 @@ static void save_options(void *room, GArray *records)
     }
 }
 
+static const Option *find_option(const Option *options, unsigned n,
+                                 const Option *like)
+{
+    for (unsigned i = 0; i < n; i++) {
+        if (!memcmp(options[i].name, like->name, sizeof(like->name))) {
+            return &options[i];
+        }
+    }
+    return NULL;
+}
+
+/* An option that an earlier version did not have is as it was without it. */
+static bool is_initial(const Option *ours)
+{
+    unsigned n;
+    const HcaOption *options = hca_config_options(&n);
+
+    for (unsigned i = 0; i < n; i++) {
+        if (strncmp(options[i].name, (const char *)ours->name,
+                    sizeof(ours->name)) == 0) {
+            return options[i].initial == ours->value;
+        }
+    }
+    return false;
+}
+
+static bool judge_option(const Option *ours, const Option *theirs,
+                         HcaStateError *error)
+{
+    if (!theirs && !is_initial(ours)) {
+        return hca_state_refuse(
+            error, "%.32s is not known there and %" G_GUINT64_FORMAT " here",
+            (const char *)ours->name, ours->value);
+    }
+    if (theirs && theirs->value != ours->value) {
+        return hca_state_refuse(error,
+                                "%.32s is %" G_GUINT64_FORMAT
+                                " there and %" G_GUINT64_FORMAT " here",
+                                (const char *)ours->name, theirs->value,
+                                ours->value);
+    }
+    return true;
+}
+
 static bool load_options(void *room, const void *records, uint32_t n,
                          HcaStateError *error)
 {
@@ -96,21 +140,17 @@ static bool load_options(void *room, const void *records, uint32_t n,
     const Option *theirs = records;
 
     save_options(room, own);
-    if (n != own->len) {
-        return hca_state_refuse(error, "%u of them, and not %u", n, own->len);
-    }
     for (unsigned i = 0; i < n; i++) {
+        if (!find_option((const Option *)own->data, own->len, &theirs[i])) {
+            return hca_state_refuse(error, "%.32s is not known here",
+                                    (const char *)theirs[i].name);
+        }
+    }
+    for (unsigned i = 0; i < own->len; i++) {
         const Option *ours = &g_array_index(own, Option, i);
 
-        if (memcmp(ours->name, theirs[i].name, sizeof(ours->name))) {
-            return hca_state_refuse(error, "others than this card has");
-        }
-        if (ours->value != theirs[i].value) {
-            return hca_state_refuse(error,
-                                    "%.32s is %" G_GUINT64_FORMAT
-                                    " there and %" G_GUINT64_FORMAT " here",
-                                    (const char *)ours->name, theirs[i].value,
-                                    ours->value);
+        if (!judge_option(ours, find_option(theirs, n, ours), error)) {
+            return false;
         }
     }
     return true;

@@ -185,6 +185,51 @@ static void test_options(void)
     bed_free(bed);
 }
 
+/* A version that did not have it has not saved it. */
+static bool take_option_out(HcaState *state, const char *name)
+{
+    GArray *records = state->records[0];
+
+    for (unsigned i = 0; i < records->len; i++) {
+        if (strcmp(records->data + i * g_array_get_element_size(records),
+                   name) == 0) {
+            g_array_remove_index(records, i);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What is not saved is as if there was no such option. */
+static void test_fewer_options(void)
+{
+    Bed *bed = bed_new_busy(64);
+    Host *host = &bed->lab->host[0];
+    unsigned n, taken = 0, refused = 0;
+    const HcaOption *options = hca_config_options(&n);
+
+    for (unsigned i = 0; i < n; i++) {
+        uint32_t value = G_STRUCT_MEMBER(uint32_t, &host->config,
+                                         options[i].offset);
+        HcaState *state = state_save(host->hca);
+        HcaStateError error;
+
+        if (take_option_out(state, options[i].name)) {
+            Hca *hca = card_new(host, &host->config);
+            bool ok = hca_load(hca, state, &error);
+
+            g_assert_true(ok == (value == options[i].initial));
+            taken += ok;
+            refused += !ok;
+            hca_free(hca);
+        }
+        hca_state_free(state);
+    }
+    g_assert_cmpuint(taken, >, 2);
+    g_assert_cmpuint(refused, >, 2);
+    bed_free(bed);
+}
+
 /* The other link layer's. */
 static void test_link_layer(void)
 {
@@ -250,8 +295,9 @@ typedef struct Lie {
 #define BAD_QPN 99999
 
 static const Lie lies[] = {
-    { "option", 3, NULL, 0, "3 of them" },
-    { "option", -1, "name", 'x', "others than this card has" },
+    { "option", 0, NULL, 0, "is not known there and" },
+    { "option", 3, NULL, 0, "is not known there and" },
+    { "option", -1, "name", 'x', "is not known here" },
     { "option", -1, "value", 77777, "is 77777 there" },
     { "card", 0, NULL, 0, "0 records" },
     { "card", 2, NULL, 0, "2 records" },
@@ -494,6 +540,7 @@ int main(int argc, char **argv)
             test_each_turn);
     }
     test_add_each_link("/state/options", test_options);
+    test_add_each_link("/state/fewer-options", test_fewer_options);
     test_add_each_link("/state/link-layer", test_link_layer);
     test_add_each_link("/state/recorder", test_recorder);
     for (unsigned i = 0; i < G_N_ELEMENTS(lies); i++) {

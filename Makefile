@@ -3,7 +3,7 @@
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run check soak check-long check-late check-arm64 check-libvirt check-packages check-debug check-threads check-mutations mutate bench bench-cards bench-sweep bench-served ledger loss matrix matrix-row guest shell circle env build pair packages clean distclean
+.PHONY: help run snapshot check soak check-long check-late check-arm64 check-libvirt check-packages check-debug check-threads check-mutations mutate bench bench-cards bench-sweep bench-served ledger loss matrix matrix-row guest shell circle env build pair packages clean distclean
 .DEFAULT_GOAL := help
 
 S := build/stamps
@@ -98,6 +98,7 @@ SR := $R/stamps
 
 help:
 	@echo 'make run             set up and build what is missing, start two guests, run the demonstration'
+	@echo 'make snapshot        keep what its guests are when they are up: make run SNAPSHOT=1 goes on from there'
 	@echo 'make check           the same set-up, then all tests'
 	@echo 'make check T=PATTERN only the tests whose name matches this regular expression; T=list names them'
 	@echo '                     SINCE=REV: only those that what changed since this commit can break'
@@ -138,7 +139,11 @@ help:
 	@echo 'KERNEL=TREE          their kernel: of a build tree; or KERNEL=FILE HEADERS=TREE: vmlinux or bzImage, and its build tree. KERNEL=$(subst $() $(),|,$(named))|newest: that one'
 
 run: build
-	@guest-tests/demonstration.py
+	@LINK='$(LINK)' SNAPSHOT='$(SNAPSHOT)' guest-tests/demonstration.py
+
+# What the guests of `make run` are when they are up.
+snapshot: build
+	@LINK='$(LINK)' guest-tests/snapshot.py
 
 check: build $S/unit $(SR)/python-disk $S/apps-layer $S/stock-qemu $(patsubst %,$S/headers-%,$(firstword $(linux)) $(lastword $(linux)))
 	@scripts/run-tests $(if $(SINCE),--since '$(SINCE)') '$(T)'

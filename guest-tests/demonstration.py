@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What `make run` shows: two guests, their cards, and unmodified verbs programs that talk through them."""
+"""What `make run` shows: two guests, their cards, and unmodified verbs programs that talk through them. SNAPSHOT=1 in the
+environment: they go on from what `make snapshot` has kept, or keeps now. LINK=roce: with RoCE cards."""
 import os
 import sys
 import time
@@ -10,7 +11,7 @@ sys.dont_write_bytecode = True
 
 from harness import verbs  # noqa: E402
 from harness.guest import GuestError  # noqa: E402
-from harness.labs import infiniband  # noqa: E402
+from harness.labs import infiniband, roce, snapshots  # noqa: E402
 
 SIZES = [64, 4096, 65536, 1048576]
 BANDWIDTH = ['ib_send_bw', 'ib_write_bw', 'ib_read_bw']
@@ -48,8 +49,12 @@ def demonstrate(lab):
 
 
 def main():
+    link = os.environ.get('LINK', '')
+    kept = snapshots(link)
+    if not kept:
+        sys.exit('rdma-hca: make run: LINK is ib or roce')
+    lab = kept.lab() if os.environ.get('SNAPSHOT') == '1' else (roce if link == 'roce' else infiniband)(boots=True)
     start = time.monotonic()
-    lab = infiniband(boots=True)
     try:
         demonstrate(lab.start())
     except (GuestError, OSError) as error:

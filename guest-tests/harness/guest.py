@@ -255,7 +255,8 @@ class Guest:
         self._come()
         if self.template:
             self.template.wake(self.monitor)
-            self._waking = self.spawn(f'echo {time.time():.9f} {os.urandom(64).hex(" ")} | guest-wake {self.number}')
+            program = self.template.WAKES.format(number=self.number)
+            self._waking = self.spawn(f'echo {time.time():.9f} {os.urandom(64).hex(" ")} | {program}')
         return self
 
     def enter(self):

@@ -4,6 +4,7 @@ each other first. A test has its own (`with infiniband() as both:`) or shares on
 from . import lab, links, pci
 from .devices import InfinibandCard, Nic, RoceCard
 from .lab import Lab, Machine
+from .snapshot import Snapshot
 
 # Options of guests that run applications.
 APPLICATIONS = {'layers': ('apps',), 'memory': 1024, 'cpus': 2}
@@ -45,6 +46,12 @@ def unmanaged(layers=('apps',), **options):
     machines = [Machine(Nic('net'), InfinibandCard('cable', {'managed': 'on', 'guid': 0x525400fffe000000 + number}),
                         layers=layers, **options) for number in (1, 2)]
     return Unmanaged(machines, {'net': links.stream(), 'cable': links.unix_cable()})
+
+
+def snapshots(link):
+    """What was kept of the two guests of `make run`, for LINK=; None: of no such."""
+    make = {'': infiniband, 'ib': infiniband, 'roce': roce}.get(link)
+    return make and Snapshot(lambda: make(boots=True))
 
 
 _kept = {}

@@ -18,53 +18,74 @@ from .patience import FACTOR
 STAYS = 'x-ignore-shared'  # the capability: memory is where it was
 
 
+def wake(monitor, state):
+    """Have a machine that was started with -incoming defer go on from a file."""
+    moving.allow(monitor, STAYS)
+    # It has not come from elsewhere. And QEMU 10.0 may crash when it announces a card by a stream that does not listen yet.
+    monitor.execute('migrate-set-parameters', {'announce-rounds': 0})
+    moving.read(monitor, state)
+
+
+def files_of(guest):
+    """What a guest is made of."""
+    return [guest.arch.qemu, guest.arch.kernel, guest.arch.initramfs, *guest.arch.disks_of(guest.layers), *guest.disks]
+
+
+@contextlib.contextmanager
+def made(folder, files):
+    """Nobody else makes what is in the folder, and the inside does, unless it is told that this is not older than the files; then
+    it is there."""
+    os.makedirs(folder, exist_ok=True)
+    of = os.path.join(folder, 'made-of')
+    machine = os.path.join(os.path.dirname(__file__), 'guest.py')
+    with open(os.path.join(folder, 'lock'), 'w') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another program may be making it
+        ingredients = json.dumps([[path, os.stat(path).st_mtime_ns, os.stat(path).st_size] for path in [machine, *files]])
+        if _read(of) == ingredients:
+            yield True
+            return
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(of)
+        yield False
+        with open(of, 'w') as file:
+            file.write(ingredients)
+
+
+def _read(path):
+    with contextlib.suppress(FileNotFoundError):
+        with open(path) as file:
+            return file.read()
+
+
 class Template:
     """What guests of one kind go on from. kind: arch, cpus, cpu, memory, accelerator, machine, append, layers and disks, as of Guest."""
+
+    WAKES = 'guest-wake {number}'  # the program with which a guest becomes itself
 
     def __init__(self, **kind):
         self.kind = kind
         made_of = [kind, FACTOR, self._files()]
         name = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:16]
         self.folder = os.path.join(paths.TEMPLATES, name)
-        self.memory, self._state, self._made_of = (os.path.join(self.folder, name) for name in ('memory', 'state', 'made-of'))
+        self.memory, self._state = (os.path.join(self.folder, name) for name in ('memory', 'state'))
 
     def ensure(self):
         """Have it there."""
-        os.makedirs(self.folder, exist_ok=True)
-        with open(os.path.join(self.folder, 'lock'), 'w') as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # another program may be making it
-            made_of = self._ingredients()
-            if self._read(self._made_of) != made_of:
+        with made(self.folder, self._files()) as fresh:
+            if not fresh:
                 self._make()
-                with open(self._made_of, 'w') as file:
-                    file.write(made_of)
 
     def wake(self, monitor):
-        """Have a machine that was started with -incoming defer go on from it."""
-        moving.allow(monitor, STAYS)
-        # It has not come from elsewhere. And QEMU 10.0 may crash when it announces a card by a stream that does not listen yet.
-        monitor.execute('migrate-set-parameters', {'announce-rounds': 0})
-        moving.read(monitor, self._state)
-
-    def _ingredients(self):
-        """What changes when it has to be made anew."""
-        machine = os.path.join(os.path.dirname(__file__), 'guest.py')
-        return json.dumps([[path, os.stat(path).st_mtime_ns, os.stat(path).st_size] for path in [machine, *self._files()]])
+        wake(monitor, self._state)
 
     def _files(self):
         arch = ARCHES[self.kind['arch']]
         return [arch.qemu, arch.kernel, arch.initramfs, *arch.disks_of(self.kind['layers']), *self.kind['disks']]
 
-    @staticmethod
-    def _read(path):
-        with contextlib.suppress(FileNotFoundError):
-            with open(path) as file:
-                return file.read()
-
     def _make(self):
         """Guests may be using the files of before; these stay theirs."""
         new = {path: f'{path}.new' for path in (self.memory, self._state)}
-        for path in (self._made_of, *new.values()):
+        for path in new.values():
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
         folder = os.path.join(paths.RUN, f'template-{os.getpid()}-{os.path.basename(self.folder)}')

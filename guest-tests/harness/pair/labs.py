@@ -3,6 +3,7 @@
 from .. import fabric, links, switches
 from ..devices import InfinibandCard, ManagedCard, Nic, RoceCard
 from ..lab import Lab, Machine
+from ..snapshot import Snapshot
 
 MOST_GUESTS = 16
 APPLICATIONS = 'apps'
@@ -42,8 +43,15 @@ def made(given, layers, parcel):
     """The lab that was asked for, not started. layers: beside what all guests have; parcel: of all (see parcels.py)."""
     if given.apps:
         layers = (APPLICATIONS, *layers)
-    lab = LINKS[given.link](given.guests, given.capture,
-                            {'cpus': given.cpus, 'memory': given.memory, 'layers': tuple(layers)})
-    for guest in lab.guests:
-        guest.arguments += parcel.drives(guest)
-    return lab
+    options = {'cpus': given.cpus, 'memory': given.memory, 'layers': tuple(layers)}
+
+    def make():
+        lab = LINKS[given.link](given.guests, given.capture, options)
+        for guest in lab.guests:
+            guest.arguments += parcel.drives(guest)
+        return lab
+
+    if not given.snapshot:
+        return make()
+    options['boots'] = True
+    return Snapshot(make).lab()

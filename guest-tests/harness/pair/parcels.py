@@ -10,8 +10,9 @@ from ..errors import GuestError
 HOME = '/root'  # where commands run
 PROGRAMS = os.path.join(paths.TOP, 'ci', 'guest')  # that all guests get
 IN, OUT = 'parcel-in', 'parcel-out'  # the disks' serial numbers
-MOST_OUT = 4 << 30  # bytes of a guest; the file has holes
-SECTOR = 512
+LAST_SLOT = 0x1d  # machines have something of their own behind it
+MOST_IN = 16 << 30  # bytes of a guest; the files have holes
+MOST_OUT = 4 << 30
 
 
 def path_pair(text):
@@ -39,12 +40,13 @@ class Parcel:
         self._pack(os.path.join(guest.folder, f'{guest.name}-{IN}'))
         with open(out_of(guest), 'wb') as disk:
             disk.truncate(MOST_OUT)
-        return [*self._drive(guest, IN, ',readonly=on'), *self._drive(guest, OUT, '')]
+        return [*self._drive(guest, IN, 0, ',readonly=on'), *self._drive(guest, OUT, 1, '')]
 
     @staticmethod
-    def _drive(guest, serial, options):
+    def _drive(guest, serial, number, options):
+        """Behind those of its root, which a guest that boots looks for by their order."""
         return ['-drive', f'if=none,id={serial},format=raw,file={guest.name}-{serial}{options}',
-                '-device', f'virtio-blk-pci,drive={serial},serial={serial},disable-legacy=on']
+                '-device', f'virtio-blk-pci,drive={serial},serial={serial},addr={LAST_SLOT - number:#x},disable-legacy=on']
 
     def _pack(self, path):
         with tarfile.open(path, 'w', format=tarfile.GNU_FORMAT) as archive:
@@ -52,8 +54,8 @@ class Parcel:
                 archive.add(os.path.join(PROGRAMS, name), f'usr/bin/{name}', filter=self._owned_by_root)
             for source, where in self._pairs:
                 archive.add(source, where.lstrip('/'), filter=self._owned_by_root)
-        # A disk has whole sectors; an archive has whole records, and so it is one.
-        assert os.stat(path).st_size % SECTOR == 0
+        # It is followed by nothing: all disks of this kind have one size, also those of a guest that was kept.
+        os.truncate(path, MOST_IN)
 
     @staticmethod
     def _owned_by_root(member):

@@ -15,7 +15,7 @@ CFLAGS := -std=gnu11 -g -O1 -Wall -Wextra -Wno-unused-parameter -Wno-missing-fie
 	-I$(source)/core -I$(source)/abi -I$(source)/core/tests -I$(source)/core/fuzz -I$(source) \
 	$(shell pkg-config --cflags glib-2.0 libdeflate)
 # What the machine may do with a card (hca.h) goes through lib-meter.c.
-calls := hca_new hca_free hca_reset hca_run hca_load hca_bar0_write hca_doorbell hca_link_up hca_link_down hca_link_writable \
+calls := hca_new hca_free hca_reset hca_run hca_load hca_bar0_write hca_doorbell hca_link_up hca_link_down hca_link_writable hca_depart hca_drain \
 	hca_set_faults hca_start_capture
 LDFLAGS := -fsanitize=fuzzer,address,undefined $(if $(COVERAGE),-fprofile-instr-generate) $(calls:%=-Wl,--wrap=%) -Wl,--wrap=__sanitizer_cov_trace_pc
 LIBS := $(shell pkg-config --libs glib-2.0 libdeflate) -lm -pthread

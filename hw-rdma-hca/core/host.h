@@ -48,6 +48,11 @@ typedef struct HcaHostOps {
     void (*msix_notify)(void *opaque, unsigned vector);
     /* Nanoseconds of the clock that stops when the machine does. */
     int64_t (*clock_ns)(void *opaque);
+    /*
+     * A number that no other call of any host's has given, for greetings. NULL: 0;
+     * one that has such numbers at an end of a cable is enough.
+     */
+    uint64_t (*nonce)(void *opaque);
     /* Call hca_run() at @deadline_ns (clock_ns); INT64_MAX: not at all. */
     void (*timer_mod)(void *opaque, int64_t deadline_ns);
     /*

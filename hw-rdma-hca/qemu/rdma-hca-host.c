@@ -5,6 +5,7 @@
 #include "qemu/atomic.h"
 #include "qemu/bitmap.h"
 #include "qemu/error-report.h"
+#include "qemu/guest-random.h"
 #include "qemu/main-loop.h"
 #include "qemu/timer.h"
 #include "rdma-hca-thread.h"
@@ -85,6 +86,14 @@ static void host_msix_notify(void *opaque, unsigned vector)
 static int64_t host_clock_ns(void *opaque)
 {
     return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+}
+
+static uint64_t host_nonce(void *opaque)
+{
+    uint64_t nonce;
+
+    qemu_guest_getrandom_nofail(&nonce, sizeof(nonce));
+    return nonce;
 }
 
 static void host_timer_mod(void *opaque, int64_t deadline_ns)
@@ -209,6 +218,7 @@ const HcaHostOps rdma_hca_host_ops = {
     .dev_mem_written = host_dev_mem_written,
     .msix_notify = host_msix_notify,
     .clock_ns = host_clock_ns,
+    .nonce = host_nonce,
     .timer_mod = host_timer_mod,
     .link_writev = host_link_writev,
     .link_readv = host_link_readv,

@@ -126,7 +126,13 @@ static void act_greeting(Fuzz *f)
     unsigned from = fuzz_take_side(f);
     uint8_t frame[HCA_GREETING_FRAME_SIZE];
     uint8_t how = take8(&f->in);
-    HcaGreeting greeting = { .enabled = !(how & 1), .managed = how & 2 };
+    HcaGreeting greeting = {
+        .enabled = !(how & 1),
+        .managed = how & 2,
+        .old = how & 4,
+        .waits = how & 8,
+        .resumes = how & 16,
+    };
     size_t len = hca_frame_write_greeting(
         frame, f->roce ? HCA_LINK_LAYER_ROCE : HCA_LINK_LAYER_IB, &greeting);
 
@@ -146,6 +152,29 @@ static void act_state(Fuzz *f)
         frame[HCA_FRAME_HEADER_SIZE] = take8(&f->in);
     }
     lab_cable_inject(f->lab, from, frame, len);
+}
+
+/* It says that it moves; or the card does, and goes on, with more or less of it. */
+static void act_move(Fuzz *f)
+{
+    unsigned from = fuzz_take_side(f);
+    Hca *hca = f->lab->host[from].hca;
+    uint8_t frame[HCA_MOVE_FRAME_SIZE];
+    unsigned looks = take_below(&f->in, 4);
+
+    if (take_bool(&f->in)) {
+        lab_cable_inject(f->lab, from, frame, hca_frame_write_move(frame));
+        return;
+    }
+    if (!hca_depart(hca)) {
+        return;
+    }
+    while (looks-- && !hca_drain(hca)) {
+        lab_step(f->lab);
+    }
+    lab_cable(f->lab, false);
+    lab_run_for(f->lab, take_below(&f->in, 20) * NS_PER_S);
+    lab_cable(f->lab, true);
 }
 
 /* A frame, whose body may not be all there. */
@@ -229,7 +258,7 @@ static const FuzzAction actions[] = {
     { "recv", fuzz_act_recv },    { "turns", fuzz_act_turns },
     { "rest", fuzz_act_rest },    { "time", fuzz_act_time },
     { "cable", fuzz_act_cable },  { "state", act_state },
-    { "reset", act_reset },
+    { "reset", act_reset },       { "move", act_move },
 };
 
 /* One bit for the link layer, and then the kind of cable. */

@@ -275,5 +275,7 @@ METERED(hca_doorbell,
 METERED(hca_link_up, (Hca * hca), (hca))
 METERED(hca_link_down, (Hca * hca), (hca))
 METERED(hca_link_writable, (Hca * hca), (hca))
+METERED_VALUE(bool, hca_depart, (Hca * hca), (hca))
+METERED_VALUE(bool, hca_drain, (Hca * hca), (hca))
 METERED(hca_set_faults, (Hca * hca, const HcaFaultPlan *plan), (hca, plan))
 METERED(hca_start_capture, (Hca * hca), (hca))

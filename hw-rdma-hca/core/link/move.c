@@ -59,7 +59,9 @@ void hca_link_move_greet(HcaLink *link, HcaGreeting *greeting)
 {
     greeting->old = link->greets_old;
     if (!greeting->old) {
-        link->nonce = (uint64_t)g_random_int() << 32 | g_random_int();
+        link->nonce = link->host.ops->nonce
+                          ? link->host.ops->nonce(link->host.opaque)
+                          : 0;
         greeting->waits = link->patience_ns != 0;
         greeting->resumes = link->away;
         greeting->nonce = link->nonce;
@@ -219,7 +221,7 @@ static bool hear_greeting(HcaLink *link, const HcaFrame *frame, int size)
 /* As many frames as are whole. False: nothing will follow them. */
 static bool count_frames(HcaLink *link)
 {
-    for (;;) {
+    while (link->old->len > link->old_left) {
         HcaFrame frame;
         int size = hca_frame_read(&frame, link->old->data + link->old_left,
                                   link->old->len - link->old_left);
@@ -240,6 +242,7 @@ static bool count_frames(HcaLink *link)
         }
         link->old_left += size;
     }
+    return true;
 }
 
 /* Whether there was something; or it is over. */

@@ -318,6 +318,13 @@ static int64_t op_clock_ns(void *opaque)
     return (host->stopped ? host->stopped_at : host->lab->now) - host->behind;
 }
 
+static uint64_t op_nonce(void *opaque)
+{
+    Host *host = opaque;
+
+    return ++host->lab->nonces * UINT64_C(0x9e3779b97f4a7c15);
+}
+
 static void op_timer_mod(void *opaque, int64_t deadline_ns)
 {
     Host *host = opaque;
@@ -390,6 +397,7 @@ static const HcaHostOps host_ops = {
     .dev_mem_written = op_dev_mem_written,
     .msix_notify = op_msix_notify,
     .clock_ns = op_clock_ns,
+    .nonce = op_nonce,
     .timer_mod = op_timer_mod,
     .link_writev = op_link_writev,
     .link_readv = op_link_readv,

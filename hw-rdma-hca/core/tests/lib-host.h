@@ -82,6 +82,7 @@ struct Lab {
     uint32_t seed;
     GRand *rand;
     int64_t now; /* the clock of both machines, ns */
+    uint64_t nonces;
     Host host[2];
     /* The cable. */
     bool up;

@@ -111,8 +111,14 @@ static int64_t op_clock(void *opaque)
     return ((LinkEnd *)opaque)->cable->now;
 }
 
+static uint64_t op_nonce(void *opaque)
+{
+    return ++((LinkEnd *)opaque)->cable->nonces * UINT64_C(0x9e3779b97f4a7c15);
+}
+
 static const HcaHostOps ops = {
     .clock_ns = op_clock,
+    .nonce = op_nonce,
     .link_writev = op_writev,
     .link_readv = op_readv,
 };
@@ -177,6 +183,7 @@ void link_cable_init(LinkCable *cable)
 void link_cable_init_kind(LinkCable *cable, const LinkKind *kind)
 {
     cable->now = 0;
+    cable->nonces = 0;
     cable->greets = hca_framing(kind->protocol)->greets;
     cable->lanes = kind->protocol != HCA_CABLE_NETDEV;
     for (unsigned i = 0; i < 2; i++) {

@@ -33,6 +33,7 @@ typedef struct LinkCable {
     LinkPipe pipe[2]; /* of each end: what it has sent */
     LinkEnd end[2];
     int64_t now;
+    uint64_t nonces;
     bool greets; /* a stream begins with greetings */
     bool lanes;  /* frames have lanes */
 } LinkCable;

@@ -271,14 +271,13 @@ static void stream_unplug(RdmaHcaCable *cable)
 
 /* ---- the object ---- */
 
-/* What is there now. False: nothing, or the address is no path. */
+/* What is at the path now. False: nothing. */
 static bool stream_is_at_path(const RdmaHcaStream *stream, dev_t *dev,
                               ino_t *ino)
 {
     struct stat st;
 
-    if (stream->addr->type != SOCKET_ADDRESS_TYPE_UNIX ||
-        stat(stream->addr->u.q_unix.path, &st) < 0) {
+    if (stat(stream->addr->u.q_unix.path, &st) < 0) {
         return false;
     }
     *dev = st.st_dev;
@@ -300,23 +299,49 @@ static void stream_leave_path(RdmaHcaStream *stream)
         return;
     }
     qio_net_listener_set_client_func(stream->listener, NULL, NULL, NULL);
-    for (size_t i = 0; i < stream->listener->nsioc; i++) {
-        close(stream->listener->sioc[i]->fd);
-        stream->listener->sioc[i]->fd = -1;
+    close(stream->at_path->fd);
+    stream->at_path->fd = -1;
+}
+
+static bool stream_listen_at_path(RdmaHcaStream *stream, Error **errp)
+{
+    stream->at_path = qio_channel_socket_new();
+    if (qio_channel_socket_listen_sync(stream->at_path, stream->addr, 1, errp) <
+        0) {
+        object_unref(OBJECT(g_steal_pointer(&stream->at_path)));
+        return false;
+    }
+    qio_net_listener_add(stream->listener, stream->at_path);
+    stream_is_at_path(stream, &stream->listens_dev, &stream->listens_ino);
+    return true;
+}
+
+static void stream_close_listener(RdmaHcaStream *stream)
+{
+    if (stream->at_path) {
+        stream_leave_path(stream);
+    }
+    qio_net_listener_disconnect(stream->listener);
+    object_unref(OBJECT(g_steal_pointer(&stream->listener)));
+    if (stream->at_path) {
+        object_unref(OBJECT(g_steal_pointer(&stream->at_path)));
     }
 }
 
 static bool stream_open_listener(RdmaHcaStream *stream, Error **errp)
 {
+    bool is_path = stream->addr->type == SOCKET_ADDRESS_TYPE_UNIX;
+    bool ok;
+
     stream->listener = qio_net_listener_new();
     qio_net_listener_set_name(stream->listener, "rdma-hca-cable");
-    if (qio_net_listener_open_sync(stream->listener, stream->addr, 1, errp) <
-        0) {
+    ok = is_path ? stream_listen_at_path(stream, errp)
+                 : qio_net_listener_open_sync(stream->listener, stream->addr, 1,
+                                              errp) == 0;
+    if (!ok) {
         object_unref(OBJECT(g_steal_pointer(&stream->listener)));
-        return false;
     }
-    stream_is_at_path(stream, &stream->listens_dev, &stream->listens_ino);
-    return true;
+    return ok;
 }
 
 static bool stream_open_passed(RdmaHcaStream *stream, Error **errp)
@@ -381,9 +406,7 @@ static void stream_unparent(Object *obj)
     RdmaHcaStream *stream = RDMA_HCA_STREAM(obj);
 
     if (stream->listener) {
-        stream_leave_path(stream);
-        qio_net_listener_disconnect(stream->listener);
-        object_unref(OBJECT(g_steal_pointer(&stream->listener)));
+        stream_close_listener(stream);
     }
 }
 

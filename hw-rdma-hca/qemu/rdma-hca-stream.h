@@ -38,13 +38,14 @@ struct RdmaHcaStream {
     bool complete;
 
     /* The main loop's. */
-    QIONetListener *listener; /* server */
-    QIOChannelSocket *passed; /* client on a passed fd, until plugged */
+    QIONetListener *listener;  /* server */
+    QIOChannelSocket *at_path; /* the same, at a unix socket's path */
+    QIOChannelSocket *passed;  /* client on a passed fd, until plugged */
     guint reconnect_tag;
     bool connecting;
     bool taken; /* the card has a stream */
     QEMUBH *ended_bh;
-    dev_t listens_dev; /* of a listener's path */
+    dev_t listens_dev; /* what was made there */
     ino_t listens_ino;
 
     /* Hand-over between the two. */

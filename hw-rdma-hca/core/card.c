@@ -197,6 +197,12 @@ HcaQp *hca_timer_first(const Hca *hca)
     return first ? HCA_HEAP_QP(first, timer) : NULL;
 }
 
+/* A time that a state has told may be any. */
+static int64_t later(int64_t deadline, int64_t ns)
+{
+    return MIN(deadline, INT64_MAX - 1 - ns) + ns;
+}
+
 /* The same for all: which of them is first remains. */
 void hca_timers_delay(Hca *hca, int64_t ns)
 {
@@ -204,9 +210,11 @@ void hca_timers_delay(Hca *hca, int64_t ns)
         HcaHeapNode *node = hca->timers.slot[i];
         HcaQp *qp = HCA_HEAP_QP(node, timer);
 
-        node->key += ns;
+        node->key = later(node->key, ns);
         for (unsigned timer = 0; timer < HCA_NTIMERS; timer++) {
-            qp->deadline[timer] += hca_timer_runs(qp, timer) ? ns : 0;
+            if (hca_timer_runs(qp, timer)) {
+                qp->deadline[timer] = later(qp->deadline[timer], ns);
+            }
         }
     }
 }

@@ -126,7 +126,7 @@ static inline bool hca_timer_runs(const HcaQp *qp, HcaQpTimer timer)
 }
 /* Whether @timer of @qp has ended; it is stopped then. */
 bool hca_timer_take(Hca *hca, HcaQp *qp, HcaQpTimer timer, int64_t now);
-/* Have all timers end so much later. */
+/* Have all timers end so much later; @ns is not negative. */
 void hca_timers_delay(Hca *hca, int64_t ns);
 /* The QP whose timer ends first, or NULL. */
 HcaQp *hca_timer_first(const Hca *hca);

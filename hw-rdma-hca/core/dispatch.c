@@ -45,7 +45,7 @@ static void watch_moves(Hca *hca)
     if (away) {
         hca->timers_stood_at = hca_now(hca);
     } else {
-        hca_timers_delay(hca, hca_now(hca) - hca->timers_stood_at);
+        hca_timers_delay(hca, MAX(hca_now(hca) - hca->timers_stood_at, 0));
     }
 }
 

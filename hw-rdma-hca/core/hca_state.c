@@ -209,7 +209,7 @@ static bool load_card(void *room, const void *records, uint32_t n,
     hca->eth_first = from->eth_first;
     hca->resp_first = from->resp_first;
     hca->timers_stand = from->timers_stand;
-    hca->timers_stood_at = from->timers_stood_at;
+    hca->timers_stood_at = MAX(from->timers_stood_at, 0);
     if (from->late) {
         hca_be_late(hca);
     }

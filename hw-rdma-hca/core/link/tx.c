@@ -20,7 +20,7 @@ void hca_link_tx_count_wait(HcaLink *link)
 
     if (link->tx_blocked) {
         now = link->host.ops->clock_ns(link->host.opaque);
-        link->counters.tx_wait_ns += now - link->blocked_at;
+        link->counters.tx_wait_ns += (uint64_t)now - (uint64_t)link->blocked_at;
         link->blocked_at = now;
     }
 }

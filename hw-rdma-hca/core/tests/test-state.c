@@ -475,6 +475,40 @@ static void test_lie(const void *opaque)
     g_free(bed);
 }
 
+/* Times may be any: they are far away, or over. */
+static void test_any_time(void)
+{
+    static const uint64_t times[] = {
+        0, 1, INT64_MAX - 1, INT64_MAX, (uint64_t)INT64_MIN, UINT64_MAX
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(times); i++) {
+        const Lie told[] = {
+            { "card", 1, "timers_stand", true, NULL },
+            { "card", 1, "timers_stood_at", times[i], NULL },
+            { "link", 1, "tx_blocked", true, NULL },
+            { "link", 1, "blocked_at", times[i], NULL },
+            { "link", 1, "away_end", times[i], NULL },
+            { "qp", -1, "deadline", times[i], NULL },
+        };
+        Bed *bed = bed_new_busy(0);
+        Host *host = &bed->lab->host[0];
+        HcaState *state = state_save(host->hca);
+        HcaStateError error;
+
+        for (unsigned n = 0; n < G_N_ELEMENTS(told); n++) {
+            tell(state, &told[n]);
+        }
+        g_assert_true(hca_load(host->hca, state, &error));
+        hca_run(host->hca);
+        g_assert_false(host->hca->timers_stand);
+        hca_state_free(state);
+        pair_free(bed->pair);
+        g_free(bed->data);
+        g_free(bed);
+    }
+}
+
 /* Each section that can refuse has a lie here. */
 static void test_all_lie(void)
 {
@@ -548,6 +582,7 @@ int main(int argc, char **argv)
                       &lies[i], test_lie);
     }
     test_add("/state/lie/all", test_all_lie);
+    test_add("/state/any-time", test_any_time);
     test_add_each_link("/state/bytes", test_bytes);
     test_add_each_link("/state/counter", test_counter);
     return g_test_run();

@@ -29,10 +29,6 @@ def went_further(both):
         wait.until(lambda: sent(guest) > before + 100, lambda: f'sending: {guest.name}')
 
 
-def by_file(guest):
-    moving.resume(guest, moving.suspend(guest))
-
-
 def live(guest):
     moving.migrate(guest)
 
@@ -70,11 +66,11 @@ def check_traffic(make_lab, move, movers):
 
 
 def test_infiniband_by_file():
-    check_traffic(infiniband, by_file, (0, 1))
+    check_traffic(infiniband, moving.by_file, (0, 1))
 
 
 def test_roce_by_file():
-    check_traffic(roce, by_file, (0, 1))
+    check_traffic(roce, moving.by_file, (0, 1))
 
 
 def test_infiniband_live():
@@ -95,7 +91,7 @@ def test_idle():
     with roce(boots=True) as both:
         verbs.pingpong(both.a, both.b, '-n 50')
         before = sent(both.a), both.a.run('ibv_devinfo -v; ip -br addr').output
-        by_file(both.a)
+        moving.by_file(both.a)
         both.wait_active()
         after = sent(both.a), both.a.run('ibv_devinfo -v; ip -br addr').output
         expect('the same card', before == after, before, after)
@@ -105,7 +101,7 @@ def test_idle():
 def test_announced():
     """On a segment bridges are told where the card is now: by RARP, with the address of its interface, as QEMU has it."""
     with roce(RoceCard('lan'), RoceCard('lan', capture=True), boots=True) as both:
-        by_file(both.a)
+        moving.by_file(both.a)
         verbs.pingpong(both.a, both.b, '-n 50')
 
         def announced():

@@ -40,14 +40,6 @@ def switched():
                 Fabric([0, 0], options=[f'--move-limit-ms={PATIENT["move-limit-ms"]}']), fabric.FabricLab, layers=('apps',))
 
 
-def by_file(guest):
-    moving.resume(guest, moving.suspend(guest))
-
-
-def live(guest):
-    moving.migrate(guest)
-
-
 def downs(guest):
     """How often the port has gone down, as Linux has seen it."""
     if isinstance(guest.card, RoceCard):
@@ -99,54 +91,54 @@ def unseen(both):
     expect('unseen', after == before, before, after)
 
 
-def move(both, number, moves=(by_file, live)):
-    """In turn guest a by the first of these, and guest b by the second."""
-    moves[number % 2](both.guests[number % 2])
+def move(both, number):
+    """In turn guest a, by a file, and guest b, live."""
+    (moving.by_file, moving.migrate)[number % 2](both.guests[number % 2])
 
 
-def keep_moving(both, moves, commands):
+def keep_moving(both, commands):
     for number in range(MOVES):
-        move(both, number, moves)
+        move(both, number)
         went_further(commands)
 
 
-def check(make, cable, moves, plan=()):
+def check(make, cable, plan=()):
     with make(cable) as both:
         commands = traffic(both)
         went_further(commands)
         with unseen(both), faults.planned(both.guests, plan):
-            keep_moving(both, moves, commands)
+            keep_moving(both, commands)
         for guest in both.guests:
             expect('moves', resources.counters(guest, 'cumulative')['link moves'] == MOVES)
         end(both, commands)
 
 
 def test_infiniband_memory():
-    check(infiniband, links.turned_cable(), (by_file, live))
+    check(infiniband, links.turned_cable())
 
 
 def test_infiniband_socket():
-    check(infiniband, links.unix_cable(**SOCKET), (by_file, live))
+    check(infiniband, links.unix_cable(**SOCKET))
 
 
 def test_infiniband_loss():
-    check(infiniband, links.turned_cable(**SOCKET), (by_file, live), LOSS)
+    check(infiniband, links.turned_cable(**SOCKET), LOSS)
 
 
 def test_roce_memory():
-    check(roce, links.unix_cable(), (by_file, live))
+    check(roce, links.unix_cable())
 
 
 def test_roce_socket():
-    check(roce, links.turned_cable(**SOCKET), (by_file, live))
+    check(roce, links.turned_cable(**SOCKET))
 
 
 def test_roce_loss():
-    check(roce, links.unix_cable(), (by_file, live), LOSS)
+    check(roce, links.unix_cable(), LOSS)
 
 
 def test_tcp():
-    check(infiniband, links.tcp_cable(), (by_file, live))
+    check(infiniband, links.tcp_cable())
 
 
 def test_switch():
@@ -154,7 +146,7 @@ def test_switch():
         commands = traffic(both)
         went_further(commands)
         with unseen(both):
-            keep_moving(both, (by_file, live), commands)
+            keep_moving(both, commands)
         end(both, commands)
 
 

@@ -2,11 +2,14 @@
 /* See common.h. */
 #include "common.h"
 
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 double patience(void)
 {
@@ -374,6 +377,33 @@ void discard_completions(struct ibv_cq_ex *cq)
 
     while (ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc) == 1) {
     }
+}
+
+/* --- another process -------------------------------------------------------------------------------------------------- */
+
+int meet_peer(const char *port, const char *address)
+{
+    struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM, .ai_flags = address ? 0 : AI_PASSIVE };
+    struct addrinfo *found;
+    int fd, one = 1;
+
+    check(!getaddrinfo(address, port, &hints, &found));
+    check((fd = socket(found->ai_family, found->ai_socktype, 0)) >= 0);
+    if (address) {
+        check(!connect(fd, found->ai_addr, found->ai_addrlen));
+    } else {
+        check(!setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)));
+        check(!bind(fd, found->ai_addr, found->ai_addrlen) && !listen(fd, 1));
+        check((fd = accept(fd, NULL, NULL)) >= 0);
+    }
+    freeaddrinfo(found);
+    return fd;
+}
+
+void exchange_with(int fd, const void *own, void *other, size_t size)
+{
+    check(write(fd, own, size) == (ssize_t)size);
+    check(recv(fd, other, size, MSG_WAITALL) == (ssize_t)size);
 }
 
 /* --- data --------------------------------------------------------------------------------------------------------- */

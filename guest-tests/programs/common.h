@@ -95,6 +95,11 @@ void expect_completion(struct ibv_cq_ex *cq, uint64_t wr_id, enum ibv_wc_status 
 /* Take what is there. */
 void discard_completions(struct ibv_cq_ex *cq);
 
+/* A connection by TCP with the process that listens at an address, or NULL, with the one that connects to us. */
+int meet_peer(const char *port, const char *address);
+/* Say what we are, and hear what the other one is, which has the same size. */
+void exchange_with(int fd, const void *own, void *other, size_t size);
+
 /* Bytes that differ by seed. */
 void fill_pattern(uint8_t *at, unsigned int seed, unsigned int length);
 void check_pattern(const uint8_t *at, unsigned int seed, unsigned int length);

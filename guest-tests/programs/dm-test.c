@@ -6,7 +6,6 @@
  * Device memory: in one process, between two of them, and (peer) between two machines. Exits with 1 at the first that is
  * not as it should be.
  */
-#include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -405,39 +404,12 @@ static void open_named(void)
     check(!ibv_query_gid(device.context, 1, gid_index, &device.gid));
 }
 
-static int connect_to(const char *server, const char *port)
-{
-    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = server ? 0 : AI_PASSIVE, .ai_family = AF_INET };
-    struct addrinfo *found;
-    int s, one = 1;
-
-    check(!getaddrinfo(server, port, &hints, &found));
-    s = socket(found->ai_family, SOCK_STREAM, 0);
-    check(s >= 0);
-    if (server) {
-        check(!connect(s, found->ai_addr, found->ai_addrlen));
-    } else {
-        setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-        check(!bind(s, found->ai_addr, found->ai_addrlen) && !listen(s, 1));
-        s = accept(s, NULL, NULL);
-        check(s >= 0);
-    }
-    freeaddrinfo(found);
-    return s;
-}
-
-static void exchange(int s, const void *own, void *other, size_t size)
-{
-    check(write(s, own, size) == (ssize_t)size);
-    check(recv(s, other, size, MSG_WAITALL) == (ssize_t)size);
-}
-
 /* Both have come to the same place. */
 static void meet(int s)
 {
     uint8_t own = 1, other;
 
-    exchange(s, &own, &other, 1);
+    exchange_with(s, &own, &other, 1);
 }
 
 static void connect_peer(struct ibv_qp *qp, const struct end *peer)
@@ -521,7 +493,7 @@ static void check_own(struct ibv_dm *dm, unsigned int other)
 
 static void run_peer(const char *server, const char *port)
 {
-    int s = connect_to(server, port);
+    int s = meet_peer(port, server);
     unsigned int who = server ? 1 : 2;
     struct ibv_cq_ex *cq;
     struct ibv_dm *dm;
@@ -537,7 +509,7 @@ static void run_peer(const char *server, const char *port)
     check(mr);
     own = (struct end) { .lid = device.port.lid, .qpn = qp->qp_num, .rkey = mr->rkey };
     memcpy(own.gid, &device.gid, sizeof(own.gid));
-    exchange(s, &own, &peer, sizeof(own));
+    exchange_with(s, &own, &peer, sizeof(own));
     connect_peer(qp, &peer);
     meet(s);
     use_peer(cq, qp, &peer, dm, mr, who);

@@ -10,7 +10,6 @@
 #include "common.h"
 
 #include <arpa/inet.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -348,31 +347,6 @@ static uint32_t sum_of(const uint8_t *bytes, uint32_t length)
     return sum;
 }
 
-static void exchange(int fd, const void *own, void *other, size_t size)
-{
-    check(write(fd, own, size) == (ssize_t)size);
-    check(recv(fd, other, size, MSG_WAITALL) == (ssize_t)size);
-}
-
-static int meet(const char *port, const char *address)
-{
-    struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM, .ai_flags = address ? 0 : AI_PASSIVE };
-    struct addrinfo *found;
-    int fd, one = 1;
-
-    check(!getaddrinfo(address, port, &hints, &found));
-    check((fd = socket(found->ai_family, found->ai_socktype, 0)) >= 0);
-    if (address) {
-        check(!connect(fd, found->ai_addr, found->ai_addrlen));
-    } else {
-        check(!setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)));
-        check(!bind(fd, found->ai_addr, found->ai_addrlen) && !listen(fd, 1));
-        check((fd = accept(fd, NULL, NULL)) >= 0);
-    }
-    freeaddrinfo(found);
-    return fd;
-}
-
 static void serve(int fd)
 {
     struct question question;
@@ -418,16 +392,16 @@ static void run_peer(int gid_index, const char *port, const char *address)
     own.qpn = qp[0]->qp_num;
     own.rkey = mr->rkey;
     own.addr = (uintptr_t)target;
-    fd = meet(port, address);
-    exchange(fd, &own, &other, sizeof(own));
+    fd = meet_peer(port, address);
+    exchange_with(fd, &own, &other, sizeof(own));
     to_rts(qp[0], &other, gid_index, rights);
-    exchange(fd, &own, &own, sizeof(own)); /* both are ready */
+    exchange_with(fd, &own, &own, sizeof(own)); /* both are ready */
     if (address) {
         ask(fd, &other);
     } else {
         serve(fd);
     }
-    exchange(fd, &own, &own, sizeof(own));
+    exchange_with(fd, &own, &own, sizeof(own));
     close(fd);
     check(!ibv_dereg_mr(mr));
     free(target);

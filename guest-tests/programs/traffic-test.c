@@ -9,7 +9,7 @@
  */
 #include "common.h"
 
-#include <netdb.h>
+#include <arpa/inet.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,31 +60,6 @@ static void end(int number)
 }
 
 /* --- the two find each other ---------------------------------------------------------------------------------------- */
-
-static int meet(const char *port, const char *address)
-{
-    struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM, .ai_flags = address ? 0 : AI_PASSIVE };
-    struct addrinfo *found;
-    int fd, one = 1;
-
-    check(!getaddrinfo(address, port, &hints, &found));
-    check((fd = socket(found->ai_family, found->ai_socktype, 0)) >= 0);
-    if (address) {
-        check(!connect(fd, found->ai_addr, found->ai_addrlen));
-    } else {
-        check(!setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)));
-        check(!bind(fd, found->ai_addr, found->ai_addrlen) && !listen(fd, 1));
-        check((fd = accept(fd, NULL, NULL)) >= 0);
-    }
-    freeaddrinfo(found);
-    return fd;
-}
-
-static void exchange(int fd, const struct end *own)
-{
-    check(write(fd, own, sizeof(*own)) == sizeof(*own));
-    check(recv(fd, &other, sizeof(other), MSG_WAITALL) == sizeof(other));
-}
 
 static struct ibv_ah_attr path(int gid_index)
 {
@@ -361,15 +336,15 @@ int main(int argc, char **argv)
     setlinebuf(stdout);
     sigaction(SIGTERM, &action, NULL);
     prepare(name, gid_index, &own);
-    fd = meet(port, argv[optind]);
-    exchange(fd, &own);
+    fd = meet_peer(port, argv[optind]);
+    exchange_with(fd, &own, &other, sizeof(own));
     connect_rc(gid_index);
     prepare_ud(gid_index);
     for (uint32_t i = 0; i < RECEIVES; i++) {
         offer_srq(i);
         offer_ud(i);
     }
-    exchange(fd, &own); /* both are ready */
+    exchange_with(fd, &own, &other, sizeof(own)); /* both are ready */
     rounds = go_on();
     leave(fd, rounds);
     printf("ended: %u rounds, %u messages, %u datagrams; longest request: %.0f ms\n", rounds, received, datagrams,

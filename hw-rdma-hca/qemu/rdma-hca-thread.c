@@ -768,8 +768,8 @@ void rdma_hca_thread_set_running(RdmaHcaThread *thread, bool running)
 /* The stream of a card that stands still ends. */
 static void part(RdmaHcaThread *thread)
 {
-    rdma_hca_cable_part(thread->cable);
     if (rdma_hca_cable_can_part(thread->cable)) {
+        rdma_hca_cable_part(thread->cable);
         qatomic_set(&thread->link_up, false);
         hca_link_down(thread->hca);
     }

@@ -147,12 +147,13 @@ void hca_link_move_tell(HcaLink *link)
 
 bool hca_link_depart(HcaLink *link)
 {
-    if (!link->away && !(hca_link_peer_has_greeted(link) && link->can_move)) {
+    if (link->away) {
+        return true;
+    }
+    if (!hca_link_peer_has_greeted(link) || !link->can_move) {
         return false;
     }
-    if (!link->away) {
-        begin(link);
-    }
+    begin(link);
     return true;
 }
 
@@ -300,8 +301,8 @@ void hca_link_arrive(HcaLink *link)
 {
     if (link->up && !link->framing->greets) {
         begin(link); /* nobody is there who would notice */
-        hca_link_set_up(link, false);
-    } else if (link->up) {
+    }
+    if (link->up) {
         hca_link_set_up(link, false);
     }
     link->away_end = limit_of(link);

@@ -111,6 +111,28 @@ uint64_t pair_drops(const Pair *pair, unsigned side, HcaDropReason reason)
     return card_drops(pair->lab->host[side].hca, reason);
 }
 
+typedef struct Packets {
+    const Pair *pair;
+    unsigned side;
+    uint64_t wanted;
+} Packets;
+
+static bool packets_came(void *opaque)
+{
+    const Packets *packets = opaque;
+
+    return pair_counter(packets->pair, packets->side, "port_rx_packets") >=
+           packets->wanted;
+}
+
+void pair_wait_packets(Pair *pair, unsigned side, uint64_t n)
+{
+    Packets packets = { pair, side,
+                        pair_counter(pair, side, "port_rx_packets") + n };
+
+    g_assert_true(lab_wait(pair->lab, packets_came, &packets, NS_PER_S));
+}
+
 uint32_t pair_rand(Pair *pair, uint32_t begin, uint32_t end)
 {
     return begin + g_rand_int(pair->lab->rand) % (end - begin);

@@ -48,6 +48,9 @@ void pair_connect_service(Pair *pair, uint8_t service, const QpAttr *attr,
 uint64_t pair_counter(const Pair *pair, unsigned side, const char *name);
 uint64_t pair_drops(const Pair *pair, unsigned side, HcaDropReason reason);
 
+/* Until @n more packets have come to a side. */
+void pair_wait_packets(Pair *pair, unsigned side, uint64_t n);
+
 /* A number from @begin to below @end. */
 uint32_t pair_rand(Pair *pair, uint32_t begin, uint32_t end);
 /* @len random bytes; g_free() them. */

@@ -286,18 +286,6 @@ static void test_vanish_no_retry(void)
     vanish(true, 12, 0);
 }
 
-typedef struct Some {
-    Pair *pair;
-    uint64_t packets;
-} Some;
-
-static bool some_arrived(void *opaque)
-{
-    Some *some = opaque;
-
-    return pair_counter(some->pair, 1, "port_rx_packets") >= some->packets;
-}
-
 /* Pulled out and put back before the patience ends: nothing is lost. */
 static void test_short_interruption(void)
 {
@@ -314,9 +302,7 @@ static void test_short_interruption(void)
     wr = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 1, &sge, 0, 900000, 0);
     g_assert_true(qp_post_send(qp[0], &wr, 1));
     for (unsigned i = 0; i < 5; i++) {
-        Some some = { pair, pair_counter(pair, 1, "port_rx_packets") + 99 };
-
-        g_assert_true(lab_wait(pair->lab, some_arrived, &some, NS_PER_S));
+        pair_wait_packets(pair, 1, 99);
         lab_cable(pair->lab, false);
         lab_sleep(pair->lab, 100 * NS_PER_MS);
         lab_cable(pair->lab, true);

@@ -59,23 +59,13 @@ static void expect_unseen(Pair *pair)
     }
 }
 
-typedef struct Some {
-    Pair *pair;
-    uint64_t packets;
-} Some;
-
-static bool some_arrived(void *opaque)
+/* What side 0 has written is there. */
+static void expect_data(Pair *pair, uint64_t at, const uint8_t *data)
 {
-    Some *some = opaque;
+    g_autofree uint8_t *got = g_malloc(LEN);
 
-    return pair_counter(some->pair, 1, "port_rx_packets") >= some->packets;
-}
-
-static void wait_for_some(Pair *pair)
-{
-    Some some = { pair, pair_counter(pair, 1, "port_rx_packets") + 30 };
-
-    g_assert_true(lab_wait(pair->lab, some_arrived, &some, NS_PER_S));
+    mr_read(pair->mr[1], at, got, LEN);
+    g_assert_cmpmem(got, LEN, data, LEN);
 }
 
 /*
@@ -86,7 +76,6 @@ static void test_mid_message(void)
 {
     Pair *pair = pair_new_greeting(71);
     g_autofree uint8_t *data = pair_data(pair, LEN);
-    g_autofree uint8_t *got = g_malloc(LEN);
     Qp *qp[2];
     Wc wc;
 
@@ -104,7 +93,7 @@ static void test_mid_message(void)
         g_assert_true(qp_post_send(qp[side], wr, 2));
     }
     for (unsigned i = 0; i < 6; i++) {
-        wait_for_some(pair);
+        pair_wait_packets(pair, 1, 30);
         g_assert_true(move_depart(pair->lab, i & 1));
         lab_sleep(pair->lab, 8 * NS_PER_S);
         move_arrive(pair->lab, i & 1);
@@ -115,8 +104,7 @@ static void test_mid_message(void)
         cq_expect(pair->cq[side], &wc, 1, 0);
         cq_expect(pair->cq[side], &wc, 2, 0);
     }
-    mr_read(pair->mr[1], 0, got, LEN);
-    g_assert_cmpmem(got, LEN, data, LEN);
+    expect_data(pair, 0, data);
     expect_unseen(pair);
     g_assert_cmpuint(pair_counter(pair, 0, "link_moves"), ==, 6);
     g_assert_cmpuint(pair_counter(pair, 1, "link_moves"), ==, 6);
@@ -161,7 +149,7 @@ static void post_each_way(Pair *pair, Qp *qp[2])
 
         g_assert_true(qp_post_send(qp[side], &wr, 1));
     }
-    wait_for_some(pair);
+    pair_wait_packets(pair, 1, 30);
 }
 
 static void expect_ends(Pair *pair, uint8_t syndrome)
@@ -264,7 +252,6 @@ static void test_deaf(void)
 {
     Pair *pair = pair_new_greeting(75);
     g_autofree uint8_t *data = pair_data(pair, LEN);
-    g_autofree uint8_t *got = g_malloc(LEN);
     Qp *qp[2];
 
     pair_connect(pair, NULL, qp);
@@ -280,8 +267,7 @@ static void test_deaf(void)
     expect_flap(pair, 0);
     expect_flap(pair, 1);
     expect_ends(pair, 0);
-    mr_read(pair->mr[1], LEN, got, LEN);
-    g_assert_cmpmem(got, LEN, data, LEN);
+    expect_data(pair, LEN, data);
     pair_free(pair);
 }
 
@@ -290,7 +276,6 @@ static void test_both(void)
 {
     Pair *pair = pair_new_greeting(76);
     g_autofree uint8_t *data = pair_data(pair, LEN);
-    g_autofree uint8_t *got = g_malloc(LEN);
     Qp *qp[2];
 
     pair_connect(pair, NULL, qp);
@@ -315,8 +300,7 @@ static void test_both(void)
         lab_cable(pair->lab, true);
         expect_ends(pair, 0);
     }
-    mr_read(pair->mr[1], LEN, got, LEN);
-    g_assert_cmpmem(got, LEN, data, LEN);
+    expect_data(pair, LEN, data);
     expect_unseen(pair);
     pair_free(pair);
 }

@@ -57,7 +57,7 @@ class Snapshot:
 
     @staticmethod
     def _ingredients(lab):
-        return sorted({path for guest in lab.guests for path in template.files_of(guest)})
+        return sorted({path for guest in lab.guests for path in template.files_of(guest.arch, guest.layers, guest.disks)})
 
     @staticmethod
     def _take(lab, folder):

@@ -26,9 +26,9 @@ def wake(monitor, state):
     moving.read(monitor, state)
 
 
-def files_of(guest):
+def files_of(arch, layers, disks):
     """What a guest is made of."""
-    return [guest.arch.qemu, guest.arch.kernel, guest.arch.initramfs, *guest.arch.disks_of(guest.layers), *guest.disks]
+    return [arch.qemu, arch.kernel, arch.initramfs, *arch.disks_of(layers), *disks]
 
 
 @contextlib.contextmanager
@@ -79,8 +79,7 @@ class Template:
         wake(monitor, self._state)
 
     def _files(self):
-        arch = ARCHES[self.kind['arch']]
-        return [arch.qemu, arch.kernel, arch.initramfs, *arch.disks_of(self.kind['layers']), *self.kind['disks']]
+        return files_of(ARCHES[self.kind['arch']], self.kind['layers'], self.kind['disks'])
 
     def _make(self):
         """Guests may be using the files of before; these stay theirs."""

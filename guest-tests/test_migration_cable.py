@@ -11,7 +11,7 @@ from harness.devices import InfinibandCard, ManagedCard, Nic, RoceCard
 from harness.lab import Lab, Machine
 from harness.labs import APPLICATIONS
 from harness.links import stream
-from harness.switches import Fabric
+from harness.switches import Fabric, TlsSwitch
 
 MOVES = 20 if tap.LONG else 2
 LOSS = faults.loss(0.01)
@@ -34,10 +34,13 @@ def roce(cable):
     return pair(RoceCard('cable', properties=PATIENT), cable)
 
 
-def switched():
+SWITCH_OPTIONS = [f'--move-limit-ms={PATIENT["move-limit-ms"]}']
+
+
+def switched(cables=None):
     """Two cards at a switch, with a subnet manager in the first guest."""
-    return pair(ManagedCard('cable', managed=None, properties=PATIENT),
-                Fabric([0, 0], options=[f'--move-limit-ms={PATIENT["move-limit-ms"]}']), fabric.FabricLab, layers=('apps',))
+    return pair(ManagedCard('cable', managed=None, properties=PATIENT), cables or Fabric([0, 0], options=SWITCH_OPTIONS),
+                fabric.FabricLab, layers=('apps',))
 
 
 def downs(guest):
@@ -141,13 +144,25 @@ def test_tcp():
     check(infiniband, links.tcp_cable())
 
 
-def test_switch():
-    with switched() as both:
+def test_tls():
+    check(infiniband, links.tls_cable())
+
+
+def check_switch(cables=None):
+    with switched(cables) as both:
         commands = traffic(both)
         went_further(commands)
         with unseen(both):
             keep_moving(both, commands)
         end(both, commands)
+
+
+def test_switch():
+    check_switch()
+
+
+def test_tls_switch():
+    check_switch(TlsSwitch(2, SWITCH_OPTIONS))
 
 
 def test_ipoib():

@@ -19,8 +19,8 @@ calls := hca_new hca_free hca_reset hca_run hca_load hca_bar0_write hca_doorbell
 	hca_set_faults hca_start_capture
 LDFLAGS := -fsanitize=fuzzer,address,undefined $(if $(COVERAGE),-fprofile-instr-generate) $(calls:%=-Wl,--wrap=%) -Wl,--wrap=__sanitizer_cov_trace_pc
 LIBS := $(shell pkg-config --libs glib-2.0 libdeflate) -lm -pthread
-GIO := $(shell pkg-config --cflags gio-unix-2.0)
-GIO_LIBS := $(shell pkg-config --libs gio-unix-2.0)
+GIO := $(shell pkg-config --cflags gio-unix-2.0 gnutls)
+GIO_LIBS := $(shell pkg-config --libs gio-unix-2.0 gnutls)
 
 card := $(shell find $(source)/core -name '*.c' ! -path '*/tests/*' ! -path '*/fuzz/*')
 helpers := $(wildcard $(source)/core/tests/lib*.c $(source)/core/fuzz/lib*.c)
@@ -29,7 +29,7 @@ object = $(patsubst $(source)/%.c,$(out)/%.o,$(1))
 parts := $(filter $(addprefix $(source)/core/,fault/% link/% record/% wire/% mad/% config.c state.c),$(card))
 engine := $(addprefix $(source)/switch/,switch.c port.c packet.c forward.c output.c queue.c agent.c counters.c report.c)
 # What is around the engine that a user gives text to (fuzz-control.c).
-around := $(addprefix $(source)/switch/,address.c control.c fault_text.c options.c)
+around := $(addprefix $(source)/switch/,address.c control.c fault_text.c options.c tls.c)
 switch_helpers := $(wildcard $(source)/switch/fuzz/lib*.c) $(source)/core/fuzz/lib-input.c
 switch_targets := $(wildcard $(source)/switch/fuzz/fuzz-*.c)
 switch_programs := $(patsubst $(source)/switch/fuzz/%.c,$(out)/%,$(switch_targets))

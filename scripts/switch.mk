@@ -6,8 +6,8 @@ out := build/switch
 program := build/hca-switch
 
 CFLAGS := -std=gnu11 -g -O2 -Wall -Wextra -Wno-unused-parameter -Werror \
-	-I$(source)/core -I$(source)/abi -I$(source) $(shell pkg-config --cflags gio-unix-2.0 libdeflate)
-LIBS := $(shell pkg-config --libs gio-unix-2.0 libdeflate) -lm
+	-I$(source)/core -I$(source)/abi -I$(source) $(shell pkg-config --cflags gio-unix-2.0 gnutls libdeflate)
+LIBS := $(shell pkg-config --libs gio-unix-2.0 gnutls libdeflate) -lm
 
 sources := $(wildcard $(source)/switch/*.c $(source)/core/fault/*.c $(source)/core/link/*.c $(source)/core/record/*.c $(source)/core/wire/*.c $(source)/core/mad/*.c) \
 	$(source)/core/config.c $(source)/core/state.c

@@ -22,12 +22,12 @@ programs := $(patsubst $(source)/core/tests/%.c,$(out)/%,$(tests))
 # The switch (switch/) and what it takes of the card: cables, packets, management agents.
 parts := $(filter $(addprefix $(source)/core/,fault/% link/% record/% wire/% mad/% config.c state.c),$(card))
 switch := $(wildcard $(source)/switch/*.c)
-engine := $(addprefix $(source)/switch/,switch.c port.c packet.c forward.c output.c queue.c agent.c counters.c report.c)
+engine := $(addprefix $(source)/switch/,switch.c port.c packet.c forward.c output.c queue.c agent.c counters.c report.c tls.c)
 switch_helpers := $(wildcard $(source)/switch/tests/lib*.c) $(source)/core/tests/lib-test.c
 switch_tests := $(wildcard $(source)/switch/tests/test-*.c)
 switch_programs := $(patsubst $(source)/switch/tests/%.c,$(out)/%,$(switch_tests))
-GIO := $(shell pkg-config --cflags gio-unix-2.0)
-GIO_LIBS := $(shell pkg-config --libs gio-unix-2.0)
+GIO := $(shell pkg-config --cflags gio-unix-2.0 gnutls)
+GIO_LIBS := $(shell pkg-config --libs gio-unix-2.0 gnutls)
 
 # A test whose source is gone is none any more.
 all: $(programs) $(switch_programs) $(out)/hca-switch $(out)/fabric-cards $(benches) $(out)/card.elf
@@ -53,6 +53,7 @@ $(out)/hca-switch: $(call object,$(parts) $(switch))
 	gcc $(CFLAGS) -o $@ $^ $(LIBS) $(GIO_LIBS)
 
 $(out)/switch/%.o: CFLAGS += $(GIO)
+$(out)/switch/tests/test-switch-tls.o: CFLAGS += -DMAKE_CREDENTIALS='"$(abspath scripts/make-credentials)"'
 
 plain = $(patsubst $(source)/%.c,$(out)/plain/%.o,$(1))
 plain_card := $(call plain,$(card))

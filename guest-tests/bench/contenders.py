@@ -38,6 +38,8 @@ def _cable(**options):
 CONTENDERS = [
     Contender('ib-stream', _infiniband, _cable(shared_memory='off'), ('rxe',)),
     Contender('ib-shm', _infiniband, _cable(shared_memory='on'), ('rxe', 'ib-stream')),
+    Contender('ib-tcp', _infiniband, links.tcp_cable, ('rxe', 'ib-stream')),
+    Contender('ib-tls', _infiniband, links.tls_cable, ('rxe', 'ib-tcp')),
     Contender('roce-stream', _roce, _cable(shared_memory='off'), ('rxe', 'ib-stream', 'virtio-net')),
     Contender('roce-shm', _roce, _cable(shared_memory='on'), ('rxe', 'ib-stream', 'roce-stream', 'virtio-net')),
     Contender('roce-netdev', _roce, links.stream, ('rxe', 'ib-stream', 'virtio-net')),
@@ -51,7 +53,7 @@ STRANGERS = ['rxe', 'virtio-net']  # who may fail
 SOCKETS = {'socket': 0, 'socket-beside': 2}  # and how many processes spin beside each
 CARDS = ['ib-cards', 'roce-cards']  # alone, see host.py
 # Columns of ratios, in this order.
-BASES = ['rxe', 'ib-stream', 'roce-stream', 'virtio-net', *SOCKETS]
+BASES = ['rxe', 'ib-stream', 'ib-tcp', 'roce-stream', 'virtio-net', *SOCKETS]
 
 
 @functools.cache

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What joins the devices of machines: cables of InfiniBand cards, Ethernet segments. A new kind is a function or class here."""
 import collections
+import os
 import socket
+import subprocess
+
+from . import paths
 
 # What a device is plugged into: QEMU's ID of it, and the device's property that takes this.
 Backend = collections.namedtuple('Backend', 'id property')
@@ -56,6 +60,33 @@ def turned_cable(**options):
 
 def tcp_cable(**options):
     return _cable(f'type=inet,host=127.0.0.1,port={free_port()}', **options)
+
+
+# TLS: the credentials of both ends are in a folder beside the sockets.
+TLS_FOLDER = 'tls'
+
+
+def make_credentials(folder):
+    subprocess.run([paths.MAKE_CREDENTIALS, os.path.join(folder, TLS_FOLDER)], check=True)
+
+
+def with_tls(kind, endpoint, arguments):
+    """The arguments of a cable's end, with credentials of a kind: x509 or psk. endpoint: server or client."""
+    option, cable = arguments
+    return [option, f'tls-creds-{kind},id={{id}}tls,dir={TLS_FOLDER},endpoint={endpoint}', option, f'{cable},tls-creds={{id}}tls']
+
+
+class _TlsCable(Link):
+    def __init__(self, kind):
+        plain = _cable(f'type=inet,host=localhost,port={free_port()}')
+        super().__init__(*(with_tls(kind, *end) for end in zip(('server', 'client'), plain.ends)))
+
+    def start(self, folder):
+        make_credentials(folder)
+
+
+def tls_cable(kind='x509'):
+    return _TlsCable(kind)
 
 
 def cable_to_netdev():

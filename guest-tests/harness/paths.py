@@ -13,6 +13,7 @@ QEMU_DATA = os.path.join(OF_QEMU, 'qemu-data')
 # Of a distribution, without our card: see scripts/fetch-stock-qemu.
 STOCK_QEMU = os.path.join(BUILD, 'stock', 'qemu-system-x86_64')
 SWITCH = os.path.join(BUILD, 'hca-switch')
+MAKE_CREDENTIALS = os.path.join(TOP, 'scripts', 'make-credentials')
 GUEST = os.path.join(BUILD, 'guest')
 OF_KERNEL = os.path.join(_KERNEL, 'guest')
 KERNEL = os.path.join(OF_KERNEL, 'vmlinux')

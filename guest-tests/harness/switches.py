@@ -9,7 +9,7 @@ import subprocess
 
 from . import paths, wait
 from .guest import GuestError
-from .links import Link
+from .links import TLS_FOLDER, Link, free_port, make_credentials, with_tls
 from .patience import patient
 
 
@@ -119,3 +119,24 @@ class Fabric(Link):
         with contextlib.ExitStack() as ends:
             for switch in self.switches:
                 ends.callback(switch.stop)
+
+
+class TlsSwitch(Link):
+    """A switch whose ends come over TLS, by keys that both have."""
+
+    def __init__(self, number, options=()):
+        ports = [free_port() for _ in range(number)]
+        super().__init__(*(with_tls('psk', 'client', ['-object', 'rdma-hca-cable,id={id},type=inet,host=localhost,'
+                                                      f'port={port},reconnect-ms=100']) for port in ports))
+        addresses = [f'tls-listen:127.0.0.1:{port}' for port in ports]
+        self.switches = [Switch('switch1', 1, addresses, [f'--tls-psk={TLS_FOLDER}', *options])]
+
+    def port_of_end(self, end):
+        return self.switches[0], 1 + end
+
+    def start(self, folder):
+        make_credentials(folder)
+        self.switches[0].start(folder)
+
+    def stop(self):
+        self.switches[0].stop()

@@ -11,6 +11,7 @@
 #include "qapi/error.h"
 #include "qemu/iov.h"
 #include "qemu/memfd.h"
+#include "rdma-hca-channel.h"
 #include "rdma-hca-shm.h"
 
 #ifndef F_SEAL_FUTURE_WRITE

@@ -18,12 +18,6 @@
 
 #include "io/channel.h"
 
-/* What a QIOChannel's call has returned, as writev() and readv() below. */
-static inline ssize_t rdma_hca_channel_result(ssize_t ret)
-{
-    return ret == QIO_CHANNEL_ERR_BLOCK ? -EAGAIN : ret < 0 ? -EPIPE : ret;
-}
-
 typedef struct RdmaHcaShm RdmaHcaShm;
 
 /*

@@ -3,12 +3,14 @@
  * The bytes of a cable that is a stream socket. See rdma-hca-stream.h.
  *
  * With a peer on the same host that does so, too, they go by shared memory, see
- * rdma-hca-shm.h; a peer that breaks its rules has seen the last of it.
+ * rdma-hca-shm.h; a peer that breaks its rules has seen the last of it. With
+ * credentials they go over TLS, see rdma-hca-tls.h.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qemu/lockable.h"
 #include "qemu/timer.h"
+#include "rdma-hca-channel.h"
 #include "rdma-hca-stream.h"
 #include "trace.h"
 
@@ -154,11 +156,25 @@ static void stream_on_ready(EventNotifier *wakes)
     stream->cable.events->readable(stream->cable.opaque);
 }
 
+/* The rest of what was taken before. False: more is left, or it has failed. */
+static bool stream_flush(RdmaHcaStream *stream)
+{
+    int ret = stream->tls ? rdma_hca_tls_flush(stream->tls) : 0;
+
+    if (ret && ret != -EAGAIN) {
+        stream_break(stream);
+    }
+    return !ret;
+}
+
 static void stream_on_writable(void *opaque)
 {
     RdmaHcaStream *stream = opaque;
 
     QEMU_LOCK_GUARD(stream->cable.lock);
+    if (!stream_flush(stream)) {
+        return;
+    }
     stream_watch(stream, stream->read_watched, false);
     stream->cable.events->writable(stream->cable.opaque);
 }
@@ -175,6 +191,9 @@ static ssize_t stream_do_writev(RdmaHcaStream *stream, const struct iovec *iov,
 
     if (stream->shm) {
         return rdma_hca_shm_writev(stream->shm, iov, iovcnt);
+    }
+    if (stream->tls) {
+        return rdma_hca_tls_writev(stream->tls, iov, iovcnt);
     }
     ret = qio_channel_writev(stream->ioc, iov, MIN(iovcnt, IOV_MAX), NULL);
     return rdma_hca_channel_result(ret);
@@ -222,6 +241,12 @@ static void stream_look_at_shm(RdmaHcaStream *stream)
     }
 }
 
+/* The card has given them and does not ask for them again. */
+static bool stream_holds_bytes(const RdmaHcaStream *stream)
+{
+    return stream->tls && rdma_hca_tls_is_full(stream->tls);
+}
+
 static ssize_t stream_writev(RdmaHcaCable *cable, const struct iovec *iov,
                              int iovcnt)
 {
@@ -232,12 +257,12 @@ static ssize_t stream_writev(RdmaHcaCable *cable, const struct iovec *iov,
         return -EPIPE;
     }
     ret = stream_do_writev(stream, iov, iovcnt);
-    if (ret == -EAGAIN && stream->shm && rdma_hca_shm_is_sending(stream->shm)) {
-        stream->write_blocked = true;
-    } else if (ret == -EAGAIN) {
-        stream_watch(stream, stream->read_watched, true);
-    } else if (ret < 0) {
+    if (ret < 0 && ret != -EAGAIN) {
         stream_fail(stream, ret);
+    } else if (stream->shm && rdma_hca_shm_is_sending(stream->shm)) {
+        stream->write_blocked = ret == -EAGAIN;
+    } else if (ret == -EAGAIN || stream_holds_bytes(stream)) {
+        stream_watch(stream, stream->read_watched, true);
     }
     return ret;
 }
@@ -304,6 +329,7 @@ static void stream_end(RdmaHcaStream *stream)
     stream->broken = false;
     qatomic_set(&stream->sharing, false);
     g_clear_pointer(&stream->shm, rdma_hca_shm_free);
+    g_clear_pointer(&stream->tls, rdma_hca_tls_free);
     qemu_bh_schedule(stream->ended_bh);
 }
 
@@ -321,6 +347,9 @@ static void stream_broken_bh(void *opaque)
 
 static bool stream_may_share(const RdmaHcaStream *stream)
 {
+    if (stream->tls) {
+        return false;
+    }
     return stream->share == ON_OFF_AUTO_ON ||
            (stream->share == ON_OFF_AUTO_AUTO && !stream->distrusted &&
             stream->protocol == RDMA_HCA_CABLE_PROTOCOL_RDMA_HCA);
@@ -360,6 +389,9 @@ static void stream_arrived_bh(void *opaque)
     if (stream->ioc) {
         stream_watch(stream, true, false);
         stream->write_blocked = false;
+        if (stream->creds) {
+            stream->tls = rdma_hca_tls_new(stream->ioc);
+        }
         stream_offer_memory(stream);
         stream->greeted = false;
         stream_await_greeting(stream);

@@ -21,6 +21,10 @@
 /* The same while a peer that has moved is on its way. */
 #define CABLE_HURRY_MS 20
 #define CABLE_GREETING_MS 10000
+/* Who comes all at once. */
+#define CABLE_BACKLOG RDMA_HCA_HANDSHAKES_MAX
+/* In a row, until the user is told. */
+#define CABLE_FAILED_HANDSHAKES 2
 /* A few hundred packets; what the kernel grants may be less. */
 #define CABLE_BUFFER_SIZE (2 * MiB)
 /* A peer whose host fell silent is given up after this time. */
@@ -96,24 +100,70 @@ static void stream_tune(QIOChannelSocket *sioc)
 }
 
 /* The peer is there: hand the stream to the card. */
-static void stream_take(RdmaHcaStream *stream, QIOChannelSocket *sioc)
+static void stream_take(RdmaHcaStream *stream, QIOChannel *ioc)
 {
-    QIOChannel *ioc = QIO_CHANNEL(sioc);
-    Error *err = NULL;
-
-    qio_channel_set_blocking(ioc, false, &err);
-    if (err) {
-        error_free(err);
-        return;
-    }
-    stream_tune(sioc);
     object_ref(OBJECT(ioc));
     stream->taken = true;
+    stream->handshakes_failed = 0;
+    rdma_hca_handshakes_cancel(&stream->handshakes);
     trace_rdma_hca_cable_up(rdma_hca_stream_id(stream));
     WITH_QEMU_LOCK_GUARD(&stream->lock) {
         stream->arrived = ioc;
     }
     qemu_bh_schedule(stream->arrived_bh);
+}
+
+static void stream_connect_later(RdmaHcaStream *stream);
+
+static bool stream_wants_peer(const RdmaHcaStream *stream)
+{
+    return stream_is_plugged(stream) && !stream->taken &&
+           !qatomic_read(&stream->away);
+}
+
+/* One may be of a peer that went. */
+static void stream_shake_failed(RdmaHcaStream *stream, const Error *err)
+{
+    trace_rdma_hca_cable_failed(rdma_hca_stream_id(stream),
+                                error_get_pretty(err));
+    if (++stream->handshakes_failed == CABLE_FAILED_HANDSHAKES) {
+        warn_report("rdma-hca-cable %s: TLS: %s", rdma_hca_stream_id(stream),
+                    error_get_pretty(err));
+    }
+}
+
+static void stream_shaken(void *opaque, QIOChannel *ioc, const Error *err)
+{
+    RdmaHcaStream *stream = opaque;
+
+    stream->connecting = false;
+    if (err) {
+        stream_shake_failed(stream, err);
+    } else if (stream_wants_peer(stream)) {
+        stream_take(stream, ioc);
+    }
+    if (!stream->taken) {
+        stream_connect_later(stream);
+    }
+}
+
+/* Somebody is there. */
+static void stream_meet(RdmaHcaStream *stream, QIOChannelSocket *sioc)
+{
+    Error *err = NULL;
+
+    qio_channel_set_blocking(QIO_CHANNEL(sioc), false, &err);
+    if (err) {
+        error_free(err);
+        return;
+    }
+    stream_tune(sioc);
+    if (stream->creds) {
+        stream->connecting = !stream->server;
+        rdma_hca_stream_tls_begin(stream, sioc, stream_shaken);
+    } else {
+        stream_take(stream, QIO_CHANNEL(sioc));
+    }
 }
 
 static gboolean stream_reconnect(gpointer opaque)
@@ -152,11 +202,10 @@ static void stream_connected(QIOTask *task, gpointer opaque)
                         error_get_pretty(err));
         }
         error_free(err);
-    } else if (stream_is_plugged(stream) && !stream->taken &&
-               !qatomic_read(&stream->away)) {
-        stream_take(stream, QIO_CHANNEL_SOCKET(qio_task_get_source(task)));
+    } else if (stream_wants_peer(stream)) {
+        stream_meet(stream, QIO_CHANNEL_SOCKET(qio_task_get_source(task)));
     }
-    if (!stream->taken) {
+    if (!stream->taken && !stream->connecting) {
         stream_connect_later(stream);
     }
 }
@@ -187,7 +236,7 @@ static void stream_accept(QIONetListener *listener, QIOChannelSocket *sioc,
         trace_rdma_hca_cable_refused(rdma_hca_stream_id(stream));
         return;
     }
-    stream_take(stream, sioc);
+    stream_meet(stream, sioc);
 }
 
 static void stream_drop_ended(RdmaHcaStream *stream)
@@ -243,7 +292,7 @@ static void stream_plug(RdmaHcaCable *cable)
     if (stream->listener) {
         stream_listen(stream);
     } else if (stream->passed) {
-        stream_take(stream, stream->passed);
+        stream_meet(stream, stream->passed);
         object_unref(OBJECT(g_steal_pointer(&stream->passed)));
     } else if (stream->addr->type != SOCKET_ADDRESS_TYPE_FD) {
         stream_connect(stream);
@@ -261,6 +310,8 @@ static void stream_unplug(RdmaHcaCable *cable)
         g_source_remove(stream->reconnect_tag);
         stream->reconnect_tag = 0;
     }
+    stream->connecting &= !stream->handshakes.count;
+    rdma_hca_handshakes_cancel(&stream->handshakes);
     /* The card's thread is done with the cable: no lock is needed. */
     if (!stream->ended) {
         stream->ended = g_steal_pointer(&stream->arrived);
@@ -306,8 +357,8 @@ static void stream_leave_path(RdmaHcaStream *stream)
 static bool stream_listen_at_path(RdmaHcaStream *stream, Error **errp)
 {
     stream->at_path = qio_channel_socket_new();
-    if (qio_channel_socket_listen_sync(stream->at_path, stream->addr, 1, errp) <
-        0) {
+    if (qio_channel_socket_listen_sync(stream->at_path, stream->addr,
+                                       CABLE_BACKLOG, errp) < 0) {
         object_unref(OBJECT(g_steal_pointer(&stream->at_path)));
         return false;
     }
@@ -336,8 +387,8 @@ static bool stream_open_listener(RdmaHcaStream *stream, Error **errp)
     stream->listener = qio_net_listener_new();
     qio_net_listener_set_name(stream->listener, "rdma-hca-cable");
     ok = is_path ? stream_listen_at_path(stream, errp)
-                 : qio_net_listener_open_sync(stream->listener, stream->addr, 1,
-                                              errp) == 0;
+                 : qio_net_listener_open_sync(stream->listener, stream->addr,
+                                              CABLE_BACKLOG, errp) == 0;
     if (!ok) {
         object_unref(OBJECT(g_steal_pointer(&stream->listener)));
     }
@@ -384,7 +435,8 @@ static void stream_complete(UserCreatable *uc, Error **errp)
         return;
     }
     if (socket_address_parse_named_fd(stream->addr, errp) < 0 ||
-        !stream_check_share(stream, errp)) {
+        !stream_check_share(stream, errp) ||
+        !rdma_hca_stream_tls_complete(stream, errp)) {
         return;
     }
     stream->complete = true;
@@ -437,8 +489,8 @@ static void stream_set_addr(Object *obj, Visitor *v, const char *name,
     }
 }
 
-static bool stream_can_be_set(const RdmaHcaStream *stream, const char *name,
-                              Error **errp)
+bool rdma_hca_stream_can_be_set(const RdmaHcaStream *stream, const char *name,
+                                Error **errp)
 {
     if (stream->complete) {
         error_setg(errp, "'%s' can only be set when the cable is made", name);
@@ -455,7 +507,7 @@ static void stream_set_server(Object *obj, bool value, Error **errp)
 {
     RdmaHcaStream *stream = RDMA_HCA_STREAM(obj);
 
-    if (!stream_can_be_set(stream, "server", errp)) {
+    if (!rdma_hca_stream_can_be_set(stream, "server", errp)) {
         return;
     }
     stream->server = value;
@@ -490,7 +542,7 @@ static void stream_set_greeting(Object *obj, Visitor *v, const char *name,
 {
     RdmaHcaStream *stream = RDMA_HCA_STREAM(obj);
 
-    if (!stream_can_be_set(stream, "greeting-ms", errp)) {
+    if (!rdma_hca_stream_can_be_set(stream, "greeting-ms", errp)) {
         return;
     }
     visit_type_uint32(v, name, &stream->greeting_ms, errp);
@@ -505,7 +557,7 @@ static void stream_set_protocol(Object *obj, int value, Error **errp)
 {
     RdmaHcaStream *stream = RDMA_HCA_STREAM(obj);
 
-    if (!stream_can_be_set(stream, "protocol", errp)) {
+    if (!rdma_hca_stream_can_be_set(stream, "protocol", errp)) {
         return;
     }
     stream->protocol = value;
@@ -520,7 +572,7 @@ static void stream_set_share(Object *obj, int value, Error **errp)
 {
     RdmaHcaStream *stream = RDMA_HCA_STREAM(obj);
 
-    if (!stream_can_be_set(stream, "shared-memory", errp)) {
+    if (!rdma_hca_stream_can_be_set(stream, "shared-memory", errp)) {
         return;
     }
     stream->share = value;
@@ -543,6 +595,7 @@ static void stream_init(Object *obj)
     stream->share = ON_OFF_AUTO_AUTO;
     stream->reconnect_ms = CABLE_RECONNECT_MS;
     stream->greeting_ms = CABLE_GREETING_MS;
+    rdma_hca_handshakes_init(&stream->handshakes);
     qemu_mutex_init(&stream->lock);
 }
 
@@ -553,6 +606,7 @@ static void stream_finalize(Object *obj)
     if (stream->passed) {
         object_unref(OBJECT(stream->passed));
     }
+    rdma_hca_stream_tls_finalize(stream);
     qapi_free_SocketAddress(stream->addr);
     qemu_mutex_destroy(&stream->lock);
 }
@@ -610,6 +664,7 @@ static void stream_class_init(ObjectClass *klass, RDMA_HCA_CLASS_DATA *data)
         klass, "shared-memory",
         "Whether packets pass by memory that both ends share: on, off, or "
         "auto, if the other end is on this host and does so, too");
+    rdma_hca_stream_tls_class_init(klass);
     object_class_property_add_bool(klass, "sharing", stream_get_sharing, NULL);
     object_class_property_set_description(
         klass, "sharing", "Whether packets pass by shared memory now");

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Inside of rdma-hca-cable, the cable that is a stream socket: what its two
- * files share.
+ * Inside of rdma-hca-cable, the cable that is a stream socket: what its files
+ * share.
  *
  * rdma-hca-stream.c       the object, and what is done in the main loop: it
  *                         listens, accepts, connects and reconnects
+ * rdma-hca-stream-tls.c   which TLS it has, if any
  * rdma-hca-stream-flow.c  the flow of bytes, in the card's thread
  *
  * A stream is handed from the one to the other when the peer comes, and back
@@ -19,7 +20,9 @@
 #include "qemu/event_notifier.h"
 #include "qemu/thread.h"
 #include "rdma-hca-cable.h"
+#include "rdma-hca-handshake.h"
 #include "rdma-hca-shm.h"
+#include "rdma-hca-tls.h"
 
 #define TYPE_RDMA_HCA_STREAM "rdma-hca-cable"
 OBJECT_DECLARE_SIMPLE_TYPE(RdmaHcaStream, RDMA_HCA_STREAM)
@@ -35,6 +38,7 @@ struct RdmaHcaStream {
     uint32_t greeting_ms;
     RdmaHcaCableProtocol protocol;
     OnOffAuto share; /* memory */
+    char *tls_creds, *tls_authz, *tls_hostname;
     bool complete;
 
     /* The main loop's. */
@@ -43,7 +47,10 @@ struct RdmaHcaStream {
     QIOChannelSocket *passed;  /* client on a passed fd, until plugged */
     guint reconnect_tag;
     bool connecting;
-    bool taken; /* the card has a stream */
+    bool taken;             /* the card has a stream */
+    QCryptoTLSCreds *creds; /* NULL: no TLS */
+    RdmaHcaHandshakes handshakes;
+    unsigned handshakes_failed; /* since there was a peer */
     QEMUBH *ended_bh;
     dev_t listens_dev; /* what was made there */
     ino_t listens_ino;
@@ -70,6 +77,7 @@ struct RdmaHcaStream {
     bool write_blocked;  /* the same, and a wake-up will come */
     bool greeted;        /* the peer has said who it is */
     RdmaHcaShm *shm;     /* NULL: the socket carries everything */
+    RdmaHcaTls *tls;     /* NULL: the socket carries the bytes as they are */
     bool distrusted;     /* a peer has broken the rules of shared memory */
     bool sharing;        /* atomic: both directions go by it */
     QEMUTimer *greeting_timer;
@@ -77,6 +85,18 @@ struct RdmaHcaStream {
 
 /* For messages and traces. */
 const char *rdma_hca_stream_id(const RdmaHcaStream *stream);
+
+/* Whether property @name may be set now; else @errp. */
+bool rdma_hca_stream_can_be_set(const RdmaHcaStream *stream, const char *name,
+                                Error **errp);
+
+/* TLS: its properties, and what they name. False with @errp: that cannot be. */
+void rdma_hca_stream_tls_class_init(ObjectClass *klass);
+bool rdma_hca_stream_tls_complete(RdmaHcaStream *stream, Error **errp);
+void rdma_hca_stream_tls_finalize(RdmaHcaStream *stream);
+/* With credentials: @done, with the stream, when the other end is known. */
+void rdma_hca_stream_tls_begin(RdmaHcaStream *stream, QIOChannelSocket *sioc,
+                               RdmaHcaHandshakeDone *done);
 
 /* The methods that are called in the card's thread. */
 void rdma_hca_stream_flow_class_init(RdmaHcaCableClass *cc);

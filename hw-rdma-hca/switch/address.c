@@ -9,7 +9,7 @@
 #include "program.h"
 
 struct SwAddress {
-    bool listens;
+    bool listens, is_tls;
     char *text;
     char *path; /* NULL: TCP */
     GSocketConnectable *target;
@@ -17,12 +17,11 @@ struct SwAddress {
 
 static const struct {
     const char *prefix;
-    bool is_unix, listens;
+    bool is_unix, listens, is_tls;
 } kinds[] = {
-    { "unix:", true, false },
-    { "unix-listen:", true, true },
-    { "tcp:", false, false },
-    { "tcp-listen:", false, true },
+    { "unix:", true, false, false }, { "unix-listen:", true, true, false },
+    { "tcp:", false, false, false }, { "tcp-listen:", false, true, false },
+    { "tls:", false, false, true },  { "tls-listen:", false, true, true },
 };
 
 static bool parse_path(SwAddress *address, const char *path, GError **error)
@@ -75,13 +74,19 @@ SwAddress *sw_address_parse(const char *text, GError **error)
 {
     for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
         if (g_str_has_prefix(text, kinds[i].prefix)) {
-            return new_address(text, text + strlen(kinds[i].prefix),
-                               kinds[i].is_unix, kinds[i].listens, error);
+            SwAddress *address = new_address(
+                text, text + strlen(kinds[i].prefix), kinds[i].is_unix,
+                kinds[i].listens, error);
+
+            if (address) {
+                address->is_tls = kinds[i].is_tls;
+            }
+            return address;
         }
     }
     g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT,
-                "%s: an address is unix:PATH, unix-listen:PATH, tcp:HOST:PORT "
-                "or tcp-listen:HOST:PORT",
+                "%s: an address is unix:PATH, unix-listen:PATH, tcp:HOST:PORT, "
+                "tcp-listen:HOST:PORT, tls:HOST:PORT or tls-listen:HOST:PORT",
                 text);
     return NULL;
 }
@@ -104,6 +109,18 @@ void sw_address_free(SwAddress *address)
 bool sw_address_listens(const SwAddress *address)
 {
     return address->listens;
+}
+
+bool sw_address_is_tls(const SwAddress *address)
+{
+    return address->is_tls;
+}
+
+const char *sw_address_host(const SwAddress *address)
+{
+    return address->path ? NULL
+                         : g_network_address_get_hostname(
+                               G_NETWORK_ADDRESS(address->target));
 }
 
 const char *sw_address_text(const SwAddress *address)

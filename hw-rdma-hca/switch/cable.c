@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "program.h"
+#include "tls.h"
 
 /* A few hundred packets; what the kernel grants may be less. */
 #define BUFFER_SIZE (2 * 1024 * 1024)
@@ -34,6 +34,9 @@ struct SwCable {
     guint retry_tag;
     bool unplugged; /* it wants no peer */
 
+    SwHandshakes handshakes; /* with TLS */
+
+    SwTls *tls;                    /* of the stream; NULL: it has none */
     GSocket *socket;               /* the peer's stream, NULL: none */
     GSocketConnection *connection; /* which would close it when it goes */
     int fd;
@@ -106,15 +109,15 @@ static void clear_tag(guint *tag)
     }
 }
 
-/* The peer is there. */
-static void begin(SwCable *cable, GSocket *socket)
+/* The peer is there. @tls: taken, or NULL. */
+static void begin(SwCable *cable, GSocket *socket, SwTls *tls)
 {
+    sw_handshakes_cancel(&cable->handshakes);
+    cable->tls = tls;
     cable->socket = g_object_ref(socket);
     cable->fd = g_socket_get_fd(socket);
     cable->greeted = false;
     cable->broken = false;
-    g_socket_set_blocking(socket, FALSE);
-    tune(socket);
     cable->watched = G_IO_IN;
     cable->fd_tag = g_source_add_unix_fd(cable->program->source, cable->fd,
                                          cable->watched);
@@ -129,6 +132,7 @@ static void end(SwCable *cable)
 {
     clear_tag(&cable->greeting_tag);
     g_source_remove_unix_fd(cable->program->source, cable->fd_tag);
+    g_clear_pointer(&cable->tls, sw_tls_free);
     g_socket_close(cable->socket, NULL);
     g_clear_object(&cable->socket);
     g_clear_object(&cable->connection);
@@ -142,29 +146,38 @@ void sw_cable_break(SwCable *cable)
     cable->broken = cable->socket != NULL;
 }
 
-/* -EAGAIN is no end; others are. */
+/* Other ends of it than -EAGAIN are the stream's. */
 static ssize_t judge(SwCable *cable, ssize_t n)
 {
-    if (n < 0) {
-        n = errno == EWOULDBLOCK ? -EAGAIN : -errno;
-    }
     if (n < 0 && n != -EAGAIN && n != -EINTR) {
         sw_cable_break(cable);
     }
     return n;
 }
 
-ssize_t sw_cable_writev(SwCable *cable, const struct iovec *iov, int iovcnt)
+/* What a system call has returned. */
+static ssize_t result(ssize_t n)
+{
+    return n >= 0 ? n : errno == EWOULDBLOCK ? -EAGAIN : -errno;
+}
+
+static ssize_t write_socket(SwCable *cable, const struct iovec *iov, int iovcnt)
 {
     struct msghdr message = {
         .msg_iov = (struct iovec *)iov,
         .msg_iovlen = iovcnt,
     };
 
+    return result(sendmsg(cable->fd, &message, MSG_NOSIGNAL));
+}
+
+ssize_t sw_cable_writev(SwCable *cable, const struct iovec *iov, int iovcnt)
+{
     if (!cable->socket || cable->broken) {
         return -EPIPE;
     }
-    return judge(cable, sendmsg(cable->fd, &message, MSG_NOSIGNAL));
+    return judge(cable, cable->tls ? sw_tls_writev(cable->tls, iov, iovcnt)
+                                   : write_socket(cable, iov, iovcnt));
 }
 
 ssize_t sw_cable_readv(SwCable *cable, const struct iovec *iov, int iovcnt)
@@ -174,11 +187,18 @@ ssize_t sw_cable_readv(SwCable *cable, const struct iovec *iov, int iovcnt)
     if (!cable->socket || cable->broken) {
         return -EPIPE;
     }
-    n = judge(cable, readv(cable->fd, iov, iovcnt));
+    n = judge(cable, cable->tls ? sw_tls_readv(cable->tls, iov, iovcnt)
+                                : result(readv(cable->fd, iov, iovcnt)));
     if (!n) {
         sw_cable_break(cable);
     }
     return n;
+}
+
+/* What was taken before. False: not all of it is sent. */
+static bool flush(SwCable *cable)
+{
+    return !cable->tls || judge(cable, sw_tls_flush(cable->tls)) == 0;
 }
 
 void sw_cable_before(SwCable *cable)
@@ -198,7 +218,7 @@ void sw_cable_before(SwCable *cable)
     if (ready & (G_IO_IN | G_IO_HUP | G_IO_ERR)) {
         hca_switch_readable(sw, cable->port);
     }
-    if (ready & G_IO_OUT) {
+    if (ready & G_IO_OUT && flush(cable)) {
         hca_switch_writable(sw, cable->port);
     }
 }
@@ -211,7 +231,8 @@ static void watch(SwCable *cable)
     if (hca_switch_wants_read(sw, cable->port)) {
         wanted |= G_IO_IN;
     }
-    if (hca_switch_wants_write(sw, cable->port)) {
+    if (hca_switch_wants_write(sw, cable->port) ||
+        (cable->tls && sw_tls_is_full(cable->tls))) {
         wanted |= G_IO_OUT;
     }
     if (wanted != cable->watched) {
@@ -238,6 +259,70 @@ void sw_cable_after(SwCable *cable)
     watch(cable);
 }
 
+/* Who it is */
+
+static bool allows(const SwCable *cable, SwTls *tls)
+{
+    g_autofree char *name = sw_tls_peer(tls);
+
+    if (cable->listener && !sw_options_allow(cable->program->options,
+                                             cable->port, name ? name : "")) {
+        sw_complain("port %u: %s may not connect", cable->port,
+                    name ? name : "a peer without a name");
+        return false;
+    }
+    return true;
+}
+
+static void refuse(SwCable *cable, const char *why)
+{
+    if (why) {
+        say(cable, why);
+    }
+    if (!cable->listener) {
+        g_clear_object(&cable->connection);
+        await_peer(cable);
+    }
+}
+
+static void on_shaken(void *opaque, GSocket *socket, SwTls *tls,
+                      const char *why)
+{
+    SwCable *cable = opaque;
+
+    if (tls && allows(cable, tls)) {
+        begin(cable, socket, tls);
+    } else {
+        sw_tls_free(tls);
+        refuse(cable, why);
+    }
+}
+
+/* Somebody is there. */
+static void meet(SwCable *cable, GSocket *socket)
+{
+    const SwOptions *options = cable->program->options;
+    g_autoptr(GError) error = NULL;
+    SwTls *tls;
+
+    g_socket_set_blocking(socket, FALSE);
+    tune(socket);
+    if (!sw_address_is_tls(cable->address)) {
+        begin(cable, socket, NULL);
+        return;
+    }
+    tls = sw_tls_new(options->tls, g_socket_get_fd(socket),
+                     cable->listener ? NULL : sw_address_host(cable->address),
+                     &error);
+    if (tls) {
+        sw_handshake_begin(&cable->handshakes, socket, tls,
+                           cable->listener ? options->greeting_ms : 0,
+                           on_shaken, cable);
+    } else {
+        refuse(cable, error->message);
+    }
+}
+
 /* Listening */
 
 /* For want of a descriptor: later. */
@@ -260,9 +345,9 @@ static gboolean on_accept(gint fd, GIOCondition condition, gpointer opaque)
         g_error_free(error);
         return gone ? G_SOURCE_CONTINUE : rest(cable);
     }
-    begin(cable, socket);
+    meet(cable, socket);
     g_object_unref(socket);
-    return G_SOURCE_CONTINUE; /* begin() has removed it */
+    return G_SOURCE_CONTINUE; /* until begin() removes it */
 }
 
 static bool start_listening(SwCable *cable, GError **error)
@@ -285,7 +370,7 @@ static void on_connected(GObject *client, GAsyncResult *result, gpointer opaque)
         g_clear_object(&connection);
     } else if (connection) {
         cable->connection = connection;
-        begin(cable, g_socket_connection_get_socket(connection));
+        meet(cable, g_socket_connection_get_socket(connection));
     } else {
         await_peer(cable);
     }
@@ -387,9 +472,11 @@ void sw_cable_unplug(SwCable *cable)
     if (cable->cancel) {
         g_cancellable_cancel(cable->cancel);
     }
+    sw_handshakes_cancel(&cable->handshakes);
     if (cable->socket) {
         end(cable);
     }
+    g_clear_object(&cable->connection);
 }
 
 void sw_cable_plug(SwCable *cable)

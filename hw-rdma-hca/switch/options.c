@@ -2,21 +2,22 @@
 /* The command line. */
 #include <errno.h>
 
-#include "program.h"
+#include "tls.h"
 
 #define NOT_GIVEN G_MININT
 #define RECONNECT_MS 100
 #define GREETING_MS 10000
+#define TLS_USER "qemu"
 /* A GUID up to that is a number to be added to the default one. */
 #define MAX_SHORT_GUID 0xffff
 
 /* As GLib gives it. */
 typedef struct Raw {
-    char *guid, *name, *control;
+    char *guid, *name, *control, *x509, *psk, *user;
     int ports, mtu, vls, buffer, reconnect_ms, greeting_ms, move_ms;
     gint64 seed, capture_max;
     gboolean verbose;
-    char **captures, **faults, **addresses;
+    char **captures, **faults, **allowed, **addresses;
 } Raw;
 
 static const char summary[] =
@@ -24,6 +25,7 @@ static const char summary[] =
     "from 1 on:\n"
     "  unix:PATH, tcp:HOST:PORT                connect, again and again\n"
     "  unix-listen:PATH, tcp-listen:HOST:PORT  wait for a peer, one at a time\n"
+    "  tls:HOST:PORT, tls-listen:HOST:PORT     the same over TLS\n"
     "A subnet manager (opensm) on one of the cards configures the switch.";
 
 static const char description[] =
@@ -163,6 +165,62 @@ static bool take_captures(SwOptions *options, char **texts, GError **error)
     return true;
 }
 
+static bool take_allowed(SwOptions *options, char **texts, GError **error)
+{
+    for (char **text = texts; text && *text; text++) {
+        const char *name = *text;
+        GPtrArray **to = &options->allowed;
+
+        if (is_of_port(*text)) {
+            SwPortOptions *port = port_of(options, *text, '=', &name, error);
+
+            if (!port) {
+                g_prefix_error(error, "--tls-allow: ");
+                return false;
+            }
+            to = &port->allowed;
+        }
+        if (!*to) {
+            *to = g_ptr_array_new_with_free_func(g_free);
+        }
+        g_ptr_array_add(*to, g_strdup(name));
+    }
+    return true;
+}
+
+static bool load_tls(SwOptions *options, const char *user, GError **error)
+{
+    for (unsigned i = 1; i <= options->config.num_ports; i++) {
+        const SwAddress *address = options->port[i].address;
+
+        if (!address || !sw_address_is_tls(address)) {
+            continue;
+        }
+        if (!options->tls) {
+            return fail(error, "tls: and tls-listen: need --tls-x509 or "
+                               "--tls-psk");
+        }
+        if (!sw_tls_creds_load(options->tls, sw_address_listens(address), user,
+                               error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool take_tls(SwOptions *options, const Raw *raw, GError **error)
+{
+    if (raw->x509 && raw->psk) {
+        return fail(error, "--tls-x509 and --tls-psk are given both");
+    }
+    if (raw->x509 || raw->psk) {
+        options->tls = sw_tls_creds_new(raw->psk ? raw->psk : raw->x509,
+                                        raw->psk);
+    }
+    return load_tls(options, raw->user ? raw->user : TLS_USER, error) &&
+           take_allowed(options, raw->allowed, error);
+}
+
 static bool take_control(SwOptions *options, const char *path, GError **error)
 {
     if (path) {
@@ -220,6 +278,7 @@ static bool take(SwOptions *options, const Raw *raw, GError **error)
            take_numbers(options, raw, error) &&
            take_faults(options, raw->faults, error) &&
            take_captures(options, raw->captures, error) &&
+           take_tls(options, raw, error) &&
            take_control(options, raw->control, error);
 }
 
@@ -265,6 +324,19 @@ static bool parse(Raw *raw, int argc, char **argv, GError **error)
           "Where the chance of faults begins (default: 0)", "N" },
         { "control", 0, 0, G_OPTION_ARG_FILENAME, &raw->control,
           "Take commands at a unix socket", "PATH" },
+        { "tls-x509", 0, 0, G_OPTION_ARG_FILENAME, &raw->x509,
+          "TLS by certificates: ca-cert.pem, server-cert.pem, server-key.pem, "
+          "client-cert.pem and client-key.pem of a folder",
+          "DIR" },
+        { "tls-psk", 0, 0, G_OPTION_ARG_FILENAME, &raw->psk,
+          "TLS by keys that both ends have: keys.psk of a folder", "DIR" },
+        { "tls-user", 0, 0, G_OPTION_ARG_STRING, &raw->user,
+          "Whose key a port has that connects (default: " TLS_USER ")",
+          "NAME" },
+        { "tls-allow", 0, 0, G_OPTION_ARG_STRING_ARRAY, &raw->allowed,
+          "Who may connect to the ports, or to one: a distinguished name or a "
+          "user, * and ? are any (default: all that the credentials know)",
+          "[PORT=]NAME" },
         { "verbose", 'v', 0, G_OPTION_ARG_NONE, &raw->verbose,
           "Print changes of state and dropped packets, a line each", NULL },
         { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_STRING_ARRAY, &raw->addresses,
@@ -287,6 +359,10 @@ static void free_raw(Raw *raw)
     g_free(raw->guid);
     g_free(raw->name);
     g_free(raw->control);
+    g_free(raw->x509);
+    g_free(raw->psk);
+    g_free(raw->user);
+    g_strfreev(raw->allowed);
     g_strfreev(raw->captures);
     g_strfreev(raw->faults);
     g_strfreev(raw->addresses);
@@ -321,9 +397,30 @@ void sw_options_free(SwOptions *options)
     for (unsigned i = 0; i <= HCA_SWITCH_MAX_PORTS; i++) {
         sw_address_free(options->port[i].address);
         g_free(options->port[i].capture);
+        g_clear_pointer(&options->port[i].allowed, g_ptr_array_unref);
     }
+    g_clear_pointer(&options->allowed, g_ptr_array_unref);
+    sw_tls_creds_free(options->tls);
     sw_address_free(options->control);
     g_free(options->capture);
     g_free(options->name);
     g_free(options);
+}
+
+static bool has_match(const GPtrArray *patterns, const char *name)
+{
+    for (unsigned i = 0; patterns && i < patterns->len; i++) {
+        if (g_pattern_match_simple(patterns->pdata[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool sw_options_allow(const SwOptions *options, unsigned port, const char *name)
+{
+    const GPtrArray *own = options->port[port].allowed;
+
+    return (!own && !options->allowed) || has_match(own, name) ||
+           has_match(options->allowed, name);
 }

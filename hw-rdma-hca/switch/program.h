@@ -12,6 +12,8 @@ typedef struct SwAddress SwAddress;
 typedef struct SwCable SwCable;
 typedef struct SwCapture SwCapture;
 typedef struct SwControl SwControl;
+typedef struct SwTls SwTls;
+typedef struct SwTlsCreds SwTlsCreds;
 
 /* Who is told of errors: a line to stderr, with the program's name. */
 void sw_complain(const char *format, ...) G_GNUC_PRINTF(1, 2);
@@ -19,14 +21,17 @@ void sw_complain(const char *format, ...) G_GNUC_PRINTF(1, 2);
 /* address.c */
 
 /*
- * unix:PATH, unix-listen:PATH, tcp:HOST:PORT, tcp-listen:HOST:PORT. NULL and
- * @error: it is none of them.
+ * unix:PATH, unix-listen:PATH, tcp:HOST:PORT, tcp-listen:HOST:PORT, tls:HOST:PORT,
+ * tls-listen:HOST:PORT. NULL and @error: it is none of them.
  */
 SwAddress *sw_address_parse(const char *text, GError **error);
 /* The same of a path that is listened at. */
 SwAddress *sw_address_of_path(const char *path, GError **error);
 void sw_address_free(SwAddress *address);
 bool sw_address_listens(const SwAddress *address);
+bool sw_address_is_tls(const SwAddress *address);
+/* Of TCP; NULL: it is a path. */
+const char *sw_address_host(const SwAddress *address);
 const char *sw_address_text(const SwAddress *address);
 GSocketConnectable *sw_address_target(const SwAddress *address);
 /*
@@ -50,7 +55,8 @@ bool sw_faults_parse(const char *text, HcaFaultPlan *plan, GError **error);
 typedef struct SwPortOptions {
     SwAddress *address; /* NULL: the port has no cable */
     HcaFaultPlan faults;
-    char *capture; /* a file of its own, or NULL */
+    char *capture;      /* a file of its own, or NULL */
+    GPtrArray *allowed; /* TLS: patterns of peers' names; NULL: none */
 } SwPortOptions;
 
 typedef struct SwOptions {
@@ -59,6 +65,8 @@ typedef struct SwOptions {
     char *capture; /* a file of all ports, or NULL */
     uint64_t capture_max;
     SwAddress *control;
+    SwTlsCreds *tls;    /* NULL: no port has TLS */
+    GPtrArray *allowed; /* at all ports; NULL: none */
     unsigned reconnect_ms, greeting_ms;
     bool verbose;
     SwPortOptions port[HCA_SWITCH_MAX_PORTS + 1];
@@ -67,6 +75,12 @@ typedef struct SwOptions {
 /* NULL and @error: they are not good. --help prints and exits. */
 SwOptions *sw_options_parse(int argc, char **argv, GError **error);
 void sw_options_free(SwOptions *options);
+/*
+ * Whether the TLS peer of that name may have @port: it may if no names are given, not
+ * for all ports and not for this one.
+ */
+bool sw_options_allow(const SwOptions *options, unsigned port,
+                      const char *name);
 
 /* cable.c */
 

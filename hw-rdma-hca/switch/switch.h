@@ -20,6 +20,8 @@
  * options.c       the command line
  * loop.c          the main loop's source: all sockets, one turn
  * cable.c         a port's socket: it listens, connects, comes back
+ * tls.c           TLS of such a socket, by GnuTLS
+ * handshake.c     its beginning: peers that are not known yet
  * address.c       addresses of sockets
  * fault_text.c    plans of faults as text
  * capture_file.c  captures as files

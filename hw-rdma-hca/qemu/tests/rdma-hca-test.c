@@ -687,6 +687,7 @@ static void test_properties(void)
 #include "hw/rdma-hca/qemu/tests/rdma-hca-shm.c.inc"
 #include "hw/rdma-hca/qemu/tests/rdma-hca-state.c.inc"
 #include "hw/rdma-hca/qemu/tests/rdma-hca-threads.c.inc"
+#include "hw/rdma-hca/qemu/tests/rdma-hca-tls.c.inc"
 
 int main(int argc, char **argv)
 {
@@ -717,6 +718,7 @@ int main(int argc, char **argv)
     add_roce_option_tests();
     add_shm_tests();
     add_state_tests();
+    add_tls_tests();
     qtest_add_func("rdma-hca/threads", test_threads);
     return g_test_run();
 }

@@ -336,6 +336,78 @@ void peer_set(Peer *peer, uint16_t attribute, uint32_t modifier, uint8_t *data)
     peer_answer(peer, data);
 }
 
+void peer_configure(Peer *peer)
+{
+    uint8_t data[HCA_SMP_DATA_SIZE] = { 0 };
+
+    memset(data, 0xff, sizeof(data));
+    data[1] = 1;
+    data[2] = 2;
+    peer_set(peer, HCA_ATTR_LINEAR_FDB, 0, data);
+    memset(data, 0, sizeof(data));
+    put_be16(data + 6, 2);
+    data[11] = 31 << 3;
+    peer_set(peer, HCA_ATTR_SWITCH_INFO, 0, data);
+    for (unsigned i = 0; i < 4; i++) {
+        memset(data, 0, sizeof(data));
+        data[32] = i < 2 ? HCA_PORT_ARMED : HCA_PORT_ACTIVE;
+        data[36] = 5 << 4;
+        data[42] = 31;
+        peer_set(peer, HCA_ATTR_PORT_INFO, 1 + i % 2, data);
+        g_assert_cmpuint(data[32] & 0xf, ==,
+                         i < 2 ? HCA_PORT_ARMED : HCA_PORT_ACTIVE);
+    }
+}
+
+/* A stream of packets without an end, of which @at bytes have been sent. */
+static void send_some(Peer *peer, const GByteArray *frame, size_t *at)
+{
+    ssize_t n;
+
+    do {
+        size_t done = *at % frame->len;
+
+        n = send(peer->fd, frame->data + done, frame->len - done,
+                 MSG_NOSIGNAL | MSG_DONTWAIT);
+        *at += MAX(n, 0);
+    } while (n > 0);
+}
+
+unsigned peer_fill(Peer *peer, GByteArray **packet, const char *ctl)
+{
+    Parcel parcel = { .slid = 1, .dlid = 2, .size = 4096 };
+    GByteArray *frame = parcel_pack(&parcel);
+    uint8_t header[HCA_FRAME_HEADER_SIZE];
+    bool held = false;
+    size_t at = 0;
+    unsigned n;
+
+    *packet = parcel_pack(&parcel);
+    hca_frame_write_header(header, HCA_FRAME_PACKET, 0, frame->len);
+    g_byte_array_prepend(frame, header, sizeof(header));
+    while (!held) {
+        char *ports;
+
+        send_some(peer, frame, &at);
+        ports = control_command(ctl, "ports");
+        held = strstr(ports, "held=1");
+        g_free(ports);
+    }
+    n = at / frame->len;
+    g_byte_array_unref(frame);
+    return n;
+}
+
+void peer_expect_packets(Peer *peer, const GByteArray *packet, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        GByteArray *got = peer_frame(peer, HCA_FRAME_PACKET);
+
+        g_assert_cmpmem(got->data, got->len, packet->data, packet->len);
+        g_byte_array_unref(got);
+    }
+}
+
 /* Commands */
 
 char *control_command(const char *path, const char *line)

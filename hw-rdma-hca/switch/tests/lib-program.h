@@ -67,6 +67,14 @@ void peer_answer(Peer *peer, uint8_t *data);
 uint64_t peer_guid(Peer *peer, const uint8_t *path, unsigned hops);
 /* Set, of the switch that the peer is at. */
 void peer_set(Peer *peer, uint16_t attribute, uint32_t modifier, uint8_t *data);
+/* What a manager would do for two ports, LIDs 1 and 2, and no limits of time. */
+void peer_configure(Peer *peer);
+/*
+ * Packets from LID 1 to LID 2, until the switch of the control socket @ctl does not
+ * read any more. How many of them are whole; @packet is what each of them is.
+ */
+unsigned peer_fill(Peer *peer, GByteArray **packet, const char *ctl);
+void peer_expect_packets(Peer *peer, const GByteArray *packet, unsigned n);
 /* Path and hops: the switch that the peer is at. */
 #define PEER_HERE (const uint8_t *)"", 0
 

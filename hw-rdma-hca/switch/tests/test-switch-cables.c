@@ -234,77 +234,6 @@ static void in_use(void)
 
 /* Packets */
 
-/* What a manager would do for two ports, LIDs 1 and 2, and no limits of time. */
-static void configure(Peer *peer)
-{
-    uint8_t data[HCA_SMP_DATA_SIZE] = { 0 };
-
-    memset(data, 0xff, sizeof(data));
-    data[1] = 1;
-    data[2] = 2;
-    peer_set(peer, HCA_ATTR_LINEAR_FDB, 0, data);
-    memset(data, 0, sizeof(data));
-    put_be16(data + 6, 2);
-    data[11] = 31 << 3;
-    peer_set(peer, HCA_ATTR_SWITCH_INFO, 0, data);
-    for (unsigned i = 0; i < 4; i++) {
-        memset(data, 0, sizeof(data));
-        data[32] = i < 2 ? HCA_PORT_ARMED : HCA_PORT_ACTIVE;
-        data[36] = 5 << 4;
-        data[42] = 31;
-        peer_set(peer, HCA_ATTR_PORT_INFO, 1 + i % 2, data);
-        g_assert_cmpuint(data[32] & 0xf, ==,
-                         i < 2 ? HCA_PORT_ARMED : HCA_PORT_ACTIVE);
-    }
-}
-
-/* A stream of packets without an end, of which @at bytes have been sent. */
-static void send_some(Peer *peer, const GByteArray *frame, size_t *at)
-{
-    ssize_t n;
-
-    do {
-        size_t done = *at % frame->len;
-
-        n = send(peer->fd, frame->data + done, frame->len - done,
-                 MSG_NOSIGNAL | MSG_DONTWAIT);
-        *at += MAX(n, 0);
-    } while (n > 0);
-}
-
-/* Until the switch does not read any more. */
-static void fill(Peer *peer, const char *ctl)
-{
-    Parcel parcel = { .slid = 1, .dlid = 2, .size = 4096 };
-    GByteArray *frame = parcel_pack(&parcel);
-    uint8_t header[HCA_FRAME_HEADER_SIZE];
-    bool held = false;
-    size_t at = 0;
-
-    hca_frame_write_header(header, HCA_FRAME_PACKET, 0, frame->len);
-    g_byte_array_prepend(frame, header, sizeof(header));
-    while (!held) {
-        char *ports;
-
-        send_some(peer, frame, &at);
-        ports = control_command(ctl, "ports");
-        held = strstr(ports, "held=1");
-        g_free(ports);
-    }
-    g_byte_array_unref(frame);
-}
-
-static unsigned count_packets(Peer *peer, unsigned n)
-{
-    unsigned got = 0;
-
-    while (got < n) {
-        g_byte_array_unref(peer_frame(peer, HCA_FRAME_PACKET));
-        got++;
-    }
-    return got;
-}
-
 /* Data through the program; its ends read and write when they like. */
 static void data(void)
 {
@@ -314,18 +243,14 @@ static void data(void)
     Program program = program_start("log", "-v", at_a, at_b, NULL);
     Peer first = peer_connect(a), second = peer_connect(b);
     Parcel parcel = { .slid = 1, .dlid = 2, .size = 1000 };
-    GByteArray *packet = parcel_pack(&parcel), *got;
+    GByteArray *packet = parcel_pack(&parcel);
 
     peer_guid(&second, PEER_HERE);
-    configure(&first);
+    peer_configure(&first);
     for (unsigned i = 0; i < 1000; i++) {
         peer_send_packet(&first, packet);
         if (i % 10 == 9) {
-            for (unsigned j = 0; j < 10; j++) {
-                got = peer_frame(&second, HCA_FRAME_PACKET);
-                g_assert_cmpmem(got->data, got->len, packet->data, packet->len);
-                g_byte_array_unref(got);
-            }
+            peer_expect_packets(&second, packet, 10);
         }
     }
     g_byte_array_unref(packet);
@@ -350,14 +275,16 @@ static void hangs_up(void)
     char *at_b = g_strdup_printf("unix-listen:%s", b);
     Program program = program_start("log", "--control", ctl, at_a, at_b, NULL);
     Peer first = peer_connect(a), second = peer_connect(b);
+    GByteArray *packet;
 
     peer_guid(&second, PEER_HERE);
-    configure(&first);
-    fill(&first, ctl);
+    peer_configure(&first);
+    peer_fill(&first, &packet, ctl);
     peer_close(&first);
     first = peer_connect(a);
     peer_guid(&first, PEER_HERE);
-    g_assert_cmpuint(count_packets(&second, 30), ==, 30);
+    peer_expect_packets(&second, packet, 30);
+    g_byte_array_unref(packet);
     peer_close(&first);
     peer_close(&second);
     program_end(&program);

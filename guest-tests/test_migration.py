@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A machine with a card is written to a file while its card works, and goes on in another QEMU: connections with more patience
 than that takes find nothing lost, and nothing twice; and the driver finds its card as it was. In the long form 20 times."""
-from harness import captures, moving, resources, tap, verbs, wait
+from harness import captures, links, moving, resources, tap, verbs, wait
 from harness.check import expect
-from harness.devices import RoceCard
+from harness.devices import Nic, RoceCard
+from harness.lab import Lab, Machine
 from harness.labs import infiniband, roce
 
 MOVES = 20 if tap.LONG else 3
@@ -98,17 +99,23 @@ def test_idle():
         verbs.pingpong(both.a, both.b, '-n 50')
 
 
+def announced(both, mover, other):
+    moving.by_file(mover)
+    verbs.pingpong(both.a, both.b, '-n 50')
+    wait.until(lambda: mover.card.mac in captures.fields(other.card.captured, 'eth.src', 'arp.opcode == 3'), 'announced')
+
+
 def test_announced():
     """On a segment bridges are told where the card is now: by RARP, with the address of its interface, as QEMU has it."""
     with roce(RoceCard('lan'), RoceCard('lan', capture=True), boots=True) as both:
-        moving.by_file(both.a)
-        verbs.pingpong(both.a, both.b, '-n 50')
+        announced(both, both.a, both.b)
 
-        def announced():
-            told = captures.fields(both.b.card.captured, 'eth.src', 'arp.opcode == 3')
-            return both.a.card.mac in told
 
-        wait.until(announced, 'announced')
+def test_announced_by_cable():
+    """By the card itself, where it has a netdev at the other end of its cable."""
+    machines = [Machine(Nic('net'), RoceCard('lan', capture=capture), boots=True) for capture in (True, False)]
+    with Lab(machines, {'net': links.stream(), 'lan': links.cable_to_netdev()}) as both:
+        announced(both, both.b, both.a)
 
 
 def test_snapshots():

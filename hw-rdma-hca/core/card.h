@@ -63,6 +63,7 @@ typedef struct Hca {
     bool eth_first;             /* at the cable in this turn */
     unsigned resp_first; /* lanes whose next turn is a response's: bits */
     unsigned rx_left;    /* packets, or copies, that this turn still takes */
+    bool announces;      /* that it has moved, as soon as there is a cable */
 } Hca;
 
 /* Who asks for memory that takes its time: HcaV2pAsk's unit. */

@@ -77,6 +77,9 @@ bool hca_run(Hca *hca)
 void hca_link_up(Hca *hca)
 {
     hca_link_set_up(hca->link, true);
+    if (hca->announces) {
+        hca->announces = !hca_eth_announce(hca->eth);
+    }
 }
 
 void hca_link_down(Hca *hca)
@@ -101,6 +104,7 @@ bool hca_drain(Hca *hca)
 void hca_arrive(Hca *hca)
 {
     hca_link_arrive(hca->link);
+    hca->announces = hca->config.cable == HCA_CABLE_NETDEV;
     hca_dispatch_watch_port(hca);
     hca_dispatch_set_alarm(hca);
 }

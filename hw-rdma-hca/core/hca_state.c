@@ -176,6 +176,7 @@ static const HcaField card_fields[] = {
     HCA_SAVED(Hca, timers_stand),  HCA_SAVED(Hca, timers_stood_at),
     HCA_ELSEWHERE(Hca, arrived),   HCA_SAVED(Hca, eth_first),
     HCA_SAVED(Hca, resp_first),    HCA_ANEW(Hca, rx_left),
+    HCA_ANEW(Hca, announces),
 };
 static const HcaStruct card_struct = HCA_STRUCT(Hca, card_fields);
 

@@ -165,6 +165,9 @@ void hca_eth_receive(HcaEth *eth, const uint8_t *frame, size_t len);
  */
 bool hca_eth_take_control(HcaEth *eth, const uint8_t *frame, size_t len);
 
+/* Say on the cable where the interface's address is. False: there is no room. */
+bool hca_eth_announce(HcaEth *eth);
+
 /* Interrupts that have waited long enough. */
 void hca_eth_run_timers(HcaEth *eth);
 /*

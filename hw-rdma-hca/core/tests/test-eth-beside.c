@@ -124,9 +124,53 @@ static void test_beside_rdma(void)
     pair_free(pair);
 }
 
+/* A card that has moved says where it is, once: what QEMU says of its own cards. */
+static void test_announced(void)
+{
+    static const uint8_t request[] = { 0x80, 0x35, 0, 1, 8, 0, 6, 4, 0, 3 };
+    uint8_t expected[60] = { 0 };
+    HcaConfig config[2];
+    GByteArray *got;
+    Pair *pair;
+    Nic *nic;
+
+    for (unsigned i = 0; i < 2; i++) {
+        lab_config_roce(&config[i], i);
+        config[i].cable = HCA_CABLE_NETDEV;
+    }
+    pair = pair_new_with(71, 4096, config, NULL, NULL);
+    nic = nic_new(pair->drv[1], 6);
+    lab_run(pair->lab);
+    g_assert_null(nic_receive(nic, NULL));
+    memset(expected, 0xff, 6);
+    memcpy(expected + 6, config[0].mac, 6);
+    memcpy(expected + 12, request, sizeof(request));
+    memcpy(expected + 22, config[0].mac, 6);
+    memcpy(expected + 32, config[0].mac, 6);
+    lab_cable(pair->lab, false);
+    lab_run(pair->lab);
+    hca_arrive(pair->lab->host[0].hca);
+    for (unsigned i = 0; i < 2; i++) {
+        lab_cable(pair->lab, true);
+        lab_run(pair->lab);
+        got = nic_receive(nic, NULL);
+        if (i) {
+            g_assert_null(got);
+        } else {
+            g_assert_cmpmem(got->data, got->len, expected, sizeof(expected));
+            g_byte_array_unref(got);
+        }
+        lab_cable(pair->lab, false);
+        lab_run(pair->lab);
+    }
+    nic_free(nic);
+    pair_free(pair);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     test_add("/eth/beside-rdma", test_beside_rdma);
+    test_add("/eth/announced", test_announced);
     return g_test_run();
 }

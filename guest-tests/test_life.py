@@ -5,33 +5,12 @@ it, a machine that sleeps. Programs are told, and what comes afterwards finds a 
 import glob
 import os
 
-from harness import events, links, log, paths, pci, power, resources, tap, verbs, wait
+from harness import links, log, paths, pci, power, resources, tap, verbs
 from harness.devices import InfinibandCard, Nic, RoceCard
 from harness.guest import GuestError, end_all
 from harness.lab import Lab, Machine
 from harness.labs import infiniband, kept, slots
-
-
-class Traffic:
-    """Programs of both guests, at work between them, and one that listens to what guest a's card has to tell."""
-
-    def __init__(self, both):
-        self.watch = events.Watch(both.a)
-        self.programs = verbs.start(both.a, both.b, 'ib_write_bw -F -s 65536 -D 100', percent=20)
-        before = resources.counters(both.a, 'cumulative')['responder writes']
-        wait.until(lambda: resources.counters(both.a, 'cumulative')['responder writes'] > before + 200, 'moving: data')
-
-    def end(self):
-        """The card is lost: all of them are told."""
-        self.watch.wait('DEVICE_FATAL')
-        self.watch.end()
-        end_all(self.programs)
-
-
-def works(both):
-    both.wait_active()
-    verbs.pingpong(both.a, both.b, '-n 50')
-    verbs.pingpong(both.b, both.a, '-e -n 50')
+from harness.lost import Traffic, works
 
 
 # Errors of the bus

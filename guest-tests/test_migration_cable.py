@@ -3,9 +3,8 @@
 """A machine moves while its card works, and the other end of the cable sees a pause: no port goes down, nothing is lost, and
 nothing comes twice (traffic-test compares all data). In the long form 20 times each."""
 import contextlib
-import re
 
-from harness import fabric, faults, ipoib, links, moving, nvme, quota, resources, storage, tap, verbs, wait
+from harness import fabric, faults, ipoib, links, moving, nvme, quota, resources, storage, tap, traffic, verbs, wait
 from harness.check import expect
 from harness.devices import InfinibandCard, ManagedCard, Nic, RoceCard
 from harness.lab import Lab, Machine
@@ -43,57 +42,6 @@ def switched(cables=None):
                 fabric.FabricLab, layers=('apps',))
 
 
-def downs(guest):
-    """How often the port has gone down, as Linux has seen it."""
-    if isinstance(guest.card, RoceCard):
-        return guest.run(f'cat /sys/class/net/{guest.card.interface}/carrier_changes').output
-    return guest.run(f'cat /sys/class/infiniband/{guest.card.name}/ports/1/counters/link_downed').output
-
-
-def seen(guest):
-    """What a guest can see of a cable that was not there for a while."""
-    counters = resources.counters(guest, 'cumulative')
-    return downs(guest), counters['link moves_lost'], counters['link tx_discarded']
-
-
-def traffic(both, programs=2):
-    return [command for _ in range(programs) for command in verbs.start(both.a, both.b, 'traffic-test', percent=15)]
-
-
-def rounds(commands):
-    return [len(command.output.splitlines()) for command in commands]
-
-
-def went_further(commands):
-    """All have said since that they have done something."""
-    before = rounds(commands)
-
-    def all_have():
-        for command in commands:
-            expect(f'going on: {command.script}', command.running, command.output)
-        return all(now > was for now, was in zip(rounds(commands), before))
-
-    wait.until(all_have, lambda: '\n'.join(command.output for command in commands))
-
-
-def end(both, commands):
-    """What they have seen, from end to end."""
-    for guest in both.guests:
-        guest.run('killall traffic-test')
-    for command in commands:
-        output = command.wait().output
-        print(f'# {command.guest.name}: {output.splitlines()[-1]}')
-        expect('ended', re.search(r'ended: [1-9]', output), output)
-
-
-@contextlib.contextmanager
-def unseen(both):
-    before = [seen(guest) for guest in both.guests]
-    yield
-    after = [seen(guest) for guest in both.guests]
-    expect('unseen', after == before, before, after)
-
-
 def move(both, number):
     """In turn guest a, by a file, and guest b, live."""
     (moving.by_file, moving.migrate)[number % 2](both.guests[number % 2])
@@ -102,18 +50,18 @@ def move(both, number):
 def keep_moving(both, commands):
     for number in range(MOVES):
         move(both, number)
-        went_further(commands)
+        traffic.went_further(commands)
 
 
 def check(make, cable, plan=()):
     with make(cable) as both:
-        commands = traffic(both)
-        went_further(commands)
-        with unseen(both), faults.planned(both.guests, plan):
+        commands = traffic.start(both)
+        traffic.went_further(commands)
+        with traffic.unseen(both), faults.planned(both.guests, plan):
             keep_moving(both, commands)
         for guest in both.guests:
             expect('moves', resources.counters(guest, 'cumulative')['link moves'] == MOVES)
-        end(both, commands)
+        traffic.end(both, commands)
 
 
 def test_infiniband_memory():
@@ -150,11 +98,11 @@ def test_tls():
 
 def check_switch(cables=None):
     with switched(cables) as both:
-        commands = traffic(both)
-        went_further(commands)
-        with unseen(both):
+        commands = traffic.start(both)
+        traffic.went_further(commands)
+        with traffic.unseen(both):
             keep_moving(both, commands)
-        end(both, commands)
+        traffic.end(both, commands)
 
 
 def test_switch():
@@ -166,7 +114,7 @@ def test_tls_switch():
 
 
 def test_ipoib():
-    with switched() as both, unseen(both):
+    with switched() as both, traffic.unseen(both):
         for number in range(MOVES):
             with ipoib.carrying(both.a, both.b, mebibytes=2, percent=3):
                 move(both, number)
@@ -177,7 +125,7 @@ def test_nvme():
     """The target's machine moves, and the host's; fio compares what it has written."""
     with pair(RoceCard('cable', properties=PATIENT), links.unix_cable(), **APPLICATIONS) as both:
         nvme.serve(both.a, both.a.card, kept=False)
-        with nvme.connected(both.b, both.a.card) as name, unseen(both):
+        with nvme.connected(both.b, both.a.card) as name, traffic.unseen(both):
             for number in range(MOVES):
                 job = storage.writing(both, f'/dev/{name}n1', WRITES)
                 move(both, number)
@@ -227,7 +175,7 @@ def saved(make):
         snapshots = [moving.Snapshots(guest) for guest in both.guests]
         traffic_apart(both)
         went_further_apart(both)
-        with unseen(both):
+        with traffic.unseen(both):
             both.a.qmp('stop')
             for each in snapshots:
                 each.save('moment')
@@ -238,7 +186,7 @@ def saved(make):
 
 def check_together(make):
     with saved(make) as (both, snapshots):
-        with unseen(both):
+        with traffic.unseen(both):
             for guest, each in zip(both.guests, snapshots):
                 load(guest, each)
             went_further_apart(both)
@@ -254,9 +202,9 @@ def check_apart(make):
         said = ''.join(told(guest) for guest in both.guests)
         expect('a connection that broke', 'retry counter exceeded' in said, said)
         both.wait_active()
-        again = traffic(both, 1)
-        went_further(again)
-        end(both, again)
+        again = traffic.start(both, 1)
+        traffic.went_further(again)
+        traffic.end(both, again)
 
 
 def test_infiniband_snapshots_together():

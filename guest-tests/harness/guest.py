@@ -41,6 +41,8 @@ FAILED_ALLOCATION = re.compile(r': (page allocation failure|vmalloc error)|remov
                                r'sysctl could not get directory: .* -12')
 # How the kernel begins to tell which process it ends for want of memory.
 OOM_KILLER = re.compile(r' invoked oom-killer: ')
+# Nobody but a test asks for that.
+CRASH = re.compile(r'sysrq triggered crash')
 
 
 class Result:
@@ -273,6 +275,13 @@ class Guest:
             self.qemu -= 1
         return self._going_to[1]
 
+    def stay(self):
+        """It does not get into the one that it is going to, which is killed."""
+        (process, monitor), self._going_to = self._going_to, None
+        process.kill()
+        process.wait()
+        monitor.close()
+
     def leave(self):
         """Its QEMU ends. What it is, and what runs in it, goes on in the next one; or somebody has kept it for enter()."""
         self._found += self.trouble()
@@ -389,7 +398,7 @@ class Guest:
 
     def _expected(self, lines, number):
         where = lines[max(0, number - 30):number + 1] if 'Call Trace:' in lines[number] else [lines[number]]
-        known = [MAPPED_TWICE] + [FAILED_ALLOCATION] * self.short_of_memory + [OOM_KILLER] * self.out_of_memory
+        known = [MAPPED_TWICE, CRASH] + [FAILED_ALLOCATION] * self.short_of_memory + [OOM_KILLER] * self.out_of_memory
         return any(pattern.search(line) for pattern in known for line in where)
 
     def stop(self):
@@ -398,9 +407,7 @@ class Guest:
             return
         self._found = self.trouble()
         if self._going_to:
-            self._going_to[0].kill()
-            self._going_to[0].wait()
-            self._going_to = None
+            self.stay()
         if self.process.poll() is None:
             self._quit()
         self.process.wait()

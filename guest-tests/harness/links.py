@@ -53,9 +53,13 @@ def unix_cable(**options):
     return _cable('type=unix,path={name}', **options)
 
 
-def turned_cable(**options):
+def turned(link):
     """The second machine's end listens."""
-    return Link(*reversed(unix_cable(**options).ends))
+    return Link(*reversed(link.ends))
+
+
+def turned_cable(**options):
+    return turned(unix_cable(**options))
 
 
 def tcp_cable(**options):

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Machines that leave their QEMU, and go on in another one. What runs in them goes on."""
+import contextlib
 import os
 
 from . import wait
+from .check import expect
 from .errors import GuestError
 
 SECONDS = 60
@@ -71,6 +73,41 @@ def migrate(guest, *capabilities):
     memory = guest.qmp('query-migrate')['ram']
     guest.leave()
     return memory
+
+
+# Of a migration, in bytes a second: too little for it to come to its end, and enough.
+SLOW, FAST = 1 << 20, 1 << 30
+
+
+def _begin(guest):
+    """Live; it does not come to its end. Gives the monitor of the other QEMU."""
+    path = f'unix:{os.path.join(guest.folder, guest.name)}.migration'
+    there = guest.enter_next()
+    there.execute('migrate-incoming', {'uri': path})
+    guest.qmp('migrate-set-parameters', max_bandwidth=SLOW)
+    guest.qmp('migrate', uri=path)
+    wait.until(lambda: guest.qmp('query-migrate').get('status') == 'active', 'moving')
+    return there
+
+
+def fail(guest):
+    """Begin to move live, and have the other QEMU end in the middle."""
+    _begin(guest)
+    guest.stay()
+    wait.until(lambda: guest.qmp('query-migrate')['status'] == 'failed', 'failed: a move')
+    guest.qmp('migrate-set-parameters', max_bandwidth=FAST)
+
+
+@contextlib.contextmanager
+def migrating(guest):
+    """Live, and under way as long as the block lasts: then the guest goes on in another QEMU."""
+    there = _begin(guest)
+    yield
+    expect('moving', guest.qmp('query-migrate')['status'] == 'active')
+    guest.qmp('migrate-set-parameters', max_bandwidth=FAST)
+    moved(guest.monitor)
+    moved(there)
+    guest.leave()
 
 
 class Snapshots:

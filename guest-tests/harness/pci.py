@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A card as a function on its guest's PCI bus."""
+import contextlib
+
 from . import log, wait
 
 # Bits of the command register of PCI configuration space: answer to accesses, do DMA.
@@ -68,15 +70,31 @@ def unplug(card):
 
 def plug(card):
     """Again, into its slot, as soon as that is empty; wait until the guest offers it."""
-    wait.until(lambda: not _in_slot(card), f'gone: {card.id} of {card.guest.name}')
+    wait_out(card)
     card.guest.qmp('device_add', **card.device())
     # Linux gives a card that has gone and come the first name that is free.
     wait.until(lambda: _offered(card), f'there: {card.name} of {card.guest.name}')
 
 
+@contextlib.contextmanager
+def empty(card):
+    """Inside, a QEMU that its guest gets has nothing in the slot."""
+    arguments = card.guest.arguments
+    made = card.arguments()
+    at = next(i for i in range(len(arguments)) if arguments[i:i + len(made)] == made)
+    card.guest.arguments = arguments[:at] + made[:-2] + arguments[at + len(made):]
+    yield
+    card.guest.arguments = arguments
+
+
 def wait_gone(card):
     """Wait until the guest does not offer it any more."""
     wait.until(lambda: not _offered(card), f'gone: {card.name} of {card.guest.name}')
+
+
+def wait_out(card):
+    """Wait until its slot is empty."""
+    wait.until(lambda: not _in_slot(card), f'gone: {card.id} of {card.guest.name}')
 
 
 def _offered(card):

@@ -37,6 +37,13 @@ class Switch:
         self.process.send_signal(number)
         self.process.wait()
 
+    @contextlib.contextmanager
+    def stalled(self):
+        """It takes nothing, and gives nothing."""
+        self.process.send_signal(signal.SIGSTOP)
+        yield
+        self.process.send_signal(signal.SIGCONT)
+
     def restart(self):
         self.kill()
         self.start(self._folder)

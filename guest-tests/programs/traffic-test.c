@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * usage: traffic-test -d DEVICE [-x GID_INDEX] -p PORT [SERVER]
+ * usage: traffic-test -d DEVICE [-x GID_INDEX] [-t TIMEOUT] -p PORT [SERVER]
  *
  * Two of these, one in each machine, do the same to each other without an end: write, read what was written, add to a number
  * of the other's, send to its SRQ, send a datagram. All data is compared. Of what is reliable nothing may be lost, and nothing
  * done twice: the numbers tell. A datagram may be lost, but comes once and whole. SIGTERM ends it, and it says what it has seen.
- * A line is said each second, if something was done in it.
+ * A line is said each second, if something was done in it. TIMEOUT: of a request, as ibv_modify_qp(3) has it.
  */
 #include "common.h"
 
@@ -94,8 +94,8 @@ static struct ibv_qp *create(enum ibv_qp_type type)
     return qp;
 }
 
-/* With patience: a second, and seven times again. */
-static void connect_rc(int gid_index)
+/* A request is tried seven times more. */
+static void connect_rc(int gid_index, int timeout)
 {
     modify(rc, (struct ibv_qp_attr){ .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = ACCESS_ALL },
            IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
@@ -109,7 +109,7 @@ static void connect_rc(int gid_index)
            IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
     modify(rc,
            (struct ibv_qp_attr){
-               .qp_state = IBV_QPS_RTS, .timeout = 18, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 4 },
+               .qp_state = IBV_QPS_RTS, .timeout = timeout, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 4 },
            IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
@@ -323,14 +323,15 @@ int main(int argc, char **argv)
 {
     struct sigaction action = { .sa_handler = end };
     const char *name = NULL, *port = NULL;
-    int option, fd, gid_index = -1;
+    int option, fd, gid_index = -1, timeout = 18;
     struct end own;
     uint32_t rounds;
 
-    while ((option = getopt(argc, argv, "d:x:p:")) != -1) {
+    while ((option = getopt(argc, argv, "d:x:t:p:")) != -1) {
         name = option == 'd' ? optarg : name;
         port = option == 'p' ? optarg : port;
         gid_index = option == 'x' ? atoi(optarg) : gid_index;
+        timeout = option == 't' ? atoi(optarg) : timeout;
     }
     check(name && port);
     setlinebuf(stdout);
@@ -338,7 +339,7 @@ int main(int argc, char **argv)
     prepare(name, gid_index, &own);
     fd = meet_peer(port, argv[optind]);
     exchange_with(fd, &own, &other, sizeof(own));
-    connect_rc(gid_index);
+    connect_rc(gid_index, timeout);
     prepare_ud(gid_index);
     for (uint32_t i = 0; i < RECEIVES; i++) {
         offer_srq(i);

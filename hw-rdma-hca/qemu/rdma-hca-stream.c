@@ -6,6 +6,7 @@
  */
 #include "qemu/osdep.h"
 #include <netinet/tcp.h>
+#include "migration/misc.h"
 #include "qapi/error.h"
 #include "qapi/qapi-visit-sockets.h"
 #include "qemu/error-report.h"
@@ -272,7 +273,7 @@ static void stream_ended_bh(void *opaque)
     }
     if (stream->listener) {
         stream_listen(stream);
-    } else if (stream->taken) {
+    } else if (stream->taken || stream->server) {
         return;
     } else if (qatomic_xchg(&stream->seeks, false) &&
                stream->addr->type != SOCKET_ADDRESS_TYPE_FD) {
@@ -336,17 +337,22 @@ static bool stream_is_at_path(const RdmaHcaStream *stream, dev_t *dev,
     return true;
 }
 
+static bool stream_has_path(const RdmaHcaStream *stream)
+{
+    dev_t dev;
+    ino_t ino;
+
+    return stream_is_at_path(stream, &dev, &ino) &&
+           dev == stream->listens_dev && ino == stream->listens_ino;
+}
+
 /*
  * Another QEMU, to which the machine has moved, has taken the path, and it is not
  * ours to remove: that is not known to QIO, which closes no socket that is not open.
  */
 static void stream_leave_path(RdmaHcaStream *stream)
 {
-    dev_t dev;
-    ino_t ino;
-
-    if (!stream_is_at_path(stream, &dev, &ino) ||
-        (dev == stream->listens_dev && ino == stream->listens_ino)) {
+    if (stream_has_path(stream)) {
         return;
     }
     qio_net_listener_set_client_func(stream->listener, NULL, NULL, NULL);
@@ -408,6 +414,34 @@ static bool stream_open_passed(RdmaHcaStream *stream, Error **errp)
                                            errp) == 0;
 }
 
+/* The QEMU that the machine was to move to had taken the path, and did not get it. */
+static void stream_return_to_path(RdmaHcaStream *stream)
+{
+    Error *err = NULL;
+
+    if (stream_has_path(stream)) {
+        return;
+    }
+    stream_close_listener(stream);
+    if (!stream_open_listener(stream, &err)) {
+        warn_reportf_err(err,
+                         "rdma-hca-cable %s: ", rdma_hca_stream_id(stream));
+    } else if (stream_is_plugged(stream)) {
+        stream_listen(stream);
+    }
+}
+
+static int stream_migration_event(NotifierWithReturn *notifier,
+                                  MigrationEvent *event, Error **errp)
+{
+    RdmaHcaStream *stream = container_of(notifier, RdmaHcaStream, migration);
+
+    if (event->type == MIG_EVENT_PRECOPY_FAILED && stream->at_path) {
+        stream_return_to_path(stream);
+    }
+    return 0;
+}
+
 /* A passed socket may be of any kind; one that is not local carries all. */
 static bool stream_check_share(RdmaHcaStream *stream, Error **errp)
 {
@@ -441,7 +475,9 @@ static void stream_complete(UserCreatable *uc, Error **errp)
     }
     stream->complete = true;
     if (stream->server) {
-        stream_open_listener(stream, errp);
+        if (stream_open_listener(stream, errp)) {
+            migration_add_notifier(&stream->migration, stream_migration_event);
+        }
     } else if (stream->addr->type == SOCKET_ADDRESS_TYPE_FD) {
         stream_open_passed(stream, errp);
     }
@@ -457,6 +493,7 @@ static void stream_unparent(Object *obj)
 {
     RdmaHcaStream *stream = RDMA_HCA_STREAM(obj);
 
+    migration_remove_notifier(&stream->migration);
     if (stream->listener) {
         stream_close_listener(stream);
     }

@@ -54,6 +54,7 @@ struct RdmaHcaStream {
     QEMUBH *ended_bh;
     dev_t listens_dev; /* what was made there */
     ino_t listens_ino;
+    NotifierWithReturn migration;
 
     /* Hand-over between the two. */
     bool away;  /* atomic: a card that is, or was, somewhere else has no peer */

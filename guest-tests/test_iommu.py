@@ -5,7 +5,7 @@ memory comes and goes, and a card that is handed to a user-space driver (program
 import os
 import subprocess
 
-from harness import ethernet, links, log, paths, pci, resources, tap, verbs
+from harness import ethernet, links, log, moving, paths, pci, resources, tap, traffic, verbs
 from harness.devices import InfinibandCard, Nic, RoceCard
 from harness.guest import GuestError
 from harness.lab import Lab, Machine
@@ -211,6 +211,34 @@ def test_virtio_without_driver():
     for guest in both.guests:
         pci.run(guest.card, '! [ -e /sys/bus/pci/devices/$card/iommu_group ]')
     exchange(both)
+
+
+# Machines that move
+
+def moves(make):
+    """What an IOMMU translates is where it was, and so is what the card has of it."""
+    with make() as both:
+        commands = traffic.start(both)
+        traffic.went_further(commands)
+        with traffic.unseen(both):
+            for move, guest in (moving.by_file, both.a), (moving.migrate, both.b):
+                move(guest)
+                traffic.went_further(commands)
+        traffic.end(both, commands)
+        expect_no_refusal(both)
+
+
+def test_intel_moves():
+    moves(intel)
+
+
+def test_virtio_moves():
+    moves(virtio)
+
+
+@tap.only_long
+def test_intel_roce_moves():
+    moves(intel_roce)
 
 
 if __name__ == '__main__':

@@ -4,10 +4,9 @@
 without a move, and nothing else is lost. In the long form stands and stalls are of minutes."""
 import time
 
-from harness import links, moving, paths, pci, tap, traffic, wait
+from harness import fabric, links, moving, paths, pci, tap, traffic, wait
 from harness.check import expect, expect_error
 from harness.devices import InfinibandCard, ManagedCard, Nic
-from harness.fabric import FabricLab
 from harness.lab import Lab, Machine
 from harness.lost import Traffic, works
 from harness.switches import Fabric
@@ -211,7 +210,7 @@ def test_stopped():
 
 def switched():
     cables = Fabric([0, 0], options=[f'--move-limit-ms={LIMIT["move-limit-ms"]}'])
-    return pair(cables, card=ManagedCard('cable', managed=None, properties=LIMIT), lab=FabricLab, layers=('apps',)), cables
+    return pair(cables, card=ManagedCard('cable', managed=None, properties=LIMIT), lab=fabric.FabricLab, layers=('apps',)), cables
 
 
 @tap.seconds(1200)
@@ -220,7 +219,7 @@ def test_stalled():
     it."""
     lab, cables = switched()
     switch = cables.switches[0]
-    with lab as both:
+    with lab as both, both.manager.expecting(*fabric.TIMEOUTS):
         commands = traffic.start(both, timeout=PATIENT)
         traffic.went_further(commands)
         for number in range(3):

@@ -10,7 +10,7 @@ from harness.devices import InfinibandCard, Nic, RoceCard
 from harness.guest import GuestError, end_all
 from harness.lab import Lab, Machine
 from harness.labs import infiniband, kept, slots
-from harness.lost import Traffic, works
+from harness.lost import Traffic, plug, unplug, works
 
 
 # Errors of the bus
@@ -55,18 +55,10 @@ def test_corrected_bus_error():
 
 # In and out of its slot
 
-def plug(both):
-    pci.plug(both.a.card)
-    works(both)
-
-
 def test_unplugged():
     """As the machine's user asks for, while programs use it."""
     both = kept(slots)
-    traffic = Traffic(both)
-    pci.unplug(both.a.card)
-    traffic.end()
-    pci.wait_gone(both.a.card)
+    unplug(both)
     plug(both)
 
 

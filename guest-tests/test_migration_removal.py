@@ -8,7 +8,7 @@ from harness import fabric, links, moving, paths, pci, tap, traffic, wait
 from harness.check import expect, expect_error
 from harness.devices import InfinibandCard, ManagedCard, Nic
 from harness.lab import Lab, Machine
-from harness.lost import Traffic, works
+from harness.lost import Traffic, plug, unplug, works
 from harness.switches import Fabric
 
 SECONDS = 100 if tap.LONG else 3
@@ -18,10 +18,10 @@ LIMIT = {'move-limit-ms': 600000}
 
 
 
-def pair(*cables, card=InfinibandCard('cable', LIMIT), lab=Lab, **options):
+def pair(cable=None, card=InfinibandCard('cable', LIMIT), lab=Lab, **options):
     """The first machine can be in two QEMUs at once: what its devices are plugged into does not listen there."""
     machine = Machine(Nic('net'), card, boots=True, **options)
-    return lab([machine, machine], {'net': links.turned(links.stream()), 'cable': cables[0] if cables else links.turned_cable()})
+    return lab([machine, machine], {'net': links.turned(links.stream()), 'cable': cable or links.turned_cable()})
 
 
 def slots():
@@ -30,19 +30,11 @@ def slots():
 
 # Out of its slot
 
-def unplug_and_plug(both):
-    lost = Traffic(both)
-    pci.unplug(both.a.card)
-    lost.end()
-    pci.wait_gone(both.a.card)
-    pci.plug(both.a.card)
-    works(both)
-
-
 def test_unplugged():
     """Under load. QEMU takes nothing from a machine that is on its way, and what works goes on."""
     with slots() as both:
-        unplug_and_plug(both)
+        unplug(both)
+        plug(both)
         commands = traffic.start(both)
         traffic.went_further(commands)
         with traffic.unseen(both), moving.migrating(both.a):
@@ -50,18 +42,16 @@ def test_unplugged():
             traffic.went_further(commands)
         traffic.went_further(commands)
         traffic.end(both, commands)
-        unplug_and_plug(both)
+        unplug(both)
+        plug(both)
 
 
 def moved_without_card(both, move):
-    lost = Traffic(both)
-    pci.unplug(both.a.card)
-    lost.end()
+    unplug(both)
     pci.wait_out(both.a.card)
     with pci.empty(both.a.card):
         move(both.a)
-    pci.plug(both.a.card)
-    works(both)
+    plug(both)
 
 
 def plugged_on_its_way(guest):
@@ -86,9 +76,8 @@ def test_pulled_out():
         with moving.migrating(both.a):
             pci.tear_out(both.a.card)
             lost.end()
-        both.a.qmp('device_del', id=both.a.card.id)
-        pci.plug(both.a.card)
-        works(both)
+        pci.unplug(both.a.card)
+        plug(both)
 
 
 # Resets, sleep, other kernels

@@ -81,16 +81,16 @@ def with_tls(kind, endpoint, arguments):
 
 
 class _TlsCable(Link):
-    def __init__(self, kind):
+    def __init__(self):
         plain = _cable(f'type=inet,host=localhost,port={free_port()}')
-        super().__init__(*(with_tls(kind, *end) for end in zip(('server', 'client'), plain.ends)))
+        super().__init__(*(with_tls('x509', *end) for end in zip(('server', 'client'), plain.ends)))
 
     def start(self, folder):
         make_credentials(folder)
 
 
-def tls_cable(kind='x509'):
-    return _TlsCable(kind)
+def tls_cable():
+    return _TlsCable()
 
 
 def cable_to_netdev():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A card that programs lose, and what they can do when there is one again."""
-from . import events, resources, verbs, wait
+from . import events, pci, resources, verbs, wait
 from .guest import end_all
 
 
@@ -24,3 +24,17 @@ def works(both):
     both.wait_active()
     verbs.pingpong(both.a, both.b, '-n 50')
     verbs.pingpong(both.b, both.a, '-e -n 50')
+
+
+def unplug(both):
+    """Guest a's card, as the machine's user asks for, while programs use it."""
+    traffic = Traffic(both)
+    pci.unplug(both.a.card)
+    traffic.end()
+    pci.wait_gone(both.a.card)
+
+
+def plug(both):
+    """It again."""
+    pci.plug(both.a.card)
+    works(both)

@@ -58,16 +58,19 @@ def by_file(guest):
     resume(guest, suspend(guest))
 
 
-def migrate(guest, *capabilities):
-    """Go on in another QEMU, live, by a unix socket; gives what QEMU has counted of its memory."""
+def _begin(guest, *capabilities):
+    """Live, by a unix socket; gives the monitor of the other QEMU."""
     path = f'unix:{os.path.join(guest.folder, guest.name)}.migration'
     there = guest.enter_next()
     for monitor in there, guest.monitor:
         allow(monitor, *capabilities)
     there.execute('migrate-incoming', {'uri': path})
     guest.qmp('migrate', uri=path)
-    if 'postcopy-ram' in capabilities:
-        guest.qmp('migrate-start-postcopy')
+    return there
+
+
+def _end(guest, there):
+    """It goes on in the other QEMU; gives what QEMU has counted of its memory."""
     moved(guest.monitor)
     moved(there)
     memory = guest.qmp('query-migrate')['ram']
@@ -75,24 +78,29 @@ def migrate(guest, *capabilities):
     return memory
 
 
+def migrate(guest, *capabilities):
+    """Go on in another QEMU, live; gives what QEMU has counted of its memory."""
+    there = _begin(guest, *capabilities)
+    if 'postcopy-ram' in capabilities:
+        guest.qmp('migrate-start-postcopy')
+    return _end(guest, there)
+
+
 # Of a migration, in bytes a second: too little for it to come to its end, and enough.
 SLOW, FAST = 1 << 20, 1 << 30
 
 
-def _begin(guest):
-    """Live; it does not come to its end. Gives the monitor of the other QEMU."""
-    path = f'unix:{os.path.join(guest.folder, guest.name)}.migration'
-    there = guest.enter_next()
-    there.execute('migrate-incoming', {'uri': path})
+def _begin_slowly(guest):
+    """It does not come to its end."""
     guest.qmp('migrate-set-parameters', max_bandwidth=SLOW)
-    guest.qmp('migrate', uri=path)
+    there = _begin(guest)
     wait.until(lambda: guest.qmp('query-migrate').get('status') == 'active', 'moving')
     return there
 
 
 def fail(guest):
     """Begin to move live, and have the other QEMU end in the middle."""
-    _begin(guest)
+    _begin_slowly(guest)
     guest.stay()
     wait.until(lambda: guest.qmp('query-migrate')['status'] == 'failed', 'failed: a move')
     guest.qmp('migrate-set-parameters', max_bandwidth=FAST)
@@ -101,13 +109,11 @@ def fail(guest):
 @contextlib.contextmanager
 def migrating(guest):
     """Live, and under way as long as the block lasts: then the guest goes on in another QEMU."""
-    there = _begin(guest)
+    there = _begin_slowly(guest)
     yield
     expect('moving', guest.qmp('query-migrate')['status'] == 'active')
     guest.qmp('migrate-set-parameters', max_bandwidth=FAST)
-    moved(guest.monitor)
-    moved(there)
-    guest.leave()
+    _end(guest, there)
 
 
 class Snapshots:

@@ -41,8 +41,10 @@ class Switch:
     def stalled(self):
         """It takes nothing, and gives nothing."""
         self.process.send_signal(signal.SIGSTOP)
-        yield
-        self.process.send_signal(signal.SIGCONT)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
 
     def restart(self):
         self.kill()
@@ -137,9 +139,6 @@ class TlsSwitch(Link):
                                                       f'port={port},reconnect-ms=100']) for port in ports))
         addresses = [f'tls-listen:127.0.0.1:{port}' for port in ports]
         self.switches = [Switch('switch1', 1, addresses, [f'--tls-psk={TLS_FOLDER}', *options])]
-
-    def port_of_end(self, end):
-        return self.switches[0], 1 + end
 
     def start(self, folder):
         make_credentials(folder)

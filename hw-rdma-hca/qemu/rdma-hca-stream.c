@@ -114,7 +114,27 @@ static void stream_take(RdmaHcaStream *stream, QIOChannel *ioc)
     qemu_bh_schedule(stream->arrived_bh);
 }
 
-static void stream_connect_later(RdmaHcaStream *stream);
+static gboolean stream_reconnect(gpointer opaque)
+{
+    RdmaHcaStream *stream = opaque;
+
+    stream->reconnect_tag = 0;
+    stream_connect(stream);
+    return G_SOURCE_REMOVE;
+}
+
+static void stream_connect_later(RdmaHcaStream *stream)
+{
+    if (stream_is_plugged(stream) && !stream->server && stream->reconnect_ms &&
+        stream->addr->type != SOCKET_ADDRESS_TYPE_FD &&
+        !stream->reconnect_tag) {
+        uint32_t ms = qatomic_read(&stream->hurry)
+                          ? MIN(stream->reconnect_ms, CABLE_HURRY_MS)
+                          : stream->reconnect_ms;
+
+        stream->reconnect_tag = g_timeout_add(ms, stream_reconnect, stream);
+    }
+}
 
 static bool stream_wants_peer(const RdmaHcaStream *stream)
 {
@@ -164,28 +184,6 @@ static void stream_meet(RdmaHcaStream *stream, QIOChannelSocket *sioc)
         rdma_hca_stream_tls_begin(stream, sioc, stream_shaken);
     } else {
         stream_take(stream, QIO_CHANNEL(sioc));
-    }
-}
-
-static gboolean stream_reconnect(gpointer opaque)
-{
-    RdmaHcaStream *stream = opaque;
-
-    stream->reconnect_tag = 0;
-    stream_connect(stream);
-    return G_SOURCE_REMOVE;
-}
-
-static void stream_connect_later(RdmaHcaStream *stream)
-{
-    if (stream_is_plugged(stream) && !stream->server && stream->reconnect_ms &&
-        stream->addr->type != SOCKET_ADDRESS_TYPE_FD &&
-        !stream->reconnect_tag) {
-        uint32_t ms = qatomic_read(&stream->hurry)
-                          ? MIN(stream->reconnect_ms, CABLE_HURRY_MS)
-                          : stream->reconnect_ms;
-
-        stream->reconnect_tag = g_timeout_add(ms, stream_reconnect, stream);
     }
 }
 

@@ -70,93 +70,12 @@ static bool try_lock(RdmaHcaThread *thread)
     return false;
 }
 
-/* ---- the ring of doorbells ---- */
-
-static RdmaHcaDoorbellRing *ring_new(void)
-{
-    RdmaHcaDoorbellRing *ring = g_atomic_rc_box_new0(RdmaHcaDoorbellRing);
-
-    qemu_mutex_init(&ring->lock);
-    qemu_cond_init(&ring->room);
-    return ring;
-}
-
-static void ring_clear(gpointer opaque)
-{
-    RdmaHcaDoorbellRing *ring = opaque;
-
-    qemu_cond_destroy(&ring->room);
-    qemu_mutex_destroy(&ring->lock);
-}
-
-static void ring_unref(RdmaHcaDoorbellRing *ring)
-{
-    g_atomic_rc_box_release_full(ring, ring_clear);
-}
-
-/* In any thread; no less than it was. */
-static uint32_t ring_level(const RdmaHcaDoorbellRing *ring)
-{
-    uint32_t consumed = qatomic_load_acquire(&ring->consumed);
-
-    return qatomic_load_acquire(&ring->produced) - consumed;
-}
-
-/* Wait until there are less than @limit, or nobody will take them. */
-static void ring_wait(RdmaHcaDoorbellRing *ring, uint32_t limit)
-{
-    QEMU_LOCK_GUARD(&ring->lock);
-    /* Pairs with ring_wake(): one of the two sees. */
-    qatomic_inc(&ring->waiting);
-    smp_mb__after_rmw();
-    while (qatomic_read(&ring->open) && ring_level(ring) >= limit) {
-        qemu_cond_wait(&ring->room, &ring->lock);
-    }
-    qatomic_dec(&ring->waiting);
-}
-
-/* The rest is for who has the card's lock. */
-
-static void ring_wake(RdmaHcaDoorbellRing *ring)
-{
-    smp_mb();
-    if (qatomic_read(&ring->waiting)) {
-        QEMU_LOCK_GUARD(&ring->lock);
-        qemu_cond_broadcast(&ring->room);
-    }
-}
-
-static void ring_set_open(RdmaHcaDoorbellRing *ring, bool open)
-{
-    qatomic_set(&ring->open, open);
-    ring_wake(ring);
-}
-
-/* Forget those that were rung before @produced. */
-static void ring_discard(RdmaHcaDoorbellRing *ring, uint32_t produced)
-{
-    if ((int32_t)(produced - ring->consumed) > 0) {
-        qatomic_store_release(&ring->consumed, produced);
-        ring_wake(ring);
-    }
-}
-
-static void ring_discard_all(RdmaHcaDoorbellRing *ring)
-{
-    ring_discard(ring, qatomic_load_acquire(&ring->produced));
-}
-
-/* Whether a command that software has asked for would overtake doorbells. */
-static bool ring_holds_command(const RdmaHcaDoorbellRing *ring)
-{
-    return (int32_t)(qatomic_load_acquire(&ring->command_at) - ring->consumed) >
-           0;
-}
+/* ---- the card's turns ---- */
 
 /* A turn's doorbells. True if there are more. */
 static bool drain_doorbells(RdmaHcaThread *thread)
 {
-    RdmaHcaDoorbellRing *ring = thread->ring;
+    RdmaHcaDoorbells *ring = thread->ring;
     uint32_t consumed = ring->consumed;
     uint32_t produced = qatomic_load_acquire(&ring->produced);
     uint32_t count = MIN(produced - consumed, RDMA_HCA_DOORBELL_BUDGET);
@@ -171,12 +90,9 @@ static bool drain_doorbells(RdmaHcaThread *thread)
 
         hca_doorbell(thread->hca, db->bar, db->offset, db->value, db->size);
     }
-    qatomic_store_release(&ring->consumed, consumed);
-    ring_wake(ring);
+    rdma_hca_doorbells_consume(ring, consumed);
     return consumed != produced;
 }
-
-/* ---- the card's turns ---- */
 
 /*
  * A command, or a reset, comes after what was rung before it. It has to be
@@ -189,11 +105,10 @@ static bool run_turn(RdmaHcaThread *thread)
     bool more;
 
     if (hca_reset_wanted(thread->hca)) {
-        ring_discard(thread->ring,
-                     qatomic_load_acquire(&thread->ring->command_at));
+        rdma_hca_doorbells_discard_before_command(thread->ring);
     }
     more = drain_doorbells(thread);
-    if (wanted && !ring_holds_command(thread->ring)) {
+    if (wanted && !rdma_hca_doorbells_hold_command(thread->ring)) {
         hca_run_command(thread->hca);
     }
     return hca_run_data(thread->hca) || more;
@@ -353,7 +268,7 @@ static void arrive(RdmaHcaThread *thread)
 static void do_start(RdmaHcaThread *thread, void *opaque)
 {
     thread->running = true;
-    ring_set_open(thread->ring, true);
+    rdma_hca_doorbells_set_open(thread->ring, true);
     rdma_hca_cable_start(thread->cable);
     if (thread->loaded) {
         arrive(thread);
@@ -378,14 +293,14 @@ static void settle(RdmaHcaThread *thread)
 static void do_stop(RdmaHcaThread *thread, void *opaque)
 {
     thread->running = false;
-    ring_set_open(thread->ring, false);
+    rdma_hca_doorbells_set_open(thread->ring, false);
     rdma_hca_cable_stop(thread->cable);
     settle(thread);
 }
 
 static void do_reset(RdmaHcaThread *thread, void *opaque)
 {
-    ring_discard_all(thread->ring);
+    rdma_hca_doorbells_discard(thread->ring);
     if (is_inside(thread)) {
         thread->reset_wanted = true;
         return;
@@ -399,7 +314,7 @@ static void do_reset(RdmaHcaThread *thread, void *opaque)
 static void do_unplug(RdmaHcaThread *thread, void *opaque)
 {
     thread->running = false;
-    ring_set_open(thread->ring, false);
+    rdma_hca_doorbells_set_open(thread->ring, false);
     thread->unplugged = true;
 }
 
@@ -508,12 +423,12 @@ static bool run_doorbell_here(RdmaHcaThread *thread)
 /* On the vCPU's own, with nothing of QEMU beneath it. */
 static void wait_without_bql(CPUState *cpu, run_on_cpu_data data)
 {
-    RdmaHcaDoorbellRing *ring = data.host_ptr;
+    RdmaHcaDoorbells *ring = data.host_ptr;
 
     bql_unlock();
-    ring_wait(ring, RDMA_HCA_DOORBELL_MARK);
+    rdma_hca_doorbells_wait(ring, RDMA_HCA_DOORBELL_MARK);
     bql_lock();
-    ring_unref(ring);
+    rdma_hca_doorbells_unref(ring);
 }
 
 /*
@@ -523,13 +438,14 @@ static void wait_without_bql(CPUState *cpu, run_on_cpu_data data)
  */
 static void hold_back(RdmaHcaThread *thread)
 {
-    RdmaHcaDoorbellRing *ring = thread->ring;
+    RdmaHcaDoorbells *ring = thread->ring;
 
-    if (current_cpu && ring_level(ring) >= RDMA_HCA_DOORBELL_MARK &&
+    if (current_cpu &&
+        rdma_hca_doorbells_level(ring) >= RDMA_HCA_DOORBELL_MARK &&
         ring->produced % RDMA_HCA_DOORBELL_BURST == 0) {
         trace_rdma_hca_doorbells_wait(thread->name, current_cpu->cpu_index);
         async_run_on_cpu(current_cpu, wait_without_bql,
-                         RUN_ON_CPU_HOST_PTR(g_atomic_rc_box_acquire(ring)));
+                         RUN_ON_CPU_HOST_PTR(rdma_hca_doorbells_ref(ring)));
     }
 }
 
@@ -539,29 +455,28 @@ static void make_room(RdmaHcaThread *thread)
     if (thread->iommu) {
         run_command_here(thread);
     } else {
-        ring_wait(thread->ring, RDMA_HCA_DOORBELL_RING);
+        rdma_hca_doorbells_wait(thread->ring, RDMA_HCA_DOORBELL_RING);
     }
 }
 
 void rdma_hca_thread_doorbell(RdmaHcaThread *thread,
                               const RdmaHcaDoorbell *doorbell)
 {
-    RdmaHcaDoorbellRing *ring = thread->ring;
+    RdmaHcaDoorbells *ring = thread->ring;
 
-    if (ring_level(ring) == RDMA_HCA_DOORBELL_RING) {
+    if (rdma_hca_doorbells_level(ring) == RDMA_HCA_DOORBELL_RING) {
         make_room(thread);
     }
     /*
      * While the VM is stopped only a debugger writes; its writes get lost. So
      * do those that the card's own turn has led to.
      */
-    if (ring_level(ring) == RDMA_HCA_DOORBELL_RING) {
+    if (rdma_hca_doorbells_level(ring) == RDMA_HCA_DOORBELL_RING) {
         trace_rdma_hca_doorbell_lost(thread->name, doorbell->bar,
                                      doorbell->offset);
         return;
     }
-    ring->slot[ring->produced % RDMA_HCA_DOORBELL_RING] = *doorbell;
-    qatomic_store_release(&ring->produced, ring->produced + 1);
+    rdma_hca_doorbells_put(ring, doorbell);
     if (!run_doorbell_here(thread)) {
         qemu_bh_schedule(thread->run_bh);
         hold_back(thread);
@@ -571,11 +486,9 @@ void rdma_hca_thread_doorbell(RdmaHcaThread *thread,
 void rdma_hca_thread_register(RdmaHcaThread *thread, uint32_t offset,
                               uint32_t value)
 {
-    RdmaHcaDoorbellRing *ring = thread->ring;
-
     /* Before the card can see what is written; a command is not written to. */
     if (offset == RDMA_HCA_RESET || !hca_command_wanted(thread->hca)) {
-        qatomic_store_release(&ring->command_at, ring->produced);
+        rdma_hca_doorbells_mark_command(thread->ring);
     }
     if (hca_bar0_write(thread->hca, offset, value) &&
         !(is_short(thread) && run_command_here(thread))) {
@@ -824,7 +737,7 @@ static void do_load(RdmaHcaThread *thread, void *opaque)
 {
     LoadCall *call = opaque;
 
-    ring_discard_all(thread->ring);
+    rdma_hca_doorbells_discard(thread->ring);
     core_enter(thread);
     part(thread);
     call->ok = hca_load(thread->hca, call->state, &call->error);
@@ -950,7 +863,7 @@ bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
     thread->settled = false;
     thread->waits = false;
     thread->loaded = false;
-    thread->ring = ring_new();
+    thread->ring = rdma_hca_doorbells_new();
     thread->here = false;
     thread->rung_ns = 0;
     thread->burst = 0;
@@ -986,7 +899,7 @@ void rdma_hca_thread_finish(RdmaHcaThread *thread)
     qemu_bh_delete(thread->msix_bh);
     g_free(thread->vectors);
     g_free(thread->name);
-    ring_unref(thread->ring);
+    rdma_hca_doorbells_unref(thread->ring);
     qemu_cond_destroy(&thread->sync_done);
     qemu_mutex_destroy(&thread->sync_lock);
     rdma_hca_cable_unplug(thread->cable);

@@ -22,38 +22,13 @@
 #include "hw/pci/pci_device.h"
 #include "qemu/thread.h"
 #include "rdma-hca-cable.h"
+#include "rdma-hca-doorbells.h"
 #include "rdma-hca-iommu.h"
 #include "rdma-hca-ram.h"
 #include "system/iothread.h"
 
-#define RDMA_HCA_DOORBELL_RING 4096 /* a power of two */
-/* From this level on those who ring wait: each time that so many were rung. */
-#define RDMA_HCA_DOORBELL_MARK (RDMA_HCA_DOORBELL_RING / 2)
-#define RDMA_HCA_DOORBELL_BURST 64
-/* That one turn takes. */
+/* Doorbells that one turn takes. */
 #define RDMA_HCA_DOORBELL_BUDGET 128
-
-typedef struct RdmaHcaDoorbell {
-    uint64_t value;
-    uint32_t offset;
-    uint8_t bar;
-    uint8_t size; /* bytes */
-} RdmaHcaDoorbell;
-
-/*
- * One producer, whoever holds the BQL; one consumer, who has the lock. Counted
- * by references: a vCPU that waits may outlive the card.
- */
-typedef struct RdmaHcaDoorbellRing {
-    RdmaHcaDoorbell slot[RDMA_HCA_DOORBELL_RING];
-    uint32_t produced; /* counted without wrapping at the ring's size */
-    uint32_t consumed;
-    uint32_t command_at; /* atomic: what the last command or reset follows */
-    bool open;           /* atomic: the card takes doorbells */
-    unsigned waiting;    /* atomic: threads in ring_wait() */
-    QemuMutex lock;
-    QemuCond room; /* when some were consumed, or the ring is closed */
-} RdmaHcaDoorbellRing;
 
 typedef struct RdmaHcaThread {
     PCIDevice *pci;
@@ -65,7 +40,7 @@ typedef struct RdmaHcaThread {
     AioContext *ctx;
 
     /* Shared with the holders of the BQL. */
-    RdmaHcaDoorbellRing *ring;
+    RdmaHcaDoorbells *ring;
     QemuRecMutex lock;   /* of the core and the cable */
     QemuMutex sync_lock; /* sync_call() */
     QemuCond sync_done;

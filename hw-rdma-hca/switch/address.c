@@ -8,17 +8,19 @@
 
 #include "program.h"
 
+typedef struct Kind {
+    const char *prefix;
+    bool is_unix, listens, is_tls;
+} Kind;
+
 struct SwAddress {
-    bool listens, is_tls;
+    const Kind *kind;
     char *text;
     char *path; /* NULL: TCP */
     GSocketConnectable *target;
 };
 
-static const struct {
-    const char *prefix;
-    bool is_unix, listens, is_tls;
-} kinds[] = {
+static const Kind kinds[] = {
     { "unix:", true, false, false }, { "unix-listen:", true, true, false },
     { "tcp:", false, false, false }, { "tcp-listen:", false, true, false },
     { "tls:", false, false, true },  { "tls-listen:", false, true, true },
@@ -54,15 +56,15 @@ static bool parse_host(SwAddress *address, const char *host, GError **error)
 }
 
 /* @rest: behind the prefix. */
-static SwAddress *new_address(const char *text, const char *rest, bool is_unix,
-                              bool listens, GError **error)
+static SwAddress *new_address(const char *text, const char *rest,
+                              const Kind *kind, GError **error)
 {
     SwAddress *address = g_new0(SwAddress, 1);
 
     address->text = g_strdup(text);
-    address->listens = listens;
-    if (is_unix ? parse_path(address, rest, error)
-                : parse_host(address, rest, error)) {
+    address->kind = kind;
+    if (kind->is_unix ? parse_path(address, rest, error)
+                      : parse_host(address, rest, error)) {
         return address;
     }
     g_prefix_error(error, "%s: ", text);
@@ -74,14 +76,8 @@ SwAddress *sw_address_parse(const char *text, GError **error)
 {
     for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
         if (g_str_has_prefix(text, kinds[i].prefix)) {
-            SwAddress *address = new_address(
-                text, text + strlen(kinds[i].prefix), kinds[i].is_unix,
-                kinds[i].listens, error);
-
-            if (address) {
-                address->is_tls = kinds[i].is_tls;
-            }
-            return address;
+            return new_address(text, text + strlen(kinds[i].prefix), &kinds[i],
+                               error);
         }
     }
     g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT,
@@ -93,7 +89,9 @@ SwAddress *sw_address_parse(const char *text, GError **error)
 
 SwAddress *sw_address_of_path(const char *path, GError **error)
 {
-    return new_address(path, path, true, true, error);
+    static const Kind kind = { .is_unix = true, .listens = true };
+
+    return new_address(path, path, &kind, error);
 }
 
 void sw_address_free(SwAddress *address)
@@ -108,12 +106,12 @@ void sw_address_free(SwAddress *address)
 
 bool sw_address_listens(const SwAddress *address)
 {
-    return address->listens;
+    return address->kind->listens;
 }
 
 bool sw_address_is_tls(const SwAddress *address)
 {
-    return address->is_tls;
+    return address->kind->is_tls;
 }
 
 const char *sw_address_host(const SwAddress *address)

@@ -144,21 +144,34 @@ static bool is_of_port(const char *text)
     return digits && text[digits] == '=';
 }
 
+/* What an option that is for all ports, or for one, says, and for which; NULL: all. */
+static bool read_of_port(SwOptions *options, const char *name, const char *text,
+                         SwPortOptions **port, const char **value,
+                         GError **error)
+{
+    *port = NULL;
+    *value = text;
+    if (!is_of_port(text)) {
+        return true;
+    }
+    *port = port_of(options, text, '=', value, error);
+    if (!*port) {
+        g_prefix_error(error, "%s: ", name);
+    }
+    return *port;
+}
+
 static bool take_captures(SwOptions *options, char **texts, GError **error)
 {
     for (char **text = texts; text && *text; text++) {
-        const char *path = *text;
-        char **to = &options->capture;
+        SwPortOptions *port;
+        const char *path;
+        char **to;
 
-        if (is_of_port(*text)) {
-            SwPortOptions *port = port_of(options, *text, '=', &path, error);
-
-            if (!port) {
-                g_prefix_error(error, "--capture: ");
-                return false;
-            }
-            to = &port->capture;
+        if (!read_of_port(options, "--capture", *text, &port, &path, error)) {
+            return false;
         }
+        to = port ? &port->capture : &options->capture;
         g_free(*to);
         *to = g_strdup(path);
     }
@@ -168,18 +181,14 @@ static bool take_captures(SwOptions *options, char **texts, GError **error)
 static bool take_allowed(SwOptions *options, char **texts, GError **error)
 {
     for (char **text = texts; text && *text; text++) {
-        const char *name = *text;
-        GPtrArray **to = &options->allowed;
+        SwPortOptions *port;
+        const char *name;
+        GPtrArray **to;
 
-        if (is_of_port(*text)) {
-            SwPortOptions *port = port_of(options, *text, '=', &name, error);
-
-            if (!port) {
-                g_prefix_error(error, "--tls-allow: ");
-                return false;
-            }
-            to = &port->allowed;
+        if (!read_of_port(options, "--tls-allow", *text, &port, &name, error)) {
+            return false;
         }
+        to = port ? &port->allowed : &options->allowed;
         if (!*to) {
             *to = g_ptr_array_new_with_free_func(g_free);
         }

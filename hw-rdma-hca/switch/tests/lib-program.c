@@ -57,9 +57,17 @@ static void die_with_test(void *opaque)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
+GSubprocessLauncher *program_launcher(GSubprocessFlags flags)
+{
+    GSubprocessLauncher *launcher = g_subprocess_launcher_new(flags);
+
+    g_subprocess_launcher_set_child_setup(launcher, die_with_test, NULL, NULL);
+    return launcher;
+}
+
 Program program_start(const char *name, ...)
 {
-    GSubprocessLauncher *launcher = g_subprocess_launcher_new(0);
+    GSubprocessLauncher *launcher = program_launcher(0);
     GError *error = NULL;
     GPtrArray *args;
     Program program;
@@ -71,7 +79,6 @@ Program program_start(const char *name, ...)
     program.log = program_path(name);
     g_unlink(program.log); /* it would be written over, and not cut */
     g_subprocess_launcher_set_stderr_file_path(launcher, program.log);
-    g_subprocess_launcher_set_child_setup(launcher, die_with_test, NULL, NULL);
     program.process = g_subprocess_launcher_spawnv(
         launcher, (const char *const *)args->pdata, &error);
     g_assert_no_error(error);

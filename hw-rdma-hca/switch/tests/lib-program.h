@@ -22,6 +22,8 @@ typedef struct Program {
     char *log; /* where its standard error goes */
 } Program;
 
+/* Of a program that does not outlive the test, with @flags. */
+GSubprocessLauncher *program_launcher(GSubprocessFlags flags);
 /* With these arguments, up to NULL; its standard error goes to @name. */
 Program program_start(const char *name, ...);
 char *program_log(const Program *program);

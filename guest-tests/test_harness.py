@@ -56,6 +56,20 @@ def test_output_as_it_comes():
     expect(command.wait(check=False).status == 128 + 9, 'a command that takes too long is killed')
 
 
+def test_clock():
+    """A guest's clock goes as the host's does, however busy that was when it booted."""
+    guest = kept(bare).a
+
+    def look():
+        begin = time.monotonic()
+        seconds = float(guest.run('cat /proc/uptime').output.split()[0])
+        return begin, seconds, time.monotonic()
+
+    first, _, last = look(), time.sleep(2), look()
+    least, seconds, most = last[0] - first[2], last[1] - first[1], last[2] - first[0]
+    expect(0.98 * least - 0.02 < seconds < 1.02 * most + 0.02, f'{seconds} s, not {least} to {most}')
+
+
 def test_kernel_trouble_is_seen():
     both = kept(bare)
     expect(both.trouble() == [], 'a quiet kernel')

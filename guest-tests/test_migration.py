@@ -23,11 +23,21 @@ def sent(guest):
     return resources.counters(guest, 'cumulative')['requester packets_sent']
 
 
-def went_further(both):
-    """The moved machine's card sends, and so does its peer's."""
+def going_on(commands):
+    for command in commands:
+        expect(f'going on: {command.script}', command.running, command.output)
+
+
+def went_further(both, running):
+    """The moved machine's card sends, and so does its peer's; all programs run."""
     for guest in both.guests:
         before = sent(guest)
-        wait.until(lambda: sent(guest) > before + 100, lambda: f'sending: {guest.name}')
+
+        def has_sent():
+            going_on(running)
+            return sent(guest) > before + 100
+
+        wait.until(has_sent, lambda: f'sending: {guest.name}: ' + '\n'.join(command.output for command in running))
 
 
 def live(guest):
@@ -49,13 +59,11 @@ def check_traffic(make_lab, move, movers):
     with make_lab(boots=True) as both:
         before = [resources.in_use(guest) for guest in both.guests]
         running = traffic(both)
-        went_further(both)
+        went_further(both, running)
         for _ in range(MOVES):
             for number in movers:
                 move(both.guests[number])
-            went_further(both)
-            for command in running:
-                expect(f'going on: {command.script}', command.running, command.output)
+            went_further(both, running)
         for command in running:
             command.end()
         for guest, was in zip(both.guests, before):

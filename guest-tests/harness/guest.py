@@ -12,6 +12,7 @@ import subprocess
 import threading
 import time
 
+from . import clock
 from .arch import ARCHES, HOST
 from .errors import GuestError
 from .monitor import Monitor
@@ -218,11 +219,9 @@ class Guest:
                 '-machine', 'memory-backend=ram']
 
     def kernel_line(self):
-        """What its kernel is told when it boots. The TSC of an emulator goes as the host's does, but Linux's watchdog of clocks
-        doubts it when the host is busy; then each look at the clock is a system call, and one at a port. Its log has to have all
-        that it said: see log.py."""
-        clock = '' if self.accelerator == 'kvm' else 'tsc=reliable '
-        return (f'{clock}console={self.arch.console} rdinit=/init mitigations=off nokaslr no_timer_check cryptomgr.notests init_on_alloc=0 '
+        """What its kernel is told when it boots. Its log has to have all that it said: see log.py."""
+        times = '' if self.accelerator == 'kvm' else f'{clock.options()} '
+        return (f'{times}console={self.arch.console} rdinit=/init mitigations=off nokaslr no_timer_check cryptomgr.notests init_on_alloc=0 '
                 f'rcupdate.rcu_expedited=1 panic=0 loglevel=6 log_buf_len=1M guest.n={self.number} GUEST_PATIENCE={FACTOR} GUEST_DISKS={len(self._root())} {self.append}').strip()
 
     def command_line(self):

@@ -60,7 +60,7 @@ def by_file(guest):
 
 def _begin(guest, *capabilities):
     """Live, by a unix socket; gives the monitor of the other QEMU."""
-    path = f'unix:{os.path.join(guest.folder, guest.name)}.migration'
+    path = f'unix:{guest.name}.migration'  # in the folder that both are in: a whole path may be too long for a socket's name
     there = guest.enter_next()
     for monitor in there, guest.monitor:
         allow(monitor, *capabilities)

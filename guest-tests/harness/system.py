@@ -3,7 +3,7 @@
 them but the agent."""
 import os
 
-from . import paths
+from . import clock, paths
 from .devices import InfinibandCard, RoceCard
 from .guest import Guest
 from .lab import Machine
@@ -28,7 +28,7 @@ class System(Guest):
         return self
 
     def kernel_line(self):
-        return f'console=ttyS0 root=/dev/vda rw mitigations=off tsc=reliable loglevel=6 {self.append}'.strip()
+        return f'console=ttyS0 root=/dev/vda rw mitigations=off {clock.options()} loglevel=6 {self.append}'.strip()
 
     def switch_off(self):
         """As its user does, with all written."""

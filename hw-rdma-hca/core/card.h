@@ -34,7 +34,8 @@ typedef struct HcaRunQueue {
 typedef struct Hca {
     HcaConfig config;
     HcaHost host;
-    const HcaFormat *format; /* of the programming interface */
+    const struct HcaInterface *interface; /* front/'s, and of it: */
+    const HcaFormat *format;
 
     /* The rooms, from top to bottom. */
     struct HcaBars *bars;

@@ -8,7 +8,7 @@
 #include "fault/host_faults.h"
 #include "front/bars.h"
 #include "front/ceu/ceu.h"
-#include "front/format.h"
+#include "front/interface.h"
 #include "hca_int.h"
 #include "link/link.h"
 #include "port/port.h"
@@ -220,14 +220,16 @@ static HcaHost host_of(const HcaConfig *config, const HcaHostOps *ops,
     return host;
 }
 
-Hca *hca_new(const HcaConfig *config, const HcaHostOps *ops, void *opaque)
+Hca *hca_new(const HcaConfig *settings, const HcaHostOps *ops, void *opaque)
 {
     Hca *hca = g_new0(Hca, 1);
+    const HcaConfig *config = &hca->config;
     const HcaHost *host = &hca->host;
 
-    hca->config = *config;
+    hca->config = *settings;
     hca->host = host_of(config, ops, opaque);
-    hca->format = &hca_format;
+    hca->interface = &hca_interface;
+    hca->format = hca->interface->format;
     hca_card_init(hca);
     hca->link = hca_link_new(config->link_layer, config->cable, host);
     hca_link_set_patience(hca->link, config->move_limit_ms * NS_PER_MS);
@@ -247,9 +249,9 @@ Hca *hca_new(const HcaConfig *config, const HcaHostOps *ops, void *opaque)
     if (config->memory_latency_ns || config->memory_bandwidth) {
         hca_be_late(hca);
     }
-    hca->port = hca_port_new(&hca->config, hca->link, host);
-    hca->cm = hca_cxtmgt_new(hca->format->cxt, &hca->config, hca->v2p,
-                             hca->port, host, hca_dispatch_qp_state, hca);
+    hca->port = hca_port_new(config, hca->link, host);
+    hca->cm = hca_cxtmgt_new(hca->format->cxt, config, hca->v2p, hca->port,
+                             host, hca_dispatch_qp_state, hca);
     hca_cxtmgt_set_faults(hca->cm, hca->faults);
     hca->requester = hca_requester_new(config);
     hca->responder = hca_responder_new();

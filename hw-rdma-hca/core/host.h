@@ -44,6 +44,8 @@ typedef struct HcaHostOps {
     void *(*dev_mem)(void *opaque);
     /* Bytes of it have been written. */
     void (*dev_mem_written)(void *opaque, uint64_t offset, uint64_t len);
+    /* Where BAR 0 is on the bus, 0: nowhere. NULL: 0. */
+    uint64_t (*bar0_base)(void *opaque);
     /* Send MSI-X message @vector; out of range does nothing. */
     void (*msix_notify)(void *opaque, unsigned vector);
     /* Nanoseconds of the clock that stops when the machine does. */
@@ -96,6 +98,11 @@ typedef struct HcaHost {
 /* A machine without a flight recorder. */
 #define HCA_HOST(its_ops, its_opaque)                                          \
     ((const HcaHost) { .ops = (its_ops), .opaque = (its_opaque) })
+
+static inline uint64_t hca_host_bar0(const HcaHost *host)
+{
+    return host->ops->bar0_base ? host->ops->bar0_base(host->opaque) : 0;
+}
 
 /*
  * Record an event, and trace it, if somebody listens. Not recorded is what a

@@ -10,9 +10,14 @@
 
 #define ACK_TIMEOUT_UNIT_NS 4096 /* IBA 9.7.6.1.3 */
 
+/* Until when packets of a QP that has gone may be on their way. */
+typedef struct Gone {
+    uint32_t qpn;
+    int64_t until;
+} Gone;
+
 struct HcaStrict {
-    /* When a QP's last life has no packets on their way any more; by number. */
-    int64_t *gone;
+    Gone *gone; /* the last one of each index of the table of QPs */
 };
 
 static const struct {
@@ -53,7 +58,7 @@ HcaStrict *hca_strict_new(const HcaConfig *config)
         return NULL;
     }
     strict = g_new0(HcaStrict, 1);
-    strict->gone = g_new0(int64_t, 1u << config->log_qps);
+    strict->gone = g_new0(Gone, 1u << config->log_qps);
     return strict;
 }
 
@@ -68,7 +73,7 @@ void hca_strict_free(HcaStrict *strict)
 void hca_strict_reset(HcaStrict *strict, const HcaConfig *config)
 {
     if (strict) {
-        memset(strict->gone, 0, sizeof(int64_t) << config->log_qps);
+        memset(strict->gone, 0, sizeof(Gone) << config->log_qps);
     }
 }
 
@@ -169,14 +174,19 @@ static void judge_birth(Hca *hca, HcaQp *qp)
     }
 }
 
+static Gone *gone_of(const Hca *hca, uint32_t qpn)
+{
+    return &hca->strict->gone[qpn & ((1u << hca->config.log_qps) - 1)];
+}
+
 void hca_strict_state(Hca *hca, HcaQp *qp, uint8_t old_state)
 {
-    int64_t *gone = &hca->strict->gone[qp->qpn];
+    Gone *gone = gone_of(hca, qp->qpn);
 
     if (qp->state == HCA_QP_INIT && old_state == HCA_QP_RST) {
         judge_birth(hca, qp);
     } else if (qp->state == HCA_QP_RTR && is_connected(qp) &&
-               hca_now(hca) < *gone) {
+               gone->qpn == qp->qpn && hca_now(hca) < gone->until) {
         hca_strict_tell(hca, qp, HCA_STRICT_QPN_SOON, 0);
     } else if (qp->state == HCA_QP_RTS && old_state == HCA_QP_RTR) {
         qp->strict_lived = true;
@@ -185,16 +195,11 @@ void hca_strict_state(Hca *hca, HcaQp *qp, uint8_t old_state)
         }
     } else if (qp->state == HCA_QP_RST && qp->strict_lived &&
                is_connected(qp)) {
-        *gone = hca_now(hca) + patience(qp);
+        *gone = (Gone) { qp->qpn, hca_now(hca) + patience(qp) };
     }
 }
 
 /* State: packets of QPs that have gone, which may be on their way */
-
-typedef struct Gone {
-    uint32_t qpn;
-    int64_t until;
-} Gone;
 
 static const HcaField gone_fields[] = {
     HCA_SAVED(Gone, qpn),
@@ -210,10 +215,8 @@ static void save_gone(void *room, GArray *records)
     const Hca *hca = room;
 
     for (uint32_t i = 0; hca->strict && i < 1u << hca->config.log_qps; i++) {
-        Gone gone = { i, hca->strict->gone[i] };
-
-        if (gone.until) {
-            g_array_append_val(records, gone);
+        if (hca->strict->gone[i].until) {
+            g_array_append_val(records, hca->strict->gone[i]);
         }
     }
 }
@@ -226,10 +229,10 @@ static bool load_gone(void *room, const void *records, uint32_t n,
     const Gone *gone = records;
 
     for (; n && hca->strict; n--, gone++) {
-        if (gone->qpn >= 1u << hca->config.log_qps) {
+        if (gone->qpn > HCA_QPN_MASK) {
             return hca_state_refuse(error, "QP %u", gone->qpn);
         }
-        hca->strict->gone[gone->qpn] = gone->until;
+        *gone_of(hca, gone->qpn) = *gone;
     }
     return true;
 }

@@ -487,7 +487,8 @@ void rdma_hca_thread_register(RdmaHcaThread *thread, uint32_t offset,
                               uint32_t value)
 {
     /* Before the card can see what is written; a command is not written to. */
-    if (offset == RDMA_HCA_RESET || !hca_command_wanted(thread->hca)) {
+    if (hca_bar0_is_reset(thread->hca, offset) ||
+        !hca_command_wanted(thread->hca)) {
         rdma_hca_doorbells_mark_command(thread->ring);
     }
     if (hca_bar0_write(thread->hca, offset, value) &&

@@ -101,7 +101,7 @@ static void bar0_write(void *opaque, hwaddr offset, uint64_t value,
         return;
     }
     trace_rdma_hca_bar0_write(s->thread.name, offset, value, size);
-    if (hca_bar0_is_doorbell(offset)) {
+    if (hca_bar0_is_doorbell(s->thread.hca, offset)) {
         rdma_hca_thread_doorbell(&s->thread, &doorbell);
     } else {
         rdma_hca_thread_register(&s->thread, offset, value);

@@ -17,10 +17,20 @@ static uint32_t cq_size(const HcaCq *cq)
     return 1u << cq->attr.log_size;
 }
 
+/* The place of @cqn, which another one may have; NULL: there is no such number. */
+static HcaCq **place_of(const HcaCxtMgt *cm, uint32_t cqn)
+{
+    uint32_t index;
+
+    return hca_index_of(cm, &cm->cqc, cqn, &index) ? &cm->cqs[index] : NULL;
+}
+
 /* Not counted, for who will fetch it when what it asks for is here. */
 HcaCq *hca_cq_peek(const HcaCxtMgt *cm, uint32_t cqn)
 {
-    return hca_index_ok(cm, &cm->cqc, cqn) ? cm->cqs[cqn] : NULL;
+    HcaCq **place = place_of(cm, cqn);
+
+    return place && *place && (*place)->cqn == cqn ? *place : NULL;
 }
 
 HcaCq *hca_cq_find(HcaCxtMgt *cm, uint32_t cqn)
@@ -51,7 +61,7 @@ static HcaCq *add_cq(HcaCxtMgt *cm, const HcaCq *from)
 {
     HcaCq *cq = g_memdup2(from, sizeof(*from));
 
-    cm->cqs[cq->cqn] = cq;
+    *place_of(cm, cq->cqn) = cq;
     hca_eq_find(cm, cq->attr.eqn)->cqs++;
     cm->live.cqs++;
     return cq;
@@ -60,11 +70,12 @@ static HcaCq *add_cq(HcaCxtMgt *cm, const HcaCq *from)
 uint8_t hca_cxtmgt_sw2hw_cq(HcaCxtMgt *cm, uint32_t cqn, const HcaCqAttr *attr)
 {
     HcaCq cq = { .cqn = cqn, .timer.slot = -1 };
+    HcaCq **place = place_of(cm, cqn);
 
-    if (!hca_index_ok(cm, &cm->cqc, cqn)) {
+    if (!place) {
         return HCA_STAT_BAD_INDEX;
     }
-    if (cm->cqs[cqn]) {
+    if (*place) {
         return HCA_STAT_BAD_RESOURCE;
     }
     if (!attr || !check(cm, attr)) {
@@ -82,12 +93,12 @@ uint8_t hca_cxtmgt_sw2hw_cq(HcaCxtMgt *cm, uint32_t cqn, const HcaCqAttr *attr)
 bool hca_cq_add(HcaCxtMgt *cm, const HcaCq *from)
 {
     HcaCq cq = { 0 };
-    HcaCq *added;
+    HcaCq **place, *added;
 
     hca_struct_take(&hca_cq_struct, &cq, from);
-    if (!hca_index_ok(cm, &cm->cqc, cq.cqn) || cm->cqs[cq.cqn] ||
-        !check(cm, &cq.attr) || cq.status > HCA_QUEUE_WRITE_FAIL ||
-        cq.arm > HCA_CQ_FIRED) {
+    place = place_of(cm, cq.cqn);
+    if (!place || *place || !check(cm, &cq.attr) ||
+        cq.status > HCA_QUEUE_WRITE_FAIL || cq.arm > HCA_CQ_FIRED) {
         return false;
     }
     cq.timer.slot = -1;
@@ -105,15 +116,15 @@ static void free_cq(HcaCxtMgt *cm, HcaCq *cq)
     hca_eq_forget(&cq->completion);
     hca_eq_find(cm, cq->attr.eqn)->cqs--;
     cm->live.cqs--;
-    cm->cqs[cq->cqn] = NULL;
+    *place_of(cm, cq->cqn) = NULL;
     g_free(cq);
 }
 
 void hca_cq_free_all(HcaCxtMgt *cm)
 {
-    for (uint32_t cqn = 0; cqn < 1u << cm->cqc.log_num; cqn++) {
-        if (cm->cqs[cqn]) {
-            free_cq(cm, cm->cqs[cqn]);
+    for (uint32_t i = 0; i < 1u << cm->cqc.log_num; i++) {
+        if (cm->cqs[i]) {
+            free_cq(cm, cm->cqs[i]);
         }
     }
 }
@@ -121,10 +132,10 @@ void hca_cq_free_all(HcaCxtMgt *cm)
 /* BAD_RES_STATE for one that is not in hardware. */
 static uint8_t owned(HcaCxtMgt *cm, uint32_t cqn, HcaCq **cq)
 {
-    if (!hca_index_ok(cm, &cm->cqc, cqn)) {
+    if (!place_of(cm, cqn)) {
         return HCA_STAT_BAD_INDEX;
     }
-    *cq = cm->cqs[cqn];
+    *cq = hca_cq_peek(cm, cqn);
     return *cq ? HCA_STAT_OK : HCA_STAT_BAD_RES_STATE;
 }
 
@@ -180,11 +191,11 @@ static uint32_t entries(const HcaCq *cq)
 /* Read the consumer index that software keeps in memory. */
 static void refresh_consumer(HcaCxtMgt *cm, HcaV2pChannel channel, HcaCq *cq)
 {
-    uint64_t bus = cq->attr.ci_db;
+    uint64_t place = cq->attr.ci_db;
     uint32_t record;
 
-    cm->counters.cq_ci_reads += bus != 0;
-    if (bus && hca_dma_read(cm->v2p, channel, bus, &record, sizeof(record))) {
+    cm->counters.cq_ci_reads += place != 0;
+    if (place && hca_record_read(cm->v2p, channel, place, &record)) {
         consumed(cm, cq, cm->format->get_ci(record));
     }
 }
@@ -407,6 +418,9 @@ void hca_cq_doorbell(HcaCxtMgt *cm, uint32_t uar, uint32_t cqn, HcaCqArm how,
         return;
     }
     consumed(cm, cq, ci);
+    if (cm->format->arms_at_index && how != HCA_CQ_DISARMED) {
+        cq->last_notified_index = ci;
+    }
     /* An arm for any entry is not taken back. */
     if (how == HCA_CQ_ARMED_NEXT ||
         (how == HCA_CQ_ARMED_SOLICITED && cq->arm != HCA_CQ_ARMED_NEXT)) {
@@ -466,9 +480,8 @@ bool hca_cq_is_here(HcaCxtMgt *cm, HcaV2pChannel channel, uint32_t cqn,
                cq->arm == HCA_CQ_ARMED_SOLICITED;
     if (!cq->attr.ignore_overrun && entries(cq) >= cq_size(cq) &&
         cq->attr.ci_db) {
-        info = (HcaMatchInfo) { .va = cq->attr.ci_db, .len = sizeof(uint32_t) };
-        if (!hca_v2p_ask(cm->v2p, ask, (*nth)++, channel, HCA_V2P_PLAIN,
-                         &info)) {
+        if (!hca_record_is_here(cm->v2p, ask, (*nth)++, channel,
+                                cq->attr.ci_db)) {
             return false;
         }
     }

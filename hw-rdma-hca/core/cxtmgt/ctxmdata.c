@@ -22,10 +22,16 @@ uint8_t hca_cxtmgt_unmap_icm(HcaCxtMgt *cm, uint64_t virt, uint32_t npages)
     return hca_mdata_unmap(cm->ctxmdata, virt, npages);
 }
 
+uint8_t hca_cxtmgt_clear_icm(HcaCxtMgt *cm, uint64_t virt, uint32_t npages)
+{
+    return hca_mdata_clear_range(cm->ctxmdata, virt, npages);
+}
+
 static bool find_place(HcaCxtMgt *cm, const HcaCxtTable *table, uint32_t index,
                        uint64_t *bus)
 {
-    uint64_t virt = table->base + (uint64_t)index * table->entry_size;
+    uint32_t mask = (1u << table->log_num) - 1;
+    uint64_t virt = table->base + (uint64_t)(index & mask) * table->entry_size;
 
     return hca_mdata_lookup(cm->ctxmdata, virt, bus);
 }

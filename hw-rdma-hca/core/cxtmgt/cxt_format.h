@@ -12,6 +12,8 @@
 #define HCA_MAX_ENTRY_SIZE 64
 
 struct HcaCxtFormat {
+    /* Numbers of QPs and CQs have 24 bits, whatever their tables have. */
+    bool tagged_numbers;
     /* Contexts in ICM, in bytes; each size divides a page. */
     uint16_t qpc_size;
     uint16_t cqc_size;
@@ -22,6 +24,11 @@ struct HcaCxtFormat {
     void (*put_cq)(const HcaCq *cq, void *cxt);
     void (*put_eq)(const HcaEq *eq, uint64_t events, void *cxt);
     void (*put_srq)(const HcaSrq *srq, void *cxt);
+    /*
+     * An arm is answered by an entry from its index on that there is already,
+     * even if an event has told of that; else by one that none has told of.
+     */
+    bool arms_at_index;
     /* A consumer index that software keeps in memory, as it was read. */
     uint32_t (*get_ci)(uint32_t record);
     /* Entries, in bytes. The last word of one gives it to software. */

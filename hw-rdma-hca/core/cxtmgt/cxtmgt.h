@@ -229,6 +229,8 @@ void hca_cxtmgt_close(HcaCxtMgt *cm);
 uint8_t hca_cxtmgt_map_icm(HcaCxtMgt *cm, uint64_t virt, uint64_t page,
                            uint32_t npages);
 uint8_t hca_cxtmgt_unmap_icm(HcaCxtMgt *cm, uint64_t virt, uint32_t npages);
+/* The same where not all need be mapped. */
+uint8_t hca_cxtmgt_clear_icm(HcaCxtMgt *cm, uint64_t virt, uint32_t npages);
 /* MODIFY_QP (3.2.6.1). What is illegal changes nothing. */
 uint8_t hca_cxtmgt_modify_qp(HcaCxtMgt *cm, uint32_t qpn,
                              const HcaQpChange *change);
@@ -312,13 +314,14 @@ void hca_port_mng_event(HcaCxtMgt *cm, uint32_t changes);
 
 /*
  * Doorbells: all before @ci has been consumed, and software asks for an event
- * (HCA_CQ_DISARMED: for none), or for an interrupt. An EQ's index is told by
- * its low bits.
+ * (HCA_CQ_DISARMED: for none), or for an interrupt. Of an EQ's index it tells
+ * these low @bits.
  */
-#define HCA_EQ_INDEX_MASK 0xffffffu
 void hca_cq_doorbell(HcaCxtMgt *cm, uint32_t uar, uint32_t cqn, HcaCqArm how,
                      uint32_t ci);
-void hca_eq_doorbell(HcaCxtMgt *cm, uint32_t eqn, uint32_t ci, bool arm);
+void hca_eq_doorbell(HcaCxtMgt *cm, uint32_t eqn, uint32_t ci, uint32_t bits,
+                     bool arms);
+void hca_eq_arm_doorbell(HcaCxtMgt *cm, uint32_t eqn);
 
 /*
  * Events of moderated CQs that have waited long enough. True: there are more

@@ -63,6 +63,20 @@ static inline bool hca_index_ok(const HcaCxtMgt *cm, const HcaCxtTable *table,
     return cm->ready && index < 1ull << table->log_num;
 }
 
+/*
+ * Where the context of QP or CQ @number is in @table; false: there is no such
+ * number. Where numbers have tags, bits above the table's index are one.
+ */
+static inline bool hca_index_of(const HcaCxtMgt *cm, const HcaCxtTable *table,
+                                uint32_t number, uint32_t *index)
+{
+    uint32_t mask = (1u << table->log_num) - 1;
+
+    *index = number & mask;
+    return cm->ready && (number <= mask || (cm->format->tagged_numbers &&
+                                            number <= HCA_QPN_MASK));
+}
+
 static inline void hca_cxt_trace(HcaCxtMgt *cm, HcaTraceEvent event,
                                  uint32_t number, uint64_t a, uint64_t b,
                                  uint64_t c)

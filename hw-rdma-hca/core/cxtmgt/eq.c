@@ -508,36 +508,64 @@ uint8_t hca_cxtmgt_map_eq(HcaCxtMgt *cm, uint32_t eqn, uint64_t mask,
     return HCA_STAT_OK;
 }
 
-/* The consumer index that a doorbell told, with all its bits. */
-static bool widen_index(const HcaEq *eq, uint32_t ci, uint32_t *wide)
+/* The consumer index of which a doorbell told @bits, with all of them. */
+static bool widen_index(const HcaEq *eq, uint32_t ci, uint32_t bits,
+                        uint32_t *wide)
 {
-    uint32_t behind = (eq->producer_index - ci) & HCA_EQ_INDEX_MASK;
+    uint32_t behind = (eq->producer_index - ci) & bits;
 
     *wide = eq->producer_index - behind;
     return behind <= eq->producer_index - eq->consumer_index;
 }
 
-void hca_eq_doorbell(HcaCxtMgt *cm, uint32_t eqn, uint32_t ci, bool arm)
+/* The EQ that a doorbell names, or NULL. */
+static HcaEq *rung(HcaCxtMgt *cm, uint32_t eqn)
 {
     HcaEq *eq = hca_eq_find(cm, eqn);
 
     cm->counters.eq_doorbells++;
-    if (!eq) {
-        cm->counters.db_bad_eqn++;
-        return;
-    }
-    if (!widen_index(eq, ci, &ci)) {
+    cm->counters.db_bad_eqn += !eq;
+    return eq;
+}
+
+static bool consumed(HcaCxtMgt *cm, HcaEq *eq, uint32_t ci, uint32_t bits)
+{
+    if (!widen_index(eq, ci, bits, &ci)) {
         cm->counters.db_bad_ci++;
-        return;
+        return false;
     }
     eq->consumer_index = ci;
     if (deliver_list(cm, eq, &eq->completions) == HCA_EQ_DONE) {
-        deliver(cm, eqn);
+        deliver(cm, eq->eqn);
     }
-    if (arm && eq->arm == HCA_EQ_FIRED) {
+    return true;
+}
+
+static void arm(HcaCxtMgt *cm, HcaEq *eq)
+{
+    if (eq->arm == HCA_EQ_FIRED) {
         eq->arm = HCA_EQ_ARMED;
     }
-    if (arm && eq->producer_index != ci) {
+    if (eq->producer_index != eq->consumer_index) {
         interrupt(cm, eq);
+    }
+}
+
+void hca_eq_doorbell(HcaCxtMgt *cm, uint32_t eqn, uint32_t ci, uint32_t bits,
+                     bool arms)
+{
+    HcaEq *eq = rung(cm, eqn);
+
+    if (eq && consumed(cm, eq, ci, bits) && arms) {
+        arm(cm, eq);
+    }
+}
+
+void hca_eq_arm_doorbell(HcaCxtMgt *cm, uint32_t eqn)
+{
+    HcaEq *eq = rung(cm, eqn);
+
+    if (eq) {
+        arm(cm, eq);
     }
 }

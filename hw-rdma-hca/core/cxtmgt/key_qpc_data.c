@@ -10,17 +10,29 @@
 #include "cxtmgt_int.h"
 #include "recv_queue.h"
 
+/* The place of @qpn, which another one may have; NULL: there is no such number. */
+static HcaQp **place_of(const HcaCxtMgt *cm, uint32_t qpn)
+{
+    uint32_t index;
+
+    return hca_index_of(cm, &cm->qpc, qpn, &index) ? &cm->qps[index] : NULL;
+}
+
 HcaQp *hca_qp_peek(const HcaCxtMgt *cm, uint32_t qpn)
 {
-    return hca_index_ok(cm, &cm->qpc, qpn) ? cm->qps[qpn] : NULL;
+    HcaQp **place = place_of(cm, qpn);
+
+    return place && *place && (*place)->qpn == qpn ? *place : NULL;
 }
 
 HcaQp *hca_qp_next(const HcaCxtMgt *cm, const HcaQp *qp)
 {
-    for (uint32_t qpn = qp ? qp->qpn + 1 : 0; hca_index_ok(cm, &cm->qpc, qpn);
-         qpn++) {
-        if (cm->qps[qpn]) {
-            return cm->qps[qpn];
+    HcaQp **end = cm->qps + (cm->ready ? 1u << cm->qpc.log_num : 0);
+
+    for (HcaQp **place = qp ? place_of(cm, qp->qpn) + 1 : cm->qps; place < end;
+         place++) {
+        if (*place) {
+            return *place;
         }
     }
     return NULL;
@@ -58,7 +70,7 @@ static void use_queues(HcaCxtMgt *cm, const HcaQp *qp, int by)
 
 static void add_qp(HcaCxtMgt *cm, HcaQp *qp)
 {
-    cm->qps[qp->qpn] = qp;
+    *place_of(cm, qp->qpn) = qp;
     cm->live.qps++;
     cm->live.sq_slots += hca_qp_doorbells(&qp->attr);
     qp->srq = qp->attr.uses_srq ? hca_srq_find(cm, qp->attr.srqn) : NULL;
@@ -99,7 +111,7 @@ static void remove_qp(HcaCxtMgt *cm, HcaQp *qp)
     use_queues(cm, qp, -1);
     cm->live.qps--;
     cm->live.sq_slots -= hca_qp_doorbells(&qp->attr);
-    cm->qps[qp->qpn] = NULL;
+    *place_of(cm, qp->qpn) = NULL;
     g_free(qp);
 }
 
@@ -132,10 +144,10 @@ void hca_qp_set_state(HcaCxtMgt *cm, HcaQp *qp, uint8_t state)
 /* Not written: after a reset what was ICM may be somebody else's memory. */
 void hca_qp_free_all(HcaCxtMgt *cm)
 {
-    for (uint32_t qpn = 0; qpn < 1u << cm->qpc.log_num; qpn++) {
-        if (cm->qps[qpn]) {
-            enter_state(cm, cm->qps[qpn], HCA_QP_RST);
-            remove_qp(cm, cm->qps[qpn]);
+    for (uint32_t i = 0; i < 1u << cm->qpc.log_num; i++) {
+        if (cm->qps[i]) {
+            enter_state(cm, cm->qps[i], HCA_QP_RST);
+            remove_qp(cm, cm->qps[i]);
         }
     }
 }
@@ -179,11 +191,12 @@ static uint8_t check_special(const HcaCxtMgt *cm, uint32_t qpn, uint8_t service)
 uint8_t hca_cxtmgt_set_special(HcaCxtMgt *cm, HcaSpecial special, uint32_t qpn)
 {
     uint32_t old = cm->special[special];
+    HcaQp **place = place_of(cm, qpn);
 
-    if (!hca_index_ok(cm, &cm->qpc, qpn) || qpn == 1) {
+    if (!place || qpn == 1) {
         return HCA_STAT_BAD_INDEX;
     }
-    if (cm->qps[qpn] || cm->qps[old]) {
+    if (*place || hca_qp_peek(cm, old)) {
         return HCA_STAT_BAD_QP_STATE;
     }
     if (qpn && qpn != old && special_of(cm, qpn) != HCA_SPECIAL_NONE) {
@@ -312,12 +325,14 @@ static bool is_legal(const HcaQp *qp, const HcaQpChange *change)
 static uint8_t modify_qp(HcaCxtMgt *cm, uint32_t qpn, const HcaQpChange *change)
 {
     const HcaQpTransitionRow *row = &hca_qp_transitions[change->transition];
+    HcaQp **place = place_of(cm, qpn);
     HcaQp *qp;
 
-    if (!hca_index_ok(cm, &cm->qpc, qpn)) {
+    /* Nor is it one while another one has its place. */
+    if (!place || (*place && (*place)->qpn != qpn)) {
         return HCA_STAT_BAD_INDEX;
     }
-    qp = cm->qps[qpn];
+    qp = *place;
     if (!is_legal(qp, change)) {
         return HCA_STAT_BAD_QP_STATE;
     }
@@ -345,10 +360,10 @@ uint8_t hca_cxtmgt_modify_qp(HcaCxtMgt *cm, uint32_t qpn,
 
 uint8_t hca_cxtmgt_query_qp(HcaCxtMgt *cm, uint32_t qpn, void *cxt)
 {
-    if (!hca_index_ok(cm, &cm->qpc, qpn)) {
+    if (!place_of(cm, qpn)) {
         return HCA_STAT_BAD_INDEX;
     }
-    cm->format->put_qp(qpn, cm->qps[qpn], cxt);
+    cm->format->put_qp(qpn, hca_qp_peek(cm, qpn), cxt);
     return HCA_STAT_OK;
 }
 
@@ -356,10 +371,10 @@ uint8_t hca_cxtmgt_set_qp_counters(HcaCxtMgt *cm, uint32_t qpn, uint64_t set)
 {
     HcaQp *qp;
 
-    if (!hca_index_ok(cm, &cm->qpc, qpn) || !hca_qp_counter_set_ok(set)) {
+    if (!place_of(cm, qpn) || !hca_qp_counter_set_ok(set)) {
         return HCA_STAT_BAD_INDEX;
     }
-    qp = cm->qps[qpn];
+    qp = hca_qp_peek(cm, qpn);
     if (!qp) {
         return HCA_STAT_BAD_RES_STATE;
     }
@@ -377,9 +392,10 @@ uint8_t hca_cxtmgt_set_qp_counters(HcaCxtMgt *cm, uint32_t qpn, uint64_t set)
 /* As it was saved: in a state of a QP that exists, with attributes that can be. */
 static bool can_be(HcaCxtMgt *cm, const HcaQp *qp)
 {
-    return hca_index_ok(cm, &cm->qpc, qp->qpn) && !cm->qps[qp->qpn] &&
-           qp->state > HCA_QP_RST && qp->state <= HCA_QP_ERR &&
-           hca_service_exists(qp->attr.service) &&
+    HcaQp **place = place_of(cm, qp->qpn);
+
+    return place && !*place && qp->state > HCA_QP_RST &&
+           qp->state <= HCA_QP_ERR && hca_service_exists(qp->attr.service) &&
            check_special(cm, qp->qpn, qp->attr.service) == HCA_STAT_OK &&
            hca_qp_attr_ok(cm, qp) && have_slots(cm, &qp->attr);
 }

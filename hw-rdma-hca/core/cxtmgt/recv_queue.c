@@ -60,7 +60,7 @@ static bool read_record(HcaV2p *v2p, HcaRecvQueue *rq,
     uint16_t left;
 
     counters->record_reads++;
-    if (!hca_dma_read(v2p, HCA_V2P_RWM, rq->record, &record, sizeof(record))) {
+    if (!hca_record_read(v2p, HCA_V2P_RWM, rq->record, &record)) {
         return false;
     }
     /* The WQEs that it counts were written before it. */
@@ -196,11 +196,10 @@ static bool fetch_is_here(Hca *hca, const HcaRecvQueue *rq, HcaV2pAsk *ask,
                           unsigned *nth)
 {
     uint32_t left = hca_recv_queue_slots(rq) - (rq->offset >> rq->entry_log);
-    HcaMatchInfo record = { .va = rq->record, .len = sizeof(uint32_t) };
     HcaMatchInfo slots = slots_info(rq, MIN(FETCH_SIZE >> rq->entry_log, left));
 
-    return (!rq->record || hca_v2p_ask(hca->v2p, ask, (*nth)++, HCA_V2P_RWM,
-                                       HCA_V2P_PLAIN, &record)) &&
+    return (!rq->record || hca_record_is_here(hca->v2p, ask, (*nth)++,
+                                              HCA_V2P_RWM, rq->record)) &&
            hca_v2p_ask(hca->v2p, ask, (*nth)++, HCA_V2P_RWM, HCA_V2P_FETCH,
                        &slots);
 }

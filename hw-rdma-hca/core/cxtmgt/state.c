@@ -69,11 +69,12 @@ static HcaCxtPlace place_of(const HcaCxtTable *table)
 static bool specials_ok(const HcaCxtMgt *cm, const HcaCxtMgt *from)
 {
     bool ok = true;
+    uint32_t index;
 
     for (unsigned i = 0; i < HCA_NSPECIALS; i++) {
         ok &= from->special[i] != 1 &&
               (!from->special[i] ||
-               hca_index_ok(cm, &cm->qpc, from->special[i]));
+               hca_index_of(cm, &cm->qpc, from->special[i], &index));
     }
     return ok &&
            (!from->special[HCA_SPECIAL_SMI] ||

@@ -6,21 +6,10 @@
 #include <string.h>
 
 #include "../../abi/rdma_hca_regs.h"
-#include "../../abi/rdma_hca_wqe.h"
 #include "../card.h"
-#include "../cxtmgt/cxtmgt.h"
-#include "../eth/eth.h"
 #include "../fault/host_faults.h"
-#include "../send/send.h"
 #include "ceu/ceu.h"
-#include "contexts.h"
-
-/* The two 64-bit doorbells of a UAR page. */
-enum {
-    UAR_SEND,
-    UAR_CQ,
-    NUAR_DOORBELLS
-};
+#include "interface.h"
 
 /* Doorbells that are late, and those behind them. */
 #define MAX_LATE 256
@@ -34,8 +23,8 @@ typedef struct LateDoorbell {
 
 struct HcaBars {
     int reset; /* the reset register; atomic */
-    /* Low words of doorbells written in halves: each page keeps its own. */
-    uint32_t uar_low[RDMA_HCA_NUM_UARS][NUAR_DOORBELLS];
+    /* First words of doorbells written in halves: each page keeps its own. */
+    uint32_t uar_first[RDMA_HCA_NUM_UARS][HCA_NUAR_DOORBELLS];
     uint64_t rung_late; /* of those that were late, since a reset */
     unsigned late_head, nlate;
     LateDoorbell late[MAX_LATE];
@@ -53,7 +42,7 @@ void hca_bars_free(HcaBars *bars)
 
 void hca_bars_reset(HcaBars *bars)
 {
-    memset(bars->uar_low, 0, sizeof(bars->uar_low));
+    memset(bars->uar_first, 0, sizeof(bars->uar_first));
     bars->nlate = 0;
     bars->rung_late = 0;
 }
@@ -68,166 +57,113 @@ void hca_bars_reset_done(HcaBars *bars)
     g_atomic_int_set(&bars->reset, 0);
 }
 
-/* BAR 0 */
-
-/* Whether @offset is in the @size bytes from @begin on, and where. */
-static bool is_in(uint32_t offset, uint32_t begin, uint32_t size, uint32_t *at)
+static const HcaRegisters *registers_of(const Hca *hca)
 {
-    *at = offset - begin;
-    return offset >= begin && *at < size;
+    return hca->interface->registers;
 }
+
+/* A register's value from or to the order that it has on the bus. */
+static uint32_t in_order(const HcaRegisters *registers, uint32_t value)
+{
+    return registers->big_endian ? GUINT32_SWAP_LE_BE(value) : value;
+}
+
+/* BAR 0 */
 
 uint32_t hca_bar0_read(const Hca *hca, uint32_t offset)
 {
-    uint32_t at;
+    const HcaRegisters *registers = registers_of(hca);
+    uint32_t value = 0, at;
 
-    if (is_in(offset, RDMA_HCA_HCR, RDMA_HCA_HCR_SIZE, &at)) {
-        return hca_ceu_read(hca->ceu, at);
+    if (hca_offset_in(offset, registers->hcr, RDMA_HCA_HCR_SIZE, &at)) {
+        value = hca_ceu_read(hca->ceu, at);
+    } else if (offset == registers->reset) {
+        value = hca_bars_reset_wanted(hca->bars);
     }
-    return offset == RDMA_HCA_RESET && hca_bars_reset_wanted(hca->bars);
+    return in_order(registers, value);
+}
+
+static bool write_reset(Hca *hca, uint32_t value)
+{
+    if (value & 1) {
+        g_atomic_int_set(&hca->bars->reset, 1);
+    }
+    return value & 1;
 }
 
 bool hca_bar0_write(Hca *hca, uint32_t offset, uint32_t value)
 {
+    const HcaRegisters *registers = registers_of(hca);
     uint32_t at;
 
-    if (is_in(offset, RDMA_HCA_HCR, RDMA_HCA_HCR_SIZE, &at)) {
+    value = in_order(registers, value);
+    if (hca_offset_in(offset, registers->hcr, RDMA_HCA_HCR_SIZE, &at)) {
         return hca_ceu_write(hca->ceu, at, value);
     }
-    if (offset == RDMA_HCA_RESET && (value & 1)) {
-        g_atomic_int_set(&hca->bars->reset, 1);
-        return true;
+    return offset == registers->reset && write_reset(hca, value);
+}
+
+bool hca_bar0_is_reset(const Hca *hca, uint32_t offset)
+{
+    return offset == registers_of(hca)->reset;
+}
+
+bool hca_bar0_is_doorbell(const Hca *hca, uint32_t offset)
+{
+    return registers_of(hca)->is_doorbell(offset);
+}
+
+/* BAR 2 */
+
+/* Which doorbell of its page lies at @reg; HCA_NUAR_DOORBELLS: none does. */
+static HcaUarDoorbell doorbell_at(const HcaRegisters *registers, uint32_t reg)
+{
+    HcaUarDoorbell doorbell = 0;
+
+    while (doorbell < HCA_NUAR_DOORBELLS && registers->uar[doorbell] != reg) {
+        doorbell++;
     }
-    return false;
-}
-
-/* Doorbells */
-
-static bool is_eq_doorbell(uint32_t offset, uint32_t *at)
-{
-    return is_in(offset, RDMA_HCA_EQ_DB,
-                 RDMA_HCA_MAX_EQS * RDMA_HCA_EQ_DB_STRIDE, at);
-}
-
-static bool is_eth_doorbell(uint32_t offset, uint32_t *at)
-{
-    return is_in(offset, RDMA_HCA_ETH_DB,
-                 RDMA_HCA_ETH_MAX_QUEUES * RDMA_HCA_ETH_DB_STRIDE, at);
-}
-
-bool hca_bar0_is_doorbell(uint32_t offset)
-{
-    uint32_t at;
-
-    return is_eq_doorbell(offset, &at) || is_eth_doorbell(offset, &at);
-}
-
-static void eq_doorbell(Hca *hca, uint32_t eqn, uint32_t value)
-{
-    hca_eq_doorbell(hca->cm, eqn, RDMA_HCA_GET(RDMA_HCA_EQ_DB_CI, value),
-                    value & RDMA_HCA_EQ_DB_ARM);
-}
-
-static HcaEthDoorbell eth_doorbell(uint32_t at)
-{
-    switch (at % RDMA_HCA_ETH_DB_STRIDE) {
-    case RDMA_HCA_ETH_DB_TX_TAIL:
-        return HCA_ETH_TX_TAIL;
-    case RDMA_HCA_ETH_DB_RX_TAIL:
-        return HCA_ETH_RX_TAIL;
-    case RDMA_HCA_ETH_DB_TX_ARM:
-        return HCA_ETH_TX_ARM;
-    case RDMA_HCA_ETH_DB_RX_ARM:
-        return HCA_ETH_RX_ARM;
-    default:
-        return HCA_ETH_NO_DOORBELL;
-    }
-}
-
-static void bar0_doorbell(Hca *hca, uint32_t offset, uint32_t value)
-{
-    uint32_t at;
-
-    if (is_eq_doorbell(offset, &at)) {
-        eq_doorbell(hca, at / RDMA_HCA_EQ_DB_STRIDE, value);
-    } else if (hca->eth && is_eth_doorbell(offset, &at)) {
-        hca_eth_doorbell(hca->eth, at / RDMA_HCA_ETH_DB_STRIDE,
-                         eth_doorbell(at), value);
-    }
-}
-
-/* Table 3-1-7, and table 7.1 of the engine document. */
-static void send_doorbell(Hca *hca, uint32_t uar, uint32_t low, uint32_t high)
-{
-    HcaWqeRef ref = {
-        .offset = RDMA_HCA_GET(RDMA_HCA_SEND_DB_SQ_HEAD, low) *
-                  RDMA_HCA_WQE_UNIT,
-        .size = RDMA_HCA_GET(RDMA_HCA_SEND_DB_SIZE, high) * RDMA_HCA_WQE_UNIT,
-        .opcode = RDMA_HCA_GET(RDMA_HCA_SEND_DB_OPCODE, low),
-        .fence = RDMA_HCA_GET(RDMA_HCA_SEND_DB_FENCE, low),
-    };
-
-    hca_send_doorbell(hca, uar, RDMA_HCA_GET(RDMA_HCA_SEND_DB_QPN, high), &ref);
-}
-
-static void cq_doorbell(Hca *hca, uint32_t uar, uint32_t low, uint32_t high)
-{
-    hca_cq_doorbell(hca->cm, uar, RDMA_HCA_GET(RDMA_HCA_CQ_DB_CQN, low),
-                    hca_front_cq_arm(low), high);
-}
-
-static void uar_doorbell(Hca *hca, uint32_t uar, unsigned doorbell,
-                         uint32_t low, uint32_t high)
-{
-    if (doorbell == UAR_SEND) {
-        send_doorbell(hca, uar, low, high);
-    } else {
-        cq_doorbell(hca, uar, low, high);
-    }
+    return doorbell;
 }
 
 static void uar_write(Hca *hca, uint32_t offset, uint64_t value, unsigned size)
 {
+    const HcaRegisters *registers = registers_of(hca);
     uint32_t uar = offset / RDMA_HCA_UAR_PAGE_SIZE;
     uint32_t at = offset % RDMA_HCA_UAR_PAGE_SIZE;
-    uint32_t reg = at - at % 8;
-    unsigned doorbell = reg == RDMA_HCA_CQ_DB ? UAR_CQ : UAR_SEND;
-    uint32_t *low;
+    HcaUarDoorbell doorbell = doorbell_at(registers, at - at % 8);
+    uint32_t low = in_order(registers, value);
+    uint32_t *first;
 
-    if (uar >= RDMA_HCA_NUM_UARS ||
-        (reg != RDMA_HCA_SEND_DB && reg != RDMA_HCA_CQ_DB)) {
+    if (uar >= RDMA_HCA_NUM_UARS || doorbell == HCA_NUAR_DOORBELLS) {
         return;
     }
-    low = &hca->bars->uar_low[uar][doorbell];
+    first = &hca->bars->uar_first[uar][doorbell];
     if (size == 8) {
-        uar_doorbell(hca, uar, doorbell, value, value >> 32);
-    } else if (at != reg) {
-        uar_doorbell(hca, uar, doorbell, *low, value);
+        registers->ring_uar(hca, uar, doorbell, low,
+                            in_order(registers, value >> 32));
+    } else if (at % 8) {
+        registers->ring_uar(hca, uar, doorbell, *first, low);
     } else {
-        *low = value;
+        *first = low;
     }
 }
 
-/* Doorbells are for writing only; each page has the clock. */
 uint64_t hca_bar2_read(Hca *hca, uint32_t offset, unsigned size)
 {
-    uint32_t at = offset % RDMA_HCA_UAR_PAGE_SIZE;
-    uint64_t now;
+    const HcaRegisters *registers = registers_of(hca);
 
-    if (at - at % 8 != RDMA_HCA_CLOCK) {
-        return 0;
-    }
-    now = hca_now(hca);
-    if (size == 8) {
-        return now;
-    }
-    return at == RDMA_HCA_CLOCK ? RDMA_HCA_LO32(now) : RDMA_HCA_HI32(now);
+    return registers->read_uar
+               ? registers->read_uar(hca, offset % RDMA_HCA_UAR_PAGE_SIZE, size)
+               : 0;
 }
 
 static void ring(Hca *hca, const LateDoorbell *db)
 {
+    const HcaRegisters *registers = registers_of(hca);
+
     if (db->bar == RDMA_HCA_BAR0) {
-        bar0_doorbell(hca, db->offset, db->value);
+        registers->ring(hca, db->offset, in_order(registers, db->value));
     } else {
         uar_write(hca, db->offset, db->value, db->size);
     }
@@ -236,17 +172,19 @@ static void ring(Hca *hca, const LateDoorbell *db)
 /* Doorbells that are late */
 
 /* The QP that it is for; UINT32_MAX: it is no send doorbell, or half a one. */
-static uint32_t send_qpn(const LateDoorbell *db)
+static uint32_t send_qpn(const Hca *hca, const LateDoorbell *db)
 {
+    const HcaRegisters *registers = registers_of(hca);
     uint32_t at = db->offset % RDMA_HCA_UAR_PAGE_SIZE;
+    uint32_t second = db->size == 8 ? db->value >> 32 : db->value;
 
-    if (db->bar == RDMA_HCA_BAR0 || at - at % 8 != RDMA_HCA_SEND_DB ||
+    if (db->bar == RDMA_HCA_BAR0 ||
+        doorbell_at(registers, at - at % 8) != HCA_UAR_SEND ||
         (db->size != 8 && at % 8 == 0)) {
         return UINT32_MAX;
     }
-    return RDMA_HCA_GET(
-        RDMA_HCA_SEND_DB_QPN,
-        (uint32_t)(db->size == 8 ? db->value >> 32 : db->value));
+    return registers->send_qpn(in_order(registers, db->value),
+                               in_order(registers, second));
 }
 
 static uint64_t delay_of(Hca *hca, const LateDoorbell *db)
@@ -254,7 +192,7 @@ static uint64_t delay_of(Hca *hca, const LateDoorbell *db)
     const HcaFaultSubject subject = {
         .place = HCA_FAULT_DOORBELL,
         .actions = UINT16_MAX,
-        .number = send_qpn(db),
+        .number = send_qpn(hca, db),
     };
     const HcaFaultRule *rule = hca_host_fault(hca->faults, &subject);
 
@@ -349,8 +287,8 @@ static void save_halves(void *room, GArray *records)
     const HcaBars *bars = room;
 
     for (uint32_t uar = 0; uar < RDMA_HCA_NUM_UARS; uar++) {
-        for (unsigned i = 0; i < NUAR_DOORBELLS; i++) {
-            Half half = { uar, i, bars->uar_low[uar][i] };
+        for (unsigned i = 0; i < HCA_NUAR_DOORBELLS; i++) {
+            Half half = { uar, i, bars->uar_first[uar][i] };
 
             if (half.low) {
                 g_array_append_val(records, half);
@@ -367,10 +305,10 @@ static bool load_halves(void *room, const void *records, uint32_t n,
 
     for (; n; n--, half++) {
         if (half->uar >= RDMA_HCA_NUM_UARS ||
-            half->doorbell >= NUAR_DOORBELLS) {
+            half->doorbell >= HCA_NUAR_DOORBELLS) {
             return hca_state_refuse(error, "no such doorbell");
         }
-        bars->uar_low[half->uar][half->doorbell] = half->low;
+        bars->uar_first[half->uar][half->doorbell] = half->low;
     }
     return true;
 }
@@ -414,7 +352,7 @@ const HcaSection hca_late_doorbell_section = HCA_SECTION(
     "late-doorbell", 1, &late_struct, save_late, load_late);
 
 static const HcaField bars_fields[] = {
-    HCA_SAVED(HcaBars, reset),     HCA_ELSEWHERE(HcaBars, uar_low),
+    HCA_SAVED(HcaBars, reset),     HCA_ELSEWHERE(HcaBars, uar_first),
     HCA_SAVED(HcaBars, rung_late), HCA_DERIVED(HcaBars, late_head),
     HCA_ELSEWHERE(HcaBars, nlate), HCA_ELSEWHERE(HcaBars, late),
 };

@@ -12,20 +12,22 @@ typedef struct Hca Hca;
 typedef struct HcaBars HcaBars;
 
 /*
- * BAR 0. @offset is aligned to 4 and less than RDMA_HCA_BAR0_SIZE; registers
- * are in host byte order. From any thread, one at a time (the machine's I/O
+ * BAR 0. @offset is aligned to 4 and less than RDMA_HCA_BAR0_SIZE; values are
+ * those of a little-endian bus in host byte order. From any thread, one at a time (the machine's I/O
  * lock). A write may leave work for the card's thread, which then has to call
  * hca_run(): returns true if so.
  */
 uint32_t hca_bar0_read(const Hca *hca, uint32_t offset);
 bool hca_bar0_write(Hca *hca, uint32_t offset, uint32_t value);
+/* Whether the register there is the one that resets. */
+bool hca_bar0_is_reset(const Hca *hca, uint32_t offset);
 
 /*
  * A doorbell: a write of @size (4 or 8) bytes at @offset, aligned to @size, of
  * BAR 2, or of BAR 0 where hca_bar0_is_doorbell() says so; hca_bar0_write()
  * does not take those. The caller calls hca_run() after one or more.
  */
-bool hca_bar0_is_doorbell(uint32_t offset);
+bool hca_bar0_is_doorbell(const Hca *hca, uint32_t offset);
 void hca_doorbell(Hca *hca, unsigned bar, uint32_t offset, uint64_t value,
                   unsigned size);
 
@@ -36,6 +38,14 @@ void hca_doorbell(Hca *hca, unsigned bar, uint32_t offset, uint64_t value,
 uint64_t hca_bar2_read(Hca *hca, uint32_t offset, unsigned size);
 
 /* The card's side. */
+
+/* Whether @offset is in the @size bytes from @begin on, and where. */
+static inline bool hca_offset_in(uint32_t offset, uint32_t begin, uint32_t size,
+                                 uint32_t *at)
+{
+    *at = offset - begin;
+    return offset >= begin && *at < size;
+}
 
 HcaBars *hca_bars_new(void);
 void hca_bars_free(HcaBars *bars);

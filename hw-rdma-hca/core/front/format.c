@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The card's own programming interface, as one table. */
+/* The documents' programming interface, as one table. */
 #include "format.h"
 
 #include "../../abi/rdma_hca_sizes.h"
 #include "../cxtmgt/cxt_format.h"
+#include "ceu/ceu.h"
 #include "contexts.h"
 #include "entries.h"
 
@@ -28,4 +29,10 @@ const HcaFormat hca_format = {
     .wqe = &hca_wqe_format,
     .mpt = &hca_mpt_format,
     .eth = &hca_eth_format,
+};
+
+const HcaInterface hca_interface = {
+    .registers = &hca_registers,
+    .commands = &hca_commands,
+    .format = &hca_format,
 };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The formats of the card's own programming interface (abi/). */
+/* The parts of the documents' programming interface (abi/). */
 #ifndef HCA_FRONT_FORMAT_H
 #define HCA_FRONT_FORMAT_H
 
-#include "../format.h"
+#include "interface.h"
 
+extern const HcaRegisters hca_registers;
 extern const HcaFormat hca_format;
 
 extern const struct HcaCxtFormat hca_cxt_format;

@@ -118,7 +118,6 @@ static const uint8_t eq_states[] = {
     [HCA_EQ_FIRED] = RDMA_HCA_EQ_STATE_FIRED,
     [HCA_EQ_ALWAYS_ARMED] = RDMA_HCA_EQ_STATE_ALWAYS_ARMED,
 };
-G_STATIC_ASSERT(RDMA_HCA_EQ_DB_CI == HCA_EQ_INDEX_MASK);
 
 static bool get_eq_arm(uint32_t state, HcaEqArm *arm)
 {

@@ -390,7 +390,13 @@ static void op_warn(void *opaque, const char *message)
     g_ptr_array_add(host->warnings, g_strdup(message));
 }
 
+static uint64_t op_bar0_base(void *opaque)
+{
+    return HOST_MMIO_BASE;
+}
+
 static const HcaHostOps host_ops = {
+    .bar0_base = op_bar0_base,
     .dma_map = op_dma_map,
     .dma_written = op_dma_written,
     .dev_mem = op_dev_mem,
@@ -513,7 +519,7 @@ uint32_t host_bar0_read(Host *host, uint32_t offset)
 
 void host_bar0_write(Host *host, uint32_t offset, uint32_t value)
 {
-    if (hca_bar0_is_doorbell(offset)) {
+    if (hca_bar0_is_doorbell(host->hca, offset)) {
         hca_doorbell(host->hca, RDMA_HCA_BAR0, offset, value, 4);
         host->kicked = true;
     } else if (hca_bar0_write(host->hca, offset, value)) {

@@ -43,7 +43,8 @@ static void fix_init(Fix *fix)
     hca->config.lid = 9;
     hca->config.guid = UINT64_C(0x1122334455667788);
     hca->host = HCA_HOST(&fix->ram->ops, fix->ram);
-    hca->format = &hca_format;
+    hca->interface = &hca_interface;
+    hca->format = hca->interface->format;
     fix->small = hca->config;
     fix->small.log_qps = LOG_QPS;
     fix->small.log_cqs = 4;
@@ -868,7 +869,7 @@ static void test_events(void)
     hca_ceu_run(ceu);
     hca_ceu_run(ceu);
     g_assert_true(ctrl(&fix) & RDMA_HCA_HCR_GO);
-    hca_eq_doorbell(fix.hca.cm, EQN, 2, false);
+    hca_eq_doorbell(fix.hca.cm, EQN, 2, RDMA_HCA_EQ_DB_CI, false);
     hca_ceu_run(ceu);
     g_assert_false(ctrl(&fix) & RDMA_HCA_HCR_GO);
     eqe = ram_at(fix.ram, fix.queues);

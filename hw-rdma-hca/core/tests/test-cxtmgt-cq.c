@@ -61,7 +61,7 @@ static void test_cq_arm(void)
     fix_post(&fix, qp, false);
     g_assert_cmpuint(fix_eq_producer(&fix, FIX_EQN), ==, 2);
     ci = 4;
-    hca_eq_doorbell(fix.cm, FIX_EQN, 2, false);
+    hca_eq_doorbell(fix.cm, FIX_EQN, 2, RDMA_HCA_EQ_DB_CI, false);
     /* Solicited only: not for others, at once for one before. */
     fix_cq_doorbell(&fix, FIX_CQN, HCA_CQ_ARMED_SOLICITED, ci);
     fix_post(&fix, qp, false);
@@ -133,7 +133,7 @@ static void waiter_arm(Waiter *w, HcaCqArm how)
 static void waiter_take_event(Waiter *w)
 {
     w->events++;
-    hca_eq_doorbell(w->fix.cm, WAITER_EQN, w->events, true);
+    hca_eq_doorbell(w->fix.cm, WAITER_EQN, w->events, RDMA_HCA_EQ_DB_CI, true);
 }
 
 static void test_cq_arm_told(void)

@@ -31,7 +31,7 @@ static void test_eq_full_completions(void)
 
         g_assert_cmphex(eqe->type, ==, RDMA_HCA_EVENT_COMP);
         seen[GUINT32_FROM_LE(eqe->cq.cqn)] = true;
-        hca_eq_doorbell(fix.cm, FIX_EQN, ci, false);
+        hca_eq_doorbell(fix.cm, FIX_EQN, ci, RDMA_HCA_EQ_DB_CI, false);
     }
     for (uint32_t cqn = 3; cqn < 1u << FIX_LOG_CQS; cqn++) {
         g_assert_cmpint(seen[cqn], ==, cqn != 20);
@@ -82,7 +82,7 @@ static void drain_eq(Fix *fix, uint64_t queue, unsigned count[64])
     ci = GUINT32_FROM_BE(eqc.consumer_index);
     while (ci < fix_eq_producer(fix, FIX_EQN)) {
         count[fix_eqe_at(fix, queue, FIX_LOG_EQ, ci++)->type]++;
-        hca_eq_doorbell(fix->cm, FIX_EQN, ci, false);
+        hca_eq_doorbell(fix->cm, FIX_EQN, ci, RDMA_HCA_EQ_DB_CI, false);
     }
 }
 
@@ -140,7 +140,7 @@ static void test_eq_full_port_mng(void)
     port_mng(&fix, 0x08);
     port_mng(&fix, 0x01);
     g_assert_cmpuint(hca_cxt_waiting_events(fix.cm), ==, 1);
-    hca_eq_doorbell(fix.cm, FIX_EQN, 4, false);
+    hca_eq_doorbell(fix.cm, FIX_EQN, 4, RDMA_HCA_EQ_DB_CI, false);
     g_assert_cmpuint(fix_eq_producer(&fix, FIX_EQN), ==, 5);
     eqe = fix_eqe_at(&fix, q.eq, FIX_LOG_EQ, 4);
     g_assert_cmphex(eqe->type, ==, RDMA_HCA_EVENT_PORT_MNG);
@@ -195,13 +195,13 @@ static void test_eq_wait_work(void)
                      n - (1u << FIX_LOG_EQ));
     for (unsigned i = 0; i < 10; i++) {
         waits = counters->eq_waits;
-        hca_eq_doorbell(fix.cm, FIX_EQN, 0, true);
-        hca_eq_doorbell(fix.cm, 2, 0, true);
+        hca_eq_doorbell(fix.cm, FIX_EQN, 0, RDMA_HCA_EQ_DB_CI, true);
+        hca_eq_doorbell(fix.cm, 2, 0, RDMA_HCA_EQ_DB_CI, true);
         g_assert_cmpuint(counters->eq_waits - waits, <=, 1);
     }
     while (ci < n) {
         waits = counters->eq_waits;
-        hca_eq_doorbell(fix.cm, FIX_EQN, ++ci, true);
+        hca_eq_doorbell(fix.cm, FIX_EQN, ++ci, RDMA_HCA_EQ_DB_CI, true);
         g_assert_cmpuint(counters->eq_waits - waits, <=, 1);
         g_assert_cmpuint(fix_eq_producer(&fix, FIX_EQN), ==,
                          MIN(ci + (1u << FIX_LOG_EQ), n));
@@ -251,19 +251,19 @@ static void test_eq_interrupts(void)
     any_event(&fix, RDMA_HCA_EVENT_COMM_EST, FIX_QPN);
     any_event(&fix, RDMA_HCA_EVENT_COMM_EST, FIX_QPN);
     g_assert_cmpuint(fix.ram->msix[FIX_EQN], ==, 1);
-    hca_eq_doorbell(fix.cm, FIX_EQN, 1, false);
+    hca_eq_doorbell(fix.cm, FIX_EQN, 1, RDMA_HCA_EQ_DB_CI, false);
     g_assert_cmpuint(fix.ram->msix[FIX_EQN], ==, 1);
-    hca_eq_doorbell(fix.cm, FIX_EQN, 1, true);
+    hca_eq_doorbell(fix.cm, FIX_EQN, 1, RDMA_HCA_EQ_DB_CI, true);
     g_assert_cmpuint(fix.ram->msix[FIX_EQN], ==, 2);
-    hca_eq_doorbell(fix.cm, FIX_EQN, 2, true);
+    hca_eq_doorbell(fix.cm, FIX_EQN, 2, RDMA_HCA_EQ_DB_CI, true);
     g_assert_cmpuint(fix.ram->msix[FIX_EQN], ==, 2);
     any_event(&fix, RDMA_HCA_EVENT_COMM_EST, FIX_QPN);
     g_assert_cmpuint(fix.ram->msix[FIX_EQN], ==, 3);
     /* Beyond what there is, or back. */
-    hca_eq_doorbell(fix.cm, FIX_EQN, 4, true);
-    hca_eq_doorbell(fix.cm, FIX_EQN, 1, true);
-    hca_eq_doorbell(fix.cm, 7, 0, true);
-    hca_eq_doorbell(fix.cm, UINT32_MAX, 0, true);
+    hca_eq_doorbell(fix.cm, FIX_EQN, 4, RDMA_HCA_EQ_DB_CI, true);
+    hca_eq_doorbell(fix.cm, FIX_EQN, 1, RDMA_HCA_EQ_DB_CI, true);
+    hca_eq_doorbell(fix.cm, 7, 0, RDMA_HCA_EQ_DB_CI, true);
+    hca_eq_doorbell(fix.cm, UINT32_MAX, 0, RDMA_HCA_EQ_DB_CI, true);
     g_assert_cmpuint(hca_cxt_counters(fix.cm)->db_bad_ci, ==, 2);
     g_assert_cmpuint(hca_cxt_counters(fix.cm)->db_bad_eqn, ==, 2);
     g_assert_cmpuint(fix.ram->msix[FIX_EQN], ==, 3);
@@ -293,7 +293,8 @@ static void test_eq_wrap(void)
     fix_qp_to(&fix, FIX_QPN, RC, RDMA_HCA_QP_STATE_RTS);
     for (unsigned i = 0; i < 20; i++) {
         any_event(&fix, RDMA_HCA_EVENT_COMM_EST, FIX_QPN);
-        hca_eq_doorbell(fix.cm, 2, ++ci & RDMA_HCA_EQ_DB_CI, false);
+        hca_eq_doorbell(fix.cm, 2, ++ci & RDMA_HCA_EQ_DB_CI, RDMA_HCA_EQ_DB_CI,
+                        false);
     }
     g_assert_cmphex(fix_eq_producer(&fix, 2), ==, ci);
     g_assert_cmpuint(hca_cxt_counters(fix.cm)->db_bad_ci, ==, 0);
@@ -334,7 +335,7 @@ static void test_eq_map(void)
             hca_cxtmgt_map_eq(fix.cm, 2, UINT64_C(1) << type, false), ==, 0);
         any_event(&fix, type, FIX_QPN);
         g_assert_cmpuint(fix_eq_producer(&fix, 2), ==, before + 1);
-        hca_eq_doorbell(fix.cm, 2, before + 1, false);
+        hca_eq_doorbell(fix.cm, 2, before + 1, RDMA_HCA_EQ_DB_CI, false);
         hca_cxtmgt_query_eq(fix.cm, 2, &eqc);
         g_assert_cmphex(GUINT32_FROM_BE(eqc.event_mask_l), ==, 1u << type);
         /* Unmapped by another it stays; by itself it goes. */
@@ -342,7 +343,7 @@ static void test_eq_map(void)
                         ==, 0);
         any_event(&fix, type, FIX_QPN);
         g_assert_cmpuint(fix_eq_producer(&fix, 2), ==, before + 2);
-        hca_eq_doorbell(fix.cm, 2, before + 2, false);
+        hca_eq_doorbell(fix.cm, 2, before + 2, RDMA_HCA_EQ_DB_CI, false);
         g_assert_cmphex(hca_cxtmgt_map_eq(fix.cm, 2, UINT64_MAX, true), ==, 0);
         counters->events_unmapped = 0;
         any_event(&fix, type, FIX_QPN);
@@ -443,11 +444,11 @@ static void test_eq_failed(void)
                         0);
         port_event(&fix, RDMA_HCA_PORT_CHANGE_DOWN);
         g_assert_cmpuint(hca_cxt_waiting_events(fix.cm), ==, full);
-        hca_eq_doorbell(fix.cm, FIX_EQN, next, false);
+        hca_eq_doorbell(fix.cm, FIX_EQN, next, RDMA_HCA_EQ_DB_CI, false);
         g_assert_cmpuint(fix_eq_producer(&fix, FIX_EQN), ==, next + 1);
         fix_expect_eqe(&fix, q.eq, FIX_LOG_EQ, next,
                        HCA_EVENT_LOCAL_CATAS_ERROR, 2 + full);
-        hca_eq_doorbell(fix.cm, FIX_EQN, next + 1, false);
+        hca_eq_doorbell(fix.cm, FIX_EQN, next + 1, RDMA_HCA_EQ_DB_CI, false);
         port_event(&fix, RDMA_HCA_PORT_CHANGE_DOWN);
         g_assert_cmpuint(fix_eq_producer(&fix, FIX_EQN), ==, next + 1);
     }

@@ -13,7 +13,7 @@
 static void eq_doorbell(Fix *fix, uint32_t eqn, uint32_t value)
 {
     hca_eq_doorbell(fix->cm, eqn, RDMA_HCA_GET(RDMA_HCA_EQ_DB_CI, value),
-                    value & RDMA_HCA_EQ_DB_ARM);
+                    RDMA_HCA_EQ_DB_CI, value & RDMA_HCA_EQ_DB_ARM);
 }
 
 /* ICM that is not there */

@@ -61,6 +61,12 @@ static Lines lines_of(uint64_t base, uint64_t virt, uint32_t npages)
     return (Lines) { line_at(base, virt), line_at(base, end) };
 }
 
+static void drop_lines(HcaV2p *v2p, Lines mpts, Lines mtts)
+{
+    hca_tpt_cache_drop(v2p->mpt_ram, mpts.first, mpts.end);
+    hca_tpt_cache_drop(v2p->mtt_ram, mtts.first, mtts.end);
+}
+
 /* MAP_ICM_DIS. What is cached of the pages goes back to them first. */
 uint8_t hca_v2p_unmap_icm(HcaV2p *v2p, uint64_t virt, uint32_t npages)
 {
@@ -78,9 +84,22 @@ uint8_t hca_v2p_unmap_icm(HcaV2p *v2p, uint64_t virt, uint32_t npages)
     if (!ok) {
         return HCA_STAT_BAD_SEG_PARAM;
     }
-    hca_tpt_cache_drop(v2p->mpt_ram, mpts.first, mpts.end);
-    hca_tpt_cache_drop(v2p->mtt_ram, mtts.first, mtts.end);
+    drop_lines(v2p, mpts, mtts);
     return hca_mdata_unmap(v2p->mdata, virt, npages);
+}
+
+uint8_t hca_v2p_clear_icm(HcaV2p *v2p, uint64_t virt, uint32_t npages)
+{
+    Lines mpts = lines_of(v2p->mpt_base, virt, npages);
+    Lines mtts = lines_of(v2p->mtt_base, virt, npages);
+
+    hca_v2p_select(v2p, HCA_V2P_CEU);
+    if (virt < (uint64_t)HCA_ICM_MAX_PAGES << HCA_ICM_PAGE_SHIFT) {
+        hca_tpt_cache_flush(v2p->mpt_ram, mpts.first, mpts.end);
+        hca_tpt_cache_flush(v2p->mtt_ram, mtts.first, mtts.end);
+        drop_lines(v2p, mpts, mtts);
+    }
+    return hca_mdata_clear_range(v2p->mdata, virt, npages);
 }
 
 static bool index_ok(const HcaV2p *v2p, uint32_t index)
@@ -103,9 +122,7 @@ static void set_owned(HcaV2p *v2p, uint32_t index, bool owned)
 
 bool hca_mtts_in_table(const HcaV2p *v2p, uint64_t index, uint64_t n)
 {
-    uint64_t table = UINT64_C(1) << v2p->log_mtts;
-
-    return !n || (index < table && n <= table - index);
+    return !n || (index < v2p->nmtts && n <= v2p->nmtts - index);
 }
 
 /*
@@ -157,6 +174,17 @@ static bool region_ok(const HcaV2p *v2p, const HcaMpt *mpt)
            hca_mpt_shape_ok(mpt) && mtts_ok(v2p, mpt) && dev_mem_ok(v2p, mpt);
 }
 
+/* What software has written to its entries since they were last read counts. */
+static void forget_mtts(HcaV2p *v2p, const HcaMpt *mpt)
+{
+    uint64_t pages = hca_mpt_pages(mpt);
+
+    if (v2p->format->mtts_are_software && pages) {
+        hca_tpt_cache_drop(v2p->mtt_ram, mpt->mtt_seg / HCA_MTTS_PER_LINE,
+                           (mpt->mtt_seg + pages - 1) / HCA_MTTS_PER_LINE + 1);
+    }
+}
+
 /* WR_MPT_WRITE. */
 uint8_t hca_v2p_write_mpt(HcaV2p *v2p, uint32_t index, const HcaMpt *mpt)
 {
@@ -178,6 +206,7 @@ uint8_t hca_v2p_write_mpt(HcaV2p *v2p, uint32_t index, const HcaMpt *mpt)
     if (!line) {
         return HCA_STAT_BAD_SEG_PARAM;
     }
+    forget_mtts(v2p, mpt);
     entry.sw_owns = false;
     entry.windows = 0;
     if (!entry.region) {
@@ -265,10 +294,9 @@ uint8_t hca_v2p_query_mpt(HcaV2p *v2p, uint32_t index, HcaMpt *mpt)
 
 static uint8_t check_mtts(HcaV2p *v2p, uint64_t index, unsigned n)
 {
-    uint64_t table = UINT64_C(1) << v2p->log_mtts;
-
     hca_v2p_select(v2p, HCA_V2P_CEU);
-    if (!v2p->ready || index >= table || !hca_mtts_in_table(v2p, index, n)) {
+    if (!v2p->ready || index >= v2p->nmtts ||
+        !hca_mtts_in_table(v2p, index, n)) {
         return HCA_STAT_BAD_INDEX;
     }
     return HCA_STAT_OK;

@@ -47,7 +47,6 @@ static void mpt_hit(HcaV2p *v2p, HcaV2pAsk *ask)
 {
     const HcaRegion *region = hca_v2p_peek_region(v2p, ask->info.key);
     const HcaMpt *mpt = &region->mpt;
-    uint64_t table = UINT64_C(1) << v2p->log_mtts;
     uint64_t offset, first, last;
 
     if (ask->use == HCA_V2P_CHECK || !ask->info.len ||
@@ -60,7 +59,7 @@ static void mpt_hit(HcaV2p *v2p, HcaV2pAsk *ask)
     if (!mpt->physical && !mpt->pieces) {
         first = (region->base + offset) >> mpt->page_shift;
         last = (region->base + offset + ask->info.len - 1) >> mpt->page_shift;
-        if (mpt->mtt_seg >= table || last >= table - mpt->mtt_seg) {
+        if (mpt->mtt_seg >= v2p->nmtts || last >= v2p->nmtts - mpt->mtt_seg) {
             hca_v2p_answer(v2p, ask);
             return;
         }

@@ -14,7 +14,7 @@ static const HcaField unit_fields[] = {
     HCA_DERIVED(HcaV2p, format),
     HCA_DERIVED(HcaV2p, host),
     HCA_DERIVED(HcaV2p, max_log_mpts),
-    HCA_DERIVED(HcaV2p, log_mtts),
+    HCA_DERIVED(HcaV2p, nmtts),
     HCA_SAVED(HcaV2p, ready),
     HCA_SAVED(HcaV2p, log_mpts),
     HCA_SAVED(HcaV2p, mpt_base),
@@ -197,8 +197,7 @@ static void save_lines(void *room, GArray *records)
 
 static bool line_ok(const HcaV2p *v2p, const Line *line)
 {
-    uint64_t lines = line->mtt ? ((UINT64_C(1) << v2p->log_mtts) +
-                                  HCA_MTTS_PER_LINE - 1) /
+    uint64_t lines = line->mtt ? (v2p->nmtts + HCA_MTTS_PER_LINE - 1) /
                                      HCA_MTTS_PER_LINE
                                : UINT64_C(1) << v2p->log_mpts;
 

@@ -123,6 +123,23 @@ uint8_t hca_mdata_unmap(HcaTptMdata *mdata, uint64_t virt, uint32_t npages)
     return HCA_STAT_OK;
 }
 
+uint8_t hca_mdata_clear_range(HcaTptMdata *mdata, uint64_t virt,
+                              uint32_t npages)
+{
+    uint64_t first = virt >> PAGE_SHIFT;
+
+    if (!range_ok(mdata, virt, npages)) {
+        return HCA_STAT_BAD_PARAM;
+    }
+    for (uint64_t i = first; i < first + npages; i++) {
+        if (get_entry(mdata, i)) {
+            set_entry(mdata, i, 0);
+            mdata->mapped--;
+        }
+    }
+    return HCA_STAT_OK;
+}
+
 bool hca_mdata_lookup(const HcaTptMdata *mdata, uint64_t virt, uint64_t *bus)
 {
     uint64_t index = virt >> PAGE_SHIFT;

@@ -128,6 +128,14 @@ typedef struct HcaMpt {
 
 /* How an entry lies in ICM: HCA_MPT_SIZE bytes. */
 typedef struct HcaMptFormat {
+    /*
+     * Software writes MTT entries by itself, where they lie in ICM, and then
+     * SW2HW_MPT; those of all of ICM are one table. Else by WRITE_MTT.
+     */
+    bool mtts_are_software;
+    uint64_t mtt_present; /* bits that an entry of a page has */
+    bool
+        records_in_icm; /* doorbell records have ICM addresses; else the bus's */
     void (*decode)(HcaMpt *mpt, const void *entry);
     void (*encode)(const HcaMpt *mpt, void *entry);
 } HcaMptFormat;
@@ -324,6 +332,14 @@ bool hca_dma_read(HcaV2p *v2p, HcaV2pChannel channel, uint64_t addr, void *buf,
                   uint32_t len);
 bool hca_dma_write(HcaV2p *v2p, HcaV2pChannel channel, uint64_t addr,
                    const void *buf, uint32_t len);
+/*
+ * The first word of a doorbell record, as it lies in memory; @place is what
+ * software says. Whether it is there, as by hca_v2p_ask().
+ */
+bool hca_record_read(HcaV2p *v2p, HcaV2pChannel channel, uint64_t place,
+                     uint32_t *word);
+bool hca_record_is_here(HcaV2p *v2p, HcaV2pAsk *ask, unsigned nth,
+                        HcaV2pChannel channel, uint64_t place);
 /* The same of a context. */
 bool hca_dma_write_ctx(HcaV2p *v2p, uint64_t addr, const void *buf,
                        uint32_t len);
@@ -337,6 +353,8 @@ void hca_v2p_close(HcaV2p *v2p);
 uint8_t hca_v2p_map_icm(HcaV2p *v2p, uint64_t virt, uint64_t page,
                         uint32_t npages);
 uint8_t hca_v2p_unmap_icm(HcaV2p *v2p, uint64_t virt, uint32_t npages);
+/* The same where not all need be mapped; what cannot be written back is lost. */
+uint8_t hca_v2p_clear_icm(HcaV2p *v2p, uint64_t virt, uint32_t npages);
 uint8_t hca_v2p_write_mpt(HcaV2p *v2p, uint32_t index, const HcaMpt *mpt);
 uint8_t hca_v2p_invalidate_mpt(HcaV2p *v2p, uint32_t index);
 uint8_t hca_v2p_query_mpt(HcaV2p *v2p, uint32_t index, HcaMpt *mpt);
@@ -368,6 +386,9 @@ void hca_mdata_clear(HcaTptMdata *mdata);
 uint8_t hca_mdata_map(HcaTptMdata *mdata, uint64_t virt, uint64_t page,
                       uint32_t npages);
 uint8_t hca_mdata_unmap(HcaTptMdata *mdata, uint64_t virt, uint32_t npages);
+/* The same where not all need be mapped. */
+uint8_t hca_mdata_clear_range(HcaTptMdata *mdata, uint64_t virt,
+                              uint32_t npages);
 /* Whether hca_mdata_unmap() would unmap all of it. */
 bool hca_mdata_is_mapped(const HcaTptMdata *mdata, uint64_t virt,
                          uint32_t npages);

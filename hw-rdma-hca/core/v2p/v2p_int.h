@@ -10,7 +10,7 @@ struct HcaV2p {
     const HcaMptFormat *format;
     HcaHost host;
     unsigned max_log_mpts;
-    unsigned log_mtts;
+    uint64_t nmtts; /* entries of the MTT */
 
     bool ready; /* INIT_HCA gave the tables' places */
     unsigned log_mpts;

@@ -105,7 +105,10 @@ HcaV2p *hca_v2p_new(const HcaMptFormat *format, const HcaHost *host,
     v2p->format = format;
     v2p->host = *host;
     v2p->max_log_mpts = log_mpts;
-    v2p->log_mtts = log_mtts;
+    v2p->nmtts = format->mtts_are_software
+                     ? ((uint64_t)HCA_ICM_MAX_PAGES << HCA_ICM_PAGE_SHIFT) /
+                           HCA_MTT_SIZE
+                     : UINT64_C(1) << log_mtts;
     v2p->mdata = hca_mdata_new(HCA_ICM_MAX_PAGES);
     v2p->mpt_ram = hca_tpt_cache_new(mpt_cache_size, ways, &mpt_backing, v2p,
                                      &v2p->counters.mpt);
@@ -270,12 +273,11 @@ static HcaV2pState end(HcaV2p *v2p, HcaV2pState state)
 static HcaV2pState find_mtt(HcaV2p *v2p, const HcaMpt *mpt, uint64_t n,
                             uint64_t *entry)
 {
-    uint64_t table = UINT64_C(1) << v2p->log_mtts;
     uint64_t index;
     const uint64_t *line;
 
-    if ((mpt->mtt_sz && n >= mpt->mtt_sz) || mpt->mtt_seg >= table ||
-        n >= table - mpt->mtt_seg) {
+    if ((mpt->mtt_sz && n >= mpt->mtt_sz) || mpt->mtt_seg >= v2p->nmtts ||
+        n >= v2p->nmtts - mpt->mtt_seg) {
         return HCA_V2P_LENGTH_ERR;
     }
     index = mpt->mtt_seg + n;
@@ -291,8 +293,12 @@ static HcaV2pState find_mtt(HcaV2p *v2p, const HcaMpt *mpt, uint64_t n,
 static HcaV2pState find_page(HcaV2p *v2p, const HcaMpt *mpt, uint64_t page,
                              uint64_t *bus)
 {
+    uint64_t present = v2p->format->mtt_present;
     HcaV2pState state = find_mtt(v2p, mpt, page, bus);
 
+    if (state == HCA_V2P_SUCCESS && (*bus & present) != present) {
+        return HCA_V2P_DMA_ERR;
+    }
     /* Multiples of 4 KiB for pages of any size; the low bits are flags. */
     if (state == HCA_V2P_SUCCESS) {
         *bus &= ~((UINT64_C(1) << HCA_MPT_PAGE_SHIFT_MIN) - 1);
@@ -771,4 +777,31 @@ HcaV2pState hca_v2p_atomic_write(HcaV2p *v2p, HcaV2pChannel channel,
     __atomic_store_n(target, value, __ATOMIC_SEQ_CST);
     hca_host_wrote_atomic(v2p, at);
     return end(v2p, HCA_V2P_SUCCESS);
+}
+
+/* Doorbell records, whose page in ICM may come and go */
+
+static bool record_bus(HcaV2p *v2p, uint64_t place, uint64_t *bus)
+{
+    *bus = place;
+    return !v2p->format->records_in_icm ||
+           hca_mdata_lookup(v2p->mdata, place, bus);
+}
+
+bool hca_record_read(HcaV2p *v2p, HcaV2pChannel channel, uint64_t place,
+                     uint32_t *word)
+{
+    uint64_t bus;
+
+    return record_bus(v2p, place, &bus) &&
+           hca_dma_read(v2p, channel, bus, word, sizeof(*word));
+}
+
+bool hca_record_is_here(HcaV2p *v2p, HcaV2pAsk *ask, unsigned nth,
+                        HcaV2pChannel channel, uint64_t place)
+{
+    HcaMatchInfo info = { .len = sizeof(uint32_t) };
+
+    return !record_bus(v2p, place, &info.va) ||
+           hca_v2p_ask(v2p, ask, nth, channel, HCA_V2P_PLAIN, &info);
 }

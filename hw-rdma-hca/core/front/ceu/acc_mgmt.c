@@ -62,6 +62,13 @@ uint8_t hca_ceu_conf_special_qp(HcaCeu *ceu, HcaCommand *cmd)
                                   cmd->in_modifier);
 }
 
+uint32_t hca_ceu_mad_inbox_len(const HcaCommand *cmd)
+{
+    return cmd->op_modifier & RDMA_HCA_MAD_EXTENDED
+               ? sizeof(struct rdma_hca_mad_ifc)
+               : RDMA_HCA_MAD_SIZE;
+}
+
 /* Where the MAD came from is of no interest to these agents. */
 uint8_t hca_ceu_mad_ifc(HcaCeu *ceu, HcaCommand *cmd)
 {

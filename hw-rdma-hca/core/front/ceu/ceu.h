@@ -3,7 +3,8 @@
  * CEU: the command execution unit (CEU document 2).
  *
  * hcr.c        the HCR registers (interface document 3.1.1)
- * ceu_ctrl.c   IDLE, DECODE, GET_INBOX, EXECUTE; the table of commands
+ * ceu_ctrl.c   IDLE, DECODE, GET_INBOX, EXECUTE
+ * commands.c   the table of commands
  * acc_local.c  commands answered from the unit's own store
  * acc_addr.c   commands of the port's address tables
  * acc_cm.c     commands of the context manager
@@ -17,6 +18,10 @@
 #include "../../card.h"
 
 typedef struct HcaCeu HcaCeu;
+
+/* The commands of a programming interface; see ceu_int.h. */
+typedef struct HcaCommandTable HcaCommandTable;
+extern const HcaCommandTable hca_commands; /* of the documents' */
 
 HcaCeu *hca_ceu_new(Hca *hca);
 void hca_ceu_free(HcaCeu *ceu);

@@ -9,6 +9,7 @@
 #include "../../cxtmgt/cxtmgt.h"
 #include "../../port/port.h"
 #include "../../v2p/v2p.h"
+#include "../interface.h"
 #include "../words.h"
 #include "ceu.h"
 
@@ -69,6 +70,12 @@ struct HcaCommandRow {
     HcaCommandFn *execute;
 };
 
+struct HcaCommandTable {
+    const HcaCommandRow *rows;
+    unsigned number;
+    uint8_t (*status)(uint8_t status); /* as it is told; NULL: as it is */
+};
+
 struct HcaCeu {
     Hca *hca;
     uint32_t hcr[RDMA_HCA_HCR_SIZE / 4]; /* atomic */
@@ -76,9 +83,12 @@ struct HcaCeu {
     HcaV2pAsk ask;       /* for the mailbox */
     int64_t stalled_til; /* STALLED: clock_ns; INT64_MAX: for ever */
     HcaCommand cmd;
-    bool waiting;        /* a command does, for @behind late doorbells */
-    uint64_t behind;     /* in all, rung or not */
-    bool initialised;    /* INIT_HCA done */
+    bool waiting;     /* a command does, for @behind late doorbells */
+    uint64_t behind;  /* in all, rung or not */
+    bool initialised; /* INIT_HCA done */
+    /* Where doorbell records are in ICM: of UAR 0; and bytes of each, a log. */
+    uint64_t uarc_base;
+    uint8_t uarc_log;
     HcaEventPlace event; /* of the last command */
     HcaCeuCounters counters;
     uint64_t ignored_writes; /* atomic */
@@ -99,6 +109,7 @@ HcaCommandFn hca_ceu_query_dev_lim, hca_ceu_query_fw, hca_ceu_query_adapter,
 HcaCommandFn hca_ceu_set_gid, hca_ceu_set_mtu, hca_ceu_write_mgm,
     hca_ceu_read_mgm, hca_ceu_add_flow, hca_ceu_remove_flow;
 /* acc_mgmt.c */
+HcaMailboxLenFn hca_ceu_mad_inbox_len;
 HcaCommandFn hca_ceu_set_ib, hca_ceu_set_node_desc, hca_ceu_conf_special_qp,
     hca_ceu_mad_ifc;
 /* acc_eth.c */

@@ -75,11 +75,12 @@ bool hca_hcr_fetch(HcaCeu *ceu, HcaCommand *cmd)
 
 void hca_hcr_complete(HcaCeu *ceu, const HcaCommand *cmd)
 {
+    const HcaCommandTable *table = ceu->hca->interface->commands;
     uint32_t ctrl = load(ceu, REG(CTRL));
+    uint8_t status = table->status ? table->status(cmd->status) : cmd->status;
 
     store(ceu, REG(OUT_PARAM_H), RDMA_HCA_HI32(cmd->out_param));
     store(ceu, REG(OUT_PARAM_L), RDMA_HCA_LO32(cmd->out_param));
     ctrl &= ~(RDMA_HCA_HCR_STATUS | RDMA_HCA_HCR_GO);
-    store(ceu, REG(CTRL),
-          ctrl | RDMA_HCA_PREP(RDMA_HCA_HCR_STATUS, cmd->status));
+    store(ceu, REG(CTRL), ctrl | RDMA_HCA_PREP(RDMA_HCA_HCR_STATUS, status));
 }

@@ -18,6 +18,7 @@ static const HcaField ceu_fields[] = {
     HCA_SAVED(HcaCeu, stalled_til), HCA_DERIVED(HcaCeu, cmd),
     HCA_SAVED(HcaCeu, waiting),     HCA_SAVED(HcaCeu, behind),
     HCA_SAVED(HcaCeu, initialised), HCA_ELSEWHERE(HcaCeu, event),
+    HCA_SAVED(HcaCeu, uarc_base),   HCA_SAVED(HcaCeu, uarc_log),
     HCA_COUNTED(HcaCeu, counters),  HCA_SAVED(HcaCeu, ignored_writes),
 };
 static const HcaStruct ceu_struct = HCA_STRUCT(HcaCeu, ceu_fields);
@@ -78,6 +79,8 @@ static bool load_ceu(void *room, const void *records, uint32_t n,
     ceu->waiting = state->ceu.waiting;
     ceu->behind = state->ceu.behind;
     ceu->initialised = state->ceu.initialised;
+    ceu->uarc_base = state->ceu.uarc_base;
+    ceu->uarc_log = state->ceu.uarc_log;
     __atomic_store_n(&ceu->ignored_writes, state->ceu.ignored_writes,
                      __ATOMIC_RELAXED);
     if (!begin_again(ceu, &state->ceu)) {

@@ -180,6 +180,20 @@ static const char *check_link(const HcaConfig *c)
     }
 }
 
+static const char *check_personality(const HcaConfig *c)
+{
+    if (c->personality >= HCA_NPERSONALITIES) {
+        return "personality must be native or mthca";
+    }
+    if (c->personality == HCA_PERSONALITY_NATIVE) {
+        return NULL;
+    }
+    if (hca_config_is_roce(c)) {
+        return "personality=mthca has InfiniBand alone: link-layer=ib";
+    }
+    return c->num_vectors < 3 ? "personality=mthca needs 3 vectors" : NULL;
+}
+
 static const char *check_cable(const HcaConfig *c)
 {
     return c->cable >= HCA_CABLE_NPROTOCOLS ||
@@ -206,11 +220,24 @@ static const char *check_others(const HcaConfig *c)
     return NULL;
 }
 
+/* Logarithms: what ib_mthca's own profile has, and PDs that have tags. */
+void hca_config_settle(HcaConfig *config)
+{
+    if (config->personality == HCA_PERSONALITY_MTHCA) {
+        config->log_qps = MAX(config->log_qps, 16);
+        config->log_cqs = MAX(config->log_cqs, 16);
+        config->log_srqs = MAX(config->log_srqs, 13);
+        config->log_eqs = MAX(config->log_eqs, 5);
+        config->log_mpts = MAX(config->log_mpts, 17);
+        config->log_pds = MAX(config->log_pds, 24);
+    }
+}
+
 const char *hca_config_check(const HcaConfig *config)
 {
     static const char *(*const checks[])(const HcaConfig *) = {
-        check_options, check_caches, check_others,
-        pkeys_check,   check_link,   check_cable,
+        check_options, check_caches, check_others,      pkeys_check,
+        check_link,    check_cable,  check_personality,
     };
     const char *message = NULL;
 

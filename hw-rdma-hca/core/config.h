@@ -43,6 +43,13 @@ typedef enum HcaManaged {
     HCA_MANAGED_NCHOICES
 } HcaManaged;
 
+/* The programming interface that software sees. */
+typedef enum HcaPersonality {
+    HCA_PERSONALITY_NATIVE, /* the documents' */
+    HCA_PERSONALITY_MTHCA,  /* a mem-free InfiniHost III Lx's */
+    HCA_NPERSONALITIES
+} HcaPersonality;
+
 /* The P_Key table unless something else is asked for: full member. */
 #define HCA_DEFAULT_PKEY 0xffff
 #define HCA_MAX_LOG_GIDS 8
@@ -113,6 +120,7 @@ typedef struct HcaConfig {
 #define HCA_OPTION_FIELD(field, ...) uint32_t field;
     HCA_OPTIONS(HCA_OPTION_FIELD)
 #undef HCA_OPTION_FIELD
+    HcaPersonality personality;
     HcaLinkLayer link_layer;
     HcaCableProtocol cable;             /* HCA_CABLE_CARD */
     uint16_t lid;                       /* 1..0xbfff; InfiniBand only */
@@ -134,6 +142,11 @@ static inline bool hca_config_is_roce(const HcaConfig *config)
 
 /* The documents' sizes, but for what a cable of software needs more of. */
 void hca_config_init(HcaConfig *config);
+/*
+ * Raise what drivers of its personality take for granted: these ask for tables of
+ * the sizes that they know.
+ */
+void hca_config_settle(HcaConfig *config);
 
 /*
  * Take the P_Key table from @list: keys separated by colons, as in

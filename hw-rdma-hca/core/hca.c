@@ -227,8 +227,9 @@ Hca *hca_new(const HcaConfig *settings, const HcaHostOps *ops, void *opaque)
     const HcaHost *host = &hca->host;
 
     hca->config = *settings;
+    hca_config_settle(&hca->config);
     hca->host = host_of(config, ops, opaque);
-    hca->interface = &hca_interface;
+    hca->interface = hca_front_interface(config->personality);
     hca->format = hca->interface->format;
     hca_card_init(hca);
     hca->link = hca_link_new(config->link_layer, config->cable, host);

@@ -41,7 +41,7 @@ typedef struct Fixed {
 } Fixed;
 
 /* Those that are no rows of HCA_OPTIONS. */
-#define NUM_FIXED 6
+#define NUM_FIXED 7
 static void fixed(const HcaConfig *config, Fixed *options)
 {
     options[0] = (Fixed) { "link", config->link_layer };
@@ -50,6 +50,7 @@ static void fixed(const HcaConfig *config, Fixed *options)
     options[3] = (Fixed) { "pkeys", config->num_pkeys };
     options[4] = (Fixed) { "vectors", config->num_vectors };
     options[5] = (Fixed) { "managed", config->managed };
+    options[6] = (Fixed) { "personality", config->personality };
 }
 
 /* What is no matter of the guest's may be otherwise elsewhere. */

@@ -3,7 +3,8 @@
  * A programming interface: how software sees a card. One is chosen when a card
  * is made; nobody below front/ knows which.
  *
- * The documents' (abi/) is registers.c, ceu/commands.c, format.c.
+ *   .          the documents', abi/: registers.c, ceu/commands.c, format.c
+ *   mthca/     that of a mem-free InfiniHost III Lx
  */
 #ifndef HCA_FRONT_INTERFACE_H
 #define HCA_FRONT_INTERFACE_H
@@ -49,5 +50,7 @@ typedef struct HcaInterface {
 } HcaInterface;
 
 extern const HcaInterface hca_interface; /* the documents' */
+
+const HcaInterface *hca_front_interface(HcaPersonality personality);
 
 #endif /* HCA_FRONT_INTERFACE_H */

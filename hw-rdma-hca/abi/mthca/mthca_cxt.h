@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later OR Linux-OpenIB */
+/*
+ * InfiniHost III Lx: contexts, and entries of queues in memory, big-endian.
+ */
+#ifndef MTHCA_CXT_H
+#define MTHCA_CXT_H
+
+#include "../rdma_hca_types.h"
+
+/* Entries of tables in ICM, bytes. */
+#define MTHCA_QPC_SIZE		256
+#define MTHCA_CQC_SIZE		64
+#define MTHCA_EQC_SIZE		64
+#define MTHCA_SRQC_SIZE		32
+#define MTHCA_MPT_SIZE		64
+
+/*
+ * A region. Its key is the table's index, with the number of its life in the
+ * bits above; users have that rotated to the left by 8.
+ */
+struct mthca_mpt {
+	__be32 flags;
+	__be32 page_size;	/* logarithm of bytes, less 12 */
+	__be32 key;		/* not rotated */
+	__be32 pd;
+	__be32 start_h;		/* 10 */
+	__be32 start_l;
+	__be32 length_h;
+	__be32 length_l;
+	__be32 lkey;		/* 20 */
+	__be32 window_count;
+	__be32 window_limit;
+	__be32 mtt_seg_h;	/* ICM address of the first MTT entry */
+	__be32 mtt_seg_l;	/* 30 */
+	__be32 mtt_sz;
+	__be32 reserved38[2];
+};
+
+#define MTHCA_MPT_STATUS	RDMA_HCA_MASK(31, 28)
+#define MTHCA_MPT_STATUS_FREE	3
+#define MTHCA_MPT_STATUS_SW	15	/* others: the card's */
+#define MTHCA_MPT_MIO		RDMA_HCA_MASK(17, 17)
+#define MTHCA_MPT_BIND_ENABLE	RDMA_HCA_MASK(15, 15)
+#define MTHCA_MPT_ATOMIC	RDMA_HCA_MASK(14, 14)
+#define MTHCA_MPT_REMOTE_WRITE	RDMA_HCA_MASK(13, 13)
+#define MTHCA_MPT_REMOTE_READ	RDMA_HCA_MASK(12, 12)
+#define MTHCA_MPT_LOCAL_WRITE	RDMA_HCA_MASK(11, 11)
+#define MTHCA_MPT_LOCAL_READ	RDMA_HCA_MASK(10, 10)
+#define MTHCA_MPT_PHYSICAL	RDMA_HCA_MASK(9, 9)
+#define MTHCA_MPT_REGION	RDMA_HCA_MASK(8, 8)
+#define MTHCA_MPT_PAGE_SIZE	RDMA_HCA_MASK(4, 0)	/* page_size */
+#define MTHCA_MPT_PD		RDMA_HCA_MASK(23, 0)	/* pd */
+
+/* An MTT entry: the address of a page of 4 KiB or more, and this bit. */
+#define MTHCA_MTT_PRESENT	1
+
+/* An event queue. */
+struct mthca_eqc {
+	__be32 flags;
+	__be32 start_h;		/* in its region, or without TR on the bus */
+	__be32 start_l;
+	__be32 logsize;
+	__be32 reserved10;
+	__be32 intr;
+	__be32 pd;
+	__be32 lkey;
+	__be32 reserved20[2];
+	__be32 consumer_index;	/* 28 */
+	__be32 producer_index;
+	__be32 reserved30[4];
+};
+
+#define MTHCA_EQC_STATUS	RDMA_HCA_MASK(31, 28)
+#define MTHCA_EQC_STATUS_OVERFLOW	9
+#define MTHCA_EQC_STATUS_WRITE_FAIL	10
+#define MTHCA_EQC_OWNER		RDMA_HCA_MASK(27, 24)
+#define MTHCA_EQC_OWNER_HW	1
+#define MTHCA_EQC_TR		RDMA_HCA_MASK(18, 18)
+#define MTHCA_EQC_IGNORE_OVERRUN	RDMA_HCA_MASK(17, 17)
+#define MTHCA_EQC_STATE		RDMA_HCA_MASK(11, 8)
+#define MTHCA_EQC_STATE_ARMED	9
+#define MTHCA_EQC_STATE_FIRED	10
+#define MTHCA_EQC_STATE_ALWAYS	11
+#define MTHCA_EQC_LOGSIZE	RDMA_HCA_MASK(28, 24)	/* logsize */
+#define MTHCA_EQC_INTR		RDMA_HCA_MASK(7, 0)	/* intr */
+#define MTHCA_EQC_INTR_MSIX	RDMA_HCA_MASK(7, 7)
+#define MTHCA_EQC_INTR_VECTOR	RDMA_HCA_MASK(5, 0)
+
+/* A completion queue. */
+struct mthca_cqc {
+	__be32 flags;
+	__be32 start_h;		/* in its region */
+	__be32 start_l;
+	__be32 logsize_usrpage;
+	__be32 error_eqn;	/* 10: of no use */
+	__be32 comp_eqn;
+	__be32 pd;
+	__be32 lkey;
+	__be32 last_notified_index;	/* 20 */
+	__be32 solicit_producer_index;
+	__be32 consumer_index;
+	__be32 producer_index;
+	__be32 cqn;		/* 30 */
+	__be32 ci_record;	/* index in its UAR's records */
+	__be32 arm_record;
+	__be32 reserved3c;
+};
+
+#define MTHCA_CQC_STATUS	RDMA_HCA_MASK(31, 28)
+#define MTHCA_CQC_STATUS_OVERFLOW	9
+#define MTHCA_CQC_STATUS_WRITE_FAIL	10
+#define MTHCA_CQC_TR		RDMA_HCA_MASK(18, 18)
+#define MTHCA_CQC_IGNORE_OVERRUN	RDMA_HCA_MASK(17, 17)
+#define MTHCA_CQC_STATE		RDMA_HCA_MASK(11, 8)
+#define MTHCA_CQC_STATE_DISARMED	0
+#define MTHCA_CQC_STATE_ARMED_SOLICITED	6
+#define MTHCA_CQC_STATE_ARMED	9
+#define MTHCA_CQC_STATE_FIRED	10
+#define MTHCA_CQC_LOGSIZE	RDMA_HCA_MASK(28, 24)	/* logsize_usrpage */
+#define MTHCA_CQC_UAR		RDMA_HCA_MASK(23, 0)
+#define MTHCA_CQC_EQN		RDMA_HCA_MASK(7, 0)	/* comp_eqn */
+
+/* A doorbell record: a counter, and whose it is, which the card does not read. */
+#define MTHCA_RECORD_SIZE	8
+
+/* An entry of a completion queue; its owner is written last. */
+#define MTHCA_CQE_SIZE		32
+struct mthca_cqe {
+	__be32 my_qpn;
+	__be32 my_ee;
+	__be32 rqpn;
+	__be32 rlid_path;
+	union {			/* 10 */
+		__be32 imm;
+		struct {
+			__u8 syndrome;
+			__u8 vendor_err;
+			__be16 db_count;
+		};
+		struct {
+			__be16 pkey_index;	/* of QP 1 */
+			__be16 reserved12;
+		};
+	};
+	__be32 byte_cnt;
+	__be32 wqe;		/* offset in its region */
+	__u8 opcode;
+	__u8 is_send;
+	__u8 reserved1e;
+	__u8 owner;
+};
+#define MTHCA_CQE_SL		RDMA_HCA_MASK(31, 28)	/* rlid_path */
+#define MTHCA_CQE_GRH		RDMA_HCA_MASK(23, 23)
+#define MTHCA_CQE_MLPATH	RDMA_HCA_MASK(22, 16)
+#define MTHCA_CQE_RLID		RDMA_HCA_MASK(15, 0)
+#define MTHCA_CQE_IS_SEND	0x80			/* is_send */
+#define MTHCA_CQE_ERROR_RECV	0xfe			/* opcode */
+#define MTHCA_CQE_ERROR_SEND	0xff
+
+/* An entry of an event queue; its owner is written last. */
+#define MTHCA_EQE_SIZE		32
+struct mthca_eqe {
+	__u8 reserved00;
+	__u8 type;		/* HcaEventType */
+	__u8 reserved02;
+	__u8 subtype;
+	union {
+		__be32 raw[6];
+		struct {
+			__be32 number;	/* of a QP, CQ or SRQ */
+		} object;
+		struct {
+			__be32 cqn;
+			__be32 reserved08;
+			__u8 reserved0c[3];
+			__u8 syndrome;	/* 1: overrun, 2: access */
+		} cq;
+		struct {
+			__be16 reserved04;
+			__be16 token;
+			__be32 reserved08;
+			__u8 reserved0c[3];
+			__u8 status;
+			__be32 out_param_h;
+			__be32 out_param_l;
+		} cmd;
+		struct {
+			__be32 reserved04[2];
+			__be32 port;
+		} port;
+	};
+	__u8 reserved1c[3];
+	__u8 owner;
+};
+#define MTHCA_EQE_PORT		RDMA_HCA_MASK(29, 28)	/* port */
+#define MTHCA_EQE_PORT_DOWN	1			/* subtype */
+#define MTHCA_EQE_PORT_ACTIVE	4
+#define MTHCA_OWNER_SW		0x00
+#define MTHCA_OWNER_HW		0x80
+
+#endif /* MTHCA_CXT_H */

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The programming interface of a mem-free InfiniHost III Lx: what Linux's
+ * ib_mthca, rdma-core's libmthca and iPXE's arbel drive.
+ *
+ * Layouts are in abi/mthca/.
+ *
+ * interface.c     it as one table
+ * registers.c     registers and doorbells
+ * commands.c      the table of commands, statuses
+ * query.c         what the card is: QUERY_FW, QUERY_DEV_LIM, QUERY_ADAPTER
+ * icm.c           firmware's memory, ICM, and where in it tables are
+ * regions.c       MPT entries
+ * completion_queues.c, event_queues.c   contexts and entries
+ * mgmt.c          the port, and MADs
+ */
+#ifndef HCA_MTHCA_H
+#define HCA_MTHCA_H
+
+#include "../../v2p/v2p.h"
+#include "../ceu/ceu_int.h"
+#include "../../../abi/mthca/mthca_cmd.h"
+#include "../../../abi/mthca/mthca_cxt.h"
+#include "../../../abi/mthca/mthca_regs.h"
+
+extern const HcaInterface hca_mthca_interface;
+
+/* Of the room only. */
+
+extern const HcaRegisters hca_mthca_registers;
+extern const HcaCommandTable hca_mthca_commands;
+extern const HcaMptFormat hca_mthca_mpt_format;
+
+/* query.c */
+HcaCommandFn hca_mthca_query_fw, hca_mthca_query_dev_lim,
+    hca_mthca_query_adapter;
+/* icm.c */
+HcaCommandFn hca_mthca_enable_lam, hca_mthca_map_area, hca_mthca_unmap_area,
+    hca_mthca_set_icm_size, hca_mthca_map_icm, hca_mthca_unmap_icm,
+    hca_mthca_init_hca;
+/* regions.c */
+HcaCommandFn hca_mthca_sw2hw_mpt, hca_mthca_hw2sw_mpt;
+/* The ICM address of a doorbell record; false: there is no such one. */
+bool hca_mthca_record(const HcaCeu *ceu, uint32_t uar, uint32_t index,
+                      uint64_t *record);
+/* completion_queues.c */
+HcaCommandFn hca_mthca_sw2hw_cq, hca_mthca_hw2sw_cq, hca_mthca_resize_cq;
+void hca_mthca_put_cq(const HcaCq *cq, void *cxt);
+uint32_t hca_mthca_get_ci(uint32_t record);
+void hca_mthca_put_cqe(const HcaCompletion *completion, int64_t time,
+                       void *cqe);
+/* event_queues.c */
+HcaCommandFn hca_mthca_sw2hw_eq, hca_mthca_hw2sw_eq;
+void hca_mthca_put_eq(const HcaEq *eq, uint64_t events, void *cxt);
+void hca_mthca_put_eqe(const HcaEvent *event, void *eqe);
+
+/* The card's status as this interface has it. */
+uint8_t hca_mthca_status(uint8_t status);
+
+#endif /* HCA_MTHCA_H */

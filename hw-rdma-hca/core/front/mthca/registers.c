@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Registers and doorbells of an InfiniHost III Lx (abi/mthca/mthca_regs.h). */
+#include "../../card.h"
+#include "../../cxtmgt/cxtmgt.h"
+#include "../bars.h"
+#include "mthca.h"
+
+/* The word of an EQ's place in the table of consumer indices. */
+static bool is_set_ci(uint32_t offset, uint32_t *eqn)
+{
+    uint32_t at;
+    bool in_table = hca_offset_in(offset, MTHCA_EQ_SET_CI,
+                                  RDMA_HCA_MAX_EQS * MTHCA_EQ_SET_CI_STRIDE,
+                                  &at);
+
+    *eqn = at / MTHCA_EQ_SET_CI_STRIDE;
+    return in_table && at % MTHCA_EQ_SET_CI_STRIDE == 0;
+}
+
+static bool is_arm(uint32_t offset)
+{
+    return offset == MTHCA_EQ_ARM + 4; /* the low word: EQs 0 to 31 */
+}
+
+static bool is_doorbell(uint32_t offset)
+{
+    uint32_t eqn;
+
+    return is_set_ci(offset, &eqn) || is_arm(offset);
+}
+
+static void arm(Hca *hca, uint32_t eqs)
+{
+    for (uint32_t eqn = 0; eqn < RDMA_HCA_MAX_EQS; eqn++) {
+        if (eqs >> eqn & 1) {
+            hca_eq_arm_doorbell(hca->cm, eqn);
+        }
+    }
+}
+
+static void ring(Hca *hca, uint32_t offset, uint32_t value)
+{
+    uint32_t eqn;
+
+    if (is_set_ci(offset, &eqn)) {
+        hca_eq_doorbell(hca->cm, eqn, value, UINT32_MAX, false);
+    } else if (is_arm(offset)) {
+        arm(hca, value);
+    }
+}
+
+/* The doorbell of a receive queue, at 0x18, is not one that a driver rings. */
+
+static HcaCqArm cq_arm(uint32_t high)
+{
+    switch (RDMA_HCA_GET(MTHCA_CQ_DB_CMD, high)) {
+    case MTHCA_CQ_DB_ARM_SOLICITED:
+        return HCA_CQ_ARMED_SOLICITED;
+    case MTHCA_CQ_DB_ARM_NEXT:
+    case MTHCA_CQ_DB_ARM_AT:
+        return HCA_CQ_ARMED_NEXT;
+    default:
+        return HCA_CQ_DISARMED;
+    }
+}
+
+/* What says how many events there have been (SN) does not count: an arm that is
+ * taken once too often is an event too many, one that is not is lost. */
+static void ring_uar(Hca *hca, uint32_t uar, HcaUarDoorbell doorbell,
+                     uint32_t high, uint32_t low)
+{
+    if (doorbell == HCA_UAR_CQ) {
+        hca_cq_doorbell(hca->cm, uar, RDMA_HCA_GET(MTHCA_CQ_DB_CQN, high),
+                        cq_arm(high), low);
+    }
+}
+
+static uint32_t send_qpn(uint32_t high, uint32_t low)
+{
+    return RDMA_HCA_GET(MTHCA_SEND_DB_QPN, low);
+}
+
+const HcaRegisters hca_mthca_registers = {
+    .big_endian = true,
+    .hcr = MTHCA_HCR,
+    .reset = MTHCA_RESET,
+    .uar = { [HCA_UAR_SEND] = MTHCA_SEND_DB, [HCA_UAR_CQ] = MTHCA_CQ_DB },
+    .is_doorbell = is_doorbell,
+    .ring = ring,
+    .ring_uar = ring_uar,
+    .send_qpn = send_qpn,
+};

@@ -38,19 +38,22 @@ static const HcaStruct option_struct = HCA_STRUCT(Option, option_fields);
 typedef struct Fixed {
     const char *name;
     uint64_t value;
+    bool later; /* 0 in a version that did not have it, and not written then */
 } Fixed;
 
 /* Those that are no rows of HCA_OPTIONS. */
 #define NUM_FIXED 7
 static void fixed(const HcaConfig *config, Fixed *options)
 {
-    options[0] = (Fixed) { "link", config->link_layer };
-    options[1] = (Fixed) { "mtu", config->max_mtu };
-    options[2] = (Fixed) { "guid", config->guid };
-    options[3] = (Fixed) { "pkeys", config->num_pkeys };
-    options[4] = (Fixed) { "vectors", config->num_vectors };
-    options[5] = (Fixed) { "managed", config->managed };
-    options[6] = (Fixed) { "personality", config->personality };
+    options[0] = (Fixed) { .name = "link", .value = config->link_layer };
+    options[1] = (Fixed) { .name = "mtu", .value = config->max_mtu };
+    options[2] = (Fixed) { .name = "guid", .value = config->guid };
+    options[3] = (Fixed) { .name = "pkeys", .value = config->num_pkeys };
+    options[4] = (Fixed) { .name = "vectors", .value = config->num_vectors };
+    options[5] = (Fixed) { .name = "managed", .value = config->managed };
+    options[6] = (Fixed) { .name = "personality",
+                           .value = config->personality,
+                           .later = true };
 }
 
 /* What is no matter of the guest's may be otherwise elsewhere. */
@@ -86,7 +89,9 @@ static void save_options(void *room, GArray *records)
     }
     fixed(config, others);
     for (unsigned i = 0; i < NUM_FIXED; i++) {
-        put_option(records, others[i].name, others[i].value);
+        if (others[i].value || !others[i].later) {
+            put_option(records, others[i].name, others[i].value);
+        }
     }
 }
 

@@ -141,6 +141,51 @@ static void test_managed(void)
     }
 }
 
+/* What another programming interface needs. */
+static void test_personality(void)
+{
+    HcaConfig config;
+
+    hca_config_init(&config);
+    config.lid = 1;
+    config.link_layer = HCA_LINK_LAYER_IB;
+    config.num_vectors = 3;
+    g_assert_cmpint(config.personality, ==, HCA_PERSONALITY_NATIVE);
+    config.personality = HCA_PERSONALITY_MTHCA;
+    g_assert_null(hca_config_check(&config));
+    config.num_vectors = 2;
+    g_assert_cmpstr(hca_config_check(&config), ==,
+                    "personality=mthca needs 3 vectors");
+    config.num_vectors = 3;
+    config.link_layer = HCA_LINK_LAYER_ROCE;
+    config.mac[5] = 1;
+    g_assert_cmpstr(hca_config_check(&config), ==,
+                    "personality=mthca has InfiniBand alone: link-layer=ib");
+    config.personality = HCA_NPERSONALITIES;
+    g_assert_cmpstr(hca_config_check(&config), ==,
+                    "personality must be native or mthca");
+}
+
+/* Tables of the sizes that drivers take for granted, or larger ones. */
+static void test_settle(void)
+{
+    HcaConfig config, native;
+
+    hca_config_init(&native);
+    config = native;
+    hca_config_settle(&config);
+    g_assert_cmpmem(&config, sizeof(config), &native, sizeof(native));
+    config.personality = HCA_PERSONALITY_MTHCA;
+    config.log_mpts = 20;
+    hca_config_settle(&config);
+    g_assert_cmpuint(config.log_qps, ==, 16);
+    g_assert_cmpuint(config.log_cqs, ==, 16);
+    g_assert_cmpuint(config.log_srqs, ==, 13);
+    g_assert_cmpuint(config.log_eqs, ==, 5);
+    g_assert_cmpuint(config.log_mpts, ==, 20);
+    g_assert_cmpuint(config.log_pds, ==, 24);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -150,5 +195,7 @@ int main(int argc, char **argv)
     g_test_add_func("/config/link-layer", test_link_layer);
     g_test_add_func("/config/caches", test_caches);
     g_test_add_func("/config/managed", test_managed);
+    g_test_add_func("/config/personality", test_personality);
+    g_test_add_func("/config/settle", test_settle);
     return g_test_run();
 }

@@ -185,6 +185,27 @@ static void test_options(void)
     bed_free(bed);
 }
 
+/* Two programming interfaces, with all else the same. */
+static void test_personality(void)
+{
+    Bed *bed = bed_new_busy(64);
+    Host *host = &bed->lab->host[0];
+    HcaConfig config = host->config;
+    HcaState *state;
+    Hca *hca;
+
+    config.personality = HCA_PERSONALITY_MTHCA;
+    hca_config_settle(&config);
+    config.personality = HCA_PERSONALITY_NATIVE;
+    hca = card_new(host, &config);
+    state = state_save(hca);
+    hca_free(hca);
+    config.personality = HCA_PERSONALITY_MTHCA;
+    try_config(host, state, &config, "personality");
+    hca_state_free(state);
+    bed_free(bed);
+}
+
 /* A version that did not have it has not saved it. */
 static bool take_option_out(HcaState *state, const char *name)
 {
@@ -574,6 +595,7 @@ int main(int argc, char **argv)
             test_each_turn);
     }
     test_add_each_link("/state/options", test_options);
+    test_add("/state/personality", test_personality);
     test_add_each_link("/state/fewer-options", test_fewer_options);
     test_add_each_link("/state/link-layer", test_link_layer);
     test_add_each_link("/state/recorder", test_recorder);

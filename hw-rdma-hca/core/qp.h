@@ -73,10 +73,12 @@ typedef struct HcaQpAttr {
     uint32_t sq_lkey;
     uint32_t sq_len; /* bytes */
     uint8_t sq_entry_log;
+    bool signals_all; /* each send WQE completes with an entry */
     uint32_t rq_lkey;
     uint32_t rq_len; /* bytes, 0: no receive queue */
     uint8_t rq_entry_log;
-    uint64_t rq_db; /* posted-count record, bus address, 0: none */
+    uint32_t sq_offset; /* where the send queue begins in its region */
+    uint64_t rq_db;     /* posted-count record, its place, 0: none */
     bool uses_srq;
     uint32_t srqn;
     uint32_t xrcd;        /* XRC_TGT */
@@ -123,10 +125,11 @@ typedef struct HcaSge {
 
 /* A send doorbell or a link of a chain: where the next WQE is (7.1.1). */
 typedef struct HcaWqeRef {
-    uint32_t offset; /* bytes in the send queue */
+    uint32_t offset; /* bytes in the send queue's region */
     uint16_t size;   /* bytes */
     uint8_t opcode;  /* HcaOpcode */
     bool fence;
+    uint8_t count; /* WQEs from it on, where links do not tell the last one */
 } HcaWqeRef;
 
 /*
@@ -413,6 +416,12 @@ struct HcaQp {
     /* Derived: places in queues of VirtToPhys. */
     HcaV2pAsk send_ask, resp_ask;
 };
+
+/* Which slot of the send queue @offset, of its region, is in. */
+static inline uint32_t hca_sq_slot(const HcaQpAttr *attr, uint32_t offset)
+{
+    return (offset - attr->sq_offset) >> attr->sq_entry_log;
+}
 
 /* Places for doorbells: one for each slot of the send queue, a power of two. */
 static inline uint32_t hca_qp_doorbells(const HcaQpAttr *attr)

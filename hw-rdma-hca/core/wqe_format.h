@@ -18,7 +18,7 @@ typedef struct HcaWqeFormat {
     /*
      * How a send WQE begins, RDMA_HCA_WQE_UNIT bytes at the least: what it
      * says of itself, and the next one of its chain; @next has size 0 if there
-     * is none.
+     * is none, be it by wqe->ref.count.
      */
     void (*parse_header)(const uint8_t *bytes, HcaWqe *wqe, HcaWqeRef *next);
     /*
@@ -29,8 +29,8 @@ typedef struct HcaWqeFormat {
     /*
      * All that follows, as wqe->ref.opcode and @service say: remote address,
      * operands, what to flush, entries and the message's length, or what to do
-     * to memory. Inline data are an entry in the send queue, whose L_Key is
-     * @lkey. False: units are missing, too many or senseless. Only after
+     * to memory. Inline data are an entry in the send queue's region, whose L_Key
+     * is @lkey. False: units are missing, too many or senseless. Only after
      * parse_peer() has been content.
      */
     bool (*parse_units)(const uint8_t *bytes, HcaService service, uint32_t lkey,

@@ -120,6 +120,114 @@ struct mthca_cqc {
 #define MTHCA_CQC_UAR		RDMA_HCA_MASK(23, 0)
 #define MTHCA_CQC_EQN		RDMA_HCA_MASK(7, 0)	/* comp_eqn */
 
+/* A path of a QP. */
+struct mthca_path {
+	__be32 port_pkey;
+	__u8 rnr_retry;		/* 7:5 */
+	__u8 g_mlpath;
+	__be16 dlid;
+	__u8 ack_timeout;	/* 7:3 */
+	__u8 gid_index;
+	__u8 static_rate;
+	__u8 hop_limit;
+	__be32 sl_tclass_flow;
+	__u8 dgid[16];
+};
+
+#define MTHCA_PATH_PORT		RDMA_HCA_MASK(25, 24)	/* port_pkey */
+#define MTHCA_PATH_PKEY_INDEX	RDMA_HCA_MASK(6, 0)
+#define MTHCA_PATH_GRH		0x80			/* g_mlpath */
+#define MTHCA_PATH_MLPATH	0x7f
+#define MTHCA_PATH_SL		RDMA_HCA_MASK(31, 28)	/* sl_tclass_flow */
+#define MTHCA_PATH_TCLASS	RDMA_HCA_MASK(27, 20)
+#define MTHCA_PATH_FLOW		RDMA_HCA_MASK(19, 0)
+
+/* A queue pair. In mailboxes a mask of what is to be taken lies in front. */
+struct mthca_qpc {
+	__be32 flags;
+	__be32 reserved04;
+	__u8 mtu_msgmax;	/* 08: 7:5 code, 4:0 log of bytes */
+	__u8 rq_size_stride;	/* 7:3 log of entries, 2:0 of bytes, less 4 */
+	__u8 sq_size_stride;
+	__u8 rlkey_sched;
+	__be32 usr_page;
+	__be32 local_qpn;	/* 10 */
+	__be32 remote_qpn;
+	__be32 reserved18[2];
+	struct mthca_path path;	/* 20 */
+	struct mthca_path alt_path;
+	__be32 rdd;		/* 60 */
+	__be32 pd;
+	__be32 wqe_base;
+	__be32 wqe_lkey;
+	__be32 params1;		/* 70 */
+	__be32 reserved74;
+	__be32 next_send_psn;
+	__be32 cqn_snd;
+	__be32 snd_wqe_base;	/* 80: offset in the region */
+	__be32 snd_record;	/* index in the UAR's records */
+	__be32 last_acked_psn;
+	__be32 ssn;
+	__be32 params2;		/* 90 */
+	__be32 rnr_nextrecvpsn;
+	__be32 ra_buff;
+	__be32 cqn_rcv;
+	__be32 rcv_wqe_base;	/* a0 */
+	__be32 rcv_record;
+	__be32 qkey;
+	__be32 srqn;
+	__be32 rmsn;		/* b0 */
+	__be16 sq_counter;
+	__be16 rq_counter;
+	__be32 reservedb8[18];
+};
+
+struct mthca_qp_mailbox {
+	__be32 opt_param_mask;
+	__be32 reserved;
+	struct mthca_qpc qpc;
+};
+
+#define MTHCA_QPC_STATE		RDMA_HCA_MASK(31, 28)	/* flags */
+#define MTHCA_QPC_STATE_DRAINING	7
+#define MTHCA_QPC_SERVICE	RDMA_HCA_MASK(18, 16)
+#define MTHCA_QPC_SERVICE_RC	0
+#define MTHCA_QPC_SERVICE_UC	1
+#define MTHCA_QPC_SERVICE_UD	3
+#define MTHCA_QPC_MIGRATION	RDMA_HCA_MASK(12, 11)
+#define MTHCA_QPC_MIGRATED	3
+#define MTHCA_QPC_DE		RDMA_HCA_MASK(8, 8)
+#define MTHCA_QPC_UAR		RDMA_HCA_MASK(23, 0)	/* usr_page */
+#define MTHCA_QPC_NUMBER	RDMA_HCA_MASK(23, 0)	/* QPNs, PSNs, CQNs, PD */
+#define MTHCA_QPC_SRA_MAX	RDMA_HCA_MASK(23, 21)	/* params1: a log */
+#define MTHCA_QPC_RETRY_COUNT	RDMA_HCA_MASK(18, 16)
+#define MTHCA_QPC_SRE		RDMA_HCA_MASK(15, 15)
+#define MTHCA_QPC_SWE		RDMA_HCA_MASK(14, 14)
+#define MTHCA_QPC_SAE		RDMA_HCA_MASK(13, 13)
+#define MTHCA_QPC_SSC		RDMA_HCA_MASK(3, 3)	/* each send has a CQE */
+#define MTHCA_QPC_RRA_MAX	RDMA_HCA_MASK(23, 21)	/* params2: a log */
+#define MTHCA_QPC_RRE		RDMA_HCA_MASK(15, 15)
+#define MTHCA_QPC_RWE		RDMA_HCA_MASK(14, 14)
+#define MTHCA_QPC_RAE		RDMA_HCA_MASK(13, 13)
+#define MTHCA_QPC_RSC		RDMA_HCA_MASK(3, 3)
+#define MTHCA_QPC_MIN_RNR_TIMER	RDMA_HCA_MASK(28, 24)	/* rnr_nextrecvpsn */
+#define MTHCA_QPC_USES_SRQ	RDMA_HCA_MASK(24, 24)	/* srqn */
+
+/* opt_param_mask */
+#define MTHCA_OPT_ALT_PATH	RDMA_HCA_MASK(0, 0)
+#define MTHCA_OPT_RIGHTS	RDMA_HCA_MASK(3, 1)
+#define MTHCA_OPT_PKEY_INDEX	RDMA_HCA_MASK(4, 4)
+#define MTHCA_OPT_QKEY		RDMA_HCA_MASK(5, 5)
+#define MTHCA_OPT_RNR_TIMER	RDMA_HCA_MASK(6, 6)
+#define MTHCA_OPT_PATH		RDMA_HCA_MASK(7, 7)
+#define MTHCA_OPT_SRA_MAX	RDMA_HCA_MASK(8, 8)
+#define MTHCA_OPT_RRA_MAX	RDMA_HCA_MASK(9, 9)
+#define MTHCA_OPT_MIGRATION	RDMA_HCA_MASK(10, 10)
+#define MTHCA_OPT_PORT		RDMA_HCA_MASK(11, 11)
+#define MTHCA_OPT_RETRY_COUNT	RDMA_HCA_MASK(12, 12)
+#define MTHCA_OPT_ACK_TIMEOUT	RDMA_HCA_MASK(14, 14)
+#define MTHCA_OPT_RNR_RETRY	RDMA_HCA_MASK(15, 15)
+
 /* A doorbell record: a counter, and whose it is, which the card does not read. */
 #define MTHCA_RECORD_SIZE	8
 

@@ -196,7 +196,7 @@ static void refresh_consumer(HcaCxtMgt *cm, HcaV2pChannel channel, HcaCq *cq)
 
     cm->counters.cq_ci_reads += place != 0;
     if (place && hca_record_read(cm->v2p, channel, place, &record)) {
-        consumed(cm, cq, cm->format->get_ci(record));
+        consumed(cm, cq, record);
     }
 }
 

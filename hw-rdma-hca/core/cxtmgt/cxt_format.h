@@ -29,8 +29,6 @@ struct HcaCxtFormat {
      * even if an event has told of that; else by one that none has told of.
      */
     bool arms_at_index;
-    /* A consumer index that software keeps in memory, as it was read. */
-    uint32_t (*get_ci)(uint32_t record);
     /* Entries, in bytes. The last word of one gives it to software. */
     uint8_t cqe_size;
     uint8_t eqe_size;

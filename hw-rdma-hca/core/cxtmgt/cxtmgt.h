@@ -142,6 +142,7 @@ typedef struct HcaQpChange {
     HcaQpTransition transition;
     const HcaQpAttr *attr; /* NULL: nothing */
     uint32_t mask;         /* HCA_QP_ATTR_*, as software names them */
+    bool lenient;          /* those that are not to be there are left out */
     bool sqd_event;        /* RTS2SQD: SQ_DRAINED is wanted */
 } HcaQpChange;
 

@@ -111,11 +111,11 @@ typedef struct HcaQpTransitionRow {
 
 extern const HcaQpTransitionRow hca_qp_transitions[HCA_QP_NTRANSITIONS];
 /*
- * The attributes that @row takes with this mask for a QP of this service
+ * The attributes that @row takes with @change's mask for a QP of this service
  * type. BAD_PARAM if the mask has one that is not to be there.
  */
 uint8_t hca_qp_attrs(const HcaQpTransitionRow *row, uint8_t service,
-                     uint32_t mask, uint32_t *attrs);
+                     const HcaQpChange *change, uint32_t *attrs);
 /* Judge the values of @attrs. */
 uint8_t hca_qp_check(HcaCxtMgt *cm, const HcaQpAttr *attr, uint32_t attrs);
 /* The same of all that a QP has. */

@@ -236,7 +236,7 @@ static uint8_t create_qp(HcaCxtMgt *cm, uint32_t qpn, const HcaQpChange *change)
     }
     status = check_special(cm, qpn, service);
     if (!status) {
-        status = hca_qp_attrs(row, service, change->mask, &attrs);
+        status = hca_qp_attrs(row, service, change, &attrs);
     }
     if (!status) {
         status = hca_qp_check(cm, change->attr, attrs);
@@ -270,7 +270,7 @@ static uint8_t judge_attrs(HcaCxtMgt *cm, const HcaQp *qp,
         return HCA_STAT_OK;
     }
     status = hca_qp_attrs(&hca_qp_transitions[change->transition],
-                          qp->attr.service, change->mask, attrs);
+                          qp->attr.service, change, attrs);
     return status ? status : hca_qp_check(cm, change->attr, *attrs);
 }
 

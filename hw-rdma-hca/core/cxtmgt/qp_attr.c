@@ -188,9 +188,11 @@ static const HcaQpField fields[] = {
     FIELD(ATTR(CREATE), sq_lkey),
     FIELD(ATTR(CREATE), sq_len),
     FIELD(ATTR(CREATE), sq_entry_log),
+    FIELD(ATTR(CREATE), signals_all),
     FIELD(ATTR(CREATE), rq_lkey),
     FIELD(ATTR(CREATE), rq_len),
     FIELD(ATTR(CREATE), rq_entry_log),
+    FIELD(ATTR(CREATE), sq_offset),
     FIELD(ATTR(CREATE), rq_db),
     FIELD(ATTR(CREATE), uses_srq),
     FIELD(ATTR(CREATE), srqn),
@@ -218,18 +220,19 @@ static const HcaQpField fields[] = {
 };
 
 uint8_t hca_qp_attrs(const HcaQpTransitionRow *row, uint8_t service,
-                     uint32_t mask, uint32_t *attrs)
+                     const HcaQpChange *change, uint32_t *attrs)
 {
+    uint32_t mask = change->mask;
     uint32_t required = row->attrs[service].required;
     uint32_t optional = row->attrs[service].optional;
     /* The transition says both states; the sizes are there at CREATE. */
     uint32_t tolerated = ATTR(STATE) | ATTR(CUR_STATE) | ATTR(CAP);
     uint32_t known = (required | optional | tolerated) & ~ATTR(CREATE);
 
-    if (mask & ~known) {
+    if (mask & ~known && !change->lenient) {
         return HCA_STAT_BAD_PARAM;
     }
-    if (row->masked && mask) {
+    if (row->masked && (mask || change->lenient)) {
         *attrs = mask & required;
     } else {
         *attrs = required | (mask & optional);
@@ -252,6 +255,7 @@ static bool sends_ok(HcaCxtMgt *cm, const HcaQpAttr *attr)
         return !attr->sq_len;
     }
     return hca_cq_find(cm, attr->sq_cqn) &&
+           attr->sq_offset <= UINT32_MAX - attr->sq_len &&
            queue_ok(attr->sq_len, attr->sq_entry_log, 6, 10);
 }
 

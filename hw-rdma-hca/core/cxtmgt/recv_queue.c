@@ -65,7 +65,7 @@ static bool read_record(HcaV2p *v2p, HcaRecvQueue *rq,
     }
     /* The WQEs that it counts were written before it. */
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    left = GUINT32_FROM_LE(record) - rq->consumed;
+    left = record - rq->consumed;
     if (left < rq->prefetched || left > hca_recv_queue_slots(rq)) {
         return false;
     }

@@ -22,7 +22,6 @@ void hca_front_put_qp(uint32_t qpn, const HcaQp *qp, void *cxt);
 void hca_front_put_cq(const HcaCq *cq, void *cxt);
 void hca_front_put_eq(const HcaEq *eq, uint64_t events, void *cxt);
 void hca_front_put_srq(const HcaSrq *srq, void *cxt);
-uint32_t hca_front_get_ci(uint32_t record);
 
 /* What the low word of a CQ doorbell asks for. */
 HcaCqArm hca_front_cq_arm(uint32_t low);

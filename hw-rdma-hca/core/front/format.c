@@ -17,7 +17,6 @@ const HcaCxtFormat hca_cxt_format = {
     .put_cq = hca_front_put_cq,
     .put_eq = hca_front_put_eq,
     .put_srq = hca_front_put_srq,
-    .get_ci = hca_front_get_ci,
     .cqe_size = RDMA_HCA_CQE_SIZE,
     .eqe_size = RDMA_HCA_EQE_SIZE,
     .put_cqe = hca_front_put_cqe,

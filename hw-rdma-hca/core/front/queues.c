@@ -94,11 +94,6 @@ void hca_front_put_cq(const HcaCq *cq, void *cxt)
     memcpy(cxt, &cqc, sizeof(cqc));
 }
 
-uint32_t hca_front_get_ci(uint32_t record)
-{
-    return GUINT32_FROM_LE(record);
-}
-
 HcaCqArm hca_front_cq_arm(uint32_t low)
 {
     switch (RDMA_HCA_GET(RDMA_HCA_CQ_DB_CMD, low)) {

@@ -34,7 +34,7 @@ static void judge_payload(Hca *hca, HcaQp *qp, HcaSentPacket *sent,
 
     if (sent->sum && sent->sum != sum) {
         hca_strict_tell(hca, qp, HCA_STRICT_PAYLOAD,
-                        sent->wqe_offset >> qp->attr.sq_entry_log);
+                        hca_sq_slot(&qp->attr, sent->wqe_offset));
     }
     sent->sum = sum;
 }

@@ -429,7 +429,7 @@ static void judge_strictly(Hca *hca, HcaQp *qp, const HcaPacket *packet,
         barrier->pending && barrier->ref.opcode == HCA_OP_LOCAL_INV &&
         barrier->mem.key == packet->rkey) {
         hca_strict_tell(hca, qp, HCA_STRICT_KEY_GOING,
-                        barrier->ref.offset >> qp->attr.sq_entry_log);
+                        hca_sq_slot(&qp->attr, barrier->ref.offset));
     }
 }
 

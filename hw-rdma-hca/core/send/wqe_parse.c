@@ -145,8 +145,8 @@ static bool place_ok(const HcaQp *qp, const HcaWqeRef *ref)
 {
     return ref->size >= RDMA_HCA_WQE_UNIT &&
            ref->size <= RDMA_HCA_MAX_SEND_WQE_SIZE &&
-           ref->size <= qp->attr.sq_len &&
-           ref->offset <= qp->attr.sq_len - ref->size;
+           ref->size <= qp->attr.sq_len && ref->offset >= qp->attr.sq_offset &&
+           ref->offset - qp->attr.sq_offset <= qp->attr.sq_len - ref->size;
 }
 
 /* Read the WQE; false (and failed) if it is not in the queue's memory. */
@@ -210,6 +210,7 @@ static void parse(Hca *hca, HcaQp *qp, HcaV2pChannel channel, HcaWqe *wqe)
         return;
     }
     hca->format->wqe->parse_header(bytes, wqe, &next);
+    wqe->signalled |= qp->attr.signals_all;
     indicate(qp, &next);
     if (!hca_send_flushes(qp)) { /* else only the link counts */
         check(hca, qp, bytes, wqe);

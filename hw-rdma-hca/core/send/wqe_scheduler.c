@@ -33,7 +33,7 @@ static void judge_room(Hca *hca, HcaQp *qp)
 
     if (in_use > qp->attr.sq_len >> qp->attr.sq_entry_log) {
         hca_strict_tell(hca, qp, HCA_STRICT_SQ_OVERRUN,
-                        sq->wqe.ref.offset >> qp->attr.sq_entry_log);
+                        hca_sq_slot(&qp->attr, sq->wqe.ref.offset));
     }
 }
 

@@ -10,6 +10,8 @@
 #include "../../abi/mthca/mthca_cmd.h"
 #include "../../abi/mthca/mthca_cxt.h"
 #include "../../abi/mthca/mthca_regs.h"
+#include "../../abi/mthca/mthca_wqe.h"
+#include "../verbs.h"
 #include "lib-host.h"
 
 /* Which event queue takes what, and its vector. */
@@ -68,6 +70,42 @@ typedef struct MthcaCq {
     uint32_t ci_record, arm_record; /* indices */
     uint32_t ci;                    /* counts without wrapping */
 } MthcaCq;
+
+/* A QP whose queues lie in one region, the receive queue first. */
+typedef struct MthcaQp {
+    uint32_t qpn;    /* with its tag */
+    uint8_t service; /* MTHCA_QPC_SERVICE_* */
+    MthcaCq *send_cq, *recv_cq;
+    MthcaMr *mr;
+    unsigned log_sq, log_rq; /* entries */
+    unsigned log_stride;     /* of both, bytes */
+    uint32_t uar;
+    uint32_t sq_record, rq_record; /* indices */
+    uint32_t sq_head, rq_head;     /* posted, without wrapping */
+    bool signals_all;
+} MthcaQp;
+
+/* A work request. @sge: addresses of regions. */
+typedef struct MthcaSge {
+    uint64_t va;
+    uint32_t len, lkey;
+} MthcaSge;
+
+typedef struct MthcaWr {
+    uint8_t opcode; /* HCA_OP_* */
+    bool signalled, solicited, fence;
+    uint32_t imm;
+    uint64_t raddr;
+    uint32_t rkey;
+    uint64_t swap_add, compare;
+    unsigned nsge;
+    MthcaSge sge[4];
+    const void *inline_data; /* in place of entries, */
+    uint32_t inline_len;
+    /* UD */
+    uint16_t dlid;
+    uint32_t dqpn, qkey;
+} MthcaWr;
 
 typedef struct Mthca {
     Host *host;
@@ -143,5 +181,20 @@ bool mthca_cq_take(Mthca *m, MthcaCq *cq, struct mthca_cqe *cqe);
 void mthca_cq_consume(Mthca *m, MthcaCq *cq);
 /* Ring: MTHCA_CQ_DB_ARM_*; in one write or in two. */
 void mthca_cq_arm(Mthca *m, const MthcaCq *cq, uint32_t how, bool in_halves);
+
+/* From RESET to RTS, to a peer's QP; each step gives its status. */
+uint8_t mthca_qp_to_init(Mthca *m, MthcaQp *qp);
+uint8_t mthca_qp_to_rtr(Mthca *m, MthcaQp *qp, uint16_t dlid, uint32_t dqpn);
+uint8_t mthca_qp_to_rts(Mthca *m, MthcaQp *qp);
+uint8_t mthca_qp_modify(Mthca *m, const MthcaQp *qp, uint16_t op,
+                        const struct mthca_qp_mailbox *box);
+uint8_t mthca_qp_query(Mthca *m, const MthcaQp *qp,
+                       struct mthca_qp_mailbox *box);
+uint8_t mthca_qp_destroy(Mthca *m, const MthcaQp *qp);
+
+/* Post, without a doorbell; then ring for the last @count. */
+void mthca_post_send(Mthca *m, MthcaQp *qp, const MthcaWr *wr);
+void mthca_ring_send(Mthca *m, const MthcaQp *qp, unsigned count);
+void mthca_post_recv(Mthca *m, MthcaQp *qp, const MthcaSge *sge, unsigned nsge);
 
 #endif /* LIB_MTHCA_H */

@@ -134,8 +134,8 @@ typedef struct HcaMptFormat {
      */
     bool mtts_are_software;
     uint64_t mtt_present; /* bits that an entry of a page has */
-    bool
-        records_in_icm; /* doorbell records have ICM addresses; else the bus's */
+    /* Doorbell records: big-endian ones at ICM addresses, or the bus's. */
+    bool records_in_icm;
     void (*decode)(HcaMpt *mpt, const void *entry);
     void (*encode)(const HcaMpt *mpt, void *entry);
 } HcaMptFormat;
@@ -333,8 +333,8 @@ bool hca_dma_read(HcaV2p *v2p, HcaV2pChannel channel, uint64_t addr, void *buf,
 bool hca_dma_write(HcaV2p *v2p, HcaV2pChannel channel, uint64_t addr,
                    const void *buf, uint32_t len);
 /*
- * The first word of a doorbell record, as it lies in memory; @place is what
- * software says. Whether it is there, as by hca_v2p_ask().
+ * The first word of a doorbell record; @place is what software says. Whether it
+ * is there, as by hca_v2p_ask().
  */
 bool hca_record_read(HcaV2p *v2p, HcaV2pChannel channel, uint64_t place,
                      uint32_t *word);

@@ -793,8 +793,13 @@ bool hca_record_read(HcaV2p *v2p, HcaV2pChannel channel, uint64_t place,
 {
     uint64_t bus;
 
-    return record_bus(v2p, place, &bus) &&
-           hca_dma_read(v2p, channel, bus, word, sizeof(*word));
+    if (!record_bus(v2p, place, &bus) ||
+        !hca_dma_read(v2p, channel, bus, word, sizeof(*word))) {
+        return false;
+    }
+    *word = v2p->format->records_in_icm ? GUINT32_FROM_BE(*word)
+                                        : GUINT32_FROM_LE(*word);
+    return true;
 }
 
 bool hca_record_is_here(HcaV2p *v2p, HcaV2pAsk *ask, unsigned nth,

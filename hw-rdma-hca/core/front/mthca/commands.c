@@ -19,6 +19,14 @@ static uint32_t entries_len(const HcaCommand *cmd)
 #define KNOWN(cmd, when, fn, ...) ROW(RDMA_HCA, cmd, when, fn, __VA_ARGS__)
 #define OTHER(cmd, when, fn, ...) ROW(MTHCA, cmd, when, fn, __VA_ARGS__)
 
+#define MODIFY_QP(way)                                                         \
+    KNOWN(way##_QPEE, AFTER_INIT, hca_mthca_modify_qp,                         \
+          .transition = HCA_QP_##way,                                          \
+          .inbox = sizeof(struct mthca_qp_mailbox))
+/* Nothing of the mailbox, if there is one, is taken. */
+#define LEAVE_QP(way, fn, ...)                                                 \
+    KNOWN(way##_QPEE, AFTER_INIT, fn, .transition = HCA_QP_##way, __VA_ARGS__)
+
 static const HcaCommandRow commands[] = {
     KNOWN(QUERY_FW, ANY, hca_mthca_query_fw, .outbox = sizeof(struct mthca_fw)),
     OTHER(ENABLE_LAM, ANY, hca_mthca_enable_lam),
@@ -56,6 +64,21 @@ static const HcaCommandRow commands[] = {
           .outbox = sizeof(struct mthca_eqc)),
     KNOWN(QUERY_EQ, AFTER_INIT, hca_ceu_query_eq,
           .outbox = sizeof(struct mthca_eqc)),
+    MODIFY_QP(RST2INIT),
+    MODIFY_QP(INIT2INIT),
+    MODIFY_QP(INIT2RTR),
+    MODIFY_QP(RTR2RTS),
+    MODIFY_QP(RTS2RTS),
+    MODIFY_QP(SQERR2RTS),
+    MODIFY_QP(SQD2SQD),
+    MODIFY_QP(SQD2RTS),
+    LEAVE_QP(RTS2SQD, hca_mthca_modify_qp),
+    LEAVE_QP(2ERR, hca_mthca_modify_qp),
+    LEAVE_QP(ERR2RST, hca_mthca_modify_qp, .op_modifier = 3),
+    LEAVE_QP(ERR2RST, hca_mthca_destroy_qp,
+             .outbox = sizeof(struct mthca_qp_mailbox)),
+    KNOWN(QUERY_QP, AFTER_INIT, hca_mthca_query_qp,
+          .outbox = sizeof(struct mthca_qp_mailbox)),
     KNOWN(MAP_EQ, AFTER_INIT, hca_ceu_map_eq),
     KNOWN(NOP, ANY, hca_ceu_nop),
     KNOWN(CONF_SPECIAL_QP, AFTER_INIT, hca_ceu_conf_special_qp),

@@ -79,11 +79,6 @@ void hca_mthca_put_cq(const HcaCq *cq, void *cxt)
     memcpy(cxt, &cqc, sizeof(cqc));
 }
 
-uint32_t hca_mthca_get_ci(uint32_t record)
-{
-    return GUINT32_FROM_BE(record);
-}
-
 static uint8_t opcode_of(const HcaCompletion *completion)
 {
     if (!completion->syndrome) {

@@ -167,7 +167,9 @@ bool hca_mthca_record(const HcaCeu *ceu, uint32_t uar, uint32_t index,
     uint64_t size = UINT64_C(1) << ceu->uarc_log;
 
     *record = ceu->uarc_base + uar * size + (uint64_t)index * MTHCA_RECORD_SIZE;
-    return uar < RDMA_HCA_NUM_UARS && index < size / MTHCA_RECORD_SIZE;
+    /* At 0 there is none, as for the rest of the card. */
+    return uar < RDMA_HCA_NUM_UARS && index < size / MTHCA_RECORD_SIZE &&
+           *record;
 }
 
 uint8_t hca_mthca_init_hca(HcaCeu *ceu, HcaCommand *cmd)

@@ -10,9 +10,9 @@ static const HcaCxtFormat cxt_format = {
     .cqc_size = MTHCA_CQC_SIZE,
     .eqc_size = MTHCA_EQC_SIZE,
     .srqc_size = MTHCA_SRQC_SIZE,
+    .put_qp = hca_mthca_put_qp,
     .put_cq = hca_mthca_put_cq,
     .put_eq = hca_mthca_put_eq,
-    .get_ci = hca_mthca_get_ci,
     .arms_at_index = true,
     .cqe_size = MTHCA_CQE_SIZE,
     .eqe_size = MTHCA_EQE_SIZE,
@@ -22,6 +22,7 @@ static const HcaCxtFormat cxt_format = {
 
 static const HcaFormat format = {
     .cxt = &cxt_format,
+    .wqe = &hca_mthca_wqe_format,
     .mpt = &hca_mthca_mpt_format,
 };
 

@@ -11,7 +11,8 @@
  * query.c         what the card is: QUERY_FW, QUERY_DEV_LIM, QUERY_ADAPTER
  * icm.c           firmware's memory, ICM, and where in it tables are
  * regions.c       MPT entries
- * completion_queues.c, event_queues.c   contexts and entries
+ * completion_queues.c, event_queues.c, queue_pairs.c   contexts and entries
+ * wqe.c           work queue entries
  * mgmt.c          the port, and MADs
  */
 #ifndef HCA_MTHCA_H
@@ -30,6 +31,7 @@ extern const HcaInterface hca_mthca_interface;
 extern const HcaRegisters hca_mthca_registers;
 extern const HcaCommandTable hca_mthca_commands;
 extern const HcaMptFormat hca_mthca_mpt_format;
+extern const struct HcaWqeFormat hca_mthca_wqe_format;
 
 /* query.c */
 HcaCommandFn hca_mthca_query_fw, hca_mthca_query_dev_lim,
@@ -46,9 +48,11 @@ bool hca_mthca_record(const HcaCeu *ceu, uint32_t uar, uint32_t index,
 /* completion_queues.c */
 HcaCommandFn hca_mthca_sw2hw_cq, hca_mthca_hw2sw_cq, hca_mthca_resize_cq;
 void hca_mthca_put_cq(const HcaCq *cq, void *cxt);
-uint32_t hca_mthca_get_ci(uint32_t record);
 void hca_mthca_put_cqe(const HcaCompletion *completion, int64_t time,
                        void *cqe);
+/* queue_pairs.c */
+HcaCommandFn hca_mthca_modify_qp, hca_mthca_query_qp, hca_mthca_destroy_qp;
+void hca_mthca_put_qp(uint32_t qpn, const HcaQp *qp, void *cxt);
 /* event_queues.c */
 HcaCommandFn hca_mthca_sw2hw_eq, hca_mthca_hw2sw_eq;
 void hca_mthca_put_eq(const HcaEq *eq, uint64_t events, void *cxt);

@@ -2,6 +2,7 @@
 /* Registers and doorbells of an InfiniHost III Lx (abi/mthca/mthca_regs.h). */
 #include "../../card.h"
 #include "../../cxtmgt/cxtmgt.h"
+#include "../../send/send.h"
 #include "../bars.h"
 #include "mthca.h"
 
@@ -64,12 +65,35 @@ static HcaCqArm cq_arm(uint32_t high)
     }
 }
 
+/* Opcode, fence and size are of the first WQE, which the counter places. */
+static void send_doorbell(Hca *hca, uint32_t uar, uint32_t high, uint32_t low)
+{
+    uint32_t qpn = RDMA_HCA_GET(MTHCA_SEND_DB_QPN, low);
+    const HcaQp *qp = hca_qp_peek(hca->cm, qpn);
+    HcaWqeRef ref = {
+        .size = RDMA_HCA_GET(MTHCA_SEND_DB_SIZE, low) * RDMA_HCA_WQE_UNIT,
+        .opcode = RDMA_HCA_GET(MTHCA_SEND_DB_OPCODE, high),
+        .fence = RDMA_HCA_GET(MTHCA_SEND_DB_FENCE, high),
+        .count = RDMA_HCA_GET(MTHCA_SEND_DB_COUNT, high),
+    };
+
+    if (qp) {
+        uint32_t at = RDMA_HCA_GET(MTHCA_SEND_DB_COUNTER, high)
+                      << qp->attr.sq_entry_log;
+
+        ref.offset = qp->attr.sq_offset + (at & (qp->attr.sq_len - 1));
+    }
+    hca_send_doorbell(hca, uar, qpn, &ref);
+}
+
 /* What says how many events there have been (SN) does not count: an arm that is
  * taken once too often is an event too many, one that is not is lost. */
 static void ring_uar(Hca *hca, uint32_t uar, HcaUarDoorbell doorbell,
                      uint32_t high, uint32_t low)
 {
-    if (doorbell == HCA_UAR_CQ) {
+    if (doorbell == HCA_UAR_SEND) {
+        send_doorbell(hca, uar, high, low);
+    } else {
         hca_cq_doorbell(hca->cm, uar, RDMA_HCA_GET(MTHCA_CQ_DB_CQN, high),
                         cq_arm(high), low);
     }

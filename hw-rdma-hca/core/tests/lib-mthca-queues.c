@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Completion queues, QPs and work requests; see lib-mthca.h. */
+#include <string.h>
+
+#include "../../abi/rdma_hca_sizes.h"
+#include "lib-mthca.h"
+
+#define UARC_SIZE 0x40000
+#define PAGE_SHIFT 12
+
+/* ---- completion queues ---- */
+
+static uint64_t record_virt(const Mthca *m, uint32_t uar, uint32_t index)
+{
+    return m->place[MTHCA_UARC].base + (uint64_t)uar * UARC_SIZE + index * 8ull;
+}
+
+static void map_record(Mthca *m, uint32_t uar, uint32_t index)
+{
+    uint64_t page = record_virt(m, uar, index) >> PAGE_SHIFT;
+
+    if (!g_hash_table_contains(m->icm, GSIZE_TO_POINTER(page))) {
+        g_assert_cmphex(
+            0, ==, mthca_map(m, page << PAGE_SHIFT, host_alloc(m->host, 1), 0));
+    }
+}
+
+void mthca_put_cqc(const MthcaCq *cq, uint32_t pd, uint32_t eqn,
+                   struct mthca_cqc *cqc)
+{
+    *cqc = (struct mthca_cqc) {
+        .flags = GUINT32_TO_BE(0x00040000), /* TR */
+        .logsize_usrpage = GUINT32_TO_BE(cq->log_size << 24 | cq->uar),
+        .error_eqn = GUINT32_TO_BE(eqn + 1),
+        .comp_eqn = GUINT32_TO_BE(eqn),
+        .pd = GUINT32_TO_BE(pd),
+        .lkey = GUINT32_TO_BE(cq->mr->key),
+        .cqn = GUINT32_TO_BE(cq->cqn),
+        .ci_record = GUINT32_TO_BE(cq->ci_record),
+        .arm_record = GUINT32_TO_BE(cq->arm_record),
+    };
+}
+
+static uint64_t cqe_bus(const MthcaCq *cq, uint32_t index)
+{
+    uint32_t at = (index & ((1u << cq->log_size) - 1)) * MTHCA_CQE_SIZE;
+
+    return cq->mr->page[at / HOST_PAGE_SIZE] + at % HOST_PAGE_SIZE;
+}
+
+uint8_t mthca_sw2hw_cq(Mthca *m, MthcaCq *cq)
+{
+    const struct mthca_cqe fresh = { .owner = MTHCA_OWNER_HW };
+    struct mthca_cqc cqc;
+
+    cq->ci = 0;
+    for (uint32_t i = 0; i < 1u << cq->log_size; i++) {
+        host_write(m->host, cqe_bus(cq, i), &fresh, sizeof(fresh));
+    }
+    map_record(m, cq->uar, cq->ci_record);
+    map_record(m, cq->uar, cq->arm_record);
+    mthca_cq_consume(m, cq);
+    mthca_put_cqc(cq, m->pd, m->eq[MTHCA_EQ_COMP].eqn, &cqc);
+    return mthca_cmd_in(m, RDMA_HCA_CMD_SW2HW_CQ, &cqc, sizeof(cqc), cq->cqn,
+                        0);
+}
+
+uint8_t mthca_hw2sw_cq(Mthca *m, MthcaCq *cq)
+{
+    uint8_t cqc[MTHCA_CQC_SIZE];
+
+    return mthca_cmd_out(m, RDMA_HCA_CMD_HW2SW_CQ, cqc, sizeof(cqc), cq->cqn,
+                         0);
+}
+
+bool mthca_cq_take(Mthca *m, MthcaCq *cq, struct mthca_cqe *cqe)
+{
+    const uint8_t owner = MTHCA_OWNER_HW;
+    uint64_t bus = cqe_bus(cq, cq->ci);
+
+    host_read(m->host, bus, cqe, sizeof(*cqe));
+    if (cqe->owner & MTHCA_OWNER_HW) {
+        return false;
+    }
+    host_write(m->host, bus + offsetof(struct mthca_cqe, owner), &owner, 1);
+    cq->ci++;
+    return true;
+}
+
+void mthca_cq_consume(Mthca *m, MthcaCq *cq)
+{
+    uint32_t ci = GUINT32_TO_BE(cq->ci);
+
+    host_write(m->host,
+               mthca_icm_bus(m, record_virt(m, cq->uar, cq->ci_record)), &ci,
+               sizeof(ci));
+}
+
+void mthca_cq_arm(Mthca *m, const MthcaCq *cq, uint32_t how, bool in_halves)
+{
+    uint64_t words = GUINT64_TO_BE((uint64_t)(how << 24 | cq->cqn) << 32 |
+                                   cq->ci);
+    uint32_t at = cq->uar * RDMA_HCA_UAR_PAGE_SIZE + MTHCA_CQ_DB;
+
+    if (in_halves) {
+        host_uar_write32(m->host, at, words);
+        host_uar_write32(m->host, at + 4, words >> 32);
+    } else {
+        host_uar_write64(m->host, at, words);
+    }
+}
+
+/* ---- queue pairs ---- */
+
+static void set_record(Mthca *m, uint32_t uar, uint32_t index, uint32_t value)
+{
+    value = GUINT32_TO_BE(value);
+    host_write(m->host, mthca_icm_bus(m, record_virt(m, uar, index)), &value,
+               sizeof(value));
+}
+
+static uint64_t mr_bus(const MthcaMr *mr, uint64_t at)
+{
+    return mr->page[at / HOST_PAGE_SIZE] + at % HOST_PAGE_SIZE;
+}
+
+static uint32_t sq_offset(const MthcaQp *qp)
+{
+    return 1u << (qp->log_rq + qp->log_stride);
+}
+
+static uint32_t slot_of(const MthcaQp *qp, uint32_t index, unsigned log)
+{
+    return (index & ((1u << log) - 1)) << qp->log_stride;
+}
+
+static uint8_t size_stride(const MthcaQp *qp, unsigned log)
+{
+    return log << 3 | (qp->log_stride - 4);
+}
+
+uint8_t mthca_qp_modify(Mthca *m, const MthcaQp *qp, uint16_t op,
+                        const struct mthca_qp_mailbox *box)
+{
+    return mthca_cmd_in(m, op, box, sizeof(*box), qp->qpn, 0);
+}
+
+/* All receive entries end at once until they are posted. */
+static void clear_receives(Mthca *m, const MthcaQp *qp)
+{
+    const struct mthca_data_seg none = {
+        .lkey = GUINT32_TO_BE(MTHCA_INVAL_LKEY),
+    };
+
+    for (uint32_t at = 0; at < sq_offset(qp); at += sizeof(none)) {
+        host_write(m->host, mr_bus(qp->mr, at), &none, sizeof(none));
+    }
+}
+
+uint8_t mthca_qp_to_init(Mthca *m, MthcaQp *qp)
+{
+    struct mthca_qp_mailbox box = {
+        .opt_param_mask = GUINT32_TO_BE(0x81e), /* rights, P_Key, port */
+        .qpc = {
+            .flags = GUINT32_TO_BE(0x10001900 | (uint32_t)qp->service << 16),
+            .rq_size_stride = size_stride(qp, qp->log_rq),
+            .sq_size_stride = size_stride(qp, qp->log_sq),
+            .usr_page = GUINT32_TO_BE(qp->uar),
+            .local_qpn = GUINT32_TO_BE(qp->qpn),
+            .path.port_pkey = GUINT32_TO_BE(1u << 24),
+            .pd = GUINT32_TO_BE(m->pd),
+            .wqe_lkey = GUINT32_TO_BE(qp->mr->key),
+            .params1 = GUINT32_TO_BE(0xa9004000 | (qp->signals_all ? 8 : 0)),
+            .cqn_snd = GUINT32_TO_BE(qp->send_cq->cqn),
+            .snd_wqe_base = GUINT32_TO_BE(sq_offset(qp)),
+            .snd_record = GUINT32_TO_BE(qp->sq_record),
+            .params2 = GUINT32_TO_BE(0x00004008),
+            .cqn_rcv = GUINT32_TO_BE(qp->recv_cq->cqn),
+            .rcv_record = GUINT32_TO_BE(qp->rq_record),
+            .qkey = GUINT32_TO_BE(0x11111111),
+        },
+    };
+
+    qp->sq_head = qp->rq_head = 0;
+    map_record(m, qp->uar, qp->sq_record);
+    map_record(m, qp->uar, qp->rq_record);
+    set_record(m, qp->uar, qp->sq_record, 0);
+    set_record(m, qp->uar, qp->rq_record, 0);
+    clear_receives(m, qp);
+    return mthca_qp_modify(m, qp, RDMA_HCA_CMD_RST2INIT_QPEE, &box);
+}
+
+uint8_t mthca_qp_to_rtr(Mthca *m, MthcaQp *qp, uint16_t dlid, uint32_t dqpn)
+{
+    bool ud = qp->service == MTHCA_QPC_SERVICE_UD;
+    struct mthca_qp_mailbox box = {
+        /* rights, RNR timer, path, Reads as responder */
+        .opt_param_mask = GUINT32_TO_BE(ud ? 0 : 0x2ce),
+        .qpc = {
+            .mtu_msgmax = ud ? 4 << 5 | 11 : 3 << 5 | 31,
+            .remote_qpn = GUINT32_TO_BE(dqpn),
+            .path.dlid = GUINT16_TO_BE(dlid),
+            .params2 = GUINT32_TO_BE(0x0040e008), /* 4 of them; all rights */
+            .rnr_nextrecvpsn = GUINT32_TO_BE(0x01000100),
+        },
+    };
+
+    return mthca_qp_modify(m, qp, RDMA_HCA_CMD_INIT2RTR_QPEE, &box);
+}
+
+uint8_t mthca_qp_to_rts(Mthca *m, MthcaQp *qp)
+{
+    struct mthca_qp_mailbox box = {
+        /* Reads as requester, retries, time-out */
+        .opt_param_mask = GUINT32_TO_BE(0xd100),
+        .qpc = {
+            .path = { .rnr_retry = 7 << 5, .ack_timeout = 14 << 3 },
+            .params1 = GUINT32_TO_BE(0xa947e000),
+            .next_send_psn = GUINT32_TO_BE(0x100),
+        },
+    };
+
+    return mthca_qp_modify(m, qp, RDMA_HCA_CMD_RTR2RTS_QPEE, &box);
+}
+
+uint8_t mthca_qp_query(Mthca *m, const MthcaQp *qp,
+                       struct mthca_qp_mailbox *box)
+{
+    return mthca_cmd_out(m, RDMA_HCA_CMD_QUERY_QP, box, sizeof(*box), qp->qpn,
+                         0);
+}
+
+uint8_t mthca_qp_destroy(Mthca *m, const MthcaQp *qp)
+{
+    struct mthca_qp_mailbox box;
+
+    return mthca_cmd_out(m, RDMA_HCA_CMD_ERR2RST_QPEE, &box, sizeof(box),
+                         qp->qpn, 2);
+}
+
+/* ---- work requests ---- */
+
+/* A WQE in the making. */
+typedef struct Wqe {
+    uint8_t bytes[512];
+    unsigned len;
+} Wqe;
+
+static void add(Wqe *wqe, const void *segment, size_t len)
+{
+    memcpy(wqe->bytes + wqe->len, segment, len);
+    wqe->len += len;
+}
+
+static void add_entry(Wqe *wqe, const MthcaSge *sge)
+{
+    const struct mthca_data_seg seg = { GUINT32_TO_BE(sge->len),
+                                        GUINT32_TO_BE(sge->lkey),
+                                        GUINT32_TO_BE(sge->va >> 32),
+                                        GUINT32_TO_BE((uint32_t)sge->va) };
+
+    add(wqe, &seg, sizeof(seg));
+}
+
+static void add_address(Wqe *wqe, const MthcaWr *wr)
+{
+    struct mthca_ud_seg seg;
+
+    memset(&seg, 0xee, sizeof(seg)); /* what no GRH needs is garbage */
+    seg.port_pd = GUINT32_TO_BE(1u << 24);
+    seg.g_mlpath = 0;
+    seg.dlid = GUINT16_TO_BE(wr->dlid);
+    seg.sl_tclass_flow = GUINT32_TO_BE(0x0eeeeeee);
+    seg.dqpn = GUINT32_TO_BE(wr->dqpn);
+    seg.qkey = GUINT32_TO_BE(wr->qkey);
+    add(wqe, &seg, sizeof(seg));
+}
+
+static void add_inline(Wqe *wqe, const void *data, uint32_t len)
+{
+    uint32_t header = GUINT32_TO_BE(MTHCA_INLINE_SEG | len);
+
+    add(wqe, &header, sizeof(header));
+    add(wqe, data, len);
+    wqe->len = (wqe->len + 15) / 16 * 16;
+}
+
+static bool is_atomic(uint8_t opcode)
+{
+    return opcode == HCA_OP_ATOMIC_CS || opcode == HCA_OP_ATOMIC_FA;
+}
+
+static void add_operation(Wqe *wqe, const MthcaWr *wr)
+{
+    const struct mthca_raddr_seg raddr = { GUINT32_TO_BE(wr->raddr >> 32),
+                                           GUINT32_TO_BE((uint32_t)wr->raddr),
+                                           GUINT32_TO_BE(wr->rkey), 0 };
+    const struct mthca_atomic_seg atomic = {
+        GUINT32_TO_BE(wr->swap_add >> 32),
+        GUINT32_TO_BE((uint32_t)wr->swap_add), GUINT32_TO_BE(wr->compare >> 32),
+        GUINT32_TO_BE((uint32_t)wr->compare)
+    };
+
+    if (wr->opcode != HCA_OP_SEND && wr->opcode != HCA_OP_SEND_IMM) {
+        add(wqe, &raddr, sizeof(raddr));
+    }
+    if (is_atomic(wr->opcode)) {
+        add(wqe, &atomic, sizeof(atomic));
+    }
+}
+
+static uint64_t send_bus(const MthcaQp *qp, uint32_t index)
+{
+    return mr_bus(qp->mr, sq_offset(qp) + slot_of(qp, index, qp->log_sq));
+}
+
+/* The link to a WQE lies in the one before it, which may have been rung. */
+static void link_to(Mthca *m, const MthcaQp *qp, const MthcaWr *wr,
+                    unsigned size)
+{
+    const uint32_t link[] = {
+        GUINT32_TO_BE((sq_offset(qp) + slot_of(qp, qp->sq_head, qp->log_sq)) |
+                      wr->opcode),
+        GUINT32_TO_BE(MTHCA_NEXT_DBD | (wr->fence ? MTHCA_NEXT_FENCE : 0) |
+                      size / 16),
+    };
+
+    host_write(m->host, send_bus(qp, qp->sq_head - 1), link, sizeof(link));
+}
+
+void mthca_post_send(Mthca *m, MthcaQp *qp, const MthcaWr *wr)
+{
+    Wqe wqe = { .len = 0 };
+    const struct mthca_next_seg next = {
+        .flags = GUINT32_TO_BE(1 | (wr->signalled ? 8 : 0) |
+                               (wr->solicited ? 2 : 0)),
+        .imm = GUINT32_TO_BE(wr->imm),
+    };
+
+    add(&wqe, &next, sizeof(next));
+    if (qp->service == MTHCA_QPC_SERVICE_UD) {
+        add_address(&wqe, wr);
+    } else {
+        add_operation(&wqe, wr);
+    }
+    if (wr->inline_data) {
+        add_inline(&wqe, wr->inline_data, wr->inline_len);
+    }
+    for (unsigned i = 0; i < wr->nsge; i++) {
+        add_entry(&wqe, &wr->sge[i]);
+    }
+    g_assert_cmpuint(wqe.len, <=, 1u << qp->log_stride);
+    link_to(m, qp, wr, wqe.len);
+    /* All but the link, which the next one's posting fills in. */
+    host_write(m->host, send_bus(qp, qp->sq_head) + 8, wqe.bytes + 8,
+               wqe.len - 8);
+    qp->sq_head++;
+    set_record(m, qp->uar, qp->sq_record, qp->sq_head & 0xffff);
+}
+
+/* What the first of them is says the link to it. */
+void mthca_ring_send(Mthca *m, const MthcaQp *qp, unsigned count)
+{
+    uint32_t first = qp->sq_head - count, link[2];
+    uint32_t high, low;
+    uint64_t words;
+
+    host_read(m->host, send_bus(qp, first - 1), link, sizeof(link));
+    high = count << 24 | (first & 0xffff) << 8 |
+           (GUINT32_FROM_BE(link[1]) & MTHCA_NEXT_FENCE ? 1u << 5 : 0) |
+           (GUINT32_FROM_BE(link[0]) & 0x1f);
+    low = qp->qpn << 8 | (GUINT32_FROM_BE(link[1]) & 0x3f);
+    words = GUINT64_TO_BE((uint64_t)high << 32 | low);
+    host_uar_write64(m->host, qp->uar * RDMA_HCA_UAR_PAGE_SIZE + MTHCA_SEND_DB,
+                     words);
+}
+
+void mthca_post_recv(Mthca *m, MthcaQp *qp, const MthcaSge *sge, unsigned nsge)
+{
+    const struct mthca_data_seg none = {
+        .lkey = GUINT32_TO_BE(MTHCA_INVAL_LKEY),
+    };
+    Wqe wqe = { .len = 0 };
+
+    for (unsigned i = 0; i < nsge; i++) {
+        add_entry(&wqe, &sge[i]);
+    }
+    if (wqe.len + 16 < 1u << qp->log_stride) {
+        add(&wqe, &none, sizeof(none));
+    }
+    host_write(m->host,
+               mr_bus(qp->mr, slot_of(qp, qp->rq_head, qp->log_rq)) + 16,
+               wqe.bytes, wqe.len);
+    qp->rq_head++;
+    set_record(m, qp->uar, qp->rq_record, qp->rq_head & 0xffff);
+}

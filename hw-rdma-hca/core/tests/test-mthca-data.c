@@ -1,0 +1,724 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * QPs of cards with the interface of an InfiniHost III Lx, with each other:
+ * transitions, doorbells that count, WQEs, CQEs, records.
+ */
+#include <string.h>
+
+#include "../cxtmgt/cxtmgt.h"
+#include "lib-card.h"
+#include "lib-mthca.h"
+#include "lib-test.h"
+
+#define UAR 2
+#define SQ_RECORD 1
+#define RQ_RECORD 0x7ffe
+#define QPN 0x770010u /* with a tag */
+#define CQN 0x330005u
+#define DATA_PAGES 16
+#define QKEY 0x11111111u
+
+/* One side: a QP with a CQ, and a region for data. */
+typedef struct Side {
+    Mthca *m;
+    MthcaCq cq;
+    MthcaQp qp;
+    MthcaMr *data;
+} Side;
+
+typedef struct Bed {
+    Lab *lab;
+    Side side[2];
+} Bed;
+
+static void make_side(Side *s, Host *host, uint8_t service, bool signals_all)
+{
+    Mthca *m = s->m = mthca_new(host);
+
+    mthca_probe(m);
+    g_assert_cmphex(mthca_cmd(m, RDMA_HCA_CMD_INIT_IB, 0, 1, 0, 0, NULL), ==,
+                    0);
+    s->cq = (MthcaCq) {
+        .cqn = CQN + host->side,
+        .mr = mthca_mr(m, 2, 0),
+        .log_size = 8,
+        .uar = UAR,
+        .ci_record = 0x7fff,
+        .arm_record = 0,
+    };
+    s->qp = (MthcaQp) {
+        .qpn = QPN + 0x10000 * host->side,
+        .service = service,
+        .send_cq = &s->cq,
+        .recv_cq = &s->cq,
+        .mr = mthca_mr(m, 4, 0),
+        .log_sq = 5,
+        .log_rq = 5,
+        .log_stride = 7,
+        .uar = UAR,
+        .sq_record = SQ_RECORD,
+        .rq_record = RQ_RECORD,
+        .signals_all = signals_all,
+    };
+    s->data = mthca_mr(m, DATA_PAGES, 0x1234);
+    g_assert_cmphex(mthca_sw2hw_cq(m, &s->cq), ==, 0);
+    g_assert_cmphex(mthca_qp_to_init(m, &s->qp), ==, 0);
+}
+
+static void connect(Bed *bed)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        Side *s = &bed->side[i], *peer = &bed->side[!i];
+
+        g_assert_cmphex(mthca_qp_to_rtr(s->m, &s->qp, peer->m->host->config.lid,
+                                        peer->qp.qpn),
+                        ==, 0);
+        g_assert_cmphex(mthca_qp_to_rts(s->m, &s->qp), ==, 0);
+    }
+}
+
+static void bed_init_of(Bed *bed, uint8_t service, bool signals_all,
+                        uint32_t latency)
+{
+    HcaConfig config[2];
+
+    for (unsigned side = 0; side < 2; side++) {
+        lab_config(&config[side], side);
+        config[side].personality = HCA_PERSONALITY_MTHCA;
+        config[side].memory_latency_ns = latency;
+    }
+    bed->lab = lab_new(17, config);
+    lab_cable(bed->lab, true);
+    for (unsigned side = 0; side < 2; side++) {
+        make_side(&bed->side[side], &bed->lab->host[side], service,
+                  signals_all);
+    }
+    connect(bed);
+    lab_run(bed->lab);
+}
+
+static void bed_init(Bed *bed, uint8_t service)
+{
+    bed_init_of(bed, service, false, 0);
+}
+
+static void bed_free(Bed *bed)
+{
+    for (unsigned side = 0; side < 2; side++) {
+        mthca_free(bed->side[side].m);
+    }
+    lab_free(bed->lab);
+}
+
+static void fill(Side *s, GRand *rand)
+{
+    uint8_t page[HOST_PAGE_SIZE];
+
+    for (unsigned i = 0; i < DATA_PAGES; i++) {
+        random_fill(rand, page, sizeof(page));
+        host_write(s->m->host, s->data->page[i], page, sizeof(page));
+    }
+}
+
+static void read_data(Side *s, uint64_t va, void *to, size_t len)
+{
+    for (size_t done = 0; done < len;) {
+        uint64_t at = va + done;
+        size_t n = MIN(len - done, HOST_PAGE_SIZE - at % HOST_PAGE_SIZE);
+
+        host_read(s->m->host,
+                  s->data->page[at / HOST_PAGE_SIZE] + at % HOST_PAGE_SIZE,
+                  (uint8_t *)to + done, n);
+        done += n;
+    }
+}
+
+static void check_same(Bed *bed, uint64_t va0, uint64_t va1, size_t len)
+{
+    g_autofree uint8_t *a = g_malloc(len), *b = g_malloc(len);
+
+    read_data(&bed->side[0], va0, a, len);
+    read_data(&bed->side[1], va1, b, len);
+    g_assert_cmpmem(a, len, b, len);
+}
+
+static MthcaSge sge(const Side *s, uint64_t va, uint32_t len)
+{
+    return (MthcaSge) { va, len, s->data->key };
+}
+
+typedef struct TakeWait {
+    Side *s;
+    struct mthca_cqe cqe;
+} TakeWait;
+
+static bool has_come(void *opaque)
+{
+    TakeWait *wait = opaque;
+
+    return mthca_cq_take(wait->s->m, &wait->s->cq, &wait->cqe);
+}
+
+static struct mthca_cqe take(Side *s)
+{
+    TakeWait wait = { .s = s };
+
+    g_assert_true(lab_wait(s->m->host->lab, has_come, &wait, 20 * NS_PER_S));
+    mthca_cq_consume(s->m, &s->cq);
+    g_assert_cmphex(GUINT32_FROM_BE(wait.cqe.my_qpn), ==, s->qp.qpn);
+    return wait.cqe;
+}
+
+static void take_none(Side *s)
+{
+    struct mthca_cqe cqe;
+
+    lab_run(s->m->host->lab);
+    g_assert_false(mthca_cq_take(s->m, &s->cq, &cqe));
+}
+
+/* The next send to complete is @index, without fault. */
+static struct mthca_cqe take_send(Side *s, uint32_t index)
+{
+    struct mthca_cqe cqe = take(s);
+
+    g_assert_cmphex(cqe.is_send, ==, MTHCA_CQE_IS_SEND);
+    g_assert_cmphex(cqe.opcode, <, 0x20);
+    g_assert_cmphex(GUINT32_FROM_BE(cqe.wqe), ==,
+                    32 * 128 + (index % 32) * 128);
+    return cqe;
+}
+
+static struct mthca_cqe take_recv(Side *s, uint32_t index, uint32_t len)
+{
+    struct mthca_cqe cqe = take(s);
+
+    g_assert_cmphex(cqe.is_send, ==, 0);
+    g_assert_cmphex(cqe.opcode, <, 0xfe);
+    g_assert_cmphex(GUINT32_FROM_BE(cqe.wqe), ==, (index % 32) * 128);
+    g_assert_cmpuint(GUINT32_FROM_BE(cqe.byte_cnt), ==, len);
+    return cqe;
+}
+
+static void send_one(Side *s, const MthcaWr *wr)
+{
+    mthca_post_send(s->m, &s->qp, wr);
+    mthca_ring_send(s->m, &s->qp, 1);
+}
+
+/* ---- messages ---- */
+
+/* Around both queues several times, one by one. */
+static void check_send(uint32_t latency)
+{
+    Bed bed;
+
+    bed_init_of(&bed, MTHCA_QPC_SERVICE_RC, false, latency);
+    fill(&bed.side[0], bed.lab->rand);
+    for (uint32_t i = 0; i < 100; i++) {
+        uint32_t len = 1 + (i * 397) % 9000;
+        MthcaSge to[] = { sge(&bed.side[1], i, len / 2),
+                          sge(&bed.side[1], i + len / 2, len - len / 2) };
+        MthcaWr wr = { .opcode = HCA_OP_SEND,
+                       .signalled = true,
+                       .nsge = 2,
+                       .sge = { sge(&bed.side[0], 3 * i, len / 3),
+                                sge(&bed.side[0], 3 * i + len / 3,
+                                    len - len / 3) } };
+
+        mthca_post_recv(bed.side[1].m, &bed.side[1].qp, to, 2);
+        send_one(&bed.side[0], &wr);
+        take_send(&bed.side[0], i);
+        take_recv(&bed.side[1], i, len);
+        check_same(&bed, 3 * i, i, len);
+    }
+    bed_free(&bed);
+}
+
+static void test_send(void)
+{
+    check_send(0);
+}
+
+static void test_send_late(void)
+{
+    check_send(2000);
+}
+
+/* One doorbell for many; a link is written when the one before has been rung. */
+static void test_counts(void)
+{
+    Bed bed;
+    uint32_t posted = 0, taken = 0;
+
+    bed_init(&bed, MTHCA_QPC_SERVICE_RC);
+    fill(&bed.side[0], bed.lab->rand);
+    for (unsigned round = 0; round < 40; round++) {
+        unsigned n = 1 + round % 13;
+
+        for (unsigned i = 0; i < n; i++, posted++) {
+            MthcaSge to = sge(&bed.side[1], 512 * (posted % 64), 512);
+            MthcaWr wr = { .opcode = HCA_OP_SEND,
+                           .signalled = true,
+                           .nsge = 1,
+                           .sge = { sge(&bed.side[0], 512 * (posted % 64),
+                                        1 + posted % 512) } };
+
+            mthca_post_recv(bed.side[1].m, &bed.side[1].qp, &to, 1);
+            mthca_post_send(bed.side[0].m, &bed.side[0].qp, &wr);
+        }
+        mthca_ring_send(bed.side[0].m, &bed.side[0].qp, n);
+        for (unsigned i = 0; i < n; i++, taken++) {
+            take_send(&bed.side[0], taken);
+            take_recv(&bed.side[1], taken, 1 + taken % 512);
+            check_same(&bed, 512 * (taken % 64), 512 * (taken % 64),
+                       1 + taken % 512);
+        }
+        take_none(&bed.side[0]);
+    }
+    bed_free(&bed);
+}
+
+static void test_imm(void)
+{
+    Bed bed;
+    MthcaSge to;
+    struct mthca_cqe cqe;
+    MthcaWr wr = { .opcode = HCA_OP_SEND_IMM,
+                   .signalled = true,
+                   .imm = 0x12345678,
+                   .inline_data = "sixteen and more",
+                   .inline_len = 16 };
+    char got[16];
+
+    bed_init(&bed, MTHCA_QPC_SERVICE_RC);
+    to = sge(&bed.side[1], 100, 16);
+    mthca_post_recv(bed.side[1].m, &bed.side[1].qp, &to, 1);
+    send_one(&bed.side[0], &wr);
+    take_send(&bed.side[0], 0);
+    cqe = take_recv(&bed.side[1], 0, 16);
+    g_assert_cmphex(GUINT32_FROM_BE(cqe.imm), ==, 0x12345678);
+    g_assert_cmphex(cqe.opcode, ==, 0x05); /* of the packet: with immediate */
+    read_data(&bed.side[1], 100, got, sizeof(got));
+    g_assert_cmpmem(got, sizeof(got), "sixteen and more", 16);
+    bed_free(&bed);
+}
+
+/* ---- memory of the peer ---- */
+
+static MthcaWr to_peer(const Bed *bed, uint8_t opcode, uint64_t local,
+                       uint64_t remote, uint32_t len)
+{
+    return (MthcaWr) {
+        .opcode = opcode,
+        .signalled = true,
+        .raddr = remote,
+        .rkey = bed->side[1].data->key,
+        .nsge = 1,
+        .sge = { sge(&bed->side[0], local, len) },
+    };
+}
+
+static void test_write_read(void)
+{
+    Bed bed;
+    MthcaWr wr;
+    uint32_t sent = 0;
+
+    bed_init(&bed, MTHCA_QPC_SERVICE_RC);
+    fill(&bed.side[0], bed.lab->rand);
+    for (uint32_t len = 1; len < 20000; len = len * 3 + 1) {
+        wr = to_peer(&bed, HCA_OP_RDMA_WRITE, 7, 11, len);
+        send_one(&bed.side[0], &wr);
+        take_send(&bed.side[0], sent++);
+        check_same(&bed, 7, 11, len);
+        wr = to_peer(&bed, HCA_OP_RDMA_READ, 30000, 11, len);
+        send_one(&bed.side[0], &wr);
+        g_assert_cmpuint(
+            GUINT32_FROM_BE(take_send(&bed.side[0], sent++).byte_cnt), ==, len);
+        check_same(&bed, 30000, 11, len);
+    }
+    bed_free(&bed);
+}
+
+static uint64_t word_at(Side *s, uint64_t va)
+{
+    uint64_t value;
+
+    read_data(s, va, &value, sizeof(value));
+    return GUINT64_FROM_LE(value);
+}
+
+static void test_atomics(void)
+{
+    Bed bed;
+    MthcaWr wr;
+    uint64_t before;
+
+    bed_init(&bed, MTHCA_QPC_SERVICE_RC);
+    fill(&bed.side[1], bed.lab->rand);
+    before = word_at(&bed.side[1], 64);
+    wr = to_peer(&bed, HCA_OP_ATOMIC_FA, 0, 64, 8);
+    wr.swap_add = 0x0102030405060708;
+    send_one(&bed.side[0], &wr);
+    g_assert_cmpuint(GUINT32_FROM_BE(take_send(&bed.side[0], 0).byte_cnt), ==,
+                     8);
+    g_assert_cmphex(word_at(&bed.side[0], 0), ==, before);
+    g_assert_cmphex(word_at(&bed.side[1], 64), ==, before + 0x0102030405060708);
+    wr = to_peer(&bed, HCA_OP_ATOMIC_CS, 8, 64, 8);
+    wr.compare = before + 0x0102030405060708;
+    wr.swap_add = 0xa1a2a3a4a5a6a7a8;
+    send_one(&bed.side[0], &wr);
+    take_send(&bed.side[0], 1);
+    g_assert_cmphex(word_at(&bed.side[0], 8), ==, before + 0x0102030405060708);
+    g_assert_cmphex(word_at(&bed.side[1], 64), ==, 0xa1a2a3a4a5a6a7a8);
+    bed_free(&bed);
+}
+
+/* ---- datagrams ---- */
+
+static void test_ud(void)
+{
+    Bed bed;
+    MthcaSge to;
+    MthcaWr wr;
+    struct mthca_cqe cqe;
+    uint8_t a[1000], b[1000];
+
+    bed_init(&bed, MTHCA_QPC_SERVICE_UD);
+    fill(&bed.side[0], bed.lab->rand);
+    for (uint32_t i = 0; i < 40; i++) {
+        to = sge(&bed.side[1], 0, 40 + 1000);
+        mthca_post_recv(bed.side[1].m, &bed.side[1].qp, &to, 1);
+        wr = (MthcaWr) {
+            .opcode = HCA_OP_SEND,
+            .signalled = true,
+            .nsge = 1,
+            .sge = { sge(&bed.side[0], 8 * i, 1000) },
+            .dlid = bed.lab->host[1].config.lid,
+            .dqpn = bed.side[1].qp.qpn,
+            .qkey = i & 1 ? QKEY : 0x80000000, /* or that of the QP */
+        };
+        send_one(&bed.side[0], &wr);
+        take_send(&bed.side[0], i);
+        cqe = take_recv(&bed.side[1], i, 1040);
+        g_assert_cmphex(GUINT32_FROM_BE(cqe.rqpn), ==, bed.side[0].qp.qpn);
+        g_assert_cmphex(GUINT32_FROM_BE(cqe.rlid_path), ==,
+                        bed.lab->host[0].config.lid);
+        read_data(&bed.side[0], 8 * i, a, sizeof(a));
+        read_data(&bed.side[1], 40, b, sizeof(b));
+        g_assert_cmpmem(a, sizeof(a), b, sizeof(b));
+    }
+    bed_free(&bed);
+}
+
+/* ---- completions ---- */
+
+/* Without a flag none, unless the QP has it for all. */
+static void check_signals(bool all)
+{
+    Bed bed;
+
+    bed_init_of(&bed, MTHCA_QPC_SERVICE_RC, all, 0);
+    for (uint32_t i = 0; i < 40; i++) {
+        MthcaWr wr = to_peer(&bed, HCA_OP_RDMA_WRITE, 0, 0, 64);
+
+        wr.signalled = i % 4 == 3;
+        send_one(&bed.side[0], &wr);
+        if (all || wr.signalled) {
+            take_send(&bed.side[0], i);
+        } else {
+            take_none(&bed.side[0]);
+        }
+    }
+    bed_free(&bed);
+}
+
+static void test_signals(void)
+{
+    check_signals(false);
+}
+
+static void test_signals_all(void)
+{
+    check_signals(true);
+}
+
+/* A wrong key: the first one fails, and all that is posted is flushed, in order. */
+static void test_errors(void)
+{
+    Bed bed;
+    struct mthca_cqe cqe;
+    MthcaSge to;
+
+    bed_init(&bed, MTHCA_QPC_SERVICE_RC);
+    to = sge(&bed.side[0], 0, 64);
+    mthca_post_recv(bed.side[0].m, &bed.side[0].qp, &to, 1);
+    for (unsigned i = 0; i < 5; i++) {
+        MthcaWr wr = to_peer(&bed, HCA_OP_RDMA_WRITE, 0, 0, 64);
+
+        wr.signalled = false;
+        wr.rkey ^= 0x80000000; /* a bit of its tag */
+        mthca_post_send(bed.side[0].m, &bed.side[0].qp, &wr);
+    }
+    mthca_ring_send(bed.side[0].m, &bed.side[0].qp, 5);
+    for (unsigned i = 0, sends = 0; i < 6; i++) {
+        cqe = take(&bed.side[0]);
+        if (!cqe.is_send) {
+            g_assert_cmphex(cqe.opcode, ==, MTHCA_CQE_ERROR_RECV);
+            g_assert_cmphex(cqe.syndrome, ==, HCA_SYNDROME_WR_FLUSH_ERR);
+            continue;
+        }
+        g_assert_cmphex(cqe.opcode, ==, MTHCA_CQE_ERROR_SEND);
+        g_assert_cmphex(cqe.syndrome, ==,
+                        sends ? HCA_SYNDROME_WR_FLUSH_ERR
+                              : HCA_SYNDROME_REMOTE_ACCESS_ERR);
+        g_assert_cmphex(GUINT32_FROM_BE(cqe.wqe), ==, 32 * 128 + sends * 128);
+        sends++;
+    }
+    take_none(&bed.side[0]);
+    bed_free(&bed);
+}
+
+/* Operations that this interface has no words for, though the engine knows them. */
+static void test_unknown_operations(void)
+{
+    static const uint8_t opcodes[] = {
+        HCA_OP_SEND_INV, 0x13, 0x14, 0x18, 0x19, 0x1b, 0x1f,
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(opcodes); i++) {
+        Bed bed;
+        struct mthca_cqe cqe;
+        MthcaWr wr;
+
+        bed_init(&bed, MTHCA_QPC_SERVICE_RC);
+        wr = to_peer(&bed, opcodes[i], 0, 0, 8);
+        send_one(&bed.side[0], &wr);
+        cqe = take(&bed.side[0]);
+        g_assert_cmphex(cqe.opcode, ==, MTHCA_CQE_ERROR_SEND);
+        g_assert_cmphex(cqe.syndrome, ==, HCA_SYNDROME_LOCAL_QP_OP_ERR);
+        bed_free(&bed);
+    }
+}
+
+/* ---- contexts ---- */
+
+static void test_query(void)
+{
+    Bed bed;
+    struct mthca_qp_mailbox box;
+    const uint8_t *qpc = (const uint8_t *)&box + 8;
+
+    bed_init(&bed, MTHCA_QPC_SERVICE_RC);
+    g_assert_cmphex(mthca_qp_query(bed.side[0].m, &bed.side[0].qp, &box), ==,
+                    0);
+    g_assert_cmphex(box.opt_param_mask, ==, 0);
+    g_assert_cmphex(qpc[0x00] >> 4, ==, 3); /* RTS */
+    g_assert_cmphex(qpc[0x01] & 7, ==, 0);  /* RC */
+    g_assert_cmphex(qpc[0x08], ==, 3 << 5 | 31);
+    g_assert_cmphex(qpc[0x09], ==, 5 << 3 | 3);
+    g_assert_cmphex(qpc[0x0a], ==, 5 << 3 | 3);
+    g_assert_cmphex(qpc[0x0f], ==, UAR);
+    g_assert_cmphex(qpc[0x11], ==, QPN >> 16);
+    g_assert_cmphex(qpc[0x15], ==, (QPN + 0x10000) >> 16);
+    g_assert_cmphex(qpc[0x20], ==, 1); /* the port */
+    g_assert_cmphex(qpc[0x24] >> 5, ==, 7);
+    g_assert_cmphex(qpc[0x27], ==, bed.lab->host[1].config.lid);
+    g_assert_cmphex(qpc[0x28] >> 3, ==, 14);
+    g_assert_cmphex(qpc[0x71] & 7, ==, 7);    /* retries */
+    g_assert_cmphex(qpc[0x71] >> 5, ==, 2);   /* 4 Reads */
+    g_assert_cmphex(qpc[0x7a], ==, 1);        /* PSN 0x100 */
+    g_assert_cmphex(qpc[0x82], ==, 0x10);     /* the send queue's place */
+    g_assert_cmphex(qpc[0x92] >> 5, ==, 7);   /* rights */
+    g_assert_cmphex(qpc[0x94] & 0x1f, ==, 1); /* RNR timer */
+    g_assert_cmphex(qpc[0xa8], ==, 0);        /* no Q_Key */
+    bed_free(&bed);
+}
+
+/* What a mask does not name is not taken, nor what a transition does not have. */
+static void test_masks(void)
+{
+    Bed bed;
+    const HcaQp *qp;
+    Mthca *m;
+    struct mthca_qp_mailbox box = { 0 };
+
+    bed_init(&bed, MTHCA_QPC_SERVICE_RC);
+    m = bed.side[0].m;
+    qp = hca_qp_peek(m->host->hca->cm, QPN);
+    g_assert_cmphex(qp->attr.access, ==, HCA_REMOTE_DATA_ACCESS);
+    g_assert_cmphex(
+        mthca_qp_modify(m, &bed.side[0].qp, RDMA_HCA_CMD_RTS2RTS_QPEE, &box),
+        ==, 0);
+    g_assert_cmphex(qp->attr.access, ==, HCA_REMOTE_DATA_ACCESS);
+    g_assert_cmpuint(qp->attr.retry_count, ==, 7);
+    g_assert_cmpuint(qp->attr.mtu, ==, 3);
+    /* Retries cannot change here, and so do not; rights can. */
+    box.opt_param_mask = GUINT32_TO_BE(0x1000e);
+    box.qpc.params2 = GUINT32_TO_BE(MTHCA_QPC_RWE);
+    g_assert_cmphex(
+        mthca_qp_modify(m, &bed.side[0].qp, RDMA_HCA_CMD_RTS2RTS_QPEE, &box),
+        ==, 0);
+    g_assert_cmphex(qp->attr.access, ==, HCA_ACCESS_REMOTE_WRITE);
+    g_assert_cmpuint(qp->attr.retry_count, ==, 7);
+    bed_free(&bed);
+}
+
+/* From each state to RESET, by modify and by destroy. */
+static void test_ways_out(void)
+{
+    static const uint16_t ways[] = { 0, RDMA_HCA_CMD_2ERR_QPEE,
+                                     RDMA_HCA_CMD_RTS2SQD_QPEE };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(ways); i++) {
+        for (unsigned how = 2; how <= 3; how++) {
+            Bed bed;
+            Mthca *m;
+
+            bed_init(&bed, MTHCA_QPC_SERVICE_RC);
+            m = bed.side[0].m;
+            if (ways[i]) {
+                g_assert_cmphex(
+                    mthca_cmd(m, ways[i], m->mbox_in, QPN, 0, 0, NULL), ==, 0);
+            }
+            g_assert_cmphex(mthca_cmd(m, RDMA_HCA_CMD_ERR2RST_QPEE, 0, QPN, how,
+                                      how == 2 ? m->mbox_out : 0, NULL),
+                            ==, 0);
+            g_assert_null(hca_qp_peek(m->host->hca->cm, QPN));
+            g_assert_cmphex(mthca_hw2sw_cq(m, &bed.side[0].cq), ==, 0);
+            bed_free(&bed);
+        }
+    }
+}
+
+/* Another QP has its place in the table as long as it lives. */
+static void test_numbers(void)
+{
+    Bed bed;
+    MthcaQp other;
+
+    bed_init(&bed, MTHCA_QPC_SERVICE_RC);
+    other = bed.side[0].qp;
+    other.qpn += 0x120000;
+    g_assert_cmphex(mthca_qp_to_init(bed.side[0].m, &other), ==,
+                    RDMA_HCA_STAT_BAD_INDEX);
+    g_assert_cmphex(mthca_qp_destroy(bed.side[0].m, &other), ==,
+                    RDMA_HCA_STAT_BAD_INDEX);
+    g_assert_cmphex(mthca_qp_destroy(bed.side[0].m, &bed.side[0].qp), ==, 0);
+    g_assert_cmphex(mthca_qp_to_init(bed.side[0].m, &other), ==, 0);
+    bed_free(&bed);
+}
+
+/* Contexts that are none, each by one thing. */
+static void test_refused(void)
+{
+    static const struct {
+        unsigned at;
+        uint32_t flip;
+    } wrong[] = {
+        { 0x00, 0x00020000 }, /* reliable datagrams */
+        { 0x00, 0x00050000 }, /* a service of the engine's own */
+        { 0x08, 0x00000300 }, /* strides of 16 bytes */
+        { 0x08, 0x00f80000 }, /* more receives than there are */
+        { 0x0c, 0x00800000 }, /* a page that is none */
+        { 0x64, 0x00000000 },
+        { 0x68, 0x00000001 }, /* the high word of an address */
+        { 0x7c, 0x00000100 }, /* no such CQ */
+        { 0x80, 0xffffe000 }, /* a queue beyond all addresses */
+        { 0x9c, 0x00010000 }, /* no such CQ, by its tag */
+        { 0xa0, 0x00000040 }, /* receives elsewhere */
+        { 0xa4, 0x00008000 }, /* a record that its page has not */
+        { 0x20, 0x02000000 }, /* port 3 */
+    };
+    Bed bed;
+    Mthca *m;
+
+    bed_init(&bed, MTHCA_QPC_SERVICE_RC);
+    m = bed.side[0].m;
+    for (unsigned i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        struct mthca_qp_mailbox box;
+        uint32_t *word = (uint32_t *)((uint8_t *)&box + 8 + wrong[i].at);
+        MthcaQp qp = bed.side[0].qp;
+
+        qp.qpn += 1; /* a free place */
+        g_assert_cmphex(mthca_qp_to_init(m, &qp), ==, 0);
+        host_read(m->host, m->mbox_in, &box, sizeof(box));
+        g_assert_cmphex(mthca_qp_destroy(m, &qp), ==, 0);
+        *word ^= GUINT32_TO_BE(wrong[i].flip);
+        g_assert_cmphex(
+            mthca_qp_modify(m, &qp, RDMA_HCA_CMD_RST2INIT_QPEE, &box), ==,
+            wrong[i].flip ? RDMA_HCA_STAT_BAD_PARAM : 0);
+        mthca_qp_destroy(m, &qp);
+    }
+    bed_free(&bed);
+}
+
+/* ---- what no driver does ---- */
+
+/* Doorbells, records and WQEs at random: the other QP of the card goes on. */
+static void test_garbage(void)
+{
+    Bed bed;
+    Side *s;
+    MthcaQp wild;
+    uint8_t page[HOST_PAGE_SIZE];
+
+    bed_init(&bed, MTHCA_QPC_SERVICE_RC);
+    fill(&bed.side[0], bed.lab->rand);
+    s = &bed.side[0];
+    wild = s->qp;
+    for (uint32_t round = 0; round < 300; round++) {
+        wild.qpn = QPN + 1 + (round % 7) * 0x10000;
+        wild.mr = round ? wild.mr : mthca_mr(s->m, 4, 0);
+        g_assert_cmphex(mthca_qp_to_init(s->m, &wild), ==, 0);
+        g_assert_cmphex(
+            mthca_qp_to_rtr(s->m, &wild, bed.lab->host[1].config.lid, 0x12345),
+            ==, 0);
+        g_assert_cmphex(mthca_qp_to_rts(s->m, &wild), ==, 0);
+        for (unsigned i = 0; i < 4; i++) {
+            random_fill(bed.lab->rand, page, sizeof(page));
+            host_write(s->m->host, wild.mr->page[i], page, sizeof(page));
+        }
+        for (unsigned i = 0; i < 20; i++) {
+            uint64_t words = (uint64_t)g_rand_int(bed.lab->rand) << 32 |
+                             g_rand_int(bed.lab->rand);
+
+            if (i & 1) { /* of this QP */
+                words = (words & ~0xffffff00ull) | (uint64_t)wild.qpn << 8;
+            }
+            host_uar_write64(s->m->host, UAR * 4096 + MTHCA_SEND_DB,
+                             GUINT64_TO_BE(words));
+        }
+        lab_run_for(bed.lab, 10 * NS_PER_MS);
+        g_assert_cmphex(mthca_qp_destroy(s->m, &wild), ==, 0);
+        s->cq.ci = hca_cq_peek(s->m->host->hca->cm, s->cq.cqn)->producer_index;
+        mthca_cq_consume(s->m, &s->cq);
+    }
+    g_assert_cmpint(hca_qp_peek(s->m->host->hca->cm, QPN)->state, ==,
+                    HCA_QP_RTS);
+    bed_free(&bed);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    test_add("/mthca/data/send", test_send);
+    test_add("/mthca/data/send-late", test_send_late);
+    test_add("/mthca/data/counts", test_counts);
+    test_add("/mthca/data/immediate", test_imm);
+    test_add("/mthca/data/write-read", test_write_read);
+    test_add("/mthca/data/atomics", test_atomics);
+    test_add("/mthca/data/datagrams", test_ud);
+    test_add("/mthca/data/signals", test_signals);
+    test_add("/mthca/data/signals-all", test_signals_all);
+    test_add("/mthca/data/errors", test_errors);
+    test_add("/mthca/data/unknown-operations", test_unknown_operations);
+    test_add("/mthca/qp/query", test_query);
+    test_add("/mthca/qp/masks", test_masks);
+    test_add("/mthca/qp/ways-out", test_ways_out);
+    test_add("/mthca/qp/numbers", test_numbers);
+    test_add("/mthca/qp/refused", test_refused);
+    test_add("/mthca/data/garbage", test_garbage);
+    return g_test_run();
+}

@@ -7,6 +7,7 @@
 
 #include "../cxtmgt/cxtmgt.h"
 #include "lib-card.h"
+#include "lib-driver.h"
 #include "lib-mthca.h"
 #include "lib-test.h"
 
@@ -412,6 +413,127 @@ static void test_ud(void)
     bed_free(&bed);
 }
 
+/* ---- a card with the documents' interface at the other end ---- */
+
+typedef struct Native {
+    Driver *drv;
+    Cq *cq;
+    Qp *qp;
+    Mr *mr;
+} Native;
+
+static void make_native(Native *n, Host *host, const Side *peer)
+{
+    QpConfig config;
+    QpAttr attr;
+    uint32_t pd;
+
+    n->drv = driver_new(host);
+    pd = pd_new(n->drv);
+    n->cq = cq_new(n->drv, 6, 0);
+    n->mr = mr_new(n->drv, pd, 0x10000, DATA_PAGES * HOST_PAGE_SIZE,
+                   ACCESS_ALL);
+    qp_config_init(&config, pd, n->cq);
+    n->qp = qp_new(n->drv, &config);
+    qp_attr_init(&attr);
+    attr.mtu = 3;
+    attr.access = ACCESS_ALL & ~RDMA_HCA_ACCESS_LOCAL_WRITE;
+    attr.dlid = peer->m->host->config.lid;
+    attr.dest_qpn = peer->qp.qpn;
+    attr.sq_psn = attr.rq_psn = 0x100;
+    qp_bring_up(n->qp, &attr);
+}
+
+static void wait_wc(Native *n)
+{
+    Wc wc;
+
+    g_assert_true(cq_wait(n->cq, &wc, NS_PER_S));
+    g_assert_cmphex(wc.syndrome, ==, 0);
+}
+
+/* What lies on both sides is the same. */
+static void check_native(Side *s, Native *n, uint64_t va, uint64_t offset,
+                         size_t len)
+{
+    g_autofree uint8_t *a = g_malloc(len), *b = g_malloc(len);
+
+    read_data(s, va, a, len);
+    mr_read(n->mr, offset, b, len);
+    g_assert_cmpmem(a, len, b, len);
+}
+
+static void native_sends(Side *s, Native *n, uint32_t i, uint32_t len)
+{
+    const MthcaSge to = sge(s, 2 * i, len);
+    Sge from = mr_sge(n->mr, 5 * i, len);
+    const SendWr send = {
+        .opcode = HCA_OP_SEND, .flags = SEND_SIGNALED, .nsge = 1, .sge = &from
+    };
+
+    mthca_post_recv(s->m, &s->qp, &to, 1);
+    g_assert_true(qp_post_send(n->qp, &send, 1));
+    take_recv(s, i, len);
+    wait_wc(n);
+    check_native(s, n, 2 * i, 5 * i, len);
+}
+
+static void native_receives(Side *s, Native *n, uint32_t i, uint32_t len)
+{
+    Sge to = mr_sge(n->mr, 3 * i, len);
+    const RecvWr recv = { .nsge = 1, .sge = &to };
+    const MthcaWr wr = { .opcode = HCA_OP_SEND,
+                         .signalled = true,
+                         .nsge = 1,
+                         .sge = { sge(s, 4 * i, len) } };
+
+    g_assert_true(qp_post_recv(n->qp, &recv, 1));
+    send_one(s, &wr);
+    take_send(s, 2 * i);
+    wait_wc(n);
+    check_native(s, n, 4 * i, 3 * i, len);
+}
+
+static void test_native(void)
+{
+    HcaConfig config[2];
+    Native native;
+    Side s;
+    Lab *lab;
+
+    for (unsigned side = 0; side < 2; side++) {
+        lab_config(&config[side], side);
+    }
+    config[0].personality = HCA_PERSONALITY_MTHCA;
+    lab = lab_new(29, config);
+    lab_cable(lab, true);
+    make_side(&s, &lab->host[0], MTHCA_QPC_SERVICE_RC, false);
+    make_native(&native, &lab->host[1], &s);
+    g_assert_cmphex(mthca_qp_to_rtr(s.m, &s.qp, config[1].lid, native.qp->qpn),
+                    ==, 0);
+    g_assert_cmphex(mthca_qp_to_rts(s.m, &s.qp), ==, 0);
+    lab_run(lab);
+    fill(&s, lab->rand);
+    for (uint32_t i = 0; i < 40; i++) {
+        uint32_t len = 1 + i * 311;
+        MthcaWr wr = { .opcode = HCA_OP_RDMA_READ,
+                       .signalled = true,
+                       .raddr = 0x10000 + i,
+                       .rkey = native.mr->key,
+                       .nsge = 1,
+                       .sge = { sge(&s, 30000, len) } };
+
+        native_receives(&s, &native, i, len);
+        native_sends(&s, &native, i, len);
+        send_one(&s, &wr);
+        take_send(&s, 2 * i + 1);
+        check_native(&s, &native, 30000, i, len);
+    }
+    mthca_free(s.m);
+    driver_free(native.drv);
+    lab_free(lab);
+}
+
 /* ---- completions ---- */
 
 /* Without a flag none, unless the QP has it for all. */
@@ -710,6 +832,7 @@ int main(int argc, char **argv)
     test_add("/mthca/data/write-read", test_write_read);
     test_add("/mthca/data/atomics", test_atomics);
     test_add("/mthca/data/datagrams", test_ud);
+    test_add("/mthca/data/native", test_native);
     test_add("/mthca/data/signals", test_signals);
     test_add("/mthca/data/signals-all", test_signals_all);
     test_add("/mthca/data/errors", test_errors);

@@ -410,6 +410,14 @@ static void test_ud(void)
         read_data(&bed.side[1], 40, b, sizeof(b));
         g_assert_cmpmem(a, sizeof(a), b, sizeof(b));
     }
+    /* To the number that the place of this one had in another life. */
+    to = sge(&bed.side[1], 0, 40 + 1000);
+    mthca_post_recv(bed.side[1].m, &bed.side[1].qp, &to, 1);
+    wr.dqpn ^= 0x10000;
+    send_one(&bed.side[0], &wr);
+    take_send(&bed.side[0], 40);
+    take_none(&bed.side[1]);
+    g_assert_cmpuint(card_drops(bed.lab->host[1].hca, HCA_DROP_QPN), ==, 1);
     bed_free(&bed);
 }
 

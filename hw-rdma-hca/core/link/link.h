@@ -150,8 +150,9 @@ uint64_t hca_link_tx_mark(const HcaLink *link);
 bool hca_link_tx_passed(const HcaLink *link, uint64_t mark);
 
 /*
- * The next received packet, of the peer or by loopback (in turn), or NULL.
- * Reads the cable as needed. The packet is valid until the next call. *@len is
+ * The next received packet, of the peer or by loopback (in turn), or NULL: then
+ * look at the link, as a second change of it is not read in front of that. Reads
+ * the cable as needed. The packet is valid until the next call. *@len is
  * its length.
  */
 const uint8_t *hca_link_receive(HcaLink *link, size_t *len, bool *loopback);

@@ -40,6 +40,8 @@ struct HcaLink {
     unsigned goes_down_by;   /* by this rule */
     bool rx_failed;          /* the peer broke the framing */
     bool tx_failed;          /* the stream takes nothing, for good */
+    bool rx_changed;         /* the peer's port, since nothing was received */
+    bool rx_waits;           /* it would once more: see hca_link_receive() */
     bool rx_unfinished;      /* the cable has not said yet that it is empty */
     bool loopback_turn;      /* who was asked first last time */
     unsigned rx_rest;        /* loopback packets before the next read */

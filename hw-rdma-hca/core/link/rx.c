@@ -26,6 +26,7 @@ static void rx_fail(HcaLink *link)
 void hca_link_set_peer_enabled(HcaLink *link, bool enabled)
 {
     link->downs += link->peer_enabled && !enabled;
+    link->rx_changed |= link->peer_enabled != enabled;
     link->peer_enabled = enabled;
 }
 
@@ -102,12 +103,24 @@ static bool rx_frame(HcaLink *link, const HcaFrame *frame)
     return true;
 }
 
+/* Whether the frame changes the peer's port once more, before anybody has seen
+ * what it became last. */
+static bool rx_outruns(const HcaLink *link, const HcaFrame *frame)
+{
+    bool enabled;
+
+    return link->rx_changed && link->greeted && link->framing->greets &&
+           hca_frame_read_state(frame, &enabled) &&
+           enabled != link->peer_enabled;
+}
+
 /* The next packet that has arrived whole. */
 static uint8_t *rx_packet(HcaLink *link, size_t *len)
 {
     uint8_t *packet = NULL;
 
-    while (!packet && !link->rx_failed) {
+    link->rx_waits = false;
+    while (!packet && !link->rx_failed && !link->rx_waits) {
         HcaFrame frame;
         int size = link->framing->read(&frame, link->rx + link->rx_at,
                                        link->rx_end - link->rx_at);
@@ -116,6 +129,8 @@ static uint8_t *rx_packet(HcaLink *link, size_t *len)
             rx_fail(link);
         } else if (size == 0) {
             break;
+        } else if (rx_outruns(link, &frame)) {
+            link->rx_waits = true;
         } else {
             link->rx_at += size;
             *len = frame.len;
@@ -134,9 +149,9 @@ void hca_link_rx_forget(HcaLink *link)
     size_t len;
 
     hca_link_forget_old(link);
-    while (rx_packet(link, &len)) {
-        /* forgotten */
-    }
+    do {
+        link->rx_changed = false;
+    } while (rx_packet(link, &len) || link->rx_waits);
 }
 
 /* The same, counted. */
@@ -313,7 +328,8 @@ static const uint8_t *receive_from_peer(HcaLink *link, size_t *len)
         if (link->rx_rest) {
             return NULL;
         }
-        if (reads == RX_READS || link->rx_swallowed == RX_SWALLOW) {
+        if (link->rx_waits || reads == RX_READS ||
+            link->rx_swallowed == RX_SWALLOW) {
             link->rx_unfinished = true;
             return NULL;
         }
@@ -351,6 +367,7 @@ const uint8_t *hca_link_receive(HcaLink *link, size_t *len, bool *loopback)
         }
     }
     link->rx_rest = 0;
+    link->rx_changed = false;
     return NULL;
 }
 

@@ -43,6 +43,8 @@ static const HcaField link_fields[] = {
     HCA_SAVED(HcaLink, goes_down_by),
     HCA_SAVED(HcaLink, rx_failed),
     HCA_SAVED(HcaLink, tx_failed),
+    HCA_ANEW(HcaLink, rx_changed),
+    HCA_ANEW(HcaLink, rx_waits),
     HCA_SAVED(HcaLink, rx_unfinished),
     HCA_SAVED(HcaLink, loopback_turn),
     HCA_SAVED(HcaLink, rx_rest),

@@ -284,6 +284,26 @@ static void test_flap(void)
     bed_free(bed);
 }
 
+/* One end does not run for a while: it hears of each change all the same. */
+static void test_flap_unseen(void)
+{
+    HcaFaultPlan plan = down_plan(HCA_FAULT_CARD);
+    Bed *bed = bed_new();
+
+    forget_changes(bed);
+    plan.rule[0].count = 5;
+    bed_set_faults(bed, 0, &plan);
+    host_set_running(&bed->lab->host[1], false);
+    lab_sleep(bed->lab, 200 * MS);
+    expect_changes(bed, 0, "DUDUDUDUDU");
+    expect_changes(bed, 1, "");
+    host_set_running(&bed->lab->host[1], true);
+    lab_run(bed->lab);
+    expect_changes(bed, 1, "DUDUDUDUDU");
+    pair_check_works(bed->pair, bed->qps, 0);
+    bed_free(bed);
+}
+
 /* However fast, if software keeps up: none is lost, none is doubled. */
 static void test_fast(void)
 {
@@ -515,6 +535,7 @@ int main(int argc, char **argv)
                   GUINT_TO_POINTER(false), test_srq);
     test_add_each_link("/fault-verbs/events/device-fatal", test_device_fatal);
     test_add_each_link("/fault-verbs/link/flap", test_flap);
+    test_add_each_link("/fault-verbs/link/flap-unseen", test_flap_unseen);
     test_add_each_link("/fault-verbs/link/fast", test_fast);
     test_add_each_link("/fault-verbs/link/for-good", test_down_for_good);
     test_add_data_each_link("/fault-verbs/link/own-end",

@@ -395,8 +395,10 @@ static const struct {
     OF(cm, hca_srq_section),
     OF(cm, hca_qp_counters_section),
     OF_CARD(qp_section),
+    OF(cm, hca_sq_place_section),
     OF_CARD(hca_doorbell_section),
     OF_CARD(hca_wqe_section),
+    OF_CARD(hca_wqe_count_section),
     OF_CARD(hca_sent_section),
     OF_CARD(hca_sent_piece_section),
     OF_CARD(hca_read_section),
@@ -414,6 +416,7 @@ static const struct {
     OF(bars, hca_half_doorbell_section),
     OF(bars, hca_late_doorbell_section),
     OF(ceu, hca_ceu_section),
+    OF(ceu, hca_uarc_section),
     OF_CARD(hca_arrived_section),
     OF_CARD(counter_section),
 };

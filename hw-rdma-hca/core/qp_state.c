@@ -31,11 +31,11 @@ static const HcaField qp_attr_fields[] = {
     HCA_SAVED(HcaQpAttr, sq_lkey),
     HCA_SAVED(HcaQpAttr, sq_len),
     HCA_SAVED(HcaQpAttr, sq_entry_log),
-    HCA_SAVED(HcaQpAttr, signals_all),
+    HCA_ELSEWHERE(HcaQpAttr, signals_all),
     HCA_SAVED(HcaQpAttr, rq_lkey),
     HCA_SAVED(HcaQpAttr, rq_len),
     HCA_SAVED(HcaQpAttr, rq_entry_log),
-    HCA_SAVED(HcaQpAttr, sq_offset),
+    HCA_ELSEWHERE(HcaQpAttr, sq_offset),
     HCA_SAVED(HcaQpAttr, rq_db),
     HCA_SAVED(HcaQpAttr, uses_srq),
     HCA_SAVED(HcaQpAttr, srqn),
@@ -72,9 +72,9 @@ static const HcaField sge_fields[] = {
 const HcaStruct hca_sge_struct = HCA_STRUCT(HcaSge, sge_fields);
 
 static const HcaField wqe_ref_fields[] = {
-    HCA_SAVED(HcaWqeRef, offset), HCA_SAVED(HcaWqeRef, size),
-    HCA_SAVED(HcaWqeRef, opcode), HCA_SAVED(HcaWqeRef, fence),
-    HCA_SAVED(HcaWqeRef, count),
+    HCA_SAVED(HcaWqeRef, offset),    HCA_SAVED(HcaWqeRef, size),
+    HCA_SAVED(HcaWqeRef, opcode),    HCA_SAVED(HcaWqeRef, fence),
+    HCA_ELSEWHERE(HcaWqeRef, count),
 };
 const HcaStruct hca_wqe_ref_struct = HCA_STRUCT(HcaWqeRef, wqe_ref_fields);
 

@@ -348,8 +348,8 @@ unsigned hca_cxt_waiting_events(const HcaCxtMgt *cm);
 
 /* state.c: what is saved, in this order; and of an event. */
 extern const HcaSection hca_cxtmgt_section, hca_cxt_icm_section, hca_eq_section,
-    hca_cq_section, hca_srq_section, hca_qp_section, hca_qp_counters_section,
-    hca_event_section;
+    hca_cq_section, hca_srq_section, hca_qp_section, hca_sq_place_section,
+    hca_qp_counters_section, hca_event_section;
 extern const HcaStruct hca_event_struct;
 
 #endif /* HCA_CXTMGT_H */

@@ -248,6 +248,54 @@ static bool load_qps(void *room, const void *records, uint32_t n,
 const HcaSection hca_qp_section = HCA_SECTION("qp", 1, &hca_qp_struct, save_qps,
                                               load_qps);
 
+/* Where send queues are, and what they say of all their WQEs, if it is not 0 */
+
+typedef struct SqPlace {
+    uint32_t qpn;
+    uint32_t offset;
+    bool signals_all;
+} SqPlace;
+
+static const HcaField sq_place_fields[] = {
+    HCA_SAVED(SqPlace, qpn),
+    HCA_SAVED(SqPlace, offset),
+    HCA_SAVED(SqPlace, signals_all),
+};
+static const HcaStruct sq_place_struct = HCA_STRUCT(SqPlace, sq_place_fields);
+
+static void save_sq_places(void *room, GArray *records)
+{
+    HcaCxtMgt *cm = room;
+
+    for (HcaQp *qp = hca_qp_next(cm, NULL); qp; qp = hca_qp_next(cm, qp)) {
+        SqPlace place = { qp->qpn, qp->attr.sq_offset, qp->attr.signals_all };
+
+        if (place.offset || place.signals_all) {
+            g_array_append_val(records, place);
+        }
+    }
+}
+
+static bool load_sq_places(void *room, const void *records, uint32_t n,
+                           HcaStateError *error)
+{
+    const SqPlace *from = records;
+
+    for (; n; n--, from++) {
+        HcaQp *qp = hca_qp_peek(room, from->qpn);
+
+        if (!qp || from->offset > UINT32_MAX - qp->attr.sq_len) {
+            return hca_state_refuse(error, "QP %u", from->qpn);
+        }
+        qp->attr.sq_offset = from->offset;
+        qp->attr.signals_all = from->signals_all;
+    }
+    return true;
+}
+
+const HcaSection hca_sq_place_section = HCA_SECTION(
+    "sq-place", 1, &sq_place_struct, save_sq_places, load_sq_places);
+
 /* Counters of QPs */
 
 typedef struct Set {

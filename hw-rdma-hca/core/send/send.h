@@ -100,7 +100,8 @@ HcaTurn hca_data_pack(Hca *hca, HcaQp *qp, unsigned *budget);
 void hca_send_state(Hca *hca, HcaQp *qp, uint8_t old_state);
 
 /* state.c: what is saved beside the QP, in this order; the queue of one loaded. */
-extern const HcaSection hca_doorbell_section, hca_wqe_section;
+extern const HcaSection hca_doorbell_section, hca_wqe_section,
+    hca_wqe_count_section;
 bool hca_send_load_qp(HcaQp *qp);
 
 #endif /* HCA_SEND_H */

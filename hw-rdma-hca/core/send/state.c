@@ -60,7 +60,8 @@ static bool load_doorbells(void *room, const void *records, uint32_t n,
             sq->doorbell_tail - sq->doorbell_head > sq->doorbell_mask) {
             return hca_state_refuse(error, "no room in QP %u", doorbell->qpn);
         }
-        sq->doorbells[sq->doorbell_tail++ & sq->doorbell_mask] = doorbell->ref;
+        sq->doorbells[sq->doorbell_tail & sq->doorbell_mask] = doorbell->ref;
+        sq->doorbells[sq->doorbell_tail++ & sq->doorbell_mask].count = 0;
     }
     return true;
 }
@@ -157,6 +158,7 @@ static bool load_wqes(void *room, const void *records, uint32_t n,
             return hca_state_refuse(error, "a WQE of QP %u", wqe->qpn);
         }
         qp->send.wqe = wqe->wqe;
+        qp->send.wqe.ref.count = 0;
         if (has_mem(&wqe->wqe)) {
             qp->send.wqe.mem = wqe->mem;
         }
@@ -166,3 +168,93 @@ static bool load_wqes(void *room, const void *records, uint32_t n,
 
 const HcaSection hca_wqe_section = HCA_SECTION("wqe", 1, &wqe_struct, save_wqes,
                                                load_wqes);
+
+/* How many WQEs references stand for, where these tell it */
+
+typedef enum Place {
+    PLACE_DOORBELL, /* the nth */
+    PLACE_CHAINED,
+    PLACE_WQE,
+} Place;
+
+typedef struct Count {
+    uint32_t qpn;
+    uint8_t place;
+    uint8_t count;
+    uint32_t nth;
+} Count;
+
+static const HcaField count_fields[] = {
+    HCA_SAVED(Count, qpn),
+    HCA_SAVED(Count, place),
+    HCA_SAVED(Count, count),
+    HCA_SAVED(Count, nth),
+};
+static const HcaStruct count_struct = HCA_STRUCT(Count, count_fields);
+
+/* The reference of a QP there; NULL: there is none. */
+static HcaWqeRef *ref_at(HcaQp *qp, uint8_t place, uint32_t nth)
+{
+    HcaSendQueue *sq = &qp->send;
+
+    switch (place) {
+    case PLACE_DOORBELL:
+        return nth < sq->doorbell_tail - sq->doorbell_head
+                   ? &sq->doorbells[(sq->doorbell_head + nth) &
+                                    sq->doorbell_mask]
+                   : NULL;
+    case PLACE_CHAINED:
+        return sq->indicator ? &sq->chained : NULL;
+    case PLACE_WQE:
+        return sq->wqe_valid ? &sq->wqe.ref : NULL;
+    default:
+        return NULL;
+    }
+}
+
+static void save_count(HcaQp *qp, uint8_t place, uint32_t nth, GArray *records)
+{
+    const HcaWqeRef *ref = ref_at(qp, place, nth);
+
+    if (ref && ref->count) {
+        Count count = { qp->qpn, place, ref->count, nth };
+
+        g_array_append_val(records, count);
+    }
+}
+
+static void save_counts(void *room, GArray *records)
+{
+    const Hca *hca = room;
+
+    for (HcaQp *qp = hca_qp_next(hca->cm, NULL); qp;
+         qp = hca_qp_next(hca->cm, qp)) {
+        for (uint32_t i = 0; ref_at(qp, PLACE_DOORBELL, i); i++) {
+            save_count(qp, PLACE_DOORBELL, i, records);
+        }
+        save_count(qp, PLACE_CHAINED, 0, records);
+        save_count(qp, PLACE_WQE, 0, records);
+    }
+}
+
+static bool load_counts(void *room, const void *records, uint32_t n,
+                        HcaStateError *error)
+{
+    const Hca *hca = room;
+    const Count *count = records;
+
+    for (; n; n--, count++) {
+        HcaQp *qp = hca_qp_peek(hca->cm, count->qpn);
+        HcaWqeRef *ref = qp ? ref_at(qp, count->place, count->nth) : NULL;
+
+        if (!ref) {
+            return hca_state_refuse(error, "nothing to count in QP %u",
+                                    count->qpn);
+        }
+        ref->count = count->count;
+    }
+    return true;
+}
+
+const HcaSection hca_wqe_count_section = HCA_SECTION(
+    "wqe-count", 1, &count_struct, save_counts, load_counts);

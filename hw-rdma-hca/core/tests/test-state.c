@@ -316,6 +316,10 @@ typedef struct Lie {
 #define BAD_QPN 99999
 
 static const Lie lies[] = {
+    { "sq-place", 1, "qpn", BAD_QPN, "QP 99999" },
+    { "wqe-count", 1, "qpn", BAD_QPN, "nothing to count" },
+    { "uarc", 2, NULL, 0, "2 records" },
+    { "uarc", 1, "log", 32, "pages of 2^32" },
     { "option", 0, NULL, 0, "is not known there and" },
     { "option", 3, NULL, 0, "is not known there and" },
     { "option", -1, "name", 'x', "is not known here" },

@@ -66,6 +66,6 @@ const HcaCeuCounters *hca_ceu_counters(HcaCeu *ceu);
 const char *hca_ceu_command_name(uint16_t op);
 
 /* state.c: what is saved. */
-extern const HcaSection hca_ceu_section;
+extern const HcaSection hca_ceu_section, hca_uarc_section;
 
 #endif /* HCA_CEU_H */

@@ -286,6 +286,7 @@ void hca_ceu_reset(HcaCeu *ceu)
     ceu->waiting = false;
     hca_v2p_ask_forget(ceu->hca->v2p, &ceu->ask);
     ceu->initialised = false;
+    ceu->uarc_base = ceu->uarc_log = 0;
     memset(&ceu->counters, 0, sizeof(ceu->counters));
     __atomic_store_n(&ceu->ignored_writes, 0, __ATOMIC_RELAXED);
 }

@@ -13,13 +13,13 @@ typedef struct State {
 } State;
 
 static const HcaField ceu_fields[] = {
-    HCA_DERIVED(HcaCeu, hca),       HCA_SAVED_ARRAY(HcaCeu, hcr, hcr[0]),
-    HCA_SAVED(HcaCeu, state),       HCA_ANEW(HcaCeu, ask),
-    HCA_SAVED(HcaCeu, stalled_til), HCA_DERIVED(HcaCeu, cmd),
-    HCA_SAVED(HcaCeu, waiting),     HCA_SAVED(HcaCeu, behind),
-    HCA_SAVED(HcaCeu, initialised), HCA_ELSEWHERE(HcaCeu, event),
-    HCA_SAVED(HcaCeu, uarc_base),   HCA_SAVED(HcaCeu, uarc_log),
-    HCA_COUNTED(HcaCeu, counters),  HCA_SAVED(HcaCeu, ignored_writes),
+    HCA_DERIVED(HcaCeu, hca),         HCA_SAVED_ARRAY(HcaCeu, hcr, hcr[0]),
+    HCA_SAVED(HcaCeu, state),         HCA_ANEW(HcaCeu, ask),
+    HCA_SAVED(HcaCeu, stalled_til),   HCA_DERIVED(HcaCeu, cmd),
+    HCA_SAVED(HcaCeu, waiting),       HCA_SAVED(HcaCeu, behind),
+    HCA_SAVED(HcaCeu, initialised),   HCA_ELSEWHERE(HcaCeu, event),
+    HCA_ELSEWHERE(HcaCeu, uarc_base), HCA_ELSEWHERE(HcaCeu, uarc_log),
+    HCA_COUNTED(HcaCeu, counters),    HCA_SAVED(HcaCeu, ignored_writes),
 };
 static const HcaStruct ceu_struct = HCA_STRUCT(HcaCeu, ceu_fields);
 
@@ -79,8 +79,6 @@ static bool load_ceu(void *room, const void *records, uint32_t n,
     ceu->waiting = state->ceu.waiting;
     ceu->behind = state->ceu.behind;
     ceu->initialised = state->ceu.initialised;
-    ceu->uarc_base = state->ceu.uarc_base;
-    ceu->uarc_log = state->ceu.uarc_log;
     __atomic_store_n(&ceu->ignored_writes, state->ceu.ignored_writes,
                      __ATOMIC_RELAXED);
     if (!begin_again(ceu, &state->ceu)) {
@@ -96,3 +94,49 @@ static bool load_ceu(void *room, const void *records, uint32_t n,
 
 const HcaSection hca_ceu_section = HCA_SECTION("ceu", 1, &state_struct,
                                                save_ceu, load_ceu);
+
+/* Where doorbell records are in ICM */
+
+typedef struct Uarc {
+    uint64_t base;
+    uint8_t log;
+} Uarc;
+
+static const HcaField uarc_fields[] = {
+    HCA_SAVED(Uarc, base),
+    HCA_SAVED(Uarc, log),
+};
+static const HcaStruct uarc_struct = HCA_STRUCT(Uarc, uarc_fields);
+
+static void save_uarc(void *room, GArray *records)
+{
+    const HcaCeu *ceu = room;
+    Uarc uarc = { ceu->uarc_base, ceu->uarc_log };
+
+    if (uarc.log) {
+        g_array_append_val(records, uarc);
+    }
+}
+
+static bool load_uarc(void *room, const void *records, uint32_t n,
+                      HcaStateError *error)
+{
+    HcaCeu *ceu = room;
+    const Uarc *uarc = records;
+
+    if (!n) {
+        return true;
+    }
+    if (!hca_state_is_one(n, error)) {
+        return false;
+    }
+    if (uarc->log >= 32) {
+        return hca_state_refuse(error, "pages of 2^%u bytes", uarc->log);
+    }
+    ceu->uarc_base = uarc->base;
+    ceu->uarc_log = uarc->log;
+    return true;
+}
+
+const HcaSection hca_uarc_section = HCA_SECTION("uarc", 1, &uarc_struct,
+                                                save_uarc, load_uarc);

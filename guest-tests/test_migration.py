@@ -23,18 +23,13 @@ def sent(guest):
     return resources.counters(guest, 'cumulative')['requester packets_sent']
 
 
-def going_on(commands):
-    for command in commands:
-        expect(f'going on: {command.script}', command.running, command.output)
-
-
 def went_further(both, running):
     """The moved machine's card sends, and so does its peer's; all programs run."""
     for guest in both.guests:
         before = sent(guest)
 
         def has_sent():
-            going_on(running)
+            verbs.going_on(running)
             return sent(guest) > before + 100
 
         wait.until(has_sent, lambda: f'sending: {guest.name}: ' + '\n'.join(command.output for command in running))

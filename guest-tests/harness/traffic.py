@@ -22,8 +22,7 @@ def went_further(commands, timeout=30):
     before = _rounds(commands)
 
     def all_have():
-        for command in commands:
-            expect(f'going on: {command.script}', command.running, command.output)
+        verbs.going_on(commands)
         return all(now > was for now, was in zip(_rounds(commands), before))
 
     wait.until(all_have, lambda: '\n'.join(command.output for command in commands), timeout)

@@ -63,10 +63,15 @@ def forever(server, client, program='ibv_rc_pingpong -e -n 1000000000', percent=
     return commands
 
 
-def went_on(commands):
-    """Traffic without an end is still there; then it is ended."""
+def going_on(commands):
+    """Traffic without an end is still there."""
     for command in commands:
-        expect('going on', command.running, command.output)
+        expect(f'going on: {command.script}', command.running, command.output)
+
+
+def went_on(commands):
+    """The same; then it is ended."""
+    going_on(commands)
     end_all(commands)
 
 

@@ -54,6 +54,10 @@ struct mthca_mpt {
 /* An MTT entry: the address of a page of 4 KiB or more, and this bit. */
 #define MTHCA_MTT_PRESENT	1
 
+/* STATUS of an event or a completion queue; 0: it is well. */
+#define MTHCA_QUEUE_OVERFLOW	9
+#define MTHCA_QUEUE_WRITE_FAIL	10
+
 /* An event queue. */
 struct mthca_eqc {
 	__be32 flags;
@@ -71,8 +75,6 @@ struct mthca_eqc {
 };
 
 #define MTHCA_EQC_STATUS	RDMA_HCA_MASK(31, 28)
-#define MTHCA_EQC_STATUS_OVERFLOW	9
-#define MTHCA_EQC_STATUS_WRITE_FAIL	10
 #define MTHCA_EQC_OWNER		RDMA_HCA_MASK(27, 24)
 #define MTHCA_EQC_OWNER_HW	1
 #define MTHCA_EQC_TR		RDMA_HCA_MASK(18, 18)
@@ -107,8 +109,6 @@ struct mthca_cqc {
 };
 
 #define MTHCA_CQC_STATUS	RDMA_HCA_MASK(31, 28)
-#define MTHCA_CQC_STATUS_OVERFLOW	9
-#define MTHCA_CQC_STATUS_WRITE_FAIL	10
 #define MTHCA_CQC_TR		RDMA_HCA_MASK(18, 18)
 #define MTHCA_CQC_IGNORE_OVERRUN	RDMA_HCA_MASK(17, 17)
 #define MTHCA_CQC_STATE		RDMA_HCA_MASK(11, 8)

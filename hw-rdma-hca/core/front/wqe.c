@@ -12,34 +12,13 @@
 #include "../wqe_format.h"
 #include "format.h"
 #include "path.h"
+#include "units.h"
 #include "words.h"
 
+G_STATIC_ASSERT(sizeof(struct rdma_hca_next_unit) == RDMA_HCA_WQE_UNIT);
+G_STATIC_ASSERT(sizeof(struct rdma_hca_data_unit) == RDMA_HCA_WQE_UNIT);
+
 /* Send WQEs */
-
-/* Units not parsed yet. */
-typedef struct Units {
-    const uint8_t *at;
-    uint32_t left;   /* bytes */
-    uint32_t offset; /* of @at in the send queue */
-} Units;
-
-static void skip(Units *units, uint32_t size)
-{
-    units->at += size;
-    units->left -= size;
-    units->offset += size;
-}
-
-/* Take the next unit of @size bytes; false if there is none. */
-static bool take(Units *units, void *unit, uint32_t size)
-{
-    if (units->left < size) {
-        return false;
-    }
-    memcpy(unit, units->at, size);
-    skip(units, size);
-    return true;
-}
 
 /* NEXT_SEG: about this WQE, and the link to the next one. */
 static void parse_header(const uint8_t *bytes, HcaWqe *wqe, HcaWqeRef *next)
@@ -99,26 +78,13 @@ static bool parse_path(bool roce, const struct rdma_hca_ud_unit *unit,
     return RDMA_HCA_GET(RDMA_HCA_UD_PORT, port) == RDMA_HCA_NUM_PORTS;
 }
 
-/* The units after next_unit. */
-static Units units_of(const uint8_t *bytes, const HcaWqe *wqe)
-{
-    Units units = {
-        .at = bytes,
-        .left = wqe->ref.size,
-        .offset = wqe->ref.offset,
-    };
-
-    skip(&units, sizeof(struct rdma_hca_next_unit));
-    return units;
-}
-
 /* UD_SEG */
 static bool parse_peer(const uint8_t *bytes, bool roce, HcaWqe *wqe)
 {
-    Units units = units_of(bytes, wqe);
+    HcaUnits units = hca_units_of(bytes, wqe);
     struct rdma_hca_ud_unit unit;
 
-    if (!take(&units, &unit, sizeof(unit)) ||
+    if (!hca_units_take(&units, &unit, sizeof(unit)) ||
         !parse_path(roce, &unit, &wqe->path)) {
         return false;
     }
@@ -127,11 +93,11 @@ static bool parse_peer(const uint8_t *bytes, bool roce, HcaWqe *wqe)
     return true;
 }
 
-static bool parse_xrc(Units *units, HcaWqe *wqe)
+static bool parse_xrc(HcaUnits *units, HcaWqe *wqe)
 {
     struct rdma_hca_xrc_unit unit;
 
-    if (!take(units, &unit, sizeof(unit))) {
+    if (!hca_units_take(units, &unit, sizeof(unit))) {
         return false;
     }
     wqe->srqn = RDMA_HCA_GET(RDMA_HCA_XRC_SRQN, GUINT32_FROM_LE(unit.srqn));
@@ -139,11 +105,11 @@ static bool parse_xrc(Units *units, HcaWqe *wqe)
 }
 
 /* ADDR_SEG */
-static bool parse_raddr(Units *units, HcaWqe *wqe)
+static bool parse_raddr(HcaUnits *units, HcaWqe *wqe)
 {
     struct rdma_hca_raddr_unit unit;
 
-    if (!take(units, &unit, sizeof(unit))) {
+    if (!hca_units_take(units, &unit, sizeof(unit))) {
         return false;
     }
     wqe->raddr = hca_join_le(unit.raddr_h, unit.raddr_l);
@@ -152,11 +118,11 @@ static bool parse_raddr(Units *units, HcaWqe *wqe)
 }
 
 /* ATOMIC_SEG */
-static bool parse_atomic(Units *units, HcaWqe *wqe)
+static bool parse_atomic(HcaUnits *units, HcaWqe *wqe)
 {
     struct rdma_hca_atomic_unit unit;
 
-    if (!take(units, &unit, sizeof(unit))) {
+    if (!hca_units_take(units, &unit, sizeof(unit))) {
         return false;
     }
     wqe->swap_add = hca_join_le(unit.swap_add_h, unit.swap_add_l);
@@ -165,12 +131,12 @@ static bool parse_atomic(Units *units, HcaWqe *wqe)
 }
 
 /* What there is no such type or level of is senseless. */
-static bool parse_flush(Units *units, HcaWqe *wqe)
+static bool parse_flush(HcaUnits *units, HcaWqe *wqe)
 {
     struct rdma_hca_flush_unit unit;
     uint32_t types, level;
 
-    if (!take(units, &unit, sizeof(unit))) {
+    if (!hca_units_take(units, &unit, sizeof(unit))) {
         return false;
     }
     types = RDMA_HCA_GET(RDMA_HCA_FLUSH_TYPE, GUINT32_FROM_LE(unit.type_level));
@@ -182,63 +148,33 @@ static bool parse_flush(Units *units, HcaWqe *wqe)
 }
 
 /* INLINE_SEG: the data stay in the send queue and are read from there. */
-static bool parse_inline(Units *units, uint32_t lkey, HcaWqe *wqe)
+static bool parse_inline(HcaUnits *units, uint32_t lkey, HcaWqe *wqe)
 {
     uint32_t header;
 
-    take(units, &header, sizeof(header));
-    wqe->msg_len = RDMA_HCA_GET(RDMA_HCA_INLINE_LENGTH,
-                                GUINT32_FROM_LE(header));
-    if (hca_send_op(wqe->ref.opcode)->transfer == HCA_TRANSFER_RESPONSE ||
-        wqe->msg_len > units->left) {
-        return false;
-    }
-    wqe->sge[wqe->nsge++] = (HcaSge) {
-        .va = units->offset,
-        .lkey = lkey,
-        .len = wqe->msg_len,
-        .relative = true,
-    };
-    return true;
+    hca_units_take(units, &header, sizeof(header));
+    header = GUINT32_FROM_LE(header);
+    return hca_send_op(wqe->ref.opcode)->transfer != HCA_TRANSFER_RESPONSE &&
+           hca_units_inline(units, RDMA_HCA_GET(RDMA_HCA_INLINE_LENGTH, header),
+                            lkey, wqe);
 }
 
-/* An entry; false: it is none. */
-static bool parse_entry(const struct rdma_hca_data_unit *unit, HcaSge *sge)
+/* DATA_SEG, FWD_DATA_SEG */
+static bool parse_entry(const void *bytes, HcaSge *sge)
 {
+    struct rdma_hca_data_unit unit;
+
+    memcpy(&unit, bytes, sizeof(unit));
     *sge = (HcaSge) {
-        .va = hca_join_le(unit->addr_h, unit->addr_l),
-        .lkey = GUINT32_FROM_LE(unit->lkey),
-        .len = GUINT32_FROM_LE(unit->byte_cnt),
+        .va = hca_join_le(unit.addr_h, unit.addr_l),
+        .lkey = GUINT32_FROM_LE(unit.lkey),
+        .len = GUINT32_FROM_LE(unit.byte_cnt),
     };
     return sge->len <= RDMA_HCA_MAX_BYTE_CNT;
 }
 
-/* DATA_SEG, FWD_DATA_SEG: gather or scatter entries; empty ones are left out */
-static bool parse_data(Units *units, HcaWqe *wqe)
-{
-    struct rdma_hca_data_unit unit;
-    uint64_t total = 0;
-    HcaSge sge;
-
-    while (take(units, &unit, sizeof(unit))) {
-        if (!parse_entry(&unit, &sge)) {
-            return false;
-        }
-        if (!sge.len) {
-            continue;
-        }
-        if (wqe->nsge == RDMA_HCA_MAX_SGE) {
-            return false;
-        }
-        total += sge.len;
-        wqe->sge[wqe->nsge++] = sge;
-    }
-    wqe->msg_len = MIN(total, UINT32_MAX);
-    return true;
-}
-
 /* JUDGE: data in place, or entries that say where they are. */
-static bool parse_message(Units *units, uint32_t lkey, HcaWqe *wqe)
+static bool parse_message(HcaUnits *units, uint32_t lkey, HcaWqe *wqe)
 {
     uint32_t first;
 
@@ -248,16 +184,16 @@ static bool parse_message(Units *units, uint32_t lkey, HcaWqe *wqe)
     memcpy(&first, units->at, sizeof(first));
     return GUINT32_FROM_LE(first) > RDMA_HCA_MAX_BYTE_CNT
                ? parse_inline(units, lkey, wqe)
-               : parse_data(units, wqe);
+               : hca_units_entries(units, parse_entry, wqe);
 }
 
-/* Units of memory management */
+/* HcaUnits of memory management */
 
-static bool parse_fast_reg(Units *units, HcaMemOp *op)
+static bool parse_fast_reg(HcaUnits *units, HcaMemOp *op)
 {
     struct rdma_hca_fast_reg_unit unit;
 
-    if (!take(units, &unit, sizeof(unit))) {
+    if (!hca_units_take(units, &unit, sizeof(unit))) {
         return false;
     }
     *op = (HcaMemOp) {
@@ -272,11 +208,11 @@ static bool parse_fast_reg(Units *units, HcaMemOp *op)
     return true;
 }
 
-static bool parse_bind(Units *units, HcaMemOp *op)
+static bool parse_bind(HcaUnits *units, HcaMemOp *op)
 {
     struct rdma_hca_bind_unit unit;
 
-    if (!take(units, &unit, sizeof(unit))) {
+    if (!hca_units_take(units, &unit, sizeof(unit))) {
         return false;
     }
     *op = (HcaMemOp) {
@@ -290,18 +226,18 @@ static bool parse_bind(Units *units, HcaMemOp *op)
     return true;
 }
 
-static bool parse_inv(Units *units, HcaMemOp *op)
+static bool parse_inv(HcaUnits *units, HcaMemOp *op)
 {
     struct rdma_hca_inv_unit unit;
 
-    if (!take(units, &unit, sizeof(unit))) {
+    if (!hca_units_take(units, &unit, sizeof(unit))) {
         return false;
     }
     *op = (HcaMemOp) { .key = GUINT32_FROM_LE(unit.key) };
     return true;
 }
 
-static bool (*const parse_mem[HCA_NMEM_OPS])(Units *, HcaMemOp *) = {
+static bool (*const parse_mem[HCA_NMEM_OPS])(HcaUnits *, HcaMemOp *) = {
     [HCA_MEM_FAST_REG] = parse_fast_reg,
     [HCA_MEM_BIND] = parse_bind,
     [HCA_MEM_INVALIDATE] = parse_inv,
@@ -312,13 +248,13 @@ static bool parse_units(const uint8_t *bytes, HcaService service, uint32_t lkey,
                         HcaWqe *wqe)
 {
     const HcaSendOp *op = hca_send_op(wqe->ref.opcode);
-    Units units = units_of(bytes, wqe);
+    HcaUnits units = hca_units_of(bytes, wqe);
 
     if (op->mem) {
         return parse_mem[op->mem](&units, &wqe->mem);
     }
     if (service == HCA_SERVICE_UD) {
-        skip(&units, sizeof(struct rdma_hca_ud_unit));
+        hca_units_skip(&units, sizeof(struct rdma_hca_ud_unit));
     }
     return (service != HCA_SERVICE_XRC_INI || parse_xrc(&units, wqe)) &&
            (!op->remote || parse_raddr(&units, wqe)) &&
@@ -354,18 +290,16 @@ static HcaRecvSlot recv_slot(const uint8_t *slot)
 static bool parse_recv(const uint8_t *slot, uint32_t size, HcaRecvWqe *wqe)
 {
     struct rdma_hca_next_unit next;
-    struct rdma_hca_data_unit unit;
 
     memcpy(&next, slot, sizeof(next));
     wqe->tag = GUINT32_FROM_LE(next.tag);
     for (uint32_t at = sizeof(struct rdma_hca_next_unit); at < size;
-         at += sizeof(unit)) {
+         at += RDMA_HCA_WQE_UNIT) {
         if (is_zero(slot + at)) {
             return true;
         }
-        memcpy(&unit, slot + at, sizeof(unit));
         if (wqe->nsge == RDMA_HCA_MAX_SGE ||
-            !parse_entry(&unit, &wqe->sge[wqe->nsge])) {
+            !parse_entry(slot + at, &wqe->sge[wqe->nsge])) {
             return false;
         }
         wqe->nsge++;

@@ -5,14 +5,14 @@
 #include "../../abi/rdma_hca_sizes.h"
 #include "lib-mthca.h"
 
-#define UARC_SIZE 0x40000
 #define PAGE_SHIFT 12
 
 /* ---- completion queues ---- */
 
 static uint64_t record_virt(const Mthca *m, uint32_t uar, uint32_t index)
 {
-    return m->place[MTHCA_UARC].base + (uint64_t)uar * UARC_SIZE + index * 8ull;
+    return m->place[MTHCA_UARC].base + (uint64_t)uar * MTHCA_UARC_SIZE +
+           index * 8ull;
 }
 
 static void map_record(Mthca *m, uint32_t uar, uint32_t index)
@@ -20,8 +20,7 @@ static void map_record(Mthca *m, uint32_t uar, uint32_t index)
     uint64_t page = record_virt(m, uar, index) >> PAGE_SHIFT;
 
     if (!g_hash_table_contains(m->icm, GSIZE_TO_POINTER(page))) {
-        g_assert_cmphex(
-            0, ==, mthca_map(m, page << PAGE_SHIFT, host_alloc(m->host, 1), 0));
+        mthca_must(mthca_map(m, page << PAGE_SHIFT, host_alloc(m->host, 1), 0));
     }
 }
 
@@ -41,22 +40,12 @@ void mthca_put_cqc(const MthcaCq *cq, uint32_t pd, uint32_t eqn,
     };
 }
 
-static uint64_t cqe_bus(const MthcaCq *cq, uint32_t index)
-{
-    uint32_t at = (index & ((1u << cq->log_size) - 1)) * MTHCA_CQE_SIZE;
-
-    return cq->mr->page[at / HOST_PAGE_SIZE] + at % HOST_PAGE_SIZE;
-}
-
 uint8_t mthca_sw2hw_cq(Mthca *m, MthcaCq *cq)
 {
-    const struct mthca_cqe fresh = { .owner = MTHCA_OWNER_HW };
     struct mthca_cqc cqc;
 
     cq->ci = 0;
-    for (uint32_t i = 0; i < 1u << cq->log_size; i++) {
-        host_write(m->host, cqe_bus(cq, i), &fresh, sizeof(fresh));
-    }
+    mthca_ring_clear(m, cq->mr, cq->log_size);
     map_record(m, cq->uar, cq->ci_record);
     map_record(m, cq->uar, cq->arm_record);
     mthca_cq_consume(m, cq);
@@ -75,16 +64,7 @@ uint8_t mthca_hw2sw_cq(Mthca *m, MthcaCq *cq)
 
 bool mthca_cq_take(Mthca *m, MthcaCq *cq, struct mthca_cqe *cqe)
 {
-    const uint8_t owner = MTHCA_OWNER_HW;
-    uint64_t bus = cqe_bus(cq, cq->ci);
-
-    host_read(m->host, bus, cqe, sizeof(*cqe));
-    if (cqe->owner & MTHCA_OWNER_HW) {
-        return false;
-    }
-    host_write(m->host, bus + offsetof(struct mthca_cqe, owner), &owner, 1);
-    cq->ci++;
-    return true;
+    return mthca_ring_take(m, cq->mr, cq->log_size, &cq->ci, cqe);
 }
 
 void mthca_cq_consume(Mthca *m, MthcaCq *cq)
@@ -119,11 +99,6 @@ static void set_record(Mthca *m, uint32_t uar, uint32_t index, uint32_t value)
                sizeof(value));
 }
 
-static uint64_t mr_bus(const MthcaMr *mr, uint64_t at)
-{
-    return mr->page[at / HOST_PAGE_SIZE] + at % HOST_PAGE_SIZE;
-}
-
 static uint32_t sq_offset(const MthcaQp *qp)
 {
     return 1u << (qp->log_rq + qp->log_stride);
@@ -153,7 +128,7 @@ static void clear_receives(Mthca *m, const MthcaQp *qp)
     };
 
     for (uint32_t at = 0; at < sq_offset(qp); at += sizeof(none)) {
-        host_write(m->host, mr_bus(qp->mr, at), &none, sizeof(none));
+        host_write(m->host, mthca_mr_bus(qp->mr, at), &none, sizeof(none));
     }
 }
 
@@ -311,7 +286,7 @@ static void add_operation(Wqe *wqe, const MthcaWr *wr)
 
 static uint64_t send_bus(const MthcaQp *qp, uint32_t index)
 {
-    return mr_bus(qp->mr, sq_offset(qp) + slot_of(qp, index, qp->log_sq));
+    return mthca_mr_bus(qp->mr, sq_offset(qp) + slot_of(qp, index, qp->log_sq));
 }
 
 /* The link to a WQE lies in the one before it, which may have been rung. */
@@ -389,7 +364,7 @@ void mthca_post_recv(Mthca *m, MthcaQp *qp, const MthcaSge *sge, unsigned nsge)
         add(&wqe, &none, sizeof(none));
     }
     host_write(m->host,
-               mr_bus(qp->mr, slot_of(qp, qp->rq_head, qp->log_rq)) + 16,
+               mthca_mr_bus(qp->mr, slot_of(qp, qp->rq_head, qp->log_rq)) + 16,
                wqe.bytes, wqe.len);
     qp->rq_head++;
     set_record(m, qp->uar, qp->rq_record, qp->rq_head & 0xffff);

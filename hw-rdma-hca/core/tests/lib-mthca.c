@@ -10,9 +10,17 @@
 #define CHUNK_PAGES 64 /* of 4 KiB, to which tables are mapped */
 #define MAX_LOG_CHUNK 4
 #define MTT_SIZE 8
-#define UARC_SIZE 0x40000
 #define LOG_EQ_SIZE 7
 #define PAGE_SHIFT 12
+#define NUM_VECTORS 8
+
+/* Entries of both kinds of queues have their owner in the last byte. */
+#define ENTRY_SIZE 32
+#define ENTRY_OWNER 31
+G_STATIC_ASSERT(sizeof(struct mthca_eqe) == ENTRY_SIZE);
+G_STATIC_ASSERT(sizeof(struct mthca_cqe) == ENTRY_SIZE);
+G_STATIC_ASSERT(offsetof(struct mthca_eqe, owner) == ENTRY_OWNER);
+G_STATIC_ASSERT(offsetof(struct mthca_cqe, owner) == ENTRY_OWNER);
 
 /* ---- registers and commands ---- */
 
@@ -119,7 +127,7 @@ uint8_t mthca_cmd_out(Mthca *m, uint16_t op, void *outbox, size_t len,
     return status;
 }
 
-static void must(uint8_t status)
+void mthca_must(uint8_t status)
 {
     g_assert_cmphex(status, ==, 0);
 }
@@ -191,7 +199,7 @@ static void map_table(Mthca *m, MthcaTable table, uint64_t size)
                ((uint64_t)HOST_PAGE_SIZE << log_pages) > end - virt) {
             log_pages--;
         }
-        must(mthca_map(m, virt, alloc_chunk(m, log_pages), log_pages));
+        mthca_must(mthca_map(m, virt, alloc_chunk(m, log_pages), log_pages));
         virt += (uint64_t)HOST_PAGE_SIZE << log_pages;
     }
 }
@@ -209,6 +217,19 @@ static uint8_t map_area(Mthca *m, uint16_t op, unsigned pages)
 }
 
 /* ---- the probe ---- */
+
+Lab *mthca_lab(uint32_t seed, uint32_t latency_ns)
+{
+    HcaConfig config[2];
+
+    for (unsigned side = 0; side < 2; side++) {
+        lab_config(&config[side], side);
+        config[side].personality = HCA_PERSONALITY_MTHCA;
+        config[side].memory_latency_ns = latency_ns;
+        config[side].num_vectors = NUM_VECTORS;
+    }
+    return lab_new(seed, config);
+}
 
 Mthca *mthca_new(Host *host)
 {
@@ -243,13 +264,14 @@ void mthca_query(Mthca *m)
     mthca_write(m, MTHCA_RESET, 1);
     lab_run(m->host->lab);
     g_assert_cmphex(mthca_read(m, MTHCA_RESET), ==, 0);
-    must(mthca_cmd_out(m, RDMA_HCA_CMD_QUERY_FW, m->fw, sizeof(m->fw), 0, 0));
+    mthca_must(
+        mthca_cmd_out(m, RDMA_HCA_CMD_QUERY_FW, m->fw, sizeof(m->fw), 0, 0));
     g_assert_cmphex(mthca_cmd_out(m, MTHCA_CMD_ENABLE_LAM, m->lim, 16, 0, 0),
                     ==, MTHCA_STAT_LAM_NOT_PRE);
-    must(map_area(m, MTHCA_CMD_MAP_FA, GUINT16_FROM_BE(fw->pages)));
-    must(mthca_cmd(m, MTHCA_CMD_RUN_FW, 0, 0, 0, 0, NULL));
-    must(mthca_cmd_out(m, RDMA_HCA_CMD_QUERY_DEV_LIM, m->lim, sizeof(m->lim), 0,
-                       0));
+    mthca_must(map_area(m, MTHCA_CMD_MAP_FA, GUINT16_FROM_BE(fw->pages)));
+    mthca_must(mthca_cmd(m, MTHCA_CMD_RUN_FW, 0, 0, 0, 0, NULL));
+    mthca_must(mthca_cmd_out(m, RDMA_HCA_CMD_QUERY_DEV_LIM, m->lim,
+                             sizeof(m->lim), 0, 0));
 }
 
 /* What ib_mthca's profile has by default, but for fewer doorbell records. */
@@ -257,7 +279,7 @@ static const struct {
     uint64_t entry;
     unsigned log_num;
 } profile[MTHCA_NTABLES] = {
-    [MTHCA_UARC] = { UARC_SIZE, 3 },
+    [MTHCA_UARC] = { MTHCA_UARC_SIZE, 3 },
     [MTHCA_MTT] = { 64, 20 },
     [MTHCA_QPC] = { MTHCA_QPC_SIZE, 16 },
     [MTHCA_RDB] = { 32, 18 },
@@ -301,8 +323,9 @@ void mthca_map_tables(Mthca *m)
     uint64_t aux;
 
     make_profile(m);
-    must(mthca_cmd(m, MTHCA_CMD_SET_ICM_SIZE, m->icm_size, 0, 0, 0, &aux));
-    must(map_area(m, MTHCA_CMD_MAP_ICM_AUX, aux));
+    mthca_must(
+        mthca_cmd(m, MTHCA_CMD_SET_ICM_SIZE, m->icm_size, 0, 0, 0, &aux));
+    mthca_must(map_area(m, MTHCA_CMD_MAP_ICM_AUX, aux));
     map_table(m, MTHCA_EQC, HOST_PAGE_SIZE);
     map_table(m, MTHCA_MTT, chunk);
     map_table(m, MTHCA_MPT, chunk);
@@ -370,12 +393,13 @@ void mthca_init(Mthca *m)
     uint8_t init[0x200];
 
     put_init(m, init);
-    must(mthca_cmd_in(m, RDMA_HCA_CMD_INIT_HCA, init, sizeof(init), 0, 0));
-    must(mthca_cmd_out(m, RDMA_HCA_CMD_QUERY_ADAPTER, m->adapter,
-                       sizeof(m->adapter), 0, 0));
+    mthca_must(
+        mthca_cmd_in(m, RDMA_HCA_CMD_INIT_HCA, init, sizeof(init), 0, 0));
+    mthca_must(mthca_cmd_out(m, RDMA_HCA_CMD_QUERY_ADAPTER, m->adapter,
+                             sizeof(m->adapter), 0, 0));
     m->next_mpt = 1u << lim->log_reserved_mpts;
     m->next_mtt = 1u << (lim->log_reserved_mtts >> 4);
-    must(physical_region(m));
+    mthca_must(physical_region(m));
 }
 
 /* ---- regions ---- */
@@ -440,7 +464,7 @@ MthcaMr *mthca_mr(Mthca *m, unsigned npages, uint32_t tag)
     }
     g_ptr_array_add(m->mrs, mr);
     mthca_write_mtt(m, mr);
-    must(mthca_sw2hw_mpt(m, mr));
+    mthca_must(mthca_sw2hw_mpt(m, mr));
     return mr;
 }
 
@@ -457,23 +481,46 @@ void mthca_put_eqc(const MthcaEq *eq, uint32_t pd, struct mthca_eqc *eqc)
     };
 }
 
-static uint64_t eqe_bus(const MthcaEq *eq, uint32_t index)
+uint64_t mthca_mr_bus(const MthcaMr *mr, uint64_t at)
 {
-    uint32_t at = (index & ((1u << eq->log_size) - 1)) * MTHCA_EQE_SIZE;
-
-    return eq->mr->page[at / HOST_PAGE_SIZE] + at % HOST_PAGE_SIZE;
+    return mr->page[at / HOST_PAGE_SIZE] + at % HOST_PAGE_SIZE;
 }
 
-/* All its entries are the card's at first. */
+static uint64_t entry_bus(const MthcaMr *mr, unsigned log_size, uint32_t index)
+{
+    return mthca_mr_bus(mr, (index & ((1u << log_size) - 1)) * ENTRY_SIZE);
+}
+
+void mthca_ring_clear(Mthca *m, const MthcaMr *mr, unsigned log_size)
+{
+    uint8_t fresh[ENTRY_SIZE] = { [ENTRY_OWNER] = MTHCA_OWNER_HW };
+
+    for (uint32_t i = 0; i < 1u << log_size; i++) {
+        host_write(m->host, entry_bus(mr, log_size, i), fresh, sizeof(fresh));
+    }
+}
+
+bool mthca_ring_take(Mthca *m, const MthcaMr *mr, unsigned log_size,
+                     uint32_t *ci, void *entry)
+{
+    const uint8_t owner = MTHCA_OWNER_HW;
+    uint64_t bus = entry_bus(mr, log_size, *ci);
+
+    host_read(m->host, bus, entry, ENTRY_SIZE);
+    if (((uint8_t *)entry)[ENTRY_OWNER] & MTHCA_OWNER_HW) {
+        return false;
+    }
+    host_write(m->host, bus + ENTRY_OWNER, &owner, sizeof(owner));
+    ++*ci;
+    return true;
+}
+
 uint8_t mthca_sw2hw_eq(Mthca *m, MthcaEq *eq)
 {
-    const struct mthca_eqe fresh = { .owner = MTHCA_OWNER_HW };
     struct mthca_eqc eqc;
 
     eq->ci = 0;
-    for (uint32_t i = 0; i < 1u << eq->log_size; i++) {
-        host_write(m->host, eqe_bus(eq, i), &fresh, sizeof(fresh));
-    }
+    mthca_ring_clear(m, eq->mr, eq->log_size);
     mthca_put_eqc(eq, m->pd, &eqc);
     return mthca_cmd_in(m, RDMA_HCA_CMD_SW2HW_EQ, &eqc, sizeof(eqc), eq->eqn,
                         0);
@@ -489,15 +536,9 @@ uint8_t mthca_hw2sw_eq(Mthca *m, MthcaEq *eq)
 
 bool mthca_eq_take(Mthca *m, MthcaEq *eq, struct mthca_eqe *eqe)
 {
-    const uint8_t owner = MTHCA_OWNER_HW;
-    uint64_t bus = eqe_bus(eq, eq->ci);
-
-    host_read(m->host, bus, eqe, sizeof(*eqe));
-    if (eqe->owner & MTHCA_OWNER_HW) {
+    if (!mthca_ring_take(m, eq->mr, eq->log_size, &eq->ci, eqe)) {
         return false;
     }
-    host_write(m->host, bus + offsetof(struct mthca_eqe, owner), &owner, 1);
-    eq->ci++;
     mthca_write(m, MTHCA_EQ_SET_CI + eq->eqn * MTHCA_EQ_SET_CI_STRIDE, eq->ci);
     return true;
 }
@@ -525,13 +566,13 @@ void mthca_make_eqs(Mthca *m)
             .log_size = LOG_EQ_SIZE,
             .mr = mthca_mr(m, 1, 0),
         };
-        must(mthca_sw2hw_eq(m, &m->eq[i]));
+        mthca_must(mthca_sw2hw_eq(m, &m->eq[i]));
     }
-    must(map_eq(m, MTHCA_EQ_ASYNC, ASYNC_MASK & ~CMD_MASK, 0));
-    must(map_eq(m, MTHCA_EQ_CMD, CMD_MASK, 0));
+    mthca_must(map_eq(m, MTHCA_EQ_ASYNC, ASYNC_MASK & ~CMD_MASK, 0));
+    mthca_must(map_eq(m, MTHCA_EQ_CMD, CMD_MASK, 0));
     mthca_eq_arm(m, 7u << 1);
     m->events = true;
-    must(mthca_cmd(m, RDMA_HCA_CMD_NOP, 0, 0x1f, 0, 0, NULL));
+    mthca_must(mthca_cmd(m, RDMA_HCA_CMD_NOP, 0, 0x1f, 0, 0, NULL));
 }
 
 void mthca_probe(Mthca *m)
@@ -549,7 +590,7 @@ static void unmap_table(Mthca *m, MthcaTable table)
 
     for (uint64_t virt = place->base; virt < place->base + place->size;
          virt += (uint64_t)CHUNK_PAGES * HOST_PAGE_SIZE) {
-        must(mthca_unmap(m, virt, CHUNK_PAGES));
+        mthca_must(mthca_unmap(m, virt, CHUNK_PAGES));
     }
 }
 
@@ -561,19 +602,20 @@ void mthca_remove(Mthca *m)
     };
 
     m->events = false;
-    must(map_eq(m, MTHCA_EQ_ASYNC, ASYNC_MASK & ~CMD_MASK,
-                RDMA_HCA_MAP_EQ_UNMAP));
-    must(map_eq(m, MTHCA_EQ_CMD, CMD_MASK, RDMA_HCA_MAP_EQ_UNMAP));
+    mthca_must(map_eq(m, MTHCA_EQ_ASYNC, ASYNC_MASK & ~CMD_MASK,
+                      RDMA_HCA_MAP_EQ_UNMAP));
+    mthca_must(map_eq(m, MTHCA_EQ_CMD, CMD_MASK, RDMA_HCA_MAP_EQ_UNMAP));
     for (unsigned i = 0; i < MTHCA_NUM_EQS; i++) {
-        must(mthca_hw2sw_eq(m, &m->eq[i]));
-        must(mthca_hw2sw_mpt(m, m->eq[i].mr));
+        mthca_must(mthca_hw2sw_eq(m, &m->eq[i]));
+        mthca_must(mthca_hw2sw_mpt(m, m->eq[i].mr));
     }
-    must(mthca_cmd(m, RDMA_HCA_CMD_HW2SW_MPT, 0, m->physical >> 8, 1, 0, NULL));
-    must(mthca_cmd(m, RDMA_HCA_CMD_CLOSE_HCA, 0, 0, 0, 0, NULL));
+    mthca_must(
+        mthca_cmd(m, RDMA_HCA_CMD_HW2SW_MPT, 0, m->physical >> 8, 1, 0, NULL));
+    mthca_must(mthca_cmd(m, RDMA_HCA_CMD_CLOSE_HCA, 0, 0, 0, 0, NULL));
     for (unsigned i = 0; i < G_N_ELEMENTS(chunked); i++) {
         unmap_table(m, chunked[i]);
     }
-    must(mthca_unmap(m, m->place[MTHCA_EQC].base, 1));
-    must(mthca_cmd(m, MTHCA_CMD_UNMAP_ICM_AUX, 0, 0, 0, 0, NULL));
-    must(mthca_cmd(m, MTHCA_CMD_UNMAP_FA, 0, 0, 0, 0, NULL));
+    mthca_must(mthca_unmap(m, m->place[MTHCA_EQC].base, 1));
+    mthca_must(mthca_cmd(m, MTHCA_CMD_UNMAP_ICM_AUX, 0, 0, 0, 0, NULL));
+    mthca_must(mthca_cmd(m, MTHCA_CMD_UNMAP_FA, 0, 0, 0, 0, NULL));
 }

@@ -14,6 +14,9 @@
 #include "../verbs.h"
 #include "lib-host.h"
 
+/* Doorbell records of a UAR page, bytes in ICM. */
+#define MTHCA_UARC_SIZE 0x40000
+
 /* Which event queue takes what, and its vector. */
 enum {
     MTHCA_EQ_COMP,
@@ -123,6 +126,9 @@ typedef struct Mthca {
     GPtrArray *mrs;
 } Mthca;
 
+/* Machines with such cards; @latency_ns: of their memory. */
+Lab *mthca_lab(uint32_t seed, uint32_t latency_ns);
+
 /* Before its probe; then the steps, each of which checks what the card says. */
 Mthca *mthca_new(Host *host);
 void mthca_free(Mthca *m);
@@ -135,6 +141,8 @@ void mthca_probe(Mthca *m); /* all of that */
 /* In the order of ib_mthca's remove; commands are polled again. */
 void mthca_remove(Mthca *m);
 
+/* It is 0. */
+void mthca_must(uint8_t status);
 /* A command; its status. @out: OUT_PARAM of an immediate answer, or NULL. */
 uint8_t mthca_cmd(Mthca *m, uint16_t op, uint64_t in_param,
                   uint32_t in_modifier, uint8_t op_modifier, uint64_t out_param,
@@ -157,10 +165,20 @@ void mthca_write(Mthca *m, uint32_t offset, uint32_t value);
 /* A region of fresh pages, with @tag above its index; or on pages of its own. */
 MthcaMr *mthca_mr(Mthca *m, unsigned npages, uint32_t tag);
 void mthca_write_mtt(Mthca *m, MthcaMr *mr);
+/* The bus address of its byte @at. */
+uint64_t mthca_mr_bus(const MthcaMr *mr, uint64_t at);
 uint8_t mthca_sw2hw_mpt(Mthca *m, MthcaMr *mr);
 uint8_t mthca_hw2sw_mpt(Mthca *m, MthcaMr *mr);
 void mthca_put_mpt(const MthcaMr *mr, uint64_t mtt_base, uint32_t pd,
                    struct mthca_mpt *mpt);
+
+/*
+ * A ring of entries at the beginning of @mr, as EQs and CQs are: make all the
+ * card's; take the next one, given back, or false: there is none.
+ */
+void mthca_ring_clear(Mthca *m, const MthcaMr *mr, unsigned log_size);
+bool mthca_ring_take(Mthca *m, const MthcaMr *mr, unsigned log_size,
+                     uint32_t *ci, void *entry);
 
 /* An EQ in a region. */
 void mthca_put_eqc(const MthcaEq *eq, uint32_t pd, struct mthca_eqc *eqc);

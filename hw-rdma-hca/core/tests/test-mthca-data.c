@@ -81,14 +81,7 @@ static void connect(Bed *bed)
 static void bed_init_of(Bed *bed, uint8_t service, bool signals_all,
                         uint32_t latency)
 {
-    HcaConfig config[2];
-
-    for (unsigned side = 0; side < 2; side++) {
-        lab_config(&config[side], side);
-        config[side].personality = HCA_PERSONALITY_MTHCA;
-        config[side].memory_latency_ns = latency;
-    }
-    bed->lab = lab_new(17, config);
+    bed->lab = mthca_lab(17, latency);
     lab_cable(bed->lab, true);
     for (unsigned side = 0; side < 2; side++) {
         make_side(&bed->side[side], &bed->lab->host[side], service,

@@ -47,15 +47,8 @@ static void check_box(const uint8_t *box, size_t len, const Bytes *rows,
 
 static Lab *new_lab(Mthca **m)
 {
-    HcaConfig config[2];
-    Lab *lab;
+    Lab *lab = mthca_lab(7, 0);
 
-    for (unsigned side = 0; side < 2; side++) {
-        lab_config(&config[side], side);
-        config[side].personality = HCA_PERSONALITY_MTHCA;
-        config[side].num_vectors = 8;
-    }
-    lab = lab_new(7, config);
     *m = mthca_new(&lab->host[0]);
     return lab;
 }

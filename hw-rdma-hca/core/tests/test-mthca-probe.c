@@ -15,15 +15,8 @@
 
 static Lab *new_lab_of(Mthca **m, uint32_t seed, uint32_t latency)
 {
-    HcaConfig config[2];
-    Lab *lab;
+    Lab *lab = mthca_lab(seed, latency);
 
-    for (unsigned side = 0; side < 2; side++) {
-        lab_config(&config[side], side);
-        config[side].personality = HCA_PERSONALITY_MTHCA;
-        config[side].memory_latency_ns = latency;
-    }
-    lab = lab_new(seed, config);
     *m = mthca_new(&lab->host[0]);
     return lab;
 }

@@ -61,44 +61,47 @@ static Lines lines_of(uint64_t base, uint64_t virt, uint32_t npages)
     return (Lines) { line_at(base, virt), line_at(base, end) };
 }
 
-static void drop_lines(HcaV2p *v2p, Lines mpts, Lines mtts)
+/* What is cached of the pages goes back to them; false: some could not. */
+static bool write_back(HcaV2p *v2p, uint64_t virt, uint32_t npages)
 {
+    Lines mpts = lines_of(v2p->mpt_base, virt, npages);
+    Lines mtts = lines_of(v2p->mtt_base, virt, npages);
+    bool ok = hca_tpt_cache_flush(v2p->mpt_ram, mpts.first, mpts.end);
+
+    return hca_tpt_cache_flush(v2p->mtt_ram, mtts.first, mtts.end) && ok;
+}
+
+static void drop(HcaV2p *v2p, uint64_t virt, uint32_t npages)
+{
+    Lines mpts = lines_of(v2p->mpt_base, virt, npages);
+    Lines mtts = lines_of(v2p->mtt_base, virt, npages);
+
     hca_tpt_cache_drop(v2p->mpt_ram, mpts.first, mpts.end);
     hca_tpt_cache_drop(v2p->mtt_ram, mtts.first, mtts.end);
 }
 
-/* MAP_ICM_DIS. What is cached of the pages goes back to them first. */
+/* MAP_ICM_DIS. */
 uint8_t hca_v2p_unmap_icm(HcaV2p *v2p, uint64_t virt, uint32_t npages)
 {
-    Lines mpts, mtts;
-    bool ok;
-
     hca_v2p_select(v2p, HCA_V2P_CEU);
     if (!hca_mdata_is_mapped(v2p->mdata, virt, npages)) {
         return HCA_STAT_BAD_PARAM;
     }
-    mpts = lines_of(v2p->mpt_base, virt, npages);
-    mtts = lines_of(v2p->mtt_base, virt, npages);
-    ok = hca_tpt_cache_flush(v2p->mpt_ram, mpts.first, mpts.end);
-    ok &= hca_tpt_cache_flush(v2p->mtt_ram, mtts.first, mtts.end);
-    if (!ok) {
+    if (!write_back(v2p, virt, npages)) {
         return HCA_STAT_BAD_SEG_PARAM;
     }
-    drop_lines(v2p, mpts, mtts);
+    drop(v2p, virt, npages);
     return hca_mdata_unmap(v2p->mdata, virt, npages);
 }
 
 uint8_t hca_v2p_clear_icm(HcaV2p *v2p, uint64_t virt, uint32_t npages)
 {
-    Lines mpts = lines_of(v2p->mpt_base, virt, npages);
-    Lines mtts = lines_of(v2p->mtt_base, virt, npages);
-
     hca_v2p_select(v2p, HCA_V2P_CEU);
-    if (virt < (uint64_t)HCA_ICM_MAX_PAGES << HCA_ICM_PAGE_SHIFT) {
-        hca_tpt_cache_flush(v2p->mpt_ram, mpts.first, mpts.end);
-        hca_tpt_cache_flush(v2p->mtt_ram, mtts.first, mtts.end);
-        drop_lines(v2p, mpts, mtts);
+    if (!hca_mdata_has(v2p->mdata, virt, npages)) {
+        return HCA_STAT_BAD_PARAM;
     }
+    write_back(v2p, virt, npages);
+    drop(v2p, virt, npages);
     return hca_mdata_clear_range(v2p->mdata, virt, npages);
 }
 

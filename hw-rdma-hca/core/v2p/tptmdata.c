@@ -67,7 +67,7 @@ static void set_entry(HcaTptMdata *mdata, uint64_t index, uint64_t entry)
     (*leaf)[index & (LEAF_SIZE - 1)] = entry;
 }
 
-static bool range_ok(const HcaTptMdata *mdata, uint64_t virt, uint32_t npages)
+bool hca_mdata_has(const HcaTptMdata *mdata, uint64_t virt, uint32_t npages)
 {
     uint64_t first = virt >> PAGE_SHIFT;
 
@@ -92,7 +92,7 @@ static bool range_is(const HcaTptMdata *mdata, uint64_t virt, uint32_t npages,
 uint8_t hca_mdata_map(HcaTptMdata *mdata, uint64_t virt, uint64_t page,
                       uint32_t npages)
 {
-    if (!range_ok(mdata, virt, npages) || (page & PAGE_OFFSET) ||
+    if (!hca_mdata_has(mdata, virt, npages) || (page & PAGE_OFFSET) ||
         npages - 1 > (UINT64_MAX >> PAGE_SHIFT) - (page >> PAGE_SHIFT) ||
         !range_is(mdata, virt, npages, false)) {
         return HCA_STAT_BAD_PARAM;
@@ -108,7 +108,8 @@ uint8_t hca_mdata_map(HcaTptMdata *mdata, uint64_t virt, uint64_t page,
 bool hca_mdata_is_mapped(const HcaTptMdata *mdata, uint64_t virt,
                          uint32_t npages)
 {
-    return range_ok(mdata, virt, npages) && range_is(mdata, virt, npages, true);
+    return hca_mdata_has(mdata, virt, npages) &&
+           range_is(mdata, virt, npages, true);
 }
 
 uint8_t hca_mdata_unmap(HcaTptMdata *mdata, uint64_t virt, uint32_t npages)
@@ -128,7 +129,7 @@ uint8_t hca_mdata_clear_range(HcaTptMdata *mdata, uint64_t virt,
 {
     uint64_t first = virt >> PAGE_SHIFT;
 
-    if (!range_ok(mdata, virt, npages)) {
+    if (!hca_mdata_has(mdata, virt, npages)) {
         return HCA_STAT_BAD_PARAM;
     }
     for (uint64_t i = first; i < first + npages; i++) {

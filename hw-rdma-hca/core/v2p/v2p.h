@@ -382,6 +382,8 @@ uint64_t hca_v2p_live_pages(const HcaV2p *v2p);
 HcaTptMdata *hca_mdata_new(uint64_t max_pages);
 void hca_mdata_free(HcaTptMdata *mdata);
 void hca_mdata_clear(HcaTptMdata *mdata);
+/* Whether these are pages of the space, one at least. */
+bool hca_mdata_has(const HcaTptMdata *mdata, uint64_t virt, uint32_t npages);
 /* Status as of MAP_ICM and UNMAP_ICM: all or nothing. */
 uint8_t hca_mdata_map(HcaTptMdata *mdata, uint64_t virt, uint64_t page,
                       uint32_t npages);

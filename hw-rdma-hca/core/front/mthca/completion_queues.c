@@ -6,12 +6,6 @@
 #define CQE(field, value) RDMA_HCA_PREP(MTHCA_CQE_##field, value)
 #define BE(x) GUINT32_TO_BE(x)
 
-static const uint8_t statuses[] = {
-    [HCA_QUEUE_OK] = 0,
-    [HCA_QUEUE_OVERFLOW] = MTHCA_CQC_STATUS_OVERFLOW,
-    [HCA_QUEUE_WRITE_FAIL] = MTHCA_CQC_STATUS_WRITE_FAIL,
-};
-
 static const uint8_t states[] = {
     [HCA_CQ_DISARMED] = MTHCA_CQC_STATE_DISARMED,
     [HCA_CQ_ARMED_SOLICITED] = MTHCA_CQC_STATE_ARMED_SOLICITED,
@@ -59,7 +53,8 @@ void hca_mthca_put_cq(const HcaCq *cq, void *cxt)
 
     if (cq) {
         cqc = (struct mthca_cqc) {
-            .flags = BE(CQC(STATUS, statuses[cq->status]) | MTHCA_CQC_TR |
+            .flags = BE(CQC(STATUS, hca_mthca_queue_status(cq->status)) |
+                        MTHCA_CQC_TR |
                         CQC(IGNORE_OVERRUN, cq->attr.ignore_overrun) |
                         CQC(STATE, states[cq->arm])),
             .start_h = BE(RDMA_HCA_HI32(cq->attr.start)),
@@ -132,11 +127,9 @@ uint8_t hca_mthca_sw2hw_cq(HcaCeu *ceu, HcaCommand *cmd)
 /* What it was is given back. */
 uint8_t hca_mthca_hw2sw_cq(HcaCeu *ceu, HcaCommand *cmd)
 {
-    uint8_t status = hca_cxtmgt_query_cq(ceu->hca->cm, cmd->in_modifier,
-                                         cmd->outbox);
+    uint8_t status = hca_ceu_query_cq(ceu, cmd);
 
-    return status ? status
-                  : hca_cxtmgt_hw2sw_cq(ceu->hca->cm, cmd->in_modifier);
+    return status ? status : hca_ceu_hw2sw_cq(ceu, cmd);
 }
 
 /* The new buffer begins where the old one does in its region: at 0. */

@@ -4,11 +4,16 @@
 
 #define EQC(field, value) RDMA_HCA_PREP(MTHCA_EQC_##field, value)
 
-static const uint8_t statuses[] = {
-    [HCA_QUEUE_OK] = 0,
-    [HCA_QUEUE_OVERFLOW] = MTHCA_EQC_STATUS_OVERFLOW,
-    [HCA_QUEUE_WRITE_FAIL] = MTHCA_EQC_STATUS_WRITE_FAIL,
-};
+uint8_t hca_mthca_queue_status(HcaQueueStatus status)
+{
+    static const uint8_t statuses[] = {
+        [HCA_QUEUE_OK] = 0,
+        [HCA_QUEUE_OVERFLOW] = MTHCA_QUEUE_OVERFLOW,
+        [HCA_QUEUE_WRITE_FAIL] = MTHCA_QUEUE_WRITE_FAIL,
+    };
+
+    return statuses[status];
+}
 
 static const uint8_t states[] = {
     [HCA_EQ_ARMED] = MTHCA_EQC_STATE_ARMED,
@@ -53,9 +58,10 @@ void hca_mthca_put_eq(const HcaEq *eq, uint64_t events, void *cxt)
 
     if (eq) {
         eqc = (struct mthca_eqc) {
-            .flags = GUINT32_TO_BE(EQC(STATUS, statuses[eq->status]) |
-                                   EQC(OWNER, MTHCA_EQC_OWNER_HW) |
-                                   MTHCA_EQC_TR | EQC(STATE, states[eq->arm])),
+            .flags = GUINT32_TO_BE(
+                EQC(STATUS, hca_mthca_queue_status(eq->status)) |
+                EQC(OWNER, MTHCA_EQC_OWNER_HW) | MTHCA_EQC_TR |
+                EQC(STATE, states[eq->arm])),
             .start_h = GUINT32_TO_BE(RDMA_HCA_HI32(eq->attr.start)),
             .start_l = GUINT32_TO_BE(RDMA_HCA_LO32(eq->attr.start)),
             .logsize = GUINT32_TO_BE(EQC(LOGSIZE, eq->attr.log_size)),
@@ -107,9 +113,7 @@ uint8_t hca_mthca_sw2hw_eq(HcaCeu *ceu, HcaCommand *cmd)
 /* What it was is given back. */
 uint8_t hca_mthca_hw2sw_eq(HcaCeu *ceu, HcaCommand *cmd)
 {
-    uint8_t status = hca_cxtmgt_query_eq(ceu->hca->cm, cmd->in_modifier,
-                                         cmd->outbox);
+    uint8_t status = hca_ceu_query_eq(ceu, cmd);
 
-    return status ? status
-                  : hca_cxtmgt_hw2sw_eq(ceu->hca->cm, cmd->in_modifier);
+    return status ? status : hca_ceu_hw2sw_eq(ceu, cmd);
 }

@@ -13,7 +13,6 @@
  * regions.c       MPT entries
  * completion_queues.c, event_queues.c, queue_pairs.c   contexts and entries
  * wqe.c           work queue entries
- * mgmt.c          the port, and MADs
  */
 #ifndef HCA_MTHCA_H
 #define HCA_MTHCA_H
@@ -40,11 +39,11 @@ HcaCommandFn hca_mthca_query_fw, hca_mthca_query_dev_lim,
 HcaCommandFn hca_mthca_enable_lam, hca_mthca_map_area, hca_mthca_unmap_area,
     hca_mthca_set_icm_size, hca_mthca_map_icm, hca_mthca_unmap_icm,
     hca_mthca_init_hca;
-/* regions.c */
-HcaCommandFn hca_mthca_sw2hw_mpt, hca_mthca_hw2sw_mpt;
 /* The ICM address of a doorbell record; false: there is no such one. */
 bool hca_mthca_record(const HcaCeu *ceu, uint32_t uar, uint32_t index,
                       uint64_t *record);
+/* regions.c */
+HcaCommandFn hca_mthca_sw2hw_mpt, hca_mthca_hw2sw_mpt;
 /* completion_queues.c */
 HcaCommandFn hca_mthca_sw2hw_cq, hca_mthca_hw2sw_cq, hca_mthca_resize_cq;
 void hca_mthca_put_cq(const HcaCq *cq, void *cxt);
@@ -57,6 +56,8 @@ void hca_mthca_put_qp(uint32_t qpn, const HcaQp *qp, void *cxt);
 HcaCommandFn hca_mthca_sw2hw_eq, hca_mthca_hw2sw_eq;
 void hca_mthca_put_eq(const HcaEq *eq, uint64_t events, void *cxt);
 void hca_mthca_put_eqe(const HcaEvent *event, void *eqe);
+/* A status, as contexts of EQs and CQs have it. */
+uint8_t hca_mthca_queue_status(HcaQueueStatus status);
 
 /* The card's status as this interface has it. */
 uint8_t hca_mthca_status(uint8_t status);

@@ -9,32 +9,11 @@
 #include "../../send_op.h"
 #include "../../wire/packet.h"
 #include "../../wqe_format.h"
+#include "../units.h"
 #include "mthca.h"
 
-/* Segments not parsed yet. */
-typedef struct Segments {
-    const uint8_t *at;
-    uint32_t left;   /* bytes */
-    uint32_t offset; /* of @at in the queue's region */
-} Segments;
-
-static void skip(Segments *segments, uint32_t size)
-{
-    segments->at += size;
-    segments->left -= size;
-    segments->offset += size;
-}
-
-/* Take the next segment of @size bytes; false if there is none. */
-static bool take(Segments *segments, void *segment, uint32_t size)
-{
-    if (segments->left < size) {
-        return false;
-    }
-    memcpy(segment, segments->at, size);
-    skip(segments, size);
-    return true;
-}
+G_STATIC_ASSERT(sizeof(struct mthca_next_seg) == RDMA_HCA_WQE_UNIT);
+G_STATIC_ASSERT(sizeof(struct mthca_data_seg) == RDMA_HCA_WQE_UNIT);
 
 static void parse_header(const uint8_t *bytes, HcaWqe *wqe, HcaWqeRef *next)
 {
@@ -60,18 +39,6 @@ static void parse_header(const uint8_t *bytes, HcaWqe *wqe, HcaWqeRef *next)
     }
 }
 
-static Segments segments_of(const uint8_t *bytes, const HcaWqe *wqe)
-{
-    Segments segments = {
-        .at = bytes,
-        .left = wqe->ref.size,
-        .offset = wqe->ref.offset,
-    };
-
-    skip(&segments, sizeof(struct mthca_next_seg));
-    return segments;
-}
-
 /* Without a GRH what belongs to one may be anything. */
 static void parse_path(const struct mthca_ud_seg *seg, HcaPath *path)
 {
@@ -94,10 +61,10 @@ static void parse_path(const struct mthca_ud_seg *seg, HcaPath *path)
 
 static bool parse_peer(const uint8_t *bytes, bool roce, HcaWqe *wqe)
 {
-    Segments segments = segments_of(bytes, wqe);
+    HcaUnits segments = hca_units_of(bytes, wqe);
     struct mthca_ud_seg seg;
 
-    if (!take(&segments, &seg, sizeof(seg))) {
+    if (!hca_units_take(&segments, &seg, sizeof(seg))) {
         return false;
     }
     parse_path(&seg, &wqe->path);
@@ -107,11 +74,11 @@ static bool parse_peer(const uint8_t *bytes, bool roce, HcaWqe *wqe)
            RDMA_HCA_NUM_PORTS;
 }
 
-static bool parse_raddr(Segments *segments, HcaWqe *wqe)
+static bool parse_raddr(HcaUnits *segments, HcaWqe *wqe)
 {
     struct mthca_raddr_seg seg;
 
-    if (!take(segments, &seg, sizeof(seg))) {
+    if (!hca_units_take(segments, &seg, sizeof(seg))) {
         return false;
     }
     wqe->raddr = hca_join_be(seg.addr_h, seg.addr_l);
@@ -119,11 +86,11 @@ static bool parse_raddr(Segments *segments, HcaWqe *wqe)
     return true;
 }
 
-static bool parse_atomic(Segments *segments, HcaWqe *wqe)
+static bool parse_atomic(HcaUnits *segments, HcaWqe *wqe)
 {
     struct mthca_atomic_seg seg;
 
-    if (!take(segments, &seg, sizeof(seg))) {
+    if (!hca_units_take(segments, &seg, sizeof(seg))) {
         return false;
     }
     wqe->swap_add = hca_join_be(seg.swap_add_h, seg.swap_add_l);
@@ -132,61 +99,31 @@ static bool parse_atomic(Segments *segments, HcaWqe *wqe)
 }
 
 /* The data stay in the send queue and are read from there. */
-static bool parse_inline(Segments *segments, uint32_t lkey, HcaWqe *wqe)
+static bool parse_inline(HcaUnits *segments, uint32_t lkey, HcaWqe *wqe)
 {
     uint32_t header;
 
-    take(segments, &header, sizeof(header));
-    wqe->msg_len = RDMA_HCA_GET(MTHCA_INLINE_LENGTH, GUINT32_FROM_BE(header));
-    if (hca_send_op(wqe->ref.opcode)->transfer == HCA_TRANSFER_RESPONSE ||
-        wqe->msg_len > segments->left) {
-        return false;
-    }
-    wqe->sge[wqe->nsge++] = (HcaSge) {
-        .va = segments->offset,
-        .lkey = lkey,
-        .len = wqe->msg_len,
-        .relative = true,
-    };
-    return true;
+    hca_units_take(segments, &header, sizeof(header));
+    header = GUINT32_FROM_BE(header);
+    return hca_send_op(wqe->ref.opcode)->transfer != HCA_TRANSFER_RESPONSE &&
+           hca_units_inline(segments, RDMA_HCA_GET(MTHCA_INLINE_LENGTH, header),
+                            lkey, wqe);
 }
 
-/* An entry; false: it is none. */
-static bool parse_entry(const struct mthca_data_seg *seg, HcaSge *sge)
+static bool parse_entry(const void *bytes, HcaSge *sge)
 {
+    struct mthca_data_seg seg;
+
+    memcpy(&seg, bytes, sizeof(seg));
     *sge = (HcaSge) {
-        .va = hca_join_be(seg->addr_h, seg->addr_l),
-        .lkey = GUINT32_FROM_BE(seg->lkey),
-        .len = GUINT32_FROM_BE(seg->byte_cnt),
+        .va = hca_join_be(seg.addr_h, seg.addr_l),
+        .lkey = GUINT32_FROM_BE(seg.lkey),
+        .len = GUINT32_FROM_BE(seg.byte_cnt),
     };
     return !(sge->len & MTHCA_INLINE_SEG);
 }
 
-/* Gather or scatter entries; empty ones are left out. */
-static bool parse_data(Segments *segments, HcaWqe *wqe)
-{
-    struct mthca_data_seg seg;
-    uint64_t total = 0;
-    HcaSge sge;
-
-    while (take(segments, &seg, sizeof(seg))) {
-        if (!parse_entry(&seg, &sge)) {
-            return false;
-        }
-        if (!sge.len) {
-            continue;
-        }
-        if (wqe->nsge == RDMA_HCA_MAX_SGE) {
-            return false;
-        }
-        total += sge.len;
-        wqe->sge[wqe->nsge++] = sge;
-    }
-    wqe->msg_len = MIN(total, UINT32_MAX);
-    return true;
-}
-
-static bool parse_message(Segments *segments, uint32_t lkey, HcaWqe *wqe)
+static bool parse_message(HcaUnits *segments, uint32_t lkey, HcaWqe *wqe)
 {
     uint32_t first;
 
@@ -196,7 +133,7 @@ static bool parse_message(Segments *segments, uint32_t lkey, HcaWqe *wqe)
     memcpy(&first, segments->at, sizeof(first));
     return GUINT32_FROM_BE(first) & MTHCA_INLINE_SEG
                ? parse_inline(segments, lkey, wqe)
-               : parse_data(segments, wqe);
+               : hca_units_entries(segments, parse_entry, wqe);
 }
 
 /* The engine can do more than this interface has words for. */
@@ -209,10 +146,10 @@ static bool parse_units(const uint8_t *bytes, HcaService service, uint32_t lkey,
                         HcaWqe *wqe)
 {
     const HcaSendOp *op = hca_send_op(wqe->ref.opcode);
-    Segments segments = segments_of(bytes, wqe);
+    HcaUnits segments = hca_units_of(bytes, wqe);
 
     if (service == HCA_SERVICE_UD) {
-        skip(&segments, sizeof(struct mthca_ud_seg));
+        hca_units_skip(&segments, sizeof(struct mthca_ud_seg));
     }
     return (KNOWN >> wqe->ref.opcode & 1) &&
            (!op->remote || parse_raddr(&segments, wqe)) &&
@@ -238,7 +175,7 @@ static bool parse_recv(const uint8_t *slot, uint32_t size, HcaRecvWqe *wqe)
             return true;
         }
         if (wqe->nsge == RDMA_HCA_MAX_SGE ||
-            !parse_entry(&seg, &wqe->sge[wqe->nsge])) {
+            !parse_entry(slot + at, &wqe->sge[wqe->nsge])) {
             return false;
         }
         wqe->nsge += wqe->sge[wqe->nsge].len != 0;

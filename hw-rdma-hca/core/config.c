@@ -227,6 +227,7 @@ void hca_config_settle(HcaConfig *config)
         config->log_qps = MAX(config->log_qps, 16);
         config->log_cqs = MAX(config->log_cqs, 16);
         config->log_srqs = MAX(config->log_srqs, 13);
+        config->log_srq_wqes = MAX(config->log_srq_wqes, 15);
         config->log_eqs = MAX(config->log_eqs, 5);
         config->log_mpts = MAX(config->log_mpts, 17);
         config->log_pds = MAX(config->log_pds, 24);

@@ -283,7 +283,8 @@ typedef struct HcaRecvQueue {
     uint32_t lkey;
     uint32_t len; /* bytes, 0: no receive queue */
     uint8_t entry_log;
-    uint64_t record;        /* posted count, bus address, 0: none */
+    bool linked;            /* a WQE says where the next one is */
+    uint64_t record;        /* posted count, its place, 0: none */
     uint32_t offset;        /* of the next WQE to fetch, bytes */
     uint16_t consumed;      /* WQEs taken into use, modulo 2^16 */
     uint16_t posted;        /* the posted-count record, as last read */

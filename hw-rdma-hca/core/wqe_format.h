@@ -42,6 +42,8 @@ typedef struct HcaWqeFormat {
      * other fields are set. False: it is no WQE.
      */
     bool (*parse_recv)(const uint8_t *slot, uint32_t size, HcaRecvWqe *wqe);
+    /* Where the WQE behind it is in a shared queue, if those are lists. */
+    uint32_t (*recv_link)(const uint8_t *slot);
 } HcaWqeFormat;
 
 #endif /* HCA_WQE_FORMAT_H */

@@ -120,6 +120,30 @@ struct mthca_cqc {
 #define MTHCA_CQC_UAR		RDMA_HCA_MASK(23, 0)
 #define MTHCA_CQC_EQN		RDMA_HCA_MASK(7, 0)	/* comp_eqn */
 
+/* A shared receive queue: 48 bytes in a mailbox, of which ICM has less. */
+struct mthca_srqc {
+	__be32 state_logsize_srqn;
+	__be32 lkey;
+	__be32 record;		/* index in its UAR's records */
+	__be32 logstride_usrpage;
+	__be32 wqe_base_h;	/* 10 */
+	__be32 wqe_base_l;
+	__be32 eqn_pd;
+	__be16 limit;
+	__be16 wqe_cnt;
+	__be16 reserved20;
+	__be16 wqe_counter;
+	__be32 reserved24[3];
+};
+
+#define MTHCA_SRQC_STATE	RDMA_HCA_MASK(31, 28)	/* state_logsize_srqn */
+#define MTHCA_SRQC_STATE_FAILED	15
+#define MTHCA_SRQC_LOGSIZE	RDMA_HCA_MASK(27, 24)
+#define MTHCA_SRQC_SRQN		RDMA_HCA_MASK(23, 0)
+#define MTHCA_SRQC_LOGSTRIDE	RDMA_HCA_MASK(31, 29)	/* less 4 */
+#define MTHCA_SRQC_UAR		RDMA_HCA_MASK(23, 0)
+#define MTHCA_SRQC_PD		RDMA_HCA_MASK(23, 0)	/* eqn_pd */
+
 /* A path of a QP. */
 struct mthca_path {
 	__be32 port_pkey;

@@ -14,6 +14,8 @@
 struct HcaCxtFormat {
     /* Numbers of QPs and CQs have 24 bits, whatever their tables have. */
     bool tagged_numbers;
+    /* Receives of an SRQ are a list (recv_link()); else they lie in a ring. */
+    bool linked_srqs;
     /* Contexts in ICM, in bytes; each size divides a page. */
     uint16_t qpc_size;
     uint16_t cqc_size;

@@ -83,13 +83,21 @@ bool hca_recv_queue_left(HcaV2p *v2p, HcaRecvQueue *rq,
     return true;
 }
 
+/* How many one fetch can bring: of a list one, as the next may lie anywhere. */
+static uint32_t fetch_slots(const HcaRecvQueue *rq)
+{
+    uint32_t at = rq->offset >> rq->entry_log;
+
+    return rq->linked ? 1
+                      : MIN(FETCH_SIZE >> rq->entry_log,
+                            hca_recv_queue_slots(rq) - at);
+}
+
 /* How many slots to fetch: what is posted, the buffer and the queue's end. */
 static HcaRwmResp slots_to_fetch(Hca *hca, HcaRecvQueue *rq,
                                  HcaRecvQueueCounters *counters, uint32_t *n)
 {
-    uint32_t at = rq->offset >> rq->entry_log;
-
-    *n = MIN(FETCH_SIZE >> rq->entry_log, hca_recv_queue_slots(rq) - at);
+    *n = fetch_slots(rq);
     if (!rq->record) {
         return HCA_RWM_VALID;
     }
@@ -161,6 +169,21 @@ static HcaRwmResp prefetch(Hca *hca, HcaRecvQueue *rq,
     return rq->prefetched ? HCA_RWM_VALID : HCA_RWM_EMPTY;
 }
 
+/*
+ * Where the WQE behind that at @offset is. What a link names that is no slot is
+ * the first one: who has written it gets somebody's receive, of its own.
+ */
+static uint32_t next_offset(const Hca *hca, const HcaRecvQueue *rq,
+                            uint32_t offset, const uint8_t *bytes)
+{
+    uint32_t next = rq->linked ? hca->format->wqe->recv_link(bytes)
+                               : offset + (1u << rq->entry_log);
+
+    return next >> rq->entry_log < hca_recv_queue_slots(rq)
+               ? next & ~((1u << rq->entry_log) - 1)
+               : 0;
+}
+
 HcaRwmResp hca_recv_queue_take(Hca *hca, HcaRecvQueue *rq,
                                HcaRecvQueueCounters *counters, HcaRecvWqe *wqe)
 {
@@ -183,10 +206,7 @@ HcaRwmResp hca_recv_queue_take(Hca *hca, HcaRecvQueue *rq,
     rq->buffer_at += slot;
     rq->prefetched--;
     rq->consumed++;
-    rq->offset = wqe->offset + slot;
-    if (rq->offset >> rq->entry_log == hca_recv_queue_slots(rq)) {
-        rq->offset = 0;
-    }
+    rq->offset = next_offset(hca, rq, wqe->offset, bytes);
     return hca->format->wqe->parse_recv(bytes, slot, wqe) ? HCA_RWM_VALID
                                                           : HCA_RWM_MALFORMED;
 }
@@ -195,8 +215,7 @@ HcaRwmResp hca_recv_queue_take(Hca *hca, HcaRecvQueue *rq,
 static bool fetch_is_here(Hca *hca, const HcaRecvQueue *rq, HcaV2pAsk *ask,
                           unsigned *nth)
 {
-    uint32_t left = hca_recv_queue_slots(rq) - (rq->offset >> rq->entry_log);
-    HcaMatchInfo slots = slots_info(rq, MIN(FETCH_SIZE >> rq->entry_log, left));
+    HcaMatchInfo slots = slots_info(rq, fetch_slots(rq));
 
     return (!rq->record || hca_record_is_here(hca->v2p, ask, (*nth)++,
                                               HCA_V2P_RWM, rq->record)) &&

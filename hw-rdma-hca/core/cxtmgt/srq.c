@@ -78,8 +78,9 @@ static void remove_srq(HcaCxtMgt *cm, HcaSrq *srq)
 }
 
 /* Where its queue is; how far it has been used is its own. */
-static void derive_queue(HcaSrq *srq)
+static void derive_queue(const HcaCxtMgt *cm, HcaSrq *srq)
 {
+    srq->rq.linked = cm->format->linked_srqs;
     srq->rq.pd = srq->attr.pd;
     srq->rq.lkey = srq->attr.lkey;
     srq->rq.len = srq->attr.len;
@@ -96,7 +97,7 @@ bool hca_srq_add(HcaCxtMgt *cm, const HcaSrq *from)
         !check(cm, &srq.attr)) {
         return false;
     }
-    derive_queue(&srq);
+    derive_queue(cm, &srq);
     if (!hca_recv_queue_ok(&srq.rq) || srq.life > cm->srq_lives) {
         return false;
     }
@@ -119,7 +120,7 @@ uint8_t hca_cxtmgt_sw2hw_srq(HcaCxtMgt *cm, uint32_t srqn,
         return HCA_STAT_BAD_PARAM;
     }
     srq.attr = *attr;
-    derive_queue(&srq);
+    derive_queue(cm, &srq);
     srq.life = ++cm->srq_lives;
     if (!write_srqc(cm, srqn, &srq)) {
         return HCA_STAT_BAD_SEG_PARAM;

@@ -101,7 +101,7 @@ static void set_record(Mthca *m, uint32_t uar, uint32_t index, uint32_t value)
 
 static uint32_t sq_offset(const MthcaQp *qp)
 {
-    return 1u << (qp->log_rq + qp->log_stride);
+    return qp->srq ? 0 : 1u << (qp->log_rq + qp->log_stride);
 }
 
 static uint32_t slot_of(const MthcaQp *qp, uint32_t index, unsigned log)
@@ -138,7 +138,7 @@ uint8_t mthca_qp_to_init(Mthca *m, MthcaQp *qp)
         .opt_param_mask = GUINT32_TO_BE(0x81e), /* rights, P_Key, port */
         .qpc = {
             .flags = GUINT32_TO_BE(0x10001900 | (uint32_t)qp->service << 16),
-            .rq_size_stride = size_stride(qp, qp->log_rq),
+            .rq_size_stride = qp->srq ? 0 : size_stride(qp, qp->log_rq),
             .sq_size_stride = size_stride(qp, qp->log_sq),
             .usr_page = GUINT32_TO_BE(qp->uar),
             .local_qpn = GUINT32_TO_BE(qp->qpn),
@@ -152,6 +152,7 @@ uint8_t mthca_qp_to_init(Mthca *m, MthcaQp *qp)
             .params2 = GUINT32_TO_BE(0x00004008),
             .cqn_rcv = GUINT32_TO_BE(qp->recv_cq->cqn),
             .rcv_record = GUINT32_TO_BE(qp->rq_record),
+            .srqn = GUINT32_TO_BE(qp->srq ? 1u << 24 | qp->srq->srqn : 0),
             .qkey = GUINT32_TO_BE(0x11111111),
         },
     };
@@ -350,7 +351,9 @@ void mthca_ring_send(Mthca *m, const MthcaQp *qp, unsigned count)
                      words);
 }
 
-void mthca_post_recv(Mthca *m, MthcaQp *qp, const MthcaSge *sge, unsigned nsge)
+/* Of a receive: at @bus, but for its first segment. */
+static void write_entries(Mthca *m, uint64_t bus, unsigned stride,
+                          const MthcaSge *sge, unsigned nsge)
 {
     const struct mthca_data_seg none = {
         .lkey = GUINT32_TO_BE(MTHCA_INVAL_LKEY),
@@ -360,12 +363,111 @@ void mthca_post_recv(Mthca *m, MthcaQp *qp, const MthcaSge *sge, unsigned nsge)
     for (unsigned i = 0; i < nsge; i++) {
         add_entry(&wqe, &sge[i]);
     }
-    if (wqe.len + 16 < 1u << qp->log_stride) {
+    if (wqe.len + 16 < stride) {
         add(&wqe, &none, sizeof(none));
     }
-    host_write(m->host,
-               mthca_mr_bus(qp->mr, slot_of(qp, qp->rq_head, qp->log_rq)) + 16,
-               wqe.bytes, wqe.len);
+    host_write(m->host, bus + 16, wqe.bytes, wqe.len);
+}
+
+void mthca_post_recv(Mthca *m, MthcaQp *qp, const MthcaSge *sge, unsigned nsge)
+{
+    write_entries(m, mthca_mr_bus(qp->mr, slot_of(qp, qp->rq_head, qp->log_rq)),
+                  1u << qp->log_stride, sge, nsge);
     qp->rq_head++;
     set_record(m, qp->uar, qp->rq_record, qp->rq_head & 0xffff);
+}
+
+/* ---- shared receive queues ---- */
+
+static uint64_t srq_bus(const MthcaSrq *srq, uint32_t index)
+{
+    return mthca_mr_bus(srq->mr, (uint64_t)index << srq->log_stride);
+}
+
+static void set_link(Mthca *m, const MthcaSrq *srq, uint32_t from, uint32_t to)
+{
+    uint32_t link = GUINT32_TO_BE(to << srq->log_stride | 1);
+
+    host_write(m->host, srq_bus(srq, from), &link, sizeof(link));
+}
+
+static uint32_t get_link(Mthca *m, const MthcaSrq *srq, uint32_t from)
+{
+    uint32_t link;
+
+    host_read(m->host, srq_bus(srq, from), &link, sizeof(link));
+    return (GUINT32_FROM_BE(link) & MTHCA_NEXT_NDA) >> srq->log_stride;
+}
+
+void mthca_put_srqc(const MthcaSrq *srq, uint32_t pd, struct mthca_srqc *srqc)
+{
+    *srqc = (struct mthca_srqc) {
+        .state_logsize_srqn = GUINT32_TO_BE(srq->log_size << 24 | srq->srqn),
+        .lkey = GUINT32_TO_BE(srq->mr->key),
+        .record = GUINT32_TO_BE(srq->record),
+        .logstride_usrpage = GUINT32_TO_BE((srq->log_stride - 4) << 29 |
+                                           srq->uar),
+        .eqn_pd = GUINT32_TO_BE(1u << 24 | pd),
+    };
+}
+
+/* As ib_mthca's: all entries, the last one's link leads to the first. */
+static void link_all(Mthca *m, MthcaSrq *srq)
+{
+    uint32_t n = 1u << srq->log_size;
+    const struct mthca_data_seg none = {
+        .lkey = GUINT32_TO_BE(MTHCA_INVAL_LKEY),
+    };
+
+    for (uint32_t i = 0; i < n; i++) {
+        set_link(m, srq, i, i + 1 < n ? i + 1 : 0);
+        host_write(m->host, srq_bus(srq, i) + 16, &none, sizeof(none));
+    }
+    srq->first_free = 0;
+    srq->last_free = n - 1;
+}
+
+uint8_t mthca_sw2hw_srq(Mthca *m, MthcaSrq *srq)
+{
+    struct mthca_srqc srqc;
+
+    srq->posted = 0;
+    map_record(m, srq->uar, srq->record);
+    set_record(m, srq->uar, srq->record, 0);
+    link_all(m, srq);
+    mthca_put_srqc(srq, m->pd, &srqc);
+    return mthca_cmd_in(m, RDMA_HCA_CMD_SW2HW_SRQ, &srqc, sizeof(srqc),
+                        srq->srqn, 0);
+}
+
+uint8_t mthca_hw2sw_srq(Mthca *m, const MthcaSrq *srq)
+{
+    struct mthca_srqc srqc;
+
+    return mthca_cmd_out(m, RDMA_HCA_CMD_HW2SW_SRQ, &srqc, sizeof(srqc),
+                         srq->srqn, 0);
+}
+
+uint8_t mthca_srq_query(Mthca *m, const MthcaSrq *srq, struct mthca_srqc *srqc)
+{
+    return mthca_cmd_out(m, RDMA_HCA_CMD_QUERY_SRQ, srqc, sizeof(*srqc),
+                         srq->srqn, 0);
+}
+
+uint32_t mthca_srq_post(Mthca *m, MthcaSrq *srq, const MthcaSge *sge,
+                        unsigned nsge)
+{
+    uint32_t index = srq->first_free;
+
+    srq->first_free = get_link(m, srq, index);
+    write_entries(m, srq_bus(srq, index), 1u << srq->log_stride, sge, nsge);
+    srq->posted++;
+    set_record(m, srq->uar, srq->record, srq->posted & 0xffff);
+    return index;
+}
+
+void mthca_srq_release(Mthca *m, MthcaSrq *srq, uint32_t index)
+{
+    set_link(m, srq, srq->last_free, index);
+    srq->last_free = index;
 }

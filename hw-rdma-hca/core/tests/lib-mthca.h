@@ -74,6 +74,17 @@ typedef struct MthcaCq {
     uint32_t ci;                    /* counts without wrapping */
 } MthcaCq;
 
+/* A shared receive queue: its free entries are a list, as ib_mthca keeps it. */
+typedef struct MthcaSrq {
+    uint32_t srqn;
+    MthcaMr *mr;
+    unsigned log_size, log_stride; /* entries, bytes of one */
+    uint32_t uar;
+    uint32_t record; /* index */
+    uint32_t posted; /* without wrapping */
+    uint32_t first_free, last_free;
+} MthcaSrq;
+
 /* A QP whose queues lie in one region, the receive queue first. */
 typedef struct MthcaQp {
     uint32_t qpn;    /* with its tag */
@@ -86,6 +97,7 @@ typedef struct MthcaQp {
     uint32_t sq_record, rq_record; /* indices */
     uint32_t sq_head, rq_head;     /* posted, without wrapping */
     bool signals_all;
+    MthcaSrq *srq; /* in place of a receive queue, or NULL */
 } MthcaQp;
 
 /* A work request. @sge: addresses of regions. */
@@ -199,6 +211,16 @@ bool mthca_cq_take(Mthca *m, MthcaCq *cq, struct mthca_cqe *cqe);
 void mthca_cq_consume(Mthca *m, MthcaCq *cq);
 /* Ring: MTHCA_CQ_DB_ARM_*; in one write or in two. */
 void mthca_cq_arm(Mthca *m, const MthcaCq *cq, uint32_t how, bool in_halves);
+
+/* An SRQ, of which all entries are free. */
+void mthca_put_srqc(const MthcaSrq *srq, uint32_t pd, struct mthca_srqc *srqc);
+uint8_t mthca_sw2hw_srq(Mthca *m, MthcaSrq *srq);
+uint8_t mthca_hw2sw_srq(Mthca *m, const MthcaSrq *srq);
+uint8_t mthca_srq_query(Mthca *m, const MthcaSrq *srq, struct mthca_srqc *srqc);
+/* Post to the first free entry, whose number is returned; one is free again. */
+uint32_t mthca_srq_post(Mthca *m, MthcaSrq *srq, const MthcaSge *sge,
+                        unsigned nsge);
+void mthca_srq_release(Mthca *m, MthcaSrq *srq, uint32_t index);
 
 /* From RESET to RTS, to a peer's QP; each step gives its status. */
 uint8_t mthca_qp_to_init(Mthca *m, MthcaQp *qp);

@@ -8,225 +8,42 @@
 #include "../cxtmgt/cxtmgt.h"
 #include "lib-card.h"
 #include "lib-driver.h"
-#include "lib-mthca.h"
+#include "lib-mthca-pair.h"
 #include "lib-test.h"
 
-#define UAR 2
-#define SQ_RECORD 1
-#define RQ_RECORD 0x7ffe
-#define QPN 0x770010u /* with a tag */
-#define CQN 0x330005u
-#define DATA_PAGES 16
+#define UAR MTHCA_SIDE_UAR
+#define QPN MTHCA_SIDE_QPN
+#define DATA_PAGES MTHCA_SIDE_PAGES
 #define QKEY 0x11111111u
-
-/* One side: a QP with a CQ, and a region for data. */
-typedef struct Side {
-    Mthca *m;
-    MthcaCq cq;
-    MthcaQp qp;
-    MthcaMr *data;
-} Side;
-
-typedef struct Bed {
-    Lab *lab;
-    Side side[2];
-} Bed;
-
-static void make_side(Side *s, Host *host, uint8_t service, bool signals_all)
-{
-    Mthca *m = s->m = mthca_new(host);
-
-    mthca_probe(m);
-    g_assert_cmphex(mthca_cmd(m, RDMA_HCA_CMD_INIT_IB, 0, 1, 0, 0, NULL), ==,
-                    0);
-    s->cq = (MthcaCq) {
-        .cqn = CQN + host->side,
-        .mr = mthca_mr(m, 2, 0),
-        .log_size = 8,
-        .uar = UAR,
-        .ci_record = 0x7fff,
-        .arm_record = 0,
-    };
-    s->qp = (MthcaQp) {
-        .qpn = QPN + 0x10000 * host->side,
-        .service = service,
-        .send_cq = &s->cq,
-        .recv_cq = &s->cq,
-        .mr = mthca_mr(m, 4, 0),
-        .log_sq = 5,
-        .log_rq = 5,
-        .log_stride = 7,
-        .uar = UAR,
-        .sq_record = SQ_RECORD,
-        .rq_record = RQ_RECORD,
-        .signals_all = signals_all,
-    };
-    s->data = mthca_mr(m, DATA_PAGES, 0x1234);
-    g_assert_cmphex(mthca_sw2hw_cq(m, &s->cq), ==, 0);
-    g_assert_cmphex(mthca_qp_to_init(m, &s->qp), ==, 0);
-}
-
-static void connect(Bed *bed)
-{
-    for (unsigned i = 0; i < 2; i++) {
-        Side *s = &bed->side[i], *peer = &bed->side[!i];
-
-        g_assert_cmphex(mthca_qp_to_rtr(s->m, &s->qp, peer->m->host->config.lid,
-                                        peer->qp.qpn),
-                        ==, 0);
-        g_assert_cmphex(mthca_qp_to_rts(s->m, &s->qp), ==, 0);
-    }
-}
-
-static void bed_init_of(Bed *bed, uint8_t service, bool signals_all,
-                        uint32_t latency)
-{
-    bed->lab = mthca_lab(17, latency);
-    lab_cable(bed->lab, true);
-    for (unsigned side = 0; side < 2; side++) {
-        make_side(&bed->side[side], &bed->lab->host[side], service,
-                  signals_all);
-    }
-    connect(bed);
-    lab_run(bed->lab);
-}
-
-static void bed_init(Bed *bed, uint8_t service)
-{
-    bed_init_of(bed, service, false, 0);
-}
-
-static void bed_free(Bed *bed)
-{
-    for (unsigned side = 0; side < 2; side++) {
-        mthca_free(bed->side[side].m);
-    }
-    lab_free(bed->lab);
-}
-
-static void fill(Side *s, GRand *rand)
-{
-    uint8_t page[HOST_PAGE_SIZE];
-
-    for (unsigned i = 0; i < DATA_PAGES; i++) {
-        random_fill(rand, page, sizeof(page));
-        host_write(s->m->host, s->data->page[i], page, sizeof(page));
-    }
-}
-
-static void read_data(Side *s, uint64_t va, void *to, size_t len)
-{
-    for (size_t done = 0; done < len;) {
-        uint64_t at = va + done;
-        size_t n = MIN(len - done, HOST_PAGE_SIZE - at % HOST_PAGE_SIZE);
-
-        host_read(s->m->host,
-                  s->data->page[at / HOST_PAGE_SIZE] + at % HOST_PAGE_SIZE,
-                  (uint8_t *)to + done, n);
-        done += n;
-    }
-}
-
-static void check_same(Bed *bed, uint64_t va0, uint64_t va1, size_t len)
-{
-    g_autofree uint8_t *a = g_malloc(len), *b = g_malloc(len);
-
-    read_data(&bed->side[0], va0, a, len);
-    read_data(&bed->side[1], va1, b, len);
-    g_assert_cmpmem(a, len, b, len);
-}
-
-static MthcaSge sge(const Side *s, uint64_t va, uint32_t len)
-{
-    return (MthcaSge) { va, len, s->data->key };
-}
-
-typedef struct TakeWait {
-    Side *s;
-    struct mthca_cqe cqe;
-} TakeWait;
-
-static bool has_come(void *opaque)
-{
-    TakeWait *wait = opaque;
-
-    return mthca_cq_take(wait->s->m, &wait->s->cq, &wait->cqe);
-}
-
-static struct mthca_cqe take(Side *s)
-{
-    TakeWait wait = { .s = s };
-
-    g_assert_true(lab_wait(s->m->host->lab, has_come, &wait, 20 * NS_PER_S));
-    mthca_cq_consume(s->m, &s->cq);
-    g_assert_cmphex(GUINT32_FROM_BE(wait.cqe.my_qpn), ==, s->qp.qpn);
-    return wait.cqe;
-}
-
-static void take_none(Side *s)
-{
-    struct mthca_cqe cqe;
-
-    lab_run(s->m->host->lab);
-    g_assert_false(mthca_cq_take(s->m, &s->cq, &cqe));
-}
-
-/* The next send to complete is @index, without fault. */
-static struct mthca_cqe take_send(Side *s, uint32_t index)
-{
-    struct mthca_cqe cqe = take(s);
-
-    g_assert_cmphex(cqe.is_send, ==, MTHCA_CQE_IS_SEND);
-    g_assert_cmphex(cqe.opcode, <, 0x20);
-    g_assert_cmphex(GUINT32_FROM_BE(cqe.wqe), ==,
-                    32 * 128 + (index % 32) * 128);
-    return cqe;
-}
-
-static struct mthca_cqe take_recv(Side *s, uint32_t index, uint32_t len)
-{
-    struct mthca_cqe cqe = take(s);
-
-    g_assert_cmphex(cqe.is_send, ==, 0);
-    g_assert_cmphex(cqe.opcode, <, 0xfe);
-    g_assert_cmphex(GUINT32_FROM_BE(cqe.wqe), ==, (index % 32) * 128);
-    g_assert_cmpuint(GUINT32_FROM_BE(cqe.byte_cnt), ==, len);
-    return cqe;
-}
-
-static void send_one(Side *s, const MthcaWr *wr)
-{
-    mthca_post_send(s->m, &s->qp, wr);
-    mthca_ring_send(s->m, &s->qp, 1);
-}
 
 /* ---- messages ---- */
 
 /* Around both queues several times, one by one. */
 static void check_send(uint32_t latency)
 {
-    Bed bed;
+    MthcaPair pair;
 
-    bed_init_of(&bed, MTHCA_QPC_SERVICE_RC, false, latency);
-    fill(&bed.side[0], bed.lab->rand);
+    mthca_pair_init_of(&pair, MTHCA_QPC_SERVICE_RC, false, latency);
+    mthca_side_fill(&pair.side[0], pair.lab->rand);
     for (uint32_t i = 0; i < 100; i++) {
         uint32_t len = 1 + (i * 397) % 9000;
-        MthcaSge to[] = { sge(&bed.side[1], i, len / 2),
-                          sge(&bed.side[1], i + len / 2, len - len / 2) };
+        MthcaSge to[] = { mthca_side_sge(&pair.side[1], i, len / 2),
+                          mthca_side_sge(&pair.side[1], i + len / 2,
+                                         len - len / 2) };
         MthcaWr wr = { .opcode = HCA_OP_SEND,
                        .signalled = true,
                        .nsge = 2,
-                       .sge = { sge(&bed.side[0], 3 * i, len / 3),
-                                sge(&bed.side[0], 3 * i + len / 3,
-                                    len - len / 3) } };
+                       .sge = { mthca_side_sge(&pair.side[0], 3 * i, len / 3),
+                                mthca_side_sge(&pair.side[0], 3 * i + len / 3,
+                                               len - len / 3) } };
 
-        mthca_post_recv(bed.side[1].m, &bed.side[1].qp, to, 2);
-        send_one(&bed.side[0], &wr);
-        take_send(&bed.side[0], i);
-        take_recv(&bed.side[1], i, len);
-        check_same(&bed, 3 * i, i, len);
+        mthca_post_recv(pair.side[1].m, &pair.side[1].qp, to, 2);
+        mthca_side_send(&pair.side[0], &wr);
+        mthca_side_take_send(&pair.side[0], i);
+        mthca_side_take_recv(&pair.side[1], i, len);
+        mthca_pair_same(&pair, 3 * i, i, len);
     }
-    bed_free(&bed);
+    mthca_pair_free(&pair);
 }
 
 static void test_send(void)
@@ -242,40 +59,42 @@ static void test_send_late(void)
 /* One doorbell for many; a link is written when the one before has been rung. */
 static void test_counts(void)
 {
-    Bed bed;
+    MthcaPair pair;
     uint32_t posted = 0, taken = 0;
 
-    bed_init(&bed, MTHCA_QPC_SERVICE_RC);
-    fill(&bed.side[0], bed.lab->rand);
+    mthca_pair_init(&pair, MTHCA_QPC_SERVICE_RC);
+    mthca_side_fill(&pair.side[0], pair.lab->rand);
     for (unsigned round = 0; round < 40; round++) {
         unsigned n = 1 + round % 13;
 
         for (unsigned i = 0; i < n; i++, posted++) {
-            MthcaSge to = sge(&bed.side[1], 512 * (posted % 64), 512);
+            MthcaSge to = mthca_side_sge(&pair.side[1], 512 * (posted % 64),
+                                         512);
             MthcaWr wr = { .opcode = HCA_OP_SEND,
                            .signalled = true,
                            .nsge = 1,
-                           .sge = { sge(&bed.side[0], 512 * (posted % 64),
-                                        1 + posted % 512) } };
+                           .sge = { mthca_side_sge(&pair.side[0],
+                                                   512 * (posted % 64),
+                                                   1 + posted % 512) } };
 
-            mthca_post_recv(bed.side[1].m, &bed.side[1].qp, &to, 1);
-            mthca_post_send(bed.side[0].m, &bed.side[0].qp, &wr);
+            mthca_post_recv(pair.side[1].m, &pair.side[1].qp, &to, 1);
+            mthca_post_send(pair.side[0].m, &pair.side[0].qp, &wr);
         }
-        mthca_ring_send(bed.side[0].m, &bed.side[0].qp, n);
+        mthca_ring_send(pair.side[0].m, &pair.side[0].qp, n);
         for (unsigned i = 0; i < n; i++, taken++) {
-            take_send(&bed.side[0], taken);
-            take_recv(&bed.side[1], taken, 1 + taken % 512);
-            check_same(&bed, 512 * (taken % 64), 512 * (taken % 64),
-                       1 + taken % 512);
+            mthca_side_take_send(&pair.side[0], taken);
+            mthca_side_take_recv(&pair.side[1], taken, 1 + taken % 512);
+            mthca_pair_same(&pair, 512 * (taken % 64), 512 * (taken % 64),
+                            1 + taken % 512);
         }
-        take_none(&bed.side[0]);
+        mthca_side_take_none(&pair.side[0]);
     }
-    bed_free(&bed);
+    mthca_pair_free(&pair);
 }
 
 static void test_imm(void)
 {
-    Bed bed;
+    MthcaPair pair;
     MthcaSge to;
     struct mthca_cqe cqe;
     MthcaWr wr = { .opcode = HCA_OP_SEND_IMM,
@@ -285,133 +104,137 @@ static void test_imm(void)
                    .inline_len = 16 };
     char got[16];
 
-    bed_init(&bed, MTHCA_QPC_SERVICE_RC);
-    to = sge(&bed.side[1], 100, 16);
-    mthca_post_recv(bed.side[1].m, &bed.side[1].qp, &to, 1);
-    send_one(&bed.side[0], &wr);
-    take_send(&bed.side[0], 0);
-    cqe = take_recv(&bed.side[1], 0, 16);
+    mthca_pair_init(&pair, MTHCA_QPC_SERVICE_RC);
+    to = mthca_side_sge(&pair.side[1], 100, 16);
+    mthca_post_recv(pair.side[1].m, &pair.side[1].qp, &to, 1);
+    mthca_side_send(&pair.side[0], &wr);
+    mthca_side_take_send(&pair.side[0], 0);
+    cqe = mthca_side_take_recv(&pair.side[1], 0, 16);
     g_assert_cmphex(GUINT32_FROM_BE(cqe.imm), ==, 0x12345678);
     g_assert_cmphex(cqe.opcode, ==, 0x05); /* of the packet: with immediate */
-    read_data(&bed.side[1], 100, got, sizeof(got));
+    mthca_side_read(&pair.side[1], 100, got, sizeof(got));
     g_assert_cmpmem(got, sizeof(got), "sixteen and more", 16);
-    bed_free(&bed);
+    mthca_pair_free(&pair);
 }
 
 /* ---- memory of the peer ---- */
 
-static MthcaWr to_peer(const Bed *bed, uint8_t opcode, uint64_t local,
+static MthcaWr to_peer(const MthcaPair *pair, uint8_t opcode, uint64_t local,
                        uint64_t remote, uint32_t len)
 {
     return (MthcaWr) {
         .opcode = opcode,
         .signalled = true,
         .raddr = remote,
-        .rkey = bed->side[1].data->key,
+        .rkey = pair->side[1].data->key,
         .nsge = 1,
-        .sge = { sge(&bed->side[0], local, len) },
+        .sge = { mthca_side_sge(&pair->side[0], local, len) },
     };
 }
 
 static void test_write_read(void)
 {
-    Bed bed;
+    MthcaPair pair;
     MthcaWr wr;
     uint32_t sent = 0;
 
-    bed_init(&bed, MTHCA_QPC_SERVICE_RC);
-    fill(&bed.side[0], bed.lab->rand);
+    mthca_pair_init(&pair, MTHCA_QPC_SERVICE_RC);
+    mthca_side_fill(&pair.side[0], pair.lab->rand);
     for (uint32_t len = 1; len < 20000; len = len * 3 + 1) {
-        wr = to_peer(&bed, HCA_OP_RDMA_WRITE, 7, 11, len);
-        send_one(&bed.side[0], &wr);
-        take_send(&bed.side[0], sent++);
-        check_same(&bed, 7, 11, len);
-        wr = to_peer(&bed, HCA_OP_RDMA_READ, 30000, 11, len);
-        send_one(&bed.side[0], &wr);
+        wr = to_peer(&pair, HCA_OP_RDMA_WRITE, 7, 11, len);
+        mthca_side_send(&pair.side[0], &wr);
+        mthca_side_take_send(&pair.side[0], sent++);
+        mthca_pair_same(&pair, 7, 11, len);
+        wr = to_peer(&pair, HCA_OP_RDMA_READ, 30000, 11, len);
+        mthca_side_send(&pair.side[0], &wr);
         g_assert_cmpuint(
-            GUINT32_FROM_BE(take_send(&bed.side[0], sent++).byte_cnt), ==, len);
-        check_same(&bed, 30000, 11, len);
+            GUINT32_FROM_BE(
+                mthca_side_take_send(&pair.side[0], sent++).byte_cnt),
+            ==, len);
+        mthca_pair_same(&pair, 30000, 11, len);
     }
-    bed_free(&bed);
+    mthca_pair_free(&pair);
 }
 
-static uint64_t word_at(Side *s, uint64_t va)
+static uint64_t word_at(MthcaSide *s, uint64_t va)
 {
     uint64_t value;
 
-    read_data(s, va, &value, sizeof(value));
+    mthca_side_read(s, va, &value, sizeof(value));
     return GUINT64_FROM_LE(value);
 }
 
 static void test_atomics(void)
 {
-    Bed bed;
+    MthcaPair pair;
     MthcaWr wr;
     uint64_t before;
 
-    bed_init(&bed, MTHCA_QPC_SERVICE_RC);
-    fill(&bed.side[1], bed.lab->rand);
-    before = word_at(&bed.side[1], 64);
-    wr = to_peer(&bed, HCA_OP_ATOMIC_FA, 0, 64, 8);
+    mthca_pair_init(&pair, MTHCA_QPC_SERVICE_RC);
+    mthca_side_fill(&pair.side[1], pair.lab->rand);
+    before = word_at(&pair.side[1], 64);
+    wr = to_peer(&pair, HCA_OP_ATOMIC_FA, 0, 64, 8);
     wr.swap_add = 0x0102030405060708;
-    send_one(&bed.side[0], &wr);
-    g_assert_cmpuint(GUINT32_FROM_BE(take_send(&bed.side[0], 0).byte_cnt), ==,
-                     8);
-    g_assert_cmphex(word_at(&bed.side[0], 0), ==, before);
-    g_assert_cmphex(word_at(&bed.side[1], 64), ==, before + 0x0102030405060708);
-    wr = to_peer(&bed, HCA_OP_ATOMIC_CS, 8, 64, 8);
+    mthca_side_send(&pair.side[0], &wr);
+    g_assert_cmpuint(
+        GUINT32_FROM_BE(mthca_side_take_send(&pair.side[0], 0).byte_cnt), ==,
+        8);
+    g_assert_cmphex(word_at(&pair.side[0], 0), ==, before);
+    g_assert_cmphex(word_at(&pair.side[1], 64), ==,
+                    before + 0x0102030405060708);
+    wr = to_peer(&pair, HCA_OP_ATOMIC_CS, 8, 64, 8);
     wr.compare = before + 0x0102030405060708;
     wr.swap_add = 0xa1a2a3a4a5a6a7a8;
-    send_one(&bed.side[0], &wr);
-    take_send(&bed.side[0], 1);
-    g_assert_cmphex(word_at(&bed.side[0], 8), ==, before + 0x0102030405060708);
-    g_assert_cmphex(word_at(&bed.side[1], 64), ==, 0xa1a2a3a4a5a6a7a8);
-    bed_free(&bed);
+    mthca_side_send(&pair.side[0], &wr);
+    mthca_side_take_send(&pair.side[0], 1);
+    g_assert_cmphex(word_at(&pair.side[0], 8), ==, before + 0x0102030405060708);
+    g_assert_cmphex(word_at(&pair.side[1], 64), ==, 0xa1a2a3a4a5a6a7a8);
+    mthca_pair_free(&pair);
 }
 
 /* ---- datagrams ---- */
 
 static void test_ud(void)
 {
-    Bed bed;
+    MthcaPair pair;
     MthcaSge to;
     MthcaWr wr;
     struct mthca_cqe cqe;
     uint8_t a[1000], b[1000];
 
-    bed_init(&bed, MTHCA_QPC_SERVICE_UD);
-    fill(&bed.side[0], bed.lab->rand);
+    mthca_pair_init(&pair, MTHCA_QPC_SERVICE_UD);
+    mthca_side_fill(&pair.side[0], pair.lab->rand);
     for (uint32_t i = 0; i < 40; i++) {
-        to = sge(&bed.side[1], 0, 40 + 1000);
-        mthca_post_recv(bed.side[1].m, &bed.side[1].qp, &to, 1);
+        to = mthca_side_sge(&pair.side[1], 0, 40 + 1000);
+        mthca_post_recv(pair.side[1].m, &pair.side[1].qp, &to, 1);
         wr = (MthcaWr) {
             .opcode = HCA_OP_SEND,
             .signalled = true,
             .nsge = 1,
-            .sge = { sge(&bed.side[0], 8 * i, 1000) },
-            .dlid = bed.lab->host[1].config.lid,
-            .dqpn = bed.side[1].qp.qpn,
+            .sge = { mthca_side_sge(&pair.side[0], 8 * i, 1000) },
+            .dlid = pair.lab->host[1].config.lid,
+            .dqpn = pair.side[1].qp.qpn,
             .qkey = i & 1 ? QKEY : 0x80000000, /* or that of the QP */
         };
-        send_one(&bed.side[0], &wr);
-        take_send(&bed.side[0], i);
-        cqe = take_recv(&bed.side[1], i, 1040);
-        g_assert_cmphex(GUINT32_FROM_BE(cqe.rqpn), ==, bed.side[0].qp.qpn);
+        mthca_side_send(&pair.side[0], &wr);
+        mthca_side_take_send(&pair.side[0], i);
+        cqe = mthca_side_take_recv(&pair.side[1], i, 1040);
+        g_assert_cmphex(GUINT32_FROM_BE(cqe.rqpn), ==, pair.side[0].qp.qpn);
         g_assert_cmphex(GUINT32_FROM_BE(cqe.rlid_path), ==,
-                        bed.lab->host[0].config.lid);
-        read_data(&bed.side[0], 8 * i, a, sizeof(a));
-        read_data(&bed.side[1], 40, b, sizeof(b));
+                        pair.lab->host[0].config.lid);
+        mthca_side_read(&pair.side[0], 8 * i, a, sizeof(a));
+        mthca_side_read(&pair.side[1], 40, b, sizeof(b));
         g_assert_cmpmem(a, sizeof(a), b, sizeof(b));
     }
     /* To the number that the place of this one had in another life. */
-    to = sge(&bed.side[1], 0, 40 + 1000);
-    mthca_post_recv(bed.side[1].m, &bed.side[1].qp, &to, 1);
+    to = mthca_side_sge(&pair.side[1], 0, 40 + 1000);
+    mthca_post_recv(pair.side[1].m, &pair.side[1].qp, &to, 1);
     wr.dqpn ^= 0x10000;
-    send_one(&bed.side[0], &wr);
-    take_send(&bed.side[0], 40);
-    take_none(&bed.side[1]);
-    g_assert_cmpuint(card_drops(bed.lab->host[1].hca, HCA_DROP_QPN), ==, 1);
-    bed_free(&bed);
+    mthca_side_send(&pair.side[0], &wr);
+    mthca_side_take_send(&pair.side[0], 40);
+    mthca_side_take_none(&pair.side[1]);
+    g_assert_cmpuint(card_drops(pair.lab->host[1].hca, HCA_DROP_QPN), ==, 1);
+    mthca_pair_free(&pair);
 }
 
 /* ---- a card with the documents' interface at the other end ---- */
@@ -423,7 +246,7 @@ typedef struct Native {
     Mr *mr;
 } Native;
 
-static void make_native(Native *n, Host *host, const Side *peer)
+static void make_native(Native *n, Host *host, const MthcaSide *peer)
 {
     QpConfig config;
     QpAttr attr;
@@ -454,19 +277,19 @@ static void wait_wc(Native *n)
 }
 
 /* What lies on both sides is the same. */
-static void check_native(Side *s, Native *n, uint64_t va, uint64_t offset,
+static void check_native(MthcaSide *s, Native *n, uint64_t va, uint64_t offset,
                          size_t len)
 {
     g_autofree uint8_t *a = g_malloc(len), *b = g_malloc(len);
 
-    read_data(s, va, a, len);
+    mthca_side_read(s, va, a, len);
     mr_read(n->mr, offset, b, len);
     g_assert_cmpmem(a, len, b, len);
 }
 
-static void native_sends(Side *s, Native *n, uint32_t i, uint32_t len)
+static void native_sends(MthcaSide *s, Native *n, uint32_t i, uint32_t len)
 {
-    const MthcaSge to = sge(s, 2 * i, len);
+    const MthcaSge to = mthca_side_sge(s, 2 * i, len);
     Sge from = mr_sge(n->mr, 5 * i, len);
     const SendWr send = {
         .opcode = HCA_OP_SEND, .flags = SEND_SIGNALED, .nsge = 1, .sge = &from
@@ -474,23 +297,23 @@ static void native_sends(Side *s, Native *n, uint32_t i, uint32_t len)
 
     mthca_post_recv(s->m, &s->qp, &to, 1);
     g_assert_true(qp_post_send(n->qp, &send, 1));
-    take_recv(s, i, len);
+    mthca_side_take_recv(s, i, len);
     wait_wc(n);
     check_native(s, n, 2 * i, 5 * i, len);
 }
 
-static void native_receives(Side *s, Native *n, uint32_t i, uint32_t len)
+static void native_receives(MthcaSide *s, Native *n, uint32_t i, uint32_t len)
 {
     Sge to = mr_sge(n->mr, 3 * i, len);
     const RecvWr recv = { .nsge = 1, .sge = &to };
     const MthcaWr wr = { .opcode = HCA_OP_SEND,
                          .signalled = true,
                          .nsge = 1,
-                         .sge = { sge(s, 4 * i, len) } };
+                         .sge = { mthca_side_sge(s, 4 * i, len) } };
 
     g_assert_true(qp_post_recv(n->qp, &recv, 1));
-    send_one(s, &wr);
-    take_send(s, 2 * i);
+    mthca_side_send(s, &wr);
+    mthca_side_take_send(s, 2 * i);
     wait_wc(n);
     check_native(s, n, 4 * i, 3 * i, len);
 }
@@ -499,7 +322,7 @@ static void test_native(void)
 {
     HcaConfig config[2];
     Native native;
-    Side s;
+    MthcaSide s;
     Lab *lab;
 
     for (unsigned side = 0; side < 2; side++) {
@@ -508,13 +331,13 @@ static void test_native(void)
     config[0].personality = HCA_PERSONALITY_MTHCA;
     lab = lab_new(29, config);
     lab_cable(lab, true);
-    make_side(&s, &lab->host[0], MTHCA_QPC_SERVICE_RC, false);
+    mthca_side_init(&s, &lab->host[0], MTHCA_QPC_SERVICE_RC, false);
     make_native(&native, &lab->host[1], &s);
     g_assert_cmphex(mthca_qp_to_rtr(s.m, &s.qp, config[1].lid, native.qp->qpn),
                     ==, 0);
     g_assert_cmphex(mthca_qp_to_rts(s.m, &s.qp), ==, 0);
     lab_run(lab);
-    fill(&s, lab->rand);
+    mthca_side_fill(&s, lab->rand);
     for (uint32_t i = 0; i < 40; i++) {
         uint32_t len = 1 + i * 311;
         MthcaWr wr = { .opcode = HCA_OP_RDMA_READ,
@@ -522,12 +345,12 @@ static void test_native(void)
                        .raddr = 0x10000 + i,
                        .rkey = native.mr->key,
                        .nsge = 1,
-                       .sge = { sge(&s, 30000, len) } };
+                       .sge = { mthca_side_sge(&s, 30000, len) } };
 
         native_receives(&s, &native, i, len);
         native_sends(&s, &native, i, len);
-        send_one(&s, &wr);
-        take_send(&s, 2 * i + 1);
+        mthca_side_send(&s, &wr);
+        mthca_side_take_send(&s, 2 * i + 1);
         check_native(&s, &native, 30000, i, len);
     }
     mthca_free(s.m);
@@ -540,21 +363,21 @@ static void test_native(void)
 /* Without a flag none, unless the QP has it for all. */
 static void check_signals(bool all)
 {
-    Bed bed;
+    MthcaPair pair;
 
-    bed_init_of(&bed, MTHCA_QPC_SERVICE_RC, all, 0);
+    mthca_pair_init_of(&pair, MTHCA_QPC_SERVICE_RC, all, 0);
     for (uint32_t i = 0; i < 40; i++) {
-        MthcaWr wr = to_peer(&bed, HCA_OP_RDMA_WRITE, 0, 0, 64);
+        MthcaWr wr = to_peer(&pair, HCA_OP_RDMA_WRITE, 0, 0, 64);
 
         wr.signalled = i % 4 == 3;
-        send_one(&bed.side[0], &wr);
+        mthca_side_send(&pair.side[0], &wr);
         if (all || wr.signalled) {
-            take_send(&bed.side[0], i);
+            mthca_side_take_send(&pair.side[0], i);
         } else {
-            take_none(&bed.side[0]);
+            mthca_side_take_none(&pair.side[0]);
         }
     }
-    bed_free(&bed);
+    mthca_pair_free(&pair);
 }
 
 static void test_signals(void)
@@ -570,23 +393,23 @@ static void test_signals_all(void)
 /* A wrong key: the first one fails, and all that is posted is flushed, in order. */
 static void test_errors(void)
 {
-    Bed bed;
+    MthcaPair pair;
     struct mthca_cqe cqe;
     MthcaSge to;
 
-    bed_init(&bed, MTHCA_QPC_SERVICE_RC);
-    to = sge(&bed.side[0], 0, 64);
-    mthca_post_recv(bed.side[0].m, &bed.side[0].qp, &to, 1);
+    mthca_pair_init(&pair, MTHCA_QPC_SERVICE_RC);
+    to = mthca_side_sge(&pair.side[0], 0, 64);
+    mthca_post_recv(pair.side[0].m, &pair.side[0].qp, &to, 1);
     for (unsigned i = 0; i < 5; i++) {
-        MthcaWr wr = to_peer(&bed, HCA_OP_RDMA_WRITE, 0, 0, 64);
+        MthcaWr wr = to_peer(&pair, HCA_OP_RDMA_WRITE, 0, 0, 64);
 
         wr.signalled = false;
         wr.rkey ^= 0x80000000; /* a bit of its tag */
-        mthca_post_send(bed.side[0].m, &bed.side[0].qp, &wr);
+        mthca_post_send(pair.side[0].m, &pair.side[0].qp, &wr);
     }
-    mthca_ring_send(bed.side[0].m, &bed.side[0].qp, 5);
+    mthca_ring_send(pair.side[0].m, &pair.side[0].qp, 5);
     for (unsigned i = 0, sends = 0; i < 6; i++) {
-        cqe = take(&bed.side[0]);
+        cqe = mthca_side_take(&pair.side[0]);
         if (!cqe.is_send) {
             g_assert_cmphex(cqe.opcode, ==, MTHCA_CQE_ERROR_RECV);
             g_assert_cmphex(cqe.syndrome, ==, HCA_SYNDROME_WR_FLUSH_ERR);
@@ -599,8 +422,8 @@ static void test_errors(void)
         g_assert_cmphex(GUINT32_FROM_BE(cqe.wqe), ==, 32 * 128 + sends * 128);
         sends++;
     }
-    take_none(&bed.side[0]);
-    bed_free(&bed);
+    mthca_side_take_none(&pair.side[0]);
+    mthca_pair_free(&pair);
 }
 
 /* Operations that this interface has no words for, though the engine knows them. */
@@ -611,17 +434,17 @@ static void test_unknown_operations(void)
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(opcodes); i++) {
-        Bed bed;
+        MthcaPair pair;
         struct mthca_cqe cqe;
         MthcaWr wr;
 
-        bed_init(&bed, MTHCA_QPC_SERVICE_RC);
-        wr = to_peer(&bed, opcodes[i], 0, 0, 8);
-        send_one(&bed.side[0], &wr);
-        cqe = take(&bed.side[0]);
+        mthca_pair_init(&pair, MTHCA_QPC_SERVICE_RC);
+        wr = to_peer(&pair, opcodes[i], 0, 0, 8);
+        mthca_side_send(&pair.side[0], &wr);
+        cqe = mthca_side_take(&pair.side[0]);
         g_assert_cmphex(cqe.opcode, ==, MTHCA_CQE_ERROR_SEND);
         g_assert_cmphex(cqe.syndrome, ==, HCA_SYNDROME_LOCAL_QP_OP_ERR);
-        bed_free(&bed);
+        mthca_pair_free(&pair);
     }
 }
 
@@ -629,12 +452,12 @@ static void test_unknown_operations(void)
 
 static void test_query(void)
 {
-    Bed bed;
+    MthcaPair pair;
     struct mthca_qp_mailbox box;
     const uint8_t *qpc = (const uint8_t *)&box + 8;
 
-    bed_init(&bed, MTHCA_QPC_SERVICE_RC);
-    g_assert_cmphex(mthca_qp_query(bed.side[0].m, &bed.side[0].qp, &box), ==,
+    mthca_pair_init(&pair, MTHCA_QPC_SERVICE_RC);
+    g_assert_cmphex(mthca_qp_query(pair.side[0].m, &pair.side[0].qp, &box), ==,
                     0);
     g_assert_cmphex(box.opt_param_mask, ==, 0);
     g_assert_cmphex(qpc[0x00] >> 4, ==, 3); /* RTS */
@@ -647,7 +470,7 @@ static void test_query(void)
     g_assert_cmphex(qpc[0x15], ==, (QPN + 0x10000) >> 16);
     g_assert_cmphex(qpc[0x20], ==, 1); /* the port */
     g_assert_cmphex(qpc[0x24] >> 5, ==, 7);
-    g_assert_cmphex(qpc[0x27], ==, bed.lab->host[1].config.lid);
+    g_assert_cmphex(qpc[0x27], ==, pair.lab->host[1].config.lid);
     g_assert_cmphex(qpc[0x28] >> 3, ==, 14);
     g_assert_cmphex(qpc[0x71] & 7, ==, 7);    /* retries */
     g_assert_cmphex(qpc[0x71] >> 5, ==, 2);   /* 4 Reads */
@@ -656,23 +479,23 @@ static void test_query(void)
     g_assert_cmphex(qpc[0x92] >> 5, ==, 7);   /* rights */
     g_assert_cmphex(qpc[0x94] & 0x1f, ==, 1); /* RNR timer */
     g_assert_cmphex(qpc[0xa8], ==, 0);        /* no Q_Key */
-    bed_free(&bed);
+    mthca_pair_free(&pair);
 }
 
 /* What a mask does not name is not taken, nor what a transition does not have. */
 static void test_masks(void)
 {
-    Bed bed;
+    MthcaPair pair;
     const HcaQp *qp;
     Mthca *m;
     struct mthca_qp_mailbox box = { 0 };
 
-    bed_init(&bed, MTHCA_QPC_SERVICE_RC);
-    m = bed.side[0].m;
+    mthca_pair_init(&pair, MTHCA_QPC_SERVICE_RC);
+    m = pair.side[0].m;
     qp = hca_qp_peek(m->host->hca->cm, QPN);
     g_assert_cmphex(qp->attr.access, ==, HCA_REMOTE_DATA_ACCESS);
     g_assert_cmphex(
-        mthca_qp_modify(m, &bed.side[0].qp, RDMA_HCA_CMD_RTS2RTS_QPEE, &box),
+        mthca_qp_modify(m, &pair.side[0].qp, RDMA_HCA_CMD_RTS2RTS_QPEE, &box),
         ==, 0);
     g_assert_cmphex(qp->attr.access, ==, HCA_REMOTE_DATA_ACCESS);
     g_assert_cmpuint(qp->attr.retry_count, ==, 7);
@@ -681,11 +504,11 @@ static void test_masks(void)
     box.opt_param_mask = GUINT32_TO_BE(0x1000e);
     box.qpc.params2 = GUINT32_TO_BE(MTHCA_QPC_RWE);
     g_assert_cmphex(
-        mthca_qp_modify(m, &bed.side[0].qp, RDMA_HCA_CMD_RTS2RTS_QPEE, &box),
+        mthca_qp_modify(m, &pair.side[0].qp, RDMA_HCA_CMD_RTS2RTS_QPEE, &box),
         ==, 0);
     g_assert_cmphex(qp->attr.access, ==, HCA_ACCESS_REMOTE_WRITE);
     g_assert_cmpuint(qp->attr.retry_count, ==, 7);
-    bed_free(&bed);
+    mthca_pair_free(&pair);
 }
 
 /* From each state to RESET, by modify and by destroy. */
@@ -696,11 +519,11 @@ static void test_ways_out(void)
 
     for (unsigned i = 0; i < G_N_ELEMENTS(ways); i++) {
         for (unsigned how = 2; how <= 3; how++) {
-            Bed bed;
+            MthcaPair pair;
             Mthca *m;
 
-            bed_init(&bed, MTHCA_QPC_SERVICE_RC);
-            m = bed.side[0].m;
+            mthca_pair_init(&pair, MTHCA_QPC_SERVICE_RC);
+            m = pair.side[0].m;
             if (ways[i]) {
                 g_assert_cmphex(
                     mthca_cmd(m, ways[i], m->mbox_in, QPN, 0, 0, NULL), ==, 0);
@@ -709,8 +532,8 @@ static void test_ways_out(void)
                                       how == 2 ? m->mbox_out : 0, NULL),
                             ==, 0);
             g_assert_null(hca_qp_peek(m->host->hca->cm, QPN));
-            g_assert_cmphex(mthca_hw2sw_cq(m, &bed.side[0].cq), ==, 0);
-            bed_free(&bed);
+            g_assert_cmphex(mthca_hw2sw_cq(m, &pair.side[0].cq), ==, 0);
+            mthca_pair_free(&pair);
         }
     }
 }
@@ -718,19 +541,19 @@ static void test_ways_out(void)
 /* Another QP has its place in the table as long as it lives. */
 static void test_numbers(void)
 {
-    Bed bed;
+    MthcaPair pair;
     MthcaQp other;
 
-    bed_init(&bed, MTHCA_QPC_SERVICE_RC);
-    other = bed.side[0].qp;
+    mthca_pair_init(&pair, MTHCA_QPC_SERVICE_RC);
+    other = pair.side[0].qp;
     other.qpn += 0x120000;
-    g_assert_cmphex(mthca_qp_to_init(bed.side[0].m, &other), ==,
+    g_assert_cmphex(mthca_qp_to_init(pair.side[0].m, &other), ==,
                     RDMA_HCA_STAT_BAD_INDEX);
-    g_assert_cmphex(mthca_qp_destroy(bed.side[0].m, &other), ==,
+    g_assert_cmphex(mthca_qp_destroy(pair.side[0].m, &other), ==,
                     RDMA_HCA_STAT_BAD_INDEX);
-    g_assert_cmphex(mthca_qp_destroy(bed.side[0].m, &bed.side[0].qp), ==, 0);
-    g_assert_cmphex(mthca_qp_to_init(bed.side[0].m, &other), ==, 0);
-    bed_free(&bed);
+    g_assert_cmphex(mthca_qp_destroy(pair.side[0].m, &pair.side[0].qp), ==, 0);
+    g_assert_cmphex(mthca_qp_to_init(pair.side[0].m, &other), ==, 0);
+    mthca_pair_free(&pair);
 }
 
 /* Contexts that are none, each by one thing. */
@@ -754,15 +577,15 @@ static void test_refused(void)
         { 0xa4, 0x00008000 }, /* a record that its page has not */
         { 0x20, 0x02000000 }, /* port 3 */
     };
-    Bed bed;
+    MthcaPair pair;
     Mthca *m;
 
-    bed_init(&bed, MTHCA_QPC_SERVICE_RC);
-    m = bed.side[0].m;
+    mthca_pair_init(&pair, MTHCA_QPC_SERVICE_RC);
+    m = pair.side[0].m;
     for (unsigned i = 0; i < G_N_ELEMENTS(wrong); i++) {
         struct mthca_qp_mailbox box;
         uint32_t *word = (uint32_t *)((uint8_t *)&box + 8 + wrong[i].at);
-        MthcaQp qp = bed.side[0].qp;
+        MthcaQp qp = pair.side[0].qp;
 
         qp.qpn += 1; /* a free place */
         g_assert_cmphex(mthca_qp_to_init(m, &qp), ==, 0);
@@ -774,7 +597,7 @@ static void test_refused(void)
             wrong[i].flip ? RDMA_HCA_STAT_BAD_PARAM : 0);
         mthca_qp_destroy(m, &qp);
     }
-    bed_free(&bed);
+    mthca_pair_free(&pair);
 }
 
 /* ---- what no driver does ---- */
@@ -782,30 +605,30 @@ static void test_refused(void)
 /* Doorbells, records and WQEs at random: the other QP of the card goes on. */
 static void test_garbage(void)
 {
-    Bed bed;
-    Side *s;
+    MthcaPair pair;
+    MthcaSide *s;
     MthcaQp wild;
     uint8_t page[HOST_PAGE_SIZE];
 
-    bed_init(&bed, MTHCA_QPC_SERVICE_RC);
-    fill(&bed.side[0], bed.lab->rand);
-    s = &bed.side[0];
+    mthca_pair_init(&pair, MTHCA_QPC_SERVICE_RC);
+    mthca_side_fill(&pair.side[0], pair.lab->rand);
+    s = &pair.side[0];
     wild = s->qp;
     for (uint32_t round = 0; round < 300; round++) {
         wild.qpn = QPN + 1 + (round % 7) * 0x10000;
         wild.mr = round ? wild.mr : mthca_mr(s->m, 4, 0);
         g_assert_cmphex(mthca_qp_to_init(s->m, &wild), ==, 0);
         g_assert_cmphex(
-            mthca_qp_to_rtr(s->m, &wild, bed.lab->host[1].config.lid, 0x12345),
+            mthca_qp_to_rtr(s->m, &wild, pair.lab->host[1].config.lid, 0x12345),
             ==, 0);
         g_assert_cmphex(mthca_qp_to_rts(s->m, &wild), ==, 0);
         for (unsigned i = 0; i < 4; i++) {
-            random_fill(bed.lab->rand, page, sizeof(page));
+            random_fill(pair.lab->rand, page, sizeof(page));
             host_write(s->m->host, wild.mr->page[i], page, sizeof(page));
         }
         for (unsigned i = 0; i < 20; i++) {
-            uint64_t words = (uint64_t)g_rand_int(bed.lab->rand) << 32 |
-                             g_rand_int(bed.lab->rand);
+            uint64_t words = (uint64_t)g_rand_int(pair.lab->rand) << 32 |
+                             g_rand_int(pair.lab->rand);
 
             if (i & 1) { /* of this QP */
                 words = (words & ~0xffffff00ull) | (uint64_t)wild.qpn << 8;
@@ -813,14 +636,14 @@ static void test_garbage(void)
             host_uar_write64(s->m->host, UAR * 4096 + MTHCA_SEND_DB,
                              GUINT64_TO_BE(words));
         }
-        lab_run_for(bed.lab, 10 * NS_PER_MS);
+        lab_run_for(pair.lab, 10 * NS_PER_MS);
         g_assert_cmphex(mthca_qp_destroy(s->m, &wild), ==, 0);
         s->cq.ci = hca_cq_peek(s->m->host->hca->cm, s->cq.cqn)->producer_index;
         mthca_cq_consume(s->m, &s->cq);
     }
     g_assert_cmpint(hca_qp_peek(s->m->host->hca->cm, QPN)->state, ==,
                     HCA_QP_RTS);
-    bed_free(&bed);
+    mthca_pair_free(&pair);
 }
 
 int main(int argc, char **argv)

@@ -6,11 +6,13 @@
 
 static const HcaCxtFormat cxt_format = {
     .tagged_numbers = true,
+    .linked_srqs = true,
     .qpc_size = MTHCA_QPC_SIZE,
     .cqc_size = MTHCA_CQC_SIZE,
     .eqc_size = MTHCA_EQC_SIZE,
     .srqc_size = MTHCA_SRQC_SIZE,
     .put_qp = hca_mthca_put_qp,
+    .put_srq = hca_mthca_put_srq,
     .put_cq = hca_mthca_put_cq,
     .put_eq = hca_mthca_put_eq,
     .arms_at_index = true,

@@ -11,7 +11,8 @@
  * query.c         what the card is: QUERY_FW, QUERY_DEV_LIM, QUERY_ADAPTER
  * icm.c           firmware's memory, ICM, and where in it tables are
  * regions.c       MPT entries
- * completion_queues.c, event_queues.c, queue_pairs.c   contexts and entries
+ * completion_queues.c, event_queues.c, queue_pairs.c, shared_queues.c
+ *                 contexts, and entries of queues
  * wqe.c           work queue entries
  */
 #ifndef HCA_MTHCA_H
@@ -49,6 +50,9 @@ HcaCommandFn hca_mthca_sw2hw_cq, hca_mthca_hw2sw_cq, hca_mthca_resize_cq;
 void hca_mthca_put_cq(const HcaCq *cq, void *cxt);
 void hca_mthca_put_cqe(const HcaCompletion *completion, int64_t time,
                        void *cqe);
+/* shared_queues.c */
+HcaCommandFn hca_mthca_sw2hw_srq, hca_mthca_hw2sw_srq;
+void hca_mthca_put_srq(const HcaSrq *srq, void *cxt);
 /* queue_pairs.c */
 HcaCommandFn hca_mthca_modify_qp, hca_mthca_query_qp, hca_mthca_destroy_qp;
 void hca_mthca_put_qp(uint32_t qpn, const HcaQp *qp, void *cxt);

@@ -163,11 +163,24 @@ static HcaRecvSlot recv_slot(const uint8_t *slot)
     return HCA_SLOT_EMPTY;
 }
 
-/* Entries up to the L_Key that ends them, or to the slot's end. */
+/* Of a shared queue: it is written when a WQE is put behind this one. */
+static uint32_t recv_link(const uint8_t *slot)
+{
+    struct mthca_next_seg seg;
+
+    memcpy(&seg, slot, sizeof(seg));
+    return GUINT32_FROM_BE(seg.nda_op) & MTHCA_NEXT_NDA;
+}
+
+/*
+ * Entries up to the L_Key that ends them, or to the slot's end. What tells of a
+ * shared queue's WQE is its place.
+ */
 static bool parse_recv(const uint8_t *slot, uint32_t size, HcaRecvWqe *wqe)
 {
     struct mthca_data_seg seg;
 
+    wqe->tag = wqe->offset;
     for (uint32_t at = sizeof(struct mthca_next_seg); at < size;
          at += sizeof(seg)) {
         memcpy(&seg, slot + at, sizeof(seg));
@@ -189,4 +202,5 @@ const HcaWqeFormat hca_mthca_wqe_format = {
     .parse_units = parse_units,
     .recv_slot = recv_slot,
     .parse_recv = parse_recv,
+    .recv_link = recv_link,
 };

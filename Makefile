@@ -145,7 +145,7 @@ run: build
 snapshot: build
 	@LINK='$(LINK)' guest-tests/snapshot.py
 
-check: build $S/unit $(SR)/python-disk $S/apps-layer $S/stock-qemu $(patsubst %,$S/headers-%,$(firstword $(linux)) $(lastword $(linux)))
+check: build $S/unit $(SR)/python-disk $S/apps-layer $S/debian-layer $S/stock-qemu $(patsubst %,$S/headers-%,$(firstword $(linux)) $(lastword $(linux)))
 	@scripts/run-tests $(if $(SINCE),--since '$(SINCE)') '$(T)'
 
 # Whether make check SINCE= finds mistakes: those of scripts/mutations; T=ROOM one.
@@ -159,7 +159,7 @@ mutate: $S/host
 # What fails seldom: N rounds of guest programs beside LOAD processes that spin.
 N ?= 20
 LOAD ?= 2
-soak: build $(SR)/python-disk $S/apps-layer
+soak: build $(SR)/python-disk $S/apps-layer $S/debian-layer
 	@scripts/run-tests --soak '$(N)' --load '$(LOAD)' '$(T)'
 
 # Tests take their long forms.
@@ -418,6 +418,12 @@ $S/apps-packages: $S/guest-packages scripts/fetch-layer scripts/image.sh guest-t
 
 $S/apps-layer: $S/apps-packages scripts/build-apps-layer scripts/image.sh $(call sources,guest-tests/programs/apps)
 	@$(stage) 'build apps layer' scripts/build-apps-layer
+	$(stage_done)
+
+# What only guests that have nothing of ours need.
+
+$S/debian-layer: $S/guest-packages scripts/build-debian-layer scripts/image.sh guest-tests/image/debian-packages
+	@$(stage) 'build debian layer' scripts/build-debian-layer
 	$(stage_done)
 
 # What only the tests with a QEMU without our card need.

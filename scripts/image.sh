@@ -33,6 +33,14 @@ fetch_debs() {
     done
 }
 
+# is_rdma_core FILE: whether a package is of those that guests do not have of Debian's, as our rdma-core is in their place
+is_rdma_core() {
+    case $1 in
+    libibverbs1_* | librdmacm1_* | libibumad3_* | ibverbs-providers_*) return 0 ;;
+    *) return 1 ;;
+    esac
+}
+
 # unpack_debs ROOT DEB...: unpack packages in ROOT. Some still have folders /lib and /bin; a guest has all of them in /usr.
 unpack_debs() {
     local root=$1 deb folder

@@ -26,6 +26,9 @@ BASE = os.path.join(GUEST, 'base.squashfs')
 LAYERS = {'apps': os.path.join(GUEST, 'apps.squashfs')}
 BUILT = [os.path.join(OF_RDMA_CORE, 'guest', 'rdma-core.squashfs'), os.path.join(OF_RDMA_CORE, 'guest', 'programs.squashfs'),
          os.path.join(OF_KERNEL, 'modules.squashfs')]
+# In their place in guests with the layer `debian`, which have nothing of ours but the tests' programs.
+DEBIAN = [os.path.join(GUEST, 'debian.squashfs'), os.path.join(OF_RDMA_CORE, 'guest', 'programs.squashfs'),
+          os.path.join(OF_KERNEL, 'debian-modules.squashfs')]
 PYTHON_DISK = os.path.join(OF_RDMA_CORE, 'guest', 'python.squashfs')
 
 

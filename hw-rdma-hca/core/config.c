@@ -57,9 +57,15 @@ const HcaOption *hca_config_options(unsigned *number)
     return options;
 }
 
+/* QEMU's OUI, and the PCI device's ID. */
+static const HcaIdentity native = { 0x525400, 0x10f0, 1 };
+/* As that card says, by which programs know its kind. */
+static const HcaIdentity mthca = { 0x0002c9, 25204, 0xa0 };
+
 void hca_config_init(HcaConfig *config)
 {
     *config = (HcaConfig) {
+        .identity = native,
         .link_layer = HCA_LINK_LAYER_IB,
         .cable = HCA_CABLE_CARD,
         .lid = 1,
@@ -220,7 +226,10 @@ static const char *check_others(const HcaConfig *c)
     return NULL;
 }
 
-/* Logarithms: what ib_mthca's own profile has, and PDs that have tags. */
+/*
+ * Logarithms: what ib_mthca's own profile has, and PDs that have tags. That card
+ * has no larger MTU, and no memory for programs.
+ */
 void hca_config_settle(HcaConfig *config)
 {
     if (config->personality == HCA_PERSONALITY_MTHCA) {
@@ -231,6 +240,9 @@ void hca_config_settle(HcaConfig *config)
         config->log_eqs = MAX(config->log_eqs, 5);
         config->log_mpts = MAX(config->log_mpts, 17);
         config->log_pds = MAX(config->log_pds, 24);
+        config->max_mtu = MIN(config->max_mtu, 4); /* 2048 bytes */
+        config->device_memory = 0;
+        config->identity = mthca;
     }
 }
 

@@ -116,11 +116,19 @@ typedef enum HcaPersonality {
     X(recorder, "recorder", 0, 16, 65536, NONE_OR_POWER, NONE, BOTH,           \
       "Events and packets that the flight recorder keeps; 0: there is none")
 
+/* What managers are told that the card is (NodeInfo, IBA 14.2.5.3). */
+typedef struct HcaIdentity {
+    uint32_t vendor_id; /* an OUI */
+    uint16_t device_id;
+    uint32_t revision;
+} HcaIdentity;
+
 typedef struct HcaConfig {
 #define HCA_OPTION_FIELD(field, ...) uint32_t field;
     HCA_OPTIONS(HCA_OPTION_FIELD)
 #undef HCA_OPTION_FIELD
     HcaPersonality personality;
+    HcaIdentity identity; /* that of its personality */
     HcaLinkLayer link_layer;
     HcaCableProtocol cable;             /* HCA_CABLE_CARD */
     uint16_t lid;                       /* 1..0xbfff; InfiniBand only */
@@ -143,8 +151,8 @@ static inline bool hca_config_is_roce(const HcaConfig *config)
 /* The documents' sizes, but for what a cable of software needs more of. */
 void hca_config_init(HcaConfig *config);
 /*
- * Raise what drivers of its personality take for granted: these ask for tables of
- * the sizes that they know.
+ * Make of it what drivers of its personality take for granted: some ask for tables
+ * of the sizes that they know.
  */
 void hca_config_settle(HcaConfig *config);
 

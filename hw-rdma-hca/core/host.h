@@ -24,6 +24,9 @@ typedef struct HcaTrace {
     uint64_t arg[3];
 } HcaTrace;
 
+/* In place of a message's number. */
+#define HCA_VECTOR_PIN UINT16_MAX
+
 typedef struct HcaHostOps {
     /*
      * Find the memory behind bus address @addr. On entry *@len is the number
@@ -46,7 +49,11 @@ typedef struct HcaHostOps {
     void (*dev_mem_written)(void *opaque, uint64_t offset, uint64_t len);
     /* Where BAR 0 is on the bus, 0: nowhere. NULL: 0. */
     uint64_t (*bar0_base)(void *opaque);
-    /* Send MSI-X message @vector; out of range does nothing. */
+    /*
+     * Send MSI-X message @vector; out of range does nothing. HCA_VECTOR_PIN: raise
+     * the interrupt pin, if there is one. It stays raised until software writes
+     * where hca_bar0_clears_pin() says so; the machine keeps its level.
+     */
     void (*msix_notify)(void *opaque, unsigned vector);
     /* Nanoseconds of the clock that stops when the machine does. */
     int64_t (*clock_ns)(void *opaque);

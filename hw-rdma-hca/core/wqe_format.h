@@ -35,6 +35,11 @@ typedef struct HcaWqeFormat {
      */
     bool (*parse_units)(const uint8_t *bytes, HcaService service, uint32_t lkey,
                         HcaWqe *wqe);
+    /*
+     * QP 0 and QP 1: where the packet's own headers are, and the entries behind
+     * them. False: it is no such WQE. NULL: theirs are like those of others.
+     */
+    bool (*parse_special)(const uint8_t *bytes, HcaWqe *wqe, HcaSge *headers);
     /* What a slot holds, where no posted count says it. */
     HcaRecvSlot (*recv_slot)(const uint8_t *slot);
     /*

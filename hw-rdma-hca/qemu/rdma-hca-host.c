@@ -71,15 +71,26 @@ static void host_dev_mem_written(void *opaque, uint64_t offset, uint64_t len)
                          offset, len);
 }
 
+static uint64_t host_bar0_base(void *opaque)
+{
+    RdmaHcaThread *thread = opaque;
+
+    return qatomic_read_u64(&thread->bar0_base);
+}
+
 static void host_msix_notify(void *opaque, unsigned vector)
 {
     RdmaHcaThread *thread = opaque;
 
-    if (vector < thread->num_vectors) {
+    if (vector == HCA_VECTOR_PIN) {
+        qatomic_set(&thread->pin, thread->has_pin);
+    } else if (vector < thread->num_vectors) {
         set_bit_atomic(vector, thread->vectors);
-        if (!thread->here) {
-            qemu_bh_schedule(thread->msix_bh);
-        }
+    } else {
+        return;
+    }
+    if (!thread->here) {
+        qemu_bh_schedule(thread->msix_bh);
     }
 }
 
@@ -216,6 +227,7 @@ const HcaHostOps rdma_hca_host_ops = {
     .dma_written = host_dma_written,
     .dev_mem = host_dev_mem,
     .dev_mem_written = host_dev_mem_written,
+    .bar0_base = host_bar0_base,
     .msix_notify = host_msix_notify,
     .clock_ns = host_clock_ns,
     .nonce = host_nonce,

@@ -343,9 +343,11 @@ static void ram_changed(void *opaque)
 static void deliver_interrupts(void *opaque)
 {
     RdmaHcaThread *thread = opaque;
-
     unsigned v = 0;
 
+    if (qatomic_xchg(&thread->pin, false) && thread->has_pin) {
+        pci_irq_assert(thread->pci);
+    }
     while ((v = find_next_bit(thread->vectors, thread->num_vectors, v)) <
            thread->num_vectors) {
         if (bitmap_test_and_clear_atomic(thread->vectors, v, 1)) {
@@ -502,6 +504,7 @@ static void forget_interrupts(RdmaHcaThread *thread)
 {
     qemu_bh_cancel(thread->msix_bh);
     bitmap_test_and_clear_atomic(thread->vectors, 0, thread->num_vectors);
+    qatomic_set(&thread->pin, false);
 }
 
 void rdma_hca_thread_reset(RdmaHcaThread *thread)
@@ -861,6 +864,8 @@ bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
     thread->recorder_path = NULL;
     thread->num_vectors = config->num_vectors;
     thread->vectors = bitmap_new(thread->num_vectors);
+    thread->pin = false;
+    thread->bar0_base = 0;
     thread->settled = false;
     thread->waits = false;
     thread->loaded = false;
@@ -877,6 +882,7 @@ bool rdma_hca_thread_start(RdmaHcaThread *thread, PCIDevice *pci,
                                   timer_cb, thread);
     set_dev_mem(thread, dev_mem);
     thread->hca = hca_new(config, &rdma_hca_host_ops, thread);
+    thread->has_pin = hca_has_pin(thread->hca);
     follow_memory(thread, translated);
     return true;
 }
@@ -887,6 +893,7 @@ bool rdma_hca_thread_unplug(RdmaHcaThread *thread)
     rdma_hca_ram_cleanup(&thread->ram);
     /* An interrupt being delivered may have led here. */
     thread->num_vectors = 0;
+    thread->has_pin = false;
     return !is_inside(thread);
 }
 

@@ -48,12 +48,15 @@ typedef struct RdmaHcaThread {
     RdmaHcaIommu *iommu;    /* NULL: there is none in front of the card */
     unsigned long *vectors; /* MSI-X messages to send; atomic */
     unsigned num_vectors;
-    QEMUBH *msix_bh; /* in the main loop */
-    QEMUBH *run_bh;  /* in the card's thread */
-    bool running;    /* changed with the BQL, in the card's thread */
-    bool loaded;     /* the same: since it has run */
-    bool link_up;    /* atomic */
-    int capture_fd;  /* -1: there is none */
+    bool has_pin;
+    int pin;            /* the interrupt pin is to be raised; atomic */
+    uint64_t bar0_base; /* bus address, 0: none; atomic */
+    QEMUBH *msix_bh;    /* in the main loop */
+    QEMUBH *run_bh;     /* in the card's thread */
+    bool running;       /* changed with the BQL, in the card's thread */
+    bool loaded;        /* the same: since it has run */
+    bool link_up;       /* atomic */
+    int capture_fd;     /* -1: there is none */
 
     /* Written before the card works. */
     const char *recorder_path; /* the owner's; NULL: nobody wants a file */

@@ -6,6 +6,7 @@
  * itself is in ../core, its thread in rdma-hca-thread.c.
  */
 #include "qemu/osdep.h"
+#include "../abi/mthca/mthca_regs.h"
 #include "../abi/rdma_hca_regs.h"
 #include "hw/pci/msix.h"
 #include "hw/pci/pci_bus.h"
@@ -29,6 +30,9 @@
 
 /* Network controller, InfiniBand (PCI Code and ID Assignment). */
 #define PCI_CLASS_NETWORK_INFINIBAND 0x0207
+#ifndef PCI_CLASS_SERIAL_INFINIBAND
+#define PCI_CLASS_SERIAL_INFINIBAND 0x0c06
+#endif
 /*
  * MSI-X messages of the Ethernet function, beside those of event queues: one for
  * each pair of rings.
@@ -101,6 +105,10 @@ static void bar0_write(void *opaque, hwaddr offset, uint64_t value,
         return;
     }
     trace_rdma_hca_bar0_write(s->thread.name, offset, value, size);
+    if (s->thread.has_pin && (hca_bar0_clears_pin(s->thread.hca, offset) ||
+                              hca_bar0_is_reset(s->thread.hca, offset))) {
+        pci_irq_deassert(PCI_DEVICE(s));
+    }
     if (hca_bar0_is_doorbell(s->thread.hca, offset)) {
         rdma_hca_thread_doorbell(&s->thread, &doorbell);
     } else {
@@ -178,9 +186,18 @@ static void forget_dev_mem(RdmaHcaState *s)
     }
 }
 
+/* Where a driver finds registers that it is told the bus address of. */
+static void follow_bar0(RdmaHcaState *s)
+{
+    pcibus_t base = PCI_DEVICE(s)->io_regions[RDMA_HCA_BAR0].addr;
+
+    qatomic_set_u64(&s->thread.bar0_base, base == PCI_BAR_UNMAPPED ? 0 : base);
+}
+
 static void config_write(PCIDevice *pci, uint32_t addr, uint32_t value, int len)
 {
     pci_default_write_config(pci, addr, value, len);
+    follow_bar0(RDMA_HCA(pci));
     if (pci->exp.exp_cap) {
         pcie_cap_flr_write_config(pci, addr, value, len);
         pcie_aer_write_config(pci, addr, value, len);
@@ -486,6 +503,9 @@ static bool init_capabilities(RdmaHcaState *s, Error **errp)
     if (hca_config_is_roce(&s->config)) {
         pci_config_set_class(pci->config, PCI_CLASS_NETWORK_ETHERNET);
     }
+    if (RDMA_HCA_GET_CLASS(s)->has_pin) {
+        pci_config_set_interrupt_pin(pci->config, 1);
+    }
     if (pci_bus_is_express(pci_get_bus(pci))) {
         if (pcie_endpoint_cap_init(pci, EXPRESS_CAP_OFFSET) < 0) {
             error_setg(errp, "no room for the PCI Express capability");
@@ -548,6 +568,7 @@ static void rdma_hca_realize(PCIDevice *pci, Error **errp)
     if (!check_properties(s, errp)) {
         return;
     }
+    hca_config_settle(&s->config);
     if (!init_bars(s, errp)) {
         return;
     }
@@ -697,6 +718,7 @@ static int post_load(void *opaque, int version_id)
         error_report_err(err);
     }
     forget_faults_text(s);
+    follow_bar0(s);
     return ok ? 0 : -EINVAL;
 }
 
@@ -923,6 +945,7 @@ static void add_live_properties(ObjectClass *klass)
 static void rdma_hca_init(Object *obj)
 {
     hca_config_init(&RDMA_HCA(obj)->config);
+    RDMA_HCA(obj)->config.personality = RDMA_HCA_GET_CLASS(obj)->personality;
 }
 
 static void rdma_hca_class_init(ObjectClass *klass, RDMA_HCA_CLASS_DATA *data)
@@ -947,14 +970,38 @@ static void rdma_hca_class_init(ObjectClass *klass, RDMA_HCA_CLASS_DATA *data)
     add_live_properties(klass);
 }
 
+/* What drivers of the kind of InfiniHost III Lx look for. */
+static void rdma_hca_mthca_class_init(ObjectClass *klass,
+                                      RDMA_HCA_CLASS_DATA *data)
+{
+    DeviceClass *dc = DEVICE_CLASS(klass);
+    PCIDeviceClass *pc = PCI_DEVICE_CLASS(klass);
+    RdmaHcaClass *rc = RDMA_HCA_CLASS(klass);
+
+    rc->personality = HCA_PERSONALITY_MTHCA;
+    rc->has_pin = true;
+    pc->vendor_id = MTHCA_PCI_VENDOR_ID;
+    pc->device_id = MTHCA_PCI_DEVICE_ID;
+    pc->revision = MTHCA_PCI_REVISION;
+    pc->class_id = PCI_CLASS_SERIAL_INFINIBAND;
+    dc->desc = "RDMA host channel adapter with the programming interface of an "
+               "InfiniHost III Lx (InfiniBand)";
+}
+
 static const TypeInfo rdma_hca_types[] = {
     {
         .name = TYPE_RDMA_HCA,
         .parent = TYPE_PCI_DEVICE,
         .instance_size = sizeof(RdmaHcaState),
         .instance_init = rdma_hca_init,
+        .class_size = sizeof(RdmaHcaClass),
         .class_init = rdma_hca_class_init,
         .interfaces = (InterfaceInfo[]) { { INTERFACE_PCIE_DEVICE }, {} },
+    },
+    {
+        .name = TYPE_RDMA_HCA_MTHCA,
+        .parent = TYPE_RDMA_HCA,
+        .class_init = rdma_hca_mthca_class_init,
     },
 };
 

@@ -8,7 +8,19 @@
 #include "rdma-hca-thread.h"
 
 #define TYPE_RDMA_HCA "rdma-hca"
-OBJECT_DECLARE_SIMPLE_TYPE(RdmaHcaState, RDMA_HCA)
+OBJECT_DECLARE_TYPE(RdmaHcaState, RdmaHcaClass, RDMA_HCA)
+/*
+ * A card with another programming interface. It has a type of its own, as drivers
+ * know it by other IDs, which are a class's.
+ */
+#define TYPE_RDMA_HCA_MTHCA "rdma-hca-mthca"
+
+struct RdmaHcaClass {
+    PCIDeviceClass parent_class;
+
+    HcaPersonality personality;
+    bool has_pin; /* INTx */
+};
 
 /* The thread of the card; NULL while it is not realized. Needs the BQL. */
 RdmaHcaThread *rdma_hca_thread(RdmaHcaState *s);

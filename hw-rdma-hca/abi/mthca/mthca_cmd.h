@@ -212,6 +212,8 @@ struct mthca_init_hca {
 #define MTHCA_INIT_LOG_NUM	RDMA_HCA_MASK(4, 0)	/* bases: low word */
 #define MTHCA_INIT_BIG_ENDIAN	RDMA_HCA_MASK(1, 1)	/* flags2: the host is */
 #define MTHCA_INIT_MPT_LOG_NUM	RDMA_HCA_MASK(5, 0)	/* mpt_log_sz */
+#define MTHCA_INIT_MGM_BUCKETS	RDMA_HCA_MASK(15, 0)	/* mgm_hash_sz */
+#define MTHCA_INIT_MGM_LOG_NUM	RDMA_HCA_MASK(4, 0)	/* mgm_log_table_sz */
 #define MTHCA_INIT_LOG_UARC	RDMA_HCA_MASK(23, 16)	/* uar_sizes: of 4 KiB */
 #define MTHCA_MAX_LOG_UARC	20			/* of bytes */
 

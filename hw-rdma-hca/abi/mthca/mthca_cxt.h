@@ -218,6 +218,7 @@ struct mthca_qp_mailbox {
 #define MTHCA_QPC_SERVICE_RC	0
 #define MTHCA_QPC_SERVICE_UC	1
 #define MTHCA_QPC_SERVICE_UD	3
+#define MTHCA_QPC_SERVICE_MLX	7	/* QP 0 and QP 1: packets with headers */
 #define MTHCA_QPC_MIGRATION	RDMA_HCA_MASK(12, 11)
 #define MTHCA_QPC_MIGRATED	3
 #define MTHCA_QPC_DE		RDMA_HCA_MASK(8, 8)
@@ -329,5 +330,17 @@ struct mthca_eqe {
 #define MTHCA_EQE_PORT_ACTIVE	4
 #define MTHCA_OWNER_SW		0x00
 #define MTHCA_OWNER_HW		0x80
+
+/* An entry of the multicast table. */
+struct mthca_mgm {
+	__be32 next;
+	__be32 reserved04[3];
+	__u8 mgid[16];		/* 10 */
+	__be32 qp[56];		/* the first that is not valid ends them */
+};
+
+#define MTHCA_MGM_NEXT		RDMA_HCA_MASK(31, 6)	/* index, 0: the last */
+#define MTHCA_MGM_VALID		RDMA_HCA_MASK(31, 31)	/* qp */
+#define MTHCA_MGM_QPN		RDMA_HCA_MASK(23, 0)
 
 #endif /* MTHCA_CXT_H */

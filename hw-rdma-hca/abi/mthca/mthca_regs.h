@@ -10,6 +10,10 @@
 
 #include "../rdma_hca_types.h"
 
+#define MTHCA_PCI_VENDOR_ID	0x15b3
+#define MTHCA_PCI_DEVICE_ID	0x6274
+#define MTHCA_PCI_REVISION	0xa0
+
 /* BAR 0. The HCR's words are those of RDMA_HCA_HCR. */
 #define MTHCA_HCR		0x80680
 #define MTHCA_RESET		0xf0010
@@ -23,6 +27,7 @@
 #define MTHCA_EQ_SET_CI_STRIDE	8
 #define MTHCA_CATAS		0x93000	/* reads 0 while all is well */
 #define MTHCA_CATAS_WORDS	16
+#define MTHCA_CATAS_INTERNAL	1	/* the first word: its top byte is the kind */
 
 /* In each page of BAR 2: a doorbell's first word is its high one. */
 #define MTHCA_SEND_DB		0x10

@@ -418,9 +418,6 @@ void hca_cq_doorbell(HcaCxtMgt *cm, uint32_t uar, uint32_t cqn, HcaCqArm how,
         return;
     }
     consumed(cm, cq, ci);
-    if (cm->format->arms_at_index && how != HCA_CQ_DISARMED) {
-        cq->last_notified_index = ci;
-    }
     /* An arm for any entry is not taken back. */
     if (how == HCA_CQ_ARMED_NEXT ||
         (how == HCA_CQ_ARMED_SOLICITED && cq->arm != HCA_CQ_ARMED_NEXT)) {

@@ -16,6 +16,8 @@ struct HcaCxtFormat {
     bool tagged_numbers;
     /* Receives of an SRQ are a list (recv_link()); else they lie in a ring. */
     bool linked_srqs;
+    /* An EQ may have the interrupt pin in place of a message: HCA_VECTOR_PIN. */
+    bool has_pin;
     /* Contexts in ICM, in bytes; each size divides a page. */
     uint16_t qpc_size;
     uint16_t cqc_size;
@@ -26,11 +28,6 @@ struct HcaCxtFormat {
     void (*put_cq)(const HcaCq *cq, void *cxt);
     void (*put_eq)(const HcaEq *eq, uint64_t events, void *cxt);
     void (*put_srq)(const HcaSrq *srq, void *cxt);
-    /*
-     * An arm is answered by an entry from its index on that there is already,
-     * even if an event has told of that; else by one that none has told of.
-     */
-    bool arms_at_index;
     /* Entries, in bytes. The last word of one gives it to software. */
     uint8_t cqe_size;
     uint8_t eqe_size;

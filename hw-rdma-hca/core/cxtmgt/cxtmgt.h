@@ -93,11 +93,12 @@ typedef enum HcaEqArm {
 typedef struct HcaEqAttr {
     uint32_t pd;
     uint32_t lkey;
-    uint64_t start; /* offset of entry 0 in its region */
+    uint64_t start; /* offset of entry 0 in its region, or */
+    bool on_bus;    /* its bus address: there is no region */
     uint8_t log_size;
-    uint16_t vector;
-    HcaEqArm arm;   /* to begin with */
-    uint32_t index; /* of both sides, to begin with */
+    uint16_t vector; /* of a message, or HCA_VECTOR_PIN */
+    HcaEqArm arm;    /* to begin with */
+    uint32_t index;  /* of both sides, to begin with */
 } HcaEqAttr;
 
 typedef struct HcaEq {
@@ -256,6 +257,8 @@ uint8_t hca_cxtmgt_modify_cq(HcaCxtMgt *cm, uint32_t cqn, uint16_t count,
                              uint16_t period_us);
 uint8_t hca_cxtmgt_sw2hw_eq(HcaCxtMgt *cm, uint32_t eqn, const HcaEqAttr *attr);
 uint8_t hca_cxtmgt_hw2sw_eq(HcaCxtMgt *cm, uint32_t eqn);
+/* Whether one of those in hardware has failed. From any thread. */
+bool hca_cxtmgt_eq_has_failed(const HcaCxtMgt *cm);
 uint8_t hca_cxtmgt_query_eq(HcaCxtMgt *cm, uint32_t eqn, void *cxt);
 uint8_t hca_cxtmgt_map_eq(HcaCxtMgt *cm, uint32_t eqn, uint64_t mask,
                           bool unmap);
@@ -348,8 +351,8 @@ unsigned hca_cxt_waiting_events(const HcaCxtMgt *cm);
 
 /* state.c: what is saved, in this order; and of an event. */
 extern const HcaSection hca_cxtmgt_section, hca_cxt_icm_section, hca_eq_section,
-    hca_cq_section, hca_srq_section, hca_qp_section, hca_sq_place_section,
-    hca_qp_counters_section, hca_event_section;
+    hca_eq_on_bus_section, hca_cq_section, hca_srq_section, hca_qp_section,
+    hca_sq_place_section, hca_qp_counters_section, hca_event_section;
 extern const HcaStruct hca_event_struct;
 
 #endif /* HCA_CXTMGT_H */

@@ -41,6 +41,7 @@ struct HcaCxtMgt {
     HcaQp **qps; /* key data, by number; NULL: RST, SW */
     HcaCq **cqs;
     HcaEq *eqs[RDMA_HCA_MAX_EQS];
+    int failed_eqs; /* how many of them have failed; atomic */
     HcaSrq **srqs;
     HcaQpCounters *qp_counters;      /* 2^HCA_LOG_COUNTER_SETS sets */
     uint32_t special[HCA_NSPECIALS]; /* QPNs, 0: none */

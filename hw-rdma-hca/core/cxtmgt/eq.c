@@ -53,11 +53,17 @@ static bool write_eqc(HcaCxtMgt *cm, uint32_t eqn, const HcaEq *eq)
     return hca_cxt_write(cm, &cm->eqc, eqn, cxt);
 }
 
+static bool vector_ok(const HcaCxtMgt *cm, uint16_t vector)
+{
+    return vector < cm->config->num_vectors ||
+           (vector == HCA_VECTOR_PIN && cm->format->has_pin);
+}
+
 static bool check(const HcaCxtMgt *cm, const HcaEqAttr *attr)
 {
     return attr->start % cm->format->eqe_size == 0 &&
            attr->log_size <= HCA_MAX_LOG_EQ_SIZE &&
-           attr->vector < cm->config->num_vectors &&
+           vector_ok(cm, attr->vector) &&
            attr->pd < 1ull << cm->config->log_pds;
 }
 
@@ -68,6 +74,7 @@ static void add_eq(HcaCxtMgt *cm, const HcaEq *from)
     g_queue_init(&eq->completions);
     cm->eqs[eq->eqn] = eq;
     cm->live.eqs++;
+    g_atomic_int_add(&cm->failed_eqs, eq->status != HCA_QUEUE_OK);
 }
 
 uint8_t hca_cxtmgt_sw2hw_eq(HcaCxtMgt *cm, uint32_t eqn, const HcaEqAttr *attr)
@@ -124,6 +131,7 @@ static void free_eq(HcaCxtMgt *cm, HcaEq *eq)
     hca_eq_forget(&eq->failure);
     cm->eqs[eq->eqn] = NULL;
     cm->live.eqs--;
+    g_atomic_int_add(&cm->failed_eqs, -(eq->status != HCA_QUEUE_OK));
     g_free(eq);
 }
 
@@ -158,6 +166,11 @@ static uint8_t find(HcaCxtMgt *cm, uint32_t eqn, HcaEq **eq)
     }
     *eq = cm->eqs[eqn];
     return *eq ? HCA_STAT_OK : HCA_STAT_BAD_RES_STATE;
+}
+
+bool hca_cxtmgt_eq_has_failed(const HcaCxtMgt *cm)
+{
+    return g_atomic_int_get(&cm->failed_eqs) != 0;
 }
 
 uint8_t hca_cxtmgt_query_eq(HcaCxtMgt *cm, uint32_t eqn, void *cxt)
@@ -219,7 +232,7 @@ bool hca_eq_is_here(HcaCxtMgt *cm, HcaV2pChannel channel, uint32_t eqn,
     const HcaEq *eq = cm->eqs[eqn];
     HcaMatchInfo info = eqe_info(cm, eq);
 
-    return eq->status != HCA_QUEUE_OK ||
+    return eq->status != HCA_QUEUE_OK || eq->attr.on_bus ||
            hca_v2p_ask(cm->v2p, ask, (*nth)++, channel, HCA_V2P_STORE, &info);
 }
 
@@ -229,6 +242,10 @@ static bool write_eqe(HcaCxtMgt *cm, const HcaEq *eq, const HcaEvent *event)
     HcaMatchInfo info = eqe_info(cm, eq);
 
     cm->format->put_eqe(event, entry);
+    if (eq->attr.on_bus) {
+        return hca_dma_write_entry(cm->v2p, HCA_V2P_EE, info.va, entry,
+                                   info.len);
+    }
     return hca_v2p_write_entry(cm->v2p, HCA_V2P_EE, &info, entry) ==
            HCA_V2P_SUCCESS;
 }
@@ -242,6 +259,7 @@ static void fail(HcaCxtMgt *cm, HcaEq *eq, HcaQueueStatus status)
         .number = eq->eqn,
     };
 
+    g_atomic_int_inc(&cm->failed_eqs); /* it was HCA_QUEUE_OK */
     eq->status = status;
     write_eqc(cm, eq->eqn, eq);
     cm->counters.events_lost++;

@@ -9,7 +9,7 @@ static const HcaField eq_attr_fields[] = {
     HCA_SAVED(HcaEqAttr, pd),     HCA_SAVED(HcaEqAttr, lkey),
     HCA_SAVED(HcaEqAttr, start),  HCA_SAVED(HcaEqAttr, log_size),
     HCA_SAVED(HcaEqAttr, vector), HCA_SAVED(HcaEqAttr, arm),
-    HCA_SAVED(HcaEqAttr, index),
+    HCA_SAVED(HcaEqAttr, index),  HCA_ELSEWHERE(HcaEqAttr, on_bus),
 };
 static const HcaStruct eq_attr_struct = HCA_STRUCT(HcaEqAttr, eq_attr_fields);
 

@@ -35,6 +35,7 @@ static const HcaField unit_fields[] = {
     HCA_ELSEWHERE(HcaCxtMgt, qps),
     HCA_ELSEWHERE(HcaCxtMgt, cqs),
     HCA_ELSEWHERE(HcaCxtMgt, eqs),
+    HCA_DERIVED(HcaCxtMgt, failed_eqs),
     HCA_ELSEWHERE(HcaCxtMgt, srqs),
     HCA_ELSEWHERE(HcaCxtMgt, qp_counters),
     HCA_SAVED_ARRAY(HcaCxtMgt, special, special[0]),
@@ -160,6 +161,46 @@ static bool load_eqs(void *room, const void *records, uint32_t n,
 
 const HcaSection hca_eq_section = HCA_SECTION("eq", 1, &hca_eq_struct, save_eqs,
                                               load_eqs);
+
+/* Those of them that lie at bus addresses */
+
+typedef struct OnBus {
+    uint32_t eqn;
+} OnBus;
+
+static const HcaField on_bus_fields[] = { HCA_SAVED(OnBus, eqn) };
+static const HcaStruct on_bus_struct = HCA_STRUCT(OnBus, on_bus_fields);
+
+static void save_on_bus(void *room, GArray *records)
+{
+    HcaCxtMgt *cm = room;
+
+    for (unsigned eqn = 0; eqn < RDMA_HCA_MAX_EQS; eqn++) {
+        OnBus record = { eqn };
+
+        if (cm->eqs[eqn] && cm->eqs[eqn]->attr.on_bus) {
+            g_array_append_val(records, record);
+        }
+    }
+}
+
+static bool load_on_bus(void *room, const void *records, uint32_t n,
+                        HcaStateError *error)
+{
+    HcaCxtMgt *cm = room;
+    const OnBus *from = records;
+
+    for (; n; n--, from++) {
+        if (from->eqn >= RDMA_HCA_MAX_EQS || !cm->eqs[from->eqn]) {
+            return hca_state_refuse(error, "no EQ %u on the bus", from->eqn);
+        }
+        cm->eqs[from->eqn]->attr.on_bus = true;
+    }
+    return true;
+}
+
+const HcaSection hca_eq_on_bus_section = HCA_SECTION(
+    "eq-on-bus", 1, &on_bus_struct, save_on_bus, load_on_bus);
 
 /* Completion queues */
 

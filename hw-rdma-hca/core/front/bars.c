@@ -79,6 +79,8 @@ uint32_t hca_bar0_read(const Hca *hca, uint32_t offset)
         value = hca_ceu_read(hca->ceu, at);
     } else if (offset == registers->reset) {
         value = hca_bars_reset_wanted(hca->bars);
+    } else if (registers->read) {
+        value = registers->read(hca, offset);
     }
     return in_order(registers, value);
 }
@@ -106,6 +108,20 @@ bool hca_bar0_write(Hca *hca, uint32_t offset, uint32_t value)
 bool hca_bar0_is_reset(const Hca *hca, uint32_t offset)
 {
     return offset == registers_of(hca)->reset;
+}
+
+bool hca_bar0_clears_pin(const Hca *hca, uint32_t offset)
+{
+    const HcaRegisters *registers = registers_of(hca);
+    uint32_t at;
+
+    return hca_offset_in(offset, registers->clear_pin,
+                         registers->clear_pin_size, &at);
+}
+
+bool hca_has_pin(const Hca *hca)
+{
+    return registers_of(hca)->clear_pin_size;
 }
 
 bool hca_bar0_is_doorbell(const Hca *hca, uint32_t offset)

@@ -32,7 +32,14 @@ typedef struct HcaRegisters {
     bool big_endian;
     uint32_t hcr;   /* in BAR 0; its words are alike in all interfaces */
     uint32_t reset; /* in BAR 0: software writes 1 */
+    /* In BAR 0: what is written there lowers the interrupt pin. 0: no pin. */
+    uint32_t clear_pin, clear_pin_size;
     uint32_t uar[HCA_NUAR_DOORBELLS]; /* in each page of BAR 2 */
+    /*
+     * Beside these, what is read there; NULL: 0. From any thread, as
+     * hca_bar0_read().
+     */
+    uint32_t (*read)(const Hca *hca, uint32_t offset);
     /* Other registers of BAR 0, of which all are for writing only. */
     bool (*is_doorbell)(uint32_t offset);
     void (*ring)(Hca *hca, uint32_t offset, uint32_t value);

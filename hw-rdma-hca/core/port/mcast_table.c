@@ -12,6 +12,7 @@
 void hca_mcast_reset(HcaPort *port)
 {
     memset(&port->mcast, 0, sizeof(port->mcast));
+    hca_mcast_chains_end(port);
 }
 
 static bool has_qpn_before(const HcaMcastGroup *group, unsigned end,
@@ -65,6 +66,9 @@ const HcaMcastGroup *hca_mcast_get(const HcaPort *port, unsigned index)
 
 const HcaMcastGroup *hca_mcast_find(const HcaPort *port, const HcaGid *mgid)
 {
+    if (port->chains.number) {
+        return hca_mcast_chain_find(port, mgid);
+    }
     for (unsigned i = 0; i < port->mcast.end; i++) {
         const HcaMcastGroup *group = &port->mcast.group[i];
 

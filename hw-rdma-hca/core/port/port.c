@@ -10,9 +10,6 @@
 #include "frame_encap.h"
 #include "port_int.h"
 
-#define VENDOR_ID 0x525400 /* QEMU's OUI */
-#define DEVICE_ID 0x10f0
-#define REVISION 1
 #define DESCRIPTION "rdma-hca"
 #define VL_CAP_8 4 /* VL 0 to 7 */
 #define NS_PER_US 1000
@@ -151,9 +148,9 @@ static HcaNode *new_node(HcaPort *port)
         .type = HCA_NODE_CA,
         .num_ports = RDMA_HCA_NUM_PORTS,
         .guid = port->config->guid,
-        .device_id = DEVICE_ID,
-        .vendor_id = VENDOR_ID,
-        .revision = REVISION,
+        .device_id = port->config->identity.device_id,
+        .vendor_id = port->config->identity.vendor_id,
+        .revision = port->config->identity.revision,
         .description = DESCRIPTION,
         .mtu_cap = port->config->max_mtu,
         .vl_cap = VL_CAP_8,
@@ -188,6 +185,7 @@ HcaPort *hca_port_new(const HcaConfig *config, HcaLink *link,
 void hca_port_free(HcaPort *port)
 {
     hca_flow_cleanup(port);
+    hca_mcast_chains_end(port);
     hca_node_free(port->node);
     g_free(port);
 }
@@ -397,6 +395,43 @@ bool hca_port_find_pkey(const HcaPort *port, uint16_t pkey, unsigned *index)
         }
     }
     return false;
+}
+
+/* The very one, with its kind of membership. */
+static bool has_pkey(const HcaPort *port, uint16_t pkey, uint16_t *index)
+{
+    for (*index = 0; *index < HCA_NODE_PKEYS; ++*index) {
+        if (hca_port_pkey(port, *index) == pkey) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool hca_port_path_of(const HcaPort *port, const HcaPacket *packet,
+                      HcaPath *path)
+{
+    const HcaGidEntry *source;
+
+    path->dlid = packet->dlid;
+    path->sl = packet->sl;
+    path->path_bits = packet->slid & 0x7f;
+    if (path->smp) {
+        return true;
+    }
+    path->grh = packet->has_grh;
+    if (path->grh) {
+        source = hca_gid_find(port, &packet->sgid, 0, NULL);
+        if (!source) {
+            return false;
+        }
+        path->sgid_index = hca_gid_index(port, source);
+        path->dgid = packet->dgid;
+        path->tclass = packet->tclass;
+        path->flow_label = packet->flow_label;
+        path->hop_limit = packet->hop_limit;
+    }
+    return has_pkey(port, packet->pkey, &path->pkey_index);
 }
 
 uint8_t hca_port_vl(const HcaPort *port, uint8_t sl)

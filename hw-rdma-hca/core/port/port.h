@@ -7,6 +7,7 @@
  * port.c          identity, state, drops
  * gid_table.c     GIDs
  * mcast_table.c   multicast groups and the QPs attached to them
+ * mcast_chains.c  the same where software keeps them in hash chains
  * flow_table.c    rules by which raw packet QPs get frames
  * flow_key.c      what of a frame they look at
  * addressing*.c   paths and addresses, a table for each link layer
@@ -143,6 +144,13 @@ bool hca_port_takes_pkey(const HcaPort *port, unsigned index, uint16_t pkey);
 bool hca_port_pkey_index_ok(const HcaPort *port, unsigned index);
 /* The first @index that takes it, as QP 1 does. False: none. */
 bool hca_port_find_pkey(const HcaPort *port, uint16_t pkey, unsigned *index);
+/*
+ * The path along which a datagram of QP 0 (@path's smp) or QP 1 is to go, by
+ * headers that somebody else has written. False: it has a source or a P_Key that
+ * the port has not.
+ */
+bool hca_port_path_of(const HcaPort *port, const HcaPacket *packet,
+                      HcaPath *path);
 /* The virtual lane of a service level, 15: none (IBA 7.6.6). */
 uint8_t hca_port_vl(const HcaPort *port, uint8_t sl);
 
@@ -186,6 +194,6 @@ HcaPortCounters *hca_port_counters(HcaPort *port);
 
 /* state.c: what is saved, in this order, behind the node of hca_port_node(). */
 extern const HcaSection hca_port_section, hca_gid_section, hca_mcast_section,
-    hca_flow_section;
+    hca_mcast_chains_section, hca_mcast_entry_section, hca_flow_section;
 
 #endif /* HCA_PORT_H */

@@ -6,6 +6,7 @@
 #include "../../abi/rdma_hca_sizes.h"
 #include "../mad/vl_arbiter.h"
 #include "addressing.h"
+#include "mcast_chains.h"
 #include "port.h"
 
 typedef struct HcaGidTable {
@@ -17,6 +18,12 @@ typedef struct HcaMcastTable {
     unsigned end; /* behind the last group in use */
     HcaMcastGroup group[RDMA_HCA_MGM_NUM];
 } HcaMcastTable;
+
+typedef struct HcaMcastChains {
+    unsigned number; /* 0: groups are in the table */
+    unsigned buckets;
+    HcaMcastEntry **entry; /* NULL: never written */
+} HcaMcastChains;
 
 /* Rules of one kind, in the order in which they are tried. */
 typedef struct HcaFlowList {
@@ -51,6 +58,7 @@ struct HcaPort {
     uint64_t lane_sent; /* bytes, since hca_port_next_lane() */
     HcaGidTable gids;
     HcaMcastTable mcast;
+    HcaMcastChains chains;
     HcaFlowTable flows;
     HcaPortCounters counters;
 };
@@ -58,6 +66,9 @@ struct HcaPort {
 /* As after a reset: the default GID on InfiniBand, nothing on RoCE. */
 void hca_gid_reset(HcaPort *port);
 void hca_mcast_reset(HcaPort *port);
+/* As hca_mcast_find(), if there are chains. */
+const HcaMcastGroup *hca_mcast_chain_find(const HcaPort *port,
+                                          const HcaGid *mgid);
 
 void hca_flow_init(HcaPort *port);
 void hca_flow_cleanup(HcaPort *port);

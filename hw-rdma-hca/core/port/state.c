@@ -44,6 +44,7 @@ static const HcaField port_fields[] = {
     HCA_SAVED(HcaPort, lane_sent),
     HCA_ELSEWHERE(HcaPort, gids),
     HCA_ELSEWHERE(HcaPort, mcast),
+    HCA_ELSEWHERE(HcaPort, chains),
     HCA_ELSEWHERE(HcaPort, flows),
     HCA_COUNTED(HcaPort, counters),
 };
@@ -238,6 +239,91 @@ static bool load_groups(void *room, const void *records, uint32_t n,
 
 const HcaSection hca_mcast_section = HCA_SECTION(
     "mcast-group", 1, &group_struct, save_groups, load_groups, &mcast_struct);
+
+/* Groups in chains */
+
+static const HcaField chains_fields[] = {
+    HCA_SAVED(HcaMcastChains, number),
+    HCA_SAVED(HcaMcastChains, buckets),
+    HCA_ELSEWHERE(HcaMcastChains, entry),
+};
+static const HcaStruct chains_struct = HCA_STRUCT(HcaMcastChains,
+                                                  chains_fields);
+
+static void save_chains(void *room, GArray *records)
+{
+    const HcaPort *port = room;
+
+    if (port->chains.number) {
+        g_array_append_val(records, port->chains);
+    }
+}
+
+static bool load_chains(void *room, const void *records, uint32_t n,
+                        HcaStateError *error)
+{
+    const HcaMcastChains *from = records;
+
+    if (!n) {
+        return true;
+    }
+    if (n > 1 || !hca_mcast_chains_begin(room, from->number, from->buckets)) {
+        return hca_state_refuse(error, "no such chains");
+    }
+    return true;
+}
+
+const HcaSection hca_mcast_chains_section = HCA_SECTION(
+    "mcast-chains", 1, &chains_struct, save_chains, load_chains);
+
+typedef struct Link {
+    uint16_t index;
+    HcaMcastEntry entry;
+} Link;
+
+static const HcaField of_entry_fields[] = {
+    HCA_SAVED_STRUCT(HcaMcastEntry, group, of_group_struct),
+    HCA_SAVED(HcaMcastEntry, next),
+};
+static const HcaStruct of_entry_struct = HCA_STRUCT(HcaMcastEntry,
+                                                    of_entry_fields);
+
+static const HcaField link_fields[] = {
+    HCA_SAVED(Link, index),
+    HCA_SAVED_STRUCT(Link, entry, of_entry_struct),
+};
+static const HcaStruct link_struct = HCA_STRUCT(Link, link_fields);
+
+static void save_entries(void *room, GArray *records)
+{
+    const HcaPort *port = room;
+
+    for (unsigned i = 0; i < port->chains.number; i++) {
+        if (port->chains.entry[i]) {
+            Link link = { i, *port->chains.entry[i] };
+
+            g_array_append_val(records, link);
+        }
+    }
+}
+
+static bool load_entries(void *room, const void *records, uint32_t n,
+                         HcaStateError *error)
+{
+    const Link *link = records;
+
+    for (; n; n--, link++) {
+        if (hca_mcast_chain_set(room, link->index, &link->entry) !=
+            HCA_STAT_OK) {
+            return hca_state_refuse(error, "no entry %u of a chain",
+                                    link->index);
+        }
+    }
+    return true;
+}
+
+const HcaSection hca_mcast_entry_section = HCA_SECTION(
+    "mcast-chain-entry", 1, &link_struct, save_entries, load_entries);
 
 /* Flow rules, in the order in which they are tried */
 

@@ -6,6 +6,7 @@
  * wqe_scheduler.c  2.4.2: chained before doorbelled
  * wqe_indicator.c  2.4.4: which QPs follow a chain
  * wqe_parse.c      2.4.3: the checks of a WQE and their outcomes
+ * special.c        WQEs of QP 0 and QP 1 with headers of their own
  * data_pack.c      2.4.5: payload of a packet gathered from the entries
  */
 #ifndef HCA_SEND_H
@@ -86,6 +87,18 @@ bool hca_wqe_is_here(Hca *hca, HcaQp *qp, HcaV2pChannel channel,
 /* WQEParse: @channel tells who found @ref. The next link is indicated. */
 void hca_wqe_parse(Hca *hca, HcaQp *qp, HcaV2pChannel channel,
                    const HcaWqeRef *ref, HcaWqe *wqe);
+/*
+ * Whether WQEs of @qp have the packet's headers in memory; where (false: that is
+ * no such WQE), with the payload's entries in @wqe; and who the peer is by them, of
+ * which @headers is the card's copy.
+ */
+bool hca_special_has_headers(const Hca *hca, const HcaQp *qp);
+bool hca_special_find_headers(const Hca *hca, const HcaQp *qp,
+                              const uint8_t *bytes, HcaWqe *wqe,
+                              HcaMatchInfo *info);
+HcaWqeCheck hca_special_take_headers(const Hca *hca, const HcaQp *qp,
+                                     const uint8_t *headers, uint32_t len,
+                                     HcaWqe *wqe);
 /*
  * Ask once what a plan of faults has in mind for the WQE in hand. True: the QP
  * has to break.

@@ -61,9 +61,41 @@ static void parse_peer(const Hca *hca, const HcaQp *qp, const uint8_t *bytes,
     }
 }
 
-static void parse_units(const Hca *hca, const HcaQp *qp, const uint8_t *bytes,
-                        HcaWqe *wqe)
+/* @read: hca_v2p_peek(), or what takes effect. */
+typedef HcaV2pState ReadFn(HcaV2p *v2p, const HcaMatchInfo *info, void *buf);
+
+static HcaV2pState read_headers(HcaV2p *v2p, const HcaMatchInfo *info,
+                                void *buf)
 {
+    return hca_v2p_read(v2p, HCA_V2P_WP_ND, info, buf);
+}
+
+static void parse_special(Hca *hca, const HcaQp *qp, const uint8_t *bytes,
+                          ReadFn *read, HcaWqe *wqe)
+{
+    uint8_t headers[HCA_MAX_HEADER_SIZE];
+    HcaMatchInfo info;
+    HcaWqeCheck check;
+
+    if (!hca_special_find_headers(hca, qp, bytes, wqe, &info)) {
+        fail(wqe, HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_UNITS);
+    } else if (read(hca->v2p, &info, headers) != HCA_V2P_SUCCESS) {
+        fail(wqe, HCA_SYNDROME_LOCAL_PROT_ERR, HCA_WQE_BAD_ENTRY);
+    } else {
+        check = hca_special_take_headers(hca, qp, headers, info.len, wqe);
+        if (check != HCA_WQE_GOOD) {
+            fail(wqe, HCA_SYNDROME_LOCAL_QP_OP_ERR, check);
+        }
+    }
+}
+
+static void parse_units(Hca *hca, const HcaQp *qp, const uint8_t *bytes,
+                        ReadFn *read, HcaWqe *wqe)
+{
+    if (hca_special_has_headers(hca, qp)) {
+        parse_special(hca, qp, bytes, read, wqe);
+        return;
+    }
     if (qp->attr.service == HCA_SERVICE_UD) {
         parse_peer(hca, qp, bytes, wqe);
     }
@@ -178,7 +210,7 @@ static void check(Hca *hca, const HcaQp *qp, const uint8_t *bytes, HcaWqe *wqe)
     if (op->transfer == HCA_TRANSFER_NONE && !op->mem) {
         return;
     }
-    parse_units(hca, qp, bytes, wqe);
+    parse_units(hca, qp, bytes, read_headers, wqe);
     if (op->mem) {
         return; /* judged when it is executed */
     }
@@ -278,6 +310,18 @@ void hca_wqe_parse_again(Hca *hca, HcaQp *qp)
     take_plan(&sq->wqe, planned);
 }
 
+/* Whether the headers are here that a WQE has in memory, question @nth. */
+static bool headers_are_here(Hca *hca, HcaQp *qp, const uint8_t *bytes,
+                             unsigned nth)
+{
+    HcaWqe wqe = { .nsge = 0 };
+    HcaMatchInfo info;
+
+    return !hca_special_find_headers(hca, qp, bytes, &wqe, &info) ||
+           hca_v2p_ask(hca->v2p, &qp->send_ask, nth, HCA_V2P_WP_ND,
+                       HCA_V2P_FETCH, &info);
+}
+
 /*
  * VTP_CMD, VTP_RESP: the WQE, then the regions of its entries. What is read here
  * to find these is not what the WQE is judged by.
@@ -289,21 +333,26 @@ bool hca_wqe_is_here(Hca *hca, HcaQp *qp, HcaV2pChannel channel,
     const HcaSendOp *op = hca_send_op(ref->opcode);
     HcaMatchInfo info = wqe_info(qp, ref);
     HcaWqe wqe = { .ref = *ref };
+    unsigned nth = 0;
 
     if (!place_ok(qp, ref)) {
         return true;
     }
-    if (!hca_v2p_ask(hca->v2p, &qp->send_ask, 0, channel, HCA_V2P_FETCH,
+    if (!hca_v2p_ask(hca->v2p, &qp->send_ask, nth++, channel, HCA_V2P_FETCH,
                      &info)) {
         return false;
     }
     if (hca_v2p_peek(hca->v2p, &info, bytes) == HCA_V2P_SUCCESS &&
         opcode_allowed(qp, op)) {
-        parse_units(hca, qp, bytes, &wqe);
+        if (hca_special_has_headers(hca, qp) &&
+            !headers_are_here(hca, qp, bytes, nth++)) {
+            return false;
+        }
+        parse_units(hca, qp, bytes, hca_v2p_peek, &wqe);
     }
     for (unsigned i = 0; !wqe.syndrome && i < wqe.nsge; i++) {
         info = entry_info(qp, op, &wqe.sge[i]);
-        if (!hca_v2p_ask(hca->v2p, &qp->send_ask, 1 + i, HCA_V2P_WP_ND,
+        if (!hca_v2p_ask(hca->v2p, &qp->send_ask, nth + i, HCA_V2P_WP_ND,
                          HCA_V2P_CHECK, &info)) {
             return false;
         }

@@ -304,7 +304,9 @@ static void op_msix_notify(void *opaque, unsigned vector)
 {
     Host *host = opaque;
 
-    if (vector < MIN(host->config.num_vectors, HOST_MAX_VECTORS)) {
+    if (vector == HCA_VECTOR_PIN) {
+        host->pin = true;
+    } else if (vector < MIN(host->config.num_vectors, HOST_MAX_VECTORS)) {
         host->msix[vector]++;
     } else {
         host->msix_bad++;

@@ -44,6 +44,7 @@ struct Host {
     bool bump_high;                  /* the next block comes from high memory */
     uint64_t msix[HOST_MAX_VECTORS]; /* messages sent, by vector */
     uint64_t msix_bad;
+    bool pin;           /* the interrupt pin is raised */
     uint64_t mmio_hits; /* DMA refused because it met MMIO */
     int64_t deadline;   /* of its own clock */
     bool kicked;        /* hca_run() has to be called */

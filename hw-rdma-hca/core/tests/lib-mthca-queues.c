@@ -135,7 +135,9 @@ static void clear_receives(Mthca *m, const MthcaQp *qp)
 uint8_t mthca_qp_to_init(Mthca *m, MthcaQp *qp)
 {
     struct mthca_qp_mailbox box = {
-        .opt_param_mask = GUINT32_TO_BE(0x81e), /* rights, P_Key, port */
+        /* rights, P_Key, port; of QP 0 and QP 1: P_Key, Q_Key */
+        .opt_param_mask = GUINT32_TO_BE(
+            qp->service == MTHCA_QPC_SERVICE_MLX ? 0x30 : 0x81e),
         .qpc = {
             .flags = GUINT32_TO_BE(0x10001900 | (uint32_t)qp->service << 16),
             .rq_size_stride = qp->srq ? 0 : size_stride(qp, qp->log_rq),
@@ -153,7 +155,9 @@ uint8_t mthca_qp_to_init(Mthca *m, MthcaQp *qp)
             .cqn_rcv = GUINT32_TO_BE(qp->recv_cq->cqn),
             .rcv_record = GUINT32_TO_BE(qp->rq_record),
             .srqn = GUINT32_TO_BE(qp->srq ? 1u << 24 | qp->srq->srqn : 0),
-            .qkey = GUINT32_TO_BE(0x11111111),
+            .qkey = GUINT32_TO_BE(qp->service == MTHCA_QPC_SERVICE_MLX
+                                      ? 0x80010000
+                                      : 0x11111111),
         },
     };
 
@@ -168,7 +172,8 @@ uint8_t mthca_qp_to_init(Mthca *m, MthcaQp *qp)
 
 uint8_t mthca_qp_to_rtr(Mthca *m, MthcaQp *qp, uint16_t dlid, uint32_t dqpn)
 {
-    bool ud = qp->service == MTHCA_QPC_SERVICE_UD;
+    bool ud = qp->service == MTHCA_QPC_SERVICE_UD ||
+              qp->service == MTHCA_QPC_SERVICE_MLX;
     struct mthca_qp_mailbox box = {
         /* rights, RNR timer, path, Reads as responder */
         .opt_param_mask = GUINT32_TO_BE(ud ? 0 : 0x2ce),
@@ -247,6 +252,12 @@ static void add_address(Wqe *wqe, const MthcaWr *wr)
     seg.g_mlpath = 0;
     seg.dlid = GUINT16_TO_BE(wr->dlid);
     seg.sl_tclass_flow = GUINT32_TO_BE(0x0eeeeeee);
+    if (wr->dgid) {
+        seg.g_mlpath = 0x80;
+        seg.gid_index = 0;
+        seg.hop_limit = 1;
+        memcpy(seg.dgid, wr->dgid, sizeof(seg.dgid));
+    }
     seg.dqpn = GUINT32_TO_BE(wr->dqpn);
     seg.qkey = GUINT32_TO_BE(wr->qkey);
     add(wqe, &seg, sizeof(seg));
@@ -304,6 +315,17 @@ static void link_to(Mthca *m, const MthcaQp *qp, const MthcaWr *wr,
     host_write(m->host, send_bus(qp, qp->sq_head - 1), link, sizeof(link));
 }
 
+/* All but the link, which the next one's posting fills in. */
+static void write_send(Mthca *m, MthcaQp *qp, const MthcaWr *wr, const Wqe *wqe)
+{
+    g_assert_cmpuint(wqe->len, <=, 1u << qp->log_stride);
+    link_to(m, qp, wr, wqe->len);
+    host_write(m->host, send_bus(qp, qp->sq_head) + 8, wqe->bytes + 8,
+               wqe->len - 8);
+    qp->sq_head++;
+    set_record(m, qp->uar, qp->sq_record, qp->sq_head & 0xffff);
+}
+
 void mthca_post_send(Mthca *m, MthcaQp *qp, const MthcaWr *wr)
 {
     Wqe wqe = { .len = 0 };
@@ -325,13 +347,24 @@ void mthca_post_send(Mthca *m, MthcaQp *qp, const MthcaWr *wr)
     for (unsigned i = 0; i < wr->nsge; i++) {
         add_entry(&wqe, &wr->sge[i]);
     }
-    g_assert_cmpuint(wqe.len, <=, 1u << qp->log_stride);
-    link_to(m, qp, wr, wqe.len);
-    /* All but the link, which the next one's posting fills in. */
-    host_write(m->host, send_bus(qp, qp->sq_head) + 8, wqe.bytes + 8,
-               wqe.len - 8);
-    qp->sq_head++;
-    set_record(m, qp->uar, qp->sq_record, qp->sq_head & 0xffff);
+    write_send(m, qp, wr, &wqe);
+}
+
+void mthca_post_mlx(Mthca *m, MthcaQp *qp, const MthcaSge *sge, unsigned nsge,
+                    bool icrc)
+{
+    Wqe wqe = { .len = 0 };
+    const MthcaWr wr = { .opcode = HCA_OP_SEND };
+    const struct mthca_next_seg next = { .flags = GUINT32_TO_BE(8) };
+
+    add(&wqe, &next, sizeof(next));
+    for (unsigned i = 0; i < nsge; i++) {
+        add_entry(&wqe, &sge[i]);
+    }
+    if (icrc) {
+        add_inline(&wqe, "\0\0\0", 4);
+    }
+    write_send(m, qp, &wr, &wqe);
 }
 
 /* What the first of them is says the link to it. */

@@ -470,12 +470,13 @@ MthcaMr *mthca_mr(Mthca *m, unsigned npages, uint32_t tag)
 
 /* ---- event queues ---- */
 
-void mthca_put_eqc(const MthcaEq *eq, uint32_t pd, struct mthca_eqc *eqc)
+void mthca_put_eqc(const MthcaEq *eq, uint32_t pd, uint8_t pin,
+                   struct mthca_eqc *eqc)
 {
     *eqc = (struct mthca_eqc) {
         .flags = GUINT32_TO_BE(0x01040900), /* software's, TR, armed */
         .logsize = GUINT32_TO_BE(eq->log_size << 24),
-        .intr = GUINT32_TO_BE(0x80 | (eq->eqn - 1) % MTHCA_NUM_EQS),
+        .intr = GUINT32_TO_BE(pin ? pin : 0x80 | (eq->eqn - 1) % MTHCA_NUM_EQS),
         .pd = GUINT32_TO_BE(pd),
         .lkey = GUINT32_TO_BE(eq->mr->key),
     };
@@ -521,7 +522,7 @@ uint8_t mthca_sw2hw_eq(Mthca *m, MthcaEq *eq)
 
     eq->ci = 0;
     mthca_ring_clear(m, eq->mr, eq->log_size);
-    mthca_put_eqc(eq, m->pd, &eqc);
+    mthca_put_eqc(eq, m->pd, m->intx ? m->adapter[0x10] : 0, &eqc);
     return mthca_cmd_in(m, RDMA_HCA_CMD_SW2HW_EQ, &eqc, sizeof(eqc), eq->eqn,
                         0);
 }

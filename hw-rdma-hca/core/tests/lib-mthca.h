@@ -120,12 +120,14 @@ typedef struct MthcaWr {
     /* UD */
     uint16_t dlid;
     uint32_t dqpn, qkey;
+    const uint8_t *dgid; /* NULL: without GRH */
 } MthcaWr;
 
 typedef struct Mthca {
     Host *host;
     uint64_t mbox_in, mbox_out; /* bus addresses */
     bool events;                /* commands complete by event */
+    bool intx;                  /* EQs raise the pin, and send no messages */
     uint16_t token;
     uint8_t fw[256], lim[256], adapter[256]; /* as they came */
     MthcaPlace place[MTHCA_NTABLES];
@@ -192,8 +194,9 @@ void mthca_ring_clear(Mthca *m, const MthcaMr *mr, unsigned log_size);
 bool mthca_ring_take(Mthca *m, const MthcaMr *mr, unsigned log_size,
                      uint32_t *ci, void *entry);
 
-/* An EQ in a region. */
-void mthca_put_eqc(const MthcaEq *eq, uint32_t pd, struct mthca_eqc *eqc);
+/* An EQ in a region. @pin: as QUERY_ADAPTER calls it; 0: by messages. */
+void mthca_put_eqc(const MthcaEq *eq, uint32_t pd, uint8_t pin,
+                   struct mthca_eqc *eqc);
 uint8_t mthca_sw2hw_eq(Mthca *m, MthcaEq *eq);
 uint8_t mthca_hw2sw_eq(Mthca *m, MthcaEq *eq);
 /* The next entry of @eq, given back to the card; false: there is none. */
@@ -234,6 +237,9 @@ uint8_t mthca_qp_destroy(Mthca *m, const MthcaQp *qp);
 
 /* Post, without a doorbell; then ring for the last @count. */
 void mthca_post_send(Mthca *m, MthcaQp *qp, const MthcaWr *wr);
+/* Of QP 0 or QP 1: entries for headers and payload; @icrc: and room for one. */
+void mthca_post_mlx(Mthca *m, MthcaQp *qp, const MthcaSge *sge, unsigned nsge,
+                    bool icrc);
 void mthca_ring_send(Mthca *m, const MthcaQp *qp, unsigned count);
 void mthca_post_recv(Mthca *m, MthcaQp *qp, const MthcaSge *sge, unsigned nsge);
 

@@ -184,6 +184,10 @@ static void test_settle(void)
     g_assert_cmpuint(config.log_eqs, ==, 5);
     g_assert_cmpuint(config.log_mpts, ==, 20);
     g_assert_cmpuint(config.log_pds, ==, 24);
+    g_assert_cmpuint(config.max_mtu, ==, 4);
+    g_assert_cmpuint(config.device_memory, ==, 0);
+    g_assert_cmphex(config.identity.vendor_id, ==, 0x2c9);
+    g_assert_cmpuint(config.identity.device_id, ==, 25204);
 }
 
 int main(int argc, char **argv)

@@ -94,7 +94,7 @@ static void test_query_dev_lim(void)
         { 0x1f, 1, 5 },    { 0x20, 1, 0x40 }, { 0x21, 1, 64 },
         { 0x22, 1, 4 },    { 0x23, 1, 24 },   { 0x29, 1, 4 },
         { 0x2b, 1, 4 },    { 0x2f, 1, 24 },   { 0x35, 1, 15 },
-        { 0x36, 1, 0x53 }, { 0x37, 1, 0x81 }, { 0x3b, 1, 5 },
+        { 0x36, 1, 0x43 }, { 0x37, 1, 0x81 }, { 0x3b, 1, 3 },
         { 0x3c, 2, 0xf },  { 0x3f, 1, 5 },    { 0x44, 4, 0x00340347 },
         { 0x48, 1, 0x10 }, { 0x49, 1, 3 },    { 0x4b, 1, 12 },
         { 0x51, 1, 30 },   { 0x52, 2, 512 },  { 0x55, 1, 30 },
@@ -255,11 +255,9 @@ static void test_eqc_refused(void)
         uint32_t flip;
     } wrong[] = {
         { 0x00, 0x90000000 }, /* it has failed */
-        { 0x00, 0x00040000 }, /* on the bus */
         { 0x00, 0x00000100 }, /* a state that there is not */
         { 0x08, 0x00000010 }, /* not at an entry */
         { 0x0c, 0x1f000000 }, /* larger than there are */
-        { 0x14, 0x00000080 }, /* no message */
         { 0x14, 0x0000003f }, /* one that the function has not */
         { 0x2c, 0x00000001 }, /* entries in it */
     };
@@ -273,7 +271,7 @@ static void test_eqc_refused(void)
     for (unsigned i = 0; i < G_N_ELEMENTS(wrong); i++) {
         uint32_t *word;
 
-        mthca_put_eqc(&eq, m->pd, &eqc);
+        mthca_put_eqc(&eq, m->pd, 0, &eqc);
         word = (uint32_t *)((uint8_t *)&eqc + wrong[i].at);
         *word ^= GUINT32_TO_BE(wrong[i].flip);
         g_assert_cmphex(

@@ -332,6 +332,9 @@ bool hca_dma_read(HcaV2p *v2p, HcaV2pChannel channel, uint64_t addr, void *buf,
                   uint32_t len);
 bool hca_dma_write(HcaV2p *v2p, HcaV2pChannel channel, uint64_t addr,
                    const void *buf, uint32_t len);
+/* A queue entry, as by hca_v2p_write_entry(). */
+bool hca_dma_write_entry(HcaV2p *v2p, HcaV2pChannel channel, uint64_t addr,
+                         const void *entry, uint32_t len);
 /*
  * The first word of a doorbell record; @place is what software says. Whether it
  * is there, as by hca_v2p_ask().

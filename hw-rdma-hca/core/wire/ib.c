@@ -229,6 +229,39 @@ HcaParseError hca_ib_parse(HcaPacket *packet, const uint8_t *frame, size_t len)
                             len - before_bth - HCA_ICRC_SIZE);
 }
 
+HcaParseError hca_ib_parse_headers(HcaPacket *packet, const uint8_t *headers,
+                                   size_t len)
+{
+    HcaParseError error;
+    size_t whole, before_bth;
+
+    hca_clear(packet, sizeof(*packet));
+    if (len < HCA_LRH_SIZE) {
+        return HCA_PARSE_SHORT;
+    }
+    whole = (size_t)(get_be16(headers + 4) & PKT_LEN_MASK) * 4;
+    error = parse_lrh(packet, headers, whole);
+    if (error != HCA_PARSE_OK) {
+        return error;
+    }
+    before_bth = HCA_LRH_SIZE + (packet->has_grh ? HCA_GRH_SIZE : 0);
+    if (len < before_bth || whole < len + HCA_ICRC_SIZE) {
+        return HCA_PARSE_SHORT;
+    }
+    if (packet->has_grh) {
+        error = parse_grh(packet, headers + HCA_LRH_SIZE, whole - before_bth);
+    }
+    if (error == HCA_PARSE_OK) {
+        error = hca_header_parse(packet, headers + before_bth,
+                                 len - before_bth);
+    }
+    if (error == HCA_PARSE_OK && packet->payload_len) {
+        error = HCA_PARSE_LENGTH;
+    }
+    packet->payload_len = whole - len - HCA_ICRC_SIZE;
+    return error;
+}
+
 const uint8_t *hca_ib_bth(const uint8_t *frame, size_t len)
 {
     size_t before_bth = HCA_LRH_SIZE;

@@ -65,6 +65,14 @@ typedef enum HcaParseError {
 HcaParseError hca_ib_parse(HcaPacket *packet, const uint8_t *frame, size_t len);
 
 /*
+ * The headers alone, LRH to the last extended one, as somebody has written them
+ * for a packet of UD: payload_len is what PktLen has room for. Neither CRCs nor a
+ * payload are looked at.
+ */
+HcaParseError hca_ib_parse_headers(HcaPacket *packet, const uint8_t *headers,
+                                   size_t len);
+
+/*
  * Write the headers of @packet (LRH to the last extended header) to @header
  * (HCA_MAX_HEADER_SIZE bytes); returns their length. Sets packet->pad.
  */

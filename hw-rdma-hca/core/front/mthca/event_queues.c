@@ -41,15 +41,25 @@ static bool get_eq(const struct mthca_eqc *eqc, HcaEqAttr *attr)
         .pd = GUINT32_FROM_BE(eqc->pd),
         .lkey = GUINT32_FROM_BE(eqc->lkey),
         .start = hca_join_be(eqc->start_h, eqc->start_l),
+        .on_bus = !(flags & MTHCA_EQC_TR),
         .log_size = RDMA_HCA_GET(MTHCA_EQC_LOGSIZE,
                                  GUINT32_FROM_BE(eqc->logsize)),
-        .vector = RDMA_HCA_GET(MTHCA_EQC_INTR_VECTOR, intr),
+        .vector = intr & MTHCA_EQC_INTR_MSIX
+                      ? RDMA_HCA_GET(MTHCA_EQC_INTR_VECTOR, intr)
+                      : HCA_VECTOR_PIN,
         .index = GUINT32_FROM_BE(eqc->producer_index),
     };
-    return !RDMA_HCA_GET(MTHCA_EQC_STATUS, flags) && (flags & MTHCA_EQC_TR) &&
-           (intr & MTHCA_EQC_INTR_MSIX) &&
+    return !RDMA_HCA_GET(MTHCA_EQC_STATUS, flags) &&
            eqc->consumer_index == eqc->producer_index &&
            get_arm(RDMA_HCA_GET(MTHCA_EQC_STATE, flags), &attr->arm);
+}
+
+/* There is one pin, whatever its number is. */
+static uint32_t put_vector(uint16_t vector)
+{
+    return vector == HCA_VECTOR_PIN
+               ? EQC(INTR, MTHCA_INTA_PIN)
+               : MTHCA_EQC_INTR_MSIX | EQC(INTR_VECTOR, vector);
 }
 
 void hca_mthca_put_eq(const HcaEq *eq, uint64_t events, void *cxt)
@@ -60,13 +70,13 @@ void hca_mthca_put_eq(const HcaEq *eq, uint64_t events, void *cxt)
         eqc = (struct mthca_eqc) {
             .flags = GUINT32_TO_BE(
                 EQC(STATUS, hca_mthca_queue_status(eq->status)) |
-                EQC(OWNER, MTHCA_EQC_OWNER_HW) | MTHCA_EQC_TR |
+                EQC(OWNER, MTHCA_EQC_OWNER_HW) |
+                (eq->attr.on_bus ? 0 : MTHCA_EQC_TR) |
                 EQC(STATE, states[eq->arm])),
             .start_h = GUINT32_TO_BE(RDMA_HCA_HI32(eq->attr.start)),
             .start_l = GUINT32_TO_BE(RDMA_HCA_LO32(eq->attr.start)),
             .logsize = GUINT32_TO_BE(EQC(LOGSIZE, eq->attr.log_size)),
-            .intr = GUINT32_TO_BE(MTHCA_EQC_INTR_MSIX |
-                                  EQC(INTR_VECTOR, eq->attr.vector)),
+            .intr = GUINT32_TO_BE(put_vector(eq->attr.vector)),
             .pd = GUINT32_TO_BE(eq->attr.pd),
             .lkey = GUINT32_TO_BE(eq->attr.lkey),
             .consumer_index = GUINT32_TO_BE(eq->consumer_index),

@@ -5,6 +5,7 @@
  * comes and goes in chunks while the card works. A chunk may be mapped over
  * another one, and an unmapping may run over holes and what lies behind.
  */
+#include "../../port/mcast_chains.h"
 #include "mthca.h"
 
 /* Pages of 4 KiB that the firmware asks for: one of each, as some drivers map
@@ -161,6 +162,19 @@ static bool uarc_ok(const struct mthca_init_hca *init)
            RDMA_HCA_NUM_UARS <= (space - base) >> uarc_log(init);
 }
 
+/* The table of multicast groups, whose entries are this card's own; or none. */
+static bool init_groups(Hca *hca, const struct mthca_init_hca *init)
+{
+    unsigned number = 1u << RDMA_HCA_GET(
+                          MTHCA_INIT_MGM_LOG_NUM,
+                          GUINT32_FROM_BE(init->mgm_log_table_sz));
+    unsigned buckets = RDMA_HCA_GET(MTHCA_INIT_MGM_BUCKETS,
+                                    GUINT32_FROM_BE(init->mgm_hash_sz));
+
+    hca_mcast_chains_end(hca->port);
+    return !buckets || hca_mcast_chains_begin(hca->port, number, buckets);
+}
+
 bool hca_mthca_record(const HcaCeu *ceu, uint32_t uar, uint32_t index,
                       uint64_t *record)
 {
@@ -184,7 +198,7 @@ uint8_t hca_mthca_init_hca(HcaCeu *ceu, HcaCommand *cmd)
     Hca *hca = ceu->hca;
     uint8_t status;
 
-    if (!host_ok(init) || !uarc_ok(init)) {
+    if (!host_ok(init) || !uarc_ok(init) || !init_groups(hca, init)) {
         return HCA_STAT_BAD_PARAM;
     }
     status = init_v2p(hca, init);

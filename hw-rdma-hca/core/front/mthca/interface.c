@@ -7,6 +7,7 @@
 static const HcaCxtFormat cxt_format = {
     .tagged_numbers = true,
     .linked_srqs = true,
+    .has_pin = true,
     .qpc_size = MTHCA_QPC_SIZE,
     .cqc_size = MTHCA_CQC_SIZE,
     .eqc_size = MTHCA_EQC_SIZE,
@@ -15,7 +16,6 @@ static const HcaCxtFormat cxt_format = {
     .put_srq = hca_mthca_put_srq,
     .put_cq = hca_mthca_put_cq,
     .put_eq = hca_mthca_put_eq,
-    .arms_at_index = true,
     .cqe_size = MTHCA_CQE_SIZE,
     .eqe_size = MTHCA_EQE_SIZE,
     .put_cqe = hca_mthca_put_cqe,

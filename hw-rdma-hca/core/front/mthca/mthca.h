@@ -13,6 +13,8 @@
  * regions.c       MPT entries
  * completion_queues.c, event_queues.c, queue_pairs.c, shared_queues.c
  *                 contexts, and entries of queues
+ * mads.c          MAD_IFC
+ * multicast.c     groups, in hash chains
  * wqe.c           work queue entries
  */
 #ifndef HCA_MTHCA_H
@@ -23,6 +25,9 @@
 #include "../../../abi/mthca/mthca_cmd.h"
 #include "../../../abi/mthca/mthca_cxt.h"
 #include "../../../abi/mthca/mthca_regs.h"
+
+/* What QUERY_ADAPTER calls the interrupt pin: a bit of the clear register. */
+#define MTHCA_INTA_PIN 31
 
 extern const HcaInterface hca_mthca_interface;
 
@@ -53,6 +58,10 @@ void hca_mthca_put_cqe(const HcaCompletion *completion, int64_t time,
 /* shared_queues.c */
 HcaCommandFn hca_mthca_sw2hw_srq, hca_mthca_hw2sw_srq;
 void hca_mthca_put_srq(const HcaSrq *srq, void *cxt);
+/* mads.c */
+HcaCommandFn hca_mthca_mad_ifc;
+/* multicast.c */
+HcaCommandFn hca_mthca_write_mgm, hca_mthca_read_mgm, hca_mthca_mgid_hash;
 /* queue_pairs.c */
 HcaCommandFn hca_mthca_modify_qp, hca_mthca_query_qp, hca_mthca_destroy_qp;
 void hca_mthca_put_qp(uint32_t qpn, const HcaQp *qp, void *cxt);

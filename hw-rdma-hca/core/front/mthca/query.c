@@ -15,9 +15,6 @@
 #define BOARD_ID "RDMA-HCA-MTHCA-1"
 G_STATIC_ASSERT(sizeof(BOARD_ID) - 1 == MTHCA_BOARD_ID_LEN);
 
-/* Where the clear register, and so a cause of INTx, is: any of 0 to 31. */
-#define INTA_PIN 31
-
 /* Logarithms of numbers that are the card's own, or nobody's. */
 #define LOG_RESERVED_QPS 3
 #define LOG_RESERVED_SRQS 0
@@ -46,11 +43,12 @@ G_STATIC_ASSERT(sizeof(BOARD_ID) - 1 == MTHCA_BOARD_ID_LEN);
 #define LOG_PDS 15
 #define LOG_MGMS 13
 #define LOG_QPS_PER_MGM 6
-#define LOG_GIDS 5
+#define LOG_GIDS 3
 #define LOG_PKEYS 5
 #define LOG_RD_ATOMIC 4
 G_STATIC_ASSERT(HCA_MAX_RD_ATOMIC == 1 << LOG_RD_ATOMIC);
 G_STATIC_ASSERT(RDMA_HCA_MAX_PKEYS == 1 << LOG_PKEYS);
+G_STATIC_ASSERT(RDMA_HCA_MAX_GUIDS == 1 << LOG_GIDS);
 #define LOG_ALL_RD_ATOMIC 24
 #define ACK_DELAY 15
 #define MAX_VLS 8
@@ -163,7 +161,7 @@ uint8_t hca_mthca_query_adapter(HcaCeu *ceu, HcaCommand *cmd)
     static const char board[] = BOARD_ID;
     struct mthca_adapter *adapter = (void *)cmd->outbox;
 
-    adapter->inta_pin = INTA_PIN;
+    adapter->inta_pin = MTHCA_INTA_PIN;
     for (unsigned i = 0; i < MTHCA_BOARD_ID_LEN; i++) {
         adapter->vsd[MTHCA_VSD_BOARD_ID + (i ^ 3)] = board[i];
     }

@@ -20,6 +20,7 @@ static const uint8_t services[] = {
     [MTHCA_QPC_SERVICE_RC] = HCA_SERVICE_RC,
     [MTHCA_QPC_SERVICE_UC] = HCA_SERVICE_UC,
     [MTHCA_QPC_SERVICE_UD] = HCA_SERVICE_UD,
+    [MTHCA_QPC_SERVICE_MLX] = HCA_SERVICE_UD,
 };
 
 /* From a mailbox */
@@ -227,7 +228,9 @@ static uint8_t state_of(const HcaQp *qp)
 /* Where the engines are. */
 static void put_state(const HcaQp *qp, struct mthca_qpc *qpc)
 {
-    qpc->flags = BE(PUT(STATE, state_of(qp)) | PUT(SERVICE, qp->attr.service) |
+    uint32_t service = qp->special ? MTHCA_QPC_SERVICE_MLX : qp->attr.service;
+
+    qpc->flags = BE(PUT(STATE, state_of(qp)) | PUT(SERVICE, service) |
                     PUT(MIGRATION, MTHCA_QPC_MIGRATED) | MTHCA_QPC_DE);
     qpc->next_send_psn = BE(qp->req.next_psn);
     qpc->last_acked_psn = BE(qp->req.unacked_psn);
@@ -252,6 +255,29 @@ void hca_mthca_put_qp(uint32_t qpn, const HcaQp *qp, void *cxt)
 
 /* Commands */
 
+/* A QP 0 or QP 1 has a service of its own, and no other QP has. */
+static bool service_fits(const HcaCeu *ceu, uint32_t qpn,
+                         const struct mthca_qpc *qpc)
+{
+    const HcaCxtMgt *cm = ceu->hca->cm;
+    bool special = qpn == hca_cxtmgt_special(cm, HCA_SPECIAL_SMI) ||
+                   qpn == hca_cxtmgt_special(cm, HCA_SPECIAL_GSI);
+
+    return (GET(SERVICE, qpc->flags) == MTHCA_QPC_SERVICE_MLX) == special;
+}
+
+/*
+ * What a QP is made with; its port is always said, but not always in the mask.
+ * False: it is no context to give to the card.
+ */
+static bool get_new_qp(const HcaCeu *ceu, uint32_t qpn,
+                       const struct mthca_qp_mailbox *box, HcaQpChange *change,
+                       HcaQpAttr *attr)
+{
+    change->mask |= HCA_QP_ATTR_PORT;
+    return get_qp(ceu, &box->qpc, attr) && service_fits(ceu, qpn, &box->qpc);
+}
+
 /*
  * A driver names all attributes that a verb has, those too that a transition
  * takes by itself, or not at all; and it fills in no others, so none are taken.
@@ -271,12 +297,13 @@ uint8_t hca_mthca_modify_qp(HcaCeu *ceu, HcaCommand *cmd)
         qpn &= ~RDMA_HCA_RTS2SQD_EVENT;
     }
     if (cmd->has_inbox) {
-        if (!get_qp(ceu, &box->qpc, &attr) &&
-            change.transition == HCA_QP_RST2INIT) {
-            return HCA_STAT_BAD_PARAM;
-        }
         change.attr = &attr;
         change.mask = attrs_of(GUINT32_FROM_BE(box->opt_param_mask));
+        if (change.transition != HCA_QP_RST2INIT) {
+            get_qp(ceu, &box->qpc, &attr);
+        } else if (!get_new_qp(ceu, qpn, box, &change, &attr)) {
+            return HCA_STAT_BAD_PARAM;
+        }
     }
     return hca_cxtmgt_modify_qp(ceu->hca->cm, qpn, &change);
 }

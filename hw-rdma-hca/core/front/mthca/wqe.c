@@ -157,6 +157,31 @@ static bool parse_units(const uint8_t *bytes, HcaService service, uint32_t lkey,
            parse_message(&segments, lkey, wqe);
 }
 
+/*
+ * Entries, the first of which is of the headers, to the end or to the place for
+ * an ICRC, which is the only data that can be in such a WQE itself.
+ */
+static bool parse_special(const uint8_t *bytes, HcaWqe *wqe, HcaSge *headers)
+{
+    HcaUnits segments = hca_units_of(bytes, wqe);
+    uint8_t unit[RDMA_HCA_WQE_UNIT];
+    HcaSge sge;
+
+    if (!hca_units_take(&segments, unit, sizeof(unit)) ||
+        !parse_entry(unit, headers)) {
+        return false;
+    }
+    while (hca_units_take(&segments, unit, sizeof(unit)) &&
+           parse_entry(unit, &sge)) {
+        if (wqe->nsge == RDMA_HCA_MAX_SGE) {
+            return false;
+        }
+        wqe->sge[wqe->nsge] = sge;
+        wqe->nsge += sge.len != 0;
+    }
+    return true;
+}
+
 /* There is always a count of what is posted. */
 static HcaRecvSlot recv_slot(const uint8_t *slot)
 {
@@ -200,6 +225,7 @@ const HcaWqeFormat hca_mthca_wqe_format = {
     .parse_header = parse_header,
     .parse_peer = parse_peer,
     .parse_units = parse_units,
+    .parse_special = parse_special,
     .recv_slot = recv_slot,
     .parse_recv = parse_recv,
     .recv_link = recv_link,

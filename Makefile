@@ -111,7 +111,7 @@ help:
 	@echo 'make mutate          300 small mistakes in card and switch: those that no unit test finds; T=ROOM one, N=... so many'
 	@echo 'make fuzz            look for inputs that break card or switch; T=NAME one target, SECONDS=N for so long each'
 	@echo 'make fuzz-coverage   lines of card and switch that the kept inputs reach; make fuzz-keep T=NAME keeps what was learned'
-	@echo 'make ledger          write guest-tests/pyverbs/ledger anew: how rdma-core'\''s own tests go'
+	@echo 'make ledger          write guest-tests/pyverbs/ledger* anew: how rdma-core'\''s own tests go'
 	@echo 'make bench           our cards, Soft-RoCE, virtio-net and sockets side by side: build/bench; BASE=FILE compares'
 	@echo 'make bench-cards     nanoseconds a message of two cards in one process, without guests'
 	@echo 'make bench-sweep     their messages a second in simulated time by caches, latency and QPs: build/bench'
@@ -209,6 +209,7 @@ matrix-row: run $S/apps-layer
 
 ledger: build $(SR)/python-disk
 	@guest-tests/test_pyverbs.py --ledger
+	@guest-tests/test_mthca_pyverbs.py --ledger
 
 loss: build
 	@guest-tests/loss_figures.py

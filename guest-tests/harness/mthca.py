@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Cards with the programming interface of an InfiniHost III Lx, in guests that have nothing of ours but the tests' programs: Debian's
 kernel with its ib_mthca, and Debian's rdma-core."""
-from .devices import InfinibandCard, ManagedCard
+from . import fabric, links
+from .devices import InfinibandCard, ManagedCard, Nic
+from .lab import Lab, Machine
 
-# What a guest of theirs is. Linux's driver takes fresh memory for zeroes, as Debian's kernels give it (CONFIG_INIT_ON_ALLOC_DEFAULT_ON):
-# without, ib_uverbs meets what is not one in a region of it.
-GUEST = {'append': 'init_on_alloc=1'}
+# Linux's driver takes fresh memory for zeroes, as Debian's kernels give it (CONFIG_INIT_ON_ALLOC_DEFAULT_ON): without, ib_uverbs
+# meets in a region of it what was never written.
+APPEND = 'init_on_alloc=1'
 
 
 class _Mthca:
@@ -21,3 +23,18 @@ class MthcaCard(_Mthca, InfinibandCard):
 
 class ManagedMthcaCard(_Mthca, ManagedCard):
     pass
+
+
+def machine(card, layers=(), **options):
+    return Machine(Nic('net'), card, layers=(*layers, 'debian'), append=APPEND, **options)
+
+
+def pair(**options):
+    """Two cards on a cable, with LIDs by their options."""
+    return Lab([machine(MthcaCard('cable'), **options)] * 2, {'net': links.stream(), 'cable': links.unix_cable()})
+
+
+def managed(**options):
+    """The same with a subnet manager in the first guest."""
+    return fabric.FabricLab([machine(ManagedMthcaCard('cable'), ('apps',), **options)] * 2,
+                            {'net': links.stream(), 'cable': links.unix_cable()})

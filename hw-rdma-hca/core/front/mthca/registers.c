@@ -54,7 +54,7 @@ static void ring(Hca *hca, uint32_t offset, uint32_t value)
  * The buffer for catastrophic errors: a driver looks at it every few seconds, and
  * begins anew with a card that says something there.
  */
-static uint32_t read(const Hca *hca, uint32_t offset)
+static uint32_t read_register(const Hca *hca, uint32_t offset)
 {
     return offset == MTHCA_CATAS && hca_cxtmgt_eq_has_failed(hca->cm)
                ? MTHCA_CATAS_INTERNAL
@@ -122,7 +122,7 @@ const HcaRegisters hca_mthca_registers = {
     .clear_pin = MTHCA_CLEAR_INT,
     .clear_pin_size = MTHCA_CLEAR_INT_SIZE,
     .uar = { [HCA_UAR_SEND] = MTHCA_SEND_DB, [HCA_UAR_CQ] = MTHCA_CQ_DB },
-    .read = read,
+    .read = read_register,
     .is_doorbell = is_doorbell,
     .ring = ring,
     .ring_uar = ring_uar,

@@ -6,6 +6,9 @@
  */
 #include "qemu/osdep.h"
 #include "hw/pci/pci_regs.h"
+#include "hw/rdma-hca/abi/mthca/mthca_cmd.h"
+#include "hw/rdma-hca/abi/mthca/mthca_cxt.h"
+#include "hw/rdma-hca/abi/mthca/mthca_regs.h"
 #include "hw/rdma-hca/abi/rdma_hca_cmd.h"
 #include "hw/rdma-hca/abi/rdma_hca_cxt.h"
 #include "hw/rdma-hca/abi/rdma_hca_regs.h"
@@ -686,6 +689,7 @@ static void test_properties(void)
 #include "hw/rdma-hca/qemu/tests/rdma-hca-roce-options.c.inc"
 #include "hw/rdma-hca/qemu/tests/rdma-hca-shm.c.inc"
 #include "hw/rdma-hca/qemu/tests/rdma-hca-state.c.inc"
+#include "hw/rdma-hca/qemu/tests/rdma-hca-mthca.c.inc"
 #include "hw/rdma-hca/qemu/tests/rdma-hca-threads.c.inc"
 #include "hw/rdma-hca/qemu/tests/rdma-hca-tls.c.inc"
 
@@ -711,6 +715,7 @@ int main(int argc, char **argv)
     add_cable_tests();
     add_bad_input_tests();
     add_fault_tests();
+    add_mthca_tests();
     add_iommu_tests();
     add_recorder_tests();
     add_roce_tests();

@@ -222,11 +222,11 @@ static bool on_capture_write(void *opaque, const void *data, size_t len)
 }
 
 /* As the machine's log does. */
-static void check_name(const HcaTrace *trace)
+static void check_name(const Host *host, const HcaTrace *trace)
 {
     if (!hca_trace_name(trace->event) ||
         (trace->event == HCA_TRACE_COMMAND && trace->arg[2] == 0 &&
-         !hca_ceu_command_name(trace->qpn))) {
+         !hca_ceu_command_name(host->hca->interface, trace->qpn))) {
         fuzz_fail("event %u of %#x has no name", trace->event, trace->qpn);
     }
 }
@@ -237,8 +237,8 @@ static void on_trace(void *opaque, const HcaTrace *trace)
     Machine *m = &machine[host->side];
     bool was = meter_pause();
 
-    meter_done(trace);
-    check_name(trace);
+    meter_done(host->hca, trace);
+    check_name(host, trace);
     if (m->ops.trace) {
         m->ops.trace(opaque, trace);
     }

@@ -85,8 +85,13 @@ static unsigned command_work(uint32_t op, uint64_t in_modifier)
 }
 
 /* Pages are mapped one by one, whoever they belong to. */
-static uint32_t command_steps(uint32_t op, uint64_t in_modifier)
+static uint32_t command_steps(const Hca *hca, uint32_t op, uint64_t in_modifier)
 {
+    if (hca->config.personality == HCA_PERSONALITY_MTHCA) {
+        return op == RDMA_HCA_CMD_MAP_ICM || op == RDMA_HCA_CMD_UNMAP_ICM
+                   ? METER_CACHES + METER_ANY_PAGE * METER_MOST_PAGES
+                   : 0;
+    }
     switch (op) {
     case RDMA_HCA_CMD_MAP_ICM:
         return METER_PAGE * RDMA_HCA_ICM_PAGE_NUM *
@@ -98,12 +103,12 @@ static uint32_t command_steps(uint32_t op, uint64_t in_modifier)
     }
 }
 
-void meter_done(const HcaTrace *trace)
+void meter_done(const Hca *hca, const HcaTrace *trace)
 {
     switch (trace->event) {
     case HCA_TRACE_COMMAND:
         meter.allowed += command_work(trace->qpn, trace->arg[0]);
-        meter.looks += command_steps(trace->qpn, trace->arg[0]);
+        meter.looks += command_steps(hca, trace->qpn, trace->arg[0]);
         break;
     case HCA_TRACE_PACKET_TX:
     case HCA_TRACE_PACKET_RX:
@@ -134,13 +139,23 @@ static uint64_t pieces(const Hca *hca)
     return hca ? hca_v2p_counters(hca->v2p)->pieces : 0;
 }
 
+/* Of a reset, and of a card's making: each entry of its tables is looked at. */
+static uint64_t table_steps(const HcaConfig *config)
+{
+    return METER_TABLES + METER_NUMBER * ((UINT64_C(1) << config->log_qps) +
+                                          (UINT64_C(1) << config->log_cqs) +
+                                          (UINT64_C(1) << config->log_srqs));
+}
+
 /* @hca: NULL if it is not there yet. */
 static void enter(const Hca *hca, bool all_tables)
 {
     meter.work = 0;
     meter.steps = 0;
     meter.allowed = METER_TURN + (has_rings(hca) ? METER_ETHERNET : 0);
-    meter.looks = all_tables ? METER_TABLES : METER_LOOKS;
+    meter.looks = all_tables && hca ? table_steps(&hca->config)
+                  : all_tables      ? METER_TABLES
+                                    : METER_LOOKS;
     meter.pieces = pieces(hca);
     inside = true;
 }
@@ -170,7 +185,7 @@ static void leave(const Hca *hca)
         fuzz_fail("a turn of the card has %u pieces of work, and %u are due",
                   meter.work, meter.allowed);
     }
-    if (meter.live > METER_MOST_LIVE) {
+    if (meter.live > meter.allowed_live) {
         fuzz_fail("the cards have allocated %zu bytes", meter.live);
     }
 }
@@ -212,6 +227,9 @@ Hca *__wrap_hca_new(const HcaConfig *config, const HcaHostOps *ops,
     machine_watch(opaque);
     enter(NULL, true);
     hca = __real_hca_new(config, ops, opaque);
+    meter.looks = table_steps(&hca->config);
+    meter.allowed_live = METER_MOST_LIVE +
+                         ((size_t)METER_QP_LIVE << hca->config.log_qps);
     leave(hca);
     return hca;
 }

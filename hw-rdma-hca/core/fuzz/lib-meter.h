@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "../host.h"
+#include "../hca.h"
 
 /* The bounds; docs/testing.md says what they are made of. */
 #define METER_TURN 64u       /* any turn */
@@ -27,10 +27,15 @@
 #define METER_STEPS 64u      /* for each piece of work */
 #define METER_LOOKS 32768u /* steps of any turn: 128 packets that are dropped */
 #define METER_TABLES 65536u /* steps of a reset, and of a card's making */
-#define METER_STATE 16u     /* steps, for each byte of a state */
-#define METER_PAGE 8u       /* steps, for each page (un)mapped for tables */
+#define METER_NUMBER                                                           \
+    4u /* steps, for each number of a QP, CQ and SRQ of these */
+#define METER_STATE 16u    /* steps, for each byte of a state */
+#define METER_PAGE 8u      /* steps, for each page (un)mapped for tables */
+#define METER_ANY_PAGE 32u /* the same where tables may be mapped over others */
+#define METER_CACHES 262144u /* and once for what is in the caches of these */
 #define METER_MOST_PAGES (1u << 20) /* that a card has mapped */
-#define METER_MOST_LIVE (12u << 20) /* bytes of two cards */
+#define METER_MOST_LIVE (12u << 20) /* bytes of two cards, */
+#define METER_QP_LIVE 8192u /* and more, for each QP that both may have */
 
 typedef struct Meter {
     unsigned work;    /* of this turn */
@@ -45,6 +50,7 @@ typedef struct Meter {
     uint64_t most_steps;
     unsigned most_steps_percent;
     size_t most_live;
+    size_t allowed_live;
 } Meter;
 
 extern Meter meter;
@@ -60,7 +66,7 @@ void meter_init(void);
 /* A piece of work of the turn. */
 void meter_work(unsigned n);
 /* Something is done; see HcaTraceEvent. */
-void meter_done(const HcaTrace *trace);
+void meter_done(const Hca *hca, const HcaTrace *trace);
 /* The machine's own doing inside of a turn; pause says what resume needs. */
 bool meter_pause(void);
 void meter_resume(bool was);

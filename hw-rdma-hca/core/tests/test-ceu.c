@@ -355,13 +355,14 @@ static void try_opcodes(Fix *fix, bool after)
         status = run(fix, op, fix->in, 1, 1, fix->out);
         if (!row) {
             g_assert_cmphex(status, ==, RDMA_HCA_STAT_BAD_OP);
-            g_assert_true(is_roce_command(op) == !!hca_ceu_command_name(op));
+            g_assert_true(is_roce_command(op) ==
+                          !!hca_ceu_command_name(&hca_interface, op));
         } else if (after ? !row->after : !row->before) {
             g_assert_cmphex(status, ==, RDMA_HCA_STAT_BAD_SYS_STATE);
         } else {
             g_assert_cmphex(status, !=, RDMA_HCA_STAT_BAD_OP);
             g_assert_cmphex(status, !=, RDMA_HCA_STAT_BAD_SYS_STATE);
-            g_assert_nonnull(hca_ceu_command_name(op));
+            g_assert_nonnull(hca_ceu_command_name(&hca_interface, op));
         }
     }
 }

@@ -26,7 +26,7 @@ static void test_commands(void)
 
     bed = events_new_rc(NULL);
     for (unsigned op = 0; op < 0x1000; op++) {
-        const char *name = hca_ceu_command_name(op);
+        const char *name = hca_ceu_command_name(&hca_interface, op);
         g_autofree char *counter = NULL;
         g_autofree char *lower = NULL;
 
@@ -44,7 +44,7 @@ static void test_commands(void)
         bed_counted(bed, 0, counter, before + 1);
     }
     for (unsigned op = 0; op < 0x1000; op++) {
-        if (hca_ceu_command_name(op)) {
+        if (hca_ceu_command_name(&hca_interface, op)) {
             cmd(bed, op, 0);
         }
     }

@@ -217,7 +217,7 @@ static void test_whole(void)
                     NULL, 0);
     for (unsigned op = 0; op < G_N_ELEMENTS(ceu->opcodes); op++) {
         g_assert_cmpuint(rows_of(hca, (uint64_t *)&ceu->opcodes[op]), ==,
-                         hca_ceu_command_name(op) != NULL);
+                         hca_ceu_command_name(&hca_interface, op) != NULL);
     }
     pair_free(pair);
 }

@@ -308,16 +308,43 @@ static bool is_awaited_in(const HcaTptTag *tag, uint64_t first, uint64_t end)
            tag->used < end;
 }
 
-bool hca_tpt_cache_flush(HcaTptCache *cache, uint64_t first, uint64_t end)
+/* False: it could not be done to @tag. */
+typedef bool TagFn(HcaTptCache *cache, HcaTptTag *tag);
+
+/* Of @n tags from @tag on, those of lines from @first to before @end. */
+static bool do_to(HcaTptCache *cache, HcaTptTag *tag, uint32_t n,
+                  uint64_t first, uint64_t end, TagFn *fn)
 {
     bool ok = true;
 
-    for (uint32_t i = 0; i < hca_tpt_cache_lines(cache); i++) {
-        if (in_range(&cache->tags[i], first, end)) {
-            ok &= write_back(cache, &cache->tags[i]);
+    for (; n; n--, tag++) {
+        if (in_range(tag, first, end) || is_awaited_in(tag, first, end)) {
+            ok &= fn(cache, tag);
         }
     }
     return ok;
+}
+
+/* The sets of those lines; or all of them, if there are not more. */
+static bool do_to_range(HcaTptCache *cache, uint64_t first, uint64_t end,
+                        TagFn *fn)
+{
+    uint32_t lines = hca_tpt_cache_lines(cache);
+    bool ok = true;
+
+    if (first < end && end - first >= lines / cache->ways) {
+        return do_to(cache, cache->tags, lines, first, end, fn);
+    }
+    for (uint64_t line = first; line < end; line++) {
+        ok &= do_to(cache, first_way(cache, line), cache->ways, line, line + 1,
+                    fn);
+    }
+    return ok;
+}
+
+bool hca_tpt_cache_flush(HcaTptCache *cache, uint64_t first, uint64_t end)
+{
+    return do_to_range(cache, first, end, write_back);
 }
 
 bool hca_tpt_cache_sync(HcaTptCache *cache)
@@ -325,15 +352,15 @@ bool hca_tpt_cache_sync(HcaTptCache *cache)
     return hca_tpt_cache_flush(cache, 0, UINT64_MAX);
 }
 
+static bool drop(HcaTptCache *cache, HcaTptTag *tag)
+{
+    empty_tag(cache, tag);
+    return true;
+}
+
 void hca_tpt_cache_drop(HcaTptCache *cache, uint64_t first, uint64_t end)
 {
-    for (uint32_t i = 0; i < hca_tpt_cache_lines(cache); i++) {
-        HcaTptTag *tag = &cache->tags[i];
-
-        if (in_range(tag, first, end) || is_awaited_in(tag, first, end)) {
-            empty_tag(cache, tag);
-        }
-    }
+    do_to_range(cache, first, end, drop);
 }
 
 void hca_tpt_cache_clear(HcaTptCache *cache)

@@ -16,6 +16,7 @@
 #define HCA_CEU_H
 
 #include "../../card.h"
+#include "../interface.h"
 
 typedef struct HcaCeu HcaCeu;
 
@@ -62,8 +63,8 @@ typedef struct HcaCeuCounters {
 
 const HcaCeuCounters *hca_ceu_counters(HcaCeu *ceu);
 
-/* The name of command @op, or NULL if there is none. */
-const char *hca_ceu_command_name(uint16_t op);
+/* The name of an interface's command @op, or NULL if there is none. */
+const char *hca_ceu_command_name(const HcaInterface *interface, uint16_t op);
 
 /* state.c: what is saved. */
 extern const HcaSection hca_ceu_section, hca_uarc_section;

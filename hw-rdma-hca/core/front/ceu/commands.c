@@ -133,11 +133,13 @@ const HcaCommandTable hca_commands = {
     .number = G_N_ELEMENTS(commands),
 };
 
-const char *hca_ceu_command_name(uint16_t op)
+const char *hca_ceu_command_name(const HcaInterface *interface, uint16_t op)
 {
-    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
-        if (commands[i].op == op) {
-            return commands[i].name;
+    const HcaCommandTable *table = interface->commands;
+
+    for (unsigned i = 0; i < table->number; i++) {
+        if (table->rows[i].op == op) {
+            return table->rows[i].name;
         }
     }
     return NULL;

@@ -3,7 +3,7 @@
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run snapshot check soak check-long check-late check-arm64 check-libvirt check-packages check-debug check-threads check-mutations mutate bench bench-cards bench-sweep bench-served ledger loss matrix matrix-row guest shell circle env build pair packages clean distclean
+.PHONY: help run snapshot check soak check-long check-late check-arm64 check-libvirt check-packages check-mthca check-debug check-threads check-mutations mutate bench bench-cards bench-sweep bench-served ledger loss matrix matrix-row guest shell circle env build pair packages clean distclean
 .DEFAULT_GOAL := help
 
 S := build/stamps
@@ -128,6 +128,7 @@ help:
 	@echo 'make build           set up and build only'
 	@echo 'make packages        Debian packages of device, switch, server, driver and provider: build/debs'
 	@echo 'make check-packages  installs and uses them in whole systems of Debian 12 and 13, and removes them'
+	@echo 'make check-mthca     the long form of what guests do with a card that they know, also in whole systems of Debian 12 and 13'
 	@echo 'make check-arm64     tests with an aarch64 guest as each second one; ARCH=arm64 builds what that is made of'
 	@echo 'make check-libvirt   starts the domains of docs/libvirt'
 	@echo 'make pair            and what ci/rdma-hca-pair wants beside that: docs/ci.md'
@@ -257,6 +258,11 @@ check-arm64: build
 check-libvirt: export LONG := 1
 check-libvirt: build $S/apps-layer $S/libvirt
 	@scripts/run-tests '^guest/anywhere_libvirt$$'
+
+# The card that guests know: all that there is of it, also in whole systems.
+check-mthca: export LONG := 1
+check-mthca: build $(SR)/python-disk $S/apps-layer $S/debian-layer $(systems:%=$S/system-%)
+	@scripts/run-tests '$(or $(T),^guest/mthca.*)'
 
 check-packages: export LONG := 1
 check-packages: build packages $(systems:%=$S/system-%)

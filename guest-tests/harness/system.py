@@ -4,7 +4,7 @@ them but the agent."""
 import os
 
 from . import clock, paths
-from .devices import InfinibandCard, RoceCard
+from .devices import InfinibandCard, Nic, RoceCard
 from .guest import Guest
 from .lab import Machine
 
@@ -56,17 +56,26 @@ class SystemMachine(Machine):
         return System(*arguments, **{'memory': MEMORY, 'cpus': CPUS, **options})
 
 
-class _NamedByUdev:
+class SystemNic(Nic):
+    """Nobody has given it an address."""
+
+    def configure(self):
+        self.guest.run(f'name=$(basename /sys/bus/virtio/drivers/virtio_net/virtio*/net/*) && '
+                       f'ip address replace {self.address()}/24 dev $name && ip link set $name up')
+
+
+class NamedByUdev:
     """A card whose device has the name that udev gave it."""
+    driver = 'rdma_hca'
 
     @property
     def name(self):
-        return self.guest.run('ls /sys/bus/pci/drivers/rdma_hca/*/infiniband').output.strip()
+        return self.guest.run(f'ls /sys/bus/pci/drivers/{self.driver}/*/infiniband').output.strip()
 
 
-class SystemInfinibandCard(_NamedByUdev, InfinibandCard):
+class SystemInfinibandCard(NamedByUdev, InfinibandCard):
     pass
 
 
-class SystemRoceCard(_NamedByUdev, RoceCard):
+class SystemRoceCard(NamedByUdev, RoceCard):
     pass

@@ -552,8 +552,9 @@ static void poll_good(State *s)
 
 static void act_time(State *s)
 {
-    static const int64_t times[] = { NS_PER_US, NS_PER_MS, 100 * NS_PER_MS,
-                                     2 * NS_PER_S };
+    /* A peer that is not ready is asked again each 10 us. */
+    static const int64_t times[] = { NS_PER_US, 100 * NS_PER_US, NS_PER_MS,
+                                     10 * NS_PER_MS };
 
     rest(s);
     poll_good(s);

@@ -198,6 +198,8 @@ uint8_t hca_mthca_init_hca(HcaCeu *ceu, HcaCommand *cmd)
     Hca *hca = ceu->hca;
     uint8_t status;
 
+    /* Some drivers have room for more EQs than they were told of. */
+    places.eqc.log_num = MIN(places.eqc.log_num, hca->config.log_eqs);
     if (!host_ok(init) || !uarc_ok(init) || !init_groups(hca, init)) {
         return HCA_STAT_BAD_PARAM;
     }

@@ -9,7 +9,8 @@ from harness import faults, paths, resources, tap, verbs
 from harness.devices import RoceCard, SoftRoce
 from harness.guest import GuestError
 from harness.labs import infiniband, kept, roce
-from test_pyverbs import LIMIT, LINKS, PREPARE, both_links, run_modules
+from harness.pyverbs import LIMIT, PREPARE, run_modules
+from test_pyverbs import LINKS, both_links
 
 SINCE = (6, 2)
 LOSS = [{'action': 'drop', 'direction': 'both', 'probability': 0.01}]
@@ -84,7 +85,7 @@ RDMA_CORE = [f'test_qpex.QpExTestCase.test_qp_ex_rc_{name}' for name in ('atomic
 
 @needs_kernel
 def rdma_core(both):
-    both.a.run(PREPARE)
+    both.a.run(PREPARE % both.a.disk(0))
     for link, slot in LINKS.items():
         found = {}
         for line in run_modules(both.a, both.a.devices[slot], ['test_qpex']).splitlines():

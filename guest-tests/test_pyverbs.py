@@ -13,5 +13,8 @@ def both_links(**options):
     return fabric.FabricLab([machine, machine], {'net': links.stream(), 'lan': links.stream(), 'cable': links.unix_cable()})
 
 
+# The link layers, and where in its guest the card of each is.
+LINKS = {'infiniband': 2, 'roce': 1}
+
 if __name__ == '__main__':
-    Suite('ledger', {'infiniband': (both_links, 2), 'roce': (both_links, 1)}).main(globals())
+    Suite('ledger', {link: (both_links, place) for link, place in LINKS.items()}).main(globals())

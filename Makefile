@@ -169,7 +169,7 @@ check-long: $(linux:%=$S/headers-%) packages $(systems:%=$S/system-%) $S/libvirt
 
 # Guests whose cards have memory that takes its time; so do they.
 late_options := memory-latency-ns=2000
-check-late: build $S/unit $(SR)/python-disk $S/apps-layer
+check-late: build $S/unit $(SR)/python-disk $S/apps-layer $S/debian-layer
 	@CARD_OPTIONS='$(late_options)' GUEST_PATIENCE=$(or $(GUEST_PATIENCE),4) scripts/run-tests '$(or $(T),^guest/)'
 
 check-threads: build $(SQ)/qemu-tsan

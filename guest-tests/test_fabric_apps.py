@@ -3,10 +3,8 @@
 """Applications that find their peers by the connection manager, on InfiniBand cards that a subnet manager has configured: each of
 those of test_apps_*.py once, by the addresses of IPoIB's interfaces."""
 import functools
-import re
 
 from harness import apps, cm, fabric, faults, iser, libfabric, mpi, nfs, nvme, rds, resources, storage, tap, verbs
-from harness.check import expect
 from harness.labs import APPLICATIONS, kept
 
 pair = functools.partial(kept, fabric.pair, **APPLICATIONS)
@@ -72,11 +70,7 @@ def test_rds():
 @tap.only_long
 @tap.seconds(SECONDS)
 def test_mpi():
-    both = pair()
-    mpi.prepare(both)
-    for transport in ('rc_v', 'ud_v'):
-        output = mpi.start(both, 2, transport, 'all').wait(170).output
-        expect('both ranks at their end', len(set(re.findall(r'rank (\d+) of 2: done', output))) == 2, output)
+    mpi.run_pair(pair())
 
 
 @tap.only_long

@@ -45,11 +45,7 @@ SECONDS = 1800 if tap.LONG else 300
 @tap.only_long
 @tap.seconds(SECONDS)
 def test_mpi():
-    both = applications()
-    mpi.prepare(both)
-    for transport in ('rc_v', 'ud_v'):
-        output = mpi.start(both, 2, transport, 'all').wait(170).output
-        expect('both ranks at their end', len(set(re.findall(r'rank (\d+) of 2: done', output))) == 2, output)
+    mpi.run_pair(applications())
 
 
 @tap.seconds(SECONDS)

@@ -5,6 +5,9 @@
 # With an empty record of installed packages apt names everything that is needed, whatever the host has.
 none_installed=(-o "Dir::State::status=$apt/none/status")
 
+# listed FILE: what a list has, a line each, without its comments
+listed() { sed 's/#.*//; /^ *$/d' "$1"; }
+
 # fetch_all_debs OUT PACKAGE...: fetch packages and what they need, but for what lies there already.
 fetch_all_debs() {
     local out=$1

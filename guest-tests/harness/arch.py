@@ -26,7 +26,7 @@ class Arch:
     def disks_of(self, layers):
         """What the root of a guest with these layers is made of, from the ground."""
         built = paths.DEBIAN if 'debian' in layers else self.built
-        return [self.base, *(paths.LAYERS[layer] for layer in layers if layer in paths.LAYERS), *built]
+        return [self.base, *(paths.LAYERS[layer] for layer in layers if layer != 'debian'), *built]
 
 
 def _foreign(name, program, **options):

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Open MPI over UCX with ranks in both guests, which run programs/apps/mpi-test.c."""
+import re
+
 from . import verbs
+from .check import expect
 
 LAUNCH_PORT = 5000
 
@@ -41,3 +44,11 @@ def start(both, ranks, transport, case, rounds=1):
     hosts = ','.join(f'{guest.name}:{ranks // 2}' for guest in both.guests)
     return both.a.spawn(f'{device(both.a)}; {MPIRUN} --host {hosts} -np {ranks} -x UCX_TLS={transport},self '
                         f'mpi-test {case} {rounds} 2>&1')
+
+
+def run_pair(both):
+    """All of the program's cases by a rank in each guest, connected and by datagrams."""
+    prepare(both)
+    for transport in ('rc_v', 'ud_v'):
+        output = mpi.start(both, 2, transport, 'all').wait(170).output
+        expect('both ranks at their end', len(set(re.findall(r'rank (\d+) of 2: done', output))) == 2, output)

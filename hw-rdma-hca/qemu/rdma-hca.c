@@ -503,9 +503,6 @@ static bool init_capabilities(RdmaHcaState *s, Error **errp)
     if (hca_config_is_roce(&s->config)) {
         pci_config_set_class(pci->config, PCI_CLASS_NETWORK_ETHERNET);
     }
-    if (RDMA_HCA_GET_CLASS(s)->has_pin) {
-        pci_config_set_interrupt_pin(pci->config, 1);
-    }
     if (pci_bus_is_express(pci_get_bus(pci))) {
         if (pcie_endpoint_cap_init(pci, EXPRESS_CAP_OFFSET) < 0) {
             error_setg(errp, "no room for the PCI Express capability");
@@ -583,6 +580,9 @@ static void rdma_hca_realize(PCIDevice *pci, Error **errp)
     }
     if (!start_thread(s, errp)) {
         goto free_net;
+    }
+    if (s->thread.has_pin) {
+        pci_config_set_interrupt_pin(pci->config, 1);
     }
     register_bars(s);
     s->vm_state = rdma_hca_add_vm_state_handler(DEVICE(s), vm_state_changed, s);
@@ -979,7 +979,6 @@ static void rdma_hca_mthca_class_init(ObjectClass *klass,
     RdmaHcaClass *rc = RDMA_HCA_CLASS(klass);
 
     rc->personality = HCA_PERSONALITY_MTHCA;
-    rc->has_pin = true;
     pc->vendor_id = MTHCA_PCI_VENDOR_ID;
     pc->device_id = MTHCA_PCI_DEVICE_ID;
     pc->revision = MTHCA_PCI_REVISION;

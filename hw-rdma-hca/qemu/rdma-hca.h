@@ -19,7 +19,6 @@ struct RdmaHcaClass {
     PCIDeviceClass parent_class;
 
     HcaPersonality personality;
-    bool has_pin; /* INTx */
 };
 
 /* The thread of the card; NULL while it is not realized. Needs the BQL. */

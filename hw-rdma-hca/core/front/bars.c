@@ -7,6 +7,7 @@
 
 #include "../../abi/rdma_hca_regs.h"
 #include "../card.h"
+#include "../cxtmgt/cxt_format.h"
 #include "../fault/host_faults.h"
 #include "ceu/ceu.h"
 #include "interface.h"
@@ -121,7 +122,7 @@ bool hca_bar0_clears_pin(const Hca *hca, uint32_t offset)
 
 bool hca_has_pin(const Hca *hca)
 {
-    return registers_of(hca)->clear_pin_size;
+    return hca->interface->format->cxt->has_pin;
 }
 
 bool hca_bar0_is_doorbell(const Hca *hca, uint32_t offset)

@@ -77,7 +77,9 @@ typedef struct HcaQpAttr {
     uint32_t rq_lkey;
     uint32_t rq_len; /* bytes, 0: no receive queue */
     uint8_t rq_entry_log;
-    uint32_t sq_offset; /* where the send queue begins in its region */
+    uint64_t wq_base;   /* of the 4 GiB in which both queues are... */
+    uint32_t sq_offset; /* ...where the send queue begins in its region */
+    uint32_t rq_offset; /* ...and the receive queue */
     uint64_t rq_db;     /* posted-count record, its place, 0: none */
     bool uses_srq;
     uint32_t srqn;
@@ -125,7 +127,7 @@ typedef struct HcaSge {
 
 /* A send doorbell or a link of a chain: where the next WQE is (7.1.1). */
 typedef struct HcaWqeRef {
-    uint32_t offset; /* bytes in the send queue's region */
+    uint32_t offset; /* bytes in the send queue's 4 GiB */
     uint16_t size;   /* bytes */
     uint8_t opcode;  /* HcaOpcode */
     bool fence;
@@ -281,7 +283,8 @@ typedef struct HcaReplay {
 typedef struct HcaRecvQueue {
     uint32_t pd;
     uint32_t lkey;
-    uint32_t len; /* bytes, 0: no receive queue */
+    uint64_t base; /* where it begins in its region */
+    uint32_t len;  /* bytes, 0: no receive queue */
     uint8_t entry_log;
     bool linked;            /* a WQE says where the next one is */
     uint64_t record;        /* posted count, its place, 0: none */

@@ -35,7 +35,9 @@ static const HcaField qp_attr_fields[] = {
     HCA_SAVED(HcaQpAttr, rq_lkey),
     HCA_SAVED(HcaQpAttr, rq_len),
     HCA_SAVED(HcaQpAttr, rq_entry_log),
+    HCA_ELSEWHERE(HcaQpAttr, wq_base),
     HCA_ELSEWHERE(HcaQpAttr, sq_offset),
+    HCA_ELSEWHERE(HcaQpAttr, rq_offset),
     HCA_SAVED(HcaQpAttr, rq_db),
     HCA_SAVED(HcaQpAttr, uses_srq),
     HCA_SAVED(HcaQpAttr, srqn),
@@ -199,13 +201,13 @@ static const HcaField replay_fields[] = {
 const HcaStruct hca_replay_struct = HCA_STRUCT(HcaReplay, replay_fields);
 
 static const HcaField recv_queue_fields[] = {
-    HCA_DERIVED(HcaRecvQueue, pd),     HCA_DERIVED(HcaRecvQueue, lkey),
-    HCA_DERIVED(HcaRecvQueue, len),    HCA_DERIVED(HcaRecvQueue, entry_log),
-    HCA_DERIVED(HcaRecvQueue, linked), HCA_DERIVED(HcaRecvQueue, record),
-    HCA_SAVED(HcaRecvQueue, offset),   HCA_SAVED(HcaRecvQueue, consumed),
-    HCA_SAVED(HcaRecvQueue, posted),   HCA_ANEW(HcaRecvQueue, prefetched),
-    HCA_ANEW(HcaRecvQueue, buffer_at), HCA_ANEW(HcaRecvQueue, buffer_offset),
-    HCA_ANEW(HcaRecvQueue, buffer),
+    HCA_DERIVED(HcaRecvQueue, pd),         HCA_DERIVED(HcaRecvQueue, lkey),
+    HCA_DERIVED(HcaRecvQueue, base),       HCA_DERIVED(HcaRecvQueue, len),
+    HCA_DERIVED(HcaRecvQueue, entry_log),  HCA_DERIVED(HcaRecvQueue, linked),
+    HCA_DERIVED(HcaRecvQueue, record),     HCA_SAVED(HcaRecvQueue, offset),
+    HCA_SAVED(HcaRecvQueue, consumed),     HCA_SAVED(HcaRecvQueue, posted),
+    HCA_ANEW(HcaRecvQueue, prefetched),    HCA_ANEW(HcaRecvQueue, buffer_at),
+    HCA_ANEW(HcaRecvQueue, buffer_offset), HCA_ANEW(HcaRecvQueue, buffer),
 };
 const HcaStruct hca_recv_queue_struct = HCA_STRUCT(HcaRecvQueue,
                                                    recv_queue_fields);

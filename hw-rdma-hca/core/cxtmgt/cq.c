@@ -216,7 +216,7 @@ uint8_t hca_cxtmgt_resize_cq(HcaCxtMgt *cm, uint32_t cqn, unsigned log_size,
     if (log_size > HCA_MAX_LOG_CQ_SIZE) {
         return HCA_STAT_BAD_PARAM;
     }
-    if (cq->status != HCA_QUEUE_OK) {
+    if (cq->status != HCA_QUEUE_OK || cq->attr.on_bus) {
         return HCA_STAT_BAD_RES_STATE;
     }
     refresh_consumer(cm, HCA_V2P_CEU, cq);
@@ -252,7 +252,7 @@ static HcaMatchInfo cqe_info(const HcaCxtMgt *cm, const HcaCq *cq,
                              uint64_t addr)
 {
     return (HcaMatchInfo) {
-        .flags = HCA_V2P_RELATIVE_ADDR | HCA_ACCESS_LOCAL_WRITE,
+        .flags = HCA_ACCESS_LOCAL_WRITE | hca_queue_addr_flag(cq->attr.on_bus),
         .pd = cq->attr.pd,
         .key = cq->attr.lkey,
         .len = cm->format->cqe_size,

@@ -56,7 +56,8 @@ typedef struct HcaCqAttr {
     uint32_t eqn;
     uint32_t pd;
     uint32_t lkey;
-    uint64_t start; /* offset of entry 0 in its region */
+    uint64_t start; /* offset of entry 0 in its region, or */
+    bool on_bus;    /* its bus address: there is no region */
     uint8_t log_size;
     HcaCqArm arm;   /* to begin with */
     uint64_t ci_db; /* consumer index: bus address, 0: none */
@@ -351,8 +352,9 @@ unsigned hca_cxt_waiting_events(const HcaCxtMgt *cm);
 
 /* state.c: what is saved, in this order; and of an event. */
 extern const HcaSection hca_cxtmgt_section, hca_cxt_icm_section, hca_eq_section,
-    hca_eq_on_bus_section, hca_cq_section, hca_srq_section, hca_qp_section,
-    hca_sq_place_section, hca_qp_counters_section, hca_event_section;
+    hca_eq_on_bus_section, hca_cq_section, hca_cq_on_bus_section,
+    hca_srq_section, hca_qp_section, hca_sq_place_section, hca_rq_place_section,
+    hca_qp_counters_section, hca_event_section;
 extern const HcaStruct hca_event_struct;
 
 #endif /* HCA_CXTMGT_H */

@@ -144,6 +144,12 @@ static inline uint32_t hca_cq_untold(const HcaCq *cq)
     return cq->producer_index - cq->last_notified_index;
 }
 
+/* How the place of a queue's entry is said. */
+static inline uint32_t hca_queue_addr_flag(bool on_bus)
+{
+    return on_bus ? HCA_V2P_BUS_ADDR : HCA_V2P_RELATIVE_ADDR;
+}
+
 /* moderation.c */
 void hca_moderation_init(HcaCxtMgt *cm);
 void hca_moderation_cleanup(HcaCxtMgt *cm);

@@ -218,7 +218,7 @@ static uint64_t next_addr(const HcaCxtMgt *cm, const HcaEq *eq)
 static HcaMatchInfo eqe_info(const HcaCxtMgt *cm, const HcaEq *eq)
 {
     return (HcaMatchInfo) {
-        .flags = HCA_V2P_RELATIVE_ADDR | HCA_ACCESS_LOCAL_WRITE,
+        .flags = HCA_ACCESS_LOCAL_WRITE | hca_queue_addr_flag(eq->attr.on_bus),
         .pd = eq->attr.pd,
         .key = eq->attr.lkey,
         .len = cm->format->eqe_size,
@@ -232,7 +232,7 @@ bool hca_eq_is_here(HcaCxtMgt *cm, HcaV2pChannel channel, uint32_t eqn,
     const HcaEq *eq = cm->eqs[eqn];
     HcaMatchInfo info = eqe_info(cm, eq);
 
-    return eq->status != HCA_QUEUE_OK || eq->attr.on_bus ||
+    return eq->status != HCA_QUEUE_OK ||
            hca_v2p_ask(cm->v2p, ask, (*nth)++, channel, HCA_V2P_STORE, &info);
 }
 
@@ -242,10 +242,6 @@ static bool write_eqe(HcaCxtMgt *cm, const HcaEq *eq, const HcaEvent *event)
     HcaMatchInfo info = eqe_info(cm, eq);
 
     cm->format->put_eqe(event, entry);
-    if (eq->attr.on_bus) {
-        return hca_dma_write_entry(cm->v2p, HCA_V2P_EE, info.va, entry,
-                                   info.len);
-    }
     return hca_v2p_write_entry(cm->v2p, HCA_V2P_EE, &info, entry) ==
            HCA_V2P_SUCCESS;
 }

@@ -38,6 +38,7 @@ static const HcaField cq_attr_fields[] = {
     HCA_SAVED(HcaCqAttr, arm),
     HCA_SAVED(HcaCqAttr, ci_db),
     HCA_SAVED(HcaCqAttr, ignore_overrun),
+    HCA_ELSEWHERE(HcaCqAttr, on_bus),
 };
 static const HcaStruct cq_attr_struct = HCA_STRUCT(HcaCqAttr, cq_attr_fields);
 

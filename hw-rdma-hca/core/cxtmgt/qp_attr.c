@@ -192,7 +192,9 @@ static const HcaQpField fields[] = {
     FIELD(ATTR(CREATE), rq_lkey),
     FIELD(ATTR(CREATE), rq_len),
     FIELD(ATTR(CREATE), rq_entry_log),
+    FIELD(ATTR(CREATE), wq_base),
     FIELD(ATTR(CREATE), sq_offset),
+    FIELD(ATTR(CREATE), rq_offset),
     FIELD(ATTR(CREATE), rq_db),
     FIELD(ATTR(CREATE), uses_srq),
     FIELD(ATTR(CREATE), srqn),
@@ -271,7 +273,8 @@ static bool receives_ok(HcaCxtMgt *cm, const HcaQpAttr *attr)
         return false;
     }
     if (!attr->uses_srq) {
-        return queue_ok(attr->rq_len, attr->rq_entry_log, 5, 9) &&
+        return attr->rq_offset <= UINT32_MAX - attr->rq_len &&
+               queue_ok(attr->rq_len, attr->rq_entry_log, 5, 9) &&
                attr->rq_db % sizeof(uint32_t) == 0;
     }
     srq = hca_srq_find(cm, attr->srqn);
@@ -366,6 +369,7 @@ static void derive_recv_queue(HcaQp *qp)
 
     qp->rq.pd = attr->pd;
     qp->rq.lkey = attr->rq_lkey;
+    qp->rq.base = attr->wq_base + attr->rq_offset;
     qp->rq.len = attr->rq_len;
     qp->rq.entry_log = attr->rq_entry_log;
     qp->rq.record = attr->rq_len ? attr->rq_db : 0;

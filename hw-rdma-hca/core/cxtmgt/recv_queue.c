@@ -115,7 +115,7 @@ static HcaMatchInfo slots_info(const HcaRecvQueue *rq, uint32_t n)
         .pd = rq->pd,
         .key = rq->lkey,
         .len = n << rq->entry_log,
-        .va = rq->offset,
+        .va = rq->base + rq->offset,
     };
 }
 

@@ -233,6 +233,47 @@ static bool load_cqs(void *room, const void *records, uint32_t n,
 const HcaSection hca_cq_section = HCA_SECTION("cq", 1, &hca_cq_struct, save_cqs,
                                               load_cqs);
 
+/* Those of them that lie at bus addresses */
+
+typedef struct CqOnBus {
+    uint32_t cqn;
+} CqOnBus;
+
+static const HcaField cq_on_bus_fields[] = { HCA_SAVED(CqOnBus, cqn) };
+static const HcaStruct cq_on_bus_struct = HCA_STRUCT(CqOnBus, cq_on_bus_fields);
+
+static void save_cqs_on_bus(void *room, GArray *records)
+{
+    HcaCxtMgt *cm = room;
+
+    for (uint32_t i = 0; i < 1u << cm->config->log_cqs; i++) {
+        if (cm->cqs[i] && cm->cqs[i]->attr.on_bus) {
+            CqOnBus record = { cm->cqs[i]->cqn };
+
+            g_array_append_val(records, record);
+        }
+    }
+}
+
+static bool load_cqs_on_bus(void *room, const void *records, uint32_t n,
+                            HcaStateError *error)
+{
+    const CqOnBus *from = records;
+
+    for (; n; n--, from++) {
+        HcaCq *cq = hca_cq_peek(room, from->cqn);
+
+        if (!cq) {
+            return hca_state_refuse(error, "no CQ %u on the bus", from->cqn);
+        }
+        cq->attr.on_bus = true;
+    }
+    return true;
+}
+
+const HcaSection hca_cq_on_bus_section = HCA_SECTION(
+    "cq-on-bus", 1, &cq_on_bus_struct, save_cqs_on_bus, load_cqs_on_bus);
+
 /* Shared receive queues */
 
 static void save_srqs(void *room, GArray *records)
@@ -336,6 +377,60 @@ static bool load_sq_places(void *room, const void *records, uint32_t n,
 
 const HcaSection hca_sq_place_section = HCA_SECTION(
     "sq-place", 1, &sq_place_struct, save_sq_places, load_sq_places);
+
+/* And where receive queues are, and in which 4 GiB both; the same */
+
+typedef struct RqPlace {
+    uint32_t qpn;
+    uint64_t base;
+    uint32_t offset;
+} RqPlace;
+
+static const HcaField rq_place_fields[] = {
+    HCA_SAVED(RqPlace, qpn),
+    HCA_SAVED(RqPlace, base),
+    HCA_SAVED(RqPlace, offset),
+};
+static const HcaStruct rq_place_struct = HCA_STRUCT(RqPlace, rq_place_fields);
+
+static void save_rq_places(void *room, GArray *records)
+{
+    HcaCxtMgt *cm = room;
+
+    for (HcaQp *qp = hca_qp_next(cm, NULL); qp; qp = hca_qp_next(cm, qp)) {
+        RqPlace place = {
+            .qpn = qp->qpn,
+            .base = qp->attr.wq_base,
+            .offset = qp->attr.rq_offset,
+        };
+
+        if (place.base || place.offset) {
+            g_array_append_val(records, place);
+        }
+    }
+}
+
+static bool load_rq_places(void *room, const void *records, uint32_t n,
+                           HcaStateError *error)
+{
+    const RqPlace *from = records;
+
+    for (; n; n--, from++) {
+        HcaQp *qp = hca_qp_peek(room, from->qpn);
+
+        if (!qp || from->offset > UINT32_MAX - qp->attr.rq_len ||
+            (uint32_t)from->base) {
+            return hca_state_refuse(error, "QP %u", from->qpn);
+        }
+        qp->attr.wq_base = from->base;
+        qp->attr.rq_offset = from->offset;
+        qp->rq.base = from->base + from->offset;
+    }
+    return true;
+}
+
+const HcaSection hca_rq_place_section = HCA_SECTION(
+    "rq-place", 1, &rq_place_struct, save_rq_places, load_rq_places);
 
 /* Counters of QPs */
 

@@ -43,7 +43,8 @@ static bool post(Hca *hca, HcaQp *qp, HcaCompletion *completion)
     if (hca_service(qp->attr.service)->xrc) {
         return post_xrc(hca, qp, completion);
     }
-    completion->wqe = qp->srq ? qp->resp.wqe.tag : qp->resp.wqe.offset;
+    completion->wqe = qp->srq ? qp->resp.wqe.tag
+                              : qp->attr.rq_offset + qp->resp.wqe.offset;
     return hca_cq_post(hca->cm, HCA_V2P_EE, qp, qp->attr.rq_cqn, completion);
 }
 

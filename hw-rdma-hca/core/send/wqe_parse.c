@@ -89,6 +89,14 @@ static void parse_special(Hca *hca, const HcaQp *qp, const uint8_t *bytes,
     }
 }
 
+/* Places in the send queue are told by their low words. */
+static void widen_inline(const HcaQp *qp, HcaWqe *wqe)
+{
+    if (wqe->nsge && wqe->sge[0].relative) {
+        wqe->sge[0].va += qp->attr.wq_base;
+    }
+}
+
 static void parse_units(Hca *hca, const HcaQp *qp, const uint8_t *bytes,
                         ReadFn *read, HcaWqe *wqe)
 {
@@ -103,6 +111,7 @@ static void parse_units(Hca *hca, const HcaQp *qp, const uint8_t *bytes,
                               bytes, qp->attr.service, qp->attr.sq_lkey, wqe)) {
         fail(wqe, HCA_SYNDROME_LOCAL_QP_OP_ERR, HCA_WQE_BAD_UNITS);
     }
+    widen_inline(qp, wqe);
 }
 
 /*
@@ -169,7 +178,7 @@ static HcaMatchInfo wqe_info(const HcaQp *qp, const HcaWqeRef *ref)
         .pd = qp->attr.pd,
         .key = qp->attr.sq_lkey,
         .len = ref->size,
-        .va = ref->offset,
+        .va = qp->attr.wq_base + ref->offset,
     };
 }
 

@@ -36,6 +36,8 @@ void mthca_side_open(MthcaSide *s, Host *host, uint8_t service,
         .uar = MTHCA_SIDE_UAR,
         .sq_record = SQ_RECORD,
         .rq_record = RQ_RECORD,
+        .sq_psn = 0x100,
+        .rq_psn = 0x100,
         .signals_all = signals_all,
     };
     s->data = mthca_mr(m, MTHCA_SIDE_PAGES, 0x1234);

@@ -27,13 +27,18 @@ static void map_record(Mthca *m, uint32_t uar, uint32_t index)
 void mthca_put_cqc(const MthcaCq *cq, uint32_t pd, uint32_t eqn,
                    struct mthca_cqc *cqc)
 {
+    uint64_t start = cq->on_bus ? cq->mr->page[0] : 0;
+
     *cqc = (struct mthca_cqc) {
-        .flags = GUINT32_TO_BE(0x00040000), /* TR */
+        /* No TR, fired; or TR */
+        .flags = GUINT32_TO_BE(cq->on_bus ? 0x00000a00 : 0x00040000),
+        .start_h = GUINT32_TO_BE(start >> 32),
+        .start_l = GUINT32_TO_BE((uint32_t)start),
         .logsize_usrpage = GUINT32_TO_BE(cq->log_size << 24 | cq->uar),
         .error_eqn = GUINT32_TO_BE(eqn + 1),
         .comp_eqn = GUINT32_TO_BE(eqn),
         .pd = GUINT32_TO_BE(pd),
-        .lkey = GUINT32_TO_BE(cq->mr->key),
+        .lkey = GUINT32_TO_BE(cq->on_bus ? 0 : cq->mr->key),
         .cqn = GUINT32_TO_BE(cq->cqn),
         .ci_record = GUINT32_TO_BE(cq->ci_record),
         .arm_record = GUINT32_TO_BE(cq->arm_record),
@@ -99,9 +104,16 @@ static void set_record(Mthca *m, uint32_t uar, uint32_t index, uint32_t value)
                sizeof(value));
 }
 
+/* In its pages. */
 static uint32_t sq_offset(const MthcaQp *qp)
 {
     return qp->srq ? 0 : 1u << (qp->log_rq + qp->log_stride);
+}
+
+/* Where those begin in the region that the card knows, in its 4 GiB. */
+static uint32_t base_of(const MthcaQp *qp)
+{
+    return qp->on_bus ? (uint32_t)qp->mr->page[0] : 0;
 }
 
 static uint32_t slot_of(const MthcaQp *qp, uint32_t index, unsigned log)
@@ -146,13 +158,15 @@ uint8_t mthca_qp_to_init(Mthca *m, MthcaQp *qp)
             .local_qpn = GUINT32_TO_BE(qp->qpn),
             .path.port_pkey = GUINT32_TO_BE(1u << 24),
             .pd = GUINT32_TO_BE(m->pd),
-            .wqe_lkey = GUINT32_TO_BE(qp->mr->key),
+            .wqe_base = GUINT32_TO_BE(qp->on_bus ? qp->mr->page[0] >> 32 : 0),
+            .wqe_lkey = GUINT32_TO_BE(qp->on_bus ? m->physical : qp->mr->key),
             .params1 = GUINT32_TO_BE(0xa9004000 | (qp->signals_all ? 8 : 0)),
             .cqn_snd = GUINT32_TO_BE(qp->send_cq->cqn),
-            .snd_wqe_base = GUINT32_TO_BE(sq_offset(qp)),
+            .snd_wqe_base = GUINT32_TO_BE(base_of(qp) + sq_offset(qp)),
             .snd_record = GUINT32_TO_BE(qp->sq_record),
             .params2 = GUINT32_TO_BE(0x00004008),
             .cqn_rcv = GUINT32_TO_BE(qp->recv_cq->cqn),
+            .rcv_wqe_base = GUINT32_TO_BE(base_of(qp)),
             .rcv_record = GUINT32_TO_BE(qp->rq_record),
             .srqn = GUINT32_TO_BE(qp->srq ? 1u << 24 | qp->srq->srqn : 0),
             .qkey = GUINT32_TO_BE(qp->service == MTHCA_QPC_SERVICE_MLX
@@ -182,7 +196,7 @@ uint8_t mthca_qp_to_rtr(Mthca *m, MthcaQp *qp, uint16_t dlid, uint32_t dqpn)
             .remote_qpn = GUINT32_TO_BE(dqpn),
             .path.dlid = GUINT16_TO_BE(dlid),
             .params2 = GUINT32_TO_BE(0x0040e008), /* 4 of them; all rights */
-            .rnr_nextrecvpsn = GUINT32_TO_BE(0x01000100),
+            .rnr_nextrecvpsn = GUINT32_TO_BE(0x01000000 | qp->rq_psn),
         },
     };
 
@@ -197,7 +211,7 @@ uint8_t mthca_qp_to_rts(Mthca *m, MthcaQp *qp)
         .qpc = {
             .path = { .rnr_retry = 7 << 5, .ack_timeout = 14 << 3 },
             .params1 = GUINT32_TO_BE(0xa947e000),
-            .next_send_psn = GUINT32_TO_BE(0x100),
+            .next_send_psn = GUINT32_TO_BE(qp->sq_psn),
         },
     };
 
@@ -306,7 +320,8 @@ static void link_to(Mthca *m, const MthcaQp *qp, const MthcaWr *wr,
                     unsigned size)
 {
     const uint32_t link[] = {
-        GUINT32_TO_BE((sq_offset(qp) + slot_of(qp, qp->sq_head, qp->log_sq)) |
+        GUINT32_TO_BE((base_of(qp) + sq_offset(qp) +
+                       slot_of(qp, qp->sq_head, qp->log_sq)) |
                       wr->opcode),
         GUINT32_TO_BE(MTHCA_NEXT_DBD | (wr->fence ? MTHCA_NEXT_FENCE : 0) |
                       size / 16),

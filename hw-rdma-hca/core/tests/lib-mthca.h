@@ -68,6 +68,7 @@ typedef struct MthcaEq {
 typedef struct MthcaCq {
     uint32_t cqn; /* with its tag */
     MthcaMr *mr;
+    bool on_bus; /* told by bus address, as iPXE does; @mr is one page */
     unsigned log_size;
     uint32_t uar;
     uint32_t ci_record, arm_record; /* indices */
@@ -91,11 +92,13 @@ typedef struct MthcaQp {
     uint8_t service; /* MTHCA_QPC_SERVICE_* */
     MthcaCq *send_cq, *recv_cq;
     MthcaMr *mr;
+    bool on_bus;             /* in the region of all memory; @mr is one page */
     unsigned log_sq, log_rq; /* entries */
     unsigned log_stride;     /* of both, bytes */
     uint32_t uar;
     uint32_t sq_record, rq_record; /* indices */
     uint32_t sq_head, rq_head;     /* posted, without wrapping */
+    uint32_t sq_psn, rq_psn;       /* to begin with */
     bool signals_all;
     MthcaSrq *srq; /* in place of a receive queue, or NULL */
 } MthcaQp;

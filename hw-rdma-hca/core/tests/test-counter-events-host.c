@@ -487,10 +487,10 @@ static void forget(Bed *bed)
     HcaV2p *v2p = bed->lab->host[0].hca->v2p;
     uint64_t before = bed_counter(bed, 0, "v2p_forgotten");
     HcaV2pAsk ask = { .unit = HCA_ASK_COMMAND };
-    HcaMatchInfo info = { .len = 8 };
+    HcaMatchInfo info = { .flags = HCA_V2P_BUS_ADDR, .len = 8 };
 
     g_assert_false(
-        hca_v2p_ask(v2p, &ask, 0, HCA_V2P_CEU, HCA_V2P_PLAIN, &info));
+        hca_v2p_ask(v2p, &ask, 0, HCA_V2P_CEU, HCA_V2P_FETCH, &info));
     hca_v2p_ask_forget(v2p, &ask);
     bed_counted(bed, 0, "v2p_forgotten", before + 1);
 }

@@ -568,12 +568,10 @@ static void test_refused(void)
         { 0x08, 0x00000300 }, /* strides of 16 bytes */
         { 0x08, 0x00f80000 }, /* more receives than there are */
         { 0x0c, 0x00800000 }, /* a page that is none */
-        { 0x64, 0x00000000 },
-        { 0x68, 0x00000001 }, /* the high word of an address */
-        { 0x7c, 0x00000100 }, /* no such CQ */
+        { 0x64, 0x00000000 }, { 0x7c, 0x00000100 }, /* no such CQ */
         { 0x80, 0xffffe000 }, /* a queue beyond all addresses */
         { 0x9c, 0x00010000 }, /* no such CQ, by its tag */
-        { 0xa0, 0x00000040 }, /* receives elsewhere */
+        { 0xa0, 0xfffff040 }, /* the same of receives */
         { 0xa4, 0x00008000 }, /* a record that its page has not */
         { 0x20, 0x02000000 }, /* port 3 */
     };

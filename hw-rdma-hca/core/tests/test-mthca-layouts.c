@@ -183,6 +183,28 @@ static void test_mpt(void)
     }
 }
 
+/* Local access is by its own bit; iPXE leaves that of memory, or not, clear. */
+static void test_mpt_local(void)
+{
+    static const struct {
+        uint32_t flags;
+        bool local;
+    } rows[] = {
+        { 0x00028500, true },
+        { 0x00000700, true },
+        { 0x00028100, false },
+    };
+    HcaMpt mpt;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++) {
+        uint32_t entry[16] = { GUINT32_TO_BE(rows[i].flags) };
+
+        hca_front_interface(HCA_PERSONALITY_MTHCA)
+            ->format->mpt->decode(&mpt, entry);
+        g_assert_cmpint(mpt.local, ==, rows[i].local);
+    }
+}
+
 /* What was decoded is the same when it is written and read again. */
 static void test_mpt_both_ways(void)
 {
@@ -480,6 +502,7 @@ int main(int argc, char **argv)
     test_add("/mthca/layouts/query-dev-lim", test_query_dev_lim);
     test_add("/mthca/layouts/query-adapter", test_query_adapter);
     test_add("/mthca/layouts/mpt", test_mpt);
+    test_add("/mthca/layouts/mpt-local", test_mpt_local);
     test_add("/mthca/layouts/mpt-both-ways", test_mpt_both_ways);
     test_add("/mthca/layouts/eqc", test_eqc);
     test_add("/mthca/layouts/eqc-refused", test_eqc_refused);

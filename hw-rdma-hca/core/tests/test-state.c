@@ -317,6 +317,7 @@ typedef struct Lie {
 
 static const Lie lies[] = {
     { "sq-place", 1, "qpn", BAD_QPN, "QP 99999" },
+    { "rq-place", 1, "qpn", BAD_QPN, "QP 99999" },
     { "wqe-count", 1, "qpn", BAD_QPN, "nothing to count" },
     { "uarc", 2, NULL, 0, "2 records" },
     { "uarc", 1, "log", 32, "pages of 2^32" },
@@ -374,6 +375,7 @@ static const Lie lies[] = {
     { "eq-on-bus", 1, "eqn", 200, "no EQ 200 on the bus" },
     { "cq", -1, "cqn", BAD_QPN, "CQ 99999 cannot be" },
     { "cq", -1, "attr.eqn", 7, "cannot be" },
+    { "cq-on-bus", 1, "cqn", BAD_QPN, "no CQ 99999 on the bus" },
     { "srq", 1, "srqn", BAD_QPN, "SRQ 99999 cannot be" },
     { "qp-counters", 1, "number", BAD_QPN, "counters of set 99999" },
     { "qp", -1, "qpn", BAD_QPN, "QP 99999 cannot be" },

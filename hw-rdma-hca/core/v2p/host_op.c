@@ -298,14 +298,6 @@ bool hca_dma_write(HcaV2p *v2p, HcaV2pChannel channel, uint64_t addr,
     return fits(addr, len) && hca_host_write(v2p, hca_on_bus(addr), buf, len);
 }
 
-bool hca_dma_write_entry(HcaV2p *v2p, HcaV2pChannel channel, uint64_t addr,
-                         const void *entry, uint32_t len)
-{
-    hca_v2p_select(v2p, channel);
-    return fits(addr, len) &&
-           hca_host_write_entry(v2p, hca_on_bus(addr), entry, len);
-}
-
 bool hca_dma_write_ctx(HcaV2p *v2p, uint64_t addr, const void *buf,
                        uint32_t len)
 {

@@ -39,13 +39,9 @@ static uint64_t delay_of(HcaV2p *v2p, const HcaV2pAsk *ask)
 {
     bool modify = ask->use == HCA_V2P_MODIFY;
 
-    if (!hca_host_faults_at(v2p->faults, HCA_FAULT_DMA)) {
-        return 0;
-    }
-    return ask->use == HCA_V2P_PLAIN
-               ? hca_dma_delay(v2p, ask->channel, false, modify, ask->info.va,
-                               ask->info.len)
-               : hca_v2p_delay(v2p, ask->channel, modify, &ask->info);
+    return hca_host_faults_at(v2p->faults, HCA_FAULT_DMA)
+               ? hca_v2p_delay(v2p, ask->channel, modify, &ask->info)
+               : 0;
 }
 
 /*

@@ -85,7 +85,7 @@ static void mpt_lookup(HcaV2p *v2p, HcaV2pAsk *ask)
 {
     uint32_t index;
 
-    if (ask->use == HCA_V2P_PLAIN) {
+    if (ask->info.flags & HCA_V2P_BUS_ADDR) {
         ask->mtt = ask->mtt_end = 0;
         hca_mtt_put(v2p, ask);
     } else if (!hca_v2p_owns(v2p, ask->info.key, &index)) {

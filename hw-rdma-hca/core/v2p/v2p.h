@@ -72,6 +72,7 @@ typedef enum HcaV2pState {
 /* Match-Info flags besides the access bits RDMA_HCA_ACCESS_* (2.1). */
 #define HCA_V2P_ABSOLUTE_ADDR (1u << 27)
 #define HCA_V2P_RELATIVE_ADDR (1u << 26) /* va counts from the start */
+#define HCA_V2P_BUS_ADDR (1u << 25)      /* no region: key and pd say nothing */
 
 /*
  * Match-Info (2.1). @flags: one addressing mode, and the access that the
@@ -146,7 +147,6 @@ typedef enum HcaV2pUse {
     HCA_V2P_FETCH,  /* reading */
     HCA_V2P_STORE,  /* writing */
     HCA_V2P_MODIFY, /* an atomic */
-    HCA_V2P_PLAIN,  /* reading, at bus address @va and without a key */
 } HcaV2pUse;
 
 /* The three paths behind the MPT, none of which blocks another (6). */
@@ -332,9 +332,6 @@ bool hca_dma_read(HcaV2p *v2p, HcaV2pChannel channel, uint64_t addr, void *buf,
                   uint32_t len);
 bool hca_dma_write(HcaV2p *v2p, HcaV2pChannel channel, uint64_t addr,
                    const void *buf, uint32_t len);
-/* A queue entry, as by hca_v2p_write_entry(). */
-bool hca_dma_write_entry(HcaV2p *v2p, HcaV2pChannel channel, uint64_t addr,
-                         const void *entry, uint32_t len);
 /*
  * The first word of a doorbell record; @place is what software says. Whether it
  * is there, as by hca_v2p_ask().

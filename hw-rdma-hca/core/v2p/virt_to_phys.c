@@ -231,6 +231,9 @@ const HcaMpt *hca_v2p_find_mpt(HcaV2p *v2p, uint32_t key)
     return region ? &region->mpt : NULL;
 }
 
+/* What has bus addresses for all that it asks for. */
+static const HcaMpt the_bus = { .region = true, .physical = true };
+
 /* Judge a request. With @info->len 0 there is nothing to judge. */
 static HcaV2pState judge(HcaV2p *v2p, const HcaMatchInfo *info, HcaWalk *walk)
 {
@@ -240,6 +243,11 @@ static HcaV2pState judge(HcaV2p *v2p, const HcaMatchInfo *info, HcaWalk *walk)
 
     walk->left = info->len;
     if (!info->len) {
+        return HCA_V2P_SUCCESS;
+    }
+    if (info->flags & HCA_V2P_BUS_ADDR) {
+        walk->mpt = &the_bus;
+        walk->at = info->va;
         return HCA_V2P_SUCCESS;
     }
     region = find_region(v2p, info->key);
@@ -805,8 +813,11 @@ bool hca_record_read(HcaV2p *v2p, HcaV2pChannel channel, uint64_t place,
 bool hca_record_is_here(HcaV2p *v2p, HcaV2pAsk *ask, unsigned nth,
                         HcaV2pChannel channel, uint64_t place)
 {
-    HcaMatchInfo info = { .len = sizeof(uint32_t) };
+    HcaMatchInfo info = {
+        .flags = HCA_V2P_BUS_ADDR,
+        .len = sizeof(uint32_t),
+    };
 
     return !record_bus(v2p, place, &info.va) ||
-           hca_v2p_ask(v2p, ask, nth, channel, HCA_V2P_PLAIN, &info);
+           hca_v2p_ask(v2p, ask, nth, channel, HCA_V2P_FETCH, &info);
 }

@@ -98,9 +98,13 @@ static void decode(HcaCeu *ceu)
 
 static bool inbox_is_here(HcaCeu *ceu, uint32_t len)
 {
-    HcaMatchInfo info = { .va = ceu->cmd.in_param, .len = len };
+    HcaMatchInfo info = {
+        .flags = HCA_V2P_BUS_ADDR,
+        .va = ceu->cmd.in_param,
+        .len = len,
+    };
 
-    return hca_v2p_ask(ceu->hca->v2p, &ceu->ask, 0, HCA_V2P_CEU, HCA_V2P_PLAIN,
+    return hca_v2p_ask(ceu->hca->v2p, &ceu->ask, 0, HCA_V2P_CEU, HCA_V2P_FETCH,
                        &info);
 }
 

@@ -13,10 +13,9 @@ static const uint8_t states[] = {
     [HCA_CQ_FIRED] = MTHCA_CQC_STATE_FIRED,
 };
 
-/* No CQ is given to the card fired. */
 static bool get_arm(uint32_t state, HcaCqArm *arm)
 {
-    for (*arm = HCA_CQ_DISARMED; *arm < HCA_CQ_FIRED; ++*arm) {
+    for (*arm = HCA_CQ_DISARMED; *arm < G_N_ELEMENTS(states); ++*arm) {
         if (states[*arm] == state) {
             return true;
         }
@@ -37,10 +36,11 @@ static bool get_cq(const HcaCeu *ceu, const struct mthca_cqc *cqc,
         .pd = GUINT32_FROM_BE(cqc->pd),
         .lkey = GUINT32_FROM_BE(cqc->lkey),
         .start = hca_join_be(cqc->start_h, cqc->start_l),
+        .on_bus = !(flags & MTHCA_CQC_TR),
         .log_size = RDMA_HCA_GET(MTHCA_CQC_LOGSIZE, size_uar),
         .ignore_overrun = flags & MTHCA_CQC_IGNORE_OVERRUN,
     };
-    return !RDMA_HCA_GET(MTHCA_CQC_STATUS, flags) && (flags & MTHCA_CQC_TR) &&
+    return !RDMA_HCA_GET(MTHCA_CQC_STATUS, flags) &&
            hca_mthca_record(ceu, attr->uar, GUINT32_FROM_BE(cqc->ci_record),
                             &attr->ci_db) &&
            get_arm(RDMA_HCA_GET(MTHCA_CQC_STATE, flags), &attr->arm);
@@ -54,7 +54,7 @@ void hca_mthca_put_cq(const HcaCq *cq, void *cxt)
     if (cq) {
         cqc = (struct mthca_cqc) {
             .flags = BE(CQC(STATUS, hca_mthca_queue_status(cq->status)) |
-                        MTHCA_CQC_TR |
+                        (cq->attr.on_bus ? 0 : MTHCA_CQC_TR) |
                         CQC(IGNORE_OVERRUN, cq->attr.ignore_overrun) |
                         CQC(STATE, states[cq->arm])),
             .start_h = BE(RDMA_HCA_HI32(cq->attr.start)),

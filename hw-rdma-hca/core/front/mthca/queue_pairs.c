@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Queue pairs of an InfiniHost III Lx: contexts and transitions. Both work
- * queues lie in one region, the receive queue at its beginning.
+ * queues lie in one region, in the same 4 GiB of it.
  */
 #include "../../cxtmgt/cxt_format.h"
 #include "../../qp.h"
@@ -95,7 +95,9 @@ static bool get_queues(const HcaCeu *ceu, const struct mthca_qpc *qpc,
     attr->sq_cqn = GET(NUMBER, qpc->cqn_snd);
     attr->rq_cqn = GET(NUMBER, qpc->cqn_rcv);
     attr->sq_lkey = attr->rq_lkey = GUINT32_FROM_BE(qpc->wqe_lkey);
+    attr->wq_base = (uint64_t)GUINT32_FROM_BE(qpc->wqe_base) << 32;
     attr->sq_offset = GUINT32_FROM_BE(qpc->snd_wqe_base);
+    attr->rq_offset = GUINT32_FROM_BE(qpc->rcv_wqe_base);
     attr->signals_all = GET(SSC, qpc->params1);
     attr->uses_srq = GET(USES_SRQ, qpc->srqn);
     get_queue(qpc->sq_size_stride, &attr->sq_len, &attr->sq_entry_log);
@@ -104,8 +106,7 @@ static bool get_queues(const HcaCeu *ceu, const struct mthca_qpc *qpc,
         return true;
     }
     get_queue(qpc->rq_size_stride, &attr->rq_len, &attr->rq_entry_log);
-    return !qpc->wqe_base && !qpc->rcv_wqe_base &&
-           hca_mthca_record(ceu, attr->uar, GUINT32_FROM_BE(qpc->rcv_record),
+    return hca_mthca_record(ceu, attr->uar, GUINT32_FROM_BE(qpc->rcv_record),
                             &attr->rq_db);
 }
 
@@ -200,6 +201,7 @@ static void put_attr(const HcaQpAttr *attr, struct mthca_qpc *qpc)
     qpc->remote_qpn = BE(attr->remote_qpn);
     put_path(attr, &qpc->path);
     qpc->pd = BE(attr->pd);
+    qpc->wqe_base = BE(RDMA_HCA_HI32(attr->wq_base));
     qpc->wqe_lkey = BE(attr->sq_lkey);
     qpc->params1 = BE(PUT(SRA_MAX, log_of(attr->sra_max)) |
                       PUT(RETRY_COUNT, attr->retry_count) |
@@ -214,6 +216,7 @@ static void put_attr(const HcaQpAttr *attr, struct mthca_qpc *qpc)
     qpc->cqn_snd = BE(attr->sq_cqn);
     qpc->snd_wqe_base = BE(attr->sq_offset);
     qpc->cqn_rcv = BE(attr->rq_cqn);
+    qpc->rcv_wqe_base = BE(attr->rq_offset);
     qpc->qkey = BE(attr->qkey);
     qpc->srqn = BE(PUT(USES_SRQ, attr->uses_srq) | PUT(NUMBER, attr->srqn));
 }

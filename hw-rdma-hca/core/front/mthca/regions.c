@@ -61,7 +61,7 @@ static void decode(HcaMpt *mpt, const void *from)
         .sw_owns = is_software(flags),
         .region = flags & MTHCA_MPT_REGION,
         .physical = flags & MTHCA_MPT_PHYSICAL,
-        .local = flags & MTHCA_MPT_MIO,
+        .local = flags & MTHCA_MPT_LOCAL_READ,
         .bind_enable = flags & MTHCA_MPT_BIND_ENABLE,
         .access = decode_access(flags),
         .page_shift = RDMA_HCA_GET(MTHCA_MPT_PAGE_SIZE, page_size) +
@@ -87,9 +87,9 @@ static void encode(const HcaMpt *mpt, void *to)
                           mpt->sw_owns ? MTHCA_MPT_STATUS_SW : 0) |
             (mpt->region ? MTHCA_MPT_REGION : 0) |
             (mpt->physical ? MTHCA_MPT_PHYSICAL : 0) |
-            (mpt->local ? MTHCA_MPT_MIO : 0) |
-            (mpt->bind_enable ? MTHCA_MPT_BIND_ENABLE : 0) |
-            MTHCA_MPT_LOCAL_READ | encode_access(mpt->access)),
+            (mpt->local ? MTHCA_MPT_LOCAL_READ : 0) |
+            (mpt->bind_enable ? MTHCA_MPT_BIND_ENABLE : 0) | MTHCA_MPT_MIO |
+            encode_access(mpt->access)),
         .page_size = GUINT32_TO_BE(mpt->page_shift - HCA_MPT_PAGE_SHIFT_MIN),
         .key = GUINT32_TO_BE(key_of_table(mpt->key)),
         .pd = GUINT32_TO_BE(mpt->pd),

@@ -30,7 +30,7 @@ typedef struct Done {
     uint32_t unknown;  /* of which the first may be anything */
 } Done;
 
-static bool is_reliable(const ModelQp *qp)
+bool model_qp_is_reliable(const ModelQp *qp)
 {
     return qp->qp->service == RDMA_HCA_QP_ST_RC ||
            qp->qp->service == RDMA_HCA_QP_ST_XRC_INI;
@@ -248,7 +248,7 @@ static void expect_send(ModelQp *qp, const ModelSend *wr)
         wr->opcode == RDMA_HCA_OPCODE_ATOMIC_FA) {
         done.len = wr->len;
     }
-    if (is_write(wr->opcode) && is_reliable(qp)) {
+    if (is_write(wr->opcode) && model_qp_is_reliable(qp)) {
         done.touched = (ModelList) {
             .region = wr->remote,
             .nsge = 1,
@@ -306,7 +306,7 @@ void model_complete(ModelQp *qp, const Wc *wc, bool *solicited)
         g_assert_cmphex(wc->inv_rkey, ==, done->inv_rkey);
     }
     if (wc->is_send) {
-        g_assert_true(!is_reliable(qp) || done->number < qp->executed);
+        g_assert_true(!model_qp_is_reliable(qp) || done->number < qp->executed);
     } else {
         g_assert_cmphex(wc->rqpn, ==, done->rqpn);
         g_assert_cmphex(wc->rlid, ==, done->rlid);
@@ -598,13 +598,13 @@ void model_post_send(ModelQp *qp, const ModelSend *send)
     message->wr = *send;
     if (send->inline_data) {
         message->data = g_memdup2(send->inline_data, send->len + 1);
-    } else if (!is_reliable(qp)) {
+    } else if (!model_qp_is_reliable(qp)) {
         message->data = payload(message);
     }
     expect_send(qp, send);
     qp->posted++;
     g_queue_push_tail(&qp->sends, message);
-    if (is_reliable(qp)) {
+    if (model_qp_is_reliable(qp)) {
         execute(qp);
     }
 }

@@ -121,6 +121,8 @@ void model_srq_destroy(ModelSrq *srq);
 void model_post_srq(ModelSrq *srq, const ModelRecv *recv);
 /* A receive ended in an error: whatever was written to it. */
 void model_srq_error(ModelSrq *srq, const Wc *wc);
+/* Of a connection whose messages all arrive. */
+bool model_qp_is_reliable(const ModelQp *qp);
 /* Whether every completion that is to come has come. */
 bool model_qp_idle(const ModelQp *qp);
 

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib-bad-cable.h"
 #include "lib-card.h"
-#include "../link/framing.h"
 #include "lib-lease.h"
 #include "lib-model.h"
 #include "lib-move.h"
@@ -31,19 +31,17 @@
 #define WINDOW 16 /* messages of a QP that are not complete */
 #define NUM_COUNTERS 4
 #define MAX_INLINE 150
-#define MAX_HELD 64
 #define ROUND 5000     /* messages between two looks at the clock */
 #define EVENT_TURNS 61 /* turns between two looks at the events */
 #define UD_SLOT 2048u
 #define PATIENCE (100 * NS_PER_S)
 #define DEATHBED 50 /* looks at a connection that should break by itself */
 
-/* Of 10000 packets, how many suffer. */
 typedef struct Weather {
     const char *name;
     uint32_t seed;
     unsigned messages;
-    unsigned drop, duplicate, overtaken, delay, corrupt;
+    CableWeather cable;
     unsigned deaths; /* of connections, in 10000 turns */
     bool small_card; /* buffers and caches are always full */
     bool roce;
@@ -61,7 +59,7 @@ typedef struct Weather {
  * WINDOW: it is used again when that message is complete.
  */
 typedef struct Station {
-    ModelQp model;
+    ModelQp model;        /* first, as the cable finds it by number */
     struct Station *peer; /* the same place on the other side */
     unsigned side;
     uint8_t service; /* RC: also of XRC */
@@ -101,209 +99,27 @@ typedef struct Watch {
     unsigned events;
 } Watch;
 
-/* A packet that others overtake. */
-typedef struct Held {
-    unsigned overtakers; /* still to pass it */
-    bool modelled;
-    ModelPacket packet;
-    uint8_t *frame; /* with its header */
-    size_t len;     /* of the packet */
-} Held;
-
 typedef struct Storm {
     const Weather *weather;
     unsigned messages;
     Pair *pair;
     GRand *rand; /* the traffic's */
-    GRand *dice; /* the cable's */
+    BadCable cable;
     Station station[2][NUM_QPS];
     Pool pool[2][NUM_SRQS];
     uint32_t xrc_pd[2]; /* of the pools that are of XRC */
     Watch watch[2][NUM_CQS];
-    GHashTable *by_qpn[2];       /* Station */
     GQueue ready;                /* Stations that may have room */
     unsigned left[NUM_SERVICES]; /* messages to post in this round */
     bool last_round;
     unsigned turns;
-    bool bad; /* the cable, now */
-    GQueue held[2];
     unsigned dying, deaths; /* connections, now and in all */
     unsigned leases;
-    unsigned dropped, duplicated, overtaken, delayed, corrupted, refused;
 } Storm;
 
 static uint32_t pick(Storm *s, uint32_t begin, uint32_t end)
 {
     return begin + g_rand_int(s->rand) % (end - begin);
-}
-
-/* ---- the cable ---- */
-
-static void held_free(gpointer data)
-{
-    Held *held = data;
-
-    g_free(held->frame);
-    g_free(held);
-}
-
-/* Whether the model lets the packet arrive; RC it does not ask about. */
-static bool arrives(Storm *s, bool modelled, const ModelPacket *p)
-{
-    bool taken = !modelled || model_packet_arrives(p);
-
-    s->refused += !taken;
-    return taken;
-}
-
-static void hold(Storm *s, unsigned from, bool modelled, const ModelPacket *p,
-                 const uint8_t *packet, size_t len)
-{
-    Held *held = g_new(Held, 1);
-
-    *held = (Held) {
-        .overtakers = g_rand_int_range(s->dice, 1, 40),
-        .modelled = modelled,
-        .packet = *p,
-        .frame = g_malloc(HCA_FRAME_HEADER_SIZE + len),
-        .len = len,
-    };
-    hca_frame_write_header(held->frame, HCA_FRAME_PACKET, 0, len);
-    memcpy(held->frame + HCA_FRAME_HEADER_SIZE, packet, len);
-    if (modelled) {
-        const uint8_t *copy = held->frame + HCA_FRAME_HEADER_SIZE;
-
-        held->packet.payload = copy + (p->payload - packet);
-    }
-    g_queue_push_tail(&s->held[from], held);
-}
-
-/* One more packet passes those that are held back. */
-static void overtake(Storm *s, unsigned from)
-{
-    for (GList *item = s->held[from].head, *next; item; item = next) {
-        Held *held = item->data;
-
-        next = item->next;
-        if (--held->overtakers) {
-            continue;
-        }
-        if (arrives(s, held->modelled, &held->packet)) {
-            lab_cable_inject(s->pair->lab, from, held->frame,
-                             HCA_FRAME_HEADER_SIZE + held->len);
-        }
-        g_queue_delete_link(&s->held[from], item);
-        held_free(held);
-    }
-}
-
-/*
- * A few bits, or a burst that both CRCs detect for sure. A RoCE frame has no CRC
- * of its own here: only what the ICRC covers, and not what fills the frame up.
- */
-static void corrupt(Storm *s, uint8_t *packet, size_t len)
-{
-    bool roce = s->weather->roce;
-    size_t begin = roce ? hca_roce_bth(packet, len) + 8 - packet : 0;
-    size_t end = len - (roce && len == 60 ? 2 : 0);
-    unsigned bit = g_rand_int_range(s->dice, begin * 8, end * 8);
-    unsigned bits = g_rand_int_range(s->dice, 1, 17);
-
-    packet[bit / 8] ^= 1u << bit % 8;
-    for (unsigned i = 1; i < bits && ++bit < end * 8; i++) {
-        packet[bit / 8] ^= g_rand_boolean(s->dice) << bit % 8;
-    }
-    s->corrupted++;
-}
-
-/* What comes before a datagram's payload in the receive buffer. */
-static void grh_of(ModelPacket *p, const HcaPacket *packet,
-                   const uint8_t *frame)
-{
-    p->has_grh = packet->has_grh;
-    if (packet->ip_header && packet->is_ipv4) {
-        memcpy(p->grh + 20, packet->ip_header, 20);
-    } else if (packet->ip_header) {
-        memcpy(p->grh, packet->ip_header, 40);
-    } else if (packet->has_grh) {
-        memcpy(p->grh, frame + HCA_LRH_SIZE, 40);
-    }
-}
-
-/* The model's view of a packet of UC or UD; false: of RC. */
-static bool leaves(Storm *s, unsigned from, const uint8_t *frame, size_t len,
-                   ModelPacket *p)
-{
-    HcaPacket packet = { 0 };
-    Station *to;
-    ModelQp *sender;
-
-    g_assert_cmpint(
-        hca_port_parse(s->pair->lab->host[0].hca->port, &packet, frame, len),
-        ==, HCA_PARSE_OK);
-    to = g_hash_table_lookup(s->by_qpn[!from],
-                             GUINT_TO_POINTER(packet.dest_qp));
-    g_assert_nonnull(to);
-    if (to->service == RDMA_HCA_QP_ST_RC) {
-        return false;
-    }
-    sender = to->model.peer;
-    if (to->service == RDMA_HCA_QP_ST_UD) {
-        Station *station = g_hash_table_lookup(s->by_qpn[from],
-                                               GUINT_TO_POINTER(packet.src_qp));
-
-        g_assert_nonnull(station);
-        sender = &station->model;
-    }
-    *p = model_packet_leaves(sender, &packet);
-    grh_of(p, &packet, frame);
-    return true;
-}
-
-static CableFate fate(Storm *s, unsigned from, uint8_t *packet, size_t len,
-                      bool modelled, const ModelPacket *p)
-{
-    const Weather *w = s->weather;
-    int dice = g_rand_int_range(s->dice, 0, 10000);
-    bool once, twice;
-
-    if ((dice -= w->drop) < 0) {
-        s->dropped++;
-        return CABLE_DROP;
-    }
-    if (s->held[from].length < MAX_HELD && (dice -= w->overtaken) < 0) {
-        s->overtaken++;
-        hold(s, from, modelled, p, packet, len);
-        return CABLE_DROP;
-    }
-    if ((dice -= w->corrupt) < 0) {
-        corrupt(s, packet, len);
-        return CABLE_DELIVER;
-    }
-    if (!modelled && (dice -= w->delay) < 0) {
-        s->delayed++;
-        s->pair->lab->delay_ns = g_rand_int_range(s->dice, 1, 1000) * NS_PER_US;
-        return CABLE_DELAY;
-    }
-    once = arrives(s, modelled, p);
-    twice = (dice -= w->duplicate) < 0 && arrives(s, modelled, p);
-    s->duplicated += once && twice;
-    return once && twice   ? CABLE_DUPLICATE
-           : once || twice ? CABLE_DELIVER
-                           : CABLE_DROP;
-}
-
-static CableFate tap(void *opaque, unsigned from, uint8_t *packet, size_t len)
-{
-    Storm *s = opaque;
-    ModelPacket p = { 0 };
-    bool modelled = leaves(s, from, packet, len, &p);
-
-    overtake(s, from);
-    if (!s->bad) {
-        return arrives(s, modelled, &p) ? CABLE_DELIVER : CABLE_DROP;
-    }
-    return fate(s, from, packet, len, modelled, &p);
 }
 
 /* ---- the traffic ---- */
@@ -815,8 +631,7 @@ static void settle(Storm *s, unsigned side)
 
 static void take_completion(Storm *s, unsigned side, Watch *watch, const Wc *wc)
 {
-    Station *st = g_hash_table_lookup(s->by_qpn[side],
-                                      GUINT_TO_POINTER(wc->qpn));
+    Station *st = (Station *)bad_cable_find(&s->cable, side, wc->qpn);
     bool solicited;
 
     /*
@@ -1155,8 +970,7 @@ static void make_xrc(Storm *s, unsigned i, Qp *qp[2], const QpAttr *attr)
         st->xrc = true;
         st->target_qp = make_target(s, !side);
         qp_connect(qp[side], st->target_qp, attr);
-        g_hash_table_insert(s->by_qpn[!side],
-                            GUINT_TO_POINTER(st->target_qp->qpn), st);
+        bad_cable_add(&s->cable, !side, st->target_qp->qpn, &st->model);
     }
 }
 
@@ -1227,7 +1041,7 @@ static void make_station(Storm *s, unsigned side, unsigned i, Qp *qp,
     st->target = make_region(s, st, qp, 2, target_pd,
                              ACCESS_ALL | RDMA_HCA_ACCESS_MW_BIND);
     lease_init(&st->lease, lease_of(i), st->target.mr);
-    g_hash_table_insert(s->by_qpn[side], GUINT_TO_POINTER(qp->qpn), st);
+    bad_cable_add(&s->cable, side, qp->qpn, &st->model);
 }
 
 /* QP @i of each side; those of RC and UC are connected with each other. */
@@ -1260,7 +1074,7 @@ static void make_pair(Storm *s, unsigned i)
 static void fail_page(const Storm *s, HcaFaultPlan *plan,
                       const ModelRegion *region)
 {
-    uint64_t page = g_rand_int(s->dice) % region->mr->npages;
+    uint64_t page = g_rand_int(s->cable.dice) % region->mr->npages;
 
     plan->rule[plan->nrules++] = (HcaFaultRule) {
         .place = HCA_FAULT_DMA,
@@ -1358,7 +1172,7 @@ static Storm *storm_new(const Weather *weather)
     s->messages = messages ? strtoul(messages, NULL, 0)
                            : weather->messages / (all ? 1 : 2);
     s->rand = g_rand_new_with_seed(seed);
-    s->dice = g_rand_new_with_seed(seed + 1);
+    bad_cable_init(&s->cable, &weather->cable, seed + 1);
     for (unsigned side = 0; side < 2; side++) {
         (weather->roce ? lab_config_roce : lab_config)(&config[side], side);
         if (weather->moves) {
@@ -1377,9 +1191,10 @@ static Storm *storm_new(const Weather *weather)
                                                      weather->late;
             config[side].memory_bandwidth = 2000 + g_rand_int(s->rand) % 20000;
         }
-        s->by_qpn[side] = g_hash_table_new(NULL, NULL);
     }
-    s->pair = pair_new_with(weather->seed, 4096, config, tap, s);
+    s->pair = pair_new_with(weather->seed, 4096, config, bad_cable_tap,
+                            &s->cable);
+    s->cable.lab = s->pair->lab;
     for (unsigned i = 0; i < 2 * NUM_CQS; i++) {
         s->watch[i % 2][i / 2].cq = cq_new(s->pair->drv[i % 2], 9, 1 + i / 8);
     }
@@ -1412,13 +1227,9 @@ static void storm_free(Storm *s)
         model_srq_destroy(&pool->model);
         g_array_free(pool->free_slots, TRUE);
     }
-    for (unsigned side = 0; side < 2; side++) {
-        g_queue_clear_full(&s->held[side], held_free);
-        g_hash_table_destroy(s->by_qpn[side]);
-    }
+    bad_cable_destroy(&s->cable);
     pair_free(s->pair);
     g_rand_free(s->rand);
-    g_rand_free(s->dice);
     g_free(s);
 }
 
@@ -1436,7 +1247,7 @@ static uint64_t drops(const Storm *s, HcaDropReason first, HcaDropReason last)
 
 static bool comes_late(const Weather *w)
 {
-    return w->duplicate || w->overtaken || w->delay;
+    return w->cable.duplicate || w->cable.overtaken || w->cable.delay;
 }
 
 /* Nothing comes any more, and all memory is as it has to be. */
@@ -1463,7 +1274,7 @@ static void check_end(Storm *s)
     }
     /* The CRCs find each corrupted packet, and no other is dropped for it. */
     g_assert_cmpuint(drops(s, HCA_DROP_PARSE_SHORT, HCA_DROP_PARSE_UDP), ==,
-                     s->corrupted);
+                     s->cable.corrupted);
     g_assert_cmpuint(drops(s, HCA_DROP_SERVICE, HCA_DROP_SOURCE), ==, 0);
     if (!s->weather->deaths) {
         g_assert_cmpuint(drops(s, HCA_DROP_LID, HCA_DROP_QP_STATE), ==, 0);
@@ -1500,8 +1311,9 @@ static void report(const Storm *s, gint64 began)
         " sent again, %" G_GUINT64_FORMAT " time-outs, %" G_GUINT64_FORMAT
         " failures of memory, %" G_GUINT64_FORMAT " of verbs",
         s->messages, seconds, (s->pair->lab->now - NS_PER_S) / NS_PER_MS,
-        s->dropped, s->duplicated, s->overtaken, s->delayed, s->corrupted,
-        s->refused, s->leases, s->deaths, again, timeouts, failed, planned);
+        s->cable.dropped, s->cable.duplicated, s->cable.overtaken,
+        s->cable.delayed, s->cable.corrupted, s->cable.refused, s->leases,
+        s->deaths, again, timeouts, failed, planned);
 }
 
 static void check_never_down(const Storm *s)
@@ -1520,7 +1332,7 @@ static void test_storm(const void *opaque)
     gint64 began = g_get_monotonic_time();
     Storm *s = storm_new(weather);
 
-    s->bad = true;
+    s->cable.bad = true;
     if (weather->reload) {
         s->pair->lab->reload = weather->reload;
     }
@@ -1537,7 +1349,7 @@ static void test_storm(const void *opaque)
         }
         run_round(s, MIN(left, ROUND), left <= ROUND);
     }
-    s->bad = false;
+    s->cable.bad = false;
     check_end(s);
     g_test_message("%" G_GUINT64_FORMAT
                    " times another card, %" G_GUINT64_FORMAT
@@ -1556,8 +1368,11 @@ static void test_storm(const void *opaque)
 
 /* Of 10000 packets: lost, doubled, overtaken, delayed, changed. */
 #define CABLE(lost, doubled, over, late, changed)                              \
-    .drop = (lost), .duplicate = (doubled), .overtaken = (over),               \
-    .delay = (late), .corrupt = (changed)
+    .cable = { .drop = (lost),                                                 \
+               .duplicate = (doubled),                                         \
+               .overtaken = (over),                                            \
+               .delay = (late),                                                \
+               .corrupt = (changed) }
 #define BAD_CABLE CABLE(50, 50, 50, 50, 50)
 
 /* clang-format off */

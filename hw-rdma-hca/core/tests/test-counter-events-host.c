@@ -3,8 +3,11 @@
  * Every counter of commands, contexts and memory moves when what it counts
  * happens.
  */
+#include "../front/ceu/ceu_int.h"
+#include "lib-card.h"
 #include "lib-counter-events.h"
 #include "lib-mem.h"
+#include "lib-mthca.h"
 
 #define SEND RDMA_HCA_OPCODE_SEND
 #define WRITE RDMA_HCA_OPCODE_RDMA_WRITE
@@ -49,6 +52,34 @@ static void test_commands(void)
         }
     }
     events_look_and_free(bed);
+}
+
+/* The same of the interface that guests know, which has some of its own. */
+static void test_mthca_commands(void)
+{
+    const HcaInterface *interface = hca_front_interface(HCA_PERSONALITY_MTHCA);
+    Lab *lab = mthca_lab(78, 0);
+    Mthca *m = mthca_new(&lab->host[0]);
+
+    mthca_query(m);
+    mthca_map_tables(m);
+    mthca_init(m);
+    for (unsigned op = 0; op < 0x1000; op++) {
+        const char *name = hca_ceu_command_name(interface, op);
+        g_autofree char *lower = name ? g_ascii_strdown(name, -1) : NULL;
+        g_autofree char *counter = g_strdup_printf("ceu_cmd_%s", lower);
+        uint64_t before;
+
+        if (name) {
+            before = card_counter(lab->host[0].hca, counter);
+            mthca_cmd(m, op, 0, 0, 0, 0, NULL);
+            g_assert_cmpuint(card_counter(lab->host[0].hca, counter), ==,
+                             before + 1);
+        }
+    }
+    events_look_lab(lab);
+    mthca_free(m);
+    lab_free(lab);
 }
 
 static void test_statuses(void)
@@ -680,6 +711,7 @@ static void test_host_faults_fatal(void)
 
 static const EventsTest tests[] = {
     { "ceu/commands", test_commands },
+    { "ceu/mthca-commands", test_mthca_commands },
     { "ceu/statuses", test_statuses },
     { "ceu/busy-registers", test_busy_registers },
     { "cxtmgt/cq", test_cq },

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The command unit: what it counts. */
+#include "../../../abi/mthca/mthca_cmd.h"
 #include "../../counter_table.h"
 #include "ceu_int.h"
 
@@ -7,6 +8,9 @@
     HCA_COUNTER(number, name, HcaCeuCounters, field, text)
 #define COMMAND(number, name, op)                                              \
     COUNTER(number, "cmd_" name, opcodes[RDMA_HCA_CMD_##op], #op " commands")
+/* Of an InfiniHost III Lx alone. */
+#define MTHCA(number, name, op)                                                \
+    COUNTER(number, "cmd_" name, opcodes[MTHCA_CMD_##op], #op " commands")
 #define STATUS(number, name, s)                                                \
     COUNTER(number, "status_" name, status[RDMA_HCA_STAT_##s],                 \
             "commands answered " #s)
@@ -95,6 +99,14 @@ static const HcaCounterRow rows[] = {
     COMMAND(417, "mad_ifc", MAD_IFC),
     STATUS(418, "bad_pkt", BAD_PKT),
     COMMAND(548, "set_mtu", SET_MTU),
+    MTHCA(575, "enable_lam", ENABLE_LAM),
+    MTHCA(576, "map_fa", MAP_FA),
+    MTHCA(577, "unmap_fa", UNMAP_FA),
+    MTHCA(578, "run_fw", RUN_FW),
+    MTHCA(579, "set_icm_size", SET_ICM_SIZE),
+    MTHCA(580, "map_icm_aux", MAP_ICM_AUX),
+    MTHCA(581, "unmap_icm_aux", UNMAP_ICM_AUX),
+    MTHCA(582, "mgid_hash", MGID_HASH),
 };
 
 const HcaCounterTable hca_ceu_counter_table = {

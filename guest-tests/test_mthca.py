@@ -4,13 +4,15 @@
 (harness/mthca.py), without a subnet manager. With one: test_mthca_fabric.py."""
 import re
 
-from harness import faults, links, moving, mthca, tap, verbs, wait
+from harness import captures, faults, links, moving, mthca, tap, verbs, wait
 from harness.check import expect
 from harness.devices import InfinibandCard, Nic
 from harness.lab import Lab, Machine
 from harness.labs import kept
 
 LIVES = 50 if tap.LONG else 3
+SPOILED = [{'action': action, 'probability': 0.02, **more} for action, more in (
+    ('drop', {}), ('duplicate', {}), ('reorder', {'distance': 2}), ('delay', {'delay-ns': 3000000}), ('corrupt', {'direction': 'rx'}))]
 
 
 def mixed():
@@ -133,6 +135,32 @@ def test_catastrophe():
                    lambda: f'said: catastrophic error:\n{both.a.run("dmesg | tail -n 20").output}', 30)
     both.a.card.wait_active(60)
     verbs.pingpong(both.a, both.b, '-e -n 100')
+
+
+def at_monitor(guest):
+    """What its card counts, by unit and name."""
+    card, = guest.qmp('query-rdma-hca-counters')
+    return {f'{unit["name"]} {counter["name"]}': counter['value'] for unit in card['units'] for counter in unit['counters']}
+
+
+def test_watched():
+    """What is there to watch our own card is there for this one: faults of its cable, a capture, counters, the recorder, the strict mode."""
+    with mthca.pair({'strict': True, 'recorder': 4096}, capture=True) as both:
+        for server, client in (both.a, both.b), (both.b, both.a):
+            with faults.planned([both.a], faults.ending(SPOILED, 6)):
+                verbs.pingpong(server, client, '-s 8192 -n 100 -m 1024')
+        both.a.run('faulty-host send')  # both of its PSNs are 0
+        counters = at_monitor(both.a)
+        for guest in both.guests:
+            captures.check(guest.card.captured)
+        captures.check_comments(both.a.card.captured, counters, [rule['action'] for rule in SPOILED])
+        expect('commands that our own card has not', counters['ceu cmd_run_fw'] > 0 and counters['ceu cmd_set_icm_size'] > 0, counters)
+        expect('sends of the card that received', counters['send wqe_send'] >= 200, counters)
+        recorded = '\n'.join(line for card in both.a.qmp('query-rdma-hca-recorder') for line in card['lines'])
+        for event in ('COMMAND', 'QP_STATE', 'WQE', 'CQE', 'STRICT'):
+            expect(event, f' {event} ' in recorded, recorded[-4000:])
+        kinds = set(re.findall(r' STRICT .* kind (\S+)', recorded))
+        expect('strict about what is wrong', kinds and not kinds - {'psn-alike', 'cq-small'}, kinds)
 
 
 def sent(guest):

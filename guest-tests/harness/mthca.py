@@ -29,9 +29,9 @@ def machine(card, layers=(), **options):
     return Machine(Nic('net'), card, layers=(*layers, 'debian'), append=APPEND, **options)
 
 
-def pair(**options):
-    """Two cards on a cable, with LIDs by their options."""
-    return Lab([machine(MthcaCard('cable'), **options)] * 2, {'net': links.stream(), 'cable': links.unix_cable()})
+def pair(properties=None, capture=False, **options):
+    """Two cards on a cable, with LIDs by their options. properties, capture: of the cards; options: of the guests."""
+    return Lab([machine(MthcaCard('cable', properties, capture), **options)] * 2, {'net': links.stream(), 'cable': links.unix_cable()})
 
 
 def managed(**options):

@@ -194,6 +194,13 @@ static void follow_bar0(RdmaHcaState *s)
     qatomic_set_u64(&s->thread.bar0_base, base == PCI_BAR_UNMAPPED ? 0 : base);
 }
 
+static uint32_t config_read(PCIDevice *pci, uint32_t addr, int len)
+{
+    return hca_is_away(RDMA_HCA(pci)->thread.hca)
+               ? MAKE_64BIT_MASK(0, 8 * len)
+               : pci_default_read_config(pci, addr, len);
+}
+
 static void config_write(PCIDevice *pci, uint32_t addr, uint32_t value, int len)
 {
     pci_default_write_config(pci, addr, value, len);
@@ -955,6 +962,7 @@ static void rdma_hca_class_init(ObjectClass *klass, RDMA_HCA_CLASS_DATA *data)
 
     pc->realize = rdma_hca_realize;
     pc->exit = rdma_hca_exit;
+    pc->config_read = config_read;
     pc->config_write = config_write;
     pc->vendor_id = RDMA_HCA_PCI_VENDOR_ID;
     pc->device_id = RDMA_HCA_PCI_DEVICE_ID;

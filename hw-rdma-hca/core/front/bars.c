@@ -111,6 +111,11 @@ bool hca_bar0_is_reset(const Hca *hca, uint32_t offset)
     return offset == registers_of(hca)->reset;
 }
 
+bool hca_is_away(const Hca *hca)
+{
+    return registers_of(hca)->goes_away && hca_bars_reset_wanted(hca->bars);
+}
+
 bool hca_bar0_clears_pin(const Hca *hca, uint32_t offset)
 {
     const HcaRegisters *registers = registers_of(hca);

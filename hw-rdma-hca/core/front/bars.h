@@ -21,6 +21,8 @@ uint32_t hca_bar0_read(const Hca *hca, uint32_t offset);
 bool hca_bar0_write(Hca *hca, uint32_t offset, uint32_t value);
 /* Whether the register there is the one that resets. */
 bool hca_bar0_is_reset(const Hca *hca, uint32_t offset);
+/* Whether it is away because of that: configuration space reads as ones. From any thread. */
+bool hca_is_away(const Hca *hca);
 /* Whether a write there lowers the interrupt pin (host.h), if the card has one. */
 bool hca_bar0_clears_pin(const Hca *hca, uint32_t offset);
 bool hca_has_pin(const Hca *hca);

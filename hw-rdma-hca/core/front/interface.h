@@ -32,6 +32,8 @@ typedef struct HcaRegisters {
     bool big_endian;
     uint32_t hcr;   /* in BAR 0; its words are alike in all interfaces */
     uint32_t reset; /* in BAR 0: software writes 1 */
+    /* Who resets looks for the card in configuration space until it is back. */
+    bool goes_away;
     /* In BAR 0: what is written there lowers the interrupt pin. 0: no pin. */
     uint32_t clear_pin, clear_pin_size;
     uint32_t uar[HCA_NUAR_DOORBELLS]; /* in each page of BAR 2 */

@@ -92,6 +92,27 @@ static void test_reset(void)
     end(lab, m);
 }
 
+/*
+ * From the write that resets on it is away, as nothing else says when that is over;
+ * a card with a register for it is not.
+ */
+static void test_away(void)
+{
+    Lab *lab = mthca_lab(8, 0), *native = lab_new(8, NULL);
+    Hca *hca = lab->host[0].hca;
+
+    g_assert_false(hca_is_away(hca));
+    g_assert_true(hca_bar0_write(hca, MTHCA_RESET, GUINT32_SWAP_LE_BE(1)));
+    g_assert_true(hca_is_away(hca));
+    hca_run(hca);
+    g_assert_false(hca_is_away(hca));
+    hca = native->host[0].hca;
+    g_assert_true(hca_bar0_write(hca, RDMA_HCA_RESET, 1));
+    g_assert_false(hca_is_away(hca));
+    lab_free(native);
+    lab_free(lab);
+}
+
 /* ---- the port, by MADs ---- */
 
 static uint8_t mad_ifc(Mthca *m, uint8_t mad[256])
@@ -636,6 +657,7 @@ int main(int argc, char **argv)
     test_add("/mthca/probe/lives", test_lives);
     test_add("/mthca/probe/lives-late", test_lives_late);
     test_add("/mthca/probe/reset", test_reset);
+    test_add("/mthca/probe/away", test_away);
     test_add("/mthca/probe/port", test_port);
     test_add("/mthca/probe/special", test_special);
     test_add("/mthca/probe/init-refused", test_init_refused);

@@ -29,7 +29,8 @@ G_STATIC_ASSERT(sizeof(BOARD_ID) - 1 == MTHCA_BOARD_ID_LEN);
 #define LOG_MAX_WQES 14
 #define LOG_MAX_CQES 17
 #define LOG_MAX_EQES 17
-#define LOG_MAX_REGION 64
+/* As large as ib_mthca's int can be shifted; it limits nobody, and nor do we. */
+#define LOG_MAX_REGION 31
 
 /* A stride is a power of two, and a fetch of the receive queue brings this. */
 #define MAX_DESC RDMA_HCA_MAX_RECV_WQE_SIZE

@@ -119,6 +119,7 @@ const HcaRegisters hca_mthca_registers = {
     .big_endian = true,
     .hcr = MTHCA_HCR,
     .reset = MTHCA_RESET,
+    .goes_away = true,
     .clear_pin = MTHCA_CLEAR_INT,
     .clear_pin_size = MTHCA_CLEAR_INT_SIZE,
     .uar = { [HCA_UAR_SEND] = MTHCA_SEND_DB, [HCA_UAR_CQ] = MTHCA_CQ_DB },

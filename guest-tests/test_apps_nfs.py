@@ -47,7 +47,7 @@ def test_large_requests():
     """Of as much as the server takes, past the page cache; of files with holes, and beyond their end."""
     both = served()
     with resources.given_back(both), nfs.mounted(both.b, both.a.card, ',rsize=1048576,wsize=1048576'):
-        sizes = both.b.run(f"grep -o '[rw]size=[0-9]*' /proc/mounts | sort -u").output.split()
+        sizes = both.b.run("grep -o '[rw]size=[0-9]*' /proc/mounts | sort -u").output.split()
         if sizes != ['rsize=1048576', 'wsize=1048576']:
             raise GuestError(f'other sizes: {sizes}')
         storage.fio(both.b, FILE, f'--rw=write --bs=1m --direct=1 --size={32 if tap.LONG else 4}m')

@@ -7,7 +7,7 @@ import functools
 import itertools
 import re
 
-from harness import captures, cm_programs, diags, fabric, ipoib, links, tap, verbs, wait
+from harness import diags, fabric, ipoib, links, tap, verbs, wait
 from harness.check import expect
 from harness.devices import ManagedCard, Nic
 from harness.lab import Machine

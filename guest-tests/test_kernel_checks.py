@@ -4,7 +4,7 @@
 (programs/fail-nth.c), and nothing is lost when it is unloaded."""
 import re
 
-from harness import checkers, resources, tap, verbs, wait
+from harness import checkers, resources, tap, verbs
 from harness.guest import GuestError
 from harness.labs import infiniband, kept, roce
 

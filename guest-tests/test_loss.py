@@ -10,7 +10,7 @@ receiver: ib_write_bw, and ib_send_bw for a time (-D) instead of a number of mes
 import contextlib
 import re
 
-from harness import faults, tap, verbs, wait
+from harness import faults, tap, verbs
 from harness.guest import GuestError
 from harness.labs import infiniband, kept
 

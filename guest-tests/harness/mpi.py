@@ -50,5 +50,5 @@ def run_pair(both):
     """All of the program's cases by a rank in each guest, connected and by datagrams."""
     prepare(both)
     for transport in ('rc_v', 'ud_v'):
-        output = mpi.start(both, 2, transport, 'all').wait(170).output
+        output = start(both, 2, transport, 'all').wait(170).output
         expect('both ranks at their end', len(set(re.findall(r'rank (\d+) of 2: done', output))) == 2, output)

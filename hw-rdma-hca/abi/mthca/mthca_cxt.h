@@ -91,7 +91,7 @@ struct mthca_eqc {
 /* A completion queue. */
 struct mthca_cqc {
 	__be32 flags;
-	__be32 start_h;		/* in its region */
+	__be32 start_h;		/* in its region, or without TR on the bus */
 	__be32 start_l;
 	__be32 logsize_usrpage;
 	__be32 error_eqn;	/* 10: of no use */
@@ -182,13 +182,13 @@ struct mthca_qpc {
 	struct mthca_path alt_path;
 	__be32 rdd;		/* 60 */
 	__be32 pd;
-	__be32 wqe_base;
+	__be32 wqe_base;	/* high word of where both queues are */
 	__be32 wqe_lkey;
 	__be32 params1;		/* 70 */
 	__be32 reserved74;
 	__be32 next_send_psn;
 	__be32 cqn_snd;
-	__be32 snd_wqe_base;	/* 80: offset in the region */
+	__be32 snd_wqe_base;	/* 80: low word, in the region */
 	__be32 snd_record;	/* index in the UAR's records */
 	__be32 last_acked_psn;
 	__be32 ssn;

@@ -310,6 +310,15 @@ bool hca_port_state_changed(HcaPort *port, HcaPortState *state)
     return true;
 }
 
+void hca_port_state_told(HcaPort *port)
+{
+    HcaPortState state;
+
+    hca_port_refresh(port);
+    while (hca_port_state_changed(port, &state)) {
+    }
+}
+
 uint32_t hca_port_take_changes(HcaPort *port)
 {
     uint32_t changes = port->changes;

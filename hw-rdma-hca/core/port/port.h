@@ -110,6 +110,8 @@ void hca_port_refresh(HcaPort *port);
  * since the last call or the reset. There may be another change behind it.
  */
 bool hca_port_state_changed(HcaPort *port, HcaPortState *state);
+/* Nobody needs to be told of what it has become up to now. */
+void hca_port_state_told(HcaPort *port);
 /* HCA_CHANGED_*: what a manager has changed since the last call. */
 uint32_t hca_port_take_changes(HcaPort *port);
 /* A fault: the last GUID of the port comes, or goes, as if a manager did so. */

@@ -10,7 +10,7 @@
 #include "../mad/mad.h"
 #include "../wire/packet.h"
 #include "lib-card.h"
-#include "lib-mthca.h"
+#include "lib-mthca-pair.h"
 #include "lib-test.h"
 
 static Lab *new_lab_of(Mthca **m, uint32_t seed, uint32_t latency)
@@ -172,6 +172,47 @@ static void test_port(void)
     g_assert_cmphex(mthca_cmd(m, RDMA_HCA_CMD_CLOSE_IB, 0, 1, 0, 0, NULL), ==,
                     0);
     end(lab, m);
+}
+
+/* Events of the port since the last call. */
+static unsigned port_events(Mthca *m, uint8_t subtype)
+{
+    struct mthca_eqe eqe;
+    unsigned n = 0;
+
+    lab_run(m->host->lab);
+    while (mthca_eq_take(m, &m->eq[MTHCA_EQ_ASYNC], &eqe)) {
+        g_assert_cmphex(eqe.type, ==, HCA_EVENT_PORT_CHANGE);
+        g_assert_cmphex(eqe.subtype, ==, subtype);
+        n++;
+    }
+    return n;
+}
+
+/*
+ * The peer's port closes, and this one's: only of the former there is an event, as
+ * ib_mthca closes a port when nobody is left whom it could tell.
+ */
+static void test_port_events(void)
+{
+    MthcaPair pair;
+    Mthca *m, *peer;
+
+    mthca_pair_init(&pair, MTHCA_QPC_SERVICE_UD);
+    m = pair.side[0].m;
+    peer = pair.side[1].m;
+    g_assert_cmpuint(port_events(m, MTHCA_EQE_PORT_ACTIVE), ==, 1);
+    mthca_must(mthca_cmd(peer, RDMA_HCA_CMD_CLOSE_IB, 0, 1, 0, 0, NULL));
+    g_assert_cmpuint(port_events(m, MTHCA_EQE_PORT_DOWN), ==, 1);
+    mthca_must(mthca_cmd(peer, RDMA_HCA_CMD_INIT_IB, 0, 1, 0, 0, NULL));
+    g_assert_cmpuint(port_events(m, MTHCA_EQE_PORT_ACTIVE), ==, 1);
+    mthca_must(mthca_cmd(m, RDMA_HCA_CMD_CLOSE_IB, 0, 1, 0, 0, NULL));
+    g_assert_cmpuint(port_events(m, MTHCA_EQE_PORT_DOWN), ==, 0);
+    mthca_must(mthca_cmd(m, RDMA_HCA_CMD_INIT_IB, 0, 1, 0, 0, NULL));
+    g_assert_cmpuint(port_events(m, MTHCA_EQE_PORT_ACTIVE), ==, 1);
+    g_assert_cmphex(mthca_cmd(m, RDMA_HCA_CMD_CLOSE_IB, 0, 2, 0, 0, NULL), ==,
+                    RDMA_HCA_STAT_BAD_INDEX);
+    mthca_pair_free(&pair);
 }
 
 /* QP 0 and QP 1 are two numbers behind the reserved ones, or none. */
@@ -659,6 +700,7 @@ int main(int argc, char **argv)
     test_add("/mthca/probe/reset", test_reset);
     test_add("/mthca/probe/away", test_away);
     test_add("/mthca/probe/port", test_port);
+    test_add("/mthca/probe/port-events", test_port_events);
     test_add("/mthca/probe/special", test_special);
     test_add("/mthca/probe/init-refused", test_init_refused);
     test_add("/mthca/mtt/other-pages", test_mtt);

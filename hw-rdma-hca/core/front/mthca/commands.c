@@ -97,7 +97,7 @@ static const HcaCommandRow commands[] = {
     KNOWN(MAD_IFC, AFTER_INIT, hca_mthca_mad_ifc,
           .inbox_len = hca_ceu_mad_inbox_len, .outbox = RDMA_HCA_MAD_SIZE),
     KNOWN(INIT_IB, AFTER_INIT, hca_ceu_init_ib),
-    KNOWN(CLOSE_IB, AFTER_INIT, hca_ceu_close_ib),
+    KNOWN(CLOSE_IB, AFTER_INIT, hca_mthca_close_ib),
     KNOWN(SET_IB, AFTER_INIT, hca_ceu_set_ib,
           .inbox = sizeof(struct rdma_hca_set_ib)),
 };

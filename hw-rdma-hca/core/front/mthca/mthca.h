@@ -13,7 +13,7 @@
  * regions.c       MPT entries
  * completion_queues.c, event_queues.c, queue_pairs.c, shared_queues.c
  *                 contexts, and entries of queues
- * mads.c          MAD_IFC
+ * mads.c          MAD_IFC, and the end of the port
  * multicast.c     groups, in hash chains
  * wqe.c           work queue entries
  */
@@ -59,7 +59,7 @@ void hca_mthca_put_cqe(const HcaCompletion *completion, int64_t time,
 HcaCommandFn hca_mthca_sw2hw_srq, hca_mthca_hw2sw_srq;
 void hca_mthca_put_srq(const HcaSrq *srq, void *cxt);
 /* mads.c */
-HcaCommandFn hca_mthca_mad_ifc;
+HcaCommandFn hca_mthca_mad_ifc, hca_mthca_close_ib;
 /* multicast.c */
 HcaCommandFn hca_mthca_write_mgm, hca_mthca_read_mgm, hca_mthca_mgid_hash;
 /* queue_pairs.c */

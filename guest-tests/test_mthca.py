@@ -83,6 +83,13 @@ def test_perftest_options():
         verbs.perftest(both.a, both.b, program, '-n 200')
 
 
+def test_verbs():
+    """What programs seldom do: CQs of another size with entries in them, and in use; overruns, errors, drains, other lives."""
+    guest = kept(mthca.pair).a
+    for case in ('resize_cq', 'resize_cq_busy', 'cq_overrun', 'sq_drained', 'access_error', 'reset', 'comm_established'):
+        guest.run(f'exec verbs-test {case}', 120)
+
+
 def test_our_card():
     """A card of ours with its own driver at the other end of the cable."""
     both = kept(mixed)

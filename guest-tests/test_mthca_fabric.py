@@ -16,9 +16,10 @@ from harness.switches import Fabric
 fabric.pair = mthca.managed  # whose tests these are
 import test_apps_ucx  # noqa: E402
 import test_fabric_ipoib  # noqa: E402
+import test_fabric_managers  # noqa: E402
 import test_fabric_pair  # noqa: E402
 
-MODULES = (test_fabric_pair, test_fabric_ipoib)
+MODULES = (test_fabric_pair, test_fabric_ipoib, test_fabric_managers)
 # What cannot be so here, and why.
 LEFT_OUT = {
     'test_ibidsverify': "Debian's package has it by another name",
@@ -28,9 +29,11 @@ LEFT_OUT = {
     'test_node_description': 'ib_mthca tells nobody of a new one',
     'test_connection_rate': "Debian's cmtime tells nobody that it listens",
     'test_simple_programs': 'such a card has no XRC',
+    'test_failover': 'ib_mthca does not tell programs that the manager is another one',
+    'test_driver_loaded_again': "it is our driver's; test_mthca.py has another's",
 }
 # In the short form.
-SHORT = ('test_ports', 'test_pingpongs', 'test_topology', 'test_smpquery', 'test_perfquery', 'test_ibping', 'test_saquery', 'test_port_disabled',
+SHORT = ('test_ports', 'test_pingpongs', 'test_topology', 'test_smpquery', 'test_perfquery', 'test_ibping', 'test_saquery', 'test_port_disabled', 'test_several_lids',
          'test_datagram_mode', 'test_connected_mode', 'test_multicast', 'test_rping', 'test_connections_at_once',
          'test_groups_of_programs', 'test_srp')
 

@@ -128,6 +128,9 @@ struct ibv_cq_ex *create_cq(struct device *device, unsigned int entries)
     struct ibv_cq_init_attr_ex attr = { .cqe = entries, .wc_flags = IBV_WC_STANDARD_FLAGS };
     struct ibv_cq_ex *cq = ibv_create_cq_ex(device->context, &attr);
 
+    if (!cq && errno == EOPNOTSUPP) {
+        cq = (struct ibv_cq_ex *)ibv_create_cq(device->context, entries, NULL, NULL, 0);
+    }
     check(cq);
     return cq;
 }
@@ -172,6 +175,10 @@ struct ibv_qp *create_qp(struct device *device, struct ibv_cq_ex *cq, enum ibv_q
     };
     struct ibv_qp *qp = ibv_create_qp_ex(device->context, &attr);
 
+    if (!qp && errno == EOPNOTSUPP) {
+        attr.comp_mask &= ~IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+        qp = ibv_create_qp_ex(device->context, &attr);
+    }
     check(qp);
     return qp;
 }

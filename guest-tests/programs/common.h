@@ -61,6 +61,7 @@ void destroy_region(struct region *region);
 /* An entry for length bytes at an offset. */
 struct ibv_sge sge_of(const struct region *region, size_t offset, uint32_t length);
 
+/* Of a provider that has no extended ones: plain ones, for cases that need no others. */
 struct ibv_cq_ex *create_cq(struct device *device, unsigned int entries);
 void destroy_cq(struct ibv_cq_ex *cq);
 /* A QP for ibv_wr_*() with work_requests in each queue and 4 elements a list. */

@@ -4,7 +4,7 @@
 (harness/mthca.py), without a subnet manager. With one: test_mthca_fabric.py."""
 import re
 
-from harness import captures, faults, links, moving, mthca, tap, verbs, wait
+from harness import captures, faults, links, moving, mthca, resources, tap, verbs, wait
 from harness.check import expect
 from harness.devices import InfinibandCard, Nic
 from harness.lab import Lab, Machine
@@ -144,12 +144,6 @@ def test_catastrophe():
     verbs.pingpong(both.a, both.b, '-e -n 100')
 
 
-def at_monitor(guest):
-    """What its card counts, by unit and name."""
-    card, = guest.qmp('query-rdma-hca-counters')
-    return {f'{unit["name"]} {counter["name"]}': counter['value'] for unit in card['units'] for counter in unit['counters']}
-
-
 def test_watched():
     """What is there to watch our own card is there for this one: faults of its cable, a capture, counters, the recorder, the strict mode."""
     with mthca.pair({'strict': True, 'recorder': 4096}, capture=True) as both:
@@ -157,7 +151,7 @@ def test_watched():
             with faults.planned([both.a], faults.ending(SPOILED, 6)):
                 verbs.pingpong(server, client, '-s 8192 -n 100 -m 1024')
         both.a.run('faulty-host send')  # both of its PSNs are 0
-        counters = at_monitor(both.a)
+        counters = resources.counters(both.a, 'cumulative')
         for guest in both.guests:
             captures.check(guest.card.captured)
         captures.check_comments(both.a.card.captured, counters, [rule['action'] for rule in SPOILED])

@@ -33,9 +33,9 @@ LEFT_OUT = {
     'test_driver_loaded_again': "it is our driver's; test_mthca.py has another's",
 }
 # In the short form.
-SHORT = ('test_ports', 'test_pingpongs', 'test_topology', 'test_smpquery', 'test_perfquery', 'test_ibping', 'test_saquery', 'test_port_disabled', 'test_several_lids',
-         'test_datagram_mode', 'test_connected_mode', 'test_multicast', 'test_rping', 'test_connections_at_once',
-         'test_groups_of_programs', 'test_srp')
+SHORT = ('test_ports', 'test_pingpongs', 'test_topology', 'test_smpquery', 'test_perfquery', 'test_ibping', 'test_saquery',
+         'test_port_disabled', 'test_several_lids', 'test_datagram_mode', 'test_connected_mode', 'test_multicast', 'test_rping',
+         'test_connections_at_once', 'test_groups_of_programs', 'test_srp')
 
 for name, function in itertools.chain.from_iterable(vars(module).items() for module in MODULES):
     if name.startswith('test_') and name not in LEFT_OUT and (tap.LONG or name in SHORT):

@@ -7,7 +7,6 @@ import os
 from . import fabric, links, mthca, paths
 from .guest import Guest
 from .lab import Machine
-from .patience import patient
 
 FIRMWARE = os.path.join(paths.GUEST, 'ipxe.lkrn')
 FOLDER = '/tmp/www'  # of the server
@@ -42,7 +41,7 @@ class NetBooted(Guest):
             file.write(SCRIPT.format(address=self.card.address(), server=self.server.card.address(), line=self.kernel_line()))
         return ['-kernel', FIRMWARE, '-initrd', script, '-machine', 'graphics=off']
 
-    def wait_ready(self, timeout=patient(240)):
+    def wait_ready(self, timeout=240):
         return super().wait_ready(timeout)
 
 
@@ -55,10 +54,10 @@ class NetBootLab(fabric.FabricLab):
     """Its first guest has the subnet manager and the web server; the second one is started when these are there."""
 
     def __init__(self):
-        first, second = (mthca.machine(mthca.ManagedMthcaCard('cable'), ('apps',), disks=[kernel(), paths.INITRAMFS], boots=True),
-                         NetBootedMachine(*mthca.machine(mthca.ManagedMthcaCard('cable'), boots=True).devices, layers=('debian',),
-                                          append=mthca.APPEND, boots=True))
-        super().__init__([first, second], {'net': links.stream(), 'cable': links.unix_cable()})
+        card = mthca.ManagedMthcaCard('cable')
+        super().__init__([mthca.machine(card, ('apps',), disks=[kernel(), paths.INITRAMFS], boots=True),
+                          mthca.machine(card, kind=NetBootedMachine, boots=True)],
+                         {'net': links.stream(), 'cable': links.unix_cable()})
         self.b.server = self.a
 
     def start(self):

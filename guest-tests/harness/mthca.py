@@ -25,8 +25,8 @@ class ManagedMthcaCard(_Mthca, ManagedCard):
     pass
 
 
-def machine(card, layers=(), **options):
-    return Machine(Nic('net'), card, layers=(*layers, 'debian'), append=APPEND, **options)
+def machine(card, layers=(), kind=Machine, **options):
+    return kind(Nic('net'), card, layers=(*layers, 'debian'), append=APPEND, **options)
 
 
 def pair(properties=None, capture=False, **options):

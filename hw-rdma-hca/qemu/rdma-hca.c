@@ -196,7 +196,9 @@ static void follow_bar0(RdmaHcaState *s)
 
 static uint32_t config_read(PCIDevice *pci, uint32_t addr, int len)
 {
-    return hca_is_away(RDMA_HCA(pci)->thread.hca)
+    const RdmaHcaState *s = RDMA_HCA(pci);
+
+    return s->alive && hca_is_away(s->thread.hca)
                ? MAKE_64BIT_MASK(0, 8 * len)
                : pci_default_read_config(pci, addr, len);
 }

@@ -591,6 +591,23 @@ bool model_qp_idle(const ModelQp *qp)
     return !qp->sends.length && !qp->send_done.length && !qp->recv_done.length;
 }
 
+uint8_t model_pick_opcode(GRand *rand, uint8_t service)
+{
+    static const uint8_t opcode[] = {
+        RDMA_HCA_OPCODE_SEND,       RDMA_HCA_OPCODE_SEND_IMM,
+        RDMA_HCA_OPCODE_RDMA_WRITE, RDMA_HCA_OPCODE_RDMA_WRITE_IMM,
+        RDMA_HCA_OPCODE_RDMA_READ,  RDMA_HCA_OPCODE_ATOMIC_FA,
+        RDMA_HCA_OPCODE_ATOMIC_CS,
+    };
+    static const unsigned n[] = {
+        [RDMA_HCA_QP_ST_RC] = 7,
+        [RDMA_HCA_QP_ST_UC] = 4,
+        [RDMA_HCA_QP_ST_UD] = 2,
+    };
+
+    return opcode[g_rand_int(rand) % n[service]];
+}
+
 void model_post_send(ModelQp *qp, const ModelSend *send)
 {
     Message *message = g_new0(Message, 1);

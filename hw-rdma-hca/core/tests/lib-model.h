@@ -126,6 +126,8 @@ bool model_qp_is_reliable(const ModelQp *qp);
 /* Whether every completion that is to come has come. */
 bool model_qp_idle(const ModelQp *qp);
 
+/* One of those that a service has: RDMA_HCA_OPCODE_*. */
+uint8_t model_pick_opcode(GRand *rand, uint8_t service);
 void model_post_send(ModelQp *qp, const ModelSend *send);
 void model_post_recv(ModelQp *qp, const ModelRecv *recv);
 /* The next completion of @qp. @solicited: it wakes who waits for such. */

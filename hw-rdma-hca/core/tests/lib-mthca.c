@@ -257,6 +257,20 @@ void mthca_free(Mthca *m)
     g_free(m);
 }
 
+Lab *mthca_lab_with(Mthca **m, uint32_t seed, uint32_t latency_ns)
+{
+    Lab *lab = mthca_lab(seed, latency_ns);
+
+    *m = mthca_new(&lab->host[0]);
+    return lab;
+}
+
+void mthca_lab_free(Lab *lab, Mthca *m)
+{
+    mthca_free(m);
+    lab_free(lab);
+}
+
 void mthca_query(Mthca *m)
 {
     const struct mthca_fw *fw = (const void *)m->fw;

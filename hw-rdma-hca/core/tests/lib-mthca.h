@@ -149,6 +149,9 @@ Lab *mthca_lab(uint32_t seed, uint32_t latency_ns);
 /* Before its probe; then the steps, each of which checks what the card says. */
 Mthca *mthca_new(Host *host);
 void mthca_free(Mthca *m);
+/* Machines of which the first has a driver, before its probe; the end of both. */
+Lab *mthca_lab_with(Mthca **m, uint32_t seed, uint32_t latency_ns);
+void mthca_lab_free(Lab *lab, Mthca *m);
 void mthca_query(Mthca *m);      /* reset to QUERY_DEV_LIM */
 void mthca_map_tables(Mthca *m); /* SET_ICM_SIZE, MAP_ICM_AUX, MAP_ICM */
 void mthca_init(Mthca *m);       /* INIT_HCA to the physical region */

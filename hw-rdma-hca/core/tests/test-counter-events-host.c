@@ -58,8 +58,8 @@ static void test_commands(void)
 static void test_mthca_commands(void)
 {
     const HcaInterface *interface = hca_front_interface(HCA_PERSONALITY_MTHCA);
-    Lab *lab = mthca_lab(78, 0);
-    Mthca *m = mthca_new(&lab->host[0]);
+    Mthca *m;
+    Lab *lab = mthca_lab_with(&m, 78, 0);
 
     mthca_query(m);
     mthca_map_tables(m);
@@ -78,8 +78,7 @@ static void test_mthca_commands(void)
         }
     }
     events_look_lab(lab);
-    mthca_free(m);
-    lab_free(lab);
+    mthca_lab_free(lab, m);
 }
 
 static void test_statuses(void)

@@ -222,23 +222,6 @@ static void pick_return(Storm *s, Station *peer, ModelSend *wr)
     }
 }
 
-static uint8_t pick_opcode(Storm *s, uint8_t service)
-{
-    static const uint8_t opcode[] = {
-        RDMA_HCA_OPCODE_SEND,       RDMA_HCA_OPCODE_SEND_IMM,
-        RDMA_HCA_OPCODE_RDMA_WRITE, RDMA_HCA_OPCODE_RDMA_WRITE_IMM,
-        RDMA_HCA_OPCODE_RDMA_READ,  RDMA_HCA_OPCODE_ATOMIC_FA,
-        RDMA_HCA_OPCODE_ATOMIC_CS,
-    };
-    static const unsigned n[] = {
-        [RDMA_HCA_QP_ST_RC] = 7,
-        [RDMA_HCA_QP_ST_UC] = 4,
-        [RDMA_HCA_QP_ST_UD] = 2,
-    };
-
-    return opcode[pick(s, 0, n[service])];
-}
-
 /* Mostly short ones. */
 static uint32_t pick_len(Storm *s, const Station *st, uint8_t opcode)
 {
@@ -312,7 +295,7 @@ static SendWr next_message(Storm *s, Station *st, ModelSend *wr, uint8_t *data)
     st->posted++;
     *wr = (ModelSend) {
         .wr_id = n,
-        .opcode = pick_opcode(s, st->service),
+        .opcode = model_pick_opcode(s->rand, st->service),
         .signalled = pick(s, 0, 4) == 0 || n % (WINDOW / 2) == 0,
         .solicited = pick(s, 0, 4) == 0,
         .imm_be = g_rand_int(s->rand),

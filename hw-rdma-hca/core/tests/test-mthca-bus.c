@@ -10,25 +10,6 @@
 #include "lib-mthca-pair.h"
 #include "lib-test.h"
 
-static Lab *new_lab_of(Mthca **m, uint32_t seed, uint32_t latency)
-{
-    Lab *lab = mthca_lab(seed, latency);
-
-    *m = mthca_new(&lab->host[0]);
-    return lab;
-}
-
-static Lab *new_lab(Mthca **m)
-{
-    return new_lab_of(m, 5, 0);
-}
-
-static void end(Lab *lab, Mthca *m)
-{
-    mthca_free(m);
-    lab_free(lab);
-}
-
 static uint8_t give_eq_on_bus(Mthca *m, uint32_t eqn, uint64_t bus)
 {
     const struct mthca_eqc eqc = {
@@ -55,7 +36,7 @@ static void change_port(Mthca *m)
 static void check_on_bus(uint32_t latency)
 {
     Mthca *m;
-    Lab *lab = new_lab_of(&m, 6, latency);
+    Lab *lab = mthca_lab_with(&m, 6, latency);
     Host *host = &lab->host[0];
     uint64_t page = host_alloc(host, 1);
     struct mthca_eqc eqc;
@@ -82,7 +63,7 @@ static void check_on_bus(uint32_t latency)
         mthca_cmd_out(m, RDMA_HCA_CMD_QUERY_EQ, &eqc, sizeof(eqc), 9, 0));
     g_assert_cmphex(GUINT32_FROM_BE(eqc.flags) & 0x00040f00, ==, 0x00000a00);
     g_assert_cmphex(GUINT32_FROM_BE(eqc.start_l), ==, (uint32_t)page);
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 /*
@@ -92,7 +73,7 @@ static void check_on_bus(uint32_t latency)
 static void test_eq_nowhere(void)
 {
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 5, 0);
     uint8_t eqc[MTHCA_EQC_SIZE];
     struct mthca_eqe eqe;
 
@@ -111,7 +92,7 @@ static void test_eq_nowhere(void)
     g_assert_cmphex(mthca_read(m, MTHCA_CATAS), ==, MTHCA_CATAS_INTERNAL);
     mthca_must(mthca_cmd_out(m, RDMA_HCA_CMD_HW2SW_EQ, eqc, sizeof(eqc), 9, 0));
     g_assert_cmphex(mthca_read(m, MTHCA_CATAS), ==, 0);
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 static void test_eq_on_bus(void)
@@ -257,7 +238,7 @@ static void test_resize(void)
     g_assert_cmphex(mthca_cmd_in(s.m, RDMA_HCA_CMD_RESIZE_CQ, &resize,
                                  sizeof(resize), s.cq.cqn, 1),
                     ==, RDMA_HCA_STAT_BAD_RES_STATE);
-    end(lab, s.m);
+    mthca_lab_free(lab, s.m);
 }
 
 /* Where there is no memory it fails, with its event; so does the QP. */
@@ -266,7 +247,7 @@ static void test_cq_nowhere(void)
     uint64_t nowhere[] = { HOST_MMIO_BASE };
     MthcaMr mr = { .npages = 1, .page = nowhere };
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 5, 0);
     MthcaCq cq = { .cqn = 0x12, .mr = &mr, .on_bus = true, .log_size = 4 };
     HcaCompletion completion = { .qpn = 0x123456 };
     HcaQp qp = { .qpn = completion.qpn };
@@ -284,7 +265,7 @@ static void test_cq_nowhere(void)
     g_assert_true(mthca_eq_take(m, &m->eq[MTHCA_EQ_ASYNC], &eqe));
     g_assert_cmphex(eqe.type, ==, HCA_EVENT_CQ_ERROR);
     g_assert_cmphex(eqe.cq.syndrome, ==, HCA_CQ_ERROR_ACCESS);
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 int main(int argc, char **argv)

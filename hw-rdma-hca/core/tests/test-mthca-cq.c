@@ -10,20 +10,6 @@
 #include "lib-mthca.h"
 #include "lib-test.h"
 
-static Lab *new_lab(Mthca **m)
-{
-    Lab *lab = mthca_lab(5, 0);
-
-    *m = mthca_new(&lab->host[0]);
-    return lab;
-}
-
-static void end(Lab *lab, Mthca *m)
-{
-    mthca_free(m);
-    lab_free(lab);
-}
-
 #define CQN 0xa50023u /* with a tag */
 
 static MthcaCq new_cq(Mthca *m)
@@ -77,7 +63,7 @@ static unsigned events_of(Mthca *m, uint32_t cqn)
 static void test_cq_numbers(void)
 {
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 5, 0);
     MthcaCq cq, other;
 
     mthca_probe(m);
@@ -96,14 +82,14 @@ static void test_cq_numbers(void)
     g_assert_cmphex(mthca_sw2hw_cq(m, &cq), ==, 0);
     g_assert_false(post(m, CQN, false, 0));
     g_assert_true(post(m, cq.cqn, false, 0));
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 /* One event for each arm, at once if there is what none has told of. */
 static void test_cq_arm(void)
 {
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 5, 0);
     struct mthca_cqe cqe;
     MthcaCq cq;
 
@@ -134,14 +120,14 @@ static void test_cq_arm(void)
     mthca_cq_arm(m, &cq, MTHCA_CQ_DB_ARM_SOLICITED, true);
     g_assert_true(post(m, CQN, false, HCA_SYNDROME_WR_FLUSH_ERR));
     g_assert_cmpuint(events_of(m, CQN), ==, 1);
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 /* Its consumer counter is read from its record; without one it overruns. */
 static void test_cq_ci(void)
 {
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 5, 0);
     struct mthca_cqe cqe;
     MthcaEq *async;
     struct mthca_eqe eqe;
@@ -167,7 +153,7 @@ static void test_cq_ci(void)
     g_assert_cmphex(eqe.type, ==, HCA_EVENT_CQ_ERROR);
     g_assert_cmphex(GUINT32_FROM_BE(eqe.cq.cqn), ==, CQN);
     g_assert_cmphex(eqe.cq.syndrome, ==, HCA_CQ_ERROR_OVERRUN);
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 /* RESIZE_CQ: what comes later lies in the other buffer, by the same counter. */
@@ -175,7 +161,7 @@ static void test_cq_resize(void)
 {
     struct mthca_resize_cq resize = { .logsize = GUINT32_TO_BE(6u << 24) };
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 5, 0);
     struct mthca_cqe cqe;
     MthcaCq cq;
     MthcaMr *mr;
@@ -202,7 +188,7 @@ static void test_cq_resize(void)
     g_assert_cmphex(mthca_cmd_in(m, RDMA_HCA_CMD_RESIZE_CQ, &resize,
                                  sizeof(resize), CQN, 1),
                     ==, RDMA_HCA_STAT_BAD_PARAM);
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 /* Contexts that are none, each by one thing. */
@@ -223,7 +209,7 @@ static void test_cq_refused(void)
     };
     struct mthca_cqc cqc;
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 5, 0);
     MthcaCq cq;
 
     mthca_probe(m);
@@ -240,7 +226,7 @@ static void test_cq_refused(void)
     /* Its EQ is in use. */
     g_assert_cmphex(mthca_hw2sw_eq(m, &m->eq[MTHCA_EQ_COMP]), ==,
                     MTHCA_STAT_RESOURCE_BUSY);
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 int main(int argc, char **argv)

@@ -45,20 +45,6 @@ static void check_box(const uint8_t *box, size_t len, const Bytes *rows,
 #define CHECK_BOX(box, rows)                                                   \
     check_box(box, sizeof(box), rows, G_N_ELEMENTS(rows))
 
-static Lab *new_lab(Mthca **m)
-{
-    Lab *lab = mthca_lab(7, 0);
-
-    *m = mthca_new(&lab->host[0]);
-    return lab;
-}
-
-static void end(Lab *lab, Mthca *m)
-{
-    mthca_free(m);
-    lab_free(lab);
-}
-
 static void test_query_fw(void)
 {
     const uint64_t base = HOST_MMIO_BASE;
@@ -74,7 +60,7 @@ static void test_query_fw(void)
         { 0x48, 8, base + 0x92000 },
     };
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 7, 0);
 
     mthca_query(m);
     CHECK_BOX(m->fw, rows);
@@ -82,7 +68,7 @@ static void test_query_fw(void)
     for (uint32_t at = 0; at < 16 * 4; at += 4) {
         g_assert_cmphex(mthca_read(m, 0x93000 + at), ==, 0);
     }
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 static void test_query_dev_lim(void)
@@ -105,11 +91,11 @@ static void test_query_dev_lim(void)
         { 0x90, 2, 64 },   { 0x92, 2, 64 },   { 0xa0, 8, 1ull << 32 },
     };
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 7, 0);
 
     mthca_query(m);
     CHECK_BOX(m->lim, rows);
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 /* As sysfs has it: words in the reverse order of bytes. */
@@ -117,7 +103,7 @@ static void test_query_adapter(void)
 {
     char board[17] = "";
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 7, 0);
 
     mthca_probe(m);
     g_assert_cmpuint(m->adapter[0x10], ==, 31);
@@ -125,7 +111,7 @@ static void test_query_adapter(void)
         board[i] = m->adapter[0x20 + 0xd0 + (i / 4 * 4 + 3 - i % 4)];
     }
     g_assert_cmpstr(board, ==, "RDMA-HCA-MTHCA-1");
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 /* Each right of a region has its bit; what comes is the table's own key. */
@@ -236,7 +222,7 @@ static void put_word(uint8_t *box, unsigned at, uint32_t value)
 static void test_eqc(void)
 {
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 7, 0);
     Hca *hca = lab->host[0].hca;
     uint8_t eqc[64] = { 0 }, back[64];
     MthcaMr *mr;
@@ -266,7 +252,7 @@ static void test_eqc(void)
         mthca_cmd_out(m, RDMA_HCA_CMD_HW2SW_EQ, back, sizeof(back), 9, 0), ==,
         0);
     g_assert_cmpmem(eqc, sizeof(eqc), back, sizeof(back));
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 /* Contexts that are none, each by one thing. */
@@ -285,7 +271,7 @@ static void test_eqc_refused(void)
     };
     struct mthca_eqc eqc;
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 7, 0);
     MthcaEq eq = { .eqn = 9, .log_size = 5 };
 
     mthca_probe(m);
@@ -304,7 +290,7 @@ static void test_eqc_refused(void)
     g_assert_cmphex(mthca_sw2hw_eq(m, &eq), ==, MTHCA_STAT_BAD_RESOURCE);
     g_assert_cmphex(mthca_hw2sw_eq(m, &eq), ==, 0);
     g_assert_cmphex(mthca_hw2sw_eq(m, &eq), ==, RDMA_HCA_STAT_BAD_RES_STATE);
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 /* Entries of each kind, as bytes. */
@@ -361,7 +347,7 @@ static void test_eqe(void)
 static void test_cqc(void)
 {
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 7, 0);
     uint8_t cqc[64] = { 0 }, back[64];
     MthcaMr *mr;
     const HcaCq *cq;
@@ -398,7 +384,7 @@ static void test_cqc(void)
     put_word(cqc, 0x34, 0);
     put_word(cqc, 0x38, 0);
     g_assert_cmpmem(cqc, sizeof(cqc), back, sizeof(back));
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 /* Entries of each kind, as bytes. */

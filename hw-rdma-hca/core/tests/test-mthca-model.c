@@ -282,21 +282,6 @@ static unsigned put_list(const ModelList *list, MthcaSge *sge)
     return list->nsge;
 }
 
-static uint8_t pick_opcode(Storm *s, uint8_t service)
-{
-    static const uint8_t opcode[] = {
-        RDMA_HCA_OPCODE_SEND,       RDMA_HCA_OPCODE_SEND_IMM,
-        RDMA_HCA_OPCODE_RDMA_WRITE, RDMA_HCA_OPCODE_RDMA_WRITE_IMM,
-        RDMA_HCA_OPCODE_RDMA_READ,  RDMA_HCA_OPCODE_ATOMIC_FA,
-        RDMA_HCA_OPCODE_ATOMIC_CS,
-    };
-
-    return opcode[pick(s, 0,
-                       service == RDMA_HCA_QP_ST_RC   ? 7
-                       : service == RDMA_HCA_QP_ST_UC ? 4
-                                                      : 2)];
-}
-
 static uint32_t pick_len(Storm *s, const Station *st, uint8_t opcode)
 {
     uint32_t most = st->qp.service == RDMA_HCA_QP_ST_UD ? UD_LEN : SLOT - 64;
@@ -309,7 +294,7 @@ static uint32_t pick_len(Storm *s, const Station *st, uint8_t opcode)
 /* What the next message is; slots are used again when it is complete. */
 static ModelSend next_message(Storm *s, Station *st)
 {
-    uint8_t opcode = pick_opcode(s, st->qp.service);
+    uint8_t opcode = model_pick_opcode(s->rand, st->qp.service);
     unsigned slot = st->posted % WINDOW;
     ModelSend wr = {
         .wr_id = st->posted,

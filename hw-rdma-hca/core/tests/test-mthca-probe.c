@@ -13,25 +13,6 @@
 #include "lib-mthca-pair.h"
 #include "lib-test.h"
 
-static Lab *new_lab_of(Mthca **m, uint32_t seed, uint32_t latency)
-{
-    Lab *lab = mthca_lab(seed, latency);
-
-    *m = mthca_new(&lab->host[0]);
-    return lab;
-}
-
-static Lab *new_lab(Mthca **m)
-{
-    return new_lab_of(m, 5, 0);
-}
-
-static void end(Lab *lab, Mthca *m)
-{
-    mthca_free(m);
-    lab_free(lab);
-}
-
 static uint8_t nop(Mthca *m)
 {
     return mthca_cmd(m, RDMA_HCA_CMD_NOP, 0, 0, 0, 0, NULL);
@@ -43,7 +24,7 @@ static uint8_t nop(Mthca *m)
 static void check_lives(uint32_t latency)
 {
     Mthca *m;
-    Lab *lab = new_lab_of(&m, 21, latency);
+    Lab *lab = mthca_lab_with(&m, 21, latency);
     const Host *host = &lab->host[0];
 
     for (unsigned life = 0; life < 3; life++) {
@@ -63,7 +44,7 @@ static void check_lives(uint32_t latency)
         mthca_free(m);
         m = mthca_new(&lab->host[0]);
     }
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 static void test_lives(void)
@@ -80,7 +61,7 @@ static void test_lives_late(void)
 static void test_reset(void)
 {
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 5, 0);
 
     for (unsigned life = 0; life < 3; life++) {
         mthca_probe(m);
@@ -89,7 +70,7 @@ static void test_reset(void)
     }
     mthca_query(m);
     g_assert_cmpuint(hca_v2p_live_pages(lab->host[0].hca->v2p), ==, 0);
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 /*
@@ -149,7 +130,7 @@ static void test_port(void)
         .cap_mask = GUINT32_TO_BE(1u << 1), /* IsSM */
     };
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 5, 0);
     uint8_t mad[256];
 
     mthca_probe(m);
@@ -171,7 +152,7 @@ static void test_port(void)
                     0);
     g_assert_cmphex(mthca_cmd(m, RDMA_HCA_CMD_CLOSE_IB, 0, 1, 0, 0, NULL), ==,
                     0);
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 /* Events of the port since the last call. */
@@ -219,7 +200,7 @@ static void test_port_events(void)
 static void test_special(void)
 {
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 5, 0);
     const Hca *hca = lab->host[0].hca;
 
     mthca_probe(m);
@@ -238,7 +219,7 @@ static void test_special(void)
             mthca_cmd(m, RDMA_HCA_CMD_CONF_SPECIAL_QP, 0, 0, which, 0, NULL),
             ==, 0);
     }
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 /* ---- MTT entries ---- */
@@ -265,7 +246,7 @@ static bool is_written(Mthca *m, MthcaEq *eq, uint64_t page)
 static void check_mtt(uint32_t latency)
 {
     Mthca *m;
-    Lab *lab = new_lab_of(&m, 3, latency);
+    Lab *lab = mthca_lab_with(&m, 3, latency);
     MthcaEq eq = { .eqn = 9, .log_size = 5 };
 
     mthca_probe(m);
@@ -291,7 +272,7 @@ static void check_mtt(uint32_t latency)
         g_assert_false(is_written(m, &eq, old));
         g_assert_cmphex(mthca_hw2sw_eq(m, &eq), ==, 0);
     }
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 static void test_mtt(void)
@@ -309,7 +290,7 @@ static void test_mtt_absent(void)
 {
     const uint64_t none = 0;
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 5, 0);
     MthcaEq eq = { .eqn = 9, .log_size = 5 };
 
     mthca_probe(m);
@@ -324,7 +305,7 @@ static void test_mtt_absent(void)
     g_assert_cmpint(hca_eq_peek(m->host->hca->cm, 9)->status, ==,
                     HCA_QUEUE_WRITE_FAIL);
     g_assert_cmphex(nop(m), ==, 0);
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 /* Addresses in ICM that are not there, or not at an entry. */
@@ -340,7 +321,7 @@ static void test_mtt_places(void)
         { 0, 0xfffffff8, 0 }, /* the last one of the space, for one page */
     };
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 5, 0);
     MthcaMr *mr;
     struct mthca_mpt mpt;
 
@@ -355,14 +336,14 @@ static void test_mtt_places(void)
                                      sizeof(mpt), mr->index, 0),
                         ==, rows[i].status);
     }
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 /* All 32 bits of a key count, wherever its entry is. */
 static void test_keys(void)
 {
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 5, 0);
     MthcaMr *mr;
     HcaMatchInfo info = { .flags = HCA_V2P_RELATIVE_ADDR, .len = 8 };
     uint64_t data;
@@ -382,14 +363,14 @@ static void test_keys(void)
             hca_v2p_read(m->host->hca->v2p, HCA_V2P_RWM, &info, &data), ==,
             HCA_V2P_SUCCESS);
     }
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 /* The entry as it was is given back to who asks for it. */
 static void test_hw2sw_mpt(void)
 {
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 5, 0);
     MthcaMr *mr;
     struct mthca_mpt mpt, back;
 
@@ -402,7 +383,7 @@ static void test_hw2sw_mpt(void)
                     ==, 0);
     g_assert_cmpmem(&mpt, sizeof(mpt), &back, sizeof(back));
     g_assert_cmphex(mthca_hw2sw_mpt(m, mr), ==, RDMA_HCA_STAT_BAD_RES_STATE);
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 /* ---- ICM ---- */
@@ -411,7 +392,7 @@ static void test_hw2sw_mpt(void)
 static void test_icm_moves(void)
 {
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 5, 0);
     const uint64_t virt = 0xf0000000;
     uint64_t pages;
     struct mthca_icm_entry entry[2];
@@ -438,14 +419,14 @@ static void test_icm_moves(void)
     g_assert_cmpuint(hca_cxt_live_pages(m->host->hca->cm), ==, pages + 2);
     g_assert_cmphex(mthca_unmap(m, virt, 64), ==, 0);
     g_assert_cmpuint(hca_v2p_live_pages(m->host->hca->v2p), ==, pages);
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 /* A table's page goes, and with it what was cached of its entries. */
 static void test_icm_writes_back(void)
 {
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 5, 0);
     MthcaMr *mr;
     uint64_t at, bus;
     struct mthca_mpt entry;
@@ -460,7 +441,7 @@ static void test_icm_writes_back(void)
     g_assert_cmphex(GUINT32_FROM_BE(entry.key), ==, mr->index);
     /* It is no entry any more that can be taken back, but its number is free. */
     g_assert_cmphex(mthca_hw2sw_mpt(m, mr), ==, 0);
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 static void test_icm_refused(void)
@@ -479,7 +460,7 @@ static void test_icm_refused(void)
     };
     struct mthca_icm_entry entry[256];
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 5, 0);
     uint64_t pages;
 
     mthca_probe(m);
@@ -513,7 +494,7 @@ static void test_icm_refused(void)
     g_assert_cmphex(
         mthca_cmd(m, MTHCA_CMD_SET_ICM_SIZE, UINT64_MAX, 0, 0, 0, NULL), ==,
         RDMA_HCA_STAT_EXCEED_LIM);
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 /* INIT_HCA of a host whose atomics would have another order, or twice. */
@@ -521,7 +502,7 @@ static void test_init_refused(void)
 {
     uint8_t init[0x200] = { 0 };
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 5, 0);
 
     mthca_query(m);
     init[0x17] = 2;
@@ -557,7 +538,7 @@ static void test_init_refused(void)
     g_assert_cmphex(
         mthca_cmd_in(m, RDMA_HCA_CMD_INIT_HCA, init, sizeof(init), 0, 0), ==,
         RDMA_HCA_STAT_BAD_SYS_STATE);
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 /* ---- registers ---- */
@@ -566,7 +547,7 @@ static void test_init_refused(void)
 static void test_eq_registers(void)
 {
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 5, 0);
     Hca *hca = lab->host[0].hca;
     const Host *host = &lab->host[0];
     HcaEvent event = { .type = HCA_EVENT_PORT_CHANGE, .number = 1 };
@@ -608,14 +589,14 @@ static void test_eq_registers(void)
     lab_run(lab);
     g_assert_cmpuint(card_counter(hca, "cxtmgt_db_bad_ci"), ==, 3);
     g_assert_cmpuint(hca_eq_peek(hca->cm, eq->eqn)->arm, ==, HCA_EQ_ARMED);
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 /* In the other order of bytes nothing happens; and nothing is where others have it. */
 static void test_order(void)
 {
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 5, 0);
     Host *host = &lab->host[0];
 
     mthca_probe(m);
@@ -626,14 +607,14 @@ static void test_order(void)
     g_assert_cmphex(host_bar0_read(host, RDMA_HCA_HCR + RDMA_HCA_HCR_CTRL), ==,
                     0);
     g_assert_cmphex(nop(m), ==, 0);
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 /* Every opcode with anything behind it: an answer, and the card goes on. */
 static void test_commands_at_random(void)
 {
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 5, 0);
     GRand *rand = lab->rand;
     uint8_t box[512];
 
@@ -656,7 +637,7 @@ static void test_commands_at_random(void)
                   g_rand_int_range(rand, 0, 16), out, NULL);
     }
     g_assert_cmphex(nop(m), ==, 0);
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 /*
@@ -666,7 +647,7 @@ static void test_commands_at_random(void)
 static void test_pin(void)
 {
     Mthca *m;
-    Lab *lab = new_lab(&m);
+    Lab *lab = mthca_lab_with(&m, 5, 0);
     Host *host = &lab->host[0];
     uint8_t eqc[MTHCA_EQC_SIZE];
 
@@ -689,7 +670,7 @@ static void test_pin(void)
                         at == MTHCA_CLEAR_INT || at == MTHCA_CLEAR_INT + 4);
     }
     mthca_remove(m);
-    end(lab, m);
+    mthca_lab_free(lab, m);
 }
 
 int main(int argc, char **argv)

@@ -56,12 +56,6 @@ static const HcaWqeFormat *format(void)
 
 /* ---- contexts ---- */
 
-static void end_side(Lab *lab, MthcaSide *s)
-{
-    mthca_free(s->m);
-    lab_free(lab);
-}
-
 typedef struct QpStep {
     uint16_t op;
     const Word *words;
@@ -148,7 +142,7 @@ static void test_qpc(void)
         g_assert_cmpmem(back + 0x38, 16, dgid, 16);
         CHECK_WORDS(back, all);
     }
-    end_side(lab, &s);
+    mthca_lab_free(lab, s.m);
 }
 
 static void test_srqc(void)
@@ -191,7 +185,7 @@ static void test_srqc(void)
                                  sizeof(back), 0x21, 0));
         CHECK_WORDS(back, all);
     }
-    end_side(lab, &s);
+    mthca_lab_free(lab, s.m);
 }
 
 /* An entry of a group, as ib_mthca writes it: what is behind its QPs is not. */
@@ -204,8 +198,8 @@ static void test_mgm(void)
         { 0x20, 0x80123456 }, /* its QPs */
         { 0x24, 0x80000406 }, { 0x28, 0x00777777 }, { 0x2c, 0x80777777 },
     };
-    Lab *lab = mthca_lab(8, 0);
-    Mthca *m = mthca_new(&lab->host[0]);
+    Mthca *m;
+    Lab *lab = mthca_lab_with(&m, 8, 0);
     uint8_t box[256] = { 0 }, back[256];
 
     mthca_probe(m);
@@ -215,8 +209,7 @@ static void test_mgm(void)
     mthca_must(
         mthca_cmd_out(m, RDMA_HCA_CMD_READ_MGM, back, sizeof(back), 17, 0));
     check_words(back, sizeof(back), words, G_N_ELEMENTS(words) - 2);
-    mthca_free(m);
-    lab_free(lab);
+    mthca_lab_free(lab, m);
 }
 
 /* ---- send WQEs ---- */

@@ -25,6 +25,8 @@ UP, NO_PORT = 'SUBNET UP', 'SM port is down'
 DISCOVERING, MASTER, STANDBY = (f'Entering {state} state' for state in ('DISCOVERING', 'MASTER', 'STANDBY'))
 # Its errors where a port goes while it is asked, and where another manager has gone.
 TIMEOUTS = (r'ERR 541[01]:', r'ERR 3113:', r'ERR 3119:', r'ERR 3120:')
+# And where one is there anew in the middle of a sweep: it has lost what it was told, and takes no step from there.
+ANEW = (*TIMEOUTS, r'ERR 3111:', r'ERR 0F10:', r'ERR 3322:')
 # On a busy machine: an asker is tired of waiting and asks again, and ib_umad sends no second answer beside the first (-EINVAL), or
 # a group that was left is left again; a trap comes before the first sweep has come to its port.
 BUSY = (r'ERR 5430: .*Method 0x[89].*Invalid argument', r'ERR 4C04:', r'ERR 1B25:', r'ERR 7504:', r'ERR 3809:')

@@ -67,9 +67,10 @@ class NetBootLab(fabric.FabricLab):
         for device in self.a.devices:
             device.configure()
         self._serve()
-        self.manage(self.a, fabric.NO_PORT)
-        self.b.start()
-        self.wait_again(self.b)
+        # Firmware leaves the port to Linux, which begins anew with it.
+        with self.manage(self.a, fabric.NO_PORT).expecting(*fabric.ANEW):
+            self.b.start()
+            self.wait_again(self.b)
         return self
 
     def _serve(self):

@@ -127,6 +127,19 @@ def test_flushed_late():
         raise GuestError(f'{seen} of 7 had ended when the device went')
 
 
+def test_left_later():
+    """A user in the kernel has still to give back what it had when the device is taken from it: its card goes on so long, whether
+    it is in order or has failed, and nothing is lost."""
+    both = kept(infiniband)
+    play(both.a, 'leaves-later')
+    pci.run(both.a.card, 'devlink dev reload pci/$card')
+    recovers(both)
+    mark(both.a)
+    play(both.a, 'leaves-later')
+    pci.clear(both.a.card, pci.MASTER)
+    recovers(both, 'restarting')
+
+
 def test_drain_registrations():
     both = kept(infiniband)
     mark(both.a)

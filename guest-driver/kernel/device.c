@@ -3,6 +3,9 @@
  * The life of a card: from its reset to a device that the RDMA core offers,
  * and back. What a start does, a stop undoes in reverse.
  */
+#include <linux/delay.h>
+#include <rdma/restrack.h>
+
 #include "cq.h"
 #include "device.h"
 #include "eq.h"
@@ -13,6 +16,10 @@
 #include "qp.h"
 
 #define RHCA_HEALTH_PERIOD	HZ
+
+/* How long what users have left behind is waited for, and how often looked at. */
+#define RHCA_LEFT_SECS		10
+#define RHCA_LEFT_POLL_MS	10
 
 /* --- failure and health ------------------------------------------------- */
 
@@ -285,6 +292,25 @@ diag:
 	return err;
 }
 
+/* What users still have of the card. All but CQs belong to a PD. */
+static int rhca_left(struct rhca_dev *dev)
+{
+	return rdma_restrack_count(&dev->ibdev, RDMA_RESTRACK_PD, true) +
+	       rdma_restrack_count(&dev->ibdev, RDMA_RESTRACK_CQ, true);
+}
+
+/*
+ * Users in the kernel are to have given all back when they have let the device
+ * go, but some leave that to a work item (RDS of Linux: rds_ib_dev_put()).
+ */
+static void rhca_wait_left(struct rhca_dev *dev)
+{
+	unsigned long end = jiffies + RHCA_LEFT_SECS * HZ;
+
+	while (rhca_left(dev) && time_before(jiffies, end))
+		msleep(RHCA_LEFT_POLL_MS);
+}
+
 static void rhca_unpublish(struct rhca_dev *dev)
 {
 	/* Nobody may wait for work that the card will not end. */
@@ -295,6 +321,7 @@ static void rhca_unpublish(struct rhca_dev *dev)
 		rhca_flush_wait(dev);
 	rhca_silence(dev);
 	ib_unregister_device(&dev->ibdev);
+	rhca_wait_left(dev);
 	rhca_vacate(dev);
 	if (rhca_is_roce(dev))
 		rhca_eth_stop(dev);

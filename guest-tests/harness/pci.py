@@ -42,6 +42,11 @@ def rescan(guest):
 NATIVE = ['-global', 'ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off']
 
 
+# Slots of which Linux has not seen yet that a card has come or gone, or that the button was pressed; threads that are at it.
+_BUSY_SLOTS = """for port in /sys/bus/pci/drivers/pcieport/*:*; do
+setpci -s ${port##*/} CAP_EXP+1a.w | sed '/0$/d'; done; ps -eo comm,stat | sed -n '/pciehp *[RD]/p'"""
+
+
 def port(card):
     """The address of the port that its slot is behind."""
     return run(card, 'basename $(dirname $(readlink -f /sys/bus/pci/devices/$card))').output.strip()
@@ -93,8 +98,10 @@ def wait_gone(card):
 
 
 def wait_out(card):
-    """Wait until its slot is empty."""
+    """Wait until its slot is empty, and Linux knows: who puts a card in before that has it come, and then has pressed the button
+    of a slot that is in use."""
     wait.until(lambda: not _in_slot(card), f'gone: {card.id} of {card.guest.name}')
+    wait.until(lambda: not card.guest.run(_BUSY_SLOTS).output, f'at rest: the slots of {card.guest.name}')
 
 
 def _offered(card):

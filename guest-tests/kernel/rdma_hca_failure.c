@@ -385,12 +385,45 @@ static int late_start(struct ib_device *dev)
 	return 0;
 }
 
-static void late_end(void)
+static void late_end(struct ib_device *dev)
 {
 	seen = atomic_read(&late.flushed);
 	cancel_delayed_work_sync(&late_poll);
 	consumer_cleanup(&late);
 }
+
+/* --- a user that leaves later -------------------------------------------- */
+
+/* When the device is taken from it a work item has still to give all back. */
+static struct consumer leaving;
+static struct scatterlist leaving_sg;
+static struct ib_mr *leaving_mr;
+static struct delayed_work leaving_work;
+
+static void leave(struct work_struct *work)
+{
+	ib_dma_unmap_sg(leaving.pd->device, &leaving_sg, 1, DMA_BIDIRECTIONAL);
+	free_page((unsigned long)sg_virt(&leaving_sg));
+	ib_dereg_mr(leaving_mr);
+	consumer_cleanup(&leaving);
+}
+
+static int leaving_start(struct ib_device *dev)
+{
+	INIT_DELAYED_WORK(&leaving_work, leave);
+	CHECK(!consumer_init(&leaving, dev, IB_QPT_RC, IB_POLL_WORKQUEUE));
+	CHECK(!post_recvs(&leaving, WRS - 1));
+	leaving_mr = mapped_mr(leaving.pd, &leaving_sg);
+	CHECK(leaving_mr);
+	return 0;
+}
+
+static void leaving_end(struct ib_device *dev)
+{
+	schedule_delayed_work(&leaving_work, HZ);
+}
+
+/* --- what is registered ---------------------------------------------------- */
 
 /* What is registered, and what is about to be, goes with the card. */
 static int drain_registrations(struct ib_device *dev)
@@ -528,11 +561,26 @@ static int left_running(struct ib_device *dev)
 	return 0;
 }
 
+/* --- a device that can be removed, but not at once ------------------------ */
+
+static int hold_start(struct ib_device *dev)
+{
+	return 0;
+}
+
+static void hold_end(struct ib_device *dev)
+{
+	pr_notice("holds %s\n", dev_name(&dev->dev));
+	while (1)
+		schedule_timeout_uninterruptible(HZ);
+}
+
 /* --- module ------------------------------------------------------------- */
 
-static const struct {
+static const struct scene {
 	const char *name;
 	int (*play)(struct ib_device *dev);
+	void (*end)(struct ib_device *dev);	/* the device goes */
 } scenes[] = {
 	{ "refused-mr", refused_mr },
 	{ "refused-cq", refused_cq },
@@ -545,51 +593,36 @@ static const struct {
 	{ "drain", drain },
 	{ "drain-faulty", drain_faulty },
 	{ "flushed-first", flushed_first },
-	{ "late", late_start },
+	{ "late", late_start, late_end },
+	{ "leaves-later", leaving_start, leaving_end },
 	{ "drain-registrations", drain_registrations },
 	{ "lost-srq", lost_srq },
 	{ "sleep", sleep_start },
 	{ "left-running", left_running },
+	{ "hold", hold_start, hold_end },
 };
 
+static const struct scene *playing;
 static int played = -ENODEV;
 
-static void play(struct ib_device *dev)
+static int add_device(struct ib_device *dev)
 {
 	int i;
 
-	for (i = 0; i < ARRAY_SIZE(scenes); i++)
-		if (!strcmp(scene, scenes[i].name))
-			played = scenes[i].play(dev);
-}
-
-static bool plays(const char *name)
-{
-	return !strcmp(scene, name);
-}
-
-/* To hold the device is a scene, too: it can be removed, but not at once. */
-static int add_device(struct ib_device *dev)
-{
-	if (!is_rdma_hca(dev) || played != -ENODEV)
+	if (!is_rdma_hca(dev) || playing)
 		return -EOPNOTSUPP;
-	play(dev);
-	if (plays("hold"))
-		played = 0;
-	else if (!plays("late"))
-		return -EOPNOTSUPP;	/* not to be told when it goes */
-	return 0;
+	for (i = 0; i < ARRAY_SIZE(scenes); i++) {
+		if (strcmp(scene, scenes[i].name))
+			continue;
+		playing = &scenes[i];
+		played = playing->play(dev);
+	}
+	return !played && playing->end ? 0 : -EOPNOTSUPP;
 }
 
 static void remove_device(struct ib_device *dev, void *client_data)
 {
-	if (plays("late")) {
-		late_end();
-		return;
-	}
-	pr_notice("holds %s\n", dev_name(&dev->dev));
-	while (1)
-		schedule_timeout_uninterruptible(HZ);
+	playing->end(dev);
 }
 
 static struct ib_client client = {
@@ -607,6 +640,8 @@ module_init(rdma_hca_failure_init);
 static void __exit rdma_hca_failure_exit(void)
 {
 	ib_unregister_client(&client);
+	if (playing->end == leaving_end)
+		flush_delayed_work(&leaving_work);
 	sleep_stop();
 }
 module_exit(rdma_hca_failure_exit);

@@ -952,6 +952,24 @@ static void test_command_init(void)
     ram_free(ram);
 }
 
+/* Of a window that is bound to nothing no pages count, whatever is said of them. */
+static void test_command_window(void)
+{
+    const uint32_t flags = LOCAL_MPT & ~RDMA_HCA_MPT_REGION;
+    struct rdma_hca_mpt mpt;
+    Fix fix;
+
+    fix_init(&fix, 4096);
+    g_assert_cmphex(write_mpt(&fix, GOOD_KEY(5), flags, 1, UINT64_MAX,
+                              UINT64_MAX, 12 + 64, UINT32_MAX, UINT32_MAX),
+                    ==, 0);
+    g_assert_cmphex(ram_query_mpt(fix.v2p, 5, &mpt), ==, 0);
+    g_assert_cmphex(mpt.start_h | mpt.start_l, ==, 0);
+    g_assert_cmphex(mpt.length_h | mpt.length_l, ==, 0);
+    g_assert_cmphex(mpt.page_size, ==, 0);
+    fix_free(&fix);
+}
+
 static void test_command_mpt(void)
 {
     const uint32_t last_mtt = (1u << LOG_MTTS) - 1;
@@ -1552,6 +1570,7 @@ int main(int argc, char **argv)
     test_add("/v2p/5.4/entry", test_dma_entry);
     test_add("/v2p/5.1/init", test_command_init);
     test_add("/v2p/5.1/mpt", test_command_mpt);
+    test_add("/v2p/5.1/window", test_command_window);
     test_add("/v2p/5.1/mtt", test_command_mtt);
     test_add("/v2p/5.1/sync", test_command_sync);
     test_add("/v2p/5.1/unmap", test_command_unmap);

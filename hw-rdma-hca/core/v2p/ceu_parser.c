@@ -209,10 +209,11 @@ uint8_t hca_v2p_write_mpt(HcaV2p *v2p, uint32_t index, const HcaMpt *mpt)
     if (!line) {
         return HCA_STAT_BAD_SEG_PARAM;
     }
-    forget_mtts(v2p, mpt);
     entry.sw_owns = false;
     entry.windows = 0;
-    if (!entry.region) {
+    if (entry.region) {
+        forget_mtts(v2p, &entry);
+    } else {
         hca_mpt_make_window(&entry);
     }
     v2p->format->encode(&entry, line);

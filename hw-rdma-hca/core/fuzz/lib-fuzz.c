@@ -339,6 +339,9 @@ static void add_claimed(Fuzz *f, unsigned side)
     f->mem[side][FUZZ_CLAIMED] = mr;
 }
 
+/* What one entry can have of memory that is nowhere: a message is to have an end soon. */
+#define NULL_LEN (64 * 1024)
+
 /* Of all these the memory is where that of @bindable is, but for device memory. */
 static void add_mem(Fuzz *f, unsigned side)
 {
@@ -356,7 +359,9 @@ static void add_mem(Fuzz *f, unsigned side)
     f->mem_key[side][FUZZ_WINDOW2] = mem_window_new(drv, pd, 2);
     add_pieces(f, side);
     add_dev_mem(f, side);
-    f->mem_key[side][FUZZ_NULL] = mem_null_new(drv, pd)->key;
+    f->mem_key[side][FUZZ_NULL] = mem_null_new(drv, pd, f->bindable[side]->va,
+                                               NULL_LEN)
+                                      ->key;
 }
 
 static void add_regions(Fuzz *f, unsigned side)

@@ -24,8 +24,8 @@ Mr *mem_pieces_new(Driver *drv, uint32_t pd, unsigned npieces);
 /* What a REG_MR would do, by commands. */
 void mem_pieces_make_valid(Mr *mr, const MemPiece *piece, unsigned npieces,
                            uint64_t va, uint32_t access);
-/* One that reads as 0, of @pd, for all addresses. */
-Mr *mem_null_new(Driver *drv, uint32_t pd);
+/* One that reads as 0, of @pd. */
+Mr *mem_null_new(Driver *drv, uint32_t pd, uint64_t va, uint64_t length);
 /* SW2HW_MPT of a region of device memory: the status, and its key. */
 uint8_t mem_dev_mem_new(Driver *drv, uint32_t pd, uint64_t start,
                         uint64_t length, uint32_t access, uint32_t *key);

@@ -447,7 +447,7 @@ static void test_null(void)
     Wc wc;
 
     bench_init(&b, 3240);
-    null = mem_null_new(b.pair->drv[1], pd_new(b.pair->drv[1]));
+    null = mem_null_new(b.pair->drv[1], pd_new(b.pair->drv[1]), 0, UINT64_MAX);
     mr_fill(b.pair->mr[0], 0, 0x11, 4096);
     mr_fill(b.pair->mr[1], 0, 0x22, 4096);
     /* The middle of a message is nowhere. */

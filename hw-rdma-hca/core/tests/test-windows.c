@@ -511,7 +511,7 @@ static void free_region(Bench *b, uint32_t window, SendWr *wr)
 
 static void null_region(Bench *b, uint32_t window, SendWr *wr)
 {
-    to_region(wr, mem_null_new(b->drv, b->pair->pd[1]));
+    to_region(wr, mem_null_new(b->drv, b->pair->pd[1], 0, UINT64_MAX));
 }
 
 static void window_as_region(Bench *b, uint32_t window, SendWr *wr)

@@ -49,15 +49,22 @@ G_STATIC_ASSERT(sizeof(HcaSharedBlock) == HCA_SHARED_PAGE + RING_SIZE);
 /* Nobody may see half of a position. */
 G_STATIC_ASSERT(__atomic_always_lock_free(sizeof(uint64_t), 0));
 
-/* A field that was published: what was written before it is there, too. */
+/*
+ * A field that was published: what was written before it is there, too. GLib's
+ * macros may evaluate what they are given more than once.
+ */
 static uint64_t get64(const uint64_t *field)
 {
-    return GUINT64_FROM_LE(__atomic_load_n(field, __ATOMIC_ACQUIRE));
+    uint64_t value = __atomic_load_n(field, __ATOMIC_ACQUIRE);
+
+    return GUINT64_FROM_LE(value);
 }
 
 static uint32_t get32(const uint32_t *field)
 {
-    return GUINT32_FROM_LE(__atomic_load_n(field, __ATOMIC_ACQUIRE));
+    uint32_t value = __atomic_load_n(field, __ATOMIC_ACQUIRE);
+
+    return GUINT32_FROM_LE(value);
 }
 
 static void publish64(uint64_t *field, uint64_t value)

@@ -567,7 +567,8 @@ static void test_loss(void)
         for (unsigned i = 0; i < EACH; i++) {
             SendWr *wr = bed_request(bed, i, ATOMIC_WRITE, 8);
 
-            value = GUINT64_TO_LE(++next);
+            next++;
+            value = GUINT64_TO_LE(next);
             mr_write(bed->pair->mr[0], 8 * i, &value, sizeof(value));
             bed->sge[i] = mr_sge(bed->pair->mr[0], 8 * i, 8);
             wr->raddr += at;

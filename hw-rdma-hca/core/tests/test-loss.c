@@ -194,8 +194,9 @@ static void flow_model(Flow *f, const Message *m, unsigned n)
         return;
     }
     if (wr_is_atomic(m->opcode)) {
-        uint64_t before = GUINT64_TO_LE(f->count++);
+        uint64_t before = GUINT64_TO_LE(f->count);
 
+        f->count++;
         memcpy(f->expected[0] + slot, &before, sizeof(before));
         return;
     }

@@ -558,7 +558,7 @@ static void test_any_time(void)
 /* Each section that can refuse has a lie here. */
 static void test_all_lie(void)
 {
-    static const char *const never[] = { "record", "strict", "counter" };
+    static const char *const never[] = { "record", "strict", "counter", NULL };
 
     for (unsigned i = 0; i < hca_state_nsections(); i++) {
         const char *name = hca_state_section(i)->name;

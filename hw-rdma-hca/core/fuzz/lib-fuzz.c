@@ -359,9 +359,8 @@ static void add_mem(Fuzz *f, unsigned side)
     f->mem_key[side][FUZZ_WINDOW2] = mem_window_new(drv, pd, 2);
     add_pieces(f, side);
     add_dev_mem(f, side);
-    f->mem_key[side][FUZZ_NULL] = mem_null_new(drv, pd, f->bindable[side]->va,
-                                               NULL_LEN)
-                                      ->key;
+    f->mem_key[side][FUZZ_NULL] =
+        mem_null_new(drv, pd, f->bindable[side]->va, NULL_LEN)->key;
 }
 
 static void add_regions(Fuzz *f, unsigned side)

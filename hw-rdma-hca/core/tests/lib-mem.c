@@ -85,11 +85,11 @@ void mem_pieces_make_valid(Mr *mr, const MemPiece *piece, unsigned npieces,
 Mr *mem_null_new(Driver *drv, uint32_t pd, uint64_t va, uint64_t length)
 {
     Mr *mr = mr_new(drv, pd, 0, HOST_PAGE_SIZE, 0);
-    struct rdma_hca_mpt mpt = good_mpt(
-        mr->key,
-        RDMA_HCA_MPT_REGION | RDMA_HCA_MPT_MIO | RDMA_HCA_MPT_NULL |
-            RDMA_HCA_ACCESS_LOCAL_WRITE,
-        pd, va, length, 0);
+    struct rdma_hca_mpt mpt = good_mpt(mr->key,
+                                       RDMA_HCA_MPT_REGION | RDMA_HCA_MPT_MIO |
+                                           RDMA_HCA_MPT_NULL |
+                                           RDMA_HCA_ACCESS_LOCAL_WRITE,
+                                       pd, va, length, 0);
 
     hw2sw(mr);
     sw2hw_mpt(mr, &mpt);

@@ -40,8 +40,6 @@ def rescan(guest):
 
 # Of a machine: slots are the operating system's to serve, as they are in most.
 NATIVE = ['-global', 'ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off']
-
-
 # Interrupts that are due are taken where a processor does anything; then what the threads of slots do that they woke.
 _BUSY_SLOTS = """for cpu in $(seq $(nproc)); do taskset -c $((cpu - 1)) true; done; ps -o comm,stat | sed -n '/pciehp *[RD]/p'"""
 

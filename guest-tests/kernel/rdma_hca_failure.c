@@ -327,6 +327,16 @@ static struct ib_mr *mapped_mr(struct ib_pd *pd, struct scatterlist *sg)
 	return mr;
 }
 
+static int mapped_mr_free(struct ib_mr *mr, struct scatterlist *sg)
+{
+	struct ib_device *dev = mr->device;
+	int err = ib_dereg_mr(mr);
+
+	ib_dma_unmap_sg(dev, sg, 1, DMA_BIDIRECTIONAL);
+	free_page((unsigned long)sg_virt(sg));
+	return err;
+}
+
 /* Returns how many the driver took; it may know of the failure by then. */
 static int post_registrations(struct consumer *u, struct ib_mr *mr, int count)
 {
@@ -398,19 +408,17 @@ static void late_end(struct ib_device *dev)
 static struct consumer leaving;
 static struct scatterlist leaving_sg;
 static struct ib_mr *leaving_mr;
-static struct delayed_work leaving_work;
 
 static void leave(struct work_struct *work)
 {
-	ib_dma_unmap_sg(leaving.pd->device, &leaving_sg, 1, DMA_BIDIRECTIONAL);
-	free_page((unsigned long)sg_virt(&leaving_sg));
-	ib_dereg_mr(leaving_mr);
+	mapped_mr_free(leaving_mr, &leaving_sg);
 	consumer_cleanup(&leaving);
 }
 
+static DECLARE_DELAYED_WORK(leaving_work, leave);
+
 static int leaving_start(struct ib_device *dev)
 {
-	INIT_DELAYED_WORK(&leaving_work, leave);
 	CHECK(!consumer_init(&leaving, dev, IB_QPT_RC, IB_POLL_WORKQUEUE));
 	CHECK(!post_recvs(&leaving, WRS - 1));
 	leaving_mr = mapped_mr(leaving.pd, &leaving_sg);
@@ -442,9 +450,7 @@ static int drain_registrations(struct ib_device *dev)
 	posted = post_registrations(&u, mr, WRS - 2);
 	ib_drain_qp(u.qp);
 	CHECK(atomic_read(&u.flushed) >= posted);
-	CHECK(!ib_dereg_mr(mr));
-	ib_dma_unmap_sg(dev, &sg, 1, DMA_BIDIRECTIONAL);
-	free_page((unsigned long)sg_virt(&sg));
+	CHECK(!mapped_mr_free(mr, &sg));
 	consumer_cleanup(&u);
 	return 0;
 }
@@ -640,8 +646,7 @@ module_init(rdma_hca_failure_init);
 static void __exit rdma_hca_failure_exit(void)
 {
 	ib_unregister_client(&client);
-	if (playing->end == leaving_end)
-		flush_delayed_work(&leaving_work);
+	flush_delayed_work(&leaving_work);
 	sleep_stop();
 }
 module_exit(rdma_hca_failure_exit);

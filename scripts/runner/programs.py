@@ -52,13 +52,18 @@ class Part:
         return [*self.program.command, *(word for case in self.cases or () for word in ('-p', case))]
 
 
+def units(folder):
+    """The units that are built there, and those whose cards are exchanged."""
+    built = [path for path in sorted(folder.glob('test-*')) if path.suffix == '']
+    for path in built:
+        yield Program('unit/' + path.name.removeprefix('test-'), path, '--tap')
+    for name in RELOADED if built else ():
+        yield Program(f'reload/{name}', 'env', 'HCA_RELOAD=20', folder / f'test-{name}', '--tap')
+
+
 def programs():
     """All that is built, in the order of their run."""
-    units = [path for path in sorted((BUILD / 'unit').glob('test-*')) if path.suffix == '']
-    for path in units:
-        yield Program('unit/' + path.name.removeprefix('test-'), path, '--tap')
-    for name in RELOADED if units else ():
-        yield Program(f'reload/{name}', 'env', 'HCA_RELOAD=20', BUILD / f'unit/test-{name}', '--tap')
+    yield from units(BUILD / 'unit')
     for path in sorted((BUILD / 'fuzz').glob('fuzz-*')):
         if path.suffix == '':
             name = path.name.removeprefix('fuzz-')

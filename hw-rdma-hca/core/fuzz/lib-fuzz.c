@@ -339,7 +339,7 @@ static void add_claimed(Fuzz *f, unsigned side)
     f->mem[side][FUZZ_CLAIMED] = mr;
 }
 
-/* What one entry can have of memory that is nowhere: a message is to have an end soon. */
+/* What an entry can have of memory that is nowhere: messages are to end soon. */
 #define NULL_LEN (64 * 1024)
 
 /* Of all these the memory is where that of @bindable is, but for device memory. */

@@ -141,7 +141,10 @@ static HcaLoopback *move(HcaLoopback *loopback, unsigned least)
     return other;
 }
 
-/* What is on its way goes on in order, wherever the ring begins, but for what was given. */
+/*
+ * What is on its way goes on in order, wherever the ring begins, but for what was
+ * given.
+ */
 static void test_moved(void)
 {
     HcaLoopback *loopback = hca_loopback_new();

@@ -181,7 +181,10 @@ static void test_psn_alike(void)
     bed_free(bed);
 }
 
-/* A number comes back at once, in a card that has come for the other one; and when nothing of it can be on its way. */
+/*
+ * A number comes back at once, in a card that has come for the other one; and when
+ * nothing of it can be on its way.
+ */
 static void test_qpn_soon(void)
 {
     QpAttr attr;

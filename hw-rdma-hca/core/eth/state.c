@@ -114,30 +114,41 @@ static bool ring_ok(const HcaEth *eth, const HcaEthRing *ring)
 }
 
 /* What is left of a frame that is being cut is in its pieces. */
-static bool tso_ok(const HcaEthTso *tso, const HcaEthPieces *pieces)
+static bool rest_ok(const HcaEthTso *tso, const HcaEthPieces *pieces)
 {
-    HcaEthTso checked = *tso;
     uint64_t there = 0;
 
-    if (!tso->left) {
-        return true;
-    }
     for (unsigned i = tso->piece; i < pieces->count; i++) {
         there += pieces->desc[i].len;
     }
     return tso->piece < pieces->count &&
            tso->at <= pieces->desc[tso->piece].len &&
-           tso->left <= there - tso->at && tso->mss >= HCA_ETH_MIN_MSS &&
+           tso->left <= there - tso->at;
+}
+
+static bool header_ok(const HcaEthTso *tso)
+{
+    HcaEthTso checked = *tso;
+
+    return tso->mss >= HCA_ETH_MIN_MSS &&
            tso->header_len <= HCA_ETH_MAX_TSO_HEADER &&
            tso->mss + tso->header_len <= HCA_ETH_MAX_FRAME &&
            hca_eth_tso_check(&checked) && checked.ipv6 == tso->ipv6;
+}
+
+/* It is a whole one, whose descriptors have not been given back. */
+static bool tso_ok(const HcaEthQueue *queue)
+{
+    return queue->pieces.whole && !queue->tx_discard &&
+           queue->pieces.count <= hca_eth_ring_level(&queue->tx) &&
+           rest_ok(&queue->tso, &queue->pieces) && header_ok(&queue->tso);
 }
 
 static bool queue_ok(const HcaEth *eth, const HcaEthQueue *queue)
 {
     return ring_ok(eth, &queue->tx) && ring_ok(eth, &queue->rx) &&
            queue->pieces.count <= HCA_ETH_MAX_PIECES &&
-           tso_ok(&queue->tso, &queue->pieces);
+           (!queue->tso.left || tso_ok(queue));
 }
 
 static void start_timer(HcaEth *eth, HcaEthRing *ring)

@@ -184,3 +184,57 @@ void state_expect(const GByteArray *should_be, const GByteArray *is)
     hca_state_free(a);
     hca_state_free(b);
 }
+
+/* ---- lies ---- */
+
+static unsigned section_named(const char *name)
+{
+    unsigned i = 0;
+
+    while (strcmp(hca_state_section(i)->name, name)) {
+        g_assert_cmpuint(++i, <, hca_state_nsections());
+    }
+    return i;
+}
+
+/* @path: a member, or one of a member that is a structure. */
+static const HcaField *field_named(const HcaStruct *type, const char *path,
+                                   size_t *offset)
+{
+    size_t len = strcspn(path, ".");
+
+    for (unsigned i = 0; i < type->nfields; i++) {
+        const HcaField *field = &type->fields[i];
+
+        if (strncmp(field->name, path, len) == 0 && !field->name[len] &&
+            field->use == HCA_FIELD_SAVED) {
+            *offset += field->offset;
+            return path[len] ? field_named(field->of, path + len + 1, offset)
+                             : field;
+        }
+    }
+    g_error("%s has no %s", type->type, path);
+}
+
+/* Only of a member that can hold it. */
+static void set_field(const HcaStruct *type, void *record, const StateLie *lie)
+{
+    size_t offset = 0;
+    const HcaField *field = field_named(type, lie->field, &offset);
+    uint64_t value = GUINT64_TO_LE(lie->value);
+
+    g_assert_cmpuint(field->kind, !=, HCA_FIELD_STRUCT);
+    memcpy((char *)record + offset, &value, MIN(field->size, sizeof(value)));
+}
+
+void state_tell(HcaState *state, const StateLie *lie)
+{
+    unsigned i = section_named(lie->section);
+    GArray *records = state->records[i];
+
+    g_array_set_size(records, lie->records >= 0 ? (unsigned)lie->records
+                                                : MAX(records->len, 1));
+    if (lie->field) {
+        set_field(hca_state_section(i)->record, records->data, lie);
+    }
+}

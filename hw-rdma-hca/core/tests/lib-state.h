@@ -18,4 +18,15 @@ HcaState *state_read(const uint8_t *bytes, size_t len, HcaStateError *error);
 /* @is what @should_be is; or the section that is another one is named. */
 void state_expect(const GByteArray *should_be, const GByteArray *is);
 
+/* What a state says that is not so. */
+typedef struct StateLie {
+    const char *section;
+    int records;       /* that there are; -1: one at least */
+    const char *field; /* of the first; NULL: none */
+    uint64_t value;
+    const char *why; /* it is refused for that */
+} StateLie;
+
+void state_tell(HcaState *state, const StateLie *lie);
+
 #endif /* LIB_STATE_H */

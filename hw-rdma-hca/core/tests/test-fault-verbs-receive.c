@@ -13,6 +13,8 @@
 #define WRITE_IMM RDMA_HCA_OPCODE_RDMA_WRITE_IMM
 #define READ RDMA_HCA_OPCODE_RDMA_READ
 #define FETCH_ADD RDMA_HCA_OPCODE_ATOMIC_FA
+#define ATOMIC_WRITE RDMA_HCA_OPCODE_ATOMIC_WRITE
+#define FLUSH RDMA_HCA_OPCODE_FLUSH
 #define RC RDMA_HCA_QP_ST_RC
 #define UC RDMA_HCA_QP_ST_UC
 #define UD RDMA_HCA_QP_ST_UD
@@ -25,19 +27,35 @@ static Bed *bed_new(uint8_t service)
     config.seed = 4300;
     config.attr.timeout = BED_TIMEOUT;
     config.attr.rnr_retry = 3;
+    config.attr.access |= RDMA_HCA_ACCESS_FLUSH;
     return bed_new_as(&config);
+}
+
+/* Of @len bytes, or of the eight that the operation has. */
+static void request(Bed *bed, unsigned i, uint8_t opcode, uint32_t len)
+{
+    bool eight = wr_is_atomic(opcode) || opcode == ATOMIC_WRITE;
+    SendWr *wr = bed_request(bed, i, opcode, eight ? 8 : len);
+
+    wr->raddr = ROUND_UP8(wr->raddr);
+    if (opcode == FLUSH) {
+        const Mr *mr = mr_new(bed->drv[1], bed->pair->pd[1], 0x7000000, LEN,
+                              ACCESS_ALL | RDMA_HCA_ACCESS_FLUSH);
+
+        wr->nsge = 0;
+        wr->raddr = mr->va;
+        wr->rkey = mr->key;
+        wr->flush_len = len;
+        wr->flush = RDMA_HCA_FLUSH_TYPE_GLOBAL;
+    }
 }
 
 /* Two requests from side 0, with two receives at side 1. */
 static void post_two(Bed *bed, uint8_t opcode)
 {
     bed_post_recvs(bed, 2, 4096);
-    for (unsigned i = 0; i < 2; i++) {
-        SendWr *wr = bed_request(bed, i, opcode,
-                                 wr_is_atomic(opcode) ? 8 : LEN);
-
-        wr->raddr = ROUND_UP8(wr->raddr);
-    }
+    request(bed, 0, opcode, LEN);
+    request(bed, 1, opcode, LEN);
     bed_post_requests(bed, 2);
 }
 
@@ -375,8 +393,7 @@ static void test_answer_drop(gconstpointer data)
 
     bed_set_faults(bed, 1, &plan);
     bed_post_recvs(bed, 1, 4096);
-    bed_request(bed, 0, opcode, wr_is_atomic(opcode) ? 8 : 100);
-    bed->wr[0].raddr = ROUND_UP8(bed->wr[0].raddr);
+    request(bed, 0, opcode, 100);
     bed_post_requests(bed, 1);
     cq_expect(bed->cqs[0], &wc, 0, 0);
     if (opcode == SEND) {
@@ -549,7 +566,9 @@ static void add_each_opcode(const char *name, GTestDataFunc test)
     } opcodes[] = { { "send", SEND },
                     { "write", WRITE },
                     { "read", READ },
-                    { "fetch-add", FETCH_ADD } };
+                    { "fetch-add", FETCH_ADD },
+                    { "atomic-write", ATOMIC_WRITE },
+                    { "flush", FLUSH } };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(opcodes); i++) {
         test_add_data_each_link(
@@ -582,6 +601,9 @@ int main(int argc, char **argv)
     add_statuses("request", has_request, WRITE_IMM, "write-imm", test_request);
     add_statuses("request", has_request, READ, "read", test_request);
     add_statuses("request", has_request, FETCH_ADD, "fetch-add", test_request);
+    add_statuses("request", has_request, ATOMIC_WRITE, "atomic-write",
+                 test_request);
+    add_statuses("request", has_request, FLUSH, "flush", test_request);
     add_each_opcode("request/drop", test_request_drop);
     test_add("/fault-verbs/request/select", test_request_select);
     add_each_opcode("answer/drop", test_answer_drop);

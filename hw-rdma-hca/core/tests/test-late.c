@@ -11,6 +11,8 @@
 #define SEND RDMA_HCA_OPCODE_SEND
 #define WRITE RDMA_HCA_OPCODE_RDMA_WRITE
 #define READ RDMA_HCA_OPCODE_RDMA_READ
+#define FETCH_ADD RDMA_HCA_OPCODE_ATOMIC_FA
+#define ATOMIC_WRITE RDMA_HCA_OPCODE_ATOMIC_WRITE
 #define LATENCY 100000u
 
 static Bed *late_new(uint8_t service, bool least_caches)
@@ -36,7 +38,8 @@ static Bed *late_new(uint8_t service, bool least_caches)
 static void post(Bed *bed, unsigned side, uint8_t opcode, Mr *near,
                  uint64_t remote_at, Mr *far)
 {
-    Sge sge = mr_sge(near, 0, 64);
+    bool eight = opcode == FETCH_ADD || opcode == ATOMIC_WRITE;
+    Sge sge = mr_sge(near, 0, eight ? 8 : 64);
     SendWr wr = {
         .wr_id = side,
         .opcode = opcode,
@@ -47,6 +50,7 @@ static void post(Bed *bed, unsigned side, uint8_t opcode, Mr *near,
         .sge = &sge,
     };
 
+    wr.raddr = eight ? ROUND_UP8(wr.raddr) : wr.raddr;
     g_assert_true(qp_post_send(bed->qps[side], &wr, 1));
 }
 
@@ -119,6 +123,8 @@ static const AskCase ask_cases[] = {
     { "uc-event", RDMA_HCA_QP_ST_UC, WRITE, 0, true, "ds nm nm tc te" },
     { "peer-write", RDMA_HCA_QP_ST_RC, WRITE, 1, false, "em" },
     { "peer-read", RDMA_HCA_QP_ST_RC, READ, 1, false, "em em" },
+    { "peer-fetch-add", RDMA_HCA_QP_ST_RC, FETCH_ADD, 1, false, "em" },
+    { "peer-atomic-write", RDMA_HCA_QP_ST_RC, ATOMIC_WRITE, 1, false, "em" },
     { "receive", RDMA_HCA_QP_ST_RC, SEND, 1, false, "m- mq em ec" },
     { "receive-event", RDMA_HCA_QP_ST_UC, SEND, 1, true, "m- mq em ec ee" },
 };

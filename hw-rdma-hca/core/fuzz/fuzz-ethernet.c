@@ -3,12 +3,14 @@
  * The Ethernet function: a network driver on machine 0 that means harm, with
  * descriptors, doorbells and commands as it likes, and frames of any content;
  * a good one on machine 1, whose buffers end where it says. Beside them raw
- * packet QPs, which get and send the same frames.
+ * packet QPs, which get and send the same frames. Who sends the state of machine
+ * 0's card lies, too.
  */
 #include <string.h>
 
 #include "../wire/bytes.h"
 #include "lib-frame.h"
+#include "lib-lie.h"
 #include "lib-nic.h"
 
 #define LOG_RING 4
@@ -583,6 +585,18 @@ static void act_flood(Fuzz *f)
     nic_ring_rx(nic);
 }
 
+/* ---- states ---- */
+
+static void act_lie(Fuzz *f)
+{
+    lie_in_state(&f->in, &f->lab->host[0]);
+}
+
+static void act_reload(Fuzz *f)
+{
+    host_reload(&f->lab->host[take_bool(&f->in)]);
+}
+
 static Qp *new_raw(Fuzz *f, unsigned side)
 {
     QpConfig config;
@@ -626,6 +640,8 @@ static const FuzzAction actions[] = {
     { "set pause", act_set_pause },
     { "pause", act_pause },
     { "flood", act_flood },
+    { "lie", act_lie },
+    { "reload", act_reload },
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -10,6 +10,7 @@
 
 #include "../cxtmgt/cxtmgt.h"
 #include "lib-fuzz.h"
+#include "lib-lie.h"
 #include "lib-mthca-pair.h"
 
 #define CQN 0x330005u
@@ -580,11 +581,18 @@ static void act_move(State *s)
     }
 }
 
+static void act_lie(State *s)
+{
+    if (s->moves++ < MAX_MOVES) {
+        lie_in_state(s->in, victim(s));
+    }
+}
+
 static void (*const actions[])(State *) = {
     act_modify,   act_revive, act_queues,   act_icm,  act_any_command,
     act_memory,   act_memory, act_plan,     act_send, act_send,
     act_doorbell, act_recv,   act_register, act_time, act_headers,
-    act_cable,    act_recv,   act_move,
+    act_cable,    act_recv,   act_move,     act_lie,
 };
 
 /* ---- what has to be true ---- */

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * States that lie: a card is saved while it works, somebody changes what was saved,
+ * and the card is to go on from there. What it refuses leaves a card that was reset.
+ */
+#ifndef LIB_LIE_H
+#define LIB_LIE_H
+
+#include "lib-host.h"
+#include "lib-input.h"
+
+/* Of some sections members or the number of records. */
+void lie_in_state(Input *in, Host *host);
+/* Of what is sent some bytes: that is no state, or one that lies. */
+void lie_in_bytes(Input *in, Host *host);
+
+#endif /* LIB_LIE_H */

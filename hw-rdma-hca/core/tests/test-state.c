@@ -38,11 +38,18 @@ static Bed *bed_new(unsigned recorder)
     return bed_new_as(&config);
 }
 
-/* Packets and Reads that are out, receives that wait: the peer is silent. */
+/*
+ * Packets and Reads that are out, the first packet held back, receives that wait:
+ * the peer is silent.
+ */
 static Bed *bed_new_busy(unsigned recorder)
 {
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_CABLE, HCA_FAULT_DELAY, 0);
     Bed *bed = bed_new(recorder);
 
+    plan.rule[0].directions = 1u << HCA_FAULT_TX;
+    plan.rule[0].delay_ns = NS_PER_S;
+    bed_set_faults(bed, 0, &plan);
     bed_set_weather(bed, 1, (BedWeather) { .lost = true });
     bed_post_recvs(bed, 4, 4096);
     bed_request(bed, 0, SEND, 3000);
@@ -323,14 +330,18 @@ static const StateLie lies[] = {
     { "recorder", 2, NULL, 0, "2 records" },
     { "host-faults", 0, NULL, 0, "0 records" },
     { "fault-rule", 1000, NULL, 0, "1000 rules" },
-    { "fault-rule", 1, "rule.place", 1, "must" },
+    { "fault-rule", -1, "rule.place", HCA_FAULT_NPLACES, "must" },
     { "link", 0, NULL, 0, "no such link" },
     { "link", 1, "down_ends", 4, "no such link" },
     { "injector", 2, NULL, 0, "2 records" },
     { "cable-rule", 1000, NULL, 0, "1000 rules" },
-    { "held", 1, "direction", 2, "cannot be held" },
-    { "held", 1, "len", 65535, "cannot be held" },
-    { "held", 1, "vl", 16, "cannot be held" },
+    { "held", 2, NULL, 0, "cannot be held" },
+    { "held", -1, "direction", HCA_FAULT_NDIRECTIONS, "cannot be held" },
+    { "held", -1, "len", 0, "cannot be held" },
+    { "held", -1, "len", HCA_LINK_MAX_PACKET + 1, "cannot be held" },
+    { "held", -1, "vl", 16, "cannot be held" },
+    { "held", -1, "fault.action", HCA_FAULT_NPACKET_ACTIONS, "cannot be held" },
+    { "held", -1, "fault.rule", HCA_FAULT_MAX_RULES, "cannot be held" },
     { "link-tx", 4 << 20, NULL, 0, "4194304 bytes" },
     { "link-rx", 4 << 20, NULL, 0, "4194304 bytes" },
     { "doubled", 65535, NULL, 0, "65535 bytes" },

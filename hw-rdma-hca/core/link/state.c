@@ -327,8 +327,8 @@ static void save_held(void *room, GArray *records)
 
 static bool held_ok(const Held *held)
 {
-    return held->direction < HCA_FAULT_NDIRECTIONS &&
-           held->len && held->len <= HCA_LINK_MAX_PACKET &&
+    return held->direction < HCA_FAULT_NDIRECTIONS && held->len &&
+           held->len <= HCA_LINK_MAX_PACKET &&
            held->fault.action < HCA_FAULT_NPACKET_ACTIONS &&
            held->fault.rule < HCA_FAULT_MAX_RULES && held->vl <= 15;
 }

@@ -706,6 +706,88 @@ static void test_queues_quiet(void)
     bed_free(bed);
 }
 
+/* What is in hand is seen between two turns. */
+static void test_queues_in_hand(void)
+{
+    static const char *const parts[] = { " wqe 0x",       " chained 0x",
+                                         " owes ",        " reads 1 ",
+                                         " in a message", " send turn" };
+    bool seen[G_N_ELEMENTS(parts)] = { false };
+    Bed *bed = new_bed(0);
+    Wc wc;
+
+    bed_post_recvs(bed, 4, 20000);
+    for (unsigned i = 0; i < 8; i++) {
+        bed_request(bed, i, i % 2 ? RDMA_HCA_OPCODE_RDMA_READ : SEND, 20000);
+    }
+    bed_post_requests(bed, 8);
+    while (lab_step(bed->lab)) {
+        for (unsigned side = 0; side < 2; side++) {
+            GPtrArray *lines = queues(bed, side);
+
+            for (unsigned i = 0; i < G_N_ELEMENTS(parts); i++) {
+                seen[i] |= count(lines, parts[i]) > 0;
+            }
+            g_ptr_array_unref(lines);
+        }
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(parts); i++) {
+        g_test_message("%s: %d", parts[i], seen[i]);
+        g_assert_true(seen[i]);
+    }
+    for (unsigned i = 0; i < 8; i++) {
+        cq_expect(bed->cqs[0], &wc, i, 0);
+    }
+    bed_free(bed);
+}
+
+static void expect_srq(const Bed *bed, const char *line)
+{
+    GPtrArray *lines = queues(bed, 1);
+    unsigned at = 0;
+
+    has(lines, &at, "%s", line);
+    g_ptr_array_unref(lines);
+}
+
+/* A shared receive queue: armed, of a QP, and one that fails. */
+static void test_queues_srq(void)
+{
+    HcaFaultPlan plan = bed_fault(HCA_FAULT_RECEIVE, HCA_FAULT_BREAK, 0);
+    Bed *bed = new_bed(0);
+    SrqConfig config;
+    QpConfig qp_config;
+    RecvWr wr = { 0 };
+    QpAttr attr;
+    Qp *qp[2];
+    Srq *srq;
+    Wc wc;
+
+    srq_config_init(&config, bed->pair->pd[1]);
+    srq = srq_new_number(bed->drv[1], &config, 5);
+    expect_srq(bed, "srq 0x5 ok receives taken 0 of 0 limit 0 qps 0");
+    for (unsigned i = 0; i < 3; i++) {
+        g_assert_true(srq_post(srq, &wr, 1));
+    }
+    g_assert_cmphex(srq_arm(srq, 1), ==, 0);
+    qp_config_init(&qp_config, bed->pair->pd[1], bed->pair->cq[1]);
+    qp_config.srq = srq;
+    qp[0] = pair_new_qp(bed->pair, 0, RDMA_HCA_QP_ST_RC);
+    qp[1] = qp_new(bed->drv[1], &qp_config);
+    qp_attr_init(&attr);
+    qp_connect(qp[0], qp[1], &attr);
+    expect_srq(bed, " srq 0x5");
+    expect_srq(bed, "srq 0x5 ok receives taken 0 of 3 limit 1 qps 1");
+    bed_set_faults(bed, 1, &plan);
+    bed->wr[0] = pair_send(bed->pair, 0, SEND, 0, bed->sge, 0, 0, 0);
+    g_assert_true(qp_post_send(qp[0], bed->wr, 1));
+    bed_run(bed);
+    expect_srq(bed, "srq 0x5 failed receives taken ");
+    bed_set_faults(bed, 1, NULL);
+    cq_expect(bed->cqs[0], &wc, 0, RDMA_HCA_SYNDROME_REMOTE_OP_ERR);
+    bed_free(bed);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -728,6 +810,8 @@ int main(int argc, char **argv)
     test_add("/recorder/dump/cq", test_dump_cq);
     test_add("/recorder/dump/eq", test_dump_eq);
     test_add_each_link("/recorder/queues", test_queues);
+    test_add("/recorder/queues/in-hand", test_queues_in_hand);
+    test_add("/recorder/queues/srq", test_queues_srq);
     test_add("/recorder/queues/quiet", test_queues_quiet);
     return g_test_run();
 }

@@ -135,21 +135,28 @@ static bool run_lanes(Hca *hca)
     return release(hca, &requests) || more;
 }
 
+/* Of one lane, whoever is in it. */
+static bool run_only(Hca *hca, unsigned lane)
+{
+    bool more = run_lane(hca, &responses, lane);
+
+    return run_lane(hca, &requests, lane) || more;
+}
+
 bool hca_turns_run(Hca *hca)
 {
     unsigned lanes;
     bool more = false;
 
-    if (hca->send_queue.lanes >> HCA_VL_MGMT & 1) {
-        more |= run_lane(hca, &requests, HCA_VL_MGMT);
+    if ((hca->resp_queue.lanes | hca->send_queue.lanes) >> HCA_VL_MGMT & 1) {
+        more |= run_only(hca, HCA_VL_MGMT);
     }
     lanes = data_lanes(hca);
     if (lanes & (lanes - 1)) {
         return run_lanes(hca) || more;
     }
     if (lanes) {
-        more |= run_lane(hca, &responses, __builtin_ctz(lanes));
-        more |= run_lane(hca, &requests, __builtin_ctz(lanes));
+        more |= run_only(hca, __builtin_ctz(lanes));
     }
     return more;
 }

@@ -221,6 +221,22 @@ static void test_no_hops(void)
     subnet_free(s);
 }
 
+/* A card that goes on elsewhere rests when its QP 0 has nothing to do there. */
+static void test_moved(void)
+{
+    Subnet *s = subnet_new(9010);
+    unsigned steps = 0;
+
+    subnet_bring_up(s);
+    host_reload(&s->lab->host[0]);
+    while (lab_step(s->lab)) {
+        g_assert_cmpuint(++steps, <, 1000);
+    }
+    subnet_smp(s, DIRECTED, GET, NODE_INFO, 0);
+    g_assert_cmphex(subnet_ask(s), ==, 0);
+    subnet_free(s);
+}
+
 /* Routes that cannot be, at a card's agents: silence. */
 static void test_bad_routes(void)
 {
@@ -706,6 +722,7 @@ int main(int argc, char **argv)
     test_add("/mad/card/smi/directed-by-lid", test_directed_by_lid);
     test_add("/mad/card/smi/lids-behind", test_lids_behind);
     test_add("/mad/card/smi/no-hops", test_no_hops);
+    test_add("/mad/card/smi/moved", test_moved);
     test_add("/mad/card/smi/bad-routes", test_bad_routes);
     test_add("/mad/card/smi/direction", test_direction);
     for (unsigned i = 0; i < G_N_ELEMENTS(bad_smps); i++) {

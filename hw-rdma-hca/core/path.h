@@ -25,6 +25,13 @@ typedef struct HcaPath {
     uint32_t sip; /* host byte order */
 } HcaPath;
 
+/* No number is wider than headers have room for. */
+static inline bool hca_path_ok(const HcaPath *path)
+{
+    return path->sl <= 15 && path->path_bits <= 127 &&
+           path->flow_label <= 0xfffff;
+}
+
 /* Where a packet came from, as its receiver is told. */
 typedef struct HcaSource {
     uint16_t lid;      /* InfiniBand */

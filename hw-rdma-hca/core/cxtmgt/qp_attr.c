@@ -426,8 +426,7 @@ static bool widths_ok(const HcaQpAttr *attr)
     return attr->log_max_msg <= 31 && attr->retry_count <= 7 &&
            attr->rnr_retry <= 7 && attr->ack_timeout <= 31 &&
            attr->min_rnr_timer <= 31 && attr->rq_psn <= HCA_PSN_MASK &&
-           attr->path.sl <= 15 && attr->path.path_bits <= 127 &&
-           attr->path.flow_label <= 0xfffff;
+           hca_path_ok(&attr->path);
 }
 
 /* An attribute that no transition has brought yet is 0, which may be no value. */

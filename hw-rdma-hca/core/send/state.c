@@ -115,8 +115,7 @@ static bool entries_ok(const HcaWqe *wqe)
 {
     uint64_t left = 0;
 
-    if (wqe->nsge > RDMA_HCA_MAX_SGE || wqe->sge_at > wqe->nsge ||
-        wqe->sent > wqe->msg_len) {
+    if (wqe->sge_at > wqe->nsge || wqe->sent > wqe->msg_len) {
         return false;
     }
     for (unsigned i = wqe->sge_at; i < wqe->nsge; i++) {
@@ -132,8 +131,8 @@ static bool wqe_ok(const HcaQp *qp, const HcaWqe *wqe)
 {
     const HcaSendOp *op;
 
-    if (wqe->ref.opcode >= HCA_NOPCODES ||
-        wqe->planned.way > HCA_PLANNED_ANSWER) {
+    if (wqe->ref.opcode >= HCA_NOPCODES || wqe->nsge > RDMA_HCA_MAX_SGE ||
+        wqe->planned.way > HCA_PLANNED_ANSWER || !hca_path_ok(&wqe->path)) {
         return false;
     }
     if (wqe->syndrome) {

@@ -366,7 +366,8 @@ const uint8_t *hca_link_tapped(HcaLink *link, size_t *len)
 /*
  * What was written in part has to end, and the greeting has to come: each side
  * must still find every frame where it expects it. But of a packet zeros are
- * enough, which fail its CRCs.
+ * enough, which fail its CRCs. A state may begin with the rest of a frame, of which
+ * nobody knows the end: then all of it goes.
  */
 void hca_link_tx_forget(HcaLink *link)
 {
@@ -381,6 +382,9 @@ void hca_link_tx_forget(HcaLink *link)
         int size = link->framing->read(&frame, link->tx + at,
                                        link->tx_end - at);
 
+        if (size <= 0) {
+            return;
+        }
         if (!link->tx_at && frame.type != HCA_FRAME_GREETING) {
             break;
         }

@@ -338,11 +338,24 @@ static void test_vanish_read(void)
     pair_free(pair);
 }
 
+/* A machine's driver comes up again, with a QP. */
+static Qp *renew(Pair *pair, unsigned side)
+{
+    QpConfig config;
+
+    pair->drv[side] = driver_new(&pair->lab->host[side]);
+    pair->pd[side] = pd_new(pair->drv[side]);
+    pair->cq[side] = cq_new(pair->drv[side], 8, 1);
+    pair->mr[side] = mr_new(pair->drv[side], pair->pd[side], 0x10000, 65536,
+                            ACCESS_ALL);
+    qp_config_init(&config, pair->pd[side], pair->cq[side]);
+    return qp_new(pair->drv[side], &config);
+}
+
 /* The peer's machine is reset while we send; its driver comes up again. */
 static void test_peer_reset(void)
 {
     Pair *pair = pair_new(59, 1024 * 1024);
-    QpConfig config;
     QpAttr attr;
     Qp *qp[2];
     Wc wc;
@@ -360,12 +373,7 @@ static void test_peer_reset(void)
     g_assert_cmphex(wc.syndrome, ==, RDMA_HCA_SYNDROME_RETRY_EXC_ERR);
     cq_expect_flushed(pair->cq[0], wc.wr_id + 1, VANISH_WRS - 1 - wc.wr_id);
 
-    pair->drv[1] = driver_new(&pair->lab->host[1]);
-    pair->pd[1] = pd_new(pair->drv[1]);
-    pair->cq[1] = cq_new(pair->drv[1], 8, 1);
-    pair->mr[1] = mr_new(pair->drv[1], pair->pd[1], 0x10000, 65536, ACCESS_ALL);
-    qp_config_init(&config, pair->pd[1], pair->cq[1]);
-    qp[1] = qp_new(pair->drv[1], &config);
+    qp[1] = renew(pair, 1);
     g_assert_cmphex(qp_to_rst(qp[0]), ==, 0);
     qp_attr_init(&attr);
     attr.sq_psn = 77;
@@ -399,6 +407,48 @@ static void test_narrow_cable(void)
     mr_read(pair->mr[1], 0, got, 50000);
     g_assert_cmpmem(got, 50000, data, 50000);
     pair_free(pair);
+}
+
+/* Sends, goes on with the rest of a frame after @steps, and is reset soon. */
+static void reset_in_frame(unsigned steps, unsigned more)
+{
+    Pair *pair = pair_new(62, 65536);
+    Host *host = &pair->lab->host[0];
+    QpAttr attr;
+    Sge sge;
+    Qp *qp[2];
+    SendWr wr;
+
+    pair_connect(pair, NULL, qp);
+    pair->lab->capacity = 37;
+    wr = pair_send(pair, 0, RDMA_HCA_OPCODE_RDMA_WRITE, 1, &sge, 0, 50000, 0);
+    g_assert_true(qp_post_send(qp[0], &wr, 1));
+    while (steps--) {
+        lab_step(pair->lab);
+    }
+    host_reload(host);
+    while (more--) {
+        lab_step(pair->lab);
+    }
+    driver_free(pair->drv[0]);
+    host_reset(host);
+    qp[0] = renew(pair, 0);
+    g_assert_cmphex(qp_to_rst(qp[1]), ==, 0);
+    qp_attr_init(&attr);
+    attr.sq_psn = 78;
+    qp_connect(qp[0], qp[1], &attr);
+    pair_check_works(pair, qp, 0);
+    pair_check_works(pair, qp, 1);
+    pair_free(pair);
+}
+
+/* The cable finds each frame where the last one ends. */
+static void test_reset_in_frame(void)
+{
+    for (unsigned steps = 10; steps < 40; steps++) {
+        reset_in_frame(steps, 0);
+        reset_in_frame(steps, 4);
+    }
 }
 
 /* Both ways at full speed through a small pipe: no deadlock. */
@@ -446,6 +496,7 @@ int main(int argc, char **argv)
                        test_short_interruption);
     test_add_each_link("/link-state/peer-reset", test_peer_reset);
     test_add_each_link("/link-state/narrow-cable", test_narrow_cable);
+    test_add_each_link("/link-state/reset-in-frame", test_reset_in_frame);
     test_add_each_link("/link-state/both-ways", test_both_ways);
     return g_test_run();
 }

@@ -281,10 +281,10 @@ static void start_qp(Hca *hca, HcaQp *qp)
     hca_schedule_resp(hca, qp);
 }
 
-static bool load_qp(HcaQp *qp)
+static bool load_qp(const Hca *hca, HcaQp *qp)
 {
     return hca_send_load_qp(qp) && hca_requester_load_qp(qp) &&
-           hca_responder_load_qp(qp);
+           hca_responder_load_qp(hca, qp);
 }
 
 /* Those that there are have started before one is refused: they are to end. */
@@ -300,7 +300,8 @@ static bool load_qps(void *room, const void *records, uint32_t n,
     }
     for (qp = hca_qp_next(hca->cm, NULL); ok && qp;
          qp = hca_qp_next(hca->cm, qp)) {
-        ok = load_qp(qp) || hca_state_refuse(error, "QP %u cannot be", qp->qpn);
+        ok = load_qp(hca, qp) ||
+             hca_state_refuse(error, "QP %u cannot be", qp->qpn);
     }
     return ok;
 }

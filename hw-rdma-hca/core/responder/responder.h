@@ -131,6 +131,6 @@ void hca_responder_state(Hca *hca, HcaQp *qp, uint8_t old_state);
 /* state.c: what is saved beside the QP, in this order; a QP that was loaded. */
 extern const HcaSection hca_answer_section, hca_replay_section,
     hca_receive_section;
-bool hca_responder_load_qp(HcaQp *qp);
+bool hca_responder_load_qp(const Hca *hca, HcaQp *qp);
 
 #endif /* HCA_RESPONDER_H */

@@ -6,7 +6,15 @@
 #include "../qp_state.h"
 #include "units.h"
 
-bool hca_responder_load_qp(HcaQp *qp)
+/* Of InfiniBand nobody is owed one: no packet says that there is congestion. */
+static bool cnp_ok(const Hca *hca, const HcaResponder *resp)
+{
+    return !resp->cnp_owed ||
+           (hca_port_is_roce(hca->port) && hca_path_ok(&resp->cnp_path) &&
+            resp->cnp_qpn <= HCA_QPN_MASK);
+}
+
+bool hca_responder_load_qp(const Hca *hca, HcaQp *qp)
 {
     HcaResponder *resp = &qp->resp;
 
@@ -14,7 +22,7 @@ bool hca_responder_load_qp(HcaQp *qp)
     resp->rd_atomic = 0;
     return resp->replay_next < HCA_MAX_RD_ATOMIC &&
            resp->message < HCA_NREQUEST_KINDS &&
-           resp->expected_psn <= HCA_PSN_MASK;
+           resp->expected_psn <= HCA_PSN_MASK && cnp_ok(hca, resp);
 }
 
 /* Answers that are owed */

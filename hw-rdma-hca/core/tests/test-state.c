@@ -393,6 +393,7 @@ static const StateLie lies[] = {
     { "qp", -1, "resp.expected_psn", 0x1000000, "cannot be" },
     { "qp", -1, "resp.replay_next", HCA_MAX_RD_ATOMIC, "cannot be" },
     { "qp", -1, "resp.message", HCA_NREQUEST_KINDS, "cannot be" },
+    { "qp", -1, "resp.cnp_owed", true, "cannot be" }, /* InfiniBand */
     { "doorbell", 1, "qpn", BAD_QPN, "no room in QP 99999" },
     { "wqe", 1, "qpn", BAD_QPN, "a WQE of QP 99999" },
     { "sent", -1, "qpn", BAD_QPN, "a packet of QP 99999" },

@@ -16,9 +16,9 @@ SLOW = ('pyverbs', 'fabric_managers', 'apps_unplugged', 'apps_memory', 'host_fau
 RELOADED = '''
 atomic-write bad-commands bad-contexts cxtmgt-cq cxtmgt-eq cxtmgt-icm cxtmgt-qp dev-mem errors eth-beside eth-control
 eth-pause eth-queues eth-receive eth-rss eth-transmit eth-tso fault-actions fault-held fault-verbs-receive flow flush
-invalidate local-ops loss moderation qp-counters raw rc requester-acks requester-credits requester-life requester-psn
-requester-reads requester-timers responder-answers responder-operations responder-psn responder-uc-ud roce-checks
-roce-congestion send share uc-ud windows xrc
+invalidate local-ops loss mad-card mad-card-commands mad-card-gsi mad-card-paths moderation qp-counters raw rc
+requester-acks requester-credits requester-life requester-psn requester-reads requester-timers responder-answers
+responder-operations responder-psn responder-uc-ud roce-checks roce-congestion send share uc-ud windows xrc
 '''.split()
 
 

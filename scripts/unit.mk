@@ -22,7 +22,7 @@ programs := $(patsubst $(source)/core/tests/%.c,$(out)/%,$(tests))
 # The switch (switch/) and what it takes of the card: cables, packets, management agents.
 parts := $(filter $(addprefix $(source)/core/,fault/% link/% record/% wire/% mad/% config.c state.c),$(card))
 switch := $(wildcard $(source)/switch/*.c)
-engine := $(addprefix $(source)/switch/,switch.c port.c packet.c forward.c output.c queue.c agent.c counters.c report.c tls.c)
+engine := $(addprefix $(source)/switch/,switch.c port.c packet.c forward.c output.c queue.c agent.c counters.c report.c tls.c fault_text.c)
 switch_helpers := $(wildcard $(source)/switch/tests/lib*.c) $(source)/core/tests/lib-test.c
 switch_tests := $(wildcard $(source)/switch/tests/test-*.c)
 switch_programs := $(patsubst $(source)/switch/tests/%.c,$(out)/%,$(switch_tests))

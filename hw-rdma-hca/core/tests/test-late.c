@@ -113,20 +113,23 @@ typedef struct AskCase {
     unsigned side; /* of which the requests are looked at */
     bool arm;      /* its CQ */
     const char *asked;
+    uint8_t syndrome; /* of the request */
 } AskCase;
 
 static const AskCase ask_cases[] = {
-    { "rc", RDMA_HCA_QP_ST_RC, WRITE, 0, false, "ds nm nm tc" },
-    { "rc-event", RDMA_HCA_QP_ST_RC, WRITE, 0, true, "ds nm nm tc te" },
-    { "rc-read", RDMA_HCA_QP_ST_RC, READ, 0, false, "ds nm rm tc" },
-    { "uc", RDMA_HCA_QP_ST_UC, WRITE, 0, false, "ds nm nm tc" },
-    { "uc-event", RDMA_HCA_QP_ST_UC, WRITE, 0, true, "ds nm nm tc te" },
-    { "peer-write", RDMA_HCA_QP_ST_RC, WRITE, 1, false, "em" },
-    { "peer-read", RDMA_HCA_QP_ST_RC, READ, 1, false, "em em" },
-    { "peer-fetch-add", RDMA_HCA_QP_ST_RC, FETCH_ADD, 1, false, "em" },
-    { "peer-atomic-write", RDMA_HCA_QP_ST_RC, ATOMIC_WRITE, 1, false, "em" },
-    { "receive", RDMA_HCA_QP_ST_RC, SEND, 1, false, "m- mq em ec" },
-    { "receive-event", RDMA_HCA_QP_ST_UC, SEND, 1, true, "m- mq em ec ee" },
+    { "rc", RDMA_HCA_QP_ST_RC, WRITE, 0, false, "ds nm nm tc", 0 },
+    { "rc-event", RDMA_HCA_QP_ST_RC, WRITE, 0, true, "ds nm nm tc te", 0 },
+    { "rc-read", RDMA_HCA_QP_ST_RC, READ, 0, false, "ds nm rm tc", 0 },
+    { "uc", RDMA_HCA_QP_ST_UC, WRITE, 0, false, "ds nm nm tc", 0 },
+    { "uc-event", RDMA_HCA_QP_ST_UC, WRITE, 0, true, "ds nm nm tc te", 0 },
+    { "not-allowed", RDMA_HCA_QP_ST_UC, READ, 0, false, "ds",
+      RDMA_HCA_SYNDROME_LOCAL_QP_OP_ERR },
+    { "peer-write", RDMA_HCA_QP_ST_RC, WRITE, 1, false, "em", 0 },
+    { "peer-read", RDMA_HCA_QP_ST_RC, READ, 1, false, "em em", 0 },
+    { "peer-fetch-add", RDMA_HCA_QP_ST_RC, FETCH_ADD, 1, false, "em", 0 },
+    { "peer-atomic-write", RDMA_HCA_QP_ST_RC, ATOMIC_WRITE, 1, false, "em", 0 },
+    { "receive", RDMA_HCA_QP_ST_RC, SEND, 1, false, "m- mq em ec", 0 },
+    { "receive-event", RDMA_HCA_QP_ST_UC, SEND, 1, true, "m- mq em ec ee", 0 },
 };
 
 static void test_asked(gconstpointer data)
@@ -150,7 +153,7 @@ static void test_asked(gconstpointer data)
     post(bed, 0, c->opcode, bed->pair->mr[0], 0, bed->pair->mr[1]);
     lab_run(bed->lab);
     lab_listen(bed->lab, NULL, NULL);
-    cq_expect(bed->cqs[0], &wc, 0, 0);
+    cq_expect(bed->cqs[0], &wc, 0, c->syndrome);
     if (c->opcode == SEND) {
         cq_expect(bed->cqs[1], &wc, 2, 0);
     }

@@ -204,10 +204,10 @@ static inline TARGET_128 __m128i begin(const Modulus *m, uint64_t first,
                                        const uint8_t *p, size_t len,
                                        size_t *taken)
 {
-    static const uint8_t shift[2 * BLOCK] = {
+    static const uint8_t shift[2 * BLOCK - 1] = {
         0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
         0x80, 0x80, 0x80, 0x80, 0x80, 0,    1,    2,    3,    4,    5,
-        6,    7,    8,    9,    10,   11,   12,   13,   14,   15,
+        6,    7,    8,    9,    10,   11,   12,   13,   14,
     };
     size_t odd = len % BLOCK;
     uint64_t rest = odd < sizeof(first) ? first >> 8 * odd : 0;

@@ -3,7 +3,7 @@
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run snapshot check soak check-long check-late check-arm64 check-libvirt check-packages check-mthca check-debug check-threads check-mutations mutate bench bench-cards bench-sweep bench-served ledger loss matrix matrix-row guest shell circle env build pair packages clean distclean
+.PHONY: help run snapshot check soak check-long check-late check-lies check-arm64 check-libvirt check-packages check-mthca check-debug check-threads check-mutations mutate bench bench-cards bench-sweep bench-served ledger loss matrix matrix-row guest shell circle env build pair packages clean distclean
 .DEFAULT_GOAL := help
 
 S := build/stamps
@@ -106,6 +106,7 @@ help:
 	@echo 'make soak            N=20 rounds of guest programs beside LOAD=2 spinning processes; T=PATTERN as above'
 	@echo 'make check-long      all tests, some of them longer; T=PATTERN as above'
 	@echo 'make check-late      the guests'\'' tests with memory that takes its time; T=PATTERN as above'
+	@echo 'make check-lies      units, while states of their cards lie; T=PATTERN as above'
 	@echo 'make check-threads   the qtest with a QEMU under the thread sanitizer; T=PATTERN as above'
 	@echo 'make check-mutations mistakes in the tree, each of which make check SINCE=HEAD has to find; T=ROOM one'
 	@echo 'make mutate          300 small mistakes in card and switch: those that no unit test finds; T=ROOM one, N=... so many'
@@ -171,6 +172,10 @@ check-long: $(linux:%=$S/headers-%) packages $(systems:%=$S/system-%) $S/libvirt
 late_options := memory-latency-ns=2000
 check-late: build $S/unit $(SR)/python-disk $S/apps-layer $S/debian-layer
 	@CARD_OPTIONS='$(late_options)' GUEST_PATIENCE=$(or $(GUEST_PATIENCE),4) scripts/run-tests '$(or $(T),^guest/)'
+
+# In front of one turn of so many states of the card are changed, and given to one in another process.
+check-lies: $S/unit
+	@HCA_LIES=50 scripts/run-tests '$(or $(T),^unit/)'
 
 check-threads: build $(SQ)/qemu-tsan
 	@scripts/check-threads '$(T)'

@@ -30,7 +30,7 @@ parts := $(filter $(addprefix $(source)/core/,fault/% link/% record/% wire/% mad
 engine := $(addprefix $(source)/switch/,switch.c port.c packet.c forward.c output.c queue.c agent.c counters.c report.c)
 # What is around the engine that a user gives text to (fuzz-control.c).
 around := $(addprefix $(source)/switch/,address.c control.c fault_text.c options.c tls.c)
-switch_helpers := $(wildcard $(source)/switch/fuzz/lib*.c) $(source)/core/fuzz/lib-input.c
+switch_helpers := $(wildcard $(source)/switch/fuzz/lib*.c) $(source)/core/tests/lib-input.c
 switch_targets := $(wildcard $(source)/switch/fuzz/fuzz-*.c)
 switch_programs := $(patsubst $(source)/switch/fuzz/%.c,$(out)/%,$(switch_targets))
 programs := $(patsubst $(source)/core/fuzz/%.c,$(out)/%,$(targets))

@@ -295,6 +295,17 @@ void lab_tap(Lab *lab, CableTap *tap, void *opaque)
     lab->tap_opaque = opaque;
 }
 
+void cable_untap(Lab *lab)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        GByteArray *begun = lab->unparsed[i];
+
+        pipe_append(lab, i, begun->data, begun->len);
+        g_byte_array_set_size(begun, 0);
+    }
+    lab_tap(lab, NULL, NULL);
+}
+
 void lab_cable_inject(Lab *lab, unsigned from, const void *data, size_t len)
 {
     pipe_append(lab, from, data, len);

@@ -2,7 +2,7 @@
 /*
  * The cable of a Lab: two byte pipes of bounded capacity with reads and
  * writes cut at random, and a tap that sees and treats whole packets. Only
- * lib-host.c uses this.
+ * lib-host.c and lib-lie.c use this.
  */
 #ifndef LIB_CABLE_H
 #define LIB_CABLE_H
@@ -25,5 +25,8 @@ void cable_after_run(Lab *lab, unsigned side);
 /* Packets that a tap delayed: deliver what is due; when the next is. */
 void cable_release_delayed(Lab *lab);
 int64_t cable_next_delayed(Lab *lab);
+
+/* Nobody sees packets any more; what has come of one goes on. */
+void cable_untap(Lab *lab);
 
 #endif /* LIB_CABLE_H */

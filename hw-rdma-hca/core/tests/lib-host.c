@@ -10,6 +10,7 @@
 
 #include "../../abi/rdma_hca_regs.h"
 #include "lib-cable.h"
+#include "lib-lie.h"
 #include "lib-state.h"
 
 #define STEP_NS 100      /* a call of hca_run() takes this long */
@@ -543,6 +544,12 @@ void host_uar_write64(Host *host, uint32_t offset, uint64_t value)
 
 /* ---- the two machines together ---- */
 
+/* In the environment; 0: it is not there. */
+static unsigned number_of(const char *name)
+{
+    return g_getenv(name) ? strtoul(g_getenv(name), NULL, 0) : 0;
+}
+
 Lab *lab_new(uint32_t seed, const HcaConfig *config)
 {
     Lab *lab = g_new0(Lab, 1);
@@ -551,9 +558,8 @@ Lab *lab_new(uint32_t seed, const HcaConfig *config)
     lab->rand = g_rand_new_with_seed(lab->seed);
     lab->now = NS_PER_S;
     lab->short_io = true;
-    if (g_getenv("HCA_RELOAD")) {
-        lab->reload = strtoul(g_getenv("HCA_RELOAD"), NULL, 0);
-    }
+    lab->reload = number_of("HCA_RELOAD");
+    lab->lies = number_of("HCA_LIES");
     cable_init(lab);
     for (unsigned i = 0; i < 2; i++) {
         HcaConfig own;
@@ -634,6 +640,9 @@ bool lab_step(Lab *lab)
         if (lab->reloaded) {
             lab->reloaded(lab->reloaded_opaque);
         }
+    }
+    if (lab->lies && g_rand_int(lab->rand) % lab->lies == 0) {
+        lie_in_children(host);
     }
     host_run(host);
     return true;

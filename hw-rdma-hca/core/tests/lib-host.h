@@ -114,6 +114,8 @@ struct Lab {
     uint64_t moved;
     int64_t away_ns; /* for that long, at most */
     void (*move)(Lab *lab, unsigned side);
+    /* The same of turns in front of which states lie: lib-lie.h, HCA_LIES. */
+    unsigned lies;
     void (*reloaded)(void *opaque); /* NULL, or told of it */
     void *reloaded_opaque;
     LabListener *listener; /* see lab_listen() */

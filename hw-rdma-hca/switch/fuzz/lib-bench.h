@@ -11,7 +11,7 @@
 #ifndef LIB_BENCH_H
 #define LIB_BENCH_H
 
-#include "core/fuzz/lib-input.h"
+#include "core/tests/lib-input.h"
 #include "core/link/framing.h"
 #include "core/wire/wire.h"
 #include "switch/switch.h"

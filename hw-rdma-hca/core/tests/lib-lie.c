@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "lib-lie.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../counters.h"
+#include "lib-cable.h"
+#include "lib-state.h"
+
+static void change_bytes(Input *in, uint8_t *value, uint32_t size)
+{
+    uint64_t odd = take_odd(in);
+
+    for (uint32_t i = 0; i < size; i++) {
+        value[i] = odd >> i % 8 * 8;
+    }
+}
+
+static bool is_child;
+
+/* For HCA_TRACE, or for a parent. */
+static void say(const char *of, const char *what)
+{
+    if (is_child || g_getenv("HCA_TRACE")) {
+        fprintf(stderr, "lie: %s, %s\n", of, what);
+    }
+}
+
+/* A member that is saved, however deep it lies. */
+static void change_field(Input *in, const HcaStruct *type, uint8_t *record)
+{
+    const HcaField *field = &type->fields[take_below(in, type->nfields)];
+    uint8_t *at = record + field->offset;
+
+    say(type->type, field->name);
+
+    if (field->use != HCA_FIELD_SAVED) {
+        return;
+    }
+    at += (size_t)take_below(in, MIN(field->number, 65536)) * field->size;
+    if (field->kind == HCA_FIELD_STRUCT) {
+        change_field(in, field->of, at);
+    } else if (take_bool(in)) {
+        change_bytes(in, at, field->size);
+    } else {
+        at[take_below(in, field->size)] ^= 1u << take_below(in, 8);
+    }
+}
+
+static uint8_t *take_record(Input *in, GArray *records)
+{
+    unsigned i = take_below(in, MIN(records->len, 65536));
+
+    return (uint8_t *)records->data +
+           (size_t)i * g_array_get_element_size(records);
+}
+
+/* One less, one more, or another one. */
+static void lie(Input *in, HcaState *state)
+{
+    unsigned i = take_below(in, hca_state_nsections());
+    const HcaStruct *type = hca_state_section(i)->record;
+    GArray *records = state->records[i];
+    unsigned what = take_below(in, 8);
+
+    say(hca_state_section(i)->name, what > 2 ? "a member" : "records");
+    if (what == 0) {
+        g_array_set_size(records, records->len + 1 + take_below(in, 4));
+    }
+    if (!records->len) {
+        return;
+    }
+    if (what == 1) {
+        g_array_set_size(records, take_below(in, MIN(records->len, 65536)));
+    } else if (what == 2) {
+        memcpy(take_record(in, records), take_record(in, records), type->size);
+    } else {
+        change_field(in, type, take_record(in, records));
+    }
+}
+
+void lie_in_state(Input *in, Host *host)
+{
+    HcaState *state = state_save(host->hca);
+    HcaStateError error;
+
+    for (unsigned n = 1 + take_below(in, 6); n; n--) {
+        lie(in, state);
+    }
+    say("state", hca_load(host->hca, state, &error) ? "taken" : error.text);
+    hca_state_free(state);
+    host->kicked = true;
+}
+
+void lie_in_bytes(Input *in, Host *host)
+{
+    g_autoptr(GByteArray) bytes = state_write(state_save(host->hca));
+    HcaStateError error;
+    HcaState *state;
+
+    for (unsigned n = take_below(in, 4); n; n--) {
+        bytes->data[take32(in) % bytes->len] = take8(in);
+    }
+    state = state_read(bytes->data, bytes->len - take_below(in, 2), &error);
+    if (state) {
+        hca_load(host->hca, state, &error);
+        hca_state_free(state);
+        host->kicked = true;
+    }
+}
+
+/* ---- children ---- */
+
+#define MOST_TURNS 30000 /* until both cards rest */
+#define SECONDS 60       /* for which a child may live */
+#define ROUNDS 4
+#define ROUND_NS (300 * NS_PER_MS)
+#define INPUT 96 /* bytes: enough for some lies */
+#define LIES 6
+#define MOST_MOMENTS 40 /* of a process */
+
+static void end(const char *wrong)
+{
+    fprintf(stderr, "lie: %s\n", wrong);
+    fflush(stderr);
+    _exit(1);
+}
+
+static void see_line(void *opaque, const char *line)
+{
+    *(size_t *)opaque += strlen(line);
+}
+
+static void see_counter(void *opaque, const HcaCounter *counter)
+{
+    *(size_t *)opaque += counter->value;
+}
+
+/* What people and the next migration would see of it. */
+static void look(Host *host)
+{
+    HcaState *state = state_save(host->hca);
+    HcaStateError error;
+    size_t sum = 0;
+
+    hca_queues_visit(host->hca, see_line, &sum);
+    hca_recorder_visit(host->hca, see_line, &sum);
+    hca_counters_visit(host->hca, see_counter, &sum);
+    if (!hca_load(host->hca, state, &error)) {
+        fprintf(stderr, "%s\n", error.text);
+        end("the card does not load what it saves");
+    }
+    hca_state_free(state);
+    host->kicked = true;
+}
+
+static void rest(Lab *lab)
+{
+    for (unsigned n = 0; lab_step(lab); n++) {
+        if (n == MOST_TURNS) {
+            end("the cards do not come to rest");
+        }
+    }
+}
+
+G_NORETURN static void be_child(Host *host, Input in)
+{
+    Lab *lab = host->lab;
+
+    is_child = true;
+    alarm(SECONDS);
+    lab->reload = lab->moves = lab->lies = 0;
+    cable_untap(lab);
+    lab_listen(lab, NULL, NULL);
+    if (in.left) {
+        lie_in_state(&in, host);
+        look(host);
+    }
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        rest(lab);
+        lab->now += ROUND_NS;
+        look(host);
+    }
+    hca_reset(host->hca);
+    rest(lab);
+    hca_free(host->hca);
+    _exit(0);
+}
+
+/* The status of a child, and in @log what it said. */
+static int have_child(Host *host, Input in, GString *log)
+{
+    FILE *said = tmpfile();
+    char part[4096];
+    int status;
+    pid_t pid;
+    size_t n;
+
+    g_assert_nonnull(said);
+    fflush(NULL);
+    pid = fork();
+    g_assert_cmpint(pid, >=, 0);
+    if (!pid) {
+        dup2(fileno(said), STDOUT_FILENO);
+        dup2(fileno(said), STDERR_FILENO);
+        be_child(host, in);
+    }
+    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
+    rewind(said);
+    while ((n = fread(part, 1, sizeof(part), said))) {
+        g_string_append_len(log, part, n);
+    }
+    fclose(said);
+    return status;
+}
+
+/* Not where the truth does not come to rest so soon. */
+void lie_in_children(Host *host)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(host->lab->steps);
+    static unsigned moments;
+    uint8_t bytes[INPUT];
+
+    if (++moments > MOST_MOMENTS) {
+        return;
+    }
+    for (unsigned i = 0; i <= LIES; i++) {
+        GString *log = g_string_new(NULL);
+        int status;
+
+        for (unsigned n = 0; n < INPUT; n++) {
+            bytes[n] = g_rand_int(rand);
+        }
+        status = have_child(host, (Input) { bytes, i ? INPUT : 0 }, log);
+        if (status && i) {
+            g_error("%s\nstatus 0x%x of a card that took a lie", log->str,
+                    status);
+        }
+        g_string_free(log, TRUE);
+        if (status) {
+            return;
+        }
+    }
+}

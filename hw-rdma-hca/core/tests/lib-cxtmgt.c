@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#define FIX_PD 3
 #define RC RDMA_HCA_QP_ST_RC
 
 static void state_changed(void *opaque, HcaQp *qp, uint8_t old_state)

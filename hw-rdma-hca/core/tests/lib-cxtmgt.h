@@ -21,6 +21,7 @@
 #define FIX_EQC_BASE 0x30000
 #define FIX_SRQC_BASE 0x38000
 #define FIX_ICM_PAGES 64
+#define FIX_PD 3
 #define FIX_MPT 1
 #define FIX_KEY GOOD_KEY(FIX_MPT)
 #define FIX_OTHER_KEY GOOD_KEY(FIX_MPT + 1)

@@ -455,6 +455,91 @@ static void test_eq_failed(void)
     fix_free(&fix);
 }
 
+/* ---- what waits goes on elsewhere ---- */
+
+#define MOVED_SRQN 1
+
+/* One of each source that waits, the queue being full; all again is the same. */
+static void raise_all(Fix *fix)
+{
+    HcaQp *qp = hca_qp_find(fix->cm, 9);
+    HcaSrq *srq = hca_srq_peek(fix->cm, MOVED_SRQN);
+
+    port_event(fix, RDMA_HCA_PORT_CHANGE_DOWN);
+    port_mng(fix, 0x10);
+    hca_srq_tell_limit(fix->cm, srq);
+    hca_srq_break(fix->cm, srq);
+    hca_qp_event(fix->cm, qp, RDMA_HCA_EVENT_COMM_EST);
+    hca_qp_event(fix->cm, qp, RDMA_HCA_EVENT_SQ_DRAINED);
+    hca_qp_event(fix->cm, qp, RDMA_HCA_EVENT_WQ_ACCESS_ERROR);
+}
+
+static FixQueues full(Fix *fix)
+{
+    FixQueues q = fix_init(fix);
+    HcaSrqAttr attr = {
+        .pd = FIX_PD,
+        .lkey = FIX_KEY,
+        .len = 1 << 6,
+        .entry_log = 6,
+        .record = fix->queues,
+    };
+
+    g_assert_cmphex(hca_cxtmgt_sw2hw_srq(fix->cm, MOVED_SRQN, &attr), ==, 0);
+    fix_qp_to(fix, 9, RC, RDMA_HCA_QP_STATE_RTS);
+    for (unsigned i = 0; i < 1u << FIX_LOG_EQ; i++) {
+        any_event(fix, RDMA_HCA_EVENT_PATH_MIG, 9);
+    }
+    return q;
+}
+
+/* @n events of another that wait here, and are raised again: each comes once. */
+static void expect_moved(const GArray *records, unsigned first, unsigned n)
+{
+    static const uint8_t types[] = {
+        RDMA_HCA_EVENT_PORT_CHANGE,     RDMA_HCA_EVENT_PORT_MNG,
+        RDMA_HCA_EVENT_SRQ_LIMIT,       RDMA_HCA_EVENT_SRQ_CATAS_ERROR,
+        RDMA_HCA_EVENT_COMM_EST,        RDMA_HCA_EVENT_SQ_DRAINED,
+        RDMA_HCA_EVENT_WQ_ACCESS_ERROR,
+    };
+    const HcaEvent *events = (const HcaEvent *)records->data;
+    unsigned count[64] = { 0 };
+    HcaStateError error;
+    Fix fix;
+    FixQueues q = full(&fix);
+
+    g_assert_true(hca_event_section.load(fix.cm, &events[first], n, &error));
+    raise_all(&fix);
+    g_assert_cmpuint(hca_cxt_waiting_events(fix.cm), ==, records->len);
+    drain_eq(&fix, q.eq, count);
+    for (unsigned i = 0; i < G_N_ELEMENTS(types); i++) {
+        g_assert_cmpuint(count[types[i]], ==, 1);
+    }
+    fix_free(&fix);
+}
+
+static void test_eq_waiting_moved(void)
+{
+    GArray *records = g_array_new(FALSE, FALSE, hca_event_struct.size);
+    HcaStateError error;
+    Fix fix;
+
+    full(&fix);
+    raise_all(&fix);
+    hca_event_section.save(fix.cm, records);
+    fix_free(&fix);
+    expect_moved(records, 0, records->len);
+    for (unsigned i = 0; i < records->len; i++) {
+        expect_moved(records, i, 1);
+    }
+    /* Of a QP and an SRQ that there are not. */
+    fix_init(&fix);
+    g_assert_false(
+        hca_event_section.load(fix.cm, records->data, records->len, &error));
+    fix_free(&fix);
+    g_array_free(records, TRUE);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -471,5 +556,6 @@ int main(int argc, char **argv)
     test_add("/cxtmgt/eq/life", test_eq_life);
     test_add("/cxtmgt/eq/unwritable", test_eq_unwritable);
     test_add("/cxtmgt/eq/failed", test_eq_failed);
+    test_add("/cxtmgt/eq/waiting-moved", test_eq_waiting_moved);
     return g_test_run();
 }

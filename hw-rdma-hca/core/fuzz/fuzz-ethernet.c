@@ -10,7 +10,6 @@
 
 #include "../wire/bytes.h"
 #include "lib-frame.h"
-#include "lib-lie.h"
 #include "lib-nic.h"
 
 #define LOG_RING 4
@@ -585,18 +584,6 @@ static void act_flood(Fuzz *f)
     nic_ring_rx(nic);
 }
 
-/* ---- states ---- */
-
-static void act_lie(Fuzz *f)
-{
-    lie_in_state(&f->in, &f->lab->host[0]);
-}
-
-static void act_reload(Fuzz *f)
-{
-    host_reload(&f->lab->host[take_bool(&f->in)]);
-}
-
 static Qp *new_raw(Fuzz *f, unsigned side)
 {
     QpConfig config;
@@ -640,8 +627,8 @@ static const FuzzAction actions[] = {
     { "set pause", act_set_pause },
     { "pause", act_pause },
     { "flood", act_flood },
-    { "lie", act_lie },
-    { "reload", act_reload },
+    { "lie", fuzz_act_lie },
+    { "reload", fuzz_act_reload },
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

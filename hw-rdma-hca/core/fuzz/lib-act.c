@@ -5,6 +5,7 @@
 
 #include "../cxtmgt/cxtmgt_int.h"
 #include "lib-fuzz.h"
+#include "lib-lie.h"
 #include "lib-make.h"
 
 #define MOST_SGE 3
@@ -183,9 +184,7 @@ enum {
 /* A piece of the region for everything. */
 static unsigned good_sge(Fuzz *f, unsigned side, const SendWr *wr, Sge *sge)
 {
-    bool is_value = wr_is_atomic(wr->opcode) ||
-                    wr->opcode == RDMA_HCA_OPCODE_ATOMIC_WRITE;
-    uint32_t len = is_value ? 8 : take_below(&f->in, 2048);
+    uint32_t len = wr_is_of_eight(wr->opcode) ? 8 : take_below(&f->in, 2048);
 
     *sge = mr_sge(f->mr[side][FUZZ_ALL], 64, len);
     return 1;
@@ -666,4 +665,14 @@ void fuzz_act_region(Fuzz *f)
                                           mr_index(mr), 0, 0, NULL)) {
         fuzz_bring_back(f, mr);
     }
+}
+
+void fuzz_act_lie(Fuzz *f)
+{
+    lie_in_state(&f->in, &f->lab->host[0]);
+}
+
+void fuzz_act_reload(Fuzz *f)
+{
+    host_reload(&f->lab->host[take_bool(&f->in)]);
 }

@@ -193,5 +193,7 @@ void fuzz_act_events(Fuzz *f);    /* an event queue of few entries, or room */
 void fuzz_act_multicast(Fuzz *f); /* to a group of both machines' */
 void fuzz_act_gid(Fuzz *f);       /* an address less, or one more */
 void fuzz_act_region(Fuzz *f);    /* a region less, or one more */
+void fuzz_act_lie(Fuzz *f);       /* in the state of machine 0's card */
+void fuzz_act_reload(Fuzz *f);    /* either card goes on in another one */
 
 #endif /* LIB_FUZZ_H */

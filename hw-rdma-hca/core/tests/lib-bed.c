@@ -335,6 +335,11 @@ void bed_free(Bed *bed)
         pair_check_works(bed->pair, bed->bystander, 0);
         pair_check_works(bed->pair, bed->bystander, 1);
     }
+    bed_drop(bed);
+}
+
+void bed_drop(Bed *bed)
+{
     pair_free(bed->pair);
     g_free(bed->data);
     g_free(bed);

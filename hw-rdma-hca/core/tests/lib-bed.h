@@ -109,6 +109,8 @@ Bed *bed_new_rc(uint32_t seed, const QpAttr *attr);
 Bed *bed_new_roce(uint8_t service, const QpAttr *attr, const HcaConfig *cards);
 /* Nothing more may have been taken down; the bystanders still work. */
 void bed_free(Bed *bed);
+/* Without a look at it. */
+void bed_drop(Bed *bed);
 /* New QPs in place of the last: one without a peer, with a CQ; or two. */
 void bed_make_qp(Bed *bed, const BedConfig *config);
 void bed_connect(Bed *bed, const QpAttr *attr);

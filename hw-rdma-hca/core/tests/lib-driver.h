@@ -278,6 +278,8 @@ typedef struct SendWr {
 /* What an opcode has. */
 bool wr_is_send(uint8_t opcode);
 bool wr_is_atomic(uint8_t opcode);
+/* Of eight bytes: an atomic, or an atomic Write. */
+bool wr_is_of_eight(uint8_t opcode);
 bool wr_has_imm(uint8_t opcode);
 bool wr_takes_receive(uint8_t opcode);
 

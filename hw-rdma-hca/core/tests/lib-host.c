@@ -648,6 +648,16 @@ bool lab_step(Lab *lab)
     return true;
 }
 
+bool lab_rests_within(Lab *lab, unsigned steps)
+{
+    while (steps--) {
+        if (!lab_step(lab)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Whether memory is on its way, for which time has to pass. */
 static bool lab_await_memory(Lab *lab)
 {

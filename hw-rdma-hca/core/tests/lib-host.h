@@ -114,10 +114,10 @@ struct Lab {
     uint64_t moved;
     int64_t away_ns; /* for that long, at most */
     void (*move)(Lab *lab, unsigned side);
-    /* The same of turns in front of which states lie: lib-lie.h, HCA_LIES. */
-    unsigned lies;
     void (*reloaded)(void *opaque); /* NULL, or told of it */
     void *reloaded_opaque;
+    /* The same of turns in front of which states lie: lib-lie.h, HCA_LIES. */
+    unsigned lies;
     LabListener *listener; /* see lab_listen() */
     void *listener_opaque;
 };
@@ -152,6 +152,8 @@ void lab_cable_inject(Lab *lab, unsigned from, const void *data, size_t len);
 void lab_run(Lab *lab);
 /* One call of hca_run() of one card. False if both are at rest. */
 bool lab_step(Lab *lab);
+/* Whether both rest before @steps of those have been done. */
+bool lab_rests_within(Lab *lab, unsigned steps);
 /* Run for @ns, or until nothing is left to do: then less has passed. */
 void lab_run_for(Lab *lab, int64_t ns);
 /* Let @ns pass, with all timers in their order. */

@@ -25,6 +25,11 @@ bool wr_is_atomic(uint8_t opcode)
            opcode == RDMA_HCA_OPCODE_ATOMIC_FA;
 }
 
+bool wr_is_of_eight(uint8_t opcode)
+{
+    return wr_is_atomic(opcode) || opcode == RDMA_HCA_OPCODE_ATOMIC_WRITE;
+}
+
 bool wr_is_send(uint8_t opcode)
 {
     return opcode == RDMA_HCA_OPCODE_SEND ||

@@ -34,8 +34,7 @@ static Bed *bed_new(uint8_t service)
 /* Of @len bytes, or of the eight that the operation has. */
 static void request(Bed *bed, unsigned i, uint8_t opcode, uint32_t len)
 {
-    bool eight = wr_is_atomic(opcode) || opcode == ATOMIC_WRITE;
-    SendWr *wr = bed_request(bed, i, opcode, eight ? 8 : len);
+    SendWr *wr = bed_request(bed, i, opcode, wr_is_of_eight(opcode) ? 8 : len);
 
     wr->raddr = ROUND_UP8(wr->raddr);
     if (opcode == FLUSH) {

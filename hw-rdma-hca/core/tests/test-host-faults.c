@@ -441,9 +441,7 @@ static void test_command_hang(void)
     bed_set_faults(bed, 0, NULL);
     driver_free(bed->drv[0]);
     bed->drv[0] = bed->pair->drv[0] = driver_new(host);
-    pair_free(bed->pair);
-    g_free(bed->data);
-    g_free(bed);
+    bed_drop(bed);
 }
 
 /* It ends with a status, and has not been executed. */
@@ -553,9 +551,7 @@ static void test_interrupt_delay(void)
     bed_set_faults(bed, 1, NULL);
     driver_free(bed->drv[1]);
     bed->drv[1] = bed->pair->drv[1] = driver_new(&bed->lab->host[1]);
-    pair_free(bed->pair);
-    g_free(bed->data);
-    g_free(bed);
+    bed_drop(bed);
 }
 
 /* More are late than there is room for: the others are not. */

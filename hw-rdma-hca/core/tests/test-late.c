@@ -38,7 +38,7 @@ static Bed *late_new(uint8_t service, bool least_caches)
 static void post(Bed *bed, unsigned side, uint8_t opcode, Mr *near,
                  uint64_t remote_at, Mr *far)
 {
-    bool eight = opcode == FETCH_ADD || opcode == ATOMIC_WRITE;
+    bool eight = wr_is_of_eight(opcode);
     Sge sge = mr_sge(near, 0, eight ? 8 : 64);
     SendWr wr = {
         .wr_id = side,
@@ -490,9 +490,7 @@ static void test_card_reset(void)
     g_assert_cmpint(hca_v2p_deadline(host->hca->v2p), ==, INT64_MAX);
     driver_free(bed->drv[1]);
     bed->drv[1] = bed->pair->drv[1] = driver_new(host);
-    pair_free(bed->pair);
-    g_free(bed->data);
-    g_free(bed);
+    bed_drop(bed);
 }
 
 int main(int argc, char **argv)

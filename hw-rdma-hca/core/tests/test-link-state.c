@@ -356,7 +356,6 @@ static Qp *renew(Pair *pair, unsigned side)
 static void test_peer_reset(void)
 {
     Pair *pair = pair_new(59, 1024 * 1024);
-    QpAttr attr;
     Qp *qp[2];
     Wc wc;
 
@@ -374,12 +373,7 @@ static void test_peer_reset(void)
     cq_expect_flushed(pair->cq[0], wc.wr_id + 1, VANISH_WRS - 1 - wc.wr_id);
 
     qp[1] = renew(pair, 1);
-    g_assert_cmphex(qp_to_rst(qp[0]), ==, 0);
-    qp_attr_init(&attr);
-    attr.sq_psn = 77;
-    qp_connect(qp[0], qp[1], &attr);
-    pair_check_works(pair, qp, 0);
-    pair_check_works(pair, qp, 1);
+    reconnect(pair, qp);
     pair_free(pair);
 }
 
@@ -414,7 +408,6 @@ static void reset_in_frame(unsigned steps, unsigned more)
 {
     Pair *pair = pair_new(62, 65536);
     Host *host = &pair->lab->host[0];
-    QpAttr attr;
     Sge sge;
     Qp *qp[2];
     SendWr wr;
@@ -433,12 +426,7 @@ static void reset_in_frame(unsigned steps, unsigned more)
     driver_free(pair->drv[0]);
     host_reset(host);
     qp[0] = renew(pair, 0);
-    g_assert_cmphex(qp_to_rst(qp[1]), ==, 0);
-    qp_attr_init(&attr);
-    attr.sq_psn = 78;
-    qp_connect(qp[0], qp[1], &attr);
-    pair_check_works(pair, qp, 0);
-    pair_check_works(pair, qp, 1);
+    reconnect(pair, qp);
     pair_free(pair);
 }
 

@@ -81,9 +81,7 @@ static void test_wqe_lie(const void *opaque)
     g_assert_false(hca_load(hca, state, &error));
     g_assert_true(g_str_has_prefix(error.text, "wqe: a WQE of QP"));
     hca_state_free(state);
-    pair_free(bed->pair);
-    g_free(bed->data);
-    g_free(bed);
+    bed_drop(bed);
 }
 
 int main(int argc, char **argv)

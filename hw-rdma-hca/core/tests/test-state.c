@@ -470,9 +470,7 @@ static void test_lie(const void *opaque)
     is = bytes_of_card(host);
     state_expect(should_be, is);
     hca_state_free(state);
-    pair_free(bed->pair);
-    g_free(bed->data);
-    g_free(bed);
+    bed_drop(bed);
 }
 
 /* Times may be any: they are far away, or over. */
@@ -503,9 +501,7 @@ static void test_any_time(void)
         hca_run(host->hca);
         g_assert_false(host->hca->timers_stand);
         hca_state_free(state);
-        pair_free(bed->pair);
-        g_free(bed->data);
-        g_free(bed);
+        bed_drop(bed);
     }
 }
 

@@ -159,14 +159,19 @@ static void look(Host *host)
 
 static void rest(Lab *lab)
 {
-    for (unsigned n = 0; lab_step(lab); n++) {
-        if (n == MOST_TURNS) {
-            end("the cards do not come to rest");
-        }
+    if (!lab_rests_within(lab, MOST_TURNS)) {
+        end("the cards do not come to rest");
     }
 }
 
-G_NORETURN static void be_child(Host *host, Input in)
+/* What is done to the card of a child. */
+typedef enum Deed {
+    LEFT_ALONE,
+    LOADED, /* what it saves itself */
+    LIED_TO,
+} Deed;
+
+G_NORETURN static void be_child(Host *host, Deed deed, Input in)
 {
     Lab *lab = host->lab;
 
@@ -175,14 +180,15 @@ G_NORETURN static void be_child(Host *host, Input in)
     lab->reload = lab->moves = lab->lies = 0;
     cable_untap(lab);
     lab_listen(lab, NULL, NULL);
-    if (in.left) {
+    if (deed == LIED_TO) {
         lie_in_state(&in, host);
-        look(host);
     }
     for (unsigned i = 0; i < ROUNDS; i++) {
+        if (deed != LEFT_ALONE) {
+            look(host);
+        }
         rest(lab);
         lab->now += ROUND_NS;
-        look(host);
     }
     hca_reset(host->hca);
     rest(lab);
@@ -191,7 +197,7 @@ G_NORETURN static void be_child(Host *host, Input in)
 }
 
 /* The status of a child, and in @log what it said. */
-static int have_child(Host *host, Input in, GString *log)
+static int have_child(Host *host, Deed deed, Input in, GString *log)
 {
     FILE *said = tmpfile();
     char part[4096];
@@ -206,7 +212,7 @@ static int have_child(Host *host, Input in, GString *log)
     if (!pid) {
         dup2(fileno(said), STDOUT_FILENO);
         dup2(fileno(said), STDERR_FILENO);
-        be_child(host, in);
+        be_child(host, deed, in);
     }
     g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
     rewind(said);
@@ -217,7 +223,7 @@ static int have_child(Host *host, Input in, GString *log)
     return status;
 }
 
-/* Not where the truth does not come to rest so soon. */
+/* Not where a card that is left alone does not come to rest so soon. */
 void lie_in_children(Host *host)
 {
     g_autoptr(GRand) rand = g_rand_new_with_seed(host->lab->steps);
@@ -227,21 +233,21 @@ void lie_in_children(Host *host)
     if (++moments > MOST_MOMENTS) {
         return;
     }
-    for (unsigned i = 0; i <= LIES; i++) {
-        GString *log = g_string_new(NULL);
+    for (unsigned i = 0; i < LIED_TO + LIES; i++) {
+        Deed deed = MIN(i, LIED_TO);
+        g_autoptr(GString) log = g_string_new(NULL);
         int status;
 
         for (unsigned n = 0; n < INPUT; n++) {
             bytes[n] = g_rand_int(rand);
         }
-        status = have_child(host, (Input) { bytes, i ? INPUT : 0 }, log);
-        if (status && i) {
-            g_error("%s\nstatus 0x%x of a card that took a lie", log->str,
-                    status);
-        }
-        g_string_free(log, TRUE);
-        if (status) {
+        status = have_child(host, deed, (Input) { bytes, INPUT }, log);
+        if (status && deed == LEFT_ALONE) {
             return;
+        }
+        if (status) {
+            g_error("%s\nstatus 0x%x of a card that took a %s", log->str,
+                    status, deed == LOADED ? "state" : "lie");
         }
     }
 }

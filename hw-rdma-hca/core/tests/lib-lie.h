@@ -16,8 +16,8 @@ void lie_in_bytes(Input *in, Host *host);
 
 /*
  * The same of what @host's card is now, in children of this process that nobody
- * hears of if all is well: a card that takes a lie comes to rest, can be looked at,
- * and loads what it saves itself. Else the test fails. A lab at work calls it
+ * hears of if all is well: a card that takes a lie, or the truth, comes to rest, can
+ * be looked at, and loads what it saves itself. Else the test fails. A lab at work calls it
  * (HCA_LIES in the environment).
  */
 void lie_in_children(Host *host);

@@ -82,6 +82,13 @@ static void lie(Input *in, HcaState *state)
     }
 }
 
+/* It may send what is no frame, which a tap could not cut. */
+static void let_lie(Host *host)
+{
+    cable_untap(host->lab);
+    host->kicked = true;
+}
+
 void lie_in_state(Input *in, Host *host)
 {
     HcaState *state = state_save(host->hca);
@@ -92,7 +99,7 @@ void lie_in_state(Input *in, Host *host)
     }
     say("state", hca_load(host->hca, state, &error) ? "taken" : error.text);
     hca_state_free(state);
-    host->kicked = true;
+    let_lie(host);
 }
 
 void lie_in_bytes(Input *in, Host *host)
@@ -108,7 +115,7 @@ void lie_in_bytes(Input *in, Host *host)
     if (state) {
         hca_load(host->hca, state, &error);
         hca_state_free(state);
-        host->kicked = true;
+        let_lie(host);
     }
 }
 

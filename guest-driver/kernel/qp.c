@@ -639,19 +639,18 @@ static enum ib_qp_state rhca_qpc_state(const struct rdma_hca_qpc *qpc)
 		be32_get_bits(qpc->flags, RDMA_HCA_QPC_STATE));
 }
 
-/*
- * Who posts to a QP of the kernel goes by it, under the lock of a queue: when
- * this returns, nobody goes by what it was.
- */
+/* Who posts to a QP of the kernel goes by it, under the lock of a queue. */
 static void rhca_qp_set_state(struct rhca_qp *qp, enum ib_qp_state state)
 {
-	WRITE_ONCE(qp->state, state);
-	if (qp->ibqp.uobject)
+	if (qp->ibqp.uobject) {
+		WRITE_ONCE(qp->state, state);
 		return;
+	}
 	spin_lock_irq(&qp->sq.lock);
+	spin_lock_nested(&qp->rq.lock, SINGLE_DEPTH_NESTING);
+	WRITE_ONCE(qp->state, state);
+	spin_unlock(&qp->rq.lock);
 	spin_unlock_irq(&qp->sq.lock);
-	spin_lock_irq(&qp->rq.lock);
-	spin_unlock_irq(&qp->rq.lock);
 }
 
 /* From RTR on, an error may have changed the state without the driver. */

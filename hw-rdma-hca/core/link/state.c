@@ -89,18 +89,24 @@ static void save_link(void *room, GArray *records)
     g_array_append_vals(records, room, 1);
 }
 
+/* Nobody enables the link of RoCE: it is. */
+static bool link_ok(const HcaLink *link, const HcaLink *from)
+{
+    return !(from->down_ends & ~HCA_FAULT_BOTH_ENDS) &&
+           from->goes_down_by < HCA_FAULT_MAX_RULES &&
+           from->rx_again_fault.action <= HCA_FAULT_NPACKET_ACTIONS &&
+           (from->enabled || !hca_link_is_roce(link));
+}
+
 static bool load_link(void *room, const void *records, uint32_t n,
                       HcaStateError *error)
 {
     HcaLink *link = room;
-    const HcaLink *from = records;
 
-    if (n != 1 || from->down_ends & ~HCA_FAULT_BOTH_ENDS ||
-        from->goes_down_by >= HCA_FAULT_MAX_RULES ||
-        from->rx_again_fault.action > HCA_FAULT_NPACKET_ACTIONS) {
+    if (n != 1 || !link_ok(link, records)) {
         return hca_state_refuse(error, "no such link");
     }
-    hca_struct_take(&link_struct, link, from);
+    hca_struct_take(&link_struct, link, records);
     return true;
 }
 

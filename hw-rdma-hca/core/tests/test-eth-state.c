@@ -116,6 +116,7 @@ static const StateLie lies[] = {
     FUNCTION("tx_turn", ETH_QUEUES + 1),
     FUNCTION("filter.count", 128 + 1),
     FUNCTION("rss.table", ETH_QUEUES),
+    { "link", 1, "enabled", false, "no such link" },
 };
 
 static const StateLie truths[] = {

@@ -96,7 +96,7 @@ const char *hca_fault_action_text(uint64_t action)
     return action < G_N_ELEMENTS(texts) ? texts[action] : "?";
 }
 
-const char *hca_fault_done_word(HcaFaultAction action)
+const char *hca_fault_done_word(uint64_t action)
 {
     static const char *const words[HCA_FAULT_NACTIONS] = {
         [HCA_FAULT_DROP] = "dropped",      [HCA_FAULT_DUPLICATE] = "duplicate",
@@ -105,7 +105,7 @@ const char *hca_fault_done_word(HcaFaultAction action)
         [HCA_FAULT_DOWN] = "link down",
     };
 
-    return words[action];
+    return action < G_N_ELEMENTS(words) && words[action] ? words[action] : "?";
 }
 
 HcaFaultKind hca_fault_ack_kind(uint8_t syndrome)

@@ -43,8 +43,8 @@ void hca_faults_done(HcaFaults *faults, unsigned i);
 /* For people: a place, what is done there... */
 const char *hca_fault_place_text(uint64_t place);
 const char *hca_fault_action_text(uint64_t action);
-/* ...and what has been done to a packet; @action is one of the cable. */
-const char *hca_fault_done_word(HcaFaultAction action);
+/* ...and what has been done to a packet. Of what there is not, "?". */
+const char *hca_fault_done_word(uint64_t action);
 
 /* Of a packet with this AETH. */
 HcaFaultKind hca_fault_ack_kind(uint8_t syndrome);

@@ -57,9 +57,17 @@ static const char *add_value(GString *text, const char *what, uint64_t value)
     return way[2] ? way + 3 : way + 2;
 }
 
+/* A state that was loaded may have any. */
+static const EventRow *row_of(const HcaRecord *record)
+{
+    static const EventRow unknown = { "?", "number:x", "" };
+
+    return record->event < HCA_TRACE_NEVENTS ? &rows[record->event] : &unknown;
+}
+
 static void add_event(GString *text, const HcaRecord *record)
 {
-    const EventRow *row = &rows[record->event];
+    const EventRow *row = row_of(record);
     const char *args = row->args;
 
     g_string_append(text, row->name);

@@ -144,6 +144,18 @@ static void save_records(void *room, GArray *records)
     }
 }
 
+/* What happened is not known here: who writes it down looks. */
+static bool are_records(const Saved *saved, uint32_t n)
+{
+    for (; n; n--, saved++) {
+        if (saved->kind < HCA_RECORD_EVENT ||
+            saved->kind > HCA_RECORD_LOOPBACK) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* A recorder of another size has the last ones, and none has none. */
 static bool load_records(void *room, const void *records, uint32_t n,
                          HcaStateError *error)
@@ -151,6 +163,9 @@ static bool load_records(void *room, const void *records, uint32_t n,
     HcaRecorder *recorder = room;
     const Saved *saved = records;
 
+    if (!are_records(records, n)) {
+        return hca_state_refuse(error, "what is no record");
+    }
     if (recorder) {
         recorder->ring.begin = recorder->ring.end = 0;
         recorder->kept.begin = recorder->kept.end = 0;

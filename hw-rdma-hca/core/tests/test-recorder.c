@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "lib-bed.h"
+#include "lib-state.h"
 #include "lib-subnet.h"
 #include "lib-transfer.h"
 
@@ -304,6 +305,46 @@ static void test_outlives_reset(void)
     has(lines, &at, "RESET card 0");
     g_ptr_array_unref(lines);
     bed_free(bed);
+}
+
+/* Events and faults that there are not, of a state. */
+static void test_odd(void)
+{
+    static const StateLie lies[] = {
+        { "record", -1, "event", HCA_TRACE_NEVENTS, NULL },
+        { "record", -1, "event", UINT8_MAX, NULL },
+        { "record", -1, "fault", HCA_FAULT_NPACKET_ACTIONS, NULL },
+        { "record", -1, "fault", HCA_RECORD_NO_FAULT - 1, NULL },
+    };
+    static const uint8_t kinds[] = {
+        HCA_RECORD_EVENT,
+        HCA_RECORD_EVENT,
+        HCA_RECORD_TX,
+        HCA_RECORD_RX,
+    };
+    static const char *const texts[] = { "? number 0x", "? number 0x",
+                                         "fault: ? (rule ", "fault: ? (rule " };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(lies); i++) {
+        StateLie kind = { "record", -1, "kind", kinds[i], NULL };
+        Bed *bed = new_bed(ENTRIES);
+        Hca *hca = bed->lab->host[0].hca;
+        HcaState *state = state_save(hca);
+        GPtrArray *lines;
+        HcaStateError error;
+        unsigned at = 0;
+
+        state_tell(state, &kind);
+        state_tell(state, &lies[i]);
+        g_assert_true(hca_load(hca, state, &error));
+        hca_state_free(state);
+        lines = recorded(bed, 0);
+        has(lines, &at, "%s", texts[i]);
+        g_assert_cmpuint(at, ==, 1);
+        g_byte_array_unref(hca_recorder_pcapng(hca));
+        g_ptr_array_unref(lines);
+        bed_free(bed);
+    }
 }
 
 static int64_t no_time(void *opaque)
@@ -799,6 +840,7 @@ int main(int argc, char **argv)
     test_add_each_link("/recorder/fault", test_fault);
     test_add("/recorder/mad", test_mad);
     test_add("/recorder/outlives-reset", test_outlives_reset);
+    test_add("/recorder/odd", test_odd);
     test_add("/recorder/lengths", test_lengths);
     test_add("/recorder/keeps", test_keeps);
     test_add("/recorder/keeps-beginning", test_keeps_beginning);

@@ -327,6 +327,8 @@ static const StateLie lies[] = {
     { "option", -1, "value", 77777, "is 77777 there" },
     { "card", 0, NULL, 0, "0 records" },
     { "card", 2, NULL, 0, "2 records" },
+    { "record", -1, "kind", HCA_RECORD_NONE, "no record" },
+    { "record", -1, "kind", HCA_RECORD_LOOPBACK + 1, "no record" },
     { "recorder", 2, NULL, 0, "2 records" },
     { "host-faults", 0, NULL, 0, "0 records" },
     { "fault-rule", 1000, NULL, 0, "1000 rules" },
@@ -508,11 +510,9 @@ static void test_any_time(void)
 /* Each section that can refuse has a lie here. */
 static void test_all_lie(void)
 {
-    static const char *const never[] = { "record", "counter", NULL };
-
     for (unsigned i = 0; i < hca_state_nsections(); i++) {
         const char *name = hca_state_section(i)->name;
-        bool found = g_strv_contains((const char *const *)never, name);
+        bool found = strcmp(name, "counter") == 0;
 
         for (unsigned n = 0; !found && n < G_N_ELEMENTS(lies); n++) {
             found = strcmp(lies[n].section, name) == 0;

@@ -172,6 +172,7 @@ void hca_eth_close(HcaEth *eth)
 void hca_eth_reset(HcaEth *eth)
 {
     hca_eth_close(eth);
+    eth->tx_turn = 0;
     memset(&eth->counters, 0, sizeof(eth->counters));
 }
 

@@ -191,7 +191,9 @@ int64_t hca_notice_deadline(const HcaNode *node)
 void hca_notice_reset(HcaNode *node)
 {
     node->ntraps = 0;
+    memset(node->trap, 0, sizeof(node->trap));
     node->nnotices = 0;
+    memset(node->notice, 0, sizeof(node->notice));
     node->notice_toggle = false;
     node->next_trap = 0;
 }

@@ -200,7 +200,11 @@ void hca_port_reset(HcaPort *port)
 {
     hca_port_close(port);
     port->told = HCA_PORT_DOWN;
+    port->fell = false;
     port->downs = hca_link_downs(port->link);
+    port->mad_psn = 0;
+    port->lane_sent = 0;
+    port->arbiter = (HcaVlArbiter) { 0 };
     memset(&port->counters, 0, sizeof(port->counters));
 }
 

@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../card.h"
 #include "../counters.h"
+#include "../port/port_int.h"
 #include "lib-cable.h"
 #include "lib-state.h"
 
@@ -89,17 +91,20 @@ static void let_lie(Host *host)
     host->kicked = true;
 }
 
-void lie_in_state(Input *in, Host *host)
+bool lie_in_state(Input *in, Host *host)
 {
     HcaState *state = state_save(host->hca);
     HcaStateError error;
+    bool taken;
 
     for (unsigned n = 1 + take_below(in, 6); n; n--) {
         lie(in, state);
     }
-    say("state", hca_load(host->hca, state, &error) ? "taken" : error.text);
+    taken = hca_load(host->hca, state, &error);
+    say("state", taken ? "taken" : error.text);
     hca_state_free(state);
     let_lie(host);
+    return taken;
 }
 
 void lie_in_bytes(Input *in, Host *host)
@@ -164,6 +169,63 @@ static void look(Host *host)
     host->kicked = true;
 }
 
+/* What a reset has nothing to do with: the cable and its faults, what has been. */
+static const StateLie outlives[] = {
+    { "record", 0, NULL, 0, NULL },
+    { "recorder", 0, NULL, 0, NULL },
+    { "host-faults", 0, NULL, 0, NULL },
+    { "fault-rule", 0, NULL, 0, NULL },
+    { "script", 0, NULL, 0, NULL },
+    { "link", 0, NULL, 0, NULL },
+    { "injector", 0, NULL, 0, NULL },
+    { "cable-rule", 0, NULL, 0, NULL },
+    { "link-tx", 0, NULL, 0, NULL },
+    { "link-rx", 0, NULL, 0, NULL },
+    { "card", 1, "timers_stand", 0, NULL },
+    { "card", 1, "timers_stood_at", 0, NULL },
+    { "card", 1, "late", 0, NULL },
+    { "node", 1, "node.next_tid", 0, NULL },
+    { "port", 1, "port.downs", 0, NULL },
+    { "port", 1, "port.limited", 0, NULL },
+    { "cxtmgt", 1, "srq_lives", 0, NULL },
+    { "bars", 1, "reset", 0, NULL },
+};
+
+/* Of a card that has been reset, as it has to be. */
+static GByteArray *reset_bytes(Host *host)
+{
+    HcaState *state = state_save(host->hca);
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(outlives); i++) {
+        state_tell(state, &outlives[i]);
+    }
+    return state_write(state);
+}
+
+/* What a reset makes of @host's card, which stays what it is. */
+static GByteArray *bytes_if_reset(Host *host)
+{
+    HcaState *state = state_save(host->hca);
+    HcaStateError error;
+    GByteArray *bytes;
+
+    hca_reset(host->hca);
+    bytes = reset_bytes(host);
+    hca_load(host->hca, state, &error);
+    hca_state_free(state);
+    return bytes;
+}
+
+/* What the peer says goes on, too: whether a manager has the port. */
+static void expect_reset(Host *host, const GByteArray *should_be, bool managed)
+{
+    if (host->hca->port->managed == managed) {
+        g_autoptr(GByteArray) is = reset_bytes(host);
+
+        state_expect(should_be, is);
+    }
+}
+
 static void rest(Lab *lab)
 {
     if (!lab_rests_within(lab, MOST_TURNS)) {
@@ -180,6 +242,8 @@ typedef enum Deed {
 
 G_NORETURN static void be_child(Host *host, Deed deed, Input in)
 {
+    g_autoptr(GByteArray) reset = NULL;
+    bool managed = host->hca->port->managed;
     Lab *lab = host->lab;
 
     is_child = true;
@@ -187,8 +251,11 @@ G_NORETURN static void be_child(Host *host, Deed deed, Input in)
     lab->reload = lab->moves = lab->lies = 0;
     cable_untap(lab);
     lab_listen(lab, NULL, NULL);
-    if (deed == LIED_TO) {
-        lie_in_state(&in, host);
+    if (deed != LEFT_ALONE) {
+        reset = bytes_if_reset(host);
+    }
+    if (deed == LIED_TO && !lie_in_state(&in, host)) {
+        expect_reset(host, reset, managed);
     }
     for (unsigned i = 0; i < ROUNDS; i++) {
         if (deed != LEFT_ALONE) {
@@ -198,6 +265,9 @@ G_NORETURN static void be_child(Host *host, Deed deed, Input in)
         lab->now += ROUND_NS;
     }
     hca_reset(host->hca);
+    if (reset) {
+        expect_reset(host, reset, managed);
+    }
     rest(lab);
     hca_free(host->hca);
     _exit(0);

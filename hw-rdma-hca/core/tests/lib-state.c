@@ -66,6 +66,14 @@ static void read_record(const HcaStruct *type, void *record,
 }
 
 /* Bytes of a record. */
+static size_t packed_size(const HcaStruct *type);
+
+static size_t element_size(const HcaField *field)
+{
+    return field->kind == HCA_FIELD_STRUCT ? packed_size(field->of)
+                                           : field->size;
+}
+
 static size_t packed_size(const HcaStruct *type)
 {
     size_t size = 0;
@@ -73,11 +81,24 @@ static size_t packed_size(const HcaStruct *type)
     for (unsigned i = 0; i < type->nfields; i++) {
         const HcaField *field = &type->fields[i];
 
-        size += saved_number(field) * (field->kind == HCA_FIELD_STRUCT
-                                           ? packed_size(field->of)
-                                           : field->size);
+        size += saved_number(field) * element_size(field);
     }
     return size;
+}
+
+/* Which member the byte at @at of a record is of, however deep it lies. */
+static void name_byte(const HcaStruct *type, size_t at, GString *name)
+{
+    const HcaField *field = type->fields;
+
+    while (at >= saved_number(field) * element_size(field)) {
+        at -= saved_number(field) * element_size(field);
+        field++;
+    }
+    g_string_append_printf(name, " %s", field->name);
+    if (field->kind == HCA_FIELD_STRUCT) {
+        name_byte(field->of, at % element_size(field), name);
+    }
 }
 
 /* ---- a section ---- */
@@ -159,6 +180,7 @@ static void expect_section(const HcaSection *section, const GArray *should_be,
 {
     g_autoptr(GByteArray) a = g_byte_array_new();
     g_autoptr(GByteArray) b = g_byte_array_new();
+    g_autoptr(GString) name = g_string_new(NULL);
     unsigned at = 0;
 
     write_section(section, should_be, a);
@@ -166,9 +188,13 @@ static void expect_section(const HcaSection *section, const GArray *should_be,
     while (at < MIN(a->len, b->len) && a->data[at] == b->data[at]) {
         at++;
     }
+    if (at >= HEADER_SIZE && at < a->len) {
+        name_byte(section->record,
+                  (at - HEADER_SIZE) % packed_size(section->record), name);
+    }
     if (at < MAX(a->len, b->len)) {
-        g_error("section %s is another one: %u bytes, not %u, from %u on",
-                section->name, b->len, a->len, at);
+        g_error("section %s is another one: %u bytes, not %u, from %u on%s",
+                section->name, b->len, a->len, at, name->str);
     }
 }
 

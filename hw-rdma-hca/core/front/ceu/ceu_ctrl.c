@@ -287,7 +287,9 @@ void hca_ceu_reset(HcaCeu *ceu)
         __atomic_store_n(&ceu->hcr[i], 0, __ATOMIC_RELEASE);
     }
     ceu->state = HCA_CEU_IDLE;
+    ceu->stalled_til = 0;
     ceu->waiting = false;
+    ceu->behind = 0;
     hca_v2p_ask_forget(ceu->hca->v2p, &ceu->ask);
     ceu->initialised = false;
     ceu->uarc_base = ceu->uarc_log = 0;

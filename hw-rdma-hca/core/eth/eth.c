@@ -164,7 +164,7 @@ void hca_eth_close(HcaEth *eth)
 {
     hca_eth_stop(eth);
     hca_eth_set_pause(eth, false, false);
-    eth->rss.types = HCA_RSS_NONE;
+    eth->rss = (HcaRss) { .types = HCA_RSS_NONE };
     memset(&eth->filter, 0, sizeof(eth->filter));
     memcpy(eth->filter.mac, eth->hca->config.mac, HCA_ETH_MAC_SIZE);
 }

@@ -307,39 +307,46 @@ static void test_outlives_reset(void)
     bed_free(bed);
 }
 
-/* Events and faults that there are not, of a state. */
+/* What there is not, of a state. */
+typedef struct Odd {
+    uint8_t kind;
+    const char *field;
+    uint8_t value;
+    const char *text;
+} Odd;
+
+static const Odd odds[] = {
+    { HCA_RECORD_EVENT, "event", HCA_TRACE_NEVENTS, "? number 0x" },
+    { HCA_RECORD_EVENT, "event", UINT8_MAX, "? number 0x" },
+    { HCA_RECORD_TX, "fault", HCA_FAULT_NPACKET_ACTIONS, "fault: ? (rule " },
+    { HCA_RECORD_RX, "fault", HCA_RECORD_NO_FAULT - 1, "fault: ? (rule " },
+};
+
+/* The first record becomes @odd. */
+static void load_odd(Hca *hca, const Odd *odd)
+{
+    const StateLie kind = { "record", -1, "kind", odd->kind, NULL };
+    const StateLie value = { "record", -1, odd->field, odd->value, NULL };
+    HcaState *state = state_save(hca);
+    HcaStateError error;
+
+    state_tell(state, &kind);
+    state_tell(state, &value);
+    g_assert_true(hca_load(hca, state, &error));
+    hca_state_free(state);
+}
+
 static void test_odd(void)
 {
-    static const StateLie lies[] = {
-        { "record", -1, "event", HCA_TRACE_NEVENTS, NULL },
-        { "record", -1, "event", UINT8_MAX, NULL },
-        { "record", -1, "fault", HCA_FAULT_NPACKET_ACTIONS, NULL },
-        { "record", -1, "fault", HCA_RECORD_NO_FAULT - 1, NULL },
-    };
-    static const uint8_t kinds[] = {
-        HCA_RECORD_EVENT,
-        HCA_RECORD_EVENT,
-        HCA_RECORD_TX,
-        HCA_RECORD_RX,
-    };
-    static const char *const texts[] = { "? number 0x", "? number 0x",
-                                         "fault: ? (rule ", "fault: ? (rule " };
-
-    for (unsigned i = 0; i < G_N_ELEMENTS(lies); i++) {
-        StateLie kind = { "record", -1, "kind", kinds[i], NULL };
+    for (unsigned i = 0; i < G_N_ELEMENTS(odds); i++) {
         Bed *bed = new_bed(ENTRIES);
         Hca *hca = bed->lab->host[0].hca;
-        HcaState *state = state_save(hca);
         GPtrArray *lines;
-        HcaStateError error;
         unsigned at = 0;
 
-        state_tell(state, &kind);
-        state_tell(state, &lies[i]);
-        g_assert_true(hca_load(hca, state, &error));
-        hca_state_free(state);
+        load_odd(hca, &odds[i]);
         lines = recorded(bed, 0);
-        has(lines, &at, "%s", texts[i]);
+        has(lines, &at, "%s", odds[i].text);
         g_assert_cmpuint(at, ==, 1);
         g_byte_array_unref(hca_recorder_pcapng(hca));
         g_ptr_array_unref(lines);

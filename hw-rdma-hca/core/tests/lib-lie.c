@@ -151,22 +151,29 @@ static void see_counter(void *opaque, const HcaCounter *counter)
     *(size_t *)opaque += counter->value;
 }
 
-/* What people and the next migration would see of it. */
-static void look(Host *host)
+/* From where it saved @state, which is freed. */
+static void go_on(Host *host, HcaState *state)
 {
-    HcaState *state = state_save(host->hca);
     HcaStateError error;
-    size_t sum = 0;
 
-    hca_queues_visit(host->hca, see_line, &sum);
-    hca_recorder_visit(host->hca, see_line, &sum);
-    hca_counters_visit(host->hca, see_counter, &sum);
     if (!hca_load(host->hca, state, &error)) {
         fprintf(stderr, "%s\n", error.text);
         end("the card does not load what it saves");
     }
     hca_state_free(state);
     host->kicked = true;
+}
+
+/* What people and the next migration would see of it. */
+static void look(Host *host)
+{
+    HcaState *state = state_save(host->hca);
+    size_t sum = 0;
+
+    hca_queues_visit(host->hca, see_line, &sum);
+    hca_recorder_visit(host->hca, see_line, &sum);
+    hca_counters_visit(host->hca, see_counter, &sum);
+    go_on(host, state);
 }
 
 /* What a reset has nothing to do with: the cable and its faults, what has been. */
@@ -206,13 +213,11 @@ static GByteArray *reset_bytes(Host *host)
 static GByteArray *bytes_if_reset(Host *host)
 {
     HcaState *state = state_save(host->hca);
-    HcaStateError error;
     GByteArray *bytes;
 
     hca_reset(host->hca);
     bytes = reset_bytes(host);
-    hca_load(host->hca, state, &error);
-    hca_state_free(state);
+    go_on(host, state);
     return bytes;
 }
 

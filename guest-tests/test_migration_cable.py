@@ -163,11 +163,6 @@ def end_apart(both):
         wait.until(lambda: 'ended: ' in told(guest), lambda: f'ended: {guest.name}: {told(guest)}')
 
 
-def load(guest, snapshots):
-    snapshots.load('moment')
-    guest.come_again()
-
-
 @contextlib.contextmanager
 def saved(make):
     """A lab, and snapshots of both its guests that fit: one stands still, and the other one waits for it."""
@@ -185,10 +180,16 @@ def saved(make):
 
 
 def check_together(make):
+    """Both stand until both are what they were: who has gone on would be somebody else to the one that went back."""
     with saved(make) as (both, snapshots):
         with traffic.unseen(both):
-            for guest, each in zip(both.guests, snapshots):
-                load(guest, each)
+            for guest in both.guests:
+                guest.qmp('stop')
+            for each in snapshots:
+                each.take('moment')
+            for guest in both.guests:
+                guest.qmp('cont')
+                guest.come_again()
             went_further_apart(both)
         end_apart(both)
 
@@ -196,7 +197,8 @@ def check_together(make):
 def check_apart(make):
     """One goes back, and the other one has gone on: connections break, and others are made."""
     with saved(make) as (both, snapshots):
-        load(both.a, snapshots[0])
+        snapshots[0].load('moment')
+        both.a.come_again()
         for guest in both.guests:
             wait.until(lambda: guest.run('killall -0 traffic-test', check=False).status, lambda: f'broken: {told(guest)}', 120)
         said = ''.join(told(guest) for guest in both.guests)

@@ -130,10 +130,14 @@ class Snapshots:
     def save(self, tag):
         self._job('snapshot-save', tag=tag, vmstate='snapshots', devices=['snapshots'])
 
-    def load(self, tag):
-        """The machine goes on, as it did then."""
+    def take(self, tag):
+        """The machine stands, as it was then."""
         self._guest.qmp('stop')
         self._job('snapshot-load', tag=tag, vmstate='snapshots', devices=['snapshots'])
+
+    def load(self, tag):
+        """The machine goes on, as it did then."""
+        self.take(tag)
         self._guest.qmp('cont')
 
     def _job(self, command, **arguments):

@@ -10,9 +10,9 @@ from .errors import GuestError
 SECONDS = 60
 
 
-def allow(monitor, *capabilities):
-    """Capabilities of migration."""
-    monitor.execute('migrate-set-capabilities', {'capabilities': [{'capability': name, 'state': True} for name in capabilities]})
+def allow(monitor, *capabilities, state=True):
+    """Capabilities of migration; state=False takes them back."""
+    monitor.execute('migrate-set-capabilities', {'capabilities': [{'capability': name, 'state': state} for name in capabilities]})
 
 
 def moved(monitor):

@@ -19,11 +19,14 @@ STAYS = 'x-ignore-shared'  # the capability: memory is where it was
 
 
 def wake(monitor, state):
-    """Have a machine that was started with -incoming defer go on from a file."""
+    """Have a machine that was started with -incoming defer go on from a file. It may move afterwards as any other."""
+    rounds = monitor.execute('query-migrate-parameters')['announce-rounds']
     moving.allow(monitor, STAYS)
     # It has not come from elsewhere. And QEMU 10.0 may crash when it announces a card by a stream that does not listen yet.
     monitor.execute('migrate-set-parameters', {'announce-rounds': 0})
     moving.read(monitor, state)
+    monitor.execute('migrate-set-parameters', {'announce-rounds': rounds})
+    moving.allow(monitor, STAYS, state=False)
 
 
 def files_of(arch, layers, disks):

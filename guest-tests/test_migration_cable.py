@@ -21,7 +21,7 @@ WRITES = '--rw=randwrite --bsrange=512-128k --iodepth=8 --size=16m --rate=4m'
 
 
 def pair(card, cable, lab=Lab, **options):
-    machine = Machine(Nic('net'), card, boots=True, **options)
+    machine = Machine(Nic('net'), card, **options)
     return lab([machine, machine], {'net': stream(), 'cable': cable})
 
 

@@ -20,7 +20,7 @@ LIMIT = {'move-limit-ms': 600000}
 
 def pair(cable=None, card=InfinibandCard('cable', LIMIT), lab=Lab, **options):
     """The first machine can be in two QEMUs at once: what its devices are plugged into does not listen there."""
-    machine = Machine(Nic('net'), card, boots=True, **options)
+    machine = Machine(Nic('net'), card, **options)
     return lab([machine, machine], {'net': links.turned(links.stream()), 'cable': cable or links.turned_cable()})
 
 

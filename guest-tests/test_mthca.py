@@ -177,7 +177,7 @@ def went_further(both, running):
 
 def test_moved():
     """A machine goes to another QEMU by a file, with its card and what it has out, both in turn; then live."""
-    with mthca.pair(boots=True) as both:
+    with mthca.pair() as both:
         running = [*verbs.forever(both.a, both.b), *verbs.forever(both.b, both.a, 'ib_write_bw -D 3600')]
         for move, guest in ((moving.by_file, both.a), (moving.by_file, both.b), (moving.migrate, both.b)):
             move(guest)

@@ -14,6 +14,15 @@ def at(percent, script):
             f'echo $$ >{group}/cgroup.procs; }} 2>/dev/null; {script}')
 
 
+def _change(guest, percent, limit):
+    guest.run(f'echo {limit} 100000 >{FOLDER}/{percent}/cpu.max', check=False)
+
+
 def lift(guest, percent):
     """What has so much of a processor has all that it wants from now on."""
-    guest.run(f'echo max >{FOLDER}/{percent}/cpu.max', check=False)
+    _change(guest, percent, 'max')
+
+
+def lower(guest, percent, to):
+    """It has only so much from now on: programs that start beside others that poll need more than later."""
+    _change(guest, percent, f'{to}000')

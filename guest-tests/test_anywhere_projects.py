@@ -35,6 +35,7 @@ def ucx(link):
     example('ucx', link, *(fr'guest2: \+{name}-.*' for name in ('tag_lat', 'cswap', 'am_bw')))
 
 
+@tap.only_long
 def test_ucx_roce():
     ucx('roce')
 

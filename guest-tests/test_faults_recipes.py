@@ -13,7 +13,7 @@ from harness.check import expect
 from harness.labs import infiniband, kept, roce
 
 TEXT = (Path(paths.TOP) / 'docs/faults.md').read_text()
-FLAPS, ROUNDS = (50, 12000) if tap.LONG else (5, 1500)
+FLAPS, ROUNDS = (50, 12000) if tap.LONG else (3, 900)
 
 
 def recipe(heading):

@@ -228,6 +228,7 @@ def moves(make):
         expect_no_refusal(both)
 
 
+@tap.only_long
 def test_intel_moves():
     moves(intel)
 

@@ -88,6 +88,7 @@ def test_roce_loss():
     check(roce, links.unix_cable(), LOSS)
 
 
+@tap.only_long
 def test_tcp():
     check(infiniband, links.tcp_cable())
 
@@ -105,6 +106,7 @@ def check_switch(cables=None):
         traffic.end(both, commands)
 
 
+@tap.only_long
 def test_switch():
     check_switch()
 
@@ -209,6 +211,7 @@ def check_apart(make):
         traffic.end(both, again)
 
 
+@tap.only_long
 def test_infiniband_snapshots_together():
     check_together(infiniband)
 
@@ -221,6 +224,7 @@ def test_infiniband_snapshots_apart():
     check_apart(infiniband)
 
 
+@tap.only_long
 def test_roce_snapshots_apart():
     check_apart(roce)
 

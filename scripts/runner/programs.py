@@ -12,7 +12,9 @@ PYTHON = '/usr/bin/python3'
 SECONDS, LONG_SECONDS = 900, 3600
 # Those of the guests that take longest go first: none of them is to be alone at the end.
 SLOW = ('pyverbs', 'fabric_managers', 'apps_unplugged', 'apps_memory', 'host_faults', 'apps_ucx', 'apps_libfabric', 'rxe', 'life', 'roce_cable')
-# Units whose cards are exchanged for others that go on (HCA_RELOAD, see docs/testing.md): they hold on to nothing in a card.
+# Units whose cards are exchanged for others that go on, in front of one turn of so many (HCA_RELOAD, see docs/testing.md): they
+# hold on to nothing in a card.
+RELOAD, LONG_RELOAD = 40, 20
 RELOADED = '''
 atomic-write bad-commands bad-contexts cxtmgt-cq cxtmgt-eq cxtmgt-icm cxtmgt-qp dev-mem errors eth-beside eth-control
 eth-pause eth-queues eth-receive eth-rss eth-transmit eth-tso fault-actions fault-held fault-verbs-receive flow flush
@@ -52,13 +54,18 @@ class Part:
         return [*self.program.command, *(word for case in self.cases or () for word in ('-p', case))]
 
 
+def _is_long():
+    return os.environ.get('LONG') == '1'
+
+
 def units(folder):
     """The units that are built there, and those whose cards are exchanged."""
     built = [path for path in sorted(folder.glob('test-*')) if path.suffix == '']
     for path in built:
         yield Program('unit/' + path.name.removeprefix('test-'), path, '--tap')
+    turns = LONG_RELOAD if _is_long() else RELOAD
     for name in RELOADED if built else ():
-        yield Program(f'reload/{name}', 'env', 'HCA_RELOAD=20', folder / f'test-{name}', '--tap')
+        yield Program(f'reload/{name}', 'env', f'HCA_RELOAD={turns}', folder / f'test-{name}', '--tap')
 
 
 def programs():
@@ -80,7 +87,7 @@ def programs():
                                 ('qtest/rdma-hca', of_qemu / 'qemu/tests/qtest/rdma-hca-test', ('--tap', '-k'))):
         if path.exists():
             yield Program(name, path, *options)
-    seconds = (LONG_SECONDS if os.environ.get('LONG') == '1' else SECONDS) * int(os.environ.get('GUEST_PATIENCE') or 1)
+    seconds = (LONG_SECONDS if _is_long() else SECONDS) * int(os.environ.get('GUEST_PATIENCE') or 1)
     names = sorted(path.stem.removeprefix('test_') for path in (TOP / 'guest-tests').glob('test_*.py'))
     for name in sorted(names, key=lambda name: SLOW.index(name) if name in SLOW else len(SLOW)):
         yield Program(f'guest/{name}', PYTHON, TOP / f'guest-tests/test_{name}.py', seconds=seconds)

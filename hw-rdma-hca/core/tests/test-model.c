@@ -9,7 +9,7 @@
  * requests fail.
  *
  * A run is repeated by its seed (HCA_SEED). HCA_MESSAGES: so many messages in
- * each case, in place of half its own number, or all of it with LONG=1.
+ * each case, in place of a quarter of its own number, or all of it with LONG=1.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -1153,7 +1153,7 @@ static Storm *storm_new(const Weather *weather)
 
     s->weather = weather;
     s->messages = messages ? strtoul(messages, NULL, 0)
-                           : weather->messages / (all ? 1 : 2);
+                           : weather->messages / (all ? 1 : 4);
     s->rand = g_rand_new_with_seed(seed);
     bad_cable_init(&s->cable, &weather->cable, seed + 1);
     for (unsigned side = 0; side < 2; side++) {
@@ -1396,13 +1396,13 @@ static const Weather weathers[] = {
       .deaths = 20, .small_card = true, .roce = true, .verbs = 1500 },
     { .name = "reload", .seed = 19, .messages = 60000, BAD_CABLE, .deaths = 20,
       .reload = 8 },
-    { .name = "reload-late", .seed = 20, .messages = 20000, BAD_CABLE,
+    { .name = "reload-late", .seed = 20, .messages = 24000, BAD_CABLE,
       .deaths = 20, .small_card = true, .late = 5000, .dma = 5000,
       .reload = 250 },
     { .name = "roce/reload", .seed = 21, .messages = 60000, BAD_CABLE,
       .deaths = 20, .roce = true, .verbs = 1500, .reload = 8 },
-    { .name = "moves", .seed = 22, .messages = 40000, .moves = 4 },
-    { .name = "moves-late", .seed = 23, .messages = 20000, BAD_CABLE,
+    { .name = "moves", .seed = 22, .messages = 24000, .moves = 4 },
+    { .name = "moves-late", .seed = 23, .messages = 40000, BAD_CABLE,
       .deaths = 20, .small_card = true, .late = 5000, .dma = 5000,
       .moves = 500 },
     { .name = "roce/moves", .seed = 24, .messages = 40000, BAD_CABLE,

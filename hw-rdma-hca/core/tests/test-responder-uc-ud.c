@@ -2,6 +2,7 @@
 /*
  * Responders of UC and UD (IBA 9.8, 9.9.3).
  */
+#include "../link/framing.h"
 #include "lib-responder.h"
 
 #define MTU BED_MTU
@@ -148,6 +149,28 @@ static void test_ud_drops(void)
     bed_free(bed);
 }
 
+static void put_state(Bed *bed, bool enabled)
+{
+    uint8_t state[HCA_STATE_FRAME_SIZE];
+
+    hca_frame_write_state(state, enabled);
+    lab_cable_inject(bed->lab, 0, state, sizeof(state));
+}
+
+/* Right behind what brings the port up: it is up for it. */
+static void test_ud_first(void)
+{
+    Bed *bed = resp_new_service(RDMA_HCA_QP_ST_UD);
+
+    resp_post_recv(bed, 1, 0, 48);
+    put_state(bed, false);
+    bed_run(bed);
+    put_state(bed, true);
+    request_send(bed, HCA_SEND_ONLY, 8);
+    resp_expect_recv(bed, 1, UD_OP(HCA_SEND_ONLY), 48);
+    bed_free(bed);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -157,5 +180,6 @@ int main(int argc, char **argv)
     test_add("/responder/uc/errors", test_uc_errors);
     test_add("/responder/ud/all", test_ud);
     test_add("/responder/ud/drops", test_ud_drops);
+    test_add("/responder/ud/first", test_ud_first);
     return g_test_run();
 }

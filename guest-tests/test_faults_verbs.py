@@ -175,7 +175,7 @@ def test_link_flaps():
     with nothing_lost(infiniband) as both:
         with contextlib.ExitStack() as stack:
             watching = [stack.enter_context(events.watched(guest)) for guest in (both.a, both.b)]
-            client, server = verbs.start(both.b, both.a, 'ibv_rc_pingpong -n 6000 -s 1024')
+            client, server = verbs.start(both.b, both.a, 'ibv_rc_pingpong -n 20000 -s 1024')
             with faults.planned([both.a], [{'place': 'card', 'action': 'down', 'count': 10, 'down-ns': 20 * MS, 'up-ns': 20 * MS}]):
                 wait.until(lambda: resources.counters(both.a, 'cumulative')['verb_fault card_down'] == 10,
                            lambda: 'gone down ten times: the link', 60)

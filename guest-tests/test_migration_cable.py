@@ -188,10 +188,9 @@ def check_together(make):
             for guest in both.guests:
                 guest.qmp('stop')
             for each in snapshots:
-                each.take('moment')
-            for guest in both.guests:
-                guest.qmp('cont')
-                guest.come_again()
+                each.go_back('moment')
+            for each in snapshots:
+                each.go_on()
             went_further_apart(both)
         end_apart(both)
 
@@ -200,7 +199,6 @@ def check_apart(make):
     """One goes back, and the other one has gone on: connections break, and others are made."""
     with saved(make) as (both, snapshots):
         snapshots[0].load('moment')
-        both.a.come_again()
         for guest in both.guests:
             wait.until(lambda: guest.run('killall -0 traffic-test', check=False).status, lambda: f'broken: {told(guest)}', 120)
         said = ''.join(told(guest) for guest in both.guests)

@@ -130,15 +130,20 @@ class Snapshots:
     def save(self, tag):
         self._job('snapshot-save', tag=tag, vmstate='snapshots', devices=['snapshots'])
 
-    def take(self, tag):
+    def go_back(self, tag):
         """The machine stands, as it was then."""
         self._guest.qmp('stop')
         self._job('snapshot-load', tag=tag, vmstate='snapshots', devices=['snapshots'])
 
+    def go_on(self):
+        """From there; its agent does not know who listened to it."""
+        self._guest.qmp('cont')
+        self._guest.come_again()
+
     def load(self, tag):
         """The machine goes on, as it did then."""
-        self.take(tag)
-        self._guest.qmp('cont')
+        self.go_back(tag)
+        self.go_on()
 
     def _job(self, command, **arguments):
         self._guest.qmp(command, job_id='snapshots', **arguments)

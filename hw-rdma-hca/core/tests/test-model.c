@@ -1401,7 +1401,7 @@ static const Weather weathers[] = {
       .reload = 250 },
     { .name = "roce/reload", .seed = 21, .messages = 60000, BAD_CABLE,
       .deaths = 20, .roce = true, .verbs = 1500, .reload = 8 },
-    { .name = "moves", .seed = 22, .messages = 24000, .moves = 4 },
+    { .name = "moves", .seed = 22, .messages = 40000, .moves = 4 },
     { .name = "moves-late", .seed = 23, .messages = 40000, BAD_CABLE,
       .deaths = 20, .small_card = true, .late = 5000, .dma = 5000,
       .moves = 500 },

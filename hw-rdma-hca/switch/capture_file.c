@@ -9,17 +9,10 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "../core/record/pcapng.h"
 #include "program.h"
 
-#define BLOCK_SECTION 0x0a0d0d0a
-#define BLOCK_INTERFACE 1
 #define BLOCK_PACKET 6
-#define BYTE_ORDER_MAGIC 0x1a2b3c4d
-#define OPT_END 0
-#define OPT_IF_NAME 2
-#define OPT_IF_TSRESOL 9
-#define OPT_USERAPPL 4
-#define LINK_TYPE HCA_PCAPNG_IB
 /* Type, length, ... and the length once more. */
 #define BLOCK_FRAME 12
 
@@ -35,44 +28,12 @@ struct SwCapture {
 
 /* Bytes */
 
-static void add_le16(GByteArray *out, uint16_t value)
-{
-    value = GUINT16_TO_LE(value);
-    g_byte_array_append(out, (void *)&value, sizeof(value));
-}
-
-static void add_le32(GByteArray *out, uint32_t value)
-{
-    value = GUINT32_TO_LE(value);
-    g_byte_array_append(out, (void *)&value, sizeof(value));
-}
-
 static uint32_t get_le32(const uint8_t *p)
 {
     uint32_t value;
 
     memcpy(&value, p, sizeof(value));
     return GUINT32_FROM_LE(value);
-}
-
-static void add_option(GByteArray *out, uint16_t code, const void *value,
-                       size_t len)
-{
-    static const uint8_t zero[4];
-
-    add_le16(out, code);
-    add_le16(out, len);
-    g_byte_array_append(out, value, len);
-    g_byte_array_append(out, zero, -len & 3);
-}
-
-static GByteArray *begin(uint32_t type)
-{
-    GByteArray *out = g_byte_array_new();
-
-    add_le32(out, type);
-    add_le32(out, 0);
-    return out;
 }
 
 /* False: the file takes no more. */
@@ -86,49 +47,34 @@ static bool put(SwCapture *capture, const uint8_t *data, size_t len)
     return fwrite(data, 1, len, capture->file) == len;
 }
 
-static bool end(SwCapture *capture, GByteArray *out)
+/* Blocks */
+
+/* @block of @out is its only one. */
+static bool end(SwCapture *capture, GByteArray *out, guint block)
 {
-    uint32_t len;
     bool good;
 
-    add_option(out, OPT_END, "", 0);
-    len = GUINT32_TO_LE(out->len + 4);
-    memcpy(out->data + 4, &len, sizeof(len));
-    g_byte_array_append(out, (void *)&len, sizeof(len));
+    hca_pcapng_end(out, block);
     good = put(capture, out->data, out->len);
     g_byte_array_unref(out);
     return good;
 }
 
-/* Blocks */
-
 static bool put_section(SwCapture *capture)
 {
-    static const char program[] = "hca-switch";
-    GByteArray *out = begin(BLOCK_SECTION);
+    GByteArray *out = g_byte_array_new();
 
-    add_le32(out, BYTE_ORDER_MAGIC);
-    add_le16(out, 1);
-    add_le16(out, 0);
-    add_le32(out, UINT32_MAX);
-    add_le32(out, UINT32_MAX);
-    add_option(out, OPT_USERAPPL, program, strlen(program));
-    return end(capture, out);
+    return end(capture, out, hca_pcapng_begin_section(out, "hca-switch"));
 }
 
 static bool put_interface(SwCapture *capture, unsigned port)
 {
-    static const uint8_t nanoseconds = 9;
-    GByteArray *out = begin(BLOCK_INTERFACE);
+    GByteArray *out = g_byte_array_new();
     char name[16];
 
     g_snprintf(name, sizeof(name), "port %u", port);
-    add_le16(out, LINK_TYPE);
-    add_le16(out, 0);
-    add_le32(out, 0);
-    add_option(out, OPT_IF_NAME, name, strlen(name));
-    add_option(out, OPT_IF_TSRESOL, &nanoseconds, sizeof(nanoseconds));
-    return end(capture, out);
+    return end(capture, out,
+               hca_pcapng_begin_interface(out, HCA_PCAPNG_IB, name));
 }
 
 static bool put_packet(SwCapture *capture, unsigned port, const uint8_t *block,

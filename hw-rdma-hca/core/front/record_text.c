@@ -191,8 +191,8 @@ GByteArray *hca_recorder_pcapng(const Hca *hca)
         return NULL;
     }
     file = g_byte_array_new();
-    hca_pcapng_end(file, hca_pcapng_begin_section(file));
-    block = hca_pcapng_begin_interface(file, type);
+    hca_pcapng_end(file, hca_pcapng_begin_section(file, "rdma-hca"));
+    block = hca_pcapng_begin_interface(file, type, "cable");
     for (uint32_t i = 0; (record = hca_recorder_get(recorder, i)); i++) {
         if (record->kind == HCA_RECORD_EVENT) {
             comment_event(file, record);

@@ -84,8 +84,8 @@ static uint64_t room_behind(const HcaCapture *capture, size_t header)
 
 static void put_header(GByteArray *file, HcaPcapngLinkType link_type)
 {
-    hca_pcapng_end(file, hca_pcapng_begin_section(file));
-    hca_pcapng_end(file, hca_pcapng_begin_interface(file, link_type));
+    hca_pcapng_end(file, hca_pcapng_begin_section(file, "rdma-hca"));
+    hca_pcapng_end(file, hca_pcapng_begin_interface(file, link_type, "cable"));
 }
 
 void hca_capture_start(HcaCapture *capture, HcaPcapngLinkType link_type)

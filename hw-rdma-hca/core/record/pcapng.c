@@ -93,9 +93,8 @@ void hca_pcapng_comment(GByteArray *file, const char *comment)
 
 /* Blocks */
 
-guint hca_pcapng_begin_section(GByteArray *file)
+guint hca_pcapng_begin_section(GByteArray *file, const char *program)
 {
-    static const char program[] = "rdma-hca";
     guint block = begin_block(file, BLOCK_SECTION);
 
     put_le32(file, BYTE_ORDER_MAGIC);
@@ -106,9 +105,9 @@ guint hca_pcapng_begin_section(GByteArray *file)
     return block;
 }
 
-guint hca_pcapng_begin_interface(GByteArray *file, HcaPcapngLinkType type)
+guint hca_pcapng_begin_interface(GByteArray *file, HcaPcapngLinkType type,
+                                 const char *name)
 {
-    static const char name[] = "cable";
     static const uint8_t nanoseconds = 9;
     guint block = begin_block(file, BLOCK_INTERFACE);
 

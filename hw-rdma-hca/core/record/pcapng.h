@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * pcapng: blocks of that format (IETF draft-ietf-opsawg-pcapng): one section,
- * one interface, then an Enhanced Packet Block for each packet. All numbers
- * are little-endian, on any host.
+ * its interfaces, and an Enhanced Packet Block for each packet. All numbers are
+ * little-endian, on any host.
  */
 #ifndef HCA_RECORD_PCAPNG_H
 #define HCA_RECORD_PCAPNG_H
@@ -43,8 +43,9 @@ typedef struct HcaPcapngPacket {
  * comments, and ends with hca_pcapng_end(), which is given what the former
  * returned: where the block begins.
  */
-guint hca_pcapng_begin_section(GByteArray *file);
-guint hca_pcapng_begin_interface(GByteArray *file, HcaPcapngLinkType type);
+guint hca_pcapng_begin_section(GByteArray *file, const char *program);
+guint hca_pcapng_begin_interface(GByteArray *file, HcaPcapngLinkType type,
+                                 const char *name);
 guint hca_pcapng_begin_packet(GByteArray *file, HcaPcapngLinkType type,
                               const HcaPcapngPacket *packet);
 void hca_pcapng_comment(GByteArray *file, const char *comment);

@@ -18,21 +18,13 @@
 #include "lib-nic.h"
 #include "lib-pair.h"
 #include "lib-pcap.h"
+#include "lib-pcapng.h"
 
-#define SECTION 0x0a0d0d0a
-#define INTERFACE 1
-#define PACKET 6
 #define INBOUND 1
 #define OUTBOUND 2
 #define ERF_SIZE 16
 
 /* ---- reading ---- */
-
-typedef struct Block {
-    uint32_t type;
-    const uint8_t *body;
-    size_t len; /* of the body */
-} Block;
 
 typedef struct Record {
     uint64_t time;
@@ -42,125 +34,34 @@ typedef struct Record {
     char *comment; /* NULL: none */
 } Record;
 
-static uint32_t get_le16(const uint8_t *p)
-{
-    return p[0] | p[1] << 8;
-}
-
-static uint32_t get_le32(const uint8_t *p)
-{
-    return get_le16(p) | get_le16(p + 2) << 16;
-}
-
-/* The block at *@at, behind which *@at is then; false at the end. */
-static bool next_block(const GByteArray *file, size_t *at, Block *block)
-{
-    const uint8_t *p = file->data + *at;
-    size_t left = file->len - *at;
-    uint32_t len;
-
-    if (!left) {
-        return false;
-    }
-    g_assert_cmpuint(left, >=, 12);
-    len = get_le32(p + 4);
-    g_assert_cmpuint(len, >=, 12);
-    g_assert_cmpuint(len, <=, left);
-    g_assert_cmpuint(len % 4, ==, 0);
-    g_assert_cmpuint(get_le32(p + len - 4), ==, len);
-    *block = (Block) { get_le32(p), p + 8, len - 12 };
-    *at += len;
-    return true;
-}
-
-static void check_zero(const uint8_t *p, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        g_assert_cmpuint(p[i], ==, 0);
-    }
-}
-
-/* The option of @code in the options at @p, which end as they have to. */
-static const uint8_t *option(const uint8_t *p, size_t len, unsigned code,
-                             size_t *option_len)
-{
-    const uint8_t *found = NULL;
-
-    for (;;) {
-        size_t n, padded;
-
-        g_assert_cmpuint(len, >=, 4);
-        n = get_le16(p + 2);
-        padded = (n + 3) & ~(size_t)3;
-        if (get_le16(p) == 0) {
-            g_assert_cmpuint(n, ==, 0);
-            g_assert_cmpuint(len, ==, 4);
-            return found;
-        }
-        g_assert_cmpuint(len - 4, >=, padded);
-        check_zero(p + 4 + n, padded - n);
-        if (get_le16(p) == code) {
-            g_assert_null(found);
-            found = p + 4;
-            *option_len = n;
-        }
-        p += 4 + padded;
-        len -= 4 + padded;
-    }
-}
-
 static void check_header(const GByteArray *file, size_t *at, unsigned link_type)
 {
-    const uint8_t *value;
-    Block b;
-    size_t n = 0;
+    PcapngBlock b;
 
-    g_assert_true(next_block(file, at, &b));
-    g_assert_cmphex(b.type, ==, SECTION);
-    g_assert_cmpuint(b.len, >, 16);
-    g_assert_cmphex(get_le32(b.body), ==, 0x1a2b3c4d);
-    g_assert_cmpuint(get_le16(b.body + 4), ==, 1);
-    g_assert_cmpuint(get_le16(b.body + 6), ==, 0);
-    g_assert_cmphex(get_le32(b.body + 8), ==, UINT32_MAX);
-    g_assert_cmphex(get_le32(b.body + 12), ==, UINT32_MAX);
-    value = option(b.body + 16, b.len - 16, 4, &n);
-    g_assert_cmpmem(value, n, "rdma-hca", 8);
-
-    g_assert_true(next_block(file, at, &b));
-    g_assert_cmphex(b.type, ==, INTERFACE);
-    g_assert_cmpuint(b.len, >, 8);
-    g_assert_cmpuint(get_le16(b.body), ==, link_type);
-    g_assert_cmpuint(get_le32(b.body + 4), ==, 0);
-    value = option(b.body + 8, b.len - 8, 2, &n);
-    g_assert_cmpmem(value, n, "cable", 5);
-    value = option(b.body + 8, b.len - 8, 9, &n);
-    g_assert_cmpmem(value, n, "\x09", 1);
+    g_assert_true(pcapng_next(file, at, &b));
+    pcapng_check_section(&b, "rdma-hca");
+    g_assert_true(pcapng_next(file, at, &b));
+    pcapng_check_interface(&b, link_type, "cable");
 }
 
-static void read_record(const Block *b, Record *record)
+static void read_record(const PcapngBlock *b, Record *record)
 {
-    const uint8_t *value, *options;
-    size_t len, padded, n = 0;
+    PcapngPacket packet = pcapng_packet(b);
+    const uint8_t *value;
+    size_t n = 0;
 
-    g_assert_cmphex(b->type, ==, PACKET);
-    g_assert_cmpuint(b->len, >=, 20);
-    g_assert_cmpuint(get_le32(b->body), ==, 0);
-    len = get_le32(b->body + 12);
-    padded = (len + 3) & ~(size_t)3;
-    g_assert_cmpuint(len, ==, get_le32(b->body + 16));
-    g_assert_cmpuint(padded, <=, b->len - 20);
-    check_zero(b->body + 20 + len, padded - len);
-    options = b->body + 20 + padded;
-    record->time = (uint64_t)get_le32(b->body + 4) << 32 |
-                   get_le32(b->body + 8);
-    record->data = b->body + 20;
-    record->len = len;
-    value = option(options, b->len - 20 - padded, 2, &n);
+    g_assert_cmpuint(packet.interface, ==, 0);
+    g_assert_cmpuint(packet.kept, ==, packet.len);
+    record->time = packet.time;
+    record->data = packet.data;
+    record->len = packet.len;
+    value = pcapng_option(b, PCAPNG_PACKET_FLAGS, 0, &n);
     g_assert_nonnull(value);
     g_assert_cmpuint(n, ==, 4);
-    record->direction = get_le32(value);
-    value = option(options, b->len - 20 - padded, 1, &n);
+    record->direction = pcapng_le32(value);
+    value = pcapng_option(b, PCAPNG_COMMENT, 0, &n);
     record->comment = value ? g_strndup((const char *)value, n) : NULL;
+    g_assert_null(pcapng_option(b, PCAPNG_COMMENT, 1, &n));
 }
 
 /* Take the header of Endace's off. */
@@ -172,8 +73,8 @@ static void unwrap_erf(Record *record)
     g_assert_cmpuint(record->len, >, ERF_SIZE);
     record->data += ERF_SIZE;
     record->len -= ERF_SIZE;
-    ns = ((uint64_t)get_le32(erf) * NS_PER_S) >> 32;
-    ns += (uint64_t)get_le32(erf + 4) * NS_PER_S;
+    ns = ((uint64_t)pcapng_le32(erf) * NS_PER_S) >> 32;
+    ns += (uint64_t)pcapng_le32(erf + 4) * NS_PER_S;
     g_assert_cmpuint(record->time - ns, <=, 1);
     g_assert_cmpuint(erf[8], ==, 21);
     g_assert_cmphex(erf[9], ==, 4);
@@ -193,11 +94,11 @@ static GArray *read_file(const GByteArray *file, unsigned link_type)
     GArray *records = g_array_new(FALSE, FALSE, sizeof(Record));
     uint64_t time = 0;
     size_t at = 0;
-    Block b;
+    PcapngBlock b;
 
     g_array_set_clear_func(records, record_clear);
     check_header(file, &at, link_type);
-    while (next_block(file, &at, &b)) {
+    while (pcapng_next(file, &at, &b)) {
         Record record;
 
         read_record(&b, &record);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "lib-bed.h"
+#include "lib-pcapng.h"
 #include "lib-state.h"
 #include "lib-subnet.h"
 #include "lib-transfer.h"
@@ -463,50 +464,30 @@ typedef struct Blocks {
     GPtrArray *comments; /* their texts */
 } Blocks;
 
-static uint32_t le32(const guint8 *p)
+static void add_comments(GPtrArray *found, const PcapngBlock *block)
 {
-    uint32_t value;
+    const uint8_t *comment;
+    size_t len;
 
-    memcpy(&value, p, sizeof(value));
-    return GUINT32_FROM_LE(value);
-}
-
-/* Comments among the options from @p to @end. */
-static void add_comments(GPtrArray *found, const guint8 *p, const guint8 *end)
-{
-    while (p < end && le32(p)) {
-        uint32_t len = le32(p) >> 16;
-
-        if ((le32(p) & 0xffff) == 1) {
-            g_ptr_array_add(found, g_strndup((const char *)p + 4, len));
-        }
-        p += 4 + ((len + 3) & ~3u);
+    for (unsigned i = 0;
+         (comment = pcapng_option(block, PCAPNG_COMMENT, i, &len)); i++) {
+        g_ptr_array_add(found, g_strndup((const char *)comment, len));
     }
-    g_assert_true(p + 4 == end); /* the end of options */
 }
 
 static Blocks read_blocks(const GByteArray *file)
 {
     Blocks b = { .comments = g_ptr_array_new_with_free_func(g_free) };
+    PcapngBlock block;
 
-    for (guint at = 0, len; at < file->len; at += len) {
-        const guint8 *block = file->data + at;
-        const guint8 *options = block + 16;
-
-        len = le32(block + 4);
-        g_assert_cmpuint(len % 4, ==, 0);
-        g_assert_cmpuint(len, <=, file->len - at);
-        g_assert_cmphex(le32(block + len - 4), ==, len);
-        if (le32(block) == 6) {
-            uint32_t kept = le32(block + 20);
+    for (size_t at = 0; pcapng_next(file, &at, &block);) {
+        if (block.type == PCAPNG_PACKET) {
+            PcapngPacket packet = pcapng_packet(&block);
 
             b.packets++;
-            b.cut += kept < le32(block + 24);
-            options = block + 28 + ((kept + 3) & ~3u);
-        } else if (le32(block) == 0x0a0d0d0a) {
-            options = block + 24;
+            b.cut += packet.kept < packet.len;
         }
-        add_comments(b.comments, options, block + len - 4);
+        add_comments(b.comments, &block);
     }
     return b;
 }

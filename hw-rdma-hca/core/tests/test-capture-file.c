@@ -251,6 +251,13 @@ static void test_buffer(void)
         g_assert_cmpuint(get_be16(record_at(records, i)->data), ==, i);
     }
     g_array_unref(records);
+
+    /* What is left at the end. */
+    hca_capture_packet(m.capture, true, packet, sizeof(packet), NULL);
+    g_clear_pointer(&m.capture, hca_capture_free);
+    records = read_file(m.file, HCA_PCAPNG_IB);
+    g_assert_cmpuint(records->len, ==, n + 1);
+    g_array_unref(records);
     machine_free(&m);
 }
 

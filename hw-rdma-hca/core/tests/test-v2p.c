@@ -980,10 +980,15 @@ static void test_channels(void)
                               RAM_SIZE, 12, 0, 0),
                     ==, 0);
     for (HcaV2pChannel c = HCA_V2P_DB; c < HCA_V2P_NCHANNELS; c++) {
-        info = match(VA, 1, GOOD_KEY(1), RAM_BASE, 8);
+        info = match(VA, 1, GOOD_KEY(1), RAM_BASE + RAM_PAGE, 8);
         g_assert_cmpint(hca_v2p_read(fix.v2p, c, &info, &buf), ==, 0);
         g_assert_cmpuint(counters->requests[c], ==, 1);
         g_assert_cmpuint(counters->read_bytes[c], ==, 8);
+        info.len = 4; /* back to where they were */
+        g_assert_cmpint(hca_v2p_write(fix.v2p, c, &info, &buf), ==, 0);
+        g_assert_cmpuint(counters->requests[c], ==, 2);
+        g_assert_cmpuint(counters->writes[c], ==, 1);
+        g_assert_cmpuint(counters->write_bytes[c], ==, 4);
         g_assert_cmpuint(counters->pended[c], ==, 0);
     }
     g_assert_cmpuint(counters->failed[HCA_V2P_KEY_ERR], ==, 0);

@@ -235,6 +235,25 @@ static uint32_t try_cq(int fd, uint8_t *pages)
     return cq;
 }
 
+/* What makes a QP, for one that has neither queue. */
+static void try_without_queues(int fd, struct command command, struct ib_uverbs_create_qp core,
+                               struct rdma_hca_create_qp_req driver)
+{
+    __u64 *addresses[] = { &driver.sq_addr, &driver.rq_addr, &driver.rq_db_addr };
+
+    command.core = &core;
+    command.driver = &driver;
+    core.max_send_wr = core.max_recv_wr = 0;
+    driver.sq_len = driver.rq_len = 0;
+    driver.sq_addr = driver.rq_addr = driver.rq_db_addr = 0;
+    expect(fd, &command, 0, 0, "no queues", 0);
+    for (size_t i = 0; i < sizeof(addresses) / sizeof(*addresses); i++) {
+        *addresses[i] = PAGE;
+        expect(fd, &command, 0, 0, "the address of a queue that is not there", EINVAL);
+        *addresses[i] = 0;
+    }
+}
+
 static uint32_t try_qp(int fd, uint32_t pd, uint32_t cq, uint8_t *pages)
 {
     struct ib_uverbs_create_qp core = {
@@ -269,6 +288,7 @@ static uint32_t try_qp(int fd, uint32_t pd, uint32_t cq, uint8_t *pages)
     };
 
     try_all(fd, &command);
+    try_without_queues(fd, command, core, driver);
     return make(fd, &command);
 }
 

@@ -175,14 +175,16 @@ def test_link_flaps():
     with nothing_lost(infiniband) as both:
         with contextlib.ExitStack() as stack:
             watching = [stack.enter_context(events.watched(guest)) for guest in (both.a, both.b)]
-            client, server = verbs.start(both.b, both.a, 'ibv_rc_pingpong -n 20000 -s 1024')
+            traffic = verbs.forever(both.b, both.a, 'ibv_rc_pingpong -n 1000000000 -s 1024')
             with faults.planned([both.a], [{'place': 'card', 'action': 'down', 'count': 10, 'down-ns': 20 * MS, 'up-ns': 20 * MS}]):
                 wait.until(lambda: resources.counters(both.a, 'cumulative')['verb_fault card_down'] == 10,
                            lambda: 'gone down ten times: the link', 60)
                 for watch in watching:
                     wait.until(lambda: port_changes(watch, 0) == 10 * ['PORT_ERR', 'PORT_ACTIVE'],
                                lambda: f'told of ten times: {watch.told}', 60)
-            verbs.finish([client, server])
+            before = faults.counted(both)
+            wait.until(lambda: faults.moved(both, before)['requester acks_rx'], 'acknowledged: what is sent afterwards', 60)
+            verbs.went_on(traffic)
 
 
 def test_link_goes_down_at_a_packet():

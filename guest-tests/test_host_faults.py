@@ -315,6 +315,13 @@ def test_interrupts_lost():
         expect('and that of the event', lost_interrupts(both.a) > between, between)
 
 
+def test_interrupts_lost_between_lives():
+    """An event that no interrupt has told of is of the life in which it came about: a queue pair that is reset has it before."""
+    with survived(infiniband) as both:
+        with faulty(both.a, [faults.of_interrupt('drop', vector=0)], 'interrupt_drop'):
+            both.a.run('srq-test lives')
+
+
 # --- doorbells and event queues -------------------------------------------------------------------------------------------
 
 def test_doorbells_late():

@@ -105,6 +105,15 @@ void rhca_eq_synchronize(struct rhca_eq *eq)
 	mutex_unlock(&eq->look_lock);
 }
 
+/* Only one handles entries at a time: a look has the lock, too. */
+void rhca_eq_catch_up(struct rhca_eq *eq)
+{
+	mutex_lock(&eq->look_lock);
+	irq_wake_thread(eq->irq, eq);
+	synchronize_irq(eq->irq);
+	mutex_unlock(&eq->look_lock);
+}
+
 void rhca_eqs_synchronize(struct rhca_dev *dev)
 {
 	u32 i;

@@ -33,6 +33,11 @@ void rhca_eqs_look(struct rhca_dev *dev);
 void rhca_eq_synchronize(struct rhca_eq *eq);
 /* The same of all queues: whose handlers that began before have ended. */
 void rhca_eqs_synchronize(struct rhca_dev *dev);
+/*
+ * Wait until the thread of queue 0 has handled what the card had written by
+ * now, whether its interrupt has come or not.
+ */
+void rhca_eq_catch_up(struct rhca_eq *eq);
 /* The event queue of a completion vector. */
 struct rhca_eq *rhca_eq_of_vector(struct rhca_dev *dev, u32 vector);
 

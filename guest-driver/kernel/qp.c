@@ -573,7 +573,7 @@ static int rhca_qp_transition(struct rhca_dev *dev, struct rhca_qp *qp,
 	struct rhca_mailbox box;
 	int err;
 
-	if (to == IB_QPS_RESET)
+	if (to == IB_QPS_RESET && from != IB_QPS_ERR)
 		rhca_qp_return_taken(dev, qp);
 	if (to == IB_QPS_RESET || to == IB_QPS_ERR)
 		return rhca_cmd(dev, op, RDMA_HCA_MODIFY_NO_INBOX, qp->qpn, 0,
@@ -695,6 +695,9 @@ static int rhca_modify_locked(struct rhca_dev *dev, struct rhca_qp *qp,
 	if (err)
 		return err;
 
+	/* Events of the life that ends are not to be told in the next one. */
+	if (to == IB_QPS_RESET)
+		rhca_eq_catch_up(&dev->eq[0]);
 	if (from == IB_QPS_RESET)
 		WRITE_ONCE(qp->has_last_wqe, false);
 	rhca_qp_set_state(qp, to);

@@ -16,6 +16,8 @@
 
 #define EVENT_MS 20000
 #define QUIET_MS 300
+/* After which the driver has found what no interrupt told of: it looks once a second, and again. */
+#define LOOKS_MS 3000
 
 static struct device device;
 
@@ -330,6 +332,32 @@ static void test_last_wqe(void)
     check(!ibv_destroy_srq(srq));
     destroy_cq(cq);
     destroy_region(&r);
+}
+
+/*
+ * For a card whose interrupts of events are lost: what a QP's life has had is told before a reset ends it, but for what the
+ * reset itself brings about; the next one knows nothing of it.
+ */
+static void test_lives(void)
+{
+    struct ibv_cq_ex *cq = create_cq(&device, 64);
+    struct ibv_srq *srq = create_srq(16);
+    struct ibv_async_event event;
+    struct ibv_qp *qp[2];
+
+    create_sharing_pair(cq, srq, qp);
+    to_state(qp[0], IBV_QPS_ERR);
+    to_state(qp[0], IBV_QPS_RESET);
+    check(event_is_there(0) && !ibv_get_async_event(device.context, &event));
+    check(event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED && event.element.qp == qp[0]);
+    ibv_ack_async_event(&event);
+    reconnect(&device, qp);
+    to_state(qp[0], IBV_QPS_RESET);
+    reconnect(&device, qp);
+    check(!event_is_there(LOOKS_MS));
+    destroy_pair(qp);
+    check(!ibv_destroy_srq(srq));
+    destroy_cq(cq);
 }
 
 /* --- many QPs ----------------------------------------------------------------------------------------------------- */
@@ -698,6 +726,7 @@ static const struct test_case cases[] = {
     { "limit", test_limit },
     { "resize", test_resize },
     { "last_wqe", test_last_wqe },
+    { "lives", test_lives },
     { "shared", test_shared },
     { "destroy", test_destroy },
     { "threads", test_threads },

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "../hca_int.h"
 #include "../link/framing.h"
 #include "../wire/crc.h"
 #include "lib-counter-events.h"
@@ -45,6 +46,17 @@ static void fix_vcrc(uint8_t *bytes, size_t len)
     bytes[len - 1] = vcrc >> 8;
 }
 
+/* PortRcvErrors, as a performance manager has it. */
+static uint64_t receive_errors(const Bed *bed, unsigned side)
+{
+    const HcaNode *node = hca_port_node(bed->lab->host[side].hca->port);
+    HcaPmaCounters counters;
+
+    node->ops->counters(node->opaque, HCA_PORT_NUMBER, &counters);
+    return counters.value[HCA_PMA_RCV_ERRORS];
+}
+
+/* The first five are errors of the link's (IBA 16.1.3.5). */
 static void test_drop_malformed(void)
 {
     static const char *const name[] = {
@@ -91,6 +103,7 @@ static void test_drop_malformed(void)
         inject_bytes(bed, bytes, len, 0);
         bed_run(bed);
         bed_counted(bed, 1, name[i], 1);
+        g_assert_cmpuint(receive_errors(bed, 1), ==, MIN(i + 1, 5));
     }
     events_look_and_free(bed);
 }

@@ -307,7 +307,10 @@ static void test_chance(void)
 
 /* ---- memory that is late ---- */
 
-/* A payload, 5 ms late: the card has memory take its time from then on. */
+/*
+ * A payload, 5 ms late: the card has memory take its time from then on. Of the
+ * plan's rules it is the second one.
+ */
 static void test_dma_delay(void)
 {
     HcaFaultPlan plan = bed_fault(HCA_FAULT_DMA, HCA_FAULT_DELAY, 0);
@@ -320,6 +323,10 @@ static void test_dma_delay(void)
     plan.rule[0].units = 1u << HCA_V2P_WP_ND;
     plan.rule[0].channels = 1u << HCA_FAULT_READ_DATA;
     plan.rule[0].delay_ns = 5 * NS_PER_MS;
+    plan.rule[1] = plan.rule[0];
+    plan.rule[0].action = HCA_FAULT_FAIL;
+    plan.rule[0].units = 1u << HCA_V2P_EE; /* which has nothing to do here */
+    plan.nrules = 2;
     bed_set_faults(bed, 0, &plan);
     for (unsigned i = 0; i < 2; i++) {
         begin = bed->lab->now;

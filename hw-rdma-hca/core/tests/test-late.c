@@ -132,6 +132,16 @@ static const AskCase ask_cases[] = {
     { "receive-event", RDMA_HCA_QP_ST_UC, SEND, 1, true, "m- mq em ec ee", 0 },
 };
 
+/* A list, of which the message fills the first entry. */
+static void post_list(Bed *bed, unsigned side)
+{
+    Mr *mr = bed->pair->mr[side];
+    Sge sge[] = { mr_sge(mr, 0, 64), mr_sge(mr, 2048, 64) };
+    RecvWr wr = { .wr_id = 2, .nsge = 2, .sge = sge };
+
+    g_assert_true(qp_post_recv(bed->qps[side], &wr, 1));
+}
+
 static void test_asked(gconstpointer data)
 {
     const AskCase *c = data;
@@ -146,7 +156,7 @@ static void test_asked(gconstpointer data)
         cq_arm(bed->cqs[c->side], false);
     }
     if (c->opcode == SEND) {
-        pair_post_recv(bed->pair, 1, bed->qps[1], 2, 0, 4096);
+        post_list(bed, 1);
     }
     lab_run(bed->lab);
     lab_listen(bed->lab, hear, &asked);

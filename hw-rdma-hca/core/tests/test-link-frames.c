@@ -374,8 +374,8 @@ static void put_netdev(LinkCable *cable, uint32_t len, uint32_t there)
     put(cable, body, there);
 }
 
-/* A reset in the middle of a frame: it ends, in zeros, and the next one is whole. */
-static void test_netdev_reset(void)
+/* So many frames are on the cable, and the next one in part. */
+static void netdev_reset(unsigned whole)
 {
     static const uint8_t zeros[1000];
     Packet packet, next;
@@ -387,19 +387,21 @@ static void test_netdev_reset(void)
     link_cable_set_up(&cable, true);
     packet_sized(&packet, 1, 1000);
     packet_sized(&next, 2, 1000);
-    cable.pipe[0].capacity = 2 * (HCA_NETDEV_HEADER_SIZE + 1000) + 500;
-    for (unsigned i = 0; i < 4; i++) {
+    cable.pipe[0].capacity = whole * (HCA_NETDEV_HEADER_SIZE + 1000) + 500;
+    for (unsigned i = 0; i < whole + 2; i++) {
+        g_assert_true(hca_link_can_send(cable.end[0].link, false));
         packet_send(cable.end[0].link, false, &packet);
     }
     hca_link_flush(cable.end[0].link);
     g_assert_true(hca_link_tx_blocked(cable.end[0].link));
     hca_link_clear(cable.end[0].link);
-    cable.pipe[0].capacity = 100000;
+    cable.pipe[0].capacity = 1000000;
     hca_link_flush(cable.end[0].link);
     packet_send(cable.end[0].link, false, &next);
     hca_link_flush(cable.end[0].link);
-    packet_expect(&cable.end[1], &packet);
-    packet_expect(&cable.end[1], &packet);
+    for (unsigned i = 0; i < whole; i++) {
+        packet_expect(&cable.end[1], &packet);
+    }
     got = link_receive(&cable.end[1], &len);
     g_assert_cmpuint(len, ==, 1000);
     g_assert_cmpmem(got, 496, packet.data, 496);
@@ -407,6 +409,13 @@ static void test_netdev_reset(void)
     packet_expect(&cable.end[1], &next);
     link_receive_nothing(&cable.end[1]);
     link_cable_destroy(&cable);
+}
+
+/* A reset in the middle of a frame: it ends, in zeros, and the next one is whole. */
+static void test_netdev_reset(void)
+{
+    netdev_reset(2);
+    netdev_reset(200);
 }
 
 /* What cannot be a packet of a link is lost alone; what is none, the stream. */

@@ -98,25 +98,35 @@ static void own_answers(void)
 
 /* Arbitration */
 
-/* Two stations: 1 sends, of SL n on VL n; 2 is slow. */
+/* Two stations: s[0] sends, of SL n on VL n; s[1], at port @to, is slow. */
 typedef struct Lanes {
     Fabric *fabric;
     Station *s[2];
     Box *box;
-    HcaNodePort *port;
+    unsigned to;
+    HcaNodePort *port; /* that one */
 } Lanes;
+
+static Lanes lanes_to(unsigned to)
+{
+    Lanes l = { .fabric = fabric_new(), .to = to };
+    unsigned from = 3 - to;
+    Station *s[2];
+
+    l.box = fabric_star(l.fabric, 2, s);
+    l.s[0] = s[from - 1];
+    l.s[1] = s[to - 1];
+    l.port = &l.box->node->port[to];
+    l.port->info.hoq_life = 31;
+    for (unsigned sl = 0; sl < HCA_NUM_SLS; sl++) {
+        l.port->sl_to_vl[from][sl] = sl % 8;
+    }
+    return l;
+}
 
 static Lanes lanes_new(void)
 {
-    Lanes l = { .fabric = fabric_new() };
-
-    l.box = fabric_star(l.fabric, 2, l.s);
-    l.port = &l.box->node->port[2];
-    l.port->info.hoq_life = 31;
-    for (unsigned sl = 0; sl < HCA_NUM_SLS; sl++) {
-        l.port->sl_to_vl[1][sl] = sl % 8;
-    }
-    return l;
+    return lanes_to(2);
 }
 
 static void send(Lanes *l, unsigned vl, unsigned n)
@@ -124,6 +134,8 @@ static void send(Lanes *l, unsigned vl, unsigned n)
     Parcel p = parcel;
 
     p.sl = vl;
+    p.slid = 3 - l->to;
+    p.dlid = l->to;
     for (unsigned i = 0; i < n; i++) {
         p.mark = i;
         station_send(l->s[0], &p);
@@ -135,7 +147,7 @@ static void send(Lanes *l, unsigned vl, unsigned n)
 static void block(Lanes *l)
 {
     l->s[1]->deaf = true;
-    while (!hca_switch_wants_write(l->box->sw, 2)) {
+    while (!hca_switch_wants_write(l->box->sw, l->to)) {
         send(l, 0, 1);
     }
 }
@@ -313,16 +325,16 @@ static void order(void)
 static uint64_t dropped(const Lanes *l, const char *name)
 {
     char *counter = g_strdup_printf("drop.%s", name);
-    uint64_t n = box_reported(l->box, 2, counter);
+    uint64_t n = box_reported(l->box, l->to, counter);
 
     g_free(counter);
     return n;
 }
 
 /* A packet at the head of a queue for longer than HOQLife goes. */
-static void hoq_life(void)
+static void hoq_life(gconstpointer to)
 {
-    Lanes l = lanes_new();
+    Lanes l = lanes_to(GPOINTER_TO_UINT(to));
 
     l.port->info.hoq_life = 10; /* 4.194304 ms */
     l.port->info.vl_stall_count = 0;
@@ -548,7 +560,8 @@ int main(int argc, char **argv)
                   high_limit);
     test_add("/switch/vls/no-starving", no_starving);
     test_add("/switch/vls/order", order);
-    test_add("/switch/vls/hoq-life", hoq_life);
+    test_add_data("/switch/vls/hoq-life/1", GUINT_TO_POINTER(1), hoq_life);
+    test_add_data("/switch/vls/hoq-life/2", GUINT_TO_POINTER(2), hoq_life);
     test_add("/switch/vls/stall", stall);
     test_add("/switch/vls/stall-in-a-row", stall_in_a_row);
     test_add("/switch/vls/no-limit", no_limit);

@@ -866,6 +866,10 @@ static void test_events(void)
     g_assert_true(start(&fix, nop, 0, 0, 0, 0x104));
     hca_ceu_run(ceu);
     g_assert_false(ctrl(&fix) & RDMA_HCA_HCR_GO);
+    /* ...but one without an event is. */
+    g_assert_true(start(&fix, RDMA_HCA_CMD_NOP, 0, 0, 0, 0));
+    hca_ceu_run(ceu);
+    g_assert_cmphex(ctrl(&fix), ==, RDMA_HCA_CMD_NOP);
     g_assert_true(start(&fix, nop, 0, 0, 0, 0x105));
     hca_ceu_run(ceu);
     hca_ceu_run(ceu);

@@ -618,12 +618,12 @@ static void test_no_dump(void)
     bed_free(bed);
 }
 
-/* Of a QP that broke, what is sent later leaves that and how. */
+/* Of a QP that broke, what is sent later leaves that and how; a move, too. */
 static void test_break_is_kept(void)
 {
     Bed *bed = new_bed(64);
     uint32_t qpn = bed->qps[0]->qpn;
-    GPtrArray *lines;
+    GPtrArray *lines, *moved;
     unsigned at = 0;
 
     break_qps(bed);
@@ -641,6 +641,13 @@ static void test_break_is_kept(void)
         g_assert_cmpint(time_of(line_at(lines, l - 1)), <=,
                         time_of(line_at(lines, l)));
     }
+    host_reload(&bed->lab->host[0]);
+    moved = recorded(bed, 0);
+    g_assert_cmpuint(moved->len, ==, lines->len);
+    for (unsigned l = 0; l < lines->len; l++) {
+        g_assert_cmpstr(line_at(moved, l), ==, line_at(lines, l));
+    }
+    g_ptr_array_unref(moved);
     g_ptr_array_unref(lines);
     bed_free(bed);
 }

@@ -170,6 +170,34 @@ static void test_cache_no_room(void)
     hca_tpt_cache_free(cache);
 }
 
+/* Of a few lines among many: those, and no other. */
+static void test_cache_range(void)
+{
+    static Table table;
+    HcaTptCacheCounters counters = { 0 };
+    HcaTptCache *cache;
+
+    memset(&table, 0, sizeof(table));
+    cache = hca_tpt_cache_new(WAYS * SETS * HCA_TPT_LINE, WAYS, &table_ops,
+                              &table, &counters);
+    for (unsigned line = 0; line < SETS; line++) {
+        *(uint8_t *)hca_tpt_cache_write(cache, line) = 1;
+    }
+    g_assert_true(hca_tpt_cache_flush(cache, 1, 3));
+    g_assert_cmpuint(table.writes, ==, 2);
+    hca_tpt_cache_drop(cache, 4, 6);
+    g_assert_true(hca_tpt_cache_sync(cache));
+    for (unsigned line = 0; line < SETS; line++) {
+        bool dropped = line == 4 || line == 5;
+
+        g_assert_cmpuint(table.line[line][0], ==, !dropped);
+        g_assert_cmpuint(*(uint8_t *)hca_tpt_cache_read(cache, line), ==,
+                         !dropped);
+    }
+    g_assert_cmpuint(counters.misses, ==, SETS + 2);
+    hca_tpt_cache_free(cache);
+}
+
 /* 5.3: mappings against a flat array */
 
 #define MDATA_PAGES 1500
@@ -242,5 +270,6 @@ int main(int argc, char **argv)
     test_add("/v2p/5.5/model", test_cache_model);
     test_add("/v2p/5.5/errors", test_cache_errors);
     test_add("/v2p/5.5/no-room", test_cache_no_room);
+    test_add("/v2p/5.5/range", test_cache_range);
     return g_test_run();
 }

@@ -209,21 +209,30 @@ static void test_qpn_soon(void)
     bed_free(bed);
 }
 
-/* A CQ of 4 entries for a QP that may complete more. */
-static void test_cq_small(void)
+static void cq_small(bool sends, bool receives)
 {
     Bed *bed = bed_new(true, NULL);
+    Cq *large = cq_new(bed->drv[0], 10, 1), *small = cq_new(bed->drv[0], 2, 1);
     QpConfig config;
     QpAttr attr;
-    Cq *cq = cq_new(bed->drv[0], 2, 1);
     Qp *qp;
 
-    qp_config_init(&config, bed->pair->pd[0], cq);
+    qp_config_init(&config, bed->pair->pd[0], sends ? small : large);
+    config.recv_cq = receives ? small : large;
     qp = qp_new(bed->drv[0], &config);
     qp_attr_init(&attr);
     g_assert_cmphex(qp_to_init(qp, &attr), ==, 0);
-    expect_told(bed, 0, HCA_STRICT_CQ_SMALL, 1);
+    expect_told(bed, 0, HCA_STRICT_CQ_SMALL, sends || receives);
     bed_free(bed);
+}
+
+/* A CQ of 4 entries for a QP that may complete more, of either kind. */
+static void test_cq_small(void)
+{
+    cq_small(false, false);
+    cq_small(false, true);
+    cq_small(true, false);
+    cq_small(true, true);
 }
 
 /* More Reads than the responder was told of. */

@@ -40,7 +40,6 @@ static uint32_t get_le32(const uint8_t *p)
 static bool put(SwCapture *capture, const uint8_t *data, size_t len)
 {
     if (capture->room < len) {
-        capture->room = 0;
         return false;
     }
     capture->room -= len;
@@ -83,7 +82,6 @@ static bool put_packet(SwCapture *capture, unsigned port, const uint8_t *block,
     uint32_t interface = GUINT32_TO_LE(capture->number[port] - 1);
 
     if (capture->room < len) {
-        capture->room = 0;
         return false;
     }
     return put(capture, block, 8) &&
@@ -121,6 +119,15 @@ static bool add_port(SwCapture *capture, unsigned port)
 
 /* Files */
 
+/* Told once, however many ports write to it. */
+static void set_full(SwCapture *capture)
+{
+    if (!capture->full) {
+        capture->full = true;
+        sw_complain("the capture %s ends: it takes no more", capture->path);
+    }
+}
+
 SwCapture *sw_capture_open(const char *path, uint64_t max_bytes, GError **error)
 {
     FILE *file = fopen(path, "wbe");
@@ -138,7 +145,9 @@ SwCapture *sw_capture_open(const char *path, uint64_t max_bytes, GError **error)
     capture->file = file;
     capture->path = g_strdup(path);
     capture->room = max_bytes ? max_bytes : UINT64_MAX;
-    put_section(capture);
+    if (!put_section(capture)) {
+        set_full(capture);
+    }
     return capture;
 }
 
@@ -154,15 +163,6 @@ void sw_capture_unref(SwCapture *capture)
         fclose(capture->file);
         g_free(capture->path);
         g_free(capture);
-    }
-}
-
-/* Told once, however many ports write to it. */
-static void set_full(SwCapture *capture)
-{
-    if (!capture->full) {
-        capture->full = true;
-        sw_complain("the capture %s ends: it takes no more", capture->path);
     }
 }
 

@@ -411,6 +411,34 @@ static void netdev_reset(unsigned whole)
     link_cable_destroy(&cable);
 }
 
+/* A reset between two frames: the cable is free at once. */
+static void test_netdev_reset_between(void)
+{
+    Packet packet, next;
+    LinkCable cable;
+
+    link_cable_init_kind(&cable, &link_kind_netdev);
+    link_cable_set_up(&cable, true);
+    packet_sized(&packet, 1, 1000);
+    packet_sized(&next, 2, 1000);
+    cable.pipe[0].capacity = 2 * (HCA_NETDEV_HEADER_SIZE + 1000);
+    for (unsigned i = 0; i < 4; i++) {
+        packet_send(cable.end[0].link, false, &packet);
+    }
+    hca_link_flush(cable.end[0].link);
+    g_assert_true(hca_link_tx_blocked(cable.end[0].link));
+    hca_link_clear(cable.end[0].link);
+    g_assert_false(hca_link_tx_blocked(cable.end[0].link));
+    cable.pipe[0].capacity = 1000000;
+    packet_send(cable.end[0].link, false, &next);
+    hca_link_flush(cable.end[0].link);
+    packet_expect(&cable.end[1], &packet);
+    packet_expect(&cable.end[1], &packet);
+    packet_expect(&cable.end[1], &next);
+    link_receive_nothing(&cable.end[1]);
+    link_cable_destroy(&cable);
+}
+
 /* A reset in the middle of a frame: it ends, in zeros, and the next one is whole. */
 static void test_netdev_reset(void)
 {
@@ -464,5 +492,6 @@ int main(int argc, char **argv)
     test_add("/link/netdev/format", test_netdev_format);
     test_add("/link/netdev/lengths", test_netdev_lengths);
     test_add("/link/netdev/reset", test_netdev_reset);
+    test_add("/link/netdev/reset-between", test_netdev_reset_between);
     return g_test_run();
 }

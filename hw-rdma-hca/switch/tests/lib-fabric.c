@@ -147,7 +147,7 @@ static void box_free(gpointer data)
     g_free(box);
 }
 
-static bool box_run(Box *box)
+bool box_run(Box *box)
 {
     for (unsigned i = 1; i <= box->node->num_ports; i++) {
         if (box->end[i].peer && box->end[i].in->len &&

@@ -63,6 +63,8 @@ void fabric_join(Station *station, Box *box, unsigned port);
 void fabric_join_boxes(Box *a, unsigned port_a, Box *b, unsigned port_b);
 void fabric_pull(End *end);
 
+/* One turn of a switch alone; true: it has more to do. */
+bool box_run(Box *box);
 /* Until nothing moves any more. */
 void fabric_run(Fabric *fabric);
 /* Time passes; what is due happens when it is. */

@@ -409,6 +409,38 @@ static void life_time(void)
     fabric_free(fabric);
 }
 
+/* A port has its share of a turn: so many packets, and so many bytes. */
+static void share(void)
+{
+    static const struct {
+        size_t size;
+        unsigned sent, taken;
+    } cases[] = { { 8, 300, 256 }, { 2048, 100, 63 } };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        Fabric *fabric = fabric_new();
+        Parcel p = parcel;
+        Station *s[2];
+        uint64_t before;
+        Box *box;
+
+        fabric->capacity = 1024 * 1024;
+        box = fabric_star(fabric, 2, s);
+        p.size = cases[i].size;
+        for (unsigned j = 0; j < cases[i].sent; j++) {
+            station_send(s[0], &p);
+        }
+        hca_link_flush(s[0]->link);
+        before = box_counter(box, 1, HCA_PMA_RCV_PKTS);
+        g_assert_true(box_run(box));
+        g_assert_cmpuint(box_counter(box, 1, HCA_PMA_RCV_PKTS) - before, ==,
+                         cases[i].taken);
+        fabric_run(fabric);
+        g_assert_cmpuint(station_count(s[1]), ==, cases[i].sent);
+        fabric_free(fabric);
+    }
+}
+
 /* Packets of several ports to one that is slow come in turn. */
 static void fair(void)
 {
@@ -621,6 +653,7 @@ int main(int argc, char **argv)
     test_add("/switch/forward/all-ports", all_ports);
     test_add("/switch/forward/back-pressure", back_pressure);
     test_add("/switch/forward/life-time", life_time);
+    test_add("/switch/forward/share", share);
     test_add("/switch/forward/fair", fair);
     test_add("/switch/forward/chain", chain);
     test_add("/switch/forward/both-ways", both_ways);

@@ -241,6 +241,30 @@ static void captures(void)
     g_free(third);
 }
 
+/* One that has no room for its section has nothing. */
+static void capture_tiny(void)
+{
+    char *path = program_path("p"), *file = program_path("f.pcapng");
+    char *port = g_strdup_printf("unix-listen:%s", path);
+    Program program = program_start("log", "--capture", file,
+                                    "--capture-max=46", port, NULL);
+    Peer peer = peer_connect(path);
+    gsize len;
+    char *data;
+
+    peer_guid(&peer, PEER_HERE);
+    program_expect(&program, "takes no more");
+    peer_close(&peer);
+    program_end(&program);
+    g_assert_true(g_file_get_contents(file, &data, &len, NULL));
+    g_assert_cmpuint(len, ==, 0);
+    g_unlink(file);
+    g_free(data);
+    g_free(path);
+    g_free(file);
+    g_free(port);
+}
+
 /* It ends at its size, whole. */
 static void capture_max(void)
 {
@@ -277,6 +301,7 @@ int main(int argc, char **argv)
     test_add("/switch/program/all-options", all_options);
     test_add("/switch/program/captures", captures);
     test_add("/switch/program/capture-max", capture_max);
+    test_add("/switch/program/capture-tiny", capture_tiny);
     test_add("/switch/program/fault-option", fault_option);
     return program_run_tests();
 }

@@ -3,7 +3,8 @@
  * Event queues (interface document 3.2.4) and their interrupts.
  *
  * Queue 0 takes asynchronous events. It is served by a thread, since event
- * handlers of QPs and CQs may sleep, and even execute commands. The other
+ * handlers of QPs and CQs may sleep, and even execute commands; but not those
+ * that wait for the thread (destroying or resetting a QP). The other
  * queues take completions, in the interrupt itself. With one vector there is
  * only queue 0. An interrupt that was lost is found by a look at the queues.
  */

@@ -35,7 +35,8 @@ void rhca_eq_synchronize(struct rhca_eq *eq);
 void rhca_eqs_synchronize(struct rhca_dev *dev);
 /*
  * Wait until the thread of queue 0 has handled what the card had written by
- * now, whether its interrupt has come or not.
+ * now, whether its interrupt has come or not. Not from an event's handler, which
+ * runs in that thread; so rhca_eq_synchronize().
  */
 void rhca_eq_catch_up(struct rhca_eq *eq);
 /* The event queue of a completion vector. */

@@ -94,16 +94,24 @@ const uint8_t *pcapng_option(const PcapngBlock *block, unsigned code,
     }
 }
 
+const uint8_t *pcapng_only_option(const PcapngBlock *block, unsigned code,
+                                  size_t *len)
+{
+    size_t other;
+
+    g_assert_null(pcapng_option(block, code, 1, &other));
+    return pcapng_option(block, code, 0, len);
+}
+
 /* There is one such option, and that is its value. */
 static void check_option(const PcapngBlock *block, unsigned code,
                          const char *value)
 {
     size_t len = 0;
-    const uint8_t *found = pcapng_option(block, code, 0, &len);
+    const uint8_t *found = pcapng_only_option(block, code, &len);
 
     g_assert_nonnull(found);
     g_assert_cmpmem(found, len, value, strlen(value));
-    g_assert_null(pcapng_option(block, code, 1, &len));
 }
 
 void pcapng_check_section(const PcapngBlock *block, const char *program)

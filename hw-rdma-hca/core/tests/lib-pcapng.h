@@ -48,6 +48,10 @@ bool pcapng_next(const GByteArray *file, size_t *at, PcapngBlock *block);
 const uint8_t *pcapng_option(const PcapngBlock *block, unsigned code,
                              unsigned nth, size_t *len);
 
+/* The same where there is one at the most. */
+const uint8_t *pcapng_only_option(const PcapngBlock *block, unsigned code,
+                                  size_t *len);
+
 /* @block is a section of this @program, of version 1.0. */
 void pcapng_check_section(const PcapngBlock *block, const char *program);
 

@@ -55,13 +55,12 @@ static void read_record(const PcapngBlock *b, Record *record)
     record->time = packet.time;
     record->data = packet.data;
     record->len = packet.len;
-    value = pcapng_option(b, PCAPNG_PACKET_FLAGS, 0, &n);
+    value = pcapng_only_option(b, PCAPNG_PACKET_FLAGS, &n);
     g_assert_nonnull(value);
     g_assert_cmpuint(n, ==, 4);
     record->direction = pcapng_le32(value);
-    value = pcapng_option(b, PCAPNG_COMMENT, 0, &n);
+    value = pcapng_only_option(b, PCAPNG_COMMENT, &n);
     record->comment = value ? g_strndup((const char *)value, n) : NULL;
-    g_assert_null(pcapng_option(b, PCAPNG_COMMENT, 1, &n));
 }
 
 /* Take the header of Endace's off. */

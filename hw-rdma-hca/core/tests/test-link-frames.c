@@ -374,76 +374,70 @@ static void put_netdev(LinkCable *cable, uint32_t len, uint32_t there)
     put(cable, body, there);
 }
 
-/* So many frames are on the cable, and the next one in part. */
-static void netdev_reset(unsigned whole)
+/* Of a frame the first @n bytes of the packet, and zeros. */
+static void expect_part(LinkEnd *end, const Packet *packet, size_t n)
 {
     static const uint8_t zeros[1000];
-    Packet packet, next;
-    LinkCable cable;
     const uint8_t *got;
     size_t len;
 
-    link_cable_init_kind(&cable, &link_kind_netdev);
-    link_cable_set_up(&cable, true);
-    packet_sized(&packet, 1, 1000);
-    packet_sized(&next, 2, 1000);
-    cable.pipe[0].capacity = whole * (HCA_NETDEV_HEADER_SIZE + 1000) + 500;
-    for (unsigned i = 0; i < whole + 2; i++) {
-        g_assert_true(hca_link_can_send(cable.end[0].link, false));
-        packet_send(cable.end[0].link, false, &packet);
-    }
-    hca_link_flush(cable.end[0].link);
-    g_assert_true(hca_link_tx_blocked(cable.end[0].link));
-    hca_link_clear(cable.end[0].link);
-    cable.pipe[0].capacity = 1000000;
-    hca_link_flush(cable.end[0].link);
-    packet_send(cable.end[0].link, false, &next);
-    hca_link_flush(cable.end[0].link);
-    for (unsigned i = 0; i < whole; i++) {
-        packet_expect(&cable.end[1], &packet);
-    }
-    got = link_receive(&cable.end[1], &len);
-    g_assert_cmpuint(len, ==, 1000);
-    g_assert_cmpmem(got, 496, packet.data, 496);
-    g_assert_cmpmem(got + 496, 504, zeros, 504);
-    packet_expect(&cable.end[1], &next);
-    link_receive_nothing(&cable.end[1]);
-    link_cable_destroy(&cable);
+    got = link_receive(end, &len);
+    g_assert_cmpuint(len, ==, packet->len);
+    g_assert_cmpmem(got, n, packet->data, n);
+    g_assert_cmpmem(got + n, len - n, zeros, packet->len - n);
 }
 
-/* A reset between two frames: the cable is free at once. */
-static void test_netdev_reset_between(void)
+/*
+ * A reset with so many frames on the cable, and so many bytes of the next one:
+ * that one ends, in zeros, and what is sent then is whole.
+ */
+static void netdev_reset(unsigned whole, unsigned part)
 {
     Packet packet, next;
     LinkCable cable;
+    HcaLink *link;
 
     link_cable_init_kind(&cable, &link_kind_netdev);
     link_cable_set_up(&cable, true);
+    link = cable.end[0].link;
     packet_sized(&packet, 1, 1000);
     packet_sized(&next, 2, 1000);
-    cable.pipe[0].capacity = 2 * (HCA_NETDEV_HEADER_SIZE + 1000);
-    for (unsigned i = 0; i < 4; i++) {
-        packet_send(cable.end[0].link, false, &packet);
+    cable.pipe[0].capacity = whole * (HCA_NETDEV_HEADER_SIZE + 1000) + part;
+    for (unsigned i = 0; i < whole + 2; i++) {
+        g_assert_true(hca_link_can_send(link, false));
+        packet_send(link, false, &packet);
     }
-    hca_link_flush(cable.end[0].link);
-    g_assert_true(hca_link_tx_blocked(cable.end[0].link));
-    hca_link_clear(cable.end[0].link);
-    g_assert_false(hca_link_tx_blocked(cable.end[0].link));
+    hca_link_flush(link);
+    g_assert_true(hca_link_tx_blocked(link));
+    hca_link_clear(link);
+    g_assert_cmpint(hca_link_tx_blocked(link), ==, part > 0);
     cable.pipe[0].capacity = 1000000;
-    packet_send(cable.end[0].link, false, &next);
-    hca_link_flush(cable.end[0].link);
-    packet_expect(&cable.end[1], &packet);
-    packet_expect(&cable.end[1], &packet);
+    if (part) {
+        hca_link_flush(link);
+    }
+    packet_send(link, false, &next);
+    hca_link_flush(link);
+    for (unsigned i = 0; i < whole; i++) {
+        packet_expect(&cable.end[1], &packet);
+    }
+    if (part) {
+        expect_part(&cable.end[1], &packet, part - HCA_NETDEV_HEADER_SIZE);
+    }
     packet_expect(&cable.end[1], &next);
     link_receive_nothing(&cable.end[1]);
     link_cable_destroy(&cable);
 }
 
-/* A reset in the middle of a frame: it ends, in zeros, and the next one is whole. */
+/* Also far behind in what waits to be sent. */
 static void test_netdev_reset(void)
 {
-    netdev_reset(2);
-    netdev_reset(200);
+    netdev_reset(2, 500);
+    netdev_reset(200, 500);
+}
+
+static void test_netdev_reset_between(void)
+{
+    netdev_reset(2, 0);
 }
 
 /* What cannot be a packet of a link is lost alone; what is none, the stream. */

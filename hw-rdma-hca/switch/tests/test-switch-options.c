@@ -241,39 +241,13 @@ static void captures(void)
     g_free(third);
 }
 
-/* One that has no room for its section has nothing. */
-static void capture_tiny(void)
+/* The file of a capture that has to end at this size; g_free() it. */
+static char *capture_until(const char *max)
 {
     char *path = program_path("p"), *file = program_path("f.pcapng");
     char *port = g_strdup_printf("unix-listen:%s", path);
-    Program program = program_start("log", "--capture", file,
-                                    "--capture-max=46", port, NULL);
+    Program program = program_start("log", "--capture", file, max, port, NULL);
     Peer peer = peer_connect(path);
-    gsize len;
-    char *data;
-
-    peer_guid(&peer, PEER_HERE);
-    program_expect(&program, "takes no more");
-    peer_close(&peer);
-    program_end(&program);
-    g_assert_true(g_file_get_contents(file, &data, &len, NULL));
-    g_assert_cmpuint(len, ==, 0);
-    g_unlink(file);
-    g_free(data);
-    g_free(path);
-    g_free(file);
-    g_free(port);
-}
-
-/* It ends at its size, whole. */
-static void capture_max(void)
-{
-    char *path = program_path("p"), *file = program_path("f.pcapng");
-    char *port = g_strdup_printf("unix-listen:%s", path);
-    Program program = program_start("log", "--capture", file,
-                                    "--capture-max=2000", port, NULL);
-    Peer peer = peer_connect(path);
-    unsigned packets[4];
 
     for (unsigned i = 0; i < 20; i++) {
         peer_guid(&peer, PEER_HERE);
@@ -281,13 +255,36 @@ static void capture_max(void)
     program_expect(&program, "takes no more");
     peer_close(&peer);
     program_end(&program);
+    g_free(path);
+    g_free(port);
+    return file;
+}
+
+/* It ends whole. */
+static void capture_max(void)
+{
+    char *file = capture_until("--capture-max=2000");
+    unsigned packets[4];
+
     read_capture(file, (const char *[]) { "port 1", NULL }, packets);
     g_assert_cmpuint(packets[0], >=, 1);
     g_assert_cmpuint(packets[0], <, 7);
     g_unlink(file);
-    g_free(path);
     g_free(file);
-    g_free(port);
+}
+
+/* One that has no room for its section has nothing. */
+static void capture_tiny(void)
+{
+    char *file = capture_until("--capture-max=46");
+    char *data;
+    gsize len;
+
+    g_assert_true(g_file_get_contents(file, &data, &len, NULL));
+    g_assert_cmpuint(len, ==, 0);
+    g_unlink(file);
+    g_free(data);
+    g_free(file);
 }
 
 int main(int argc, char **argv)

@@ -322,6 +322,24 @@ def test_segmentation():
             raise GuestError(f'{wanted} is not among {len(sent)} segments')
 
 
+def test_memory_of_frames():
+    """A socket is charged for all of the memory that a frame keeps: of a frame that is longer than half of what the pool gives
+    at a time that is all of it."""
+    both = kept(captured)
+    for mtu, least in ((9000, 16384), (1500, 2048)):
+        for guest in both.guests:
+            guest.run(f'ip link set {name(guest)} mtu {mtu}')
+        program = both.a.spawn('exec frame-room')
+        program.wait_output('ready')
+        both.b.run(f'ping -c 8 -i 0.01 -W 20 -M do -s {mtu - 28} {both.a.card.address()}')
+        program.kill(10)  # SIGUSR1
+        found = re.search(r'(\d+) packets of (\d+) bytes', program.wait().output)
+        print(f'# MTU {mtu}: {found[0]}')
+        if int(found[1]) < 8 or not least <= int(found[2]) < 2 * least:
+            raise GuestError(f'MTU {mtu}: {found[0]}')
+    works(both)
+
+
 def test_without_segmentation():
     """Linux cuts, if it is asked to: the same file arrives."""
     both = kept(captured)

@@ -4,7 +4,9 @@
 lost, late or doubled, doorbells that are late, event queues that overflow. Programs get errors or are told that the device has
 failed, and end; the driver begins anew where it has to; then all works, and nothing is left in use."""
 import contextlib
+import errno
 import json
+import re
 import shlex
 
 from harness import cm, events, faults, log, pci, resources, tap, verbs, wait
@@ -138,6 +140,29 @@ def test_commands_refused():
             with faulty(both.a, [faults.of_command('fail', opcode, count=1)], 'command_fail'):
                 result = both.a.run('faulty-host send', check=False)
             expect('it has an error', fails or result.status == 1, result)
+
+
+# The errno of a verb whose command has ended with this status (docs/faults.md; docs/abi.md has the statuses).
+ERRNOS = {0x01: errno.EIO, 0x02: errno.EOPNOTSUPP, 0x03: errno.EINVAL, 0x04: errno.EIO, 0x05: errno.EIO, 0x06: errno.EINVAL,
+          0x07: errno.EBUSY, 0x08: errno.ENOMEM, 0x09: errno.EINVAL, 0x0a: errno.EINVAL, 0x10: errno.EINVAL, 0x20: errno.EFAULT,
+          0x21: errno.EBUSY, 0x30: errno.EBADMSG, 0x40: errno.EINVAL, 0x3f: errno.EIO}
+
+
+def test_errnos():
+    """Each status that the card knows, and one that it does not: verbs' man pages have the errno, but for 0x30."""
+    with survived(infiniband) as both:
+        for status, expected in ERRNOS.items():
+            with faulty(both.a, [faults.of_command('fail', Commands.SW2HW_CQ, status=status, count=1)], 'command_fail'):
+                result = both.a.run('faulty-host send', check=False)
+            expect(f'status {status:#x}: errno {expected}',
+                   re.search(fr'ibv_create_cq.*\(errno {expected},', result.output), result)
+
+
+def test_resize_not_taken_back():
+    """A shared receive queue that is made larger and armed by one verb, when the card does not arm: what it has done holds."""
+    with survived(infiniband) as both:
+        with faulty(both.a, [faults.of_command('fail', Commands.ARM_SRQ)], 'command_fail'):
+            both.a.run('srq-test resize_unarmed')
 
 
 # What a card's start and end consist of.

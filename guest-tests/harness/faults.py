@@ -80,7 +80,7 @@ class Commands:
     MAP_EQ, SW2HW_EQ, HW2SW_EQ = 0x012, 0x013, 0x014
     SW2HW_CQ, HW2SW_CQ = 0x016, 0x017
     RST2INIT, INIT2RTR, RTR2RTS, TO_ERR, TO_RST = 0x019, 0x01a, 0x01b, 0x01e, 0x021
-    CONF_SPECIAL_QP, QUERY_PORT, SET_GID = 0x023, 0x043, 0x050
+    CONF_SPECIAL_QP, ARM_SRQ, QUERY_PORT, SET_GID = 0x023, 0x040, 0x043, 0x050
     UNMAP_ICM, MAP_ICM = 0xff9, 0xffa
 
 
@@ -90,7 +90,7 @@ INTERNAL_ERR = 0x01  # a status that no card ends a command with by itself
 
 
 def of_command(action, opcode=None, **more):
-    """A command never ends (hang), is late (delay), or is not executed (fail)."""
+    """A command never ends (hang), is late (delay), or is not executed (fail, with this status)."""
     which = {} if opcode is None else {'opcode': opcode}
     status = {'status': INTERNAL_ERR} if action == 'fail' else {}
     return {'place': 'command', 'action': action, **which, **status, **more}

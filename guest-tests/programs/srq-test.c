@@ -286,6 +286,31 @@ static void test_resize(void)
     destroy_region(&r);
 }
 
+/* For a card that does not arm: a resize that it has done before holds, for who asked as for the card. */
+static void test_resize_unarmed(void)
+{
+    struct ibv_srq_attr attr = { .max_wr = 64, .srq_limit = 20 };
+    struct ibv_cq_ex *cq = create_cq(&device, 64);
+    struct ibv_srq *srq = create_srq(16);
+    struct ibv_qp *qp[2];
+    struct region r;
+
+    create_region(&device, &r, 8192);
+    create_sharing_pair(cq, srq, qp);
+    check(fill_srq(srq, &r) == 16);
+    check(!ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT) && size_of(srq) == 64);
+    check(fill_srq(srq, &r) == 64 - 16);
+    for (unsigned int i = 0; i < 64; i++) {
+        check(message(cq, qp[i % 2], &r) == 1000 + (i < 16 ? i : i - 16));
+    }
+    check(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT) == EIO);
+    expect_no_event();
+    destroy_pair(qp);
+    check(!ibv_destroy_srq(srq));
+    destroy_cq(cq);
+    destroy_region(&r);
+}
+
 static void test_last_wqe(void)
 {
     struct ibv_cq_ex *cq = create_cq(&device, 64);
@@ -725,6 +750,7 @@ static const struct test_case cases[] = {
     { "exact_lists", test_exact_lists },
     { "limit", test_limit },
     { "resize", test_resize },
+    { "resize_unarmed", test_resize_unarmed },
     { "last_wqe", test_last_wqe },
     { "lives", test_lives },
     { "shared", test_shared },

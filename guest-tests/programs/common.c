@@ -3,6 +3,8 @@
 #include "common.h"
 
 #include <netdb.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +24,23 @@ _Noreturn void fail(const char *file, int line, const char *what)
 {
     printf("%s:%d: not so: %s (errno %d, %s)\n", file, line, what, errno, strerror(errno));
     exit(1);
+}
+
+void await_start(const char *format, ...)
+{
+    sigset_t set;
+    va_list args;
+    int number;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    check(!sigprocmask(SIG_BLOCK, &set, NULL));
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    putchar('\n');
+    fflush(stdout);
+    check(!sigwait(&set, &number));
 }
 
 double seconds_now(void)

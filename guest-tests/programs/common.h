@@ -49,6 +49,9 @@ void open_device(struct device *device);
 void open_device_named(struct device *device, const char *name);
 void close_device(struct device *device);
 
+/* Say this, a line, and wait for SIGUSR1, which may come as soon as the line is read. */
+void __attribute__((format(printf, 1, 2))) await_start(const char *format, ...);
+
 /* Memory of its own pages, zeroed, registered with ACCESS_ALL. */
 struct region {
     uint8_t *addr;

@@ -14,7 +14,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -350,18 +349,6 @@ static void round_of(int number)
     }
 }
 
-static void await_start(void)
-{
-    sigset_t set;
-    int number;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGUSR1);
-    check(!sigprocmask(SIG_BLOCK, &set, NULL));
-    printf("ready: QP %u and %u\n", bench.qp[0]->qp_num, bench.qp[1]->qp_num);
-    check(!sigwait(&set, &number));
-}
-
 /* Whatever can be given back to a device that has failed is; the rest goes with the process. */
 static int end_of_device(void)
 {
@@ -434,7 +421,7 @@ int main(int argc, char **argv)
     open_device(&device);
     set_up();
     if (*expected) {
-        await_start();
+        await_start("ready: QP %u and %u", bench.qp[0]->qp_num, bench.qp[1]->qp_num);
         return work_till_trouble();
     }
     return work();

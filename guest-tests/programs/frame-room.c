@@ -7,7 +7,6 @@
 
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
@@ -19,24 +18,18 @@ static uint32_t charged(int fd)
     socklen_t len = sizeof(info);
 
     check(!getsockopt(fd, SOL_SOCKET, SO_MEMINFO, info, &len));
-    check(len > SK_MEMINFO_RMEM_ALLOC * sizeof(info[0]) && !info[SK_MEMINFO_DROPS]);
+    check(len > SK_MEMINFO_DROPS * sizeof(info[0]) && !info[SK_MEMINFO_DROPS]);
     return info[SK_MEMINFO_RMEM_ALLOC];
 }
 
 int main(void)
 {
-    int fd = socket(AF_INET, SOCK_RAW, IPPROTO_ICMP), room = ROOM, number;
+    int fd = socket(AF_INET, SOCK_RAW, IPPROTO_ICMP), room = ROOM;
     unsigned int bytes, n = 0;
-    sigset_t set;
     char byte;
 
     check(fd >= 0 && !setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)));
-    sigemptyset(&set);
-    sigaddset(&set, SIGUSR1);
-    check(!sigprocmask(SIG_BLOCK, &set, NULL));
-    printf("ready\n");
-    fflush(stdout);
-    check(!sigwait(&set, &number));
+    await_start("ready");
     bytes = charged(fd);
     while (recv(fd, &byte, 1, MSG_DONTWAIT) >= 0) {
         n++;

@@ -56,6 +56,30 @@ static void create_sharing_pair(struct ibv_cq_ex *cq, struct ibv_srq *srq, struc
     connect_pair(&device, qp);
 }
 
+/* Two QPs that share a receive queue, and memory for their messages: what most cases work with. */
+struct sharing {
+    struct ibv_cq_ex *cq;
+    struct ibv_srq *srq;
+    struct ibv_qp *qp[2];
+    struct region r;
+};
+
+static void set_up(struct sharing *s, size_t length)
+{
+    s->cq = create_cq(&device, 256);
+    s->srq = create_srq(16);
+    create_region(&device, &s->r, length);
+    create_sharing_pair(s->cq, s->srq, s->qp);
+}
+
+static void tear_down(struct sharing *s)
+{
+    destroy_pair(s->qp);
+    check(!ibv_destroy_srq(s->srq));
+    destroy_cq(s->cq);
+    destroy_region(&s->r);
+}
+
 static int try_post(struct ibv_srq *srq, uint64_t wr_id, struct ibv_sge sge)
 {
     struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 };
@@ -199,44 +223,37 @@ static void expect_no_event(void)
 
 static void test_limit(void)
 {
+    struct sharing s;
     struct ibv_srq_attr attr = {};
-    struct ibv_cq_ex *cq = create_cq(&device, 64);
-    struct ibv_srq *srq = create_srq(16);
-    struct ibv_qp *qp[2];
-    struct region r;
 
-    create_region(&device, &r, 8192);
-    create_sharing_pair(cq, srq, qp);
-    attr.srq_limit = size_of(srq) + 1;
-    check(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT) == EINVAL);
+    set_up(&s, 8192);
+    attr.srq_limit = size_of(s.srq) + 1;
+    check(ibv_modify_srq(s.srq, &attr, IBV_SRQ_LIMIT) == EINVAL);
     for (int i = 0; i < 10; i++) {
-        post_srq(srq, i, sge_of(&r, 0, 8));
+        post_srq(s.srq, i, sge_of(&s.r, 0, 8));
     }
-    set_limit(srq, 7);
-    check(limit_of(srq) == 7);
+    set_limit(s.srq, 7);
+    check(limit_of(s.srq) == 7);
     for (int i = 0; i < 3; i++) {
-        check(message(cq, qp[0], &r) == (uint64_t)i);
+        check(message(s.cq, s.qp[0], &s.r) == (uint64_t)i);
     }
     expect_no_event();
-    check(limit_of(srq) == 7);
-    check(message(cq, qp[0], &r) == 3);
-    check(next_event(IBV_EVENT_SRQ_LIMIT_REACHED).element.srq == srq);
-    check(limit_of(srq) == 0);
-    check(message(cq, qp[1], &r) == 4);
+    check(limit_of(s.srq) == 7);
+    check(message(s.cq, s.qp[0], &s.r) == 3);
+    check(next_event(IBV_EVENT_SRQ_LIMIT_REACHED).element.srq == s.srq);
+    check(limit_of(s.srq) == 0);
+    check(message(s.cq, s.qp[1], &s.r) == 4);
     expect_no_event();
     /* Five are left. */
-    set_limit(srq, 6);
+    set_limit(s.srq, 6);
     next_event(IBV_EVENT_SRQ_LIMIT_REACHED);
-    check(limit_of(srq) == 0);
-    set_limit(srq, 5);
+    check(limit_of(s.srq) == 0);
+    set_limit(s.srq, 5);
     expect_no_event();
-    set_limit(srq, 0);
-    check(message(cq, qp[1], &r) == 5);
+    set_limit(s.srq, 0);
+    check(message(s.cq, s.qp[1], &s.r) == 5);
     expect_no_event();
-    destroy_pair(qp);
-    check(!ibv_destroy_srq(srq));
-    destroy_cq(cq);
-    destroy_region(&r);
+    tear_down(&s);
 }
 
 /* By a change of state, and by an error: once each, behind what the QP had taken; what it had not stays. */
@@ -250,65 +267,51 @@ static int resize(struct ibv_srq *srq, uint32_t max_wr)
 /* What is posted goes on in the order in which it was posted, whatever the size becomes. */
 static void test_resize(void)
 {
+    struct sharing s;
     static const uint32_t sizes[] = { 32, 256, 1024, 64, 128, 64 };
     struct ibv_srq_attr attr = { .max_wr = 128, .srq_limit = 20 };
-    struct ibv_cq_ex *cq = create_cq(&device, 64);
-    struct ibv_srq *srq = create_srq(16);
     uint64_t posted = 0, taken = 0;
-    struct ibv_qp *qp[2];
-    struct region r;
 
-    create_region(&device, &r, 8192);
-    create_sharing_pair(cq, srq, qp);
+    set_up(&s, 8192);
     for (int round = 0; round < 300; round++) {
         for (; posted < taken + 16; posted++) {
-            post_srq(srq, posted, sge_of(&r, 0, 8));
+            post_srq(s.srq, posted, sge_of(&s.r, 0, 8));
         }
-        check(!resize(srq, sizes[round % 6]) && size_of(srq) == sizes[round % 6]);
+        check(!resize(s.srq, sizes[round % 6]) && size_of(s.srq) == sizes[round % 6]);
         for (; posted < taken + 30; posted++) {
-            post_srq(srq, posted, sge_of(&r, 0, 8));
+            post_srq(s.srq, posted, sge_of(&s.r, 0, 8));
         }
-        check(resize(srq, 16) == EINVAL && size_of(srq) == sizes[round % 6]);
+        check(resize(s.srq, 16) == EINVAL && size_of(s.srq) == sizes[round % 6]);
         for (int i = 0; i < 25; i++, taken++) {
-            check(message(cq, qp[round % 2], &r) == taken);
+            check(message(s.cq, s.qp[round % 2], &s.r) == taken);
         }
     }
-    check(resize(srq, 0) == EINVAL && resize(srq, UINT32_MAX) == EINVAL);
+    check(resize(s.srq, 0) == EINVAL && resize(s.srq, UINT32_MAX) == EINVAL);
     attr.srq_limit = 129;
-    check(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT) == EINVAL && size_of(srq) == 64);
+    check(ibv_modify_srq(s.srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT) == EINVAL && size_of(s.srq) == 64);
     attr.srq_limit = posted - taken;
-    check(!ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT) && size_of(srq) == 128);
-    check(fill_srq(srq, &r) == 128 - (posted - taken));
+    check(!ibv_modify_srq(s.srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT) && size_of(s.srq) == 128);
+    check(fill_srq(s.srq, &s.r) == 128 - (posted - taken));
     expect_no_event();
-    destroy_pair(qp);
-    check(!ibv_destroy_srq(srq));
-    destroy_cq(cq);
-    destroy_region(&r);
+    tear_down(&s);
 }
 
 /* For a card that does not arm: a resize that it has done before holds, for who asked as for the card. */
 static void test_resize_unarmed(void)
 {
+    struct sharing s;
     struct ibv_srq_attr attr = { .max_wr = 64, .srq_limit = 20 };
-    struct ibv_cq_ex *cq = create_cq(&device, 64);
-    struct ibv_srq *srq = create_srq(16);
-    struct ibv_qp *qp[2];
-    struct region r;
 
-    create_region(&device, &r, 8192);
-    create_sharing_pair(cq, srq, qp);
-    check(fill_srq(srq, &r) == 16);
-    check(!ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT) && size_of(srq) == 64);
-    check(fill_srq(srq, &r) == 64 - 16);
+    set_up(&s, 8192);
+    check(fill_srq(s.srq, &s.r) == 16);
+    check(!ibv_modify_srq(s.srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT) && size_of(s.srq) == 64);
+    check(fill_srq(s.srq, &s.r) == 64 - 16);
     for (unsigned int i = 0; i < 64; i++) {
-        check(message(cq, qp[i % 2], &r) == 1000 + (i < 16 ? i : i - 16));
+        check(message(s.cq, s.qp[i % 2], &s.r) == 1000 + (i < 16 ? i : i - 16));
     }
-    check(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT) == EIO);
+    check(ibv_modify_srq(s.srq, &attr, IBV_SRQ_LIMIT) == EIO);
     expect_no_event();
-    destroy_pair(qp);
-    check(!ibv_destroy_srq(srq));
-    destroy_cq(cq);
-    destroy_region(&r);
+    tear_down(&s);
 }
 
 static void test_last_wqe(void)
@@ -365,24 +368,20 @@ static void test_last_wqe(void)
  */
 static void test_lives(void)
 {
-    struct ibv_cq_ex *cq = create_cq(&device, 64);
-    struct ibv_srq *srq = create_srq(16);
+    struct sharing s;
     struct ibv_async_event event;
-    struct ibv_qp *qp[2];
 
-    create_sharing_pair(cq, srq, qp);
-    to_state(qp[0], IBV_QPS_ERR);
-    to_state(qp[0], IBV_QPS_RESET);
+    set_up(&s, 8192);
+    to_state(s.qp[0], IBV_QPS_ERR);
+    to_state(s.qp[0], IBV_QPS_RESET);
     check(event_is_there(0) && !ibv_get_async_event(device.context, &event));
-    check(event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED && event.element.qp == qp[0]);
+    check(event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED && event.element.qp == s.qp[0]);
     ibv_ack_async_event(&event);
-    reconnect(&device, qp);
-    to_state(qp[0], IBV_QPS_RESET);
-    reconnect(&device, qp);
+    reconnect(&device, s.qp);
+    to_state(s.qp[0], IBV_QPS_RESET);
+    reconnect(&device, s.qp);
     check(!event_is_there(LOOKS_MS));
-    destroy_pair(qp);
-    check(!ibv_destroy_srq(srq));
-    destroy_cq(cq);
+    tear_down(&s);
 }
 
 /* --- many QPs ----------------------------------------------------------------------------------------------------- */
@@ -544,47 +543,40 @@ static void *post_many(void *context)
  */
 static void test_threads(void)
 {
-    struct ibv_cq_ex *cq = create_cq(&device, 256);
-    struct ibv_srq *srq = create_srq(16);
+    struct sharing s;
     uint64_t next[THREADS] = {};
     struct poster p[THREADS];
     unsigned int sent = 0, received = 0;
-    struct ibv_qp *qp[2];
-    struct region r;
 
-    create_region(&device, &r, 8192);
-    create_sharing_pair(cq, srq, qp);
+    set_up(&s, 8192);
     for (int i = 0; i < THREADS; i++) {
-        p[i] = (struct poster) { .srq = srq, .region = &r, .number = i };
+        p[i] = (struct poster) { .srq = s.srq, .region = &s.r, .number = i };
         check(!pthread_create(&p[i].thread, NULL, post_many, &p[i]));
     }
     for (int i = 0; i < 32; i++, sent++) {
-        post(qp[0], IBV_WR_SEND, 0, sge_of(&r, 4096, 8), 0, 0);
+        post(s.qp[0], IBV_WR_SEND, 0, sge_of(&s.r, 4096, 8), 0, 0);
     }
     while (received < THREADS * THREAD_POSTS) {
-        struct ibv_wc wc = next_completion(cq);
+        struct ibv_wc wc = next_completion(s.cq);
 
         check(wc.status == IBV_WC_SUCCESS);
         if (wc.opcode == IBV_WC_RECV) {
             check(wc.wr_id >> 32 < THREADS && (wc.wr_id & UINT32_MAX) == next[wc.wr_id >> 32]++);
             if (++received % 50 == 0) {
                 /* Too small for what is posted, now and then. */
-                int err = resize(srq, 16u << received / 50 % 4);
+                int err = resize(s.srq, 16u << received / 50 % 4);
 
                 check(!err || err == EINVAL);
             }
         } else if (sent < THREADS * THREAD_POSTS) {
-            post(qp[0], IBV_WR_SEND, 0, sge_of(&r, 4096, 8), 0, 0);
+            post(s.qp[0], IBV_WR_SEND, 0, sge_of(&s.r, 4096, 8), 0, 0);
             sent++;
         }
     }
     for (int i = 0; i < THREADS; i++) {
         check(!pthread_join(p[i].thread, NULL));
     }
-    destroy_pair(qp);
-    check(!ibv_destroy_srq(srq));
-    destroy_cq(cq);
-    destroy_region(&r);
+    tear_down(&s);
 }
 
 /* --- services ----------------------------------------------------------------------------------------------------- */
@@ -659,65 +651,51 @@ static void test_datagrams(void)
 /* A reliable message waits until there is a WQE. An SRQ is not its QPs' own queue. */
 static void test_empty(void)
 {
-    struct ibv_cq_ex *cq = create_cq(&device, 64);
-    struct ibv_srq *srq = create_srq(16);
+    struct sharing s;
     struct ibv_recv_wr recv = {}, *bad;
-    struct ibv_qp *qp[2];
     struct ibv_wc wc;
-    struct region r;
 
-    create_region(&device, &r, 8192);
-    create_sharing_pair(cq, srq, qp);
-    check(ibv_post_recv(qp[1], &recv, &bad) == EINVAL && bad == &recv);
-    post(qp[0], IBV_WR_SEND, 1, sge_of(&r, 4096, 8), 0, 0);
+    set_up(&s, 8192);
+    check(ibv_post_recv(s.qp[1], &recv, &bad) == EINVAL && bad == &recv);
+    post(s.qp[0], IBV_WR_SEND, 1, sge_of(&s.r, 4096, 8), 0, 0);
     usleep(100000);
-    check(!ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc));
-    post_srq(srq, 2, sge_of(&r, 0, 8));
+    check(!ibv_poll_cq(ibv_cq_ex_to_cq(s.cq), 1, &wc));
+    post_srq(s.srq, 2, sge_of(&s.r, 0, 8));
     for (int i = 0; i < 2; i++) {
-        wc = next_completion(cq);
+        wc = next_completion(s.cq);
         check(wc.status == IBV_WC_SUCCESS && (wc.wr_id == 1 || wc.wr_id == 2));
     }
-    destroy_pair(qp);
-    check(!ibv_destroy_srq(srq));
-    destroy_cq(cq);
-    destroy_region(&r);
+    tear_down(&s);
 }
 
 /* So does a Write with immediate data, of one packet and of many: nothing is told before, and it is told once. */
 static void test_empty_immediate(void)
 {
+    struct sharing s;
     static const uint32_t lengths[] = { 8, 20000 };
-    struct ibv_cq_ex *cq = create_cq(&device, 64);
-    struct ibv_srq *srq = create_srq(16);
-    struct ibv_qp *qp[2];
-    struct region r;
 
-    create_region(&device, &r, 65536);
-    create_sharing_pair(cq, srq, qp);
+    set_up(&s, 65536);
     for (unsigned round = 0; round < 6; round++) {
         uint32_t length = lengths[round % 2];
         unsigned seen = 0;
         struct ibv_wc wc;
 
-        fill_pattern(r.addr, round, length);
-        memset(r.addr + 32768, 0, length);
-        post(qp[0], IBV_WR_RDMA_WRITE_WITH_IMM, 1, sge_of(&r, 0, length), (uintptr_t)r.addr + 32768, r.mr->rkey);
+        fill_pattern(s.r.addr, round, length);
+        memset(s.r.addr + 32768, 0, length);
+        post(s.qp[0], IBV_WR_RDMA_WRITE_WITH_IMM, 1, sge_of(&s.r, 0, length), (uintptr_t)s.r.addr + 32768, s.r.mr->rkey);
         usleep(20000);
-        check(!ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc));
-        post_srq(srq, 2, sge_of(&r, 65000, 8));
+        check(!ibv_poll_cq(ibv_cq_ex_to_cq(s.cq), 1, &wc));
+        post_srq(s.srq, 2, sge_of(&s.r, 65000, 8));
         for (int i = 0; i < 2; i++) {
-            wc = next_completion(cq);
+            wc = next_completion(s.cq);
             check(wc.status == IBV_WC_SUCCESS && (wc.wr_id == 1 || wc.wr_id == 2) && !(seen & wc.wr_id));
             check(wc.wr_id == 1 || (wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM && wc.byte_len == length));
             seen |= wc.wr_id;
         }
-        check_pattern(r.addr + 32768, round, length);
-        check(!ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc));
+        check_pattern(s.r.addr + 32768, round, length);
+        check(!ibv_poll_cq(ibv_cq_ex_to_cq(s.cq), 1, &wc));
     }
-    destroy_pair(qp);
-    check(!ibv_destroy_srq(srq));
-    destroy_cq(cq);
-    destroy_region(&r);
+    tear_down(&s);
 }
 
 /* --- the last one ------------------------------------------------------------------------------------------------- */

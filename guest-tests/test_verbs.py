@@ -167,5 +167,9 @@ def test_two_cpus_kernel_poster_poller():
     kept(infiniband, cpus=2).a.run('modprobe rdma_hca_test only=post-while-polling && modprobe -r rdma_hca_test')
 
 
+def test_two_cpus_kernel_free_polled():
+    kept(infiniband, cpus=2).a.run('modprobe rdma_hca_test only=free-polled && modprobe -r rdma_hca_test')
+
+
 if __name__ == '__main__':
     tap.main()

@@ -150,14 +150,24 @@ static void rhca_cq_hide(struct rhca_dev *dev, struct rhca_cq *cq)
 }
 
 /*
- * The core has made sure that no work is queued; a late event of a QP that is
- * gone may have queued it since then.
+ * No poll of the core's is queued, nor is one still using @cq. The core has
+ * made sure of less: a late event of a QP that is gone may have queued its work
+ * since then, and irq_poll_disable() does not wait for the end of a softirq,
+ * which asks for the next event there. To RCU a softirq is a reader.
  */
-static void rhca_cq_cancel_work(struct rhca_cq *cq)
+static void rhca_cq_end_polls(struct rhca_cq *cq)
 {
-	if (cq->ibcq.poll_ctx == IB_POLL_WORKQUEUE ||
-	    cq->ibcq.poll_ctx == IB_POLL_UNBOUND_WORKQUEUE)
+	switch (cq->ibcq.poll_ctx) {
+	case IB_POLL_WORKQUEUE:
+	case IB_POLL_UNBOUND_WORKQUEUE:
 		cancel_work_sync(&cq->ibcq.work);
+		break;
+	case IB_POLL_SOFTIRQ:
+		synchronize_rcu();
+		break;
+	default:
+		break;
+	}
 }
 
 static int rhca_cq_create(struct rhca_dev *dev, struct rhca_cq *cq,
@@ -241,7 +251,7 @@ int rhca_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	rhca_hw2sw_cq(dev, cq);
 	rhca_cq_hide(dev, cq);
 	if (!ibcq->uobject)
-		rhca_cq_cancel_work(cq);
+		rhca_cq_end_polls(cq);
 	rhca_cq_free_ring(dev, cq, rhca_udata_ucontext(udata));
 	rhca_bitmap_free(&dev->cq_map, cq->cqn, 1);
 	return 0;

@@ -41,6 +41,7 @@ static const struct {
 	{ "access-flags", test_access_flags },
 	{ "post-while-polling", test_post_while_polling },
 	{ "drain", test_drain },
+	{ "free-polled", test_free_polled },
 	{ "drain-overrun", test_drain_overrun },
 	{ "receives-only", test_receives_only },
 	{ "srq", test_srq },

@@ -37,6 +37,7 @@ int test_flush_and_clean(struct bench *b);
 int test_posts_by_state(struct bench *b);
 int test_post_while_polling(struct bench *b);
 int test_drain(struct bench *b);
+int test_free_polled(struct bench *b);
 int test_drain_overrun(struct bench *b);
 int test_receives_only(struct bench *b);
 

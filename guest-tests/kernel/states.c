@@ -166,6 +166,66 @@ int test_drain(struct bench *b)
 }
 
 /*
+ * The softirq that polls a CQ asks for the next event last. A processor that
+ * is slow there, as one that is virtual may be, does it when the completions
+ * have been told, and who waited for them destroys the CQ.
+ */
+static int (*notify)(struct ib_cq *cq, enum ib_cq_notify_flags flags);
+static struct ib_cq *slow_cq;
+
+static int notify_late(struct ib_cq *cq, enum ib_cq_notify_flags flags)
+{
+	if (cq == READ_ONCE(slow_cq) && in_serving_softirq())
+		mdelay(100);
+	return notify(cq, flags);
+}
+
+static int free_at_once(struct bench *b, int vector)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	struct drained d = { .cqe.done = count_drained };
+	struct ib_recv_wr wr = { .wr_cqe = &d.cqe };
+	unsigned long end = jiffies + PATIENCE;
+
+	b->cq = ib_alloc_cq(b->dev, NULL, 4 * WRS, vector, IB_POLL_SOFTIRQ);
+	CHECK(!IS_ERR(b->cq));
+	CHECK(!create_qps(b, IB_QPT_RC, 0));
+	WRITE_ONCE(slow_cq, b->cq);
+	CHECK(!ib_post_recv(b->qp[0], &wr, NULL));
+	CHECK(!ib_modify_qp(b->qp[0], &attr, IB_QP_STATE));
+	while (!READ_ONCE(d.all) && time_before(jiffies, end))
+		cond_resched();
+	CHECK(d.count == 1);
+	CHECK(!destroy_qps(b));
+	ib_free_cq(b->cq);
+	WRITE_ONCE(slow_cq, NULL);
+	return 0;
+}
+
+int test_free_polled(struct bench *b)
+{
+	struct ib_cq *cq = b->cq;
+	int cpu, vector, err = 0;
+
+	/* One processor ends the softirq before who waited goes on. */
+	if (num_online_cpus() == 1)
+		return 0;
+	notify = b->dev->ops.req_notify_cq;
+	b->dev->ops.req_notify_cq = notify_late;
+	/* Whichever processor a vector's softirq runs on, another one waits for it once. */
+	for_each_online_cpu(cpu) {
+		set_cpus_allowed_ptr(current, cpumask_of(cpu));
+		for (vector = 0; vector < b->dev->num_comp_vectors && !err;
+		     vector++)
+			err = free_at_once(b, vector);
+	}
+	set_cpus_allowed_ptr(current, cpu_possible_mask);
+	b->dev->ops.req_notify_cq = notify;
+	b->cq = cq;
+	return err;
+}
+
+/*
  * A CQ that has overrun takes nothing any more. What is in the queues of its QPs
  * ends nevertheless for who drains one, and the card is none the worse.
  */

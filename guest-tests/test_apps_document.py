@@ -31,9 +31,8 @@ def managed():
     return Lab([machine(text, ManagedCard(), layers=APPLICATIONS['layers']) for text in apart(first, second)])
 
 
-def run(both, word, then=''):
-    """The commands of both guests, those that have this word; then: more for the second."""
-    first, second = DOCUMENT.examples(word)
+def run(both, first, second, then=''):
+    """The commands of both guests; then: more for the second."""
     both.a.run(f'grep -q configfs /proc/mounts || {{ {DOCUMENT.example("mount -t configfs")}\n}}')
     both.a.run(f'set -e\n{first}')
     result = both.b.run(f'set -e\n{second}\n{then}', 150)
@@ -41,16 +40,30 @@ def run(both, word, then=''):
         raise GuestError(f'{result}')
 
 
+def run_scsi(both, first, second, then=''):
+    """The same of a target, which needs a unit."""
+    make = DOCUMENT.example('fd_dev_name')
+    run(both, f'[ -e /back/unit ] || {{ {make}\n}}\n{first}', second, then)
+
+
 def test_nvme():
-    run(kept(roce, **APPLICATIONS), 'modprobe nvme')
+    run(kept(roce, **APPLICATIONS), *DOCUMENT.examples('modprobe nvme'))
 
 
 def test_nfs():
-    run(kept(roce, **APPLICATIONS), 'modprobe -a nfs', 'cp -r /etc /mnt/nfs/ && umount /mnt/nfs')
+    run(kept(roce, **APPLICATIONS), *DOCUMENT.examples('modprobe -a nfs'), 'cp -r /etc /mnt/nfs/ && umount /mnt/nfs')
 
 
 def test_iser():
-    run(kept(roce, **APPLICATIONS), 'iqn.2026-11.test')
+    run_scsi(kept(roce, **APPLICATIONS), *DOCUMENT.examples('iqn.2026-11.test'))
+
+
+# The second guest hears a moment after the end that the disk has gone.
+GONE = 'until ! grep sda /proc/partitions; do sleep 0.2; done'
+
+
+def test_srp_at_address():
+    run_scsi(kept(roce, **APPLICATIONS), *DOCUMENT.examples('5555'), GONE)
 
 
 def test_manager():
@@ -62,14 +75,14 @@ def test_manager():
 
 def test_ipoib():
     both = kept(managed)
-    run(both, 'modprobe ib_ipoib')
+    run(both, *DOCUMENT.examples('modprobe ib_ipoib'))
     for guest in both.guests:
         guest.run(f'set -e\n{DOCUMENT.example("echo connected")}')
     both.b.run(DOCUMENT.example('ping', '-s 65000'), 120)
 
 
 def test_srp():
-    run(kept(managed), 'ib_srp', 'until ! grep sda /proc/partitions; do sleep 0.2; done')
+    run_scsi(kept(managed), DOCUMENT.example('acls/5254'), DOCUMENT.example('ibsrpdm'), GONE)
 
 
 def test_shell():

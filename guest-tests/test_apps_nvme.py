@@ -14,6 +14,7 @@ SECONDS = 1800 if tap.LONG else tap.DEFAULT_SECONDS
 MIXED = '--rw=randwrite --bsrange=512-128k --iodepth=8'
 # One job for each queue, each with a part of the disk.
 FOUR = f'--rw=randwrite --bs=4k --iodepth=16 --numjobs=4 --size={MIB // 4}m --offset_increment={MIB // 4}m'
+POLLED = f'--ioengine=pvsync2 --hipri --rw=randwrite --bs=4k --size={MIB // 4}m'
 # For longer than a test takes to do something to the target.
 GOES_ON = f'{MIXED} --size=16m --loops={40 if tap.LONG else 4}'
 
@@ -47,6 +48,18 @@ def test_four_queues():
 
 
 @tap.seconds(SECONDS)
+def test_kinds_of_queues():
+    """Some for reads, others for writes, and one whose completions nobody is told of: who waits polls."""
+    both = served()
+    with resources.given_back(both), connected(both, ',nr_write_queues=1,nr_poll_queues=1') as name:
+        queues = both.b.run(f'cat /sys/class/nvme/{name}/queue_count').output.strip()
+        if queues != str(1 + nvme.QUEUES + 2):
+            raise GuestError(f'{queues} queues')
+        for seed, options in enumerate((FOUR, f'{MIXED} --size={MIB}m', POLLED), 1):
+            storage.fio(both.b, f'/dev/{name}n1', options, seed)
+
+
+@tap.seconds(SECONDS)
 def test_loss():
     both = served()
     with resources.given_back(both), connected(both) as name, storage.loss(both, LOSS):
@@ -64,6 +77,29 @@ def test_target_leaves_and_returns():
         nvme.listen(both.a.card)
         nvme.wait_state(both.b, name, 'live')
         storage.report(job)
+
+
+@tap.seconds(SECONDS)
+def test_resets_in_a_write():
+    """The host gives its queues up and makes them anew: who writes waits."""
+    both = served()
+    with resources.given_back(both), connected(both) as name:
+        job = storage.writing(both, f'/dev/{name}n1', GOES_ON)
+        for _ in range(3):
+            both.b.run(f'echo 1 >/sys/class/nvme/{name}/reset_controller')
+            nvme.wait_state(both.b, name, 'live')
+        storage.report(job)
+
+
+@tap.seconds(SECONDS)
+def test_host_leaves_in_a_write():
+    both = served()
+    with resources.given_back(both):
+        name = nvme.connect(both.b, both.a.card)
+        job = storage.writing(both, f'/dev/{name}n1', GOES_ON)
+        nvme.disconnect(both.b, name)
+        storage.fails(job, 'Input/output error', 'No such device')
+        wait.until(lambda: not nvme.state(both.b, name), f'gone: {name}')
 
 
 @tap.seconds(SECONDS)

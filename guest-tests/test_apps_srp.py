@@ -1,0 +1,119 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""SRP by RDMA CM: Linux's target in one guest, its initiator in the other, by our cards. What fio has written it reads again and
+compares."""
+import functools
+
+from harness import faults, resources, srp, storage, tap
+from harness.labs import kept
+
+LOSS = faults.loss(0.005)
+SECONDS = 1800 if tap.LONG else tap.DEFAULT_SECONDS
+MIB = 48 if tap.LONG else 4
+WRITES = f'--rw=randwrite --bsrange=512-128k --iodepth=8 --size={MIB}m'
+SMALL = f'--rw=randwrite --bs=4k --iodepth=16 --size={MIB // 2}m'
+LARGE = f'--rw=write --bs=1m --iodepth=4 --size={4 * MIB}m'
+GOES_ON = f'{WRITES} --loops=8'
+# How the initiator says where a command's data is: of that many descriptors, each a piece of memory or of a registered region.
+DESCRIPTORS = ',cmd_sg_entries=255,max_sect=8192', ',cmd_sg_entries=1'
+
+
+def prepare(both):
+    srp.serve_at_address(both.a)
+    load(both)
+
+
+served = functools.partial(kept, storage.lab, prepare=prepare)
+
+
+def load(both, options=''):
+    both.b.run(f'modprobe sd_mod && modprobe ib_srp {options}')
+
+
+def given_back(both):
+    return resources.given_back(both, resources.in_use_but_cqs)
+
+
+def logged_in(both, options=''):
+    return srp.logged_in_at_address(both.b, both.a, options)
+
+
+@tap.seconds(SECONDS)
+def test_data():
+    both = served()
+    with given_back(both):
+        with logged_in(both) as disk:
+            storage.fio(both.b, disk, SMALL)
+            storage.fio(both.b, disk, WRITES, seed=2)
+        with logged_in(both) as disk:
+            storage.fio(both.b, disk, f'{WRITES} --verify_only', seed=2)
+
+
+@tap.seconds(SECONDS)
+def test_large_transfers():
+    both = served()
+    for options in DESCRIPTORS:
+        with given_back(both), logged_in(both, options) as disk:
+            storage.fio(both.b, disk, LARGE)
+
+
+@tap.seconds(SECONDS)
+def test_without_registration():
+    """All of the initiator's memory is one region, and the target is told many pieces of it."""
+    both = served()
+    both.b.run('modprobe -r ib_srp')
+    load(both, 'register_always=N')
+    for options in DESCRIPTORS:
+        with given_back(both), logged_in(both, options) as disk:
+            storage.fio(both.b, disk, LARGE)
+    both.b.run('modprobe -r ib_srp')
+    load(both)
+
+
+@tap.seconds(SECONDS)
+def test_loss():
+    both = served()
+    with given_back(both), logged_in(both) as disk, storage.loss(both, LOSS):
+        storage.fio(both.b, disk, SMALL)
+        storage.fio(both.b, disk, WRITES, seed=2)
+
+
+@tap.seconds(SECONDS)
+def test_resets():
+    """Of the unit: the commands that are under way are taken back by the target. Of the host: the initiator connects anew."""
+    both = served()
+    with given_back(both), logged_in(both) as disk:
+        job = storage.writing(both, disk, GOES_ON)
+        for kind in 'device', 'host', 'device':
+            both.b.run(f'sg_reset --{kind} --no-escalate {disk}')
+        storage.report(job)
+
+
+@tap.seconds(SECONDS)
+def test_target_leaves_and_returns():
+    both = served()
+    with given_back(both), logged_in(both) as disk:
+        srp.set_patience(both.b, reconnect=1)
+        job = storage.writing(both, disk, GOES_ON)
+        srp.enable(both.a, 0)
+        srp.enable(both.a, 1)
+        storage.report(job)
+
+
+@tap.seconds(SECONDS)
+def test_target_dies_in_a_write():
+    """It does not come back in the time that the initiator has been told to wait: who writes gets an error."""
+    both = served()
+    with given_back(both):
+        with logged_in(both) as disk:
+            srp.set_patience(both.b, reconnect=1, fail=2)
+            job = storage.writing(both, disk, GOES_ON)
+            srp.enable(both.a, 0)
+            storage.fails(job, 'Input/output error')
+            srp.enable(both.a, 1)
+        with logged_in(both) as disk:
+            storage.fio(both.b, disk, WRITES)
+
+
+if __name__ == '__main__':
+    tap.main()

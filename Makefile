@@ -182,7 +182,7 @@ check-threads: build $(SQ)/qemu-tsan
 
 # What `make check-debug` runs. Its guests are slow, and get more time. Cases are left out in which Linux's
 # own RDS, iSER, Soft-RoCE or ib_sa (several ways of one subnet) break its checkers' rules.
-debug_tests := ^guest/(driver|recovery|host_faults|reset|concurrency|stress|verbs|srq|memory|dm|extended|raw|roce|roce_driver|tools|interface|life|life_pairs|apps_nvme|apps_nfs|apps_ucx/test_(capabilities|transports|protocols|loss|peer_killed|figures|roce_\w+)|kernel_checks|fabric_(pair|managers|ipoib|switch)|fabric_trunk/test_(topology|routes|all_pairs|both_cables|cable_pulled)|fabric_apps/test_(nvme|nfs|mpi|libfabric|perftest))$$
+debug_tests := ^guest/(driver|recovery|host_faults|reset|concurrency|stress|verbs|srq|memory|dm|extended|raw|roce|roce_driver|tools|interface|life|life_pairs|apps_nvme|apps_nfs|apps_srp|apps_ucx/test_(capabilities|transports|protocols|loss|peer_killed|figures|roce_\w+)|kernel_checks|fabric_(pair|managers|ipoib|switch)|fabric_trunk/test_(topology|routes|all_pairs|both_cables|cable_pulled)|fabric_apps/test_(nvme|nfs|mpi|libfabric|perftest))$$
 
 ifneq ($(filter $(KERNEL),$(debug)),)
 check-debug: build $S/apps-layer

@@ -35,9 +35,10 @@ MEMORY = int(os.environ.get('GUEST_MEMORY') or 512)
 # Programs may register the same memory twice, or more often than dma-debug can count, which has no notion of that.
 MAPPED_TWICE = re.compile(r'cacheline tracking EEXIST|DMA-API: exceeded \d+ overlapping mappings|'
                           r'at kernel/dma/debug\.c:\d+ add_dma_entry\+')
-# What tells of an allocation that failed, and may show where. Linux removes files in /proc/irq that it could not make, and
-# shows who called when it cannot make a folder of settings.
-FAILED_ALLOCATION = re.compile(r': (page allocation failure|vmalloc error)|remove_proc_entry\+|'
+# What tells of an allocation that failed, and may show where. Linux removes files in /proc/irq that it could not make, shows who
+# called when it cannot make a folder of settings, and its page pools try a second time as if softirqs were on (xa_alloc_bh() of
+# an array without XA_FLAGS_LOCK_BH).
+FAILED_ALLOCATION = re.compile(r': (page allocation failure|vmalloc error)|remove_proc_entry\+|\bpage_pool_dma_map\+|'
                                r'kmemleak: Cannot allocate a scan area|DMA-API: cacheline tracking ENOMEM|'
                                r'sysctl could not get directory: .* -12')
 # How the kernel begins to tell which process it ends for want of memory.
@@ -399,7 +400,8 @@ class Guest:
 
     def _expected(self, lines, number):
         before = 30 if 'Call Trace:' in lines[number] else 1 if 'WARNING: ' in lines[number] else 0
-        where = lines[max(0, number - before):number + 1]
+        after = 30 if 'BUG: sleeping function' in lines[number] else 0
+        where = lines[max(0, number - before):number + after + 1]
         known = [MAPPED_TWICE, CRASH, MTHCA_FLUSH] + [FAILED_ALLOCATION] * self.short_of_memory + [OOM_KILLER] * self.out_of_memory
         return any(pattern.search(line) for pattern in known for line in where)
 

@@ -78,12 +78,13 @@ def reset_fails(make):
     works(both)
 
 
-# What the RDMA core loses for want of memory, up to Linux 6.1 at least. Where it cannot register a context it keeps the task
-# (uverbs_std_types_device.c: it frees the context, and not by its restrack entry). Where it cannot list a device's methods it
-# keeps nodes of a tree: radix_tree_insert() that fails leaves empty ones, which uverbs_destroy_api() does not see. Of a flow's
-# two arrays it frees one (flow_resources_alloc() in uverbs_cmd.c). And what SRP's target loses with a device that goes while its
-# GIDs change: srpt_remove_one() hears events longer than it has its MAD agent, and an event has it register another.
-LOST_BY_LINUX = re.compile(r'\b(copy_process|prepare_creds|flow_resources_alloc)\+|\bradix_tree_insert\+.*\buverbs_alloc_api\+|'
+# What the RDMA core loses for want of memory, up to Linux 7.3 at least. Where it cannot register a context it keeps the task, and
+# what belongs to that (uverbs_std_types_device.c: it frees the context, and not by its restrack entry). Where it cannot list a
+# device's methods it keeps nodes of a tree: radix_tree_insert() that fails leaves empty ones, which uverbs_destroy_api() does not
+# see. Of a flow's two arrays it frees one (flow_resources_alloc() in uverbs_cmd.c). And what SRP's target loses with a device that
+# goes while its GIDs change: srpt_remove_one() hears events longer than it has its MAD agent, and an event has it register another.
+LOST_BY_LINUX = re.compile(r'\b(copy_process|prepare_creds|alloc_task_exec_state|flow_resources_alloc)\+|'
+                           r'\bradix_tree_insert\+.*\buverbs_alloc_api\+|'
                            r'\bib_register_mad_agent\+.*\bsrpt_refresh_port_work\+', re.DOTALL)
 
 

@@ -9,10 +9,8 @@ from harness.labs import kept
 
 LOSS = faults.loss(0.005)
 SECONDS = 1800 if tap.LONG else tap.DEFAULT_SECONDS
-WRITES = f'--rw=randwrite --bsrange=512-128k --iodepth=8 --size={48 if tap.LONG else 4}m'
-SMALL = f'--rw=randwrite --bs=4k --iodepth=16 --size={48 if tap.LONG else 2}m'
 # One at a time: of commands that are about to be sent just when it gives its connection up, Linux's initiator has some fail.
-GOES_ON = f'{WRITES} --iodepth=1 --loops=8'
+GOES_ON = f'{storage.MIXED} --iodepth=1 --loops=8'
 
 
 def prepare(both):
@@ -35,18 +33,16 @@ def test_data():
     both = served()
     with resources.given_back(both):
         with logged_in(both) as disk:
-            storage.fio(both.b, disk, SMALL)
-            storage.fio(both.b, disk, WRITES, seed=2)
+            storage.write(both.b, disk)
         with logged_in(both) as disk:
-            storage.fio(both.b, disk, f'{WRITES} --verify_only', seed=2)
+            storage.verify(both.b, disk)
 
 
 @tap.seconds(SECONDS)
 def test_loss():
     both = served()
     with resources.given_back(both), logged_in(both) as disk, storage.loss(both, LOSS):
-        storage.fio(both.b, disk, SMALL)
-        storage.fio(both.b, disk, WRITES, seed=2)
+        storage.write(both.b, disk)
 
 
 @tap.seconds(SECONDS)
@@ -71,7 +67,7 @@ def test_target_dies_in_a_write():
             storage.fails(job, 'Input/output error')
         iser.enable(both.a, 1)
         with logged_in(both) as disk:
-            storage.fio(both.b, disk, WRITES)
+            storage.fio(both.b, disk, storage.MIXED)
 
 
 @tap.only_long

@@ -5,17 +5,16 @@ compares."""
 import functools
 
 from harness import faults, resources, srp, storage, tap
+from harness.check import expect
 from harness.labs import kept
 
 LOSS = faults.loss(0.005)
 SECONDS = 1800 if tap.LONG else tap.DEFAULT_SECONDS
-MIB = 48 if tap.LONG else 4
-WRITES = f'--rw=randwrite --bsrange=512-128k --iodepth=8 --size={MIB}m'
-SMALL = f'--rw=randwrite --bs=4k --iodepth=16 --size={MIB // 2}m'
-LARGE = f'--rw=write --bs=1m --iodepth=4 --size={4 * MIB}m'
-GOES_ON = f'{WRITES} --loops=8'
-# How the initiator says where a command's data is: of that many descriptors, each a piece of memory or of a registered region.
-DESCRIPTORS = ',cmd_sg_entries=255,max_sect=8192', ',cmd_sg_entries=1'
+LARGE = f'--rw=write --bs=1m --iodepth=4 --size={48 if tap.LONG else 16}m'
+GOES_ON = f'{storage.MIXED} --loops=8'
+# How the initiator says where a command's data is: by so many descriptors, each a piece of memory or of a registered region.
+MANY = ',cmd_sg_entries=255,max_sect=8192'
+ONE = ',cmd_sg_entries=1'
 
 
 def prepare(both):
@@ -43,18 +42,25 @@ def test_data():
     both = served()
     with given_back(both):
         with logged_in(both) as disk:
-            storage.fio(both.b, disk, SMALL)
-            storage.fio(both.b, disk, WRITES, seed=2)
+            storage.write(both.b, disk)
         with logged_in(both) as disk:
-            storage.fio(both.b, disk, f'{WRITES} --verify_only', seed=2)
+            storage.verify(both.b, disk)
+
+
+def transfer_large(both, options):
+    """How many regions were registered for it."""
+    before = faults.counted(both)
+    with given_back(both), logged_in(both, options) as disk:
+        storage.fio(both.b, disk, LARGE)
+    return faults.moved(both, before)['v2p fast_regs']
 
 
 @tap.seconds(SECONDS)
 def test_large_transfers():
     both = served()
-    for options in DESCRIPTORS:
-        with given_back(both), logged_in(both, options) as disk:
-            storage.fio(both.b, disk, LARGE)
+    for options in MANY, ONE:
+        registered = transfer_large(both, options)
+        expect('registrations', registered > 0, registered)
 
 
 @tap.seconds(SECONDS)
@@ -64,10 +70,9 @@ def test_without_registration():
     if both.b.run('[ -e /sys/module/ib_srp/initstate ]', check=False).status:
         raise tap.Skip('the kernel has ib_srp built in')
     both.b.run('modprobe -r ib_srp')
-    load(both, 'register_always=N')
-    for options in DESCRIPTORS:
-        with given_back(both), logged_in(both, options) as disk:
-            storage.fio(both.b, disk, LARGE)
+    load(both, 'never_register=Y register_always=N')
+    registered = transfer_large(both, MANY)
+    expect('no registrations', registered == 0, registered)
     both.b.run('modprobe -r ib_srp')
     load(both)
 
@@ -76,8 +81,7 @@ def test_without_registration():
 def test_loss():
     both = served()
     with given_back(both), logged_in(both) as disk, storage.loss(both, LOSS):
-        storage.fio(both.b, disk, SMALL)
-        storage.fio(both.b, disk, WRITES, seed=2)
+        storage.write(both.b, disk)
 
 
 @tap.seconds(SECONDS)
@@ -114,7 +118,7 @@ def test_target_dies_in_a_write():
             storage.fails(job, 'Input/output error')
             srp.enable(both.a, 1)
         with logged_in(both) as disk:
-            storage.fio(both.b, disk, WRITES)
+            storage.fio(both.b, disk, storage.MIXED)
 
 
 if __name__ == '__main__':

@@ -10,7 +10,6 @@ from harness.check import expect
 from harness.labs import kept
 
 pair = functools.partial(kept, fabric.pair)
-WRITES = f'--rw=randwrite --bsrange=512-128k --iodepth=8 --size={48 if tap.LONG else 4}m'
 
 
 def carries(both):
@@ -156,9 +155,9 @@ def test_srp():
     srp.serve(both.a, both.b)
     before = faults.counted(both)
     with srp.logged_in(both.b) as disk:
-        storage.fio(both.b, disk, WRITES)
+        storage.write(both.b, disk)
     with srp.logged_in(both.b) as disk:
-        storage.fio(both.b, disk, f'{WRITES} --verify_only')
+        storage.verify(both.b, disk)
     apps.carried(both, before, 'port tx_packets', 1000)
     # CQs the RDMA core keeps.
     for guest in both.guests:

@@ -10,8 +10,7 @@ PORT = 5555  # of a target at an address: there is none that is usual
 
 def _name(guest):
     """Of its port, as the target has it: the GUID, which is in its first GID."""
-    gid = guest.run(f'cat /sys/class/infiniband/{guest.card.name}/ports/1/gids/0').output.strip()
-    return gid[len('fe80:0000:0000:0000:'):]
+    return guest.run(f'cut -d: -f5- /sys/class/infiniband/{guest.card.name}/ports/1/gids/0').output.strip()
 
 
 def _group(guest):
@@ -60,7 +59,7 @@ def _log_in(guest, target):
 
 
 def _log_out(guest):
-    guest.run('cd /sys/class/srp_remote_ports && for port in $(ls); do echo 1 >$port/delete; done')
+    guest.run('for port in /sys/class/srp_remote_ports/*; do echo 1 >$port/delete; done')
     wait.until(lambda: guest.run('ls -A /sys/class/srp_remote_ports').output == '', f'gone: {guest.name}: targets')
 
 

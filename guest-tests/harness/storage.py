@@ -21,6 +21,8 @@ TIMEOUT = 1500 if tap.LONG else 150  # of a fio
 # process that has seen an error ends with one.
 FIO = ('fio --name=t --direct=1 --ioengine=libaio --verify=crc32c --verify_fatal=1 --do_verify=1 --group_reporting '
        '--output-format=json')
+SMALL = f'--rw=randwrite --bs=4k --iodepth=16 --size={48 if tap.LONG else 2}m'
+MIXED = f'--rw=randwrite --bsrange=512-128k --iodepth=8 --size={48 if tap.LONG else 4}m'
 
 
 class StorageLab(Lab):
@@ -68,6 +70,17 @@ def again(both, guest):
 def fio(guest, device, options, seed=1, timeout=TIMEOUT):
     """Write to a device or file and compare; gives what fio reports of the job."""
     return report(begin(guest, device, options, seed), timeout)
+
+
+def write(guest, device):
+    """Write small blocks and others to a device, and compare."""
+    fio(guest, device, SMALL)
+    fio(guest, device, MIXED, seed=2)
+
+
+def verify(guest, device):
+    """Compare what the last of write() has left."""
+    fio(guest, device, f'{MIXED} --verify_only', seed=2)
 
 
 def begin(guest, device, options, seed=1):

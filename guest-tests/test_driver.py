@@ -3,7 +3,7 @@
 """The driver comes and goes; and what tools show of it."""
 import json
 
-from harness import events, tap, verbs
+from harness import events, lies, tap, verbs
 from harness.guest import GuestError
 from harness.labs import infiniband, kept
 
@@ -103,6 +103,19 @@ def test_resources():
         if not any(len(context) == size and number == int.from_bytes(context[offset:offset + 4], 'big') for context in contexts):
             raise GuestError(f'no context of {kind} {number:#x}: {contexts}')
     server.end()
+
+
+@tap.seconds(300)
+def test_limits_that_lie():
+    lies.of_limits(kept(infiniband), lies.MANY if tap.LONG else (0, 255))
+
+
+def test_features_that_lie():
+    lies.of_features(kept(infiniband))
+
+
+def test_counters_that_lie():
+    lies.of_counters(kept(infiniband))
 
 
 if __name__ == '__main__':

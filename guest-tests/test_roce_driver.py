@@ -3,7 +3,7 @@
 """The driver of a RoCE card: the interface, its settings, the port's state, and what becomes of them when the card fails."""
 import json
 
-from harness import cm, events, pci, power, tap, verbs, wait
+from harness import cm, events, lies, pci, power, tap, verbs, wait
 from harness.check import expect
 from harness.devices import MTU, RoceCard
 from harness.guest import GuestError, end_all
@@ -398,6 +398,17 @@ def test_gids_beside_those_of_roce_v1():
                 peer = both.a.spawn(f'exec ibv_ud_pingpong -d {both.a.card.name} -g 3')
                 peer.wait_output('local address')
         peer.end()
+
+
+def test_features_that_lie():
+    lies.of_features(kept(roce))
+
+
+# What differs from an InfiniBand card is the features.
+@tap.only_long
+@tap.seconds(600)
+def test_limits_that_lie():
+    lies.of_limits(kept(roce), lies.MANY)
 
 
 if __name__ == '__main__':

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A card that does not answer any more, or does not obey, is given up and reset; programs are told, and then all works
 again."""
-from harness import events, pci, power, tap, verbs, wait
+from harness import checkers, events, pci, power, tap, verbs, wait
 from harness.guest import GuestError, end_all
 from harness.labs import infiniband, kept
 
@@ -105,6 +105,15 @@ def test_drain():
     both = kept(infiniband)
     mark(both.a)
     play(both.a, 'drain')
+    recovers(both, 'restarting')
+
+
+def test_fails_in_reset():
+    """A card that fails while a QP goes to RESET has nobody told of requests that the QP has no more (kernel/rdma_hca_reset.c)."""
+    checkers.need_probes()
+    both = kept(infiniband, cpus=2)
+    mark(both.a)
+    both.a.run('taskset 1 modprobe rdma_hca_reset && modprobe -r rdma_hca_reset')
     recovers(both, 'restarting')
 
 

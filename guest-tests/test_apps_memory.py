@@ -219,7 +219,7 @@ def test_no_memory_beside_traffic():
 def test_no_memory_beside_storage():
     both = shared()
     with hogs_die(both, both.b), nvme.connected(both.b, both.a.card) as name:
-        job = storage.begin(both.b, f'/dev/{name}n1', f'--rw=randwrite --bsrange=512-128k --iodepth=8 --size={MIB}m --loops={LOOPS}')
+        job = storage.begin(both.b, nvme.disk(both.b, name), f'--rw=randwrite --bsrange=512-128k --iodepth=8 --size={MIB}m --loops={LOOPS}')
         both.b.run('for process in $(pidof fio); do echo -1000 >/proc/$process/oom_score_adj; done')
         exhaust_during(job, both.b)
         storage.report(job)
@@ -253,7 +253,7 @@ def connect_fails(guest, server):
 
 def connect_works(client, server):
     with nvme.connected(client, server.card) as name:
-        storage.fio(client, f'/dev/{name}n1', '--rw=randwrite --bs=4k --iodepth=16 --size=1m')
+        storage.fio(client, nvme.disk(client, name), '--rw=randwrite --bs=4k --iodepth=16 --size=1m')
 
 
 @tap.seconds(300)

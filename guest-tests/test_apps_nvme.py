@@ -41,11 +41,11 @@ def test_four_queues():
             queues = both.b.run(f'cat /sys/class/nvme/{name}/queue_count').output.strip()
             if queues != str(1 + nvme.QUEUES):
                 raise GuestError(f'{queues} queues')
-            storage.fio(both.b, f'/dev/{name}n1', FOUR)
-            storage.fio(both.b, f'/dev/{name}n2', f'{MIXED} --size={MIB}m', seed=2)
+            storage.fio(both.b, nvme.disk(both.b, name), FOUR)
+            storage.fio(both.b, nvme.disk(both.b, name, nvme.KEPT), f'{MIXED} --size={MIB}m', seed=2)
         # It is there for another connection, too.
         with connected(both) as name:
-            storage.fio(both.b, f'/dev/{name}n2', f'{MIXED} --size={MIB}m --verify_only', seed=2)
+            storage.fio(both.b, nvme.disk(both.b, name, nvme.KEPT), f'{MIXED} --size={MIB}m --verify_only', seed=2)
 
 
 def told_of_completions(guest):
@@ -60,10 +60,10 @@ def test_kinds_of_queues():
         queues = both.b.run(f'cat /sys/class/nvme/{name}/queue_count').output.strip()
         if queues != str(1 + nvme.QUEUES + 2):
             raise GuestError(f'{queues} queues')
-        storage.fio(both.b, f'/dev/{name}n1', FOUR)
-        storage.fio(both.b, f'/dev/{name}n1', f'{MIXED} --size={MIB}m', seed=2)
+        storage.fio(both.b, nvme.disk(both.b, name), FOUR)
+        storage.fio(both.b, nvme.disk(both.b, name), f'{MIXED} --size={MIB}m', seed=2)
         told = told_of_completions(both.b)
-        job = storage.fio(both.b, f'/dev/{name}n1', POLLED, seed=3)
+        job = storage.fio(both.b, nvme.disk(both.b, name), POLLED, seed=3)
         told = told_of_completions(both.b) - told
         # Now and then of a connection that is kept alive.
         expect('polled', told < job['write']['total_ios'] // 4, told, job['write']['total_ios'])
@@ -73,15 +73,15 @@ def test_kinds_of_queues():
 def test_loss():
     both = served()
     with resources.given_back(both), connected(both) as name, storage.loss(both, LOSS):
-        storage.fio(both.b, f'/dev/{name}n1', FOUR)
-        storage.fio(both.b, f'/dev/{name}n1', f'{MIXED} --size={MIB}m', seed=2)
+        storage.fio(both.b, nvme.disk(both.b, name), FOUR)
+        storage.fio(both.b, nvme.disk(both.b, name), f'{MIXED} --size={MIB}m', seed=2)
 
 
 @tap.seconds(SECONDS)
 def test_target_leaves_and_returns():
     both = served()
     with resources.given_back(both), connected(both) as name:
-        job = storage.writing(both, f'/dev/{name}n1', GOES_ON)
+        job = storage.writing(both, nvme.disk(both.b, name), GOES_ON)
         nvme.leave(both.a.card)
         nvme.wait_state(both.b, name, 'connecting')
         nvme.listen(both.a.card)
@@ -94,7 +94,7 @@ def test_resets_in_a_write():
     """The host gives its queues up and makes them anew: who writes waits."""
     both = served()
     with resources.given_back(both), connected(both) as name:
-        job = storage.writing(both, f'/dev/{name}n1', GOES_ON)
+        job = storage.writing(both, nvme.disk(both.b, name), GOES_ON)
         for _ in range(3):
             both.b.run(f'echo 1 >/sys/class/nvme/{name}/reset_controller')
             nvme.wait_state(both.b, name, 'live')
@@ -106,7 +106,7 @@ def test_host_leaves_in_a_write():
     both = served()
     with resources.given_back(both):
         name = nvme.connect(both.b, both.a.card)
-        job = storage.writing(both, f'/dev/{name}n1', GOES_ON)
+        job = storage.writing(both, nvme.disk(both.b, name), GOES_ON)
         nvme.disconnect(both.b, name)
         storage.fails(job, 'Input/output error', 'No such device')
         wait.until(lambda: not nvme.state(both.b, name), f'gone: {name}')
@@ -118,13 +118,13 @@ def test_target_dies_in_a_write():
     both = served()
     with resources.given_back(both):
         name = nvme.connect(both.b, both.a.card, ',ctrl_loss_tmo=2')
-        job = storage.writing(both, f'/dev/{name}n1', GOES_ON)
+        job = storage.writing(both, nvme.disk(both.b, name), GOES_ON)
         nvme.leave(both.a.card)
         storage.fails(job, 'Input/output error')
         wait.until(lambda: not nvme.state(both.b, name), f'gone: {name}')
         nvme.listen(both.a.card)
         with connected(both) as name:
-            storage.fio(both.b, f'/dev/{name}n1', FOUR)
+            storage.fio(both.b, nvme.disk(both.b, name), FOUR)
 
 
 @tap.only_long
@@ -133,7 +133,7 @@ def test_target_switched_off():
     """What it said that it had written is on its disk when it is back; and nobody noticed but by the time that it took."""
     both = served()
     with connected(both) as name:
-        job = storage.writing(both, f'/dev/{name}n2', GOES_ON)
+        job = storage.writing(both, nvme.disk(both.b, name, nvme.KEPT), GOES_ON)
         both.a.stop()
         nvme.wait_state(both.b, name, 'connecting')
         storage.again(both, both.a)
@@ -168,7 +168,7 @@ def test_host_breaks_the_protocol():
     both = served()
     # Who keeps to it does not notice.
     with resources.given_back(both), connected(both) as name:
-        job = storage.begin(both.b, f'/dev/{name}n1', FOUR)
+        job = storage.begin(both.b, nvme.disk(both.b, name), FOUR)
         for case, wanted in BREAKERS.items():
             found = breaks(both, case)
             if found != wanted:
@@ -183,7 +183,7 @@ def test_host_says_anything():
             breaks(both, 'noise', seed)
             breaks(both, 'flood', seed)
         with connected(both) as name:
-            storage.fio(both.b, f'/dev/{name}n1', FOUR)
+            storage.fio(both.b, nvme.disk(both.b, name), FOUR)
 
 
 def test_host_that_does_not_answer():
@@ -195,7 +195,7 @@ def test_host_that_does_not_answer():
         nvme.leave(both.a.card)
         nvme.listen(both.a.card)
         with connected(both) as name:
-            storage.fio(both.b, f'/dev/{name}n1', FOUR)
+            storage.fio(both.b, nvme.disk(both.b, name), FOUR)
         silent.end()
 
 
@@ -206,7 +206,7 @@ def test_figures():
     both = served()
     for device in both.a.card, both.a.devices[storage.SOFT]:
         with nvme.connected(both.b, device) as name:
-            storage.figures(both.b, f'/dev/{name}n1', f'NVMe over {device.name}')
+            storage.figures(both.b, nvme.disk(both.b, name), f'NVMe over {device.name}')
 
 
 if __name__ == '__main__':

@@ -22,31 +22,31 @@ def prepare(both):
 
 
 def each_way(use, path):
-    """Write by what use(client, server's device) gives, each way, also while packets are lost, and compare. path: the file, by
-    that."""
+    """Write by what use(client, server's device) gives, each way, also while packets are lost, and compare. path(client,
+    that): the file."""
     both = kept(storage.lab, prepare=prepare, cards=(RoceCard('lan'), SoftRoce('lan')))
     for server, client in (both.a, both.b), (both.b, both.a):
         with use(client, server.card) as name:
-            storage.fio(client, path(name), WRITES)
+            storage.fio(client, path(client, name), WRITES)
             with storage.loss(both, LOSS):
-                storage.fio(client, path(name), WRITES, seed=2)
+                storage.fio(client, path(client, name), WRITES, seed=2)
 
 
 @tap.seconds(SECONDS)
 def test_nvme():
-    each_way(nvme.connected, lambda name: f'/dev/{name}n1')
+    each_way(nvme.connected, nvme.disk)
 
 
 @tap.only_long
 @tap.seconds(SECONDS)
 def test_iser():
-    each_way(iser.logged_in, lambda disk: disk)
+    each_way(iser.logged_in, lambda _, disk: disk)
 
 
 @tap.only_long
 @tap.seconds(SECONDS)
 def test_nfs():
-    each_way(nfs.mounted, lambda _: f'{nfs.MOUNT}/file')
+    each_way(nfs.mounted, lambda *_: f'{nfs.MOUNT}/file')
 
 
 if __name__ == '__main__':

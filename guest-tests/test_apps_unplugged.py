@@ -137,14 +137,14 @@ def host_loses(take_out):
     both = prepared(target)
     with clean(both):
         name = nvme.connect(both.b, both.a.card)
-        jobs = begin(both, f'/dev/{name}n1')
+        jobs = begin(both, nvme.disk(both.b, name))
         take_out(both.b.card)
         for job in jobs:
             told(both.b, job)
         wait.until(lambda: not nvme.state(both.b, name), f'gone: {name}')
         put_back(both, both.b.card)
         with nvme.connected(both.b, both.a.card) as name:
-            all_there(both.b, f'/dev/{name}n1')
+            all_there(both.b, nvme.disk(both.b, name))
 
 
 @tap.seconds(SECONDS)
@@ -163,7 +163,7 @@ def test_nvme_target_unplugged():
     """The host tries to come back. The target does not listen again by itself, where Linux had bound it to the card."""
     both = prepared(target)
     with clean(both), nvme.connected(both.b, both.a.card) as name:
-        jobs = begin(both, f'/dev/{name}n1')
+        jobs = begin(both, nvme.disk(both.b, name))
         let_go(both.a.card)
         nvme.wait_state(both.b, name, 'connecting')
         put_back(both, both.a.card)
@@ -172,7 +172,7 @@ def test_nvme_target_unplugged():
         nvme.wait_state(both.b, name, 'live')
         working(both, *jobs)
         end(jobs)
-        all_there(both.b, f'/dev/{name}n1')
+        all_there(both.b, nvme.disk(both.b, name))
 
 
 # iSER. Commands that wait for the session's lock while Linux's initiator gives its connection up fail (iscsi_iser_task_init:

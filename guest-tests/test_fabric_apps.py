@@ -23,9 +23,9 @@ def test_nvme():
     with resources.given_back(both):
         before = faults.counted(both)
         with nvme.connected(both.b, both.a.card) as name:
-            storage.fio(both.b, f'/dev/{name}n1', WRITES)
+            storage.fio(both.b, nvme.disk(both.b, name), WRITES)
         with nvme.connected(both.b, both.a.card) as name:
-            storage.fio(both.b, f'/dev/{name}n1', f'{WRITES} --verify_only')
+            storage.fio(both.b, nvme.disk(both.b, name), f'{WRITES} --verify_only')
         apps.carried(both, before, 'port tx_packets', 1000)
 
 

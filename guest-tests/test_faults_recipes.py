@@ -163,10 +163,10 @@ def test_nvme_path_dies():
     both = served()
     with resources.given_back(both), nvme.connected(both.b, both.a.card) as name:
         with During(both.b, recipe('An NVMe path dies under fio'), 'verb_fault send_break'):
-            storage.fio(both.b, f'/dev/{name}n1', '--rw=randwrite --bs=4k --iodepth=16 --size=8m')
+            storage.fio(both.b, nvme.disk(both.b, name), '--rw=randwrite --bs=4k --iodepth=16 --size=8m')
         log = both.b.kernel_log()
         expect('the path was lost', re.search(r'nvme nvme\d+: (starting error recovery|Reconnecting)', log), log[-3000:])
-        storage.fio(both.b, f'/dev/{name}n1', '--rw=randwrite --bs=4k --iodepth=16 --size=1m', seed=2)
+        storage.fio(both.b, nvme.disk(both.b, name), '--rw=randwrite --bs=4k --iodepth=16 --size=1m', seed=2)
 
 
 if __name__ == '__main__':

@@ -129,7 +129,7 @@ def test_nvme():
         nvme.serve(both.a, both.a.card, kept=False)
         with nvme.connected(both.b, both.a.card) as name, traffic.unseen(both):
             for number in range(MOVES):
-                job = storage.writing(both, f'/dev/{name}n1', WRITES)
+                job = storage.writing(both, nvme.disk(both.b, name), WRITES)
                 move(both, number)
                 storage.report(job)
 

@@ -7,6 +7,7 @@ from . import storage, wait
 NQN = 'test'
 PORT = 4420
 QUEUES = 4
+RAM, KEPT = 1, 2  # namespaces
 RAM_KIB = 64 << 10
 UUID = '07070707-0707-0707-0707-07070707070'  # with its number, a namespace's: the same when the target has started anew
 SUBSYSTEM = f'/sys/kernel/config/nvmet/subsystems/{NQN}'
@@ -49,8 +50,21 @@ def connect(guest, target, options='', check=True):
     if result.status:
         return None
     name = f'nvme{result.output.split("instance=")[1].split(",")[0]}'
-    wait.until(lambda: guest.run(f'ls /dev/{name}n1', check=False).status == 0, f'there: {guest.name}: /dev/{name}n1')
+    disk(guest, name)
     return name
+
+
+def disk(guest, name, namespace=RAM):
+    """The device of a namespace. Linux numbers them as it finds them: from 6.11 on at once, so in any order."""
+    found = []
+
+    def is_there():
+        found[:] = guest.run(f'cd /dev && for disk in {name}n*; do [ "$(cat /sys/block/$disk/nsid)" != {namespace} ] || echo $disk; done',
+                             check=False).output.split()
+        return len(found) == 1
+
+    wait.until(is_there, f'there: {guest.name}: namespace {namespace} of {name}')
+    return f'/dev/{found[0]}'
 
 
 def disconnect(guest, name):

@@ -127,7 +127,7 @@ def event_of(make, skipped=()):
             program = Program(both.a, re.match(r'`(.*)`', seen)[1], f'event: {TEXTS[name]}')
             program.told([program.rule(rule)], fails)
             if fails:
-                log.wait_more(both.a, 'restarting', restarts)
+                log.wait_restarted(both.a, restarts)
                 both.wait_active()
 
 

@@ -169,7 +169,7 @@ def test_three_cards():
         log.wait_more(both.a, RECOVERED, 0)
         first.wait_active()
         pci.clear(first, pci.MASTER)
-        log.wait_more(both.a, 'restarting', 0)
+        log.wait_restarted(both.a, 0)
         first.wait_active()
         for programs in others:
             verbs.finish(programs)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A card that does not answer any more, or does not obey, is given up and reset; programs are told, and then all works
 again."""
-from harness import checkers, events, pci, power, tap, verbs, wait
+from harness import checkers, events, log, pci, power, tap, verbs, wait
 from harness.guest import GuestError, end_all
 from harness.labs import infiniband, kept
 
@@ -19,10 +19,12 @@ def since(guest):
     return guest.kernel_log()[_seen.get(guest, 0):]
 
 
-def recovers(both, *log):
+def recovers(both, *texts):
     """The driver of guest a says this in its log, starts the card anew, and traffic flows."""
-    for text in log:
+    for text in texts:
         wait.until(lambda: text in since(both.a), lambda: f'in the log of {both.a.name}: {text}')
+    if 'restarting' in texts:
+        log.wait_started(both.a)
     both.wait_active()
     verbs.pingpong(both.a, both.b, '-n 50')
     verbs.pingpong(both.b, both.a, '-e -n 50')
@@ -33,13 +35,13 @@ def play(guest, scene):
     guest.run(f'modprobe -r rdma_hca_failure; modprobe rdma_hca_failure scene={scene}')
 
 
-def notices(both, loses, *log):
+def notices(both, loses, *texts):
     """The card is lost in a way that nobody tells the driver of: it finds out without being asked."""
     mark(both.a)
     with events.watched(both.a) as watch:
         loses()
         watch.wait('DEVICE_FATAL')
-    recovers(both, *log, 'restarting')
+    recovers(both, *texts, 'restarting')
 
 
 def test_lost_mastering():
@@ -61,12 +63,12 @@ def test_reset_unseen():
         notices(both, lambda: play(both.a, scene), 'it has been reset')  # pylint: disable=cell-var-from-loop
 
 
-def refused(scene, *log):
+def refused(scene, *texts):
     """The card refuses to give memory back, which then is not given to others before the card is reset."""
     both = kept(infiniband)
     mark(both.a)
     play(both.a, scene)
-    recovers(both, *log, 'card failed: it refuses to give something back', 'restarting')
+    recovers(both, *texts, 'card failed: it refuses to give something back', 'restarting')
 
 
 def test_refused_mr():

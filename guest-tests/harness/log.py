@@ -11,3 +11,16 @@ def times(guest, text):
 def wait_more(guest, text, before):
     """Wait until it has said that more often than before."""
     wait.until(lambda: times(guest, text) > before, f'in the log of {guest.name}: {text}')
+
+
+def wait_started(guest):
+    """Wait until the driver, which has said that it restarts its card, tells what it has found. Before that the device that goes may
+    still be there."""
+    wait.until(lambda: guest.run("dmesg | awk '/restarting/ { found = 0 } /event queues/ { found = 1 } END { exit !found }'",
+                                 check=False).status == 0, f'started: the card of {guest.name}')
+
+
+def wait_restarted(guest, before):
+    """Wait until it has said more often than before that it restarts its card, and has done so."""
+    wait_more(guest, 'restarting', before)
+    wait_started(guest)

@@ -4,7 +4,7 @@
 does in the end of each; kernels with checkers (make check-debug) see more of what happens on the way."""
 import itertools
 
-from harness import checkers, pci, tap, verbs
+from harness import checkers, pci, power, tap, verbs
 from harness.labs import kept, slots
 
 # What a guest does to its card, whose address is $card. Each may find that the other has been quicker.
@@ -21,7 +21,6 @@ SCRIPTS = {
 EVENTS = [*SCRIPTS, 'aer', 'unplug']
 
 
-
 def begin(card, event, address):
     """Its command in the guest, if it is one."""
     if event == 'aer':
@@ -35,8 +34,11 @@ def begin(card, event, address):
 
 def befall(card, address, *events, check=False):
     """All of them at once; a card that was unplugged is plugged in again. check: none finds that it comes too late."""
-    commands = [begin(card, event, address) for event in events]
-    for command in filter(None, commands):
+    wakings = power.wakings(card.guest)
+    commands = {event: begin(card, event, address) for event in events}
+    if 'sleep' in events:
+        power.awake(card.guest, commands['sleep'], wakings, 120, check)
+    for command in filter(None, commands.values()):
         command.wait(120, check)
     if 'unplug' in events:
         pci.plug(card)

@@ -8,11 +8,15 @@ from .guest import READY_TIMEOUT, GuestError
 
 def sleep(guest):
     """All of its devices, and back after a second: Linux's own test, as QEMU's machines do not all wake up under TCG."""
-    wakings = _wakings(guest)
-    asleep = guest.spawn('echo 1 >/sys/module/suspend/parameters/pm_test_delay; '
-                         'echo platform >/sys/power/pm_test && echo mem >/sys/power/state')
-    wait.until(lambda: not asleep.running or _wakings(guest) > wakings, f'awake: {guest.name}', timeout=60)
-    _greet(guest, asleep)
+    before = wakings(guest)
+    awake(guest, guest.spawn('echo 1 >/sys/module/suspend/parameters/pm_test_delay; '
+                             'echo platform >/sys/power/pm_test && echo mem >/sys/power/state'), before)
+
+
+def awake(guest, command, before, timeout=60, check=True):
+    """To the end of what has the guest sleep. before: its wakings when that began. check: as of Command.wait()."""
+    wait.until(lambda: not command.running or wakings(guest) > before, f'awake: {guest.name}', timeout)
+    _greet(guest, command, check)
 
 
 def reboot(guest):
@@ -26,30 +30,31 @@ def freeze(guest, asleep):
     """All of its devices, by the kernel alone, until its power button is pressed, which it is when asleep() is true. Too soon,
     and it does not fall asleep: then it tries again."""
     guest.run('modprobe button')
-    wakings = _wakings(guest)
+    before = wakings(guest)
     frozen = guest.spawn('until echo freeze >/sys/power/state; do sleep 1; done')
     wait.until(asleep, f'asleep: {guest.name}')
 
-    def awake():
+    def is_awake():
         guest.qmp('system_powerdown')
-        return not frozen.running or _wakings(guest) > wakings
+        return not frozen.running or wakings(guest) > before
 
-    wait.until(awake, f'awake: {guest.name}', pause=1)
+    wait.until(is_awake, f'awake: {guest.name}', pause=1)
     _greet(guest, frozen)
 
 
-def _wakings(guest):
+def wakings(guest):
+    """How often it woke up."""
     return guest.kernel_log().count('on system resumption')
 
 
-def _greet(guest, command):
+def _greet(guest, command, check=True):
     """To the end of what had the guest sleep. Linux 7.3 believes after a sleep that nobody is at a virtio console's other end,
     and lets its agent wait, until somebody comes."""
     try:
         wait.until(lambda: not command.running, 'heard', timeout=3)
     except GuestError:
         guest.come_again()
-    command.wait()
+    command.wait(check=check)
 
 
 def start_kernel(guest, begun):

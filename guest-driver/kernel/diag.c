@@ -56,7 +56,7 @@ static u32 rhca_diag_netlink_size(const char *name)
 			      nla_total_size_64bit(sizeof(u64)));
 }
 
-/* A name that sysfs can have. */
+/* A name of ASCII that sysfs can have (isalnum() knows Latin letters, too). */
 static bool rhca_diag_name_ok(const char *name)
 {
 	const char *p;
@@ -64,7 +64,7 @@ static bool rhca_diag_name_ok(const char *name)
 	for (p = name; p < name + RDMA_HCA_DIAG_NAME_SIZE; p++) {
 		if (!*p)
 			return p > name;
-		if (!isalnum(*p) && *p != '_')
+		if (!isascii(*p) || (!isalnum(*p) && *p != '_'))
 			return false;
 	}
 	return false;

@@ -11,7 +11,7 @@ QUERY_DEV_LIM, QUERY_FW, DIAG_RPRT, QUERY_QP_COUNTERS = 0x003, 0x004, 0x030, 0x0
 DEV_LIM_SIZE = 0x5c
 FIRMWARE, FEATURES = range(8), range(8, 12)  # in QUERY_FW's answer: magic and version; a bit a feature
 MANY = (0, 1, 2, 4, 7, 8, 15, 16, 24, 25, 31, 32, 64, 128, 255)  # of a byte
-TOTAL, COUNT, NAME = range(4), range(8, 12), range(16, 18)  # in DIAG_RPRT's
+TOTAL, COUNT, NAME = 0, 8, 16  # in DIAG_RPRT's; the highest byte of a number, the first one of a name
 
 # What the driver has a bound for, by its byte in QUERY_DEV_LIM's answer, and the first value beyond.
 BOUNDS = {0x0b: ('max_cq_sz', 25), 0x0c: ('max_qps', 25), 0x0d: ('max_cqs', 25), 0x0e: ('max_eqs', 25), 0x0f: ('max_mpts', 25),
@@ -78,6 +78,7 @@ def of_counters(both):
     """How many counters there are, and what their names are: a card without any sense in them has none, but works."""
     with _liar(both) as card:
         for op in (DIAG_RPRT, QUERY_QP_COUNTERS):
-            for offset in (*TOTAL, *COUNT, *NAME):
+            for offset in (TOTAL, COUNT, NAME):
                 taken = _tell(both.a, card, op, offset, (0xff,))
                 expect('the card is taken', taken[0xff], op, offset)
+                both.a.run(f'cd /sys/class/infiniband/{both.a.card.name} && ! [ -e hw_counters ] && ! [ -e ports/1/hw_counters ]')

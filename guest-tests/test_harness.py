@@ -84,7 +84,8 @@ def test_kernel_trouble_is_seen():
         expect(both.trouble() == [], f'told twice: {line}')
     # What a test has asked for is none, nor is what dma-debug has no notion of, nor what is known of Linux.
     both.b.run("printf '<1>%s\\n' 'DMA-API: exceeded 7 overlapping mappings of cacheline 0x1' "
-               "'WARNING: possible circular locking dependency detected' '(nvmet_config_sem){++++}' 'Call Trace:' "
+               "'WARNING: possible circular locking dependency detected' '(&id_priv->handler_mutex){+.+.}' "
+               "'(nvmet_config_sem){++++}' 'Call Trace:' "
                "'WARNING: CPU: 0 PID: 1 at kernel/dma/debug.c:499 add_dma_entry+0x1/0x2' 'Call Trace:' | while read -r line; do "
                "echo \"$line\" >/dev/kmsg; done")
     both.b.short_of_memory = True

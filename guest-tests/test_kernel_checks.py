@@ -4,7 +4,7 @@
 (programs/fail-nth.c), and nothing is lost when it is unloaded."""
 import re
 
-from harness import checkers, resources, tap, verbs
+from harness import checkers, pci, resources, tap, verbs
 from harness.guest import GuestError
 from harness.labs import infiniband, kept, roce
 
@@ -37,15 +37,8 @@ def fail_each(both, operation, *arguments, first='true', finally_='true', second
 
 
 def works(both):
-    for device in both.devices():
-        device.configure()
-    both.wait_active()
+    both.configure()
     verbs.pingpong(both.a, both.b, '-n 50')
-
-
-def card_of(guest):
-    """Its PCI function."""
-    return guest.run(f'cd {DRIVER} && echo 0000:*').output.strip()
 
 
 # Verbs of both link layers.
@@ -63,7 +56,7 @@ def verbs_fail(make, *others):
 
 def probe_fails(make):
     both = lab(make)
-    card = card_of(both.a)
+    card = pci.address(both.a.card)
     fail_each(both, 'bind', card, first=f'echo {card} >{DRIVER}/unbind', finally_=f'echo {card} >{DRIVER}/bind')
     works(both)
     fail_each(both, 'unbind', card)
@@ -73,7 +66,7 @@ def probe_fails(make):
 def reset_fails(make):
     """A reset that ends without a working card is one that a rebind mends."""
     both = lab(make)
-    card = card_of(both.a)
+    card = pci.address(both.a.card)
     fail_each(both, 'reset', card)
     works(both)
 

@@ -77,16 +77,19 @@ class Lab:
             guest.start()
         for guest in self.guests:
             guest.wait_ready()
-        for device in self.devices():
-            device.configure()
-        self.wait_active()
+        self.configure()
         return self
 
     def wait_again(self, guest):
         """Wait until a guest that starts once more is up, and has its devices as they were."""
         guest.wait_ready()
-        for device in guest.devices:
-            device.configure()
+        self.configure(guest)
+
+    def configure(self, *guests):
+        """Give the devices of these guests (none: all) what a boot has not given them, and wait until they can be used."""
+        for guest in guests or self.guests:
+            for device in guest.devices:
+                device.configure()
         self.wait_active()
 
     def devices(self):

@@ -4,7 +4,7 @@ by what it was told and takes each error that the card then has for it; the kern
 import contextlib
 import re
 
-from . import checkers, verbs
+from . import checkers, pci, verbs
 from .check import expect
 
 QUERY_DEV_LIM, QUERY_FW, DIAG_RPRT, QUERY_QP_COUNTERS = 0x003, 0x004, 0x030, 0x059  # rdma_hca_cmd.h
@@ -35,13 +35,11 @@ echo 0 >$lie/op'''
 def _liar(both):
     """Guest a's card, to give to _tell(). At the end it speaks the truth again, and works."""
     checkers.need_probes()
-    guest = both.a
-    card = guest.run('modprobe rdma_hca_lie; cd /sys/bus/pci/drivers/rdma_hca && echo 0000:*').output.strip()
+    card = pci.address(both.a.card)
+    both.a.run('modprobe rdma_hca_lie')
     yield card
-    guest.run(f'modprobe -r rdma_hca_lie; cd /sys/bus/pci/drivers/rdma_hca; [ ! -e {card} ] || echo {card} >unbind; echo {card} >bind')
-    for device in both.devices():
-        device.configure()
-    both.wait_active()
+    both.a.run(f'modprobe -r rdma_hca_lie; cd /sys/bus/pci/drivers/rdma_hca; [ ! -e {card} ] || echo {card} >unbind; echo {card} >bind')
+    both.configure()
     verbs.pingpong(both.a, both.b, '-n 50')
 
 

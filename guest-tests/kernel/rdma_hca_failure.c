@@ -7,7 +7,9 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/bitfield.h>
+#include <linux/delay.h>
 #include <linux/iopoll.h>
+#include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/platform_device.h>
@@ -312,6 +314,69 @@ static int flushed_first(struct ib_device *dev)
 	return 0;
 }
 
+/*
+ * The card fails when a QP is in RESET already, but its queues are not empty yet.
+ * Who polls then is told nothing of the life that has ended. It takes a processor
+ * that resets, and another one.
+ */
+static struct consumer resetting;
+static bool in_reset, polled, held;
+
+static int hold_reset(struct kprobe *probe, struct pt_regs *regs)
+{
+	int ms;
+
+	WRITE_ONCE(in_reset, true);
+	for (ms = 0; ms < COMMAND_US / USEC_PER_MSEC && !held; ms++) {
+		mdelay(1);
+		held = READ_ONCE(polled);
+	}
+	return 0;
+}
+
+static struct kprobe before_empty = {
+	.symbol_name = "rdma_hca:rhca_queues_reset",
+	.pre_handler = hold_reset,
+};
+
+static void reset_qp(struct work_struct *work)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+
+	if (ib_modify_qp(resetting.qp, &attr, IB_QP_STATE))
+		pr_err("no reset\n");
+}
+
+static DECLARE_WORK(reset_work, reset_qp);
+
+static int fails_in_reset(struct ib_device *dev)
+{
+	int told, cpu = raw_smp_processor_id();
+	struct ib_port_attr port;
+	bool begun;
+
+	CHECK(num_online_cpus() > 1);
+	CHECK(!consumer_init(&resetting, dev, IB_QPT_RC, IB_POLL_DIRECT));
+	CHECK(!post_recvs(&resetting, WRS - 1));
+	CHECK(!register_kprobe(&before_empty));
+	set_cpus_allowed_ptr(current, cpumask_of(cpu));
+	queue_work_on(cpumask_any_but(cpu_online_mask, cpu), system_wq,
+		      &reset_work);
+	read_poll_timeout(READ_ONCE, begun, begun, 1000, COMMAND_US, false,
+			  in_reset);
+	lose_card(dev);
+	ib_query_port(dev, PORT, &port);
+	told = ib_process_cq_direct(resetting.cq, -1);
+	WRITE_ONCE(polled, true);
+	flush_work(&reset_work);
+	unregister_kprobe(&before_empty);
+	set_cpus_allowed_ptr(current, cpu_possible_mask);
+	CHECK(held && !told);
+	CHECK(!ib_process_cq_direct(resetting.cq, -1));
+	consumer_cleanup(&resetting);
+	return 0;
+}
+
 /* Memory of one page, mapped to be registered. */
 static struct ib_mr *mapped_mr(struct ib_pd *pd, struct scatterlist *sg)
 {
@@ -599,6 +664,7 @@ static const struct scene {
 	{ "drain", drain },
 	{ "drain-faulty", drain_faulty },
 	{ "flushed-first", flushed_first },
+	{ "fails-in-reset", fails_in_reset },
 	{ "late", late_start, late_end },
 	{ "leaves-later", leaving_start, leaving_end },
 	{ "drain-registrations", drain_registrations },
